@@ -1,0 +1,23 @@
+package performatives
+
+import "github.com/go-json-experiment/json/jsontext"
+
+// ClarifyBody asks what fields of an offer mean; until they are answered, the
+// offer cannot be accepted or rejected.
+type ClarifyBody struct {
+	ReferenceID string     `json:"referenceId" jsonschema:"format=asp-id,description=The proposal or commitment in question"`
+	Questions   []Question `json:"questions" jsonschema:"minItems=1"`
+	Remarks
+}
+
+// A Question is about one field of the offer's body.
+type Question struct {
+	Field    string           `json:"field" jsonschema:"minLength=1,description=Dotted path into the offer's body; such as terms.storageLimit"`
+	Question string           `json:"question" jsonschema:"minLength=1"`
+	Options  []jsontext.Value `json:"options,omitzero" jsonschema:"description=Suggested answers"`
+}
+
+// Act is CLARIFY.
+func (*ClarifyBody) Act() Performative { return Clarify }
+
+var _ = enter(func() Body { return new(ClarifyBody) })

@@ -1,0 +1,240 @@
+package performatives
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Who linked an entry to the one before it.
+const (
+	LinkedBySender = "sender"
+	LinkedByBroker = "broker"
+)
+
+// A Stamp is what the broker adds to a message when it accepts it: its place
+// in the transcript, for whom it was done, who joins by it, and the receipt.
+type Stamp struct {
+	Sequence     uint64
+	PreviousHash Hash
+	OnBehalfOf   Agent    // the principal whom a delegate acts for
+	Joined       []Member // who joins by this entry, with the keys to verify them by
+	Hash         Hash
+	Receipt      Receipt
+}
+
+// A Receipt is the broker's word that it accepted the entry.
+type Receipt struct {
+	AcceptedAt string `json:"acceptedAt"` // RFC 3339; deadlines are judged by it
+	State      string `json:"state"`      // of the session after the entry
+	Broker     Key    `json:"broker"`
+	Signature  string `json:"signature"` // over the JCS of {acceptedAt, hash, state}
+}
+
+// A Member is a party to the session as pinned in the transcript when it
+// joined: enough to verify everything it says, offline.
+type Member struct {
+	Agent      Agent    `json:"agentId"`
+	Key        Key      `json:"key,omitzero"` // absent only under --dev
+	Kind       string   `json:"kind"`         // system, personal, human or broker
+	Authority  string   `json:"authority"`    // principal, full, limited, advisory, decide or broker
+	TrustScore *float64 `json:"trustScore,omitzero"`
+	Policy     *Policy  `json:"policy,omitzero"` // of the broker: what it promises for the session's life
+}
+
+// The kinds of members.
+const (
+	KindSystem   = "system"
+	KindPersonal = "personal"
+	KindHuman    = "human"
+	KindBroker   = "broker"
+)
+
+// The authorities of members that are no delegates; a delegate's is that of
+// its DELEGATE.
+const (
+	AuthorityPrincipal = "principal"
+	AuthorityDecide    = "decide"
+	AuthorityBroker    = "broker"
+)
+
+// Format is the version of the transcript's format.
+const Format = 1
+
+// A Policy is pinned with the session's first entry, so that a replay judges
+// like the broker did, whatever its configuration says by then. Times are in
+// milliseconds.
+type Policy struct {
+	Format             int   `json:"format"`
+	InvitationTimeout  int64 `json:"invitationTimeoutMs"`
+	MaxDuration        int64 `json:"maxDurationMs"`
+	EscalationLow      int64 `json:"escalationLowMs"`
+	EscalationMedium   int64 `json:"escalationMediumMs"`
+	EscalationHigh     int64 `json:"escalationHighMs"`
+	EscalationCritical int64 `json:"escalationCriticalMs"`
+	MaxPaused          int64 `json:"maxPausedMs"`
+}
+
+// TimeFormat writes acceptedAt: UTC, always nine digits, so that it sorts.
+const TimeFormat = "2006-01-02T15:04:05.000000000Z"
+
+// Deliver puts the broker's fields on the message and has the receipt signed.
+// It returns the entry's canonical bytes, which are what participants receive,
+// and the stamp completed with hash and receipt.
+func (m *Message) Deliver(s Stamp, acceptedAt time.Time, state string, broker Signer) ([]byte, Stamp, error) {
+	integrity := m.integrity
+	linkedBy := LinkedBySender
+	if m.Signature != "" {
+		integrity = integrity.with("signature", quote(m.Signature))
+	}
+	envelope := m.envelope
+	if m.Link == nil {
+		linkedBy = LinkedByBroker
+		envelope = envelope.with("sequenceNumber", strconv.AppendUint(nil, s.Sequence, 10))
+		integrity = integrity.with("previousHash", quote(string(s.PreviousHash)))
+	}
+	integrity = integrity.with("linkedBy", quote(linkedBy))
+	if s.OnBehalfOf != "" {
+		integrity = integrity.with("onBehalfOf", quote(string(s.OnBehalfOf)))
+	}
+	if len(s.Joined) > 0 {
+		joined, err := marshalCanonical(s.Joined)
+		if err != nil {
+			return nil, s, err
+		}
+		integrity = integrity.with("joined", joined)
+	}
+	s.Hash = HashOf(envelope.with("integrity", integrity.bytes()).bytes())
+	s.Receipt = Receipt{AcceptedAt: acceptedAt.UTC().Format(TimeFormat), State: state, Broker: broker.Key()}
+	var err error
+	if s.Receipt.Signature, err = SignBytes(broker, s.receiptBytes()); err != nil {
+		return nil, s, err
+	}
+	receipt, err := marshalCanonical(s.Receipt)
+	if err != nil {
+		return nil, s, err
+	}
+	integrity = integrity.with("hash", quote(string(s.Hash))).with("receipt", receipt)
+	return envelope.with("integrity", integrity.bytes()).bytes(), s, nil
+}
+
+// receiptBytes are canonical by construction: sorted names, plain strings.
+func (s *Stamp) receiptBytes() []byte {
+	return document{
+		{"acceptedAt", []byte(`"acceptedAt"`), quote(s.Receipt.AcceptedAt)},
+		{"hash", []byte(`"hash"`), quote(string(s.Hash))},
+		{"state", []byte(`"state"`), quote(s.Receipt.State)},
+	}.bytes()
+}
+
+// VerifyReceipt checks the broker's signature on the entry.
+func (s *Stamp) VerifyReceipt(broker Key) error {
+	return VerifyBytes(broker, s.receiptBytes(), s.Receipt.Signature)
+}
+
+// AcceptedAt is when the broker accepted the entry.
+func (s *Stamp) AcceptedAt() (time.Time, error) { return parseTime(s.Receipt.AcceptedAt) }
+
+// ReadDelivered reads an entry: the message as its sender made it, and the
+// broker's stamp. recomputed is the hash that the entry's bytes really have.
+func ReadDelivered(data []byte) (m *Message, s Stamp, recomputed Hash, err error) {
+	if len(data) > 4*MaxEnvelope {
+		return nil, s, "", ErrTooLarge
+	}
+	canonical := jsontext.Value(append([]byte(nil), data...))
+	if err := checkIJSON(data); err != nil {
+		return nil, s, "", err
+	}
+	if err := canonical.Canonicalize(); err != nil || canonical.Kind() != '{' {
+		return nil, s, "", malformed("", "want a JSON object")
+	}
+	envelope, err := split(canonical)
+	if err != nil {
+		return nil, s, "", malformed("", "not I-JSON")
+	}
+	raw := envelope.get("integrity")
+	if raw.Kind() != '{' {
+		return nil, s, "", malformed("/integrity", "is missing")
+	}
+	integrity, err := split(raw)
+	if err != nil {
+		return nil, s, "", malformed("/integrity", "not I-JSON")
+	}
+	linkedBy, err := s.read(raw, envelope.get("sequenceNumber"))
+	if err != nil {
+		return nil, s, "", err
+	}
+	hashed := envelope.with("integrity", integrity.without("hash", "receipt").bytes()).bytes()
+	if linkedBy == LinkedByBroker {
+		envelope = envelope.without("sequenceNumber")
+		integrity = integrity.without("previousHash")
+	}
+	original := envelope.with("integrity", integrity.without(brokersFields...).bytes())
+	if m, err = readCanonical(original.bytes()); err != nil {
+		return nil, s, "", err
+	}
+	return m, s, HashOf(hashed), nil
+}
+
+func (s *Stamp) read(integrity, sequence jsontext.Value) (linkedBy string, err error) {
+	var w struct {
+		PreviousHash Hash     `json:"previousHash"`
+		LinkedBy     string   `json:"linkedBy"`
+		OnBehalfOf   Agent    `json:"onBehalfOf"`
+		Joined       []Member `json:"joined"`
+		Hash         Hash     `json:"hash"`
+		Receipt      Receipt  `json:"receipt"`
+	}
+	if err := unmarshal(integrity, &w, "/integrity"); err != nil {
+		return "", err
+	}
+	if err := w.Receipt.exact(integrity); err != nil {
+		return "", err
+	}
+	if sequence.Kind() != '0' || json.Unmarshal(sequence, &s.Sequence) != nil {
+		return "", malformed("/sequenceNumber", "want a whole number from 0")
+	}
+	if w.LinkedBy != LinkedBySender && w.LinkedBy != LinkedByBroker {
+		return "", malformed("/integrity/linkedBy", "want sender or broker")
+	}
+	s.PreviousHash, s.OnBehalfOf, s.Joined, s.Hash, s.Receipt = w.PreviousHash, w.OnBehalfOf, w.Joined, w.Hash, w.Receipt
+	return w.LinkedBy, nil
+}
+
+// exact refuses a receipt that holds anything but its four fields: a receipt
+// is not part of the hash, so nothing may hide in it.
+func (r Receipt) exact(integrity jsontext.Value) error {
+	var raw struct {
+		Receipt jsontext.Value `json:"receipt"`
+	}
+	if err := unmarshal(integrity, &raw, "/integrity"); err != nil {
+		return err
+	}
+	want, err := marshalCanonical(r)
+	if err != nil {
+		return err
+	}
+	if !Equal(raw.Receipt, want) {
+		return malformed("/integrity/receipt", "is not a receipt")
+	}
+	return nil
+}
+
+func marshalCanonical(v any) (jsontext.Value, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return Canonicalise(raw)
+}
+
+// quote writes a JSON string as RFC 8785 does.
+func quote(s string) []byte {
+	out, err := jsontext.AppendQuote(nil, s)
+	if err != nil { // only for invalid UTF-8, which no value of ours has
+		panic("performatives: " + err.Error())
+	}
+	return out
+}

@@ -1,0 +1,140 @@
+package performatives
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Limits of an envelope (PROTOCOL.md §3).
+const (
+	MaxEnvelope = 256 << 10 // bytes
+	MaxDepth    = 64        // nested objects and arrays
+)
+
+// ErrTooLarge is for an envelope of more than MaxEnvelope bytes.
+var ErrTooLarge = fmt.Errorf("the envelope has more than %d bytes", MaxEnvelope)
+
+// Malformed says where an envelope is not what it must be.
+type Malformed struct {
+	Path string // JSON pointer, "" for the whole
+	Why  string
+}
+
+func (m *Malformed) Error() string {
+	if m.Path == "" {
+		return m.Why
+	}
+	return m.Path + ": " + m.Why
+}
+
+func malformed(path, format string, args ...any) error {
+	return &Malformed{Path: path, Why: fmt.Sprintf(format, args...)}
+}
+
+// Canonical reads one I-JSON value (RFC 7493) and returns its RFC 8785 bytes.
+// It refuses duplicate keys, invalid UTF-8, numbers that a double cannot hold,
+// and nesting deeper than MaxDepth.
+func Canonical(data []byte) (jsontext.Value, error) {
+	if len(data) > MaxEnvelope {
+		return nil, ErrTooLarge
+	}
+	if err := checkIJSON(data); err != nil {
+		return nil, err
+	}
+	v := jsontext.Value(bytes.Clone(data))
+	if err := v.Canonicalize(); err != nil {
+		return nil, malformed("", "not I-JSON")
+	}
+	return v, nil
+}
+
+func checkIJSON(data []byte) error {
+	d := jsontext.NewDecoder(bytes.NewReader(data))
+	for {
+		token, err := d.ReadToken()
+		if errors.Is(err, io.EOF) && d.InputOffset() > 0 {
+			return malformed("", "the JSON ends early")
+		}
+		if err != nil {
+			return malformed(string(d.StackPointer()), "not I-JSON: %s", syntaxReason(err))
+		}
+		switch token.Kind() {
+		case '{', '[':
+			if d.StackDepth() > MaxDepth {
+				return malformed("", "nested deeper than %d", MaxDepth)
+			}
+		case '0':
+			if !survivesDouble(token.String()) {
+				return malformed(string(d.StackPointer()), "the number does not survive a double; send it as a string")
+			}
+		}
+		if d.StackDepth() == 0 {
+			break
+		}
+	}
+	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
+		return malformed("", "more than one JSON value")
+	}
+	return nil
+}
+
+// syntaxReason keeps what a sender can use of a decoder's error, in our words.
+func syntaxReason(err error) string {
+	switch text := err.Error(); {
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		return "a key stands twice"
+	case strings.Contains(text, "UTF-8") || strings.Contains(text, "surrogate"):
+		return "the text is not valid UTF-8"
+	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
+		return "the JSON ends early"
+	case strings.Contains(text, "depth"):
+		return "nested too deep"
+	default:
+		return "not well-formed JSON"
+	}
+}
+
+// survivesDouble tells whether a JSON number means the same after it went
+// through an IEEE 754 double, as every other JSON program will make it do.
+func survivesDouble(number string) bool {
+	f, err := strconv.ParseFloat(number, 64)
+	if err != nil || math.IsInf(f, 0) {
+		return false
+	}
+	return sameDecimal(number, strconv.FormatFloat(f, 'e', -1, 64))
+}
+
+func sameDecimal(a, b string) bool {
+	digitsA, expA, okA := decimal(a)
+	digitsB, expB, okB := decimal(b)
+	return okA && okB && digitsA == digitsB && (expA == expB || digitsA == "")
+}
+
+// decimal takes a number apart into its significant digits and the power of
+// ten of its last one.
+func decimal(s string) (digits string, exp int, ok bool) {
+	mantissa, exponent, hasExp := strings.Cut(strings.ToLower(s), "e")
+	if hasExp {
+		var err error
+		if exp, err = strconv.Atoi(exponent); err != nil {
+			return "", 0, false
+		}
+	}
+	mantissa, negative := strings.CutPrefix(mantissa, "-")
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits = strings.TrimLeft(whole+fraction, "0")
+	exp -= len(fraction)
+	trimmed := strings.TrimRight(digits, "0")
+	exp += len(digits) - len(trimmed)
+	if negative && trimmed != "" {
+		trimmed = "-" + trimmed
+	}
+	return trimmed, exp, true
+}

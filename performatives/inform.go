@@ -1,0 +1,100 @@
+package performatives
+
+import (
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// The types of an INFORM.
+const (
+	Fact        = "fact"
+	Result      = "result"
+	ErrorReport = "error"
+	Progress    = "progress"
+	Resolution  = "resolution"
+)
+
+// InformBody tells something: a fact, a result, an error, progress, or a
+// human's resolution of an escalation. Read InformType where Type is empty.
+type InformBody struct {
+	Type       string         `json:"type,omitzero" jsonschema:"enum=fact,enum=result,enum=error,enum=progress,enum=resolution,description=What kind of information"`
+	InformType string         `json:"informType,omitzero" jsonschema:"enum=fact,enum=result,enum=error,enum=progress,enum=resolution,description=Another name for type; emit type"`
+	Data       jsontext.Value `json:"data" jsonschema:"description=The information; answers to a CLARIFY and resolutions have a shape of their own"`
+}
+
+// Act is INFORM.
+func (*InformBody) Act() Performative { return Inform }
+
+var _ = enter(func() Body { return new(InformBody) })
+
+// Kind is the type, under whichever of its two names it came.
+func (b *InformBody) Kind() string {
+	if b.Type != "" {
+		return b.Type
+	}
+	return b.InformType
+}
+
+// AnswersData is the data of an INFORM fact that answers a CLARIFY.
+type AnswersData struct {
+	ReferenceID string   `json:"referenceId"`
+	Answers     []Answer `json:"answers"`
+}
+
+// An Answer settles the questions asked about one field.
+type Answer struct {
+	Field  string         `json:"field"`
+	Answer jsontext.Value `json:"answer"`
+}
+
+// Answers reads the data as answers to a CLARIFY; ok is false when it is
+// something else, which is no fault: an INFORM may tell anything.
+func (b *InformBody) Answers() (data AnswersData, ok bool) {
+	if b.Kind() != Fact || b.Data.Kind() != '{' {
+		return AnswersData{}, false
+	}
+	if json.Unmarshal(b.Data, &data) != nil || data.ReferenceID == "" {
+		return AnswersData{}, false
+	}
+	for _, a := range data.Answers {
+		if a.Field == "" || len(a.Answer) == 0 {
+			return AnswersData{}, false
+		}
+	}
+	return data, len(data.Answers) > 0
+}
+
+// The decisions of a ruling.
+const (
+	Approved = "approved"
+	Denied   = "denied"
+	Modified = "modified"
+	Guidance = "guidance"
+)
+
+// RulingData is the data of an INFORM resolution: a human's decision on an
+// escalation (PROTOCOL.md §7).
+type RulingData struct {
+	EscalationID string            `json:"escalationId" jsonschema:"format=asp-id,description=The messageId of the ESCALATE"`
+	Decision     string            `json:"decision" jsonschema:"enum=approved,enum=denied,enum=modified,enum=guidance"`
+	Comment      string            `json:"comment,omitzero"`
+	Authority    *RulingsAuthority `json:"authority,omitzero" jsonschema:"description=What the agent may do from now on; bounded"`
+}
+
+// RulingsAuthority bounds what an agent may agree to after a ruling.
+type RulingsAuthority struct {
+	MaxAmount  *float64   `json:"maxAmount,omitzero" jsonschema:"minimum=0,description=The highest amount in units of currency"`
+	Currency   string     `json:"currency,omitzero" jsonschema:"pattern=^[A-Z]{3}$,description=ISO 4217 code"`
+	TermPath   string     `json:"termPath,omitzero" jsonschema:"description=Dotted path of the amount in the proposal body; such as terms.pricePerMonth"`
+	ValidUntil *time.Time `json:"validUntil,omitzero"`
+}
+
+// Ruling reads the data of a resolution; ok is false for any other INFORM.
+func (b *InformBody) Ruling() (data RulingData, ok bool) {
+	if b.Kind() != Resolution {
+		return RulingData{}, false
+	}
+	return data, json.Unmarshal(b.Data, &data) == nil && data.EscalationID != ""
+}

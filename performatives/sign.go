@@ -1,0 +1,96 @@
+package performatives
+
+import (
+	"crypto/ed25519"
+	"encoding/hex"
+	"errors"
+	"strings"
+
+	"github.com/nats-io/nkeys"
+)
+
+// A Key is the public half of the Ed25519 nkey ("U…") that a principal logs in
+// and signs with.
+type Key string
+
+// Valid tells whether it is a user nkey.
+func (k Key) Valid() bool { return nkeys.IsValidPublicUserKey(string(k)) }
+
+// A Signer holds the private half. An nkeys.KeyPair is one by way of NewSigner.
+type Signer interface {
+	Key() Key
+	Sign(data []byte) ([]byte, error)
+}
+
+// ErrSignature is for a signature that is missing, ill-formed or not of the
+// bytes and key that it stands by.
+var ErrSignature = errors.New("the signature does not fit the envelope and the sender's key")
+
+const signaturePrefix = "ed25519:"
+
+// NewSigner signs with an nkey.
+func NewSigner(pair nkeys.KeyPair) (Signer, error) {
+	public, err := pair.PublicKey()
+	if err != nil {
+		return nil, err
+	}
+	if !Key(public).Valid() {
+		return nil, errors.New("want a user nkey (its seed starts with SU)")
+	}
+	return signer{pair, Key(public)}, nil
+}
+
+type signer struct {
+	pair nkeys.KeyPair
+	key  Key
+}
+
+func (s signer) Key() Key                         { return s.key }
+func (s signer) Sign(data []byte) ([]byte, error) { return s.pair.Sign(data) }
+
+// SignBytes signs bytes and writes the signature as ASP does: "ed25519:" and
+// 128 hex digits.
+func SignBytes(s Signer, data []byte) (string, error) {
+	sig, err := s.Sign(data)
+	if err != nil {
+		return "", err
+	}
+	return signaturePrefix + hex.EncodeToString(sig), nil
+}
+
+// VerifyBytes checks a signature that SignBytes wrote.
+func VerifyBytes(k Key, data []byte, signature string) error {
+	digits, ok := strings.CutPrefix(signature, signaturePrefix)
+	if !ok || len(digits) != 2*ed25519.SignatureSize || !isLowerHex(digits) {
+		return ErrSignature
+	}
+	sig, err := hex.DecodeString(digits)
+	if err != nil {
+		return ErrSignature
+	}
+	public, err := nkeys.Decode(nkeys.PrefixByteUser, []byte(k))
+	if err != nil || len(public) != ed25519.PublicKeySize {
+		return ErrSignature
+	}
+	if !ed25519.Verify(public, data, sig) {
+		return ErrSignature
+	}
+	return nil
+}
+
+// VerifySignature checks the sender's signature against the sender's key.
+func (m *Message) VerifySignature(k Key) error { return VerifyBytes(k, m.SigningBytes(), m.Signature) }
+
+// Sign reads an unsigned envelope and returns it signed, in canonical form.
+func Sign(envelope []byte, s Signer) ([]byte, error) {
+	m, err := Read(envelope)
+	if err != nil {
+		return nil, err
+	}
+	signature, err := SignBytes(s, m.SigningBytes())
+	if err != nil {
+		return nil, err
+	}
+	integrity := m.integrity.with("signature", []byte(`"`+signature+`"`))
+	return m.envelope.with("integrity", integrity.bytes()).bytes(), nil
+}
