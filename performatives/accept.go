@@ -2,7 +2,7 @@ package performatives
 
 // AcceptBody accepts a proposal, a commitment or a delegation.
 type AcceptBody struct {
-	ReferenceID string `json:"referenceId" jsonschema:"format=asp-id,description=The proposal; commitment or delegation that is accepted"`
+	ReferenceID string `json:"referenceId" jsonschema:"format=asp-id,description=The proposal\\, commitment or delegation that is accepted"`
 	Reason      string `json:"reason,omitzero" jsonschema:"description=Why"`
 	Remarks
 }

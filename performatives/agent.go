@@ -73,7 +73,7 @@ func validSegment(segment string) bool {
 			return false
 		}
 	}
-	return segment != "" && segment != "." && segment != ".."
+	return segment != ""
 }
 
 func lowerAlnum(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }

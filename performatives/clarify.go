@@ -12,7 +12,7 @@ type ClarifyBody struct {
 
 // A Question is about one field of the offer's body.
 type Question struct {
-	Field    string           `json:"field" jsonschema:"minLength=1,description=Dotted path into the offer's body; such as terms.storageLimit"`
+	Field    string           `json:"field" jsonschema:"minLength=1,description=Dotted path into the offer's body\\, such as terms.storageLimit"`
 	Question string           `json:"question" jsonschema:"minLength=1"`
 	Options  []jsontext.Value `json:"options,omitzero" jsonschema:"description=Suggested answers"`
 }

@@ -32,8 +32,8 @@ type Obligation struct {
 // Escrow names what is held until a condition is met. parley records it; it
 // moves no money.
 type Escrow struct {
-	Amount           float64 `json:"amount" jsonschema:"minimum=0"`
-	Currency         string  `json:"currency" jsonschema:"pattern=^[A-Z]{3}$,description=ISO 4217 code"`
+	Amount           float64 `json:"amount,omitzero" jsonschema:"minimum=0"`
+	Currency         string  `json:"currency,omitzero" jsonschema:"pattern=^[A-Z]{3}$,description=ISO 4217 code"`
 	ReleaseCondition string  `json:"releaseCondition,omitzero"`
 }
 

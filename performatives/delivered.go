@@ -1,6 +1,7 @@
 package performatives
 
 import (
+	"errors"
 	"strconv"
 	"time"
 
@@ -94,6 +95,8 @@ func (m *Message) Deliver(s Stamp, acceptedAt time.Time, state string, broker Si
 		linkedBy = LinkedByBroker
 		envelope = envelope.with("sequenceNumber", strconv.AppendUint(nil, s.Sequence, 10))
 		integrity = integrity.with("previousHash", quote(string(s.PreviousHash)))
+	} else if m.Link.Sequence != s.Sequence || m.Link.PreviousHash != s.PreviousHash {
+		return nil, s, errLink
 	}
 	integrity = integrity.with("linkedBy", quote(linkedBy))
 	if s.OnBehalfOf != "" {
@@ -119,6 +122,8 @@ func (m *Message) Deliver(s Stamp, acceptedAt time.Time, state string, broker Si
 	integrity = integrity.with("hash", quote(string(s.Hash))).with("receipt", receipt)
 	return envelope.with("integrity", integrity.bytes()).bytes(), s, nil
 }
+
+var errLink = errors.New("the stamp's place in the transcript is not the one that the sender signed")
 
 // receiptBytes are canonical by construction: sorted names, plain strings.
 func (s *Stamp) receiptBytes() []byte {

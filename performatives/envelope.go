@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"strings"
 	"time"
 
@@ -33,7 +32,6 @@ type Message struct {
 
 	envelope  document // canonical, without integrity
 	integrity document // canonical, without signature
-	signing   []byte
 }
 
 // Constraints bind the addressee of a message.
@@ -75,33 +73,6 @@ func isLowerHex(s string) bool {
 	return true
 }
 
-// wireEnvelope is the envelope's JSON shape; what is absent stays zero.
-type wireEnvelope struct {
-	Version        *string        `json:"version"`
-	MessageID      *string        `json:"messageId"`
-	SessionID      *string        `json:"sessionId"`
-	SequenceNumber jsontext.Value `json:"sequenceNumber"`
-	Timestamp      *string        `json:"timestamp"`
-	Sender         *struct {
-		AgentID *string `json:"agentId"`
-		OrgID   *string `json:"orgId"`
-	} `json:"sender"`
-	Recipient    jsontext.Value `json:"recipient"`
-	Performative *string        `json:"performative"`
-	Content      *struct {
-		MimeType *string        `json:"mimeType"`
-		Body     jsontext.Value `json:"body"`
-		Context  jsontext.Value `json:"context"`
-	} `json:"content"`
-	Constraints *Constraints   `json:"constraints"`
-	Integrity   jsontext.Value `json:"integrity"`
-}
-
-type wireIntegrity struct {
-	Signature    *string `json:"signature"`
-	PreviousHash *string `json:"previousHash"`
-}
-
 // brokersFields are those of integrity that only a broker writes.
 var brokersFields = []string{"hash", "receipt", "linkedBy", "onBehalfOf", "joined"}
 
@@ -136,111 +107,6 @@ func readCanonical(canonical jsontext.Value) (*Message, error) {
 	return m, m.readIntegrity(w)
 }
 
-func (w *wireEnvelope) message() (*Message, error) {
-	missing := func(path string) error { return malformed(path, "is missing") }
-	switch {
-	case w.Version == nil:
-		return nil, missing("/version")
-	case w.MessageID == nil:
-		return nil, missing("/messageId")
-	case w.SessionID == nil:
-		return nil, missing("/sessionId")
-	case w.Timestamp == nil:
-		return nil, missing("/timestamp")
-	case w.Sender == nil || w.Sender.AgentID == nil:
-		return nil, missing("/sender/agentId")
-	case w.Performative == nil:
-		return nil, missing("/performative")
-	case w.Content == nil || w.Content.Body == nil:
-		return nil, missing("/content/body")
-	case w.Content.Body.Kind() != '{':
-		return nil, malformed("/content/body", "want an object")
-	case w.Content.Context != nil && w.Content.Context.Kind() != '[':
-		return nil, malformed("/content/context", "want a list")
-	}
-	m := &Message{
-		Version: *w.Version, ActName: *w.Performative, Performative: Parse(*w.Performative),
-		RawBody: w.Content.Body,
-	}
-	var err error
-	if m.ID, err = ParseMessageID(*w.MessageID); err != nil {
-		return nil, malformed("/messageId", "%s", err)
-	}
-	if m.Session, err = ParseSessionID(*w.SessionID); err != nil {
-		return nil, malformed("/sessionId", "%s", err)
-	}
-	if m.Timestamp, err = parseTime(*w.Timestamp); err != nil {
-		return nil, malformed("/timestamp", "want an RFC 3339 time, such as 2026-03-07T14:30:00.000Z")
-	}
-	if m.Sender, err = parseSender(*w.Sender.AgentID); err != nil {
-		return nil, malformed("/sender/agentId", "%s", err)
-	}
-	if m.Recipient, err = recipient(w.Recipient); err != nil {
-		return nil, err
-	}
-	if w.Constraints != nil {
-		if m.Constraints, err = w.Constraints.valid(); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
-}
-
-// parseSender also takes a broker, whose entries Read meets in transcripts; a
-// principal's subject never matches one.
-func parseSender(uri string) (Agent, error) {
-	if a := Agent(uri); a.IsBroker() && Key(strings.TrimPrefix(uri, brokerScheme)).Valid() {
-		return a, nil
-	}
-	return ParseAgent(uri)
-}
-
-func parseTime(s string) (time.Time, error) { return time.Parse(time.RFC3339Nano, s) }
-
-// recipient is a URI, or an object that names one.
-func recipient(v jsontext.Value) (Agent, error) {
-	path, uri := "/recipient", ""
-	switch v.Kind() {
-	case 0, 'n':
-		return "", nil
-	case '"':
-		if err := unmarshal(v, &uri, path); err != nil {
-			return "", err
-		}
-	case '{':
-		var to struct {
-			AgentID string `json:"agentId"`
-			OrgID   string `json:"orgId"`
-		}
-		if err := unmarshal(v, &to, path); err != nil {
-			return "", err
-		}
-		path, uri = "/recipient/agentId", to.AgentID
-	default:
-		return "", malformed(path, "want a principal's URI")
-	}
-	to, err := ParseAgent(uri)
-	if err != nil {
-		return "", malformed(path, "%s", err)
-	}
-	return to, nil
-}
-
-func (c Constraints) valid() (Constraints, error) {
-	if ms := c.MaxResponseTimeMs; ms != nil && *ms < 0 {
-		return c, malformed("/constraints/maxResponseTimeMs", "want at least 0 ms")
-	}
-	if t := c.RequiredTrustScore; t != nil && (*t < 0 || *t > 100) {
-		return c, malformed("/constraints/requiredTrustScore", "want 0 to 100")
-	}
-	for _, name := range c.AllowedPerformatives {
-		if Parse(name) == Unknown {
-			return c, malformed("/constraints/allowedPerformatives", "%q is none of the thirteen performatives", name)
-		}
-	}
-	return c, nil
-}
-
 func (m *Message) readIntegrity(w wireEnvelope) error {
 	m.integrity = document{}
 	if w.Integrity != nil {
@@ -254,6 +120,12 @@ func (m *Message) readIntegrity(w wireEnvelope) error {
 		for _, name := range brokersFields {
 			if doc.get(name) != nil {
 				return malformed("/integrity/"+name, "is the broker's to write")
+			}
+		}
+		// A null here would be lost on delivery, and the signature with it.
+		for _, name := range []string{"signature", "previousHash"} {
+			if v := doc.get(name); v != nil && v.Kind() != '"' {
+				return malformed("/integrity/"+name, "want a string")
 			}
 		}
 		m.integrity = doc.without("signature")
@@ -290,36 +162,6 @@ func (m *Message) readLink(sequence jsontext.Value, previous *string) error {
 	return nil
 }
 
-// unmarshal reads typed values and says where a type is wrong.
-func unmarshal(v jsontext.Value, into any, at string) error {
-	err := json.Unmarshal(v, into)
-	if err == nil {
-		return nil
-	}
-	var semantic *json.SemanticError
-	if errors.As(err, &semantic) {
-		want := "another type"
-		if semantic.GoType != nil {
-			want = plainType(semantic.GoType.Kind().String())
-		}
-		return malformed(at+string(semantic.JSONPointer), "want %s", want)
-	}
-	return malformed(at, "ill-typed")
-}
-
-func plainType(kind string) string {
-	switch kind {
-	case "ptr", "string":
-		return "a string"
-	case "struct":
-		return "an object"
-	case "slice":
-		return "a list"
-	default:
-		return "a number"
-	}
-}
-
 // DecodeBody reads the body into its type. Validate it against its schema
 // first: that words the faults better.
 func (m *Message) DecodeBody() error {
@@ -336,11 +178,9 @@ func (m *Message) DecodeBody() error {
 
 // SigningBytes are what the sender signs: the canonical envelope as the sender
 // made it without integrity.signature; integrity itself stays.
+// Each call makes them anew, so that goroutines may share a message.
 func (m *Message) SigningBytes() []byte {
-	if m.signing == nil {
-		m.signing = m.envelope.with("integrity", m.integrity.bytes()).bytes()
-	}
-	return m.signing
+	return m.envelope.with("integrity", m.integrity.bytes()).bytes()
 }
 
 // Digest tells whether two messages are the same one, byte for byte once

@@ -5,8 +5,8 @@ import "github.com/go-json-experiment/json/jsontext"
 // EscalateBody pauses the session until a human has decided.
 type EscalateBody struct {
 	Reason          string         `json:"reason" jsonschema:"enum=authority-limit,enum=confidence-low,enum=policy-ambiguous,enum=adversarial-detected"`
-	Urgency         string         `json:"urgency" jsonschema:"enum=low,enum=medium,enum=high,enum=critical,description=How soon an answer is due: by default 24 h; 4 h; 1 h; 15 min"`
-	Context         jsontext.Value `json:"context" jsonschema:"description=What the human needs to know; text or an object"`
+	Urgency         string         `json:"urgency" jsonschema:"enum=low,enum=medium,enum=high,enum=critical,description=How soon an answer is due: by default 24 h\\, 4 h\\, 1 h\\, 15 min"`
+	Context         jsontext.Value `json:"context" jsonschema:"description=What the human needs to know\\, text or an object"`
 	SuggestedAction string         `json:"suggestedAction,omitzero"`
 	ReferenceID     string         `json:"referenceId,omitzero" jsonschema:"format=asp-id,description=The proposal at stake"`
 }

@@ -35,12 +35,23 @@ func (m *Malformed) Error() string {
 }
 
 func malformed(path, format string, args ...any) error {
-	return &Malformed{Path: path, Why: fmt.Sprintf(format, args...)}
+	return &Malformed{Path: clip(path), Why: clip(fmt.Sprintf(format, args...))}
+}
+
+// clip keeps a sender's own words in an error short: a key may be as long as
+// the envelope.
+func clip(s string) string {
+	const most = 256
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
 // Canonical reads one I-JSON value (RFC 7493) and returns its RFC 8785 bytes.
 // It refuses duplicate keys, invalid UTF-8, numbers that a double cannot hold,
-// and nesting deeper than MaxDepth.
+// and nesting deeper than MaxDepth. Neither the data nor its canonical form may
+// have more than MaxEnvelope bytes.
 func Canonical(data []byte) (jsontext.Value, error) {
 	if len(data) > MaxEnvelope {
 		return nil, ErrTooLarge
@@ -51,6 +62,11 @@ func Canonical(data []byte) (jsontext.Value, error) {
 	v := jsontext.Value(bytes.Clone(data))
 	if err := v.Canonicalize(); err != nil {
 		return nil, malformed("", "not I-JSON")
+	}
+	// RFC 8785 writes 1e20 as 21 digits: what is signed, kept and delivered has
+	// to fit as well.
+	if len(v) > MaxEnvelope {
+		return nil, ErrTooLarge
 	}
 	return v, nil
 }
@@ -63,7 +79,7 @@ func checkIJSON(data []byte) error {
 			return malformed("", "the JSON ends early")
 		}
 		if err != nil {
-			return malformed(string(d.StackPointer()), "not I-JSON: %s", syntaxReason(err))
+			return malformed(syntaxPath(d, err), "not I-JSON: %s", syntaxReason(err))
 		}
 		switch token.Kind() {
 		case '{', '[':
@@ -83,6 +99,15 @@ func checkIJSON(data []byte) error {
 		return malformed("", "more than one JSON value")
 	}
 	return nil
+}
+
+// syntaxPath is where the error is; the decoder itself stands before it.
+func syntaxPath(d *jsontext.Decoder, err error) string {
+	var syntactic *jsontext.SyntacticError
+	if errors.As(err, &syntactic) {
+		return string(syntactic.JSONPointer)
+	}
+	return string(d.StackPointer())
 }
 
 // syntaxReason keeps what a sender can use of a decoder's error, in our words.

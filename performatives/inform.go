@@ -80,14 +80,14 @@ type RulingData struct {
 	EscalationID string            `json:"escalationId" jsonschema:"format=asp-id,description=The messageId of the ESCALATE"`
 	Decision     string            `json:"decision" jsonschema:"enum=approved,enum=denied,enum=modified,enum=guidance"`
 	Comment      string            `json:"comment,omitzero"`
-	Authority    *RulingsAuthority `json:"authority,omitzero" jsonschema:"description=What the agent may do from now on; bounded"`
+	Authority    *RulingsAuthority `json:"authority,omitzero" jsonschema:"description=What the agent may do from now on\\, bounded"`
 }
 
 // RulingsAuthority bounds what an agent may agree to after a ruling.
 type RulingsAuthority struct {
 	MaxAmount  *float64   `json:"maxAmount,omitzero" jsonschema:"minimum=0,description=The highest amount in units of currency"`
 	Currency   string     `json:"currency,omitzero" jsonschema:"pattern=^[A-Z]{3}$,description=ISO 4217 code"`
-	TermPath   string     `json:"termPath,omitzero" jsonschema:"description=Dotted path of the amount in the proposal body; such as terms.pricePerMonth"`
+	TermPath   string     `json:"termPath,omitzero" jsonschema:"description=Dotted path of the amount in the proposal body\\, such as terms.pricePerMonth"`
 	ValidUntil *time.Time `json:"validUntil,omitzero"`
 }
 

@@ -14,7 +14,20 @@ import (
 type Key string
 
 // Valid tells whether it is a user nkey.
-func (k Key) Valid() bool { return nkeys.IsValidPublicUserKey(string(k)) }
+func (k Key) Valid() bool { return k.public() != nil }
+
+// public is the raw key, or nil where k is no user nkey. It insists on the one
+// spelling of 56 characters: base32 decoding skips line breaks.
+func (k Key) public() ed25519.PublicKey {
+	if len(k) != 56 || strings.ContainsAny(string(k), "\r\n") {
+		return nil
+	}
+	public, err := nkeys.Decode(nkeys.PrefixByteUser, []byte(k))
+	if err != nil || len(public) != ed25519.PublicKeySize {
+		return nil
+	}
+	return public
+}
 
 // A Signer holds the private half. An nkeys.KeyPair is one by way of NewSigner.
 type Signer interface {
@@ -68,11 +81,8 @@ func VerifyBytes(k Key, data []byte, signature string) error {
 	if err != nil {
 		return ErrSignature
 	}
-	public, err := nkeys.Decode(nkeys.PrefixByteUser, []byte(k))
-	if err != nil || len(public) != ed25519.PublicKeySize {
-		return ErrSignature
-	}
-	if !ed25519.Verify(public, data, sig) {
+	public := k.public()
+	if public == nil || !ed25519.Verify(public, data, sig) {
 		return ErrSignature
 	}
 	return nil
@@ -92,5 +102,9 @@ func Sign(envelope []byte, s Signer) ([]byte, error) {
 		return nil, err
 	}
 	integrity := m.integrity.with("signature", []byte(`"`+signature+`"`))
-	return m.envelope.with("integrity", integrity.bytes()).bytes(), nil
+	signed := m.envelope.with("integrity", integrity.bytes()).bytes()
+	if len(signed) > MaxEnvelope {
+		return nil, ErrTooLarge
+	}
+	return signed, nil
 }

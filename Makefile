@@ -1,0 +1,46 @@
+# Every step of CI is a target here; the steps themselves are in .ci/run.
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build run demo
+build: ## build dist/parley
+	@.ci/run build
+run: ## the main job: the six patterns of the demo, from source
+	go run ./cmd/parley demo
+demo: ## the same from a freshly built dist/parley
+	@.ci/run demo
+
+.PHONY: test race fmt vet lint vuln mod
+test: ## every test
+	go test ./...
+race: ## the tests under the race detector, long ones in their short form
+	@.ci/run race
+fmt: ## fail if a file is not gofmt-ed
+	@.ci/run fmt
+vet: ## go vet
+	@.ci/run vet
+lint: ## golangci-lint, built from the version in tools/go.mod
+	@.ci/run lint
+vuln: ## govulncheck; VULNDB=<url> names another database
+	@.ci/run vuln
+mod: ## go.mod and go.sum: verified and tidy
+	@.ci/run mod
+
+.PHONY: generate drift
+generate: ## write the generated files again
+	go generate ./...
+drift: ## fail if a generated file is not what its generator writes
+	@.ci/run drift
+
+.PHONY: bench fuzz
+bench: ## every benchmark; BENCH=<regexp> picks some
+	go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem ./...
+fuzz: ## each fuzz target for FUZZTIME (5s)
+	@.ci/run fuzz
+
+.PHONY: ci
+ci: ## all that a change has to pass
+	@.ci/run

@@ -1,0 +1,108 @@
+package embedded
+
+import (
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/parley-asp/parley/login"
+)
+
+// service is a subject that ASP answers for another account.
+type service struct {
+	subject string
+	answers server.ServiceRespType
+}
+
+// The services that each account imports from ASP, under the same subjects.
+//
+// Two subjects of one account must not overlap: a request would be delivered once for each.
+//
+// A client that names one of these subjects as the reply of a pull or a call gets no further
+// than its own account where the subject has a wildcard; where it has none, the server passes
+// the answer on to ASP. So what is imported without a wildcard must change nothing.
+var (
+	principalServices = []service{
+		{"asp.agent.*.submit.*", server.Singleton},
+		{"asp.agent.*.api.*.*", server.Singleton},
+		{"$JS.API.CONSUMER.INFO.ASP_INBOX.*", server.Singleton},
+		{"$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX.*", server.Streamed},
+		{"$JS.ACK.ASP_INBOX.*.>", server.Singleton},
+		// No principal may ask for it, but without this import the server gives the account
+		// the whole of "$JS.API.>" to answer each request there with "JetStream not enabled",
+		// ahead of the true answer.
+		{"$JS.API.INFO", server.Singleton},
+	}
+	operatorServices = []service{
+		{"asp.operator.api.*.*", server.Singleton},
+		{"$SRV.>", server.Streamed}, // every replica answers
+	}
+	// Development: anyone is anyone, and the JetStream API can be read but changes nothing.
+	devServices = []service{
+		{"asp.agent.*.submit.*", server.Singleton},
+		{"asp.agent.*.api.*.*", server.Singleton},
+		{"asp.operator.api.*.*", server.Singleton},
+		{"$SRV.>", server.Streamed},
+		{"$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX.*", server.Streamed},
+		{"$JS.ACK.ASP_INBOX.*.>", server.Singleton},
+		{"$JS.API.INFO", server.Singleton},
+		{"$JS.API.STREAM.INFO.*", server.Singleton},
+		{"$JS.API.STREAM.NAMES", server.Singleton},
+		{"$JS.API.STREAM.LIST", server.Singleton},
+		{"$JS.API.CONSUMER.INFO.>", server.Singleton},
+		{"$JS.API.CONSUMER.LIST.*", server.Singleton},
+		{"$JS.API.CONSUMER.NAMES.*", server.Singleton},
+	}
+	monitorStreams = []string{"asp.event.>", "asp.escalation.>"}
+)
+
+func subjects(services []service) []string {
+	var all []string
+	for _, s := range services {
+		all = append(all, s.subject)
+	}
+	return all
+}
+
+type accounts struct{ system, asp, principals, operators, callout *server.Account }
+
+func (a accounts) all() []*server.Account {
+	return []*server.Account{a.system, a.asp, a.principals, a.operators, a.callout}
+}
+
+func newAccounts(dev bool) (accounts, error) {
+	a := accounts{
+		system:     server.NewAccount(login.SystemAccount),
+		asp:        server.NewAccount(login.BrokerAccount),
+		principals: server.NewAccount(login.PrincipalsAccount),
+		operators:  server.NewAccount(login.OperatorsAccount),
+		callout:    server.NewAccount(login.CalloutAccount),
+	}
+	if dev {
+		return a, a.open(a.principals, devServices, monitorStreams)
+	}
+	if err := a.open(a.principals, principalServices, nil); err != nil {
+		return a, err
+	}
+	return a, a.open(a.operators, operatorServices, monitorStreams)
+}
+
+// open lets an account call services of ASP and hear streams of it.
+func (a accounts) open(to *server.Account, services []service, streams []string) error {
+	only := []*server.Account{to}
+	for _, s := range services {
+		if err := a.asp.AddServiceExportWithResponse(s.subject, s.answers, only); err != nil {
+			return err
+		}
+		if err := to.AddServiceImport(a.asp, s.subject, s.subject); err != nil {
+			return err
+		}
+	}
+	for _, subject := range streams {
+		if err := a.asp.AddStreamExport(subject, only); err != nil {
+			return err
+		}
+		if err := to.AddStreamImport(a.asp, subject, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}

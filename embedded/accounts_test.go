@@ -1,0 +1,48 @@
+package embedded
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
+)
+
+// A request on a subject that two imports cover would be carried out twice.
+func TestImportsDoNotOverlap(t *testing.T) {
+	for name, services := range map[string][]service{
+		"principals": principalServices, "operators": operatorServices, "development": devServices,
+	} {
+		all := subjects(services)
+		for i, one := range all {
+			for _, other := range all[:i] {
+				if server.SubjectsCollide(one, other) {
+					t.Errorf("%s: %s and %s overlap", name, one, other)
+				}
+			}
+		}
+	}
+}
+
+// Accepted means fsynced unless told otherwise.
+func TestSync(t *testing.T) {
+	for interval, always := range map[time.Duration]bool{0: true, time.Second: false} {
+		key, err := nkeys.CreateUser()
+		if err != nil {
+			t.Fatal(err)
+		}
+		pub, err := key.PublicKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := Start(Options{StoreDir: t.TempDir(), Listen: "127.0.0.1:0", Dev: true, SyncInterval: interval, Broker: pub})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := s.nats.JetStreamConfig()
+		s.Shutdown()
+		if got.SyncAlways != always || !always && got.SyncInterval != interval {
+			t.Errorf("interval %s: always %t, every %s", interval, got.SyncAlways, got.SyncInterval)
+		}
+	}
+}

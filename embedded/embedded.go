@@ -1,0 +1,202 @@
+// Package embedded runs the NATS server that parley brings along, inside this process.
+//
+//	server, err := embedded.Start(embedded.Options{
+//		StoreDir: "parley-data", Listen: "127.0.0.1:4222",
+//		Broker: brokerKey, Callout: calloutKey, CalloutIssuer: issuerKey, Log: log,
+//	})
+//	defer server.Shutdown()
+//	nc, err := nats.Connect(server.ClientURL(), server.InProcess(), nats.Nkey(brokerKey, sign))
+//
+// Invariants:
+//   - JetStream is in the account ASP, in which only the broker has a user. All others reach
+//     it through the service and stream imports of accounts.go and nothing else, in
+//     development too (PROTOCOL.md §2).
+//   - What JetStream acknowledges has been fsynced, unless SyncInterval says otherwise.
+//   - A server without login listens on a loopback address only (PROTOCOL.md §10).
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/login"
+)
+
+const (
+	// An envelope has at most 256 KiB; one above that must reach the broker, which answers
+	// too_large, so the server's own limit is wider.
+	maxPayload = 1 << 20 // bytes
+	// Every principal has a durable consumer on its inbox; the server's default is 1,000.
+	maxConsumers = 1 << 20
+	// Atomic batches in flight; the server's default for a stream is 50.
+	maxBatches = 1_000
+	// A login waits for the callout's answer.
+	loginTimeout = 5 * time.Second
+	readyTimeout = 10 * time.Second
+)
+
+// Options says what server to start. StoreDir, Listen and Broker are always needed, Callout
+// and CalloutIssuer unless Dev.
+type Options struct {
+	StoreDir string // JetStream keeps its files in a folder "jetstream" below
+	Listen   string // host:port for clients; port 0 or -1 takes a free one
+	Dev      bool   // no login: every client is the user "dev", whatever it presents
+
+	// SyncInterval is how often streams are fsynced. Zero, the default, is before each
+	// acknowledgement; with 1s a power failure can lose the last second.
+	SyncInterval time.Duration
+
+	Broker        string      // public nkey ("U…") of the broker, the one user of account ASP
+	Callout       string      // public nkey ("U…") of the login service, in account AUTH
+	CalloutIssuer string      // public account key ("A…") that signs logins
+	Log           *zap.Logger // nil: silent
+}
+
+// Server is a running NATS server.
+type Server struct{ nats *server.Server }
+
+// Start returns when clients can connect.
+func Start(o Options) (*Server, error) {
+	opts, err := o.server()
+	if err != nil {
+		return nil, fmt.Errorf("embedded: %w", err)
+	}
+	log := &logger{}
+	if log.out = o.Log; log.out == nil {
+		log.out = zap.NewNop()
+	}
+	var dev *devLogin
+	if o.Dev {
+		dev = &devLogin{broker: o.Broker}
+		opts.CustomClientAuthentication = dev
+	}
+	ns, err := server.NewServer(opts)
+	if err != nil {
+		return nil, fmt.Errorf("embedded: %w", err)
+	}
+	ns.SetLoggerV2(log, false, false, false)
+	s := &Server{nats: ns}
+	if dev != nil {
+		if err := dev.resolve(ns); err != nil {
+			return nil, fmt.Errorf("embedded: %w", err)
+		}
+	}
+	ns.Start()
+	if err := s.ready(log); err != nil {
+		s.Shutdown()
+		return nil, fmt.Errorf("embedded: %w", err)
+	}
+	return s, nil
+}
+
+// ready turns JetStream on in the broker's account, which reads its streams back from disk.
+func (s *Server) ready(log *logger) error {
+	if err := log.fatal.Load(); err != nil {
+		return *err
+	}
+	if !s.nats.ReadyForConnections(readyTimeout) {
+		return fmt.Errorf("not ready after %s", readyTimeout)
+	}
+	asp, err := s.nats.LookupAccount(login.BrokerAccount)
+	if err != nil {
+		return err
+	}
+	if err := asp.EnableJetStream(nil, nil); err != nil {
+		return fmt.Errorf("JetStream: %w", err)
+	}
+	return nil
+}
+
+// ClientURL is where clients connect to.
+func (s *Server) ClientURL() string { return s.nats.ClientURL() }
+
+// InProcess makes a connection run inside the process, without a socket. The login is the
+// same as over one.
+func (s *Server) InProcess() nats.Option { return nats.InProcessServer(s.nats) }
+
+// Shutdown closes all connections and the stores, and returns when that is done.
+func (s *Server) Shutdown() {
+	s.nats.Shutdown()
+	s.nats.WaitForShutdown()
+}
+
+func (o Options) server() (*server.Options, error) {
+	if o.StoreDir == "" {
+		return nil, errors.New("option StoreDir is empty")
+	}
+	if !nkeys.IsValidPublicUserKey(o.Broker) {
+		return nil, errors.New("option Broker is not a user nkey")
+	}
+	host, port, err := o.address()
+	if err != nil {
+		return nil, err
+	}
+	accounts, err := newAccounts(o.Dev)
+	if err != nil {
+		return nil, fmt.Errorf("accounts: %w", err)
+	}
+	opts := &server.Options{
+		ServerName:             "parley",
+		Host:                   host,
+		Port:                   port,
+		NoSigs:                 true,
+		MaxPayload:             maxPayload,
+		AuthTimeout:            loginTimeout.Seconds(),
+		Accounts:               accounts.all(),
+		SystemAccount:          login.SystemAccount,
+		Nkeys:                  []*server.NkeyUser{{Nkey: o.Broker, Account: accounts.asp}},
+		JetStream:              true,
+		StoreDir:               o.StoreDir,
+		SyncAlways:             o.SyncInterval == 0,
+		SyncInterval:           o.SyncInterval,
+		DisableJetStreamBanner: true,
+	}
+	opts.JetStreamLimits.DefaultMaxConsumers = maxConsumers
+	opts.JetStreamLimits.MaxBatchInflightPerStream = maxBatches
+	opts.JetStreamLimits.MaxBatchInflightTotal = maxBatches
+	if o.Dev {
+		// Makes the server announce that it asks for no credentials.
+		opts.Users = []*server.User{devUser(accounts.principals)}
+		opts.NoAuthUser = devName
+		opts.AlwaysEnableNonce = true
+		return opts, nil
+	}
+	if !nkeys.IsValidPublicUserKey(o.Callout) || o.Callout == o.Broker {
+		return nil, errors.New("option Callout is not a user nkey of its own")
+	}
+	if !nkeys.IsValidPublicAccountKey(o.CalloutIssuer) {
+		return nil, errors.New("option CalloutIssuer is not an account nkey")
+	}
+	opts.Nkeys = append(opts.Nkeys, &server.NkeyUser{Nkey: o.Callout, Account: accounts.callout})
+	opts.AuthCallout = &server.AuthCallout{
+		Issuer:    o.CalloutIssuer,
+		Account:   login.CalloutAccount,
+		AuthUsers: []string{o.Broker, o.Callout},
+	}
+	return opts, nil
+}
+
+func (o Options) address() (host string, port int, err error) {
+	host, p, err := net.SplitHostPort(o.Listen)
+	if err != nil {
+		return "", 0, fmt.Errorf("option Listen: %w", err)
+	}
+	if port, err = strconv.Atoi(p); err != nil || port < -1 || port > 65535 {
+		return "", 0, fmt.Errorf("option Listen: %q is not a port", p)
+	}
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+	if o.Dev && !loopback(host) {
+		return "", 0, fmt.Errorf("%w: %s", ErrNotLoopback, o.Listen)
+	}
+	return host, port, nil
+}

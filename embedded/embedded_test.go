@@ -1,0 +1,90 @@
+package embedded_test
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
+
+	"github.com/parley-asp/parley/embedded"
+)
+
+func TestStreamsSurviveARestart(t *testing.T) {
+	broker := newKey(t)
+	o := embedded.Options{StoreDir: t.TempDir(), Listen: "127.0.0.1:0", Dev: true, Broker: public(t, broker)}
+	for round := range uint64(2) {
+		func() {
+			server, err := embedded.Start(o)
+			must(t, err)
+			defer server.Shutdown()
+			nc, err := nats.Connect(server.ClientURL(), server.InProcess(), withKey(t, broker))
+			must(t, err)
+			defer nc.Close()
+			js, err := jetstream.New(nc)
+			must(t, err)
+			stream, err := js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{Name: "ASP_SESSIONS", Subjects: []string{"asp.session.*"}})
+			must(t, err)
+			if got := stream.CachedInfo().State.Msgs; got != round {
+				t.Fatalf("round %d begins with %d messages", round, got)
+			}
+			_, err = js.Publish(t.Context(), "asp.session.s1", nil)
+			must(t, err)
+		}()
+	}
+}
+
+// PROTOCOL.md §3: the broker itself says too_large, so what is too large must reach it.
+func TestTooLargeReachesTheBroker(t *testing.T) {
+	w := start(t, true)
+	_, err := w.broker.Subscribe("asp.agent.*.submit.*", func(m *nats.Msg) {
+		if err := m.Respond([]byte("too_large")); err != nil {
+			t.Error(err)
+		}
+	})
+	must(t, err)
+	must(t, w.broker.Flush())
+	res, err := w.connect().RequestWithContext(w.ctx, "asp.agent."+alice+".submit.s1", bytes.Repeat([]byte("x"), 1<<20-1024))
+	must(t, err)
+	if string(res.Data) != "too_large" {
+		t.Fatalf("got %q", res.Data)
+	}
+}
+
+func TestStartFails(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer func() { must(t, taken.Close()) }()
+	issuer, err := nkeys.CreateAccount()
+	must(t, err)
+	for name, spoil := range map[string]func(*embedded.Options){
+		"address in use":          func(o *embedded.Options) { o.Listen = taken.Addr().String() },
+		"no port":                 func(o *embedded.Options) { o.Listen = "127.0.0.1" },
+		"no store":                func(o *embedded.Options) { o.StoreDir = "" },
+		"store is a file":         func(o *embedded.Options) { o.StoreDir = "embedded_test.go" },
+		"no broker key":           func(o *embedded.Options) { o.Broker = "" },
+		"no callout key":          func(o *embedded.Options) { o.Callout = "" },
+		"callout key is broker's": func(o *embedded.Options) { o.Callout = o.Broker },
+		"issuer is no account":    func(o *embedded.Options) { o.CalloutIssuer = o.Broker },
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := embedded.Options{
+				StoreDir: t.TempDir(), Listen: "127.0.0.1:0",
+				Broker: public(t, newKey(t)), Callout: public(t, newKey(t)), CalloutIssuer: public(t, issuer),
+			}
+			spoil(&o)
+			server, err := embedded.Start(o)
+			if err == nil {
+				server.Shutdown()
+				t.Fatal("it started")
+			}
+			if errors.Is(err, embedded.ErrNotLoopback) {
+				t.Fatal(err)
+			}
+			t.Log(err)
+		})
+	}
+}

@@ -1,0 +1,27 @@
+package embedded
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+)
+
+// logger writes the server's log to zap. The server calls Fatalf where it cannot start and
+// expects the process to end; here the first such error is kept for Start to return.
+type logger struct {
+	out   *zap.Logger
+	fatal atomic.Pointer[error]
+}
+
+func (l *logger) Noticef(format string, v ...any) { l.out.Info(fmt.Sprintf(format, v...)) }
+func (l *logger) Warnf(format string, v ...any)   { l.out.Warn(fmt.Sprintf(format, v...)) }
+func (l *logger) Errorf(format string, v ...any)  { l.out.Error(fmt.Sprintf(format, v...)) }
+func (l *logger) Debugf(format string, v ...any)  { l.out.Debug(fmt.Sprintf(format, v...)) }
+func (l *logger) Tracef(format string, v ...any)  { l.out.Debug(fmt.Sprintf(format, v...)) }
+
+func (l *logger) Fatalf(format string, v ...any) {
+	err := fmt.Errorf(format, v...)
+	l.fatal.CompareAndSwap(nil, &err)
+	l.out.Error(err.Error())
+}

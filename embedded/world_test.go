@@ -1,0 +1,233 @@
+package embedded_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
+	"go.uber.org/zap/zaptest"
+
+	"github.com/parley-asp/parley/embedded"
+	"github.com/parley-asp/parley/login"
+)
+
+const (
+	alice = "acme_com~alice"
+	bob   = "globex_com~sales~bob"
+
+	patience = 20 * time.Second // for what must come
+)
+
+// world is a running server and the broker's connection to it.
+type world struct {
+	t      *testing.T
+	ctx    context.Context
+	server *embedded.Server
+	keys   map[string]nkeys.KeyPair // who is registered, by name
+	owner  nkeys.KeyPair            // the broker's key
+	broker *nats.Conn
+	js     jetstream.JetStream // the broker's
+}
+
+func start(t *testing.T, dev bool) *world {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	w := &world{t: t, ctx: ctx, owner: newKey(t), keys: map[string]nkeys.KeyPair{
+		alice: newKey(t), bob: newKey(t), login.OperatorName: newKey(t),
+	}}
+	callout := newKey(t)
+	issuer, err := nkeys.CreateAccount()
+	must(t, err)
+	w.server, err = embedded.Start(embedded.Options{
+		StoreDir: t.TempDir(), Listen: "127.0.0.1:0", Dev: dev,
+		Broker: public(t, w.owner), Callout: public(t, callout), CalloutIssuer: public(t, issuer),
+		Log: zaptest.NewLogger(t),
+	})
+	must(t, err)
+	t.Cleanup(w.server.Shutdown)
+	w.broker = w.connect(withKey(t, w.owner), w.server.InProcess())
+	w.js, err = jetstream.New(w.broker)
+	must(t, err)
+	if !dev {
+		nc := w.connect(withKey(t, callout), w.server.InProcess())
+		stop, err := login.Serve(nc, issuer, w.lookup, zaptest.NewLogger(t))
+		must(t, err)
+		t.Cleanup(stop)
+	}
+	return w
+}
+
+func (w *world) lookup(publicKey string) (login.Identity, bool) {
+	for name, key := range w.keys {
+		if pub, err := key.PublicKey(); err != nil || pub != publicKey {
+			continue
+		}
+		if name == login.OperatorName {
+			return login.Identity{Name: name, Role: login.Operator}, true
+		}
+		return login.Identity{Name: name, Role: login.Principal}, true
+	}
+	return login.Identity{}, false
+}
+
+// as logs in with the key that is registered for a name.
+func (w *world) as(name string) *nats.Conn {
+	w.t.Helper()
+	return w.connect(withKey(w.t, w.keys[name]), nats.CustomInboxPrefix("_INBOX."+name))
+}
+
+func (w *world) connect(opts ...nats.Option) *nats.Conn {
+	w.t.Helper()
+	nc, err := w.dial(opts...)
+	must(w.t, err)
+	return nc
+}
+
+func (w *world) dial(opts ...nats.Option) (*nats.Conn, error) {
+	silent := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}) // allowed looks at LastError
+	nc, err := nats.Connect(w.server.ClientURL(), append(opts, nats.Timeout(patience), silent)...)
+	if err == nil {
+		w.t.Cleanup(nc.Close)
+	}
+	return nc, err
+}
+
+// echo answers on a subject in ASP with the subject that arrived there.
+func (w *world) echo(subject string) {
+	w.t.Helper()
+	_, err := w.broker.Subscribe(subject, func(m *nats.Msg) {
+		if m.Reply == "" {
+			return
+		}
+		if err := m.Respond([]byte(m.Subject)); err != nil {
+			w.t.Error(err)
+		}
+	})
+	must(w.t, err)
+	must(w.t, w.broker.Flush())
+}
+
+// asks sends a request that echo answers.
+func (w *world) asks(nc *nats.Conn, subject string) {
+	w.t.Helper()
+	res, err := nc.RequestWithContext(w.ctx, subject, []byte("?"))
+	if err != nil {
+		w.t.Fatalf("%s: %v", subject, err)
+	}
+	if string(res.Data) != subject {
+		w.t.Fatalf("%s: the broker saw it as %s", subject, res.Data)
+	}
+}
+
+// streams makes the transcript and inbox streams, and a consumer and a message for each name.
+func (w *world) streams(names ...string) {
+	w.t.Helper()
+	for stream, subject := range map[string]string{"ASP_SESSIONS": "asp.session.*", "ASP_INBOX": "asp.agent.*.inbox.*"} {
+		_, err := w.js.CreateStream(w.ctx, jetstream.StreamConfig{Name: stream, Subjects: []string{subject}})
+		must(w.t, err)
+	}
+	for _, name := range names {
+		_, err := w.js.CreateConsumer(w.ctx, "ASP_INBOX", jetstream.ConsumerConfig{
+			Durable: name, FilterSubject: "asp.agent." + name + ".inbox.*", AckPolicy: jetstream.AckExplicitPolicy,
+		})
+		must(w.t, err)
+		w.deliver(name)
+	}
+}
+
+func (w *world) deliver(name string) {
+	w.t.Helper()
+	_, err := w.js.Publish(w.ctx, "asp.agent."+name+".inbox.s1", []byte("for "+name))
+	must(w.t, err)
+}
+
+// reads fetches one message from its own inbox with the JetStream client and acknowledges it.
+func (w *world) reads(nc *nats.Conn, name string, ack func(jetstream.Msg) error) {
+	w.t.Helper()
+	js, err := jetstream.New(nc)
+	must(w.t, err)
+	inbox, err := js.Consumer(w.ctx, "ASP_INBOX", name)
+	must(w.t, err)
+	batch, err := inbox.Fetch(1, jetstream.FetchMaxWait(patience))
+	must(w.t, err)
+	msg, ok := <-batch.Messages()
+	if !ok {
+		w.t.Fatalf("%s has no message: %v", name, batch.Error())
+	}
+	if want := "for " + name; string(msg.Data()) != want {
+		w.t.Fatalf("got %q, want %q", msg.Data(), want)
+	}
+	must(w.t, ack(msg))
+}
+
+// next waits for a message that must come.
+func next(t *testing.T, sub *nats.Subscription) *nats.Msg {
+	t.Helper()
+	msg, err := sub.NextMsg(patience)
+	must(t, err)
+	return msg
+}
+
+func subscribe(t *testing.T, nc *nats.Conn, subject string) *nats.Subscription {
+	t.Helper()
+	sub, err := nc.SubscribeSync(subject)
+	must(t, err)
+	must(t, nc.Flush())
+	return sub
+}
+
+// publishes and subscribes say whether the server lets a connection do so. The server's
+// error arrives before the answer to the flush.
+func publishes(t *testing.T, nc *nats.Conn, subject string) bool {
+	t.Helper()
+	must(t, nc.Publish(subject, nil))
+	return allowed(t, nc)
+}
+
+func subscribes(t *testing.T, nc *nats.Conn, subject string) bool {
+	t.Helper()
+	_, err := nc.SubscribeSync(subject)
+	must(t, err)
+	return allowed(t, nc)
+}
+
+func allowed(t *testing.T, nc *nats.Conn) bool {
+	t.Helper()
+	must(t, nc.Flush())
+	err := nc.LastError()
+	if err != nil && !errors.Is(err, nats.ErrPermissionViolation) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+func newKey(t *testing.T) nkeys.KeyPair {
+	t.Helper()
+	key, err := nkeys.CreateUser()
+	must(t, err)
+	return key
+}
+
+func withKey(t *testing.T, key nkeys.KeyPair) nats.Option {
+	t.Helper()
+	return nats.Nkey(public(t, key), key.Sign)
+}
+
+func public(t *testing.T, key nkeys.KeyPair) string {
+	t.Helper()
+	pub, err := key.PublicKey()
+	must(t, err)
+	return pub
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,201 @@
+package performatives
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// wireEnvelope is the envelope's JSON shape; what is absent stays zero.
+type wireEnvelope struct {
+	Version        *string        `json:"version"`
+	MessageID      *string        `json:"messageId"`
+	SessionID      *string        `json:"sessionId"`
+	SequenceNumber jsontext.Value `json:"sequenceNumber"`
+	Timestamp      *string        `json:"timestamp"`
+	Sender         *struct {
+		AgentID *string `json:"agentId"`
+		OrgID   *string `json:"orgId"`
+	} `json:"sender"`
+	Recipient    jsontext.Value `json:"recipient"`
+	Performative *string        `json:"performative"`
+	Content      *struct {
+		MimeType *string        `json:"mimeType"`
+		Body     jsontext.Value `json:"body"`
+		Context  jsontext.Value `json:"context"`
+	} `json:"content"`
+	Constraints *Constraints   `json:"constraints"`
+	Integrity   jsontext.Value `json:"integrity"`
+}
+
+type wireIntegrity struct {
+	Signature    *string `json:"signature"`
+	PreviousHash *string `json:"previousHash"`
+}
+
+func (w *wireEnvelope) message() (*Message, error) {
+	missing := func(path string) error { return malformed(path, "is missing") }
+	switch {
+	case w.Version == nil:
+		return nil, missing("/version")
+	case w.MessageID == nil:
+		return nil, missing("/messageId")
+	case w.SessionID == nil:
+		return nil, missing("/sessionId")
+	case w.Timestamp == nil:
+		return nil, missing("/timestamp")
+	case w.Sender == nil || w.Sender.AgentID == nil:
+		return nil, missing("/sender/agentId")
+	case w.Performative == nil:
+		return nil, missing("/performative")
+	case w.Content == nil || w.Content.Body == nil:
+		return nil, missing("/content/body")
+	case w.Content.Body.Kind() != '{':
+		return nil, malformed("/content/body", "want an object")
+	case w.Content.Context != nil && w.Content.Context.Kind() != '[':
+		return nil, malformed("/content/context", "want a list")
+	}
+	m := &Message{
+		Version: *w.Version, ActName: *w.Performative, Performative: Parse(*w.Performative),
+		RawBody: w.Content.Body,
+	}
+	var err error
+	if m.ID, err = ParseMessageID(*w.MessageID); err != nil {
+		return nil, malformed("/messageId", "%s", err)
+	}
+	if m.Session, err = ParseSessionID(*w.SessionID); err != nil {
+		return nil, malformed("/sessionId", "%s", err)
+	}
+	if m.Timestamp, err = parseTime(*w.Timestamp); err != nil {
+		return nil, malformed("/timestamp", "want an RFC 3339 time, such as 2026-03-07T14:30:00.000Z")
+	}
+	if m.Sender, err = parseSender(*w.Sender.AgentID); err != nil {
+		return nil, malformed("/sender/agentId", "%s", err)
+	}
+	if m.Recipient, err = recipient(w.Recipient); err != nil {
+		return nil, err
+	}
+	if w.Constraints != nil {
+		if m.Constraints, err = w.Constraints.valid(); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// parseSender also takes a broker, whose entries Read meets in transcripts; a
+// principal's subject never matches one.
+func parseSender(uri string) (Agent, error) {
+	if a := Agent(uri); a.IsBroker() && Key(strings.TrimPrefix(uri, brokerScheme)).Valid() {
+		return a, nil
+	}
+	return ParseAgent(uri)
+}
+
+// parseTime takes RFC 3339 as it is written: time.Parse also hears a comma
+// before the fraction, hours of one digit and offsets beyond 23:59. Years are 1
+// to 9999 in UTC, so that a time can always be written again; the leap second
+// 23:59:60 is no time to a Go program and is refused.
+func parseTime(s string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if s[len("2006-01-02T15")] != ':' || strings.Contains(s, ",") {
+		return time.Time{}, errTime
+	}
+	if zone := s[len(s)-len("+15:04"):]; s[len(s)-1] != 'Z' && (zone[1:3] > "23" || zone[4:] > "59") {
+		return time.Time{}, errTime
+	}
+	if year := t.UTC().Year(); year < 1 || year > 9999 {
+		return time.Time{}, errTime
+	}
+	return t, nil
+}
+
+var errTime = errors.New("want an RFC 3339 time of the years 1 to 9999")
+
+// recipient is a URI, or an object that names one.
+func recipient(v jsontext.Value) (Agent, error) {
+	path, uri := "/recipient", ""
+	switch v.Kind() {
+	case 0, 'n':
+		return "", nil
+	case '"':
+		if err := unmarshal(v, &uri, path); err != nil {
+			return "", err
+		}
+	case '{':
+		var to struct {
+			AgentID string `json:"agentId"`
+			OrgID   string `json:"orgId"`
+		}
+		if err := unmarshal(v, &to, path); err != nil {
+			return "", err
+		}
+		path, uri = "/recipient/agentId", to.AgentID
+	default:
+		return "", malformed(path, "want a principal's URI")
+	}
+	to, err := ParseAgent(uri)
+	if err != nil {
+		return "", malformed(path, "%s", err)
+	}
+	return to, nil
+}
+
+func (c Constraints) valid() (Constraints, error) {
+	if ms := c.MaxResponseTimeMs; ms != nil && *ms < 0 {
+		return c, malformed("/constraints/maxResponseTimeMs", "want at least 0 ms")
+	}
+	if t := c.RequiredTrustScore; t != nil && (*t < 0 || *t > 100) {
+		return c, malformed("/constraints/requiredTrustScore", "want 0 to 100")
+	}
+	for _, name := range c.AllowedPerformatives {
+		if Parse(name) == Unknown {
+			return c, malformed("/constraints/allowedPerformatives", "%q is none of the thirteen performatives", name)
+		}
+	}
+	return c, nil
+}
+
+// unmarshal reads typed values and says where a type is wrong.
+func unmarshal(v jsontext.Value, into any, at string) error {
+	err := json.Unmarshal(v, into)
+	if err == nil {
+		return nil
+	}
+	var semantic *json.SemanticError
+	if errors.As(err, &semantic) {
+		want := "another type"
+		if semantic.GoType != nil {
+			want = plainType(semantic.GoType)
+		}
+		return malformed(at+string(semantic.JSONPointer), "want %s", want)
+	}
+	return malformed(at, "ill-typed")
+}
+
+func plainType(t reflect.Type) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case t == reflect.TypeFor[time.Time]():
+		return "an RFC 3339 time"
+	case t.Kind() == reflect.String:
+		return "a string"
+	case t.Kind() == reflect.Struct:
+		return "an object"
+	case t.Kind() == reflect.Slice:
+		return "a list"
+	case t.Kind() == reflect.Bool:
+		return "true or false"
+	default:
+		return "a number"
+	}
+}

@@ -1,0 +1,144 @@
+package schemas
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"github.com/parley-asp/parley/performatives"
+)
+
+// A document is one schema, compiled, beside its own text, which words the
+// faults.
+type document struct {
+	schema *jsonschema.Schema
+	text   any
+}
+
+// errRemote is for a reference that leaves the document.
+type errRemote struct{ url string }
+
+func (e *errRemote) Error() string {
+	return fmt.Sprintf("it refers to %s, which is not part of it; a remote $ref is never fetched", clip(e.url, maxName))
+}
+
+var errNoSchema = errors.New("it is no JSON Schema")
+
+// newCompiler knows our formats and loads nothing, neither from the network
+// nor from the disk.
+func newCompiler() *jsonschema.Compiler {
+	c := jsonschema.NewCompiler()
+	c.Draft = jsonschema.Draft2020
+	c.AssertFormat = true
+	c.LoadURL = func(url string) (io.ReadCloser, error) { return nil, &errRemote{url} }
+	c.Formats["asp-id"] = ofString(performatives.ValidID)
+	c.Formats["asp-principal"] = ofString(func(s string) bool {
+		_, err := performatives.ParseAgent(s)
+		return err == nil
+	})
+	c.Formats["date-time"] = ofString(validTime)
+	return c
+}
+
+// ofString makes a format, which says nothing of what is no string.
+func ofString(valid func(string) bool) func(any) bool {
+	return func(v any) bool {
+		s, ok := v.(string)
+		return !ok || valid(s)
+	}
+}
+
+// validTime takes exactly the times that a body's Go type can hold: RFC 3339
+// with upper-case T and Z, and no leap second. It asks the decoder of the
+// bodies, which is stricter than time.Parse.
+func validTime(s string) bool {
+	quoted, err := jsontext.AppendQuote(nil, s)
+	var t time.Time
+	return err == nil && jsonv2.Unmarshal(quoted, &t) == nil
+}
+
+// compile never panics: the library does, on some references to what is no
+// schema.
+func compile(c *jsonschema.Compiler, url string, schema jsontext.Value) (d *document, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			d, err = nil, errNoSchema
+		}
+	}()
+	text, err := decode(schema)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.AddResource(url, bytes.NewReader(schema)); err != nil {
+		return nil, err
+	}
+	compiled, err := c.Compile(url)
+	if err != nil {
+		return nil, err
+	}
+	return &document{schema: compiled, text: text}, nil
+}
+
+func mustCompile(schema jsontext.Value) *document {
+	d, err := compile(newCompiler(), "https://parley-asp.github.io/schemas/embedded", schema)
+	if err != nil { // the file is not what the generator writes
+		panic("schemas: " + err.Error())
+	}
+	return d
+}
+
+var errMore = errors.New("more than one JSON value")
+
+// decode reads JSON as the library wants it: numbers keep their digits.
+func decode(v jsontext.Value) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(v))
+	d.UseNumber()
+	var out any
+	if err := d.Decode(&out); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errMore
+	}
+	return out, nil
+}
+
+// faults finds what is wrong with a value that stands at the path in a body.
+func (d *document) faults(v any, path string) (faults []Fault) {
+	defer func() {
+		if r := recover(); r != nil {
+			faults = []Fault{{Path: path, Rule: "type", Message: name(path) + " holds a number that is too large to compare"}}
+			if r == errWork { //nolint:errorlint // recovered as it was thrown
+				faults[0].Rule, faults[0].Message = "schema", name(path)+" would take too much work to check; say it with less"
+			}
+		}
+	}()
+	err := d.schema.Validate(v)
+	if err == nil {
+		return nil
+	}
+	var invalid *jsonschema.ValidationError
+	if !errors.As(err, &invalid) { // a schema that refers to itself without end
+		return []Fault{{Path: path, Rule: "$ref", Message: name(path) + " cannot be checked: its schema refers to itself without end"}}
+	}
+	return leaves{d, v, path}.of(invalid)
+}
+
+// at finds the value at a JSON pointer, nil where there is none.
+func at(v any, pointer string) any {
+	if pointer == "" {
+		return v
+	}
+	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		v = child(v, token)
+	}
+	return v
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/invopop/jsonschema"
+
+	"github.com/parley-asp/parley/performatives"
+)
+
+// base is where the schemas say that they are published. Nobody fetches them
+// from there: every broker has them (PROTOCOL.md §4).
+const base = "https://parley-asp.github.io/schemas/asp-0.1/"
+
+// generate makes every schema file, by its name. The comments of the types are
+// read from the Go files in dir, which is relative to the package at.
+func generate(at, dir string) (map[string][]byte, error) {
+	r := &jsonschema.Reflector{
+		Anonymous:                 true, // each root gets its own $id below
+		AllowAdditionalProperties: true, // unknown body fields are kept
+		DoNotReference:            true,
+		ExpandedStruct:            true,
+		Mapper:                    anyValue,
+	}
+	if err := r.AddGoComments(at, dir); err != nil {
+		return nil, err
+	}
+	for name, comment := range r.CommentMap {
+		r.CommentMap[name] = plain(comment, name[strings.LastIndexByte(name, '.')+1:])
+	}
+	files := map[string][]byte{}
+	for _, act := range performatives.All() {
+		s := r.Reflect(performatives.NewBody(act))
+		if act == performatives.Inform {
+			informs(s, r.Reflect(performatives.RulingData{}))
+		}
+		s.Title = act.String()
+		if err := write(files, strings.ToLower(s.Title), s, reflect.TypeOf(performatives.NewBody(act)).Elem()); err != nil {
+			return nil, err
+		}
+	}
+	invitation := r.Reflect(performatives.InvitationTerms{})
+	invitation.Title = performatives.SessionInvitation
+	return files, write(files, "invitation", invitation, reflect.TypeFor[performatives.InvitationTerms]())
+}
+
+// plain takes the Go type's name out of its comment: who reads a schema has
+// never heard of it.
+func plain(comment, name string) string {
+	for _, start := range []string{name + " is ", name + " are ", "A " + name + " is ", "An " + name + " is "} {
+		if rest, ok := strings.CutPrefix(comment, start); ok {
+			return strings.ToUpper(rest[:1]) + rest[1:]
+		}
+	}
+	return comment
+}
+
+// anyValue is the schema of a field that keeps its JSON text: any value. Where
+// only an object will do, the field's tag says so.
+func anyValue(t reflect.Type) *jsonschema.Schema {
+	if t == reflect.TypeFor[jsontext.Value]() {
+		return &jsonschema.Schema{}
+	}
+	return nil
+}
+
+// informs adds what no tag can say: INFORM goes by type or informType, and a
+// resolution carries a ruling (PROTOCOL.md §4, §7).
+func informs(s, ruling *jsonschema.Schema) {
+	s.AnyOf = []*jsonschema.Schema{{Required: []string{"type"}}, {Required: []string{"informType"}}}
+	s.If = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{resolution("type"), resolution("informType")}}
+	ruling.Version = ""
+	s.Then = &jsonschema.Schema{Properties: jsonschema.NewProperties()}
+	s.Then.Properties.Set("data", ruling)
+}
+
+func resolution(field string) *jsonschema.Schema {
+	s := &jsonschema.Schema{Properties: jsonschema.NewProperties(), Required: []string{field}}
+	s.Properties.Set(field, &jsonschema.Schema{Const: performatives.Resolution})
+	return s
+}
+
+func write(files map[string][]byte, name string, s *jsonschema.Schema, t reflect.Type) error {
+	name += ".json"
+	s.ID = jsonschema.ID(base + name)
+	// "ProposeBody makes an offer" is said of the act, not of the Go type.
+	s.Description = strings.ReplaceAll(s.Description, t.Name(), s.Title)
+	boundIDs(s)
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	text := jsontext.Value(raw)
+	if err := text.Indent(jsontext.WithIndent("  ")); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	files[name] = append(text, '\n')
+	return nil
+}
+
+// boundIDs says the length of an id also to those who do not know asp-id,
+// which counts bytes where JSON Schema counts characters (PROTOCOL.md §1).
+func boundIDs(s *jsonschema.Schema) {
+	if s == nil {
+		return
+	}
+	if s.Format == "asp-id" {
+		shortest, longest := uint64(1), uint64(performatives.MaxID)
+		s.MinLength, s.MaxLength = &shortest, &longest
+	}
+	boundIDs(s.Items)
+	boundIDs(s.Then)
+	for p := s.Properties.Oldest(); p != nil; p = p.Next() {
+		boundIDs(p.Value)
+	}
+}

@@ -1,0 +1,22 @@
+// Command gen writes the JSON Schemas of the thirteen bodies and of the
+// invitation's terms from their Go types. `go generate ./schemas` runs it; a
+// test of this package fails when the files are not what it would write.
+package main
+
+import (
+	"log"
+	"os"
+	"path/filepath"
+)
+
+func main() {
+	files, err := generate("github.com/parley-asp/parley/schemas", "../performatives")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Clean(name), data, 0o600); err != nil {
+			log.Fatal(err)
+		}
+	}
+}

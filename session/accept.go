@@ -1,0 +1,54 @@
+package session
+
+import (
+	"github.com/parley-asp/parley/delegation"
+	"github.com/parley-asp/parley/performatives"
+)
+
+var _ = does(performatives.Accept, accepts, accepted)
+
+func accepts(t *Turn) error {
+	body := t.Message.Body.(*performatives.AcceptBody) //nolint:errcheck,forcetypeassert // its act says so
+	if t.about != nil {
+		return t.answersGrant()
+	}
+	return t.answers(body.ReferenceID)
+}
+
+func accepted(t *Turn) {
+	switch {
+	case t.about != nil:
+		t.settleGrant(delegation.Active)
+	case t.Offer.Kind == aProposal:
+		if effect := t.Mode.Effects[performatives.Accept]; effect != nil {
+			effect(t)
+			return
+		}
+		t.Settle(t.Offer.ID, Accepted)
+	default:
+		t.acceptFor(t.Side)
+	}
+}
+
+// acceptFor notes that one principal has accepted an invitation or a
+// commitment, which need the word of every one that they are addressed to.
+func (t *Turn) acceptFor(side performatives.Agent) {
+	t.change(t.Offer.ID, func(o *Offer) {
+		o.acceptedBy = o.acceptedBy.set(side, true)
+		if o.acceptedBy.Len() >= t.answersNeeded(o) {
+			o.Status = Accepted
+		}
+	})
+	if t.Phase == Invited {
+		p, _ := t.parties.get(side)
+		p.Answered = true
+		t.parties = t.parties.set(side, p)
+	}
+}
+
+func (t *Turn) answersNeeded(o *Offer) int {
+	if o.To != "" {
+		return 1
+	}
+	return t.principals - 1
+}

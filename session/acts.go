@@ -1,0 +1,195 @@
+package session
+
+import (
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/performatives"
+)
+
+// A deed is what an act does once it is heard and authorised: how its
+// references are judged, and what happens then. Each act's own file enters its
+// deed, so that deleting the file deletes the act.
+type deed struct {
+	refers  func(*Turn) error
+	happens func(*Turn)
+}
+
+var acts [performatives.Acts]deed
+
+func does(p performatives.Performative, refers func(*Turn) error, happens func(*Turn)) deed {
+	acts[p] = deed{refers, happens}
+	return acts[p]
+}
+
+func nothingToJudge(*Turn) error { return nil }
+func nothingHappens(*Turn)       {}
+
+// unknownReference refuses a referenceId that names nothing of the right kind.
+func unknownReference(id, want string) error {
+	return Refuse(ProposalUnknown, "referenceId %q names no %s in this session", id, want).
+		With(map[string]string{"referenceId": id})
+}
+
+// newID refuses an id that something in this session has already, whatever
+// it is.
+func (t *Turn) newID(id string) error {
+	if _, used := t.kinds.get(id); used {
+		return Refuse(Duplicate, "the id %q is used already in this session; make another", id).With(map[string]string{"id": id})
+	}
+	return nil
+}
+
+// answers judges an answer to t.Offer by the mode's rules; it must be known.
+func (t *Turn) answers(id string) error {
+	if t.Offer == nil {
+		return unknownReference(id, "proposal or commitment")
+	}
+	if t.Offer.Kind != aProposal {
+		return judge([]Rule{NotOwn, Addressed, StillOpen, NothingPending}, t)
+	}
+	return judge(t.Mode.Answering, t)
+}
+
+// offer judges a new offer: its id, whom it is for, its schema, the mode's rules.
+func (t *Turn) offer(o *Offer) error {
+	t.offering = o
+	if err := t.newID(o.ID); err != nil {
+		return err
+	}
+	if err := t.addresses(); err != nil {
+		return err
+	}
+	if err := t.fitsSchema(); err != nil {
+		return err
+	}
+	return judge(t.Mode.Offering, t)
+}
+
+// addresses finds the side that is to answer. A delegate stands for its principal.
+func (t *Turn) addresses() error {
+	to := t.Message.Recipient
+	if to == "" {
+		return nil
+	}
+	p, ok := t.parties.get(to)
+	if !ok || p.Role == Approver {
+		return RefuseSchema(Fault{Path: "/recipient", Rule: "participant", Message: "the recipient has no part in the session, so could not answer"})
+	}
+	t.offering.To = p.Agent
+	if p.Role == Delegate {
+		g, _ := t.grants.get(p.Grant)
+		t.offering.To = g.Principal
+	}
+	if t.offering.To == t.Side {
+		return RefuseSchema(Fault{Path: "/recipient", Rule: "participant", Message: "an offer to one's own side has nobody to answer it"})
+	}
+	return nil
+}
+
+// SchemaFor is the terms schema that the terms of an offer have to fit: the one
+// it names, else the one of the offer that it counters.
+func (s *State) SchemaFor(m *performatives.Message) string {
+	switch body := m.Body.(type) {
+	case *performatives.ProposeBody:
+		return body.Schema
+	case *performatives.CounterBody:
+		if o, ok := s.offers.get(body.ReferenceID); ok && body.Schema == "" && s.Phase != Invited {
+			return o.Schema
+		}
+		return body.Schema
+	}
+	return ""
+}
+
+// OffersInvitation tells whether the message's terms are an invitation's.
+func (s *State) OffersInvitation(m *performatives.Message) bool {
+	return isInvitation(m.Body) || s.Phase == Invited && m.Performative == performatives.Counter
+}
+
+func (t *Turn) fitsSchema() error {
+	name, verdict := t.offering.Schema, t.event.Terms
+	switch {
+	case t.offering.Kind == anInvitation:
+	case name == "":
+		return nil
+	case !contains(t.Agreed.Schemas, name):
+		return Refuse(SchemaUnsupported, "the invitation did not agree on schema %q; it agreed on %s", name, orNone(t.Agreed.Schemas)).
+			With(map[string]any{"schema": name, "agreed": t.Agreed.Schemas})
+	case verdict.Unregistered:
+		return Refuse(SchemaUnsupported, "schema %q was agreed but is not registered yet", name).With(map[string]any{"schema": name})
+	}
+	if len(verdict.Faults) > 0 {
+		return RefuseSchema(verdict.Faults...)
+	}
+	return nil
+}
+
+func contains(list []string, s string) bool {
+	for _, l := range list {
+		if l == s {
+			return true
+		}
+	}
+	return false
+}
+
+func orNone(list []string) string {
+	if len(list) == 0 {
+		return "none"
+	}
+	return strings.Join(list, ", ")
+}
+
+// put enters an offer and takes note of its id, its terms and its expiry.
+func (t *Turn) put(o *Offer) {
+	o.Sequence = t.Next
+	if _, known := t.kinds.get(o.ID); !known {
+		t.kinds = t.kinds.set(o.ID, o.Kind)
+		t.order = t.order.Append(o.ID)
+	}
+	t.State.offers = t.State.offers.set(o.ID, o)
+	t.live = t.live.set(o.ID, true)
+	if o.Kind == aProposal {
+		t.openTerms = t.openTerms.set(termsKey(o.Side, o.Terms), o.ID)
+		if !o.Expires.IsZero() {
+			t.expiries = t.expiries.Set(expiryKey(o), o.ID)
+		}
+	}
+}
+
+// change replaces an offer by what edit makes of its copy.
+func (t *Turn) change(id string, edit func(*Offer)) {
+	old, ok := t.State.offers.get(id)
+	if !ok {
+		return
+	}
+	o := *old
+	edit(&o)
+	t.State.offers = t.State.offers.set(id, &o)
+	if o.Status != Open {
+		t.live = t.live.without(id)
+		if !o.Expires.IsZero() {
+			t.expiries = t.expiries.Delete(expiryKey(&o))
+		}
+	}
+	if t.invitation != nil && t.invitation.ID == id {
+		t.invitation = &o
+	}
+	if o.Kind == aCommitment && old.Status == Open && o.Status != Open {
+		t.openCommitments--
+		if o.Status == Accepted {
+			t.acceptedCommitments++
+		}
+	}
+}
+
+// Settle sets an offer's status.
+func (t *Turn) Settle(id string, status Status) {
+	t.change(id, func(o *Offer) { o.Status = status })
+}
+
+func termsKey(side performatives.Agent, terms jsontext.Value) string {
+	return string(side) + " " + string(performatives.HashOf(terms))
+}

@@ -1,0 +1,104 @@
+package session
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/parley-asp/parley/performatives"
+)
+
+var phaseNames = [phases]string{
+	"IDLE", "INVITED", "INTRODUCED", "CONVERSING", "AGREEING", "EXECUTING", "ESCALATED", "CLOSED", "FAILED",
+}
+
+func (p Phase) String() string { return phaseNames[p] }
+
+// MarshalText writes the state's name on the wire.
+func (p Phase) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText reads the name of a state; an unknown one reads as IDLE.
+func (p *Phase) UnmarshalText(text []byte) error {
+	*p = Phase(max(0, slices.Index(phaseNames[:], string(text)))) //nolint:gosec // below phases
+	return nil
+}
+
+// ParsePhase finds the state of a name.
+func ParsePhase(name string) (Phase, bool) {
+	i := slices.Index(phaseNames[:], name)
+	return Phase(max(i, 0)), i >= 0 //nolint:gosec // below phases
+}
+
+// Over tells whether nothing more is heard, ever.
+func (p Phase) Over() bool { return p == Closed || p == Failed }
+
+// An arrow is where a heard act leads. The zero arrow is a hole in the table.
+type arrow struct {
+	to    Phase
+	when  func(*State) bool // nil is at once; until it holds, the state stays
+	label string            // for pictures, where the target is not one fixed state
+	heard bool
+	kind  arrowKind
+}
+
+type arrowKind uint8
+
+const (
+	moves arrowKind = iota
+	stays
+	settles // to where the commitments stand
+	resumes // to where the session was paused
+)
+
+var (
+	stay               = arrow{heard: true, kind: stays, label: "stays"}
+	asCommitmentsStand = arrow{heard: true, kind: settles, label: "EXECUTING once every open one is accepted, CONVERSING once none is open or accepted"}
+	resume             = arrow{heard: true, kind: resumes, label: "the state it was paused from"}
+)
+
+func to(p Phase) arrow { return arrow{heard: true, to: p} }
+
+func once(when func(*State) bool, p Phase) arrow {
+	return arrow{heard: true, to: p, when: when, label: p.String() + " once every invited principal accepted"}
+}
+
+// follow is the state after an act whose effects s already shows.
+func (a arrow) follow(s *State) Phase {
+	switch {
+	case a.kind == stays, a.when != nil && !a.when(s):
+		return s.Phase
+	case a.kind == resumes:
+		return s.resumeTo
+	case a.kind == settles:
+		return s.commitmentsStand()
+	}
+	return a.to
+}
+
+// commitmentsStand is PROTOCOL.md §5, AGREEING.
+func (s *State) commitmentsStand() Phase {
+	switch {
+	case s.openCommitments > 0:
+		return Agreeing
+	case s.acceptedCommitments > 0:
+		return Executing
+	}
+	return Conversing
+}
+
+func everyInviteeAccepted(s *State) bool {
+	return s.invitation.acceptedBy.Len() >= s.principals-1
+}
+
+// heardIn lists the acts that a state hears, for refusals that teach.
+func heardIn(p Phase) string {
+	var acts []string
+	for _, act := range performatives.All() {
+		if lifecycle[p][act].heard {
+			acts = append(acts, act.String())
+		}
+	}
+	if len(acts) == 0 {
+		return "nothing"
+	}
+	return strings.Join(acts, ", ")
+}

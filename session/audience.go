@@ -1,0 +1,52 @@
+package session
+
+import (
+	"slices"
+	"time"
+
+	"github.com/parley-asp/parley/delegation"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// Audience is who receives the last entry: every principal, every delegate who
+// has joined and whose authority stands, every human who may decide here, and
+// the delegate that the entry is about; never its sender (PROTOCOL.md §2, §6).
+func (s *State) Audience() []performatives.Agent {
+	to := make([]performatives.Agent, 0, len(s.roll))
+	for _, a := range s.roll {
+		if p, _ := s.parties.get(a); a != s.Last.sender && (p.Role != Delegate || s.hears(p, s.Last.now)) {
+			to = append(to, a)
+		}
+	}
+	for _, a := range s.Last.also {
+		if a != s.Last.sender && !slices.Contains(to, a) {
+			to = append(to, a)
+		}
+	}
+	return to
+}
+
+// hears tells whether a delegate has joined and may still act.
+func (s *State) hears(p Party, now time.Time) bool {
+	g, ok := s.grants.get(p.Grant)
+	return ok && g.Status == delegation.Active && delegation.Standing(g, now, s.grants.get) == nil
+}
+
+// delegates are the delegates who hear the session.
+func (t *Turn) delegates() []performatives.Agent {
+	var to []performatives.Agent
+	for _, a := range t.roll {
+		if p, _ := t.parties.get(a); p.Role == Delegate && t.hears(p, t.Now) {
+			to = append(to, a)
+		}
+	}
+	return to
+}
+
+// MayRead tells whether the principal may read the session, from its first
+// entry: whoever has a part, but a delegate only once it joined and while its
+// authority stands.
+func (s *State) MayRead(a performatives.Agent, at time.Time) bool {
+	p, ok := s.parties.get(a)
+	return ok && (p.Role != Delegate || s.hears(p, s.clock(at)))
+}

@@ -1,0 +1,84 @@
+package session
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/parley-asp/parley/performatives"
+)
+
+// A message may bind the next act that answers it: to some performatives, and
+// to a trust score of who answers (PROTOCOL.md §3, §5).
+
+// answered finds the binding of what the act answers, by its id.
+func (t *Turn) answered() (string, Binding, bool) {
+	if t.Act == performatives.Withdraw || t.Act == performatives.Commit || t.Act == performatives.Delegate || t.Act == performatives.Escalate {
+		return "", Binding{}, false
+	}
+	id := referenceID(t.Message.Body)
+	b, ok := t.bound.get(id)
+	if !ok {
+		return "", Binding{}, false
+	}
+	if _, met := b.Met.get(t.Side); met || t.Message.Sender == b.by || b.to != "" && b.to != t.Message.Sender && b.to != t.Side {
+		return "", Binding{}, false
+	}
+	return id, b, true
+}
+
+func (t *Turn) keepsBinding() error {
+	_, b, bound := t.answered()
+	if !bound || len(b.Allowed) == 0 || slices.Contains(b.Allowed, t.Act.String()) {
+		return nil
+	}
+	return Refuse(WrongState, "the message that you answer allows %s next, not %s", strings.Join(b.Allowed, ", "), t.Act).
+		With(map[string]any{"state": t.Phase.String(), "allowedPerformatives": b.Allowed})
+}
+
+func (t *Turn) trusted() error {
+	_, b, bound := t.answered()
+	if !bound || b.Trust == 0 {
+		return nil
+	}
+	var score float64
+	if s := t.From.TrustScore; s != nil {
+		score = *s
+	}
+	if score >= b.Trust {
+		return nil
+	}
+	return Refuse(InsufficientTrust, "the message that you answer asks for a trust score of %g; yours is %g", b.Trust, score).
+		With(map[string]float64{"required": b.Trust, "trustScore": score})
+}
+
+// meetBinding notes that the sender's side has answered.
+func (t *Turn) meetBinding() {
+	if id, b, bound := t.answered(); bound {
+		b.Met = b.Met.set(t.Side, true)
+		t.bound = t.bound.set(id, b)
+	}
+}
+
+// bind notes what the message demands of who answers it.
+func (t *Turn) bind() {
+	c := t.Message.Constraints
+	if len(c.AllowedPerformatives) == 0 && c.RequiredTrustScore == nil {
+		return
+	}
+	id := string(t.Message.ID)
+	switch body := t.Message.Body.(type) {
+	case *performatives.ProposeBody:
+		id = body.ProposalID
+	case *performatives.CounterBody:
+		id = body.ProposalID
+	case *performatives.CommitBody:
+		id = body.CommitmentID
+	case *performatives.QueryBody:
+		id = body.QueryID
+	}
+	b := Binding{Allowed: c.AllowedPerformatives, by: t.Message.Sender, to: t.Message.Recipient}
+	if c.RequiredTrustScore != nil {
+		b.Trust = *c.RequiredTrustScore
+	}
+	t.bound = t.bound.set(id, b)
+}

@@ -1,0 +1,113 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/performatives"
+)
+
+var _ = does(performatives.Clarify, clarifies, clarified)
+
+func clarifies(t *Turn) error {
+	body := t.Message.Body.(*performatives.ClarifyBody) //nolint:errcheck,forcetypeassert // its act says so
+	if err := t.newID(string(t.Message.ID)); err != nil {
+		return err
+	}
+	if err := t.answers(body.ReferenceID); err != nil {
+		return err
+	}
+	var faults []Fault
+	for i, q := range body.Questions {
+		if !hasPath(t.Offer.Body, q.Field) {
+			faults = append(faults, Fault{
+				Path: fmt.Sprintf("/questions/%d/field", i), Rule: "field",
+				Message: fmt.Sprintf("%q is no path into the body of %q", q.Field, t.Offer.ID),
+			})
+		}
+	}
+	if len(faults) > 0 {
+		return RefuseSchema(faults...)
+	}
+	return nil
+}
+
+func clarified(t *Turn) {
+	body := t.Message.Body.(*performatives.ClarifyBody) //nolint:errcheck,forcetypeassert // its act says so
+	q := &Question{ID: string(t.Message.ID), Offer: t.Offer.ID, By: t.Side, Sequence: t.Next}
+	for _, asked := range body.Questions {
+		if !slices.Contains(q.Open, asked.Field) {
+			q.Open = append(q.Open, asked.Field)
+		}
+	}
+	t.kinds = t.kinds.set(q.ID, aClarification)
+	t.questions = t.questions.set(q.ID, q)
+	t.change(t.Offer.ID, func(o *Offer) { o.questions = o.questions.set(q.ID, true) })
+}
+
+// pendingFields are the fields of an offer that still wait for answers, sorted.
+func (s *State) pendingFields(o *Offer) []string {
+	var fields []string
+	if o.questions.Len() == 0 {
+		return nil
+	}
+	for it := o.questions.m.Iterator(); !it.Done(); {
+		id, _, _ := it.Next()
+		if q, ok := s.questions.get(id); ok {
+			fields = append(fields, q.Open...)
+		}
+	}
+	slices.Sort(fields)
+	return slices.Compact(fields)
+}
+
+// settleQuestion leaves only the fields that are still open; a clarification
+// without any pauses its offer no longer.
+func (t *Turn) settleQuestion(q Question, open []string) {
+	q.Open = open
+	t.questions = t.questions.set(q.ID, &q)
+	if len(open) == 0 {
+		t.change(q.Offer, func(o *Offer) { o.questions = o.questions.without(q.ID) })
+	}
+}
+
+// hasPath tells whether a dotted path, such as terms.items.0.price, leads to
+// something in a JSON value. A key that has dots itself is found too.
+func hasPath(v jsontext.Value, path string) bool {
+	switch v.Kind() {
+	case '{':
+		var object map[string]jsontext.Value
+		if json.Unmarshal(v, &object) != nil {
+			return false
+		}
+		if _, ok := object[path]; ok {
+			return true
+		}
+		for i := range path {
+			if path[i] != '.' {
+				continue
+			}
+			if inner, ok := object[path[:i]]; ok && hasPath(inner, path[i+1:]) {
+				return true
+			}
+		}
+		return false
+	case '[':
+		var list []jsontext.Value
+		if json.Unmarshal(v, &list) != nil {
+			return false
+		}
+		head, rest, more := strings.Cut(path, ".")
+		i, err := strconv.Atoi(head)
+		if err != nil || i < 0 || i >= len(list) {
+			return false
+		}
+		return !more || hasPath(list[i], rest)
+	}
+	return false
+}

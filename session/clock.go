@@ -1,0 +1,151 @@
+package session
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// Reasons that a deadline gives in the broker's CLOSE, and the kinds of
+// deadlines that end nothing.
+const (
+	SessionTimeout    = "session_timeout"
+	InvitationTimeout = "invitation_timeout"
+	EscalationExpired = "escalation_expired"
+	ProposalExpired   = "proposal_expired"
+	PauseExhausted    = "pause_exhausted"
+)
+
+// A Deadline is a time at which something ends by itself.
+type Deadline struct {
+	Code string    `json:"code"`
+	At   time.Time `json:"at"`
+	Ends bool      `json:"endsSession"`
+	Ref  string    `json:"referenceId,omitzero"`
+	To   Phase     `json:"-"` // where it takes the session; FAILED unless a mode says otherwise
+}
+
+// clock is the session's own time: the broker's less what was spent paused, so
+// that no deadline of the negotiation runs while a human is deciding. A
+// session banks at most its policy's maxPaused.
+func (s *State) clock(at time.Time) time.Time { return at.Add(-s.bankedAt(at)) }
+
+func (s *State) bankedAt(at time.Time) time.Duration {
+	banked := s.banked
+	if s.Phase == Escalated && at.After(s.pausedAt) {
+		banked += at.Sub(s.pausedAt)
+	}
+	return min(banked, time.Duration(s.Policy.MaxPaused)*time.Millisecond)
+}
+
+// wall turns a time on the session's clock into the broker's, given what is
+// banked at a time. A paused session's deadlines move on as it waits.
+func (s *State) wall(onClock, at time.Time) time.Time { return onClock.Add(s.bankedAt(at)) }
+
+// Deadlines are those in force at a time, the earliest first.
+func (s *State) Deadlines(at time.Time) []Deadline {
+	if s.Phase == Idle || s.Phase.Over() {
+		return nil
+	}
+	all := []Deadline{{Code: SessionTimeout, At: s.wall(s.duration, at), Ends: true, To: Failed}}
+	if s.Phase == Invited {
+		all = append(all, Deadline{Code: InvitationTimeout, At: s.wall(s.answerBy, at), Ends: true, Ref: s.invitation.ID, To: Failed})
+	}
+	if s.open != nil {
+		all = append(all, Deadline{Code: EscalationExpired, At: s.open.Due, Ends: true, Ref: string(s.open.ID), To: Failed})
+	}
+	if o := s.firstExpiring(); o != nil && o.Kind == aProposal {
+		all = append(all, Deadline{Code: ProposalExpired, At: s.wall(o.Expires, at), Ref: o.ID})
+	}
+	if s.Mode.Deadlines != nil {
+		for _, d := range s.Mode.Deadlines(s) {
+			d.At = s.wall(d.At, at)
+			all = append(all, d)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Deadline) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Code, b.Code)) })
+	return all
+}
+
+// Ending is the deadline that has ended the session by a time, if one has: what
+// the broker has to enter into the transcript before it hears anything else.
+func (s *State) Ending(at time.Time) (Deadline, bool) {
+	for _, d := range s.Deadlines(at) {
+		if d.Ends && !at.Before(d.At) {
+			return d, true
+		}
+	}
+	return Deadline{}, false
+}
+
+// NextDeadline is the first after a time: when the broker should look again.
+// While paused only the escalation's own deadline comes nearer, and the end of
+// what can be banked.
+func (s *State) NextDeadline(at time.Time) (time.Time, bool) {
+	if s.open != nil {
+		next := s.open.Due
+		left := time.Duration(s.Policy.MaxPaused)*time.Millisecond - s.banked
+		if full := s.pausedAt.Add(max(left, 0)); !full.Before(at) && full.Before(next) {
+			next = full
+		}
+		if d := s.Deadlines(at); len(d) > 0 && s.bankedAt(at) >= time.Duration(s.Policy.MaxPaused)*time.Millisecond && d[0].At.Before(next) {
+			next = d[0].At
+		}
+		return next, true
+	}
+	for _, d := range s.Deadlines(at) {
+		if d.Ends || d.At.After(at) {
+			return d.At, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// expiryKey sorts offers by when they expire.
+func expiryKey(o *Offer) string {
+	return o.Expires.UTC().Format(performatives.TimeFormat) + "|" + o.ID
+}
+
+// firstExpiring is the open offer that expires first among those that have not
+// been taken off the list; past ones stay there until answered in vain.
+func (s *State) firstExpiring() *Offer {
+	it := s.expiries.Iterator()
+	it.Seek(s.Last.now.UTC().Format(performatives.TimeFormat))
+	if _, id, ok := it.Next(); ok {
+		o, _ := s.offers.get(id)
+		return o
+	}
+	return nil
+}
+
+// deadlinePassed lets in a broker's own CLOSE: it needs the deadline that it
+// names to have passed.
+func (t *Turn) deadlinePassed() error {
+	body, ok := t.Message.Body.(*performatives.CloseBody)
+	if !ok {
+		return Refuse(Unauthorized, "a broker enters nothing but a CLOSE")
+	}
+	d, passed := t.Ending(t.At)
+	if !passed || d.Code != body.Reason {
+		return Refuse(WrongState, "no deadline %q has passed", body.Reason)
+	}
+	if t.open != nil {
+		how := escalation.EndExpired
+		if d.Code != EscalationExpired {
+			how = escalation.EndClosed
+		}
+		t.endItem(t.Message.Sender, how)
+	}
+	t.State.Phase, t.Closing = d.To, d.Code
+	if t.Mode.Ended != nil {
+		t.Mode.Ended(t, d)
+	}
+	return nil
+}
+
+// stamp writes a time as all replies do.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -1,0 +1,20 @@
+package session
+
+import (
+	"cmp"
+
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/performatives"
+)
+
+var _ = does(performatives.Close, nothingToJudge, ended)
+
+// ended closes the session; while it is paused, only a human who may decide
+// gets this far, and the escalation ends with it.
+func ended(t *Turn) {
+	body := t.Message.Body.(*performatives.CloseBody) //nolint:errcheck,forcetypeassert // its act says so
+	t.Closing = cmp.Or(body.Outcome, performatives.Completed)
+	if t.open != nil {
+		t.endItem(t.From.Agent, escalation.EndClosed)
+	}
+}

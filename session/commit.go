@@ -1,0 +1,46 @@
+package session
+
+import (
+	"fmt"
+
+	"github.com/parley-asp/parley/performatives"
+)
+
+var _ = does(performatives.Commit, commits, committed)
+
+func commits(t *Turn) error {
+	body := t.Message.Body.(*performatives.CommitBody) //nolint:errcheck,forcetypeassert // its act says so
+	if body.ReferenceID != "" && (t.Offer == nil || !t.Offer.IsProposal()) {
+		return unknownReference(body.ReferenceID, "proposal")
+	}
+	if err := AcceptedFirst(t); err != nil {
+		return err
+	}
+	t.offering = &Offer{
+		ID: body.CommitmentID, Kind: aCommitment, Side: t.Side, By: t.From.Agent,
+		Line: body.CommitmentID, Body: t.Message.RawBody, Supersedes: body.ReferenceID,
+	}
+	if err := t.newID(body.CommitmentID); err != nil {
+		return err
+	}
+	if err := t.addresses(); err != nil {
+		return err
+	}
+	if body.Terms == nil {
+		return nil
+	}
+	for i, o := range body.Terms.Obligations {
+		if p, ok := t.parties.get(o.Party); !ok || p.Role == Approver {
+			return RefuseSchema(Fault{
+				Path: fmt.Sprintf("/terms/obligations/%d/party", i), Rule: "participant",
+				Message: fmt.Sprintf("%s has no part in the session", o.Party),
+			})
+		}
+	}
+	return nil
+}
+
+func committed(t *Turn) {
+	t.openCommitments++
+	t.put(t.offering)
+}

@@ -1,0 +1,79 @@
+package session
+
+import (
+	"cmp"
+
+	"github.com/parley-asp/parley/performatives"
+)
+
+var _ = does(performatives.Counter, counters, countered)
+
+// counters judges a COUNTER: of an invitation it is a new invitation with the
+// duty to answer swapped, and only the two whom it is between may make one; of
+// a commitment it puts a proposal in its place.
+func counters(t *Turn) error {
+	body := t.Message.Body.(*performatives.CounterBody) //nolint:errcheck,forcetypeassert // its act says so
+	if t.Phase == Invited && t.principals > 2 {
+		return Refuse(WrongState, "COUNTER of an invitation is heard with one invitee only; here are %d: answer with ACCEPT or REJECT", t.principals-1).
+			With(map[string]string{"state": t.Phase.String()})
+	}
+	if err := t.answers(body.ReferenceID); err != nil {
+		return err
+	}
+	o := &Offer{
+		ID: body.ProposalID, Kind: aProposal, Side: t.Side, By: t.From.Agent,
+		Supersedes: t.Offer.ID, Line: t.Offer.Line,
+		Type: cmp.Or(body.Type, t.Offer.Type), Subject: cmp.Or(body.Subject, t.Offer.Subject),
+		Schema: t.SchemaFor(t.Message), Terms: body.Terms, Body: t.Message.RawBody, Expires: t.until(body.ValidUntil),
+	}
+	if t.Offer.IsCommitment() {
+		o.Line = o.ID
+	}
+	if t.Phase != Invited {
+		return t.offer(o)
+	}
+	o.Kind = anInvitation
+	return t.reinvites(o)
+}
+
+// reinvites judges the new terms of an invitation like those of the first.
+func (t *Turn) reinvites(o *Offer) error {
+	t.offering = o
+	if err := t.newID(o.ID); err != nil {
+		return err
+	}
+	if err := t.fitsSchema(); err != nil {
+		return err
+	}
+	inv, err := readInvitation(t.Message, o.Terms)
+	if err != nil {
+		return err
+	}
+	for _, a := range inv.Invitees {
+		if p, ok := t.parties.get(a); !ok || p.Role > Invitee {
+			return RefuseSchema(Fault{Path: "/terms/participants", Rule: "participant", Message: "a COUNTER of an invitation is between the same two principals"})
+		}
+	}
+	inv.Invitees = t.Agreed.Invitees
+	t.opening = inv
+	mode, known := t.modes[inv.Mode]
+	if !known || t.principals < mode.Min || t.principals > mode.Max {
+		return Violation("unknown_mode", "there is no mode %q for two principals", inv.Mode)
+	}
+	t.Mode = mode
+	return t.readPolicy()
+}
+
+func countered(t *Turn) {
+	switch {
+	case t.Phase == Invited:
+		t.Settle(t.Offer.ID, Countered)
+		t.invitation = t.offering
+		t.agree(t.Now)
+	case t.Offer.IsProposal() && t.Mode.Effects[performatives.Counter] != nil:
+		t.Mode.Effects[performatives.Counter](t)
+	default:
+		t.Settle(t.Offer.ID, Countered)
+	}
+	t.put(t.offering)
+}

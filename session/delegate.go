@@ -1,0 +1,101 @@
+package session
+
+import (
+	"slices"
+
+	"github.com/parley-asp/parley/delegation"
+	"github.com/parley-asp/parley/performatives"
+)
+
+var _ = does(performatives.Delegate, delegates, delegated)
+
+func delegates(t *Turn) error {
+	body := t.Message.Body.(*performatives.DelegateBody) //nolint:errcheck,forcetypeassert // its act says so
+	if err := t.newID(string(t.Message.ID)); err != nil {
+		return err
+	}
+	line := ""
+	if body.ReferenceID != "" {
+		if t.Offer == nil || !t.Offer.IsProposal() {
+			return unknownReference(body.ReferenceID, "proposal")
+		}
+		line = t.Offer.Line
+	}
+	if err := t.mayTake(body.TargetAgent); err != nil {
+		return err
+	}
+	grant, err := delegation.Narrow(t.Grant, delegation.Grant{
+		ID: delegation.ID(t.Message.ID), From: t.From.Agent, To: body.TargetAgent,
+		Authority: delegation.ParseAuthority(body.Authority), Scope: body.Scope,
+		Line: line, Until: t.until(body.ValidUntil), Sequence: t.Next,
+	}, body.MaxDepth)
+	if err != nil {
+		return t.exceeded(err)
+	}
+	t.granted = grant
+	return nil
+}
+
+// mayTake refuses a target that cannot act for the sender: who has a part of
+// its own here, who stands for another side, or who holds a delegation already.
+func (t *Turn) mayTake(target performatives.Agent) error {
+	if p, ok := t.parties.get(target); ok {
+		if p.Role != Delegate {
+			return Refuse(Unauthorized, "%s has a part of its own in this session and cannot act for another", target)
+		}
+		if g, _ := t.grants.get(p.Grant); delegation.Standing(g, t.Now, t.grants.get) == nil {
+			return Refuse(Duplicate, "%s holds a delegation in this session already; WITHDRAW it first", target).
+				With(map[string]any{"delegationId": g.ID})
+		}
+	}
+	if _, registered := t.event.Known[target]; !registered {
+		return unknownAgent(target)
+	}
+	return nil
+}
+
+func delegated(t *Turn) {
+	g := t.granted
+	t.kinds = t.kinds.set(string(g.ID), aDelegation)
+	t.grants = t.grants.set(g.ID, g)
+	t.grantOrder = append(slices.Clip(t.grantOrder), g.ID)
+	member := t.event.Known[g.To]
+	member.Authority = g.Authority.String()
+	t.enter(Party{Member: member, Role: Delegate, Grant: g.ID})
+}
+
+// answersGrant judges ACCEPT and REJECT of a delegation: its target's to give, once.
+func (t *Turn) answersGrant() error {
+	switch {
+	case t.about.From == t.From.Agent:
+		return Refuse(OwnProposal, "it is your own delegation; its target answers it, and WITHDRAW takes it back")
+	case t.about.To != t.From.Agent:
+		return Refuse(Unauthorized, "the delegation is offered to %s, who answers it", t.about.To)
+	case t.about.Status != delegation.Offered:
+		return Refuse(ProposalNotOpen, "the delegation is %s", t.about.Status).With(map[string]any{"referenceId": t.about.ID, "status": t.about.Status.String()})
+	}
+	return nil
+}
+
+// withdrawsGrant lets the delegate, its delegator, and those above end a delegation.
+func (t *Turn) withdrawsGrant() error {
+	if t.about.Status == delegation.Withdrawn || t.about.Status == delegation.Declined {
+		return Refuse(ProposalNotOpen, "the delegation is %s", t.about.Status).With(map[string]any{"referenceId": t.about.ID, "status": t.about.Status.String()})
+	}
+	me := t.From.Agent
+	if t.about.To == me || t.about.Principal == me {
+		return nil
+	}
+	for g, ok := *t.about, true; ok; g, ok = t.grants.get(g.Parent) {
+		if g.From == me {
+			return nil
+		}
+	}
+	return notYours(string(t.about.ID))
+}
+
+func (t *Turn) settleGrant(status delegation.Status) {
+	g := *t.about
+	g.Status = status
+	t.grants = t.grants.set(g.ID, g)
+}

@@ -1,0 +1,88 @@
+package session
+
+import (
+	"slices"
+
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/performatives"
+)
+
+var _ = does(performatives.Inform, informs, informed)
+
+func informs(t *Turn) error {
+	ruling, ok := t.ruling()
+	if !ok {
+		return nil
+	}
+	item, known := t.items.get(escalation.ID(ruling.EscalationID))
+	if !known {
+		return unknownReference(ruling.EscalationID, "escalation")
+	}
+	t.item = item
+	return nil
+}
+
+func informed(t *Turn) {
+	if ruling, ok := t.ruling(); ok {
+		t.endItem(t.From.Agent, ruling.Decision)
+		return
+	}
+	inform := t.Message.Body.(*performatives.InformBody) //nolint:errcheck,forcetypeassert // its act says so
+	if data, ok := inform.Answers(); ok {
+		for _, q := range t.answeredQuestions(data.ReferenceID) {
+			t.settleQuestion(q, unanswered(q, data.Answers))
+		}
+	}
+}
+
+// AnswersQuestion tells whether the act is an INFORM that answers an open
+// question about an offer of the sender's side.
+func (t *Turn) AnswersQuestion() bool {
+	inform, ok := t.Message.Body.(*performatives.InformBody)
+	if !ok {
+		return false
+	}
+	data, ok := inform.Answers()
+	if !ok {
+		return false
+	}
+	for _, q := range t.answeredQuestions(data.ReferenceID) {
+		if len(unanswered(q, data.Answers)) < len(q.Open) {
+			return true
+		}
+	}
+	return false
+}
+
+// answeredQuestions are the clarifications that answers under this id settle,
+// by number of the entry: the one named, or all those open on the offer named.
+// Only the offer's author answers (PROTOCOL.md §5).
+func (t *Turn) answeredQuestions(id string) []Question {
+	var found []Question
+	if q, ok := t.questions.get(id); ok {
+		found = append(found, *q)
+	} else if o, ok := t.State.offers.get(id); ok && o.questions.Len() > 0 {
+		for it := o.questions.m.Iterator(); !it.Done(); {
+			qid, _, _ := it.Next()
+			if q, ok := t.questions.get(qid); ok {
+				found = append(found, *q)
+			}
+		}
+	}
+	found = slices.DeleteFunc(found, func(q Question) bool {
+		o, ok := t.State.offers.get(q.Offer)
+		return !ok || o.Side != t.Side
+	})
+	slices.SortFunc(found, func(a, b Question) int { return int(a.Sequence) - int(b.Sequence) }) //nolint:gosec // far below 2^63
+	return found
+}
+
+func unanswered(q Question, answers []performatives.Answer) []string {
+	var open []string
+	for _, field := range q.Open {
+		if !slices.ContainsFunc(answers, func(a performatives.Answer) bool { return a.Field == field }) {
+			open = append(open, field)
+		}
+	}
+	return open
+}

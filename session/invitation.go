@@ -1,0 +1,175 @@
+package session
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/performatives"
+)
+
+// Defaults and bounds of an invitation (PROTOCOL.md §5).
+const (
+	DefaultInvitationTimeout = 30 * time.Second
+	DefaultMaxDuration       = time.Hour
+	LongestDuration          = 30 * 24 * time.Hour
+)
+
+// An Invitation is what opens a session asks for, read and completed.
+type Invitation struct {
+	performatives.InvitationTerms
+	Invitees []performatives.Agent // without the inviter, in order, once each
+}
+
+// Invites lists whom an invitation names, in the order of the principals: for
+// the broker, which has to know them before Step can judge.
+func Invites(m *performatives.Message) []performatives.Agent {
+	body, ok := m.Body.(*performatives.ProposeBody)
+	if !ok || body.Type != performatives.SessionInvitation {
+		return nil
+	}
+	inv, err := readInvitation(m, body.Terms)
+	if err != nil {
+		return nil
+	}
+	return inv.Invitees
+}
+
+func readInvitation(m *performatives.Message, terms jsontext.Value) (Invitation, error) {
+	var inv Invitation
+	if err := json.Unmarshal(terms, &inv.InvitationTerms); err != nil {
+		return inv, RefuseSchema(Fault{Path: "/terms", Rule: "type", Message: "the terms are not those of an invitation"})
+	}
+	named := inv.Participants
+	if m.Recipient != "" {
+		named = append([]performatives.Agent{m.Recipient}, named...)
+	}
+	for _, a := range named {
+		if a != m.Sender && !slices.Contains(inv.Invitees, a) {
+			inv.Invitees = append(inv.Invitees, a)
+		}
+	}
+	if inv.Mode == "" {
+		inv.Mode = DefaultMode
+	}
+	return inv, nil
+}
+
+// invites judges an invitation that opens a session: its terms, its mode, the
+// number of parties. Nothing of it is in force before all of it is right.
+func (t *Turn) invites() error {
+	body := t.Message.Body.(*performatives.ProposeBody) //nolint:errcheck,forcetypeassert // opens checked it
+	inv, err := readInvitation(t.Message, body.Terms)
+	if err != nil {
+		return err
+	}
+	t.opening = inv
+	mode, known := t.modes[inv.Mode]
+	if !known {
+		return Violation("unknown_mode", "there is no mode %q; there is %s", inv.Mode, strings.Join(t.modes.names(), ", "))
+	}
+	if n := len(inv.Invitees) + 1; n < mode.Min || n > mode.Max {
+		return Violation("parties", "mode %s takes %d to %d principals; the invitation names %d", mode.Name, mode.Min, mode.Max, n)
+	}
+	t.Mode = mode
+	t.inviter = t.Side
+	return t.readPolicy()
+}
+
+// readPolicy lets the mode read its parameters. It runs on the turn's own copy
+// of the state: a refusal drops that copy.
+func (t *Turn) readPolicy() error {
+	policy := t.opening.Policy
+	if t.Mode.Open == nil {
+		if len(policy) > 0 && string(policy) != "{}" {
+			return Violation("policy", "mode %s has no parameters", t.Mode.Name)
+		}
+		return nil
+	}
+	own, err := t.Mode.Open(t, policy)
+	t.Own = own
+	return err
+}
+
+func (m Modes) names() []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Opening is the invitation that the act brings, for a mode's Open.
+func (t *Turn) Opening() Invitation { return t.opening }
+
+// PartyKind is the kind that the registry has, or the transcript pinned, for a
+// principal of the session that is being opened or held.
+func (t *Turn) PartyKind(a performatives.Agent) string {
+	if p, ok := t.parties.get(a); ok {
+		return p.Kind
+	}
+	if a == t.From.Agent {
+		return t.From.Kind
+	}
+	return t.event.Known[a].Kind
+}
+
+// invitees refuses an invitation of somebody who is not registered.
+func (t *Turn) inviteesKnown() error {
+	for _, a := range t.opening.Invitees {
+		if _, ok := t.event.Known[a]; !ok {
+			return unknownAgent(a)
+		}
+	}
+	return nil
+}
+
+func unknownAgent(a performatives.Agent) error {
+	return Refuse(UnknownAgent, "%s is not registered", a).With(map[string]any{"agentId": a})
+}
+
+// open brings the session into being.
+func (t *Turn) openSession() {
+	t.Policy, t.Created = t.event.Policy, t.At
+	broker := performatives.Member{
+		Agent: performatives.BrokerAgent(t.event.Broker), Key: t.event.Broker, Kind: performatives.KindBroker,
+		Authority: performatives.AuthorityBroker, Policy: &t.Policy,
+	}
+	t.Last.Joined = append(t.Last.Joined, broker)
+	t.principals = len(t.opening.Invitees) + 1
+	t.enter(principal(t.From.Member, Inviter))
+	for _, a := range t.opening.Invitees {
+		t.enter(principal(t.event.Known[a], Invitee))
+	}
+	t.agree(t.At)
+}
+
+// agree puts the terms of the newest invitation in force; its duration counts
+// from the session's first entry, the time to answer from the invitation.
+func (t *Turn) agree(from time.Time) {
+	t.Agreed = t.opening
+	ms := func(asked, byDefault int64) time.Duration {
+		if asked == 0 {
+			asked = byDefault
+		}
+		return time.Duration(asked) * time.Millisecond
+	}
+	longest := t.Policy.MaxDuration
+	if d := t.Mode.Duration; d != nil {
+		longest = max(longest, d(&t.State).Milliseconds())
+	}
+	t.duration = t.Created.Add(ms(t.Agreed.MaxDuration, longest))
+	t.answerBy = from.Add(ms(t.Agreed.InvitationTimeoutMs, t.Policy.InvitationTimeout))
+	if v := t.offering.Expires; !v.IsZero() && v.Before(t.answerBy) {
+		t.answerBy = v
+	}
+}
+
+func principal(m performatives.Member, r Role) Party {
+	m.Authority = performatives.AuthorityPrincipal
+	return Party{Member: m, Role: r, Answered: r == Inviter}
+}

@@ -1,0 +1,151 @@
+package session
+
+import (
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/performatives"
+)
+
+// A Mode is a way to hold a session: a value made of small rules. It narrows
+// the lifecycle and says what answering an offer means; it never widens what
+// is heard (PROTOCOL.md §8).
+type Mode struct {
+	Name     string // with its version, such as "asp/1"
+	Min, Max int    // how many principals
+
+	// Open reads the invitation's policy and makes the mode's own state. Nil
+	// for a mode without parameters.
+	Open func(t *Turn, policy jsontext.Value) (own any, err error)
+
+	// Rules judge every act once its state and authority are right.
+	Rules []Rule
+	// Offering rules judge a PROPOSE and the offer that a COUNTER makes.
+	Offering []Rule
+	// Answering rules judge an ACCEPT, REJECT, COUNTER or CLARIFY of an offer
+	// that is known.
+	Answering []Rule
+
+	// Effects replace what an act on a proposal does by default.
+	Effects map[performatives.Performative]func(*Turn)
+	// After follows every accepted act. It may carry the session further.
+	After func(*Turn)
+
+	// Duration is how long a session lasts at least by default; nil is no more
+	// than the broker's own default.
+	Duration func(*State) time.Duration
+	// Deadlines are the mode's own, on the session's clock.
+	Deadlines func(*State) []Deadline
+	// Ended is told when a deadline of the mode's own ended the session.
+	Ended func(*Turn, Deadline)
+	// Awaits tells whether the session waits for a side; nil asks the offers.
+	Awaits func(s *State, side performatives.Agent, at time.Time) bool
+	// View is the mode's part of session.get.
+	View func(s *State, at time.Time, v *View)
+}
+
+// A Rule judges an act: nil, or a *Refusal. It changes nothing.
+type Rule func(*Turn) error
+
+// Modes are the modes that a session may be held in, by name.
+type Modes map[string]*Mode
+
+// DefaultMode is the one of an invitation that picks none.
+const DefaultMode = "asp/1"
+
+func judge(rules []Rule, t *Turn) error {
+	for _, rule := range rules {
+		if err := rule(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The rules below are asp/1's; other modes pick from them.
+
+// NotOwn refuses who answers an offer of its own side.
+func NotOwn(t *Turn) error {
+	if t.Offer.Side != t.Side {
+		return nil
+	}
+	if t.Grant != nil {
+		return Refuse(OwnProposal, "%q is the offer of %s, for whom you act; the other side answers it", t.Offer.ID, t.Side)
+	}
+	return Refuse(OwnProposal, "%q is your own offer; the other side answers it, and WITHDRAW takes it back", t.Offer.ID)
+}
+
+// Addressed refuses who answers an offer that was addressed to another.
+func Addressed(t *Turn) error {
+	if t.Offer.To == "" || t.Offer.To == t.Side {
+		return nil
+	}
+	return Refuse(Unauthorized, "%q is addressed to %s, who answers it", t.Offer.ID, t.Offer.To)
+}
+
+// StillOpen refuses an answer to an offer that is no longer open.
+func StillOpen(t *Turn) error {
+	now := t.Offer.StatusAt(t.Now)
+	if now == Open {
+		if _, already := t.Offer.acceptedBy.get(t.Side); already {
+			return notOpen(t.Offer, "accepted by you already")
+		}
+		return nil
+	}
+	if t.Message.Performative == performatives.Clarify && now == Accepted && (t.Phase == Agreeing || t.Phase == Executing) {
+		return nil // what was agreed may still be asked about while it is carried out
+	}
+	return notOpen(t.Offer, now.String())
+}
+
+func notOpen(o *Offer, how string) error {
+	return Refuse(ProposalNotOpen, "%q is not open: it is %s", o.ID, how).
+		With(map[string]string{"referenceId": o.ID, "status": how})
+}
+
+// NothingPending refuses ACCEPT and REJECT of an offer with open questions.
+func NothingPending(t *Turn) error {
+	if p := t.Message.Performative; p != performatives.Accept && p != performatives.Reject {
+		return nil
+	}
+	fields := t.pendingFields(t.Offer)
+	if len(fields) == 0 {
+		return nil
+	}
+	return Refuse(ClarificationPending, "%q waits for answers about %v; its author's INFORM fact gives them, or the asker withdraws the question", t.Offer.ID, fields).
+		With(map[string]any{"referenceId": t.Offer.ID, "openFields": fields})
+}
+
+// NotRepeated refuses a PROPOSE whose terms equal those of an open offer of
+// the same side.
+func NotRepeated(t *Turn) error {
+	if t.Message.Performative != performatives.Propose {
+		return nil
+	}
+	id, known := t.openTerms.get(termsKey(t.Side, t.offering.Terms))
+	if !known {
+		return nil
+	}
+	if same, ok := t.offers.get(id); ok && same.StatusAt(t.Now) == Open {
+		return Refuse(Duplicate, "%q, still open, offers the same terms", id).With(map[string]string{"proposalId": id})
+	}
+	return nil
+}
+
+// CommitmentTerms refuses a COMMIT that names no obligations.
+func CommitmentTerms(t *Turn) error {
+	if body, ok := t.Message.Body.(*performatives.CommitBody); ok && body.Terms == nil {
+		return RefuseSchema(Fault{Path: "/terms", Rule: "required", Message: "terms is required in mode " + t.Mode.Name})
+	}
+	return nil
+}
+
+// AcceptedFirst refuses a COMMIT that names a proposal which is not accepted.
+func AcceptedFirst(t *Turn) error {
+	if t.Message.Performative != performatives.Commit || t.Offer == nil || t.Offer.Status == Accepted {
+		return nil
+	}
+	return Refuse(ProposalNotOpen, "a COMMIT on %q needs it accepted; it is %s", t.Offer.ID, t.Offer.StatusAt(t.Now)).
+		With(map[string]string{"referenceId": t.Offer.ID, "status": t.Offer.StatusAt(t.Now).String()})
+}

@@ -1,0 +1,43 @@
+package session
+
+import (
+	"time"
+
+	"github.com/parley-asp/parley/performatives"
+)
+
+var _ = does(performatives.Propose, proposes, proposed)
+
+func proposes(t *Turn) error {
+	body := t.Message.Body.(*performatives.ProposeBody) //nolint:errcheck,forcetypeassert // its act says so
+	o := &Offer{
+		ID: body.ProposalID, Kind: aProposal, Side: t.Side, By: t.From.Agent, Line: body.ProposalID,
+		Type: body.Type, Subject: body.Subject, Schema: body.Schema,
+		Terms: body.Terms, Body: t.Message.RawBody, Expires: t.until(body.ValidUntil),
+	}
+	if t.Phase != Idle {
+		return t.offer(o)
+	}
+	o.Kind = anInvitation
+	t.offering = o
+	if err := t.fitsSchema(); err != nil {
+		return err
+	}
+	return t.inviteesKnown()
+}
+
+func proposed(t *Turn) {
+	if t.Phase == Idle {
+		t.invitation = t.offering
+		t.openSession()
+	}
+	t.put(t.offering)
+}
+
+// until puts a wall-clock time on the session's clock; nil is never.
+func (t *Turn) until(wall *time.Time) time.Time {
+	if wall == nil {
+		return time.Time{}
+	}
+	return t.clock(*wall)
+}

@@ -1,0 +1,158 @@
+package session
+
+import "fmt"
+
+// A Code is why an act was refused. The set is closed (PROTOCOL.md §9).
+type Code string
+
+// A Category groups codes by what went wrong.
+type Category string
+
+// The codes.
+const (
+	MalformedEnvelope    Code = "malformed"
+	VersionUnsupported   Code = "version_unsupported"
+	UnknownPerformative  Code = "unknown_performative"
+	StaleTimestamp       Code = "stale_timestamp"
+	SignatureInvalid     Code = "signature_invalid"
+	Unauthorized         Code = "unauthorized"
+	AuthorityExceeded    Code = "authority_exceeded"
+	OwnProposal          Code = "own_proposal"
+	UnknownSession       Code = "unknown_session"
+	UnknownAgent         Code = "unknown_agent"
+	WrongState           Code = "wrong_state"
+	WrongTurn            Code = "wrong_turn"
+	Duplicate            Code = "duplicate"
+	ChainConflict        Code = "chain_conflict"
+	ProposalUnknown      Code = "proposal_unknown"
+	ProposalNotOpen      Code = "proposal_not_open"
+	ClarificationPending Code = "clarification_pending"
+	EscalationResolved   Code = "escalation_resolved"
+	TooLarge             Code = "too_large"
+	SchemaInvalid        Code = "schema_invalid"
+	SchemaUnsupported    Code = "schema_unsupported"
+	ModeViolation        Code = "mode_violation"
+	SessionEscalated     Code = "session_escalated"
+	InsufficientTrust    Code = "insufficient_trust_score"
+	RateLimited          Code = "rate_limited"
+	Unavailable          Code = "unavailable"
+)
+
+// The categories.
+const (
+	CategoryProtocol  Category = "protocol"
+	CategorySchema    Category = "schema"
+	CategoryAuthority Category = "authority"
+	CategoryIntegrity Category = "integrity"
+	CategoryTemporal  Category = "temporal"
+	CategoryTrust     Category = "trust"
+	CategoryLimit     Category = "limit"
+	CategoryInternal  Category = "internal"
+)
+
+// codes gives each code its HTTP status, its category, and whether the same act
+// may be heard later without being changed.
+var codes = map[Code]struct {
+	status    int
+	category  Category
+	retryable bool
+}{
+	MalformedEnvelope:    {400, CategoryProtocol, false},
+	VersionUnsupported:   {400, CategoryProtocol, false},
+	UnknownPerformative:  {400, CategoryProtocol, false},
+	StaleTimestamp:       {400, CategoryTemporal, true},
+	SignatureInvalid:     {401, CategoryIntegrity, false},
+	Unauthorized:         {403, CategoryAuthority, false},
+	AuthorityExceeded:    {403, CategoryAuthority, false},
+	OwnProposal:          {403, CategoryAuthority, false},
+	UnknownSession:       {404, CategoryProtocol, false},
+	UnknownAgent:         {404, CategoryProtocol, false},
+	WrongState:           {409, CategoryProtocol, false},
+	WrongTurn:            {409, CategoryProtocol, true},
+	Duplicate:            {409, CategoryProtocol, false},
+	ChainConflict:        {409, CategoryIntegrity, true},
+	ProposalUnknown:      {409, CategoryProtocol, false},
+	ProposalNotOpen:      {409, CategoryProtocol, false},
+	ClarificationPending: {409, CategoryProtocol, true},
+	EscalationResolved:   {409, CategoryProtocol, false},
+	TooLarge:             {413, CategoryLimit, false},
+	SchemaInvalid:        {422, CategorySchema, false},
+	SchemaUnsupported:    {422, CategorySchema, false},
+	ModeViolation:        {422, CategoryProtocol, false},
+	SessionEscalated:     {423, CategoryProtocol, true},
+	InsufficientTrust:    {403, CategoryTrust, false},
+	RateLimited:          {429, CategoryLimit, true},
+	Unavailable:          {503, CategoryInternal, true},
+}
+
+// Codes lists all codes, for tables and tests.
+func Codes() []Code {
+	all := make([]Code, 0, len(codes))
+	for c := range codes {
+		all = append(all, c)
+	}
+	return all
+}
+
+// Status is the code's HTTP status, which is the micro error code too.
+func (c Code) Status() int { return codes[c].status }
+
+// Category is what kind of fault it is.
+func (c Code) Category() Category { return codes[c].category }
+
+// Retryable tells whether the same act may be heard later.
+func (c Code) Retryable() bool { return codes[c].retryable }
+
+// A Refusal is the broker's no: a code for machines, a sentence that tells a
+// person what was wrong and what would be heard instead.
+type Refusal struct {
+	Code    Code
+	Message string
+	Details any // JSON-marshalled; nil is none
+}
+
+func (r *Refusal) Error() string { return string(r.Code) + ": " + r.Message }
+
+// Is lets errors.Is match refusals by code alone.
+func (r *Refusal) Is(target error) bool {
+	other, ok := target.(*Refusal)
+	return ok && other.Code == r.Code
+}
+
+// Refuse makes a refusal.
+func Refuse(code Code, format string, args ...any) *Refusal {
+	return &Refusal{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// With adds details.
+func (r *Refusal) With(details any) *Refusal {
+	r.Details = details
+	return r
+}
+
+// A Fault is one way in which a body is not what its schema wants.
+type Fault struct {
+	Path    string `json:"path"` // JSON pointer into the body
+	Rule    string `json:"rule"` // the JSON Schema keyword, or a rule of the protocol
+	Message string `json:"message"`
+}
+
+// RefuseSchema words a schema_invalid of one or more faults.
+func RefuseSchema(faults ...Fault) *Refusal {
+	r := Refuse(SchemaInvalid, "the body does not fit its schema: %s", faults[0].Message)
+	if n := len(faults) - 1; n > 0 {
+		r.Message += fmt.Sprintf(" (and %d more, see details)", n)
+	}
+	return r.With(faults)
+}
+
+// NoSuchSession answers for a session that does not exist and for one in which
+// the caller has no part, in the same bytes: strangers learn nothing.
+func NoSuchSession() *Refusal {
+	return Refuse(UnknownSession, "there is no such session, or you have no part in it; a PROPOSE of type session-invitation opens one")
+}
+
+// Violation refuses in the name of a mode's rule.
+func Violation(rule, format string, args ...any) *Refusal {
+	return Refuse(ModeViolation, format, args...).With(map[string]string{"rule": rule})
+}

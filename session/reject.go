@@ -1,0 +1,31 @@
+package session
+
+import (
+	"github.com/parley-asp/parley/delegation"
+	"github.com/parley-asp/parley/performatives"
+)
+
+var _ = does(performatives.Reject, rejects, rejected)
+
+func rejects(t *Turn) error {
+	body := t.Message.Body.(*performatives.RejectBody) //nolint:errcheck,forcetypeassert // its act says so
+	if t.about != nil {
+		return t.answersGrant()
+	}
+	return t.answers(body.ReferenceID)
+}
+
+func rejected(t *Turn) {
+	body := t.Message.Body.(*performatives.RejectBody) //nolint:errcheck,forcetypeassert // its act says so
+	switch effect := t.Mode.Effects[performatives.Reject]; {
+	case t.about != nil:
+		t.settleGrant(delegation.Declined)
+	case t.Offer.IsProposal() && effect != nil:
+		effect(t)
+	default:
+		t.Settle(t.Offer.ID, Rejected)
+		if t.Phase == Invited {
+			t.Closing = body.Code
+		}
+	}
+}

@@ -1,0 +1,278 @@
+// Package session is what happens: the lifecycle of a negotiation, who is heard
+// when, and what each act does.
+//
+// [Step] is pure and total: it answers every event in every state, and a
+// refusal leaves the state as it was. A [State] is a value: copying it costs
+// nothing, older copies stay valid, and folding a transcript yields the very
+// state that the broker had. Time comes in with the event; deadlines run on the
+// session's clock, which stands still while a human is deciding.
+package session
+
+import (
+	"hash/maphash"
+	"time"
+
+	"github.com/benbjohnson/immutable"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/delegation"
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// A State is a session at one point of its transcript. The zero State with an
+// ID, from New, is a session that does not exist yet.
+type State struct {
+	ID      performatives.SessionID
+	Phase   Phase
+	Mode    *Mode      // nil while IDLE
+	Own     any        // the mode's own state: an immutable value
+	Agreed  Invitation // what the invitation in force asks for
+	Policy  performatives.Policy
+	Created time.Time          // when the first entry was accepted
+	Closing string             // why it is over: a code, an outcome or ""
+	Head    performatives.Hash // of the last entry
+	Next    uint64             // sequence number of the next entry
+	Last    Effect             // of the last entry
+
+	modes      Modes
+	inviter    performatives.Agent
+	invitation *Offer
+	principals int
+	roll       []performatives.Agent // parties in the order in which they came
+	parties    table[performatives.Agent, Party]
+	kinds      table[string, kind] // whatever a referenceId can name
+	offers     table[string, *Offer]
+	order      *immutable.List[string] // offers in the order in which they came
+	live       table[string, bool]     // offers whose status is Open; some of them have expired
+	openTerms  table[string, string]   // side and terms of an offer → its id
+	expiries   *immutable.SortedMap[string, string]
+	questions  table[string, *Question]
+	grants     table[delegation.ID, delegation.Grant]
+	grantOrder []delegation.ID
+	items      table[escalation.ID, *escalation.Item]
+	open       *escalation.Item // the one that pauses the session
+	newest     *escalation.Item
+	deciders   table[performatives.Organisation, bool]
+	bound      table[string, Binding]
+	seen       table[performatives.MessageID, Seen]
+
+	openCommitments, acceptedCommitments int
+
+	resumeTo Phase
+	pausedAt time.Time
+	banked   time.Duration
+	duration time.Time // when the session's time is over, on its clock
+	answerBy time.Time // when the invitation must be answered, on its clock
+}
+
+// New is a session that nobody has opened yet. modes are those that its
+// invitation may pick.
+func New(id performatives.SessionID, modes Modes) State {
+	return State{
+		ID: id, Head: performatives.NoHash, modes: modes,
+		parties: newTable[performatives.Agent, Party](), kinds: newTable[string, kind](),
+		offers: newTable[string, *Offer](), order: immutable.NewList[string](), live: newTable[string, bool](),
+		openTerms: newTable[string, string](), expiries: immutable.NewSortedMap[string, string](nil),
+		questions: newTable[string, *Question](), grants: newTable[delegation.ID, delegation.Grant](),
+		items: newTable[escalation.ID, *escalation.Item](), deciders: newTable[performatives.Organisation, bool](),
+		bound: newTable[string, Binding](), seen: newTable[performatives.MessageID, Seen](),
+	}
+}
+
+// An Effect is what an entry did besides changing the state: what the broker
+// writes on it and whom it delivers it to.
+type Effect struct {
+	OnBehalfOf performatives.Agent
+	Joined     []performatives.Member
+
+	sender performatives.Agent
+	now    time.Time             // on the session's clock
+	also   []performatives.Agent // who hears the entry though not, or no longer, a listener
+}
+
+// A Seen is an accepted message: enough to answer it again.
+type Seen struct {
+	Sequence   uint64
+	Sender     performatives.Agent
+	Digest     [32]byte
+	Hash       performatives.Hash
+	Phase      Phase
+	AcceptedAt time.Time
+}
+
+// A Role is what somebody is in the session.
+type Role uint8
+
+// The roles.
+const (
+	Inviter  Role = iota + 1
+	Invitee       // a principal like the inviter
+	Delegate      // acts for a principal
+	Approver      // a human who may decide an escalation of the organisation
+)
+
+var roleNames = [...]string{"", "inviter", "invitee", "delegate", "approver"}
+
+func (r Role) String() string { return roleNames[r] }
+
+// A Party has, or had, a part in the session.
+type Party struct {
+	performatives.Member
+	Role     Role
+	Grant    delegation.ID // of a delegate: the newest
+	Answered bool          // of an invitee: accepted the invitation
+	Sequence uint64        // of the entry by which it came
+}
+
+// A kind is what an id names.
+type kind uint8
+
+const (
+	anInvitation kind = iota + 1
+	aProposal
+	aCommitment
+	aDelegation
+	aClarification
+	anEscalation
+)
+
+// A Status is how an offer stands.
+type Status uint8
+
+// An offer is open until one of these happens to it. Expired is a matter of
+// time and never stored: ask Offer.StatusAt.
+const (
+	Open Status = iota
+	Accepted
+	Rejected
+	Countered
+	WithdrawnOffer
+	Expired
+)
+
+var statusNames = [...]string{"open", "accepted", "rejected", "countered", "withdrawn", "expired"}
+
+func (s Status) String() string { return statusNames[s] }
+
+// An Offer is an invitation, a proposal or a commitment: what can be accepted.
+type Offer struct {
+	ID         string
+	Kind       kind
+	Sequence   uint64
+	Side       performatives.Agent // the principal whose offer it is
+	By         performatives.Agent // who sent it
+	To         performatives.Agent // the principal who is to answer; "" is every other one
+	Status     Status
+	Supersedes string // the offer that it countered
+	Line       string // the first offer of its line of counters
+	Type       string
+	Subject    string
+	Schema     string
+	Terms      jsontext.Value
+	Body       jsontext.Value
+	Expires    time.Time // on the session's clock; zero is never
+	acceptedBy table[performatives.Agent, bool]
+	questions  table[string, bool] // of clarifications still open
+}
+
+// IsProposal tells a proposal from an invitation and a commitment.
+func (o *Offer) IsProposal() bool { return o.Kind == aProposal }
+
+// IsCommitment tells whether it was made by COMMIT.
+func (o *Offer) IsCommitment() bool { return o.Kind == aCommitment }
+
+// StatusAt is how the offer stands at a time on the session's clock.
+func (o *Offer) StatusAt(now time.Time) Status {
+	if o.Status == Open && !o.Expires.IsZero() && !now.Before(o.Expires) {
+		return Expired
+	}
+	return o.Status
+}
+
+// A Question is a CLARIFY that waits for answers.
+type Question struct {
+	ID       string
+	Offer    string
+	By       performatives.Agent // the principal who asks
+	Open     []string            // fields without an answer yet
+	Sequence uint64
+}
+
+// A Binding is what a message demands of the next act that answers it.
+type Binding struct {
+	Allowed []string // performatives; nil is any
+	Trust   float64
+	Met     table[performatives.Agent, bool] // sides that have answered
+	by, to  performatives.Agent
+}
+
+// Seen finds an accepted message by its id.
+func (s *State) Seen(id performatives.MessageID) (Seen, bool) { return s.seen.get(id) }
+
+// Party finds whoever has, or had, a part.
+func (s *State) Party(a performatives.Agent) (Party, bool) { return s.parties.get(a) }
+
+// Roll lists the parties in the order in which they came. Do not change it.
+func (s *State) Roll() []performatives.Agent { return s.roll }
+
+// Inviter is who opened the session.
+func (s *State) Inviter() performatives.Agent { return s.inviter }
+
+// Principals is how many principals the session has.
+func (s *State) Principals() int { return s.principals }
+
+// Offer finds an invitation, proposal or commitment.
+func (s *State) Offer(id string) (*Offer, bool) { return s.offers.get(id) }
+
+// Escalation is the item that pauses the session, nil while it is not paused.
+func (s *State) Escalation() *escalation.Item { return s.open }
+
+// Grant finds a delegation.
+func (s *State) Grant(id delegation.ID) (delegation.Grant, bool) { return s.grants.get(id) }
+
+// A table is a persistent map: setting yields a new one and leaves the old.
+type table[K ~string, V any] struct{ m *immutable.Map[K, V] }
+
+func newTable[K ~string, V any]() table[K, V] {
+	return table[K, V]{immutable.NewMap[K, V](hasher[K]{})}
+}
+
+func (t table[K, V]) get(k K) (V, bool) {
+	if t.m == nil {
+		var none V
+		return none, false
+	}
+	return t.m.Get(k)
+}
+
+func (t table[K, V]) set(k K, v V) table[K, V] {
+	if t.m == nil {
+		t = newTable[K, V]()
+	}
+	return table[K, V]{t.m.Set(k, v)}
+}
+
+func (t table[K, V]) without(k K) table[K, V] {
+	if t.m == nil {
+		return t
+	}
+	return table[K, V]{t.m.Delete(k)}
+}
+
+// Len counts the keys.
+func (t table[K, V]) Len() int {
+	if t.m == nil {
+		return 0
+	}
+	return t.m.Len()
+}
+
+// hasher is seeded per process: keys come from strangers, who must not be able
+// to make them collide.
+type hasher[K ~string] struct{}
+
+var seed = maphash.MakeSeed()
+
+func (hasher[K]) Hash(k K) uint32   { return uint32(maphash.String(seed, string(k))) } //nolint:gosec // half of the hash is a hash
+func (hasher[K]) Equal(a, b K) bool { return a == b }

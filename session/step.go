@@ -1,0 +1,245 @@
+package session
+
+import (
+	"time"
+
+	"github.com/parley-asp/parley/delegation"
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// An Event is something that may happen to a session: a message with its body
+// decoded, at a time of the broker's clock. A deadline that ends a session
+// comes as the broker's own CLOSE.
+type Event struct {
+	Message *performatives.Message
+	At      time.Time
+	// Known are the registered principals whom the message may bring in: its
+	// sender, and whom it invites, delegates to, or asks for a decision. On
+	// replay they are the entry's own joined.
+	Known Known
+	// Terms is what the named terms schema says of the offer.
+	Terms TermsVerdict
+	// Policy is pinned by the entry that opens the session.
+	Policy performatives.Policy
+	Broker performatives.Key
+}
+
+// Known maps principals to what the registry knows of them.
+type Known map[performatives.Agent]performatives.Member
+
+// A TermsVerdict is the outcome of validating an offer's terms against the
+// terms schema that SchemaFor named.
+type TermsVerdict struct {
+	Unregistered bool
+	Faults       []Fault
+}
+
+// A Repeat answers a message that was accepted before: not a refusal, but the
+// first acceptance again.
+type Repeat struct{ Seen Seen }
+
+func (r *Repeat) Error() string { return "accepted before" }
+
+// checks stand in the order of PROTOCOL.md §3: the first that fails is the answer.
+var checks = [...]func(*Turn) error{
+	(*Turn).part,
+	(*Turn).fresh,
+	(*Turn).chained,
+	(*Turn).rulesInTime,
+	(*Turn).heard,
+	(*Turn).authorised,
+	(*Turn).fitsMode,
+	(*Turn).refers,
+}
+
+// Step judges an event. It returns the session's next state, or the state as
+// it was and a *Refusal or a *Repeat.
+func Step(s State, e Event) (State, error) {
+	t := newTurn(s, e)
+	if e.Message.Sender.IsBroker() {
+		if err := t.deadlinePassed(); err != nil {
+			return s, err
+		}
+		t.record()
+		return t.State, nil
+	}
+	for _, check := range checks {
+		if err := check(t); err != nil {
+			return s, err
+		}
+	}
+	t.happen()
+	return t.State, nil
+}
+
+// A Turn is one act while it is being judged and carried out. Rules read it;
+// effects change its State.
+type Turn struct {
+	State
+	Message *performatives.Message
+	At      time.Time // the broker's clock
+
+	Now  time.Time           // the session's clock
+	From Party               // the sender
+	Side performatives.Agent // the principal for whom the sender speaks
+	Act  performatives.Performative
+
+	Grant *delegation.Grant // what a delegate's authority rests on
+	Offer *Offer            // what referenceId names, where that is an offer
+
+	event    Event
+	about    *delegation.Grant // what referenceId names, where that is a delegation
+	question *Question         // … a clarification
+	offering *Offer            // what a PROPOSE, COUNTER or COMMIT offers
+	opening  Invitation        // what an invitation asks for
+	granted  delegation.Grant  // what a DELEGATE grants
+	item     *escalation.Item
+	phase    Phase // where a mode carries the session; Idle is nowhere
+	before   []performatives.Agent
+}
+
+func newTurn(s State, e Event) *Turn {
+	t := &Turn{State: s, event: e, Message: e.Message, At: e.At, Act: e.Message.Performative, Now: s.clock(e.At)}
+	t.Last = Effect{}
+	return t
+}
+
+// Carry takes the session to a later state than the table does.
+func (t *Turn) Carry(p Phase, why string) { t.phase, t.Closing = p, why }
+
+// part finds the sender's part in the session (PROTOCOL.md §3).
+func (t *Turn) part() error {
+	sender := t.Message.Sender
+	if t.Phase == Idle {
+		return t.opens()
+	}
+	from, ok := t.parties.get(sender)
+	switch {
+	case ok && !t.declined(from):
+	case t.joinsAsApprover(sender):
+		from = Party{Member: t.event.Known[sender], Role: Approver, Sequence: t.Next}
+	default:
+		return NoSuchSession()
+	}
+	t.From, t.Side = from, from.Agent
+	if from.Role == Delegate {
+		grant, _ := t.grants.get(from.Grant)
+		t.Grant, t.Side = &grant, grant.Principal
+	}
+	t.resolve()
+	return nil
+}
+
+// opens lets an invitation, and nothing else, into a session that is not there.
+func (t *Turn) opens() error {
+	body, ok := t.Message.Body.(*performatives.ProposeBody)
+	if !ok || body.Type != performatives.SessionInvitation {
+		return NoSuchSession()
+	}
+	me, registered := t.event.Known[t.Message.Sender]
+	if !registered {
+		return Refuse(UnknownAgent, "you are not registered")
+	}
+	t.From, t.Side = Party{Member: me, Role: Inviter, Answered: true}, me.Agent
+	return nil
+}
+
+func (t *Turn) declined(p Party) bool {
+	grant, ok := t.grants.get(p.Grant)
+	return p.Role == Delegate && ok && grant.Status == delegation.Declined
+}
+
+// joinsAsApprover lets a human in who may decide for an organisation that has
+// escalated here, also one who was registered later.
+func (t *Turn) joinsAsApprover(a performatives.Agent) bool {
+	_, escalated := t.deciders.get(a.Organisation())
+	return escalated && escalation.MayDecide(t.event.Known[a], a.Organisation())
+}
+
+// fresh refuses a message id that this session has accepted before.
+func (t *Turn) fresh() error {
+	seen, again := t.seen.get(t.Message.ID)
+	if !again {
+		return nil
+	}
+	if seen.Sender == t.Message.Sender && seen.Digest == t.Message.Digest() {
+		return &Repeat{seen}
+	}
+	return Refuse(Duplicate, "the messageId was used before in this session, by another message; make a new UUIDv7")
+}
+
+// chained holds a sender's own link against the transcript's head.
+func (t *Turn) chained() error {
+	link := t.Message.Link
+	if link == nil || link.Sequence == t.Next && link.PreviousHash == t.Head {
+		return nil
+	}
+	return Refuse(ChainConflict, "the transcript has moved on: the next entry is %d", t.Next).
+		With(map[string]any{"head": t.HeadView()})
+}
+
+// fitsMode applies the mode's rules.
+func (t *Turn) fitsMode() error {
+	if t.Phase == Idle {
+		return t.invites()
+	}
+	return judge(t.Mode.Rules, t)
+}
+
+// refers judges what the act refers to: unknown, then own, then not open.
+func (t *Turn) refers() error { return acts[t.Act].refers(t) }
+
+// happen carries out an act that passed all checks.
+func (t *Turn) happen() {
+	arrow := t.arrow()
+	if t.about != nil {
+		t.before = t.delegates()
+	}
+	t.rejoin()
+	t.actsFor()
+	acts[t.Act].happens(t)
+	t.meetBinding()
+	t.State.Phase = arrow.follow(&t.State)
+	if t.Mode.After != nil {
+		t.Mode.After(t)
+	}
+	if t.phase != Idle {
+		t.State.Phase = t.phase
+	}
+	t.record()
+}
+
+// arrow is where the act leads; about a delegation or a question it leads nowhere.
+func (t *Turn) arrow() arrow {
+	if t.about != nil || t.question != nil && t.Act == performatives.Withdraw {
+		return stay
+	}
+	return lifecycle[t.State.Phase][t.Act]
+}
+
+// record enters the act into the state and notes who is to receive it.
+func (t *Turn) record() {
+	m := t.Message
+	t.bind()
+	t.seen = t.seen.set(m.ID, Seen{
+		Sequence: t.Next, Sender: m.Sender, Digest: m.Digest(), Phase: t.State.Phase, AcceptedAt: t.At,
+	})
+	t.Last.sender, t.Last.now, t.Last.also = m.Sender, t.Now, t.before
+	switch {
+	case t.Act == performatives.Delegate:
+		t.Last.also = append(t.Last.also, t.granted.To)
+	case t.about != nil && t.Act == performatives.Withdraw:
+		t.Last.also = append(t.Last.also, t.about.To)
+	}
+	t.Next++
+}
+
+// Sealed notes the hash of the entry that the last Step made.
+func (s State) Sealed(id performatives.MessageID, h performatives.Hash) State {
+	seen, _ := s.seen.get(id)
+	seen.Hash = h
+	s.seen = s.seen.set(id, seen)
+	s.Head = h
+	return s
+}

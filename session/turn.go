@@ -1,0 +1,276 @@
+package session
+
+import (
+	"github.com/parley-asp/parley/delegation"
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// resolve finds what the act's referenceId names. That it names nothing is
+// judged later, among the references.
+func (t *Turn) resolve() {
+	id := referenceID(t.Message.Body)
+	switch k, _ := t.kinds.get(id); k {
+	case anInvitation, aProposal, aCommitment:
+		t.Offer, _ = t.offers.get(id)
+	case aDelegation:
+		if g, ok := t.grants.get(delegation.ID(id)); ok && answersDelegation(t.Act) {
+			t.about = &g
+		}
+	case aClarification:
+		t.question, _ = t.questions.get(id)
+	}
+}
+
+func answersDelegation(p performatives.Performative) bool {
+	return p == performatives.Accept || p == performatives.Reject || p == performatives.Withdraw
+}
+
+// referenceID is the id that an act is about, "" for none.
+func referenceID(b performatives.Body) string {
+	switch b := b.(type) {
+	case *performatives.AcceptBody:
+		return b.ReferenceID
+	case *performatives.RejectBody:
+		return b.ReferenceID
+	case *performatives.CounterBody:
+		return b.ReferenceID
+	case *performatives.ClarifyBody:
+		return b.ReferenceID
+	case *performatives.CommitBody:
+		return b.ReferenceID
+	case *performatives.WithdrawBody:
+		return b.ReferenceID
+	case *performatives.DelegateBody:
+		return b.ReferenceID
+	case *performatives.EscalateBody:
+		return b.ReferenceID
+	case *performatives.InformBody:
+		if data, ok := b.Answers(); ok {
+			return data.ReferenceID
+		}
+	}
+	return ""
+}
+
+// heard asks the lifecycle table.
+func (t *Turn) heard() error {
+	if t.Phase == Escalated {
+		return t.heardWhilePaused()
+	}
+	if d, passed := t.Ending(t.At); passed {
+		return Refuse(WrongState, "the session's time is over: %s", d.Code)
+	}
+	switch {
+	case t.about != nil:
+		if !ofDelegation[t.Phase] {
+			return t.wrongState(t.Act.String() + " of a delegation")
+		}
+	case t.question != nil && t.Act == performatives.Withdraw:
+		if !ofQuestion[t.Phase] {
+			return t.wrongState("WITHDRAW of a clarification")
+		}
+	case !lifecycle[t.Phase][t.Act].heard:
+		return t.wrongState(t.Act.String())
+	case t.Phase == Agreeing && t.Offer != nil && t.Offer.IsProposal() && lifecycle[Agreeing][t.Act].kind == settles:
+		return Refuse(WrongState, "%s while AGREEING is of a commitment; %q is a proposal", t.Act, t.Offer.ID)
+	case t.Phase != Idle && isInvitation(t.Message.Body):
+		return Refuse(WrongState, "the session is open already; a session-invitation opens a new one")
+	}
+	return t.keepsBinding()
+}
+
+func isInvitation(b performatives.Body) bool {
+	p, ok := b.(*performatives.ProposeBody)
+	return ok && p.Type == performatives.SessionInvitation
+}
+
+func (t *Turn) wrongState(what string) error {
+	return Refuse(WrongState, "%s is not heard while %s; heard is %s", what, t.Phase, heardIn(t.Phase)).
+		With(map[string]string{"state": t.Phase.String()})
+}
+
+// heardWhilePaused hears the humans who may decide, and nobody else.
+func (t *Turn) heardWhilePaused() error {
+	if _, over := t.Ending(t.At); !over && escalation.MayDecide(t.sender(), t.open.Org) {
+		if inform, ok := t.Message.Body.(*performatives.InformBody); ok && inform.Kind() == performatives.Resolution {
+			return nil
+		}
+		if t.Act == performatives.Close {
+			return nil
+		}
+	}
+	return Refuse(SessionEscalated, "the session waits for a human of %s to decide, until %s", t.open.Org, stamp(t.open.Due)).
+		With(map[string]any{
+			"escalationId": t.open.ID, "organisation": t.open.Org,
+			"urgency": t.open.Body.Urgency, "deadline": stamp(t.open.Due),
+		})
+}
+
+// sender is the sender as the registry has it now, else as pinned.
+func (t *Turn) sender() performatives.Member {
+	if m, ok := t.event.Known[t.From.Agent]; ok && t.From.Role == Approver {
+		return m
+	}
+	return t.From.Member
+}
+
+// rulesInTime refuses a ruling on an escalation that has ended, whatever the
+// state is by then; the same decision again is the first result.
+func (t *Turn) rulesInTime() error {
+	ruling, ok := t.ruling()
+	if !ok || !t.From.Agent.IsHuman() {
+		return nil
+	}
+	item, known := t.items.get(escalation.ID(ruling.EscalationID))
+	if !known || item.Open() || !escalation.MayDecide(t.sender(), item.Org) {
+		return nil
+	}
+	if item.SameDecision(t.From.Agent, t.decisionDigest()) {
+		first, _ := t.seen.get(item.End.Message)
+		return &Repeat{first}
+	}
+	return Refuse(EscalationResolved, "the escalation is over: %s by %s", item.End.How, item.End.By).
+		With(map[string]any{
+			"escalationId": item.ID, "decision": item.End.How, "by": item.End.By,
+			"at": stamp(item.End.At), "sequenceNumber": item.End.Sequence,
+		})
+}
+
+func (t *Turn) ruling() (performatives.RulingData, bool) {
+	inform, ok := t.Message.Body.(*performatives.InformBody)
+	if !ok {
+		return performatives.RulingData{}, false
+	}
+	return inform.Ruling()
+}
+
+// authorised asks what the sender may send: a delegate by its grant, an
+// approver by being one; and whether it is trusted enough to answer.
+func (t *Turn) authorised() error {
+	if t.Act == performatives.Inform {
+		if ruling, ok := t.ruling(); ok {
+			return t.mayRule(ruling)
+		}
+	}
+	switch t.From.Role {
+	case Delegate:
+		if err := t.withinGrant(); err != nil {
+			return err
+		}
+	case Approver:
+		if t.Phase != Escalated && !approverActs[t.Act] {
+			return Refuse(AuthorityExceeded, "you are here to decide escalations; besides a resolution you may send INFORM, QUERY and OBSERVE")
+		}
+	}
+	return t.trusted()
+}
+
+var approverActs = map[performatives.Performative]bool{
+	performatives.Inform: true, performatives.Query: true, performatives.Observe: true,
+}
+
+// mayRule insists on a human of the escalating organisation who may decide.
+func (t *Turn) mayRule(ruling performatives.RulingData) error {
+	item, known := t.items.get(escalation.ID(ruling.EscalationID))
+	if !t.From.Agent.IsHuman() {
+		return Refuse(Unauthorized, "only a human resolves an escalation, never an agent")
+	}
+	if known && !escalation.MayDecide(t.sender(), item.Org) || !known && t.sender().Authority != performatives.AuthorityDecide {
+		return Refuse(Unauthorized, "only a human of the escalating organisation who may decide resolves it")
+	}
+	return nil
+}
+
+// withinGrant holds a delegate to its delegation. Answering the delegation
+// itself, and taking back one that it made, are always its own to do.
+func (t *Turn) withinGrant() error {
+	at := t.Now
+	if err := delegation.Standing(*t.Grant, at, t.grants.get); err != nil {
+		return t.exceeded(err)
+	}
+	if t.about != nil && (t.about.ID == t.Grant.ID || t.Act == performatives.Withdraw) {
+		return nil
+	}
+	if err := t.Grant.Can(t.Act, t.line()); err != nil {
+		return t.exceeded(err)
+	}
+	return nil
+}
+
+func (t *Turn) exceeded(err error) error {
+	acts := make([]string, 0, performatives.Acts)
+	for _, p := range t.Grant.Authority.Acts() {
+		acts = append(acts, p.String())
+	}
+	return Refuse(AuthorityExceeded, "%s", err).
+		With(map[string]any{"delegationId": t.Grant.ID, "authority": t.Grant.Authority.String(), "allows": acts})
+}
+
+// line is the first proposal of the line of counters that the act is about.
+func (t *Turn) line() string {
+	switch {
+	case t.Offer != nil:
+		return t.Offer.Line
+	case t.question != nil:
+		if o, ok := t.offers.get(t.question.Offer); ok {
+			return o.Line
+		}
+	}
+	return ""
+}
+
+// rejoin pins the sender anew when the registry knows it otherwise than the
+// transcript does, and lets an approver or a delegate in by its first act.
+func (t *Turn) rejoin() {
+	if t.Phase == Idle {
+		return
+	}
+	me, known := t.event.Known[t.From.Agent]
+	old, was := t.parties.get(t.From.Agent)
+	switch {
+	case !was:
+		t.enter(t.From)
+	case known:
+		me.Authority = old.Authority
+		if old.Role == Approver {
+			me.Authority = t.event.Known[t.From.Agent].Authority
+		}
+		if !sameMember(old.Member, me) {
+			old.Member = me
+			t.enter(old)
+		}
+	}
+	if t.Grant != nil && t.Grant.Status == delegation.Offered && (t.about == nil || t.about.ID != t.Grant.ID) {
+		t.Grant.Status = delegation.Active
+		t.grants = t.grants.set(t.Grant.ID, *t.Grant)
+	}
+}
+
+func sameMember(a, b performatives.Member) bool {
+	trust := func(m performatives.Member) float64 {
+		if m.TrustScore == nil {
+			return 0
+		}
+		return *m.TrustScore
+	}
+	return a.Key == b.Key && a.Kind == b.Kind && a.Authority == b.Authority && trust(a) == trust(b)
+}
+
+// enter gives somebody a part, or a new one, and pins it.
+func (t *Turn) enter(p Party) {
+	if _, was := t.parties.get(p.Agent); !was {
+		p.Sequence = t.Next
+		t.roll = append(t.roll[:len(t.roll):len(t.roll)], p.Agent)
+	}
+	t.parties = t.parties.set(p.Agent, p)
+	t.Last.Joined = append(t.Last.Joined, p.Member)
+}
+
+// actsFor names the principal on every act that a delegate does for it;
+// answering the delegation itself it does for itself.
+func (t *Turn) actsFor() {
+	if t.Grant != nil && (t.about == nil || t.about.ID != t.Grant.ID) {
+		t.Last.OnBehalfOf = t.Grant.Principal
+	}
+}

@@ -1,0 +1,157 @@
+// Package test asserts the architecture: who may import whom, what is pure, and
+// how tests are written. The tests beside it are in folders of their own.
+package test
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/parley-asp/parley"
+
+// A place is what one package of ours may lean on.
+type place struct {
+	imports []string // our packages its non-test files may import
+	free    bool     // may import any package of ours
+	pure    bool     // no IO, no logger, no context, no clock: see impure and clocks
+}
+
+// pure is a place without IO that may import these packages of ours.
+func pure(imports ...string) place { return place{imports: imports, pure: true} }
+
+// plain is a place with IO that may import these packages of ours.
+func plain(imports ...string) place { return place{imports: imports} }
+
+// free is a place where things are put together.
+var free = place{free: true}
+
+// places is the architecture. A path that ends in /... stands for all below it.
+var places = map[string]place{
+	"performatives":        pure(),
+	"delegation":           pure("performatives"),
+	"escalation":           pure("performatives"),
+	"schemas":              pure("performatives"),
+	"schemas/gen":          plain("performatives", "schemas"), // writes the *.json; not part of the program
+	"schemas/internal/...": plain("performatives", "schemas"), // the same
+	"session":              pure("performatives", "delegation", "escalation"),
+	"modes":                pure("performatives", "delegation", "escalation", "session"),
+	"transcript":           pure("performatives", "session", "modes"),
+	"wire":                 pure("performatives", "session"),
+
+	"client":     plain("performatives", "schemas", "session", "transcript", "wire"),
+	"login":      plain("wire"),
+	"embedded":   plain("login", "wire"),
+	"broker":     plain("performatives", "delegation", "escalation", "schemas", "session", "modes", "transcript", "wire"),
+	"cmd/parley": free,
+	"test/...":   free,
+}
+
+// impure is what a pure package must not import; a path that ends in /... stands
+// for itself and all below it. nkeys is absent: it is key formats and Ed25519.
+var impure = []string{
+	"context", "log/...", "net", "net/http/...", "os/...", "go.uber.org/zap/...",
+	"github.com/nats-io/nats.go/...", "github.com/nats-io/nats-server/...", "github.com/nats-io/jwt/...",
+}
+
+// clocks are the names of package time that tell the time or wait for it. In a
+// pure package the time comes in with the event.
+var clocks = []string{"Now", "Since", "Until", "After", "AfterFunc", "NewTimer", "NewTicker", "Sleep", "Tick"}
+
+// vague are the words that no file and no package has in its name.
+var vague = []string{"util", "helper", "common", "manager", "handler"}
+
+// TestArrows asserts on every Go file of the module who imports whom, that the
+// pure packages are pure, that tests neither skip nor sleep, and the names.
+func TestArrows(t *testing.T) {
+	t.Parallel()
+	files := 0
+	for _, name := range goFiles(t, "..") {
+		src, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files++
+		for _, fault := range faults(name, string(src)) {
+			t.Error(fault)
+		}
+	}
+	if files == 0 {
+		t.Error("no Go file found: the test looks in the wrong place")
+	}
+}
+
+// goFiles are the module's Go files, slash-separated and relative to root. A
+// folder with a go.mod of its own is another module.
+func goFiles(t *testing.T, root string) []string {
+	t.Helper()
+	var names []string
+	err := fs.WalkDir(os.DirFS(root), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if !entry.IsDir() {
+			if path.Ext(name) == ".go" {
+				names = append(names, name)
+			}
+			return nil
+		}
+		base := path.Base(name)
+		if name == "." {
+			return nil
+		}
+		if base == "testdata" || base == "dist" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
+			return fs.SkipDir
+		}
+		if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(name), "go.mod")); err == nil {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// TestArrowsAreHeard breaks each rule once, and keeps it once beside that: a
+// check that never speaks proves nothing.
+func TestArrowsAreHeard(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, file, src, want string }{
+		{"an arrow", "session/step.go", `import "github.com/parley-asp/parley/delegation"`, ""},
+		{"an arrow backwards", "session/step.go", `import "github.com/parley-asp/parley/broker"`, "session must not import broker"},
+		{"a test may look further", "session/step_test.go", `import "github.com/parley-asp/parley/modes"`, ""},
+		{"wiring", "cmd/parley/serve.go", `import "github.com/parley-asp/parley/broker"; import "os"`, ""},
+		{"no row", "gossip/gossip.go", ``, "gossip has no row"},
+		{"no row, tests only", "gossip/gossip_test.go", ``, ""},
+		{"IO", "session/step.go", `import "os/exec"`, "session is pure and must not import os/exec"},
+		{"IO, renamed", "wire/api.go", `import n "github.com/nats-io/nats.go/micro"`, "must not import github.com/nats-io/nats.go/micro"},
+		{"IO in its place", "broker/log.go", `import "github.com/nats-io/nats.go/jetstream"`, ""},
+		{"net/url is no IO", "performatives/agent.go", `import "net/url"`, ""},
+		{"a module whose name begins alike", "schemas/os.go", `import "osprey"`, ""},
+		{"a generator", "schemas/generate.go", "//go:build ignore\n\npackage main\n\nimport \"os\"", ""},
+		{"a folder for generators", "schemas/internal/write/write.go", `import "os"`, ""},
+		{"the clock", "session/step.go", "import \"time\"\n\nvar born = time.Now()", "step.go:5: time.Now"},
+		{"the clock, renamed", "session/step.go", "import c \"time\"\n\nvar f = c.Since", "time.Since"},
+		{"the clock, unnamed", "session/step.go", `import . "time"`, "dot import of time"},
+		{"a time that came in", "session/step.go", "import \"time\"\n\nvar end = time.Unix(1, 0)", ""},
+		{"the clock where IO is", "broker/timers.go", "import \"time\"\n\nvar born = time.Now()", ""},
+		{"a skip", "broker/log_test.go", "func f(t interface{ Skip() }) { t.Skip() }", "t.Skip: a test"},
+		{"a skip that is no test's", "broker/log_test.go", "func f(r interface{ Skip(n int) }) { r.Skip(3) }", ""},
+		{"a sleep", "test/bench/load.go", "import \"time\"\n\nfunc f() { time.Sleep(1) }", "time.Sleep: wait for"},
+		{"a name", "broker/message_handler.go", ``, `"handler" in`},
+		{"a folder's name", "cmd/utils/x.go", `//`, `"util" in`},
+	} {
+		if !strings.HasPrefix(c.src, "//go:build") {
+			c.src = "package p\n\n" + c.src
+		}
+		got := strings.Join(faults(c.file, c.src), "\n")
+		if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: faults of %s are %q, want %q", c.name, c.file, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/build/constraint"
+	"go/parser"
+	"go/token"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// faults is what one Go file does against the tables of arrows_test.go. Its name
+// is slash-separated and relative to the module's root.
+func faults(name, src string) []string {
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, name, src, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var found []string
+	say := func(at token.Pos, format string, args ...any) {
+		where := fset.Position(at)
+		found = append(found, fmt.Sprintf("%s:%d: %s", where.Filename, where.Line, fmt.Sprintf(format, args...)))
+	}
+
+	for _, word := range vague {
+		if strings.Contains(strings.ToLower(name), word) {
+			say(file.Pos(), "%q in a name says nothing: name what it is about", word)
+		}
+	}
+	if !strings.HasSuffix(name, "_test.go") && !isGenerator(file) {
+		importFaults(path.Dir(name), file, say)
+	}
+	if isTest(name) {
+		testFaults(file, say)
+	}
+	return found
+}
+
+// importFaults checks a non-test file against its package's row.
+func importFaults(dir string, file *ast.File, say func(token.Pos, string, ...any)) {
+	here, ok := row(dir)
+	if !ok {
+		say(file.Package, "package %s has no row in the table of test/arrows_test.go: say there what it may import", dir)
+		return
+	}
+	for _, spec := range file.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			say(spec.Pos(), "%v", err)
+			continue
+		}
+		ours, isOurs := strings.CutPrefix(imported, module+"/")
+		switch {
+		case isOurs && !here.free && !slices.Contains(here.imports, ours):
+			say(spec.Pos(), "%s must not import %s; it may import %s", dir, ours, list(here.imports))
+		case here.pure && slices.ContainsFunc(impure, func(pattern string) bool { return below(pattern, imported) }):
+			say(spec.Pos(), "%s is pure and must not import %s", dir, imported)
+		}
+	}
+	if here.pure {
+		eachUseOfTime(file, func(at token.Pos, used string) {
+			if used == "." {
+				say(at, "dot import of time in %s, which is pure: the clock must be seen", dir)
+			} else if isClock(used) {
+				say(at, "time.%s in %s, which is pure: time comes in with the event", used, dir)
+			}
+		})
+	}
+}
+
+// testFaults checks a file that is, or serves, tests.
+func testFaults(file *ast.File, say func(token.Pos, string, ...any)) {
+	eachUseOfTime(file, func(at token.Pos, used string) {
+		if used == "Sleep" {
+			say(at, "time.Sleep: wait for what should happen, not for time to pass")
+		}
+	})
+	ast.Inspect(file, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		if sel, ok := call.Fun.(*ast.SelectorExpr); ok && isSkip(sel) {
+			say(sel.Pos(), "%s.%s: a test that cannot run fails", sel.X, sel.Sel.Name)
+		}
+		return true
+	})
+}
+
+// isSkip says whether a selector is the Skip of a test, going by what tests are
+// called: t, b, f, tb, rt.
+func isSkip(sel *ast.SelectorExpr) bool {
+	on, ok := sel.X.(*ast.Ident)
+	return ok && slices.Contains([]string{"t", "b", "f", "tb", "rt"}, on.Name) &&
+		slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, sel.Sel.Name)
+}
+
+// eachUseOfTime calls use with each name of package time that a file mentions,
+// and with "." for a dot import.
+func eachUseOfTime(file *ast.File, use func(token.Pos, string)) {
+	local := timeName(file)
+	if local == "." {
+		use(file.Package, ".")
+		return
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok {
+			if pkg, ok := sel.X.(*ast.Ident); ok && local != "" && pkg.Name == local {
+				use(sel.Pos(), sel.Sel.Name)
+			}
+		}
+		return true
+	})
+}
+
+// isGenerator says whether a file is kept out of the build by //go:build ignore.
+func isGenerator(file *ast.File) bool {
+	for _, group := range file.Comments {
+		if group.Pos() > file.Package {
+			break
+		}
+		for _, comment := range group.List {
+			expr, err := constraint.Parse(comment.Text)
+			if err == nil && !expr.Eval(func(tag string) bool { return tag != "ignore" }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// list is what a person reads of a row.
+func list(names []string) string {
+	if len(names) == 0 {
+		return "none of ours"
+	}
+	return strings.Join(names, ", ")
+}
+
+// row finds a package's row in places.
+func row(dir string) (place, bool) {
+	if p, ok := places[dir]; ok {
+		return p, true
+	}
+	for pattern, p := range places {
+		if below(pattern, dir) {
+			return p, true
+		}
+	}
+	return place{}, false
+}
+
+// below says whether name is what pattern names, or below it if that ends in /...
+func below(pattern, name string) bool {
+	tree, deep := strings.CutSuffix(pattern, "/...")
+	return name == tree || deep && strings.HasPrefix(name, tree+"/")
+}
+
+// timeName is what a file calls package time, or "".
+func timeName(file *ast.File) string {
+	for _, spec := range file.Imports {
+		if spec.Path.Value != `"time"` {
+			continue
+		}
+		if spec.Name != nil {
+			return spec.Name.Name
+		}
+		return "time"
+	}
+	return ""
+}
+
+// isTest says whether a file is held to the rules for tests.
+func isTest(name string) bool {
+	return strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "test/")
+}
+
+// isClock says whether a name of package time tells the time or waits for it.
+func isClock(name string) bool { return slices.Contains(clocks, name) }

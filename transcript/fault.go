@@ -1,0 +1,47 @@
+package transcript
+
+import "fmt"
+
+// A Rule names one thing that a verifier checks.
+type Rule string
+
+// The rules, in the order in which an entry is checked.
+const (
+	JSON      Rule = "json"      // the line is one delivered envelope in I-JSON
+	Canonical Rule = "canonical" // it is spelled as RFC 8785 spells it
+	Session   Rule = "session"   // all entries are of one session
+	Hash      Rule = "hash"      // integrity.hash is the hash of the entry
+	Receipt   Rule = "receipt"   // the broker signed that it accepted the entry
+	Sequence  Rule = "sequence"  // sequenceNumber is 0, 1, 2 …
+	Previous  Rule = "previous"  // previousHash is the hash of the entry before; 64 zeros in the first
+	Time      Rule = "time"      // acceptedAt never goes backwards
+	Duplicate Rule = "duplicate" // a messageId is used once
+	Broker    Rule = "broker"    // an entry from a broker is from this one
+	Pinned    Rule = "pinned"    // the sender joined by this entry or an earlier one
+	Signature Rule = "signature" // the sender signed it, by the key that was last pinned for it
+	Length    Rule = "length"    // there are as many entries as expected, and at least one
+	Head      Rule = "head"      // the last entry is the expected one
+)
+
+// Rules lists all rules in the order in which they are checked.
+func Rules() []Rule {
+	return []Rule{
+		JSON, Canonical, Session, Hash, Receipt, Sequence, Previous,
+		Time, Duplicate, Broker, Pinned, Signature, Length, Head,
+	}
+}
+
+// A Fault says what is wrong with a transcript, and where.
+type Fault struct {
+	Line     int    `json:"line"`     // of the export, from 1; 0 for an entry read by itself
+	Sequence uint64 `json:"sequence"` // what the entry says or, where it cannot be read, the place it stands in
+	Rule     Rule   `json:"rule"`
+	Why      string `json:"why"` // a sentence for a person
+}
+
+func (f Fault) Error() string {
+	if f.Line == 0 {
+		return fmt.Sprintf("%s: %s", f.Rule, f.Why)
+	}
+	return fmt.Sprintf("line %d, entry %d: %s: %s", f.Line, f.Sequence, f.Rule, f.Why)
+}

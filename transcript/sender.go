@@ -1,0 +1,67 @@
+package transcript
+
+import (
+	"fmt"
+
+	"github.com/parley-asp/parley/performatives"
+)
+
+// sender checks the sender's signature by the key that is pinned for it in this
+// entry or an earlier one, whichever pinned it last.
+func (c *check) sender() {
+	c.pin()
+	from := c.Message.Sender
+	if from.IsBroker() {
+		c.brokersOwn(from)
+		return
+	}
+	p, known := c.pins[from]
+	switch {
+	case !known && c.lost:
+		// It may have joined by an entry that is a fault already.
+	case !known:
+		c.fault(Pinned, "%s has not joined the session", from)
+	case p.key == "":
+		// Joined without a key, under --dev: there is nothing to verify by.
+	case c.Message.Signature == "" && c.expect.AllowUnsigned:
+	case p.doubtful && c.genuine:
+		// The key may be wrong; the entry that pinned it is a fault already.
+	case c.Message.Signature == "":
+		c.fault(Signature, "%s did not sign it", from)
+	case c.Message.VerifySignature(p.key) != nil:
+		c.fault(Signature, "%s did not sign this with the key that it joined with, %s", from, p.key)
+	}
+}
+
+// pin notes who joins by the entry. One that comes too late does not replace a
+// newer key, and one of another session pins nothing here.
+func (c *check) pin() {
+	if c.isForeign() {
+		return
+	}
+	for _, m := range c.Stamp.Joined {
+		if _, known := c.pins[m.Agent]; known && c.genuine && !c.inPlace {
+			continue
+		}
+		c.pins[m.Agent] = pin{key: m.Key, doubtful: !c.genuine}
+	}
+}
+
+// brokersOwn checks an entry that the broker appended by itself, such as the
+// CLOSE at a deadline (PROTOCOL.md §3). It is signed under --dev as well.
+func (c *check) brokersOwn(from performatives.Agent) {
+	switch {
+	case from != performatives.BrokerAgent(c.broker):
+		c.fault(Broker, "%s is not the broker that kept this transcript", from)
+	case c.Message.VerifySignature(c.broker) != nil:
+		c.fault(Signature, "the broker did not sign this entry of its own")
+	}
+}
+
+// missing names the entries from first up to the one before end.
+func missing(first, end uint64) string {
+	if end-first == 1 {
+		return fmt.Sprintf("entry %d is", first)
+	}
+	return fmt.Sprintf("entries %d to %d are", first, end-1)
+}

@@ -1,0 +1,184 @@
+package wire
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// The api verbs (PROTOCOL.md §9). Those marked operator are heard from
+// operators only; operators may use the others too and see all.
+const (
+	SessionGet      = "session.get"
+	SessionList     = "session.list"
+	SessionMessages = "session.messages"
+	AgentRegister   = "agent.register"
+	AgentGet        = "agent.get"
+	AgentList       = "agent.list"
+	AgentAdd        = "agent.add" // operator
+	AgentRemove     = "agent.rm"  // operator
+	SchemaPut       = "schema.put"
+	SchemaGet       = "schema.get"
+	SchemaList      = "schema.list"
+	EscalationList  = "escalation.list"
+	EscalationGet   = "escalation.get"
+	BrokerInfo      = "broker.info" // anybody: the key that verifies receipts
+)
+
+// A SessionRef is the request of session.get.
+type SessionRef struct {
+	Session performatives.SessionID `json:"sessionId"`
+}
+
+// Pages are at most this long, and this long by default.
+const (
+	MaxPage     = 1000
+	DefaultPage = 100
+)
+
+// ListSessions is the request of session.list; sessions come newest first.
+type ListSessions struct {
+	State    string `json:"state,omitzero"`    // only those in this state
+	Awaiting string `json:"awaiting,omitzero"` // "me": only those that wait for the caller
+	Limit    int    `json:"limit,omitzero"`    // 1–1000, by default 100
+	Cursor   string `json:"cursor,omitzero"`   // next of the page before
+}
+
+// Sessions is a page of session.list.
+type Sessions struct {
+	Sessions []session.Summary `json:"sessions"`
+	Next     string            `json:"next,omitzero"` // cursor of the next page; absent on the last
+}
+
+// ListMessages is the request of session.messages.
+type ListMessages struct {
+	Session performatives.SessionID `json:"sessionId"`
+	Since   uint64                  `json:"since,omitzero"` // first sequenceNumber wanted
+	Limit   int                     `json:"limit,omitzero"` // 1–1000, by default 100
+}
+
+// Messages is a page of a transcript: delivered envelopes in order.
+type Messages struct {
+	Messages []jsontext.Value `json:"messages"`
+	Next     *uint64          `json:"next,omitzero"` // since of the next page; absent on the last
+}
+
+// A Card is what a principal says of itself. The fields under "registry" are
+// the registry's and ignored in what a principal sends.
+type Card struct {
+	Agent               performatives.Agent `json:"agentId"`
+	Name                string              `json:"name,omitzero"`
+	Description         string              `json:"description,omitzero"`
+	Organization        string              `json:"organization,omitzero"`
+	Kind                string              `json:"kind,omitzero"` // system or personal (default); human for a human://
+	Capabilities        []string            `json:"capabilities,omitzero"`
+	Protocols           []string            `json:"protocols,omitzero"`
+	Schemas             []string            `json:"schemas,omitzero"`
+	Key                 performatives.Key   `json:"key,omitzero"`
+	ConformanceLevel    jsontext.Value      `json:"conformanceLevel,omitzero"`
+	MaxTransactionValue *float64            `json:"maxTransactionValue,omitzero"`
+	Currency            string              `json:"currency,omitzero"`
+	Availability        jsontext.Value      `json:"availability,omitzero"`
+
+	Registry Registry `json:"registry,omitzero"`
+}
+
+// Registry is what the registry holds of a principal, and no card can claim.
+type Registry struct {
+	TrustScore   *float64 `json:"trustScore,omitzero"` // 0–100
+	MayDecide    bool     `json:"mayDecide,omitzero"`  // a human who decides escalations
+	RegisteredAt string   `json:"registeredAt,omitzero"`
+	UpdatedAt    string   `json:"updatedAt,omitzero"`
+}
+
+// RegisterAgent is the request of agent.register; agent.add adds the registry's part.
+type RegisterAgent struct {
+	Card Card `json:"card"`
+}
+
+// AgentRef is the request of agent.get and agent.rm.
+type AgentRef struct {
+	Agent performatives.Agent `json:"agentId"`
+}
+
+// AgentReply answers agent.register, agent.get and agent.add.
+type AgentReply struct {
+	Card Card `json:"card"`
+}
+
+// ListAgents is the request of agent.list; agents come by URI.
+type ListAgents struct {
+	Organization string `json:"organization,omitzero"` // the URI's host
+	Capability   string `json:"capability,omitzero"`
+	Kind         string `json:"kind,omitzero"`
+	Limit        int    `json:"limit,omitzero"`
+	Cursor       string `json:"cursor,omitzero"`
+}
+
+// Agents is a page of agent.list.
+type Agents struct {
+	Agents []Card `json:"agents"`
+	Next   string `json:"next,omitzero"`
+}
+
+// A Schema is a body schema or a terms schema by name.
+type Schema struct {
+	Name    string              `json:"name"`
+	Version int                 `json:"version,omitzero"` // the -vN of a terms schema
+	Kind    string              `json:"kind"`             // body or terms
+	By      performatives.Agent `json:"by,omitzero"`      // who registered it
+	Schema  jsontext.Value      `json:"schema,omitzero"`
+}
+
+// PutSchema is the request of schema.put.
+type PutSchema struct {
+	Name   string         `json:"name"`
+	Schema jsontext.Value `json:"schema"`
+}
+
+// SchemaRef is the request of schema.get.
+type SchemaRef struct {
+	Name string `json:"name"`
+}
+
+// SchemaNames answers schema.list, without the schemas themselves.
+type SchemaNames struct {
+	Schemas []Schema `json:"schemas"`
+}
+
+// ListEscalations is the request of escalation.list.
+type ListEscalations struct {
+	Status string `json:"status,omitzero"` // open (default), resolved or all
+	Limit  int    `json:"limit,omitzero"`
+	Cursor string `json:"cursor,omitzero"`
+}
+
+// Escalations is a page of escalation.list, the one due first at the top.
+type Escalations struct {
+	Escalations []EscalationItem `json:"escalations"`
+	Next        string           `json:"next,omitzero"`
+}
+
+// An EscalationItem is one item of the escalation inbox, as it also stands on
+// its asp.escalation subject; escalation.get adds the transcript.
+type EscalationItem struct {
+	session.EscalationView
+	Session    performatives.SessionID `json:"sessionId"`
+	Purpose    string                  `json:"purpose,omitzero"`
+	Proposal   *session.OfferView      `json:"proposal,omitzero"` // the one at stake
+	Transcript []jsontext.Value        `json:"transcript,omitzero"`
+}
+
+// EscalationRef is the request of escalation.get.
+type EscalationRef struct {
+	Escalation string `json:"escalationId"`
+}
+
+// Broker answers broker.info.
+type Broker struct {
+	Key     performatives.Key `json:"key"` // verifies the receipts
+	Version string            `json:"version"`
+	NATS    string            `json:"nats"` // version of the NATS server
+	Dev     bool              `json:"dev,omitzero"`
+}

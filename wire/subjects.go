@@ -1,0 +1,101 @@
+// Package wire is what travels: subjects, stream names, and the JSON of replies
+// and api calls (PROTOCOL.md §2, §9). Broker, client and command line share it;
+// it is pure.
+package wire
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/parley-asp/parley/performatives"
+)
+
+// Names of the streams and buckets.
+const (
+	SessionsStream    = "ASP_SESSIONS"
+	InboxStream       = "ASP_INBOX"
+	EscalationsStream = "ASP_ESCALATIONS"
+	TimersStream      = "ASP_TIMERS"
+	IndexStream       = "ASP_INDEX"
+	AgentsBucket      = "ASP_AGENTS"
+	SchemasBucket     = "ASP_SCHEMAS"
+	BrokersBucket     = "ASP_BROKERS"
+)
+
+// Subjects with wildcards, for streams, endpoints and subscriptions.
+const (
+	AllSessions    = "asp.session.*"
+	AllInboxes     = "asp.agent.*.inbox.*"
+	AllEscalations = "asp.escalation.*.*.*"
+	AllIndex       = "asp.index.*"
+	AllSubmits     = "asp.agent.*.submit.*"
+	AllCalls       = "asp.agent.*.api.*.*"
+	AllOperator    = "asp.operator.api.*.*"
+	AllEvents      = "asp.event.>"
+)
+
+// ServiceName is the broker's name as a NATS micro service, and its queue group.
+const ServiceName = "asp"
+
+// Submit is where a principal sends the envelopes of a session.
+func Submit(a performatives.Agent, s performatives.SessionID) string {
+	return "asp.agent." + a.Token() + ".submit." + string(s)
+}
+
+// Inbox is where a principal receives those of the others.
+func Inbox(a performatives.Agent, s performatives.SessionID) string {
+	return "asp.agent." + a.Token() + ".inbox." + string(s)
+}
+
+// InboxOf is all that a principal receives.
+func InboxOf(a performatives.Agent) string { return "asp.agent." + a.Token() + ".inbox.*" }
+
+// Call is where a principal calls an api verb such as "session.get".
+func Call(a performatives.Agent, verb string) string {
+	return "asp.agent." + a.Token() + ".api." + verb
+}
+
+// OperatorCall is where an operator calls a verb, and sees all.
+func OperatorCall(verb string) string { return "asp.operator.api." + verb }
+
+// Session is the subject of a session's transcript.
+func Session(s performatives.SessionID) string { return "asp.session." + string(s) }
+
+// Index is the subject of a session's line in the list of sessions.
+func Index(s performatives.SessionID) string { return "asp.index." + string(s) }
+
+// Event is where monitors hear of a session.
+func Event(s performatives.SessionID, kind string) string {
+	return "asp.event." + string(s) + "." + kind
+}
+
+// Escalation is the subject of one item of the escalation inbox.
+func Escalation(org performatives.Organisation, urgency, id string) string {
+	return "asp.escalation." + org.Token() + "." + urgency + "." + id
+}
+
+var errSubject = errors.New("not a subject of this shape")
+
+// ParseSubmit takes a submit subject apart and insists on its exact shape.
+func ParseSubmit(subject string) (performatives.Agent, performatives.SessionID, error) {
+	t := strings.Split(subject, ".")
+	if len(t) != 5 || t[0] != "asp" || t[1] != "agent" || t[3] != "submit" {
+		return "", "", errSubject
+	}
+	a, err := performatives.ParseToken(t[2])
+	if err != nil {
+		return "", "", err
+	}
+	s, err := performatives.ParseSessionID(t[4])
+	return a, s, err
+}
+
+// ParseCall takes the subject of an api call apart.
+func ParseCall(subject string) (a performatives.Agent, verb string, err error) {
+	t := strings.Split(subject, ".")
+	if len(t) != 6 || t[0] != "asp" || t[1] != "agent" || t[3] != "api" {
+		return "", "", errSubject
+	}
+	a, err = performatives.ParseToken(t[2])
+	return a, t[4] + "." + t[5], err
+}
