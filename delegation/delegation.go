@@ -76,20 +76,21 @@ func (a Authority) Acts() []performatives.Performative {
 	return acts
 }
 
-// A Status is how a grant stands by what was said; whether its time is over is
-// asked of Standing.
+// A Status is how a grant stands.
 type Status uint8
 
 // A grant is offered by a DELEGATE, active once the delegate joined, and over
-// once declined or withdrawn.
+// once declined or withdrawn. Expired is a matter of time and never stored: ask
+// StatusAt.
 const (
 	Offered Status = iota
 	Active
 	Declined
 	Withdrawn
+	Expired
 )
 
-var statusNames = [...]string{"offered", "active", "declined", "withdrawn"}
+var statusNames = [...]string{"offered", "active", "declined", "withdrawn", "expired"}
 
 func (s Status) String() string { return statusNames[s] }
 
@@ -173,6 +174,22 @@ func Standing(g Grant, at time.Time, grants func(ID) (Grant, bool)) error {
 		}
 		g = parent
 	}
+}
+
+// StatusAt is how the grant stands at the time: what ends one that it was made
+// from ends it too. grants finds a grant by its id.
+func StatusAt(g Grant, at time.Time, grants func(ID) (Grant, bool)) Status {
+	for above, ok := g, true; ok; above, ok = grants(above.Parent) {
+		switch {
+		case above.ID == g.ID && g.Status > Active:
+			return g.Status
+		case above.Status > Active:
+			return Withdrawn
+		case !above.Until.IsZero() && !at.Before(above.Until):
+			return Expired
+		}
+	}
+	return g.Status
 }
 
 // Can tells whether the grant allows the act; line is the first proposal of

@@ -11,7 +11,7 @@ import "github.com/parley-asp/parley/session"
 // All are the modes that an invitation may pick.
 func All() session.Modes {
 	all := session.Modes{}
-	for _, m := range []*session.Mode{ASP} {
+	for _, m := range []*session.Mode{ASP, Bilateral, Convergent} {
 		all[m.Name] = m
 	}
 	return all
@@ -22,7 +22,8 @@ func All() session.Modes {
 var ASP = &session.Mode{
 	Name: session.DefaultMode,
 	Min:  2, Max: 1000,
-	Rules:     []session.Rule{session.CommitmentTerms},
-	Offering:  []session.Rule{session.NotRepeated},
-	Answering: []session.Rule{session.NotOwn, session.Addressed, session.StillOpen, session.NothingPending},
+	Rules:      []session.Rule{session.CommitmentTerms},
+	Offering:   []session.Rule{session.NotRepeated},
+	Answering:  []session.Rule{session.NotOwn, session.Addressed, session.StillOpen, session.NothingPending},
+	Committing: []session.Rule{session.AcceptedFirst},
 }

@@ -40,10 +40,16 @@ func (t *Turn) acceptFor(side performatives.Agent) {
 		}
 	})
 	if t.Phase == Invited {
-		p, _ := t.parties.get(side)
-		p.Answered = true
-		t.parties = t.parties.set(side, p)
+		t.answered(side)
 	}
+}
+
+// answered notes that an invited principal is in: it accepted, or it made an
+// invitation of its own.
+func (t *Turn) answered(side performatives.Agent) {
+	p, _ := t.parties.get(side)
+	p.Answered = true
+	t.parties = t.parties.set(side, p)
 }
 
 func (t *Turn) answersNeeded(o *Offer) int {

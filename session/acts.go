@@ -73,7 +73,7 @@ func (t *Turn) addresses() error {
 	if to == "" {
 		return nil
 	}
-	p, ok := t.parties.get(to)
+	p, ok := t.hasPart(to)
 	if !ok || p.Role == Approver {
 		return RefuseSchema(Fault{Path: "/recipient", Rule: "participant", Message: "the recipient has no part in the session, so could not answer"})
 	}
@@ -152,7 +152,8 @@ func (t *Turn) put(o *Offer) {
 	t.State.offers = t.State.offers.set(o.ID, o)
 	t.live = t.live.set(o.ID, true)
 	if o.Kind == aProposal {
-		t.openTerms = t.openTerms.set(termsKey(o.Side, o.Terms), o.ID)
+		key := termsKey(o.Side, o.Terms)
+		t.openTerms = t.openTerms.set(key, append(t.sameTerms(key), o.ID))
 		if !o.Expires.IsZero() {
 			t.expiries = t.expiries.Set(expiryKey(o), o.ID)
 		}
@@ -188,6 +189,19 @@ func (t *Turn) change(id string, edit func(*Offer)) {
 // Settle sets an offer's status.
 func (t *Turn) Settle(id string, status Status) {
 	t.change(id, func(o *Offer) { o.Status = status })
+}
+
+// sameTerms are the offers still open of one side with the same terms, in a
+// list of its own.
+func (t *Turn) sameTerms(key string) []string {
+	known, _ := t.openTerms.get(key)
+	var open []string
+	for _, id := range known {
+		if o, ok := t.State.offers.get(id); ok && o.StatusAt(t.Now) == Open {
+			open = append(open, id)
+		}
+	}
+	return open
 }
 
 func termsKey(side performatives.Agent, terms jsontext.Value) string {

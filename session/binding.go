@@ -10,25 +10,25 @@ import (
 // A message may bind the next act that answers it: to some performatives, and
 // to a trust score of who answers (PROTOCOL.md §3, §5).
 
-// answered finds the binding of what the act answers, by its id.
-func (t *Turn) answered() (string, Binding, bool) {
+// binding finds what binds the act: the demands of the message that it answers.
+func (t *Turn) binding() (string, Binding, bool) {
 	if t.Act == performatives.Withdraw || t.Act == performatives.Commit || t.Act == performatives.Delegate || t.Act == performatives.Escalate {
 		return "", Binding{}, false
 	}
 	id := referenceID(t.Message.Body)
-	b, ok := t.bound.get(id)
-	if !ok {
-		return "", Binding{}, false
+	if _, names := t.kinds.get(id); !names {
+		id = ofQuery(id)
 	}
-	if _, met := b.Met.get(t.Side); met || t.Message.Sender == b.by || b.to != "" && b.to != t.Message.Sender && b.to != t.Side {
+	b, ok := t.bound.get(id)
+	if !ok || t.Message.Sender == b.by || b.to != "" && b.to != t.Message.Sender && b.to != t.Side {
 		return "", Binding{}, false
 	}
 	return id, b, true
 }
 
 func (t *Turn) keepsBinding() error {
-	_, b, bound := t.answered()
-	if !bound || len(b.Allowed) == 0 || slices.Contains(b.Allowed, t.Act.String()) {
+	_, b, bound := t.binding()
+	if _, met := b.Met.get(t.Side); !bound || met || len(b.Allowed) == 0 || slices.Contains(b.Allowed, t.Act.String()) {
 		return nil
 	}
 	return Refuse(WrongState, "the message that you answer allows %s next, not %s", strings.Join(b.Allowed, ", "), t.Act).
@@ -36,7 +36,7 @@ func (t *Turn) keepsBinding() error {
 }
 
 func (t *Turn) trusted() error {
-	_, b, bound := t.answered()
+	_, b, bound := t.binding()
 	if !bound || b.Trust == 0 {
 		return nil
 	}
@@ -53,11 +53,15 @@ func (t *Turn) trusted() error {
 
 // meetBinding notes that the sender's side has answered.
 func (t *Turn) meetBinding() {
-	if id, b, bound := t.answered(); bound {
+	if id, b, bound := t.binding(); bound {
 		b.Met = b.Met.set(t.Side, true)
 		t.bound = t.bound.set(id, b)
 	}
 }
+
+// ofQuery keeps the ids of queries, which need not be unique, apart from what a
+// referenceId names: no query replaces what an offer demands.
+func ofQuery(id string) string { return "query " + id }
 
 // bind notes what the message demands of who answers it.
 func (t *Turn) bind() {
@@ -74,7 +78,7 @@ func (t *Turn) bind() {
 	case *performatives.CommitBody:
 		id = body.CommitmentID
 	case *performatives.QueryBody:
-		id = body.QueryID
+		id = ofQuery(body.QueryID)
 	}
 	b := Binding{Allowed: c.AllowedPerformatives, by: t.Message.Sender, to: t.Message.Recipient}
 	if c.RequiredTrustScore != nil {

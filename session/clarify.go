@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/performatives"
 )
@@ -22,9 +21,13 @@ func clarifies(t *Turn) error {
 	if err := t.answers(body.ReferenceID); err != nil {
 		return err
 	}
+	var offered any
+	if err := json.Unmarshal(t.Offer.Body, &offered); err != nil {
+		return RefuseSchema(Fault{Path: "/referenceId", Rule: "type", Message: "the offer has no fields to ask about"})
+	}
 	var faults []Fault
 	for i, q := range body.Questions {
-		if !hasPath(t.Offer.Body, q.Field) {
+		if strings.Count(q.Field, ".") > maxSegments || !hasPath(offered, q.Field) {
 			faults = append(faults, Fault{
 				Path: fmt.Sprintf("/questions/%d/field", i), Rule: "field",
 				Message: fmt.Sprintf("%q is no path into the body of %q", q.Field, t.Offer.ID),
@@ -76,38 +79,32 @@ func (t *Turn) settleQuestion(q Question, open []string) {
 	}
 }
 
+// maxSegments is deeper than any body nests, which bounds the work for a path.
+const maxSegments = 64
+
 // hasPath tells whether a dotted path, such as terms.items.0.price, leads to
 // something in a JSON value. A key that has dots itself is found too.
-func hasPath(v jsontext.Value, path string) bool {
-	switch v.Kind() {
-	case '{':
-		var object map[string]jsontext.Value
-		if json.Unmarshal(v, &object) != nil {
-			return false
-		}
-		if _, ok := object[path]; ok {
+func hasPath(v any, path string) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		if _, ok := v[path]; ok {
 			return true
 		}
-		for i := range path {
+		for i := range len(path) {
 			if path[i] != '.' {
 				continue
 			}
-			if inner, ok := object[path[:i]]; ok && hasPath(inner, path[i+1:]) {
+			if inner, ok := v[path[:i]]; ok && hasPath(inner, path[i+1:]) {
 				return true
 			}
 		}
-		return false
-	case '[':
-		var list []jsontext.Value
-		if json.Unmarshal(v, &list) != nil {
-			return false
-		}
+	case []any:
 		head, rest, more := strings.Cut(path, ".")
 		i, err := strconv.Atoi(head)
-		if err != nil || i < 0 || i >= len(list) {
+		if err != nil || i < 0 || i >= len(v) || strconv.Itoa(i) != head {
 			return false
 		}
-		return !more || hasPath(list[i], rest)
+		return !more || hasPath(v[i], rest)
 	}
 	return false
 }

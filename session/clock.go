@@ -58,7 +58,7 @@ func (s *State) Deadlines(at time.Time) []Deadline {
 	if s.open != nil {
 		all = append(all, Deadline{Code: EscalationExpired, At: s.open.Due, Ends: true, Ref: string(s.open.ID), To: Failed})
 	}
-	if o := s.firstExpiring(); o != nil && o.Kind == aProposal {
+	if o := s.firstExpiring(s.clock(at)); o != nil && o.Kind == aProposal {
 		all = append(all, Deadline{Code: ProposalExpired, At: s.wall(o.Expires, at), Ref: o.ID})
 	}
 	if s.Mode.Deadlines != nil {
@@ -89,7 +89,7 @@ func (s *State) NextDeadline(at time.Time) (time.Time, bool) {
 	if s.open != nil {
 		next := s.open.Due
 		left := time.Duration(s.Policy.MaxPaused)*time.Millisecond - s.banked
-		if full := s.pausedAt.Add(max(left, 0)); !full.Before(at) && full.Before(next) {
+		if full := s.pausedAt.Add(max(left, 0)); full.After(at) && full.Before(next) {
 			next = full
 		}
 		if d := s.Deadlines(at); len(d) > 0 && s.bankedAt(at) >= time.Duration(s.Policy.MaxPaused)*time.Millisecond && d[0].At.Before(next) {
@@ -97,12 +97,17 @@ func (s *State) NextDeadline(at time.Time) (time.Time, bool) {
 		}
 		return next, true
 	}
+	var next time.Time
 	for _, d := range s.Deadlines(at) {
 		if d.Ends || d.At.After(at) {
-			return d.At, true
+			next = d.At
+			break
 		}
 	}
-	return time.Time{}, false
+	if o := s.firstExpiring(s.clock(at).Add(1)); o != nil && s.wall(o.Expires, at).Before(next) {
+		next = s.wall(o.Expires, at)
+	}
+	return next, !next.IsZero()
 }
 
 // expiryKey sorts offers by when they expire.
@@ -110,11 +115,11 @@ func expiryKey(o *Offer) string {
 	return o.Expires.UTC().Format(performatives.TimeFormat) + "|" + o.ID
 }
 
-// firstExpiring is the open offer that expires first among those that have not
-// been taken off the list; past ones stay there until answered in vain.
-func (s *State) firstExpiring() *Offer {
+// firstExpiring is the open offer that expires first from a time on the
+// session's clock on; those that expired before stay on the list behind it.
+func (s *State) firstExpiring(now time.Time) *Offer {
 	it := s.expiries.Iterator()
-	it.Seek(s.Last.now.UTC().Format(performatives.TimeFormat))
+	it.Seek(now.UTC().Format(performatives.TimeFormat))
 	if _, id, ok := it.Next(); ok {
 		o, _ := s.offers.get(id)
 		return o

@@ -13,7 +13,7 @@ func commits(t *Turn) error {
 	if body.ReferenceID != "" && (t.Offer == nil || !t.Offer.IsProposal()) {
 		return unknownReference(body.ReferenceID, "proposal")
 	}
-	if err := AcceptedFirst(t); err != nil {
+	if err := judge(t.Mode.Committing, t); err != nil {
 		return err
 	}
 	t.offering = &Offer{
@@ -30,7 +30,7 @@ func commits(t *Turn) error {
 		return nil
 	}
 	for i, o := range body.Terms.Obligations {
-		if p, ok := t.parties.get(o.Party); !ok || p.Role == Approver {
+		if p, ok := t.hasPart(o.Party); !ok || p.Role == Approver {
 			return RefuseSchema(Fault{
 				Path: fmt.Sprintf("/terms/obligations/%d/party", i), Rule: "participant",
 				Message: fmt.Sprintf("%s has no part in the session", o.Party),

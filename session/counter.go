@@ -13,10 +13,6 @@ var _ = does(performatives.Counter, counters, countered)
 // a commitment it puts a proposal in its place.
 func counters(t *Turn) error {
 	body := t.Message.Body.(*performatives.CounterBody) //nolint:errcheck,forcetypeassert // its act says so
-	if t.Phase == Invited && t.principals > 2 {
-		return Refuse(WrongState, "COUNTER of an invitation is heard with one invitee only; here are %d: answer with ACCEPT or REJECT", t.principals-1).
-			With(map[string]string{"state": t.Phase.String()})
-	}
 	if err := t.answers(body.ReferenceID); err != nil {
 		return err
 	}
@@ -68,6 +64,7 @@ func countered(t *Turn) {
 	switch {
 	case t.Phase == Invited:
 		t.Settle(t.Offer.ID, Countered)
+		t.answered(t.Side)
 		t.invitation = t.offering
 		t.agree(t.Now)
 	case t.Offer.IsProposal() && t.Mode.Effects[performatives.Counter] != nil:

@@ -14,20 +14,22 @@ func delegates(t *Turn) error {
 	if err := t.newID(string(t.Message.ID)); err != nil {
 		return err
 	}
-	line := ""
-	if body.ReferenceID != "" {
-		if t.Offer == nil || !t.Offer.IsProposal() {
-			return unknownReference(body.ReferenceID, "proposal")
-		}
-		line = t.Offer.Line
+	if body.ReferenceID != "" && (t.Offer == nil || !t.Offer.IsProposal()) {
+		return unknownReference(body.ReferenceID, "proposal")
 	}
 	if err := t.mayTake(body.TargetAgent); err != nil {
 		return err
 	}
+	return t.narrows(body)
+}
+
+// narrows makes the grant that the delegator asks for out of what it holds. That
+// a delegate asks for more than that is a matter of its authority.
+func (t *Turn) narrows(body *performatives.DelegateBody) error {
 	grant, err := delegation.Narrow(t.Grant, delegation.Grant{
 		ID: delegation.ID(t.Message.ID), From: t.From.Agent, To: body.TargetAgent,
 		Authority: delegation.ParseAuthority(body.Authority), Scope: body.Scope,
-		Line: line, Until: t.until(body.ValidUntil), Sequence: t.Next,
+		Line: t.line(), Until: t.until(body.ValidUntil), Sequence: t.Next,
 	}, body.MaxDepth)
 	if err != nil {
 		return t.exceeded(err)

@@ -37,9 +37,14 @@ func escalated(t *Turn) {
 	t.open, t.newest, t.resumeTo, t.pausedAt = item, item, t.Phase, t.At
 	for _, a := range slices.Sorted(maps.Keys(t.event.Known)) {
 		m := t.event.Known[a]
-		if p, has := t.parties.get(a); escalation.MayDecide(m, item.Org) && (!has || p.Role == Approver && !sameMember(p.Member, m)) {
-			t.enter(Party{Member: m, Role: Approver})
+		p, has := t.hasPart(a)
+		if !escalation.MayDecide(m, item.Org) || has && (p.Role == Delegate || sameMember(p.Member, m)) {
+			continue
 		}
+		if p.Member = m; !has {
+			p.Role = Approver
+		}
+		t.enter(p)
 	}
 }
 

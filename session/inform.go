@@ -27,31 +27,45 @@ func informed(t *Turn) {
 		t.endItem(t.From.Agent, ruling.Decision)
 		return
 	}
-	inform := t.Message.Body.(*performatives.InformBody) //nolint:errcheck,forcetypeassert // its act says so
-	if data, ok := inform.Answers(); ok {
-		for _, q := range t.answeredQuestions(data.ReferenceID) {
-			t.settleQuestion(q, unanswered(q, data.Answers))
+	for _, a := range t.settles {
+		t.settleQuestion(a.question, a.open)
+	}
+}
+
+// An answering is what an INFORM leaves open of a question that it answers.
+type answering struct {
+	question Question
+	open     []string
+}
+
+// findAnswers finds the questions about offers of the sender's side that an
+// INFORM answers, at least in part.
+func (t *Turn) findAnswers() {
+	inform, ok := t.Message.Body.(*performatives.InformBody)
+	if !ok {
+		return
+	}
+	data, ok := inform.Answers()
+	if !ok {
+		return
+	}
+	for _, q := range t.answeredQuestions(data.ReferenceID) {
+		if open := unanswered(q, data.Answers); len(open) < len(q.Open) {
+			t.settles = append(t.settles, answering{q, open})
 		}
 	}
 }
 
 // AnswersQuestion tells whether the act is an INFORM that answers an open
 // question about an offer of the sender's side.
-func (t *Turn) AnswersQuestion() bool {
-	inform, ok := t.Message.Body.(*performatives.InformBody)
-	if !ok {
-		return false
+func (t *Turn) AnswersQuestion() bool { return len(t.settles) > 0 }
+
+// SettleAnswered takes a question as answered with the first answer to any of
+// its fields.
+func (t *Turn) SettleAnswered() {
+	for _, a := range t.settles {
+		t.settleQuestion(a.question, nil)
 	}
-	data, ok := inform.Answers()
-	if !ok {
-		return false
-	}
-	for _, q := range t.answeredQuestions(data.ReferenceID) {
-		if len(unanswered(q, data.Answers)) < len(q.Open) {
-			return true
-		}
-	}
-	return false
 }
 
 // answeredQuestions are the clarifications that answers under this id settle,

@@ -27,6 +27,9 @@ type Mode struct {
 	// that is known.
 	Answering []Rule
 
+	// Committing rules judge what a COMMIT refers to.
+	Committing []Rule
+
 	// Effects replace what an act on a proposal does by default.
 	Effects map[performatives.Performative]func(*Turn)
 	// After follows every accepted act. It may carry the session further.
@@ -123,12 +126,8 @@ func NotRepeated(t *Turn) error {
 	if t.Message.Performative != performatives.Propose {
 		return nil
 	}
-	id, known := t.openTerms.get(termsKey(t.Side, t.offering.Terms))
-	if !known {
-		return nil
-	}
-	if same, ok := t.offers.get(id); ok && same.StatusAt(t.Now) == Open {
-		return Refuse(Duplicate, "%q, still open, offers the same terms", id).With(map[string]string{"proposalId": id})
+	if same := t.sameTerms(termsKey(t.Side, t.offering.Terms)); len(same) > 0 {
+		return Refuse(Duplicate, "%q, still open, offers the same terms", same[0]).With(map[string]string{"proposalId": same[0]})
 	}
 	return nil
 }

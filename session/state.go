@@ -30,6 +30,7 @@ type State struct {
 	Agreed  Invitation // what the invitation in force asks for
 	Policy  performatives.Policy
 	Created time.Time          // when the first entry was accepted
+	Updated time.Time          // when the last entry was accepted
 	Closing string             // why it is over: a code, an outcome or ""
 	Head    performatives.Hash // of the last entry
 	Next    uint64             // sequence number of the next entry
@@ -45,7 +46,7 @@ type State struct {
 	offers     table[string, *Offer]
 	order      *immutable.List[string] // offers in the order in which they came
 	live       table[string, bool]     // offers whose status is Open; some of them have expired
-	openTerms  table[string, string]   // side and terms of an offer → its id
+	openTerms  table[string, []string] // side and terms → the open offers of that side with those terms
 	expiries   *immutable.SortedMap[string, string]
 	questions  table[string, *Question]
 	grants     table[delegation.ID, delegation.Grant]
@@ -73,7 +74,7 @@ func New(id performatives.SessionID, modes Modes) State {
 		ID: id, Head: performatives.NoHash, modes: modes,
 		parties: newTable[performatives.Agent, Party](), kinds: newTable[string, kind](),
 		offers: newTable[string, *Offer](), order: immutable.NewList[string](), live: newTable[string, bool](),
-		openTerms: newTable[string, string](), expiries: immutable.NewSortedMap[string, string](nil),
+		openTerms: newTable[string, []string](), expiries: immutable.NewSortedMap[string, string](nil),
 		questions: newTable[string, *Question](), grants: newTable[delegation.ID, delegation.Grant](),
 		items: newTable[escalation.ID, *escalation.Item](), deciders: newTable[performatives.Organisation, bool](),
 		bound: newTable[string, Binding](), seen: newTable[performatives.MessageID, Seen](),
@@ -93,6 +94,7 @@ type Effect struct {
 
 // A Seen is an accepted message: enough to answer it again.
 type Seen struct {
+	ID         performatives.MessageID
 	Sequence   uint64
 	Sender     performatives.Agent
 	Digest     [32]byte

@@ -43,6 +43,7 @@ func (r *Repeat) Error() string { return "accepted before" }
 
 // checks stand in the order of PROTOCOL.md §3: the first that fails is the answer.
 var checks = [...]func(*Turn) error{
+	(*Turn).repeated,
 	(*Turn).part,
 	(*Turn).fresh,
 	(*Turn).chained,
@@ -84,6 +85,7 @@ type Turn struct {
 	From Party               // the sender
 	Side performatives.Agent // the principal for whom the sender speaks
 	Act  performatives.Performative
+	Was  Phase // the session's phase before the act
 
 	Grant *delegation.Grant // what a delegate's authority rests on
 	Offer *Offer            // what referenceId names, where that is an offer
@@ -91,16 +93,17 @@ type Turn struct {
 	event    Event
 	about    *delegation.Grant // what referenceId names, where that is a delegation
 	question *Question         // … a clarification
-	offering *Offer            // what a PROPOSE, COUNTER or COMMIT offers
-	opening  Invitation        // what an invitation asks for
-	granted  delegation.Grant  // what a DELEGATE grants
+	settles  []answering
+	offering *Offer           // what a PROPOSE, COUNTER or COMMIT offers
+	opening  Invitation       // what an invitation asks for
+	granted  delegation.Grant // what a DELEGATE grants
 	item     *escalation.Item
 	phase    Phase // where a mode carries the session; Idle is nowhere
 	before   []performatives.Agent
 }
 
 func newTurn(s State, e Event) *Turn {
-	t := &Turn{State: s, event: e, Message: e.Message, At: e.At, Act: e.Message.Performative, Now: s.clock(e.At)}
+	t := &Turn{State: s, Was: s.Phase, event: e, Message: e.Message, At: e.At, Act: e.Message.Performative, Now: s.clock(e.At)}
 	t.Last = Effect{}
 	return t
 }
@@ -108,21 +111,31 @@ func newTurn(s State, e Event) *Turn {
 // Carry takes the session to a later state than the table does.
 func (t *Turn) Carry(p Phase, why string) { t.phase, t.Closing = p, why }
 
+// repeated answers a message that was accepted before, also from who has no
+// part any more: a delegate who declined may ask for the answer again.
+func (t *Turn) repeated() error {
+	seen, again := t.seen.get(t.Message.ID)
+	if again && seen.Sender == t.Message.Sender && seen.Digest == t.Message.Digest() {
+		return &Repeat{seen}
+	}
+	return nil
+}
+
 // part finds the sender's part in the session (PROTOCOL.md §3).
 func (t *Turn) part() error {
 	sender := t.Message.Sender
 	if t.Phase == Idle {
 		return t.opens()
 	}
-	from, ok := t.parties.get(sender)
+	from, ok := t.hasPart(sender)
 	switch {
-	case ok && !t.declined(from):
+	case ok:
 	case t.joinsAsApprover(sender):
-		from = Party{Member: t.event.Known[sender], Role: Approver, Sequence: t.Next}
+		from = Party{Member: t.event.Known[sender], Role: Approver}
 	default:
 		return NoSuchSession()
 	}
-	t.From, t.Side = from, from.Agent
+	t.From, t.Side = t.asKnown(from), from.Agent
 	if from.Role == Delegate {
 		grant, _ := t.grants.get(from.Grant)
 		t.Grant, t.Side = &grant, grant.Principal
@@ -145,9 +158,13 @@ func (t *Turn) opens() error {
 	return nil
 }
 
-func (t *Turn) declined(p Party) bool {
-	grant, ok := t.grants.get(p.Grant)
-	return p.Role == Delegate && ok && grant.Status == delegation.Declined
+// hasPart finds whoever has a part: a delegate who declined has none.
+func (t *Turn) hasPart(a performatives.Agent) (Party, bool) {
+	p, ok := t.parties.get(a)
+	if grant, _ := t.grants.get(p.Grant); p.Role == Delegate && grant.Status == delegation.Declined {
+		return Party{}, false
+	}
+	return p, ok
 }
 
 // joinsAsApprover lets a human in who may decide for an organisation that has
@@ -157,14 +174,10 @@ func (t *Turn) joinsAsApprover(a performatives.Agent) bool {
 	return escalated && escalation.MayDecide(t.event.Known[a], a.Organisation())
 }
 
-// fresh refuses a message id that this session has accepted before.
+// fresh refuses the id of another message that this session has accepted.
 func (t *Turn) fresh() error {
-	seen, again := t.seen.get(t.Message.ID)
-	if !again {
+	if _, used := t.seen.get(t.Message.ID); !used {
 		return nil
-	}
-	if seen.Sender == t.Message.Sender && seen.Digest == t.Message.Digest() {
-		return &Repeat{seen}
 	}
 	return Refuse(Duplicate, "the messageId was used before in this session, by another message; make a new UUIDv7")
 }
@@ -223,8 +236,9 @@ func (t *Turn) record() {
 	m := t.Message
 	t.bind()
 	t.seen = t.seen.set(m.ID, Seen{
-		Sequence: t.Next, Sender: m.Sender, Digest: m.Digest(), Phase: t.State.Phase, AcceptedAt: t.At,
+		ID: m.ID, Sequence: t.Next, Sender: m.Sender, Digest: m.Digest(), Phase: t.State.Phase, AcceptedAt: t.At,
 	})
+	t.Updated = t.At
 	t.Last.sender, t.Last.now, t.Last.also = m.Sender, t.Now, t.before
 	switch {
 	case t.Act == performatives.Delegate:

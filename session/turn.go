@@ -20,6 +20,7 @@ func (t *Turn) resolve() {
 	case aClarification:
 		t.question, _ = t.questions.get(id)
 	}
+	t.findAnswers()
 }
 
 func answersDelegation(p performatives.Performative) bool {
@@ -59,7 +60,8 @@ func (t *Turn) heard() error {
 		return t.heardWhilePaused()
 	}
 	if d, passed := t.Ending(t.At); passed {
-		return Refuse(WrongState, "the session's time is over: %s", d.Code)
+		return Refuse(WrongState, "the session's time is over: %s", d.Code).
+			With(map[string]string{"state": t.Phase.String()})
 	}
 	switch {
 	case t.about != nil:
@@ -73,9 +75,14 @@ func (t *Turn) heard() error {
 	case !lifecycle[t.Phase][t.Act].heard:
 		return t.wrongState(t.Act.String())
 	case t.Phase == Agreeing && t.Offer != nil && t.Offer.IsProposal() && lifecycle[Agreeing][t.Act].kind == settles:
-		return Refuse(WrongState, "%s while AGREEING is of a commitment; %q is a proposal", t.Act, t.Offer.ID)
+		return Refuse(WrongState, "%s while AGREEING is of a commitment; %q is a proposal", t.Act, t.Offer.ID).
+			With(map[string]string{"state": t.Phase.String()})
+	case t.Phase == Invited && t.Act == performatives.Counter && t.principals > 2:
+		return Refuse(WrongState, "COUNTER of an invitation is heard with one invitee only; here are %d: answer with ACCEPT or REJECT", t.principals-1).
+			With(map[string]string{"state": t.Phase.String()})
 	case t.Phase != Idle && isInvitation(t.Message.Body):
-		return Refuse(WrongState, "the session is open already; a session-invitation opens a new one")
+		return Refuse(WrongState, "the session is open already; a session-invitation opens a new one").
+			With(map[string]string{"state": t.Phase.String()})
 	}
 	return t.keepsBinding()
 }
@@ -92,11 +99,8 @@ func (t *Turn) wrongState(what string) error {
 
 // heardWhilePaused hears the humans who may decide, and nobody else.
 func (t *Turn) heardWhilePaused() error {
-	if _, over := t.Ending(t.At); !over && escalation.MayDecide(t.sender(), t.open.Org) {
-		if inform, ok := t.Message.Body.(*performatives.InformBody); ok && inform.Kind() == performatives.Resolution {
-			return nil
-		}
-		if t.Act == performatives.Close {
+	if _, over := t.Ending(t.At); !over && escalation.MayDecide(t.From.Member, t.open.Org) {
+		if _, rules := t.ruling(); rules || t.Act == performatives.Close {
 			return nil
 		}
 	}
@@ -107,12 +111,24 @@ func (t *Turn) heardWhilePaused() error {
 		})
 }
 
-// sender is the sender as the registry has it now, else as pinned.
-func (t *Turn) sender() performatives.Member {
-	if m, ok := t.event.Known[t.From.Agent]; ok && t.From.Role == Approver {
-		return m
+// asKnown is a party as the registry has it now, else as it is pinned. What it
+// may do here is pinned; only of a human is it the registry's to say who may
+// decide, also of one who negotiates as a principal.
+func (t *Turn) asKnown(p Party) Party {
+	m, known := t.event.Known[p.Agent]
+	if !known {
+		return p
 	}
-	return t.From.Member
+	_, escalated := t.deciders.get(p.Agent.Organisation())
+	switch {
+	case p.Role == Approver, p.Role <= Invitee && escalated && escalation.MayDecide(m, p.Agent.Organisation()):
+	case p.Role <= Invitee:
+		m.Authority = performatives.AuthorityPrincipal
+	default:
+		m.Authority = p.Authority
+	}
+	p.Member = m
+	return p
 }
 
 // rulesInTime refuses a ruling on an escalation that has ended, whatever the
@@ -123,7 +139,7 @@ func (t *Turn) rulesInTime() error {
 		return nil
 	}
 	item, known := t.items.get(escalation.ID(ruling.EscalationID))
-	if !known || item.Open() || !escalation.MayDecide(t.sender(), item.Org) {
+	if !known || item.Open() || !escalation.MayDecide(t.From.Member, item.Org) {
 		return nil
 	}
 	if item.SameDecision(t.From.Agent, t.decisionDigest()) {
@@ -176,7 +192,7 @@ func (t *Turn) mayRule(ruling performatives.RulingData) error {
 	if !t.From.Agent.IsHuman() {
 		return Refuse(Unauthorized, "only a human resolves an escalation, never an agent")
 	}
-	if known && !escalation.MayDecide(t.sender(), item.Org) || !known && t.sender().Authority != performatives.AuthorityDecide {
+	if known && !escalation.MayDecide(t.From.Member, item.Org) || !known && t.From.Authority != performatives.AuthorityDecide {
 		return Refuse(Unauthorized, "only a human of the escalating organisation who may decide resolves it")
 	}
 	return nil
@@ -194,6 +210,9 @@ func (t *Turn) withinGrant() error {
 	}
 	if err := t.Grant.Can(t.Act, t.line()); err != nil {
 		return t.exceeded(err)
+	}
+	if body, ok := t.Message.Body.(*performatives.DelegateBody); ok {
+		return t.narrows(body)
 	}
 	return nil
 }
@@ -226,20 +245,8 @@ func (t *Turn) rejoin() {
 	if t.Phase == Idle {
 		return
 	}
-	me, known := t.event.Known[t.From.Agent]
-	old, was := t.parties.get(t.From.Agent)
-	switch {
-	case !was:
+	if old, was := t.parties.get(t.From.Agent); !was || old.Role != t.From.Role || !sameMember(old.Member, t.From.Member) {
 		t.enter(t.From)
-	case known:
-		me.Authority = old.Authority
-		if old.Role == Approver {
-			me.Authority = t.event.Known[t.From.Agent].Authority
-		}
-		if !sameMember(old.Member, me) {
-			old.Member = me
-			t.enter(old)
-		}
 	}
 	if t.Grant != nil && t.Grant.Status == delegation.Offered && (t.about == nil || t.about.ID != t.Grant.ID) {
 		t.Grant.Status = delegation.Active
@@ -259,7 +266,9 @@ func sameMember(a, b performatives.Member) bool {
 
 // enter gives somebody a part, or a new one, and pins it.
 func (t *Turn) enter(p Party) {
-	if _, was := t.parties.get(p.Agent); !was {
+	was, again := t.parties.get(p.Agent)
+	p.Sequence = was.Sequence
+	if !again {
 		p.Sequence = t.Next
 		t.roll = append(t.roll[:len(t.roll):len(t.roll)], p.Agent)
 	}

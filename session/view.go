@@ -140,7 +140,7 @@ func (s *State) ViewAt(at time.Time) View {
 	if s.Phase == Idle {
 		return v
 	}
-	v.Mode, v.Updated = s.Mode.Name, stamp(s.Last.now.Add(s.banked))
+	v.Mode, v.Updated = s.Mode.Name, stamp(s.Updated)
 	v.Invitation = s.offerView(s.invitation, at)
 	for _, a := range s.roll {
 		p, _ := s.parties.get(a)
@@ -204,13 +204,10 @@ func (s *State) grantView(id delegation.ID, at time.Time) GrantView {
 	g, _ := s.grants.get(id)
 	v := GrantView{
 		ID: g.ID, From: g.From, To: g.To, OnBehalfOf: g.Principal, Authority: g.Authority.String(), Scope: g.Scope,
-		Status: g.Status.String(), Depth: g.Depth, Reference: g.Line,
+		Status: delegation.StatusAt(g, s.clock(at), s.grants.get).String(), Depth: g.Depth, Reference: g.Line,
 	}
 	if !g.Until.IsZero() {
 		v.ValidUntil = stamp(s.wall(g.Until, at))
-		if g.Status <= delegation.Active && !s.clock(at).Before(g.Until) {
-			v.Status = "expired"
-		}
 	}
 	return v
 }
@@ -259,7 +256,7 @@ type Summary struct {
 func (s *State) SummaryFor(you performatives.Agent, at time.Time) Summary {
 	return Summary{
 		Session: s.ID, State: s.Phase, Mode: s.Mode.Name, Purpose: s.Agreed.Purpose, Inviter: s.inviter,
-		Parties: s.roll, Created: stamp(s.Created), Updated: stamp(s.Last.now.Add(s.banked)),
+		Parties: s.roll, Created: stamp(s.Created), Updated: stamp(s.Updated),
 		Messages: s.Next, Awaiting: s.Awaits(you, at),
 	}
 }

@@ -92,19 +92,14 @@ type Registry struct {
 	UpdatedAt    string   `json:"updatedAt,omitzero"`
 }
 
-// RegisterAgent is the request of agent.register; agent.add adds the registry's part.
+// RegisterAgent is the request of agent.register, whose reply is the card as registered; agent.add adds the registry's part.
 type RegisterAgent struct {
 	Card Card `json:"card"`
 }
 
-// AgentRef is the request of agent.get and agent.rm.
+// An AgentRef is the request of agent.get and agent.rm; the reply is the card.
 type AgentRef struct {
 	Agent performatives.Agent `json:"agentId"`
-}
-
-// AgentReply answers agent.register, agent.get and agent.add.
-type AgentReply struct {
-	Card Card `json:"card"`
 }
 
 // ListAgents is the request of agent.list; agents come by URI.

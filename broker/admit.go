@@ -1,0 +1,307 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/schemas"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/wire"
+)
+
+// admit judges an envelope that came on a principal's submit subject and, if it
+// is heard, enters it into the transcript: load, Step, append if unchanged.
+// The order of checks is PROTOCOL.md §3's; those on State are session.Step's.
+func (b *Broker) admit(ctx context.Context, l *live, caller performatives.Agent, data []byte) (wire.Acceptance, error) {
+	m, err := b.read(l.id, caller, data)
+	if err != nil {
+		return wire.Acceptance{}, err
+	}
+	if err := b.load(ctx, l); err != nil {
+		return wire.Acceptance{}, b.trouble("load", l.id, err)
+	}
+	for range maxRaces {
+		accepted, err := b.try(ctx, l, m)
+		switch {
+		case errors.Is(err, errStale):
+			if err := b.catchUp(ctx, l); err != nil {
+				return wire.Acceptance{}, b.trouble("catch up", l.id, err)
+			}
+		case errors.Is(err, errUnknown):
+			b.Log.Warn("append not acknowledged; reading what happened", zap.String("session", string(l.id)), zap.Error(err))
+			if _, err := b.current(ctx, l); err != nil {
+				return wire.Acceptance{}, b.trouble("read back", l.id, err)
+			}
+		case isRefusal(err):
+			// Only what the transcript says now may refuse.
+			moved, currentErr := b.current(ctx, l)
+			if currentErr != nil {
+				return wire.Acceptance{}, b.trouble("catch up", l.id, currentErr)
+			}
+			if !moved {
+				return wire.Acceptance{}, err
+			}
+		case err != nil:
+			return wire.Acceptance{}, b.trouble("admit", l.id, err)
+		default:
+			return accepted, nil
+		}
+	}
+	return wire.Acceptance{}, unavailable()
+}
+
+// maxRaces is how often an act is judged again because the session moved on.
+const maxRaces = 16
+
+func isRefusal(err error) bool {
+	var r *session.Refusal
+	return errors.As(err, &r)
+}
+
+// trouble logs an internal cause and answers without it.
+func (b *Broker) trouble(what string, id performatives.SessionID, err error) error {
+	b.Log.Error(what, zap.String("session", string(id)), zap.Error(err))
+	return unavailable()
+}
+
+// read does the checks that need no session: size, JSON, envelope, sender,
+// version, performative, signature.
+func (b *Broker) read(id performatives.SessionID, caller performatives.Agent, data []byte) (*performatives.Message, error) {
+	m, err := performatives.Read(data)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	member, registered := b.registry.member(caller)
+	switch {
+	case m.Session != id:
+		return nil, session.Refuse(session.MalformedEnvelope, "/sessionId: is not the session of the subject").
+			With(map[string]string{"path": "/sessionId"})
+	case m.Sender != caller:
+		return nil, session.Refuse(session.Unauthorized, "sender.agentId is not the principal of the subject that you publish on")
+	case !registered:
+		return nil, session.Refuse(session.UnknownAgent, "you are not registered")
+	case m.Version != performatives.Version:
+		return nil, session.Refuse(session.VersionUnsupported, "this broker speaks %s", performatives.Version).
+			With(map[string]any{"supported": []string{performatives.Version}})
+	case m.Performative == performatives.Unknown:
+		return nil, session.Refuse(session.UnknownPerformative, "%.40q is none of the thirteen performatives", m.ActName).
+			With(map[string]any{"performatives": performatives.All()})
+	}
+	if err := b.signed(m, member); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func unreadable(err error) error {
+	if errors.Is(err, performatives.ErrTooLarge) {
+		return session.Refuse(session.TooLarge, "%s", err).With(map[string]int{"maxBytes": performatives.MaxEnvelope})
+	}
+	r := session.Refuse(session.MalformedEnvelope, "%s", err)
+	var bad *performatives.Malformed
+	if errors.As(err, &bad) && bad.Path != "" {
+		r = r.With(map[string]string{"path": bad.Path})
+	}
+	return r
+}
+
+// signed insists on a signature by the sender's key. Under --dev an envelope
+// may be unsigned, and a principal may have no key to check one by.
+func (b *Broker) signed(m *performatives.Message, member performatives.Member) error {
+	if b.Dev && (m.Signature == "" || member.Key == "") {
+		return nil
+	}
+	if m.Signature == "" {
+		return session.Refuse(session.SignatureInvalid, "integrity.signature is missing: sign with the key that you log in with")
+	}
+	if err := m.VerifySignature(member.Key); err != nil {
+		return session.Refuse(session.SignatureInvalid, "%s", err)
+	}
+	return nil
+}
+
+// try judges a message against the session as it is in memory, and appends it.
+func (b *Broker) try(ctx context.Context, l *live, m *performatives.Message) (wire.Acceptance, error) {
+	if seen, again := l.state.Seen(m.ID); again && seen.Sender == m.Sender && seen.Digest == m.Digest() {
+		return acceptance(m, seen, true), nil
+	}
+	if err := b.timely(m); err != nil {
+		return wire.Acceptance{}, err
+	}
+	if err := checkBody(m); err != nil {
+		return wire.Acceptance{}, err
+	}
+	if err := b.enterDeadlines(ctx, l); err != nil {
+		return wire.Acceptance{}, err
+	}
+	event := b.event(l, m)
+	next, err := session.Step(l.state, event)
+	var repeat *session.Repeat
+	if errors.As(err, &repeat) {
+		return acceptance(m, repeat.Seen, true), nil
+	}
+	if err != nil {
+		return wire.Acceptance{}, err
+	}
+	if err := b.registerNamed(ctx, m, next.Last.Joined); err != nil {
+		return wire.Acceptance{}, err
+	}
+	if err := b.enter(ctx, l, m, next, event.At); err != nil {
+		return wire.Acceptance{}, err
+	}
+	seen, _ := l.state.Seen(m.ID)
+	return acceptance(m, seen, false), nil
+}
+
+func (b *Broker) timely(m *performatives.Message) error {
+	now := b.Now()
+	if off := m.Timestamp.Sub(now); off > ClockSkew || off < -ClockSkew {
+		return session.Refuse(session.StaleTimestamp, "timestamp is more than %s away from the broker's clock, %s", ClockSkew, now.UTC().Format(time.RFC3339Nano)).
+			With(map[string]string{"now": now.UTC().Format(time.RFC3339Nano)})
+	}
+	return nil
+}
+
+// checkBody validates and decodes the body, once for a message.
+func checkBody(m *performatives.Message) error {
+	if m.Body != nil {
+		return nil
+	}
+	if faults := schemas.Validate(m.Performative, m.RawBody); len(faults) > 0 {
+		return session.RefuseSchema(asFaults(faults)...)
+	}
+	if err := m.DecodeBody(); err != nil {
+		return session.Refuse(session.SchemaInvalid, "%s", err)
+	}
+	return nil
+}
+
+func asFaults(faults []schemas.Fault) []session.Fault {
+	out := make([]session.Fault, len(faults))
+	for i, f := range faults {
+		out[i] = session.Fault(f)
+	}
+	return out
+}
+
+// event gathers what Step may ask of the world: the time, who is known, what
+// the terms schema says.
+func (b *Broker) event(l *live, m *performatives.Message) session.Event {
+	e := session.Event{
+		Message: m, At: b.clock(l), Known: session.Known{}, Policy: b.Policy, Broker: b.Signer.Key(),
+	}
+	know := func(a performatives.Agent) {
+		if member, ok := b.registry.member(a); ok {
+			e.Known[a] = member
+		}
+	}
+	know(m.Sender)
+	for _, a := range session.Invites(m) {
+		know(a)
+	}
+	switch body := m.Body.(type) {
+	case *performatives.DelegateBody:
+		know(body.TargetAgent)
+	case *performatives.EscalateBody:
+		for _, human := range b.registry.deciders(l.state.DecidersFor(m.Sender)) {
+			e.Known[human.Agent] = human
+		}
+	}
+	e.Terms = b.terms.judge(&l.state, m)
+	return e
+}
+
+// clock is the broker's, but never before the session's last entry: time does
+// not go backwards in a transcript, whatever the clocks of several brokers say.
+func (b *Broker) clock(l *live) time.Time {
+	if now := b.Now(); now.After(l.state.Updated) {
+		return now
+	}
+	return l.state.Updated
+}
+
+// enter seals the message, appends it, and moves memory on.
+func (b *Broker) enter(ctx context.Context, l *live, m *performatives.Message, next session.State, at time.Time) error {
+	stamp := performatives.Stamp{
+		Sequence: l.state.Next, PreviousHash: l.state.Head,
+		OnBehalfOf: next.Last.OnBehalfOf, Joined: next.Last.Joined,
+	}
+	entry, stamp, err := m.Deliver(stamp, at, next.Phase.String(), b.Signer)
+	if err != nil {
+		return err
+	}
+	position, err := b.log.append(ctx, l.id, entry, l.position)
+	if err != nil {
+		return err
+	}
+	before := l.state.Phase
+	l.state, l.position = next.Sealed(m.ID, stamp.Hash), position
+	l.undelivered = append(l.undelivered, delivery{
+		sequence: stamp.Sequence, position: position, entry: entry, to: l.state.Audience(),
+	})
+	b.presence.began(position)
+	b.announce(l, m, before, stamp)
+	return nil
+}
+
+// enterDeadlines writes into the transcript what the clock has ended.
+func (b *Broker) enterDeadlines(ctx context.Context, l *live) error {
+	for {
+		at := b.clock(l)
+		deadline, passed := l.state.Ending(at)
+		if !passed {
+			return nil
+		}
+		m, err := b.closing(l.id, deadline, at)
+		if err != nil {
+			return err
+		}
+		next, err := session.Step(l.state, session.Event{Message: m, At: at, Broker: b.Signer.Key()})
+		if err != nil {
+			return err
+		}
+		if err := b.enter(ctx, l, m, next, at); err != nil {
+			return err
+		}
+	}
+}
+
+// closing is the broker's own CLOSE for a deadline (PROTOCOL.md §3).
+func (b *Broker) closing(id performatives.SessionID, d session.Deadline, at time.Time) (*performatives.Message, error) {
+	message, err := uuid.NewV7()
+	if err != nil {
+		return nil, err
+	}
+	envelope, err := performatives.Draft{
+		ID: performatives.MessageID(message.String()), Session: id, Timestamp: at,
+		Sender: performatives.BrokerAgent(b.Signer.Key()),
+		Body:   &performatives.CloseBody{Outcome: performatives.FailedEnd, Reason: d.Code, Summary: deadlineSummary[d.Code]},
+	}.Envelope(b.Signer)
+	if err != nil {
+		return nil, err
+	}
+	m, err := performatives.Read(envelope)
+	if err != nil {
+		return nil, err
+	}
+	return m, m.DecodeBody()
+}
+
+// deadlineSummary tells everybody the same, and no more than that.
+var deadlineSummary = map[string]string{
+	session.SessionTimeout:    "the session's time is over",
+	session.InvitationTimeout: "the invitation was not answered in time",
+	session.EscalationExpired: "no decision was made in time",
+}
+
+func acceptance(m *performatives.Message, seen session.Seen, duplicate bool) wire.Acceptance {
+	return wire.Acceptance{
+		Accepted: true, Session: m.Session, Message: m.ID, Sequence: seen.Sequence, Hash: seen.Hash,
+		State: seen.Phase, AcceptedAt: seen.AcceptedAt.UTC().Format(performatives.TimeFormat), Duplicate: duplicate,
+	}
+}

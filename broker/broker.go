@@ -1,0 +1,165 @@
+// Package broker is the session broker on NATS JetStream: it admits acts into
+// transcripts, delivers them to inboxes, keeps deadlines, and answers the api.
+//
+//	b, err := broker.Open(ctx, broker.Options{Conn: nc, Signer: key})
+//	if err != nil { … }
+//	defer b.Close(ctx)
+//
+// The transcript is the only truth: a session's state is a fold over it, and
+// whatever else there is (inbox copies, timers, the index, escalation items) is
+// derived from it again after a crash. Order is kept by compare-and-append on
+// the session's subject, so that any number of brokers may run.
+package broker
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go/micro"
+	"github.com/nats-io/nuid"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/modes"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/wire"
+)
+
+// Version is parley's own.
+const Version = "0.1.0"
+
+// ClockSkew is how far an envelope's timestamp may be from the broker's clock.
+const ClockSkew = 5 * time.Minute
+
+// Options say how a broker runs.
+type Options struct {
+	Conn   *nats.Conn           // to the account that holds JetStream and nobody but brokers
+	Signer performatives.Signer // signs receipts; all brokers of one installation share it
+	Dev    bool                 // anyone is anyone: unsigned acts are heard, strangers registered
+	Alone  bool                 // no other broker can be running: its work is taken over at once
+
+	Replicas int                  // of each stream; 0 is 1
+	Modes    session.Modes        // nil is all
+	Policy   performatives.Policy // zero fields are the defaults of PROTOCOL.md
+	InboxAge time.Duration        // how long inbox copies are kept; 0 is 7 days
+	Log      *zap.Logger          // nil is silent
+	Now      func() time.Time     // nil is time.Now
+}
+
+func (o Options) withDefaults() Options {
+	or := func(ms *int64, d time.Duration) {
+		if *ms == 0 {
+			*ms = d.Milliseconds()
+		}
+	}
+	p := &o.Policy
+	p.Format = performatives.Format
+	or(&p.InvitationTimeout, session.DefaultInvitationTimeout)
+	or(&p.MaxDuration, session.DefaultMaxDuration)
+	or(&p.EscalationLow, escalation.DefaultLow)
+	or(&p.EscalationMedium, escalation.DefaultMedium)
+	or(&p.EscalationHigh, escalation.DefaultHigh)
+	or(&p.EscalationCritical, escalation.DefaultCritical)
+	or(&p.MaxPaused, escalation.MaxPaused)
+	o.Replicas = max(o.Replicas, 1)
+	if o.InboxAge == 0 {
+		o.InboxAge = 7 * 24 * time.Hour
+	}
+	if o.Modes == nil {
+		o.Modes = modes.All()
+	}
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}
+
+// A Broker serves sessions until it is closed.
+type Broker struct {
+	Options
+	id string // of this process among the brokers
+
+	js       jetstream.JetStream
+	log      *log
+	inbox    *inbox
+	registry *registry
+	terms    *termsSchemas
+	index    *index
+	items    *items
+	timers   *timers
+	sessions *sessions
+	presence *presence
+
+	service micro.Service
+	ctx     context.Context //nolint:containedctx // the broker's own life, which its background work ends with
+	stop    context.CancelFunc
+	work    sync.WaitGroup
+}
+
+// Open starts a broker: it makes sure that the streams are there, takes over
+// what a broker before it left undone, and then serves.
+func Open(ctx context.Context, o Options) (*Broker, error) {
+	o = o.withDefaults()
+	if err := checkServer(o.Conn); err != nil {
+		return nil, err
+	}
+	js, err := jetstream.New(o.Conn, jetstream.WithPublishAsyncMaxPending(4096))
+	if err != nil {
+		return nil, err
+	}
+	b := &Broker{Options: o, id: nuid.Next(), js: js}
+	b.ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx))
+	b.sessions = newSessions(b)
+	for _, start := range []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"streams", b.openStreams},
+		{"registry", b.openRegistry},
+		{"terms schemas", b.openTerms},
+		{"index of sessions", b.openIndex},
+		{"escalation items", b.openItems},
+		{"work of the broker before", b.openPresence},
+		{"timers", b.openTimers},
+		{"service", b.openService},
+	} {
+		if err := start.do(ctx); err != nil {
+			b.stop()
+			return nil, fmt.Errorf("%s: %w", start.what, err)
+		}
+	}
+	return b, nil
+}
+
+// Close stops serving, finishes what was accepted, and leaves no work behind.
+func (b *Broker) Close(ctx context.Context) error {
+	err := b.service.Stop()
+	b.timers.stop()
+	b.sessions.drain(ctx)
+	b.presence.leave(ctx)
+	b.stop()
+	b.work.Wait()
+	return err
+}
+
+// Healthy tells whether the broker reaches its transcripts.
+func (b *Broker) Healthy(ctx context.Context) error {
+	_, err := b.log.streams[wire.SessionsStream].Info(ctx)
+	return err
+}
+
+// Key verifies the broker's receipts.
+func (b *Broker) Key() performatives.Key { return b.Signer.Key() }
+
+// background runs until the broker closes.
+func (b *Broker) background(run func(context.Context)) {
+	b.work.Go(func() { run(b.ctx) })
+}

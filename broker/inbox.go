@@ -1,0 +1,198 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/wire"
+)
+
+// A delivery is an accepted entry on its way to the inboxes.
+type delivery struct {
+	sequence uint64 // in the session
+	position uint64 // in the stream
+	entry    []byte
+	to       []performatives.Agent
+	again    bool // it may have been delivered before
+}
+
+// A place is where a principal's inbox of one session stands.
+type place struct {
+	position uint64 // of its last message in the inbox stream; 0 for none
+	sequence int64  // of the last entry that it holds; -1 for none
+}
+
+// inbox writes what principals receive.
+type inbox struct{ b *Broker }
+
+// ackWait is how long a reader has to acknowledge before it is sent again.
+const ackWait = 30 * time.Second
+
+// register makes the durable consumer by which a principal reads.
+func (i *inbox) register(ctx context.Context, a performatives.Agent) error {
+	_, err := i.b.js.CreateOrUpdateConsumer(ctx, wire.InboxStream, jetstream.ConsumerConfig{
+		Durable: a.Token(), FilterSubject: wire.InboxOf(a), Description: string(a),
+		AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, DeliverPolicy: jetstream.DeliverAllPolicy,
+	})
+	return err
+}
+
+// remove ends a principal's consumer.
+func (i *inbox) remove(ctx context.Context, a performatives.Agent) error {
+	err := i.b.js.DeleteConsumer(ctx, wire.InboxStream, a.Token())
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return nil
+	}
+	return err
+}
+
+// settle makes everything that is derived from a session agree with it:
+// inboxes, the timer, the index, the escalation item. What fails is tried
+// again; entries are noted as settled only when all of it is done.
+func (b *Broker) settle(ctx context.Context, l *live) {
+	err := b.deliver(ctx, l)
+	for _, derive := range []func(context.Context, *live) error{b.arm, b.reindex, b.showItem} {
+		if err == nil {
+			err = derive(ctx, l)
+		}
+	}
+	if err == nil {
+		for _, d := range l.undelivered {
+			b.presence.finished(d.position)
+		}
+		l.undelivered, l.attempts = nil, 0
+		return
+	}
+	if ctx.Err() != nil {
+		return // the next broker takes over
+	}
+	l.attempts++
+	b.Log.Warn("delivery goes on later", zap.String("session", string(l.id)), zap.Int("attempt", l.attempts), zap.Error(err))
+	b.later(min(time.Duration(l.attempts)*100*time.Millisecond, 5*time.Second), l.id)
+}
+
+// later settles a session again after a while.
+func (b *Broker) later(wait time.Duration, id performatives.SessionID) {
+	time.AfterFunc(wait, func() { b.sessions.run(id, b.resettle) })
+}
+
+func (b *Broker) resettle(ctx context.Context, l *live) {
+	if err := b.load(ctx, l); err != nil {
+		b.trouble("load", l.id, err) //nolint:errcheck // it logs; there is nobody to answer
+		b.later(time.Second, l.id)
+		return
+	}
+	l.inboxes = nil // another broker may have written to them
+	b.settle(ctx, l)
+}
+
+// deliver writes the undelivered entries to the inboxes, each entry after the
+// one before it, every inbox once.
+func (b *Broker) deliver(ctx context.Context, l *live) error {
+	if l.inboxes == nil {
+		l.inboxes = map[performatives.Agent]place{}
+	}
+	for _, d := range l.undelivered {
+		if err := b.deliverOne(ctx, l, d); err != nil {
+			l.inboxes = nil // whoever wrote in between, read where they stand
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *Broker) deliverOne(ctx context.Context, l *live, d delivery) error {
+	type copyTo struct {
+		agent performatives.Agent
+		ack   jetstream.PubAckFuture
+	}
+	var copies []copyTo
+	for _, a := range d.to {
+		at, err := b.placeOf(ctx, l, a, d)
+		if err != nil {
+			return err
+		}
+		if at.sequence >= int64(d.sequence) { //nolint:gosec // far below 2^63
+			continue
+		}
+		ack, err := b.js.PublishMsgAsync(&nats.Msg{
+			Subject: wire.Inbox(a, l.id), Data: d.entry,
+			Header: nats.Header{wire.SequenceHeader: {strconv.FormatUint(d.sequence, 10)}},
+		}, jetstream.WithExpectLastSequencePerSubject(at.position))
+		if err != nil {
+			return err
+		}
+		copies = append(copies, copyTo{a, ack})
+	}
+	for _, c := range copies {
+		select {
+		case ok := <-c.ack.Ok():
+			l.inboxes[c.agent] = place{ok.Sequence, int64(d.sequence)} //nolint:gosec // far below 2^63
+		case err := <-c.ack.Err():
+			return fmt.Errorf("inbox of %s: %w", c.agent, err)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// placeOf finds where an inbox stands. Of an entry that this broker has just
+// made first, nothing can be there yet. Copies expire: an old entry whose
+// inbox is empty was delivered in its time.
+func (b *Broker) placeOf(ctx context.Context, l *live, a performatives.Agent, d delivery) (place, error) {
+	if at, known := l.inboxes[a]; known {
+		return at, nil
+	}
+	at := place{0, -1}
+	if d.sequence > 0 || d.again {
+		m, err := b.log.lastOn(ctx, wire.InboxStream, wire.Inbox(a, l.id))
+		if err != nil {
+			return at, err
+		}
+		if m != nil {
+			n, err := strconv.ParseInt(m.Header.Get(wire.SequenceHeader), 10, 64)
+			if err != nil {
+				return at, err
+			}
+			at = place{m.Sequence, n}
+		}
+	}
+	l.inboxes[a] = at
+	return at, nil
+}
+
+// announce tells monitors what happened; nothing depends on it.
+func (b *Broker) announce(l *live, m *performatives.Message, before session.Phase, stamp performatives.Stamp) {
+	event := map[string]any{
+		"sessionId": l.id, "state": l.state.Phase, "sequenceNumber": stamp.Sequence,
+		"performative": m.Performative, "sender": m.Sender, "at": stamp.Receipt.AcceptedAt,
+	}
+	if l.state.Phase != before {
+		event["from"] = before
+		b.tell(l.id, "state", event)
+	}
+	switch after := l.state.Phase; {
+	case m.Sender.IsBroker():
+		event["reason"] = l.state.Closing
+		b.tell(l.id, "timeout", event)
+	case after == session.Escalated && before != after:
+		event["escalationId"] = l.state.Escalation().ID
+		b.tell(l.id, "escalated", event)
+	case before == session.Escalated && !after.Over():
+		b.tell(l.id, "resumed", event)
+	}
+	if l.state.Phase.Over() && !before.Over() {
+		event["reason"] = l.state.Closing
+		b.tell(l.id, "closed", event)
+	}
+}

@@ -1,0 +1,145 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/wire"
+)
+
+// log reads and appends transcripts. A position is a sequence number of the
+// stream, not of the session.
+type log struct {
+	js      jetstream.JetStream
+	nc      *nats.Conn
+	streams map[string]jetstream.Stream
+}
+
+// errStale means that the session has moved on since it was read.
+var errStale = errors.New("the session has moved on")
+
+// errUnknown means that nobody knows whether an append happened: read before
+// you answer.
+var errUnknown = errors.New("the append was not acknowledged")
+
+const (
+	codeWrongLastSequence = 10071 // a lost race
+	codeRetryAppend       = 10164 // the same on a replicated stream, also spuriously
+)
+
+// append adds an entry if the session's last is still at position last, 0 for
+// a session without any.
+func (l *log) append(ctx context.Context, s performatives.SessionID, entry []byte, last uint64) (uint64, error) {
+	msg := &nats.Msg{Subject: wire.Session(s), Data: entry, Header: nats.Header{
+		wire.FormatHeader: {strconv.Itoa(performatives.Format)},
+	}}
+	ack, err := l.js.PublishMsg(ctx, msg, jetstream.WithExpectLastSequencePerSubject(last))
+	if err == nil {
+		return ack.Sequence, nil
+	}
+	return 0, appendError(err)
+}
+
+func appendError(err error) error {
+	var api *jetstream.APIError
+	if !errors.As(err, &api) {
+		return fmt.Errorf("%w: %w", errUnknown, err)
+	}
+	if api.ErrorCode == codeWrongLastSequence || api.ErrorCode == codeRetryAppend {
+		return errStale
+	}
+	return err
+}
+
+// last is the position of the session's last entry, 0 for none.
+func (l *log) last(ctx context.Context, s performatives.SessionID) (uint64, error) {
+	m, err := l.lastOn(ctx, wire.SessionsStream, wire.Session(s))
+	if m == nil || err != nil {
+		return 0, err
+	}
+	return m.Sequence, nil
+}
+
+// lastOn is the last message of a subject, nil where there is none.
+func (l *log) lastOn(ctx context.Context, stream, subject string) (*jetstream.RawStreamMsg, error) {
+	m, err := l.streams[stream].GetLastMsgForSubject(ctx, subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, nil //nolint:nilnil // no message is an answer
+	}
+	return m, err
+}
+
+// A stored entry and its position.
+type stored struct {
+	position uint64
+	subject  string
+	data     []byte
+}
+
+const readBatch = 512
+
+// read calls each with the entries on a subject (wildcards allowed) from a
+// position on, in order.
+func (l *log) read(ctx context.Context, subject string, from uint64, each func(stored) error) error {
+	for {
+		n, next, err := l.readSome(ctx, subject, max(from, 1), each)
+		if err != nil || n < readBatch {
+			return err
+		}
+		from = next
+	}
+}
+
+// readSome asks for one batch by a direct get, which answers with many
+// messages and ends them with a status of 204 (or 404 where there are none).
+func (l *log) readSome(ctx context.Context, subject string, from uint64, each func(stored) error) (n int, next uint64, err error) {
+	request, err := json.Marshal(map[string]any{"batch": readBatch, "seq": from, "next_by_subj": subject})
+	if err != nil {
+		return 0, 0, err
+	}
+	reply := l.nc.NewRespInbox()
+	sub, err := l.nc.SubscribeSync(reply)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer sub.Unsubscribe() //nolint:errcheck // of a connection that is closing
+	if err := sub.SetPendingLimits(-1, -1); err != nil {
+		return 0, 0, err
+	}
+	if err := l.nc.PublishRequest("$JS.API.DIRECT.GET."+wire.SessionsStream, reply, request); err != nil {
+		return 0, 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	for {
+		m, err := sub.NextMsgWithContext(ctx)
+		if err != nil {
+			return n, next, err
+		}
+		switch status := m.Header.Get("Status"); status {
+		case "":
+		case "204", "404":
+			return n, next, nil
+		default:
+			return n, next, fmt.Errorf("reading %s: status %s %s", subject, status, m.Header.Get("Description"))
+		}
+		position, err := strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64)
+		if err != nil {
+			return n, next, err
+		}
+		n, next = n+1, position+1
+		if err := each(stored{position, m.Header.Get(jetstream.SubjectHeader), m.Data}); err != nil {
+			return n, next, err
+		}
+	}
+}
+
+const readTimeout = 10 * time.Second

@@ -1,0 +1,245 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/wire"
+)
+
+// Each broker says, about once a second, that it is there and up to which
+// position of the transcripts everything that it accepted is settled. When one
+// falls silent, the others settle what came after.
+const (
+	heartbeat   = time.Second
+	silentAfter = 4 * time.Second
+)
+
+// presence keeps this broker's record, and looks at the others'.
+type presence struct {
+	b       *Broker
+	kv      jetstream.KeyValue
+	settled uint64 // when this broker began, all entries up to here were settled
+
+	mu      sync.Mutex
+	pending map[uint64]bool // positions accepted here and not settled yet
+	top     uint64          // the highest position accepted here
+	written record
+}
+
+// A record is what a broker says of itself.
+type record struct {
+	Settled uint64 `json:"settled"` // every entry up to this position, as far as this broker goes
+}
+
+// openPresence finds what brokers before this one left undone, and begins to
+// say that this one is there.
+func (b *Broker) openPresence(ctx context.Context) error {
+	kv, err := b.bucket(ctx, wire.BrokersBucket, "brokers and how far each has settled its work")
+	if err != nil {
+		return err
+	}
+	info, err := b.log.streams[wire.SessionsStream].Info(ctx)
+	if err != nil {
+		return err
+	}
+	p := &presence{b: b, kv: kv, pending: map[uint64]bool{}, settled: info.State.LastSeq}
+	b.presence = p
+	others, err := p.others(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range others {
+		p.settled = min(p.settled, o.record.Settled)
+	}
+	p.top = p.settled
+	if err := p.write(ctx); err != nil {
+		return err
+	}
+	if b.Alone {
+		for _, o := range others {
+			if err := p.takeOver(ctx, o); err != nil {
+				return err
+			}
+		}
+	}
+	b.background(p.beat)
+	return nil
+}
+
+// began notes an entry that has to be settled.
+func (p *presence) began(position uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pending[position] = true
+	p.top = max(p.top, position)
+}
+
+// finished notes that all that follows from an entry is there.
+func (p *presence) finished(position uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.pending, position)
+}
+
+// low is the position up to which everything accepted here is settled.
+func (p *presence) low() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	low := p.top
+	for position := range p.pending {
+		low = min(low, position-1)
+	}
+	return low
+}
+
+func (p *presence) write(ctx context.Context) error {
+	now := record{Settled: p.low()}
+	data, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	if _, err := p.kv.Put(ctx, p.b.id, data); err != nil {
+		return err
+	}
+	p.written = now
+	return nil
+}
+
+// beat writes this broker's record while there is news, or to show that it
+// lives, and takes over from brokers that fell silent.
+func (p *presence) beat(ctx context.Context) {
+	tick := time.NewTicker(heartbeat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := p.look(ctx); err != nil && ctx.Err() == nil {
+			p.b.Log.Warn("presence", zap.Error(err))
+		}
+	}
+}
+
+func (p *presence) look(ctx context.Context) error {
+	if !p.b.Alone || p.written.Settled != p.low() {
+		if err := p.write(ctx); err != nil {
+			return err
+		}
+	}
+	if p.b.Alone {
+		return nil
+	}
+	others, err := p.others(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range others {
+		if p.b.Now().Sub(o.at) > silentAfter {
+			if err := p.takeOver(ctx, o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// another is the record of another broker.
+type another struct {
+	id       string
+	at       time.Time
+	revision uint64
+	record   record
+}
+
+func (p *presence) others(ctx context.Context) ([]another, error) {
+	keys, err := p.kv.Keys(ctx)
+	if errors.Is(err, jetstream.ErrNoKeysFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var found []another
+	for _, key := range keys {
+		if key == p.b.id {
+			continue
+		}
+		entry, err := p.kv.Get(ctx, key)
+		if errors.Is(err, jetstream.ErrKeyNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		o := another{id: key, at: entry.Created(), revision: entry.Revision()}
+		if err := json.Unmarshal(entry.Value(), &o.record); err != nil {
+			return nil, err
+		}
+		found = append(found, o)
+	}
+	return found, nil
+}
+
+// takeOver settles every session that has entries after what a broker that is
+// gone had settled, and then forgets it.
+func (p *presence) takeOver(ctx context.Context, o another) error {
+	touched := map[performatives.SessionID]bool{}
+	if err := p.b.log.read(ctx, wire.AllSessions, o.record.Settled+1, func(e stored) error {
+		id, err := performatives.ParseSessionID(strings.TrimPrefix(e.subject, wire.Session("")))
+		if err == nil {
+			touched[id] = true
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	p.b.Log.Info("taking over from a broker that is gone", zap.String("broker", o.id), zap.Int("sessions", len(touched)))
+	failed := make(chan error, len(touched))
+	for id := range touched {
+		p.b.settleFrom(id, o.record.Settled, failed)
+	}
+	for range touched {
+		if err := <-failed; err != nil {
+			return err
+		}
+	}
+	return p.kv.Delete(ctx, o.id, jetstream.LastRevision(o.revision))
+}
+
+// settleFrom reads a session anew and settles its entries after a position.
+func (b *Broker) settleFrom(id performatives.SessionID, after uint64, done chan<- error) {
+	if !b.sessions.run(id, func(ctx context.Context, l *live) {
+		l.forget(b.Modes)
+		err := b.catchUpFrom(ctx, l, after)
+		if err == nil {
+			b.settle(ctx, l)
+		}
+		done <- err
+	}) {
+		done <- unavailable()
+	}
+}
+
+// leave says goodbye: what this broker accepted is settled.
+func (p *presence) leave(ctx context.Context) {
+	p.mu.Lock()
+	clean := len(p.pending) == 0
+	p.mu.Unlock()
+	if !clean {
+		return // whoever comes next settles the rest
+	}
+	if err := p.kv.Delete(ctx, p.b.id); err != nil {
+		p.b.Log.Warn("presence", zap.Error(err))
+	}
+}

@@ -1,0 +1,281 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/wire"
+)
+
+// registry knows the principals. The bucket is the truth; memory follows it.
+type registry struct {
+	b  *Broker
+	kv jetstream.KeyValue
+
+	mu    sync.RWMutex
+	cards map[performatives.Agent]wire.Card
+	keys  map[performatives.Key]performatives.Agent
+	orgs  map[performatives.Organisation]map[performatives.Agent]bool // humans who may decide
+}
+
+func (b *Broker) openRegistry(ctx context.Context) error {
+	kv, err := b.bucket(ctx, wire.AgentsBucket, "principals: cards, keys, trust")
+	if err != nil {
+		return err
+	}
+	r := &registry{
+		b: b, kv: kv, cards: map[performatives.Agent]wire.Card{}, keys: map[performatives.Key]performatives.Agent{},
+		orgs: map[performatives.Organisation]map[performatives.Agent]bool{},
+	}
+	b.registry = r
+	return b.follow(ctx, kv, r.saw)
+}
+
+// follow keeps memory at a bucket's level: it returns when all that the bucket
+// holds has been seen, and goes on in the background.
+func (b *Broker) follow(ctx context.Context, kv jetstream.KeyValue, saw func(jetstream.KeyValueEntry)) error {
+	watch, err := kv.WatchAll(b.ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		select {
+		case entry := <-watch.Updates():
+			if entry != nil {
+				saw(entry)
+				continue
+			}
+			b.background(func(ctx context.Context) {
+				defer watch.Stop() //nolint:errcheck // of a connection that is closing
+				for {
+					select {
+					case entry := <-watch.Updates():
+						if entry != nil {
+							saw(entry)
+						}
+					case <-ctx.Done():
+						return
+					}
+				}
+			})
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (r *registry) saw(e jetstream.KeyValueEntry) {
+	if e.Operation() != jetstream.KeyValuePut {
+		if a, err := performatives.ParseToken(fromKey(e.Key())); err == nil {
+			r.drop(a)
+		}
+		return
+	}
+	var c wire.Card
+	if err := json.Unmarshal(e.Value(), &c); err != nil {
+		r.b.Log.Error("registry record", zap.String("key", e.Key()), zap.Error(err))
+		return
+	}
+	r.keep(c)
+}
+
+func (r *registry) keep(c wire.Card) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if old, ok := r.cards[c.Agent]; ok {
+		delete(r.keys, old.Key)
+	}
+	r.cards[c.Agent] = c
+	if c.Key != "" {
+		r.keys[c.Key] = c.Agent
+	}
+	org := c.Agent.Organisation()
+	if r.b.decides(c) {
+		if r.orgs[org] == nil {
+			r.orgs[org] = map[performatives.Agent]bool{}
+		}
+		r.orgs[org][c.Agent] = true
+	} else {
+		delete(r.orgs[org], c.Agent)
+	}
+}
+
+func (r *registry) drop(a performatives.Agent) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.keys, r.cards[a].Key)
+	delete(r.cards, a)
+	delete(r.orgs[a.Organisation()], a)
+}
+
+// decides tells whether the card is of a human who may decide; under --dev
+// every human may, for its organisation.
+func (b *Broker) decides(c wire.Card) bool {
+	return c.Agent.IsHuman() && (b.Dev || c.Registry.MayDecide)
+}
+
+// toKey makes a subject token a key-value key, which may hold neither ~ nor @;
+// neither / nor =40 stands in a token, so this is injective.
+func toKey(token string) string {
+	return strings.ReplaceAll(strings.Replace(token, "@", "=40", 1), "~", "/")
+}
+
+func fromKey(key string) string {
+	if rest, human := strings.CutPrefix(key, "=40"); human {
+		key = "@" + rest
+	}
+	return strings.ReplaceAll(key, "/", "~")
+}
+
+// card finds a principal's card.
+func (r *registry) card(a performatives.Agent) (wire.Card, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	c, ok := r.cards[a]
+	return c, ok
+}
+
+// member is what a transcript pins of a principal. Under --dev everybody is
+// known, by a card that is written when an act of theirs, or that names them,
+// is accepted.
+func (r *registry) member(a performatives.Agent) (performatives.Member, bool) {
+	c, ok := r.card(a)
+	if !ok {
+		if !r.b.Dev {
+			return performatives.Member{}, false
+		}
+		c = strangersCard(a)
+	}
+	return r.b.pinned(c), true
+}
+
+func (b *Broker) pinned(c wire.Card) performatives.Member {
+	m := performatives.Member{
+		Agent: c.Agent, Key: c.Key, Kind: c.Kind, Authority: performatives.AuthorityPrincipal, TrustScore: c.Registry.TrustScore,
+	}
+	if b.decides(c) {
+		m.Authority = performatives.AuthorityDecide
+	}
+	return m
+}
+
+// strangersCard is the empty card of a principal named for the first time
+// under --dev; there, everybody is trusted.
+func strangersCard(a performatives.Agent) wire.Card {
+	full := 100.0
+	return wire.Card{Agent: a, Kind: defaultKind(a), Registry: wire.Registry{TrustScore: &full, MayDecide: a.IsHuman()}}
+}
+
+func defaultKind(a performatives.Agent) string {
+	if a.IsHuman() {
+		return performatives.KindHuman
+	}
+	return performatives.KindPersonal
+}
+
+// deciders are the humans who may decide for an organisation.
+func (r *registry) deciders(org performatives.Organisation) []performatives.Member {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	members := make([]performatives.Member, 0, len(r.orgs[org]))
+	for a := range r.orgs[org] {
+		members = append(members, r.b.pinned(r.cards[a]))
+	}
+	return members
+}
+
+// byKey finds the principal that a public key belongs to.
+func (r *registry) byKey(k performatives.Key) (performatives.Agent, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	a, ok := r.keys[k]
+	return a, ok
+}
+
+// Principal finds the principal that logs in with a key.
+func (b *Broker) Principal(k performatives.Key) (performatives.Agent, bool) {
+	return b.registry.byKey(k)
+}
+
+// put writes a card and makes sure of the inbox behind it.
+func (r *registry) put(ctx context.Context, c wire.Card) (wire.Card, error) {
+	now := r.b.Now().UTC().Format(time.RFC3339Nano)
+	if old, ok := r.card(c.Agent); ok {
+		c.Registry.RegisteredAt = old.Registry.RegisteredAt
+	}
+	c.Registry.RegisteredAt = cmp.Or(c.Registry.RegisteredAt, now)
+	c.Registry.UpdatedAt = now
+	data, err := json.Marshal(c)
+	if err != nil {
+		return c, err
+	}
+	if err := r.b.inbox.register(ctx, c.Agent); err != nil {
+		return c, err
+	}
+	if _, err := r.kv.Put(ctx, toKey(c.Agent.Token()), data); err != nil {
+		return c, err
+	}
+	r.keep(c)
+	return c, nil
+}
+
+// remove forgets a principal; transcripts keep what they pinned.
+func (r *registry) remove(ctx context.Context, a performatives.Agent) error {
+	if _, ok := r.card(a); !ok {
+		return session.Refuse(session.UnknownAgent, "%s is not registered", a)
+	}
+	if err := r.kv.Delete(ctx, toKey(a.Token())); err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) {
+		return err
+	}
+	r.drop(a)
+	return r.b.inbox.remove(ctx, a)
+}
+
+// registerNamed writes the cards of strangers that an act brings in, which
+// happens under --dev only.
+func (b *Broker) registerNamed(ctx context.Context, m *performatives.Message, joined []performatives.Member) error {
+	if !b.Dev {
+		return nil
+	}
+	named := []performatives.Agent{m.Sender, m.Recipient}
+	for _, member := range joined {
+		named = append(named, member.Agent)
+	}
+	for _, a := range named {
+		if a == "" || a.IsBroker() {
+			continue
+		}
+		if _, known := b.registry.card(a); !known {
+			if _, err := b.registry.put(ctx, strangersCard(a)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// list is the cards that a request asks for, by URI.
+func (r *registry) list(wanted func(wire.Card) bool) []wire.Card {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var found []wire.Card
+	for _, c := range r.cards {
+		if wanted(c) {
+			found = append(found, c)
+		}
+	}
+	slices.SortFunc(found, func(a, b wire.Card) int { return strings.Compare(string(a.Agent), string(b.Agent)) })
+	return found
+}

@@ -1,0 +1,113 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go/micro"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/schemas"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/wire"
+)
+
+// openService presents the broker as the NATS micro service asp.
+func (b *Broker) openService(context.Context) error {
+	service, err := micro.AddService(b.Conn, micro.Config{
+		Name: wire.ServiceName, Version: Version, QueueGroup: wire.ServiceName,
+		Description: "parley: session broker for agents that negotiate (npayload's Agent Session Protocol, " + performatives.Version + ")",
+		Metadata:    map[string]string{"protocol": performatives.Version, "broker": string(b.Signer.Key())},
+	})
+	if err != nil {
+		return err
+	}
+	b.service = service
+	published := map[string]string{"request": "one envelope (PROTOCOL.md section 3)"}
+	for _, name := range schemas.Names() {
+		text, _ := schemas.Get(name)
+		published["schema."+name] = string(text)
+	}
+	for _, e := range []struct {
+		name, subject string
+		handle        micro.HandlerFunc
+		metadata      map[string]string
+	}{
+		{"submit", wire.AllSubmits, b.onSubmit, published},
+		{"api", wire.AllCalls, b.onCall, map[string]string{"verbs": strings.Join(verbs(false), " ")}},
+		{"operator", wire.AllOperator, b.onOperator, map[string]string{"verbs": strings.Join(verbs(true), " ")}},
+	} {
+		if err := service.AddEndpoint(e.name, e.handle, micro.WithEndpointSubject(e.subject), micro.WithEndpointMetadata(e.metadata)); err != nil {
+			return err
+		}
+	}
+	return b.Conn.Flush()
+}
+
+// unanswerable drops requests whose reply would go nowhere, or into JetStream.
+func unanswerable(r micro.Request) bool {
+	return r.Reply() == "" || strings.HasPrefix(r.Reply(), "$JS.")
+}
+
+func (b *Broker) onSubmit(r micro.Request) {
+	if unanswerable(r) {
+		return
+	}
+	caller, id, err := wire.ParseSubmit(r.Subject())
+	if err != nil {
+		b.refuse(r, session.Refuse(session.MalformedEnvelope, "the subject is not asp.agent.<token>.submit.<session id>"))
+		return
+	}
+	heard := b.sessions.run(id, func(ctx context.Context, l *live) {
+		accepted, err := b.admit(ctx, l, caller, r.Data())
+		if err != nil {
+			b.refuse(r, err)
+			var refusal *session.Refusal
+			if errors.As(err, &refusal) {
+				b.tellRefused(id, caller, refusal)
+			}
+		} else {
+			b.reply(r, accepted)
+		}
+		if len(l.undelivered) > 0 {
+			b.settle(ctx, l)
+		}
+	})
+	if !heard {
+		b.refuse(r, unavailable())
+	}
+}
+
+func (b *Broker) reply(r micro.Request, v any) {
+	data, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		b.Log.Error("reply", zap.Error(err))
+		b.refuse(r, unavailable())
+		return
+	}
+	if err := r.Respond(data); err != nil {
+		b.Log.Debug("reply not sent", zap.Error(err))
+	}
+}
+
+// refuse answers with a micro error. What is no refusal is an internal cause:
+// it is logged, and the answer says only that the broker cannot answer now.
+func (b *Broker) refuse(r micro.Request, err error) {
+	var refusal *session.Refusal
+	if !errors.As(err, &refusal) {
+		b.Log.Error("api", zap.Error(err))
+		errors.As(unavailable(), &refusal)
+	}
+	data, err := json.Marshal(wire.Refused(refusal), json.Deterministic(true))
+	if err != nil {
+		b.Log.Error("refusal", zap.Error(err))
+		return
+	}
+	if err := r.Error(strconv.Itoa(refusal.Code.Status()), refusal.Error(), data); err != nil {
+		b.Log.Debug("refusal not sent", zap.Error(err))
+	}
+}

@@ -1,0 +1,210 @@
+package broker
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/wire"
+)
+
+// maxCached bounds the sessions that are kept in memory. One that is not used
+// costs nothing but its place here; a session that is not here is read again.
+const maxCached = 4096
+
+// sessions runs the work of each session in order, and that of different
+// sessions at once. A session has a goroutine only while it has work.
+type sessions struct {
+	b    *Broker
+	mu   sync.Mutex
+	live map[performatives.SessionID]*live
+	busy sync.WaitGroup
+	shut bool
+}
+
+// live is one session in memory. Its work runs one piece after the other, so
+// that whatever runs in it needs no lock.
+type live struct {
+	id      performatives.SessionID
+	queue   []func(context.Context, *live)
+	running bool
+
+	state    session.State
+	position uint64 // of the last entry in the stream; 0 for none
+	loaded   bool
+
+	undelivered []delivery // accepted entries that some inbox may not have yet
+	inboxes     map[performatives.Agent]place
+	armed       time.Time // when the session's timer goes off
+	indexed     session.Phase
+	members     int // parties that the index knows
+	itemAt      uint64
+	attempts    int // of settling, without success
+}
+
+func newSessions(b *Broker) *sessions {
+	return &sessions{b: b, live: map[performatives.SessionID]*live{}}
+}
+
+// maxQueue bounds what waits for one session.
+const maxQueue = 1024
+
+// run enters a piece of work for a session; false means that too much waits
+// already, or that the broker is closing.
+func (s *sessions) run(id performatives.SessionID, do func(context.Context, *live)) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.live[id]
+	if l == nil {
+		l = &live{id: id, state: session.New(id, s.b.Modes)}
+		s.makeRoom()
+		s.live[id] = l
+	}
+	if s.shut || len(l.queue) >= maxQueue {
+		return false
+	}
+	l.queue = append(l.queue, do)
+	if !l.running {
+		l.running = true
+		s.busy.Add(1)
+		go s.work(l)
+	}
+	return true
+}
+
+// work runs a session's queue until it is empty.
+func (s *sessions) work(l *live) {
+	defer s.busy.Done()
+	for {
+		s.mu.Lock()
+		if len(l.queue) == 0 {
+			l.running, l.queue = false, nil
+			if l.state.Phase == session.Idle {
+				delete(s.live, l.id) // nobody opened it: keep nothing of it
+			}
+			s.mu.Unlock()
+			return
+		}
+		do := l.queue[0]
+		l.queue = l.queue[1:]
+		s.mu.Unlock()
+		do(s.b.ctx, l)
+	}
+}
+
+// makeRoom drops a session that has nothing to do; it can be read again.
+func (s *sessions) makeRoom() {
+	if len(s.live) < maxCached {
+		return
+	}
+	for id, l := range s.live {
+		if !l.running && len(l.undelivered) == 0 {
+			delete(s.live, id)
+			return
+		}
+	}
+}
+
+// drain stops taking work and waits for what is there.
+func (s *sessions) drain(ctx context.Context) {
+	s.mu.Lock()
+	s.shut = true
+	s.mu.Unlock()
+	done := make(chan struct{})
+	go func() { s.busy.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+// forget makes the next piece of work read the session anew.
+func (l *live) forget(modes session.Modes) {
+	*l = live{id: l.id, queue: l.queue, running: l.running, state: session.New(l.id, modes), attempts: l.attempts}
+}
+
+// load reads what the transcript has, if memory has nothing of it yet.
+func (b *Broker) load(ctx context.Context, l *live) error {
+	if l.loaded {
+		return nil
+	}
+	return b.catchUpFrom(ctx, l, b.presence.settled)
+}
+
+// catchUp folds the entries after the one that memory stands at.
+func (b *Broker) catchUp(ctx context.Context, l *live) error {
+	return b.catchUpFrom(ctx, l, b.presence.settled)
+}
+
+// catchUpFrom folds entries, and notes those after the settled position for
+// delivery: another broker may have made them and not come to deliver them.
+func (b *Broker) catchUpFrom(ctx context.Context, l *live, settled uint64) error {
+	if err := b.log.read(ctx, wire.Session(l.id), l.position+1, func(e stored) error {
+		entry, err := transcript.Read(e.data)
+		if err != nil {
+			return err
+		}
+		next, err := session.Replay(l.state, entry.Message, entry.Stamp)
+		if err != nil {
+			return err
+		}
+		l.state, l.position = next, e.position
+		if e.position > settled {
+			b.presence.began(e.position)
+			l.undelivered = append(l.undelivered, delivery{
+				sequence: entry.Stamp.Sequence, position: e.position, entry: e.data, to: next.Audience(), again: true,
+			})
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	l.loaded = true
+	return nil
+}
+
+// current makes sure that memory is where the transcript is, before a refusal
+// or a reading is based on it: another broker may have moved the session on.
+func (b *Broker) current(ctx context.Context, l *live) (moved bool, err error) {
+	last, err := b.log.last(ctx, l.id)
+	if err != nil || last == l.position {
+		return false, err
+	}
+	return true, b.catchUp(ctx, l)
+}
+
+// look runs a reading of a session, up to date, and waits for it.
+func (b *Broker) look(ctx context.Context, id performatives.SessionID, read func(*live)) error {
+	done := make(chan error, 1)
+	if !b.sessions.run(id, func(ctx context.Context, l *live) {
+		err := b.load(ctx, l)
+		if err == nil {
+			_, err = b.current(ctx, l)
+		}
+		if err == nil {
+			read(l)
+		}
+		done <- err
+	}) {
+		return unavailable()
+	}
+	select {
+	case err := <-done:
+		if err != nil {
+			b.Log.Error("reading a session", zap.String("session", string(id)), zap.Error(err))
+			return unavailable()
+		}
+		return nil
+	case <-ctx.Done():
+		return unavailable()
+	}
+}
+
+func unavailable() error {
+	return session.Refuse(session.Unavailable, "the broker cannot answer now; ask again with the same bytes")
+}

@@ -1,0 +1,96 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/wire"
+)
+
+// MinServer is the oldest NATS server that has what the broker relies on:
+// message schedules, which came with 2.12.
+const MinServer = "2.12.0"
+
+// ErrServerTooOld is for a NATS server older than MinServer.
+var ErrServerTooOld = errors.New("parley needs NATS server " + MinServer + " or newer, for message schedules")
+
+func checkServer(nc *nats.Conn) error {
+	have := nc.ConnectedServerVersion()
+	if older(have, MinServer) {
+		return fmt.Errorf("%w; this one is %s", ErrServerTooOld, have)
+	}
+	return nil
+}
+
+// older compares the three numbers of two versions; what follows a dash, such
+// as -beta.1, does not count.
+func older(have, want string) bool {
+	h, w := versionNumbers(have), versionNumbers(want)
+	for i := range h {
+		if h[i] != w[i] {
+			return h[i] < w[i]
+		}
+	}
+	return false
+}
+
+func versionNumbers(v string) (numbers [3]int) {
+	core, _, _ := strings.Cut(strings.TrimPrefix(v, "v"), "-")
+	for i, part := range strings.SplitN(core, ".", 3) {
+		numbers[i], _ = strconv.Atoi(part) //nolint:errcheck // what is no number counts as 0
+	}
+	return numbers
+}
+
+// maxConsumers of the inbox stream: one for each principal. Unset means 1,000.
+const maxConsumers = 1 << 20
+
+// openStreams makes the fixed set of streams, never one per session.
+func (b *Broker) openStreams(ctx context.Context) error {
+	streams := map[string]jetstream.Stream{}
+	for _, c := range []jetstream.StreamConfig{
+		{ // the truth: nothing in it is ever deleted, purged or rolled up
+			Name: wire.SessionsStream, Subjects: []string{wire.AllSessions}, Description: "transcripts: the source of truth",
+			DenyDelete: true, DenyPurge: true, AllowDirect: true,
+		},
+		{
+			Name: wire.InboxStream, Subjects: []string{wire.AllInboxes}, Description: "what each principal receives",
+			MaxAge: b.InboxAge, MaxConsumers: maxConsumers, AllowDirect: true,
+		},
+		{
+			Name: wire.EscalationsStream, Subjects: []string{wire.AllEscalations}, Description: "the escalation inbox",
+			MaxMsgsPerSubject: 64, AllowDirect: true,
+		},
+		{ // work queue: a due timer is gone once a broker has looked at it
+			Name: wire.TimersStream, Subjects: []string{"asp.timer.>"}, Description: "durable timers",
+			Retention: jetstream.WorkQueuePolicy, MaxMsgsPerSubject: 1, AllowMsgSchedules: true,
+		},
+		{
+			Name: wire.IndexStream, Subjects: []string{wire.AllIndex}, Description: "list of sessions; derived",
+			MaxMsgsPerSubject: 1, AllowDirect: true,
+		},
+	} {
+		c.Storage, c.Replicas = jetstream.FileStorage, b.Replicas
+		stream, err := b.js.CreateOrUpdateStream(ctx, c)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+		streams[c.Name] = stream
+	}
+	b.log = &log{js: b.js, nc: b.Conn, streams: streams}
+	b.inbox = &inbox{b: b}
+	return nil
+}
+
+// bucket opens or makes a key-value bucket.
+func (b *Broker) bucket(ctx context.Context, name, description string) (jetstream.KeyValue, error) {
+	return b.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
+		Bucket: name, Description: description, History: 1, Storage: jetstream.FileStorage, Replicas: b.Replicas,
+	})
+}

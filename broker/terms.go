@@ -1,0 +1,166 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/schemas"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/wire"
+)
+
+// termsSchemas are those registered at run time. A name, once taken, stands
+// for the same schema for ever.
+type termsSchemas struct {
+	b  *Broker
+	kv jetstream.KeyValue
+
+	mu       sync.RWMutex
+	compiled map[string]*schemas.TermsSchema
+	records  map[string]wire.Schema
+}
+
+func (b *Broker) openTerms(ctx context.Context) error {
+	kv, err := b.bucket(ctx, wire.SchemasBucket, "terms schemas, immutable")
+	if err != nil {
+		return err
+	}
+	b.terms = &termsSchemas{b: b, kv: kv, compiled: map[string]*schemas.TermsSchema{}, records: map[string]wire.Schema{}}
+	return b.follow(ctx, kv, b.terms.saw)
+}
+
+func (t *termsSchemas) saw(e jetstream.KeyValueEntry) {
+	var record wire.Schema
+	if e.Operation() != jetstream.KeyValuePut {
+		return
+	}
+	if err := json.Unmarshal(e.Value(), &record); err != nil {
+		t.b.Log.Error("terms schema", zap.String("key", e.Key()), zap.Error(err))
+		return
+	}
+	if err := t.keep(record); err != nil {
+		t.b.Log.Error("terms schema", zap.String("key", e.Key()), zap.Error(err))
+	}
+}
+
+func (t *termsSchemas) keep(record wire.Schema) error {
+	t.mu.RLock()
+	_, have := t.compiled[record.Name]
+	t.mu.RUnlock()
+	if have {
+		return nil
+	}
+	compiled, err := schemas.CompileTerms(record.Name, record.Schema)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.compiled[record.Name], t.records[record.Name] = compiled, record
+	return nil
+}
+
+// put registers a schema; the same one again changes nothing.
+func (t *termsSchemas) put(ctx context.Context, by performatives.Agent, p wire.PutSchema) (wire.Schema, error) {
+	_, version, err := schemas.TermsName(p.Name)
+	if err != nil {
+		return wire.Schema{}, session.RefuseSchema(session.Fault{Path: "/name", Rule: "pattern", Message: err.Error()})
+	}
+	if _, err := schemas.CompileTerms(p.Name, p.Schema); err != nil {
+		return wire.Schema{}, session.RefuseSchema(session.Fault{Path: "/schema", Rule: "schema", Message: err.Error()})
+	}
+	record := wire.Schema{Name: p.Name, Version: version, Kind: "terms", By: by, Schema: p.Schema}
+	data, err := json.Marshal(record)
+	if err != nil {
+		return wire.Schema{}, err
+	}
+	_, err = t.kv.Create(ctx, p.Name, data)
+	if errors.Is(err, jetstream.ErrKeyExists) {
+		return t.again(ctx, p)
+	}
+	if err != nil {
+		return wire.Schema{}, err
+	}
+	return record, t.keep(record)
+}
+
+func (t *termsSchemas) again(ctx context.Context, p wire.PutSchema) (wire.Schema, error) {
+	entry, err := t.kv.Get(ctx, p.Name)
+	if err != nil {
+		return wire.Schema{}, err
+	}
+	var old wire.Schema
+	if err := json.Unmarshal(entry.Value(), &old); err != nil {
+		return wire.Schema{}, err
+	}
+	if !schemas.SameSchema(old.Schema, p.Schema) {
+		return wire.Schema{}, session.Refuse(session.Duplicate, "schema %q is registered already and never changes; register the next version under a new name, such as -v%d", p.Name, old.Version+1)
+	}
+	return old, t.keep(old)
+}
+
+// get finds a body schema or a terms schema.
+func (t *termsSchemas) get(name string) (wire.Schema, bool) {
+	if text, ok := schemas.Get(name); ok {
+		return wire.Schema{Name: name, Kind: "body", Schema: text}, true
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	record, ok := t.records[name]
+	return record, ok
+}
+
+func (t *termsSchemas) list() []wire.Schema {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	all := []wire.Schema{}
+	for _, name := range schemas.Names() {
+		all = append(all, wire.Schema{Name: name, Kind: "body"})
+	}
+	terms := make([]wire.Schema, 0, len(t.records))
+	for _, r := range t.records {
+		r.Schema = nil
+		terms = append(terms, r)
+	}
+	slices.SortFunc(terms, func(a, b wire.Schema) int { return strings.Compare(a.Name, b.Name) })
+	return append(all, terms...)
+}
+
+// judge validates the terms of an offer by the schema that it has to fit.
+func (t *termsSchemas) judge(s *session.State, m *performatives.Message) session.TermsVerdict {
+	if s.OffersInvitation(m) {
+		if counter, ok := m.Body.(*performatives.CounterBody); ok {
+			return session.TermsVerdict{Faults: asFaults(schemas.ValidateInvitation(counter.Terms))}
+		}
+		return session.TermsVerdict{} // the body schema of PROPOSE has done it
+	}
+	name := s.SchemaFor(m)
+	if name == "" {
+		return session.TermsVerdict{}
+	}
+	t.mu.RLock()
+	compiled, registered := t.compiled[name]
+	t.mu.RUnlock()
+	if !registered {
+		return session.TermsVerdict{Unregistered: true}
+	}
+	return session.TermsVerdict{Faults: asFaults(compiled.Validate(terms(m)))}
+}
+
+func terms(m *performatives.Message) performatives.Object {
+	switch body := m.Body.(type) {
+	case *performatives.ProposeBody:
+		return body.Terms
+	case *performatives.CounterBody:
+		return body.Terms
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package broker
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/wire"
+)
+
+// Timers are scheduled messages of the server: durable, one for each session,
+// for its next deadline. A timer is a hint: State decides whether a deadline
+// has passed, so one that goes off early, late or twice does no harm.
+type timers struct {
+	b        *Broker
+	consumer jetstream.ConsumeContext
+}
+
+const (
+	timerAt       = "asp.timer.at."
+	timerDue      = "asp.timer.due."
+	timerConsumer = "brokers"
+)
+
+// openTimers listens for timers that went off; all brokers share them.
+func (b *Broker) openTimers(ctx context.Context) error {
+	b.timers = &timers{b: b}
+	c, err := b.js.CreateOrUpdateConsumer(ctx, wire.TimersStream, jetstream.ConsumerConfig{
+		Durable: timerConsumer, FilterSubject: timerDue + "*", AckPolicy: jetstream.AckExplicitPolicy,
+		AckWait: ackWait, MaxAckPending: 1024,
+	})
+	if err != nil {
+		return err
+	}
+	b.timers.consumer, err = c.Consume(b.timers.due)
+	return err
+}
+
+func (t *timers) stop() {
+	t.consumer.Drain()
+	<-t.consumer.Closed()
+}
+
+// due looks at a session whose timer went off.
+func (t *timers) due(m jetstream.Msg) {
+	id, err := performatives.ParseSessionID(strings.TrimPrefix(m.Subject(), timerDue))
+	if err != nil {
+		t.done(m)
+		return
+	}
+	t.b.sessions.run(id, func(ctx context.Context, l *live) {
+		if err := t.b.atDeadline(ctx, l); err != nil {
+			t.b.trouble("timer", id, err) //nolint:errcheck // it logs; the timer comes again
+			if err := m.NakWithDelay(time.Second); err != nil {
+				t.b.Log.Debug("timer not returned", zap.Error(err))
+			}
+			return
+		}
+		t.done(m)
+	})
+}
+
+func (t *timers) done(m jetstream.Msg) {
+	if err := m.Ack(); err != nil {
+		t.b.Log.Debug("timer not acknowledged", zap.Error(err))
+	}
+}
+
+// atDeadline enters what the clock has ended and sets the timer anew.
+func (b *Broker) atDeadline(ctx context.Context, l *live) error {
+	if err := b.load(ctx, l); err != nil {
+		return err
+	}
+	if _, err := b.current(ctx, l); err != nil {
+		return err
+	}
+	if l.state.Phase == session.Idle {
+		return nil
+	}
+	b.tellExpired(l)
+	l.armed = time.Time{} // it went off
+	if err := b.enterDeadlines(ctx, l); err != nil {
+		if _, readErr := b.current(ctx, l); readErr != nil {
+			return readErr
+		}
+		return err
+	}
+	b.settle(ctx, l)
+	return nil
+}
+
+// tellExpired says which offer has just expired; the session goes on.
+func (b *Broker) tellExpired(l *live) {
+	for _, d := range l.state.Deadlines(l.armed) {
+		if !d.Ends && !l.armed.IsZero() && !l.armed.Before(d.At) {
+			b.tell(l.id, "timeout", map[string]any{
+				"sessionId": l.id, "state": l.state.Phase, "reason": d.Code, "referenceId": d.Ref,
+				"at": d.At.UTC().Format(time.RFC3339Nano),
+			})
+		}
+	}
+}
+
+// arm sets the session's timer to its next deadline, if that is sooner than
+// what is set. A timer that goes off before its time sets itself again.
+func (b *Broker) arm(ctx context.Context, l *live) error {
+	next, any := l.state.NextDeadline(b.clock(l))
+	if !any || !l.armed.IsZero() && !next.Before(l.armed) {
+		return nil
+	}
+	if _, err := b.js.PublishMsg(ctx, &nats.Msg{
+		Subject: timerAt + string(l.id),
+		Header: nats.Header{
+			jetstream.ScheduleHeader:       {"@at " + next.UTC().Format(time.RFC3339Nano)},
+			jetstream.ScheduleTargetHeader: {timerDue + string(l.id)},
+		},
+	}); err != nil {
+		return err
+	}
+	l.armed = next
+	return nil
+}

@@ -1,0 +1,116 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/wire"
+)
+
+// Refused matches refusals with this code, for errors.Is:
+//
+//	if errors.Is(err, client.Refused(session.OwnProposal)) { … }
+func Refused(code session.Code) error { return &session.Refusal{Code: code} }
+
+// ask sends a request until it is answered or the context ends, the same bytes
+// each time. The error is a refusal, or says why there was no answer.
+func (l *link) ask(ctx context.Context, subject string, data []byte) ([]byte, error) {
+	for attempt := 0; ; attempt++ {
+		reply, err := l.once(ctx, subject, data)
+		if err == nil || !worthAsking(err) {
+			return reply, err
+		}
+		if ctx.Err() != nil {
+			return nil, ended(ctx, err)
+		}
+		l.log.Debug("asking again", slog.String("subject", subject), slog.Int("attempt", attempt+1), slog.Any("error", err))
+		select {
+		case <-time.After(pause(attempt)):
+		case <-ctx.Done():
+			return nil, ended(ctx, err)
+		}
+	}
+}
+
+// once sends a request and waits for one answer.
+func (l *link) once(ctx context.Context, subject string, data []byte) ([]byte, error) {
+	if err := l.connected(ctx); err != nil {
+		return nil, err
+	}
+	one, cancel := context.WithTimeout(ctx, l.timeout)
+	defer cancel()
+	reply, err := l.nc.RequestMsgWithContext(one, &nats.Msg{Subject: subject, Data: data})
+	switch {
+	case errors.Is(err, nats.ErrConnectionClosed):
+		return nil, ErrClosed
+	case err != nil:
+		if denied := l.denied.of(subject); denied != nil {
+			return nil, denied
+		}
+		return nil, err
+	case reply.Header.Get(wire.ErrorCodeHeader) == "":
+		return reply.Data, nil
+	}
+	var refused wire.ErrorReply
+	if err := json.Unmarshal(reply.Data, &refused); err != nil || refused.Error.Code == "" {
+		return nil, fmt.Errorf("client: the service answered %s: %s",
+			reply.Header.Get(wire.ErrorCodeHeader), reply.Header.Get(wire.ErrorHeader))
+	}
+	return nil, refused.Refusal()
+}
+
+// worthAsking tells whether the same request may be answered otherwise later.
+func worthAsking(err error) bool {
+	if refusal, ok := errors.AsType[*session.Refusal](err); ok {
+		return refusal.Code == session.Unavailable || refusal.Code == session.RateLimited
+	}
+	for _, passing := range []error{
+		nats.ErrTimeout, context.DeadlineExceeded, nats.ErrNoResponders, nats.ErrDisconnected,
+		nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded, nats.ErrStaleConnection,
+	} {
+		if errors.Is(err, passing) {
+			return true
+		}
+	}
+	return false
+}
+
+// ended tells that the context ended and, where it says more, what the last
+// answer or failure was.
+func ended(ctx context.Context, last error) error {
+	if errors.Is(last, ctx.Err()) {
+		return ctx.Err()
+	}
+	return fmt.Errorf("%w; asked until %w", last, ctx.Err())
+}
+
+// denials are the subjects that the server did not let this login publish on.
+// It tells so aside, and the request itself would wait in vain.
+type denials struct{ subjects sync.Map }
+
+func (d *denials) note(err error) {
+	if !errors.Is(err, nats.ErrPermissionViolation) {
+		return
+	}
+	_, quoted, _ := strings.Cut(err.Error(), `Publish to "`)
+	if subject, _, ok := strings.Cut(quoted, `"`); ok {
+		d.subjects.Store(subject, fmt.Errorf("client: this login may not publish on %s; is the key another principal's? %w", subject, nats.ErrPermissionViolation))
+	}
+}
+
+// of is the denial of a subject, once.
+func (d *denials) of(subject string) error {
+	if err, ok := d.subjects.LoadAndDelete(subject); ok {
+		return err.(error) //nolint:errcheck,forcetypeassert // note stores nothing else
+	}
+	return nil
+}

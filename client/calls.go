@@ -1,0 +1,190 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/wire"
+)
+
+// calls are the api verbs that principals and operators share. A principal sees
+// what it takes part in, an operator everything.
+type calls struct {
+	link    *link
+	subject func(verb string) string
+}
+
+// Conn is the NATS connection, for what the client does not do.
+func (c *calls) Conn() *nats.Conn { return c.link.nc }
+
+// call asks a verb.
+func call[A any](ctx context.Context, c *calls, verb string, request any) (answer A, err error) {
+	data, err := json.Marshal(request, json.Deterministic(true))
+	if err != nil {
+		return answer, fmt.Errorf("%s: %w", verb, err)
+	}
+	reply, err := c.link.ask(ctx, c.subject(verb), data)
+	if err != nil {
+		return answer, fmt.Errorf("%s: %w", verb, err)
+	}
+	if err := json.Unmarshal(reply, &answer); err != nil {
+		return answer, fmt.Errorf("%s: the answer cannot be read: %w", verb, err)
+	}
+	return answer, nil
+}
+
+// pages goes through the pages of a list.
+func pages[P, E any](turn func(cursor string) (P, error), open func(P) (items []E, next string)) iter.Seq2[E, error] {
+	return func(yield func(E, error) bool) {
+		for cursor := ""; ; {
+			page, err := turn(cursor)
+			if err != nil {
+				var none E
+				yield(none, err)
+				return
+			}
+			var items []E
+			items, cursor = open(page)
+			for _, item := range items {
+				if !yield(item, nil) {
+					return
+				}
+			}
+			if cursor == "" {
+				return
+			}
+		}
+	}
+}
+
+// Sessions are the sessions that the filter names, newest first; its Limit is
+// the length of a page. An error ends them.
+func (c *calls) Sessions(ctx context.Context, filter wire.ListSessions) iter.Seq2[session.Summary, error] {
+	return pages(func(cursor string) (wire.Sessions, error) {
+		filter.Cursor = cursor
+		return call[wire.Sessions](ctx, c, wire.SessionList, filter)
+	}, func(p wire.Sessions) ([]session.Summary, string) { return p.Sessions, p.Next })
+}
+
+// View is a session as it stands.
+func (c *calls) View(ctx context.Context, id performatives.SessionID) (session.View, error) {
+	return call[session.View](ctx, c, wire.SessionGet, wire.SessionRef{Session: id})
+}
+
+// Transcript is every entry of a session so far, from the first, in the form
+// that package transcript verifies and exports.
+func (c *calls) Transcript(ctx context.Context, id performatives.SessionID) ([]transcript.Entry, error) {
+	var all []transcript.Entry
+	for e, err := range c.entries(ctx, id, 0) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+// entries are those of a transcript from one place on.
+func (c *calls) entries(ctx context.Context, id performatives.SessionID, since uint64) iter.Seq2[transcript.Entry, error] {
+	return func(yield func(transcript.Entry, error) bool) {
+		for {
+			page, err := call[wire.Messages](ctx, c, wire.SessionMessages, wire.ListMessages{Session: id, Since: since, Limit: wire.MaxPage})
+			if err != nil {
+				yield(transcript.Entry{}, err)
+				return
+			}
+			for _, raw := range page.Messages {
+				e, err := transcript.Read(raw)
+				if !yield(e, err) || err != nil {
+					return
+				}
+			}
+			if page.Next == nil {
+				return
+			}
+			since = *page.Next
+		}
+	}
+}
+
+// Agents are the cards of the principals that the filter names, by URI; its
+// Limit is the length of a page. An error ends them.
+func (c *calls) Agents(ctx context.Context, filter wire.ListAgents) iter.Seq2[wire.Card, error] {
+	return pages(func(cursor string) (wire.Agents, error) {
+		filter.Cursor = cursor
+		return call[wire.Agents](ctx, c, wire.AgentList, filter)
+	}, func(p wire.Agents) ([]wire.Card, string) { return p.Agents, p.Next })
+}
+
+// Card is what a principal says of itself, and the registry of it.
+func (c *calls) Card(ctx context.Context, a performatives.Agent) (wire.Card, error) {
+	reply, err := call[wire.AgentReply](ctx, c, wire.AgentGet, wire.AgentRef{Agent: a})
+	return reply.Card, err
+}
+
+// PutSchema registers a terms schema, a JSON Schema 2020-12, under a name such
+// as service-agreement-v1. What is registered never changes; the same again is
+// no error.
+func (c *calls) PutSchema(ctx context.Context, name string, schema any) (wire.Schema, error) {
+	raw, err := object("the schema", schema)
+	if err != nil {
+		return wire.Schema{}, err
+	}
+	return call[wire.Schema](ctx, c, wire.SchemaPut, wire.PutSchema{Name: name, Schema: raw})
+}
+
+// Schema is a body schema, such as PROPOSE, or a terms schema by name.
+func (c *calls) Schema(ctx context.Context, name string) (wire.Schema, error) {
+	return call[wire.Schema](ctx, c, wire.SchemaGet, wire.SchemaRef{Name: name})
+}
+
+// Schemas lists all schemas, without their text.
+func (c *calls) Schemas(ctx context.Context) ([]wire.Schema, error) {
+	reply, err := call[wire.SchemaNames](ctx, c, wire.SchemaList, struct{}{})
+	return reply.Schemas, err
+}
+
+// Escalations are the items of the escalation inbox, the one due first at the
+// top; by default those that are open. An error ends them.
+func (c *calls) Escalations(ctx context.Context, filter wire.ListEscalations) iter.Seq2[wire.EscalationItem, error] {
+	return pages(func(cursor string) (wire.Escalations, error) {
+		filter.Cursor = cursor
+		return call[wire.Escalations](ctx, c, wire.EscalationList, filter)
+	}, func(p wire.Escalations) ([]wire.EscalationItem, string) { return p.Escalations, p.Next })
+}
+
+// Escalation is one item of the escalation inbox, with the transcript.
+func (c *calls) Escalation(ctx context.Context, id string) (wire.EscalationItem, error) {
+	return call[wire.EscalationItem](ctx, c, wire.EscalationGet, wire.EscalationRef{Escalation: id})
+}
+
+// Broker says who the broker is.
+func (c *calls) Broker(ctx context.Context) (wire.Broker, error) {
+	return call[wire.Broker](ctx, c, wire.BrokerInfo, struct{}{})
+}
+
+// BrokerKey is the key that verifies receipts and transcripts.
+func (c *calls) BrokerKey(ctx context.Context) (performatives.Key, error) {
+	b, err := c.Broker(ctx)
+	return b.Key, err
+}
+
+// Register says who the client's principal is: it replaces the card, whose
+// agentId and key are by default the client's own.
+func (c *Client) Register(ctx context.Context, card wire.Card) (wire.Card, error) {
+	if card.Agent == "" {
+		card.Agent = c.agent
+	}
+	if card.Key == "" {
+		card.Key = c.Key()
+	}
+	reply, err := call[wire.AgentReply](ctx, &c.calls, wire.AgentRegister, wire.RegisterAgent{Card: card})
+	return reply.Card, err
+}

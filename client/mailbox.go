@@ -1,0 +1,198 @@
+package client
+
+import (
+	"slices"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/performatives"
+)
+
+// A mailbox holds what was delivered and not acknowledged, and hands each
+// message to one reader. Its methods need the inbox's lock.
+type mailbox struct {
+	waiting []*Message       // for a reader; those of a session in the order of the transcript
+	open    map[key]*Message // waiting or taken
+	done    recent[key]      // acknowledged
+	over    recent[performatives.SessionID]
+	faults  []error         // deliveries that cannot be read, for whoever reads next
+	bad     map[uint64]bool // positions in the stream of those
+	readers map[*reader]bool
+	changed chan struct{} // closed at every change
+}
+
+func newMailbox() mailbox {
+	return mailbox{
+		open: map[key]*Message{}, bad: map[uint64]bool{}, readers: map[*reader]bool{}, changed: make(chan struct{}),
+	}
+}
+
+// A reader is one loop. It takes the messages of its session, or with none
+// those of the sessions that have no reader of their own.
+type reader struct {
+	session performatives.SessionID
+	acts    []performatives.Performative // none is all
+}
+
+func (b *mailbox) wake() {
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// put lets a message in, at its place, unless it was in before. What was
+// acknowledged before is to be acknowledged again.
+func (b *mailbox) put(m *Message) (again bool) {
+	k := m.key()
+	if old, known := b.open[k]; known {
+		if m.raw != nil {
+			old.raw = m.raw
+		}
+		return false
+	}
+	if b.done.has(k) {
+		return true
+	}
+	b.open[k] = m
+	if m.State().Over() {
+		b.over.add(k.session)
+	}
+	b.wait(m)
+	b.wake()
+	return false
+}
+
+// wait puts a message before the later ones of its session.
+func (b *mailbox) wait(m *Message) {
+	m.taken = nil
+	at := slices.IndexFunc(b.waiting, func(w *Message) bool {
+		return w.Message.Session == m.Message.Session && w.Stamp.Sequence > m.Stamp.Sequence
+	})
+	if at < 0 {
+		at = len(b.waiting)
+	}
+	b.waiting = slices.Insert(b.waiting, at, m)
+}
+
+// take hands a reader the first message that waits for it.
+func (b *mailbox) take(r *reader) *Message {
+	at := slices.IndexFunc(b.waiting, func(m *Message) bool { return b.isFor(m, r) })
+	if at < 0 {
+		return nil
+	}
+	m := b.waiting[at]
+	b.waiting = slices.Delete(b.waiting, at, at+1)
+	m.taken = r
+	return m
+}
+
+func (b *mailbox) isFor(m *Message, r *reader) bool {
+	if len(r.acts) > 0 && !slices.Contains(r.acts, m.Act()) {
+		return false
+	}
+	if r.session != "" {
+		return r.session == m.Message.Session
+	}
+	for other := range b.readers {
+		if other.session == m.Message.Session {
+			return false
+		}
+	}
+	return true
+}
+
+// ended tells whether nothing that the reader might take will come any more.
+func (b *mailbox) ended(r *reader) bool { return r.session != "" && b.over.has(r.session) }
+
+// leave is for a reader that ends: what it did not acknowledge waits again.
+func (b *mailbox) leave(r *reader) {
+	delete(b.readers, r)
+	for _, m := range b.open {
+		if m.taken == r {
+			b.wait(m)
+		}
+	}
+	b.wake()
+}
+
+// acknowledged forgets a message.
+func (b *mailbox) acknowledged(m *Message) {
+	k := m.key()
+	if b.open[k] != m {
+		return
+	}
+	delete(b.open, k)
+	b.waiting = slices.DeleteFunc(b.waiting, func(w *Message) bool { return w == m })
+	b.done.add(k)
+	b.wake()
+}
+
+// wanted is how many messages wait for a reader that there is.
+func (b *mailbox) wanted() int {
+	n := 0
+	for _, m := range b.waiting {
+		for r := range b.readers {
+			if b.isFor(m, r) {
+				n++
+				break
+			}
+		}
+	}
+	return n
+}
+
+// empty gives everything back: it returns the deliveries, in their order.
+func (b *mailbox) empty() []jetstream.Msg {
+	for _, m := range b.open {
+		if m.taken != nil {
+			b.wait(m)
+		}
+	}
+	var back []jetstream.Msg
+	for _, m := range b.waiting {
+		if m.raw != nil {
+			back = append(back, m.raw)
+		}
+	}
+	b.waiting, b.open, b.bad = nil, map[key]*Message{}, map[uint64]bool{}
+	return back
+}
+
+// fault notes a delivery that cannot be read, once.
+func (b *mailbox) fault(position uint64, err error) {
+	if b.bad[position] {
+		return
+	}
+	b.bad[position] = true
+	b.faults = append(b.faults, err)
+	b.wake()
+}
+
+// recent remembers the last ones of many.
+type recent[K comparable] struct {
+	is   map[K]bool
+	ring []K
+	next int
+}
+
+// remembered is how many: far more than can be acknowledged within the ack
+// wait and yet come again.
+const remembered = 1 << 14
+
+func (r *recent[K]) has(k K) bool { return r.is[k] }
+
+func (r *recent[K]) add(k K) {
+	switch {
+	case r.is[k]:
+		return
+	case r.is == nil:
+		r.is = map[K]bool{}
+	}
+	if len(r.ring) < remembered {
+		r.ring = append(r.ring, k)
+	} else {
+		delete(r.is, r.ring[r.next])
+		r.ring[r.next] = k
+		r.next = (r.next + 1) % remembered
+	}
+	r.is[k] = true
+}

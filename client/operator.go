@@ -1,0 +1,49 @@
+package client
+
+import (
+	"context"
+	"io"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/wire"
+)
+
+// An Operator is a connection of whoever runs the broker: it sees every session
+// and keeps the registry, but takes part in nothing.
+type Operator struct{ calls }
+
+// operatorName is the name of every operator's login.
+const operatorName = "operator"
+
+// ConnectOperator connects an operator, as [Connect] does a principal. Under
+// --dev anybody may, [Unsigned].
+func ConnectOperator(ctx context.Context, url string, options ...Option) (*Operator, error) {
+	c, err := configure(url, options)
+	if err != nil {
+		return nil, err
+	}
+	l, err := dial(ctx, c, operatorName, "parley operator")
+	if err != nil {
+		return nil, err
+	}
+	return &Operator{calls{l, wire.OperatorCall}}, nil
+}
+
+var _, _ io.Closer = (*Client)(nil), (*Operator)(nil)
+
+// Close closes the connection, unless it is the caller's own.
+func (o *Operator) Close() error { return o.link.close() }
+
+// AddAgent registers a principal, or replaces its card, its key and what the
+// registry says of it.
+func (o *Operator) AddAgent(ctx context.Context, card wire.Card) (wire.Card, error) {
+	reply, err := call[wire.AgentReply](ctx, &o.calls, wire.AgentAdd, wire.RegisterAgent{Card: card})
+	return reply.Card, err
+}
+
+// RemoveAgent takes a principal out of the registry; it can log in no more.
+// Transcripts keep what they pinned of it.
+func (o *Operator) RemoveAgent(ctx context.Context, a performatives.Agent) error {
+	_, err := call[struct{}](ctx, &o.calls, wire.AgentRemove, wire.AgentRef{Agent: a})
+	return err
+}

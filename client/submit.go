@@ -1,0 +1,86 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/wire"
+)
+
+// A Receipt says that an act was accepted, and as what.
+type Receipt struct {
+	wire.Acceptance
+
+	// ID is what a later act's referenceId calls this one: a proposalId,
+	// commitmentId or queryId, or the messageId of a DELEGATE, CLARIFY or
+	// ESCALATE. It is empty for acts that nothing refers to.
+	ID string
+}
+
+// An Unanswered act was sent and not answered before the context ended: whether
+// it was accepted is not known. Give Envelope to [Client.Submit] to ask again.
+type Unanswered struct {
+	Envelope []byte // the bytes that were sent
+	Err      error  // why there is no answer
+}
+
+func (u *Unanswered) Error() string { return "not answered: " + u.Err.Error() }
+
+// Unwrap is why there is no answer.
+func (u *Unanswered) Unwrap() error { return u.Err }
+
+// Submit sends an envelope as it is, signed already or for a broker under
+// --dev, and again until it is answered or the context ends. An envelope that
+// was accepted before is answered with its first acceptance and Duplicate set.
+// The error is a refusal, an [*Unanswered], or says what is wrong with the
+// envelope.
+func (c *Client) Submit(ctx context.Context, envelope []byte) (wire.Acceptance, error) {
+	m, err := performatives.Read(envelope)
+	if err != nil {
+		return wire.Acceptance{}, unfit(err)
+	}
+	reply, err := c.link.ask(ctx, wire.Submit(c.agent, m.Session), envelope)
+	if err != nil {
+		if settled(err) {
+			return wire.Acceptance{}, err
+		}
+		return wire.Acceptance{}, &Unanswered{envelope, err}
+	}
+	var accepted wire.Acceptance
+	if err := json.Unmarshal(reply, &accepted); err != nil {
+		return wire.Acceptance{}, &Unanswered{envelope, fmt.Errorf("the answer cannot be read: %w", err)}
+	}
+	c.inbox.accepted(accepted)
+	return accepted, nil
+}
+
+// settled tells whether a failed act was not accepted for certain. The broker
+// refuses as unavailable also where it does not know.
+func settled(err error) bool {
+	if errors.Is(err, nats.ErrPermissionViolation) {
+		return true
+	}
+	refusal, ok := errors.AsType[*session.Refusal](err)
+	return ok && refusal.Code != session.Unavailable
+}
+
+// unfit words as the broker would what need not be sent to be refused.
+func unfit(err error) error {
+	if errors.Is(err, performatives.ErrTooLarge) {
+		return session.Refuse(session.TooLarge, "%s", err)
+	}
+	if _, ok := errors.AsType[*performatives.Malformed](err); ok {
+		return session.Refuse(session.MalformedEnvelope, "%s", err)
+	}
+	return fmt.Errorf("client: %w", err)
+}
+
+// newID makes a UUIDv7, which sorts by when it was made.
+func newID() string { return uuid.Must(uuid.NewV7()).String() }

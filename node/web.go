@@ -1,0 +1,41 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/parley-asp/parley/broker"
+)
+
+// web is the HTTP listener: for now, what an orchestrator asks of a process.
+type web struct {
+	addr   string
+	server *http.Server
+}
+
+func openWeb(address string, n *Node) (*web, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
+		if err := n.Healthy(r.Context()); err != nil {
+			http.Error(w, "unavailable", http.StatusServiceUnavailable)
+			return
+		}
+		w.Write([]byte("ok\n")) //nolint:errcheck // the client went away
+	})
+	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(map[string]string{"version": broker.Version, "broker": string(n.Key())}) //nolint:errcheck // the client went away
+	})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	go server.Serve(listener) //nolint:errcheck // it ends with close
+	return &web{listener.Addr().String(), server}, nil
+}
+
+func (w *web) close(ctx context.Context) { w.server.Shutdown(ctx) } //nolint:errcheck // the process ends

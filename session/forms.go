@@ -1,0 +1,44 @@
+package session
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/parley-asp/parley/performatives"
+)
+
+// What a mode may ask of a turn and a state, besides their fields.
+
+// Pair are the two principals of a session that is being opened: the inviter first.
+func (t *Turn) Pair() [2]performatives.Agent {
+	return [2]performatives.Agent{t.inviter, t.opening.Invitees[0]}
+}
+
+// OfDelegation tells whether an ACCEPT, REJECT or WITHDRAW is of a delegation.
+func (t *Turn) OfDelegation() bool { return t.about != nil }
+
+// Offering is the offer that the act makes, nil for none.
+func (t *Turn) Offering() *Offer { return t.offering }
+
+// Questioned tells whether questions about an offer are still open.
+func (s *State) Questioned(o *Offer) bool { return len(s.pendingFields(o)) > 0 }
+
+// LastsUntil lets a session whose invitation set no duration last until after
+// a time on its clock, so that a mode's own deadline can come first.
+func (t *Turn) LastsUntil(onClock time.Time) {
+	if later := onClock.Add(time.Minute); t.Agreed.MaxDuration == 0 && t.duration.Before(later) {
+		t.duration = later
+	}
+}
+
+// Clock is the session's clock at a time of the broker's.
+func (s *State) Clock(at time.Time) time.Time { return s.clock(at) }
+
+// LiveOffers counts the offers that nothing has happened to.
+func (s *State) LiveOffers() int { return s.live.Len() }
+
+// SortFaults puts faults in the order of their paths.
+func SortFaults(faults []Fault) {
+	slices.SortFunc(faults, func(a, b Fault) int { return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Rule, b.Rule)) })
+}

@@ -1,0 +1,56 @@
+package session
+
+import (
+	"fmt"
+
+	"github.com/parley-asp/parley/performatives"
+)
+
+// Replay folds one entry of a transcript into the state, and insists that the
+// entry says what a broker that keeps the rules would have written: the act is
+// heard, by whom it was done, and the state after it.
+func Replay(s State, m *performatives.Message, stamp performatives.Stamp) (State, error) {
+	at, err := stamp.AcceptedAt()
+	if err != nil {
+		return s, fmt.Errorf("entry %d: acceptedAt: %w", stamp.Sequence, err)
+	}
+	if m.Body == nil {
+		if err := m.DecodeBody(); err != nil {
+			return s, fmt.Errorf("entry %d: %w", stamp.Sequence, err)
+		}
+	}
+	e := Event{Message: m, At: at, Known: Known{}}
+	for _, member := range stamp.Joined {
+		if member.Kind == performatives.KindBroker {
+			e.Broker = member.Key
+			if member.Policy != nil {
+				e.Policy = *member.Policy
+			}
+			continue
+		}
+		e.Known[member.Agent] = member
+	}
+	next, err := Step(s, e)
+	if err != nil {
+		return s, fmt.Errorf("entry %d: %s of %s would have been refused: %w", stamp.Sequence, m.Performative, m.Sender, err)
+	}
+	if got := next.Phase.String(); got != stamp.Receipt.State {
+		return s, fmt.Errorf("entry %d: the session is %s after it; the receipt says %s", stamp.Sequence, got, stamp.Receipt.State)
+	}
+	if next.Last.OnBehalfOf != stamp.OnBehalfOf {
+		return s, fmt.Errorf("entry %d: done on behalf of %q; the entry says %q", stamp.Sequence, next.Last.OnBehalfOf, stamp.OnBehalfOf)
+	}
+	return next.Sealed(m.ID, stamp.Hash), nil
+}
+
+// DecidersFor tells whose humans an ESCALATE of this sender asks: those of the
+// principal for whom it acts in the end.
+func (s *State) DecidersFor(sender performatives.Agent) performatives.Organisation {
+	p, _ := s.parties.get(sender)
+	if p.Role == Delegate {
+		if g, ok := s.grants.get(p.Grant); ok {
+			return g.Principal.Organisation()
+		}
+	}
+	return sender.Organisation()
+}

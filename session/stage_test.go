@@ -1,0 +1,302 @@
+package session_test
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nkeys"
+
+	"github.com/parley-asp/parley/modes"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/schemas"
+	"github.com/parley-asp/parley/session"
+)
+
+// The cast. Delegates are of whatever organisation; alice and bob may decide
+// for theirs, carol may not.
+var cast = map[string]performatives.Agent{
+	"alpha": "agent://acme.com/procurement/alpha",
+	"beta":  "agent://widgets.co/sales/beta",
+	"gamma": "agent://gadgets.io/gamma",
+	"delta": "agent://acme.com/legal/delta",
+	"delia": "agent://widgets.co/pricing/delia",
+	"dora":  "agent://widgets.co/pricing/dora",
+	"dirk":  "agent://widgets.co/pricing/dirk",
+	"alice": "human://acme.com/alice",
+	"carol": "human://acme.com/carol",
+	"bob":   "human://widgets.co/bob",
+	"ghost": "agent://nowhere.org/ghost", // never registered
+}
+
+var (
+	curtain   = time.Date(2026, 3, 7, 14, 30, 0, 0, time.UTC)
+	sessionID = performatives.SessionID("019478a3-0001-7def-8a12-000000000001")
+	policy    = performatives.Policy{
+		Format: performatives.Format, InvitationTimeout: 30_000, MaxDuration: 3_600_000,
+		EscalationLow: 24 * 3_600_000, EscalationMedium: 4 * 3_600_000, EscalationHigh: 3_600_000, EscalationCritical: 15 * 60_000,
+		MaxPaused: 7 * 24 * 3_600_000,
+	}
+	broker = brokerKey()
+)
+
+func brokerKey() performatives.Signer {
+	seed := sha256.Sum256([]byte("the broker of these conversations"))
+	raw, err := nkeys.EncodeSeed(nkeys.PrefixByteUser, seed[:])
+	if err != nil {
+		panic(err)
+	}
+	pair, err := nkeys.FromSeed(raw)
+	if err != nil {
+		panic(err)
+	}
+	signer, err := performatives.NewSigner(pair)
+	if err != nil {
+		panic(err)
+	}
+	return signer
+}
+
+// A stage is a session and what a broker has around it: a clock, a registry,
+// terms schemas, and the transcript as it was delivered.
+type stage struct {
+	t        testing.TB
+	now      time.Time
+	state    session.State
+	registry session.Known
+	terms    map[string]session.TermsVerdict
+	entries  [][]byte
+	views    []string // after each entry
+	messages int
+	seal     bool // deliver entries for replay; off in benchmarks
+}
+
+func newStage(t testing.TB) *stage {
+	s := &stage{
+		t: t, now: curtain, state: session.New(sessionID, modes.All()), registry: session.Known{}, seal: true,
+		terms: map[string]session.TermsVerdict{
+			"service-agreement-v1": {},
+			"strict-v1":            {Faults: []session.Fault{{Path: "/terms/price", Rule: "required", Message: "price is required"}}},
+			"unregistered-v1":      {Unregistered: true},
+		},
+	}
+	for name, agent := range cast {
+		if name == "ghost" {
+			continue
+		}
+		trust := 60.0
+		member := performatives.Member{Agent: agent, Kind: performatives.KindPersonal, Authority: performatives.AuthorityPrincipal, TrustScore: &trust}
+		if agent.IsHuman() {
+			member.Kind = performatives.KindHuman
+		}
+		if name == "alice" || name == "bob" {
+			member.Authority = performatives.AuthorityDecide
+		}
+		s.registry[agent] = member
+	}
+	return s
+}
+
+// anyBody is a body as its own text, so that a play can say what no typed body can.
+type anyBody struct {
+	act  performatives.Performative
+	text jsontext.Value
+}
+
+func (b anyBody) Act() performatives.Performative { return b.act }
+func (b anyBody) MarshalJSON() ([]byte, error)    { return b.text, nil }
+
+// newID makes the next message id.
+func (s *stage) newID() performatives.MessageID {
+	s.messages++
+	return performatives.MessageID(fmt.Sprintf("019478a3-7b2c-7def-8a12-%012x", s.messages))
+}
+
+// envelope writes a draft as its sender would send it.
+func (s *stage) envelope(d performatives.Draft) []byte {
+	s.t.Helper()
+	if d.ID == "" {
+		d.ID = s.newID()
+	}
+	if d.Session == "" {
+		d.Session = sessionID
+	}
+	d.Timestamp = s.now
+	envelope, err := d.Envelope(nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return envelope
+}
+
+// submit does what a broker does with an envelope that it received, in the
+// order of checks of PROTOCOL.md §3, and asserts that a refusal changes nothing.
+func (s *stage) submit(envelope []byte) (performatives.MessageID, error) {
+	s.t.Helper()
+	m, err := performatives.Read(envelope)
+	if err != nil {
+		s.t.Fatalf("%v: %s", err, envelope)
+	}
+	if seen, again := s.state.Seen(m.ID); again && seen.Sender == m.Sender && seen.Digest == m.Digest() {
+		return m.ID, &session.Repeat{Seen: seen}
+	}
+	if err := s.checkBody(m); err != nil {
+		return m.ID, err
+	}
+	s.deadlines()
+	before := s.view()
+	next, err := session.Step(s.state, s.event(m))
+	if view := s.view(); s.seal && view != before {
+		s.t.Errorf("%s of %s changed the state that it was judged by:\n%s", m.Performative, m.Sender, cmp.Diff(before, view))
+	}
+	if err != nil {
+		if after := viewOf(next, s.now); s.seal && after != before {
+			s.t.Errorf("the refused %s of %s changed something:\n%s", m.Performative, m.Sender, cmp.Diff(before, after))
+		}
+		return m.ID, err
+	}
+	s.enter(m, next)
+	return m.ID, nil
+}
+
+func (s *stage) checkBody(m *performatives.Message) error {
+	faults := schemas.Validate(m.Performative, m.RawBody)
+	if len(faults) == 0 {
+		if err := m.DecodeBody(); err != nil {
+			s.t.Fatal(err)
+		}
+		if counter, ok := m.Body.(*performatives.CounterBody); ok && s.state.OffersInvitation(m) {
+			faults = schemas.ValidateInvitation(counter.Terms)
+		}
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	ours := make([]session.Fault, len(faults))
+	for i, f := range faults {
+		ours[i] = session.Fault(f)
+	}
+	return session.RefuseSchema(ours...)
+}
+
+// event tells Step what a broker would know.
+func (s *stage) event(m *performatives.Message) session.Event {
+	e := session.Event{Message: m, At: s.now, Known: session.Known{}, Policy: policy, Broker: broker.Key(), Terms: s.terms[s.state.SchemaFor(m)]}
+	know := func(a performatives.Agent) {
+		if member, ok := s.registry[a]; ok {
+			e.Known[a] = member
+		}
+	}
+	know(m.Sender)
+	for _, a := range session.Invites(m) {
+		know(a)
+	}
+	switch body := m.Body.(type) {
+	case *performatives.DelegateBody:
+		know(body.TargetAgent)
+	case *performatives.EscalateBody:
+		for a, member := range s.registry {
+			if a.IsHuman() && member.Authority == performatives.AuthorityDecide && a.Organisation() == s.state.DecidersFor(m.Sender) {
+				know(a)
+			}
+		}
+	}
+	return e
+}
+
+// enter delivers an accepted message and moves the session on.
+func (s *stage) enter(m *performatives.Message, next session.State) {
+	s.t.Helper()
+	if to := next.Audience(); slices.Contains(to, m.Sender) {
+		s.t.Errorf("%s of %s is delivered to its sender", m.Performative, m.Sender)
+	}
+	if !s.seal {
+		s.state = next
+		return
+	}
+	stamp := performatives.Stamp{
+		Sequence: s.state.Next, PreviousHash: s.state.Head, OnBehalfOf: next.Last.OnBehalfOf, Joined: next.Last.Joined,
+	}
+	entry, stamp, err := m.Deliver(stamp, s.now, next.Phase.String(), broker)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.state = next.Sealed(m.ID, stamp.Hash)
+	s.entries = append(s.entries, entry)
+	s.views = append(s.views, s.view())
+}
+
+// deadlines enters the broker's CLOSE where the clock has ended the session.
+func (s *stage) deadlines() (ended string) {
+	s.t.Helper()
+	d, passed := s.state.Ending(s.now)
+	if !passed {
+		return ""
+	}
+	m, err := performatives.Read(s.envelope(performatives.Draft{
+		Sender: performatives.BrokerAgent(broker.Key()), Body: &performatives.CloseBody{Outcome: performatives.FailedEnd, Reason: d.Code},
+	}))
+	if err == nil {
+		err = m.DecodeBody()
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	next, err := session.Step(s.state, session.Event{Message: m, At: s.now, Broker: broker.Key()})
+	if err != nil {
+		s.t.Fatalf("the broker's own CLOSE was refused: %v", err)
+	}
+	s.enter(m, next)
+	return d.Code
+}
+
+// replayed asserts that folding the transcript again yields the very states
+// that were live.
+func (s *stage) replayed() {
+	s.t.Helper()
+	state := session.New(sessionID, modes.All())
+	for i, entry := range s.entries {
+		m, stamp, hash, err := performatives.ReadDelivered(entry)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if hash != stamp.Hash {
+			s.t.Fatalf("entry %d: hash", i)
+		}
+		if state, err = session.Replay(state, m, stamp); err != nil {
+			s.t.Fatal(err)
+		}
+		if replayed := viewOf(state, state.Updated); replayed != s.views[i] {
+			s.t.Fatalf("entry %d: live State is not replayed State:\n%s", i, cmp.Diff(s.views[i], replayed))
+		}
+	}
+}
+
+func (s *stage) view() string { return viewOf(s.state, s.now) }
+
+// viewOf is all that can be seen of a state.
+func viewOf(state session.State, at time.Time) string {
+	next, some := state.NextDeadline(at)
+	text, err := json.Marshal(map[string]any{
+		"view": state.ViewAt(at), "audience": state.Audience(), "next": next.UTC(), "some": some, "last": state.Last.OnBehalfOf, "joined": state.Last.Joined,
+	}, jsontext.WithIndent(" "), json.Deterministic(true))
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// refusal is the code that an act was answered with, "" when it was accepted.
+func refusal(err error) session.Code {
+	var r *session.Refusal
+	if errors.As(err, &r) {
+		return r.Code
+	}
+	return ""
+}
