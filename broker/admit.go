@@ -235,7 +235,13 @@ func (b *Broker) enter(ctx context.Context, l *live, m *performatives.Message, n
 	if err != nil {
 		return err
 	}
+	way := b.presence.starts()
 	position, err := b.log.append(ctx, l.id, entry, l.position)
+	if errors.Is(err, errUnknown) && l.unresolved == nil {
+		l.unresolved = way
+		return err
+	}
+	b.presence.ends(way, position)
 	if err != nil {
 		return err
 	}
@@ -244,7 +250,6 @@ func (b *Broker) enter(ctx context.Context, l *live, m *performatives.Message, n
 	l.undelivered = append(l.undelivered, delivery{
 		sequence: stamp.Sequence, position: position, entry: entry, to: l.state.Audience(),
 	})
-	b.presence.began(position)
 	b.announce(l, m, before, stamp)
 	return nil
 }

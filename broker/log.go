@@ -84,14 +84,18 @@ type stored struct {
 	data     []byte
 }
 
-const readBatch = 512
+// One batch of a reading: the server ends it early once it is this large.
+const (
+	readBatch      = 512     // entries
+	readBatchBytes = 8 << 20 // bytes, well below what it holds back for one connection
+)
 
 // read calls each with the entries on a subject (wildcards allowed) from a
 // position on, in order.
 func (l *log) read(ctx context.Context, subject string, from uint64, each func(stored) error) error {
 	for {
-		n, next, err := l.readSome(ctx, subject, max(from, 1), each)
-		if err != nil || n < readBatch {
+		left, next, err := l.readSome(ctx, subject, max(from, 1), each)
+		if err != nil || !left {
 			return err
 		}
 		from = next
@@ -100,44 +104,45 @@ func (l *log) read(ctx context.Context, subject string, from uint64, each func(s
 
 // readSome asks for one batch by a direct get, which answers with many
 // messages and ends them with a status of 204 (or 404 where there are none).
-func (l *log) readSome(ctx context.Context, subject string, from uint64, each func(stored) error) (n int, next uint64, err error) {
-	request, err := json.Marshal(map[string]any{"batch": readBatch, "seq": from, "next_by_subj": subject})
+func (l *log) readSome(ctx context.Context, subject string, from uint64, each func(stored) error) (left bool, next uint64, err error) {
+	request, err := json.Marshal(map[string]any{"batch": readBatch, "max_bytes": readBatchBytes, "seq": from, "next_by_subj": subject})
 	if err != nil {
-		return 0, 0, err
+		return false, 0, err
 	}
 	reply := l.nc.NewRespInbox()
 	sub, err := l.nc.SubscribeSync(reply)
 	if err != nil {
-		return 0, 0, err
+		return false, 0, err
 	}
 	defer sub.Unsubscribe() //nolint:errcheck // of a connection that is closing
 	if err := sub.SetPendingLimits(-1, -1); err != nil {
-		return 0, 0, err
+		return false, 0, err
 	}
 	if err := l.nc.PublishRequest("$JS.API.DIRECT.GET."+wire.SessionsStream, reply, request); err != nil {
-		return 0, 0, err
+		return false, 0, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	for {
 		m, err := sub.NextMsgWithContext(ctx)
 		if err != nil {
-			return n, next, err
+			return false, next, err
 		}
 		switch status := m.Header.Get("Status"); status {
 		case "":
 		case "204", "404":
-			return n, next, nil
+			pending := m.Header.Get("Nats-Num-Pending")
+			return next > 0 && pending != "" && pending != "0", next, nil
 		default:
-			return n, next, fmt.Errorf("reading %s: status %s %s", subject, status, m.Header.Get("Description"))
+			return false, next, fmt.Errorf("reading %s: status %s %s", subject, status, m.Header.Get("Description"))
 		}
 		position, err := strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64)
 		if err != nil {
-			return n, next, err
+			return false, next, err
 		}
-		n, next = n+1, position+1
+		next = position + 1
 		if err := each(stored{position, m.Header.Get(jetstream.SubjectHeader), m.Data}); err != nil {
-			return n, next, err
+			return false, next, err
 		}
 	}
 }

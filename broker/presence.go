@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -25,15 +26,19 @@ const (
 
 // presence keeps this broker's record, and looks at the others'.
 type presence struct {
-	b       *Broker
-	kv      jetstream.KeyValue
-	settled uint64 // when this broker began, all entries up to here were settled
+	b  *Broker
+	kv jetstream.KeyValue
 
-	mu      sync.Mutex
-	pending map[uint64]bool // positions accepted here and not settled yet
-	top     uint64          // the highest position accepted here
-	written record
+	mu        sync.Mutex
+	seen      uint64              // the stream's last position, as last heard
+	appending map[*appending]bool // appends whose outcome is not known yet
+	pending   map[uint64]bool     // positions accepted here and not settled yet
+	others    uint64              // up to where the other brokers have settled theirs
+	written   record
 }
+
+// appending is an append on its way: its entry will stand after this position.
+type appending struct{ after uint64 }
 
 // A record is what a broker says of itself.
 type record struct {
@@ -51,16 +56,12 @@ func (b *Broker) openPresence(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := &presence{b: b, kv: kv, pending: map[uint64]bool{}, settled: info.State.LastSeq}
+	p := &presence{b: b, kv: kv, pending: map[uint64]bool{}, appending: map[*appending]bool{}, seen: info.State.LastSeq}
 	b.presence = p
-	others, err := p.others(ctx)
+	others, err := p.heard(ctx)
 	if err != nil {
 		return err
 	}
-	for _, o := range others {
-		p.settled = min(p.settled, o.record.Settled)
-	}
-	p.top = p.settled
 	if err := p.write(ctx); err != nil {
 		return err
 	}
@@ -75,12 +76,31 @@ func (b *Broker) openPresence(ctx context.Context) error {
 	return nil
 }
 
-// began notes an entry that has to be settled.
-func (p *presence) began(position uint64) {
+// starts notes an append before it is made.
+func (p *presence) starts() *appending {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a := &appending{p.seen}
+	p.appending[a] = true
+	return a
+}
+
+// ends notes how an append came out: the position of its entry, or 0 for none.
+func (p *presence) ends(a *appending, position uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.appending, a)
+	if position > 0 {
+		p.pending[position] = true
+		p.seen = max(p.seen, position)
+	}
+}
+
+// found notes an entry that has to be settled, whoever made it.
+func (p *presence) found(position uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pending[position] = true
-	p.top = max(p.top, position)
 }
 
 // finished notes that all that follows from an entry is there.
@@ -94,11 +114,23 @@ func (p *presence) finished(position uint64) {
 func (p *presence) low() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	low := p.top
+	low := p.seen
+	for a := range p.appending {
+		low = min(low, a.after)
+	}
 	for position := range p.pending {
 		low = min(low, position-1)
 	}
 	return low
+}
+
+// settled is the position up to which everything is settled, whichever broker
+// accepted it.
+func (p *presence) settled() uint64 {
+	low := p.low()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return min(low, p.others)
 }
 
 func (p *presence) write(ctx context.Context) error {
@@ -132,6 +164,13 @@ func (p *presence) beat(ctx context.Context) {
 }
 
 func (p *presence) look(ctx context.Context) error {
+	info, err := p.b.log.streams[wire.SessionsStream].Info(ctx)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.seen = max(p.seen, info.State.LastSeq)
+	p.mu.Unlock()
 	if !p.b.Alone || p.written.Settled != p.low() {
 		if err := p.write(ctx); err != nil {
 			return err
@@ -140,7 +179,7 @@ func (p *presence) look(ctx context.Context) error {
 	if p.b.Alone {
 		return nil
 	}
-	others, err := p.others(ctx)
+	others, err := p.heard(ctx)
 	if err != nil {
 		return err
 	}
@@ -162,7 +201,13 @@ type another struct {
 	record   record
 }
 
-func (p *presence) others(ctx context.Context) ([]another, error) {
+// heard reads the records of the other brokers.
+func (p *presence) heard(ctx context.Context) (found []another, err error) {
+	defer func() {
+		if err == nil {
+			p.note(found)
+		}
+	}()
 	keys, err := p.kv.Keys(ctx)
 	if errors.Is(err, jetstream.ErrNoKeysFound) {
 		return nil, nil
@@ -170,7 +215,6 @@ func (p *presence) others(ctx context.Context) ([]another, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found []another
 	for _, key := range keys {
 		if key == p.b.id {
 			continue
@@ -189,6 +233,16 @@ func (p *presence) others(ctx context.Context) ([]another, error) {
 		found = append(found, o)
 	}
 	return found, nil
+}
+
+// note keeps how far the others have come.
+func (p *presence) note(others []another) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.others = math.MaxUint64
+	for _, o := range others {
+		p.others = min(p.others, o.record.Settled)
+	}
 }
 
 // takeOver settles every session that has entries after what a broker that is
@@ -214,7 +268,11 @@ func (p *presence) takeOver(ctx context.Context, o another) error {
 			return err
 		}
 	}
-	return p.kv.Delete(ctx, o.id, jetstream.LastRevision(o.revision))
+	if err := p.kv.Delete(ctx, o.id, jetstream.LastRevision(o.revision)); err != nil {
+		return err
+	}
+	_, err := p.heard(ctx)
+	return err
 }
 
 // settleFrom reads a session anew and settles its entries after a position.
@@ -234,7 +292,7 @@ func (b *Broker) settleFrom(id performatives.SessionID, after uint64, done chan<
 // leave says goodbye: what this broker accepted is settled.
 func (p *presence) leave(ctx context.Context) {
 	p.mu.Lock()
-	clean := len(p.pending) == 0
+	clean := len(p.pending) == 0 && len(p.appending) == 0
 	p.mu.Unlock()
 	if !clean {
 		return // whoever comes next settles the rest

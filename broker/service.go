@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 	"go.uber.org/zap"
 
@@ -73,8 +74,11 @@ func (b *Broker) onSubmit(r micro.Request) {
 		} else {
 			b.reply(r, accepted)
 		}
-		if len(l.undelivered) > 0 {
+		switch {
+		case len(l.undelivered) > 0:
 			b.settle(ctx, l)
+		case len(l.doubts) > 0:
+			b.later(l, ackTimeout)
 		}
 	})
 	if !heard {
@@ -89,7 +93,10 @@ func (b *Broker) reply(r micro.Request, v any) {
 		b.refuse(r, unavailable())
 		return
 	}
-	if err := r.Respond(data); err != nil {
+	switch err := r.Respond(data); {
+	case errors.Is(err, nats.ErrMaxPayload):
+		b.refuse(r, session.Refuse(session.TooLarge, "the answer has more bytes than one message can have; ask for less, or read session.messages page by page"))
+	case err != nil:
 		b.Log.Debug("reply not sent", zap.Error(err))
 	}
 }
@@ -107,7 +114,18 @@ func (b *Broker) refuse(r micro.Request, err error) {
 		b.Log.Error("refusal", zap.Error(err))
 		return
 	}
-	if err := r.Error(strconv.Itoa(refusal.Code.Status()), refusal.Error(), data); err != nil {
+	if err := r.Error(strconv.Itoa(refusal.Code.Status()), headerText(refusal.Error()), data); err != nil {
 		b.Log.Debug("refusal not sent", zap.Error(err))
 	}
+}
+
+// headerText keeps a sentence to one line of plain text: parts of it may be a
+// sender's words, and a header must not be broken out of.
+func headerText(s string) string {
+	return strings.Map(func(c rune) rune {
+		if c < ' ' || c == 0x7f {
+			return ' '
+		}
+		return c
+	}, s)
 }

@@ -38,6 +38,7 @@ type live struct {
 	position uint64 // of the last entry in the stream; 0 for none
 	loaded   bool
 
+	unresolved  *appending // an append that was not acknowledged
 	undelivered []delivery // accepted entries that some inbox may not have yet
 	inboxes     map[performatives.Agent]place
 	armed       time.Time // when the session's timer goes off
@@ -103,7 +104,7 @@ func (s *sessions) makeRoom() {
 		return
 	}
 	for id, l := range s.live {
-		if !l.running && len(l.undelivered) == 0 {
+		if !l.running && len(l.undelivered) == 0 && l.unresolved == nil {
 			delete(s.live, id)
 			return
 		}
@@ -133,12 +134,12 @@ func (b *Broker) load(ctx context.Context, l *live) error {
 	if l.loaded {
 		return nil
 	}
-	return b.catchUpFrom(ctx, l, b.presence.settled)
+	return b.catchUpFrom(ctx, l, b.presence.settled())
 }
 
 // catchUp folds the entries after the one that memory stands at.
 func (b *Broker) catchUp(ctx context.Context, l *live) error {
-	return b.catchUpFrom(ctx, l, b.presence.settled)
+	return b.catchUpFrom(ctx, l, b.presence.settled())
 }
 
 // catchUpFrom folds entries, and notes those after the settled position for
@@ -155,7 +156,7 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *live, settled uint64) error
 		}
 		l.state, l.position = next, e.position
 		if e.position > settled {
-			b.presence.began(e.position)
+			b.presence.found(e.position)
 			l.undelivered = append(l.undelivered, delivery{
 				sequence: entry.Stamp.Sequence, position: e.position, entry: e.data, to: next.Audience(), again: true,
 			})
@@ -165,15 +166,29 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *live, settled uint64) error
 		return err
 	}
 	l.loaded = true
+	b.resolved(l)
 	return nil
+}
+
+// resolved: the transcript was read after an append that was not acknowledged,
+// so what it did is known.
+func (b *Broker) resolved(l *live) {
+	if l.unresolved != nil {
+		b.presence.ends(l.unresolved, 0)
+		l.unresolved = nil
+	}
 }
 
 // current makes sure that memory is where the transcript is, before a refusal
 // or a reading is based on it: another broker may have moved the session on.
 func (b *Broker) current(ctx context.Context, l *live) (moved bool, err error) {
 	last, err := b.log.last(ctx, l.id)
-	if err != nil || last == l.position {
+	if err != nil {
 		return false, err
+	}
+	if last == l.position {
+		b.resolved(l)
+		return false, nil
 	}
 	return true, b.catchUp(ctx, l)
 }
@@ -190,6 +205,9 @@ func (b *Broker) look(ctx context.Context, id performatives.SessionID, read func
 			read(l)
 		}
 		done <- err
+		if len(l.undelivered) > 0 {
+			b.settle(ctx, l)
+		}
 	}) {
 		return unavailable()
 	}

@@ -125,8 +125,7 @@ func (c *calls) Agents(ctx context.Context, filter wire.ListAgents) iter.Seq2[wi
 
 // Card is what a principal says of itself, and the registry of it.
 func (c *calls) Card(ctx context.Context, a performatives.Agent) (wire.Card, error) {
-	reply, err := call[wire.AgentReply](ctx, c, wire.AgentGet, wire.AgentRef{Agent: a})
-	return reply.Card, err
+	return call[wire.Card](ctx, c, wire.AgentGet, wire.AgentRef{Agent: a})
 }
 
 // PutSchema registers a terms schema, a JSON Schema 2020-12, under a name such
@@ -185,6 +184,5 @@ func (c *Client) Register(ctx context.Context, card wire.Card) (wire.Card, error
 	if card.Key == "" {
 		card.Key = c.Key()
 	}
-	reply, err := call[wire.AgentReply](ctx, &c.calls, wire.AgentRegister, wire.RegisterAgent{Card: card})
-	return reply.Card, err
+	return call[wire.Card](ctx, &c.calls, wire.AgentRegister, wire.RegisterAgent{Card: card})
 }

@@ -37,13 +37,11 @@ func (o *Operator) Close() error { return o.link.close() }
 // AddAgent registers a principal, or replaces its card, its key and what the
 // registry says of it.
 func (o *Operator) AddAgent(ctx context.Context, card wire.Card) (wire.Card, error) {
-	reply, err := call[wire.AgentReply](ctx, &o.calls, wire.AgentAdd, wire.RegisterAgent{Card: card})
-	return reply.Card, err
+	return call[wire.Card](ctx, &o.calls, wire.AgentAdd, wire.RegisterAgent{Card: card})
 }
 
 // RemoveAgent takes a principal out of the registry; it can log in no more.
-// Transcripts keep what they pinned of it.
-func (o *Operator) RemoveAgent(ctx context.Context, a performatives.Agent) error {
-	_, err := call[struct{}](ctx, &o.calls, wire.AgentRemove, wire.AgentRef{Agent: a})
-	return err
+// Transcripts keep what they pinned of it. It returns the card that was there.
+func (o *Operator) RemoveAgent(ctx context.Context, a performatives.Agent) (wire.Card, error) {
+	return call[wire.Card](ctx, &o.calls, wire.AgentRemove, wire.AgentRef{Agent: a})
 }

@@ -131,7 +131,7 @@ func play(t *testing.T, script string, seen cells) string {
 	return out.String()
 }
 
-func newConversation(t *testing.T, seen cells) *conversation {
+func newConversation(t teller, seen cells) *conversation {
 	return &conversation{stage: newStage(t), ids: map[string]string{}, names: map[string]string{}, sent: map[string][]byte{}, cells: seen}
 }
 
@@ -140,6 +140,9 @@ func (c *conversation) perform(said string, words []string) ([]string, error) {
 	case "show":
 		return c.show(words[1:])
 	case "register":
+		if len(words) != 3 {
+			return nil, errors.New("register whom as what?")
+		}
 		member := performatives.Member{Agent: cast[words[1]], Kind: performatives.KindPersonal, Authority: words[2]}
 		if member.Agent.IsHuman() {
 			member.Kind = performatives.KindHuman
@@ -147,6 +150,9 @@ func (c *conversation) perform(said string, words []string) ([]string, error) {
 		c.registry[member.Agent] = member
 		return nil, nil
 	case "trust":
+		if len(words) != 3 {
+			return nil, errors.New("trust whom how much?")
+		}
 		var score float64
 		if _, err := fmt.Sscan(words[2], &score); err != nil {
 			return nil, err
@@ -158,12 +164,15 @@ func (c *conversation) perform(said string, words []string) ([]string, error) {
 	}
 	if after, ok := strings.CutPrefix(words[0], "+"); ok {
 		d, err := time.ParseDuration(after)
+		if err != nil || d < 0 || d > 1000*time.Hour {
+			return nil, fmt.Errorf("how long is that? %w", err)
+		}
 		c.now = c.now.Add(d)
 		answer := "nothing ends"
 		if code := c.deadlines(); code != "" {
 			answer = "broker CLOSE " + code + ", " + c.state.Phase.String()
 		}
-		return []string{answer}, err
+		return []string{answer}, nil
 	}
 	a, err := c.read(said)
 	if err != nil {
@@ -183,7 +192,7 @@ func (c *conversation) say(a act) string {
 	}
 	before := c.state.Phase
 	id, err := c.submit(envelope)
-	if a.label != "" {
+	if a.label != "" && id != "" {
 		c.names[string(id)] = a.label
 		if _, used := c.ids[a.label]; !used || err == nil {
 			c.ids[a.label] = string(id)

@@ -48,7 +48,7 @@ A mode may refuse more; it never hears what this table does not.
 	b.WriteString(matrix())
 	b.WriteString(`
 * IDLE: a PROPOSE of type ` + "`session-invitation`" + ` only. INVITED: of the invitation; COUNTER with one invitee only.
-* ★ one step further or not at all: ` + starred() + `.
+* ★ depends: ` + starred() + `.
 * AGREEING: ACCEPT, REJECT, COUNTER and WITHDRAW are of a commitment.
 * ESCALATED: of a human who may decide; the INFORM is a resolution.
 * ACCEPT, REJECT and WITHDRAW of a delegation: heard in ` + names(session.OfDelegations) + `; the state stays.

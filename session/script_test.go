@@ -66,7 +66,9 @@ func (c *conversation) read(said string) (act, error) {
 		return a, fmt.Errorf("who is %s?", words[0])
 	}
 	if words[1] == "again" {
-		a.again = c.sent[words[2]]
+		if a.again = c.sent[words[len(words)-1]]; a.again == nil {
+			return a, errors.New("what again?")
+		}
 		return a, nil
 	}
 	performative, b, label, err := c.compose(words[1], words[2:], more, object)
@@ -301,7 +303,9 @@ func jsonOf(v any) string {
 func (c *conversation) show(what []string) ([]string, error) {
 	v := c.state.ViewAt(c.now)
 	var lines []string
-	say := func(format string, args ...any) { lines = append(lines, strings.TrimSpace(fmt.Sprintf(format, args...))) }
+	say := func(format string, args ...any) {
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf(format, args...)))
+	}
 	switch what[0] {
 	case "state":
 		say("%s %s", v.State, v.Closing)

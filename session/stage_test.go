@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -66,7 +65,7 @@ func brokerKey() performatives.Signer {
 // A stage is a session and what a broker has around it: a clock, a registry,
 // terms schemas, and the transcript as it was delivered.
 type stage struct {
-	t        testing.TB
+	t        teller
 	now      time.Time
 	state    session.State
 	registry session.Known
@@ -74,12 +73,19 @@ type stage struct {
 	entries  [][]byte
 	views    []string // after each entry
 	messages int
-	seal     bool // deliver entries for replay; off in benchmarks
 }
 
-func newStage(t testing.TB) *stage {
+// A teller is what a stage needs of a test, also of one that rapid runs.
+type teller interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+func newStage(t teller) *stage {
 	s := &stage{
-		t: t, now: curtain, state: session.New(sessionID, modes.All()), registry: session.Known{}, seal: true,
+		t: t, now: curtain, state: session.New(sessionID, modes.All()), registry: session.Known{},
 		terms: map[string]session.TermsVerdict{
 			"service-agreement-v1": {},
 			"strict-v1":            {Faults: []session.Fault{{Path: "/terms/price", Rule: "required", Message: "price is required"}}},
@@ -141,7 +147,7 @@ func (s *stage) submit(envelope []byte) (performatives.MessageID, error) {
 	s.t.Helper()
 	m, err := performatives.Read(envelope)
 	if err != nil {
-		s.t.Fatalf("%v: %s", err, envelope)
+		return "", err
 	}
 	if seen, again := s.state.Seen(m.ID); again && seen.Sender == m.Sender && seen.Digest == m.Digest() {
 		return m.ID, &session.Repeat{Seen: seen}
@@ -152,17 +158,46 @@ func (s *stage) submit(envelope []byte) (performatives.MessageID, error) {
 	s.deadlines()
 	before := s.view()
 	next, err := session.Step(s.state, s.event(m))
-	if view := s.view(); s.seal && view != before {
+	if view := s.view(); view != before {
 		s.t.Errorf("%s of %s changed the state that it was judged by:\n%s", m.Performative, m.Sender, cmp.Diff(before, view))
 	}
 	if err != nil {
-		if after := viewOf(next, s.now); s.seal && after != before {
+		if after := viewOf(next, s.now); after != before {
 			s.t.Errorf("the refused %s of %s changed something:\n%s", m.Performative, m.Sender, cmp.Diff(before, after))
+		}
+		if code := refusal(err); !isRepeat(err) && code.Status() == 0 {
+			s.t.Errorf("%s of %s was answered with %v, which is no refusal of the protocol", m.Performative, m.Sender, err)
 		}
 		return m.ID, err
 	}
+	s.holds(m, next)
 	s.enter(m, next)
 	return m.ID, nil
+}
+
+// holds asserts what is true of every accepted act.
+func (s *stage) holds(m *performatives.Message, next session.State) {
+	s.t.Helper()
+	if s.state.Phase.Over() {
+		s.t.Errorf("%s moved the session on from %s", m.Performative, s.state.Phase)
+	}
+	if !session.Heard(s.state.Phase, m.Performative) && !session.OfDelegations(s.state.Phase) {
+		s.t.Errorf("%s was heard while %s", m.Performative, s.state.Phase)
+	}
+	if next.Next != s.state.Next+1 {
+		s.t.Errorf("one act took the transcript from %d to %d", s.state.Next, next.Next)
+	}
+	to := next.Audience()
+	for i, a := range to {
+		if _, has := next.Party(a); !has || a == m.Sender || slices.Contains(to[:i], a) {
+			s.t.Errorf("%s of %s is delivered to %s: a stranger, its sender, or twice", m.Performative, m.Sender, a)
+		}
+	}
+}
+
+func isRepeat(err error) bool {
+	var repeat *session.Repeat
+	return errors.As(err, &repeat)
 }
 
 func (s *stage) checkBody(m *performatives.Message) error {
@@ -177,6 +212,9 @@ func (s *stage) checkBody(m *performatives.Message) error {
 	}
 	if len(faults) == 0 {
 		return nil
+	}
+	if m.DecodeBody() == nil { // Step is total all the same
+		session.Step(s.state, s.event(m)) //nolint:errcheck // it does not panic
 	}
 	ours := make([]session.Fault, len(faults))
 	for i, f := range faults {
@@ -213,13 +251,6 @@ func (s *stage) event(m *performatives.Message) session.Event {
 // enter delivers an accepted message and moves the session on.
 func (s *stage) enter(m *performatives.Message, next session.State) {
 	s.t.Helper()
-	if to := next.Audience(); slices.Contains(to, m.Sender) {
-		s.t.Errorf("%s of %s is delivered to its sender", m.Performative, m.Sender)
-	}
-	if !s.seal {
-		s.state = next
-		return
-	}
 	stamp := performatives.Stamp{
 		Sequence: s.state.Next, PreviousHash: s.state.Head, OnBehalfOf: next.Last.OnBehalfOf, Joined: next.Last.Joined,
 	}

@@ -1,0 +1,96 @@
+package session_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Whatever is said in whatever order: a refusal changes nothing, terminal states
+// never move, nobody hears what is not theirs, and live State is replayed State.
+// The stage asserts it after every act.
+func TestAnythingSaid(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newConversation(t, cells{})
+		// Most sessions get somewhere before anything may happen.
+		for _, line := range rapid.SampledFrom(openings).Draw(t, "opening") {
+			c.tell(t, line)
+		}
+		for range rapid.IntRange(5, 40).Draw(t, "acts") {
+			c.tell(t, anyLine.Draw(t, "line"))
+		}
+		c.replayed()
+	})
+}
+
+func (c *conversation) tell(t *rapid.T, line string) {
+	t.Helper()
+	if _, err := c.perform(line, strings.Fields(line)); err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+}
+
+var openings = [][]string{
+	{},
+	{`alpha invite i1 -> beta`},
+	{`alpha invite i1 -> beta`, `beta ACCEPT i1`},
+	{`alpha invite i1 -> beta, gamma`, `beta ACCEPT i1`, `gamma ACCEPT i1`},
+	{`alpha invite i1 -> beta`, `beta ACCEPT i1`, `alpha PROPOSE p1 {"price":1}`, `beta ACCEPT p1`, `alpha COMMIT k1 p1`},
+	{`alpha invite i1 -> beta`, `beta ACCEPT i1`, `beta DELEGATE d1 delia full`, `delia DELEGATE d2 dora full`, `beta PROPOSE p1 {"price":1}`},
+	{`alpha invite i1 -> bob`, `bob ACCEPT i1`, `alpha ESCALATE e1 high`},
+}
+
+var (
+	who     = rapid.SampledFrom([]string{"alpha", "beta", "gamma", "delta", "delia", "dora", "dirk", "alice", "carol", "bob", "ghost"})
+	offerID = rapid.SampledFrom([]string{"i1", "p1", "p2", "p3", "p4", "k1", "k2", "c1", "c2", "d1", "d2", "d3", "e1", "e2", "nothing"})
+	newID   = rapid.SampledFrom([]string{"p1", "p2", "p3", "p4", "k1", "k2", "i1", "i2"})
+	label   = rapid.SampledFrom([]string{"c1", "c2", "d1", "d2", "d3", "e1", "e2"})
+	field   = rapid.SampledFrom([]string{"terms", "terms.price", "subject", "terms.obligations.0.party", "nowhere"})
+	level   = rapid.SampledFrom([]string{"full", "full", "limited", "advisory"})
+	urgency = rapid.SampledFrom([]string{"low", "medium", "high", "critical"})
+	extra   = rapid.SampledFrom([]string{"", "", "", "", "", ` as=m1`, ` id=m1`, ` link=right`, ` link=3`,
+		` by={"allowedPerformatives":["ACCEPT","CLARIFY"]}`, ` by={"requiredTrustScore":50}`})
+	until = rapid.SampledFrom([]string{"", "", "", ` until=5s`, ` until=-1s`, ` until=20m`})
+	to    = rapid.SampledFrom([]string{"", "", "", ` -> beta`, ` -> alpha`, ` -> delia`})
+)
+
+var anyLine = rapid.Custom(func(t *rapid.T) string {
+	price := rapid.IntRange(1, 3).Draw(t, "price")
+	who, id, ref, label := who.Draw(t, "who"), newID.Draw(t, "id"), offerID.Draw(t, "ref"), label.Draw(t, "label")
+	until, to := until.Draw(t, "until"), to.Draw(t, "to")
+	acts := map[string]string{
+		"invite":   fmt.Sprintf(`invite %s -> beta, gamma {"purpose":"x"}`, id),
+		"PROPOSE":  fmt.Sprintf(`PROPOSE %s {"price":%d}%s%s`, id, price, to, until),
+		"ACCEPT":   "ACCEPT " + ref,
+		"REJECT":   "REJECT " + ref,
+		"COUNTER":  fmt.Sprintf(`COUNTER %s %s {"price":%d}%s`, id, ref, price, until),
+		"INFORM":   `INFORM progress {"done":1}`,
+		"answers":  fmt.Sprintf("answers %s %s %s", ref, field.Draw(t, "field"), field.Draw(t, "field")),
+		"rules":    fmt.Sprintf("rules %s %s", ref, rapid.SampledFrom([]string{"approved", "denied"}).Draw(t, "decision")),
+		"QUERY":    "QUERY " + id,
+		"CLARIFY":  fmt.Sprintf("CLARIFY %s %s %s %s", label, ref, field.Draw(t, "field"), field.Draw(t, "field")),
+		"COMMIT":   fmt.Sprintf("COMMIT %s - alpha%s", id, to),
+		"DELEGATE": fmt.Sprintf("DELEGATE %s %s %s%s", label, target.Draw(t, "target"), level.Draw(t, "level"), until),
+		"ESCALATE": fmt.Sprintf("ESCALATE %s %s", label, urgency.Draw(t, "urgency")),
+		"WITHDRAW": "WITHDRAW " + ref,
+		"OBSERVE":  "OBSERVE",
+		"CLOSE":    "CLOSE",
+	}
+	verb := rapid.SampledFrom([]string{
+		"time", "registry", "invite", "PROPOSE", "PROPOSE", "ACCEPT", "ACCEPT", "ACCEPT", "REJECT", "COUNTER", "COUNTER", "INFORM", "answers", "rules", "rules",
+		"QUERY", "CLARIFY", "CLARIFY", "COMMIT", "DELEGATE", "DELEGATE", "ESCALATE", "WITHDRAW", "WITHDRAW", "OBSERVE", "CLOSE",
+	}).Draw(t, "verb")
+	switch verb {
+	case "time":
+		return rapid.SampledFrom([]string{"+0s", "+1ms", "+3s", "+25s", "+20m", "+5h"}).Draw(t, "time")
+	case "registry":
+		return rapid.SampledFrom([]string{"register carol decide", "register carol principal", "register bob principal", "register bob decide", "trust beta 20", "trust beta 70"}).Draw(t, "registry")
+	case "invite":
+		return who + " " + acts[verb]
+	}
+	return who + " " + acts[verb] + extra.Draw(t, "extra")
+})
+
+var target = rapid.SampledFrom([]string{"delta", "delia", "dora", "dirk", "alpha", "carol", "ghost"})
