@@ -250,6 +250,7 @@ func (b *Broker) enter(ctx context.Context, l *live, m *performatives.Message, n
 	l.undelivered = append(l.undelivered, delivery{
 		sequence: stamp.Sequence, position: position, entry: entry, to: l.state.Audience(),
 	})
+	b.note(l, before)
 	b.announce(l, m, before, stamp)
 	return nil
 }
@@ -306,7 +307,7 @@ var deadlineSummary = map[string]string{
 
 func acceptance(m *performatives.Message, seen session.Seen, duplicate bool) wire.Acceptance {
 	return wire.Acceptance{
-		Accepted: true, Session: m.Session, Message: m.ID, Sequence: seen.Sequence, Hash: seen.Hash,
+		Accepted: true, Session: m.Session, Message: seen.ID, Sequence: seen.Sequence, Hash: seen.Hash,
 		State: seen.Phase, AcceptedAt: seen.AcceptedAt.UTC().Format(performatives.TimeFormat), Duplicate: duplicate,
 	}
 }

@@ -107,7 +107,10 @@ func (b *Broker) call(r micro.Request, name string, c caller) {
 		b.refuse(r, session.Refuse(session.UnknownAgent, "you are not registered"))
 		return
 	}
-	b.sessions.busy.Add(1)
+	if !b.sessions.begin() {
+		b.refuse(r, unavailable())
+		return
+	}
 	go func() {
 		defer b.sessions.busy.Done()
 		ctx, cancel := context.WithTimeout(b.ctx, callTimeout)

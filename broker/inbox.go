@@ -77,18 +77,34 @@ func (b *Broker) settle(ctx context.Context, l *live) {
 	}
 	l.attempts++
 	b.Log.Warn("delivery goes on later", zap.String("session", string(l.id)), zap.Int("attempt", l.attempts), zap.Error(err))
-	b.later(min(time.Duration(l.attempts)*100*time.Millisecond, 5*time.Second), l.id)
+	b.later(l, min(time.Duration(l.attempts)*100*time.Millisecond, 5*time.Second))
 }
 
-// later settles a session again after a while.
-func (b *Broker) later(wait time.Duration, id performatives.SessionID) {
-	time.AfterFunc(wait, func() { b.sessions.run(id, b.resettle) })
+// later settles a session again after a while, once for however many reasons.
+func (b *Broker) later(l *live, wait time.Duration) {
+	if !l.retrying {
+		l.retrying = true
+		b.retry(l.id, wait)
+	}
+}
+
+func (b *Broker) retry(id performatives.SessionID, wait time.Duration) {
+	time.AfterFunc(wait, func() {
+		if !b.sessions.run(id, b.resettle) && b.ctx.Err() == nil {
+			b.retry(id, time.Second)
+		}
+	})
 }
 
 func (b *Broker) resettle(ctx context.Context, l *live) {
-	if err := b.load(ctx, l); err != nil {
+	l.retrying = false
+	err := b.load(ctx, l)
+	if err == nil && l.unresolved != nil {
+		err = b.catchUp(ctx, l)
+	}
+	if err != nil {
 		b.trouble("load", l.id, err) //nolint:errcheck // it logs; there is nobody to answer
-		b.later(time.Second, l.id)
+		b.later(l, time.Second)
 		return
 	}
 	l.inboxes = nil // another broker may have written to them

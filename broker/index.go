@@ -31,6 +31,7 @@ type index struct {
 type line struct {
 	State   session.Phase         `json:"state"`
 	Parties []performatives.Agent `json:"participants"`
+	Entries uint64                `json:"entries"` // of the transcript that it was made from
 }
 
 func (b *Broker) openIndex(ctx context.Context) error {
@@ -88,10 +89,26 @@ func (b *Broker) followStream(ctx context.Context, stream string, saw func(jetst
 	}
 }
 
+// note makes memory agree with an act before it is answered, so that whoever
+// has the acceptance finds what it did.
+func (b *Broker) note(l *live, before session.Phase) {
+	roll := l.state.Roll()
+	if before != l.state.Phase || l.members != len(roll) {
+		b.index.keep(l.id, line{l.state.Phase, roll, l.state.Next})
+	}
+	if before != l.state.Phase && (before == session.Escalated || l.state.Phase == session.Escalated) {
+		b.items.keep(b.item(l))
+	}
+}
+
+// keep takes the newer word on a session.
 func (x *index) keep(id performatives.SessionID, l line) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	old := x.sessions[id]
+	if old.Entries > l.Entries {
+		return
+	}
 	for _, a := range l.Parties {
 		if !slices.Contains(old.Parties, a) {
 			x.parties[a] = insert(x.parties[a], id)
@@ -137,7 +154,7 @@ func (b *Broker) reindex(ctx context.Context, l *live) error {
 	if l.indexed == l.state.Phase && l.members == len(roll) {
 		return nil
 	}
-	now := line{l.state.Phase, roll}
+	now := line{l.state.Phase, roll, l.state.Next}
 	data, err := json.Marshal(now)
 	if err != nil {
 		return err

@@ -53,14 +53,15 @@ func (i *items) keep(item wire.EscalationItem) {
 // showItem writes the newest escalation of a session as it stands, unless its
 // subject says so already.
 func (b *Broker) showItem(ctx context.Context, l *live) error {
-	view := l.state.ViewAt(b.clock(l))
-	if view.Escalation == nil {
+	newest := l.state.NewestEscalation()
+	if newest == nil {
 		return nil
 	}
-	item := wire.EscalationItem{EscalationView: *view.Escalation, Session: l.id, Purpose: view.Purpose, Proposal: atStake(&view)}
-	if old, ok := b.items.get(item.ID); ok && old.Status == item.Status {
+	as := string(newest.ID) + " " + session.ViewItem(newest).Status
+	if l.shown == as {
 		return nil
 	}
+	item := b.item(l)
 	subject := wire.Escalation(item.Organisation, item.Urgency, string(item.ID))
 	last, err := b.log.lastOn(ctx, wire.EscalationsStream, subject)
 	if err != nil {
@@ -75,6 +76,7 @@ func (b *Broker) showItem(ctx context.Context, l *live) error {
 		}
 		if old.Status == item.Status || old.Status != "open" {
 			b.items.keep(old)
+			l.shown = as
 			return nil
 		}
 	}
@@ -86,7 +88,14 @@ func (b *Broker) showItem(ctx context.Context, l *live) error {
 		return fmt.Errorf("escalation item: %w", err)
 	}
 	b.items.keep(item)
+	l.shown = as
 	return nil
+}
+
+// item is the newest escalation of a session, of which there is one.
+func (b *Broker) item(l *live) wire.EscalationItem {
+	view := l.state.ViewAt(b.clock(l))
+	return wire.EscalationItem{EscalationView: *view.Escalation, Session: l.id, Purpose: view.Purpose, Proposal: atStake(&view)}
 }
 
 // atStake is the proposal that an escalation names, else the newest open offer
@@ -105,13 +114,6 @@ func atStake(v *session.View) *session.OfferView {
 		}
 	}
 	return nil
-}
-
-func (i *items) get(id escalation.ID) (wire.EscalationItem, bool) {
-	i.mu.RLock()
-	defer i.mu.RUnlock()
-	item, ok := i.byID[id]
-	return item, ok
 }
 
 // of lists the items of an organisation ("" for all), the one due first at the top.

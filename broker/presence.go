@@ -278,6 +278,9 @@ func (p *presence) takeOver(ctx context.Context, o another) error {
 // settleFrom reads a session anew and settles its entries after a position.
 func (b *Broker) settleFrom(id performatives.SessionID, after uint64, done chan<- error) {
 	if !b.sessions.run(id, func(ctx context.Context, l *live) {
+		for _, d := range l.undelivered { // what this broker has still to deliver it finds again
+			after = min(after, d.position-1)
+		}
 		l.forget(b.Modes)
 		err := b.catchUpFrom(ctx, l, after)
 		if err == nil {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 	"go.uber.org/zap"
 
@@ -77,7 +76,7 @@ func (b *Broker) onSubmit(r micro.Request) {
 		switch {
 		case len(l.undelivered) > 0:
 			b.settle(ctx, l)
-		case len(l.doubts) > 0:
+		case l.unresolved != nil:
 			b.later(l, ackTimeout)
 		}
 	})
@@ -93,10 +92,11 @@ func (b *Broker) reply(r micro.Request, v any) {
 		b.refuse(r, unavailable())
 		return
 	}
-	switch err := r.Respond(data); {
-	case errors.Is(err, nats.ErrMaxPayload):
-		b.refuse(r, session.Refuse(session.TooLarge, "the answer has more bytes than one message can have; ask for less, or read session.messages page by page"))
-	case err != nil:
+	if int64(len(data)) > b.Conn.MaxPayload() {
+		b.refuse(r, session.Refuse(session.TooLarge, "the answer has more bytes than one message can have; ask for less, or read the session page by page"))
+		return
+	}
+	if err := r.Respond(data); err != nil {
 		b.Log.Debug("reply not sent", zap.Error(err))
 	}
 }

@@ -43,9 +43,10 @@ type live struct {
 	inboxes     map[performatives.Agent]place
 	armed       time.Time // when the session's timer goes off
 	indexed     session.Phase
-	members     int // parties that the index knows
-	itemAt      uint64
-	attempts    int // of settling, without success
+	members     int    // parties that the index knows
+	shown       string // the escalation item that its subject has, and its status
+	attempts    int    // of settling, without success
+	retrying    bool   // it will be tried again
 }
 
 func newSessions(b *Broker) *sessions {
@@ -78,6 +79,17 @@ func (s *sessions) run(id performatives.SessionID, do func(context.Context, *liv
 	return true
 }
 
+// begin notes work that is no session's, unless the broker is closing; whoever
+// began it says so when it is done.
+func (s *sessions) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.shut {
+		s.busy.Add(1)
+	}
+	return !s.shut
+}
+
 // work runs a session's queue until it is empty.
 func (s *sessions) work(l *live) {
 	defer s.busy.Done()
@@ -85,7 +97,7 @@ func (s *sessions) work(l *live) {
 		s.mu.Lock()
 		if len(l.queue) == 0 {
 			l.running, l.queue = false, nil
-			if l.state.Phase == session.Idle {
+			if l.state.Phase == session.Idle && l.unresolved == nil {
 				delete(s.live, l.id) // nobody opened it: keep nothing of it
 			}
 			s.mu.Unlock()
@@ -126,7 +138,10 @@ func (s *sessions) drain(ctx context.Context) {
 
 // forget makes the next piece of work read the session anew.
 func (l *live) forget(modes session.Modes) {
-	*l = live{id: l.id, queue: l.queue, running: l.running, state: session.New(l.id, modes), attempts: l.attempts}
+	*l = live{
+		id: l.id, queue: l.queue, running: l.running, state: session.New(l.id, modes),
+		unresolved: l.unresolved, attempts: l.attempts, retrying: l.retrying,
+	}
 }
 
 // load reads what the transcript has, if memory has nothing of it yet.
@@ -155,6 +170,7 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *live, settled uint64) error
 			return err
 		}
 		l.state, l.position = next, e.position
+		l.armed = time.Time{} // whoever made the entry may have set the timer anew
 		if e.position > settled {
 			b.presence.found(e.position)
 			l.undelivered = append(l.undelivered, delivery{

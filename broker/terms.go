@@ -74,6 +74,9 @@ func (t *termsSchemas) put(ctx context.Context, by performatives.Agent, p wire.P
 	if err != nil {
 		return wire.Schema{}, session.RefuseSchema(session.Fault{Path: "/name", Rule: "pattern", Message: err.Error()})
 	}
+	if _, isBody := schemas.Get(p.Name); isBody {
+		return wire.Schema{}, session.Refuse(session.Duplicate, "%q is the schema of a body", p.Name)
+	}
 	if _, err := schemas.CompileTerms(p.Name, p.Schema); err != nil {
 		return wire.Schema{}, session.RefuseSchema(session.Fault{Path: "/schema", Rule: "schema", Message: err.Error()})
 	}
@@ -82,7 +85,7 @@ func (t *termsSchemas) put(ctx context.Context, by performatives.Agent, p wire.P
 	if err != nil {
 		return wire.Schema{}, err
 	}
-	_, err = t.kv.Create(ctx, p.Name, data)
+	_, err = t.kv.Create(ctx, schemaKey(p.Name), data)
 	if errors.Is(err, jetstream.ErrKeyExists) {
 		return t.again(ctx, p)
 	}
@@ -92,8 +95,11 @@ func (t *termsSchemas) put(ctx context.Context, by performatives.Agent, p wire.P
 	return record, t.keep(record)
 }
 
+// schemaKey makes a name a key, which must not end with a dot nor have two in a row.
+func schemaKey(name string) string { return strings.ReplaceAll(name, ".", "=2e") }
+
 func (t *termsSchemas) again(ctx context.Context, p wire.PutSchema) (wire.Schema, error) {
-	entry, err := t.kv.Get(ctx, p.Name)
+	entry, err := t.kv.Get(ctx, schemaKey(p.Name))
 	if err != nil {
 		return wire.Schema{}, err
 	}

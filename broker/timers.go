@@ -108,10 +108,12 @@ func (b *Broker) tellExpired(l *live) {
 }
 
 // arm sets the session's timer to its next deadline, if that is sooner than
-// what is set. A timer that goes off before its time sets itself again.
+// what is set and has not gone off, at whichever broker. A timer that goes off
+// before its time sets itself again.
 func (b *Broker) arm(ctx context.Context, l *live) error {
-	next, any := l.state.NextDeadline(b.clock(l))
-	if !any || !l.armed.IsZero() && !next.Before(l.armed) {
+	now := b.clock(l)
+	next, any := l.state.NextDeadline(now)
+	if !any || l.armed.After(now) && !next.Before(l.armed) {
 		return nil
 	}
 	if _, err := b.js.PublishMsg(ctx, &nats.Msg{

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -25,7 +23,10 @@ func Refused(code session.Code) error { return &session.Refusal{Code: code} }
 // each time. The error is a refusal, or says why there was no answer.
 func (l *link) ask(ctx context.Context, subject string, data []byte) ([]byte, error) {
 	for attempt := 0; ; attempt++ {
-		reply, err := l.once(ctx, subject, data)
+		// A server that came back just now may have nobody yet to answer, and not
+		// say so: the first time is the shortest.
+		patience := min(time.Second<<min(attempt, 10), l.timeout)
+		reply, err := l.once(ctx, subject, data, patience)
 		if err == nil || !worthAsking(err) {
 			return reply, err
 		}
@@ -41,22 +42,21 @@ func (l *link) ask(ctx context.Context, subject string, data []byte) ([]byte, er
 	}
 }
 
-// once sends a request and waits for one answer.
-func (l *link) once(ctx context.Context, subject string, data []byte) ([]byte, error) {
+// once sends a request and waits a while for the answer.
+func (l *link) once(ctx context.Context, subject string, data []byte, patience time.Duration) ([]byte, error) {
 	if err := l.connected(ctx); err != nil {
 		return nil, err
 	}
-	one, cancel := context.WithTimeout(ctx, l.timeout)
+	one, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	one, stop := l.waiting.watch(one, subject)
+	defer stop()
 	reply, err := l.nc.RequestMsgWithContext(one, &nats.Msg{Subject: subject, Data: data})
 	switch {
 	case errors.Is(err, nats.ErrConnectionClosed):
 		return nil, ErrClosed
 	case err != nil:
-		if denied := l.denied.of(subject); denied != nil {
-			return nil, denied
-		}
-		return nil, err
+		return nil, why(one, err)
 	case reply.Header.Get(wire.ErrorCodeHeader) == "":
 		return reply.Data, nil
 	}
@@ -91,26 +91,4 @@ func ended(ctx context.Context, last error) error {
 		return ctx.Err()
 	}
 	return fmt.Errorf("%w; asked until %w", last, ctx.Err())
-}
-
-// denials are the subjects that the server did not let this login publish on.
-// It tells so aside, and the request itself would wait in vain.
-type denials struct{ subjects sync.Map }
-
-func (d *denials) note(err error) {
-	if !errors.Is(err, nats.ErrPermissionViolation) {
-		return
-	}
-	_, quoted, _ := strings.Cut(err.Error(), `Publish to "`)
-	if subject, _, ok := strings.Cut(quoted, `"`); ok {
-		d.subjects.Store(subject, fmt.Errorf("client: this login may not publish on %s; is the key another principal's? %w", subject, nats.ErrPermissionViolation))
-	}
-}
-
-// of is the denial of a subject, once.
-func (d *denials) of(subject string) error {
-	if err, ok := d.subjects.LoadAndDelete(subject); ok {
-		return err.(error) //nolint:errcheck,forcetypeassert // note stores nothing else
-	}
-	return nil
 }

@@ -78,7 +78,7 @@ type link struct {
 	signer  performatives.Signer
 	timeout time.Duration
 	log     *slog.Logger
-	denied  denials
+	waiting waiting
 }
 
 // The pings by which a connection that died without a word is noticed.
@@ -99,10 +99,14 @@ func dial(ctx context.Context, c *config, name, title string) (*link, error) {
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
 		nats.CustomReconnectDelay(func(attempts int) time.Duration { return pause(attempts) }),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsMissed),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { l.log.Warn("connection lost", slog.Any("error", err)) }),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if l.waiting.broken(); err != nil { // nil is our own Close
+				l.log.Warn("connection lost", slog.Any("error", err))
+			}
+		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) { l.log.Info("connected again", slog.String("url", nc.ConnectedUrl())) }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			l.denied.note(err)
+			l.waiting.denied(err)
 			l.log.Warn("connection", slog.Any("error", err))
 		}),
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/wire"
 )
 
@@ -144,7 +143,7 @@ func (in *inbox) pull(ctx context.Context) error {
 			jetstream.PullHeartbeat(pullBeat), jetstream.WithMessagesErrOnMissingHeartbeat(false))
 		if err == nil {
 			err = in.receive(ctx, pulls)
-			in.drain(pulls)
+			in.drain(consumer, pulls)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -191,8 +190,10 @@ func (in *inbox) room(ctx context.Context) error {
 	}
 }
 
-// drain takes in what is under way already.
-func (in *inbox) drain(pulls jetstream.MessagesContext) {
+// drain takes in what is under way already. The server finds out that nobody
+// waits any more when it is asked about the consumer; had it not, it would lose
+// the order of what is given back while it looks for somebody to deliver to.
+func (in *inbox) drain(consumer jetstream.Consumer, pulls jetstream.MessagesContext) {
 	if !in.client.link.nc.IsConnected() {
 		pulls.Stop()
 		return
@@ -203,53 +204,13 @@ func (in *inbox) drain(pulls jetstream.MessagesContext) {
 	for {
 		raw, err := pulls.Next(jetstream.NextContext(ctx))
 		if err != nil {
-			return
+			break
 		}
 		in.deliver(ctx, raw)
 	}
-}
-
-// consumer finds the principal's durable consumer. Under --dev a principal that
-// nobody has named yet has none; it registers itself.
-func (in *inbox) consumer(ctx context.Context) (jetstream.Consumer, error) {
-	c := in.client
-	js, err := jetstream.New(c.link.nc)
-	if err != nil {
-		return nil, err
+	if _, err := consumer.Info(ctx); err != nil {
+		in.client.link.log.Debug("inbox", slog.Any("error", err))
 	}
-	token := c.agent.Token()
-	for attempt := 0; ; attempt++ {
-		if err := c.link.connected(ctx); err != nil {
-			return nil, err
-		}
-		one, cancel := context.WithTimeout(ctx, c.link.timeout)
-		consumer, err := js.Consumer(one, wire.InboxStream, token)
-		cancel()
-		if err == nil {
-			return consumer, nil
-		}
-		if denied := c.link.denied.of("$JS.API.CONSUMER.INFO." + wire.InboxStream + "." + token); denied != nil {
-			return nil, denied
-		}
-		if errors.Is(err, jetstream.ErrConsumerNotFound) {
-			if err := c.introduce(ctx); err != nil {
-				return nil, err
-			}
-		}
-		c.link.log.Debug("inbox", slog.Any("error", err))
-		if !wait(ctx, pause(attempt)) {
-			return nil, ctx.Err()
-		}
-	}
-}
-
-// introduce registers the principal with an empty card unless it has one.
-func (c *Client) introduce(ctx context.Context) error {
-	_, err := c.Card(ctx, c.agent)
-	if errors.Is(err, Refused(session.UnknownAgent)) {
-		_, err = c.Register(ctx, wire.Card{})
-	}
-	return err
 }
 
 // ack acknowledges a message, by whichever delivery of it is the newest.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/performatives"
@@ -40,6 +41,19 @@ func (m *Message) OnBehalfOf() performatives.Agent { return m.Stamp.OnBehalfOf }
 // Ref is what an answer's referenceId calls it: a proposalId, commitmentId or
 // queryId, or the messageId of a DELEGATE, CLARIFY or ESCALATE; else "".
 func (m *Message) Ref() string { return reference(m.Message.Body, m.Message.ID) }
+
+// Terms reads the terms of a PROPOSE or COUNTER into a type of the caller's.
+func Terms[T any](m *Message) (terms T, err error) {
+	switch b := m.Body().(type) {
+	case *performatives.ProposeBody:
+		err = json.Unmarshal(b.Terms, &terms)
+	case *performatives.CounterBody:
+		err = json.Unmarshal(b.Terms, &terms)
+	default:
+		err = fmt.Errorf("client: %s has no terms", m.Act())
+	}
+	return terms, err
+}
 
 // State is the session's state after it.
 func (m *Message) State() session.Phase {

@@ -34,7 +34,7 @@ func accepted(t *Turn) {
 // commitment, which need the word of every one that they are addressed to.
 func (t *Turn) acceptFor(side performatives.Agent) {
 	t.change(t.Offer.ID, func(o *Offer) {
-		o.acceptedBy = o.acceptedBy.set(side, true)
+		o.acceptedBy = o.acceptedBy.With(side, true)
 		if o.acceptedBy.Len() >= t.answersNeeded(o) {
 			o.Status = Accepted
 		}
@@ -47,9 +47,9 @@ func (t *Turn) acceptFor(side performatives.Agent) {
 // answered notes that an invited principal is in: it accepted, or it made an
 // invitation of its own.
 func (t *Turn) answered(side performatives.Agent) {
-	p, _ := t.parties.get(side)
+	p, _ := t.parties.Get(side)
 	p.Answered = true
-	t.parties = t.parties.set(side, p)
+	t.parties = t.parties.With(side, p)
 }
 
 func (t *Turn) answersNeeded(o *Offer) int {

@@ -35,7 +35,7 @@ func unknownReference(id, want string) error {
 // newID refuses an id that something in this session has already, whatever
 // it is.
 func (t *Turn) newID(id string) error {
-	if _, used := t.kinds.get(id); used {
+	if _, used := t.kinds.Get(id); used {
 		return Refuse(Duplicate, "the id %q is used already in this session; make another", id).With(map[string]string{"id": id})
 	}
 	return nil
@@ -79,7 +79,7 @@ func (t *Turn) addresses() error {
 	}
 	t.offering.To = p.Agent
 	if p.Role == Delegate {
-		g, _ := t.grants.get(p.Grant)
+		g, _ := t.grants.Get(p.Grant)
 		t.offering.To = g.Principal
 	}
 	if t.offering.To == t.Side {
@@ -95,7 +95,7 @@ func (s *State) SchemaFor(m *performatives.Message) string {
 	case *performatives.ProposeBody:
 		return body.Schema
 	case *performatives.CounterBody:
-		if o, ok := s.offers.get(body.ReferenceID); ok && body.Schema == "" && s.Phase != Invited {
+		if o, ok := s.offers.Get(body.ReferenceID); ok && body.Schema == "" && s.Phase != Invited {
 			return o.Schema
 		}
 		return body.Schema
@@ -145,15 +145,15 @@ func orNone(list []string) string {
 // put enters an offer and takes note of its id, its terms and its expiry.
 func (t *Turn) put(o *Offer) {
 	o.Sequence = t.Next
-	if _, known := t.kinds.get(o.ID); !known {
-		t.kinds = t.kinds.set(o.ID, o.Kind)
+	if _, known := t.kinds.Get(o.ID); !known {
+		t.kinds = t.kinds.With(o.ID, o.Kind)
 		t.order = t.order.Append(o.ID)
 	}
-	t.State.offers = t.State.offers.set(o.ID, o)
-	t.live = t.live.set(o.ID, true)
+	t.offers = t.offers.With(o.ID, o)
+	t.live = t.live.With(o.ID, true)
 	if o.Kind == aProposal {
 		key := termsKey(o.Side, o.Terms)
-		t.openTerms = t.openTerms.set(key, append(t.sameTerms(key), o.ID))
+		t.openTerms = t.openTerms.With(key, append(t.sameTerms(key), o.ID))
 		if !o.Expires.IsZero() {
 			t.expiries = t.expiries.Set(expiryKey(o), o.ID)
 		}
@@ -162,15 +162,15 @@ func (t *Turn) put(o *Offer) {
 
 // change replaces an offer by what edit makes of its copy.
 func (t *Turn) change(id string, edit func(*Offer)) {
-	old, ok := t.State.offers.get(id)
+	old, ok := t.offers.Get(id)
 	if !ok {
 		return
 	}
 	o := *old
 	edit(&o)
-	t.State.offers = t.State.offers.set(id, &o)
+	t.offers = t.offers.With(id, &o)
 	if o.Status != Open {
-		t.live = t.live.without(id)
+		t.live = t.live.Without(id)
 		if !o.Expires.IsZero() {
 			t.expiries = t.expiries.Delete(expiryKey(&o))
 		}
@@ -194,10 +194,10 @@ func (t *Turn) Settle(id string, status Status) {
 // sameTerms are the offers still open of one side with the same terms, in a
 // list of its own.
 func (t *Turn) sameTerms(key string) []string {
-	known, _ := t.openTerms.get(key)
+	known, _ := t.openTerms.Get(key)
 	var open []string
 	for _, id := range known {
-		if o, ok := t.State.offers.get(id); ok && o.StatusAt(t.Now) == Open {
+		if o, ok := t.offers.Get(id); ok && o.StatusAt(t.Now) == Open {
 			open = append(open, id)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 func (s *State) Audience() []performatives.Agent {
 	to := make([]performatives.Agent, 0, len(s.roll))
 	for _, a := range s.roll {
-		if p, _ := s.parties.get(a); a != s.Last.sender && (p.Role != Delegate || s.hears(p, s.Last.now)) {
+		if p, _ := s.parties.Get(a); a != s.Last.sender && (p.Role != Delegate || s.hears(p, s.Last.now)) {
 			to = append(to, a)
 		}
 	}
@@ -28,15 +28,15 @@ func (s *State) Audience() []performatives.Agent {
 
 // hears tells whether a delegate has joined and may still act.
 func (s *State) hears(p Party, now time.Time) bool {
-	g, ok := s.grants.get(p.Grant)
-	return ok && g.Status == delegation.Active && delegation.Standing(g, now, s.grants.get) == nil
+	g, ok := s.grants.Get(p.Grant)
+	return ok && g.Status == delegation.Active && delegation.Standing(g, now, s.grants.Get) == nil
 }
 
 // delegates are the delegates who hear the session.
 func (t *Turn) delegates() []performatives.Agent {
 	var to []performatives.Agent
 	for _, a := range t.roll {
-		if p, _ := t.parties.get(a); p.Role == Delegate && t.hears(p, t.Now) {
+		if p, _ := t.parties.Get(a); p.Role == Delegate && t.hears(p, t.Now) {
 			to = append(to, a)
 		}
 	}
@@ -47,6 +47,6 @@ func (t *Turn) delegates() []performatives.Agent {
 // entry: whoever has a part, but a delegate only once it joined and while its
 // authority stands.
 func (s *State) MayRead(a performatives.Agent, at time.Time) bool {
-	p, ok := s.parties.get(a)
+	p, ok := s.parties.Get(a)
 	return ok && (p.Role != Delegate || s.hears(p, s.clock(at)))
 }

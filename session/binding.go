@@ -16,10 +16,10 @@ func (t *Turn) binding() (string, Binding, bool) {
 		return "", Binding{}, false
 	}
 	id := referenceID(t.Message.Body)
-	if _, names := t.kinds.get(id); !names {
+	if _, names := t.kinds.Get(id); !names {
 		id = ofQuery(id)
 	}
-	b, ok := t.bound.get(id)
+	b, ok := t.bound.Get(id)
 	if !ok || t.Message.Sender == b.by || b.to != "" && b.to != t.Message.Sender && b.to != t.Side {
 		return "", Binding{}, false
 	}
@@ -28,7 +28,7 @@ func (t *Turn) binding() (string, Binding, bool) {
 
 func (t *Turn) keepsBinding() error {
 	_, b, bound := t.binding()
-	if _, met := b.Met.get(t.Side); !bound || met || len(b.Allowed) == 0 || slices.Contains(b.Allowed, t.Act.String()) {
+	if _, met := b.Met.Get(t.Side); !bound || met || len(b.Allowed) == 0 || slices.Contains(b.Allowed, t.Act.String()) {
 		return nil
 	}
 	return Refuse(WrongState, "the message that you answer allows %s next, not %s", strings.Join(b.Allowed, ", "), t.Act).
@@ -54,8 +54,8 @@ func (t *Turn) trusted() error {
 // meetBinding notes that the sender's side has answered.
 func (t *Turn) meetBinding() {
 	if id, b, bound := t.binding(); bound {
-		b.Met = b.Met.set(t.Side, true)
-		t.bound = t.bound.set(id, b)
+		b.Met = b.Met.With(t.Side, true)
+		t.bound = t.bound.With(id, b)
 	}
 }
 
@@ -84,5 +84,5 @@ func (t *Turn) bind() {
 	if c.RequiredTrustScore != nil {
 		b.Trust = *c.RequiredTrustScore
 	}
-	t.bound = t.bound.set(id, b)
+	t.bound = t.bound.With(id, b)
 }

@@ -48,9 +48,9 @@ func clarified(t *Turn) {
 			q.Open = append(q.Open, asked.Field)
 		}
 	}
-	t.kinds = t.kinds.set(q.ID, aClarification)
-	t.questions = t.questions.set(q.ID, q)
-	t.change(t.Offer.ID, func(o *Offer) { o.questions = o.questions.set(q.ID, true) })
+	t.kinds = t.kinds.With(q.ID, aClarification)
+	t.questions = t.questions.With(q.ID, q)
+	t.change(t.Offer.ID, func(o *Offer) { o.questions = o.questions.With(q.ID, true) })
 }
 
 // pendingFields are the fields of an offer that still wait for answers, sorted.
@@ -59,9 +59,8 @@ func (s *State) pendingFields(o *Offer) []string {
 	if o.questions.Len() == 0 {
 		return nil
 	}
-	for it := o.questions.m.Iterator(); !it.Done(); {
-		id, _, _ := it.Next()
-		if q, ok := s.questions.get(id); ok {
+	for id := range o.questions.All() {
+		if q, ok := s.questions.Get(id); ok {
 			fields = append(fields, q.Open...)
 		}
 	}
@@ -73,9 +72,9 @@ func (s *State) pendingFields(o *Offer) []string {
 // without any pauses its offer no longer.
 func (t *Turn) settleQuestion(q Question, open []string) {
 	q.Open = open
-	t.questions = t.questions.set(q.ID, &q)
+	t.questions = t.questions.With(q.ID, &q)
 	if len(open) == 0 {
-		t.change(q.Offer, func(o *Offer) { o.questions = o.questions.without(q.ID) })
+		t.change(q.Offer, func(o *Offer) { o.questions = o.questions.Without(q.ID) })
 	}
 }
 

@@ -121,7 +121,7 @@ func (s *State) firstExpiring(now time.Time) *Offer {
 	it := s.expiries.Iterator()
 	it.Seek(now.UTC().Format(performatives.TimeFormat))
 	if _, id, ok := it.Next(); ok {
-		o, _ := s.offers.get(id)
+		o, _ := s.offers.Get(id)
 		return o
 	}
 	return nil
@@ -145,7 +145,7 @@ func (t *Turn) deadlinePassed() error {
 		}
 		t.endItem(t.Message.Sender, how)
 	}
-	t.State.Phase, t.Closing = d.To, d.Code
+	t.Phase, t.Closing = d.To, d.Code
 	if t.Mode.Ended != nil {
 		t.Mode.Ended(t, d)
 	}

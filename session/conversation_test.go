@@ -138,6 +138,9 @@ func newConversation(t teller, seen cells) *conversation {
 func (c *conversation) perform(said string, words []string) ([]string, error) {
 	switch words[0] {
 	case "show":
+		if len(words) < 2 || len(c.entries) == 0 && words[1] == "entry" {
+			return nil, errors.New("show what?")
+		}
 		return c.show(words[1:])
 	case "register":
 		if len(words) != 3 {
@@ -204,6 +207,9 @@ func (c *conversation) say(a act) string {
 	case errors.As(err, &repeat):
 		return fmt.Sprintf("again %s (entry %d)", repeat.Seen.Phase, repeat.Seen.Sequence)
 	case errors.As(err, &refused):
+		if len(refused.Message) < 10 || strings.Contains(refused.Message, "%!") {
+			c.t.Errorf("%s teaches nobody: %q", refused.Code, refused.Message)
+		}
 		c.cells.refused(before, a.draft.Body, refused.Code)
 		return strings.TrimSpace("refused " + string(refused.Code) + " " + jsonOf(refused.Details))
 	case err != nil:

@@ -46,7 +46,7 @@ func (t *Turn) reinvites(o *Offer) error {
 		return err
 	}
 	for _, a := range inv.Invitees {
-		if p, ok := t.parties.get(a); !ok || p.Role > Invitee {
+		if p, ok := t.parties.Get(a); !ok || p.Role > Invitee {
 			return RefuseSchema(Fault{Path: "/terms/participants", Rule: "participant", Message: "a COUNTER of an invitation is between the same two principals"})
 		}
 	}

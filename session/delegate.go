@@ -41,11 +41,11 @@ func (t *Turn) narrows(body *performatives.DelegateBody) error {
 // mayTake refuses a target that cannot act for the sender: who has a part of
 // its own here, who stands for another side, or who holds a delegation already.
 func (t *Turn) mayTake(target performatives.Agent) error {
-	if p, ok := t.parties.get(target); ok {
+	if p, ok := t.parties.Get(target); ok {
 		if p.Role != Delegate {
 			return Refuse(Unauthorized, "%s has a part of its own in this session and cannot act for another", target)
 		}
-		if g, _ := t.grants.get(p.Grant); delegation.Standing(g, t.Now, t.grants.get) == nil {
+		if g, _ := t.grants.Get(p.Grant); delegation.Standing(g, t.Now, t.grants.Get) == nil {
 			return Refuse(Duplicate, "%s holds a delegation in this session already; WITHDRAW it first", target).
 				With(map[string]any{"delegationId": g.ID})
 		}
@@ -58,8 +58,8 @@ func (t *Turn) mayTake(target performatives.Agent) error {
 
 func delegated(t *Turn) {
 	g := t.granted
-	t.kinds = t.kinds.set(string(g.ID), aDelegation)
-	t.grants = t.grants.set(g.ID, g)
+	t.kinds = t.kinds.With(string(g.ID), aDelegation)
+	t.grants = t.grants.With(g.ID, g)
 	t.grantOrder = append(slices.Clip(t.grantOrder), g.ID)
 	member := t.event.Known[g.To]
 	member.Authority = g.Authority.String()
@@ -88,7 +88,7 @@ func (t *Turn) withdrawsGrant() error {
 	if t.about.To == me || t.about.Principal == me {
 		return nil
 	}
-	for g, ok := *t.about, true; ok; g, ok = t.grants.get(g.Parent) {
+	for g, ok := *t.about, true; ok; g, ok = t.grants.Get(g.Parent) {
 		if g.From == me {
 			return nil
 		}
@@ -99,5 +99,5 @@ func (t *Turn) withdrawsGrant() error {
 func (t *Turn) settleGrant(status delegation.Status) {
 	g := *t.about
 	g.Status = status
-	t.grants = t.grants.set(g.ID, g)
+	t.grants = t.grants.With(g.ID, g)
 }

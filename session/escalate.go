@@ -31,9 +31,9 @@ func escalated(t *Turn) {
 		Body: body, At: t.At, Sequence: t.Next,
 		Due: t.At.Add(escalation.Urgency(body.Urgency).Within(t.Policy)),
 	}
-	t.kinds = t.kinds.set(string(item.ID), anEscalation)
-	t.items = t.items.set(item.ID, item)
-	t.deciders = t.deciders.set(item.Org, true)
+	t.kinds = t.kinds.With(string(item.ID), anEscalation)
+	t.items = t.items.With(item.ID, item)
+	t.deciders = t.deciders.With(item.Org, true)
 	t.open, t.newest, t.resumeTo, t.pausedAt = item, item, t.Phase, t.At
 	for _, a := range slices.Sorted(maps.Keys(t.event.Known)) {
 		m := t.event.Known[a]
@@ -52,7 +52,7 @@ func escalated(t *Turn) {
 func (t *Turn) endItem(by performatives.Agent, how string) {
 	item := *t.open
 	item.End = escalation.End{By: by, How: how, At: t.At, Sequence: t.Next, Message: t.Message.ID, Digest: t.decisionDigest()}
-	t.items = t.items.set(item.ID, &item)
+	t.items = t.items.With(item.ID, &item)
 	t.banked = t.bankedAt(t.At)
 	t.open, t.newest = nil, &item
 }

@@ -15,7 +15,7 @@ func OfQuestions(p Phase) bool { return ofQuestion[p] }
 func Phases() []Phase {
 	all := make([]Phase, phases)
 	for p := range all {
-		all[p] = Phase(p) //nolint:gosec // below phases
+		all[p] = Phase(p)
 	}
 	return all
 }

@@ -14,7 +14,7 @@ func informs(t *Turn) error {
 	if !ok {
 		return nil
 	}
-	item, known := t.items.get(escalation.ID(ruling.EscalationID))
+	item, known := t.items.Get(escalation.ID(ruling.EscalationID))
 	if !known {
 		return unknownReference(ruling.EscalationID, "escalation")
 	}
@@ -73,18 +73,17 @@ func (t *Turn) SettleAnswered() {
 // Only the offer's author answers (PROTOCOL.md §5).
 func (t *Turn) answeredQuestions(id string) []Question {
 	var found []Question
-	if q, ok := t.questions.get(id); ok {
+	if q, ok := t.questions.Get(id); ok {
 		found = append(found, *q)
-	} else if o, ok := t.State.offers.get(id); ok && o.questions.Len() > 0 {
-		for it := o.questions.m.Iterator(); !it.Done(); {
-			qid, _, _ := it.Next()
-			if q, ok := t.questions.get(qid); ok {
+	} else if o, ok := t.offers.Get(id); ok && o.questions.Len() > 0 {
+		for qid := range o.questions.All() {
+			if q, ok := t.questions.Get(qid); ok {
 				found = append(found, *q)
 			}
 		}
 	}
 	found = slices.DeleteFunc(found, func(q Question) bool {
-		o, ok := t.State.offers.get(q.Offer)
+		o, ok := t.offers.Get(q.Offer)
 		return !ok || o.Side != t.Side
 	})
 	slices.SortFunc(found, func(a, b Question) int { return int(a.Sequence) - int(b.Sequence) }) //nolint:gosec // far below 2^63

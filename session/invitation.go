@@ -109,7 +109,7 @@ func (t *Turn) Opening() Invitation { return t.opening }
 // PartyKind is the kind that the registry has, or the transcript pinned, for a
 // principal of the session that is being opened or held.
 func (t *Turn) PartyKind(a performatives.Agent) string {
-	if p, ok := t.parties.get(a); ok {
+	if p, ok := t.parties.Get(a); ok {
 		return p.Kind
 	}
 	if a == t.From.Agent {

@@ -44,7 +44,7 @@ type Mode struct {
 	Ended func(*Turn, Deadline)
 	// Awaits tells whether the session waits for a side; nil asks the offers.
 	Awaits func(s *State, side performatives.Agent, at time.Time) bool
-	// View is the mode's part of session.get.
+	// View is the mode's part of session.Get.
 	View func(s *State, at time.Time, v *View)
 }
 
@@ -91,7 +91,7 @@ func Addressed(t *Turn) error {
 func StillOpen(t *Turn) error {
 	now := t.Offer.StatusAt(t.Now)
 	if now == Open {
-		if _, already := t.Offer.acceptedBy.get(t.Side); already {
+		if _, already := t.Offer.acceptedBy.Get(t.Side); already {
 			return notOpen(t.Offer, "accepted by you already")
 		}
 		return nil

@@ -46,9 +46,9 @@ func Replay(s State, m *performatives.Message, stamp performatives.Stamp) (State
 // DecidersFor tells whose humans an ESCALATE of this sender asks: those of the
 // principal for whom it acts in the end.
 func (s *State) DecidersFor(sender performatives.Agent) performatives.Organisation {
-	p, _ := s.parties.get(sender)
+	p, _ := s.parties.Get(sender)
 	if p.Role == Delegate {
-		if g, ok := s.grants.get(p.Grant); ok {
+		if g, ok := s.grants.Get(p.Grant); ok {
 			return g.Principal.Organisation()
 		}
 	}

@@ -11,9 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/parley-asp/parley/delegation"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/session"
 )
 
 var (
@@ -135,7 +133,7 @@ func (c *conversation) compose(verb string, words, to []string, object string) (
 	case "answers":
 		p, label = performatives.Inform, ""
 		var answers []body
-		for _, field := range words[1:] {
+		for _, field := range words[min(len(words), 1):] {
 			answers = append(answers, body{"field": field, "answer": "yes"})
 		}
 		b["type"], b["data"] = performatives.Fact, body{"referenceId": ref(0), "answers": answers}
@@ -152,7 +150,7 @@ func (c *conversation) compose(verb string, words, to []string, object string) (
 	case "CLARIFY":
 		label = arg(0)
 		var questions []body
-		for _, field := range words[2:] {
+		for _, field := range words[min(len(words), 2):] {
 			questions = append(questions, body{"field": field, "question": "what is meant?"})
 		}
 		b["referenceId"], b["questions"] = ref(1), questions
@@ -297,110 +295,4 @@ func jsonOf(v any) string {
 		return err.Error()
 	}
 	return string(text)
-}
-
-// show prints a compact view of a part of the session, a line for each thing.
-func (c *conversation) show(what []string) ([]string, error) {
-	v := c.state.ViewAt(c.now)
-	var lines []string
-	say := func(format string, args ...any) {
-		lines = append(lines, strings.TrimSpace(fmt.Sprintf(format, args...)))
-	}
-	switch what[0] {
-	case "state":
-		say("%s %s", v.State, v.Closing)
-	case "mode":
-		say("%s, %q", v.Mode, v.Purpose)
-	case "invitation":
-		say("%s of %s: %s %s", v.Invitation.Proposal, v.Invitation.From, v.Invitation.Status, v.Invitation.Terms)
-	case "participants":
-		for _, p := range v.Participants {
-			line := fmt.Sprintf("%s: %s, %s, %s", p.Agent, p.Role, p.Status, p.Authority)
-			if p.OnBehalfOf != "" {
-				line += ", for " + string(p.OnBehalfOf)
-			}
-			say("%s", line)
-		}
-	case "proposals", "commitments":
-		list := v.Proposals
-		if what[0] == "commitments" {
-			list = v.Commitments
-		}
-		for _, o := range list {
-			say("%s", offerLine(o))
-		}
-	case "delegations":
-		for _, d := range v.Delegations {
-			line := fmt.Sprintf("%s: %s to %s, for %s, %s, depth %d, %s", d.ID, d.From, d.To, d.OnBehalfOf, d.Authority, d.Depth, d.Status)
-			if d.Reference != "" {
-				line += ", of " + d.Reference
-			}
-			if d.ValidUntil != "" {
-				line += ", until " + d.ValidUntil
-			}
-			say("%s", line)
-		}
-	case "escalation":
-		if e := v.Escalation; e != nil {
-			say("%s: by %s for %s of %s, %s, until %s, %s %s", e.ID, e.By, e.OnBehalfOf, e.Organisation, e.Urgency, e.Deadline, e.Status, e.DecidedBy)
-		}
-	case "deadlines":
-		for _, d := range v.Deadlines {
-			say("%s %s %s", d.At, d.Code, d.Ref)
-		}
-	case "audience":
-		say("%v", c.state.Audience())
-	case "head":
-		say("%s", jsonOf(v.Head))
-	case "awaits":
-		for _, name := range what[1:] {
-			say("%s: %v", name, c.state.Awaits(cast[name], c.now))
-		}
-	case "reads":
-		for _, name := range what[1:] {
-			say("%s: %v", name, c.state.MayRead(cast[name], c.now))
-		}
-	case "entry":
-		last := c.entries[len(c.entries)-1]
-		m, stamp, _, err := performatives.ReadDelivered(last)
-		if err != nil {
-			return nil, err
-		}
-		var joined []string
-		for _, j := range stamp.Joined {
-			joined = append(joined, string(j.Agent)+"/"+j.Authority)
-		}
-		linkedBy := "broker"
-		if m.Link != nil {
-			linkedBy = "sender"
-		}
-		say("%s of %s, linked by %s, on behalf of %q, joined %v", m.Performative, m.Sender, linkedBy, stamp.OnBehalfOf, joined)
-	case "grants": // of what Standing says now
-		for _, d := range v.Delegations {
-			g, _ := c.state.Grant(d.ID)
-			say("%s: %v", d.ID, delegation.Standing(g, c.now, c.state.Grant))
-		}
-	default:
-		return nil, fmt.Errorf("show what? %v", what)
-	}
-	return lines, nil
-}
-
-func offerLine(o session.OfferView) string {
-	line := fmt.Sprintf("%s%s of %s: %s", o.Proposal, o.Commitment, o.From, o.Status)
-	for _, part := range []struct{ name, value string }{
-		{"sent by ", map[bool]string{true: "", false: string(o.By)}[o.By == o.From]}, {"to ", string(o.To)}, {"replaces ", o.Supersedes},
-		{"for ", o.Reference}, {"until ", o.ValidUntil}, {"", string(o.Terms)},
-	} {
-		if part.value != "" {
-			line += ", " + part.name + part.value
-		}
-	}
-	if len(o.AcceptedBy) > 0 {
-		line += fmt.Sprintf(", accepted by %v", o.AcceptedBy)
-	}
-	if len(o.Pending) > 0 {
-		line += fmt.Sprintf(", asked about %v", o.Pending)
-	}
-	return line
 }

@@ -187,11 +187,42 @@ func (s *stage) holds(m *performatives.Message, next session.State) {
 	if next.Next != s.state.Next+1 {
 		s.t.Errorf("one act took the transcript from %d to %d", s.state.Next, next.Next)
 	}
+	s.looksAgain(next)
 	to := next.Audience()
 	for i, a := range to {
 		if _, has := next.Party(a); !has || a == m.Sender || slices.Contains(to[:i], a) {
 			s.t.Errorf("%s of %s is delivered to %s: a stranger, its sender, or twice", m.Performative, m.Sender, a)
 		}
+	}
+}
+
+// looksAgain asserts that a broker that looks again at the next deadline misses
+// none and is not sent in circles.
+func (s *stage) looksAgain(state session.State) {
+	s.t.Helper()
+	at := s.now
+	for range 8 {
+		next, some := state.NextDeadline(at)
+		_, ended := state.Ending(at)
+		switch {
+		case !some && !state.Phase.Over():
+			s.t.Errorf("no deadline after %s while %s", at, state.Phase)
+			return
+		case !some, ended:
+			return
+		case !next.After(at):
+			s.t.Errorf("at %s the next deadline is %s", at, next)
+			return
+		}
+		if d, missed := state.Ending(next.Add(-1)); missed {
+			s.t.Errorf("%s has passed before the next deadline, %s", d.Code, next)
+		}
+		for _, d := range state.Deadlines(at) { // those of a paused session move on
+			if state.Phase != session.Escalated && d.At.After(at) && d.At.Before(next) {
+				s.t.Errorf("%s at %s comes before the next deadline, %s", d.Code, d.At, next)
+			}
+		}
+		at = next
 	}
 }
 

@@ -9,7 +9,6 @@
 package session
 
 import (
-	"hash/maphash"
 	"time"
 
 	"github.com/benbjohnson/immutable"
@@ -18,6 +17,7 @@ import (
 	"github.com/parley-asp/parley/delegation"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/persist"
 )
 
 // A State is a session at one point of its transcript. The zero State with an
@@ -41,22 +41,22 @@ type State struct {
 	invitation *Offer
 	principals int
 	roll       []performatives.Agent // parties in the order in which they came
-	parties    table[performatives.Agent, Party]
-	kinds      table[string, kind] // whatever a referenceId can name
-	offers     table[string, *Offer]
-	order      *immutable.List[string] // offers in the order in which they came
-	live       table[string, bool]     // offers whose status is Open; some of them have expired
-	openTerms  table[string, []string] // side and terms → the open offers of that side with those terms
+	parties    persist.Table[performatives.Agent, Party]
+	kinds      persist.Table[string, kind] // whatever a referenceId can name
+	offers     persist.Table[string, *Offer]
+	order      *immutable.List[string]         // offers in the order in which they came
+	live       persist.Table[string, bool]     // offers whose status is Open; some of them have expired
+	openTerms  persist.Table[string, []string] // side and terms → the open offers of that side with those terms
 	expiries   *immutable.SortedMap[string, string]
-	questions  table[string, *Question]
-	grants     table[delegation.ID, delegation.Grant]
+	questions  persist.Table[string, *Question]
+	grants     persist.Table[delegation.ID, delegation.Grant]
 	grantOrder []delegation.ID
-	items      table[escalation.ID, *escalation.Item]
+	items      persist.Table[escalation.ID, *escalation.Item]
 	open       *escalation.Item // the one that pauses the session
 	newest     *escalation.Item
-	deciders   table[performatives.Organisation, bool]
-	bound      table[string, Binding]
-	seen       table[performatives.MessageID, Seen]
+	deciders   persist.Table[performatives.Organisation, bool]
+	bound      persist.Table[string, Binding]
+	seen       persist.Table[performatives.MessageID, Seen]
 
 	openCommitments, acceptedCommitments int
 
@@ -72,12 +72,7 @@ type State struct {
 func New(id performatives.SessionID, modes Modes) State {
 	return State{
 		ID: id, Head: performatives.NoHash, modes: modes,
-		parties: newTable[performatives.Agent, Party](), kinds: newTable[string, kind](),
-		offers: newTable[string, *Offer](), order: immutable.NewList[string](), live: newTable[string, bool](),
-		openTerms: newTable[string, []string](), expiries: immutable.NewSortedMap[string, string](nil),
-		questions: newTable[string, *Question](), grants: newTable[delegation.ID, delegation.Grant](),
-		items: newTable[escalation.ID, *escalation.Item](), deciders: newTable[performatives.Organisation, bool](),
-		bound: newTable[string, Binding](), seen: newTable[performatives.MessageID, Seen](),
+		order: immutable.NewList[string](), expiries: immutable.NewSortedMap[string, string](nil),
 	}
 }
 
@@ -174,8 +169,8 @@ type Offer struct {
 	Terms      jsontext.Value
 	Body       jsontext.Value
 	Expires    time.Time // on the session's clock; zero is never
-	acceptedBy table[performatives.Agent, bool]
-	questions  table[string, bool] // of clarifications still open
+	acceptedBy persist.Table[performatives.Agent, bool]
+	questions  persist.Table[string, bool] // of clarifications still open
 }
 
 // IsProposal tells a proposal from an invitation and a commitment.
@@ -205,15 +200,15 @@ type Question struct {
 type Binding struct {
 	Allowed []string // performatives; nil is any
 	Trust   float64
-	Met     table[performatives.Agent, bool] // sides that have answered
+	Met     persist.Table[performatives.Agent, bool] // sides that have answered
 	by, to  performatives.Agent
 }
 
 // Seen finds an accepted message by its id.
-func (s *State) Seen(id performatives.MessageID) (Seen, bool) { return s.seen.get(id) }
+func (s *State) Seen(id performatives.MessageID) (Seen, bool) { return s.seen.Get(id) }
 
 // Party finds whoever has, or had, a part.
-func (s *State) Party(a performatives.Agent) (Party, bool) { return s.parties.get(a) }
+func (s *State) Party(a performatives.Agent) (Party, bool) { return s.parties.Get(a) }
 
 // Roll lists the parties in the order in which they came. Do not change it.
 func (s *State) Roll() []performatives.Agent { return s.roll }
@@ -225,56 +220,18 @@ func (s *State) Inviter() performatives.Agent { return s.inviter }
 func (s *State) Principals() int { return s.principals }
 
 // Offer finds an invitation, proposal or commitment.
-func (s *State) Offer(id string) (*Offer, bool) { return s.offers.get(id) }
+func (s *State) Offer(id string) (*Offer, bool) { return s.offers.Get(id) }
 
 // Escalation is the item that pauses the session, nil while it is not paused.
 func (s *State) Escalation() *escalation.Item { return s.open }
 
+// NewestEscalation is the item that was opened last, nil for none.
+func (s *State) NewestEscalation() *escalation.Item {
+	if s.open != nil {
+		return s.open
+	}
+	return s.newest
+}
+
 // Grant finds a delegation.
-func (s *State) Grant(id delegation.ID) (delegation.Grant, bool) { return s.grants.get(id) }
-
-// A table is a persistent map: setting yields a new one and leaves the old.
-type table[K ~string, V any] struct{ m *immutable.Map[K, V] }
-
-func newTable[K ~string, V any]() table[K, V] {
-	return table[K, V]{immutable.NewMap[K, V](hasher[K]{})}
-}
-
-func (t table[K, V]) get(k K) (V, bool) {
-	if t.m == nil {
-		var none V
-		return none, false
-	}
-	return t.m.Get(k)
-}
-
-func (t table[K, V]) set(k K, v V) table[K, V] {
-	if t.m == nil {
-		t = newTable[K, V]()
-	}
-	return table[K, V]{t.m.Set(k, v)}
-}
-
-func (t table[K, V]) without(k K) table[K, V] {
-	if t.m == nil {
-		return t
-	}
-	return table[K, V]{t.m.Delete(k)}
-}
-
-// Len counts the keys.
-func (t table[K, V]) Len() int {
-	if t.m == nil {
-		return 0
-	}
-	return t.m.Len()
-}
-
-// hasher is seeded per process: keys come from strangers, who must not be able
-// to make them collide.
-type hasher[K ~string] struct{}
-
-var seed = maphash.MakeSeed()
-
-func (hasher[K]) Hash(k K) uint32   { return uint32(maphash.String(seed, string(k))) } //nolint:gosec // half of the hash is a hash
-func (hasher[K]) Equal(a, b K) bool { return a == b }
+func (s *State) Grant(id delegation.ID) (delegation.Grant, bool) { return s.grants.Get(id) }

@@ -114,7 +114,7 @@ func (t *Turn) Carry(p Phase, why string) { t.phase, t.Closing = p, why }
 // repeated answers a message that was accepted before, also from who has no
 // part any more: a delegate who declined may ask for the answer again.
 func (t *Turn) repeated() error {
-	seen, again := t.seen.get(t.Message.ID)
+	seen, again := t.seen.Get(t.Message.ID)
 	if again && seen.Sender == t.Message.Sender && seen.Digest == t.Message.Digest() {
 		return &Repeat{seen}
 	}
@@ -137,7 +137,7 @@ func (t *Turn) part() error {
 	}
 	t.From, t.Side = t.asKnown(from), from.Agent
 	if from.Role == Delegate {
-		grant, _ := t.grants.get(from.Grant)
+		grant, _ := t.grants.Get(from.Grant)
 		t.Grant, t.Side = &grant, grant.Principal
 	}
 	t.resolve()
@@ -160,8 +160,8 @@ func (t *Turn) opens() error {
 
 // hasPart finds whoever has a part: a delegate who declined has none.
 func (t *Turn) hasPart(a performatives.Agent) (Party, bool) {
-	p, ok := t.parties.get(a)
-	if grant, _ := t.grants.get(p.Grant); p.Role == Delegate && grant.Status == delegation.Declined {
+	p, ok := t.parties.Get(a)
+	if grant, _ := t.grants.Get(p.Grant); p.Role == Delegate && grant.Status == delegation.Declined {
 		return Party{}, false
 	}
 	return p, ok
@@ -170,13 +170,13 @@ func (t *Turn) hasPart(a performatives.Agent) (Party, bool) {
 // joinsAsApprover lets a human in who may decide for an organisation that has
 // escalated here, also one who was registered later.
 func (t *Turn) joinsAsApprover(a performatives.Agent) bool {
-	_, escalated := t.deciders.get(a.Organisation())
+	_, escalated := t.deciders.Get(a.Organisation())
 	return escalated && escalation.MayDecide(t.event.Known[a], a.Organisation())
 }
 
 // fresh refuses the id of another message that this session has accepted.
 func (t *Turn) fresh() error {
-	if _, used := t.seen.get(t.Message.ID); !used {
+	if _, used := t.seen.Get(t.Message.ID); !used {
 		return nil
 	}
 	return Refuse(Duplicate, "the messageId was used before in this session, by another message; make a new UUIDv7")
@@ -213,12 +213,12 @@ func (t *Turn) happen() {
 	t.actsFor()
 	acts[t.Act].happens(t)
 	t.meetBinding()
-	t.State.Phase = arrow.follow(&t.State)
+	t.Phase = arrow.follow(&t.State)
 	if t.Mode.After != nil {
 		t.Mode.After(t)
 	}
 	if t.phase != Idle {
-		t.State.Phase = t.phase
+		t.Phase = t.phase
 	}
 	t.record()
 }
@@ -228,15 +228,15 @@ func (t *Turn) arrow() arrow {
 	if t.about != nil || t.question != nil && t.Act == performatives.Withdraw {
 		return stay
 	}
-	return lifecycle[t.State.Phase][t.Act]
+	return lifecycle[t.Phase][t.Act]
 }
 
 // record enters the act into the state and notes who is to receive it.
 func (t *Turn) record() {
 	m := t.Message
 	t.bind()
-	t.seen = t.seen.set(m.ID, Seen{
-		ID: m.ID, Sequence: t.Next, Sender: m.Sender, Digest: m.Digest(), Phase: t.State.Phase, AcceptedAt: t.At,
+	t.seen = t.seen.With(m.ID, Seen{
+		ID: m.ID, Sequence: t.Next, Sender: m.Sender, Digest: m.Digest(), Phase: t.Phase, AcceptedAt: t.At,
 	})
 	t.Updated = t.At
 	t.Last.sender, t.Last.now, t.Last.also = m.Sender, t.Now, t.before
@@ -251,9 +251,9 @@ func (t *Turn) record() {
 
 // Sealed notes the hash of the entry that the last Step made.
 func (s State) Sealed(id performatives.MessageID, h performatives.Hash) State {
-	seen, _ := s.seen.get(id)
+	seen, _ := s.seen.Get(id)
 	seen.Hash = h
-	s.seen = s.seen.set(id, seen)
+	s.seen = s.seen.With(id, seen)
 	s.Head = h
 	return s
 }

@@ -10,15 +10,16 @@ import (
 // judged later, among the references.
 func (t *Turn) resolve() {
 	id := referenceID(t.Message.Body)
-	switch k, _ := t.kinds.get(id); k {
+	switch k, _ := t.kinds.Get(id); k {
 	case anInvitation, aProposal, aCommitment:
-		t.Offer, _ = t.offers.get(id)
+		t.Offer, _ = t.offers.Get(id)
 	case aDelegation:
-		if g, ok := t.grants.get(delegation.ID(id)); ok && answersDelegation(t.Act) {
+		if g, ok := t.grants.Get(delegation.ID(id)); ok && answersDelegation(t.Act) {
 			t.about = &g
 		}
 	case aClarification:
-		t.question, _ = t.questions.get(id)
+		t.question, _ = t.questions.Get(id)
+	case anEscalation: // a ruling names it in its data
 	}
 	t.findAnswers()
 }
@@ -119,7 +120,7 @@ func (t *Turn) asKnown(p Party) Party {
 	if !known {
 		return p
 	}
-	_, escalated := t.deciders.get(p.Agent.Organisation())
+	_, escalated := t.deciders.Get(p.Agent.Organisation())
 	switch {
 	case p.Role == Approver, p.Role <= Invitee && escalated && escalation.MayDecide(m, p.Agent.Organisation()):
 	case p.Role <= Invitee:
@@ -138,12 +139,12 @@ func (t *Turn) rulesInTime() error {
 	if !ok || !t.From.Agent.IsHuman() {
 		return nil
 	}
-	item, known := t.items.get(escalation.ID(ruling.EscalationID))
+	item, known := t.items.Get(escalation.ID(ruling.EscalationID))
 	if !known || item.Open() || !escalation.MayDecide(t.From.Member, item.Org) {
 		return nil
 	}
 	if item.SameDecision(t.From.Agent, t.decisionDigest()) {
-		first, _ := t.seen.get(item.End.Message)
+		first, _ := t.seen.Get(item.End.Message)
 		return &Repeat{first}
 	}
 	return Refuse(EscalationResolved, "the escalation is over: %s by %s", item.End.How, item.End.By).
@@ -170,6 +171,7 @@ func (t *Turn) authorised() error {
 		}
 	}
 	switch t.From.Role {
+	case Inviter, Invitee:
 	case Delegate:
 		if err := t.withinGrant(); err != nil {
 			return err
@@ -188,7 +190,7 @@ var approverActs = map[performatives.Performative]bool{
 
 // mayRule insists on a human of the escalating organisation who may decide.
 func (t *Turn) mayRule(ruling performatives.RulingData) error {
-	item, known := t.items.get(escalation.ID(ruling.EscalationID))
+	item, known := t.items.Get(escalation.ID(ruling.EscalationID))
 	if !t.From.Agent.IsHuman() {
 		return Refuse(Unauthorized, "only a human resolves an escalation, never an agent")
 	}
@@ -202,7 +204,7 @@ func (t *Turn) mayRule(ruling performatives.RulingData) error {
 // itself, and taking back one that it made, are always its own to do.
 func (t *Turn) withinGrant() error {
 	at := t.Now
-	if err := delegation.Standing(*t.Grant, at, t.grants.get); err != nil {
+	if err := delegation.Standing(*t.Grant, at, t.grants.Get); err != nil {
 		return t.exceeded(err)
 	}
 	if t.about != nil && (t.about.ID == t.Grant.ID || t.Act == performatives.Withdraw) {
@@ -232,7 +234,7 @@ func (t *Turn) line() string {
 	case t.Offer != nil:
 		return t.Offer.Line
 	case t.question != nil:
-		if o, ok := t.offers.get(t.question.Offer); ok {
+		if o, ok := t.offers.Get(t.question.Offer); ok {
 			return o.Line
 		}
 	}
@@ -245,12 +247,12 @@ func (t *Turn) rejoin() {
 	if t.Phase == Idle {
 		return
 	}
-	if old, was := t.parties.get(t.From.Agent); !was || old.Role != t.From.Role || !sameMember(old.Member, t.From.Member) {
+	if old, was := t.parties.Get(t.From.Agent); !was || old.Role != t.From.Role || !sameMember(old.Member, t.From.Member) {
 		t.enter(t.From)
 	}
 	if t.Grant != nil && t.Grant.Status == delegation.Offered && (t.about == nil || t.about.ID != t.Grant.ID) {
 		t.Grant.Status = delegation.Active
-		t.grants = t.grants.set(t.Grant.ID, *t.Grant)
+		t.grants = t.grants.With(t.Grant.ID, *t.Grant)
 	}
 }
 
@@ -266,13 +268,13 @@ func sameMember(a, b performatives.Member) bool {
 
 // enter gives somebody a part, or a new one, and pins it.
 func (t *Turn) enter(p Party) {
-	was, again := t.parties.get(p.Agent)
+	was, again := t.parties.Get(p.Agent)
 	p.Sequence = was.Sequence
 	if !again {
 		p.Sequence = t.Next
 		t.roll = append(t.roll[:len(t.roll):len(t.roll)], p.Agent)
 	}
-	t.parties = t.parties.set(p.Agent, p)
+	t.parties = t.parties.With(p.Agent, p)
 	t.Last.Joined = append(t.Last.Joined, p.Member)
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// A View is a session as session.get shows it (PROTOCOL.md §9). Lists stand in
+// A View is a session as session.Get shows it (PROTOCOL.md §9). Lists stand in
 // the order of the transcript; times are the broker's, RFC 3339.
 type View struct {
 	Session      performatives.SessionID `json:"sessionId"`
@@ -143,15 +143,15 @@ func (s *State) ViewAt(at time.Time) View {
 	v.Mode, v.Updated = s.Mode.Name, stamp(s.Updated)
 	v.Invitation = s.offerView(s.invitation, at)
 	for _, a := range s.roll {
-		p, _ := s.parties.get(a)
+		p, _ := s.parties.Get(a)
 		v.Participants = append(v.Participants, s.partyView(p, at))
 	}
 	for it := s.order.Iterator(); !it.Done(); {
 		_, id := it.Next()
-		switch o, _ := s.offers.get(id); o.Kind {
-		case aProposal:
+		switch o, _ := s.offers.Get(id); {
+		case o.IsProposal():
 			v.Proposals = append(v.Proposals, s.offerView(o, at))
-		case aCommitment:
+		case o.IsCommitment():
 			v.Commitments = append(v.Commitments, s.offerView(o, at))
 		}
 	}
@@ -193,7 +193,7 @@ func (s *State) offerView(o *Offer, at time.Time) OfferView {
 		v.ValidUntil = stamp(s.wall(o.Expires, at))
 	}
 	for _, a := range s.roll {
-		if _, yes := o.acceptedBy.get(a); yes {
+		if _, yes := o.acceptedBy.Get(a); yes {
 			v.AcceptedBy = append(v.AcceptedBy, a)
 		}
 	}
@@ -201,10 +201,10 @@ func (s *State) offerView(o *Offer, at time.Time) OfferView {
 }
 
 func (s *State) grantView(id delegation.ID, at time.Time) GrantView {
-	g, _ := s.grants.get(id)
+	g, _ := s.grants.Get(id)
 	v := GrantView{
 		ID: g.ID, From: g.From, To: g.To, OnBehalfOf: g.Principal, Authority: g.Authority.String(), Scope: g.Scope,
-		Status: delegation.StatusAt(g, s.clock(at), s.grants.get).String(), Depth: g.Depth, Reference: g.Line,
+		Status: delegation.StatusAt(g, s.clock(at), s.grants.Get).String(), Depth: g.Depth, Reference: g.Line,
 	}
 	if !g.Until.IsZero() {
 		v.ValidUntil = stamp(s.wall(g.Until, at))
@@ -265,7 +265,7 @@ func (s *State) SummaryFor(you performatives.Agent, at time.Time) Summary {
 // invitation, an open offer or commitment addressed to its side, a question
 // about its own offer, a delegation, or an escalation.
 func (s *State) Awaits(you performatives.Agent, at time.Time) bool {
-	p, ok := s.parties.get(you)
+	p, ok := s.parties.Get(you)
 	if !ok || s.Phase.Over() {
 		return false
 	}
@@ -274,7 +274,7 @@ func (s *State) Awaits(you performatives.Agent, at time.Time) bool {
 	}
 	side := you
 	if p.Role == Delegate {
-		g, _ := s.grants.get(p.Grant)
+		g, _ := s.grants.Get(p.Grant)
 		switch g.Status {
 		case delegation.Offered:
 			return true
@@ -298,14 +298,13 @@ func (s *State) Awaits(you performatives.Agent, at time.Time) bool {
 
 func (s *State) awaitsAnswer(side performatives.Agent, at time.Time) bool {
 	now := s.clock(at)
-	for it := s.live.m.Iterator(); it != nil && !it.Done(); {
-		id, _, _ := it.Next()
-		o, ok := s.offers.get(id)
+	for id := range s.live.All() {
+		o, ok := s.offers.Get(id)
 		if !ok || o.StatusAt(now) != Open {
 			continue
 		}
 		asked := len(s.pendingFields(o)) > 0
-		_, said := o.acceptedBy.get(side)
+		_, said := o.acceptedBy.Get(side)
 		if o.Side == side && asked || o.Side != side && !asked && !said && (o.To == "" || o.To == side) {
 			return true
 		}

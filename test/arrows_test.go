@@ -37,15 +37,19 @@ var places = map[string]place{
 	"schemas":              pure("performatives"),
 	"schemas/gen":          plain("performatives", "schemas"), // writes the *.json; not part of the program
 	"schemas/internal/...": plain("performatives", "schemas"), // the same
-	"session":              pure("performatives", "delegation", "escalation"),
-	"modes":                pure("performatives", "delegation", "escalation", "session"),
-	"transcript":           pure("performatives", "session", "modes"),
+	"persist":              pure(),
+	"session":              pure("performatives", "delegation", "escalation", "persist"),
+	"modes":                pure("performatives", "delegation", "escalation", "persist", "session"),
+	"transcript":           pure("performatives"),
 	"wire":                 pure("performatives", "session"),
 
 	"client":     plain("performatives", "schemas", "session", "transcript", "wire"),
 	"login":      plain("wire"),
 	"embedded":   plain("login", "wire"),
 	"broker":     plain("performatives", "delegation", "escalation", "schemas", "session", "modes", "transcript", "wire"),
+	"node":       plain("broker", "embedded", "login", "performatives"),
+	"render":     pure("performatives", "session", "transcript", "wire"),
+	"demo":       plain("client", "modes", "node", "performatives", "render", "session", "transcript", "wire"),
 	"cmd/parley": free,
 	"test/...":   free,
 }

@@ -1,0 +1,378 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testbroker"
+	"github.com/parley-asp/parley/wire"
+)
+
+// remark sends OBSERVEs with these subjects.
+func (w *world) remark(s *client.Session, subjects ...string) {
+	w.t.Helper()
+	for _, subject := range subjects {
+		must(s.Observe(w.ctx, subject, nil))(w.t)
+	}
+}
+
+// heard is the subject of an OBSERVE.
+func heard(m *client.Message) string {
+	body, ok := m.Body().(*performatives.ObserveBody)
+	if !ok {
+		return m.Act().String()
+	}
+	return body.Subject
+}
+
+// reads ranges over messages, acknowledges the first n of them, stops at the
+// one called last, and tells what it saw.
+func (w *world) reads(messages func(context.Context) iter.Seq2[*client.Message, error], acks int, last string) (saw []string) {
+	w.t.Helper()
+	for m, err := range messages(w.ctx) {
+		if err != nil {
+			w.t.Fatal(err, saw)
+		}
+		if saw = append(saw, heard(m)); len(saw) <= acks {
+			if err := m.Ack(); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+		if heard(m) == last {
+			break
+		}
+	}
+	return saw
+}
+
+func (w *world) want(got []string, want ...string) {
+	w.t.Helper()
+	if !slices.Equal(got, want) {
+		w.t.Errorf("saw %q, want %q", got, want)
+	}
+}
+
+// consumer is the durable consumer of an inbox, seen from the broker's side.
+func (w *world) consumer(a performatives.Agent) jetstream.Consumer {
+	w.t.Helper()
+	js := must(jetstream.New(w.Conn))(w.t)
+	return must(js.Consumer(w.ctx, wire.InboxStream, a.Token()))(w.t)
+}
+
+// tune changes the consumer of an inbox.
+func (w *world) tune(a performatives.Agent, change func(*jetstream.ConsumerConfig)) {
+	w.t.Helper()
+	config := w.consumer(a).CachedInfo().Config
+	change(&config)
+	js := must(jetstream.New(w.Conn))(w.t)
+	must(js.UpdateConsumer(w.ctx, wire.InboxStream, config))(w.t)
+}
+
+// until looks at the consumer of an inbox until it is as it should be.
+func (w *world) until(what string, a performatives.Agent, is func(*jetstream.ConsumerInfo) bool) {
+	w.t.Helper()
+	consumer := w.consumer(a)
+	for {
+		info, err := consumer.Info(w.ctx)
+		if err != nil {
+			w.t.Fatalf("%s: %v", what, err)
+		}
+		if is(info) {
+			return
+		}
+	}
+}
+
+// A loop that is broken off goes on where it was: what was not acknowledged
+// comes again.
+func TestBreakAndResume(t *testing.T) {
+	w := start(t, testbroker.Options{})
+	ours, theirs := w.introduced(w.as(alpha), w.as(beta))
+	w.remark(theirs, "1", "2", "3", "4", "5")
+	w.want(w.reads(ours.Messages, 2, "3"), "1", "2", "3")
+	w.want(w.reads(ours.Messages, 9, "5"), "3", "4", "5")
+	w.until("all is acknowledged", alpha, func(i *jetstream.ConsumerInfo) bool { return i.NumAckPending == 0 && i.NumPending == 0 })
+}
+
+// What a client did not acknowledge comes to the next one as soon as the first
+// is closed, in order.
+func TestTheNextClientGoesOn(t *testing.T) {
+	w := start(t, testbroker.Options{})
+	first := w.as(alpha)
+	_, theirs := w.introduced(first, w.as(beta))
+	w.remark(theirs, "1", "2", "3", "4")
+	w.want(w.reads(first.Messages, 1, "3"), "1", "2", "3")
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.want(w.reads(w.as(alpha).Messages, 9, "4"), "2", "3", "4")
+}
+
+// A message that is not acknowledged is delivered again and again, and seen
+// once.
+func TestOnceInALoop(t *testing.T) {
+	w := start(t, testbroker.Options{})
+	ours, theirs := w.introduced(w.as(alpha), w.as(beta))
+	w.tune(alpha, func(c *jetstream.ConsumerConfig) { c.AckWait = 100 * time.Millisecond })
+	w.remark(theirs, "1")
+	var kept []*client.Message
+	for m, err := range ours.Messages(w.ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kept = append(kept, m); heard(m) == "2" {
+			break
+		}
+		w.until("it is delivered again", alpha, func(i *jetstream.ConsumerInfo) bool { return i.Delivered.Consumer >= 4 })
+		w.remark(theirs, "2")
+	}
+	if len(kept) != 2 {
+		t.Fatalf("saw %d messages, want 2", len(kept))
+	}
+	for _, m := range kept {
+		if err := errors.Join(m.Ack(), m.Ack()); err != nil { // late, and twice
+			t.Error(err)
+		}
+	}
+	w.until("both are acknowledged", alpha, func(i *jetstream.ConsumerInfo) bool { return i.NumAckPending == 0 })
+	w.remark(theirs, "3")
+	w.want(w.reads(ours.Messages, 9, "3"), "3")
+}
+
+// next is the subject of a loop's next message, "" at its end.
+func (w *world) next(pull func() (*client.Message, error, bool)) string {
+	w.t.Helper()
+	m, err, more := pull()
+	switch {
+	case err != nil:
+		w.t.Fatal(err)
+	case !more:
+		return ""
+	}
+	if err := m.Ack(); err != nil {
+		w.t.Fatal(err)
+	}
+	return heard(m)
+}
+
+// A session's own loop takes its messages, another loop the rest; a session's
+// loop ends with the session.
+func TestLoopsShareTheInbox(t *testing.T) {
+	w := start(t, testbroker.Options{})
+	a, b := w.as(alpha), w.as(beta)
+	one, theirOne := w.introduced(a, b)
+	two, theirTwo := w.introduced(a, b)
+	rest, endRest := iter.Pull2(a.Messages(w.ctx))
+	defer endRest()
+	ofOne, endOne := iter.Pull2(one.Messages(w.ctx))
+	defer endOne()
+
+	w.remark(theirOne, "1")
+	saw := []string{w.next(ofOne)}
+	w.remark(theirOne, "2")
+	w.remark(theirTwo, "a")
+	saw = append(saw, w.next(rest), w.next(ofOne))
+	must(theirOne.Close(w.ctx, client.Closing{}))(t)
+	saw = append(saw, w.next(ofOne), w.next(ofOne))
+	w.want(saw, "1", "a", "2", "CLOSE", "")
+	if _, err := one.Await(w.ctx, performatives.Accept); !errors.Is(err, client.ErrSessionOver) {
+		t.Errorf("waiting for what cannot come: %v", err)
+	}
+
+	ended := make(chan error, 1)
+	go func() {
+		for _, err := range two.Messages(w.ctx) {
+			ended <- err
+			return
+		}
+		ended <- nil
+	}()
+	must(two.Close(w.ctx, client.Closing{}))(t)
+	if err := <-ended; err != nil {
+		t.Errorf("the loop of a session that we closed: %v", err)
+	}
+}
+
+// Await takes what it waits for; the rest stays, in order.
+func TestAwaitLeavesTheRest(t *testing.T) {
+	w := start(t, testbroker.Options{})
+	ours, theirs := w.introduced(w.as(alpha), w.as(beta))
+	w.remark(theirs, "1", "2")
+	must(theirs.Inform(w.ctx, performatives.Result, 7))(t)
+	w.remark(theirs, "3")
+	must(ours.Await(w.ctx, performatives.Query, performatives.Inform))(t)
+	w.want(w.reads(ours.Messages, 9, "3"), "1", "2", "3")
+}
+
+// A loop ends with the context's error, with ErrClosed, and only once.
+func TestHowLoopsEnd(t *testing.T) {
+	w := start(t, testbroker.Options{})
+	a := w.as(alpha)
+	ctx, cancel := context.WithCancel(w.ctx)
+	cancel()
+	var errs []error
+	for m, err := range a.Messages(ctx) {
+		if m != nil {
+			t.Errorf("got %s", m.Bytes)
+		}
+		errs = append(errs, err)
+	}
+	if len(errs) != 1 || !errors.Is(errs[0], context.Canceled) {
+		t.Errorf("the errors are %v", errs)
+	}
+
+	ours, theirs := w.introduced(a, w.as(beta))
+	w.remark(theirs, "1")
+	errs = nil
+	var kept *client.Message
+	for m, err := range ours.Messages(w.ctx) {
+		if m != nil {
+			kept = m
+			if err := a.Close(); err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		errs = append(errs, err)
+	}
+	if len(errs) != 1 || !errors.Is(errs[0], client.ErrClosed) {
+		t.Errorf("the errors are %v", errs)
+	}
+	if err := kept.Ack(); !errors.Is(err, client.ErrGivenBack) {
+		t.Errorf("an acknowledgement that comes too late: %v", err)
+	}
+	if _, err := ours.Observe(w.ctx, "x", nil); !errors.Is(err, client.ErrClosed) {
+		t.Errorf("an act of a closed client: %v", err)
+	}
+}
+
+// What cannot be read is told once and does not end the loop.
+func TestAnUnreadableMessage(t *testing.T) {
+	w := start(t, testbroker.Options{})
+	ours, theirs := w.introduced(w.as(alpha), w.as(beta))
+	w.tune(alpha, func(c *jetstream.ConsumerConfig) { c.AckWait = 50 * time.Millisecond })
+	if err := w.Conn.Publish(wire.Inbox(alpha, "019478a3-0001-7def-8a12-000000000001"), []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	w.until("it is there", alpha, func(i *jetstream.ConsumerInfo) bool { return i.NumPending+uint64(i.NumAckPending) > 0 })
+	w.remark(theirs, "1")
+	told := 0
+	for m, err := range ours.Messages(w.ctx) {
+		if err != nil {
+			told++
+			continue
+		}
+		if m.Ack(); heard(m) == "2" {
+			break
+		}
+		w.until("it is delivered again", alpha, func(i *jetstream.ConsumerInfo) bool { return i.NumRedelivered > 0 })
+		w.remark(theirs, "2")
+	}
+	if told != 1 {
+		t.Errorf("told %d times, want once", told)
+	}
+}
+
+// A loop says so where nothing comes any more because nothing is acknowledged.
+func TestBacklog(t *testing.T) {
+	w := start(t, testbroker.Options{})
+	first := w.as(alpha)
+	ours, theirs := w.introduced(first, w.as(beta))
+	first.Close()
+	w.tune(alpha, func(c *jetstream.ConsumerConfig) { c.MaxAckPending = 3 })
+	w.remark(theirs, "1", "2", "3", "4")
+	again := must(client.Connect(w.ctx, w.URL, alpha, client.Seed(w.seed(alpha))))(t)
+	defer again.Close()
+	var saw []string
+	for m, err := range again.Session(ours.ID()).Messages(w.ctx) {
+		if err != nil {
+			if !errors.Is(err, client.ErrBacklog) {
+				t.Error(err)
+			}
+			continue
+		}
+		saw = append(saw, heard(m))
+	}
+	w.want(saw, "1", "2", "3")
+}
+
+// A loop goes on through a restart and a crash of the broker, and what the
+// broken connection swallowed comes in its place.
+func TestALoopOutlastsTheBroker(t *testing.T) {
+	for name, fall := range map[string]func(*world){
+		"restart": func(w *world) { w.Down(); w.Up() },
+		"crash":   func(w *world) { w.Crash(); w.Up() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := start(t, testbroker.Options{})
+			ours, theirs := w.introduced(w.as(alpha), w.as(beta))
+			pull, end := iter.Pull2(ours.Messages(w.ctx))
+			defer end()
+			w.remark(theirs, "1")
+			saw := []string{w.next(pull)}
+			fall(w)
+			w.remark(theirs, "2", "3")
+			saw = append(saw, w.next(pull), w.next(pull))
+			w.want(saw, "1", "2", "3")
+		})
+	}
+}
+
+// A delivery that is lost on the way does not let a later entry overtake it.
+func TestALostDeliveryKeepsItsPlace(t *testing.T) {
+	w := start(t, testbroker.Options{})
+	bad := newLine(t, w.URL)
+	a := must(client.Connect(w.ctx, bad.URL, alpha, client.Seed(w.seed(alpha))))(t)
+	defer a.Close()
+	ours, theirs := w.introduced(a, w.as(beta))
+	pull, end := iter.Pull2(ours.Messages(w.ctx))
+	defer end()
+	w.remark(theirs, "1")
+	saw := []string{w.next(pull)}
+
+	before := w.consumer(alpha).CachedInfo().Delivered.Consumer
+	bad.deaf.Store(true)
+	w.remark(theirs, "2", "3")
+	w.until("the server thinks it delivered", alpha, func(i *jetstream.ConsumerInfo) bool { return i.Delivered.Consumer == before+2 })
+	bad.deaf.Store(false)
+	bad.cut()
+	w.remark(theirs, "4")
+	saw = append(saw, w.next(pull), w.next(pull), w.next(pull))
+	w.want(saw, "1", "2", "3", "4")
+
+	w.tune(alpha, func(c *jetstream.ConsumerConfig) { c.AckWait = 100 * time.Millisecond })
+	w.until("the late deliveries are acknowledged", alpha, func(i *jetstream.ConsumerInfo) bool { return i.NumAckPending == 0 })
+	w.remark(theirs, "5")
+	w.want([]string{w.next(pull)}, "5")
+}
+
+// Under --dev an agent that nobody has named yet can wait for its first
+// invitation.
+func TestAStrangerWaits(t *testing.T) {
+	w := start(t, testbroker.Options{Dev: true})
+	connect := func(a performatives.Agent) *client.Client {
+		c := must(client.Connect(w.ctx, w.URL, a, client.Unsigned()))(t)
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	pull, end := iter.Pull2(connect(beta).Messages(w.ctx))
+	defer end()
+	came := make(chan string, 1)
+	go func() { came <- w.next(pull) }()
+	a := connect(alpha)
+	for {
+		if _, err := a.Card(w.ctx, beta); err == nil {
+			break // it registered itself
+		}
+	}
+	must(a.Invite(w.ctx, client.Invitation{With: []performatives.Agent{beta}}))(t)
+	w.want([]string{<-came}, "PROPOSE")
+}

@@ -1,0 +1,196 @@
+package client_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testbroker"
+	"github.com/parley-asp/parley/wire"
+)
+
+// An act that is made while the broker is away is accepted, once, when it is
+// back.
+func TestAnActOutlastsARestart(t *testing.T) {
+	w := start(t, testbroker.Options{})
+	ours, _ := w.introduced(w.as(alpha, client.Timeout(200*time.Millisecond)), w.as(beta))
+	w.Down()
+	answered := make(chan error, 1)
+	go func() {
+		_, err := ours.Propose(w.ctx, offer(5))
+		answered <- err
+	}()
+	w.Up()
+	if err := <-answered; err != nil {
+		t.Fatal(err)
+	}
+	if got := len(must(ours.Transcript(w.ctx))(t)); got != 3 {
+		t.Errorf("the transcript has %d entries, want 3", got)
+	}
+}
+
+// An answer that is lost on the way is asked for again with the same bytes, and
+// the broker knows them (PROTOCOL.md §3).
+func TestALostAnswerIsAskedForAgain(t *testing.T) {
+	w := start(t, testbroker.Options{})
+	bad := newLine(t, w.URL)
+	seed := client.Seed(w.seed(alpha))
+	a := must(client.Connect(w.ctx, bad.URL, alpha, seed, client.Timeout(200*time.Millisecond)))(t)
+	defer a.Close()
+	ours, theirs := w.introduced(a, w.as(beta))
+
+	bad.deaf.Store(true)
+	type answer struct {
+		receipt client.Receipt
+		err     error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		r, err := ours.Propose(w.ctx, offer(5))
+		answers <- answer{r, err}
+	}()
+	heard := must(theirs.Await(w.ctx, performatives.Propose))(t) // it was accepted
+	bad.deaf.Store(false)
+	bad.cut()
+	got := <-answers
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	if !got.receipt.Duplicate || got.receipt.ID != heard.Ref() || got.receipt.Sequence != heard.Stamp.Sequence {
+		t.Errorf("the receipt is %+v, want the duplicate of entry %d", got.receipt, heard.Stamp.Sequence)
+	}
+}
+
+// scripted is a NATS server whose every request gets the next of these answers,
+// and then no more.
+func scripted(t *testing.T, answers ...any) (url string, requests func() [][]byte) {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(s.Shutdown)
+	if !s.ReadyForConnections(patience) {
+		t.Fatal("the server does not start")
+	}
+	nc := must(nats.Connect(s.ClientURL()))(t)
+	t.Cleanup(nc.Close)
+	seen := make(chan []byte, 100)
+	must(nc.Subscribe("asp.>", func(m *nats.Msg) {
+		seen <- m.Data
+		if len(answers) == 0 {
+			return
+		}
+		reply := nats.NewMsg(m.Reply)
+		if refusal, ok := answers[0].(*session.Refusal); ok {
+			reply.Header.Set(wire.ErrorCodeHeader, fmt.Sprint(refusal.Code.Status()))
+			answers[0] = wire.Refused(refusal)
+		}
+		reply.Data, _ = json.Marshal(answers[0])
+		answers = answers[1:]
+		nc.PublishMsg(reply) //nolint:errcheck // the test waits for it
+	}))(t)
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return s.ClientURL(), func() (all [][]byte) {
+		for len(seen) > 0 {
+			all = append(all, <-seen)
+		}
+		return all
+	}
+}
+
+// Only what passes is asked for again, and never with other bytes.
+func TestWhatIsAskedForAgain(t *testing.T) {
+	yes := wire.Acceptance{Accepted: true, Sequence: 7, State: session.Conversing}
+	for _, c := range []struct {
+		name     string
+		answers  []any
+		requests int
+		refused  session.Code // "" is accepted
+	}{
+		{"an acceptance", []any{yes}, 1, ""},
+		{"unavailable, then accepted", []any{session.Refuse(session.Unavailable, "not now"), yes}, 2, ""},
+		{"rate_limited twice, then accepted", []any{session.Refuse(session.RateLimited, ""), session.Refuse(session.RateLimited, ""), yes}, 3, ""},
+		{"unavailable, then refused", []any{session.Refuse(session.Unavailable, ""), session.Refuse(session.WrongState, "no")}, 2, session.WrongState},
+		{"stale by now", []any{session.Refuse(session.StaleTimestamp, "late"), yes}, 1, session.StaleTimestamp},
+		{"not this turn", []any{session.Refuse(session.WrongTurn, "wait"), yes}, 1, session.WrongTurn},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			url, requests := scripted(t, c.answers...)
+			a := must(client.Connect(ctx, url, alpha, client.Unsigned()))(t)
+			defer a.Close()
+			receipt, err := a.Session("019478a3-0001-7def-8a12-000000000001").Propose(ctx, offer(5))
+			if c.refused != "" && !errors.Is(err, client.Refused(c.refused)) || c.refused == "" && (err != nil || receipt.Sequence != 7) {
+				t.Errorf("got %+v and the error %v", receipt, err)
+			}
+			sent := requests()
+			if len(sent) != c.requests {
+				t.Fatalf("sent %d requests, want %d", len(sent), c.requests)
+			}
+			for _, r := range sent {
+				if !bytes.Equal(r, sent[0]) {
+					t.Errorf("sent %s and then %s", sent[0], r)
+				}
+			}
+		})
+	}
+}
+
+// Where nobody answers before the context ends, the act is kept for later.
+func TestAnUnansweredActCanBeAskedForLater(t *testing.T) {
+	url, requests := scripted(t)
+	a := must(client.Connect(t.Context(), url, alpha, client.Unsigned(), client.Timeout(10*time.Millisecond)))(t)
+	defer a.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := a.Session("019478a3-0001-7def-8a12-000000000001").Propose(ctx, offer(5))
+	unanswered, ok := errors.AsType[*client.Unanswered](err)
+	if !ok || !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("the error is %v", err)
+	}
+	if sent := requests(); len(sent) < 2 || !bytes.Equal(sent[0], unanswered.Envelope) {
+		t.Errorf("sent %q, and kept %q", sent, unanswered.Envelope)
+	}
+
+	w := start(t, testbroker.Options{Dev: true})
+	there := must(client.Connect(w.ctx, w.URL, alpha, client.Unsigned()))(t)
+	defer there.Close()
+	if _, err := there.Submit(w.ctx, unanswered.Envelope); !errors.Is(err, client.Refused(session.UnknownSession)) {
+		t.Errorf("asked for later: %v", err)
+	}
+}
+
+// The same envelope again is the same acceptance again.
+func TestSubmitTwice(t *testing.T) {
+	w := start(t, testbroker.Options{Dev: true})
+	a := must(client.Connect(w.ctx, w.URL, alpha, client.Unsigned()))(t)
+	defer a.Close()
+	envelope := must(performatives.Draft{
+		ID: "019478a3-7b2c-7def-8a12-3456789abcde", Session: "019478a3-0001-7def-8a12-000000000001",
+		Timestamp: time.Now(), Sender: alpha, Recipient: beta,
+		Body: &performatives.ProposeBody{ProposalID: "i", Type: performatives.SessionInvitation, Subject: "s", Terms: []byte("{}")},
+	}.Envelope(nil))(t)
+	first := must(a.Submit(w.ctx, envelope))(t)
+	again := must(a.Submit(w.ctx, envelope))(t)
+	if first.Duplicate || !again.Duplicate {
+		t.Errorf("duplicate is %v and then %v", first.Duplicate, again.Duplicate)
+	}
+	if again.Duplicate = false; first != again {
+		t.Errorf("answered %+v and then %+v", first, again)
+	}
+}

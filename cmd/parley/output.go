@@ -1,0 +1,70 @@
+package main
+
+import (
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/parley-asp/parley/render"
+)
+
+// say prints text.
+func say(cmd *cobra.Command, text string) error {
+	_, err := io.WriteString(cmd.OutOrStdout(), text)
+	return err
+}
+
+// note tells a person something beside the data.
+func note(cmd *cobra.Command, text string) {
+	io.WriteString(cmd.ErrOrStderr(), text+"\n") //nolint:errcheck // nowhere to say so
+}
+
+// show prints data: as JSON where that is asked for, else drawn.
+func show(cmd *cobra.Command, data any, draw func(render.Style) string) error {
+	if !asked(cmd, "json") {
+		return say(cmd, draw(style(cmd)))
+	}
+	text, err := json.Marshal(data, json.Deterministic(true), jsontext.WithIndent("  "))
+	if err != nil {
+		return err
+	}
+	return say(cmd, string(text)+"\n")
+}
+
+// asked tells whether a yes-or-no flag is set; a command without it was not asked.
+func asked(cmd *cobra.Command, flag string) bool {
+	yes, err := cmd.Flags().GetBool(flag)
+	return err == nil && yes
+}
+
+// text is the value of a flag that every command has who asks for it.
+func text(cmd *cobra.Command, flag string) string {
+	f := cmd.Flags().Lookup(flag)
+	if f == nil {
+		return ""
+	}
+	return f.Value.String()
+}
+
+// style is how to draw on this output: in colour on a terminal only, and never
+// where NO_COLOR is set (no-color.org).
+func style(cmd *cobra.Command) render.Style {
+	s := render.Style{Full: asked(cmd, "full")}
+	if columns, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && columns > 0 {
+		s.Width = columns
+	}
+	file, ok := cmd.OutOrStdout().(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) { //nolint:gosec // a file descriptor is a small number
+		return s
+	}
+	s.Colour = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	if columns, _, err := term.GetSize(int(file.Fd())); err == nil && columns > 0 { //nolint:gosec // the same
+		s.Width = columns
+	}
+	return s
+}

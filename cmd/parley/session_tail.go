@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/render"
+	"github.com/parley-asp/parley/session"
+)
+
+// pollEvery is how often tail asks for what is new. Principals hear no events,
+// and asking costs the broker one small read.
+const pollEvery = 300 * time.Millisecond
+
+func sessionTail() *cobra.Command {
+	t := &tail{}
+	cmd := &cobra.Command{
+		Use: "tail ID", Short: "follow a session until it is over", Args: args(cobra.ExactArgs(1)),
+		Long:    "Shows the session as `parley session show` does and what is said from then on,\nuntil the session is over or you interrupt it. With --json: one envelope per line.",
+		Example: "  parley session tail 019478a3-0001-7def-8a12-000000000001",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := sessionID(args[0])
+			if err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			c, err := connect(ctx, cmd)
+			if err != nil {
+				return err
+			}
+			defer c.Close() //nolint:errcheck // everything was answered
+			t.chat = render.NewChat(style(cmd))
+			err = t.follow(ctx, cmd, c, id)
+			if ctx.Err() != nil {
+				return nil // interrupted, which is how one leaves
+			}
+			return explain(cmd, err)
+		},
+	}
+	cmd.Flags().IntVar(&t.last, "last", -1, "begin with this many of what was said before (default: all)")
+	cmd.Flags().Bool("full", false, "leave nothing out: every line of long messages, every id")
+	return cmd
+}
+
+type tail struct {
+	last int
+	chat *render.Chat
+	next uint64
+}
+
+func (t *tail) follow(ctx context.Context, cmd *cobra.Command, c connection, id performatives.SessionID) error {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		over, err := t.more(ctx, cmd, c, id)
+		if err != nil || over {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// more prints what is new and tells whether it was the last there can be.
+func (t *tail) more(ctx context.Context, cmd *cobra.Command, c connection, id performatives.SessionID) (over bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	lines, err := c.messages(ctx, id, t.next)
+	if err != nil {
+		return false, err
+	}
+	entries, err := read(lines)
+	if err != nil {
+		return false, err
+	}
+	for i, e := range entries {
+		drawn := t.chat.Add(e)
+		early := t.next == 0 && t.last >= 0 && i < len(entries)-t.last
+		if !early {
+			if err := t.print(cmd, lines[i], drawn); err != nil {
+				return false, err
+			}
+		}
+		phase, _ := session.ParsePhase(e.Stamp.Receipt.State)
+		over = over || phase.Over()
+	}
+	t.next += uint64(len(entries))
+	return over, nil
+}
+
+func (t *tail) print(cmd *cobra.Command, line jsontext.Value, drawn string) error {
+	if asked(cmd, "json") {
+		return say(cmd, string(line)+"\n")
+	}
+	return say(cmd, drawn)
+}

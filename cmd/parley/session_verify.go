@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/render"
+	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/wire"
+)
+
+// A verdict is what verification says of one transcript.
+type verdict struct {
+	Source  string             `json:"source"` // a file, or a session's id
+	Session string             `json:"sessionId,omitzero"`
+	Entries int                `json:"entries"`
+	State   string             `json:"state,omitzero"` // after the last entry
+	OK      bool               `json:"ok"`
+	Faults  []transcript.Fault `json:"faults"`
+}
+
+type verify struct {
+	all       bool
+	brokerKey string
+	expect    transcript.Expect
+	head      string
+	verdicts  []verdict
+}
+
+func sessionVerify() *cobra.Command {
+	v := &verify{}
+	cmd := &cobra.Command{
+		Use: "verify ID | FILE | --all", Short: "check that a transcript is whole, genuine and by the rules",
+		Long: `Checks every entry: its hash, its place in the chain, the broker's receipt, the
+sender's signature by the key that was pinned when it joined; then plays the
+session again and insists that the rules of the protocol hear each act and lead
+to the states that the receipts say. Each fault names the entry and the rule.
+
+A file, as parley session export writes it, is checked offline with --broker-key;
+without, the broker at --url is asked for its key. A session is fetched first.`,
+		Example: `  parley session verify deal.jsonl --broker-key UAFC…
+  parley session verify 019478a3-0001-7def-8a12-000000000001
+  parley session verify --all`,
+		Args: args(func(_ *cobra.Command, args []string) error {
+			if v.all == (len(args) > 0) {
+				return errors.New("name sessions or files, or give --all")
+			}
+			return nil
+		}),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			v.expect.Head = performatives.Hash(v.head)
+			if key := performatives.Key(v.brokerKey); key != "" && !key.Valid() {
+				return usage(errors.New("--broker-key is a public user nkey, U and 55 more letters and digits"))
+			}
+			if err := v.run(cmd, args); err != nil {
+				return err
+			}
+			return v.report(cmd)
+		},
+	}
+	cmd.Flags().BoolVar(&v.all, "all", false, "verify every session of the broker")
+	cmd.Flags().StringVar(&v.brokerKey, "broker-key", "", "the broker's public key (default: ask the broker)")
+	cmd.Flags().StringVar(&v.head, "head", "", "the hash that the last entry must have: without it, entries missing at the end of a file leave no trace")
+	cmd.Flags().IntVar(&v.expect.Length, "entries", 0, "how many entries there must be")
+	cmd.Flags().BoolVar(&v.expect.AllowUnsigned, "allow-unsigned", false, "hear unsigned entries of who has a key, as a broker under --dev does")
+	return cmd
+}
+
+func (v *verify) run(cmd *cobra.Command, args []string) error {
+	if v.brokerKey != "" && !v.all && allFiles(args) {
+		return v.files(args)
+	}
+	return with(cmd, func(ctx context.Context, c connection) error {
+		info, err := c.Broker(ctx)
+		if err != nil {
+			return err
+		}
+		if v.brokerKey == "" {
+			v.brokerKey = string(info.Key)
+			v.expect.AllowUnsigned = v.expect.AllowUnsigned || info.Dev
+		}
+		if v.all {
+			for s, err := range c.Sessions(ctx, wire.ListSessions{}) {
+				if err != nil {
+					return err
+				}
+				args = append(args, string(s.Session))
+			}
+		}
+		for _, arg := range args {
+			if allFiles([]string{arg}) {
+				err = v.files([]string{arg})
+			} else {
+				err = v.live(ctx, c, performatives.SessionID(arg))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// allFiles tells whether none of the arguments is a session's id.
+func allFiles(args []string) bool {
+	for _, arg := range args {
+		if _, err := performatives.ParseSessionID(arg); err == nil {
+			return false
+		}
+	}
+	return true
+}
+
+func (v *verify) files(names []string) error {
+	for _, name := range names {
+		data, err := open(name)
+		if err != nil {
+			return err
+		}
+		if err := v.judge(name, data, v.expect); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func open(name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(os.Stdin)
+	}
+	return os.ReadFile(name) //nolint:gosec // the user names it
+}
+
+// live verifies a session up to where it stands now.
+func (v *verify) live(ctx context.Context, c connection, id performatives.SessionID) error {
+	view, lines, err := c.upTo(ctx, id)
+	if err != nil {
+		return err
+	}
+	expect := v.expect
+	expect.Session = id
+	if expect.Head == "" && view.Head.Sequence != nil {
+		expect.Head, expect.Length = view.Head.Hash, int(*view.Head.Sequence)+1 //nolint:gosec // what is in memory can be counted
+	}
+	return v.judge(string(id), export(lines), expect)
+}
+
+// judge verifies one transcript. A replay of what is not genuine would only say
+// the same in other words.
+func (v *verify) judge(source string, data []byte, expect transcript.Expect) error {
+	faults, err := transcript.Verify(bytes.NewReader(data), performatives.Key(v.brokerKey), expect)
+	if err != nil {
+		return err
+	}
+	found := verdict{Source: source, Session: string(expect.Session), Entries: bytes.Count(data, []byte("\n")), Faults: []transcript.Fault{}}
+	if len(faults) == 0 {
+		state, broken, err := replay(data)
+		if err != nil {
+			return err
+		}
+		faults = broken
+		found.Session, found.State = string(state.ID), state.Phase.String()
+	}
+	found.Faults = append(found.Faults, faults...)
+	found.OK = len(faults) == 0
+	v.verdicts = append(v.verdicts, found)
+	return nil
+}
+
+func (v *verify) report(cmd *cobra.Command) error {
+	bad := 0
+	var out strings.Builder
+	for _, found := range v.verdicts {
+		if found.OK {
+			fmt.Fprintf(&out, "ok     %s  %d entries, %s\n", found.Source, found.Entries, found.State)
+			continue
+		}
+		bad++
+		fmt.Fprintf(&out, "FAULT  %s  %d entries\n", found.Source, found.Entries)
+		for _, f := range found.Faults {
+			fmt.Fprintf(&out, "       %s\n", render.Clean(f.Error()))
+		}
+	}
+	err := show(cmd, struct {
+		Transcripts []verdict `json:"transcripts"`
+	}{v.verdicts}, func(render.Style) string { return out.String() })
+	if err == nil && bad > 0 {
+		err = fmt.Errorf("%d of %d transcripts is not in order", bad, len(v.verdicts))
+	}
+	return err
+}

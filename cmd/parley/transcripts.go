@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-asp/parley/modes"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/wire"
+)
+
+// messages are the entries of a session from one place on, byte for byte as the
+// broker delivered them: what verifies is the spelling.
+func (c connection) messages(ctx context.Context, id performatives.SessionID, since uint64) ([]jsontext.Value, error) {
+	var all []jsontext.Value
+	for {
+		request, err := json.Marshal(wire.ListMessages{Session: id, Since: since, Limit: wire.MaxPage})
+		if err != nil {
+			return nil, err
+		}
+		reply, err := c.Conn().RequestWithContext(ctx, c.call(wire.SessionMessages), request)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", wire.SessionMessages, err)
+		}
+		page, err := readPage(reply)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Messages...)
+		if page.Next == nil {
+			return all, nil
+		}
+		since = *page.Next
+	}
+}
+
+func readPage(reply *nats.Msg) (page wire.Messages, err error) {
+	if reply.Header.Get(wire.ErrorCodeHeader) != "" {
+		var refused wire.ErrorReply
+		if err := json.Unmarshal(reply.Data, &refused); err != nil {
+			return page, fmt.Errorf("%s: %s", wire.SessionMessages, reply.Header.Get(wire.ErrorHeader))
+		}
+		return page, refused.Refusal()
+	}
+	return page, json.Unmarshal(reply.Data, &page)
+}
+
+// upTo is a session as it stands and its transcript up to there.
+func (c connection) upTo(ctx context.Context, id performatives.SessionID) (session.View, []jsontext.Value, error) {
+	view, err := c.View(ctx, id)
+	if err != nil {
+		return view, nil, err
+	}
+	lines, err := c.messages(ctx, id, 0)
+	if err != nil {
+		return view, nil, err
+	}
+	if last := view.Head.Sequence; last != nil && uint64(len(lines)) > *last+1 {
+		lines = lines[:*last+1]
+	}
+	return view, lines, nil
+}
+
+// sessionID reads the session that an argument names.
+func sessionID(arg string) (performatives.SessionID, error) {
+	id, err := performatives.ParseSessionID(arg)
+	if err != nil {
+		return "", usage(fmt.Errorf("%q names no session: %w", arg, err))
+	}
+	return id, nil
+}
+
+// read reads delivered envelopes.
+func read(lines []jsontext.Value) ([]transcript.Entry, error) {
+	return transcript.ReadAll(bytes.NewReader(export(lines)))
+}
+
+// export is JSON Lines: one delivered envelope per line.
+func export(lines []jsontext.Value) []byte {
+	var out bytes.Buffer
+	for _, line := range lines {
+		out.Write(line)
+		out.WriteByte('\n')
+	}
+	return out.Bytes()
+}
+
+// rulesKept is the rule that a broker keeps who hears only what the protocol
+// hears: a replay says so.
+const rulesKept transcript.Rule = "replay"
+
+// replay folds a transcript again and finds the entry that should have been
+// refused, or should have led to another state.
+func replay(data []byte) (session.State, []transcript.Fault, error) {
+	entries, err := transcript.ReadAll(bytes.NewReader(data))
+	if err != nil || len(entries) == 0 {
+		return session.State{}, nil, err
+	}
+	state := session.New(entries[0].Message.Session, modes.All())
+	for i, e := range entries {
+		next, err := session.Replay(state, e.Message, e.Stamp)
+		if err != nil {
+			return state, []transcript.Fault{{Line: i + 1, Sequence: e.Stamp.Sequence, Rule: rulesKept, Why: err.Error()}}, nil
+		}
+		state = next
+	}
+	return state, nil, nil
+}

@@ -1,0 +1,137 @@
+package demo
+
+import (
+	"context"
+
+	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// convergentRounds is a session in convergent/1: MACP's vendor and client, who
+// refine a plan until both accept the same one, and a coordinator who commits.
+func convergentRounds() scene {
+	const (
+		coordinator = performatives.Agent("agent://market.example/coordinator")
+		vendor      = performatives.Agent("agent://vendor.example/sales/plans")
+		customer    = performatives.Agent("agent://client.example/procurement/services")
+	)
+	return scene{
+		name: "convergent", title: "Rounds until all agree (convergent/1)",
+		shows: "Peers counter until all have accepted the same offer, their own included; then the coordinator commits at once.",
+		opening: client.Invitation{
+			With: []performatives.Agent{vendor, customer}, Purpose: "Negotiate service contract terms", Mode: "convergent/1", MaxDuration: sessionTime,
+			Policy: map[string]any{"initiatorRole": "coordinator", "maxRounds": 5},
+		},
+		cast: []role{
+			{agent: coordinator, name: "Coordinator", kind: performatives.KindSystem, rules: coordinates()},
+			{agent: vendor, name: "Vendor", kind: performatives.KindSystem, rules: sellsPlans},
+			{agent: customer, name: "Client", kind: performatives.KindSystem, rules: buysPlans},
+		},
+		steps:   "PROPOSE ACCEPT ACCEPT PROPOSE COUNTER COUNTER ACCEPT ACCEPT COMMIT INFORM CLOSE",
+		outcome: performatives.Completed,
+	}
+}
+
+type contract struct {
+	Plan       string  `json:"plan"`
+	Price      float64 `json:"pricePerYear"`
+	TermMonths int     `json:"termMonths"`
+	Reviews    string  `json:"reviews,omitzero"`
+}
+
+// coordinates neither offers nor accepts. It commits what the peers converge
+// on, and closes when the work has begun.
+func coordinates() rules {
+	committed := false
+	return func(ctx context.Context, _ *actor, m *client.Message) error {
+		s := m.Session()
+		switch m.Act() { //nolint:exhaustive // the rest is the peers' own
+		case performatives.Accept:
+			view, err := s.View(ctx)
+			if err != nil {
+				return err
+			}
+			agreed := acceptedProposal(view)
+			if agreed == "" || committed {
+				return nil
+			}
+			committed = true
+			return said(s.Commit(ctx, client.Commitment{For: agreed, Action: "contract.agreed", AuthorityScope: "procurement"},
+				client.Because("Both parties accepted "+agreed)))
+		case performatives.Inform:
+			return said(s.Close(ctx, client.Closing{Summary: "The contract is in force", Outcome: performatives.Completed}))
+		default:
+			return nil
+		}
+	}
+}
+
+// acceptedProposal is what the peers have converged on, "" for nothing yet.
+func acceptedProposal(v session.View) string {
+	projection, ok := v.Projection.(map[string]any)
+	if !ok {
+		return ""
+	}
+	id, ok := projection["acceptedProposal"].(string)
+	if !ok {
+		return ""
+	}
+	return id
+}
+
+// sellsPlans opens when the session is introduced, by whichever acceptance that
+// is, and comes down once.
+func sellsPlans(ctx context.Context, _ *actor, m *client.Message) error {
+	s := m.Session()
+	open := func() error {
+		return said(s.Propose(ctx, client.Proposal{
+			ID: "p1", Type: "service-agreement", Subject: "Plan A", Terms: contract{Plan: "Plan A", Price: 50000, TermMonths: 6},
+		}))
+	}
+	switch body := m.Body().(type) {
+	case *performatives.ProposeBody:
+		receipt, err := s.Accept(ctx, m.Ref())
+		if err != nil || receipt.State != session.Introduced {
+			return err
+		}
+		return open()
+	case *performatives.AcceptBody:
+		if m.State() == session.Introduced {
+			return open()
+		}
+		if m.State() == session.Conversing {
+			return said(s.Accept(ctx, body.ReferenceID, client.Because("agreed")))
+		}
+		return nil
+	case *performatives.CounterBody:
+		return said(s.Counter(ctx, m.Ref(), client.Proposal{
+			ID: "p3", Subject: "Plan A Final", Terms: contract{Plan: "Plan A", Price: 47000, TermMonths: 12, Reviews: "quarterly"},
+		}))
+	case *performatives.CommitBody:
+		return said(s.Inform(ctx, performatives.Fact, map[string]any{"contract": m.Ref(), "started": true}))
+	default:
+		return nil
+	}
+}
+
+// buysPlans pays up to 47,000 a year for a year with reviews.
+func buysPlans(ctx context.Context, _ *actor, m *client.Message) error {
+	s := m.Session()
+	if isInvitation(m) {
+		return said(s.Accept(ctx, m.Ref()))
+	}
+	if m.Act() != performatives.Propose && m.Act() != performatives.Counter {
+		return nil
+	}
+	offer, err := client.Terms[contract](m)
+	if err != nil {
+		return err
+	}
+	if offer.Price <= 47000 && offer.TermMonths >= 12 && offer.Reviews != "" {
+		return said(s.Accept(ctx, m.Ref(), client.Because("terms acceptable")))
+	}
+	return said(s.Counter(ctx, m.Ref(), client.Proposal{
+		ID: "p2", Subject: "Plan A Revised", Terms: contract{Plan: "Plan A", Price: 45000, TermMonths: 12},
+	}))
+}

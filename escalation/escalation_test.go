@@ -1,0 +1,100 @@
+package escalation_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/performatives"
+)
+
+const (
+	alpha = performatives.Agent("agent://acme.com/procurement/alpha")
+	alice = performatives.Agent("human://acme.com/alice")
+	anna  = performatives.Agent("human://acme.com/anna")
+	bob   = performatives.Agent("human://widgets.co/bob")
+	evil  = performatives.Agent("human://acme.com.evil.org/alice")
+)
+
+// PROTOCOL.md §7: 24 h, 4 h, 1 h, 15 min; configurable.
+func TestWithin(t *testing.T) {
+	for name, test := range map[string]struct {
+		scale int64 // of the policy, over its defaults
+		want  map[escalation.Urgency]time.Duration
+	}{
+		"by default": {1, map[escalation.Urgency]time.Duration{
+			escalation.Low: 24 * time.Hour, escalation.Medium: 4 * time.Hour, escalation.High: time.Hour, escalation.Critical: 15 * time.Minute,
+		}},
+		"as configured": {2, map[escalation.Urgency]time.Duration{
+			escalation.Low: 48 * time.Hour, escalation.Medium: 8 * time.Hour, escalation.High: 2 * time.Hour, escalation.Critical: 30 * time.Minute,
+		}},
+	} {
+		policy := performatives.Policy{
+			EscalationLow:      test.scale * escalation.DefaultLow.Milliseconds(),
+			EscalationMedium:   test.scale * escalation.DefaultMedium.Milliseconds(),
+			EscalationHigh:     test.scale * escalation.DefaultHigh.Milliseconds(),
+			EscalationCritical: test.scale * escalation.DefaultCritical.Milliseconds(),
+		}
+		for urgency, want := range test.want {
+			if got := urgency.Within(policy); got != want {
+				t.Errorf("%s: %s within %s, want %s", name, urgency, got, want)
+			}
+		}
+	}
+	if escalation.MaxPaused != 7*24*time.Hour { // §5
+		t.Errorf("all pauses bank at most %s", escalation.MaxPaused)
+	}
+}
+
+// PROTOCOL.md §7: a human of that organisation who is allowed to decide; an
+// agent never.
+func TestMayDecide(t *testing.T) {
+	for name, test := range map[string]struct {
+		agent     performatives.Agent
+		authority string
+		want      bool
+	}{
+		"may decide":                       {alice, performatives.AuthorityDecide, true},
+		"may not decide":                   {alice, performatives.AuthorityPrincipal, false},
+		"no authority at all":              {alice, "", false},
+		"of another organisation":          {bob, performatives.AuthorityDecide, false},
+		"of one that only looks like it":   {evil, performatives.AuthorityDecide, false},
+		"an agent, whatever it is called":  {alpha, performatives.AuthorityDecide, false},
+		"a human who acts as a delegate":   {alice, "full", false},
+		"nobody":                           {"", performatives.AuthorityDecide, false},
+		"the broker does not decide alone": {"broker://acme.com", performatives.AuthorityDecide, false},
+	} {
+		if got := escalation.MayDecide(performatives.Member{Agent: test.agent, Authority: test.authority}, "acme.com"); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// PROTOCOL.md §7: an item is resolved exactly once; the same decision again is
+// the first result.
+func TestSameDecision(t *testing.T) {
+	yes, no := [32]byte{1}, [32]byte{2}
+	resolved := escalation.End{By: alice, How: performatives.Approved, Digest: yes}
+	for name, test := range map[string]struct {
+		end    escalation.End
+		by     performatives.Agent
+		digest [32]byte
+		want   bool
+	}{
+		"the same":                    {resolved, alice, yes, true},
+		"another decision":            {resolved, alice, no, false},
+		"another human":               {resolved, anna, yes, false},
+		"not resolved yet":            {escalation.End{}, alice, yes, false},
+		"nothing of an open one":      {escalation.End{}, "", [32]byte{}, false},
+		"expired":                     {escalation.End{By: "broker://U", How: escalation.EndExpired}, alice, yes, false},
+		"closed by the human's CLOSE": {escalation.End{By: alice, How: escalation.EndClosed}, alice, yes, false},
+	} {
+		item := escalation.Item{End: test.end}
+		if got := item.SameDecision(test.by, test.digest); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+		if open := test.end.How == ""; item.Open() != open {
+			t.Errorf("%s: open is %v", name, item.Open())
+		}
+	}
+}

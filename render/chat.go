@@ -1,0 +1,205 @@
+package render
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/transcript"
+)
+
+// A Chat draws a transcript entry by entry, from its first.
+type Chat struct {
+	Style
+	cast    cast
+	refs    map[string]ref
+	newest  map[string]string // type → the newest offer of that type
+	invites string            // the invitation in force
+	day     string
+	state   string
+}
+
+// A ref is what an id names.
+type ref struct {
+	id    string
+	entry uint64
+	typ   string
+	terms []leaf
+}
+
+// NewChat starts with nothing said.
+func NewChat(s Style) *Chat {
+	return &Chat{Style: s, cast: newCast(), refs: map[string]ref{}, newest: map[string]string{}}
+}
+
+const (
+	bodyIndent = 4
+	// maxLines is how much of the screen one message may take.
+	maxLines = 60
+)
+
+// Add draws the next entry. Before the first comes a heading.
+func (c *Chat) Add(e transcript.Entry) string {
+	p := &page{Style: c.Style}
+	if e.Message.Body == nil {
+		e.Message.DecodeBody() //nolint:errcheck // a body that does not decode is shown as it came
+	}
+	if c.day == "" {
+		c.heading(p, e)
+	}
+	p.gap()
+	c.who(p, e)
+	body := &page{Style: c.Style}
+	c.act(body, e)
+	c.joins(body, e)
+	body.cut(maxLines, bodyIndent)
+	p.lines = append(p.lines, body.lines...)
+	c.state = e.Stamp.Receipt.State
+	return p.String()
+}
+
+// heading says what the session is for and who is in it.
+func (c *Chat) heading(p *page, e transcript.Entry) {
+	c.day = date(e.Stamp.Receipt.AcceptedAt)
+	title, mode := "session", session.DefaultMode
+	if body, ok := e.Message.Body.(*performatives.ProposeBody); ok {
+		title = body.Subject
+		if terms := invitationTerms(body.Terms); terms.Mode != "" {
+			mode = terms.Mode
+		}
+	}
+	p.put(0, 2, loud(title))
+	p.put(0, 2, hushed("session "+string(e.Message.Session)+" · mode "+mode+" · "+c.day+" UTC"))
+	c.introduce(p, e.Message.Sender, "invites")
+	for _, a := range session.Invites(e.Message) {
+		c.introduce(p, a, "invited")
+	}
+}
+
+func (c *Chat) introduce(p *page, a performatives.Agent, as string) {
+	p.put(2, 4, c.cast.name(a), said("  "), hushed(string(a)+"  "+as))
+}
+
+// who says when, who, for whom and to whom, and at the right the state.
+func (c *Chat) who(p *page, e transcript.Entry) {
+	from := e.Message.Sender
+	spans := []span{hushed(c.number(e.Stamp.Sequence)), c.cast.name(from)}
+	switch authority := c.cast.acts[from]; {
+	case e.Stamp.OnBehalfOf != "" && authority != "":
+		spans = append(spans, said(" (for "), c.cast.name(e.Stamp.OnBehalfOf), said(", "+authority+")"))
+	case e.Stamp.OnBehalfOf != "":
+		spans = append(spans, said(" (for "), c.cast.name(e.Stamp.OnBehalfOf), said(")"))
+	case from.IsHuman():
+		spans = append(spans, span{" (human)", warn})
+	}
+	if to := e.Message.Recipient; to != "" {
+		spans = append(spans, hushed(" → "), c.cast.name(to))
+	}
+	at := clock(e.Stamp.Receipt.AcceptedAt)
+	if day := date(e.Stamp.Receipt.AcceptedAt); day != c.day {
+		at = day + " " + at
+		c.day = day
+	}
+	spans = append(spans, hushed("  "+at))
+	state := e.Stamp.Receipt.State
+	p.putBeside(0, bodyIndent, span{state, stateInk(state, c.state)}, spans...)
+}
+
+// number is an entry's place, as wide as the body's indent where it can be.
+func (c *Chat) number(sequence uint64) string {
+	n := strconv.FormatUint(sequence, 10)
+	return strings.Repeat(" ", max(bodyIndent-2-len(n), 0)) + n + "  "
+}
+
+func stateInk(state, before string) ink {
+	switch state {
+	case session.Failed.String():
+		return bad
+	case session.Escalated.String():
+		return warn
+	case session.Closed.String():
+		return good
+	case before:
+		return faint
+	default:
+		return strong
+	}
+}
+
+// joins says who comes in by the entry, besides the principals.
+func (c *Chat) joins(p *page, e transcript.Entry) {
+	for _, m := range e.Stamp.Joined {
+		switch m.Authority {
+		case performatives.AuthorityPrincipal, performatives.AuthorityBroker:
+		case performatives.AuthorityDecide:
+			p.put(bodyIndent, bodyIndent+2, hushed("may decide: "), c.cast.name(m.Agent), hushed("  "+string(m.Agent)))
+		default:
+			c.cast.acts[m.Agent] = m.Authority
+		}
+	}
+}
+
+// note remembers what an id names, so that later acts can be read.
+func (c *Chat) note(id string, e transcript.Entry, typ string, terms performatives.Object) {
+	if id != "" {
+		c.refs[id] = ref{id: id, entry: e.Stamp.Sequence, typ: typ, terms: flatten(terms)}
+	}
+}
+
+// refer names what an id stands for: by the entry that brought it, and by the
+// id itself where that is for people.
+func (c *Chat) refer(id string) span {
+	r, known := c.refs[id]
+	switch {
+	case !known && id == "":
+		return hushed("nothing")
+	case !known:
+		return loud(short(clean(id), shortID))
+	case c.Full || len(id) <= shortID:
+		return loud(id + " (#" + strconv.FormatUint(r.entry, 10) + ")")
+	default:
+		return loud("#" + strconv.FormatUint(r.entry, 10))
+	}
+}
+
+// own is a new thing's id, where it is short enough to be for people.
+func (c *Chat) own(id string) span {
+	if c.Full || len(id) <= shortID {
+		return loud(id + " ")
+	}
+	return span{}
+}
+
+// shortID is longer than what people make up, and shorter than a UUID.
+const shortID = 24
+
+func stamp(s string) (time.Time, bool) {
+	t, err := time.Parse(time.RFC3339Nano, s)
+	return t.UTC(), err == nil
+}
+
+func clock(s string) string {
+	if t, ok := stamp(s); ok {
+		return t.Format(time.TimeOnly)
+	}
+	return s
+}
+
+func date(s string) string {
+	if t, ok := stamp(s); ok {
+		return t.Format(time.DateOnly)
+	}
+	return s
+}
+
+// when is a full time, in UTC and to the second.
+func when(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" }
+
+func whenStamp(s string) string {
+	if t, ok := stamp(s); ok {
+		return when(t)
+	}
+	return s
+}

@@ -1,0 +1,96 @@
+package render
+
+import (
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/parley-asp/parley/session"
+)
+
+// End draws how the session stands after what was added: its outcome, or what
+// is open and which deadlines run.
+func (c *Chat) End(v session.View) string {
+	p := &page{Style: c.Style}
+	p.gap()
+	state := v.State.String()
+	spans := []span{{state, stateInk(state, "")}}
+	if v.Closing != "" {
+		spans = append(spans, said(": "+v.Closing))
+	}
+	p.put(0, 2, append(spans, hushed("  since "+whenStamp(v.Updated)))...)
+	if v.Status != "" {
+		p.put(2, 4, said("status: "+v.Status))
+	}
+	for _, o := range v.Proposals {
+		c.standing(p, v, o, o.Proposal)
+	}
+	for _, o := range v.Commitments {
+		c.standing(p, v, o, o.Commitment)
+	}
+	c.modesPart(p, "outcome", v.Outcome)
+	if !v.State.Over() {
+		c.running(p, v)
+	}
+	return p.String()
+}
+
+// standing says of an offer that was accepted, or is open, that it is.
+func (c *Chat) standing(p *page, v session.View, o session.OfferView, id string) {
+	switch {
+	case o.Status == session.Accepted.String():
+		p.put(2, 4, span{"agreed ", good}, c.refer(id), said(" of "), c.cast.name(o.From))
+	case o.Status == session.Open.String() && !v.State.Over():
+		spans := []span{span{"open ", warn}, c.refer(id), said(" of "), c.cast.name(o.From)}
+		switch {
+		case len(o.Pending) > 0:
+			spans = append(spans, said(" waits for answers about "+strings.Join(o.Pending, ", ")))
+		case o.To != "":
+			spans = append(spans, said(" waits for "), c.cast.name(o.To))
+		}
+		if o.ValidUntil != "" {
+			spans = append(spans, hushed(", until "+whenStamp(o.ValidUntil)))
+		}
+		p.put(2, 4, spans...)
+	}
+}
+
+// running is what goes on: who has yet to answer, who acts for whom, what
+// pauses the session, which deadlines there are.
+func (c *Chat) running(p *page, v session.View) {
+	for _, a := range v.Participants {
+		if a.Status == "invited" {
+			p.put(2, 4, span{"open ", warn}, said("invitation of "), c.cast.name(a.Agent))
+		}
+	}
+	for _, g := range v.Delegations {
+		if g.Status == "active" || g.Status == "offered" {
+			p.put(2, 4, c.cast.name(g.To), said(" for "), c.cast.name(g.OnBehalfOf), hushed(", "+g.Authority+" delegation, "+g.Status))
+		}
+	}
+	if e := v.Escalation; e != nil && e.Status == "open" {
+		p.put(2, 4, span{"paused ", warn}, c.refer(string(e.ID)),
+			said(": a human of "+string(e.Organisation)+" decides by "+whenStamp(e.Deadline)))
+	}
+	c.modesPart(p, "turn", v.Turn)
+	c.modesPart(p, "projection", v.Projection)
+	for _, d := range v.Deadlines {
+		text := d.Code + " at " + whenStamp(d.At)
+		if d.Ends {
+			text += ", which ends the session"
+		}
+		p.put(2, 4, hushed(text))
+	}
+}
+
+// modesPart is what a mode adds to the view.
+func (c *Chat) modesPart(p *page, name string, part any) {
+	if part == nil {
+		return
+	}
+	raw, err := json.Marshal(part, json.Deterministic(true))
+	if err != nil {
+		return
+	}
+	p.rows(0, rowsOf(appendLeaves(nil, name, raw)))
+}

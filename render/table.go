@@ -1,0 +1,201 @@
+package render
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/wire"
+)
+
+const columnGap = 2
+
+// table draws rows under a heading. A row that is too wide goes on below.
+func table(s Style, none string, heading []string, rows [][]span) string {
+	p := &page{Style: s}
+	if len(rows) == 0 {
+		p.put(0, 0, hushed(none))
+		return p.String()
+	}
+	widths := make([]int, len(heading))
+	for i, h := range heading {
+		widths[i] = textWidth(h)
+		for _, r := range rows {
+			widths[i] = max(widths[i], textWidth(clean(r[i].text)))
+		}
+	}
+	title := make([]span, len(heading))
+	for i, h := range heading {
+		title[i] = hushed(h)
+	}
+	for _, r := range slices.Insert(rows, 0, title) {
+		var line []span
+		for i, cell := range r {
+			line = append(line, cell, said(strings.Repeat(" ", widths[i]-textWidth(clean(cell.text))+columnGap)))
+		}
+		p.put(0, 4, line...)
+	}
+	return p.String()
+}
+
+// Sessions lists sessions.
+func Sessions(list []session.Summary, s Style) string {
+	var rows [][]span
+	for _, v := range list {
+		names := newCast()
+		var parties []string
+		for _, a := range v.Parties {
+			parties = append(parties, names.of(a).name)
+		}
+		state := span{v.State.String(), stateInk(v.State.String(), "")}
+		if v.Awaiting {
+			state.text += " *"
+		}
+		rows = append(rows, []span{
+			said(string(v.Session)), state, said(v.Mode), said(number(float64(v.Messages))),
+			hushed(strings.TrimSuffix(whenStamp(v.Updated), " UTC")), said(strings.Join(parties, ", ")), said(v.Purpose),
+		})
+	}
+	text := table(s, "no sessions", []string{"SESSION", "STATE", "MODE", "ACTS", "UPDATED (UTC)", "PARTIES", "PURPOSE"}, rows)
+	if slices.ContainsFunc(list, func(v session.Summary) bool { return v.Awaiting }) {
+		text += "* waits for you\n"
+	}
+	return text
+}
+
+// Agents lists principals.
+func Agents(list []wire.Card, s Style) string {
+	var rows [][]span
+	for _, c := range list {
+		trust := "-"
+		if c.Registry.TrustScore != nil {
+			trust = number(*c.Registry.TrustScore)
+		}
+		rows = append(rows, []span{
+			said(string(c.Agent)), said(kindOf(c)), said(trust), said(c.Name), hushed(strings.Join(c.Capabilities, ", ")),
+		})
+	}
+	return table(s, "no principals", []string{"PRINCIPAL", "KIND", "TRUST", "NAME", "CAPABILITIES"}, rows)
+}
+
+func kindOf(c wire.Card) string {
+	if c.Registry.MayDecide {
+		return c.Kind + ", may decide"
+	}
+	return c.Kind
+}
+
+// Card shows one principal.
+func Card(c wire.Card, s Style) string {
+	p := &page{Style: s}
+	p.put(0, 2, loud(string(c.Agent)), said("  "), said(kindOf(c)))
+	var rows []row
+	add := func(name, value string) {
+		if value != "" {
+			rows = append(rows, row{name: name, value: []span{said(value)}})
+		}
+	}
+	add("name", c.Name)
+	add("description", c.Description)
+	add("organization", c.Organization)
+	add("key", string(c.Key))
+	add("capabilities", strings.Join(c.Capabilities, ", "))
+	add("protocols", strings.Join(c.Protocols, ", "))
+	add("schemas", strings.Join(c.Schemas, ", "))
+	if c.MaxTransactionValue != nil {
+		add("maximum", strings.Join(present(number(*c.MaxTransactionValue), c.Currency), " "))
+	}
+	rows = append(rows, rowsOf(memberLeaves("conformance", c.ConformanceLevel))...)
+	rows = append(rows, rowsOf(memberLeaves("availability", c.Availability))...)
+	if c.Registry.TrustScore != nil {
+		add("trust score", number(*c.Registry.TrustScore))
+	}
+	if c.Registry.RegisteredAt != "" {
+		add("registered", whenStamp(c.Registry.RegisteredAt))
+	}
+	p.rows(0, rows)
+	return p.String()
+}
+
+func memberLeaves(name string, v performatives.Object) []leaf {
+	if len(v) == 0 {
+		return nil
+	}
+	return appendLeaves(nil, name, v)
+}
+
+// Schemas lists schemas.
+func Schemas(list []wire.Schema, s Style) string {
+	var rows [][]span
+	for _, v := range list {
+		by := "parley"
+		if v.Kind != "body" {
+			by = "operator"
+			if v.By != "" {
+				by = string(v.By)
+			}
+		}
+		rows = append(rows, []span{said(v.Name), said(v.Kind), hushed(by)})
+	}
+	return table(s, "no schemas", []string{"SCHEMA", "KIND", "BY"}, rows)
+}
+
+// Escalations lists items of the escalation inbox.
+func Escalations(list []wire.EscalationItem, s Style) string {
+	var rows [][]span
+	for _, e := range list {
+		state := span{e.Status, good}
+		if e.Status == "open" {
+			state.ink = warn
+		}
+		names := newCast()
+		by := names.of(e.By).name
+		if e.OnBehalfOf != e.By {
+			by += " (for " + names.of(e.OnBehalfOf).name + ")"
+		}
+		rows = append(rows, []span{
+			said(string(e.ID)), state, said(e.Urgency), hushed(strings.TrimSuffix(whenStamp(e.Deadline), " UTC")),
+			said(by), said(e.Reason), said(e.Purpose),
+		})
+	}
+	return table(s, "nothing to decide", []string{"ESCALATION", "STATUS", "URGENCY", "DUE (UTC)", "BY", "REASON", "PURPOSE"}, rows)
+}
+
+// Item shows one escalation: what is asked, what is at stake, and how it
+// stands. The conversation that led to it is drawn by a Chat.
+func Item(e wire.EscalationItem, s Style) string {
+	p := &page{Style: s}
+	names := newCast()
+	p.put(0, 2, loud("escalation "+string(e.ID)), said("  "), span{e.Status, warn})
+	p.put(0, 2, hushed("session "+string(e.Session)+" · "+e.Purpose))
+	by := []span{names.name(e.By), hushed("  " + string(e.By))}
+	if e.OnBehalfOf != e.By {
+		by = append(by, said(" for "), names.name(e.OnBehalfOf))
+	}
+	p.put(0, 2, by...)
+	rows := []row{
+		{name: "reason", value: []span{said(e.Reason)}},
+		{name: "urgency", value: []span{said(e.Urgency)}},
+		{name: "due", value: []span{said(whenStamp(e.Deadline))}},
+		{name: "decides", value: []span{said("a human of " + string(e.Organisation))}},
+	}
+	if e.DecidedBy != "" {
+		rows = append(rows, row{name: "decided", value: []span{said(e.Status + " by " + string(e.DecidedBy) + " at " + whenStamp(e.DecidedAt))}})
+	}
+	p.rows(0, rows)
+	c := &Chat{Style: s}
+	if len(e.Context) > 0 {
+		p.put(2, 4, hushed("context"))
+		c.value(p, e.Context)
+	}
+	if e.SuggestedAction != "" {
+		p.put(2, 4, hushed("suggested"))
+		p.quote(bodyIndent, e.SuggestedAction)
+	}
+	if o := e.Proposal; o != nil {
+		p.put(2, 4, hushed("at stake: "), said(o.Subject), hushed(" offered by "), names.name(o.From), hushed(", "+o.Status))
+		p.rows(bodyIndent, rowsOf(flatten(o.Terms)))
+	}
+	return p.String()
+}

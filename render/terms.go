@@ -1,0 +1,201 @@
+package render
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// A leaf is one value of a JSON document and the dotted path to it.
+type leaf struct {
+	path string
+	json jsontext.Value
+}
+
+// flatten lists the leaves of a value: what has no members of its own, and
+// lists of such.
+func flatten(v jsontext.Value) []leaf { return appendLeaves(nil, "", v) }
+
+func appendLeaves(leaves []leaf, path string, v jsontext.Value) []leaf {
+	d := jsontext.NewDecoder(bytes.NewReader(v))
+	kind := d.PeekKind()
+	if kind != '{' && (kind != '[' || listOfScalars(v)) || len(v) <= 2 {
+		return append(leaves, leaf{path, v})
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return append(leaves, leaf{path, v})
+	}
+	for i := 0; d.PeekKind() != '}' && d.PeekKind() != ']'; i++ {
+		below := path + "[" + strconv.Itoa(i) + "]"
+		if kind == '{' {
+			name, err := d.ReadToken()
+			if err != nil {
+				return append(leaves, leaf{path, v})
+			}
+			below = join(path, name.String())
+		}
+		member, err := d.ReadValue()
+		if err != nil {
+			return append(leaves, leaf{path, v})
+		}
+		leaves = appendLeaves(leaves, below, member.Clone())
+	}
+	return leaves
+}
+
+// join lengthens a path. A name that has a path's own signs in it is quoted, so
+// that two different leaves never have the same path.
+func join(path, name string) string {
+	if name == "" || strings.ContainsAny(name, ".[]\" ") {
+		if quoted, err := jsontext.AppendQuote(nil, name); err == nil {
+			name = string(quoted)
+		}
+	}
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+func listOfScalars(v jsontext.Value) bool {
+	for _, e := range elementsOf(v) {
+		if k := e.Kind(); k == '{' || k == '[' {
+			return false
+		}
+	}
+	return true
+}
+
+func elementsOf(v jsontext.Value) []jsontext.Value {
+	d := jsontext.NewDecoder(bytes.NewReader(v))
+	if _, err := d.ReadToken(); err != nil {
+		return nil
+	}
+	var elements []jsontext.Value
+	for d.PeekKind() != ']' {
+		e, err := d.ReadValue()
+		if err != nil {
+			return elements
+		}
+		elements = append(elements, e.Clone())
+	}
+	return elements
+}
+
+// worded writes a value for a person: strings without quotes unless they would
+// be taken for something else.
+func worded(v jsontext.Value) string {
+	switch v.Kind() {
+	case '"':
+		text, err := jsontext.AppendUnquote(nil, v)
+		if err != nil {
+			return string(v)
+		}
+		s := string(text)
+		if s == "" || s != strings.TrimSpace(s) || jsontext.Value(s).IsValid() || strings.ContainsAny(s, "→") {
+			return string(v)
+		}
+		return s
+	case '[':
+		elements := elementsOf(v)
+		words := make([]string, len(elements))
+		for i, e := range elements {
+			words[i] = worded(e)
+			if strings.ContainsAny(words[i], ",[]") {
+				words[i] = string(e)
+			}
+		}
+		return "[" + strings.Join(words, ", ") + "]"
+	default:
+		return string(v)
+	}
+}
+
+// A row is a named value, with what became of it at its left.
+type row struct {
+	mark  span
+	name  string
+	value []span
+}
+
+func rowsOf(leaves []leaf) []row {
+	rows := make([]row, len(leaves))
+	for i, l := range leaves {
+		rows[i] = row{name: l.path, value: []span{said(worded(l.json))}}
+	}
+	return rows
+}
+
+// differences are how terms changed from those before. same counts the leaves
+// that did not.
+func differences(before, after []leaf) (rows []row, same int) {
+	old := map[string]jsontext.Value{}
+	for _, l := range before {
+		old[l.path] = l.json
+	}
+	now := map[string]bool{}
+	for _, l := range after {
+		now[l.path] = true
+		was, had := old[l.path]
+		switch {
+		case !had:
+			rows = append(rows, row{span{"+", good}, l.path, []span{{worded(l.json), good}}})
+		case bytes.Equal(was, l.json):
+			same++
+		default:
+			rows = append(rows, row{span{"~", warn}, l.path, []span{
+				{worded(was), bad}, hushed(" → "), {worded(l.json), good}, hushed(percent(was, l.json)),
+			}})
+		}
+	}
+	for _, l := range before {
+		if !now[l.path] {
+			rows = append(rows, row{span{"-", bad}, l.path, []span{{worded(l.json), bad}}})
+		}
+	}
+	return rows, same
+}
+
+// percent tells how much a number grew or shrank.
+func percent(was, now jsontext.Value) string {
+	if was.Kind() != '0' || now.Kind() != '0' {
+		return ""
+	}
+	a, errA := strconv.ParseFloat(string(was), 64)
+	b, errB := strconv.ParseFloat(string(now), 64)
+	if errA != nil || errB != nil || a <= 0 || b < 0 || b/a > 100 {
+		return ""
+	}
+	return fmt.Sprintf(" (%+.4g %%)", (b-a)/a*100)
+}
+
+// widestName is how wide the column of names may become.
+const widestName = 28
+
+// rows adds named values under each other.
+func (p *page) rows(indent int, rows []row) {
+	column := 0
+	for _, r := range rows {
+		column = max(column, min(textWidth(clean(r.name)), widestName, p.width()/3))
+	}
+	for _, r := range rows {
+		name := clean(r.name)
+		pad := strings.Repeat(" ", max(column-textWidth(name), 0)+2)
+		mark := r.mark
+		if mark.text == "" {
+			mark = said(" ")
+		}
+		spans := append([]span{mark, said(" "), hushed(name), said(pad)}, r.value...)
+		p.put(indent, min(indent+2+column+2, p.width()/2), spans...)
+	}
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}

@@ -1,0 +1,189 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/width"
+)
+
+// maxMarks is how many combining marks one character may carry: enough for any
+// script, too few to climb out of the line.
+const maxMarks = 4
+
+// clean makes text of a stranger harmless: what is not seen, or changes how
+// other text is seen, becomes an escape.
+func clean(s string) string {
+	var b strings.Builder
+	marks := 0
+	for _, r := range s {
+		switch {
+		case unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Me, r):
+			if marks++; marks > maxMarks {
+				escape(&b, r)
+				continue
+			}
+			b.WriteRune(r)
+			continue
+		case !unicode.IsPrint(r) || blank(r):
+			escape(&b, r)
+		default:
+			b.WriteRune(r)
+		}
+		marks = 0
+	}
+	return b.String()
+}
+
+// blank are letters and symbols that look like nothing.
+func blank(r rune) bool {
+	switch r {
+	case '\u115f', '\u1160', '\u2800', '\u3164', '\uffa0', unicode.ReplacementChar:
+		return true
+	}
+	return false
+}
+
+func escape(b *strings.Builder, r rune) {
+	switch {
+	case r == '\n':
+		b.WriteString(`\n`)
+	case r == '\t':
+		b.WriteString(`\t`)
+	case r == '\r':
+		b.WriteString(`\r`)
+	case r > 0xffff:
+		fmt.Fprintf(b, `\U%08x`, r)
+	default:
+		fmt.Fprintf(b, `\u%04x`, r)
+	}
+}
+
+// columns is how many columns of a terminal a character takes.
+func columns(r rune) int {
+	if unicode.In(r, unicode.Mn, unicode.Me) {
+		return 0
+	}
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
+		return 2
+	default:
+		return 1
+	}
+}
+
+func textWidth(s string) int {
+	n := 0
+	for _, r := range s {
+		n += columns(r)
+	}
+	return n
+}
+
+// short cuts text to so many columns, and shows that it did.
+func short(s string, most int) string {
+	if textWidth(s) <= most {
+		return s
+	}
+	n := 0
+	for i, r := range s {
+		if n += columns(r); n > most-1 {
+			return s[:i] + "…"
+		}
+	}
+	return s
+}
+
+// An ink is how a piece of text is written where there is colour.
+type ink uint8
+
+const (
+	plain ink = iota
+	faint
+	strong
+	good
+	bad
+	warn
+	firstVoice // and the voices after it, one for each who speaks
+)
+
+// inks are ANSI attributes; the voices leave out red, which is for what is bad.
+var inks = []string{
+	plain: "", faint: "2", strong: "1", good: "32", bad: "31", warn: "33",
+	firstVoice: "1;36", "1;32", "1;35", "1;34", "1;33", "1;96", "1;95", "1;94",
+}
+
+func voice(n int) ink {
+	voices := len(inks) - int(firstVoice)
+	return firstVoice + ink(n%voices) //nolint:gosec // less than the number of voices
+}
+
+// A span is text in one ink.
+type span struct {
+	text string
+	ink  ink
+}
+
+func said(text string) span   { return span{text, plain} }
+func hushed(text string) span { return span{text, faint} }
+func loud(text string) span   { return span{text, strong} }
+
+// A cell is one character of a line that is being laid out.
+type cell struct {
+	r   rune
+	ink ink
+}
+
+func cells(spans []span) []cell {
+	var all []cell
+	for _, s := range spans {
+		for _, r := range clean(s.text) {
+			all = append(all, cell{r, s.ink})
+		}
+	}
+	return all
+}
+
+func cellsWidth(line []cell) int {
+	n := 0
+	for _, c := range line {
+		n += columns(c.r)
+	}
+	return n
+}
+
+// wrap cuts a line at spaces, or where there is none in reach, so that the
+// first part takes at most first columns and each other one at most rest.
+func wrap(line []cell, first, rest int) [][]cell {
+	var lines [][]cell
+	for most := first; ; most = rest {
+		end := fits(line, most)
+		if end == len(line) {
+			return append(lines, line)
+		}
+		next := end
+		for at := end; at > 0; at-- {
+			if line[at].r == ' ' {
+				end, next = at, at+1
+				break
+			}
+		}
+		lines = append(lines, line[:end])
+		line = line[next:]
+	}
+}
+
+// fits is how many cells go into so many columns: at least one.
+func fits(line []cell, most int) int {
+	n := 0
+	for i, c := range line {
+		if n += columns(c.r); n > most && i > 0 {
+			return i
+		}
+	}
+	return len(line)
+}
+
+// Clean is text of a stranger made harmless for a terminal.
+func Clean(s string) string { return clean(s) }

@@ -1,0 +1,539 @@
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/test/testbroker"
+)
+
+var update = flag.Bool("update", false, "write the answers in testdata again")
+
+const wait = 10 * time.Second
+
+// cast is who the names in a conversation are.
+var cast = map[string]string{
+	"alpha": "agent://acme.com/alpha", "beta": "agent://widgets.co/beta", "gamma": "agent://gizmo.io/gamma",
+	"delta": "agent://acme.com/legal/delta", "epsilon": "agent://acme.com/epsilon", "stranger": "agent://nowhere.net/x",
+	"alice": "human://acme.com/alice", "bob": "human://widgets.co/bob", "carol": "human://acme.com/carol",
+}
+
+// token is PROTOCOL.md §1 in our own words: nothing here is the program's.
+func token(uri string) string {
+	scheme, rest, _ := strings.Cut(uri, "://")
+	var b strings.Builder
+	if scheme == "human" {
+		b.WriteByte('@')
+	}
+	for _, c := range []byte(rest) {
+		switch {
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '-':
+			b.WriteByte(c)
+		case c == '.':
+			b.WriteByte('_')
+		case c == '/':
+			b.WriteByte('~')
+		default:
+			fmt.Fprintf(&b, "=%02x", c)
+		}
+	}
+	return b.String()
+}
+
+func v7() string { return uuid.Must(uuid.NewV7()).String() }
+
+func now() string { return time.Now().UTC().Format("2006-01-02T15:04:05.000Z") }
+
+func TestConversations(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no conversations", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := play(t, string(text))
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			} else if got != string(text) {
+				t.Errorf("the answers are others now; if they should be, run with -update:\n%s", cmp.Diff(string(text), got))
+			}
+		})
+	}
+}
+
+// A stage is one broker and the plain connection to it.
+type stage struct {
+	*testing.T
+	broker *testbroker.Broker
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	events *nats.Subscription
+	items  *nats.Subscription
+
+	session string
+	sent    map[string][]byte // by name
+	names   map[string]string // value → name
+	values  map[string]string // name → value
+	opener  string
+}
+
+func play(t *testing.T, text string) string {
+	s := &stage{T: t, broker: testbroker.Start(t, testbroker.Options{Dev: true, Sync: time.Minute})}
+	s.connect()
+	s.scene()
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if line != "" && !strings.ContainsAny(line[:1], "#=>?ier") {
+			continue // an answer of last time
+		}
+		out.WriteString(line + "\n")
+		for _, answer := range s.do(line) {
+			out.WriteString(answer + "\n")
+		}
+	}
+	return out.String()
+}
+
+func (s *stage) connect() {
+	var err error
+	s.nc = s.broker.Plain()
+	if s.js, err = jetstream.New(s.nc); err != nil {
+		s.Fatal(err)
+	}
+	listen := func(subject string) *nats.Subscription {
+		sub, err := s.nc.SubscribeSync(subject)
+		if err != nil {
+			s.Fatal(err)
+		}
+		return sub
+	}
+	s.items = listen("asp.escalation.>")
+	s.events = listen("asp.event.>")
+	if err := s.nc.Flush(); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// scene begins a session.
+func (s *stage) scene() {
+	s.session, s.sent, s.names, s.values, s.opener = v7(), map[string][]byte{}, map[string]string{}, map[string]string{}, ""
+	s.name("session", s.session)
+	s.name("broker", string(s.broker.Key()))
+}
+
+func (s *stage) name(name, value string) {
+	s.names[value], s.values[name] = name, value
+}
+
+func (s *stage) do(line string) []string {
+	word, rest, _ := strings.Cut(line, " ")
+	switch word {
+	case "", "#":
+	case "==":
+		s.scene()
+	case ">":
+		return []string{s.submit(rest)}
+	case "?":
+		who, rest, _ := strings.Cut(rest, " ")
+		verb, request, _ := strings.Cut(rest, " ")
+		return []string{s.request("asp.agent."+token(s.who(who))+".api."+verb, []byte(s.expand(request)))}
+	case "inbox":
+		who, how, _ := strings.Cut(rest, " ")
+		return s.inbox(s.who(who), how == "whole")
+	case "item":
+		s.settled()
+		return s.drain(s.items, func(m *nats.Msg) string { return "| " + s.mask(m.Subject) + " " + s.pretty(m.Data) })
+	case "event":
+		return []string{s.event(rest)}
+	case "events":
+		s.settled()
+		return s.drain(s.events, s.told)
+	case "restart":
+		s.nc.Close()
+		s.broker.Down()
+		s.broker.Up()
+		s.connect()
+	default:
+		s.Fatalf("not a line of a conversation: %q", line)
+	}
+	return nil
+}
+
+func (s *stage) who(name string) string {
+	uri, ok := cast[name]
+	if !ok {
+		s.Fatalf("%q is not in the cast", name)
+	}
+	return uri
+}
+
+// submit sends one act and returns the answer.
+func (s *stage) submit(rest string) string {
+	who, rest, _ := strings.Cut(rest, " ")
+	act, rest, _ := strings.Cut(rest, " ")
+	uri := s.who(who)
+	if s.opener == "" {
+		s.opener = uri
+	}
+	subject := "asp.agent." + token(uri) + ".submit." + s.session
+	if act == "again" {
+		return s.request(subject, s.sent[rest])
+	}
+	body, over, _ := strings.Cut(rest, " + ")
+	id, label := v7(), "m"+strconv.Itoa(len(s.sent)+1)
+	s.name(label, id)
+	envelope := map[string]any{
+		"version": "asp/0.1", "messageId": id, "sessionId": s.session, "timestamp": now(),
+		"sender": map[string]any{"agentId": uri}, "performative": act, "content": map[string]any{"body": s.read(body)},
+	}
+	if over != "" {
+		for key, value := range s.object(over) {
+			if envelope[key] = value; value == nil {
+				delete(envelope, key)
+			}
+		}
+	}
+	data, err := json.Marshal(envelope)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.sent[label] = data
+	return s.request(subject, data)
+}
+
+func (s *stage) read(text string) (v any) {
+	if err := json.Unmarshal([]byte(s.expand(text)), &v); err != nil {
+		s.Fatalf("%s: %v", text, err)
+	}
+	return v
+}
+
+func (s *stage) object(text string) map[string]any { return s.read(text).(map[string]any) }
+
+var placeholder = regexp.MustCompile(`\$\{[a-z0-9:]+\}`)
+
+func (s *stage) expand(text string) string {
+	return placeholder.ReplaceAllStringFunc(text, func(p string) string {
+		name := p[2 : len(p)-1]
+		if ms, ok := strings.CutPrefix(name, "soon:"); ok {
+			n, err := strconv.Atoi(ms)
+			if err != nil {
+				s.Fatal(err)
+			}
+			return time.Now().Add(time.Duration(n) * time.Millisecond).UTC().Format(time.RFC3339Nano)
+		}
+		if name == "new" {
+			return v7()
+		}
+		value, ok := s.values[name]
+		if !ok {
+			s.Fatalf("nothing is named %s", p)
+		}
+		return value
+	})
+}
+
+// request asks and prints the answer, after its micro error code if it has one.
+func (s *stage) request(subject string, data []byte) string {
+	s.Helper()
+	m, err := s.nc.Request(subject, data, wait)
+	if err != nil {
+		s.Fatalf("%s: %v", subject, err)
+	}
+	answer := s.pretty(m.Data)
+	code, text := m.Header.Get("Nats-Service-Error-Code"), m.Header.Get("Nats-Service-Error")
+	if (code == "") != (text == "") {
+		s.Errorf("half a micro error: %v", m.Header)
+	}
+	if code != "" {
+		checkRefusal(s.T, m)
+		return "< " + code + " " + answer
+	}
+	return "< " + answer
+}
+
+// pretty prints JSON with sorted keys and names for what varies.
+func (s *stage) pretty(data []byte) string {
+	var v any
+	if err := json.Unmarshal(data, &v); err != nil {
+		s.Fatalf("not JSON: %q", data)
+	}
+	s.learn(v)
+	var out strings.Builder
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		s.Fatal(err)
+	}
+	return s.mask(strings.TrimSpace(out.String()))
+}
+
+// learn names the hashes of acceptances and entries by their sequence number.
+func (s *stage) learn(v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			s.learn(item)
+		}
+	case map[string]any:
+		if n, ok := v["sequenceNumber"].(float64); ok {
+			hash, _ := v["hash"].(string)
+			if integrity, ok := v["integrity"].(map[string]any); ok {
+				hash, _ = integrity["hash"].(string)
+			}
+			if strings.HasPrefix(hash, "sha256:") {
+				s.name("hash"+strconv.Itoa(int(n)), hash)
+			}
+		}
+		for _, item := range v {
+			s.learn(item)
+		}
+	}
+}
+
+var (
+	someTime      = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z`)
+	someSignature = regexp.MustCompile(`ed25519:[0-9a-f]{128}`)
+	someUUID      = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
+)
+
+func (s *stage) mask(text string) string {
+	for value, name := range s.names {
+		text = strings.ReplaceAll(text, value, "${"+name+"}")
+	}
+	text = someTime.ReplaceAllString(text, "$${time}")
+	text = someSignature.ReplaceAllString(text, "$${signature}")
+	return someUUID.ReplaceAllString(text, "$${uuid}")
+}
+
+// settled returns when everything that follows from the acts so far is there: a
+// session does one thing after the other, and this reading comes behind them.
+func (s *stage) settled() {
+	if s.opener == "" {
+		return
+	}
+	if _, err := s.nc.Request("asp.agent."+token(s.opener)+".api.session.get", []byte(`{"sessionId":"`+s.session+`"}`), wait); err != nil {
+		s.Fatal(err)
+	}
+	if err := s.nc.Flush(); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *stage) drain(sub *nats.Subscription, print func(*nats.Msg) string) []string {
+	var lines []string
+	for {
+		n, _, err := sub.Pending()
+		if err != nil {
+			s.Fatal(err)
+		}
+		if n == 0 {
+			return lines
+		}
+		m, err := sub.NextMsg(wait)
+		if err != nil {
+			s.Fatal(err)
+		}
+		if line := print(m); line != "" {
+			lines = append(lines, line)
+		}
+	}
+}
+
+func (s *stage) told(m *nats.Msg) string {
+	kind, ours := strings.CutPrefix(m.Subject, "asp.event."+s.session+".")
+	if !ours {
+		return ""
+	}
+	return "| " + kind + " " + s.pretty(m.Data)
+}
+
+// event waits for an event of a kind.
+func (s *stage) event(kind string) string {
+	for {
+		m, err := s.events.NextMsg(wait)
+		if err != nil {
+			s.Fatalf("event %s: %v", kind, err)
+		}
+		if m.Subject == "asp.event."+s.session+"."+kind {
+			return s.told(m)
+		}
+	}
+}
+
+// inbox reads what is there by the principal's own consumer, and holds each
+// message against the transcript.
+func (s *stage) inbox(uri string, whole bool) []string {
+	s.settled()
+	ctx, cancel := context.WithTimeout(s.Context(), wait)
+	defer cancel()
+	consumer, err := s.js.Consumer(ctx, "ASP_INBOX", token(uri))
+	if err != nil {
+		return []string{"| no inbox: " + err.Error()}
+	}
+	batch, err := consumer.FetchNoWait(1000)
+	if err != nil {
+		s.Fatal(err)
+	}
+	transcript := s.transcript()
+	var lines []string
+	for m := range batch.Messages() {
+		if err := m.DoubleAck(ctx); err != nil {
+			s.Fatal(err)
+		}
+		if m.Subject() != "asp.agent."+token(uri)+".inbox."+s.session {
+			continue
+		}
+		var e entry
+		if err := json.Unmarshal(m.Data(), &e); err != nil {
+			s.Fatal(err)
+		}
+		if e.Sequence >= len(transcript) || transcript[e.Sequence] != string(m.Data()) {
+			s.Errorf("%s has received what is not entry %d: %s", uri, e.Sequence, m.Data())
+		}
+		if whole {
+			lines = append(lines, "| "+s.pretty(m.Data()))
+			continue
+		}
+		lines = append(lines, "| "+s.mask(e.String()))
+	}
+	if err := batch.Error(); err != nil {
+		s.Fatal(err)
+	}
+	return lines
+}
+
+// entry is what a line about a delivered envelope shows.
+type entry struct {
+	Sequence     int `json:"sequenceNumber"`
+	Sender       struct{ AgentID string }
+	Performative string
+	Content      struct{ Body struct{ Reason any } }
+	Integrity    struct {
+		LinkedBy   string
+		OnBehalfOf string
+		Joined     []struct{ AgentID string }
+		Receipt    struct{ State string }
+	}
+}
+
+func (e entry) String() string {
+	line := fmt.Sprintf("%d %s %s → %s", e.Sequence, e.Performative, e.Sender.AgentID, e.Integrity.Receipt.State)
+	if e.Integrity.LinkedBy != "broker" {
+		line += ", linked by " + e.Integrity.LinkedBy
+	}
+	if e.Integrity.OnBehalfOf != "" {
+		line += ", on behalf of " + e.Integrity.OnBehalfOf
+	}
+	var joined []string
+	for _, m := range e.Integrity.Joined {
+		joined = append(joined, m.AgentID)
+	}
+	if len(joined) > 0 {
+		line += ", joined: " + strings.Join(joined, " ")
+	}
+	if strings.HasPrefix(e.Sender.AgentID, "broker://") {
+		line += fmt.Sprintf(", reason %v", e.Content.Body.Reason)
+	}
+	return line
+}
+
+// transcript reads the session by the operator's api, page by page.
+func (s *stage) transcript() []string {
+	var all []string
+	for {
+		request := fmt.Sprintf(`{"sessionId":%q,"since":%d,"limit":3}`, s.session, len(all))
+		m, err := s.nc.Request("asp.operator.api.session.messages", []byte(request), wait)
+		if err != nil {
+			s.Fatal(err)
+		}
+		var page struct {
+			Messages []json.RawMessage
+			Next     *int
+		}
+		if err := json.Unmarshal(m.Data, &page); err != nil {
+			s.Fatal(err)
+		}
+		for _, e := range page.Messages {
+			all = append(all, string(e))
+		}
+		if page.Next == nil {
+			return all
+		}
+		if *page.Next != len(all) {
+			s.Fatalf("next is %d after %d entries", *page.Next, len(all))
+		}
+	}
+}
+
+// statuses are PROTOCOL.md §9.
+var statuses = map[string]string{
+	"malformed": "400", "version_unsupported": "400", "unknown_performative": "400", "stale_timestamp": "400",
+	"signature_invalid": "401", "unauthorized": "403", "authority_exceeded": "403", "own_proposal": "403",
+	"unknown_session": "404", "unknown_agent": "404", "wrong_state": "409", "wrong_turn": "409", "duplicate": "409",
+	"chain_conflict": "409", "proposal_unknown": "409", "proposal_not_open": "409", "clarification_pending": "409",
+	"escalation_resolved": "409", "too_large": "413", "schema_invalid": "422", "schema_unsupported": "422",
+	"mode_violation": "422", "session_escalated": "423", "insufficient_trust_score": "403", "rate_limited": "429", "unavailable": "503",
+}
+
+var categories = []string{"protocol", "schema", "authority", "integrity", "temporal", "trust", "limit", "internal"}
+
+// checkRefusal holds a refusal to its shape (PROTOCOL.md §9) and returns its code.
+func checkRefusal(t testing.TB, m *nats.Msg) string {
+	t.Helper()
+	var answer map[string]json.RawMessage
+	var e map[string]any
+	if err := json.Unmarshal(m.Data, &answer); err != nil {
+		t.Fatalf("a refusal that is no JSON: %q", m.Data)
+	}
+	if err := json.Unmarshal(answer["error"], &e); err != nil || string(answer["accepted"]) != "false" || len(answer) != 2 {
+		t.Fatalf("not the shape of a refusal: %s", m.Data)
+	}
+	code, _ := e["code"].(string)
+	category, _ := e["category"].(string)
+	message, _ := e["message"].(string)
+	_, retryable := e["retryable"].(bool)
+	fields := 4
+	if _, has := e["details"]; has {
+		fields++
+	}
+	if statuses[code] == "" || !slices.Contains(categories, category) || message == "" || !retryable || len(e) != fields {
+		t.Errorf("not the shape of a refusal: %s", m.Data)
+	}
+	if got := m.Header.Get("Nats-Service-Error-Code"); got != statuses[code] {
+		t.Errorf("%s has the micro error code %q, want %q", code, got, statuses[code])
+	}
+	if m.Header.Get("Nats-Service-Error") == "" {
+		t.Errorf("%s has no micro error", code)
+	}
+	for _, inside := range []string{"goroutine", "nats:", "runtime error", "/work/", ".go:", "jetstream", "performatives.", "session.", "panic"} {
+		if strings.Contains(message, inside) && !strings.Contains(message, "session.get, session.list") {
+			t.Errorf("a refusal leaks %q: %s", inside, m.Data)
+		}
+	}
+	return code
+}

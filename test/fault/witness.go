@@ -1,0 +1,318 @@
+// Package fault stops brokers where it hurts, and then asks what is left.
+//
+// A [Witness] speaks to a broker as any program could, keeps what it was
+// promised, and holds transcripts and inboxes against that: every acceptance is
+// in the transcript, the chain verifies, and every other participant has each
+// entry once and in order.
+package fault
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/wire"
+)
+
+// patience is how long a witness waits for what must happen.
+const patience = 60 * time.Second
+
+// A Witness is one plain connection to a broker under --dev.
+type Witness struct {
+	testing.TB
+	nc  *nats.Conn
+	js  jetstream.JetStream
+	key performatives.Key
+}
+
+// NewWitness connects for ever: brokers will come and go.
+func NewWitness(t testing.TB, url string) *Witness {
+	t.Helper()
+	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.ReconnectJitter(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &Witness{TB: t, nc: nc, js: js}
+	var info wire.Broker
+	w.call(wire.BrokerInfo, "{}", &info)
+	w.key = info.Key
+	return w
+}
+
+// A Session is what the witness said in one, and was answered.
+type Session struct {
+	ID       performatives.SessionID
+	Deadline time.Time // of an invitation by Invite, at the latest
+	witness  *Witness
+	said     []promise
+}
+
+type promise struct {
+	sender   performatives.Agent
+	envelope []byte
+	answer   wire.Acceptance
+}
+
+// Open opens a session of these principals, the first of whom invites.
+func (w *Witness) Open(parties ...performatives.Agent) *Session {
+	w.Helper()
+	s := &Session{ID: performatives.SessionID(uuid.Must(uuid.NewV7()).String()), witness: w}
+	invited, err := json.Marshal(parties[1:])
+	if err != nil {
+		w.Fatal(err)
+	}
+	s.Say(parties[0], "PROPOSE", `{"proposalId":"inv","type":"session-invitation","subject":"x","terms":{"participants":`+string(invited)+`}}`)
+	for _, p := range parties[1:] {
+		s.Say(p, "ACCEPT", `{"referenceId":"inv"}`)
+	}
+	return s
+}
+
+// Invite opens a session that must be answered in time.
+func (w *Witness) Invite(inviter, invitee performatives.Agent, within time.Duration) *Session {
+	w.Helper()
+	s := &Session{ID: performatives.SessionID(uuid.Must(uuid.NewV7()).String()), witness: w}
+	s.Say(inviter, "PROPOSE", fmt.Sprintf(
+		`{"proposalId":"inv","type":"session-invitation","subject":"x","terms":{"participants":[%q],"invitationTimeoutMs":%d}}`, invitee, within.Milliseconds()))
+	s.Deadline = time.Now().Add(within)
+	return s
+}
+
+// Closed waits until a party hears from the broker that a deadline has ended
+// the session.
+func (s *Session) Closed(party performatives.Agent, reason string) {
+	s.witness.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		lines := s.transcript()
+		last, err := transcript.Read(lines[len(lines)-1])
+		if err != nil {
+			s.witness.Fatal(err)
+		}
+		if body := new(performatives.CloseBody); last.Message.Sender.IsBroker() {
+			if err := json.Unmarshal(last.Message.RawBody, body); err != nil || body.Reason != reason {
+				s.witness.Errorf("closed for %q, want %q: %v", body.Reason, reason, err)
+			}
+			return
+		}
+		s.received(party, lines, len(lines)) // blocks until there is one more than now
+	}
+	s.witness.Fatalf("session %s was never closed", s.ID)
+}
+
+// Say submits an act until it is answered, with the same bytes each time, and
+// fails the test if it is refused.
+func (s *Session) Say(sender performatives.Agent, act, body string) wire.Acceptance {
+	s.witness.Helper()
+	envelope := fmt.Appendf(nil, `{"version":"asp/0.1","messageId":%q,"sessionId":%q,"timestamp":%q,"sender":{"agentId":%q},"performative":%q,"content":{"body":%s}}`,
+		uuid.Must(uuid.NewV7()), s.ID, time.Now().UTC().Format(time.RFC3339Nano), sender, act, body)
+	p := promise{sender: sender, envelope: envelope, answer: s.send(sender, envelope)}
+	s.said = append(s.said, p)
+	return p.answer
+}
+
+// SayOnce submits an act to a broker that may be gone before it answers: what
+// is not answered the session repeats in Again.
+func (s *Session) SayOnce(sender performatives.Agent, act, body string, wait time.Duration) bool {
+	s.witness.Helper()
+	envelope := fmt.Appendf(nil, `{"version":"asp/0.1","messageId":%q,"sessionId":%q,"timestamp":%q,"sender":{"agentId":%q},"performative":%q,"content":{"body":%s}}`,
+		uuid.Must(uuid.NewV7()), s.ID, time.Now().UTC().Format(time.RFC3339Nano), sender, act, body)
+	p := promise{sender: sender, envelope: envelope}
+	m, err := s.witness.nc.Request(wire.Submit(sender, s.ID), envelope, wait)
+	if err == nil {
+		p.answer = s.acceptance(m)
+	}
+	s.said = append(s.said, p)
+	return err == nil
+}
+
+func (s *Session) send(sender performatives.Agent, envelope []byte) wire.Acceptance {
+	s.witness.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		m, err := s.witness.nc.Request(wire.Submit(sender, s.ID), envelope, time.Second)
+		if err != nil || m.Header.Get(wire.ErrorCodeHeader) == "503" {
+			// Nobody there, or not yet: a round trip to the server paces the next try.
+			s.witness.nc.FlushTimeout(time.Second) //nolint:errcheck // it may be down
+			continue
+		}
+		return s.acceptance(m)
+	}
+	s.witness.Fatalf("session %s: no answer in %s", s.ID, patience)
+	return wire.Acceptance{}
+}
+
+func (s *Session) acceptance(m *nats.Msg) (a wire.Acceptance) {
+	s.witness.Helper()
+	if err := json.Unmarshal(m.Data, &a); err != nil || !a.Accepted {
+		s.witness.Errorf("session %s: refused: %s", s.ID, m.Data)
+	}
+	return a
+}
+
+// Again repeats everything that was said; the answers must be the first ones.
+func (s *Session) Again() {
+	s.witness.Helper()
+	for i, p := range s.said {
+		again := s.send(p.sender, p.envelope)
+		if p.answer.Accepted {
+			p.answer.Duplicate = again.Duplicate
+			if again != p.answer || !again.Duplicate {
+				s.witness.Errorf("session %s: first answered %+v, then %+v", s.ID, p.answer, again)
+			}
+		}
+		s.said[i].answer = again
+	}
+}
+
+// Check holds the transcript and the inboxes of the parties against what was
+// promised. parties are all who have a part from the first entry on.
+func (s *Session) Check(parties ...performatives.Agent) {
+	s.witness.Helper()
+	lines := s.transcript()
+	expect := transcript.Expect{Session: s.ID, Length: len(lines), AllowUnsigned: true}
+	faults, err := transcript.Verify(bytes.NewReader(bytes.Join(lines, []byte("\n"))), s.witness.key, expect)
+	if err != nil || len(faults) > 0 {
+		s.witness.Errorf("session %s: %v %v", s.ID, faults, err)
+		return
+	}
+	entries := make([]transcript.Entry, len(lines))
+	for i, line := range lines {
+		if entries[i], err = transcript.Read(line); err != nil {
+			s.witness.Fatal(err)
+		}
+	}
+	for _, p := range s.said {
+		a := p.answer
+		if !a.Accepted {
+			continue
+		}
+		if a.Sequence >= uint64(len(entries)) || entries[a.Sequence].Stamp.Hash != a.Hash || entries[a.Sequence].Message.ID != a.Message {
+			s.witness.Errorf("session %s: accepted as entry %d of %d, and is not there: %s", s.ID, a.Sequence, len(entries), a.Message)
+		}
+	}
+	for _, party := range parties {
+		var want []uint64
+		for _, e := range entries {
+			if e.Message.Sender != party {
+				want = append(want, e.Stamp.Sequence)
+			}
+		}
+		if got := s.received(party, lines, len(want)); !slices.Equal(got, want) {
+			s.witness.Errorf("session %s: %s has received %v, want %v", s.ID, party, got, want)
+		}
+	}
+}
+
+func (s *Session) transcript() (lines [][]byte) {
+	s.witness.Helper()
+	for {
+		var page wire.Messages
+		s.witness.call(wire.SessionMessages, fmt.Sprintf(`{"sessionId":%q,"since":%d}`, s.ID, len(lines)), &page)
+		for _, m := range page.Messages {
+			lines = append(lines, m)
+		}
+		if page.Next == nil {
+			return lines
+		}
+	}
+}
+
+// call asks as operator, until there is an answer.
+func (w *Witness) call(verb, request string, answer any) {
+	w.Helper()
+	var last error
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		m, err := w.nc.Request(wire.OperatorCall(verb), []byte(request), 5*time.Second)
+		if err == nil && m.Header.Get(wire.ErrorCodeHeader) == "" {
+			if err := json.Unmarshal(m.Data, answer); err != nil {
+				w.Fatal(err)
+			}
+			return
+		}
+		if last = err; err == nil {
+			last = errors.New(string(m.Data))
+		}
+		w.nc.FlushTimeout(time.Second) //nolint:errcheck // it may be down
+	}
+	w.Fatalf("%s: %v", verb, last)
+}
+
+// mailboxes keeps what was read of inboxes whose messages are of several
+// sessions: reading acknowledges.
+var mailboxes = struct {
+	sync.Mutex
+	read map[string][]jetstream.Msg
+}{read: map[string][]jetstream.Msg{}}
+
+// received reads a party's inbox until the session's n entries are there, and
+// then whatever else is.
+func (s *Session) received(party performatives.Agent, lines [][]byte, n int) []uint64 {
+	s.witness.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	consumer, err := s.witness.js.Consumer(ctx, wire.InboxStream, party.Token())
+	if err != nil {
+		s.witness.Fatal(err)
+	}
+	subject := wire.Inbox(party, s.ID)
+	mailboxes.Lock()
+	defer mailboxes.Unlock()
+	for {
+		batch, err := consumer.FetchNoWait(1000)
+		if err != nil {
+			s.witness.Fatal(err)
+		}
+		fetched := 0
+		for m := range batch.Messages() {
+			fetched++
+			if err := m.DoubleAck(ctx); err != nil {
+				s.witness.Fatal(err)
+			}
+			mailboxes.read[m.Subject()] = append(mailboxes.read[m.Subject()], m)
+		}
+		if fetched > 0 {
+			continue
+		}
+		if len(mailboxes.read[subject]) >= n {
+			break
+		}
+		m, err := consumer.Next(jetstream.FetchMaxWait(10 * time.Second))
+		if err != nil {
+			s.witness.Errorf("%s waits for %d entries: %v", party, n, err)
+			break
+		}
+		if err := m.DoubleAck(ctx); err != nil {
+			s.witness.Fatal(err)
+		}
+		mailboxes.read[m.Subject()] = append(mailboxes.read[m.Subject()], m)
+	}
+	var sequences []uint64
+	for _, m := range mailboxes.read[subject] {
+		entry, err := transcript.Read(m.Data())
+		if err != nil {
+			s.witness.Fatal(err)
+		}
+		at := entry.Stamp.Sequence
+		if at >= uint64(len(lines)) || !bytes.Equal(lines[at], m.Data()) {
+			s.witness.Errorf("%s has received what is not entry %d", party, at)
+		}
+		sequences = append(sequences, at)
+	}
+	return sequences
+}
