@@ -236,6 +236,7 @@ func (b *Broker) enter(ctx context.Context, l *live, m *performatives.Message, n
 		return err
 	}
 	way := b.presence.starts()
+	b.reaches(beforeAppend)
 	position, err := b.log.append(ctx, l.id, entry, l.position)
 	if errors.Is(err, errUnknown) && l.unresolved == nil {
 		l.unresolved = way
@@ -245,6 +246,7 @@ func (b *Broker) enter(ctx context.Context, l *live, m *performatives.Message, n
 	if err != nil {
 		return err
 	}
+	b.reaches(appended)
 	before := l.state.Phase
 	l.state, l.position = next.Sealed(m.ID, stamp.Hash), position
 	l.undelivered = append(l.undelivered, delivery{

@@ -15,6 +15,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -53,6 +54,10 @@ type Options struct {
 	InboxAge time.Duration        // how long inbox copies are kept; 0 is 7 days
 	Log      *zap.Logger          // nil is silent
 	Now      func() time.Time     // nil is time.Now
+
+	// Departed, if there is one, hears of every key that is its principal's no more, whichever
+	// broker took it away. It is called before that is answered, and must not wait for the broker.
+	Departed func(performatives.Agent, performatives.Key)
 }
 
 func (o Options) withDefaults() Options {
@@ -102,6 +107,8 @@ type Broker struct {
 	sessions *sessions
 	presence *presence
 
+	reached atomic.Pointer[func(point)] // set by tests only
+
 	service micro.Service
 	ctx     context.Context //nolint:containedctx // the broker's own life, which its background work ends with
 	stop    context.CancelFunc
@@ -146,7 +153,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 // Close stops serving, finishes what was accepted, and leaves no work behind.
 func (b *Broker) Close(ctx context.Context) error {
 	err := b.service.Stop()
-	b.timers.stop()
+	b.timers.stop(ctx)
 	b.sessions.drain(ctx)
 	b.presence.leave(ctx)
 	b.stop()
@@ -162,6 +169,26 @@ func (b *Broker) Healthy(ctx context.Context) error {
 
 // Key verifies the broker's receipts.
 func (b *Broker) Key() performatives.Key { return b.Signer.Key() }
+
+// A point is a place on the way of an act at which a broker may be gone. Tests
+// stop it at each of them.
+type point string
+
+const (
+	beforeAppend point = "before the append"
+	appended     point = "after the append"
+	answered     point = "after the answer"
+	delivering   point = "after one of the inbox copies"
+	delivered    point = "after the inbox copies"
+	timed        point = "after the timer"
+	listed       point = "after the index"
+)
+
+func (b *Broker) reaches(p point) {
+	if f := b.reached.Load(); f != nil {
+		(*f)(p)
+	}
+}
 
 // background runs until the broker closes.
 func (b *Broker) background(run func(context.Context)) {

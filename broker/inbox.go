@@ -60,9 +60,13 @@ func (i *inbox) remove(ctx context.Context, a performatives.Agent) error {
 // again; entries are noted as settled only when all of it is done.
 func (b *Broker) settle(ctx context.Context, l *live) {
 	err := b.deliver(ctx, l)
-	for _, derive := range []func(context.Context, *live) error{b.arm, b.reindex, b.showItem} {
+	for _, next := range []struct {
+		after  point
+		derive func(context.Context, *live) error
+	}{{delivered, b.arm}, {timed, b.reindex}, {listed, b.showItem}} {
 		if err == nil {
-			err = derive(ctx, l)
+			b.reaches(next.after)
+			err = next.derive(ctx, l)
 		}
 	}
 	if err == nil {
@@ -148,6 +152,7 @@ func (b *Broker) deliverOne(ctx context.Context, l *live, d delivery) error {
 			return err
 		}
 		copies = append(copies, copyTo{a, ack})
+		b.reaches(delivering)
 	}
 	for _, c := range copies {
 		select {

@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"errors"
-	"math"
 	"strings"
 	"sync"
 	"time"
@@ -33,7 +32,7 @@ type presence struct {
 	seen      uint64              // the stream's last position, as last heard
 	appending map[*appending]bool // appends whose outcome is not known yet
 	pending   map[uint64]bool     // positions accepted here and not settled yet
-	others    uint64              // up to where the other brokers have settled theirs
+	heardTo   uint64              // up to where everything was settled when the others were last heard
 	written   record
 }
 
@@ -127,10 +126,12 @@ func (p *presence) low() uint64 {
 // settled is the position up to which everything is settled, whichever broker
 // accepted it.
 func (p *presence) settled() uint64 {
-	low := p.low()
+	if p.b.Alone {
+		return p.low()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return min(low, p.others)
+	return p.heardTo
 }
 
 func (p *presence) write(ctx context.Context) error {
@@ -201,11 +202,13 @@ type another struct {
 	record   record
 }
 
-// heard reads the records of the other brokers.
+// heard reads the records of the other brokers. How far this one has come is
+// noted before: a broker that is not found then has accepted nothing up to there.
 func (p *presence) heard(ctx context.Context) (found []another, err error) {
+	low := p.low()
 	defer func() {
 		if err == nil {
-			p.note(found)
+			p.note(low, found)
 		}
 	}()
 	keys, err := p.kv.Keys(ctx)
@@ -235,14 +238,14 @@ func (p *presence) heard(ctx context.Context) (found []another, err error) {
 	return found, nil
 }
 
-// note keeps how far the others have come.
-func (p *presence) note(others []another) {
+// note keeps how far all have come.
+func (p *presence) note(low uint64, others []another) {
+	for _, o := range others {
+		low = min(low, o.record.Settled)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.others = math.MaxUint64
-	for _, o := range others {
-		p.others = min(p.others, o.record.Settled)
-	}
+	p.heardTo = low
 }
 
 // takeOver settles every session that has entries after what a broker that is

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
@@ -27,6 +28,7 @@ type registry struct {
 	cards map[performatives.Agent]wire.Card
 	keys  map[performatives.Key]performatives.Agent
 	orgs  map[performatives.Organisation]map[performatives.Agent]bool // humans who may decide
+	news  map[performatives.Agent]uint64                              // the bucket's revision that memory is at
 }
 
 func (b *Broker) openRegistry(ctx context.Context) error {
@@ -36,7 +38,7 @@ func (b *Broker) openRegistry(ctx context.Context) error {
 	}
 	r := &registry{
 		b: b, kv: kv, cards: map[performatives.Agent]wire.Card{}, keys: map[performatives.Key]performatives.Agent{},
-		orgs: map[performatives.Organisation]map[performatives.Agent]bool{},
+		orgs: map[performatives.Organisation]map[performatives.Agent]bool{}, news: map[performatives.Agent]uint64{},
 	}
 	b.registry = r
 	return b.follow(ctx, kv, r.saw)
@@ -51,7 +53,10 @@ func (b *Broker) follow(ctx context.Context, kv jetstream.KeyValue, saw func(jet
 	}
 	for {
 		select {
-		case entry := <-watch.Updates():
+		case entry, open := <-watch.Updates():
+			if !open {
+				return nats.ErrConnectionClosed
+			}
 			if entry != nil {
 				saw(entry)
 				continue
@@ -60,7 +65,10 @@ func (b *Broker) follow(ctx context.Context, kv jetstream.KeyValue, saw func(jet
 				defer watch.Stop() //nolint:errcheck // of a connection that is closing
 				for {
 					select {
-					case entry := <-watch.Updates():
+					case entry, open := <-watch.Updates():
+						if !open {
+							return // the connection is gone for good
+						}
 						if entry != nil {
 							saw(entry)
 						}
@@ -79,7 +87,7 @@ func (b *Broker) follow(ctx context.Context, kv jetstream.KeyValue, saw func(jet
 func (r *registry) saw(e jetstream.KeyValueEntry) {
 	if e.Operation() != jetstream.KeyValuePut {
 		if a, err := performatives.ParseToken(fromKey(e.Key())); err == nil {
-			r.drop(a)
+			r.drop(a, e.Revision())
 		}
 		return
 	}
@@ -88,15 +96,28 @@ func (r *registry) saw(e jetstream.KeyValueEntry) {
 		r.b.Log.Error("registry record", zap.String("key", e.Key()), zap.Error(err))
 		return
 	}
-	r.keep(c)
+	r.keep(c, e.Revision())
 }
 
-func (r *registry) keep(c wire.Card) {
+// keep takes a card from this revision of the bucket into memory. What comes
+// back from the bucket after it was written here is no news.
+func (r *registry) keep(c wire.Card, revision uint64) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if old, ok := r.cards[c.Agent]; ok {
-		delete(r.keys, old.Key)
+	if revision <= r.news[c.Agent] {
+		r.mu.Unlock()
+		return
 	}
+	r.news[c.Agent] = revision
+	old := r.cards[c.Agent]
+	r.hold(old, c)
+	r.mu.Unlock()
+	if old.Key != c.Key {
+		r.departed(old)
+	}
+}
+
+func (r *registry) hold(old, c wire.Card) {
+	delete(r.keys, old.Key)
 	r.cards[c.Agent] = c
 	if c.Key != "" {
 		r.keys[c.Key] = c.Agent
@@ -112,12 +133,30 @@ func (r *registry) keep(c wire.Card) {
 	}
 }
 
-func (r *registry) drop(a performatives.Agent) {
+// drop forgets a card, as this revision of the bucket says, or 0 before the
+// bucket has said so.
+func (r *registry) drop(a performatives.Agent, revision uint64) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.keys, r.cards[a].Key)
+	if revision > 0 {
+		if revision <= r.news[a] {
+			r.mu.Unlock()
+			return
+		}
+		delete(r.news, a)
+	}
+	old := r.cards[a]
+	delete(r.keys, old.Key)
 	delete(r.cards, a)
 	delete(r.orgs[a.Organisation()], a)
+	r.mu.Unlock()
+	r.departed(old)
+}
+
+// departed tells of a key that is its principal's no more.
+func (r *registry) departed(old wire.Card) {
+	if old.Key != "" && r.b.Departed != nil {
+		r.b.Departed(old.Agent, old.Key)
+	}
 }
 
 // decides tells whether the card is of a human who may decide; under --dev
@@ -224,10 +263,11 @@ func (r *registry) put(ctx context.Context, c wire.Card) (wire.Card, error) {
 	if err := r.b.inbox.register(ctx, c.Agent); err != nil {
 		return c, err
 	}
-	if _, err := r.kv.Put(ctx, toKey(c.Agent.Token()), data); err != nil {
+	revision, err := r.kv.Put(ctx, toKey(c.Agent.Token()), data)
+	if err != nil {
 		return c, err
 	}
-	r.keep(c)
+	r.keep(c, revision)
 	return c, nil
 }
 
@@ -239,7 +279,7 @@ func (r *registry) remove(ctx context.Context, a performatives.Agent) error {
 	if err := r.kv.Delete(ctx, toKey(a.Token())); err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) {
 		return err
 	}
-	r.drop(a)
+	r.drop(a, 0)
 	return r.b.inbox.remove(ctx, a)
 }
 

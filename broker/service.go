@@ -72,6 +72,7 @@ func (b *Broker) onSubmit(r micro.Request) {
 			}
 		} else {
 			b.reply(r, accepted)
+			b.reaches(answered)
 		}
 		switch {
 		case len(l.undelivered) > 0:

@@ -42,9 +42,14 @@ func (b *Broker) openTimers(ctx context.Context) error {
 	return err
 }
 
-func (t *timers) stop() {
+// stop lets what has gone off come to its end, unless the server is not there.
+func (t *timers) stop(ctx context.Context) {
 	t.consumer.Drain()
-	<-t.consumer.Closed()
+	select {
+	case <-t.consumer.Closed():
+	case <-ctx.Done():
+		t.consumer.Stop()
+	}
 }
 
 // due looks at a session whose timer went off.

@@ -97,7 +97,7 @@ func dial(ctx context.Context, c *config, name, title string) (*link, error) {
 		nats.Name(title),
 		nats.CustomInboxPrefix("_INBOX." + name),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
-		nats.CustomReconnectDelay(func(attempts int) time.Duration { return pause(attempts) }),
+		nats.CustomReconnectDelay(pause),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsMissed),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if l.waiting.broken(); err != nil { // nil is our own Close

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
@@ -19,9 +18,7 @@ func Example() {
 	ctx := broker.ctx
 
 	buyer, err := client.Connect(ctx, broker.URL, alpha, client.Seed(broker.seed(alpha)))
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	defer buyer.Close()
 	seller := broker.as(beta)
 
@@ -93,20 +90,18 @@ func ExampleSession_Counter() {
 				sold <- err
 				return
 			}
-			m.Ack() // what was answered need not come again
+			check(m.Ack()) // what was answered need not come again
 		}
 	}()
 
 	buyer := broker.as(alpha)
 	s := try(buyer.Invite(ctx, client.Invitation{With: []performatives.Agent{beta}, Purpose: "image processing"}))
 	for m, err := range s.Messages(ctx) {
-		if err != nil {
-			log.Fatal(err)
-		}
-		switch m.Act() {
-		case performatives.Accept:
+		check(err)
+		switch m.Body().(type) {
+		case *performatives.AcceptBody:
 			try(s.Propose(ctx, client.Proposal{Type: "service-agreement", Subject: "thumbnails", Terms: terms{5}}))
-		case performatives.Counter:
+		case *performatives.CounterBody:
 			asked := try(client.Terms[terms](m))
 			fmt.Println("asked", asked.Price)
 			if asked.Price <= most {
@@ -116,11 +111,9 @@ func ExampleSession_Counter() {
 			}
 			try(s.Counter(ctx, m.Ref(), client.Proposal{Terms: terms{asked.Price - 5}}))
 		}
-		m.Ack()
+		check(m.Ack())
 	}
-	if err := <-sold; err != nil {
-		log.Fatal(err)
-	}
+	check(<-sold)
 	for _, p := range try(s.View(ctx)).Proposals {
 		fmt.Println(p.From.Organisation(), string(p.Terms), p.Status)
 	}
@@ -221,9 +214,7 @@ func ExampleSession_Escalate() {
 	fmt.Println(errors.Is(err, client.Refused(session.SessionEscalated)))
 
 	for item, err := range human.Escalations(ctx, everything) {
-		if err != nil {
-			log.Fatal(err)
-		}
+		check(err)
 		fmt.Println(item.By, "asks:", string(item.Context))
 		limit := 15000.0
 		try(human.Session(item.Session).Rule(ctx, string(item.ID), client.Ruling{

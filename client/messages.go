@@ -34,7 +34,8 @@ func (c *Client) Messages(ctx context.Context) iter.Seq2[*Message, error] {
 
 // Messages is the part of the inbox that belongs to this session, as
 // [Client.Messages]. It ends after the entry that ends the session, or with an
-// act of our own that does.
+// act of this client that does. Of a session that was over, and read to its
+// end, before this client came, nothing comes and the loop waits.
 func (s *Session) Messages(ctx context.Context) iter.Seq2[*Message, error] {
 	return s.client.inbox.read(ctx, &reader{session: s.id})
 }

@@ -68,7 +68,7 @@ func readContext(name string) (ctx natsContext, err error) {
 		return ctx, err
 	}
 	if name == "" {
-		selected, err := os.ReadFile(filepath.Join(dir, "context.txt")) //nolint:gosec // the user's own
+		selected, err := os.ReadFile(filepath.Join(dir, "context.txt"))
 		if errors.Is(err, fs.ErrNotExist) {
 			return ctx, errors.New("none is selected; name one")
 		}
@@ -80,7 +80,7 @@ func readContext(name string) (ctx natsContext, err error) {
 	if name == "" || strings.ContainsAny(name, `/\`) {
 		return ctx, fmt.Errorf("%q is no context's name", name)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "context", name+".json")) //nolint:gosec // the user's own
+	text, err := os.ReadFile(filepath.Join(dir, "context", name+".json"))
 	if err != nil {
 		return ctx, err
 	}

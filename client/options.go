@@ -156,7 +156,7 @@ func (c *config) key(pair nkeys.KeyPair) error {
 
 // seedIn reads the seed in a file of its own or in a credentials file.
 func seedIn(path string) (nkeys.KeyPair, error) {
-	text, err := os.ReadFile(path) //nolint:gosec // the caller names it
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}

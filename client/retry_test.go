@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,7 +26,9 @@ import (
 // back.
 func TestAnActOutlastsARestart(t *testing.T) {
 	w := start(t, testbroker.Options{})
-	ours, _ := w.introduced(w.as(alpha, client.Timeout(200*time.Millisecond)), w.as(beta))
+	var told safeBuffer
+	log := slog.New(slog.NewTextHandler(&told, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	ours, _ := w.introduced(w.as(alpha, client.Timeout(200*time.Millisecond), client.Log(log), client.NATS(nats.NoEcho())), w.as(beta))
 	w.Down()
 	answered := make(chan error, 1)
 	go func() {
@@ -37,6 +42,29 @@ func TestAnActOutlastsARestart(t *testing.T) {
 	if got := len(must(ours.Transcript(w.ctx))(t)); got != 3 {
 		t.Errorf("the transcript has %d entries, want 3", got)
 	}
+	for _, want := range []string{"connection lost", "connected again"} {
+		if !strings.Contains(told.String(), want) {
+			t.Errorf("the log does not say %q:\n%s", want, told.String())
+		}
+	}
+}
+
+// safeBuffer is a buffer that several goroutines write to.
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
 }
 
 // An answer that is lost on the way is asked for again with the same bytes, and
@@ -172,6 +200,23 @@ func TestAnUnansweredActCanBeAskedForLater(t *testing.T) {
 	defer there.Close()
 	if _, err := there.Submit(w.ctx, unanswered.Envelope); !errors.Is(err, client.Refused(session.UnknownSession)) {
 		t.Errorf("asked for later: %v", err)
+	}
+}
+
+// Who gives up while the broker cannot answer is told both.
+func TestUnavailableToTheEnd(t *testing.T) {
+	busy := make([]any, 50)
+	for i := range busy {
+		busy[i] = session.Refuse(session.Unavailable, "not now")
+	}
+	url, _ := scripted(t, busy...)
+	a := must(client.Connect(t.Context(), url, alpha, client.Unsigned()))(t)
+	defer a.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := a.Session("019478a3-0001-7def-8a12-000000000001").Propose(ctx, offer(5))
+	if _, ok := errors.AsType[*client.Unanswered](err); !ok || !errors.Is(err, client.Refused(session.Unavailable)) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the error is %v", err)
 	}
 }
 

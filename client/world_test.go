@@ -101,7 +101,7 @@ func (p *process) TempDir() string {
 	if err != nil {
 		log.Fatal(err)
 	}
-	p.Cleanup(func() { os.RemoveAll(dir) })
+	p.Cleanup(func() { check(os.RemoveAll(dir)) })
 	return dir
 }
 
@@ -115,11 +115,15 @@ func forExample() (w *world, end func()) {
 	}
 }
 
-// try stops an example that goes wrong.
-func try[V any](v V, err error) V {
+// check and try stop an example that goes wrong.
+func check(err error) {
 	if err != nil {
 		log.Fatal(err)
 	}
+}
+
+func try[V any](v V, err error) V {
+	check(err)
 	return v
 }
 

@@ -26,7 +26,8 @@ func simpleAccept() scene {
 			{agent: seller, name: "Sales bot", kind: performatives.KindSystem, rules: sellsIngestion(buyer)},
 			{agent: buyer, name: "Procurement", kind: performatives.KindSystem, rules: buysIngestion},
 		},
-		steps:   "PROPOSE ACCEPT PROPOSE ACCEPT COMMIT ACCEPT INFORM CLOSE",
+		steps:   "PROPOSE → ACCEPT → PROPOSE → ACCEPT → COMMIT → ACCEPT → INFORM → CLOSE",
+		agreed:  "prop_001",
 		outcome: performatives.Completed,
 	}
 }
@@ -46,7 +47,7 @@ func sellsIngestion(buyer performatives.Agent) rules {
 		if !ok {
 			return nil
 		}
-		switch m.State() { //nolint:exhaustive // an ACCEPT leads to no other
+		switch m.State() {
 		case session.Introduced:
 			return said(s.Propose(ctx, client.Proposal{
 				ID: "prop_001", Type: "service-agreement", Subject: "Log ingestion pipeline",

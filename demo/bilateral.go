@@ -30,7 +30,8 @@ func bilateralGate() scene {
 			{agent: maya, name: "Maya's negotiator", kind: performatives.KindSystem, rules: seeksCartographer},
 			{agent: jonas, name: "Jonas's assistant", kind: performatives.KindPersonal, rules: weighsWork},
 		},
-		steps:   "PROPOSE ACCEPT PROPOSE CLARIFY INFORM COUNTER ACCEPT",
+		steps:   "PROPOSE → ACCEPT → PROPOSE → CLARIFY → INFORM → COUNTER → ACCEPT",
+		agreed:  "match_2",
 		outcome: "pending",
 	}
 }

@@ -24,7 +24,8 @@ func clarificationRound() scene {
 			{agent: seller, name: "Replica sales", kind: performatives.KindSystem, rules: sellsReplicas},
 			{agent: buyer, name: "Database platform", kind: performatives.KindSystem, rules: buysReplicas()},
 		},
-		steps:   "PROPOSE ACCEPT PROPOSE CLARIFY INFORM ACCEPT CLOSE",
+		steps:   "PROPOSE → ACCEPT → PROPOSE → CLARIFY → INFORM → ACCEPT → CLOSE",
+		agreed:  "prop_030",
 		outcome: performatives.Completed,
 	}
 }

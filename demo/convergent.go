@@ -28,7 +28,8 @@ func convergentRounds() scene {
 			{agent: vendor, name: "Vendor", kind: performatives.KindSystem, rules: sellsPlans},
 			{agent: customer, name: "Client", kind: performatives.KindSystem, rules: buysPlans},
 		},
-		steps:   "PROPOSE ACCEPT ACCEPT PROPOSE COUNTER COUNTER ACCEPT ACCEPT COMMIT INFORM CLOSE",
+		steps:   "PROPOSE → ACCEPT → ACCEPT → PROPOSE → COUNTER → COUNTER → ACCEPT → ACCEPT → COMMIT → INFORM → CLOSE",
+		agreed:  "p3",
 		outcome: performatives.Completed,
 	}
 }
@@ -46,7 +47,7 @@ func coordinates() rules {
 	committed := false
 	return func(ctx context.Context, _ *actor, m *client.Message) error {
 		s := m.Session()
-		switch m.Act() { //nolint:exhaustive // the rest is the peers' own
+		switch m.Act() {
 		case performatives.Accept:
 			view, err := s.View(ctx)
 			if err != nil {

@@ -22,7 +22,8 @@ func counterLoop() scene {
 			{agent: buyer, name: "Media buyer", kind: performatives.KindSystem, rules: buysImages()},
 			{agent: seller, name: "Capacity desk", kind: performatives.KindSystem, rules: sellsImages},
 		},
-		steps:   "PROPOSE ACCEPT PROPOSE COUNTER COUNTER ACCEPT CLOSE",
+		steps:   "PROPOSE → ACCEPT → PROPOSE → COUNTER → COUNTER → ACCEPT → CLOSE",
+		agreed:  "prop_012",
 		outcome: performatives.Completed,
 	}
 }

@@ -27,7 +27,8 @@ func delegationMidSession() scene {
 			{agent: buyer, name: "Procurement alpha", kind: performatives.KindSystem, rules: buysCompliant(seller, checker)},
 			{agent: checker, name: "Compliance checker", kind: performatives.KindSystem, rules: checksGDPR},
 		},
-		steps:   "PROPOSE ACCEPT PROPOSE DELEGATE ACCEPT INFORM ACCEPT COMMIT ACCEPT CLOSE",
+		steps:   "PROPOSE → ACCEPT → PROPOSE → DELEGATE → ACCEPT → INFORM → ACCEPT → COMMIT → ACCEPT → CLOSE",
+		agreed:  "prop_040",
 		outcome: performatives.Completed,
 	}
 }
@@ -92,8 +93,11 @@ func buysCompliant(seller, checker performatives.Agent) rules {
 				Authority: client.Advisory, For: offer,
 			}))
 		case *performatives.InformBody:
-			if m.From() != checker || json.Unmarshal(body.Data, &found) != nil {
+			if m.From() != checker {
 				return nil
+			}
+			if err := json.Unmarshal(body.Data, &found); err != nil {
+				return err
 			}
 			if found.Assessment != "compliant" {
 				return said(s.Reject(ctx, offer, client.Rejection{

@@ -28,7 +28,8 @@ func escalationToHuman() scene {
 			{agent: buyer, name: "Procurement alpha", kind: performatives.KindSystem, rules: buysWithin(5000)},
 			{agent: human, name: "Alice", rules: approves},
 		},
-		steps:   "PROPOSE ACCEPT PROPOSE ESCALATE INFORM ACCEPT CLOSE",
+		steps:   "PROPOSE → ACCEPT → PROPOSE → ESCALATE → INFORM → ACCEPT → CLOSE",
+		agreed:  "prop_050",
 		outcome: performatives.Completed,
 	}
 }

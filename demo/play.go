@@ -23,52 +23,77 @@ type played struct {
 	heard   []transcript.Entry // by the agents, as it happened
 	entries []transcript.Entry // exported through the api
 	view    session.View
+	err     error // why the scene broke off
 }
 
 // play plays a scene: each of the cast in a goroutine of its own, until the
 // session is over. show is given the entries as they happen, and beside the
 // remarks between them.
-func (s *stage) play(ctx context.Context, sc *scene, show func(transcript.Entry), beside func(string)) (played, error) {
+func (s *stage) play(ctx context.Context, sc *scene, show func(transcript.Entry), beside func(string)) (p played) {
 	ctx, cancel := context.WithTimeout(ctx, sceneTime)
 	defer cancel()
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-
-	p := played{id: performatives.SessionID(uuid.Must(uuid.NewV7()).String())}
+	p.id = performatives.SessionID(uuid.Must(uuid.NewV7()).String())
 	rec := newRecord(show)
-	cast := make([]*actor, len(sc.cast))
-	for i, r := range sc.cast {
-		c, err := s.enter(ctx, r)
-		if err != nil {
-			return p, fmt.Errorf("%s: %w", r.agent, err)
+	cast, err := s.gather(ctx, sc)
+	defer func() {
+		for _, a := range cast {
+			s.leave(a.Client)
 		}
-		defer s.leave(c)
-		cast[i] = &actor{Client: c, say: func(text string) { rec.beside(func() { beside(text) }) }}
+	}()
+	if err != nil {
+		p.err = err
+		return p
+	}
+	for _, a := range cast {
+		a.say = func(text string) { rec.beside(func() { beside(text) }) }
 	}
 	opening := sc.opening
 	opening.ID = p.id
 	inviter, err := cast[0].Invite(ctx, opening)
 	if err != nil {
-		return p, err
+		p.err = err
+		return p
 	}
+	p.err = together(ctx, cast, func(ctx context.Context, i int) error {
+		return cast[i].live(ctx, p.id, sc.cast[i].rules, rec.heard)
+	})
+	p.heard = rec.entries
+	if p.err == nil {
+		p.entries, p.err = inviter.Transcript(ctx)
+	}
+	if p.err == nil {
+		p.view, p.err = inviter.View(ctx)
+	}
+	return p
+}
+
+// gather brings in all of the cast, or as many as could be.
+func (s *stage) gather(ctx context.Context, sc *scene) (cast []*actor, err error) {
+	for _, r := range sc.cast {
+		c, err := s.enter(ctx, r)
+		if err != nil {
+			return cast, fmt.Errorf("%s: %w", r.agent, err)
+		}
+		cast = append(cast, &actor{Client: c})
+	}
+	return cast, nil
+}
+
+// together has all of the cast do something at once. The first who fails ends
+// it for everybody.
+func together(ctx context.Context, cast []*actor, do func(context.Context, int) error) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
 	var all sync.WaitGroup
 	for i, a := range cast {
 		all.Go(func() {
-			if err := a.live(ctx, p.id, sc.cast[i].rules, rec.heard); err != nil {
+			if err := do(ctx, i); err != nil {
 				fail(fmt.Errorf("%s: %w", a.Agent(), err))
 			}
 		})
 	}
 	all.Wait()
-	p.heard = rec.entries
-	if err := context.Cause(ctx); err != nil {
-		return p, err
-	}
-	if p.entries, err = inviter.Transcript(ctx); err != nil {
-		return p, err
-	}
-	p.view, err = inviter.View(ctx)
-	return p, err
+	return context.Cause(ctx)
 }
 
 // live reads the inbox and acts on it until the session is over. A message is

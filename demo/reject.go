@@ -22,7 +22,8 @@ func rejectionWithRetry() scene {
 			{agent: buyer, name: "Data desk", kind: performatives.KindSystem, rules: buysFeed},
 			{agent: seller, name: "Feed gateway", kind: performatives.KindSystem, rules: sellsFeed},
 		},
-		steps:   "PROPOSE ACCEPT PROPOSE REJECT PROPOSE ACCEPT CLOSE",
+		steps:   "PROPOSE → ACCEPT → PROPOSE → REJECT → PROPOSE → ACCEPT → CLOSE",
+		agreed:  "prop_021",
 		outcome: performatives.Completed,
 	}
 }

@@ -19,7 +19,8 @@ type scene struct {
 	opening client.Invitation // of the first of the cast
 	cast    []role
 
-	steps   string // the acts that are expected, in order
+	steps   string // the acts that are expected, in order, with arrows between them
+	agreed  string // the offer that is accepted in the end
 	outcome string // and why the session is over
 }
 

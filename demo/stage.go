@@ -75,8 +75,9 @@ func (s *stage) direct(ctx context.Context, pair nkeys.KeyPair) error {
 		login = client.Key(signer)
 	}
 	var err error
-	if s.operator, err = client.ConnectOperator(ctx, s.url, login); err != nil && pair == nil {
-		return fmt.Errorf("%w\na broker with logins wants the operator's seed: --operator FILE, or --data with its data directory", err)
+	fast := client.NATS(nats.RetryOnFailedConnect(false))
+	if s.operator, err = client.ConnectOperator(ctx, s.url, login, fast); errors.Is(err, nats.ErrAuthorization) {
+		return fmt.Errorf("%w\nThe broker at %s has logins: registering the agents needs its operator's key.", err, s.url) //nolint:revive,staticcheck // a sentence for a person, on a line of its own
 	}
 	return err
 }
@@ -128,7 +129,7 @@ func (s *stage) enter(ctx context.Context, r role) (*client.Client, error) {
 
 // leave ends a principal's connection.
 func (s *stage) leave(c *client.Client) {
-	c.Close() //nolint:errcheck,gosec // what it had to say is said
+	c.Close() //nolint:errcheck // what it had to say is said
 	if s.dev {
 		c.Conn().Close()
 	}

@@ -35,7 +35,11 @@ func (r *Result) fault(format string, args ...any) {
 func judge(sc *scene, p played, broker performatives.Key) Result {
 	r := Result{
 		Pattern: sc.name, Title: sc.title, Mode: sc.mode(), Session: p.id,
-		Messages: len(p.entries), State: p.view.State, Outcome: p.view.Closing,
+		Messages: len(p.heard), State: p.view.State, Outcome: p.view.Closing,
+	}
+	if p.err != nil {
+		r.fault("the scene broke off: %s", p.err)
+		return r
 	}
 	if steps := steps(p.entries); steps != sc.steps {
 		r.fault("the acts were %s; expected were %s", steps, sc.steps)
@@ -43,10 +47,24 @@ func judge(sc *scene, p played, broker performatives.Key) Result {
 	if r.State != session.Closed || r.Outcome != sc.outcome {
 		r.fault("the session ended %s (%s); expected was CLOSED (%s)", r.State, r.Outcome, sc.outcome)
 	}
+	if agreed := accepted(p.view); agreed != sc.agreed {
+		r.fault("agreed was %q; expected was %q", agreed, sc.agreed)
+	}
 	before := len(r.Faults)
 	r.verify(p, broker)
 	r.Verified = len(r.Faults) == before
 	return r
+}
+
+// accepted names the offers that were.
+func accepted(v session.View) string {
+	var ids []string
+	for _, o := range v.Proposals {
+		if o.Status == session.Accepted.String() {
+			ids = append(ids, o.Proposal)
+		}
+	}
+	return strings.Join(ids, " ")
 }
 
 func steps(entries []transcript.Entry) string {
@@ -54,7 +72,7 @@ func steps(entries []transcript.Entry) string {
 	for i, e := range entries {
 		acts[i] = e.Message.ActName
 	}
-	return strings.Join(acts, " ")
+	return strings.Join(acts, " → ")
 }
 
 // verify checks the export with nothing but the broker's public key: that it is
@@ -70,15 +88,28 @@ func (r *Result) verify(p played, broker performatives.Key) {
 	if len(p.heard) > 0 {
 		expect.Head = p.heard[len(p.heard)-1].Stamp.Hash
 	}
-	faults, err := transcript.Verify(&file, broker, expect)
+	faults, err := transcript.Verify(bytes.NewReader(file.Bytes()), broker, expect)
 	if err != nil {
 		r.fault("transcript: %s", err)
 	}
 	for _, f := range faults {
 		r.fault("transcript: %s", f)
 	}
+	if err == nil && len(faults) == 0 {
+		r.replay(p, file.Bytes())
+	}
+}
+
+// replay folds what is genuine again, by the rules of the protocol and of the
+// session's mode.
+func (r *Result) replay(p played, file []byte) {
+	entries, err := transcript.ReadAll(bytes.NewReader(file))
+	if err != nil {
+		r.fault("transcript: %s", err)
+		return
+	}
 	state := session.New(p.id, modes.All())
-	for _, e := range p.entries {
+	for _, e := range entries {
 		if state, err = session.Replay(state, e.Message, e.Stamp); err != nil {
 			r.fault("replay: %s", err)
 			return

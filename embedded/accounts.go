@@ -62,45 +62,67 @@ func subjects(services []service) []string {
 	return all
 }
 
-type accounts struct{ system, asp, principals, operators, callout *server.Account }
-
-func (a accounts) all() []*server.Account {
-	return []*server.Account{a.system, a.asp, a.principals, a.operators, a.callout}
+// access is what an account may do in ASP.
+type access struct {
+	account  string
+	services []service // it calls
+	streams  []string  // it hears
 }
 
-func newAccounts(dev bool) (accounts, error) {
-	a := accounts{
-		system:     server.NewAccount(login.SystemAccount),
-		asp:        server.NewAccount(login.BrokerAccount),
-		principals: server.NewAccount(login.PrincipalsAccount),
-		operators:  server.NewAccount(login.OperatorsAccount),
-		callout:    server.NewAccount(login.CalloutAccount),
+// What each account may do, with logins and in development.
+var (
+	production = []access{
+		{login.PrincipalsAccount, principalServices, nil},
+		{login.OperatorsAccount, operatorServices, monitorStreams},
 	}
-	if dev {
-		return a, a.open(a.principals, devServices, monitorStreams)
+	development = []access{{login.PrincipalsAccount, devServices, monitorStreams}}
+)
+
+// accountNames are those of every server, whether all are used or not.
+var accountNames = []string{
+	login.SystemAccount, login.BrokerAccount, login.PrincipalsAccount, login.OperatorsAccount, login.CalloutAccount,
+}
+
+type accounts map[string]*server.Account
+
+func (a accounts) all() []*server.Account {
+	var all []*server.Account
+	for _, name := range accountNames {
+		all = append(all, a[name])
 	}
-	if err := a.open(a.principals, principalServices, nil); err != nil {
-		return a, err
+	return all
+}
+
+func newAccounts(all []access) (accounts, error) {
+	a := accounts{}
+	for _, name := range accountNames {
+		a[name] = server.NewAccount(name)
 	}
-	return a, a.open(a.operators, operatorServices, monitorStreams)
+	for _, may := range all {
+		if err := a.open(may); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
 }
 
 // open lets an account call services of ASP and hear streams of it.
-func (a accounts) open(to *server.Account, services []service, streams []string) error {
+func (a accounts) open(may access) error {
+	asp, to := a[login.BrokerAccount], a[may.account]
 	only := []*server.Account{to}
-	for _, s := range services {
-		if err := a.asp.AddServiceExportWithResponse(s.subject, s.answers, only); err != nil {
+	for _, s := range may.services {
+		if err := asp.AddServiceExportWithResponse(s.subject, s.answers, only); err != nil {
 			return err
 		}
-		if err := to.AddServiceImport(a.asp, s.subject, s.subject); err != nil {
+		if err := to.AddServiceImport(asp, s.subject, s.subject); err != nil {
 			return err
 		}
 	}
-	for _, subject := range streams {
-		if err := a.asp.AddStreamExport(subject, only); err != nil {
+	for _, subject := range may.streams {
+		if err := asp.AddStreamExport(subject, only); err != nil {
 			return err
 		}
-		if err := to.AddStreamImport(a.asp, subject, ""); err != nil {
+		if err := to.AddStreamImport(asp, subject, ""); err != nil {
 			return err
 		}
 	}

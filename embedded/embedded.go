@@ -24,7 +24,6 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nkeys"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/login"
@@ -43,8 +42,8 @@ const (
 	readyTimeout = 10 * time.Second
 )
 
-// Options says what server to start. StoreDir, Listen and Broker are always needed, Callout
-// and CalloutIssuer unless Dev.
+// Options says what server to start. StoreDir, Listen and the broker's key are always needed,
+// those of the login service unless Dev.
 type Options struct {
 	StoreDir string // JetStream keeps its files in a folder "jetstream" below
 	Listen   string // host:port for clients; port 0 or -1 takes a free one
@@ -132,14 +131,18 @@ func (o Options) server() (*server.Options, error) {
 	if o.StoreDir == "" {
 		return nil, errors.New("option StoreDir is empty")
 	}
-	if !nkeys.IsValidPublicUserKey(o.Broker) {
-		return nil, errors.New("option Broker is not a user nkey")
-	}
 	host, port, err := o.address()
 	if err != nil {
 		return nil, err
 	}
-	accounts, err := newAccounts(o.Dev)
+	may := production
+	if o.Dev {
+		may = development
+	}
+	if err := o.keys().check(!o.Dev); err != nil {
+		return nil, err
+	}
+	accounts, err := newAccounts(may)
 	if err != nil {
 		return nil, fmt.Errorf("accounts: %w", err)
 	}
@@ -152,7 +155,7 @@ func (o Options) server() (*server.Options, error) {
 		AuthTimeout:            loginTimeout.Seconds(),
 		Accounts:               accounts.all(),
 		SystemAccount:          login.SystemAccount,
-		Nkeys:                  []*server.NkeyUser{{Nkey: o.Broker, Account: accounts.asp}},
+		Nkeys:                  []*server.NkeyUser{{Nkey: o.Broker, Account: accounts[login.BrokerAccount]}},
 		JetStream:              true,
 		StoreDir:               o.StoreDir,
 		SyncAlways:             o.SyncInterval == 0,
@@ -164,24 +167,22 @@ func (o Options) server() (*server.Options, error) {
 	opts.JetStreamLimits.MaxBatchInflightTotal = maxBatches
 	if o.Dev {
 		// Makes the server announce that it asks for no credentials.
-		opts.Users = []*server.User{devUser(accounts.principals)}
+		opts.Users = []*server.User{devUser(accounts[login.PrincipalsAccount])}
 		opts.NoAuthUser = devName
 		opts.AlwaysEnableNonce = true
 		return opts, nil
 	}
-	if !nkeys.IsValidPublicUserKey(o.Callout) || o.Callout == o.Broker {
-		return nil, errors.New("option Callout is not a user nkey of its own")
-	}
-	if !nkeys.IsValidPublicAccountKey(o.CalloutIssuer) {
-		return nil, errors.New("option CalloutIssuer is not an account nkey")
-	}
-	opts.Nkeys = append(opts.Nkeys, &server.NkeyUser{Nkey: o.Callout, Account: accounts.callout})
+	opts.Nkeys = append(opts.Nkeys, &server.NkeyUser{Nkey: o.Callout, Account: accounts[login.CalloutAccount]})
 	opts.AuthCallout = &server.AuthCallout{
 		Issuer:    o.CalloutIssuer,
 		Account:   login.CalloutAccount,
 		AuthUsers: []string{o.Broker, o.Callout},
 	}
 	return opts, nil
+}
+
+func (o Options) keys() Keys {
+	return Keys{Broker: o.Broker, Callout: o.Callout, Issuer: o.CalloutIssuer}
 }
 
 func (o Options) address() (host string, port int, err error) {

@@ -120,7 +120,7 @@ func (c callout) admit(req *jwt.AuthorizationRequestClaims) (Identity, string, e
 		return Identity{}, "", err
 	}
 	user := jwt.NewUserClaims(req.UserNkey)
-	user.Name = id.Name // found again by this name when the principal is removed
+	user.Name = id.User(offered.Nkey) // found again by this when the key is taken away
 	user.Audience = id.Account()
 	user.Permissions = may
 	signed, err := user.Encode(c.issuer)

@@ -59,6 +59,10 @@ const maxToken = 200 // bytes, PROTOCOL.md §1
 // InboxPrefix is the prefix of the reply inboxes that the identity may subscribe to.
 func (id Identity) InboxPrefix() string { return "_INBOX." + id.Name }
 
+// User is the name that the server knows a connection of the identity by, and the key that it
+// logged in with: so the connections of a key that is no longer good can be told from others.
+func (id Identity) User(publicKey string) string { return id.Name + "/" + publicKey }
+
 // Account is the account that the identity is placed in.
 func (id Identity) Account() string {
 	if id.Role == Operator {

@@ -166,7 +166,7 @@ func TestCalloutLetsInWhoSigned(t *testing.T) {
 	if diff := cmp.Diff(want, user.Permissions); diff != "" {
 		t.Error(diff)
 	}
-	if user.Name != "acme_com~a" || user.Audience != "PRINCIPALS" || user.Subject != c.user || user.Issuer != c.issuer {
+	if user.Name != "acme_com~a/"+public(t, c.agent) || user.Audience != "PRINCIPALS" || user.Subject != c.user || user.Issuer != c.issuer {
 		t.Errorf("became %+v", user)
 	}
 }

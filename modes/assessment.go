@@ -1,60 +1,88 @@
 package modes
 
 import (
+	"strings"
+
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	asp "github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
 
-// assessment goes with every turn but the answer to a question.
+// An assessment goes with every turn but the answer to a question.
 type assessment struct {
-	Reasoning      string `json:"reasoning"`
-	SuggestedRoles struct {
-		OwnUser   string `json:"ownUser"`
-		OtherUser string `json:"otherUser"`
-	} `json:"suggestedRoles"`
+	reasoning string
+	ownUser   string // the role that the sender suggests for its own user
+	faults    []session.Fault
 }
 
-var roleNames = map[string]bool{"agent": true, "patient": true, "peer": true}
+var userRoles = map[string]bool{"agent": true, "patient": true, "peer": true}
 
 func assessed(t *session.Turn) error {
 	if !takesTurn(t) || t.Act == asp.Inform {
 		return nil
 	}
-	_, faults := readAssessment(t)
-	if len(faults) > 0 {
-		return session.RefuseSchema(faults...)
+	if a := readAssessment(t.Message.Body); len(a.faults) > 0 {
+		return session.RefuseSchema(a.faults...)
 	}
 	return nil
 }
 
-func readAssessment(t *session.Turn) (a assessment, faults []session.Fault) {
-	raw := remarks(t.Message.Body).Assessment
-	missing := func(path, rule, why string) {
-		faults = append(faults, session.Fault{Path: "/assessment" + path, Rule: rule, Message: why})
+// readAssessment reads {reasoning, suggestedRoles {ownUser, otherUser}}, and
+// names by its path all that is missing or wrong.
+func readAssessment(body asp.Body) (a assessment) {
+	whole := a.members("", remarks(body).Assessment)
+	if whole == nil {
+		return a
 	}
-	if len(raw) == 0 {
-		missing("", "required", "assessment is required with every turn in mode bilateral/1")
-		return a, faults
+	a.reasoning = a.text("/reasoning", whole["reasoning"])
+	roles := a.members("/suggestedRoles", whole["suggestedRoles"])
+	if roles == nil {
+		return a
 	}
-	if json.Unmarshal(raw, &a) != nil {
-		missing("", "type", "assessment is {reasoning, suggestedRoles {ownUser, otherUser}}")
-		return a, faults
+	a.ownUser = a.role("/suggestedRoles/ownUser", roles["ownUser"])
+	a.role("/suggestedRoles/otherUser", roles["otherUser"])
+	return a
+}
+
+func (a *assessment) fault(path, rule, why string) {
+	a.faults = append(a.faults, session.Fault{Path: "/assessment" + path, Rule: rule, Message: "assessment" + strings.ReplaceAll(path, "/", ".") + " " + why})
+}
+
+// members are those of an object; nil when it is none.
+func (a *assessment) members(path string, raw jsontext.Value) map[string]jsontext.Value {
+	found := map[string]jsontext.Value{}
+	switch {
+	case len(raw) == 0:
+		a.fault(path, "required", "is required with every turn of bilateral/1")
+	case raw.Kind() != '{' || json.Unmarshal(raw, &found) != nil:
+		a.fault(path, "type", "must be an object")
+	default:
+		return found
 	}
-	if a.Reasoning == "" {
-		missing("/reasoning", "required", "assessment.reasoning is required")
+	return nil
+}
+
+func (a *assessment) text(path string, raw jsontext.Value) (text string) {
+	switch {
+	case len(raw) == 0:
+		a.fault(path, "required", "is required")
+	case raw.Kind() != '"' || json.Unmarshal(raw, &text) != nil:
+		a.fault(path, "type", "must be a string")
+	case text == "":
+		a.fault(path, "minLength", "must not be empty")
 	}
-	for name, role := range map[string]string{"ownUser": a.SuggestedRoles.OwnUser, "otherUser": a.SuggestedRoles.OtherUser} {
-		switch {
-		case role == "":
-			missing("/suggestedRoles/"+name, "required", "assessment.suggestedRoles."+name+" is required")
-		case !roleNames[role]:
-			missing("/suggestedRoles/"+name, "enum", "assessment.suggestedRoles."+name+" is agent, patient or peer")
-		}
+	return text
+}
+
+func (a *assessment) role(path string, raw jsontext.Value) string {
+	before := len(a.faults)
+	role := a.text(path, raw)
+	if len(a.faults) == before && !userRoles[role] {
+		a.fault(path, "enum", "must be one of agent, patient, peer")
 	}
-	session.SortFaults(faults)
-	return a, faults
+	return role
 }
 
 func remarks(b asp.Body) asp.Remarks {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/delegation"
 	asp "github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -17,6 +18,7 @@ var Bilateral = &session.Mode{
 	Open:      openBilateral,
 	Rules:     []session.Rule{noCommitments, alternating, proposeFirstAndOnce, onlyPersonsAsk, assessed},
 	Answering: []session.Rule{notOwnUnlessAsked, session.Addressed, session.StillOpen},
+	Effects:   map[asp.Performative]func(*session.Turn){asp.Inform: settleAnswered},
 	After:     afterTurn,
 	Duration:  clockOf,
 	Deadlines: bilateralDeadlines,
@@ -32,26 +34,14 @@ const (
 	wallClock  = 24 * time.Hour // of two personal agents, from the first turn
 )
 
-// Statuses and reasons of a bilateral session.
-const (
-	statusNegotiating = "negotiating"
-	statusPending     = "pending" // accepted: for the humans to confirm
-	statusRejected    = "rejected"
-	statusStalled     = "stalled"
-
-	reasonTurnCap   = "turn_cap"
-	reasonTimeout   = "timeout"
-	reasonWithdrawn = "withdrawn"
-)
-
 // bilateral is the mode's state.
 type bilateral struct {
 	sides   [2]asp.Agent // the inviter first
-	cap     int          // 0 is none
+	cap     int64        // of turns; 0 is none
 	clock   time.Duration
 	began   time.Time // when the first turn was taken, on the session's clock
 	next    asp.Agent
-	count   int
+	count   int64 // turns taken
 	last    asp.Performative
 	roles   [2]string // what each side said of its own user, in its last assessed turn
 	why     string    // the last reasoning
@@ -61,19 +51,6 @@ type bilateral struct {
 	outcome *outcome
 }
 
-type outcome struct {
-	HasOpportunity bool         `json:"hasOpportunity"`
-	AgreedRoles    []agreedRole `json:"agreedRoles"`
-	Reasoning      string       `json:"reasoning"`
-	TurnCount      int          `json:"turnCount"`
-	Reason         string       `json:"reason,omitzero"`
-}
-
-type agreedRole struct {
-	Agent asp.Agent `json:"agentId"`
-	Role  string    `json:"role"`
-}
-
 func turns(s *session.State) bilateral {
 	b, _ := s.Own.(bilateral)
 	return b
@@ -81,16 +58,9 @@ func turns(s *session.State) bilateral {
 
 // openBilateral works out cap and clock; the policy may only tighten them.
 func openBilateral(t *session.Turn, policy jsontext.Value) (any, error) {
-	ask, err := readPolicy[struct {
-		TurnCap     *float64 `json:"turnCap"`
-		WallClockMs *float64 `json:"wallClockMs"`
-	}](policy)
-	if err != nil {
-		return nil, err
-	}
 	b := bilateral{status: statusNegotiating, sides: t.Pair()}
 	b.next = b.sides[0]
-	switch systems := kindCount(t, b.sides, asp.KindSystem); systems {
+	switch kindCount(t, b.sides, asp.KindSystem) {
 	case 2:
 		b.cap = capSystems
 	case 1:
@@ -98,25 +68,22 @@ func openBilateral(t *session.Turn, policy jsontext.Value) (any, error) {
 	default:
 		b.clock = wallClock
 	}
-	limit, err := wholeNumber("turnCap", ask.TurnCap, 1)
-	if err != nil {
+	p := readPolicy(policy)
+	limit, ms := p.number("turnCap", 1), p.number("wallClockMs", 1)
+	if err := p.judged(); err != nil {
 		return nil, err
+	}
+	switch {
+	case b.cap > 0 && limit > b.cap:
+		return nil, session.Violation("turn_cap", "policy.turnCap may only tighten: the cap of these two is %d", b.cap)
+	case b.clock > 0 && ms > b.clock.Milliseconds():
+		return nil, session.Violation("wall_clock", "policy.wallClockMs may only tighten: the clock of these two is %d", b.clock.Milliseconds())
 	}
 	if limit > 0 {
-		if b.cap > 0 && limit > b.cap {
-			return nil, session.Violation("turn_cap", "policy.turnCap may only tighten: the cap of these two is %d", b.cap)
-		}
 		b.cap = limit
 	}
-	ms, err := wholeNumber("wallClockMs", ask.WallClockMs, 1)
-	if err != nil {
-		return nil, err
-	}
-	if clock := time.Duration(ms) * time.Millisecond; ms > 0 {
-		if b.clock > 0 && clock > b.clock {
-			return nil, session.Violation("wall_clock", "policy.wallClockMs may only tighten: the clock of these two is %d", b.clock.Milliseconds())
-		}
-		b.clock = clock
+	if ms > 0 { // no session lasts longer than the longest
+		b.clock = time.Duration(min(ms, session.LongestDuration.Milliseconds())) * time.Millisecond
 	}
 	return b, nil
 }
@@ -140,8 +107,8 @@ func takesTurn(t *session.Turn) bool {
 		return true
 	case asp.Accept, asp.Reject:
 		return !t.OfDelegation()
-	case asp.Inform:
-		return t.AnswersQuestion()
+	case asp.Inform: // of who may speak for the side
+		return t.AnswersQuestion() && (t.Grant == nil || t.Grant.Authority == delegation.Full)
 	default:
 		return false
 	}
@@ -181,13 +148,21 @@ func onlyPersonsAsk(t *session.Turn) error {
 	return nil
 }
 
-// notOwnUnlessAsked lets the side that was asked amend its own offer, or
-// reject the talk, instead of answering.
+// notOwnUnlessAsked lets the side that was asked amend its own offer, or reject
+// the talk, instead of answering; also when the question was taken back since,
+// for it is that side's turn and it would have no other.
 func notOwnUnlessAsked(t *session.Turn) error {
-	if (t.Act == asp.Counter || t.Act == asp.Reject) && t.Questioned(t.Offer) {
+	if (t.Act == asp.Counter || t.Act == asp.Reject) && turns(&t.State).last == asp.Clarify {
 		return nil
 	}
 	return session.NotOwn(t)
+}
+
+// settleAnswered: the turn that answers any question settles its CLARIFY.
+func settleAnswered(t *session.Turn) {
+	if takesTurn(t) {
+		t.SettleAnswered()
+	}
 }
 
 // afterTurn counts a turn and ends the session where it is over.
@@ -195,11 +170,11 @@ func afterTurn(t *session.Turn) {
 	b := turns(&t.State)
 	switch {
 	case t.Phase == session.Failed:
-		b.finish(statusRejected, "", b.why)
+		b.finish(statusRejected, "")
 	case t.Phase == session.Closed:
-		b.finish(statusRejected, reasonWithdrawn, b.why)
+		b.finish(statusRejected, reasonWithdrawn)
 	case t.Act == asp.Withdraw && t.Offer != nil && t.Offer.ID == b.offer:
-		b.finish(statusRejected, reasonWithdrawn, b.why)
+		b.finish(statusRejected, reasonWithdrawn)
 		t.Carry(session.Closed, reasonWithdrawn)
 	case takesTurn(t):
 		b.take(t)
@@ -211,7 +186,9 @@ func afterTurn(t *session.Turn) {
 func (b *bilateral) take(t *session.Turn) {
 	if b.count == 0 {
 		b.began = t.Now
-		t.LastsUntil(b.began.Add(b.clock))
+		if b.clock > 0 {
+			t.LastsUntil(b.began.Add(b.clock))
+		}
 	}
 	side := 0
 	if t.Side == b.sides[1] {
@@ -219,85 +196,24 @@ func (b *bilateral) take(t *session.Turn) {
 	}
 	b.count, b.last, b.next = b.count+1, t.Act, b.sides[1-side]
 	if t.Act != asp.Inform {
-		a, _ := readAssessment(t)
-		b.roles[side], b.why = a.SuggestedRoles.OwnUser, a.Reasoning
+		a := readAssessment(t.Message.Body)
+		b.roles[side], b.why = a.ownUser, a.reasoning
 	}
-	switch t.Act { //nolint:exhaustive // the acts that take turns; CLARIFY changes nothing more
+	switch t.Act { //nolint:exhaustive // the acts that take turns; CLARIFY and INFORM change nothing more
 	case asp.Propose, asp.Counter:
 		offer := t.Offering()
 		b.offer, b.expires = offer.ID, offer.Expires
-	case asp.Inform:
-		t.SettleAnswered()
 	case asp.Accept:
-		b.finish(statusPending, "", b.why)
+		b.finish(statusPending, "")
 		t.Carry(session.Closed, statusPending)
 		return
 	case asp.Reject:
-		b.finish(statusRejected, "", b.why)
+		b.finish(statusRejected, "")
 		t.Carry(session.Closed, statusRejected)
 		return
 	}
 	if b.cap > 0 && b.count >= b.cap {
-		b.finish(statusStalled, reasonTurnCap, b.why)
+		b.finish(statusStalled, reasonTurnCap)
 		t.Carry(session.Closed, reasonTurnCap)
 	}
-}
-
-func (b *bilateral) finish(status, reason, why string) {
-	b.status, b.next = status, ""
-	b.outcome = &outcome{
-		HasOpportunity: status == statusPending, AgreedRoles: []agreedRole{},
-		Reasoning: why, TurnCount: b.count, Reason: reason,
-	}
-	if status == statusPending {
-		for i, side := range b.sides {
-			b.outcome.AgreedRoles = append(b.outcome.AgreedRoles, agreedRole{side, b.roles[i]})
-		}
-	}
-}
-
-func clockOf(s *session.State) time.Duration { return turns(s).clock }
-
-// bilateralDeadlines are the clock and the expiry of the open offer: either
-// ends the session as stalled.
-func bilateralDeadlines(s *session.State) []session.Deadline {
-	b := turns(s)
-	if b.count == 0 || b.outcome != nil {
-		return nil
-	}
-	var all []session.Deadline
-	if b.clock > 0 {
-		all = append(all, session.Deadline{Code: reasonTimeout, At: b.began.Add(b.clock), Ends: true, To: session.Closed})
-	}
-	if !b.expires.IsZero() {
-		all = append(all, session.Deadline{Code: reasonTimeout, At: b.expires, Ends: true, Ref: b.offer, To: session.Closed})
-	}
-	return all
-}
-
-func endedByClock(t *session.Turn, _ session.Deadline) {
-	b := turns(&t.State)
-	b.finish(statusStalled, reasonTimeout, b.why)
-	t.Own = b
-}
-
-// turnView is where the turns stand.
-type turnView struct {
-	Number int       `json:"number"` // turns taken
-	Next   asp.Agent `json:"next,omitzero"`
-	Cap    int       `json:"cap,omitzero"`  // absent: none
-	Last   string    `json:"last,omitzero"` // the act of the last turn
-}
-
-func viewBilateral(s *session.State, _ time.Time, v *session.View) {
-	b := turns(s)
-	v.Status = b.status
-	if b.outcome != nil {
-		v.Outcome = b.outcome
-	}
-	turn := turnView{Number: b.count, Next: b.next, Cap: b.cap}
-	if b.count > 0 {
-		turn.Last = b.last.String()
-	}
-	v.Turn = turn
 }

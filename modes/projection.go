@@ -12,7 +12,7 @@ type projection struct {
 	Proposals          map[string]record    `json:"proposals"`
 	Accepts            map[asp.Agent]string `json:"accepts"`
 	AcceptedProposal   string               `json:"acceptedProposal,omitzero"`
-	TerminalRejections []finalRejection     `json:"terminalRejections"`
+	TerminalRejections []finalRejection     `json:"terminalRejections"` // those that stand
 	Phase              string               `json:"phase"`
 }
 
@@ -26,7 +26,12 @@ func viewConvergent(s *session.State, at time.Time, v *session.View) {
 	c, now := peers(s), s.Clock(at)
 	p := projection{
 		Proposals: map[string]record{}, Accepts: map[asp.Agent]string{},
-		AcceptedProposal: c.accepted(s, now), TerminalRejections: c.finalRejections(s, now), Phase: c.phase(s, now),
+		TerminalRejections: []finalRejection{}, Phase: c.phase(s, now),
+	}
+	if c.rejected(s, now) { // which outranks convergence
+		p.TerminalRejections = append(p.TerminalRejections, *c.terminal)
+	} else {
+		p.AcceptedProposal = c.accepted(s, now)
 	}
 	for _, o := range v.Proposals {
 		disposition := o.Status

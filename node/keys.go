@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/nats-io/nkeys"
+
+	"github.com/parley-asp/parley/embedded"
 )
 
 // The files of a node's keys in its data directory, mode 0600. They hold seeds:
@@ -17,8 +19,43 @@ const (
 	BrokerSeed   = "broker.nk"   // signs receipts
 	OperatorSeed = "operator.nk" // logs in as operator
 	calloutSeed  = "callout.nk"  // logs in to answer logins
+	systemSeed   = "system.nk"   // logs in to disconnect who was removed
 	issuerSeed   = "issuer.nk"   // signs what logins are answered with
 )
+
+type keys struct{ broker, operator, callout, system, issuer nkeys.KeyPair }
+
+func openKeys(dir string) (k keys, err error) {
+	for _, f := range []struct {
+		into   *nkeys.KeyPair
+		file   string
+		create func() (nkeys.KeyPair, error)
+	}{
+		{&k.broker, BrokerSeed, nkeys.CreateUser},
+		{&k.operator, OperatorSeed, nkeys.CreateUser},
+		{&k.callout, calloutSeed, nkeys.CreateUser},
+		{&k.system, systemSeed, nkeys.CreateUser},
+		{&k.issuer, issuerSeed, nkeys.CreateAccount},
+	} {
+		if *f.into, err = seed(dir, f.file, f.create); err != nil {
+			return k, err
+		}
+	}
+	return k, nil
+}
+
+// public is what a server has to know of the keys.
+func (k keys) public() (p embedded.Keys, err error) {
+	for _, f := range []struct {
+		into *string
+		key  nkeys.KeyPair
+	}{{&p.Broker, k.broker}, {&p.Callout, k.callout}, {&p.System, k.system}, {&p.Issuer, k.issuer}} {
+		if *f.into, err = f.key.PublicKey(); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
 
 // seed reads a key of the data directory, and makes it the first time.
 func seed(dir, file string, create func() (nkeys.KeyPair, error)) (nkeys.KeyPair, error) {
@@ -65,4 +102,18 @@ func WriteSeed(path string) (nkeys.KeyPair, error) {
 		return nil, fmt.Errorf("%s is there already; a key is never written over", path)
 	}
 	return makeSeed(path, nkeys.CreateUser)
+}
+
+// Config is the nats-server.conf of a server elsewhere that the node with this data directory
+// uses. It makes the keys that are not there yet; only their public halves are in it.
+func Config(dir string) (string, error) {
+	k, err := openKeys(dir)
+	if err != nil {
+		return "", err
+	}
+	public, err := k.public()
+	if err != nil {
+		return "", err
+	}
+	return embedded.Config(public)
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"path/filepath"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/embedded"
-	"github.com/parley-asp/parley/login"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -29,7 +27,8 @@ type Options struct {
 	Sync   time.Duration // how often the store is fsynced; 0 is before each acceptance
 
 	NATS        string        // URL of an external server; "" is an embedded one
-	NATSOptions []nats.Option // how to log in there
+	NATSOptions []nats.Option // how the broker logs in there; nil is as Config has it, and logins are answered too
+	NATSTLS     []nats.Option // what connections there have to know of TLS
 	Replicas    int           // of each stream; more than 1 needs an external cluster
 
 	Policy performatives.Policy
@@ -47,26 +46,7 @@ type Node struct {
 	web    *web
 	conns  []*nats.Conn
 	stop   func()
-}
-
-type keys struct{ broker, operator, callout, issuer nkeys.KeyPair }
-
-func openKeys(dir string) (k keys, err error) {
-	for _, f := range []struct {
-		into   *nkeys.KeyPair
-		file   string
-		create func() (nkeys.KeyPair, error)
-	}{
-		{&k.broker, BrokerSeed, nkeys.CreateUser},
-		{&k.operator, OperatorSeed, nkeys.CreateUser},
-		{&k.callout, calloutSeed, nkeys.CreateUser},
-		{&k.issuer, issuerSeed, nkeys.CreateAccount},
-	} {
-		if *f.into, err = seed(dir, f.file, f.create); err != nil {
-			return k, err
-		}
-	}
-	return k, nil
+	ended  chan struct{}
 }
 
 // Start starts a node; when it returns, the broker is serving.
@@ -81,7 +61,7 @@ func Start(ctx context.Context, o Options) (n *Node, err error) {
 			}
 		}
 	}
-	n = &Node{}
+	n = &Node{ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			n.end()
@@ -95,17 +75,22 @@ func Start(ctx context.Context, o Options) (n *Node, err error) {
 	if err != nil {
 		return n, err
 	}
+	departed, err := n.openDepartures(o)
+	if err != nil {
+		return n, err
+	}
 	signer, err := performatives.NewSigner(n.keys.broker)
 	if err != nil {
 		return n, err
 	}
 	if n.Broker, err = broker.Open(ctx, broker.Options{
 		Conn: inside, Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Replicas: o.Replicas, Policy: o.Policy, Log: o.Log,
+		Departed: departed,
 	}); err != nil {
 		return n, err
 	}
-	if !o.Dev && o.NATS == "" {
-		if err := n.openLogin(o.Log); err != nil {
+	if o.servesLogins() {
+		if err := n.openLogin(o); err != nil {
 			return n, err
 		}
 	}
@@ -116,68 +101,6 @@ func Start(ctx context.Context, o Options) (n *Node, err error) {
 		n.HTTPAddr = n.web.addr
 	}
 	return n, nil
-}
-
-// connect starts the embedded server, or logs in to the one elsewhere.
-func (n *Node) connect(o Options) (*nats.Conn, error) {
-	if o.NATS != "" {
-		n.URL = o.NATS
-		return n.dial(append(o.NATSOptions, nats.Name("parley broker"))...)
-	}
-	var public [3]string
-	for i, key := range []nkeys.KeyPair{n.keys.broker, n.keys.callout, n.keys.issuer} {
-		var err error
-		if public[i], err = key.PublicKey(); err != nil {
-			return nil, err
-		}
-	}
-	var err error
-	n.server, err = embedded.Start(embedded.Options{
-		StoreDir: filepath.Join(o.Data, "nats"), Listen: o.Listen, Dev: o.Dev, SyncInterval: o.Sync,
-		Broker: public[0], Callout: public[1], CalloutIssuer: public[2], Log: o.Log.Named("nats"),
-	})
-	if err != nil {
-		return nil, err
-	}
-	n.URL = n.server.ClientURL()
-	return n.inside(n.keys.broker, "parley broker")
-}
-
-// inside connects in process.
-func (n *Node) inside(key nkeys.KeyPair, name string) (*nats.Conn, error) {
-	public, err := key.PublicKey()
-	if err != nil {
-		return nil, err
-	}
-	return n.dial(n.server.InProcess(), nats.Nkey(public, key.Sign), nats.Name(name))
-}
-
-func (n *Node) dial(options ...nats.Option) (*nats.Conn, error) {
-	nc, err := nats.Connect(n.URL, append(options, nats.MaxReconnects(-1))...)
-	if err == nil {
-		n.conns = append(n.conns, nc)
-	}
-	return nc, err
-}
-
-// openLogin answers logins with what the registry says.
-func (n *Node) openLogin(log *zap.Logger) error {
-	nc, err := n.inside(n.keys.callout, "parley login")
-	if err != nil {
-		return err
-	}
-	operator, err := n.keys.operator.PublicKey()
-	if err != nil {
-		return err
-	}
-	n.stop, err = login.Serve(nc, n.keys.issuer, func(key string) (login.Identity, bool) {
-		if key == operator {
-			return login.Identity{Name: login.OperatorName, Role: login.Operator}, true
-		}
-		a, ok := n.Principal(performatives.Key(key))
-		return login.Identity{Name: a.Token(), Role: login.Principal}, ok
-	}, log)
-	return err
 }
 
 // Operator is the operator's key, which the node made for its owner.
@@ -193,10 +116,13 @@ func (n *Node) Close(ctx context.Context) error {
 	return err
 }
 
-// Crash takes the server away under the broker, for tests of what is left.
+// Crash takes the embedded server away under the broker, for tests of what is left.
 func (n *Node) Crash() {
 	n.server.Shutdown()
 	n.server = nil
+	for _, nc := range n.conns {
+		nc.Close() // or the broker would wait for answers
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	n.Broker.Close(ctx) //nolint:errcheck // there is nobody left to say goodbye to
@@ -204,6 +130,7 @@ func (n *Node) Crash() {
 }
 
 func (n *Node) end() {
+	close(n.ended)
 	if n.stop != nil {
 		n.stop()
 	}

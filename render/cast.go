@@ -44,10 +44,10 @@ func (c *cast) of(a performatives.Agent) role {
 	if name == "" || c.names[name] {
 		name = string(a)
 	}
-	new := role{name, voice(len(c.roles))}
+	first := role{name, voice(len(c.roles))}
 	c.names[name] = true
-	c.roles[a] = new
-	return new
+	c.roles[a] = first
+	return first
 }
 
 // name is a principal's short name in its own voice.

@@ -72,14 +72,20 @@ func (c *Chat) heading(p *page, e transcript.Entry) {
 	}
 	p.put(0, 2, loud(title))
 	p.put(0, 2, hushed("session "+string(e.Message.Session)+" · mode "+mode+" · "+c.day+" UTC"))
-	c.introduce(p, e.Message.Sender, "invites")
-	for _, a := range session.Invites(e.Message) {
-		c.introduce(p, a, "invited")
+	parties := append([]performatives.Agent{e.Message.Sender}, session.Invites(e.Message)...)
+	column := 0
+	for _, a := range parties {
+		column = max(column, textWidth(c.cast.of(a).name))
 	}
-}
-
-func (c *Chat) introduce(p *page, a performatives.Agent, as string) {
-	p.put(2, 4, c.cast.name(a), said("  "), hushed(string(a)+"  "+as))
+	for i, a := range parties {
+		as := "  invited"
+		if i == 0 {
+			as = "  invites"
+		}
+		name := c.cast.name(a)
+		pad := strings.Repeat(" ", column-textWidth(name.text)+2)
+		p.put(2, 4, name, said(pad), hushed(string(a)+as))
+	}
 }
 
 // who says when, who, for whom and to whom, and at the right the state.
@@ -156,7 +162,7 @@ func (c *Chat) refer(id string) span {
 	case !known && id == "":
 		return hushed("nothing")
 	case !known:
-		return loud(short(clean(id), shortID))
+		return loud(short(Clean(id), shortID))
 	case c.Full || len(id) <= shortID:
 		return loud(id + " (#" + strconv.FormatUint(r.entry, 10) + ")")
 	default:

@@ -27,7 +27,7 @@ import (
 
 // Style says how to draw.
 type Style struct {
-	Width  int  // columns; 0 is 100, and at least 40
+	Width  int  // columns, at least 40; 0 is no terminal: 100, and lists as wide as they are
 	Colour bool // with ANSI escape sequences
 	Full   bool // leave nothing out: every line of a long message, every id
 }

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -11,8 +12,12 @@ import (
 
 const columnGap = 2
 
-// table draws rows under a heading. A row that is too wide goes on below.
+// table draws rows under a heading. A row that is too wide for a terminal goes
+// on below; for a program, which has no width, each row is one line.
 func table(s Style, none string, heading []string, rows [][]span) string {
+	if s.Width == 0 {
+		s.Width = math.MaxInt32
+	}
 	p := &page{Style: s}
 	if len(rows) == 0 {
 		p.put(0, 0, hushed(none))
@@ -22,7 +27,7 @@ func table(s Style, none string, heading []string, rows [][]span) string {
 	for i, h := range heading {
 		widths[i] = textWidth(h)
 		for _, r := range rows {
-			widths[i] = max(widths[i], textWidth(clean(r[i].text)))
+			widths[i] = max(widths[i], textWidth(Clean(r[i].text)))
 		}
 	}
 	title := make([]span, len(heading))
@@ -32,7 +37,11 @@ func table(s Style, none string, heading []string, rows [][]span) string {
 	for _, r := range slices.Insert(rows, 0, title) {
 		var line []span
 		for i, cell := range r {
-			line = append(line, cell, said(strings.Repeat(" ", widths[i]-textWidth(clean(cell.text))+columnGap)))
+			if i > 0 {
+				pad := widths[i-1] - textWidth(Clean(r[i-1].text)) + columnGap
+				line = append(line, said(strings.Repeat(" ", pad)))
+			}
+			line = append(line, cell)
 		}
 		p.put(0, 4, line...)
 	}
@@ -168,7 +177,7 @@ func Item(e wire.EscalationItem, s Style) string {
 	p := &page{Style: s}
 	names := newCast()
 	p.put(0, 2, loud("escalation "+string(e.ID)), said("  "), span{e.Status, warn})
-	p.put(0, 2, hushed("session "+string(e.Session)+" · "+e.Purpose))
+	p.put(0, 2, hushed(strings.Join(present("session "+string(e.Session), e.Purpose), " · ")))
 	by := []span{names.name(e.By), hushed("  " + string(e.By))}
 	if e.OnBehalfOf != e.By {
 		by = append(by, said(" for "), names.name(e.OnBehalfOf))

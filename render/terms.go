@@ -17,7 +17,12 @@ type leaf struct {
 
 // flatten lists the leaves of a value: what has no members of its own, and
 // lists of such.
-func flatten(v jsontext.Value) []leaf { return appendLeaves(nil, "", v) }
+func flatten(v jsontext.Value) []leaf {
+	if s := string(v); s == "" || s == "{}" || s == "[]" {
+		return nil
+	}
+	return appendLeaves(nil, "", v)
+}
 
 func appendLeaves(leaves []leaf, path string, v jsontext.Value) []leaf {
 	d := jsontext.NewDecoder(bytes.NewReader(v))
@@ -179,10 +184,10 @@ const widestName = 28
 func (p *page) rows(indent int, rows []row) {
 	column := 0
 	for _, r := range rows {
-		column = max(column, min(textWidth(clean(r.name)), widestName, p.width()/3))
+		column = max(column, min(textWidth(Clean(r.name)), widestName, p.width()/3))
 	}
 	for _, r := range rows {
-		name := clean(r.name)
+		name := Clean(r.name)
 		pad := strings.Repeat(" ", max(column-textWidth(name), 0)+2)
 		mark := r.mark
 		if mark.text == "" {

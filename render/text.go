@@ -12,9 +12,9 @@ import (
 // script, too few to climb out of the line.
 const maxMarks = 4
 
-// clean makes text of a stranger harmless: what is not seen, or changes how
+// Clean makes text of a stranger harmless: what is not seen, or changes how
 // other text is seen, becomes an escape.
-func clean(s string) string {
+func Clean(s string) string {
 	var b strings.Builder
 	marks := 0
 	for _, r := range s {
@@ -138,7 +138,7 @@ type cell struct {
 func cells(spans []span) []cell {
 	var all []cell
 	for _, s := range spans {
-		for _, r := range clean(s.text) {
+		for _, r := range Clean(s.text) {
 			all = append(all, cell{r, s.ink})
 		}
 	}
@@ -184,6 +184,3 @@ func fits(line []cell, most int) int {
 	}
 	return len(line)
 }
-
-// Clean is text of a stranger made harmless for a terminal.
-func Clean(s string) string { return clean(s) }

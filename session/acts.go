@@ -152,8 +152,7 @@ func (t *Turn) put(o *Offer) {
 	t.offers = t.offers.With(o.ID, o)
 	t.live = t.live.With(o.ID, true)
 	if o.Kind == aProposal {
-		key := termsKey(o.Side, o.Terms)
-		t.openTerms = t.openTerms.With(key, append(t.sameTerms(key), o.ID))
+		t.openTerms = t.openTerms.Set(termsKey(o.Side, o.Terms)+expiryKey(o), o.ID)
 		if !o.Expires.IsZero() {
 			t.expiries = t.expiries.Set(expiryKey(o), o.ID)
 		}
@@ -171,6 +170,9 @@ func (t *Turn) change(id string, edit func(*Offer)) {
 	t.offers = t.offers.With(id, &o)
 	if o.Status != Open {
 		t.live = t.live.Without(id)
+		if o.Kind == aProposal {
+			t.openTerms = t.openTerms.Delete(termsKey(o.Side, o.Terms) + expiryKey(&o))
+		}
 		if !o.Expires.IsZero() {
 			t.expiries = t.expiries.Delete(expiryKey(&o))
 		}
@@ -191,19 +193,16 @@ func (t *Turn) Settle(id string, status Status) {
 	t.change(id, func(o *Offer) { o.Status = status })
 }
 
-// sameTerms are the offers still open of one side with the same terms, in a
-// list of its own.
-func (t *Turn) sameTerms(key string) []string {
-	known, _ := t.openTerms.Get(key)
-	var open []string
-	for _, id := range known {
-		if o, ok := t.offers.Get(id); ok && o.StatusAt(t.Now) == Open {
-			open = append(open, id)
-		}
-	}
-	return open
+// sameTerms is an offer of one side with the same terms that is open still.
+// Expired ones stay on the list before it, and are not looked at.
+func (t *Turn) sameTerms(side performatives.Agent, terms jsontext.Value) (id string, found bool) {
+	key := termsKey(side, terms)
+	it := t.openTerms.Iterator()
+	it.Seek(key + expiryTime(t.Now.Add(1)))
+	k, id, ok := it.Next()
+	return id, ok && strings.HasPrefix(k, key)
 }
 
 func termsKey(side performatives.Agent, terms jsontext.Value) string {
-	return string(side) + " " + string(performatives.HashOf(terms))
+	return string(side) + " " + string(performatives.HashOf(terms)) + " "
 }

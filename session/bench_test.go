@@ -49,6 +49,11 @@ func terms(price int) performatives.Object {
 // opens brings alpha and so many others to CONVERSING.
 func (s *bench) opens(others int) []performatives.Agent {
 	s.b.Helper()
+	return s.opensIn(session.DefaultMode, others)
+}
+
+func (s *bench) opensIn(mode string, others int) []performatives.Agent {
+	s.b.Helper()
 	invited := make([]performatives.Agent, others)
 	list := ""
 	for i := range invited {
@@ -57,7 +62,7 @@ func (s *bench) opens(others int) []performatives.Agent {
 		list += fmt.Sprintf(",%q", invited[i])
 	}
 	s.happens(cast["alpha"], &performatives.ProposeBody{
-		ProposalID: "i1", Type: performatives.SessionInvitation, Subject: "many", Terms: jsontext.Value(`{"participants":[` + list[1:] + `]}`),
+		ProposalID: "i1", Type: performatives.SessionInvitation, Subject: "many", Terms: jsontext.Value(`{"mode":"` + mode + `","participants":[` + list[1:] + `]}`),
 	})
 	for _, a := range invited {
 		s.happens(a, &performatives.AcceptBody{ReferenceID: "i1"})

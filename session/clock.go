@@ -110,16 +110,21 @@ func (s *State) NextDeadline(at time.Time) (time.Time, bool) {
 	return next, !next.IsZero()
 }
 
-// expiryKey sorts offers by when they expire.
+// expiryKey sorts offers by when they expire, those that never do last.
 func expiryKey(o *Offer) string {
-	return o.Expires.UTC().Format(performatives.TimeFormat) + "|" + o.ID
+	if o.Expires.IsZero() {
+		return "never|" + o.ID
+	}
+	return expiryTime(o.Expires) + "|" + o.ID
 }
+
+func expiryTime(t time.Time) string { return t.UTC().Format(performatives.TimeFormat) }
 
 // firstExpiring is the open offer that expires first from a time on the
 // session's clock on; those that expired before stay on the list behind it.
 func (s *State) firstExpiring(now time.Time) *Offer {
 	it := s.expiries.Iterator()
-	it.Seek(now.UTC().Format(performatives.TimeFormat))
+	it.Seek(expiryTime(now))
 	if _, id, ok := it.Next(); ok {
 		o, _ := s.offers.Get(id)
 		return o

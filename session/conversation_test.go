@@ -27,6 +27,7 @@ var update = flag.Bool("update", false, "write the answers in testdata and docs/
 //	alpha PROPOSE p1 {…} : answer  an act, and what it is answered; see script_test.go
 //	+31s : …                       time passes; deadlines due are entered
 //	register carol decide          the registry learns about somebody
+//	kind beta system               … or another kind
 //	trust beta 20                  … or about somebody's trust score
 //	show proposals                 | the lines below it
 //
@@ -51,9 +52,11 @@ type cell struct {
 
 func TestConversations(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no conversations", err)
+	ofModes, err2 := filepath.Glob("../modes/testdata/*.txt") // they stand beside their mode
+	if err != nil || err2 != nil || len(files) == 0 || len(ofModes) == 0 {
+		t.Fatal("no conversations", err, err2)
 	}
+	files = append(files, ofModes...)
 	seen, ran := cells{}, 0
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
@@ -150,6 +153,14 @@ func (c *conversation) perform(said string, words []string) ([]string, error) {
 		if member.Agent.IsHuman() {
 			member.Kind = performatives.KindHuman
 		}
+		c.registry[member.Agent] = member
+		return nil, nil
+	case "kind":
+		if len(words) != 3 {
+			return nil, errors.New("who is of what kind?")
+		}
+		member := c.registry[cast[words[1]]]
+		member.Kind = words[2]
 		c.registry[member.Agent] = member
 		return nil, nil
 	case "trust":

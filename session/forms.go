@@ -21,9 +21,6 @@ func (t *Turn) OfDelegation() bool { return t.about != nil }
 // Offering is the offer that the act makes, nil for none.
 func (t *Turn) Offering() *Offer { return t.offering }
 
-// Questioned tells whether questions about an offer are still open.
-func (s *State) Questioned(o *Offer) bool { return len(s.pendingFields(o)) > 0 }
-
 // LastsUntil lets a session whose invitation set no duration last until after
 // a time on its clock, so that a mode's own deadline can come first.
 func (t *Turn) LastsUntil(onClock time.Time) {

@@ -27,6 +27,10 @@ func informed(t *Turn) {
 		t.endItem(t.From.Agent, ruling.Decision)
 		return
 	}
+	if effect := t.Mode.Effects[performatives.Inform]; effect != nil {
+		effect(t)
+		return
+	}
 	for _, a := range t.settles {
 		t.settleQuestion(a.question, a.open)
 	}
@@ -70,7 +74,8 @@ func (t *Turn) SettleAnswered() {
 
 // answeredQuestions are the clarifications that answers under this id settle,
 // by number of the entry: the one named, or all those open on the offer named.
-// Only the offer's author answers (PROTOCOL.md §5).
+// Only the offer's author answers (PROTOCOL.md §5), and only about what may
+// still be carried out.
 func (t *Turn) answeredQuestions(id string) []Question {
 	var found []Question
 	if q, ok := t.questions.Get(id); ok {
@@ -84,7 +89,7 @@ func (t *Turn) answeredQuestions(id string) []Question {
 	}
 	found = slices.DeleteFunc(found, func(q Question) bool {
 		o, ok := t.offers.Get(q.Offer)
-		return !ok || o.Side != t.Side
+		return !ok || o.Side != t.Side || o.StatusAt(t.Now) > Accepted
 	})
 	slices.SortFunc(found, func(a, b Question) int { return int(a.Sequence) - int(b.Sequence) }) //nolint:gosec // far below 2^63
 	return found

@@ -47,8 +47,10 @@ func readInvitation(m *performatives.Message, terms jsontext.Value) (Invitation,
 	if m.Recipient != "" {
 		named = append([]performatives.Agent{m.Recipient}, named...)
 	}
+	known := map[performatives.Agent]bool{m.Sender: true}
 	for _, a := range named {
-		if a != m.Sender && !slices.Contains(inv.Invitees, a) {
+		if !known[a] {
+			known[a] = true
 			inv.Invitees = append(inv.Invitees, a)
 		}
 	}
@@ -84,7 +86,9 @@ func (t *Turn) invites() error {
 func (t *Turn) readPolicy() error {
 	policy := t.opening.Policy
 	if t.Mode.Open == nil {
-		if len(policy) > 0 && string(policy) != "{}" {
+		t.Own = nil
+		var given map[string]jsontext.Value
+		if len(policy) > 0 && (json.Unmarshal(policy, &given) != nil || len(given) > 0) {
 			return Violation("policy", "mode %s has no parameters", t.Mode.Name)
 		}
 		return nil
@@ -118,7 +122,7 @@ func (t *Turn) PartyKind(a performatives.Agent) string {
 	return t.event.Known[a].Kind
 }
 
-// invitees refuses an invitation of somebody who is not registered.
+// inviteesKnown refuses an invitation of somebody who is not registered.
 func (t *Turn) inviteesKnown() error {
 	for _, a := range t.opening.Invitees {
 		if _, ok := t.event.Known[a]; !ok {
@@ -132,7 +136,7 @@ func unknownAgent(a performatives.Agent) error {
 	return Refuse(UnknownAgent, "%s is not registered", a).With(map[string]any{"agentId": a})
 }
 
-// open brings the session into being.
+// openSession brings the session into being.
 func (t *Turn) openSession() {
 	t.Policy, t.Created = t.event.Policy, t.At
 	broker := performatives.Member{

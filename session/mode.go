@@ -30,7 +30,8 @@ type Mode struct {
 	// Committing rules judge what a COMMIT refers to.
 	Committing []Rule
 
-	// Effects replace what an act on a proposal does by default.
+	// Effects replace what an act on a proposal, or an INFORM that is no ruling,
+	// does by default.
 	Effects map[performatives.Performative]func(*Turn)
 	// After follows every accepted act. It may carry the session further.
 	After func(*Turn)
@@ -40,7 +41,7 @@ type Mode struct {
 	Duration func(*State) time.Duration
 	// Deadlines are the mode's own, on the session's clock.
 	Deadlines func(*State) []Deadline
-	// Ended is told when a deadline of the mode's own ended the session.
+	// Ended is told when a deadline, the mode's own or not, ended the session.
 	Ended func(*Turn, Deadline)
 	// Awaits tells whether the session waits for a side; nil asks the offers.
 	Awaits func(s *State, side performatives.Agent, at time.Time) bool
@@ -126,8 +127,8 @@ func NotRepeated(t *Turn) error {
 	if t.Message.Performative != performatives.Propose {
 		return nil
 	}
-	if same := t.sameTerms(termsKey(t.Side, t.offering.Terms)); len(same) > 0 {
-		return Refuse(Duplicate, "%q, still open, offers the same terms", same[0]).With(map[string]string{"proposalId": same[0]})
+	if same, found := t.sameTerms(t.Side, t.offering.Terms); found {
+		return Refuse(Duplicate, "%q, still open, offers the same terms", same).With(map[string]string{"proposalId": same})
 	}
 	return nil
 }

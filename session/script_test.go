@@ -36,7 +36,8 @@ var (
 // Elsewhere than in terms and data, JSON is merged into the body. @name stands
 // for a URI or a message id. as= labels a message, id= reuses a message id, by=
 // merges constraints, until= is validUntil from now on, link= is a sequence
-// number, or "right". without= leaves a field out.
+// number, or "right". without= leaves a field out. roles=agent/patient is an
+// assessment: of one's own user, and of the other's; assess= is any JSON.
 type act struct {
 	draft performatives.Draft
 	label string
@@ -214,6 +215,11 @@ func (c *conversation) apply(a *act, b body, options map[string]string) error {
 			if err := json.Unmarshal([]byte(value), a.draft.Constraints); err != nil {
 				return err
 			}
+		case "roles":
+			own, other, _ := strings.Cut(value, "/")
+			b["assessment"] = body{"reasoning": "as " + value, "suggestedRoles": body{"ownUser": own, "otherUser": other}}
+		case "assess":
+			b["assessment"] = jsontext.Value(value)
 		case "without":
 			delete(b, value)
 		case "link":
@@ -223,7 +229,7 @@ func (c *conversation) apply(a *act, b body, options map[string]string) error {
 					return err
 				}
 			}
-		case "schema", "type", "subject", "code", "maxDepth", "terms":
+		case "schema", "type", "subject", "code", "maxDepth", "terms", "outcome":
 			var v any = value
 			if name == "maxDepth" || name == "terms" {
 				v = jsontext.Value(value)

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -21,6 +22,11 @@ func (c *conversation) show(what []string) ([]string, error) {
 		say("%s %s", v.State, v.Closing)
 	case "mode":
 		say("%s, %q", v.Mode, v.Purpose)
+	case "status":
+		say("%s", v.Status)
+	case "turn", "outcome", "projection":
+		part := map[string]any{"turn": v.Turn, "outcome": v.Outcome, "projection": v.Projection}[what[0]]
+		say("%s", cmp.Or(jsonOf(part), "absent"))
 	case "invitation":
 		say("%s of %s: %s %s", v.Invitation.Proposal, v.Invitation.From, v.Invitation.Status, v.Invitation.Terms)
 	case "participants":

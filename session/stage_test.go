@@ -187,12 +187,24 @@ func (s *stage) holds(m *performatives.Message, next session.State) {
 	if next.Next != s.state.Next+1 {
 		s.t.Errorf("one act took the transcript from %d to %d", s.state.Next, next.Next)
 	}
+	s.goesOn(m, next)
 	s.looksAgain(next)
 	to := next.Audience()
 	for i, a := range to {
 		if _, has := next.Party(a); !has || a == m.Sender || slices.Contains(to[:i], a) {
 			s.t.Errorf("%s of %s is delivered to %s: a stranger, its sender, or twice", m.Performative, m.Sender, a)
 		}
+	}
+}
+
+// goesOn asserts that an act led where the table says, or, as its mode wants,
+// further on, but never back (PROTOCOL.md §8).
+func (s *stage) goesOn(m *performatives.Message, next session.State) {
+	s.t.Helper()
+	_, to := session.Leads(s.state.Phase, m.Performative)
+	to = append(to, s.state.Phase) // of a delegation or a question
+	if !slices.Contains(to, next.Phase) && next.Phase <= slices.Max(to) {
+		s.t.Errorf("%s led from %s back to %s", m.Performative, s.state.Phase, next.Phase)
 	}
 }
 

@@ -44,10 +44,10 @@ type State struct {
 	parties    persist.Table[performatives.Agent, Party]
 	kinds      persist.Table[string, kind] // whatever a referenceId can name
 	offers     persist.Table[string, *Offer]
-	order      *immutable.List[string]         // offers in the order in which they came
-	live       persist.Table[string, bool]     // offers whose status is Open; some of them have expired
-	openTerms  persist.Table[string, []string] // side and terms → the open offers of that side with those terms
-	expiries   *immutable.SortedMap[string, string]
+	order      *immutable.List[string]              // offers in the order in which they came
+	live       persist.Table[string, bool]          // offers whose status is Open; some of them have expired
+	openTerms  *immutable.SortedMap[string, string] // open offers by side, terms and when they expire
+	expiries   *immutable.SortedMap[string, string] // … by when they expire
 	questions  persist.Table[string, *Question]
 	grants     persist.Table[delegation.ID, delegation.Grant]
 	grantOrder []delegation.ID
@@ -73,6 +73,7 @@ func New(id performatives.SessionID, modes Modes) State {
 	return State{
 		ID: id, Head: performatives.NoHash, modes: modes,
 		order: immutable.NewList[string](), expiries: immutable.NewSortedMap[string, string](nil),
+		openTerms: immutable.NewSortedMap[string, string](nil),
 	}
 }
 

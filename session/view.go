@@ -130,8 +130,12 @@ func (s *State) HeadView() HeadView {
 	return v
 }
 
-// ViewAt shows the session at a time of the broker's clock.
+// ViewAt shows the session at a time of the broker's clock. One that is over
+// stays as it was: nothing expires any more.
 func (s *State) ViewAt(at time.Time) View {
+	if s.Phase.Over() && at.After(s.Updated) {
+		at = s.Updated
+	}
 	v := View{
 		Session: s.ID, State: s.Phase, Purpose: s.Agreed.Purpose, Created: stamp(s.Created), Closing: s.Closing,
 		Participants: []PartyView{}, Proposals: []OfferView{}, Commitments: []OfferView{},

@@ -137,7 +137,7 @@ func explain(cmd *cobra.Command, err error) error {
 	if url == "" {
 		url = nats.DefaultURL
 	}
-	hint := ""
+	var hint string
 	_, unreachable := errors.AsType[*net.OpError](err)
 	_, refused := errors.AsType[*session.Refusal](err)
 	switch {

@@ -59,11 +59,11 @@ func style(cmd *cobra.Command) render.Style {
 		s.Width = columns
 	}
 	file, ok := cmd.OutOrStdout().(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) { //nolint:gosec // a file descriptor is a small number
+	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return s
 	}
 	s.Colour = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	if columns, _, err := term.GetSize(int(file.Fd())); err == nil && columns > 0 { //nolint:gosec // the same
+	if columns, _, err := term.GetSize(int(file.Fd())); err == nil && columns > 0 {
 		s.Width = columns
 	}
 	return s

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
+	"github.com/parley-asp/parley/render"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -51,11 +52,21 @@ func report(cmd *cobra.Command, err error) int {
 		return misuse
 	}
 	if refusal, ok := errors.AsType[*session.Refusal](err); ok {
-		fmt.Fprintf(out, "%s: refused: %s: %s\n%s", cmd.CommandPath(), refusal.Code, refusal.Message, details(refusal)) //nolint:errcheck // nowhere to say so
+		fmt.Fprintf(out, "%s: refused: %s: %s\n%s", cmd.CommandPath(), refusal.Code, render.Clean(refusal.Message), details(refusal)) //nolint:errcheck // nowhere to say so
 		return failed
 	}
-	fmt.Fprintf(out, "%s: %v\n", cmd.CommandPath(), err) //nolint:errcheck // nowhere to say so
+	fmt.Fprintf(out, "%s: %s\n", cmd.CommandPath(), harmless(err.Error())) //nolint:errcheck // nowhere to say so
 	return failed
+}
+
+// harmless is an error's text, whose line feeds are ours and whose other text
+// may not be.
+func harmless(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = render.Clean(line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // details are a refusal's, one fault or one value a line.
@@ -68,9 +79,9 @@ func details(r *session.Refusal) string {
 	if raw.Kind() == '[' && json.Unmarshal(raw, &faults) == nil {
 		var b strings.Builder
 		for _, f := range faults {
-			fmt.Fprintf(&b, "  %s: %s (%s)\n", f.Path, f.Message, f.Rule)
+			fmt.Fprintf(&b, "  %s\n", render.Clean(fmt.Sprintf("%s: %s (%s)", f.Path, f.Message, f.Rule)))
 		}
 		return b.String()
 	}
-	return "  " + string(raw) + "\n"
+	return "  " + render.Clean(string(raw)) + "\n"
 }

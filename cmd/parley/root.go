@@ -15,6 +15,8 @@ import (
 // commands are the subcommands, in the order of the help; each has a file.
 var commands = []func() *cobra.Command{
 	serveCommand,
+	natsConfigCommand,
+	demoCommand,
 	sessionCommand,
 	inboxCommand,
 	agentCommand,

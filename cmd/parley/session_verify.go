@@ -36,7 +36,7 @@ type verify struct {
 }
 
 func sessionVerify() *cobra.Command {
-	v := &verify{}
+	v := &verify{verdicts: []verdict{}}
 	cmd := &cobra.Command{
 		Use: "verify ID | FILE | --all", Short: "check that a transcript is whole, genuine and by the rules",
 		Long: `Checks every entry: its hash, its place in the chain, the broker's receipt, the
@@ -121,7 +121,7 @@ func allFiles(args []string) bool {
 
 func (v *verify) files(names []string) error {
 	for _, name := range names {
-		data, err := open(name)
+		data, err := contents(name)
 		if err != nil {
 			return err
 		}
@@ -132,11 +132,11 @@ func (v *verify) files(names []string) error {
 	return nil
 }
 
-func open(name string) ([]byte, error) {
+func contents(name string) ([]byte, error) {
 	if name == "-" {
 		return io.ReadAll(os.Stdin)
 	}
-	return os.ReadFile(name) //nolint:gosec // the user names it
+	return os.ReadFile(name)
 }
 
 // live verifies a session up to where it stands now.
@@ -160,13 +160,14 @@ func (v *verify) judge(source string, data []byte, expect transcript.Expect) err
 	if err != nil {
 		return err
 	}
-	found := verdict{Source: source, Session: string(expect.Session), Entries: bytes.Count(data, []byte("\n")), Faults: []transcript.Fault{}}
+	found := verdict{Source: source, Session: string(expect.Session), Entries: countLines(data), Faults: []transcript.Fault{}}
 	if len(faults) == 0 {
-		state, broken, err := replay(data)
-		if err != nil {
+		state, err := replay(data)
+		if fault, broken := errors.AsType[transcript.Fault](err); broken {
+			faults = []transcript.Fault{fault}
+		} else if err != nil {
 			return err
 		}
-		faults = broken
 		found.Session, found.State = string(state.ID), state.Phase.String()
 	}
 	found.Faults = append(found.Faults, faults...)
@@ -175,9 +176,20 @@ func (v *verify) judge(source string, data []byte, expect transcript.Expect) err
 	return nil
 }
 
+func countLines(data []byte) int {
+	n := bytes.Count(data, []byte("\n"))
+	if len(data) > 0 && data[len(data)-1] != '\n' {
+		n++
+	}
+	return n
+}
+
 func (v *verify) report(cmd *cobra.Command) error {
 	bad := 0
 	var out strings.Builder
+	if len(v.verdicts) == 0 {
+		out.WriteString("no sessions\n")
+	}
 	for _, found := range v.verdicts {
 		if found.OK {
 			fmt.Fprintf(&out, "ok     %s  %d entries, %s\n", found.Source, found.Entries, found.State)

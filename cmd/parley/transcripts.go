@@ -96,20 +96,18 @@ func export(lines []jsontext.Value) []byte {
 // hears: a replay says so.
 const rulesKept transcript.Rule = "replay"
 
-// replay folds a transcript again and finds the entry that should have been
-// refused, or should have led to another state.
-func replay(data []byte) (session.State, []transcript.Fault, error) {
+// replay folds a transcript again. An entry that should have been refused, or
+// should have led to another state, is a transcript.Fault.
+func replay(data []byte) (session.State, error) {
 	entries, err := transcript.ReadAll(bytes.NewReader(data))
 	if err != nil || len(entries) == 0 {
-		return session.State{}, nil, err
+		return session.State{}, err
 	}
 	state := session.New(entries[0].Message.Session, modes.All())
 	for i, e := range entries {
-		next, err := session.Replay(state, e.Message, e.Stamp)
-		if err != nil {
-			return state, []transcript.Fault{{Line: i + 1, Sequence: e.Stamp.Sequence, Rule: rulesKept, Why: err.Error()}}, nil
+		if state, err = session.Replay(state, e.Message, e.Stamp); err != nil {
+			return state, transcript.Fault{Line: i + 1, Sequence: e.Stamp.Sequence, Rule: rulesKept, Why: err.Error()}
 		}
-		state = next
 	}
-	return state, nil, nil
+	return state, nil
 }

@@ -32,9 +32,10 @@ const patience = 60 * time.Second
 // A Witness is one plain connection to a broker under --dev.
 type Witness struct {
 	testing.TB
-	nc  *nats.Conn
-	js  jetstream.JetStream
-	key performatives.Key
+	nc    *nats.Conn
+	js    jetstream.JetStream
+	key   performatives.Key
+	boxes mailboxes
 }
 
 // NewWitness connects for ever: brokers will come and go.
@@ -49,9 +50,9 @@ func NewWitness(t testing.TB, url string) *Witness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &Witness{TB: t, nc: nc, js: js}
+	w := &Witness{TB: t, nc: nc, js: js, boxes: mailboxes{last: map[string]uint64{}, read: map[string][]jetstream.Msg{}}}
 	var info wire.Broker
-	w.call(wire.BrokerInfo, "{}", &info)
+	w.Call(wire.BrokerInfo, "{}", &info)
 	w.key = info.Key
 	return w
 }
@@ -61,6 +62,7 @@ type Session struct {
 	ID       performatives.SessionID
 	Deadline time.Time // of an invitation by Invite, at the latest
 	witness  *Witness
+	mu       sync.Mutex
 	said     []promise
 }
 
@@ -120,26 +122,32 @@ func (s *Session) Closed(party performatives.Agent, reason string) {
 // fails the test if it is refused.
 func (s *Session) Say(sender performatives.Agent, act, body string) wire.Acceptance {
 	s.witness.Helper()
-	envelope := fmt.Appendf(nil, `{"version":"asp/0.1","messageId":%q,"sessionId":%q,"timestamp":%q,"sender":{"agentId":%q},"performative":%q,"content":{"body":%s}}`,
-		uuid.Must(uuid.NewV7()), s.ID, time.Now().UTC().Format(time.RFC3339Nano), sender, act, body)
+	envelope := s.envelope(sender, act, body)
 	p := promise{sender: sender, envelope: envelope, answer: s.send(sender, envelope)}
-	s.said = append(s.said, p)
+	s.keep(p)
 	return p.answer
 }
 
-// SayOnce submits an act to a broker that may be gone before it answers: what
-// is not answered the session repeats in Again.
-func (s *Session) SayOnce(sender performatives.Agent, act, body string, wait time.Duration) bool {
+// SayOnce submits an act to a broker that may be gone before it answers, and
+// waits as long as the context. What is not answered is repeated in Again.
+func (s *Session) SayOnce(ctx context.Context, sender performatives.Agent, act, body string) {
 	s.witness.Helper()
-	envelope := fmt.Appendf(nil, `{"version":"asp/0.1","messageId":%q,"sessionId":%q,"timestamp":%q,"sender":{"agentId":%q},"performative":%q,"content":{"body":%s}}`,
-		uuid.Must(uuid.NewV7()), s.ID, time.Now().UTC().Format(time.RFC3339Nano), sender, act, body)
-	p := promise{sender: sender, envelope: envelope}
-	m, err := s.witness.nc.Request(wire.Submit(sender, s.ID), envelope, wait)
-	if err == nil {
+	p := promise{sender: sender, envelope: s.envelope(sender, act, body)}
+	if m, err := s.witness.nc.RequestWithContext(ctx, wire.Submit(sender, s.ID), p.envelope); err == nil {
 		p.answer = s.acceptance(m)
 	}
+	s.keep(p)
+}
+
+func (s *Session) keep(p promise) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.said = append(s.said, p)
-	return err == nil
+}
+
+func (s *Session) envelope(sender performatives.Agent, act, body string) []byte {
+	return fmt.Appendf(nil, `{"version":"asp/0.1","messageId":%q,"sessionId":%q,"timestamp":%q,"sender":{"agentId":%q},"performative":%q,"content":{"body":%s}}`,
+		uuid.Must(uuid.NewV7()), s.ID, time.Now().UTC().Format(time.RFC3339Nano), sender, act, body)
 }
 
 func (s *Session) send(sender performatives.Agent, envelope []byte) wire.Acceptance {
@@ -223,7 +231,7 @@ func (s *Session) transcript() (lines [][]byte) {
 	s.witness.Helper()
 	for {
 		var page wire.Messages
-		s.witness.call(wire.SessionMessages, fmt.Sprintf(`{"sessionId":%q,"since":%d}`, s.ID, len(lines)), &page)
+		s.witness.Call(wire.SessionMessages, fmt.Sprintf(`{"sessionId":%q,"since":%d}`, s.ID, len(lines)), &page)
 		for _, m := range page.Messages {
 			lines = append(lines, m)
 		}
@@ -233,8 +241,8 @@ func (s *Session) transcript() (lines [][]byte) {
 	}
 }
 
-// call asks as operator, until there is an answer.
-func (w *Witness) call(verb, request string, answer any) {
+// Call asks as operator, until there is an answer.
+func (w *Witness) Call(verb, request string, answer any) {
 	w.Helper()
 	var last error
 	for end := time.Now().Add(patience); time.Now().Before(end); {
@@ -253,12 +261,28 @@ func (w *Witness) call(verb, request string, answer any) {
 	w.Fatalf("%s: %v", verb, last)
 }
 
-// mailboxes keeps what was read of inboxes whose messages are of several
+// mailboxes keep what was read of inboxes whose messages are of several
 // sessions: reading acknowledges.
-var mailboxes = struct {
+type mailboxes struct {
 	sync.Mutex
+	last map[string]uint64 // by consumer: position of the last message
 	read map[string][]jetstream.Msg
-}{read: map[string][]jetstream.Msg{}}
+}
+
+// take acknowledges a message and keeps it. A server that is killed may forget
+// an acknowledgement and send what stands at the same position again: that is
+// no second copy.
+func (b *mailboxes) take(ctx context.Context, m jetstream.Msg) error {
+	meta, err := m.Metadata()
+	if err != nil {
+		return err
+	}
+	if meta.Sequence.Stream > b.last[meta.Consumer] {
+		b.last[meta.Consumer] = meta.Sequence.Stream
+		b.read[m.Subject()] = append(b.read[m.Subject()], m)
+	}
+	return m.DoubleAck(ctx)
+}
 
 // received reads a party's inbox until the session's n entries are there, and
 // then whatever else is.
@@ -271,8 +295,9 @@ func (s *Session) received(party performatives.Agent, lines [][]byte, n int) []u
 		s.witness.Fatal(err)
 	}
 	subject := wire.Inbox(party, s.ID)
-	mailboxes.Lock()
-	defer mailboxes.Unlock()
+	boxes := &s.witness.boxes
+	boxes.Lock()
+	defer boxes.Unlock()
 	for {
 		batch, err := consumer.FetchNoWait(1000)
 		if err != nil {
@@ -281,15 +306,14 @@ func (s *Session) received(party performatives.Agent, lines [][]byte, n int) []u
 		fetched := 0
 		for m := range batch.Messages() {
 			fetched++
-			if err := m.DoubleAck(ctx); err != nil {
+			if err := boxes.take(ctx, m); err != nil {
 				s.witness.Fatal(err)
 			}
-			mailboxes.read[m.Subject()] = append(mailboxes.read[m.Subject()], m)
 		}
 		if fetched > 0 {
 			continue
 		}
-		if len(mailboxes.read[subject]) >= n {
+		if len(boxes.read[subject]) >= n {
 			break
 		}
 		m, err := consumer.Next(jetstream.FetchMaxWait(10 * time.Second))
@@ -297,13 +321,12 @@ func (s *Session) received(party performatives.Agent, lines [][]byte, n int) []u
 			s.witness.Errorf("%s waits for %d entries: %v", party, n, err)
 			break
 		}
-		if err := m.DoubleAck(ctx); err != nil {
+		if err := boxes.take(ctx, m); err != nil {
 			s.witness.Fatal(err)
 		}
-		mailboxes.read[m.Subject()] = append(mailboxes.read[m.Subject()], m)
 	}
 	var sequences []uint64
-	for _, m := range mailboxes.read[subject] {
+	for _, m := range boxes.read[subject] {
 		entry, err := transcript.Read(m.Data())
 		if err != nil {
 			s.witness.Fatal(err)
@@ -315,4 +338,32 @@ func (s *Session) received(party performatives.Agent, lines [][]byte, n int) []u
 		sequences = append(sequences, at)
 	}
 	return sequences
+}
+
+// State is what the session is in.
+func (s *Session) State() string {
+	var view struct{ State string }
+	s.witness.Call(wire.SessionGet, fmt.Sprintf(`{"sessionId":%q}`, s.ID), &view)
+	return view.State
+}
+
+// Delivered waits until parties have all that is in the transcript now.
+func (s *Session) Delivered(parties ...performatives.Agent) {
+	s.witness.Helper()
+	lines := s.transcript()
+	for _, party := range parties {
+		n := 0
+		for _, line := range lines {
+			entry, err := transcript.Read(line)
+			if err != nil {
+				s.witness.Fatal(err)
+			}
+			if entry.Message.Sender != party {
+				n++
+			}
+		}
+		if got := s.received(party, lines, n); len(got) != n {
+			s.witness.Errorf("session %s: %s has received %v, %d entries are there for it", s.ID, party, got, n)
+		}
+	}
 }

@@ -1,0 +1,112 @@
+package broker_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/fault"
+	"github.com/parley-asp/parley/test/testbroker"
+	"github.com/parley-asp/parley/wire"
+)
+
+const (
+	alpha = performatives.Agent("agent://acme.com/alpha")
+	beta  = performatives.Agent("agent://widgets.co/beta")
+	gamma = performatives.Agent("agent://gizmo.io/gamma")
+	alice = performatives.Agent("human://acme.com/alice")
+)
+
+// TestStoppedAtEachStep stops a broker at each step of an act's way, starts
+// another, and asks what is left: the act is entered once or, repeated, then;
+// whatever follows from it is there; the session goes on.
+func TestStoppedAtEachStep(t *testing.T) {
+	t.Parallel()
+	for _, act := range []struct{ name, body string }{
+		{"OBSERVE", `{"subject":"x"}`},
+		{"PROPOSE", `{"proposalId":"p1","type":"x","subject":"x","terms":{}}`},
+		{"ESCALATE", `{"reason":"confidence-low","urgency":"low","context":"x"}`},
+		{"CLOSE", `{}`},
+	} {
+		for _, point := range broker.Points() {
+			t.Run(act.name+" "+point, func(t *testing.T) {
+				t.Parallel()
+				b := testbroker.Start(t, testbroker.Options{Dev: true, Sync: time.Minute})
+				w := fault.NewWitness(t, b.URL)
+				if _, err := b.AddAgent(t.Context(), wire.Card{Agent: alice}); err != nil {
+					t.Fatal(err)
+				}
+				s := w.Open(alpha, beta, gamma)
+				s.Say(beta, "INFORM", `{"type":"fact","data":1}`)
+
+				ctx, cancel := context.WithCancel(t.Context())
+				stopped := b.StopAt(point)
+				go func() { <-stopped; cancel() }()
+				s.SayOnce(ctx, alpha, act.name, act.body)
+				<-stopped
+				b.Crash()
+				b.Up()
+
+				s.Again()
+				state := s.State()
+				switch act.name {
+				case "ESCALATE":
+					var found wire.Escalations
+					w.Call(wire.EscalationList, "{}", &found)
+					if len(found.Escalations) != 1 || found.Escalations[0].Status != "open" {
+						t.Errorf("the inbox of escalations has %+v", found)
+					}
+					s.Say(alice, "INFORM", `{"type":"resolution","data":{"escalationId":"`+string(found.Escalations[0].ID)+`","decision":"approved"}}`)
+					s.Say(alpha, "OBSERVE", `{"subject":"on we go"}`)
+				case "CLOSE":
+					if state != "CLOSED" {
+						t.Errorf("the session is %s", state)
+					}
+				default:
+					s.Say(gamma, "OBSERVE", `{"subject":"on we go"}`)
+				}
+				s.Check(alpha, beta, gamma)
+				var found wire.Sessions
+				w.Call(wire.SessionList, `{"state":"`+s.State()+`"}`, &found)
+				if len(found.Sessions) != 1 {
+					t.Errorf("the list of sessions has %+v", found)
+				}
+			})
+		}
+	}
+}
+
+// TestCrashes takes the server away under a broker that is busy, over and over.
+func TestCrashes(t *testing.T) {
+	t.Parallel()
+	b := testbroker.Start(t, testbroker.Options{Dev: true, Sync: time.Minute})
+	w := fault.NewWitness(t, b.URL)
+	s := w.Open(alpha, beta, gamma)
+	for range 4 {
+		said := make(chan bool)
+		go func() {
+			defer close(said)
+			for range 40 {
+				s.Say(alpha, "OBSERVE", `{"subject":"x"}`)
+				s.Say(beta, "INFORM", `{"type":"fact","data":1}`)
+				said <- true
+			}
+		}()
+		for range 10 {
+			<-said
+		}
+		go func() {
+			for range said { //nolint:revive // until all is said
+			}
+		}()
+		b.Crash()
+		b.Up()
+		<-said
+		for range said { //nolint:revive // until all is said
+		}
+	}
+	s.Again()
+	s.Check(alpha, beta, gamma)
+}

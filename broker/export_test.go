@@ -1,0 +1,62 @@
+package broker
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/parley-asp/parley/performatives"
+)
+
+// Points are the places at which tests stop a broker, in their order.
+func Points() []string {
+	var all []string
+	for _, p := range []point{beforeAppend, appended, answered, delivering, delivered, timed, listed} {
+		all = append(all, string(p))
+	}
+	return all
+}
+
+// StopAt ends the work on whichever session reaches the point next, as if the
+// process had died there; the channel closes when that has happened. Points
+// from then on are not reached any more.
+func (b *Broker) StopAt(where string) <-chan struct{} {
+	if !slices.Contains(Points(), where) {
+		panic("no such point: " + where)
+	}
+	stopped := make(chan struct{})
+	var once sync.Once
+	f := func(p point) {
+		if string(p) != where {
+			return
+		}
+		first := false
+		once.Do(func() { first = true; close(stopped) })
+		if first {
+			runtime.Goexit()
+		}
+	}
+	b.reached.Store(&f)
+	return stopped
+}
+
+// Admit judges bytes as if they had come on a submit subject.
+func (b *Broker) Admit(ctx context.Context, id performatives.SessionID, caller performatives.Agent, data []byte) error {
+	result := make(chan error, 1)
+	if !b.sessions.run(id, func(ctx context.Context, l *live) {
+		_, err := b.admit(ctx, l, caller, data)
+		result <- err
+		if len(l.undelivered) > 0 {
+			b.settle(ctx, l)
+		}
+	}) {
+		return unavailable()
+	}
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

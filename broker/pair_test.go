@@ -1,0 +1,139 @@
+package broker_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/embedded"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/fault"
+	"github.com/parley-asp/parley/wire"
+)
+
+// A site is one server on which any number of brokers share the work.
+type site struct {
+	*testing.T
+	server *embedded.Server
+	key    nkeys.KeyPair
+	signer performatives.Signer
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	s := &site{T: t}
+	var err error
+	if s.key, err = nkeys.CreateUser(); err != nil {
+		t.Fatal(err)
+	}
+	if s.signer, err = performatives.NewSigner(s.key); err != nil {
+		t.Fatal(err)
+	}
+	s.server, err = embedded.Start(embedded.Options{
+		StoreDir: t.TempDir(), Listen: "127.0.0.1:-1", Dev: true, SyncInterval: time.Minute, Broker: string(s.signer.Key()),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.server.Shutdown)
+	return s
+}
+
+// open starts a broker on a connection of its own.
+func (s *site) open() (*broker.Broker, *nats.Conn) {
+	s.Helper()
+	nc, err := nats.Connect(s.server.ClientURL(), s.server.InProcess(), nats.Nkey(string(s.signer.Key()), s.key.Sign))
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(nc.Close)
+	b, err := broker.Open(s.Context(), broker.Options{Conn: nc, Signer: s.signer, Dev: true})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return b, nc
+}
+
+func (s *site) close(b *broker.Broker) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := b.Close(ctx); err != nil {
+		s.Error(err)
+	}
+}
+
+// TestTwoBrokers: acts of the same sessions go through two brokers as they
+// come; none is refused for what a broker has not heard of yet.
+func TestTwoBrokers(t *testing.T) {
+	t.Parallel()
+	at := newSite(t)
+	one, _ := at.open()
+	two, _ := at.open()
+	w := fault.NewWitness(t, at.server.ClientURL())
+	var talking sync.WaitGroup
+	talks := make([]*fault.Session, 3)
+	for i := range talks {
+		talks[i] = w.Open(alpha, beta, gamma)
+		for _, who := range []performatives.Agent{alpha, beta, gamma} {
+			talking.Go(func() {
+				for range 30 {
+					talks[i].Say(who, "INFORM", `{"type":"fact","data":1}`)
+				}
+			})
+		}
+	}
+	talking.Wait()
+	for _, s := range talks {
+		s.Say(alpha, "CLOSE", "{}")
+		s.Again()
+	}
+	at.close(two)
+	at.close(one)
+	three, _ := at.open()
+	for _, s := range talks {
+		s.Again()
+		s.Check(alpha, beta, gamma)
+	}
+	at.close(three)
+}
+
+// TestOneOfTwoIsGone: what a broker that is gone left undone, the other one
+// does, without a restart.
+func TestOneOfTwoIsGone(t *testing.T) {
+	t.Parallel()
+	for _, point := range []string{"after the append", "after the answer", "after one of the inbox copies", "after the inbox copies"} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			at := newSite(t)
+			doomed, connection := at.open()
+			w := fault.NewWitness(t, at.server.ClientURL())
+			s := w.Open(alpha, beta, gamma)
+			s.Say(beta, "INFORM", `{"type":"fact","data":1}`)
+			ctx, cancel := context.WithCancel(t.Context())
+			stopped := doomed.StopAt(point)
+			go func() { <-stopped; cancel() }()
+			other, _ := at.open()
+			for ctx.Err() == nil { // until the broker that is to stop has got one: a queue group picks whom it likes
+				s.SayOnce(ctx, alpha, "OBSERVE", `{"subject":"x"}`)
+			}
+			<-stopped
+			connection.Close()
+			s.Delivered(beta, gamma) // nobody says anything more: the other broker notices
+			s.Again()
+			s.Say(gamma, "OBSERVE", `{"subject":"on we go"}`)
+			s.Check(alpha, beta, gamma)
+			var found wire.Sessions
+			w.Call(wire.SessionList, `{"state":"CONVERSING"}`, &found)
+			if len(found.Sessions) != 1 {
+				t.Errorf("the list of sessions has %+v", found)
+			}
+			at.close(other)
+		})
+	}
+}

@@ -1,0 +1,111 @@
+package client
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/parley-asp/parley/performatives"
+)
+
+func letter(session performatives.SessionID, sequence uint64) *Message {
+	m := &Message{}
+	m.Message = &performatives.Message{Session: session}
+	m.Stamp.Sequence = sequence
+	return m
+}
+
+func (b *mailbox) order() (all []string) {
+	for _, m := range b.waiting {
+		all = append(all, fmt.Sprint(m.Message.Session, m.Stamp.Sequence))
+	}
+	return all
+}
+
+// What comes late waits before the later ones of its session, and what came
+// before does not come again.
+func TestMailboxKeepsOrder(t *testing.T) {
+	b := newMailbox()
+	for _, m := range []*Message{letter("a", 2), letter("b", 1), letter("a", 3), letter("a", 1), letter("b", 1), letter("b", 0)} {
+		if b.put(m) {
+			t.Errorf("%v was acknowledged before", m.key())
+		}
+	}
+	if got, want := b.order(), []string{"a1", "a2", "b0", "b1", "a3"}; !slices.Equal(got, want) {
+		t.Errorf("waiting are %q, want %q", got, want)
+	}
+
+	r := &reader{session: "a"}
+	b.readers[r] = true
+	first, second := b.take(r), b.take(r)
+	b.acknowledged(second)
+	b.leave(r)
+	if got, want := b.order(), []string{"b0", "b1", "a1", "a3"}; !slices.Equal(got, want) {
+		t.Errorf("waiting are %q, want %q", got, want)
+	}
+	if !b.put(letter("a", 2)) {
+		t.Error("what was acknowledged comes again")
+	}
+	if b.acknowledged(first); b.take(r).Stamp.Sequence != 3 || b.take(r) != nil {
+		t.Error("session a has one message left, 3")
+	}
+}
+
+// A reader of everything leaves to others the sessions that they read.
+func TestMailboxSharesOut(t *testing.T) {
+	b := newMailbox()
+	all, ofA := &reader{}, &reader{session: "a"}
+	b.readers[all], b.readers[ofA] = true, true
+	b.put(letter("a", 1))
+	b.put(letter("b", 1))
+	if got := b.wanted(); got != 2 {
+		t.Errorf("%d are wanted, want 2", got)
+	}
+	if m := b.take(all); m.Message.Session != "b" || b.take(all) != nil {
+		t.Error("the reader of everything takes of session a")
+	}
+	if b.leave(ofA); b.take(all) == nil {
+		t.Error("nobody reads session a any more")
+	}
+}
+
+func TestRecentForgetsTheOldest(t *testing.T) {
+	var r recent[int]
+	for i := range remembered + 2 {
+		r.add(i)
+		r.add(i)
+	}
+	if r.has(0) || r.has(1) || !r.has(2) || !r.has(remembered+1) || len(r.is) != remembered {
+		t.Errorf("remembers %d, want the last %d", len(r.is), remembered)
+	}
+}
+
+// Something may be missing only where a connection broke and numbers are
+// missing, once for each session.
+func TestGaps(t *testing.T) {
+	var g gaps
+	for i, c := range []struct {
+		session              performatives.SessionID
+		sequence             uint64
+		delivery, reconnects uint64
+		from                 uint64
+		may                  bool
+	}{
+		{"a", 1, 10, 0, 0, false}, // the first is not known to follow anything
+		{"b", 1, 11, 0, 0, false},
+		{"a", 3, 12, 0, 0, false}, // 2 is an act of our own
+		{"a", 4, 14, 0, 0, false}, // another process took 13
+		{"a", 5, 15, 1, 0, false}, // the connection broke between two
+		{"a", 8, 18, 2, 6, true},  // it broke, and 16 and 17 are missing
+		{"a", 9, 19, 2, 0, false},
+		{"b", 5, 20, 2, 2, true}, // which may have been of b
+		{"b", 7, 21, 2, 0, false},
+		{"a", 6, 22, 2, 0, false}, // it comes late
+		{"c", 9, 23, 2, 0, false},
+	} {
+		from, may := g.missing(letter(c.session, c.sequence), c.delivery, c.reconnects)
+		if may != c.may || may && from != c.from {
+			t.Errorf("delivery %d: from %d, %v; want from %d, %v", i, from, may, c.from, c.may)
+		}
+	}
+}

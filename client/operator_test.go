@@ -1,0 +1,142 @@
+package client_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/nats-io/nkeys"
+
+	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testbroker"
+	"github.com/parley-asp/parley/wire"
+)
+
+// all collects what an iterator yields.
+func all[V any](t *testing.T, items func(func(V, error) bool)) (list []V) {
+	t.Helper()
+	for v, err := range items {
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// An operator keeps the registry and sees everything, and takes part in
+// nothing.
+func TestOperator(t *testing.T) {
+	w := start(t, testbroker.Options{})
+	operatorSeed := string(must(w.Operator().Seed())(t))
+	o := must(client.ConnectOperator(w.ctx, w.URL, client.Seed(operatorSeed)))(t)
+	defer o.Close()
+
+	pair := must(nkeys.CreateUser())(t)
+	trust := 70.0
+	card := must(o.AddAgent(w.ctx, wire.Card{
+		Agent: gamma, Name: "Gamma", Key: performatives.Key(must(pair.PublicKey())(t)), Capabilities: []string{"review"},
+		Registry: wire.Registry{TrustScore: &trust},
+	}))(t)
+	if card.Agent != gamma || *card.Registry.TrustScore != trust {
+		t.Errorf("registered %+v", card)
+	}
+	g := must(client.Connect(w.ctx, w.URL, gamma, client.Seed(string(must(pair.Seed())(t)))))(t)
+	defer g.Close()
+	ours, _ := w.introduced(w.as(alpha), w.as(beta))
+	must(ours.Escalate(w.ctx, client.Escalation{Reason: client.ConfidenceLow, Context: "?"}))(t)
+
+	if v := must(o.View(w.ctx, ours.ID()))(t); v.State != session.Escalated {
+		t.Errorf("the session is %s", v.State)
+	}
+	if n := len(must(o.Transcript(w.ctx, ours.ID()))(t)); n != 3 {
+		t.Errorf("the transcript has %d entries, want 3", n)
+	}
+	if n := len(all(t, o.Sessions(w.ctx, wire.ListSessions{}))); n != 1 {
+		t.Errorf("there are %d sessions, want 1", n)
+	}
+	items := all(t, o.Escalations(w.ctx, wire.ListEscalations{}))
+	if len(items) != 1 || items[0].Session != ours.ID() || items[0].Urgency != client.Medium {
+		t.Fatalf("the escalations are %+v", items)
+	}
+	if item := must(o.Escalation(w.ctx, string(items[0].ID)))(t); len(item.Transcript) != 3 {
+		t.Errorf("the item has %d entries, want 3", len(item.Transcript))
+	}
+	if n := len(all(t, o.Agents(w.ctx, wire.ListAgents{Organization: "acme.com", Limit: 1}))); n != 2 {
+		t.Errorf("acme.com has %d agents, want 2", n)
+	}
+	if key := must(o.BrokerKey(w.ctx))(t); key != w.Key() {
+		t.Errorf("the broker's key is %s", key)
+	}
+	if gone := must(o.RemoveAgent(w.ctx, gamma))(t); gone.Name != "Gamma" {
+		t.Errorf("removed %+v", gone)
+	}
+	if _, err := o.Card(w.ctx, gamma); !errors.Is(err, client.Refused(session.UnknownAgent)) {
+		t.Errorf("after it was removed: %v", err)
+	}
+}
+
+// What a principal may ask: its sessions, the cards, the schemas.
+func TestWhatAPrincipalAsks(t *testing.T) {
+	w := start(t, testbroker.Options{})
+	a, b := w.as(alpha), w.as(beta)
+	var want []performatives.SessionID
+	for i := range 3 {
+		s := must(a.Invite(w.ctx, client.Invitation{With: []performatives.Agent{beta}, Purpose: fmt.Sprint(i)}))(t)
+		want = append([]performatives.SessionID{s.ID()}, want...)
+	}
+	var got []performatives.SessionID
+	for _, s := range all(t, b.Sessions(w.ctx, wire.ListSessions{Awaiting: "me", Limit: 1})) {
+		got = append(got, s.Session)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("the sessions are %v, want %v", got, want)
+	}
+	for s, err := range a.Sessions(w.ctx, wire.ListSessions{State: "NOWHERE"}) {
+		if !errors.Is(err, client.Refused(session.MalformedEnvelope)) {
+			t.Errorf("got %+v and the error %v", s, err)
+		}
+	}
+
+	card := must(a.Register(w.ctx, wire.Card{Name: "Alpha", Capabilities: []string{"procurement"}}))(t)
+	if card.Agent != alpha || card.Key != a.Key() || must(b.Card(w.ctx, alpha))(t).Name != "Alpha" {
+		t.Errorf("registered %+v", card)
+	}
+
+	schema := map[string]any{"type": "object", "required": []string{"price"}}
+	must(a.PutSchema(w.ctx, "service-agreement-v1", schema))(t)
+	again := must(b.PutSchema(w.ctx, "service-agreement-v1", schema))(t)
+	if again.By != alpha || again.Version != 1 {
+		t.Errorf("put again: %+v", again)
+	}
+	if _, err := a.PutSchema(w.ctx, "service-agreement-v1", map[string]any{"type": "object"}); !errors.Is(err, client.Refused(session.Duplicate)) {
+		t.Errorf("another schema of that name: %v", err)
+	}
+	if s := must(b.Schema(w.ctx, "service-agreement-v1"))(t); len(s.Schema) == 0 {
+		t.Errorf("the schema is %+v", s)
+	}
+	if n := len(must(b.Schemas(w.ctx))(t)); n != len(performatives.All())+2 {
+		t.Errorf("there are %d schemas", n)
+	}
+}
+
+// A transcript longer than a page is read to its end.
+func TestALongTranscript(t *testing.T) {
+	w := start(t, testbroker.Options{Sync: patience})
+	ours, theirs := w.introduced(w.as(alpha), w.as(beta))
+	pad := make([]byte, 100<<10) // a page has at most 1 MiB
+	for range 12 {
+		must(ours.Observe(w.ctx, "x", pad))(t)
+	}
+	entries := must(theirs.Transcript(w.ctx))(t)
+	for i, e := range entries {
+		if e.Stamp.Sequence != uint64(i) {
+			t.Fatalf("entry %d stands at %d", e.Stamp.Sequence, i)
+		}
+	}
+	if len(entries) != 14 {
+		t.Errorf("there are %d entries, want 14", len(entries))
+	}
+}

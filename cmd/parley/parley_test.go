@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// TestMain lets the scripts of testdata run this program, and two more that
+// stand in for what is around it.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"parley": main, "await": await, "converse": converse})
+}
+
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			for _, name := range []string{"PARLEY_LISTEN", "PARLEY_HTTP"} {
+				address, err := freeAddress()
+				if err != nil {
+					return err
+				}
+				env.Setenv(name, address)
+			}
+			env.Setenv("PARLEY_URL", "nats://"+env.Getenv("PARLEY_LISTEN"))
+			env.Setenv("PARLEY_DATA", filepath.Join(env.WorkDir, "data"))
+			env.Setenv("HOME", env.WorkDir)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "mode": mode, "replace": replace, "keep": keep, "terminate": terminate,
+		},
+	})
+}
+
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
+
+// exits runs a program and insists on its exit status: exits 2 parley nonsense.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	err := ts.Exec(args[1], args[2:]...)
+	status := 0
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		status = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if got := fmt.Sprint(status); got != args[0] {
+		ts.Fatalf("exit status %s, want %s", got, args[0])
+	}
+}
+
+// mode insists on a file's permissions: mode 600 alpha.nk.
+func mode(ts *testscript.TestScript, _ bool, args []string) {
+	info, err := os.Stat(ts.MkAbs(args[1]))
+	ts.Check(err)
+	if got := fmt.Sprintf("%o", info.Mode().Perm()); got != args[0] {
+		ts.Fatalf("%s has mode %s, want %s", args[1], got, args[0])
+	}
+}
+
+// replace changes a file once: replace FILE OLD NEW.
+func replace(ts *testscript.TestScript, _ bool, args []string) {
+	name := ts.MkAbs(args[0])
+	text, err := os.ReadFile(name)
+	ts.Check(err)
+	if !strings.Contains(string(text), args[1]) {
+		ts.Fatalf("%s has no %q", args[0], args[1])
+	}
+	ts.Check(os.WriteFile(name, []byte(strings.Replace(string(text), args[1], args[2], 1)), 0o600))
+}
+
+// terminate sends SIGTERM to what runs in the background.
+func terminate(ts *testscript.TestScript, _ bool, _ []string) {
+	for _, running := range ts.BackgroundCmds() {
+		ts.Check(running.Process.Signal(syscall.SIGTERM))
+	}
+}
+
+// keep puts the words of standard output into variables: keep SESSION ESCALATION.
+func keep(ts *testscript.TestScript, _ bool, names []string) {
+	words := strings.Fields(ts.ReadFile("stdout"))
+	if len(words) != len(names) {
+		ts.Fatalf("%d words on standard output, want %d", len(words), len(names))
+	}
+	for i, name := range names {
+		ts.Setenv(name, words[i])
+	}
+}
+
+const (
+	patience = 30 * time.Second
+	between  = 20 * time.Millisecond
+
+	alpha = performatives.Agent("agent://acme.com/procurement/alpha")
+	beta  = performatives.Agent("agent://widgets.co/sales/beta")
+)
+
+// await returns when the broker whose HTTP is at PARLEY_HTTP serves.
+func await() {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	tick := time.NewTicker(between)
+	defer tick.Stop()
+	for {
+		err := healthy(ctx, "http://"+os.Getenv("PARLEY_HTTP")+"/healthz")
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			check(err)
+		}
+	}
+}
+
+func healthy(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	reply, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer reply.Body.Close()
+	if reply.StatusCode != http.StatusOK {
+		return errors.New(reply.Status)
+	}
+	return nil
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+func check(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// converse says what two agents say, who sign with alpha.nk and beta.nk where
+// these are, and prints the session:
+//
+//	converse deal            from the invitation to the end
+//	converse escalate        up to an ESCALATE; prints the session and the escalation
+//	converse finish SESSION  from there, once a human has ruled
+func converse() {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	a, b := speaker(ctx, alpha, "alpha.nk"), speaker(ctx, beta, "beta.nk")
+	defer a.Close()
+	defer b.Close()
+	switch os.Args[1] {
+	case "deal":
+		s := open(ctx, a, b)
+		must(s.Propose(ctx, client.Proposal{ID: "prop_1", Type: "service-agreement", Subject: "Log ingestion", Terms: map[string]any{"throughput": 5000, "price": 250, "trial": true}}))
+		must(b.Session(s.ID()).Counter(ctx, "prop_1", client.Proposal{ID: "prop_2", Terms: map[string]any{"throughput": 5000, "price": 300, "region": "eu"}}))
+		must(s.Accept(ctx, "prop_2"))
+		must(s.Close(ctx, client.Closing{Outcome: performatives.Completed, Summary: "agreed at 300"}))
+		fmt.Println(s.ID())
+	case "escalate":
+		s := open(ctx, a, b)
+		must(b.Session(s.ID()).Propose(ctx, client.Proposal{ID: "prop_40", Type: "service-agreement", Subject: "Analytics", Terms: map[string]any{"pricePerMonth": 15000}}))
+		asked := must(s.Escalate(ctx, client.Escalation{Reason: client.AuthorityLimit, Urgency: client.High, Context: "over my limit", About: "prop_40"}))
+		fmt.Println(s.ID())
+		fmt.Println(asked.ID)
+	case "finish":
+		s := a.Session(performatives.SessionID(os.Args[2]))
+		must(s.Accept(ctx, "prop_40"))
+		must(s.Close(ctx, client.Closing{Outcome: performatives.Completed}))
+	}
+}
+
+func speaker(ctx context.Context, a performatives.Agent, file string) *client.Client {
+	key := client.Unsigned()
+	if exists(file) {
+		key = client.SeedFile(file)
+	}
+	return must(client.Connect(ctx, os.Getenv("PARLEY_URL"), a, key))
+}
+
+func open(ctx context.Context, a, b *client.Client) *client.Session {
+	s := must(a.Invite(ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{beta}, Purpose: "Log ingestion"}))
+	must(b.Session(s.ID()).Accept(ctx, "inv"))
+	return s
+}
+
+func must[T any](v T, err error) T {
+	check(err)
+	return v
+}

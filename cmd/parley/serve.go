@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/node"
+	"github.com/parley-asp/parley/performatives"
+)
+
+type serve struct {
+	node.Options
+	sync                   fsync
+	creds, context, nkey   string
+	logLevel               string
+	logJSON                bool
+	low, medium, high, top time.Duration
+	invitation             time.Duration
+}
+
+func serveCommand() *cobra.Command {
+	s := &serve{}
+	cmd := &cobra.Command{
+		Use: "serve", Short: "run the broker", Args: args(cobra.NoArgs),
+		Long: `Runs the broker with a NATS server of its own (embedded, JetStream in --data), or
+on one elsewhere (--nats, at least ` + broker.MinServer + `). It runs until SIGTERM or SIGINT, finishes what
+it accepted, and stops; a second signal stops it at once.
+
+--data holds the keys of the broker, mode 0600: broker.nk signs receipts, and
+operator.nk logs in as operator. Keep both safe, and broker.nk for ever.
+
+A server elsewhere needs the configuration that ` + "`parley nats-config`" + ` prints; this
+broker then answers its logins. Where --creds, --nkey or --context say how the
+broker logs in, who else may log in is that server's own affair.`,
+		Example: `  parley serve --dev                                     try things out: no logins
+  parley serve --data /var/lib/parley --listen 0.0.0.0:4222
+  parley serve --nats nats://nats.example.com --replicas 3
+  parley serve --nats nats://nats.example.com --creds parley.creds`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&s.Data, "data", defaultData, "directory of the store and the keys")
+	flags.StringVar(&s.Listen, "listen", "127.0.0.1:4222", "host:port of the embedded NATS server; port 0 takes a free one")
+	flags.StringVar(&s.HTTP, "http", "127.0.0.1:8080", "host:port of HTTP; empty is none")
+	flags.BoolVar(&s.Dev, "dev", false, "no logins: anyone on this machine is anyone; loopback only")
+	flags.Var(&s.sync, "sync", "how often the store is fsynced: always (before each acceptance), or a time such as 1s")
+	flags.StringVar(&s.NATS, "nats", "", "URL of a NATS server elsewhere, instead of an embedded one")
+	flags.StringVar(&s.creds, "creds", "", "NATS credentials file for --nats (default: broker.nk of --data)")
+	flags.StringVar(&s.context, "context", "", "context of the nats command line, for --nats")
+	flags.StringVar(&s.nkey, "nkey", "", "file with the seed of the nkey for --nats")
+	flags.IntVar(&s.Replicas, "replicas", 1, "copies of each stream; more than 1 needs a cluster at --nats")
+	flags.DurationVar(&s.low, "escalation-low", 24*time.Hour, "when a human's answer is due, at low urgency")
+	flags.DurationVar(&s.medium, "escalation-medium", 4*time.Hour, "the same, at medium urgency")
+	flags.DurationVar(&s.high, "escalation-high", time.Hour, "the same, at high urgency")
+	flags.DurationVar(&s.top, "escalation-critical", 15*time.Minute, "the same, at critical urgency")
+	flags.DurationVar(&s.invitation, "invitation-timeout", 30*time.Second, "when an invitation that names no time must be answered")
+	flags.StringVar(&s.logLevel, "log-level", "warn", "debug, info, warn or error")
+	flags.BoolVar(&s.logJSON, "log-json", false, "log as JSON")
+	return cmd
+}
+
+// stopWithin bounds a clean shutdown.
+const stopWithin = 30 * time.Second
+
+func (s *serve) run(cmd *cobra.Command) error {
+	if err := s.complete(cmd); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(cmd.Context())
+	defer stop()
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		<-signals
+		note(cmd, "parley: stopping; a second signal stops at once")
+		stop()
+		<-signals
+		os.Exit(failed)
+	}()
+	n, err := node.Start(ctx, s.Options)
+	if err != nil {
+		return s.whyNot(err)
+	}
+	note(cmd, s.started(n))
+	<-ctx.Done()
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+	defer cancel()
+	return n.Close(ending)
+}
+
+// complete turns flags into the node's options.
+func (s *serve) complete(cmd *cobra.Command) error {
+	ms := func(d time.Duration) int64 { return d.Milliseconds() }
+	for _, d := range []time.Duration{s.low, s.medium, s.high, s.top, s.invitation} {
+		if d < time.Millisecond {
+			return usage(errors.New("a due time or timeout is at least 1ms"))
+		}
+	}
+	s.Policy = performatives.Policy{
+		InvitationTimeout: ms(s.invitation),
+		EscalationLow:     ms(s.low), EscalationMedium: ms(s.medium), EscalationHigh: ms(s.high), EscalationCritical: ms(s.top),
+	}
+	s.Sync = time.Duration(s.sync)
+	log, err := newLog(cmd.ErrOrStderr(), s.logLevel, s.logJSON)
+	if err != nil {
+		return usage(fmt.Errorf("--log-level: %w", err))
+	}
+	s.Log = log
+	return s.external()
+}
+
+// external is how to log in to a NATS server elsewhere.
+func (s *serve) external() error {
+	if s.context != "" {
+		url, options, err := natsContext(s.context)
+		if err != nil {
+			return err
+		}
+		if s.NATS == "" {
+			s.NATS = url
+		}
+		s.NATSOptions = append([]nats.Option{}, options...) // a context that names no login means none
+	}
+	if s.NATS == "" {
+		if s.creds != "" || s.nkey != "" {
+			return usage(errors.New("--creds and --nkey are for a NATS server elsewhere: name it with --nats"))
+		}
+		return nil
+	}
+	if s.creds != "" {
+		s.NATSOptions = append(s.NATSOptions, nats.UserCredentials(s.creds))
+	}
+	if s.nkey != "" {
+		option, err := nats.NkeyOptionFromSeed(s.nkey)
+		if err != nil {
+			return fmt.Errorf("--nkey: %w", err)
+		}
+		s.NATSOptions = append(s.NATSOptions, option)
+	}
+	return nil
+}
+
+// whyNot says what to do about a node that did not start.
+func (s *serve) whyNot(err error) error {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return errors.New("stopped before it had started")
+	case errors.Is(err, syscall.EADDRINUSE), strings.Contains(err.Error(), "address already in use"):
+		return fmt.Errorf("%w\nSomething listens there already, perhaps another broker; --listen (now %s) and --http (now %s) name other addresses", err, s.Listen, s.HTTP)
+	case s.NATS != "" && s.NATSOptions == nil && !s.Dev && (errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrNkeysNotSupported)):
+		return fmt.Errorf("--nats %s: %w\nThat server does not know this broker's keys: `parley nats-config --data %s` prints the configuration that it needs. Or say with --creds, --nkey or --context how to log in", s.NATS, err, s.Data)
+	case s.NATS != "" && (errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrAuthorization)):
+		return fmt.Errorf("--nats %s: %w", s.NATS, err)
+	}
+	return err
+}
+
+// started is what a person wants to know at the start.
+func (s *serve) started(n *node.Node) string {
+	where := "embedded server"
+	if s.NATS != "" {
+		where = "a server elsewhere"
+	}
+	data, err := filepath.Abs(s.Data)
+	if err != nil {
+		data = s.Data
+	}
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "  %-9s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	fmt.Fprintf(&b, "parley %s is serving.\n", broker.Version)
+	line("NATS", "%s (%s, version %s)", n.URL, where, n.Conn.ConnectedServerVersion())
+	if n.HTTPAddr != "" {
+		line("HTTP", "http://%s", n.HTTPAddr)
+	}
+	line("data", "%s", data)
+	line("key", "%s  verifies receipts and transcripts", n.Key())
+	if s.NATS == "" {
+		line("sync", "%s", s.sync.meaning())
+	}
+	switch {
+	case s.Dev:
+		b.WriteString(devWarning)
+	case s.NATSOptions != nil:
+		line("logins", "as that server is configured")
+	default:
+		line("operator", "%s logs in as operator", filepath.Join(data, node.OperatorSeed))
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+const devWarning = `
+  ******************************************************************
+  **  --dev: THERE IS NO LOGIN. Any program on this machine can    **
+  **  act as any agent and any human, and unsigned acts are heard. **
+  **  For trying things out; never for a deal that counts.         **
+  ******************************************************************
+`
+
+// fsync is the value of --sync; zero is before each acceptance.
+type fsync time.Duration
+
+func (f *fsync) Set(text string) error {
+	if text == "always" {
+		*f = 0
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return errors.New("want always, or a time above 0 such as 1s")
+	}
+	*f = fsync(d)
+	return nil
+}
+
+func (f *fsync) String() string {
+	if *f == 0 {
+		return "always"
+	}
+	return time.Duration(*f).String()
+}
+
+func (f *fsync) Type() string { return "duration" }
+
+func (f *fsync) meaning() string {
+	if *f == 0 {
+		return "always: what is accepted has been fsynced"
+	}
+	return "every " + f.String() + ": a power failure can lose what was accepted in the last " + f.String()
+}

@@ -1,0 +1,263 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/render"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testbroker"
+	"github.com/parley-asp/parley/transcript"
+)
+
+// playAll plays scenes and insists that all is as it should be.
+func playAll(t *testing.T, o Options) (Report, string) {
+	t.Helper()
+	var out bytes.Buffer
+	o.Out = &out
+	r, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range r.Scenes {
+		if !s.OK() {
+			t.Errorf("%s: %s", s.Pattern, s.Faults)
+		}
+	}
+	if !r.OK || t.Failed() {
+		t.Fatalf("the demo is not in order:\n%s", out.String())
+	}
+	return r, out.String()
+}
+
+// Every scene, end to end, on a broker of its own with logins and signatures.
+func TestScenes(t *testing.T) {
+	t.Parallel()
+	r, out := playAll(t, Options{Mode: All})
+	want := []struct {
+		pattern, mode, outcome string
+		messages               int
+	}{
+		{"simple-accept", "asp/1", "completed", 8},
+		{"counter-loop", "asp/1", "completed", 7},
+		{"rejection-with-retry", "asp/1", "completed", 7},
+		{"clarification-round", "asp/1", "completed", 7},
+		{"delegation", "asp/1", "completed", 10},
+		{"escalation", "asp/1", "completed", 7},
+		{"bilateral", "bilateral/1", "pending", 7},
+		{"convergent", "convergent/1", "completed", 11},
+	}
+	if len(r.Scenes) != len(want) {
+		t.Fatalf("%d scenes, want %d", len(r.Scenes), len(want))
+	}
+	for i, w := range want {
+		s := r.Scenes[i]
+		if s.Pattern != w.pattern || s.Mode != w.mode || s.Outcome != w.outcome || s.Messages != w.messages {
+			t.Errorf("scene %d is %+v, want %+v", i+1, s, w)
+		}
+		if s.State != session.Closed || !s.Verified {
+			t.Errorf("%s: state %s, verified %t; want CLOSED and verified", s.Pattern, s.State, s.Verified)
+		}
+	}
+	inOrder(t, out,
+		"1. Simple accept", "PROPOSE prop_001", "throughput", "5000 events/sec", "AGREEING", "COMMIT commit_001", "EXECUTING", "CLOSE completed",
+		"2. Counter loop", "100", "~ maxLatencyMs", "200 → 500", "Can't do 200 ms", "75", "Need latency under 400 ms", "ACCEPT prop_012",
+		"3. Rejection with retry", "REJECT prop_020", "capacity_unavailable", "~ updateFrequencyMs", "100 → 500", "ACCEPT prop_021",
+		"4. Clarification round", "CLARIFY prop_030", "linearizable · sequential", "INFORM answers", "linearizable", "per-replica", "ACCEPT prop_030",
+		"5. Delegation", "DELEGATE to compliance-checker: advisory", "(for alpha, advisory)", "compliant", "ACCEPT prop_040",
+		"6. Escalation", "ESCALATED", "ESCALATE authority-limit, urgency high", "$15,000/month", "in the escalation inbox of acme.example",
+		"alice (human)", "approved", "at most 15000 USD, in terms.pricePerMonth", "Approved at $15k", "ACCEPT prop_050",
+		"7. A match", "CLARIFY match_1", "COUNTER match_1", "CLOSED: pending",
+		"agreed match_2", "agent://index.example/negotiators/maya", "patient", "agent://jonas.example/assistant", "agent",
+		"8. Rounds", "COUNTER p1", "COUNTER p2", "ACCEPT p3", "ACCEPT p3", "COMMIT", "EXECUTING",
+		"verified offline", string(r.Broker), "PATTERN", "1 Simple accept", "CLOSED  completed  yes", "8 Rounds", "yes",
+	)
+	if strings.Contains(out, "\x1b") {
+		t.Error("there is an escape sequence in output without colour")
+	}
+}
+
+// inOrder insists that the texts stand in the output, one after the other.
+func inOrder(t *testing.T, out string, texts ...string) {
+	t.Helper()
+	rest := out
+	for _, text := range texts {
+		_, after, found := strings.Cut(rest, text)
+		if !found {
+			t.Errorf("%q is not where it should be in:\n%s", text, out)
+			return
+		}
+		rest = after
+	}
+}
+
+// A broker that is named: the second demo finds its agents registered with
+// other keys, and the third finds what a scene that broke off left in an inbox.
+func TestNamedBroker(t *testing.T) {
+	t.Parallel()
+	for name, dev := range map[string]bool{"login": false, "dev": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := testbroker.Start(t, testbroker.Options{Dev: dev})
+			o := Options{URL: b.URL, Mode: ASP, Quiet: true}
+			if !dev {
+				o.Operator = b.Operator()
+			}
+			first, _ := playAll(t, o)
+			broken := simpleAccept()
+			broken.cast[0].rules = func(context.Context, *actor, *client.Message) error { return errors.New("out of order") }
+			if r, err := run(t.Context(), o, []scene{broken}); err != nil || r.OK {
+				t.Fatalf("a scene that breaks off: %+v, %v", r, err)
+			}
+			again, out := playAll(t, o)
+			if first.Broker != b.Key() || again.Broker != b.Key() {
+				t.Errorf("brokers %s and %s, want %s", first.Broker, again.Broker, b.Key())
+			}
+			if strings.Contains(out, "PROPOSE") || !strings.Contains(out, "6 Escalation") {
+				t.Errorf("quiet is the summary alone:\n%s", out)
+			}
+		})
+	}
+}
+
+// What it takes to play on a broker with logins.
+func TestNoOperator(t *testing.T) {
+	t.Parallel()
+	b := testbroker.Start(t, testbroker.Options{})
+	if _, err := Run(t.Context(), Options{URL: b.URL}); !errors.Is(err, nats.ErrAuthorization) || !strings.Contains(err.Error(), "operator's key") {
+		t.Errorf("without a key: %v", err)
+	}
+	stranger, err := nkeys.CreateUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(t.Context(), Options{URL: b.URL, Operator: stranger}); !errors.Is(err, nats.ErrAuthorization) {
+		t.Errorf("with a stranger's key: %v", err)
+	}
+	if _, err := Run(t.Context(), Options{Mode: "chess"}); err == nil || !strings.Contains(err.Error(), "bilateral") {
+		t.Errorf("an unknown mode: %v", err)
+	}
+}
+
+// What is kept verifies from its files, and another demo goes on with the data.
+func TestKeep(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "kept")
+	first, _ := playAll(t, Options{Mode: Convergent, Keep: dir})
+	second, _ := playAll(t, Options{Mode: Bilateral, Keep: dir})
+	if first.Broker != second.Broker {
+		t.Errorf("the broker was %s and is %s", first.Broker, second.Broker)
+	}
+	for name, r := range map[string]Result{"convergent": first.Scenes[0], "bilateral": second.Scenes[0]} {
+		data, err := os.ReadFile(filepath.Join(dir, Transcripts, name+".jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		faults, err := transcript.Verify(bytes.NewReader(data), first.Broker, transcript.Expect{Session: r.Session, Length: r.Messages})
+		if err != nil || len(faults) > 0 {
+			t.Errorf("%s: %v %v", name, faults, err)
+		}
+	}
+}
+
+// The summary says no where an export was changed, cut, or breaks the rules,
+// and where a scene did not go as it should.
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	s, err := open(t.Context(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close() //nolint:errcheck // it is a test's
+	sc := simpleAccept()
+	good := s.play(t.Context(), &sc, func(transcript.Entry) {}, func(string) {})
+	if r := judge(&sc, good, s.key); !r.OK() {
+		t.Fatalf("as it was: %s", r.Faults)
+	}
+	for _, c := range []struct {
+		name, fault string
+		verified    bool
+		spoil       func(*scene, *played)
+	}{
+		{"a byte is changed", "hash", false, func(_ *scene, p *played) {
+			changed := bytes.Replace(p.entries[2].Bytes, []byte("250"), []byte("150"), 1)
+			p.entries[2].Bytes = changed
+		}},
+		{"an entry is missing", "entry 4 is missing", false, func(_ *scene, p *played) { p.entries = append(p.entries[:4:4], p.entries[5:]...) }},
+		{"the end is missing", "length", false, func(_ *scene, p *played) { p.entries = p.entries[:7] }},
+		{"the agents were told something else", "head", false, func(_ *scene, p *played) { p.heard[7].Stamp.Hash = performatives.NoHash }},
+		{"the broker shows another state", "replay", false, func(_ *scene, p *played) { p.view.State = session.Failed }},
+		{"other acts", "the acts were", true, func(sc *scene, _ *played) { sc.steps = "PROPOSE → REJECT" }},
+		{"another offer", "agreed was", true, func(sc *scene, _ *played) { sc.agreed = "prop_002" }},
+		{"another outcome", "the session ended", true, func(sc *scene, _ *played) { sc.outcome = performatives.Abandoned }},
+		{"it broke off", "broke off", false, func(_ *scene, p *played) { p.err = errors.New("the power went") }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sc, p := sc, good
+			p.entries = append([]transcript.Entry(nil), good.entries...)
+			p.heard = append([]transcript.Entry(nil), good.heard...)
+			c.spoil(&sc, &p)
+			r := judge(&sc, p, s.key)
+			if r.OK() || r.Verified != c.verified || !strings.Contains(strings.Join(r.Faults, "\n"), c.fault) {
+				t.Errorf("verified %t, faults %q; want %t and %q among them", r.Verified, r.Faults, c.verified, c.fault)
+			}
+		})
+	}
+}
+
+// A scene that breaks off is named, and does not stop the others.
+func TestBrokenScene(t *testing.T) {
+	t.Parallel()
+	broken := counterLoop()
+	broken.cast[1].rules = func(context.Context, *actor, *client.Message) error { return errors.New("the agent is out of order") }
+	var out bytes.Buffer
+	r, err := run(t.Context(), Options{Out: &out, Style: render.Style{Colour: true}}, []scene{broken, simpleAccept()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.OK || r.Scenes[0].OK() || !r.Scenes[1].OK() {
+		t.Errorf("scenes %+v", r.Scenes)
+	}
+	inOrder(t, out.String(), "the scene broke off: agent://pixels.example/sales/capacity: the agent is out of order",
+		"1 Counter loop", "NO", "2 Simple accept", "yes", "out of order")
+	if !strings.Contains(out.String(), "\x1b[31mNO\x1b[0m") {
+		t.Error("colour was asked for, and there is none")
+	}
+}
+
+// Output that fails, such as a closed pipe, is an error of the demo.
+func TestOutputFails(t *testing.T) {
+	t.Parallel()
+	if _, err := run(t.Context(), Options{Out: closedPipe{}}, []scene{simpleAccept()}); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("error %v", err)
+	}
+}
+
+type closedPipe struct{}
+
+func (closedPipe) Write([]byte) (int, error) { return 0, os.ErrClosed }
+
+// A demo that is interrupted ends, and leaves nothing behind.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	sc := simpleAccept()
+	sc.cast[1].rules = func(ctx context.Context, _ *actor, _ *client.Message) error {
+		cancel()
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	if _, err := run(ctx, Options{}, []scene{sc}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,126 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"text/template"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
+
+	"github.com/parley-asp/parley/login"
+)
+
+// What the system user of Config may do: find the connections of a user on all servers
+// ($SYS.REQ.SERVER.PING.CONNZ), have one of a server closed, and read the answers.
+const (
+	FindConnections = "$SYS.REQ.SERVER.PING.CONNZ"
+	CloseConnection = "$SYS.REQ.SERVER.%s.KICK" // of the server with this id
+	SystemInbox     = "_INBOX.parley"           // prefix of its reply inboxes
+)
+
+// Config is a nats-server.conf that makes a server elsewhere what [Start] makes the embedded
+// one: the same accounts, imports and limits, and logins that the broker answers. It holds
+// public keys only.
+func Config(k Keys) (string, error) {
+	if err := k.check(true); err != nil {
+		return "", fmt.Errorf("embedded: %w", err)
+	}
+	if !nkeys.IsValidPublicUserKey(k.System) || k.System == k.Broker || k.System == k.Callout {
+		return "", errors.New("embedded: the system user's key is not a user nkey of its own")
+	}
+	var out strings.Builder
+	err := config.Execute(&out, map[string]any{
+		"Keys": k, "Access": production, "Timeout": loginTimeout.Seconds(),
+		"MaxPayload": maxPayload, "MaxConsumers": maxConsumers, "MaxBatches": maxBatches,
+		"SYS": login.SystemAccount, "ASP": login.BrokerAccount, "AUTH": login.CalloutAccount,
+		"Find": FindConnections, "Close": fmt.Sprintf(CloseConnection, "*"), "Inbox": SystemInbox + ".>",
+	})
+	return out.String(), err
+}
+
+// responses are the names of response types in a configuration.
+var responses = map[server.ServiceRespType]string{server.Singleton: "Singleton", server.Streamed: "Stream", server.Chunked: "Chunked"}
+
+func (s service) Subject() string  { return s.subject }
+func (s service) Response() string { return responses[s.answers] }
+
+func (a access) Account() string     { return a.account }
+func (a access) Services() []service { return a.services }
+func (a access) Streams() []string   { return a.streams }
+
+var config = template.Must(template.New("nats-server.conf").Parse(`# For a NATS server that parley uses: nats-server 2.12 or later, on its own
+#     nats-server -c FILE
+# or beside a configuration of yours that says:  include FILE
+# The seeds that belong to these public keys stay with the broker. Every server of
+# a cluster has the same of this.
+
+max_payload: {{.MaxPayload}}
+
+jetstream {
+  store_dir: "./nats-data" # yours
+  # What is accepted has been fsynced. In a cluster with --replicas 3 a time such
+  # as 1s is enough: three servers would have to lose power at once.
+  sync_interval: always
+  limits {
+    default_max_consumers: {{.MaxConsumers}} # every principal has one
+    batch { max_inflight_per_stream: {{.MaxBatches}}, max_inflight_total: {{.MaxBatches}} }
+  }
+}
+
+system_account: {{.SYS}}
+
+accounts {
+  # Finds and closes the connections of whoever was removed. Without it they end
+  # only by themselves.
+  {{.SYS}} {
+    users: [
+      { nkey: {{.Keys.System}}, permissions: {
+        publish: { allow: ["{{.Find}}", "{{.Close}}"] }, subscribe: { allow: ["{{.Inbox}}"] } } }
+    ]
+  }
+
+  # JetStream and the broker. Give nobody else a user here: whoever has one can
+  # delete the transcripts.
+  {{.ASP}} {
+    jetstream: enabled
+    users: [{ nkey: {{.Keys.Broker}} }]
+    exports: [
+{{- range .Access}}{{$to := .Account}}
+{{- range .Services}}
+      { service: "{{.Subject}}", response_type: {{.Response}}, accounts: [{{$to}}] }
+{{- end}}
+{{- range .Streams}}
+      { stream: "{{.}}", accounts: [{{$to}}] }
+{{- end}}
+{{- end}}
+    ]
+  }
+{{range .Access}}
+  {{.Account}} {
+    imports: [
+{{- range .Services}}
+      { service: { account: {{$.ASP}}, subject: "{{.Subject}}" } }
+{{- end}}
+{{- range .Streams}}
+      { stream: { account: {{$.ASP}}, subject: "{{.}}" } }
+{{- end}}
+    ]
+  }
+{{end}}
+  {{.AUTH}} {
+    users: [{ nkey: {{.Keys.Callout}} }]
+  }
+}
+
+# Whoever else logs in is asked about at the broker, which knows who is registered.
+authorization {
+  timeout: {{.Timeout}}
+  auth_callout {
+    issuer: {{.Keys.Issuer}}
+    account: {{.AUTH}}
+    auth_users: [{{.Keys.Broker}}, {{.Keys.Callout}}, {{.Keys.System}}]
+  }
+}
+`))

@@ -1,0 +1,95 @@
+package modes
+
+import (
+	"time"
+
+	asp "github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// How a bilateral session ends, and how it is shown.
+
+// Statuses and reasons of a bilateral session.
+const (
+	statusNegotiating = "negotiating"
+	statusPending     = "pending" // accepted: for the humans to confirm
+	statusRejected    = "rejected"
+	statusStalled     = "stalled"
+
+	reasonTurnCap   = "turn_cap"
+	reasonTimeout   = "timeout"
+	reasonWithdrawn = "withdrawn"
+)
+
+type outcome struct {
+	HasOpportunity bool         `json:"hasOpportunity"`
+	AgreedRoles    []agreedRole `json:"agreedRoles"`
+	Reasoning      string       `json:"reasoning"`
+	TurnCount      int64        `json:"turnCount"`
+	Reason         string       `json:"reason,omitzero"`
+}
+
+type agreedRole struct {
+	Agent asp.Agent `json:"agentId"`
+	Role  string    `json:"role"`
+}
+
+func (b *bilateral) finish(status, reason string) {
+	b.status, b.next = status, ""
+	b.outcome = &outcome{
+		HasOpportunity: status == statusPending, AgreedRoles: []agreedRole{},
+		Reasoning: b.why, TurnCount: b.count, Reason: reason,
+	}
+	if status == statusPending {
+		for i, side := range b.sides {
+			b.outcome.AgreedRoles = append(b.outcome.AgreedRoles, agreedRole{side, b.roles[i]})
+		}
+	}
+}
+
+func clockOf(s *session.State) time.Duration { return turns(s).clock }
+
+// bilateralDeadlines are the clock and the expiry of the open offer: either
+// ends the session as stalled.
+func bilateralDeadlines(s *session.State) []session.Deadline {
+	b := turns(s)
+	if b.count == 0 || b.outcome != nil {
+		return nil
+	}
+	var all []session.Deadline
+	if b.clock > 0 {
+		all = append(all, session.Deadline{Code: reasonTimeout, At: b.began.Add(b.clock), Ends: true, To: session.Closed})
+	}
+	if !b.expires.IsZero() {
+		all = append(all, session.Deadline{Code: reasonTimeout, At: b.expires, Ends: true, Ref: b.offer, To: session.Closed})
+	}
+	return all
+}
+
+// endedByClock: whatever deadline it was, time ran out on the two.
+func endedByClock(t *session.Turn, _ session.Deadline) {
+	b := turns(&t.State)
+	b.finish(statusStalled, reasonTimeout)
+	t.Own = b
+}
+
+// turnView is where the turns stand.
+type turnView struct {
+	Number int64     `json:"number"` // turns taken
+	Next   asp.Agent `json:"next,omitzero"`
+	Cap    int64     `json:"cap,omitzero"`  // absent: none
+	Last   string    `json:"last,omitzero"` // the act of the last turn
+}
+
+func viewBilateral(s *session.State, _ time.Time, v *session.View) {
+	b := turns(s)
+	v.Status = b.status
+	if b.outcome != nil {
+		v.Outcome = b.outcome
+	}
+	turn := turnView{Number: b.count, Next: b.next, Cap: b.cap}
+	if b.count > 0 {
+		turn.Last = b.last.String()
+	}
+	v.Turn = turn
+}

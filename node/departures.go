@@ -1,0 +1,69 @@
+package node
+
+import (
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/embedded"
+	"github.com/parley-asp/parley/login"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// A login that was under way when its key was taken away may have been let in just before,
+// and becomes a connection just after. So connections are looked for again.
+const lookAgain = 2 * time.Second
+
+// departures closes the connections of keys that are their principals' no more.
+type departures struct {
+	disconnect func(user string) error
+	log        *zap.Logger
+	ended      chan struct{}
+}
+
+// left closes what the key is connected with, at once and when logins under way have ended.
+func (d departures) left(a performatives.Agent, k performatives.Key) {
+	user := login.Identity{Name: a.Token(), Role: login.Principal}.User(string(k))
+	d.log.Info("a key was taken away", zap.String("user", user))
+	d.close(user)
+	again := time.NewTimer(lookAgain)
+	go func() {
+		defer again.Stop()
+		select {
+		case <-again.C:
+			d.close(user)
+		case <-d.ended:
+		}
+	}()
+}
+
+func (d departures) close(user string) {
+	if err := d.disconnect(user); err != nil {
+		d.log.Error("connections of a key that was taken away are not closed", zap.String("user", user), zap.Error(err))
+	}
+}
+
+// openDepartures finds the way to disconnect: in the embedded server a call, in one elsewhere
+// the system account.
+func (n *Node) openDepartures(o Options) (func(performatives.Agent, performatives.Key), error) {
+	if !o.servesLogins() {
+		return nil, nil
+	}
+	d := departures{log: o.Log, ended: n.ended}
+	if n.server != nil {
+		d.disconnect = n.server.Disconnect
+		return d.left, nil
+	}
+	nc, err := n.login(o, n.keys.system, nats.Name(systemName), nats.CustomInboxPrefix(embedded.SystemInbox))
+	if errors.Is(err, nats.ErrAuthorization) {
+		o.Log.Warn("the NATS server does not know the node's system key: who is removed stays connected, and is refused at the next login")
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.disconnect, err = kicks(nc, o.Log)
+	return d.left, err
+}

@@ -1,0 +1,89 @@
+package node
+
+import (
+	"path/filepath"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/parley-asp/parley/embedded"
+	"github.com/parley-asp/parley/login"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// servesLogins tells whether the server asks this node whom it may let in.
+func (o Options) servesLogins() bool { return !o.Dev && o.NATSOptions == nil }
+
+// connect starts the embedded server, or finds the one elsewhere, and logs the broker in.
+func (n *Node) connect(o Options) (*nats.Conn, error) {
+	if o.NATS != "" {
+		n.URL = o.NATS
+		if !o.servesLogins() {
+			return n.dial(o, append(o.NATSOptions, nats.Name(brokerName))...)
+		}
+		return n.login(o, n.keys.broker, nats.Name(brokerName))
+	}
+	public, err := n.keys.public()
+	if err != nil {
+		return nil, err
+	}
+	n.server, err = embedded.Start(embedded.Options{
+		StoreDir: filepath.Join(o.Data, "nats"), Listen: o.Listen, Dev: o.Dev, SyncInterval: o.Sync,
+		Broker: public.Broker, Callout: public.Callout, CalloutIssuer: public.Issuer, Log: o.Log.Named("nats"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	n.URL = n.server.ClientURL()
+	return n.login(o, n.keys.broker, nats.Name(brokerName))
+}
+
+// The names of a node's connections.
+const (
+	brokerName  = "parley broker"
+	calloutName = "parley login"
+	systemName  = "parley removal"
+)
+
+// login connects with one of the node's own keys.
+func (n *Node) login(o Options, key nkeys.KeyPair, options ...nats.Option) (*nats.Conn, error) {
+	public, err := key.PublicKey()
+	if err != nil {
+		return nil, err
+	}
+	return n.dial(o, append(options, nats.Nkey(public, key.Sign))...)
+}
+
+func (n *Node) dial(o Options, options ...nats.Option) (*nats.Conn, error) {
+	options = append(options, nats.MaxReconnects(-1))
+	if n.server != nil {
+		options = append(options, n.server.InProcess())
+	} else {
+		options = append(options, o.NATSTLS...)
+	}
+	nc, err := nats.Connect(n.URL, options...)
+	if err == nil {
+		n.conns = append(n.conns, nc)
+	}
+	return nc, err
+}
+
+// openLogin answers logins with what the registry says.
+func (n *Node) openLogin(o Options) error {
+	nc, err := n.login(o, n.keys.callout, nats.Name(calloutName))
+	if err != nil {
+		return err
+	}
+	operator, err := n.keys.operator.PublicKey()
+	if err != nil {
+		return err
+	}
+	n.stop, err = login.Serve(nc, n.keys.issuer, func(key string) (login.Identity, bool) {
+		if key == operator {
+			return login.Identity{Name: login.OperatorName, Role: login.Operator}, true
+		}
+		a, ok := n.Principal(performatives.Key(key))
+		return login.Identity{Name: a.Token(), Role: login.Principal}, ok
+	}, o.Log)
+	return err
+}

@@ -1,0 +1,80 @@
+package readme
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	linked = regexp.MustCompile(`\]\(([^)#]+)(#[^)]*)?\)`)
+	quoted = regexp.MustCompile("`([A-Za-z0-9_*-][A-Za-z0-9_.*-]*(?:/[A-Za-z0-9_.*-]+)*/?)`")
+)
+
+// TestPaths: every file and folder that a document names is there.
+func TestPaths(t *testing.T) {
+	top := root(t)
+	documents := []string{"README.md", "CONTRIBUTING.md"}
+	more, err := filepath.Glob(filepath.Join(top, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range more {
+		documents = append(documents, "docs/"+filepath.Base(name))
+	}
+	found := 0
+	for _, name := range documents {
+		text := prose(document(t, name))
+		for _, link := range linked.FindAllStringSubmatch(text, -1) {
+			if !strings.Contains(link[1], "://") {
+				found++
+				exists(t, name, path.Join(path.Dir(name), link[1]))
+			}
+		}
+		for _, word := range quoted.FindAllStringSubmatch(text, -1) {
+			if isPath(top, word[1]) {
+				found++
+				exists(t, name, word[1])
+			}
+		}
+	}
+	if found < 50 {
+		t.Errorf("the documents name %d paths", found)
+	}
+}
+
+// prose is a document without what stands between fences.
+func prose(document string) string {
+	var out strings.Builder
+	fenced := false
+	for line := range strings.SplitSeq(document, "\n") {
+		if strings.HasPrefix(line, fence) {
+			fenced = !fenced
+		} else if !fenced {
+			out.WriteString(line + "\n")
+		}
+	}
+	return out.String()
+}
+
+// isPath tells a path of the checkout from other words: it starts with one of
+// its folders, or it is a file of Go or Markdown.
+func isPath(top, word string) bool {
+	first, _, deeper := strings.Cut(word, "/")
+	if !deeper {
+		return strings.HasSuffix(word, ".md")
+	}
+	info, err := os.Stat(filepath.Join(top, first))
+	return err == nil && info.IsDir() || strings.HasSuffix(word, ".go")
+}
+
+func exists(t *testing.T, in, name string) {
+	t.Helper()
+	matches, err := filepath.Glob(filepath.Join(root(t), filepath.FromSlash(strings.TrimSuffix(name, "/"))))
+	if err != nil || len(matches) == 0 {
+		t.Errorf("%s names %s, which is not there", in, name)
+	}
+}

@@ -1,0 +1,173 @@
+package readme
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nkeys"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/schemas"
+	"github.com/parley-asp/parley/session"
+)
+
+const protocol = "docs/PROTOCOL.md"
+
+// TestWorkedExample computes section 10 again.
+func TestWorkedExample(t *testing.T) {
+	doc := document(t, protocol)
+	keys := strings.Fields(named(t, doc, "text example-keys"))
+	sender, broker := signer(t, keys[2], keys[5]), signer(t, keys[8], keys[11])
+	is := func(lang string, got string) {
+		t.Helper()
+		if want := strings.TrimSpace(named(t, doc, lang)); got != want {
+			t.Errorf("%s is\n%s\nthe document says\n%s", lang, got, want)
+		}
+	}
+
+	envelope := []byte(named(t, doc, "json example-envelope"))
+	message := read(t, envelope)
+	is("json example-signing-bytes", string(message.SigningBytes()))
+	signed, err := performatives.Sign(envelope, sender)
+	if err != nil {
+		t.Fatal(err)
+	}
+	message = read(t, signed)
+	is("text example-signature", message.Signature)
+
+	at := time.Date(2026, 3, 7, 14, 30, 0, 12345678, time.UTC)
+	place := performatives.Stamp{Sequence: 5, PreviousHash: performatives.HashOf([]byte("the entry before"))}
+	entry, stamp, err := message.Deliver(place, at, "CONVERSING", broker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	is("json example-entry", string(entry))
+	if hashed := strings.TrimSpace(named(t, doc, "json example-hashed-bytes")); performatives.HashOf([]byte(hashed)) != stamp.Hash {
+		t.Error("the hashed bytes do not have the entry's hash")
+	}
+	receipt := strings.TrimSpace(named(t, doc, "json example-receipt-bytes"))
+	if err := performatives.VerifyBytes(broker.Key(), []byte(receipt), stamp.Receipt.Signature); err != nil {
+		t.Errorf("the receipt's bytes: %v", err)
+	}
+}
+
+func signer(t *testing.T, seed, key string) performatives.Signer {
+	t.Helper()
+	pair, err := nkeys.FromSeed([]byte(seed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := performatives.NewSigner(pair)
+	if err != nil || string(s.Key()) != key {
+		t.Fatalf("the key of %s is %s (%v), not %s", seed, s.Key(), err, key)
+	}
+	return s
+}
+
+func read(t *testing.T, envelope []byte) *performatives.Message {
+	t.Helper()
+	m, err := performatives.Read(envelope)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestCodes: the table of section 9 is the one of the code.
+func TestCodes(t *testing.T) {
+	told := map[session.Code]bool{}
+	for _, row := range rows(document(t, protocol)) {
+		name, ok := code(row[0])
+		if !ok || len(row) != 6 {
+			continue
+		}
+		c := session.Code(name)
+		told[c] = true
+		yes := map[bool]string{true: "yes", false: "no"}[c.Retryable()]
+		if row[1] != strconv.Itoa(c.Status()) || row[2] != string(c.Category()) || row[3] != yes {
+			t.Errorf("%s is %d, %s, %s; the document says %v", c, c.Status(), c.Category(), yes, row[1:4])
+		}
+	}
+	for _, c := range session.Codes() {
+		if !told[c] {
+			t.Errorf("the document does not tell of %s", c)
+		}
+	}
+}
+
+// TestBodies: the table of section 4 has every field of every body, and * where
+// it is required.
+func TestBodies(t *testing.T) {
+	bodies := map[string]string{}
+	for _, row := range rows(document(t, protocol)) {
+		if len(row) == 3 && performatives.Parse(row[0]) != performatives.Unknown {
+			bodies[row[0]] = row[2]
+		}
+	}
+	for _, act := range performatives.All() {
+		var schema struct {
+			Required   []string       `json:"required"`
+			Properties map[string]any `json:"properties"`
+		}
+		if err := json.Unmarshal(schemas.Body(act), &schema); err != nil {
+			t.Fatal(err)
+		}
+		body := bodies[act.String()]
+		for _, name := range schema.Required {
+			if !strings.Contains(body, "`"+name+"*`") {
+				t.Errorf("%s requires %s; the document does not say so", act, name)
+			}
+		}
+		for name := range schema.Properties {
+			if name != "message" && name != "assessment" && !strings.Contains(body, "`"+name) {
+				t.Errorf("the document does not tell of %s's %s", act, name)
+			}
+		}
+	}
+}
+
+// TestVerbs: the table of section 9 has every verb of package wire.
+func TestVerbs(t *testing.T) {
+	told := map[string]bool{}
+	for _, row := range rows(document(t, protocol)) {
+		first, _, _ := strings.Cut(row[0], " (")
+		if name, ok := code(first); ok {
+			told[name] = true
+		}
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root(t), "wire", "api.go"), nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verbs := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		for _, value := range spec.Values {
+			literal, ok := value.(*ast.BasicLit)
+			if !ok || literal.Kind != token.STRING {
+				continue
+			}
+			verb, err := strconv.Unquote(literal.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if verbs++; !told[verb] {
+				t.Errorf("the document does not tell of %s", verb)
+			}
+		}
+		return true
+	})
+	if verbs == 0 {
+		t.Error("no verb found in wire/api.go")
+	}
+}
