@@ -248,7 +248,7 @@ func (b *Broker) enter(ctx context.Context, l *live, m *performatives.Message, n
 	}
 	b.reaches(appended)
 	before := l.state.Phase
-	l.state, l.position = next.Sealed(m.ID, stamp.Hash), position
+	l.state, l.position, l.places = next.Sealed(m.ID, stamp.Hash), position, append(l.places, position)
 	l.undelivered = append(l.undelivered, delivery{
 		sequence: stamp.Sequence, position: position, entry: entry, to: l.state.Audience(),
 	})

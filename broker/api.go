@@ -3,6 +3,7 @@ package broker
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/transcript"
 	"github.com/parley-asp/parley/wire"
 )
 
@@ -146,6 +146,20 @@ func (b *Broker) seen(ctx context.Context, c caller, id performatives.SessionID,
 	return refusal
 }
 
+// listed runs a reading of what session.list shows, which also a delegate sees
+// who is invited and has not joined.
+func (b *Broker) listed(ctx context.Context, c caller, id performatives.SessionID, read func(*live) error) error {
+	var err error
+	if looked := b.look(ctx, id, func(l *live) {
+		if c.operator || l.state.HasPart(c.agent) {
+			err = read(l)
+		}
+	}); looked != nil {
+		return looked
+	}
+	return err
+}
+
 // mayNotRead words why a delegate cannot read: not yet, or no longer.
 func (b *Broker) mayNotRead(l *live, p session.Party) error {
 	grant, _ := l.state.Grant(p.Grant)
@@ -189,7 +203,7 @@ func (b *Broker) sessionList(ctx context.Context, c caller, q wire.ListSessions)
 			found.Next = string(found.Sessions[len(found.Sessions)-1].Session)
 			break
 		}
-		err := b.seen(ctx, c, id, func(l *live) error {
+		err := b.listed(ctx, c, id, func(l *live) error {
 			s := l.state.SummaryFor(c.agent, b.clock(l))
 			if (q.State == "" || s.State.String() == q.State) && (q.Awaiting == "" || s.Awaiting) {
 				found.Sessions = append(found.Sessions, s)
@@ -204,25 +218,34 @@ func (b *Broker) sessionList(ctx context.Context, c caller, q wire.ListSessions)
 }
 
 func (b *Broker) sessionMessages(ctx context.Context, c caller, q wire.ListMessages) (wire.Messages, error) {
-	found := wire.Messages{Messages: []jsontext.Value{}}
-	if err := b.seen(ctx, c, q.Session, func(*live) error { return nil }); err != nil {
-		return found, err
+	var places []uint64
+	if err := b.seen(ctx, c, q.Session, func(l *live) error {
+		places = l.places
+		return nil
+	}); err != nil {
+		return wire.Messages{}, err
 	}
-	limit, size := page(q.Limit), 0
-	err := b.log.read(ctx, wire.Session(q.Session), 0, func(e stored) error {
-		entry, err := transcript.Read(e.data)
-		if err != nil || entry.Stamp.Sequence < q.Since {
-			return err
-		}
-		if len(found.Messages) == limit || size+len(e.data) > maxPageBytes && size > 0 {
-			found.Next = &entry.Stamp.Sequence
+	return b.messages(ctx, places, q)
+}
+
+// messages reads a page of a transcript whose entries stand at these positions.
+func (b *Broker) messages(ctx context.Context, places []uint64, q wire.ListMessages) (wire.Messages, error) {
+	found := wire.Messages{Messages: []jsontext.Value{}}
+	if q.Since >= uint64(len(places)) {
+		return found, nil
+	}
+	next, size := q.Since, 0
+	err := b.log.read(ctx, wire.Session(q.Session), places[q.Since], func(e stored) error {
+		if len(found.Messages) == page(q.Limit) || size+len(e.data) > maxPageBytes && size > 0 {
+			found.Next = &next
 			return errPageFull
 		}
 		found.Messages = append(found.Messages, e.data)
 		size += len(e.data)
+		next++
 		return nil
 	})
-	if err != nil && err != errPageFull { //nolint:errorlint // our own, never wrapped
+	if err != nil && !errors.Is(err, errPageFull) {
 		return found, err
 	}
 	return found, nil
@@ -231,11 +254,7 @@ func (b *Broker) sessionMessages(ctx context.Context, c caller, q wire.ListMessa
 // maxPageBytes keeps a page below the server's largest message, 1 MiB.
 const maxPageBytes = 700 << 10
 
-type fullPage struct{}
-
-func (fullPage) Error() string { return "the page is full" }
-
-var errPageFull = fullPage{}
+var errPageFull = errors.New("the page is full")
 
 func (b *Broker) brokerInfo(context.Context, caller, struct{}) (wire.Broker, error) {
 	return wire.Broker{Key: b.Signer.Key(), Version: Version, NATS: b.Conn.ConnectedServerVersion(), Dev: b.Dev}, nil
@@ -401,6 +420,6 @@ func (b *Broker) escalationGet(ctx context.Context, c caller, q wire.EscalationR
 		return found, unknown
 	}
 	messages, err := b.sessionMessages(ctx, caller{operator: true}, wire.ListMessages{Session: found.Session, Limit: wire.MaxPage})
-	found.Transcript = messages.Messages
+	found.Transcript, found.Next = messages.Messages, messages.Next
 	return found, err
 }

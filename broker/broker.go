@@ -107,6 +107,8 @@ type Broker struct {
 	sessions *sessions
 	presence *presence
 
+	heard, refused atomic.Uint64 // answers, for statistics
+
 	reached atomic.Pointer[func(point)] // set by tests only
 
 	service micro.Service
@@ -178,6 +180,7 @@ const (
 	beforeAppend point = "before the append"
 	appended     point = "after the append"
 	answered     point = "after the answer"
+	shown        point = "after the escalation item"
 	delivering   point = "after one of the inbox copies"
 	delivered    point = "after the inbox copies"
 	timed        point = "after the timer"

@@ -59,15 +59,15 @@ func (i *inbox) remove(ctx context.Context, a performatives.Agent) error {
 // inboxes, the timer, the index, the escalation item. What fails is tried
 // again; entries are noted as settled only when all of it is done.
 func (b *Broker) settle(ctx context.Context, l *live) {
-	err := b.deliver(ctx, l)
-	for _, next := range []struct {
-		after  point
+	var err error
+	for _, step := range []struct {
 		derive func(context.Context, *live) error
-	}{{delivered, b.arm}, {timed, b.reindex}, {listed, b.showItem}} {
-		if err == nil {
-			b.reaches(next.after)
-			err = next.derive(ctx, l)
+		then   point
+	}{{b.showItem, shown}, {b.deliver, delivered}, {b.arm, timed}, {b.reindex, listed}} {
+		if err = step.derive(ctx, l); err != nil {
+			break
 		}
+		b.reaches(step.then)
 	}
 	if err == nil {
 		for _, d := range l.undelivered {

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,6 +46,7 @@ func (i *items) keep(item wire.EscalationItem) {
 	if old, ok := i.byID[item.ID]; ok && old.Status != "open" {
 		return
 	}
+	item.Transcript, item.Next = nil, nil // the stream and the session have them
 	i.byID[item.ID] = item
 }
 
@@ -79,6 +79,13 @@ func (b *Broker) showItem(ctx context.Context, l *live) error {
 			l.shown = as
 			return nil
 		}
+	}
+	if item.Status == "open" {
+		story, err := b.messages(ctx, l.places, wire.ListMessages{Session: l.id, Limit: wire.MaxPage})
+		if err != nil {
+			return err
+		}
+		item.Transcript, item.Next = story.Messages, story.Next
 	}
 	data, err := json.Marshal(item)
 	if err != nil {
@@ -132,5 +139,3 @@ func (i *items) of(org performatives.Organisation, status string) []wire.Escalat
 	})
 	return found
 }
-
-var errNoItem = errors.New("no such escalation")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 	"go.uber.org/zap"
 
@@ -20,8 +21,9 @@ import (
 func (b *Broker) openService(context.Context) error {
 	service, err := micro.AddService(b.Conn, micro.Config{
 		Name: wire.ServiceName, Version: Version, QueueGroup: wire.ServiceName,
-		Description: "parley: session broker for agents that negotiate (npayload's Agent Session Protocol, " + performatives.Version + ")",
-		Metadata:    map[string]string{"protocol": performatives.Version, "broker": string(b.Signer.Key())},
+		Description:  "parley: session broker for agents that negotiate (npayload's Agent Session Protocol, " + performatives.Version + ")",
+		StatsHandler: b.stats,
+		Metadata:     map[string]string{"protocol": performatives.Version, "broker": string(b.Signer.Key())},
 	})
 	if err != nil {
 		return err
@@ -97,9 +99,26 @@ func (b *Broker) reply(r micro.Request, v any) {
 		b.refuse(r, session.Refuse(session.TooLarge, "the answer has more bytes than one message can have; ask for less, or read the session page by page"))
 		return
 	}
-	if err := r.Respond(data); err != nil {
+	b.answer(r, nil, data)
+}
+
+// answer publishes a reply. Sessions answer when they have judged, which is
+// after micro's own handler has returned and stopped looking at the request, so
+// its Respond and Error are not for us; headers and payload are the same.
+func (b *Broker) answer(r micro.Request, header nats.Header, data []byte) {
+	if err := b.Conn.PublishMsg(&nats.Msg{Subject: r.Reply(), Header: header, Data: data}); err != nil {
 		b.Log.Debug("reply not sent", zap.Error(err))
 	}
+	if header == nil {
+		b.heard.Add(1)
+	} else {
+		b.refused.Add(1)
+	}
+}
+
+// stats are what micro's own statistics cannot know of answers that come later.
+func (b *Broker) stats(*micro.Endpoint) any {
+	return map[string]uint64{"answered": b.heard.Load(), "refused": b.refused.Load()}
 }
 
 // refuse answers with a micro error. What is no refusal is an internal cause:
@@ -115,9 +134,10 @@ func (b *Broker) refuse(r micro.Request, err error) {
 		b.Log.Error("refusal", zap.Error(err))
 		return
 	}
-	if err := r.Error(strconv.Itoa(refusal.Code.Status()), headerText(refusal.Error()), data); err != nil {
-		b.Log.Debug("refusal not sent", zap.Error(err))
-	}
+	b.answer(r, nats.Header{
+		micro.ErrorHeader:     {headerText(refusal.Error())},
+		micro.ErrorCodeHeader: {strconv.Itoa(refusal.Code.Status())},
+	}, data)
 }
 
 // headerText keeps a sentence to one line of plain text: parts of it may be a

@@ -35,7 +35,8 @@ type live struct {
 	running bool
 
 	state    session.State
-	position uint64 // of the last entry in the stream; 0 for none
+	position uint64   // of the last entry in the stream; 0 for none
+	places   []uint64 // positions of all entries, by sequence number
 	loaded   bool
 
 	unresolved  *appending // an append that was not acknowledged
@@ -169,7 +170,7 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *live, settled uint64) error
 		if err != nil {
 			return err
 		}
-		l.state, l.position = next, e.position
+		l.state, l.position, l.places = next, e.position, append(l.places, e.position)
 		l.armed = time.Time{} // whoever made the entry may have set the timer anew
 		if e.position > settled {
 			b.presence.found(e.position)

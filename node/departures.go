@@ -57,7 +57,7 @@ func (n *Node) openDepartures(o Options) (func(performatives.Agent, performative
 		return d.left, nil
 	}
 	nc, err := n.login(o, n.keys.system, nats.Name(systemName), nats.CustomInboxPrefix(embedded.SystemInbox))
-	if errors.Is(err, nats.ErrAuthorization) {
+	if errors.Is(err, ErrNotLetIn) {
 		o.Log.Warn("the NATS server does not know the node's system key: who is removed stays connected, and is refused at the next login")
 		return nil, nil
 	}

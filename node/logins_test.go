@@ -133,8 +133,8 @@ func TestOwnSubjectsOnly(t *testing.T) {
 func TestServerKnowsOtherKeys(t *testing.T) {
 	t.Parallel()
 	url := external(t, t.TempDir())
-	if _, err := node.Start(t.Context(), node.Options{Data: t.TempDir(), NATS: url}); !errors.Is(err, nats.ErrAuthorization) {
-		t.Errorf("got %v, want %v", err, nats.ErrAuthorization)
+	if _, err := node.Start(t.Context(), node.Options{Data: t.TempDir(), NATS: url}); !errors.Is(err, node.ErrNotLetIn) {
+		t.Errorf("got %v, want %v", err, node.ErrNotLetIn)
 	}
 }
 

@@ -1,6 +1,9 @@
 package node
 
 import (
+	"errors"
+	"fmt"
+	"net"
 	"path/filepath"
 
 	"github.com/nats-io/nats.go"
@@ -45,13 +48,22 @@ const (
 	systemName  = "parley removal"
 )
 
+// ErrNotLetIn is for a server elsewhere that was not configured for the node's keys. Where no
+// other broker answers its logins, it says nothing for so long that the client gives up first.
+var ErrNotLetIn = errors.New("the NATS server does not let the node's keys in")
+
 // login connects with one of the node's own keys.
 func (n *Node) login(o Options, key nkeys.KeyPair, options ...nats.Option) (*nats.Conn, error) {
 	public, err := key.PublicKey()
 	if err != nil {
 		return nil, err
 	}
-	return n.dial(o, append(options, nats.Nkey(public, key.Sign))...)
+	nc, err := n.dial(o, append(options, nats.Nkey(public, key.Sign))...)
+	if network, ok := errors.AsType[*net.OpError](err); err != nil && n.server == nil &&
+		!errors.Is(err, nats.ErrNoServers) && (!ok || network.Op != "dial") {
+		err = fmt.Errorf("%w: %w", ErrNotLetIn, err)
+	}
+	return nc, err
 }
 
 func (n *Node) dial(o Options, options ...nats.Option) (*nats.Conn, error) {

@@ -43,6 +43,13 @@ func (t *Turn) delegates() []performatives.Agent {
 	return to
 }
 
+// HasPart tells whether somebody has a part in the session; a delegate who
+// declined has none.
+func (s *State) HasPart(a performatives.Agent) bool {
+	_, has := s.hasPart(a)
+	return has
+}
+
 // MayRead tells whether the principal may read the session, from its first
 // entry: whoever has a part, but a delegate only once it joined and while its
 // authority stands.

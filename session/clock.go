@@ -39,7 +39,12 @@ func (s *State) bankedAt(at time.Time) time.Duration {
 	if s.Phase == Escalated && at.After(s.pausedAt) {
 		banked += at.Sub(s.pausedAt)
 	}
-	return min(banked, time.Duration(s.Policy.MaxPaused)*time.Millisecond)
+	return min(banked, s.mostPaused())
+}
+
+// mostPaused is the longest that all pauses together can bank.
+func (s *State) mostPaused() time.Duration {
+	return time.Duration(s.Policy.MaxPaused) * time.Millisecond
 }
 
 // wall turns a time on the session's clock into the broker's, given what is
@@ -88,11 +93,11 @@ func (s *State) Ending(at time.Time) (Deadline, bool) {
 func (s *State) NextDeadline(at time.Time) (time.Time, bool) {
 	if s.open != nil {
 		next := s.open.Due
-		left := time.Duration(s.Policy.MaxPaused)*time.Millisecond - s.banked
+		left := s.mostPaused() - s.banked
 		if full := s.pausedAt.Add(max(left, 0)); full.After(at) && full.Before(next) {
 			next = full
 		}
-		if d := s.Deadlines(at); len(d) > 0 && s.bankedAt(at) >= time.Duration(s.Policy.MaxPaused)*time.Millisecond && d[0].At.Before(next) {
+		if d := s.Deadlines(at); len(d) > 0 && s.bankedAt(at) >= s.mostPaused() && d[0].At.Before(next) {
 			next = d[0].At
 		}
 		return next, true

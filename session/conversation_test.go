@@ -50,13 +50,23 @@ type cell struct {
 	heard bool
 }
 
-func TestConversations(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	ofModes, err2 := filepath.Glob("../modes/testdata/*.txt") // they stand beside their mode
-	if err != nil || err2 != nil || len(files) == 0 || len(ofModes) == 0 {
-		t.Fatal("no conversations", err, err2)
+// conversations are the session's own, and those that stand beside their modes.
+func conversations() (files []string, err error) {
+	for _, pattern := range []string{"testdata/*.txt", "../modes/testdata/*.txt"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			return nil, fmt.Errorf("no conversations in %s: %w", pattern, err)
+		}
+		files = append(files, found...)
 	}
-	files = append(files, ofModes...)
+	return files, nil
+}
+
+func TestConversations(t *testing.T) {
+	files, err := conversations()
+	if err != nil {
+		t.Fatal(err)
+	}
 	seen, ran := cells{}, 0
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {

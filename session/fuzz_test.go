@@ -2,7 +2,6 @@ package session_test
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -10,9 +9,9 @@ import (
 // FuzzStep plays scripts; the conversations are its seeds. Lines that say
 // nothing are passed over. The stage asserts what holds after every act.
 func FuzzStep(f *testing.F) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		f.Fatal("no conversations", err)
+	files, err := conversations()
+	if err != nil {
+		f.Fatal(err)
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)

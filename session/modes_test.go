@@ -2,18 +2,13 @@ package session_test
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
-
-	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/session"
 )
 
 // Whatever is said in whatever mode: no mode hears what the table does not, or
@@ -57,115 +52,6 @@ var anyModeLine = rapid.Custom(func(t *rapid.T) string {
 	}
 	return line
 })
-
-// A tally is convergent/1's projection as its issue words it, found by looking
-// at everything again each time.
-type tally struct {
-	peers      []string
-	acceptance string
-	keep       bool
-
-	offers   map[string]*tallied
-	accepts  map[string]string
-	terminal [][2]string // agent, offer
-	closed   bool
-	accepted string
-}
-
-type tallied struct {
-	author, status, supersedes string
-	until                      int // seconds; 0 is never
-}
-
-func (y *tally) live(id string, now int) bool {
-	o := y.offers[id]
-	return o.status == "live" && (o.until == 0 || now < o.until)
-}
-
-func (y *tally) meets(id string) bool {
-	for _, p := range y.peers {
-		has := y.accepts[p] == id
-		switch {
-		case y.acceptance == "counterparty" && p == y.offers[id].author:
-		case y.acceptance == "initiator" && p != "alpha":
-		case !has:
-			return false
-		}
-	}
-	return true
-}
-
-func (y *tally) projection(now int) map[string]any {
-	proposals, accepts, terminal := map[string]any{}, map[string]any{}, []any{}
-	var met []string
-	for id, o := range y.offers {
-		entry := map[string]any{"author": string(cast[o.author]), "disposition": o.status}
-		if o.status == "live" && !y.live(id, now) && y.accepted != id {
-			entry["disposition"] = "expired"
-		}
-		if o.supersedes != "" {
-			entry["supersedes"] = o.supersedes
-		}
-		proposals[id] = entry
-		if y.live(id, now) && y.meets(id) {
-			met = append(met, id)
-		}
-	}
-	for who, id := range y.accepts {
-		accepts[string(cast[who])] = id
-	}
-	for _, r := range y.terminal {
-		if y.live(r[1], now) {
-			terminal = append(terminal, map[string]any{"agentId": string(cast[r[0]]), "proposalId": r[1]})
-		}
-	}
-	p := map[string]any{"proposals": proposals, "accepts": accepts, "terminalRejections": terminal, "phase": "Negotiating"}
-	switch {
-	case y.accepted != "":
-		p["acceptedProposal"] = y.accepted
-	case len(terminal) > 0:
-		p["phase"] = "TerminalRejected"
-	case len(met) == 1:
-		p["phase"], p["acceptedProposal"] = "Converged", met[0]
-	}
-	if y.closed {
-		p["phase"] = "Committed"
-	}
-	return p
-}
-
-// heard enters an accepted act.
-func (y *tally) heard(m move, now int) {
-	switch m.act {
-	case "PROPOSE", "COUNTER":
-		o := &tallied{author: m.who, status: "live", supersedes: m.ref}
-		if m.until > 0 {
-			o.until = now + m.until
-		}
-		y.offers[m.id] = o
-		if m.act == "COUNTER" && !y.keep {
-			y.offers[m.ref].status = "countered"
-		}
-	case "ACCEPT":
-		y.accepts[m.who] = m.ref
-	case "REJECT":
-		if y.accepts[m.who] == m.ref {
-			delete(y.accepts, m.who)
-		}
-		if m.terminal {
-			y.terminal = append(y.terminal, [2]string{m.who, m.ref})
-		}
-	case "WITHDRAW":
-		y.offers[m.ref].status = "withdrawn"
-		maps.DeleteFunc(y.accepts, func(_, id string) bool { return id == m.ref })
-		y.terminal = slices.DeleteFunc(y.terminal, func(r [2]string) bool { return r[1] == m.ref })
-	case "COMMIT":
-		y.closed = true
-		if !m.terminal {
-			y.accepted = m.ref
-		}
-	}
-}
 
 // A move is one act in convergent/1.
 type move struct {
@@ -286,96 +172,4 @@ func TestConvergentDeterminism(t *testing.T) {
 			t.Fatalf("%v and %v end differently:\n%s", moves, other, diff)
 		}
 	})
-}
-
-// Two to 1,000 peers, besides a coordinator; at 1,000 they converge like ten.
-func TestConvergentCrowd(t *testing.T) {
-	for _, c := range []struct {
-		policy string
-		others int
-		opens  bool
-	}{
-		{`{}`, 999, true}, {`{}`, 1000, false}, {`{}`, 1001, false},
-		{`{"initiatorRole":"coordinator"}`, 1000, true}, {`{"initiatorRole":"coordinator"}`, 1001, false},
-	} {
-		s := newBench(t)
-		participants := make([]string, c.others)
-		for i := range participants {
-			participants[i] = fmt.Sprintf("agent://many.org/a%d", i)
-			s.registry[performatives.Agent(participants[i])] = performatives.Member{Agent: performatives.Agent(participants[i])}
-		}
-		_, err := session.Step(s.state, s.message(cast["alpha"], &performatives.ProposeBody{
-			ProposalID: "i1", Type: performatives.SessionInvitation, Subject: "many",
-			Terms: jsontext.Value(jsonOf(map[string]any{"mode": "convergent/1", "participants": participants, "policy": jsontext.Value(c.policy)})),
-		}))
-		if code := refusal(err); (code == "") != c.opens || !c.opens && code != session.ModeViolation {
-			t.Errorf("%d and an inviter with %s: %v", c.others, c.policy, err)
-		}
-	}
-	s := newBench(t)
-	peers := s.opensIn("convergent/1", 999)
-	s.crowds(peers, 20)
-	for i, a := range append(peers, cast["alpha"]) {
-		if phase := "Negotiating"; i%100 == 99 && s.phase(t) != phase {
-			t.Fatalf("not %s before %s has accepted", phase, a)
-		}
-		s.happens(a, &performatives.AcceptBody{ReferenceID: "p7"})
-	}
-	if phase := s.phase(t); phase != "Converged" {
-		t.Errorf("all have accepted: %s", phase)
-	}
-}
-
-func (s *bench) phase(t *testing.T) string {
-	t.Helper()
-	var shown struct{ Phase string }
-	if err := json.Unmarshal([]byte(jsonOf(s.state.ViewAt(s.now).Projection)), &shown, json.MatchCaseInsensitiveNames(true)); err != nil {
-		t.Fatal(err)
-	}
-	return shown.Phase
-}
-
-// 1,000 participants and 10,000 offers, all with the same terms: an act costs
-// what it costs with ten.
-func BenchmarkConvergent(b *testing.B) {
-	for _, others := range []int{9, 999} {
-		for _, offers := range []int{10, 10_000} {
-			s := newBench(b)
-			peers := s.opensIn("convergent/1", others)
-			s.crowds(peers, offers)
-			for _, body := range []performatives.Body{
-				&performatives.ProposeBody{ProposalID: "new", Type: "data-exchange", Subject: "s", Terms: terms(1)},
-				&performatives.CounterBody{ProposalID: "new", ReferenceID: "p0", Terms: terms(1)},
-				&performatives.AcceptBody{ReferenceID: "p1"},
-				&performatives.RejectBody{ReferenceID: "p0", Code: "unspecified", Reason: "no", Terminal: true},
-			} {
-				b.Run(fmt.Sprintf("%s/participants=%d/offers=%d", body.Act(), others+1, offers), func(b *testing.B) {
-					steps(b, s.state, s.message(peers[0], body))
-				})
-			}
-			b.Run(fmt.Sprintf("COMMIT/participants=%d/offers=%d", others+1, offers), func(b *testing.B) {
-				all := *s
-				all.stage = &stage{t: b, state: s.state, registry: s.registry, terms: s.terms, now: s.now, messages: s.messages}
-				for _, a := range append(peers, cast["alpha"]) {
-					all.happens(a, &performatives.AcceptBody{ReferenceID: "p0"})
-				}
-				steps(b, all.state, all.message(cast["alpha"], &performatives.CommitBody{CommitmentID: "k1", ReferenceID: "p0"}))
-			})
-		}
-	}
-}
-
-// crowds puts so many offers with the same terms on the table; everybody has
-// accepted one or another, and many were rejected.
-func (s *bench) crowds(peers []performatives.Agent, offers int) {
-	s.b.Helper()
-	for i := range offers {
-		s.happens(peers[i%len(peers)], &performatives.ProposeBody{ProposalID: fmt.Sprintf("p%d", i), Type: "data-exchange", Subject: "s", Terms: terms(1)})
-		if i%2 == 1 {
-			s.happens(peers[i*7%len(peers)], &performatives.RejectBody{ReferenceID: fmt.Sprintf("p%d", i), Code: "unspecified", Reason: "no"})
-		}
-	}
-	for i, a := range peers {
-		s.happens(a, &performatives.AcceptBody{ReferenceID: fmt.Sprintf("p%d", i%offers)})
-	}
 }

@@ -36,8 +36,7 @@ var (
 // Elsewhere than in terms and data, JSON is merged into the body. @name stands
 // for a URI or a message id. as= labels a message, id= reuses a message id, by=
 // merges constraints, until= is validUntil from now on, link= is a sequence
-// number, or "right". without= leaves a field out. roles=agent/patient is an
-// assessment: of one's own user, and of the other's; assess= is any JSON.
+// number, or "right". without= leaves a field out. roles= is an assessment.
 type act struct {
 	draft performatives.Draft
 	label string
@@ -55,9 +54,7 @@ func (c *conversation) read(said string) (act, error) {
 	said, to, _ := strings.Cut(said, "->")
 	words, options := c.words(said)
 	more, options2 := c.words(to)
-	for k, v := range options2 {
-		options[k] = v
-	}
+	maps.Copy(options, options2)
 	if len(words) < 2 {
 		return a, errors.New("who does what?")
 	}
@@ -218,8 +215,6 @@ func (c *conversation) apply(a *act, b body, options map[string]string) error {
 		case "roles":
 			own, other, _ := strings.Cut(value, "/")
 			b["assessment"] = body{"reasoning": "as " + value, "suggestedRoles": body{"ownUser": own, "otherUser": other}}
-		case "assess":
-			b["assessment"] = jsontext.Value(value)
 		case "without":
 			delete(b, value)
 		case "link":
@@ -229,9 +224,9 @@ func (c *conversation) apply(a *act, b body, options map[string]string) error {
 					return err
 				}
 			}
-		case "schema", "type", "subject", "code", "maxDepth", "terms", "outcome":
+		case "schema", "type", "subject", "code", "maxDepth", "terms", "outcome", "assessment":
 			var v any = value
-			if name == "maxDepth" || name == "terms" {
+			if name == "maxDepth" || name == "terms" || name == "assessment" {
 				v = jsontext.Value(value)
 			}
 			b[name] = v

@@ -159,9 +159,9 @@ func (t *Turn) opens() error {
 }
 
 // hasPart finds whoever has a part: a delegate who declined has none.
-func (t *Turn) hasPart(a performatives.Agent) (Party, bool) {
-	p, ok := t.parties.Get(a)
-	if grant, _ := t.grants.Get(p.Grant); p.Role == Delegate && grant.Status == delegation.Declined {
+func (s *State) hasPart(a performatives.Agent) (Party, bool) {
+	p, ok := s.parties.Get(a)
+	if grant, _ := s.grants.Get(p.Grant); p.Role == Delegate && grant.Status == delegation.Declined {
 		return Party{}, false
 	}
 	return p, ok

@@ -118,6 +118,8 @@ type DeadlineView struct {
 	At   string `json:"at"`
 	Ends bool   `json:"endsSession"`
 	Ref  string `json:"referenceId,omitzero"`
+	// Paused says that a human is deciding: the deadline moves on as that takes time.
+	Paused bool `json:"paused,omitzero"`
 }
 
 // HeadView is where the transcript stands.
@@ -164,7 +166,8 @@ func (s *State) ViewAt(at time.Time) View {
 	}
 	v.Escalation = s.escalationView()
 	for _, d := range s.Deadlines(at) {
-		v.Deadlines = append(v.Deadlines, DeadlineView{d.Code, stamp(d.At), d.Ends, d.Ref})
+		paused := s.open != nil && d.Code != EscalationExpired && s.bankedAt(at) < s.mostPaused()
+		v.Deadlines = append(v.Deadlines, DeadlineView{d.Code, stamp(d.At), d.Ends, d.Ref, paused})
 	}
 	if s.Mode.View != nil {
 		s.Mode.View(s, at, &v)

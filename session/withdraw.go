@@ -42,6 +42,9 @@ func withdrawn(t *Turn) {
 		t.settleQuestion(*t.question, nil)
 	default:
 		t.Settle(t.Offer.ID, WithdrawnOffer)
+		if t.Was == Invited {
+			t.Closing = WithdrawnOffer.String()
+		}
 		if effect := t.Mode.Effects[performatives.Withdraw]; effect != nil && t.Offer.IsProposal() {
 			effect(t)
 		}

@@ -163,6 +163,7 @@ type EscalationItem struct {
 	Purpose    string                  `json:"purpose,omitzero"`
 	Proposal   *session.OfferView      `json:"proposal,omitzero"` // the one at stake
 	Transcript []jsontext.Value        `json:"transcript,omitzero"`
+	Next       *uint64                 `json:"next,omitzero"` // since of session.messages for the rest of a long transcript
 }
 
 // EscalationRef is the request of escalation.get.

@@ -158,8 +158,8 @@ func (s *serve) whyNot(err error) error {
 		return errors.New("stopped before it had started")
 	case errors.Is(err, syscall.EADDRINUSE), strings.Contains(err.Error(), "address already in use"):
 		return fmt.Errorf("%w\nSomething listens there already, perhaps another broker; --listen (now %s) and --http (now %s) name other addresses", err, s.Listen, s.HTTP)
-	case s.NATS != "" && s.NATSOptions == nil && !s.Dev && (errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrNkeysNotSupported)):
-		return fmt.Errorf("--nats %s: %w\nThat server does not know this broker's keys: `parley nats-config --data %s` prints the configuration that it needs. Or say with --creds, --nkey or --context how to log in", s.NATS, err, s.Data)
+	case errors.Is(err, node.ErrNotLetIn):
+		return fmt.Errorf("--nats %s: %w\n`parley nats-config --data %s` prints the configuration that the server needs; or say with --creds, --nkey or --context how to log in there", s.NATS, err, s.Data)
 	case s.NATS != "" && (errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrAuthorization)):
 		return fmt.Errorf("--nats %s: %w", s.NATS, err)
 	}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/parley-asp/parley/test/natsserver"
+)
+
+// TestServerElsewhere runs the broker on a nats-server process that has the configuration
+// which parley prints.
+func TestServerElsewhere(t *testing.T) {
+	t.Parallel()
+	program, err := natsserver.Build(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Files:               []string{"testdata/elsewhere/elsewhere.txtar"},
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PARLEY_HTTP", "")
+			env.Setenv("PARLEY_DATA", filepath.Join(env.WorkDir, "data"))
+			env.Setenv("HOME", env.WorkDir)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "mode": mode, "natsserver": func(ts *testscript.TestScript, _ bool, args []string) {
+				url := "nats://" + natsserver.Start(t, program, ts.ReadFile(args[0]))
+				ts.Setenv("PARLEY_NATS", url)
+				ts.Setenv("PARLEY_URL", url)
+			},
+		},
+	})
+}
