@@ -112,6 +112,11 @@ func TestOneOfTwoIsGone(t *testing.T) {
 			t.Parallel()
 			at := newSite(t)
 			doomed, connection := at.open()
+			defer func() {
+				ctx, cancel := context.WithCancel(context.Background())
+				cancel()
+				doomed.Close(ctx)
+			}()
 			w := fault.NewWitness(t, at.server.ClientURL())
 			s := w.Open(alpha, beta, gamma)
 			s.Say(beta, "INFORM", `{"type":"fact","data":1}`)

@@ -199,21 +199,18 @@ func (b *bilateral) take(t *session.Turn) {
 		a := readAssessment(t.Message.Body)
 		b.roles[side], b.why = a.ownUser, a.reasoning
 	}
-	switch t.Act { //nolint:exhaustive // the acts that take turns; CLARIFY and INFORM change nothing more
-	case asp.Propose, asp.Counter:
-		offer := t.Offering()
+	if offer := t.Offering(); offer != nil {
 		b.offer, b.expires = offer.ID, offer.Expires
-	case asp.Accept:
+	}
+	switch {
+	case t.Act == asp.Accept:
 		b.finish(statusPending, "")
 		t.Carry(session.Closed, statusPending)
-		return
-	case asp.Reject:
-		b.finish(statusRejected, "")
-		t.Carry(session.Closed, statusRejected)
-		return
-	}
-	if b.cap > 0 && b.count >= b.cap {
+	case b.cap > 0 && b.count >= b.cap: // whatever else the last turn was
 		b.finish(statusStalled, reasonTurnCap)
 		t.Carry(session.Closed, reasonTurnCap)
+	case t.Act == asp.Reject:
+		b.finish(statusRejected, "")
+		t.Carry(session.Closed, statusRejected)
 	}
 }

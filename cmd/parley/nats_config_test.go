@@ -22,13 +22,17 @@ func TestServerElsewhere(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("PARLEY_HTTP", "")
+			address, err := freeAddress()
+			if err != nil {
+				return err
+			}
+			env.Setenv("PARLEY_HTTP", address)
 			env.Setenv("PARLEY_DATA", filepath.Join(env.WorkDir, "data"))
 			env.Setenv("HOME", env.WorkDir)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "mode": mode, "natsserver": func(ts *testscript.TestScript, _ bool, args []string) {
+			"exits": exits, "mode": mode, "terminate": terminate, "natsserver": func(ts *testscript.TestScript, _ bool, args []string) {
 				url := "nats://" + natsserver.Start(t, program, ts.ReadFile(args[0]))
 				ts.Setenv("PARLEY_NATS", url)
 				ts.Setenv("PARLEY_URL", url)
