@@ -98,13 +98,13 @@ func TestCrashes(t *testing.T) {
 			<-said
 		}
 		go func() {
-			for range said { //nolint:revive // until all is said
+			for range said {
 			}
 		}()
 		b.Crash()
 		b.Up()
 		<-said
-		for range said { //nolint:revive // until all is said
+		for range said {
 		}
 	}
 	s.Again()

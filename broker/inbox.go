@@ -63,7 +63,7 @@ func (b *Broker) settle(ctx context.Context, l *live) {
 	for _, step := range []struct {
 		derive func(context.Context, *live) error
 		then   point
-	}{{b.showItem, shown}, {b.deliver, delivered}, {b.arm, timed}, {b.reindex, listed}} {
+	}{{b.showItems, shown}, {b.deliver, delivered}, {b.arm, timed}, {b.reindex, listed}} {
 		if err = step.derive(ctx, l); err != nil {
 			break
 		}

@@ -97,7 +97,7 @@ func (b *Broker) note(l *live, before session.Phase) {
 		b.index.keep(l.id, line{l.state.Phase, roll, l.state.Next})
 	}
 	if before != l.state.Phase && (before == session.Escalated || l.state.Phase == session.Escalated) {
-		b.items.keep(b.item(l))
+		b.items.keep(b.item(l, l.state.NewestEscalation()))
 	}
 }
 

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -50,9 +51,9 @@ func (i *items) keep(item wire.EscalationItem) {
 	i.byID[item.ID] = item
 }
 
-// showItem writes the newest escalation of a session as it stands, unless its
-// subject says so already.
-func (b *Broker) showItem(ctx context.Context, l *live) error {
+// showItems writes the escalations of a session as they stand. While the newest
+// stands as it did, so do all.
+func (b *Broker) showItems(ctx context.Context, l *live) error {
 	newest := l.state.NewestEscalation()
 	if newest == nil {
 		return nil
@@ -61,7 +62,21 @@ func (b *Broker) showItem(ctx context.Context, l *live) error {
 	if l.shown == as {
 		return nil
 	}
-	item := b.item(l)
+	var all []*escalation.Item
+	l.state.Escalations(func(item *escalation.Item) { all = append(all, item) })
+	slices.SortFunc(all, func(a, b *escalation.Item) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	for _, item := range all {
+		if err := b.showItem(ctx, l, item); err != nil {
+			return err
+		}
+	}
+	l.shown = as
+	return nil
+}
+
+// showItem writes one item, unless its subject says so already.
+func (b *Broker) showItem(ctx context.Context, l *live, of *escalation.Item) error {
+	item := b.item(l, of)
 	subject := wire.Escalation(item.Organisation, item.Urgency, string(item.ID))
 	last, err := b.log.lastOn(ctx, wire.EscalationsStream, subject)
 	if err != nil {
@@ -76,7 +91,6 @@ func (b *Broker) showItem(ctx context.Context, l *live) error {
 		}
 		if old.Status == item.Status || old.Status != "open" {
 			b.items.keep(old)
-			l.shown = as
 			return nil
 		}
 	}
@@ -95,13 +109,13 @@ func (b *Broker) showItem(ctx context.Context, l *live) error {
 		return fmt.Errorf("escalation item: %w", err)
 	}
 	b.items.keep(item)
-	l.shown = as
 	return nil
 }
 
-// item is the newest escalation of a session, of which there is one.
-func (b *Broker) item(l *live) wire.EscalationItem {
+// item shows an escalation with what is at stake in the session as it is now.
+func (b *Broker) item(l *live, of *escalation.Item) wire.EscalationItem {
 	view := l.state.ViewAt(b.clock(l))
+	view.Escalation = session.ViewItem(of)
 	return wire.EscalationItem{EscalationView: *view.Escalation, Session: l.id, Purpose: view.Purpose, Proposal: atStake(&view)}
 }
 

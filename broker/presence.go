@@ -266,10 +266,16 @@ func (p *presence) takeOver(ctx context.Context, o another) error {
 	for id := range touched {
 		p.b.settleFrom(id, o.record.Settled, failed)
 	}
+	var failure error
 	for range touched {
-		if err := <-failed; err != nil {
-			return err
+		if err := <-failed; errors.Is(err, errBroken) {
+			p.b.Log.Error("a session cannot go on", zap.Error(err))
+		} else if err != nil {
+			failure = err
 		}
+	}
+	if failure != nil {
+		return failure
 	}
 	if err := p.kv.Delete(ctx, o.id, jetstream.LastRevision(o.revision)); err != nil {
 		return err

@@ -210,20 +210,6 @@ func (b *Broker) pinned(c wire.Card) performatives.Member {
 	return m
 }
 
-// strangersCard is the empty card of a principal named for the first time
-// under --dev; there, everybody is trusted.
-func strangersCard(a performatives.Agent) wire.Card {
-	full := 100.0
-	return wire.Card{Agent: a, Kind: defaultKind(a), Registry: wire.Registry{TrustScore: &full, MayDecide: a.IsHuman()}}
-}
-
-func defaultKind(a performatives.Agent) string {
-	if a.IsHuman() {
-		return performatives.KindHuman
-	}
-	return performatives.KindPersonal
-}
-
 // deciders are the humans who may decide for an organisation.
 func (r *registry) deciders(org performatives.Organisation) []performatives.Member {
 	r.mu.RLock()
@@ -281,29 +267,6 @@ func (r *registry) remove(ctx context.Context, a performatives.Agent) error {
 	}
 	r.drop(a, 0)
 	return r.b.inbox.remove(ctx, a)
-}
-
-// registerNamed writes the cards of strangers that an act brings in, which
-// happens under --dev only.
-func (b *Broker) registerNamed(ctx context.Context, m *performatives.Message, joined []performatives.Member) error {
-	if !b.Dev {
-		return nil
-	}
-	named := []performatives.Agent{m.Sender, m.Recipient}
-	for _, member := range joined {
-		named = append(named, member.Agent)
-	}
-	for _, a := range named {
-		if a == "" || a.IsBroker() {
-			continue
-		}
-		if _, known := b.registry.card(a); !known {
-			if _, err := b.registry.put(ctx, strangersCard(a)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // list is the cards that a request asks for, by URI.

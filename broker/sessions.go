@@ -2,6 +2,8 @@ package broker
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -164,11 +166,11 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *live, settled uint64) error
 	if err := b.log.read(ctx, wire.Session(l.id), l.position+1, func(e stored) error {
 		entry, err := transcript.Read(e.data)
 		if err != nil {
-			return err
+			return fmt.Errorf("%w: %w", errBroken, err)
 		}
 		next, err := session.Replay(l.state, entry.Message, entry.Stamp)
 		if err != nil {
-			return err
+			return fmt.Errorf("%w: %w", errBroken, err)
 		}
 		l.state, l.position, l.places = next, e.position, append(l.places, e.position)
 		l.armed = time.Time{} // whoever made the entry may have set the timer anew
@@ -186,6 +188,10 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *live, settled uint64) error
 	b.resolved(l)
 	return nil
 }
+
+// errBroken means that a transcript is not what a broker wrote: that session
+// goes no further, and no other suffers from it.
+var errBroken = errors.New("the transcript does not replay")
 
 // resolved: the transcript was read after an append that was not acknowledged,
 // so what it did is known.

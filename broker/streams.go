@@ -43,7 +43,7 @@ func older(have, want string) bool {
 func versionNumbers(v string) (numbers [3]int) {
 	core, _, _ := strings.Cut(strings.TrimPrefix(v, "v"), "-")
 	for i, part := range strings.SplitN(core, ".", 3) {
-		numbers[i], _ = strconv.Atoi(part) //nolint:errcheck // what is no number counts as 0
+		numbers[i], _ = strconv.Atoi(part) // what is no number counts as 0
 	}
 	return numbers
 }

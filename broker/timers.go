@@ -117,8 +117,8 @@ func (b *Broker) tellExpired(l *live) {
 // before its time sets itself again.
 func (b *Broker) arm(ctx context.Context, l *live) error {
 	now := b.clock(l)
-	next, any := l.state.NextDeadline(now)
-	if !any || l.armed.After(now) && !next.Before(l.armed) {
+	next, some := l.state.NextDeadline(now)
+	if !some || l.armed.After(now) && !next.Before(l.armed) {
 		return nil
 	}
 	if _, err := b.js.PublishMsg(ctx, &nats.Msg{

@@ -16,6 +16,7 @@
 package embedded
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -49,6 +50,12 @@ type Options struct {
 	Listen   string // host:port for clients; port 0 or -1 takes a free one
 	Dev      bool   // no login: every client is the user "dev", whatever it presents
 
+	// TLS is what clients have to speak; nil is none. Connections in process go without.
+	TLS *tls.Config
+	// Websocket is the host:port for clients that speak over WebSocket, such as browsers; ""
+	// is none. With Dev a page of another origin is turned away: any could act as anyone.
+	Websocket string
+
 	// SyncInterval is how often streams are fsynced. Zero, the default, is before each
 	// acknowledgement; with 1s a power failure can lose the last second.
 	SyncInterval time.Duration
@@ -60,7 +67,10 @@ type Options struct {
 }
 
 // Server is a running NATS server.
-type Server struct{ nats *server.Server }
+type Server struct {
+	nats      *server.Server
+	websocket bool
+}
 
 // Start returns when clients can connect.
 func Start(o Options) (*Server, error) {
@@ -82,7 +92,7 @@ func Start(o Options) (*Server, error) {
 		return nil, fmt.Errorf("embedded: %w", err)
 	}
 	ns.SetLoggerV2(log, false, false, false)
-	s := &Server{nats: ns}
+	s := &Server{nats: ns, websocket: o.Websocket != ""}
 	if dev != nil {
 		if err := dev.resolve(ns); err != nil {
 			return nil, fmt.Errorf("embedded: %w", err)
@@ -114,8 +124,16 @@ func (s *Server) ready(log *logger) error {
 	return nil
 }
 
-// ClientURL is where clients connect to.
+// ClientURL is where clients connect to; its scheme is "tls" where they have to speak it.
 func (s *Server) ClientURL() string { return s.nats.ClientURL() }
+
+// WebsocketURL is where clients connect to over WebSocket, "" if they cannot.
+func (s *Server) WebsocketURL() string {
+	if !s.websocket {
+		return ""
+	}
+	return s.nats.WebsocketURL()
+}
 
 // InProcess makes a connection run inside the process, without a socket. The login is the
 // same as over one.
@@ -131,7 +149,7 @@ func (o Options) server() (*server.Options, error) {
 	if o.StoreDir == "" {
 		return nil, errors.New("option StoreDir is empty")
 	}
-	host, port, err := o.address()
+	host, port, err := o.address("Listen", o.Listen)
 	if err != nil {
 		return nil, err
 	}
@@ -162,6 +180,12 @@ func (o Options) server() (*server.Options, error) {
 		SyncInterval:           o.SyncInterval,
 		DisableJetStreamBanner: true,
 	}
+	if o.TLS != nil {
+		opts.TLSConfig, opts.TLSTimeout = o.TLS, loginTimeout.Seconds()
+	}
+	if err := o.addWebsocket(opts); err != nil {
+		return nil, err
+	}
 	opts.JetStreamLimits.DefaultMaxConsumers = maxConsumers
 	opts.JetStreamLimits.MaxBatchInflightPerStream = maxBatches
 	opts.JetStreamLimits.MaxBatchInflightTotal = maxBatches
@@ -185,19 +209,29 @@ func (o Options) keys() Keys {
 	return Keys{Broker: o.Broker, Callout: o.Callout, Issuer: o.CalloutIssuer}
 }
 
-func (o Options) address() (host string, port int, err error) {
-	host, p, err := net.SplitHostPort(o.Listen)
+func (o Options) addWebsocket(opts *server.Options) (err error) {
+	if o.Websocket == "" {
+		return nil
+	}
+	ws := &opts.Websocket
+	ws.Host, ws.Port, err = o.address("Websocket", o.Websocket)
+	ws.TLSConfig, ws.NoTLS, ws.SameOrigin = o.TLS, o.TLS == nil, o.Dev
+	return err
+}
+
+func (o Options) address(option, hostport string) (host string, port int, err error) {
+	host, p, err := net.SplitHostPort(hostport)
 	if err != nil {
-		return "", 0, fmt.Errorf("option Listen: %w", err)
+		return "", 0, fmt.Errorf("option %s: %w", option, err)
 	}
 	if port, err = strconv.Atoi(p); err != nil || port < -1 || port > 65535 {
-		return "", 0, fmt.Errorf("option Listen: %q is not a port", p)
+		return "", 0, fmt.Errorf("option %s: %q is not a port", option, p)
 	}
 	if port == 0 {
 		port = server.RANDOM_PORT
 	}
 	if o.Dev && !loopback(host) {
-		return "", 0, fmt.Errorf("%w: %s", ErrNotLoopback, o.Listen)
+		return "", 0, fmt.Errorf("%w: %s", ErrNotLoopback, hostport)
 	}
 	return host, port, nil
 }

@@ -20,7 +20,9 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	status := m.Run()
-	os.RemoveAll(programs)
+	if err := os.RemoveAll(programs); err != nil {
+		panic(err)
+	}
 	os.Exit(status)
 }
 

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -18,7 +19,7 @@ import (
 func (o Options) servesLogins() bool { return !o.Dev && o.NATSOptions == nil }
 
 // connect starts the embedded server, or finds the one elsewhere, and logs the broker in.
-func (n *Node) connect(o Options) (*nats.Conn, error) {
+func (n *Node) connect(o Options, tlsConfig *tls.Config) (*nats.Conn, error) {
 	if o.NATS != "" {
 		n.URL = o.NATS
 		if !o.servesLogins() {
@@ -32,12 +33,13 @@ func (n *Node) connect(o Options) (*nats.Conn, error) {
 	}
 	n.server, err = embedded.Start(embedded.Options{
 		StoreDir: filepath.Join(o.Data, "nats"), Listen: o.Listen, Dev: o.Dev, SyncInterval: o.Sync,
+		TLS: tlsConfig, Websocket: o.Websocket,
 		Broker: public.Broker, Callout: public.Callout, CalloutIssuer: public.Issuer, Log: o.Log.Named("nats"),
 	})
 	if err != nil {
 		return nil, err
 	}
-	n.URL = n.server.ClientURL()
+	n.URL, n.WebsocketURL = n.server.ClientURL(), n.server.WebsocketURL()
 	return n.login(o, n.keys.broker, nats.Name(brokerName))
 }
 
@@ -67,13 +69,14 @@ func (n *Node) login(o Options, key nkeys.KeyPair, options ...nats.Option) (*nat
 }
 
 func (n *Node) dial(o Options, options ...nats.Option) (*nats.Conn, error) {
-	options = append(options, nats.MaxReconnects(-1))
+	url := n.URL
 	if n.server != nil {
+		url = "nats://in.process" // where TLS is not spoken
 		options = append(options, n.server.InProcess())
 	} else {
-		options = append(options, o.NATSTLS...)
+		options = append(options, o.TLS.Client(n.URL)...)
 	}
-	nc, err := nats.Connect(n.URL, options...)
+	nc, err := nats.Connect(url, append(options, nats.MaxReconnects(-1))...)
 	if err == nil {
 		n.conns = append(n.conns, nc)
 	}

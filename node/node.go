@@ -26,9 +26,11 @@ type Options struct {
 	Dev    bool          // no login; loopback only
 	Sync   time.Duration // how often the store is fsynced; 0 is before each acceptance
 
+	TLS       TLS
+	Websocket string // host:port of NATS over WebSocket, embedded only; "" is none
+
 	NATS        string        // URL of an external server; "" is an embedded one
 	NATSOptions []nats.Option // how the broker logs in there; nil is as Config has it, and logins are answered too
-	NATSTLS     []nats.Option // what connections there have to know of TLS
 	Replicas    int           // of each stream; more than 1 needs an external cluster
 
 	Policy performatives.Policy
@@ -38,8 +40,9 @@ type Options struct {
 // A Node is running until it is closed.
 type Node struct {
 	*broker.Broker
-	URL      string // where principals connect
-	HTTPAddr string
+	URL          string // where principals connect
+	WebsocketURL string // the same over WebSocket, "" if they cannot
+	HTTPAddr     string
 
 	keys   keys
 	server *embedded.Server
@@ -55,7 +58,7 @@ func Start(ctx context.Context, o Options) (n *Node, err error) {
 		o.Log = zap.NewNop()
 	}
 	if o.Dev {
-		for _, address := range []string{o.Listen, o.HTTP} {
+		for _, address := range []string{o.Listen, o.HTTP, o.Websocket} {
 			if err := loopbackOnly(address); err != nil {
 				return nil, err
 			}
@@ -71,7 +74,11 @@ func Start(ctx context.Context, o Options) (n *Node, err error) {
 	if n.keys, err = openKeys(o.Data); err != nil {
 		return n, err
 	}
-	inside, err := n.connect(o)
+	tlsConfig, err := o.TLS.server(o.NATS != "")
+	if err != nil {
+		return n, err
+	}
+	inside, err := n.connect(o, tlsConfig)
 	if err != nil {
 		return n, err
 	}
@@ -95,7 +102,7 @@ func Start(ctx context.Context, o Options) (n *Node, err error) {
 		}
 	}
 	if o.HTTP != "" {
-		if n.web, err = openWeb(o.HTTP, n); err != nil {
+		if n.web, err = openWeb(o.HTTP, tlsConfig, n); err != nil {
 			return n, err
 		}
 		n.HTTPAddr = n.web.addr

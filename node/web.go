@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"net"
 	"net/http"
@@ -16,7 +17,7 @@ type web struct {
 	server *http.Server
 }
 
-func openWeb(address string, n *Node) (*web, error) {
+func openWeb(address string, tlsConfig *tls.Config, n *Node) (*web, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err
@@ -34,7 +35,12 @@ func openWeb(address string, n *Node) (*web, error) {
 		json.NewEncoder(w).Encode(map[string]string{"version": broker.Version, "broker": string(n.Key())}) //nolint:errcheck // the client went away
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	go server.Serve(listener) //nolint:errcheck // it ends with close
+	if tlsConfig != nil {
+		server.TLSConfig = tlsConfig.Clone() // it adds HTTP/2 to it
+		go server.ServeTLS(listener, "", "") //nolint:errcheck // it ends with close
+	} else {
+		go server.Serve(listener) //nolint:errcheck // it ends with close
+	}
 	return &web{listener.Addr().String(), server}, nil
 }
 

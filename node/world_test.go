@@ -48,7 +48,8 @@ func everywhere(t *testing.T, test func(*testing.T, node.Options)) {
 	}
 }
 
-func start(t *testing.T, o node.Options) *world {
+// start starts a node; the operator connects with these certificates, if there are any.
+func start(t *testing.T, o node.Options, operator ...node.TLS) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	t.Cleanup(cancel)
@@ -59,7 +60,11 @@ func start(t *testing.T, o node.Options) *world {
 	t.Cleanup(func() { must(t, w.node.Close(context.WithoutCancel(ctx))) })
 	signer, err := performatives.NewSigner(w.node.Operator())
 	must(t, err)
-	w.operator, err = client.ConnectOperator(ctx, w.node.URL, client.Key(signer), client.NATS(o.NATSTLS...))
+	options := []client.Option{client.Key(signer)}
+	for _, how := range operator {
+		options = append(options, client.NATS(how.Client(w.node.URL)...))
+	}
+	w.operator, err = client.ConnectOperator(ctx, w.node.URL, options...)
 	must(t, err)
 	t.Cleanup(func() { w.operator.Close() })
 	return w

@@ -226,6 +226,13 @@ func (s *State) Offer(id string) (*Offer, bool) { return s.offers.Get(id) }
 // Escalation is the item that pauses the session, nil while it is not paused.
 func (s *State) Escalation() *escalation.Item { return s.open }
 
+// Escalations calls each with every item of the session, in no order.
+func (s *State) Escalations(each func(*escalation.Item)) {
+	for _, item := range s.items.All() {
+		each(item)
+	}
+}
+
 // NewestEscalation is the item that was opened last, nil for none.
 func (s *State) NewestEscalation() *escalation.Item {
 	if s.open != nil {

@@ -146,7 +146,9 @@ func TestBadBytes(t *testing.T) {
 
 func idOf(envelope string) string {
 	var e struct{ MessageID string }
-	json.Unmarshal([]byte(envelope), &e)
+	if err := json.Unmarshal([]byte(envelope), &e); err != nil {
+		panic(err)
+	}
 	return e.MessageID
 }
 

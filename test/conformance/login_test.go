@@ -267,7 +267,7 @@ func upperSignature(signed string) string {
 func TestNobodyUnregistered(t *testing.T) {
 	t.Parallel()
 	b := testbroker.Start(t, testbroker.Options{})
-	a, _ := join(t, b, alpha), join(t, b, beta)
+	a, w := join(t, b, alpha), join(t, b, beta)
 	id := v7()
 	if got := checkRefusal(t, a.says(id, "PROPOSE", invite("agent://nowhere.net/x"))); got != "unknown_agent" {
 		t.Error(got)
@@ -276,8 +276,11 @@ func TestNobodyUnregistered(t *testing.T) {
 		t.Errorf("a refused invitation has opened a session: %s", got)
 	}
 	accepted(t, a.says(id, "PROPOSE", invite(beta)))
-	open := v7()
-	accepted(t, a.says(open, "PROPOSE", strings.Replace(invite(beta), "}}", `,"invitationTimeoutMs":60000}}`, 1)))
+	accepted(t, w.says(id, "ACCEPT", `{"referenceId":"inv"}`))
+	delegation := a.says(id, "DELEGATE", `{"targetAgent":"agent://nowhere.net/x","scope":"x","authority":"full"}`)
+	if got := checkRefusal(t, delegation); got != "unknown_agent" {
+		t.Error(got)
+	}
 	key, err := nkeys.CreateUser()
 	if err != nil {
 		t.Fatal(err)

@@ -344,7 +344,7 @@ func (s *stage) settled() {
 	}
 }
 
-func (s *stage) drain(sub *nats.Subscription, print func(*nats.Msg) string) []string {
+func (s *stage) drain(sub *nats.Subscription, show func(*nats.Msg) string) []string {
 	var lines []string
 	for {
 		n, _, err := sub.Pending()
@@ -358,7 +358,7 @@ func (s *stage) drain(sub *nats.Subscription, print func(*nats.Msg) string) []st
 		if err != nil {
 			s.Fatal(err)
 		}
-		if line := print(m); line != "" {
+		if line := show(m); line != "" {
 			lines = append(lines, line)
 		}
 	}

@@ -43,7 +43,9 @@ func serve(data, listen string) {
 		os.Exit(1)
 	}
 	fmt.Println(n.URL)
-	io.Copy(io.Discard, os.Stdin)
+	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+		fmt.Println("failed:", err)
+	}
 }
 
 // A child is a node in a process of its own.
@@ -54,7 +56,7 @@ type child struct {
 
 func start(t *testing.T, data, listen string) *child {
 	t.Helper()
-	c := &child{Cmd: exec.Command(os.Args[0])} //nolint:gosec // ourselves
+	c := &child{Cmd: exec.Command(os.Args[0])}
 	c.Env = append(os.Environ(), childData+"="+data, childListen+"="+listen)
 	c.Stderr = os.Stderr
 	in, err := c.StdinPipe()

@@ -1,0 +1,111 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/wire"
+)
+
+func (b *Broker) agentList(_ context.Context, _ caller, q wire.ListAgents) (wire.Agents, error) {
+	found := wire.Agents{Agents: []wire.Card{}}
+	for _, c := range b.registry.list(func(c wire.Card) bool {
+		return string(c.Agent) > q.Cursor &&
+			(q.Organization == "" || string(c.Agent.Organisation()) == q.Organization) &&
+			(q.Capability == "" || slices.Contains(c.Capabilities, q.Capability)) &&
+			(q.Kind == "" || c.Kind == q.Kind)
+	}) {
+		if len(found.Agents) == page(q.Limit) {
+			found.Next = string(found.Agents[len(found.Agents)-1].Agent)
+			break
+		}
+		found.Agents = append(found.Agents, c)
+	}
+	return found, nil
+}
+
+func (b *Broker) agentGet(_ context.Context, _ caller, q wire.AgentRef) (wire.Card, error) {
+	c, ok := b.registry.card(q.Agent)
+	if !ok {
+		return wire.Card{}, session.Refuse(session.UnknownAgent, "%.300s is not registered", q.Agent)
+	}
+	return c, nil
+}
+
+// agentRegister replaces the caller's own card. What the registry says of it,
+// and outside --dev its key, it cannot change.
+func (b *Broker) agentRegister(ctx context.Context, c caller, q wire.RegisterAgent) (wire.Card, error) {
+	if c.operator {
+		return b.agentAdd(ctx, c, q)
+	}
+	card := q.Card
+	card.Agent = cmp.Or(card.Agent, c.agent)
+	if card.Agent != c.agent {
+		return wire.Card{}, session.Refuse(session.Unauthorized, "a card is its principal's own: agentId is not the principal of your subject")
+	}
+	old, known := b.registry.card(c.agent)
+	if !known {
+		old = strangersCard(c.agent)
+	}
+	card.Registry = old.Registry
+	card.Key = cmp.Or(card.Key, old.Key)
+	if card.Key != old.Key && !b.Dev {
+		return wire.Card{}, session.Refuse(session.Unauthorized, "a card does not change a principal's key; an operator does")
+	}
+	return b.register(ctx, card)
+}
+
+func (b *Broker) agentAdd(ctx context.Context, _ caller, q wire.RegisterAgent) (wire.Card, error) {
+	if q.Card.Key == "" && !b.Dev {
+		return wire.Card{}, cardFault("/card/key", "key is required: the principal's public nkey (U…)")
+	}
+	return b.register(ctx, q.Card)
+}
+
+func (b *Broker) register(ctx context.Context, card wire.Card) (wire.Card, error) {
+	if err := b.checkCard(&card); err != nil {
+		return wire.Card{}, err
+	}
+	card, err := b.registry.put(ctx, card)
+	return card, err
+}
+
+// AddAgent registers a principal, or replaces its card and key, as agent.add does.
+func (b *Broker) AddAgent(ctx context.Context, card wire.Card) (wire.Card, error) {
+	return b.agentAdd(ctx, caller{operator: true}, wire.RegisterAgent{Card: card})
+}
+
+func cardFault(path, message string) error {
+	return session.RefuseSchema(session.Fault{Path: path, Rule: "card", Message: message})
+}
+
+func (b *Broker) checkCard(c *wire.Card) error {
+	a, err := performatives.ParseAgent(string(c.Agent))
+	if err != nil {
+		return cardFault("/card/agentId", err.Error())
+	}
+	c.Kind = cmp.Or(c.Kind, defaultKind(a))
+	human := c.Kind == performatives.KindHuman
+	switch {
+	case human != a.IsHuman(), !human && c.Kind != performatives.KindSystem && c.Kind != performatives.KindPersonal:
+		return cardFault("/card/kind", "kind is system or personal; of a human:// it is human")
+	case c.Key != "" && !c.Key.Valid():
+		return cardFault("/card/key", "key is a public user nkey (U…)")
+	case c.Registry.TrustScore != nil && (*c.Registry.TrustScore < 0 || *c.Registry.TrustScore > 100):
+		return cardFault("/card/registry/trustScore", "trustScore is 0 to 100")
+	case c.MaxTransactionValue != nil && *c.MaxTransactionValue < 0:
+		return cardFault("/card/maxTransactionValue", "maxTransactionValue is at least 0")
+	}
+	if other, taken := b.registry.byKey(c.Key); c.Key != "" && taken && other != a {
+		return session.Refuse(session.Duplicate, "the key belongs to another principal")
+	}
+	return nil
+}
+
+func (b *Broker) agentRemove(ctx context.Context, _ caller, q wire.AgentRef) (wire.Card, error) {
+	card, _ := b.registry.card(q.Agent)
+	return card, b.registry.remove(ctx, q.Agent)
+}

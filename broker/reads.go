@@ -1,0 +1,144 @@
+package broker
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/wire"
+)
+
+// seen runs a reading of a session that the caller may read.
+func (b *Broker) seen(ctx context.Context, c caller, id performatives.SessionID, read func(*live) error) error {
+	if _, err := performatives.ParseSessionID(string(id)); err != nil {
+		return session.NoSuchSession()
+	}
+	var refusal error
+	if err := b.look(ctx, id, func(l *live) {
+		party, has := l.state.Party(c.agent)
+		switch {
+		case l.state.Phase == session.Idle, !c.operator && !has:
+			refusal = session.NoSuchSession()
+		case !c.operator && !l.state.MayRead(c.agent, b.clock(l)):
+			refusal = b.mayNotRead(l, party)
+		default:
+			refusal = read(l)
+		}
+	}); err != nil {
+		return err
+	}
+	return refusal
+}
+
+// listed runs a reading of what session.list shows, which also a delegate sees
+// who is invited and has not joined.
+func (b *Broker) listed(ctx context.Context, c caller, id performatives.SessionID, read func(*live) error) error {
+	var err error
+	if looked := b.look(ctx, id, func(l *live) {
+		if c.operator || l.state.HasPart(c.agent) {
+			err = read(l)
+		}
+	}); looked != nil {
+		return looked
+	}
+	return err
+}
+
+// mayNotRead words why a delegate cannot read: not yet, or no longer.
+func (b *Broker) mayNotRead(l *live, p session.Party) error {
+	grant, _ := l.state.Grant(p.Grant)
+	if grant.Status.String() == "declined" {
+		return session.NoSuchSession()
+	}
+	if grant.Status.String() == "offered" {
+		return session.Refuse(session.AuthorityExceeded, "join the session first: ACCEPT the DELEGATE %s, or send what its authority allows", grant.ID)
+	}
+	return session.Refuse(session.AuthorityExceeded, "your delegation in this session has ended")
+}
+
+func (b *Broker) sessionGet(ctx context.Context, c caller, q wire.SessionRef) (v session.View, err error) {
+	err = b.seen(ctx, c, q.Session, func(l *live) error {
+		v = l.state.ViewAt(b.clock(l))
+		return nil
+	})
+	return v, err
+}
+
+// page bounds a page's length.
+func page(limit int) int {
+	if limit <= 0 {
+		return wire.DefaultPage
+	}
+	return min(limit, wire.MaxPage)
+}
+
+func (b *Broker) sessionList(ctx context.Context, c caller, q wire.ListSessions) (wire.Sessions, error) {
+	if q.State != "" {
+		if _, ok := session.ParsePhase(q.State); !ok {
+			return wire.Sessions{}, session.Refuse(session.MalformedEnvelope, "there is no state %.40q", q.State)
+		}
+	}
+	if q.Awaiting != "" && q.Awaiting != "me" {
+		return wire.Sessions{}, session.Refuse(session.MalformedEnvelope, `awaiting is "me" or absent`)
+	}
+	found := wire.Sessions{Sessions: []session.Summary{}}
+	for _, id := range b.index.of(c.agent, q.State, q.Cursor) {
+		if len(found.Sessions) == page(q.Limit) {
+			found.Next = string(found.Sessions[len(found.Sessions)-1].Session)
+			break
+		}
+		err := b.listed(ctx, c, id, func(l *live) error {
+			s := l.state.SummaryFor(c.agent, b.clock(l))
+			if (q.State == "" || s.State.String() == q.State) && (q.Awaiting == "" || s.Awaiting) {
+				found.Sessions = append(found.Sessions, s)
+			}
+			return nil
+		})
+		if err != nil && !isRefusal(err) {
+			return found, err
+		}
+	}
+	return found, nil
+}
+
+func (b *Broker) sessionMessages(ctx context.Context, c caller, q wire.ListMessages) (wire.Messages, error) {
+	var places []uint64
+	if err := b.seen(ctx, c, q.Session, func(l *live) error {
+		places = l.places
+		return nil
+	}); err != nil {
+		return wire.Messages{}, err
+	}
+	return b.messages(ctx, places, q)
+}
+
+// messages reads a page of a transcript whose entries stand at these positions.
+func (b *Broker) messages(ctx context.Context, places []uint64, q wire.ListMessages) (wire.Messages, error) {
+	found := wire.Messages{Messages: []jsontext.Value{}}
+	if q.Since >= uint64(len(places)) {
+		return found, nil
+	}
+	next, size := q.Since, 0
+	err := b.log.read(ctx, wire.Session(q.Session), places[q.Since], func(e stored) error {
+		if len(found.Messages) == page(q.Limit) || size+len(e.data) > maxPageBytes && size > 0 {
+			found.Next = &next
+			return errPageFull
+		}
+		found.Messages = append(found.Messages, e.data)
+		size += len(e.data)
+		next++
+		return nil
+	})
+	if err != nil && !errors.Is(err, errPageFull) {
+		return found, err
+	}
+	return found, nil
+}
+
+// maxPageBytes keeps a page below the server's largest message, 1 MiB.
+const maxPageBytes = 700 << 10
+
+var errPageFull = errors.New("the page is full")

@@ -1,0 +1,75 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/wire"
+)
+
+// Under --dev a principal that is named for the first time is registered with
+// an empty card (PROTOCOL.md §10).
+
+// strangersCard is the empty card of a principal named for the first time
+// under --dev; there, everybody is trusted.
+func strangersCard(a performatives.Agent) wire.Card {
+	full := 100.0
+	return wire.Card{Agent: a, Kind: defaultKind(a), Registry: wire.Registry{TrustScore: &full, MayDecide: a.IsHuman()}}
+}
+
+func defaultKind(a performatives.Agent) string {
+	if a.IsHuman() {
+		return performatives.KindHuman
+	}
+	return performatives.KindPersonal
+}
+
+// meet writes the card of a stranger, unless another broker has just written one.
+func (r *registry) meet(ctx context.Context, c wire.Card) error {
+	now := r.b.Now().UTC().Format(time.RFC3339Nano)
+	c.Registry.RegisteredAt, c.Registry.UpdatedAt = now, now
+	data, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	if err := r.b.inbox.register(ctx, c.Agent); err != nil {
+		return err
+	}
+	revision, err := r.kv.Create(ctx, toKey(c.Agent.Token()), data)
+	if errors.Is(err, jetstream.ErrKeyExists) {
+		return nil // the watch brings it
+	}
+	if err != nil {
+		return err
+	}
+	r.keep(c, revision)
+	return nil
+}
+
+// registerNamed writes the cards of strangers that an act brings in, which
+// happens under --dev only.
+func (b *Broker) registerNamed(ctx context.Context, m *performatives.Message, joined []performatives.Member) error {
+	if !b.Dev {
+		return nil
+	}
+	named := []performatives.Agent{m.Sender, m.Recipient}
+	for _, member := range joined {
+		named = append(named, member.Agent)
+	}
+	for _, a := range named {
+		if a == "" || a.IsBroker() {
+			continue
+		}
+		if _, known := b.registry.card(a); !known {
+			if err := b.registry.meet(ctx, strangersCard(a)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

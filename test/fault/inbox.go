@@ -1,0 +1,122 @@
+package fault
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/wire"
+)
+
+// mailboxes keep what was read of inboxes whose messages are of several
+// sessions: reading acknowledges.
+type mailboxes struct {
+	sync.Mutex
+	last map[string]uint64 // by consumer: position of the last message
+	read map[string][]jetstream.Msg
+}
+
+// take acknowledges a message and keeps it. A server that is killed may forget
+// an acknowledgement and send what stands at the same position again: that is
+// no second copy.
+func (b *mailboxes) take(ctx context.Context, m jetstream.Msg) error {
+	meta, err := m.Metadata()
+	if err != nil {
+		return err
+	}
+	if meta.Sequence.Stream > b.last[meta.Consumer] {
+		b.last[meta.Consumer] = meta.Sequence.Stream
+		b.read[m.Subject()] = append(b.read[m.Subject()], m)
+	}
+	return m.DoubleAck(ctx)
+}
+
+// received holds a party's inbox against the transcript's lines, once n entries
+// of the session are there, and returns their numbers.
+func (s *Session) received(party performatives.Agent, lines [][]byte, n int) []uint64 {
+	s.witness.Helper()
+	var sequences []uint64
+	for _, m := range s.collect(party, n) {
+		entry, err := transcript.Read(m.Data())
+		if err != nil {
+			s.witness.Fatal(err)
+		}
+		at := entry.Stamp.Sequence
+		if at >= uint64(len(lines)) || !bytes.Equal(lines[at], m.Data()) {
+			s.witness.Errorf("%s has received what is not entry %d", party, at)
+		}
+		sequences = append(sequences, at)
+	}
+	return sequences
+}
+
+// collect reads a party's inbox until n entries of the session are there, and
+// then whatever else is.
+func (s *Session) collect(party performatives.Agent, n int) []jetstream.Msg {
+	s.witness.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	consumer, err := s.witness.js.Consumer(ctx, wire.InboxStream, party.Token())
+	if err != nil {
+		s.witness.Fatal(err)
+	}
+	subject := wire.Inbox(party, s.ID)
+	boxes := &s.witness.boxes
+	boxes.Lock()
+	defer boxes.Unlock()
+	for {
+		batch, err := consumer.FetchNoWait(1000)
+		if err != nil {
+			s.witness.Fatal(err)
+		}
+		fetched := 0
+		for m := range batch.Messages() {
+			fetched++
+			if err := boxes.take(ctx, m); err != nil {
+				s.witness.Fatal(err)
+			}
+		}
+		if fetched > 0 {
+			continue
+		}
+		if len(boxes.read[subject]) >= n {
+			break
+		}
+		m, err := consumer.Next(jetstream.FetchMaxWait(10 * time.Second))
+		if err != nil {
+			s.witness.Errorf("%s waits for %d entries: %v", party, n, err)
+			break
+		}
+		if err := boxes.take(ctx, m); err != nil {
+			s.witness.Fatal(err)
+		}
+	}
+	return slices.Clone(boxes.read[subject])
+}
+
+// Delivered waits until parties have all that is in the transcript now.
+func (s *Session) Delivered(parties ...performatives.Agent) {
+	s.witness.Helper()
+	lines := s.transcript()
+	for _, party := range parties {
+		n := 0
+		for _, line := range lines {
+			entry, err := transcript.Read(line)
+			if err != nil {
+				s.witness.Fatal(err)
+			}
+			if entry.Message.Sender != party {
+				n++
+			}
+		}
+		if got := s.received(party, lines, n); len(got) != n {
+			s.witness.Errorf("session %s: %s has received %v, %d entries are there for it", s.ID, party, got, n)
+		}
+	}
+}
