@@ -148,6 +148,11 @@ func (b *Broker) try(ctx context.Context, l *live, m *performatives.Message) (wi
 	if err != nil {
 		return wire.Acceptance{}, err
 	}
+	leave, err := b.roomFor(l, m, &next)
+	if err != nil {
+		return wire.Acceptance{}, err
+	}
+	defer leave()
 	if err := b.registerNamed(ctx, m, next.Last.Joined); err != nil {
 		return wire.Acceptance{}, err
 	}

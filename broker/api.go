@@ -81,38 +81,49 @@ func (b *Broker) onCall(r micro.Request) {
 		b.refuse(r, session.Refuse(session.MalformedEnvelope, "the subject is not asp.agent.<token>.api.<verb>"))
 		return
 	}
-	b.call(r, name, caller{agent: agent})
+	leave, err := b.gate.enter(agent)
+	if err != nil {
+		b.refuse(r, err)
+		return
+	}
+	b.call(r, name, caller{agent: agent}, leave)
 }
 
 func (b *Broker) onOperator(r micro.Request) {
 	if unanswerable(r) {
 		return
 	}
-	b.call(r, strings.TrimPrefix(r.Subject(), wire.OperatorCall("")), caller{operator: true})
+	b.call(r, strings.TrimPrefix(r.Subject(), wire.OperatorCall("")), caller{operator: true}, func() {})
 }
 
 // callTimeout bounds one api call.
 const callTimeout = 10 * time.Second
 
-func (b *Broker) call(r micro.Request, name string, c caller) {
+// call answers one call, and leaves when that is done.
+func (b *Broker) call(r micro.Request, name string, c caller, leave func()) {
 	v, known := api[name]
 	if !known || v.operatorOnly && !c.operator {
+		leave()
 		b.refuse(r, session.Refuse(session.MalformedEnvelope, "there is no verb %.40q; there is %s", name, strings.Join(verbs(c.operator), ", ")))
 		return
 	}
 	if _, registered := b.registry.member(c.agent); !c.operator && !registered {
+		leave()
 		b.refuse(r, session.Refuse(session.UnknownAgent, "you are not registered"))
 		return
 	}
 	if !b.sessions.begin() {
+		leave()
 		b.refuse(r, unavailable())
 		return
 	}
 	go func() {
 		defer b.sessions.busy.Done()
+		defer leave()
 		ctx, cancel := context.WithTimeout(b.ctx, callTimeout)
 		defer cancel()
 		answer, err := v.answer(b, ctx, c, r.Data())
+		leave() // whoever has the answer may ask the next
 		if err != nil {
 			b.refuse(r, err)
 			return

@@ -51,6 +51,7 @@ type Options struct {
 	Replicas int                  // of each stream; 0 is 1
 	Modes    session.Modes        // nil is all
 	Policy   performatives.Policy // zero fields are the defaults of PROTOCOL.md
+	Limits   Limits               // of one principal; zero fields are defaults
 	InboxAge time.Duration        // how long inbox copies are kept; 0 is 7 days
 	Log      *zap.Logger          // nil is silent
 	Now      func() time.Time     // nil is time.Now
@@ -75,6 +76,7 @@ func (o Options) withDefaults() Options {
 	or(&p.EscalationHigh, escalation.DefaultHigh)
 	or(&p.EscalationCritical, escalation.DefaultCritical)
 	or(&p.MaxPaused, escalation.MaxPaused)
+	o.Limits = o.Limits.withDefaults()
 	o.Replicas = max(o.Replicas, 1)
 	if o.InboxAge == 0 {
 		o.InboxAge = 7 * 24 * time.Hour
@@ -106,6 +108,7 @@ type Broker struct {
 	timers   *timers
 	sessions *sessions
 	presence *presence
+	gate     *gate
 
 	heard, refused atomic.Uint64 // answers, for statistics
 
@@ -130,7 +133,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 	}
 	b := &Broker{Options: o, id: nuid.Next(), js: js}
 	b.ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx))
-	b.sessions = newSessions(b)
+	b.sessions, b.gate = newSessions(b), newGate(o.Limits, o.Now)
 	for _, start := range []struct {
 		what string
 		do   func(context.Context) error

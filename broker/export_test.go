@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/parley-asp/parley/performatives"
 )
@@ -59,4 +60,18 @@ func (b *Broker) Admit(ctx context.Context, id performatives.SessionID, caller p
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// Hold keeps a session busy until it is let go.
+func (b *Broker) Hold(id performatives.SessionID) (letGo func()) {
+	held := make(chan struct{})
+	b.sessions.run(id, func(context.Context, *live) { <-held })
+	return func() { close(held) }
+}
+
+// Gate is the gate of these limits, by this clock: enter lets a principal in,
+// known is of how many it knows something.
+func Gate(l Limits, now func() time.Time) (enter func(performatives.Agent) (func(), error), known func() int) {
+	g := newGate(l.withDefaults(), now)
+	return g.enter, func() int { return len(g.shares) }
 }

@@ -25,6 +25,8 @@ type index struct {
 	mu       sync.RWMutex
 	sessions map[performatives.SessionID]line
 	parties  map[performatives.Agent][]performatives.SessionID
+
+	open, opening map[performatives.Agent]int // sessions by inviter: not over, about to be opened
 }
 
 // A line is what the index holds of a session.
@@ -35,7 +37,10 @@ type line struct {
 }
 
 func (b *Broker) openIndex(ctx context.Context) error {
-	b.index = &index{b: b, sessions: map[performatives.SessionID]line{}, parties: map[performatives.Agent][]performatives.SessionID{}}
+	b.index = &index{
+		b: b, sessions: map[performatives.SessionID]line{}, parties: map[performatives.Agent][]performatives.SessionID{},
+		open: map[performatives.Agent]int{}, opening: map[performatives.Agent]int{},
+	}
 	return b.followStream(ctx, wire.IndexStream, func(m jetstream.Msg) {
 		id, err := performatives.ParseSessionID(strings.TrimPrefix(m.Subject(), wire.Index("")))
 		if err != nil {
@@ -114,6 +119,7 @@ func (x *index) keep(id performatives.SessionID, l line) {
 			x.parties[a] = insert(x.parties[a], id)
 		}
 	}
+	x.count(old, l)
 	x.sessions[id] = l
 }
 

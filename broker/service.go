@@ -64,8 +64,15 @@ func (b *Broker) onSubmit(r micro.Request) {
 		b.refuse(r, session.Refuse(session.MalformedEnvelope, "the subject is not asp.agent.<token>.submit.<session id>"))
 		return
 	}
+	leave, err := b.gate.enter(caller)
+	if err != nil {
+		b.refuse(r, err)
+		return
+	}
 	heard := b.sessions.run(id, func(ctx context.Context, l *live) {
+		defer leave()
 		accepted, err := b.admit(ctx, l, caller, r.Data())
+		leave() // whoever has the answer may ask the next
 		if err != nil {
 			b.refuse(r, err)
 			var refusal *session.Refusal
@@ -84,6 +91,7 @@ func (b *Broker) onSubmit(r micro.Request) {
 		}
 	})
 	if !heard {
+		leave()
 		b.refuse(r, unavailable())
 	}
 }

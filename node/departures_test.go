@@ -70,3 +70,28 @@ func TestLoginUnderWayIsOut(t *testing.T) {
 		}
 	})
 }
+
+// Whichever broker took a key away, the others hear of it: what they let in at the last moment
+// is closed too.
+func TestRemovedByAnotherBroker(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	o := node.Options{Data: data, NATS: external(t, data)}
+	one := start(t, o)
+	start(t, o)
+	for range 10 {
+		key := one.registers(alpha)
+		l, err := one.dial(alpha, withKey(t, key))
+		for errors.Is(err, nats.ErrAuthorization) && one.ctx.Err() == nil { // by the one that has not heard of it yet
+			l, err = one.dial(alpha, withKey(t, key))
+		}
+		must(t, err)
+		_, err = one.operator.RemoveAgent(one.ctx, alpha)
+		must(t, err)
+		late, err := one.dial(alpha, withKey(t, key))
+		one.isOut(l)
+		if err == nil {
+			one.isOut(late)
+		}
+	}
+}

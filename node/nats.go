@@ -97,6 +97,11 @@ func (n *Node) openLogin(o Options) error {
 		if key == operator {
 			return login.Identity{Name: login.OperatorName, Role: login.Operator}, true
 		}
+		select {
+		case <-n.ready:
+		case <-n.ended:
+			return login.Identity{}, false
+		}
 		a, ok := n.Principal(performatives.Key(key))
 		return login.Identity{Name: a.Token(), Role: login.Principal}, ok
 	}, o.Log)

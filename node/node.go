@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -34,6 +35,7 @@ type Options struct {
 	Replicas    int           // of each stream; more than 1 needs an external cluster
 
 	Policy performatives.Policy
+	Limits broker.Limits // of one principal
 	Log    *zap.Logger
 }
 
@@ -49,7 +51,9 @@ type Node struct {
 	web    *web
 	conns  []*nats.Conn
 	stop   func()
+	ready  chan struct{} // closed once the broker is open
 	ended  chan struct{}
+	ending sync.Once
 }
 
 // Start starts a node; when it returns, the broker is serving.
@@ -64,7 +68,7 @@ func Start(ctx context.Context, o Options) (n *Node, err error) {
 			}
 		}
 	}
-	n = &Node{ended: make(chan struct{})}
+	n = &Node{ready: make(chan struct{}), ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			n.end()
@@ -90,19 +94,20 @@ func Start(ctx context.Context, o Options) (n *Node, err error) {
 	if err != nil {
 		return n, err
 	}
-	if n.Broker, err = broker.Open(ctx, broker.Options{
-		Conn: inside, Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Replicas: o.Replicas, Policy: o.Policy, Log: o.Log,
-		Departed: departed,
-	}); err != nil {
-		return n, err
-	}
-	if o.servesLogins() {
+	if o.servesLogins() { // the server listens already: who logs in now waits for the registry
 		if err := n.openLogin(o); err != nil {
 			return n, err
 		}
 	}
+	if n.Broker, err = broker.Open(ctx, broker.Options{
+		Conn: inside, Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Replicas: o.Replicas, Policy: o.Policy, Limits: o.Limits, Log: o.Log,
+		Departed: departed,
+	}); err != nil {
+		return n, err
+	}
+	close(n.ready)
 	if o.HTTP != "" {
-		if n.web, err = openWeb(o.HTTP, tlsConfig, n); err != nil {
+		if n.web, err = openWeb(o.HTTP, tlsConfig, o.Log.Named("http"), n); err != nil {
 			return n, err
 		}
 		n.HTTPAddr = n.web.addr
@@ -137,7 +142,7 @@ func (n *Node) Crash() {
 }
 
 func (n *Node) end() {
-	close(n.ended)
+	n.ending.Do(func() { close(n.ended) })
 	if n.stop != nil {
 		n.stop()
 	}

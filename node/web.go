@@ -4,9 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/broker"
 )
@@ -17,7 +20,7 @@ type web struct {
 	server *http.Server
 }
 
-func openWeb(address string, tlsConfig *tls.Config, n *Node) (*web, error) {
+func openWeb(address string, tlsConfig *tls.Config, log *zap.Logger, n *Node) (*web, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err
@@ -35,6 +38,10 @@ func openWeb(address string, tlsConfig *tls.Config, n *Node) (*web, error) {
 		json.NewEncoder(w).Encode(map[string]string{"version": broker.Version, "broker": string(n.Key())}) //nolint:errcheck // the client went away
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	// What it has to say is about strangers, such as one that speaks no TLS.
+	if server.ErrorLog, err = zap.NewStdLogAt(log, zap.DebugLevel); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
 	if tlsConfig != nil {
 		server.TLSConfig = tlsConfig.Clone() // it adds HTTP/2 to it
 		go server.ServeTLS(listener, "", "") //nolint:errcheck // it ends with close

@@ -36,6 +36,12 @@ type Error struct {
 	Details   jsontext.Value   `json:"details,omitzero"`
 }
 
+// Limited are the details of a rate_limited.
+type Limited struct {
+	Limit      string `json:"limit"`        // rate, inFlight or sessions
+	RetryAfter int64  `json:"retryAfterMs"` // when it may be heard
+}
+
 // Headers of a NATS micro error.
 const (
 	ErrorHeader     = "Nats-Service-Error"

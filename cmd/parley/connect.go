@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -36,6 +37,9 @@ func connects(cmd *cobra.Command) *cobra.Command {
 	flags.String("key", "", "file with the seed of the key to log in and sign with (default: the operator's, where --data has it)")
 	flags.String("creds", "", "NATS credentials file to log in and sign with")
 	flags.String("context", "", "context of the nats command line to connect with")
+	flags.String("tls-ca", "", "PEM file with the CA of the server's certificate (default: those of the system)")
+	flags.String("tls-cert", "", "PEM file with a certificate to show, where the server asks for one")
+	flags.String("tls-key", "", "PEM file with the key of --tls-cert")
 	flags.Duration("timeout", answerWithin, "how long to wait for the broker")
 	return cmd
 }
@@ -94,7 +98,11 @@ func connect(ctx context.Context, cmd *cobra.Command) (connection, error) {
 	if err != nil {
 		return connection{}, err
 	}
-	options = append(options, client.NATS(nats.RetryOnFailedConnect(false)))
+	files := node.TLS{Cert: text(cmd, "tls-cert"), Key: text(cmd, "tls-key"), CA: text(cmd, "tls-ca")}
+	if (files.Cert == "") != (files.Key == "") {
+		return connection{}, usage(errors.New("--tls-cert and --tls-key go together"))
+	}
+	options = append(options, client.NATS(nats.RetryOnFailedConnect(false)), client.NATS(files.Client("tls://")...))
 	as := performatives.Agent(text(cmd, "as"))
 	if as == "" {
 		operator, err := client.ConnectOperator(ctx, text(cmd, "url"), options...)
@@ -139,10 +147,13 @@ func explain(cmd *cobra.Command, err error) error {
 	}
 	var hint string
 	_, unreachable := errors.AsType[*net.OpError](err)
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	_, refused := errors.AsType[*session.Refusal](err)
 	switch {
 	case err == nil, refused:
 		return err
+	case untrusted:
+		hint = "The server at " + url + " showed a certificate that is not trusted: --tls-ca FILE names the CA that it is of."
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
 		hint = "The broker at " + url + " did not let this login in.\nGive the key of a registered principal (--as agent://… --key FILE), or the operator's: --data DIR with " + node.OperatorSeed + " in it."
 	case errors.Is(err, nats.ErrNoResponders):

@@ -45,6 +45,7 @@ broker then answers its logins. Where --creds, --nkey or --context say how the
 broker logs in, who else may log in is that server's own affair.`,
 		Example: `  parley serve --dev                                     try things out: no logins
   parley serve --data /var/lib/parley --listen 0.0.0.0:4222
+  parley serve --listen 0.0.0.0:4222 --tls-cert server.pem --tls-key server.key
   parley serve --nats nats://nats.example.com --replicas 3
   parley serve --nats nats://nats.example.com --creds parley.creds`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
@@ -53,6 +54,10 @@ broker logs in, who else may log in is that server's own affair.`,
 	flags.StringVar(&s.Data, "data", defaultData, "directory of the store and the keys")
 	flags.StringVar(&s.Listen, "listen", "127.0.0.1:4222", "host:port of the embedded NATS server; port 0 takes a free one")
 	flags.StringVar(&s.HTTP, "http", "127.0.0.1:8080", "host:port of HTTP; empty is none")
+	flags.StringVar(&s.Websocket, "websocket", "", "host:port of NATS over WebSocket, for browsers (with --dev not from pages of another origin) and edge agents; empty is none")
+	flags.StringVar(&s.TLS.Cert, "tls-cert", "", "PEM file with the certificate chain for NATS, WebSocket and HTTP; empty is no TLS")
+	flags.StringVar(&s.TLS.Key, "tls-key", "", "PEM file with the key of --tls-cert")
+	flags.StringVar(&s.TLS.CA, "tls-ca", "", "PEM file with the CA that clients must show a certificate of (mutual TLS), and the server at --nats too")
 	flags.BoolVar(&s.Dev, "dev", false, "no logins: anyone on this machine is anyone; loopback only")
 	flags.Var(&s.sync, "sync", "how often the store is fsynced: always (before each acceptance), or a time such as 1s")
 	flags.StringVar(&s.NATS, "nats", "", "URL of a NATS server elsewhere, instead of an embedded one")
@@ -122,6 +127,9 @@ func (s *serve) complete(cmd *cobra.Command) error {
 
 // external is how to log in to a NATS server elsewhere.
 func (s *serve) external() error {
+	if s.Websocket != "" && (s.NATS != "" || s.context != "") {
+		return usage(errors.New("--websocket is for the embedded server: a server elsewhere has its own configuration"))
+	}
 	if s.context != "" {
 		url, options, err := natsContext(s.context)
 		if err != nil {
@@ -154,6 +162,8 @@ func (s *serve) external() error {
 // whyNot says what to do about a node that did not start.
 func (s *serve) whyNot(err error) error {
 	switch {
+	case errors.Is(err, node.ErrTLS):
+		return usage(errors.New("--tls-cert and --tls-key go together, and --tls-ca of an embedded server needs them"))
 	case errors.Is(err, context.Canceled):
 		return errors.New("stopped before it had started")
 	case errors.Is(err, syscall.EADDRINUSE), strings.Contains(err.Error(), "address already in use"):
@@ -182,8 +192,15 @@ func (s *serve) started(n *node.Node) string {
 	}
 	fmt.Fprintf(&b, "parley %s is serving.\n", broker.Version)
 	line("NATS", "%s (%s, version %s)", n.URL, where, n.Conn.ConnectedServerVersion())
+	if n.WebsocketURL != "" {
+		line("WebSocket", "%s", n.WebsocketURL)
+	}
+	scheme := "http"
+	if s.TLS.Cert != "" {
+		scheme = "https"
+	}
 	if n.HTTPAddr != "" {
-		line("HTTP", "http://%s", n.HTTPAddr)
+		line("HTTP", "%s://%s", scheme, n.HTTPAddr)
 	}
 	line("data", "%s", data)
 	line("key", "%s  verifies receipts and transcripts", n.Key())

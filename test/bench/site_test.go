@@ -55,6 +55,11 @@ func must[T any](v T, err error) T {
 // newSite starts one; over TCP clients use a socket, else the process.
 func newSite(b testing.TB, sync time.Duration, tcp bool) *site {
 	b.Helper()
+	return newLimitedSite(b, sync, tcp, broker.Limits{})
+}
+
+func newLimitedSite(b testing.TB, sync time.Duration, tcp bool, limits broker.Limits) *site {
+	b.Helper()
 	key, callout, issuer := must(nkeys.CreateUser()), must(nkeys.CreateUser()), must(nkeys.CreateAccount())
 	s := &site{TB: b, key: key, people: map[performatives.Agent]person{}}
 	s.server = must(embedded.Start(embedded.Options{
@@ -67,7 +72,7 @@ func newSite(b testing.TB, sync time.Duration, tcp bool) *site {
 		b.Cleanup(nc.Close)
 		return nc
 	}
-	open := must(broker.Open(context.Background(), broker.Options{Conn: inside(key), Signer: must(performatives.NewSigner(key)), Alone: true}))
+	open := must(broker.Open(context.Background(), broker.Options{Conn: inside(key), Signer: must(performatives.NewSigner(key)), Alone: true, Limits: limits}))
 	b.Cleanup(func() { open.Close(context.Background()) })
 	stop := must(login.Serve(inside(callout), issuer, func(k string) (login.Identity, bool) {
 		a, ok := open.Principal(performatives.Key(k))

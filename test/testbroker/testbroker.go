@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
 
+	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/node"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/wire"
@@ -23,8 +24,10 @@ type Options struct {
 	Dev     bool
 	Sync    time.Duration // 0 is fsync always
 	Policy  performatives.Policy
-	Data    string // "" is a temporary folder
-	Verbose bool   // log to the test
+	Limits  broker.Limits
+	Data    string      // "" is a temporary folder
+	Verbose bool        // log to the test
+	Log     *zap.Logger // where else to log; nil is nowhere
 }
 
 // A Broker under test. Down and Up take it through a restart on the same data
@@ -57,14 +60,14 @@ func (b *Broker) Up() {
 	if b.Node != nil {
 		listen = strings.TrimPrefix(b.URL, "nats://")
 	}
-	log := zap.NewNop()
+	log := b.options.Log
 	if b.options.Verbose {
 		log = zaptest.NewLogger(b.t)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	n, err := node.Start(ctx, node.Options{
-		Data: b.Data, Listen: listen, Dev: b.options.Dev, Sync: b.options.Sync, Policy: b.options.Policy, Log: log,
+		Data: b.Data, Listen: listen, Dev: b.options.Dev, Sync: b.options.Sync, Policy: b.options.Policy, Limits: b.options.Limits, Log: log,
 	})
 	if err != nil {
 		b.t.Fatal(err)

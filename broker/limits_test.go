@@ -1,0 +1,305 @@
+package broker_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testbroker"
+	"github.com/parley-asp/parley/wire"
+)
+
+// A manual clock stands still until it is told that time passes.
+type manual struct{ at time.Time }
+
+func (m *manual) now() time.Time         { return m.at }
+func (m *manual) passes(d time.Duration) { m.at = m.at.Add(d) }
+
+// The gate lets in what the rate allows, tells when to come again, and is right.
+func TestGateRate(t *testing.T) {
+	t.Parallel()
+	var clock manual
+	enter, _ := broker.Gate(broker.Limits{Rate: 10, Burst: 3}, clock.now)
+	asks := func(a performatives.Agent) time.Duration {
+		leave, err := enter(a)
+		if err == nil {
+			leave()
+			return 0
+		}
+		return time.Duration(limitedBy(t, err, "rate")) * time.Millisecond
+	}
+	for range 3 {
+		if asks(alpha) != 0 {
+			t.Error("refused within the burst")
+		}
+	}
+	again := asks(alpha)
+	if again <= 0 || again > 101*time.Millisecond {
+		t.Errorf("retry after %s, at 10 a second", again)
+	}
+	if asks(beta) != 0 {
+		t.Error("another's rate is not its own")
+	}
+	clock.passes(again)
+	if asks(alpha) != 0 {
+		t.Error("refused when it was told to come")
+	}
+	if asks(alpha) == 0 {
+		t.Error("there was room for one")
+	}
+}
+
+// The gate bounds what waits for its answer.
+func TestGateInFlight(t *testing.T) {
+	t.Parallel()
+	enter, _ := broker.Gate(broker.Limits{InFlight: 2}, time.Now)
+	first, err := enter(alpha)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := enter(alpha); err != nil {
+		t.Error(err)
+	}
+	_, err = enter(alpha)
+	limitedBy(t, err, "inFlight")
+	if _, err := enter(beta); err != nil {
+		t.Error(err)
+	}
+	first()
+	first() // is over once
+	if _, err := enter(alpha); err != nil {
+		t.Error(err)
+	}
+	_, err = enter(alpha)
+	limitedBy(t, err, "inFlight")
+}
+
+// The gate forgets who asked nothing for a while, and nobody else.
+func TestGateForgets(t *testing.T) {
+	t.Parallel()
+	var clock manual
+	enter, known := broker.Gate(broker.Limits{Rate: 1000, Burst: 1, InFlight: 1}, clock.now)
+	if _, err := enter(alpha); err != nil { // and does not leave
+		t.Fatal(err)
+	}
+	for i := range 100_000 {
+		leave, err := enter(performatives.Agent(fmt.Sprint("agent://acme.com/", i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave()
+		if i%100 == 0 {
+			clock.passes(time.Millisecond) // 100,000 principals a second
+		}
+	}
+	if n := known(); n > 2048 {
+		t.Errorf("it knows %d", n)
+	}
+	_, err := enter(alpha)
+	limitedBy(t, err, "inFlight")
+}
+
+// No limit is none.
+func TestGateWithoutLimits(t *testing.T) {
+	t.Parallel()
+	enter, _ := broker.Gate(broker.Limits{Rate: -1, InFlight: -1}, time.Now)
+	for range 100_000 {
+		if _, err := enter(alpha); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// limitedBy insists on a rate_limited of a limit and returns when to ask again.
+func limitedBy(t *testing.T, err error, limit string) (retryAfterMs int64) {
+	t.Helper()
+	refusal, ok := errors.AsType[*session.Refusal](err)
+	if !ok || refusal.Code != session.RateLimited {
+		t.Fatalf("%v, want rate_limited", err)
+	}
+	var d wire.Limited
+	switch details := refusal.Details.(type) {
+	case wire.Limited:
+		d = details
+	default:
+		raw, err := json.Marshal(refusal.Details)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(raw, &d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d.Limit != limit || d.RetryAfter <= 0 {
+		t.Errorf("details %+v, want limit %s and when to ask again", d, limit)
+	}
+	return d.RetryAfter
+}
+
+// A line asks a broker under --dev.
+type line struct {
+	*testing.T
+	*testbroker.Broker
+	nc *nats.Conn
+}
+
+func limits(t *testing.T, l broker.Limits) line {
+	t.Helper()
+	b := testbroker.Start(t, testbroker.Options{Dev: true, Sync: time.Minute, Limits: l})
+	return line{t, b, b.Plain()}
+}
+
+// ask returns the refusal, nil for what was heard.
+func (l line) ask(subject string, data []byte) error {
+	l.Helper()
+	m, err := l.nc.Request(subject, data, 20*time.Second)
+	if err != nil {
+		l.Fatal(err)
+	}
+	if m.Header.Get(wire.ErrorCodeHeader) == "" {
+		return nil
+	}
+	var refused wire.ErrorReply
+	if err := json.Unmarshal(m.Data, &refused); err != nil {
+		l.Fatalf("%s: %v", m.Data, err)
+	}
+	r := refused.Refusal()
+	if m.Header.Get(wire.ErrorCodeHeader) != fmt.Sprint(r.Code.Status()) || refused.Error.Retryable != r.Code.Retryable() {
+		l.Errorf("%v %s", m.Header, m.Data)
+	}
+	return r
+}
+
+func (l line) says(id performatives.SessionID, sender performatives.Agent, act, body string) error {
+	l.Helper()
+	return l.ask(wire.Submit(sender, id), envelope(string(id), sender, act, body))
+}
+
+func (l line) refused(err error, want session.Code) {
+	l.Helper()
+	if refusal, ok := errors.AsType[*session.Refusal](err); !ok || refusal.Code != want {
+		l.Errorf("%v, want %s", err, want)
+	}
+}
+
+func (l line) heard(err error) {
+	l.Helper()
+	if err != nil {
+		l.Error(err)
+	}
+}
+
+func newID() performatives.SessionID {
+	return performatives.SessionID(uuid.Must(uuid.NewV7()).String())
+}
+
+func invitation(who ...performatives.Agent) string {
+	list, err := json.Marshal(who)
+	if err != nil {
+		panic(err)
+	}
+	return `{"proposalId":"inv","type":"session-invitation","subject":"x","terms":{"participants":` + string(list) + `}}`
+}
+
+// Rate comes before everything: what is too much is not read, enters nothing,
+// and is of one principal (PROTOCOL.md §3, §9).
+func TestRate(t *testing.T) {
+	t.Parallel()
+	l := limits(t, broker.Limits{Rate: 1e-6, Burst: 2})
+	id := newID()
+	l.heard(l.says(id, alpha, "PROPOSE", invitation(beta)))
+	l.heard(l.ask(wire.Call(alpha, wire.SessionGet), []byte(`{"sessionId":"`+string(id)+`"}`)))
+	for _, data := range [][]byte{
+		envelope(string(id), alpha, "CLOSE", "{}"), []byte("no JSON"), make([]byte, 300<<10), envelope(string(newID()), beta, "PROPOSE", invitation(alpha)),
+	} {
+		limitedBy(t, l.ask(wire.Submit(alpha, id), data), "rate")
+	}
+	limitedBy(t, l.ask(wire.Call(alpha, "no.verb"), nil), "rate")
+	l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
+	var page wire.Messages
+	m, err := l.nc.Request(wire.OperatorCall(wire.SessionMessages), []byte(`{"sessionId":"`+string(id)+`"}`), 20*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(m.Data, &page); err != nil || len(page.Messages) != 2 {
+		t.Errorf("the transcript has %d entries (%v), want 2", len(page.Messages), err)
+	}
+}
+
+// What waits for its answer is bounded, and answered all the same.
+func TestInFlight(t *testing.T) {
+	t.Parallel()
+	l := limits(t, broker.Limits{InFlight: 3})
+	id := newID()
+	l.heard(l.says(id, alpha, "PROPOSE", invitation(beta)))
+	l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
+	letGo := l.Hold(id)
+	answers, err := l.nc.SubscribeSync(l.nc.NewInbox())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := l.nc.PublishRequest(wire.Submit(alpha, id), answers.Subject, envelope(string(id), alpha, "OBSERVE", `{"subject":"x"}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limitedBy(t, l.says(id, alpha, "OBSERVE", `{"subject":"x"}`), "inFlight")
+	limitedBy(t, l.ask(wire.Call(alpha, wire.BrokerInfo), nil), "inFlight")
+	l.heard(l.ask(wire.Call(beta, wire.BrokerInfo), nil))
+	letGo()
+	for range 3 {
+		m, err := answers.NextMsg(20 * time.Second)
+		if err != nil || m.Header.Get(wire.ErrorCodeHeader) != "" {
+			t.Error(m, err)
+		}
+	}
+	l.heard(l.says(id, alpha, "OBSERVE", `{"subject":"x"}`))
+}
+
+// Who holds too many sessions open opens no more until one is over; the same
+// bytes are heard then. A restart does not forget them.
+func TestSessionsOfOne(t *testing.T) {
+	t.Parallel()
+	l := limits(t, broker.Limits{Sessions: 2})
+	one, two, three := newID(), newID(), newID()
+	for _, id := range []performatives.SessionID{one, two} {
+		l.heard(l.says(id, alpha, "PROPOSE", invitation(beta)))
+	}
+	more := envelope(string(three), alpha, "PROPOSE", invitation(beta))
+	limitedBy(t, l.ask(wire.Submit(alpha, three), more), "sessions")
+	l.Down()
+	l.Up()
+	l.nc = l.Plain()
+	limitedBy(t, l.ask(wire.Submit(alpha, three), more), "sessions")
+	l.heard(l.says(newID(), beta, "PROPOSE", invitation(alpha)))
+	l.heard(l.says(one, beta, "REJECT", `{"referenceId":"inv","code":"unspecified","reason":"x","retryable":false}`))
+	l.heard(l.ask(wire.Submit(alpha, three), more))
+	limitedBy(t, l.says(newID(), alpha, "PROPOSE", invitation(beta)), "sessions")
+	l.refused(l.says(newID(), alpha, "PROPOSE", `{}`), session.SchemaInvalid) // only what would be heard is limited
+}
+
+// The participants of a session are bounded, and those who are let in by
+// DELEGATE besides; no time changes that, so it is not rate_limited.
+func TestParticipants(t *testing.T) {
+	t.Parallel()
+	l := limits(t, broker.Limits{Participants: 2})
+	id := newID()
+	l.refused(l.says(id, alpha, "PROPOSE", invitation(beta, gamma)), session.TooLarge)
+	l.heard(l.says(id, alpha, "PROPOSE", invitation(beta)))
+	l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
+	delegate := func(i int) error {
+		return l.says(id, alpha, "DELEGATE", fmt.Sprintf(`{"targetAgent":"agent://acme.com/d%d","scope":"x","authority":"full"}`, i))
+	}
+	l.heard(delegate(1))
+	l.heard(delegate(2))
+	l.refused(delegate(3), session.TooLarge)
+	l.heard(l.says(id, alpha, "ESCALATE", `{"reason":"authority-limit","urgency":"low","context":"x"}`))
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/parley-asp/parley/test/certificates"
+)
+
+// TestTLS runs the broker with TLS on all that listens, and commands that speak it.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	ca := certificates.New(t)
+	server, serverKey := ca.Issue("server")
+	own, ownKey := ca.Issue("client")
+	testscript.Run(t, testscript.Params{
+		Files:               []string{"testdata/elsewhere/tls.txtar"},
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			for _, name := range []string{"NATS", "WS", "HTTP"} {
+				address, err := freeAddress()
+				if err != nil {
+					return err
+				}
+				env.Setenv(name, address)
+			}
+			env.Setenv("PARLEY_DATA", filepath.Join(env.WorkDir, "data"))
+			env.Setenv("HOME", env.WorkDir)
+			for name, file := range map[string]string{"CA": ca.File, "SERVER": server, "SERVER_KEY": serverKey, "OWN": own, "OWN_KEY": ownKey} {
+				env.Setenv(name, file)
+			}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "terminate": terminate, "serves": func(ts *testscript.TestScript, _ bool, _ []string) {
+				ts.Check(serves("https://"+ts.Getenv("HTTP")+"/healthz", ca.File, own, ownKey))
+			},
+		},
+	})
+}
+
+// serves returns when the broker answers over HTTPS.
+func serves(url, ca, own, key string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	text, err := os.ReadFile(ca)
+	if err != nil {
+		return err
+	}
+	cert, err := tls.LoadX509KeyPair(own, key)
+	if err != nil {
+		return err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(text)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{cert}}}
+	defer transport.CloseIdleConnections()
+	tick := time.NewTicker(between)
+	defer tick.Stop()
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+		if err != nil {
+			return err
+		}
+		reply, err := (&http.Client{Transport: transport}).Do(request)
+		if err == nil {
+			return reply.Body.Close()
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package adversary
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/wire"
+)
+
+// Hijack: whoever is logged in listens, writes and calls where it does not belong. NATS itself
+// says no (PROTOCOL.md §2), and an answer that is sent astray does nothing.
+
+// TestHijackListens subscribes to everything there is, while others negotiate.
+func TestHijackListens(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, a := range []performatives.Agent{eve, beta, mallory} {
+		p := w.people[a]
+		var ears []*nats.Subscription
+		listens := func(subject, queue string, may bool) {
+			nc, err := p.dial(p.login())
+			must(t, err)
+			sub, err := nc.QueueSubscribeSync(subject, queue)
+			must(t, err)
+			if !may && !denied(t, nc, subject) {
+				t.Errorf("%s may subscribe to %s %s", a, subject, queue)
+			}
+			must(t, nc.Flush())
+			ears = append(ears, sub)
+		}
+		for _, subject := range []string{
+			">", "*", "*.>", "asp.>", "asp.*", "asp.*.*", "asp.*.*.*.*", "asp.agent.>", "asp.agent.*.*.*",
+			"asp.agent." + alpha.Token() + ".submit.*", "asp.agent.*.submit.*", "asp.agent.*.submit." + string(w.deal),
+			"asp.agent." + alpha.Token() + ".inbox.*", "asp.agent." + a.Token() + ".inbox.*", "asp.agent." + a.Token() + ".>",
+			"asp.agent.*.api.*.*", "asp.operator.>", "asp.operator.api.*.*", "asp.session.>", "asp.session." + string(w.deal),
+			"asp.event.>", "asp.event." + string(w.deal) + ".state", "asp.escalation.>", "asp.escalation.acme_com.high.*",
+			"asp.timer.>", "asp.index.*", "asp.discovery.>",
+			"_INBOX.>", "_INBOX.*", "_INBOX.*.>", "_INBOX." + alpha.Token() + ".>", "_INBOX." + alpha.Token() + ".*.*", "_INBOX." + alpha.Token(),
+			"_INBOX.operator.>", "_INBOX.parley.>", "_INBOX." + a.Token(), "_INBOX." + a.Token() + "x.>",
+			"$JS.>", "$JS.API.>", "$JS.ACK.>", "$JS.EVENT.>", "$JS.EVENT.ADVISORY.>", "$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX." + a.Token(),
+			"$JS.ACK.ASP_INBOX." + a.Token() + ".>", "$KV.>", "$KV.ASP_AGENTS.>", "$O.>", "$SYS.>", "$SYS.REQ.USER.AUTH", "$SYS.ACCOUNT.>",
+			"$SRV.>", "$SRV.PING", "_R_.>", "_R_", "_GR_.>", "$NRG.>", "$LDS.>", "$MQTT.>",
+		} {
+			listens(subject, "", false)
+		}
+		// In the broker's own queue group a listener would take requests away from it.
+		for _, subject := range []string{"asp.agent.*.submit.*", "asp.agent.*.api.*.*", ">", "_INBOX.>"} {
+			listens(subject, wire.ServiceName, false)
+		}
+		listens("_INBOX."+a.Token()+".>", "", true)
+
+		w.says(alpha, w.deal, fact("nothing for "+string(a)))
+		w.settled()
+		for _, sub := range ears {
+			if n, _, err := sub.Pending(); err == nil && n > 0 {
+				t.Errorf("%s hears on %s", a, sub.Subject)
+			}
+		}
+	}
+}
+
+// TestHijackPublishes sends to every subject that is not its own.
+func TestHijackPublishes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	session := string(w.deal)
+	w.harmless(func() {
+		for _, p := range []*person{w.people[eve], w.people[beta], w.people[mallory], w.operator()} {
+			for _, subject := range foreignSubjects(p.agent, session) {
+				// The operator's own subjects are no attack of the operator's.
+				if !mayPublish(p, subject) && !w.isDenied(p, subject, "") {
+					t.Errorf("%s may publish %s", p.conn().Opts.InboxPrefix, subject)
+				}
+			}
+		}
+	}, eve, beta, mallory)
+	must(t, w.broker.Healthy(t.Context()))
+	w.says(alpha, w.deal, fact("still here"))
+}
+
+func mayPublish(p *person, subject string) bool {
+	return p.conn().Opts.InboxPrefix == "_INBOX.operator" && (subject == "asp.operator.api.agent.rm" || subject == "$SRV.PING")
+}
+
+// isDenied publishes with the credentials of a person, on a connection of its own.
+func (w *world) isDenied(p *person, subject, reply string) bool {
+	w.Helper()
+	nc, err := p.dial(p.login(), nats.CustomInboxPrefix(p.conn().Opts.InboxPrefix))
+	must(w.T, err)
+	defer nc.Close()
+	must(w.T, nc.PublishMsg(&nats.Msg{Subject: subject, Reply: reply, Data: []byte("{}")}))
+	return denied(w.T, nc, subject)
+}
+
+// foreignSubjects are all that a principal must not publish to; alpha is the victim.
+func foreignSubjects(own performatives.Agent, session string) []string {
+	victim, me := alpha.Token(), own.Token()
+	if own == alpha { // the operator's person goes by that name
+		me = eve.Token()
+	}
+	subjects := []string{
+		"asp.agent." + victim + ".submit." + session, "asp.agent." + victim + ".api.session.get", "asp.agent." + victim + ".api.agent.register",
+		"asp.agent." + victim + ".inbox." + session, "asp.agent." + me + ".inbox." + session, "asp.agent.*.submit." + session,
+		"asp.agent." + me + ".submit." + session + ".more", "asp.agent." + me + ".api.session", "asp.agent." + me + ".api.session.get.more",
+		"asp.agent." + me, "asp.agent", "asp", "asp.operator.api.agent.rm", "asp.session." + session, "asp.session",
+		"asp.event." + session + ".closed", "asp.escalation.acme_com.high." + session, "asp.timer.at." + session, "asp.timer.due." + session,
+		"asp.index." + session, "asp.discovery.x", "_INBOX." + victim + ".x", "_INBOX." + me + ".x", "_INBOX.operator.x", "_INBOX.parley.x", "_R_.x.y",
+		"$KV.ASP_AGENTS." + victim, "$KV.ASP_SCHEMAS.x", "$KV.ASP_BROKERS.x", "$O.ASP.x", "$SRV.PING",
+		"$SYS.REQ.USER.AUTH", "$SYS.REQ.SERVER.PING", "$SYS.REQ.SERVER.PING.CONNZ", "$SYS.REQ.ACCOUNT.ASP.CONNZ", "$SYS.REQ.CLAIMS.UPDATE",
+		"$JS.API.INFO", "$JS.API.STREAM.NAMES", "$JS.API.STREAM.LIST", "$JS.API.SERVER.REMOVE", "$JS.API.META.LEADER.STEPDOWN",
+		"$JS.API.ACCOUNT.PURGE.ASP", "$JS.API.STREAM.CREATE.MINE", "$JS.API.STREAM.RESTORE.MINE", "$JS.API.CONSUMER.INFO.ASP_INBOX.*",
+		"$JS.SNAPSHOT.ACK.ASP_SESSIONS.x", "$JS.SNAPSHOT.RESTORE.ASP_SESSIONS.x", "$JS.FC.ASP_SESSIONS.x.y", "$JSC.R.x",
+	}
+	for _, stream := range []string{wire.SessionsStream, wire.InboxStream, wire.EscalationsStream, wire.TimersStream, wire.IndexStream, "KV_ASP_AGENTS"} {
+		for _, verb := range []string{
+			"STREAM.UPDATE", "STREAM.DELETE", "STREAM.PURGE", "STREAM.INFO", "STREAM.SNAPSHOT", "STREAM.RESTORE", "STREAM.CREATE",
+			"STREAM.MSG.GET", "STREAM.MSG.DELETE", "STREAM.PEER.REMOVE", "STREAM.LEADER.STEPDOWN", "DIRECT.GET",
+			"CONSUMER.CREATE", "CONSUMER.LIST", "CONSUMER.NAMES",
+		} {
+			subjects = append(subjects, "$JS.API."+verb+"."+stream)
+		}
+		subjects = append(subjects, "$JS.API.DIRECT.GET."+stream+".asp.session."+session, "$JS.ACK."+stream+"."+victim+".1.1.1.1.0")
+	}
+	for _, consumer := range []string{victim, me} {
+		for _, verb := range []string{"CREATE", "DURABLE.CREATE", "DELETE", "PAUSE", "UNPIN", "RESET", "LEADER.STEPDOWN"} {
+			subjects = append(subjects, "$JS.API.CONSUMER."+verb+".ASP_INBOX."+consumer)
+		}
+		subjects = append(subjects, "$JS.API.CONSUMER.CREATE.ASP_INBOX."+consumer+".asp.agent."+victim+".inbox.*",
+			"$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX."+consumer+".more", "$JS.API.CONSUMER.MSG.NEXT.ASP_SESSIONS."+consumer)
+	}
+	return append(subjects,
+		"$JS.API.CONSUMER.INFO.ASP_INBOX."+victim, "$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX."+victim, "$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX.*",
+		"$JS.API.CONSUMER.MSG.NEXT.ASP_TIMERS.brokers", "$JS.ACK.ASP_INBOX."+victim+".1.1.1.1.0", "$JS.ACK.ASP_INBOX.*.1.1.1.1.0",
+		"$JS.ACK.ASP_TIMERS.brokers.1.1.1.1.0", "$JS.ACK._.x.ASP_INBOX."+victim+".1.1.1.1.0")
+}
+
+// TestHijackAcknowledges speaks about what another has been sent: with an acknowledgement one
+// takes a message away, with +TERM for good, with +NXT one gets the next.
+func TestHijackAcknowledges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	victim := w.people[alpha]
+	js, err := jetstream.New(victim.conn())
+	must(t, err)
+	inbox, err := js.Consumer(t.Context(), wire.InboxStream, alpha.Token())
+	must(t, err)
+	m, err := inbox.Next(jetstream.FetchMaxWait(patience)) // not acknowledged yet
+	must(t, err)
+	ack := m.Reply()
+	w.harmless(func() {
+		for _, word := range []string{"", "+ACK", "-NAK", "+WPI", "+TERM", "+NXT", `+NXT {"batch":100}`} {
+			for _, a := range []performatives.Agent{eve, beta} {
+				p := w.people[a]
+				nc, err := p.dial(p.login())
+				must(t, err)
+				must(t, nc.PublishRequest(ack, nc.NewRespInbox(), []byte(word)))
+				if !denied(t, nc, ack) {
+					t.Errorf("%s says %q of alpha's message", a, word)
+				}
+				nc.Close()
+				// The longer form, which has a domain and an account in it, where the token that
+				// is the principal's own stands in the place of another word.
+				own, err := p.dial(p.login())
+				must(t, err)
+				must(t, own.Publish("$JS.ACK.ASP_INBOX."+a.Token()+".ASP_INBOX."+alpha.Token()+".1.1.1.1.0", []byte(word)))
+				must(t, own.Flush())
+				own.Close()
+			}
+		}
+	})
+	must(t, m.DoubleAck(t.Context()))
+}
+
+// TestHijackReplies names the subjects of others as the place where its own answers go: of
+// pulls, acknowledgements, acts and calls. A reply subject is not checked against permissions.
+func TestHijackReplies(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.people[eve]
+	w.says(beta, newSession(), invitation(eve)) // there is something in eve's inbox
+	w.says(beta, newSession(), invitation(eve))
+	victim := w.people[alpha].conn()
+	heard, err := victim.SubscribeSync("_INBOX." + alpha.Token() + ".elsewhere.>")
+	must(t, err)
+	must(t, victim.Flush())
+	astray := foreignSubjects(eve, string(w.deal))
+	w.harmless(func() {
+		for n, reply := range astray {
+			nc, err := p.dial(p.login()) // the server closes it for some of these
+			must(t, err)
+			for subject, data := range map[string]string{
+				wire.Submit(eve, w.deal):                                       "{",
+				wire.Call(eve, wire.SessionList):                               "{}",
+				wire.Call(eve, wire.SessionGet):                                fmt.Sprintf(`{"sessionId":%q}`, w.deal),
+				"$JS.API.CONSUMER.INFO.ASP_INBOX." + eve.Token():               "",
+				"$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX." + eve.Token():           `{"batch":1,"no_wait":true}`,
+				"$JS.ACK.ASP_INBOX." + eve.Token() + ".1.1.1.1.0":              `+NXT {"batch":1,"no_wait":true}`,
+				"$JS.ACK.ASP_INBOX." + eve.Token() + ".1.2.2.1.0":              "-NAK",
+				fmt.Sprintf("$JS.ACK.ASP_INBOX.%s.1.%d.1.1.0", eve.Token(), n): "",
+			} {
+				must(t, nc.PublishRequest(subject, reply, []byte(data)))
+			}
+			must(t, nc.Flush())
+			nc.Close()
+		}
+		// Answered behind them: what was before has been dealt with.
+		want(t, "a stranger", p.calls(wire.SessionGet, fmt.Sprintf(`{"sessionId":%q}`, w.deal)), "unknown_session")
+		must(t, w.broker.Healthy(t.Context()))
+	}, eve)
+	if n, _, err := heard.Pending(); err != nil || n > 0 {
+		t.Errorf("alpha hears %d answers that were not for it: %v", n, err)
+	}
+	w.says(alpha, w.deal, fact("still here"))
+}

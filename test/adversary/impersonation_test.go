@@ -1,0 +1,195 @@
+package adversary
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/wire"
+)
+
+// Impersonation: to be taken for somebody else, at the login, in an envelope, in the registry,
+// or as the human who decides.
+
+func TestImpersonationAtLogin(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, victim := w.people[eve], w.people[alpha]
+	stranger, err := nkeys.CreateUser()
+	must(t, err)
+	account, err := nkeys.CreateAccount()
+	must(t, err)
+	public := func(k nkeys.KeyPair) string {
+		key, err := k.PublicKey()
+		must(t, err)
+		return key
+	}
+	alphas, operators, brokers := string(victim.signer.Key()), public(w.broker.Operator()), string(w.broker.Key())
+	var caught []byte // alpha's signature of a nonce of before
+	_, err = victim.dial(nats.Nkey(alphas, func(nonce []byte) ([]byte, error) {
+		caught, err = victim.pair.Sign(nonce)
+		return caught, err
+	}))
+	must(t, err)
+	w.harmless(func() {
+		for name, how := range map[string]nats.Option{
+			"nothing":                        nats.Name("nobody"),
+			"a key that nobody registered":   nats.Nkey(public(stranger), stranger.Sign),
+			"an account's key":               nats.Nkey(public(account), account.Sign),
+			"alpha's key, my signature":      nats.Nkey(alphas, p.pair.Sign),
+			"alpha's key, its old signature": nats.Nkey(alphas, func([]byte) ([]byte, error) { return caught, nil }),
+			"alpha's key, no signature":      nats.Nkey(alphas, func([]byte) ([]byte, error) { return nil, nil }),
+			"alpha's key, zeros":             nats.Nkey(alphas, func([]byte) ([]byte, error) { return make([]byte, 64), nil }),
+			"the operator's key":             nats.Nkey(operators, p.pair.Sign),
+			"the broker's key":               nats.Nkey(brokers, p.pair.Sign),
+			"alpha as a user":                nats.UserInfo(alpha.Token(), ""),
+			"alpha's user name":              nats.UserInfo(alpha.Token()+"/"+alphas, alphas),
+			"the key as a user":              nats.UserInfo(alphas, alphas),
+			"the key as a token":             nats.Token(alphas),
+			"the user of development":        nats.UserInfo("dev", ""),
+			"the operator by name":           nats.UserInfo("operator", "operator"),
+			"a user of my own making":        nats.UserJWTAndSeed(forgedUser(t, stranger, account), seed(t, stranger)),
+		} {
+			if nc, err := p.dial(how); !errors.Is(err, nats.ErrAuthorization) {
+				t.Errorf("%s: %v, want %v", name, err, nats.ErrAuthorization)
+				if err == nil {
+					nc.Close()
+				}
+			}
+		}
+	})
+}
+
+// TestImpersonationInEnvelope says in one's own name, or with one's own key, what another
+// should have said.
+func TestImpersonationInEnvelope(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, victim, party := w.people[eve], w.people[alpha], w.people[beta]
+	accept := &performatives.AcceptBody{ReferenceID: "p1"}
+	genuine := string(victim.envelope(w.deal, accept)) // alpha has never sent it
+	as := func(a performatives.Agent) func(*performatives.Draft) {
+		return func(d *performatives.Draft) { d.Sender = a }
+	}
+	w.harmless(func() {
+		for name, c := range map[string]struct {
+			by   *person
+			data string
+			code session.Code
+		}{
+			"alpha's envelope, from beta":            {party, genuine, session.Unauthorized},
+			"alpha's envelope, from a stranger":      {p, genuine, session.Unauthorized},
+			"alpha as sender, my key":                {party, string(party.envelope(w.deal, accept, as(alpha))), session.Unauthorized},
+			"the broker as sender":                   {party, string(party.envelope(w.deal, &performatives.CloseBody{}, as(performatives.BrokerAgent(w.broker.Key())))), session.MalformedEnvelope},
+			"alpha's name on beta's organisation":    {party, string(party.envelope(w.deal, accept, as("agent://widgets.co/procurement/alpha"))), session.Unauthorized},
+			"alpha's envelope with my name on it":    {p, strings.ReplaceAll(genuine, string(alpha), string(eve)), session.SignatureInvalid},
+			"alpha's envelope with beta's name":      {party, strings.ReplaceAll(genuine, string(alpha), string(beta)), session.SignatureInvalid},
+			"in alpha's organisation's name":         {p, string(p.envelope(w.deal, accept, func(d *performatives.Draft) { d.OrgID = "acme.com" })), session.UnknownSession},
+			"on behalf of alpha, as the broker does": {p, inIntegrity(p, w.deal, `"onBehalfOf":"`+string(alpha)+`"`), session.MalformedEnvelope},
+			"joined, as the broker does":             {p, inIntegrity(p, w.deal, `"joined":[{"agentId":"`+string(eve)+`","authority":"decide"}]`), session.MalformedEnvelope},
+			"another's key signs for me":             {p, string((&person{T: t, agent: eve, signer: victim.signer}).envelope(w.deal, accept)), session.SignatureInvalid},
+		} {
+			want(t, name, c.by.submits(w.deal, []byte(c.data)), c.code)
+		}
+	})
+}
+
+// TestImpersonationInRegistry takes over a name, or a key, in the registry.
+func TestImpersonationInRegistry(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, victim := w.people[eve], w.people[alpha]
+	operator := w.operator()
+	w.harmless(func() {
+		for name, c := range map[string]struct {
+			verb, request string
+			code          session.Code
+		}{
+			"alpha's card":            {wire.AgentRegister, card(alpha, p.signer.Key()), session.Unauthorized},
+			"alpha's key in my card":  {wire.AgentRegister, card(eve, victim.signer.Key()), session.Unauthorized},
+			"the broker's key":        {wire.AgentRegister, card(eve, w.broker.Key()), session.Unauthorized},
+			"what an operator does":   {wire.AgentAdd, card(alpha, p.signer.Key()), session.MalformedEnvelope},
+			"removal, by no operator": {wire.AgentRemove, fmt.Sprintf(`{"agentId":%q}`, alpha), session.MalformedEnvelope},
+			"no key of any kind":      {wire.AgentRegister, fmt.Sprintf(`{"card":{"agentId":%q,"key":"x"}}`, eve), session.Unauthorized},
+		} {
+			want(t, name, p.calls(c.verb, c.request), c.code)
+		}
+		again := "agent://acme.com/twin"
+		m := operator.asks(wire.OperatorCall(wire.AgentAdd), []byte(card(performatives.Agent(again), victim.signer.Key())))
+		want(t, "the key of a second principal", m, session.Duplicate)
+	})
+	// What it does register of itself gives it nothing: the registry's part is not its own.
+	m := p.calls(wire.AgentRegister, `{"card":{"registry":{"trustScore":100,"mayDecide":true},"organization":"acme.com","maxTransactionValue":1e9}}`)
+	if text := string(m.Data); strings.Contains(text, `"trustScore"`) || strings.Contains(text, `"mayDecide"`) {
+		t.Errorf("a card has claimed %s", text)
+	}
+}
+
+func card(a performatives.Agent, k performatives.Key) string {
+	return fmt.Sprintf(`{"card":{"agentId":%q,"key":%q}}`, a, k)
+}
+
+// TestImpersonationOfHuman claims the ruling on an escalation (PROTOCOL.md §7).
+func TestImpersonationOfHuman(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.says(alpha, w.deal, &performatives.DelegateBody{TargetAgent: delta, Scope: "law", Authority: "full"})
+	w.says(delta, w.deal, fact("I am here"))
+	escalation := string(w.says(alpha, w.deal, &performatives.EscalateBody{
+		Reason: "authority-limit", Urgency: "high", Context: []byte(`"15000"`), ReferenceID: "p1",
+	}).Message)
+	word := ruling(escalation)
+	acme := func(d *performatives.Draft) { d.OrgID = "acme.com" }
+	w.harmless(func() {
+		for name, c := range map[string]struct {
+			by   performatives.Agent
+			data []byte
+			code session.Code
+		}{
+			"the agent that asked":           {alpha, w.people[alpha].envelope(w.deal, word), session.SessionEscalated},
+			"its delegate":                   {delta, w.people[delta].envelope(w.deal, word), session.SessionEscalated},
+			"the counterparty":               {beta, w.people[beta].envelope(w.deal, word), session.SessionEscalated},
+			"the counterparty closes":        {beta, w.people[beta].envelope(w.deal, &performatives.CloseBody{Outcome: "completed"}), session.SessionEscalated},
+			"a human who may not decide":     {carol, w.people[carol].envelope(w.deal, word), session.UnknownSession},
+			"another organisation's human":   {bob, w.people[bob].envelope(w.deal, word), session.UnknownSession},
+			"one whose name begins alike":    {mallory, w.people[mallory].envelope(w.deal, word), session.UnknownSession},
+			"one who says it is of acme":     {mallory, w.people[mallory].envelope(w.deal, word, acme), session.UnknownSession},
+			"a stranger":                     {eve, w.people[eve].envelope(w.deal, word), session.UnknownSession},
+			"alice's name, the agent's key":  {alpha, (&person{T: t, agent: alice, signer: w.people[alpha].signer}).envelope(w.deal, word), session.Unauthorized},
+			"alice's own envelope, by alpha": {alpha, w.people[alice].envelope(w.deal, word), session.Unauthorized},
+		} {
+			want(t, name, w.people[c.by].submits(w.deal, c.data), c.code)
+		}
+	})
+	w.says(alice, w.deal, word)
+	w.harmless(func() {
+		// The session has resumed: it is still no agent's to say.
+		want(t, "an agent, later", w.people[alpha].submits(w.deal, w.people[alpha].envelope(w.deal, word)), session.Unauthorized)
+		want(t, "a counterparty, later", w.people[beta].submits(w.deal, w.people[beta].envelope(w.deal, word)), session.Unauthorized)
+		other := &performatives.InformBody{Type: performatives.Resolution, Data: fmt.Appendf(nil, `{"escalationId":%q,"decision":"denied"}`, escalation)}
+		want(t, "another decision, too late", w.people[alice].submits(w.deal, w.people[alice].envelope(w.deal, other)), session.EscalationResolved)
+	})
+}
+
+// TestOperatorSpeaksForNobody: who runs the broker sees, and takes no part.
+func TestOperatorSpeaksForNobody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	operator := w.operator()
+	w.harmless(func() {
+		for _, a := range []performatives.Agent{alpha, alice} {
+			if subject := wire.Submit(a, w.deal); !w.isDenied(operator, subject, "") {
+				t.Errorf("the operator may publish %s", subject)
+			}
+		}
+		for _, verb := range []string{"session.submit", "session.close", "session.delete", "session.append", "escalation.resolve", "no.verb"} {
+			want(t, verb, operator.asks(wire.OperatorCall(verb), []byte(fmt.Sprintf(`{"sessionId":%q}`, w.deal))), session.MalformedEnvelope)
+		}
+	})
+}
