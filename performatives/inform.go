@@ -66,6 +66,25 @@ func (b *InformBody) Answers() (data AnswersData, ok bool) {
 	return data, len(data.Answers) > 0
 }
 
+// Query is the id of the query that an INFORM of any type says it answers, by
+// data.queryId or data.referenceId; "" for none.
+func (b *InformBody) Query() string {
+	var data struct {
+		QueryID     jsontext.Value `json:"queryId"`
+		ReferenceID jsontext.Value `json:"referenceId"`
+	}
+	if b.Data.Kind() != '{' || json.Unmarshal(b.Data, &data) != nil {
+		return ""
+	}
+	for _, id := range []jsontext.Value{data.QueryID, data.ReferenceID} {
+		var text string
+		if id.Kind() == '"' && json.Unmarshal(id, &text) == nil {
+			return text
+		}
+	}
+	return ""
+}
+
 // The decisions of a ruling.
 const (
 	Approved = "approved"

@@ -10,20 +10,35 @@ import (
 // A message may bind the next act that answers it: to some performatives, and
 // to a trust score of who answers (PROTOCOL.md §3, §5).
 
-// binding finds what binds the act: the demands of the message that it answers.
+// binding finds what binds the act: the demands of a message that it answers.
 func (t *Turn) binding() (string, Binding, bool) {
-	if t.Act == performatives.Withdraw || t.Act == performatives.Commit || t.Act == performatives.Delegate || t.Act == performatives.Escalate {
-		return "", Binding{}, false
+	for _, id := range t.answeredMessages() {
+		b, ok := t.bound.Get(id)
+		if ok && t.Message.Sender != b.by && (b.to == "" || b.to == t.Message.Sender || b.to == t.Side) {
+			return id, b, true
+		}
 	}
-	id := referenceID(t.Message.Body)
-	if _, names := t.kinds.Get(id); !names {
-		id = ofQuery(id)
+	return "", Binding{}, false
+}
+
+// answeredMessages are the ids of the messages that the act answers: an offer or a
+// delegation by its referenceId; by INFORM the questions that it answers, under
+// whichever id it names them, or a query.
+func (t *Turn) answeredMessages() []string {
+	switch t.Act { //nolint:exhaustive // the others answer nothing
+	case performatives.Accept, performatives.Reject, performatives.Counter, performatives.Clarify:
+		return []string{referenceID(t.Message.Body)}
+	case performatives.Inform:
+		var ids []string
+		for _, a := range t.settles {
+			ids = append(ids, a.question.ID)
+		}
+		if inform, ok := t.Message.Body.(*performatives.InformBody); ok {
+			ids = append(ids, ofQuery(inform.Query()))
+		}
+		return ids
 	}
-	b, ok := t.bound.Get(id)
-	if !ok || t.Message.Sender == b.by || b.to != "" && b.to != t.Message.Sender && b.to != t.Side {
-		return "", Binding{}, false
-	}
-	return id, b, true
+	return nil
 }
 
 func (t *Turn) keepsBinding() error {
