@@ -22,6 +22,7 @@ func (b *Broker) admit(ctx context.Context, l *live, caller performatives.Agent,
 	if err != nil {
 		return wire.Acceptance{}, err
 	}
+	fresh := !l.loaded
 	if err := b.load(ctx, l); err != nil {
 		return wire.Acceptance{}, b.trouble("load", l.id, err)
 	}
@@ -37,6 +38,10 @@ func (b *Broker) admit(ctx context.Context, l *live, caller performatives.Agent,
 			if _, err := b.current(ctx, l); err != nil {
 				return wire.Acceptance{}, b.trouble("read back", l.id, err)
 			}
+		case isRefusal(err) && fresh:
+			// It was read for this act. Another look would tell a stranger, by its
+			// time, a session that is not there from one that is.
+			return wire.Acceptance{}, err
 		case isRefusal(err):
 			// Only what the transcript says now may refuse.
 			moved, currentErr := b.current(ctx, l)
@@ -51,6 +56,7 @@ func (b *Broker) admit(ctx context.Context, l *live, caller performatives.Agent,
 		default:
 			return accepted, nil
 		}
+		fresh = false
 	}
 	return wire.Acceptance{}, unavailable()
 }
@@ -71,20 +77,22 @@ func (b *Broker) trouble(what string, id performatives.SessionID, err error) err
 
 // read does the checks that need no session: size, JSON, envelope, sender,
 // version, performative, signature.
-func (b *Broker) read(id performatives.SessionID, caller performatives.Agent, data []byte) (*performatives.Message, error) {
+func (b *Broker) read(id performatives.SessionID, who performatives.Agent, data []byte) (*performatives.Message, error) {
 	m, err := performatives.Read(data)
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	member, registered := b.registry.member(caller)
+	member, registered := b.registry.member(who)
 	switch {
 	case m.Session != id:
 		return nil, session.Refuse(session.MalformedEnvelope, "/sessionId: is not the session of the subject").
 			With(map[string]string{"path": "/sessionId"})
-	case m.Sender != caller:
+	case m.Sender != who:
 		return nil, session.Refuse(session.Unauthorized, "sender.agentId is not the principal of the subject that you publish on")
 	case !registered:
 		return nil, session.Refuse(session.UnknownAgent, "you are not registered")
+	case b.audits(caller{agent: who}):
+		return nil, auditorsRead()
 	case m.Version != performatives.Version:
 		return nil, session.Refuse(session.VersionUnsupported, "this broker speaks %s", performatives.Version).
 			With(map[string]any{"supported": []string{performatives.Version}})
@@ -113,6 +121,9 @@ func unreadable(err error) error {
 // signed insists on a signature by the sender's key. Under --dev an envelope
 // may be unsigned, and a principal may have no key to check one by.
 func (b *Broker) signed(m *performatives.Message, member performatives.Member) error {
+	if m.Signature != "" && !performatives.WellFormedSignature(m.Signature) {
+		return session.Refuse(session.SignatureInvalid, "integrity.signature is ed25519: and 128 lower-case hex digits")
+	}
 	if b.Dev && (m.Signature == "" || member.Key == "") {
 		return nil
 	}
@@ -130,7 +141,7 @@ func (b *Broker) try(ctx context.Context, l *live, m *performatives.Message) (wi
 	if seen, again := l.state.Seen(m.ID); again && seen.Sender == m.Sender && seen.Digest == m.Digest() {
 		return acceptance(m, seen, true), nil
 	}
-	if err := b.timely(m); err != nil {
+	if err := b.timely(m.Timestamp); err != nil {
 		return wire.Acceptance{}, err
 	}
 	if err := checkBody(m); err != nil {
@@ -153,6 +164,9 @@ func (b *Broker) try(ctx context.Context, l *live, m *performatives.Message) (wi
 		return wire.Acceptance{}, err
 	}
 	defer leave()
+	if err := b.addressed(l, m); err != nil {
+		return wire.Acceptance{}, err
+	}
 	if err := b.registerNamed(ctx, m, next.Last.Joined); err != nil {
 		return wire.Acceptance{}, err
 	}
@@ -163,9 +177,21 @@ func (b *Broker) try(ctx context.Context, l *live, m *performatives.Message) (wi
 	return acceptance(m, seen, false), nil
 }
 
-func (b *Broker) timely(m *performatives.Message) error {
+// addressed refuses a recipient whom nobody knows: neither the session nor the
+// registry (PROTOCOL.md §10).
+func (b *Broker) addressed(l *live, m *performatives.Message) error {
+	if _, party := l.state.Party(m.Recipient); m.Recipient == "" || party {
+		return nil
+	}
+	if _, registered := b.registry.member(m.Recipient); registered {
+		return nil
+	}
+	return session.Refuse(session.UnknownAgent, "%s is not registered", m.Recipient).With(map[string]any{"agentId": m.Recipient})
+}
+
+func (b *Broker) timely(at time.Time) error {
 	now := b.Now()
-	if off := m.Timestamp.Sub(now); off > ClockSkew || off < -ClockSkew {
+	if off := at.Sub(now); off > ClockSkew || off < -ClockSkew {
 		return session.Refuse(session.StaleTimestamp, "timestamp is more than %s away from the broker's clock, %s", ClockSkew, now.UTC().Format(time.RFC3339Nano)).
 			With(map[string]string{"now": now.UTC().Format(time.RFC3339Nano)})
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go/micro"
+	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -24,24 +25,26 @@ type caller struct {
 // verb answers one call.
 type verb struct {
 	operatorOnly bool
+	writes       bool // more than the caller's key: not for auditors
 	answer       func(*Broker, context.Context, caller, []byte) (any, error)
 }
 
 var api = map[string]verb{
-	wire.SessionGet:      {false, typed((*Broker).sessionGet)},
-	wire.SessionList:     {false, typed((*Broker).sessionList)},
-	wire.SessionMessages: {false, typed((*Broker).sessionMessages)},
-	wire.AgentRegister:   {false, typed((*Broker).agentRegister)},
-	wire.AgentGet:        {false, typed((*Broker).agentGet)},
-	wire.AgentList:       {false, typed((*Broker).agentList)},
-	wire.AgentAdd:        {true, typed((*Broker).agentAdd)},
-	wire.AgentRemove:     {true, typed((*Broker).agentRemove)},
-	wire.SchemaPut:       {false, typed((*Broker).schemaPut)},
-	wire.SchemaGet:       {false, typed((*Broker).schemaGet)},
-	wire.SchemaList:      {false, typed((*Broker).schemaList)},
-	wire.EscalationList:  {false, typed((*Broker).escalationList)},
-	wire.EscalationGet:   {false, typed((*Broker).escalationGet)},
-	wire.BrokerInfo:      {false, typed((*Broker).brokerInfo)},
+	wire.SessionGet:      {false, false, typed((*Broker).sessionGet)},
+	wire.SessionList:     {false, false, typed((*Broker).sessionList)},
+	wire.SessionMessages: {false, false, typed((*Broker).sessionMessages)},
+	wire.AgentRegister:   {false, true, typed((*Broker).agentRegister)},
+	wire.AgentGet:        {false, false, typed((*Broker).agentGet)},
+	wire.AgentList:       {false, false, typed((*Broker).agentList)},
+	wire.AgentAdd:        {true, true, typed((*Broker).agentAdd)},
+	wire.AgentRemove:     {true, true, typed((*Broker).agentRemove)},
+	wire.AgentRotate:     {false, false, typed((*Broker).agentRotate)},
+	wire.SchemaPut:       {false, true, typed((*Broker).schemaPut)},
+	wire.SchemaGet:       {false, false, typed((*Broker).schemaGet)},
+	wire.SchemaList:      {false, false, typed((*Broker).schemaList)},
+	wire.EscalationList:  {false, false, typed((*Broker).escalationList)},
+	wire.EscalationGet:   {false, false, typed((*Broker).escalationGet)},
+	wire.BrokerInfo:      {false, false, typed((*Broker).brokerInfo)},
 }
 
 func verbs(operator bool) []string {
@@ -81,12 +84,9 @@ func (b *Broker) onCall(r micro.Request) {
 		b.refuse(r, session.Refuse(session.MalformedEnvelope, "the subject is not asp.agent.<token>.api.<verb>"))
 		return
 	}
-	leave, err := b.gate.enter(agent)
-	if err != nil {
-		b.refuse(r, err)
-		return
+	if err := b.gate.enter(agent, func(t *turn) { b.call(r, name, caller{agent: agent}, t.over) }); err != nil {
+		b.tellLater(r.Reply(), err)
 	}
-	b.call(r, name, caller{agent: agent}, leave)
 }
 
 func (b *Broker) onOperator(r micro.Request) {
@@ -112,6 +112,11 @@ func (b *Broker) call(r micro.Request, name string, c caller, leave func()) {
 		b.refuse(r, session.Refuse(session.UnknownAgent, "you are not registered"))
 		return
 	}
+	if v.writes && b.audits(c) {
+		leave()
+		b.refuse(r, auditorsRead())
+		return
+	}
 	if !b.sessions.begin() {
 		leave()
 		b.refuse(r, unavailable())
@@ -126,6 +131,14 @@ func (b *Broker) call(r micro.Request, name string, c caller, leave func()) {
 		leave() // whoever has the answer may ask the next
 		if err != nil {
 			b.refuse(r, err)
+			return
+		}
+		if l, ok := answer.(last); ok {
+			b.reply(r, l.answer)
+			if err := b.Conn.FlushWithContext(ctx); err != nil {
+				b.Log.Debug("answer not flushed", zap.Error(err))
+			}
+			l.goes()
 			return
 		}
 		b.reply(r, answer)

@@ -111,6 +111,7 @@ type Broker struct {
 	gate     *gate
 
 	heard, refused atomic.Uint64 // answers, for statistics
+	toldLater      atomic.Int64  // refusals that wait to be told
 
 	reached atomic.Pointer[func(point)] // set by tests only
 

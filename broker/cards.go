@@ -41,28 +41,45 @@ func (b *Broker) agentRegister(ctx context.Context, c caller, q wire.RegisterAge
 	if c.operator {
 		return b.agentAdd(ctx, c, q)
 	}
-	card := q.Card
-	card.Agent = cmp.Or(card.Agent, c.agent)
-	if card.Agent != c.agent {
+	if q.Card == nil {
+		return wire.Card{}, noCard()
+	}
+	card := *q.Card
+	if card.Agent != "" && card.Agent != c.agent {
 		return wire.Card{}, session.Refuse(session.Unauthorized, "a card is its principal's own: agentId is not the principal of your subject")
 	}
-	old, known := b.registry.card(c.agent)
-	if !known {
-		old = strangersCard(c.agent)
+	card.Agent = c.agent
+	complete := func(old wire.Card) error {
+		card.Registry = old.Registry
+		card.Key = cmp.Or(card.Key, old.Key)
+		if card.Key != old.Key && !b.Dev {
+			return session.Refuse(session.Unauthorized, "a card does not change a principal's key; agent.rotate does")
+		}
+		return b.checkCard(&card)
 	}
-	card.Registry = old.Registry
-	card.Key = cmp.Or(card.Key, old.Key)
-	if card.Key != old.Key && !b.Dev {
-		return wire.Card{}, session.Refuse(session.Unauthorized, "a card does not change a principal's key; an operator does")
+	if _, known := b.registry.card(c.agent); known {
+		return b.registry.change(ctx, c.agent, func(old *wire.Card) error {
+			card = *q.Card
+			card.Agent = c.agent
+			err := complete(*old)
+			*old = card
+			return err
+		})
 	}
-	return b.register(ctx, card)
+	if err := complete(strangersCard(c.agent)); err != nil {
+		return wire.Card{}, err
+	}
+	return b.registry.put(ctx, card)
 }
 
 func (b *Broker) agentAdd(ctx context.Context, _ caller, q wire.RegisterAgent) (wire.Card, error) {
+	if q.Card == nil {
+		return wire.Card{}, noCard()
+	}
 	if q.Card.Key == "" && !b.Dev {
 		return wire.Card{}, cardFault("/card/key", "key is required: the principal's public nkey (U…)")
 	}
-	return b.register(ctx, q.Card)
+	return b.register(ctx, *q.Card)
 }
 
 func (b *Broker) register(ctx context.Context, card wire.Card) (wire.Card, error) {
@@ -75,7 +92,11 @@ func (b *Broker) register(ctx context.Context, card wire.Card) (wire.Card, error
 
 // AddAgent registers a principal, or replaces its card and key, as agent.add does.
 func (b *Broker) AddAgent(ctx context.Context, card wire.Card) (wire.Card, error) {
-	return b.agentAdd(ctx, caller{operator: true}, wire.RegisterAgent{Card: card})
+	return b.agentAdd(ctx, caller{operator: true}, wire.RegisterAgent{Card: &card})
+}
+
+func noCard() error {
+	return session.Refuse(session.MalformedEnvelope, "/card: is missing").With(map[string]string{"path": "/card"})
 }
 
 func cardFault(path, message string) error {
@@ -94,6 +115,8 @@ func (b *Broker) checkCard(c *wire.Card) error {
 		return cardFault("/card/kind", "kind is system or personal; of a human:// it is human")
 	case c.Key != "" && !c.Key.Valid():
 		return cardFault("/card/key", "key is a public user nkey (U…)")
+	case c.Registry.Auditor && (!human || c.Registry.MayDecide):
+		return cardFault("/card/registry/auditor", "an auditor is a human who may not decide")
 	case c.Registry.TrustScore != nil && (*c.Registry.TrustScore < 0 || *c.Registry.TrustScore > 100):
 		return cardFault("/card/registry/trustScore", "trustScore is 0 to 100")
 	case c.MaxTransactionValue != nil && *c.MaxTransactionValue < 0:

@@ -37,6 +37,9 @@ func (b *Broker) maySeeItem(ctx context.Context, c caller, item wire.EscalationI
 	if member, ok := b.registry.member(c.agent); ok && member.Authority == performatives.AuthorityDecide && c.agent.Organisation() == item.Organisation {
 		return true
 	}
+	if !b.index.names(item.Session, c.agent) && !b.audits(c) {
+		return false // without reading the sessions of strangers
+	}
 	return b.seen(ctx, c, item.Session, func(*live) error { return nil }) == nil
 }
 

@@ -123,6 +123,14 @@ func (x *index) keep(id performatives.SessionID, l line) {
 	x.sessions[id] = l
 }
 
+// names tells whether a session names a principal, without reading it.
+func (x *index) names(id performatives.SessionID, a performatives.Agent) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	_, there := slices.BinarySearch(x.parties[a], id)
+	return there
+}
+
 // insert keeps a list of sessions sorted: UUIDv7s sort by when they were made.
 func insert(ids []performatives.SessionID, id performatives.SessionID) []performatives.SessionID {
 	at, there := slices.BinarySearch(ids, id)
@@ -145,6 +153,11 @@ func (x *index) of(a performatives.Agent, state, before string) []performatives.
 		}
 		slices.Sort(ids)
 	}
+	return x.newest(ids, state, before)
+}
+
+// newest picks from sorted sessions.
+func (x *index) newest(ids []performatives.SessionID, state, before string) []performatives.SessionID {
 	var found []performatives.SessionID
 	for i := len(ids) - 1; i >= 0; i-- {
 		if (before == "" || string(ids[i]) < before) && (state == "" || x.sessions[ids[i]].State.String() == state) {

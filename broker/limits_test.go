@@ -60,7 +60,7 @@ func TestGateRate(t *testing.T) {
 // The gate bounds what waits for its answer.
 func TestGateInFlight(t *testing.T) {
 	t.Parallel()
-	enter, _ := broker.Gate(broker.Limits{InFlight: 2}, time.Now)
+	enter, _ := broker.Gate(broker.Limits{InFlight: 2, AtOnce: -1}, time.Now)
 	first, err := enter(alpha)
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestGateForgets(t *testing.T) {
 // No limit is none.
 func TestGateWithoutLimits(t *testing.T) {
 	t.Parallel()
-	enter, _ := broker.Gate(broker.Limits{Rate: -1, InFlight: -1}, time.Now)
+	enter, _ := broker.Gate(broker.Limits{Rate: -1, InFlight: -1, AtOnce: -1}, time.Now)
 	for range 100_000 {
 		if _, err := enter(alpha); err != nil {
 			t.Fatal(err)
@@ -302,4 +302,38 @@ func TestParticipants(t *testing.T) {
 	l.heard(delegate(2))
 	l.refused(delegate(3), session.TooLarge)
 	l.heard(l.says(id, alpha, "ESCALATE", `{"reason":"authority-limit","urgency":"low","context":"x"}`))
+}
+
+// Who sends without waiting is heard in the order in which it sent, also beyond
+// what is worked on at once.
+func TestOrderOfOne(t *testing.T) {
+	t.Parallel()
+	l := limits(t, broker.Limits{})
+	id := newID()
+	l.heard(l.says(id, alpha, "PROPOSE", invitation(beta)))
+	l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
+	answers, err := l.nc.SubscribeSync(l.nc.NewInbox())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const acts = 250
+	for i := range acts {
+		body := fmt.Sprintf(`{"proposalId":"p%d","type":"x","subject":"x","terms":{"n":%d}}`, i/2, i/2)
+		act := "PROPOSE"
+		if i%2 == 1 {
+			act, body = "WITHDRAW", fmt.Sprintf(`{"referenceId":"p%d"}`, i/2)
+		}
+		if err := l.nc.PublishRequest(wire.Submit(alpha, id), answers.Subject, envelope(string(id), alpha, act, body)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range acts {
+		m, err := answers.NextMsg(20 * time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Header.Get(wire.ErrorCodeHeader) != "" {
+			t.Errorf("%s", m.Data)
+		}
+	}
 }

@@ -20,6 +20,8 @@ func (b *Broker) seen(ctx context.Context, c caller, id performatives.SessionID,
 	if err := b.look(ctx, id, func(l *live) {
 		party, has := l.state.Party(c.agent)
 		switch {
+		case l.state.Phase != session.Idle && (b.mayAudit(c, l) || b.decidesIn(c, l)):
+			refusal = read(l)
 		case l.state.Phase == session.Idle, !c.operator && !has:
 			refusal = session.NoSuchSession()
 		case !c.operator && !l.state.MayRead(c.agent, b.clock(l)):
@@ -38,7 +40,7 @@ func (b *Broker) seen(ctx context.Context, c caller, id performatives.SessionID,
 func (b *Broker) listed(ctx context.Context, c caller, id performatives.SessionID, read func(*live) error) error {
 	var err error
 	if looked := b.look(ctx, id, func(l *live) {
-		if c.operator || l.state.HasPart(c.agent) {
+		if c.operator || l.state.HasPart(c.agent) || b.mayAudit(c, l) || b.decidesIn(c, l) {
 			err = read(l)
 		}
 	}); looked != nil {
@@ -85,7 +87,7 @@ func (b *Broker) sessionList(ctx context.Context, c caller, q wire.ListSessions)
 		return wire.Sessions{}, session.Refuse(session.MalformedEnvelope, `awaiting is "me" or absent`)
 	}
 	found := wire.Sessions{Sessions: []session.Summary{}}
-	for _, id := range b.index.of(c.agent, q.State, q.Cursor) {
+	for _, id := range b.ofCaller(c, q.State, q.Cursor) {
 		if len(found.Sessions) == page(q.Limit) {
 			found.Next = string(found.Sessions[len(found.Sessions)-1].Session)
 			break

@@ -29,6 +29,7 @@ type registry struct {
 	keys  map[performatives.Key]performatives.Agent
 	orgs  map[performatives.Organisation]map[performatives.Agent]bool // humans who may decide
 	news  map[performatives.Agent]uint64                              // the bucket's revision that memory is at
+	going map[performatives.Agent]*going
 }
 
 func (b *Broker) openRegistry(ctx context.Context) error {
@@ -39,6 +40,7 @@ func (b *Broker) openRegistry(ctx context.Context) error {
 	r := &registry{
 		b: b, kv: kv, cards: map[performatives.Agent]wire.Card{}, keys: map[performatives.Key]performatives.Agent{},
 		orgs: map[performatives.Organisation]map[performatives.Agent]bool{}, news: map[performatives.Agent]uint64{},
+		going: map[performatives.Agent]*going{},
 	}
 	b.registry = r
 	return b.follow(ctx, kv, r.saw)
@@ -154,15 +156,24 @@ func (r *registry) drop(a performatives.Agent, revision uint64) {
 
 // departed tells of a key that is its principal's no more.
 func (r *registry) departed(old wire.Card) {
-	if old.Key != "" && r.b.Departed != nil {
+	if old.Key == "" || r.b.Departed == nil {
+		return
+	}
+	r.mu.Lock()
+	g := r.going[old.Agent]
+	if g != nil {
+		g.keys = append(g.keys, old.Key)
+	}
+	r.mu.Unlock()
+	if g == nil {
 		r.b.Departed(old.Agent, old.Key)
 	}
 }
 
 // decides tells whether the card is of a human who may decide; under --dev
-// every human may, for its organisation.
+// every human may, for its organisation. An auditor may not.
 func (b *Broker) decides(c wire.Card) bool {
-	return c.Agent.IsHuman() && (b.Dev || c.Registry.MayDecide)
+	return c.Agent.IsHuman() && (b.Dev || c.Registry.MayDecide) && !c.Registry.Auditor
 }
 
 // toKey makes a subject token a key-value key, which may hold neither ~ nor @;

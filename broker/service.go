@@ -64,15 +64,17 @@ func (b *Broker) onSubmit(r micro.Request) {
 		b.refuse(r, session.Refuse(session.MalformedEnvelope, "the subject is not asp.agent.<token>.submit.<session id>"))
 		return
 	}
-	leave, err := b.gate.enter(caller)
-	if err != nil {
-		b.refuse(r, err)
-		return
+	if err := b.gate.enter(caller, func(t *turn) { b.submit(r, id, caller, t) }); err != nil {
+		b.tellLater(r.Reply(), err)
 	}
+}
+
+// submit has an envelope judged when its session comes to it.
+func (b *Broker) submit(r micro.Request, id performatives.SessionID, caller performatives.Agent, t *turn) {
 	heard := b.sessions.run(id, func(ctx context.Context, l *live) {
-		defer leave()
+		defer t.over()
 		accepted, err := b.admit(ctx, l, caller, r.Data())
-		leave() // whoever has the answer may ask the next
+		t.answered() // whoever has the answer may ask the next
 		if err != nil {
 			b.refuse(r, err)
 			var refusal *session.Refusal
@@ -91,7 +93,7 @@ func (b *Broker) onSubmit(r micro.Request) {
 		}
 	})
 	if !heard {
-		leave()
+		t.over()
 		b.refuse(r, unavailable())
 	}
 }
@@ -107,14 +109,14 @@ func (b *Broker) reply(r micro.Request, v any) {
 		b.refuse(r, session.Refuse(session.TooLarge, "the answer has more bytes than one message can have; ask for less, or read the session page by page"))
 		return
 	}
-	b.answer(r, nil, data)
+	b.answer(r.Reply(), nil, data)
 }
 
 // answer publishes a reply. Sessions answer when they have judged, which is
 // after micro's own handler has returned and stopped looking at the request, so
 // its Respond and Error are not for us; headers and payload are the same.
-func (b *Broker) answer(r micro.Request, header nats.Header, data []byte) {
-	if err := b.Conn.PublishMsg(&nats.Msg{Subject: r.Reply(), Header: header, Data: data}); err != nil {
+func (b *Broker) answer(to string, header nats.Header, data []byte) {
+	if err := b.Conn.PublishMsg(&nats.Msg{Subject: to, Header: header, Data: data}); err != nil {
 		b.Log.Debug("reply not sent", zap.Error(err))
 	}
 	if header == nil {
@@ -131,7 +133,9 @@ func (b *Broker) stats(*micro.Endpoint) any {
 
 // refuse answers with a micro error. What is no refusal is an internal cause:
 // it is logged, and the answer says only that the broker cannot answer now.
-func (b *Broker) refuse(r micro.Request, err error) {
+func (b *Broker) refuse(r micro.Request, err error) { b.refuseTo(r.Reply(), err) }
+
+func (b *Broker) refuseTo(to string, err error) {
 	var refusal *session.Refusal
 	if !errors.As(err, &refusal) {
 		b.Log.Error("api", zap.Error(err))
@@ -142,7 +146,7 @@ func (b *Broker) refuse(r micro.Request, err error) {
 		b.Log.Error("refusal", zap.Error(err))
 		return
 	}
-	b.answer(r, nats.Header{
+	b.answer(to, nats.Header{
 		micro.ErrorHeader:     {headerText(refusal.Error())},
 		micro.ErrorCodeHeader: {strconv.Itoa(refusal.Code.Status())},
 	}, data)

@@ -67,7 +67,6 @@ func (s *sessions) run(id performatives.SessionID, do func(context.Context, *liv
 	l := s.live[id]
 	if l == nil {
 		l = &live{id: id, state: session.New(id, s.b.Modes)}
-		s.makeRoom()
 		s.live[id] = l
 	}
 	if s.shut || len(l.queue) >= maxQueue {
@@ -102,6 +101,8 @@ func (s *sessions) work(l *live) {
 			l.running, l.queue = false, nil
 			if l.state.Phase == session.Idle && l.unresolved == nil {
 				delete(s.live, l.id) // nobody opened it: keep nothing of it
+			} else {
+				s.makeRoom() // here, so that asking for what is not there takes no room from what is
 			}
 			s.mu.Unlock()
 			return
@@ -115,7 +116,7 @@ func (s *sessions) work(l *live) {
 
 // makeRoom drops a session that has nothing to do; it can be read again.
 func (s *sessions) makeRoom() {
-	if len(s.live) < maxCached {
+	if len(s.live) <= maxCached {
 		return
 	}
 	for id, l := range s.live {
@@ -152,7 +153,8 @@ func (b *Broker) load(ctx context.Context, l *live) error {
 	if l.loaded {
 		return nil
 	}
-	return b.catchUpFrom(ctx, l, b.presence.settled())
+	_, err := b.current(ctx, l)
+	return err
 }
 
 // catchUp folds the entries after the one that memory stands at.
@@ -210,6 +212,7 @@ func (b *Broker) current(ctx context.Context, l *live) (moved bool, err error) {
 		return false, err
 	}
 	if last == l.position {
+		l.loaded = true
 		b.resolved(l)
 		return false, nil
 	}
@@ -220,10 +223,7 @@ func (b *Broker) current(ctx context.Context, l *live) (moved bool, err error) {
 func (b *Broker) look(ctx context.Context, id performatives.SessionID, read func(*live)) error {
 	done := make(chan error, 1)
 	if !b.sessions.run(id, func(ctx context.Context, l *live) {
-		err := b.load(ctx, l)
-		if err == nil {
-			_, err = b.current(ctx, l)
-		}
+		_, err := b.current(ctx, l)
 		if err == nil {
 			read(l)
 		}

@@ -51,6 +51,12 @@ func (l *link) once(ctx context.Context, subject string, data []byte, patience t
 	defer cancel()
 	one, stop := l.waiting.watch(one, subject)
 	defer stop()
+	return l.request(one, subject, data)
+}
+
+// request sends a request and waits for its answer, on whatever the connection
+// is by then.
+func (l *link) request(one context.Context, subject string, data []byte) ([]byte, error) {
 	reply, err := l.nc.RequestMsgWithContext(one, &nats.Msg{Subject: subject, Data: data})
 	switch {
 	case errors.Is(err, nats.ErrConnectionClosed):

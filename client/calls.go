@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
@@ -175,6 +176,40 @@ func (c *calls) BrokerKey(ctx context.Context) (performatives.Key, error) {
 	return b.Key, err
 }
 
+// RotateKey gives the client's principal another key, at the word of the one
+// that it has. It takes effect at once: the broker answers, and disconnects what
+// is connected with the old key, this client too. So Close it and connect with
+// the new key. If the answer is lost, the new key tells: it logs in or does not.
+func (c *Client) RotateKey(ctx context.Context, key performatives.Key) (wire.Card, error) {
+	request := wire.RotateKey{Agent: c.agent, Key: key, Timestamp: time.Now().UTC().Format(performatives.TimeFormat)}
+	if c.link.signer != nil {
+		data, err := request.SigningBytes()
+		if err != nil {
+			return wire.Card{}, fmt.Errorf("%s: %w", wire.AgentRotate, err)
+		}
+		if request.Signature, err = performatives.SignBytes(c.link.signer, data); err != nil {
+			return wire.Card{}, fmt.Errorf("%s: %w", wire.AgentRotate, err)
+		}
+	}
+	data, err := json.Marshal(request, json.Deterministic(true))
+	if err != nil {
+		return wire.Card{}, fmt.Errorf("%s: %w", wire.AgentRotate, err)
+	}
+	// Sent once: the connection breaks right after the answer, and to ask again
+	// there would be none.
+	one, cancel := context.WithTimeout(ctx, c.link.timeout)
+	defer cancel()
+	reply, err := c.link.request(one, wire.Call(c.agent, wire.AgentRotate), data)
+	if err != nil {
+		return wire.Card{}, fmt.Errorf("%s: %w", wire.AgentRotate, err)
+	}
+	var card wire.Card
+	if err := json.Unmarshal(reply, &card); err != nil {
+		return wire.Card{}, fmt.Errorf("%s: the answer cannot be read: %w", wire.AgentRotate, err)
+	}
+	return card, nil
+}
+
 // Register says who the client's principal is: it replaces the card, whose
 // agentId and key are by default the client's own.
 func (c *Client) Register(ctx context.Context, card wire.Card) (wire.Card, error) {
@@ -184,5 +219,5 @@ func (c *Client) Register(ctx context.Context, card wire.Card) (wire.Card, error
 	if card.Key == "" {
 		card.Key = c.Key()
 	}
-	return call[wire.Card](ctx, &c.calls, wire.AgentRegister, wire.RegisterAgent{Card: card})
+	return call[wire.Card](ctx, &c.calls, wire.AgentRegister, wire.RegisterAgent{Card: &card})
 }

@@ -37,7 +37,13 @@ func (o *Operator) Close() error { return o.link.close() }
 // AddAgent registers a principal, or replaces its card, its key and what the
 // registry says of it.
 func (o *Operator) AddAgent(ctx context.Context, card wire.Card) (wire.Card, error) {
-	return call[wire.Card](ctx, &o.calls, wire.AgentAdd, wire.RegisterAgent{Card: card})
+	return call[wire.Card](ctx, &o.calls, wire.AgentAdd, wire.RegisterAgent{Card: &card})
+}
+
+// RotateKey gives a principal another key, at once: what is connected with the
+// old one is disconnected. Transcripts keep what they pinned.
+func (o *Operator) RotateKey(ctx context.Context, a performatives.Agent, key performatives.Key) (wire.Card, error) {
+	return call[wire.Card](ctx, &o.calls, wire.AgentRotate, wire.RotateKey{Agent: a, Key: key})
 }
 
 // RemoveAgent takes a principal out of the registry; it can log in no more.

@@ -71,12 +71,18 @@ func SignBytes(s Signer, data []byte) (string, error) {
 	return signaturePrefix + hex.EncodeToString(sig), nil
 }
 
+// WellFormedSignature tells whether a signature is written as SignBytes does.
+func WellFormedSignature(signature string) bool {
+	digits, ok := strings.CutPrefix(signature, signaturePrefix)
+	return ok && len(digits) == 2*ed25519.SignatureSize && isLowerHex(digits)
+}
+
 // VerifyBytes checks a signature that SignBytes wrote.
 func VerifyBytes(k Key, data []byte, signature string) error {
-	digits, ok := strings.CutPrefix(signature, signaturePrefix)
-	if !ok || len(digits) != 2*ed25519.SignatureSize || !isLowerHex(digits) {
+	if !WellFormedSignature(signature) {
 		return ErrSignature
 	}
+	digits := strings.TrimPrefix(signature, signaturePrefix)
 	sig, err := hex.DecodeString(digits)
 	if err != nil {
 		return ErrSignature

@@ -89,7 +89,10 @@ func Agents(list []wire.Card, s Style) string {
 }
 
 func kindOf(c wire.Card) string {
-	if c.Registry.MayDecide {
+	switch {
+	case c.Registry.Auditor:
+		return c.Kind + ", auditor"
+	case c.Registry.MayDecide:
 		return c.Kind + ", may decide"
 	}
 	return c.Kind

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/parley-asp/parley/delegation"
+	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -48,6 +49,14 @@ func (t *Turn) delegates() []performatives.Agent {
 func (s *State) HasPart(a performatives.Agent) bool {
 	_, has := s.hasPart(a)
 	return has
+}
+
+// Decides tells whether a principal is a human who may decide for an
+// organisation that has escalated here, and so has a part in the session, also
+// before its first act.
+func (s *State) Decides(m performatives.Member) bool {
+	_, escalated := s.deciders.Get(m.Agent.Organisation())
+	return escalated && escalation.MayDecide(m, m.Agent.Organisation())
 }
 
 // MayRead tells whether the principal may read the session, from its first

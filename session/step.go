@@ -169,10 +169,7 @@ func (s *State) hasPart(a performatives.Agent) (Party, bool) {
 
 // joinsAsApprover lets a human in who may decide for an organisation that has
 // escalated here, also one who was registered later.
-func (t *Turn) joinsAsApprover(a performatives.Agent) bool {
-	_, escalated := t.deciders.Get(a.Organisation())
-	return escalated && escalation.MayDecide(t.event.Known[a], a.Organisation())
-}
+func (t *Turn) joinsAsApprover(a performatives.Agent) bool { return t.Decides(t.event.Known[a]) }
 
 // fresh refuses the id of another message that this session has accepted.
 func (t *Turn) fresh() error {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/performatives"
@@ -18,6 +19,7 @@ const (
 	AgentList       = "agent.list"
 	AgentAdd        = "agent.add" // operator
 	AgentRemove     = "agent.rm"  // operator
+	AgentRotate     = "agent.rotate"
 	SchemaPut       = "schema.put"
 	SchemaGet       = "schema.get"
 	SchemaList      = "schema.list"
@@ -88,13 +90,36 @@ type Card struct {
 type Registry struct {
 	TrustScore   *float64 `json:"trustScore,omitzero"` // 0–100
 	MayDecide    bool     `json:"mayDecide,omitzero"`  // a human who decides escalations
+	Auditor      bool     `json:"auditor,omitzero"`    // a human who reads the organisation's sessions, and only reads
 	RegisteredAt string   `json:"registeredAt,omitzero"`
 	UpdatedAt    string   `json:"updatedAt,omitzero"`
 }
 
 // RegisterAgent is the request of agent.register, whose reply is the card as registered; agent.add adds the registry's part.
 type RegisterAgent struct {
-	Card Card `json:"card"`
+	Card *Card `json:"card"`
+}
+
+// RotateKey is the request of agent.rotate; the reply is the card with the new
+// key. A principal signs it with the key that it has; an operator does not.
+type RotateKey struct {
+	Agent     performatives.Agent `json:"agentId,omitzero"` // of a principal: its own
+	Key       performatives.Key   `json:"key"`              // the new one
+	Timestamp string              `json:"timestamp,omitzero"`
+	Signature string              `json:"signature,omitzero"` // over SigningBytes
+}
+
+// SigningBytes are the JCS bytes of {agentId, key, timestamp}.
+func (r RotateKey) SigningBytes() ([]byte, error) {
+	data, err := json.Marshal(struct {
+		Agent     performatives.Agent `json:"agentId"`
+		Key       performatives.Key   `json:"key"`
+		Timestamp string              `json:"timestamp"`
+	}{r.Agent, r.Key, r.Timestamp})
+	if err != nil {
+		return nil, err
+	}
+	return performatives.Canonical(data)
 }
 
 // An AgentRef is the request of agent.get and agent.rm; the reply is the card.

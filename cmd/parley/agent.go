@@ -21,7 +21,7 @@ func agentCommand() *cobra.Command {
 	return connects(group(&cobra.Command{
 		Use: "agent", Short: "register, list and remove principals",
 		Long: "The registry of principals: who may log in and with which key, and what each says\nof itself. The operator registers and removes.",
-	}, agentAdd(), agentLs(), agentShow(), agentRm()))
+	}, agentAdd(), agentLs(), agentShow(), agentRotate(), agentRm()))
 }
 
 // A registration is what add registers.
@@ -75,6 +75,8 @@ func (r *registration) add(cmd *cobra.Command, uri string, human bool) error {
 	switch {
 	case text(cmd, "as") != "":
 		return usage(errors.New("the operator registers: leave --as out"))
+	case r.card.Registry.Auditor && r.card.Registry.MayDecide:
+		return usage(errors.New("who audits does not decide: give --auditor or --may-decide"))
 	case r.keyOut != "" && r.publicKey != "":
 		return usage(errors.New("--key-out is for a key that is made, --public-key for one that is there: give one of them"))
 	}

@@ -19,5 +19,6 @@ func humanAdd() *cobra.Command {
 	}
 	r.flags(cmd)
 	cmd.Flags().BoolVar(&r.card.Registry.MayDecide, "may-decide", false, "decides the escalations of the organisation")
+	cmd.Flags().BoolVar(&r.card.Registry.Auditor, "auditor", false, "reads the sessions of the organisation, and does nothing else")
 	return cmd
 }

@@ -70,6 +70,7 @@ broker logs in, who else may log in is that server's own affair.`,
 	flags.DurationVar(&s.high, "escalation-high", time.Hour, "the same, at high urgency")
 	flags.DurationVar(&s.top, "escalation-critical", 15*time.Minute, "the same, at critical urgency")
 	flags.DurationVar(&s.invitation, "invitation-timeout", 30*time.Second, "when an invitation that names no time must be answered")
+	limitFlags(flags, &s.Limits)
 	flags.StringVar(&s.logLevel, "log-level", "warn", "debug, info, warn or error")
 	flags.BoolVar(&s.logJSON, "log-json", false, "log as JSON")
 	return cmd

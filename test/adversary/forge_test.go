@@ -15,13 +15,13 @@ import (
 func inIntegrity(p *person, id performatives.SessionID, member string) string {
 	p.Helper()
 	integrity := map[string]any{}
-	bent := bend(p.T, p.envelope(id, fact("x")), func(e map[string]any) {
-		must(p.T, json.Unmarshal([]byte("{"+member+"}"), &integrity))
+	bent := bend(p.TB, p.envelope(id, fact("x")), func(e map[string]any) {
+		must(p.TB, json.Unmarshal([]byte("{"+member+"}"), &integrity))
 		e["integrity"] = integrity
 	})
 	signature, err := performatives.SignBytes(p.signer, bent)
-	must(p.T, err)
-	return string(bend(p.T, bent, func(e map[string]any) {
+	must(p.TB, err)
+	return string(bend(p.TB, bent, func(e map[string]any) {
 		integrity["signature"] = signature
 		e["integrity"] = integrity
 	}))

@@ -86,14 +86,14 @@ func TestImpersonationInEnvelope(t *testing.T) {
 			"alpha's envelope, from beta":            {party, genuine, session.Unauthorized},
 			"alpha's envelope, from a stranger":      {p, genuine, session.Unauthorized},
 			"alpha as sender, my key":                {party, string(party.envelope(w.deal, accept, as(alpha))), session.Unauthorized},
-			"the broker as sender":                   {party, string(party.envelope(w.deal, &performatives.CloseBody{}, as(performatives.BrokerAgent(w.broker.Key())))), session.MalformedEnvelope},
+			"the broker as sender":                   {party, string(party.envelope(w.deal, &performatives.CloseBody{}, as(performatives.BrokerAgent(w.broker.Key())))), session.Unauthorized},
 			"alpha's name on beta's organisation":    {party, string(party.envelope(w.deal, accept, as("agent://widgets.co/procurement/alpha"))), session.Unauthorized},
 			"alpha's envelope with my name on it":    {p, strings.ReplaceAll(genuine, string(alpha), string(eve)), session.SignatureInvalid},
 			"alpha's envelope with beta's name":      {party, strings.ReplaceAll(genuine, string(alpha), string(beta)), session.SignatureInvalid},
 			"in alpha's organisation's name":         {p, string(p.envelope(w.deal, accept, func(d *performatives.Draft) { d.OrgID = "acme.com" })), session.UnknownSession},
 			"on behalf of alpha, as the broker does": {p, inIntegrity(p, w.deal, `"onBehalfOf":"`+string(alpha)+`"`), session.MalformedEnvelope},
 			"joined, as the broker does":             {p, inIntegrity(p, w.deal, `"joined":[{"agentId":"`+string(eve)+`","authority":"decide"}]`), session.MalformedEnvelope},
-			"another's key signs for me":             {p, string((&person{T: t, agent: eve, signer: victim.signer}).envelope(w.deal, accept)), session.SignatureInvalid},
+			"another's key signs for me":             {p, string((&person{TB: t, agent: eve, signer: victim.signer}).envelope(w.deal, accept)), session.SignatureInvalid},
 		} {
 			want(t, name, c.by.submits(w.deal, []byte(c.data)), c.code)
 		}
@@ -161,7 +161,7 @@ func TestImpersonationOfHuman(t *testing.T) {
 			"one whose name begins alike":    {mallory, w.people[mallory].envelope(w.deal, word), session.UnknownSession},
 			"one who says it is of acme":     {mallory, w.people[mallory].envelope(w.deal, word, acme), session.UnknownSession},
 			"a stranger":                     {eve, w.people[eve].envelope(w.deal, word), session.UnknownSession},
-			"alice's name, the agent's key":  {alpha, (&person{T: t, agent: alice, signer: w.people[alpha].signer}).envelope(w.deal, word), session.Unauthorized},
+			"alice's name, the agent's key":  {alpha, (&person{TB: t, agent: alice, signer: w.people[alpha].signer}).envelope(w.deal, word), session.Unauthorized},
 			"alice's own envelope, by alpha": {alpha, w.people[alice].envelope(w.deal, word), session.Unauthorized},
 		} {
 			want(t, name, w.people[c.by].submits(w.deal, c.data), c.code)

@@ -35,7 +35,7 @@ const (
 
 // world is a broker with logins, and the session that is attacked.
 type world struct {
-	*testing.T
+	testing.TB
 	broker *testbroker.Broker
 	deal   performatives.SessionID // of alpha and beta, CONVERSING, with beta's offer p1 open
 	people map[performatives.Agent]*person
@@ -43,7 +43,7 @@ type world struct {
 
 // A person has a key and, once needed, a connection.
 type person struct {
-	*testing.T
+	testing.TB
 	agent  performatives.Agent
 	pair   nkeys.KeyPair
 	signer performatives.Signer
@@ -51,7 +51,7 @@ type person struct {
 	nc     *nats.Conn
 }
 
-func newWorld(t *testing.T, log ...*zap.Logger) *world {
+func newWorld(t testing.TB, log ...*zap.Logger) *world {
 	t.Helper()
 	// No timer goes off while the store is being looked at.
 	policy := performatives.Policy{InvitationTimeout: time.Hour.Milliseconds(), MaxDuration: time.Hour.Milliseconds()}
@@ -59,7 +59,7 @@ func newWorld(t *testing.T, log ...*zap.Logger) *world {
 	if len(log) > 0 {
 		o.Log = log[0]
 	}
-	w := &world{T: t, broker: testbroker.Start(t, o), people: map[performatives.Agent]*person{}}
+	w := &world{TB: t, broker: testbroker.Start(t, o), people: map[performatives.Agent]*person{}}
 	for _, a := range []performatives.Agent{alpha, delta, alice, carol, beta, bob, eve, mallory} {
 		w.people[a] = w.registers(a)
 	}
@@ -77,11 +77,11 @@ func (w *world) registers(a performatives.Agent) *person {
 func (w *world) person(a performatives.Agent, key nkeys.KeyPair) *person {
 	w.Helper()
 	signer, err := performatives.NewSigner(key)
-	must(w.T, err)
-	return &person{T: w.T, agent: a, pair: key, signer: signer, url: w.broker.URL}
+	must(w.TB, err)
+	return &person{TB: w.TB, agent: a, pair: key, signer: signer, url: w.broker.URL}
 }
 
-// opens opens a session of two in CONVERSING.
+// opens makes a session of two, CONVERSING.
 func (w *world) opens(from, with performatives.Agent) performatives.SessionID {
 	w.Helper()
 	id := newSession()
@@ -95,7 +95,7 @@ func (w *world) opens(from, with performatives.Agent) performatives.SessionID {
 func (w *world) says(a performatives.Agent, id performatives.SessionID, body performatives.Body, change ...func(*performatives.Draft)) wire.Acceptance {
 	w.Helper()
 	p := w.people[a]
-	return accepted(w.T, p.submits(id, p.envelope(id, body, change...)))
+	return accepted(w.TB, p.submits(id, p.envelope(id, body, change...)))
 }
 
 func newSession() performatives.SessionID { return performatives.SessionID(newID()) }
@@ -145,7 +145,7 @@ func (p *person) conn() *nats.Conn {
 	if p.nc == nil {
 		var err error
 		p.nc, err = p.dial(p.login())
-		must(p.T, err)
+		must(p.TB, err)
 	}
 	return p.nc
 }
@@ -160,7 +160,7 @@ func (p *person) envelope(id performatives.SessionID, body performatives.Body, c
 		c(&d)
 	}
 	data, err := d.Envelope(p.signer)
-	must(p.T, err)
+	must(p.TB, err)
 	return data
 }
 
@@ -188,10 +188,10 @@ func (p *person) asks(subject string, data []byte) *nats.Msg {
 func (w *world) operator() *person {
 	w.Helper()
 	signer, err := performatives.NewSigner(w.broker.Operator())
-	must(w.T, err)
-	p := &person{T: w.T, agent: alpha, pair: w.broker.Operator(), signer: signer, url: w.broker.URL}
+	must(w.TB, err)
+	p := &person{TB: w.TB, agent: alpha, pair: w.broker.Operator(), signer: signer, url: w.broker.URL}
 	p.nc, err = p.dial(p.login(), nats.CustomInboxPrefix("_INBOX.operator"))
-	must(w.T, err)
+	must(w.TB, err)
 	return p
 }
 

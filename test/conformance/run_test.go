@@ -395,12 +395,16 @@ func (s *stage) inbox(uri string, whole bool) []string {
 	if err != nil {
 		return []string{"| no inbox: " + err.Error()}
 	}
-	batch, err := consumer.FetchNoWait(1000)
+	var lines []string
+	unread := s.unread(ctx, uri, consumer)
+	if unread == 0 {
+		return lines
+	}
+	batch, err := consumer.Fetch(unread, jetstream.FetchMaxWait(wait))
 	if err != nil {
 		s.Fatal(err)
 	}
 	transcript := s.transcript()
-	var lines []string
 	for m := range batch.Messages() {
 		if err := m.DoubleAck(ctx); err != nil {
 			s.Fatal(err)
@@ -425,6 +429,28 @@ func (s *stage) inbox(uri string, whole bool) []string {
 		s.Fatal(err)
 	}
 	return lines
+}
+
+// unread counts what the stream has for a principal and the principal has not
+// acknowledged. The consumer's own count may be a moment behind the stream.
+func (s *stage) unread(ctx context.Context, uri string, consumer jetstream.Consumer) int {
+	stream, err := s.js.Stream(ctx, "ASP_INBOX")
+	if err != nil {
+		s.Fatal(err)
+	}
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter("asp.agent."+token(uri)+".inbox.*"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	read, err := consumer.Info(ctx)
+	if err != nil {
+		s.Fatal(err)
+	}
+	there := 0
+	for _, n := range info.State.Subjects {
+		there += int(n) //nolint:gosec // a few messages
+	}
+	return there - int(read.AckFloor.Consumer) //nolint:gosec // a few messages
 }
 
 // entry is what a line about a delivered envelope shows.

@@ -1,0 +1,67 @@
+package broker
+
+import (
+	"slices"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// An auditor is a human who reads the sessions in which its organisation takes
+// part, as the operator set it in the registry, and does nothing else: it says
+// nothing in a session, decides no escalation, registers nothing.
+
+// audits tells whether the caller is an auditor.
+func (b *Broker) audits(c caller) bool {
+	if c.operator {
+		return false
+	}
+	card, ok := b.registry.card(c.agent)
+	return ok && card.Registry.Auditor
+}
+
+func auditorsRead() error {
+	return session.Refuse(session.Unauthorized, "an auditor reads, and does nothing else")
+}
+
+// mayAudit tells whether the caller is an auditor of a session: of one that
+// somebody of its organisation may read.
+func (b *Broker) mayAudit(c caller, l *live) bool {
+	if !b.audits(c) {
+		return false
+	}
+	org, at := c.agent.Organisation(), b.clock(l)
+	return slices.ContainsFunc(l.state.Roll(), func(a performatives.Agent) bool {
+		return a.Organisation() == org && l.state.MayRead(a, at)
+	})
+}
+
+// decidesIn tells whether the caller is a human who may decide in a session,
+// also one who was registered after the ESCALATE and has not spoken yet.
+func (b *Broker) decidesIn(c caller, l *live) bool {
+	member, ok := b.registry.member(c.agent)
+	return !c.operator && ok && l.state.Decides(member)
+}
+
+// ofCaller lists the sessions that may concern a caller, as index.of does.
+func (b *Broker) ofCaller(c caller, state, before string) []performatives.SessionID {
+	member, ok := b.registry.member(c.agent)
+	if b.audits(c) || !c.operator && ok && member.Authority == performatives.AuthorityDecide {
+		return b.index.ofOrganisation(c.agent.Organisation(), state, before)
+	}
+	return b.index.of(c.agent, state, before)
+}
+
+// ofOrganisation lists the sessions in which somebody of an organisation is named.
+func (x *index) ofOrganisation(org performatives.Organisation, state, before string) []performatives.SessionID {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	var ids []performatives.SessionID
+	for a, of := range x.parties {
+		if a.Organisation() == org {
+			ids = append(ids, of...)
+		}
+	}
+	slices.Sort(ids)
+	return x.newest(slices.Compact(ids), state, before)
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/render"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/wire"
+)
+
+func agentRotate() *cobra.Command {
+	r := &registration{}
+	cmd := &cobra.Command{
+		Use: "rotate URI", Short: "give a principal another key, at once", Args: args(cobra.ExactArgs(1)),
+		Long: `Gives a principal, agent or human, another key. With --key (or --creds) the
+principal does it by itself and signs with the key that it has; without, the
+operator does. What is connected with the old key is disconnected. Transcripts
+keep the keys that they pinned, and still verify.`,
+		Example: `  parley agent rotate agent://acme.com/procurement/alpha --key alpha.nk --key-out alpha-2.nk
+  parley agent rotate agent://acme.com/procurement/alpha --public-key UDXU…`,
+		RunE: func(cmd *cobra.Command, args []string) error { return r.rotate(cmd, args[0]) },
+	}
+	cmd.Flags().StringVar(&r.keyOut, "key-out", "", "where to write the seed of the new key; never over another file")
+	cmd.Flags().StringVar(&r.publicKey, "public-key", "", "the new public key (U…), if it has been made already")
+	return cmd
+}
+
+func (r *registration) rotate(cmd *cobra.Command, uri string) error {
+	agent, err := performatives.ParseAgent(uri)
+	if err != nil {
+		return usage(fmt.Errorf("%s: %w", uri, err))
+	}
+	switch as := text(cmd, "as"); {
+	case as != "" && as != uri:
+		return usage(errors.New("a principal changes its own key only: leave --as out"))
+	case (r.keyOut == "") == (r.publicKey == ""):
+		return usage(errors.New("--key-out is for a new key that is made, --public-key for one that is there: give one of them"))
+	case text(cmd, "key") != "" || text(cmd, "creds") != "":
+		if err := cmd.Flags().Set("as", uri); err != nil {
+			return err
+		}
+	}
+	r.card.Agent = agent
+	return with(cmd, func(ctx context.Context, c connection) error {
+		made, err := r.key()
+		if err != nil {
+			return err
+		}
+		card, err := r.turn(ctx, c)
+		if _, refused := errors.AsType[*session.Refusal](err); err != nil && made && !refused {
+			return fmt.Errorf("%w\nWhether the key is changed is not known: if the one in %s logs in, it is", err, r.keyOut)
+		}
+		if err != nil {
+			return errors.Join(err, r.unmake(made, err))
+		}
+		if made {
+			note(cmd, "the seed of the new key is in "+r.keyOut+"; keep it secret")
+		}
+		return show(cmd, card, func(s render.Style) string { return render.Card(card, s) })
+	})
+}
+
+func (r *registration) turn(ctx context.Context, c connection) (wire.Card, error) {
+	if c.principal != nil {
+		return c.principal.RotateKey(ctx, r.card.Key)
+	}
+	return c.operator.RotateKey(ctx, r.card.Agent, r.card.Key)
+}

@@ -1,0 +1,121 @@
+package adversary
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/wire"
+)
+
+// floods are what somebody sends who wants to be expensive.
+func (w *world) floods(p *person) map[string][]byte {
+	deep := strings.Repeat("[", 60_000) + strings.Repeat("]", 60_000)
+	return map[string][]byte{
+		"nothing":              nil,
+		"no JSON":              []byte("\x00\xff{{{"),
+		"half":                 p.envelope(w.deal, fact("x"))[:100],
+		"deep":                 []byte(deep),
+		"deep, never closed":   bytes.Repeat([]byte("["), 200_000),
+		"deep objects":         bytes.Repeat([]byte(`{"a":`), 40_000),
+		"huge":                 bytes.Repeat([]byte("x"), 1_000_000),
+		"a huge envelope":      append(bytes.TrimSuffix(p.envelope(w.deal, fact("x")), []byte("}")), []byte(`,"x":"`+strings.Repeat("x", 900_000)+`"}`)...),
+		"many keys":            []byte("{" + strings.Repeat(`"k":1,`, 40_000) + `"k":1}`),
+		"many numbers":         []byte("[" + strings.Repeat("1e300,", 40_000) + "1]"),
+		"a number of no end":   []byte(strings.Repeat("9", 250_000)),
+		"escapes":              []byte(`"` + strings.Repeat(`\ud83d\ude00`, 20_000) + `"`),
+		"signed, and nowhere":  p.envelope(newSession(), fact("x")),
+		"signed, of the deal":  p.envelope(w.deal, fact(strings.Repeat("x", 100_000))),
+		"signed by nobody":     bytes.Replace(p.envelope(w.deal, fact("x")), []byte("ed25519:"), []byte("ed25519:00"), 1),
+		"an invitation of all": p.envelope(w.deal, invitation(slicesOf(p.agent, 200)...)),
+	}
+}
+
+func slicesOf(a performatives.Agent, n int) []performatives.Agent {
+	all := make([]performatives.Agent, n)
+	for i := range all {
+		all[i] = performatives.Agent(fmt.Sprintf("%s/%d", a, i))
+	}
+	return all
+}
+
+// TestFlooding: bytes of every bad kind, many at once, in acts and in calls. Each is answered,
+// with a refusal; the deal goes on meanwhile, and nobody else is harmed.
+func TestFlooding(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.people[eve]
+	verbs := []string{
+		wire.SessionGet, wire.SessionMessages, wire.EscalationGet, wire.AgentGet, wire.SchemaPut, "no.verb", wire.AgentAdd,
+	}
+	floods := w.floods(p)
+	answers, sent := make(chan *nats.Msg, 4096), 0
+	sub, err := p.conn().ChanSubscribe(p.conn().Opts.InboxPrefix+".flood", answers)
+	must(t, err)
+	defer sub.Unsubscribe()
+	sends := func(subject string, data []byte) {
+		must(t, p.conn().PublishRequest(subject, p.conn().Opts.InboxPrefix+".flood", data))
+		sent++
+	}
+	flood := func() {
+		for _, data := range floods {
+			sends(wire.Submit(eve, w.deal), data)
+			for _, verb := range verbs {
+				sends(wire.Call(eve, verb), data)
+			}
+		}
+	}
+	hears := func() {
+		for ; sent > 0; sent-- {
+			m := <-answers
+			switch code := refused(t, m); code {
+			case session.MalformedEnvelope, session.TooLarge, session.SignatureInvalid, session.UnknownSession, session.SchemaInvalid,
+				session.UnknownAgent, session.Unauthorized, session.RateLimited:
+			default:
+				t.Errorf("answered with %s: %.200s", code, m.Data)
+			}
+		}
+	}
+	w.harmless(func() { flood(); hears() }, eve)
+	for i := range 5 {
+		flood()
+		w.says(alpha, w.deal, fact(fmt.Sprint("still here ", i)))
+		w.says(beta, w.deal, fact(fmt.Sprint("I too ", i)))
+	}
+	hears()
+	must(t, w.broker.Healthy(t.Context()))
+}
+
+// TestFloodOfLogins: strangers at the door keep nobody from what is inside.
+func TestFloodOfLogins(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, done := w.people[eve], make(chan error)
+	const strangers = 40
+	w.harmless(func() {
+		for range strangers {
+			go func() {
+				_, err := p.dial(nats.Nkey(string(w.people[alpha].signer.Key()), p.pair.Sign))
+				done <- err
+			}()
+		}
+		for range strangers {
+			if err := <-done; err == nil {
+				t.Error("a stranger is in")
+			}
+		}
+	})
+	for i := range 5 {
+		w.says(alpha, w.deal, fact(fmt.Sprint("still here ", i)))
+	}
+	if nc, err := w.people[beta].dial(w.people[beta].login()); err != nil {
+		t.Errorf("beta cannot log in: %v", err)
+	} else {
+		nc.Close()
+	}
+}

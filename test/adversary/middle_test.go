@@ -1,0 +1,153 @@
+package adversary
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/node"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/certificates"
+	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/wire"
+)
+
+// A middle stands between a client and the server and changes what passes, here words into
+// others of the same length.
+type middle struct {
+	server string
+	mu     sync.Mutex
+	words  map[string]string
+	passed bytes.Buffer
+}
+
+// between listens; clients that mean the server come to the address that it returns.
+func between(t *testing.T, url string) (*middle, string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	m := &middle{server: url[strings.Index(url, "://")+3:], words: map[string]string{}}
+	var open sync.WaitGroup
+	t.Cleanup(open.Wait)
+	t.Cleanup(func() { listener.Close() })
+	open.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", m.server)
+			if err != nil {
+				client.Close()
+				return
+			}
+			t.Cleanup(func() { client.Close(); server.Close() })
+			open.Go(func() { m.pass(client, server) })
+			open.Go(func() { m.pass(server, client) })
+		}
+	})
+	return m, listener.Addr().String()
+}
+
+func (m *middle) pass(to io.WriteCloser, from io.Reader) {
+	defer to.Close()
+	buffer := make([]byte, 1<<20)
+	for {
+		n, err := from.Read(buffer)
+		m.mu.Lock()
+		m.passed.Write(buffer[:n])
+		data := buffer[:n]
+		for old, other := range m.words {
+			data = bytes.ReplaceAll(data, []byte(old), []byte(other))
+		}
+		m.mu.Unlock()
+		if _, writeErr := to.Write(data); err != nil || writeErr != nil {
+			return
+		}
+	}
+}
+
+func (m *middle) replaces(old, other string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.words[old] = other
+}
+
+// TestManInTheMiddle: without TLS somebody on the way can read and change, and is found out.
+func TestManInTheMiddle(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m, address := between(t, w.broker.URL)
+	victim := &person{TB: t, agent: alpha, pair: w.people[alpha].pair, signer: w.people[alpha].signer, url: "nats://" + address}
+	victim.conn()
+	w.harmless(func() {
+		m.replaces("one thousand", "two thousand")
+		want(t, "another price on the way", victim.submits(w.deal, victim.envelope(w.deal, fact("one thousand"))), session.SignatureInvalid)
+		m.replaces(`"ACCEPT"`, `"REJECT"`)
+		want(t, "another act on the way", victim.submits(w.deal, victim.envelope(w.deal, &performatives.AcceptBody{ReferenceID: "p1"})), session.SignatureInvalid)
+	})
+	// What comes back can be changed too; what is verified shows it.
+	m.replaces(`"price":15000`, `"price":95000`)
+	var page struct{ Messages [][]byte }
+	reading := &world{TB: t, broker: w.broker, people: map[performatives.Agent]*person{alpha: victim}, deal: w.deal}
+	page.Messages = reading.entries(alpha, w.deal)
+	faults := w.faults(page.Messages, transcript.Expect{Session: w.deal})
+	if len(faults) == 0 || faults[0].Rule != transcript.Hash {
+		t.Errorf("what was changed on the way back is not found: %v", faults)
+	}
+}
+
+// TestManInTheMiddleOfTLS: nobody on the way reads, changes or pretends to be the server.
+func TestManInTheMiddleOfTLS(t *testing.T) {
+	t.Parallel()
+	ours, theirs := certificates.New(t), certificates.New(t)
+	start := func(by *certificates.Authority) *node.Node {
+		var o node.TLS
+		o.Cert, o.Key = by.Issue("server")
+		n, err := node.Start(t.Context(), node.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1", TLS: o})
+		must(t, err)
+		t.Cleanup(func() { must(t, n.Close(t.Context())) })
+		return n
+	}
+	genuine, other := start(ours), start(theirs)
+	operator, err := performatives.NewSigner(genuine.Operator())
+	must(t, err)
+	trusts := node.TLS{CA: ours.File}
+	login := nats.Nkey(string(operator.Key()), genuine.Operator().Sign)
+
+	m, address := between(t, genuine.URL)
+	o, err := client.ConnectOperator(t.Context(), "tls://"+address, client.Key(operator), client.NATS(trusts.Client("tls://"+address)...))
+	must(t, err)
+	defer o.Close()
+	if _, err := o.Broker(t.Context()); err != nil {
+		t.Error(err)
+	}
+	m.mu.Lock()
+	seen := m.passed.String()
+	m.mu.Unlock()
+	for _, secret := range []string{wire.OperatorCall(wire.BrokerInfo), string(operator.Key()), string(genuine.Key())} {
+		if strings.Contains(seen, secret) {
+			t.Errorf("somebody on the way reads %s", secret)
+		}
+	}
+	for name, url := range map[string]string{"another server": other.URL, "no TLS": strings.Replace(genuine.URL, "tls://", "nats://", 1)} {
+		options := []nats.Option{login, nats.NoReconnect(), nats.Timeout(patience)}
+		if name == "another server" {
+			options = append(options, trusts.Client(url)...)
+		}
+		if nc, err := nats.Connect(url, options...); err == nil || errors.Is(err, nats.ErrAuthorization) {
+			t.Errorf("%s: %v", name, err)
+			if err == nil {
+				nc.Close()
+			}
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package adversary
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/wire"
+)
+
+var (
+	someSeed      = regexp.MustCompile(`S[UAONCX][A-Z2-7]{56}`)
+	someSignature = regexp.MustCompile(`[0-9a-f]{128}|ed25519:`)
+)
+
+// TestLogIsSilent: through a whole hostile run nothing in the log is a secret, and what people
+// say to each other is in none of its lines, refused or not; who did what may be.
+func TestLogIsSilent(t *testing.T) {
+	t.Parallel()
+	core, logs := observer.New(zap.DebugLevel)
+	w := newWorld(t, zap.New(core))
+	const secret = "the-price-nobody-must-know"
+	p, a := w.people[eve], w.people[alpha]
+	w.says(alpha, w.deal, fact(secret))
+	w.says(beta, w.deal, &performatives.ProposeBody{ProposalID: secret, Type: "x", Subject: secret, Terms: []byte(`{"` + secret + `":1}`)})
+	w.says(alpha, w.deal, &performatives.EscalateBody{Reason: "authority-limit", Urgency: "high", Context: quoted(t, secret)})
+
+	envelope := string(a.envelope(w.deal, fact(secret)))
+	for _, data := range []string{
+		envelope, envelope[:len(envelope)-9], strings.Replace(envelope, "INFORM", secret, 1), strings.Replace(envelope, "asp/0.1", secret, 1),
+		strings.Replace(envelope, "ed25519:", secret, 1), strings.Replace(envelope, `"type":"fact"`, `"type":"`+secret+`"`, 1), secret,
+		strings.Replace(envelope, string(alpha), "agent://"+secret, 1),
+	} {
+		refused(t, a.submits(w.deal, []byte(data)))
+		refused(t, p.submits(w.deal, []byte(data)))
+		for _, verb := range []string{wire.SessionGet, wire.SchemaPut, wire.AgentGet, wire.EscalationGet} {
+			p.calls(verb, data)
+			p.calls(verb, `{"sessionId":"`+secret+`","escalationId":"`+secret+`","agentId":"`+secret+`","name":"`+secret+`","schema":"`+secret+`"}`)
+		}
+	}
+	stranger, err := nkeys.CreateUser()
+	must(t, err)
+	nonces := []string{}
+	for _, how := range []nats.Option{
+		nats.UserInfo("eve", secret), nats.Token(secret), nats.Nkey(string(a.signer.Key()), stranger.Sign),
+		nats.Nkey(string(a.signer.Key()), func(nonce []byte) ([]byte, error) {
+			nonces = append(nonces, string(nonce))
+			return stranger.Sign(nonce)
+		}),
+	} {
+		if nc, err := p.dial(how); err == nil {
+			nc.Close()
+			t.Error("a stranger is in")
+		}
+	}
+	for _, subject := range []string{"asp.session.x", "$JS.API.STREAM.DELETE.ASP_SESSIONS", wire.Submit(alpha, w.deal)} {
+		if !w.isDenied(p, subject, "") {
+			t.Errorf("eve may publish %s", subject)
+		}
+	}
+	gone := w.people[carol].line()
+	w.operator().asks(wire.OperatorCall(wire.AgentRemove), fmt.Appendf(nil, `{"agentId":%q}`, carol))
+	w.isCut(gone)
+	w.broker.Down()
+	w.broker.Up()
+
+	encoder := zapcore.NewJSONEncoder(zapcore.EncoderConfig{MessageKey: "message", NameKey: "name"})
+	hidden := []string{secret, seed(t, a.pair), seed(t, p.pair), seed(t, w.broker.Operator()), seed(t, stranger)}
+	for _, e := range logs.All() {
+		line, err := encoder.EncodeEntry(e.Entry, e.Context)
+		must(t, err)
+		text := line.String()
+		if someSeed.MatchString(text) || someSignature.MatchString(text) {
+			t.Errorf("a secret in the log: %s", text)
+		}
+		for _, word := range append(hidden, nonces...) {
+			if strings.Contains(text, word) && (word != secret || e.Level > zap.DebugLevel) {
+				t.Errorf("%s: the log holds %q: %s", e.Level, word, text)
+			}
+		}
+	}
+	if logs.FilterMessage("login refused").Len() == 0 || logs.FilterMessage("a key was taken away").Len() == 0 {
+		t.Error("the log does not say what happened")
+	}
+}

@@ -1,0 +1,189 @@
+package conformance
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testbroker"
+	"github.com/parley-asp/parley/transcript"
+)
+
+// rotation is a request of agent.rotate, signed as PROTOCOL.md §9 says.
+func rotation(t *testing.T, uri, newKey string, at time.Time, signer nkeys.KeyPair) []byte {
+	t.Helper()
+	v := map[string]any{"agentId": uri, "key": newKey, "timestamp": at.UTC().Format(time.RFC3339Nano)}
+	sig, err := signer.Sign(canonical(t, v))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v["signature"] = "ed25519:" + hex.EncodeToString(sig)
+	return canonical(t, v)
+}
+
+func newKey(t *testing.T) (nkeys.KeyPair, string) {
+	t.Helper()
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := pair.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair, public
+}
+
+// again logs a principal in with another key.
+func (p *principal) again(b *testbroker.Broker, key nkeys.KeyPair) *principal {
+	p.Helper()
+	return &principal{T: p.T, uri: p.uri, key: key, nc: b.Plain(login(p.T, key), nats.CustomInboxPrefix("_INBOX."+token(p.uri)))}
+}
+
+// disconnected waits until a connection has been closed from the other side.
+func disconnected(t *testing.T, nc *nats.Conn) {
+	t.Helper()
+	for changes := nc.StatusChanged(nats.RECONNECTING, nats.CLOSED); nc.IsConnected(); {
+		select {
+		case <-changes:
+		case <-time.After(wait):
+			t.Fatal("still connected")
+		}
+	}
+}
+
+// TestRotation: a principal gives itself another key in the middle of a session.
+// It is answered, the old key is worth nothing from then on, and the transcript
+// verifies with the keys that it pinned (PROTOCOL.md §9, §11).
+func TestRotation(t *testing.T) {
+	t.Parallel()
+	b := testbroker.Start(t, testbroker.Options{})
+	a, w := join(t, b, alpha), join(t, b, beta)
+	id := v7()
+	accepted(t, a.says(id, "PROPOSE", invite(beta)))
+	accepted(t, w.says(id, "ACCEPT", `{"referenceId":"inv"}`))
+	accepted(t, a.says(id, "PROPOSE", `{"proposalId":"p1","type":"x","subject":"x","terms":{"price":1}}`))
+	old := signWith(t, a.key, envelope(id, alpha, "OBSERVE", `{"subject":"x"}`))
+	accepted(t, ask(t, a.nc, submitSubject(alpha, id), old))
+
+	pair, public := newKey(t)
+	request := rotation(t, alpha, public, time.Now(), a.key)
+	m := ask(t, a.nc, "asp.agent."+token(alpha)+".api.agent.rotate", request)
+	var card struct{ AgentID, Key string }
+	if err := json.Unmarshal(m.Data, &card); err != nil || card.Key != public || card.AgentID != alpha {
+		t.Fatalf("%s %v", m.Data, err)
+	}
+	disconnected(t, a.nc)
+	if nc, err := nats.Connect(b.URL, login(t, a.key), nats.Timeout(wait)); err == nil {
+		nc.Close()
+		t.Error("the old key has logged in")
+	}
+	now := a.again(b, pair)
+	for name, data := range map[string][]byte{
+		"an act signed with the old key": signWith(t, a.key, envelope(id, alpha, "OBSERVE", `{"subject":"x"}`)),
+		"an accepted one of the old key": old,
+		"another":                        signWith(t, a.key, envelope(id, alpha, "INFORM", `{"type":"fact","data":1}`)),
+	} {
+		if got := checkRefusal(t, ask(t, now.nc, submitSubject(alpha, id), data)); got != "signature_invalid" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	// Asked again, as if the answer had been lost.
+	if m := ask(t, now.nc, "asp.agent."+token(alpha)+".api.agent.rotate", request); !strings.Contains(string(m.Data), public) {
+		t.Errorf("%s", m.Data)
+	}
+	accepted(t, w.says(id, "ACCEPT", `{"referenceId":"p1"}`))
+	accepted(t, now.says(id, "OBSERVE", `{"subject":"with the new key"}`))
+	last := accepted(t, now.says(id, "CLOSE", `{"outcome":"completed"}`))
+
+	page := ask(t, w.nc, "asp.agent."+token(beta)+".api.session.messages", []byte(`{"sessionId":"`+id+`"}`))
+	var read struct{ Messages []json.RawMessage }
+	if err := json.Unmarshal(page.Data, &read); err != nil || len(read.Messages) != 7 {
+		t.Fatalf("%d entries, %v", len(read.Messages), err)
+	}
+	var joined struct {
+		Integrity struct {
+			Joined []struct{ AgentID, Key string }
+		}
+	}
+	if err := json.Unmarshal(read.Messages[5], &joined); err != nil || len(joined.Integrity.Joined) != 1 || joined.Integrity.Joined[0].Key != public {
+		t.Errorf("the first act with the new key does not pin it: %s", read.Messages[5])
+	}
+	lines := bytes.Join(asBytes(read.Messages), []byte("\n"))
+	expect := transcript.Expect{Session: performatives.SessionID(id), Head: performatives.Hash(last.Hash), Length: 7}
+	if faults, err := transcript.Verify(bytes.NewReader(lines), b.Key(), expect); err != nil || len(faults) > 0 {
+		t.Error(faults, err)
+	}
+	replayed(t, id, read.Messages)
+}
+
+// TestRotationRefused: what does not change a key, and who must not.
+func TestRotationRefused(t *testing.T) {
+	t.Parallel()
+	b := testbroker.Start(t, testbroker.Options{})
+	a, w := join(t, b, alpha), join(t, b, beta)
+	pair, public := newKey(t)
+	_, other := newKey(t)
+	taken, err := w.key.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	account, err := nkeys.CreateAccount()
+	if err != nil {
+		t.Fatal(err)
+	}
+	notAUser, err := account.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := string(rotation(t, alpha, public, time.Now(), a.key))
+	for _, c := range []struct{ name, request, want string }{
+		{"unsigned", `{"key":"` + public + `"}`, "signature_invalid"},
+		{"signed with the new key", string(rotation(t, alpha, public, time.Now(), pair)), "signature_invalid"},
+		{"signed by another", string(rotation(t, alpha, public, time.Now(), w.key)), "signature_invalid"},
+		{"for another key", strings.Replace(good, public, other, 1), "signature_invalid"},
+		{"another's", string(rotation(t, beta, public, time.Now(), w.key)), "unauthorized"},
+		{"long ago", string(rotation(t, alpha, public, time.Now().Add(-6*time.Minute), a.key)), "stale_timestamp"},
+		{"not yet", string(rotation(t, alpha, public, time.Now().Add(6*time.Minute), a.key)), "stale_timestamp"},
+		{"the key of another", string(rotation(t, alpha, taken, time.Now(), a.key)), "duplicate"},
+		{"no user's key", string(rotation(t, alpha, notAUser, time.Now(), a.key)), "schema_invalid"},
+		{"no key", `{}`, "schema_invalid"},
+		{"not JSON", `{`, "malformed"},
+	} {
+		if got := checkRefusal(t, ask(t, a.nc, "asp.agent."+token(alpha)+".api.agent.rotate", []byte(c.request))); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+	if card, ok := b.Principal(performatives.Key(public)); ok {
+		t.Errorf("%s has the key", card)
+	}
+	accepted(t, a.says(v7(), "PROPOSE", invite(beta))) // the old key is the key
+}
+
+// TestRotationByAnOperator needs no signature.
+func TestRotationByAnOperator(t *testing.T) {
+	t.Parallel()
+	b := testbroker.Start(t, testbroker.Options{})
+	a := join(t, b, alpha)
+	join(t, b, beta)
+	operator := b.Plain(login(t, b.Operator()), nats.CustomInboxPrefix("_INBOX.operator"))
+	pair, public := newKey(t)
+	rotate := func(uri string) *nats.Msg {
+		return ask(t, operator, "asp.operator.api.agent.rotate", []byte(`{"agentId":"`+uri+`","key":"`+public+`"}`))
+	}
+	if got := checkRefusal(t, rotate("agent://nowhere.net/x")); got != "unknown_agent" {
+		t.Error(got)
+	}
+	if m := rotate(alpha); !strings.Contains(string(m.Data), public) {
+		t.Fatalf("%s", m.Data)
+	}
+	disconnected(t, a.nc)
+	accepted(t, a.again(b, pair).says(v7(), "PROPOSE", invite(beta)))
+}
