@@ -135,10 +135,21 @@ func TestTracesAreSeen(t *testing.T) {
 }
 
 // settled returns when all that follows from the acts so far has been written: a session does
-// one thing after the other, and this reading comes behind them.
+// one thing after the other, and the operator's list reads every session behind them.
 func (w *world) settled() {
 	w.Helper()
-	if m := w.people[alpha].calls(wire.SessionGet, fmt.Sprintf(`{"sessionId":%q}`, w.deal)); m.Header.Get(wire.ErrorCodeHeader) != "" {
+	m, err := w.overseer().Request(wire.OperatorCall(wire.SessionList), []byte(`{"limit":1000}`), patience)
+	must(w.TB, err)
+	if m.Header.Get(wire.ErrorCodeHeader) != "" {
 		w.Fatalf("%s", m.Data)
 	}
+}
+
+// overseer is the operator's connection, made once.
+func (w *world) overseer() *nats.Conn {
+	w.Helper()
+	if w.oversees == nil {
+		w.oversees = w.operator().nc
+	}
+	return w.oversees
 }

@@ -36,9 +36,10 @@ const (
 // world is a broker with logins, and the session that is attacked.
 type world struct {
 	testing.TB
-	broker *testbroker.Broker
-	deal   performatives.SessionID // of alpha and beta, CONVERSING, with beta's offer p1 open
-	people map[performatives.Agent]*person
+	broker   *testbroker.Broker
+	deal     performatives.SessionID // of alpha and beta, CONVERSING, with beta's offer p1 open
+	people   map[performatives.Agent]*person
+	oversees *nats.Conn // the operator's connection, once needed
 }
 
 // A person has a key and, once needed, a connection.
