@@ -270,8 +270,14 @@ func (r *registry) put(ctx context.Context, c wire.Card) (wire.Card, error) {
 
 // remove forgets a principal; transcripts keep what they pinned.
 func (r *registry) remove(ctx context.Context, a performatives.Agent) error {
-	if _, ok := r.card(a); !ok {
-		return session.Refuse(session.UnknownAgent, "%s is not registered", a)
+	if _, ok := r.card(a); !ok { // or this broker has not heard of it yet
+		_, err := r.kv.Get(ctx, toKey(a.Token()))
+		if errors.Is(err, jetstream.ErrKeyNotFound) {
+			return session.Refuse(session.UnknownAgent, "%s is not registered", a)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	if err := r.kv.Delete(ctx, toKey(a.Token())); err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) {
 		return err
