@@ -42,26 +42,6 @@ func (b *Broker) StopAt(where string) <-chan struct{} {
 	return stopped
 }
 
-// Admit judges bytes as if they had come on a submit subject.
-func (b *Broker) Admit(ctx context.Context, id performatives.SessionID, caller performatives.Agent, data []byte) error {
-	result := make(chan error, 1)
-	if !b.sessions.run(id, func(ctx context.Context, l *live) {
-		_, err := b.admit(ctx, l, caller, data)
-		result <- err
-		if len(l.undelivered) > 0 {
-			b.settle(ctx, l)
-		}
-	}) {
-		return unavailable()
-	}
-	select {
-	case err := <-result:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // Hold keeps a session busy until it is let go.
 func (b *Broker) Hold(id performatives.SessionID) (letGo func()) {
 	held := make(chan struct{})

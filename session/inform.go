@@ -14,11 +14,9 @@ func informs(t *Turn) error {
 	if !ok {
 		return nil
 	}
-	item, known := t.items.Get(escalation.ID(ruling.EscalationID))
-	if !known {
+	if _, known := t.items.Get(escalation.ID(ruling.EscalationID)); !known {
 		return unknownReference(ruling.EscalationID, "escalation")
 	}
-	t.item = item
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/parley-asp/parley/delegation"
-	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -97,8 +96,7 @@ type Turn struct {
 	offering *Offer           // what a PROPOSE, COUNTER or COMMIT offers
 	opening  Invitation       // what an invitation asks for
 	granted  delegation.Grant // what a DELEGATE grants
-	item     *escalation.Item
-	phase    Phase // where a mode carries the session; Idle is nowhere
+	phase    Phase            // where a mode carries the session; Idle is nowhere
 	before   []performatives.Agent
 }
 
