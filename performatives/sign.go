@@ -41,7 +41,9 @@ var ErrSignature = errors.New("the signature does not fit the envelope and the s
 
 const signaturePrefix = "ed25519:"
 
-// NewSigner signs with an nkey.
+// NewSigner signs with an nkey. The private key is derived from the seed once,
+// here: a KeyPair derives it again for every signature, which takes longer than
+// to sign.
 func NewSigner(pair nkeys.KeyPair) (Signer, error) {
 	public, err := pair.PublicKey()
 	if err != nil {
@@ -50,16 +52,24 @@ func NewSigner(pair nkeys.KeyPair) (Signer, error) {
 	if !Key(public).Valid() {
 		return nil, errors.New("want a user nkey (its seed starts with SU)")
 	}
-	return signer{pair, Key(public)}, nil
+	seed, err := pair.Seed()
+	if err != nil {
+		return nil, err
+	}
+	_, raw, err := nkeys.DecodeSeed(seed)
+	if err != nil {
+		return nil, err
+	}
+	return signer{ed25519.NewKeyFromSeed(raw), Key(public)}, nil
 }
 
 type signer struct {
-	pair nkeys.KeyPair
-	key  Key
+	private ed25519.PrivateKey
+	key     Key
 }
 
 func (s signer) Key() Key                         { return s.key }
-func (s signer) Sign(data []byte) ([]byte, error) { return s.pair.Sign(data) }
+func (s signer) Sign(data []byte) ([]byte, error) { return ed25519.Sign(s.private, data), nil }
 
 // SignBytes signs bytes and writes the signature as ASP does: "ed25519:" and
 // 128 hex digits.
