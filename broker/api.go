@@ -39,6 +39,8 @@ var api = map[string]verb{
 	wire.AgentAdd:        {true, true, typed((*Broker).agentAdd)},
 	wire.AgentRemove:     {true, true, typed((*Broker).agentRemove)},
 	wire.AgentRotate:     {false, false, typed((*Broker).agentRotate)},
+	wire.HumanEnrol:      {true, true, typed((*Broker).humanEnrol)},
+	wire.HumanUnenrol:    {true, true, typed((*Broker).humanUnenrol)},
 	wire.SchemaPut:       {false, true, typed((*Broker).schemaPut)},
 	wire.SchemaGet:       {false, false, typed((*Broker).schemaGet)},
 	wire.SchemaList:      {false, false, typed((*Broker).schemaList)},

@@ -110,6 +110,8 @@ type Broker struct {
 	presence *presence
 	gate     *gate
 
+	enrolments *enrolments
+
 	heard, refused atomic.Uint64 // answers, for statistics
 	toldLater      atomic.Int64  // refusals that wait to be told
 
@@ -141,6 +143,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 	}{
 		{"streams", b.openStreams},
 		{"registry", b.openRegistry},
+		{"enrolments", b.openEnrolments},
 		{"terms schemas", b.openTerms},
 		{"index of sessions", b.openIndex},
 		{"escalation items", b.openItems},

@@ -122,7 +122,7 @@ func (b *Broker) checkCard(c *wire.Card) error {
 	case c.MaxTransactionValue != nil && *c.MaxTransactionValue < 0:
 		return cardFault("/card/maxTransactionValue", "maxTransactionValue is at least 0")
 	}
-	if other, taken := b.registry.byKey(c.Key); c.Key != "" && taken && other != a {
+	if other, taken := b.registry.owner(c.Key); c.Key != "" && taken && other != a {
 		return session.Refuse(session.Duplicate, "the key belongs to another principal")
 	}
 	return nil

@@ -30,6 +30,8 @@ type registry struct {
 	orgs  map[performatives.Organisation]map[performatives.Agent]bool // humans who may decide
 	news  map[performatives.Agent]uint64                              // the bucket's revision that memory is at
 	going map[performatives.Agent]*going
+
+	devices map[performatives.Key]performatives.Agent // keys that sign and do not log in
 }
 
 func (b *Broker) openRegistry(ctx context.Context) error {
@@ -40,7 +42,7 @@ func (b *Broker) openRegistry(ctx context.Context) error {
 	r := &registry{
 		b: b, kv: kv, cards: map[performatives.Agent]wire.Card{}, keys: map[performatives.Key]performatives.Agent{},
 		orgs: map[performatives.Organisation]map[performatives.Agent]bool{}, news: map[performatives.Agent]uint64{},
-		going: map[performatives.Agent]*going{},
+		going: map[performatives.Agent]*going{}, devices: map[performatives.Key]performatives.Agent{},
 	}
 	b.registry = r
 	return b.follow(ctx, kv, r.saw)
@@ -120,6 +122,7 @@ func (r *registry) keep(c wire.Card, revision uint64) {
 
 func (r *registry) hold(old, c wire.Card) {
 	delete(r.keys, old.Key)
+	r.holdDevices(old, c)
 	r.cards[c.Agent] = c
 	if c.Key != "" {
 		r.keys[c.Key] = c.Agent
@@ -148,6 +151,7 @@ func (r *registry) drop(a performatives.Agent, revision uint64) {
 	}
 	old := r.cards[a]
 	delete(r.keys, old.Key)
+	r.holdDevices(old, wire.Card{})
 	delete(r.cards, a)
 	delete(r.orgs[a.Organisation()], a)
 	r.mu.Unlock()
@@ -249,7 +253,7 @@ func (b *Broker) Principal(k performatives.Key) (performatives.Agent, bool) {
 func (r *registry) put(ctx context.Context, c wire.Card) (wire.Card, error) {
 	now := r.b.Now().UTC().Format(time.RFC3339Nano)
 	if old, ok := r.card(c.Agent); ok {
-		c.Registry.RegisteredAt = old.Registry.RegisteredAt
+		c.Registry.RegisteredAt, c.Registry.Devices = old.Registry.RegisteredAt, old.Registry.Devices
 	}
 	c.Registry.RegisteredAt = cmp.Or(c.Registry.RegisteredAt, now)
 	c.Registry.UpdatedAt = now

@@ -33,7 +33,7 @@ func (b *Broker) agentRotate(ctx context.Context, c caller, q wire.RotateKey) (l
 				return err
 			}
 		}
-		if other, taken := b.registry.byKey(q.Key); taken && other != q.Agent {
+		if other, taken := b.registry.owner(q.Key); taken && other != q.Agent {
 			return session.Refuse(session.Duplicate, "the key belongs to another principal")
 		}
 		old.Key = q.Key

@@ -29,6 +29,7 @@ type Message struct {
 	Constraints  Constraints
 	Link         *Link  // nil where the broker is to link it
 	Signature    string // "" in an unsigned envelope
+	SignedBy     Key    // the key by which VerifySignature found it good
 
 	envelope  document // canonical, without integrity
 	integrity document // canonical, without signature

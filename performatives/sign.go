@@ -105,7 +105,14 @@ func VerifyBytes(k Key, data []byte, signature string) error {
 }
 
 // VerifySignature checks the sender's signature against the sender's key.
-func (m *Message) VerifySignature(k Key) error { return VerifyBytes(k, m.SigningBytes(), m.Signature) }
+// Which key it was is noted in SignedBy.
+func (m *Message) VerifySignature(k Key) error {
+	err := VerifyBytes(k, m.SigningBytes(), m.Signature)
+	if err == nil {
+		m.SignedBy = k
+	}
+	return err
+}
 
 // Sign reads an unsigned envelope and returns it signed, in canonical form.
 func Sign(envelope []byte, s Signer) ([]byte, error) {

@@ -23,9 +23,9 @@ const (
 	SchemaPut       = "schema.put"
 	SchemaGet       = "schema.get"
 	SchemaList      = "schema.list"
-	EscalationList  = "escalation.list"
-	EscalationGet   = "escalation.get"
-	BrokerInfo      = "broker.info" // anybody: the key that verifies receipts
+	HumanEnrol      = "human.enrol"   // operator
+	HumanUnenrol    = "human.unenrol" // operator
+	BrokerInfo      = "broker.info"   // anybody: the key that verifies receipts
 )
 
 // A SessionRef is the request of session.get.
@@ -88,11 +88,13 @@ type Card struct {
 
 // Registry is what the registry holds of a principal, and no card can claim.
 type Registry struct {
-	TrustScore   *float64 `json:"trustScore,omitzero"` // 0–100
-	MayDecide    bool     `json:"mayDecide,omitzero"`  // a human who decides escalations
-	Auditor      bool     `json:"auditor,omitzero"`    // a human who reads the organisation's sessions, and only reads
-	RegisteredAt string   `json:"registeredAt,omitzero"`
-	UpdatedAt    string   `json:"updatedAt,omitzero"`
+	TrustScore   *float64              `json:"trustScore,omitzero"` // 0–100
+	MayDecide    bool                  `json:"mayDecide,omitzero"`  // a human who decides escalations
+	Auditor      bool                  `json:"auditor,omitzero"`    // a human who reads the organisation's sessions, and only reads
+	Limits       []performatives.Limit `json:"limits,omitzero"`     // of a human who may decide: the ceilings; none is no ceiling
+	Devices      []Device              `json:"devices,omitzero"`    // keys that a human's browsers sign with
+	RegisteredAt string                `json:"registeredAt,omitzero"`
+	UpdatedAt    string                `json:"updatedAt,omitzero"`
 }
 
 // RegisterAgent is the request of agent.register, whose reply is the card as registered; agent.add adds the registry's part.
@@ -165,35 +167,6 @@ type SchemaRef struct {
 // SchemaNames answers schema.list, without the schemas themselves.
 type SchemaNames struct {
 	Schemas []Schema `json:"schemas"`
-}
-
-// ListEscalations is the request of escalation.list.
-type ListEscalations struct {
-	Status string `json:"status,omitzero"` // open (default), resolved or all
-	Limit  int    `json:"limit,omitzero"`
-	Cursor string `json:"cursor,omitzero"`
-}
-
-// Escalations is a page of escalation.list, the one due first at the top.
-type Escalations struct {
-	Escalations []EscalationItem `json:"escalations"`
-	Next        string           `json:"next,omitzero"`
-}
-
-// An EscalationItem is one item of the escalation inbox, as it also stands on
-// its asp.escalation subject; escalation.get adds the transcript.
-type EscalationItem struct {
-	session.EscalationView
-	Session    performatives.SessionID `json:"sessionId"`
-	Purpose    string                  `json:"purpose,omitzero"`
-	Proposal   *session.OfferView      `json:"proposal,omitzero"` // the one at stake
-	Transcript []jsontext.Value        `json:"transcript,omitzero"`
-	Next       *uint64                 `json:"next,omitzero"` // since of session.messages for the rest of a long transcript
-}
-
-// EscalationRef is the request of escalation.get.
-type EscalationRef struct {
-	Escalation string `json:"escalationId"`
 }
 
 // Broker answers broker.info.

@@ -20,6 +20,7 @@ const (
 	AgentsBucket      = "ASP_AGENTS"
 	SchemasBucket     = "ASP_SCHEMAS"
 	BrokersBucket     = "ASP_BROKERS"
+	EnrolBucket       = "ASP_ENROLMENTS"
 )
 
 // Subjects with wildcards, for streams, endpoints and subscriptions.

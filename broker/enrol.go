@@ -1,0 +1,205 @@
+package broker
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/wire"
+)
+
+// A human's browser has a key of its own, which never leaves it. The human
+// enrols it once, with a code that an operator made; from then on it signs like
+// the human's own. It does not log in to NATS, and an operator takes it away.
+
+const (
+	enrolWithin = 15 * time.Minute // a code is good so long, and once
+	codeBytes   = 10               // 80 bits: nobody guesses one in that time
+	maxDevices  = 16               // of one human
+)
+
+// enrolments are codes that nobody has used yet, by their hash.
+type enrolments struct{ kv jetstream.KeyValue }
+
+type enrolment struct {
+	Agent   performatives.Agent `json:"agentId"`
+	Expires time.Time           `json:"expiresAt"`
+}
+
+func (b *Broker) openEnrolments(ctx context.Context) error {
+	kv, err := b.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
+		Bucket: wire.EnrolBucket, Description: "codes by which browsers enrol", History: 1,
+		Storage: jetstream.FileStorage, Replicas: b.Replicas, TTL: 2 * enrolWithin,
+	})
+	b.enrolments = &enrolments{kv}
+	return err
+}
+
+// humanEnrol makes a code for a human.
+func (b *Broker) humanEnrol(ctx context.Context, _ caller, q wire.EnrolHuman) (wire.Enrolment, error) {
+	if _, err := b.human(q.Agent); err != nil {
+		return wire.Enrolment{}, err
+	}
+	raw := make([]byte, codeBytes)
+	if _, err := rand.Read(raw); err != nil {
+		return wire.Enrolment{}, err
+	}
+	code := base32.StdEncoding.EncodeToString(raw)
+	e := enrolment{q.Agent, b.Now().Add(enrolWithin).UTC().Truncate(time.Second)}
+	data, err := json.Marshal(e)
+	if err != nil {
+		return wire.Enrolment{}, err
+	}
+	if _, err := b.enrolments.kv.Put(ctx, codeKey(code), data); err != nil {
+		return wire.Enrolment{}, err
+	}
+	return wire.Enrolment{Agent: q.Agent, Code: code[:4] + "-" + code[4:8] + "-" + code[8:12] + "-" + code[12:], Expires: e.Expires}, nil
+}
+
+// human is the card of a human who is registered.
+func (b *Broker) human(a performatives.Agent) (wire.Card, error) {
+	card, known := b.registry.card(a)
+	switch {
+	case !a.IsHuman():
+		return card, session.Refuse(session.MalformedEnvelope, "/agentId: is a human://…: only humans have browsers").With(map[string]string{"path": "/agentId"})
+	case !known:
+		return card, session.Refuse(session.UnknownAgent, "%.300s is not registered", a)
+	}
+	return card, nil
+}
+
+// codeKey is where a code is kept: what is stored does not tell the code.
+func codeKey(code string) string {
+	plain := strings.ToUpper(strings.Map(func(c rune) rune {
+		if c == '-' || c == ' ' {
+			return -1
+		}
+		return c
+	}, code))
+	sum := sha256.Sum256([]byte(plain))
+	return hex.EncodeToString(sum[:])
+}
+
+// Redeem enrols a key, such as a browser's, with a code from human.enrol, and
+// tells whose it is from now on. A code is good once.
+func (b *Broker) Redeem(ctx context.Context, code string, key performatives.Key, name string) (performatives.Agent, error) {
+	noCode := session.Refuse(session.Unauthorized, "the code is not, or no longer, good: a code can be used once, within %s; ask for another (parley human enrol)", enrolWithin)
+	if !key.Valid() {
+		return "", session.RefuseSchema(session.Fault{Path: "/key", Rule: "card", Message: "key is a public user nkey (U…)"})
+	}
+	entry, err := b.enrolments.kv.Get(ctx, codeKey(code))
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return "", noCode
+	}
+	if err != nil {
+		return "", err
+	}
+	var e enrolment
+	if err := json.Unmarshal(entry.Value(), &e); err != nil {
+		return "", err
+	}
+	if !b.Now().Before(e.Expires) {
+		return "", noCode
+	}
+	card, err := b.human(e.Agent)
+	if err != nil {
+		return "", err
+	}
+	if err := b.mayEnrol(card, key); err != nil {
+		return "", err
+	}
+	switch err := b.enrolments.kv.Delete(ctx, entry.Key(), jetstream.LastRevision(entry.Revision())); {
+	case isStale(err):
+		return "", noCode // somebody was faster
+	case err != nil:
+		return "", err
+	}
+	device := wire.Device{Key: key, Name: clip(name, 80), Enrolled: b.Now().UTC().Format(time.RFC3339)}
+	_, err = b.registry.change(ctx, e.Agent, func(c *wire.Card) error {
+		if err := b.mayEnrol(*c, key); err != nil {
+			return err
+		}
+		c.Registry.Devices = append(slices.DeleteFunc(c.Registry.Devices, func(d wire.Device) bool { return d.Key == key }), device)
+		return nil
+	})
+	return e.Agent, err
+}
+
+func isStale(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == codeWrongLastSequence
+}
+
+func clip(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return string(r[:most])
+	}
+	return s
+}
+
+// mayEnrol refuses a key that is somebody's already, and one too many.
+func (b *Broker) mayEnrol(c wire.Card, key performatives.Key) error {
+	if owner, taken := b.registry.owner(key); taken && owner != c.Agent || key == c.Key {
+		return session.Refuse(session.Duplicate, "the key is somebody's already; a browser makes one of its own")
+	}
+	has := slices.ContainsFunc(c.Registry.Devices, func(d wire.Device) bool { return d.Key == key })
+	if len(c.Registry.Devices) >= maxDevices && !has {
+		return session.Refuse(session.TooLarge, "%s has %d devices, and there are no more than that: take one away (parley human unenrol)", c.Agent, maxDevices)
+	}
+	return nil
+}
+
+// humanUnenrol takes a device's key away: nothing that it signs is heard any more.
+func (b *Broker) humanUnenrol(ctx context.Context, _ caller, q wire.DeviceRef) (wire.Card, error) {
+	return b.registry.change(ctx, q.Agent, func(c *wire.Card) error {
+		left := slices.DeleteFunc(slices.Clone(c.Registry.Devices), func(d wire.Device) bool { return d.Key == q.Key })
+		if len(left) == len(c.Registry.Devices) {
+			return session.Refuse(session.UnknownAgent, "%s has no device with this key", q.Agent)
+		}
+		c.Registry.Devices = left
+		return nil
+	})
+}
+
+// Devices are the keys that a human's browsers sign with.
+func (b *Broker) Devices(a performatives.Agent) []wire.Device {
+	card, _ := b.registry.card(a)
+	return card.Registry.Devices
+}
+
+// owner is whose key it is, to log in with or a device's.
+func (r *registry) owner(k performatives.Key) (performatives.Agent, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	a, ok := r.keys[k]
+	if !ok {
+		a, ok = r.devices[k]
+	}
+	return a, ok
+}
+
+// holdDevices keeps the devices of a card instead of those of the one before.
+func (r *registry) holdDevices(old, c wire.Card) {
+	for _, d := range old.Registry.Devices {
+		delete(r.devices, d.Key)
+	}
+	for _, d := range c.Registry.Devices {
+		r.devices[d.Key] = c.Agent
+	}
+}
+
+// signedByDevice tells whether one of the sender's devices signed.
+func (b *Broker) signedByDevice(m *performatives.Message) bool {
+	return slices.ContainsFunc(b.Devices(m.Sender), func(d wire.Device) bool { return m.VerifySignature(d.Key) == nil })
+}

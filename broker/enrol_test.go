@@ -1,0 +1,150 @@
+package broker_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+	"github.com/nats-io/nkeys"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testbroker"
+	"github.com/parley-asp/parley/wire"
+)
+
+const anna = performatives.Agent("human://acme.com/anna")
+
+// A browser's key is enrolled with a code that is good once; from then on it
+// signs for its human, and the transcript pins it.
+func TestEnrolledKeySigns(t *testing.T) {
+	t.Parallel()
+	b := testbroker.Start(t, testbroker.Options{Sync: time.Minute})
+	ctx := t.Context()
+	own := signer(t, b.Register(alice))
+	b.Register(anna)
+	b.Register(beta)
+
+	if _, err := b.Redeem(ctx, "AAAA-BBBB-CCCC-DDDD", newSigner(t).Key(), "guess"); code(err) != session.Unauthorized {
+		t.Errorf("a code that was never made: %v", err)
+	}
+	browser := newSigner(t)
+	e := enrol(t, b, alice)
+	if _, err := b.Redeem(ctx, e.Code, own.Key(), "the human's own key"); code(err) != session.Duplicate {
+		t.Errorf("a key that is somebody's already: %v", err)
+	}
+	if who, err := b.Redeem(ctx, e.Code, browser.Key(), "firefox"); err != nil || who != alice {
+		t.Fatal(who, err)
+	}
+	if _, err := b.Redeem(ctx, e.Code, newSigner(t).Key(), "again"); code(err) != session.Unauthorized {
+		t.Errorf("a code that was used: %v", err)
+	}
+	if _, err := b.Redeem(ctx, enrol(t, b, anna).Code, browser.Key(), "another human's"); code(err) != session.Duplicate {
+		t.Errorf("another's device: %v", err)
+	}
+	if who, logsIn := b.Principal(browser.Key()); logsIn {
+		t.Errorf("a device logs in as %s", who)
+	}
+
+	id := performatives.SessionID(uuid.Must(uuid.NewV7()).String())
+	invites := func(s performatives.Signer) (wire.Acceptance, error) {
+		return b.Submit(ctx, alice, id, signedEnvelope(t, id, alice, s, &performatives.ProposeBody{
+			ProposalID: "i1", Type: performatives.SessionInvitation, Subject: "a talk", Terms: []byte(`{"participants":["` + string(beta) + `"]}`),
+		}))
+	}
+	if _, err := invites(newSigner(t)); code(err) != session.SignatureInvalid {
+		t.Errorf("a key that nobody enrolled: %v", err)
+	}
+	accepted, err := invites(browser)
+	if err != nil || accepted.State != session.Invited {
+		t.Fatal(accepted, err)
+	}
+	reply, err := b.Call(ctx, alice, wire.SessionGet, []byte(`{"sessionId":"`+string(id)+`"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var view session.View
+	if err := json.Unmarshal(reply, &view); err != nil {
+		t.Fatal(err)
+	}
+	if view.Participants[0].Key != browser.Key() {
+		t.Errorf("pinned is %s", view.Participants[0].Key)
+	}
+	if _, err := b.Call(ctx, anna, wire.SessionGet, []byte(`{"sessionId":"`+string(id)+`"}`)); code(err) != session.UnknownSession {
+		t.Errorf("a stranger: %v", err)
+	}
+
+	unenrol, err := json.Marshal(wire.DeviceRef{Agent: alice, Key: browser.Key()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	operator(t, b, wire.HumanUnenrol, unenrol, nil)
+	if _, err := b.Submit(ctx, alice, id, signedEnvelope(t, id, alice, browser, &performatives.WithdrawBody{ReferenceID: "i1"})); code(err) != session.SignatureInvalid {
+		t.Errorf("a key that was taken away: %v", err)
+	}
+}
+
+func enrol(t *testing.T, b *testbroker.Broker, a performatives.Agent) (e wire.Enrolment) {
+	t.Helper()
+	operator(t, b, wire.HumanEnrol, []byte(`{"agentId":"`+string(a)+`"}`), &e)
+	return e
+}
+
+// operator asks as an operator, on the broker's own connection.
+func operator(t *testing.T, b *testbroker.Broker, verb string, request []byte, answer any) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	reply, err := b.Conn.RequestWithContext(ctx, wire.OperatorCall(verb), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reply.Header.Get(wire.ErrorHeader) != "" {
+		t.Fatalf("%s: %s", verb, reply.Data)
+	}
+	if answer != nil {
+		if err := json.Unmarshal(reply.Data, answer); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func newSigner(t *testing.T) performatives.Signer {
+	t.Helper()
+	key, err := nkeys.CreateUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer(t, key)
+}
+
+func signer(t *testing.T, key nkeys.KeyPair) performatives.Signer {
+	t.Helper()
+	s, err := performatives.NewSigner(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func signedEnvelope(t *testing.T, id performatives.SessionID, from performatives.Agent, s performatives.Signer, body performatives.Body) []byte {
+	t.Helper()
+	e, err := performatives.Draft{
+		ID: performatives.MessageID(uuid.Must(uuid.NewV7()).String()), Session: id, Timestamp: time.Now(), Sender: from, Body: body,
+	}.Envelope(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func code(err error) session.Code {
+	var r *session.Refusal
+	if errors.As(err, &r) {
+		return r.Code
+	}
+	return ""
+}
