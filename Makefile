@@ -35,8 +35,11 @@ generate: ## write the generated files again
 drift: ## fail if a generated file is not what its generator writes
 	@.ci/run drift
 
-.PHONY: bench fuzz
-bench: ## every benchmark; BENCH=<regexp> picks some
+.PHONY: bench micro fuzz
+bench: ## what an act costs next to the store alone; BENCH="--sync 1m --sessions 128" says what
+	@.ci/run build
+	dist/parley bench $(BENCH)
+micro: ## every Go benchmark; BENCH=<regexp> picks some
 	go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem ./...
 fuzz: ## each fuzz target for FUZZTIME (5s)
 	@.ci/run fuzz

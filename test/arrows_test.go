@@ -50,6 +50,7 @@ var places = map[string]place{
 	"node":       plain("broker", "embedded", "login", "performatives"),
 	"render":     pure("performatives", "session", "transcript", "wire"),
 	"demo":       plain("client", "modes", "node", "performatives", "render", "session", "transcript", "wire"),
+	"benchmark":  plain("client", "node", "performatives", "wire"),
 	"cmd/parley": free,
 	"test/...":   free,
 }

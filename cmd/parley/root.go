@@ -17,6 +17,7 @@ var commands = []func() *cobra.Command{
 	serveCommand,
 	natsConfigCommand,
 	demoCommand,
+	benchCommand,
 	sessionCommand,
 	inboxCommand,
 	agentCommand,
