@@ -271,6 +271,7 @@ func (b *Broker) enter(ctx context.Context, l *live, m *performatives.Message, n
 		return err
 	}
 	way := b.presence.starts()
+	l.waits()
 	b.reaches(beforeAppend)
 	position, err := b.log.append(ctx, l.id, entry, l.position)
 	if errors.Is(err, errUnknown) && l.unresolved == nil {

@@ -86,9 +86,12 @@ func (b *Broker) onCall(r micro.Request) {
 		b.refuse(r, session.Refuse(session.MalformedEnvelope, "the subject is not asp.agent.<token>.api.<verb>"))
 		return
 	}
-	if err := b.gate.enter(agent, func(t *turn) { b.call(r, name, caller{agent: agent}, t.over) }); err != nil {
+	leave, err := b.gate.enter(agent)
+	if err != nil {
 		b.tellLater(r.Reply(), err)
+		return
 	}
+	b.call(r, name, caller{agent: agent}, leave)
 }
 
 func (b *Broker) onOperator(r micro.Request) {
@@ -100,6 +103,9 @@ func (b *Broker) onOperator(r micro.Request) {
 
 // callTimeout bounds one api call.
 const callTimeout = 10 * time.Second
+
+// maxCalls bounds those that are answered at once.
+const maxCalls = 16
 
 // call answers one call, and leaves when that is done.
 func (b *Broker) call(r micro.Request, name string, c caller, leave func()) {
@@ -127,6 +133,7 @@ func (b *Broker) call(r micro.Request, name string, c caller, leave func()) {
 	go func() {
 		defer b.sessions.busy.Done()
 		defer leave()
+		defer b.calls.enter(c.agent).leave()
 		ctx, cancel := context.WithTimeout(b.ctx, callTimeout)
 		defer cancel()
 		answer, err := v.answer(b, ctx, c, r.Data())

@@ -14,6 +14,7 @@ package broker
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -109,6 +110,8 @@ type Broker struct {
 	sessions *sessions
 	presence *presence
 	gate     *gate
+	judging  *fair // of acts, as far as that keeps a core busy
+	calls    *fair // of the api
 
 	enrolments *enrolments
 
@@ -137,6 +140,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 	b := &Broker{Options: o, id: nuid.Next(), js: js}
 	b.ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx))
 	b.sessions, b.gate = newSessions(b), newGate(o.Limits, o.Now)
+	b.judging, b.calls = newFair(runtime.GOMAXPROCS(0)), newFair(maxCalls)
 	for _, start := range []struct {
 		what string
 		do   func(context.Context) error

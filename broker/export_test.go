@@ -53,9 +53,5 @@ func (b *Broker) Hold(id performatives.SessionID) (letGo func()) {
 // known is of how many it knows something.
 func Gate(l Limits, now func() time.Time) (enter func(performatives.Agent) (func(), error), known func() int) {
 	g := newGate(l.withDefaults(), now)
-	enter = func(a performatives.Agent) (leave func(), err error) {
-		err = g.enter(a, func(t *turn) { leave = t.over })
-		return leave, err
-	}
-	return enter, func() int { return len(g.shares) }
+	return g.enter, func() int { return len(g.shares) }
 }

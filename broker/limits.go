@@ -19,7 +19,6 @@ type Limits struct {
 	Rate         float64 // acts and api calls a second: 10,000
 	Burst        int     // of them at once after a pause: twice the rate
 	InFlight     int     // of them that wait for their answer: 256
-	AtOnce       int     // of those that are worked on at once while others ask too: 16
 	Sessions     int     // that it opened and that are not over: 10,000
 	Participants int     // principals of a session, and besides them delegates: 1,001
 }
@@ -28,7 +27,6 @@ type Limits struct {
 const (
 	DefaultRate         = 10_000
 	DefaultInFlight     = 256
-	DefaultAtOnce       = 16
 	DefaultSessions     = 10_000
 	DefaultParticipants = 1001
 )
@@ -50,21 +48,14 @@ func (l Limits) withDefaults() Limits {
 	}
 	or(&l.Burst, int(max(1, min(2*l.Rate, math.MaxInt32))))
 	or(&l.InFlight, DefaultInFlight)
-	or(&l.AtOnce, DefaultAtOnce)
 	or(&l.Sessions, DefaultSessions)
 	or(&l.Participants, DefaultParticipants)
 	return l
 }
 
-// aloneAtOnce is how many are worked on at once of who asks alone.
-const aloneAtOnce = 256
-
 // A gate lets the requests of each principal in, as fast and as many at a time
 // as the limits allow. It comes before everything else: who asks too much is
 // told so before anything of it is read (PROTOCOL.md §3, order of checks).
-//
-// What is let in waits in a line of its principal's own, so that the many
-// requests of one are not ahead of the few of another.
 type gate struct {
 	limits Limits
 	now    func() time.Time
@@ -72,67 +63,29 @@ type gate struct {
 	mu     sync.Mutex
 	shares map[performatives.Agent]*share
 	sweep  int // look for idle ones when there are so many
-	recent [2]struct {
-		agent performatives.Agent
-		at    time.Time
-	} // the two who asked last
 }
 
 // A share is what one principal uses of its limits.
 type share struct {
-	agent    performatives.Agent
-	bucket   *rate.Limiter
-	asked    int // and not answered
-	running  int
-	waiting  []request
-	starting bool
+	bucket *rate.Limiter
+	asked  int // and not answered
 }
 
-// A request is begun when its turn has come. It must not wait.
-type request func(*turn)
-
-// A turn is one request's. It is over when all that the request brought about
-// is done, which may be after its answer.
-type turn struct {
-	answered, over func()
-}
-
-const (
-	fewShares = 1024        // are kept without a look at which of them are idle
-	company   = time.Second // for so long after it asked, somebody counts as there
-)
+const fewShares = 1024 // are kept without a look at which of them are idle
 
 func newGate(l Limits, now func() time.Time) *gate {
 	return &gate{limits: l, now: now, shares: map[performatives.Agent]*share{}, sweep: fewShares}
 }
 
-// enter lets one request in, now or when those of its principal before it are
-// over, or refuses it.
-func (g *gate) enter(a performatives.Agent, do request) error {
+// enter lets one request in, until it is answered, or refuses it.
+func (g *gate) enter(a performatives.Agent) (answered func(), err error) {
 	now := g.now()
 	g.mu.Lock()
-	s, err := g.admit(a, now)
-	if err != nil {
-		g.mu.Unlock()
-		return err
-	}
-	s.asked++
-	s.waiting = append(s.waiting, do)
-	g.start(s, now)
-	return nil
-}
-
-// admit finds the principal's share, and room in it.
-func (g *gate) admit(a performatives.Agent, now time.Time) (*share, error) {
-	if g.recent[0].agent != a {
-		g.recent[0], g.recent[1] = g.recent[1], g.recent[0]
-		g.recent[0].agent = a
-	}
-	g.recent[0].at = now
+	defer g.mu.Unlock()
 	s := g.shares[a]
 	if s == nil {
 		g.makeRoom(now)
-		s = &share{agent: a, bucket: rate.NewLimiter(rate.Limit(g.limits.Rate), g.limits.Burst)}
+		s = &share{bucket: rate.NewLimiter(rate.Limit(g.limits.Rate), g.limits.Burst)}
 		g.shares[a] = s
 	}
 	if s.asked >= g.limits.InFlight {
@@ -143,52 +96,12 @@ func (g *gate) admit(a performatives.Agent, now time.Time) (*share, error) {
 		wait := time.Duration(missing*float64(time.Second)) + time.Millisecond
 		return nil, limited("rate", wait, "no more than %g acts and calls a second, or %d at once after a pause", g.limits.Rate, g.limits.Burst)
 	}
-	return s, nil
-}
-
-// start runs what may run of a principal's line, one after the other in its
-// order, and unlocks the gate.
-func (g *gate) start(s *share, now time.Time) {
-	defer g.mu.Unlock()
-	if s.starting {
-		return // by somebody who will see what is new
-	}
-	s.starting = true
-	for len(s.waiting) > 0 && s.running < g.most(s, now) {
-		do := s.waiting[0]
-		if s.waiting = s.waiting[1:]; len(s.waiting) == 0 {
-			s.waiting = nil
-		}
-		s.running++
-		g.mu.Unlock()
-		do(g.turn(s))
-		g.mu.Lock()
-	}
-	s.starting = false
-}
-
-// most is how many requests of a principal may run: more while it is alone.
-func (g *gate) most(s *share, now time.Time) int {
-	other := g.recent[1]
-	if s.agent == g.recent[0].agent && (other.agent == "" || now.Sub(other.at) > company) {
-		return max(g.limits.AtOnce, aloneAtOnce)
-	}
-	return g.limits.AtOnce
-}
-
-func (g *gate) turn(s *share) *turn {
-	answered := sync.OnceFunc(func() {
+	s.asked++
+	return sync.OnceFunc(func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		s.asked--
-	})
-	return &turn{answered, sync.OnceFunc(func() {
-		answered()
-		now := g.now()
-		g.mu.Lock()
-		s.running--
-		g.start(s, now)
-	})}
+	}), nil
 }
 
 // makeRoom forgets the shares that are as good as new: nothing in flight, and a
@@ -198,7 +111,7 @@ func (g *gate) makeRoom(now time.Time) {
 		return
 	}
 	for a, s := range g.shares {
-		if s.asked+s.running == 0 && s.bucket.TokensAt(now) >= float64(g.limits.Burst) {
+		if s.asked == 0 && s.bucket.TokensAt(now) >= float64(g.limits.Burst) {
 			delete(g.shares, a)
 		}
 	}

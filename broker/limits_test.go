@@ -60,7 +60,7 @@ func TestGateRate(t *testing.T) {
 // The gate bounds what waits for its answer.
 func TestGateInFlight(t *testing.T) {
 	t.Parallel()
-	enter, _ := broker.Gate(broker.Limits{InFlight: 2, AtOnce: -1}, time.Now)
+	enter, _ := broker.Gate(broker.Limits{InFlight: 2}, time.Now)
 	first, err := enter(alpha)
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestGateForgets(t *testing.T) {
 // No limit is none.
 func TestGateWithoutLimits(t *testing.T) {
 	t.Parallel()
-	enter, _ := broker.Gate(broker.Limits{Rate: -1, InFlight: -1, AtOnce: -1}, time.Now)
+	enter, _ := broker.Gate(broker.Limits{Rate: -1, InFlight: -1}, time.Now)
 	for range 100_000 {
 		if _, err := enter(alpha); err != nil {
 			t.Fatal(err)

@@ -64,17 +64,22 @@ func (b *Broker) onSubmit(r micro.Request) {
 		b.refuse(r, session.Refuse(session.MalformedEnvelope, "the subject is not asp.agent.<token>.submit.<session id>"))
 		return
 	}
-	if err := b.gate.enter(caller, func(t *turn) { b.submit(r, id, caller, t) }); err != nil {
+	leave, err := b.gate.enter(caller)
+	if err != nil {
 		b.tellLater(r.Reply(), err)
+		return
 	}
+	b.submit(r, id, caller, leave)
 }
 
 // submit has an envelope judged when its session comes to it.
-func (b *Broker) submit(r micro.Request, id performatives.SessionID, caller performatives.Agent, t *turn) {
+func (b *Broker) submit(r micro.Request, id performatives.SessionID, caller performatives.Agent, leave func()) {
 	heard := b.sessions.run(id, func(ctx context.Context, l *live) {
-		defer t.over()
+		defer leave()
+		l.seat = b.judging.enter(caller)
+		defer l.seat.leave()
 		accepted, err := b.admit(ctx, l, caller, r.Data())
-		t.answered() // whoever has the answer may ask the next
+		leave() // whoever has the answer may ask the next
 		if err != nil {
 			b.refuse(r, err)
 			var refusal *session.Refusal
@@ -93,7 +98,7 @@ func (b *Broker) submit(r micro.Request, id performatives.SessionID, caller perf
 		}
 	})
 	if !heard {
-		t.over()
+		leave()
 		b.refuse(r, unavailable())
 	}
 }

@@ -36,6 +36,8 @@ type live struct {
 	queue   []func(context.Context, *live)
 	running bool
 
+	seat *seat // of the act that is being judged
+
 	state    session.State
 	position uint64   // of the last entry in the stream; 0 for none
 	places   []uint64 // positions of all entries, by sequence number
@@ -157,6 +159,13 @@ func (b *Broker) load(ctx context.Context, l *live) error {
 	return err
 }
 
+// waits gives up the seat of the act that is being judged, if there is one.
+func (l *live) waits() {
+	if l.seat != nil {
+		l.seat.leave()
+	}
+}
+
 // catchUp folds the entries after the one that memory stands at.
 func (b *Broker) catchUp(ctx context.Context, l *live) error {
 	return b.catchUpFrom(ctx, l, b.presence.settled())
@@ -207,6 +216,7 @@ func (b *Broker) resolved(l *live) {
 // current makes sure that memory is where the transcript is, before a refusal
 // or a reading is based on it: another broker may have moved the session on.
 func (b *Broker) current(ctx context.Context, l *live) (moved bool, err error) {
+	l.waits()
 	last, err := b.log.last(ctx, l.id)
 	if err != nil {
 		return false, err

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -70,6 +71,9 @@ type Options struct {
 type Server struct {
 	nats      *server.Server
 	websocket bool
+
+	mu    sync.Mutex
+	files map[string]*blocks // by stream
 }
 
 // Start returns when clients can connect.
@@ -92,7 +96,7 @@ func Start(o Options) (*Server, error) {
 		return nil, fmt.Errorf("embedded: %w", err)
 	}
 	ns.SetLoggerV2(log, false, false, false)
-	s := &Server{nats: ns, websocket: o.Websocket != ""}
+	s := &Server{nats: ns, websocket: o.Websocket != "", files: map[string]*blocks{}}
 	if dev != nil {
 		if err := dev.resolve(ns); err != nil {
 			return nil, fmt.Errorf("embedded: %w", err)

@@ -11,7 +11,6 @@ func limitFlags(flags *pflag.FlagSet, l *broker.Limits) {
 	flags.Float64Var(&l.Rate, "limit-rate", broker.DefaultRate, "acts and api calls of one principal in a second; -1 is no limit, here and below")
 	flags.IntVar(&l.Burst, "limit-burst", 0, "of them at once after a pause (default: twice the rate)")
 	flags.IntVar(&l.InFlight, "limit-in-flight", broker.DefaultInFlight, "of them that wait for their answer")
-	flags.IntVar(&l.AtOnce, "limit-at-once", broker.DefaultAtOnce, "of those that are worked on at once while others ask too")
 	flags.IntVar(&l.Sessions, "limit-sessions", broker.DefaultSessions, "sessions that one principal opened and that are not over")
 	flags.IntVar(&l.Participants, "limit-participants", broker.DefaultParticipants, "principals of one session, and besides them delegates")
 }

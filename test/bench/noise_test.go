@@ -24,8 +24,8 @@ func BenchmarkNoise(b *testing.B) {
 	}{
 		{"limits, sync always", 0, broker.Limits{}},
 		{"limits, sync 1m", time.Minute, broker.Limits{}},
-		{"no limits, sync always", 0, broker.Limits{Rate: -1, InFlight: -1, AtOnce: -1}},
-		{"no limits, sync 1m", time.Minute, broker.Limits{Rate: -1, InFlight: -1, AtOnce: -1}},
+		{"no limits, sync always", 0, broker.Limits{Rate: -1, InFlight: -1}},
+		{"no limits, sync 1m", time.Minute, broker.Limits{Rate: -1, InFlight: -1}},
 	} {
 		b.Run(setup.name, func(b *testing.B) {
 			s := newLimitedSite(b, setup.sync, true, setup.limits)
