@@ -137,6 +137,9 @@ func (b *Broker) call(r micro.Request, name string, c caller, leave func()) {
 		ctx, cancel := context.WithTimeout(b.ctx, callTimeout)
 		defer cancel()
 		answer, err := v.answer(b, ctx, c, r.Data())
+		if err == nil && (v.writes || name == wire.AgentRotate) {
+			err = b.keep()
+		}
 		leave() // whoever has the answer may ask the next
 		if err != nil {
 			b.refuse(r, err)
@@ -152,6 +155,16 @@ func (b *Broker) call(r micro.Request, name string, c caller, leave func()) {
 		}
 		b.reply(r, answer)
 	}()
+}
+
+// keep makes what a call wrote as safe as an accepted act: what no transcript has.
+func (b *Broker) keep() error {
+	for _, stream := range []string{wire.StreamOf(wire.AgentsBucket), wire.StreamOf(wire.SchemasBucket)} {
+		if err := b.durable(stream, 0); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (b *Broker) brokerInfo(context.Context, caller, struct{}) (wire.Broker, error) {

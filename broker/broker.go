@@ -57,6 +57,11 @@ type Options struct {
 	Log      *zap.Logger          // nil is silent
 	Now      func() time.Time     // nil is time.Now
 
+	// Durable, if there is one, returns once what a stream has acknowledged is on disk; added says how many
+	// bytes more than when it was last asked, at least. It is for what cannot be derived again, which is
+	// answered after it. Nil: an acknowledgement is all that there is to wait for.
+	Durable func(stream string, added int) error
+
 	// Departed, if there is one, hears of every key that is its principal's no more, whichever
 	// broker took it away. It is called before that is answered, and must not wait for the broker.
 	Departed func(performatives.Agent, performatives.Key)
@@ -118,6 +123,8 @@ type Broker struct {
 	heard, refused atomic.Uint64 // answers, for statistics
 	toldLater      atomic.Int64  // refusals that wait to be told
 
+	undurable atomic.Bool // what was acknowledged may not be on disk, and never will be known to
+
 	reached atomic.Pointer[func(point)] // set by tests only
 
 	service micro.Service
@@ -176,6 +183,9 @@ func (b *Broker) Close(ctx context.Context) error {
 
 // Healthy tells whether the broker reaches its transcripts.
 func (b *Broker) Healthy(ctx context.Context) error {
+	if b.undurable.Load() {
+		return errUndurable
+	}
 	_, err := b.log.streams[wire.SessionsStream].Info(ctx)
 	return err
 }

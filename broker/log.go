@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/wire"
@@ -21,6 +22,7 @@ type log struct {
 	js      jetstream.JetStream
 	nc      *nats.Conn
 	streams map[string]jetstream.Stream
+	durable func(stream string, added int) error
 }
 
 // errStale means that the session has moved on since it was read.
@@ -42,10 +44,32 @@ func (l *log) append(ctx context.Context, s performatives.SessionID, entry []byt
 		wire.FormatHeader: {strconv.Itoa(performatives.Format)},
 	}}
 	ack, err := l.js.PublishMsg(ctx, msg, jetstream.WithExpectLastSequencePerSubject(last))
-	if err == nil {
-		return ack.Sequence, nil
+	if err != nil {
+		return 0, appendError(err)
 	}
-	return 0, appendError(err)
+	if err := l.durable(wire.SessionsStream, len(entry)); err != nil {
+		return 0, fmt.Errorf("%w: %w", errUnknown, err)
+	}
+	return ack.Sequence, nil
+}
+
+// errUndurable means that the disk failed: nothing is answered any more from
+// what it may not hold. The next start finds out what it does hold.
+var errUndurable = errors.New("the disk did not take what was written; restart the broker when it does")
+
+// durable returns once what a stream acknowledged is as safe as it is to be.
+func (b *Broker) durable(stream string, added int) error {
+	if b.Durable == nil {
+		return nil
+	}
+	if b.undurable.Load() {
+		return errUndurable
+	}
+	err := b.Durable(stream, added)
+	if err != nil && b.undurable.CompareAndSwap(false, true) {
+		b.Log.Error("nothing more is accepted", zap.Error(errUndurable), zap.String("stream", stream), zap.NamedError("cause", err))
+	}
+	return err
 }
 
 func appendError(err error) error {

@@ -174,6 +174,9 @@ func (b *Broker) catchUp(ctx context.Context, l *live) error {
 // catchUpFrom folds entries, and notes those after the settled position for
 // delivery: another broker may have made them and not come to deliver them.
 func (b *Broker) catchUpFrom(ctx context.Context, l *live, settled uint64) error {
+	if b.undurable.Load() {
+		return errUndurable
+	}
 	if err := b.log.read(ctx, wire.Session(l.id), l.position+1, func(e stored) error {
 		entry, err := transcript.Read(e.data)
 		if err != nil {
@@ -216,6 +219,9 @@ func (b *Broker) resolved(l *live) {
 // current makes sure that memory is where the transcript is, before a refusal
 // or a reading is based on it: another broker may have moved the session on.
 func (b *Broker) current(ctx context.Context, l *live) (moved bool, err error) {
+	if b.undurable.Load() {
+		return false, errUndurable
+	}
 	l.waits()
 	last, err := b.log.last(ctx, l.id)
 	if err != nil {

@@ -83,9 +83,9 @@ func (b *Broker) openStreams(ctx context.Context) error {
 		}
 		streams[c.Name] = stream
 	}
-	b.log = &log{js: b.js, nc: b.Conn, streams: streams}
+	b.log = &log{js: b.js, nc: b.Conn, streams: streams, durable: b.durable}
 	b.inbox = &inbox{b: b}
-	return nil
+	return b.durable(wire.SessionsStream, 0)
 }
 
 // bucket opens or makes a key-value bucket.

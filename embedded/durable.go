@@ -197,3 +197,12 @@ func (f *blocks) syncDir() error {
 	}
 	return errors.Join(dir.Sync(), dir.Close())
 }
+
+// close lets go of the files: what asks from now on is told so.
+func (f *blocks) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.fault = os.ErrClosed; f.last != nil && !f.busy {
+		f.last.Close() //nolint:errcheck // it was read only
+	}
+}

@@ -147,6 +147,11 @@ func (s *Server) InProcess() nats.Option { return nats.InProcessServer(s.nats) }
 func (s *Server) Shutdown() {
 	s.nats.Shutdown()
 	s.nats.WaitForShutdown()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.files {
+		f.close()
+	}
 }
 
 func (o Options) server() (*server.Options, error) {

@@ -27,6 +27,7 @@ type world struct {
 	t      *testing.T
 	ctx    context.Context
 	server *embedded.Server
+	store  string                   // its files
 	keys   map[string]nkeys.KeyPair // who is registered, by name
 	owner  nkeys.KeyPair            // the broker's key
 	broker *nats.Conn
@@ -37,14 +38,14 @@ func start(t *testing.T, dev bool) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
-	w := &world{t: t, ctx: ctx, owner: newKey(t), keys: map[string]nkeys.KeyPair{
+	w := &world{t: t, ctx: ctx, store: t.TempDir(), owner: newKey(t), keys: map[string]nkeys.KeyPair{
 		alice: newKey(t), bob: newKey(t), login.OperatorName: newKey(t),
 	}}
 	callout := newKey(t)
 	issuer, err := nkeys.CreateAccount()
 	must(t, err)
 	w.server, err = embedded.Start(embedded.Options{
-		StoreDir: t.TempDir(), Listen: "127.0.0.1:0", Dev: dev,
+		StoreDir: w.store, Listen: "127.0.0.1:0", Dev: dev,
 		Broker: public(t, w.owner), Callout: public(t, callout), CalloutIssuer: public(t, issuer),
 		Log: zaptest.NewLogger(t),
 	})

@@ -1,11 +1,13 @@
 package node
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
@@ -32,7 +34,7 @@ func (n *Node) connect(o Options, tlsConfig *tls.Config) (*nats.Conn, error) {
 		return nil, err
 	}
 	n.server, err = embedded.Start(embedded.Options{
-		StoreDir: filepath.Join(o.Data, "nats"), Listen: o.Listen, Dev: o.Dev, SyncInterval: o.Sync,
+		StoreDir: filepath.Join(o.Data, "nats"), Listen: o.Listen, Dev: o.Dev, SyncInterval: o.interval(),
 		TLS: tlsConfig, Websocket: o.Websocket,
 		Broker: public.Broker, Callout: public.Callout, CalloutIssuer: public.Issuer, Log: o.Log.Named("nats"),
 	})
@@ -41,6 +43,21 @@ func (n *Node) connect(o Options, tlsConfig *tls.Config) (*nats.Conn, error) {
 	}
 	n.URL, n.WebsocketURL = n.server.ClientURL(), n.server.WebsocketURL()
 	return n.login(o, n.keys.broker, nats.Name(brokerName))
+}
+
+// derivedSync is how often an embedded server has on disk what can be derived again, where
+// the transcripts are there before each acceptance.
+const derivedSync = 10 * time.Second
+
+func (o Options) interval() time.Duration { return cmp.Or(o.Sync, derivedSync) }
+
+// durable is what the broker waits for before it says that an act is accepted; nil is the
+// server's own acknowledgement.
+func (n *Node) durable(o Options) func(stream string, added int) error {
+	if n.server == nil || o.Sync != 0 {
+		return nil
+	}
+	return n.server.Durable
 }
 
 // The names of a node's connections.

@@ -23,6 +23,9 @@ const (
 	EnrolBucket       = "ASP_ENROLMENTS"
 )
 
+// StreamOf is the stream that a key-value bucket is in.
+func StreamOf(bucket string) string { return "KV_" + bucket }
+
 // Subjects with wildcards, for streams, endpoints and subscriptions.
 const (
 	AllSessions    = "asp.session.*"

@@ -137,7 +137,7 @@ func BenchmarkAccepted(b *testing.B) {
 	for _, setup := range setups {
 		b.Run(setup.name, func(b *testing.B) {
 			s := newSite(b, setup.sync, setup.tcp)
-			raw, id := s.store(), s.session(10)
+			raw, id := s.store(setup.tcp), s.session(10)
 			var acts, publishes spans
 			for n := 12; b.Loop(); n++ {
 				sender, body := haggle(n)
@@ -164,7 +164,7 @@ func BenchmarkBusy(b *testing.B) {
 	for _, setup := range setups {
 		b.Run(setup.name, func(b *testing.B) {
 			s := newSite(b, setup.sync, setup.tcp)
-			raw := s.store()
+			raw := s.store(setup.tcp)
 			ids := make([]performatives.SessionID, burst)
 			for i := range ids {
 				ids[i] = s.session(3)

@@ -6,6 +6,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -35,6 +36,7 @@ const (
 type site struct {
 	testing.TB
 	server  *embedded.Server
+	sync    time.Duration
 	key     nkeys.KeyPair // the broker's
 	people  map[performatives.Agent]person
 	options []nats.Option // how clients connect
@@ -63,7 +65,7 @@ func newLimitedSite(b testing.TB, sync time.Duration, tcp bool, limits broker.Li
 	key, callout, issuer := must(nkeys.CreateUser()), must(nkeys.CreateUser()), must(nkeys.CreateAccount())
 	s := &site{TB: b, key: key, people: map[performatives.Agent]person{}}
 	s.server = must(embedded.Start(embedded.Options{
-		StoreDir: b.TempDir(), Listen: "127.0.0.1:-1", SyncInterval: sync,
+		StoreDir: b.TempDir(), Listen: "127.0.0.1:-1", SyncInterval: cmp.Or(sync, 10*time.Second),
 		Broker: must(key.PublicKey()), Callout: must(callout.PublicKey()), CalloutIssuer: must(issuer.PublicKey()),
 	}))
 	b.Cleanup(s.server.Shutdown)
@@ -72,7 +74,13 @@ func newLimitedSite(b testing.TB, sync time.Duration, tcp bool, limits broker.Li
 		b.Cleanup(nc.Close)
 		return nc
 	}
-	open := must(broker.Open(context.Background(), broker.Options{Conn: inside(key), Signer: must(performatives.NewSigner(key)), Alone: true, Limits: limits}))
+	var durable func(string, int) error
+	if s.sync = sync; sync == 0 {
+		durable = s.server.Durable
+	}
+	open := must(broker.Open(context.Background(), broker.Options{
+		Conn: inside(key), Signer: must(performatives.NewSigner(key)), Alone: true, Limits: limits, Durable: durable,
+	}))
 	b.Cleanup(func() { open.Close(context.Background()) })
 	stop := must(login.Serve(inside(callout), issuer, func(k string) (login.Identity, bool) {
 		a, ok := open.Principal(performatives.Key(k))
@@ -92,10 +100,18 @@ func newLimitedSite(b testing.TB, sync time.Duration, tcp bool, limits broker.Li
 	return s
 }
 
-// store is JetStream on the same server, reached the way that clients are.
-func (s *site) store() jetstream.JetStream {
+// store is JetStream on a server of its own, with the same promise, reached the way that clients are.
+func (s *site) store(tcp bool) jetstream.JetStream {
 	s.Helper()
-	nc := must(nats.Connect(s.server.ClientURL(), append(s.options, nats.Nkey(must(s.key.PublicKey()), s.key.Sign))...))
+	server := must(embedded.Start(embedded.Options{
+		StoreDir: s.TempDir(), Listen: "127.0.0.1:-1", SyncInterval: s.sync, Dev: true, Broker: must(s.key.PublicKey()),
+	}))
+	s.Cleanup(server.Shutdown)
+	options := []nats.Option{nats.Nkey(must(s.key.PublicKey()), s.key.Sign)}
+	if !tcp {
+		options = append(options, server.InProcess())
+	}
+	nc := must(nats.Connect(server.ClientURL(), options...))
 	s.Cleanup(nc.Close)
 	js := must(jetstream.New(nc))
 	must(js.CreateStream(context.Background(), jetstream.StreamConfig{Name: "BENCH", Subjects: []string{"bench.*"}, Storage: jetstream.FileStorage}))

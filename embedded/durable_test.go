@@ -1,0 +1,90 @@
+package embedded_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/embedded"
+)
+
+// What a stream acknowledged is in the files that are fsynced: also after the
+// server has begun new ones, and for many who ask at once.
+func TestDurable(t *testing.T) {
+	t.Parallel()
+	w := start(t, true)
+	stream, err := w.js.CreateStream(w.ctx, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.*"}, Storage: jetstream.FileStorage})
+	must(t, err)
+	if err := w.server.Durable("S", 0); err != nil {
+		t.Fatalf("nothing was written yet: %v", err)
+	}
+	const size, each, workers = 64 << 10, 40, 8
+	var all sync.WaitGroup
+	for n := range workers {
+		all.Go(func() {
+			for range each {
+				if _, err := w.js.Publish(w.ctx, fmt.Sprint("s.", n), make([]byte, size)); err != nil {
+					t.Error(err)
+				}
+				if err := w.server.Durable("S", size); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	blocks, err := filepath.Glob(filepath.Join(w.store, "jetstream", "*", "streams", "S", "msgs", "*.blk"))
+	must(t, err)
+	if len(blocks) < 2 {
+		t.Errorf("%d blocks: too few to see one begin", len(blocks))
+	}
+	// Messages and whole blocks may be deleted, too.
+	if err := stream.Purge(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.js.Publish(w.ctx, "s.0", make([]byte, size))
+	must(t, err)
+	if err := w.server.Durable("S", 0); err != nil {
+		t.Error(err)
+	}
+}
+
+// Bytes that are not where they are looked for were never made durable, and
+// that is final.
+func TestDurableElsewhere(t *testing.T) {
+	t.Parallel()
+	w := start(t, true)
+	_, err := w.js.CreateStream(w.ctx, jetstream.StreamConfig{Name: "M", Subjects: []string{"m"}, Storage: jetstream.MemoryStorage})
+	must(t, err)
+	_, err = w.js.Publish(w.ctx, "m", []byte("in memory"))
+	must(t, err)
+	for range 2 {
+		if err := w.server.Durable("M", 9); !errors.Is(err, embedded.ErrElsewhere) {
+			t.Errorf("%v, want %v", err, embedded.ErrElsewhere)
+		}
+	}
+	_, err = w.js.CreateStream(w.ctx, jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}, Storage: jetstream.FileStorage})
+	must(t, err)
+	_, err = w.js.Publish(w.ctx, "s", []byte("on disk"))
+	must(t, err)
+	if err := w.server.Durable("S", 0); err != nil {
+		t.Fatal(err)
+	}
+	path, err := filepath.Glob(filepath.Join(w.store, "jetstream", "*", "streams", "S", "msgs", "*.blk"))
+	must(t, err)
+	_, err = w.js.Publish(w.ctx, "s", []byte("cut off"))
+	must(t, err)
+	if err := os.Truncate(path[0], 1); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := w.server.Durable("S", 7); !errors.Is(err, embedded.ErrElsewhere) {
+			t.Errorf("%v, want %v", err, embedded.ErrElsewhere)
+		}
+	}
+}
