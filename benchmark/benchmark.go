@@ -91,19 +91,20 @@ func Run(ctx context.Context, o Options) (r Report, err error) {
 }
 
 func (o *Options) run(ctx context.Context, sync time.Duration, r *Report) (err error) {
-	w, err := openWorld(ctx, o, sync)
+	w, err := openWorld(ctx, o, sync, "parley", rawName)
 	if err != nil {
 		return err
 	}
 	defer w.close(&err)
+	broker, store := w.roads[0], w.roads[1]
 	for _, sessions := range o.Sessions {
 		o.say("sync %s, %d at a time: opening sessions", syncName(sync), sessions)
-		parley, raw := w.parley.lanes(sessions), w.raw.lanes(sessions)
+		parley, raw := broker.lanes(sessions), store.lanes(sessions)
 		if err := openAll(ctx, parley); err != nil {
 			return err
 		}
 		o.say("sync %s, %d at a time: %.0f s each", syncName(sync), sessions, o.Seconds)
-		sides := []*side{{road: w.parley, lanes: parley}, {road: w.raw, lanes: raw}}
+		sides := []*side{{road: broker, lanes: parley}, {road: store, lanes: raw}}
 		if err := alternate(ctx, sides, time.Duration(o.Seconds*float64(time.Second))); err != nil {
 			return err
 		}

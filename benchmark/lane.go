@@ -30,6 +30,20 @@ func newLane(r *road, pair [2]*party) *lane {
 	return l
 }
 
+// leave ends a lane; its session goes on without us.
+func (l *lane) leave() {
+	for _, p := range l.pair {
+		p.leave(l)
+	}
+}
+
+// envelope is a signed act.
+func (l *lane) envelope(sender *party, body performatives.Body) ([]byte, error) {
+	return performatives.Draft{
+		ID: performatives.MessageID(uuid.Must(uuid.NewV7()).String()), Session: l.id, Timestamp: time.Now(), Sender: sender.Agent, Body: body,
+	}.Envelope(sender.signer)
+}
+
 // A trip is how long one act took.
 type trip struct {
 	accepted, received time.Duration
@@ -40,9 +54,7 @@ type trip struct {
 // its arrival at the other one.
 func (l *lane) say(ctx context.Context, from int, body performatives.Body) (t trip, err error) {
 	sender, other := l.pair[from], l.pair[1-from]
-	envelope, err := performatives.Draft{
-		ID: performatives.MessageID(uuid.Must(uuid.NewV7()).String()), Session: l.id, Timestamp: time.Now(), Sender: sender.Agent, Body: body,
-	}.Envelope(sender.signer)
+	envelope, err := l.envelope(sender, body)
 	if err != nil {
 		return t, err
 	}
@@ -81,7 +93,7 @@ func (l *lane) next(ctx context.Context) (trip, error) {
 }
 
 // atOnce is how many sessions are opened, or grow, at a time.
-const atOnce = 64
+const atOnce = 128
 
 // openAll opens lanes, many at a time.
 func openAll(ctx context.Context, lanes []*lane) error {

@@ -16,6 +16,8 @@ type Report struct {
 	Seconds float64   `json:"seconds"` // of each level and side
 	Pairs   int       `json:"pairs"`   // of agents that share the sessions
 	Levels  []Level   `json:"levels,omitzero"`
+	Growth  []Growth  `json:"growth,omitzero"`
+	Started []Started `json:"started,omitzero"`
 }
 
 // A Level is one fsync setting with so many sessions at a time.
@@ -103,6 +105,22 @@ func (r Report) Table() string {
 		row("", "raw", l.Raw)
 		line("%8s  %-6s %9.2f  %11.2f %7.2f  %11.2f %7.2f  %8.2f", "", "ratio",
 			l.Ratio.PerSecond, l.Ratio.Accepted.P50, l.Ratio.Accepted.P99, l.Ratio.Received.P50, l.Ratio.Received.P99, l.Ratio.CPU)
+	}
+	for _, g := range r.Growth {
+		line("\n%s; --sync %s, %d at a time", g.What, g.Sync, g.Sessions)
+		for _, row := range []struct {
+			name string
+			f    Figures
+		}{{"little", g.Little}, {"much", g.Much}} {
+			line("  %-6s accepted p50 %6.0f p99 %6.0f  received p50 %6.0f p99 %6.0f  CPU/act %6.1f  RSS %5.0f MiB",
+				row.name, row.f.Accepted.P50, row.f.Accepted.P99, row.f.Received.P50, row.f.Received.P99, row.f.CPU, row.f.RSS)
+		}
+		line("  %-6s accepted p50 %6.2f p99 %6.2f  received p50 %6.2f p99 %6.2f  CPU/act %6.2f",
+			"ratio", g.Ratio.Accepted.P50, g.Ratio.Accepted.P99, g.Ratio.Received.P50, g.Ratio.Received.P99, g.Ratio.CPU)
+	}
+	for _, s := range r.Started {
+		line("\nstart with %d finished and %d open sessions, after %s: %.2f s to the first accepted act, then %.0f MiB",
+			s.Finished, s.Open, s.After, s.Seconds, s.RSS)
 	}
 	return b.String()
 }

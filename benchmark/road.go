@@ -19,6 +19,7 @@ import (
 // A road is a way for acts to travel: through the broker, or raw.
 type road struct {
 	name    string
+	process int                                                      // the first of the world's that is its
 	pids    []int                                                    // whose cost counts
 	subject func(from, to *party, id performatives.SessionID) string // where an act goes
 	heard   func(*nats.Msg) error                                    // what the answer says
@@ -85,6 +86,13 @@ func (p *party) enter(l *lane) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lanes[string(l.id)] = l
+}
+
+// leave ends that.
+func (p *party) leave(l *lane) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.lanes, string(l.id))
 }
 
 func (r *road) close() {

@@ -22,16 +22,17 @@ import (
 
 // A world is a broker, a raw server, and the agents who use both.
 type world struct {
-	options     *Options
-	sync        time.Duration
-	dir         string
-	parley, raw *road
-	processes   []*process
-	operator    *client.Operator
+	options   *Options
+	sync      time.Duration
+	dir       string
+	roads     []*road
+	processes []*process
+	operators []*client.Operator
 }
 
-// openWorld starts what a measurement needs.
-func openWorld(ctx context.Context, o *Options, sync time.Duration) (w *world, err error) {
+// openWorld starts what a measurement needs: brokers by these names, and where
+// one is rawName the store alone.
+func openWorld(ctx context.Context, o *Options, sync time.Duration, names ...string) (w *world, err error) {
 	w = &world{options: o, sync: sync}
 	defer func() {
 		if err != nil {
@@ -41,21 +42,26 @@ func openWorld(ctx context.Context, o *Options, sync time.Duration) (w *world, e
 	if w.dir, err = os.MkdirTemp(o.Dir, "parley-bench-"); err != nil {
 		return w, err
 	}
-	o.say("sync %s: starting broker and server", syncName(sync))
-	if w.parley, err = w.openBroker(ctx, "parley"); err != nil {
-		return w, err
-	}
-	if w.raw, err = w.openRaw(ctx); err != nil {
-		return w, err
+	o.say("sync %s: starting %s", syncName(sync), strings.Join(names, " and "))
+	for _, name := range names {
+		open := w.openBroker
+		if name == rawName {
+			open = w.openRaw
+		}
+		r, err := open(ctx, name)
+		if err != nil {
+			return w, err
+		}
+		w.roads = append(w.roads, r)
 	}
 	for i := range o.Pairs {
 		var both [2]*person
 		for side, name := range []string{"agent://acme.com/buyer-%d", "agent://widgets.co/seller-%d"} {
-			if both[side], err = w.person(ctx, performatives.Agent(fmt.Sprintf(name, i))); err != nil {
+			if both[side], err = newPerson(performatives.Agent(fmt.Sprintf(name, i))); err != nil {
 				return w, err
 			}
 		}
-		for _, r := range []*road{w.parley, w.raw} {
+		for _, r := range w.roads {
 			var there [2]*party
 			for side, p := range both {
 				if there[side], err = r.settle(ctx, p); err != nil {
@@ -73,7 +79,8 @@ func openWorld(ctx context.Context, o *Options, sync time.Duration) (w *world, e
 func (w *world) openBroker(ctx context.Context, name string) (*road, error) {
 	o, data := w.options, filepath.Join(w.dir, name)
 	r := &road{
-		name:    "parley",
+		name:    name,
+		process: len(w.processes),
 		subject: func(from, _ *party, id performatives.SessionID) string { return wire.Submit(from.Agent, id) },
 		heard:   acceptedByBroker,
 	}
@@ -103,10 +110,11 @@ func (w *world) openBroker(ctx context.Context, name string) (*road, error) {
 	if o.URL == "" {
 		login = client.SeedFile(filepath.Join(data, node.OperatorSeed))
 	}
-	if w.operator, err = client.ConnectOperator(ctx, url, login); err != nil {
+	operator, err := client.ConnectOperator(ctx, url, login)
+	if err != nil {
 		return nil, err
 	}
-	operator := w.operator
+	w.operators = append(w.operators, operator)
 	r.settle = func(ctx context.Context, p *person) (*party, error) {
 		if _, err := operator.AddAgent(ctx, wire.Card{Agent: p.Agent, Key: p.signer.Key()}); err != nil {
 			return nil, err
@@ -160,8 +168,11 @@ func (w *world) start(ctx context.Context, r *road, name string, args []string) 
 	return p.url, nil
 }
 
-// rawStream is what the raw side publishes into.
-const rawStream = "RAW"
+// The store alone, and the stream that it has.
+const (
+	rawName   = "raw"
+	rawStream = "RAW"
+)
 
 func rawSubject(to performatives.Agent, id string) string {
 	return "raw." + to.Token() + ".inbox." + id
@@ -169,14 +180,14 @@ func rawSubject(to performatives.Agent, id string) string {
 
 // openRaw starts the server for the raw side, with a stream like that of the
 // transcripts.
-func (w *world) openRaw(ctx context.Context) (*road, error) {
+func (w *world) openRaw(ctx context.Context, name string) (*road, error) {
 	r := &road{
-		name:    "raw",
+		name:    name,
 		subject: func(_, to *party, id performatives.SessionID) string { return rawSubject(to.Agent, string(id)) },
 		heard:   acceptedByStore,
 	}
-	data := filepath.Join(w.dir, "raw")
-	url, err := w.serveNATS(ctx, r, "raw-nats", data)
+	data := filepath.Join(w.dir, name)
+	url, err := w.serveNATS(ctx, r, name+"-nats", data)
 	if err != nil {
 		return nil, err
 	}
@@ -218,8 +229,8 @@ func (w *world) openRaw(ctx context.Context) (*road, error) {
 	return r, nil
 }
 
-// person makes an agent with a key.
-func (w *world) person(_ context.Context, a performatives.Agent) (*person, error) {
+// newPerson makes an agent with a key.
+func newPerson(a performatives.Agent) (*person, error) {
 	pair, err := nkeys.CreateUser()
 	if err != nil {
 		return nil, err
@@ -235,13 +246,11 @@ func nkeyLogin(k nkeys.KeyPair) (nats.Option, error) {
 
 // close ends what was started; an error there is one of the measurement.
 func (w *world) close(err *error) {
-	for _, r := range []*road{w.parley, w.raw} {
-		if r != nil {
-			r.close()
-		}
+	for _, r := range w.roads {
+		r.close()
 	}
-	if w.operator != nil {
-		*err = errors.Join(*err, w.operator.Close())
+	for _, operator := range w.operators {
+		*err = errors.Join(*err, operator.Close())
 	}
 	for _, p := range slices.Backward(w.processes) { // brokers before their server
 		*err = errors.Join(*err, p.stop())

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -49,6 +50,10 @@ The machine should do nothing else meanwhile.`,
 	flags.StringVar(&o.Dir, "dir", "", "directory for the stores (default: the system's for temporary files)")
 	flags.String("report", "", "write the report, as JSON, to this file too")
 	flags.String("plot", "", "draw throughput and latency against sessions at a time, as SVG, to this file")
+	flags.Int("lengths", 0, "measure instead an act in a session of 10 acts, and in one of so many (alone: 10,000)")
+	flags.Lookup("lengths").NoOptDefVal = "10000"
+	flags.Int("stored", 0, "measure instead an act where 100 finished sessions are stored, and where so many are; then the start of a broker with them")
+	flags.Int("open", 10_000, "with --stored: open sessions besides, at the start")
 	cmd.AddCommand(benchServerCommand())
 	return cmd
 }
@@ -85,11 +90,36 @@ func runBench(cmd *cobra.Command, o benchmark.Options) (err error) {
 	o.Progress = cmd.ErrOrStderr()
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	report, err := benchmark.Run(ctx, o)
+	report, err := measure(ctx, cmd, o)
 	if err != nil {
 		return err
 	}
 	return tell(cmd, report)
+}
+
+// measure measures what the flags ask for.
+func measure(ctx context.Context, cmd *cobra.Command, o benchmark.Options) (benchmark.Report, error) {
+	stored, err := cmd.Flags().GetInt("stored")
+	if err != nil {
+		return benchmark.Report{}, err
+	}
+	long, err := cmd.Flags().GetInt("lengths")
+	if err != nil {
+		return benchmark.Report{}, err
+	}
+	open, err := cmd.Flags().GetInt("open")
+	if err != nil {
+		return benchmark.Report{}, err
+	}
+	switch {
+	case stored < 0 || long < 0 || open < 1:
+		return benchmark.Report{}, usage(errors.New("--stored and --open are numbers of sessions, --lengths one of acts"))
+	case stored > 0:
+		return benchmark.Stored(ctx, o, stored, open)
+	case long > 0:
+		return benchmark.Lengths(ctx, o, long)
+	}
+	return benchmark.Run(ctx, o)
 }
 
 // tell prints a report, and writes it where that is asked for.

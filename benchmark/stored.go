@@ -1,0 +1,151 @@
+package benchmark
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-asp/parley/performatives"
+)
+
+// Started is how long a broker takes from the start of its process to the first
+// act that it accepts.
+type Started struct {
+	Finished int     `json:"finishedSessions"`
+	Open     int     `json:"openSessions"`
+	After    string  `json:"after"` // how the broker before it ended
+	Seconds  float64 `json:"seconds"`
+	RSS      float64 `json:"rssMiB"` // then
+}
+
+// few is how many sessions are stored where few are.
+const few = 100
+
+// Stored measures an act where 100 finished sessions are stored next to one
+// where there are many, and how long a broker with those, and some that are
+// open, takes to start.
+func Stored(ctx context.Context, o Options, finished, open int) (r Report, err error) {
+	if err := o.complete(); err != nil {
+		return r, err
+	}
+	if o.URL != "" || o.Brokers > 0 {
+		return r, errors.New("benchmark: stored sessions are measured on brokers with their server in the process")
+	}
+	r = newReport(o)
+	for _, sync := range o.Syncs {
+		if err := o.stored(ctx, sync, finished, open, &r); err != nil {
+			return r, fmt.Errorf("benchmark: %w", err)
+		}
+	}
+	return r, nil
+}
+
+func (o *Options) stored(ctx context.Context, sync time.Duration, finished, open int, r *Report) (err error) {
+	w, err := openWorld(ctx, o, sync, "few", "many")
+	if err != nil {
+		return err
+	}
+	defer w.close(&err)
+	for i, n := range []int{few, finished} {
+		if err := o.fill(ctx, w.roads[i], n); err != nil {
+			return err
+		}
+	}
+	for _, sessions := range o.Sessions {
+		var sides []*side
+		for _, road := range w.roads {
+			lanes := road.lanes(sessions)
+			if err := openAll(ctx, lanes); err != nil {
+				return err
+			}
+			sides = append(sides, &side{road: road, lanes: lanes})
+		}
+		o.say("sync %s, %d at a time: %.0f s each", syncName(sync), sessions, o.Seconds)
+		if err := alternate(ctx, sides, time.Duration(o.Seconds*float64(time.Second))); err != nil {
+			return err
+		}
+		r.Growth = append(r.Growth, grown(fmt.Sprintf("%d finished sessions stored, then %d", few, finished), syncName(sync), sessions, sides[0], sides[1]))
+	}
+	o.say("opening %d sessions", open)
+	many := w.roads[1]
+	lanes := many.lanes(open)
+	if err := openAll(ctx, lanes); err != nil {
+		return err
+	}
+	for _, end := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		s, err := w.restart(ctx, many, lanes[0], end)
+		if err != nil {
+			return err
+		}
+		s.Finished, s.Open = finished, open
+		o.say("%.2f s from the start to the first accepted act", s.Seconds)
+		r.Started = append(r.Started, s)
+	}
+	return nil
+}
+
+// fill stores finished sessions: an invitation, its acceptance, a CLOSE.
+func (o *Options) fill(ctx context.Context, r *road, sessions int) error {
+	all := sessions
+	const part = 10_000
+	for sessions > 0 {
+		lanes := r.lanes(min(part, sessions))
+		sessions -= len(lanes)
+		if err := each(ctx, lanes, func(l *lane, ctx context.Context) error {
+			defer l.leave()
+			if err := l.open(ctx); err != nil {
+				return err
+			}
+			_, err := l.say(ctx, 0, &performatives.CloseBody{Outcome: "completed", Summary: "agreed elsewhere"})
+			return err
+		}); err != nil {
+			return err
+		}
+		o.say("%s: %d finished sessions", r.name, all-sessions)
+	}
+	return nil
+}
+
+// restart ends the one broker of a road, starts it again, and measures until an
+// act in a lane is accepted.
+func (w *world) restart(ctx context.Context, r *road, l *lane, end syscall.Signal) (s Started, err error) {
+	p := w.processes[r.process]
+	s.After = end.String()
+	if err := p.cmd.Process.Signal(end); err != nil {
+		return s, err
+	}
+	p.cmd.Wait() //nolint:errcheck // a signal ends it
+	sender := l.pair[0]
+	envelope, err := l.envelope(sender, &performatives.ObserveBody{Subject: "here again"})
+	if err != nil {
+		return s, err
+	}
+	start := time.Now()
+	again, err := w.options.start(ctx, w.dir, r.name, p.cmd.Args[1:]...)
+	if again != nil {
+		w.processes[r.process] = again
+	}
+	if err != nil {
+		return s, err
+	}
+	nc, err := nats.Connect(again.url, sender.login(), nats.CustomInboxPrefix("_INBOX."+sender.Agent.Token()))
+	if err != nil {
+		return s, err
+	}
+	defer nc.Close()
+	answer, err := nc.RequestWithContext(ctx, r.subject(sender, nil, l.id), envelope)
+	if err != nil {
+		return s, err
+	}
+	if err := r.heard(answer); err != nil {
+		return s, err
+	}
+	s.Seconds = time.Since(start).Seconds()
+	r.pids = []int{again.cmd.Process.Pid}
+	s.RSS, err = memoryOfAll(r.pids)
+	return s, err
+}
