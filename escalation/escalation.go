@@ -5,6 +5,7 @@
 package escalation
 
 import (
+	"slices"
 	"time"
 
 	"github.com/parley-asp/parley/performatives"
@@ -58,7 +59,21 @@ type Item struct {
 	At        time.Time
 	Due       time.Time
 	Sequence  uint64
+	Route     *performatives.Route // nil: everybody of the organisation who may decide, and one of them is enough
+	Amount    *Amount              // at stake, nil where none can be seen
+	Votes     []Vote               // rulings so far, the one that ended it included
 	End       End
+}
+
+// A Vote is one human's ruling.
+type Vote struct {
+	By        performatives.Agent
+	Decision  string
+	Comment   string
+	Authority *performatives.RulingsAuthority
+	At        time.Time
+	Message   performatives.MessageID
+	Digest    [32]byte
 }
 
 // An End is how an item was closed; the zero End is an open item.
@@ -67,8 +82,6 @@ type End struct {
 	How      string              // the ruling's decision, or closed, or expired
 	At       time.Time
 	Sequence uint64 // of the entry that ended it
-	Message  performatives.MessageID
-	Digest   [32]byte
 }
 
 // The ends that are no ruling.
@@ -86,8 +99,28 @@ func MayDecide(m performatives.Member, org performatives.Organisation) bool {
 	return m.Agent.IsHuman() && m.Authority == performatives.AuthorityDecide && m.Agent.Organisation() == org
 }
 
-// SameDecision tells whether a ruling repeats the one that ended the item: the
-// same human, the same data.
-func (i *Item) SameDecision(by performatives.Agent, digest [32]byte) bool {
-	return !i.Open() && i.End.By == by && i.End.Digest == digest
+// SameDecision finds the ruling that this one repeats: the same human, the same
+// decision.
+func (i *Item) SameDecision(by performatives.Agent, digest [32]byte) (Vote, bool) {
+	n := slices.IndexFunc(i.Votes, func(v Vote) bool { return v.By == by && v.Digest == digest })
+	if n < 0 {
+		return Vote{}, false
+	}
+	return i.Votes[n], true
+}
+
+// VoteOf finds a human's first ruling.
+func (i *Item) VoteOf(by performatives.Agent) (Vote, bool) {
+	n := slices.IndexFunc(i.Votes, func(v Vote) bool { return v.By == by })
+	if n < 0 {
+		return Vote{}, false
+	}
+	return i.Votes[n], true
+}
+
+// With is the item and one ruling more.
+func (i *Item) With(v Vote) *Item {
+	more := *i
+	more.Votes = append(slices.Clip(i.Votes), v)
+	return &more
 }

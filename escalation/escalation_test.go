@@ -70,31 +70,35 @@ func TestMayDecide(t *testing.T) {
 	}
 }
 
-// PROTOCOL.md §7: an item is resolved exactly once; the same decision again is
-// the first result.
+// PROTOCOL.md §7: the same decision of the same human again is the first result.
 func TestSameDecision(t *testing.T) {
 	yes, no := [32]byte{1}, [32]byte{2}
-	resolved := escalation.End{By: alice, How: performatives.Approved, Digest: yes}
+	voted := []escalation.Vote{{By: alice, Decision: performatives.Approved, Digest: yes, Message: "first"}}
 	for name, test := range map[string]struct {
-		end    escalation.End
+		votes  []escalation.Vote
 		by     performatives.Agent
 		digest [32]byte
 		want   bool
 	}{
-		"the same":                    {resolved, alice, yes, true},
-		"another decision":            {resolved, alice, no, false},
-		"another human":               {resolved, anna, yes, false},
-		"not resolved yet":            {escalation.End{}, alice, yes, false},
-		"nothing of an open one":      {escalation.End{}, "", [32]byte{}, false},
-		"expired":                     {escalation.End{By: "broker://U", How: escalation.EndExpired}, alice, yes, false},
-		"closed by the human's CLOSE": {escalation.End{By: alice, How: escalation.EndClosed}, alice, yes, false},
+		"the same":               {voted, alice, yes, true},
+		"another decision":       {voted, alice, no, false},
+		"another human":          {voted, anna, yes, false},
+		"nobody has decided yet": {nil, alice, yes, false},
+		"nothing at all":         {nil, "", [32]byte{}, false},
 	} {
-		item := escalation.Item{End: test.end}
-		if got := item.SameDecision(test.by, test.digest); got != test.want {
-			t.Errorf("%s: %v", name, got)
+		item := escalation.Item{Votes: test.votes}
+		first, got := item.SameDecision(test.by, test.digest)
+		if got != test.want || got && first.Message != "first" {
+			t.Errorf("%s: %v %v", name, got, first)
 		}
-		if open := test.end.How == ""; item.Open() != open {
-			t.Errorf("%s: open is %v", name, item.Open())
+	}
+}
+
+// The item is open until it has an end.
+func TestOpen(t *testing.T) {
+	for how, want := range map[string]bool{"": true, performatives.Approved: false, escalation.EndExpired: false, escalation.EndClosed: false} {
+		if item := (escalation.Item{End: escalation.End{By: alice, How: how}}); item.Open() != want {
+			t.Errorf("%q: open is %v", how, item.Open())
 		}
 	}
 }

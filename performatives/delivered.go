@@ -42,7 +42,11 @@ type Member struct {
 	Kind       string   `json:"kind"`         // system, personal, human or broker
 	Authority  string   `json:"authority"`    // principal, full, limited, advisory, decide or broker
 	TrustScore *float64 `json:"trustScore,omitzero"`
-	Policy     *Policy  `json:"policy,omitzero"` // of the broker: what it promises for the session's life
+	Limited    bool     `json:"limited,omitzero"` // of a human who may decide: there is a ceiling
+	Policy     *Policy  `json:"policy,omitzero"`  // of the broker: what it promises for the session's life
+	Route      *Route   `json:"route,omitzero"`   // of the broker: who decides the escalation that the entry opens, or rules on
+
+	Limits []Limit `json:"-"` // of a human who may decide, as the registry has them
 }
 
 // The kinds of members.

@@ -100,6 +100,8 @@ type RulingData struct {
 	Decision     string            `json:"decision" jsonschema:"enum=approved,enum=denied,enum=modified,enum=guidance"`
 	Comment      string            `json:"comment,omitzero"`
 	Authority    *RulingsAuthority `json:"authority,omitzero" jsonschema:"description=What the agent may do from now on\\, bounded"`
+	Revision     *uint64           `json:"revision,omitzero" jsonschema:"description=Of the item that the human was shown; one that has changed since is not decided"`
+	Shown        Hash              `json:"shown,omitzero" jsonschema:"pattern=^sha256:[0-9a-f]{64}$,description=The item's shown\\, of what the human was shown"`
 }
 
 // RulingsAuthority bounds what an agent may agree to after a ruling.
@@ -108,6 +110,16 @@ type RulingsAuthority struct {
 	Currency   string     `json:"currency,omitzero" jsonschema:"pattern=^[A-Z]{3}$,description=ISO 4217 code"`
 	TermPath   string     `json:"termPath,omitzero" jsonschema:"description=Dotted path of the amount in the proposal body\\, such as terms.pricePerMonth"`
 	ValidUntil *time.Time `json:"validUntil,omitzero"`
+}
+
+// Decision is the data of a resolution without what names its showing: what
+// makes two rulings the same.
+func (b *InformBody) Decision() []byte {
+	data, err := split(b.Data)
+	if err != nil {
+		return b.Data
+	}
+	return data.without("revision", "shown").bytes()
 }
 
 // Ruling reads the data of a resolution; ok is false for any other INFORM.

@@ -52,7 +52,7 @@ const (
 var (
 	stay               = arrow{heard: true, kind: stays, label: "stays"}
 	asCommitmentsStand = arrow{heard: true, kind: settles, label: "EXECUTING once every open one is accepted, CONVERSING once none is open or accepted"}
-	resume             = arrow{heard: true, kind: resumes, label: "the state it was paused from"}
+	resume             = arrow{heard: true, kind: resumes, when: decided, label: "the state it was paused from, once enough have decided"}
 )
 
 func to(p Phase) arrow { return arrow{heard: true, to: p} }
@@ -84,6 +84,9 @@ func (s *State) commitmentsStand() Phase {
 	}
 	return Conversing
 }
+
+// decided tells that no escalation pauses the session.
+func decided(s *State) bool { return s.open == nil }
 
 func everyInviteeAccepted(s *State) bool {
 	return s.invitation.acceptedBy.Len() >= s.principals-1

@@ -3,8 +3,6 @@ package session
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -27,7 +25,7 @@ func clarifies(t *Turn) error {
 	}
 	var faults []Fault
 	for i, q := range body.Questions {
-		if strings.Count(q.Field, ".") > maxSegments || !hasPath(offered, q.Field) {
+		if _, _, found := performatives.Find(offered, q.Field); !found {
 			faults = append(faults, Fault{
 				Path: fmt.Sprintf("/questions/%d/field", i), Rule: "field",
 				Message: fmt.Sprintf("%q is no path into the body of %q", q.Field, t.Offer.ID),
@@ -76,34 +74,4 @@ func (t *Turn) settleQuestion(q Question, open []string) {
 	if len(open) == 0 {
 		t.change(q.Offer, func(o *Offer) { o.questions = o.questions.Without(q.ID) })
 	}
-}
-
-// maxSegments is deeper than any body nests, which bounds the work for a path.
-const maxSegments = 64
-
-// hasPath tells whether a dotted path, such as terms.items.0.price, leads to
-// something in a JSON value. A key that has dots itself is found too.
-func hasPath(v any, path string) bool {
-	switch v := v.(type) {
-	case map[string]any:
-		if _, ok := v[path]; ok {
-			return true
-		}
-		for i := range len(path) {
-			if path[i] != '.' {
-				continue
-			}
-			if inner, ok := v[path[:i]]; ok && hasPath(inner, path[i+1:]) {
-				return true
-			}
-		}
-	case []any:
-		head, rest, more := strings.Cut(path, ".")
-		i, err := strconv.Atoi(head)
-		if err != nil || i < 0 || i >= len(v) || strconv.Itoa(i) != head {
-			return false
-		}
-		return !more || hasPath(v[i], rest)
-	}
-	return false
 }

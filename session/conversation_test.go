@@ -29,6 +29,9 @@ var update = flag.Bool("update", false, "write the answers in testdata and docs/
 //	register carol decide          the registry learns about somebody
 //	kind beta system               … or another kind
 //	trust beta 20                  … or about somebody's trust score
+//	limit alice 15000 USD          … or about a human's ceiling
+//	route alice,carol 2 1h / chief 1 2h   the rules ask two of alice and carol within 1 h, then the chief within 2 h
+//	transfer 2                     colleagues take the item to its second level
 //	show proposals                 | the lines below it
 //
 // An answer is "accepted STATE", "again STATE" for a repeat, or "refused code
@@ -173,6 +176,24 @@ func (c *conversation) perform(said string, words []string) ([]string, error) {
 		member.Kind = words[2]
 		c.registry[member.Agent] = member
 		return nil, nil
+	case "limit": // limit alice 15000 USD
+		if len(words) != 4 {
+			return nil, errors.New("limit whom to how much of what?")
+		}
+		var l performatives.Limit
+		if _, err := fmt.Sscan(words[2]+" "+words[3], &l.MaxAmount, &l.Currency); err != nil {
+			return nil, err
+		}
+		member := c.registry[cast[words[1]]]
+		member.Limited, member.Limits = true, append(slices.Clip(member.Limits), l)
+		c.registry[cast[words[1]]] = member
+		return nil, nil
+	case "route":
+		return nil, c.routes(words[1:])
+	case "transfer": // transfer 2: to the second level
+		_, err := fmt.Sscan(words[len(words)-1], &c.level)
+		c.level--
+		return nil, err
 	case "trust":
 		if len(words) != 3 {
 			return nil, errors.New("trust whom how much?")

@@ -4,6 +4,9 @@ import (
 	"crypto/sha256"
 	"maps"
 	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
@@ -23,7 +26,7 @@ func escalates(t *Turn) error {
 }
 
 // escalated pauses the session and gives the humans who may decide for the
-// organisation of the principal concerned their part in it.
+// organisation of the principal concerned, and are to be asked, their part in it.
 func escalated(t *Turn) {
 	body := t.Message.Body.(*performatives.EscalateBody) //nolint:errcheck,forcetypeassert // its act says so
 	item := &escalation.Item{
@@ -31,6 +34,12 @@ func escalated(t *Turn) {
 		Body: body, At: t.At, Sequence: t.Next,
 		Due: t.At.Add(escalation.Urgency(body.Urgency).Within(t.Policy)),
 	}
+	var paths []string
+	if r := t.event.Route; r != nil && len(r.Levels) > 0 {
+		item.Route, item.Due, paths = r, r.Levels[len(r.Levels)-1].Due, r.Amounts
+		t.pinRoute(r)
+	}
+	item.Amount = t.AmountAtStake(t.AtStake(body, t.Side, t.At), paths)
 	t.kinds = t.kinds.With(string(item.ID), anEscalation)
 	t.items = t.items.With(item.ID, item)
 	t.deciders = t.deciders.With(item.Org, true)
@@ -38,7 +47,7 @@ func escalated(t *Turn) {
 	for _, a := range slices.Sorted(maps.Keys(t.event.Known)) {
 		m := t.event.Known[a]
 		p, has := t.hasPart(a)
-		if !escalation.MayDecide(m, item.Org) || has && (p.Role == Delegate || sameMember(p.Member, m)) {
+		if !item.Names(m) || has && (p.Role == Delegate || sameMember(p.Member, m)) {
 			continue
 		}
 		if p.Member = m; !has {
@@ -48,19 +57,75 @@ func escalated(t *Turn) {
 	}
 }
 
+// pinRoute pins who decides, on the broker's word.
+func (t *Turn) pinRoute(r *performatives.Route) {
+	t.Last.Joined = append(t.Last.Joined, performatives.Member{
+		Agent: performatives.BrokerAgent(t.event.Broker), Key: t.event.Broker, Kind: performatives.KindBroker,
+		Authority: performatives.AuthorityBroker, Route: r,
+	})
+}
+
+// reroute takes the open escalation up its chain, where colleagues have
+// transferred it before its time: it counts for the ruling, and is pinned with it.
+func (t *Turn) reroute() {
+	_, rules := t.ruling()
+	if r := t.event.Route; r != nil && t.open != nil && (rules || t.Act == performatives.Close) {
+		item := *t.open
+		item.Route = r
+		t.open, t.rerouted = &item, true
+		t.items = t.items.With(item.ID, &item)
+	}
+}
+
+// AtStake is the offer that an escalation is about: the one that it names, else
+// the newest open proposal of another side; nil for none.
+func (s *State) AtStake(body *performatives.EscalateBody, side performatives.Agent, at time.Time) *Offer {
+	if o, ok := s.offers.Get(body.ReferenceID); ok {
+		return o
+	}
+	var newest *Offer
+	if body.ReferenceID != "" {
+		return newest
+	}
+	now := s.clock(at)
+	for id := range s.live.All() {
+		o, ok := s.offers.Get(id)
+		if ok && o.IsProposal() && o.Side != side && o.StatusAt(now) == Open && (newest == nil || o.Sequence > newest.Sequence) {
+			newest = o
+		}
+	}
+	return newest
+}
+
+// AmountAtStake is the highest amount that an offer names at one of the paths,
+// or, without paths, at the usual ones.
+func (s *State) AmountAtStake(o *Offer, paths []string) *escalation.Amount {
+	if o == nil {
+		return nil
+	}
+	var highest *escalation.Amount
+	for _, a := range s.amountsOf(o, func(body jsontext.Value) []escalation.Amount { return escalation.Amounts(body, paths) }) {
+		if highest == nil || a.Value > highest.Value {
+			highest = &a
+		}
+	}
+	return highest
+}
+
 // endItem closes the open escalation and banks the time that it took.
 func (t *Turn) endItem(by performatives.Agent, how string) {
 	item := *t.open
-	item.End = escalation.End{By: by, How: how, At: t.At, Sequence: t.Next, Message: t.Message.ID, Digest: t.decisionDigest()}
+	item.End = escalation.End{By: by, How: how, At: t.At, Sequence: t.Next}
 	t.items = t.items.With(item.ID, &item)
 	t.banked = t.bankedAt(t.At)
 	t.open, t.newest = nil, &item
 }
 
-// decisionDigest is what makes two rulings the same decision: their data.
+// decisionDigest is what makes two rulings the same decision: their data, but
+// for what names the showing.
 func (t *Turn) decisionDigest() [32]byte {
 	if inform, ok := t.Message.Body.(*performatives.InformBody); ok {
-		return sha256.Sum256(inform.Data)
+		return sha256.Sum256(inform.Decision())
 	}
 	return [32]byte{}
 }

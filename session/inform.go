@@ -22,7 +22,7 @@ func informs(t *Turn) error {
 
 func informed(t *Turn) {
 	if ruling, ok := t.ruling(); ok {
-		t.endItem(t.From.Agent, ruling.Decision)
+		t.ruled(ruling)
 		return
 	}
 	if effect := t.Mode.Effects[performatives.Inform]; effect != nil {

@@ -43,11 +43,13 @@ var openings = [][]string{
 }
 
 var (
-	who     = rapid.SampledFrom([]string{"alpha", "beta", "gamma", "delta", "delia", "dora", "dirk", "alice", "carol", "bob", "ghost"})
+	who     = rapid.SampledFrom([]string{"alpha", "beta", "gamma", "delta", "delia", "dora", "dirk", "alice", "carol", "chief", "bob", "ghost"})
 	offerID = rapid.SampledFrom([]string{"i1", "p1", "p2", "p3", "p4", "k1", "k2", "c1", "c2", "d1", "d2", "d3", "e1", "e2", "nothing"})
 	newID   = rapid.SampledFrom([]string{"p1", "p2", "p3", "p4", "k1", "k2", "i1", "i2"})
 	label   = rapid.SampledFrom([]string{"c1", "c2", "d1", "d2", "d3", "e1", "e2"})
 	field   = rapid.SampledFrom([]string{"terms", "terms.price", "subject", "terms.obligations.0.party", "nowhere"})
+	ruling  = rapid.SampledFrom([]string{"approved", "approved", "denied", "guidance", `approved {"authority":{"maxAmount":2}}`,
+		`modified {"authority":{"maxAmount":1,"currency":"USD"}}`, `modified {"authority":{"maxAmount":3,"termPath":"terms.price","validUntil":"2026-03-07T15:00:00Z"}}`})
 	level   = rapid.SampledFrom([]string{"full", "full", "limited", "advisory"})
 	urgency = rapid.SampledFrom([]string{"low", "medium", "high", "critical"})
 	extra   = rapid.SampledFrom([]string{"", "", "", "", "", ` as=m1`, ` id=m1`, ` link=right`, ` link=3`,
@@ -68,7 +70,7 @@ var anyLine = rapid.Custom(func(t *rapid.T) string {
 		"COUNTER":  fmt.Sprintf(`COUNTER %s %s {"price":%d}%s`, id, ref, price, until),
 		"INFORM":   `INFORM progress {"done":1}`,
 		"answers":  fmt.Sprintf("answers %s %s %s", ref, field.Draw(t, "field"), field.Draw(t, "field")),
-		"rules":    fmt.Sprintf("rules %s %s", ref, rapid.SampledFrom([]string{"approved", "denied"}).Draw(t, "decision")),
+		"rules":    fmt.Sprintf("rules %s %s", ref, ruling.Draw(t, "ruling")),
 		"QUERY":    "QUERY " + id,
 		"CLARIFY":  fmt.Sprintf("CLARIFY %s %s %s %s", label, ref, field.Draw(t, "field"), field.Draw(t, "field")),
 		"COMMIT":   fmt.Sprintf("COMMIT %s - alpha%s", id, to),
@@ -86,7 +88,8 @@ var anyLine = rapid.Custom(func(t *rapid.T) string {
 	case "time":
 		return rapid.SampledFrom([]string{"+0s", "+1ms", "+3s", "+25s", "+20m", "+5h"}).Draw(t, "time")
 	case "registry":
-		return rapid.SampledFrom([]string{"register carol decide", "register carol principal", "register bob principal", "register bob decide", "trust beta 20", "trust beta 70"}).Draw(t, "registry")
+		return rapid.SampledFrom([]string{"register carol decide", "register carol principal", "register bob principal", "register bob decide", "trust beta 20", "trust beta 70",
+			"limit alice 2 USD", "register alice decide", "register chief decide", "route alice,chief 2 20m / carol 1 5h", "route everybody 1 5h", "transfer 2"}).Draw(t, "registry")
 	case "invite":
 		return who + " " + acts[verb]
 	}
@@ -94,3 +97,29 @@ var anyLine = rapid.Custom(func(t *rapid.T) string {
 })
 
 var target = rapid.SampledFrom([]string{"delta", "delia", "dora", "dirk", "alpha", "carol", "ghost"})
+
+// Bounds that rulings set are reached by anything said, not only by conversations.
+func TestRulingsSaid(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newConversation(t, cells{})
+		for _, line := range []string{
+			`register chief decide`, `register carol decide`, `limit carol 2 USD`, `route alice,chief 2 20m / carol 1 5h`,
+			`alpha invite i1 -> beta`, `beta ACCEPT i1`, `beta PROPOSE p1 {"price":2,"currency":"USD"}`,
+			`beta DELEGATE d1 delia full`, `alpha ESCALATE e1 low p1`,
+		} {
+			c.tell(t, line)
+		}
+		for range rapid.IntRange(3, 15).Draw(t, "acts") {
+			line := rapid.SampledFrom([]string{
+				"rules", "rules", "rules", "rules", "+20m", "transfer 2", "alpha ACCEPT p1", "alpha COMMIT k1 p1", `alpha COUNTER p2 p1 {"price":3}`,
+				`alpha COUNTER p3 p1 {"price":1}`, "alpha ESCALATE e2 low p1", "delia ESCALATE e3 high", "alpha COMMIT k2", `alpha PROPOSE p4 {"price":4}`,
+			}).Draw(t, "line")
+			if line == "rules" {
+				line = fmt.Sprintf("%s rules %s %s", rapid.SampledFrom([]string{"alice", "chief", "carol", "bob"}).Draw(t, "who"),
+					rapid.SampledFrom([]string{"e1", "e1", "e2", "e3"}).Draw(t, "of"), ruling.Draw(t, "ruling"))
+			}
+			c.tell(t, line)
+		}
+		c.replayed()
+	})
+}

@@ -26,6 +26,9 @@ func Replay(s State, m *performatives.Message, stamp performatives.Stamp) (State
 			if member.Policy != nil {
 				e.Policy = *member.Policy
 			}
+			if member.Route != nil {
+				e.Route = member.Route
+			}
 			continue
 		}
 		e.Known[member.Agent] = member

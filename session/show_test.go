@@ -59,6 +59,18 @@ func (c *conversation) show(what []string) ([]string, error) {
 	case "escalation":
 		if e := v.Escalation; e != nil {
 			say("%s: by %s for %s of %s, %s, until %s, %s %s", e.ID, e.By, e.OnBehalfOf, e.Organisation, e.Urgency, e.Deadline, e.Status, e.DecidedBy)
+			if len(what) > 1 && what[1] == "votes" {
+				for _, vote := range e.Votes {
+					say("  %s %s %s", vote.Decision, vote.By, jsonOf(vote.Authority))
+				}
+			}
+			if len(what) > 1 && what[1] == "amount" {
+				say("  %s", jsonOf(e.Amount))
+			}
+		}
+	case "authorities":
+		for _, a := range v.Authorities {
+			say("%s", jsonOf(a))
 		}
 	case "deadlines":
 		for _, d := range v.Deadlines {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nkeys"
 
+	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/schemas"
@@ -19,7 +20,7 @@ import (
 )
 
 // The cast. Delegates are of whatever organisation; alice and bob may decide
-// for theirs, carol may not.
+// for theirs, carol and the chief may not.
 var cast = map[string]performatives.Agent{
 	"alpha": "agent://acme.com/procurement/alpha",
 	"beta":  "agent://widgets.co/sales/beta",
@@ -30,6 +31,7 @@ var cast = map[string]performatives.Agent{
 	"dirk":  "agent://widgets.co/pricing/dirk",
 	"alice": "human://acme.com/alice",
 	"carol": "human://acme.com/carol",
+	"chief": "human://acme.com/chief",
 	"bob":   "human://widgets.co/bob",
 	"ghost": "agent://nowhere.org/ghost", // never registered
 }
@@ -73,6 +75,8 @@ type stage struct {
 	entries  [][]byte
 	views    []string // after each entry
 	messages int
+	route    func(time.Time) *performatives.Route // of the next ESCALATE; nil for none
+	level    int                                  // that colleagues have transferred the open escalation to
 }
 
 // A teller is what a stage needs of a test, also of one that rapid runs.
@@ -282,10 +286,23 @@ func (s *stage) event(m *performatives.Message) session.Event {
 	case *performatives.DelegateBody:
 		know(body.TargetAgent)
 	case *performatives.EscalateBody:
+		if s.route != nil {
+			e.Route = s.route(s.now)
+		}
 		for a, member := range s.registry {
 			if a.IsHuman() && member.Authority == performatives.AuthorityDecide && a.Organisation() == s.state.DecidersFor(m.Sender) {
 				know(a)
 			}
+		}
+	}
+	if open := s.state.Escalation(); open != nil { // what a ruling's refusal may advise
+		for a, member := range s.registry {
+			if escalation.MayDecide(member, open.Org) {
+				know(a)
+			}
+		}
+		if s.level > 0 && open.Route != nil {
+			e.Route = escalation.Advance(*open.Route, s.level, s.now)
 		}
 	}
 	return e

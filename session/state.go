@@ -55,6 +55,7 @@ type State struct {
 	open       *escalation.Item // the one that pauses the session
 	newest     *escalation.Item
 	deciders   persist.Table[performatives.Organisation, bool]
+	bounds     persist.Table[performatives.Agent, *escalation.Bound] // by side: what rulings let it agree to
 	bound      persist.Table[string, Binding]
 	seen       persist.Table[performatives.MessageID, Seen]
 

@@ -22,6 +22,9 @@ type Event struct {
 	// Policy is pinned by the entry that opens the session.
 	Policy performatives.Policy
 	Broker performatives.Key
+	// Route is pinned by an ESCALATE, and anew by a ruling where the item has
+	// been transferred since; nil asks everybody who may decide.
+	Route *performatives.Route
 }
 
 // Known maps principals to what the registry knows of them.
@@ -93,6 +96,7 @@ type Turn struct {
 	about    *delegation.Grant // what referenceId names, where that is a delegation
 	question *Question         // … a clarification
 	settles  []answering
+	rerouted bool             // the open escalation, since it was opened
 	offering *Offer           // what a PROPOSE, COUNTER or COMMIT offers
 	opening  Invitation       // what an invitation asks for
 	granted  delegation.Grant // what a DELEGATE grants
@@ -139,6 +143,7 @@ func (t *Turn) part() error {
 		t.Grant, t.Side = &grant, grant.Principal
 	}
 	t.resolve()
+	t.reroute()
 	return nil
 }
 
@@ -205,6 +210,9 @@ func (t *Turn) happen() {
 		t.before = t.delegates()
 	}
 	t.rejoin()
+	if t.rerouted {
+		t.pinRoute(t.open.Route)
+	}
 	t.actsFor()
 	acts[t.Act].happens(t)
 	t.meetBinding()

@@ -140,12 +140,15 @@ func (t *Turn) rulesInTime() error {
 		return nil
 	}
 	item, known := t.items.Get(escalation.ID(ruling.EscalationID))
-	if !known || item.Open() || !escalation.MayDecide(t.From.Member, item.Org) {
+	if !known || !escalation.MayDecide(t.From.Member, item.Org) {
 		return nil
 	}
-	if item.SameDecision(t.From.Agent, t.decisionDigest()) {
-		first, _ := t.seen.Get(item.End.Message)
+	if vote, same := item.SameDecision(t.From.Agent, t.decisionDigest()); same {
+		first, _ := t.seen.Get(vote.Message)
 		return &Repeat{first}
+	}
+	if item.Open() {
+		return nil
 	}
 	return Refuse(EscalationResolved, "the escalation is over: %s by %s", item.End.How, item.End.By).
 		With(map[string]any{
@@ -170,6 +173,9 @@ func (t *Turn) authorised() error {
 			return t.mayRule(ruling)
 		}
 	}
+	if t.Phase == Escalated { // a human's CLOSE: nothing else is heard
+		return t.asked(t.open)
+	}
 	switch t.From.Role {
 	case Inviter, Invitee:
 	case Delegate:
@@ -180,6 +186,9 @@ func (t *Turn) authorised() error {
 		if t.Phase != Escalated && !approverActs[t.Act] {
 			return Refuse(AuthorityExceeded, "you are here to decide escalations; besides a resolution you may send INFORM, QUERY and OBSERVE")
 		}
+	}
+	if err := t.withinRuling(); err != nil {
+		return err
 	}
 	return t.trusted()
 }
@@ -197,7 +206,13 @@ func (t *Turn) mayRule(ruling performatives.RulingData) error {
 	if known && !escalation.MayDecide(t.From.Member, item.Org) || !known && t.From.Authority != performatives.AuthorityDecide {
 		return Refuse(Unauthorized, "only a human of the escalating organisation who may decide resolves it")
 	}
-	return nil
+	if !known || !item.Open() {
+		return nil
+	}
+	if err := t.asked(item); err != nil {
+		return err
+	}
+	return t.mayApprove(item, ruling)
 }
 
 // withinGrant holds a delegate to its delegation. Answering the delegation
@@ -263,7 +278,7 @@ func sameMember(a, b performatives.Member) bool {
 		}
 		return *m.TrustScore
 	}
-	return a.Key == b.Key && a.Kind == b.Kind && a.Authority == b.Authority && trust(a) == trust(b)
+	return a.Key == b.Key && a.Kind == b.Kind && a.Authority == b.Authority && a.Limited == b.Limited && trust(a) == trust(b)
 }
 
 // enter gives somebody a part, or a new one, and pins it.

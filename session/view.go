@@ -25,7 +25,8 @@ type View struct {
 	Proposals    []OfferView             `json:"proposals"`
 	Commitments  []OfferView             `json:"commitments"`
 	Delegations  []GrantView             `json:"delegations"`
-	Escalation   *EscalationView         `json:"escalation,omitzero"` // the one that pauses the session, else the newest
+	Escalation   *EscalationView         `json:"escalation,omitzero"`  // the one that pauses the session, else the newest
+	Authorities  []AuthorityView         `json:"authorities,omitzero"` // what rulings let each side agree to
 	Head         HeadView                `json:"head"`
 	Deadlines    []DeadlineView          `json:"deadlines"`
 
@@ -107,7 +108,9 @@ type EscalationView struct {
 	Reference       string                     `json:"referenceId,omitzero"`
 	At              string                     `json:"at"`
 	Deadline        string                     `json:"deadline"`
-	Status          string                     `json:"status"` // open, approved, denied, modified, guidance, closed or expired
+	Amount          *escalation.Amount         `json:"amount,omitzero"` // at stake, where one can be seen
+	Votes           []VoteView                 `json:"votes,omitzero"`  // rulings so far, the one that ended it included
+	Status          string                     `json:"status"`          // open, approved, denied, modified, guidance, closed or expired
 	DecidedBy       performatives.Agent        `json:"decidedBy,omitzero"`
 	DecidedAt       string                     `json:"decidedAt,omitzero"`
 }
@@ -165,6 +168,7 @@ func (s *State) ViewAt(at time.Time) View {
 		v.Delegations = append(v.Delegations, s.grantView(id, at))
 	}
 	v.Escalation = s.escalationView()
+	v.Authorities = s.authoritiesView()
 	for _, d := range s.Deadlines(at) {
 		paused := s.open != nil && d.Code != EscalationExpired && s.bankedAt(at) < s.mostPaused()
 		v.Deadlines = append(v.Deadlines, DeadlineView{d.Code, stamp(d.At), d.Ends, d.Ref, paused})
@@ -237,7 +241,10 @@ func ViewItem(item *escalation.Item) *EscalationView {
 		ID: item.ID, By: item.By, OnBehalfOf: item.Principal, Organisation: item.Org,
 		Reason: item.Body.Reason, Urgency: item.Body.Urgency, Context: item.Body.Context,
 		SuggestedAction: item.Body.SuggestedAction, Reference: item.Body.ReferenceID,
-		At: stamp(item.At), Deadline: stamp(item.Due), Status: "open",
+		At: stamp(item.At), Deadline: stamp(item.Due), Status: "open", Amount: item.Amount,
+	}
+	for _, vote := range item.Votes {
+		v.Votes = append(v.Votes, VoteView{vote.By, vote.Decision, vote.Comment, vote.Authority, stamp(vote.At)})
 	}
 	if !item.Open() {
 		v.Status, v.DecidedBy, v.DecidedAt = item.End.How, item.End.By, stamp(item.End.At)
@@ -277,7 +284,7 @@ func (s *State) Awaits(you performatives.Agent, at time.Time) bool {
 		return false
 	}
 	if s.Phase == Escalated {
-		return escalation.MayDecide(p.Member, s.open.Org)
+		return s.open.Asks(p.Member, at)
 	}
 	side := you
 	if p.Role == Delegate {

@@ -1,0 +1,230 @@
+package session
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// asked refuses a human whom the route does not ask, or not yet.
+func (t *Turn) asked(item *escalation.Item) error {
+	if item.Asks(t.From.Member, t.At) {
+		return nil
+	}
+	levels := item.Levels()
+	now := item.Level(t.At)
+	whose := map[string]any{"escalationId": item.ID, "level": now + 1, "whoCan": levels[now].Approvers}
+	if _, named := item.Turn(t.From.Agent); named {
+		return Refuse(AuthorityExceeded, "your turn has not come: until %s others are asked, %s; one of them may transfer it to you",
+			stamp(levels[now].Due), list(levels[now].Approvers)).With(whose)
+	}
+	return Refuse(Unauthorized, "you may decide for %s, but its rules ask others here: %s", item.Org, list(levels[now].Approvers)).With(whose)
+}
+
+func list(agents []performatives.Agent) string {
+	if len(agents) == 0 {
+		return "every human of the organisation who may decide"
+	}
+	names := make([]string, len(agents))
+	for i, a := range agents {
+		names[i] = string(a)
+	}
+	return strings.Join(names, ", ")
+}
+
+// mayApprove judges an approval: not by who asked for it, not twice, not above
+// the human's ceiling, and about the same amount as the approvals before it.
+func (t *Turn) mayApprove(item *escalation.Item, ruling performatives.RulingData) error {
+	if !escalation.Approves(ruling.Decision) {
+		return nil
+	}
+	if t.From.Agent == item.By {
+		return Refuse(Unauthorized, "you asked for this decision yourself: somebody else approves it").
+			With(map[string]any{"escalationId": item.ID, "whoCan": t.whoCan(item, nil)})
+	}
+	if _, voted := item.VoteOf(t.From.Agent); voted {
+		return Refuse(Duplicate, "you have approved this already, and %d more have to; you may still deny it", item.Missing(t.At)).
+			With(map[string]any{"escalationId": item.ID, "missing": item.Missing(t.At)})
+	}
+	granted, seen := item.Granted(ruling.Authority, t.From.Limited)
+	if !seen {
+		return Refuse(AuthorityExceeded, "you have a ceiling, and which amount is at stake cannot be seen: approve with authority.maxAmount, currency and termPath").
+			With(map[string]any{"escalationId": item.ID, "limits": t.From.Limits})
+	}
+	if !escalation.Within(t.From.Limits, granted) {
+		return Refuse(AuthorityExceeded, "%s is above your ceiling, %s; who can approve it: %s",
+			escalation.Money(*granted.MaxAmount, granted.Currency), ceilings(t.From.Limits), nobodyElse(t.whoCan(item, granted))).
+			With(map[string]any{
+				"escalationId": item.ID, "maxAmount": granted.MaxAmount, "currency": granted.Currency,
+				"limits": t.From.Limits, "whoCan": t.whoCan(item, granted),
+			})
+	}
+	for _, v := range item.Votes {
+		var err error
+		if granted, err = escalation.Narrower(v.Authority, granted); err != nil {
+			return Refuse(AuthorityExceeded, "%s", err).With(map[string]any{"escalationId": item.ID, "authority": v.Authority})
+		}
+	}
+	return nil
+}
+
+func ceilings(limits []performatives.Limit) string {
+	all := make([]string, len(limits))
+	for i, l := range limits {
+		all[i] = escalation.Money(l.MaxAmount, l.Currency)
+	}
+	return strings.Join(all, ", ")
+}
+
+func nobodyElse(agents []performatives.Agent) string {
+	if len(agents) == 0 {
+		return "nobody; approve less, or deny"
+	}
+	return list(agents)
+}
+
+// whoCan are the others whom the route names and who may grant an authority.
+// The broker knows them; a replay needs no advice.
+func (t *Turn) whoCan(item *escalation.Item, granted *performatives.RulingsAuthority) []performatives.Agent {
+	can := []performatives.Agent{}
+	for a, m := range t.event.Known {
+		if a != t.From.Agent && a != item.By && item.Names(m) && (granted == nil || escalation.Within(m.Limits, granted)) {
+			can = append(can, a)
+		}
+	}
+	slices.Sort(can)
+	return can
+}
+
+// ruled enters a ruling. An approval that is not enough yet leaves the session
+// paused; what enough have approved, or one has denied or answered, is decided.
+func (t *Turn) ruled(ruling performatives.RulingData) {
+	granted := ruling.Authority
+	if escalation.Approves(ruling.Decision) {
+		granted, _ = t.open.Granted(ruling.Authority, t.From.Limited)
+	}
+	t.open = t.open.With(escalation.Vote{
+		By: t.From.Agent, Decision: ruling.Decision, Comment: ruling.Comment, Authority: granted,
+		At: t.At, Message: t.Message.ID, Digest: t.decisionDigest(),
+	})
+	t.items = t.items.With(t.open.ID, t.open)
+	t.newest = t.open
+	switch {
+	case !escalation.Approves(ruling.Decision):
+	case t.open.Missing(t.At) > 0:
+		return
+	default:
+		t.allow()
+	}
+	t.endItem(t.From.Agent, ruling.Decision)
+}
+
+// allow puts what enough humans have approved in force for the side that
+// asked: the narrowest of it, in place of what an earlier ruling allowed.
+func (t *Turn) allow() {
+	var all *performatives.RulingsAuthority
+	for _, v := range t.open.Votes {
+		if escalation.Approves(v.Decision) {
+			if both, err := escalation.Narrower(all, v.Authority); err == nil { // mayApprove has seen to it
+				all = both
+			}
+		}
+	}
+	if all == nil {
+		t.bounds = t.bounds.Without(t.open.Principal)
+		return
+	}
+	bound := &escalation.Bound{RulingsAuthority: *all, Escalation: t.open.ID}
+	if t.open.Route != nil {
+		bound.Amounts = t.open.Route.Amounts
+	}
+	t.bounds = t.bounds.With(t.open.Principal, bound)
+}
+
+// withinRuling holds a side to what the last ruling lets it agree to, by ACCEPT,
+// COUNTER or COMMIT, or offer by PROPOSE. An amount that cannot be seen is not
+// within it, and after its time nothing is: the agent asks anew.
+func (t *Turn) withinRuling() error {
+	bound, some := t.bounds.Get(t.Side)
+	if !some || t.about != nil {
+		return nil
+	}
+	var seen []escalation.Amount
+	switch body := t.Message.Body.(type) {
+	case *performatives.ProposeBody:
+		if seen = bound.Sees(t.Message.RawBody); len(seen) == 0 {
+			return nil
+		}
+	case *performatives.CounterBody:
+		seen = bound.Sees(t.Message.RawBody)
+	case *performatives.AcceptBody:
+		if t.Offer == nil {
+			return nil // its reference is judged later
+		}
+		seen = t.amountsOf(t.Offer, bound.Sees)
+	case *performatives.CommitBody:
+		if body.Outcome == "rejected" || body.ReferenceID != "" && t.Offer == nil {
+			return nil
+		}
+		seen = t.amountsOf(&Offer{Kind: aCommitment, Body: t.Message.RawBody, Supersedes: body.ReferenceID}, bound.Sees)
+	default:
+		return nil
+	}
+	says := map[string]any{"escalationId": bound.Escalation, "authority": bound.RulingsAuthority}
+	more, exceeded := bound.Exceeded(seen)
+	switch {
+	case bound.Over(t.At):
+		return Refuse(AuthorityExceeded, "the authority of the ruling, %s, is over: ESCALATE for another", bound).With(says)
+	case exceeded:
+		says["amount"] = more
+		return Refuse(AuthorityExceeded, "the ruling allows %s, and this %s is of %s: ESCALATE for more", bound, t.Act, escalation.Money(more.Value, more.Currency)).With(says)
+	case bound.MaxAmount != nil && len(seen) == 0:
+		return Refuse(AuthorityExceeded, "the ruling allows %s, and what this %s comes to cannot be seen at %s", bound, t.Act, cmp.Or(bound.TermPath, "any of the usual places")).With(says)
+	}
+	return nil
+}
+
+// amountsOf are those that an offer names; a commitment also has those of its
+// escrow, and of the proposal that it carries out.
+func (s *State) amountsOf(o *Offer, see func(jsontext.Value) []escalation.Amount) []escalation.Amount {
+	seen := see(o.Body)
+	if o.Kind != aCommitment {
+		return seen
+	}
+	seen = append(seen, escalation.Amounts(o.Body, []string{"escrow"})...)
+	if of, ok := s.offers.Get(o.Supersedes); ok && of.IsProposal() {
+		seen = append(seen, see(of.Body)...)
+	}
+	return seen
+}
+
+// A VoteView is one human's ruling.
+type VoteView struct {
+	By        performatives.Agent             `json:"by"`
+	Decision  string                          `json:"decision"`
+	Comment   string                          `json:"comment,omitzero"`
+	Authority *performatives.RulingsAuthority `json:"authority,omitzero"` // as it counts
+	At        string                          `json:"at"`
+}
+
+// An AuthorityView is what a ruling lets a side agree to.
+type AuthorityView struct {
+	OnBehalfOf performatives.Agent `json:"onBehalfOf"`
+	Escalation escalation.ID       `json:"escalationId"`
+	performatives.RulingsAuthority
+}
+
+func (s *State) authoritiesView() []AuthorityView {
+	var all []AuthorityView
+	for _, a := range s.roll {
+		if b, ok := s.bounds.Get(a); ok {
+			all = append(all, AuthorityView{a, b.Escalation, b.RulingsAuthority})
+		}
+	}
+	return all
+}
