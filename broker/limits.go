@@ -17,7 +17,7 @@ import (
 // operators have none. Several brokers that share the work limit each for itself.
 type Limits struct {
 	Rate         float64 // acts and api calls a second: 10,000
-	Burst        int     // of them at once after a pause: twice the rate
+	Burst        int     // of them at once after a pause: a tenth of the rate
 	InFlight     int     // of them that wait for their answer: 256
 	Sessions     int     // that it opened and that are not over: 10,000
 	Participants int     // principals of a session, and besides them delegates: 1,001
@@ -46,7 +46,7 @@ func (l Limits) withDefaults() Limits {
 	case l.Rate < 0:
 		l.Rate = float64(rate.Inf)
 	}
-	or(&l.Burst, int(max(1, min(2*l.Rate, math.MaxInt32))))
+	or(&l.Burst, int(max(1, min(l.Rate/10, math.MaxInt32))))
 	or(&l.InFlight, DefaultInFlight)
 	or(&l.Sessions, DefaultSessions)
 	or(&l.Participants, DefaultParticipants)
