@@ -12,6 +12,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -62,6 +63,10 @@ type Options struct {
 	// answered after it. Nil: an acknowledgement is all that there is to wait for.
 	Durable func(stream string, added int) error
 
+	// SyncedAfter is how long the server may take to have on disk what it acknowledged; 0 is the 2 minutes of
+	// its default, and some. What was derived before is there after a power failure.
+	SyncedAfter time.Duration
+
 	// Departed, if there is one, hears of every key that is its principal's no more, whichever
 	// broker took it away. It is called before that is answered, and must not wait for the broker.
 	Departed func(performatives.Agent, performatives.Key)
@@ -84,6 +89,7 @@ func (o Options) withDefaults() Options {
 	or(&p.MaxPaused, escalation.MaxPaused)
 	o.Limits = o.Limits.withDefaults()
 	o.Replicas = max(o.Replicas, 1)
+	o.SyncedAfter = cmp.Or(o.SyncedAfter, 130*time.Second)
 	if o.InboxAge == 0 {
 		o.InboxAge = 7 * 24 * time.Hour
 	}

@@ -55,3 +55,13 @@ func Gate(l Limits, now func() time.Time) (enter func(performatives.Agent) (func
 	g := newGate(l.withDefaults(), now)
 	return g.enter, func() int { return len(g.shares) }
 }
+
+// Beat has the broker say how far it has come.
+func (b *Broker) Beat(ctx context.Context) error { return b.presence.look(ctx) }
+
+// Settled is the position that its record has.
+func (b *Broker) Settled() uint64 {
+	b.presence.mu.Lock()
+	defer b.presence.mu.Unlock()
+	return b.presence.written.Settled
+}

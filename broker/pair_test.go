@@ -45,14 +45,18 @@ func newSite(t *testing.T) *site {
 }
 
 // open starts a broker on a connection of its own.
-func (s *site) open() (*broker.Broker, *nats.Conn) {
+func (s *site) open(options ...func(*broker.Options)) (*broker.Broker, *nats.Conn) {
 	s.Helper()
 	nc, err := nats.Connect(s.server.ClientURL(), s.server.InProcess(), nats.Nkey(string(s.signer.Key()), s.key.Sign))
 	if err != nil {
 		s.Fatal(err)
 	}
 	s.Cleanup(nc.Close)
-	b, err := broker.Open(s.Context(), broker.Options{Conn: nc, Signer: s.signer, Dev: true})
+	o := broker.Options{Conn: nc, Signer: s.signer, Dev: true}
+	for _, set := range options {
+		set(&o)
+	}
+	b, err := broker.Open(s.Context(), o)
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -34,15 +34,13 @@ type presence struct {
 	pending   map[uint64]bool     // positions accepted here and not settled yet
 	heardTo   uint64              // up to where everything was settled when the others were last heard
 	written   record
+
+	first   uint64   // what the brokers before it had settled and on disk
+	samples []sample // how far it had come, since then
 }
 
 // appending is an append on its way: its entry will stand after this position.
 type appending struct{ after uint64 }
-
-// A record is what a broker says of itself.
-type record struct {
-	Settled uint64 `json:"settled"` // every entry up to this position, as far as this broker goes
-}
 
 // openPresence finds what brokers before this one left undone, and begins to
 // say that this one is there.
@@ -61,8 +59,15 @@ func (b *Broker) openPresence(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.first = p.seen
+	for _, o := range others {
+		p.first = min(p.first, o.record.Synced)
+	}
 	if err := p.write(ctx); err != nil {
 		return err
+	}
+	if err := b.durable(wire.StreamOf(wire.BrokersBucket), 0); err != nil {
+		return err // a power failure must not make the next start believe that nobody was here
 	}
 	if b.Alone {
 		for _, o := range others {
@@ -136,6 +141,11 @@ func (p *presence) settled() uint64 {
 
 func (p *presence) write(ctx context.Context) error {
 	now := record{Settled: p.low()}
+	now.Synced = p.synced(p.b.Now(), now.Settled)
+	var err error
+	if now.Ends, err = p.derived(ctx); err != nil {
+		return err
+	}
 	data, err := json.Marshal(now)
 	if err != nil {
 		return err
@@ -252,7 +262,11 @@ func (p *presence) note(low uint64, others []another) {
 // gone had settled, and then forgets it.
 func (p *presence) takeOver(ctx context.Context, o another) error {
 	touched := map[performatives.SessionID]bool{}
-	if err := p.b.log.read(ctx, wire.AllSessions, o.record.Settled+1, func(e stored) error {
+	from, err := p.from(ctx, o.record)
+	if err != nil {
+		return err
+	}
+	if err := p.b.log.read(ctx, wire.AllSessions, from+1, func(e stored) error {
 		id, err := performatives.ParseSessionID(strings.TrimPrefix(e.subject, wire.Session("")))
 		if err == nil {
 			touched[id] = true
@@ -264,7 +278,7 @@ func (p *presence) takeOver(ctx context.Context, o another) error {
 	p.b.Log.Info("taking over from a broker that is gone", zap.String("broker", o.id), zap.Int("sessions", len(touched)))
 	failed := make(chan error, len(touched))
 	for id := range touched {
-		p.b.settleFrom(id, o.record.Settled, failed)
+		p.b.settleFrom(id, from, failed)
 	}
 	var failure error
 	for range touched {
@@ -280,7 +294,7 @@ func (p *presence) takeOver(ctx context.Context, o another) error {
 	if err := p.kv.Delete(ctx, o.id, jetstream.LastRevision(o.revision)); err != nil {
 		return err
 	}
-	_, err := p.heard(ctx)
+	_, err = p.heard(ctx)
 	return err
 }
 

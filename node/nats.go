@@ -60,6 +60,15 @@ func (n *Node) durable(o Options) func(stream string, added int) error {
 	return n.server.Durable
 }
 
+// syncedAfter is how long the server may take to have on disk what it acknowledged: an
+// interval, and what a slow disk takes. Of a server elsewhere nobody knows.
+func (n *Node) syncedAfter(o Options) time.Duration {
+	if n.server == nil {
+		return 0
+	}
+	return o.interval() + 5*time.Second
+}
+
 // The names of a node's connections.
 const (
 	brokerName  = "parley broker"

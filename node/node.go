@@ -101,7 +101,7 @@ func Start(ctx context.Context, o Options) (n *Node, err error) {
 	}
 	if n.Broker, err = broker.Open(ctx, broker.Options{
 		Conn: inside, Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Replicas: o.Replicas, Policy: o.Policy, Limits: o.Limits, Log: o.Log,
-		Departed: departed, Durable: n.durable(o),
+		Departed: departed, Durable: n.durable(o), SyncedAfter: n.syncedAfter(o),
 	}); err != nil {
 		return n, err
 	}

@@ -139,6 +139,20 @@ func (s *Session) SayOnce(ctx context.Context, sender performatives.Agent, act, 
 	s.keep(p)
 }
 
+// Code submits an act and returns the code of its refusal, "" if it is accepted.
+func (s *Session) Code(sender performatives.Agent, act, body string) string {
+	s.witness.Helper()
+	m, err := s.witness.nc.Request(wire.Submit(sender, s.ID), s.envelope(sender, act, body), patience)
+	if err != nil {
+		s.witness.Fatal(err)
+	}
+	var refused wire.ErrorReply
+	if err := json.Unmarshal(m.Data, &refused); err != nil {
+		s.witness.Fatal(err)
+	}
+	return string(refused.Error.Code)
+}
+
 func (s *Session) keep(p promise) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

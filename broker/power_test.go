@@ -1,0 +1,89 @@
+package broker_test
+
+import (
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/test/fault"
+	"github.com/parley-asp/parley/test/testbroker"
+	"github.com/parley-asp/parley/wire"
+)
+
+// TestPowerFailure takes what was derived away, as a power failure does with
+// what is not fsynced, when it was noted as settled already: the next start
+// finds it missing and derives it again.
+func TestPowerFailure(t *testing.T) {
+	t.Parallel()
+	b := testbroker.Start(t, testbroker.Options{Dev: true})
+	w := fault.NewWitness(t, b.URL)
+	s := w.Open(alpha, beta, gamma)
+	for range 10 {
+		s.Say(alpha, "OBSERVE", `{"subject":"x"}`)
+	}
+	last := uint64(13) // one invitation, two answers, ten remarks
+	for b.Settled() < last {
+		if err := b.Beat(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.Crash()
+	for _, stream := range []string{wire.InboxStream, wire.IndexStream} {
+		empty(t, b.Data, stream)
+	}
+	b.Up()
+	s.Check(alpha, beta, gamma)
+	var found wire.Sessions
+	w.Call(wire.SessionList, `{}`, &found)
+	if len(found.Sessions) != 1 {
+		t.Errorf("the list of sessions has %+v", found)
+	}
+}
+
+// TestDiskFails has the disk fail under a broker that promises what is on it:
+// nothing is accepted from then on, nor shown, and a look at the broker tells.
+func TestDiskFails(t *testing.T) {
+	t.Parallel()
+	at := newSite(t)
+	var failed atomic.Bool
+	b, _ := at.open(func(o *broker.Options) {
+		o.Alone = true
+		o.Durable = func(string, int) error {
+			if failed.Load() {
+				return syscall.EIO
+			}
+			return nil
+		}
+	})
+	defer at.close(b)
+	w := fault.NewWitness(t, at.server.ClientURL())
+	s := w.Open(alpha, beta)
+	s.Say(alpha, "OBSERVE", `{"subject":"x"}`)
+	failed.Store(true)
+	for range 3 {
+		if code := s.Code(alpha, "OBSERVE", `{"subject":"y"}`); code != "unavailable" {
+			t.Errorf("answered %q, want unavailable", code)
+		}
+		failed.Store(false) // which is no comfort: nobody knows what was lost
+	}
+	if b.Healthy(t.Context()) == nil {
+		t.Error("the broker says that it is well")
+	}
+}
+
+// empty takes the messages of a stream away, and all that says there were any.
+func empty(t *testing.T, data, stream string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(data, "nats", "jetstream", "*", "streams", stream, "msgs", "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, f := range files {
+		if err := os.Remove(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
