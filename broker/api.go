@@ -41,6 +41,7 @@ var api = map[string]verb{
 	wire.AgentRotate:     {false, false, typed((*Broker).agentRotate)},
 	wire.HumanEnrol:      {true, true, typed((*Broker).humanEnrol)},
 	wire.HumanUnenrol:    {true, true, typed((*Broker).humanUnenrol)},
+	wire.AgentJWT:        {false, false, typed((*Broker).agentJWT)},
 	wire.SchemaPut:       {false, true, typed((*Broker).schemaPut)},
 	wire.SchemaGet:       {false, false, typed((*Broker).schemaGet)},
 	wire.SchemaList:      {false, false, typed((*Broker).schemaList)},

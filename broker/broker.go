@@ -70,6 +70,10 @@ type Options struct {
 	// Departed, if there is one, hears of every key that is its principal's no more, whichever
 	// broker took it away. It is called before that is answered, and must not wait for the broker.
 	Departed func(performatives.Agent, performatives.Key)
+
+	// Credentials, if there is one, makes the user JWT that a NATS credentials file of a principal
+	// has beside the seed. Without it the NATS server does not look at such files.
+	Credentials func(performatives.Agent, performatives.Key) (userJWT string, err error)
 }
 
 func (o Options) withDefaults() Options {

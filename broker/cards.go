@@ -35,6 +35,35 @@ func (b *Broker) agentGet(_ context.Context, _ caller, q wire.AgentRef) (wire.Ca
 	return c, nil
 }
 
+// agentJWT is what a principal's NATS credentials file has beside the seed of its key. It is no
+// secret, and says nothing but which key it is for: who has it must prove that key, and be
+// registered with it, like everybody.
+func (b *Broker) agentJWT(_ context.Context, c caller, q wire.AskUserJWT) (wire.UserJWT, error) {
+	if !c.operator && q.Agent != "" && q.Agent != c.agent {
+		return wire.UserJWT{}, session.Refuse(session.Unauthorized, "credentials are their principal's own: agentId is not the principal of your subject")
+	}
+	agent, err := performatives.ParseAgent(string(cmp.Or(c.agent, q.Agent)))
+	if err != nil {
+		return wire.UserJWT{}, session.RefuseSchema(session.Fault{Path: "/agentId", Rule: "agent", Message: err.Error()})
+	}
+	if q.Key == "" {
+		card, ok := b.registry.card(agent)
+		if !ok || card.Key == "" {
+			return wire.UserJWT{}, session.Refuse(session.UnknownAgent, "%.300s is not registered with a key", agent)
+		}
+		q.Key = card.Key
+	}
+	if !q.Key.Valid() {
+		return wire.UserJWT{}, session.RefuseSchema(session.Fault{Path: "/key", Rule: "key", Message: "key is a public user nkey (U…)"})
+	}
+	if b.Credentials == nil {
+		return wire.UserJWT{}, session.Refuse(session.Unauthorized,
+			"the NATS server of this broker is not in operator mode and looks at no .creds files; log in with the nkey itself")
+	}
+	token, err := b.Credentials(agent, q.Key)
+	return wire.UserJWT{Agent: agent, Key: q.Key, JWT: token}, err
+}
+
 // agentRegister replaces the caller's own card. What the registry says of it,
 // and outside --dev its key, it cannot change.
 func (b *Broker) agentRegister(ctx context.Context, c caller, q wire.RegisterAgent) (wire.Card, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/embedded"
+	"github.com/parley-asp/parley/login"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/test/fault"
 	"github.com/parley-asp/parley/wire"
@@ -34,8 +35,17 @@ func newSite(t *testing.T) *site {
 	if s.signer, err = performatives.NewSigner(s.key); err != nil {
 		t.Fatal(err)
 	}
+	issuer, err := nkeys.CreateAccount()
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority, err := login.NewAuthority(issuer)
+	if err != nil {
+		t.Fatal(err)
+	}
 	s.server, err = embedded.Start(embedded.Options{
-		StoreDir: t.TempDir(), Listen: "127.0.0.1:-1", Dev: true, SyncInterval: time.Minute, Broker: string(s.signer.Key()),
+		StoreDir: t.TempDir(), Listen: "127.0.0.1:-1", Dev: true, SyncInterval: time.Minute,
+		Broker: string(s.signer.Key()), Authority: authority,
 	})
 	if err != nil {
 		t.Fatal(err)

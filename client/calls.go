@@ -129,6 +129,15 @@ func (c *calls) Card(ctx context.Context, a performatives.Agent) (wire.Card, err
 	return call[wire.Card](ctx, c, wire.AgentGet, wire.AgentRef{Agent: a})
 }
 
+// UserJWT is what a NATS credentials file (.creds) of a principal has beside the
+// seed of a key; no principal is the client's own, no key the one that it is
+// registered with. It is no secret, and lets nobody in by itself. Where the
+// broker's NATS server is not in operator mode the error is a refusal.
+func (c *calls) UserJWT(ctx context.Context, a performatives.Agent, key performatives.Key) (string, error) {
+	reply, err := call[wire.UserJWT](ctx, c, wire.AgentJWT, wire.AskUserJWT{Agent: a, Key: key})
+	return reply.JWT, err
+}
+
 // PutSchema registers a terms schema, a JSON Schema 2020-12, under a name such
 // as service-agreement-v1. What is registered never changes; the same again is
 // no error.

@@ -78,25 +78,22 @@ var (
 	development = []access{{login.PrincipalsAccount, devServices, monitorStreams}}
 )
 
-// accountNames are those of every server, whether all are used or not.
-var accountNames = []string{
-	login.SystemAccount, login.BrokerAccount, login.PrincipalsAccount, login.OperatorsAccount, login.CalloutAccount,
-}
-
+// accounts are those of a server in development, which is in config mode. They go by the keys that
+// are their names in operator mode, so that JetStream finds the same streams in both.
 type accounts map[string]*server.Account
 
 func (a accounts) all() []*server.Account {
 	var all []*server.Account
-	for _, name := range accountNames {
+	for _, name := range login.Accounts {
 		all = append(all, a[name])
 	}
 	return all
 }
 
-func newAccounts(all []access) (accounts, error) {
+func newAccounts(authority *login.Authority, all []access) (accounts, error) {
 	a := accounts{}
-	for _, name := range accountNames {
-		a[name] = server.NewAccount(name)
+	for _, name := range login.Accounts {
+		a[name] = server.NewAccount(authority.Account(name))
 	}
 	for _, may := range all {
 		if err := a.open(may); err != nil {

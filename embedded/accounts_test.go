@@ -6,6 +6,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
+
+	"github.com/parley-asp/parley/login"
 )
 
 // A request on a subject that two imports cover would be carried out twice.
@@ -35,7 +37,15 @@ func TestSync(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := Start(Options{StoreDir: t.TempDir(), Listen: "127.0.0.1:0", Dev: true, SyncInterval: interval, Broker: pub})
+		issuer, err := nkeys.CreateAccount()
+		if err != nil {
+			t.Fatal(err)
+		}
+		authority, err := login.NewAuthority(issuer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := Start(Options{StoreDir: t.TempDir(), Listen: "127.0.0.1:0", Dev: true, SyncInterval: interval, Broker: pub, Authority: authority})
 		if err != nil {
 			t.Fatal(err)
 		}

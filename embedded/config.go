@@ -24,7 +24,7 @@ const (
 // one: the same accounts, imports and limits, and logins that the broker answers. It holds
 // public keys only.
 func Config(k Keys) (string, error) {
-	if err := k.check(true); err != nil {
+	if err := k.check(); err != nil {
 		return "", fmt.Errorf("embedded: %w", err)
 	}
 	if !nkeys.IsValidPublicUserKey(k.System) || k.System == k.Broker || k.System == k.Callout {

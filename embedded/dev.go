@@ -2,9 +2,11 @@ package embedded
 
 import (
 	"errors"
+	"fmt"
 	"net"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/login"
 )
@@ -31,6 +33,24 @@ func devUser(principals *server.Account) *server.User {
 	}
 }
 
+// addDevelopment makes the server one without logins.
+func (o Options) addDevelopment(opts *server.Options) error {
+	if !nkeys.IsValidPublicUserKey(o.Broker) {
+		return errors.New("the broker's key is not a user nkey")
+	}
+	accounts, err := newAccounts(o.Authority, development)
+	if err != nil {
+		return fmt.Errorf("accounts: %w", err)
+	}
+	opts.Accounts = accounts.all()
+	opts.Nkeys = []*server.NkeyUser{{Nkey: o.Broker, Account: accounts[login.BrokerAccount]}}
+	// Makes the server announce that it asks for no credentials.
+	opts.Users = []*server.User{devUser(accounts[login.PrincipalsAccount])}
+	opts.NoAuthUser = devName
+	opts.AlwaysEnableNonce = true
+	return nil
+}
+
 // devLogin takes every client for the dev user, with whatever credentials it comes, but for
 // the broker, which proves its key as everywhere. The server's own no_auth_user would turn
 // away a client that brings credentials although none are asked for.
@@ -40,12 +60,12 @@ type devLogin struct {
 }
 
 // resolve takes the accounts from the server, which works on copies of those in its options.
-func (d *devLogin) resolve(ns *server.Server) error {
-	asp, err := ns.LookupAccount(login.BrokerAccount)
+func (d *devLogin) resolve(ns *server.Server, authority *login.Authority) error {
+	asp, err := ns.LookupAccount(authority.Account(login.BrokerAccount))
 	if err != nil {
 		return err
 	}
-	principals, err := ns.LookupAccount(login.PrincipalsAccount)
+	principals, err := ns.LookupAccount(authority.Account(login.PrincipalsAccount))
 	if err != nil {
 		return err
 	}

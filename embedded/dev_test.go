@@ -134,7 +134,7 @@ func TestDevInjectedReplyStaysInItsAccount(t *testing.T) {
 func TestDevListensOnLoopbackOnly(t *testing.T) {
 	for _, listen := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:4222", "example.com:4222"} {
 		_, err := embedded.Start(embedded.Options{
-			StoreDir: t.TempDir(), Listen: listen, Dev: true, Broker: public(t, newKey(t)),
+			StoreDir: t.TempDir(), Listen: listen, Dev: true, Broker: public(t, newKey(t)), Authority: newAuthority(t),
 		})
 		if !errors.Is(err, embedded.ErrNotLoopback) {
 			t.Errorf("%s: got %v, want %v", listen, err, embedded.ErrNotLoopback)

@@ -2,10 +2,14 @@
 //
 //	server, err := embedded.Start(embedded.Options{
 //		StoreDir: "parley-data", Listen: "127.0.0.1:4222",
-//		Broker: brokerKey, Callout: calloutKey, CalloutIssuer: issuerKey, Log: log,
+//		Broker: brokerKey, Callout: calloutKey, Authority: authority, Log: log,
 //	})
 //	defer server.Shutdown()
-//	nc, err := nats.Connect(server.ClientURL(), server.InProcess(), nats.Nkey(brokerKey, sign))
+//	own, err := authority.Own(login.BrokerAccount, "broker", brokerKey)
+//	nc, err := nats.Connect(server.ClientURL(), server.InProcess(), nats.UserJWT(own, sign))
+//
+// With logins the server is in operator mode, so that who is registered logs in with a bare nkey
+// and with a .creds file too; a server in config mode does not look at the JWT in one.
 //
 // Invariants:
 //   - JetStream is in the account ASP, in which only the broker has a user. All others reach
@@ -19,7 +23,10 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
@@ -44,8 +51,8 @@ const (
 	readyTimeout = 10 * time.Second
 )
 
-// Options says what server to start. StoreDir, Listen and the broker's key are always needed,
-// those of the login service unless Dev.
+// Options says what server to start. StoreDir, Listen, Authority and the broker's key are always
+// needed, the login service's unless Dev.
 type Options struct {
 	StoreDir string // JetStream keeps its files in a folder "jetstream" below
 	Listen   string // host:port for clients; port 0 or -1 takes a free one
@@ -61,15 +68,16 @@ type Options struct {
 	// acknowledgement; with 1s a power failure can lose the last second.
 	SyncInterval time.Duration
 
-	Broker        string      // public nkey ("U…") of the broker, the one user of account ASP
-	Callout       string      // public nkey ("U…") of the login service, in account AUTH
-	CalloutIssuer string      // public account key ("A…") that signs logins
-	Log           *zap.Logger // nil: silent
+	Broker    string           // public nkey ("U…") of the broker, the one user of account ASP
+	Callout   string           // public nkey ("U…") of the login service, in account AUTH
+	Authority *login.Authority // of the accounts and who is in them
+	Log       *zap.Logger      // nil: silent
 }
 
 // Server is a running NATS server.
 type Server struct {
 	nats      *server.Server
+	asp       string // account
 	websocket bool
 
 	mu    sync.Mutex
@@ -86,6 +94,9 @@ func Start(o Options) (*Server, error) {
 	if log.out = o.Log; log.out == nil {
 		log.out = zap.NewNop()
 	}
+	if err := o.adopt(); err != nil {
+		return nil, fmt.Errorf("embedded: %w", err)
+	}
 	var dev *devLogin
 	if o.Dev {
 		dev = &devLogin{broker: o.Broker}
@@ -96,36 +107,54 @@ func Start(o Options) (*Server, error) {
 		return nil, fmt.Errorf("embedded: %w", err)
 	}
 	ns.SetLoggerV2(log, false, false, false)
-	s := &Server{nats: ns, websocket: o.Websocket != "", files: map[string]*blocks{}}
+	s := &Server{nats: ns, asp: o.Authority.Account(login.BrokerAccount), websocket: o.Websocket != "", files: map[string]*blocks{}}
 	if dev != nil {
-		if err := dev.resolve(ns); err != nil {
+		if err := dev.resolve(ns, o.Authority); err != nil {
 			return nil, fmt.Errorf("embedded: %w", err)
 		}
 	}
 	ns.Start()
-	if err := s.ready(log); err != nil {
+	if err := s.ready(log, o.Dev); err != nil {
 		s.Shutdown()
 		return nil, fmt.Errorf("embedded: %w", err)
 	}
 	return s, nil
 }
 
-// ready turns JetStream on in the broker's account, which reads its streams back from disk.
-func (s *Server) ready(log *logger) error {
+// ready turns JetStream on in the broker's account, which reads its streams back from disk. In
+// operator mode the account says so itself, and does it when it is first looked up.
+func (s *Server) ready(log *logger, dev bool) error {
 	if err := log.fatal.Load(); err != nil {
 		return *err
 	}
 	if !s.nats.ReadyForConnections(readyTimeout) {
 		return fmt.Errorf("not ready after %s", readyTimeout)
 	}
-	asp, err := s.nats.LookupAccount(login.BrokerAccount)
+	asp, err := s.nats.LookupAccount(s.asp)
 	if err != nil {
 		return err
 	}
-	if err := asp.EnableJetStream(nil, nil); err != nil {
-		return fmt.Errorf("JetStream: %w", err)
+	if dev {
+		err = asp.EnableJetStream(nil, nil)
+	}
+	if err != nil || !asp.JetStreamEnabled() {
+		return fmt.Errorf("JetStream is not on: %w", err)
 	}
 	return nil
+}
+
+// adopt gives the store that is there to the account of the broker. JetStream keeps it in a folder
+// of the account's name, which is another one after the issuer's key was made anew.
+func (o Options) adopt() error {
+	dir := filepath.Join(o.StoreDir, server.JetStreamStoreDir)
+	there, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if name := o.Authority.Account(login.BrokerAccount); err == nil && len(there) == 1 && there[0].Name() != name {
+		err = os.Rename(filepath.Join(dir, there[0].Name()), filepath.Join(dir, name))
+	}
+	return err
 }
 
 // ClientURL is where clients connect to; its scheme is "tls" where they have to speak it.
@@ -158,20 +187,12 @@ func (o Options) server() (*server.Options, error) {
 	if o.StoreDir == "" {
 		return nil, errors.New("option StoreDir is empty")
 	}
+	if o.Authority == nil {
+		return nil, errors.New("option Authority is missing")
+	}
 	host, port, err := o.address("Listen", o.Listen)
 	if err != nil {
 		return nil, err
-	}
-	may := production
-	if o.Dev {
-		may = development
-	}
-	if err := o.keys().check(!o.Dev); err != nil {
-		return nil, err
-	}
-	accounts, err := newAccounts(may)
-	if err != nil {
-		return nil, fmt.Errorf("accounts: %w", err)
 	}
 	opts := &server.Options{
 		ServerName:             "parley",
@@ -180,9 +201,7 @@ func (o Options) server() (*server.Options, error) {
 		NoSigs:                 true,
 		MaxPayload:             maxPayload,
 		AuthTimeout:            loginTimeout.Seconds(),
-		Accounts:               accounts.all(),
-		SystemAccount:          login.SystemAccount,
-		Nkeys:                  []*server.NkeyUser{{Nkey: o.Broker, Account: accounts[login.BrokerAccount]}},
+		SystemAccount:          o.Authority.Account(login.SystemAccount),
 		JetStream:              true,
 		StoreDir:               o.StoreDir,
 		SyncAlways:             o.SyncInterval == 0,
@@ -199,23 +218,9 @@ func (o Options) server() (*server.Options, error) {
 	opts.JetStreamLimits.MaxBatchInflightPerStream = maxBatches
 	opts.JetStreamLimits.MaxBatchInflightTotal = maxBatches
 	if o.Dev {
-		// Makes the server announce that it asks for no credentials.
-		opts.Users = []*server.User{devUser(accounts[login.PrincipalsAccount])}
-		opts.NoAuthUser = devName
-		opts.AlwaysEnableNonce = true
-		return opts, nil
+		return opts, o.addDevelopment(opts)
 	}
-	opts.Nkeys = append(opts.Nkeys, &server.NkeyUser{Nkey: o.Callout, Account: accounts[login.CalloutAccount]})
-	opts.AuthCallout = &server.AuthCallout{
-		Issuer:    o.CalloutIssuer,
-		Account:   login.CalloutAccount,
-		AuthUsers: []string{o.Broker, o.Callout},
-	}
-	return opts, nil
-}
-
-func (o Options) keys() Keys {
-	return Keys{Broker: o.Broker, Callout: o.Callout, Issuer: o.CalloutIssuer}
+	return opts, o.addOperator(opts)
 }
 
 func (o Options) addWebsocket(opts *server.Options) (err error) {

@@ -8,20 +8,34 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/embedded"
+	"github.com/parley-asp/parley/login"
 )
 
+// What is stored is there again, with logins and without, and under another issuer.
 func TestStreamsSurviveARestart(t *testing.T) {
 	broker := newKey(t)
-	o := embedded.Options{StoreDir: t.TempDir(), Listen: "127.0.0.1:0", Dev: true, Broker: public(t, broker)}
-	for round := range uint64(2) {
+	authority := newAuthority(t)
+	o := embedded.Options{
+		StoreDir: t.TempDir(), Listen: "127.0.0.1:0", Broker: public(t, broker), Callout: public(t, newKey(t)), Authority: authority,
+	}
+	for round := range uint64(5) {
 		func() {
+			o.Dev = round%2 == 0
+			if round == 3 {
+				authority = newAuthority(t)
+				o.Authority = authority
+			}
 			server, err := embedded.Start(o)
 			must(t, err)
 			defer server.Shutdown()
-			nc, err := nats.Connect(server.ClientURL(), server.InProcess(), withKey(t, broker))
+			how := withKey(t, broker)
+			if !o.Dev {
+				how, err = authority.LogIn(login.BrokerAccount, "broker", broker)
+				must(t, err)
+			}
+			nc, err := nats.Connect(server.ClientURL(), server.InProcess(), how)
 			must(t, err)
 			defer nc.Close()
 			js, err := jetstream.New(nc)
@@ -58,8 +72,6 @@ func TestStartFails(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer func() { must(t, taken.Close()) }()
-	issuer, err := nkeys.CreateAccount()
-	must(t, err)
 	for name, spoil := range map[string]func(*embedded.Options){
 		"address in use":          func(o *embedded.Options) { o.Listen = taken.Addr().String() },
 		"no port":                 func(o *embedded.Options) { o.Listen = "127.0.0.1" },
@@ -68,12 +80,12 @@ func TestStartFails(t *testing.T) {
 		"no broker key":           func(o *embedded.Options) { o.Broker = "" },
 		"no callout key":          func(o *embedded.Options) { o.Callout = "" },
 		"callout key is broker's": func(o *embedded.Options) { o.Callout = o.Broker },
-		"issuer is no account":    func(o *embedded.Options) { o.CalloutIssuer = o.Broker },
+		"no authority":            func(o *embedded.Options) { o.Authority = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := embedded.Options{
 				StoreDir: t.TempDir(), Listen: "127.0.0.1:0",
-				Broker: public(t, newKey(t)), Callout: public(t, newKey(t)), CalloutIssuer: public(t, issuer),
+				Broker: public(t, newKey(t)), Callout: public(t, newKey(t)), Authority: newAuthority(t),
 			}
 			spoil(&o)
 			server, err := embedded.Start(o)

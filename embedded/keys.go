@@ -14,13 +14,11 @@ type Keys struct {
 	System  string // user ("U…") that disconnects whoever was removed, for a server elsewhere
 }
 
-// check insists on the broker's key, and where there are logins on those of the login service.
-func (k Keys) check(logins bool) error {
+// check insists on what a server with logins has to know.
+func (k Keys) check() error {
 	switch {
 	case !nkeys.IsValidPublicUserKey(k.Broker):
 		return errors.New("the broker's key is not a user nkey")
-	case !logins:
-		return nil
 	case !nkeys.IsValidPublicUserKey(k.Callout) || k.Callout == k.Broker:
 		return errors.New("the login service's key is not a user nkey of its own")
 	case !nkeys.IsValidPublicAccountKey(k.Issuer):

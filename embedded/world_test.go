@@ -32,6 +32,16 @@ type world struct {
 	owner  nkeys.KeyPair            // the broker's key
 	broker *nats.Conn
 	js     jetstream.JetStream // the broker's
+
+	authority *login.Authority
+}
+
+// own logs in as the one user of an account of parley's.
+func (w *world) own(account string, key nkeys.KeyPair) nats.Option {
+	w.t.Helper()
+	option, err := w.authority.LogIn(account, "own", key)
+	must(w.t, err)
+	return option
 }
 
 func start(t *testing.T, dev bool) *world {
@@ -44,18 +54,24 @@ func start(t *testing.T, dev bool) *world {
 	callout := newKey(t)
 	issuer, err := nkeys.CreateAccount()
 	must(t, err)
+	w.authority, err = login.NewAuthority(issuer)
+	must(t, err)
 	w.server, err = embedded.Start(embedded.Options{
 		StoreDir: w.store, Listen: "127.0.0.1:0", Dev: dev,
-		Broker: public(t, w.owner), Callout: public(t, callout), CalloutIssuer: public(t, issuer),
+		Broker: public(t, w.owner), Callout: public(t, callout), Authority: w.authority,
 		Log: zaptest.NewLogger(t),
 	})
 	must(t, err)
 	t.Cleanup(w.server.Shutdown)
-	w.broker = w.connect(withKey(t, w.owner), w.server.InProcess())
+	if dev {
+		w.broker = w.connect(withKey(t, w.owner), w.server.InProcess())
+	} else {
+		w.broker = w.connect(w.own(login.BrokerAccount, w.owner), w.server.InProcess())
+	}
 	w.js, err = jetstream.New(w.broker)
 	must(t, err)
 	if !dev {
-		nc := w.connect(withKey(t, callout), w.server.InProcess())
+		nc := w.connect(w.own(login.CalloutAccount, callout), w.server.InProcess())
 		stop, err := login.Serve(nc, issuer, w.lookup, zaptest.NewLogger(t))
 		must(t, err)
 		t.Cleanup(stop)
@@ -231,4 +247,13 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func newAuthority(t *testing.T) *login.Authority {
+	t.Helper()
+	issuer, err := nkeys.CreateAccount()
+	must(t, err)
+	authority, err := login.NewAuthority(issuer)
+	must(t, err)
+	return authority
 }

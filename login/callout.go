@@ -21,18 +21,19 @@ const (
 type Lookup func(publicKey string) (Identity, bool)
 
 // Serve answers the server's logins until stop is called. The connection nc is that of the
-// callout user in CalloutAccount; issuer is the account key ("A…") whose public half the
-// server was configured with, and whoever holds it can let anybody in. When Serve returns, the
-// server knows of it. Without it nobody new gets in, and who is connected stays.
+// callout user in CalloutAccount; issuer is the account key ("A…") that a server in config mode
+// knows by its public half, and from which the keys of one in operator mode are made
+// ([Authority]). Which of the two asks, its question says. When Serve returns, the server knows
+// of the service. Without it nobody new gets in, and who is connected stays.
 func Serve(nc *nats.Conn, issuer nkeys.KeyPair, lookup Lookup, log *zap.Logger) (stop func(), err error) {
-	issuerKey, err := issuer.PublicKey()
+	authority, err := NewAuthority(issuer)
 	if err != nil {
+		return nil, err
+	}
+	c := callout{authority: authority, lookup: lookup, log: log}
+	if c.configured, err = issuer.PublicKey(); err != nil {
 		return nil, fmt.Errorf("login: issuer: %w", err)
 	}
-	if !nkeys.IsValidPublicAccountKey(issuerKey) {
-		return nil, errors.New("login: the issuer must be an account key")
-	}
-	c := callout{issuer: issuer, issuerKey: issuerKey, lookup: lookup, log: log}
 	sub, err := nc.QueueSubscribe(requestSubject, queue, c.answer)
 	if err != nil {
 		return nil, fmt.Errorf("login: %w", err)
@@ -48,10 +49,10 @@ func Serve(nc *nats.Conn, issuer nkeys.KeyPair, lookup Lookup, log *zap.Logger) 
 }
 
 type callout struct {
-	issuer    nkeys.KeyPair
-	issuerKey string
-	lookup    Lookup
-	log       *zap.Logger
+	authority  *Authority
+	configured string // the issuer, as a server in config mode names it
+	lookup     Lookup
+	log        *zap.Logger
 }
 
 // answer replies to one login. A request that is not the server's gets no reply at all.
@@ -63,9 +64,13 @@ func (c callout) answer(msg *nats.Msg) {
 	}
 	res := jwt.NewAuthorizationResponseClaims(req.UserNkey)
 	res.Audience = req.Server.ID
+	if c.inOperatorMode(req) {
+		res.IssuerAccount = req.Subject
+	}
 
 	// Only the public key and the address are logged: the options hold passwords and tokens.
-	who := []zap.Field{zap.String("key", req.ConnectOptions.Nkey), zap.String("host", req.ClientInformation.Host)}
+	key, _ := keyOf(req.ConnectOptions) // admit says what is wrong with it
+	who := []zap.Field{zap.String("key", key), zap.String("host", req.ClientInformation.Host)}
 	id, user, err := c.admit(req)
 	if err != nil {
 		c.log.Info("login refused", append(who, zap.Error(err))...)
@@ -74,7 +79,7 @@ func (c callout) answer(msg *nats.Msg) {
 		c.log.Debug("login", append(who, zap.String("name", id.Name), zap.String("role", string(id.Role)))...)
 		res.Jwt = user
 	}
-	signed, err := res.Encode(c.issuer)
+	signed, err := res.Encode(c.authority.issuer)
 	if err != nil {
 		c.log.Error("login answer not signed", zap.Error(err))
 		return
@@ -97,7 +102,7 @@ func (c callout) read(data []byte) (*jwt.AuthorizationRequestClaims, error) {
 		return nil, errors.New("invalid or expired")
 	case req.Audience != requestAudience:
 		return nil, errors.New("not meant as a login request")
-	case req.Subject != c.issuerKey:
+	case req.Subject != c.configured && !c.inOperatorMode(req):
 		return nil, errors.New("meant for another issuer")
 	case req.Issuer != req.Server.ID:
 		return nil, errors.New("not signed by the server that it names")
@@ -105,25 +110,39 @@ func (c callout) read(data []byte) (*jwt.AuthorizationRequestClaims, error) {
 	return req, nil
 }
 
+// inOperatorMode tells whether the server that asks is in operator mode: it asks in the name of
+// the account.
+func (c callout) inOperatorMode(req *jwt.AuthorizationRequestClaims) bool {
+	return req.Subject == c.authority.Account(CalloutAccount)
+}
+
 // admit decides, and signs the user that the connection becomes.
 func (c callout) admit(req *jwt.AuthorizationRequestClaims) (Identity, string, error) {
 	offered := req.ConnectOptions
-	if err := VerifyNonce(offered.Nkey, offered.SignedNonce, []byte(req.ClientInformation.Nonce)); err != nil {
-		return Identity{}, "", err
-	}
-	id, found := c.lookup(offered.Nkey)
-	if !found {
-		return Identity{}, "", errors.New("key is not registered")
-	}
-	may, err := Permissions(id)
+	key, err := keyOf(offered)
 	if err != nil {
 		return Identity{}, "", err
 	}
+	if err := VerifyNonce(key, offered.SignedNonce, []byte(req.ClientInformation.Nonce)); err != nil {
+		return Identity{}, "", err
+	}
+	id, found := c.lookup(key)
+	if !found {
+		return Identity{}, "", errors.New("key is not registered")
+	}
 	user := jwt.NewUserClaims(req.UserNkey)
-	user.Name = id.User(offered.Nkey) // found again by this when the key is taken away
+	user.Name = id.User(key) // found again by this when the key is taken away
+	if user.Permissions, err = Permissions(id); err != nil {
+		return Identity{}, "", err
+	}
+	// Where the connection goes: in config mode an account's name is the audience, in operator
+	// mode its key is the issuer's account.
+	if c.inOperatorMode(req) {
+		signed, err := c.authority.sign(id.Account(), user)
+		return id, signed, err
+	}
 	user.Audience = id.Account()
-	user.Permissions = may
-	signed, err := user.Encode(c.issuer)
+	signed, err := user.Encode(c.authority.issuer)
 	if err != nil {
 		return Identity{}, "", fmt.Errorf("user not signed: %w", err)
 	}

@@ -9,7 +9,7 @@
 //   - Whoever is let in has signed the server's nonce with the key that it is known by. The
 //     server leaves that check to the callout, so it is made here.
 //   - A principal publishes and reads under its own token only (PROTOCOL.md §2), and nobody
-//     who logs in here gets JetStream rights beyond reading and acknowledging its own inbox.
+//     but the broker gets JetStream rights beyond reading and acknowledging its own inbox.
 //   - Roles are kept apart by account, not by permission alone: a reply subject is never
 //     checked against permissions, so a principal can have an answer delivered on any subject
 //     of its own account. It must find nobody else's work there.
@@ -38,15 +38,19 @@ type Role string
 const (
 	Principal Role = "principal" // an agent or a human that takes part in sessions
 	Operator  Role = "operator"  // whoever runs this server
+	Broker    Role = "broker"    // the broker, when it comes with its bare key: for looking inside
 )
 
 // OperatorName is the name of every operator's login. No principal's token equals it: a
 // token has a "~" in it (PROTOCOL.md §1).
 const OperatorName = "operator"
 
+// BrokerName is the name of a login with the broker's key.
+const BrokerName = "broker"
+
 // Identity is who a key belongs to.
 type Identity struct {
-	Name string // a principal's subject token, or OperatorName
+	Name string // a principal's subject token, OperatorName or BrokerName
 	Role Role
 }
 
@@ -65,8 +69,12 @@ func (id Identity) User(publicKey string) string { return id.Name + "/" + public
 
 // Account is the account that the identity is placed in.
 func (id Identity) Account() string {
-	if id.Role == Operator {
+	switch id.Role {
+	case Operator:
 		return OperatorsAccount
+	case Broker:
+		return BrokerAccount
+	case Principal:
 	}
 	return PrincipalsAccount
 }
@@ -97,6 +105,11 @@ func Permissions(id Identity) (jwt.Permissions, error) {
 		}
 		may.Pub.Allow = jwt.StringList{"asp.operator.api.*.*", "$SRV.>"}
 		may.Sub.Allow = append(may.Sub.Allow, "asp.event.>", "asp.escalation.>")
+	case Broker:
+		if id.Name != BrokerName {
+			return jwt.Permissions{}, fmt.Errorf("login: the broker is named %q, not %q", BrokerName, id.Name)
+		}
+		return jwt.Permissions{}, nil // everything, in an account of its own
 	default:
 		return jwt.Permissions{}, fmt.Errorf("login: no role %q", id.Role)
 	}

@@ -73,6 +73,8 @@ func TestNoPermissionsForOtherNames(t *testing.T) {
 		{Name: "acme_com~" + strings.Repeat("a", 200), Role: login.Principal},
 		{Name: "operator", Role: login.Principal},
 		{Name: "acme_com~a", Role: login.Operator},
+		{Name: "operator", Role: login.Broker},
+		{Name: "acme_com~a", Role: login.Broker},
 		{Name: "acme_com~a", Role: "root"},
 		{Name: "acme_com~a"},
 	} {

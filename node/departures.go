@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"io/fs"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -48,7 +49,7 @@ func (d departures) close(user string) {
 // openDepartures finds the way to disconnect: in the embedded server a call, in one elsewhere
 // the system account.
 func (n *Node) openDepartures(o Options) (func(performatives.Agent, performatives.Key), error) {
-	if !o.servesLogins() {
+	if !n.mode.servesLogins() {
 		return nil, nil
 	}
 	d := departures{log: o.Log, ended: n.ended}
@@ -56,8 +57,8 @@ func (n *Node) openDepartures(o Options) (func(performatives.Agent, performative
 		d.disconnect = n.server.Disconnect
 		return d.left, nil
 	}
-	nc, err := n.login(o, n.keys.system, nats.Name(systemName), nats.CustomInboxPrefix(embedded.SystemInbox))
-	if errors.Is(err, ErrNotLetIn) {
+	nc, err := n.login(o, login.SystemAccount, n.keys.system, nats.Name(systemName), nats.CustomInboxPrefix(embedded.SystemInbox))
+	if errors.Is(err, ErrNotLetIn) || errors.Is(err, fs.ErrNotExist) {
 		o.Log.Warn("the NATS server does not know the node's system key: who is removed stays connected, and is refused at the next login")
 		return nil, nil
 	}

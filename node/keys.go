@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/embedded"
+	"github.com/parley-asp/parley/login"
 )
 
 // The files of a node's keys in its data directory, mode 0600. They hold seeds:
@@ -23,7 +24,11 @@ const (
 	issuerSeed   = "issuer.nk"   // signs what logins are answered with
 )
 
-type keys struct{ broker, operator, callout, system, issuer nkeys.KeyPair }
+type keys struct {
+	broker, operator, callout, system, issuer nkeys.KeyPair
+
+	authority *login.Authority
+}
 
 func openKeys(dir string) (k keys, err error) {
 	for _, f := range []struct {
@@ -41,7 +46,8 @@ func openKeys(dir string) (k keys, err error) {
 			return k, err
 		}
 	}
-	return k, nil
+	k.authority, err = login.NewAuthority(k.issuer)
+	return k, err
 }
 
 // public is what a server has to know of the keys.
@@ -79,14 +85,7 @@ func makeSeed(path string, create func() (nkeys.KeyPair, error)) (nkeys.KeyPair,
 	if err != nil {
 		return nil, err
 	}
-	text, err := pair.Seed()
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, err
-	}
-	return pair, os.WriteFile(path, append(text, '\n'), 0o600)
+	return pair, WriteSeed(path, pair)
 }
 
 // ReadSeed reads the seed of a key from a file, such as a principal's own.
@@ -96,12 +95,29 @@ func ReadSeed(path string) (nkeys.KeyPair, error) {
 	})
 }
 
-// WriteSeed makes a user key and keeps its seed in a new file, mode 0600.
-func WriteSeed(path string) (nkeys.KeyPair, error) {
-	if _, err := os.Stat(path); err == nil {
-		return nil, fmt.Errorf("%s is there already; a key is never written over", path)
+// WriteSeed keeps the seed of a key in a new file, mode 0600.
+func WriteSeed(path string, key nkeys.KeyPair) error {
+	text, err := key.Seed()
+	if err != nil {
+		return err
 	}
-	return makeSeed(path, nkeys.CreateUser)
+	return WriteSecret(path, append(text, '\n'))
+}
+
+// WriteSecret keeps what holds a seed in a new file, mode 0600.
+func WriteSecret(path string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s is there already; a key is never written over", path)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	return errors.Join(err, file.Close())
 }
 
 // Config is the nats-server.conf of a server elsewhere that the node with this data directory

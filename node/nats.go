@@ -17,17 +17,14 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// servesLogins tells whether the server asks this node whom it may let in.
-func (o Options) servesLogins() bool { return !o.Dev && o.NATSOptions == nil }
-
 // connect starts the embedded server, or finds the one elsewhere, and logs the broker in.
 func (n *Node) connect(o Options, tlsConfig *tls.Config) (*nats.Conn, error) {
 	if o.NATS != "" {
 		n.URL = o.NATS
-		if !o.servesLogins() {
-			return n.dial(o, append(o.NATSOptions, nats.Name(brokerName))...)
+		if n.mode == foreign {
+			return n.dial(o, append(o.credentials(), nats.Name(brokerName))...)
 		}
-		return n.login(o, n.keys.broker, nats.Name(brokerName))
+		return n.login(o, login.BrokerAccount, n.keys.broker, nats.Name(brokerName))
 	}
 	public, err := n.keys.public()
 	if err != nil {
@@ -36,13 +33,13 @@ func (n *Node) connect(o Options, tlsConfig *tls.Config) (*nats.Conn, error) {
 	n.server, err = embedded.Start(embedded.Options{
 		StoreDir: filepath.Join(o.Data, "nats"), Listen: o.Listen, Dev: o.Dev, SyncInterval: o.interval(),
 		TLS: tlsConfig, Websocket: o.Websocket,
-		Broker: public.Broker, Callout: public.Callout, CalloutIssuer: public.Issuer, Log: o.Log.Named("nats"),
+		Broker: public.Broker, Callout: public.Callout, Authority: n.keys.authority, Log: o.Log.Named("nats"),
 	})
 	if err != nil {
 		return nil, err
 	}
 	n.URL, n.WebsocketURL = n.server.ClientURL(), n.server.WebsocketURL()
-	return n.login(o, n.keys.broker, nats.Name(brokerName))
+	return n.login(o, login.BrokerAccount, n.keys.broker, nats.Name(brokerName))
 }
 
 // derivedSync is how often an embedded server has on disk what can be derived again, where
@@ -80,13 +77,13 @@ const (
 // other broker answers its logins, it says nothing for so long that the client gives up first.
 var ErrNotLetIn = errors.New("the NATS server does not let the node's keys in")
 
-// login connects with one of the node's own keys.
-func (n *Node) login(o Options, key nkeys.KeyPair, options ...nats.Option) (*nats.Conn, error) {
-	public, err := key.PublicKey()
+// login connects with one of the node's own keys, as the one user that it is in an account.
+func (n *Node) login(o Options, account string, key nkeys.KeyPair, options ...nats.Option) (*nats.Conn, error) {
+	how, err := n.mode.login(n.keys, o, account, key)
 	if err != nil {
 		return nil, err
 	}
-	nc, err := n.dial(o, append(options, nats.Nkey(public, key.Sign))...)
+	nc, err := n.dial(o, append(options, how)...)
 	if network, ok := errors.AsType[*net.OpError](err); err != nil && n.server == nil &&
 		!errors.Is(err, nats.ErrNoServers) && (!ok || network.Op != "dial") {
 		err = fmt.Errorf("%w: %w", ErrNotLetIn, err)
@@ -100,7 +97,7 @@ func (n *Node) dial(o Options, options ...nats.Option) (*nats.Conn, error) {
 		url = "nats://in.process" // where TLS is not spoken
 		options = append(options, n.server.InProcess())
 	} else {
-		options = append(options, o.TLS.Client(n.URL)...)
+		options = append(append(options, o.NATSOptions...), o.TLS.Client(n.URL)...)
 	}
 	nc, err := nats.Connect(url, append(options, nats.MaxReconnects(-1))...)
 	if err == nil {
@@ -111,7 +108,7 @@ func (n *Node) dial(o Options, options ...nats.Option) (*nats.Conn, error) {
 
 // openLogin answers logins with what the registry says.
 func (n *Node) openLogin(o Options) error {
-	nc, err := n.login(o, n.keys.callout, nats.Name(calloutName))
+	nc, err := n.login(o, login.CalloutAccount, n.keys.callout, nats.Name(calloutName))
 	if err != nil {
 		return err
 	}
@@ -119,9 +116,16 @@ func (n *Node) openLogin(o Options) error {
 	if err != nil {
 		return err
 	}
+	broker, err := n.keys.broker.PublicKey()
+	if err != nil {
+		return err
+	}
 	n.stop, err = login.Serve(nc, n.keys.issuer, func(key string) (login.Identity, bool) {
-		if key == operator {
+		switch key {
+		case operator:
 			return login.Identity{Name: login.OperatorName, Role: login.Operator}, true
+		case broker:
+			return login.Identity{Name: login.BrokerName, Role: login.Broker}, true
 		}
 		select {
 		case <-n.ready:

@@ -32,6 +32,7 @@ type Options struct {
 
 	NATS        string        // URL of an external server; "" is an embedded one
 	NATSOptions []nats.Option // how the broker logs in there; nil is as Config has it, and logins are answered too
+	NATSCreds   string        // instead: a credentials file; where Nsc wrote it, logins are answered too
 	Replicas    int           // of each stream; more than 1 needs an external cluster
 
 	Policy performatives.Policy
@@ -47,6 +48,7 @@ type Node struct {
 	HTTPAddr     string
 
 	keys   keys
+	mode   mode
 	server *embedded.Server
 	web    *web
 	conns  []*nats.Conn
@@ -82,6 +84,9 @@ func Start(ctx context.Context, o Options) (n *Node, err error) {
 	if err != nil {
 		return n, err
 	}
+	if n.mode, err = n.keys.mode(o); err != nil {
+		return n, err
+	}
 	inside, err := n.connect(o, tlsConfig)
 	if err != nil {
 		return n, err
@@ -94,7 +99,7 @@ func Start(ctx context.Context, o Options) (n *Node, err error) {
 	if err != nil {
 		return n, err
 	}
-	if o.servesLogins() { // the server listens already: who logs in now waits for the registry
+	if n.mode.servesLogins() { // the server listens already: who logs in now waits for the registry
 		if err := n.openLogin(o); err != nil {
 			return n, err
 		}
@@ -102,6 +107,7 @@ func Start(ctx context.Context, o Options) (n *Node, err error) {
 	if n.Broker, err = broker.Open(ctx, broker.Options{
 		Conn: inside, Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Replicas: o.Replicas, Policy: o.Policy, Limits: o.Limits, Log: o.Log,
 		Departed: departed, Durable: n.durable(o), SyncedAfter: n.syncedAfter(o),
+		Credentials: n.mode.credentials(n.keys),
 	}); err != nil {
 		return n, err
 	}
@@ -117,6 +123,9 @@ func Start(ctx context.Context, o Options) (n *Node, err error) {
 
 // Operator is the operator's key, which the node made for its owner.
 func (n *Node) Operator() nkeys.KeyPair { return n.keys.operator }
+
+// ServesLogins tells whether the NATS server asks this node whom it may let in.
+func (n *Node) ServesLogins() bool { return n.mode.servesLogins() }
 
 // Close stops serving, finishes what was accepted, and stops the server.
 func (n *Node) Close(ctx context.Context) error {

@@ -48,6 +48,14 @@ func everywhere(t *testing.T, test func(*testing.T, node.Options)) {
 	}
 }
 
+// operated runs a test on the servers that are in operator mode.
+func operated(t *testing.T, test func(*testing.T, node.Options)) {
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
+		test(t, node.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1"})
+	})
+}
+
 // start starts a node; the operator connects with these certificates, if there are any.
 func start(t *testing.T, o node.Options, operator ...node.TLS) *world {
 	t.Helper()
@@ -93,9 +101,14 @@ func (g gate) log(stops int32) *zap.Logger {
 func (w *world) registers(a performatives.Agent) nkeys.KeyPair {
 	w.Helper()
 	key := newKey(w.T)
+	w.gives(a, key)
+	return key
+}
+
+func (w *world) gives(a performatives.Agent, key nkeys.KeyPair) {
+	w.Helper()
 	_, err := w.operator.AddAgent(w.ctx, wire.Card{Agent: a, Key: performatives.Key(public(w.T, key))})
 	must(w.T, err)
-	return key
 }
 
 // A line is a connection that does not come back once it is closed.

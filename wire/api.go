@@ -20,6 +20,7 @@ const (
 	AgentAdd        = "agent.add" // operator
 	AgentRemove     = "agent.rm"  // operator
 	AgentRotate     = "agent.rotate"
+	AgentJWT        = "agent.jwt"
 	SchemaPut       = "schema.put"
 	SchemaGet       = "schema.get"
 	SchemaList      = "schema.list"
@@ -127,6 +128,20 @@ func (r RotateKey) SigningBytes() ([]byte, error) {
 // An AgentRef is the request of agent.get and agent.rm; the reply is the card.
 type AgentRef struct {
 	Agent performatives.Agent `json:"agentId"`
+}
+
+// AskUserJWT is the request of agent.jwt. A principal asks about itself.
+type AskUserJWT struct {
+	Agent performatives.Agent `json:"agentId,omitzero"`
+	Key   performatives.Key   `json:"key,omitzero"` // absent: the one it is registered with; else one that it will be
+}
+
+// UserJWT is the reply of agent.jwt: what a NATS credentials file (.creds) of the
+// principal has beside the seed of the key. It lets nobody in by itself.
+type UserJWT struct {
+	Agent performatives.Agent `json:"agentId"`
+	Key   performatives.Key   `json:"key"`
+	JWT   string              `json:"jwt"`
 }
 
 // ListAgents is the request of agent.list; agents come by URI.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/nats-io/nkeys"
 	"github.com/spf13/cobra"
 
 	"github.com/parley-asp/parley/client"
@@ -21,13 +22,14 @@ func agentCommand() *cobra.Command {
 	return connects(group(&cobra.Command{
 		Use: "agent", Short: "register, list and remove principals",
 		Long: "The registry of principals: who may log in and with which key, and what each says\nof itself. The operator registers and removes.",
-	}, agentAdd(), agentLs(), agentShow(), agentRotate(), agentRm()))
+	}, agentAdd(), agentLs(), agentShow(), agentRotate(), agentCreds(), agentRm()))
 }
 
 // A registration is what add registers.
 type registration struct {
 	card              wire.Card
 	keyOut, publicKey string
+	credsOut          string
 	trust             float64
 	replace           bool
 }
@@ -35,6 +37,7 @@ type registration struct {
 func (r *registration) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&r.keyOut, "key-out", "", "where to write the seed of the new key (default: the last part of the URI, with .nk)")
 	cmd.Flags().StringVar(&r.publicKey, "public-key", "", "register this public key (U…) and make none")
+	r.credsFlag(cmd)
 	cmd.Flags().StringVar(&r.card.Name, "name", "", "a name for people")
 	cmd.Flags().StringVar(&r.card.Description, "description", "", "what it is for")
 	cmd.Flags().BoolVar(&r.replace, "replace", false, "if it is registered, give it this card and key instead")
@@ -77,15 +80,15 @@ func (r *registration) add(cmd *cobra.Command, uri string, human bool) error {
 		return usage(errors.New("the operator registers: leave --as out"))
 	case r.card.Registry.Auditor && r.card.Registry.MayDecide:
 		return usage(errors.New("who audits does not decide: give --auditor or --may-decide"))
-	case r.keyOut != "" && r.publicKey != "":
-		return usage(errors.New("--key-out is for a key that is made, --public-key for one that is there: give one of them"))
+	case r.publicKey != "" && (r.keyOut != "" || r.credsOut != ""):
+		return usage(errors.New("--key-out and --creds-out are for a key that is made, --public-key for one that is there: give one of them"))
 	}
 	r.card.Agent = agent
 	return with(cmd, func(ctx context.Context, c connection) error {
 		if err := r.free(ctx, c); err != nil {
 			return err
 		}
-		made, err := r.key()
+		made, err := r.key(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -94,7 +97,7 @@ func (r *registration) add(cmd *cobra.Command, uri string, human bool) error {
 			return errors.Join(err, r.unmake(made, err))
 		}
 		if made {
-			note(cmd, "the seed of its key is in "+r.keyOut+"; keep it secret")
+			note(cmd, "the seed of its key is in "+r.files()+"; keep it secret")
 		}
 		return show(cmd, card, func(s render.Style) string { return render.Card(card, s) })
 	})
@@ -116,8 +119,8 @@ func (r *registration) free(ctx context.Context, c connection) error {
 	}
 }
 
-// key makes the principal's key, unless it has one.
-func (r *registration) key() (made bool, err error) {
+// key makes the principal's key, unless it has one, and keeps it before it is registered.
+func (r *registration) key(ctx context.Context, c connection) (made bool, err error) {
 	r.card.Key = performatives.Key(r.publicKey)
 	if r.publicKey != "" {
 		if !r.card.Key.Valid() {
@@ -125,17 +128,31 @@ func (r *registration) key() (made bool, err error) {
 		}
 		return false, nil
 	}
-	if r.keyOut == "" {
+	if r.keyOut == "" && r.credsOut == "" {
 		uri := string(r.card.Agent)
 		r.keyOut = uri[strings.LastIndexByte(uri, '/')+1:] + ".nk"
 	}
-	pair, err := node.WriteSeed(r.keyOut)
+	pair, err := nkeys.CreateUser()
 	if err != nil {
 		return false, err
 	}
 	public, err := pair.PublicKey()
+	if err != nil {
+		return false, err
+	}
 	r.card.Key = performatives.Key(public)
-	return true, err
+	if err := writeCreds(ctx, c, r.credsOut, r.card.Agent, pair); err != nil {
+		return false, err
+	}
+	if r.keyOut != "" {
+		if err := node.WriteSeed(r.keyOut, pair); err != nil {
+			if r.credsOut != "" {
+				err = errors.Join(err, os.Remove(r.credsOut))
+			}
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // unmake takes away the key of a principal that was refused: nobody needs it.
@@ -143,7 +160,21 @@ func (r *registration) unmake(made bool, why error) error {
 	if _, refused := errors.AsType[*session.Refusal](why); !made || !refused {
 		return nil
 	}
-	return os.Remove(r.keyOut)
+	var faults []error
+	for _, file := range []string{r.keyOut, r.credsOut} {
+		if file != "" {
+			faults = append(faults, os.Remove(file))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// files are where the seed is.
+func (r *registration) files() string {
+	if r.keyOut != "" && r.credsOut != "" {
+		return r.keyOut + " and " + r.credsOut
+	}
+	return r.keyOut + r.credsOut
 }
 
 func agentLs() *cobra.Command {

@@ -26,6 +26,7 @@ keep the keys that they pinned, and still verify.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return r.rotate(cmd, args[0]) },
 	}
 	cmd.Flags().StringVar(&r.keyOut, "key-out", "", "where to write the seed of the new key; never over another file")
+	r.credsFlag(cmd)
 	cmd.Flags().StringVar(&r.publicKey, "public-key", "", "the new public key (U…), if it has been made already")
 	return cmd
 }
@@ -38,8 +39,8 @@ func (r *registration) rotate(cmd *cobra.Command, uri string) error {
 	switch as := text(cmd, "as"); {
 	case as != "" && as != uri:
 		return usage(errors.New("a principal changes its own key only: leave --as out"))
-	case (r.keyOut == "") == (r.publicKey == ""):
-		return usage(errors.New("--key-out is for a new key that is made, --public-key for one that is there: give one of them"))
+	case (r.keyOut == "" && r.credsOut == "") == (r.publicKey == ""):
+		return usage(errors.New("--key-out and --creds-out are for a new key that is made, --public-key for one that is there: give one of them"))
 	case text(cmd, "key") != "" || text(cmd, "creds") != "":
 		if err := cmd.Flags().Set("as", uri); err != nil {
 			return err
@@ -47,19 +48,19 @@ func (r *registration) rotate(cmd *cobra.Command, uri string) error {
 	}
 	r.card.Agent = agent
 	return with(cmd, func(ctx context.Context, c connection) error {
-		made, err := r.key()
+		made, err := r.key(ctx, c)
 		if err != nil {
 			return err
 		}
 		card, err := r.turn(ctx, c)
 		if _, refused := errors.AsType[*session.Refusal](err); err != nil && made && !refused {
-			return fmt.Errorf("%w\nWhether the key is changed is not known: if the one in %s logs in, it is", err, r.keyOut)
+			return fmt.Errorf("%w\nWhether the key is changed is not known: if the one in %s logs in, it is", err, r.files())
 		}
 		if err != nil {
 			return errors.Join(err, r.unmake(made, err))
 		}
 		if made {
-			note(cmd, "the seed of the new key is in "+r.keyOut+"; keep it secret")
+			note(cmd, "the seed of the new key is in "+r.files()+"; keep it secret")
 		}
 		return show(cmd, card, func(s render.Style) string { return render.Card(card, s) })
 	})

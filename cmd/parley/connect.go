@@ -50,6 +50,7 @@ type caller interface {
 	View(context.Context, performatives.SessionID) (session.View, error)
 	Agents(context.Context, wire.ListAgents) iter.Seq2[wire.Card, error]
 	Card(context.Context, performatives.Agent) (wire.Card, error)
+	UserJWT(context.Context, performatives.Agent, performatives.Key) (string, error)
 	Schema(context.Context, string) (wire.Schema, error)
 	Schemas(context.Context) ([]wire.Schema, error)
 	PutSchema(context.Context, string, any) (wire.Schema, error)
@@ -94,7 +95,7 @@ func with(cmd *cobra.Command, do func(context.Context, connection) error) error 
 // connect logs in as the flags say. A command does not wait for a server that
 // is not there.
 func connect(ctx context.Context, cmd *cobra.Command) (connection, error) {
-	options, err := login(cmd)
+	options, err := credentials(cmd)
 	if err != nil {
 		return connection{}, err
 	}
@@ -115,9 +116,9 @@ func connect(ctx context.Context, cmd *cobra.Command) (connection, error) {
 	return connection{caller: principal, principal: principal}, explain(cmd, err)
 }
 
-// login is what to log in and sign with: what is named, else for the operator
+// credentials are what to log in and sign with: what is named, else for the operator
 // the key that the broker made, else nothing, as a broker under --dev lets in.
-func login(cmd *cobra.Command) ([]client.Option, error) {
+func credentials(cmd *cobra.Command) ([]client.Option, error) {
 	switch {
 	case text(cmd, "key") != "":
 		return []client.Option{client.SeedFile(text(cmd, "key"))}, nil

@@ -12,17 +12,17 @@ import (
 
 // natsContext reads a context of the nats command line: where its server is and
 // how to log in there. A broker needs no key of ASP in it, unlike package client.
-func natsContext(name string) (url string, options []nats.Option, err error) {
+func natsContext(name string) (url, creds string, options []nats.Option, err error) {
 	if strings.ContainsAny(name, `/\`) {
-		return "", nil, fmt.Errorf("--context: %q is no context's name", name)
+		return "", "", nil, fmt.Errorf("--context: %q is no context's name", name)
 	}
 	config, err := os.UserConfigDir()
 	if err != nil {
-		return "", nil, err
+		return "", "", nil, err
 	}
 	data, err := os.ReadFile(filepath.Join(config, "nats", "context", name+".json"))
 	if err != nil {
-		return "", nil, fmt.Errorf("--context %s: %w", name, err)
+		return "", "", nil, fmt.Errorf("--context %s: %w", name, err)
 	}
 	var c struct {
 		URL      string `json:"url"`
@@ -36,7 +36,7 @@ func natsContext(name string) (url string, options []nats.Option, err error) {
 		CA       string `json:"ca"`
 	}
 	if err := json.Unmarshal(data, &c); err != nil {
-		return "", nil, fmt.Errorf("--context %s: %w", name, err)
+		return "", "", nil, fmt.Errorf("--context %s: %w", name, err)
 	}
 	if c.CA != "" {
 		options = append(options, nats.RootCAs(c.CA))
@@ -46,11 +46,10 @@ func natsContext(name string) (url string, options []nats.Option, err error) {
 	}
 	switch {
 	case c.Creds != "":
-		options = append(options, nats.UserCredentials(c.Creds))
 	case c.NKey != "":
 		option, err := nats.NkeyOptionFromSeed(c.NKey)
 		if err != nil {
-			return "", nil, fmt.Errorf("--context %s: %w", name, err)
+			return "", "", nil, fmt.Errorf("--context %s: %w", name, err)
 		}
 		options = append(options, option)
 	case c.Token != "":
@@ -58,5 +57,5 @@ func natsContext(name string) (url string, options []nats.Option, err error) {
 	case c.User != "":
 		options = append(options, nats.UserInfo(c.User, c.Password))
 	}
-	return c.URL, options, nil
+	return c.URL, c.Creds, options, nil
 }

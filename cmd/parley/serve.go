@@ -132,10 +132,11 @@ func (s *serve) external() error {
 		return usage(errors.New("--websocket is for the embedded server: a server elsewhere has its own configuration"))
 	}
 	if s.context != "" {
-		url, options, err := natsContext(s.context)
+		url, creds, options, err := natsContext(s.context)
 		if err != nil {
 			return err
 		}
+		s.NATSCreds = creds
 		if s.NATS == "" {
 			s.NATS = url
 		}
@@ -148,7 +149,7 @@ func (s *serve) external() error {
 		return nil
 	}
 	if s.creds != "" {
-		s.NATSOptions = append(s.NATSOptions, nats.UserCredentials(s.creds))
+		s.NATSCreds = s.creds
 	}
 	if s.nkey != "" {
 		option, err := nats.NkeyOptionFromSeed(s.nkey)
@@ -211,7 +212,7 @@ func (s *serve) started(n *node.Node) string {
 	switch {
 	case s.Dev:
 		b.WriteString(devWarning)
-	case s.NATSOptions != nil:
+	case !n.ServesLogins():
 		line("logins", "as that server is configured")
 	default:
 		line("operator", "%s logs in as operator", filepath.Join(data, node.OperatorSeed))

@@ -35,11 +35,12 @@ const (
 // A site is a broker with logins, and a stream beside it for raw publishes.
 type site struct {
 	testing.TB
-	server  *embedded.Server
-	sync    time.Duration
-	key     nkeys.KeyPair // the broker's
-	people  map[performatives.Agent]person
-	options []nats.Option // how clients connect
+	server    *embedded.Server
+	sync      time.Duration
+	key       nkeys.KeyPair // the broker's
+	authority *login.Authority
+	people    map[performatives.Agent]person
+	options   []nats.Option // how clients connect
 }
 
 type person struct {
@@ -63,14 +64,15 @@ func newSite(b testing.TB, sync time.Duration, tcp bool) *site {
 func newLimitedSite(b testing.TB, sync time.Duration, tcp bool, limits broker.Limits) *site {
 	b.Helper()
 	key, callout, issuer := must(nkeys.CreateUser()), must(nkeys.CreateUser()), must(nkeys.CreateAccount())
-	s := &site{TB: b, key: key, people: map[performatives.Agent]person{}}
+	authority := must(login.NewAuthority(issuer))
+	s := &site{TB: b, key: key, authority: authority, people: map[performatives.Agent]person{}}
 	s.server = must(embedded.Start(embedded.Options{
 		StoreDir: b.TempDir(), Listen: "127.0.0.1:-1", SyncInterval: cmp.Or(sync, 10*time.Second),
-		Broker: must(key.PublicKey()), Callout: must(callout.PublicKey()), CalloutIssuer: must(issuer.PublicKey()),
+		Broker: must(key.PublicKey()), Callout: must(callout.PublicKey()), Authority: authority,
 	}))
 	b.Cleanup(s.server.Shutdown)
-	inside := func(k nkeys.KeyPair) *nats.Conn {
-		nc := must(nats.Connect(s.server.ClientURL(), s.server.InProcess(), nats.Nkey(must(k.PublicKey()), k.Sign)))
+	inside := func(account string, k nkeys.KeyPair) *nats.Conn {
+		nc := must(nats.Connect(s.server.ClientURL(), s.server.InProcess(), must(authority.LogIn(account, "own", k))))
 		b.Cleanup(nc.Close)
 		return nc
 	}
@@ -79,10 +81,10 @@ func newLimitedSite(b testing.TB, sync time.Duration, tcp bool, limits broker.Li
 		durable = s.server.Durable
 	}
 	open := must(broker.Open(context.Background(), broker.Options{
-		Conn: inside(key), Signer: must(performatives.NewSigner(key)), Alone: true, Limits: limits, Durable: durable,
+		Conn: inside(login.BrokerAccount, key), Signer: must(performatives.NewSigner(key)), Alone: true, Limits: limits, Durable: durable,
 	}))
 	b.Cleanup(func() { open.Close(context.Background()) })
-	stop := must(login.Serve(inside(callout), issuer, func(k string) (login.Identity, bool) {
+	stop := must(login.Serve(inside(login.CalloutAccount, callout), issuer, func(k string) (login.Identity, bool) {
 		a, ok := open.Principal(performatives.Key(k))
 		return login.Identity{Name: a.Token(), Role: login.Principal}, ok
 	}, zap.NewNop()))
@@ -104,7 +106,7 @@ func newLimitedSite(b testing.TB, sync time.Duration, tcp bool, limits broker.Li
 func (s *site) store(tcp bool) jetstream.JetStream {
 	s.Helper()
 	server := must(embedded.Start(embedded.Options{
-		StoreDir: s.TempDir(), Listen: "127.0.0.1:-1", SyncInterval: s.sync, Dev: true, Broker: must(s.key.PublicKey()),
+		StoreDir: s.TempDir(), Listen: "127.0.0.1:-1", SyncInterval: s.sync, Dev: true, Broker: must(s.key.PublicKey()), Authority: s.authority,
 	}))
 	s.Cleanup(server.Shutdown)
 	options := []nats.Option{nats.Nkey(must(s.key.PublicKey()), s.key.Sign)}
