@@ -50,7 +50,7 @@ type Options struct {
 	Dev    bool                 // anyone is anyone: unsigned acts are heard, strangers registered
 	Alone  bool                 // no other broker can be running: its work is taken over at once
 
-	Replicas int                  // of each stream; 0 is 1
+	Replicas int                  // of each stream; 0 is as many as it has, 1 for a new one
 	Modes    session.Modes        // nil is all
 	Policy   performatives.Policy // zero fields are the defaults of PROTOCOL.md
 	Limits   Limits               // of one principal; zero fields are defaults
@@ -92,7 +92,6 @@ func (o Options) withDefaults() Options {
 	or(&p.EscalationCritical, escalation.DefaultCritical)
 	or(&p.MaxPaused, escalation.MaxPaused)
 	o.Limits = o.Limits.withDefaults()
-	o.Replicas = max(o.Replicas, 1)
 	o.SyncedAfter = cmp.Or(o.SyncedAfter, 130*time.Second)
 	if o.InboxAge == 0 {
 		o.InboxAge = 7 * 24 * time.Hour
@@ -172,7 +171,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		{"timers", b.openTimers},
 		{"service", b.openService},
 	} {
-		if err := start.do(ctx); err != nil {
+		if err := b.patiently(ctx, start.what, start.do); err != nil {
 			b.stop()
 			return nil, fmt.Errorf("%s: %w", start.what, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -23,6 +24,8 @@ type log struct {
 	nc      *nats.Conn
 	streams map[string]jetstream.Stream
 	durable func(stream string, added int) error
+
+	replicated atomic.Bool // other servers than the leader answer direct gets, see leader.go
 }
 
 // errStale means that the session has moved on since it was read.
@@ -94,6 +97,9 @@ func (l *log) last(ctx context.Context, s performatives.SessionID) (uint64, erro
 
 // lastOn is the last message of a subject, nil where there is none.
 func (l *log) lastOn(ctx context.Context, stream, subject string) (*jetstream.RawStreamMsg, error) {
+	if l.replicated.Load() {
+		return l.ask(ctx, stream, question{LastBy: subject})
+	}
 	m, err := l.streams[stream].GetLastMsgForSubject(ctx, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil, nil //nolint:nilnil // no message is an answer
@@ -115,15 +121,30 @@ const (
 )
 
 // read calls each with the entries on a subject (wildcards allowed) from a
-// position on, in order.
+// position on, in order: all that are there when it begins, at least.
 func (l *log) read(ctx context.Context, subject string, from uint64, each func(stored) error) error {
-	for {
-		left, next, err := l.readSome(ctx, subject, max(from, 1), each)
-		if err != nil || !left {
+	var end uint64
+	if l.replicated.Load() {
+		last, err := l.lastOn(ctx, wire.SessionsStream, subject)
+		if err != nil || last == nil || last.Sequence < from {
 			return err
 		}
-		from = next
+		end = last.Sequence
 	}
+	from = max(from, 1)
+	for left := true; left; {
+		var next uint64
+		var err error
+		left, next, err = l.readSome(ctx, subject, from, each)
+		from = max(from, next)
+		switch {
+		case errors.Is(err, errSilent) && end > 0:
+			left = false // the server that should answer is gone; the leader has the rest
+		case err != nil:
+			return err
+		}
+	}
+	return l.readRest(ctx, subject, from, end, each)
 }
 
 // readSome asks for one batch by a direct get, which answers with many
@@ -145,10 +166,8 @@ func (l *log) readSome(ctx context.Context, subject string, from uint64, each fu
 	if err := l.nc.PublishRequest("$JS.API.DIRECT.GET."+wire.SessionsStream, reply, request); err != nil {
 		return false, 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
 	for {
-		m, err := sub.NextMsgWithContext(ctx)
+		m, err := l.nextOf(ctx, sub)
 		if err != nil {
 			return false, next, err
 		}
@@ -171,4 +190,18 @@ func (l *log) readSome(ctx context.Context, subject string, from uint64, each fu
 	}
 }
 
-const readTimeout = 10 * time.Second
+// readTimeout is how long a server that was asked to read may say nothing.
+const readTimeout = 2 * time.Second
+
+// errSilent means that whoever was asked does not answer.
+var errSilent = errors.New("no answer")
+
+func (l *log) nextOf(ctx context.Context, sub *nats.Subscription) (*nats.Msg, error) {
+	soon, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	m, err := sub.NextMsgWithContext(soon)
+	if err != nil && ctx.Err() == nil && soon.Err() != nil {
+		return nil, fmt.Errorf("%w: %w", errSilent, err)
+	}
+	return m, err
+}

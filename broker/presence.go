@@ -179,6 +179,7 @@ func (p *presence) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.b.log.scaled(info)
 	p.mu.Lock()
 	p.seen = max(p.seen, info.State.LastSeq)
 	p.mu.Unlock()
@@ -221,26 +222,16 @@ func (p *presence) heard(ctx context.Context) (found []another, err error) {
 			p.note(low, found)
 		}
 	}()
-	keys, err := p.kv.Keys(ctx)
-	if errors.Is(err, jetstream.ErrNoKeysFound) {
-		return nil, nil
-	}
+	records, err := p.b.log.records(ctx, wire.BrokersBucket)
 	if err != nil {
 		return nil, err
 	}
-	for _, key := range keys {
-		if key == p.b.id {
+	for _, r := range records {
+		if r.Subject == p.b.id {
 			continue
 		}
-		entry, err := p.kv.Get(ctx, key)
-		if errors.Is(err, jetstream.ErrKeyNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		o := another{id: key, at: entry.Created(), revision: entry.Revision()}
-		if err := json.Unmarshal(entry.Value(), &o.record); err != nil {
+		o := another{id: r.Subject, at: r.Time, revision: r.Sequence}
+		if err := json.Unmarshal(r.Data, &o.record); err != nil {
 			return nil, err
 		}
 		found = append(found, o)

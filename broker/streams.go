@@ -76,21 +76,48 @@ func (b *Broker) openStreams(ctx context.Context) error {
 			MaxMsgsPerSubject: 1, AllowDirect: true,
 		},
 	} {
-		c.Storage, c.Replicas = jetstream.FileStorage, b.Replicas
-		stream, err := b.js.CreateOrUpdateStream(ctx, c)
+		c.Storage = jetstream.FileStorage
+		var err error
+		if c.Replicas, err = b.replicas(ctx, c.Name); err == nil {
+			streams[c.Name], err = b.js.CreateOrUpdateStream(ctx, c)
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
-		streams[c.Name] = stream
 	}
 	b.log = &log{js: b.js, nc: b.Conn, streams: streams, durable: b.durable}
+	b.log.scaled(streams[wire.SessionsStream].CachedInfo())
 	b.inbox = &inbox{b: b}
 	return b.durable(wire.SessionsStream, 0)
 }
 
+// replicas is how many copies a stream gets: as many as the options say, else as
+// many as it has, so that a broker that was started without saying takes none away.
+func (b *Broker) replicas(ctx context.Context, stream string) (int, error) {
+	if b.Replicas > 0 {
+		return b.Replicas, nil
+	}
+	s, err := b.js.Stream(ctx, stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return 1, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return s.CachedInfo().Config.Replicas, nil
+}
+
+// scaled notes how many copies the transcripts have now; another broker may
+// have been started with another number.
+func (l *log) scaled(now *jetstream.StreamInfo) { l.replicated.Store(now.Config.Replicas > 1) }
+
 // bucket opens or makes a key-value bucket.
 func (b *Broker) bucket(ctx context.Context, name, description string) (jetstream.KeyValue, error) {
+	replicas, err := b.replicas(ctx, wire.StreamOf(name))
+	if err != nil {
+		return nil, err
+	}
 	return b.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: name, Description: description, History: 1, Storage: jetstream.FileStorage, Replicas: b.Replicas,
+		Bucket: name, Description: description, History: 1, Storage: jetstream.FileStorage, Replicas: replicas,
 	})
 }

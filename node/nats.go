@@ -91,6 +91,13 @@ func (n *Node) login(o Options, account string, key nkeys.KeyPair, options ...na
 	return nc, err
 }
 
+// The pings by which a server that died without a word is noticed: another one of its cluster
+// may be there.
+const (
+	pingEvery   = 2 * time.Second
+	pingsMissed = 2
+)
+
 func (n *Node) dial(o Options, options ...nats.Option) (*nats.Conn, error) {
 	url := n.URL
 	if n.server != nil {
@@ -99,7 +106,8 @@ func (n *Node) dial(o Options, options ...nats.Option) (*nats.Conn, error) {
 	} else {
 		options = append(append(options, o.NATSOptions...), o.TLS.Client(n.URL)...)
 	}
-	nc, err := nats.Connect(url, append(options, nats.MaxReconnects(-1))...)
+	nc, err := nats.Connect(url, append(options, nats.MaxReconnects(-1),
+		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsMissed))...)
 	if err == nil {
 		n.conns = append(n.conns, nc)
 	}

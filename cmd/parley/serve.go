@@ -64,7 +64,7 @@ broker logs in, who else may log in is that server's own affair.`,
 	flags.StringVar(&s.creds, "creds", "", "NATS credentials file for --nats (default: broker.nk of --data)")
 	flags.StringVar(&s.context, "context", "", "context of the nats command line, for --nats")
 	flags.StringVar(&s.nkey, "nkey", "", "file with the seed of the nkey for --nats")
-	flags.IntVar(&s.Replicas, "replicas", 1, "copies of each stream; more than 1 needs a cluster at --nats")
+	flags.IntVar(&s.Replicas, "replicas", 0, "copies of each stream; more than 1 needs a cluster at --nats (default: as many as there are, 1 at first)")
 	flags.DurationVar(&s.low, "escalation-low", 24*time.Hour, "when a human's answer is due, at low urgency")
 	flags.DurationVar(&s.medium, "escalation-medium", 4*time.Hour, "the same, at medium urgency")
 	flags.DurationVar(&s.high, "escalation-high", time.Hour, "the same, at high urgency")

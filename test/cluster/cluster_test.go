@@ -1,0 +1,165 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"go.uber.org/zap/zaptest"
+
+	"github.com/parley-asp/parley/modes"
+	"github.com/parley-asp/parley/node"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/natsserver"
+	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/wire"
+)
+
+// ends closes the sessions and holds every transcript against the rules.
+func (m *market) ends() {
+	m.Helper()
+	close(m.closing)
+	m.talking.Wait()
+	info, err := m.operator.Broker(m.ctx)
+	m.must(err)
+	for _, s := range m.sessions {
+		entries, err := m.operator.Transcript(m.ctx, s.ID())
+		m.must(err)
+		verifier := transcript.NewVerifier(info.Key, transcript.Expect{Session: s.ID()})
+		state := session.New(s.ID(), modes.All())
+		for i, e := range entries {
+			for _, fault := range verifier.Add(e.Bytes) {
+				m.Errorf("session %s: %v", s.ID(), fault)
+			}
+			if state, err = session.Replay(state, e.Message, e.Stamp); err != nil {
+				m.Fatalf("session %s, entry %d: %v", s.ID(), i, err)
+			}
+		}
+		if faults := verifier.End(); len(faults) > 0 || state.Phase != session.Closed {
+			m.Errorf("session %s: %v, %s", s.ID(), faults, state.Phase)
+		}
+	}
+	m.Logf("%d acts, accepted and received", m.acts.Load())
+}
+
+// PROTOCOL.md §9: what is retryable heals when it is asked again. Each server is restarted in
+// turn, the leader of the transcripts is killed, then a broker; nobody sees more than a pause.
+func TestGoesOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	brokers := []*broker{w.broker(), w.broker(), w.broker()}
+	w.connects()
+	m := w.opens(6)
+	m.goesOn(5)
+	for _, s := range w.Servers {
+		s.Stop()
+		m.goesOn(5)
+		s.Start()
+		w.Healthy()
+		m.goesOn(5)
+	}
+	leader := w.Named(w.leader(wire.SessionsStream))
+	leader.Kill()
+	m.goesOn(5)
+	leader.Start()
+	w.Healthy()
+	brokers[0].kill()
+	m.goesOn(10)
+	w.broker()
+	m.goesOn(5)
+	m.ends()
+}
+
+// A server that hears nothing for a while holds nobody up for ever: acts are accepted by the
+// others, and what it was about to deliver comes again.
+func TestPausedServer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.broker()
+	w.connects()
+	m := w.opens(3)
+	m.goesOn(5)
+	leader := w.leader(wire.SessionsStream)
+	paused := w.Servers[slices.IndexFunc(w.Servers, func(s *natsserver.Server) bool { return s.Name != leader })]
+	w.must(paused.Pause())
+	m.goesOn(5)
+	w.must(paused.Resume())
+	m.goesOn(5)
+	m.ends()
+}
+
+func (w *world) leader(stream string) string {
+	w.Helper()
+	for {
+		s, err := w.js.Stream(w.ctx, stream)
+		if err == nil && s.CachedInfo().Cluster.Leader != "" {
+			return s.CachedInfo().Cluster.Leader
+		}
+		if w.ctx.Err() != nil {
+			w.Fatalf("%s has no leader: %v", stream, err)
+		}
+	}
+}
+
+// The streams get as many replicas as a broker was started with, those that are there too, and
+// keep them under a broker that says nothing of it.
+func TestReplicas(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, step := range []struct{ option, want int }{{0, 1}, {3, 3}, {0, 3}} {
+		n := w.node(step.option)
+		w.connects()
+		names := w.js.ListStreams(w.ctx)
+		found := 0
+		for info := range names.Info() {
+			found++
+			if info.Config.Replicas != step.want {
+				w.Errorf("started with %d: %s has %d replicas, want %d", step.option, info.Config.Name, info.Config.Replicas, step.want)
+			}
+		}
+		w.must(names.Err())
+		if found < 8 {
+			w.Errorf("there are %d streams", found)
+		}
+		w.must(n.Close(w.ctx))
+	}
+}
+
+func (w *world) node(replicas int) *node.Node {
+	w.Helper()
+	n, err := node.Start(w.ctx, node.Options{Data: w.data, NATS: w.URL(), Replicas: replicas, Log: zaptest.NewLogger(w.T)})
+	w.must(err)
+	return n
+}
+
+// A broker that starts before JetStream can serve waits for it.
+func TestWaitsForJetStream(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(w.node(3).Close(w.ctx))
+	for _, s := range w.Servers[1:] {
+		s.Stop()
+	}
+	short, cancel := context.WithTimeout(w.ctx, 3*time.Second)
+	defer cancel()
+	_, err := node.Start(short, node.Options{Data: w.data, NATS: w.URL(), Replicas: 3})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		w.Errorf("one server of three: %v, want to wait", err)
+	}
+	started := make(chan *node.Node, 1)
+	go func() {
+		n, err := node.Start(w.ctx, node.Options{Data: w.data, NATS: w.URL(), Replicas: 3})
+		if err != nil {
+			w.Error(err)
+		}
+		started <- n
+	}()
+	for _, s := range w.Servers[1:] {
+		s.Start()
+	}
+	if n := <-started; n != nil {
+		w.must(n.Close(w.ctx))
+	}
+}
