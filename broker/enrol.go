@@ -38,9 +38,8 @@ type enrolment struct {
 }
 
 func (b *Broker) openEnrolments(ctx context.Context) error {
-	kv, err := b.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: wire.EnrolBucket, Description: "codes by which browsers enrol", History: 1,
-		Storage: jetstream.FileStorage, Replicas: b.Replicas, TTL: 2 * enrolWithin,
+	kv, err := b.bucket(ctx, jetstream.KeyValueConfig{
+		Bucket: wire.EnrolBucket, Description: "codes by which browsers enrol", TTL: 2 * enrolWithin,
 	})
 	b.enrolments = &enrolments{kv}
 	return err

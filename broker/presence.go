@@ -45,7 +45,7 @@ type appending struct{ after uint64 }
 // openPresence finds what brokers before this one left undone, and begins to
 // say that this one is there.
 func (b *Broker) openPresence(ctx context.Context) error {
-	kv, err := b.bucket(ctx, wire.BrokersBucket, "brokers and how far each has settled its work")
+	kv, err := b.bucket(ctx, jetstream.KeyValueConfig{Bucket: wire.BrokersBucket, Description: "brokers and how far each has settled its work"})
 	if err != nil {
 		return err
 	}

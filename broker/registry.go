@@ -35,7 +35,7 @@ type registry struct {
 }
 
 func (b *Broker) openRegistry(ctx context.Context) error {
-	kv, err := b.bucket(ctx, wire.AgentsBucket, "principals: cards, keys, trust")
+	kv, err := b.bucket(ctx, jetstream.KeyValueConfig{Bucket: wire.AgentsBucket, Description: "principals: cards, keys, trust"})
 	if err != nil {
 		return err
 	}

@@ -112,12 +112,10 @@ func (b *Broker) replicas(ctx context.Context, stream string) (int, error) {
 func (l *log) scaled(now *jetstream.StreamInfo) { l.replicated.Store(now.Config.Replicas > 1) }
 
 // bucket opens or makes a key-value bucket.
-func (b *Broker) bucket(ctx context.Context, name, description string) (jetstream.KeyValue, error) {
-	replicas, err := b.replicas(ctx, wire.StreamOf(name))
-	if err != nil {
+func (b *Broker) bucket(ctx context.Context, c jetstream.KeyValueConfig) (_ jetstream.KeyValue, err error) {
+	if c.Replicas, err = b.replicas(ctx, wire.StreamOf(c.Bucket)); err != nil {
 		return nil, err
 	}
-	return b.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: name, Description: description, History: 1, Storage: jetstream.FileStorage, Replicas: replicas,
-	})
+	c.History, c.Storage = 1, jetstream.FileStorage
+	return b.js.CreateOrUpdateKeyValue(ctx, c)
 }

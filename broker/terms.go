@@ -29,7 +29,7 @@ type termsSchemas struct {
 }
 
 func (b *Broker) openTerms(ctx context.Context) error {
-	kv, err := b.bucket(ctx, wire.SchemasBucket, "terms schemas, immutable")
+	kv, err := b.bucket(ctx, jetstream.KeyValueConfig{Bucket: wire.SchemasBucket, Description: "terms schemas, immutable"})
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/client"
@@ -153,8 +154,7 @@ func (b *broker) kill() {
 // joins registers a principal and connects it.
 func (w *world) joins(a performatives.Agent) *client.Client {
 	w.Helper()
-	seed := fmt.Sprintf("%s/%s.seed", w.TempDir(), a.Token())
-	key, err := node.WriteSeed(seed)
+	key, err := nkeys.CreateUser()
 	w.must(err)
 	signer, err := performatives.NewSigner(key)
 	w.must(err)
