@@ -10,15 +10,6 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// Points are the places at which tests stop a broker, in their order.
-func Points() []string {
-	var all []string
-	for _, p := range []point{beforeAppend, appended, answered, delivering, delivered, timed, listed} {
-		all = append(all, string(p))
-	}
-	return all
-}
-
 // StopAt ends the work on whichever session reaches the point next, as if the
 // process had died there; the channel closes when that has happened. Points
 // from then on are not reached any more.
@@ -28,8 +19,8 @@ func (b *Broker) StopAt(where string) <-chan struct{} {
 	}
 	stopped := make(chan struct{})
 	var once sync.Once
-	f := func(p point) {
-		if string(p) != where {
+	b.AtPoints(func(p string) {
+		if p != where {
 			return
 		}
 		first := false
@@ -37,8 +28,7 @@ func (b *Broker) StopAt(where string) <-chan struct{} {
 		if first {
 			runtime.Goexit()
 		}
-	}
-	b.reached.Store(&f)
+	})
 	return stopped
 }
 

@@ -38,6 +38,7 @@ type Options struct {
 	Policy performatives.Policy
 	Limits broker.Limits // of one principal
 	Log    *zap.Logger
+	Now    func() time.Time // the broker's clock; nil is time.Now
 }
 
 // A Node is running until it is closed.
@@ -105,7 +106,7 @@ func Start(ctx context.Context, o Options) (n *Node, err error) {
 		}
 	}
 	if n.Broker, err = broker.Open(ctx, broker.Options{
-		Conn: inside, Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Replicas: o.Replicas, Policy: o.Policy, Limits: o.Limits, Log: o.Log,
+		Conn: inside, Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Replicas: o.Replicas, Policy: o.Policy, Limits: o.Limits, Log: o.Log, Now: o.Now,
 		Departed: departed, Durable: n.durable(o), SyncedAfter: n.syncedAfter(o),
 		Credentials: n.mode.credentials(n.keys),
 	}); err != nil {

@@ -100,6 +100,29 @@ func (s *Session) collect(party performatives.Agent, n int) []jetstream.Msg {
 	return slices.Clone(boxes.read[subject])
 }
 
+// Untouched waits until parties that said one act each have all that the
+// transcript has, and asks no broker anything meanwhile: whoever delivers it does
+// so unasked. It needs a server that lets everybody look into its streams.
+func (s *Session) Untouched(parties ...performatives.Agent) {
+	s.witness.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	stream, err := s.witness.js.Stream(ctx, wire.SessionsStream)
+	if err != nil {
+		s.witness.Fatal(err)
+	}
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(wire.Session(s.ID)))
+	if err != nil {
+		s.witness.Fatal(err)
+	}
+	entries := int(info.State.Subjects[wire.Session(s.ID)]) //nolint:gosec // a handful
+	for _, party := range parties {
+		if got := len(s.collect(party, entries-1)); got < entries-1 { // what came too late to die may be there as well
+			s.witness.Errorf("session %s: %s has received %d of the others' %d entries", s.ID, party, got, entries-1)
+		}
+	}
+}
+
 // Delivered waits until parties have all that is in the transcript now.
 func (s *Session) Delivered(parties ...performatives.Agent) {
 	s.witness.Helper()

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anishathalye/porcupine"
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -64,9 +65,12 @@ type Session struct {
 	witness  *Witness
 	mu       sync.Mutex
 	said     []promise
+	told     []Place
+	history  history
 }
 
 type promise struct {
+	id       performatives.MessageID
 	sender   performatives.Agent
 	envelope []byte
 	answer   wire.Acceptance
@@ -122,8 +126,9 @@ func (s *Session) Closed(party performatives.Agent, reason string) {
 // fails the test if it is refused.
 func (s *Session) Say(sender performatives.Agent, act, body string) wire.Acceptance {
 	s.witness.Helper()
-	envelope := s.envelope(sender, act, body)
-	p := promise{sender: sender, envelope: envelope, answer: s.send(sender, envelope)}
+	p := s.promise(sender, act, body, nil)
+	p.answer = s.acceptance(s.send(p))
+	s.history.accepted(p.id, p.answer.Sequence)
 	s.keep(p)
 	return p.answer
 }
@@ -132,9 +137,11 @@ func (s *Session) Say(sender performatives.Agent, act, body string) wire.Accepta
 // waits as long as the context. What is not answered is repeated in Again.
 func (s *Session) SayOnce(ctx context.Context, sender performatives.Agent, act, body string) {
 	s.witness.Helper()
-	p := promise{sender: sender, envelope: s.envelope(sender, act, body)}
+	p := s.promise(sender, act, body, nil)
+	s.history.sends(p.id)
 	if m, err := s.witness.nc.RequestWithContext(ctx, wire.Submit(sender, s.ID), p.envelope); err == nil {
 		p.answer = s.acceptance(m)
+		s.history.accepted(p.id, p.answer.Sequence)
 	}
 	s.keep(p)
 }
@@ -142,7 +149,7 @@ func (s *Session) SayOnce(ctx context.Context, sender performatives.Agent, act, 
 // Code submits an act and returns the code of its refusal, "" if it is accepted.
 func (s *Session) Code(sender performatives.Agent, act, body string) string {
 	s.witness.Helper()
-	m, err := s.witness.nc.Request(wire.Submit(sender, s.ID), s.envelope(sender, act, body), patience)
+	m, err := s.witness.nc.Request(wire.Submit(sender, s.ID), s.promise(sender, act, body, nil).envelope, patience)
 	if err != nil {
 		s.witness.Fatal(err)
 	}
@@ -159,24 +166,32 @@ func (s *Session) keep(p promise) {
 	s.said = append(s.said, p)
 }
 
-func (s *Session) envelope(sender performatives.Agent, act, body string) []byte {
-	return fmt.Appendf(nil, `{"version":"asp/0.1","messageId":%q,"sessionId":%q,"timestamp":%q,"sender":{"agentId":%q},"performative":%q,"content":{"body":%s}}`,
-		uuid.Must(uuid.NewV7()), s.ID, time.Now().UTC().Format(time.RFC3339Nano), sender, act, body)
+// promise makes an act.
+func (s *Session) promise(sender performatives.Agent, act, body string, at *Place) promise {
+	id, link := uuid.Must(uuid.NewV7()), ""
+	if at != nil {
+		link = fmt.Sprintf(`"sequenceNumber":%d,"integrity":{"previousHash":%q},`, at.Sequence, at.Previous)
+	}
+	return promise{id: performatives.MessageID(id.String()), sender: sender, envelope: fmt.Appendf(nil,
+		`{"version":"asp/0.1","messageId":%q,"sessionId":%q,"timestamp":%q,"sender":{"agentId":%q},"performative":%q,%s"content":{"body":%s}}`,
+		id, s.ID, time.Now().UTC().Format(time.RFC3339Nano), sender, act, link, body)}
 }
 
-func (s *Session) send(sender performatives.Agent, envelope []byte) wire.Acceptance {
+// send submits an act until it is answered.
+func (s *Session) send(p promise) *nats.Msg {
 	s.witness.Helper()
+	s.history.sends(p.id)
 	for end := time.Now().Add(patience); time.Now().Before(end); {
-		m, err := s.witness.nc.Request(wire.Submit(sender, s.ID), envelope, time.Second)
+		m, err := s.witness.nc.Request(wire.Submit(p.sender, s.ID), p.envelope, time.Second)
 		if err != nil || m.Header.Get(wire.ErrorCodeHeader) == "503" {
 			// Nobody there, or not yet: a round trip to the server paces the next try.
 			s.witness.nc.FlushTimeout(time.Second) //nolint:errcheck // it may be down
 			continue
 		}
-		return s.acceptance(m)
+		return m
 	}
-	s.witness.Fatalf("session %s: no answer in %s", s.ID, patience)
-	return wire.Acceptance{}
+	s.witness.Errorf("session %s: no answer in %s", s.ID, patience)
+	return &nats.Msg{Data: []byte("{}")}
 }
 
 func (s *Session) acceptance(m *nats.Msg) (a wire.Acceptance) {
@@ -191,8 +206,11 @@ func (s *Session) acceptance(m *nats.Msg) (a wire.Acceptance) {
 func (s *Session) Again() {
 	s.witness.Helper()
 	for i, p := range s.said {
-		again := s.send(p.sender, p.envelope)
+		asked := now()
+		again := s.acceptance(s.send(p))
+		s.history.accepted(p.id, again.Sequence)
 		if p.answer.Accepted {
+			s.history.note(holds{again.Sequence}, asked)
 			p.answer.Duplicate = again.Duplicate
 			if again != p.answer || !again.Duplicate {
 				s.witness.Errorf("session %s: first answered %+v, then %+v", s.ID, p.answer, again)
@@ -219,6 +237,11 @@ func (s *Session) Check(parties ...performatives.Agent) {
 			s.witness.Fatal(err)
 		}
 	}
+	for n, e := range entries {
+		if s.history.takesBack(e) {
+			s.witness.Errorf("session %s: entry %d was refused: %s", s.ID, n, e.Message.ID)
+		}
+	}
 	for _, p := range s.said {
 		a := p.answer
 		if !a.Accepted {
@@ -227,6 +250,14 @@ func (s *Session) Check(parties ...performatives.Agent) {
 		if a.Sequence >= uint64(len(entries)) || entries[a.Sequence].Stamp.Hash != a.Hash || entries[a.Sequence].Message.ID != a.Message {
 			s.witness.Errorf("session %s: accepted as entry %d of %d, and is not there: %s", s.ID, a.Sequence, len(entries), a.Message)
 		}
+	}
+	for _, at := range s.told {
+		if at.Sequence > uint64(len(entries)) || at.Sequence > 0 && entries[at.Sequence-1].Stamp.Hash != at.Previous {
+			s.witness.Errorf("session %s: somebody read that entry %d comes after %s, and the transcript does not say so", s.ID, at.Sequence, at.Previous)
+		}
+	}
+	if got := s.history.linearizable(entries); got != porcupine.Ok {
+		s.witness.Errorf("session %s: what was answered is not what a log says: %s", s.ID, got)
 	}
 	for _, party := range parties {
 		var want []uint64

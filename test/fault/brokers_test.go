@@ -1,0 +1,99 @@
+package fault_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// TestBrokersKilled kills one of three brokers at a time, at random and under
+// load, and starts it again.
+func TestBrokersKilled(t *testing.T) {
+	t.Parallel()
+	brokersKilled(t, 1, 4)
+}
+
+func brokersKilled(t *testing.T, seed uint64, kills int) {
+	random := rand.New(rand.NewPCG(seed, 0))
+	at := startServer(t, t.TempDir())
+	brokers := []*child{startBroker(t, at), startBroker(t, at), startBroker(t, at)}
+	k := startTalk(t, at.url, 2, seed)
+	for range kills {
+		k.after(1 + random.IntN(3))
+		n := random.IntN(len(brokers))
+		brokers[n].kill()
+		k.after(1 + random.IntN(3))
+		brokers[n] = startBroker(t, at)
+	}
+	t.Logf("%d answers, %d kills of brokers", k.check(t, at.url), kills)
+}
+
+// TestServerKilled kills the NATS server under two brokers.
+func TestServerKilled(t *testing.T) {
+	t.Parallel()
+	serverKilled(t, 2, 3)
+}
+
+func serverKilled(t *testing.T, seed uint64, kills int) {
+	at := startServer(t, t.TempDir())
+	startBroker(t, at)
+	startBroker(t, at)
+	k := startTalk(t, at.url, 2, seed)
+	for range kills {
+		k.after(2)
+		at.kill()
+		at.start()
+	}
+	t.Logf("%d answers, %d kills of the server", k.check(t, at.url), kills)
+}
+
+// TestPaused stops a broker for longer than the others wait for it, so that they
+// take its work over. Then it goes on, with all that it remembers of sessions
+// that have moved on, and with the requests that waited for it meanwhile.
+func TestPaused(t *testing.T) {
+	t.Parallel()
+	paused(t, 3, 1)
+}
+
+func paused(t *testing.T, seed uint64, pauses int) {
+	at := startServer(t, t.TempDir())
+	brokers := []*child{startBroker(t, at), startBroker(t, at)}
+	k := startTalk(t, at.url, 2, seed)
+	for n := range pauses {
+		k.after(2)
+		c := brokers[n%len(brokers)]
+		c.pause()
+		<-time.After(silent) // time itself has to pass here
+		k.after(1)
+		c.resume()
+		k.after(2)
+	}
+	t.Logf("%d answers, %d pauses", k.check(t, at.url), pauses)
+}
+
+// silent is longer than a broker may be silent and not be taken for dead.
+const silent = 6 * time.Second
+
+// TestClockJumps sets the clocks of two brokers apart, forward and backward, as
+// far as senders are still heard.
+func TestClockJumps(t *testing.T) {
+	t.Parallel()
+	clockJumps(t, 4, 6)
+}
+
+func clockJumps(t *testing.T, seed uint64, jumps int) {
+	random := rand.New(rand.NewPCG(seed, 0))
+	at := startServer(t, t.TempDir())
+	brokers := []*child{startBroker(t, at), startBroker(t, at)}
+	k := startTalk(t, at.url, 2, seed)
+	for n := range jumps {
+		k.after(1)
+		off := time.Duration(random.Int64N(int64(8*time.Minute))) - 4*time.Minute
+		brokers[n%len(brokers)].tell("clock " + off.String())
+	}
+	k.after(2)
+	for _, c := range brokers {
+		c.tell("clock 0s")
+	}
+	t.Logf("%d answers, %d jumps of clocks", k.check(t, at.url), jumps)
+}

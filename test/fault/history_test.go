@@ -1,0 +1,37 @@
+package fault
+
+import (
+	"testing"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// TestLinearizableIsHeard: the check of histories hears what is wrong.
+func TestLinearizableIsHeard(t *testing.T) {
+	t.Parallel()
+	op := func(asked any, called, answered int64) porcupine.Operation {
+		return porcupine.Operation{Input: asked, Call: called, Return: answered}
+	}
+	for _, c := range []struct {
+		name string
+		want porcupine.CheckResult
+		ops  []porcupine.Operation
+	}{
+		{"in order", porcupine.Ok, []porcupine.Operation{op(appends{0}, 1, 2), op(appends{1}, 3, 4), op(ends{2}, 5, 6)}},
+		{"at once", porcupine.Ok, []porcupine.Operation{op(appends{1}, 1, 9), op(appends{0}, 2, 8), op(ends{1}, 3, 7)}},
+		{"against the order of the answers", porcupine.Illegal, []porcupine.Operation{op(appends{1}, 1, 2), op(appends{0}, 3, 4)}},
+		{"one place given twice", porcupine.Illegal, []porcupine.Operation{op(appends{0}, 1, 4), op(appends{0}, 2, 5)}},
+		{"a stale reading", porcupine.Illegal, []porcupine.Operation{op(appends{0}, 1, 2), op(appends{1}, 3, 4), op(ends{1}, 5, 6)}},
+		{"a reading of what comes later", porcupine.Illegal, []porcupine.Operation{op(appends{0}, 1, 2), op(ends{2}, 3, 4), op(appends{1}, 5, 6)}},
+		{"a repeat of what is there", porcupine.Ok, []porcupine.Operation{op(appends{0}, 1, 2), op(holds{0}, 3, 4)}},
+		{"a repeat of what is not there yet", porcupine.Illegal, []porcupine.Operation{op(holds{0}, 1, 2), op(appends{0}, 3, 4)}},
+		{"a lost race", porcupine.Ok, []porcupine.Operation{op(appends{0}, 1, 5), op(lost{0, 1}, 2, 6)}},
+		{"a lost race without a winner", porcupine.Illegal, []porcupine.Operation{op(appends{0}, 1, 2), op(lost{1, 1}, 3, 4)}},
+		{"a race lost by a stale memory", porcupine.Illegal, []porcupine.Operation{op(appends{0}, 1, 2), op(appends{1}, 3, 4), op(lost{2, 1}, 5, 6)}},
+	} {
+		h := &history{ops: c.ops}
+		if got := h.linearizable(nil); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}

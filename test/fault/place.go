@@ -1,0 +1,75 @@
+package fault
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/wire"
+)
+
+// SayAt submits an act as the entry that the sender believes comes next. It
+// returns what comes next then, by the answer: after this act, or, where another
+// was faster, in its place.
+func (s *Session) SayAt(sender performatives.Agent, act, body string, at Place) Place {
+	s.witness.Helper()
+	p := s.promise(sender, act, body, &at)
+	m := s.send(p)
+	if m.Header.Get(wire.ErrorCodeHeader) == "" {
+		p.answer = s.acceptance(m)
+		s.history.accepted(p.id, p.answer.Sequence)
+		s.keep(p)
+		return Place{p.answer.Sequence + 1, p.answer.Hash}
+	}
+	var refused struct {
+		Error struct {
+			Code    string
+			Details struct{ Head struct{ Next Place } }
+		}
+	}
+	if err := json.Unmarshal(m.Data, &refused); err != nil || refused.Error.Code != "chain_conflict" {
+		s.witness.Errorf("session %s: refused: %s", s.ID, m.Data)
+		return at
+	}
+	next := refused.Error.Details.Head.Next
+	s.history.refused(p.id, at.Sequence, next.Sequence)
+	s.read(next)
+	return next
+}
+
+// A Place is what the next entry has to say of itself.
+type Place struct {
+	Sequence uint64             `json:"sequenceNumber"`
+	Previous performatives.Hash `json:"previousHash"`
+}
+
+// Next asks, as one of the parties, what comes next.
+func (s *Session) Next(party performatives.Agent) Place {
+	s.witness.Helper()
+	var view struct{ Head struct{ Next Place } }
+	request, asked := fmt.Appendf(nil, `{"sessionId":%q}`, s.ID), now()
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		m, err := s.witness.nc.Request(wire.Call(party, wire.SessionGet), request, time.Second)
+		if err != nil || m.Header.Get(wire.ErrorCodeHeader) != "" {
+			s.witness.nc.FlushTimeout(time.Second) //nolint:errcheck // it may be down
+			asked = now()
+			continue
+		}
+		if err := json.Unmarshal(m.Data, &view); err != nil {
+			s.witness.Error(err)
+		}
+		s.history.note(ends{view.Head.Next.Sequence}, asked)
+		s.read(view.Head.Next)
+		return view.Head.Next
+	}
+	s.witness.Errorf("session %s: no view in %s", s.ID, patience)
+	return view.Head.Next
+}
+
+// read keeps what somebody was told of the transcript.
+func (s *Session) read(at Place) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told = append(s.told, at)
+}

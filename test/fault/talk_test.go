@@ -1,0 +1,140 @@
+package fault_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/fault"
+)
+
+const (
+	alpha = performatives.Agent("agent://acme.com/alpha")
+	beta  = performatives.Agent("agent://widgets.co/beta")
+	gamma = performatives.Agent("agent://gizmo.io/gamma")
+)
+
+var parties = []performatives.Agent{alpha, beta, gamma}
+
+// A talk is load: sessions in which all parties speak at once, until they are
+// told to stop.
+type talk struct {
+	*fault.Witness
+	sessions []*fault.Session
+	answered atomic.Int64
+	beats    chan struct{} // one for each few answers
+	stop     chan struct{}
+	speaking sync.WaitGroup
+}
+
+// apart is how many answers a beat stands for.
+const apart = 40
+
+func startTalk(t testing.TB, url string, sessions int, seed uint64) *talk {
+	t.Helper()
+	k := &talk{Witness: fault.NewWitness(t, url), stop: make(chan struct{}), beats: make(chan struct{})}
+	for i := range sessions {
+		s := k.Open(parties...)
+		k.sessions = append(k.sessions, s)
+		k.speaking.Go(func() { k.haggle(s) })
+		for n, party := range parties {
+			random := rand.New(rand.NewPCG(seed, uint64(i*len(parties)+n)))
+			k.speaking.Go(func() { k.speak(s, party, random) })
+		}
+	}
+	return k
+}
+
+// counts notes an answer, and tells whether to go on.
+func (k *talk) counts() bool {
+	if k.answered.Add(1)%apart == 0 {
+		select {
+		case k.beats <- struct{}{}:
+		case <-k.stop:
+		}
+	}
+	select {
+	case <-k.stop:
+		return false
+	default:
+		return !k.Failed()
+	}
+}
+
+// speak says what anybody may say at any time; some of it only if nobody was
+// faster; and now and then reads.
+func (k *talk) speak(s *fault.Session, party performatives.Agent, random *rand.Rand) {
+	next := s.Next(party)
+	for n := 0; k.counts(); n++ {
+		switch random.IntN(4) {
+		case 0:
+			next = s.Next(party)
+		case 1, 2:
+			next = s.SayAt(party, "INFORM", fmt.Sprintf(`{"type":"fact","data":%d}`, n), next)
+		case 3:
+			s.Say(party, "OBSERVE", fmt.Sprintf(`{"subject":"remark %d"}`, n))
+		}
+	}
+}
+
+// haggle goes round and round: an offer, a counter-offer, its acceptance.
+func (k *talk) haggle(s *fault.Session) {
+	for n := 0; k.counts(); n++ {
+		haggle(s, n)
+	}
+}
+
+// after waits for so many beats.
+func (k *talk) after(beats int) {
+	for range beats {
+		<-k.beats
+	}
+}
+
+// check ends the talk and holds everything that was promised against what is
+// there. It returns how many answers there were.
+func (k *talk) check(t testing.TB, url string) int64 {
+	t.Helper()
+	close(k.stop)
+	k.speaking.Wait()
+	for _, s := range k.sessions {
+		s.Again()
+		s.Say(alpha, "CLOSE", "{}")
+		s.Check(parties...)
+	}
+	verifyAll(t, url)
+	return k.answered.Load()
+}
+
+// verifyAll is `parley session verify --all`.
+func verifyAll(t testing.TB, url string) {
+	t.Helper()
+	program, err := programs.parley()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "session", "verify", "--all", "--url", url, "--data", t.TempDir(), "--timeout", "2m")
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "ok ") {
+		t.Errorf("%s: %v\n%s", strings.Join(cmd.Args[1:], " "), err, out)
+	}
+}
+
+// haggle is the n-th act of a conversation that may go on for ever.
+func haggle(s *fault.Session, n int) {
+	round := n / 4
+	switch n % 4 {
+	case 0:
+		s.Say(alpha, "PROPOSE", fmt.Sprintf(`{"proposalId":"p%d","type":"x","subject":"x","terms":{"price":%d}}`, round, round))
+	case 1:
+		s.Say(beta, "COUNTER", fmt.Sprintf(`{"proposalId":"c%d","referenceId":"p%d","terms":{"price":%d}}`, round, round, round+1))
+	case 2:
+		s.Say(alpha, "ACCEPT", fmt.Sprintf(`{"referenceId":"c%d"}`, round))
+	case 3:
+		s.Say(gamma, "OBSERVE", fmt.Sprintf(`{"subject":"round %d"}`, round))
+	}
+}
