@@ -29,6 +29,10 @@ vuln: ## govulncheck; VULNDB=<url> names another database
 mod: ## go.mod and go.sum: verified and tidy
 	@.ci/run mod
 
+.PHONY: browser
+browser: ## the inbox's pages in a real Chromium, installed where it is missing
+	@.ci/browser
+
 .PHONY: generate drift
 generate: ## write the generated files again
 	go generate ./...

@@ -3,21 +3,27 @@ package node
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/inbox"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/wire"
 )
 
-// web is the HTTP listener: for now, what an orchestrator asks of a process.
+// web is the HTTP listener: what an orchestrator asks of a process, and the
+// escalation inbox for people.
 type web struct {
 	addr   string
 	server *http.Server
+	inbox  *inbox.Inbox
 }
 
 func openWeb(address string, tlsConfig *tls.Config, log *zap.Logger, n *Node) (*web, error) {
@@ -35,7 +41,16 @@ func openWeb(address string, tlsConfig *tls.Config, log *zap.Logger, n *Node) (*
 	})
 	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(map[string]string{"version": broker.Version, "broker": string(n.Key())}) //nolint:errcheck // the client went away
+		data, err := json.Marshal(map[string]string{"version": broker.Version, "broker": string(n.Key())}, json.Deterministic(true))
+		if err == nil {
+			w.Write(append(data, '\n')) //nolint:errcheck // the client went away
+		}
+	})
+	pages := inbox.New(inbox.Options{Broker: n.Broker, Dev: n.Dev, Humans: n.humans, Meet: n.meet, Log: log, Now: n.Now})
+	mux.Handle("/inbox/", http.StripPrefix("/inbox", pages))
+	mux.HandleFunc("GET /inbox", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "inbox/") // relative: a proxy in front may have a prefix
+		w.WriteHeader(http.StatusSeeOther)
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	// What it has to say is about strangers, such as one that speaks no TLS.
@@ -48,7 +63,36 @@ func openWeb(address string, tlsConfig *tls.Config, log *zap.Logger, n *Node) (*
 	} else {
 		go server.Serve(listener) //nolint:errcheck // it ends with close
 	}
-	return &web{listener.Addr().String(), server}, nil
+	return &web{listener.Addr().String(), server, pages}, nil
 }
 
-func (w *web) close(ctx context.Context) { w.server.Shutdown(ctx) } //nolint:errcheck // the process ends
+func (w *web) close(ctx context.Context) {
+	w.inbox.Close()        // who follows live would never be idle
+	w.server.Shutdown(ctx) //nolint:errcheck // the process ends
+}
+
+// humans are those to pick from under --dev.
+func (n *Node) humans(ctx context.Context) ([]wire.Card, error) {
+	request, err := json.Marshal(wire.ListAgents{Kind: performatives.KindHuman, Limit: wire.MaxPage})
+	if err != nil {
+		return nil, err
+	}
+	reply, err := n.Conn.RequestWithContext(ctx, wire.OperatorCall(wire.AgentList), request)
+	if err != nil {
+		return nil, err
+	}
+	var agents wire.Agents
+	return agents.Agents, json.Unmarshal(reply.Data, &agents)
+}
+
+// meet registers a human who is named for the first time, under --dev.
+func (n *Node) meet(ctx context.Context, a performatives.Agent) error {
+	humans, err := n.humans(ctx)
+	if err != nil || slices.ContainsFunc(humans, func(c wire.Card) bool { return c.Agent == a }) {
+		return err
+	}
+	card := wire.Card{Agent: a, Kind: performatives.KindHuman}
+	card.Registry.MayDecide = true
+	_, err = n.AddAgent(ctx, card)
+	return err
+}

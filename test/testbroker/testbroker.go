@@ -25,9 +25,11 @@ type Options struct {
 	Sync    time.Duration // 0 is fsync always
 	Policy  performatives.Policy
 	Limits  broker.Limits
-	Data    string      // "" is a temporary folder
-	Verbose bool        // log to the test
-	Log     *zap.Logger // where else to log; nil is nowhere
+	HTTP    bool             // also the pages, on loopback
+	Now     func() time.Time // the broker's clock; nil is time.Now
+	Data    string           // "" is a temporary folder
+	Verbose bool             // log to the test
+	Log     *zap.Logger      // where else to log; nil is nowhere
 }
 
 // A Broker under test. Down and Up take it through a restart on the same data
@@ -56,9 +58,12 @@ func Start(t testing.TB, o Options) *Broker {
 // Up starts it, again after a Down or a Crash.
 func (b *Broker) Up() {
 	b.t.Helper()
-	listen := "127.0.0.1:-1"
+	listen, pages := "127.0.0.1:-1", ""
+	if b.options.HTTP {
+		pages = "127.0.0.1:0"
+	}
 	if b.Node != nil {
-		listen = strings.TrimPrefix(b.URL, "nats://")
+		listen, pages = strings.TrimPrefix(b.URL, "nats://"), b.HTTPAddr
 	}
 	log := b.options.Log
 	if b.options.Verbose {
@@ -67,7 +72,8 @@ func (b *Broker) Up() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	n, err := node.Start(ctx, node.Options{
-		Data: b.Data, Listen: listen, Dev: b.options.Dev, Sync: b.options.Sync, Policy: b.options.Policy, Limits: b.options.Limits, Log: log,
+		Data: b.Data, Listen: listen, HTTP: pages, Dev: b.options.Dev, Sync: b.options.Sync, Policy: b.options.Policy, Limits: b.options.Limits,
+		Log: log, Now: b.options.Now,
 	})
 	if err != nil {
 		b.t.Fatal(err)

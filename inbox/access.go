@@ -1,0 +1,248 @@
+package inbox
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nkeys"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/wire"
+)
+
+// cookieName says nothing but who is signed in. It has no path of its own: the
+// browser takes that of the page that set it, prefix of a proxy included.
+const cookieName = "parley-inbox"
+
+// signedIn lets a page be seen by whoever is signed in, and still registered
+// with the key that they signed in with.
+func (i *Inbox) signedIn(page func(http.ResponseWriter, *http.Request, *person)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		who, ok := i.visitor(r)
+		if ok {
+			page(w, r, &who)
+			return
+		}
+		if path := strings.Trim(r.URL.Path, "/"); r.Method == http.MethodGet && r.Header.Get(requestHeader) == "" && path != "events" {
+			up := strings.Repeat("../", strings.Count(r.URL.Path, "/")-1)
+			to := up + "login"
+			if path != "" || r.URL.RawQuery != "" {
+				to += "?next=" + url.QueryEscape(strings.TrimSuffix(path+"?"+r.URL.RawQuery, "?"))
+			}
+			elsewhere(w, to)
+			return
+		}
+		i.refuse(w, r, session.Refuse(session.Unauthorized, "you are not signed in"), http.StatusUnauthorized)
+	}
+}
+
+func (i *Inbox) visitor(r *http.Request) (person, bool) {
+	cookie, err := r.Cookie(cookieName)
+	if err != nil {
+		return person{}, false
+	}
+	who, ok := i.people.whose(cookie.Value)
+	if !ok {
+		return person{}, false
+	}
+	card, err := i.card(r.Context(), who.Agent)
+	if err != nil || who.Key != "" && !holds(card, who.Key) {
+		i.people.leave(cookie.Value)
+		return person{}, false
+	}
+	return who, true
+}
+
+// card is how somebody is registered, as they see it themselves.
+func (i *Inbox) card(ctx context.Context, a performatives.Agent) (wire.Card, error) {
+	return ask[wire.Card](ctx, i, a, wire.AgentGet, wire.AgentRef{Agent: a})
+}
+
+func holds(card wire.Card, key performatives.Key) bool {
+	return card.Key == key || slices.ContainsFunc(card.Registry.Devices, func(d wire.Device) bool { return d.Key == key })
+}
+
+// ask calls a verb as somebody.
+func ask[A any](ctx context.Context, i *Inbox, as performatives.Agent, verb string, request any) (A, error) {
+	var answer A
+	data, err := json.Marshal(request)
+	if err != nil {
+		return answer, err
+	}
+	reply, err := i.Broker.Call(ctx, as, verb, data)
+	if err != nil {
+		return answer, err
+	}
+	return answer, json.Unmarshal(reply, &answer)
+}
+
+func (i *Inbox) challenge(w http.ResponseWriter, r *http.Request) {
+	i.answer(w, r, map[string]string{"challenge": i.people.challenge()}, nil)
+}
+
+// A proof shows that a browser holds a key: it signs the JCS bytes of
+// {"challenge", "origin", "purpose"}, which are like no envelope.
+type proof struct {
+	Challenge string `json:"challenge"`
+	Key       string `json:"key"` // 64 hex digits
+	Signature string `json:"signature"`
+}
+
+const proofPurpose = "parley inbox sign-in"
+
+var errProof = session.Refuse(session.SignatureInvalid, "the key's signature does not fit; try again")
+
+// key checks a proof and writes the key as the registry does.
+func (i *Inbox) key(p proof, origin string) (performatives.Key, error) {
+	public, err := hex.DecodeString(p.Key)
+	if err != nil || len(public) != ed25519.PublicKeySize {
+		return "", errProof
+	}
+	encoded, err := nkeys.Encode(nkeys.PrefixByteUser, public)
+	if err != nil {
+		return "", errProof
+	}
+	key := performatives.Key(encoded)
+	signed, err := json.Marshal(map[string]string{"challenge": p.Challenge, "origin": origin, "purpose": proofPurpose}, json.Deterministic(true))
+	if err != nil {
+		return "", err
+	}
+	if signed, err = performatives.Canonical(signed); err != nil {
+		return "", errProof
+	}
+	if !i.people.answer(p.Challenge) || performatives.VerifyBytes(key, signed, p.Signature) != nil {
+		return "", errProof
+	}
+	return key, nil
+}
+
+// enrol takes a code and the key that the browser has made, and signs in.
+func (i *Inbox) enrol(w http.ResponseWriter, r *http.Request) {
+	var q struct {
+		proof
+		Code string `json:"code"`
+		Name string `json:"name"`
+	}
+	if !i.read(w, r, &q) {
+		return
+	}
+	key, err := i.key(q.proof, r.Header.Get("Origin"))
+	var who performatives.Agent
+	if err == nil {
+		who, err = i.Broker.Redeem(r.Context(), strings.TrimSpace(q.Code), key, q.Name)
+	}
+	i.enters(w, r, who, key, err)
+}
+
+// login signs in with a key that was enrolled, or under --dev as anybody.
+func (i *Inbox) login(w http.ResponseWriter, r *http.Request) {
+	var q struct {
+		proof
+		Agent performatives.Agent `json:"agentId"`
+	}
+	if !i.read(w, r, &q) {
+		return
+	}
+	if i.Dev && q.Key == "" {
+		_, err := performatives.ParseAgent(string(q.Agent))
+		if err == nil && !q.Agent.IsHuman() {
+			err = session.Refuse(session.Unauthorized, "this is for humans: human://{organisation}/{name}")
+		}
+		if err == nil {
+			err = i.Meet(r.Context(), q.Agent)
+		}
+		i.enters(w, r, q.Agent, "", err)
+		return
+	}
+	key, err := i.key(q.proof, r.Header.Get("Origin"))
+	if err == nil {
+		var card wire.Card
+		if card, err = i.card(r.Context(), q.Agent); err != nil || !q.Agent.IsHuman() || !holds(card, key) {
+			err = session.Refuse(session.Unauthorized, "this key signs for nobody here (any more): enrol it with a code from `parley human enrol`")
+		}
+	}
+	i.enters(w, r, q.Agent, key, err)
+}
+
+// enters signs somebody in, unless they failed to show who they are.
+func (i *Inbox) enters(w http.ResponseWriter, r *http.Request, who performatives.Agent, key performatives.Key, err error) {
+	if err != nil {
+		i.people.failed()
+		i.answer(w, r, nil, err)
+		return
+	}
+	card, err := i.card(r.Context(), who)
+	if err == nil {
+		p := person{Agent: who, Name: card.Name, Key: key}
+		http.SetCookie(w, &http.Cookie{
+			Name: cookieName, Value: i.people.enter(p), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(r),
+		})
+	}
+	i.answer(w, r, map[string]any{"agentId": who, "name": card.Name, "key": key}, err)
+}
+
+func (i *Inbox) logout(w http.ResponseWriter, r *http.Request) {
+	if cookie, err := r.Cookie(cookieName); err == nil {
+		i.people.leave(cookie.Value)
+	}
+	http.SetCookie(w, &http.Cookie{Name: cookieName, MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(r)})
+	i.answer(w, r, map[string]bool{"signedIn": false}, nil)
+}
+
+// read takes the request of somebody who is not signed in yet.
+func (i *Inbox) read(w http.ResponseWriter, r *http.Request, into any) bool {
+	if i.people.tired() {
+		i.refuse(w, r, session.Refuse(session.RateLimited, "too many failures in the last minute; try again in one"), http.StatusTooManyRequests)
+		return false
+	}
+	data, err := io.ReadAll(r.Body)
+	if err != nil || json.Unmarshal(data, into) != nil {
+		i.refuse(w, r, session.Refuse(session.MalformedEnvelope, "this is not the JSON that belongs here"), http.StatusBadRequest)
+		return false
+	}
+	return true
+}
+
+// answer writes an answer, or the refusal that stands in its place.
+func (i *Inbox) answer(w http.ResponseWriter, r *http.Request, answer any, err error) {
+	if err != nil {
+		var refusal *session.Refusal
+		if !errors.As(err, &refusal) {
+			i.Log.Warn("inbox", zap.String("path", r.URL.Path), zap.Error(err))
+			refusal = session.Refuse(session.Unavailable, "something went wrong here; try again")
+		}
+		i.refuse(w, r, refusal, refusal.Code.Status())
+		return
+	}
+	i.json(w, http.StatusOK, answer)
+}
+
+func refused(err error) bool {
+	var refusal *session.Refusal
+	return errors.As(err, &refusal)
+}
+
+func (i *Inbox) refuse(w http.ResponseWriter, _ *http.Request, refusal *session.Refusal, status int) {
+	i.json(w, status, wire.Refused(refusal))
+}
+
+func (i *Inbox) json(w http.ResponseWriter, status int, answer any) {
+	data, err := json.Marshal(answer, json.Deterministic(true))
+	if err != nil {
+		i.Log.Error("inbox", zap.Error(err))
+		status, data = http.StatusServiceUnavailable, []byte("{}")
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(data) //nolint:errcheck // the client went away
+}

@@ -1,0 +1,55 @@
+package inbox
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"mime"
+	"net/http"
+	"path"
+)
+
+//go:embed static/*
+var static embed.FS
+
+// assets are the sheet, the scripts and the icon, under a version that changes
+// with any of them, so that browsers may keep them for ever.
+type assets struct {
+	version string
+	files   map[string][]byte
+}
+
+func openAssets() *assets {
+	a := &assets{files: map[string][]byte{}}
+	entries, err := static.ReadDir("static")
+	if err != nil {
+		panic(err) // they are in the program
+	}
+	hash := sha256.New()
+	for _, e := range entries { // by name
+		data, err := static.ReadFile("static/" + e.Name())
+		if err != nil {
+			panic(err)
+		}
+		a.files[e.Name()] = data
+		hash.Write([]byte(e.Name()))
+		hash.Write(data)
+	}
+	a.version = hex.EncodeToString(hash.Sum(nil)[:6])
+	return a
+}
+
+// at is where a file is, relative to the inbox.
+func (a *assets) at(name string) string { return "static/" + a.version + "/" + name }
+
+func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
+	data, ok := a.files[r.PathValue("name")]
+	if !ok || r.PathValue("version") != a.version {
+		http.NotFound(w, r)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", mime.TypeByExtension(path.Ext(r.PathValue("name"))))
+	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	w.Write(data) //nolint:errcheck // the client went away
+}

@@ -1,0 +1,55 @@
+package inbox
+
+import (
+	"io"
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/wire"
+)
+
+// callable are the verbs that the pages use to change something; decisions are
+// envelopes, and go by submit.
+var callable = map[string]bool{
+	wire.EscalationClaim: true, wire.EscalationRelease: true, wire.EscalationAssign: true,
+	wire.EscalationComment: true, wire.EscalationTransfer: true,
+}
+
+func (i *Inbox) call(w http.ResponseWriter, r *http.Request, who *person) {
+	verb := r.PathValue("verb")
+	if !callable[verb] {
+		http.NotFound(w, r)
+		return
+	}
+	request, err := io.ReadAll(r.Body)
+	if err != nil {
+		i.refuse(w, r, session.Refuse(session.TooLarge, "the request is too large"), http.StatusRequestEntityTooLarge)
+		return
+	}
+	reply, err := i.Broker.Call(r.Context(), who.Agent, verb, request)
+	i.answer(w, r, jsontext.Value(reply), err)
+}
+
+// submit hears the envelope of a decision, as made and signed in the browser.
+// It is judged like one that came over NATS.
+func (i *Inbox) submit(w http.ResponseWriter, r *http.Request, who *person) {
+	var q struct {
+		Session  performatives.SessionID `json:"sessionId"`
+		Envelope jsontext.Value          `json:"envelope"`
+	}
+	data, err := io.ReadAll(r.Body)
+	if err != nil || json.Unmarshal(data, &q) != nil {
+		i.refuse(w, r, session.Refuse(session.MalformedEnvelope, "want {sessionId, envelope}"), http.StatusBadRequest)
+		return
+	}
+	if _, err := performatives.ParseSessionID(string(q.Session)); err != nil {
+		i.answer(w, r, nil, session.NoSuchSession())
+		return
+	}
+	accepted, err := i.Broker.Submit(r.Context(), who.Agent, q.Session, q.Envelope)
+	i.answer(w, r, accepted, err)
+}

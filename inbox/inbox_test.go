@@ -1,0 +1,272 @@
+package inbox_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testbroker"
+	"github.com/parley-asp/parley/wire"
+)
+
+const alice = performatives.Agent("human://acme.example/alice")
+
+// A visitor is a browser without a screen.
+type visitor struct {
+	testing.TB
+	root   string
+	client *http.Client
+	public ed25519.PublicKey
+	key    ed25519.PrivateKey
+}
+
+func serve(t *testing.T, o testbroker.Options) (*testbroker.Broker, *visitor) {
+	t.Helper()
+	o.HTTP = true
+	b := testbroker.Start(t, o)
+	return b, visits(t, b)
+}
+
+func visits(t testing.TB, b *testbroker.Broker) *visitor {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &visitor{t, "http://" + b.HTTPAddr, client, public, key}
+}
+
+// sends makes a request; a change spoils it.
+func (v *visitor) sends(method, path, body string, change ...func(*http.Request)) (*http.Response, string) {
+	v.Helper()
+	r, err := http.NewRequestWithContext(context.Background(), method, v.root+path, strings.NewReader(body))
+	if err != nil {
+		v.Fatal(err)
+	}
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Parley-Inbox", "1")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+		r.Header.Set("Origin", v.root)
+	}
+	for _, c := range change {
+		c(r)
+	}
+	answer, err := v.client.Do(r)
+	if err != nil {
+		v.Fatal(err)
+	}
+	defer answer.Body.Close()
+	data, err := io.ReadAll(answer.Body)
+	if err != nil {
+		v.Fatal(err)
+	}
+	return answer, string(data)
+}
+
+// proof is what shows that the visitor has a key.
+func (v *visitor) proof(origin string) map[string]any {
+	v.Helper()
+	_, data := v.sends("POST", "/inbox/challenge", "{}")
+	var c struct {
+		Challenge string `json:"challenge"`
+	}
+	if err := json.Unmarshal([]byte(data), &c); err != nil {
+		v.Fatal(err)
+	}
+	signed := `{"challenge":"` + c.Challenge + `","origin":"` + origin + `","purpose":"parley inbox sign-in"}`
+	return map[string]any{
+		"challenge": c.Challenge, "key": hex.EncodeToString(v.public),
+		"signature": "ed25519:" + hex.EncodeToString(ed25519.Sign(v.key, []byte(signed))),
+	}
+}
+
+func (v *visitor) posts(path string, body map[string]any, change ...func(*http.Request)) (int, string) {
+	v.Helper()
+	data, err := json.Marshal(body)
+	if err != nil {
+		v.Fatal(err)
+	}
+	answer, text := v.sends("POST", path, string(data), change...)
+	return answer.StatusCode, text
+}
+
+func code(t *testing.T, b *testbroker.Broker, a performatives.Agent) string {
+	t.Helper()
+	reply, err := b.Conn.RequestWithContext(t.Context(), wire.OperatorCall(wire.HumanEnrol), []byte(`{"agentId":"`+string(a)+`"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var e wire.Enrolment
+	if err := json.Unmarshal(reply.Data, &e); err != nil || e.Code == "" {
+		t.Fatalf("no code: %s", reply.Data)
+	}
+	return e.Code
+}
+
+// TestSigningIn enrols a key, signs in with it again, and tries what must not do.
+func TestSigningIn(t *testing.T) {
+	t.Parallel()
+	b, v := serve(t, testbroker.Options{})
+	b.Register(alice)
+	c := code(t, b, alice)
+
+	enrol := v.proof(v.root)
+	enrol["code"], enrol["name"] = c, "test"
+	wrong := v.proof(v.root)
+	wrong["code"] = "AAAA-BBBB-CCCC-DDDD"
+	if status, body := v.posts("/inbox/enrol", wrong); status != http.StatusForbidden {
+		t.Errorf("a code that nobody made is answered %d %s", status, body)
+	}
+	if status, body := v.posts("/inbox/enrol", enrol); status != http.StatusOK {
+		t.Fatalf("enrol: %d %s", status, body)
+	}
+	if status, _ := v.posts("/inbox/enrol", enrol); status != http.StatusUnauthorized {
+		t.Errorf("the same challenge again is answered %d", status)
+	}
+	if answer, page := v.sends("GET", "/inbox/", ""); answer.StatusCode != http.StatusOK || !strings.Contains(page, "acme.example") {
+		t.Errorf("signed in, the queue is %d", answer.StatusCode)
+	}
+
+	login := v.proof(v.root)
+	login["agentId"] = alice
+	if status, body := v.posts("/inbox/login", login); status != http.StatusOK {
+		t.Errorf("login: %d %s", status, body)
+	}
+	elsewhere := v.proof("https://evil.example")
+	elsewhere["agentId"] = alice
+	if status, _ := v.posts("/inbox/login", elsewhere); status != http.StatusUnauthorized {
+		t.Errorf("a proof for another origin is answered %d", status)
+	}
+	other := visits(t, b)
+	stranger := other.proof(other.root)
+	stranger["agentId"] = alice
+	if status, _ := other.posts("/inbox/login", stranger); status != http.StatusForbidden {
+		t.Errorf("a key that nobody enrolled is answered %d", status)
+	}
+	unproven := v.proof(v.root)
+	unproven["agentId"], unproven["signature"] = alice, login["signature"]
+	if status, _ := v.posts("/inbox/login", unproven); status != http.StatusUnauthorized {
+		t.Errorf("the signature of another challenge is answered %d", status)
+	}
+}
+
+// TestKeyTakenAway signs out at once whoever's key an operator takes away.
+func TestKeyTakenAway(t *testing.T) {
+	t.Parallel()
+	b, v := serve(t, testbroker.Options{})
+	b.Register(alice)
+	enrol := v.proof(v.root)
+	enrol["code"] = code(t, b, alice)
+	_, body := v.posts("/inbox/enrol", enrol)
+	var who struct {
+		Key performatives.Key `json:"key"`
+	}
+	if err := json.Unmarshal([]byte(body), &who); err != nil {
+		t.Fatal(err)
+	}
+	ref, err := json.Marshal(wire.DeviceRef{Agent: alice, Key: who.Key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Conn.RequestWithContext(t.Context(), wire.OperatorCall(wire.HumanUnenrol), ref); err != nil {
+		t.Fatal(err)
+	}
+	if answer, _ := v.sends("GET", "/inbox/", ""); answer.StatusCode != http.StatusSeeOther || answer.Header.Get("Location") != "login" {
+		t.Errorf("without the key the queue is %d, to %q", answer.StatusCode, answer.Header.Get("Location"))
+	}
+	if status, _ := v.posts("/inbox/call/escalation.claim", map[string]any{}); status != http.StatusUnauthorized {
+		t.Errorf("without the key a call is answered %d", status)
+	}
+}
+
+// TestForgedRequests are those that a page of another origin can cause.
+func TestForgedRequests(t *testing.T) {
+	t.Parallel()
+	b, v := serve(t, testbroker.Options{Dev: true})
+	if status, body := v.posts("/inbox/login", map[string]any{"agentId": alice}); status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	for name, spoil := range map[string]func(*http.Request){
+		"from another site":        func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
+		"from a sister site":       func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") },
+		"by an old browser":        func(r *http.Request) { r.Header.Del("Sec-Fetch-Site"); r.Header.Set("Origin", "https://evil.example") },
+		"without our header":       func(r *http.Request) { r.Header.Del("Parley-Inbox") },
+		"as a form would":          func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") },
+		"to a name that is theirs": func(r *http.Request) { r.Host = "evil.example" },
+	} {
+		for _, path := range []string{"/inbox/call/escalation.claim", "/inbox/submit", "/inbox/login", "/inbox/logout"} {
+			if status, _ := v.posts(path, map[string]any{"agentId": alice}, spoil); status != http.StatusForbidden {
+				t.Errorf("%s, POST %s is answered %d", name, path, status)
+			}
+		}
+	}
+	if answer, _ := v.sends("GET", "/inbox/", "", func(r *http.Request) { r.Host = "evil.example" }); answer.StatusCode != http.StatusForbidden {
+		t.Errorf("under --dev, a name that points here is answered %d", answer.StatusCode)
+	}
+	_ = b
+}
+
+// TestNoGetChanges asserts that what changes something is not reached by GET,
+// whoever follows a link in a mail.
+func TestNoGetChanges(t *testing.T) {
+	t.Parallel()
+	_, v := serve(t, testbroker.Options{Dev: true})
+	v.posts("/inbox/login", map[string]any{"agentId": alice})
+	for _, path := range []string{"submit", "call/escalation.claim", "logout", "enrol", "challenge"} {
+		if answer, _ := v.sends("GET", "/inbox/"+path, ""); answer.StatusCode != http.StatusMethodNotAllowed {
+			t.Errorf("GET %s is answered %d", path, answer.StatusCode)
+		}
+	}
+	if status, _ := v.posts("/inbox/call/agent.rotate", map[string]any{}); status != http.StatusNotFound {
+		t.Errorf("a verb that is none of the page's is answered %d", status)
+	}
+}
+
+// TestHeaders asserts what every page carries, and the cookie.
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	_, v := serve(t, testbroker.Options{Dev: true})
+	answer, _ := v.sends("POST", "/inbox/login", `{"agentId":"human://acme.example/alice"}`, func(r *http.Request) { r.Header.Set("X-Forwarded-Proto", "https") })
+	cookie := answer.Header.Get("Set-Cookie")
+	for _, want := range []string{"HttpOnly", "SameSite=Strict", "Secure"} {
+		if !strings.Contains(cookie, want) {
+			t.Errorf("the cookie is %q, without %s", cookie, want)
+		}
+	}
+	if strings.Contains(cookie, "Path=") {
+		t.Errorf("the cookie is %q: its path is the browser's to say, behind a proxy", cookie)
+	}
+	v.posts("/inbox/login", map[string]any{"agentId": alice})
+	for _, path := range []string{"/inbox/", "/inbox/login", "/inbox/sessions", "/inbox/items/none", "/inbox/nowhere"} {
+		answer, page := v.sends("GET", path, "")
+		policy := answer.Header.Get("Content-Security-Policy")
+		if !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "frame-ancestors 'none'") || strings.Contains(policy, "unsafe") {
+			t.Errorf("%s has the policy %q", path, policy)
+		}
+		if answer.Header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s may be sniffed", path)
+		}
+		for _, inline := range []string{"<style", " style=", "onclick=", "javascript:"} {
+			if strings.Contains(page, inline) {
+				t.Errorf("%s has %s in it", path, inline)
+			}
+		}
+		if strings.Contains(page, `="/`) {
+			t.Errorf("%s has a link that is not relative", path)
+		}
+	}
+}

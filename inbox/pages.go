@@ -1,0 +1,145 @@
+package inbox
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"html/template"
+	"net/http"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/wire"
+)
+
+//go:embed templates/*.html
+var templates embed.FS
+
+func openPages(a *assets) *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{
+		"asset": a.at, "iso": iso, "moment": moment, "called": called, "org": organisation, "clean": clean, "line": oneLine,
+		"money": money, "link": link, "bounds": func(name string, of *item) bounds { return bounds{name, of} }, "plural": plural, "lower": strings.ToLower,
+		"left":   func(due, now time.Time) string { return span(due.Sub(now)) },
+		"ago":    func(at, now time.Time) string { return age(now.Sub(at)) },
+		"figure": func(n *float64) string { return figure(*n) },
+	}).ParseFS(templates, "templates/*.html"))
+}
+
+// bounds are the fields of an authority in a form of this name.
+type bounds struct {
+	Name string
+	Item *item
+}
+
+// A page is what every page has around its content.
+type page struct {
+	Base  string // the way to the inbox itself, for links
+	Title string
+	Dev   bool
+	Me    *person
+	Now   time.Time
+	At    string // which of the pages it is
+
+	Queue    *queue
+	Item     *item
+	Sessions *sessions
+	Session  *sessionView
+	Trouble  string
+	Humans   []wire.Card // under --dev, to pick from
+}
+
+func (i *Inbox) page(r *http.Request, who *person, at, title string) *page {
+	return &page{
+		Base: strings.Repeat("../", max(0, strings.Count(r.URL.Path, "/")-1)), Title: title, Dev: i.Dev, Me: who, Now: i.Now(), At: at,
+	}
+}
+
+// show writes a template, whole or not at all.
+func (i *Inbox) show(w http.ResponseWriter, status int, name string, data any) {
+	var out bytes.Buffer
+	if err := i.pages.ExecuteTemplate(&out, name, data); err != nil {
+		i.Log.Error("inbox page", zap.String("page", name), zap.Error(err))
+		http.Error(w, "this page could not be made", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	w.Write(out.Bytes()) //nolint:errcheck // the client went away
+}
+
+// trouble shows a page that says what was wrong, or only that, in place of a part.
+func (i *Inbox) trouble(w http.ResponseWriter, r *http.Request, who *person, err error) {
+	status, words := http.StatusServiceUnavailable, "Something went wrong here. Try again."
+	var refusal *session.Refusal
+	if errors.As(err, &refusal) {
+		status, words = refusal.Code.Status(), refusal.Message
+	} else {
+		i.Log.Warn("inbox", zap.String("path", r.URL.Path), zap.Error(err))
+	}
+	p := i.page(r, who, "", "Not here")
+	p.Trouble = words
+	if strings.HasPrefix(r.URL.Path, "/part/") {
+		i.show(w, status, "trouble", p)
+		return
+	}
+	i.show(w, status, "page", p)
+}
+
+func (i *Inbox) queuePage(w http.ResponseWriter, r *http.Request, who *person) {
+	p := i.page(r, who, "queue", "Inbox")
+	var err error
+	if p.Queue, err = i.queue(r, who, ""); err != nil {
+		i.trouble(w, r, who, err)
+		return
+	}
+	i.show(w, http.StatusOK, "page", p)
+}
+
+func (i *Inbox) itemPage(w http.ResponseWriter, r *http.Request, who *person) {
+	it, err := i.item(r, who, r.PathValue("id"))
+	if err != nil {
+		i.trouble(w, r, who, err)
+		return
+	}
+	p := i.page(r, who, "queue", it.Title)
+	p.Item = it
+	if p.Queue, err = i.queue(r, who, r.PathValue("id")); err != nil {
+		i.trouble(w, r, who, err)
+		return
+	}
+	i.show(w, http.StatusOK, "page", p)
+}
+
+func (i *Inbox) queuePart(w http.ResponseWriter, r *http.Request, who *person) {
+	q, err := i.queue(r, who, r.URL.Query().Get("at"))
+	if err != nil {
+		i.trouble(w, r, who, err)
+		return
+	}
+	i.show(w, http.StatusOK, "queue", q)
+}
+
+func (i *Inbox) itemPart(w http.ResponseWriter, r *http.Request, who *person) {
+	it, err := i.item(r, who, r.PathValue("id"))
+	if err != nil {
+		i.trouble(w, r, who, err)
+		return
+	}
+	i.show(w, http.StatusOK, "item", it)
+}
+
+func (i *Inbox) loginPage(w http.ResponseWriter, r *http.Request) {
+	p := i.page(r, nil, "login", "Sign in")
+	if i.Dev {
+		humans, err := i.Humans(r.Context())
+		if err != nil {
+			i.trouble(w, r, nil, err)
+			return
+		}
+		p.Humans = humans
+	}
+	i.show(w, http.StatusOK, "page", p)
+}

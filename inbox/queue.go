@@ -1,0 +1,192 @@
+package inbox
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/wire"
+)
+
+// queuePageSize is how many items a page has before one asks for more.
+const queuePageSize = 60
+
+// A queue is a page of the list, and what it was asked for.
+type queue struct {
+	Rows   []row
+	Counts wire.EscalationCounts
+	Tabs   []tab
+	Open   string // the item that is shown beside the list
+	More   string // the link to more of it
+	Shown  int
+	Now    time.Time
+	Asked  wire.ListEscalations
+	Query  string // what it was asked for, as the part of a URL
+}
+
+// A tab is one choice of a filter.
+type tab struct {
+	Group, Name, Link string
+	Count             int
+	Counted, Chosen   bool
+}
+
+// A row is one item in the list.
+type row struct {
+	ID, Link, Title, Reason, Urgency, Status string
+	Asks, With, Org                          string
+	Amount                                   string
+	Held                                     string // who has it
+	Mine                                     bool
+	Due, At                                  time.Time
+	Open, Current                            bool
+}
+
+// asked reads a filter from the query of a URL.
+func asked(q url.Values) wire.ListEscalations {
+	limit, err := strconv.Atoi(q.Get("limit"))
+	if err != nil || limit < 1 || limit > wire.MaxPage {
+		limit = queuePageSize
+	}
+	return wire.ListEscalations{Status: q.Get("status"), Urgency: q.Get("urgency"), Claimed: q.Get("claimed"), Limit: limit}
+}
+
+// filter writes a filter as the query of a URL; what is by default is left out.
+func filter(status, urgency, claimed string) string {
+	q := url.Values{}
+	for name, value := range map[string]string{"status": status, "urgency": urgency, "claimed": claimed} {
+		if value != "" && !(name == "status" && value == "open") {
+			q.Set(name, value)
+		}
+	}
+	return q.Encode()
+}
+
+// link leads to an inbox page; none is needed but ./ for the queue itself,
+// because a link of nothing is the page that one is on.
+func link(path, query string) string {
+	if query != "" {
+		return path + "?" + query
+	}
+	if path == "" {
+		return "./"
+	}
+	return path
+}
+
+func (i *Inbox) queue(r *http.Request, who *person, open string) (*queue, error) {
+	values := r.URL.Query()
+	q := asked(values)
+	list, err := ask[wire.Escalations](r.Context(), i, who.Agent, wire.EscalationList, q)
+	if err != nil {
+		return nil, err
+	}
+	now := stamp(list.Now)
+	if now.IsZero() {
+		now = i.Now()
+	}
+	view := &queue{
+		Counts: list.Counts, Open: open, Shown: len(list.Escalations), Now: now, Asked: q,
+		Query: filter(q.Status, q.Urgency, q.Claimed),
+	}
+	view.Tabs = tabs(q, list.Counts)
+	for n := range list.Escalations {
+		line := asRow(&list.Escalations[n], who.Agent)
+		line.Link = link("items/"+line.ID, view.Query)
+		line.Current = line.ID == open
+		view.Rows = append(view.Rows, line)
+	}
+	if list.Next != "" {
+		values.Set("limit", strconv.Itoa(min(wire.MaxPage, q.Limit+4*queuePageSize)))
+		if q.Limit < wire.MaxPage {
+			view.More = link("", values.Encode())
+		}
+	}
+	return view, nil
+}
+
+// tabs are the choices above the list, each with what it would show.
+func tabs(q wire.ListEscalations, counts wire.EscalationCounts) []tab {
+	var all []tab
+	add := func(group, name, query string, count int, counted, chosen bool) {
+		all = append(all, tab{group, name, link("", query), count, counted, chosen})
+	}
+	status := q.Status
+	if status == "" {
+		status = "open"
+	}
+	add("Which", "Open", filter("open", q.Urgency, q.Claimed), counts.Open, true, status == "open")
+	add("Which", "Decided", filter("resolved", q.Urgency, ""), 0, false, status == "resolved")
+	add("Which", "All", filter("all", q.Urgency, ""), 0, false, status == "all")
+	if status == "open" {
+		for _, u := range []string{"critical", "high", "medium", "low"} {
+			chosen := q.Urgency == u
+			next := u
+			if chosen {
+				next = ""
+			}
+			if counts.Urgency[u] > 0 || chosen {
+				add("Urgency", u, filter(q.Status, next, q.Claimed), counts.Urgency[u], true, chosen)
+			}
+		}
+		for _, c := range []struct {
+			claimed, name string
+			count         int
+		}{{wire.ClaimedByMe, "mine", counts.Mine}, {wire.ClaimedByNobody, "nobody’s", counts.Unclaimed}} {
+			chosen := q.Claimed == c.claimed
+			next := c.claimed
+			if chosen {
+				next = ""
+			}
+			add("Whose", c.name, filter(q.Status, q.Urgency, next), c.count, true, chosen)
+		}
+	}
+	return all
+}
+
+func asRow(item *wire.EscalationItem, me performatives.Agent) row {
+	r := row{
+		ID: string(item.ID), Title: titleOf(item), Reason: reasonText(item.Reason), Urgency: item.Urgency, Status: item.Status,
+		Asks: called(item.By), Org: string(item.Organisation),
+		Due: dueOf(item), At: stamp(item.At), Open: item.Status == "open",
+	}
+	for n, other := range item.Theirs {
+		if n > 0 {
+			r.With += ", "
+		}
+		r.With += called(other) + " · " + organisation(other)
+	}
+	if s := stakeOf(item); s != nil {
+		r.Amount = s.Sum
+	}
+	switch {
+	case !r.Open:
+		if item.DecidedBy.IsHuman() {
+			r.Held = "by " + called(item.DecidedBy)
+		}
+	case item.Desk.Claim != nil:
+		r.Held, r.Mine = called(item.Desk.Claim.By), item.Desk.Claim.By == me
+	case item.Desk.Assignee != "":
+		r.Held, r.Mine = "→ "+called(item.Desk.Assignee), item.Desk.Assignee == me
+	}
+	if r.Mine {
+		r.Held = "you"
+	}
+	return r
+}
+
+// titleOf is what it is about: the proposal's subject, which may be theirs.
+func titleOf(item *wire.EscalationItem) string {
+	if item.Proposal != nil && item.Proposal.Subject != "" {
+		return oneLine(item.Proposal.Subject)
+	}
+	if item.Purpose != "" {
+		return oneLine(item.Purpose)
+	}
+	return reasonText(item.Reason)
+}
+
+// dueOf is when an answer is due.
+func dueOf(item *wire.EscalationItem) time.Time { return stamp(item.Deadline) }

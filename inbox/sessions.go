@@ -1,0 +1,79 @@
+package inbox
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/wire"
+)
+
+// sessions is a page of the sessions that somebody may see.
+type sessions struct {
+	Rows []sessionRow
+	Next string
+}
+
+type sessionRow struct {
+	session.Summary
+	Title string
+	At    time.Time
+}
+
+func (i *Inbox) sessionsPage(w http.ResponseWriter, r *http.Request, who *person) {
+	list, err := ask[wire.Sessions](r.Context(), i, who.Agent, wire.SessionList, wire.ListSessions{Cursor: r.URL.Query().Get("cursor")})
+	if err != nil {
+		i.trouble(w, r, who, err)
+		return
+	}
+	p := i.page(r, who, "sessions", "Sessions")
+	p.Sessions = &sessions{Next: list.Next}
+	for _, s := range list.Sessions {
+		row := sessionRow{Summary: s, Title: oneLine(s.Purpose), At: stamp(s.Updated)}
+		if row.Title == "" {
+			row.Title = "Session " + string(s.Session)
+		}
+		p.Sessions.Rows = append(p.Sessions.Rows, row)
+	}
+	i.show(w, http.StatusOK, "page", p)
+}
+
+// A sessionView is one session for reading.
+type sessionView struct {
+	session.View
+	Title string
+	Talk  []entry
+	Next  *uint64
+}
+
+func (i *Inbox) sessionPage(w http.ResponseWriter, r *http.Request, who *person) {
+	id := performatives.SessionID(r.PathValue("id"))
+	view, err := ask[session.View](r.Context(), i, who.Agent, wire.SessionGet, wire.SessionRef{Session: id})
+	if err != nil {
+		i.trouble(w, r, who, err)
+		return
+	}
+	messages, err := ask[wire.Messages](r.Context(), i, who.Agent, wire.SessionMessages, wire.ListMessages{Session: id, Since: since(r), Limit: wire.MaxPage})
+	if err != nil {
+		i.trouble(w, r, who, err)
+		return
+	}
+	v := &sessionView{View: view, Title: oneLine(view.Purpose), Talk: asTalk(messages.Messages, who.Agent.Organisation()), Next: messages.Next}
+	if v.Title == "" {
+		v.Title = "Session"
+	}
+	p := i.page(r, who, "sessions", v.Title)
+	p.Session = v
+	i.show(w, http.StatusOK, "page", p)
+}
+
+// since is where a long conversation goes on.
+func since(r *http.Request) uint64 {
+	n, err := strconv.ParseUint(r.URL.Query().Get("since"), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}

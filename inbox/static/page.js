@@ -1,0 +1,386 @@
+// The page: the server makes its parts, this puts them in place, follows what
+// changes, and hears the keys.
+
+import * as clock from './clock.js';
+import * as keys from './keys.js';
+import * as talk from './talk.js';
+import * as decide from './decide.js';
+import { follow } from './live.js';
+
+const $ = (selector, below = document) => below.querySelector(selector);
+const body = document.body;
+
+// The only place where a string becomes markup: parts of pages that our own
+// server has made, and escaped.
+const ours = globalThis.trustedTypes?.createPolicy('parley', { createHTML: (html) => html }) ?? { createHTML: (html) => html };
+function put(element, html) {
+  element.innerHTML = ours.createHTML(html);
+  clock.start(element);
+}
+
+let quiet;
+function say(text) {
+  $('#toast').textContent = text;
+  clearTimeout(quiet);
+  quiet = setTimeout(() => { $('#toast').textContent = ''; }, 7000);
+}
+
+// ---- signing in ----
+
+const next = () => {
+  const to = new URLSearchParams(location.search).get('next') || '';
+  return new URL(/^(items|sessions)(\/[0-9a-f-]{36})?(\?[\w=&.%-]*)?$|^\?[\w=&.%-]*$/.test(to) ? to : './', talk.root);
+};
+
+async function door() {
+  const refused = (error) => { $('#refused').textContent = error.message; };
+  if (!('dev' in body.dataset)) {
+    const why = keys.impossible();
+    if (why) return refused(new Error(why));
+    const key = await keys.current().catch(() => undefined);
+    if (key) {
+      $('#known').hidden = false;
+      try {
+        await talk.enter(key);
+        return location.replace(next());
+      } catch (error) {
+        $('#known').hidden = true;
+        refused(error);
+      }
+    }
+  }
+  document.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    const form = event.target;
+    const button = $('button', form);
+    if (button.disabled) return;
+    button.disabled = true;
+    $('#refused').textContent = '';
+    try {
+      if (form.dataset.do === 'be') await talk.be(form.elements.agent.value.trim());
+      else await talk.enrol(form.elements.code.value, form.elements.name.value.trim());
+      location.replace(next());
+    } catch (error) {
+      refused(error);
+      button.disabled = false;
+    }
+  });
+  document.addEventListener('click', (event) => {
+    const button = event.target.closest('[data-do=be][data-agent]');
+    if (button) talk.be(button.dataset.agent).then(() => location.replace(next()), refused);
+  });
+}
+
+const toDoor = () => {
+  const here = location.href.slice(talk.root.href.length);
+  location.assign(new URL('login?next=' + encodeURIComponent(here), talk.root));
+};
+
+// ---- the two panes ----
+
+const panes = $('#panes');
+const queue = $('#queue');
+const main = $('#main');
+const item = () => $('#item');
+const rows = () => [...queue.querySelectorAll('.row')];
+let asked = location.search; // what the queue shows
+
+function mark() {
+  const id = item()?.dataset.id;
+  for (const row of rows()) row.toggleAttribute('aria-current', row.dataset.id === id);
+  for (const row of rows()) if (row.dataset.id === id) row.setAttribute('aria-current', 'true');
+}
+
+function title() {
+  const count = Number($('[data-open]', queue)?.dataset.open || 0);
+  document.title = `${count ? `(${count}) ` : ''}${item() ? $('#item-title').textContent : 'Inbox'} · parley`;
+}
+
+let refreshing;
+let once = false;
+async function refreshQueue(changed = []) {
+  if (!queue) return undefined;
+  if (refreshing) { once = true; return refreshing; }
+  refreshing = (async () => {
+    const query = new URLSearchParams(asked);
+    const shown = Number($('.rows', queue)?.dataset.shown || 0);
+    if (shown > 60 && !query.has('limit')) query.set('limit', Math.min(1000, shown));
+    const focused = document.activeElement?.closest('.row')?.dataset.id;
+    const before = new Set(rows().map((row) => row.dataset.id));
+    const answer = await talk.part('part/queue?' + query);
+    if (!answer.ok) return;
+    const top = queue.scrollTop;
+    put(queue, answer.html);
+    queue.scrollTop = top;
+    for (const row of rows()) {
+      if (row.dataset.id === focused) row.focus({ preventScroll: true });
+      if (changed.includes(row.dataset.id) || (before.size && !before.has(row.dataset.id) && changed.length)) row.classList.add('fresh');
+    }
+    mark();
+    title();
+  })();
+  try { await refreshing; } catch (error) { if (error.status === 401) toDoor(); } finally { refreshing = undefined; }
+  if (once) { once = false; await refreshQueue(changed); }
+}
+
+let turn = 0;
+async function open(id, { push = true, focus = true } = {}) {
+  const mine = ++turn;
+  const query = new URLSearchParams(asked);
+  query.delete('limit');
+  const where = 'items/' + id + (query.size ? '?' + query : '');
+  let answer;
+  try {
+    answer = await talk.part('part/' + where);
+  } catch (error) {
+    if (error.status === 401) return toDoor();
+    return say(error.message);
+  }
+  if (mine !== turn) return;
+  const same = item()?.dataset.id === id;
+  const draft = same ? $('#comment')?.value : '';
+  const top = scrollY;
+  put(main, answer.html);
+  main.hidden = false;
+  panes.classList.add('split');
+  if (draft && $('#comment')) $('#comment').value = draft;
+  if (push) history.pushState({}, '', new URL(where, talk.root));
+  if (same) scrollTo(0, top);
+  else { scrollTo(0, 0); rows().find((r) => r.dataset.id === id)?.scrollIntoView({ block: 'nearest' }); }
+  mark();
+  title();
+  ready();
+  if (focus && !same) main.focus({ preventScroll: true });
+}
+
+function shut({ push = true } = {}) {
+  turn++;
+  const id = item()?.dataset.id;
+  main.replaceChildren();
+  main.hidden = true;
+  panes.classList.remove('split');
+  if (push) history.pushState({}, '', new URL('./' + asked, talk.root));
+  mark();
+  title();
+  (rows().find((r) => r.dataset.id === id) ?? queue).focus();
+}
+
+// ---- deciding ----
+
+let pending; // {form, envelope}: sent, and not answered for sure
+
+function ready() {
+  for (const form of document.querySelectorAll('form[data-decision=approved]')) {
+    const bounds = $('fieldset', form);
+    const set = () => { bounds.disabled = !form.elements.bounded.checked; };
+    form.elements.bounded.addEventListener('change', set);
+    set();
+  }
+}
+
+function openForm(name) {
+  const dialog = document.getElementById(name);
+  if (!dialog || document.querySelector('dialog[open]')) return;
+  pending = undefined;
+  $('.refused', dialog).textContent = '';
+  dialog.showModal();
+  ($('textarea', dialog) ?? $('select', dialog)).focus();
+}
+
+async function sign(form) {
+  const refused = $('.refused', form);
+  const submit = $('button[type=submit]', form);
+  if (submit.disabled) return; // a double click is one decision
+  refused.textContent = '';
+  if (!form.checkValidity()) {
+    form.reportValidity();
+    return;
+  }
+  submit.disabled = true;
+  const shown = item();
+  try {
+    const said = JSON.stringify([...new FormData(form)]);
+    if (pending?.form !== form || pending.said !== said) {
+      const envelope = await decide.made(shown.dataset, form.dataset.decision, decide.comment(form), decide.authority(form));
+      pending = { form, said, envelope };
+    }
+    const accepted = await decide.send(pending.envelope);
+    pending = undefined;
+    form.closest('dialog').close();
+    const waits = accepted.state === 'ESCALATED';
+    say(waits ? 'Signed. Others have to approve as well before the session goes on.' : `Signed: ${form.dataset.decision}. The session goes on (${accepted.state}).`);
+    await Promise.all([open(shown.dataset.id, { push: false }), refreshQueue()]);
+  } catch (error) {
+    if (error.status === 401) return toDoor();
+    if (error.status) pending = undefined; // it was answered: a new try is a new act
+    refused.textContent = error.message;
+    if (error.status === 409) {
+      const look = document.createElement('button');
+      look.type = 'button';
+      look.dataset.do = 'look';
+      look.textContent = 'Show what is there now';
+      refused.append(' ', look);
+    }
+  } finally {
+    submit.disabled = false;
+  }
+}
+
+async function call(verb, request, done) {
+  try {
+    await talk.post('call/escalation.' + verb, { escalationId: item().dataset.id, ...request });
+    if (done) say(done);
+  } catch (error) {
+    say(error.message);
+  }
+  await Promise.all([open(item().dataset.id, { push: false }), refreshQueue()]);
+}
+
+async function pass(form) {
+  const to = form.elements.to.value;
+  const reason = form.elements.reason.value.trim();
+  const how = form.elements.how.value;
+  form.closest('dialog').close();
+  await call(how, how === 'assign' ? { to } : { to, reason: reason || undefined }, 'Handed over.');
+}
+
+// ---- what changes elsewhere ----
+
+function changed({ changed: ids, reset, now }) {
+  if (now) clock.set(now);
+  if (!reset && !ids.length) return;
+  if (queue) refreshQueue(ids);
+  const shown = item();
+  if (!shown || !(reset || ids.includes(shown.dataset.id))) return;
+  const form = document.querySelector('dialog[open] form[data-decision]');
+  if (!form) return void open(shown.dataset.id, { push: false, focus: false });
+  warn(form, shown);
+}
+
+// warn tells somebody at a form that the item is not what they read any more.
+async function warn(form, shown) {
+  const answer = await talk.part('part/items/' + shown.dataset.id);
+  if (!answer.ok || item() !== shown || $('button[type=submit]', form).disabled) return;
+  const there = new DOMParser().parseFromString(ours.createHTML(answer.html), 'text/html').querySelector('#item');
+  if (!there || (there.dataset.revision === shown.dataset.revision && there.dataset.shown === shown.dataset.shown && there.dataset.status === shown.dataset.status)) return;
+  const refused = $('.refused', form);
+  refused.textContent = there.dataset.status === 'open' ? 'This item has changed while you were deciding. ' : `It was decided meanwhile: ${there.dataset.status}. `;
+  const look = document.createElement('button');
+  look.type = 'button';
+  look.dataset.do = 'look';
+  look.textContent = 'Show what is there now';
+  refused.append(look);
+}
+
+// ---- hands ----
+
+const actions = {
+  help: () => $('#help').showModal(),
+  close: (button) => button.closest('dialog').close(),
+  leave: async () => { await talk.leave(); location.assign(new URL('login?next=', talk.root)); },
+  back: () => shut(),
+  claim: () => call('claim', {}),
+  release: () => call('release', {}),
+  look: (button) => { button.closest('dialog').close(); open(item().dataset.id, { push: false }); refreshQueue(); },
+};
+
+function clicked(event) {
+  if (event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  const on = event.target.closest('a, button');
+  if (!on) return;
+  if (on.dataset.open) return openForm(on.dataset.open);
+  if (on.dataset.do && actions[on.dataset.do]) {
+    event.preventDefault();
+    return void actions[on.dataset.do](on);
+  }
+  if (!panes || on.tagName !== 'A') return;
+  if (on.classList.contains('row')) {
+    event.preventDefault();
+    open(on.dataset.id);
+  } else if (on.matches('[data-filter], [data-more]')) {
+    event.preventDefault();
+    asked = new URL(on.href).search;
+    if (!on.matches('[data-more]')) $('.rows', queue)?.removeAttribute('data-shown');
+    const at = item() ? 'items/' + item().dataset.id : './';
+    history.replaceState({}, '', new URL(at + asked, talk.root));
+    refreshQueue();
+  }
+}
+
+function submitted(event) {
+  const form = event.target;
+  event.preventDefault();
+  if (form.dataset.decision) sign(form);
+  else if (form.dataset.do === 'pass') pass(form);
+  else if (form.dataset.do === 'comment') {
+    const text = form.elements.text.value.trim();
+    form.elements.text.value = '';
+    call('comment', { text }, 'Noted, for colleagues only.').then(() => $('#comment')?.focus());
+  }
+}
+
+function step(by) {
+  const all = rows();
+  if (!all.length) return;
+  const id = document.activeElement?.closest('.row')?.dataset.id ?? item()?.dataset.id;
+  const at = all.findIndex((row) => row.dataset.id === id);
+  const to = all[Math.max(0, Math.min(all.length - 1, at < 0 ? 0 : at + by))];
+  if (item() && getComputedStyle(queue).display === 'none') return void open(to.dataset.id);
+  to.focus();
+  to.scrollIntoView({ block: 'nearest' });
+  if (item()) open(to.dataset.id, { focus: false });
+}
+
+const shortcuts = {
+  j: () => step(1), k: () => step(-1),
+  a: () => openForm('approve'), m: () => openForm('modify'), d: () => openForm('deny'), g: () => openForm('guidance'),
+  c: () => $('#comment')?.focus(),
+  x: () => $('[data-do=claim], [data-do=release]', main)?.click(),
+  u: () => item() && shut(),
+  '?': () => $('#help').showModal(),
+};
+
+function pressed(event) {
+  if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
+    const form = event.target.closest('form');
+    if (form) { event.preventDefault(); form.requestSubmit(); }
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
+  if (event.target.matches('input, textarea, select')) {
+    if (event.key === 'Escape') event.target.blur();
+    return;
+  }
+  const act = shortcuts[event.key];
+  if (act && (panes || event.key === '?')) {
+    event.preventDefault();
+    act();
+  }
+}
+
+clock.set(body.dataset.now);
+clock.start(document);
+if (body.dataset.page === 'login') {
+  door();
+} else {
+  document.addEventListener('click', clicked);
+  document.addEventListener('keydown', pressed);
+  document.addEventListener('submit', submitted);
+  ready();
+  follow(changed, (live, refused) => {
+    if (refused) refreshQueue(); // which finds out why
+    const sign = $('#live');
+    if (!sign || sign.dataset.live === live) return;
+    sign.dataset.live = live;
+    $('span', sign).textContent = live === 'yes' ? 'live' : 'not live: trying again';
+  });
+  if (panes) {
+    addEventListener('popstate', () => {
+      const id = /items\/([0-9a-f-]{36})/.exec(location.pathname)?.[1];
+      asked = location.search;
+      if (id) open(id, { push: false });
+      else shut({ push: false });
+      refreshQueue();
+    });
+  }
+}

@@ -1,0 +1,80 @@
+// How the page talks to the inbox it came from. Everything is relative to where
+// that is, whatever a proxy in front has put before it.
+
+import * as keys from './keys.js';
+
+export const root = new URL('../../', import.meta.url);
+
+// A Refusal is an answer that says no, and why.
+export class Refusal extends Error {
+  constructor(status, error) {
+    super(error.message || 'no answer');
+    this.status = status;
+    this.code = error.code || '';
+    this.details = error.details;
+  }
+}
+
+async function request(path, options = {}) {
+  const headers = { 'Parley-Inbox': '1', ...options.headers };
+  try {
+    return await fetch(new URL(path, root), { ...options, headers, redirect: 'manual', credentials: 'same-origin' });
+  } catch {
+    throw new Refusal(0, { code: 'unavailable', message: 'The inbox cannot be reached. Nothing is lost: try again.' });
+  }
+}
+
+async function once(path, body) {
+  const answer = await request(path, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
+  let data = {};
+  try { data = await answer.json(); } catch { /* not from the inbox itself */ }
+  if (!answer.ok) throw new Refusal(answer.status, data.error || {});
+  return data;
+}
+
+// again signs in once more, silently, after the server has forgotten us.
+async function again() {
+  const key = await keys.current().catch(() => undefined);
+  return key ? enter(key).then(() => true, () => false) : false;
+}
+
+async function withLogin(call) {
+  try {
+    return await call();
+  } catch (error) {
+    if (error.status !== 401 || error.code !== 'unauthorized' || !(await again())) throw error;
+    return call();
+  }
+}
+
+export const post = (path, body) => withLogin(() => once(path, body));
+
+// part is a piece of a page, as the server made it.
+export const part = (path) => withLogin(async () => {
+  const answer = await request(path);
+  const html = await answer.text();
+  if (answer.status === 401) throw new Refusal(401, { code: 'unauthorized', message: 'You are signed out.' });
+  return { ok: answer.ok, html };
+});
+
+async function proof(key) {
+  const { challenge } = await once('challenge', {});
+  const signed = keys.canonical({ challenge, origin: location.origin, purpose: 'parley inbox sign-in' });
+  return { challenge, key: key.public, signature: await keys.sign(key, signed) };
+}
+
+export async function enter(key) {
+  return once('login', { agentId: key.agentId, ...(await proof(key)) });
+}
+
+export async function enrol(code, name) {
+  const key = await keys.make();
+  const answer = await once('enrol', { code, name, ...(await proof(key)) });
+  await keys.keep({ ...key, agentId: answer.agentId });
+}
+
+export const be = (agentId) => once('login', { agentId });
+
+export async function leave() {
+  await once('logout', {});
+}

@@ -1,0 +1,173 @@
+package inbox
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/wire"
+)
+
+// A term is one line of what is at stake: what it was, and what it is.
+type term struct {
+	Path, Label, Note string
+	Kind              string // same, changed, added or removed
+	Was, Now          prose
+	Delta             string // by how much a number has changed
+	Stake             bool   // it is the amount at stake
+}
+
+// A stake is the amount that a decision is about.
+type stake struct {
+	Sum, Path, Currency string
+	Amount              float64
+}
+
+func asTerms(item *wire.EscalationItem) []term {
+	at := stakeOf(item)
+	var all []term
+	for _, c := range item.Changes {
+		label := item.Labels[c.Path]
+		t := term{Path: clean(c.Path), Label: clean(c.Label), Note: clean(label.Description), Kind: c.Kind, Delta: delta(c)}
+		if t.Label == "" {
+			t.Label = inWords(c.Path)
+		}
+		if c.Before != nil {
+			t.Was = asProse(valueText(c.Before))
+		}
+		if c.After != nil {
+			t.Now = asProse(valueText(c.After))
+		}
+		t.Stake = at != nil && at.Path == c.Path
+		all = append(all, t)
+	}
+	return all
+}
+
+// inWords makes a name for a term of its path, where no schema has one.
+func inWords(path string) string {
+	path = strings.TrimPrefix(path, "terms.")
+	var b strings.Builder
+	for i, r := range path {
+		switch {
+		case r == '.' || r == '_' || r == '-':
+			b.WriteRune(' ')
+		case r >= 'A' && r <= 'Z' && i > 0:
+			b.WriteString(" " + strings.ToLower(string(r)))
+		default:
+			b.WriteRune(r)
+		}
+	}
+	text := clean(strings.Join(strings.Fields(b.String()), " "))
+	if text == "" {
+		return "?"
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+func delta(c wire.Change) string {
+	var before, after float64
+	if c.Kind != wire.Changed || c.Before.Kind() != '0' || c.After.Kind() != '0' ||
+		json.Unmarshal(c.Before, &before) != nil || json.Unmarshal(c.After, &after) != nil || before == 0 {
+		return ""
+	}
+	sign := "+"
+	if after < before {
+		sign = ""
+	}
+	percent := (after - before) / before * 100
+	return sign + figure(after-before) + " (" + sign + figure(float64(int64(percent*10))/10) + " %)"
+}
+
+// A field is one term in the form that modifies.
+type field struct {
+	term
+	Type    string // number, text, checkbox or select
+	Value   string
+	Options []option
+	Min     string
+	Max     string
+	Step    string
+	Bounds  bool // it is the one that the authority bounds, unless another is chosen
+}
+
+type option struct {
+	Value  string
+	Chosen bool
+}
+
+// property is what a terms schema says that a form can use.
+type property struct {
+	Type       jsontext.Value      `json:"type"`
+	Enum       []jsontext.Value    `json:"enum"`
+	Minimum    jsontext.Value      `json:"minimum"`
+	Maximum    jsontext.Value      `json:"maximum"`
+	Multiple   jsontext.Value      `json:"multipleOf"`
+	Properties map[string]property `json:"properties"`
+}
+
+// asFields makes the form of the terms at stake; a terms schema adds what it
+// knows of each. What the form cannot say is said in words.
+func asFields(item *wire.EscalationItem) []field {
+	var schema property
+	if len(item.TermsSchema) > 0 && json.Unmarshal(item.TermsSchema, &schema) != nil {
+		schema = property{}
+	}
+	var all []field
+	for n, t := range asTerms(item) {
+		after := item.Changes[n].After
+		f := field{term: t, Value: plainValue(after), Bounds: t.Stake}
+		known := schema.at(strings.TrimPrefix(t.Path, "terms."))
+		switch {
+		case after == nil:
+			continue
+		case len(known.Enum) > 0:
+			f.Type = "select"
+			for _, v := range known.Enum {
+				f.Options = append(f.Options, option{plainValue(v), bytes.Equal(v, after)})
+			}
+		case after.Kind() == '0':
+			f.Type, f.Step = "number", "any"
+			f.Min, f.Max = string(known.Minimum), string(known.Maximum)
+			if len(known.Multiple) > 0 {
+				f.Step = string(known.Multiple)
+			} else if string(known.Type) == `"integer"` {
+				f.Step = "1"
+			}
+		case after.Kind() == 't' || after.Kind() == 'f':
+			f.Type = "select"
+			f.Options = []option{{"true", after.Kind() == 't'}, {"false", after.Kind() == 'f'}}
+		case after.Kind() == '"' && len(after) < 200:
+			f.Type = "text"
+		default:
+			continue
+		}
+		all = append(all, f)
+	}
+	if numbers := slices.DeleteFunc(slices.Clone(all), func(f field) bool { return f.Type != "number" }); len(numbers) == 1 {
+		for n := range all {
+			all[n].Bounds = all[n].Type == "number"
+		}
+	}
+	return all
+}
+
+func (p property) at(path string) property {
+	for name := range strings.SplitSeq(path, ".") {
+		p = p.Properties[name]
+	}
+	return p
+}
+
+// plainValue is a value as an input has it.
+func plainValue(v jsontext.Value) string {
+	if v.Kind() == '"' {
+		if text, err := jsontext.AppendUnquote(nil, v); err == nil {
+			return string(text)
+		}
+	}
+	return string(v)
+}

@@ -1,0 +1,193 @@
+package inbox
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/render"
+)
+
+// clean makes text of a stranger harmless and keeps its lines: what is not
+// seen, or changes how other text is seen, becomes an escape. Markup in it is
+// the templates' business, which let none through.
+func clean(s string) string {
+	lines := strings.Split(strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\t", "    "), "\n")
+	for i, line := range lines {
+		lines[i] = render.Clean(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// A prose is text that somebody wrote, with its beginning where it is long.
+type prose struct {
+	All   string
+	Start string // "" if All is short
+	Size  int    // characters of All
+}
+
+// longProse is how many characters, and lines, are shown before one has to ask
+// for more.
+const (
+	longProse = 900
+	longLines = 12
+)
+
+func asProse(s string) prose {
+	p := prose{All: clean(s), Size: utf8.RuneCountInString(s)}
+	start := p.All
+	if lines := strings.SplitN(start, "\n", longLines+1); len(lines) > longLines {
+		start = strings.Join(lines[:longLines], "\n")
+	}
+	if utf8.RuneCountInString(start) > longProse {
+		start = string([]rune(start)[:longProse])
+	}
+	if start != p.All {
+		p.Start = start + " …"
+	}
+	return p
+}
+
+// oneLine is for titles and rows.
+func oneLine(s string) string {
+	s = render.Clean(strings.Join(strings.Fields(s), " "))
+	if utf8.RuneCountInString(s) > 240 {
+		s = string([]rune(s)[:240]) + "…"
+	}
+	return s
+}
+
+// valueText writes any JSON value for a person: a text without its quotes, the
+// rest as JSON.
+func valueText(v jsontext.Value) string {
+	if v.Kind() == '"' {
+		if text, err := jsontext.AppendUnquote(nil, v); err == nil {
+			return clean(string(text))
+		}
+	}
+	if v.Kind() == '0' {
+		var n float64
+		if json.Unmarshal(v, &n) == nil {
+			return figure(n)
+		}
+	}
+	return clean(string(v))
+}
+
+// figure writes a number with its thousands apart, as exactly as it came.
+func figure(n float64) string {
+	if math.Abs(n) >= 1e15 {
+		return strconv.FormatFloat(n, 'g', -1, 64)
+	}
+	whole, part, _ := strings.Cut(strconv.FormatFloat(math.Abs(n), 'f', -1, 64), ".")
+	var groups []string
+	for len(whole) > 3 {
+		groups = append([]string{whole[len(whole)-3:]}, groups...)
+		whole = whole[:len(whole)-3]
+	}
+	text := strings.Join(append([]string{whole}, groups...), ",")
+	if part != "" {
+		text += "." + part
+	}
+	if n < 0 {
+		text = "−" + text
+	}
+	return text
+}
+
+// money writes an amount with its currency, two decimals where it has any.
+func money(n float64, currency string) string {
+	text := figure(n)
+	if whole, part, has := strings.Cut(text, "."); has && len(part) == 1 {
+		text = whole + "." + part + "0"
+	}
+	return strings.TrimSpace(render.Clean(currency) + " " + text)
+}
+
+// called is the short name of a principal: its path.
+func called(a performatives.Agent) string {
+	_, rest, _ := strings.Cut(string(a), "://")
+	_, path, ok := strings.Cut(rest, "/")
+	if !ok {
+		return rest
+	}
+	return path
+}
+
+func organisation(a performatives.Agent) string { return string(a.Organisation()) }
+
+// reasons are what an agent says why it asks.
+var reasons = map[string]string{
+	"authority-limit":      "Above the agent’s authority",
+	"confidence-low":       "The agent is not confident",
+	"policy-ambiguous":     "The policy is ambiguous",
+	"adversarial-detected": "The agent suspects bad faith",
+}
+
+func reasonText(reason string) string {
+	if text, ok := reasons[reason]; ok {
+		return text
+	}
+	return render.Clean(reason)
+}
+
+// stamp reads a time of the broker's.
+func stamp(s string) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+func iso(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// moment writes a time for whoever has no script; with one, the browser writes
+// it in the reader's time zone.
+func moment(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") }
+
+// span writes how long something is, to the second below an hour: static/clock.js
+// goes on in the same way.
+func span(d time.Duration) string {
+	sign := ""
+	if d < 0 {
+		sign, d = "−", -d
+	}
+	s := int64(d / time.Second)
+	switch {
+	case s < 3600:
+		return fmt.Sprintf("%s%dm %02ds", sign, s/60, s%60)
+	case s < 86400:
+		return fmt.Sprintf("%s%dh %02dm", sign, s/3600, s/60%60)
+	default:
+		return fmt.Sprintf("%s%dd %02dh", sign, s/86400, s/3600%24)
+	}
+}
+
+// age is a span to the minute.
+func age(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return "now"
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	default:
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
+	}
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}

@@ -1,0 +1,362 @@
+//go:build browser
+
+// Package browser goes through the escalation inbox in a real Chromium, as a
+// person does: .ci/browser installs it where it is missing, and runs this.
+package browser
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/nats-io/nkeys"
+
+	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testbroker"
+	"github.com/parley-asp/parley/wire"
+)
+
+const (
+	alpha = performatives.Agent("agent://acme.example/procurement/alpha")
+	sales = performatives.Agent("agent://clouds.example/sales/enterprise")
+	alice = performatives.Agent("human://acme.example/alice")
+	bob   = performatives.Agent("human://acme.example/bob")
+
+	patience = 20 * time.Second // for what must come
+)
+
+var (
+	screenshots = flag.Bool("screenshots", false, "write the screenshots of docs/")
+	chromium    = flag.String("chromium", "chromium", "the browser to run")
+)
+
+// browserContext is the one Chromium of this run; each person has a profile of
+// their own in it.
+var browserContext context.Context
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	profile, err := os.MkdirTemp("", "parley-browser")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	allocator, stop := chromedp.NewExecAllocator(context.Background(),
+		chromedp.ExecPath(*chromium), chromedp.UserDataDir(profile), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.NoFirstRun, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
+		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("hide-scrollbars", true), chromedp.Env("TZ=UTC", "LANG=en_GB.UTF-8"),
+		chromedp.Flag("lang", "en-GB"),
+	)
+	var quit context.CancelFunc
+	browserContext, quit = chromedp.NewContext(allocator)
+	status := 1
+	if err := chromedp.Do(browserContext); err != nil {
+		fmt.Fprintf(os.Stderr, "%s does not start: %v\n.ci/browser installs it where it is missing\n", *chromium, err)
+	} else {
+		status = m.Run()
+	}
+	quit()
+	stop()
+	os.RemoveAll(profile)
+	os.Exit(status)
+}
+
+// world is a broker with pages, two agents and the humans behind one of them.
+type world struct {
+	testing.TB
+	*testbroker.Broker
+	ctx      context.Context
+	keys     map[performatives.Agent]nkeys.KeyPair
+	clients  map[performatives.Agent]*client.Client
+	operator *client.Operator
+}
+
+func newWorld(t *testing.T, o testbroker.Options) *world {
+	t.Helper()
+	o.HTTP = true
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	t.Cleanup(cancel)
+	w := &world{TB: t, ctx: ctx, keys: map[performatives.Agent]nkeys.KeyPair{}, clients: map[performatives.Agent]*client.Client{}}
+	w.Broker = testbroker.Start(t, o)
+	if !o.Dev {
+		for _, a := range []performatives.Agent{alpha, sales, alice, bob} {
+			w.registers(a)
+		}
+	}
+	return w
+}
+
+func (w *world) registers(a performatives.Agent, change ...func(*wire.Card)) {
+	w.Helper()
+	name := strings.ToUpper(string(a[strings.LastIndex(string(a), "/")+1])) + string(a[strings.LastIndex(string(a), "/")+2:])
+	change = append([]func(*wire.Card){func(c *wire.Card) { c.Name = name }}, change...)
+	w.keys[a] = w.Register(a, change...)
+}
+
+// as is the client of an agent, or of a human at the command line.
+func (w *world) as(a performatives.Agent) *client.Client {
+	w.Helper()
+	if c := w.clients[a]; c != nil {
+		return c
+	}
+	how := client.Unsigned()
+	if pair := w.keys[a]; pair != nil {
+		signer, err := performatives.NewSigner(pair)
+		w.must(err)
+		how = client.Key(signer)
+	}
+	c, err := client.Connect(w.ctx, w.URL, a, how)
+	w.must(err)
+	w.Cleanup(func() { c.Close() })
+	w.clients[a] = c
+	return c
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) said(_ client.Receipt, err error) {
+	w.Helper()
+	w.must(err)
+}
+
+// opens is a session of the two agents, CONVERSING.
+func (w *world) opens(purpose string) (buyer, seller *client.Session) {
+	w.Helper()
+	s, err := w.as(sales).Invite(w.ctx, client.Invitation{With: []performatives.Agent{alpha}, Purpose: purpose, MaxDuration: 24 * time.Hour})
+	w.must(err)
+	view, err := w.as(sales).View(w.ctx, s.ID())
+	w.must(err)
+	buyer = w.as(alpha).Session(s.ID())
+	w.said(buyer.Accept(w.ctx, view.Invitation.Proposal))
+	return buyer, s
+}
+
+// asks is the $15,000 proposal of the seed, and the buyer's agent that asks
+// about it. It returns the escalation's id.
+func (w *world) asks(subject, urgency string, terms any) (buyer, seller *client.Session, escalation string) {
+	w.Helper()
+	buyer, seller = w.opens("Offer an enterprise plan")
+	w.said(seller.Propose(w.ctx, client.Proposal{ID: "prop_050", Type: "service-agreement", Subject: subject, Terms: terms}))
+	receipt, err := buyer.Escalate(w.ctx, client.Escalation{
+		Reason: client.AuthorityLimit, Urgency: urgency, About: "prop_050",
+		Context:         "Proposed commitment of $15,000/month exceeds my authorized spending limit of $5,000/month",
+		SuggestedAction: "Approve the commitment or provide a revised budget ceiling",
+	})
+	w.must(err)
+	return buyer, seller, string(receipt.Message)
+}
+
+var plan = map[string]any{"seats": 300, "support": "24/7", "pricePerMonth": 15000, "currency": "USD"}
+
+// state is where the session stands.
+func (w *world) state(s *client.Session) string {
+	w.Helper()
+	view, err := w.as(alpha).View(w.ctx, s.ID())
+	w.must(err)
+	return view.State.String()
+}
+
+// code is what an operator gives to a human who is to enrol a browser.
+func (w *world) code(a performatives.Agent) string {
+	w.Helper()
+	if w.operator == nil {
+		signer, err := performatives.NewSigner(w.Operator())
+		w.must(err)
+		w.operator, err = client.ConnectOperator(w.ctx, w.URL, client.Key(signer))
+		w.must(err)
+		w.Cleanup(func() { w.operator.Close() })
+	}
+	reply, err := w.operator.Conn().RequestWithContext(w.ctx, wire.OperatorCall(wire.HumanEnrol), []byte(`{"agentId":"`+string(a)+`"}`))
+	w.must(err)
+	var e wire.Enrolment
+	w.must(unmarshal(reply.Data, &e))
+	if e.Code == "" {
+		w.Fatalf("no code: %s", reply.Data)
+	}
+	return e.Code
+}
+
+// A browser is one profile of Chromium, with one page.
+type browser struct {
+	testing.TB
+	ctx  context.Context
+	root string
+}
+
+func (w *world) browser() *browser {
+	w.Helper()
+	ctx, cancel := chromedp.NewContext(browserContext, chromedp.WithNewBrowserContext())
+	w.Cleanup(cancel)
+	b := &browser{w.TB, ctx, "http://" + w.HTTPAddr + "/inbox/"}
+	w.must(chromedp.Do(ctx)) // the page lives as long as the context of its first action
+	b.do(chromedp.EmulateViewport(1440, 900))
+	b.listens()
+	return b
+}
+
+// tab is another page of the same profile.
+func (b *browser) tab() *browser {
+	b.Helper()
+	ctx, cancel := chromedp.NewContext(b.ctx)
+	b.Cleanup(cancel)
+	t := &browser{b.TB, ctx, b.root}
+	if err := chromedp.Do(ctx); err != nil {
+		b.Fatal(err)
+	}
+	t.do(chromedp.EmulateViewport(1440, 900))
+	t.listens()
+	return t
+}
+
+// listens fails the test for whatever the page's scripts fail with, and for what
+// its policy keeps out.
+func (b *browser) listens() {
+	console := chromedp.Console(b.ctx)
+	go func() {
+		for m, err := range console {
+			switch {
+			case err != nil:
+				return
+			case m.IsException(), strings.Contains(m.Text, "Content Security Policy"):
+				b.Errorf("in the page: %s", m)
+			case b.ctx.Err() == nil:
+				b.Logf("in the page: %s", m)
+			}
+		}
+	}()
+}
+
+// enters enrols the browser as a human does, and looks at a page.
+func (w *world) enters(a performatives.Agent, path string) *browser {
+	w.Helper()
+	b := w.browser()
+	b.opens("login?next=" + path)
+	b.do(chromedp.SendKeys(css("#code"), w.code(a)), chromedp.SendKeys(css("#name"), "test"), chromedp.Click(css("form button.primary")))
+	b.sees(".queue, .door .refused:not(:empty)")
+	if refused := b.text(".refused"); b.has(".door") && refused != "" {
+		w.Fatal(refused)
+	}
+	return b
+}
+
+// css is how this package names an element.
+type css = chromedp.CSS
+
+func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, actions...); err != nil {
+		b.fails(err)
+	}
+}
+
+// fails ends the test with what is on the page.
+func (b *browser) fails(err error) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	there, lost := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText`))
+	if lost != nil {
+		there = lost.Error()
+	}
+	b.Fatalf("%v\nThe page has: %.3000s", err, there)
+}
+
+// get is the value of an expression in the page.
+func get[T any](b *browser, expression string) T {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		b.fails(fmt.Errorf("%s: %w", expression, err))
+	}
+	return value
+}
+
+func (b *browser) opens(path string) { b.Helper(); b.do(chromedp.Navigate(b.root + path)) }
+
+func (b *browser) sees(selector string) {
+	b.Helper()
+	b.do(chromedp.WaitVisible(css(selector)))
+}
+
+func (b *browser) clicks(selector string) {
+	b.Helper()
+	b.do(chromedp.WaitVisible(css(selector)), chromedp.Click(css(selector)))
+}
+
+func (b *browser) types(selector, text string) {
+	b.Helper()
+	b.sees(selector)
+	get[string](b, fmt.Sprintf(`document.querySelector(%q).value = ""`, selector))
+	b.do(chromedp.SendKeys(css(selector), text))
+}
+
+// presses is for the keyboard alone.
+func (b *browser) presses(keys string, with ...chromedp.KeyOption) {
+	b.Helper()
+	b.do(chromedp.KeyEvent(keys, with...))
+}
+
+func (b *browser) signs() { b.Helper(); b.presses(kb.Enter, chromedp.KeyModifiers(chromedp.ModifierCtrl)) }
+
+// reads waits until an element has this text in it.
+func (b *browser) reads(selector, text string) {
+	b.Helper()
+	b.holds(fmt.Sprintf(`[...document.querySelectorAll(%q)].some((e) => e.innerText.includes(%q))`, selector, text))
+}
+
+// holds waits until an expression is true.
+func (b *browser) holds(expression string) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingInterval(20*time.Millisecond))); err != nil {
+		b.fails(fmt.Errorf("%s: %w", expression, err))
+	}
+}
+
+func (b *browser) text(selector string) string {
+	b.Helper()
+	return get[string](b, fmt.Sprintf(`document.querySelector(%q)?.innerText ?? ""`, selector))
+}
+
+func (b *browser) has(selector string) bool {
+	b.Helper()
+	return get[bool](b, fmt.Sprintf(`!!document.querySelector(%q)`, selector))
+}
+
+// photographs writes a picture of the window for docs/, if that was asked for.
+func (b *browser) photographs(name string) {
+	b.Helper()
+	if !*screenshots {
+		return
+	}
+	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		b.Fatal(err)
+	}
+	where := filepath.Join("..", "..", "docs", "inbox", name+".png")
+	if err := os.MkdirAll(filepath.Dir(where), 0o755); err != nil {
+		b.Fatal(err)
+	}
+	if err := os.WriteFile(where, png, 0o644); err != nil {
+		b.Fatal(err)
+	}
+}
