@@ -314,7 +314,10 @@ func (b *browser) presses(keys string, with ...chromedp.KeyOption) {
 	b.do(chromedp.KeyEvent(keys, with...))
 }
 
-func (b *browser) signs() { b.Helper(); b.presses(kb.Enter, chromedp.KeyModifiers(chromedp.ModifierCtrl)) }
+func (b *browser) signs() {
+	b.Helper()
+	b.presses(kb.Enter, chromedp.KeyModifiers(chromedp.ModifierCtrl))
+}
 
 // reads waits until an element has this text in it.
 func (b *browser) reads(selector, text string) {
