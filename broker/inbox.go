@@ -194,6 +194,9 @@ func (b *Broker) placeOf(ctx context.Context, l *live, a performatives.Agent, d 
 
 // announce tells monitors what happened; nothing depends on it.
 func (b *Broker) announce(l *live, m *performatives.Message, before session.Phase, stamp performatives.Stamp) {
+	if l.state.Phase == before && !m.Sender.IsBroker() {
+		return
+	}
 	event := map[string]any{
 		"sessionId": l.id, "state": l.state.Phase, "sequenceNumber": stamp.Sequence,
 		"performative": m.Performative, "sender": m.Sender, "at": stamp.Receipt.AcceptedAt,

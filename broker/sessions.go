@@ -27,7 +27,14 @@ type sessions struct {
 	live map[performatives.SessionID]*live
 	busy sync.WaitGroup
 	shut bool
+
+	next   chan *live // to a worker that waits for one
+	parked int        // workers that wait
 }
+
+// maxParked bounds the workers that are kept for the next session that has
+// work: their stacks have grown to what it takes.
+const maxParked = 64
 
 // live is one session in memory. Its work runs one piece after the other, so
 // that whatever runs in it needs no lock.
@@ -55,7 +62,7 @@ type live struct {
 }
 
 func newSessions(b *Broker) *sessions {
-	return &sessions{b: b, live: map[performatives.SessionID]*live{}}
+	return &sessions{b: b, live: map[performatives.SessionID]*live{}, next: make(chan *live)}
 }
 
 // maxQueue bounds what waits for one session.
@@ -78,9 +85,37 @@ func (s *sessions) run(id performatives.SessionID, do func(context.Context, *liv
 	if !l.running {
 		l.running = true
 		s.busy.Add(1)
-		go s.work(l)
+		select {
+		case s.next <- l:
+		default:
+			go s.worker(l)
+		}
 	}
 	return true
+}
+
+// worker does the work of one session after the other.
+func (s *sessions) worker(l *live) {
+	for {
+		s.work(l)
+		s.mu.Lock()
+		full := s.parked >= maxParked
+		if !full {
+			s.parked++
+		}
+		s.mu.Unlock()
+		if full {
+			return
+		}
+		select {
+		case l = <-s.next:
+		case <-s.b.ctx.Done():
+			return
+		}
+		s.mu.Lock()
+		s.parked--
+		s.mu.Unlock()
+	}
 }
 
 // begin notes work that is no session's, unless the broker is closing; whoever

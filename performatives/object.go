@@ -23,26 +23,39 @@ func split(object jsontext.Value) (document, error) {
 	if _, err := d.ReadToken(); err != nil {
 		return nil, err
 	}
+	// What the decoder returns is good until it is used again; the same bytes
+	// stand in the object, before the place that it has come to.
+	read := func() (jsontext.Value, error) {
+		v, err := d.ReadValue()
+		end := d.InputOffset()
+		return object[end-int64(len(v)) : end : end], err
+	}
 	doc := make(document, 0, 12)
 	for d.PeekKind() != '}' {
-		quote, err := d.ReadValue()
+		quote, err := read()
 		if err != nil {
 			return nil, err
 		}
-		m := member{quote: bytes.Clone(quote)}
-		name, err := jsontext.AppendUnquote(nil, m.quote)
+		name, err := unquote(quote)
 		if err != nil {
 			return nil, err
 		}
-		m.name = string(name)
-		value, err := d.ReadValue()
+		value, err := read()
 		if err != nil {
 			return nil, err
 		}
-		m.value = bytes.Clone(value)
-		doc = append(doc, m)
+		doc = append(doc, member{name, quote, value})
 	}
 	return doc, nil
+}
+
+// unquote reads a canonical JSON string; most names have nothing to read.
+func unquote(quote jsontext.Value) (string, error) {
+	if !bytes.ContainsRune(quote, '\\') {
+		return string(quote[1 : len(quote)-1]), nil
+	}
+	name, err := jsontext.AppendUnquote(nil, quote)
+	return string(name), err
 }
 
 func (d document) get(name string) jsontext.Value {
