@@ -18,7 +18,7 @@ import (
 // is heard, enters it into the transcript: load, Step, append if unchanged.
 // The order of checks is PROTOCOL.md §3's; those on State are session.Step's.
 func (b *Broker) admit(ctx context.Context, l *live, caller performatives.Agent, data []byte) (wire.Acceptance, error) {
-	m, err := b.read(l.id, caller, data)
+	m, signed, err := b.read(l.id, caller, data)
 	if err != nil {
 		return wire.Acceptance{}, err
 	}
@@ -27,7 +27,7 @@ func (b *Broker) admit(ctx context.Context, l *live, caller performatives.Agent,
 		return wire.Acceptance{}, b.trouble("load", l.id, err)
 	}
 	for range maxRaces {
-		accepted, err := b.try(ctx, l, m)
+		accepted, err := b.try(ctx, l, m, signed)
 		switch {
 		case errors.Is(err, errStale):
 			if err := b.catchUp(ctx, l); err != nil {
@@ -75,83 +75,20 @@ func (b *Broker) trouble(what string, id performatives.SessionID, err error) err
 	return unavailable()
 }
 
-// read does the checks that need no session: size, JSON, envelope, sender,
-// version, performative, signature.
-func (b *Broker) read(id performatives.SessionID, who performatives.Agent, data []byte) (*performatives.Message, error) {
-	m, err := performatives.Read(data)
-	if err != nil {
-		return nil, unreadable(err)
-	}
-	member, registered := b.registry.member(who)
-	switch {
-	case m.Session != id:
-		return nil, session.Refuse(session.MalformedEnvelope, "/sessionId: is not the session of the subject").
-			With(map[string]string{"path": "/sessionId"})
-	case m.Sender != who:
-		return nil, session.Refuse(session.Unauthorized, "sender.agentId is not the principal of the subject that you publish on")
-	case !registered:
-		return nil, session.Refuse(session.UnknownAgent, "you are not registered")
-	case b.audits(caller{agent: who}):
-		return nil, auditorsRead()
-	case m.Version != performatives.Version:
-		return nil, session.Refuse(session.VersionUnsupported, "this broker speaks %s", performatives.Version).
-			With(map[string]any{"supported": []string{performatives.Version}})
-	case m.Performative == performatives.Unknown:
-		return nil, session.Refuse(session.UnknownPerformative, "%.40q is none of the thirteen performatives", m.ActName).
-			With(map[string]any{"performatives": performatives.All()})
-	}
-	if err := b.signed(m, member); err != nil {
-		return nil, err
-	}
-	return m, nil
-}
-
-func unreadable(err error) error {
-	if errors.Is(err, performatives.ErrTooLarge) {
-		return session.Refuse(session.TooLarge, "%s", err).With(map[string]int{"maxBytes": performatives.MaxEnvelope})
-	}
-	r := session.Refuse(session.MalformedEnvelope, "%s", err)
-	var bad *performatives.Malformed
-	if errors.As(err, &bad) && bad.Path != "" {
-		r = r.With(map[string]string{"path": bad.Path})
-	}
-	return r
-}
-
-// signed insists on a signature by the sender's key. Under --dev an envelope
-// may be unsigned, and a principal may have no key to check one by.
-func (b *Broker) signed(m *performatives.Message, member performatives.Member) error {
-	if m.Signature != "" && !performatives.WellFormedSignature(m.Signature) {
-		return session.Refuse(session.SignatureInvalid, "integrity.signature is ed25519: and 128 lower-case hex digits")
-	}
-	if b.Dev && (m.Signature == "" || member.Key == "" && len(b.Devices(m.Sender)) == 0) {
-		return nil
-	}
-	if m.Signature == "" {
-		return session.Refuse(session.SignatureInvalid, "integrity.signature is missing: sign with the key that you log in with")
-	}
-	if err := m.VerifySignature(member.Key); err != nil && !b.signedByDevice(m) {
-		return session.Refuse(session.SignatureInvalid, "%s", err)
-	}
-	return nil
+// A judged act is heard, and only has to be entered.
+type judged struct {
+	next  session.State
+	at    time.Time
+	entry []byte
+	stamp performatives.Stamp
 }
 
 // try judges a message against the session as it is in memory, and appends it.
-func (b *Broker) try(ctx context.Context, l *live, m *performatives.Message) (wire.Acceptance, error) {
-	if seen, again := l.state.Seen(m.ID); again && seen.Sender == m.Sender && seen.Digest == m.Digest() {
-		return acceptance(m, seen, true), nil
+func (b *Broker) try(ctx context.Context, l *live, m *performatives.Message, signed func() error) (wire.Acceptance, error) {
+	act, err := b.judge(ctx, l, m)
+	if forged := signed(); forged != nil {
+		return wire.Acceptance{}, forged // whatever else there is to say of it
 	}
-	if err := b.timely(m.Timestamp); err != nil {
-		return wire.Acceptance{}, err
-	}
-	if err := checkBody(m); err != nil {
-		return wire.Acceptance{}, err
-	}
-	if err := b.enterDeadlines(ctx, l); err != nil {
-		return wire.Acceptance{}, err
-	}
-	event := b.event(l, m)
-	next, err := session.Step(l.state, event)
 	var repeat *session.Repeat
 	if errors.As(err, &repeat) {
 		return acceptance(m, repeat.Seen, true), nil
@@ -159,7 +96,7 @@ func (b *Broker) try(ctx context.Context, l *live, m *performatives.Message) (wi
 	if err != nil {
 		return wire.Acceptance{}, err
 	}
-	leave, err := b.roomFor(l, m, &next)
+	leave, err := b.roomFor(l, m, &act.next)
 	if err != nil {
 		return wire.Acceptance{}, err
 	}
@@ -167,14 +104,37 @@ func (b *Broker) try(ctx context.Context, l *live, m *performatives.Message) (wi
 	if err := b.addressed(l, m); err != nil {
 		return wire.Acceptance{}, err
 	}
-	if err := b.registerNamed(ctx, m, next.Last.Joined); err != nil {
+	if err := b.registerNamed(ctx, m, act.next.Last.Joined); err != nil {
 		return wire.Acceptance{}, err
 	}
-	if err := b.enter(ctx, l, m, next, event.At); err != nil {
+	if err := b.enter(ctx, l, m, act); err != nil {
 		return wire.Acceptance{}, err
 	}
 	seen, _ := l.state.Seen(m.ID)
 	return acceptance(m, seen, false), nil
+}
+
+// judge applies the checks that need the session, in their order. It has no
+// effect but that a deadline which has passed is entered.
+func (b *Broker) judge(ctx context.Context, l *live, m *performatives.Message) (judged, error) {
+	if seen, again := l.state.Seen(m.ID); again && seen.Sender == m.Sender && seen.Digest == m.Digest() {
+		return judged{}, &session.Repeat{Seen: seen}
+	}
+	if err := b.timely(m.Timestamp); err != nil {
+		return judged{}, err
+	}
+	if err := checkBody(m); err != nil {
+		return judged{}, err
+	}
+	if err := b.enterDeadlines(ctx, l); err != nil {
+		return judged{}, err
+	}
+	event := b.event(l, m)
+	next, err := session.Step(l.state, event)
+	if err != nil {
+		return judged{}, err
+	}
+	return b.seal(l, m, next, event.At)
 }
 
 // addressed refuses a recipient whom nobody knows: neither the session nor the
@@ -260,20 +220,21 @@ func (b *Broker) clock(l *live) time.Time {
 	return l.state.Updated
 }
 
-// enter seals the message, appends it, and moves memory on.
-func (b *Broker) enter(ctx context.Context, l *live, m *performatives.Message, next session.State, at time.Time) error {
-	stamp := performatives.Stamp{
+// seal makes the entry of an act that is heard.
+func (b *Broker) seal(l *live, m *performatives.Message, next session.State, at time.Time) (judged, error) {
+	entry, stamp, err := m.Deliver(performatives.Stamp{
 		Sequence: l.state.Next, PreviousHash: l.state.Head,
 		OnBehalfOf: next.Last.OnBehalfOf, Joined: next.Last.Joined,
-	}
-	entry, stamp, err := m.Deliver(stamp, at, next.Phase.String(), b.Signer)
-	if err != nil {
-		return err
-	}
+	}, at, next.Phase.String(), b.Signer)
+	return judged{next, at, entry, stamp}, err
+}
+
+// enter appends an act's entry, and moves memory on.
+func (b *Broker) enter(ctx context.Context, l *live, m *performatives.Message, act judged) error {
 	way := b.presence.starts()
 	l.waits()
 	b.reaches(beforeAppend)
-	position, err := b.log.append(ctx, l.id, entry, l.position)
+	position, err := b.log.append(ctx, l.id, act.entry, l.position)
 	if errors.Is(err, errUnknown) && l.unresolved == nil {
 		l.unresolved = way
 		return err
@@ -284,12 +245,12 @@ func (b *Broker) enter(ctx context.Context, l *live, m *performatives.Message, n
 	}
 	b.reaches(appended)
 	before := l.state.Phase
-	l.state, l.position, l.places = next.Sealed(m.ID, stamp.Hash), position, append(l.places, position)
+	l.state, l.position, l.places = act.next.Sealed(m.ID, act.stamp.Hash), position, append(l.places, position)
 	l.undelivered = append(l.undelivered, delivery{
-		sequence: stamp.Sequence, position: position, entry: entry, to: l.state.Audience(),
+		sequence: act.stamp.Sequence, position: position, entry: act.entry, to: l.state.Audience(),
 	})
 	b.note(l, before)
-	b.announce(l, m, before, stamp)
+	b.announce(l, m, before, act.stamp)
 	return nil
 }
 
@@ -309,7 +270,11 @@ func (b *Broker) enterDeadlines(ctx context.Context, l *live) error {
 		if err != nil {
 			return err
 		}
-		if err := b.enter(ctx, l, m, next, at); err != nil {
+		act, err := b.seal(l, m, next, at)
+		if err != nil {
+			return err
+		}
+		if err := b.enter(ctx, l, m, act); err != nil {
 			return err
 		}
 	}

@@ -51,6 +51,13 @@ func (f *fair) enter(a performatives.Agent) *seat {
 	return &seat{fair: f}
 }
 
+// idle tells whether a seat is free.
+func (f *fair) idle() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.free > 0
+}
+
 // leave gives the seat to whose turn it is, once. Work leaves it before it
 // waits for the store: what waits does not keep others from working.
 func (s *seat) leave() {

@@ -108,7 +108,7 @@ func VerifyBytes(k Key, data []byte, signature string) error {
 // Which key it was is noted in SignedBy.
 func (m *Message) VerifySignature(k Key) error {
 	err := VerifyBytes(k, m.SigningBytes(), m.Signature)
-	if err == nil {
+	if err == nil && m.SignedBy != k { // which was noted before where others read it meanwhile
 		m.SignedBy = k
 	}
 	return err

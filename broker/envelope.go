@@ -1,0 +1,81 @@
+package broker
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// read does the checks that need no session: size, JSON, envelope, sender,
+// version, performative, signature. That of the signature may still be under
+// way: signed waits for it, and nothing is answered before.
+func (b *Broker) read(id performatives.SessionID, who performatives.Agent, data []byte) (m *performatives.Message, signed func() error, err error) {
+	m, err = performatives.Read(data)
+	if err != nil {
+		return nil, nil, unreadable(err)
+	}
+	member, registered := b.registry.member(who)
+	switch {
+	case m.Session != id:
+		return nil, nil, session.Refuse(session.MalformedEnvelope, "/sessionId: is not the session of the subject").
+			With(map[string]string{"path": "/sessionId"})
+	case m.Sender != who:
+		return nil, nil, session.Refuse(session.Unauthorized, "sender.agentId is not the principal of the subject that you publish on")
+	case !registered:
+		return nil, nil, session.Refuse(session.UnknownAgent, "you are not registered")
+	case b.audits(caller{agent: who}):
+		return nil, nil, auditorsRead()
+	case m.Version != performatives.Version:
+		return nil, nil, session.Refuse(session.VersionUnsupported, "this broker speaks %s", performatives.Version).
+			With(map[string]any{"supported": []string{performatives.Version}})
+	case m.Performative == performatives.Unknown:
+		return nil, nil, session.Refuse(session.UnknownPerformative, "%.40q is none of the thirteen performatives", m.ActName).
+			With(map[string]any{"performatives": performatives.All()})
+	}
+	return m, b.verified(m, member), nil
+}
+
+// verified begins the check of the signature, which is the longest of all, on a
+// core of its own if one is idle.
+func (b *Broker) verified(m *performatives.Message, member performatives.Member) func() error {
+	if m.Sender.IsHuman() || !b.judging.idle() { // which of a human's keys it was, the entry pins
+		err := b.signed(m, member)
+		return func() error { return err }
+	}
+	m.SignedBy = member.Key
+	outcome := make(chan error, 1)
+	go func() { outcome <- b.signed(m, member) }()
+	return sync.OnceValue(func() error { return <-outcome })
+}
+
+func unreadable(err error) error {
+	if errors.Is(err, performatives.ErrTooLarge) {
+		return session.Refuse(session.TooLarge, "%s", err).With(map[string]int{"maxBytes": performatives.MaxEnvelope})
+	}
+	r := session.Refuse(session.MalformedEnvelope, "%s", err)
+	var bad *performatives.Malformed
+	if errors.As(err, &bad) && bad.Path != "" {
+		r = r.With(map[string]string{"path": bad.Path})
+	}
+	return r
+}
+
+// signed insists on a signature by the sender's key. Under --dev an envelope
+// may be unsigned, and a principal may have no key to check one by.
+func (b *Broker) signed(m *performatives.Message, member performatives.Member) error {
+	if m.Signature != "" && !performatives.WellFormedSignature(m.Signature) {
+		return session.Refuse(session.SignatureInvalid, "integrity.signature is ed25519: and 128 lower-case hex digits")
+	}
+	if b.Dev && (m.Signature == "" || member.Key == "" && len(b.Devices(m.Sender)) == 0) {
+		return nil
+	}
+	if m.Signature == "" {
+		return session.Refuse(session.SignatureInvalid, "integrity.signature is missing: sign with the key that you log in with")
+	}
+	if err := m.VerifySignature(member.Key); err != nil && !b.signedByDevice(m) {
+		return session.Refuse(session.SignatureInvalid, "%s", err)
+	}
+	return nil
+}
