@@ -48,6 +48,9 @@ var api = map[string]verb{
 	wire.EscalationList:  {false, false, typed((*Broker).escalationList)},
 	wire.EscalationGet:   {false, false, typed((*Broker).escalationGet)},
 	wire.BrokerInfo:      {false, false, typed((*Broker).brokerInfo)},
+	wire.AuditSessions:   {true, false, typed((*Broker).auditSessions)},
+	wire.AuditSession:    {true, false, typed((*Broker).auditSession)},
+	wire.AuditMessages:   {true, false, typed((*Broker).auditMessages)},
 }
 
 func verbs(operator bool) []string {

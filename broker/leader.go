@@ -77,9 +77,9 @@ func (l *log) ask(ctx context.Context, stream string, q question) (*jetstream.Ra
 
 // readRest reads up to a position that the leader named what a server that lags
 // left out.
-func (l *log) readRest(ctx context.Context, subject string, from, end uint64, each func(stored) error) error {
+func (l *log) readRest(ctx context.Context, stream, subject string, from, end uint64, each func(stored) error) error {
 	for from <= end {
-		m, err := l.ask(ctx, wire.SessionsStream, question{Seq: from, NextBy: subject})
+		m, err := l.ask(ctx, stream, question{Seq: from, NextBy: subject})
 		if err != nil {
 			return err
 		}

@@ -123,9 +123,14 @@ const (
 // read calls each with the entries on a subject (wildcards allowed) from a
 // position on, in order: all that are there when it begins, at least.
 func (l *log) read(ctx context.Context, subject string, from uint64, each func(stored) error) error {
+	return l.readFrom(ctx, wire.SessionsStream, subject, from, each)
+}
+
+// readFrom reads any stream as read does the transcripts.
+func (l *log) readFrom(ctx context.Context, stream, subject string, from uint64, each func(stored) error) error {
 	var end uint64
 	if l.replicated.Load() {
-		last, err := l.lastOn(ctx, wire.SessionsStream, subject)
+		last, err := l.lastOn(ctx, stream, subject)
 		if err != nil || last == nil || last.Sequence < from {
 			return err
 		}
@@ -135,7 +140,7 @@ func (l *log) read(ctx context.Context, subject string, from uint64, each func(s
 	for left := true; left; {
 		var next uint64
 		var err error
-		left, next, err = l.readSome(ctx, subject, from, each)
+		left, next, err = l.readSome(ctx, stream, subject, from, each)
 		from = max(from, next)
 		switch {
 		case errors.Is(err, errSilent) && end > 0:
@@ -144,12 +149,12 @@ func (l *log) read(ctx context.Context, subject string, from uint64, each func(s
 			return err
 		}
 	}
-	return l.readRest(ctx, subject, from, end, each)
+	return l.readRest(ctx, stream, subject, from, end, each)
 }
 
 // readSome asks for one batch by a direct get, which answers with many
 // messages and ends them with a status of 204 (or 404 where there are none).
-func (l *log) readSome(ctx context.Context, subject string, from uint64, each func(stored) error) (left bool, next uint64, err error) {
+func (l *log) readSome(ctx context.Context, stream, subject string, from uint64, each func(stored) error) (left bool, next uint64, err error) {
 	request, err := json.Marshal(map[string]any{"batch": readBatch, "max_bytes": readBatchBytes, "seq": from, "next_by_subj": subject})
 	if err != nil {
 		return false, 0, err
@@ -163,7 +168,7 @@ func (l *log) readSome(ctx context.Context, subject string, from uint64, each fu
 	if err := sub.SetPendingLimits(-1, -1); err != nil {
 		return false, 0, err
 	}
-	if err := l.nc.PublishRequest("$JS.API.DIRECT.GET."+wire.SessionsStream, reply, request); err != nil {
+	if err := l.nc.PublishRequest("$JS.API.DIRECT.GET."+stream, reply, request); err != nil {
 		return false, 0, err
 	}
 	for {

@@ -42,6 +42,7 @@ var places = map[string]place{
 	"modes":                pure("performatives", "delegation", "escalation", "persist", "session"),
 	"transcript":           pure("performatives"),
 	"wire":                 pure("performatives", "session"),
+	"audit":                pure("performatives", "escalation", "session", "transcript", "wire"),
 
 	"client":     plain("performatives", "schemas", "session", "transcript", "wire"),
 	"login":      plain("wire"),

@@ -2,19 +2,19 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-asp/parley/audit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/render"
 	"github.com/parley-asp/parley/transcript"
-	"github.com/parley-asp/parley/wire"
 )
 
 // A verdict is what verification says of one transcript.
@@ -25,6 +25,7 @@ type verdict struct {
 	State   string             `json:"state,omitzero"` // after the last entry
 	OK      bool               `json:"ok"`
 	Faults  []transcript.Fault `json:"faults"`
+	Derived []audit.Fault      `json:"derived"` // of what the broker keeps beside it, as an operator
 }
 
 type verify struct {
@@ -32,7 +33,9 @@ type verify struct {
 	brokerKey string
 	expect    transcript.Expect
 	head      string
+	settle    time.Duration
 	verdicts  []verdict
+	items     []audit.Fault // of the escalation inbox, of no session that is there
 }
 
 func sessionVerify() *cobra.Command {
@@ -45,7 +48,13 @@ session again and insists that the rules of the protocol hear each act and lead
 to the states that the receipts say. Each fault names the entry and the rule.
 
 A file, as parley session export writes it, is checked offline with --broker-key;
-without, the broker at --url is asked for its key. A session is fetched first.`,
+without, the broker at --url is asked for its key. A session is fetched first.
+
+For an operator it also holds what the broker keeps beside each transcript against
+it: every principal's inbox copies, in order and none missing but the expired, the
+timer, the list of sessions, the escalation inbox. A broker that is delivering just
+now is given a few seconds. --all takes every transcript of the store, whether the
+list has it or not; --timeout is for each session.`,
 		Example: `  parley session verify deal.jsonl --broker-key UAFC…
   parley session verify 019478a3-0001-7def-8a12-000000000001
   parley session verify --all`,
@@ -69,6 +78,7 @@ without, the broker at --url is asked for its key. A session is fetched first.`,
 	cmd.Flags().BoolVar(&v.all, "all", false, "verify every session of the broker")
 	cmd.Flags().StringVar(&v.brokerKey, "broker-key", "", "the broker's public key (default: ask the broker)")
 	cmd.Flags().StringVar(&v.head, "head", "", "the hash that the last entry must have: without it, entries missing at the end of a file leave no trace")
+	cmd.Flags().DurationVar(&v.settle, "settle", settledWithin, "how long what a broker has still to deliver may take")
 	cmd.Flags().IntVar(&v.expect.Length, "entries", 0, "how many entries there must be")
 	cmd.Flags().BoolVar(&v.expect.AllowUnsigned, "allow-unsigned", false, "hear unsigned entries of who has a key, as a broker under --dev does")
 	return cmd
@@ -78,35 +88,7 @@ func (v *verify) run(cmd *cobra.Command, args []string) error {
 	if v.brokerKey != "" && !v.all && allFiles(args) {
 		return v.files(args)
 	}
-	return with(cmd, func(ctx context.Context, c connection) error {
-		info, err := c.Broker(ctx)
-		if err != nil {
-			return err
-		}
-		if v.brokerKey == "" {
-			v.brokerKey = string(info.Key)
-			v.expect.AllowUnsigned = v.expect.AllowUnsigned || info.Dev
-		}
-		if v.all {
-			for s, err := range c.Sessions(ctx, wire.ListSessions{}) {
-				if err != nil {
-					return err
-				}
-				args = append(args, string(s.Session))
-			}
-		}
-		for _, arg := range args {
-			if allFiles([]string{arg}) {
-				err = v.files([]string{arg})
-			} else {
-				err = v.live(ctx, c, performatives.SessionID(arg))
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return v.broker(cmd, args)
 }
 
 // allFiles tells whether none of the arguments is a session's id.
@@ -139,41 +121,34 @@ func contents(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// live verifies a session up to where it stands now.
-func (v *verify) live(ctx context.Context, c connection, id performatives.SessionID) error {
-	view, lines, err := c.upTo(ctx, id)
-	if err != nil {
-		return err
-	}
-	expect := v.expect
-	expect.Session = id
-	if expect.Head == "" && view.Head.Sequence != nil {
-		expect.Head, expect.Length = view.Head.Hash, int(*view.Head.Sequence)+1 //nolint:gosec // what is in memory can be counted
-	}
-	return v.judge(string(id), export(lines), expect)
-}
-
 // judge verifies one transcript. A replay of what is not genuine would only say
 // the same in other words.
 func (v *verify) judge(source string, data []byte, expect transcript.Expect) error {
+	found, err := v.verdict(source, data, expect)
+	if err == nil {
+		v.verdicts = append(v.verdicts, found)
+	}
+	return err
+}
+
+func (v *verify) verdict(source string, data []byte, expect transcript.Expect) (found verdict, err error) {
 	faults, err := transcript.Verify(bytes.NewReader(data), performatives.Key(v.brokerKey), expect)
 	if err != nil {
-		return err
+		return found, err
 	}
-	found := verdict{Source: source, Session: string(expect.Session), Entries: countLines(data), Faults: []transcript.Fault{}}
+	found = verdict{Source: source, Session: string(expect.Session), Entries: countLines(data), Faults: []transcript.Fault{}, Derived: []audit.Fault{}}
 	if len(faults) == 0 {
 		state, err := replay(data)
 		if fault, broken := errors.AsType[transcript.Fault](err); broken {
 			faults = []transcript.Fault{fault}
 		} else if err != nil {
-			return err
+			return found, err
 		}
 		found.Session, found.State = string(state.ID), state.Phase.String()
 	}
 	found.Faults = append(found.Faults, faults...)
 	found.OK = len(faults) == 0
-	v.verdicts = append(v.verdicts, found)
-	return nil
+	return found, nil
 }
 
 func countLines(data []byte) int {
@@ -200,12 +175,23 @@ func (v *verify) report(cmd *cobra.Command) error {
 		for _, f := range found.Faults {
 			fmt.Fprintf(&out, "       %s\n", render.Clean(f.Error()))
 		}
+		for _, f := range found.Derived {
+			fmt.Fprintf(&out, "       %s\n", render.Clean(f.Error()))
+		}
+	}
+	for _, f := range v.items {
+		fmt.Fprintf(&out, "FAULT  %s\n", render.Clean(f.Error()))
 	}
 	err := show(cmd, struct {
-		Transcripts []verdict `json:"transcripts"`
-	}{v.verdicts}, func(render.Style) string { return out.String() })
-	if err == nil && bad > 0 {
+		Transcripts []verdict     `json:"transcripts"`
+		Derived     []audit.Fault `json:"derived,omitzero"` // of no transcript that is there
+	}{v.verdicts, v.items}, func(render.Style) string { return out.String() })
+	switch {
+	case err != nil:
+	case bad > 0:
 		err = fmt.Errorf("%d of %d transcripts is not in order", bad, len(v.verdicts))
+	case len(v.items) > 0:
+		err = fmt.Errorf("the escalation inbox has %d items of no transcript", len(v.items))
 	}
 	return err
 }

@@ -1,0 +1,224 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/wire"
+)
+
+// What an operator may read to hold what is derived against the transcripts. It
+// comes from the store, past what this broker believes: the operator's verifier
+// judges it (package audit).
+
+// Sizes of pages.
+const (
+	auditedPage = 10_000  // sessions
+	copiesPage  = 4_000   // inbox copies
+	subjectPage = 100_000 // subjects that the server names at once
+)
+
+// auditSessions lists the sessions by their transcripts, not by the index.
+func (b *Broker) auditSessions(ctx context.Context, _ caller, q wire.ListAudit) (wire.AuditedSessions, error) {
+	found := wire.AuditedSessions{Sessions: []performatives.SessionID{}}
+	if q.Cursor < 0 {
+		return found, session.Refuse(session.MalformedEnvelope, "cursor is next of the page before")
+	}
+	from := q.Cursor / subjectPage * subjectPage
+	subjects, total, err := b.log.subjects(ctx, wire.SessionsStream, wire.AllSessions, from)
+	if err != nil {
+		return found, err
+	}
+	subjects = subjects[min(q.Cursor-from, len(subjects)):]
+	subjects = subjects[:min(auditedPage, len(subjects))]
+	for _, subject := range subjects {
+		id, err := performatives.ParseSessionID(strings.TrimPrefix(subject, wire.Session("")))
+		if err == nil { // anything else was not written by a broker
+			found.Sessions = append(found.Sessions, id)
+		}
+	}
+	if next := q.Cursor + len(subjects); next < total && len(subjects) > 0 {
+		found.Next = &next
+	}
+	return found, nil
+}
+
+// subjects are those of a stream that a filter fits, sorted, from one on, as
+// many as the server names at once, and how many there are in all.
+func (l *log) subjects(ctx context.Context, stream, filter string, from int) (found []string, total int, err error) {
+	request, err := json.Marshal(map[string]any{"subjects_filter": filter, "offset": from})
+	if err != nil {
+		return nil, 0, err
+	}
+	reply, err := l.nc.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+stream, request)
+	if err != nil {
+		return nil, 0, err
+	}
+	var info struct {
+		Error *jetstream.APIError `json:"error"`
+		Total int                 `json:"total"`
+		State struct {
+			Subjects map[string]uint64 `json:"subjects"`
+		} `json:"state"`
+	}
+	if err := json.Unmarshal(reply.Data, &info); err != nil {
+		return nil, 0, err
+	}
+	if info.Error != nil {
+		return nil, 0, info.Error
+	}
+	for subject := range info.State.Subjects {
+		found = append(found, subject)
+	}
+	slices.Sort(found)
+	return found, info.Total, nil
+}
+
+// auditMessages is a page of a transcript as it is stored.
+func (b *Broker) auditMessages(ctx context.Context, _ caller, q wire.AuditTranscript) (wire.Stored, error) {
+	found, size := wire.Stored{Messages: [][]byte{}}, 0
+	if _, err := performatives.ParseSessionID(string(q.Session)); err != nil {
+		return found, session.NoSuchSession()
+	}
+	err := b.log.read(ctx, wire.Session(q.Session), q.Cursor, func(e stored) error {
+		if size += len(e.data); size > maxPageBytes/2 && len(found.Messages) > 0 {
+			found.Next = e.position
+			return errPageFull
+		}
+		found.Messages = append(found.Messages, e.data)
+		return nil
+	})
+	if errors.Is(err, errPageFull) {
+		err = nil
+	}
+	return found, err
+}
+
+// auditSession is what the store holds of a session beside its transcript.
+func (b *Broker) auditSession(ctx context.Context, _ caller, q wire.AuditRef) (wire.Held, error) {
+	held := wire.Held{Session: q.Session, Copies: []wire.HeldCopy{}}
+	if _, err := performatives.ParseSessionID(string(q.Session)); err != nil {
+		return held, session.NoSuchSession()
+	}
+	if q.Cursor == "" {
+		for _, find := range []func(context.Context, *wire.Held) error{b.heldHead, b.heldLine, b.heldTimer, b.heldItems} {
+			if err := find(ctx, &held); err != nil {
+				return held, err
+			}
+		}
+	}
+	return held, b.heldCopies(ctx, &held, q.Cursor)
+}
+
+func (b *Broker) heldHead(ctx context.Context, held *wire.Held) error {
+	held.At, held.InboxAge = b.Now().UTC().Format(time.RFC3339Nano), b.InboxAge.Milliseconds()
+	last, err := b.log.lastOn(ctx, wire.SessionsStream, wire.Session(held.Session))
+	if err != nil || last == nil {
+		return err
+	}
+	if entry, err := transcript.Read(last.Data); err == nil { // else the transcript's faults say so
+		held.Sequence, held.Hash = &entry.Stamp.Sequence, entry.Stamp.Hash
+	}
+	return nil
+}
+
+func (b *Broker) heldLine(ctx context.Context, held *wire.Held) error {
+	last, err := b.log.lastOn(ctx, wire.IndexStream, wire.Index(held.Session))
+	if err != nil || last == nil {
+		return err
+	}
+	var l line
+	if err := json.Unmarshal(last.Data, &l); err != nil {
+		return nil //nolint:nilerr // what cannot be read counts as not there
+	}
+	held.Index = &wire.HeldLine{State: l.State.String(), Participants: l.Parties, Entries: l.Entries}
+	return nil
+}
+
+func (b *Broker) heldTimer(ctx context.Context, held *wire.Held) error {
+	set, err := b.log.lastOn(ctx, wire.TimersStream, timerAt+string(held.Session))
+	if err != nil {
+		return err
+	}
+	if set != nil {
+		held.Timer, _ = strings.CutPrefix(set.Header.Get(jetstream.ScheduleHeader), "@at ")
+	}
+	due, err := b.log.lastOn(ctx, wire.TimersStream, timerDue+string(held.Session))
+	held.Due = due != nil
+	return err
+}
+
+// heldItems are the escalations that the transcript knows, as the stream has them.
+func (b *Broker) heldItems(ctx context.Context, held *wire.Held) error {
+	var all []*escalation.Item
+	if err := b.look(ctx, held.Session, func(l *live) {
+		l.state.Escalations(func(item *escalation.Item) { all = append(all, item) })
+	}); err != nil {
+		return nil //nolint:nilerr // a transcript that does not replay has faults of its own
+	}
+	slices.SortFunc(all, func(a, b *escalation.Item) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	for _, of := range all {
+		view := session.ViewItem(of)
+		last, err := b.log.lastOn(ctx, wire.EscalationsStream, wire.Escalation(view.Organisation, view.Urgency, string(view.ID)))
+		if err != nil {
+			return err
+		}
+		var item wire.EscalationItem
+		if last == nil || json.Unmarshal(last.Data, &item) != nil {
+			continue
+		}
+		item.Transcript, item.Next = nil, nil
+		held.Items = append(held.Items, item)
+	}
+	return nil
+}
+
+// heldCopies is a page of what stands in the session's inboxes, from a cursor on:
+// how many inboxes are done, and the position in the next.
+func (b *Broker) heldCopies(ctx context.Context, held *wire.Held, cursor string) error {
+	var done int
+	var position uint64
+	if cursor != "" {
+		if _, err := fmt.Sscanf(cursor, "%d.%d", &done, &position); err != nil || done < 0 {
+			return session.Refuse(session.MalformedEnvelope, "cursor is next of the page before")
+		}
+	}
+	inboxes, _, err := b.log.subjects(ctx, wire.InboxStream, "asp.agent.*.inbox."+string(held.Session), 0)
+	if err != nil {
+		return err
+	}
+	for ; done < len(inboxes); done, position = done+1, 0 {
+		agent, err := performatives.ParseToken(strings.Split(inboxes[done], ".")[2])
+		if err != nil {
+			return err
+		}
+		err = b.log.readFrom(ctx, wire.InboxStream, inboxes[done], position, func(e stored) error {
+			if len(held.Copies) == copiesPage {
+				held.Next = strconv.Itoa(done) + "." + strconv.FormatUint(e.position, 10)
+				return errPageFull
+			}
+			held.Copies = append(held.Copies, wire.HeldCopy{Agent: agent, Hash: performatives.HashOf(e.data)})
+			return nil
+		})
+		if errors.Is(err, errPageFull) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

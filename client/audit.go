@@ -1,0 +1,55 @@
+package client
+
+import (
+	"context"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/wire"
+)
+
+// AuditedSessions are all sessions that have a transcript, whether the list of
+// sessions has them or not.
+func (o *Operator) AuditedSessions(ctx context.Context) ([]performatives.SessionID, error) {
+	var all []performatives.SessionID
+	for cursor := 0; ; {
+		page, err := call[wire.AuditedSessions](ctx, &o.calls, wire.AuditSessions, wire.ListAudit{Cursor: cursor})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Sessions...)
+		if page.Next == nil {
+			return all, nil
+		}
+		cursor = *page.Next
+	}
+}
+
+// Stored is a session's transcript byte for byte as it is stored, also one that
+// the broker cannot make sense of any more.
+func (o *Operator) Stored(ctx context.Context, id performatives.SessionID) ([][]byte, error) {
+	var all [][]byte
+	for cursor := uint64(0); ; {
+		page, err := call[wire.Stored](ctx, &o.calls, wire.AuditMessages, wire.AuditTranscript{Session: id, Cursor: cursor})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Messages...)
+		if page.Next == 0 {
+			return all, nil
+		}
+		cursor = page.Next
+	}
+}
+
+// Held is what the broker keeps of a session beside its transcript.
+func (o *Operator) Held(ctx context.Context, id performatives.SessionID) (wire.Held, error) {
+	held, err := call[wire.Held](ctx, &o.calls, wire.AuditSession, wire.AuditRef{Session: id})
+	for next := held.Next; err == nil && next != ""; {
+		var page wire.Held
+		page, err = call[wire.Held](ctx, &o.calls, wire.AuditSession, wire.AuditRef{Session: id, Cursor: next})
+		held.Copies = append(held.Copies, page.Copies...)
+		next = page.Next
+	}
+	held.Next = ""
+	return held, err
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/node"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testbroker"
+	"github.com/parley-asp/parley/wire"
+)
+
+// A store is a broker with one paused session, and a hand in its streams.
+type store struct {
+	*testing.T
+	b    *testbroker.Broker
+	ctx  context.Context //nolint:containedctx // the test's own
+	js   jetstream.JetStream
+	deal performatives.SessionID
+}
+
+func newStore(t *testing.T) *store {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	w := &store{T: t, b: testbroker.Start(t, testbroker.Options{Sync: time.Second}), ctx: ctx}
+	join := func(a performatives.Agent) *client.Client {
+		signer, err := performatives.NewSigner(w.b.Register(a))
+		w.must(err)
+		c, err := client.Connect(ctx, w.b.URL, a, client.Key(signer))
+		w.must(err)
+		t.Cleanup(func() { c.Close() }) //nolint:errcheck // the test is over
+		return c
+	}
+	buyer, seller := join(alpha), join(beta)
+	w.b.Register("human://acme.com/alice")
+	s, err := buyer.Invite(ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{beta}, Purpose: "storage"})
+	w.must(err)
+	w.deal = s.ID()
+	sells := seller.Session(s.ID())
+	_, err = sells.Accept(ctx, "inv")
+	w.must(err)
+	_, err = sells.Propose(ctx, client.Proposal{Type: "x", Subject: "x", Terms: map[string]any{"price": 1}})
+	w.must(err)
+	_, err = s.Escalate(ctx, client.Escalation{Reason: client.AuthorityLimit, Urgency: client.High, Context: "too much"})
+	w.must(err)
+	login, err := nats.NkeyOptionFromSeed(w.b.Data + "/" + node.BrokerSeed)
+	w.must(err)
+	w.js, err = jetstream.New(w.b.Plain(login))
+	w.must(err)
+	return w
+}
+
+func (w *store) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// verify is parley session verify --all: what it finds, and whether all is in order.
+func (w *store) verify(settle time.Duration) (said string, ok bool) {
+	w.Helper()
+	root := rootCommand()
+	var out bytes.Buffer
+	root.SetOut(&out)
+	root.SetErr(&out)
+	root.SetArgs([]string{"session", "verify", "--all", "--url", w.b.URL, "--data", w.b.Data, "--settle", settle.String()})
+	err := root.ExecuteContext(w.ctx)
+	return out.String(), err == nil
+}
+
+// last is the last message of a subject.
+func (w *store) last(stream, subject string) *jetstream.RawStreamMsg {
+	w.Helper()
+	s, err := w.js.Stream(w.ctx, stream)
+	w.must(err)
+	m, err := s.GetLastMsgForSubject(w.ctx, subject)
+	w.must(err)
+	return m
+}
+
+func (w *store) drop(stream, subject string) {
+	w.Helper()
+	s, err := w.js.Stream(w.ctx, stream)
+	w.must(err)
+	w.must(s.DeleteMsg(w.ctx, w.last(stream, subject).Sequence))
+}
+
+func (w *store) put(subject string, data []byte) {
+	w.Helper()
+	_, err := w.js.Publish(w.ctx, subject, data)
+	w.must(err)
+}
+
+// Issue 4: verify --all holds what is derived against the transcripts. Each thing is broken in
+// the store, and found; before that, nothing is.
+func TestVerifyFindsWhatIsBroken(t *testing.T) {
+	t.Parallel()
+	item := func(w *store) (subject string, item map[string]any) {
+		escalation := w.last(wire.SessionsStream, wire.Session(w.deal))
+		var entry struct{ MessageID string }
+		w.must(json.Unmarshal(escalation.Data, &entry))
+		subject = wire.Escalation("acme.com", "high", entry.MessageID)
+		w.must(json.Unmarshal(w.last(wire.EscalationsStream, subject).Data, &item))
+		return subject, item
+	}
+	for name, c := range map[string]struct {
+		breaks func(*store)
+		want   string
+	}{
+		"nothing":                    {func(*store) {}, ""},
+		"a copy is missing":          {func(w *store) { w.drop(wire.InboxStream, wire.Inbox(beta, w.deal)) }, "inbox of " + string(beta) + ": entry 3 is missing"},
+		"a copy twice":               {func(w *store) { s := wire.Inbox(beta, w.deal); w.put(s, w.last(wire.InboxStream, s).Data) }, "it holds entry 3 twice"},
+		"a copy of what is not said": {func(w *store) { w.put(wire.Inbox(beta, w.deal), []byte("{}")) }, "is no entry of the transcript"},
+		"a copy for nobody": {func(w *store) {
+			w.put(wire.Inbox("agent://gizmo.io/gamma", w.deal), w.last(wire.InboxStream, wire.Inbox(beta, w.deal)).Data)
+		}, "inbox of agent://gizmo.io/gamma: it holds entry 3, and nothing"},
+		"one's own act": {func(w *store) {
+			w.put(wire.Inbox(alpha, w.deal), w.last(wire.InboxStream, wire.Inbox(beta, w.deal)).Data)
+		}, "it holds entry 3, which is not for " + string(alpha)},
+		"copies in another order": {func(w *store) {
+			s := wire.Inbox(alpha, w.deal) // entries 1 and 2
+			second := w.last(wire.InboxStream, s)
+			w.drop(wire.InboxStream, s)
+			first := w.last(wire.InboxStream, s)
+			w.drop(wire.InboxStream, s)
+			w.put(s, second.Data)
+			w.put(s, first.Data)
+		}, "it holds entry 1 after entry 2"},
+		"no timer":             {func(w *store) { w.drop(wire.TimersStream, "asp.timer.at."+string(w.deal)) }, "timer: there is none; the next deadline is"},
+		"no line in the list":  {func(w *store) { w.drop(wire.IndexStream, wire.Index(w.deal)) }, "index: the session is not in the list"},
+		"another state listed": {func(w *store) { w.put(wire.Index(w.deal), []byte(`{"state":"CLOSED","participants":[],"entries":9}`)) }, "index: the list says CLOSED; the transcript, ESCALATED"},
+		"other parties listed": {func(w *store) {
+			w.put(wire.Index(w.deal), []byte(`{"state":"ESCALATED","participants":[],"entries":9}`))
+		}, "index: the list names ; the transcript, "},
+		"no item":                {func(w *store) { s, _ := item(w); w.drop(wire.EscalationsStream, s) }, "is not in the escalation inbox"},
+		"an item decided":        {func(w *store) { s, i := item(w); i["status"] = "approved"; w.put(s, asJSON(w, i)) }, "is shown as approved"},
+		"an item of nothing":     {func(w *store) { s, i := item(w); i["escalationId"] = "stray"; w.put(s+"x", asJSON(w, i)) }, "escalation stray of session"},
+		"an entry nobody signed": {func(w *store) { w.put(wire.Session(w.deal), w.last(wire.SessionsStream, wire.Session(w.deal)).Data) }, "sequence"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newStore(t)
+			if said, ok := w.verify(settledWithin); !ok {
+				t.Fatalf("before anything is broken:\n%s", said)
+			}
+			c.breaks(w)
+			said, ok := w.verify(0)
+			if ok != (c.want == "") || !strings.Contains(said, c.want) {
+				t.Errorf("ok %t, said:\n%s\nwant %q", ok, said, c.want)
+			}
+		})
+	}
+}
+
+func asJSON(w *store, v any) []byte {
+	w.Helper()
+	data, err := json.Marshal(v)
+	w.must(err)
+	return data
+}
