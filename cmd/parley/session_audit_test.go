@@ -37,7 +37,7 @@ func newStore(t *testing.T) *store {
 		w.must(err)
 		c, err := client.Connect(ctx, w.b.URL, a, client.Key(signer))
 		w.must(err)
-		t.Cleanup(func() { c.Close() }) //nolint:errcheck // the test is over
+		t.Cleanup(func() { c.Close() })
 		return c
 	}
 	buyer, seller := join(alpha), join(beta)

@@ -109,7 +109,7 @@ func (w *world) connects() {
 	var err error
 	w.operator, err = client.ConnectOperator(w.ctx, w.URL(), client.SeedFile(w.data+"/"+node.OperatorSeed))
 	w.must(err)
-	w.Cleanup(func() { w.operator.Close() }) //nolint:errcheck // the test is over
+	w.Cleanup(func() { w.operator.Close() })
 	login, err := nats.NkeyOptionFromSeed(w.data + "/" + node.BrokerSeed)
 	w.must(err)
 	nc, err := nats.Connect(w.URL(), login, nats.MaxReconnects(-1))
@@ -163,7 +163,7 @@ func (w *world) joins(a performatives.Agent) *client.Client {
 	c, err := client.Connect(w.ctx, w.URL(), a, client.Key(signer), client.Timeout(3*time.Second),
 		client.NATS(nats.PingInterval(time.Second), nats.MaxPingsOutstanding(2))) // or a paused server keeps it for a minute
 	w.must(err)
-	w.Cleanup(func() { c.Close() }) //nolint:errcheck // the test is over
+	w.Cleanup(func() { c.Close() })
 	return c
 }
 

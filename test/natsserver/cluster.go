@@ -112,8 +112,8 @@ func freePorts(t testing.TB, n int) (ports []int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close()                                     //nolint:errcheck,gocritic // all at the end, so that none is found twice
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port) //nolint:errcheck // it is TCP
+		defer l.Close() //nolint:gocritic // all at the end, so that none is found twice
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
 	}
 	return ports
 }
