@@ -33,11 +33,27 @@ func Config(k Keys) (string, error) {
 	var out strings.Builder
 	err := config.Execute(&out, map[string]any{
 		"Keys": k, "Access": production, "Timeout": loginTimeout.Seconds(),
-		"MaxPayload": maxPayload, "MaxConsumers": maxConsumers, "MaxBatches": maxBatches,
-		"SYS": login.SystemAccount, "ASP": login.BrokerAccount, "AUTH": login.CalloutAccount,
+		"JetStream": jetStream(),
+		"SYS":       login.SystemAccount, "ASP": login.BrokerAccount, "AUTH": login.CalloutAccount,
 		"Find": FindConnections, "Close": fmt.Sprintf(CloseConnection, "*"), "Inbox": SystemInbox + ".>",
 	})
 	return out.String(), err
+}
+
+// jetStream is what is the same in every configuration.
+func jetStream() string {
+	return fmt.Sprintf(`max_payload: %d
+jetstream {
+  store_dir: "./nats-data" # yours
+  # What is accepted has been fsynced. In a cluster with --replicas 3 a time such
+  # as 1s is enough: three servers would have to lose power at once.
+  sync_interval: always
+  limits {
+    default_max_consumers: %d # every principal has one
+    batch { max_inflight_per_stream: %d, max_inflight_total: %[3]d }
+  }
+}
+`, maxPayload, maxConsumers, maxBatches)
 }
 
 // responses are the names of response types in a configuration.
@@ -56,19 +72,7 @@ var config = template.Must(template.New("nats-server.conf").Parse(`# For a NATS 
 # The seeds that belong to these public keys stay with the broker. Every server of
 # a cluster has the same of this.
 
-max_payload: {{.MaxPayload}}
-
-jetstream {
-  store_dir: "./nats-data" # yours
-  # What is accepted has been fsynced. In a cluster with --replicas 3 a time such
-  # as 1s is enough: three servers would have to lose power at once.
-  sync_interval: always
-  limits {
-    default_max_consumers: {{.MaxConsumers}} # every principal has one
-    batch { max_inflight_per_stream: {{.MaxBatches}}, max_inflight_total: {{.MaxBatches}} }
-  }
-}
-
+{{.JetStream}}
 system_account: {{.SYS}}
 
 accounts {

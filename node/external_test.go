@@ -36,3 +36,13 @@ func external(t *testing.T, data string) (url string) {
 	must(t, err)
 	return "nats://" + natsserver.Start(t, server, config)
 }
+
+// operator does the same in operator mode, with what the commands of Nsc make.
+func operator(t *testing.T, data string) (url string) {
+	t.Helper()
+	script, err := node.Nsc(data)
+	must(t, err)
+	server, err := program()
+	must(t, err)
+	return "nats://" + natsserver.Start(t, server, natsserver.Nsc(t, script))
+}

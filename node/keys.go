@@ -133,3 +133,38 @@ func Config(dir string) (string, error) {
 	}
 	return embedded.Config(public)
 }
+
+// CredsFile is the file of a data directory with the broker's credentials for a server elsewhere
+// in operator mode.
+const CredsFile = "broker.creds"
+
+// Nsc are the nsc commands that make a server elsewhere, in operator mode, one that the node with
+// this data directory uses. It makes the keys that are not there yet, and writes the broker's
+// credentials into the directory; nothing secret is in what it returns.
+func Nsc(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	k, err := openKeys(dir)
+	if err != nil {
+		return "", err
+	}
+	public, err := k.public()
+	if err != nil {
+		return "", err
+	}
+	own, err := k.authority.Own(login.BrokerAccount, "parley broker", public.Broker)
+	if err != nil {
+		return "", err
+	}
+	text, err := login.Creds(own, k.broker)
+	if err != nil {
+		return "", err
+	}
+	creds := filepath.Join(dir, CredsFile)
+	if err := os.WriteFile(creds, text, 0o600); err != nil {
+		return "", err
+	}
+	return embedded.Nsc(public, k.authority, filepath.Join(dir, SystemJWT), creds)
+}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -85,7 +86,7 @@ func (m mode) login(k keys, o Options, account string, key nkeys.KeyPair) (nats.
 		if err != nil {
 			return nil, err
 		}
-		token, err := jwt.ParseDecoratedJWT(text)
+		token, err := jwt.ParseDecoratedJWT(bytes.TrimSpace(text))
 		return nats.UserJWT(func() (string, error) { return token, nil }, key.Sign), err
 	default:
 		return k.authority.LogIn(account, "parley "+account, key)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -34,25 +35,28 @@ type world struct {
 	operator *client.Operator
 }
 
-// everywhere runs a test on the embedded server and on one in a process of its own.
+// everywhere runs a test on the embedded server, and on one in a process of its own in each mode.
 func everywhere(t *testing.T, test func(*testing.T, node.Options)) {
-	for name, url := range map[string]func(*testing.T, string) string{
-		"embedded": func(*testing.T, string) string { return "" },
-		"external": external,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			data := t.TempDir()
-			test(t, node.Options{Data: data, Listen: "127.0.0.1:-1", NATS: url(t, data)})
-		})
-	}
+	t.Helper()
+	operated(t, test)
+	t.Run("config", func(t *testing.T) {
+		t.Parallel()
+		data := t.TempDir()
+		test(t, node.Options{Data: data, NATS: external(t, data)})
+	})
 }
 
 // operated runs a test on the servers that are in operator mode.
 func operated(t *testing.T, test func(*testing.T, node.Options)) {
+	t.Helper()
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
 		test(t, node.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1"})
+	})
+	t.Run("operator", func(t *testing.T) {
+		t.Parallel()
+		data := t.TempDir()
+		test(t, node.Options{Data: data, NATS: operator(t, data), NATSCreds: filepath.Join(data, node.CredsFile)})
 	})
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -9,22 +10,36 @@ import (
 )
 
 func natsConfigCommand() *cobra.Command {
-	var data string
+	var data, format string
 	cmd := &cobra.Command{
 		Use: "nats-config", Short: "print the configuration of a NATS server elsewhere", Args: args(cobra.NoArgs),
-		Long: `Prints a nats-server.conf for the NATS server that ` + "`parley serve --nats`" + ` uses:
+		Long: `Prints what makes a NATS server elsewhere one that ` + "`parley serve --nats`" + ` uses:
 accounts that keep principals away from the transcripts, logins that the broker
 answers, and the public halves of the keys in --data, which are made if they are
 not there. Nothing in it is secret. The server needs it before the broker starts;
 every server of a cluster needs the same.
 
-Give serve the same --data, or copies of its *.nk files where more than one
-broker runs.`,
+--format conf is a nats-server.conf for a server in config mode, where principals
+log in with their nkeys. --format nsc are the nsc commands for a server in operator
+mode, where their .creds files log in too. It also writes the broker's own
+credentials, ` + node.CredsFile + `, into --data; serve --creds takes them.
+
+Give serve the same --data, or copies of its files where more than one broker
+runs.`,
 		Example: `  parley nats-config --data /var/lib/parley > parley.conf
   nats-server -c parley.conf
-  parley serve --data /var/lib/parley --nats nats://127.0.0.1:4222`,
+  parley serve --data /var/lib/parley --nats nats://127.0.0.1:4222
+
+  parley nats-config --data /var/lib/parley --format nsc > setup.sh
+  sh setup.sh
+  nats-server -c parley.conf
+  parley serve --data /var/lib/parley --nats nats://127.0.0.1:4222 --creds /var/lib/parley/` + node.CredsFile,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			text, err := node.Config(data)
+			configuration := map[string]func(string) (string, error){"conf": node.Config, "nsc": node.Nsc}[format]
+			if configuration == nil {
+				return usage(errors.New("--format is conf or nsc"))
+			}
+			text, err := configuration(data)
 			if err != nil {
 				return err
 			}
@@ -33,5 +48,6 @@ broker runs.`,
 		},
 	}
 	cmd.Flags().StringVar(&data, "data", defaultData, "directory of the broker's keys")
+	cmd.Flags().StringVar(&format, "format", "conf", "conf (config mode) or nsc (operator mode)")
 	return cmd
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -10,7 +11,7 @@ import (
 )
 
 // TestServerElsewhere runs the broker on a nats-server process that has the configuration
-// which parley prints.
+// which parley prints, in config mode and in operator mode.
 func TestServerElsewhere(t *testing.T) {
 	t.Parallel()
 	program, err := natsserver.Build(t.TempDir())
@@ -18,7 +19,7 @@ func TestServerElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Files:               []string{"testdata/elsewhere/elsewhere.txtar"},
+		Files:               []string{"testdata/elsewhere/elsewhere.txtar", "testdata/elsewhere/operator.txtar"},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
@@ -32,6 +33,9 @@ func TestServerElsewhere(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"nsc": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(natsserver.Nsc(t, ts.ReadFile(args[0]))), 0o600))
+			},
 			"exits": exits, "mode": mode, "terminate": terminate, "natsserver": func(ts *testscript.TestScript, _ bool, args []string) {
 				url := "nats://" + natsserver.Start(t, program, ts.ReadFile(args[0]))
 				ts.Setenv("PARLEY_NATS", url)

@@ -41,13 +41,14 @@ it accepted, and stops; a second signal stops it at once.
 operator.nk logs in as operator. Keep both safe, and broker.nk for ever.
 
 A server elsewhere needs the configuration that ` + "`parley nats-config`" + ` prints; this
-broker then answers its logins. Where --creds, --nkey or --context say how the
-broker logs in, who else may log in is that server's own affair.`,
+broker then answers its logins. In operator mode (nats-config --format nsc) --creds
+takes the ` + node.CredsFile + ` of --data. Where --creds, --nkey or --context are others, who
+else may log in is that server's own affair.`,
 		Example: `  parley serve --dev                                     try things out: no logins
   parley serve --data /var/lib/parley --listen 0.0.0.0:4222
   parley serve --listen 0.0.0.0:4222 --tls-cert server.pem --tls-key server.key
   parley serve --nats nats://nats.example.com --replicas 3
-  parley serve --nats nats://nats.example.com --creds parley.creds`,
+  parley serve --nats nats://nats.example.com --creds ./parley-data/broker.creds`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
 	}
 	flags := cmd.Flags()
