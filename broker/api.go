@@ -45,12 +45,20 @@ var api = map[string]verb{
 	wire.SchemaPut:       {false, true, typed((*Broker).schemaPut)},
 	wire.SchemaGet:       {false, false, typed((*Broker).schemaGet)},
 	wire.SchemaList:      {false, false, typed((*Broker).schemaList)},
-	wire.EscalationList:  {false, false, typed((*Broker).escalationList)},
-	wire.EscalationGet:   {false, false, typed((*Broker).escalationGet)},
 	wire.BrokerInfo:      {false, false, typed((*Broker).brokerInfo)},
 	wire.AuditSessions:   {true, false, typed((*Broker).auditSessions)},
 	wire.AuditSession:    {true, false, typed((*Broker).auditSession)},
 	wire.AuditMessages:   {true, false, typed((*Broker).auditMessages)},
+
+	wire.EscalationList:     {false, false, typed((*Broker).escalationList)},
+	wire.EscalationGet:      {false, false, typed((*Broker).escalationGet)},
+	wire.EscalationClaim:    {false, true, typed((*Broker).escalationClaim)},
+	wire.EscalationRelease:  {false, true, typed((*Broker).escalationRelease)},
+	wire.EscalationAssign:   {false, true, typed((*Broker).escalationAssign)},
+	wire.EscalationComment:  {false, true, typed((*Broker).escalationComment)},
+	wire.EscalationTransfer: {false, true, typed((*Broker).escalationTransfer)},
+	wire.EscalationHistory:  {false, false, typed((*Broker).escalationHistory)},
+	wire.EscalationWatch:    {false, false, typed((*Broker).escalationWatch)},
 }
 
 func verbs(operator bool) []string {
@@ -137,8 +145,14 @@ func (b *Broker) call(r micro.Request, name string, c caller, leave func()) {
 	go func() {
 		defer b.sessions.busy.Done()
 		defer leave()
-		defer b.calls.enter(c.agent).leave()
-		ctx, cancel := context.WithTimeout(b.ctx, callTimeout)
+		within := callTimeout
+		if name == wire.EscalationWatch { // it waits and works little: it takes nobody's place
+			leave()
+			within = longestWatch + callTimeout
+		} else {
+			defer b.calls.enter(c.agent).leave()
+		}
+		ctx, cancel := context.WithTimeout(b.ctx, within)
 		defer cancel()
 		answer, err := v.answer(b, ctx, c, r.Data())
 		if err == nil && (v.writes || name == wire.AgentRotate) {

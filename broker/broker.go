@@ -50,8 +50,10 @@ type Options struct {
 	Dev    bool                 // anyone is anyone: unsigned acts are heard, strangers registered
 	Alone  bool                 // no other broker can be running: its work is taken over at once
 
-	Replicas int                  // of each stream; 0 is as many as it has, 1 for a new one
-	Modes    session.Modes        // nil is all
+	Replicas    int               // of each stream; 0 is as many as it has, 1 for a new one
+	Modes       session.Modes     // nil is all
+	Escalations *escalation.Rules // who decides what; checked; nil is everybody who may
+
 	Policy   performatives.Policy // zero fields are the defaults of PROTOCOL.md
 	Limits   Limits               // of one principal; zero fields are defaults
 	InboxAge time.Duration        // how long inbox copies are kept; 0 is 7 days
@@ -128,6 +130,8 @@ type Broker struct {
 	calls    *fair // of the api
 
 	enrolments *enrolments
+	desks      *desks
+	leaving    chan struct{} // closed when calls that wait are to end
 
 	heard, refused atomic.Uint64 // answers, for statistics
 	toldLater      atomic.Int64  // refusals that wait to be told
@@ -153,7 +157,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Broker{Options: o, id: nuid.Next(), js: js}
+	b := &Broker{Options: o, id: nuid.Next(), js: js, leaving: make(chan struct{})}
 	b.ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx))
 	b.sessions, b.gate = newSessions(b), newGate(o.Limits, o.Now)
 	b.judging, b.calls = newFair(runtime.GOMAXPROCS(0)), newFair(maxCalls)
@@ -166,6 +170,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		{"enrolments", b.openEnrolments},
 		{"terms schemas", b.openTerms},
 		{"index of sessions", b.openIndex},
+		{"desks of escalations", b.openDesks},
 		{"escalation items", b.openItems},
 		{"work of the broker before", b.openPresence},
 		{"timers", b.openTimers},
@@ -182,6 +187,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 // Close stops serving, finishes what was accepted, and leaves no work behind.
 func (b *Broker) Close(ctx context.Context) error {
 	err := b.service.Stop()
+	close(b.leaving)
 	b.timers.stop(ctx)
 	b.sessions.drain(ctx)
 	b.presence.leave(ctx)

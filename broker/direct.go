@@ -27,7 +27,7 @@ func (b *Broker) Call(ctx context.Context, as performatives.Agent, verb string, 
 	if noun, what, two := strings.Cut(verb, "."); !two || !isToken(noun) || !isToken(what) {
 		return nil, session.Refuse(session.MalformedEnvelope, "there is no verb %.40q", verb)
 	}
-	return b.ask(ctx, as, wire.Call(as, verb), request)
+	return b.request(ctx, as, wire.Call(as, verb), request)
 }
 
 // Submit submits an envelope as a principal, who must be its sender.
@@ -35,7 +35,7 @@ func (b *Broker) Submit(ctx context.Context, as performatives.Agent, id performa
 	if _, err := performatives.ParseSessionID(string(id)); err != nil {
 		return accepted, session.NoSuchSession()
 	}
-	reply, err := b.ask(ctx, as, wire.Submit(as, id), envelope)
+	reply, err := b.request(ctx, as, wire.Submit(as, id), envelope)
 	if err != nil {
 		return accepted, err
 	}
@@ -44,8 +44,8 @@ func (b *Broker) Submit(ctx context.Context, as performatives.Agent, id performa
 
 func isToken(s string) bool { return s != "" && !strings.ContainsAny(s, ". *>\t\r\n") }
 
-// ask sends a request to the brokers and reads a refusal as one.
-func (b *Broker) ask(ctx context.Context, as performatives.Agent, subject string, data []byte) ([]byte, error) {
+// request sends one to the brokers and reads a refusal as one.
+func (b *Broker) request(ctx context.Context, as performatives.Agent, subject string, data []byte) ([]byte, error) {
 	if _, err := performatives.ParseAgent(string(as)); err != nil {
 		return nil, session.Refuse(session.UnknownAgent, "you are not registered")
 	}

@@ -2,27 +2,127 @@ package broker
 
 import (
 	"context"
+	"slices"
+	"strings"
+	"time"
 
+	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/wire"
 )
 
+// inside tells whether an item is the caller's own organisation's affair: then
+// it also sees who is asked, and what colleagues do and say. Agents, and the
+// other side, see what is at stake and how it ended.
+func (b *Broker) inside(c caller, org performatives.Organisation) bool {
+	if c.operator {
+		return true
+	}
+	member, ok := b.registry.member(c.agent)
+	return ok && (escalation.MayDecide(member, org) || c.agent.Organisation() == org && b.audits(c))
+}
+
+// seenBy is an item as a caller sees it now; false for one that it may not see.
+func (b *Broker) seenBy(ctx context.Context, c caller, k *kept) (wire.EscalationItem, bool) {
+	item := *k.EscalationItem
+	if b.inside(c, item.Organisation) {
+		asOf(&item, b.Now())
+		if !c.operator {
+			item.You = b.you(c, &item)
+		}
+		return item, true
+	}
+	item.Due, item.Route, item.Desk, item.Revision, item.Shown = "", nil, wire.Desk{}, 0, ""
+	if !b.index.names(item.Session, c.agent) && !b.audits(c) {
+		return item, false // without reading the sessions of strangers
+	}
+	return item, b.seen(ctx, c, item.Session, func(*live) error { return nil }) == nil
+}
+
+// you is what the caller may do with an item.
+func (b *Broker) you(c caller, item *wire.EscalationItem) *wire.You {
+	member, _ := b.registry.member(c.agent)
+	you := &wire.You{Limits: member.Limits}
+	you.Voted = slices.ContainsFunc(item.Votes, func(v session.VoteView) bool { return v.By == c.agent })
+	level, named := turnOf(item, c.agent)
+	desk := escalation.Desk{Claim: item.Desk.Claim}
+	switch {
+	case item.Status != statusOpen:
+		you.Why = "it is over: " + item.Status
+	case !escalation.MayDecide(member, item.Organisation):
+		you.Why = "you may look, and not decide"
+	case !named:
+		you.Why = "the rules ask others"
+	case level > item.Route.Level:
+		you.Why = "your turn comes when those before you have not answered, at " + item.Route.Levels[level-1].Due
+	case desk.HeldByAnother(c.agent, b.Now()) != nil:
+		you.Why = string(item.Desk.Claim.By) + " has claimed it"
+	default:
+		you.Decide = true
+		switch {
+		case item.By == c.agent:
+			you.Why = "you asked this yourself: you may deny it, and somebody else approves it"
+		case you.Voted:
+			you.Why = "you have approved it; you may still deny it"
+		case member.Limited && item.Amount == nil:
+			you.Why = "which amount is at stake cannot be seen: approve with a bound within your ceiling"
+		case item.Amount != nil && !escalation.Within(member.Limits, &performatives.RulingsAuthority{MaxAmount: &item.Amount.Value, Currency: item.Amount.Currency}):
+			you.Why = "what is at stake is above your ceiling: approve less, or leave it to who can"
+		}
+	}
+	return you
+}
+
+// turnOf is the first level of an item's route that asks a human.
+func turnOf(item *wire.EscalationItem, a performatives.Agent) (int, bool) {
+	n := slices.IndexFunc(item.Route.Levels, func(l wire.Level) bool { return len(l.Approvers) == 0 || slices.Contains(l.Approvers, a) })
+	return n, n >= 0
+}
+
 // escalationList is for humans who may decide; agents see those of their sessions.
 func (b *Broker) escalationList(ctx context.Context, c caller, q wire.ListEscalations) (wire.Escalations, error) {
-	switch q.Status {
-	case "", "open", "resolved", "all":
-	default:
-		return wire.Escalations{}, session.Refuse(session.MalformedEnvelope, "status is open, resolved or all")
-	}
 	found := wire.Escalations{Escalations: []wire.EscalationItem{}}
-	for _, item := range b.items.of("", q.Status) {
-		if item.Deadline+string(item.ID) <= q.Cursor || !b.maySeeItem(ctx, c, item) {
+	switch q.Status {
+	case "", statusOpen, "resolved", "all":
+	default:
+		return found, session.Refuse(session.MalformedEnvelope, "status is open, resolved or all")
+	}
+	switch q.Claimed {
+	case "", wire.ClaimedByMe, wire.ClaimedByNobody, wire.ClaimedByOthers:
+	default:
+		return found, session.Refuse(session.MalformedEnvelope, "claimed is me, nobody or others")
+	}
+	org := q.Organisation
+	if !c.operator && q.Session == "" && b.inside(c, c.agent.Organisation()) && !b.audits(c) {
+		org = c.agent.Organisation() // whose queue it is
+	}
+	open, closed := b.items.of(org)
+	if len(open)+len(closed) > 0 && b.inside(c, c.agent.Organisation()) {
+		found.Counts, found.Now = b.counts(c, open), stamp(b.Now())
+	}
+	var list []*kept
+	if q.Status != "resolved" {
+		list = after(open, q.Cursor, "o")
+	}
+	if q.Status == "resolved" || q.Status == "all" {
+		slices.Reverse(closed)
+		list = append(list, after(closed, q.Cursor, "r")...)
+	}
+	for n, k := range list {
+		if !b.wanted(c, k, q) {
+			continue
+		}
+		item, visible := b.seenBy(ctx, c, k)
+		if !visible {
 			continue
 		}
 		if len(found.Escalations) == page(q.Limit) {
-			last := found.Escalations[len(found.Escalations)-1]
-			found.Next = last.Deadline + string(last.ID)
+			last := list[n-1]
+			found.Next = "r" + last.key
+			if last.Status == statusOpen {
+				found.Next = "o" + last.key
+			}
 			break
 		}
 		found.Escalations = append(found.Escalations, item)
@@ -30,31 +130,100 @@ func (b *Broker) escalationList(ctx context.Context, c caller, q wire.ListEscala
 	return found, nil
 }
 
-func (b *Broker) maySeeItem(ctx context.Context, c caller, item wire.EscalationItem) bool {
-	if c.operator {
+// after are the items of a list behind the one that a cursor names. Open items
+// come first, in the order of their keys; the others in the reverse.
+func after(list []*kept, cursor, of string) []*kept {
+	switch {
+	case cursor == "", of == "r" && strings.HasPrefix(cursor, "o"):
+		return list
+	case !strings.HasPrefix(cursor, of):
+		return nil
+	}
+	key := cursor[1:]
+	n := slices.IndexFunc(list, func(k *kept) bool { return of == "o" && k.key > key || of == "r" && k.key < key })
+	if n < 0 {
+		return nil
+	}
+	return list[n:]
+}
+
+func (b *Broker) wanted(c caller, k *kept, q wire.ListEscalations) bool {
+	if q.Urgency != "" && k.Urgency != q.Urgency || q.Session != "" && k.Session != q.Session {
+		return false
+	}
+	if q.Claimed == "" {
 		return true
 	}
-	if member, ok := b.registry.member(c.agent); ok && member.Authority == performatives.AuthorityDecide && c.agent.Organisation() == item.Organisation {
-		return true
+	if !b.inside(c, k.Organisation) || k.Route == nil {
+		return false
 	}
-	if !b.index.names(item.Session, c.agent) && !b.audits(c) {
-		return false // without reading the sessions of strangers
+	held := (escalation.Desk{Claim: k.Desk.Claim}).Held(b.Now())
+	switch q.Claimed {
+	case wire.ClaimedByMe:
+		return held != nil && held.By == c.agent || held == nil && k.Desk.Assignee == c.agent && c.agent != ""
+	case wire.ClaimedByOthers:
+		return held != nil && held.By != c.agent
 	}
-	return b.seen(ctx, c, item.Session, func(*live) error { return nil }) == nil
+	return held == nil
+}
+
+// soon is when an item counts as due soon.
+const soon = 15 * time.Minute
+
+// counts are of the open items of the caller's own organisation.
+func (b *Broker) counts(c caller, open []*kept) wire.EscalationCounts {
+	n := wire.EscalationCounts{Urgency: map[string]int{}}
+	now := b.Now()
+	before := stamp(now.Add(soon))
+	inside := map[performatives.Organisation]bool{}
+	for _, k := range open {
+		own, asked := inside[k.Organisation]
+		if !asked {
+			own = b.inside(c, k.Organisation)
+			inside[k.Organisation] = own
+		}
+		if !own || k.Route == nil {
+			continue
+		}
+		n.Open++
+		n.Urgency[k.Urgency]++
+		if k.Due <= before {
+			n.DueSoon++
+		}
+		held := (escalation.Desk{Claim: k.Desk.Claim}).Held(now)
+		if held == nil {
+			n.Unclaimed++
+		}
+		if held != nil && held.By == c.agent || held == nil && k.Desk.Assignee == c.agent && c.agent != "" {
+			n.Mine++
+		}
+	}
+	return n
+}
+
+// visible is an item by its id that the caller may see.
+func (b *Broker) visible(ctx context.Context, c caller, id string) (wire.EscalationItem, error) {
+	if k, ok := b.items.find(escalation.ID(id)); ok {
+		if item, visible := b.seenBy(ctx, c, k); visible {
+			return item, nil
+		}
+	}
+	return wire.EscalationItem{}, unknownEscalation()
 }
 
 func (b *Broker) escalationGet(ctx context.Context, c caller, q wire.EscalationRef) (wire.EscalationItem, error) {
-	unknown := session.Refuse(session.UnknownSession, "there is no such escalation, or you have no part in it")
-	var found wire.EscalationItem
-	for _, item := range b.items.of("", "all") {
-		if string(item.ID) == q.Escalation && b.maySeeItem(ctx, c, item) {
-			found = item
+	item, err := b.visible(ctx, c, q.Escalation)
+	if err != nil {
+		return item, err
+	}
+	if b.inside(c, item.Organisation) {
+		b.viewed(ctx, c, &item)
+		if err := b.detail(ctx, c, &item); err != nil {
+			return item, err
 		}
 	}
-	if found.ID == "" {
-		return found, unknown
-	}
-	messages, err := b.sessionMessages(ctx, caller{operator: true}, wire.ListMessages{Session: found.Session, Limit: wire.MaxPage})
-	found.Transcript, found.Next = messages.Messages, messages.Next
-	return found, err
+	b.compare(&item)
+	messages, err := b.sessionMessages(ctx, caller{operator: true}, wire.ListMessages{Session: item.Session, Limit: wire.MaxPage})
+	item.Transcript, item.Next = messages.Messages, messages.Next
+	return item, err
 }

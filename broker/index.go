@@ -101,8 +101,9 @@ func (b *Broker) note(l *live, before session.Phase) {
 	if before != l.state.Phase || l.members != len(roll) {
 		b.index.keep(l.id, line{l.state.Phase, roll, l.state.Next})
 	}
-	if before != l.state.Phase && (before == session.Escalated || l.state.Phase == session.Escalated) {
-		b.items.keep(b.item(l, l.state.NewestEscalation()))
+	if before == session.Escalated || l.state.Phase == session.Escalated {
+		item := b.item(l, l.state.NewestEscalation())
+		b.items.keep(&item)
 	}
 }
 

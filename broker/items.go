@@ -5,13 +5,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
-	"sync"
 
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
@@ -19,46 +16,17 @@ import (
 	"github.com/parley-asp/parley/wire"
 )
 
-// items is the escalation inbox: one subject for each escalation, whose last
-// message says how it stands. It is derived from the transcripts.
-type items struct {
-	b *Broker
-
-	mu   sync.RWMutex
-	byID map[escalation.ID]wire.EscalationItem
-}
-
-func (b *Broker) openItems(ctx context.Context) error {
-	b.items = &items{b: b, byID: map[escalation.ID]wire.EscalationItem{}}
-	return b.followStream(ctx, wire.EscalationsStream, func(m jetstream.Msg) {
-		var item wire.EscalationItem
-		if err := json.Unmarshal(m.Data(), &item); err != nil {
-			b.Log.Error("escalation item", zap.String("subject", m.Subject()), zap.Error(err))
-			return
-		}
-		b.items.keep(item)
-	})
-}
-
-// keep takes the newer word on an item: once it is resolved it stays so.
-func (i *items) keep(item wire.EscalationItem) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if old, ok := i.byID[item.ID]; ok && old.Status != "open" {
-		return
-	}
-	item.Transcript, item.Next = nil, nil // the stream and the session have them
-	i.byID[item.ID] = item
-}
-
-// showItems writes the escalations of a session as they stand. While the newest
-// stands as it did, so do all.
+// showItems writes the escalations of a session as they stand, and around them
+// what has come due. While the newest stands as it did, so do all.
 func (b *Broker) showItems(ctx context.Context, l *live) error {
 	newest := l.state.NewestEscalation()
 	if newest == nil {
 		return nil
 	}
-	as := string(newest.ID) + " " + session.ViewItem(newest).Status
+	if err := b.tend(ctx, l, newest); err != nil {
+		return err
+	}
+	as := fmt.Sprint(newest.ID, " ", newest.End.How, " ", len(newest.Votes), " ", b.desks.of(newest.ID).Events)
 	if l.shown == as {
 		return nil
 	}
@@ -66,6 +34,9 @@ func (b *Broker) showItems(ctx context.Context, l *live) error {
 	l.state.Escalations(func(item *escalation.Item) { all = append(all, item) })
 	slices.SortFunc(all, func(a, b *escalation.Item) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	for _, item := range all {
+		if err := b.tend(ctx, l, item); err != nil {
+			return err
+		}
 		if err := b.showItem(ctx, l, item); err != nil {
 			return err
 		}
@@ -89,12 +60,12 @@ func (b *Broker) showItem(ctx context.Context, l *live, of *escalation.Item) err
 		if err := json.Unmarshal(last.Data, &old); err != nil {
 			return err
 		}
-		if old.Status == item.Status || old.Status != "open" {
-			b.items.keep(old)
+		if !newer(&old, &item) {
+			b.items.keep(&old)
 			return nil
 		}
 	}
-	if item.Status == "open" {
+	if item.Status == statusOpen {
 		story, err := b.messages(ctx, l.places, wire.ListMessages{Session: l.id, Limit: wire.MaxPage})
 		if err != nil {
 			return err
@@ -108,15 +79,60 @@ func (b *Broker) showItem(ctx context.Context, l *live, of *escalation.Item) err
 	if _, err := b.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data}, jetstream.WithExpectLastSequencePerSubject(position)); err != nil {
 		return fmt.Errorf("escalation item: %w", err)
 	}
-	b.items.keep(item)
+	b.items.keep(&item)
 	return nil
 }
 
-// item shows an escalation with what is at stake in the session as it is now.
+const statusOpen = "open"
+
+// newer tells whether an item says more than what is known of it: once it is
+// over it stays so, and rulings and events only become more.
+func newer(old, item *wire.EscalationItem) bool {
+	if (old.Status == statusOpen) != (item.Status == statusOpen) {
+		return old.Status == statusOpen
+	}
+	if len(old.Votes) != len(item.Votes) {
+		return len(old.Votes) < len(item.Votes)
+	}
+	return old.Desk.Events < item.Desk.Events
+}
+
+// item shows an escalation with what is at stake in the session as it is now,
+// and what people have done around it.
 func (b *Broker) item(l *live, of *escalation.Item) wire.EscalationItem {
-	view := l.state.ViewAt(b.clock(l))
+	now := b.clock(l)
+	view := l.state.ViewAt(now)
 	view.Escalation = session.ViewItem(of)
-	return wire.EscalationItem{EscalationView: *view.Escalation, Session: l.id, Purpose: view.Purpose, Proposal: atStake(&view)}
+	desk := b.desks.of(of.ID)
+	stake := atStake(&view)
+	item := wire.EscalationItem{
+		EscalationView: *view.Escalation, Session: l.id, Purpose: view.Purpose, Proposal: stake,
+		Previous: previous(&view, stake), Theirs: theirs(&view), Head: &view.Head,
+		Route: routeOf(of, desk), Revision: desk.Revision + uint64(len(of.Votes)),
+		Desk: wire.Desk{
+			Claim: desk.Claim, Assignee: desk.Assignee, Comments: desk.Comments, Views: len(desk.Views), Events: desk.Events,
+		},
+	}
+	asOf(&item, now)
+	return item
+}
+
+// routeOf shows who is asked.
+func routeOf(of *escalation.Item, desk escalation.Desk) *wire.Route {
+	on := *of
+	on.Route = desk.Route(of.Route)
+	r := &wire.Route{Rule: desk.Plan.Rule}
+	for n, level := range on.Levels() {
+		shown := wire.Level{Approvers: level.Approvers, Quorum: level.Quorum, Approved: on.Approved(level), Due: stamp(level.Due)}
+		if n < len(desk.Plan.Names) {
+			shown.Name = desk.Plan.Names[n]
+		}
+		if n < len(desk.Plan.Remind) && !desk.Plan.Remind[n].IsZero() {
+			shown.RemindAt = stamp(desk.Plan.Remind[n])
+		}
+		r.Levels = append(r.Levels, shown)
+	}
+	return r
 }
 
 // atStake is the proposal that an escalation names, else the newest open offer
@@ -137,19 +153,28 @@ func atStake(v *session.View) *session.OfferView {
 	return nil
 }
 
-// of lists the items of an organisation ("" for all), the one due first at the top.
-func (i *items) of(org performatives.Organisation, status string) []wire.EscalationItem {
-	i.mu.RLock()
-	defer i.mu.RUnlock()
-	found := []wire.EscalationItem{}
-	for _, item := range i.byID {
-		open := item.Status == "open"
-		if (org == "" || item.Organisation == org) && (status == "all" || open == (status != "resolved")) {
-			found = append(found, item)
+// previous is the offer that the one at stake countered.
+func previous(v *session.View, stake *session.OfferView) *session.OfferView {
+	if stake == nil || stake.Supersedes == "" {
+		return nil
+	}
+	i := slices.IndexFunc(v.Proposals, func(p session.OfferView) bool { return p.Proposal == stake.Supersedes })
+	if i < 0 {
+		return nil
+	}
+	return &v.Proposals[i]
+}
+
+// theirs are the parties who do not act for the principal concerned: what they
+// wrote is their word. Humans who decide for it are of its side.
+func theirs(v *session.View) []performatives.Agent {
+	var them []performatives.Agent
+	for _, p := range v.Participants {
+		side := cmp.Or(p.OnBehalfOf, p.Agent)
+		ours := side == v.Escalation.OnBehalfOf || p.Role == session.Approver.String() && p.Agent.Organisation() == v.Escalation.Organisation
+		if !ours {
+			them = append(them, p.Agent)
 		}
 	}
-	slices.SortFunc(found, func(a, b wire.EscalationItem) int {
-		return strings.Compare(a.Deadline+string(a.ID), b.Deadline+string(b.ID))
-	})
-	return found
+	return them
 }

@@ -221,6 +221,7 @@ func (b *Broker) pinned(c wire.Card) performatives.Member {
 	}
 	if b.decides(c) {
 		m.Authority = performatives.AuthorityDecide
+		m.Limited, m.Limits = len(c.Registry.Limits) > 0, c.Registry.Limits
 	}
 	return m
 }

@@ -67,6 +67,10 @@ func (b *Broker) openStreams(ctx context.Context) error {
 			Name: wire.EscalationsStream, Subjects: []string{wire.AllEscalations}, Description: "the escalation inbox",
 			MaxMsgsPerSubject: 64, AllowDirect: true,
 		},
+		{ // what people do around an item: nowhere else, so never deleted either
+			Name: wire.DeskStream, Subjects: []string{wire.AllDesks}, Description: "who claimed, said and was told what about escalations",
+			DenyDelete: true, DenyPurge: true, AllowDirect: true,
+		},
 		{ // work queue: a due timer is gone once a broker has looked at it
 			Name: wire.TimersStream, Subjects: []string{"asp.timer.>"}, Description: "durable timers",
 			Retention: jetstream.WorkQueuePolicy, MaxMsgsPerSubject: 1, AllowMsgSchedules: true,

@@ -117,7 +117,7 @@ func (b *Broker) tellExpired(l *live) {
 // before its time sets itself again.
 func (b *Broker) arm(ctx context.Context, l *live) error {
 	now := b.clock(l)
-	next, some := l.state.NextDeadline(now)
+	next, some := b.lookAgain(l, now)
 	if !some || l.armed.After(now) && !next.Before(l.armed) {
 		return nil
 	}

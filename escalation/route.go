@@ -66,15 +66,20 @@ func (i *Item) Missing(at time.Time) int {
 	levels := i.Levels()
 	least := levels[0].Quorum
 	for _, level := range levels[:i.Level(at)+1] {
-		have := 0
-		for _, v := range i.Votes {
-			if Approves(v.Decision) && asks(level, v.By) {
-				have++
-			}
-		}
-		least = min(least, max(level.Quorum-have, 0))
+		least = min(least, max(level.Quorum-i.Approved(level), 0))
 	}
 	return least
+}
+
+// Approved counts the approvals of those whom a level asks.
+func (i *Item) Approved(level performatives.Level) int {
+	n := 0
+	for _, v := range i.Votes {
+		if Approves(v.Decision) && asks(level, v.By) {
+			n++
+		}
+	}
+	return n
 }
 
 // Advance is a route on which a level has its turn from a time on, if not

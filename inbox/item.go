@@ -112,9 +112,9 @@ func asEvents(events []wire.DeskEvent) []event {
 		if e.By != "" {
 			by = called(e.By)
 		}
-		words, known := eventWords[e.Kind]
+		words, known := eventWords[string(e.Kind)]
 		if !known {
-			words = e.Kind
+			words = string(e.Kind)
 		}
 		text := words + " " + by
 		if e.To != "" {

@@ -49,11 +49,14 @@ func Replay(s State, m *performatives.Message, stamp performatives.Stamp) (State
 // DecidersFor tells whose humans an ESCALATE of this sender asks: those of the
 // principal for whom it acts in the end.
 func (s *State) DecidersFor(sender performatives.Agent) performatives.Organisation {
+	return s.SideOf(sender).Organisation()
+}
+
+// SideOf is the principal for whom somebody acts in the end.
+func (s *State) SideOf(sender performatives.Agent) performatives.Agent {
 	p, _ := s.parties.Get(sender)
-	if p.Role == Delegate {
-		if g, ok := s.grants.Get(p.Grant); ok {
-			return g.Principal.Organisation()
-		}
+	if g, ok := s.grants.Get(p.Grant); ok && p.Role == Delegate {
+		return g.Principal
 	}
-	return sender.Organisation()
+	return sender
 }

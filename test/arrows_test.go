@@ -41,7 +41,7 @@ var places = map[string]place{
 	"session":              pure("performatives", "delegation", "escalation", "persist"),
 	"modes":                pure("performatives", "delegation", "escalation", "persist", "session"),
 	"transcript":           pure("performatives"),
-	"wire":                 pure("performatives", "session"),
+	"wire":                 pure("performatives", "escalation", "session"),
 	"audit":                pure("performatives", "escalation", "session", "transcript", "wire"),
 
 	"client":     plain("performatives", "schemas", "session", "transcript", "wire"),
@@ -49,7 +49,7 @@ var places = map[string]place{
 	"embedded":   plain("login", "wire"),
 	"broker":     plain("performatives", "delegation", "escalation", "schemas", "session", "modes", "transcript", "wire"),
 	"inbox":      plain("escalation", "performatives", "render", "session", "transcript", "wire"),
-	"node":       plain("broker", "embedded", "inbox", "login", "performatives", "wire"),
+	"node":       plain("broker", "embedded", "escalation", "inbox", "login", "performatives", "wire"),
 	"render":     pure("performatives", "session", "transcript", "wire"),
 	"demo":       plain("client", "modes", "node", "performatives", "render", "session", "transcript", "wire"),
 	"benchmark":  plain("client", "node", "performatives", "wire"),

@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -45,7 +46,7 @@ type ListEscalations struct {
 // soonest first; others after them, newest first.
 type Escalations struct {
 	Escalations []EscalationItem `json:"escalations"`
-	Counts      EscalationCounts `json:"counts"`
+	Counts      EscalationCounts `json:"counts,omitzero"` // for the humans of an organisation
 	Next        string           `json:"next,omitzero"`
 	Now         string           `json:"now,omitzero"` // the broker's clock, which all times are of
 }
@@ -70,11 +71,15 @@ type EscalationItem struct {
 	Previous *session.OfferView      `json:"previous,omitzero"` // the offer that it countered
 	Theirs   []performatives.Agent   `json:"theirs,omitzero"`   // the other sides: what they wrote is their word
 	Head     *session.HeadView       `json:"head,omitzero"`     // of the transcript
-	Desk     Desk                    `json:"desk"`
+
+	// The rest is for the humans of the organisation, its auditors, and operators.
+	Due   string `json:"due,omitzero"` // when an answer is due from who is asked now; deadline is when all time is over
+	Route *Route `json:"route,omitzero"`
+	Desk  Desk   `json:"desk,omitzero"`
 
 	// Revision and Shown name what a decision is made on: an INFORM resolution
 	// that repeats them is refused (409) if the item has changed since.
-	Revision uint64             `json:"revision"`
+	Revision uint64             `json:"revision,omitzero"`
 	Shown    performatives.Hash `json:"shown,omitzero"`
 
 	You *You `json:"you,omitzero"` // what the caller may do
@@ -96,13 +101,28 @@ type Desk struct {
 	Claim    *Claim              `json:"claim,omitzero"`
 	Assignee performatives.Agent `json:"assignee,omitzero"`
 	Comments int                 `json:"comments,omitzero"`
-	Views    int                 `json:"views,omitzero"` // people who have looked
+	Views    int                 `json:"views,omitzero"`  // people who have looked
+	Events   uint64              `json:"events,omitzero"` // so far, views aside
 }
 
 // A Claim holds an item for one who is at work on it, until the lease is over.
-type Claim struct {
-	By    performatives.Agent `json:"by"`
-	Until time.Time           `json:"until"`
+type Claim = escalation.Claim
+
+// A Route is who is asked, one level after the other.
+type Route struct {
+	Rule   string  `json:"rule,omitzero"` // the organisation's name for it
+	Level  int     `json:"level"`         // index of the level whose turn came last; those before it may still decide
+	Levels []Level `json:"levels"`
+}
+
+// A Level is one of them.
+type Level struct {
+	Name      string                `json:"name,omitzero"`
+	Approvers []performatives.Agent `json:"approvers,omitzero"` // none is every human of the organisation who may decide
+	Quorum    int                   `json:"quorum"`
+	Approved  int                   `json:"approved"`
+	Due       string                `json:"due"`
+	RemindAt  string                `json:"remindAt,omitzero"`
 }
 
 // You is what the caller may do with an item.
@@ -196,15 +216,7 @@ type EscalationEvents struct {
 }
 
 // A DeskEvent is one thing that happened around an item.
-type DeskEvent struct {
-	Kind  string              `json:"kind"` // opened, viewed, claimed, released, assigned, commented, transferred, reminded, reescalated, notified, voted, decided, expired or closed
-	At    time.Time           `json:"at"`
-	By    performatives.Agent `json:"by,omitzero"`    // absent: the broker, by the clock
-	To    performatives.Agent `json:"to,omitzero"`    // of assigned and transferred
-	Until time.Time           `json:"until,omitzero"` // of claimed
-	Text  string              `json:"text,omitzero"`  // of commented; why transferred; the decision
-	Level int                 `json:"level,omitzero"` // of reescalated and transferred: the index of who is asked now
-}
+type DeskEvent = escalation.Event
 
 // WatchEscalations is the request of escalation.watch, which answers when
 // something has changed since the cursor, or after waitMs. Without since it

@@ -15,6 +15,7 @@ const (
 	SessionsStream    = "ASP_SESSIONS"
 	InboxStream       = "ASP_INBOX"
 	EscalationsStream = "ASP_ESCALATIONS"
+	DeskStream        = "ASP_DESK"
 	TimersStream      = "ASP_TIMERS"
 	IndexStream       = "ASP_INDEX"
 	AgentsBucket      = "ASP_AGENTS"
@@ -31,6 +32,7 @@ const (
 	AllSessions    = "asp.session.*"
 	AllInboxes     = "asp.agent.*.inbox.*"
 	AllEscalations = "asp.escalation.*.*.*"
+	AllDesks       = "asp.desk.*.*"
 	AllIndex       = "asp.index.*"
 	AllSubmits     = "asp.agent.*.submit.*"
 	AllCalls       = "asp.agent.*.api.*.*"
@@ -76,6 +78,11 @@ func Event(s performatives.SessionID, kind string) string {
 // Escalation is the subject of one item of the escalation inbox.
 func Escalation(org performatives.Organisation, urgency, id string) string {
 	return "asp.escalation." + org.Token() + "." + urgency + "." + id
+}
+
+// DeskOf is the subject of what happens around one item.
+func DeskOf(org performatives.Organisation, id string) string {
+	return "asp.desk." + org.Token() + "." + id
 }
 
 var errSubject = errors.New("not a subject of this shape")

@@ -317,6 +317,7 @@ func (s *stage) learn(v any) {
 
 var (
 	someTime      = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z`)
+	whatIsShown   = regexp.MustCompile(`"shown":"sha256:[0-9a-f]{64}"`)
 	someSignature = regexp.MustCompile(`ed25519:[0-9a-f]{128}`)
 	someUUID      = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
 )
@@ -326,6 +327,7 @@ func (s *stage) mask(text string) string {
 		text = strings.ReplaceAll(text, value, "${"+name+"}")
 	}
 	text = someTime.ReplaceAllString(text, "$${time}")
+	text = whatIsShown.ReplaceAllString(text, `"shown":"$${shown}"`)
 	text = someSignature.ReplaceAllString(text, "$${signature}")
 	return someUUID.ReplaceAllString(text, "$${uuid}")
 }

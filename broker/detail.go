@@ -1,0 +1,206 @@
+package broker
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/wire"
+)
+
+// viewAgain is after how long a look at an item is one more.
+const viewAgain = 5 * time.Minute
+
+// viewed notes that a human has looked; that it could not be noted keeps nobody
+// from looking.
+func (b *Broker) viewed(ctx context.Context, c caller, item *wire.EscalationItem) {
+	if c.operator || item.Status != statusOpen {
+		return
+	}
+	looked := func(d escalation.Desk) (escalation.Event, error) {
+		now := b.Now()
+		if last, before := d.Views[c.agent]; before && now.Sub(last) < viewAgain {
+			return escalation.Event{}, errNothing
+		}
+		return escalation.Event{Kind: escalation.Viewed, At: now.UTC(), By: c.agent}, nil
+	}
+	if _, err := looked(b.desks.of(item.ID)); err != nil {
+		return
+	}
+	if _, err := b.desks.change(ctx, item.Organisation, item.ID, looked); err != nil {
+		b.Log.Debug("view not noted", zap.Error(err))
+	}
+}
+
+// detail adds what is for the humans of the organisation: who can decide, what
+// happens by itself, and what colleagues said.
+func (b *Broker) detail(ctx context.Context, _ caller, item *wire.EscalationItem) error {
+	if item.Route == nil {
+		return nil
+	}
+	item.Approvers = b.approvers(item)
+	item.IfUnanswered = ifUnanswered(item)
+	if item.Desk.Comments == 0 {
+		return nil
+	}
+	events, err := b.desks.history(ctx, item.Organisation, item.ID)
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		if e.Kind == escalation.Commented || e.Kind == escalation.Transferred && e.Text != "" {
+			item.Comments = append(item.Comments, e)
+		}
+	}
+	return nil
+}
+
+// approvers are those who are asked, in the order in which they are.
+func (b *Broker) approvers(item *wire.EscalationItem) []wire.Approver {
+	var all []wire.Approver
+	for _, member := range b.registry.deciders(item.Organisation) {
+		level, named := turnOf(item, member.Agent)
+		if !named {
+			continue
+		}
+		card, _ := b.registry.card(member.Agent)
+		a := wire.Approver{
+			Agent: member.Agent, Name: card.Name, Level: level, Turn: level <= item.Route.Level, Limits: member.Limits,
+			Enough: !member.Limited || item.Amount != nil && escalation.Within(member.Limits,
+				&performatives.RulingsAuthority{MaxAmount: &item.Amount.Value, Currency: item.Amount.Currency}),
+			Trigger: member.Agent == item.By,
+		}
+		for _, v := range item.Votes {
+			a.Voted = a.Voted || v.By == member.Agent
+		}
+		all = append(all, a)
+	}
+	slices.SortFunc(all, func(x, y wire.Approver) int {
+		if x.Level != y.Level {
+			return x.Level - y.Level
+		}
+		return strings.Compare(string(x.Agent), string(y.Agent))
+	})
+	return all
+}
+
+// ifUnanswered words what the clock does next.
+func ifUnanswered(item *wire.EscalationItem) *wire.IfUnanswered {
+	if item.Status != statusOpen {
+		return nil
+	}
+	if next := item.Route.Level + 1; next < len(item.Route.Levels) {
+		level := item.Route.Levels[next]
+		return &wire.IfUnanswered{At: item.Due, Then: fmt.Sprintf("%s is asked, too: %s", levelName(level, next), whom(level.Approvers))}
+	}
+	return &wire.IfUnanswered{At: item.Deadline, Then: "the session ends: FAILED, escalation_expired. The other side is told that no decision was made, and nothing more."}
+}
+
+func levelName(l wire.Level, n int) string {
+	if l.Name != "" {
+		return l.Name
+	}
+	return fmt.Sprintf("level %d", n+1)
+}
+
+func whom(approvers []performatives.Agent) string {
+	if len(approvers) == 0 {
+		return "every human who may decide"
+	}
+	names := make([]string, len(approvers))
+	for n, a := range approvers {
+		names[n] = string(a)
+	}
+	return strings.Join(names, ", ")
+}
+
+// compare puts the terms at stake beside those of the offer before, term by
+// term, with what the terms schema calls them.
+func (b *Broker) compare(item *wire.EscalationItem) {
+	if item.Proposal == nil {
+		return
+	}
+	if schema, ok := b.terms.get(item.Proposal.Schema); ok && item.Proposal.Schema != "" {
+		item.TermsSchema = schema.Schema
+		item.Labels = labels(schema.Schema)
+	}
+	now, before := leaves(item.Proposal.Terms), map[string]jsontext.Value{}
+	if item.Previous != nil {
+		before = leaves(item.Previous.Terms)
+	}
+	paths := slices.Collect(maps.Keys(now))
+	for path := range before {
+		if _, still := now[path]; !still {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	for _, path := range paths {
+		c := wire.Change{Path: path, Label: item.Labels[path].Title, Kind: wire.Same, Before: before[path], After: now[path]}
+		switch {
+		case item.Previous == nil:
+		case c.Before == nil:
+			c.Kind = wire.Added
+		case c.After == nil:
+			c.Kind = wire.Removed
+		case !bytes.Equal(c.Before, c.After):
+			c.Kind = wire.Changed
+		}
+		item.Changes = append(item.Changes, c)
+	}
+}
+
+// leaves are the values of terms that are no objects, by dotted path.
+func leaves(terms jsontext.Value) map[string]jsontext.Value {
+	found := map[string]jsontext.Value{}
+	var walk func(path string, v jsontext.Value)
+	walk = func(path string, v jsontext.Value) {
+		var inner map[string]jsontext.Value
+		if v.Kind() == '{' && json.Unmarshal(v, &inner) == nil && len(inner) > 0 {
+			for name, value := range inner {
+				walk(path+"."+name, value)
+			}
+			return
+		}
+		found[path] = v
+	}
+	if terms.Kind() == '{' {
+		walk("terms", terms)
+	}
+	return found
+}
+
+// labels are the titles and descriptions of a terms schema's properties.
+func labels(schema jsontext.Value) map[string]wire.Label {
+	type node struct {
+		Title       string          `json:"title"`
+		Description string          `json:"description"`
+		Properties  map[string]node `json:"properties"`
+	}
+	var root node
+	found := map[string]wire.Label{}
+	if json.Unmarshal(schema, &root) != nil {
+		return found
+	}
+	var walk func(path string, n node)
+	walk = func(path string, n node) {
+		for name, inner := range n.Properties {
+			if inner.Title != "" || inner.Description != "" {
+				found[path+"."+name] = wire.Label{Title: inner.Title, Description: inner.Description}
+			}
+			walk(path+"."+name, inner)
+		}
+	}
+	walk("terms", root)
+	return found
+}

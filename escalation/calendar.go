@@ -1,0 +1,141 @@
+package escalation
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A Calendar says when people work. Its zero value is around the clock.
+type Calendar struct {
+	Zone     string              `yaml:"zone"`     // IANA name; default UTC
+	Hours    map[string][]string `yaml:"hours"`    // by day, mon to sun, or "workdays" for mon to fri: "09:00-17:30"
+	Holidays []string            `yaml:"holidays"` // dates, "2026-12-25"
+
+	zone     *time.Location
+	week     [7][]span
+	holidays map[string]bool
+}
+
+// A span of a day, in time since midnight by the clock on the wall.
+type span struct{ from, to time.Duration }
+
+var days = map[string][]time.Weekday{
+	"mon": {time.Monday}, "tue": {time.Tuesday}, "wed": {time.Wednesday}, "thu": {time.Thursday}, "fri": {time.Friday},
+	"sat": {time.Saturday}, "sun": {time.Sunday},
+	"workdays": {time.Monday, time.Tuesday, time.Wednesday, time.Thursday, time.Friday},
+}
+
+// read makes sense of what was configured.
+func (c *Calendar) read() error {
+	var err error
+	if c.zone, err = time.LoadLocation(c.Zone); err != nil {
+		return fmt.Errorf("zone: %w", err)
+	}
+	some := false
+	for name, hours := range c.Hours {
+		of, known := days[strings.ToLower(name)]
+		if !known {
+			return fmt.Errorf("hours: %q is no day: mon, tue, wed, thu, fri, sat, sun or workdays", name)
+		}
+		for _, text := range hours {
+			s, err := readSpan(text)
+			if err != nil {
+				return fmt.Errorf("hours: %s: %w", name, err)
+			}
+			for _, d := range of {
+				c.week[d] = append(c.week[d], s)
+				some = true
+			}
+		}
+	}
+	if !some {
+		return fmt.Errorf("hours: nobody ever works; give some, such as workdays: [\"09:00-17:00\"]")
+	}
+	for d := range c.week {
+		if err := inOrder(c.week[d]); err != nil {
+			return fmt.Errorf("hours: %s: %w", time.Weekday(d), err)
+		}
+	}
+	c.holidays = map[string]bool{}
+	for _, h := range c.Holidays {
+		if _, err := time.Parse(time.DateOnly, h); err != nil {
+			return fmt.Errorf("holidays: %q is no date such as 2026-12-25", h)
+		}
+		c.holidays[h] = true
+	}
+	return nil
+}
+
+func readSpan(text string) (span, error) {
+	from, to, _ := strings.Cut(text, "-")
+	a, err := clockTime(from)
+	if err != nil {
+		return span{}, err
+	}
+	b, err := clockTime(to)
+	if err == nil && b <= a {
+		err = fmt.Errorf("%q ends before it begins", text)
+	}
+	return span{a, b}, err
+}
+
+func clockTime(text string) (time.Duration, error) {
+	text = strings.TrimSpace(text)
+	if text == "24:00" {
+		return 24 * time.Hour, nil
+	}
+	t, err := time.Parse("15:04", text)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no time such as 09:00", text)
+	}
+	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute, nil
+}
+
+func inOrder(spans []span) error {
+	for n := 1; n < len(spans); n++ {
+		if spans[n].from < spans[n-1].to {
+			return fmt.Errorf("hours overlap or are out of order")
+		}
+	}
+	return nil
+}
+
+// maxDays bounds the search: nobody waits longer than that for working hours.
+const maxDays = 400
+
+// Add is the time at which so much working time has passed since start. Hours
+// are by the clock on the wall, so a day on which it changes is as long as it is.
+func (c *Calendar) Add(start time.Time, work time.Duration) time.Time {
+	if c == nil || c.zone == nil {
+		return start.Add(work)
+	}
+	at := start.In(c.zone)
+	for day := range maxDays {
+		y, m, d := at.Date()
+		midnight := time.Date(y, m, d+day, 0, 0, 0, 0, c.zone)
+		if c.holidays[midnight.Format(time.DateOnly)] {
+			continue
+		}
+		for _, s := range c.week[midnight.Weekday()] {
+			from, to := onClock(midnight, s.from), onClock(midnight, s.to)
+			if from.Before(start) {
+				from = start
+			}
+			if !from.Before(to) {
+				continue
+			}
+			left := to.Sub(from)
+			if work <= left {
+				return from.Add(work).UTC()
+			}
+			work -= left
+		}
+	}
+	return start.Add(maxDays * 24 * time.Hour)
+}
+
+func onClock(midnight time.Time, since time.Duration) time.Time {
+	y, m, d := midnight.Date()
+	return time.Date(y, m, d, int(since/time.Hour), int(since%time.Hour/time.Minute), 0, 0, midnight.Location())
+}
