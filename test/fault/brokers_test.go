@@ -13,7 +13,7 @@ func TestBrokersKilled(t *testing.T) {
 	brokersKilled(t, 1, 4)
 }
 
-func brokersKilled(t *testing.T, seed uint64, kills int) {
+func brokersKilled(t *testing.T, seed uint64, kills int) tally {
 	random := rand.New(rand.NewPCG(seed, 0))
 	at := startServer(t, t.TempDir())
 	brokers := []*child{startBroker(t, at), startBroker(t, at), startBroker(t, at)}
@@ -25,7 +25,7 @@ func brokersKilled(t *testing.T, seed uint64, kills int) {
 		k.after(1 + random.IntN(3))
 		brokers[n] = startBroker(t, at)
 	}
-	t.Logf("%d answers, %d kills of brokers", k.check(t, at.url), kills)
+	return k.check(t, at.url, kills, "kills of brokers")
 }
 
 // TestServerKilled kills the NATS server under two brokers.
@@ -34,7 +34,7 @@ func TestServerKilled(t *testing.T) {
 	serverKilled(t, 2, 3)
 }
 
-func serverKilled(t *testing.T, seed uint64, kills int) {
+func serverKilled(t *testing.T, seed uint64, kills int) tally {
 	at := startServer(t, t.TempDir())
 	startBroker(t, at)
 	startBroker(t, at)
@@ -44,7 +44,7 @@ func serverKilled(t *testing.T, seed uint64, kills int) {
 		at.kill()
 		at.start()
 	}
-	t.Logf("%d answers, %d kills of the server", k.check(t, at.url), kills)
+	return k.check(t, at.url, kills, "kills of the server")
 }
 
 // TestPaused stops a broker for longer than the others wait for it, so that they
@@ -55,7 +55,7 @@ func TestPaused(t *testing.T) {
 	paused(t, 3, 1)
 }
 
-func paused(t *testing.T, seed uint64, pauses int) {
+func paused(t *testing.T, seed uint64, pauses int) tally {
 	at := startServer(t, t.TempDir())
 	brokers := []*child{startBroker(t, at), startBroker(t, at)}
 	k := startTalk(t, at.url, 2, seed)
@@ -68,7 +68,7 @@ func paused(t *testing.T, seed uint64, pauses int) {
 		c.resume()
 		k.after(2)
 	}
-	t.Logf("%d answers, %d pauses", k.check(t, at.url), pauses)
+	return k.check(t, at.url, pauses, "pauses")
 }
 
 // silent is longer than a broker may be silent and not be taken for dead.
@@ -81,7 +81,7 @@ func TestClockJumps(t *testing.T) {
 	clockJumps(t, 4, 6)
 }
 
-func clockJumps(t *testing.T, seed uint64, jumps int) {
+func clockJumps(t *testing.T, seed uint64, jumps int) tally {
 	random := rand.New(rand.NewPCG(seed, 0))
 	at := startServer(t, t.TempDir())
 	brokers := []*child{startBroker(t, at), startBroker(t, at)}
@@ -95,5 +95,5 @@ func clockJumps(t *testing.T, seed uint64, jumps int) {
 	for _, c := range brokers {
 		c.tell("clock 0s")
 	}
-	t.Logf("%d answers, %d jumps of clocks", k.check(t, at.url), jumps)
+	return k.check(t, at.url, jumps, "jumps of clocks")
 }

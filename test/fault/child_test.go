@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,7 +23,7 @@ import (
 // The test binary is also the broker that is killed: where childData is set it
 // is a node with this data directory, and childListen or childNATS is where its
 // NATS server is.
-const childData, childListen, childNATS = "PARLEY_FAULT_DATA", "PARLEY_FAULT_LISTEN", "PARLEY_FAULT_NATS"
+const childData, childListen, childNATS, childReplicas = "PARLEY_FAULT_DATA", "PARLEY_FAULT_LISTEN", "PARLEY_FAULT_NATS", "PARLEY_FAULT_REPLICAS"
 
 // programs are built when a test first needs one.
 var programs struct {
@@ -60,8 +61,9 @@ func TestMain(m *testing.M) {
 // standard input what is to happen to it.
 func serve(data, listen, url string) {
 	var off atomic.Int64
+	replicas, _ := strconv.Atoi(os.Getenv(childReplicas)) //nolint:errcheck // not set is none
 	n, err := node.Start(context.Background(), node.Options{
-		Data: data, Listen: listen, Dev: true, NATS: url,
+		Data: data, Listen: listen, Dev: true, NATS: url, Replicas: replicas,
 		Now: func() time.Time { return time.Now().Add(time.Duration(off.Load())) },
 	})
 	if err != nil {
@@ -110,6 +112,13 @@ func startNode(t testing.TB, data, listen string) *child {
 func startBroker(t testing.TB, at *server) *child {
 	t.Helper()
 	return startChild(t, childData+"="+filepath.Join(at.dir, "keys"), childNATS+"="+at.url)
+}
+
+// startReplicated starts a broker that keeps three copies of everything, at one
+// or more servers of a cluster.
+func startReplicated(t testing.TB, keys, urls string) *child {
+	t.Helper()
+	return startChild(t, childData+"="+keys, childNATS+"="+urls, childReplicas+"=3")
 }
 
 func startChild(t testing.TB, env ...string) *child {

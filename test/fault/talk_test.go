@@ -29,6 +29,7 @@ type talk struct {
 	answered atomic.Int64
 	beats    chan struct{} // one for each few answers
 	stop     chan struct{}
+	over     chan struct{} // nobody speaks any more
 	speaking sync.WaitGroup
 }
 
@@ -37,7 +38,7 @@ const apart = 40
 
 func startTalk(t testing.TB, url string, sessions int, seed uint64) *talk {
 	t.Helper()
-	k := &talk{Witness: fault.NewWitness(t, url), stop: make(chan struct{}), beats: make(chan struct{})}
+	k := &talk{Witness: fault.NewWitness(t, url), stop: make(chan struct{}), beats: make(chan struct{}), over: make(chan struct{})}
 	for i := range sessions {
 		s := k.Open(parties...)
 		k.sessions = append(k.sessions, s)
@@ -47,6 +48,7 @@ func startTalk(t testing.TB, url string, sessions int, seed uint64) *talk {
 			k.speaking.Go(func() { k.speak(s, party, random) })
 		}
 	}
+	go func() { k.speaking.Wait(); close(k.over) }()
 	return k
 }
 
@@ -89,26 +91,36 @@ func (k *talk) haggle(s *fault.Session) {
 	}
 }
 
-// after waits for so many beats.
+// after waits for so many beats, unless the talk has come to a bad end.
 func (k *talk) after(beats int) {
 	for range beats {
-		<-k.beats
+		select {
+		case <-k.beats:
+		case <-k.over:
+		}
 	}
 }
 
+// A tally is how much was asked and answered, and what happened meanwhile.
+type tally struct {
+	answers int64
+	faults  int
+}
+
 // check ends the talk and holds everything that was promised against what is
-// there. It returns how many answers there were.
-func (k *talk) check(t testing.TB, url string) int64 {
+// there.
+func (k *talk) check(t testing.TB, url string, faults int, what string) tally {
 	t.Helper()
 	close(k.stop)
-	k.speaking.Wait()
+	<-k.over
 	for _, s := range k.sessions {
 		s.Again()
 		s.Say(alpha, "CLOSE", "{}")
 		s.Check(parties...)
 	}
 	verifyAll(t, url)
-	return k.answered.Load()
+	t.Logf("%d answers, %d %s", k.answered.Load(), faults, what)
+	return tally{k.answered.Load(), faults}
 }
 
 // verifyAll is `parley session verify --all`.

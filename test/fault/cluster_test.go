@@ -1,0 +1,71 @@
+package fault_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/test/natsserver"
+	"github.com/parley-asp/parley/wire"
+)
+
+// TestClusterKilled kills servers of a cluster of three, one at a time: the
+// leader of the transcripts, and another one.
+func TestClusterKilled(t *testing.T) {
+	t.Parallel()
+	clusterKilled(t, 5, 2)
+}
+
+func clusterKilled(t *testing.T, seed uint64, kills int) tally {
+	random := rand.New(rand.NewPCG(seed, 0))
+	program, err := programs.nats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := natsserver.StartCluster(t, program, "jetstream { store_dir: \"./store\" }\n", 3)
+	keys := t.TempDir()
+	for range 3 {
+		startReplicated(t, keys, c.URL())
+	}
+	k := startTalk(t, c.URL(), 2, seed)
+	for n := range kills {
+		k.after(2)
+		victim := c.Servers[random.IntN(len(c.Servers))]
+		if n%2 == 0 {
+			victim = c.Named(leader(t, c.URL()))
+		}
+		victim.Kill()
+		k.after(2)
+		victim.Start()
+		c.Healthy()
+	}
+	return k.check(t, c.URL(), kills, "kills of servers of a cluster")
+}
+
+// leader is the server that leads the stream of transcripts.
+func leader(t testing.TB, url string) string {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for ctx.Err() == nil {
+		s, err := js.Stream(ctx, wire.SessionsStream)
+		if err == nil && s.CachedInfo().Cluster.Leader != "" {
+			return s.CachedInfo().Cluster.Leader
+		}
+	}
+	t.Fatal("the stream of transcripts has no leader")
+	return ""
+}
