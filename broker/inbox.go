@@ -116,14 +116,27 @@ func (b *Broker) resettle(ctx context.Context, l *live) {
 }
 
 // deliver writes the undelivered entries to the inboxes, each entry after the
-// one before it, every inbox once.
-func (b *Broker) deliver(ctx context.Context, l *live) error {
+// one before it, every inbox once. Where another broker was faster, it looks
+// where the inboxes stand now, and goes on from there.
+func (b *Broker) deliver(ctx context.Context, l *live) (err error) {
+	for range maxRaces {
+		if err = b.deliverAll(ctx, l); err == nil {
+			return nil
+		}
+		l.inboxes = nil
+		if !errors.Is(err, errStale) {
+			return err
+		}
+	}
+	return err
+}
+
+func (b *Broker) deliverAll(ctx context.Context, l *live) error {
 	if l.inboxes == nil {
 		l.inboxes = map[performatives.Agent]place{}
 	}
 	for _, d := range l.undelivered {
 		if err := b.deliverOne(ctx, l, d); err != nil {
-			l.inboxes = nil // whoever wrote in between, read where they stand
 			return err
 		}
 	}
@@ -159,7 +172,7 @@ func (b *Broker) deliverOne(ctx context.Context, l *live, d delivery) error {
 		case ok := <-c.ack.Ok():
 			l.inboxes[c.agent] = place{ok.Sequence, int64(d.sequence)} //nolint:gosec // far below 2^63
 		case err := <-c.ack.Err():
-			return fmt.Errorf("inbox of %s: %w", c.agent, err)
+			return fmt.Errorf("inbox of %s: %w", c.agent, appendError(err))
 		case <-ctx.Done():
 			return ctx.Err()
 		}

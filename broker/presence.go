@@ -33,6 +33,7 @@ type presence struct {
 	appending map[*appending]bool // appends whose outcome is not known yet
 	pending   map[uint64]bool     // positions accepted here and not settled yet
 	heardTo   uint64              // up to where everything was settled when the others were last heard
+	brokers   []string            // that were there when they were last heard, this one too
 	written   record
 
 	first   uint64   // what the brokers before it had settled and on disk
@@ -126,6 +127,13 @@ func (p *presence) low() uint64 {
 		low = min(low, position-1)
 	}
 	return low
+}
+
+// there are the brokers that share the work now.
+func (p *presence) there() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.brokers
 }
 
 // settled is the position up to which everything is settled, whichever broker
@@ -239,14 +247,18 @@ func (p *presence) heard(ctx context.Context) (found []another, err error) {
 	return found, nil
 }
 
-// note keeps how far all have come.
+// note keeps how far all have come, and who is there.
 func (p *presence) note(low uint64, others []another) {
+	brokers := []string{p.b.id}
 	for _, o := range others {
 		low = min(low, o.record.Settled)
+		if p.b.Now().Sub(o.at) <= silentAfter {
+			brokers = append(brokers, o.id)
+		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.heardTo = low
+	p.heardTo, p.brokers = low, brokers
 }
 
 // takeOver settles every session that has entries after what a broker that is

@@ -47,6 +47,9 @@ func (b *Broker) openService(context.Context) error {
 			return err
 		}
 	}
+	if _, err := b.Conn.Subscribe(wire.HandedOn(b.id)+wire.AllSubmits, b.onHanded); err != nil {
+		return err
+	}
 	return b.Conn.Flush()
 }
 
@@ -69,11 +72,18 @@ func (b *Broker) onSubmit(r micro.Request) {
 		b.tellLater(r.Reply(), err)
 		return
 	}
+	if at, is := b.elsewhere(id); is && b.sessions.begin() {
+		go func() {
+			defer b.sessions.busy.Done()
+			b.handOn(at, r, id, caller, leave)
+		}()
+		return
+	}
 	b.submit(r, id, caller, leave)
 }
 
 // submit has an envelope judged when its session comes to it.
-func (b *Broker) submit(r micro.Request, id performatives.SessionID, caller performatives.Agent, leave func()) {
+func (b *Broker) submit(r asked, id performatives.SessionID, caller performatives.Agent, leave func()) {
 	heard := b.sessions.run(id, func(ctx context.Context, l *live) {
 		defer leave()
 		l.seat = b.judging.enter(caller)
@@ -103,7 +113,7 @@ func (b *Broker) submit(r micro.Request, id performatives.SessionID, caller perf
 	}
 }
 
-func (b *Broker) reply(r micro.Request, v any) {
+func (b *Broker) reply(r asked, v any) {
 	data, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
 		b.Log.Error("reply", zap.Error(err))
@@ -138,7 +148,7 @@ func (b *Broker) stats(*micro.Endpoint) any {
 
 // refuse answers with a micro error. What is no refusal is an internal cause:
 // it is logged, and the answer says only that the broker cannot answer now.
-func (b *Broker) refuse(r micro.Request, err error) { b.refuseTo(r.Reply(), err) }
+func (b *Broker) refuse(r asked, err error) { b.refuseTo(r.Reply(), err) }
 
 func (b *Broker) refuseTo(to string, err error) {
 	var refusal *session.Refusal

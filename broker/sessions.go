@@ -222,7 +222,7 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *live, settled uint64) error
 			return fmt.Errorf("%w: %w", errBroken, err)
 		}
 		l.state, l.position, l.places = next, e.position, append(l.places, e.position)
-		l.armed = time.Time{} // whoever made the entry may have set the timer anew
+		l.armed, l.inboxes = time.Time{}, nil // whoever made the entry may have set the timer anew, and delivers it
 		if e.position > settled {
 			b.presence.found(e.position)
 			l.undelivered = append(l.undelivered, delivery{

@@ -53,6 +53,10 @@ func Inbox(a performatives.Agent, s performatives.SessionID) string {
 	return "asp.agent." + a.Token() + ".inbox." + string(s)
 }
 
+// HandedOn is what stands before the subject of a request that one broker
+// hands on to another.
+func HandedOn(broker string) string { return "asp.broker." + broker + "." }
+
 // InboxOf is all that a principal receives.
 func InboxOf(a performatives.Agent) string { return "asp.agent." + a.Token() + ".inbox.*" }
 
