@@ -55,3 +55,6 @@ func (b *Broker) Settled() uint64 {
 	defer b.presence.mu.Unlock()
 	return b.presence.written.Settled
 }
+
+// Home is where a session is at home.
+var Home = home

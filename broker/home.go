@@ -1,8 +1,9 @@
 package broker
 
 import (
+	"bytes"
 	"context"
-	"hash/fnv"
+	"crypto/sha256"
 	"strings"
 
 	"github.com/nats-io/nats.go"
@@ -23,12 +24,10 @@ import (
 // whoever asks, and for most sessions still the same when one comes or goes
 // (rendezvous hashing).
 func home(id performatives.SessionID, brokers []string) (best string) {
-	var most uint64
+	var most [sha256.Size]byte
 	for _, broker := range brokers {
-		h := fnv.New64a()
-		h.Write([]byte(broker + string(id))) //nolint:errcheck // a hash takes everything
-		if n := h.Sum64(); best == "" || n > most || n == most && broker < best {
-			best, most = broker, n
+		if h := sha256.Sum256([]byte(broker + "/" + string(id))); bytes.Compare(h[:], most[:]) > 0 {
+			best, most = broker, h
 		}
 	}
 	return best
