@@ -20,7 +20,7 @@ import (
 // falls silent, the others settle what came after.
 const (
 	heartbeat   = time.Second
-	silentAfter = 4 * time.Second
+	silentAfter = 3 * time.Second
 )
 
 // presence keeps this broker's record, and looks at the others'.
