@@ -49,6 +49,7 @@ var places = map[string]place{
 	"embedded":   plain("login", "wire"),
 	"broker":     plain("performatives", "delegation", "escalation", "schemas", "session", "modes", "transcript", "wire"),
 	"inbox":      plain("escalation", "performatives", "render", "session", "transcript", "wire"),
+	"backup":     plain("wire"),
 	"node":       plain("broker", "embedded", "escalation", "inbox", "login", "performatives", "wire"),
 	"render":     pure("performatives", "session", "transcript", "wire"),
 	"demo":       plain("client", "modes", "node", "performatives", "render", "session", "transcript", "wire"),

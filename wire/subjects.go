@@ -18,6 +18,7 @@ const (
 	DeskStream        = "ASP_DESK"
 	TimersStream      = "ASP_TIMERS"
 	IndexStream       = "ASP_INDEX"
+	ArchiveStream     = "ASP_ARCHIVE"
 	AgentsBucket      = "ASP_AGENTS"
 	SchemasBucket     = "ASP_SCHEMAS"
 	BrokersBucket     = "ASP_BROKERS"

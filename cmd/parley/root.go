@@ -22,6 +22,8 @@ var commands = []func() *cobra.Command{
 	inboxCommand,
 	agentCommand,
 	humanCommand,
+	backupCommand,
+	restoreCommand,
 	schemasCommand,
 	versionCommand,
 }

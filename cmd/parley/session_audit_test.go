@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -52,11 +53,16 @@ func newStore(t *testing.T) *store {
 	w.must(err)
 	_, err = s.Escalate(ctx, client.Escalation{Reason: client.AuthorityLimit, Urgency: client.High, Context: "too much"})
 	w.must(err)
-	login, err := nats.NkeyOptionFromSeed(w.b.Data + "/" + node.BrokerSeed)
-	w.must(err)
-	w.js, err = jetstream.New(w.b.Plain(login))
-	w.must(err)
+	w.js = w.jetStream(w.b)
 	return w
+}
+
+// asBroker is the broker's own login.
+func (w *store) asBroker(b *testbroker.Broker) nats.Option {
+	w.Helper()
+	login, err := nats.NkeyOptionFromSeed(b.Data + "/" + node.BrokerSeed)
+	w.must(err)
+	return login
 }
 
 func (w *store) must(err error) {
@@ -69,12 +75,21 @@ func (w *store) must(err error) {
 // verify is parley session verify --all: what it finds, and whether all is in order.
 func (w *store) verify(settle time.Duration) (said string, ok bool) {
 	w.Helper()
+	return w.parley("session", "verify", "--all", "--url", w.b.URL, "--data", w.b.Data, "--settle", settle.String())
+}
+
+// parley runs a command: what it says, and whether it was done.
+func (w *store) parley(args ...string) (said string, ok bool) {
+	w.Helper()
 	root := rootCommand()
 	var out bytes.Buffer
 	root.SetOut(&out)
 	root.SetErr(&out)
-	root.SetArgs([]string{"session", "verify", "--all", "--url", w.b.URL, "--data", w.b.Data, "--settle", settle.String()})
+	root.SetArgs(args)
 	err := root.ExecuteContext(w.ctx)
+	if err != nil {
+		fmt.Fprintln(&out, err)
+	}
 	return out.String(), err == nil
 }
 

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -9,6 +10,9 @@ import (
 
 	"go.uber.org/zap/zaptest"
 
+	"github.com/parley-asp/parley/audit"
+	"github.com/parley-asp/parley/backup"
+	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/node"
 	"github.com/parley-asp/parley/session"
@@ -162,4 +166,54 @@ func TestWaitsForJetStream(t *testing.T) {
 	if n := <-started; n != nil {
 		w.must(n.Close(w.ctx))
 	}
+}
+
+// A backup of a cluster, taken while agents negotiate, restores to one server.
+func TestBackup(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.broker()
+	w.connects()
+	m := w.opens(3)
+	m.goesOn(5)
+	nc, stop, err := node.Store(node.Options{Data: w.data, NATS: w.URL()})
+	w.must(err)
+	var file bytes.Buffer
+	_, err = backup.Write(w.ctx, nc, nil, &file)
+	w.must(err)
+	stop()
+	sessions := len(m.sessions)
+	m.ends()
+
+	keys, err := node.Keys(w.data)
+	w.must(err)
+	data := w.TempDir()
+	for name, seed := range keys {
+		w.must(node.WriteSecret(data+"/"+name, seed))
+	}
+	nc, stop, err = node.Store(node.Options{Data: data, Listen: "127.0.0.1:-1"})
+	w.must(err)
+	_, err = backup.Restore(w.ctx, nc, &file, backup.Options{Replicas: 1})
+	w.must(err)
+	stop()
+	n, err := node.Start(w.ctx, node.Options{Data: data, Listen: "127.0.0.1:-1"})
+	w.must(err)
+	w.operator, err = client.ConnectOperator(w.ctx, n.URL, client.SeedFile(data+"/"+node.OperatorSeed))
+	w.must(err)
+	ids, err := w.operator.AuditedSessions(w.ctx)
+	w.must(err)
+	if len(ids) != sessions {
+		w.Errorf("%d sessions are restored, want %d", len(ids), sessions)
+	}
+	for _, id := range ids {
+		entries, err := w.operator.Transcript(w.ctx, id)
+		w.must(err)
+		held, err := w.operator.Held(w.ctx, id)
+		w.must(err)
+		faults, err := audit.Session(entries, held, modes.All())
+		if err != nil || len(faults) > 0 || len(entries) < 5 {
+			w.Errorf("session %s, %d entries: %v %v", id, len(entries), faults, err)
+		}
+	}
+	w.must(n.Close(w.ctx))
 }

@@ -1,0 +1,230 @@
+package backup
+
+import (
+	"archive/tar"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Check reads a backup to its end, holds every stream against its sum, and returns the
+// keys that it brings along.
+func Check(from io.Reader) (m Manifest, keys []File, err error) {
+	err = read(from, visitor{
+		manifest: func(read Manifest) error { m = read; return nil },
+		key:      func(f File) error { keys = append(keys, f); return nil },
+	})
+	return m, keys, err
+}
+
+// Options say how to restore.
+type Options struct {
+	Replicas int // of each stream; 0 is as many as it had
+}
+
+// ErrNotEmpty is for a server that has streams of a broker already.
+var ErrNotEmpty = errors.New("a broker's streams are there already; they are never written over")
+
+// Restore makes the streams of a backup on a server that has none of them, over a
+// connection to the broker's account. No broker must be running there. Check the file
+// before: Restore finds that it is damaged only when it comes to the damage.
+func Restore(ctx context.Context, nc *nats.Conn, from io.Reader, o Options) (m Manifest, err error) {
+	there, err := streams(ctx, nc)
+	if err != nil {
+		return m, err
+	}
+	if len(there) > 0 {
+		return m, fmt.Errorf("%w: %s", ErrNotEmpty, strings.Join(there, ", "))
+	}
+	var to string // where the server wants the chunks of the current stream
+	err = read(from, visitor{
+		manifest: func(read Manifest) error { m = read; return nil },
+		stream: func(name string, as config) (err error) {
+			to, err = begin(ctx, nc, name, as, o)
+			return err
+		},
+		chunk: func(_ string, data []byte) error { return send(ctx, nc, to, data) },
+		end:   func(string) error { return send(ctx, nc, to, nil) },
+	})
+	return m, err
+}
+
+// config is how a stream was, as the server said it.
+type config struct {
+	Config map[string]any  `json:"config"`
+	State  json.RawMessage `json:"state"`
+}
+
+func begin(ctx context.Context, nc *nats.Conn, name string, as config, o Options) (to string, err error) {
+	if o.Replicas > 0 {
+		as.Config["num_replicas"] = o.Replicas
+	}
+	var answer struct {
+		Error   *jetstream.APIError `json:"error"`
+		Deliver string              `json:"deliver_subject"`
+	}
+	if err := ask(ctx, nc, "$JS.API.STREAM.RESTORE."+name, as, &answer); err != nil {
+		return "", err
+	}
+	if answer.Error != nil {
+		return "", answer.Error
+	}
+	return answer.Deliver, nil
+}
+
+// send hands the server a chunk, or the end of the stream, and waits until it has it.
+func send(ctx context.Context, nc *nats.Conn, to string, chunk []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*silence) // the last makes the stream from all
+	defer cancel()
+	m, err := nc.RequestWithContext(ctx, to, chunk)
+	if err != nil || len(m.Data) == 0 {
+		return err
+	}
+	var answer struct {
+		Error *jetstream.APIError `json:"error"`
+	}
+	if err := json.Unmarshal(m.Data, &answer); err != nil {
+		return err
+	}
+	if answer.Error != nil {
+		return answer.Error
+	}
+	return nil
+}
+
+// A visitor is shown the parts of a backup in their order; what it does not ask for it
+// does not see.
+type visitor struct {
+	manifest func(Manifest) error
+	key      func(File) error
+	stream   func(name string, as config) error
+	chunk    func(stream string, data []byte) error
+	end      func(stream string) error
+}
+
+// largest is the most bytes that any one file of the tar has.
+const largest = 16 << 20
+
+// read goes through a backup and insists that it is whole: each stream that the manifest
+// names, each chunk of it in its place, and the end.
+func read(from io.Reader, v visitor) error {
+	t := tar.NewReader(from)
+	r := &reader{visitor: v, left: map[string]bool{}}
+	for {
+		header, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
+		if header.Size > largest {
+			return fmt.Errorf("%w: %s has %d bytes", ErrDamaged, header.Name, header.Size)
+		}
+		data, err := io.ReadAll(t)
+		if err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrDamaged, header.Name, err)
+		}
+		if err := r.part(header.Name, data); err != nil {
+			return fmt.Errorf("%s: %w", header.Name, err)
+		}
+	}
+	if !r.ended || len(r.left) > 0 {
+		return fmt.Errorf("%w: it ends too early; missing: %s", ErrDamaged, strings.Join(slices.Sorted(maps.Keys(r.left)), ", "))
+	}
+	return nil
+}
+
+type reader struct {
+	visitor
+	begun, ended bool
+	left         map[string]bool // streams that have not come to their end
+	sum          *summer         // of the current stream
+}
+
+func (r *reader) part(name string, data []byte) error {
+	folder, file := path.Split(name)
+	stream := strings.TrimSuffix(strings.TrimPrefix(folder, streamFolder), "/")
+	switch {
+	case name == manifestName:
+		return r.manifestPart(data)
+	case !r.begun:
+		return fmt.Errorf("%w: there is no manifest before it", ErrDamaged)
+	case folder == keysFolder:
+		if r.key == nil {
+			return nil
+		}
+		return r.key(File{file, data})
+	case name == endName:
+		r.ended = true
+		return nil
+	case !r.left[stream]:
+		return fmt.Errorf("%w: no stream of the manifest", ErrDamaged)
+	case file == configName:
+		return r.streamPart(stream, data)
+	case r.sum == nil:
+		return fmt.Errorf("%w: there is no %s before it", ErrDamaged, configName)
+	case file == sumName:
+		return r.sumPart(stream, data)
+	default:
+		if r.sum.add(data); file != fmt.Sprintf("%08d", r.sum.chunks) {
+			return fmt.Errorf("%w: it is chunk %d", ErrDamaged, r.sum.chunks)
+		}
+		if r.chunk == nil {
+			return nil
+		}
+		return r.chunk(stream, data)
+	}
+}
+
+func (r *reader) manifestPart(data []byte) error {
+	var m Manifest
+	if err := json.Unmarshal(data, &m); err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if m.Format != Format {
+		return fmt.Errorf("a backup of format %d; this parley reads format %d", m.Format, Format)
+	}
+	r.begun = true
+	for _, stream := range m.Streams {
+		r.left[stream] = true
+	}
+	return r.manifest(m)
+}
+
+func (r *reader) streamPart(stream string, data []byte) error {
+	var as config
+	if err := json.Unmarshal(data, &as); err != nil || as.Config == nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	r.sum = newSummer()
+	if r.stream == nil {
+		return nil
+	}
+	return r.stream(stream, as)
+}
+
+func (r *reader) sumPart(stream string, data []byte) error {
+	var want sum
+	if err := json.Unmarshal(data, &want); err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if got := r.sum.sum(); got != want {
+		return fmt.Errorf("%w: the stream has changed: %d chunks of %d bytes, not %d of %d, or other ones", ErrDamaged, got.Chunks, got.Bytes, want.Chunks, want.Bytes)
+	}
+	delete(r.left, stream)
+	r.sum = nil
+	if r.end == nil {
+		return nil
+	}
+	return r.end(stream)
+}

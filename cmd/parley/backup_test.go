@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testbroker"
+	"github.com/parley-asp/parley/wire"
+)
+
+// Issue 4: a backup that is taken while the broker works restores to a store in which all is in
+// order: what was accepted when the backup began is there, and nobody is sent again what was
+// read before.
+func TestBackupWhileRunning(t *testing.T) {
+	t.Parallel()
+	w := newStore(t)
+	join := func(b *testbroker.Broker, a performatives.Agent) *client.Client {
+		signer, err := performatives.NewSigner(b.Register(a))
+		w.must(err)
+		c, err := client.Connect(w.ctx, b.URL, a, client.Key(signer))
+		w.must(err)
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	buyer, seller := join(w.b, "agent://acme.com/buyer"), join(w.b, "agent://widgets.co/seller")
+	invite := func() *client.Session {
+		s, err := buyer.Invite(w.ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{seller.Agent()}, Purpose: "busy"})
+		w.must(err)
+		_, err = seller.Session(s.ID()).Accept(w.ctx, "inv")
+		w.must(err)
+		return s
+	}
+	read := invite()
+	inbox := func(b *testbroker.Broker) jetstream.Consumer {
+		c, err := w.jetStream(b).Consumer(w.ctx, wire.InboxStream, seller.Agent().Token())
+		w.must(err)
+		return c
+	}
+	m, err := inbox(w.b).Next()
+	w.must(err)
+	w.must(m.DoubleAck(w.ctx))
+
+	var acts atomic.Int64
+	enough := make(chan struct{})
+	var talking sync.WaitGroup
+	stop := make(chan struct{})
+	for range 4 {
+		talking.Go(func() {
+			for s := invite(); ; {
+				if _, err := s.Observe(w.ctx, "the time", nil); err != nil {
+					t.Errorf("observing: %v", err)
+					return
+				}
+				if acts.Add(1) == 100 {
+					close(enough)
+				}
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		})
+	}
+	<-enough
+	file := filepath.Join(t.TempDir(), "deep", "parley.tar")
+	before := acts.Load()
+	if said, ok := w.parley("backup", file, "--nats", w.b.URL, "--data", w.b.Data); !ok {
+		t.Fatal(said)
+	}
+	after := acts.Load()
+	close(stop)
+	talking.Wait()
+	t.Logf("%d acts accepted before the backup, %d while it was taken", before, after-before)
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the backup is %v, %v; it holds keys", info.Mode(), err)
+	}
+
+	again := filepath.Join(t.TempDir(), "again")
+	if said, ok := w.parley("restore", file, "--data", again); !ok {
+		t.Fatal(said)
+	}
+	was := w.b
+	w.b = testbroker.Start(t, testbroker.Options{Data: again, Sync: time.Second})
+	if w.b.Key() != was.Key() {
+		t.Error("the restored broker has another key")
+	}
+	said, ok := w.verify(settledWithin)
+	if n := strings.Count(said, "ok  "); !ok || n != 6 {
+		t.Errorf("%d of 6 sessions are in order:\n%s", n, said)
+	}
+	entries := 0
+	for line := range strings.Lines(said) {
+		if fields := strings.Fields(line); fields[0] == "ok" {
+			n, err := strconv.Atoi(fields[2])
+			w.must(err)
+			entries += n
+		}
+	}
+	if others := 4 + 2 + 4*2; int64(entries-others) < before {
+		t.Errorf("%d acts are restored; %d were accepted before the backup", entries-others, before)
+	}
+	m, err = inbox(w.b).Next()
+	w.must(err)
+	if m.Subject() == wire.Inbox(seller.Agent(), read.ID()) {
+		t.Error("what was read comes again")
+	}
+}
+
+// jetStream looks over a broker's shoulder.
+func (w *store) jetStream(b *testbroker.Broker) jetstream.JetStream {
+	w.Helper()
+	js, err := jetstream.New(b.Plain(w.asBroker(b)))
+	w.must(err)
+	return js
+}
+
+// A backup that is not whole is found out before anything is restored, and nothing is written over.
+func TestRestoreRefuses(t *testing.T) {
+	t.Parallel()
+	w := newStore(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "parley.tar")
+	if said, ok := w.parley("backup", file, "--nats", w.b.URL, "--data", w.b.Data); !ok {
+		t.Fatal(said)
+	}
+	whole, err := os.ReadFile(file)
+	w.must(err)
+	damage := func(name string, change func([]byte) []byte) string {
+		name = filepath.Join(dir, name)
+		w.must(os.WriteFile(name, change(bytes.Clone(whole)), 0o600))
+		return name
+	}
+	transcripts := bytes.Index(whole, []byte("streams/"+wire.SessionsStream+"/00000001")) + 512 + 100
+	for _, c := range []struct{ file, data, want string }{
+		{damage("short.tar", func(b []byte) []byte { return b[:len(b)-4096] }), "new", "not a whole backup"},
+		{damage("cut.tar", func(b []byte) []byte { return b[:transcripts] }), "new", "not a whole backup"},
+		{damage("flipped.tar", func(b []byte) []byte { b[transcripts] ^= 1; return b }), "new", "the stream has changed"},
+		{damage("empty.tar", func([]byte) []byte { return nil }), "new", "not a whole backup"},
+	} {
+		if said, ok := w.parley("restore", c.file, "--data", filepath.Join(dir, c.data)); ok || !strings.Contains(said, c.want) {
+			t.Errorf("%s: done %t, said %q, want %q", filepath.Base(c.file), ok, said, c.want)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "new")); err == nil {
+			t.Fatalf("%s: something was restored", c.file)
+		}
+	}
+	if said, ok := w.parley("restore", file, "--check", "--data", filepath.Join(dir, "new")); !ok {
+		t.Error(said)
+	}
+	if said, ok := w.parley("restore", file, "--data", w.b.Data); ok || !strings.Contains(said, "never written over") {
+		t.Errorf("over a store: %t %s", ok, said)
+	}
+	if said, ok := w.parley("restore", file, "--nats", w.b.URL, "--data", w.b.Data); ok || !strings.Contains(said, "never written over") {
+		t.Errorf("over a server: %t %s", ok, said)
+	}
+}
