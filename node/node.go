@@ -16,6 +16,7 @@ import (
 
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/embedded"
+	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -36,7 +37,8 @@ type Options struct {
 	Replicas    int           // of each stream; more than 1 needs an external cluster
 
 	Policy performatives.Policy
-	Limits broker.Limits // of one principal
+	Limits broker.Limits     // of one principal
+	Rules  *escalation.Rules // who decides escalations; checked; nil is everybody who may
 	Log    *zap.Logger
 	Now    func() time.Time // the broker's clock; nil is time.Now
 }
@@ -106,7 +108,7 @@ func Start(ctx context.Context, o Options) (n *Node, err error) {
 		}
 	}
 	if n.Broker, err = broker.Open(ctx, broker.Options{
-		Conn: inside, Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Replicas: o.Replicas, Policy: o.Policy, Limits: o.Limits, Log: o.Log, Now: o.Now,
+		Conn: inside, Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Replicas: o.Replicas, Policy: o.Policy, Limits: o.Limits, Escalations: o.Rules, Log: o.Log, Now: o.Now,
 		Departed: departed, Durable: n.durable(o), SyncedAfter: n.syncedAfter(o),
 		Credentials: n.mode.credentials(n.keys),
 	}); err != nil {

@@ -23,6 +23,7 @@ type serve struct {
 	node.Options
 	sync                   fsync
 	creds, context, nkey   string
+	rules                  string
 	logLevel               string
 	logJSON                bool
 	low, medium, high, top time.Duration
@@ -71,6 +72,7 @@ else may log in is that server's own affair.`,
 	flags.DurationVar(&s.high, "escalation-high", time.Hour, "the same, at high urgency")
 	flags.DurationVar(&s.top, "escalation-critical", 15*time.Minute, "the same, at critical urgency")
 	flags.DurationVar(&s.invitation, "invitation-timeout", 30*time.Second, "when an invitation that names no time must be answered")
+	flags.StringVar(&s.rules, "escalations", "", "YAML or JSON file that says who decides which escalations, and until when (default: whoever may, one is enough)")
 	limitFlags(flags, &s.Limits)
 	flags.StringVar(&s.logLevel, "log-level", "warn", "debug, info, warn or error")
 	flags.BoolVar(&s.logJSON, "log-json", false, "log as JSON")
@@ -124,6 +126,11 @@ func (s *serve) complete(cmd *cobra.Command) error {
 		return usage(fmt.Errorf("--log-level: %w", err))
 	}
 	s.Log = log
+	if s.rules != "" {
+		if s.Rules, err = node.ReadRules(s.rules); err != nil {
+			return usage(fmt.Errorf("--escalations: %w", err))
+		}
+	}
 	return s.external()
 }
 

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/node"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/wire"
@@ -25,6 +26,7 @@ type Options struct {
 	Sync    time.Duration // 0 is fsync always
 	Policy  performatives.Policy
 	Limits  broker.Limits
+	Rules   *escalation.Rules
 	HTTP    bool             // also the pages, on loopback
 	Now     func() time.Time // the broker's clock; nil is time.Now
 	Data    string           // "" is a temporary folder
@@ -73,7 +75,7 @@ func (b *Broker) Up() {
 	defer cancel()
 	n, err := node.Start(ctx, node.Options{
 		Data: b.Data, Listen: listen, HTTP: pages, Dev: b.options.Dev, Sync: b.options.Sync, Policy: b.options.Policy, Limits: b.options.Limits,
-		Log: log, Now: b.options.Now,
+		Log: log, Now: b.options.Now, Rules: b.options.Rules,
 	})
 	if err != nil {
 		b.t.Fatal(err)
