@@ -34,6 +34,9 @@ func (b *Broker) around(ctx context.Context, c caller, id string, judge func(wir
 	if item.Status != statusOpen {
 		return item, isOver(&item)
 	}
+	if item, err = b.upToDate(ctx, c, item); err != nil {
+		return item, err
+	}
 	if item.Route == nil {
 		return item, unavailable()
 	}
@@ -57,6 +60,18 @@ func (b *Broker) around(ctx context.Context, c caller, id string, judge func(wir
 func isOver(item *wire.EscalationItem) error {
 	return session.Refuse(session.EscalationResolved, "the escalation is over: %s by %s", item.Status, item.DecidedBy).
 		With(map[string]any{"escalationId": item.ID, "decision": item.Status, "by": item.DecidedBy, "at": item.DecidedAt})
+}
+
+// upToDate is the item once what has happened to it is noted: it may have been
+// asked for a moment after it was opened.
+func (b *Broker) upToDate(ctx context.Context, c caller, item wire.EscalationItem) (wire.EscalationItem, error) {
+	if d := b.desks.of(item.ID); d.Opened && d.Events == item.Desk.Events {
+		return item, nil
+	}
+	if err := b.reshow(ctx, item.Session); err != nil {
+		return item, err
+	}
+	return b.visible(ctx, c, string(item.ID))
 }
 
 // reshow writes a session's items again.

@@ -217,6 +217,9 @@ func (b *Broker) escalationGet(ctx context.Context, c caller, q wire.EscalationR
 		return item, err
 	}
 	if b.inside(c, item.Organisation) {
+		if item, err = b.upToDate(ctx, c, item); err != nil {
+			return item, err
+		}
 		b.viewed(ctx, c, &item)
 		if err := b.detail(ctx, c, &item); err != nil {
 			return item, err
