@@ -116,6 +116,7 @@ type Broker struct {
 	id string // of this process among the brokers
 
 	js       jetstream.JetStream
+	link     *link
 	log      *log
 	inbox    *inbox
 	registry *registry
@@ -165,6 +166,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		what string
 		do   func(context.Context) error
 	}{
+		{"connection", b.openLink},
 		{"streams", b.openStreams},
 		{"registry", b.openRegistry},
 		{"enrolments", b.openEnrolments},

@@ -149,6 +149,7 @@ func (b *Broker) deliverOne(ctx context.Context, l *live, d delivery) error {
 		ack   jetstream.PubAckFuture
 	}
 	var copies []copyTo
+	broken := b.link.broken()
 	for _, a := range d.to {
 		at, err := b.placeOf(ctx, l, a, d)
 		if err != nil {
@@ -173,6 +174,8 @@ func (b *Broker) deliverOne(ctx context.Context, l *live, d delivery) error {
 			l.inboxes[c.agent] = place{ok.Sequence, int64(d.sequence)} //nolint:gosec // far below 2^63
 		case err := <-c.ack.Err():
 			return fmt.Errorf("inbox of %s: %w", c.agent, appendError(err))
+		case <-broken:
+			return errLinkBroke
 		case <-ctx.Done():
 			return ctx.Err()
 		}

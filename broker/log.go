@@ -24,6 +24,7 @@ type log struct {
 	nc      *nats.Conn
 	streams map[string]jetstream.Stream
 	durable func(stream string, added int) error
+	link    *link
 
 	replicated atomic.Bool // other servers than the leader answer direct gets, see leader.go
 }
@@ -46,6 +47,8 @@ func (l *log) append(ctx context.Context, s performatives.SessionID, entry []byt
 	msg := &nats.Msg{Subject: wire.Session(s), Data: entry, Header: nats.Header{
 		wire.FormatHeader: {strconv.Itoa(performatives.Format)},
 	}}
+	ctx, done := l.link.during(ctx)
+	defer done()
 	ack, err := l.js.PublishMsg(ctx, msg, jetstream.WithExpectLastSequencePerSubject(last))
 	if err != nil {
 		return 0, appendError(err)

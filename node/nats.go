@@ -98,6 +98,9 @@ const (
 	pingsMissed = 2
 )
 
+// reconnectWait is between two tries to reach a server that went away: acts wait for it.
+const reconnectWait = 100 * time.Millisecond
+
 func (n *Node) dial(o Options, options ...nats.Option) (*nats.Conn, error) {
 	url := n.URL
 	if n.server != nil {
@@ -106,7 +109,7 @@ func (n *Node) dial(o Options, options ...nats.Option) (*nats.Conn, error) {
 	} else {
 		options = append(append(options, o.NATSOptions...), o.TLS.Client(n.URL)...)
 	}
-	nc, err := nats.Connect(url, append(options, nats.MaxReconnects(-1),
+	nc, err := nats.Connect(url, append(options, nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsMissed))...)
 	if err == nil {
 		n.conns = append(n.conns, nc)
