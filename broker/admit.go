@@ -17,10 +17,15 @@ import (
 // admit judges an envelope that came on a principal's submit subject and, if it
 // is heard, enters it into the transcript: load, Step, append if unchanged.
 // The order of checks is PROTOCOL.md §3's; those on State are session.Step's.
-func (b *Broker) admit(ctx context.Context, l *live, caller performatives.Agent, data []byte) (wire.Acceptance, error) {
-	m, signed, err := b.read(l.id, caller, data)
+func (b *Broker) admit(ctx context.Context, l *live, who performatives.Agent, data []byte) (wire.Acceptance, error) {
+	m, signed, err := b.read(l.id, who, data)
 	if err != nil {
 		return wire.Acceptance{}, err
+	}
+	if b.foreign(caller{agent: m.Sender}, l.id) {
+		if opens, refusal := b.fromStranger(ctx, l.id, m, signed); !opens {
+			return wire.Acceptance{}, refusal
+		}
 	}
 	fresh := !l.loaded
 	if err := b.load(ctx, l); err != nil {

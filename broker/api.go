@@ -100,6 +100,7 @@ func (b *Broker) onCall(r micro.Request) {
 	}
 	leave, err := b.gate.enter(agent)
 	if err != nil {
+		b.tellLimited(agent, noSession, err)
 		b.tellLater(r.Reply(), err)
 		return
 	}

@@ -73,6 +73,9 @@ type Options struct {
 	// broker took it away. It is called before that is answered, and must not wait for the broker.
 	Departed func(performatives.Agent, performatives.Key)
 
+	// Reserved are the installation's own keys, besides Signer's: no principal is registered with one.
+	Reserved []performatives.Key
+
 	// Credentials, if there is one, makes the user JWT that a NATS credentials file of a principal
 	// has beside the seed. Without it the NATS server does not look at such files.
 	Credentials func(performatives.Agent, performatives.Key) (userJWT string, err error)
@@ -136,6 +139,7 @@ type Broker struct {
 
 	heard, refused atomic.Uint64 // answers, for statistics
 	toldLater      atomic.Int64  // refusals that wait to be told
+	limitings      limitings
 
 	undurable atomic.Bool // what was acknowledged may not be on disk, and never will be known to
 

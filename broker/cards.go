@@ -3,14 +3,16 @@ package broker
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/wire"
 )
 
-func (b *Broker) agentList(_ context.Context, _ caller, q wire.ListAgents) (wire.Agents, error) {
+func (b *Broker) agentList(_ context.Context, who caller, q wire.ListAgents) (wire.Agents, error) {
 	found := wire.Agents{Agents: []wire.Card{}}
 	for _, c := range b.registry.list(func(c wire.Card) bool {
 		return string(c.Agent) > q.Cursor &&
@@ -22,17 +24,26 @@ func (b *Broker) agentList(_ context.Context, _ caller, q wire.ListAgents) (wire
 			found.Next = string(found.Agents[len(found.Agents)-1].Agent)
 			break
 		}
-		found.Agents = append(found.Agents, c)
+		found.Agents = append(found.Agents, forCaller(c, who))
 	}
 	return found, nil
 }
 
-func (b *Broker) agentGet(_ context.Context, _ caller, q wire.AgentRef) (wire.Card, error) {
-	c, ok := b.registry.card(q.Agent)
+func (b *Broker) agentGet(_ context.Context, c caller, q wire.AgentRef) (wire.Card, error) {
+	card, ok := b.registry.card(q.Agent)
 	if !ok {
 		return wire.Card{}, session.Refuse(session.UnknownAgent, "%.300s is not registered", q.Agent)
 	}
-	return c, nil
+	return forCaller(card, c), nil
+}
+
+// forCaller leaves out of a card what is its organisation's own affair: how much a human may
+// decide on is what the other side of a negotiation would like to know.
+func forCaller(card wire.Card, c caller) wire.Card {
+	if !c.operator && c.agent.Organisation() != card.Agent.Organisation() {
+		card.Registry.Limits, card.Registry.Devices = nil, nil
+	}
+	return card
 }
 
 // agentJWT is what a principal's NATS credentials file has beside the seed of its key. It is no
@@ -150,6 +161,15 @@ func (b *Broker) checkCard(c *wire.Card) error {
 		return cardFault("/card/registry/trustScore", "trustScore is 0 to 100")
 	case c.MaxTransactionValue != nil && *c.MaxTransactionValue < 0:
 		return cardFault("/card/maxTransactionValue", "maxTransactionValue is at least 0")
+	case len(c.Registry.Limits) > 0 && !human:
+		return cardFault("/card/registry/limits", "limits are of a human who may decide")
+	}
+	seen := map[string]bool{}
+	for i, l := range c.Registry.Limits {
+		if len(l.Currency) != 3 || l.Currency != strings.ToUpper(l.Currency) || l.MaxAmount < 0 || seen[l.Currency] {
+			return cardFault(fmt.Sprintf("/card/registry/limits/%d", i), "a limit is a currency such as USD, each once, and a maxAmount of at least 0")
+		}
+		seen[l.Currency] = true
 	}
 	if other, taken := b.registry.owner(c.Key); c.Key != "" && taken && other != a {
 		return session.Refuse(session.Duplicate, "the key belongs to another principal")

@@ -185,6 +185,9 @@ func (r *registry) owner(k performatives.Key) (performatives.Agent, bool) {
 	if !ok {
 		a, ok = r.devices[k]
 	}
+	if !ok && (k == r.b.Signer.Key() || slices.Contains(r.b.Reserved, k)) {
+		return performatives.BrokerAgent(k), true // the installation's own, and so nobody's
+	}
 	return a, ok
 }
 

@@ -58,3 +58,11 @@ func (b *Broker) Settled() uint64 {
 
 // Home is where a session is at home.
 var Home = home
+
+// InMemory tells whether a session has been read.
+func (b *Broker) InMemory(id performatives.SessionID) bool {
+	b.sessions.mu.Lock()
+	defer b.sessions.mu.Unlock()
+	l := b.sessions.live[id]
+	return l != nil && l.loaded
+}

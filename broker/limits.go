@@ -21,6 +21,7 @@ type Limits struct {
 	InFlight     int     // of them that wait for their answer: 256
 	Sessions     int     // that it opened and that are not over: 10,000
 	Participants int     // principals of a session, and besides them delegates: 1,001
+	Schemas      int     // terms schemas of its organisation, which stay for ever: 1,000
 }
 
 // The defaults of Limits.
@@ -29,6 +30,7 @@ const (
 	DefaultInFlight     = 256
 	DefaultSessions     = 10_000
 	DefaultParticipants = 1001
+	DefaultSchemas      = 1000
 )
 
 func (l Limits) withDefaults() Limits {
@@ -50,6 +52,7 @@ func (l Limits) withDefaults() Limits {
 	or(&l.InFlight, DefaultInFlight)
 	or(&l.Sessions, DefaultSessions)
 	or(&l.Participants, DefaultParticipants)
+	or(&l.Schemas, DefaultSchemas)
 	return l
 }
 

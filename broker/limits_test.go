@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/performatives"
@@ -232,6 +235,63 @@ func TestRate(t *testing.T) {
 	if err := json.Unmarshal(m.Data, &page); err != nil || len(page.Messages) != 2 {
 		t.Errorf("the transcript has %d entries (%v), want 2", len(page.Messages), err)
 	}
+}
+
+// Who asks too much is told of, once in a while and with how often: to monitors and to the log.
+func TestLimitedIsToldOf(t *testing.T) {
+	t.Parallel()
+	core, logs := observer.New(zap.DebugLevel)
+	b := testbroker.Start(t, testbroker.Options{Dev: true, Sync: time.Minute, Limits: broker.Limits{Rate: 1e-6, Burst: 1}, Log: zap.New(core)})
+	l := line{t, b, b.Plain()}
+	events, err := l.nc.SubscribeSync("asp.event.*.limited")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := newID()
+	l.heard(l.says(id, alpha, "PROPOSE", invitation(beta)))
+	for range 5 {
+		limitedBy(t, l.says(id, alpha, "CLOSE", `{"summary":"secret words"}`), "rate")
+	}
+	limitedBy(t, l.ask(wire.Call(alpha, wire.BrokerInfo), nil), "rate")
+	m, err := events.NextMsg(20 * time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var event struct {
+		Kind, Sender, Code string
+		Times              int
+		Details            wire.Limited
+	}
+	if err := json.Unmarshal(m.Data, &event); err != nil || event.Kind != "limited" || event.Sender != string(alpha) ||
+		event.Code != "rate_limited" || event.Times != 1 || event.Details.Limit != "rate" || m.Subject != wire.Event(id, "limited") {
+		t.Errorf("%s %s %v", m.Subject, m.Data, err)
+	}
+	said := logs.FilterMessage("a principal asks too much").All()
+	if len(said) == 0 || len(said) > 3 || said[0].Level != zap.DebugLevel {
+		t.Errorf("of 6 times the log says %d: %v", len(said), said)
+	}
+	if strings.Contains(fmt.Sprint(said), "secret words") {
+		t.Error("the log has the body")
+	}
+}
+
+// An organisation takes so many names of terms schemas, and no more; other
+// organisations, and operators, take theirs.
+func TestSchemasOfOne(t *testing.T) {
+	t.Parallel()
+	l := limits(t, broker.Limits{Schemas: 2})
+	put := func(subject func(string) string, name string) error {
+		return l.ask(subject(wire.SchemaPut), []byte(`{"name":"`+name+`","schema":{"type":"object"}}`))
+	}
+	by := func(a performatives.Agent) func(string) string {
+		return func(verb string) string { return wire.Call(a, verb) }
+	}
+	l.heard(put(by(alpha), "a-v1"))
+	l.heard(put(by("agent://acme.com/other"), "b-v1"))
+	l.refused(put(by(alpha), "c-v1"), session.TooLarge)
+	l.heard(put(by(alpha), "a-v1")) // the same again is no other
+	l.heard(put(by(beta), "c-v1"))
+	l.heard(put(wire.OperatorCall, "d-v1"))
 }
 
 // What waits for its answer is bounded, and answered all the same.

@@ -16,6 +16,9 @@ func (b *Broker) seen(ctx context.Context, c caller, id performatives.SessionID,
 	if _, err := performatives.ParseSessionID(string(id)); err != nil {
 		return session.NoSuchSession()
 	}
+	if b.foreign(c, id) {
+		return b.asIfNone(ctx, id)
+	}
 	var refusal error
 	if err := b.look(ctx, id, func(l *live) {
 		party, has := l.state.Party(c.agent)

@@ -36,6 +36,11 @@ func (b *Broker) agentRotate(ctx context.Context, c caller, q wire.RotateKey) (l
 		if other, taken := b.registry.owner(q.Key); taken && other != q.Agent {
 			return session.Refuse(session.Duplicate, "the key belongs to another principal")
 		}
+		if !c.operator && old.Key != q.Key {
+			if err := b.proves(q); err != nil {
+				return err
+			}
+		}
 		old.Key = q.Key
 		return nil
 	})
@@ -101,6 +106,22 @@ func (b *Broker) rotates(key performatives.Key, q wire.RotateKey) error {
 		return session.Refuse(session.MalformedEnvelope, "/timestamp: is not an RFC 3339 time").With(map[string]string{"path": "/timestamp"})
 	}
 	return b.timely(at)
+}
+
+// proves judges whether who asks has the new key, too: nobody is to take the
+// key of somebody who is not registered yet.
+func (b *Broker) proves(q wire.RotateKey) error {
+	if b.Dev && q.Signature == "" {
+		return nil
+	}
+	signed, err := q.SigningBytes()
+	if err == nil {
+		err = performatives.VerifyBytes(q.Key, signed, q.Proof)
+	}
+	if err != nil {
+		return session.Refuse(session.SignatureInvalid, "proof is a signature of the same as signature, by the new key: it shows that you have it")
+	}
+	return nil
 }
 
 // change writes a registered principal's card anew, from what the bucket has

@@ -69,6 +69,7 @@ func (b *Broker) onSubmit(r micro.Request) {
 	}
 	leave, err := b.gate.enter(caller)
 	if err != nil {
+		b.tellLimited(caller, id, err)
 		b.tellLater(r.Reply(), err)
 		return
 	}

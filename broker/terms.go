@@ -80,6 +80,9 @@ func (t *termsSchemas) put(ctx context.Context, by performatives.Agent, p wire.P
 	if _, err := schemas.CompileTerms(p.Name, p.Schema); err != nil {
 		return wire.Schema{}, session.RefuseSchema(session.Fault{Path: "/schema", Rule: "schema", Message: err.Error()})
 	}
+	if err := t.room(by, p.Name); err != nil {
+		return wire.Schema{}, err
+	}
 	record := wire.Schema{Name: p.Name, Version: version, Kind: "terms", By: by, Schema: p.Schema}
 	data, err := json.Marshal(record)
 	if err != nil {
@@ -93,6 +96,30 @@ func (t *termsSchemas) put(ctx context.Context, by performatives.Agent, p wire.P
 		return wire.Schema{}, err
 	}
 	return record, t.keep(record)
+}
+
+// room refuses one more name of an organisation that has many: a name is taken for ever, and for
+// everybody. Operators have no limit.
+func (t *termsSchemas) room(by performatives.Agent, name string) error {
+	if by == "" {
+		return nil
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if _, again := t.records[name]; again {
+		return nil
+	}
+	n := 0
+	for _, r := range t.records {
+		if r.By != "" && r.By.Organisation() == by.Organisation() {
+			n++
+		}
+	}
+	if most := t.b.Limits.Schemas; n >= most {
+		return session.Refuse(session.TooLarge, "%s has registered %d terms schemas, and here an organisation has no more than that", by.Organisation(), n).
+			With(map[string]int{"maxSchemas": most})
+	}
+	return nil
 }
 
 // schemaKey makes a name a key, which must not end with a dot nor have two in a row.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/session"
@@ -35,7 +36,7 @@ func (l *link) ask(ctx context.Context, subject string, data []byte) ([]byte, er
 		}
 		l.log.Debug("asking again", slog.String("subject", subject), slog.Int("attempt", attempt+1), slog.Any("error", err))
 		select {
-		case <-time.After(pause(attempt)):
+		case <-time.After(max(pause(attempt), retryAfter(err))):
 		case <-ctx.Done():
 			return nil, ended(ctx, err)
 		}
@@ -72,6 +73,23 @@ func (l *link) request(one context.Context, subject string, data []byte) ([]byte
 			reply.Header.Get(wire.ErrorCodeHeader), reply.Header.Get(wire.ErrorHeader))
 	}
 	return nil, refused.Refusal()
+}
+
+// mostPatient bounds how long the client waits at a broker's word.
+const mostPatient = 30 * time.Second
+
+// retryAfter is when a broker that was asked too much wants to be asked again.
+func retryAfter(err error) time.Duration {
+	refusal, ok := errors.AsType[*session.Refusal](err)
+	if !ok || refusal.Code != session.RateLimited {
+		return 0
+	}
+	details, _ := refusal.Details.(jsontext.Value) // as [wire.ErrorReply.Refusal] leaves it
+	var limited wire.Limited
+	if err := json.Unmarshal(details, &limited); err != nil {
+		return 0
+	}
+	return max(0, min(time.Duration(limited.RetryAfter)*time.Millisecond, mostPatient))
 }
 
 // worthAsking tells whether the same request may be answered otherwise later.

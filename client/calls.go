@@ -185,18 +185,35 @@ func (c *calls) BrokerKey(ctx context.Context) (performatives.Key, error) {
 	return b.Key, err
 }
 
+// hearer is the broker that acts are signed for, so that nobody enters them at
+// another one where the principal is known by the same key. It is asked once
+// for a connection.
+func (c *Client) hearer(ctx context.Context) (performatives.Key, error) {
+	if key := c.link.broker.Load(); key != nil {
+		return *key, nil
+	}
+	key, err := c.BrokerKey(ctx)
+	if err == nil {
+		c.link.broker.Store(&key)
+	}
+	return key, err
+}
+
 // RotateKey gives the client's principal another key, at the word of the one
-// that it has. It takes effect at once: the broker answers, and disconnects what
+// that it has and of the new one. It takes effect at once: the broker answers, and disconnects what
 // is connected with the old key, this client too. So Close it and connect with
 // the new key. If the answer is lost, the new key tells: it logs in or does not.
-func (c *Client) RotateKey(ctx context.Context, key performatives.Key) (wire.Card, error) {
-	request := wire.RotateKey{Agent: c.agent, Key: key, Timestamp: time.Now().UTC().Format(performatives.TimeFormat)}
+func (c *Client) RotateKey(ctx context.Context, to performatives.Signer) (wire.Card, error) {
+	request := wire.RotateKey{Agent: c.agent, Key: to.Key(), Timestamp: time.Now().UTC().Format(performatives.TimeFormat)}
 	if c.link.signer != nil {
 		data, err := request.SigningBytes()
 		if err != nil {
 			return wire.Card{}, fmt.Errorf("%s: %w", wire.AgentRotate, err)
 		}
 		if request.Signature, err = performatives.SignBytes(c.link.signer, data); err != nil {
+			return wire.Card{}, fmt.Errorf("%s: %w", wire.AgentRotate, err)
+		}
+		if request.Proof, err = performatives.SignBytes(to, data); err != nil {
 			return wire.Card{}, fmt.Errorf("%s: %w", wire.AgentRotate, err)
 		}
 	}

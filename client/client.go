@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -79,6 +80,7 @@ type link struct {
 	timeout time.Duration
 	log     *slog.Logger
 	waiting waiting
+	broker  atomic.Pointer[performatives.Key] // nil until it has said who it is
 }
 
 // The pings by which a connection that died without a word is noticed.
@@ -104,7 +106,10 @@ func dial(ctx context.Context, c *config, name, title string) (*link, error) {
 				l.log.Warn("connection lost", slog.Any("error", err))
 			}
 		}),
-		nats.ReconnectHandler(func(nc *nats.Conn) { l.log.Info("connected again", slog.String("url", nc.ConnectedUrl())) }),
+		nats.ReconnectHandler(func(nc *nats.Conn) {
+			l.broker.Store(nil)
+			l.log.Info("connected again", slog.String("url", nc.ConnectedUrl()))
+		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			l.waiting.denied(err)
 			l.log.Warn("connection", slog.Any("error", err))

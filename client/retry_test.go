@@ -179,6 +179,35 @@ func TestWhatIsAskedForAgain(t *testing.T) {
 	}
 }
 
+// A broker that was asked too much says when to ask again, and is not asked before.
+func TestRetryAfter(t *testing.T) {
+	const wait = 400 * time.Millisecond
+	limited := session.Refuse(session.RateLimited, "slower").With(wire.Limited{Limit: "rate", RetryAfter: wait.Milliseconds()})
+	url, requests := scripted(t, limited, wire.Acceptance{Accepted: true, Sequence: 7, State: session.Conversing})
+	a := must(client.Connect(t.Context(), url, alpha, client.Unsigned()))(t)
+	defer a.Close()
+	from := time.Now()
+	must(a.Session("019478a3-0001-7def-8a12-000000000001").Propose(t.Context(), offer(5)))(t)
+	if took := time.Since(from); took < wait {
+		t.Errorf("asked again after %s, want %s", took, wait)
+	}
+	if n := len(requests()); n != 2 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+// A signed act names the broker that it is for.
+func TestAnActNamesItsBroker(t *testing.T) {
+	w := start(t, testbroker.Options{})
+	ours, _ := w.introduced(w.as(alpha), w.as(beta))
+	entries := must(ours.Transcript(w.ctx))(t)
+	for _, e := range entries {
+		if e.Message.Broker != w.Key() {
+			t.Errorf("entry %d names the broker %q, want %q", e.Stamp.Sequence, e.Message.Broker, w.Key())
+		}
+	}
+}
+
 // Where nobody answers before the context ends, the act is kept for later.
 func TestAnUnansweredActCanBeAskedForLater(t *testing.T) {
 	url, requests := scripted(t)

@@ -21,9 +21,9 @@ func TestRotateKey(t *testing.T) {
 	for range 20 {
 		c := must(client.Connect(w.ctx, w.URL, alpha, client.Seed(seed)))(t)
 		pair := must(nkeys.CreateUser())(t)
-		public := performatives.Key(must(pair.PublicKey())(t))
-		if card := must(c.RotateKey(w.ctx, public))(t); card.Key != public {
-			t.Errorf("the card has %s, want %s", card.Key, public)
+		signer := must(performatives.NewSigner(pair))(t)
+		if card := must(c.RotateKey(w.ctx, signer))(t); card.Key != signer.Key() {
+			t.Errorf("the card has %s, want %s", card.Key, signer.Key())
 		}
 		c.Close()
 		seed = string(must(pair.Seed())(t))

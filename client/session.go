@@ -49,6 +49,12 @@ func (s *Session) Say(ctx context.Context, body performatives.Body, options ...A
 		}
 	}
 	ref := a.ref()
+	if a.Broker == "" && s.client.link.signer != nil {
+		var err error
+		if a.Broker, err = s.client.hearer(ctx); err != nil {
+			return Receipt{}, saying(body.Act(), err)
+		}
+	}
 	envelope, err := a.Envelope(s.client.link.signer)
 	if err != nil {
 		return Receipt{}, unfit(err)

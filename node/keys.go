@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-asp/parley/embedded"
 	"github.com/parley-asp/parley/login"
+	"github.com/parley-asp/parley/performatives"
 )
 
 // The files of a node's keys in its data directory, mode 0600. They hold seeds:
@@ -61,6 +62,30 @@ func (k keys) public() (p embedded.Keys, err error) {
 		}
 	}
 	return p, nil
+}
+
+// reserved are the keys as user keys, also those that are none: nobody else has one of them.
+func (k keys) reserved() (all []performatives.Key, err error) {
+	for _, pair := range []nkeys.KeyPair{k.broker, k.operator, k.callout, k.system, k.issuer} {
+		seed, err := pair.Seed()
+		if err != nil {
+			return nil, err
+		}
+		_, raw, err := nkeys.DecodeSeed(seed)
+		if err != nil {
+			return nil, err
+		}
+		user, err := nkeys.FromRawSeed(nkeys.PrefixByteUser, raw)
+		if err != nil {
+			return nil, err
+		}
+		public, err := user.PublicKey()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, performatives.Key(public))
+	}
+	return all, nil
 }
 
 // seed reads a key of the data directory, and makes it the first time.

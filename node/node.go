@@ -102,6 +102,10 @@ func Start(ctx context.Context, o Options) (n *Node, err error) {
 	if err != nil {
 		return n, err
 	}
+	reserved, err := n.keys.reserved()
+	if err != nil {
+		return n, err
+	}
 	if n.mode.servesLogins() { // the server listens already: who logs in now waits for the registry
 		if err := n.openLogin(o); err != nil {
 			return n, err
@@ -110,7 +114,7 @@ func Start(ctx context.Context, o Options) (n *Node, err error) {
 	if n.Broker, err = broker.Open(ctx, broker.Options{
 		Conn: inside, Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Replicas: o.Replicas, Policy: o.Policy, Limits: o.Limits, Escalations: o.Rules, Log: o.Log, Now: o.Now,
 		Departed: departed, Durable: n.durable(o), SyncedAfter: n.syncedAfter(o),
-		Credentials: n.mode.credentials(n.keys),
+		Credentials: n.mode.credentials(n.keys), Reserved: reserved,
 	}); err != nil {
 		return n, err
 	}

@@ -19,6 +19,7 @@ type Draft struct {
 	Context     []jsontext.Value
 	Constraints *Constraints
 	Link        *Link
+	Broker      Key // whom it is for; "" is any that hears it
 }
 
 // Envelope writes the draft in canonical form and, unless the signer is nil,
@@ -47,12 +48,13 @@ func (d Draft) Envelope(s Signer) ([]byte, error) {
 		Performative   Performative `json:"performative"`
 		Content        content      `json:"content"`
 		Constraints    *Constraints `json:"constraints,omitzero"`
+		Broker         Key          `json:"broker,omitzero"`
 		Integrity      integrity    `json:"integrity"`
 	}{
 		Version: Version, MessageID: d.ID, SessionID: d.Session,
 		Timestamp: d.Timestamp.UTC().Format("2006-01-02T15:04:05.000Z"),
 		Sender:    sender{d.Sender, d.OrgID}, Recipient: d.Recipient,
-		Performative: d.Body.Act(), Constraints: d.Constraints,
+		Performative: d.Body.Act(), Constraints: d.Constraints, Broker: d.Broker,
 		Content: content{"application/json", d.Body, d.Context},
 	}
 	if d.Link != nil {

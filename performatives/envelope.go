@@ -28,6 +28,7 @@ type Message struct {
 	Body         Body // set by DecodeBody
 	Constraints  Constraints
 	Link         *Link  // nil where the broker is to link it
+	Broker       Key    // the one that it is for, if its sender says so
 	Signature    string // "" in an unsigned envelope
 	SignedBy     Key    // the key by which VerifySignature found it good
 

@@ -240,6 +240,20 @@ func TestReadJudgesForm(t *testing.T) {
 	}
 }
 
+// A member called broker names one where it is a key, and is somebody's own where it is not.
+func TestReadNamedBroker(t *testing.T) {
+	t.Parallel()
+	key := testKey(t, "broker").Key()
+	for _, tt := range []struct {
+		value any
+		want  Key
+	}{{string(key), key}, {"broker://" + string(key), key}, {"UABC", ""}, {"", ""}, {5, ""}, {map[string]any{}, ""}, {nil, ""}} {
+		if m := mustRead(t, edit(t, "/broker", tt.value)); m.Broker != tt.want {
+			t.Errorf("%v: %q, want %q", tt.value, m.Broker, tt.want)
+		}
+	}
+}
+
 // TestDecodeBody says where a body is ill-typed, and what is wanted.
 func TestDecodeBody(t *testing.T) {
 	t.Parallel()

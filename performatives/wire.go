@@ -29,6 +29,7 @@ type wireEnvelope struct {
 		Context  jsontext.Value `json:"context"`
 	} `json:"content"`
 	Constraints *Constraints   `json:"constraints"`
+	Broker      jsontext.Value `json:"broker"`
 	Integrity   jsontext.Value `json:"integrity"`
 }
 
@@ -79,6 +80,7 @@ func (w *wireEnvelope) message() (*Message, error) {
 	if m.Recipient, err = recipient(w.Recipient); err != nil {
 		return nil, err
 	}
+	m.Broker = namedBroker(w.Broker)
 	if w.Constraints != nil {
 		if m.Constraints, err = w.Constraints.valid(); err != nil {
 			return nil, err
@@ -94,6 +96,19 @@ func parseSender(uri string) (Agent, error) {
 		return a, nil
 	}
 	return ParseAgent(uri)
+}
+
+// namedBroker is the broker that an envelope is for. A member of this name that
+// is no key is somebody's own and says nothing.
+func namedBroker(v jsontext.Value) Key {
+	var text string
+	if v.Kind() != '"' || json.Unmarshal(v, &text) != nil {
+		return ""
+	}
+	if k := Key(strings.TrimPrefix(text, brokerScheme)); k.Valid() {
+		return k
+	}
+	return ""
 }
 
 // parseTime takes RFC 3339 as it is written: time.Parse also hears a comma

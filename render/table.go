@@ -123,6 +123,9 @@ func Card(c wire.Card, s Style) string {
 	if c.Registry.TrustScore != nil {
 		add("trust score", number(*c.Registry.TrustScore))
 	}
+	for _, l := range c.Registry.Limits {
+		add("limit", number(l.MaxAmount)+" "+l.Currency)
+	}
 	if c.Registry.RegisteredAt != "" {
 		add("registered", whenStamp(c.Registry.RegisteredAt))
 	}

@@ -104,12 +104,14 @@ type RegisterAgent struct {
 }
 
 // RotateKey is the request of agent.rotate; the reply is the card with the new
-// key. A principal signs it with the key that it has; an operator does not.
+// key. A principal signs it with the key that it has and with the new one, an
+// operator with none.
 type RotateKey struct {
 	Agent     performatives.Agent `json:"agentId,omitzero"` // of a principal: its own
 	Key       performatives.Key   `json:"key"`              // the new one
 	Timestamp string              `json:"timestamp,omitzero"`
-	Signature string              `json:"signature,omitzero"` // over SigningBytes
+	Signature string              `json:"signature,omitzero"` // over SigningBytes, by the key that it has
+	Proof     string              `json:"proof,omitzero"`     // over the same, by the new one
 }
 
 // SigningBytes are the JCS bytes of {agentId, key, timestamp}.

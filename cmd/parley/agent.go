@@ -32,6 +32,8 @@ type registration struct {
 	credsOut          string
 	trust             float64
 	replace           bool
+
+	pair nkeys.KeyPair // of the key; nil of one that only its owner has
 }
 
 func (r *registration) flags(cmd *cobra.Command) {
@@ -140,7 +142,7 @@ func (r *registration) key(ctx context.Context, c connection) (made bool, err er
 	if err != nil {
 		return false, err
 	}
-	r.card.Key = performatives.Key(public)
+	r.card.Key, r.pair = performatives.Key(public), pair
 	if err := writeCreds(ctx, c, r.credsOut, r.card.Agent, pair); err != nil {
 		return false, err
 	}

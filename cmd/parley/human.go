@@ -1,6 +1,16 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-asp/parley/performatives"
+)
 
 func humanCommand() *cobra.Command {
 	return connects(group(&cobra.Command{
@@ -11,14 +21,86 @@ func humanCommand() *cobra.Command {
 
 func humanAdd() *cobra.Command {
 	r := &registration{}
+	var limits ceilings
 	cmd := &cobra.Command{
-		Use: "add URI", Short: "register a human and make the key", Args: args(cobra.ExactArgs(1)),
+		Use: "add URI", Short: "register a human and make the key",
 		Example: `  parley human add human://acme.com/alice --may-decide --key-out alice.nk
+  parley human add human://acme.com/alice --may-decide --limit 15000 USD --limit 12000EUR
   parley human add human://acme.com/bob --public-key UDXU…`,
-		RunE: func(cmd *cobra.Command, args []string) error { return r.add(cmd, args[0], true) },
+		Args: func(cmd *cobra.Command, words []string) error {
+			return args(cobra.ExactArgs(1))(cmd, limits.take(words))
+		},
+		RunE: func(cmd *cobra.Command, words []string) (err error) {
+			if r.card.Registry.Limits, err = limits.all(); err != nil {
+				return err
+			}
+			return r.add(cmd, limits.take(words)[0], true)
+		},
 	}
 	r.flags(cmd)
 	cmd.Flags().BoolVar(&r.card.Registry.MayDecide, "may-decide", false, "decides the escalations of the organisation")
+	cmd.Flags().Var(&limits, "limit", "decides on no more than AMOUNT CURRENCY, such as 15000 USD (also 15000USD); may be given once for each currency")
 	cmd.Flags().BoolVar(&r.card.Registry.Auditor, "auditor", false, "reads the sessions of the organisation, and does nothing else")
 	return cmd
+}
+
+// ceilings are what --limit was given. A currency that is a word of its own comes among the
+// arguments, in the order of the amounts that lack one.
+type ceilings struct {
+	amounts    []string
+	currencies []string
+}
+
+var (
+	ceiling  = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([A-Z]{3})?$`)
+	currency = regexp.MustCompile(`^[A-Z]{3}$`)
+)
+
+func (c *ceilings) Set(text string) error {
+	for _, one := range strings.Split(text, ",") { // as PARLEY_LIMIT has several
+		if !ceiling.MatchString(strings.TrimSpace(one)) {
+			return errors.New("want an amount and a currency, such as 15000 USD")
+		}
+		c.amounts = append(c.amounts, strings.TrimSpace(one))
+	}
+	return nil
+}
+
+func (c *ceilings) String() string { return strings.Join(c.amounts, ",") }
+func (c *ceilings) Type() string   { return "AMOUNT CURRENCY" }
+
+// take keeps the currencies of the arguments and returns the others.
+func (c *ceilings) take(words []string) (others []string) {
+	c.currencies = nil
+	for _, word := range words {
+		if currency.MatchString(word) {
+			c.currencies = append(c.currencies, word)
+		} else {
+			others = append(others, word)
+		}
+	}
+	return others
+}
+
+func (c *ceilings) all() (limits []performatives.Limit, err error) {
+	left := c.currencies
+	for _, text := range c.amounts {
+		parts := ceiling.FindStringSubmatch(text)
+		in := parts[2]
+		if in == "" {
+			if len(left) == 0 {
+				return nil, usage(fmt.Errorf("--limit %s has no currency, such as %[1]s USD", text))
+			}
+			in, left = left[0], left[1:]
+		}
+		amount, err := strconv.ParseFloat(parts[1], 64)
+		if err != nil {
+			return nil, usage(fmt.Errorf("--limit %s: %w", text, err))
+		}
+		limits = append(limits, performatives.Limit{Currency: in, MaxAmount: amount})
+	}
+	if len(left) > 0 {
+		return nil, usage(fmt.Errorf("%s is the currency of no --limit", left[0]))
+	}
+	return limits, nil
 }

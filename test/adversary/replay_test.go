@@ -73,6 +73,27 @@ func TestReplay(t *testing.T) {
 		want(t, "moved into a session of another broker", other.people[alpha].submits(other.deal, []byte(moved)), session.SignatureInvalid)
 		want(t, "another broker's entry", other.people[alpha].submits(w.deal, delivered[0]), session.MalformedEnvelope)
 	})
+	// An invitation needs no session to be there: it says which broker it is for.
+	for name, c := range map[string]struct {
+		broker performatives.Key
+		code   session.Code
+	}{
+		"an invitation for the other broker": {w.broker.Key(), session.SignatureInvalid},
+		"an invitation for nobody's key":     {w.people[eve].signer.Key(), session.SignatureInvalid},
+	} {
+		id := newSession()
+		invites := a.envelope(id, invitation(beta), func(d *performatives.Draft) { d.Broker = c.broker })
+		other.harmless(func() {
+			want(t, name, other.people[alpha].submits(id, invites), c.code)
+			forged := strings.Replace(string(invites), string(c.broker), string(other.broker.Key()), 1)
+			want(t, name+", changed", other.people[alpha].submits(id, []byte(forged)), session.SignatureInvalid)
+		})
+		if c.broker == w.broker.Key() {
+			accepted(t, a.submits(id, invites))
+		}
+	}
+	plain := newSession()
+	accepted(t, a.submits(plain, a.envelope(plain, invitation(beta)))) // who says nothing is heard
 	w.says(alpha, w.deal, &performatives.CloseBody{Outcome: "completed"})
 	w.harmless(func() {
 		if again := accepted(t, a.submits(w.deal, said)); !again.Duplicate {

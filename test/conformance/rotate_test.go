@@ -17,14 +17,19 @@ import (
 )
 
 // rotation is a request of agent.rotate, signed as PROTOCOL.md §9 says.
-func rotation(t *testing.T, uri, newKey string, at time.Time, signer nkeys.KeyPair) []byte {
+func rotation(t *testing.T, uri, newKey string, at time.Time, signer nkeys.KeyPair, proof ...nkeys.KeyPair) []byte {
 	t.Helper()
 	v := map[string]any{"agentId": uri, "key": newKey, "timestamp": at.UTC().Format(time.RFC3339Nano)}
-	sig, err := signer.Sign(canonical(t, v))
-	if err != nil {
-		t.Fatal(err)
+	signed := canonical(t, v)
+	for member, by := range map[string][]nkeys.KeyPair{"signature": {signer}, "proof": proof} {
+		for _, key := range by {
+			sig, err := key.Sign(signed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v[member] = "ed25519:" + hex.EncodeToString(sig)
+		}
 	}
-	v["signature"] = "ed25519:" + hex.EncodeToString(sig)
 	return canonical(t, v)
 }
 
@@ -74,7 +79,7 @@ func TestRotation(t *testing.T) {
 	accepted(t, ask(t, a.nc, submitSubject(alpha, id), old))
 
 	pair, public := newKey(t)
-	request := rotation(t, alpha, public, time.Now(), a.key)
+	request := rotation(t, alpha, public, time.Now(), a.key, pair)
 	m := ask(t, a.nc, "asp.agent."+token(alpha)+".api.agent.rotate", request)
 	var card struct{ AgentID, Key string }
 	if err := json.Unmarshal(m.Data, &card); err != nil || card.Key != public || card.AgentID != alpha {
@@ -143,10 +148,14 @@ func TestRotationRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := string(rotation(t, alpha, public, time.Now(), a.key))
+	good := string(rotation(t, alpha, public, time.Now(), a.key, pair))
+	own := string(b.Key())
 	for _, c := range []struct{ name, request, want string }{
 		{"unsigned", `{"key":"` + public + `"}`, "signature_invalid"},
 		{"signed with the new key", string(rotation(t, alpha, public, time.Now(), pair)), "signature_invalid"},
+		{"the new key does not sign", string(rotation(t, alpha, public, time.Now(), a.key)), "signature_invalid"},
+		{"another signs as the new key", string(rotation(t, alpha, public, time.Now(), a.key, w.key)), "signature_invalid"},
+		{"the broker's key", string(rotation(t, alpha, own, time.Now(), a.key)), "duplicate"},
 		{"signed by another", string(rotation(t, alpha, public, time.Now(), w.key)), "signature_invalid"},
 		{"for another key", strings.Replace(good, public, other, 1), "signature_invalid"},
 		{"another's", string(rotation(t, beta, public, time.Now(), w.key)), "unauthorized"},
