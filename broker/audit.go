@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"slices"
 
 	"github.com/parley-asp/parley/performatives"
@@ -43,25 +44,18 @@ func (b *Broker) decidesIn(c caller, l *live) bool {
 	return !c.operator && ok && l.state.Decides(member)
 }
 
-// ofCaller lists the sessions that may concern a caller, as index.of does.
-func (b *Broker) ofCaller(c caller, state, before string) []performatives.SessionID {
+// ofCaller lists at most n sessions that may concern a caller, as index.page does.
+func (b *Broker) ofCaller(ctx context.Context, c caller, state, before string, n int) ([]performatives.SessionID, error) {
+	pick := func(t *lines) [][]uint32 { return t.ofOne(c.agent) }
 	member, ok := b.registry.member(c.agent)
-	if b.audits(c) || !c.operator && ok && member.Authority == performatives.AuthorityDecide {
-		return b.index.ofOrganisation(c.agent.Organisation(), state, before)
-	}
-	return b.index.of(c.agent, state, before)
-}
-
-// ofOrganisation lists the sessions in which somebody of an organisation is named.
-func (x *index) ofOrganisation(org performatives.Organisation, state, before string) []performatives.SessionID {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	var ids []performatives.SessionID
-	for a, of := range x.parties {
-		if a.Organisation() == org {
-			ids = append(ids, of...)
+	switch {
+	case c.agent == "":
+		pick = (*lines).ofAll
+	case b.audits(c) || !c.operator && ok && member.Authority == performatives.AuthorityDecide:
+		org := c.agent.Organisation()
+		pick = func(t *lines) [][]uint32 {
+			return t.ofMany(func(a performatives.Agent) bool { return a.Organisation() == org })
 		}
 	}
-	slices.Sort(ids)
-	return x.newest(slices.Compact(ids), state, before)
+	return b.index.page(ctx, pick, state, before, n)
 }

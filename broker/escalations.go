@@ -34,7 +34,7 @@ func (b *Broker) seenBy(ctx context.Context, c caller, k *kept) (wire.Escalation
 		return item, true
 	}
 	item.Due, item.Route, item.Desk, item.Revision, item.Shown = "", nil, wire.Desk{}, 0, ""
-	if !b.index.names(item.Session, c.agent) && !b.audits(c) {
+	if !b.index.names(ctx, item.Session, c.agent) && !b.audits(c) {
 		return item, false // without reading the sessions of strangers
 	}
 	return item, b.seen(ctx, c, item.Session, func(*live) error { return nil }) == nil

@@ -136,7 +136,10 @@ func (b *Broker) heldHead(ctx context.Context, held *wire.Held) error {
 }
 
 func (b *Broker) heldLine(ctx context.Context, held *wire.Held) error {
-	last, err := b.log.lastOn(ctx, wire.IndexStream, wire.Index(held.Session))
+	last, err := b.log.lastOn(ctx, wire.IndexStream, wire.IndexOver(held.Session))
+	if err == nil && last == nil {
+		last, err = b.log.lastOn(ctx, wire.IndexStream, wire.Index(held.Session))
+	}
 	if err != nil || last == nil {
 		return err
 	}

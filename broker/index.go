@@ -18,13 +18,16 @@ import (
 )
 
 // index is the list of sessions: who takes part in which, and its state. It is
-// derived from the transcripts; memory follows the stream.
+// derived from the transcripts; memory follows the stream. Those that are not
+// over have subjects of their own: they are few and are there before the broker
+// serves. The others, of which there may be a million, come while it serves;
+// whoever wants a list waits for them.
 type index struct {
 	b *Broker
 
-	mu       sync.RWMutex
-	sessions map[performatives.SessionID]line
-	parties  map[performatives.Agent][]performatives.SessionID
+	mu     sync.RWMutex
+	lines  *lines
+	loaded chan struct{} // closed when those that are over are there too
 
 	open, opening map[performatives.Agent]int // sessions by inviter: not over, about to be opened
 }
@@ -37,61 +40,72 @@ type line struct {
 }
 
 func (b *Broker) openIndex(ctx context.Context) error {
-	b.index = &index{
-		b: b, sessions: map[performatives.SessionID]line{}, parties: map[performatives.Agent][]performatives.SessionID{},
+	x := &index{
+		b: b, lines: newLines(), loaded: make(chan struct{}),
 		open: map[performatives.Agent]int{}, opening: map[performatives.Agent]int{},
 	}
-	return b.followStream(ctx, wire.IndexStream, func(m jetstream.Msg) {
-		id, err := performatives.ParseSessionID(strings.TrimPrefix(m.Subject(), wire.Index("")))
-		if err != nil {
-			return
-		}
-		var l line
-		if err := json.Unmarshal(m.Data(), &l); err != nil {
-			b.Log.Error("index", zap.String("subject", m.Subject()), zap.Error(err))
-			return
-		}
-		b.index.keep(id, l)
-	})
-}
-
-// followStream reads the last message of each subject of a stream, returns
-// when it has them all, and goes on in the background.
-func (b *Broker) followStream(ctx context.Context, stream string, saw func(jetstream.Msg)) error {
-	c, err := b.js.OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy})
-	if err != nil {
-		return err
-	}
-	info, err := c.Info(ctx)
-	if err != nil {
-		return err
-	}
-	caughtUp := make(chan struct{})
-	left := info.NumPending
-	if left == 0 {
-		close(caughtUp)
-	}
-	consuming, err := c.Consume(func(m jetstream.Msg) {
-		saw(m)
-		if left > 0 {
-			if left--; left == 0 {
-				close(caughtUp)
-			}
+	b.index = x
+	few := jetstream.OrderedConsumerConfig{FilterSubjects: []string{wire.AllIndex}, DeliverPolicy: jetstream.DeliverAllPolicy}
+	caughtUp, err := b.followFrom(ctx, wire.IndexStream, few, func(m jetstream.Msg, _ bool) {
+		if id, l, ok := x.read(m, wire.Index("")); ok {
+			x.keep(id, l)
 		}
 	})
 	if err != nil {
+		return err
+	}
+	if err := within(ctx, caughtUp); err != nil {
 		return err
 	}
 	b.background(func(ctx context.Context) {
-		<-ctx.Done()
-		consuming.Stop()
+		if err := b.patiently(ctx, "sessions that are over", x.load); err != nil && ctx.Err() == nil {
+			b.Log.Error("sessions that are over are not listed", zap.Error(err))
+		}
 	})
-	select {
-	case <-caughtUp:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	return nil
+}
+
+// load reads the sessions that are over, and follows what is over from then on.
+func (x *index) load(ctx context.Context) error {
+	past := newLines()
+	many := jetstream.OrderedConsumerConfig{FilterSubjects: []string{wire.AllOver}, DeliverPolicy: jetstream.DeliverAllPolicy}
+	caughtUp, err := x.b.followFrom(ctx, wire.IndexStream, many, func(m jetstream.Msg, old bool) {
+		id, l, ok := x.read(m, wire.IndexOver(""))
+		switch {
+		case !ok:
+		case old:
+			past.add(compact(id), l)
+		default:
+			x.keep(id, l)
+		}
+	})
+	if err != nil {
+		return err
 	}
+	if err := within(ctx, caughtUp); err != nil {
+		return err
+	}
+	past.sort()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	past.absorb(x.lines)
+	x.lines = past
+	close(x.loaded)
+	return nil
+}
+
+// read reads a message of the stream. An empty one says that the session has
+// gone to those that are over.
+func (x *index) read(m jetstream.Msg, prefix string) (id performatives.SessionID, l line, ok bool) {
+	id, err := performatives.ParseSessionID(strings.TrimPrefix(m.Subject(), prefix))
+	if err != nil || len(m.Data()) == 0 {
+		return id, l, false
+	}
+	if err := json.Unmarshal(m.Data(), &l); err != nil {
+		x.b.Log.Error("index", zap.String("subject", m.Subject()), zap.Error(err))
+		return id, l, false
+	}
+	return id, l, true
 }
 
 // note makes memory agree with an act before it is answered, so that whoever
@@ -111,61 +125,50 @@ func (b *Broker) note(l *live, before session.Phase) {
 func (x *index) keep(id performatives.SessionID, l line) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	old := x.sessions[id]
+	old, _ := x.lines.line(id)
 	if old.Entries > l.Entries {
 		return
 	}
-	for _, a := range l.Parties {
-		if !slices.Contains(old.Parties, a) {
-			x.parties[a] = insert(x.parties[a], id)
-		}
-	}
+	x.lines.put(id, l)
 	x.count(old, l)
-	x.sessions[id] = l
 }
 
 // names tells whether a session names a principal, without reading it.
-func (x *index) names(id performatives.SessionID, a performatives.Agent) bool {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	_, there := slices.BinarySearch(x.parties[a], id)
-	return there
-}
-
-// insert keeps a list of sessions sorted: UUIDv7s sort by when they were made.
-func insert(ids []performatives.SessionID, id performatives.SessionID) []performatives.SessionID {
-	at, there := slices.BinarySearch(ids, id)
-	if there {
-		return ids
+func (x *index) names(ctx context.Context, id performatives.SessionID, a performatives.Agent) bool {
+	named := func() bool {
+		x.mu.RLock()
+		defer x.mu.RUnlock()
+		l, _ := x.lines.line(id)
+		return slices.Contains(l.Parties, a)
 	}
-	return slices.Insert(ids, at, id)
+	return named() || within(ctx, x.loaded) == nil && named()
 }
 
-// of lists the sessions of a principal ("" for all) that are in a state ("" for
+// page lists at most n of the sessions that are picked, those in a state ("" for
 // any), the newest first, before a cursor.
-func (x *index) of(a performatives.Agent, state, before string) []performatives.SessionID {
+func (x *index) page(ctx context.Context, pick func(*lines) [][]uint32, state, before string, n int) ([]performatives.SessionID, error) {
+	if err := within(ctx, x.loaded); err != nil {
+		return nil, err
+	}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	ids := x.parties[a]
-	if a == "" {
-		ids = make([]performatives.SessionID, 0, len(x.sessions))
-		for id := range x.sessions {
-			ids = append(ids, id)
-		}
-		slices.Sort(ids)
+	var found []performatives.SessionID
+	for _, sorted := range pick(x.lines) {
+		found = append(found, x.lines.newest(sorted, state, before, n)...)
 	}
-	return x.newest(ids, state, before)
+	slices.SortFunc(found, func(a, b performatives.SessionID) int { return strings.Compare(string(b), string(a)) })
+	found = slices.Compact(found)
+	return found[:min(n, len(found))], nil
 }
 
-// newest picks from sorted sessions.
-func (x *index) newest(ids []performatives.SessionID, state, before string) []performatives.SessionID {
-	var found []performatives.SessionID
-	for i := len(ids) - 1; i >= 0; i-- {
-		if (before == "" || string(ids[i]) < before) && (state == "" || x.sessions[ids[i]].State.String() == state) {
-			found = append(found, ids[i])
-		}
+// within waits for something that is closed when it is there.
+func within(ctx context.Context, there <-chan struct{}) error {
+	select {
+	case <-there:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	return found
 }
 
 // reindex writes the session's line if it has changed.
@@ -179,10 +182,24 @@ func (b *Broker) reindex(ctx context.Context, l *live) error {
 	if err != nil {
 		return err
 	}
-	if _, err := b.js.PublishMsg(ctx, &nats.Msg{Subject: wire.Index(l.id), Data: data}); err != nil {
-		return fmt.Errorf("index: %w", err)
+	for _, m := range lineOf(l.id, now.State, data) {
+		if _, err := b.js.PublishMsg(ctx, m); err != nil {
+			return fmt.Errorf("index: %w", err)
+		}
 	}
 	b.index.keep(l.id, now)
 	l.indexed, l.members = l.state.Phase, len(roll)
 	return nil
+}
+
+// lineOf is the line as it is written: one that is over moves to those that are,
+// and what it leaves behind expires.
+func lineOf(id performatives.SessionID, state session.Phase, data []byte) []*nats.Msg {
+	if !state.Over() {
+		return []*nats.Msg{{Subject: wire.Index(id), Data: data}}
+	}
+	return []*nats.Msg{
+		{Subject: wire.IndexOver(id), Data: data},
+		{Subject: wire.Index(id), Header: nats.Header{jetstream.MsgTTLHeader: {"1s"}}},
+	}
 }

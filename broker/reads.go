@@ -90,23 +90,33 @@ func (b *Broker) sessionList(ctx context.Context, c caller, q wire.ListSessions)
 		return wire.Sessions{}, session.Refuse(session.MalformedEnvelope, `awaiting is "me" or absent`)
 	}
 	found := wire.Sessions{Sessions: []session.Summary{}}
-	for _, id := range b.ofCaller(c, q.State, q.Cursor) {
-		if len(found.Sessions) == page(q.Limit) {
-			found.Next = string(found.Sessions[len(found.Sessions)-1].Session)
-			break
-		}
-		err := b.listed(ctx, c, id, func(l *live) error {
-			s := l.state.SummaryFor(c.agent, b.clock(l))
-			if (q.State == "" || s.State.String() == q.State) && (q.Awaiting == "" || s.Awaiting) {
-				found.Sessions = append(found.Sessions, s)
-			}
-			return nil
-		})
-		if err != nil && !isRefusal(err) {
+	most := page(q.Limit)
+	for cursor := q.Cursor; ; {
+		some, err := b.ofCaller(ctx, c, q.State, cursor, most+1)
+		if err != nil {
 			return found, err
 		}
+		for _, id := range some {
+			if len(found.Sessions) == most {
+				found.Next = string(found.Sessions[most-1].Session)
+				return found, nil
+			}
+			cursor = string(id)
+			err := b.listed(ctx, c, id, func(l *live) error {
+				s := l.state.SummaryFor(c.agent, b.clock(l))
+				if (q.State == "" || s.State.String() == q.State) && (q.Awaiting == "" || s.Awaiting) {
+					found.Sessions = append(found.Sessions, s)
+				}
+				return nil
+			})
+			if err != nil && !isRefusal(err) {
+				return found, err
+			}
+		}
+		if len(some) <= most {
+			return found, nil
+		}
 	}
-	return found, nil
 }
 
 func (b *Broker) sessionMessages(ctx context.Context, c caller, q wire.ListMessages) (wire.Messages, error) {

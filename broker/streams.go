@@ -76,8 +76,8 @@ func (b *Broker) openStreams(ctx context.Context) error {
 			Retention: jetstream.WorkQueuePolicy, MaxMsgsPerSubject: 1, AllowMsgSchedules: true,
 		},
 		{
-			Name: wire.IndexStream, Subjects: []string{wire.AllIndex}, Description: "list of sessions; derived",
-			MaxMsgsPerSubject: 1, AllowDirect: true,
+			Name: wire.IndexStream, Subjects: []string{wire.AllIndex, wire.AllOver}, Description: "list of sessions; derived",
+			MaxMsgsPerSubject: 1, AllowDirect: true, AllowMsgTTL: true,
 		},
 	} {
 		c.Storage = jetstream.FileStorage

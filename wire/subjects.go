@@ -34,7 +34,8 @@ const (
 	AllInboxes     = "asp.agent.*.inbox.*"
 	AllEscalations = "asp.escalation.*.*.*"
 	AllDesks       = "asp.desk.*.*"
-	AllIndex       = "asp.index.*"
+	AllIndex       = "asp.index.*"      // sessions that are not over
+	AllOver        = "asp.index.over.*" // those that are
 	AllSubmits     = "asp.agent.*.submit.*"
 	AllCalls       = "asp.agent.*.api.*.*"
 	AllOperator    = "asp.operator.api.*.*"
@@ -74,6 +75,9 @@ func Session(s performatives.SessionID) string { return "asp.session." + string(
 
 // Index is the subject of a session's line in the list of sessions.
 func Index(s performatives.SessionID) string { return "asp.index." + string(s) }
+
+// IndexOver is that of a session that is over.
+func IndexOver(s performatives.SessionID) string { return "asp.index.over." + string(s) }
 
 // Event is where monitors hear of a session.
 func Event(s performatives.SessionID, kind string) string {

@@ -1,0 +1,97 @@
+package broker
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// Whatever is put, replaced and absorbed, lines say what a plain map says.
+func TestLines(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	agent := func() performatives.Agent {
+		return performatives.Agent(fmt.Sprintf("agent://acme.com/%d", r.IntN(7)))
+	}
+	some := func(entries uint64) line {
+		l := line{State: []session.Phase{session.Invited, session.Introduced, session.Closed}[r.IntN(3)], Entries: entries}
+		for range 1 + r.IntN(6) {
+			if a := agent(); !slices.Contains(l.Parties, a) {
+				l.Parties = append(l.Parties, a)
+			}
+		}
+		return l
+	}
+	id := func() performatives.SessionID {
+		return performatives.SessionID(fmt.Sprintf("019478a3-0001-7def-8a12-%012x", r.IntN(400)))
+	}
+	plain := map[performatives.SessionID]line{}
+	past, now := newLines(), newLines()
+	for range 200 {
+		at, l := id(), some(1)
+		if _, there := plain[at]; !there { // the stream has one message of each
+			plain[at] = l
+			past.add(compact(at), l)
+		}
+	}
+	past.sort()
+	fresh := map[performatives.SessionID]line{}
+	for range 100 {
+		at, l := id(), some(2)
+		l.Parties = slices.Clone(plain[at].Parties)
+		if a := agent(); !slices.Contains(l.Parties, a) {
+			l.Parties = append(l.Parties, a)
+		}
+		if _, again := fresh[at]; again {
+			continue
+		}
+		now.put(at, l)
+		fresh[at] = l
+	}
+	past.absorb(now)
+	maps.Copy(plain, fresh)
+	for range 300 {
+		at, l := id(), some(3)
+		l.Parties = slices.Clone(plain[at].Parties) // a roll only grows
+		if a := agent(); !slices.Contains(l.Parties, a) {
+			l.Parties = append(l.Parties, a)
+		}
+		past.put(at, l)
+		plain[at] = l
+	}
+
+	var ids []performatives.SessionID
+	for at, want := range plain {
+		ids = append(ids, at)
+		got, there := past.line(at)
+		if diff := cmp.Diff(want, got); !there || diff != "" {
+			t.Errorf("%s: %s", at, diff)
+		}
+	}
+	slices.SortFunc(ids, func(a, b performatives.SessionID) int { return strings.Compare(string(b), string(a)) })
+	if got := past.newest(past.all, "", "", len(ids)+1); !slices.Equal(got, ids) {
+		t.Errorf("all: %v, want %v", got, ids)
+	}
+	half := ids[len(ids)/2]
+	for n := range 7 {
+		a := performatives.Agent(fmt.Sprintf("agent://acme.com/%d", n))
+		var want []performatives.SessionID
+		for _, at := range ids {
+			if at < half && plain[at].State == session.Introduced && slices.Contains(plain[at].Parties, a) {
+				want = append(want, at)
+			}
+		}
+		want = want[:min(5, len(want))]
+		if got := past.newest(past.ofOne(a)[0], "INTRODUCED", string(half), 5); !slices.Equal(got, want) {
+			t.Errorf("of %s: %v, want %v", a, got, want)
+		}
+	}
+}
