@@ -38,7 +38,11 @@ func Amounts(body jsontext.Value, paths []string) []Amount {
 	}
 	var found []Amount
 	for _, path := range paths {
-		if a, ok := amountAt(v, path); ok {
+		a, ok := amountAt(v, path)
+		if !ok {
+			a, ok = amountAt(v, "terms."+path) // as who thinks of the terms writes it
+		}
+		if ok {
 			found = append(found, a)
 		}
 	}
