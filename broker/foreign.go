@@ -19,7 +19,7 @@ func (b *Broker) foreign(c caller, id performatives.SessionID) bool {
 		return false
 	}
 	b.index.mu.RLock()
-	line, there := b.index.sessions[id]
+	line, there := b.index.lines.line(id)
 	b.index.mu.RUnlock()
 	if !there || slices.Contains(line.Parties, c.agent) {
 		return false

@@ -46,9 +46,12 @@ func (t *lines) number(a performatives.Agent) uint32 {
 	return n
 }
 
-// compact is a session's id in 16 bytes. It was parsed before.
+// compact is a session's id in 16 bytes; what is none is that of nobody.
 func compact(id performatives.SessionID) (c [16]byte) {
-	hex.Decode(c[:], []byte(strings.ReplaceAll(string(id), "-", ""))) //nolint:errcheck // it was parsed before
+	digits := strings.ReplaceAll(string(id), "-", "")
+	if _, err := hex.Decode(c[:], []byte(digits[:min(len(digits), 2*len(c))])); err != nil || len(digits) != 2*len(c) {
+		return [16]byte{}
+	}
 	return c
 }
 
