@@ -67,6 +67,9 @@ func (b *Broker) agentJWT(_ context.Context, c caller, q wire.AskUserJWT) (wire.
 	if !q.Key.Valid() {
 		return wire.UserJWT{}, session.RefuseSchema(session.Fault{Path: "/key", Rule: "key", Message: "key is a public user nkey (U…)"})
 	}
+	if owner, taken := b.registry.owner(q.Key); taken && owner != agent {
+		return wire.UserJWT{}, session.Refuse(session.Duplicate, "the key belongs to another principal")
+	}
 	if b.Credentials == nil {
 		return wire.UserJWT{}, session.Refuse(session.Unauthorized,
 			"the NATS server of this broker is not in operator mode and looks at no .creds files; log in with the nkey itself")

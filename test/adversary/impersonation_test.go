@@ -123,6 +123,18 @@ func TestImpersonationInRegistry(t *testing.T) {
 		again := "agent://acme.com/twin"
 		m := operator.asks(wire.OperatorCall(wire.AgentAdd), []byte(card(performatives.Agent(again), victim.signer.Key())))
 		want(t, "the key of a second principal", m, session.Duplicate)
+		for name, own := range w.ownKeys() {
+			for what, m := range map[string]*nats.Msg{
+				"an agent of": operator.asks(wire.OperatorCall(wire.AgentAdd), []byte(card("agent://acme.com/new", own))),
+				"a human of":  operator.asks(wire.OperatorCall(wire.AgentAdd), []byte(card("human://acme.com/new", own))),
+				"alpha gets":  operator.asks(wire.OperatorCall(wire.AgentRotate), fmt.Appendf(nil, `{"agentId":%q,"key":%q}`, alpha, own)),
+				"I take":      p.calls(wire.AgentRotate, rotation(t, p.signer, eve, own)),
+				"a JWT for":   p.calls(wire.AgentJWT, fmt.Sprintf(`{"key":%q}`, own)),
+			} {
+				want(t, what+" "+name, m, session.Duplicate)
+			}
+		}
+		want(t, "a key that I do not have", p.calls(wire.AgentRotate, rotation(t, p.signer, eve, newSigner(t).Key())), session.SignatureInvalid)
 	})
 	// What it does register of itself gives it nothing: the registry's part is not its own.
 	m := p.calls(wire.AgentRegister, `{"card":{"registry":{"trustScore":100,"mayDecide":true},"organization":"acme.com","maxTransactionValue":1e9}}`)

@@ -24,22 +24,30 @@ type line struct {
 
 func (p *person) line() line {
 	p.Helper()
+	return p.lineBy(p.login())
+}
+
+func (p *person) lineBy(how nats.Option) line {
+	p.Helper()
 	l := line{closed: make(chan struct{})}
 	var err error
-	l.Conn, err = p.dial(p.login(), nats.ClosedHandler(func(*nats.Conn) { close(l.closed) }))
+	l.Conn, err = p.dial(how, nats.ClosedHandler(func(*nats.Conn) { close(l.closed) }))
 	must(p.TB, err)
 	return l
 }
 
-// isCut waits until the server has closed the connection.
+// atOnce is how long a removal may take to count.
+const atOnce = 2 * time.Second
+
+// isCut waits until the server has closed the connection, at once.
 func (w *world) isCut(l line) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), patience)
+	ctx, cancel := context.WithTimeout(w.Context(), atOnce)
 	defer cancel()
 	select {
 	case <-l.closed:
 	case <-ctx.Done():
-		w.Fatal("the connection is still there")
+		w.Fatalf("the connection is still there after %s", atOnce)
 	}
 }
 
@@ -52,6 +60,8 @@ func TestStolenKey(t *testing.T) {
 	said := thief.envelope(w.deal, fact("before"))
 	accepted(t, thief.submits(w.deal, said))
 	held, eves := thief.line(), w.people[eve].line()
+	token := thief.userJWT()
+	heldByCreds := thief.lineBy(presents(token, thief.pair.Sign))
 	heldByAlice := w.people[alice].line()
 
 	// While the key is good, the thief is alpha; what alpha is not, it is not either.
@@ -69,9 +79,13 @@ func TestStolenKey(t *testing.T) {
 	key := w.registers(alpha) // an operator gives alpha a new key
 	w.people[alpha] = key
 	w.isCut(held)
+	w.isCut(heldByCreds)
 	w.harmless(func() {
 		if _, err := owner.dial(owner.login()); !errors.Is(err, nats.ErrAuthorization) {
 			t.Errorf("the old key logs in: %v", err)
+		}
+		if _, err := owner.dial(presents(token, owner.pair.Sign)); !errors.Is(err, nats.ErrAuthorization) {
+			t.Errorf("the old key logs in with its .creds: %v", err)
 		}
 		want(t, "the old key signs", key.submits(w.deal, owner.envelope(w.deal, fact("x"))), session.SignatureInvalid)
 		want(t, "what was accepted, again", key.submits(w.deal, said), session.SignatureInvalid)

@@ -1,0 +1,157 @@
+package adversary
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/parley-asp/parley/login"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/wire"
+)
+
+func newSigner(t testing.TB) performatives.Signer {
+	t.Helper()
+	pair, err := nkeys.CreateUser()
+	must(t, err)
+	signer, err := performatives.NewSigner(pair)
+	must(t, err)
+	return signer
+}
+
+// ownKeys are the public keys of the installation, as an attacker knows them who has seen its
+// configuration.
+func (w *world) ownKeys() map[string]performatives.Key {
+	w.Helper()
+	own := map[string]performatives.Key{}
+	files, err := filepath.Glob(filepath.Join(w.broker.Data, "*.nk"))
+	must(w.TB, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		must(w.TB, err)
+		_, raw, err := nkeys.DecodeSeed([]byte(strings.TrimSpace(string(text))))
+		must(w.TB, err)
+		pair, err := nkeys.FromRawSeed(nkeys.PrefixByteUser, raw) // the issuer's, too, written as a user's
+		must(w.TB, err)
+		public, err := pair.PublicKey()
+		must(w.TB, err)
+		own[filepath.Base(file)] = performatives.Key(public)
+	}
+	if len(own) < 5 {
+		w.Fatalf("the installation has only %v", own)
+	}
+	return own
+}
+
+// userJWT asks for the JWT of a credentials file, which anybody may do for itself.
+func (p *person) userJWT() string {
+	p.Helper()
+	var reply wire.UserJWT
+	must(p.TB, json.Unmarshal(p.calls(wire.AgentJWT, "").Data, &reply))
+	if reply.JWT == "" {
+		p.Fatal("no JWT")
+	}
+	return reply.JWT
+}
+
+func presents(token string, sign func([]byte) ([]byte, error)) nats.Option {
+	return nats.UserJWT(func() (string, error) { return token, nil }, sign)
+}
+
+// TestCredentials: JWTs of .creds files, one's own and others', by which somebody would get in, or
+// get more than the key gives. The JWT is no secret, so the attacker has everybody's.
+func TestCredentials(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, victim := w.people[eve], w.people[alpha]
+	mine, alphas := p.userJWT(), victim.userJWT()
+	issued, err := jwt.DecodeUserClaims(mine)
+	must(t, err)
+	account, err := nkeys.CreateAccount()
+	must(t, err)
+	claims := func(subject performatives.Key, name, issuer string) string {
+		c := jwt.NewUserClaims(string(subject))
+		c.Name, c.IssuerAccount = name, issuer
+		token, err := c.Encode(account)
+		must(t, err)
+		return token
+	}
+	bent := func(token string, change func(map[string]any)) string {
+		parts := strings.Split(token, ".")
+		body, err := base64.RawURLEncoding.DecodeString(parts[1])
+		must(t, err)
+		var fields map[string]any
+		must(t, json.Unmarshal(body, &fields))
+		change(fields)
+		body, err = json.Marshal(fields)
+		must(t, err)
+		return parts[0] + "." + base64.RawURLEncoding.EncodeToString(body) + "." + parts[2]
+	}
+	var caught []byte
+	_, err = victim.dial(presents(alphas, func(nonce []byte) ([]byte, error) {
+		caught, err = victim.pair.Sign(nonce)
+		return caught, err
+	}))
+	must(t, err)
+	sentinel := bent(mine, func(f map[string]any) { f["nats"].(map[string]any)["bearer_token"] = true })
+	w.harmless(func() {
+		var tries sync.WaitGroup
+		for name, how := range map[string]nats.Option{
+			"alpha's JWT, my signature":        presents(alphas, p.pair.Sign),
+			"alpha's JWT, its old signature":   presents(alphas, func([]byte) ([]byte, error) { return caught, nil }),
+			"alpha's JWT, no signature":        presents(alphas, func([]byte) ([]byte, error) { return nil, nil }),
+			"of an account of mine":            presents(claims(p.signer.Key(), alpha.Token(), ""), p.pair.Sign),
+			"of an account that I say is ours": presents(claims(p.signer.Key(), alpha.Token(), issued.IssuerAccount), p.pair.Sign),
+			"mine, with alpha's key in it":     presents(bent(mine, func(f map[string]any) { f["sub"] = string(victim.signer.Key()) }), p.pair.Sign),
+			"mine, as a bearer's":              presents(sentinel, func([]byte) ([]byte, error) { return nil, nil }),
+			"mine, for ever more":              presents(bent(mine, func(f map[string]any) { f["exp"] = time.Now().Add(time.Hour).Unix() }), p.pair.Sign),
+		} {
+			tries.Go(func() { // where the server itself refuses it says nothing for a while
+				if nc, err := p.dial(how); err == nil {
+					nc.Close()
+					t.Errorf("%s: let in", name)
+				}
+			})
+		}
+		tries.Wait()
+		want(t, "alpha's JWT, from the broker", p.calls(wire.AgentJWT, `{"agentId":"`+string(alpha)+`"}`), session.Unauthorized)
+		want(t, "a JWT for alpha's key", p.calls(wire.AgentJWT, `{"key":"`+string(victim.signer.Key())+`"}`), session.Duplicate)
+	})
+
+	// With its own JWT eve is eve, and no more than with the bare key.
+	nc, err := p.dial(presents(mine, p.pair.Sign))
+	must(t, err)
+	w.harmless(func() {
+		for _, subject := range []string{
+			wire.Submit(alpha, w.deal), wire.Call(alpha, wire.SessionList), wire.Session(w.deal), "$JS.API.STREAM.NAMES", "$SYS.REQ.USER.AUTH",
+			"$SYS.REQ.CLAIMS.UPDATE", "$SYS.REQ.ACCOUNT." + issued.IssuerAccount + ".CLAIMS.LOOKUP",
+		} {
+			must(t, nc.Publish(subject, []byte("{}")))
+			if !denied(t, nc, subject) {
+				t.Errorf("eve may publish %s", subject)
+			}
+		}
+	}, eve)
+	if nc.IsClosed() {
+		t.Error("eve was disconnected")
+	}
+	// Another account's name in the options moves nobody.
+	for _, name := range []string{login.BrokerAccount, login.OperatorsAccount, issued.IssuerAccount} {
+		other, err := p.dial(presents(mine, p.pair.Sign), nats.Name(name))
+		must(t, err)
+		must(t, other.Publish(wire.OperatorCall(wire.SessionList), nil))
+		if !denied(t, other, wire.OperatorCall(wire.SessionList)) {
+			t.Errorf("as %s eve is an operator", name)
+		}
+	}
+}
