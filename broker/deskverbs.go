@@ -54,7 +54,11 @@ func (b *Broker) around(ctx context.Context, c caller, id string, judge func(wir
 	if err := b.reshow(ctx, item.Session); err != nil {
 		return item, err
 	}
-	return b.visible(ctx, c, id)
+	if item, err = b.visible(ctx, c, id); err != nil {
+		return item, err
+	}
+	b.compare(&item)
+	return item, b.detail(ctx, &item)
 }
 
 func isOver(item *wire.EscalationItem) error {
@@ -244,13 +248,18 @@ func (b *Broker) escalationWatch(ctx context.Context, c caller, q wire.WatchEsca
 	defer leave()
 	wait := time.NewTimer(min(time.Duration(max(q.Wait, 0))*time.Millisecond, longestWatch))
 	defer wait.Stop()
+	size := 0
 	for {
 		items, now, forgotten, more := b.items.since(since)
 		now = max(now, since)
 		for _, k := range items {
 			if item, visible := b.seenBy(ctx, c, k); visible {
 				answer.Changed = append(answer.Changed, item)
+				size += weight(&item)
 			}
+		}
+		if size > maxPageBytes {
+			answer.Changed, forgotten = []wire.EscalationItem{}, true
 		}
 		answer.Cursor, answer.Reset = strconv.FormatUint(now, 10), forgotten
 		if len(answer.Changed) > 0 || forgotten {

@@ -44,7 +44,7 @@ func (b *Broker) viewed(ctx context.Context, c caller, item *wire.EscalationItem
 
 // detail adds what is for the humans of the organisation: who can decide, what
 // happens by itself, and what colleagues said.
-func (b *Broker) detail(ctx context.Context, _ caller, item *wire.EscalationItem) error {
+func (b *Broker) detail(ctx context.Context, item *wire.EscalationItem) error {
 	if item.Route == nil {
 		return nil
 	}

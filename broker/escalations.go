@@ -109,6 +109,7 @@ func (b *Broker) escalationList(ctx context.Context, c caller, q wire.ListEscala
 		slices.Reverse(closed)
 		list = append(list, after(closed, q.Cursor, "r")...)
 	}
+	size := 0
 	for n, k := range list {
 		if !b.wanted(c, k, q) {
 			continue
@@ -117,7 +118,7 @@ func (b *Broker) escalationList(ctx context.Context, c caller, q wire.ListEscala
 		if !visible {
 			continue
 		}
-		if len(found.Escalations) == page(q.Limit) {
+		if size += weight(&item); len(found.Escalations) == page(q.Limit) || size > maxPageBytes && len(found.Escalations) > 0 {
 			last := list[n-1]
 			found.Next = "r" + last.key
 			if last.Status == statusOpen {
@@ -221,12 +222,47 @@ func (b *Broker) escalationGet(ctx context.Context, c caller, q wire.EscalationR
 			return item, err
 		}
 		b.viewed(ctx, c, &item)
-		if err := b.detail(ctx, c, &item); err != nil {
+		if err := b.detail(ctx, &item); err != nil {
 			return item, err
 		}
 	}
 	b.compare(&item)
 	messages, err := b.sessionMessages(ctx, caller{operator: true}, wire.ListMessages{Session: item.Session, Limit: wire.MaxPage})
-	item.Transcript, item.Next = messages.Messages, messages.Next
+	withStory(&item, messages)
 	return item, err
 }
+
+// weight is about how many bytes an item has without its transcript.
+func weight(item *wire.EscalationItem) int {
+	n := 2048 + len(item.Context) + len(item.TermsSchema)
+	for _, offer := range []*session.OfferView{item.Proposal, item.Previous} {
+		if offer != nil {
+			n += len(offer.Terms) + len(offer.Subject)
+		}
+	}
+	for _, c := range item.Changes {
+		n += 64 + len(c.Path) + len(c.Before) + len(c.After)
+	}
+	for _, e := range item.Comments {
+		n += 128 + len(e.Text)
+	}
+	return n
+}
+
+// withStory adds as much of the transcript as one message holds, from its
+// beginning; the rest is read from the session.
+func withStory(item *wire.EscalationItem, story wire.Messages) {
+	left := maxItemBytes - weight(item)
+	item.Next = story.Next
+	for n, m := range story.Messages {
+		if left -= len(m); left < 0 {
+			next := uint64(n) //nolint:gosec // an index
+			story.Messages, item.Next = story.Messages[:n], &next
+			break
+		}
+	}
+	item.Transcript = story.Messages
+}
+
+// maxItemBytes keeps an item below the server's largest message, 1 MiB.
+const maxItemBytes = 900 << 10

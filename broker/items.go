@@ -70,7 +70,7 @@ func (b *Broker) showItem(ctx context.Context, l *live, of *escalation.Item) err
 		if err != nil {
 			return err
 		}
-		item.Transcript, item.Next = story.Messages, story.Next
+		withStory(&item, story)
 	}
 	data, err := json.Marshal(item)
 	if err != nil {

@@ -14,10 +14,16 @@ func (b *Broker) ask(l *live, by performatives.Agent, body *performatives.Escala
 	side := l.state.SideOf(by)
 	card, _ := b.registry.card(side)
 	urgency := escalation.Urgency(body.Urgency)
+	deciders := b.registry.deciders(side.Organisation())
+	for _, a := range b.Escalations.Humans(side.Organisation()) {
+		if _, registered := b.registry.card(a); b.Dev && !registered { // there, whoever comes may decide
+			deciders = append(deciders, b.pinned(strangersCard(a)))
+		}
+	}
 	return escalation.Ask{
 		Org: side.Organisation(), By: by, Urgency: urgency, Reason: body.Reason, Capabilities: card.Capabilities,
 		Amount:   func(paths []string) *escalation.Amount { return l.state.AmountAtStake(offer, paths) },
-		Deciders: b.registry.deciders(side.Organisation()), Within: urgency.Within(l.state.Policy),
+		Deciders: deciders, Within: urgency.Within(l.state.Policy),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/wire"
 )
 
 // A Commitment binds: who owes what.
@@ -102,6 +103,10 @@ type Ruling struct {
 	Decision  string // performatives.Approved, Denied, Modified or Guidance
 	Comment   string
 	Authority *performatives.RulingsAuthority // what the agent may agree to from now on
+
+	// On is the item that the human was shown. If it has changed since, the
+	// ruling is refused as chain_conflict, with the item as it is now.
+	On *wire.EscalationItem
 }
 
 // Rule decides an escalation; only a human who may decide for its organisation
@@ -109,9 +114,11 @@ type Ruling struct {
 // answered like the first; another, or a late one, is refused as
 // escalation_resolved.
 func (s *Session) Rule(ctx context.Context, escalation string, r Ruling, options ...ActOption) (Receipt, error) {
-	return s.Inform(ctx, performatives.Resolution, performatives.RulingData{
-		EscalationID: escalation, Decision: r.Decision, Comment: r.Comment, Authority: r.Authority,
-	}, options...)
+	data := performatives.RulingData{EscalationID: escalation, Decision: r.Decision, Comment: r.Comment, Authority: r.Authority}
+	if r.On != nil {
+		data.Revision, data.Shown = &r.On.Revision, r.On.Shown
+	}
+	return s.Inform(ctx, performatives.Resolution, data, options...)
 }
 
 // A Closing ends a session.

@@ -160,6 +160,11 @@ func (c *calls) Schemas(ctx context.Context) ([]wire.Schema, error) {
 	return reply.Schemas, err
 }
 
+// EscalationPage is a page of the escalation inbox, with counts.
+func (c *calls) EscalationPage(ctx context.Context, filter wire.ListEscalations) (wire.Escalations, error) {
+	return call[wire.Escalations](ctx, c, wire.EscalationList, filter)
+}
+
 // Escalations are the items of the escalation inbox, the one due first at the
 // top; by default those that are open. An error ends them.
 func (c *calls) Escalations(ctx context.Context, filter wire.ListEscalations) iter.Seq2[wire.EscalationItem, error] {

@@ -46,6 +46,16 @@ func (o *Operator) RotateKey(ctx context.Context, a performatives.Agent, key per
 	return call[wire.Card](ctx, &o.calls, wire.AgentRotate, wire.RotateKey{Agent: a, Key: key})
 }
 
+// Enrol makes a code by which a human's browser enrols a key of its own.
+func (o *Operator) Enrol(ctx context.Context, human performatives.Agent) (wire.Enrolment, error) {
+	return call[wire.Enrolment](ctx, &o.calls, wire.HumanEnrol, wire.EnrolHuman{Agent: human})
+}
+
+// Unenrol takes such a key away; it returns the card without it.
+func (o *Operator) Unenrol(ctx context.Context, human performatives.Agent, key performatives.Key) (wire.Card, error) {
+	return call[wire.Card](ctx, &o.calls, wire.HumanUnenrol, wire.DeviceRef{Agent: human, Key: key})
+}
+
 // RemoveAgent takes a principal out of the registry; it can log in no more.
 // Transcripts keep what they pinned of it. It returns the card that was there.
 func (o *Operator) RemoveAgent(ctx context.Context, a performatives.Agent) (wire.Card, error) {

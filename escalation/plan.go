@@ -125,6 +125,26 @@ func (m Match) matches(ask Ask, amount *Amount) bool {
 		(m.Amount.Currency == "" || amount.Currency == "" || amount.Currency == m.Amount.Currency)
 }
 
+// Humans are those whom an organisation's rules name.
+func (r *Rules) Humans(org performatives.Organisation) []performatives.Agent {
+	o := r.organisation(org)
+	if o == nil {
+		return nil
+	}
+	var names []string
+	for group := range o.Groups {
+		names = append(names, group)
+	}
+	for _, rule := range o.Rules {
+		for _, asked := range append([]Asked{rule.Asked}, rule.Chain...) {
+			names = append(names, asked.Approvers...)
+		}
+	}
+	slices.Sort(names)
+	who, _ := o.approvers(names, org) // Check has seen to it
+	return who
+}
+
 // Groups are the named groups of approvers of each organisation.
 func (r *Rules) Groups(each func(org performatives.Organisation, group string, members []performatives.Agent)) {
 	if r == nil {

@@ -247,7 +247,7 @@ func TestLists(t *testing.T) {
 	out.WriteString(render.Schemas([]wire.Schema{{Name: "PROPOSE", Kind: "body"}, {Name: "storage-v1", Kind: "terms"}, {Name: "logs-v2", Kind: "terms", By: beta}}, style))
 	view := s.view()
 	item := wire.EscalationItem{EscalationView: *view.Escalation, Session: sessionID, Purpose: view.Purpose, Proposal: &view.Proposals[0]}
-	out.WriteString(render.Escalations([]wire.EscalationItem{item}, style))
+	out.WriteString(render.Escalations(wire.Escalations{Escalations: []wire.EscalationItem{item}}, style))
 	out.WriteString(render.Item(item, style))
 	golden(t, "lists", out.String())
 	fits(t, out.String(), 140)

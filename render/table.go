@@ -126,6 +126,9 @@ func Card(c wire.Card, s Style) string {
 	for _, l := range c.Registry.Limits {
 		add("limit", number(l.MaxAmount)+" "+l.Currency)
 	}
+	for _, d := range c.Registry.Devices {
+		add("device", strings.Join(present(string(d.Key), d.Name), "  "))
+	}
 	if c.Registry.RegisteredAt != "" {
 		add("registered", whenStamp(c.Registry.RegisteredAt))
 	}
@@ -154,63 +157,4 @@ func Schemas(list []wire.Schema, s Style) string {
 		rows = append(rows, []span{said(v.Name), said(v.Kind), hushed(by)})
 	}
 	return table(s, "no schemas", []string{"SCHEMA", "KIND", "BY"}, rows)
-}
-
-// Escalations lists items of the escalation inbox.
-func Escalations(list []wire.EscalationItem, s Style) string {
-	var rows [][]span
-	for _, e := range list {
-		state := span{e.Status, good}
-		if e.Status == "open" {
-			state.ink = warn
-		}
-		names := newCast()
-		by := names.of(e.By).name
-		if e.OnBehalfOf != e.By {
-			by += " (for " + names.of(e.OnBehalfOf).name + ")"
-		}
-		rows = append(rows, []span{
-			said(string(e.ID)), state, said(e.Urgency), hushed(strings.TrimSuffix(whenStamp(e.Deadline), " UTC")),
-			said(by), said(e.Reason), said(e.Purpose),
-		})
-	}
-	return table(s, "nothing to decide", []string{"ESCALATION", "STATUS", "URGENCY", "DUE (UTC)", "BY", "REASON", "PURPOSE"}, rows)
-}
-
-// Item shows one escalation: what is asked, what is at stake, and how it
-// stands. The conversation that led to it is drawn by a Chat.
-func Item(e wire.EscalationItem, s Style) string {
-	p := &page{Style: s}
-	names := newCast()
-	p.put(0, 2, loud("escalation "+string(e.ID)), said("  "), span{e.Status, warn})
-	p.put(0, 2, hushed(strings.Join(present("session "+string(e.Session), e.Purpose), " · ")))
-	by := []span{names.name(e.By), hushed("  " + string(e.By))}
-	if e.OnBehalfOf != e.By {
-		by = append(by, said(" for "), names.name(e.OnBehalfOf))
-	}
-	p.put(0, 2, by...)
-	rows := []row{
-		{name: "reason", value: []span{said(e.Reason)}},
-		{name: "urgency", value: []span{said(e.Urgency)}},
-		{name: "due", value: []span{said(whenStamp(e.Deadline))}},
-		{name: "decides", value: []span{said("a human of " + string(e.Organisation))}},
-	}
-	if e.DecidedBy != "" {
-		rows = append(rows, row{name: "decided", value: []span{said(e.Status + " by " + string(e.DecidedBy) + " at " + whenStamp(e.DecidedAt))}})
-	}
-	p.rows(0, rows)
-	c := &Chat{Style: s}
-	if len(e.Context) > 0 {
-		p.put(2, 4, hushed("context"))
-		c.value(p, e.Context)
-	}
-	if e.SuggestedAction != "" {
-		p.put(2, 4, hushed("suggested"))
-		p.quote(bodyIndent, e.SuggestedAction)
-	}
-	if o := e.Proposal; o != nil {
-		p.put(2, 4, hushed("at stake: "), said(o.Subject), hushed(" offered by "), names.name(o.From), hushed(", "+o.Status))
-		p.rows(bodyIndent, rowsOf(flatten(o.Terms)))
-	}
-	return p.String()
 }

@@ -55,7 +55,15 @@ type caller interface {
 	Schemas(context.Context) ([]wire.Schema, error)
 	PutSchema(context.Context, string, any) (wire.Schema, error)
 	Escalations(context.Context, wire.ListEscalations) iter.Seq2[wire.EscalationItem, error]
+	EscalationPage(context.Context, wire.ListEscalations) (wire.Escalations, error)
 	Escalation(context.Context, string) (wire.EscalationItem, error)
+	ClaimEscalation(context.Context, string, time.Duration) (wire.EscalationItem, error)
+	ReleaseEscalation(context.Context, string) (wire.EscalationItem, error)
+	AssignEscalation(context.Context, string, performatives.Agent) (wire.EscalationItem, error)
+	CommentEscalation(context.Context, string, string) (wire.EscalationItem, error)
+	TransferEscalation(context.Context, wire.TransferEscalation) (wire.EscalationItem, error)
+	EscalationHistory(context.Context, string) (wire.EscalationEvents, error)
+	WatchEscalations(context.Context, string, time.Duration) (wire.Watched, error)
 	Broker(context.Context) (wire.Broker, error)
 	Conn() *nats.Conn
 	Close() error

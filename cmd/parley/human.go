@@ -16,7 +16,7 @@ func humanCommand() *cobra.Command {
 	return connects(group(&cobra.Command{
 		Use: "human", Short: "register the humans behind agents",
 		Long: "Humans decide what agents may not. `parley agent ls`, show and rm are for them too.",
-	}, humanAdd()))
+	}, humanAdd(), humanEnrol(), humanUnenrol()))
 }
 
 func humanAdd() *cobra.Command {

@@ -3,13 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/render"
 	"github.com/parley-asp/parley/wire"
@@ -20,30 +18,69 @@ func inboxCommand() *cobra.Command {
 		Use: "inbox", Short: "what waits for a human's decision",
 		Long: `The escalation inbox: what agents may not decide by themselves. Anybody with a
 part in a session may look; a human of the escalating organisation who may decide,
-rules: --as human://… with --key, the human's own.`,
-	}, inboxLs(), inboxShow(),
+rules: --as human://… with --key, the human's own. The same is at /inbox of the
+broker's HTTP address, in a browser.`,
+	}, inboxLs(), inboxShow(), inboxWatch(),
+		inboxClaim(), inboxRelease(), inboxAssign(), inboxComment(), inboxTransfer(),
 		rule("approve", "let the agent go ahead", performatives.Approved),
+		rule("modify", "let the agent go ahead, within other bounds than it asked for", performatives.Modified),
 		rule("deny", "refuse what the agent asks for", performatives.Denied),
-		inboxReply()))
+		inboxReply(), inboxHistory()))
 }
 
 func inboxLs() *cobra.Command {
 	var filter wire.ListEscalations
+	var follow bool
 	cmd := &cobra.Command{
 		Use: "ls", Short: "list escalations, the one due first at the top", Args: args(cobra.NoArgs),
-		Example: "  parley inbox ls --as human://acme.com/alice --key alice.nk",
+		Example: `  parley inbox ls --as human://acme.com/alice --key alice.nk
+  parley inbox ls --urgency critical --claimed nobody --as human://acme.com/alice --key alice.nk
+  parley inbox ls --watch --as human://acme.com/alice --key alice.nk`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if follow {
+				return watch(cmd, filter)
+			}
 			return with(cmd, func(ctx context.Context, c connection) error {
-				list, err := all(c.Escalations(ctx, filter))
+				list, err := queue(ctx, c, filter)
 				if err != nil {
 					return err
 				}
-				return show(cmd, wire.Escalations{Escalations: list}, func(s render.Style) string { return render.Escalations(list, s) })
+				return show(cmd, list, func(s render.Style) string { return render.Escalations(list, s) })
 			})
 		},
 	}
 	cmd.Flags().StringVar(&filter.Status, "status", "open", "open, resolved or all")
+	queueFlags(cmd, &filter)
+	cmd.Flags().BoolVar(&follow, "watch", false, "go on and show what changes, as `parley inbox watch` does")
 	return cmd
+}
+
+// queueFlags narrow the queue.
+func queueFlags(cmd *cobra.Command, filter *wire.ListEscalations) {
+	cmd.Flags().StringVar(&filter.Urgency, "urgency", "", "only low, medium, high or critical")
+	cmd.Flags().StringVar(&filter.Claimed, "claimed", "", "only those held by me, nobody or others")
+	cmd.Flags().IntVar(&filter.Limit, "limit", 0, "so many at most (default: all)")
+}
+
+// queue is what a filter lets through, with the counts of all.
+func queue(ctx context.Context, c connection, filter wire.ListEscalations) (wire.Escalations, error) {
+	most := filter.Limit
+	all := wire.Escalations{Escalations: []wire.EscalationItem{}}
+	for {
+		filter.Limit = wire.MaxPage
+		if most > 0 {
+			filter.Limit = min(most-len(all.Escalations), wire.MaxPage)
+		}
+		page, err := c.EscalationPage(ctx, filter)
+		if err != nil {
+			return all, err
+		}
+		all.Escalations = append(all.Escalations, page.Escalations...)
+		all.Counts, all.Now, filter.Cursor = page.Counts, page.Now, page.Next
+		if page.Next == "" || most > 0 && len(all.Escalations) >= most {
+			return all, nil
+		}
+	}
 }
 
 func inboxShow() *cobra.Command {
@@ -75,88 +112,90 @@ func inboxShow() *cobra.Command {
 	return cmd
 }
 
-// bounds are what an agent may agree to after a ruling.
-type bounds struct {
-	maxAmount                      float64
-	currency, termPath, validUntil string
-}
-
-// rule is approve or deny.
-func rule(name, short, decision string) *cobra.Command {
-	var comment string
-	var b bounds
-	cmd := &cobra.Command{
-		Use: name + " ID", Short: short, Args: args(cobra.ExactArgs(1)),
-		Example: "  parley inbox " + name + " 019478a3-7b2c-7def-8a12-3456789abcde --as human://acme.com/alice --key alice.nk",
-	}
-	cmd.Flags().StringVar(&comment, "comment", "", "why, for the agents")
-	if decision == performatives.Approved {
-		cmd.Example += ` \
-    --max-amount 15000 --currency USD --term-path terms.pricePerMonth --comment "for this month"`
-		cmd.Flags().Float64Var(&b.maxAmount, "max-amount", 0, "the highest amount that the agent may agree to")
-		cmd.Flags().StringVar(&b.currency, "currency", "", "of --max-amount, such as EUR")
-		cmd.Flags().StringVar(&b.termPath, "term-path", "", "where the amount stands in an offer, such as terms.pricePerMonth")
-		cmd.Flags().StringVar(&b.validUntil, "valid-until", "", "until when, such as 2026-12-31T00:00:00Z")
-	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		authority, err := b.authority(cmd)
-		if err != nil {
-			return err
-		}
-		return decide(cmd, args[0], client.Ruling{Decision: decision, Comment: comment, Authority: authority})
-	}
-	return cmd
-}
-
-func inboxReply() *cobra.Command {
+func inboxHistory() *cobra.Command {
 	return &cobra.Command{
-		Use: "reply ID TEXT", Short: "give guidance: the agent decides in the light of it", Args: args(cobra.ExactArgs(2)),
-		Example: `  parley inbox reply 019478a3-7b2c-7def-8a12-3456789abcde "ask for 30 days" --as human://acme.com/alice --key alice.nk`,
+		Use: "history ID", Short: "show who looked, claimed, said and decided what, and when", Args: args(cobra.ExactArgs(1)),
+		Example: "  parley inbox history 019478a3-7b2c-7def-8a12-3456789abcde --json",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return decide(cmd, args[0], client.Ruling{Decision: performatives.Guidance, Comment: args[1]})
+			return with(cmd, func(ctx context.Context, c connection) error {
+				history, err := c.EscalationHistory(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				return show(cmd, history, func(s render.Style) string { return render.History(history, s) })
+			})
 		},
 	}
 }
 
-// authority is nil where no bound was given.
-func (b bounds) authority(cmd *cobra.Command) (*performatives.RulingsAuthority, error) {
-	a := performatives.RulingsAuthority{Currency: b.currency, TermPath: b.termPath}
-	if cmd.Flags().Changed("max-amount") {
-		a.MaxAmount = &b.maxAmount
-	}
-	if b.validUntil != "" {
-		until, err := time.Parse(time.RFC3339, b.validUntil)
-		if err != nil {
-			return nil, usage(fmt.Errorf("--valid-until %s: want a time such as 2026-12-31T00:00:00Z", b.validUntil))
-		}
-		a.ValidUntil = &until
-	}
-	if a == (performatives.RulingsAuthority{}) {
-		return nil, nil
-	}
-	return &a, nil
+func inboxClaim() *cobra.Command {
+	var lease time.Duration
+	cmd := desk("claim ID", "hold an escalation while you are at work on it", cobra.ExactArgs(1),
+		"  parley inbox claim 019478a3-7b2c-7def-8a12-3456789abcde --for 30m --as human://acme.com/alice --key alice.nk",
+		func(ctx context.Context, c connection, args []string) (wire.EscalationItem, error) {
+			return c.ClaimEscalation(ctx, args[0], lease)
+		})
+	cmd.Flags().DurationVar(&lease, "for", 0, "for how long; then it is everybody's again (default 10m)")
+	return cmd
 }
 
-// decide sends a ruling, signed by the human that --as names.
-func decide(cmd *cobra.Command, escalation string, ruling client.Ruling) error {
-	if !performatives.Agent(text(cmd, "as")).IsHuman() {
-		return usage(errors.New("a human decides: name who you are with --as human://…, and your --key"))
-	}
-	return with(cmd, func(ctx context.Context, c connection) error {
-		item, err := c.Escalation(ctx, escalation)
-		if err != nil {
-			return err
-		}
-		receipt, err := c.principal.Session(item.Session).Rule(ctx, escalation, ruling)
-		if err != nil {
-			return err
-		}
-		return show(cmd, receipt.Acceptance, func(render.Style) string {
-			again := ""
-			if receipt.Duplicate {
-				again = " (as before)"
-			}
-			return fmt.Sprintf("%s%s; the session is %s\n", ruling.Decision, again, receipt.State)
+func inboxRelease() *cobra.Command {
+	return desk("release ID", "let go of an escalation that you hold", cobra.ExactArgs(1),
+		"  parley inbox release 019478a3-7b2c-7def-8a12-3456789abcde --as human://acme.com/alice --key alice.nk",
+		func(ctx context.Context, c connection, args []string) (wire.EscalationItem, error) {
+			return c.ReleaseEscalation(ctx, args[0])
 		})
-	})
+}
+
+func inboxAssign() *cobra.Command {
+	return desk("assign ID [HUMAN]", "say whose an escalation is to decide, or nobody's", cobra.RangeArgs(1, 2),
+		"  parley inbox assign 019478a3-7b2c-7def-8a12-3456789abcde human://acme.com/anna --as human://acme.com/alice --key alice.nk",
+		func(ctx context.Context, c connection, args []string) (wire.EscalationItem, error) {
+			var to performatives.Agent
+			if len(args) == 2 {
+				to = performatives.Agent(args[1])
+			}
+			return c.AssignEscalation(ctx, args[0], to)
+		})
+}
+
+func inboxComment() *cobra.Command {
+	return desk("comment ID TEXT", "write to colleagues; no agent reads it", cobra.ExactArgs(2),
+		`  parley inbox comment 019478a3-7b2c-7def-8a12-3456789abcde "we have a better offer" --as human://acme.com/alice --key alice.nk`,
+		func(ctx context.Context, c connection, args []string) (wire.EscalationItem, error) {
+			return c.CommentEscalation(ctx, args[0], args[1])
+		})
+}
+
+func inboxTransfer() *cobra.Command {
+	var to, level, reason string
+	cmd := desk("transfer ID", "hand an escalation to a colleague, or up the chain before its time", cobra.ExactArgs(1),
+		`  parley inbox transfer 019478a3-7b2c-7def-8a12-3456789abcde --level board --reason "above me" --as human://acme.com/alice --key alice.nk`,
+		func(ctx context.Context, c connection, args []string) (wire.EscalationItem, error) {
+			if (to == "") == (level == "") {
+				return wire.EscalationItem{}, usage(errors.New("transfer to a colleague (--to) or to a level (--level)"))
+			}
+			return c.TransferEscalation(ctx, wire.TransferEscalation{Escalation: args[0], To: performatives.Agent(to), Level: level, Reason: reason})
+		})
+	cmd.Flags().StringVar(&to, "to", "", "the colleague, human://…")
+	cmd.Flags().StringVar(&level, "level", "", "the level of the chain, by its name or number")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for colleagues")
+	return cmd
+}
+
+// desk is a command that does something around an escalation, and shows how it
+// stands then.
+func desk(use, short string, takes cobra.PositionalArgs, example string, do func(context.Context, connection, []string) (wire.EscalationItem, error)) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: args(takes), Example: example,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return with(cmd, func(ctx context.Context, c connection) error {
+				item, err := do(ctx, c, args)
+				if err != nil {
+					return err
+				}
+				return show(cmd, item, func(s render.Style) string { return render.Item(item, s) })
+			})
+		},
+	}
 }

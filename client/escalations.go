@@ -1,0 +1,72 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/wire"
+)
+
+// What people do around an escalation. None of it is in the transcript; each
+// answers with the item as it is then.
+
+// ClaimEscalation holds an item for so long, 0 for 10 minutes, while colleagues
+// decide others. Who holds it already may do so again.
+func (c *calls) ClaimEscalation(ctx context.Context, id string, lease time.Duration) (wire.EscalationItem, error) {
+	return call[wire.EscalationItem](ctx, c, wire.EscalationClaim, wire.ClaimEscalation{Escalation: id, Lease: lease.Milliseconds()})
+}
+
+// ReleaseEscalation lets go of it; an operator releases anybody's.
+func (c *calls) ReleaseEscalation(ctx context.Context, id string) (wire.EscalationItem, error) {
+	return call[wire.EscalationItem](ctx, c, wire.EscalationRelease, wire.EscalationRef{Escalation: id})
+}
+
+// AssignEscalation says whose it is to decide, "" for nobody's.
+func (c *calls) AssignEscalation(ctx context.Context, id string, to performatives.Agent) (wire.EscalationItem, error) {
+	return call[wire.EscalationItem](ctx, c, wire.EscalationAssign, wire.AssignEscalation{Escalation: id, To: to})
+}
+
+// CommentEscalation writes to colleagues. It is sent once: if the answer is
+// lost, the item tells whether it is there.
+func (c *calls) CommentEscalation(ctx context.Context, id, text string) (item wire.EscalationItem, err error) {
+	return once[wire.EscalationItem](ctx, c, wire.EscalationComment, wire.CommentEscalation{Escalation: id, Text: text}, c.link.timeout)
+}
+
+// TransferEscalation hands an item to a colleague, or to a later level of its
+// route before its time.
+func (c *calls) TransferEscalation(ctx context.Context, t wire.TransferEscalation) (wire.EscalationItem, error) {
+	return once[wire.EscalationItem](ctx, c, wire.EscalationTransfer, t, c.link.timeout)
+}
+
+// EscalationHistory is everything that happened around an item, oldest first.
+func (c *calls) EscalationHistory(ctx context.Context, id string) (wire.EscalationEvents, error) {
+	return call[wire.EscalationEvents](ctx, c, wire.EscalationHistory, wire.EscalationRef{Escalation: id})
+}
+
+// WatchEscalations returns what has changed since a cursor as soon as something
+// has, or after a while. Without a cursor it returns that of now.
+func (c *calls) WatchEscalations(ctx context.Context, since string, wait time.Duration) (wire.Watched, error) {
+	return once[wire.Watched](ctx, c, wire.EscalationWatch, wire.WatchEscalations{Since: since, Wait: wait.Milliseconds()}, wait+c.link.timeout)
+}
+
+// once asks a verb a single time.
+func once[A any](ctx context.Context, c *calls, verb string, request any, within time.Duration) (answer A, err error) {
+	data, err := json.Marshal(request, json.Deterministic(true))
+	if err != nil {
+		return answer, fmt.Errorf("%s: %w", verb, err)
+	}
+	one, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	reply, err := c.link.request(one, c.subject(verb), data)
+	if err != nil {
+		return answer, fmt.Errorf("%s: %w", verb, err)
+	}
+	if err := json.Unmarshal(reply, &answer); err != nil {
+		return answer, fmt.Errorf("%s: the answer cannot be read: %w", verb, err)
+	}
+	return answer, nil
+}

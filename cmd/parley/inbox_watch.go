@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-asp/parley/render"
+	"github.com/parley-asp/parley/wire"
+)
+
+func inboxWatch() *cobra.Command {
+	var filter wire.ListEscalations
+	cmd := &cobra.Command{
+		Use: "watch", Short: "follow the queue live", Args: args(cobra.NoArgs),
+		Long: `Shows the queue and goes on: on a terminal it is drawn anew when something has
+changed, and every while for the time that is left; elsewhere each item that has
+changed is one more line. With --json: one item per line. It ends when you
+interrupt it.`,
+		Example: "  parley inbox watch --as human://acme.com/alice --key alice.nk",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return watch(cmd, filter) },
+	}
+	queueFlags(cmd, &filter)
+	return cmd
+}
+
+// redrawEvery is how often a terminal shows anew how much time is left.
+const redrawEvery = 15 * time.Second
+
+// watch follows the inbox until it is interrupted.
+func watch(cmd *cobra.Command, filter wire.ListEscalations) error {
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	c, err := connect(ctx, cmd)
+	if err != nil {
+		return err
+	}
+	defer c.Close() //nolint:errcheck // everything was answered
+	err = follow(ctx, cmd, c, filter)
+	if ctx.Err() != nil {
+		return nil // interrupted, which is how one leaves
+	}
+	return explain(cmd, err)
+}
+
+func follow(ctx context.Context, cmd *cobra.Command, c connection, filter wire.ListEscalations) error {
+	asJSON, screen := asked(cmd, "json"), style(cmd)
+	seen, err := c.WatchEscalations(ctx, "", 0)
+	if err != nil {
+		return err
+	}
+	list, err := queue(ctx, c, filter)
+	if err != nil {
+		return err
+	}
+	if err := each(cmd, list.Escalations, asJSON, func() string { return draw(list, screen) }); err != nil {
+		return err
+	}
+	for {
+		now, err := c.WatchEscalations(ctx, seen.Cursor, redrawEvery)
+		if err != nil {
+			return err
+		}
+		seen = now
+		if screen.Width > 0 && !asJSON || seen.Reset {
+			if list, err = queue(ctx, c, filter); err != nil {
+				return err
+			}
+			if err := each(cmd, list.Escalations, asJSON, func() string { return draw(list, screen) }); err != nil {
+				return err
+			}
+			continue
+		}
+		if len(seen.Changed) == 0 {
+			continue
+		}
+		if err := each(cmd, seen.Changed, asJSON, func() string {
+			return render.Escalations(wire.Escalations{Escalations: seen.Changed, Now: list.Now}, screen)
+		}); err != nil {
+			return err
+		}
+	}
+}
+
+// each prints items as JSON lines, else what is drawn.
+func each(cmd *cobra.Command, items []wire.EscalationItem, asJSON bool, drawn func() string) error {
+	if !asJSON {
+		return say(cmd, drawn())
+	}
+	for _, item := range items {
+		line, err := json.Marshal(item, json.Deterministic(true))
+		if err != nil {
+			return err
+		}
+		if err := say(cmd, string(line)+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// draw is the queue; on a terminal it takes the place of what was there.
+func draw(list wire.Escalations, s render.Style) string {
+	if !s.Colour {
+		return render.Escalations(list, s)
+	}
+	return "\x1b[H\x1b[2J" + render.Escalations(list, s)
+}
