@@ -49,8 +49,15 @@ func visits(t testing.TB, b *testbroker.Broker) *visitor {
 	return &visitor{t, "http://" + b.HTTPAddr, client, public, key}
 }
 
+// An answer is all that came back.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
 // sends makes a request; a change spoils it.
-func (v *visitor) sends(method, path, body string, change ...func(*http.Request)) (*http.Response, string) {
+func (v *visitor) sends(method, path, body string, change ...func(*http.Request)) answer {
 	v.Helper()
 	r, err := http.NewRequestWithContext(context.Background(), method, v.root+path, strings.NewReader(body))
 	if err != nil {
@@ -65,22 +72,22 @@ func (v *visitor) sends(method, path, body string, change ...func(*http.Request)
 	for _, c := range change {
 		c(r)
 	}
-	answer, err := v.client.Do(r)
+	got, err := v.client.Do(r)
 	if err != nil {
 		v.Fatal(err)
 	}
-	defer answer.Body.Close()
-	data, err := io.ReadAll(answer.Body)
+	defer got.Body.Close()
+	data, err := io.ReadAll(got.Body)
 	if err != nil {
 		v.Fatal(err)
 	}
-	return answer, string(data)
+	return answer{got.StatusCode, got.Header, string(data)}
 }
 
 // proof is what shows that the visitor has a key.
 func (v *visitor) proof(origin string) map[string]any {
 	v.Helper()
-	_, data := v.sends("POST", "/inbox/challenge", "{}")
+	data := v.sends("POST", "/inbox/challenge", "{}").body
 	var c struct {
 		Challenge string `json:"challenge"`
 	}
@@ -100,8 +107,8 @@ func (v *visitor) posts(path string, body map[string]any, change ...func(*http.R
 	if err != nil {
 		v.Fatal(err)
 	}
-	answer, text := v.sends("POST", path, string(data), change...)
-	return answer.StatusCode, text
+	got := v.sends("POST", path, string(data), change...)
+	return got.status, got.body
 }
 
 func code(t *testing.T, b *testbroker.Broker, a performatives.Agent) string {
@@ -137,8 +144,8 @@ func TestSigningIn(t *testing.T) {
 	if status, _ := v.posts("/inbox/enrol", enrol); status != http.StatusUnauthorized {
 		t.Errorf("the same challenge again is answered %d", status)
 	}
-	if answer, page := v.sends("GET", "/inbox/", ""); answer.StatusCode != http.StatusOK || !strings.Contains(page, "acme.example") {
-		t.Errorf("signed in, the queue is %d", answer.StatusCode)
+	if got := v.sends("GET", "/inbox/", ""); got.status != http.StatusOK || !strings.Contains(got.body, "acme.example") {
+		t.Errorf("signed in, the queue is %d", got.status)
 	}
 
 	login := v.proof(v.root)
@@ -185,8 +192,8 @@ func TestKeyTakenAway(t *testing.T) {
 	if _, err := b.Conn.RequestWithContext(t.Context(), wire.OperatorCall(wire.HumanUnenrol), ref); err != nil {
 		t.Fatal(err)
 	}
-	if answer, _ := v.sends("GET", "/inbox/", ""); answer.StatusCode != http.StatusSeeOther || answer.Header.Get("Location") != "login" {
-		t.Errorf("without the key the queue is %d, to %q", answer.StatusCode, answer.Header.Get("Location"))
+	if got := v.sends("GET", "/inbox/", ""); got.status != http.StatusSeeOther || got.header.Get("Location") != "login" {
+		t.Errorf("without the key the queue is %d, to %q", got.status, got.header.Get("Location"))
 	}
 	if status, _ := v.posts("/inbox/call/escalation.claim", map[string]any{}); status != http.StatusUnauthorized {
 		t.Errorf("without the key a call is answered %d", status)
@@ -196,7 +203,7 @@ func TestKeyTakenAway(t *testing.T) {
 // TestForgedRequests are those that a page of another origin can cause.
 func TestForgedRequests(t *testing.T) {
 	t.Parallel()
-	b, v := serve(t, testbroker.Options{Dev: true})
+	_, v := serve(t, testbroker.Options{Dev: true})
 	if status, body := v.posts("/inbox/login", map[string]any{"agentId": alice}); status != http.StatusOK {
 		t.Fatalf("%d %s", status, body)
 	}
@@ -214,10 +221,9 @@ func TestForgedRequests(t *testing.T) {
 			}
 		}
 	}
-	if answer, _ := v.sends("GET", "/inbox/", "", func(r *http.Request) { r.Host = "evil.example" }); answer.StatusCode != http.StatusForbidden {
-		t.Errorf("under --dev, a name that points here is answered %d", answer.StatusCode)
+	if got := v.sends("GET", "/inbox/", "", func(r *http.Request) { r.Host = "evil.example" }); got.status != http.StatusForbidden {
+		t.Errorf("under --dev, a name that points here is answered %d", got.status)
 	}
-	_ = b
 }
 
 // TestNoGetChanges asserts that what changes something is not reached by GET,
@@ -227,8 +233,8 @@ func TestNoGetChanges(t *testing.T) {
 	_, v := serve(t, testbroker.Options{Dev: true})
 	v.posts("/inbox/login", map[string]any{"agentId": alice})
 	for _, path := range []string{"submit", "call/escalation.claim", "logout", "enrol", "challenge"} {
-		if answer, _ := v.sends("GET", "/inbox/"+path, ""); answer.StatusCode != http.StatusMethodNotAllowed {
-			t.Errorf("GET %s is answered %d", path, answer.StatusCode)
+		if got := v.sends("GET", "/inbox/"+path, ""); got.status != http.StatusMethodNotAllowed {
+			t.Errorf("GET %s is answered %d", path, got.status)
 		}
 	}
 	if status, _ := v.posts("/inbox/call/agent.rotate", map[string]any{}); status != http.StatusNotFound {
@@ -240,8 +246,8 @@ func TestNoGetChanges(t *testing.T) {
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	_, v := serve(t, testbroker.Options{Dev: true})
-	answer, _ := v.sends("POST", "/inbox/login", `{"agentId":"human://acme.example/alice"}`, func(r *http.Request) { r.Header.Set("X-Forwarded-Proto", "https") })
-	cookie := answer.Header.Get("Set-Cookie")
+	got := v.sends("POST", "/inbox/login", `{"agentId":"human://acme.example/alice"}`, func(r *http.Request) { r.Header.Set("X-Forwarded-Proto", "https") })
+	cookie := got.header.Get("Set-Cookie")
 	for _, want := range []string{"HttpOnly", "SameSite=Strict", "Secure"} {
 		if !strings.Contains(cookie, want) {
 			t.Errorf("the cookie is %q, without %s", cookie, want)
@@ -252,20 +258,20 @@ func TestHeaders(t *testing.T) {
 	}
 	v.posts("/inbox/login", map[string]any{"agentId": alice})
 	for _, path := range []string{"/inbox/", "/inbox/login", "/inbox/sessions", "/inbox/items/none", "/inbox/nowhere"} {
-		answer, page := v.sends("GET", path, "")
-		policy := answer.Header.Get("Content-Security-Policy")
+		got := v.sends("GET", path, "")
+		policy := got.header.Get("Content-Security-Policy")
 		if !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "frame-ancestors 'none'") || strings.Contains(policy, "unsafe") {
 			t.Errorf("%s has the policy %q", path, policy)
 		}
-		if answer.Header.Get("X-Content-Type-Options") != "nosniff" {
+		if got.header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s may be sniffed", path)
 		}
 		for _, inline := range []string{"<style", " style=", "onclick=", "javascript:"} {
-			if strings.Contains(page, inline) {
+			if strings.Contains(got.body, inline) {
 				t.Errorf("%s has %s in it", path, inline)
 			}
 		}
-		if strings.Contains(page, `="/`) {
+		if strings.Contains(got.body, `="/`) {
 			t.Errorf("%s has a link that is not relative", path)
 		}
 	}

@@ -2,12 +2,11 @@ package inbox
 
 import (
 	"net/http"
-	"regexp"
+	"strconv"
+	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
+	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/wire"
 )
@@ -15,29 +14,32 @@ import (
 // An item is one escalation with everything that a decision may need.
 type item struct {
 	wire.EscalationItem
-	Title, Why        string
-	Asks, AsksFor     performatives.Agent
-	TitleTheirs       bool // the title is the counterparty's text
-	OfferTheirs       bool // the terms are
-	Context           []prose
-	Facts             []pair // a context that is an object
-	Suggested         prose
-	Terms             []term
-	Compared          bool // there was an offer before
-	Fields            []field
-	Stake             *stake
-	Paths             []string // of the numbers among the terms
-	Talk              []entry
-	Rest              bool // the conversation is longer than this
-	Events            []event
-	Colleagues        []wire.Approver
-	Due, At, Decided  time.Time
-	Opened            bool
-	Query             string
-	Now               time.Time
-	Me                *person
-	ClaimMine, Claims bool
-	Decides           bool // the reader may
+	Title, Why       string
+	Asks, AsksFor    performatives.Agent
+	TitleTheirs      bool // the title is the counterparty's text
+	OfferTheirs      bool // the terms are
+	Context          []prose
+	Facts            []pair // a context that is an object
+	Suggested        prose
+	Terms            []term
+	Compared         bool // there was an offer before
+	Fields           []field
+	Stake            *stake
+	Paths            []string // of the numbers among the terms
+	Talk             []entry
+	Rest             bool // the conversation is longer than this
+	Events           []event
+	Colleagues       []wire.Approver
+	Due, At, Decided time.Time
+	Opened           bool
+	Query            string
+	Now              time.Time
+	Me               *person
+	Claim            *wire.Claim
+	ClaimMine        bool
+	Assignee         performatives.Agent
+	Levels           []level
+	Decides          bool // the reader may
 }
 
 // An event is one thing that happened around an item, in words.
@@ -68,7 +70,7 @@ func asItem(it *wire.EscalationItem, who *person) *item {
 		EscalationItem: *it, Me: who, Title: titleOf(it), Why: reasonText(it.Reason), Asks: it.By, AsksFor: it.OnBehalfOf,
 		Suggested: asProse(it.SuggestedAction), Terms: asTerms(it), Compared: it.Previous != nil, Fields: asFields(it),
 		Stake: stakeOf(it), Talk: asTalk(it.Transcript, it.Organisation), Rest: it.Next != nil,
-		Due: dueOf(it), At: stamp(it.At), Decided: stamp(it.DecidedAt), Opened: it.Status == "open",
+		Levels: asLevels(it), Due: dueOf(it), At: stamp(it.At), Decided: stamp(it.DecidedAt), Opened: it.Status == "open",
 	}
 	v.Decides = it.You == nil || it.You.Decide // the broker judges anyway
 	us := it.Organisation
@@ -92,9 +94,8 @@ func asItem(it *wire.EscalationItem, who *person) *item {
 		e := &v.Talk[n]
 		e.Stake = it.Proposal != nil && e.Number == it.Proposal.Sequence || string(e.URI) == string(it.By) && e.At.Equal(v.At)
 	}
-	if claim := it.Desk.Claim; claim != nil {
-		v.Claims, v.ClaimMine = true, claim.By == who.Agent
-	}
+	v.Claim, v.Assignee = it.Desk.Claim, it.Desk.Assignee
+	v.ClaimMine = v.Claim != nil && v.Claim.By == who.Agent
 	for _, a := range it.Approvers {
 		if a.Agent != who.Agent {
 			v.Colleagues = append(v.Colleagues, a)
@@ -108,22 +109,22 @@ func asEvents(events []wire.DeskEvent) []event {
 	all := make([]event, 0, len(events))
 	for n := len(events) - 1; n >= 0; n-- {
 		e := events[n]
-		by := "by the clock"
-		if e.By != "" {
-			by = called(e.By)
-		}
-		words, known := eventWords[string(e.Kind)]
+		text, known := eventWords[e.Kind]
 		if !known {
-			words = string(e.Kind)
+			text = string(e.Kind)
 		}
-		text := words + " " + by
+		if e.By != "" && !strings.HasPrefix(string(e.By), "broker://") {
+			text += " " + called(e.By)
+		} else if e.Kind == escalation.Reminded || e.Kind == escalation.Reescalated || e.Kind == escalation.Ended {
+			text += ", by the clock"
+		}
 		if e.To != "" {
 			text += " → " + called(e.To)
 		}
 		if !e.Until.IsZero() {
 			text += ", until " + moment(e.Until)
 		}
-		if e.Text != "" && e.Kind != "commented" {
+		if e.Text != "" && e.Kind != escalation.Commented {
 			text += ": " + oneLine(e.Text)
 		}
 		all = append(all, event{e.At, text})
@@ -131,35 +132,46 @@ func asEvents(events []wire.DeskEvent) []event {
 	return all
 }
 
-var eventWords = map[string]string{
-	"opened": "asked by", "viewed": "seen by", "claimed": "claimed by", "released": "released by", "assigned": "assigned by",
-	"commented": "note by", "transferred": "transferred by", "reminded": "reminder sent", "reescalated": "moved up",
-	"notified": "told", "voted": "approved by", "decided": "decided by", "expired": "expired", "closed": "closed by",
+var eventWords = map[escalation.Kind]string{
+	escalation.Opened: "asked by", escalation.Viewed: "seen by", escalation.Claimed: "claimed by", escalation.Released: "released by",
+	escalation.Assigned: "assigned by", escalation.Commented: "note by", escalation.Transferred: "handed over by",
+	escalation.Reminded: "reminded", escalation.Reescalated: "next level asked", escalation.Notified: "told",
+	escalation.Voted: "voted by", escalation.Decided: "decided by", escalation.Ended: "ended",
 }
 
-var amountName = regexp.MustCompile(`(?i)(amount|price|total|cost|fee|budget|value)`)
-
-// stakeOf finds the amount that the decision is about.
+// stakeOf is the amount that the decision is about, as the broker sees it.
 func stakeOf(it *wire.EscalationItem) *stake {
-	if it.Proposal == nil {
+	if it.Amount == nil {
 		return nil
 	}
-	var terms map[string]jsontext.Value
-	if json.Unmarshal(it.Proposal.Terms, &terms) != nil {
+	return &stake{Sum: money(it.Amount.Value, it.Amount.Currency), Path: it.Amount.Path, Currency: it.Amount.Currency, Amount: it.Amount.Value}
+}
+
+// A level is who is asked, one after the other.
+type level struct {
+	wire.Level
+	Due  time.Time
+	Turn string // past, now or later
+	Last bool
+}
+
+func asLevels(it *wire.EscalationItem) []level {
+	if it.Route == nil {
 		return nil
 	}
-	var currency string
-	for _, name := range []string{"currency", "curr"} {
-		if v, ok := terms[name]; ok && v.Kind() == '"' {
-			currency = valueText(v)
+	var all []level
+	for n, l := range it.Route.Levels {
+		v := level{Level: l, Due: stamp(l.Due), Turn: "later", Last: n == len(it.Route.Levels)-1}
+		if v.Name == "" {
+			v.Name = "Level " + strconv.Itoa(n+1)
 		}
-	}
-	var found *stake
-	for name, v := range terms {
-		var n float64
-		if v.Kind() == '0' && amountName.MatchString(name) && json.Unmarshal(v, &n) == nil && (found == nil || name < found.Path) {
-			found = &stake{Sum: money(n, currency), Path: "terms." + name, Currency: currency, Amount: n}
+		switch {
+		case n < it.Route.Level:
+			v.Turn = "past"
+		case n == it.Route.Level:
+			v.Turn = "now"
 		}
+		all = append(all, v)
 	}
-	return found
+	return all
 }

@@ -24,7 +24,7 @@ func openPages(a *assets) *template.Template {
 		"money": money, "link": link, "bounds": func(name string, of *item) bounds { return bounds{name, of} }, "plural": plural, "lower": strings.ToLower,
 		"left":   func(due, now time.Time) string { return span(due.Sub(now)) },
 		"ago":    func(at, now time.Time) string { return age(now.Sub(at)) },
-		"figure": func(n *float64) string { return figure(*n) },
+		"number": func(n *float64) float64 { return *n },
 	}).ParseFS(templates, "templates/*.html"))
 }
 

@@ -57,7 +57,7 @@ func asked(q url.Values) wire.ListEscalations {
 func filter(status, urgency, claimed string) string {
 	q := url.Values{}
 	for name, value := range map[string]string{"status": status, "urgency": urgency, "claimed": claimed} {
-		if value != "" && !(name == "status" && value == "open") {
+		if value != "" && (name != "status" || value != "open") {
 			q.Set(name, value)
 		}
 	}
@@ -188,5 +188,10 @@ func titleOf(item *wire.EscalationItem) string {
 	return reasonText(item.Reason)
 }
 
-// dueOf is when an answer is due.
-func dueOf(item *wire.EscalationItem) time.Time { return stamp(item.Deadline) }
+// dueOf is when an answer is due from who is asked now.
+func dueOf(item *wire.EscalationItem) time.Time {
+	if item.Due != "" {
+		return stamp(item.Due)
+	}
+	return stamp(item.Deadline)
+}

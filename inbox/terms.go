@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"bytes"
+	"math"
 	"slices"
 	"strings"
 
@@ -79,7 +80,7 @@ func delta(c wire.Change) string {
 		sign = ""
 	}
 	percent := (after - before) / before * 100
-	return sign + figure(after-before) + " (" + sign + figure(float64(int64(percent*10))/10) + " %)"
+	return sign + figure(after-before) + " (" + sign + figure(math.Round(percent*10)/10) + " %)"
 }
 
 // A field is one term in the form that modifies.

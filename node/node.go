@@ -17,6 +17,7 @@ import (
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/embedded"
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/notify"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -39,6 +40,7 @@ type Options struct {
 	Policy performatives.Policy
 	Limits broker.Limits     // of one principal
 	Rules  *escalation.Rules // who decides escalations; checked; nil is everybody who may
+	Notify *notify.Config    // who is told of escalations, and how; nil is nobody
 	Log    *zap.Logger
 	Now    func() time.Time // the broker's clock; nil is time.Now
 }
@@ -55,10 +57,12 @@ type Node struct {
 	server *embedded.Server
 	web    *web
 	conns  []*nats.Conn
-	stop   func()
-	ready  chan struct{} // closed once the broker is open
-	ended  chan struct{}
-	ending sync.Once
+
+	notifier *notify.Notifier
+	stop     func()
+	ready    chan struct{} // closed once the broker is open
+	ended    chan struct{}
+	ending   sync.Once
 }
 
 // Start starts a node; when it returns, the broker is serving.
@@ -119,6 +123,9 @@ func Start(ctx context.Context, o Options) (n *Node, err error) {
 		return n, err
 	}
 	close(n.ready)
+	if err = n.openNotify(ctx, o); err != nil {
+		return n, err
+	}
 	if o.HTTP != "" {
 		if n.web, err = openWeb(o.HTTP, tlsConfig, o.Log.Named("http"), n); err != nil {
 			return n, err
@@ -139,6 +146,9 @@ func (n *Node) Close(ctx context.Context) error {
 	if n.web != nil {
 		n.web.close(ctx)
 	}
+	if n.notifier != nil {
+		n.notifier.Close()
+	}
 	err := n.Broker.Close(ctx)
 	n.end()
 	return err
@@ -146,6 +156,12 @@ func (n *Node) Close(ctx context.Context) error {
 
 // Crash takes the embedded server away under the broker, for tests of what is left.
 func (n *Node) Crash() {
+	if n.web != nil {
+		n.web.crash()
+	}
+	if n.notifier != nil {
+		n.notifier.Close()
+	}
 	n.server.Shutdown()
 	n.server = nil
 	for _, nc := range n.conns {

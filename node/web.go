@@ -71,6 +71,12 @@ func (w *web) close(ctx context.Context) {
 	w.server.Shutdown(ctx) //nolint:errcheck // the process ends
 }
 
+// crash goes without a word.
+func (w *web) crash() {
+	w.inbox.Close()
+	w.server.Close() //nolint:errcheck // nobody is told
+}
+
 // humans are those to pick from under --dev.
 func (n *Node) humans(ctx context.Context) ([]wire.Card, error) {
 	request, err := json.Marshal(wire.ListAgents{Kind: performatives.KindHuman, Limit: wire.MaxPage})

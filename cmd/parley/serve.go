@@ -16,6 +16,7 @@ import (
 
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/node"
+	"github.com/parley-asp/parley/notify"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -23,7 +24,7 @@ type serve struct {
 	node.Options
 	sync                   fsync
 	creds, context, nkey   string
-	rules                  string
+	rules, telling         string
 	logLevel               string
 	logJSON                bool
 	low, medium, high, top time.Duration
@@ -72,6 +73,7 @@ else may log in is that server's own affair.`,
 	flags.DurationVar(&s.high, "escalation-high", time.Hour, "the same, at high urgency")
 	flags.DurationVar(&s.top, "escalation-critical", 15*time.Minute, "the same, at critical urgency")
 	flags.DurationVar(&s.invitation, "invitation-timeout", 30*time.Second, "when an invitation that names no time must be answered")
+	flags.StringVar(&s.telling, "notify", "", "YAML or JSON file that says who is told of escalations, by webhook or mail (default: nobody)")
 	flags.StringVar(&s.rules, "escalations", "", "YAML or JSON file that says who decides which escalations, and until when (default: whoever may, one is enough)")
 	limitFlags(flags, &s.Limits)
 	flags.StringVar(&s.logLevel, "log-level", "warn", "debug, info, warn or error")
@@ -129,6 +131,11 @@ func (s *serve) complete(cmd *cobra.Command) error {
 	if s.rules != "" {
 		if s.Rules, err = node.ReadRules(s.rules); err != nil {
 			return usage(fmt.Errorf("--escalations: %w", err))
+		}
+	}
+	if s.telling != "" {
+		if s.Notify, err = notify.Load(s.telling); err != nil {
+			return usage(fmt.Errorf("--notify: %w", err))
 		}
 	}
 	return s.external()
@@ -211,6 +218,7 @@ func (s *serve) started(n *node.Node) string {
 	}
 	if n.HTTPAddr != "" {
 		line("HTTP", "%s://%s", scheme, n.HTTPAddr)
+		line("inbox", "%s://%s/inbox/  where humans decide", scheme, n.HTTPAddr)
 	}
 	line("data", "%s", data)
 	line("key", "%s  verifies receipts and transcripts", n.Key())

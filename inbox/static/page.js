@@ -123,9 +123,31 @@ async function refreshQueue(changed = []) {
   if (once) { once = false; await refreshQueue(changed); }
 }
 
+// remember keeps what a reader has done to an item over its being shown anew:
+// the note that is being written, where they are, and what they unfolded.
+function remember() {
+  const draft = $('#comment')?.value;
+  const at = main.contains(document.activeElement) ? document.activeElement : null;
+  const [id, from, to] = [at?.id, at?.selectionStart, at?.selectionEnd];
+  const unfolded = [...main.querySelectorAll('details')].map((d) => d.open);
+  return () => {
+    const note = $('#comment');
+    if (draft && note) note.value = draft;
+    const details = main.querySelectorAll('details');
+    if (details.length === unfolded.length) details.forEach((d, i) => { d.open = unfolded[i]; });
+    const again = id && document.getElementById(id);
+    if (!again) return void (at && main.focus({ preventScroll: true }));
+    again.focus({ preventScroll: true });
+    if (again.tagName === 'TEXTAREA') again.setSelectionRange(from, to);
+  };
+}
+
 let turn = 0;
-async function open(id, { push = true, focus = true } = {}) {
+let going; // the turn of a person on the way to an item
+async function open(id, { push = true, focus = true, live = false } = {}) {
+  if (live && going) return; // what has changed is not what they want to see
   const mine = ++turn;
+  if (!live) going = mine;
   const query = new URLSearchParams(asked);
   query.delete('limit');
   const where = 'items/' + id + (query.size ? '?' + query : '');
@@ -134,16 +156,23 @@ async function open(id, { push = true, focus = true } = {}) {
     answer = await talk.part('part/' + where);
   } catch (error) {
     if (error.status === 401) return toDoor();
-    return say(error.message);
+    return live ? undefined : say(error.message);
+  } finally {
+    if (going === mine) going = undefined;
   }
   if (mine !== turn) return;
   const same = item()?.dataset.id === id;
-  const draft = same ? $('#comment')?.value : '';
+  const writing = $('dialog[open] form', main);
+  if (same && writing) { // nobody's form goes away under their hands
+    if (writing.dataset.decision) warn(writing, answer.html);
+    return;
+  }
+  const restore = same ? remember() : () => {};
   const top = scrollY;
   put(main, answer.html);
   main.hidden = false;
   panes.classList.add('split');
-  if (draft && $('#comment')) $('#comment').value = draft;
+  restore();
   if (push) history.pushState({}, '', new URL(where, talk.root));
   if (same) scrollTo(0, top);
   else { scrollTo(0, 0); rows().find((r) => r.dataset.id === id)?.scrollIntoView({ block: 'nearest' }); }
@@ -252,16 +281,14 @@ function changed({ changed: ids, reset, now }) {
   if (queue) refreshQueue(ids);
   const shown = item();
   if (!shown || !(reset || ids.includes(shown.dataset.id))) return;
-  const form = document.querySelector('dialog[open] form[data-decision]');
-  if (!form) return void open(shown.dataset.id, { push: false, focus: false });
-  warn(form, shown);
+  open(shown.dataset.id, { push: false, focus: false, live: true });
 }
 
 // warn tells somebody at a form that the item is not what they read any more.
-async function warn(form, shown) {
-  const answer = await talk.part('part/items/' + shown.dataset.id);
-  if (!answer.ok || item() !== shown || $('button[type=submit]', form).disabled) return;
-  const there = new DOMParser().parseFromString(ours.createHTML(answer.html), 'text/html').querySelector('#item');
+function warn(form, html) {
+  const shown = item();
+  if ($('button[type=submit]', form).disabled) return;
+  const there = new DOMParser().parseFromString(ours.createHTML(html), 'text/html').querySelector('#item');
   if (!there || (there.dataset.revision === shown.dataset.revision && there.dataset.shown === shown.dataset.shown && there.dataset.status === shown.dataset.status)) return;
   const refused = $('.refused', form);
   refused.textContent = there.dataset.status === 'open' ? 'This item has changed while you were deciding. ' : `It was decided meanwhile: ${there.dataset.status}. `;
@@ -315,7 +342,8 @@ function submitted(event) {
   else if (form.dataset.do === 'comment') {
     const text = form.elements.text.value.trim();
     form.elements.text.value = '';
-    call('comment', { text }, 'Noted, for colleagues only.').then(() => $('#comment')?.focus());
+    main.focus({ preventScroll: true });
+    call('comment', { text }, 'Noted, for colleagues only.');
   }
 }
 

@@ -3,28 +3,213 @@
 package browser
 
 import (
+	"errors"
 	"testing"
 
-	"github.com/go-json-experiment/json"
+	"github.com/chromedp/chromedp"
 
+	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/testbroker"
+	"github.com/parley-asp/parley/wire"
 )
 
-func unmarshal(data []byte, into any) error { return json.Unmarshal(data, into) }
-
-// TestStory is the seed's escalation pattern, with a human in a browser.
+// TestStory is the seed's escalation pattern with a human in a browser: two
+// agents, a proposal of $15,000, the pause, an approval with a ceiling, and then
+// an ACCEPT within it and a COMMIT above it.
 func TestStory(t *testing.T) {
+	w := newWorld(t, testbroker.Options{})
+	buyer, seller, id := w.asks("Enterprise plan", "high", plan)
+	if got := w.state(buyer); got != "ESCALATED" {
+		t.Fatalf("the session is %s after the ESCALATE", got)
+	}
+	b := w.enters(alice, "items/"+id)
+	b.sees("#item")
+	b.reads("#item-title", "Enterprise plan")
+	b.reads(".title .stake", "USD 15,000")
+	b.reads(".said", "exceeds my authorized spending limit")
+	b.reads(".entry.theirs", "Enterprise plan")
+	b.clicks("[data-open=approve]")
+	b.types("#approve-comment", "Approved at $15k")
+	b.types("#approve-amount", "15000")
+	b.clicks("#approve button[type=submit]")
+	b.reads("#item > .notice", "approved by alice")
+	if got := w.state(buyer); got != "CONVERSING" {
+		t.Fatalf("the session is %s after the decision", got)
+	}
+	w.said(buyer.Accept(w.ctx, "prop_050"))
+	_, err := buyer.Commit(w.ctx, client.Commitment{
+		For: "prop_050", Obligations: []performatives.Obligation{{Party: alpha, Action: "pay"}},
+		Escrow: &performatives.Escrow{Amount: 20000, Currency: "USD"},
+	})
+	var refusal *session.Refusal
+	if !errors.As(err, &refusal) || refusal.Code != session.AuthorityExceeded {
+		t.Errorf("a COMMIT above the ceiling is answered %v", err)
+	}
+	_ = seller
+	if n := len(w.rulings(buyer)); n != 1 {
+		t.Errorf("the transcript has %d rulings", n)
+	}
+}
+
+// rulings are the decisions in a transcript.
+func (w *world) rulings(s *client.Session) (all []performatives.RulingData) {
+	w.Helper()
+	entries, err := w.as(alpha).Transcript(w.ctx, s.ID())
+	w.must(err)
+	for _, e := range entries {
+		if e.Message.DecodeBody() != nil {
+			continue
+		}
+		if inform, ok := e.Message.Body.(*performatives.InformBody); ok {
+			if ruling, ok := inform.Ruling(); ok {
+				all = append(all, ruling)
+			}
+		}
+	}
+	return all
+}
+
+// TestDoubleClick decides once.
+func TestDoubleClick(t *testing.T) {
 	w := newWorld(t, testbroker.Options{})
 	buyer, _, id := w.asks("Enterprise plan", "high", plan)
 	b := w.enters(alice, "items/"+id)
-	b.sees("#item")
-	b.reads(".title", "Enterprise plan")
-	b.reads(".stake", "USD 15,000")
+	b.clicks("[data-open=deny]")
+	b.sees("#deny[open]")
+	b.do(chromedp.DoubleClick(css("#deny button[type=submit]")))
+	b.reads("#item > .notice", "denied by alice")
+	if n := len(w.rulings(buyer)); n != 1 {
+		t.Errorf("a double click makes %d rulings", n)
+	}
+}
+
+// TestRace has one human at the page and one at the command line: what one
+// decides the other sees at once, also at an open form, and cannot decide again.
+func TestRace(t *testing.T) {
+	w := newWorld(t, testbroker.Options{})
+	buyer, _, id := w.asks("Enterprise plan", "high", plan)
+	watching, deciding := w.enters(alice, "items/"+id), w.enters(alice, "items/"+id)
+	watching.reads(".live", "live")
+	deciding.reads(".live", "live")
+	deciding.clicks("[data-open=approve]")
+	deciding.sees("#approve[open]")
+
+	w.said(w.as(bob).Session(buyer.ID()).Rule(w.ctx, id, client.Ruling{Decision: performatives.Denied, Comment: "not this quarter"}))
+	watching.reads("#item > .notice", "denied by bob")
+	deciding.reads("#approve .refused", "decided meanwhile: denied")
+	deciding.clicks("#approve button[type=submit]")
+	deciding.reads("#approve .refused", "Show what is there now")
+	deciding.clicks("#approve .refused [data-do=look]")
+	deciding.reads("#item > .notice", "denied by bob")
+	if rulings := w.rulings(buyer); len(rulings) != 1 || rulings[0].Decision != performatives.Denied {
+		t.Errorf("the transcript has %+v", rulings)
+	}
+}
+
+// TestRaceForReal lets both send at the same time, more than once: one wins.
+func TestRaceForReal(t *testing.T) {
+	w := newWorld(t, testbroker.Options{})
+	for range 3 {
+		buyer, _, id := w.asks("Enterprise plan", "high", plan)
+		b := w.enters(alice, "items/"+id)
+		b.clicks("[data-open=approve]")
+		b.sees("#approve[open]")
+		s := w.as(bob).Session(buyer.ID())
+		cli := make(chan error)
+		go func() {
+			_, err := s.Rule(w.ctx, id, client.Ruling{Decision: performatives.Denied})
+			cli <- err
+		}()
+		b.clicks("#approve button[type=submit]")
+		err := <-cli
+		rulings := w.rulings(buyer)
+		if len(rulings) != 1 {
+			t.Fatalf("the transcript has %+v", rulings)
+		}
+		if won := rulings[0].Decision == performatives.Denied; won != (err == nil) {
+			t.Errorf("the command line is answered %v, and the transcript says %s", err, rulings[0].Decision)
+		} else if won {
+			b.reads("#approve .refused", "Show what is there now")
+		} else {
+			b.reads("#item > .notice", "approved by alice")
+		}
+	}
+}
+
+// TestStaleTab refuses a decision on what is not there any more, and lets it be
+// made again on what is.
+func TestStaleTab(t *testing.T) {
+	w := newWorld(t, testbroker.Options{})
+	buyer, _, id := w.asks("Enterprise plan", "high", plan)
+	b := w.enters(alice, "items/"+id)
+	b.reads(".live", "live")
 	b.clicks("[data-open=approve]")
-	b.types("#approve-comment", "Approved at $15k")
+	b.sees("#approve[open]")
+	w.calls(bob, wire.EscalationComment, wire.CommentEscalation{Escalation: id, Text: "wait: the CFO says no"})
+	b.reads("#approve .refused", "has changed while you were deciding")
 	b.clicks("#approve button[type=submit]")
-	b.reads("#item .notice", "approved by alice")
-	if got := w.state(buyer); got != "CONVERSING" {
-		t.Errorf("the session is %s after the decision", got)
+	b.reads("#approve .refused", "Show what is there now")
+	if n := len(w.rulings(buyer)); n != 0 {
+		t.Fatalf("a stale decision was taken: %d rulings", n)
+	}
+	b.clicks("#approve [data-do=look]")
+	b.reads(".notes", "the CFO says no")
+	b.clicks("[data-open=deny]")
+	b.types("#deny-comment", "The CFO says no.")
+	b.clicks("#deny button[type=submit]")
+	b.reads("#item > .notice", "denied by alice")
+}
+
+// TestModify sets other bounds in the form of the terms.
+func TestModify(t *testing.T) {
+	w := newWorld(t, testbroker.Options{})
+	buyer, _, id := w.asks("Enterprise plan", "high", plan)
+	b := w.enters(alice, "items/"+id)
+	b.clicks("[data-open=modify]")
+	b.sees("#modify[open]")
+	b.types(`#modify [data-term="terms.pricePerMonth"]`, "12000")
+	b.clicks(`#modify input[name=bound][value="terms.pricePerMonth"]`)
+	b.types(`#modify [data-term="terms.seats"]`, "250")
+	b.types("#modify-comment", "We grow slower.")
+	b.clicks("#modify button[type=submit]")
+	b.reads("#item > .notice", "modified by alice")
+	rulings := w.rulings(buyer)
+	if len(rulings) != 1 || rulings[0].Authority == nil || *rulings[0].Authority.MaxAmount != 12000 || rulings[0].Authority.TermPath != "terms.pricePerMonth" ||
+		rulings[0].Comment != "We grow slower.\nterms.seats: 250 instead of 300" {
+		t.Fatalf("signed was %+v", rulings)
+	}
+	_, err := buyer.Accept(w.ctx, "prop_050")
+	var refusal *session.Refusal
+	if !errors.As(err, &refusal) || refusal.Code != session.AuthorityExceeded {
+		t.Errorf("an ACCEPT above the bound is answered %v", err)
+	}
+}
+
+// TestColleagues claims, notes, hands over and releases, and sees what others do.
+func TestColleagues(t *testing.T) {
+	w := newWorld(t, testbroker.Options{})
+	buyer, _, id := w.asks("Enterprise plan", "high", plan)
+	b := w.enters(alice, "items/"+id)
+	b.reads(".live", "live")
+	w.calls(bob, wire.EscalationClaim, wire.ClaimEscalation{Escalation: id})
+	b.reads("#item > .notice", "bob is at work on this")
+	b.reads(`.row[data-id="`+id+`"] .held`, "bob")
+	w.calls(bob, wire.EscalationRelease, wire.EscalationRef{Escalation: id})
+	b.clicks("[data-do=claim]")
+	b.reads("#item > .notice", "You are at work on this")
+	b.types("#comment", "Looks <b>fine</b> to me")
+	b.clicks(".notes form button")
+	b.reads(".notes li", "Looks <b>fine</b> to me")
+	b.clicks("[data-do=release]")
+	b.sees("[data-do=claim]")
+	b.clicks("[data-open=pass]")
+	b.clicks("#pass button[type=submit]")
+	b.reads(".events", "assigned by alice → bob")
+	view, err := w.as(sales).Transcript(w.ctx, buyer.ID())
+	w.must(err)
+	if len(view) != 4 {
+		t.Errorf("what colleagues do is in the transcript: %d entries", len(view))
 	}
 }

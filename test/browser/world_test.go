@@ -6,6 +6,7 @@ package browser
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -14,8 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/client"
@@ -183,7 +187,7 @@ func (w *world) code(a performatives.Agent) string {
 	reply, err := w.operator.Conn().RequestWithContext(w.ctx, wire.OperatorCall(wire.HumanEnrol), []byte(`{"agentId":"`+string(a)+`"}`))
 	w.must(err)
 	var e wire.Enrolment
-	w.must(unmarshal(reply.Data, &e))
+	w.must(json.Unmarshal(reply.Data, &e))
 	if e.Code == "" {
 		w.Fatalf("no code: %s", reply.Data)
 	}
@@ -282,7 +286,7 @@ func get[T any](b *browser, expression string) T {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
 		b.fails(fmt.Errorf("%s: %w", expression, err))
 	}
@@ -308,10 +312,22 @@ func (b *browser) types(selector, text string) {
 	b.do(chromedp.SendKeys(css(selector), text))
 }
 
-// presses is for the keyboard alone.
+// presses is for the keyboard alone. A single letter goes as one event with its
+// text, so that a page that takes the key keeps it from being written.
 func (b *browser) presses(keys string, with ...chromedp.KeyOption) {
 	b.Helper()
-	b.do(chromedp.KeyEvent(keys, with...))
+	if len(keys) > 1 || keys < " " {
+		b.do(chromedp.KeyEvent(keys, with...))
+		return
+	}
+	b.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		for _, half := range []input.DispatchKeyEventParams{{Type: "keyDown", Text: keys, Key: keys}, {Type: "keyUp", Key: keys}} {
+			if _, err := cdp.Call(ctx, t, input.DispatchKeyEvent, half); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
 }
 
 func (b *browser) signs() {
@@ -325,13 +341,23 @@ func (b *browser) reads(selector, text string) {
 	b.holds(fmt.Sprintf(`[...document.querySelectorAll(%q)].some((e) => e.innerText.includes(%q))`, selector, text))
 }
 
-// holds waits until an expression is true.
+// holds waits until an expression is true, on whatever page comes.
 func (b *browser) holds(expression string) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingInterval(20*time.Millisecond))); err != nil {
-		b.fails(fmt.Errorf("%s: %w", expression, err))
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		yes, err := chromedp.Run(ctx, chromedp.Evaluate[bool](expression))
+		if yes && err == nil {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			b.fails(fmt.Errorf("%s does not become true: %w", expression, errors.Join(err, ctx.Err())))
+		}
 	}
 }
 

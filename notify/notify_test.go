@@ -1,0 +1,307 @@
+package notify_test
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-smtp"
+	"github.com/go-json-experiment/json"
+
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/notify"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testbroker"
+	"github.com/parley-asp/parley/wire"
+)
+
+const (
+	acme     = performatives.Organisation("acme.example")
+	alice    = performatives.Agent("human://acme.example/alice")
+	bob      = performatives.Agent("human://acme.example/bob")
+	id       = "019478a3-7b2c-7def-8a12-3456789abcde"
+	patience = 20 * time.Second
+)
+
+var secret = []byte("0123456789abcdef0123456789abcdef")
+
+// world is a broker, a web server and a mail server that hear what is told.
+type world struct {
+	testing.TB
+	*testbroker.Broker
+	dir   string
+	heard chan *http.Request // a hook's, with its body read
+	down  int                // how many of them to answer with a failure first
+	mails chan string
+	hook  *httptest.Server
+	smtp  net.Listener
+	mu    sync.Mutex
+	item  wire.EscalationItem
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{TB: t, dir: t.TempDir(), heard: make(chan *http.Request, 64), mails: make(chan string, 64)}
+	w.Broker = testbroker.Start(t, testbroker.Options{})
+	w.hook = httptest.NewServer(http.HandlerFunc(w.answer))
+	t.Cleanup(w.hook.Close)
+	var err error
+	if w.smtp, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	server := smtp.NewServer(w)
+	server.Domain = "localhost"
+	go server.Serve(w.smtp) //nolint:errcheck // it ends with the test
+	t.Cleanup(func() { server.Close() })
+	at := time.Now()
+	w.item = wire.EscalationItem{
+		EscalationView: session.EscalationView{
+			ID: id, By: "agent://acme.example/procurement/alpha", OnBehalfOf: "agent://acme.example/procurement/alpha", Organisation: acme,
+			Reason: "authority-limit", Urgency: "high", Context: []byte(`"beyond my limit\r\nBcc: x@evil.example"`), Status: "open",
+			At: at.Format(time.RFC3339Nano), Deadline: at.Add(time.Hour).Format(time.RFC3339Nano),
+			Amount: &escalation.Amount{Value: 15000, Currency: "USD", Path: "terms.price"},
+		},
+		Theirs:   []performatives.Agent{"agent://clouds.example/sales"},
+		Proposal: &session.OfferView{By: "agent://clouds.example/sales", Subject: "<b>Cheap</b>\u202e plan", Terms: []byte(`{"price":15000}`)},
+		Route:    &wire.Route{Levels: []wire.Level{{Approvers: []performatives.Agent{alice}, Quorum: 1}, {Approvers: []performatives.Agent{bob}, Quorum: 1}}},
+	}
+	return w
+}
+
+func (w *world) answer(out http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		w.Error(err)
+	}
+	w.mu.Lock()
+	fail := w.down > 0
+	w.down--
+	w.mu.Unlock()
+	if fail {
+		out.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	r.Body = io.NopCloser(strings.NewReader(string(body)))
+	w.heard <- r
+}
+
+// NewSession, Mail, Rcpt and Data make a mail server of it.
+func (w *world) NewSession(*smtp.Conn) (smtp.Session, error) { return &letter{w: w}, nil }
+
+type letter struct {
+	w  *world
+	to []string
+}
+
+func (*letter) Mail(string, *smtp.MailOptions) error { return nil }
+func (l *letter) Rcpt(to string, _ *smtp.RcptOptions) error {
+	l.to = append(l.to, to)
+	return nil
+}
+
+func (l *letter) Data(r io.Reader) error {
+	data, err := io.ReadAll(r)
+	l.w.mails <- "RCPT " + strings.Join(l.to, ",") + "\r\n" + string(data)
+	return err
+}
+func (l *letter) Reset()      { l.to = nil }
+func (*letter) Logout() error { return nil }
+
+// config writes a file and loads it.
+func (w *world) config(text string) *notify.Config {
+	w.Helper()
+	path := filepath.Join(w.dir, "notify.yaml")
+	text = strings.NewReplacer("HOOK", w.hook.URL, "SMTP", w.smtp.Addr().String()).Replace(text)
+	for name, content := range map[string]string{"notify.yaml": text, "hook.secret": "whsec_" + base64.StdEncoding.EncodeToString(secret) + "\n"} {
+		if err := os.WriteFile(filepath.Join(w.dir, name), []byte(content), 0o600); err != nil {
+			w.Fatal(err)
+		}
+	}
+	c, err := notify.Load(path)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return c
+}
+
+func (w *world) starts(c *notify.Config) *notify.Notifier {
+	w.Helper()
+	n, err := notify.Start(context.Background(), notify.Options{
+		Conn: w.Conn, Config: c, Item: func(context.Context, string) (wire.EscalationItem, error) { return w.item, nil },
+		Pauses: []time.Duration{time.Millisecond},
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(n.Close)
+	return n
+}
+
+// happens writes an event as the broker does.
+func (w *world) happens(e escalation.Event) {
+	w.Helper()
+	e.At = time.Now()
+	data, err := json.Marshal(map[string]any{"event": e})
+	if err != nil {
+		w.Fatal(err)
+	}
+	if _, err := w.Conn.Request(wire.DeskOf(acme, id), data, patience); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func next[T any](w *world, from chan T) T {
+	w.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(patience):
+		w.Fatal("nothing was told")
+		panic("unreachable")
+	}
+}
+
+const both = `
+links: https://parley.acme.example/inbox
+smtp: {server: SMTP, from: parley@acme.example, tls: none}
+organisations:
+  acme.example:
+    webhooks:
+      - {url: HOOK, secretFile: hook.secret}
+    mail:
+      people: {human://acme.example/alice: alice@acme.example, human://acme.example/bob: bob@acme.example}
+`
+
+// TestWebhook checks what a hook gets, and that it can tell it from a forgery.
+func TestWebhook(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.starts(w.config(both))
+	w.happens(escalation.Event{Kind: escalation.Opened, By: w.item.By})
+	r := next(w, w.heard)
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(r.Header.Get("Webhook-Id") + "." + r.Header.Get("Webhook-Timestamp") + "." + string(body)))
+	if want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)); r.Header.Get("Webhook-Signature") != want {
+		t.Errorf("the signature is %q, want %q", r.Header.Get("Webhook-Signature"), want)
+	}
+	var p notify.Payload
+	if err := json.Unmarshal(body, &p); err != nil {
+		t.Fatal(err)
+	}
+	if p.Type != "escalation.opened" || p.Link != "https://parley.acme.example/inbox/items/"+id || p.Amount.Value != 15000 || r.Method != http.MethodPost {
+		t.Errorf("told %s %s", r.Method, body)
+	}
+	if strings.Contains(string(body), "Cheap") || strings.Contains(string(body), "beyond") {
+		t.Errorf("a hook is told what was said: %s", body)
+	}
+}
+
+// TestRetry tells again what failed, under the same id, also after a restart.
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.config(both)
+	w.down = 3
+	first := w.starts(c)
+	w.happens(escalation.Event{Kind: escalation.Opened})
+	one := next(w, w.heard)
+	first.Close()
+	w.happens(escalation.Event{Kind: escalation.Decided, By: alice})
+	w.Down()
+	w.Up()
+	w.starts(c)
+	two := next(w, w.heard)
+	if a, b := one.Header.Get("Webhook-Id"), two.Header.Get("Webhook-Id"); a == b {
+		t.Errorf("two events have one id, %s", a)
+	}
+	body, err := io.ReadAll(two.Body)
+	if err != nil || !strings.Contains(string(body), "escalation.decided") {
+		t.Errorf("after the restart it is told %s (%v)", body, err)
+	}
+}
+
+// TestMail tells those whose turn it is, and quotes no stranger as its own word.
+func TestMail(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.starts(w.config(both))
+	w.happens(escalation.Event{Kind: escalation.Opened})
+	mail := next(w, w.mails)
+	head, text, _ := strings.Cut(mail, "\r\n\r\n")
+	if !strings.Contains(head, "RCPT alice@acme.example\r\n") {
+		t.Errorf("the first level is alice, and the mail went to %s", head)
+	}
+	if strings.Contains(head, "evil") || strings.Contains(head, "Cheap") {
+		t.Errorf("a stranger's words are in the header: %s", head)
+	}
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "=\r\n", ""), "=3D", "=")
+	for _, want := range []string{
+		"https://parley.acme.example/inbox/items/" + id, "> beyond my limit", "> Bcc: x@evil.example",
+		"Written by the counterparty", `> <b>Cheap</b>\u202e plan`, "Opening the link decides nothing",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the mail has no %q:\n%s", want, text)
+		}
+	}
+	w.happens(escalation.Event{Kind: escalation.Reescalated, Level: 1})
+	if mail := next(w, w.mails); !strings.HasPrefix(mail, "RCPT bob@acme.example\r\n") {
+		t.Errorf("the second level is bob, and the mail is %s", mail)
+	}
+	w.happens(escalation.Event{Kind: escalation.Viewed, By: bob})
+	w.happens(escalation.Event{Kind: escalation.Assigned, By: bob, To: alice})
+	if mail := next(w, w.mails); !strings.Contains(strings.ReplaceAll(mail, "\r\n ", " "), "was assigned to you") || !strings.HasPrefix(mail, "RCPT alice@acme.example\r\n") {
+		t.Errorf("assigned to alice, and the mail is %s", mail)
+	}
+}
+
+// TestConfig says what is wrong with a file, and where.
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, content := range map[string]string{"short": "whsec_YWJj", "good": "whsec_" + base64.StdEncoding.EncodeToString(secret)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ text, want string }{
+		{"links: https://x.example/inbox/\n", ""},
+		{"links: https://x.example/inbox/\nlink: 1\n", "line 2: field link not found"},
+		{"links: inbox\n", "no http(s) URL"},
+		{"links: https://x.example\norganisations: {acme.example: {webhooks: [{url: 'https://h.example', secretFile: good}]}}\n", ""},
+		{"links: https://x.example\norganisations: {acme.example: {webhooks: [{url: 'https://h.example', secretFile: short}]}}\n", "24 to 64"},
+		{"links: https://x.example\norganisations: {acme.example: {webhooks: [{url: 'https://h.example'}]}}\n", "has to be named"},
+		{"links: https://x.example\norganisations: {acme.example: {webhooks: [{url: 'https://h.example', secretFile: good, events: [opend]}]}}\n", `no "opend"`},
+		{"links: https://x.example\norganisations: {acme.example: {mail: {always: [a@b.example]}}}\n", "mail needs smtp"},
+		{"links: https://x.example\nsmtp: {server: 'm.example:25', from: p@x.example, user: u, tls: none}\n", "without TLS"},
+		{"links: https://x.example\nsmtp: {server: 'm.example:25', from: p@x.example}\norganisations: {acme.example: {mail: {people: {'human://b.example/x': x@b.example}}}}\n", "no human of acme.example"},
+	} {
+		path := filepath.Join(dir, "notify.yaml")
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := notify.Load(path)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s\n\tis answered %v, want %q", c.text, err, c.want)
+		}
+	}
+	if _, err := notify.Load(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+}

@@ -1,0 +1,360 @@
+//go:build browser
+
+package browser
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testbroker"
+	"github.com/parley-asp/parley/wire"
+)
+
+// TestHostileText shows whatever a counterparty writes as text: markup does not
+// become any, what is invisible is seen, and nothing gets out of its place.
+func TestHostileText(t *testing.T) {
+	w := newWorld(t, testbroker.Options{})
+	evil := `<img src=x onerror="window.pwned=1"><script>window.pwned=1</script></bdi></article><h1>Approved</h1>`
+	turned := "invoice \u202efdp.exe\u202c zero\u200bwidth \u0000 Z" + strings.Repeat("\u0301", 40)
+	long := strings.Repeat("W", 20000) + " " + strings.Repeat("many words ", 2000)
+	buyer, seller := w.opens(evil)
+	w.said(seller.Propose(w.ctx, client.Proposal{ID: "p<1>", Type: "service-agreement", Subject: evil, Terms: map[string]any{
+		"price": 15000, evil: turned, "note": long, "javascript:alert(1)": map[string]any{"__proto__": "x", "deep": []any{evil}},
+	}}, client.Note(turned+evil)))
+	receipt, err := buyer.Escalate(w.ctx, client.Escalation{
+		Reason: client.AuthorityLimit, Urgency: client.High, About: "p<1>", Context: map[string]any{"what": evil, "long": long}, SuggestedAction: turned,
+	})
+	w.must(err)
+	id := string(receipt.Message)
+	b := w.enters(alice, "")
+	b.reads(".row", "<img src=x")
+	b.fits()
+	b.clicks(".row")
+	b.reads("#item-title", "<img src=x")
+	b.reads(".title .facts", "their title")
+	b.reads(".entry.theirs", `\u202e`)
+	b.reads(".said", `\u200b`)
+	b.fits()
+	for _, open := range []string{"approve", "modify", "deny"} {
+		b.clicks("[data-open=" + open + "]")
+		b.sees("#" + open + "[open]")
+		b.fits()
+		b.presses("\x1b")
+	}
+	b.opens("sessions/" + string(buyer.ID()))
+	b.reads("h1", "<img src=x")
+	b.fits()
+	b.opens("sessions")
+	b.reads("td", "<img src=x")
+	b.opens("items/" + id)
+	b.sees("#item")
+	if get[bool](b, `"pwned" in window || !!document.querySelector("main img, main script, main h1 ~ h1")`) {
+		t.Error("the counterparty's text became markup")
+	}
+	if n := get[int](b, `[...document.querySelectorAll("h1")].filter((h) => h.textContent === "Approved").length`); n != 0 {
+		t.Error("the counterparty wrote a heading")
+	}
+}
+
+// TestKeyboard goes the whole way without a pointer.
+func TestKeyboard(t *testing.T) {
+	w := newWorld(t, testbroker.Options{})
+	_, _, first := w.asks("First", "critical", plan)
+	buyer, _, second := w.asks("Second", "low", plan)
+	b := w.enters(alice, "")
+	b.reads(".live", "live")
+	b.presses("?")
+	b.sees("#help[open]")
+	b.presses("\x1b")
+	b.presses("j")
+	b.holds(`document.activeElement.dataset.id === "` + first + `"`)
+	b.presses("j")
+	b.holds(`document.activeElement.dataset.id === "` + second + `"`)
+	b.presses("k")
+	b.presses("j")
+	b.presses("\r")
+	b.reads("#item-title", "Second")
+	b.presses("x")
+	b.reads("#item > .notice", "You are at work on this")
+	b.presses("c")
+	b.holds(`document.activeElement.id === "comment"`)
+	b.presses("as agreed")
+	b.signs()
+	b.reads(".notes li", "as agreed")
+	b.presses("\x1b")
+	b.presses("d")
+	b.sees("#deny[open]")
+	b.presses("\x1b")
+	b.holds(`!document.querySelector("dialog[open]")`)
+	b.presses("a")
+	b.sees("#approve[open]")
+	b.presses("ok")
+	b.signs()
+	b.reads("#item > .notice", "approved by alice")
+	b.presses("u")
+	b.holds(`document.querySelector("#main").hidden && document.querySelectorAll(".row").length === 1`)
+	if rulings := w.rulings(buyer); len(rulings) != 1 || rulings[0].Comment != "ok" {
+		t.Errorf("signed was %+v", rulings)
+	}
+}
+
+// TestNames asserts that whoever cannot see the page is told what everything is.
+func TestNames(t *testing.T) {
+	w := newWorld(t, testbroker.Options{})
+	_, _, id := w.asks("Enterprise plan", "high", plan)
+	b := w.enters(alice, "items/"+id)
+	b.sees("#item")
+	nameless := get[string](b, `[...document.querySelectorAll('a, button, input, select, textarea, dialog, [role=toolbar]')]
+  .filter((e) => !(e.innerText?.trim() || e.textContent.trim() || e.labels?.length || e.ariaLabel || e.getAttribute('aria-labelledby') || e.type === 'radio' && e.closest('label')))
+  .map((e) => e.outerHTML.slice(0, 120)).join('\n')`)
+	if nameless != "" {
+		t.Errorf("these have no name:\n%s", nameless)
+	}
+	if broken := get[string](b, `[...document.querySelectorAll('[aria-labelledby]')].filter((e) => !document.getElementById(e.getAttribute('aria-labelledby'))).map((e) => e.outerHTML.slice(0, 120)).join('\n')`); broken != "" {
+		t.Errorf("these are named by nothing:\n%s", broken)
+	}
+	if doubled := get[string](b, `[...document.querySelectorAll('[id]')].map((e) => e.id).filter((id, i, all) => all.indexOf(id) !== i).join(' ')`); doubled != "" {
+		t.Errorf("these ids are there twice: %s", doubled)
+	}
+}
+
+// TestPhone decides with a finger.
+func TestPhone(t *testing.T) {
+	w := newWorld(t, testbroker.Options{})
+	buyer, _, id := w.asks("Enterprise plan", "high", plan)
+	b := w.enters(alice, "")
+	b.do(chromedp.EmulateViewport(375, 667, chromedp.EmulateMobile, chromedp.EmulateTouch, chromedp.EmulateScale(2)))
+	b.do(chromedp.WaitVisible(css(".row")), chromedp.Tap(css(".row")))
+	b.reads("#item-title", "Enterprise plan")
+	b.fits()
+	b.do(chromedp.Tap(css("[data-open=approve]")), chromedp.WaitVisible(css("#approve[open]")))
+	b.fits()
+	b.do(chromedp.ScrollIntoView(css("#approve button[type=submit]")), chromedp.Tap(css("#approve button[type=submit]")))
+	b.reads("#item > .notice", "approved by alice")
+	b.do(chromedp.Tap(css(".back a")))
+	b.reads(".empty", "Nothing waits for you")
+	_ = id
+	if n := len(w.rulings(buyer)); n != 1 {
+		t.Errorf("%d rulings", n)
+	}
+}
+
+// TestQuorum lets the session go on only when the second has signed.
+func TestQuorum(t *testing.T) {
+	w := newWorld(t, testbroker.Options{Rules: &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{
+		"acme.example": {Rules: []*escalation.Rule{{Name: "four-eyes", Asked: escalation.Asked{Quorum: 2}}}},
+	}}})
+	buyer, _, id := w.asks("Enterprise plan", "high", plan)
+	one, two := w.enters(alice, "items/"+id), w.enters(bob, "items/"+id)
+	one.clicks("[data-open=approve]")
+	one.clicks("#approve button[type=submit]")
+	one.reads("#toast", "Others have to approve")
+	one.reads(".chain", "1 of 2")
+	if got := w.state(buyer); got != "ESCALATED" {
+		t.Fatalf("with one of two approvals the session is %s", got)
+	}
+	two.reads(".chain", "1 of 2")
+	two.clicks("[data-open=approve]")
+	two.clicks("#approve button[type=submit]")
+	one.reads("#item > .notice", "approved")
+	if got := w.state(buyer); got != "CONVERSING" {
+		t.Errorf("with both approvals the session is %s", got)
+	}
+}
+
+// A clock goes as fast as the real one, and jumps when it is told to.
+type clock struct{ ahead atomic.Int64 }
+
+func (c *clock) now() time.Time         { return time.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *clock) jumps(by time.Duration) { c.ahead.Add(int64(by)) }
+
+// TestExpiryChain lets nobody answer, by a clock that is the test's: the next
+// level is asked, and in the end the session fails, while the page looks on.
+func TestExpiryChain(t *testing.T) {
+	c := new(clock)
+	w := newWorld(t, testbroker.Options{Now: c.now, Rules: &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{
+		"acme.example": {Rules: []*escalation.Rule{{
+			Name: "chain", Asked: escalation.Asked{Level: "Desk", Approvers: []string{string(alice)}, Due: escalation.Times{All: escalation.Duration(10 * time.Minute)}},
+			Chain: []escalation.Asked{{Level: "Head", Approvers: []string{string(bob)}, Due: escalation.Times{All: escalation.Duration(20 * time.Minute)}}},
+		}}},
+	}}})
+	buyer, _, id := w.asks("Enterprise plan", "high", plan)
+	b := w.enters(alice, "items/"+id)
+	b.reads(".chain .now", "Desk")
+	b.reads("#else ~ p", "Head is asked")
+	c.jumps(11 * time.Minute)
+	w.rings(buyer)
+	b.reads(".chain .now", "Head")
+	b.reads(".events", "next level asked")
+	c.jumps(10 * time.Minute)
+	w.rings(buyer)
+	b.reads("#item > .notice", "expired")
+	view, err := w.Call(w.ctx, sales, wire.SessionGet, []byte(`{"sessionId":"`+string(buyer.ID())+`"}`))
+	w.must(err)
+	if !strings.Contains(string(view), `"state":"FAILED"`) || !strings.Contains(string(view), "escalation_expired") {
+		t.Errorf("the other side sees %s", view)
+	}
+}
+
+// rings makes the session's durable timer go off: it goes by the real clock,
+// which has not jumped.
+func (w *world) rings(s *client.Session) {
+	w.Helper()
+	_, err := w.Conn.Request("asp.timer.due."+string(s.ID()), nil, patience)
+	w.must(err)
+}
+
+// TestKilled takes the broker away right after a decision was answered: the
+// session goes on when it is back, the page finds it by itself, and the decision
+// is there once.
+func TestKilled(t *testing.T) {
+	w := newWorld(t, testbroker.Options{})
+	buyer, _, id := w.asks("Enterprise plan", "high", plan)
+	b := w.enters(alice, "items/"+id)
+	b.reads(".live", "live")
+	b.clicks("[data-open=approve]")
+	b.sees("#approve[open]")
+	b.do(chromedp.Click(css("#approve button[type=submit]")))
+	w.awaitsRuling(buyer)
+	w.Crash()
+	b.reads(".live", "not live")
+	w.Up()
+	b.reads(".live", "live")
+	b.opens("items/" + id)
+	b.reads("#item > .notice", "approved by alice")
+	if got, n := w.state(buyer), len(w.rulings(buyer)); got != "CONVERSING" || n != 1 {
+		t.Errorf("the session is %s, with %d rulings", got, n)
+	}
+}
+
+// awaitsRuling returns once the agent has heard the decision.
+func (w *world) awaitsRuling(s *client.Session) {
+	w.Helper()
+	_, err := s.Await(w.ctx, performatives.Inform)
+	w.must(err)
+}
+
+// TestBehindProxy looks at it under a prefix of somebody else's.
+func TestBehindProxy(t *testing.T) {
+	w := newWorld(t, testbroker.Options{})
+	buyer, _, id := w.asks("Enterprise plan", "high", plan)
+	to, err := url.Parse("http://" + w.HTTPAddr)
+	w.must(err)
+	proxy := httptest.NewServer(http.StripPrefix("/tools/parley", &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, FlushInterval: -1,
+	}))
+	defer proxy.Close()
+	b := w.browser()
+	b.root = proxy.URL + "/tools/parley/inbox/"
+	b.do(chromedp.Navigate(strings.TrimSuffix(b.root, "/")))
+	b.do(chromedp.WaitVisible(css("#code")), chromedp.SendKeys(css("#code"), w.code(alice)), chromedp.Click(css("form button.primary")))
+	b.reads(".live", "live")
+	b.clicks(".row")
+	b.reads("#item-title", "Enterprise plan")
+	b.clicks("[data-open=approve]")
+	b.clicks("#approve button[type=submit]")
+	b.reads("#item > .notice", "approved by alice")
+	b.opens("items/" + id)
+	b.reads("#item-title", "Enterprise plan")
+	if got := w.state(buyer); got != "CONVERSING" {
+		t.Errorf("the session is %s", got)
+	}
+}
+
+// TestDev picks a human, and is told loudly.
+func TestDev(t *testing.T) {
+	w := newWorld(t, testbroker.Options{Dev: true})
+	buyer, _, id := w.asks("Enterprise plan", "high", plan)
+	b := w.browser()
+	b.opens("items/" + id)
+	b.reads(".dev", "there is no login")
+	b.types("#agent", string(alice))
+	b.clicks("form button.primary")
+	b.reads(".dev", "there is no login")
+	b.reads("#item-title", "Enterprise plan")
+	b.clicks("[data-open=guidance]")
+	b.types("#guidance-comment", "Ask for 30 days")
+	b.clicks("#guidance button[type=submit]")
+	b.reads("#item > .notice", "guidance by alice")
+	if got := w.state(buyer); got != "CONVERSING" {
+		t.Errorf("the session is %s", got)
+	}
+}
+
+// TestSignsInAgain has a browser whose cookie is gone, and whose key is not.
+func TestSignsInAgain(t *testing.T) {
+	w := newWorld(t, testbroker.Options{})
+	_, _, id := w.asks("Enterprise plan", "high", plan)
+	b := w.enters(alice, "items/"+id)
+	b.sees("#item")
+	w.Down()
+	w.Up() // who is signed in was in memory
+	b.opens("items/" + id)
+	b.reads("#item-title", "Enterprise plan")
+	if extractable := get[bool](b, `(async () => {
+  const db = await new Promise((ok) => { const r = indexedDB.open('parley-inbox'); r.onsuccess = () => ok(r.result); });
+  const key = await new Promise((ok) => { const r = db.transaction('keys').objectStore('keys').get('current'); r.onsuccess = () => ok(r.result); });
+  db.close();
+  return key.pair.privateKey.extractable;
+})()`); extractable {
+		t.Error("the key can be copied out of the browser")
+	}
+}
+
+// TestTenThousand prints how long the page takes with 10,000 open items.
+func TestTenThousand(t *testing.T) {
+	const items, workers = 10000, 8
+	w := newWorld(t, testbroker.Options{Sync: time.Minute, Limits: broker.Limits{Rate: 1e6, InFlight: 1000, Sessions: 2 * items}})
+	w.as(sales)
+	w.as(alpha)
+	began := time.Now()
+	var work sync.WaitGroup
+	for n := range workers {
+		work.Go(func() {
+			for i := n; i < items; i += workers {
+				buyer, _ := w.opens(fmt.Sprintf("Order %05d", i))
+				w.said(buyer.Escalate(w.ctx, client.Escalation{Reason: client.ConfidenceLow, Urgency: []string{"low", "medium", "high", "critical"}[i%4], Context: "?"}))
+			}
+		})
+	}
+	work.Wait()
+	t.Logf("%d items made in %s", items, time.Since(began).Round(time.Second))
+	began = time.Now()
+	w.calls(alice, wire.EscalationList, wire.ListEscalations{Limit: 60})
+	t.Logf("the verb alone: %s", time.Since(began).Round(time.Millisecond))
+	b := w.enters(alice, "")
+	b.holds(`document.querySelector(".tabs .n").textContent === "10000"`)
+	b.opens("")
+	b.sees(".row")
+	t.Logf("the queue: %s", get[string](b, `(() => {
+  const n = performance.getEntriesByType('navigation')[0];
+  const paint = performance.getEntriesByName('first-contentful-paint')[0];
+  return 'answer ' + Math.round(n.responseEnd - n.requestStart) + ' ms, first paint ' + Math.round(paint?.startTime ?? -1) + ' ms, ' + document.querySelectorAll('.row').length + ' rows, ' + Math.round(n.transferSize / 1024) + ' KiB';
+})()`))
+	began = time.Now()
+	b.clicks(".row")
+	b.sees("#item")
+	t.Logf("opening an item: %s", time.Since(began).Round(time.Millisecond))
+	began = time.Now()
+	b.clicks("[data-open=guidance]")
+	b.types("#guidance-comment", "go on")
+	b.clicks("#guidance button[type=submit]")
+	b.holds(`document.querySelector(".tabs .n").textContent === "9999"`)
+	t.Logf("deciding, until the count says so: %s", time.Since(began).Round(time.Millisecond))
+	b.clicks(".queue [data-more]")
+	b.holds(`document.querySelectorAll(".row").length > 60`)
+}
