@@ -22,7 +22,7 @@ func (b *Broker) admit(ctx context.Context, l *live, who performatives.Agent, da
 	if err != nil {
 		return wire.Acceptance{}, err
 	}
-	if b.foreign(caller{agent: m.Sender}, l.id) {
+	if !l.loaded && b.foreign(caller{agent: m.Sender}, l.id) {
 		if opens, refusal := b.fromStranger(ctx, l.id, m, signed); !opens {
 			return wire.Acceptance{}, refusal
 		}
