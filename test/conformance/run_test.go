@@ -19,6 +19,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/node"
 	"github.com/parley-asp/parley/test/testbroker"
 )
 
@@ -72,7 +74,7 @@ func TestConversations(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := play(t, string(text))
+			got := play(t, string(text), rulesFor(t, file))
 			if *update {
 				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
 					t.Fatal(err)
@@ -100,8 +102,22 @@ type stage struct {
 	opener  string
 }
 
-func play(t *testing.T, text string) string {
-	s := &stage{T: t, broker: testbroker.Start(t, testbroker.Options{Dev: true, Sync: time.Minute})}
+// rulesFor are who decides escalations in a conversation, where a file beside it
+// says so.
+func rulesFor(t *testing.T, file string) *escalation.Rules {
+	path := strings.TrimSuffix(file, ".txt") + ".yaml"
+	if _, err := os.Stat(path); err != nil {
+		return nil
+	}
+	rules, err := node.ReadRules(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rules
+}
+
+func play(t *testing.T, text string, rules *escalation.Rules) string {
+	s := &stage{T: t, broker: testbroker.Start(t, testbroker.Options{Dev: true, Sync: time.Minute, Rules: rules})}
 	s.connect()
 	s.scene()
 	var out strings.Builder
