@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -55,6 +56,7 @@ type Node struct {
 	keys   keys
 	mode   mode
 	server *embedded.Server
+	lock   *os.File // of the embedded server's store
 	web    *web
 	conns  []*nats.Conn
 
@@ -183,6 +185,9 @@ func (n *Node) end() {
 	}
 	if n.server != nil {
 		n.server.Shutdown()
+	}
+	if n.lock != nil {
+		n.lock.Close() //nolint:errcheck // it holds nothing
 	}
 }
 

@@ -189,6 +189,8 @@ func (s *serve) whyNot(err error) error {
 		return errors.New("stopped before it had started")
 	case errors.Is(err, syscall.EADDRINUSE), strings.Contains(err.Error(), "address already in use"):
 		return fmt.Errorf("%w\nSomething listens there already, perhaps another broker; --listen (now %s) and --http (now %s) name other addresses", err, s.Listen, s.HTTP)
+	case errors.Is(err, node.ErrInUse):
+		return fmt.Errorf("%w\nIs another broker running on --data %s? Brokers that share the work use one NATS server: --nats", err, s.Data)
 	case errors.Is(err, node.ErrNotLetIn):
 		return fmt.Errorf("--nats %s: %w\n`parley nats-config --data %s` prints the configuration that the server needs; or say with --creds, --nkey or --context how to log in there", s.NATS, err, s.Data)
 	case s.NATS != "" && (errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrAuthorization)):
