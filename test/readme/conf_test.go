@@ -3,6 +3,8 @@ package readme
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -171,4 +173,15 @@ func connect(t *testing.T, url string, options ...nats.Option) *nats.Conn {
 	}
 	t.Cleanup(nc.Close)
 	return nc
+}
+
+// TestEscalationsFile: the file that OPERATIONS.md shows is one that is read, and tested.
+func TestEscalationsFile(t *testing.T) {
+	tested, err := os.ReadFile(filepath.Join(root(t), "node", "testdata", "escalations.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shown := named(t, document(t, "docs/OPERATIONS.md"), "yaml escalations"); shown != string(tested) {
+		t.Errorf("docs/OPERATIONS.md shows another file than node/testdata/escalations.yaml:\n%s", shown)
+	}
 }
