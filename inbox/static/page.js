@@ -100,7 +100,7 @@ let refreshing;
 let once = false;
 async function refreshQueue(changed = []) {
   if (!queue) return undefined;
-  if (refreshing) { once = true; return refreshing; }
+  if (refreshing) { once = true; return refreshing.catch(() => {}); }
   refreshing = (async () => {
     const query = new URLSearchParams(asked);
     const shown = Number($('.rows', queue)?.dataset.shown || 0);
