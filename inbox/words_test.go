@@ -1,0 +1,75 @@
+package inbox
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestFigure(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[float64]string{
+		0: "0", 7: "7", 999: "999", 1000: "1,000", 15000: "15,000", 1234567.5: "1,234,567.5", -1200: "−1,200", 0.1: "0.1", 1e21: "1e+21",
+	} {
+		if got := figure(n); got != want {
+			t.Errorf("figure(%v) = %s, want %s", n, got, want)
+		}
+	}
+	if got := money(31750.5, "EUR"); got != "EUR 31,750.50" {
+		t.Errorf("money is %s", got)
+	}
+}
+
+// TestSpan agrees with static/clock.js, which goes on from what the server wrote.
+func TestSpan(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		0: "0m 00s", 59 * time.Second: "0m 59s", 61 * time.Second: "1m 01s", time.Hour: "1h 00m", 26 * time.Hour: "1d 02h",
+		-80 * time.Second: "−1m 20s",
+	} {
+		if got := span(d); got != want {
+			t.Errorf("span(%s) = %s, want %s", d, got, want)
+		}
+	}
+}
+
+// TestClean keeps lines, and shows what would not be seen.
+func TestClean(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"two\r\nlines":    "two\nlines",
+		"a\tb":            "a    b",
+		"fdp\u202eexe":    `fdp\u202eexe`,
+		"zero\u200bwidth": `zero\u200bwidth`,
+		"bell\a":          `bell\u0007`,
+		"déjà vu, 漢字 🚀":   "déjà vu, 漢字 🚀",
+		"<b>&amp;</b>":    "<b>&amp;</b>", // markup is the templates' business
+	} {
+		if got := clean(in); got != want {
+			t.Errorf("clean(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestLongProse shows a beginning, and that there is more.
+func TestLongProse(t *testing.T) {
+	t.Parallel()
+	if p := asProse("short"); p.Start != "" || p.All != "short" {
+		t.Errorf("a short text is %+v", p)
+	}
+	if p := asProse(strings.Repeat("ä", 5000)); len([]rune(p.Start)) > longProse+2 || p.Size != 5000 || !strings.HasSuffix(p.Start, "…") {
+		t.Errorf("a long line starts with %d characters of %d", len([]rune(p.Start)), p.Size)
+	}
+	if p := asProse(strings.Repeat("line\n", 100)); strings.Count(p.Start, "\n") >= longLines {
+		t.Errorf("of 100 lines %d are shown", strings.Count(p.Start, "\n"))
+	}
+}
+
+func TestInWords(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{"terms.pricePerMonth": "Price per month", "terms.a_b.c": "A b c", "terms.": "?", "terms.ümlaut": "Ümlaut"} {
+		if got := inWords(path); got != want {
+			t.Errorf("inWords(%s) = %s, want %s", path, got, want)
+		}
+	}
+}
