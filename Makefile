@@ -3,7 +3,7 @@
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build run demo
 build: ## build dist/parley
@@ -32,6 +32,12 @@ mod: ## go.mod and go.sum: verified and tidy
 .PHONY: browser
 browser: ## the inbox's pages in a real Chromium, installed where it is missing
 	@.ci/browser
+
+.PHONY: fault fault-long
+fault: ## kills, pauses, clocks, lost servers: the short form, which `make test` has too
+	go test -count=1 -v ./test/fault
+fault-long: ## for FOR (30m), then a full disk and partitions; the last two need user and network namespaces
+	go test -count=1 -tags long -timeout 3h -v -run 'Long|FullDisk|Partitioned' ./test/fault -args -for $(or $(FOR),30m)
 
 .PHONY: generate drift
 generate: ## write the generated files again

@@ -2,7 +2,6 @@ package node_test
 
 import (
 	"errors"
-	"path/filepath"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -76,20 +75,8 @@ func TestLoginUnderWayIsOut(t *testing.T) {
 // is closed too.
 func TestRemovedByAnotherBroker(t *testing.T) {
 	t.Parallel()
-	t.Run("config", func(t *testing.T) {
-		t.Parallel()
-		data := t.TempDir()
-		removesByAnother(t, node.Options{Data: data, NATS: external(t, data)})
-	})
-	t.Run("operator", func(t *testing.T) {
-		t.Parallel()
-		data := t.TempDir()
-		removesByAnother(t, node.Options{Data: data, NATS: operator(t, data), NATSCreds: filepath.Join(data, node.CredsFile)})
-	})
-}
-
-func removesByAnother(t *testing.T, o node.Options) {
-	t.Helper()
+	data := t.TempDir()
+	o := node.Options{Data: data, NATS: external(t, data)}
 	one := start(t, o)
 	start(t, o)
 	for range 10 {

@@ -10,7 +10,7 @@ import (
 // load, and starts it again.
 func TestBrokersKilled(t *testing.T) {
 	t.Parallel()
-	brokersKilled(t, 1, 4)
+	brokersKilled(t, 1, 6)
 }
 
 func brokersKilled(t *testing.T, seed uint64, kills int) tally {
@@ -19,10 +19,10 @@ func brokersKilled(t *testing.T, seed uint64, kills int) tally {
 	brokers := []*child{startBroker(t, at), startBroker(t, at), startBroker(t, at)}
 	k := startTalk(t, at.url, 2, seed)
 	for range kills {
-		k.after(1 + random.IntN(3))
+		k.after(1 + random.Int64N(3))
 		n := random.IntN(len(brokers))
 		brokers[n].kill()
-		k.after(1 + random.IntN(3))
+		k.after(1 + random.Int64N(3))
 		brokers[n] = startBroker(t, at)
 	}
 	return k.check(t, at.url, kills, "kills of brokers")

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/parley-asp/parley/node"
 	"github.com/parley-asp/parley/test/natsserver"
 )
@@ -24,6 +26,9 @@ import (
 // is a node with this data directory, and childListen or childNATS is where its
 // NATS server is.
 const childData, childListen, childNATS, childReplicas = "PARLEY_FAULT_DATA", "PARLEY_FAULT_LISTEN", "PARLEY_FAULT_NATS", "PARLEY_FAULT_REPLICAS"
+
+// childLog has the children say on standard error what they have to say.
+const childLog = "PARLEY_FAULT_LOG"
 
 // programs are built when a test first needs one.
 var programs struct {
@@ -61,8 +66,13 @@ func TestMain(m *testing.M) {
 // standard input what is to happen to it.
 func serve(data, listen, url string) {
 	var off atomic.Int64
-	replicas, _ := strconv.Atoi(os.Getenv(childReplicas)) //nolint:errcheck // not set is none
+	replicas, _ := strconv.Atoi(os.Getenv(childReplicas))
+	log := zap.NewNop()
+	if os.Getenv(childLog) != "" {
+		log = zap.Must(zap.NewDevelopment(zap.IncreaseLevel(zap.WarnLevel)))
+	}
 	n, err := node.Start(context.Background(), node.Options{
+		Log:  log,
 		Data: data, Listen: listen, Dev: true, NATS: url, Replicas: replicas,
 		Now: func() time.Time { return time.Now().Add(time.Duration(off.Load())) },
 	})

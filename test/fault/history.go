@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"fmt"
 	"math"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ import (
 type history struct {
 	mu   sync.Mutex
 	ops  []porcupine.Operation
+	old  bool // what is read, or refused, may be what was
 	acts map[performatives.MessageID]*sent
 }
 
@@ -110,15 +112,47 @@ func (h *history) takesBack(e transcript.Entry) bool {
 	return a != nil && a.refused
 }
 
+// why names answers of a history that is not linearizable which came too late or
+// too early for what they say, if it is as simple as that.
+func (h *history) why() (found []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, a := range h.ops {
+		entry, ok := a.Input.(appends)
+		for _, b := range h.ops {
+			next := uint64(math.MaxUint64)
+			switch asked := b.Input.(type) {
+			case ends:
+				next = asked.next
+			case lost:
+				next = asked.next
+			case appends:
+				next = asked.entry
+			}
+			if ok && entry.entry >= next && a.Return < b.Call {
+				found = append(found, fmt.Sprintf("%s after the start entry %d was accepted, and %s later somebody asked and was answered %+v after another %s",
+					time.Duration(a.Return), entry.entry, time.Duration(b.Call-a.Return), b.Input, time.Duration(b.Return-b.Call)))
+				break
+			}
+		}
+	}
+	return found[:min(len(found), 5)]
+}
+
 // linearizable judges the history against the transcript that is left. Entries
 // that nobody was promised, such as the broker's own, were appended at some time.
 func (h *history) linearizable(entries []transcript.Entry) porcupine.CheckResult {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	ops, promised := append([]porcupine.Operation{}, h.ops...), map[uint64]bool{}
-	for _, op := range h.ops {
-		if a, ok := op.Input.(appends); ok {
-			promised[a.entry] = true
+	for i, op := range h.ops {
+		switch asked := op.Input.(type) {
+		case appends:
+			promised[asked.entry] = true
+		case ends, lost:
+			if h.old {
+				ops[i].Call = 0
+			}
 		}
 	}
 	for n, e := range entries {

@@ -56,18 +56,33 @@ func (s *Session) received(party performatives.Agent, lines [][]byte, n int) []u
 	return sequences
 }
 
+// consumer finds a party's durable consumer; a cluster may have no leader for it
+// for a while.
+func (w *Witness) consumer(ctx context.Context, party performatives.Agent) jetstream.Consumer {
+	w.Helper()
+	var last error
+	for {
+		consumer, err := w.js.Consumer(ctx, wire.InboxStream, party.Token())
+		if err == nil {
+			return consumer
+		}
+		if ctx.Err() != nil {
+			w.Fatalf("%s: %v; last %v", party, err, last)
+		}
+		last = err
+		w.nc.FlushTimeout(time.Second) //nolint:errcheck // it may be down
+	}
+}
+
 // collect reads a party's inbox until n entries of the session are there, and
 // then whatever else is.
 func (s *Session) collect(party performatives.Agent, n int) []jetstream.Msg {
 	s.witness.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	consumer, err := s.witness.js.Consumer(ctx, wire.InboxStream, party.Token())
-	if err != nil {
-		s.witness.Fatal(err)
-	}
+	consumer := s.witness.consumer(ctx, party)
 	subject := wire.Inbox(party, s.ID)
-	boxes := &s.witness.boxes
+	boxes := s.witness.boxes
 	boxes.Lock()
 	defer boxes.Unlock()
 	for {

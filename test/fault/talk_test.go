@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/test/fault"
@@ -27,18 +28,25 @@ type talk struct {
 	*fault.Witness
 	sessions []*fault.Session
 	answered atomic.Int64
-	beats    chan struct{} // one for each few answers
+	pace     *time.Ticker  // of the acts of all
+	beats    chan struct{} // there is news of answered
 	stop     chan struct{}
 	over     chan struct{} // nobody speaks any more
 	speaking sync.WaitGroup
 }
 
-// apart is how many answers a beat stands for.
-const apart = 40
+const (
+	apart = 40                   // answers that a beat stands for
+	pace  = 2 * time.Millisecond // so that transcripts stay short enough to be judged
+)
 
 func startTalk(t testing.TB, url string, sessions int, seed uint64) *talk {
 	t.Helper()
-	k := &talk{Witness: fault.NewWitness(t, url), stop: make(chan struct{}), beats: make(chan struct{}), over: make(chan struct{})}
+	return talkOf(fault.NewWitness(t, url), sessions, seed)
+}
+
+func talkOf(w *fault.Witness, sessions int, seed uint64) *talk {
+	k := &talk{Witness: w, stop: make(chan struct{}), pace: time.NewTicker(pace), beats: make(chan struct{}, 1), over: make(chan struct{})}
 	for i := range sessions {
 		s := k.Open(parties...)
 		k.sessions = append(k.sessions, s)
@@ -54,16 +62,15 @@ func startTalk(t testing.TB, url string, sessions int, seed uint64) *talk {
 
 // counts notes an answer, and tells whether to go on.
 func (k *talk) counts() bool {
-	if k.answered.Add(1)%apart == 0 {
-		select {
-		case k.beats <- struct{}{}:
-		case <-k.stop:
-		}
+	k.answered.Add(1)
+	select {
+	case k.beats <- struct{}{}:
+	default:
 	}
 	select {
 	case <-k.stop:
 		return false
-	default:
+	case <-k.pace.C:
 		return !k.Failed()
 	}
 }
@@ -92,11 +99,12 @@ func (k *talk) haggle(s *fault.Session) {
 }
 
 // after waits for so many beats, unless the talk has come to a bad end.
-func (k *talk) after(beats int) {
-	for range beats {
+func (k *talk) after(beats int64) {
+	for enough := k.answered.Load() + beats*apart; k.answered.Load() < enough; {
 		select {
 		case <-k.beats:
 		case <-k.over:
+			return
 		}
 	}
 }

@@ -36,13 +36,15 @@ type Witness struct {
 	nc    *nats.Conn
 	js    jetstream.JetStream
 	key   performatives.Key
-	boxes mailboxes
+	boxes *mailboxes
+	old   bool
 }
 
 // NewWitness connects for ever: brokers will come and go.
 func NewWitness(t testing.TB, url string) *Witness {
 	t.Helper()
-	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.ReconnectJitter(0, 0))
+	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.ReconnectJitter(0, 0),
+		nats.PingInterval(time.Second), nats.MaxPingsOutstanding(2))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,12 +53,25 @@ func NewWitness(t testing.TB, url string) *Witness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &Witness{TB: t, nc: nc, js: js, boxes: mailboxes{last: map[string]uint64{}, read: map[string][]jetstream.Msg{}}}
+	w := &Witness{TB: t, nc: nc, js: js, boxes: &mailboxes{last: map[string]uint64{}, read: map[string][]jetstream.Msg{}}}
 	var info wire.Broker
 	w.Call(wire.BrokerInfo, "{}", &info)
 	w.key = info.Key
 	return w
 }
+
+// Beside makes a witness at another address of the same brokers, who reads the
+// same inboxes.
+func (w *Witness) Beside(url string) *Witness {
+	w.Helper()
+	other := NewWitness(w.TB, url)
+	other.boxes, other.old = w.boxes, w.old
+	return other
+}
+
+// Patient says that what is read in sessions from now on, and what an act is
+// refused for, may be what was some time ago. What is accepted is not.
+func (w *Witness) Patient() { w.old = true }
 
 // A Session is what the witness said in one, and was answered.
 type Session struct {
@@ -79,7 +94,7 @@ type promise struct {
 // Open opens a session of these principals, the first of whom invites.
 func (w *Witness) Open(parties ...performatives.Agent) *Session {
 	w.Helper()
-	s := &Session{ID: performatives.SessionID(uuid.Must(uuid.NewV7()).String()), witness: w}
+	s := &Session{ID: performatives.SessionID(uuid.Must(uuid.NewV7()).String()), witness: w, history: history{old: w.old}}
 	invited, err := json.Marshal(parties[1:])
 	if err != nil {
 		w.Fatal(err)
@@ -94,7 +109,7 @@ func (w *Witness) Open(parties ...performatives.Agent) *Session {
 // Invite opens a session that must be answered in time.
 func (w *Witness) Invite(inviter, invitee performatives.Agent, within time.Duration) *Session {
 	w.Helper()
-	s := &Session{ID: performatives.SessionID(uuid.Must(uuid.NewV7()).String()), witness: w}
+	s := &Session{ID: performatives.SessionID(uuid.Must(uuid.NewV7()).String()), witness: w, history: history{old: w.old}}
 	s.Say(inviter, "PROPOSE", fmt.Sprintf(
 		`{"proposalId":"inv","type":"session-invitation","subject":"x","terms":{"participants":[%q],"invitationTimeoutMs":%d}}`, invitee, within.Milliseconds()))
 	s.Deadline = time.Now().Add(within)
@@ -257,7 +272,7 @@ func (s *Session) Check(parties ...performatives.Agent) {
 		}
 	}
 	if got := s.history.linearizable(entries); got != porcupine.Ok {
-		s.witness.Errorf("session %s: what was answered is not what a log says: %s", s.ID, got)
+		s.witness.Errorf("session %s: what was answered is not what a log says: %s %q", s.ID, got, s.history.why())
 	}
 	for _, party := range parties {
 		var want []uint64

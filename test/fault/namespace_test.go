@@ -1,0 +1,104 @@
+//go:build long
+
+package fault_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// inside is set where a test runs in namespaces of its own.
+const inside = "PARLEY_FAULT_INSIDE"
+
+// alone runs a test again in user, mount and network namespaces of its own, in
+// which it is root: what it mounts and connects there is gone with it. It tells
+// whether this is that run.
+func alone(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(inside) != "" {
+		run(t, "ip", "link", "set", "lo", "up")
+		return true
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=20m")
+	cmd.Env = append(os.Environ(), inside+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+	}
+	out, err := cmd.CombinedOutput()
+	if t.Logf("in namespaces of its own:\n%s", out); err != nil {
+		if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) {
+			t.Fatalf("this test needs user, mount and network namespaces: %v", err)
+		}
+		t.Fatal(err)
+	}
+	return false
+}
+
+// run is a command of the system's.
+func run(t testing.TB, command ...string) {
+	t.Helper()
+	if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(command, " "), err, out)
+	}
+}
+
+// TestFullDisk fills the disk under a broker. From then on nothing is accepted;
+// when there is room again, and the broker was started again, all that it
+// promised is there and all go on.
+func TestFullDisk(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	disk := t.TempDir()
+	run(t, "mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", disk)
+	t.Cleanup(func() { run(t, "umount", "--lazy", disk) })
+	c := startNode(t, filepath.Join(disk, "data"), "127.0.0.1:-1")
+	k := startTalk(t, c.url, 2, 6)
+	const times = 3
+	for range times {
+		k.after(3)
+		ballast := fill(t, filepath.Join(disk, "ballast"))
+		k.standsStill()
+		if err := os.Remove(ballast); err != nil {
+			t.Fatal(err)
+		}
+		c.kill()
+		c = startNode(t, filepath.Join(disk, "data"), strings.TrimPrefix(c.url, "nats://"))
+	}
+	k.after(3)
+	k.check(t, c.url, times, "times that the disk was full")
+}
+
+// fill writes a file until the disk has no room for more.
+func fill(t testing.TB, name string) string {
+	t.Helper()
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for page := bytes.Repeat([]byte{1}, 4096); err == nil; {
+		_, err = f.Write(page)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// standsStill waits until nobody has been answered for a while.
+func (k *talk) standsStill() {
+	for before := int64(-1); before != k.answered.Load(); {
+		before = k.answered.Load()
+		<-time.After(3 * time.Second) // time itself has to pass here
+	}
+}

@@ -1,0 +1,212 @@
+//go:build long
+
+package fault_test
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-asp/parley/test/fault"
+
+	"github.com/parley-asp/parley/test/natsserver"
+)
+
+// A lan is three hosts, each a network namespace with a NATS server. Every two
+// have a link of their own for the cluster, and each has one to us. What is sent
+// over a link that is cut is lost without a word.
+type lan struct {
+	t     testing.TB
+	nodes []*exec.Cmd
+	port  map[string]string // our end of each host's end of a link, and the bridge that it is plugged in
+}
+
+func startLAN(t testing.TB) *lan {
+	t.Helper()
+	program, err := programs.nats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lan{t: t, port: map[string]string{}}
+	run(t, "mount", "-t", "tmpfs", "tmpfs", "/run")
+	l.bridge("us", "10.9.0.254/24")
+	for i := 1; i <= 3; i++ {
+		run(t, "ip", "netns", "add", host(i))
+		run(t, "ip", "netns", "exec", host(i), "ip", "link", "set", "lo", "up")
+		l.plug(i, fmt.Sprintf("us%d", i), "us", fmt.Sprintf("10.9.0.%d/24", i))
+		// From host to host there is no way through us.
+		run(t, "bridge", "link", "set", "dev", fmt.Sprintf("us%d", i), "isolated", "on")
+	}
+	for i := 1; i <= 3; i++ {
+		for j := i + 1; j <= 3; j++ {
+			name := fmt.Sprintf("b%d%d", i, j)
+			l.bridge(name, "")
+			for _, end := range [][2]int{{i, j}, {j, i}} {
+				l.plug(end[0], fmt.Sprintf("p%d%d", end[0], end[1]), name, fmt.Sprintf("10.8.%d%d.%d/24", i, j, end[0]))
+			}
+		}
+	}
+	for i := 1; i <= 3; i++ {
+		l.serve(program, i)
+	}
+	return l
+}
+
+func host(i int) string { return fmt.Sprintf("n%d", i) }
+
+func address(i int) string { return fmt.Sprintf("nats://10.9.0.%d:4222", i) }
+
+func (l *lan) bridge(name, ours string) {
+	run(l.t, "ip", "link", "add", name, "type", "bridge")
+	if ours != "" {
+		run(l.t, "ip", "addr", "add", ours, "dev", name)
+	}
+	run(l.t, "ip", "link", "set", name, "up")
+}
+
+// plug gives a host an interface that ends in a bridge.
+func (l *lan) plug(i int, port, bridge, theirs string) {
+	run(l.t, "ip", "link", "add", port, "type", "veth", "peer", "name", "e"+port, "netns", host(i))
+	run(l.t, "ip", "link", "set", port, "master", bridge, "up")
+	run(l.t, "ip", "netns", "exec", host(i), "ip", "addr", "add", theirs, "dev", "e"+port)
+	run(l.t, "ip", "netns", "exec", host(i), "ip", "link", "set", "e"+port, "up")
+	l.port[port] = bridge
+}
+
+func (l *lan) serve(program string, i int) {
+	l.t.Helper()
+	dir := l.t.TempDir()
+	var routes []string
+	for j := 1; j <= 3; j++ {
+		if j != i {
+			routes = append(routes, fmt.Sprintf("nats://10.8.%d%d.%d:6222", min(i, j), max(i, j), j))
+		}
+	}
+	config := fmt.Sprintf(`server_name: %s
+listen: "10.9.0.%d:4222"
+http: "10.9.0.%d:8222"
+ping_interval: "1s", ping_max: 2
+cluster { name: parley, listen: "0.0.0.0:6222", routes: [%s], ping_interval: "1s" }
+jetstream { store_dir: %q }
+`, host(i), i, i, strings.Join(routes, ", "), filepath.Join(dir, "store"))
+	file := filepath.Join(dir, "server.conf")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+	cmd := exec.Command("ip", "netns", "exec", host(i), program, "-c", file)
+	if err := cmd.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	l.nodes = append(l.nodes, cmd)
+	l.t.Cleanup(func() {
+		cmd.Process.Kill() //nolint:errcheck // it may be gone
+		cmd.Wait()         //nolint:errcheck // it was killed
+	})
+	nc, err := nats.Connect(address(i), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer nc.Close()
+	if err := nc.FlushTimeout(30 * time.Second); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// cut cuts links; the function that it returns mends them.
+func (l *lan) cut(ports ...string) (mend func()) {
+	for _, port := range ports {
+		run(l.t, "ip", "link", "set", port, "nomaster")
+	}
+	return func() {
+		for _, port := range ports {
+			run(l.t, "ip", "link", "set", port, "master", l.port[port])
+			if strings.HasPrefix(port, "us") {
+				run(l.t, "bridge", "link", "set", "dev", port, "isolated", "on")
+			}
+		}
+	}
+}
+
+// TestPartitioned cuts servers of a cluster off from each other, from everybody,
+// or only from one other, while agents and brokers at each of them go on.
+func TestPartitioned(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	l := startLAN(t)
+	keys, all := t.TempDir(), strings.Join([]string{address(1), address(2), address(3)}, ",")
+	for range 3 {
+		startReplicated(t, keys, all)
+	}
+	first := fault.NewWitness(t, address(1))
+	first.Patient() // for up to 20 s a leader who is cut off does not know that there is another
+	var talks []*talk
+	for i, w := range []*fault.Witness{first, first.Beside(address(2)), first.Beside(address(3))} {
+		k := talkOf(w, 1, uint64(i))
+		k.pace.Reset(30 * time.Millisecond) // what takes minutes would make too long a transcript
+		talks = append(talks, k)
+	}
+	random := rand.New(rand.NewPCG(7, 7))
+	const cuts = 6
+	for n := range cuts {
+		i := 1 + random.IntN(3)
+		j, k := 1+i%3, 1+(i+1)%3
+		ij, ik, us := fmt.Sprintf("p%d%d", i, j), fmt.Sprintf("p%d%d", i, k), fmt.Sprintf("us%d", i)
+		what, ports := "from the others", []string{ij, ik}
+		switch n % 3 {
+		case 1:
+			what, ports = "from everybody", []string{ij, ik, us}
+		case 2:
+			what, ports = "from "+host(j), []string{ij}
+		}
+		t.Logf("%s is cut off %s", host(i), what)
+		mend := l.cut(ports...)
+		<-time.After(elected) // time itself has to pass here
+		mend()
+		for _, k := range talks {
+			k.after(1)
+		}
+	}
+	mended := time.Now()
+	healthy(t)
+	t.Logf("the cluster is healthy %s after the last", time.Since(mended))
+	for _, k := range talks {
+		k.check(t, address(1), cuts, "partitions")
+	}
+}
+
+// healthy waits until each server says that it has caught up with the others.
+func healthy(t testing.TB) {
+	t.Helper()
+	for i := 1; i <= 3; i++ {
+		said := []byte("nothing")
+		for end := time.Now().Add(time.Minute); ; {
+			answer, err := http.Get(fmt.Sprintf("http://10.9.0.%d:8222/healthz", i))
+			if err == nil {
+				said, err = io.ReadAll(answer.Body)
+				answer.Body.Close()
+				if err == nil && answer.StatusCode == http.StatusOK {
+					break
+				}
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s has not caught up: %s", host(i), said)
+			}
+			<-time.After(50 * time.Millisecond)
+		}
+	}
+}
+
+// elected is longer than a cluster needs to find another leader.
+const elected = 12 * time.Second
+
+var _ = natsserver.Build
