@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -104,8 +105,12 @@ func (b *Broker) escalationClaim(ctx context.Context, c caller, q wire.ClaimEsca
 		if c.operator {
 			return e, session.Refuse(session.Unauthorized, "who claims an item is at work on it: an operator decides nothing")
 		}
-		if _, named := turnOf(&item, c.agent); !named {
-			return e, session.Refuse(session.Unauthorized, "the rules ask others: %s", whom(item.Route.Levels[item.Route.Level].Approvers))
+		level, named := turnOf(&item, c.agent)
+		switch {
+		case !named, level > item.Route.Level:
+			return e, session.Refuse(session.Unauthorized, "others are asked now: %s", whom(item.Route.Levels[item.Route.Level].Approvers))
+		case slices.Contains(item.Theirs, c.agent):
+			return e, session.Refuse(session.Unauthorized, "you are the other side in this session: you do not decide for both")
 		}
 		return e, free(d, c, now)
 	})

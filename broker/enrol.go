@@ -124,6 +124,9 @@ func (b *Broker) Redeem(ctx context.Context, code string, key performatives.Key,
 	case err != nil:
 		return "", err
 	}
+	if err := b.durable(wire.StreamOf(wire.EnrolBucket), 0); err != nil {
+		return "", err
+	}
 	device := wire.Device{Key: key, Name: clip(name, 80), Enrolled: b.Now().UTC().Format(time.RFC3339)}
 	_, err = b.registry.change(ctx, e.Agent, func(c *wire.Card) error {
 		if err := b.mayEnrol(*c, key); err != nil {
@@ -132,6 +135,9 @@ func (b *Broker) Redeem(ctx context.Context, code string, key performatives.Key,
 		c.Registry.Devices = append(slices.DeleteFunc(c.Registry.Devices, func(d wire.Device) bool { return d.Key == key }), device)
 		return nil
 	})
+	if err == nil {
+		err = b.keep()
+	}
 	return e.Agent, err
 }
 

@@ -52,6 +52,8 @@ func (b *Broker) you(c caller, item *wire.EscalationItem) *wire.You {
 		you.Why = "it is over: " + item.Status
 	case !escalation.MayDecide(member, item.Organisation):
 		you.Why = "you may look, and not decide"
+	case slices.Contains(item.Theirs, c.agent):
+		you.Why = "you are the other side in this session"
 	case !named:
 		you.Why = "the rules ask others"
 	case level > item.Route.Level:
@@ -256,7 +258,7 @@ func withStory(item *wire.EscalationItem, story wire.Messages) {
 	item.Next = story.Next
 	for n, m := range story.Messages {
 		if left -= len(m); left < 0 {
-			next := uint64(n) //nolint:gosec // an index
+			next := uint64(n)
 			story.Messages, item.Next = story.Messages[:n], &next
 			break
 		}

@@ -58,7 +58,7 @@ func sameTurns(a, b *performatives.Route) bool {
 // plan is what the rules said besides the route, when the item was opened.
 func (b *Broker) plan(l *live, of *escalation.Item) escalation.Plan {
 	if of.Route == nil {
-		return escalation.Plan{}
+		return escalation.PlanFor(of)
 	}
 	ask := b.ask(l, of.By, of.Body, nil)
 	ask.At, ask.Amount = of.At, func([]string) *escalation.Amount { return of.Amount }

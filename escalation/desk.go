@@ -113,8 +113,8 @@ func (d Desk) With(e Event) Desk {
 		d.Revision++
 	case Reminded:
 		d.Reminded = e.Level + 1
-	case Reescalated:
-		d.Level = max(d.Level, e.Level)
+	case Reescalated: // whoever held it had the time
+		d.Claim, d.Level = nil, max(d.Level, e.Level)
 		d.Revision++
 	case Voted:
 		d.Votes++

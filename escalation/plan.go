@@ -59,6 +59,9 @@ func (r *Rules) Route(ask Ask) (*performatives.Route, Plan) {
 	return route, plan
 }
 
+// PlanFor is the plan of an item without a route: a reminder.
+func PlanFor(i *Item) Plan { return Plan{Remind: []time.Time{reminder(i.At, i.Due)}} }
+
 func (r *Rules) organisation(org performatives.Organisation) *Organisation {
 	if r == nil {
 		return nil

@@ -11,8 +11,13 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// asked refuses a human whom the route does not ask, or not yet.
+// asked refuses a human whom the route does not ask, or not yet, and one who is
+// the other side in this session: nobody decides for both.
 func (t *Turn) asked(item *escalation.Item) error {
+	if t.From.Role <= Invitee && t.From.Agent != item.Principal {
+		return Refuse(Unauthorized, "you are the other side in this session: somebody else decides for %s", item.Principal).
+			With(map[string]any{"escalationId": item.ID, "whoCan": t.whoCan(item, nil)})
+	}
 	if item.Asks(t.From.Member, t.At) {
 		return nil
 	}
