@@ -95,7 +95,9 @@ type field struct {
 	Min     string
 	Max     string
 	Step    string
-	Bounds  bool // it is the one that the authority bounds, unless another is chosen
+	// An authority bounds one amount: the one at stake, or one of the numbers
+	// where none is seen.
+	MayBound, Bounds bool
 }
 
 type option struct {
@@ -123,7 +125,7 @@ func asFields(item *wire.EscalationItem) []field {
 	var all []field
 	for n, t := range asTerms(item) {
 		after := item.Changes[n].After
-		f := field{term: t, Value: plainValue(after), Bounds: t.Stake}
+		f := field{term: t, Value: plainValue(after)}
 		known := schema.at(strings.TrimPrefix(t.Path, "terms."))
 		switch {
 		case after == nil:
@@ -151,10 +153,11 @@ func asFields(item *wire.EscalationItem) []field {
 		}
 		all = append(all, f)
 	}
-	if numbers := slices.DeleteFunc(slices.Clone(all), func(f field) bool { return f.Type != "number" }); len(numbers) == 1 {
-		for n := range all {
-			all[n].Bounds = all[n].Type == "number"
-		}
+	seen := slices.ContainsFunc(all, func(f field) bool { return f.Stake && f.Type == "number" })
+	for n := range all {
+		f := &all[n]
+		f.MayBound = f.Type == "number" && (f.Stake || !seen)
+		f.Bounds = f.Stake
 	}
 	return all
 }

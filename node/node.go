@@ -125,7 +125,7 @@ func Start(ctx context.Context, o Options) (n *Node, err error) {
 		return n, err
 	}
 	close(n.ready)
-	if err = n.openNotify(ctx, o); err != nil {
+	if err := n.openNotify(ctx, o); err != nil {
 		return n, err
 	}
 	if o.HTTP != "" {

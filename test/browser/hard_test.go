@@ -340,6 +340,7 @@ func TestTenThousand(t *testing.T) {
 	b.holds(`document.querySelector(".tabs .n").textContent === "10000"`)
 	b.opens("")
 	b.sees(".row")
+	b.holds(`performance.getEntriesByName("first-contentful-paint").length > 0`)
 	t.Logf("the queue: %s", get[string](b, `(() => {
   const n = performance.getEntriesByType('navigation')[0];
   const paint = performance.getEntriesByName('first-contentful-paint')[0];

@@ -162,6 +162,28 @@ func TestStaleTab(t *testing.T) {
 	b.reads("#item > .notice", "denied by alice")
 }
 
+// TestTabs has two tabs of one browser follow over one connection; when the one
+// that listens goes, the other listens itself.
+func TestTabs(t *testing.T) {
+	w := newWorld(t, testbroker.Options{})
+	_, _, id := w.asks("Enterprise plan", "high", plan)
+	profile := w.enters(alice, "")
+	profile.reads(".live", "live")
+	profile.do(chromedp.Navigate("about:blank")) // it follows no more
+	first, closes := profile.tab()
+	first.opens("items/" + id)
+	first.reads(".live", "live")
+	second, _ := profile.tab()
+	second.opens("items/" + id)
+	w.calls(bob, wire.EscalationComment, wire.CommentEscalation{Escalation: id, Text: "one"})
+	first.reads(".notes", "one")
+	second.reads(".notes", "one")
+	closes()
+	second.reads(".live", "live")
+	w.calls(bob, wire.EscalationComment, wire.CommentEscalation{Escalation: id, Text: "two"})
+	second.reads(".notes", "two")
+}
+
 // TestModify sets other bounds in the form of the terms.
 func TestModify(t *testing.T) {
 	w := newWorld(t, testbroker.Options{})

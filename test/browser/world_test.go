@@ -70,7 +70,9 @@ func TestMain(m *testing.M) {
 	}
 	quit()
 	stop()
-	os.RemoveAll(profile)
+	if err := os.RemoveAll(profile); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
 	os.Exit(status)
 }
 
@@ -212,18 +214,18 @@ func (w *world) browser() *browser {
 	return b
 }
 
-// tab is another page of the same profile.
-func (b *browser) tab() *browser {
+// tab is another page of the same profile, until it is closed.
+func (b *browser) tab() (t *browser, closes func()) {
 	b.Helper()
 	ctx, cancel := chromedp.NewContext(b.ctx)
 	b.Cleanup(cancel)
-	t := &browser{b.TB, ctx, b.root}
+	t = &browser{b.TB, ctx, b.root}
 	if err := chromedp.Do(ctx); err != nil {
 		b.Fatal(err)
 	}
 	t.do(chromedp.EmulateViewport(1440, 900))
 	t.listens()
-	return t
+	return t, cancel
 }
 
 // listens fails the test for whatever the page's scripts fail with, and for what
@@ -382,10 +384,10 @@ func (b *browser) photographs(name string) {
 		b.Fatal(err)
 	}
 	where := filepath.Join("..", "..", "docs", "inbox", name+".png")
-	if err := os.MkdirAll(filepath.Dir(where), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(where), 0o750); err != nil {
 		b.Fatal(err)
 	}
-	if err := os.WriteFile(where, png, 0o644); err != nil {
+	if err := os.WriteFile(where, png, 0o600); err != nil {
 		b.Fatal(err)
 	}
 }
