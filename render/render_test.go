@@ -249,6 +249,7 @@ func TestLists(t *testing.T) {
 	item := wire.EscalationItem{EscalationView: *view.Escalation, Session: sessionID, Purpose: view.Purpose, Proposal: &view.Proposals[0]}
 	out.WriteString(render.Escalations(wire.Escalations{Escalations: []wire.EscalationItem{item}}, style))
 	out.WriteString(render.Item(item, style))
+	out.WriteString(inboxOf(item, style))
 	golden(t, "lists", out.String())
 	fits(t, out.String(), 140)
 }

@@ -1,0 +1,109 @@
+package broker_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+
+	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/wire"
+)
+
+// Two humans decide at the same moment, at whichever of two brokers: one wins,
+// the other is told so. A claim and a comment made at one hold at the other.
+func TestInboxOfTwoBrokers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	b, _ := s.open()
+	other, _ := s.open()
+	defer s.close(b)
+	defer s.close(other)
+
+	submit := func(id performatives.SessionID, a performatives.Agent, body performatives.Body) (wire.Acceptance, error) {
+		envelope, err := performatives.Draft{
+			ID: performatives.MessageID(uuid.Must(uuid.NewV7()).String()), Session: id, Timestamp: time.Now(), Sender: a, Body: body,
+		}.Envelope(nil)
+		if err != nil {
+			t.Error(err)
+		}
+		return b.Submit(t.Context(), a, id, envelope) // whichever broker is free hears it
+	}
+	rules := func(id performatives.SessionID, a performatives.Agent, e performatives.MessageID, more string) (wire.Acceptance, error) {
+		return submit(id, a, &performatives.InformBody{Type: performatives.Resolution, Data: jsontext.Value(`{"escalationId":"` + string(e) + `",` + more + `}`)})
+	}
+	asks := func() (performatives.SessionID, performatives.MessageID) {
+		id := performatives.SessionID(uuid.Must(uuid.NewV7()).String())
+		for _, act := range []struct {
+			by   performatives.Agent
+			body performatives.Body
+		}{
+			{alpha, &performatives.ProposeBody{ProposalID: "i1", Type: performatives.SessionInvitation, Subject: "a talk", Terms: jsontext.Value(`{"participants":["` + string(beta) + `"]}`)}},
+			{beta, &performatives.AcceptBody{ReferenceID: "i1"}},
+		} {
+			if _, err := submit(id, act.by, act.body); err != nil {
+				t.Fatal(err)
+			}
+		}
+		asked, err := submit(id, alpha, &performatives.EscalateBody{Reason: "confidence-low", Urgency: "high", Context: jsontext.Value(`"?"`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id, asked.Message
+	}
+	does := func(at *broker.Broker, a performatives.Agent, verb, request string) (item wire.EscalationItem, err error) {
+		for range 1000 { // a broker hears of another's item a moment later
+			reply, callErr := at.Call(t.Context(), a, verb, []byte(request))
+			if err = callErr; code(err) == session.UnknownSession {
+				continue
+			}
+			if err == nil {
+				err = json.Unmarshal(reply, &item)
+			}
+			return item, err
+		}
+		return item, err
+	}
+
+	for range 10 {
+		id, e := asks()
+		var wg sync.WaitGroup
+		answers := make([]error, 2)
+		for n, a := range []performatives.Agent{alice, anna} {
+			wg.Go(func() { _, answers[n] = rules(id, a, e, `"decision":"approved"`) })
+		}
+		wg.Wait()
+		if (answers[0] == nil) == (answers[1] == nil) {
+			t.Fatalf("both or neither: %v", answers)
+		}
+		for _, err := range answers {
+			if err != nil && code(err) != session.EscalationResolved {
+				t.Errorf("who was later: %v", err)
+			}
+		}
+	}
+	for range 5 {
+		id, e := asks()
+		ref := `{"escalationId":"` + string(e) + `"`
+		if _, err := does(b, alice, wire.EscalationClaim, ref+`}`); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := rules(id, anna, e, `"decision":"denied"`); code(err) != session.WrongTurn {
+			t.Errorf("claimed by alice, anna decides: %v", err)
+		}
+		if _, err := does(other, anna, wire.EscalationComment, ref+`,"text":"wait"}`); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := rules(id, alice, e, `"decision":"denied","revision":0`); code(err) != session.ChainConflict {
+			t.Errorf("a comment later: %v", err)
+		}
+		if _, err := rules(id, alice, e, `"decision":"denied","revision":1`); err != nil {
+			t.Errorf("as it is: %v", err)
+		}
+	}
+}
