@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -21,8 +22,17 @@ type change struct {
 	Now     time.Time `json:"now"`
 }
 
-// follow tells a browser what changes, as server-sent events, until it goes.
-// Last-Event-ID takes it up where the browser left.
+// cursor is where following has to begin for a page that is about to be made.
+func (i *Inbox) cursor(ctx context.Context, who *person) string {
+	now, err := ask[wire.Watched](ctx, i, who.Agent, wire.EscalationWatch, wire.WatchEscalations{})
+	if err != nil {
+		return "" // the browser looks at everything again once it follows
+	}
+	return now.Cursor
+}
+
+// follow tells a browser what changes, as server-sent events, until it goes. It
+// begins where the page was made, or where a connection before was lost.
 func (i *Inbox) follow(w http.ResponseWriter, r *http.Request, who *person) {
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
@@ -37,7 +47,10 @@ func (i *Inbox) follow(w http.ResponseWriter, r *http.Request, who *person) {
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no") // or a proxy would hold it back
 	out := http.NewResponseController(w)
-	q := wire.WatchEscalations{Since: r.Header.Get("Last-Event-ID"), Wait: round.Milliseconds()}
+	q := wire.WatchEscalations{Since: cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("since")), Wait: round.Milliseconds()}
+	if _, err := w.Write([]byte(": following\n\n")); err != nil || out.Flush() != nil {
+		return
+	}
 	for ctx.Err() == nil {
 		seen, err := ask[wire.Watched](ctx, i, who.Agent, wire.EscalationWatch, q)
 		if err != nil {

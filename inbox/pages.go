@@ -43,6 +43,8 @@ type page struct {
 	Now   time.Time
 	At    string // which of the pages it is
 
+	Cursor string // where following has to begin
+
 	Queue    *queue
 	Item     *item
 	Sessions *sessions
@@ -52,9 +54,13 @@ type page struct {
 }
 
 func (i *Inbox) page(r *http.Request, who *person, at, title string) *page {
-	return &page{
+	p := &page{
 		Base: strings.Repeat("../", max(0, strings.Count(r.URL.Path, "/")-1)), Title: title, Dev: i.Dev, Me: who, Now: i.Now(), At: at,
 	}
+	if at == "queue" {
+		p.Cursor = i.cursor(r.Context(), who)
+	}
+	return p
 }
 
 // show writes a template, whole or not at all.
@@ -99,13 +105,13 @@ func (i *Inbox) queuePage(w http.ResponseWriter, r *http.Request, who *person) {
 }
 
 func (i *Inbox) itemPage(w http.ResponseWriter, r *http.Request, who *person) {
+	p := i.page(r, who, "queue", "")
 	it, err := i.item(r, who, r.PathValue("id"))
 	if err != nil {
 		i.trouble(w, r, who, err)
 		return
 	}
-	p := i.page(r, who, "queue", it.Title)
-	p.Item = it
+	p.Item, p.Title = it, it.Title
 	if p.Queue, err = i.queue(r, who, r.PathValue("id")); err != nil {
 		i.trouble(w, r, who, err)
 		return

@@ -1,33 +1,36 @@
 // Following the queue. One tab of a browser listens and tells the others, so
-// that many tabs cost one connection.
+// that many tabs cost one connection. Each change says from where to where it
+// leads, beginning with where the page was made: who finds a gap looks at
+// everything again.
 
 import { root } from './talk.js';
 
-const channel = new BroadcastChannel('parley-inbox' + root.pathname);
+const name = 'parley-inbox' + root.pathname;
+const channel = new BroadcastChannel(name);
+let cursor = document.body.dataset.cursor ?? '';
 
 // follow calls heard with each {changed, reset, now}, and state with yes or no,
 // and whether the server said so itself.
 export function follow(heard, state) {
-  channel.onmessage = ({ data }) => { data.change ? heard(data.change) : state(data.live, data.refused); };
+  channel.onmessage = ({ data }) => {
+    if (!data.change) return state(data.live, data.refused);
+    const gap = data.since !== cursor;
+    cursor = data.cursor;
+    state('yes', false);
+    heard(gap ? { ...data.change, reset: true } : data.change);
+  };
   const tell = (message) => { channel.postMessage(message); channel.onmessage({ data: message }); };
   const listen = () => new Promise(() => {
     let source;
     let pause = 500;
-    let lost = false;
     const open = () => {
-      source = new EventSource(new URL('events', root));
-      source.onopen = () => {
-        tell({ live: 'yes' });
-        if (lost) tell({ change: { changed: [], reset: true } });
-        lost = false;
-        pause = 500;
-      };
-      source.onmessage = ({ data }) => tell({ change: JSON.parse(data) });
+      source = new EventSource(new URL('events?since=' + encodeURIComponent(cursor), root));
+      source.onopen = () => { pause = 500; tell({ live: 'yes' }); };
+      source.onmessage = ({ data, lastEventId }) => tell({ since: cursor, cursor: lastEventId, change: JSON.parse(data) });
       source.onerror = () => {
-        lost = true;
         const refused = source.readyState === EventSource.CLOSED;
         tell({ live: 'no', refused });
-        if (!refused) return; // it comes back by itself
+        if (!refused) return; // it comes back by itself, and says where it was
         setTimeout(open, pause);
         pause = Math.min(pause * 2, 15e3);
       };
@@ -35,6 +38,6 @@ export function follow(heard, state) {
     open();
     addEventListener('pagehide', () => source.close());
   });
-  if (navigator.locks) navigator.locks.request('parley-inbox' + root.pathname, listen);
+  if (navigator.locks) navigator.locks.request(name, listen);
   else listen();
 }
