@@ -178,6 +178,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		{"index of sessions", b.openIndex},
 		{"desks of escalations", b.openDesks},
 		{"escalation items", b.openItems},
+		{"groups of approvers", b.openGroups},
 		{"work of the broker before", b.openPresence},
 		{"timers", b.openTimers},
 		{"service", b.openService},

@@ -26,6 +26,9 @@ var (
 		{"$JS.API.CONSUMER.INFO.ASP_INBOX.*", server.Singleton},
 		{"$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX.*", server.Streamed},
 		{"$JS.ACK.ASP_INBOX.*.>", server.Singleton},
+		{"$JS.API.CONSUMER.INFO.ASP_ESCALATIONS.*", server.Singleton},
+		{"$JS.API.CONSUMER.MSG.NEXT.ASP_ESCALATIONS.*", server.Streamed},
+		{"$JS.ACK.ASP_ESCALATIONS.*.>", server.Singleton},
 		// No principal may ask for it, but without this import the server gives the account
 		// the whole of "$JS.API.>" to answer each request there with "JetStream not enabled",
 		// ahead of the true answer.
@@ -43,6 +46,8 @@ var (
 		{"$SRV.>", server.Streamed},
 		{"$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX.*", server.Streamed},
 		{"$JS.ACK.ASP_INBOX.*.>", server.Singleton},
+		{"$JS.API.CONSUMER.MSG.NEXT.ASP_ESCALATIONS.*", server.Streamed},
+		{"$JS.ACK.ASP_ESCALATIONS.*.>", server.Singleton},
 		{"$JS.API.INFO", server.Singleton},
 		{"$JS.API.STREAM.INFO.*", server.Singleton},
 		{"$JS.API.STREAM.NAMES", server.Singleton},

@@ -52,7 +52,13 @@ const BrokerName = "broker"
 type Identity struct {
 	Name string // a principal's subject token, OperatorName or BrokerName
 	Role Role
+
+	// Groups are the consumers on ASP_ESCALATIONS that a human reads with colleagues.
+	Groups []string
 }
+
+// group is the shape of such a consumer's name: the organisation's token and the group's name.
+var group = regexp.MustCompile(`^[a-z0-9_=-]+~[A-Za-z0-9_-]+$`)
 
 // token is the shape of a principal's subject token (PROTOCOL.md §1): an optional "@", the
 // host, and one or more path segments.
@@ -98,6 +104,13 @@ func Permissions(id Identity) (jwt.Permissions, error) {
 			// Stream and consumer are named: with a wildcard for them, "+NXT" would read
 			// another's inbox.
 			"$JS.ACK.ASP_INBOX." + id.Name + ".>",
+		}
+		for _, name := range id.Groups {
+			if !group.MatchString(name) {
+				return jwt.Permissions{}, fmt.Errorf("login: %q is not the consumer of a group", name)
+			}
+			may.Pub.Allow = append(may.Pub.Allow, "$JS.API.CONSUMER.INFO.ASP_ESCALATIONS."+name,
+				"$JS.API.CONSUMER.MSG.NEXT.ASP_ESCALATIONS."+name, "$JS.ACK.ASP_ESCALATIONS."+name+".>")
 		}
 	case Operator:
 		if id.Name != OperatorName {

@@ -147,7 +147,7 @@ func (n *Node) openLogin(o Options) error {
 			return login.Identity{}, false
 		}
 		a, ok := n.Principal(performatives.Key(key))
-		return login.Identity{Name: a.Token(), Role: login.Principal}, ok
+		return login.Identity{Name: a.Token(), Role: login.Principal, Groups: n.Groups(a)}, ok
 	}, o.Log)
 	return err
 }

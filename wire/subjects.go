@@ -94,6 +94,16 @@ func DeskOf(org performatives.Organisation, id string) string {
 	return "asp.desk." + org.Token() + "." + id
 }
 
+// EscalationsOf is all items of an organisation.
+func EscalationsOf(org performatives.Organisation) string {
+	return "asp.escalation." + org.Token() + ".*.*"
+}
+
+// GroupConsumer is the durable consumer on ASP_ESCALATIONS of a group of approvers.
+func GroupConsumer(org performatives.Organisation, group string) string {
+	return org.Token() + "~" + group
+}
+
 var errSubject = errors.New("not a subject of this shape")
 
 // ParseSubmit takes a submit subject apart and insists on its exact shape.
