@@ -12,6 +12,9 @@ import (
 // version, performative, signature. That of the signature may still be under
 // way: signed waits for it, and nothing is answered before.
 func (b *Broker) read(id performatives.SessionID, who performatives.Agent, data []byte) (m *performatives.Message, signed func() error, err error) {
+	if most := b.Limits.Bytes; len(data) > most {
+		return nil, nil, tooLarge(most, "an envelope has at most %d bytes here", most)
+	}
 	m, err = performatives.Read(data)
 	if err != nil {
 		return nil, nil, unreadable(err)
@@ -54,7 +57,7 @@ func (b *Broker) verified(m *performatives.Message, member performatives.Member)
 
 func unreadable(err error) error {
 	if errors.Is(err, performatives.ErrTooLarge) {
-		return session.Refuse(session.TooLarge, "%s", err).With(map[string]int{"maxBytes": performatives.MaxEnvelope})
+		return tooLarge(performatives.MaxEnvelope, "%s", err)
 	}
 	r := session.Refuse(session.MalformedEnvelope, "%s", err)
 	var bad *performatives.Malformed
@@ -62,6 +65,10 @@ func unreadable(err error) error {
 		r = r.With(map[string]string{"path": bad.Path})
 	}
 	return r
+}
+
+func tooLarge(most int, format string, args ...any) error {
+	return session.Refuse(session.TooLarge, format, args...).With(map[string]int{"maxBytes": most})
 }
 
 // signed insists on a signature by the sender's key. Under --dev an envelope

@@ -21,6 +21,7 @@ type Limits struct {
 	InFlight     int     // of them that wait for their answer: 256
 	Sessions     int     // that it opened and that are not over: 10,000
 	Participants int     // principals of a session, and besides them delegates: 1,001
+	Bytes        int     // of an envelope: 256 KiB, which is the most
 	Schemas      int     // terms schemas of its organisation, which stay for ever: 1,000
 }
 
@@ -53,6 +54,9 @@ func (l Limits) withDefaults() Limits {
 	or(&l.Sessions, DefaultSessions)
 	or(&l.Participants, DefaultParticipants)
 	or(&l.Schemas, DefaultSchemas)
+	if l.Bytes <= 0 || l.Bytes > performatives.MaxEnvelope {
+		l.Bytes = performatives.MaxEnvelope
+	}
 	return l
 }
 

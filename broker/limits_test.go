@@ -275,6 +275,22 @@ func TestLimitedIsToldOf(t *testing.T) {
 	}
 }
 
+// An envelope may be bound to fewer bytes than the protocol has, and not to more.
+func TestBytes(t *testing.T) {
+	t.Parallel()
+	l := limits(t, broker.Limits{Bytes: 2000})
+	id := newID()
+	l.heard(l.says(id, alpha, "PROPOSE", invitation(beta)))
+	large := `{"type":"fact","data":"` + strings.Repeat("x", 2000) + `"}`
+	err := l.says(id, alpha, "INFORM", large)
+	l.refused(err, session.TooLarge)
+	if refusal, ok := errors.AsType[*session.Refusal](err); !ok || !strings.Contains(fmt.Sprintf("%s", refusal.Details), "2000") {
+		t.Errorf("the refusal does not say how many there may be: %v", err)
+	}
+	l = limits(t, broker.Limits{Bytes: 1 << 30})
+	l.refused(l.says(id, alpha, "INFORM", strings.Repeat(" ", performatives.MaxEnvelope)+"{}"), session.TooLarge)
+}
+
 // An organisation takes so many names of terms schemas, and no more; other
 // organisations, and operators, take theirs.
 func TestSchemasOfOne(t *testing.T) {

@@ -2,6 +2,7 @@ package node_test
 
 import (
 	"errors"
+	"path/filepath"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -75,8 +76,20 @@ func TestLoginUnderWayIsOut(t *testing.T) {
 // is closed too.
 func TestRemovedByAnotherBroker(t *testing.T) {
 	t.Parallel()
-	data := t.TempDir()
-	o := node.Options{Data: data, NATS: external(t, data)}
+	t.Run("config", func(t *testing.T) {
+		t.Parallel()
+		data := t.TempDir()
+		removesByAnother(t, node.Options{Data: data, NATS: external(t, data)})
+	})
+	t.Run("operator", func(t *testing.T) {
+		t.Parallel()
+		data := t.TempDir()
+		removesByAnother(t, node.Options{Data: data, NATS: operator(t, data), NATSCreds: filepath.Join(data, node.CredsFile)})
+	})
+}
+
+func removesByAnother(t *testing.T, o node.Options) {
+	t.Helper()
 	one := start(t, o)
 	start(t, o)
 	for range 10 {

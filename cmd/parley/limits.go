@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/performatives"
 )
 
 // limitFlags are what one principal may ask of the broker.
@@ -13,5 +14,6 @@ func limitFlags(flags *pflag.FlagSet, l *broker.Limits) {
 	flags.IntVar(&l.InFlight, "limit-in-flight", broker.DefaultInFlight, "of them that wait for their answer")
 	flags.IntVar(&l.Sessions, "limit-sessions", broker.DefaultSessions, "sessions that one principal opened and that are not over")
 	flags.IntVar(&l.Participants, "limit-participants", broker.DefaultParticipants, "principals of one session, and besides them delegates")
+	flags.IntVar(&l.Bytes, "limit-bytes", performatives.MaxEnvelope, "bytes of one envelope; the protocol has no more")
 	flags.IntVar(&l.Schemas, "limit-schemas", broker.DefaultSchemas, "terms schemas that the principals of one organisation register, for ever")
 }
