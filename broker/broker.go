@@ -69,8 +69,8 @@ type Options struct {
 	// its default, and some. What was derived before is there after a power failure.
 	SyncedAfter time.Duration
 
-	// Departed, if there is one, hears of every key that is its principal's no more, whichever
-	// broker took it away. It is called before that is answered, and must not wait for the broker.
+	// Departed, if there is one, hears of every key that is its principal's no more, or gives it less
+	// than before, whichever broker took that away. It is called before that is answered, and must not wait for the broker.
 	Departed func(performatives.Agent, performatives.Key)
 
 	// Reserved are the installation's own keys, besides Signer's: no principal is registered with one.

@@ -115,7 +115,8 @@ func (r *registry) keep(c wire.Card, revision uint64) {
 	old := r.cards[c.Agent]
 	r.hold(old, c)
 	r.mu.Unlock()
-	if old.Key != c.Key {
+	// What a connection may do was decided when it was made: who may do less comes again.
+	if old.Key != c.Key || r.b.decides(old) && !r.b.decides(c) {
 		r.departed(old)
 	}
 }

@@ -61,3 +61,38 @@ func TestGroupConsumer(t *testing.T) {
 		}
 	}
 }
+
+// Who may decide no more loses what was granted at the login, too, and comes in again with less.
+func TestWhoDecidesNoMoreReadsNoMore(t *testing.T) {
+	t.Parallel()
+	const buyer = performatives.Agent("human://acme.com/buyer")
+	rules := &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{"acme.com": {
+		Groups: map[string][]performatives.Agent{"buyers": {buyer}},
+	}}}
+	must(t, rules.Check())
+	w := start(t, node.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1", Rules: rules})
+	key := newKey(t)
+	for _, decides := range []bool{true, false} {
+		card := wire.Card{Agent: buyer, Key: performatives.Key(public(t, key)), Registry: wire.Registry{MayDecide: true}}
+		_, err := w.operator.AddAgent(w.ctx, card)
+		must(t, err)
+		l := w.logsIn(buyer, key)
+		must(t, l.Publish("$JS.API.CONSUMER.MSG.NEXT.ASP_ESCALATIONS.acme_com~buyers", []byte(`{"no_wait":true}`)))
+		if !allowed(t, l) {
+			t.Fatal("who may decide may not pull")
+		}
+		card.Registry = wire.Registry{MayDecide: decides, Auditor: !decides}
+		_, err = w.operator.AddAgent(w.ctx, card)
+		must(t, err)
+		if decides {
+			w.asks(l, buyer) // nothing was taken away
+			continue
+		}
+		w.isOut(l)
+		again := w.logsIn(buyer, key)
+		must(t, again.Publish("$JS.API.CONSUMER.MSG.NEXT.ASP_ESCALATIONS.acme_com~buyers", []byte(`{"no_wait":true}`)))
+		if allowed(t, again) {
+			t.Error("who may decide no more may still pull")
+		}
+	}
+}

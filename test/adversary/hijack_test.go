@@ -135,6 +135,8 @@ func foreignSubjects(own performatives.Agent, session string) []string {
 	}
 	return append(subjects,
 		"$JS.API.CONSUMER.INFO.ASP_INBOX."+victim, "$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX."+victim, "$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX.*",
+		"$JS.API.CONSUMER.MSG.NEXT.ASP_ESCALATIONS.acme_com~buyers", "$JS.API.CONSUMER.INFO.ASP_ESCALATIONS.acme_com~buyers",
+		"$JS.API.CONSUMER.MSG.NEXT.ASP_ESCALATIONS.*", "$JS.ACK.ASP_ESCALATIONS.acme_com~buyers.1.1.1.1.0",
 		"$JS.API.CONSUMER.MSG.NEXT.ASP_TIMERS.brokers", "$JS.ACK.ASP_INBOX."+victim+".1.1.1.1.0", "$JS.ACK.ASP_INBOX.*.1.1.1.1.0",
 		"$JS.ACK.ASP_TIMERS.brokers.1.1.1.1.0", "$JS.ACK._.x.ASP_INBOX."+victim+".1.1.1.1.0")
 }

@@ -72,7 +72,7 @@ func (w *world) store(js jetstream.JetStream, except []performatives.Agent) map[
 		must(w.TB, err)
 		for seq := info.State.FirstSeq; seq != 0 && seq <= info.State.LastSeq; seq++ {
 			m, err := stream.GetMsg(ctx, seq)
-			if err != nil { // deleted, such as a timer that was set anew
+			if err != nil || m.Header.Get("Nats-TTL") != "" { // deleted, such as a timer that was set anew; or about to be
 				continue
 			}
 			sum := sha256.Sum256(m.Data)
