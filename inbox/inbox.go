@@ -15,6 +15,7 @@ import (
 	"context"
 	"html/template"
 	"net/http"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -52,6 +53,7 @@ type Inbox struct {
 	assets *assets
 	people *people
 	ending chan struct{} // closed when following has to end
+	end    sync.Once
 }
 
 // New makes the pages; they expect their own prefix to be stripped.
@@ -94,4 +96,4 @@ func (i *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Close ends what follows the queue live, so that a server can shut down.
-func (i *Inbox) Close() { close(i.ending) }
+func (i *Inbox) Close() { i.end.Do(func() { close(i.ending) }) }

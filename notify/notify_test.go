@@ -20,6 +20,7 @@ import (
 	"github.com/emersion/go-smtp"
 	"github.com/go-json-experiment/json"
 
+	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/notify"
 	"github.com/parley-asp/parley/performatives"
@@ -54,8 +55,15 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{TB: t, dir: t.TempDir(), heard: make(chan *http.Request, 64), mails: make(chan string, 64)}
+	w := listens(t)
 	w.Broker = testbroker.Start(t, testbroker.Options{})
+	return w
+}
+
+// listens is a world without a broker yet.
+func listens(t *testing.T) *world {
+	t.Helper()
+	w := &world{TB: t, dir: t.TempDir(), heard: make(chan *http.Request, 64), mails: make(chan string, 64)}
 	w.hook = httptest.NewServer(http.HandlerFunc(w.answer))
 	t.Cleanup(w.hook.Close)
 	var err error
@@ -210,6 +218,55 @@ func TestWebhook(t *testing.T) {
 	}
 	if strings.Contains(string(body), "Cheap") || strings.Contains(string(body), "beyond") {
 		t.Errorf("a hook is told what was said: %s", body)
+	}
+}
+
+// TestFromTheBroker has an agent ask, and hears of it.
+func TestFromTheBroker(t *testing.T) {
+	t.Parallel()
+	w := listens(t)
+	w.Broker = testbroker.Start(t, testbroker.Options{Dev: true, Notify: w.config(both)})
+	ctx := t.Context()
+	seller, err := client.Connect(ctx, w.URL, "agent://clouds.example/sales", client.Unsigned())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer seller.Close()
+	buyer, err := client.Connect(ctx, w.URL, w.item.By, client.Unsigned())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer buyer.Close()
+	s, err := seller.Invite(ctx, client.Invitation{With: []performatives.Agent{w.item.By}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	invitation, err := buyer.Await(ctx, performatives.Propose)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []func() (client.Receipt, error){
+		func() (client.Receipt, error) { return buyer.Session(s.ID()).Accept(ctx, invitation.Ref()) },
+		func() (client.Receipt, error) {
+			return s.Propose(ctx, client.Proposal{ID: "p", Type: "service-agreement", Terms: map[string]any{"price": 15000, "currency": "USD"}})
+		},
+		func() (client.Receipt, error) {
+			return buyer.Session(s.ID()).Escalate(ctx, client.Escalation{Reason: client.AuthorityLimit, About: "p", Context: "beyond my limit"})
+		},
+	} {
+		if _, err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var p notify.Payload
+	if err := json.UnmarshalRead(next(w, w.heard).Body, &p); err != nil {
+		t.Fatal(err)
+	}
+	if p.Type != "escalation.opened" || p.Session != s.ID() || p.Amount == nil || p.Amount.Value != 15000 || p.Status != "open" {
+		t.Errorf("told is %+v", p)
+	}
+	if mail := next(w, w.mails); !strings.Contains(mail, p.Link[len(p.Link)-8:]) {
+		t.Errorf("the mail has no link to %s: %s", p.Link, mail)
 	}
 }
 

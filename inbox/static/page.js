@@ -38,15 +38,26 @@ async function door() {
     const why = keys.impossible();
     if (why) return refused(new Error(why));
     const key = await keys.current().catch(() => undefined);
-    if (key) {
+    const enter = async () => {
       $('#known').hidden = false;
+      $('#again').hidden = true;
       try {
         await talk.enter(key);
-        return location.replace(next());
+        location.replace(next());
+        return true;
       } catch (error) {
         $('#known').hidden = true;
         refused(error);
+        return false;
       }
+    };
+    if (key && new URLSearchParams(location.search).has('out')) {
+      $('#again b').textContent = key.agentId;
+      $('#again').hidden = false;
+      $('[data-do=again]').addEventListener('click', enter);
+      $('[data-do=forget]').addEventListener('click', async () => { await keys.forget(); $('#again').hidden = true; });
+    } else if (key && await enter()) {
+      return;
     }
   }
   document.addEventListener('submit', async (event) => {
@@ -304,7 +315,7 @@ function warn(form, html) {
 const actions = {
   help: () => $('#help').showModal(),
   close: (button) => button.closest('dialog').close(),
-  leave: async () => { await talk.leave(); location.assign(new URL('login?next=', talk.root)); },
+  leave: async () => { await talk.leave(); location.assign(new URL('login?out', talk.root)); },
   back: () => shut(),
   claim: () => call('claim', {}),
   release: () => call('release', {}),

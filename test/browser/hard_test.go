@@ -315,6 +315,24 @@ func TestSignsInAgain(t *testing.T) {
 	}
 }
 
+// TestSignsOut stays signed out until told otherwise.
+func TestSignsOut(t *testing.T) {
+	w := newWorld(t, testbroker.Options{})
+	_, _, id := w.asks("Enterprise plan", "high", plan)
+	b := w.enters(alice, "")
+	b.clicks("[data-do=leave]")
+	b.reads("#again", string(alice))
+	b.clicks("[data-do=again]")
+	b.sees(`.row[data-id="` + id + `"]`)
+	b.clicks("[data-do=leave]")
+	b.clicks("[data-do=forget]")
+	b.opens("")
+	b.sees("#code")
+	if b.has("#again:not([hidden]), .row") {
+		t.Error("a key that was forgotten is there")
+	}
+}
+
 // TestTenThousand prints how long the page takes with 10,000 open items.
 func TestTenThousand(t *testing.T) {
 	const items, workers = 10000, 8

@@ -16,6 +16,7 @@ import (
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/node"
+	"github.com/parley-asp/parley/notify"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/wire"
 )
@@ -27,6 +28,7 @@ type Options struct {
 	Policy  performatives.Policy
 	Limits  broker.Limits
 	Rules   *escalation.Rules
+	Notify  *notify.Config
 	HTTP    bool             // also the pages, on loopback
 	Now     func() time.Time // the broker's clock; nil is time.Now
 	Data    string           // "" is a temporary folder
@@ -75,7 +77,7 @@ func (b *Broker) Up() {
 	defer cancel()
 	n, err := node.Start(ctx, node.Options{
 		Data: b.Data, Listen: listen, HTTP: pages, Dev: b.options.Dev, Sync: b.options.Sync, Policy: b.options.Policy, Limits: b.options.Limits,
-		Log: log, Now: b.options.Now, Rules: b.options.Rules,
+		Log: log, Now: b.options.Now, Rules: b.options.Rules, Notify: b.options.Notify,
 	})
 	if err != nil {
 		b.t.Fatal(err)
