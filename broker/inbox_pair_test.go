@@ -32,7 +32,12 @@ func TestInboxOfTwoBrokers(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		return b.Submit(t.Context(), a, id, envelope) // whichever broker is free hears it
+		for { // whichever broker is free hears it; one that cannot answer now is asked again, with the same bytes
+			accepted, err := b.Submit(t.Context(), a, id, envelope)
+			if code(err) != session.Unavailable {
+				return accepted, err
+			}
+		}
 	}
 	rules := func(id performatives.SessionID, a performatives.Agent, e performatives.MessageID, more string) (wire.Acceptance, error) {
 		return submit(id, a, &performatives.InformBody{Type: performatives.Resolution, Data: jsontext.Value(`{"escalationId":"` + string(e) + `",` + more + `}`)})
