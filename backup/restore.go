@@ -14,6 +14,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/wire"
 )
 
 // Check reads a backup to its end, holds every stream against its sum, and returns the
@@ -28,7 +30,8 @@ func Check(from io.Reader) (m Manifest, keys []File, err error) {
 
 // Options say how to restore.
 type Options struct {
-	Replicas int // of each stream; 0 is as many as it had
+	Replicas int  // of each stream; 0 is as many as it had
+	Archive  bool // make the store one from which sessions that are over move to an archive
 }
 
 // ErrNotEmpty is for a server that has streams of a broker already.
@@ -67,6 +70,9 @@ type config struct {
 func begin(ctx context.Context, nc *nats.Conn, name string, as config, o Options) (to string, err error) {
 	if o.Replicas > 0 {
 		as.Config["num_replicas"] = o.Replicas
+	}
+	if o.Archive && name == wire.SessionsStream {
+		as.Config["retention"] = "workqueue"
 	}
 	var answer struct {
 		Error   *jetstream.APIError `json:"error"`

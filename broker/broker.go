@@ -57,6 +57,7 @@ type Options struct {
 	Policy   performatives.Policy // zero fields are the defaults of PROTOCOL.md
 	Limits   Limits               // of one principal; zero fields are defaults
 	InboxAge time.Duration        // how long inbox copies are kept; 0 is 7 days
+	Archive  Archive              // when sessions that are over leave the transcripts' stream
 	Log      *zap.Logger          // nil is silent
 	Now      func() time.Time     // nil is time.Now
 
@@ -181,6 +182,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		{"groups of approvers", b.openGroups},
 		{"work of the broker before", b.openPresence},
 		{"timers", b.openTimers},
+		{"archive", b.openArchive},
 		{"service", b.openService},
 	} {
 		if err := b.patiently(ctx, start.what, start.do); err != nil {
@@ -228,6 +230,10 @@ const (
 	delivered    point = "after the inbox copies"
 	timed        point = "after the timer"
 	listed       point = "after the index"
+
+	partArchived point = "after a part in the archive"
+	allArchived  point = "after sessions are in the archive"
+	oneLeft      point = "after an entry left the transcripts"
 )
 
 func (b *Broker) reaches(p point) {

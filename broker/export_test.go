@@ -14,7 +14,7 @@ import (
 // process had died there; the channel closes when that has happened. Points
 // from then on are not reached any more.
 func (b *Broker) StopAt(where string) <-chan struct{} {
-	if !slices.Contains(Points(), where) {
+	if !slices.Contains(append(Points(), ArchivePoints()...), where) {
 		panic("no such point: " + where)
 	}
 	stopped := make(chan struct{})

@@ -37,20 +37,30 @@ func (b *Broker) auditSessions(ctx context.Context, _ caller, q wire.ListAudit) 
 	if q.Cursor < 0 {
 		return found, session.Refuse(session.MalformedEnvelope, "cursor is next of the page before")
 	}
-	from := q.Cursor / subjectPage * subjectPage
-	subjects, total, err := b.log.subjects(ctx, wire.SessionsStream, wire.AllSessions, from)
+	// An even cursor counts in the transcripts' stream, an odd one in the archive.
+	stream, filter, prefix, at := wire.SessionsStream, wire.AllSessions, wire.Session(""), q.Cursor/2
+	if q.Cursor%2 == 1 && b.archives() {
+		stream, filter, prefix = wire.ArchiveStream, wire.AllArchive, wire.Archive("")
+	}
+	from := at / subjectPage * subjectPage
+	subjects, total, err := b.log.subjects(ctx, stream, filter, from)
 	if err != nil {
 		return found, err
 	}
-	subjects = subjects[min(q.Cursor-from, len(subjects)):]
+	subjects = subjects[min(at-from, len(subjects)):]
 	subjects = subjects[:min(auditedPage, len(subjects))]
 	for _, subject := range subjects {
-		id, err := performatives.ParseSessionID(strings.TrimPrefix(subject, wire.Session("")))
+		id, err := performatives.ParseSessionID(strings.TrimPrefix(subject, prefix))
 		if err == nil { // anything else was not written by a broker
 			found.Sessions = append(found.Sessions, id)
 		}
 	}
-	if next := q.Cursor + len(subjects); next < total && len(subjects) > 0 {
+	next := q.Cursor + 2*len(subjects)
+	switch {
+	case at+len(subjects) < total && len(subjects) > 0:
+		found.Next = &next
+	case stream == wire.SessionsStream && b.archives():
+		next = 1
 		found.Next = &next
 	}
 	return found, nil
@@ -87,20 +97,39 @@ func (l *log) subjects(ctx context.Context, stream, filter string, from int) (fo
 	return found, info.Total, nil
 }
 
+// inArchive are a session's entries where the archive has them: then what is left
+// of them elsewhere does not count.
+func (b *Broker) inArchive(ctx context.Context, id performatives.SessionID) ([][]byte, error) {
+	if !b.archives() {
+		return nil, nil
+	}
+	return b.log.archived(ctx, id)
+}
+
 // auditMessages is a page of a transcript as it is stored.
 func (b *Broker) auditMessages(ctx context.Context, _ caller, q wire.AuditTranscript) (wire.Stored, error) {
 	found, size := wire.Stored{Messages: [][]byte{}}, 0
 	if _, err := performatives.ParseSessionID(string(q.Session)); err != nil {
 		return found, session.NoSuchSession()
 	}
-	err := b.log.read(ctx, wire.Session(q.Session), q.Cursor, func(e stored) error {
+	each := func(e stored) error {
 		if size += len(e.data); size > maxPageBytes/2 && len(found.Messages) > 0 {
 			found.Next = e.position
 			return errPageFull
 		}
 		found.Messages = append(found.Messages, e.data)
 		return nil
-	})
+	}
+	entries, err := b.inArchive(ctx, q.Session)
+	if err != nil {
+		return found, err
+	}
+	if entries == nil {
+		err = b.log.read(ctx, wire.Session(q.Session), q.Cursor, each)
+	}
+	for i := max(q.Cursor, 1); err == nil && i <= uint64(len(entries)); i++ {
+		err = each(stored{position: i, data: entries[i-1]})
+	}
 	if errors.Is(err, errPageFull) {
 		err = nil
 	}
@@ -126,10 +155,18 @@ func (b *Broker) auditSession(ctx context.Context, _ caller, q wire.AuditRef) (w
 func (b *Broker) heldHead(ctx context.Context, held *wire.Held) error {
 	held.At, held.InboxAge = b.Now().UTC().Format(time.RFC3339Nano), b.InboxAge.Milliseconds()
 	last, err := b.log.lastOn(ctx, wire.SessionsStream, wire.Session(held.Session))
-	if err != nil || last == nil {
+	if err != nil {
 		return err
 	}
-	if entry, err := transcript.Read(last.Data); err == nil { // else the transcript's faults say so
+	var data []byte
+	if last != nil {
+		data = last.Data
+	} else if entries, err := b.inArchive(ctx, held.Session); err != nil || entries == nil {
+		return err
+	} else {
+		data = entries[len(entries)-1]
+	}
+	if entry, err := transcript.Read(data); err == nil { // else the transcript's faults say so
 		held.Sequence, held.Hash = &entry.Stamp.Sequence, entry.Stamp.Hash
 	}
 	return nil

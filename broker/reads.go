@@ -43,6 +43,9 @@ func (b *Broker) seen(ctx context.Context, c caller, id performatives.SessionID,
 func (b *Broker) listed(ctx context.Context, c caller, id performatives.SessionID, read func(*live) error) error {
 	var err error
 	if looked := b.look(ctx, id, func(l *live) {
+		if l.state.Phase == session.Idle {
+			return // it was kept as long as it was to be
+		}
 		if c.operator || l.state.HasPart(c.agent) || b.mayAudit(c, l) || b.decidesIn(c, l) {
 			err = read(l)
 		}
@@ -121,13 +124,21 @@ func (b *Broker) sessionList(ctx context.Context, c caller, q wire.ListSessions)
 
 func (b *Broker) sessionMessages(ctx context.Context, c caller, q wire.ListMessages) (wire.Messages, error) {
 	var places []uint64
-	if err := b.seen(ctx, c, q.Session, func(l *live) error {
-		places = l.places
+	var archived bool
+	look := func(l *live) error {
+		places, archived = l.places, l.archived
 		return nil
-	}); err != nil {
+	}
+	if err := b.seen(ctx, c, q.Session, look); err != nil {
 		return wire.Messages{}, err
 	}
-	return b.messages(ctx, places, q)
+	if !archived {
+		found, err := b.messages(ctx, places, q)
+		if !errors.Is(err, errMoved) || !b.archives() {
+			return found, err
+		}
+	}
+	return b.archivedMessages(ctx, q)
 }
 
 // messages reads a page of a transcript whose entries stand at these positions.
@@ -142,11 +153,17 @@ func (b *Broker) messages(ctx context.Context, places []uint64, q wire.ListMessa
 			found.Next = &next
 			return errPageFull
 		}
+		if next < uint64(len(places)) && e.position != places[next] {
+			return errMoved
+		}
 		found.Messages = append(found.Messages, e.data)
 		size += len(e.data)
 		next++
 		return nil
 	})
+	if err == nil && next < uint64(len(places)) {
+		err = errMoved
+	}
 	if err != nil && !errors.Is(err, errPageFull) {
 		return found, err
 	}
@@ -157,3 +174,7 @@ func (b *Broker) messages(ctx context.Context, places []uint64, q wire.ListMessa
 const maxPageBytes = 700 << 10
 
 var errPageFull = errors.New("the page is full")
+
+// errMoved means that entries are not where they were: the session is leaving
+// for the archive.
+var errMoved = errors.New("the session has left the stream")

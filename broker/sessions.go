@@ -49,6 +49,7 @@ type live struct {
 	position uint64   // of the last entry in the stream; 0 for none
 	places   []uint64 // positions of all entries, by sequence number
 	loaded   bool
+	archived bool // it is in the archive, where nothing moves any more
 
 	unresolved  *appending // an append that was not acknowledged
 	undelivered []delivery // accepted entries that some inbox may not have yet
@@ -212,7 +213,8 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *live, settled uint64) error
 	if b.undurable.Load() {
 		return errUndurable
 	}
-	if err := b.log.read(ctx, wire.Session(l.id), l.position+1, func(e stored) error {
+	before := l.position
+	err := b.log.read(ctx, wire.Session(l.id), l.position+1, func(e stored) error {
 		entry, err := transcript.Read(e.data)
 		if err != nil {
 			return fmt.Errorf("%w: %w", errBroken, err)
@@ -230,7 +232,13 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *live, settled uint64) error
 			})
 		}
 		return nil
-	}); err != nil {
+	})
+	if err == nil && l.position == before || errors.Is(err, errBroken) {
+		if is, err := b.fromArchive(ctx, l); is || err != nil { // it has left, or is leaving
+			return err
+		}
+	}
+	if err != nil {
 		return err
 	}
 	l.loaded = true
@@ -258,9 +266,17 @@ func (b *Broker) current(ctx context.Context, l *live) (moved bool, err error) {
 		return false, errUndurable
 	}
 	l.waits()
+	if l.archived {
+		return false, nil
+	}
 	last, err := b.log.last(ctx, l.id)
 	if err != nil {
 		return false, err
+	}
+	if last == 0 && !l.loaded {
+		if is, err := b.fromArchive(ctx, l); is || err != nil {
+			return is, err
+		}
 	}
 	if last == l.position {
 		l.loaded = true

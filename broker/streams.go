@@ -54,10 +54,14 @@ const maxConsumers = 1 << 20
 // openStreams makes the fixed set of streams, never one per session.
 func (b *Broker) openStreams(ctx context.Context) error {
 	streams := map[string]jetstream.Stream{}
-	for _, c := range []jetstream.StreamConfig{
+	retention, err := b.retention(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w", wire.SessionsStream, err)
+	}
+	configs := []jetstream.StreamConfig{
 		{ // the truth: nothing in it is ever deleted, purged or rolled up
 			Name: wire.SessionsStream, Subjects: []string{wire.AllSessions}, Description: "transcripts: the source of truth",
-			DenyDelete: true, DenyPurge: true, AllowDirect: true,
+			DenyDelete: true, DenyPurge: true, AllowDirect: true, Retention: retention,
 		},
 		{
 			Name: wire.InboxStream, Subjects: []string{wire.AllInboxes}, Description: "what each principal receives",
@@ -79,9 +83,15 @@ func (b *Broker) openStreams(ctx context.Context) error {
 			Name: wire.IndexStream, Subjects: []string{wire.AllIndex, wire.AllOver}, Description: "list of sessions; derived",
 			MaxMsgsPerSubject: 1, AllowDirect: true, AllowMsgTTL: true,
 		},
-	} {
+	}
+	if retention == jetstream.WorkQueuePolicy {
+		configs = append(configs, jetstream.StreamConfig{
+			Name: wire.ArchiveStream, Subjects: []string{wire.AllArchive}, Description: "transcripts of sessions that are over",
+			DenyDelete: true, DenyPurge: true, AllowDirect: true, AllowMsgTTL: true, Compression: jetstream.S2Compression,
+		})
+	}
+	for _, c := range configs {
 		c.Storage = jetstream.FileStorage
-		var err error
 		if c.Replicas, err = b.replicas(ctx, c.Name); err == nil {
 			streams[c.Name], err = b.js.CreateOrUpdateStream(ctx, c)
 		}

@@ -36,6 +36,7 @@ const (
 	AllDesks       = "asp.desk.*.*"
 	AllIndex       = "asp.index.*"      // sessions that are not over
 	AllOver        = "asp.index.over.*" // those that are
+	AllArchive     = "asp.archive.*"
 	AllSubmits     = "asp.agent.*.submit.*"
 	AllCalls       = "asp.agent.*.api.*.*"
 	AllOperator    = "asp.operator.api.*.*"
@@ -72,6 +73,9 @@ func OperatorCall(verb string) string { return "asp.operator.api." + verb }
 
 // Session is the subject of a session's transcript.
 func Session(s performatives.SessionID) string { return "asp.session." + string(s) }
+
+// Archive is where a session goes that is over.
+func Archive(s performatives.SessionID) string { return "asp.archive." + string(s) }
 
 // Index is the subject of a session's line in the list of sessions.
 func Index(s performatives.SessionID) string { return "asp.index." + string(s) }

@@ -135,7 +135,7 @@ func (w written) text() string {
 
 func restoreCommand() *cobra.Command {
 	s := &serve{}
-	var check bool
+	var check, archive bool
 	cmd := &cobra.Command{
 		Use: "restore FILE", Short: "make a broker's store of a backup", Args: args(cobra.ExactArgs(1)),
 		Long: `Makes the streams of a backup again, at their positions and with what each principal
@@ -160,7 +160,7 @@ a crash. parley session verify --all then says whether all is in order.
 			manifest, keys, err := backup.Check(file)
 			if err == nil && !check {
 				s.Dev = manifest.Dev && s.NATS == ""
-				err = s.restore(cmd.Context(), file, keys)
+				err = s.restore(cmd.Context(), file, keys, backup.Options{Archive: archive})
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
@@ -171,12 +171,13 @@ a crash. parley session verify --all then says whether all is in order.
 	storeFlags(cmd.Flags(), s)
 	cmd.Flags().StringVar(&s.NATS, "nats", "", "URL of a NATS server elsewhere, instead of the embedded one's store in --data")
 	cmd.Flags().IntVar(&s.Replicas, "replicas", 0, "copies of each stream (default: as many as there were; 1 for an embedded server)")
+	cmd.Flags().BoolVar(&archive, "archive", false, "make a store with an archive, for serve --archive-after")
 	cmd.Flags().BoolVar(&check, "check", false, "only check that the file is whole")
 	return cmd
 }
 
 // restore makes keys and streams.
-func (s *serve) restore(ctx context.Context, file io.ReadSeeker, keys []backup.File) error {
+func (s *serve) restore(ctx context.Context, file io.ReadSeeker, keys []backup.File, o backup.Options) error {
 	if err := s.external(); err != nil {
 		return err
 	}
@@ -205,6 +206,7 @@ func (s *serve) restore(ctx context.Context, file io.ReadSeeker, keys []backup.F
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	_, err = backup.Restore(ctx, nc, file, backup.Options{Replicas: s.Replicas})
+	o.Replicas = s.Replicas
+	_, err = backup.Restore(ctx, nc, file, o)
 	return err
 }

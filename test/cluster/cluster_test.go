@@ -53,7 +53,7 @@ func (m *market) ends() {
 func TestGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	brokers := []*broker{w.broker(), w.broker(), w.broker()}
+	brokers := []*process{w.broker(), w.broker(), w.broker()}
 	w.connects()
 	m := w.opens(6)
 	m.goesOn(5)

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nkeys"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/node"
 	"github.com/parley-asp/parley/performatives"
@@ -61,7 +62,7 @@ func serve(data, url string) {
 	if err != nil {
 		panic(err)
 	}
-	n, err := node.Start(context.Background(), node.Options{Data: data, NATS: url, Replicas: 3, Log: log})
+	n, err := node.Start(context.Background(), node.Options{Data: data, NATS: url, Replicas: 3, Archive: broker.Archive{After: 100 * time.Millisecond}, Log: log})
 	if err != nil {
 		fmt.Println("failed:", err)
 		os.Exit(1)
@@ -120,12 +121,12 @@ func (w *world) connects() {
 }
 
 // A broker is a node in a process of its own.
-type broker struct {
+type process struct {
 	cmd *exec.Cmd
 	in  io.Closer
 }
 
-func (w *world) broker() *broker {
+func (w *world) broker() *process {
 	w.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childData+"="+w.data, childNATS+"="+w.URL())
@@ -135,7 +136,7 @@ func (w *world) broker() *broker {
 	out, err := cmd.StdoutPipe()
 	w.must(err)
 	w.must(cmd.Start())
-	b := &broker{cmd, in}
+	b := &process{cmd, in}
 	w.Cleanup(b.kill)
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil || !strings.HasPrefix(line, "serving") {
@@ -144,7 +145,7 @@ func (w *world) broker() *broker {
 	return b
 }
 
-func (b *broker) kill() {
+func (b *process) kill() {
 	if b.cmd.ProcessState == nil {
 		b.cmd.Process.Kill() //nolint:errcheck // it may have ended
 		b.cmd.Wait()         //nolint:errcheck // it was killed

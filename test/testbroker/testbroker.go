@@ -27,6 +27,7 @@ type Options struct {
 	Sync    time.Duration // 0 is fsync always
 	Policy  performatives.Policy
 	Limits  broker.Limits
+	Archive broker.Archive
 	Rules   *escalation.Rules
 	Notify  *notify.Config
 	HTTP    bool             // also the pages, on loopback
@@ -77,7 +78,7 @@ func (b *Broker) Up() {
 	defer cancel()
 	n, err := node.Start(ctx, node.Options{
 		Data: b.Data, Listen: listen, HTTP: pages, Dev: b.options.Dev, Sync: b.options.Sync, Policy: b.options.Policy, Limits: b.options.Limits,
-		Log: log, Now: b.options.Now, Rules: b.options.Rules, Notify: b.options.Notify,
+		Log: log, Now: b.options.Now, Rules: b.options.Rules, Archive: b.options.Archive, Notify: b.options.Notify,
 	})
 	if err != nil {
 		b.t.Fatal(err)

@@ -1,0 +1,276 @@
+package broker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/wire"
+)
+
+// An Archive says when sessions that are over leave the stream of transcripts,
+// and how long they are kept then. The zero Archive is never.
+type Archive struct {
+	After  time.Duration // a session is over; 0 is never
+	Closed time.Duration // how long a closed one is kept from then on; 0 is for ever
+	Failed time.Duration // the same of a failed one
+}
+
+func (a Archive) keeps(p session.Phase) time.Duration {
+	if p == session.Failed {
+		return a.Failed
+	}
+	return a.Closed
+}
+
+// In the archive a session is one message, or as many as it takes: its entries,
+// byte for byte, one a line. The last one says that it is the last.
+const (
+	partHeader = "Asp-Part" // from 1
+	lastHeader = "Asp-Last" // how many entries there are in all
+	partBytes  = 512 << 10  // an entry has at most half of that
+)
+
+// errNotWhole means that the archive does not have all of a session.
+var errNotWhole = errors.New("the archive does not have all of it")
+
+// archived reads a session from the archive, nil where it is not, or not all of it.
+func (l *log) archived(ctx context.Context, id performatives.SessionID) (entries [][]byte, err error) {
+	last, err := l.lastOn(ctx, wire.ArchiveStream, wire.Archive(id))
+	if err != nil || last == nil || last.Header.Get(lastHeader) == "" {
+		return nil, err
+	}
+	want, err := strconv.Atoi(last.Header.Get(lastHeader))
+	if err != nil {
+		return nil, err
+	}
+	if err := l.readFrom(ctx, wire.ArchiveStream, wire.Archive(id), 0, func(part stored) error {
+		entries = append(entries, bytes.Split(bytes.TrimSuffix(part.data, []byte("\n")), []byte("\n"))...)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	if len(entries) != want {
+		return nil, fmt.Errorf("session %s: %w: %d entries of %d", id, errNotWhole, len(entries), want)
+	}
+	return entries, nil
+}
+
+// fromArchive makes memory what the archive has of a session, and tells whether
+// it has it. Nothing follows from it any more: it was settled before.
+func (b *Broker) fromArchive(ctx context.Context, l *live) (is bool, err error) {
+	if !b.archives() {
+		return false, nil
+	}
+	entries, err := b.log.archived(ctx, l.id)
+	if err != nil || entries == nil {
+		return false, err
+	}
+	for _, d := range l.undelivered { // it was settled, or it would not be there
+		b.presence.finished(d.position)
+	}
+	seat := l.seat
+	l.forget(b.Modes)
+	l.seat = seat
+	for _, data := range entries {
+		e, err := transcript.Read(data)
+		if err != nil {
+			return true, fmt.Errorf("%w: %w", errBroken, err)
+		}
+		if l.state, err = session.Replay(l.state, e.Message, e.Stamp); err != nil {
+			return true, fmt.Errorf("%w: %w", errBroken, err)
+		}
+	}
+	l.archived, l.loaded, l.indexed, l.members = true, true, l.state.Phase, len(l.state.Roll())
+	b.resolved(l)
+	return true, nil
+}
+
+// archives tells whether there is an archive, whether this broker fills it or not.
+func (b *Broker) archives() bool { return b.log.streams[wire.ArchiveStream] != nil }
+
+// archivedMessages is a page of a session that was archived.
+func (b *Broker) archivedMessages(ctx context.Context, q wire.ListMessages) (wire.Messages, error) {
+	found := wire.Messages{Messages: []jsontext.Value{}}
+	entries, err := b.log.archived(ctx, q.Session)
+	if err != nil {
+		return found, err
+	}
+	size := 0
+	for next := q.Since; next < uint64(len(entries)); next++ {
+		if len(found.Messages) == page(q.Limit) || size+len(entries[next]) > maxPageBytes && size > 0 {
+			found.Next = &next
+			break
+		}
+		found.Messages = append(found.Messages, entries[next])
+		size += len(entries[next])
+	}
+	return found, nil
+}
+
+// errNotOver means that a session cannot be archived now.
+var errNotOver = errors.New("the session is not over and settled")
+
+// archive writes a session to the archive, if it is not there yet.
+func (b *Broker) archive(ctx context.Context, l *live) error {
+	if _, err := b.current(ctx, l); err != nil || l.archived {
+		return err
+	}
+	if !l.state.Phase.Over() || len(l.undelivered) > 0 || l.unresolved != nil {
+		return errNotOver
+	}
+	if there, err := b.log.archived(ctx, l.id); err != nil || there != nil {
+		return err
+	}
+	var entries [][]byte
+	if err := b.log.read(ctx, wire.Session(l.id), 1, func(e stored) error {
+		entries = append(entries, e.data)
+		return nil
+	}); err != nil {
+		return err
+	}
+	if uint64(len(entries)) != l.state.Next {
+		return errNotOver // another broker is moving it just now
+	}
+	if err := b.writeParts(ctx, l, entries); err != nil {
+		return err
+	}
+	return b.listUntil(ctx, l)
+}
+
+// listUntil has the session's line expire when the session does.
+func (b *Broker) listUntil(ctx context.Context, l *live) error {
+	keep := b.Archive.keeps(l.state.Phase)
+	if keep == 0 {
+		return nil
+	}
+	data, err := json.Marshal(line{l.state.Phase, l.state.Roll(), l.state.Next})
+	if err != nil {
+		return err
+	}
+	_, err = b.js.PublishMsg(ctx, &nats.Msg{
+		Subject: wire.IndexOver(l.id), Data: data, Header: nats.Header{jetstream.MsgTTLHeader: {keep.String()}},
+	})
+	return err
+}
+
+// writeParts writes the parts that are not there: the same entries always make
+// the same parts.
+func (b *Broker) writeParts(ctx context.Context, l *live, entries [][]byte) error {
+	prior, err := b.log.lastOn(ctx, wire.ArchiveStream, wire.Archive(l.id))
+	if err != nil {
+		return err
+	}
+	var done int
+	var position uint64
+	if prior != nil {
+		if done, err = strconv.Atoi(prior.Header.Get(partHeader)); err != nil {
+			return err
+		}
+		position = prior.Sequence
+	}
+	for i, part := range parts(entries) {
+		if i < done {
+			continue
+		}
+		m := &nats.Msg{Subject: wire.Archive(l.id), Data: part.data, Header: nats.Header{
+			partHeader: {strconv.Itoa(i + 1)}, wire.FormatHeader: {strconv.Itoa(performatives.Format)},
+		}}
+		if part.last {
+			m.Header.Set(lastHeader, strconv.Itoa(len(entries)))
+		}
+		if keep := b.Archive.keeps(l.state.Phase); keep > 0 {
+			m.Header.Set(jetstream.MsgTTLHeader, keep.String())
+		}
+		ack, err := b.js.PublishMsg(ctx, m, jetstream.WithExpectLastSequencePerSubject(position))
+		if err != nil {
+			return err
+		}
+		position = ack.Sequence
+		b.reaches(partArchived)
+	}
+	return nil
+}
+
+type part struct {
+	data []byte
+	last bool
+}
+
+func parts(entries [][]byte) (all []part) {
+	var now []byte
+	for i, e := range entries {
+		now = append(append(now, e...), '\n')
+		if last := i == len(entries)-1; last || len(now)+len(entries[i+1]) > partBytes {
+			all = append(all, part{now, last})
+			now = nil
+		}
+	}
+	return all
+}
+
+// leave lets sessions that are in the archive, on disk, leave the transcripts'
+// stream: it denies deletion, and gives up what a consumer acknowledges.
+func (b *Broker) leave(ctx context.Context, ids []performatives.SessionID) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	if err := b.durable(wire.ArchiveStream, 0); err != nil {
+		return err
+	}
+	b.reaches(allArchived)
+	filters := make([]string, len(ids))
+	for i, id := range ids {
+		filters[i] = wire.Session(id)
+	}
+	c, err := b.js.CreateConsumer(ctx, wire.SessionsStream, jetstream.ConsumerConfig{
+		FilterSubjects: filters, AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxAckPending: -1,
+		MemoryStorage: true, InactiveThreshold: time.Minute, Description: "sessions that leave for the archive",
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := b.js.DeleteConsumer(context.WithoutCancel(ctx), wire.SessionsStream, c.CachedInfo().Name); err != nil {
+			b.Log.Debug("consumer of what leaves", zap.Error(err))
+		}
+	}()
+	for left := c.CachedInfo().NumPending; left > 0; {
+		batch, err := c.FetchNoWait(readBatch)
+		if err != nil {
+			return err
+		}
+		var last jetstream.Msg
+		for m := range batch.Messages() {
+			if last = m; left == 1 {
+				break
+			}
+			left--
+			if err := m.Ack(); err != nil {
+				return err
+			}
+			b.reaches(oneLeft)
+		}
+		if last == nil {
+			return batch.Error() // another broker has moved the rest
+		}
+		if left == 1 {
+			heard, cancel := context.WithTimeout(ctx, ackTimeout)
+			defer cancel()
+			return last.DoubleAck(heard) // acknowledgements come in order, so all were heard
+		}
+	}
+	return nil
+}

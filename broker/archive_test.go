@@ -1,0 +1,181 @@
+package broker_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/node"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/fault"
+	"github.com/parley-asp/parley/test/testbroker"
+	"github.com/parley-asp/parley/wire"
+)
+
+// A shelf is a broker with an archive, and a look at its streams.
+type shelf struct {
+	*fault.Witness
+	b  *testbroker.Broker
+	js jetstream.JetStream
+}
+
+func newShelf(t *testing.T, a broker.Archive) *shelf {
+	t.Helper()
+	b := testbroker.Start(t, testbroker.Options{Dev: true, Sync: time.Second, Archive: a})
+	w := &shelf{Witness: fault.NewWitness(t, b.URL), b: b}
+	login, err := nats.NkeyOptionFromSeed(b.Data + "/" + node.BrokerSeed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.js, err = jetstream.New(b.Plain(login, nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// deals are sessions of which the first n are over.
+func (w *shelf) deals(over, open int) (all []*fault.Session) {
+	for n := range over + open {
+		s := w.Open(alpha, beta)
+		s.Say(beta, "OBSERVE", fmt.Sprintf(`{"subject":%q}`, strings.Repeat("words ", n*1000+1)))
+		if n < over {
+			s.Say(alpha, "CLOSE", "{}")
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// holds waits until a stream has messages of so many sessions, and of no others.
+func (w *shelf) holds(stream string, sessions int) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
+	defer cancel()
+	for look := time.NewTicker(20 * time.Millisecond); ; {
+		s, err := w.js.Stream(ctx, stream)
+		if err == nil && s.CachedInfo().State.NumSubjects == uint64(sessions) { //nolint:gosec // a count
+			return
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			w.Fatalf("%s does not come to hold %d sessions: %v", stream, sessions, err)
+		}
+	}
+}
+
+// What is in the archive is answered like anything else: acts again, acts late, lists,
+// transcripts; before and after a restart and a crash.
+func TestArchive(t *testing.T) {
+	t.Parallel()
+	w := newShelf(t, broker.Archive{After: time.Millisecond})
+	long := w.Open(alpha, beta)
+	for range 12 { // more than one message of the archive takes
+		long.Say(alpha, "OBSERVE", fmt.Sprintf(`{"subject":%q}`, strings.Repeat("x", 100_000)))
+	}
+	long.Say(beta, "CLOSE", "{}")
+	all := append(w.deals(8, 3), long)
+	w.holds(wire.SessionsStream, 3)
+	w.holds(wire.ArchiveStream, 9)
+	for _, restart := range []func(){func() {}, func() { w.b.Down(); w.b.Up() }, func() { w.b.Crash(); w.b.Up() }} {
+		restart()
+		for _, s := range all {
+			s.Again()
+			s.Check(alpha, beta)
+		}
+		if code := long.Code(alpha, "OBSERVE", `{"subject":"late"}`); code != "wrong_state" {
+			t.Errorf("a late act: %s", code)
+		}
+		if code := long.Code(alpha, "PROPOSE", `{"proposalId":"inv","type":"session-invitation","subject":"x","terms":{"participants":["`+string(beta)+`"]}}`); code == "" {
+			t.Error("a session is opened in the place of one that was archived")
+		}
+		if code := long.Code("agent://strange.org/eve", "OBSERVE", `{"subject":"late"}`); code != "unknown_session" {
+			t.Errorf("a stranger: %s", code)
+		}
+		var found wire.Sessions
+		w.Call(wire.SessionList, `{"state":"CLOSED"}`, &found)
+		if len(found.Sessions) != 9 {
+			t.Errorf("%d sessions are listed as closed", len(found.Sessions))
+		}
+		var audited wire.AuditedSessions
+		var ids []performatives.SessionID
+		for request := "{}"; ; request = fmt.Sprintf(`{"cursor":%d}`, *audited.Next) {
+			audited = wire.AuditedSessions{}
+			w.Call(wire.AuditSessions, request, &audited)
+			ids = append(ids, audited.Sessions...)
+			if audited.Next == nil {
+				break
+			}
+		}
+		if slices.Sort(ids); len(ids) != 12 || len(slices.Compact(ids)) != 12 {
+			t.Errorf("%d sessions can be audited, want 12", len(ids))
+		}
+	}
+}
+
+// However far a session has come on its way to the archive when the broker goes, it is read
+// as it was, and gets there.
+func TestArchiveCrashes(t *testing.T) {
+	t.Parallel()
+	for _, point := range broker.ArchivePoints() {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			w := newShelf(t, broker.Archive{After: 200 * time.Millisecond})
+			stopped := w.b.StopAt(point)
+			all := w.deals(4, 1) // the first may wait for the point
+			<-stopped
+			w.b.Crash()
+			w.b.Up()
+			for _, s := range all {
+				s.Again()
+				s.Check(alpha, beta)
+			}
+			w.holds(wire.SessionsStream, 1)
+			w.holds(wire.ArchiveStream, 4)
+			all[0].Check(alpha, beta)
+		})
+	}
+}
+
+// What has been kept long enough is gone from archive and list; the rest stays.
+func TestArchiveForgets(t *testing.T) {
+	t.Parallel()
+	w := newShelf(t, broker.Archive{After: time.Millisecond, Failed: time.Second})
+	closed := w.Open(alpha, beta)
+	closed.Say(alpha, "CLOSE", "{}")
+	failed := w.Open(alpha, beta)
+	failed.Say(alpha, "CLOSE", `{"outcome":"failed"}`)
+	rejected := w.Invite(alpha, beta, time.Minute)
+	rejected.Say(beta, "REJECT", `{"referenceId":"inv","code":"unspecified","reason":"no","retryable":false}`)
+	w.holds(wire.SessionsStream, 0)
+	w.holds(wire.ArchiveStream, 2)
+	closed.Check(alpha, beta)
+	w.b.Down()
+	w.b.Up()
+	if code := rejected.Code(alpha, "OBSERVE", `{"subject":"late"}`); code != "unknown_session" {
+		t.Errorf("a session that is not kept any more: %s", code)
+	}
+	var found wire.Sessions
+	w.Call(wire.SessionList, `{}`, &found)
+	if len(found.Sessions) != 2 {
+		t.Errorf("%d sessions are listed, want 2", len(found.Sessions))
+	}
+}
+
+// A store that was made without an archive says so.
+func TestArchiveIsMadeWithTheStore(t *testing.T) {
+	t.Parallel()
+	b := testbroker.Start(t, testbroker.Options{Dev: true, Sync: time.Second})
+	b.Down()
+	_, err := node.Start(t.Context(), node.Options{Data: b.Data, Listen: "127.0.0.1:-1", Dev: true, Archive: broker.Archive{After: time.Hour}})
+	if err == nil || !strings.Contains(err.Error(), broker.ErrNoArchive.Error()) {
+		t.Errorf("an archive for a store without: %v", err)
+	}
+}
