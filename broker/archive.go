@@ -267,10 +267,15 @@ func (b *Broker) leave(ctx context.Context, ids []performatives.SessionID) error
 			return batch.Error() // another broker has moved the rest
 		}
 		if left == 1 {
-			heard, cancel := context.WithTimeout(ctx, ackTimeout)
-			defer cancel()
-			return last.DoubleAck(heard) // acknowledgements come in order, so all were heard
+			return heard(ctx, last) // acknowledgements come in order, so all were heard
 		}
 	}
 	return nil
+}
+
+// heard acknowledges a message and waits until the server says so.
+func heard(ctx context.Context, m jetstream.Msg) error {
+	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
+	defer cancel()
+	return m.DoubleAck(ctx)
 }
