@@ -195,7 +195,13 @@ func (s *serve) whyNot(err error) error {
 	case errors.Is(err, node.ErrInUse):
 		return fmt.Errorf("%w\nIs another broker running on --data %s? Brokers that share the work use one NATS server: --nats", err, s.Data)
 	case errors.Is(err, node.ErrNotLetIn):
-		return fmt.Errorf("--nats %s: %w\n`parley nats-config --data %s` prints the configuration that the server needs; or say with --creds, --nkey or --context how to log in there", s.NATS, err, s.Data)
+		hint := "or say with --creds, --nkey or --context how to log in there"
+		if own := filepath.Join(s.Data, node.CredsFile); s.NATSCreds == "" {
+			if _, missing := os.Stat(own); missing == nil {
+				hint = "a server in operator mode wants --creds " + own
+			}
+		}
+		return fmt.Errorf("--nats %s: %w\n`parley nats-config --data %s` prints the configuration that the server needs; %s", s.NATS, err, s.Data, hint)
 	case s.NATS != "" && (errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrAuthorization)):
 		return fmt.Errorf("--nats %s: %w", s.NATS, err)
 	}
