@@ -26,23 +26,23 @@ func (p *post) wants(e escalation.Event) bool { return has(p.mail.Events, e) }
 
 // tell sends one mail to each who is to know. Who is told twice after a failure
 // gets the same Message-ID, which mailboxes show once.
-func (p *post) tell(ctx context.Context, news News, _ time.Time) error {
+func (p *post) tell(ctx context.Context, news News, _ time.Time) (who string, err error) {
 	if news.Item.Status != "open" && !slices.Contains([]escalation.Kind{escalation.Decided, escalation.Ended}, news.Event.Kind) {
-		return nil // it is over by now: nobody is to act on it any more
+		return "", nil // it is over by now: nobody is to act on it any more
 	}
 	to := p.to(news)
 	if len(to) == 0 {
-		return nil
+		return "", nil
 	}
 	from := p.smtp.From
 	var letters []*mail.Msg
 	for n, address := range to {
 		m := mail.NewMsg(mail.WithEncoding(mail.EncodingQP), mail.WithNoDefaultUserAgent())
 		if err := m.From(from); err != nil {
-			return fmt.Errorf("%w: %w", err, errHopeless)
+			return "", fmt.Errorf("%w: %w", err, errHopeless)
 		}
 		if err := m.To(address); err != nil {
-			return fmt.Errorf("%w: %w", err, errHopeless)
+			return "", fmt.Errorf("%w: %w", err, errHopeless)
 		}
 		m.SetMessageIDWithValue(fmt.Sprintf("%s.%d@parley", news.ID, n))
 		m.SetGenHeader("Auto-Submitted", "auto-generated")
@@ -52,9 +52,9 @@ func (p *post) tell(ctx context.Context, news News, _ time.Time) error {
 	}
 	client, err := mail.NewClient(p.smtp.host, p.smtp.options()...)
 	if err != nil {
-		return err
+		return "", err
 	}
-	return client.DialAndSendWithContext(ctx, letters...)
+	return "mail to " + strings.Join(to, ", "), client.DialAndSendWithContext(ctx, letters...)
 }
 
 func (s *SMTP) options() []mail.Option {

@@ -45,10 +45,11 @@ var pauses = []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 2 *
 type Options struct {
 	Conn   *nats.Conn // to the account that holds JetStream
 	Config *Config
-	Item   func(ctx context.Context, id string) (wire.EscalationItem, error) // as it stands, without its conversation
-	Pauses []time.Duration                                                   // between tries; nil is up to an hour
-	Log    *zap.Logger                                                       // nil is silent
-	Now    func() time.Time                                                  // nil is time.Now
+	Item   func(ctx context.Context, id string) (wire.EscalationItem, error)      // as it stands, without its conversation
+	Told   func(ctx context.Context, item *wire.EscalationItem, who string) error // notes it; nil is nobody
+	Pauses []time.Duration                                                        // between tries; nil is up to an hour
+	Log    *zap.Logger                                                            // nil is silent
+	Now    func() time.Time                                                       // nil is time.Now
 }
 
 // A Notifier runs until it is closed.
@@ -66,10 +67,11 @@ type News struct {
 	Link  string
 }
 
-// A target is told. errHopeless is for what no later try will change.
+// A target is told, and says who that was; "" is nobody, for there was nothing
+// to tell. errHopeless is for what no later try will change.
 type target interface {
 	wants(escalation.Event) bool
-	tell(ctx context.Context, news News, now time.Time) error
+	tell(ctx context.Context, news News, now time.Time) (who string, err error)
 }
 
 var errHopeless = errors.New("no later try will change that")
@@ -196,9 +198,16 @@ func (n *Notifier) tell(ctx context.Context, m jetstream.Msg, meta *jetstream.Ms
 	if err != nil {
 		return err
 	}
-	return to.tell(ctx, News{
+	who, err := to.tell(ctx, News{
 		ID: fmt.Sprintf("%s-%d", id, meta.Sequence.Stream), Event: e, Item: item, Link: n.Config.Links + "items/" + id,
 	}, n.Now())
+	if err != nil || who == "" || n.Told == nil || !has(toPeople, e) {
+		return err
+	}
+	if err := n.Told(ctx, &item, who); err != nil { // telling again would be worse
+		n.Log.Warn("notify: not noted", zap.String("subject", m.Subject()), zap.Error(err))
+	}
+	return nil
 }
 
 func has(kinds []escalation.Kind, e escalation.Event) bool { return slices.Contains(kinds, e.Kind) }

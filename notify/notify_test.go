@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -267,6 +268,32 @@ func TestFromTheBroker(t *testing.T) {
 	}
 	if mail := next(w, w.mails); !strings.Contains(mail, p.Link[len(p.Link)-8:]) {
 		t.Errorf("the mail has no link to %s: %s", p.Link, mail)
+	}
+	w.remembers(p.Escalation, "mail to alice@acme.example, bob@acme.example", "webhook "+strings.TrimPrefix(w.hook.URL, "http://"))
+}
+
+// remembers waits until the history of an item says who was told.
+func (w *world) remembers(escalation string, want ...string) {
+	w.Helper()
+	request, err := json.Marshal(wire.EscalationRef{Escalation: escalation})
+	if err != nil {
+		w.Fatal(err)
+	}
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for end := time.After(patience); ; {
+		reply, err := w.Conn.Request(wire.OperatorCall(wire.EscalationHistory), request, patience)
+		if err != nil {
+			w.Fatal(err)
+		}
+		if !slices.ContainsFunc(want, func(told string) bool { return !strings.Contains(string(reply.Data), told) }) {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-end:
+			w.Fatalf("the history does not say who was told: %s", reply.Data)
+		}
 	}
 }
 

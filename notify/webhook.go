@@ -49,7 +49,7 @@ func (w *Webhook) wants(e escalation.Event) bool { return has(w.Events, e) }
 
 // tell posts an event, signed: the HMAC-SHA256 by the secret over id, time and
 // body, so that a receiver knows who sent it, and that it is fresh.
-func (w *Webhook) tell(ctx context.Context, news News, now time.Time) error {
+func (w *Webhook) tell(ctx context.Context, news News, now time.Time) (who string, err error) {
 	it, e := &news.Item, news.Event
 	body, err := json.Marshal(Payload{
 		ID: news.ID, Type: "escalation." + string(e.Kind), At: e.At, Escalation: string(it.ID), Session: it.Session,
@@ -57,11 +57,11 @@ func (w *Webhook) tell(ctx context.Context, news News, now time.Time) error {
 		By: e.By, To: e.To, Link: news.Link,
 	})
 	if err != nil {
-		return err
+		return "", err
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return "", err
 	}
 	stamp := strconv.FormatInt(now.Unix(), 10)
 	r.Header.Set("Content-Type", "application/json")
@@ -71,17 +71,17 @@ func (w *Webhook) tell(ctx context.Context, news News, now time.Time) error {
 	r.Header.Set("Webhook-Signature", w.sign(news.ID, stamp, body))
 	answer, err := hooks.Do(r)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer answer.Body.Close()                              //nolint:errcheck // it has been answered
 	io.Copy(io.Discard, io.LimitReader(answer.Body, 4096)) //nolint:errcheck // so that the connection can be used again
 	switch {
 	case answer.StatusCode/100 == 2:
-		return nil
+		return "webhook " + r.URL.Host, nil
 	case answer.StatusCode == http.StatusGone: // the receiver's word that it wants no more
-		return fmt.Errorf("%s: %w", answer.Status, errHopeless)
+		return "", fmt.Errorf("%s: %w", answer.Status, errHopeless)
 	default:
-		return fmt.Errorf("answered %s", answer.Status)
+		return "", fmt.Errorf("answered %s", answer.Status)
 	}
 }
 
