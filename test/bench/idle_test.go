@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
+	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/node"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/test/natsserver"
@@ -20,7 +21,7 @@ import (
 func BenchmarkIdle(b *testing.B) {
 	data := b.TempDir()
 	url := natsserver.Start(b, must(natsserver.Build(b.TempDir())), must(node.Config(data)))
-	n := must(node.Start(context.Background(), node.Options{Data: data, NATS: "nats://" + url}))
+	n := must(node.Start(context.Background(), node.Options{Data: data, NATS: "nats://" + url, Limits: broker.Limits{Sessions: -1}}))
 	b.Cleanup(func() { n.Close(context.Background()) })
 	s := &site{TB: b, people: map[performatives.Agent]person{}}
 	for _, a := range []performatives.Agent{alpha, beta} {
@@ -31,7 +32,7 @@ func BenchmarkIdle(b *testing.B) {
 		b.Cleanup(nc.Close)
 		s.people[a] = person{must(performatives.NewSigner(pair)), nc}
 	}
-	for range 100 {
+	for range 5_000 { // more than are kept in memory
 		s.session(2)
 	}
 	memory, goroutines := inUse()
