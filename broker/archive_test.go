@@ -26,9 +26,13 @@ type shelf struct {
 	js jetstream.JetStream
 }
 
-func newShelf(t *testing.T, a broker.Archive) *shelf {
+func newShelf(t *testing.T, a broker.Archive, sync ...time.Duration) *shelf {
 	t.Helper()
-	b := testbroker.Start(t, testbroker.Options{Dev: true, Sync: time.Second, Archive: a})
+	o := testbroker.Options{Dev: true, Sync: time.Second, Archive: a}
+	if len(sync) > 0 {
+		o.Sync = sync[0]
+	}
+	b := testbroker.Start(t, o)
 	w := &shelf{Witness: fault.NewWitness(t, b.URL), b: b}
 	login, err := nats.NkeyOptionFromSeed(b.Data + "/" + node.BrokerSeed)
 	if err != nil {
@@ -117,6 +121,30 @@ func TestArchive(t *testing.T) {
 		if slices.Sort(ids); len(ids) != 12 || len(slices.Compact(ids)) != 12 {
 			t.Errorf("%d sessions can be audited, want 12", len(ids))
 		}
+	}
+}
+
+// Files of the transcripts' stream empty and go while acts are fsynced into it.
+func TestArchiveFsynced(t *testing.T) {
+	t.Parallel()
+	w := newShelf(t, broker.Archive{After: time.Millisecond}, 0)
+	for range 4 {
+		all := w.deals(6, 0)
+		w.holds(wire.SessionsStream, 0)
+		all = append(all, w.deals(0, 1)...)
+		big := w.Open(alpha, beta)
+		for range 60 { // some megabytes
+			big.Say(alpha, "OBSERVE", fmt.Sprintf(`{"subject":%q}`, strings.Repeat("x", 150_000)))
+		}
+		for _, s := range append(all, big) {
+			s.Again()
+		}
+		for _, s := range []*fault.Session{all[len(all)-1], big} {
+			s.Say(alpha, "CLOSE", "{}")
+		}
+	}
+	if err := w.b.Healthy(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 
