@@ -22,7 +22,7 @@ const anna = performatives.Agent("human://acme.com/anna")
 // signs for its human, and the transcript pins it.
 func TestEnrolledKeySigns(t *testing.T) {
 	t.Parallel()
-	b := testbroker.Start(t, testbroker.Options{Sync: time.Minute})
+	b := testbroker.Start(t, testbroker.Options{})
 	ctx := t.Context()
 	own := signer(t, b.Register(alice))
 	b.Register(anna)

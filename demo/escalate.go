@@ -21,12 +21,12 @@ func escalationToHuman() scene {
 	)
 	return scene{
 		name: "escalation", title: "Escalation to a human",
-		shows:   "The price is beyond the agent's limit: the session pauses until a human of its organisation has decided.",
+		shows:   "The price is beyond the agent's limit: the session pauses until a human of its organisation has decided, within her own ceiling.",
 		opening: client.Invitation{With: []performatives.Agent{buyer}, Purpose: "Offer an enterprise plan", MaxDuration: sessionTime},
 		cast: []role{
 			{agent: seller, name: "Enterprise sales", kind: performatives.KindSystem, rules: sellsPlan},
 			{agent: buyer, name: "Procurement alpha", kind: performatives.KindSystem, rules: buysWithin(5000)},
-			{agent: human, name: "Alice", rules: approves},
+			{agent: human, name: "Alice", rules: approves, limits: []performatives.Limit{{Currency: "USD", MaxAmount: 20000}}},
 		},
 		steps:   "PROPOSE → ACCEPT → PROPOSE → ESCALATE → INFORM → ACCEPT → CLOSE",
 		agreed:  "prop_050",

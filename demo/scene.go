@@ -31,6 +31,8 @@ type role struct {
 	name  string // on its card
 	kind  string // system, personal, or human for a human://
 	rules rules
+
+	limits []performatives.Limit // of a human who may decide
 }
 
 // rules are how an agent answers what its inbox brings. The invitation, the

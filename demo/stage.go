@@ -111,7 +111,7 @@ func (s *stage) enter(ctx context.Context, r role) (*client.Client, error) {
 	}
 	card := wire.Card{
 		Agent: r.agent, Name: r.name, Kind: r.kind, Key: signer.Key(), Protocols: []string{performatives.Version},
-		Registry: wire.Registry{MayDecide: r.agent.IsHuman()},
+		Registry: wire.Registry{MayDecide: r.agent.IsHuman(), Limits: r.limits},
 	}
 	if _, err := s.operator.AddAgent(ctx, card); err != nil {
 		return nil, err
