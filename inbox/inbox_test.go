@@ -242,6 +242,24 @@ func TestNoGetChanges(t *testing.T) {
 	}
 }
 
+// TestWays lead to the inbox from where people begin, without a path of ours in
+// them, which a proxy may have changed; and back to where they wanted to go.
+func TestWays(t *testing.T) {
+	t.Parallel()
+	_, v := serve(t, testbroker.Options{Dev: true})
+	for from, to := range map[string]string{
+		"/": "inbox/", "/inbox": "inbox/", "/inbox/": "login", "/inbox/?status=all": "login?next=%3Fstatus%3Dall",
+		"/inbox/items/x?urgency=high": "../login?next=items%2Fx%3Furgency%3Dhigh",
+	} {
+		if got := v.sends("GET", from, ""); got.status != http.StatusSeeOther || got.header.Get("Location") != to {
+			t.Errorf("%s leads to %d %q, want %q", from, got.status, got.header.Get("Location"), to)
+		}
+	}
+	if got := v.sends("GET", "/inbox/part/queue", "", func(r *http.Request) { r.Header.Set("Parley-Inbox", "1") }); got.status != http.StatusUnauthorized {
+		t.Errorf("a part for nobody is answered %d", got.status)
+	}
+}
+
 // TestHeaders asserts what every page carries, and the cookie.
 func TestHeaders(t *testing.T) {
 	t.Parallel()

@@ -20,6 +20,7 @@ type queue struct {
 	Tabs   []tab
 	Open   string // the item that is shown beside the list
 	More   string // the link to more of it
+	Turns  bool   // that is to the next page
 	Shown  int
 	Now    time.Time
 	Asked  wire.ListEscalations
@@ -50,7 +51,7 @@ func asked(q url.Values) wire.ListEscalations {
 	if err != nil || limit < 1 || limit > wire.MaxPage {
 		limit = queuePageSize
 	}
-	return wire.ListEscalations{Status: q.Get("status"), Urgency: q.Get("urgency"), Claimed: q.Get("claimed"), Limit: limit}
+	return wire.ListEscalations{Status: q.Get("status"), Urgency: q.Get("urgency"), Claimed: q.Get("claimed"), Limit: limit, Cursor: q.Get("cursor")}
 }
 
 // filter writes a filter as the query of a URL; what is by default is left out.
@@ -99,10 +100,13 @@ func (i *Inbox) queue(r *http.Request, who *person, open string) (*queue, error)
 		view.Rows = append(view.Rows, line)
 	}
 	if list.Next != "" {
-		values.Set("limit", strconv.Itoa(min(wire.MaxPage, q.Limit+4*queuePageSize)))
-		if q.Limit < wire.MaxPage {
-			view.More = link("", values.Encode())
+		values.Del("at") // of the part of a page
+		if values.Set("limit", strconv.Itoa(min(wire.MaxPage, q.Limit+4*queuePageSize))); q.Limit == wire.MaxPage {
+			values.Del("limit")
+			values.Set("cursor", list.Next)
+			view.Turns = true
 		}
+		view.More = link("", values.Encode())
 	}
 	return view, nil
 }

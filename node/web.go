@@ -48,10 +48,12 @@ func openWeb(address string, tlsConfig *tls.Config, log *zap.Logger, n *Node) (*
 	})
 	pages := inbox.New(inbox.Options{Broker: n.Broker, Dev: n.Dev, Humans: n.humans, Meet: n.meet, Log: log, Now: n.Now})
 	mux.Handle("/inbox/", http.StripPrefix("/inbox", pages))
-	mux.HandleFunc("GET /inbox", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Location", "inbox/") // relative: a proxy in front may have a prefix
-		w.WriteHeader(http.StatusSeeOther)
-	})
+	for _, path := range []string{"GET /{$}", "GET /inbox"} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", "inbox/") // relative: a proxy in front may have a prefix
+			w.WriteHeader(http.StatusSeeOther)
+		})
+	}
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	// What it has to say is about strangers, such as one that speaks no TLS.
 	if server.ErrorLog, err = zap.NewStdLogAt(log, zap.DebugLevel); err != nil {

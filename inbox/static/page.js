@@ -338,7 +338,7 @@ function clicked(event) {
   } else if (on.matches('[data-filter], [data-more]')) {
     event.preventDefault();
     asked = new URL(on.href).search;
-    if (!on.matches('[data-more]')) $('.rows', queue)?.removeAttribute('data-shown');
+    $('.rows', queue)?.removeAttribute('data-shown'); // the link says how many
     const at = item() ? 'items/' + item().dataset.id : './';
     history.replaceState({}, '', new URL(at + asked, talk.root));
     refreshQueue();
