@@ -176,6 +176,25 @@ func TestQuorum(t *testing.T) {
 	}
 }
 
+// TestCeiling refuses more than a human may let an agent agree to, says who can,
+// and takes what is within.
+func TestCeiling(t *testing.T) {
+	w := newWorld(t, testbroker.Options{})
+	w.registers(alice, func(c *wire.Card) { c.Registry.Limits = []performatives.Limit{{Currency: "USD", MaxAmount: 10000}} })
+	buyer, _, id := w.asks("Enterprise plan", "high", plan)
+	b := w.enters(alice, "items/"+id)
+	b.reads(".people", "below the amount")
+	b.clicks("[data-open=approve]")
+	b.clicks("#approve button[type=submit]")
+	b.reads("#approve .refused", string(bob))
+	if n := len(w.rulings(buyer)); n != 0 {
+		t.Fatalf("%d rulings above the ceiling", n)
+	}
+	b.types("#approve-amount", "9000")
+	b.clicks("#approve button[type=submit]")
+	b.reads("#item > .notice", "At most USD 9,000")
+}
+
 // A clock goes as fast as the real one, and jumps when it is told to.
 type clock struct{ ahead atomic.Int64 }
 
