@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -32,6 +33,7 @@ type registry struct {
 	going map[performatives.Agent]*going
 
 	devices map[performatives.Key]performatives.Agent // keys that sign and do not log in
+	seen    atomic.Uint64                             // the bucket's newest revision that memory has
 }
 
 func (b *Broker) openRegistry(ctx context.Context) error {
@@ -89,6 +91,7 @@ func (b *Broker) follow(ctx context.Context, kv jetstream.KeyValue, saw func(jet
 }
 
 func (r *registry) saw(e jetstream.KeyValueEntry) {
+	defer r.seen.Store(e.Revision())
 	if e.Operation() != jetstream.KeyValuePut {
 		if a, err := performatives.ParseToken(fromKey(e.Key())); err == nil {
 			r.drop(a, e.Revision())
@@ -244,11 +247,6 @@ func (r *registry) byKey(k performatives.Key) (performatives.Agent, bool) {
 	defer r.mu.RUnlock()
 	a, ok := r.keys[k]
 	return a, ok
-}
-
-// Principal finds the principal that logs in with a key.
-func (b *Broker) Principal(k performatives.Key) (performatives.Agent, bool) {
-	return b.registry.byKey(k)
 }
 
 // put writes a card and makes sure of the inbox behind it.
