@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -76,8 +77,11 @@ func number(v any) (float64, bool) {
 	case float64:
 		return v, true
 	case string:
+		if strings.Trim(v, "0123456789.-") != "" { // no exponents, no Inf: what a person reads as a number
+			return 0, false
+		}
 		n, err := strconv.ParseFloat(v, 64)
-		return n, err == nil && !math.IsNaN(n)
+		return n, err == nil
 	}
 	return 0, false
 }
