@@ -22,12 +22,18 @@ func (b *Broker) admit(ctx context.Context, l *live, who performatives.Agent, da
 	if err != nil {
 		return wire.Acceptance{}, err
 	}
-	if !l.loaded && b.foreign(caller{agent: m.Sender}, l.id) {
-		if opens, refusal := b.fromStranger(ctx, l.id, m, signed); !opens {
-			return wire.Acceptance{}, refusal
+	fresh := !l.loaded
+	if fresh {
+		foreign, err := b.foreign(ctx, caller{agent: m.Sender}, l.id, m.Performative == performatives.Propose)
+		if err != nil {
+			return wire.Acceptance{}, err
+		}
+		if foreign {
+			if opens, refusal := b.fromStranger(m, signed); !opens {
+				return wire.Acceptance{}, refusal
+			}
 		}
 	}
-	fresh := !l.loaded
 	if err := b.load(ctx, l); err != nil {
 		return wire.Acceptance{}, b.trouble("load", l.id, err)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/google/uuid"
+
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -12,37 +14,51 @@ import (
 // there is of it. A stranger's question is answered without reading it, so that the time of the
 // answer does not tell a session of others from one that is not there (PROTOCOL.md §9).
 
-// foreign tells from the index alone that a session is there and none of the caller's business. A
-// broker that is not alone may hear late of who was brought in, and reads.
-func (b *Broker) foreign(c caller, id performatives.SessionID) bool {
+// strange tells from the index alone that a session is none of the caller's business, whether it is
+// there or not. A broker that is not alone may hear late of who was brought in, and reads.
+func (b *Broker) strange(c caller, id performatives.SessionID) (strange, there bool) {
 	if c.operator || !b.Alone {
-		return false
+		return false, false
 	}
 	b.index.mu.RLock()
 	line, there := b.index.lines.line(id)
 	b.index.mu.RUnlock()
-	if !there || slices.Contains(line.Parties, c.agent) {
-		return false
+	if slices.Contains(line.Parties, c.agent) {
+		return false, there
 	}
 	member, registered := b.registry.member(c.agent)
 	ofItsOrganisation := b.audits(c) || registered && member.Authority == performatives.AuthorityDecide
 	return !ofItsOrganisation || !slices.ContainsFunc(line.Parties, func(a performatives.Agent) bool {
 		return a.Organisation() == c.agent.Organisation()
-	})
+	}), there
 }
 
-// asIfNone does what is done about a session that is not there: it asks the store.
-func (b *Broker) asIfNone(ctx context.Context, id performatives.SessionID) error {
-	if _, err := b.log.last(ctx, id); err != nil {
-		return b.trouble("reading a session", id, err)
+// foreign tells that a stranger's question is about nothing that is there, or of others. It takes
+// as long for one as for the other: it asks the store, about the session where the index knows of
+// none, and else about one that nobody has opened. What there is would have to be found on the disk.
+// Who may open a session asks about one that is not there with good reason.
+func (b *Broker) foreign(ctx context.Context, c caller, id performatives.SessionID, mayOpen bool) (bool, error) {
+	strange, there := b.strange(c, id)
+	if !strange || mayOpen && !there {
+		return false, nil
 	}
-	return session.NoSuchSession()
+	other, err := uuid.NewV7()
+	if err != nil {
+		return false, err
+	}
+	if there {
+		id = performatives.SessionID(other.String())
+	}
+	last, err := b.log.last(ctx, id)
+	if err != nil {
+		return false, b.trouble("looking for a session", id, err)
+	}
+	return last == 0, nil
 }
 
-// fromStranger judges an act in a session of others as one in none, in the same order. What would
-// open a session is not for it: there, the session is in the way.
-func (b *Broker) fromStranger(ctx context.Context, id performatives.SessionID, m *performatives.Message, signed func() error) (opens bool, refusal error) {
-	none := b.asIfNone(ctx, id)
+// fromStranger judges an act of a stranger as one in no session, in the same order. What would open
+// a session is not for it.
+func (b *Broker) fromStranger(m *performatives.Message, signed func() error) (opens bool, refusal error) {
 	err := b.timely(m.Timestamp)
 	if err == nil {
 		err = checkBody(m)
@@ -56,5 +72,5 @@ func (b *Broker) fromStranger(ctx context.Context, id performatives.SessionID, m
 	if err != nil {
 		return false, err
 	}
-	return false, none
+	return false, session.NoSuchSession()
 }

@@ -16,8 +16,10 @@ func (b *Broker) seen(ctx context.Context, c caller, id performatives.SessionID,
 	if _, err := performatives.ParseSessionID(string(id)); err != nil {
 		return session.NoSuchSession()
 	}
-	if b.foreign(c, id) {
-		return b.asIfNone(ctx, id)
+	if foreign, err := b.foreign(ctx, c, id, false); err != nil {
+		return err
+	} else if foreign {
+		return session.NoSuchSession()
 	}
 	var refusal error
 	if err := b.look(ctx, id, func(l *live) {
