@@ -69,6 +69,7 @@ func (b *Broker) admit(ctx context.Context, l *live, who performatives.Agent, da
 		}
 		fresh = false
 	}
+	b.Log.Warn("an act lost every race", zap.String("session", string(l.id)), zap.String("message", string(m.ID)))
 	return wire.Acceptance{}, unavailable()
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"strconv"
 	"strings"
 
 	"github.com/nats-io/nats.go"
@@ -11,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/wire"
 )
 
@@ -42,14 +44,16 @@ func (b *Broker) elsewhere(id performatives.SessionID) (broker string, is bool) 
 	return at, at != b.id
 }
 
+var codeUnavailable = strconv.Itoa(session.Unavailable.Status())
+
 // handOn has the home of a session answer, and judges here when nobody is at
-// home. A home that is there but silent may be gone by then, or not: the act is
-// the same one, and entered once.
+// home, or whoever is there is about to leave. A home that is there but silent
+// may be gone by then, or not: the act is the same one, and entered once.
 func (b *Broker) handOn(at string, r micro.Request, id performatives.SessionID, caller performatives.Agent, leave func()) {
 	ctx, cancel := context.WithTimeout(b.ctx, silentAfter)
 	defer cancel()
 	answer, err := b.Conn.RequestWithContext(ctx, wire.HandedOn(at)+r.Subject(), r.Data())
-	if err != nil {
+	if err != nil || answer.Header.Get(wire.ErrorCodeHeader) == codeUnavailable {
 		b.Log.Debug("nobody at home", zap.String("session", string(id)), zap.String("broker", at), zap.Error(err))
 		b.submit(r, id, caller, leave)
 		return
