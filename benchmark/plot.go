@@ -36,7 +36,7 @@ func (r Report) Plot() []byte {
 	for i, c := range []struct{ class, text string }{
 		{"parley", "parley"}, {"raw", "raw JetStream, nothing checked"}, {"parley p99", "parley, p99"}, {"raw p99", "raw, p99"},
 	} {
-		x := gap + i*220
+		x := gap + i*260
 		p.add(`<path class=%q d="M%d %dh30"/><text x="%d" y="%d">%s</text>`, c.class, x, height-gap/2-4, x+36, height-gap/2, c.text)
 	}
 	p.add("</svg>")
@@ -69,17 +69,17 @@ var panels = []panel{
 		{"raw", func(l Level) float64 { return l.Raw.PerSecond }},
 		{"parley", func(l Level) float64 { return l.Parley.PerSecond }},
 	}},
-	{"submit → accepted, µs", []line{
-		{"raw", func(l Level) float64 { return l.Raw.Accepted.P50 }},
-		{"raw p99", func(l Level) float64 { return l.Raw.Accepted.P99 }},
-		{"parley", func(l Level) float64 { return l.Parley.Accepted.P50 }},
-		{"parley p99", func(l Level) float64 { return l.Parley.Accepted.P99 }},
+	{"submit → accepted, ms", []line{
+		{"raw", func(l Level) float64 { return l.Raw.Accepted.P50 / 1000 }},
+		{"raw p99", func(l Level) float64 { return l.Raw.Accepted.P99 / 1000 }},
+		{"parley", func(l Level) float64 { return l.Parley.Accepted.P50 / 1000 }},
+		{"parley p99", func(l Level) float64 { return l.Parley.Accepted.P99 / 1000 }},
 	}},
-	{"submit → received, µs", []line{
-		{"raw", func(l Level) float64 { return l.Raw.Received.P50 }},
-		{"raw p99", func(l Level) float64 { return l.Raw.Received.P99 }},
-		{"parley", func(l Level) float64 { return l.Parley.Received.P50 }},
-		{"parley p99", func(l Level) float64 { return l.Parley.Received.P99 }},
+	{"submit → received, ms", []line{
+		{"raw", func(l Level) float64 { return l.Raw.Received.P50 / 1000 }},
+		{"raw p99", func(l Level) float64 { return l.Raw.Received.P99 / 1000 }},
+		{"parley", func(l Level) float64 { return l.Parley.Received.P50 / 1000 }},
+		{"parley p99", func(l Level) float64 { return l.Parley.Received.P99 / 1000 }},
 	}},
 }
 
@@ -107,8 +107,9 @@ func (n panel) draw(p *plot, levels []Level, left, top int, sync string) {
 		return float64(left) + panelWidth*math.Log(float64(sessions)/first)/math.Log(last/first)
 	}
 	p.add(`<text x="%d" y="%d" font-weight="bold">%s, --sync %s</text>`, left, top-10, n.title, sync)
-	for v := low; v <= high*1.001; v *= 10 {
-		p.add(`<path class="grid" d="M%d %.1fh%d"/><text x="%d" y="%.1f" text-anchor="end">%.0f</text>`, left, y(v), panelWidth, left-6, y(v)+4, v)
+	for power := math.Log10(low); power <= math.Log10(high)+.5; power++ {
+		v := math.Pow(10, math.Round(power))
+		p.add(`<path class="grid" d="M%d %.1fh%d"/><text x="%d" y="%.1f" text-anchor="end">%g</text>`, left, y(v), panelWidth, left-6, y(v)+4, v)
 	}
 	for _, l := range levels {
 		p.add(`<path class="grid" d="M%.1f %dv%d"/><text x="%.1f" y="%d" text-anchor="middle">%d</text>`, x(l.Sessions), top, panelHeight, x(l.Sessions), top+panelHeight+16, l.Sessions)
@@ -122,7 +123,7 @@ func (n panel) draw(p *plot, levels []Level, left, top int, sync string) {
 			}
 			at := y(line.of(l))
 			fmt.Fprintf(&path, "%c%.1f %.1f", command, x(l.Sessions), at)
-			p.add(`<circle class=%q cx="%.1f" cy="%.1f" r="2.5"><title>%d sessions: %.0f</title></circle>`, line.class, x(l.Sessions), at, l.Sessions, line.of(l))
+			p.add(`<circle class=%q cx="%.1f" cy="%.1f" r="2.5"><title>%d sessions at a time: %.3g</title></circle>`, line.class, x(l.Sessions), at, l.Sessions, line.of(l))
 		}
 		p.add(`<path class=%q d=%q/>`, line.class, path.String())
 	}

@@ -46,11 +46,16 @@ type party struct {
 }
 
 func (r *road) connect(p *person, url string, options ...nats.Option) (*party, error) {
-	nc, err := nats.Connect(url, options...)
+	// Of several brokers, the one that answers the login may not have heard of the person yet.
+	nc, err := nats.Connect(url, append(options, nats.RetryOnFailedConnect(true), nats.IgnoreAuthErrorAbort(),
+		nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.ReconnectJitter(0, 0))...)
 	if err != nil {
 		return nil, err
 	}
 	r.conns = append(r.conns, nc)
+	if err := nc.FlushTimeout(patience); err != nil {
+		return nil, err
+	}
 	return &party{person: p, nc: nc, lanes: map[string]*lane{}}, nil
 }
 

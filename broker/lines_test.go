@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -95,26 +94,4 @@ func TestLines(t *testing.T) {
 			t.Errorf("of %s: %v, want %v", a, got, want)
 		}
 	}
-}
-
-// What a session that is over costs in memory, and a million of them at the start.
-func BenchmarkLines(b *testing.B) {
-	agents := make([]performatives.Agent, 1000)
-	for n := range agents {
-		agents[n] = performatives.Agent(fmt.Sprintf("agent://acme.com/%d", n))
-	}
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	t := newLines()
-	for n := range b.N {
-		id := performatives.SessionID(fmt.Sprintf("019478a3-0001-7def-8a12-%012x", n*7919%b.N))
-		t.add(compact(id), line{State: session.Closed, Parties: []performatives.Agent{agents[n%1000], agents[(n+1)%1000]}, Entries: 3})
-	}
-	t.sort()
-	b.StopTimer()
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(b.N), "B/session")
-	runtime.KeepAlive(t)
 }
