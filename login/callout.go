@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -34,7 +35,13 @@ func Serve(nc *nats.Conn, issuer nkeys.KeyPair, lookup Lookup, log *zap.Logger) 
 	if c.configured, err = issuer.PublicKey(); err != nil {
 		return nil, fmt.Errorf("login: issuer: %w", err)
 	}
-	sub, err := nc.QueueSubscribe(requestSubject, queue, c.answer)
+	// A lookup may have to ask a server, so one login must not wait for another's. What is more than
+	// this at once waits in the connection.
+	var answering errgroup.Group
+	answering.SetLimit(atOnce)
+	sub, err := nc.QueueSubscribe(requestSubject, queue, func(m *nats.Msg) {
+		answering.Go(func() error { c.answer(m); return nil })
+	})
 	if err != nil {
 		return nil, fmt.Errorf("login: %w", err)
 	}
@@ -45,8 +52,12 @@ func Serve(nc *nats.Conn, issuer nkeys.KeyPair, lookup Lookup, log *zap.Logger) 
 		if err := sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
 			log.Warn("login service did not stop cleanly", zap.Error(err))
 		}
+		answering.Wait() //nolint:errcheck // they answer what went wrong
 	}, nil
 }
+
+// atOnce is how many logins are looked up at a time.
+const atOnce = 64
 
 type callout struct {
 	authority  *Authority
