@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -89,9 +88,6 @@ else may log in is that server's own affair.`,
 const stopWithin = 30 * time.Second
 
 func (s *serve) run(cmd *cobra.Command) error {
-	if _, set := os.LookupEnv("GOGC"); !set {
-		debug.SetGCPercent(200) // a broker keeps little and throws much away with each act
-	}
 	if err := s.complete(cmd); err != nil {
 		return err
 	}
