@@ -81,9 +81,7 @@ func (b *Broker) fromArchive(ctx context.Context, l *live) (is bool, err error) 
 	for _, d := range l.undelivered { // it was settled, or it would not be there
 		b.presence.finished(d.position)
 	}
-	seat := l.seat
 	l.forget(b.Modes)
-	l.seat = seat
 	for _, data := range entries {
 		e, err := transcript.Read(data)
 		if err != nil {

@@ -66,3 +66,11 @@ func (b *Broker) InMemory(id performatives.SessionID) bool {
 	l := b.sessions.live[id]
 	return l != nil && l.loaded
 }
+
+// Forgets has a session do pieces of work that each forget it.
+func (b *Broker) Forgets(id performatives.SessionID, done func()) bool {
+	return b.sessions.run(id, func(_ context.Context, l *live) {
+		l.forget(b.Modes)
+		done()
+	})
+}

@@ -36,30 +36,34 @@ type sessions struct {
 // work: their stacks have grown to what it takes.
 const maxParked = 64
 
-// live is one session in memory. Its work runs one piece after the other, so
-// that whatever runs in it needs no lock.
+// live is one session that has work, or had some lately. Its work runs one
+// piece after the other, so that whatever runs in it needs no lock.
 type live struct {
 	id      performatives.SessionID
-	queue   []func(context.Context, *live)
+	queue   []func(context.Context, *live) // these two are everybody's, under the lock of sessions
 	running bool
 
-	seat *seat // of the act that is being judged
+	seat       *seat      // of the act that is being judged
+	unresolved *appending // an append that was not acknowledged
+	attempts   int        // of settling, without success
+	retrying   bool       // it will be tried again
+	memory
+}
 
+// memory is what is known of a session: it can be forgotten and read again.
+type memory struct {
 	state    session.State
 	position uint64   // of the last entry in the stream; 0 for none
 	places   []uint64 // positions of all entries, by sequence number
 	loaded   bool
 	archived bool // it is in the archive, where nothing moves any more
 
-	unresolved  *appending // an append that was not acknowledged
 	undelivered []delivery // accepted entries that some inbox may not have yet
 	inboxes     map[performatives.Agent]place
 	armed       time.Time // when the session's timer goes off
 	indexed     session.Phase
 	members     int    // parties that the index knows
 	shown       string // the escalation item that its subject has, and its status
-	attempts    int    // of settling, without success
-	retrying    bool   // it will be tried again
 }
 
 func newSessions(b *Broker) *sessions {
@@ -76,7 +80,7 @@ func (s *sessions) run(id performatives.SessionID, do func(context.Context, *liv
 	defer s.mu.Unlock()
 	l := s.live[id]
 	if l == nil {
-		l = &live{id: id, state: session.New(id, s.b.Modes)}
+		l = &live{id: id, memory: memory{state: session.New(id, s.b.Modes)}}
 		s.live[id] = l
 	}
 	if s.shut || len(l.queue) >= maxQueue {
@@ -179,12 +183,7 @@ func (s *sessions) drain(ctx context.Context) {
 }
 
 // forget makes the next piece of work read the session anew.
-func (l *live) forget(modes session.Modes) {
-	*l = live{
-		id: l.id, queue: l.queue, running: l.running, state: session.New(l.id, modes),
-		unresolved: l.unresolved, attempts: l.attempts, retrying: l.retrying,
-	}
-}
+func (l *live) forget(modes session.Modes) { l.memory = memory{state: session.New(l.id, modes)} }
 
 // load reads what the transcript has, if memory has nothing of it yet.
 func (b *Broker) load(ctx context.Context, l *live) error {
