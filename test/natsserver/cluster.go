@@ -2,6 +2,7 @@ package natsserver
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
@@ -104,16 +105,21 @@ func healthy(url string) bool {
 }
 
 // freePorts finds ports that nothing listens on now: servers of a cluster have to know each
-// other's before they start.
+// other's. They are below those that systems give out by themselves, for listeners on port 0 and
+// for connections, or another one could have it before the server listens.
 func freePorts(t testing.TB, n int) (ports []int) {
 	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for tries := 0; len(ports) < n; tries++ {
+		port := 10_000 + rand.IntN(20_000)
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
 		if err != nil {
-			t.Fatal(err)
+			if tries > 1000 {
+				t.Fatal(err)
+			}
+			continue
 		}
 		defer l.Close() //nolint:gocritic // all at the end, so that none is found twice
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		ports = append(ports, port)
 	}
 	return ports
 }
