@@ -111,7 +111,7 @@ func (d *desks) change(ctx context.Context, org performatives.Organisation, id e
 			d.keep(id, deskAt{next, ack.Sequence})
 			return next, d.b.durable(wire.DeskStream, len(data))
 		}
-		if !errors.Is(appendError(err), errStale) {
+		if !isStale(err) {
 			return at.desk, fmt.Errorf("desk: %w", err)
 		}
 	}

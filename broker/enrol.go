@@ -141,11 +141,6 @@ func (b *Broker) Redeem(ctx context.Context, code string, key performatives.Key,
 	return e.Agent, err
 }
 
-func isStale(err error) bool {
-	var api *jetstream.APIError
-	return errors.As(err, &api) && api.ErrorCode == codeWrongLastSequence
-}
-
 func clip(s string, most int) string {
 	if r := []rune(s); len(r) > most {
 		return string(r[:most])

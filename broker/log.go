@@ -89,6 +89,9 @@ func appendError(err error) error {
 	return err
 }
 
+// isStale tells that a conditional write lost a race, on whichever stream.
+func isStale(err error) bool { return errors.Is(appendError(err), errStale) }
+
 // last is the position of the session's last entry, 0 for none.
 func (l *log) last(ctx context.Context, s performatives.SessionID) (uint64, error) {
 	m, err := l.lastOn(ctx, wire.SessionsStream, wire.Session(s))

@@ -148,8 +148,7 @@ func (r *registry) change(ctx context.Context, a performatives.Agent, change fun
 			return c, err
 		}
 		revision, err := r.kv.Update(ctx, toKey(a.Token()), data, entry.Revision())
-		var api *jetstream.APIError
-		if errors.As(err, &api) && api.ErrorCode == codeWrongLastSequence {
+		if isStale(err) {
 			continue
 		}
 		if err != nil {

@@ -95,7 +95,9 @@ func (f *blocks) run() (more bool) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.fault, r.err = fault, fault
+	if r.err = fault; f.fault == nil { // or it was closed meanwhile
+		f.fault = fault
+	}
 	close(r.done)
 	f.busy = f.next != nil
 	return f.busy
