@@ -34,32 +34,7 @@ const next = () => {
 
 async function door() {
   const refused = (error) => { $('#refused').textContent = error.message; };
-  if (!('dev' in body.dataset)) {
-    const why = keys.impossible();
-    if (why) return refused(new Error(why));
-    const key = await keys.current().catch(() => undefined);
-    const enter = async () => {
-      $('#known').hidden = false;
-      $('#again').hidden = true;
-      try {
-        await talk.enter(key);
-        location.replace(next());
-        return true;
-      } catch (error) {
-        $('#known').hidden = true;
-        refused(error);
-        return false;
-      }
-    };
-    if (key && new URLSearchParams(location.search).has('out')) {
-      $('#again b').textContent = key.agentId;
-      $('#again').hidden = false;
-      $('[data-do=again]').addEventListener('click', enter);
-      $('[data-do=forget]').addEventListener('click', async () => { await keys.forget(); $('#again').hidden = true; });
-    } else if (key && await enter()) {
-      return;
-    }
-  }
+  // Who is quick is heard as well: this comes before anything is waited for.
   document.addEventListener('submit', async (event) => {
     event.preventDefault();
     const form = event.target;
@@ -79,6 +54,30 @@ async function door() {
   document.addEventListener('click', (event) => {
     const button = event.target.closest('[data-do=be][data-agent]');
     if (button) talk.be(button.dataset.agent).then(() => location.replace(next()), refused);
+  });
+  if ('dev' in body.dataset) return;
+  const why = keys.impossible();
+  if (why) return refused(new Error(why));
+  const key = await keys.current().catch(() => undefined);
+  if (!key) return;
+  const enter = async () => {
+    $('#known').hidden = false;
+    $('#again').hidden = true;
+    try {
+      await talk.enter(key);
+      location.replace(next());
+    } catch (error) {
+      $('#known').hidden = true;
+      refused(error);
+    }
+  };
+  if (!new URLSearchParams(location.search).has('out')) return enter();
+  $('#again b').textContent = key.agentId;
+  $('#again').hidden = false;
+  $('[data-do=again]').addEventListener('click', enter);
+  $('[data-do=forget]').addEventListener('click', async () => {
+    await keys.forget();
+    $('#again').hidden = true;
   });
 }
 

@@ -345,6 +345,7 @@ func TestSignsOut(t *testing.T) {
 	b.sees(`.row[data-id="` + id + `"]`)
 	b.clicks("[data-do=leave]")
 	b.clicks("[data-do=forget]")
+	b.holds(`document.querySelector("#again").hidden`) // it takes a moment, which leaving would cut short
 	b.opens("")
 	b.sees("#code")
 	if b.has("#again:not([hidden]), .row") {

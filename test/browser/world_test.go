@@ -302,14 +302,19 @@ func (b *browser) sees(selector string) {
 	b.do(chromedp.WaitVisible(css(selector)))
 }
 
+// clicks waits for the page's scripts too: a page that is not there yet hears
+// nothing.
 func (b *browser) clicks(selector string) {
 	b.Helper()
+	b.sees(selector)
+	b.holds(`document.readyState === "complete"`)
 	b.do(chromedp.WaitVisible(css(selector)), chromedp.Click(css(selector)))
 }
 
 func (b *browser) types(selector, text string) {
 	b.Helper()
 	b.sees(selector)
+	b.holds(`document.readyState === "complete"`)
 	get[string](b, fmt.Sprintf(`document.querySelector(%q).value = ""`, selector))
 	b.do(chromedp.SendKeys(css(selector), text))
 }
@@ -318,6 +323,7 @@ func (b *browser) types(selector, text string) {
 // text, so that a page that takes the key keeps it from being written.
 func (b *browser) presses(keys string, with ...chromedp.KeyOption) {
 	b.Helper()
+	b.holds(`document.readyState === "complete"`)
 	if len(keys) > 1 || keys < " " {
 		b.do(chromedp.KeyEvent(keys, with...))
 		return
