@@ -92,13 +92,11 @@ func VerifyBytes(k Key, data []byte, signature string) error {
 	if !WellFormedSignature(signature) {
 		return ErrSignature
 	}
-	digits := strings.TrimPrefix(signature, signaturePrefix)
-	sig, err := hex.DecodeString(digits)
-	if err != nil {
+	var sig [ed25519.SignatureSize]byte
+	if _, err := hex.Decode(sig[:], []byte(signature[len(signaturePrefix):])); err != nil {
 		return ErrSignature
 	}
-	public := k.public()
-	if public == nil || !ed25519.Verify(public, data, sig) {
+	if key := familiar.of(k); key == nil || !key.verify(data, sig[:]) {
 		return ErrSignature
 	}
 	return nil
