@@ -89,38 +89,34 @@ const TimeFormat = "2006-01-02T15:04:05.000000000Z"
 // It returns the entry's canonical bytes, which are what participants receive,
 // and the stamp completed with hash and receipt.
 func (m *Message) Deliver(s Stamp, acceptedAt time.Time, state string, broker Signer) ([]byte, Stamp, error) {
-	integrity := m.integrity
-	linkedBy := LinkedBySender
-	if m.Signature != "" {
-		integrity = integrity.with("signature", quote(m.Signature))
-	}
-	envelope := m.envelope
+	linkedBy, envelope, added := LinkedBySender, m.envelope, make([]member, 0, 6)
 	if m.Link == nil {
 		linkedBy = LinkedByBroker
-		envelope = envelope.with("sequenceNumber", strconv.AppendUint(nil, s.Sequence, 10))
-		integrity = integrity.with("previousHash", quote(string(s.PreviousHash)))
+		envelope = envelope.with(field("sequenceNumber", strconv.AppendUint(nil, s.Sequence, 10)))
+		added = append(added, textField("previousHash", string(s.PreviousHash)))
 	} else if m.Link.Sequence != s.Sequence || m.Link.PreviousHash != s.PreviousHash {
 		return nil, s, errLink
 	}
-	integrity = integrity.with("linkedBy", quote(linkedBy))
+	added = append(added, textField("linkedBy", linkedBy))
 	if s.OnBehalfOf != "" {
-		integrity = integrity.with("onBehalfOf", quote(string(s.OnBehalfOf)))
+		added = append(added, textField("onBehalfOf", string(s.OnBehalfOf)))
 	}
 	if len(s.Joined) > 0 {
 		joined, err := marshalCanonical(s.Joined)
 		if err != nil {
 			return nil, s, err
 		}
-		integrity = integrity.with("joined", joined)
+		added = append(added, field("joined", joined))
 	}
-	s.Hash = HashOf(envelope.with("integrity", integrity.bytes()).bytes())
+	integrity := m.integrity.with(added...)
+	s.Hash = HashOf(envelope.with(integrity.as("integrity")).bytes())
 	s.Receipt = Receipt{AcceptedAt: acceptedAt.UTC().Format(TimeFormat), State: state, Broker: broker.Key()}
 	var err error
 	if s.Receipt.Signature, err = SignBytes(broker, s.receiptBytes()); err != nil {
 		return nil, s, err
 	}
-	integrity = integrity.with("hash", quote(string(s.Hash))).with("receipt", s.Receipt.canonical())
-	return envelope.with("integrity", integrity.bytes()).bytes(), s, nil
+	integrity = integrity.with(textField("hash", string(s.Hash)), field("receipt", s.Receipt.canonical()))
+	return envelope.with(integrity.as("integrity")).bytes(), s, nil
 }
 
 var errLink = errors.New("the stamp's place in the transcript is not the one that the sender signed")
@@ -128,19 +124,14 @@ var errLink = errors.New("the stamp's place in the transcript is not the one tha
 // receiptBytes are canonical by construction: sorted names, plain strings.
 func (s *Stamp) receiptBytes() []byte {
 	return document{
-		{"acceptedAt", []byte(`"acceptedAt"`), quote(s.Receipt.AcceptedAt)},
-		{"hash", []byte(`"hash"`), quote(string(s.Hash))},
-		{"state", []byte(`"state"`), quote(s.Receipt.State)},
+		textField("acceptedAt", s.Receipt.AcceptedAt), textField("hash", string(s.Hash)), textField("state", s.Receipt.State),
 	}.bytes()
 }
 
 // canonical is the receipt as it stands in an entry.
 func (r Receipt) canonical() jsontext.Value {
 	return document{
-		{"acceptedAt", []byte(`"acceptedAt"`), quote(r.AcceptedAt)},
-		{"broker", []byte(`"broker"`), quote(string(r.Broker))},
-		{"signature", []byte(`"signature"`), quote(r.Signature)},
-		{"state", []byte(`"state"`), quote(r.State)},
+		textField("acceptedAt", r.AcceptedAt), textField("broker", string(r.Broker)), textField("signature", r.Signature), textField("state", r.State),
 	}.bytes()
 }
 
@@ -158,14 +149,14 @@ func ReadDelivered(data []byte) (m *Message, s Stamp, recomputed Hash, err error
 	if len(data) > 4*MaxEnvelope {
 		return nil, s, "", ErrTooLarge
 	}
-	canonical := jsontext.Value(append([]byte(nil), data...))
-	if err := checkIJSON(data); err != nil {
+	canonical, err := canonicalOf(data)
+	if err != nil {
 		return nil, s, "", err
 	}
-	if err := canonical.Canonicalize(); err != nil || canonical.Kind() != '{' {
+	if canonical.Kind() != '{' {
 		return nil, s, "", malformed("", "want a JSON object")
 	}
-	envelope, err := split(canonical)
+	envelope, err := split(nil, canonical)
 	if err != nil {
 		return nil, s, "", malformed("", "not I-JSON")
 	}
@@ -173,7 +164,7 @@ func ReadDelivered(data []byte) (m *Message, s Stamp, recomputed Hash, err error
 	if raw.Kind() != '{' {
 		return nil, s, "", malformed("/integrity", "is missing")
 	}
-	integrity, err := split(raw)
+	integrity, err := split(nil, raw)
 	if err != nil {
 		return nil, s, "", malformed("/integrity", "not I-JSON")
 	}
@@ -181,12 +172,12 @@ func ReadDelivered(data []byte) (m *Message, s Stamp, recomputed Hash, err error
 	if err != nil {
 		return nil, s, "", err
 	}
-	hashed := envelope.with("integrity", integrity.without("hash", "receipt").bytes()).bytes()
+	hashed := envelope.with(integrity.without("hash", "receipt").as("integrity")).bytes()
 	if linkedBy == LinkedByBroker {
 		envelope = envelope.without("sequenceNumber")
 		integrity = integrity.without("previousHash")
 	}
-	original := envelope.with("integrity", integrity.without(brokersFields...).bytes())
+	original := envelope.with(integrity.without(brokersFields...).as("integrity"))
 	if m, err = readCanonical(original.bytes()); err != nil {
 		return nil, s, "", err
 	}
@@ -241,9 +232,9 @@ func marshalCanonical(v any) (jsontext.Value, error) {
 	return Canonicalise(raw)
 }
 
-// quote writes a JSON string as RFC 8785 does.
-func quote(s string) []byte {
-	out, err := jsontext.AppendQuote(nil, s)
+// appendQuote writes a JSON string as RFC 8785 does.
+func appendQuote(out []byte, s string) []byte {
+	out, err := jsontext.AppendQuote(out, s)
 	if err != nil { // only for invalid UTF-8, which no value of ours has
 		panic("performatives: " + err.Error())
 	}

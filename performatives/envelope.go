@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +34,8 @@ type Message struct {
 	SignedBy     Key    // the key by which VerifySignature found it good
 
 	envelope  document // canonical, without integrity
-	integrity document // canonical, without signature
+	integrity document // canonical, with the signature if there is one
+	signed    []byte   // what the signature is of
 }
 
 // Constraints bind the addressee of a message.
@@ -93,29 +95,32 @@ func readCanonical(canonical jsontext.Value) (*Message, error) {
 	if canonical.Kind() != '{' {
 		return nil, malformed("", "want a JSON object")
 	}
+	doc, err := split(make(document, 0, 12), canonical)
+	if err != nil {
+		return nil, malformed("", "not I-JSON")
+	}
 	var w wireEnvelope
-	if err := unmarshal(canonical, &w, ""); err != nil {
-		return nil, err
+	if !w.plain(doc) {
+		w = wireEnvelope{}
+		if err := unmarshal(canonical, &w, ""); err != nil {
+			return nil, err
+		}
 	}
 	m, err := w.message()
 	if err != nil {
 		return nil, err
-	}
-	doc, err := split(canonical)
-	if err != nil {
-		return nil, malformed("", "not I-JSON")
 	}
 	m.envelope = doc.without("integrity")
 	return m, m.readIntegrity(w)
 }
 
 func (m *Message) readIntegrity(w wireEnvelope) error {
-	m.integrity = document{}
+	var previous *string
 	if w.Integrity != nil {
 		if w.Integrity.Kind() != '{' {
 			return malformed("/integrity", "want an object")
 		}
-		doc, err := split(w.Integrity)
+		doc, err := split(nil, w.Integrity)
 		if err != nil {
 			return malformed("/integrity", "not I-JSON")
 		}
@@ -130,18 +135,31 @@ func (m *Message) readIntegrity(w wireEnvelope) error {
 				return malformed("/integrity/"+name, "want a string")
 			}
 		}
-		m.integrity = doc.without("signature")
-	}
-	var in wireIntegrity
-	if w.Integrity != nil {
-		if err := unmarshal(w.Integrity, &in, "/integrity"); err != nil {
-			return err
+		if v := doc.get("signature"); v != nil {
+			m.Signature = text(v)
+		}
+		if v := doc.get("previousHash"); v != nil {
+			hash := text(v)
+			previous = &hash
+		}
+		if m.integrity = doc; m.Signature == "" {
+			m.integrity = doc.without("signature")
 		}
 	}
-	if in.Signature != nil {
-		m.Signature = *in.Signature
+	m.signed = m.envelope.with(m.integrity.without("signature").as("integrity")).bytes()
+	return m.readLink(w.SequenceNumber, previous)
+}
+
+// text reads a canonical JSON string.
+func text(v jsontext.Value) string {
+	if bytes.IndexByte(v, '\\') < 0 {
+		return string(v[1 : len(v)-1])
 	}
-	return m.readLink(w.SequenceNumber, in.PreviousHash)
+	plain, err := jsontext.AppendUnquote(nil, v)
+	if err != nil { // only for what is no canonical string
+		return ""
+	}
+	return string(plain)
 }
 
 // readLink takes sequenceNumber and previousHash as the pair that they are.
@@ -179,15 +197,13 @@ func (m *Message) DecodeBody() error {
 }
 
 // SigningBytes are what the sender signs: the canonical envelope as the sender
-// made it without integrity.signature; integrity itself stays.
-// Each call makes them anew, so that goroutines may share a message.
-func (m *Message) SigningBytes() []byte {
-	return m.envelope.with("integrity", m.integrity.bytes()).bytes()
-}
+// made it without integrity.signature; integrity itself stays. Do not change
+// them.
+func (m *Message) SigningBytes() []byte { return slices.Clip(m.signed) }
 
 // Digest tells whether two messages are the same one, byte for byte once
 // canonical.
-func (m *Message) Digest() [32]byte { return sha256.Sum256(m.SigningBytes()) }
+func (m *Message) Digest() [32]byte { return sha256.Sum256(m.signed) }
 
 // Equal tells whether two canonical values are the same.
 func Equal(a, b jsontext.Value) bool { return bytes.Equal(a, b) }

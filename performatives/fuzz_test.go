@@ -2,6 +2,8 @@ package performatives
 
 import (
 	"bytes"
+	"fmt"
+	"reflect"
 	"testing"
 )
 
@@ -80,6 +82,38 @@ func FuzzReadDelivered(f *testing.F) {
 		again, stampAgain, recomputedAgain, err := ReadDelivered(canonical)
 		if err != nil || recomputed != recomputedAgain || stamp.Hash != stampAgain.Hash || !bytes.Equal(m.SigningBytes(), again.SigningBytes()) {
 			t.Fatalf("%s reads otherwise than %q: %v", canonical, data, err)
+		}
+	})
+}
+
+// FuzzPlain: what is read without the decoder is what the decoder reads.
+func FuzzPlain(f *testing.F) {
+	for _, seed := range []string{
+		envelope, bare, edit(f, "/sender/orgId", null{}), edit(f, "/sender/agentId", 1), edit(f, "/content/mimeType", 1), edit(f, "/content/context", nil),
+		edit(f, "/constraints", null{}), edit(f, "/constraints/requiredTrustScore", "x"), edit(f, "/version", "\n"), edit(f, "/timestamp", "é"), `{}`, `{"sender":{},"content":[]}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		canonical, err := Canonical(data)
+		if err != nil || canonical.Kind() != '{' {
+			return
+		}
+		members, err := split(nil, canonical)
+		if err != nil {
+			t.Fatalf("%s is an object: %v", canonical, err)
+		}
+		var fast, slow wireEnvelope
+		if !fast.plain(members) {
+			return
+		}
+		if err := unmarshal(canonical, &slow, ""); err != nil {
+			t.Fatalf("%s is read; the decoder says %v", canonical, err)
+		}
+		got, gotErr := fast.message()
+		want, wantErr := slow.message()
+		if !reflect.DeepEqual(got, want) || fmt.Sprint(gotErr) != fmt.Sprint(wantErr) {
+			t.Fatalf("%s is read as %+v, %v; by the decoder as %+v, %v", canonical, got, gotErr, want, wantErr)
 		}
 	})
 }

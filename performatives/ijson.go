@@ -56,17 +56,34 @@ func Canonical(data []byte) (jsontext.Value, error) {
 	if len(data) > MaxEnvelope {
 		return nil, ErrTooLarge
 	}
+	v, err := canonicalOf(data)
+	if err != nil {
+		return nil, err
+	}
+	// RFC 8785 writes 1e20 as 21 digits: what is signed, kept and delivered has
+	// to fit as well.
+	if len(v) > MaxEnvelope {
+		return nil, ErrTooLarge
+	}
+	return v, nil
+}
+
+// canonicalOf is Canonical for any length.
+func canonicalOf(data []byte) (jsontext.Value, error) {
+	if canonicalAlready(data) {
+		return bytes.Clone(data), nil
+	}
+	return canonicalise(data)
+}
+
+// canonicalise does it by way of the library, for any spelling.
+func canonicalise(data []byte) (jsontext.Value, error) {
 	if err := checkIJSON(data); err != nil {
 		return nil, err
 	}
 	v := jsontext.Value(bytes.Clone(data))
 	if err := v.Canonicalize(); err != nil {
 		return nil, malformed("", "not I-JSON")
-	}
-	// RFC 8785 writes 1e20 as 21 digits: what is signed, kept and delivered has
-	// to fit as well.
-	if len(v) > MaxEnvelope {
-		return nil, ErrTooLarge
 	}
 	return v, nil
 }

@@ -115,7 +115,7 @@ type RulingsAuthority struct {
 // Decision is the data of a resolution without what names its showing: what
 // makes two rulings the same.
 func (b *InformBody) Decision() []byte {
-	data, err := split(b.Data)
+	data, err := split(nil, b.Data)
 	if err != nil {
 		return b.Data
 	}

@@ -2,120 +2,184 @@ package performatives
 
 import (
 	"bytes"
+	"errors"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
 // A document is a canonical JSON object taken apart at its top level, so that
-// members can be added and removed without canonicalising again. Values are
-// canonical bytes; members stand in RFC 8785 order.
+// members can be added and removed without canonicalising again. Members stand
+// in RFC 8785 order.
 type document []member
 
+// A member is the canonical text "name":value.
 type member struct {
-	name  string
-	quote []byte // the name as canonical JSON
-	value jsontext.Value
+	text []byte
+	name int // bytes of the name with its quotes
 }
 
-// split takes a canonical object apart; it shares the object's bytes.
-func split(object jsontext.Value) (document, error) {
-	d := jsontext.NewDecoder(bytes.NewBuffer(object))
-	if _, err := d.ReadToken(); err != nil {
-		return nil, err
+func (m member) value() jsontext.Value { return jsontext.Value(m.text[m.name+1:]) }
+
+// is compares with a name of ASCII letters, which canonical JSON never escapes.
+func (m member) is(name string) bool { return string(m.text[1:m.name-1]) == name }
+
+// before tells whether the member stands before one with such a name. Against
+// ASCII, byte order and RFC 8785's UTF-16 order agree for any other name.
+func (m member) before(name string) bool {
+	quoted := m.text[:m.name]
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return string(quoted[1:len(quoted)-1]) < name
 	}
-	// What the decoder returns is good until it is used again; the same bytes
-	// stand in the object, before the place that it has come to.
-	read := func() (jsontext.Value, error) {
-		v, err := d.ReadValue()
-		end := d.InputOffset()
-		return object[end-int64(len(v)) : end : end], err
-	}
-	doc := make(document, 0, 12)
-	for d.PeekKind() != '}' {
-		quote, err := read()
-		if err != nil {
-			return nil, err
-		}
-		name, err := unquote(quote)
-		if err != nil {
-			return nil, err
-		}
-		value, err := read()
-		if err != nil {
-			return nil, err
-		}
-		doc = append(doc, member{name, quote, value})
-	}
-	return doc, nil
+	plain, err := jsontext.AppendUnquote(nil, quoted)
+	return err == nil && string(plain) < name
 }
 
-// unquote reads a canonical JSON string; most names have nothing to read.
-func unquote(quote jsontext.Value) (string, error) {
-	if !bytes.ContainsRune(quote, '\\') {
-		return string(quote[1 : len(quote)-1]), nil
+// field makes a member whose value is JSON already.
+func field(name string, value []byte) member {
+	text := append(opened(name, len(value)), value...)
+	return member{text, len(name) + 2}
+}
+
+// textField makes one whose value is a text.
+func textField(name, text string) member {
+	return member{appendQuote(opened(name, len(text)+2), text), len(name) + 2}
+}
+
+func opened(name string, room int) []byte {
+	text := make([]byte, 0, len(name)+3+room)
+	return append(append(append(text, '"'), name...), '"', ':')
+}
+
+var errObject = errors.New("not a canonical object")
+
+// split takes a canonical object apart, and appends its members to a document;
+// it shares the object's bytes.
+func split(into document, object jsontext.Value) (document, error) {
+	if len(object) < 2 || object[0] != '{' {
+		return nil, errObject
 	}
-	name, err := jsontext.AppendUnquote(nil, quote)
-	return string(name), err
+	if string(object) == "{}" {
+		return into, nil
+	}
+	for at := 1; ; {
+		colon := past(object, at)
+		if object[at] != '"' || colon >= len(object) || object[colon] != ':' {
+			return nil, errObject
+		}
+		end := past(object, colon+1)
+		if end >= len(object) {
+			return nil, errObject
+		}
+		into = append(into, member{object[at:end:end], colon - at})
+		if object[end] == '}' && end == len(object)-1 {
+			return into, nil
+		}
+		if at = end + 1; object[end] != ',' || at >= len(object) {
+			return nil, errObject
+		}
+	}
+}
+
+// past is where the value ends that begins there, or the end of the text, past
+// which there is nothing. The text is canonical: without spaces, and well-formed.
+func past(text []byte, at int) int {
+	for depth := 0; at < len(text); at++ {
+		switch text[at] {
+		case '"':
+			for at++; at < len(text) && text[at] != '"'; at++ {
+				if text[at] == '\\' {
+					at++
+				}
+			}
+			if depth == 0 {
+				return min(at+1, len(text))
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return at // after a number or a word
+			}
+			if depth--; depth == 0 {
+				return at + 1
+			}
+		case ',', ':':
+			if depth == 0 {
+				return at
+			}
+		}
+	}
+	return len(text)
 }
 
 func (d document) get(name string) jsontext.Value {
-	for i := range d {
-		if d[i].name == name {
-			return d[i].value
+	for _, m := range d {
+		if m.is(name) {
+			return m.value()
 		}
 	}
 	return nil
 }
 
-// with returns the document with the member set; name is ASCII, for which byte
-// order and RFC 8785's UTF-16 order agree against any other name.
-func (d document) with(name string, value []byte) document {
-	out := make(document, 0, len(d)+1)
-	placed := false
-	for _, m := range d {
-		if !placed && m.name >= name {
-			out = append(out, member{name: name, quote: []byte(`"` + name + `"`), value: value})
-			placed = true
+// with returns the document with the members set, all of ASCII letters; the
+// document itself stays as it is.
+func (d document) with(members ...member) document {
+	out := append(make(document, 0, len(d)+len(members)), d...)
+	for _, m := range members {
+		name := string(m.text[1 : m.name-1])
+		at, set := slices.BinarySearchFunc(out, name, func(m member, name string) int {
+			switch {
+			case m.before(name):
+				return -1
+			case m.is(name):
+				return 0
+			}
+			return 1
+		})
+		if set {
+			out[at] = m
+		} else {
+			out = slices.Insert(out, at, m)
 		}
-		if m.name != name {
-			out = append(out, m)
-		}
-	}
-	if !placed {
-		out = append(out, member{name: name, quote: []byte(`"` + name + `"`), value: value})
 	}
 	return out
 }
 
 // without returns the document less the named members.
 func (d document) without(drop ...string) document {
-	out := make(document, 0, len(d))
-next:
+	out := make(document, 0, len(d)+1)
 	for _, m := range d {
-		for _, name := range drop {
-			if m.name == name {
-				continue next
-			}
+		if !slices.ContainsFunc(drop, m.is) {
+			out = append(out, m)
 		}
-		out = append(out, m)
 	}
 	return out
 }
 
 // bytes puts the object together again, in canonical form.
-func (d document) bytes() jsontext.Value {
-	n := 2
+func (d document) bytes() jsontext.Value { return d.appendTo(make([]byte, 0, d.size())) }
+
+// as makes the object a member of another.
+func (d document) as(name string) member {
+	return member{d.appendTo(opened(name, d.size())), len(name) + 2}
+}
+
+func (d document) size() int {
+	n := 2 + len(d)
 	for _, m := range d {
-		n += len(m.quote) + len(m.value) + 2
+		n += len(m.text)
 	}
-	out := append(make([]byte, 0, n), '{')
+	return n
+}
+
+func (d document) appendTo(out []byte) []byte {
+	out = append(out, '{')
 	for i, m := range d {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(out, m.quote...)
-		out = append(out, ':')
-		out = append(out, m.value...)
+		out = append(out, m.text...)
 	}
 	return append(out, '}')
 }
@@ -123,6 +187,9 @@ func (d document) bytes() jsontext.Value {
 // Canonicalise puts a value that is I-JSON already into RFC 8785 form.
 func Canonicalise(v jsontext.Value) (jsontext.Value, error) {
 	c := v.Clone()
+	if canonicalAlready(v) {
+		return c, nil
+	}
 	if err := c.Canonicalize(); err != nil {
 		return nil, err
 	}

@@ -122,8 +122,7 @@ func Sign(envelope []byte, s Signer) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	integrity := m.integrity.with("signature", []byte(`"`+signature+`"`))
-	signed := m.envelope.with("integrity", integrity.bytes()).bytes()
+	signed := m.envelope.with(m.integrity.with(textField("signature", signature)).as("integrity")).bytes()
 	if len(signed) > MaxEnvelope {
 		return nil, ErrTooLarge
 	}

@@ -17,25 +17,24 @@ type wireEnvelope struct {
 	SessionID      *string        `json:"sessionId"`
 	SequenceNumber jsontext.Value `json:"sequenceNumber"`
 	Timestamp      *string        `json:"timestamp"`
-	Sender         *struct {
-		AgentID *string `json:"agentId"`
-		OrgID   *string `json:"orgId"`
-	} `json:"sender"`
-	Recipient    jsontext.Value `json:"recipient"`
-	Performative *string        `json:"performative"`
-	Content      *struct {
-		MimeType *string        `json:"mimeType"`
-		Body     jsontext.Value `json:"body"`
-		Context  jsontext.Value `json:"context"`
-	} `json:"content"`
-	Constraints *Constraints   `json:"constraints"`
-	Broker      jsontext.Value `json:"broker"`
-	Integrity   jsontext.Value `json:"integrity"`
+	Sender         *wireSender    `json:"sender"`
+	Recipient      jsontext.Value `json:"recipient"`
+	Performative   *string        `json:"performative"`
+	Content        *wireContent   `json:"content"`
+	Constraints    *Constraints   `json:"constraints"`
+	Broker         jsontext.Value `json:"broker"`
+	Integrity      jsontext.Value `json:"integrity"`
 }
 
-type wireIntegrity struct {
-	Signature    *string `json:"signature"`
-	PreviousHash *string `json:"previousHash"`
+type wireSender struct {
+	AgentID *string `json:"agentId"`
+	OrgID   *string `json:"orgId"`
+}
+
+type wireContent struct {
+	MimeType *string        `json:"mimeType"`
+	Body     jsontext.Value `json:"body"`
+	Context  jsontext.Value `json:"context"`
 }
 
 func (w *wireEnvelope) message() (*Message, error) {

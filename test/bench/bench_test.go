@@ -54,10 +54,10 @@ func BenchmarkStep(b *testing.B) {
 				}
 				state = next.Sealed(m.ID, performatives.NoHash)
 			}
-			step(draft(id, alpha, &performatives.ProposeBody{
-				ProposalID: "inv", Type: performatives.SessionInvitation, Subject: "x", Terms: []byte(`{"participants":["` + string(beta) + `"]}`),
-			}, nil))
-			step(draft(id, beta, &performatives.AcceptBody{ReferenceID: "inv"}, nil))
+			for n := range 2 {
+				sender, body := opening(n)
+				step(draft(id, sender, body, nil))
+			}
 			for n := 2; n < acts; n++ {
 				step(message(id, n, nil))
 			}
@@ -74,6 +74,86 @@ func BenchmarkStep(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkJudged is all that is done for an act besides storing and sending it:
+// read, verified, held against its schema, judged, signed, sealed, and when to
+// look again.
+func BenchmarkJudged(b *testing.B) {
+	id, keys, known := newSession(), map[performatives.Agent]performatives.Signer{}, session.Known{}
+	for _, a := range []performatives.Agent{alpha, beta} {
+		keys[a] = signer()
+		known[a] = performatives.Member{Agent: a, Key: keys[a].Key(), Kind: performatives.KindSystem, Authority: performatives.AuthorityPrincipal}
+	}
+	broker, policy := signer(), performatives.Policy{
+		Format: performatives.Format, InvitationTimeout: 30_000, MaxDuration: 3_600_000, MaxPaused: 1, EscalationLow: 1, EscalationMedium: 1, EscalationHigh: 1, EscalationCritical: 1,
+	}
+	envelope := func(n int) []byte {
+		sender, body := haggle(n)
+		if n < 2 {
+			sender, body = opening(n)
+		}
+		return must(performatives.Draft{
+			ID: performatives.MessageID(uuid.Must(uuid.NewV7()).String()), Session: id, Timestamp: time.Now(), Sender: sender, Body: body,
+		}.Envelope(keys[sender]))
+	}
+	judge := func(s session.State, envelope []byte) session.State {
+		m, at := must(performatives.Read(envelope)), time.Now()
+		if err := m.VerifySignature(keys[m.Sender].Key()); err != nil {
+			b.Fatal(err)
+		}
+		if _, again := s.Seen(m.ID); again {
+			b.Fatal("it was said before")
+		}
+		if faults := schemas.Validate(m.Performative, m.RawBody); len(faults) > 0 {
+			b.Fatal(faults)
+		}
+		if err := m.DecodeBody(); err != nil {
+			b.Fatal(err)
+		}
+		if _, passed := s.Ending(at); passed {
+			b.Fatal("it is over")
+		}
+		next, err := session.Step(s, session.Event{Message: m, At: at, Known: known, Policy: policy, Broker: broker.Key()})
+		if err != nil {
+			b.Fatal(err)
+		}
+		_, stamp, err := m.Deliver(performatives.Stamp{
+			Sequence: s.Next, PreviousHash: s.Head, OnBehalfOf: next.Last.OnBehalfOf, Joined: next.Last.Joined,
+		}, at, next.Phase.String(), broker)
+		if err != nil {
+			b.Fatal(err)
+		}
+		next = next.Sealed(m.ID, stamp.Hash)
+		next.NextDeadline(at)
+		next.Audience()
+		return next
+	}
+	state := session.New(id, modes.All())
+	for n := range 12 {
+		state = judge(state, envelope(n))
+	}
+	before, round := state, [4][]byte{}
+	for n := range round {
+		round[n] = envelope(12 + n)
+	}
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		if n%4 == 0 {
+			state = before
+		}
+		state = judge(state, round[n%4])
+	}
+}
+
+// opening are the two acts that open a session.
+func opening(n int) (performatives.Agent, performatives.Body) {
+	if n == 0 {
+		return alpha, &performatives.ProposeBody{
+			ProposalID: "inv", Type: performatives.SessionInvitation, Subject: "x", Terms: []byte(`{"participants":["` + string(beta) + `"]}`),
+		}
+	}
+	return beta, &performatives.AcceptBody{ReferenceID: "inv"}
 }
 
 // BenchmarkRead is the reading of an envelope into a message.
