@@ -27,6 +27,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -113,6 +114,11 @@ func Start(o Options) (*Server, error) {
 			return nil, fmt.Errorf("embedded: %w", err)
 		}
 	}
+	// The server reads the streams of accounts that it knows when JetStream comes up side by side, and of
+	// those that it first hears of then one after the other.
+	if _, err := ns.LookupAccount(s.asp); err != nil {
+		return nil, fmt.Errorf("embedded: %w", err)
+	}
 	ns.Start()
 	if err := s.ready(log, o.Dev); err != nil {
 		s.Shutdown()
@@ -121,8 +127,8 @@ func Start(o Options) (*Server, error) {
 	return s, nil
 }
 
-// ready turns JetStream on in the broker's account, which reads its streams back from disk. In
-// operator mode the account says so itself, and does it when it is first looked up.
+// ready turns JetStream on in the broker's account, which reads its streams back from disk, side by
+// side. In operator mode the account says so itself, and the server has done it.
 func (s *Server) ready(log *logger, dev bool) error {
 	if err := log.fatal.Load(); err != nil {
 		return *err
@@ -135,7 +141,16 @@ func (s *Server) ready(log *logger, dev bool) error {
 		return err
 	}
 	if dev {
-		err = asp.EnableJetStream(nil, nil)
+		tasks := make(chan func())
+		defer close(tasks)
+		for range runtime.GOMAXPROCS(0) {
+			go func() {
+				for read := range tasks {
+					read()
+				}
+			}()
+		}
+		err = asp.EnableJetStream(nil, tasks)
 	}
 	if err != nil || !asp.JetStreamEnabled() {
 		return fmt.Errorf("JetStream is not on: %w", err)
