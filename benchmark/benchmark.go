@@ -37,6 +37,7 @@ type Options struct {
 	Sessions []int           // how many sessions go on at a time, one level each
 	Seconds  float64         // for each level and each side
 	Brokers  int             // broker processes beside a NATS server process; 0 is one broker with its server in it
+	Written  bool            // finished sessions are written to the store, not submitted, see [Stored]
 	Pairs    int             // pairs of agents that share the sessions; 0 is 16
 
 	URL, Operator string // a broker that runs already, and the file with its operator's seed ("": --dev)

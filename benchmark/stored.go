@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/wire"
 )
 
 // Started is how long a broker takes from the start of its process to the first
@@ -51,9 +54,16 @@ func (o *Options) stored(ctx context.Context, sync time.Duration, finished, open
 	}
 	defer w.close(&err)
 	for i, n := range []int{few, finished} {
-		if err := o.fill(ctx, w.roads[i], n); err != nil {
+		begun := time.Now()
+		if o.Written {
+			err = o.write(ctx, w.dir, w.roads[i], n)
+		} else {
+			err = o.fill(ctx, w.roads[i], n)
+		}
+		if err != nil {
 			return err
 		}
+		o.say("%s: %d finished sessions in %.0f s", w.roads[i].name, n, time.Since(begun).Seconds())
 	}
 	for _, sessions := range o.Sessions {
 		var sides []*side
@@ -88,7 +98,22 @@ func (o *Options) stored(ctx context.Context, sync time.Duration, finished, open
 	return nil
 }
 
-// fill stores finished sessions: an invitation, its acceptance, a CLOSE.
+// A said is an act and who says it.
+type said struct {
+	by   *party
+	body performatives.Body
+}
+
+// finished is a session that is over: an invitation, its acceptance, a CLOSE.
+func finished(pair [2]*party) []said {
+	return []said{
+		{pair[0], invitation(pair[1].Agent)},
+		{pair[1], &performatives.AcceptBody{ReferenceID: "inv"}},
+		{pair[0], &performatives.CloseBody{Outcome: "completed", Summary: "agreed elsewhere"}},
+	}
+}
+
+// fill has sessions opened and finished by their parties.
 func (o *Options) fill(ctx context.Context, r *road, sessions int) error {
 	all := sessions
 	const part = 10_000
@@ -137,11 +162,7 @@ func (w *world) restart(ctx context.Context, r *road, l *lane, end syscall.Signa
 		return s, err
 	}
 	defer nc.Close()
-	answer, err := nc.RequestWithContext(ctx, r.subject(sender, nil, l.id), envelope)
-	if err != nil {
-		return s, err
-	}
-	if err := r.heard(answer); err != nil {
+	if err := r.insist(ctx, nc, r.subject(sender, nil, l.id), envelope); err != nil {
 		return s, err
 	}
 	s.Seconds = time.Since(start).Seconds()
@@ -149,3 +170,26 @@ func (w *world) restart(ctx context.Context, r *road, l *lane, end syscall.Signa
 	s.RSS, err = memoryOfAll(r.pids)
 	return s, err
 }
+
+// insist submits an envelope until it is accepted: a broker that has just
+// started may be unavailable, and the same bytes heal that. The time is counted.
+func (r *road) insist(ctx context.Context, nc *nats.Conn, subject string, envelope []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		answer, err := nc.RequestWithContext(ctx, subject, envelope)
+		if err != nil && !errors.Is(err, nats.ErrNoResponders) {
+			return err
+		}
+		if err == nil && answer.Header.Get(wire.ErrorCodeHeader) != unavailable {
+			return r.heard(answer)
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("nothing is accepted in %s: %w", patience, ctx.Err())
+		}
+	}
+}
+
+var unavailable = strconv.Itoa(session.Unavailable.Status())

@@ -280,19 +280,24 @@ func within(d time.Duration) escalation.Times {
 	return escalation.Times{All: escalation.Duration(d)}
 }
 
+// chain asks alice, and then the chief.
+func chain(first, second, remind time.Duration) *escalation.Rules {
+	before := escalation.Duration(remind)
+	return &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{"acme.com": {
+		Remind: &before,
+		Rules: []*escalation.Rule{{
+			Name:  "all",
+			Asked: escalation.Asked{Level: "buyers", Approvers: []string{string(alice)}, Due: within(first)},
+			Chain: []escalation.Asked{{Level: "board", Approvers: []string{string(chief)}, Due: within(second)}},
+		}},
+	}}}
+}
+
 // A level that does not answer is reminded, then the next one is asked, by the
 // durable timer; at the end of the chain the session fails closed.
 func TestChain(t *testing.T) {
 	t.Parallel()
-	remind := escalation.Duration(300 * time.Millisecond)
-	o := newOffice(t, &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{"acme.com": {
-		Remind: &remind,
-		Rules: []*escalation.Rule{{
-			Name:  "all",
-			Asked: escalation.Asked{Level: "buyers", Approvers: []string{string(alice)}, Due: within(time.Second)},
-			Chain: []escalation.Asked{{Level: "board", Approvers: []string{string(chief)}, Due: within(3 * time.Second)}},
-		}},
-	}}}, nil)
+	o := newOffice(t, chain(3*time.Second, 5*time.Second, 300*time.Millisecond), nil)
 	e := o.asks("15000")
 	if _, err := o.rules(chief, e, performatives.Approved); code(err) != session.AuthorityExceeded {
 		t.Errorf("before its turn: %v", err)
@@ -317,8 +322,13 @@ func TestChain(t *testing.T) {
 		t.Errorf("%+v %v", view, err)
 	}
 
-	// Transferred up the chain, it is the board's at once.
-	e = o.asks("15000")
+}
+
+// Transferred up the chain, it is the board's at once.
+func TestTransferUpTheChain(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, chain(time.Hour, 2*time.Hour, time.Minute), nil)
+	e := o.asks("15000")
 	o.refused(session.AuthorityExceeded, chief, wire.EscalationTransfer, wire.TransferEscalation{Escalation: string(e), Level: "board"})
 	moved := o.does(alice, wire.EscalationTransfer, wire.TransferEscalation{Escalation: string(e), Level: "board", Reason: "above me"})
 	if moved.Route.Level != 1 {

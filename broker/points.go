@@ -3,7 +3,7 @@ package broker
 // Points are the places on an act's way at which tests stop a broker, in their order.
 func Points() []string {
 	var all []string
-	for _, p := range []point{beforeAppend, appended, answered, delivering, delivered, timed, listed} {
+	for _, p := range []point{beforeAppend, appended, answered, shown, delivering, delivered, timed, listed} {
 		all = append(all, string(p))
 	}
 	return all

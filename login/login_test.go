@@ -145,7 +145,7 @@ func (c *callout) ask(req *jwt.AuthorizationRequestClaims) *jwt.AuthorizationRes
 	c.t.Helper()
 	data, err := req.Encode(c.asking)
 	must(c.t, err)
-	msg, err := c.nc.Request("$SYS.REQ.USER.AUTH", []byte(data), 10*time.Second)
+	msg, err := c.nc.Request("$SYS.REQ.USER.AUTH", []byte(data), 30*time.Second)
 	must(c.t, err)
 	res, err := jwt.DecodeAuthorizationResponseClaims(string(msg.Data))
 	must(c.t, err)
@@ -258,7 +258,7 @@ func TestCalloutIgnoresOthers(t *testing.T) {
 func TestCalloutStops(t *testing.T) {
 	c := serve(t)
 	c.stop()
-	if _, err := c.nc.Request("$SYS.REQ.USER.AUTH", nil, 10*time.Second); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := c.nc.Request("$SYS.REQ.USER.AUTH", nil, 30*time.Second); !errors.Is(err, nats.ErrNoResponders) {
 		t.Fatalf("got %v, want %v", err, nats.ErrNoResponders)
 	}
 }

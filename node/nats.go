@@ -107,8 +107,8 @@ const reconnectWait = 100 * time.Millisecond
 func (n *Node) dial(o Options, options ...nats.Option) (*nats.Conn, error) {
 	url := n.URL
 	if n.server != nil {
-		url = "nats://in.process" // where TLS is not spoken
-		options = append(options, n.server.InProcess())
+		url = "nats://in.process"                                                  // where TLS is not spoken
+		options = append(options, n.server.InProcess(), nats.Timeout(time.Minute)) // it is there, however busy the machine
 	} else {
 		options = append(append(options, o.NATSOptions...), o.TLS.Client(n.URL)...)
 	}

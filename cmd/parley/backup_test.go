@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,7 +14,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/node"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/test/testbroker"
 	"github.com/parley-asp/parley/wire"
@@ -25,15 +28,7 @@ import (
 func TestBackupWhileRunning(t *testing.T) {
 	t.Parallel()
 	w := newStore(t)
-	join := func(b *testbroker.Broker, a performatives.Agent) *client.Client {
-		signer, err := performatives.NewSigner(b.Register(a))
-		w.must(err)
-		c, err := client.Connect(w.ctx, b.URL, a, client.Key(signer))
-		w.must(err)
-		t.Cleanup(func() { c.Close() })
-		return c
-	}
-	buyer, seller := join(w.b, "agent://acme.com/buyer"), join(w.b, "agent://widgets.co/seller")
+	buyer, seller := w.joins("agent://acme.com/buyer"), w.joins("agent://widgets.co/seller")
 	invite := func() *client.Session {
 		s, err := buyer.Invite(w.ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{seller.Agent()}, Purpose: "busy"})
 		w.must(err)
@@ -115,6 +110,67 @@ func TestBackupWhileRunning(t *testing.T) {
 	w.must(err)
 	if m.Subject() == wire.Inbox(seller.Agent(), read.ID()) {
 		t.Error("what was read comes again")
+	}
+}
+
+// Issue 4: a store that was made without an archive gets one by a restore. What was over moves there then,
+// with its bytes; what was open goes on where it was; nothing else can make the store so.
+func TestRestoreWithArchive(t *testing.T) {
+	t.Parallel()
+	w := newStore(t) // its one session is paused
+	over := map[performatives.SessionID][]byte{}
+	buyer, seller := w.joins("agent://acme.com/buyer"), w.joins("agent://widgets.co/seller")
+	const deals = 3
+	for range deals {
+		s, err := buyer.Invite(w.ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{seller.Agent()}, Purpose: "soon over"})
+		w.must(err)
+		_, err = seller.Session(s.ID()).Accept(w.ctx, "inv")
+		w.must(err)
+		_, err = s.Close(w.ctx, client.Closing{Outcome: performatives.Completed})
+		w.must(err)
+		over[s.ID()] = w.last(wire.SessionsStream, wire.Session(s.ID())).Data
+	}
+	file := filepath.Join(t.TempDir(), "parley.tar")
+	if said, ok := w.parley("backup", file, "--nats", w.b.URL, "--data", w.b.Data); !ok {
+		t.Fatal(said)
+	}
+	archive := broker.Archive{After: 100 * time.Millisecond}
+	plain, archived := filepath.Join(t.TempDir(), "plain"), filepath.Join(t.TempDir(), "archived")
+	for _, args := range [][]string{{"--data", plain}, {"--data", archived, "--archive"}} {
+		if said, ok := w.parley(append([]string{"restore", file}, args...)...); !ok {
+			t.Fatal(said)
+		}
+	}
+	if _, err := node.Start(w.ctx, node.Options{Data: plain, Listen: "127.0.0.1:-1", Archive: archive}); !errors.Is(err, broker.ErrNoArchive) {
+		t.Errorf("restored without --archive: %v, want %v", err, broker.ErrNoArchive)
+	}
+	w.b = testbroker.Start(t, testbroker.Options{Data: archived, Sync: time.Second, Archive: archive})
+	w.js = w.jetStream(w.b)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for sessions := uint64(0); sessions != 1; {
+		s, err := w.js.Stream(w.ctx, wire.SessionsStream)
+		w.must(err)
+		select {
+		case <-tick.C:
+			sessions = s.CachedInfo().State.NumSubjects
+		case <-w.ctx.Done():
+			t.Fatalf("the transcripts' stream still has %d sessions, want the paused one", s.CachedInfo().State.NumSubjects)
+		}
+	}
+	said, ok := w.verify(settledWithin)
+	if n := strings.Count(said, "ok  "); !ok || n != deals+1 {
+		t.Errorf("%d of %d sessions are in order:\n%s", n, deals+1, said)
+	}
+	for id, last := range over {
+		if kept := w.last(wire.ArchiveStream, wire.Archive(id)); !bytes.HasSuffix(kept.Data, append(last, '\n')) {
+			t.Errorf("session %s: the archive does not end with its last entry", id)
+		}
+	}
+	s, err := w.js.Stream(w.ctx, wire.SessionsStream)
+	w.must(err)
+	if _, err := s.GetLastMsgForSubject(w.ctx, wire.Session(w.deal)); err != nil {
+		t.Errorf("the paused session: %v", err)
 	}
 }
 

@@ -33,15 +33,7 @@ func newStore(t *testing.T) *store {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	w := &store{T: t, b: testbroker.Start(t, testbroker.Options{Sync: time.Second}), ctx: ctx}
-	join := func(a performatives.Agent) *client.Client {
-		signer, err := performatives.NewSigner(w.b.Register(a))
-		w.must(err)
-		c, err := client.Connect(ctx, w.b.URL, a, client.Key(signer))
-		w.must(err)
-		t.Cleanup(func() { c.Close() })
-		return c
-	}
-	buyer, seller := join(alpha), join(beta)
+	buyer, seller := w.joins(alpha), w.joins(beta)
 	w.b.Register("human://acme.com/alice")
 	s, err := buyer.Invite(ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{beta}, Purpose: "storage"})
 	w.must(err)
@@ -55,6 +47,17 @@ func newStore(t *testing.T) *store {
 	w.must(err)
 	w.js = w.jetStream(w.b)
 	return w
+}
+
+// joins registers an agent and connects it.
+func (w *store) joins(a performatives.Agent) *client.Client {
+	w.Helper()
+	signer, err := performatives.NewSigner(w.b.Register(a))
+	w.must(err)
+	c, err := client.Connect(w.ctx, w.b.URL, a, client.Key(signer))
+	w.must(err)
+	w.Cleanup(func() { c.Close() })
+	return c
 }
 
 // asBroker is the broker's own login.

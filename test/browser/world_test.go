@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,7 +36,9 @@ const (
 	alice = performatives.Agent("human://acme.example/alice")
 	bob   = performatives.Agent("human://acme.example/bob")
 
-	patience = 20 * time.Second // for what must come
+	patience = 45 * time.Second // for what must come
+	shift    = 3 * time.Minute  // for a whole test, unless it takes longer
+	grace    = 90 * time.Second // for what still goes on then
 )
 
 var (
@@ -59,21 +63,40 @@ func TestMain(m *testing.M) {
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("hide-scrollbars", true), chromedp.Env("TZ=UTC", "LANG=en_GB.UTF-8"),
 		chromedp.Flag("lang", "en-GB"),
+		// A page behind another one is as quick as the one in front.
+		chromedp.Flag("disable-background-timer-throttling", true), chromedp.Flag("disable-backgrounding-occluded-windows", true),
+		chromedp.Flag("disable-renderer-backgrounding", true), chromedp.Flag("disable-hang-monitor", true),
 	)
 	var quit context.CancelFunc
 	browserContext, quit = chromedp.NewContext(allocator)
 	status := 1
-	if err := chromedp.Do(browserContext); err != nil {
+	if err := starts(browserContext, quit); err != nil {
 		fmt.Fprintf(os.Stderr, "%s does not start: %v\n.ci/browser installs it where it is missing\n", *chromium, err)
 	} else {
 		status = m.Run()
 	}
+	ending := time.AfterFunc(grace, func() { // a browser that does not go is no reason to stay
+		fmt.Fprintf(os.Stderr, "%s does not end within %s\n", *chromium, grace)
+		os.Exit(max(status, 1))
+	})
 	quit()
 	stop()
+	ending.Stop()
 	if err := os.RemoveAll(profile); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	os.Exit(status)
+}
+
+// starts makes the browser or the page of a context, which lives as long as the
+// context of its first action: that one can have no deadline, so it is called off.
+func starts(ctx context.Context, callOff context.CancelFunc) error {
+	late := time.AfterFunc(patience, callOff)
+	err := chromedp.Do(ctx)
+	if !late.Stop() {
+		return fmt.Errorf("there is no page after %s: %w", patience, errors.Join(err, context.DeadlineExceeded))
+	}
+	return err
 }
 
 // world is a broker with pages, two agents and the humans behind one of them.
@@ -84,14 +107,32 @@ type world struct {
 	keys     map[performatives.Agent]nkeys.KeyPair
 	clients  map[performatives.Agent]*client.Client
 	operator *client.Operator
+
+	late, stuck *time.Timer
+}
+
+// takes says how long the test may go on. After that nothing waits any longer;
+// and should something wait all the same, it is named.
+func (w *world) takes(d time.Duration) {
+	w.late.Reset(d)
+	w.stuck.Reset(d + grace)
 }
 
 func newWorld(t *testing.T, o testbroker.Options) *world {
 	t.Helper()
 	o.HTTP = true
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	w := &world{TB: t, ctx: ctx, keys: map[performatives.Agent]nkeys.KeyPair{}, clients: map[performatives.Agent]*client.Client{}}
+	w.late = time.AfterFunc(shift, func() {
+		t.Error("this takes longer than it may")
+		cancel()
+	})
+	w.stuck = time.AfterFunc(shift+grace, func() {
+		debug.SetTraceback("all")
+		panic(t.Name() + " hangs")
+	})
+	t.Cleanup(func() { w.late.Stop(); w.stuck.Stop() })
 	w.Broker = testbroker.Start(t, o)
 	if !o.Dev {
 		for _, a := range []performatives.Agent{alpha, sales, alice, bob} {
@@ -200,39 +241,39 @@ func (w *world) code(a performatives.Agent) string {
 type browser struct {
 	testing.TB
 	ctx  context.Context
+	test context.Context // over with the test
 	root string
 }
 
 func (w *world) browser() *browser {
 	w.Helper()
-	ctx, cancel := chromedp.NewContext(browserContext, chromedp.WithNewBrowserContext())
-	w.Cleanup(cancel)
-	b := &browser{w.TB, ctx, "http://" + w.HTTPAddr + "/inbox/"}
-	w.must(chromedp.Do(ctx)) // the page lives as long as the context of its first action
-	b.do(chromedp.EmulateViewport(1440, 900))
-	b.listens()
+	b := &browser{TB: w.TB, test: w.ctx, root: "http://" + w.HTTPAddr + "/inbox/"}
+	b.begins(browserContext, chromedp.WithNewBrowserContext())
 	return b
 }
 
 // tab is another page of the same profile, until it is closed.
 func (b *browser) tab() (t *browser, closes func()) {
 	b.Helper()
-	ctx, cancel := chromedp.NewContext(b.ctx)
-	b.Cleanup(cancel)
-	t = &browser{b.TB, ctx, b.root}
-	if err := chromedp.Do(ctx); err != nil {
-		b.Fatal(err)
-	}
-	t.do(chromedp.EmulateViewport(1440, 900))
-	t.listens()
-	return t, cancel
+	t = &browser{TB: b.TB, test: b.test, root: b.root}
+	return t, t.begins(b.ctx)
 }
 
-// listens fails the test for whatever the page's scripts fail with, and for what
-// its policy keeps out.
-func (b *browser) listens() {
+// begins makes the page, and fails the test for whatever the page's scripts fail
+// with, and for what its policy keeps out.
+func (b *browser) begins(in context.Context, how ...chromedp.ContextOption) (closes func()) {
+	b.Helper()
+	var cancel context.CancelFunc
+	var listener sync.WaitGroup
+	b.ctx, cancel = chromedp.NewContext(in, how...)
+	stop := context.AfterFunc(b.test, cancel)
+	closes = func() { stop(); cancel(); listener.Wait() }
+	b.Cleanup(closes)
+	if err := starts(b.ctx, cancel); err != nil {
+		b.Fatal(err)
+	}
 	console := chromedp.Console(b.ctx)
-	go func() {
+	listener.Go(func() {
 		for m, err := range console {
 			switch {
 			case err != nil:
@@ -243,7 +284,9 @@ func (b *browser) listens() {
 				b.Logf("in the page: %s", m)
 			}
 		}
-	}()
+	})
+	b.do(chromedp.EmulateViewport(1440, 900))
+	return closes
 }
 
 // enters enrols the browser as a human does, and looks at a page.
@@ -274,7 +317,7 @@ func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 // fails ends the test with what is on the page.
 func (b *browser) fails(err error) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, 5*time.Second) // it may be the page that hangs
 	defer cancel()
 	there, lost := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText`))
 	if lost != nil {
@@ -385,7 +428,9 @@ func (b *browser) photographs(name string) {
 	if !*screenshots {
 		return
 	}
-	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	png, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
 	if err != nil {
 		b.Fatal(err)
 	}

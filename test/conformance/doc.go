@@ -23,5 +23,5 @@
 // first message submitted, ${hash0} the hash of the entry 0, ${session} the
 // session, ${broker} the broker's key, ${time} any time, ${signature} any
 // signature. The same names stand in what is sent; ${new} is a fresh UUIDv7 and
-// ${soon:400} a time 400 ms from now.
+// ${soon:2500} a time 2.5 s from now.
 package conformance

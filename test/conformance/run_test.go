@@ -26,7 +26,7 @@ import (
 
 var update = flag.Bool("update", false, "write the answers in testdata again")
 
-const wait = 10 * time.Second
+const wait = 30 * time.Second
 
 // cast is who the names in a conversation are.
 var cast = map[string]string{

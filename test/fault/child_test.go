@@ -18,6 +18,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/node"
 	"github.com/parley-asp/parley/test/natsserver"
 )
@@ -84,9 +85,13 @@ func serve(data, listen, url string) {
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		what, rest, _ := strings.Cut(in.Text(), " ")
 		switch what {
-		case "die": // at this point of an act's way
+		case "die": // at this point of the way of the next act
+			var begun atomic.Bool // what is settled until then is that of acts before
 			n.AtPoints(func(point string) {
-				if point == rest {
+				if point == broker.Points()[0] {
+					begun.Store(true)
+				}
+				if point == rest && begun.Load() {
 					syscall.Kill(os.Getpid(), syscall.SIGKILL) //nolint:errcheck // nobody is left to hear of it
 					select {}
 				}

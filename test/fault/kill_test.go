@@ -1,12 +1,10 @@
 package fault_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/test/fault"
 )
 
@@ -31,66 +29,6 @@ func TestKilledUnderLoad(t *testing.T) {
 		s.Again()
 		s.Check(parties...)
 	}
-}
-
-// TestKilledAtEachPoint kills a broker's process at each point of an act's way.
-// With its server in it, the broker is started again; at a server elsewhere,
-// another broker takes over within 5 s.
-func TestKilledAtEachPoint(t *testing.T) {
-	t.Parallel()
-	for _, point := range broker.Points() {
-		t.Run(point, func(t *testing.T) {
-			t.Parallel()
-			data := t.TempDir()
-			c := startNode(t, data, "127.0.0.1:-1")
-			w := fault.NewWitness(t, c.url)
-			s := w.Open(parties...)
-			c.tell("die " + point)
-			dyingAt(t, s, c)
-			startNode(t, data, strings.TrimPrefix(c.url, "nats://"))
-			s.Again()
-			s.Say(gamma, "OBSERVE", `{"subject":"on we go"}`)
-			s.Check(parties...)
-			verifyAll(t, c.url)
-		})
-		t.Run(point+", two brokers", func(t *testing.T) {
-			t.Parallel()
-			at := startServer(t, t.TempDir())
-			c := startBroker(t, at)
-			w := fault.NewWitness(t, at.url)
-			s := w.Open(parties...)
-			startBroker(t, at)
-			c.tell("die " + point)
-			dyingAt(t, s, c)
-			died := time.Now()
-			s.Untouched(alpha, gamma)
-			late := time.Since(died)
-			if t.Logf("everything was delivered %s after the death", late); late > takeover {
-				t.Errorf("that is more than %s", takeover)
-			}
-			s.Again()
-			s.Say(gamma, "OBSERVE", `{"subject":"on we go"}`)
-			s.Check(parties...)
-			verifyAll(t, at.url)
-		})
-	}
-}
-
-// takeover is how long what a dead broker left undone may stay so, and what a
-// machine that is busy with other tests adds.
-const takeover = 5*time.Second + 3*time.Second
-
-// dyingAt speaks until the broker is dead.
-func dyingAt(t *testing.T, s *fault.Session, c *child) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	dead := make(chan struct{})
-	go func() { c.dies(); cancel(); close(dead) }()
-	for ctx.Err() == nil {
-		s.SayOnce(ctx, beta, "OBSERVE", `{"subject":"x"}`)
-	}
-	<-dead
 }
 
 // TestKilledWhileDeadlinesPass: what fell due while nobody was there falls due

@@ -56,7 +56,7 @@ type shell struct {
 	blocks  int
 }
 
-const patience = 3 * time.Minute // for the whole tour, go install included
+const patience = 8 * time.Minute // for the whole tour, go install included
 
 func newShell(t *testing.T) *shell {
 	t.Helper()
@@ -186,7 +186,7 @@ func (s *shell) serving(b block) {
 	s.t.Helper()
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
-	for range 30 * 50 {
+	for range 180 * 50 {
 		if r, err := http.Get("http://" + s.http + "/healthz"); err == nil {
 			r.Body.Close()
 			if r.StatusCode == http.StatusOK {

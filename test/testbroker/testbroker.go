@@ -130,7 +130,7 @@ func (b *Broker) Register(a performatives.Agent, change ...func(*wire.Card)) nke
 // Plain is a NATS connection with no code of ours, as a stranger would make one.
 func (b *Broker) Plain(options ...nats.Option) *nats.Conn {
 	b.t.Helper()
-	nc, err := nats.Connect(b.URL, options...)
+	nc, err := nats.Connect(b.URL, append([]nats.Option{nats.Timeout(time.Minute)}, options...)...)
 	if err != nil {
 		b.t.Fatal(err)
 	}

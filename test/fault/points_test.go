@@ -1,0 +1,132 @@
+package fault_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/fault"
+	"github.com/parley-asp/parley/wire"
+)
+
+const alice = performatives.Agent("human://acme.com/alice")
+
+// fatal are acts that a broker dies of, and what has to be there when they are entered: nothing more
+// follows from a remark than inbox copies, from an ESCALATE an item and its deadlines, from a CLOSE
+// that nothing moves any more.
+var fatal = []struct {
+	act, body string
+	after     func(*fault.Witness, *fault.Session)
+}{
+	{"OBSERVE", `{"subject":"x"}`, func(_ *fault.Witness, s *fault.Session) {
+		s.Say(gamma, "OBSERVE", `{"subject":"on we go"}`)
+	}},
+	{"ESCALATE", `{"reason":"confidence-low","urgency":"low","context":"x"}`, func(w *fault.Witness, s *fault.Session) {
+		var found wire.Escalations
+		w.Call(wire.EscalationList, "{}", &found)
+		items := slices.DeleteFunc(found.Escalations, func(i wire.EscalationItem) bool { return i.Session != s.ID })
+		if len(items) != 1 || items[0].Status != "open" || s.State() != "ESCALATED" {
+			w.Errorf("session %s is %s; the inbox of escalations has %+v", s.ID, s.State(), items)
+			return
+		}
+		s.Say(alice, "INFORM", fmt.Sprintf(`{"type":"resolution","data":{"escalationId":%q,"decision":"approved"}}`, items[0].ID))
+		s.Say(gamma, "OBSERVE", `{"subject":"on we go"}`)
+	}},
+	{"CLOSE", `{}`, func(w *fault.Witness, s *fault.Session) {
+		var found wire.Sessions
+		w.Call(wire.SessionList, `{"state":"CLOSED"}`, &found)
+		listed := slices.ContainsFunc(found.Sessions, func(l session.Summary) bool { return l.Session == s.ID })
+		if !listed || s.State() != "CLOSED" {
+			w.Errorf("session %s is %s; the list of closed ones is %+v", s.ID, s.State(), found)
+		}
+		if code := s.Code(gamma, "OBSERVE", `{"subject":"one more thing"}`); code != "wrong_state" {
+			w.Errorf("session %s: an act after the CLOSE is answered %q", s.ID, code)
+		}
+	}},
+}
+
+// TestKilledAtEachPoint kills a broker's process at each point of the way of an
+// act. With its server in it, the broker is started again; at a server elsewhere,
+// another broker takes over within 5 s.
+func TestKilledAtEachPoint(t *testing.T) {
+	t.Parallel()
+	for _, act := range fatal {
+		for _, point := range broker.Points() {
+			t.Run(act.act+" "+point, func(t *testing.T) {
+				t.Parallel()
+				data := t.TempDir()
+				c := startNode(t, data, "127.0.0.1:-1")
+				w := fault.NewWitness(t, c.url)
+				w.Call(wire.AgentAdd, fmt.Sprintf(`{"card":{"agentId":%q}}`, alice), &wire.Card{})
+				s := w.Open(parties...)
+				c.tell("die " + point)
+				dyingOf(t, c, []*fault.Session{s}, act.act, act.body)
+				startNode(t, data, strings.TrimPrefix(c.url, "nats://"))
+				s.Again()
+				act.after(w, s)
+				s.Check(parties...)
+				verifyAll(t, c.url)
+			})
+			t.Run(act.act+" "+point+", two brokers", func(t *testing.T) {
+				t.Parallel()
+				at := startServer(t, t.TempDir())
+				c := startBroker(t, at)
+				startBroker(t, at)
+				w := fault.NewWitness(t, at.url)
+				w.Call(wire.AgentAdd, fmt.Sprintf(`{"card":{"agentId":%q}}`, alice), &wire.Card{})
+				var sessions []*fault.Session
+				for range homes { // each broker is the home of some
+					sessions = append(sessions, w.Open(parties...))
+				}
+				c.tell("die " + point)
+				sessions = sessions[:dyingOf(t, c, sessions, act.act, act.body)]
+				died := time.Now()
+				for _, s := range sessions {
+					s.Untouched(beta, gamma)
+				}
+				late := time.Since(died)
+				if t.Logf("everything was delivered %s after the death", late); late > takeover {
+					t.Errorf("that is more than %s", takeover)
+				}
+				for _, s := range sessions {
+					s.Again()
+					act.after(w, s)
+					s.Check(parties...)
+				}
+				verifyAll(t, at.url)
+			})
+		}
+	}
+}
+
+// homes is how many sessions there are where two brokers share them.
+const homes = 16
+
+// takeover is how long what a dead broker left undone may stay so, and what a
+// machine that is busy with other tests adds.
+const takeover = 5*time.Second + 25*time.Second
+
+// dyingOf says an act in one session after the other until a broker is dead of
+// it, and returns in how many.
+func dyingOf(t *testing.T, c *child, sessions []*fault.Session, act, body string) (said int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	dead := make(chan struct{})
+	go func() { c.dies(); cancel(); close(dead) }()
+	for _, s := range sessions {
+		if ctx.Err() != nil {
+			break
+		}
+		s.SayOnce(ctx, alpha, act, body)
+		said++
+	}
+	<-dead
+	return said
+}
