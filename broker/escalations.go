@@ -95,6 +95,9 @@ func (b *Broker) escalationList(ctx context.Context, c caller, q wire.ListEscala
 	default:
 		return found, session.Refuse(session.MalformedEnvelope, "claimed is me, nobody or others")
 	}
+	if len(q.Search) > maxSearch {
+		return found, session.Refuse(session.TooLarge, "a search has at most %d bytes", maxSearch)
+	}
 	org := q.Organisation
 	if !c.operator && q.Session == "" && b.inside(c, c.agent.Organisation()) && !b.audits(c) {
 		org = c.agent.Organisation() // whose queue it is
@@ -111,9 +114,9 @@ func (b *Broker) escalationList(ctx context.Context, c caller, q wire.ListEscala
 		slices.Reverse(closed)
 		list = append(list, after(closed, q.Cursor, "r")...)
 	}
-	size := 0
+	size, words := 0, searched(q.Search)
 	for n, k := range list {
-		if !b.wanted(c, k, q) {
+		if !b.wanted(c, k, q, words) {
 			continue
 		}
 		item, visible := b.seenBy(ctx, c, k)
@@ -150,8 +153,8 @@ func after(list []*kept, cursor, of string) []*kept {
 	return list[n:]
 }
 
-func (b *Broker) wanted(c caller, k *kept, q wire.ListEscalations) bool {
-	if q.Urgency != "" && k.Urgency != q.Urgency || q.Session != "" && k.Session != q.Session {
+func (b *Broker) wanted(c caller, k *kept, q wire.ListEscalations, words []string) bool {
+	if q.Urgency != "" && k.Urgency != q.Urgency || q.Session != "" && k.Session != q.Session || !k.matches(words) {
 		return false
 	}
 	if q.Claimed == "" {
@@ -206,7 +209,15 @@ func (b *Broker) counts(c caller, open []*kept) wire.EscalationCounts {
 
 // visible is an item by its id that the caller may see.
 func (b *Broker) visible(ctx context.Context, c caller, id string) (wire.EscalationItem, error) {
-	if k, ok := b.items.find(escalation.ID(id)); ok {
+	k, ok := b.items.find(escalation.ID(id))
+	if !ok && b.inside(c, c.agent.Organisation()) { // nobody else has it looked for
+		var err error
+		if k, err = b.items.past(ctx, c, id); err != nil {
+			return wire.EscalationItem{}, err
+		}
+		ok = true
+	}
+	if ok {
 		if item, visible := b.seenBy(ctx, c, k); visible {
 			return item, nil
 		}

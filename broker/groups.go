@@ -2,7 +2,9 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -10,19 +12,42 @@ import (
 	"github.com/parley-asp/parley/wire"
 )
 
+// goneAfter is how long the consumer of a group that the rules do not name any
+// more is kept: a broker that was started with other rules by mistake, or before
+// the others, takes no group's place in the stream away.
+const goneAfter = 24 * time.Hour
+
 // openGroups makes the durable consumers by which groups of approvers follow
-// their organisation's escalations with tools of their own.
+// their organisation's escalations with tools of their own, and lets those go
+// that belong to no group any more. Nobody may pull from one of those, so the
+// server takes it for unused.
 func (b *Broker) openGroups(ctx context.Context) (err error) {
+	named := map[string]bool{}
 	b.Escalations.Groups(func(org performatives.Organisation, group string, _ []performatives.Agent) {
 		if err != nil {
 			return
 		}
+		name := wire.GroupConsumer(org, group)
+		named[name] = true
 		_, err = b.js.CreateOrUpdateConsumer(ctx, wire.EscalationsStream, jetstream.ConsumerConfig{
-			Durable: wire.GroupConsumer(org, group), FilterSubject: wire.EscalationsOf(org), Description: group + " of " + string(org),
+			Durable: name, FilterSubject: wire.EscalationsOf(org), Description: group + " of " + string(org),
 			AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, DeliverPolicy: jetstream.DeliverAllPolicy,
 		})
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	all := b.log.streams[wire.EscalationsStream].ListConsumers(ctx)
+	for c := range all.Info() {
+		if !wire.IsGroupConsumer(c.Name) || named[c.Name] || c.Config.InactiveThreshold == goneAfter {
+			continue
+		}
+		c.Config.InactiveThreshold = goneAfter
+		if _, err := b.js.UpdateConsumer(ctx, wire.EscalationsStream, c.Config); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+			return err
+		}
+	}
+	return all.Err()
 }
 
 // Groups are the consumers of the groups that a human is in, who may decide.

@@ -29,8 +29,11 @@ type items struct {
 	mu     sync.RWMutex
 	byID   map[escalation.ID]*kept
 	open   []*kept // due first
-	closed []*kept // ended last
+	closed []*kept // ended last; the newest of them
 	byOrg  map[performatives.Organisation]*[2][]*kept
+
+	closedBytes int // of closed
+	most        int // of closed
 
 	changes []change      // by position in the stream
 	floor   uint64        // changes up to it are not remembered
@@ -42,8 +45,11 @@ type items struct {
 // kept is an item that nobody changes any more.
 type kept struct {
 	*wire.EscalationItem
-	key string // by which it is listed
+	key  string // by which it is listed
+	text string // in which it is searched
 }
+
+func asKept(item *wire.EscalationItem) *kept { return &kept{item, keyOf(item), searchable(item)} }
 
 // A change is that an item was written.
 type change struct {
@@ -57,7 +63,7 @@ const maxChanges = 1 << 14
 func (b *Broker) openItems(ctx context.Context) error {
 	b.items = &items{
 		b: b, byID: map[escalation.ID]*kept{}, byOrg: map[performatives.Organisation]*[2][]*kept{}, changed: make(chan struct{}),
-		watching: map[performatives.Agent]int{},
+		watching: map[performatives.Agent]int{}, most: maxResolved,
 	}
 	return b.followStream(ctx, wire.EscalationsStream, func(m jetstream.Msg) {
 		item := new(wire.EscalationItem)
@@ -77,7 +83,7 @@ func (i *items) keep(item *wire.EscalationItem) {
 	item.Transcript, item.Next = nil, nil // the stream and the session have them
 	now := i.b.Now()
 	asOf(item, now)
-	k := &kept{item, keyOf(item)}
+	k := asKept(item)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	old := i.byID[item.ID]
@@ -93,15 +99,18 @@ func (i *items) keep(item *wire.EscalationItem) {
 		of, all := &org[0], &i.open
 		if old.Status != statusOpen {
 			of, all = &org[1], &i.closed
+			i.closedBytes -= weight(old.EscalationItem)
 		}
 		*of, *all = without(*of, old), without(*all, old)
 	}
 	of, all := &org[0], &i.open
 	if item.Status != statusOpen {
 		of, all = &org[1], &i.closed
+		i.closedBytes += weight(item)
 	}
 	*of, *all = with(*of, k), with(*all, k)
 	i.byID[item.ID] = k
+	i.forgetResolved()
 }
 
 // keyOf sorts open items by when an answer is due, and others by when they ended.

@@ -38,6 +38,7 @@ type Broker interface {
 // Options say what the pages show and how.
 type Options struct {
 	Broker Broker
+	Key    performatives.Key                                // the broker's, which decisions name
 	Dev    bool                                             // no login: whoever looks picks who they are
 	Humans func(context.Context) ([]wire.Card, error)       // under Dev: those to pick from
 	Meet   func(context.Context, performatives.Agent) error // under Dev: registers one who is not, as their first act would

@@ -289,8 +289,10 @@ func TestHeaders(t *testing.T) {
 				t.Errorf("%s has %s in it", path, inline)
 			}
 		}
-		if strings.Contains(got.body, `="/`) {
-			t.Errorf("%s has a link that is not relative", path)
+		for _, link := range []string{`href="/`, `src="/`, `action="/`} {
+			if strings.Contains(got.body, link) {
+				t.Errorf("%s has a link that is not relative", path)
+			}
 		}
 	}
 }

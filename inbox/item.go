@@ -60,8 +60,7 @@ func (i *Inbox) item(r *http.Request, who *person, id string) (*item, error) {
 	v := asItem(&it, who)
 	v.Now = i.Now()
 	v.Events = asEvents(history.Events)
-	q := asked(r.URL.Query())
-	v.Query = filter(q.Status, q.Urgency, q.Claimed)
+	v.Query = filter(asked(r.URL.Query()))
 	return v, nil
 }
 

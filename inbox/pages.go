@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/wire"
 )
@@ -39,6 +40,7 @@ type page struct {
 	Base  string // the way to the inbox itself, for links
 	Title string
 	Dev   bool
+	Key   performatives.Key // of the broker that decisions are for
 	Me    *person
 	Now   time.Time
 	At    string // which of the pages it is
@@ -55,7 +57,7 @@ type page struct {
 
 func (i *Inbox) page(r *http.Request, who *person, at, title string) *page {
 	p := &page{
-		Base: strings.Repeat("../", max(0, strings.Count(r.URL.Path, "/")-1)), Title: title, Dev: i.Dev, Me: who, Now: i.Now(), At: at,
+		Base: strings.Repeat("../", max(0, strings.Count(r.URL.Path, "/")-1)), Title: title, Dev: i.Dev, Key: i.Key, Me: who, Now: i.Now(), At: at,
 	}
 	if at == "queue" {
 		p.Cursor = i.cursor(r.Context(), who)

@@ -25,6 +25,7 @@ type queue struct {
 	Now    time.Time
 	Asked  wire.ListEscalations
 	Query  string // what it was asked for, as the part of a URL
+	Plain  string // the same without the search
 }
 
 // A tab is one choice of a filter.
@@ -51,13 +52,21 @@ func asked(q url.Values) wire.ListEscalations {
 	if err != nil || limit < 1 || limit > wire.MaxPage {
 		limit = queuePageSize
 	}
-	return wire.ListEscalations{Status: q.Get("status"), Urgency: q.Get("urgency"), Claimed: q.Get("claimed"), Limit: limit, Cursor: q.Get("cursor")}
+	return wire.ListEscalations{
+		Status: q.Get("status"), Urgency: q.Get("urgency"), Claimed: q.Get("claimed"), Search: q.Get("search"), Limit: limit, Cursor: q.Get("cursor"),
+	}
 }
 
+// A choice changes what is asked for.
+type choice func(*wire.ListEscalations)
+
 // filter writes a filter as the query of a URL; what is by default is left out.
-func filter(status, urgency, claimed string) string {
+func filter(of wire.ListEscalations, choices ...choice) string {
+	for _, choose := range choices {
+		choose(&of)
+	}
 	q := url.Values{}
-	for name, value := range map[string]string{"status": status, "urgency": urgency, "claimed": claimed} {
+	for name, value := range map[string]string{"status": of.Status, "urgency": of.Urgency, "claimed": of.Claimed, "search": of.Search} {
 		if value != "" && (name != "status" || value != "open") {
 			q.Set(name, value)
 		}
@@ -90,7 +99,7 @@ func (i *Inbox) queue(r *http.Request, who *person, open string) (*queue, error)
 	}
 	view := &queue{
 		Counts: list.Counts, Open: open, Shown: len(list.Escalations), Now: now, Asked: q,
-		Query: filter(q.Status, q.Urgency, q.Claimed),
+		Query: filter(q), Plain: filter(q, func(a *wire.ListEscalations) { a.Search = "" }),
 	}
 	view.Tabs = tabs(q, list.Counts)
 	for n := range list.Escalations {
@@ -121,9 +130,12 @@ func tabs(q wire.ListEscalations, counts wire.EscalationCounts) []tab {
 	if status == "" {
 		status = "open"
 	}
-	add("Which", "Open", filter("open", q.Urgency, q.Claimed), counts.Open, true, status == "open")
-	add("Which", "Decided", filter("resolved", q.Urgency, ""), 0, false, status == "resolved")
-	add("Which", "All", filter("all", q.Urgency, ""), 0, false, status == "all")
+	which := func(s, claimed string) choice {
+		return func(a *wire.ListEscalations) { a.Status, a.Claimed = s, claimed }
+	}
+	add("Which", "Open", filter(q, which("open", q.Claimed)), counts.Open, true, status == "open")
+	add("Which", "Decided", filter(q, which("resolved", "")), 0, false, status == "resolved")
+	add("Which", "All", filter(q, which("all", "")), 0, false, status == "all")
 	if status == "open" {
 		for _, u := range []string{"critical", "high", "medium", "low"} {
 			chosen := q.Urgency == u
@@ -132,7 +144,7 @@ func tabs(q wire.ListEscalations, counts wire.EscalationCounts) []tab {
 				next = ""
 			}
 			if counts.Urgency[u] > 0 || chosen {
-				add("Urgency", u, filter(q.Status, next, q.Claimed), counts.Urgency[u], true, chosen)
+				add("Urgency", u, filter(q, func(a *wire.ListEscalations) { a.Urgency = next }), counts.Urgency[u], true, chosen)
 			}
 		}
 		for _, c := range []struct {
@@ -144,7 +156,7 @@ func tabs(q wire.ListEscalations, counts wire.EscalationCounts) []tab {
 			if chosen {
 				next = ""
 			}
-			add("Whose", c.name, filter(q.Status, q.Urgency, next), c.count, true, chosen)
+			add("Whose", c.name, filter(q, func(a *wire.ListEscalations) { a.Claimed = next }), c.count, true, chosen)
 		}
 	}
 	return all

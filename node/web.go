@@ -46,7 +46,7 @@ func openWeb(address string, tlsConfig *tls.Config, log *zap.Logger, n *Node) (*
 			w.Write(append(data, '\n')) //nolint:errcheck // the client went away
 		}
 	})
-	pages := inbox.New(inbox.Options{Broker: n.Broker, Dev: n.Dev, Humans: n.humans, Meet: n.meet, Log: log, Now: n.Now})
+	pages := inbox.New(inbox.Options{Broker: n.Broker, Key: n.Key(), Dev: n.Dev, Humans: n.humans, Meet: n.meet, Log: log, Now: n.Now})
 	mux.Handle("/inbox/", http.StripPrefix("/inbox", pages))
 	for _, path := range []string{"GET /{$}", "GET /inbox"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {

@@ -38,7 +38,8 @@ type ListEscalations struct {
 	Claimed      string                     `json:"claimed,omitzero"`      // me, nobody or others
 	Organisation performatives.Organisation `json:"organisation,omitzero"` // for operators, who see all
 	Session      performatives.SessionID    `json:"sessionId,omitzero"`
-	Limit        int                        `json:"limit,omitzero"` // 1–1000, by default 100
+	Search       string                     `json:"search,omitzero"` // words, all of which are in what it is about, between whom, or why
+	Limit        int                        `json:"limit,omitzero"`  // 1–1000, by default 100
 	Cursor       string                     `json:"cursor,omitzero"`
 }
 

@@ -108,6 +108,9 @@ func GroupConsumer(org performatives.Organisation, group string) string {
 	return org.Token() + "~" + group
 }
 
+// IsGroupConsumer tells whether a name is of such a consumer.
+func IsGroupConsumer(name string) bool { return strings.Contains(name, "~") }
+
 var errSubject = errors.New("not a subject of this shape")
 
 // ParseSubmit takes a submit subject apart and insists on its exact shape.

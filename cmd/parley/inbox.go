@@ -58,6 +58,7 @@ func inboxLs() *cobra.Command {
 // queueFlags narrow the queue.
 func queueFlags(cmd *cobra.Command, filter *wire.ListEscalations) {
 	cmd.Flags().StringVar(&filter.Urgency, "urgency", "", "only low, medium, high or critical")
+	cmd.Flags().StringVar(&filter.Search, "search", "", "only those with these words in what they are about, between whom, or why")
 	cmd.Flags().StringVar(&filter.Claimed, "claimed", "", "only those held by me, nobody or others")
 	cmd.Flags().IntVar(&filter.Limit, "limit", 0, "so many at most (default: all)")
 }

@@ -18,6 +18,7 @@ export async function made(item, decision, comment, authority) {
     content: { mimeType: 'application/json', body: { type: 'resolution', data } }, integrity: {},
   };
   if ('dev' in document.body.dataset) return envelope;
+  envelope.broker = document.body.dataset.broker || undefined; // no other broker hears it
   const key = await keys.current();
   if (!key || key.agentId !== me) throw new Error('The key of this browser is gone: sign out, and enrol it again.');
   envelope.integrity.signature = await keys.sign(key, keys.canonical(envelope));

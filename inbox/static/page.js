@@ -29,7 +29,7 @@ function say(text) {
 
 const next = () => {
   const to = new URLSearchParams(location.search).get('next') || '';
-  return new URL(/^(items|sessions)(\/[0-9a-f-]{36})?(\?[\w=&.%-]*)?$|^\?[\w=&.%-]*$/.test(to) ? to : './', talk.root);
+  return new URL(/^(items|sessions)(\/[0-9a-f-]{36})?(\?[\w=&.%+-]*)?$|^\?[\w=&.%+-]*$/.test(to) ? to : './', talk.root);
 };
 
 async function door() {
@@ -116,12 +116,20 @@ async function refreshQueue(changed = []) {
     const shown = Number($('.rows', queue)?.dataset.shown || 0);
     if (shown > 60 && !query.has('limit')) query.set('limit', Math.min(1000, shown));
     const focused = document.activeElement?.closest('.row')?.dataset.id;
+    const search = document.activeElement?.id === 'search' ? document.activeElement : null;
     const before = new Set(rows().map((row) => row.dataset.id));
     const answer = await talk.part('part/queue?' + query);
     if (!answer.ok) return;
     const top = queue.scrollTop;
+    const typed = search && [search.value, search.selectionStart, search.selectionEnd]; // by now
     put(queue, answer.html);
     queue.scrollTop = top;
+    if (typed && !queue.contains(document.activeElement)) {
+      const again = $('#search');
+      again.value = typed[0];
+      again.focus({ preventScroll: true });
+      again.setSelectionRange(typed[1], typed[2]);
+    }
     for (const row of rows()) {
       if (row.dataset.id === focused) row.focus({ preventScroll: true });
       if (changed.includes(row.dataset.id) || (before.size && !before.has(row.dataset.id) && changed.length)) row.classList.add('fresh');
@@ -336,18 +344,39 @@ function clicked(event) {
     open(on.dataset.id);
   } else if (on.matches('[data-filter], [data-more]')) {
     event.preventDefault();
-    asked = new URL(on.href).search;
-    $('.rows', queue)?.removeAttribute('data-shown'); // the link says how many
-    const at = item() ? 'items/' + item().dataset.id : './';
-    history.replaceState({}, '', new URL(at + asked, talk.root));
-    refreshQueue();
+    asks(new URL(on.href).search);
   }
+}
+
+// asks shows another part of the queue.
+function asks(query) {
+  if (asked === query) return;
+  asked = query;
+  $('.rows', queue)?.removeAttribute('data-shown'); // the query says how many
+  const at = item() ? 'items/' + item().dataset.id : './';
+  history.replaceState({}, '', new URL(at + asked, talk.root));
+  refreshQueue();
+}
+
+let typing;
+function search(field, wait) {
+  clearTimeout(typing);
+  typing = setTimeout(() => {
+    const query = new URLSearchParams(asked);
+    query.delete('cursor');
+    query.delete('limit');
+    const text = field.value.trim();
+    if (text) query.set('search', text);
+    else query.delete('search');
+    asks(query.size ? '?' + query : '');
+  }, wait);
 }
 
 function submitted(event) {
   const form = event.target;
   event.preventDefault();
-  if (form.dataset.decision) sign(form);
+  if (form.role === 'search') search(form.elements.search, 0);
+  else if (form.dataset.decision) sign(form);
   else if (form.dataset.do === 'pass') pass(form);
   else if (form.dataset.do === 'comment') {
     const text = form.elements.text.value.trim();
@@ -375,6 +404,7 @@ const shortcuts = {
   c: () => $('#comment')?.focus(),
   x: () => $('[data-do=claim], [data-do=release]', main)?.click(),
   u: () => item() && shut(),
+  '/': () => $('#search')?.focus(),
   '?': () => $('#help').showModal(),
 };
 
@@ -386,7 +416,10 @@ function pressed(event) {
   }
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
   if (event.target.matches('input, textarea, select')) {
-    if (event.key === 'Escape') event.target.blur();
+    if (event.key === 'Escape') {
+      event.preventDefault(); // or a search would be gone with it
+      event.target.blur();
+    }
     return;
   }
   const act = shortcuts[event.key];
@@ -404,6 +437,7 @@ if (body.dataset.page === 'login') {
   document.addEventListener('click', clicked);
   document.addEventListener('keydown', pressed);
   document.addEventListener('submit', submitted);
+  document.addEventListener('input', ({ target }) => { if (target.id === 'search') search(target, 250); });
   ready();
   follow(changed, (live, refused) => {
     if (refused) refreshQueue(); // which finds out why

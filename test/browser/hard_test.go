@@ -112,6 +112,36 @@ func TestKeyboard(t *testing.T) {
 	}
 }
 
+// TestSearch narrows the queue while somebody types, and keeps it so.
+func TestSearch(t *testing.T) {
+	w := newWorld(t, testbroker.Options{})
+	for _, subject := range []string{"Coffee beans", "Coffee machine", "Freight"} {
+		w.asks(subject, "high", plan)
+	}
+	b := w.enters(alice, "")
+	b.reads(".live", "live")
+	b.presses("/")
+	b.holds(`document.activeElement.id === "search"`)
+	for _, key := range "coffee" {
+		b.presses(string(key))
+	}
+	b.holds(`document.querySelectorAll(".row").length === 2 && document.activeElement.id === "search"`)
+	w.asks("More coffee", "high", plan)
+	w.asks("More freight", "high", plan)
+	b.holds(`document.querySelectorAll(".row").length === 3 && document.activeElement.value === "coffee"`)
+	b.presses("\x1b")
+	b.presses("j")
+	b.presses("\r")
+	b.reads("#item-title", "Coffee beans")
+	b.opens(strings.TrimPrefix(get[string](b, "location.href"), b.root)) // as a link that was kept
+	b.holds(`document.querySelectorAll(".row").length === 3`)
+	b.presses("/")
+	b.types("#search", "no such thing")
+	b.reads(".empty", "no such thing")
+	b.clicks(".empty a")
+	b.holds(`document.querySelectorAll(".row").length === 5`)
+}
+
 // TestNames asserts that whoever cannot see the page is told what everything is.
 func TestNames(t *testing.T) {
 	w := newWorld(t, testbroker.Options{})

@@ -51,6 +51,13 @@ func TestStory(t *testing.T) {
 	if n := len(w.rulings(buyer)); n != 1 {
 		t.Errorf("the transcript has %d rulings", n)
 	}
+	entries, err := w.as(alpha).Transcript(w.ctx, buyer.ID())
+	w.must(err)
+	for _, e := range entries {
+		if e.Message.Sender == alice && e.Message.Broker != w.Key() {
+			t.Errorf("the decision names the broker %q, want %q", e.Message.Broker, w.Key())
+		}
+	}
 }
 
 // rulings are the decisions in a transcript.

@@ -1,0 +1,66 @@
+package broker
+
+import (
+	"strings"
+
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/wire"
+)
+
+// A search looks for words, in any order and case, in what an item is about,
+// between whom it is, why it was asked, and in its ids: in what everybody with a
+// part in the session may read, so that nobody finds more than they may see.
+const (
+	maxSearch     = 200
+	maxSearchable = 4 << 10 // of one item
+)
+
+func searched(text string) []string {
+	words := strings.Fields(strings.ToLower(text))
+	for n, word := range words {
+		if strings.Trim(word, "0123456789,.") == "" { // 15,000 as people read it
+			words[n] = strings.ReplaceAll(word, ",", "")
+		}
+	}
+	return words
+}
+
+// searchable is the text in which an item is searched.
+func searchable(item *wire.EscalationItem) string {
+	var b strings.Builder
+	add := func(text string) {
+		if left := maxSearchable - b.Len(); len(text) > left {
+			text = strings.ToValidUTF8(text[:max(0, left)], "")
+		}
+		b.WriteString(text)
+		b.WriteByte('\n') // or a word would begin in one and end in the next
+	}
+	add(string(item.ID))
+	add(string(item.Session))
+	add(string(item.By))
+	add(string(item.OnBehalfOf))
+	for _, other := range item.Theirs {
+		add(string(other))
+	}
+	add(item.Reason)
+	if item.Proposal != nil {
+		add(item.Proposal.Proposal)
+		add(item.Proposal.Subject)
+	}
+	add(item.Purpose)
+	if item.Amount != nil {
+		add(escalation.Money(item.Amount.Value, item.Amount.Currency))
+	}
+	add(string(item.Context))
+	add(item.SuggestedAction)
+	return strings.ToLower(b.String())
+}
+
+func (k *kept) matches(words []string) bool {
+	for _, word := range words {
+		if !strings.Contains(k.text, word) {
+			return false
+		}
+	}
+	return true
+}
