@@ -39,8 +39,8 @@ const Version = "0.1.0"
 // ClockSkew is how far an envelope's timestamp may be from the broker's clock.
 const ClockSkew = 5 * time.Minute
 
-// ackTimeout is how long the broker waits for an inbox copy to be stored before
-// it looks again and tries anew.
+// ackTimeout is how long the broker waits for an entry or a copy of one to be
+// acknowledged before it looks what happened.
 const ackTimeout = 5 * time.Second
 
 // Options say how a broker runs.
@@ -159,7 +159,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 	if err := checkServer(o.Conn); err != nil {
 		return nil, err
 	}
-	js, err := jetstream.New(o.Conn, jetstream.WithPublishAsyncMaxPending(4096), jetstream.WithPublishAsyncTimeout(ackTimeout))
+	js, err := jetstream.New(o.Conn)
 	if err != nil {
 		return nil, err
 	}

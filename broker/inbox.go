@@ -146,10 +146,9 @@ func (b *Broker) deliverAll(ctx context.Context, l *live) error {
 func (b *Broker) deliverOne(ctx context.Context, l *live, d delivery) error {
 	type copyTo struct {
 		agent performatives.Agent
-		ack   jetstream.PubAckFuture
+		sent  *sent
 	}
 	var copies []copyTo
-	broken := b.link.broken()
 	for _, a := range d.to {
 		at, err := b.placeOf(ctx, l, a, d)
 		if err != nil {
@@ -158,27 +157,22 @@ func (b *Broker) deliverOne(ctx context.Context, l *live, d delivery) error {
 		if at.sequence >= int64(d.sequence) { //nolint:gosec // far below 2^63
 			continue
 		}
-		ack, err := b.js.PublishMsgAsync(&nats.Msg{
+		copied, err := b.link.send(wire.InboxStream, &nats.Msg{
 			Subject: wire.Inbox(a, l.id), Data: d.entry,
 			Header: nats.Header{wire.SequenceHeader: {strconv.FormatUint(d.sequence, 10)}},
-		}, jetstream.WithExpectLastSequencePerSubject(at.position))
+		}, at.position)
 		if err != nil {
 			return err
 		}
-		copies = append(copies, copyTo{a, ack})
+		copies = append(copies, copyTo{a, copied})
 		b.reaches(delivering)
 	}
 	for _, c := range copies {
-		select {
-		case ok := <-c.ack.Ok():
-			l.inboxes[c.agent] = place{ok.Sequence, int64(d.sequence)} //nolint:gosec // far below 2^63
-		case err := <-c.ack.Err():
+		position, err := c.sent.stored()
+		if err != nil {
 			return fmt.Errorf("inbox of %s: %w", c.agent, appendError(err))
-		case <-broken:
-			return errLinkBroke
-		case <-ctx.Done():
-			return ctx.Err()
 		}
+		l.inboxes[c.agent] = place{position, int64(d.sequence)} //nolint:gosec // far below 2^63
 	}
 	return nil
 }

@@ -44,20 +44,38 @@ const (
 // append adds an entry if the session's last is still at position last, 0 for
 // a session without any.
 func (l *log) append(ctx context.Context, s performatives.SessionID, entry []byte, last uint64) (uint64, error) {
-	msg := &nats.Msg{Subject: wire.Session(s), Data: entry, Header: nats.Header{
-		wire.FormatHeader: {strconv.Itoa(performatives.Format)},
-	}}
-	ctx, done := l.link.during(ctx)
-	defer done()
-	ack, err := l.js.PublishMsg(ctx, msg, jetstream.WithExpectLastSequencePerSubject(last))
+	position, err := l.tryAppend(s, entry, last)
+	for again := 0; errors.Is(err, jetstream.ErrNoStreamResponse) && again < leaderTries; again++ {
+		select {
+		case <-time.After(jetstream.DefaultPubRetryWait): // the stream is choosing a leader
+			position, err = l.tryAppend(s, entry, last)
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
 	if err != nil {
 		return 0, appendError(err)
 	}
 	if err := l.durable(wire.SessionsStream, len(entry)); err != nil {
 		return 0, fmt.Errorf("%w: %w", errUnknown, err)
 	}
-	return ack.Sequence, nil
+	return position, nil
 }
+
+// leaderTries is how often an append that found nobody is sent again.
+const leaderTries = 2
+
+func (l *log) tryAppend(s performatives.SessionID, entry []byte, last uint64) (uint64, error) {
+	sent, err := l.link.send(wire.SessionsStream, &nats.Msg{
+		Subject: wire.Session(s), Data: entry, Header: nats.Header{wire.FormatHeader: formatNow},
+	}, last)
+	if err != nil {
+		return 0, err
+	}
+	return sent.stored()
+}
+
+var formatNow = []string{strconv.Itoa(performatives.Format)}
 
 // errUndurable means that the disk failed: nothing is answered any more from
 // what it may not hold. The next start finds out what it does hold.
