@@ -2,6 +2,7 @@ package notify
 
 import (
 	"bytes"
+	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -54,10 +55,12 @@ type SMTP struct {
 	From         string `yaml:"from"`
 	User         string `yaml:"user"` // "" is no login
 	PasswordFile string `yaml:"passwordFile"`
-	TLS          string `yaml:"tls"` // starttls (default), tls (from the first byte), or none: for a server on this machine
+	TLS          string `yaml:"tls"`    // starttls (default), tls (from the first byte), or none: for a server on this machine
+	CAFile       string `yaml:"caFile"` // PEM: who vouches for the server; "" is whom this machine trusts
 	host         string
 	port         int
 	password     string
+	trusts       *x509.CertPool
 }
 
 // The ways of TLS.
@@ -145,6 +148,11 @@ func (s *SMTP) complete(dir string) error {
 	if !slices.Contains([]string{startTLS, fullTLS, noTLS}, s.TLS) {
 		return fmt.Errorf("tls: %q is none of starttls, tls and none", s.TLS)
 	}
+	if s.CAFile != "" {
+		if s.trusts, err = authorities(dir, s.CAFile); err != nil {
+			return fmt.Errorf("caFile: %w", err)
+		}
+	}
 	if s.User == "" {
 		return nil
 	}
@@ -203,9 +211,26 @@ func secretIn(dir, file string) (string, error) {
 	if file == "" {
 		return "", errors.New("a file with the secret has to be named")
 	}
+	data, err := read(dir, file)
+	return strings.TrimSpace(string(data)), err
+}
+
+// read is a file that the configuration names, relative to it.
+func read(dir, file string) ([]byte, error) {
 	if !filepath.IsAbs(file) {
 		file = filepath.Join(dir, file)
 	}
-	data, err := os.ReadFile(file)
-	return strings.TrimSpace(string(data)), err
+	return os.ReadFile(file)
+}
+
+func authorities(dir, file string) (*x509.CertPool, error) {
+	data, err := read(dir, file)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(data) {
+		return nil, fmt.Errorf("%s has no certificate (PEM)", file)
+	}
+	return pool, nil
 }

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,7 +59,10 @@ func (p *post) tell(ctx context.Context, news News, _ time.Time) (who string, er
 }
 
 func (s *SMTP) options() []mail.Option {
-	o := []mail.Option{mail.WithPort(s.port), mail.WithTimeout(attempt)}
+	o := []mail.Option{
+		mail.WithPort(s.port), mail.WithTimeout(attempt),
+		mail.WithTLSConfig(&tls.Config{ServerName: s.host, RootCAs: s.trusts, MinVersion: tls.VersionTLS12}),
+	}
 	switch s.TLS {
 	case fullTLS:
 		o = append(o, mail.WithSSL())

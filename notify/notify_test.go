@@ -48,10 +48,12 @@ type world struct {
 	heard chan *http.Request // a hook's, with its body read
 	down  int                // how many of them to answer with a failure first
 	mails chan string
-	hook  *httptest.Server
-	smtp  net.Listener
-	mu    sync.Mutex
-	item  wire.EscalationItem
+
+	passwords chan string
+	hook      *httptest.Server
+	smtp      net.Listener
+	mu        sync.Mutex
+	item      wire.EscalationItem
 }
 
 func newWorld(t *testing.T) *world {
@@ -148,10 +150,17 @@ func (w *world) config(text string) *notify.Config {
 
 func (w *world) starts(c *notify.Config) *notify.Notifier {
 	w.Helper()
-	n, err := notify.Start(context.Background(), notify.Options{
+	return w.startsWith(c, func(*notify.Options) {})
+}
+
+func (w *world) startsWith(c *notify.Config, change func(*notify.Options)) *notify.Notifier {
+	w.Helper()
+	o := notify.Options{
 		Conn: w.Conn, Config: c, Item: func(context.Context, string) (wire.EscalationItem, error) { return w.item, nil },
 		Pauses: []time.Duration{time.Millisecond},
-	})
+	}
+	change(&o)
+	n, err := notify.Start(context.Background(), o)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -374,6 +383,7 @@ func TestConfig(t *testing.T) {
 		{"links: https://x.example\norganisations: {acme.example: {webhooks: [{url: 'https://h.example', secretFile: good, events: [opend]}]}}\n", `no "opend"`},
 		{"links: https://x.example\norganisations: {acme.example: {mail: {always: [a@b.example]}}}\n", "mail needs smtp"},
 		{"links: https://x.example\nsmtp: {server: 'm.example:25', from: p@x.example, user: u, tls: none}\n", "without TLS"},
+		{"links: https://x.example\nsmtp: {server: 'm.example:25', from: p@x.example, caFile: good}\n", "no certificate"},
 		{"links: https://x.example\nsmtp: {server: 'm.example:25', from: p@x.example}\norganisations: {acme.example: {mail: {people: {'human://b.example/x': x@b.example}}}}\n", "no human of acme.example"},
 	} {
 		path := filepath.Join(dir, "notify.yaml")
