@@ -70,7 +70,7 @@ func Canonical(data []byte) (jsontext.Value, error) {
 
 // canonicalOf is Canonical for any length.
 func canonicalOf(data []byte) (jsontext.Value, error) {
-	if canonicalAlready(data) {
+	if PlainlyCanonical(data) {
 		return bytes.Clone(data), nil
 	}
 	return canonicalise(data)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzCanonicalAlready: what the scan takes, the canonicaliser leaves as it is.
-func FuzzCanonicalAlready(f *testing.F) {
+// FuzzPlainlyCanonical: what the scan takes, the canonicaliser leaves as it is.
+func FuzzPlainlyCanonical(f *testing.F) {
 	for _, seed := range []string{
 		envelope, bare, string(mustSign(f, bare)), `{"a":{"A":[1,-2.5,0.000001,1e3,"\u001f\n\\\"é"],"b":[]},"b":null}`,
 		`[true,false,null,{}]`, `-0`, `0.10`, `1.0`, `{"a":1,"a":2}`, `"\u0000\/"`, `123456789012345`, `[1,]`, `{"a"`, `"`,
@@ -16,7 +16,7 @@ func FuzzCanonicalAlready(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		want, err := canonicalise(data)
-		if canonicalAlready(data) && (err != nil || !bytes.Equal(want, data)) {
+		if PlainlyCanonical(data) && (err != nil || !bytes.Equal(want, data)) {
 			t.Fatalf("%q is taken; the canonicaliser makes it %q, %v", data, want, err)
 		}
 		if got, gotErr := Canonical(data); !bytes.Equal(got, want) || (gotErr == nil) != (err == nil) {
@@ -25,16 +25,16 @@ func FuzzCanonicalAlready(f *testing.F) {
 	})
 }
 
-// TestCanonicalAlready: the scan knows what envelopes are made of, and leaves
+// TestPlainlyCanonical: the scan knows what envelopes are made of, and leaves
 // alone whatever the canonicaliser would change or refuse.
-func TestCanonicalAlready(t *testing.T) {
+func TestPlainlyCanonical(t *testing.T) {
 	t.Parallel()
 	deep := func(n int) string { return strings.Repeat(`[`, n) + strings.Repeat(`]`, n) }
 	for _, in := range []string{
 		`{}`, `[]`, `""`, `0`, `-1`, `true`, `false`, `null`, `{"":1}`, `{"A":1,"a":{"b":[{},[],""]}}`, `[{"a":1},{"a":1}]`,
 		`10.25`, `-0.5`, `0.000001`, `999999999999999`, `"é 😀 <>&/"`, `"\n\t\b\f\r\"\\\u0000\u001f"`, "\"\u007f\u2028\"", deep(MaxDepth),
 	} {
-		if !canonicalAlready([]byte(in)) {
+		if !PlainlyCanonical([]byte(in)) {
 			t.Errorf("%s is canonical", in)
 		}
 		if got, err := canonicalise([]byte(in)); err != nil || string(got) != in {
@@ -47,7 +47,7 @@ func TestCanonicalAlready(t *testing.T) {
 		`"`, `"a`, `"\`, `"\u00`, `"\u000`, `"\u001F"`, `"\u000a"`, `"\u0041"`, `"\/"`, `"\x"`, "\"\n\"", "\"\xff\"", "\"\xed\xa0\x80\"", "\"\xe2\x82\"", `"\ud83d\ude00"`,
 		`tru`, `True`, `nul`, `NaN`, "\ufeff{}", "{}\x00", "\x00", deep(MaxDepth + 1),
 	} {
-		if canonicalAlready([]byte(in)) {
+		if PlainlyCanonical([]byte(in)) {
 			t.Errorf("%q is taken as it is", in)
 		}
 	}

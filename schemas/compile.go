@@ -39,13 +39,17 @@ func newCompiler() *jsonschema.Compiler {
 	c.Draft = jsonschema.Draft2020
 	c.AssertFormat = true
 	c.LoadURL = func(url string) (io.ReadCloser, error) { return nil, &errRemote{url} }
-	c.Formats["asp-id"] = ofString(performatives.ValidID)
-	c.Formats["asp-principal"] = ofString(func(s string) bool {
-		_, err := performatives.ParseAgent(s)
-		return err == nil
-	})
-	c.Formats["date-time"] = ofString(validTime)
+	for name, valid := range formats {
+		c.Formats[name] = ofString(valid)
+	}
 	return c
+}
+
+var formats = map[string]func(string) bool{"asp-id": performatives.ValidID, "asp-principal": validPrincipal, "date-time": validTime}
+
+func validPrincipal(s string) bool {
+	_, err := performatives.ParseAgent(s)
+	return err == nil
 }
 
 // ofString makes a format, which says nothing of what is no string.
