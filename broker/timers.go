@@ -114,8 +114,13 @@ func (b *Broker) tellExpired(l *live) {
 
 // arm sets the session's timer to its next deadline, if that is sooner than
 // what is set and has not gone off, at whichever broker. A timer that goes off
-// before its time sets itself again.
+// before its time sets itself again. A session that is over leaves none behind:
+// it would be kept in memory, perhaps for weeks, only to have the transcript read
+// once more.
 func (b *Broker) arm(ctx context.Context, l *live) error {
+	if l.state.Phase.Over() {
+		return b.log.streams[wire.TimersStream].Purge(ctx, jetstream.WithPurgeSubject(timerAt+string(l.id)))
+	}
 	now := b.clock(l)
 	next, some := b.lookAgain(l, now)
 	if !some || l.armed.After(now) && !next.Before(l.armed) {
