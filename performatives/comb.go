@@ -49,7 +49,7 @@ func multiples(row []edwards25519.Point, point *edwards25519.Point) {
 		row[i].Add(&row[i-1], point)
 	}
 	for range 256 / combRows {
-		point.Add(point, point)
+		point.Double(point)
 	}
 }
 
@@ -88,7 +88,7 @@ func (c *comb) difference(s, k *edwards25519.Scalar) *edwards25519.Point {
 	rows, sum := base(), edwards25519.NewIdentityPoint()
 	for column := combColumns - 1; column >= 0; column-- {
 		for range 4 {
-			sum.Add(sum, sum)
+			sum.Double(sum)
 		}
 		for r := range combRows {
 			add(sum, c.rows[r][:], -int(ofKey[r*combColumns+column]))

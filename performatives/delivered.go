@@ -89,50 +89,54 @@ const TimeFormat = "2006-01-02T15:04:05.000000000Z"
 // It returns the entry's canonical bytes, which are what participants receive,
 // and the stamp completed with hash and receipt.
 func (m *Message) Deliver(s Stamp, acceptedAt time.Time, state string, broker Signer) ([]byte, Stamp, error) {
-	linkedBy, envelope, added := LinkedBySender, m.envelope, make([]member, 0, 6)
+	added, linkedBy := make(texts, 0, 640), LinkedBySender
+	envelope, integrity := m.envelope.with(), m.integrity.with()
 	if m.Link == nil {
 		linkedBy = LinkedByBroker
-		envelope = envelope.with(field("sequenceNumber", strconv.AppendUint(nil, s.Sequence, 10)))
-		added = append(added, textField("previousHash", string(s.PreviousHash)))
+		envelope.put(added.field("sequenceNumber", strconv.AppendUint(nil, s.Sequence, 10)))
+		integrity.put(added.text("previousHash", string(s.PreviousHash)))
 	} else if m.Link.Sequence != s.Sequence || m.Link.PreviousHash != s.PreviousHash {
 		return nil, s, errLink
 	}
-	added = append(added, textField("linkedBy", linkedBy))
+	integrity.put(added.text("linkedBy", linkedBy))
 	if s.OnBehalfOf != "" {
-		added = append(added, textField("onBehalfOf", string(s.OnBehalfOf)))
+		integrity.put(added.text("onBehalfOf", string(s.OnBehalfOf)))
 	}
 	if len(s.Joined) > 0 {
 		joined, err := marshalCanonical(s.Joined)
 		if err != nil {
 			return nil, s, err
 		}
-		added = append(added, field("joined", joined))
+		integrity.put(added.field("joined", joined))
 	}
-	integrity := m.integrity.with(added...)
-	s.Hash = HashOf(envelope.with(integrity.as("integrity")).bytes())
+	var room [2048]byte
+	s.Hash = HashOf(envelope.appendSealed(room[:0], integrity))
 	s.Receipt = Receipt{AcceptedAt: acceptedAt.UTC().Format(TimeFormat), State: state, Broker: broker.Key()}
 	var err error
 	if s.Receipt.Signature, err = SignBytes(broker, s.receiptBytes()); err != nil {
 		return nil, s, err
 	}
-	integrity = integrity.with(textField("hash", string(s.Hash)), field("receipt", s.Receipt.canonical()))
-	return envelope.with(integrity.as("integrity")).bytes(), s, nil
+	receipt := added.begin("receipt")
+	added = s.Receipt.appendTo(added)
+	integrity.put(added.end("receipt", receipt), added.text("hash", string(s.Hash)))
+	return envelope.sealed(integrity), s, nil
 }
 
 var errLink = errors.New("the stamp's place in the transcript is not the one that the sender signed")
 
 // receiptBytes are canonical by construction: sorted names, plain strings.
 func (s *Stamp) receiptBytes() []byte {
-	return document{
-		textField("acceptedAt", s.Receipt.AcceptedAt), textField("hash", string(s.Hash)), textField("state", s.Receipt.State),
-	}.bytes()
+	out := appendQuote(append(make([]byte, 0, 192), `{"acceptedAt":`...), s.Receipt.AcceptedAt)
+	out = appendQuote(append(out, `,"hash":`...), string(s.Hash))
+	return append(appendQuote(append(out, `,"state":`...), s.Receipt.State), '}')
 }
 
-// canonical is the receipt as it stands in an entry.
-func (r Receipt) canonical() jsontext.Value {
-	return document{
-		textField("acceptedAt", r.AcceptedAt), textField("broker", string(r.Broker)), textField("signature", r.Signature), textField("state", r.State),
-	}.bytes()
+// appendTo writes the receipt as it stands in an entry.
+func (r Receipt) appendTo(out []byte) []byte {
+	out = appendQuote(append(out, `{"acceptedAt":`...), r.AcceptedAt)
+	out = appendQuote(append(out, `,"broker":`...), string(r.Broker))
+	out = appendQuote(append(out, `,"signature":`...), r.Signature)
+	return append(appendQuote(append(out, `,"state":`...), r.State), '}')
 }
 
 // VerifyReceipt checks the broker's signature on the entry.
@@ -172,16 +176,16 @@ func ReadDelivered(data []byte) (m *Message, s Stamp, recomputed Hash, err error
 	if err != nil {
 		return nil, s, "", err
 	}
-	hashed := envelope.with(integrity.without("hash", "receipt").as("integrity")).bytes()
+	envelope = envelope.without("integrity")
+	recomputed = HashOf(envelope.sealed(integrity.without("hash", "receipt")))
 	if linkedBy == LinkedByBroker {
 		envelope = envelope.without("sequenceNumber")
 		integrity = integrity.without("previousHash")
 	}
-	original := envelope.with(integrity.without(brokersFields...).as("integrity"))
-	if m, err = readCanonical(original.bytes()); err != nil {
+	if m, err = readCanonical(envelope.sealed(integrity.without(brokersFields...))); err != nil {
 		return nil, s, "", err
 	}
-	return m, s, HashOf(hashed), nil
+	return m, s, recomputed, nil
 }
 
 func (s *Stamp) read(integrity, sequence jsontext.Value) (linkedBy string, err error) {
@@ -218,7 +222,7 @@ func (r Receipt) exact(integrity jsontext.Value) error {
 	if err := unmarshal(integrity, &raw, "/integrity"); err != nil {
 		return err
 	}
-	if !Equal(raw.Receipt, r.canonical()) {
+	if !Equal(raw.Receipt, r.appendTo(nil)) {
 		return malformed("/integrity/receipt", "is not a receipt")
 	}
 	return nil

@@ -60,7 +60,8 @@ const NoHash = Hash("sha256:" + "00000000000000000000000000000000000000000000000
 // HashOf is the SHA-256 of the bytes.
 func HashOf(data []byte) Hash {
 	sum := sha256.Sum256(data)
-	return Hash("sha256:" + hex.EncodeToString(sum[:]))
+	text := append(make([]byte, 0, 71), "sha256:"...)
+	return Hash(hex.AppendEncode(text, sum[:]))
 }
 
 func (h Hash) valid() bool {
@@ -146,7 +147,14 @@ func (m *Message) readIntegrity(w wireEnvelope) error {
 			m.integrity = doc.without("signature")
 		}
 	}
-	m.signed = m.envelope.with(m.integrity.without("signature").as("integrity")).bytes()
+	var room [2]member
+	rest := document(room[:0])
+	for _, field := range m.integrity {
+		if !field.is("signature") {
+			rest = append(rest, field)
+		}
+	}
+	m.signed = m.envelope.sealed(rest)
 	return m.readLink(w.SequenceNumber, previous)
 }
 

@@ -311,13 +311,13 @@ func TestDocuments(t *testing.T) {
 			if object, err = Canonical(raw); err != nil {
 				t.Fatal(err)
 			}
-			doc = doc.with(field(name, jsontext.Value("7")))
+			doc = doc.with(new(texts).field(name, jsontext.Value("7")))
 			if !Equal(doc.bytes(), object) || string(doc.get(name)) != "7" {
 				t.Fatalf("with %s: %s, want %s", name, doc.bytes(), object)
 			}
 		}
 		less := doc.without("hash", "receipt")
-		if less.get("hash") != nil || len(less) != len(doc)-2 || !Equal(less.with(field("receipt", []byte("7")), field("hash", []byte("7"))).bytes(), object) {
+		if less.get("hash") != nil || len(less) != len(doc)-2 || !Equal(less.with(new(texts).field("receipt", []byte("7")), new(texts).field("hash", []byte("7"))).bytes(), object) {
 			t.Fatalf("without: %s", less.bytes())
 		}
 	})

@@ -36,20 +36,31 @@ func (m member) before(name string) bool {
 	return err == nil && string(plain) < name
 }
 
+// texts are members in the making, all in one piece of memory.
+type texts []byte
+
+func (t *texts) begin(name string) (from int) {
+	from = len(*t)
+	*t = append(append(append(*t, '"'), name...), '"', ':')
+	return from
+}
+
+func (t *texts) end(name string, from int) member {
+	return member{(*t)[from:len(*t):len(*t)], len(name) + 2}
+}
+
 // field makes a member whose value is JSON already.
-func field(name string, value []byte) member {
-	text := append(opened(name, len(value)), value...)
-	return member{text, len(name) + 2}
+func (t *texts) field(name string, value []byte) member {
+	from := t.begin(name)
+	*t = append(*t, value...)
+	return t.end(name, from)
 }
 
-// textField makes one whose value is a text.
-func textField(name, text string) member {
-	return member{appendQuote(opened(name, len(text)+2), text), len(name) + 2}
-}
-
-func opened(name string, room int) []byte {
-	text := make([]byte, 0, len(name)+3+room)
-	return append(append(append(text, '"'), name...), '"', ':')
+// text makes one whose value is a text.
+func (t *texts) text(name, text string) member {
+	from := t.begin(name)
+	*t = appendQuote(*t, text)
+	return t.end(name, from)
 }
 
 var errObject = errors.New("not a canonical object")
@@ -153,25 +164,25 @@ func (d document) get(name string) jsontext.Value {
 // with returns the document with the members set, all of ASCII letters; the
 // document itself stays as it is.
 func (d document) with(members ...member) document {
-	out := append(make(document, 0, len(d)+len(members)), d...)
+	out := append(make(document, 0, len(d)+len(members)+2), d...)
+	out.put(members...)
+	return out
+}
+
+// put sets the members in the document itself.
+func (d *document) put(members ...member) {
 	for _, m := range members {
 		name := string(m.text[1 : m.name-1])
-		at, set := slices.BinarySearchFunc(out, name, func(m member, name string) int {
-			switch {
-			case m.before(name):
-				return -1
-			case m.is(name):
-				return 0
-			}
-			return 1
-		})
-		if set {
-			out[at] = m
+		at := 0
+		for at < len(*d) && (*d)[at].before(name) {
+			at++
+		}
+		if at < len(*d) && (*d)[at].is(name) {
+			(*d)[at] = m
 		} else {
-			out = slices.Insert(out, at, m)
+			*d = slices.Insert(*d, at, m)
 		}
 	}
-	return out
 }
 
 // without returns the document less the named members.
@@ -188,11 +199,6 @@ func (d document) without(drop ...string) document {
 // bytes puts the object together again, in canonical form.
 func (d document) bytes() jsontext.Value { return d.appendTo(make([]byte, 0, d.size())) }
 
-// as makes the object a member of another.
-func (d document) as(name string) member {
-	return member{d.appendTo(opened(name, d.size())), len(name) + 2}
-}
-
 func (d document) size() int {
 	n := 2 + len(d)
 	for _, m := range d {
@@ -203,11 +209,38 @@ func (d document) size() int {
 
 func (d document) appendTo(out []byte) []byte {
 	out = append(out, '{')
-	for i, m := range d {
-		if i > 0 {
-			out = append(out, ',')
+	for _, m := range d {
+		out = append(append(out, m.text...), ',')
+	}
+	return closed(out)
+}
+
+// sealed is the envelope with its integrity, which it has none of so far.
+func (d document) sealed(integrity document) []byte {
+	return d.appendSealed(make([]byte, 0, d.size()+len(`"integrity":,`)+integrity.size()), integrity)
+}
+
+func (d document) appendSealed(out []byte, integrity document) []byte {
+	out = append(out, '{')
+	put := func() { out = append(integrity.appendTo(append(out, `"integrity":`...)), ',') }
+	placed := false
+	for _, m := range d {
+		if !placed && !m.before("integrity") {
+			put()
+			placed = true
 		}
-		out = append(out, m.text...)
+		out = append(append(out, m.text...), ',')
+	}
+	if !placed {
+		put()
+	}
+	return closed(out)
+}
+
+// closed ends an object after the comma of its last member.
+func closed(out []byte) []byte {
+	if out[len(out)-1] == ',' {
+		out = out[:len(out)-1]
 	}
 	return append(out, '}')
 }

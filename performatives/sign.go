@@ -78,7 +78,8 @@ func SignBytes(s Signer, data []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return signaturePrefix + hex.EncodeToString(sig), nil
+	text := append(make([]byte, 0, len(signaturePrefix)+2*len(sig)), signaturePrefix...)
+	return string(hex.AppendEncode(text, sig)), nil
 }
 
 // WellFormedSignature tells whether a signature is written as SignBytes does.
@@ -122,7 +123,7 @@ func Sign(envelope []byte, s Signer) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	signed := m.envelope.with(m.integrity.with(textField("signature", signature)).as("integrity")).bytes()
+	signed := m.envelope.sealed(m.integrity.with(new(texts).text("signature", signature)))
 	if len(signed) > MaxEnvelope {
 		return nil, ErrTooLarge
 	}
