@@ -56,7 +56,7 @@ type Options struct {
 
 	Policy   performatives.Policy // zero fields are the defaults of PROTOCOL.md
 	Limits   Limits               // of one principal; zero fields are defaults
-	InboxAge time.Duration        // how long inbox copies are kept; 0 is 7 days
+	InboxAge time.Duration        // how long inbox copies are kept; 0 is as long as they are, 7 days at first
 	Archive  Archive              // when sessions that are over leave the transcripts' stream
 	Log      *zap.Logger          // nil is silent
 	Now      func() time.Time     // nil is time.Now
@@ -99,9 +99,6 @@ func (o Options) withDefaults() Options {
 	or(&p.MaxPaused, escalation.MaxPaused)
 	o.Limits = o.Limits.withDefaults()
 	o.SyncedAfter = cmp.Or(o.SyncedAfter, 130*time.Second)
-	if o.InboxAge == 0 {
-		o.InboxAge = 7 * 24 * time.Hour
-	}
 	if o.Modes == nil {
 		o.Modes = modes.All()
 	}

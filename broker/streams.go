@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -57,6 +58,9 @@ func (b *Broker) openStreams(ctx context.Context) error {
 	retention, err := b.retention(ctx)
 	if err != nil {
 		return fmt.Errorf("%s: %w", wire.SessionsStream, err)
+	}
+	if b.InboxAge, err = b.inboxAge(ctx); err != nil {
+		return fmt.Errorf("%s: %w", wire.InboxStream, err)
 	}
 	configs := []jetstream.StreamConfig{
 		{ // the truth: nothing in it is ever deleted, purged or rolled up
@@ -119,6 +123,25 @@ func (b *Broker) replicas(ctx context.Context, stream string) (int, error) {
 		return 0, err
 	}
 	return s.CachedInfo().Config.Replicas, nil
+}
+
+// defaultInboxAge is how long inbox copies are kept where nobody has said (PROTOCOL.md §2):
+// what is older is read from the transcript.
+const defaultInboxAge = 7 * 24 * time.Hour
+
+// inboxAge is how long inbox copies are kept: as the options say, else as it is.
+func (b *Broker) inboxAge(ctx context.Context) (time.Duration, error) {
+	if b.InboxAge > 0 {
+		return b.InboxAge, nil
+	}
+	s, err := b.js.Stream(ctx, wire.InboxStream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return defaultInboxAge, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return s.CachedInfo().Config.MaxAge, nil
 }
 
 // scaled notes how many copies the transcripts have now; another broker may

@@ -38,13 +38,14 @@ type Options struct {
 	NATSCreds   string        // instead: a credentials file; where Nsc wrote it, logins are answered too
 	Replicas    int           // of each stream; more than 1 needs an external cluster
 
-	Policy  performatives.Policy
-	Limits  broker.Limits     // of one principal
-	Archive broker.Archive    // when sessions that are over leave the transcripts' stream
-	Rules   *escalation.Rules // who decides escalations; checked; nil is everybody who may
-	Notify  *notify.Config    // who is told of escalations, and how; nil is nobody
-	Log     *zap.Logger
-	Now     func() time.Time // the broker's clock; nil is time.Now
+	Policy   performatives.Policy
+	Limits   broker.Limits     // of one principal
+	Archive  broker.Archive    // when sessions that are over leave the transcripts' stream
+	InboxAge time.Duration     // how long inbox copies are kept; 0 is as long as they are, 7 days at first
+	Rules    *escalation.Rules // who decides escalations; checked; nil is everybody who may
+	Notify   *notify.Config    // who is told of escalations, and how; nil is nobody
+	Log      *zap.Logger
+	Now      func() time.Time // the broker's clock; nil is time.Now
 }
 
 // A Node is running until it is closed.
@@ -120,7 +121,7 @@ func Start(ctx context.Context, o Options) (n *Node, err error) {
 	}
 	if n.Broker, err = broker.Open(ctx, broker.Options{
 		Conn: inside, Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Replicas: o.Replicas, Policy: o.Policy, Limits: o.Limits, Escalations: o.Rules, Log: o.Log, Now: o.Now,
-		Archive: o.Archive, Departed: departed, Durable: n.durable(o), SyncedAfter: n.syncedAfter(o),
+		Archive: o.Archive, InboxAge: o.InboxAge, Departed: departed, Durable: n.durable(o), SyncedAfter: n.syncedAfter(o),
 		Credentials: n.mode.credentials(n.keys), Reserved: reserved,
 	}); err != nil {
 		return n, err

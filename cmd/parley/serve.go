@@ -75,9 +75,7 @@ else may log in is that server's own affair.`,
 	flags.DurationVar(&s.invitation, "invitation-timeout", 30*time.Second, "when an invitation that names no time must be answered")
 	flags.StringVar(&s.telling, "notify", "", "YAML or JSON file that says who is told of escalations, by webhook or mail (default: nobody)")
 	flags.StringVar(&s.rules, "escalations", "", "YAML or JSON file that says who decides which escalations, and until when (default: whoever may, one is enough)")
-	flags.DurationVar(&s.Archive.After, "archive-after", 0, "how long after its end a session moves to the archive; 0 is never. A store is made with an archive, or without")
-	flags.DurationVar(&s.Archive.Closed, "keep-closed", 0, "how long a closed session is kept in the archive; 0 is for ever")
-	flags.DurationVar(&s.Archive.Failed, "keep-failed", 0, "the same of a failed one")
+	keepFlags(flags, s)
 	limitFlags(flags, &s.Limits)
 	flags.StringVar(&s.logLevel, "log-level", "warn", "debug, info, warn or error")
 	flags.BoolVar(&s.logJSON, "log-json", false, "log as JSON")
@@ -131,6 +129,9 @@ func (s *serve) run(cmd *cobra.Command) error {
 
 // complete turns flags into the node's options.
 func (s *serve) complete(cmd *cobra.Command) error {
+	if err := s.kept(cmd); err != nil {
+		return err
+	}
 	ms := func(d time.Duration) int64 { return d.Milliseconds() }
 	for _, d := range []time.Duration{s.low, s.medium, s.high, s.top, s.invitation} {
 		if d < time.Millisecond {
