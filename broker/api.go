@@ -151,7 +151,7 @@ func (b *Broker) call(r micro.Request, name string, c caller, leave func()) {
 			leave()
 			within = longestWatch + callTimeout
 		} else {
-			defer b.calls.enter(c.agent).leave()
+			defer b.calls.enter(c.agent).done()
 		}
 		ctx, cancel := context.WithTimeout(b.ctx, within)
 		defer cancel()

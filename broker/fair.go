@@ -2,6 +2,7 @@ package broker
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/parley-asp/parley/performatives"
 )
@@ -10,6 +11,9 @@ import (
 // principal has a row of its own, and the rows take turns. Whoever asks for
 // little waits for one piece of work of another's, however much that one asks.
 type fair struct {
+	seats int
+	busy  atomic.Int32 // pieces of work that have begun, those that wait for the store too
+
 	mu    sync.Mutex
 	free  int
 	rows  map[performatives.Agent]*row
@@ -22,9 +26,11 @@ type row struct {
 	waiting []chan struct{}
 }
 
-func newFair(seats int) *fair { return &fair{free: seats, rows: map[performatives.Agent]*row{}} }
+func newFair(seats int) *fair {
+	return &fair{seats: seats, free: seats, rows: map[performatives.Agent]*row{}}
+}
 
-// A seat is one piece of work's, until it is left.
+// A seat is one piece of work's, until it is left or the work is done.
 type seat struct {
 	fair *fair
 	left bool
@@ -32,6 +38,7 @@ type seat struct {
 
 // enter waits for a seat.
 func (f *fair) enter(a performatives.Agent) *seat {
+	f.busy.Add(1)
 	f.mu.Lock()
 	if f.free > 0 {
 		f.free--
@@ -51,12 +58,10 @@ func (f *fair) enter(a performatives.Agent) *seat {
 	return &seat{fair: f}
 }
 
-// idle tells whether a seat is free.
-func (f *fair) idle() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.free > 0
-}
+// idle tells whether each piece of work may have two cores: with more of it in
+// hand, what waits for the store now will want its core in a moment, and a second
+// goroutine only costs.
+func (f *fair) idle() bool { return 2*int(f.busy.Load()) <= f.seats }
 
 // leave gives the seat to whose turn it is, once. Work leaves it before it
 // waits for the store: what waits does not keep others from working.
@@ -80,4 +85,10 @@ func (s *seat) leave() {
 	} else {
 		delete(f.rows, r.agent)
 	}
+}
+
+// done leaves the seat if it is not left yet: the work is done.
+func (s *seat) done() {
+	s.leave()
+	s.fair.busy.Add(-1)
 }

@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -88,7 +89,7 @@ func (b *Broker) submit(r asked, id performatives.SessionID, caller performative
 	heard := b.sessions.run(id, func(ctx context.Context, l *live) {
 		defer leave()
 		l.seat = b.judging.enter(caller)
-		defer l.seat.leave()
+		defer l.seat.done()
 		accepted, err := b.admit(ctx, l, caller, r.Data())
 		leave() // whoever has the answer may ask the next
 		if err != nil {
@@ -99,6 +100,7 @@ func (b *Broker) submit(r asked, id performatives.SessionID, caller performative
 			}
 		} else {
 			b.reply(r, accepted)
+			runtime.Gosched() // the answer leaves before the work that follows it overtakes it
 			b.reaches(answered)
 		}
 		switch {
