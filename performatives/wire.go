@@ -100,11 +100,10 @@ func parseSender(uri string) (Agent, error) {
 // namedBroker is the broker that an envelope is for. A member of this name that
 // is no key is somebody's own and says nothing.
 func namedBroker(v jsontext.Value) Key {
-	var text string
-	if v.Kind() != '"' || json.Unmarshal(v, &text) != nil {
+	if v.Kind() != '"' {
 		return ""
 	}
-	if k := Key(strings.TrimPrefix(text, brokerScheme)); k.Valid() {
+	if k := Key(strings.TrimPrefix(text(v), brokerScheme)); k.Valid() {
 		return k
 	}
 	return ""
@@ -135,14 +134,13 @@ var errTime = errors.New("want an RFC 3339 time of the years 1 to 9999")
 
 // recipient is a URI, or an object that names one.
 func recipient(v jsontext.Value) (Agent, error) {
-	path, uri := "/recipient", ""
+	path := "/recipient"
+	var uri string
 	switch v.Kind() {
 	case 0, 'n':
 		return "", nil
 	case '"':
-		if err := unmarshal(v, &uri, path); err != nil {
-			return "", err
-		}
+		uri = text(v)
 	case '{':
 		var to struct {
 			AgentID string `json:"agentId"`

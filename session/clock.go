@@ -52,11 +52,16 @@ func (s *State) mostPaused() time.Duration {
 func (s *State) wall(onClock, at time.Time) time.Time { return onClock.Add(s.bankedAt(at)) }
 
 // Deadlines are those in force at a time, the earliest first.
-func (s *State) Deadlines(at time.Time) []Deadline {
+func (s *State) Deadlines(at time.Time) []Deadline { return s.deadlines(nil, at) }
+
+// room is for the deadlines of most sessions, where they are only looked at.
+type room [6]Deadline
+
+func (s *State) deadlines(all []Deadline, at time.Time) []Deadline {
 	if s.Phase == Idle || s.Phase.Over() {
 		return nil
 	}
-	all := []Deadline{{Code: SessionTimeout, At: s.wall(s.duration, at), Ends: true, To: Failed}}
+	all = append(all, Deadline{Code: SessionTimeout, At: s.wall(s.duration, at), Ends: true, To: Failed})
 	if s.Phase == Invited {
 		all = append(all, Deadline{Code: InvitationTimeout, At: s.wall(s.answerBy, at), Ends: true, Ref: s.invitation.ID, To: Failed})
 	}
@@ -79,7 +84,8 @@ func (s *State) Deadlines(at time.Time) []Deadline {
 // Ending is the deadline that has ended the session by a time, if one has: what
 // the broker has to enter into the transcript before it hears anything else.
 func (s *State) Ending(at time.Time) (Deadline, bool) {
-	for _, d := range s.Deadlines(at) {
+	var some room
+	for _, d := range s.deadlines(some[:0], at) {
 		if d.Ends && !at.Before(d.At) {
 			return d, true
 		}
@@ -91,19 +97,20 @@ func (s *State) Ending(at time.Time) (Deadline, bool) {
 // While paused only the escalation's own deadline comes nearer, and the end of
 // what can be banked.
 func (s *State) NextDeadline(at time.Time) (time.Time, bool) {
+	var some room
 	if s.open != nil {
 		next := s.open.Due
 		left := s.mostPaused() - s.banked
 		if full := s.pausedAt.Add(max(left, 0)); full.After(at) && full.Before(next) {
 			next = full
 		}
-		if d := s.Deadlines(at); len(d) > 0 && s.bankedAt(at) >= s.mostPaused() && d[0].At.Before(next) {
+		if d := s.deadlines(some[:0], at); len(d) > 0 && s.bankedAt(at) >= s.mostPaused() && d[0].At.Before(next) {
 			next = d[0].At
 		}
 		return next, true
 	}
 	var next time.Time
-	for _, d := range s.Deadlines(at) {
+	for _, d := range s.deadlines(some[:0], at) {
 		if d.Ends || d.At.After(at) {
 			next = d.At
 			break
@@ -128,6 +135,9 @@ func expiryTime(t time.Time) string { return t.UTC().Format(performatives.TimeFo
 // firstExpiring is the open offer that expires first from a time on the
 // session's clock on; those that expired before stay on the list behind it.
 func (s *State) firstExpiring(now time.Time) *Offer {
+	if s.expiries.Len() == 0 {
+		return nil
+	}
 	it := s.expiries.Iterator()
 	it.Seek(expiryTime(now))
 	if _, id, ok := it.Next(); ok {

@@ -57,7 +57,8 @@ type State struct {
 	deciders   persist.Table[performatives.Organisation, bool]
 	bounds     persist.Table[performatives.Agent, *escalation.Bound] // by side: what rulings let it agree to
 	bound      persist.Table[string, Binding]
-	seen       persist.Table[performatives.MessageID, Seen]
+	seen       persist.Table[performatives.MessageID, *Seen] // all but the newest
+	latest     Seen                                          // of the last entry; the zero value before the first
 
 	openCommitments, acceptedCommitments int
 
@@ -207,7 +208,15 @@ type Binding struct {
 }
 
 // Seen finds an accepted message by its id.
-func (s *State) Seen(id performatives.MessageID) (Seen, bool) { return s.seen.Get(id) }
+func (s *State) Seen(id performatives.MessageID) (Seen, bool) {
+	if id == s.latest.ID {
+		return s.latest, id != ""
+	}
+	if seen, ok := s.seen.Get(id); ok {
+		return *seen, true
+	}
+	return Seen{}, false
+}
 
 // Party finds whoever has, or had, a part.
 func (s *State) Party(a performatives.Agent) (Party, bool) { return s.parties.Get(a) }

@@ -116,7 +116,7 @@ func (t *Turn) Carry(p Phase, why string) { t.phase, t.Closing = p, why }
 // repeated answers a message that was accepted before, also from who has no
 // part any more: a delegate who declined may ask for the answer again.
 func (t *Turn) repeated() error {
-	seen, again := t.seen.Get(t.Message.ID)
+	seen, again := t.Seen(t.Message.ID)
 	if again && seen.Sender == t.Message.Sender && seen.Digest == t.Message.Digest() {
 		return &Repeat{seen}
 	}
@@ -176,7 +176,7 @@ func (t *Turn) joinsAsApprover(a performatives.Agent) bool { return t.Decides(t.
 
 // fresh refuses the id of another message that this session has accepted.
 func (t *Turn) fresh() error {
-	if _, used := t.seen.Get(t.Message.ID); !used {
+	if _, used := t.Seen(t.Message.ID); !used {
 		return nil
 	}
 	return Refuse(Duplicate, "the messageId was used before in this session, by another message; make a new UUIDv7")
@@ -238,9 +238,11 @@ func (t *Turn) arrow() arrow {
 func (t *Turn) record() {
 	m := t.Message
 	t.bind()
-	t.seen = t.seen.With(m.ID, Seen{
-		ID: m.ID, Sequence: t.Next, Sender: m.Sender, Digest: m.Digest(), Phase: t.Phase, AcceptedAt: t.At,
-	})
+	// The latest waits for its hash, and is entered with the act after it.
+	if before := t.latest; before.ID != "" {
+		t.seen = t.seen.With(before.ID, &before)
+	}
+	t.latest = Seen{ID: m.ID, Sequence: t.Next, Sender: m.Sender, Digest: m.Digest(), Phase: t.Phase, AcceptedAt: t.At}
 	t.Updated = t.At
 	t.Last.sender, t.Last.now, t.Last.also = m.Sender, t.Now, t.before
 	switch {
@@ -254,9 +256,9 @@ func (t *Turn) record() {
 
 // Sealed notes the hash of the entry that the last Step made.
 func (s State) Sealed(id performatives.MessageID, h performatives.Hash) State {
-	seen, _ := s.seen.Get(id)
-	seen.Hash = h
-	s.seen = s.seen.With(id, seen)
+	if s.latest.ID == id {
+		s.latest.Hash = h
+	}
 	s.Head = h
 	return s
 }

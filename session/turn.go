@@ -144,7 +144,7 @@ func (t *Turn) rulesInTime() error {
 		return nil
 	}
 	if vote, same := item.SameDecision(t.From.Agent, t.decisionDigest()); same {
-		first, _ := t.seen.Get(vote.Message)
+		first, _ := t.Seen(vote.Message)
 		return &Repeat{first}
 	}
 	if item.Open() {
