@@ -93,7 +93,7 @@ func codeKey(code string) string {
 // Redeem enrols a key, such as a browser's, with a code from human.enrol, and
 // tells whose it is from now on. A code is good once.
 func (b *Broker) Redeem(ctx context.Context, code string, key performatives.Key, name string) (performatives.Agent, error) {
-	noCode := session.Refuse(session.Unauthorized, "the code is not, or no longer, good: a code can be used once, within %s; ask for another (parley human enrol)", enrolWithin)
+	noCode := session.Refuse(session.Unauthorized, "the code is not, or no longer, good: a code can be used once, within %d minutes; ask for another (parley human enrol)", int(enrolWithin.Minutes()))
 	if !key.Valid() {
 		return "", session.RefuseSchema(session.Fault{Path: "/key", Rule: "card", Message: "key is a public user nkey (U…)"})
 	}

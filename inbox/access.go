@@ -56,11 +56,14 @@ func (i *Inbox) visitor(r *http.Request) (person, bool) {
 		return person{}, false
 	}
 	card, err := i.card(r.Context(), who.Agent)
-	if err != nil || who.Key != "" && !holds(card, who.Key) {
+	switch {
+	case err == nil && (who.Key == "" || holds(card, who.Key)):
+		return who, true
+	case err == nil, isCode(err, session.UnknownAgent):
 		i.people.leave(cookie.Value)
-		return person{}, false
+	default: // it could not be asked, as when the browser has gone on to another page: that takes nobody's place away
 	}
-	return who, true
+	return person{}, false
 }
 
 // card is how somebody is registered, as they see it themselves.
@@ -230,6 +233,11 @@ func (i *Inbox) answer(w http.ResponseWriter, r *http.Request, answer any, err e
 func refused(err error) bool {
 	var refusal *session.Refusal
 	return errors.As(err, &refusal)
+}
+
+func isCode(err error, code session.Code) bool {
+	var refusal *session.Refusal
+	return errors.As(err, &refusal) && refusal.Code == code
 }
 
 func (i *Inbox) refuse(w http.ResponseWriter, _ *http.Request, refusal *session.Refusal, status int) {

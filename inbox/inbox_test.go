@@ -7,11 +7,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/cookiejar"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/parley-asp/parley/inbox"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/test/testbroker"
 	"github.com/parley-asp/parley/wire"
@@ -168,6 +170,32 @@ func TestSigningIn(t *testing.T) {
 	unproven["agentId"], unproven["signature"] = alice, login["signature"]
 	if status, _ := v.posts("/inbox/login", unproven); status != http.StatusUnauthorized {
 		t.Errorf("the signature of another challenge is answered %d", status)
+	}
+}
+
+// TestGoneOn signs nobody out whose browser went on to another page before it
+// was answered.
+func TestGoneOn(t *testing.T) {
+	t.Parallel()
+	b, v := serve(t, testbroker.Options{Dev: true})
+	v.posts("/inbox/login", map[string]any{"agentId": alice})
+	pages := inbox.New(inbox.Options{Broker: b.Broker, Dev: true, Meet: func(context.Context, performatives.Agent) error { return nil }})
+	asks := func(ctx context.Context, method, path, body, cookie string) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(ctx, method, "http://localhost"+path, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Parley-Inbox", "1")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+		r.Header.Set("Cookie", cookie)
+		w := httptest.NewRecorder()
+		pages.ServeHTTP(w, r)
+		return w
+	}
+	cookie, _, _ := strings.Cut(asks(t.Context(), "POST", "/login", `{"agentId":"`+string(alice)+`"}`, "").Header().Get("Set-Cookie"), ";")
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	asks(gone, "GET", "/part/queue", "", cookie)
+	if got := asks(t.Context(), "GET", "/part/queue", "", cookie); got.Code != http.StatusOK {
+		t.Errorf("then the queue is answered %d %s", got.Code, got.Body)
 	}
 }
 

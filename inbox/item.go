@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,8 +45,10 @@ type item struct {
 
 // An event is one thing that happened around an item, in words.
 type event struct {
-	At   time.Time
-	Text string
+	At    time.Time
+	Text  string
+	Until time.Time
+	Note  string // what somebody wrote
 }
 
 func (i *Inbox) item(r *http.Request, who *person, id string) (*item, error) {
@@ -120,13 +123,15 @@ func asEvents(events []wire.DeskEvent) []event {
 		if e.To != "" {
 			text += " → " + called(e.To)
 		}
-		if !e.Until.IsZero() {
-			text += ", until " + moment(e.Until)
+		v := event{At: e.At, Text: text, Until: e.Until}
+		switch {
+		case e.Text == "" || e.Kind == escalation.Commented: // notes are shown where they are
+		case e.Kind == escalation.Opened:
+			v.Note = "rule " + oneLine(e.Text)
+		default:
+			v.Note = oneLine(e.Text)
 		}
-		if e.Text != "" && e.Kind != escalation.Commented {
-			text += ": " + oneLine(e.Text)
-		}
-		all = append(all, event{e.At, text})
+		all = append(all, v)
 	}
 	return all
 }
@@ -135,7 +140,7 @@ var eventWords = map[escalation.Kind]string{
 	escalation.Opened: "asked by", escalation.Viewed: "seen by", escalation.Claimed: "claimed by", escalation.Released: "released by",
 	escalation.Assigned: "assigned by", escalation.Commented: "note by", escalation.Transferred: "handed over by",
 	escalation.Reminded: "reminded", escalation.Reescalated: "next level asked", escalation.Notified: "told",
-	escalation.Voted: "voted by", escalation.Decided: "decided by", escalation.Ended: "ended",
+	escalation.Voted: "signed by", escalation.Decided: "decided by", escalation.Ended: "ended",
 }
 
 // stakeOf is the amount that the decision is about, as the broker sees it.
@@ -144,6 +149,17 @@ func stakeOf(it *wire.EscalationItem) *stake {
 		return nil
 	}
 	return &stake{Sum: money(it.Amount.Value, it.Amount.Currency), Path: it.Amount.Path, Currency: it.Amount.Currency, Amount: it.Amount.Value}
+}
+
+// lacks is why an approver cannot let an agent have what is at stake.
+func lacks(a wire.Approver, at *stake) string {
+	if at == nil {
+		return "no amount to compare"
+	}
+	if !slices.ContainsFunc(a.Limits, func(l performatives.Limit) bool { return l.Currency == at.Currency }) {
+		return "not in " + clean(at.Currency)
+	}
+	return "below the amount"
 }
 
 // A level is who is asked, one after the other.

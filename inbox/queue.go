@@ -137,16 +137,6 @@ func tabs(q wire.ListEscalations, counts wire.EscalationCounts) []tab {
 	add("Which", "Decided", filter(q, which("resolved", "")), 0, false, status == "resolved")
 	add("Which", "All", filter(q, which("all", "")), 0, false, status == "all")
 	if status == "open" {
-		for _, u := range []string{"critical", "high", "medium", "low"} {
-			chosen := q.Urgency == u
-			next := u
-			if chosen {
-				next = ""
-			}
-			if counts.Urgency[u] > 0 || chosen {
-				add("Urgency", u, filter(q, func(a *wire.ListEscalations) { a.Urgency = next }), counts.Urgency[u], true, chosen)
-			}
-		}
 		for _, c := range []struct {
 			claimed, name string
 			count         int
@@ -157,6 +147,16 @@ func tabs(q wire.ListEscalations, counts wire.EscalationCounts) []tab {
 				next = ""
 			}
 			add("Whose", c.name, filter(q, func(a *wire.ListEscalations) { a.Claimed = next }), c.count, true, chosen)
+		}
+		for _, u := range []string{"critical", "high", "medium", "low"} {
+			chosen := q.Urgency == u
+			next := u
+			if chosen {
+				next = ""
+			}
+			if counts.Urgency[u] > 0 || chosen {
+				add("Urgency", u, filter(q, func(a *wire.ListEscalations) { a.Urgency = next }), counts.Urgency[u], true, chosen)
+			}
 		}
 	}
 	return all
@@ -180,7 +180,7 @@ func asRow(item *wire.EscalationItem, me performatives.Agent) row {
 	switch {
 	case !r.Open:
 		if item.DecidedBy.IsHuman() {
-			r.Held = "by " + called(item.DecidedBy)
+			r.Held = called(item.DecidedBy)
 		}
 	case item.Desk.Claim != nil:
 		r.Held, r.Mine = called(item.Desk.Claim.By), item.Desk.Claim.By == me

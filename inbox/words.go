@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
@@ -183,6 +184,15 @@ func age(d time.Duration) string {
 	default:
 		return fmt.Sprintf("%dd", d/(24*time.Hour))
 	}
+}
+
+// sentence is what the broker says, as it stands alone on a page.
+func sentence(s string) string {
+	if first, _, _ := strings.Cut(s, " "); s == "" || strings.Contains(first, "://") {
+		return s
+	}
+	r, size := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(r)) + s[size:]
 }
 
 func plural(n int, one, many string) string {

@@ -73,3 +73,16 @@ func TestInWords(t *testing.T) {
 		}
 	}
 }
+
+// What the broker says is a sentence on a page, and a principal is no word.
+func TestSentence(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]string{
+		"": "", "the code is not good": "The code is not good", "Élan": "Élan", "élan": "Élan",
+		"human://acme.com/alice has claimed it": "human://acme.com/alice has claimed it",
+	} {
+		if got := sentence(said); got != want {
+			t.Errorf("%q becomes %q, want %q", said, got, want)
+		}
+	}
+}

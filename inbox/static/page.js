@@ -116,6 +116,7 @@ async function refreshQueue(changed = []) {
     const shown = Number($('.rows', queue)?.dataset.shown || 0);
     if (shown > 60 && !query.has('limit')) query.set('limit', Math.min(1000, shown));
     const focused = document.activeElement?.closest('.row')?.dataset.id;
+    const choice = queue.contains(document.activeElement) && document.activeElement.dataset.choice;
     const search = document.activeElement?.id === 'search' ? document.activeElement : null;
     const before = new Set(rows().map((row) => row.dataset.id));
     const answer = await talk.part('part/queue?' + query);
@@ -130,6 +131,7 @@ async function refreshQueue(changed = []) {
       again.focus({ preventScroll: true });
       again.setSelectionRange(typed[1], typed[2]);
     }
+    if (choice) $(`[data-choice="${CSS.escape(choice)}"]`, queue)?.focus({ preventScroll: true });
     for (const row of rows()) {
       if (row.dataset.id === focused) row.focus({ preventScroll: true });
       if (changed.includes(row.dataset.id) || (before.size && !before.has(row.dataset.id) && changed.length)) row.classList.add('fresh');
@@ -439,12 +441,16 @@ if (body.dataset.page === 'login') {
   document.addEventListener('submit', submitted);
   document.addEventListener('input', ({ target }) => { if (target.id === 'search') search(target, 250); });
   ready();
+  const sign = $('#live');
+  let losing;
   follow(changed, (live, refused) => {
     if (refused) refreshQueue(); // which finds out why
-    const sign = $('#live');
+    clearTimeout(losing);
     if (!sign || sign.dataset.live === live) return;
-    sign.dataset.live = live;
-    $('span', sign).textContent = live === 'yes' ? 'live' : 'not live: trying again';
+    losing = setTimeout(() => { // what is back at once was not gone
+      sign.dataset.live = live;
+      $('span', sign).textContent = live === 'yes' ? 'live' : 'not live: trying again';
+    }, live === 'yes' ? 0 : 1500);
   });
   if (panes) {
     addEventListener('popstate', () => {

@@ -5,10 +5,13 @@ import * as keys from './keys.js';
 
 export const root = new URL('../../', import.meta.url);
 
+// sentence is what the broker says, as it stands alone on a page.
+const sentence = (s) => (/^\S*:\/\//.test(s) ? s : s.charAt(0).toUpperCase() + s.slice(1));
+
 // A Refusal is an answer that says no, and why.
 export class Refusal extends Error {
   constructor(status, error) {
-    super(error.message || 'no answer');
+    super(sentence(error.message || 'no answer'));
     this.status = status;
     this.code = error.code || '';
     this.details = error.details;

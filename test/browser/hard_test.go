@@ -142,6 +142,20 @@ func TestSearch(t *testing.T) {
 	b.holds(`document.querySelectorAll(".row").length === 5`)
 }
 
+// TestFocusStays where a reader has it while the queue is shown anew.
+func TestFocusStays(t *testing.T) {
+	w := newWorld(t, testbroker.Options{})
+	_, _, id := w.asks("First", "low", plan)
+	b := w.enters(alice, "items/"+id)
+	b.reads(".live", "live")
+	for n, focused := range []string{`a[data-choice="mine"]`, `.row[data-id="` + id + `"]`, `#search`, `[data-open=deny]`} {
+		get[bool](b, fmt.Sprintf(`(document.querySelector(%q).focus(), true)`, focused))
+		w.asks(fmt.Sprintf("More of it: %d", n), "high", plan)
+		b.reads(".queue", fmt.Sprintf("More of it: %d", n))
+		b.holds(fmt.Sprintf(`document.activeElement === document.querySelector(%q)`, focused))
+	}
+}
+
 // TestNames asserts that whoever cannot see the page is told what everything is.
 func TestNames(t *testing.T) {
 	w := newWorld(t, testbroker.Options{})

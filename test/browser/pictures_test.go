@@ -67,6 +67,9 @@ func TestPictures(t *testing.T) {
 	b.sees("#item")
 	b.fits()
 	b.photographs("item-phone")
+	b.opens("sessions")
+	b.sees(".list")
+	b.fits()
 }
 
 // fillsQueue asks for decisions of many kinds.

@@ -428,17 +428,30 @@ func (b *browser) photographs(name string) {
 	if !*screenshots {
 		return
 	}
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
-	defer cancel()
-	png, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
-	if err != nil {
-		b.Fatal(err)
-	}
+	png := b.picture()
 	where := filepath.Join("..", "..", "docs", "inbox", name+".png")
 	if err := os.MkdirAll(filepath.Dir(where), 0o750); err != nil {
 		b.Fatal(err)
 	}
 	if err := os.WriteFile(where, png, 0o600); err != nil {
 		b.Fatal(err)
+	}
+}
+
+// picture is one of the window. Chromium can miss the frame that it waits for,
+// of a page that has just come, and then waits for ever: it is asked again.
+func (b *browser) picture() []byte {
+	b.Helper()
+	for try := 1; ; try++ {
+		ctx, cancel := context.WithTimeout(b.ctx, 5*time.Second)
+		png, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+		cancel()
+		if err == nil {
+			return png
+		}
+		if try == 5 || b.ctx.Err() != nil {
+			b.Fatalf("no picture: %v", err)
+		}
+		b.Logf("no picture at the first try: %v", err)
 	}
 }
