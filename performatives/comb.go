@@ -16,16 +16,16 @@ import (
 // without the cofactor). Nothing in it is secret, so nothing has to take the
 // same time.
 //
-// The scalar k is 64 digits to base 16, written in rows of eight, and comb[r]
-// has 1 to 8 times 16^(8r) A. A column is one digit of each row; between two
-// columns the sum is doubled four times.
+// The scalar k is 64 digits to base 16, written in rows of four, and rows[r] has
+// 1 to 8 times 16^(4r) A. A column is one digit of each row; between two columns
+// the sum is doubled four times.
 type comb struct {
 	public [ed25519.PublicKeySize]byte
 	rows   [combRows][8]edwards25519.Point
 }
 
 const (
-	combRows    = 8
+	combRows    = 16
 	combColumns = 64 / combRows
 )
 
@@ -87,7 +87,7 @@ func (c *comb) difference(s, k *edwards25519.Scalar) *edwards25519.Point {
 	ofBase, ofKey := signedBytes(s.Bytes()), signedNibbles(k.Bytes())
 	rows, sum := base(), edwards25519.NewIdentityPoint()
 	for column := combColumns - 1; column >= 0; column-- {
-		for range 4 {
+		for range 4 { // the first time in vain
 			sum.Double(sum)
 		}
 		for r := range combRows {

@@ -70,8 +70,8 @@ func (h Hash) valid() bool {
 }
 
 func isLowerHex(s string) bool {
-	for _, c := range []byte(s) {
-		if unhex(c) < 0 {
+	for i := range len(s) {
+		if c := s[i]; c-'0' > 9 && c-'a' > 5 { // in bytes, which wrap
 			return false
 		}
 	}

@@ -8,10 +8,10 @@ import (
 
 // Keys that sign often are kept ready: decoded, and from the third signature on
 // as a comb, which takes as long to make as three checks save. At most
-// 2*familiarKeys are kept, with 10 KB each; the others are checked by the
+// 2*familiarKeys are kept, with 20 KB each; the others are checked by the
 // standard library.
 const (
-	familiarKeys   = 2048
+	familiarKeys   = 1024
 	familiarChecks = 3
 )
 

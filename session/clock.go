@@ -61,15 +61,23 @@ func (s *State) deadlines(all []Deadline, at time.Time) []Deadline {
 	if s.Phase == Idle || s.Phase.Over() {
 		return nil
 	}
+	if o := s.firstExpiring(s.clock(at)); o != nil && o.Kind == aProposal {
+		all = append(all, Deadline{Code: ProposalExpired, At: s.wall(o.Expires, at), Ref: o.ID})
+	}
+	return s.others(all, at)
+}
+
+// others are all but the proposals', of which there may be many.
+func (s *State) others(all []Deadline, at time.Time) []Deadline {
+	if s.Phase == Idle || s.Phase.Over() {
+		return nil
+	}
 	all = append(all, Deadline{Code: SessionTimeout, At: s.wall(s.duration, at), Ends: true, To: Failed})
 	if s.Phase == Invited {
 		all = append(all, Deadline{Code: InvitationTimeout, At: s.wall(s.answerBy, at), Ends: true, Ref: s.invitation.ID, To: Failed})
 	}
 	if s.open != nil {
 		all = append(all, Deadline{Code: EscalationExpired, At: s.open.Due, Ends: true, Ref: string(s.open.ID), To: Failed})
-	}
-	if o := s.firstExpiring(s.clock(at)); o != nil && o.Kind == aProposal {
-		all = append(all, Deadline{Code: ProposalExpired, At: s.wall(o.Expires, at), Ref: o.ID})
 	}
 	if s.Mode.Deadlines != nil {
 		for _, d := range s.Mode.Deadlines(s) {
@@ -85,7 +93,7 @@ func (s *State) deadlines(all []Deadline, at time.Time) []Deadline {
 // the broker has to enter into the transcript before it hears anything else.
 func (s *State) Ending(at time.Time) (Deadline, bool) {
 	var some room
-	for _, d := range s.deadlines(some[:0], at) {
+	for _, d := range s.others(some[:0], at) {
 		if d.Ends && !at.Before(d.At) {
 			return d, true
 		}
@@ -110,7 +118,7 @@ func (s *State) NextDeadline(at time.Time) (time.Time, bool) {
 		return next, true
 	}
 	var next time.Time
-	for _, d := range s.deadlines(some[:0], at) {
+	for _, d := range s.others(some[:0], at) {
 		if d.Ends || d.At.After(at) {
 			next = d.At
 			break
