@@ -45,6 +45,9 @@ type deskEntry struct {
 func (b *Broker) openDesks(ctx context.Context) error {
 	b.desks = &desks{b: b, byID: map[escalation.ID]deskAt{}}
 	return b.followStream(ctx, wire.DeskStream, func(m jetstream.Msg) {
+		if wire.IsOfPeople(m.Subject()) {
+			return // for those who are told
+		}
 		var e deskEntry
 		if err := json.Unmarshal(m.Data(), &e); err != nil {
 			b.Log.Error("desk", zap.String("subject", m.Subject()), zap.Error(err))

@@ -128,6 +128,9 @@ func (b *Broker) Redeem(ctx context.Context, code string, key performatives.Key,
 		return "", err
 	}
 	device := wire.Device{Key: key, Name: clip(name, 80), Enrolled: b.Now().UTC().Format(time.RFC3339)}
+	if err := b.tellEnrolled(ctx, e.Agent, device); err != nil {
+		return "", err
+	}
 	_, err = b.registry.change(ctx, e.Agent, func(c *wire.Card) error {
 		if err := b.mayEnrol(*c, key); err != nil {
 			return err
@@ -139,6 +142,19 @@ func (b *Broker) Redeem(ctx context.Context, code string, key performatives.Key,
 		err = b.keep()
 	}
 	return e.Agent, err
+}
+
+// tellEnrolled has a human told of a device before it is theirs: a code can go to
+// somebody else, and nobody is to sign for a human who cannot know it.
+func (b *Broker) tellEnrolled(ctx context.Context, a performatives.Agent, device wire.Device) error {
+	data, err := json.Marshal(wire.Enrolled{Kind: "enrolled", At: b.Now().UTC(), Human: a, Device: device})
+	if err != nil {
+		return err
+	}
+	if _, err := b.js.Publish(ctx, wire.PeopleOf(a.Organisation(), a.Token()), data); err != nil {
+		return err
+	}
+	return b.durable(wire.DeskStream, len(data))
 }
 
 func clip(s string, most int) string {

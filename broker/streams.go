@@ -76,7 +76,7 @@ func (b *Broker) openStreams(ctx context.Context) error {
 			MaxMsgsPerSubject: 64, AllowDirect: true,
 		},
 		{ // what people do around an item: nowhere else, so never deleted either
-			Name: wire.DeskStream, Subjects: []string{wire.AllDesks}, Description: "who claimed, said and was told what about escalations",
+			Name: wire.DeskStream, Subjects: []string{wire.AllDesks, wire.AllPeople}, Description: "who claimed, said and was told what about escalations",
 			DenyDelete: true, DenyPurge: true, AllowDirect: true,
 		},
 		{ // work queue: a due timer is gone once a broker has looked at it

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nkeys"
@@ -58,6 +59,7 @@ func (i *Inbox) visitor(r *http.Request) (person, bool) {
 	card, err := i.card(r.Context(), who.Agent)
 	switch {
 	case err == nil && (who.Key == "" || holds(card, who.Key)):
+		who.New = newDevices(card, who.Key, i.Now())
 		return who, true
 	case err == nil, isCode(err, session.UnknownAgent):
 		i.people.leave(cookie.Value)
@@ -73,6 +75,22 @@ func (i *Inbox) card(ctx context.Context, a performatives.Agent) (wire.Card, err
 
 func holds(card wire.Card, key performatives.Key) bool {
 	return card.Key == key || slices.ContainsFunc(card.Registry.Devices, func(d wire.Device) bool { return d.Key == key })
+}
+
+// newFor is how long a page says that another browser was enrolled.
+const newFor = 72 * time.Hour
+
+// newDevices are those that were enrolled after this one, of late: whoever they
+// belong to signs for the human who looks.
+func newDevices(card wire.Card, own performatives.Key, now time.Time) (added []wire.Device) {
+	all := card.Registry.Devices // in the order in which they were enrolled
+	this := slices.IndexFunc(all, func(d wire.Device) bool { return d.Key == own })
+	for _, d := range all[this+1:] {
+		if now.Sub(stamp(d.Enrolled)) < newFor {
+			added = append(added, d)
+		}
+	}
+	return added
 }
 
 // ask calls a verb as somebody.

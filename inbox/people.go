@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/wire"
 )
 
 // How long a person stays signed in without a look, and how long a challenge
@@ -25,6 +26,7 @@ type person struct {
 	Agent performatives.Agent
 	Name  string
 	Key   performatives.Key // in the browser; "" in --dev
+	New   []wire.Device     // other browsers that were enrolled for them of late
 	ends  time.Time
 }
 

@@ -74,10 +74,10 @@ const (
 var (
 	toHooks = []escalation.Kind{
 		escalation.Opened, escalation.Claimed, escalation.Released, escalation.Assigned, escalation.Commented, escalation.Transferred,
-		escalation.Reminded, escalation.Reescalated, escalation.Voted, escalation.Decided, escalation.Ended,
+		escalation.Reminded, escalation.Reescalated, escalation.Voted, escalation.Decided, escalation.Ended, Enrolled,
 	}
 	toPeople = []escalation.Kind{
-		escalation.Opened, escalation.Assigned, escalation.Transferred, escalation.Reminded, escalation.Reescalated,
+		escalation.Opened, escalation.Assigned, escalation.Transferred, escalation.Reminded, escalation.Reescalated, Enrolled,
 	}
 )
 

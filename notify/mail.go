@@ -23,12 +23,12 @@ type post struct {
 	smtp *SMTP
 }
 
-func (p *post) wants(e escalation.Event) bool { return has(p.mail.Events, e) }
+func (p *post) wants(k escalation.Kind) bool { return slices.Contains(p.mail.Events, k) }
 
 // tell sends one mail to each who is to know. Who is told twice after a failure
 // gets the same Message-ID, which mailboxes show once.
 func (p *post) tell(ctx context.Context, news News, _ time.Time) (who string, err error) {
-	if news.Item.Status != "open" && !slices.Contains([]escalation.Kind{escalation.Decided, escalation.Ended}, news.Event.Kind) {
+	if news.Enrolled == nil && news.Item.Status != "open" && !slices.Contains([]escalation.Kind{escalation.Decided, escalation.Ended}, news.Event.Kind) {
 		return "", nil // it is over by now: nobody is to act on it any more
 	}
 	to := p.to(news)
@@ -81,6 +81,11 @@ func (s *SMTP) options() []mail.Option {
 func (p *post) to(news News) []string {
 	var people []performatives.Agent
 	switch {
+	case news.Enrolled != nil: // nobody else's affair, and nobody's who gets what is always told
+		if address := p.mail.People[news.Enrolled.Human]; address != "" {
+			return []string{address}
+		}
+		return nil
 	case news.Event.To != "":
 		people = []performatives.Agent{news.Event.To}
 	case news.Item.Route != nil && news.Event.Level < len(news.Item.Route.Levels):
@@ -103,6 +108,9 @@ func (p *post) to(news News) []string {
 
 // subject is ours alone: no word of the counterparty's is in it.
 func subject(news News) string {
+	if news.Enrolled != nil {
+		return "A browser can sign your decisions from now on"
+	}
 	it := &news.Item
 	what := "needs a decision"
 	switch news.Event.Kind {
@@ -126,6 +134,9 @@ func subject(news News) string {
 // text is the mail. Every stranger's line is quoted, cleaned, and under a line
 // of ours that says whose it is.
 func text(news News) string {
+	if news.Enrolled != nil {
+		return enrolledText(news)
+	}
 	it := &news.Item
 	var b strings.Builder
 	line := func(name, value string) {
@@ -157,6 +168,22 @@ func text(news News) string {
 		quote(&b, "Written by the counterparty (their word, not a fact)", it.Proposal.Subject)
 	}
 	fmt.Fprintf(&b, "\nDecide at %s\n\nOpening the link decides nothing: you sign in there, read, and sign the decision.\n", news.Link)
+	return b.String()
+}
+
+// enrolledText says what was enrolled, and what to do if it was somebody else.
+func enrolledText(news News) string {
+	e := news.Enrolled
+	var b strings.Builder
+	fmt.Fprintf(&b, "A browser was enrolled for %s at %s.\nWhat its key signs counts as yours.\n", e.Human, e.At.UTC().Format("2 January 2006, 15:04 UTC"))
+	quote(&b, "It was called", e.Device.Name)
+	fmt.Fprintf(&b, `
+If this was not you, have an operator take the key away, at once:
+
+  parley human unenrol %s %s
+
+The inbox is at %s
+`, e.Human, e.Device.Key, news.Link)
 	return b.String()
 }
 

@@ -65,12 +65,14 @@ type News struct {
 	Event escalation.Event
 	Item  wire.EscalationItem
 	Link  string
+
+	Enrolled *wire.Enrolled // instead of an item and what happened to it
 }
 
 // A target is told, and says who that was; "" is nobody, for there was nothing
 // to tell. errHopeless is for what no later try will change.
 type target interface {
-	wants(escalation.Event) bool
+	wants(escalation.Kind) bool
 	tell(ctx context.Context, news News, now time.Time) (who string, err error)
 }
 
@@ -121,7 +123,7 @@ func (n *Notifier) follow(ctx, running context.Context, js jetstream.JetStream, 
 	sum := sha256.Sum256([]byte(string(org) + "\n" + name))
 	consumer, err := js.CreateOrUpdateConsumer(ctx, wire.DeskStream, jetstream.ConsumerConfig{
 		Durable: "notify-" + hex.EncodeToString(sum[:8]), Description: "tells " + string(org) + " by " + name,
-		FilterSubject: wire.DeskOf(org, "*"), DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckExplicitPolicy,
+		FilterSubjects: []string{wire.DeskOf(org, "*"), wire.PeopleOf(org, "*")}, DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckExplicitPolicy,
 		AckWait: 3 * attempt, MaxAckPending: 1000, InactiveThreshold: 30 * 24 * time.Hour,
 	})
 	if err != nil {
@@ -155,32 +157,31 @@ func (n *Notifier) handle(ctx context.Context, m jetstream.Msg, to target, name 
 		log.Error("notify", zap.Error(err))
 		return
 	}
-	var entry struct {
-		Event escalation.Event `json:"event"`
-	}
-	if err := json.Unmarshal(m.Data(), &entry); err != nil {
+	news, err := newsOf(m, meta)
+	if err != nil {
 		log.Error("notify: an event that cannot be read", zap.Error(err))
 		end(log, m.Term())
 		return
 	}
-	if !to.wants(entry.Event) {
+	kind := news.Event.Kind
+	if !to.wants(kind) {
 		end(log, m.Ack())
 		return
 	}
 	one, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
-	err = n.tell(one, m, meta, entry.Event, to)
+	err = n.tell(one, news, to)
 	switch {
 	case err == nil:
 		end(log, m.Ack())
 	case ctx.Err() != nil:
 		end(log, m.Nak()) // whoever is next
 	case errors.Is(err, errHopeless), n.Now().Sub(meta.Timestamp) > GiveUp:
-		log.Error("notify: given up", zap.String("event", string(entry.Event.Kind)), zap.Error(err))
+		log.Error("notify: given up", zap.String("event", string(kind)), zap.Error(err))
 		end(log, m.Term())
 	default:
 		again := n.Pauses[min(int(meta.NumDelivered), len(n.Pauses))-1] //nolint:gosec // far below 2^63
-		log.Warn("notify: tried in vain", zap.String("event", string(entry.Event.Kind)), zap.Duration("again", again), zap.Error(err))
+		log.Warn("notify: tried in vain", zap.String("event", string(kind)), zap.Duration("again", again), zap.Error(err))
 		end(log, m.NakWithDelay(again))
 	}
 }
@@ -192,22 +193,41 @@ func end(log *zap.Logger, err error) {
 	}
 }
 
-func (n *Notifier) tell(ctx context.Context, m jetstream.Msg, meta *jetstream.MsgMetadata, e escalation.Event, to target) error {
+// newsOf is what a message says, without the item as it stands.
+func newsOf(m jetstream.Msg, meta *jetstream.MsgMetadata) (News, error) {
+	if wire.IsOfPeople(m.Subject()) {
+		e := new(wire.Enrolled)
+		err := json.Unmarshal(m.Data(), e)
+		return News{
+			ID: fmt.Sprintf("enrolled-%d", meta.Sequence.Stream), Event: escalation.Event{Kind: Enrolled, At: e.At}, Enrolled: e,
+		}, err
+	}
+	var entry struct {
+		Event escalation.Event `json:"event"`
+	}
+	err := json.Unmarshal(m.Data(), &entry)
 	id := m.Subject()[len(m.Subject())-36:] // an escalation is named by a UUID
-	item, err := n.Item(ctx, id)
-	if err != nil {
+	return News{ID: fmt.Sprintf("%s-%d", id, meta.Sequence.Stream), Event: entry.Event}, err
+}
+
+// Enrolled is the event that a device signs for a human from now on.
+const Enrolled escalation.Kind = "enrolled"
+
+func (n *Notifier) tell(ctx context.Context, news News, to target) (err error) {
+	news.Link = n.Config.Links
+	if news.Enrolled == nil {
+		id := news.ID[:36]
+		if news.Item, err = n.Item(ctx, id); err != nil {
+			return err
+		}
+		news.Link += "items/" + id
+	}
+	who, err := to.tell(ctx, news, n.Now())
+	if err != nil || who == "" || n.Told == nil || news.Enrolled != nil || !slices.Contains(toPeople, news.Event.Kind) {
 		return err
 	}
-	who, err := to.tell(ctx, News{
-		ID: fmt.Sprintf("%s-%d", id, meta.Sequence.Stream), Event: e, Item: item, Link: n.Config.Links + "items/" + id,
-	}, n.Now())
-	if err != nil || who == "" || n.Told == nil || !has(toPeople, e) {
-		return err
-	}
-	if err := n.Told(ctx, &item, who); err != nil { // telling again would be worse
-		n.Log.Warn("notify: not noted", zap.String("subject", m.Subject()), zap.Error(err))
+	if err := n.Told(ctx, &news.Item, who); err != nil { // telling again would be worse
+		n.Log.Warn("notify: not noted", zap.String("news", news.ID), zap.Error(err))
 	}
 	return nil
 }
-
-func has(kinds []escalation.Kind, e escalation.Event) bool { return slices.Contains(kinds, e.Kind) }

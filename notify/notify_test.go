@@ -20,6 +20,7 @@ import (
 
 	"github.com/emersion/go-smtp"
 	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/escalation"
@@ -303,6 +304,49 @@ func (w *world) remembers(escalation string, want ...string) {
 		case <-end:
 			w.Fatalf("the history does not say who was told: %s", reply.Data)
 		}
+	}
+}
+
+// TestEnrolled tells a human of a browser that signs for them, and nobody else
+// by mail.
+func TestEnrolled(t *testing.T) {
+	t.Parallel()
+	w := listens(t)
+	w.Broker = testbroker.Start(t, testbroker.Options{Notify: w.config(both + "      always: [desk@acme.example]\n")})
+	w.Register(alice)
+	w.Register(bob)
+	reply, err := w.Conn.Request(wire.OperatorCall(wire.HumanEnrol), []byte(`{"agentId":"`+string(alice)+`"}`), patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var code wire.Enrolment
+	if err := json.Unmarshal(reply.Data, &code); err != nil {
+		t.Fatal(err)
+	}
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := pair.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Redeem(t.Context(), code.Code, performatives.Key(key), "phone\r\nBcc: x@evil.example"); err != nil {
+		t.Fatal(err)
+	}
+	mail := next(w, w.mails)
+	head, text, _ := strings.Cut(mail, "\r\n\r\n")
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "=\r\n", ""), "=3D", "=")
+	if !strings.HasPrefix(head, "RCPT alice@acme.example\r\n") || strings.Contains(head, "evil") ||
+		!strings.Contains(text, "parley human unenrol "+string(alice)+" "+key) || !strings.Contains(text, "> phone") {
+		t.Errorf("the mail is %s", mail)
+	}
+	var p notify.EnrolledPayload
+	if err := json.UnmarshalRead(next(w, w.heard).Body, &p); err != nil {
+		t.Fatal(err)
+	}
+	if p.Type != "human.enrolled" || p.Human != alice || p.Device.Key != performatives.Key(key) {
+		t.Errorf("the hook is told %+v", p)
 	}
 }
 

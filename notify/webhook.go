@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -45,17 +46,35 @@ var hooks = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-func (w *Webhook) wants(e escalation.Event) bool { return has(w.Events, e) }
+func (w *Webhook) wants(k escalation.Kind) bool { return slices.Contains(w.Events, k) }
+
+// An EnrolledPayload is what a webhook gets when a device signs for a human.
+type EnrolledPayload struct {
+	ID     string              `json:"id"`
+	Type   string              `json:"type"` // human.enrolled
+	At     time.Time           `json:"at"`
+	Human  performatives.Agent `json:"human"`
+	Device wire.Device         `json:"device"`
+	Link   string              `json:"link"`
+}
+
+// payload is what is posted of an event.
+func payload(news News) any {
+	it, e := &news.Item, news.Event
+	if of := news.Enrolled; of != nil {
+		return EnrolledPayload{ID: news.ID, Type: "human." + string(e.Kind), At: e.At, Human: of.Human, Device: of.Device, Link: news.Link}
+	}
+	return Payload{
+		ID: news.ID, Type: "escalation." + string(e.Kind), At: e.At, Escalation: string(it.ID), Session: it.Session,
+		Org: it.Organisation, Asks: it.By, Reason: it.Reason, Urgency: it.Urgency, Status: it.Status, Due: due(it), Amount: it.Amount,
+		By: e.By, To: e.To, Link: news.Link,
+	}
+}
 
 // tell posts an event, signed: the HMAC-SHA256 by the secret over id, time and
 // body, so that a receiver knows who sent it, and that it is fresh.
 func (w *Webhook) tell(ctx context.Context, news News, now time.Time) (who string, err error) {
-	it, e := &news.Item, news.Event
-	body, err := json.Marshal(Payload{
-		ID: news.ID, Type: "escalation." + string(e.Kind), At: e.At, Escalation: string(it.ID), Session: it.Session,
-		Org: it.Organisation, Asks: it.By, Reason: it.Reason, Urgency: it.Urgency, Status: it.Status, Due: due(it), Amount: it.Amount,
-		By: e.By, To: e.To, Link: news.Link,
-	})
+	body, err := json.Marshal(payload(news))
 	if err != nil {
 		return "", err
 	}

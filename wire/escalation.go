@@ -235,6 +235,15 @@ type Watched struct {
 	Reset bool `json:"reset,omitzero"`
 }
 
+// Enrolled is what a human is told of a device that signs for them from now on,
+// on asp.people.<org>.<token>.
+type Enrolled struct {
+	Kind   string              `json:"kind"` // enrolled
+	At     time.Time           `json:"at"`
+	Human  performatives.Agent `json:"human"`
+	Device Device              `json:"device"`
+}
+
 // EnrolHuman is the request of human.enrol.
 type EnrolHuman struct {
 	Agent performatives.Agent `json:"agentId"`

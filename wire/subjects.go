@@ -34,6 +34,7 @@ const (
 	AllInboxes     = "asp.agent.*.inbox.*"
 	AllEscalations = "asp.escalation.*.*.*"
 	AllDesks       = "asp.desk.*.*"
+	AllPeople      = "asp.people.*.*"
 	AllIndex       = "asp.index.*"      // sessions that are not over
 	AllOver        = "asp.index.over.*" // those that are
 	AllArchive     = "asp.archive.*"
@@ -97,6 +98,15 @@ func Escalation(org performatives.Organisation, urgency, id string) string {
 func DeskOf(org performatives.Organisation, id string) string {
 	return "asp.desk." + org.Token() + "." + id
 }
+
+// PeopleOf is the subject of what happens to a human's keys, by which nothing is
+// decided but everything signed; to "*" for all of an organisation.
+func PeopleOf(org performatives.Organisation, token string) string {
+	return "asp.people." + org.Token() + "." + token
+}
+
+// IsOfPeople tells whether a subject is such a one.
+func IsOfPeople(subject string) bool { return strings.HasPrefix(subject, "asp.people.") }
 
 // EscalationsOf is all items of an organisation.
 func EscalationsOf(org performatives.Organisation) string {

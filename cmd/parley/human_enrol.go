@@ -15,8 +15,9 @@ func humanEnrol() *cobra.Command {
 		Use: "enrol URI", Short: "make a code that enrols a human's browser", Args: args(cobra.ExactArgs(1)),
 		Long: `Prints a code for the human to type at /inbox of the broker's HTTP address. The
 browser then makes a key that never leaves it, and that key signs what the human
-decides there. The code is good once, for 15 minutes. ` + "`parley agent show`" + ` lists a
-human's devices.`,
+decides there. The code is good once, for 15 minutes. The human is told of it by mail,
+if ` + "`parley serve --notify`" + ` has an address, and in the browsers that they have already.
+` + "`parley agent show`" + ` lists a human's devices.`,
 		Example: "  parley human enrol human://acme.com/alice",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return asOperator(cmd, func(ctx context.Context, c connection) error {

@@ -378,6 +378,23 @@ func TestSignsInAgain(t *testing.T) {
 	}
 }
 
+// TestAnotherBrowser tells somebody of a browser that was enrolled after theirs.
+func TestAnotherBrowser(t *testing.T) {
+	w := newWorld(t, testbroker.Options{})
+	first := w.enters(alice, "")
+	if first.has(".dev") {
+		t.Error("the only browser is told of another")
+	}
+	second := w.enters(alice, "")
+	if second.has(".dev") {
+		t.Error("the newest browser is told of another")
+	}
+	first.opens("")
+	first.reads(".dev", "Another browser was enrolled for you, “test”")
+	first.readable()
+	first.fits()
+}
+
 // TestSignsOut stays signed out until told otherwise.
 func TestSignsOut(t *testing.T) {
 	w := newWorld(t, testbroker.Options{})
