@@ -56,7 +56,7 @@ func (o *Options) stored(ctx context.Context, sync time.Duration, finished, open
 	for i, n := range []int{few, finished} {
 		begun := time.Now()
 		if o.Written {
-			err = o.write(ctx, w.dir, w.roads[i], n)
+			err = o.write(ctx, w.dir, w.roads[i], w.operators[i], n)
 		} else {
 			err = o.fill(ctx, w.roads[i], n)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -13,11 +14,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/parley-asp/parley/audit"
+	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/node"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/transcript"
 	"github.com/parley-asp/parley/wire"
 )
 
@@ -25,18 +29,25 @@ import (
 // asking it: each act is signed by its party, judged by Step, sealed with a
 // receipt and chained, and what follows from it is written beside it. Nobody is
 // answered, nothing is looked up, and hundreds of acts are acknowledged at once.
-// Of a session that is over a broker leaves the same behind.
+// Of a session that is over a broker leaves the same behind, and a sample is
+// held against the rules as `parley session verify` does.
 type writer struct {
 	js     jetstream.JetStream
 	signer performatives.Signer
 	policy performatives.Policy
+
+	mu     sync.Mutex
+	sample []performatives.SessionID
 }
 
 // writing is how many messages are on their way at once.
 const writing = 4096
 
+// sampled is how many of the sessions are verified.
+const sampled = 200
+
 // write stores finished sessions in the store of a road's one broker.
-func (o *Options) write(ctx context.Context, dir string, r *road, sessions int) error {
+func (o *Options) write(ctx context.Context, dir string, r *road, operator *client.Operator, sessions int) error {
 	key, err := node.ReadSeed(filepath.Join(dir, r.name, node.BrokerSeed))
 	if err != nil {
 		return err
@@ -81,7 +92,15 @@ func (o *Options) write(ctx context.Context, dir string, r *road, sessions int) 
 		g, each := errgroup.WithContext(ctx)
 		g.SetLimit(atOnce)
 		for i := range n {
-			g.Go(func() error { return w.session(each, r.pairs[(done+i)%len(r.pairs)]) })
+			g.Go(func() error {
+				id, err := w.session(each, r.pairs[(done+i)%len(r.pairs)])
+				if (done+i)%max(1, sessions/sampled) == 0 {
+					w.mu.Lock()
+					w.sample = append(w.sample, id)
+					w.mu.Unlock()
+				}
+				return err
+			})
 		}
 		if err := g.Wait(); err != nil {
 			return err
@@ -99,11 +118,41 @@ func (o *Options) write(ctx context.Context, dir string, r *road, sessions int) 
 		done += n
 		o.say("%s: %d finished sessions", r.name, done)
 	}
+	return w.verify(ctx, operator)
+}
+
+// verify holds the sample against the rules, and what is kept beside it against it.
+func (w *writer) verify(ctx context.Context, operator *client.Operator) error {
+	for _, id := range w.sample {
+		entries, err := operator.Transcript(ctx, id)
+		if err != nil {
+			return err
+		}
+		verifier := transcript.NewVerifier(w.signer.Key(), transcript.Expect{Session: id, Length: len(entries)})
+		var faults []transcript.Fault
+		for _, e := range entries {
+			faults = append(faults, verifier.Add(e.Bytes)...)
+		}
+		if faults = append(faults, verifier.End()...); len(faults) > 0 {
+			return fmt.Errorf("session %s does not verify: %v", id, faults)
+		}
+		held, err := operator.Held(ctx, id)
+		if err != nil {
+			return err
+		}
+		beside, err := audit.Session(entries, held, modes.All())
+		if err != nil {
+			return err
+		}
+		if len(beside) > 0 {
+			return fmt.Errorf("session %s is not in order: %v", id, beside)
+		}
+	}
 	return nil
 }
 
 // session writes one: an invitation, its acceptance, a CLOSE, as fill has it.
-func (w *writer) session(ctx context.Context, pair [2]*party) error {
+func (w *writer) session(ctx context.Context, pair [2]*party) (performatives.SessionID, error) {
 	id := performatives.SessionID(uuid.Must(uuid.NewV7()).String())
 	state := session.New(id, modes.All())
 	known := session.Known{}
@@ -114,18 +163,18 @@ func (w *writer) session(ctx context.Context, pair [2]*party) error {
 	}
 	for _, act := range finished(pair) {
 		if err := ctx.Err(); err != nil {
-			return err
+			return id, err
 		}
 		var err error
 		if state, err = w.act(state, id, act, known); err != nil {
-			return err
+			return id, err
 		}
 	}
 	line, err := json.Marshal(map[string]any{"state": state.Phase, "participants": state.Roll(), "entries": state.Next})
 	if err != nil {
-		return err
+		return id, err
 	}
-	return w.publish(wire.IndexOver(id), line, nil)
+	return id, w.publish(wire.IndexOver(id), line, nil)
 }
 
 // act writes an entry and its inbox copies.

@@ -53,7 +53,7 @@ The machine should do nothing else meanwhile.`,
 	flags.Int("lengths", 0, "measure instead an act in a session of 10 acts, and in one of so many (alone: 10,000)")
 	flags.Lookup("lengths").NoOptDefVal = "10000"
 	flags.Int("stored", 0, "measure instead an act where 100 finished sessions are stored, and where so many are; then the start of a broker with them")
-	flags.BoolVar(&o.Written, "written", false, "with --stored: write the finished sessions to the store with the broker's key instead of submitting them")
+	flags.BoolVar(&o.Written, "written", false, "with --stored: write the finished sessions to the store with the broker's key instead of submitting them, and verify a sample")
 	flags.Int("open", 10_000, "with --stored: open sessions besides, at the start")
 	cmd.AddCommand(benchServerCommand())
 	return cmd
