@@ -25,6 +25,7 @@ type log struct {
 	streams map[string]jetstream.Stream
 	durable func(stream string, added int) error
 	link    *link
+	quorum  *quorum
 
 	replicated atomic.Bool // other servers than the leader answer direct gets, see leader.go
 }
@@ -112,11 +113,22 @@ func isStale(err error) bool { return errors.Is(appendError(err), errStale) }
 
 // last is the position of the session's last entry, 0 for none.
 func (l *log) last(ctx context.Context, s performatives.SessionID) (uint64, error) {
-	m, err := l.lastOn(ctx, wire.SessionsStream, wire.Session(s))
-	if m == nil || err != nil {
-		return 0, err
+	for {
+		asked := time.Now()
+		m, err := l.lastOn(ctx, wire.SessionsStream, wire.Session(s))
+		switch {
+		case err != nil:
+			return 0, err
+		case l.replicated.Load() && !l.quorum.sound(asked):
+			if err := l.quorum.sure(ctx); err != nil {
+				return 0, err
+			}
+		case m == nil:
+			return 0, nil
+		default:
+			return m.Sequence, nil
+		}
 	}
-	return m.Sequence, nil
 }
 
 // lastOn is the last message of a subject, nil where there is none.

@@ -34,7 +34,9 @@ type presence struct {
 	pending   map[uint64]bool     // positions accepted here and not settled yet
 	heardTo   uint64              // up to where everything was settled when the others were last heard
 	brokers   []string            // that were there when they were last heard, this one too
-	written   record
+
+	writing sync.Mutex // of the record
+	written record
 
 	first   uint64   // what the brokers before it had settled and on disk
 	samples []sample // how far it had come, since then
@@ -55,7 +57,7 @@ func (b *Broker) openPresence(ctx context.Context) error {
 		return err
 	}
 	p := &presence{b: b, kv: kv, pending: map[uint64]bool{}, appending: map[*appending]bool{}, seen: info.State.LastSeq}
-	b.presence = p
+	b.presence, b.log.quorum.prove = p, p.repeat
 	others, err := p.heard(ctx)
 	if err != nil {
 		return err
@@ -154,11 +156,9 @@ func (p *presence) write(ctx context.Context) error {
 	if now.Ends, err = p.derived(ctx); err != nil {
 		return err
 	}
-	data, err := json.Marshal(now)
-	if err != nil {
-		return err
-	}
-	if _, err := p.kv.Put(ctx, p.b.id, data); err != nil {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	if err := p.put(ctx, now); err != nil {
 		return err
 	}
 	p.written = now

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/wire"
@@ -67,4 +68,26 @@ func (p *presence) synced(now time.Time, low uint64) uint64 {
 		return s.low
 	}
 	return p.first
+}
+
+// repeat writes the record as it was, to see whether it is acknowledged.
+func (p *presence) repeat(ctx context.Context) error {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	return p.put(ctx, p.written)
+}
+
+func (p *presence) put(ctx context.Context, r record) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
+	defer cancel()
+	over, at := p.b.log.quorum.connection(), time.Now()
+	if _, err := p.kv.Put(ctx, p.b.id, data); err != nil {
+		return err
+	}
+	p.b.log.quorum.acked(at, over)
+	return nil
 }

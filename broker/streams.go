@@ -103,7 +103,7 @@ func (b *Broker) openStreams(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
 	}
-	b.log = &log{js: b.js, nc: b.Conn, streams: streams, durable: b.durable, link: b.link}
+	b.log = &log{js: b.js, nc: b.Conn, streams: streams, durable: b.durable, link: b.link, quorum: &quorum{nc: b.Conn}}
 	b.log.scaled(streams[wire.SessionsStream].CachedInfo())
 	b.inbox = &inbox{b: b}
 	return b.durable(wire.SessionsStream, 0)

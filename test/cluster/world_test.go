@@ -128,8 +128,13 @@ type process struct {
 
 func (w *world) broker() *process {
 	w.Helper()
+	return w.brokerAt(w.URL())
+}
+
+func (w *world) brokerAt(url string) *process {
+	w.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childData+"="+w.data, childNATS+"="+w.URL())
+	cmd.Env = append(os.Environ(), childData+"="+w.data, childNATS+"="+url)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	w.must(err)

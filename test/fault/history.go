@@ -19,7 +19,6 @@ import (
 type history struct {
 	mu   sync.Mutex
 	ops  []porcupine.Operation
-	old  bool // what is read, or refused, may be what was
 	acts map[performatives.MessageID]*sent
 }
 
@@ -145,14 +144,9 @@ func (h *history) linearizable(entries []transcript.Entry) porcupine.CheckResult
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	ops, promised := append([]porcupine.Operation{}, h.ops...), map[uint64]bool{}
-	for i, op := range h.ops {
-		switch asked := op.Input.(type) {
-		case appends:
+	for _, op := range h.ops {
+		if asked, is := op.Input.(appends); is {
 			promised[asked.entry] = true
-		case ends, lost:
-			if h.old {
-				ops[i].Call = 0
-			}
 		}
 	}
 	for n, e := range entries {

@@ -148,7 +148,6 @@ func TestPartitioned(t *testing.T) {
 		startReplicated(t, keys, all)
 	}
 	first := fault.NewWitness(t, address(1))
-	first.Patient() // for up to 20 s a leader who is cut off does not know that there is another
 	var talks []*talk
 	for i, w := range []*fault.Witness{first, first.Beside(address(2)), first.Beside(address(3))} {
 		k := talkOf(w, 1, uint64(i))

@@ -37,7 +37,6 @@ type Witness struct {
 	js    jetstream.JetStream
 	key   performatives.Key
 	boxes *mailboxes
-	old   bool
 }
 
 // NewWitness connects for ever: brokers will come and go.
@@ -65,13 +64,9 @@ func NewWitness(t testing.TB, url string) *Witness {
 func (w *Witness) Beside(url string) *Witness {
 	w.Helper()
 	other := NewWitness(w.TB, url)
-	other.boxes, other.old = w.boxes, w.old
+	other.boxes = w.boxes
 	return other
 }
-
-// Patient says that what is read in sessions from now on, and what an act is
-// refused for, may be what was some time ago. What is accepted is not.
-func (w *Witness) Patient() { w.old = true }
 
 // A Session is what the witness said in one, and was answered.
 type Session struct {
@@ -94,7 +89,7 @@ type promise struct {
 // Open opens a session of these principals, the first of whom invites.
 func (w *Witness) Open(parties ...performatives.Agent) *Session {
 	w.Helper()
-	s := &Session{ID: performatives.SessionID(uuid.Must(uuid.NewV7()).String()), witness: w, history: history{old: w.old}}
+	s := &Session{ID: performatives.SessionID(uuid.Must(uuid.NewV7()).String()), witness: w}
 	invited, err := json.Marshal(parties[1:])
 	if err != nil {
 		w.Fatal(err)
@@ -109,7 +104,7 @@ func (w *Witness) Open(parties ...performatives.Agent) *Session {
 // Invite opens a session that must be answered in time.
 func (w *Witness) Invite(inviter, invitee performatives.Agent, within time.Duration) *Session {
 	w.Helper()
-	s := &Session{ID: performatives.SessionID(uuid.Must(uuid.NewV7()).String()), witness: w, history: history{old: w.old}}
+	s := &Session{ID: performatives.SessionID(uuid.Must(uuid.NewV7()).String()), witness: w}
 	s.Say(inviter, "PROPOSE", fmt.Sprintf(
 		`{"proposalId":"inv","type":"session-invitation","subject":"x","terms":{"participants":[%q],"invitationTimeoutMs":%d}}`, invitee, within.Milliseconds()))
 	s.Deadline = time.Now().Add(within)
