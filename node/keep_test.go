@@ -17,11 +17,11 @@ import (
 func TestInboxAge(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 	for _, step := range []struct{ said, want time.Duration }{
 		{0, 7 * 24 * time.Hour}, {2 * time.Hour, 2 * time.Hour}, {0, 2 * time.Hour}, {30 * 24 * time.Hour, 30 * 24 * time.Hour},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		defer cancel()
 		n, err := node.Start(ctx, node.Options{Data: data, Listen: "127.0.0.1:-1", InboxAge: step.said})
 		if err != nil {
 			t.Fatal(err)

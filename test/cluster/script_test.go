@@ -82,7 +82,7 @@ func freeWindow(t *testing.T) int {
 		for _, offset := range []int{0, 1, 2, 10, 11, 12, 20, 21, 22} {
 			l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port+offset))
 			if free = free && err == nil; err == nil {
-				l.Close() //nolint:errcheck // it listened
+				l.Close()
 			}
 		}
 		if free {
