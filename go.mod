@@ -3,7 +3,6 @@ module github.com/parley-asp/parley
 go 1.26.0
 
 require (
-	filippo.io/edwards25519 v1.2.0
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/benbjohnson/immutable v0.4.3
 	github.com/chromedp/cdproto v0.159.0

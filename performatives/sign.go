@@ -97,7 +97,7 @@ func VerifyBytes(k Key, data []byte, signature string) error {
 	if _, err := hex.Decode(sig[:], []byte(signature[len(signaturePrefix):])); err != nil {
 		return ErrSignature
 	}
-	if key := familiar.of(k); key == nil || !key.verify(data, sig[:]) {
+	if public := k.public(); public == nil || !ed25519.Verify(public, data, sig[:]) {
 		return ErrSignature
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -86,22 +87,20 @@ else may log in is that server's own affair.`,
 // it as in use and comes when the heap is twice what is in use, so what acts leave
 // behind is collected after 64 MiB more at least: a broker keeps little and throws
 // much away.
-var headroom []byte
-
-func makeHeadroom() {
+func headroom() []byte {
 	for _, own := range []string{"GOGC", "GOMEMLIMIT"} {
 		if _, set := os.LookupEnv(own); set {
-			return // somebody has decided
+			return nil // somebody has decided
 		}
 	}
-	headroom = make([]byte, 64<<20)
+	return make([]byte, 64<<20)
 }
 
 // stopWithin bounds a clean shutdown.
 const stopWithin = 30 * time.Second
 
 func (s *serve) run(cmd *cobra.Command) error {
-	makeHeadroom()
+	defer runtime.KeepAlive(headroom())
 	if err := s.complete(cmd); err != nil {
 		return err
 	}
