@@ -133,6 +133,7 @@ type Broker struct {
 
 	enrolments *enrolments
 	desks      *desks
+	handovers  *handovers
 	leaving    chan struct{} // closed when calls that wait are to end
 
 	heard, refused atomic.Uint64 // answers, for statistics
@@ -180,6 +181,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		{"work of the broker before", b.openPresence},
 		{"timers", b.openTimers},
 		{"archive", b.openArchive},
+		{"handovers", b.openHandovers},
 		{"service", b.openService},
 	} {
 		if err := b.patiently(ctx, start.what, start.do); err != nil {
@@ -196,6 +198,7 @@ func (b *Broker) Close(ctx context.Context) error {
 	close(b.leaving)
 	b.timers.stop(ctx)
 	b.sessions.drain(ctx)
+	b.handovers.tellRest()
 	b.presence.leave(ctx)
 	b.stop()
 	b.work.Wait()

@@ -91,3 +91,23 @@ func (b *Broker) ItemsInMemory() (items, desks int) {
 	defer b.desks.mu.RUnlock()
 	return len(b.items.byID), len(b.desks.byID)
 }
+
+// MaxQueue is how much waits for one session at most.
+const MaxQueue = maxQueue
+
+// ID is what other brokers know this one by.
+func (b *Broker) ID() string { return b.id }
+
+// HandedOut is how many acts this broker has handed on and not heard of yet.
+func (b *Broker) HandedOut() int {
+	b.handovers.out.mu.Lock()
+	defer b.handovers.out.mu.Unlock()
+	return len(b.handovers.out.open)
+}
+
+// Handed is how many acts this broker has handed on so far.
+func (b *Broker) Handed() uint64 {
+	b.handovers.out.mu.Lock()
+	defer b.handovers.out.mu.Unlock()
+	return b.handovers.out.last
+}

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -16,27 +14,17 @@ import (
 )
 
 // A link is the connection to the server, with what was sent to streams over it
-// and is not acknowledged yet. All acknowledgements come to one subscription and
-// are told apart by their subject, since each act waits for two of them. What
-// was sent over a connection that broke is never answered: nobody has to wait
-// for it.
+// and is not acknowledged yet. All acknowledgements come to one subscription,
+// since each act waits for two of them. What was sent over a connection that broke
+// is never answered: nobody has to wait for it.
 type link struct {
-	nc      *nats.Conn
-	replies string // what the subjects of acknowledgements begin with
-
-	mu       sync.Mutex
-	room     sync.Cond
-	sent     map[uint64]*sent
-	last     uint64 // number that was given to one
-	watching bool   // for those that stay silent
-	closed   bool
+	nc   *nats.Conn
+	sent *slots[*sent]
 }
 
 // sent is a message on its way into a stream.
 type sent struct {
 	stream string
-	number uint64
-	at     time.Time
 	done   chan outcome // one, in any case
 }
 
@@ -55,9 +43,10 @@ var (
 const mostSent = 4096
 
 func (b *Broker) openLink(context.Context) error {
-	l := &link{nc: b.Conn, replies: b.Conn.NewInbox() + ".", sent: map[uint64]*sent{}}
-	l.room.L = &l.mu
-	acks, err := b.Conn.Subscribe(l.replies+"*", l.acknowledged)
+	l := &link{nc: b.Conn, sent: newSlots(b.Conn.NewInbox()+".", mostSent, ackTimeout, func(s *sent, why error) {
+		s.done <- outcome{err: why}
+	})}
+	acks, err := b.Conn.Subscribe(l.sent.prefix+"*", l.acknowledged)
 	if err != nil {
 		return err
 	}
@@ -72,10 +61,10 @@ func (b *Broker) openLink(context.Context) error {
 		for {
 			select {
 			case <-ctx.Done():
-				l.end(ctx.Err())
+				l.sent.end(ctx.Err())
 				return
 			case <-changes:
-				l.fail(errLinkBroke, time.Now())
+				l.sent.fail(errLinkBroke, time.Now())
 			}
 		}
 	})
@@ -86,25 +75,14 @@ func (b *Broker) openLink(context.Context) error {
 // still at a position, 0 for none. The message's headers become the link's.
 func (l *link) send(stream string, m *nats.Msg, last uint64) (*sent, error) {
 	m.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(last, 10)}
-	l.mu.Lock()
-	for len(l.sent) >= mostSent && !l.closed {
-		l.room.Wait()
+	s := &sent{stream: stream, done: make(chan outcome, 1)}
+	reply, err := l.sent.put(s)
+	if err != nil {
+		return nil, err
 	}
-	if l.closed {
-		l.mu.Unlock()
-		return nil, errLinkBroke
-	}
-	l.last++
-	s := &sent{stream: stream, number: l.last, at: time.Now(), done: make(chan outcome, 1)}
-	l.sent[s.number] = s
-	if !l.watching {
-		l.watching = true
-		time.AfterFunc(ackTimeout/4, l.watch)
-	}
-	l.mu.Unlock()
-	m.Reply = l.replies + strconv.FormatUint(s.number, 36)
+	m.Reply = reply
 	if err := l.nc.PublishMsg(m); err != nil {
-		l.take(s.number)
+		l.sent.take(reply)
 		return nil, err
 	}
 	return s, nil
@@ -117,22 +95,8 @@ func (s *sent) stored() (position uint64, err error) {
 	return o.position, o.err
 }
 
-// take ends the wait for an acknowledgement: whoever takes it tells the outcome.
-func (l *link) take(number uint64) *sent {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := l.sent[number]
-	delete(l.sent, number)
-	l.room.Signal()
-	return s
-}
-
 func (l *link) acknowledged(m *nats.Msg) {
-	number, err := strconv.ParseUint(strings.TrimPrefix(m.Subject, l.replies), 36, 64)
-	if err != nil {
-		return
-	}
-	if s := l.take(number); s != nil {
+	if s, waited := l.sent.take(m.Subject); waited {
 		s.done <- readAck(s.stream, m)
 	}
 }
@@ -175,36 +139,4 @@ func readUsualAck(stream string, ack []byte) (position uint64, usual bool) {
 	}
 	position, err := strconv.ParseUint(string(rest[:len(rest)-1]), 10, 64)
 	return position, err == nil && position > 0
-}
-
-// watch ends the wait for what was not acknowledged in time, again and again
-// while anything is on its way.
-func (l *link) watch() {
-	l.fail(errSilence, time.Now().Add(-ackTimeout))
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.watching = len(l.sent) > 0; l.watching {
-		time.AfterFunc(ackTimeout/4, l.watch)
-	}
-}
-
-// fail ends the wait for what was sent up to a time.
-func (l *link) fail(why error, until time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for number, s := range l.sent {
-		if !s.at.After(until) {
-			delete(l.sent, number)
-			s.done <- outcome{err: why}
-		}
-	}
-	l.room.Broadcast()
-}
-
-// end fails all, and whatever is sent from now on.
-func (l *link) end(why error) {
-	l.mu.Lock()
-	l.closed = true
-	l.mu.Unlock()
-	l.fail(why, time.Now())
 }

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -54,22 +55,24 @@ func TestReadAck(t *testing.T) {
 // or the end of the connection.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
-	l := &link{replies: "r.", sent: map[uint64]*sent{}}
-	l.room.L = &l.mu
 	begin := time.Now().Add(-time.Minute)
+	l := &link{sent: newSlots("r.", 4, time.Hour, func(s *sent, why error) { s.done <- outcome{err: why} })}
 	var all []*sent
 	for i := range 4 {
-		s := &sent{stream: "S", number: uint64(i), at: begin.Add(time.Duration(i) * time.Second), done: make(chan outcome, 1)}
-		l.sent[s.number] = s
+		s := &sent{stream: "S", done: make(chan outcome, 1)}
+		if reply, err := l.sent.put(s); err != nil || reply != fmt.Sprint("r.", i+1) {
+			t.Fatal(reply, err)
+		}
+		l.sent.open[uint64(i+1)] = slot[*sent]{s, begin.Add(time.Duration(i) * time.Second)}
 		all = append(all, s)
 	}
-	ack := &nats.Msg{Subject: "r.3", Data: []byte(`{"stream":"S","seq":7}`)}
+	ack := &nats.Msg{Subject: "r.4", Data: []byte(`{"stream":"S","seq":7}`)}
 	l.acknowledged(ack)
 	l.acknowledged(ack) // again
 	l.acknowledged(&nats.Msg{Subject: "r.zz", Data: ack.Data})
 	l.acknowledged(&nats.Msg{Subject: "r.", Data: ack.Data})
-	l.fail(errSilence, begin.Add(time.Second))
-	l.end(errLinkBroke)
+	l.sent.fail(errSilence, begin.Add(time.Second))
+	l.sent.end(errLinkBroke)
 	for i, want := range []error{errSilence, errSilence, errLinkBroke, nil} {
 		position, err := all[i].stored()
 		if !errors.Is(err, want) || (err == nil) != (position == 7) {

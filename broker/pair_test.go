@@ -103,6 +103,17 @@ func TestTwoBrokers(t *testing.T) {
 		}
 	}
 	talking.Wait()
+	if one.Handed()+two.Handed() == 0 {
+		t.Error("no act was handed on")
+	}
+	look, late := time.NewTicker(time.Millisecond), time.After(time.Second)
+	for one.HandedOut()+two.HandedOut() > 0 {
+		select {
+		case <-look.C:
+		case <-late: // and long before a home counts as silent
+			t.Fatalf("%d and %d acts were answered at home, and nobody was told", one.HandedOut(), two.HandedOut())
+		}
+	}
 	for _, s := range talks {
 		s.Say(alpha, "CLOSE", "{}")
 		s.Again()

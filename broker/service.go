@@ -48,9 +48,6 @@ func (b *Broker) openService(context.Context) error {
 			return err
 		}
 	}
-	if _, err := b.Conn.Subscribe(wire.HandedOn(b.id)+wire.AllSubmits, b.onHanded); err != nil {
-		return err
-	}
 	return b.Conn.Flush()
 }
 
@@ -75,10 +72,7 @@ func (b *Broker) onSubmit(r micro.Request) {
 		return
 	}
 	if at, is := b.elsewhere(id); is && b.sessions.begin() {
-		go func() {
-			defer b.sessions.busy.Done()
-			b.handOn(at, r, id, caller, leave)
-		}()
+		b.handovers.handOn(at, handover{r, id, caller, leave})
 		return
 	}
 	b.submit(r, id, caller, leave)
@@ -128,6 +122,14 @@ func (b *Broker) reply(r asked, v any) {
 		return
 	}
 	b.answer(r.Reply(), nil, data)
+	b.answeredFor(r)
+}
+
+// answeredFor lets a broker that handed an act on know that it was answered.
+func (b *Broker) answeredFor(r asked) {
+	if h, is := r.(handed); is && h.asker != "" {
+		b.handovers.tell(h.m.Reply)
+	}
 }
 
 // answer publishes a reply. Sessions answer when they have judged, which is
@@ -151,7 +153,15 @@ func (b *Broker) stats(*micro.Endpoint) any {
 
 // refuse answers with a micro error. What is no refusal is an internal cause:
 // it is logged, and the answer says only that the broker cannot answer now.
-func (b *Broker) refuse(r asked, err error) { b.refuseTo(r.Reply(), err) }
+func (b *Broker) refuse(r asked, err error) {
+	var refusal *session.Refusal
+	if h, is := r.(handed); is && (!errors.As(err, &refusal) || refusal.Code == session.Unavailable) {
+		b.refuseTo(h.m.Reply, err) // whoever handed it on judges it
+		return
+	}
+	b.refuseTo(r.Reply(), err)
+	b.answeredFor(r)
+}
 
 func (b *Broker) refuseTo(to string, err error) {
 	var refusal *session.Refusal

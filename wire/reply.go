@@ -55,6 +55,10 @@ const (
 	FormatHeader   = "Asp-Format"   // version of the transcript's format
 )
 
+// AskerHeader of an act that one broker hands on to another: where whoever
+// submitted it waits for the answer.
+const AskerHeader = "Asp-Asker"
+
 // Refused writes a refusal for the wire.
 func Refused(r *session.Refusal) ErrorReply {
 	e := Error{Code: r.Code, Category: r.Code.Category(), Message: r.Message, Retryable: r.Code.Retryable()}
