@@ -212,7 +212,7 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *live, settled uint64) error
 	if b.undurable.Load() {
 		return errUndurable
 	}
-	before := l.position
+	before, known := l.position, len(l.undelivered)
 	err := b.log.read(ctx, wire.Session(l.id), l.position+1, func(e stored) error {
 		entry, err := transcript.Read(e.data)
 		if err != nil {
@@ -242,6 +242,9 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *live, settled uint64) error
 	}
 	l.loaded = true
 	b.resolved(l)
+	if len(l.undelivered) > known { // whoever is answered from here finds it in the list
+		b.index.keep(l.id, line{l.state.Phase, l.state.Roll(), l.state.Next})
+	}
 	return nil
 }
 
