@@ -41,6 +41,7 @@ type item struct {
 	Assignee         performatives.Agent
 	Levels           []level
 	Decides          bool // the reader may
+	Approves         bool // and has not done so yet, nor asked for it
 }
 
 // An event is one thing that happened around an item, in words.
@@ -75,6 +76,7 @@ func asItem(it *wire.EscalationItem, who *person) *item {
 		Levels: asLevels(it), Due: dueOf(it), At: stamp(it.At), Decided: stamp(it.DecidedAt), Opened: it.Status == "open",
 	}
 	v.Decides = it.You == nil || it.You.Decide // the broker judges anyway
+	v.Approves = (it.You == nil || !it.You.Voted) && it.By != who.Agent
 	us := it.Organisation
 	if it.Proposal != nil {
 		v.OfferTheirs = it.Proposal.By.Organisation() != us

@@ -229,11 +229,11 @@ function ready() {
 
 function openForm(name) {
   const dialog = document.getElementById(name);
-  if (!dialog || document.querySelector('dialog[open]')) return;
+  if (!dialog || !$(`[data-open="${name}"]`, main) || document.querySelector('dialog[open]')) return;
   pending = undefined;
   $('.refused', dialog).textContent = '';
   dialog.showModal();
-  ($('textarea', dialog) ?? $('select', dialog)).focus();
+  ((name === 'modify' ? $('input, select', dialog) : $('textarea', dialog)) ?? $('select', dialog)).focus();
 }
 
 async function sign(form) {

@@ -207,6 +207,11 @@ func TestQuorum(t *testing.T) {
 	one.clicks("[data-open=approve]")
 	one.clicks("#approve button[type=submit]")
 	one.reads("#toast", "Others have to approve")
+	one.reads(".decide", "you may still deny it")
+	one.presses("a")
+	if one.has("#approve[open]") || one.has("[data-open=approve]") {
+		t.Error("who has approved can approve again")
+	}
 	one.reads(".chain", "1 of 2")
 	if got := w.state(buyer); got != "ESCALATED" {
 		t.Fatalf("with one of two approvals the session is %s", got)
@@ -265,7 +270,7 @@ func TestExpiryChain(t *testing.T) {
 	b.reads(".events", "next level asked")
 	c.jumps(10 * time.Minute)
 	w.rings(buyer)
-	b.reads("#item > .notice", "expired")
+	b.reads("#item > .notice", "expired, without a decision")
 	view, err := w.Call(w.ctx, sales, wire.SessionGet, []byte(`{"sessionId":"`+string(buyer.ID())+`"}`))
 	w.must(err)
 	if !strings.Contains(string(view), `"state":"FAILED"`) || !strings.Contains(string(view), "escalation_expired") {
@@ -320,7 +325,11 @@ func TestBehindProxy(t *testing.T) {
 	proxy := httptest.NewServer(http.StripPrefix("/tools/parley", &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, FlushInterval: -1,
 	}))
-	defer proxy.Close()
+	defer func() { // Close alone waits for ever for the page that follows the queue
+		proxy.Listener.Close()
+		proxy.CloseClientConnections()
+		proxy.Close()
+	}()
 	b := w.browser()
 	b.root = proxy.URL + "/tools/parley/inbox/"
 	b.do(chromedp.Navigate(strings.TrimSuffix(b.root, "/")))
@@ -333,6 +342,7 @@ func TestBehindProxy(t *testing.T) {
 	b.reads("#item > .notice", "approved by alice")
 	b.opens("items/" + id)
 	b.reads("#item-title", "Enterprise plan")
+	b.reads(".live", "live")
 	if got := w.state(buyer); got != "CONVERSING" {
 		t.Errorf("the session is %s", got)
 	}

@@ -87,6 +87,9 @@ func TestDoubleClick(t *testing.T) {
 	b.sees("#deny[open]")
 	b.do(chromedp.DoubleClick(css("#deny button[type=submit]")))
 	b.reads("#item > .notice", "denied by alice")
+	if b.has("#comment") {
+		t.Error("a note can be written that nobody takes any more")
+	}
 	if n := len(w.rulings(buyer)); n != 1 {
 		t.Errorf("a double click makes %d rulings", n)
 	}
