@@ -2,21 +2,27 @@ package broker_test
 
 import (
 	"bytes"
+	"context"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/fault"
 	"github.com/parley-asp/parley/wire"
 )
 
 // TestHandedOn is one broker as another one sees it that hands acts on to it.
-// Whoever asked is answered by the home; whoever handed it on is told so, and has
-// the answer itself where the home does not know who asked (brokers before this
-// one do not say), or cannot judge.
+// Whoever asked has an acceptance from the home, and whoever handed it on is told
+// so. That one has the answer itself where it is a refusal, where the home cannot
+// judge, or does not know who asked (brokers before this one do not say).
 func TestHandedOn(t *testing.T) {
 	t.Parallel()
 	at := newSite(t)
@@ -32,8 +38,8 @@ func TestHandedOn(t *testing.T) {
 	}
 	replies := nc.NewInbox() + "."
 	between, asker := listen(replies+"*"), listen(nc.NewInbox())
-	hand := func(number, asker string) {
-		m := &nats.Msg{Subject: wire.HandedOn(home.ID()) + wire.Submit(alpha, s.ID), Reply: replies + number, Header: nats.Header{}, Data: []byte("{}")}
+	hand := func(number, asker, act string) {
+		m := &nats.Msg{Subject: wire.HandedOn(home.ID()) + wire.Submit(alpha, s.ID), Reply: replies + number, Header: nats.Header{}, Data: []byte(act)}
 		if asker != "" {
 			m.Header.Set(wire.AskerHeader, asker)
 		}
@@ -52,21 +58,104 @@ func TestHandedOn(t *testing.T) {
 		}
 	}
 	refused := string(session.MalformedEnvelope)
-	hand("a1", asker.Subject)
-	hear(asker, asker.Subject, refused)
+	hand("a1", asker.Subject, observation(s.ID))
+	hear(asker, asker.Subject, `"accepted":true`)
 	hear(between, replies+"-", "a1")
-	hand("a2", "")
+	hand("a2", asker.Subject, "{}")
 	hear(between, replies+"a2", refused)
+	hand("a3", "", "{}")
+	hear(between, replies+"a3", refused)
 
 	letGo := home.Hold(s.ID)
 	for range broker.MaxQueue {
-		hand("b", "")
+		hand("b", "", "{}")
 	}
-	hand("a3", asker.Subject)
-	hear(between, replies+"a3", string(session.Unavailable))
+	hand("a4", asker.Subject, "{}")
+	hear(between, replies+"a4", string(session.Unavailable))
 	letGo()
 	if m, err := asker.NextMsg(time.Millisecond); err == nil {
 		t.Errorf("the asker heard %s", m.Data)
 	}
 	at.close(home)
+}
+
+func observation(id performatives.SessionID) string {
+	return fmt.Sprintf(`{"version":"asp/0.1","messageId":%q,"sessionId":%q,"timestamp":%q,"sender":{"agentId":%q},"performative":"OBSERVE","content":{"body":{"subject":"weather"}}}`,
+		uuid.Must(uuid.NewV7()), id, time.Now().UTC().Format(time.RFC3339Nano), alpha)
+}
+
+// TestSilentHome has a broker that is there, as its record says, and answers
+// nothing. It may come to an act yet that another broker judges meanwhile. So what
+// is heard there is accepted there, and what is not is asked again later: the two
+// could differ in what they refuse.
+func TestSilentHome(t *testing.T) {
+	t.Parallel()
+	at := newSite(t)
+	here, nc := at.open()
+	w := fault.NewWitness(t, at.server.ClientURL())
+	s := w.Open(alpha, beta)
+	silent := "silent"
+	for n := 0; broker.Home(s.ID, []string{here.ID(), silent}) != silent; n++ {
+		silent = fmt.Sprint("silent", n)
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	presence, err := js.KeyValue(t.Context(), wire.BrokersBucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unheard, err := nc.SubscribeSync(wire.HandedOn(silent) + wire.AllSubmits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lives, stop := context.WithCancel(t.Context())
+	var beating sync.WaitGroup
+	beating.Go(func() {
+		beat := time.NewTicker(500 * time.Millisecond)
+		defer beat.Stop()
+		for lives.Err() == nil {
+			record, err := presence.Get(lives, here.ID())
+			if err == nil {
+				_, err = presence.Put(lives, silent, record.Value())
+			}
+			if err != nil && lives.Err() == nil {
+				t.Error(err)
+				return
+			}
+			select {
+			case <-beat.C:
+			case <-lives.Done():
+			}
+		}
+	})
+	submit := func(act string) (code string, m *nats.Msg) {
+		t.Helper()
+		m, err := nc.Request(wire.Submit(alpha, s.ID), []byte(act), time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Header.Get(wire.ErrorCodeHeader), m
+	}
+	for here.Handed() == 0 { // until the silent one is known, acts are judged here
+		submit("{}")
+	}
+	if code, m := submit("{}"); code != "503" {
+		t.Errorf("a refusal is the last word, though the home may still hear the act: %s", m.Data)
+	}
+	if code, m := submit(observation(s.ID)); code != "" {
+		t.Errorf("not accepted: %s", m.Data)
+	}
+	if handed, _, err := unheard.Pending(); err != nil || handed < 3 {
+		t.Errorf("%d acts were handed on: %v", handed, err)
+	}
+	stop()
+	beating.Wait()
+	for { // it falls silent in its record too, and acts are judged here again
+		if code, _ := submit("{}"); code == "400" {
+			break
+		}
+	}
+	at.close(here)
 }

@@ -120,8 +120,17 @@ func (h *handovers) handOn(at string, act handover) {
 func (h *handovers) judge(act handover, why error) {
 	defer h.b.sessions.busy.Done()
 	h.b.Log.Debug("nobody at home", zap.String("session", string(act.id)), zap.Error(why))
-	h.b.submit(act.r, act.id, act.caller, act.leave)
+	var r asked = act.r
+	if errors.Is(why, errSilence) {
+		r = doubted{r}
+	}
+	h.b.submit(r, act.id, act.caller, act.leave)
 }
+
+// doubted is an act that a silent home may still come to and accept. Here it can
+// be accepted, which the home would repeat; but no refusal is the last word on it,
+// so whoever asked is told to ask again.
+type doubted struct{ asked }
 
 var errNobodyHome = errors.New("no answer, or from a broker that is about to leave")
 

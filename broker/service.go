@@ -153,14 +153,19 @@ func (b *Broker) stats(*micro.Endpoint) any {
 
 // refuse answers with a micro error. What is no refusal is an internal cause:
 // it is logged, and the answer says only that the broker cannot answer now.
+//
+// Of an act that was handed on, only one broker may refuse, which is the one that
+// the asker came to: it may have to judge the act itself if it does not hear that
+// it was answered, and would then repeat an acceptance, but perhaps not a refusal.
 func (b *Broker) refuse(r asked, err error) {
-	var refusal *session.Refusal
-	if h, is := r.(handed); is && (!errors.As(err, &refusal) || refusal.Code == session.Unavailable) {
-		b.refuseTo(h.m.Reply, err) // whoever handed it on judges it
-		return
+	switch r := r.(type) {
+	case handed:
+		b.refuseTo(r.m.Reply, err)
+	case doubted:
+		b.refuseTo(r.Reply(), unavailable())
+	default:
+		b.refuseTo(r.Reply(), err)
 	}
-	b.refuseTo(r.Reply(), err)
-	b.answeredFor(r)
 }
 
 func (b *Broker) refuseTo(to string, err error) {
