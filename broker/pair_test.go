@@ -89,6 +89,11 @@ func TestTwoBrokers(t *testing.T) {
 	at := newSite(t)
 	one, _ := at.open()
 	two, _ := at.open()
+	for _, b := range []*broker.Broker{one, two} { // now they know each other
+		if err := b.Beat(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
 	w := fault.NewWitness(t, at.server.ClientURL())
 	var talking sync.WaitGroup
 	talks := make([]*fault.Session, 3)
@@ -106,7 +111,7 @@ func TestTwoBrokers(t *testing.T) {
 	if one.Handed()+two.Handed() == 0 {
 		t.Error("no act was handed on")
 	}
-	look, late := time.NewTicker(time.Millisecond), time.After(time.Second)
+	look, late := time.NewTicker(time.Millisecond), time.After(2500*time.Millisecond)
 	for one.HandedOut()+two.HandedOut() > 0 {
 		select {
 		case <-look.C:
