@@ -115,17 +115,17 @@ async function refreshQueue(changed = []) {
     const query = new URLSearchParams(asked);
     const shown = Number($('.rows', queue)?.dataset.shown || 0);
     if (shown > 60 && !query.has('limit')) query.set('limit', Math.min(1000, shown));
-    const focused = document.activeElement?.closest('.row')?.dataset.id;
-    const choice = queue.contains(document.activeElement) && document.activeElement.dataset.choice;
-    const search = document.activeElement?.id === 'search' ? document.activeElement : null;
     const before = new Set(rows().map((row) => row.dataset.id));
     const answer = await talk.part('part/queue?' + query);
     if (!answer.ok) return;
+    const at = queue.contains(document.activeElement) ? document.activeElement : null; // by now: hands do not wait
+    const focused = at?.closest('.row')?.dataset.id;
+    const choice = at?.dataset.choice;
+    const typed = at?.id === 'search' && [at.value, at.selectionStart, at.selectionEnd];
     const top = queue.scrollTop;
-    const typed = search && [search.value, search.selectionStart, search.selectionEnd]; // by now
     put(queue, answer.html);
     queue.scrollTop = top;
-    if (typed && !queue.contains(document.activeElement)) {
+    if (typed) {
       const again = $('#search');
       again.value = typed[0];
       again.focus({ preventScroll: true });

@@ -156,6 +156,30 @@ func TestFocusStays(t *testing.T) {
 	}
 }
 
+// TestFocusMoves while the queue is on its way: where a reader is by then counts.
+func TestFocusMoves(t *testing.T) {
+	w := newWorld(t, testbroker.Options{})
+	_, _, id := w.asks("First", "high", plan)
+	b := w.enters(alice, "")
+	b.reads(".live", "live")
+	get[bool](b, `(() => {
+  const real = window.fetch;
+  window.fetch = async (what, how) => {
+    const answer = await real(what, how);
+    if (String(what).includes('part/queue')) await new Promise((go) => { window.goOn = go; });
+    return answer;
+  };
+  return true;
+})()`)
+	w.asks("Second", "low", plan)
+	b.holds(`!!window.goOn`)
+	b.presses("j")
+	b.holds(`document.activeElement.dataset.id === "` + id + `"`)
+	get[bool](b, `(window.goOn(), true)`)
+	b.reads(".queue", "Second")
+	b.holds(`document.activeElement.dataset.id === "` + id + `"`)
+}
+
 // TestNames asserts that whoever cannot see the page is told what everything is.
 func TestNames(t *testing.T) {
 	w := newWorld(t, testbroker.Options{})
