@@ -138,23 +138,28 @@ func (s *Session) Untouched(parties ...performatives.Agent) {
 	}
 }
 
-// Delivered waits until parties have all that is in the transcript now.
+// Delivered waits until parties have all that is in the transcript now. What
+// comes after it may be there as well: an act that nobody waited for any more.
 func (s *Session) Delivered(parties ...performatives.Agent) {
 	s.witness.Helper()
 	lines := s.transcript()
 	for _, party := range parties {
-		n := 0
+		var want [][]byte
 		for _, line := range lines {
 			entry, err := transcript.Read(line)
 			if err != nil {
 				s.witness.Fatal(err)
 			}
 			if entry.Message.Sender != party {
-				n++
+				want = append(want, line)
 			}
 		}
-		if got := s.received(party, lines, n); len(got) != n {
-			s.witness.Errorf("session %s: %s has received %v, %d entries are there for it", s.ID, party, got, n)
+		got := s.collect(party, len(want))
+		for i, line := range want {
+			if i >= len(got) || !bytes.Equal(got[i].Data(), line) {
+				s.witness.Errorf("session %s: %s has received %d entries, and not %s after %d", s.ID, party, len(got), line, i)
+				break
+			}
 		}
 	}
 }
