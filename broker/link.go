@@ -36,7 +36,7 @@ type outcome struct {
 
 var (
 	errLinkBroke = errors.New("the connection to the NATS server broke")
-	errSilence   = errors.New("the stream did not answer in time")
+	errSilence   = errors.New("there was no answer in time")
 )
 
 // mostSent bounds what is on its way: a server drops what it has no room for.
