@@ -83,19 +83,6 @@ else may log in is that server's own affair.`,
 	return cmd
 }
 
-// headroom is memory that nobody touches, so none is used. But the collector counts
-// it as in use and comes when the heap is twice what is in use, so what acts leave
-// behind is collected after 64 MiB more at least: a broker keeps little and throws
-// much away.
-func headroom() []byte {
-	for _, own := range []string{"GOGC", "GOMEMLIMIT"} {
-		if _, set := os.LookupEnv(own); set {
-			return nil // somebody has decided
-		}
-	}
-	return make([]byte, 64<<20)
-}
-
 // stopWithin bounds a clean shutdown.
 const stopWithin = 30 * time.Second
 
