@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -83,8 +84,11 @@ func (f *blocks) runAll() {
 	}
 }
 
-// run does one round and tells whether another waits.
+// run does one round and tells whether another waits. All that is ready to run goes
+// first: the more there is of it, the more of it will want an fsync in a moment, and
+// has this one. Where there is nothing else, nothing is waited for.
 func (f *blocks) run() (more bool) {
+	runtime.Gosched()
 	f.mu.Lock()
 	r := f.next
 	f.next = nil
