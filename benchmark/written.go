@@ -157,9 +157,9 @@ func (w *writer) session(ctx context.Context, pair [2]*party) (performatives.Ses
 	state := session.New(id, modes.All())
 	known := session.Known{}
 	for _, p := range pair {
-		known[p.Agent] = performatives.Member{
+		known.Add(performatives.Member{
 			Agent: p.Agent, Key: p.signer.Key(), Kind: performatives.KindSystem, Authority: performatives.AuthorityPrincipal,
-		}
+		})
 	}
 	for _, act := range finished(pair) {
 		if err := ctx.Err(); err != nil {

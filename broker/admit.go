@@ -199,17 +199,18 @@ func asFaults(faults []schemas.Fault) []session.Fault {
 // the terms schema says.
 func (b *Broker) event(l *live, m *performatives.Message) session.Event {
 	e := session.Event{
-		Message: m, At: b.clock(l), Known: session.Known{}, Policy: b.Policy, Broker: b.Signer.Key(),
+		Message: m, At: b.clock(l), Policy: b.Policy, Broker: b.Signer.Key(),
 	}
 	know := func(a performatives.Agent) {
-		if member, ok := b.registry.member(a); ok {
-			e.Known[a] = member
+		if member, ok := b.registry.member(a); ok && a != m.Sender {
+			e.Known.Add(member)
 		}
 	}
-	know(m.Sender)
-	if me, ok := e.Known[m.Sender]; ok && m.SignedBy != "" {
-		me.Key = m.SignedBy // which may be a device's: that is what verifies the entry
-		e.Known[m.Sender] = me
+	if me, ok := b.registry.member(m.Sender); ok {
+		if m.SignedBy != "" {
+			me.Key = m.SignedBy // which may be a device's: that is what verifies the entry
+		}
+		e.Known.Add(me)
 	}
 	for _, a := range session.Invites(m) {
 		know(a)
@@ -220,7 +221,9 @@ func (b *Broker) event(l *live, m *performatives.Message) session.Event {
 		know(body.TargetAgent)
 	case *performatives.EscalateBody:
 		for _, human := range b.registry.deciders(l.state.DecidersFor(m.Sender)) {
-			e.Known[human.Agent] = human
+			if human.Agent != m.Sender {
+				e.Known.Add(human)
+			}
 		}
 	}
 	e.Terms = b.terms.judge(&l.state, m)

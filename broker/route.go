@@ -43,7 +43,7 @@ func (b *Broker) routed(l *live, m *performatives.Message, e *session.Event) {
 	}
 	for _, human := range b.registry.deciders(open.Org) {
 		if human.Agent != m.Sender {
-			e.Known[human.Agent] = human
+			e.Known.Add(human)
 		}
 	}
 	if r := b.desks.of(open.ID).Route(open.Route); r != nil && !sameTurns(r, open.Route) {

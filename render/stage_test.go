@@ -131,8 +131,8 @@ var policy = performatives.Policy{
 func known() session.Known {
 	members := session.Known{}
 	for _, a := range []performatives.Agent{alpha, beta, twin, delta} {
-		members[a] = performatives.Member{Agent: a, Kind: performatives.KindPersonal, Authority: performatives.AuthorityPrincipal}
+		members.Add(performatives.Member{Agent: a, Kind: performatives.KindPersonal, Authority: performatives.AuthorityPrincipal})
 	}
-	members[alice] = performatives.Member{Agent: alice, Kind: performatives.KindHuman, Authority: performatives.AuthorityDecide}
+	members.Add(performatives.Member{Agent: alice, Kind: performatives.KindHuman, Authority: performatives.AuthorityDecide})
 	return members
 }

@@ -35,7 +35,7 @@ func unknownReference(id, want string) error {
 // newID refuses an id that something in this session has already, whatever
 // it is.
 func (t *Turn) newID(id string) error {
-	if _, used := t.kinds.Get(id); used {
+	if t.named(id) != nothing {
 		return Refuse(Duplicate, "the id %q is used already in this session; make another", id).With(map[string]string{"id": id})
 	}
 	return nil
@@ -95,7 +95,7 @@ func (s *State) SchemaFor(m *performatives.Message) string {
 	case *performatives.ProposeBody:
 		return body.Schema
 	case *performatives.CounterBody:
-		if o, ok := s.offers.Get(body.ReferenceID); ok && body.Schema == "" && s.Phase != Invited {
+		if o, ok := s.Offer(body.ReferenceID); ok && body.Schema == "" && s.Phase != Invited {
 			return o.Schema
 		}
 		return body.Schema
@@ -145,14 +145,10 @@ func orNone(list []string) string {
 // put enters an offer and takes note of its id, its terms and its expiry.
 func (t *Turn) put(o *Offer) {
 	o.Sequence = t.Next
-	if _, known := t.kinds.Get(o.ID); !known {
-		t.kinds = t.kinds.With(o.ID, o.Kind)
-		t.order = t.order.Append(o.ID)
-	}
-	t.offers = t.offers.With(o.ID, o)
-	t.live = t.live.With(o.ID, true)
+	t.live = t.live.With(o.ID, o)
 	if o.Kind == aProposal {
-		t.openTerms = t.openTerms.Set(termsKey(o.Side, o.Terms)+expiryKey(o), o.ID)
+		o.openAs = termsKey(o.Side, o.Terms) + expiryKey(o)
+		t.openTerms = t.openTerms.Set(o.openAs, o.ID)
 		if !o.Expires.IsZero() {
 			t.expiries = t.expiries.Set(expiryKey(o), o.ID)
 		}
@@ -161,17 +157,18 @@ func (t *Turn) put(o *Offer) {
 
 // change replaces an offer by what edit makes of its copy.
 func (t *Turn) change(id string, edit func(*Offer)) {
-	old, ok := t.offers.Get(id)
+	old, ok := t.State.Offer(id)
 	if !ok {
 		return
 	}
 	o := *old
 	edit(&o)
-	t.offers = t.offers.With(id, &o)
-	if o.Status != Open {
-		t.live = t.live.Without(id)
+	if o.Status == Open {
+		t.live = t.live.With(id, &o)
+	} else {
+		t.live, t.past = t.live.Without(id), t.past.With(id, &o)
 		if o.Kind == aProposal {
-			t.openTerms = t.openTerms.Delete(termsKey(o.Side, o.Terms) + expiryKey(&o))
+			t.openTerms = t.openTerms.Delete(o.openAs)
 		}
 		if !o.Expires.IsZero() {
 			t.expiries = t.expiries.Delete(expiryKey(&o))

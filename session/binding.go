@@ -12,6 +12,9 @@ import (
 
 // binding finds what binds the act: the demands of a message that it answers.
 func (t *Turn) binding() (string, Binding, bool) {
+	if t.bound.Len() == 0 {
+		return "", Binding{}, false
+	}
 	for _, id := range t.answeredMessages() {
 		b, ok := t.bound.Get(id)
 		if ok && t.Message.Sender != b.by && (b.to == "" || b.to == t.Message.Sender || b.to == t.Side) {

@@ -46,7 +46,6 @@ func clarified(t *Turn) {
 			q.Open = append(q.Open, asked.Field)
 		}
 	}
-	t.kinds = t.kinds.With(q.ID, aClarification)
 	t.questions = t.questions.With(q.ID, q)
 	t.change(t.Offer.ID, func(o *Offer) { o.questions = o.questions.With(q.ID, true) })
 }

@@ -149,7 +149,7 @@ func (s *State) firstExpiring(now time.Time) *Offer {
 	it := s.expiries.Iterator()
 	it.Seek(expiryTime(now))
 	if _, id, ok := it.Next(); ok {
-		o, _ := s.offers.Get(id)
+		o, _ := s.Offer(id)
 		return o
 	}
 	return nil

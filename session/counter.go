@@ -51,7 +51,7 @@ func (t *Turn) reinvites(o *Offer) error {
 		}
 	}
 	inv.Invitees = t.Agreed.Invitees
-	t.opening = inv
+	t.opening = &inv
 	mode, known := t.modes[inv.Mode]
 	if !known || t.principals < mode.Min || t.principals > mode.Max {
 		return Violation("unknown_mode", "there is no mode %q for two principals", inv.Mode)

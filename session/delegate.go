@@ -34,7 +34,7 @@ func (t *Turn) narrows(body *performatives.DelegateBody) error {
 	if err != nil {
 		return t.exceeded(err)
 	}
-	t.granted = grant
+	t.granted = &grant
 	return nil
 }
 
@@ -50,18 +50,17 @@ func (t *Turn) mayTake(target performatives.Agent) error {
 				With(map[string]any{"delegationId": g.ID})
 		}
 	}
-	if _, registered := t.event.Known[target]; !registered {
+	if _, registered := t.event.Known.Get(target); !registered {
 		return unknownAgent(target)
 	}
 	return nil
 }
 
 func delegated(t *Turn) {
-	g := t.granted
-	t.kinds = t.kinds.With(string(g.ID), aDelegation)
+	g := *t.granted
 	t.grants = t.grants.With(g.ID, g)
 	t.grantOrder = append(slices.Clip(t.grantOrder), g.ID)
-	member := t.event.Known[g.To]
+	member, _ := t.event.Known.Get(g.To)
 	member.Authority = g.Authority.String()
 	t.enter(Party{Member: member, Role: Delegate, Grant: g.ID})
 }

@@ -2,8 +2,6 @@ package session
 
 import (
 	"crypto/sha256"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -40,13 +38,11 @@ func escalated(t *Turn) {
 		t.pinRoute(r)
 	}
 	item.Amount = t.AmountAtStake(t.AtStake(body, t.Side, t.At), paths)
-	t.kinds = t.kinds.With(string(item.ID), anEscalation)
 	t.items = t.items.With(item.ID, item)
 	t.deciders = t.deciders.With(item.Org, true)
 	t.open, t.newest, t.resumeTo, t.pausedAt = item, item, t.Phase, t.At
-	for _, a := range slices.Sorted(maps.Keys(t.event.Known)) {
-		m := t.event.Known[a]
-		p, has := t.hasPart(a)
+	for _, m := range t.event.Known.sorted() {
+		p, has := t.hasPart(m.Agent)
 		if !item.Names(m) || has && (p.Role == Delegate || sameMember(p.Member, m)) {
 			continue
 		}
@@ -80,7 +76,7 @@ func (t *Turn) reroute() {
 // AtStake is the offer that an escalation is about: the one that it names, else
 // the newest open proposal of another side; nil for none.
 func (s *State) AtStake(body *performatives.EscalateBody, side performatives.Agent, at time.Time) *Offer {
-	if o, ok := s.offers.Get(body.ReferenceID); ok {
+	if o, ok := s.Offer(body.ReferenceID); ok {
 		return o
 	}
 	var newest *Offer
@@ -88,9 +84,8 @@ func (s *State) AtStake(body *performatives.EscalateBody, side performatives.Age
 		return newest
 	}
 	now := s.clock(at)
-	for id := range s.live.All() {
-		o, ok := s.offers.Get(id)
-		if ok && o.IsProposal() && o.Side != side && o.StatusAt(now) == Open && (newest == nil || o.Sequence > newest.Sequence) {
+	for _, o := range s.live.All() {
+		if o.IsProposal() && o.Side != side && o.StatusAt(now) == Open && (newest == nil || o.Sequence > newest.Sequence) {
 			newest = o
 		}
 	}

@@ -78,7 +78,7 @@ func (t *Turn) answeredQuestions(id string) []Question {
 	var found []Question
 	if q, ok := t.questions.Get(id); ok {
 		found = append(found, *q)
-	} else if o, ok := t.offers.Get(id); ok && o.questions.Len() > 0 {
+	} else if o, ok := t.State.Offer(id); ok && o.questions.Len() > 0 {
 		for qid := range o.questions.All() {
 			if q, ok := t.questions.Get(qid); ok {
 				found = append(found, *q)
@@ -86,7 +86,7 @@ func (t *Turn) answeredQuestions(id string) []Question {
 		}
 	}
 	found = slices.DeleteFunc(found, func(q Question) bool {
-		o, ok := t.offers.Get(q.Offer)
+		o, ok := t.State.Offer(q.Offer)
 		return !ok || o.Side != t.Side || o.StatusAt(t.Now) > Accepted
 	})
 	slices.SortFunc(found, func(a, b Question) int { return int(a.Sequence) - int(b.Sequence) }) //nolint:gosec // far below 2^63

@@ -68,7 +68,7 @@ func (t *Turn) invites() error {
 	if err != nil {
 		return err
 	}
-	t.opening = inv
+	t.opening = &inv
 	mode, known := t.modes[inv.Mode]
 	if !known {
 		return Violation("unknown_mode", "there is no mode %q; there is %s", inv.Mode, strings.Join(t.modes.names(), ", "))
@@ -108,7 +108,7 @@ func (m Modes) names() []string {
 }
 
 // Opening is the invitation that the act brings, for a mode's Open.
-func (t *Turn) Opening() Invitation { return t.opening }
+func (t *Turn) Opening() Invitation { return *t.opening }
 
 // PartyKind is the kind that the registry has, or the transcript pinned, for a
 // principal of the session that is being opened or held.
@@ -119,13 +119,14 @@ func (t *Turn) PartyKind(a performatives.Agent) string {
 	if a == t.From.Agent {
 		return t.From.Kind
 	}
-	return t.event.Known[a].Kind
+	m, _ := t.event.Known.Get(a)
+	return m.Kind
 }
 
 // inviteesKnown refuses an invitation of somebody who is not registered.
 func (t *Turn) inviteesKnown() error {
 	for _, a := range t.opening.Invitees {
-		if _, ok := t.event.Known[a]; !ok {
+		if _, ok := t.event.Known.Get(a); !ok {
 			return unknownAgent(a)
 		}
 	}
@@ -147,7 +148,8 @@ func (t *Turn) openSession() {
 	t.principals = len(t.opening.Invitees) + 1
 	t.enter(principal(t.From.Member, Inviter))
 	for _, a := range t.opening.Invitees {
-		t.enter(principal(t.event.Known[a], Invitee))
+		m, _ := t.event.Known.Get(a)
+		t.enter(principal(m, Invitee))
 	}
 	t.agree(t.At)
 }

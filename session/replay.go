@@ -19,7 +19,7 @@ func Replay(s State, m *performatives.Message, stamp performatives.Stamp) (State
 			return s, fmt.Errorf("entry %d: %w", stamp.Sequence, err)
 		}
 	}
-	e := Event{Message: m, At: at, Known: Known{}}
+	e := Event{Message: m, At: at}
 	for _, member := range stamp.Joined {
 		if member.Kind == performatives.KindBroker {
 			e.Broker = member.Key
@@ -31,7 +31,7 @@ func Replay(s State, m *performatives.Message, stamp performatives.Stamp) (State
 			}
 			continue
 		}
-		e.Known[member.Agent] = member
+		e.Known.Add(member)
 	}
 	next, err := Step(s, e)
 	if err != nil {

@@ -2,7 +2,6 @@ package session
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -97,12 +96,11 @@ func nobodyElse(agents []performatives.Agent) string {
 // The broker knows them; a replay needs no advice.
 func (t *Turn) whoCan(item *escalation.Item, granted *performatives.RulingsAuthority) []performatives.Agent {
 	can := []performatives.Agent{}
-	for a, m := range t.event.Known {
-		if a != t.From.Agent && a != item.By && item.Names(m) && (granted == nil || escalation.Within(m.Limits, granted)) {
-			can = append(can, a)
+	for _, m := range t.event.Known.sorted() {
+		if m.Agent != t.From.Agent && m.Agent != item.By && item.Names(m) && (granted == nil || escalation.Within(m.Limits, granted)) {
+			can = append(can, m.Agent)
 		}
 	}
-	slices.Sort(can)
 	return can
 }
 
@@ -202,7 +200,7 @@ func (s *State) amountsOf(o *Offer, see func(jsontext.Value) []escalation.Amount
 		return seen
 	}
 	seen = append(seen, escalation.Amounts(o.Body, []string{"escrow"})...)
-	if of, ok := s.offers.Get(o.Supersedes); ok && of.IsProposal() {
+	if of, ok := s.Offer(o.Supersedes); ok && of.IsProposal() {
 		seen = append(seen, see(of.Body)...)
 	}
 	return seen

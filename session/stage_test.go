@@ -70,7 +70,7 @@ type stage struct {
 	t        teller
 	now      time.Time
 	state    session.State
-	registry session.Known
+	registry map[performatives.Agent]performatives.Member
 	terms    map[string]session.TermsVerdict
 	entries  [][]byte
 	views    []string // after each entry
@@ -89,7 +89,7 @@ type teller interface {
 
 func newStage(t teller) *stage {
 	s := &stage{
-		t: t, now: curtain, state: session.New(sessionID, modes.All()), registry: session.Known{},
+		t: t, now: curtain, state: session.New(sessionID, modes.All()), registry: map[performatives.Agent]performatives.Member{},
 		terms: map[string]session.TermsVerdict{
 			"service-agreement-v1": {},
 			"strict-v1":            {Faults: []session.Fault{{Path: "/terms/price", Rule: "required", Message: "price is required"}}},
@@ -272,10 +272,10 @@ func (s *stage) checkBody(m *performatives.Message) error {
 
 // event tells Step what a broker would know.
 func (s *stage) event(m *performatives.Message) session.Event {
-	e := session.Event{Message: m, At: s.now, Known: session.Known{}, Policy: policy, Broker: broker.Key(), Terms: s.terms[s.state.SchemaFor(m)]}
+	e := session.Event{Message: m, At: s.now, Policy: policy, Broker: broker.Key(), Terms: s.terms[s.state.SchemaFor(m)]}
 	know := func(a performatives.Agent) {
 		if member, ok := s.registry[a]; ok {
-			e.Known[a] = member
+			e.Known.Add(member)
 		}
 	}
 	know(m.Sender)

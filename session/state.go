@@ -25,9 +25,9 @@ import (
 type State struct {
 	ID      performatives.SessionID
 	Phase   Phase
-	Mode    *Mode      // nil while IDLE
-	Own     any        // the mode's own state: an immutable value
-	Agreed  Invitation // what the invitation in force asks for
+	Mode    *Mode       // nil while IDLE
+	Own     any         // the mode's own state: an immutable value
+	Agreed  *Invitation // what the invitation in force asks for; nil while IDLE
 	Policy  performatives.Policy
 	Created time.Time          // when the first entry was accepted
 	Updated time.Time          // when the last entry was accepted
@@ -42,10 +42,8 @@ type State struct {
 	principals int
 	roll       []performatives.Agent // parties in the order in which they came
 	parties    persist.Table[performatives.Agent, Party]
-	kinds      persist.Table[string, kind] // whatever a referenceId can name
-	offers     persist.Table[string, *Offer]
-	order      *immutable.List[string]              // offers in the order in which they came
-	live       persist.Table[string, bool]          // offers whose status is Open; some of them have expired
+	live       persist.Table[string, *Offer]        // offers whose status is Open; some of them have expired
+	past       persist.Table[string, *Offer]        // all others
 	openTerms  *immutable.SortedMap[string, string] // open offers by side, terms and when they expire
 	expiries   *immutable.SortedMap[string, string] // … by when they expire
 	questions  persist.Table[string, *Question]
@@ -74,8 +72,7 @@ type State struct {
 func New(id performatives.SessionID, modes Modes) State {
 	return State{
 		ID: id, Head: performatives.NoHash, modes: modes,
-		order: immutable.NewList[string](), expiries: immutable.NewSortedMap[string, string](nil),
-		openTerms: immutable.NewSortedMap[string, string](nil),
+		expiries: immutable.NewSortedMap[string, string](nil), openTerms: immutable.NewSortedMap[string, string](nil),
 	}
 }
 
@@ -129,7 +126,8 @@ type Party struct {
 type kind uint8
 
 const (
-	anInvitation kind = iota + 1
+	nothing kind = iota
+	anInvitation
 	aProposal
 	aCommitment
 	aDelegation
@@ -172,6 +170,7 @@ type Offer struct {
 	Terms      jsontext.Value
 	Body       jsontext.Value
 	Expires    time.Time // on the session's clock; zero is never
+	openAs     string    // a proposal's key among the open terms
 	acceptedBy persist.Table[performatives.Agent, bool]
 	questions  persist.Table[string, bool] // of clarifications still open
 }
@@ -231,7 +230,29 @@ func (s *State) Inviter() performatives.Agent { return s.inviter }
 func (s *State) Principals() int { return s.principals }
 
 // Offer finds an invitation, proposal or commitment.
-func (s *State) Offer(id string) (*Offer, bool) { return s.offers.Get(id) }
+func (s *State) Offer(id string) (*Offer, bool) {
+	if o, ok := s.live.Get(id); ok {
+		return o, true
+	}
+	return s.past.Get(id)
+}
+
+// named is what an id names in this session: all that a referenceId can name share one space.
+func (s *State) named(id string) kind {
+	if o, ok := s.Offer(id); ok {
+		return o.Kind
+	}
+	if _, ok := s.grants.Get(delegation.ID(id)); ok {
+		return aDelegation
+	}
+	if _, ok := s.questions.Get(id); ok {
+		return aClarification
+	}
+	if _, ok := s.items.Get(escalation.ID(id)); ok {
+		return anEscalation
+	}
+	return nothing
+}
 
 // Escalation is the item that pauses the session, nil while it is not paused.
 func (s *State) Escalation() *escalation.Item { return s.open }

@@ -27,9 +27,6 @@ type Event struct {
 	Route *performatives.Route
 }
 
-// Known maps principals to what the registry knows of them.
-type Known map[performatives.Agent]performatives.Member
-
 // A TermsVerdict is the outcome of validating an offer's terms against the
 // terms schema that SchemaFor named.
 type TermsVerdict struct {
@@ -92,20 +89,20 @@ type Turn struct {
 	Grant *delegation.Grant // what a delegate's authority rests on
 	Offer *Offer            // what referenceId names, where that is an offer
 
-	event    Event
+	event    *Event
 	about    *delegation.Grant // what referenceId names, where that is a delegation
 	question *Question         // … a clarification
 	settles  []answering
-	rerouted bool             // the open escalation, since it was opened
-	offering *Offer           // what a PROPOSE, COUNTER or COMMIT offers
-	opening  Invitation       // what an invitation asks for
-	granted  delegation.Grant // what a DELEGATE grants
-	phase    Phase            // where a mode carries the session; Idle is nowhere
+	rerouted bool              // the open escalation, since it was opened
+	offering *Offer            // what a PROPOSE, COUNTER or COMMIT offers
+	opening  *Invitation       // what an invitation asks for
+	granted  *delegation.Grant // what a DELEGATE grants
+	phase    Phase             // where a mode carries the session; Idle is nowhere
 	before   []performatives.Agent
 }
 
 func newTurn(s State, e Event) *Turn {
-	t := &Turn{State: s, Was: s.Phase, event: e, Message: e.Message, At: e.At, Act: e.Message.Performative, Now: s.clock(e.At)}
+	t := &Turn{State: s, Was: s.Phase, event: &e, Message: e.Message, At: e.At, Act: e.Message.Performative, Now: s.clock(e.At)}
 	t.Last = Effect{}
 	return t
 }
@@ -133,7 +130,8 @@ func (t *Turn) part() error {
 	switch {
 	case ok:
 	case t.joinsAsApprover(sender):
-		from = Party{Member: t.event.Known[sender], Role: Approver}
+		me, _ := t.event.Known.Get(sender)
+		from = Party{Member: me, Role: Approver}
 	default:
 		return NoSuchSession()
 	}
@@ -153,7 +151,7 @@ func (t *Turn) opens() error {
 	if !ok || body.Type != performatives.SessionInvitation {
 		return NoSuchSession()
 	}
-	me, registered := t.event.Known[t.Message.Sender]
+	me, registered := t.event.Known.Get(t.Message.Sender)
 	if !registered {
 		return Refuse(UnknownAgent, "you are not registered")
 	}
@@ -172,7 +170,10 @@ func (s *State) hasPart(a performatives.Agent) (Party, bool) {
 
 // joinsAsApprover lets a human in who may decide for an organisation that has
 // escalated here, also one who was registered later.
-func (t *Turn) joinsAsApprover(a performatives.Agent) bool { return t.Decides(t.event.Known[a]) }
+func (t *Turn) joinsAsApprover(a performatives.Agent) bool {
+	m, _ := t.event.Known.Get(a)
+	return t.Decides(m)
+}
 
 // fresh refuses the id of another message that this session has accepted.
 func (t *Turn) fresh() error {

@@ -10,16 +10,16 @@ import (
 // judged later, among the references.
 func (t *Turn) resolve() {
 	id := referenceID(t.Message.Body)
-	switch k, _ := t.kinds.Get(id); k {
+	switch t.named(id) {
 	case anInvitation, aProposal, aCommitment:
-		t.Offer, _ = t.offers.Get(id)
+		t.Offer, _ = t.State.Offer(id)
 	case aDelegation:
 		if g, ok := t.grants.Get(delegation.ID(id)); ok && answersDelegation(t.Act) {
 			t.about = &g
 		}
 	case aClarification:
 		t.question, _ = t.questions.Get(id)
-	case anEscalation: // a ruling names it in its data
+	case nothing, anEscalation: // a ruling names it in its data
 	}
 	t.findAnswers()
 }
@@ -116,7 +116,7 @@ func (t *Turn) heardWhilePaused() error {
 // may do here is pinned; only of a human is it the registry's to say who may
 // decide, also of one who negotiates as a principal.
 func (t *Turn) asKnown(p Party) Party {
-	m, known := t.event.Known[p.Agent]
+	m, known := t.event.Known.Get(p.Agent)
 	if !known {
 		return p
 	}
@@ -249,7 +249,7 @@ func (t *Turn) line() string {
 	case t.Offer != nil:
 		return t.Offer.Line
 	case t.question != nil:
-		if o, ok := t.offers.Get(t.question.Offer); ok {
+		if o, ok := t.State.Offer(t.question.Offer); ok {
 			return o.Line
 		}
 	}

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -8,6 +10,7 @@ import (
 	"github.com/parley-asp/parley/delegation"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/persist"
 )
 
 // A View is a session as session.Get shows it (PROTOCOL.md §9). Lists stand in
@@ -142,22 +145,21 @@ func (s *State) ViewAt(at time.Time) View {
 		at = s.Updated
 	}
 	v := View{
-		Session: s.ID, State: s.Phase, Purpose: s.Agreed.Purpose, Created: stamp(s.Created), Closing: s.Closing,
+		Session: s.ID, State: s.Phase, Created: stamp(s.Created), Closing: s.Closing,
 		Participants: []PartyView{}, Proposals: []OfferView{}, Commitments: []OfferView{},
 		Delegations: []GrantView{}, Deadlines: []DeadlineView{}, Head: s.HeadView(),
 	}
 	if s.Phase == Idle {
 		return v
 	}
-	v.Mode, v.Updated = s.Mode.Name, stamp(s.Updated)
+	v.Mode, v.Purpose, v.Updated = s.Mode.Name, s.Agreed.Purpose, stamp(s.Updated)
 	v.Invitation = s.offerView(s.invitation, at)
 	for _, a := range s.roll {
 		p, _ := s.parties.Get(a)
 		v.Participants = append(v.Participants, s.partyView(p, at))
 	}
-	for it := s.order.Iterator(); !it.Done(); {
-		_, id := it.Next()
-		switch o, _ := s.offers.Get(id); {
+	for _, o := range s.allOffers() {
+		switch {
 		case o.IsProposal():
 			v.Proposals = append(v.Proposals, s.offerView(o, at))
 		case o.IsCommitment():
@@ -177,6 +179,18 @@ func (s *State) ViewAt(at time.Time) View {
 		s.Mode.View(s, at, &v)
 	}
 	return v
+}
+
+// allOffers are the offers in the order in which they came: no entry makes two.
+func (s *State) allOffers() []*Offer {
+	all := make([]*Offer, 0, s.live.Len()+s.past.Len())
+	for _, some := range []persist.Table[string, *Offer]{s.past, s.live} {
+		for _, o := range some.All() {
+			all = append(all, o)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Offer) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	return all
 }
 
 func (s *State) partyView(p Party, at time.Time) PartyView {
@@ -312,9 +326,8 @@ func (s *State) Awaits(you performatives.Agent, at time.Time) bool {
 
 func (s *State) awaitsAnswer(side performatives.Agent, at time.Time) bool {
 	now := s.clock(at)
-	for id := range s.live.All() {
-		o, ok := s.offers.Get(id)
-		if !ok || o.StatusAt(now) != Open {
+	for _, o := range s.live.All() {
+		if o.StatusAt(now) != Open {
 			continue
 		}
 		asked := len(s.pendingFields(o)) > 0

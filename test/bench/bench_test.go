@@ -38,7 +38,7 @@ func draft(id performatives.SessionID, sender performatives.Agent, body performa
 func BenchmarkStep(b *testing.B) {
 	known := session.Known{}
 	for _, a := range []performatives.Agent{alpha, beta} {
-		known[a] = performatives.Member{Agent: a, Kind: performatives.KindSystem, Authority: performatives.AuthorityPrincipal}
+		known.Add(performatives.Member{Agent: a, Kind: performatives.KindSystem, Authority: performatives.AuthorityPrincipal})
 	}
 	policy := performatives.Policy{
 		Format: performatives.Format, InvitationTimeout: 30_000, MaxDuration: 3_600_000, MaxPaused: 1, EscalationLow: 1, EscalationMedium: 1, EscalationHigh: 1, EscalationCritical: 1,
@@ -83,7 +83,7 @@ func BenchmarkJudged(b *testing.B) {
 	id, keys, known := newSession(), map[performatives.Agent]performatives.Signer{}, session.Known{}
 	for _, a := range []performatives.Agent{alpha, beta} {
 		keys[a] = signer()
-		known[a] = performatives.Member{Agent: a, Key: keys[a].Key(), Kind: performatives.KindSystem, Authority: performatives.AuthorityPrincipal}
+		known.Add(performatives.Member{Agent: a, Key: keys[a].Key(), Kind: performatives.KindSystem, Authority: performatives.AuthorityPrincipal})
 	}
 	broker, policy := signer(), performatives.Policy{
 		Format: performatives.Format, InvitationTimeout: 30_000, MaxDuration: 3_600_000, MaxPaused: 1, EscalationLow: 1, EscalationMedium: 1, EscalationHigh: 1, EscalationCritical: 1,
