@@ -84,8 +84,10 @@ func Order(streams []string) {
 			return 0
 		case wire.SessionsStream:
 			return 2
-		case wire.ArchiveStream:
+		case wire.CatalogueStream: // where lines go, from a stream that was taken before
 			return 3
+		case wire.ArchiveStream:
+			return 4
 		default:
 			return 1
 		}

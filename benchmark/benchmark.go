@@ -38,6 +38,8 @@ type Options struct {
 	Seconds  float64         // for each level and each side
 	Brokers  int             // broker processes beside a NATS server process; 0 is one broker with its server in it
 	Written  bool            // finished sessions are written to the store, not submitted, see [Stored]
+	Archived bool            // with Written: into the archive, as after `serve --archive-after`
+	Copies   bool            // with Archived: their inbox copies too; without, they ended so long ago that those have expired
 	Pairs    int             // pairs of agents that share the sessions; 0 is 16
 
 	URL, Operator string // a broker that runs already, and the file with its operator's seed ("": --dev)

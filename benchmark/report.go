@@ -119,8 +119,15 @@ func (r Report) Table() string {
 			"ratio", g.Ratio.Accepted.P50, g.Ratio.Accepted.P99, g.Ratio.Received.P50, g.Ratio.Received.P99, g.Ratio.CPU)
 	}
 	for _, s := range r.Started {
-		line("\nstart with %d finished and %d open sessions, after %s: %.2f s to the first accepted act, then %.0f MiB",
+		line("\nstart with %d finished and %d open sessions, after it was %s: %.2f s to the first accepted act, then %.0f MiB",
 			s.Finished, s.Open, s.After, s.Seconds, s.RSS)
+		for _, r := range s.Streams {
+			how := "from its summary"
+			if r.Whole {
+				how = "read whole"
+			}
+			line("  %-16s %12s messages  %9s  %s", r.Stream, r.Messages, r.Took, how)
+		}
 	}
 	return b.String()
 }

@@ -1,9 +1,14 @@
 package benchmark
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -23,6 +28,16 @@ type Started struct {
 	After    string  `json:"after"` // how the broker before it ended
 	Seconds  float64 `json:"seconds"`
 	RSS      float64 `json:"rssMiB"` // then
+
+	Streams []Restored `json:"streams"` // that took the server longest
+}
+
+// Restored is how the server found a stream again.
+type Restored struct {
+	Stream   string `json:"stream"`
+	Messages string `json:"messages"`
+	Took     string `json:"took"`
+	Whole    bool   `json:"readWhole"` // there was no summary, or what it said was not true any more
 }
 
 // few is how many sessions are stored where few are.
@@ -86,12 +101,30 @@ func (o *Options) stored(ctx context.Context, sync time.Duration, finished, open
 	if err := openAll(ctx, lanes); err != nil {
 		return err
 	}
-	for _, end := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		s, err := w.restart(ctx, many, lanes[0], end)
+	var same []*lane // sessions of the one pair that comes back after each start
+	for _, l := range lanes[1:] {
+		if l.pair == lanes[0].pair {
+			same = append(same, l)
+		}
+	}
+	for _, end := range []struct {
+		by    syscall.Signal
+		after string
+	}{
+		{syscall.SIGKILL, "killed right after they were written"},
+		{syscall.SIGTERM, "stopped"},
+		{syscall.SIGKILL, "killed"},
+	} {
+		s, err := w.restart(ctx, many, lanes[0], end.by)
 		if err != nil {
 			return err
 		}
-		s.Finished, s.Open = finished, open
+		n := min(ending, len(same))
+		if err := w.end(ctx, many, same[:n]); err != nil {
+			return err
+		}
+		same = same[n:]
+		s.After, s.Finished, s.Open = end.after, finished, open
 		o.say("%.2f s from the start to the first accepted act", s.Seconds)
 		r.Started = append(r.Started, s)
 	}
@@ -139,7 +172,6 @@ func (o *Options) fill(ctx context.Context, r *road, sessions int) error {
 // act in a lane is accepted.
 func (w *world) restart(ctx context.Context, r *road, l *lane, end syscall.Signal) (s Started, err error) {
 	p := w.processes[r.process]
-	s.After = end.String()
 	if err := p.cmd.Process.Signal(end); err != nil {
 		return s, err
 	}
@@ -150,14 +182,22 @@ func (w *world) restart(ctx context.Context, r *road, l *lane, end syscall.Signa
 		return s, err
 	}
 	start := time.Now()
-	again, err := w.options.start(ctx, w.dir, r.name, p.cmd.Args[1:]...)
+	args := p.cmd.Args[1:]
+	if !slices.Contains(args, "--log-level") {
+		args = append(args, "--log-level", "info") // what the server says of its streams
+	}
+	summed, err := filepath.Glob(filepath.Join(w.dir, r.name, "nats", "jetstream", "*", "streams", "*", "msgs", "index.db"))
+	if err != nil {
+		return s, err
+	}
+	again, err := w.options.start(ctx, w.dir, r.name, args...)
 	if again != nil {
 		w.processes[r.process] = again
 	}
 	if err != nil {
 		return s, err
 	}
-	nc, err := nats.Connect(again.url, sender.login(), nats.CustomInboxPrefix("_INBOX."+sender.Agent.Token()))
+	nc, err := again.connect(sender)
 	if err != nil {
 		return s, err
 	}
@@ -167,8 +207,71 @@ func (w *world) restart(ctx context.Context, r *road, l *lane, end syscall.Signa
 	}
 	s.Seconds = time.Since(start).Seconds()
 	r.pids = []int{again.cmd.Process.Pid}
-	s.RSS, err = memoryOfAll(r.pids)
+	if s.RSS, err = memoryOfAll(r.pids); err != nil {
+		return s, err
+	}
+	s.Streams, err = restored(again.log, summed)
 	return s, err
+}
+
+func (p *process) connect(as *party) (*nats.Conn, error) {
+	return nats.Connect(p.url, as.login(), nats.CustomInboxPrefix("_INBOX."+as.Agent.Token()))
+}
+
+// ending is how many sessions end after each start.
+const ending = 10
+
+// end has sessions of one pair end, so that the next start finds a store that was used.
+func (w *world) end(ctx context.Context, r *road, lanes []*lane) error {
+	if len(lanes) == 0 {
+		return nil
+	}
+	sender := lanes[0].pair[0]
+	nc, err := w.processes[r.process].connect(sender)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	for _, l := range lanes {
+		envelope, err := l.envelope(sender, &performatives.CloseBody{Outcome: "completed", Summary: "agreed elsewhere"})
+		if err != nil {
+			return err
+		}
+		if err := r.insist(ctx, nc, r.subject(sender, nil, l.id), envelope); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var (
+	restoredLine = regexp.MustCompile(`Restored ([0-9,]+) messages for stream '\S+ > (\w+)' in ([0-9.]+(?:µs|ms|s))`)
+	outdatedLine = regexp.MustCompile(`\[(\w+)\] Stream state outdated`)
+)
+
+// restored reads in a broker's log what its server says of its streams, the slowest
+// first. Of which there was a summary is known from before.
+func restored(log string, summed []string) (all []Restored, err error) {
+	text, err := os.ReadFile(log)
+	if err != nil {
+		return nil, err
+	}
+	summary := map[string]bool{}
+	for _, file := range summed {
+		summary[filepath.Base(filepath.Dir(filepath.Dir(file)))] = true
+	}
+	for _, m := range outdatedLine.FindAllStringSubmatch(string(text), -1) {
+		summary[m[1]] = false
+	}
+	took := map[string]time.Duration{}
+	for _, m := range restoredLine.FindAllStringSubmatch(string(text), -1) {
+		if took[m[2]], err = time.ParseDuration(m[3]); err != nil {
+			return nil, err
+		}
+		all = append(all, Restored{m[2], m[1], m[3], !summary[m[2]]})
+	}
+	slices.SortFunc(all, func(a, b Restored) int { return cmp.Compare(took[b.Stream], took[a.Stream]) })
+	return all[:min(len(all), 4)], nil
 }
 
 // insist submits an envelope until it is accepted: a broker that has just

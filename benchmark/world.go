@@ -93,7 +93,11 @@ func (w *world) openBroker(ctx context.Context, name string) (*road, error) {
 			login = client.SeedFile(o.Operator)
 		}
 	case o.Brokers == 0:
-		url, err = w.serve(ctx, r, name, "--data", data, "--listen", "127.0.0.1:0", "--sync", syncName(w.sync))
+		args := []string{"--data", data, "--listen", "127.0.0.1:0", "--sync", syncName(w.sync)}
+		if o.Archived {
+			args = append(args, "--archive-after", "24h") // nothing that is measured gets as old
+		}
+		url, err = w.serve(ctx, r, name, args...)
 	default:
 		if url, err = w.serveNATS(ctx, r, name+"-nats", data); err != nil {
 			return nil, err

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-asp/parley/audit"
+	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/modes"
@@ -32,13 +33,20 @@ import (
 // Of a session that is over a broker leaves the same behind, and a sample is
 // held against the rules as `parley session verify` does.
 type writer struct {
-	js     jetstream.JetStream
-	signer performatives.Signer
-	policy performatives.Policy
+	js       jetstream.JetStream
+	signer   performatives.Signer
+	policy   performatives.Policy
+	archived bool          // into the archive
+	copies   bool          // with inbox copies
+	age      time.Duration // since they were held
 
 	mu     sync.Mutex
+	page   []broker.Listed // of the catalogue, that is not full yet
 	sample []performatives.SessionID
 }
+
+// longAgo is how old sessions are whose inbox copies have expired.
+const longAgo = 30 * 24 * time.Hour
 
 // writing is how many messages are on their way at once.
 const writing = 4096
@@ -76,7 +84,7 @@ func (o *Options) write(ctx context.Context, dir string, r *road, operator *clie
 	if err != nil {
 		return err
 	}
-	w := &writer{js: js, signer: signer, policy: performatives.Policy{
+	w := &writer{js: js, signer: signer, archived: o.Archived, copies: !o.Archived || o.Copies, policy: performatives.Policy{
 		Format:             performatives.Format,
 		InvitationTimeout:  session.DefaultInvitationTimeout.Milliseconds(),
 		MaxDuration:        session.DefaultMaxDuration.Milliseconds(),
@@ -86,6 +94,9 @@ func (o *Options) write(ctx context.Context, dir string, r *road, operator *clie
 		EscalationCritical: escalation.DefaultCritical.Milliseconds(),
 		MaxPaused:          escalation.MaxPaused.Milliseconds(),
 	}}
+	if !w.copies {
+		w.age = longAgo
+	}
 	const part = 50_000
 	for done := 0; done < sessions; {
 		n := min(part, sessions-done)
@@ -103,6 +114,9 @@ func (o *Options) write(ctx context.Context, dir string, r *road, operator *clie
 			})
 		}
 		if err := g.Wait(); err != nil {
+			return err
+		}
+		if err := w.list(); err != nil {
 			return err
 		}
 		select {
@@ -161,14 +175,23 @@ func (w *writer) session(ctx context.Context, pair [2]*party) (performatives.Ses
 			Agent: p.Agent, Key: p.signer.Key(), Kind: performatives.KindSystem, Authority: performatives.AuthorityPrincipal,
 		})
 	}
+	var entries [][]byte
 	for _, act := range finished(pair) {
 		if err := ctx.Err(); err != nil {
 			return id, err
 		}
 		var err error
-		if state, err = w.act(state, id, act, known); err != nil {
+		var entry []byte
+		if state, entry, err = w.act(state, id, act, known); err != nil {
 			return id, err
 		}
+		entries = append(entries, entry)
+	}
+	if err := w.keep(id, entries); err != nil {
+		return id, err
+	}
+	if w.archived {
+		return id, w.list(broker.Listed{Session: id, State: state.Phase, Parties: state.Roll(), Entries: state.Next})
 	}
 	line, err := json.Marshal(map[string]any{"state": state.Phase, "participants": state.Roll(), "entries": state.Next})
 	if err != nil {
@@ -177,42 +200,85 @@ func (w *writer) session(ctx context.Context, pair [2]*party) (performatives.Ses
 	return id, w.publish(wire.IndexOver(id), line, nil)
 }
 
-// act writes an entry and its inbox copies.
-func (w *writer) act(s session.State, id performatives.SessionID, a said, known session.Known) (session.State, error) {
+// listed is how many sessions move at a time, and so have a page of the catalogue.
+const listed = 200
+
+// list writes a page of the catalogue when it is full, or ends with no session.
+func (w *writer) list(more ...broker.Listed) error {
+	w.mu.Lock()
+	w.page = append(w.page, more...)
+	if len(w.page) < listed && len(more) > 0 || len(w.page) == 0 {
+		w.mu.Unlock()
+		return nil
+	}
+	page := w.page
+	w.page = nil
+	w.mu.Unlock()
+	m, err := broker.CataloguePage(page)
+	if err != nil {
+		return err
+	}
+	return w.publish(m.Subject, m.Data, m.Header)
+}
+
+// keep writes a transcript to where it belongs.
+func (w *writer) keep(id performatives.SessionID, entries [][]byte) error {
+	if w.archived {
+		messages, err := broker.ArchiveMessages(id, entries)
+		if err != nil {
+			return err
+		}
+		for _, m := range messages {
+			if err := w.publish(m.Subject, m.Data, m.Header); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, entry := range entries {
+		if err := w.publish(wire.Session(id), entry, nats.Header{wire.FormatHeader: {strconv.Itoa(performatives.Format)}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// act makes an entry and writes its inbox copies.
+func (w *writer) act(s session.State, id performatives.SessionID, a said, known session.Known) (_ session.State, entry []byte, err error) {
 	envelope, err := performatives.Draft{
-		ID: performatives.MessageID(uuid.Must(uuid.NewV7()).String()), Session: id, Timestamp: time.Now(), Sender: a.by.Agent, Body: a.body,
+		ID: performatives.MessageID(uuid.Must(uuid.NewV7()).String()), Session: id, Timestamp: time.Now().Add(-w.age), Sender: a.by.Agent, Body: a.body,
 	}.Envelope(a.by.signer)
 	if err != nil {
-		return s, err
+		return s, nil, err
 	}
 	m, err := performatives.Read(envelope)
 	if err != nil {
-		return s, err
+		return s, nil, err
 	}
 	if err := m.DecodeBody(); err != nil {
-		return s, err
+		return s, nil, err
 	}
-	at := time.Now()
+	at := time.Now().Add(-w.age)
 	next, err := session.Step(s, session.Event{Message: m, At: at, Known: known, Policy: w.policy, Broker: w.signer.Key()})
 	if err != nil {
-		return s, err
+		return s, nil, err
 	}
 	entry, stamp, err := m.Deliver(performatives.Stamp{
 		Sequence: s.Next, PreviousHash: s.Head, OnBehalfOf: next.Last.OnBehalfOf, Joined: next.Last.Joined,
 	}, at, next.Phase.String(), w.signer)
 	if err != nil {
-		return s, err
+		return s, nil, err
 	}
 	next = next.Sealed(m.ID, stamp.Hash)
-	if err := w.publish(wire.Session(id), entry, nats.Header{wire.FormatHeader: {strconv.Itoa(performatives.Format)}}); err != nil {
-		return s, err
+	if !w.copies {
+		return next, entry, nil
 	}
 	for _, to := range next.Audience() {
 		if err := w.publish(wire.Inbox(to, id), entry, nats.Header{wire.SequenceHeader: {strconv.FormatUint(stamp.Sequence, 10)}}); err != nil {
-			return s, err
+			return s, nil, err
 		}
 	}
-	return next, nil
+	return next, entry, nil
 }
 
 func (w *writer) publish(subject string, data []byte, header nats.Header) error {

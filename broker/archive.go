@@ -1,16 +1,13 @@
 package broker
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
@@ -24,6 +21,8 @@ import (
 // and how long they are kept then. The zero Archive is never.
 type Archive struct {
 	After  time.Duration // a session is over; 0 is never
+	Every  time.Duration // that what is due moves; 0 is a quarter of After, an hour at most
+	AtOnce uint          // so many sessions wait no longer; 0 is 100,000
 	Closed time.Duration // how long a closed one is kept from then on; 0 is for ever
 	Failed time.Duration // the same of a failed one
 }
@@ -34,14 +33,6 @@ func (a Archive) keeps(p session.Phase) time.Duration {
 	}
 	return a.Closed
 }
-
-// In the archive a session is one message, or as many as it takes: its entries,
-// byte for byte, one a line. The last one says that it is the last.
-const (
-	partHeader = "Asp-Part" // from 1
-	lastHeader = "Asp-Last" // how many entries there are in all
-	partBytes  = 512 << 10  // an entry has at most half of that
-)
 
 // errNotWhole means that the archive does not have all of a session.
 var errNotWhole = errors.New("the archive does not have all of it")
@@ -57,8 +48,9 @@ func (l *log) archived(ctx context.Context, id performatives.SessionID) (entries
 		return nil, err
 	}
 	if err := l.readFrom(ctx, wire.ArchiveStream, wire.Archive(id), 0, func(part stored) error {
-		entries = append(entries, bytes.Split(bytes.TrimSuffix(part.data, []byte("\n")), []byte("\n"))...)
-		return nil
+		more, err := unarchived(part.packed, part.data)
+		entries = append(entries, more...)
+		return err
 	}); err != nil {
 		return nil, err
 	}
@@ -142,26 +134,7 @@ func (b *Broker) archive(ctx context.Context, l *live) error {
 	if uint64(len(entries)) != l.state.Next {
 		return errNotOver // another broker is moving it just now
 	}
-	if err := b.writeParts(ctx, l, entries); err != nil {
-		return err
-	}
-	return b.listUntil(ctx, l)
-}
-
-// listUntil has the session's line expire when the session does.
-func (b *Broker) listUntil(ctx context.Context, l *live) error {
-	keep := b.Archive.keeps(l.state.Phase)
-	if keep == 0 {
-		return nil
-	}
-	data, err := json.Marshal(line{l.state.Phase, l.state.Roll(), l.state.Next})
-	if err != nil {
-		return err
-	}
-	_, err = b.js.PublishMsg(ctx, &nats.Msg{
-		Subject: wire.IndexOver(l.id), Data: data, Header: nats.Header{jetstream.MsgTTLHeader: {keep.String()}},
-	})
-	return err
+	return b.writeParts(ctx, l, entries)
 }
 
 // writeParts writes the parts that are not there: the same entries always make
@@ -179,16 +152,11 @@ func (b *Broker) writeParts(ctx context.Context, l *live, entries [][]byte) erro
 		}
 		position = prior.Sequence
 	}
-	for i, part := range parts(entries) {
-		if i < done {
-			continue
-		}
-		m := &nats.Msg{Subject: wire.Archive(l.id), Data: part.data, Header: nats.Header{
-			partHeader: {strconv.Itoa(i + 1)}, wire.FormatHeader: {strconv.Itoa(performatives.Format)},
-		}}
-		if part.last {
-			m.Header.Set(lastHeader, strconv.Itoa(len(entries)))
-		}
+	all, err := ArchiveMessages(l.id, entries)
+	if err != nil {
+		return err
+	}
+	for _, m := range all[min(done, len(all)):] {
 		if keep := b.Archive.keeps(l.state.Phase); keep > 0 {
 			m.Header.Set(jetstream.MsgTTLHeader, keep.String())
 		}
@@ -202,36 +170,19 @@ func (b *Broker) writeParts(ctx context.Context, l *live, entries [][]byte) erro
 	return nil
 }
 
-type part struct {
-	data []byte
-	last bool
-}
-
-func parts(entries [][]byte) (all []part) {
-	var now []byte
-	for i, e := range entries {
-		now = append(append(now, e...), '\n')
-		if last := i == len(entries)-1; last || len(now)+len(entries[i+1]) > partBytes {
-			all = append(all, part{now, last})
-			now = nil
-		}
-	}
-	return all
-}
-
 // leave lets sessions that are in the archive, on disk, leave the transcripts'
 // stream: it denies deletion, and gives up what a consumer acknowledges.
-func (b *Broker) leave(ctx context.Context, ids []performatives.SessionID) error {
-	if len(ids) == 0 {
+func (b *Broker) leave(ctx context.Context, moved []Listed) error {
+	if len(moved) == 0 {
 		return nil
 	}
 	if err := b.durable(wire.ArchiveStream, 0); err != nil {
 		return err
 	}
 	b.reaches(allArchived)
-	filters := make([]string, len(ids))
-	for i, id := range ids {
-		filters[i] = wire.Session(id)
+	filters := make([]string, len(moved))
+	for i, l := range moved {
+		filters[i] = wire.Session(l.Session)
 	}
 	c, err := b.js.CreateConsumer(ctx, wire.SessionsStream, jetstream.ConsumerConfig{
 		FilterSubjects: filters, AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxAckPending: -1,

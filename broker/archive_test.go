@@ -197,6 +197,60 @@ func TestArchiveForgets(t *testing.T) {
 	}
 }
 
+// What is due waits for a burst, unless there is very much of it.
+func TestArchiveInBursts(t *testing.T) {
+	t.Parallel()
+	w := newShelf(t, broker.Archive{After: time.Millisecond, Every: 10_000 * time.Hour, AtOnce: 6})
+	all := w.deals(4, 0)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	<-time.After(1500 * time.Millisecond) // time itself has to pass here, in which nothing moves
+	begun := time.Now()
+	all = append(all, w.deals(8, 1)...)
+	w.holds(wire.SessionsStream, 1)
+	w.holds(wire.ArchiveStream, 12)
+	s, err := w.js.Stream(ctx, wire.ArchiveStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first := s.CachedInfo().State.FirstTime; first.Before(begun) {
+		t.Errorf("the first session moved %s before there was enough for a burst", begun.Sub(first))
+	}
+	for _, s := range all {
+		s.Check(alpha, beta)
+	}
+}
+
+// Of a session in the archive no line is left among those that are written all the time, and
+// the list has it all the same, once, whatever became of the broker that moved it.
+func TestArchiveCatalogue(t *testing.T) {
+	t.Parallel()
+	w := newShelf(t, broker.Archive{After: time.Millisecond})
+	w.deals(5, 2)
+	w.holds(wire.ArchiveStream, 5)
+	w.holds(wire.IndexStream, 2)
+	for _, restart := range []func(){func() {}, func() { w.b.Down(); w.b.Up() }, func() { w.b.Crash(); w.b.Up() }} {
+		restart()
+		var found wire.Sessions
+		if w.Call(wire.SessionList, `{"state":"CLOSED"}`, &found); len(found.Sessions) != 5 {
+			t.Errorf("%d sessions are listed as closed, want 5", len(found.Sessions))
+		}
+		for _, s := range found.Sessions {
+			var held wire.Held
+			if w.Call(wire.AuditSession, fmt.Sprintf(`{"sessionId":%q}`, s.Session), &held); held.Index == nil || held.Index.State != "CLOSED" || len(held.Index.Participants) != 2 {
+				t.Errorf("the line of %s: %+v", s.Session, held.Index)
+			}
+		}
+	}
+	s, err := w.js.Stream(t.Context(), wire.CatalogueStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pages := s.CachedInfo().State.Msgs; pages > 5 {
+		t.Errorf("%d pages for 5 sessions: some are listed again and again", pages)
+	}
+}
+
 // A store that was made without an archive says so.
 func TestArchiveIsMadeWithTheStore(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -21,7 +22,7 @@ const (
 	archiver     = "archiver"
 	archiveBatch = 200              // sessions at a time
 	archiveWait  = 15 * time.Second // for one to be done with them
-	archiveLook  = time.Second      // between looks at an empty queue
+	archiveLook  = time.Second      // between looks at what is due
 	archivePause = 5 * time.Second  // before a session is tried again
 )
 
@@ -38,31 +39,99 @@ func (b *Broker) openArchive(ctx context.Context) error {
 		return err
 	}
 	b.background(func(ctx context.Context) {
-		for ctx.Err() == nil {
-			if err := b.archiveSome(ctx, queue); err != nil && ctx.Err() == nil {
+		for within(ctx, b.index.loaded) == nil && ctx.Err() == nil {
+			if err := b.archiveDue(ctx, queue); err != nil && ctx.Err() == nil {
 				b.Log.Warn("archiving goes on later", zap.Error(err))
-				select {
-				case <-time.After(archiveLook):
-				case <-ctx.Done():
-				}
+				pause(ctx, archiveLook)
 			}
 		}
 	})
 	return nil
 }
 
-// archiveSome moves the sessions of one batch that have been over for long enough.
-func (b *Broker) archiveSome(ctx context.Context, queue jetstream.Consumer) error {
+// pause waits, unless the broker closes.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// Sessions move in bursts. The server writes a summary of each stream every two
+// minutes, and believes it after a kill if nothing was added since: what is written
+// rarely is read from its summary, what is written all the time is read whole.
+const (
+	longestBetween = time.Hour // bursts
+	atOnce         = 100_000   // sessions that are due wait for no burst
+	linesOf        = 3         // lines that a session has written until it is over, at least
+)
+
+// every is how often what is due moves, together.
+func (a Archive) every() time.Duration {
+	if a.Every > 0 {
+		return a.Every
+	}
+	return min(a.After/4, longestBetween)
+}
+
+// untilBurst is how long it is to the next burst. All brokers' are at the same times
+// by their clocks: else several brokers would write all the time.
+func (a Archive) untilBurst(now time.Time) time.Duration {
+	every := a.every()
+	if every < archiveLook {
+		return 0
+	}
+	return now.Truncate(every).Add(every).Sub(now)
+}
+
+// archiveDue waits for the next burst, or until very much is due, and moves what is.
+func (b *Broker) archiveDue(ctx context.Context, queue jetstream.Consumer) error {
+	begin := time.Now().Add(b.Archive.untilBurst(time.Now()))
+	for left := time.Until(begin); left > 0 && ctx.Err() == nil; left = time.Until(begin) {
+		pause(ctx, min(left, archiveLook))
+		if much, err := b.muchIsDue(ctx, queue); err != nil || much {
+			if err != nil {
+				return err
+			}
+			break
+		}
+	}
+	for ctx.Err() == nil {
+		if moved, err := b.archiveSome(ctx, queue); err != nil || moved == 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+// muchIsDue tells whether a line is due that was written long after the last that
+// was looked at.
+func (b *Broker) muchIsDue(ctx context.Context, queue jetstream.Consumer) (bool, error) {
+	now, err := queue.Info(ctx)
+	if err != nil {
+		return false, err
+	}
+	far := now.Delivered.Stream + linesOf*uint64(cmp.Or(b.Archive.AtOnce, atOnce))
+	m, err := b.log.streams[wire.IndexStream].GetMsg(ctx, far, jetstream.WithGetMsgSubject(wire.AllOver))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return false, nil
+	}
+	return err == nil && time.Since(m.Time) >= b.Archive.After, err
+}
+
+// archiveSome moves the sessions of one batch that have been over for long enough,
+// and tells how many those are.
+func (b *Broker) archiveSome(ctx context.Context, queue jetstream.Consumer) (moved int, err error) {
 	batch, err := queue.Fetch(archiveBatch, jetstream.FetchMaxWait(archiveLook))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var moving []jetstream.Msg
-	var left []performatives.SessionID // a line that was written again comes again
+	var moves []Listed
 	for m := range batch.Messages() {
 		meta, err := m.Metadata()
 		if err != nil {
-			return err
+			return 0, err
 		}
 		id, err := performatives.ParseSessionID(strings.TrimPrefix(m.Subject(), wire.IndexOver("")))
 		if err != nil {
@@ -70,47 +139,57 @@ func (b *Broker) archiveSome(ctx context.Context, queue jetstream.Consumer) erro
 		}
 		if early := b.Archive.After - time.Since(meta.Timestamp); early > 0 {
 			err = m.NakWithDelay(early)
-		} else if err = b.archiveOne(ctx, id); err == nil {
-			moving, left = append(moving, m), append(left, id)
-		} else if ctx.Err() == nil {
+		} else if l, failed := b.archiveOne(ctx, id); failed == nil {
+			moving, moves = append(moving, m), append(moves, l)
+		} else if err = failed; ctx.Err() == nil {
 			b.Log.Warn("a session is archived later", zap.String("session", string(id)), zap.Error(err))
 			err = m.NakWithDelay(archivePause)
 		}
 		if err != nil {
-			return err
+			return 0, err
 		}
 	}
 	if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) {
-		return err
+		return 0, err
 	}
-	slices.Sort(left)
-	if err := b.leave(ctx, slices.Compact(left)); err != nil {
-		return err // the queue gives them out again
+	slices.SortFunc(moves, func(a, b Listed) int { return strings.Compare(string(a.Session), string(b.Session)) })
+	moves = slices.CompactFunc(moves, func(a, b Listed) bool { return a.Session == b.Session }) // its line was written again
+	if err := b.leave(ctx, moves); err != nil {
+		return 0, err // the queue gives them out again
+	}
+	if err := b.enterCatalogue(ctx, moves); err != nil {
+		return 0, err
 	}
 	for _, m := range moving {
 		if err := m.Ack(); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return len(moving), nil
 }
 
-// archiveOne archives a session when its turn comes.
-func (b *Broker) archiveOne(ctx context.Context, id performatives.SessionID) error {
-	done := make(chan error, 1)
+// archiveOne archives a session when its turn comes, and says what the list has of it.
+func (b *Broker) archiveOne(ctx context.Context, id performatives.SessionID) (Listed, error) {
+	done, failed := make(chan Listed, 1), make(chan error, 1)
 	if !b.sessions.run(id, func(ctx context.Context, l *live) {
-		done <- b.archive(ctx, l)
+		if err := b.archive(ctx, l); err != nil {
+			failed <- err
+		} else {
+			done <- Listed{id, l.state.Phase, l.state.Roll(), l.state.Next}
+		}
 		if len(l.undelivered) > 0 {
 			b.settle(ctx, l) // the next time it may leave
 		}
 	}) {
-		return unavailable()
+		return Listed{}, unavailable()
 	}
 	select {
-	case err := <-done:
-		return err
+	case l := <-done:
+		return l, nil
+	case err := <-failed:
+		return Listed{}, err
 	case <-ctx.Done():
-		return ctx.Err()
+		return Listed{}, ctx.Err()
 	}
 }
 

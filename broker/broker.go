@@ -234,6 +234,9 @@ const (
 	partArchived point = "after a part in the archive"
 	allArchived  point = "after sessions are in the archive"
 	oneLeft      point = "after an entry left the transcripts"
+
+	allCatalogued point = "after sessions are in the catalogue"
+	lineGone      point = "after a line left the list for it"
 )
 
 func (b *Broker) reaches(p point) {

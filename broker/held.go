@@ -172,20 +172,32 @@ func (b *Broker) heldHead(ctx context.Context, held *wire.Held) error {
 	return nil
 }
 
+// heldLine looks in the order of a session's life, backwards.
 func (b *Broker) heldLine(ctx context.Context, held *wire.Held) error {
-	last, err := b.log.lastOn(ctx, wire.IndexStream, wire.IndexOver(held.Session))
-	if err == nil && last == nil {
-		last, err = b.log.lastOn(ctx, wire.IndexStream, wire.Index(held.Session))
+	found, err := b.lineOn(ctx, wire.IndexOver(held.Session))
+	if err == nil && found == nil {
+		found, err = b.catalogueLine(ctx, held.Session)
 	}
+	if err == nil && found == nil {
+		found, err = b.lineOn(ctx, wire.Index(held.Session))
+	}
+	if err == nil && found != nil {
+		held.Index = &wire.HeldLine{State: found.State.String(), Participants: found.Parties, Entries: found.Entries}
+	}
+	return err
+}
+
+// lineOn is the line on a subject of the list, nil for none.
+func (b *Broker) lineOn(ctx context.Context, subject string) (*line, error) {
+	last, err := b.log.lastOn(ctx, wire.IndexStream, subject)
 	if err != nil || last == nil {
-		return err
+		return nil, err
 	}
 	var l line
 	if err := json.Unmarshal(last.Data, &l); err != nil {
-		return nil //nolint:nilerr // what cannot be read counts as not there
+		return nil, nil //nolint:nilerr,nilnil // what cannot be read counts as not there
 	}
-	held.Index = &wire.HeldLine{State: l.State.String(), Participants: l.Parties, Entries: l.Entries}
-	return nil
+	return &l, nil
 }
 
 func (b *Broker) heldTimer(ctx context.Context, held *wire.Held) error {

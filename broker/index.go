@@ -85,17 +85,27 @@ func (x *index) load(ctx context.Context) error {
 	if err := within(ctx, caughtUp); err != nil {
 		return err
 	}
+	if err := x.loadCatalogue(ctx, past); err != nil { // what has moved there meanwhile is on a page
+		return err
+	}
 	past.sort()
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	for _, r := range x.lines.all { // the line of an open session may have been left behind
+		id := x.lines.rows[r].session()
+		stale, _ := x.lines.line(id)
+		if now, there := past.line(id); there && now.Entries > stale.Entries {
+			x.count(stale, now)
+		}
+	}
 	past.absorb(x.lines)
 	x.lines = past
 	close(x.loaded)
 	return nil
 }
 
-// read reads a message of the stream. An empty one says that the session has
-// gone to those that are over.
+// read reads a message of the stream. An empty one, as versions before wrote it, says
+// that the session has gone to those that are over.
 func (x *index) read(m jetstream.Msg, prefix string) (id performatives.SessionID, l line, ok bool) {
 	id, err := performatives.ParseSessionID(strings.TrimPrefix(m.Subject(), prefix))
 	if err != nil || len(m.Data()) == 0 {
@@ -182,8 +192,15 @@ func (b *Broker) reindex(ctx context.Context, l *live) error {
 	if err != nil {
 		return err
 	}
-	for _, m := range lineOf(l.id, now.State, data) {
-		if _, err := b.js.PublishMsg(ctx, m); err != nil {
+	subject := wire.Index(l.id)
+	if now.State.Over() {
+		subject = wire.IndexOver(l.id)
+	}
+	if _, err := b.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data}); err != nil {
+		return fmt.Errorf("index: %w", err)
+	}
+	if now.State.Over() {
+		if err := b.unlist(ctx, wire.Index(l.id)); err != nil {
 			return fmt.Errorf("index: %w", err)
 		}
 	}
@@ -192,14 +209,9 @@ func (b *Broker) reindex(ctx context.Context, l *live) error {
 	return nil
 }
 
-// lineOf is the line as it is written: one that is over moves to those that are,
-// and what it leaves behind expires.
-func lineOf(id performatives.SessionID, state session.Phase, data []byte) []*nats.Msg {
-	if !state.Over() {
-		return []*nats.Msg{{Subject: wire.Index(id), Data: data}}
-	}
-	return []*nats.Msg{
-		{Subject: wire.IndexOver(id), Data: data},
-		{Subject: wire.Index(id), Header: nats.Header{jetstream.MsgTTLHeader: {"1s"}}},
-	}
+// unlist takes the lines on a subject out of the list. A purge is remembered by a server
+// that is killed. That another line has taken one's place, and gone, is not: then the one
+// before would be back.
+func (b *Broker) unlist(ctx context.Context, subject string) error {
+	return b.log.streams[wire.IndexStream].Purge(ctx, jetstream.WithPurgeSubject(subject))
 }

@@ -86,7 +86,7 @@ func (l *log) readRest(ctx context.Context, stream, subject string, from, end ui
 		if m == nil {
 			return errLagging
 		}
-		if err := each(stored{m.Sequence, m.Subject, m.Data}); err != nil {
+		if err := each(stored{m.Sequence, m.Subject, m.Data, m.Header.Get(packHeader)}); err != nil {
 			return err
 		}
 		from = m.Sequence + 1

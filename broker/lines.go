@@ -28,6 +28,7 @@ type brief struct {
 	id      [16]byte
 	parties [4]uint32 // numbers, from 1; 0 is nobody
 	entries uint32
+	page    uint32 // of the catalogue; 0 is none
 	state   session.Phase
 }
 
@@ -140,13 +141,36 @@ func (t *lines) fill(r uint32, l line) {
 	}
 }
 
-// sort sorts in all rows that were added.
+// page is where in the catalogue a session is, 0 for nowhere.
+func (t *lines) page(id performatives.SessionID) uint64 {
+	if at, there := t.find(t.all, compact(id)); there {
+		return uint64(t.rows[t.all[at]].page)
+	}
+	return 0
+}
+
+// paged says where in the catalogue a session is.
+func (t *lines) paged(id performatives.SessionID, page uint64) {
+	if at, there := t.find(t.all, compact(id)); there {
+		t.rows[t.all[at]].page = uint32(page) //nolint:gosec // there are fewer pages
+	}
+}
+
+// sort sorts in all rows that were added. A session that was added twice has been on its
+// way into the catalogue.
 func (t *lines) sort() {
 	t.all = make([]uint32, len(t.rows))
 	for r := range t.rows {
 		t.all[r] = uint32(r)
 	}
 	slices.SortFunc(t.all, t.order)
+	t.all = slices.CompactFunc(t.all, func(a, b uint32) bool {
+		same := t.rows[a].id == t.rows[b].id
+		if same && t.rows[a].page == 0 {
+			t.rows[a].page = t.rows[b].page
+		}
+		return same
+	})
 	for _, r := range t.all {
 		for _, n := range t.parties(r) {
 			t.of[n] = append(t.of[n], r)
@@ -167,9 +191,13 @@ func (t *lines) absorb(few *lines) {
 			if old.Entries <= l.Entries {
 				t.put(id, l)
 			}
+			if page := few.rows[r].page; page > 0 {
+				t.paged(id, uint64(page))
+			}
 			continue
 		}
 		at := t.add(few.rows[r].id, l)
+		t.rows[at].page = few.rows[r].page
 		fresh = append(fresh, at)
 		for _, n := range t.parties(at) {
 			of[n] = append(of[n], at)

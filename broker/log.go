@@ -143,11 +143,24 @@ func (l *log) lastOn(ctx context.Context, stream, subject string) (*jetstream.Ra
 	return m, err
 }
 
+// at is the message at a position, nil where there is none.
+func (l *log) at(ctx context.Context, stream string, position uint64) (*jetstream.RawStreamMsg, error) {
+	if l.replicated.Load() {
+		return l.ask(ctx, stream, question{Seq: position})
+	}
+	m, err := l.streams[stream].GetMsg(ctx, position)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, nil //nolint:nilnil // no message is an answer
+	}
+	return m, err
+}
+
 // A stored entry and its position.
 type stored struct {
 	position uint64
 	subject  string
 	data     []byte
+	packed   string // how, in the archive
 }
 
 // One batch of a reading: the server ends it early once it is this large.
@@ -225,7 +238,7 @@ func (l *log) readSome(ctx context.Context, stream, subject string, from uint64,
 			return false, next, err
 		}
 		next = position + 1
-		if err := each(stored{position, m.Header.Get(jetstream.SubjectHeader), m.Data}); err != nil {
+		if err := each(stored{position, m.Header.Get(jetstream.SubjectHeader), m.Data, m.Header.Get(packHeader)}); err != nil {
 			return false, next, err
 		}
 	}

@@ -11,7 +11,7 @@ func Points() []string {
 
 // ArchivePoints are those on a session's way to the archive.
 func ArchivePoints() []string {
-	return []string{string(partArchived), string(allArchived), string(oneLeft)}
+	return []string{string(partArchived), string(allArchived), string(oneLeft), string(allCatalogued), string(lineGone)}
 }
 
 // AtPoints has a broker call f whenever work on a session gets to one of the

@@ -49,6 +49,10 @@ func versionNumbers(v string) (numbers [3]int) {
 	return numbers
 }
 
+// linesKept of a session are more than most write. What makes room for others is back
+// when a server that was killed reads the stream whole; what is purged is not.
+const linesKept = 64
+
 // maxConsumers of the inbox stream: one for each principal. Unset means 1,000.
 const maxConsumers = 1 << 20
 
@@ -85,13 +89,16 @@ func (b *Broker) openStreams(ctx context.Context) error {
 		},
 		{
 			Name: wire.IndexStream, Subjects: []string{wire.AllIndex, wire.AllOver}, Description: "list of sessions; derived",
-			MaxMsgsPerSubject: 1, AllowDirect: true, AllowMsgTTL: true,
+			MaxMsgsPerSubject: linesKept, AllowDirect: true, AllowMsgTTL: true,
 		},
 	}
 	if retention == jetstream.WorkQueuePolicy {
 		configs = append(configs, jetstream.StreamConfig{
 			Name: wire.ArchiveStream, Subjects: []string{wire.AllArchive}, Description: "transcripts of sessions that are over",
-			DenyDelete: true, DenyPurge: true, AllowDirect: true, AllowMsgTTL: true, Compression: jetstream.S2Compression,
+			DenyDelete: true, DenyPurge: true, AllowDirect: true, AllowMsgTTL: true,
+		}, jetstream.StreamConfig{
+			Name: wire.CatalogueStream, Subjects: []string{wire.CataloguePage}, Description: "list of the sessions in the archive",
+			DenyDelete: true, DenyPurge: true, AllowDirect: true, AllowMsgTTL: true,
 		})
 	}
 	for _, c := range configs {

@@ -54,7 +54,7 @@ var places = map[string]place{
 	"node":       plain("broker", "embedded", "escalation", "inbox", "login", "notify", "performatives", "wire"),
 	"render":     pure("performatives", "session", "transcript", "wire"),
 	"demo":       plain("client", "modes", "node", "performatives", "render", "session", "transcript", "wire"),
-	"benchmark":  plain("audit", "client", "escalation", "modes", "node", "performatives", "session", "transcript", "wire"),
+	"benchmark":  plain("audit", "broker", "client", "escalation", "modes", "node", "performatives", "session", "transcript", "wire"),
 	"cmd/parley": free,
 	"test/...":   free,
 }

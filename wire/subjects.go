@@ -19,6 +19,7 @@ const (
 	TimersStream      = "ASP_TIMERS"
 	IndexStream       = "ASP_INDEX"
 	ArchiveStream     = "ASP_ARCHIVE"
+	CatalogueStream   = "ASP_CATALOGUE"
 	AgentsBucket      = "ASP_AGENTS"
 	SchemasBucket     = "ASP_SCHEMAS"
 	BrokersBucket     = "ASP_BROKERS"
@@ -43,6 +44,9 @@ const (
 	AllOperator    = "asp.operator.api.*.*"
 	AllEvents      = "asp.event.>"
 )
+
+// CataloguePage is where the archive's list is, many sessions to a message.
+const CataloguePage = "asp.catalogue.page"
 
 // ServiceName is the broker's name as a NATS micro service, and its queue group.
 const ServiceName = "asp"

@@ -54,6 +54,8 @@ The machine should do nothing else meanwhile.`,
 	flags.Lookup("lengths").NoOptDefVal = "10000"
 	flags.Int("stored", 0, "measure instead an act where 100 finished sessions are stored, and where so many are; then the start of a broker with them")
 	flags.BoolVar(&o.Written, "written", false, "with --stored: write the finished sessions to the store with the broker's key instead of submitting them, and verify a sample")
+	flags.BoolVar(&o.Archived, "archived", false, "with --written: write them to the archive, as sessions that ended long ago and have no inbox copies any more")
+	flags.BoolVar(&o.Copies, "copies", false, "with --archived: as sessions that ended today, with inbox copies")
 	flags.Int("open", 10_000, "with --stored: open sessions besides, at the start")
 	cmd.AddCommand(benchServerCommand())
 	return cmd
@@ -113,6 +115,8 @@ func measure(ctx context.Context, cmd *cobra.Command, o benchmark.Options) (benc
 		return benchmark.Report{}, err
 	}
 	switch {
+	case o.Archived && !o.Written || o.Copies && !o.Archived || o.Written && stored == 0:
+		return benchmark.Report{}, usage(errors.New("--written is of the sessions of --stored, --archived of what is --written, and --copies of what is --archived"))
 	case stored < 0 || long < 0 || open < 1:
 		return benchmark.Report{}, usage(errors.New("--stored and --open are numbers of sessions, --lengths one of acts"))
 	case stored > 0:

@@ -11,7 +11,7 @@ import (
 
 // keepFlags say how long something is kept.
 func keepFlags(flags *pflag.FlagSet, s *serve) {
-	flags.DurationVar(&s.Archive.After, "archive-after", 0, "how long after its end a session moves to the archive; 0 is never. A store is made with an archive, or without")
+	flags.DurationVar(&s.Archive.After, "archive-after", 0, "how long after its end a session moves to the archive, in bursts of which four fall into that time, or one into an hour; 0 is never. A store is made with an archive, or without")
 	flags.DurationVar(&s.Archive.Closed, "keep-closed", 0, "how long a closed session is kept in the archive; 0 is for ever")
 	flags.DurationVar(&s.Archive.Failed, "keep-failed", 0, "the same of a failed one")
 	flags.DurationVar(&s.InboxAge, "keep-inbox", 0, "how long inbox copies are kept; older messages are read with session.messages (default: as long as they are, 168h at first)")

@@ -1,0 +1,76 @@
+package broker
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/parley-asp/parley/performatives"
+)
+
+// What was packed with the words can be read only with the same words.
+func TestWordsNeverChange(t *testing.T) {
+	t.Parallel()
+	const want = "517185b8a24a0e4ef6946b1e10a167a6058d568939a42c1a3c3dd70577e3099b"
+	if sum := sha256.Sum256(words); hex.EncodeToString(sum[:]) != want {
+		t.Errorf("archive.words has changed (%x): what was archived with it cannot be read; add another file for other words", sum)
+	}
+	packed, err := base64.StdEncoding.DecodeString(released)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := unpack(zstdWords, packed); err != nil || string(text) != releasedText {
+		t.Errorf("what an earlier version archived: %q, %v", text, err)
+	}
+}
+
+const (
+	releasedText = `{"performative":"PROPOSE","sender":{"agentId":"agent://acme.com/alpha"},"sequenceNumber":0}` + "\n"
+	released     = "KLUv/QUAAbUAAEh7YWxwaGEwfQoDADJDKzlkFCvkXQEj4jHG"
+)
+
+// Whatever the entries, the archive has them byte for byte, in messages of a bounded size, each of which says how it is packed.
+func TestArchiveMessages(t *testing.T) {
+	t.Parallel()
+	const id performatives.SessionID = "019478a3-0001-7def-8a12-000000000001"
+	for name, entries := range map[string][][]byte{
+		"one":   {[]byte(`{"a":1}`)},
+		"empty": {{}, []byte("x"), {}},
+		"large": {bytes.Repeat([]byte("a"), partBytes-1), []byte("b"), bytes.Repeat([]byte("c"), partBytes), []byte("d")},
+		"many": func() (all [][]byte) {
+			for i := range 20_000 {
+				all = append(all, fmt.Appendf(nil, `{"sequenceNumber":%d,"integrity":{"hash":"sha256:%x"}}`, i, sha256.Sum256([]byte{byte(i), byte(i >> 8)})))
+			}
+			return all
+		}(),
+	} {
+		messages, err := ArchiveMessages(id, entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got [][]byte
+		for i, m := range messages {
+			more, err := unarchived(m.Header.Get(packHeader), m.Data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if last := i == len(messages)-1; m.Header.Get(partHeader) != fmt.Sprint(i+1) || (m.Header.Get(lastHeader) == fmt.Sprint(len(entries))) != last {
+				t.Errorf("%s: message %d says %v", name, i, m.Header)
+			}
+			got = append(got, more...)
+		}
+		if !bytes.Equal(bytes.Join(got, []byte("\n")), bytes.Join(entries, []byte("\n"))) || len(got) != len(entries) {
+			t.Errorf("%s: %d entries come back, of %d", name, len(got), len(entries))
+		}
+	}
+	if plain, err := unarchived("", []byte("{}\n{}\n")); err != nil || len(plain) != 2 { // as versions before packing wrote them
+		t.Errorf("not packed: %q, %v", plain, err)
+	}
+	if _, err := unarchived("zstd-words-v2", nil); !errors.Is(err, errPacking) {
+		t.Errorf("packed in a way to come: %v", err)
+	}
+}
