@@ -15,6 +15,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/schemas"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/wire"
 )
 
 // message is an act of haggle as the broker reads it.
@@ -212,20 +213,24 @@ var setups = []struct {
 
 // BenchmarkAccepted is one act from its sender to its acceptance, signed and
 // verified, one at a time; turn and turn about with the same bytes published
-// into a stream of the same server and acknowledged.
+// into a stream of a server beside it and acknowledged, and with the same bytes
+// on a subject that names no session, which are answered without any work: what
+// a request and its answer take at least.
 func BenchmarkAccepted(b *testing.B) {
 	for _, setup := range setups {
 		b.Run(setup.name, func(b *testing.B) {
 			s := newSite(b, setup.sync, setup.tcp)
 			raw, id := s.store(setup.tcp), s.session(10)
-			var acts, publishes spans
+			var acts, publishes, answers spans
 			for n := 12; b.Loop(); n++ {
 				sender, body := haggle(n)
 				envelope := s.act(id, sender, body)
 				acts.time(func() { s.submit(id, sender, envelope) })
 				publishes.time(func() { must(raw.Publish(context.Background(), "bench.x", envelope)) })
+				answers.time(func() { must(s.people[sender].nc.Request(wire.Submit(sender, "none"), envelope, time.Minute)) })
 			}
 			report(b, acts, publishes)
+			b.ReportMetric(answers.at(.5), "answer-µs-p50")
 		})
 	}
 }
