@@ -28,17 +28,25 @@ const (
 	timerConsumer = "brokers"
 )
 
+// A timer that went off is with one broker, which may be gone or stopped: then
+// another one has it once the first may be taken for dead. A broker that asks for
+// no more is given no more.
+const (
+	timerAgain = silentAfter
+	timerPull  = 2 * time.Second
+)
+
 // openTimers listens for timers that went off; all brokers share them.
 func (b *Broker) openTimers(ctx context.Context) error {
 	b.timers = &timers{b: b}
 	c, err := b.js.CreateOrUpdateConsumer(ctx, wire.TimersStream, jetstream.ConsumerConfig{
 		Durable: timerConsumer, FilterSubject: timerDue + "*", AckPolicy: jetstream.AckExplicitPolicy,
-		AckWait: ackWait, MaxAckPending: 1024,
+		AckWait: timerAgain, MaxAckPending: 1024,
 	})
 	if err != nil {
 		return err
 	}
-	b.timers.consumer, err = c.Consume(b.timers.due)
+	b.timers.consumer, err = c.Consume(b.timers.due, jetstream.PullExpiry(timerPull))
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/performatives"
@@ -95,15 +96,30 @@ func (c *calls) Transcript(ctx context.Context, id performatives.SessionID) ([]t
 // entries are those of a transcript from one place on.
 func (c *calls) entries(ctx context.Context, id performatives.SessionID, since uint64) iter.Seq2[transcript.Entry, error] {
 	return func(yield func(transcript.Entry, error) bool) {
+		for raw, err := range c.Envelopes(ctx, id, since) {
+			var e transcript.Entry
+			if err == nil {
+				e, err = transcript.Read(raw)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Envelopes are the entries of a session from one place on, byte for byte as the
+// broker delivered them: what verifies is the spelling. An error ends them.
+func (c *calls) Envelopes(ctx context.Context, id performatives.SessionID, since uint64) iter.Seq2[jsontext.Value, error] {
+	return func(yield func(jsontext.Value, error) bool) {
 		for {
 			page, err := call[wire.Messages](ctx, c, wire.SessionMessages, wire.ListMessages{Session: id, Since: since, Limit: wire.MaxPage})
 			if err != nil {
-				yield(transcript.Entry{}, err)
+				yield(nil, err)
 				return
 			}
 			for _, raw := range page.Messages {
-				e, err := transcript.Read(raw)
-				if !yield(e, err) || err != nil {
+				if !yield(raw, nil) {
 					return
 				}
 			}

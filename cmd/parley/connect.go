@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
@@ -48,6 +49,7 @@ func connects(cmd *cobra.Command) *cobra.Command {
 type caller interface {
 	Sessions(context.Context, wire.ListSessions) iter.Seq2[session.Summary, error]
 	View(context.Context, performatives.SessionID) (session.View, error)
+	Envelopes(context.Context, performatives.SessionID, uint64) iter.Seq2[jsontext.Value, error]
 	Agents(context.Context, wire.ListAgents) iter.Seq2[wire.Card, error]
 	Card(context.Context, performatives.Agent) (wire.Card, error)
 	UserJWT(context.Context, performatives.Agent, performatives.Key) (string, error)
@@ -74,14 +76,6 @@ type connection struct {
 	caller
 	operator  *client.Operator // nil with --as
 	principal *client.Client   // nil without
-}
-
-// call is the subject of an api verb.
-func (c connection) call(verb string) string {
-	if c.principal != nil {
-		return wire.Call(c.principal.Agent(), verb)
-	}
-	return wire.OperatorCall(verb)
 }
 
 // with connects, does something within --timeout, and disconnects.

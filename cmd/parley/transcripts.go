@@ -5,51 +5,25 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/transcript"
-	"github.com/parley-asp/parley/wire"
 )
 
-// messages are the entries of a session from one place on, byte for byte as the
-// broker delivered them: what verifies is the spelling.
+// messages are the entries of a session from one place on. Who asks while there
+// is an election or a takeover asks again, as for everything else.
 func (c connection) messages(ctx context.Context, id performatives.SessionID, since uint64) ([]jsontext.Value, error) {
 	var all []jsontext.Value
-	for {
-		request, err := json.Marshal(wire.ListMessages{Session: id, Since: since, Limit: wire.MaxPage})
+	for raw, err := range c.Envelopes(ctx, id, since) {
 		if err != nil {
 			return nil, err
 		}
-		reply, err := c.Conn().RequestWithContext(ctx, c.call(wire.SessionMessages), request)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", wire.SessionMessages, err)
-		}
-		page, err := readPage(reply)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, page.Messages...)
-		if page.Next == nil {
-			return all, nil
-		}
-		since = *page.Next
+		all = append(all, raw)
 	}
-}
-
-func readPage(reply *nats.Msg) (page wire.Messages, err error) {
-	if reply.Header.Get(wire.ErrorCodeHeader) != "" {
-		var refused wire.ErrorReply
-		if err := json.Unmarshal(reply.Data, &refused); err != nil {
-			return page, fmt.Errorf("%s: %s", wire.SessionMessages, reply.Header.Get(wire.ErrorHeader))
-		}
-		return page, refused.Refusal()
-	}
-	return page, json.Unmarshal(reply.Data, &page)
+	return all, nil
 }
 
 // upTo is a session as it stands and its transcript up to there.

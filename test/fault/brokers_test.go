@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/parley-asp/parley/test/fault"
 )
 
 // TestBrokersKilled kills one of three brokers at a time, at random and under
@@ -97,3 +99,29 @@ func clockJumps(t *testing.T, seed uint64, jumps int) tally {
 	}
 	return k.check(t, at.url, jumps, "jumps of clocks")
 }
+
+// TestPausedAtDeadlines stops one of two brokers while deadlines pass, and then
+// the other one. Those whose timers went off at the one that is stopped are soon
+// looked at by the one that is not.
+func TestPausedAtDeadlines(t *testing.T) {
+	t.Parallel()
+	at := startServer(t, t.TempDir())
+	brokers := []*child{startBroker(t, at), startBroker(t, at)}
+	w := fault.NewWitness(t, at.url)
+	for _, c := range brokers {
+		var sessions []*fault.Session
+		for range 6 {
+			sessions = append(sessions, w.Invite(alpha, beta, time.Second))
+		}
+		c.pause()
+		for _, s := range sessions {
+			if late := s.Late(beta); late > takenOver {
+				t.Errorf("a deadline ended its session %s after it had passed", late)
+			}
+		}
+		c.resume()
+	}
+}
+
+// takenOver is how long what a broker had to do may wait for another one.
+const takenOver = 5 * time.Second

@@ -34,7 +34,14 @@ func (b *mailboxes) take(ctx context.Context, m jetstream.Msg) error {
 		b.last[meta.Consumer] = meta.Sequence.Stream
 		b.read[m.Subject()] = append(b.read[m.Subject()], m)
 	}
-	return m.DoubleAck(ctx)
+	for {
+		one, cancel := context.WithTimeout(ctx, once)
+		err := m.DoubleAck(one)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 // received holds a party's inbox against the transcript's lines, once n entries
@@ -56,13 +63,20 @@ func (s *Session) received(party performatives.Agent, lines [][]byte, n int) []u
 	return sequences
 }
 
+// once is how long one request to JetStream may take. In an election each server
+// may take another one for the leader, and none answers: what is to be patient
+// has to ask again.
+const once = 5 * time.Second
+
 // consumer finds a party's durable consumer; a cluster may have no leader for it
 // for a while.
 func (w *Witness) consumer(ctx context.Context, party performatives.Agent) jetstream.Consumer {
 	w.Helper()
 	var last error
 	for {
-		consumer, err := w.js.Consumer(ctx, wire.InboxStream, party.Token())
+		one, cancel := context.WithTimeout(ctx, once)
+		consumer, err := w.js.Consumer(one, wire.InboxStream, party.Token())
+		cancel()
 		if err == nil {
 			return consumer
 		}
@@ -103,10 +117,15 @@ func (s *Session) collect(party performatives.Agent, n int) []jetstream.Msg {
 		if len(boxes.read[subject]) >= n {
 			break
 		}
-		m, err := consumer.Next(jetstream.FetchMaxWait(10 * time.Second))
-		if err != nil {
+		m, err := consumer.Next(jetstream.FetchMaxWait(once))
+		switch {
+		case err == nil:
+		case ctx.Err() == nil:
+			s.witness.nc.FlushTimeout(time.Second) //nolint:errcheck // it may be down
+			continue
+		default:
 			s.witness.Errorf("%s waits for %d entries: %v", party, n, err)
-			break
+			return slices.Clone(boxes.read[subject])
 		}
 		if err := boxes.take(ctx, m); err != nil {
 			s.witness.Fatal(err)

@@ -170,6 +170,22 @@ func (s *Session) Code(sender performatives.Agent, act, body string) string {
 	return string(refused.Error.Code)
 }
 
+// Late waits until a party hears that a deadline has ended a session by Invite,
+// and tells how long after it that was. No broker is asked for anything.
+func (s *Session) Late(party performatives.Agent) time.Duration {
+	s.witness.Helper()
+	got := s.collect(party, 2) // the invitation, and its end
+	last, err := transcript.Read(got[len(got)-1].Data())
+	if err != nil || !last.Message.Sender.IsBroker() {
+		s.witness.Fatalf("session %s has not ended: %d entries, %v", s.ID, len(got), err)
+	}
+	ended, err := last.Stamp.AcceptedAt()
+	if err != nil {
+		s.witness.Fatal(err)
+	}
+	return ended.Sub(s.Deadline)
+}
+
 func (s *Session) keep(p promise) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/parley-asp/parley/node"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/wire"
+)
+
+// A transcript is read page by page, while servers and brokers may come and go:
+// what is answered unavailable is asked again.
+func TestTranscriptIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	key := must(nkeys.CreateUser())
+	s := must(server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, Nkeys: []*server.NkeyUser{{Nkey: must(key.PublicKey())}},
+	}))
+	s.Start()
+	t.Cleanup(s.Shutdown)
+	if !s.ReadyForConnections(time.Minute) {
+		t.Fatal("the server does not start")
+	}
+	line, _ := invitation(t, "INVITED")
+	nc := must(nats.Connect(s.ClientURL(), nats.Nkey(must(key.PublicKey()), key.Sign)))
+	t.Cleanup(nc.Close)
+	asked := 0
+	must(nc.Subscribe(wire.OperatorCall(wire.SessionMessages), func(m *nats.Msg) {
+		reply, answer := nats.NewMsg(m.Reply), any(wire.Messages{Messages: []jsontext.Value{line}})
+		if asked++; asked == 1 {
+			refusal := session.Refuse(session.Unavailable, "there is an election")
+			reply.Header.Set(wire.ErrorCodeHeader, fmt.Sprint(refusal.Code.Status()))
+			answer = wire.Refused(refusal)
+		}
+		reply.Data = must(json.Marshal(answer))
+		nc.PublishMsg(reply) //nolint:errcheck // the test waits for it
+	}))
+	check(nc.Flush())
+	data := t.TempDir()
+	check(node.WriteSecret(data+"/"+node.OperatorSeed, must(key.Seed())))
+	root, out := rootCommand(), new(bytes.Buffer)
+	root.SetOut(out)
+	root.SetErr(out)
+	root.SetArgs([]string{"session", "export", "019478a3-0001-7def-8a12-000000000001", "--url", s.ClientURL(), "--data", data})
+	if err := root.ExecuteContext(t.Context()); err != nil || out.String() != string(line)+"\n" {
+		t.Errorf("says %s%v, want %s", out, err, line)
+	}
+}
