@@ -89,28 +89,31 @@ const TimeFormat = "2006-01-02T15:04:05.000000000Z"
 // It returns the entry's canonical bytes, which are what participants receive,
 // and the stamp completed with hash and receipt.
 func (m *Message) Deliver(s Stamp, acceptedAt time.Time, state string, broker Signer) ([]byte, Stamp, error) {
-	added, linkedBy := make(texts, 0, 640), LinkedBySender
-	envelope, integrity := m.envelope.with(), m.integrity.with()
-	if m.Link == nil {
-		linkedBy = LinkedByBroker
-		envelope.put(added.field("sequenceNumber", strconv.AppendUint(nil, s.Sequence, 10)))
-		integrity.put(added.text("previousHash", string(s.PreviousHash)))
-	} else if m.Link.Sequence != s.Sequence || m.Link.PreviousHash != s.PreviousHash {
+	if m.Link != nil && (m.Link.Sequence != s.Sequence || m.Link.PreviousHash != s.PreviousHash) {
 		return nil, s, errLink
 	}
-	integrity.put(added.text("linkedBy", linkedBy))
-	if s.OnBehalfOf != "" {
-		integrity.put(added.text("onBehalfOf", string(s.OnBehalfOf)))
-	}
+	added, linkedBy := make(texts, 0, 640), LinkedBySender
+	envelope, integrity := merge{a: m.envelope}, merge{a: m.integrity, b: make(document, 1, 6)} // the first is for the hash
 	if len(s.Joined) > 0 {
 		joined, err := marshalCanonical(s.Joined)
 		if err != nil {
 			return nil, s, err
 		}
-		integrity.put(added.field("joined", joined))
+		integrity.b = append(integrity.b, added.field("joined", joined))
+	}
+	if m.Link == nil {
+		linkedBy = LinkedByBroker
+		envelope.b = document{added.field("sequenceNumber", strconv.AppendUint(nil, s.Sequence, 10))}
+	}
+	integrity.b = append(integrity.b, added.text("linkedBy", linkedBy))
+	if s.OnBehalfOf != "" {
+		integrity.b = append(integrity.b, added.text("onBehalfOf", string(s.OnBehalfOf)))
+	}
+	if m.Link == nil {
+		integrity.b = append(integrity.b, added.text("previousHash", string(s.PreviousHash)))
 	}
 	var room [2048]byte
-	s.Hash = HashOf(envelope.appendSealed(room[:0], integrity))
+	s.Hash = HashOf(appendSealed(room[:0], envelope, merge{integrity.a, integrity.b[1:]}))
 	s.Receipt = Receipt{AcceptedAt: acceptedAt.UTC().Format(TimeFormat), State: state, Broker: broker.Key()}
 	var err error
 	if s.Receipt.Signature, err = SignBytes(broker, s.receiptBytes()); err != nil {
@@ -118,8 +121,9 @@ func (m *Message) Deliver(s Stamp, acceptedAt time.Time, state string, broker Si
 	}
 	receipt := added.begin("receipt")
 	added = s.Receipt.appendTo(added)
-	integrity.put(added.end("receipt", receipt), added.text("hash", string(s.Hash)))
-	return envelope.sealed(integrity), s, nil
+	integrity.b = append(integrity.b, added.end("receipt", receipt))
+	integrity.b[0] = added.text("hash", string(s.Hash))
+	return sealed(envelope, integrity), s, nil
 }
 
 var errLink = errors.New("the stamp's place in the transcript is not the one that the sender signed")
@@ -177,12 +181,12 @@ func ReadDelivered(data []byte) (m *Message, s Stamp, recomputed Hash, err error
 		return nil, s, "", err
 	}
 	envelope = envelope.without("integrity")
-	recomputed = HashOf(envelope.sealed(integrity.without("hash", "receipt")))
+	recomputed = HashOf(sealed(merge{a: envelope}, merge{a: integrity.without("hash", "receipt")}))
 	if linkedBy == LinkedByBroker {
 		envelope = envelope.without("sequenceNumber")
 		integrity = integrity.without("previousHash")
 	}
-	if m, err = readCanonical(envelope.sealed(integrity.without(brokersFields...))); err != nil {
+	if m, err = readCanonical(sealed(merge{a: envelope}, merge{a: integrity.without(brokersFields...)})); err != nil {
 		return nil, s, "", err
 	}
 	return m, s, recomputed, nil

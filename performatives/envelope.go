@@ -83,7 +83,8 @@ var brokersFields = []string{"hash", "receipt", "linkedBy", "onBehalfOf", "joine
 
 // Read reads an envelope from a sender. The error is ErrTooLarge or a
 // *Malformed. Version, performative, signature, time and body are not judged
-// here: the broker's order of checks puts the sender before them.
+// here: the broker's order of checks puts the sender before them. The message
+// shares the data's memory: do not change it afterwards.
 func Read(data []byte) (*Message, error) {
 	canonical, err := Canonical(data)
 	if err != nil {
@@ -100,28 +101,25 @@ func readCanonical(canonical jsontext.Value) (*Message, error) {
 	if err != nil {
 		return nil, malformed("", "not I-JSON")
 	}
-	var w wireEnvelope
-	if !w.plain(doc) {
-		w = wireEnvelope{}
-		if err := unmarshal(canonical, &w, ""); err != nil {
-			return nil, err
-		}
+	w, err := readFields(doc)
+	if err != nil {
+		return nil, err
 	}
 	m, err := w.message()
 	if err != nil {
 		return nil, err
 	}
-	m.envelope = doc.without("integrity")
+	m.envelope = slices.DeleteFunc(doc, func(f member) bool { return f.is("integrity") })
 	return m, m.readIntegrity(w)
 }
 
-func (m *Message) readIntegrity(w wireEnvelope) error {
+func (m *Message) readIntegrity(w fields) error {
 	var previous *string
-	if w.Integrity != nil {
-		if w.Integrity.Kind() != '{' {
+	if w.integrity != nil {
+		if w.integrity.Kind() != '{' {
 			return malformed("/integrity", "want an object")
 		}
-		doc, err := split(nil, w.Integrity)
+		doc, err := split(make(document, 0, 2), w.integrity)
 		if err != nil {
 			return malformed("/integrity", "not I-JSON")
 		}
@@ -154,8 +152,8 @@ func (m *Message) readIntegrity(w wireEnvelope) error {
 			rest = append(rest, field)
 		}
 	}
-	m.signed = m.envelope.sealed(rest)
-	return m.readLink(w.SequenceNumber, previous)
+	m.signed = sealed(merge{a: m.envelope}, merge{a: rest})
+	return m.readLink(w.sequence, previous)
 }
 
 // text reads a canonical JSON string.

@@ -51,7 +51,8 @@ func clip(s string) string {
 // Canonical reads one I-JSON value (RFC 7493) and returns its RFC 8785 bytes.
 // It refuses duplicate keys, invalid UTF-8, numbers that a double cannot hold,
 // and nesting deeper than MaxDepth. Neither the data nor its canonical form may
-// have more than MaxEnvelope bytes.
+// have more than MaxEnvelope bytes. Data that is canonical already is returned
+// itself, so do not change it afterwards.
 func Canonical(data []byte) (jsontext.Value, error) {
 	if len(data) > MaxEnvelope {
 		return nil, ErrTooLarge
@@ -71,7 +72,7 @@ func Canonical(data []byte) (jsontext.Value, error) {
 // canonicalOf is Canonical for any length.
 func canonicalOf(data []byte) (jsontext.Value, error) {
 	if PlainlyCanonical(data) {
-		return bytes.Clone(data), nil
+		return data[:len(data):len(data)], nil
 	}
 	return canonicalise(data)
 }

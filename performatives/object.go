@@ -161,30 +161,6 @@ func (d document) get(name string) jsontext.Value {
 	return nil
 }
 
-// with returns the document with the members set, all of ASCII letters; the
-// document itself stays as it is.
-func (d document) with(members ...member) document {
-	out := append(make(document, 0, len(d)+len(members)+2), d...)
-	out.put(members...)
-	return out
-}
-
-// put sets the members in the document itself.
-func (d *document) put(members ...member) {
-	for _, m := range members {
-		name := string(m.text[1 : m.name-1])
-		at := 0
-		for at < len(*d) && (*d)[at].before(name) {
-			at++
-		}
-		if at < len(*d) && (*d)[at].is(name) {
-			(*d)[at] = m
-		} else {
-			*d = slices.Insert(*d, at, m)
-		}
-	}
-}
-
 // without returns the document less the named members.
 func (d document) without(drop ...string) document {
 	out := make(document, 0, len(d)+1)
@@ -197,42 +173,57 @@ func (d document) without(drop ...string) document {
 }
 
 // bytes puts the object together again, in canonical form.
-func (d document) bytes() jsontext.Value { return d.appendTo(make([]byte, 0, d.size())) }
+func (d document) bytes() jsontext.Value { return merge{a: d}.appendTo(nil) }
 
-func (d document) size() int {
-	n := 2 + len(d)
-	for _, m := range d {
-		n += len(m.text)
+// A merge is the members of two documents, of which none has a name in both.
+type merge struct{ a, b document }
+
+// next takes out the member that stands first.
+func (m *merge) next() (f member, ok bool) {
+	switch {
+	case len(m.a) == 0 && len(m.b) == 0:
+		return f, false
+	case len(m.b) == 0 || len(m.a) > 0 && m.a[0].before(string(m.b[0].text[1:m.b[0].name-1])):
+		f, m.a = m.a[0], m.a[1:]
+	default:
+		f, m.b = m.b[0], m.b[1:]
+	}
+	return f, true
+}
+
+func (m merge) size() int {
+	n := 2 + len(m.a) + len(m.b)
+	for f, ok := m.next(); ok; f, ok = m.next() {
+		n += len(f.text)
 	}
 	return n
 }
 
-func (d document) appendTo(out []byte) []byte {
+func (m merge) appendTo(out []byte) []byte {
 	out = append(out, '{')
-	for _, m := range d {
-		out = append(append(out, m.text...), ',')
+	for f, ok := m.next(); ok; f, ok = m.next() {
+		out = append(append(out, f.text...), ',')
 	}
 	return closed(out)
 }
 
-// sealed is the envelope with its integrity, which it has none of so far.
-func (d document) sealed(integrity document) []byte {
-	return d.appendSealed(make([]byte, 0, d.size()+len(`"integrity":,`)+integrity.size()), integrity)
+// sealed is an envelope with its integrity, which it has none of so far.
+func sealed(envelope, integrity merge) []byte {
+	return appendSealed(make([]byte, 0, envelope.size()+len(`"integrity":,`)+integrity.size()), envelope, integrity)
 }
 
-func (d document) appendSealed(out []byte, integrity document) []byte {
+func appendSealed(out []byte, envelope, integrity merge) []byte {
 	out = append(out, '{')
-	put := func() { out = append(integrity.appendTo(append(out, `"integrity":`...)), ',') }
 	placed := false
-	for _, m := range d {
-		if !placed && !m.before("integrity") {
-			put()
+	for f, ok := envelope.next(); ok; f, ok = envelope.next() {
+		if !placed && !f.before("integrity") {
+			out = append(integrity.appendTo(append(out, `"integrity":`...)), ',')
 			placed = true
 		}
-		out = append(append(out, m.text...), ',')
+		out = append(append(out, f.text...), ',')
 	}
 	if !placed {
-		put()
+		out = append(integrity.appendTo(append(out, `"integrity":`...)), ',')
 	}
 	return closed(out)
 }

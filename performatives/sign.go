@@ -78,7 +78,7 @@ func SignBytes(s Signer, data []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text := append(make([]byte, 0, len(signaturePrefix)+2*len(sig)), signaturePrefix...)
+	text := append(make([]byte, 0, len(signaturePrefix)+2*ed25519.SignatureSize), signaturePrefix...)
 	return string(hex.AppendEncode(text, sig)), nil
 }
 
@@ -123,7 +123,7 @@ func Sign(envelope []byte, s Signer) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	signed := m.envelope.sealed(m.integrity.with(new(texts).text("signature", signature)))
+	signed := sealed(merge{a: m.envelope}, merge{m.integrity.without("signature"), document{new(texts).text("signature", signature)}})
 	if len(signed) > MaxEnvelope {
 		return nil, ErrTooLarge
 	}

@@ -10,78 +10,49 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// wireEnvelope is the envelope's JSON shape; what is absent stays zero.
-type wireEnvelope struct {
-	Version        *string        `json:"version"`
-	MessageID      *string        `json:"messageId"`
-	SessionID      *string        `json:"sessionId"`
-	SequenceNumber jsontext.Value `json:"sequenceNumber"`
-	Timestamp      *string        `json:"timestamp"`
-	Sender         *wireSender    `json:"sender"`
-	Recipient      jsontext.Value `json:"recipient"`
-	Performative   *string        `json:"performative"`
-	Content        *wireContent   `json:"content"`
-	Constraints    *Constraints   `json:"constraints"`
-	Broker         jsontext.Value `json:"broker"`
-	Integrity      jsontext.Value `json:"integrity"`
-}
-
-type wireSender struct {
-	AgentID *string `json:"agentId"`
-	OrgID   *string `json:"orgId"`
-}
-
-type wireContent struct {
-	MimeType *string        `json:"mimeType"`
-	Body     jsontext.Value `json:"body"`
-	Context  jsontext.Value `json:"context"`
-}
-
-func (w *wireEnvelope) message() (*Message, error) {
+func (w fields) message() (*Message, error) {
 	missing := func(path string) error { return malformed(path, "is missing") }
 	switch {
-	case w.Version == nil:
+	case w.version == nil:
 		return nil, missing("/version")
-	case w.MessageID == nil:
+	case w.id == nil:
 		return nil, missing("/messageId")
-	case w.SessionID == nil:
+	case w.session == nil:
 		return nil, missing("/sessionId")
-	case w.Timestamp == nil:
+	case w.timestamp == nil:
 		return nil, missing("/timestamp")
-	case w.Sender == nil || w.Sender.AgentID == nil:
+	case w.sender == nil:
 		return nil, missing("/sender/agentId")
-	case w.Performative == nil:
+	case w.act == nil:
 		return nil, missing("/performative")
-	case w.Content == nil || w.Content.Body == nil:
+	case w.body == nil:
 		return nil, missing("/content/body")
-	case w.Content.Body.Kind() != '{':
+	case w.body.Kind() != '{':
 		return nil, malformed("/content/body", "want an object")
-	case w.Content.Context != nil && w.Content.Context.Kind() != '[':
+	case w.context != nil && w.context.Kind() != '[':
 		return nil, malformed("/content/context", "want a list")
 	}
-	m := &Message{
-		Version: *w.Version, ActName: *w.Performative, Performative: Parse(*w.Performative),
-		RawBody: w.Content.Body,
-	}
+	m := &Message{Version: text(w.version), ActName: text(w.act), RawBody: w.body}
+	m.Performative = Parse(m.ActName)
 	var err error
-	if m.ID, err = ParseMessageID(*w.MessageID); err != nil {
+	if m.ID, err = ParseMessageID(text(w.id)); err != nil {
 		return nil, malformed("/messageId", "%s", err)
 	}
-	if m.Session, err = ParseSessionID(*w.SessionID); err != nil {
+	if m.Session, err = ParseSessionID(text(w.session)); err != nil {
 		return nil, malformed("/sessionId", "%s", err)
 	}
-	if m.Timestamp, err = parseTime(*w.Timestamp); err != nil {
+	if m.Timestamp, err = parseTime(text(w.timestamp)); err != nil {
 		return nil, malformed("/timestamp", "want an RFC 3339 time, such as 2026-03-07T14:30:00.000Z")
 	}
-	if m.Sender, err = parseSender(*w.Sender.AgentID); err != nil {
+	if m.Sender, err = parseSender(text(w.sender)); err != nil {
 		return nil, malformed("/sender/agentId", "%s", err)
 	}
-	if m.Recipient, err = recipient(w.Recipient); err != nil {
+	if m.Recipient, err = recipient(w.recipient); err != nil {
 		return nil, err
 	}
-	m.Broker = namedBroker(w.Broker)
-	if w.Constraints != nil {
-		if m.Constraints, err = w.Constraints.valid(); err != nil {
+	m.Broker = namedBroker(w.broker)
+	if w.constraints != nil {
+		if m.Constraints, err = w.constraints.valid(); err != nil {
 			return nil, err
 		}
 	}
