@@ -14,6 +14,7 @@ package broker
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -133,6 +134,7 @@ type Broker struct {
 
 	enrolments *enrolments
 	desks      *desks
+	homes      *homes
 	handovers  *handovers
 	leaving    chan struct{} // closed when calls that wait are to end
 
@@ -164,6 +166,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 	b := &Broker{Options: o, id: nuid.Next(), js: js, leaving: make(chan struct{})}
 	b.ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx))
 	b.sessions, b.gate = newSessions(b), newGate(o.Limits, o.Now)
+	b.homes = &homes{b: b, acts: make(chan *nats.Msg, maxBrought), mine: map[int][]*nats.Subscription{}}
 	b.judging, b.calls = newFair(runtime.GOMAXPROCS(0)), newFair(maxCalls)
 	for _, start := range []struct {
 		what string
@@ -182,6 +185,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		{"timers", b.openTimers},
 		{"archive", b.openArchive},
 		{"handovers", b.openHandovers},
+		{"homes", b.openHomes},
 		{"service", b.openService},
 	} {
 		if err := b.patiently(ctx, start.what, start.do); err != nil {
@@ -194,7 +198,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 
 // Close stops serving, finishes what was accepted, and leaves no work behind.
 func (b *Broker) Close(ctx context.Context) error {
-	err := b.service.Stop()
+	err := errors.Join(b.service.Stop(), b.homes.leave())
 	close(b.leaving)
 	b.timers.stop(ctx)
 	b.sessions.drain(ctx)

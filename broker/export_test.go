@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/wire"
 )
 
 // StopAt ends the work on whichever session reaches the point next, as if the
@@ -57,7 +58,9 @@ func (b *Broker) Settled() uint64 {
 }
 
 // Home is where a session is at home.
-var Home = home
+func Home(id performatives.SessionID, brokers []string) string {
+	return homesAmong(brokers)[wire.PartitionOf(id)]
+}
 
 // InMemory tells whether a session has been read.
 func (b *Broker) InMemory(id performatives.SessionID) bool {
@@ -106,8 +109,4 @@ func (b *Broker) HandedOut() int {
 }
 
 // Handed is how many acts this broker has handed on so far.
-func (b *Broker) Handed() uint64 {
-	b.handovers.out.mu.Lock()
-	defer b.handovers.out.mu.Unlock()
-	return b.handovers.out.last
-}
+func (b *Broker) Handed() uint64 { return b.handovers.out.sent() }

@@ -27,7 +27,7 @@ func TestHandedOn(t *testing.T) {
 	t.Parallel()
 	at := newSite(t)
 	home, nc := at.open()
-	w := fault.NewWitness(t, at.server.ClientURL())
+	w := fault.NewWitness(t, at.url)
 	s := w.Open(alpha, beta)
 	listen := func(subject string) *nats.Subscription {
 		sub, err := nc.SubscribeSync(subject)
@@ -92,7 +92,7 @@ func TestSilentHome(t *testing.T) {
 	t.Parallel()
 	at := newSite(t)
 	here, nc := at.open()
-	w := fault.NewWitness(t, at.server.ClientURL())
+	w := fault.NewWitness(t, at.url)
 	s := w.Open(alpha, beta)
 	silent := "silent"
 	for n := 0; broker.Home(s.ID, []string{here.ID(), silent}) != silent; n++ {

@@ -5,40 +5,67 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"maps"
-	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/micro"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/wire"
 )
 
 // Where several brokers share the work, each session has a home among those
-// that are there: the broker whose memory is warm. Whoever an act comes to
-// hands it on. Nothing is wrong when two brokers see that differently, or when a
+// that are there: the broker whose memory is warm. A server that was told to
+// (wire.HomeMapping) brings most acts home; what comes to another broker is handed
+// on by it. Nothing is wrong when two brokers see homes differently, or when a
 // home is gone: it costs a reading of what the other has entered, and appends
 // are conditional anyway.
 
-// home is the broker among these that a session belongs to: the same one for
-// whoever asks, and for most sessions still the same when one comes or goes
-// (rendezvous hashing).
-func home(id performatives.SessionID, brokers []string) (best string) {
-	var most [sha256.Size]byte
-	for _, broker := range brokers {
-		if h := sha256.Sum256([]byte(broker + "/" + string(id))); bytes.Compare(h[:], most[:]) > 0 {
-			best, most = broker, h
+// homes are where sessions are at home, by their partition.
+type homes struct {
+	b  *Broker
+	at atomic.Pointer[homeTable]
+
+	acts chan *nats.Msg // that the server brought; all subscriptions end in it, so that their order is kept
+
+	mu      sync.Mutex
+	brokers []string // that are there
+	serving bool
+	any     *nats.Subscription           // to what is at home anywhere
+	mine    map[int][]*nats.Subscription // to what is at home here
+}
+
+type homeTable [wire.Partitions]string
+
+const (
+	// homeWeight is how many times a broker subscribes to what is at home with it,
+	// besides the once that each subscribes to everything, all in one queue group. The
+	// server picks one subscription at random: of three brokers the home has 13 of
+	// 15. When it goes, its subscriptions go with its connection, and the next act
+	// comes to another one. More of them would cost the server more than they save:
+	// it collects them all for a subject that it has not seen lately.
+	homeWeight = 12
+
+	maxBrought = 1 << 15 // acts that wait to be let in; the server's sending is not bounded otherwise
+)
+
+// homesAmong finds the same home for whoever asks, and for most partitions still
+// the same when a broker comes or goes (rendezvous hashing).
+func homesAmong(brokers []string) *homeTable {
+	var at homeTable
+	for p := range at {
+		var most [sha256.Size]byte
+		for _, broker := range brokers {
+			if h := sha256.Sum256([]byte(broker + "/" + strconv.Itoa(p))); bytes.Compare(h[:], most[:]) > 0 {
+				at[p], most = broker, h
+			}
 		}
 	}
-	return best
+	return &at
 }
 
 // elsewhere is the home of a session, if that is another broker.
@@ -46,182 +73,128 @@ func (b *Broker) elsewhere(id performatives.SessionID) (broker string, is bool) 
 	if b.Alone {
 		return "", false
 	}
-	at := home(id, b.presence.there())
+	at := b.homes.at.Load()[wire.PartitionOf(id)]
 	return at, at != b.id
 }
 
-var codeUnavailable = strconv.Itoa(session.Unavailable.Status())
-
-// A handover is an act on its way to the home of its session.
-type handover struct {
-	r      micro.Request
-	id     performatives.SessionID
-	caller performatives.Agent
-	leave  func()
-}
-
-// handovers are what this broker has handed on and others to it. The home answers
-// whoever asked, and tells the broker between them that it did, of many acts in
-// one message: that broker has only to know that it need not judge them itself.
-type handovers struct {
-	b   *Broker
-	out *slots[handover]
-
-	mu   sync.Mutex
-	done map[string][]string // numbers of acts that were answered here, by the broker that handed them on
-}
-
-const (
-	doneAfter = 2 * time.Millisecond // that an answer is known of later, at most
-	doneMany  = 64                   // are told at once
-	doneToken = "-"                  // in place of one number
-)
-
-func (b *Broker) openHandovers(context.Context) error {
-	h := &handovers{b: b, done: map[string][]string{}}
-	h.out = newSlots(b.Conn.NewInbox()+".", math.MaxInt, silentAfter, h.judge)
-	b.handovers = h
-	for subject, hear := range map[string]nats.MsgHandler{
-		h.out.prefix + "*":                    h.answered,
-		wire.HandedOn(b.id) + wire.AllSubmits: h.judgeForAnother,
-	} {
-		heard, err := b.Conn.Subscribe(subject, hear)
-		if err != nil {
-			return err
-		}
-		if err := heard.SetPendingLimits(-1, -1); err != nil {
-			return err
-		}
+// among notes who is there now.
+func (h *homes) among(brokers []string) {
+	slices.Sort(brokers)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !slices.Equal(brokers, h.brokers) {
+		h.brokers = brokers
+		h.at.Store(homesAmong(brokers))
+		h.move()
 	}
+}
+
+// openHomes begins to hear what the server brings.
+func (b *Broker) openHomes(context.Context) (err error) {
+	if b.Alone {
+		return nil
+	}
+	h := b.homes
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.any, err = h.subscribe(wire.AllAtHome); err != nil {
+		return err
+	}
+	b.background(h.hear)
+	h.serving = true
+	h.move()
 	return nil
 }
 
-// handOn has the home of a session answer. When nobody is at home, or whoever is
-// there is about to leave, the act is judged here. A home that is there but silent
-// may be gone by then, or not: the act is the same one, and entered once.
-func (h *handovers) handOn(at string, act handover) {
-	reply, err := h.out.put(act)
-	if err == nil {
-		err = h.b.Conn.PublishMsg(&nats.Msg{
-			Subject: wire.HandedOn(at) + act.r.Subject(), Reply: reply, Data: act.r.Data(),
-			Header: nats.Header{wire.AskerHeader: {act.r.Reply()}},
-		})
-		if err == nil {
-			return
-		}
-		if _, waited := h.out.take(reply); !waited {
-			return
-		}
-	}
-	h.judge(act, err)
+func (h *homes) subscribe(subject string) (*nats.Subscription, error) {
+	return h.b.Conn.ChanQueueSubscribe(subject, wire.ServiceName, h.acts)
 }
 
-// judge is for an act that its home did not answer.
-func (h *handovers) judge(act handover, why error) {
-	defer h.b.sessions.busy.Done()
-	h.b.Log.Debug("nobody at home", zap.String("session", string(act.id)), zap.Error(why))
-	var r asked = act.r
-	if errors.Is(why, errSilence) {
-		r = doubted{r}
+// move subscribes to what is at home here now, and no more to what was. Whoever is
+// the only broker has everything anyway. What was sent before the server hears of
+// it is still heard.
+func (h *homes) move() {
+	if !h.serving {
+		return
 	}
-	h.b.submit(r, act.id, act.caller, act.leave)
+	var failure error
+	for p, at := range h.at.Load() {
+		here := at == h.b.id && len(h.brokers) > 1
+		switch {
+		case here && h.mine[p] == nil:
+			for range homeWeight {
+				s, err := h.subscribe(wire.AtHome(p))
+				if err != nil {
+					failure = err
+					break
+				}
+				h.mine[p] = append(h.mine[p], s)
+			}
+		case !here && h.mine[p] != nil:
+			failure = errors.Join(failure, drain(h.mine[p]...))
+			delete(h.mine, p)
+		}
+	}
+	if failure != nil {
+		h.b.Log.Debug("homes", zap.Error(failure)) // of a connection that is closed: nothing comes there any more
+	}
 }
 
-// doubted is an act that a silent home may still come to and accept. Here it can
-// be accepted, which the home would repeat; but no refusal is the last word on it,
-// so whoever asked is told to ask again.
-type doubted struct{ asked }
+func drain(all ...*nats.Subscription) (failure error) {
+	for _, s := range all {
+		failure = errors.Join(failure, s.Drain())
+	}
+	return failure
+}
 
-var errNobodyHome = errors.New("no answer, or from a broker that is about to leave")
-
-// answered hears which acts a home has answered. It may have answered here, too:
-// because it cannot judge the act, or knows of no other way.
-func (h *handovers) answered(m *nats.Msg) {
-	if m.Subject == h.out.prefix+doneToken {
-		for _, number := range strings.Fields(string(m.Data)) {
-			if act, waited := h.out.take(number); waited {
-				act.leave()
-				h.b.sessions.busy.Done()
+// hear lets in what the server brought.
+func (h *homes) hear(ctx context.Context) {
+	for {
+		select {
+		case m := <-h.acts:
+			h.letIn(m)
+		case <-ctx.Done():
+			for { // whoever asked last is told that nobody is at home
+				select {
+				case m := <-h.acts:
+					h.letIn(m)
+				default:
+					return
+				}
 			}
 		}
-		return
-	}
-	act, waited := h.out.take(m.Subject)
-	switch {
-	case !waited:
-	case len(m.Data) == 0 || m.Header.Get(wire.ErrorCodeHeader) == codeUnavailable:
-		h.judge(act, errNobodyHome)
-	default:
-		act.leave()
-		h.b.answer(act.r.Reply(), m.Header, m.Data)
-		h.b.sessions.busy.Done()
 	}
 }
 
-// judgeForAnother answers what another broker has let in and handed on.
-func (h *handovers) judgeForAnother(m *nats.Msg) {
-	caller, id, err := wire.ParseSubmit(strings.TrimPrefix(m.Subject, wire.HandedOn(h.b.id)))
-	if err == nil {
-		h.b.submit(handed{m, m.Header.Get(wire.AskerHeader)}, id, caller, func() {})
+func (h *homes) letIn(m *nats.Msg) {
+	if subject, is := wire.Brought(m.Subject); is {
+		h.b.letIn(subject, brought{m})
 	}
 }
 
-// tell notes an act that was answered here for the broker that handed it on.
-func (h *handovers) tell(reply string) {
-	end := strings.LastIndexByte(reply, '.') + 1
-	broker, number := reply[:end], reply[end:]
+// leave hears no more, but for what is on its way.
+func (h *homes) leave() error {
 	h.mu.Lock()
-	h.done[broker] = append(h.done[broker], number)
-	many := len(h.done[broker])
-	h.mu.Unlock()
-	switch many {
-	case 1:
-		time.AfterFunc(doneAfter, func() { h.tellAll(broker) })
-	case doneMany:
-		h.tellAll(broker)
+	defer h.mu.Unlock()
+	if !h.serving {
+		return nil
 	}
-}
-
-func (h *handovers) tellAll(broker string) {
-	h.mu.Lock()
-	done := h.done[broker]
-	delete(h.done, broker)
-	h.mu.Unlock()
-	if len(done) == 0 {
-		return
+	h.serving = false
+	failure := drain(h.any)
+	for _, subscriptions := range h.mine {
+		failure = errors.Join(failure, drain(subscriptions...))
 	}
-	if err := h.b.Conn.Publish(broker+doneToken, []byte(strings.Join(done, " "))); err != nil {
-		h.b.Log.Debug("answers not told of", zap.Error(err)) // they will be judged again, as repeats
+	if h.b.Conn.IsConnected() {
+		failure = errors.Join(failure, h.b.Conn.FlushTimeout(leaveWithin))
 	}
+	return failure
 }
 
-// tellRest tells of what was answered in the last moment.
-func (h *handovers) tellRest() {
-	h.mu.Lock()
-	brokers := slices.Collect(maps.Keys(h.done))
-	h.mu.Unlock()
-	for _, broker := range brokers {
-		h.tellAll(broker)
-	}
-}
+// leaveWithin is how long a broker that leaves waits for the server to know.
+const leaveWithin = time.Second
 
-// asked is a request that somebody waits for an answer to.
-type asked interface {
-	Reply() string
-	Data() []byte
-}
+// brought is an act that the server brought home.
+type brought struct{ m *nats.Msg }
 
-// handed is an act that another broker handed on, with where its asker waits.
-type handed struct {
-	m     *nats.Msg
-	asker string // "" of a broker that passes the answer on itself
-}
-
-func (h handed) Data() []byte { return h.m.Data }
-
-func (h handed) Reply() string {
-	if h.asker != "" {
-		return h.asker
-	}
-	return h.m.Reply
-}
+func (a brought) Data() []byte  { return a.m.Data }
+func (a brought) Reply() string { return a.m.Reply }

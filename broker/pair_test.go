@@ -20,7 +20,8 @@ import (
 // A site is one server on which any number of brokers share the work.
 type site struct {
 	*testing.T
-	server *embedded.Server
+	url    string
+	login  []nats.Option // of brokers
 	key    nkeys.KeyPair
 	signer performatives.Signer
 }
@@ -28,13 +29,7 @@ type site struct {
 func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{T: t}
-	var err error
-	if s.key, err = nkeys.CreateUser(); err != nil {
-		t.Fatal(err)
-	}
-	if s.signer, err = performatives.NewSigner(s.key); err != nil {
-		t.Fatal(err)
-	}
+	s.makeKey()
 	issuer, err := nkeys.CreateAccount()
 	if err != nil {
 		t.Fatal(err)
@@ -43,21 +38,33 @@ func newSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.server, err = embedded.Start(embedded.Options{
+	server, err := embedded.Start(embedded.Options{
 		StoreDir: t.TempDir(), Listen: "127.0.0.1:-1", Dev: true, SyncInterval: time.Minute,
 		Broker: string(s.signer.Key()), Authority: authority,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.server.Shutdown)
+	t.Cleanup(server.Shutdown)
+	s.url, s.login = server.ClientURL(), []nats.Option{server.InProcess(), nats.Nkey(string(s.signer.Key()), s.key.Sign)}
 	return s
+}
+
+func (s *site) makeKey() {
+	s.Helper()
+	var err error
+	if s.key, err = nkeys.CreateUser(); err != nil {
+		s.Fatal(err)
+	}
+	if s.signer, err = performatives.NewSigner(s.key); err != nil {
+		s.Fatal(err)
+	}
 }
 
 // open starts a broker on a connection of its own.
 func (s *site) open(options ...func(*broker.Options)) (*broker.Broker, *nats.Conn) {
 	s.Helper()
-	nc, err := nats.Connect(s.server.ClientURL(), s.server.InProcess(), nats.Nkey(string(s.signer.Key()), s.key.Sign))
+	nc, err := nats.Connect(s.url, s.login...)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -71,6 +78,18 @@ func (s *site) open(options ...func(*broker.Options)) (*broker.Broker, *nats.Con
 		s.Fatal(err)
 	}
 	return b, nc
+}
+
+// meet lets brokers know each other.
+func (s *site) meet(brokers ...*broker.Broker) {
+	s.Helper()
+	for range 2 { // what one subscribes to has reached the server when it is heard again
+		for _, b := range brokers {
+			if err := b.Beat(s.Context()); err != nil {
+				s.Fatal(err)
+			}
+		}
+	}
 }
 
 func (s *site) close(b *broker.Broker) {
@@ -89,12 +108,8 @@ func TestTwoBrokers(t *testing.T) {
 	at := newSite(t)
 	one, _ := at.open()
 	two, _ := at.open()
-	for _, b := range []*broker.Broker{one, two} { // now they know each other
-		if err := b.Beat(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w := fault.NewWitness(t, at.server.ClientURL())
+	at.meet(one, two)
+	w := fault.NewWitness(t, at.url)
 	var talking sync.WaitGroup
 	talks := make([]*fault.Session, 3)
 	for i := range talks {
@@ -147,7 +162,7 @@ func TestOneOfTwoIsGone(t *testing.T) {
 				cancel()
 				doomed.Close(ctx)
 			}()
-			w := fault.NewWitness(t, at.server.ClientURL())
+			w := fault.NewWitness(t, at.url)
 			s := w.Open(alpha, beta, gamma)
 			s.Say(beta, "INFORM", `{"type":"fact","data":1}`)
 			ctx, cancel := context.WithCancel(t.Context())

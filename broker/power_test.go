@@ -59,7 +59,7 @@ func TestDiskFails(t *testing.T) {
 		}
 	})
 	defer at.close(b)
-	w := fault.NewWitness(t, at.server.ClientURL())
+	w := fault.NewWitness(t, at.url)
 	s := w.Open(alpha, beta)
 	s.Say(alpha, "OBSERVE", `{"subject":"x"}`)
 	failed.Store(true)

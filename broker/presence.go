@@ -33,7 +33,6 @@ type presence struct {
 	appending map[*appending]bool // appends whose outcome is not known yet
 	pending   map[uint64]bool     // positions accepted here and not settled yet
 	heardTo   uint64              // up to where everything was settled when the others were last heard
-	brokers   []string            // that were there when they were last heard, this one too
 
 	writing sync.Mutex // of the record
 	written record
@@ -129,13 +128,6 @@ func (p *presence) low() uint64 {
 		low = min(low, position-1)
 	}
 	return low
-}
-
-// there are the brokers that share the work now.
-func (p *presence) there() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.brokers
 }
 
 // settled is the position up to which everything is settled, whichever broker
@@ -257,8 +249,9 @@ func (p *presence) note(low uint64, others []another) {
 		}
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.heardTo, p.brokers = low, brokers
+	p.heardTo = low
+	p.mu.Unlock()
+	p.b.homes.among(brokers)
 }
 
 // takeOver settles every session that has entries after what a broker that is

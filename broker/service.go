@@ -52,15 +52,18 @@ func (b *Broker) openService(context.Context) error {
 }
 
 // unanswerable drops requests whose reply would go nowhere, or into JetStream.
-func unanswerable(r micro.Request) bool {
+func unanswerable(r asked) bool {
 	return r.Reply() == "" || strings.HasPrefix(r.Reply(), "$JS.")
 }
 
-func (b *Broker) onSubmit(r micro.Request) {
+func (b *Broker) onSubmit(r micro.Request) { b.letIn(r.Subject(), r) }
+
+// letIn lets an act in that came from its sender, or hands it on to its home.
+func (b *Broker) letIn(subject string, r asked) {
 	if unanswerable(r) {
 		return
 	}
-	caller, id, err := wire.ParseSubmit(r.Subject())
+	caller, id, err := wire.ParseSubmit(subject)
 	if err != nil {
 		b.refuse(r, session.Refuse(session.MalformedEnvelope, "the subject is not asp.agent.<token>.submit.<session id>"))
 		return
@@ -72,7 +75,7 @@ func (b *Broker) onSubmit(r micro.Request) {
 		return
 	}
 	if at, is := b.elsewhere(id); is && b.sessions.begin() {
-		b.handovers.handOn(at, handover{r, id, caller, leave})
+		b.handovers.handOn(at, handover{r, subject, id, caller, leave})
 		return
 	}
 	b.submit(r, id, caller, leave)
@@ -148,7 +151,7 @@ func (b *Broker) answer(to string, header nats.Header, data []byte) {
 
 // stats are what micro's own statistics cannot know of answers that come later.
 func (b *Broker) stats(*micro.Endpoint) any {
-	return map[string]uint64{"answered": b.heard.Load(), "refused": b.refused.Load()}
+	return map[string]uint64{"answered": b.heard.Load(), "refused": b.refused.Load(), "handedOn": b.handovers.out.sent()}
 }
 
 // refuse answers with a micro error. What is no refusal is an internal cause:

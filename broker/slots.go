@@ -54,6 +54,13 @@ func (s *slots[T]) put(of T) (reply string, err error) {
 	return s.prefix + strconv.FormatUint(s.last, 36), nil
 }
 
+// sent is how many messages there were.
+func (s *slots[T]) sent() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
 // take ends the wait for an answer on a subject (or by its last token), if there
 // is one still: whoever takes it sees to it.
 func (s *slots[T]) take(reply string) (of T, waited bool) {

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/login"
+	"github.com/parley-asp/parley/wire"
 )
 
 // What the system user of Config may do: find the connections of a user on all servers
@@ -33,8 +34,8 @@ func Config(k Keys) (string, error) {
 	var out strings.Builder
 	err := config.Execute(&out, map[string]any{
 		"Keys": k, "Access": production, "Timeout": loginTimeout.Seconds(),
-		"JetStream": jetStream(),
-		"SYS":       login.SystemAccount, "ASP": login.BrokerAccount, "AUTH": login.CalloutAccount,
+		"JetStream": jetStream(), "Submits": wire.AllSubmits, "Homes": wire.HomeMapping,
+		"SYS": login.SystemAccount, "ASP": login.BrokerAccount, "AUTH": login.CalloutAccount,
 		"Find": FindConnections, "Close": fmt.Sprintf(CloseConnection, "*"), "Inbox": SystemInbox + ".>",
 	})
 	return out.String(), err
@@ -100,6 +101,9 @@ accounts {
 {{- end}}
 {{- end}}
     ]
+    # Brings an act to the broker that its session is at home with, where there are
+    # several (the rest they do among themselves). Nobody but brokers has to do with it.
+    mappings: { "{{.Submits}}": "{{.Homes}}" }
   }
 {{range .Access}}
   {{.Account}} {

@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/parley-asp/parley/login"
+	"github.com/parley-asp/parley/wire"
 )
 
 // addOperator makes the server one in operator mode: what its accounts may do is said in JWTs,
@@ -60,6 +61,9 @@ func accountJWT(authority *login.Authority, name, callout string, operator bool)
 		}
 		for _, may := range production {
 			claims.Exports.Add(may.exports()...)
+		}
+		if !operator { // for brokers on a server elsewhere; the embedded server has one
+			claims.AddMapping(wire.AllSubmits, jwt.WeightedMapping{Subject: wire.HomeMapping})
 		}
 	case login.CalloutAccount:
 		claims.Authorization.AuthUsers.Add(callout)

@@ -5,6 +5,8 @@ package wire
 
 import (
 	"errors"
+	"hash/fnv"
+	"strconv"
 	"strings"
 
 	"github.com/parley-asp/parley/performatives"
@@ -64,6 +66,35 @@ func Inbox(a performatives.Agent, s performatives.SessionID) string {
 // HandedOn is what stands before the subject of a request that one broker
 // hands on to another.
 func HandedOn(broker string) string { return "asp.broker." + broker + "." }
+
+// A server elsewhere can bring acts to the broker that their session is at home
+// with. It knows nothing of sessions and brokers: a mapping in the brokers' account,
+// of AllSubmits to HomeMapping, names one of so many partitions, and brokers
+// subscribe to those. Principals are in another account, where these subjects lead
+// nowhere.
+const (
+	Partitions  = 128
+	AllAtHome   = "asp.home.*.agent.*.submit.*"
+	HomeMapping = "asp.home.{{partition(128,2)}}.agent.{{wildcard(1)}}.submit.{{wildcard(2)}}"
+)
+
+// AtHome is all that the server brings to the home of a partition.
+func AtHome(partition int) string {
+	return "asp.home." + strconv.Itoa(partition) + ".agent.*.submit.*"
+}
+
+// PartitionOf is the partition of a session, as the server finds it.
+func PartitionOf(s performatives.SessionID) int {
+	h := fnv.New32a()
+	h.Write([]byte(s))
+	return int(h.Sum32() % Partitions)
+}
+
+// Brought is the submit subject of which the server made this one.
+func Brought(subject string) (submit string, is bool) {
+	_, rest, is := strings.Cut(strings.TrimPrefix(subject, "asp.home."), ".")
+	return "asp." + rest, is && strings.HasPrefix(subject, "asp.home.")
+}
 
 // InboxOf is all that a principal receives.
 func InboxOf(a performatives.Agent) string { return "asp.agent." + a.Token() + ".inbox.*" }

@@ -16,7 +16,8 @@ func natsConfigCommand() *cobra.Command {
 		Long: `Prints what makes a NATS server elsewhere one that ` + "`parley serve --nats`" + ` uses:
 accounts that keep principals away from the transcripts, logins that the broker
 answers, and the public halves of the keys in --data, which are made if they are
-not there. Nothing in it is secret. The server needs it before the broker starts;
+not there. Where several brokers share the work, it also has the server bring each act
+to the broker that knows its session. Nothing in it is secret. The server needs it before the broker starts;
 every server of a cluster needs the same.
 
 --format conf is a nats-server.conf for a server in config mode, where principals

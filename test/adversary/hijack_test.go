@@ -107,6 +107,7 @@ func foreignSubjects(own performatives.Agent, session string) []string {
 		"asp.agent." + victim + ".submit." + session, "asp.agent." + victim + ".api.session.get", "asp.agent." + victim + ".api.agent.register",
 		"asp.agent." + victim + ".inbox." + session, "asp.agent." + me + ".inbox." + session, "asp.agent.*.submit." + session,
 		"asp.agent." + me + ".submit." + session + ".more", "asp.agent." + me + ".api.session", "asp.agent." + me + ".api.session.get.more",
+		"asp.home.0.agent." + victim + ".submit." + session, "asp.home.0.agent." + me + ".submit." + session,
 		"asp.agent." + me, "asp.agent", "asp", "asp.operator.api.agent.rm", "asp.session." + session, "asp.session",
 		"asp.event." + session + ".closed", "asp.escalation.acme_com.high." + session, "asp.timer.at." + session, "asp.timer.due." + session,
 		"asp.index." + session, "asp.discovery.x", "_INBOX." + victim + ".x", "_INBOX." + me + ".x", "_INBOX.operator.x", "_INBOX.parley.x", "_R_.x.y",

@@ -1,0 +1,148 @@
+package broker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/fault"
+	"github.com/parley-asp/parley/wire"
+)
+
+// newMapped is a site whose server brings acts home.
+func newMapped(t *testing.T) (*site, *server.Server) {
+	t.Helper()
+	s := &site{T: t}
+	s.makeKey()
+	var options server.Options
+	if err := options.ProcessConfigString(fmt.Sprintf(`
+		listen: "127.0.0.1:-1"
+		jetstream { store_dir: %q, limits { batch { max_inflight_per_stream: 1000, max_inflight_total: 1000 } } }
+		mappings: { %q: %q }`, t.TempDir(), wire.AllSubmits, wire.HomeMapping)); err != nil {
+		t.Fatal(err)
+	}
+	options.NoSigs, options.NoLog = true, true
+	ns, err := server.NewServer(&options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns.Start()
+	t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
+	if !ns.ReadyForConnections(time.Minute) {
+		t.Fatal("the server is not ready")
+	}
+	s.url = ns.ClientURL()
+	return s, ns
+}
+
+// unlimited lets one principal ask as fast as it can.
+func unlimited(o *broker.Options) { o.Limits = broker.Limits{Rate: 1e9, Burst: -1} }
+
+// ask submits an act that is no act in a session of its own.
+func ask(nc *nats.Conn) (code string, err error) {
+	id := performatives.SessionID(uuid.Must(uuid.NewV7()).String())
+	m, err := nc.Request(wire.Submit(alpha, id), []byte("{}"), 10*time.Second)
+	if err != nil {
+		return "", err
+	}
+	return m.Header.Get(wire.ErrorCodeHeader), nil
+}
+
+// TestBroughtHome: where the server brings acts home, few are left to hand on. Of a
+// broker that is gone all are answered by the other one, which still takes it to be
+// there.
+func TestBroughtHome(t *testing.T) {
+	t.Parallel()
+	at, ns := newMapped(t)
+	one, gone := at.open(unlimited)
+	defer func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if err := one.Close(ctx); !errors.Is(err, nats.ErrConnectionClosed) {
+			t.Errorf("leaving without a connection: %v", err)
+		}
+	}()
+	two, nc := at.open(unlimited)
+	at.meet(one, two)
+	const acts = 300
+	all := func() {
+		t.Helper()
+		for range acts {
+			if code, err := ask(nc); err != nil || code != "400" {
+				t.Fatalf("answered %q, %v", code, err)
+			}
+		}
+	}
+	all()
+	if handed := one.Handed() + two.Handed(); handed > acts/5 { // it is 1 in 14 acts; without the server it would be every other one
+		t.Errorf("%d of %d acts were handed on", handed, acts)
+	}
+	w := fault.NewWitness(t, at.url)
+	s := w.Open(alpha, beta)
+	for range 20 {
+		s.Say(beta, "INFORM", `{"type":"fact","data":1}`)
+	}
+	s.Check(alpha, beta)
+	before, connected := two.Handed(), ns.NumClients()
+	gone.Close()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for ns.NumClients() == connected { // what is sent to it before the server knows is lost with it
+		<-tick.C
+	}
+	all()
+	if two.Handed() == before {
+		t.Error("the broker that is gone was not taken to be there")
+	}
+	at.close(two)
+}
+
+// TestHomesMove has brokers come and go while acts are on their way: each is
+// answered by somebody.
+func TestHomesMove(t *testing.T) {
+	t.Parallel()
+	at, _ := newMapped(t)
+	stays, nc := at.open(unlimited)
+	var asking sync.WaitGroup
+	var enough atomic.Bool
+	for range 16 {
+		asking.Go(func() {
+			for !enough.Load() {
+				code, err := ask(nc)
+				if err != nil || code != "400" && code != "503" { // from a broker that is about to leave
+					t.Errorf("answered %q, %v", code, err)
+					return
+				}
+			}
+		})
+	}
+	for range 5 {
+		one, _ := at.open(unlimited)
+		at.meet(stays, one)
+		two, _ := at.open(unlimited)
+		at.meet(stays, one, two)
+		at.close(one)
+		at.meet(stays, two)
+		at.close(two)
+		at.meet(stays)
+	}
+	enough.Store(true)
+	asking.Wait()
+	if stays.Handed() == 0 {
+		t.Error("no act was handed on")
+	}
+	at.close(stays)
+	if _, err := ask(nc); !errors.Is(err, nats.ErrNoResponders) {
+		t.Errorf("nobody is there, and the answer is %v", err)
+	}
+}
