@@ -40,6 +40,8 @@ func (b *Broker) admit(ctx context.Context, l *live, who performatives.Agent, da
 	for range maxRaces {
 		accepted, err := b.try(ctx, l, m, signed)
 		switch {
+		case err == nil:
+			return accepted, nil
 		case errors.Is(err, errStale):
 			if err := b.catchUp(ctx, l); err != nil {
 				return wire.Acceptance{}, b.trouble("catch up", l.id, err)
@@ -62,10 +64,8 @@ func (b *Broker) admit(ctx context.Context, l *live, who performatives.Agent, da
 			if !moved {
 				return wire.Acceptance{}, err
 			}
-		case err != nil:
-			return wire.Acceptance{}, b.trouble("admit", l.id, err)
 		default:
-			return accepted, nil
+			return wire.Acceptance{}, b.trouble("admit", l.id, err)
 		}
 		fresh = false
 	}

@@ -55,16 +55,19 @@ func (i *inbox) remove(ctx context.Context, a performatives.Agent) error {
 	return err
 }
 
+// settling are the steps of settle.
+var settling = [...]struct {
+	derive func(*Broker, context.Context, *live) error
+	then   point
+}{{(*Broker).showItems, shown}, {(*Broker).deliver, delivered}, {(*Broker).arm, timed}, {(*Broker).reindex, listed}}
+
 // settle makes everything that is derived from a session agree with it:
 // inboxes, the timer, the index, the escalation item. What fails is tried
 // again; entries are noted as settled only when all of it is done.
 func (b *Broker) settle(ctx context.Context, l *live) {
 	var err error
-	for _, step := range []struct {
-		derive func(context.Context, *live) error
-		then   point
-	}{{b.showItems, shown}, {b.deliver, delivered}, {b.arm, timed}, {b.reindex, listed}} {
-		if err = step.derive(ctx, l); err != nil {
+	for _, step := range settling {
+		if err = step.derive(b, ctx, l); err != nil {
 			break
 		}
 		b.reaches(step.then)
