@@ -19,11 +19,12 @@ import (
 // The archivers of all brokers share the list of sessions that are over as a
 // queue: each session is one's work, and another's when that one is gone.
 const (
-	archiver     = "archiver"
-	archiveBatch = 200              // sessions at a time
-	archiveWait  = 15 * time.Second // for one to be done with them
-	archiveLook  = time.Second      // between looks at what is due
-	archivePause = 5 * time.Second  // before a session is tried again
+	archiver        = "archiver"
+	archiveBatch    = 200              // sessions at a time
+	archiveTogether = 8                // of them at once
+	archiveWait     = 15 * time.Second // for one to be done with them
+	archiveLook     = time.Second      // between looks at what is due
+	archivePause    = 5 * time.Second  // before a session is tried again
 )
 
 // openArchive begins to move sessions that are over.
@@ -126,52 +127,74 @@ func (b *Broker) archiveSome(ctx context.Context, queue jetstream.Consumer) (mov
 	if err != nil {
 		return 0, err
 	}
-	var moving []jetstream.Msg
-	var moves []Listed
+	var due []jetstream.Msg
 	for m := range batch.Messages() {
 		meta, err := m.Metadata()
 		if err != nil {
 			return 0, err
 		}
-		id, err := performatives.ParseSessionID(strings.TrimPrefix(m.Subject(), wire.IndexOver("")))
-		if err != nil {
-			continue
-		}
-		if early := b.Archive.After - time.Since(meta.Timestamp); early > 0 {
-			err = m.NakWithDelay(early)
-		} else if l, failed := b.archiveOne(ctx, id); failed == nil {
-			moving, moves = append(moving, m), append(moves, l)
-		} else if err = failed; ctx.Err() == nil {
-			b.Log.Warn("a session is archived later", zap.String("session", string(id)), zap.Error(err))
-			err = m.NakWithDelay(archivePause)
-		}
-		if err != nil {
+		if early := b.Archive.After - time.Since(meta.Timestamp); early <= 0 {
+			due = append(due, m)
+		} else if err := m.NakWithDelay(early); err != nil {
 			return 0, err
 		}
 	}
 	if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) {
 		return 0, err
 	}
-	slices.SortFunc(moves, func(a, b Listed) int { return strings.Compare(string(a.Session), string(b.Session)) })
-	moves = slices.CompactFunc(moves, func(a, b Listed) bool { return a.Session == b.Session }) // its line was written again
+	due, moves, err := b.archiveAll(ctx, due)
+	if err != nil {
+		return 0, err
+	}
 	if err := b.leave(ctx, moves); err != nil {
 		return 0, err // the queue gives them out again
 	}
 	if err := b.enterCatalogue(ctx, moves); err != nil {
 		return 0, err
 	}
-	for _, m := range moving {
+	for _, m := range due {
 		if err := m.Ack(); err != nil {
 			return 0, err
 		}
 	}
-	return len(moving), nil
+	return len(due), nil
 }
 
-// archiveOne archives a session when its turn comes, and says what the list has of it.
-func (b *Broker) archiveOne(ctx context.Context, id performatives.SessionID) (Listed, error) {
+// archiveAll archives sessions, several at once, and returns those with which that was
+// done. The others come again.
+func (b *Broker) archiveAll(ctx context.Context, due []jetstream.Msg) (done []jetstream.Msg, moves []Listed, err error) {
+	for some := range slices.Chunk(due, archiveTogether) {
+		var ends []func() (Listed, error)
+		for _, m := range some {
+			ends = append(ends, b.archiveOne(ctx, performatives.SessionID(strings.TrimPrefix(m.Subject(), wire.IndexOver("")))))
+		}
+		for i, end := range ends {
+			l, err := end()
+			if err == nil {
+				done, moves = append(done, some[i]), append(moves, l)
+				continue
+			}
+			if ctx.Err() != nil {
+				return nil, nil, ctx.Err()
+			}
+			b.Log.Warn("a session is archived later", zap.String("subject", some[i].Subject()), zap.Error(err))
+			if err := some[i].NakWithDelay(archivePause); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	slices.SortFunc(moves, func(a, b Listed) int { return strings.Compare(string(a.Session), string(b.Session)) })
+	moves = slices.CompactFunc(moves, func(a, b Listed) bool { return a.Session == b.Session }) // its line was written again
+	return done, moves, nil
+}
+
+// archiveOne has a session archived when its turn comes; end waits for that, and says what
+// the list has of it.
+func (b *Broker) archiveOne(ctx context.Context, id performatives.SessionID) (end func() (Listed, error)) {
 	done, failed := make(chan Listed, 1), make(chan error, 1)
-	if !b.sessions.run(id, func(ctx context.Context, l *live) {
+	if _, err := performatives.ParseSessionID(string(id)); err != nil {
+		failed <- err
+	} else if !b.sessions.run(id, func(ctx context.Context, l *live) {
 		if err := b.archive(ctx, l); err != nil {
 			failed <- err
 		} else {
@@ -181,15 +204,17 @@ func (b *Broker) archiveOne(ctx context.Context, id performatives.SessionID) (Li
 			b.settle(ctx, l) // the next time it may leave
 		}
 	}) {
-		return Listed{}, unavailable()
+		failed <- unavailable()
 	}
-	select {
-	case l := <-done:
-		return l, nil
-	case err := <-failed:
-		return Listed{}, err
-	case <-ctx.Done():
-		return Listed{}, ctx.Err()
+	return func() (Listed, error) {
+		select {
+		case l := <-done:
+			return l, nil
+		case err := <-failed:
+			return Listed{}, err
+		case <-ctx.Done():
+			return Listed{}, ctx.Err()
+		}
 	}
 }
 
