@@ -76,7 +76,7 @@ func (b *Broker) enterCatalogue(ctx context.Context, moved []Listed) error {
 	}
 	b.reaches(allCatalogued)
 	for _, l := range moved {
-		if err := b.unlist(ctx, wire.IndexOver(l.Session)); err != nil {
+		if err := b.log.streams[wire.IndexStream].Purge(ctx, jetstream.WithPurgeSubject(wire.IndexOver(l.Session))); err != nil {
 			return err
 		}
 		b.reaches(lineGone)

@@ -104,8 +104,8 @@ func (x *index) load(ctx context.Context) error {
 	return nil
 }
 
-// read reads a message of the stream. An empty one, as versions before wrote it, says
-// that the session has gone to those that are over.
+// read reads a message of the stream. An empty one says that the session has
+// gone to those that are over.
 func (x *index) read(m jetstream.Msg, prefix string) (id performatives.SessionID, l line, ok bool) {
 	id, err := performatives.ParseSessionID(strings.TrimPrefix(m.Subject(), prefix))
 	if err != nil || len(m.Data()) == 0 {
@@ -200,7 +200,7 @@ func (b *Broker) reindex(ctx context.Context, l *live) error {
 		return fmt.Errorf("index: %w", err)
 	}
 	if now.State.Over() {
-		if err := b.unlist(ctx, wire.Index(l.id)); err != nil {
+		if _, err := b.js.PublishMsg(ctx, &nats.Msg{Subject: wire.Index(l.id), Header: gone}); err != nil {
 			return fmt.Errorf("index: %w", err)
 		}
 	}
@@ -209,9 +209,7 @@ func (b *Broker) reindex(ctx context.Context, l *live) error {
 	return nil
 }
 
-// unlist takes the lines on a subject out of the list. A purge is remembered by a server
-// that is killed. That another line has taken one's place, and gone, is not: then the one
-// before would be back.
-func (b *Broker) unlist(ctx context.Context, subject string) error {
-	return b.log.streams[wire.IndexStream].Purge(ctx, jetstream.WithPurgeSubject(subject))
-}
+// gone takes the lines of an open session out of the list, and then itself. A server
+// that is killed remembers what such a message has purged. What only made room for
+// another on its subject it does not: when the other has expired, the one before is back.
+var gone = nats.Header{jetstream.MsgRollup: {jetstream.MsgRollupSubject}, jetstream.MsgTTLHeader: {"1s"}}

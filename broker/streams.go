@@ -89,7 +89,7 @@ func (b *Broker) openStreams(ctx context.Context) error {
 		},
 		{
 			Name: wire.IndexStream, Subjects: []string{wire.AllIndex, wire.AllOver}, Description: "list of sessions; derived",
-			MaxMsgsPerSubject: linesKept, AllowDirect: true, AllowMsgTTL: true,
+			MaxMsgsPerSubject: linesKept, AllowDirect: true, AllowMsgTTL: true, AllowRollup: true,
 		},
 	}
 	if retention == jetstream.WorkQueuePolicy {

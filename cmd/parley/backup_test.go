@@ -172,6 +172,22 @@ func TestRestoreWithArchive(t *testing.T) {
 	if _, err := s.GetLastMsgForSubject(w.ctx, wire.Session(w.deal)); err != nil {
 		t.Errorf("the paused session: %v", err)
 	}
+
+	// What is in the archive, and the list of it, go into a backup and come out of it.
+	again := filepath.Join(t.TempDir(), "parley.tar")
+	if said, ok := w.parley("backup", again, "--nats", w.b.URL, "--data", w.b.Data); !ok {
+		t.Fatal(said)
+	}
+	w.b.Down()
+	data := filepath.Join(t.TempDir(), "again")
+	if said, ok := w.parley("restore", again, "--data", data); !ok {
+		t.Fatal(said)
+	}
+	w.b = testbroker.Start(t, testbroker.Options{Data: data, Sync: time.Second, Archive: archive})
+	said, ok = w.verify(settledWithin)
+	if n := strings.Count(said, "ok  "); !ok || n != deals+1 {
+		t.Errorf("%d of %d sessions of the restored archive are in order:\n%s", n, deals+1, said)
+	}
 }
 
 // jetStream looks over a broker's shoulder.
