@@ -37,7 +37,7 @@ browser: ## the inbox's pages in a real Chromium, installed where it is missing
 fault: ## kills, pauses, clocks, lost servers: the short form, which `make test` has too
 	go test -count=1 -v ./test/fault
 fault-long: ## for FOR (30m), then a full disk and partitions; the last two need user and network namespaces
-	go test -count=1 -tags long -timeout 3h -v -run 'Long|FullDisk|Partitioned' ./test/fault -args -for $(or $(FOR),30m)
+	go test -count=1 -tags long -timeout 3h -v -run 'Long|FullDisk|Partitioned|LinkCut' ./test/fault -args -for $(or $(FOR),30m)
 
 .PHONY: generate drift
 generate: ## write the generated files again

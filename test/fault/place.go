@@ -44,6 +44,21 @@ type Place struct {
 	Previous performatives.Hash `json:"previousHash"`
 }
 
+// SeenFrom asks once, as one of the parties and from where another witness is,
+// how many entries there are. There may be no answer.
+func (s *Session) SeenFrom(w *Witness, party performatives.Agent) (entries uint64, answered bool) {
+	s.witness.Helper()
+	m, err := w.nc.Request(wire.Call(party, wire.SessionGet), fmt.Appendf(nil, `{"sessionId":%q}`, s.ID), time.Second)
+	if err != nil || m.Header.Get(wire.ErrorCodeHeader) != "" {
+		return 0, false
+	}
+	var view struct{ Head struct{ Next Place } }
+	if err := json.Unmarshal(m.Data, &view); err != nil {
+		s.witness.Error(err)
+	}
+	return view.Head.Next.Sequence, true
+}
+
 // Next asks, as one of the parties, what comes next.
 func (s *Session) Next(party performatives.Agent) Place {
 	s.witness.Helper()

@@ -1,0 +1,114 @@
+//go:build long
+
+package fault_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/parley-asp/parley/test/fault"
+)
+
+// mostOld is what OPERATIONS.md says of how old a reading may be where the
+// transcripts' leader is cut off from one server, with room for a slow machine.
+const mostOld = 2500 * time.Millisecond
+
+// TestLinkCut cuts only the link from the transcripts' leader to another server,
+// which gets itself elected by the third one. Acts are said there and nowhere
+// else, so that the leader before hears of nothing, and a session is read beside
+// it: what is read may be old, and not for longer than is said.
+func TestLinkCut(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	l := startLAN(t)
+	keys := t.TempDir()
+	for i := 1; i <= 3; i++ {
+		startReplicated(t, keys, address(i))
+	}
+	for range 4 {
+		was, err := strconv.Atoi(strings.TrimPrefix(leader(t, address(1)), "n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := 1 + was%3
+		w := fault.NewWitness(t, address(other))
+		old := readWhileCut(w, w.Beside(address(was)), func() (mend func()) { return l.cut(fmt.Sprintf("p%d%d", was, other)) })
+		t.Logf("%s, which led, was cut off from %s: %s", host(was), host(other), old)
+		if old.most > mostOld {
+			t.Errorf("a reading was %s old", old.most)
+		}
+		if old.readings == 0 || old.acts == 0 {
+			t.Error("nothing was said, or nothing read")
+		}
+		healthy(t)
+	}
+}
+
+// An age says of readings how old they were at most: for how long there had been
+// an acceptance, when they were asked, of which they knew nothing.
+type age struct {
+	acts, readings, stale int
+	most                  time.Duration
+}
+
+func (a age) String() string {
+	return fmt.Sprintf("%d acts, %d readings, %d of them old, by %s at most", a.acts, a.readings, a.stale, a.most)
+}
+
+// readWhileCut has one witness speak and the other one read while a link is cut,
+// until the act on its way then is accepted.
+func readWhileCut(speaks, reads *fault.Witness, cut func() (mend func())) (old age) {
+	s := speaks.Open(alpha, beta)
+	var mu sync.Mutex
+	var accepted []time.Time // of the entries from the third on
+	stop := make(chan struct{})
+	var both sync.WaitGroup
+	pace := time.NewTicker(20 * time.Millisecond)
+	defer pace.Stop()
+	running := func() bool {
+		select {
+		case <-stop:
+			return false
+		case <-pace.C:
+			return true
+		}
+	}
+	both.Go(func() {
+		for n := 0; running(); n++ {
+			s.Say(alpha, "OBSERVE", fmt.Sprintf(`{"subject":"remark %d"}`, n))
+			mu.Lock()
+			accepted = append(accepted, time.Now())
+			mu.Unlock()
+		}
+	})
+	both.Go(func() {
+		for running() {
+			asked := time.Now()
+			entries, answered := s.SeenFrom(reads, beta)
+			if !answered {
+				continue
+			}
+			old.readings++
+			mu.Lock()
+			if seen := int(entries) - 2; seen < len(accepted) { //nolint:gosec // a few hundred
+				if by := asked.Sub(accepted[max(seen, 0)]); by > 0 {
+					old.stale++
+					old.most = max(old.most, by)
+				}
+			}
+			mu.Unlock()
+		}
+	})
+	mend := cut()
+	<-time.After(elected) // time itself has to pass here
+	mend()
+	close(stop)
+	both.Wait()
+	old.acts = len(accepted)
+	return old
+}
