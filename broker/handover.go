@@ -28,6 +28,7 @@ type handover struct {
 	id      performatives.SessionID
 	caller  performatives.Agent
 	leave   func()
+	at      string // its home
 }
 
 // handovers are what this broker has handed on and others to it. The home answers
@@ -39,6 +40,8 @@ type handovers struct {
 
 	mu   sync.Mutex
 	done map[string][]string // numbers of acts that were answered here, by the broker that handed them on
+
+	unheard unheard
 }
 
 const (
@@ -49,7 +52,7 @@ const (
 
 func (b *Broker) openHandovers(context.Context) error {
 	h := &handovers{b: b, done: map[string][]string{}}
-	h.out = newSlots(b.Conn.NewInbox()+".", math.MaxInt, silentAfter, h.judge)
+	h.out = newSlots(b.Conn.NewInbox()+".", math.MaxInt, silentAfter, h.silent)
 	b.handovers = h
 	for subject, hear := range map[string]nats.MsgHandler{
 		h.out.prefix + "*":                    h.answered,
@@ -69,11 +72,15 @@ func (b *Broker) openHandovers(context.Context) error {
 // handOn has the home of a session answer. When nobody is at home, or whoever is
 // there is about to leave, the act is judged here. A home that is there but silent
 // may be gone by then, or not: the act is the same one, and entered once.
-func (h *handovers) handOn(at string, act handover) {
+func (h *handovers) handOn(act handover) {
+	if h.unheard.still(act.at, time.Now()) {
+		h.judge(act, errSilence)
+		return
+	}
 	reply, err := h.out.put(act)
 	if err == nil {
 		err = h.b.Conn.PublishMsg(&nats.Msg{
-			Subject: wire.HandedOn(at) + act.subject, Reply: reply, Data: act.r.Data(),
+			Subject: wire.HandedOn(act.at) + act.subject, Reply: reply, Data: act.r.Data(),
 			Header: nats.Header{wire.AskerHeader: {act.r.Reply()}},
 		})
 		if err == nil {
@@ -84,6 +91,12 @@ func (h *handovers) handOn(at string, act handover) {
 		}
 	}
 	h.judge(act, err)
+}
+
+// silent is for an act that was not answered in time.
+func (h *handovers) silent(act handover, why error) {
+	h.unheard.note(act.at, time.Now())
+	h.judge(act, why)
 }
 
 // judge is for an act that its home did not answer.
@@ -110,6 +123,7 @@ func (h *handovers) answered(m *nats.Msg) {
 	if m.Subject == h.out.prefix+doneToken {
 		for _, number := range strings.Fields(string(m.Data)) {
 			if act, waited := h.out.take(number); waited {
+				h.unheard.heard(act.at)
 				act.leave()
 				h.b.sessions.busy.Done()
 			}
@@ -117,6 +131,9 @@ func (h *handovers) answered(m *nats.Msg) {
 		return
 	}
 	act, waited := h.out.take(m.Subject)
+	if waited {
+		h.unheard.heard(act.at) // or of the server, that nobody is there
+	}
 	switch {
 	case !waited:
 	case len(m.Data) == 0 || m.Header.Get(wire.ErrorCodeHeader) == codeUnavailable:

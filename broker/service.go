@@ -75,7 +75,7 @@ func (b *Broker) letIn(subject string, r asked) {
 		return
 	}
 	if at, is := b.elsewhere(id); is && b.sessions.begin() {
-		b.handovers.handOn(at, handover{r, subject, id, caller, leave})
+		b.handovers.handOn(handover{r, subject, id, caller, leave, at})
 		return
 	}
 	b.submit(r, id, caller, leave)
