@@ -87,6 +87,47 @@ func TestEnrolledKeySigns(t *testing.T) {
 	}
 }
 
+// A human who escalates by a device is among those who may decide, whom the entry
+// pins too: it is the device's key that the entry is verified by.
+func TestDeviceEscalates(t *testing.T) {
+	t.Parallel()
+	b := testbroker.Start(t, testbroker.Options{})
+	ctx := t.Context()
+	b.Register(alice)
+	betas := signer(t, b.Register(beta))
+	browser := newSigner(t)
+	if _, err := b.Redeem(ctx, enrol(t, b, alice).Code, browser.Key(), "firefox"); err != nil {
+		t.Fatal(err)
+	}
+	id := performatives.SessionID(uuid.Must(uuid.NewV7()).String())
+	for _, act := range []struct {
+		by     performatives.Agent
+		signer performatives.Signer
+		body   performatives.Body
+	}{
+		{alice, browser, &performatives.ProposeBody{
+			ProposalID: "i1", Type: performatives.SessionInvitation, Subject: "a talk", Terms: []byte(`{"participants":["` + string(beta) + `"]}`),
+		}},
+		{beta, betas, &performatives.AcceptBody{ReferenceID: "i1"}},
+		{alice, browser, &performatives.EscalateBody{Reason: "confidence-low", Urgency: "high", Context: []byte(`"?"`)}},
+	} {
+		if _, err := b.Submit(ctx, act.by, id, signedEnvelope(t, id, act.by, act.signer, act.body)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reply, err := b.Call(ctx, alice, wire.SessionGet, []byte(`{"sessionId":"`+string(id)+`"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var view session.View
+	if err := json.Unmarshal(reply, &view); err != nil {
+		t.Fatal(err)
+	}
+	if view.State != session.Escalated || view.Participants[0].Key != browser.Key() {
+		t.Errorf("%s, and pinned is %s, not the device's key", view.State, view.Participants[0].Key)
+	}
+}
+
 func enrol(t *testing.T, b *testbroker.Broker, a performatives.Agent) (e wire.Enrolment) {
 	t.Helper()
 	operator(t, b, wire.HumanEnrol, []byte(`{"agentId":"`+string(a)+`"}`), &e)
