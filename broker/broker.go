@@ -71,6 +71,14 @@ type Options struct {
 	// its default, and some. What was derived before is there after a power failure.
 	SyncedAfter time.Duration
 
+	// ID names this broker among those that share the work; "" has one made. It is one token.
+	ID string
+
+	// Silent, if there is one, hears of another broker that has said nothing for 3 seconds, by its
+	// ID, and closes its connections: a process that is stopped, or cut off, has its share of the
+	// acts until the server notices, which may take minutes. It connects again if it lives.
+	Silent func(id string)
+
 	// Departed, if there is one, hears of every key that is its principal's no more, or gives it less
 	// than before, whichever broker took that away. It is called before that is answered, and must not wait for the broker.
 	Departed func(performatives.Agent, performatives.Key)
@@ -163,7 +171,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Broker{Options: o, id: nuid.Next(), js: js, leaving: make(chan struct{})}
+	b := &Broker{Options: o, id: cmp.Or(o.ID, nuid.Next()), js: js, leaving: make(chan struct{})}
 	b.ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx))
 	b.sessions, b.gate = newSessions(b), newGate(o.Limits, o.Now)
 	b.homes = &homes{b: b, acts: make(chan *nats.Msg, maxBrought), mine: map[int][]*nats.Subscription{}}

@@ -197,6 +197,9 @@ func (p *presence) look(ctx context.Context) error {
 	}
 	for _, o := range others {
 		if p.b.Now().Sub(o.at) > silentAfter {
+			if p.b.Silent != nil {
+				p.b.Silent(o.id)
+			}
 			if err := p.takeOver(ctx, o); err != nil {
 				return err
 			}

@@ -17,7 +17,8 @@ import (
 // and becomes a connection just after. So connections are looked for again.
 const lookAgain = 2 * time.Second
 
-// departures closes the connections of keys that are their principals' no more.
+// departures closes the connections of keys that are their principals' no more, and those of
+// nodes that have fallen silent.
 type departures struct {
 	disconnect func(user string) error
 	log        *zap.Logger
@@ -48,23 +49,37 @@ func (d departures) close(user string) {
 
 // openDepartures finds the way to disconnect: in the embedded server a call, in one elsewhere
 // the system account.
-func (n *Node) openDepartures(o Options) (func(performatives.Agent, performatives.Key), error) {
+func (n *Node) openDepartures(o Options) (departed func(performatives.Agent, performatives.Key), silent func(node string), err error) {
 	if !n.mode.servesLogins() {
-		return nil, nil
+		return nil, nil, nil
 	}
 	d := departures{log: o.Log, ended: n.ended}
 	if n.server != nil {
 		d.disconnect = n.server.Disconnect
-		return d.left, nil
+		return d.left, nil, nil
 	}
-	nc, err := n.login(o, login.SystemAccount, n.keys.system, nats.Name(systemName), nats.CustomInboxPrefix(embedded.SystemInbox))
+	nc, err := n.login(o, login.SystemAccount, n.keys.system, n.named(systemName), nats.CustomInboxPrefix(embedded.SystemInbox))
 	if errors.Is(err, ErrNotLetIn) || errors.Is(err, fs.ErrNotExist) {
 		o.Log.Warn("the NATS server does not know the node's system key: who is removed stays connected, and is refused at the next login")
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	d.disconnect, err = kicks(nc, o.Log)
-	return d.left, err
+	k, err := openKicks(nc, o.Log)
+	if err != nil {
+		return nil, nil, err
+	}
+	public, err := n.keys.public()
+	if err != nil {
+		return nil, nil, err
+	}
+	d.disconnect = k.user
+	return d.left, func(node string) {
+		for _, user := range []string{public.Broker, public.Callout} {
+			if err := k.node(user, node); err != nil {
+				o.Log.Error("connections of a silent broker are not closed", zap.String("broker", node), zap.Error(err))
+			}
+		}
+	}, nil
 }

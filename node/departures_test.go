@@ -4,10 +4,13 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/node"
+	"github.com/parley-asp/parley/wire"
 )
 
 // Who is removed is out at once, and stays out; nobody else notices.
@@ -106,5 +109,53 @@ func removesByAnother(t *testing.T, o node.Options) {
 		if err == nil {
 			one.isOut(late)
 		}
+	}
+}
+
+// A broker that has said nothing for 3 seconds loses its connections, and with them its share
+// of the acts: one that is stopped, or cut off, would have it for minutes. If it lives it is
+// back at once. Those of other brokers, which are the same user, stay.
+func TestSilentBrokerIsOut(t *testing.T) {
+	t.Parallel()
+	for mode, options := range map[string]func(*testing.T) node.Options{"config": configured, "operator": inOperatorMode} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			o := options(t)
+			w := start(t, o)
+			owner, err := node.ReadSeed(filepath.Join(o.Data, node.BrokerSeed))
+			must(t, err)
+			login := withKey(t, owner)
+			if o.NATSCreds != "" {
+				login = nats.UserCredentials(o.NATSCreds)
+			}
+			out, back := make(chan string, 9), make(chan string, 9)
+			var silent *nats.Conn
+			for _, id := range []string{"another", "silent"} {
+				silent, err = nats.Connect(w.node.URL, login, nats.Name("parley broker "+id), nats.ReconnectWait(time.Millisecond),
+					nats.DisconnectErrHandler(func(*nats.Conn, error) { out <- id }), nats.ReconnectHandler(func(*nats.Conn) { back <- id }))
+				must(t, err)
+				t.Cleanup(silent.Close)
+			}
+			js, err := jetstream.New(silent)
+			must(t, err)
+			brokers, err := js.KeyValue(w.ctx, wire.BrokersBucket)
+			must(t, err)
+			_, err = brokers.Put(w.ctx, "silent", []byte(`{"settled":0}`))
+			must(t, err)
+			for _, heard := range []chan string{out, back} {
+				select {
+				case id := <-heard:
+					if id != "silent" {
+						t.Errorf("the connection of %s was closed", id)
+					}
+				case <-w.ctx.Done():
+					t.Fatal("the silent broker's connection is not closed")
+				}
+			}
+			must(t, silent.FlushTimeout(patience))
+			if len(out) > 0 {
+				t.Errorf("then that of %s was closed too", <-out)
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package node_test
 
 import (
 	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -45,4 +46,18 @@ func operator(t *testing.T, data string) (url string) {
 	server, err := program()
 	must(t, err)
 	return "nats://" + natsserver.Start(t, server, natsserver.Nsc(t, script))
+}
+
+// configured are the options of a node at an external server.
+func configured(t *testing.T) node.Options {
+	t.Helper()
+	data := t.TempDir()
+	return node.Options{Data: data, NATS: external(t, data)}
+}
+
+// inOperatorMode are those of a node at one that operator runs.
+func inOperatorMode(t *testing.T) node.Options {
+	t.Helper()
+	data := t.TempDir()
+	return node.Options{Data: data, NATS: operator(t, data), NATSCreds: filepath.Join(data, node.CredsFile)}
 }

@@ -18,16 +18,7 @@ import (
 // Principals cannot do that themselves: neither by publishing there, nor by having an answer sent.
 func TestBroughtHome(t *testing.T) {
 	t.Parallel()
-	for mode, options := range map[string]func(*testing.T) node.Options{
-		"config": func(t *testing.T) node.Options {
-			data := t.TempDir()
-			return node.Options{Data: data, NATS: external(t, data)}
-		},
-		"operator": func(t *testing.T) node.Options {
-			data := t.TempDir()
-			return node.Options{Data: data, NATS: operator(t, data), NATSCreds: filepath.Join(data, node.CredsFile)}
-		},
-	} {
+	for mode, options := range map[string]func(*testing.T) node.Options{"config": configured, "operator": inOperatorMode} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			o := options(t)

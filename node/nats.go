@@ -22,9 +22,9 @@ func (n *Node) connect(o Options, tlsConfig *tls.Config) (*nats.Conn, error) {
 	if o.NATS != "" {
 		n.URL = o.NATS
 		if n.mode == foreign {
-			return n.dial(o, append(o.credentials(), nats.Name(brokerName))...)
+			return n.dial(o, append(o.credentials(), n.named(brokerName))...)
 		}
-		return n.login(o, login.BrokerAccount, n.keys.broker, nats.Name(brokerName))
+		return n.login(o, login.BrokerAccount, n.keys.broker, n.named(brokerName))
 	}
 	public, err := n.keys.public()
 	if err != nil {
@@ -42,7 +42,7 @@ func (n *Node) connect(o Options, tlsConfig *tls.Config) (*nats.Conn, error) {
 		return nil, err
 	}
 	n.URL, n.WebsocketURL = n.server.ClientURL(), n.server.WebsocketURL()
-	return n.login(o, login.BrokerAccount, n.keys.broker, nats.Name(brokerName))
+	return n.login(o, login.BrokerAccount, n.keys.broker, n.named(brokerName))
 }
 
 // derivedSync is how often an embedded server has on disk what can be derived again, where
@@ -69,12 +69,15 @@ func (n *Node) syncedAfter(o Options) time.Duration {
 	return o.interval() + 5*time.Second
 }
 
-// The names of a node's connections.
+// The names of a node's connections, before its ID.
 const (
 	brokerName  = "parley broker"
 	calloutName = "parley login"
 	systemName  = "parley removal"
 )
+
+// named is how a connection of this node's is known from those of others, which have the same user.
+func (n *Node) named(what string) nats.Option { return nats.Name(what + " " + n.id) }
 
 // ErrNotLetIn is for a server elsewhere that was not configured for the node's keys. Where no
 // other broker answers its logins, it says nothing for so long that the client gives up first.
@@ -122,7 +125,7 @@ func (n *Node) dial(o Options, options ...nats.Option) (*nats.Conn, error) {
 
 // openLogin answers logins with what the registry says.
 func (n *Node) openLogin(o Options) error {
-	nc, err := n.login(o, login.CalloutAccount, n.keys.callout, nats.Name(calloutName))
+	nc, err := n.login(o, login.CalloutAccount, n.keys.callout, n.named(calloutName))
 	if err != nil {
 		return err
 	}

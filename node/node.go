@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
+	"github.com/nats-io/nuid"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/broker"
@@ -55,6 +56,7 @@ type Node struct {
 	WebsocketURL string // the same over WebSocket, "" if they cannot
 	HTTPAddr     string
 
+	id     string // among the brokers at the same streams
 	keys   keys
 	mode   mode
 	server *embedded.Server
@@ -81,7 +83,7 @@ func Start(ctx context.Context, o Options) (n *Node, err error) {
 			}
 		}
 	}
-	n = &Node{ready: make(chan struct{}), ended: make(chan struct{})}
+	n = &Node{id: nuid.Next(), ready: make(chan struct{}), ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			n.end()
@@ -102,7 +104,7 @@ func Start(ctx context.Context, o Options) (n *Node, err error) {
 	if err != nil {
 		return n, err
 	}
-	departed, err := n.openDepartures(o)
+	departed, silent, err := n.openDepartures(o)
 	if err != nil {
 		return n, err
 	}
@@ -120,8 +122,8 @@ func Start(ctx context.Context, o Options) (n *Node, err error) {
 		}
 	}
 	if n.Broker, err = broker.Open(ctx, broker.Options{
-		Conn: inside, Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Replicas: o.Replicas, Policy: o.Policy, Limits: o.Limits, Escalations: o.Rules, Log: o.Log, Now: o.Now,
-		Archive: o.Archive, InboxAge: o.InboxAge, Departed: departed, Durable: n.durable(o), SyncedAfter: n.syncedAfter(o),
+		ID: n.id, Conn: inside, Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Replicas: o.Replicas, Policy: o.Policy, Limits: o.Limits, Escalations: o.Rules, Log: o.Log, Now: o.Now,
+		Archive: o.Archive, InboxAge: o.InboxAge, Departed: departed, Silent: silent, Durable: n.durable(o), SyncedAfter: n.syncedAfter(o),
 		Credentials: n.mode.credentials(n.keys), Reserved: reserved,
 	}); err != nil {
 		return n, err

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nuid"
 	"go.uber.org/zap"
 )
 
@@ -18,7 +19,7 @@ func Store(o Options) (nc *nats.Conn, stop func(), err error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	n := &Node{ready: make(chan struct{}), ended: make(chan struct{})}
+	n := &Node{id: nuid.Next(), ready: make(chan struct{}), ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			n.end()
