@@ -297,7 +297,7 @@ func chain(first, second, remind time.Duration) *escalation.Rules {
 // durable timer; at the end of the chain the session fails closed.
 func TestChain(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t, chain(3*time.Second, 5*time.Second, 300*time.Millisecond), nil)
+	o := newOffice(t, chain(3*time.Second, 5*time.Second, 1500*time.Millisecond), nil)
 	e := o.asks("15000")
 	if _, err := o.rules(chief, e, performatives.Approved); code(err) != session.AuthorityExceeded {
 		t.Errorf("before its turn: %v", err)
