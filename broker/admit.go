@@ -122,6 +122,9 @@ func (b *Broker) try(ctx context.Context, l *live, m *performatives.Message, sig
 	if err := b.registerNamed(ctx, m, act.next.Last.Joined); err != nil {
 		return wire.Acceptance{}, err
 	}
+	if b.presence.away() {
+		return wire.Acceptance{}, unavailable()
+	}
 	if err := b.enter(ctx, l, m, act); err != nil {
 		return wire.Acceptance{}, err
 	}

@@ -33,7 +33,11 @@ type presence struct {
 	appending map[*appending]bool // appends whose outcome is not known yet
 	pending   map[uint64]bool     // positions accepted here and not settled yet
 	heardTo   uint64              // up to where everything was settled when the others were last heard
+	replacing map[string]bool     // brokers that fell silent
+	acked     time.Time           // when the record was sent that was acknowledged last
+	back      time.Time           // until then it counts as away
 
+	looking sync.Mutex // around, one at a time
 	writing sync.Mutex // of the record
 	written record
 
@@ -55,7 +59,7 @@ func (b *Broker) openPresence(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := &presence{b: b, kv: kv, pending: map[uint64]bool{}, appending: map[*appending]bool{}, seen: info.State.LastSeq}
+	p := &presence{b: b, kv: kv, pending: map[uint64]bool{}, appending: map[*appending]bool{}, replacing: map[string]bool{}, seen: info.State.LastSeq}
 	b.presence, b.log.quorum.prove = p, p.repeat
 	others, err := p.heard(ctx)
 	if err != nil {
@@ -175,9 +179,11 @@ func (p *presence) beat(ctx context.Context) {
 }
 
 func (p *presence) look(ctx context.Context) error {
+	p.looking.Lock()
+	defer p.looking.Unlock()
 	info, err := p.b.log.streams[wire.SessionsStream].Info(ctx)
 	if err != nil {
-		return err
+		return errors.Join(err, p.repeat(ctx)) // this broker is there all the same
 	}
 	p.b.log.scaled(info)
 	p.mu.Lock()
@@ -197,15 +203,32 @@ func (p *presence) look(ctx context.Context) error {
 	}
 	for _, o := range others {
 		if p.b.Now().Sub(o.at) > silentAfter {
-			if p.b.Silent != nil {
-				p.b.Silent(o.id)
-			}
-			if err := p.takeOver(ctx, o); err != nil {
-				return err
-			}
+			p.replace(o)
 		}
 	}
 	return nil
+}
+
+// replace takes over from a broker that fell silent, while this one goes on saying that
+// it is there.
+func (p *presence) replace(o another) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.replacing[o.id] {
+		return
+	}
+	p.replacing[o.id] = true
+	p.b.background(func(ctx context.Context) {
+		if p.b.Silent != nil {
+			p.b.Silent(o.id)
+		}
+		if err := p.takeOver(ctx, o); err != nil && ctx.Err() == nil {
+			p.b.Log.Warn("taking over goes on", zap.String("broker", o.id), zap.Error(err))
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.replacing, o.id)
+	})
 }
 
 // another is the record of another broker.

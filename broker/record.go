@@ -89,5 +89,6 @@ func (p *presence) put(ctx context.Context, r record) error {
 		return err
 	}
 	p.b.log.quorum.acked(at, over)
+	p.renewed(at)
 	return nil
 }

@@ -68,6 +68,10 @@ func (b *Broker) letIn(subject string, r asked) {
 		b.refuse(r, session.Refuse(session.MalformedEnvelope, "the subject is not asp.agent.<token>.submit.<session id>"))
 		return
 	}
+	if b.presence.away() {
+		b.refuse(r, unavailable())
+		return
+	}
 	leave, err := b.gate.enter(caller)
 	if err != nil {
 		b.tellLimited(caller, id, err)

@@ -36,6 +36,9 @@ Every flag may come from the environment instead: --sync 1s is PARLEY_SYNC=1s,
 
 Exit status: 0 is done, 1 is refused or failed, 2 is a wrong command line.`
 
+// Commands are listed in their own order. It is the library's setting for all there are.
+func init() { cobra.EnableCommandSorting = false }
+
 func rootCommand() *cobra.Command {
 	root := group(&cobra.Command{
 		Use: "parley", Short: "session broker for agents that negotiate", Long: about,
@@ -49,7 +52,6 @@ func rootCommand() *cobra.Command {
 	})
 	root.PersistentFlags().Bool("json", false, "print data as JSON")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
-	cobra.EnableCommandSorting = false
 	for _, command := range commands {
 		root.AddCommand(command())
 	}

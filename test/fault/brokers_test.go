@@ -5,7 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/parley-asp/parley/test/fault"
+	"github.com/parley-asp/parley/wire"
 )
 
 // TestBrokersKilled kills one of three brokers at a time, at random and under
@@ -71,6 +74,45 @@ func paused(t *testing.T, seed uint64, pauses int) tally {
 		k.after(2)
 	}
 	return k.check(t, at.url, pauses, "pauses")
+}
+
+// TestWokenUp stops one of two brokers, which so has acts that it has not read. The other
+// refuses them. Then what was missing comes about, and the first goes on: it must
+// not hear now what its sender was told is refused.
+func TestWokenUp(t *testing.T) {
+	t.Parallel()
+	at := startServer(t, t.TempDir())
+	stopped := startBroker(t, at)
+	startBroker(t, at)
+	w := fault.NewWitness(t, at.url)
+	const sessions, copies = 6, 8
+	var all []*fault.Session
+	for range sessions {
+		all = append(all, w.Open(alpha, beta))
+	}
+	stopped.pause()
+	var answers []*nats.Subscription
+	for _, s := range all {
+		answers = append(answers, s.Refused(beta, "ACCEPT", `{"referenceId":"p1"}`, copies))
+	}
+	for _, s := range all {
+		s.Say(alpha, "PROPOSE", `{"proposalId":"p1","type":"t","subject":"x","terms":{}}`)
+	}
+	stopped.resume()
+	for _, heard := range answers {
+		for range copies {
+			m, err := heard.NextMsg(time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.Header.Get(wire.ErrorCodeHeader) == "" {
+				t.Errorf("heard after it was refused: %s", m.Data)
+			}
+		}
+	}
+	for _, s := range all {
+		s.Check(alpha, beta)
+	}
 }
 
 // silent is longer than a broker may be silent and not be taken for dead.

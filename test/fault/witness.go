@@ -170,6 +170,26 @@ func (s *Session) Code(sender performatives.Agent, act, body string) string {
 	return string(refused.Error.Code)
 }
 
+// Refused submits so many copies of an act without waiting, and then the same bytes until
+// somebody refuses them. It returns what hears the answers to the copies.
+func (s *Session) Refused(sender performatives.Agent, act, body string, copies int) (answers *nats.Subscription) {
+	s.witness.Helper()
+	p, inbox := s.promise(sender, act, body, nil), s.witness.nc.NewInbox()
+	answers, err := s.witness.nc.SubscribeSync(inbox)
+	if err != nil {
+		s.witness.Fatal(err)
+	}
+	for range copies {
+		if err := s.witness.nc.PublishRequest(wire.Submit(sender, s.ID), inbox, p.envelope); err != nil {
+			s.witness.Fatal(err)
+		}
+	}
+	if m := s.send(p); m.Header.Get(wire.ErrorCodeHeader) == "" {
+		s.witness.Errorf("session %s: heard although there is nothing to answer: %s", s.ID, m.Data)
+	}
+	return answers
+}
+
 // Late waits until a party hears that a deadline has ended a session by Invite,
 // and tells how long after it that was. No broker is asked for anything.
 func (s *Session) Late(party performatives.Agent) time.Duration {

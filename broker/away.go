@@ -1,0 +1,31 @@
+package broker
+
+import "time"
+
+const (
+	missedAfter = 2500 * time.Millisecond // sooner than others take this broker for gone
+	catchingUp  = time.Second             // for reading what came while it was away
+)
+
+// renewed notes that the record, as it was sent at a time, is there.
+func (p *presence) renewed(sent time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.acked.IsZero() && time.Since(p.acked) > missedAfter {
+		p.back = time.Now().Add(catchingUp)
+	}
+	p.acked = sent
+}
+
+// away tells whether this broker has stood still, or was cut off, for so long that others
+// may have taken it for gone. Acts that came to it may have been sent again and refused
+// by another since then: to hear them now would take that back.
+func (p *presence) away() bool {
+	if p.b.Alone {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	return now.Sub(p.acked) > missedAfter || now.Before(p.back)
+}
