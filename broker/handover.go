@@ -70,8 +70,8 @@ func (b *Broker) openHandovers(context.Context) error {
 }
 
 // handOn has the home of a session answer. When nobody is at home, or whoever is
-// there is about to leave, the act is judged here. A home that is there but silent
-// may be gone by then, or not: the act is the same one, and entered once.
+// there is about to leave, the act is judged here, and so are those that come after one
+// that was not answered: the home may hear it too, but it is entered once.
 func (h *handovers) handOn(act handover) {
 	if h.unheard.still(act.at, time.Now()) {
 		h.judge(act, errSilence)
@@ -93,10 +93,14 @@ func (h *handovers) handOn(act handover) {
 	h.judge(act, err)
 }
 
-// silent is for an act that was not answered in time.
+// silent is for an act that was not answered in time. It is not judged here so late: its
+// sender may have sent it again and been refused meanwhile. Sent again it is.
 func (h *handovers) silent(act handover, why error) {
+	defer h.b.sessions.busy.Done()
 	h.unheard.note(act.at, time.Now())
-	h.judge(act, why)
+	h.b.Log.Debug("no answer from home", zap.String("session", string(act.id)), zap.Error(why))
+	act.leave()
+	h.b.refuse(act.r, unavailable())
 }
 
 // judge is for an act that its home did not answer.
