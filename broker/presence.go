@@ -202,7 +202,7 @@ func (p *presence) look(ctx context.Context) error {
 		return err
 	}
 	for _, o := range others {
-		if p.b.Now().Sub(o.at) > silentAfter {
+		if p.gone(o) {
 			p.replace(o)
 		}
 	}
@@ -270,7 +270,7 @@ func (p *presence) note(low uint64, others []another) {
 	brokers := []string{p.b.id}
 	for _, o := range others {
 		low = min(low, o.record.Settled)
-		if p.b.Now().Sub(o.at) <= silentAfter {
+		if !p.gone(o) {
 			brokers = append(brokers, o.id)
 		}
 	}
