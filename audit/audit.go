@@ -25,11 +25,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/transcript"
-	"github.com/parley-asp/parley/wire"
 )
 
 // A Kind is what of the derived is not in order.
@@ -59,7 +59,7 @@ func (f Fault) Error() string {
 
 // A check holds one session against what is kept of it.
 type check struct {
-	held  wire.Held
+	held  api.Held
 	at    time.Time
 	state session.State
 
@@ -72,7 +72,7 @@ type check struct {
 // Session compares what is held of a session with its transcript up to the entry that
 // was the last when it was looked up. An error means that the transcript does not
 // replay.
-func Session(entries []transcript.Entry, held wire.Held, modes session.Modes) ([]Fault, error) {
+func Session(entries []transcript.Entry, held api.Held, modes session.Modes) ([]Fault, error) {
 	at, err := time.Parse(time.RFC3339Nano, held.At)
 	if err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ func join(agents []performatives.Agent) string {
 
 // items: the escalation inbox has every escalation, as it stands.
 func (c *check) items() {
-	held := map[escalation.ID]wire.EscalationItem{}
+	held := map[escalation.ID]api.EscalationItem{}
 	for _, item := range c.held.Items {
 		held[item.ID] = item
 	}

@@ -31,7 +31,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/parley-asp/parley/wire"
+	"github.com/parley-asp/parley/api"
 )
 
 // Format is the version of the file's format.
@@ -80,13 +80,13 @@ const (
 func Order(streams []string) {
 	place := func(name string) int {
 		switch name {
-		case wire.StreamOf(wire.BrokersBucket):
+		case api.StreamOf(api.BrokersBucket):
 			return 0
-		case wire.SessionsStream:
+		case api.SessionsStream:
 			return 2
-		case wire.CatalogueStream: // where lines go, from a stream that was taken before
+		case api.CatalogueStream: // where lines go, from a stream that was taken before
 			return 3
-		case wire.ArchiveStream:
+		case api.ArchiveStream:
 			return 4
 		default:
 			return 1
@@ -110,8 +110,8 @@ func Write(ctx context.Context, nc *nats.Conn, keys []File, to io.Writer) (Manif
 	if m.Streams, err = streams(ctx, nc); err != nil {
 		return m, err
 	}
-	if !slices.Contains(m.Streams, wire.SessionsStream) {
-		return m, fmt.Errorf("backup: there is no stream %s: is this a broker's server?", wire.SessionsStream)
+	if !slices.Contains(m.Streams, api.SessionsStream) {
+		return m, fmt.Errorf("backup: there is no stream %s: is this a broker's server?", api.SessionsStream)
 	}
 	for _, key := range keys {
 		m.Keys = append(m.Keys, key.Name)
@@ -138,8 +138,8 @@ func Write(ctx context.Context, nc *nats.Conn, keys []File, to io.Writer) (Manif
 
 // dev tells whether the broker runs under --dev; one that does not run does not.
 func dev(ctx context.Context, nc *nats.Conn) bool {
-	var broker wire.Broker
-	return ask(ctx, nc, wire.OperatorCall(wire.BrokerInfo), struct{}{}, &broker) == nil && broker.Dev
+	var broker api.Broker
+	return ask(ctx, nc, api.OperatorCall(api.BrokerInfo), struct{}{}, &broker) == nil && broker.Dev
 }
 
 func streams(ctx context.Context, nc *nats.Conn) ([]string, error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/parley-asp/parley/wire"
+	"github.com/parley-asp/parley/api"
 )
 
 // Check reads a backup to its end, holds every stream against its sum, and returns the
@@ -71,7 +71,7 @@ func begin(ctx context.Context, nc *nats.Conn, name string, as config, o Options
 	if o.Replicas > 0 {
 		as.Config["num_replicas"] = o.Replicas
 	}
-	if o.Archive && name == wire.SessionsStream {
+	if o.Archive && name == api.SessionsStream {
 		as.Config["retention"] = "workqueue"
 	}
 	var answer struct {

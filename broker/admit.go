@@ -8,34 +8,34 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/schemas"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // admit judges an envelope that came on a principal's submit subject and, if it
 // is heard, enters it into the transcript: load, Step, append if unchanged.
 // The order of checks is PROTOCOL.md §3's; those on State are session.Step's.
-func (b *Broker) admit(ctx context.Context, l *live, who performatives.Agent, data []byte) (wire.Acceptance, error) {
+func (b *Broker) admit(ctx context.Context, l *live, who performatives.Agent, data []byte) (api.Acceptance, error) {
 	m, signed, err := b.read(l.id, who, data)
 	if err != nil {
-		return wire.Acceptance{}, err
+		return api.Acceptance{}, err
 	}
 	fresh := !l.loaded
 	if fresh {
 		foreign, err := b.foreign(ctx, caller{agent: m.Sender}, l.id, m.Performative == performatives.Propose)
 		if err != nil {
-			return wire.Acceptance{}, err
+			return api.Acceptance{}, err
 		}
 		if foreign {
 			if opens, refusal := b.fromStranger(m, signed); !opens {
-				return wire.Acceptance{}, refusal
+				return api.Acceptance{}, refusal
 			}
 		}
 	}
 	if err := b.load(ctx, l); err != nil {
-		return wire.Acceptance{}, b.trouble("load", l.id, err)
+		return api.Acceptance{}, b.trouble("load", l.id, err)
 	}
 	for range maxRaces {
 		accepted, err := b.try(ctx, l, m, signed)
@@ -44,33 +44,33 @@ func (b *Broker) admit(ctx context.Context, l *live, who performatives.Agent, da
 			return accepted, nil
 		case errors.Is(err, errStale):
 			if err := b.catchUp(ctx, l); err != nil {
-				return wire.Acceptance{}, b.trouble("catch up", l.id, err)
+				return api.Acceptance{}, b.trouble("catch up", l.id, err)
 			}
 		case errors.Is(err, errUnknown):
 			b.Log.Warn("append not acknowledged; reading what happened", zap.String("session", string(l.id)), zap.Error(err))
 			if _, err := b.current(ctx, l); err != nil {
-				return wire.Acceptance{}, b.trouble("read back", l.id, err)
+				return api.Acceptance{}, b.trouble("read back", l.id, err)
 			}
 		case isRefusal(err) && fresh:
 			// It was read for this act. Another look would tell a stranger, by its
 			// time, a session that is not there from one that is.
-			return wire.Acceptance{}, err
+			return api.Acceptance{}, err
 		case isRefusal(err):
 			// Only what the transcript says now may refuse.
 			moved, currentErr := b.current(ctx, l)
 			if currentErr != nil {
-				return wire.Acceptance{}, b.trouble("catch up", l.id, currentErr)
+				return api.Acceptance{}, b.trouble("catch up", l.id, currentErr)
 			}
 			if !moved {
-				return wire.Acceptance{}, err
+				return api.Acceptance{}, err
 			}
 		default:
-			return wire.Acceptance{}, b.trouble("admit", l.id, err)
+			return api.Acceptance{}, b.trouble("admit", l.id, err)
 		}
 		fresh = false
 	}
 	b.Log.Warn("an act lost every race", zap.String("session", string(l.id)), zap.String("message", string(m.ID)))
-	return wire.Acceptance{}, unavailable()
+	return api.Acceptance{}, unavailable()
 }
 
 // maxRaces is how often an act is judged again because the session moved on.
@@ -96,37 +96,37 @@ type judged struct {
 }
 
 // try judges a message against the session as it is in memory, and appends it.
-func (b *Broker) try(ctx context.Context, l *live, m *performatives.Message, signed func() error) (wire.Acceptance, error) {
+func (b *Broker) try(ctx context.Context, l *live, m *performatives.Message, signed func() error) (api.Acceptance, error) {
 	act, err := b.judge(ctx, l, m)
 	if forged := signed(); forged != nil {
-		return wire.Acceptance{}, forged // whatever else there is to say of it
+		return api.Acceptance{}, forged // whatever else there is to say of it
 	}
 	var repeat *session.Repeat
 	if errors.As(err, &repeat) {
 		return acceptance(m, repeat.Seen, true), nil
 	}
 	if err != nil {
-		return wire.Acceptance{}, err
+		return api.Acceptance{}, err
 	}
 	leave, err := b.roomFor(l, m, &act.next)
 	if err != nil {
-		return wire.Acceptance{}, err
+		return api.Acceptance{}, err
 	}
 	defer leave()
 	if err := b.addressed(l, m); err != nil {
-		return wire.Acceptance{}, err
+		return api.Acceptance{}, err
 	}
 	if err := b.asShown(ctx, l, m); err != nil {
-		return wire.Acceptance{}, err
+		return api.Acceptance{}, err
 	}
 	if err := b.registerNamed(ctx, m, act.next.Last.Joined); err != nil {
-		return wire.Acceptance{}, err
+		return api.Acceptance{}, err
 	}
 	if b.presence.away() {
-		return wire.Acceptance{}, unavailable()
+		return api.Acceptance{}, unavailable()
 	}
 	if err := b.enter(ctx, l, m, act); err != nil {
-		return wire.Acceptance{}, err
+		return api.Acceptance{}, err
 	}
 	seen, _ := l.state.Seen(m.ID)
 	return acceptance(m, seen, false), nil
@@ -330,8 +330,8 @@ var deadlineSummary = map[string]string{
 	session.EscalationExpired: "no decision was made in time",
 }
 
-func acceptance(m *performatives.Message, seen session.Seen, duplicate bool) wire.Acceptance {
-	return wire.Acceptance{
+func acceptance(m *performatives.Message, seen session.Seen, duplicate bool) api.Acceptance {
+	return api.Acceptance{
 		Accepted: true, Session: m.Session, Message: seen.ID, Sequence: seen.Sequence, Hash: seen.Hash,
 		State: seen.Phase, AcceptedAt: seen.AcceptedAt.UTC().Format(performatives.TimeFormat), Duplicate: duplicate,
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/nats-io/nats.go/micro"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // A caller is who calls the api: a principal, or, with everything in sight, an
@@ -29,41 +29,41 @@ type verb struct {
 	answer       func(*Broker, context.Context, caller, []byte) (any, error)
 }
 
-var api = map[string]verb{
-	wire.SessionGet:      {false, false, typed((*Broker).sessionGet)},
-	wire.SessionList:     {false, false, typed((*Broker).sessionList)},
-	wire.SessionMessages: {false, false, typed((*Broker).sessionMessages)},
-	wire.AgentRegister:   {false, true, typed((*Broker).agentRegister)},
-	wire.AgentGet:        {false, false, typed((*Broker).agentGet)},
-	wire.AgentList:       {false, false, typed((*Broker).agentList)},
-	wire.AgentAdd:        {true, true, typed((*Broker).agentAdd)},
-	wire.AgentRemove:     {true, true, typed((*Broker).agentRemove)},
-	wire.AgentRotate:     {false, false, typed((*Broker).agentRotate)},
-	wire.HumanEnrol:      {true, true, typed((*Broker).humanEnrol)},
-	wire.HumanUnenrol:    {true, true, typed((*Broker).humanUnenrol)},
-	wire.AgentJWT:        {false, false, typed((*Broker).agentJWT)},
-	wire.SchemaPut:       {false, true, typed((*Broker).schemaPut)},
-	wire.SchemaGet:       {false, false, typed((*Broker).schemaGet)},
-	wire.SchemaList:      {false, false, typed((*Broker).schemaList)},
-	wire.BrokerInfo:      {false, false, typed((*Broker).brokerInfo)},
-	wire.AuditSessions:   {true, false, typed((*Broker).auditSessions)},
-	wire.AuditSession:    {true, false, typed((*Broker).auditSession)},
-	wire.AuditMessages:   {true, false, typed((*Broker).auditMessages)},
+var callable = map[string]verb{
+	api.SessionGet:      {false, false, typed((*Broker).sessionGet)},
+	api.SessionList:     {false, false, typed((*Broker).sessionList)},
+	api.SessionMessages: {false, false, typed((*Broker).sessionMessages)},
+	api.AgentRegister:   {false, true, typed((*Broker).agentRegister)},
+	api.AgentGet:        {false, false, typed((*Broker).agentGet)},
+	api.AgentList:       {false, false, typed((*Broker).agentList)},
+	api.AgentAdd:        {true, true, typed((*Broker).agentAdd)},
+	api.AgentRemove:     {true, true, typed((*Broker).agentRemove)},
+	api.AgentRotate:     {false, false, typed((*Broker).agentRotate)},
+	api.HumanEnrol:      {true, true, typed((*Broker).humanEnrol)},
+	api.HumanUnenrol:    {true, true, typed((*Broker).humanUnenrol)},
+	api.AgentJWT:        {false, false, typed((*Broker).agentJWT)},
+	api.SchemaPut:       {false, true, typed((*Broker).schemaPut)},
+	api.SchemaGet:       {false, false, typed((*Broker).schemaGet)},
+	api.SchemaList:      {false, false, typed((*Broker).schemaList)},
+	api.BrokerInfo:      {false, false, typed((*Broker).brokerInfo)},
+	api.AuditSessions:   {true, false, typed((*Broker).auditSessions)},
+	api.AuditSession:    {true, false, typed((*Broker).auditSession)},
+	api.AuditMessages:   {true, false, typed((*Broker).auditMessages)},
 
-	wire.EscalationList:     {false, false, typed((*Broker).escalationList)},
-	wire.EscalationGet:      {false, false, typed((*Broker).escalationGet)},
-	wire.EscalationClaim:    {false, true, typed((*Broker).escalationClaim)},
-	wire.EscalationRelease:  {false, true, typed((*Broker).escalationRelease)},
-	wire.EscalationAssign:   {false, true, typed((*Broker).escalationAssign)},
-	wire.EscalationComment:  {false, true, typed((*Broker).escalationComment)},
-	wire.EscalationTransfer: {false, true, typed((*Broker).escalationTransfer)},
-	wire.EscalationHistory:  {false, false, typed((*Broker).escalationHistory)},
-	wire.EscalationWatch:    {false, false, typed((*Broker).escalationWatch)},
+	api.EscalationList:     {false, false, typed((*Broker).escalationList)},
+	api.EscalationGet:      {false, false, typed((*Broker).escalationGet)},
+	api.EscalationClaim:    {false, true, typed((*Broker).escalationClaim)},
+	api.EscalationRelease:  {false, true, typed((*Broker).escalationRelease)},
+	api.EscalationAssign:   {false, true, typed((*Broker).escalationAssign)},
+	api.EscalationComment:  {false, true, typed((*Broker).escalationComment)},
+	api.EscalationTransfer: {false, true, typed((*Broker).escalationTransfer)},
+	api.EscalationHistory:  {false, false, typed((*Broker).escalationHistory)},
+	api.EscalationWatch:    {false, false, typed((*Broker).escalationWatch)},
 }
 
 func verbs(operator bool) []string {
 	var names []string
-	for name, v := range api {
+	for name, v := range callable {
 		if operator || !v.operatorOnly {
 			names = append(names, name)
 		}
@@ -93,7 +93,7 @@ func (b *Broker) onCall(r micro.Request) {
 	if unanswerable(r) {
 		return
 	}
-	agent, name, err := wire.ParseCall(r.Subject())
+	agent, name, err := api.ParseCall(r.Subject())
 	if err != nil {
 		b.refuse(r, session.Refuse(session.MalformedEnvelope, "the subject is not asp.agent.<token>.api.<verb>"))
 		return
@@ -111,7 +111,7 @@ func (b *Broker) onOperator(r micro.Request) {
 	if unanswerable(r) {
 		return
 	}
-	b.call(r, strings.TrimPrefix(r.Subject(), wire.OperatorCall("")), caller{operator: true}, func() {})
+	b.call(r, strings.TrimPrefix(r.Subject(), api.OperatorCall("")), caller{operator: true}, func() {})
 }
 
 // callTimeout bounds one api call.
@@ -122,7 +122,7 @@ const maxCalls = 16
 
 // call answers one call, and leaves when that is done.
 func (b *Broker) call(r micro.Request, name string, c caller, leave func()) {
-	v, known := api[name]
+	v, known := callable[name]
 	if !known || v.operatorOnly && !c.operator {
 		leave()
 		b.refuse(r, session.Refuse(session.MalformedEnvelope, "there is no verb %.40q; there is %s", name, strings.Join(verbs(c.operator), ", ")))
@@ -147,7 +147,7 @@ func (b *Broker) call(r micro.Request, name string, c caller, leave func()) {
 		defer b.sessions.busy.Done()
 		defer leave()
 		within := callTimeout
-		if name == wire.EscalationWatch { // it waits and works little: it takes nobody's place
+		if name == api.EscalationWatch { // it waits and works little: it takes nobody's place
 			leave()
 			within = longestWatch + callTimeout
 		} else {
@@ -156,7 +156,7 @@ func (b *Broker) call(r micro.Request, name string, c caller, leave func()) {
 		ctx, cancel := context.WithTimeout(b.ctx, within)
 		defer cancel()
 		answer, err := v.answer(b, ctx, c, r.Data())
-		if err == nil && (v.writes || name == wire.AgentRotate) {
+		if err == nil && (v.writes || name == api.AgentRotate) {
 			err = b.keep()
 		}
 		leave() // whoever has the answer may ask the next
@@ -178,7 +178,7 @@ func (b *Broker) call(r micro.Request, name string, c caller, leave func()) {
 
 // keep makes what a call wrote as safe as an accepted act: what no transcript has.
 func (b *Broker) keep() error {
-	for _, stream := range []string{wire.StreamOf(wire.AgentsBucket), wire.StreamOf(wire.SchemasBucket)} {
+	for _, stream := range []string{api.StreamOf(api.AgentsBucket), api.StreamOf(api.SchemasBucket)} {
 		if err := b.durable(stream, 0); err != nil {
 			return err
 		}
@@ -186,15 +186,15 @@ func (b *Broker) keep() error {
 	return nil
 }
 
-func (b *Broker) brokerInfo(context.Context, caller, struct{}) (wire.Broker, error) {
-	return wire.Broker{Key: b.Signer.Key(), Version: Version, NATS: b.Conn.ConnectedServerVersion(), Dev: b.Dev}, nil
+func (b *Broker) brokerInfo(context.Context, caller, struct{}) (api.Broker, error) {
+	return api.Broker{Key: b.Signer.Key(), Version: Version, NATS: b.Conn.ConnectedServerVersion(), Dev: b.Dev}, nil
 }
 
-func (b *Broker) schemaPut(ctx context.Context, c caller, q wire.PutSchema) (wire.Schema, error) {
+func (b *Broker) schemaPut(ctx context.Context, c caller, q api.PutSchema) (api.Schema, error) {
 	return b.terms.put(ctx, c.agent, q)
 }
 
-func (b *Broker) schemaGet(_ context.Context, _ caller, q wire.SchemaRef) (wire.Schema, error) {
+func (b *Broker) schemaGet(_ context.Context, _ caller, q api.SchemaRef) (api.Schema, error) {
 	s, ok := b.terms.get(q.Name)
 	if !ok {
 		return s, session.Refuse(session.SchemaUnsupported, "there is no schema %.128q", q.Name)
@@ -202,6 +202,6 @@ func (b *Broker) schemaGet(_ context.Context, _ caller, q wire.SchemaRef) (wire.
 	return s, nil
 }
 
-func (b *Broker) schemaList(context.Context, caller, struct{}) (wire.SchemaNames, error) {
-	return wire.SchemaNames{Schemas: b.terms.list()}, nil
+func (b *Broker) schemaList(context.Context, caller, struct{}) (api.SchemaNames, error) {
+	return api.SchemaNames{Schemas: b.terms.list()}, nil
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/transcript"
-	"github.com/parley-asp/parley/wire"
 )
 
 // An Archive says when sessions that are over leave the stream of transcripts,
@@ -39,7 +39,7 @@ var errNotWhole = errors.New("the archive does not have all of it")
 
 // archived reads a session from the archive, nil where it is not, or not all of it.
 func (l *log) archived(ctx context.Context, id performatives.SessionID) (entries [][]byte, err error) {
-	last, err := l.lastOn(ctx, wire.ArchiveStream, wire.Archive(id))
+	last, err := l.lastOn(ctx, api.ArchiveStream, api.Archive(id))
 	if err != nil || last == nil || last.Header.Get(lastHeader) == "" {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (l *log) archived(ctx context.Context, id performatives.SessionID) (entries
 	if err != nil {
 		return nil, err
 	}
-	if err := l.readFrom(ctx, wire.ArchiveStream, wire.Archive(id), 0, func(part stored) error {
+	if err := l.readFrom(ctx, api.ArchiveStream, api.Archive(id), 0, func(part stored) error {
 		more, err := unarchived(part.packed, part.data)
 		entries = append(entries, more...)
 		return err
@@ -89,11 +89,11 @@ func (b *Broker) fromArchive(ctx context.Context, l *live) (is bool, err error) 
 }
 
 // archives tells whether there is an archive, whether this broker fills it or not.
-func (b *Broker) archives() bool { return b.log.streams[wire.ArchiveStream] != nil }
+func (b *Broker) archives() bool { return b.log.streams[api.ArchiveStream] != nil }
 
 // archivedMessages is a page of a session that was archived.
-func (b *Broker) archivedMessages(ctx context.Context, q wire.ListMessages) (wire.Messages, error) {
-	found := wire.Messages{Messages: []jsontext.Value{}}
+func (b *Broker) archivedMessages(ctx context.Context, q api.ListMessages) (api.Messages, error) {
+	found := api.Messages{Messages: []jsontext.Value{}}
 	entries, err := b.log.archived(ctx, q.Session)
 	if err != nil {
 		return found, err
@@ -125,7 +125,7 @@ func (b *Broker) archive(ctx context.Context, l *live) error {
 		return err
 	}
 	var entries [][]byte
-	if err := b.log.read(ctx, wire.Session(l.id), 1, func(e stored) error {
+	if err := b.log.read(ctx, api.Session(l.id), 1, func(e stored) error {
 		entries = append(entries, e.data)
 		return nil
 	}); err != nil {
@@ -140,7 +140,7 @@ func (b *Broker) archive(ctx context.Context, l *live) error {
 // writeParts writes the parts that are not there: the same entries always make
 // the same parts.
 func (b *Broker) writeParts(ctx context.Context, l *live, entries [][]byte) error {
-	prior, err := b.log.lastOn(ctx, wire.ArchiveStream, wire.Archive(l.id))
+	prior, err := b.log.lastOn(ctx, api.ArchiveStream, api.Archive(l.id))
 	if err != nil {
 		return err
 	}
@@ -176,15 +176,15 @@ func (b *Broker) leave(ctx context.Context, moved []Listed) error {
 	if len(moved) == 0 {
 		return nil
 	}
-	if err := b.durable(wire.ArchiveStream, 0); err != nil {
+	if err := b.durable(api.ArchiveStream, 0); err != nil {
 		return err
 	}
 	b.reaches(allArchived)
 	filters := make([]string, len(moved))
 	for i, l := range moved {
-		filters[i] = wire.Session(l.Session)
+		filters[i] = api.Session(l.Session)
 	}
-	c, err := b.js.CreateConsumer(ctx, wire.SessionsStream, jetstream.ConsumerConfig{
+	c, err := b.js.CreateConsumer(ctx, api.SessionsStream, jetstream.ConsumerConfig{
 		FilterSubjects: filters, AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxAckPending: -1,
 		MemoryStorage: true, InactiveThreshold: time.Minute, Description: "sessions that leave for the archive",
 	})
@@ -192,7 +192,7 @@ func (b *Broker) leave(ctx context.Context, moved []Listed) error {
 		return err
 	}
 	defer func() {
-		if err := b.js.DeleteConsumer(context.WithoutCancel(ctx), wire.SessionsStream, c.CachedInfo().Name); err != nil {
+		if err := b.js.DeleteConsumer(context.WithoutCancel(ctx), api.SessionsStream, c.CachedInfo().Name); err != nil {
 			b.Log.Debug("consumer of what leaves", zap.Error(err))
 		}
 	}()

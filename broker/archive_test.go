@@ -11,12 +11,12 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
-	"github.com/parley-asp/parley/node"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/test/fault"
 	"github.com/parley-asp/parley/test/testbroker"
-	"github.com/parley-asp/parley/wire"
 )
 
 // A shelf is a broker with an archive, and a look at its streams.
@@ -34,7 +34,7 @@ func newShelf(t *testing.T, a broker.Archive, sync ...time.Duration) *shelf {
 	}
 	b := testbroker.Start(t, o)
 	w := &shelf{Witness: fault.NewWitness(t, b.URL), b: b}
-	login, err := nats.NkeyOptionFromSeed(b.Data + "/" + node.BrokerSeed)
+	login, err := nats.NkeyOptionFromSeed(b.Data + "/" + server.BrokerSeed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,8 +86,8 @@ func TestArchive(t *testing.T) {
 	}
 	long.Say(beta, "CLOSE", "{}")
 	all := append(w.deals(8, 3), long)
-	w.holds(wire.SessionsStream, 3)
-	w.holds(wire.ArchiveStream, 9)
+	w.holds(api.SessionsStream, 3)
+	w.holds(api.ArchiveStream, 9)
 	for _, restart := range []func(){func() {}, func() { w.b.Down(); w.b.Up() }, func() { w.b.Crash(); w.b.Up() }} {
 		restart()
 		for _, s := range all {
@@ -103,16 +103,16 @@ func TestArchive(t *testing.T) {
 		if code := long.Code("agent://strange.org/eve", "OBSERVE", `{"subject":"late"}`); code != "unknown_session" {
 			t.Errorf("a stranger: %s", code)
 		}
-		var found wire.Sessions
-		w.Call(wire.SessionList, `{"state":"CLOSED"}`, &found)
+		var found api.Sessions
+		w.Call(api.SessionList, `{"state":"CLOSED"}`, &found)
 		if len(found.Sessions) != 9 {
 			t.Errorf("%d sessions are listed as closed", len(found.Sessions))
 		}
-		var audited wire.AuditedSessions
+		var audited api.AuditedSessions
 		var ids []performatives.SessionID
 		for request := "{}"; ; request = fmt.Sprintf(`{"cursor":%d}`, *audited.Next) {
-			audited = wire.AuditedSessions{}
-			w.Call(wire.AuditSessions, request, &audited)
+			audited = api.AuditedSessions{}
+			w.Call(api.AuditSessions, request, &audited)
 			ids = append(ids, audited.Sessions...)
 			if audited.Next == nil {
 				break
@@ -130,7 +130,7 @@ func TestArchiveFsynced(t *testing.T) {
 	w := newShelf(t, broker.Archive{After: time.Millisecond}, 0)
 	for range 4 {
 		all := w.deals(6, 0)
-		w.holds(wire.SessionsStream, 0)
+		w.holds(api.SessionsStream, 0)
 		all = append(all, w.deals(0, 1)...)
 		big := w.Open(alpha, beta)
 		for range 60 { // some megabytes
@@ -165,8 +165,8 @@ func TestArchiveCrashes(t *testing.T) {
 				s.Again()
 				s.Check(alpha, beta)
 			}
-			w.holds(wire.SessionsStream, 1)
-			w.holds(wire.ArchiveStream, 4)
+			w.holds(api.SessionsStream, 1)
+			w.holds(api.ArchiveStream, 4)
 			all[0].Check(alpha, beta)
 		})
 	}
@@ -182,16 +182,16 @@ func TestArchiveForgets(t *testing.T) {
 	failed.Say(alpha, "CLOSE", `{"outcome":"failed"}`)
 	rejected := w.Invite(alpha, beta, time.Minute)
 	rejected.Say(beta, "REJECT", `{"referenceId":"inv","code":"unspecified","reason":"no","retryable":false}`)
-	w.holds(wire.SessionsStream, 0)
-	w.holds(wire.ArchiveStream, 2)
+	w.holds(api.SessionsStream, 0)
+	w.holds(api.ArchiveStream, 2)
 	closed.Check(alpha, beta)
 	w.b.Down()
 	w.b.Up()
 	if code := rejected.Code(alpha, "OBSERVE", `{"subject":"late"}`); code != "unknown_session" {
 		t.Errorf("a session that is not kept any more: %s", code)
 	}
-	var found wire.Sessions
-	w.Call(wire.SessionList, `{}`, &found)
+	var found api.Sessions
+	w.Call(api.SessionList, `{}`, &found)
 	if len(found.Sessions) != 2 {
 		t.Errorf("%d sessions are listed, want 2", len(found.Sessions))
 	}
@@ -207,9 +207,9 @@ func TestArchiveInBursts(t *testing.T) {
 	<-time.After(1500 * time.Millisecond) // time itself has to pass here, in which nothing moves
 	begun := time.Now()
 	all = append(all, w.deals(8, 1)...)
-	w.holds(wire.SessionsStream, 1)
-	w.holds(wire.ArchiveStream, 12)
-	s, err := w.js.Stream(ctx, wire.ArchiveStream)
+	w.holds(api.SessionsStream, 1)
+	w.holds(api.ArchiveStream, 12)
+	s, err := w.js.Stream(ctx, api.ArchiveStream)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,22 +227,22 @@ func TestArchiveCatalogue(t *testing.T) {
 	t.Parallel()
 	w := newShelf(t, broker.Archive{After: time.Millisecond})
 	w.deals(5, 2)
-	w.holds(wire.ArchiveStream, 5)
-	w.holds(wire.IndexStream, 2)
+	w.holds(api.ArchiveStream, 5)
+	w.holds(api.IndexStream, 2)
 	for _, restart := range []func(){func() {}, func() { w.b.Down(); w.b.Up() }, func() { w.b.Crash(); w.b.Up() }} {
 		restart()
-		var found wire.Sessions
-		if w.Call(wire.SessionList, `{"state":"CLOSED"}`, &found); len(found.Sessions) != 5 {
+		var found api.Sessions
+		if w.Call(api.SessionList, `{"state":"CLOSED"}`, &found); len(found.Sessions) != 5 {
 			t.Errorf("%d sessions are listed as closed, want 5", len(found.Sessions))
 		}
 		for _, s := range found.Sessions {
-			var held wire.Held
-			if w.Call(wire.AuditSession, fmt.Sprintf(`{"sessionId":%q}`, s.Session), &held); held.Index == nil || held.Index.State != "CLOSED" || len(held.Index.Participants) != 2 {
+			var held api.Held
+			if w.Call(api.AuditSession, fmt.Sprintf(`{"sessionId":%q}`, s.Session), &held); held.Index == nil || held.Index.State != "CLOSED" || len(held.Index.Participants) != 2 {
 				t.Errorf("the line of %s: %+v", s.Session, held.Index)
 			}
 		}
 	}
-	s, err := w.js.Stream(t.Context(), wire.CatalogueStream)
+	s, err := w.js.Stream(t.Context(), api.CatalogueStream)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +256,7 @@ func TestArchiveIsMadeWithTheStore(t *testing.T) {
 	t.Parallel()
 	b := testbroker.Start(t, testbroker.Options{Dev: true, Sync: time.Second})
 	b.Down()
-	_, err := node.Start(t.Context(), node.Options{Data: b.Data, Listen: "127.0.0.1:-1", Dev: true, Archive: broker.Archive{After: time.Hour}})
+	_, err := server.Start(t.Context(), server.Options{Data: b.Data, Listen: "127.0.0.1:-1", Dev: true, Archive: broker.Archive{After: time.Hour}})
 	if err == nil || !strings.Contains(err.Error(), broker.ErrNoArchive.Error()) {
 		t.Errorf("an archive for a store without: %v", err)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
 )
 
 // The archivers of all brokers share the list of sessions that are over as a
@@ -32,8 +32,8 @@ func (b *Broker) openArchive(ctx context.Context) error {
 	if b.Archive.After <= 0 {
 		return nil
 	}
-	queue, err := b.js.CreateOrUpdateConsumer(ctx, wire.IndexStream, jetstream.ConsumerConfig{
-		Durable: archiver, FilterSubject: wire.AllOver, AckPolicy: jetstream.AckExplicitPolicy,
+	queue, err := b.js.CreateOrUpdateConsumer(ctx, api.IndexStream, jetstream.ConsumerConfig{
+		Durable: archiver, FilterSubject: api.AllOver, AckPolicy: jetstream.AckExplicitPolicy,
 		AckWait: archiveWait, MaxAckPending: 4 * archiveBatch,
 	})
 	if err != nil {
@@ -113,7 +113,7 @@ func (b *Broker) muchIsDue(ctx context.Context, queue jetstream.Consumer) (bool,
 		return false, err
 	}
 	far := now.Delivered.Stream + linesOf*uint64(cmp.Or(b.Archive.AtOnce, atOnce))
-	m, err := b.log.streams[wire.IndexStream].GetMsg(ctx, far, jetstream.WithGetMsgSubject(wire.AllOver))
+	m, err := b.log.streams[api.IndexStream].GetMsg(ctx, far, jetstream.WithGetMsgSubject(api.AllOver))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return false, nil
 	}
@@ -166,7 +166,7 @@ func (b *Broker) archiveAll(ctx context.Context, due []jetstream.Msg) (done []je
 	for some := range slices.Chunk(due, archiveTogether) {
 		var ends []func() (Listed, error)
 		for _, m := range some {
-			ends = append(ends, b.archiveOne(ctx, performatives.SessionID(strings.TrimPrefix(m.Subject(), wire.IndexOver("")))))
+			ends = append(ends, b.archiveOne(ctx, performatives.SessionID(strings.TrimPrefix(m.Subject(), api.IndexOver("")))))
 		}
 		for i, end := range ends {
 			l, err := end()
@@ -221,7 +221,7 @@ func (b *Broker) archiveOne(ctx context.Context, id performatives.SessionID) (en
 // retention is what the transcripts' stream was made with, or is to be made with. What is a
 // work queue gives up what is acknowledged, and nothing else; it cannot become one later.
 func (b *Broker) retention(ctx context.Context) (jetstream.RetentionPolicy, error) {
-	s, err := b.js.Stream(ctx, wire.SessionsStream)
+	s, err := b.js.Stream(ctx, api.SessionsStream)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound) && b.Archive.After > 0:
 		return jetstream.WorkQueuePolicy, nil

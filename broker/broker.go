@@ -27,11 +27,11 @@ import (
 	"github.com/nats-io/nuid"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // Version is parley's own.
@@ -222,7 +222,7 @@ func (b *Broker) Healthy(ctx context.Context) error {
 	if b.undurable.Load() {
 		return errUndurable
 	}
-	_, err := b.log.streams[wire.SessionsStream].Info(ctx)
+	_, err := b.log.streams[api.SessionsStream].Info(ctx)
 	return err
 }
 

@@ -13,10 +13,10 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/test/fault"
-	"github.com/parley-asp/parley/wire"
 )
 
 // newMapped is a site whose server brings acts home.
@@ -28,7 +28,7 @@ func newMapped(t *testing.T) (*site, *server.Server) {
 	if err := options.ProcessConfigString(fmt.Sprintf(`
 		listen: "127.0.0.1:-1"
 		jetstream { store_dir: %q, limits { batch { max_inflight_per_stream: 1000, max_inflight_total: 1000 } } }
-		mappings: { %q: %q }`, t.TempDir(), wire.AllSubmits, wire.HomeMapping)); err != nil {
+		mappings: { %q: %q }`, t.TempDir(), api.AllSubmits, api.HomeMapping)); err != nil {
 		t.Fatal(err)
 	}
 	options.NoSigs, options.NoLog = true, true
@@ -51,11 +51,11 @@ func unlimited(o *broker.Options) { o.Limits = broker.Limits{Rate: 1e9, Burst: -
 // ask submits an act that is no act in a session of its own.
 func ask(nc *nats.Conn) (code string, err error) {
 	id := performatives.SessionID(uuid.Must(uuid.NewV7()).String())
-	m, err := nc.Request(wire.Submit(alpha, id), []byte("{}"), 10*time.Second)
+	m, err := nc.Request(api.Submit(alpha, id), []byte("{}"), 10*time.Second)
 	if err != nil {
 		return "", err
 	}
-	return m.Header.Get(wire.ErrorCodeHeader), nil
+	return m.Header.Get(api.ErrorCodeHeader), nil
 }
 
 // TestBroughtHome: where the server brings acts home, few are left to hand on. Of a

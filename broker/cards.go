@@ -7,14 +7,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
-func (b *Broker) agentList(_ context.Context, who caller, q wire.ListAgents) (wire.Agents, error) {
-	found := wire.Agents{Agents: []wire.Card{}}
-	for _, c := range b.registry.list(func(c wire.Card) bool {
+func (b *Broker) agentList(_ context.Context, who caller, q api.ListAgents) (api.Agents, error) {
+	found := api.Agents{Agents: []api.Card{}}
+	for _, c := range b.registry.list(func(c api.Card) bool {
 		return string(c.Agent) > q.Cursor &&
 			(q.Organization == "" || string(c.Agent.Organisation()) == q.Organization) &&
 			(q.Capability == "" || slices.Contains(c.Capabilities, q.Capability)) &&
@@ -29,17 +29,17 @@ func (b *Broker) agentList(_ context.Context, who caller, q wire.ListAgents) (wi
 	return found, nil
 }
 
-func (b *Broker) agentGet(_ context.Context, c caller, q wire.AgentRef) (wire.Card, error) {
+func (b *Broker) agentGet(_ context.Context, c caller, q api.AgentRef) (api.Card, error) {
 	card, ok := b.registry.card(q.Agent)
 	if !ok {
-		return wire.Card{}, session.Refuse(session.UnknownAgent, "%.300s is not registered", q.Agent)
+		return api.Card{}, session.Refuse(session.UnknownAgent, "%.300s is not registered", q.Agent)
 	}
 	return forCaller(card, c), nil
 }
 
 // forCaller leaves out of a card what is its organisation's own affair: how much a human may
 // decide on is what the other side of a negotiation would like to know.
-func forCaller(card wire.Card, c caller) wire.Card {
+func forCaller(card api.Card, c caller) api.Card {
 	if !c.operator && c.agent.Organisation() != card.Agent.Organisation() {
 		card.Registry.Limits, card.Registry.Devices = nil, nil
 	}
@@ -49,50 +49,50 @@ func forCaller(card wire.Card, c caller) wire.Card {
 // agentJWT is what a principal's NATS credentials file has beside the seed of its key. It is no
 // secret, and says nothing but which key it is for: who has it must prove that key, and be
 // registered with it, like everybody.
-func (b *Broker) agentJWT(_ context.Context, c caller, q wire.AskUserJWT) (wire.UserJWT, error) {
+func (b *Broker) agentJWT(_ context.Context, c caller, q api.AskUserJWT) (api.UserJWT, error) {
 	if !c.operator && q.Agent != "" && q.Agent != c.agent {
-		return wire.UserJWT{}, session.Refuse(session.Unauthorized, "credentials are their principal's own: agentId is not the principal of your subject")
+		return api.UserJWT{}, session.Refuse(session.Unauthorized, "credentials are their principal's own: agentId is not the principal of your subject")
 	}
 	agent, err := performatives.ParseAgent(string(cmp.Or(c.agent, q.Agent)))
 	if err != nil {
-		return wire.UserJWT{}, session.RefuseSchema(session.Fault{Path: "/agentId", Rule: "agent", Message: err.Error()})
+		return api.UserJWT{}, session.RefuseSchema(session.Fault{Path: "/agentId", Rule: "agent", Message: err.Error()})
 	}
 	if q.Key == "" {
 		card, ok := b.registry.card(agent)
 		if !ok || card.Key == "" {
-			return wire.UserJWT{}, session.Refuse(session.UnknownAgent, "%.300s is not registered with a key", agent)
+			return api.UserJWT{}, session.Refuse(session.UnknownAgent, "%.300s is not registered with a key", agent)
 		}
 		q.Key = card.Key
 	}
 	if !q.Key.Valid() {
-		return wire.UserJWT{}, session.RefuseSchema(session.Fault{Path: "/key", Rule: "key", Message: "key is a public user nkey (U…)"})
+		return api.UserJWT{}, session.RefuseSchema(session.Fault{Path: "/key", Rule: "key", Message: "key is a public user nkey (U…)"})
 	}
 	if owner, taken := b.registry.owner(q.Key); taken && owner != agent {
-		return wire.UserJWT{}, session.Refuse(session.Duplicate, "the key belongs to another principal")
+		return api.UserJWT{}, session.Refuse(session.Duplicate, "the key belongs to another principal")
 	}
 	if b.Credentials == nil {
-		return wire.UserJWT{}, session.Refuse(session.Unauthorized,
+		return api.UserJWT{}, session.Refuse(session.Unauthorized,
 			"the NATS server of this broker is not in operator mode and looks at no .creds files; log in with the nkey itself")
 	}
 	token, err := b.Credentials(agent, q.Key)
-	return wire.UserJWT{Agent: agent, Key: q.Key, JWT: token}, err
+	return api.UserJWT{Agent: agent, Key: q.Key, JWT: token}, err
 }
 
 // agentRegister replaces the caller's own card. What the registry says of it,
 // and outside --dev its key, it cannot change.
-func (b *Broker) agentRegister(ctx context.Context, c caller, q wire.RegisterAgent) (wire.Card, error) {
+func (b *Broker) agentRegister(ctx context.Context, c caller, q api.RegisterAgent) (api.Card, error) {
 	if c.operator {
 		return b.agentAdd(ctx, c, q)
 	}
 	if q.Card == nil {
-		return wire.Card{}, noCard()
+		return api.Card{}, noCard()
 	}
 	card := *q.Card
 	if card.Agent != "" && card.Agent != c.agent {
-		return wire.Card{}, session.Refuse(session.Unauthorized, "a card is its principal's own: agentId is not the principal of your subject")
+		return api.Card{}, session.Refuse(session.Unauthorized, "a card is its principal's own: agentId is not the principal of your subject")
 	}
 	card.Agent = c.agent
-	complete := func(old wire.Card) error {
+	complete := func(old api.Card) error {
 		card.Registry = old.Registry
 		card.Key = cmp.Or(card.Key, old.Key)
 		if card.Key != old.Key && !b.Dev {
@@ -101,7 +101,7 @@ func (b *Broker) agentRegister(ctx context.Context, c caller, q wire.RegisterAge
 		return b.checkCard(&card)
 	}
 	if _, known := b.registry.card(c.agent); known {
-		return b.registry.change(ctx, c.agent, func(old *wire.Card) error {
+		return b.registry.change(ctx, c.agent, func(old *api.Card) error {
 			card = *q.Card
 			card.Agent = c.agent
 			err := complete(*old)
@@ -110,32 +110,32 @@ func (b *Broker) agentRegister(ctx context.Context, c caller, q wire.RegisterAge
 		})
 	}
 	if err := complete(strangersCard(c.agent)); err != nil {
-		return wire.Card{}, err
+		return api.Card{}, err
 	}
 	return b.registry.put(ctx, card)
 }
 
-func (b *Broker) agentAdd(ctx context.Context, _ caller, q wire.RegisterAgent) (wire.Card, error) {
+func (b *Broker) agentAdd(ctx context.Context, _ caller, q api.RegisterAgent) (api.Card, error) {
 	if q.Card == nil {
-		return wire.Card{}, noCard()
+		return api.Card{}, noCard()
 	}
 	if q.Card.Key == "" && !b.Dev {
-		return wire.Card{}, cardFault("/card/key", "key is required: the principal's public nkey (U…)")
+		return api.Card{}, cardFault("/card/key", "key is required: the principal's public nkey (U…)")
 	}
 	return b.register(ctx, *q.Card)
 }
 
-func (b *Broker) register(ctx context.Context, card wire.Card) (wire.Card, error) {
+func (b *Broker) register(ctx context.Context, card api.Card) (api.Card, error) {
 	if err := b.checkCard(&card); err != nil {
-		return wire.Card{}, err
+		return api.Card{}, err
 	}
 	card, err := b.registry.put(ctx, card)
 	return card, err
 }
 
 // AddAgent registers a principal, or replaces its card and key, as agent.add does.
-func (b *Broker) AddAgent(ctx context.Context, card wire.Card) (wire.Card, error) {
-	return b.agentAdd(ctx, caller{operator: true}, wire.RegisterAgent{Card: &card})
+func (b *Broker) AddAgent(ctx context.Context, card api.Card) (api.Card, error) {
+	return b.agentAdd(ctx, caller{operator: true}, api.RegisterAgent{Card: &card})
 }
 
 func noCard() error {
@@ -146,7 +146,7 @@ func cardFault(path, message string) error {
 	return session.RefuseSchema(session.Fault{Path: path, Rule: "card", Message: message})
 }
 
-func (b *Broker) checkCard(c *wire.Card) error {
+func (b *Broker) checkCard(c *api.Card) error {
 	a, err := performatives.ParseAgent(string(c.Agent))
 	if err != nil {
 		return cardFault("/card/agentId", err.Error())
@@ -180,7 +180,7 @@ func (b *Broker) checkCard(c *wire.Card) error {
 	return nil
 }
 
-func (b *Broker) agentRemove(ctx context.Context, _ caller, q wire.AgentRef) (wire.Card, error) {
+func (b *Broker) agentRemove(ctx context.Context, _ caller, q api.AgentRef) (api.Card, error) {
 	card, _ := b.registry.card(q.Agent)
 	return card, b.registry.remove(ctx, q.Agent)
 }

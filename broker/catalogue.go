@@ -9,9 +9,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // The catalogue has the lines of the sessions in the archive, those that moved
@@ -36,7 +36,7 @@ func CataloguePage(lines []Listed) (*nats.Msg, error) {
 		return nil, err
 	}
 	data, err := pack(zstdPlain, text)
-	return &nats.Msg{Subject: wire.CataloguePage, Data: data, Header: nats.Header{packHeader: {zstdPlain}}}, err
+	return &nats.Msg{Subject: api.CataloguePage, Data: data, Header: nats.Header{packHeader: {zstdPlain}}}, err
 }
 
 func readPage(m *jetstream.RawStreamMsg) (lines []Listed, err error) {
@@ -71,12 +71,12 @@ func (b *Broker) enterCatalogue(ctx context.Context, moved []Listed) error {
 		}
 		b.index.turn(lines, ack.Sequence)
 	}
-	if err := b.durable(wire.CatalogueStream, 0); err != nil {
+	if err := b.durable(api.CatalogueStream, 0); err != nil {
 		return err
 	}
 	b.reaches(allCatalogued)
 	for _, l := range moved {
-		if err := b.log.streams[wire.IndexStream].Purge(ctx, jetstream.WithPurgeSubject(wire.IndexOver(l.Session))); err != nil {
+		if err := b.log.streams[api.IndexStream].Purge(ctx, jetstream.WithPurgeSubject(api.IndexOver(l.Session))); err != nil {
 			return err
 		}
 		b.reaches(lineGone)
@@ -114,7 +114,7 @@ func (b *Broker) catalogueLine(ctx context.Context, id performatives.SessionID) 
 	if at == 0 {
 		return nil, nil //nolint:nilnil // nothing is an answer
 	}
-	m, err := b.log.at(ctx, wire.CatalogueStream, at)
+	m, err := b.log.at(ctx, api.CatalogueStream, at)
 	if err != nil || m == nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (x *index) loadCatalogue(ctx context.Context, past *lines) error {
 		return nil
 	}
 	all := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy}
-	caughtUp, err := x.b.followFrom(ctx, wire.CatalogueStream, all, func(m jetstream.Msg, old bool) {
+	caughtUp, err := x.b.followFrom(ctx, api.CatalogueStream, all, func(m jetstream.Msg, old bool) {
 		meta, err := m.Metadata()
 		if err != nil {
 			return

@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/test/fault"
 	"github.com/parley-asp/parley/test/testbroker"
-	"github.com/parley-asp/parley/wire"
 )
 
 const (
@@ -35,7 +35,7 @@ func TestStoppedAtEachStep(t *testing.T) {
 				t.Parallel()
 				b := testbroker.Start(t, testbroker.Options{Dev: true, Sync: time.Minute})
 				w := fault.NewWitness(t, b.URL)
-				if _, err := b.AddAgent(t.Context(), wire.Card{Agent: alice}); err != nil {
+				if _, err := b.AddAgent(t.Context(), api.Card{Agent: alice}); err != nil {
 					t.Fatal(err)
 				}
 				s := w.Open(alpha, beta, gamma)
@@ -53,8 +53,8 @@ func TestStoppedAtEachStep(t *testing.T) {
 				state := s.State()
 				switch act.name {
 				case "ESCALATE":
-					var found wire.Escalations
-					w.Call(wire.EscalationList, "{}", &found)
+					var found api.Escalations
+					w.Call(api.EscalationList, "{}", &found)
 					if len(found.Escalations) != 1 || found.Escalations[0].Status != "open" {
 						t.Errorf("the inbox of escalations has %+v", found)
 					}
@@ -68,8 +68,8 @@ func TestStoppedAtEachStep(t *testing.T) {
 					s.Say(gamma, "OBSERVE", `{"subject":"on we go"}`)
 				}
 				s.Check(alpha, beta, gamma)
-				var found wire.Sessions
-				w.Call(wire.SessionList, `{"state":"`+s.State()+`"}`, &found)
+				var found api.Sessions
+				w.Call(api.SessionList, `{"state":"`+s.State()+`"}`, &found)
 				if len(found.Sessions) != 1 {
 					t.Errorf("the list of sessions has %+v", found)
 				}

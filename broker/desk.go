@@ -13,10 +13,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // desks are what people do around escalations. Each item has a subject of its
@@ -44,8 +44,8 @@ type deskEntry struct {
 
 func (b *Broker) openDesks(ctx context.Context) error {
 	b.desks = &desks{b: b, byID: map[escalation.ID]deskAt{}}
-	return b.followStream(ctx, wire.DeskStream, func(m jetstream.Msg) {
-		if wire.IsOfPeople(m.Subject()) {
+	return b.followStream(ctx, api.DeskStream, func(m jetstream.Msg) {
+		if api.IsOfPeople(m.Subject()) {
 			return // for those who are told
 		}
 		var e deskEntry
@@ -76,7 +76,7 @@ func (d *desks) of(id escalation.ID) escalation.Desk {
 
 // read is a desk as the stream has it now.
 func (d *desks) read(ctx context.Context, org performatives.Organisation, id escalation.ID) (deskAt, error) {
-	m, err := d.b.log.lastOn(ctx, wire.DeskStream, wire.DeskOf(org, string(id)))
+	m, err := d.b.log.lastOn(ctx, api.DeskStream, api.DeskOf(org, string(id)))
 	if m == nil || err != nil {
 		return deskAt{}, err
 	}
@@ -108,11 +108,11 @@ func (d *desks) change(ctx context.Context, org performatives.Organisation, id e
 		if err != nil {
 			return at.desk, err
 		}
-		ack, err := d.b.js.PublishMsg(ctx, &nats.Msg{Subject: wire.DeskOf(org, string(id)), Data: data},
+		ack, err := d.b.js.PublishMsg(ctx, &nats.Msg{Subject: api.DeskOf(org, string(id)), Data: data},
 			jetstream.WithExpectLastSequencePerSubject(at.position))
 		if err == nil {
 			d.keep(id, deskAt{next, ack.Sequence})
-			return next, d.b.durable(wire.DeskStream, len(data))
+			return next, d.b.durable(api.DeskStream, len(data))
 		}
 		if !isStale(err) {
 			return at.desk, fmt.Errorf("desk: %w", err)
@@ -155,8 +155,8 @@ func (b *Broker) lookAgain(l *live, now time.Time) (time.Time, bool) {
 
 // history is everything that happened around an item, oldest first.
 func (d *desks) history(ctx context.Context, org performatives.Organisation, id escalation.ID) ([]escalation.Event, error) {
-	subject := wire.DeskOf(org, string(id))
-	stream, events := d.b.log.streams[wire.DeskStream], []escalation.Event{}
+	subject := api.DeskOf(org, string(id))
+	stream, events := d.b.log.streams[api.DeskStream], []escalation.Event{}
 	for from := uint64(1); len(events) < maxHistory; {
 		m, err := stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(subject))
 		if errors.Is(err, jetstream.ErrMsgNotFound) {

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // How long a claim lasts.
@@ -24,7 +24,7 @@ const maxComment = 8 << 10
 
 // around judges what a human does around an open item, notes it, and answers
 // with the item as it is then. Operators help out: by is "" for them.
-func (b *Broker) around(ctx context.Context, c caller, id string, judge func(wire.EscalationItem, escalation.Desk, time.Time) (escalation.Event, error)) (wire.EscalationItem, error) {
+func (b *Broker) around(ctx context.Context, c caller, id string, judge func(api.EscalationItem, escalation.Desk, time.Time) (escalation.Event, error)) (api.EscalationItem, error) {
 	item, err := b.visible(ctx, c, id)
 	if err != nil {
 		return item, err
@@ -62,14 +62,14 @@ func (b *Broker) around(ctx context.Context, c caller, id string, judge func(wir
 	return item, b.detail(ctx, &item)
 }
 
-func isOver(item *wire.EscalationItem) error {
+func isOver(item *api.EscalationItem) error {
 	return session.Refuse(session.EscalationResolved, "the escalation is over: %s by %s", item.Status, item.DecidedBy).
 		With(map[string]any{"escalationId": item.ID, "decision": item.Status, "by": item.DecidedBy, "at": item.DecidedAt})
 }
 
 // upToDate is the item once what has happened to it is noted: it may have been
 // asked for a moment after it was opened.
-func (b *Broker) upToDate(ctx context.Context, c caller, item wire.EscalationItem) (wire.EscalationItem, error) {
+func (b *Broker) upToDate(ctx context.Context, c caller, item api.EscalationItem) (api.EscalationItem, error) {
 	if d := b.desks.of(item.ID); d.Opened && d.Events == item.Desk.Events {
 		return item, nil
 	}
@@ -95,12 +95,12 @@ func (b *Broker) reshow(ctx context.Context, id performatives.SessionID) error {
 	return err
 }
 
-func (b *Broker) escalationClaim(ctx context.Context, c caller, q wire.ClaimEscalation) (wire.EscalationItem, error) {
+func (b *Broker) escalationClaim(ctx context.Context, c caller, q api.ClaimEscalation) (api.EscalationItem, error) {
 	lease := time.Duration(q.Lease) * time.Millisecond
 	if lease <= 0 {
 		lease = defaultLease
 	}
-	return b.around(ctx, c, q.Escalation, func(item wire.EscalationItem, d escalation.Desk, now time.Time) (escalation.Event, error) {
+	return b.around(ctx, c, q.Escalation, func(item api.EscalationItem, d escalation.Desk, now time.Time) (escalation.Event, error) {
 		e := escalation.Event{Kind: escalation.Claimed, Until: now.Add(min(lease, longestLease)).UTC()}
 		if c.operator {
 			return e, session.Refuse(session.Unauthorized, "who claims an item is at work on it: an operator decides nothing")
@@ -125,8 +125,8 @@ func free(d escalation.Desk, c caller, now time.Time) error {
 	return session.Refuse(session.WrongTurn, "%s has claimed it until %s", held.By, stamp(held.Until)).With(map[string]any{"claim": held})
 }
 
-func (b *Broker) escalationRelease(ctx context.Context, c caller, q wire.EscalationRef) (wire.EscalationItem, error) {
-	return b.around(ctx, c, q.Escalation, func(_ wire.EscalationItem, d escalation.Desk, now time.Time) (escalation.Event, error) {
+func (b *Broker) escalationRelease(ctx context.Context, c caller, q api.EscalationRef) (api.EscalationItem, error) {
+	return b.around(ctx, c, q.Escalation, func(_ api.EscalationItem, d escalation.Desk, now time.Time) (escalation.Event, error) {
 		if d.Held(now) == nil {
 			return escalation.Event{}, session.Refuse(session.WrongTurn, "nobody holds it")
 		}
@@ -134,8 +134,8 @@ func (b *Broker) escalationRelease(ctx context.Context, c caller, q wire.Escalat
 	})
 }
 
-func (b *Broker) escalationAssign(ctx context.Context, c caller, q wire.AssignEscalation) (wire.EscalationItem, error) {
-	return b.around(ctx, c, q.Escalation, func(item wire.EscalationItem, _ escalation.Desk, _ time.Time) (escalation.Event, error) {
+func (b *Broker) escalationAssign(ctx context.Context, c caller, q api.AssignEscalation) (api.EscalationItem, error) {
+	return b.around(ctx, c, q.Escalation, func(item api.EscalationItem, _ escalation.Desk, _ time.Time) (escalation.Event, error) {
 		if q.To != "" {
 			if _, err := b.colleague(item, q.To); err != nil {
 				return escalation.Event{}, err
@@ -146,7 +146,7 @@ func (b *Broker) escalationAssign(ctx context.Context, c caller, q wire.AssignEs
 }
 
 // colleague insists on somebody whom the route asks, at any level.
-func (b *Broker) colleague(item wire.EscalationItem, to performatives.Agent) (level int, err error) {
+func (b *Broker) colleague(item api.EscalationItem, to performatives.Agent) (level int, err error) {
 	member, known := b.registry.member(to)
 	level, named := turnOf(&item, to)
 	if !known || !escalation.MayDecide(member, item.Organisation) || !named {
@@ -155,7 +155,7 @@ func (b *Broker) colleague(item wire.EscalationItem, to performatives.Agent) (le
 	return level, nil
 }
 
-func (b *Broker) names(item wire.EscalationItem) string {
+func (b *Broker) names(item api.EscalationItem) string {
 	var all []string
 	for _, a := range b.approvers(&item) {
 		all = append(all, string(a.Agent))
@@ -166,8 +166,8 @@ func (b *Broker) names(item wire.EscalationItem) string {
 	return strings.Join(all, ", ")
 }
 
-func (b *Broker) escalationComment(ctx context.Context, c caller, q wire.CommentEscalation) (wire.EscalationItem, error) {
-	return b.around(ctx, c, q.Escalation, func(wire.EscalationItem, escalation.Desk, time.Time) (escalation.Event, error) {
+func (b *Broker) escalationComment(ctx context.Context, c caller, q api.CommentEscalation) (api.EscalationItem, error) {
+	return b.around(ctx, c, q.Escalation, func(api.EscalationItem, escalation.Desk, time.Time) (escalation.Event, error) {
 		switch text := strings.TrimSpace(q.Text); {
 		case text == "":
 			return escalation.Event{}, session.Refuse(session.MalformedEnvelope, "/text: is empty").With(map[string]string{"path": "/text"})
@@ -181,8 +181,8 @@ func (b *Broker) escalationComment(ctx context.Context, c caller, q wire.Comment
 
 // escalationTransfer hands an item to a colleague, or up the chain, by who has
 // been asked: a later level then decides before its time.
-func (b *Broker) escalationTransfer(ctx context.Context, c caller, q wire.TransferEscalation) (wire.EscalationItem, error) {
-	return b.around(ctx, c, q.Escalation, func(item wire.EscalationItem, d escalation.Desk, now time.Time) (escalation.Event, error) {
+func (b *Broker) escalationTransfer(ctx context.Context, c caller, q api.TransferEscalation) (api.EscalationItem, error) {
+	return b.around(ctx, c, q.Escalation, func(item api.EscalationItem, d escalation.Desk, now time.Time) (escalation.Event, error) {
 		e := escalation.Event{Kind: escalation.Transferred, To: q.To, Text: clip(strings.TrimSpace(q.Reason), maxComment)}
 		if level, named := turnOf(&item, c.agent); !c.operator && (!named || level > item.Route.Level) {
 			return e, session.Refuse(session.AuthorityExceeded, "who transfers an item has been asked for it: %s", whom(item.Route.Levels[item.Route.Level].Approvers))
@@ -207,7 +207,7 @@ func (b *Broker) escalationTransfer(ctx context.Context, c caller, q wire.Transf
 }
 
 // levelOf finds a level by its name, or its number from 1.
-func levelOf(item wire.EscalationItem, name string) (int, error) {
+func levelOf(item api.EscalationItem, name string) (int, error) {
 	var names []string
 	for n, l := range item.Route.Levels {
 		if l.Name == name || strconv.Itoa(n+1) == name {
@@ -218,8 +218,8 @@ func levelOf(item wire.EscalationItem, name string) (int, error) {
 	return 0, session.Refuse(session.MalformedEnvelope, "there is no level %.80q: there is %s", name, strings.Join(names, ", "))
 }
 
-func (b *Broker) escalationHistory(ctx context.Context, c caller, q wire.EscalationRef) (wire.EscalationEvents, error) {
-	found := wire.EscalationEvents{Escalation: q.Escalation}
+func (b *Broker) escalationHistory(ctx context.Context, c caller, q api.EscalationRef) (api.EscalationEvents, error) {
+	found := api.EscalationEvents{Escalation: q.Escalation}
 	item, err := b.visible(ctx, c, q.Escalation)
 	if err != nil {
 		return found, err
@@ -235,8 +235,8 @@ func (b *Broker) escalationHistory(ctx context.Context, c caller, q wire.Escalat
 const longestWatch = 25 * time.Second
 
 // escalationWatch answers when an item that the caller may see has changed.
-func (b *Broker) escalationWatch(ctx context.Context, c caller, q wire.WatchEscalations) (wire.Watched, error) {
-	answer := wire.Watched{Changed: []wire.EscalationItem{}}
+func (b *Broker) escalationWatch(ctx context.Context, c caller, q api.WatchEscalations) (api.Watched, error) {
+	answer := api.Watched{Changed: []api.EscalationItem{}}
 	if q.Since == "" {
 		_, now, _, _ := b.items.since(0)
 		answer.Cursor = strconv.FormatUint(now, 10)
@@ -264,7 +264,7 @@ func (b *Broker) escalationWatch(ctx context.Context, c caller, q wire.WatchEsca
 			}
 		}
 		if size > maxPageBytes {
-			answer.Changed, forgotten = []wire.EscalationItem{}, true
+			answer.Changed, forgotten = []api.EscalationItem{}, true
 		}
 		answer.Cursor, answer.Reset = strconv.FormatUint(now, 10), forgotten
 		if len(answer.Changed) > 0 || forgotten {

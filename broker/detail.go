@@ -13,9 +13,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
 )
 
 // viewAgain is after how long a look at an item is one more.
@@ -23,7 +23,7 @@ const viewAgain = 5 * time.Minute
 
 // viewed notes that a human has looked; that it could not be noted keeps nobody
 // from looking.
-func (b *Broker) viewed(ctx context.Context, c caller, item *wire.EscalationItem) {
+func (b *Broker) viewed(ctx context.Context, c caller, item *api.EscalationItem) {
 	if c.operator || item.Status != statusOpen {
 		return
 	}
@@ -44,7 +44,7 @@ func (b *Broker) viewed(ctx context.Context, c caller, item *wire.EscalationItem
 
 // detail adds what is for the humans of the organisation: who can decide, what
 // happens by itself, and what colleagues said.
-func (b *Broker) detail(ctx context.Context, item *wire.EscalationItem) error {
+func (b *Broker) detail(ctx context.Context, item *api.EscalationItem) error {
 	if item.Route == nil {
 		return nil
 	}
@@ -66,15 +66,15 @@ func (b *Broker) detail(ctx context.Context, item *wire.EscalationItem) error {
 }
 
 // approvers are those who are asked, in the order in which they are.
-func (b *Broker) approvers(item *wire.EscalationItem) []wire.Approver {
-	var all []wire.Approver
+func (b *Broker) approvers(item *api.EscalationItem) []api.Approver {
+	var all []api.Approver
 	for _, member := range b.registry.deciders(item.Organisation) {
 		level, named := turnOf(item, member.Agent)
 		if !named {
 			continue
 		}
 		card, _ := b.registry.card(member.Agent)
-		a := wire.Approver{
+		a := api.Approver{
 			Agent: member.Agent, Name: card.Name, Level: level, Turn: level <= item.Route.Level, Limits: member.Limits,
 			Enough: !member.Limited || item.Amount != nil && escalation.Within(member.Limits,
 				&performatives.RulingsAuthority{MaxAmount: &item.Amount.Value, Currency: item.Amount.Currency}),
@@ -85,7 +85,7 @@ func (b *Broker) approvers(item *wire.EscalationItem) []wire.Approver {
 		}
 		all = append(all, a)
 	}
-	slices.SortFunc(all, func(x, y wire.Approver) int {
+	slices.SortFunc(all, func(x, y api.Approver) int {
 		if x.Level != y.Level {
 			return x.Level - y.Level
 		}
@@ -95,18 +95,18 @@ func (b *Broker) approvers(item *wire.EscalationItem) []wire.Approver {
 }
 
 // ifUnanswered words what the clock does next.
-func ifUnanswered(item *wire.EscalationItem) *wire.IfUnanswered {
+func ifUnanswered(item *api.EscalationItem) *api.IfUnanswered {
 	if item.Status != statusOpen {
 		return nil
 	}
 	if next := item.Route.Level + 1; next < len(item.Route.Levels) {
 		level := item.Route.Levels[next]
-		return &wire.IfUnanswered{At: item.Due, Then: fmt.Sprintf("%s is asked, too: %s", levelName(level, next), whom(level.Approvers))}
+		return &api.IfUnanswered{At: item.Due, Then: fmt.Sprintf("%s is asked, too: %s", levelName(level, next), whom(level.Approvers))}
 	}
-	return &wire.IfUnanswered{At: item.Deadline, Then: "the session ends: FAILED, escalation_expired. The other side is told that no decision was made, and nothing more."}
+	return &api.IfUnanswered{At: item.Deadline, Then: "the session ends: FAILED, escalation_expired. The other side is told that no decision was made, and nothing more."}
 }
 
-func levelName(l wire.Level, n int) string {
+func levelName(l api.Level, n int) string {
 	if l.Name != "" {
 		return l.Name
 	}
@@ -126,7 +126,7 @@ func whom(approvers []performatives.Agent) string {
 
 // compare puts the terms at stake beside those of the offer before, term by
 // term, with what the terms schema calls them.
-func (b *Broker) compare(item *wire.EscalationItem) {
+func (b *Broker) compare(item *api.EscalationItem) {
 	if item.Proposal == nil {
 		return
 	}
@@ -146,15 +146,15 @@ func (b *Broker) compare(item *wire.EscalationItem) {
 	}
 	slices.Sort(paths)
 	for _, path := range paths {
-		c := wire.Change{Path: path, Label: item.Labels[path].Title, Kind: wire.Same, Before: before[path], After: now[path]}
+		c := api.Change{Path: path, Label: item.Labels[path].Title, Kind: api.Same, Before: before[path], After: now[path]}
 		switch {
 		case item.Previous == nil:
 		case c.Before == nil:
-			c.Kind = wire.Added
+			c.Kind = api.Added
 		case c.After == nil:
-			c.Kind = wire.Removed
+			c.Kind = api.Removed
 		case !bytes.Equal(c.Before, c.After):
-			c.Kind = wire.Changed
+			c.Kind = api.Changed
 		}
 		item.Changes = append(item.Changes, c)
 	}
@@ -181,14 +181,14 @@ func leaves(terms jsontext.Value) map[string]jsontext.Value {
 }
 
 // labels are the titles and descriptions of a terms schema's properties.
-func labels(schema jsontext.Value) map[string]wire.Label {
+func labels(schema jsontext.Value) map[string]api.Label {
 	type node struct {
 		Title       string          `json:"title"`
 		Description string          `json:"description"`
 		Properties  map[string]node `json:"properties"`
 	}
 	var root node
-	found := map[string]wire.Label{}
+	found := map[string]api.Label{}
 	if json.Unmarshal(schema, &root) != nil {
 		return found
 	}
@@ -196,7 +196,7 @@ func labels(schema jsontext.Value) map[string]wire.Label {
 	walk = func(path string, n node) {
 		for name, inner := range n.Properties {
 			if inner.Title != "" || inner.Description != "" {
-				found[path+"."+name] = wire.Label{Title: inner.Title, Description: inner.Description}
+				found[path+"."+name] = api.Label{Title: inner.Title, Description: inner.Description}
 			}
 			walk(path+"."+name, inner)
 		}

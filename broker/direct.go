@@ -9,9 +9,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // Faces other than NATS, such as the inbox's web page, have found out by
@@ -27,15 +27,15 @@ func (b *Broker) Call(ctx context.Context, as performatives.Agent, verb string, 
 	if noun, what, two := strings.Cut(verb, "."); !two || !isToken(noun) || !isToken(what) {
 		return nil, session.Refuse(session.MalformedEnvelope, "there is no verb %.40q", verb)
 	}
-	return b.request(ctx, as, wire.Call(as, verb), request)
+	return b.request(ctx, as, api.Call(as, verb), request)
 }
 
 // Submit submits an envelope as a principal, who must be its sender.
-func (b *Broker) Submit(ctx context.Context, as performatives.Agent, id performatives.SessionID, envelope []byte) (accepted wire.Acceptance, err error) {
+func (b *Broker) Submit(ctx context.Context, as performatives.Agent, id performatives.SessionID, envelope []byte) (accepted api.Acceptance, err error) {
 	if _, err := performatives.ParseSessionID(string(id)); err != nil {
 		return accepted, session.NoSuchSession()
 	}
-	reply, err := b.request(ctx, as, wire.Submit(as, id), envelope)
+	reply, err := b.request(ctx, as, api.Submit(as, id), envelope)
 	if err != nil {
 		return accepted, err
 	}
@@ -60,14 +60,14 @@ func (b *Broker) request(ctx context.Context, as performatives.Agent, subject st
 		return nil, err
 	case err != nil: // nobody answers, or not in time
 		return nil, unavailable()
-	case reply.Header.Get(wire.ErrorHeader) != "":
+	case reply.Header.Get(api.ErrorHeader) != "":
 		return nil, refusalIn(reply)
 	}
 	return reply.Data, nil
 }
 
 func refusalIn(reply *nats.Msg) error {
-	var e wire.ErrorReply
+	var e api.ErrorReply
 	if err := json.Unmarshal(reply.Data, &e); err != nil {
 		return unavailable()
 	}

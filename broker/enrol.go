@@ -14,9 +14,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // A human's browser has a key of its own, which never leaves it. The human
@@ -39,35 +39,35 @@ type enrolment struct {
 
 func (b *Broker) openEnrolments(ctx context.Context) error {
 	kv, err := b.bucket(ctx, jetstream.KeyValueConfig{
-		Bucket: wire.EnrolBucket, Description: "codes by which browsers enrol", TTL: 2 * enrolWithin,
+		Bucket: api.EnrolBucket, Description: "codes by which browsers enrol", TTL: 2 * enrolWithin,
 	})
 	b.enrolments = &enrolments{kv}
 	return err
 }
 
 // humanEnrol makes a code for a human.
-func (b *Broker) humanEnrol(ctx context.Context, _ caller, q wire.EnrolHuman) (wire.Enrolment, error) {
+func (b *Broker) humanEnrol(ctx context.Context, _ caller, q api.EnrolHuman) (api.Enrolment, error) {
 	if _, err := b.human(q.Agent); err != nil {
-		return wire.Enrolment{}, err
+		return api.Enrolment{}, err
 	}
 	raw := make([]byte, codeBytes)
 	if _, err := rand.Read(raw); err != nil {
-		return wire.Enrolment{}, err
+		return api.Enrolment{}, err
 	}
 	code := base32.StdEncoding.EncodeToString(raw)
 	e := enrolment{q.Agent, b.Now().Add(enrolWithin).UTC().Truncate(time.Second)}
 	data, err := json.Marshal(e)
 	if err != nil {
-		return wire.Enrolment{}, err
+		return api.Enrolment{}, err
 	}
 	if _, err := b.enrolments.kv.Put(ctx, codeKey(code), data); err != nil {
-		return wire.Enrolment{}, err
+		return api.Enrolment{}, err
 	}
-	return wire.Enrolment{Agent: q.Agent, Code: code[:4] + "-" + code[4:8] + "-" + code[8:12] + "-" + code[12:], Expires: e.Expires}, nil
+	return api.Enrolment{Agent: q.Agent, Code: code[:4] + "-" + code[4:8] + "-" + code[8:12] + "-" + code[12:], Expires: e.Expires}, nil
 }
 
 // human is the card of a human who is registered.
-func (b *Broker) human(a performatives.Agent) (wire.Card, error) {
+func (b *Broker) human(a performatives.Agent) (api.Card, error) {
 	card, known := b.registry.card(a)
 	switch {
 	case !a.IsHuman():
@@ -124,18 +124,18 @@ func (b *Broker) Redeem(ctx context.Context, code string, key performatives.Key,
 	case err != nil:
 		return "", err
 	}
-	if err := b.durable(wire.StreamOf(wire.EnrolBucket), 0); err != nil {
+	if err := b.durable(api.StreamOf(api.EnrolBucket), 0); err != nil {
 		return "", err
 	}
-	device := wire.Device{Key: key, Name: clip(name, 80), Enrolled: b.Now().UTC().Format(time.RFC3339)}
+	device := api.Device{Key: key, Name: clip(name, 80), Enrolled: b.Now().UTC().Format(time.RFC3339)}
 	if err := b.tellEnrolled(ctx, e.Agent, device); err != nil {
 		return "", err
 	}
-	_, err = b.registry.change(ctx, e.Agent, func(c *wire.Card) error {
+	_, err = b.registry.change(ctx, e.Agent, func(c *api.Card) error {
 		if err := b.mayEnrol(*c, key); err != nil {
 			return err
 		}
-		c.Registry.Devices = append(slices.DeleteFunc(c.Registry.Devices, func(d wire.Device) bool { return d.Key == key }), device)
+		c.Registry.Devices = append(slices.DeleteFunc(c.Registry.Devices, func(d api.Device) bool { return d.Key == key }), device)
 		return nil
 	})
 	if err == nil {
@@ -146,15 +146,15 @@ func (b *Broker) Redeem(ctx context.Context, code string, key performatives.Key,
 
 // tellEnrolled has a human told of a device before it is theirs: a code can go to
 // somebody else, and nobody is to sign for a human who cannot know it.
-func (b *Broker) tellEnrolled(ctx context.Context, a performatives.Agent, device wire.Device) error {
-	data, err := json.Marshal(wire.Enrolled{Kind: "enrolled", At: b.Now().UTC(), Human: a, Device: device})
+func (b *Broker) tellEnrolled(ctx context.Context, a performatives.Agent, device api.Device) error {
+	data, err := json.Marshal(api.Enrolled{Kind: "enrolled", At: b.Now().UTC(), Human: a, Device: device})
 	if err != nil {
 		return err
 	}
-	if _, err := b.js.Publish(ctx, wire.PeopleOf(a.Organisation(), a.Token()), data); err != nil {
+	if _, err := b.js.Publish(ctx, api.PeopleOf(a.Organisation(), a.Token()), data); err != nil {
 		return err
 	}
-	return b.durable(wire.DeskStream, len(data))
+	return b.durable(api.DeskStream, len(data))
 }
 
 func clip(s string, most int) string {
@@ -165,11 +165,11 @@ func clip(s string, most int) string {
 }
 
 // mayEnrol refuses a key that is somebody's already, and one too many.
-func (b *Broker) mayEnrol(c wire.Card, key performatives.Key) error {
+func (b *Broker) mayEnrol(c api.Card, key performatives.Key) error {
 	if owner, taken := b.registry.owner(key); taken && owner != c.Agent || key == c.Key {
 		return session.Refuse(session.Duplicate, "the key is somebody's already; a browser makes one of its own")
 	}
-	has := slices.ContainsFunc(c.Registry.Devices, func(d wire.Device) bool { return d.Key == key })
+	has := slices.ContainsFunc(c.Registry.Devices, func(d api.Device) bool { return d.Key == key })
 	if len(c.Registry.Devices) >= maxDevices && !has {
 		return session.Refuse(session.TooLarge, "%s has %d devices, and there are no more than that: take one away (parley human unenrol)", c.Agent, maxDevices)
 	}
@@ -177,9 +177,9 @@ func (b *Broker) mayEnrol(c wire.Card, key performatives.Key) error {
 }
 
 // humanUnenrol takes a device's key away: nothing that it signs is heard any more.
-func (b *Broker) humanUnenrol(ctx context.Context, _ caller, q wire.DeviceRef) (wire.Card, error) {
-	return b.registry.change(ctx, q.Agent, func(c *wire.Card) error {
-		left := slices.DeleteFunc(slices.Clone(c.Registry.Devices), func(d wire.Device) bool { return d.Key == q.Key })
+func (b *Broker) humanUnenrol(ctx context.Context, _ caller, q api.DeviceRef) (api.Card, error) {
+	return b.registry.change(ctx, q.Agent, func(c *api.Card) error {
+		left := slices.DeleteFunc(slices.Clone(c.Registry.Devices), func(d api.Device) bool { return d.Key == q.Key })
 		if len(left) == len(c.Registry.Devices) {
 			return session.Refuse(session.UnknownAgent, "%s has no device with this key", q.Agent)
 		}
@@ -189,7 +189,7 @@ func (b *Broker) humanUnenrol(ctx context.Context, _ caller, q wire.DeviceRef) (
 }
 
 // Devices are the keys that a human's browsers sign with.
-func (b *Broker) Devices(a performatives.Agent) []wire.Device {
+func (b *Broker) Devices(a performatives.Agent) []api.Device {
 	card, _ := b.registry.card(a)
 	return card.Registry.Devices
 }
@@ -209,7 +209,7 @@ func (r *registry) owner(k performatives.Key) (performatives.Agent, bool) {
 }
 
 // holdDevices keeps the devices of a card instead of those of the one before.
-func (r *registry) holdDevices(old, c wire.Card) {
+func (r *registry) holdDevices(old, c api.Card) {
 	for _, d := range old.Registry.Devices {
 		delete(r.devices, d.Key)
 	}
@@ -220,5 +220,5 @@ func (r *registry) holdDevices(old, c wire.Card) {
 
 // signedByDevice tells whether one of the sender's devices signed.
 func (b *Broker) signedByDevice(m *performatives.Message) bool {
-	return slices.ContainsFunc(b.Devices(m.Sender), func(d wire.Device) bool { return m.VerifySignature(d.Key) == nil })
+	return slices.ContainsFunc(b.Devices(m.Sender), func(d api.Device) bool { return m.VerifySignature(d.Key) == nil })
 }

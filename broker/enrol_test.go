@@ -10,10 +10,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nkeys"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/testbroker"
-	"github.com/parley-asp/parley/wire"
 )
 
 const anna = performatives.Agent("human://acme.com/anna")
@@ -50,7 +50,7 @@ func TestEnrolledKeySigns(t *testing.T) {
 	}
 
 	id := performatives.SessionID(uuid.Must(uuid.NewV7()).String())
-	invites := func(s performatives.Signer) (wire.Acceptance, error) {
+	invites := func(s performatives.Signer) (api.Acceptance, error) {
 		return b.Submit(ctx, alice, id, signedEnvelope(t, id, alice, s, &performatives.ProposeBody{
 			ProposalID: "i1", Type: performatives.SessionInvitation, Subject: "a talk", Terms: []byte(`{"participants":["` + string(beta) + `"]}`),
 		}))
@@ -62,7 +62,7 @@ func TestEnrolledKeySigns(t *testing.T) {
 	if err != nil || accepted.State != session.Invited {
 		t.Fatal(accepted, err)
 	}
-	reply, err := b.Call(ctx, alice, wire.SessionGet, []byte(`{"sessionId":"`+string(id)+`"}`))
+	reply, err := b.Call(ctx, alice, api.SessionGet, []byte(`{"sessionId":"`+string(id)+`"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,15 +73,15 @@ func TestEnrolledKeySigns(t *testing.T) {
 	if view.Participants[0].Key != browser.Key() {
 		t.Errorf("pinned is %s", view.Participants[0].Key)
 	}
-	if _, err := b.Call(ctx, anna, wire.SessionGet, []byte(`{"sessionId":"`+string(id)+`"}`)); code(err) != session.UnknownSession {
+	if _, err := b.Call(ctx, anna, api.SessionGet, []byte(`{"sessionId":"`+string(id)+`"}`)); code(err) != session.UnknownSession {
 		t.Errorf("a stranger: %v", err)
 	}
 
-	unenrol, err := json.Marshal(wire.DeviceRef{Agent: alice, Key: browser.Key()})
+	unenrol, err := json.Marshal(api.DeviceRef{Agent: alice, Key: browser.Key()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	operator(t, b, wire.HumanUnenrol, unenrol, nil)
+	operator(t, b, api.HumanUnenrol, unenrol, nil)
 	if _, err := b.Submit(ctx, alice, id, signedEnvelope(t, id, alice, browser, &performatives.WithdrawBody{ReferenceID: "i1"})); code(err) != session.SignatureInvalid {
 		t.Errorf("a key that was taken away: %v", err)
 	}
@@ -115,7 +115,7 @@ func TestDeviceEscalates(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	reply, err := b.Call(ctx, alice, wire.SessionGet, []byte(`{"sessionId":"`+string(id)+`"}`))
+	reply, err := b.Call(ctx, alice, api.SessionGet, []byte(`{"sessionId":"`+string(id)+`"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,9 +128,9 @@ func TestDeviceEscalates(t *testing.T) {
 	}
 }
 
-func enrol(t *testing.T, b *testbroker.Broker, a performatives.Agent) (e wire.Enrolment) {
+func enrol(t *testing.T, b *testbroker.Broker, a performatives.Agent) (e api.Enrolment) {
 	t.Helper()
-	operator(t, b, wire.HumanEnrol, []byte(`{"agentId":"`+string(a)+`"}`), &e)
+	operator(t, b, api.HumanEnrol, []byte(`{"agentId":"`+string(a)+`"}`), &e)
 	return e
 }
 
@@ -139,11 +139,11 @@ func operator(t *testing.T, b *testbroker.Broker, verb string, request []byte, a
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	reply, err := b.Conn.RequestWithContext(ctx, wire.OperatorCall(verb), request)
+	reply, err := b.Conn.RequestWithContext(ctx, api.OperatorCall(verb), request)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if reply.Header.Get(wire.ErrorHeader) != "" {
+	if reply.Header.Get(api.ErrorHeader) != "" {
 		t.Fatalf("%s: %s", verb, reply.Data)
 	}
 	if answer != nil {

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // inside tells whether an item is the caller's own organisation's affair: then
@@ -24,7 +24,7 @@ func (b *Broker) inside(c caller, org performatives.Organisation) bool {
 }
 
 // seenBy is an item as a caller sees it now; false for one that it may not see.
-func (b *Broker) seenBy(ctx context.Context, c caller, k *kept) (wire.EscalationItem, bool) {
+func (b *Broker) seenBy(ctx context.Context, c caller, k *kept) (api.EscalationItem, bool) {
 	item := *k.EscalationItem
 	if b.inside(c, item.Organisation) {
 		asOf(&item, b.Now())
@@ -33,7 +33,7 @@ func (b *Broker) seenBy(ctx context.Context, c caller, k *kept) (wire.Escalation
 		}
 		return item, true
 	}
-	item.Due, item.Route, item.Desk, item.Revision, item.Shown = "", nil, wire.Desk{}, 0, ""
+	item.Due, item.Route, item.Desk, item.Revision, item.Shown = "", nil, api.Desk{}, 0, ""
 	if !b.index.names(ctx, item.Session, c.agent) && !b.audits(c) {
 		return item, false // without reading the sessions of strangers
 	}
@@ -41,9 +41,9 @@ func (b *Broker) seenBy(ctx context.Context, c caller, k *kept) (wire.Escalation
 }
 
 // you is what the caller may do with an item.
-func (b *Broker) you(c caller, item *wire.EscalationItem) *wire.You {
+func (b *Broker) you(c caller, item *api.EscalationItem) *api.You {
 	member, _ := b.registry.member(c.agent)
-	you := &wire.You{Limits: member.Limits}
+	you := &api.You{Limits: member.Limits}
 	you.Voted = slices.ContainsFunc(item.Votes, func(v session.VoteView) bool { return v.By == c.agent })
 	level, named := turnOf(item, c.agent)
 	desk := escalation.Desk{Claim: item.Desk.Claim}
@@ -77,21 +77,21 @@ func (b *Broker) you(c caller, item *wire.EscalationItem) *wire.You {
 }
 
 // turnOf is the first level of an item's route that asks a human.
-func turnOf(item *wire.EscalationItem, a performatives.Agent) (int, bool) {
-	n := slices.IndexFunc(item.Route.Levels, func(l wire.Level) bool { return len(l.Approvers) == 0 || slices.Contains(l.Approvers, a) })
+func turnOf(item *api.EscalationItem, a performatives.Agent) (int, bool) {
+	n := slices.IndexFunc(item.Route.Levels, func(l api.Level) bool { return len(l.Approvers) == 0 || slices.Contains(l.Approvers, a) })
 	return n, n >= 0
 }
 
 // escalationList is for humans who may decide; agents see those of their sessions.
-func (b *Broker) escalationList(ctx context.Context, c caller, q wire.ListEscalations) (wire.Escalations, error) {
-	found := wire.Escalations{Escalations: []wire.EscalationItem{}}
+func (b *Broker) escalationList(ctx context.Context, c caller, q api.ListEscalations) (api.Escalations, error) {
+	found := api.Escalations{Escalations: []api.EscalationItem{}}
 	switch q.Status {
 	case "", statusOpen, "resolved", "all":
 	default:
 		return found, session.Refuse(session.MalformedEnvelope, "status is open, resolved or all")
 	}
 	switch q.Claimed {
-	case "", wire.ClaimedByMe, wire.ClaimedByNobody, wire.ClaimedByOthers:
+	case "", api.ClaimedByMe, api.ClaimedByNobody, api.ClaimedByOthers:
 	default:
 		return found, session.Refuse(session.MalformedEnvelope, "claimed is me, nobody or others")
 	}
@@ -153,7 +153,7 @@ func after(list []*kept, cursor, of string) []*kept {
 	return list[n:]
 }
 
-func (b *Broker) wanted(c caller, k *kept, q wire.ListEscalations, words []string) bool {
+func (b *Broker) wanted(c caller, k *kept, q api.ListEscalations, words []string) bool {
 	if q.Urgency != "" && k.Urgency != q.Urgency || q.Session != "" && k.Session != q.Session || !k.matches(words) {
 		return false
 	}
@@ -165,9 +165,9 @@ func (b *Broker) wanted(c caller, k *kept, q wire.ListEscalations, words []strin
 	}
 	held := (escalation.Desk{Claim: k.Desk.Claim}).Held(b.Now())
 	switch q.Claimed {
-	case wire.ClaimedByMe:
+	case api.ClaimedByMe:
 		return held != nil && held.By == c.agent || held == nil && k.Desk.Assignee == c.agent && c.agent != ""
-	case wire.ClaimedByOthers:
+	case api.ClaimedByOthers:
 		return held != nil && held.By != c.agent
 	}
 	return held == nil
@@ -177,8 +177,8 @@ func (b *Broker) wanted(c caller, k *kept, q wire.ListEscalations, words []strin
 const soon = 15 * time.Minute
 
 // counts are of the open items of the caller's own organisation.
-func (b *Broker) counts(c caller, open []*kept) wire.EscalationCounts {
-	n := wire.EscalationCounts{Urgency: map[string]int{}}
+func (b *Broker) counts(c caller, open []*kept) api.EscalationCounts {
+	n := api.EscalationCounts{Urgency: map[string]int{}}
 	now := b.Now()
 	before := stamp(now.Add(soon))
 	inside := map[performatives.Organisation]bool{}
@@ -208,12 +208,12 @@ func (b *Broker) counts(c caller, open []*kept) wire.EscalationCounts {
 }
 
 // visible is an item by its id that the caller may see.
-func (b *Broker) visible(ctx context.Context, c caller, id string) (wire.EscalationItem, error) {
+func (b *Broker) visible(ctx context.Context, c caller, id string) (api.EscalationItem, error) {
 	k, ok := b.items.find(escalation.ID(id))
 	if !ok && b.inside(c, c.agent.Organisation()) { // nobody else has it looked for
 		var err error
 		if k, err = b.items.past(ctx, c, id); err != nil {
-			return wire.EscalationItem{}, err
+			return api.EscalationItem{}, err
 		}
 		ok = true
 	}
@@ -222,10 +222,10 @@ func (b *Broker) visible(ctx context.Context, c caller, id string) (wire.Escalat
 			return item, nil
 		}
 	}
-	return wire.EscalationItem{}, unknownEscalation()
+	return api.EscalationItem{}, unknownEscalation()
 }
 
-func (b *Broker) escalationGet(ctx context.Context, c caller, q wire.EscalationRef) (wire.EscalationItem, error) {
+func (b *Broker) escalationGet(ctx context.Context, c caller, q api.EscalationRef) (api.EscalationItem, error) {
 	item, err := b.visible(ctx, c, q.Escalation)
 	if err != nil {
 		return item, err
@@ -240,13 +240,13 @@ func (b *Broker) escalationGet(ctx context.Context, c caller, q wire.EscalationR
 		}
 	}
 	b.compare(&item)
-	messages, err := b.sessionMessages(ctx, caller{operator: true}, wire.ListMessages{Session: item.Session, Limit: wire.MaxPage})
+	messages, err := b.sessionMessages(ctx, caller{operator: true}, api.ListMessages{Session: item.Session, Limit: api.MaxPage})
 	withStory(&item, messages)
 	return item, err
 }
 
 // weight is about how many bytes an item has without its transcript.
-func weight(item *wire.EscalationItem) int {
+func weight(item *api.EscalationItem) int {
 	n := 2048 + len(item.Context) + len(item.TermsSchema)
 	for _, offer := range []*session.OfferView{item.Proposal, item.Previous} {
 		if offer != nil {
@@ -264,7 +264,7 @@ func weight(item *wire.EscalationItem) int {
 
 // withStory adds as much of the transcript as one message holds, from its
 // beginning; the rest is read from the session.
-func withStory(item *wire.EscalationItem, story wire.Messages) {
+func withStory(item *api.EscalationItem, story api.Messages) {
 	left := maxItemBytes - weight(item)
 	item.Next = story.Next
 	for n, m := range story.Messages {

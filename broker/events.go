@@ -6,9 +6,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // tell publishes an event for monitors, best effort (PROTOCOL.md §2).
@@ -19,7 +19,7 @@ func (b *Broker) tell(id performatives.SessionID, kind string, event map[string]
 		b.Log.Error("event", zap.Error(err))
 		return
 	}
-	if err := b.Conn.Publish(wire.Event(id, kind), data); err != nil {
+	if err := b.Conn.Publish(api.Event(id, kind), data); err != nil {
 		b.Log.Debug("event not published", zap.Error(err))
 	}
 }

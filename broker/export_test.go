@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
 )
 
 // StopAt ends the work on whichever session reaches the point next, as if the
@@ -59,7 +59,7 @@ func (b *Broker) Settled() uint64 {
 
 // Home is where a session is at home.
 func Home(id performatives.SessionID, brokers []string) string {
-	return homesAmong(brokers)[wire.PartitionOf(id)]
+	return homesAmong(brokers)[api.PartitionOf(id)]
 }
 
 // InMemory tells whether a session has been read.

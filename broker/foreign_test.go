@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // A stranger's question, read or submitted, has no session read: so that its time does not tell
@@ -27,8 +27,8 @@ func TestStrangersHaveNothingRead(t *testing.T) {
 	}
 	for _, stranger := range []performatives.Agent{"agent://evil.example/eve", "agent://acme.com/other", "human://evil.example/mallory"} {
 		for _, of := range []performatives.SessionID{id, none} {
-			for _, verb := range []string{wire.SessionGet, wire.SessionMessages} {
-				l.refused(l.ask(wire.Call(stranger, verb), fmt.Appendf(nil, `{"sessionId":%q}`, of)), session.UnknownSession)
+			for _, verb := range []string{api.SessionGet, api.SessionMessages} {
+				l.refused(l.ask(api.Call(stranger, verb), fmt.Appendf(nil, `{"sessionId":%q}`, of)), session.UnknownSession)
 			}
 			l.refused(l.says(of, stranger, "ACCEPT", `{"referenceId":"inv"}`), session.UnknownSession)
 			l.refused(l.says(of, stranger, "PROPOSE", `{"proposalId":"p","type":"x","subject":"x","terms":{}}`), session.UnknownSession)
@@ -40,7 +40,7 @@ func TestStrangersHaveNothingRead(t *testing.T) {
 	}
 	// Whose business it is, finds it.
 	for _, party := range []performatives.Agent{alpha, beta} {
-		l.heard(l.ask(wire.Call(party, wire.SessionGet), fmt.Appendf(nil, `{"sessionId":%q}`, id)))
+		l.heard(l.ask(api.Call(party, api.SessionGet), fmt.Appendf(nil, `{"sessionId":%q}`, id)))
 	}
 	if !l.InMemory(id) {
 		t.Error("it was not read for those who take part")
@@ -52,5 +52,5 @@ func TestStrangersHaveNothingRead(t *testing.T) {
 	l.Down()
 	l.Up()
 	l.nc = l.Plain()
-	l.heard(l.ask(wire.Call("human://acme.com/alice", wire.SessionGet), fmt.Appendf(nil, `{"sessionId":%q}`, id)))
+	l.heard(l.ask(api.Call("human://acme.com/alice", api.SessionGet), fmt.Appendf(nil, `{"sessionId":%q}`, id)))
 }

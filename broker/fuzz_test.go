@@ -10,10 +10,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/testbroker"
-	"github.com/parley-asp/parley/wire"
 )
 
 // FuzzSubmit sends anything at all, as an envelope and as the body of each act
@@ -38,19 +38,19 @@ func FuzzSubmit(f *testing.F) {
 	f.Fuzz(func(t *testing.T, act uint8, data []byte) {
 		id := uuid.Must(uuid.NewV7()).String()
 		submit := func(sender performatives.Agent, envelope []byte) {
-			answer(t, nc, wire.Submit(sender, performatives.SessionID(id)), envelope)
+			answer(t, nc, api.Submit(sender, performatives.SessionID(id)), envelope)
 		}
 		submit(alpha, data)
 		acts := performatives.All()
 		name := acts[int(act)%len(acts)].String()
-		answer(t, nc, wire.Call(alpha, "session."+strings.ToLower(name)), data)
-		answer(t, nc, wire.Call(alpha, wire.SchemaPut), data)
+		answer(t, nc, api.Call(alpha, "session."+strings.ToLower(name)), data)
+		answer(t, nc, api.Call(alpha, api.SchemaPut), data)
 		submit(alpha, envelope(id, alpha, "PROPOSE", `{"proposalId":"inv","type":"session-invitation","subject":"x","terms":{"participants":["agent://widgets.co/beta"]}}`))
 		submit(beta, envelope(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
 		submit(beta, envelope(id, beta, "PROPOSE", `{"proposalId":"p0","type":"x","subject":"x","terms":{"price":1}}`))
 		submit(alpha, envelope(id, alpha, name, string(data)))
 		submit(beta, envelope(id, beta, name, string(data)))
-		answer(t, nc, wire.Call(alpha, wire.SessionGet), []byte(`{"sessionId":"`+id+`"}`))
+		answer(t, nc, api.Call(alpha, api.SessionGet), []byte(`{"sessionId":"`+id+`"}`))
 	})
 }
 
@@ -67,7 +67,7 @@ func answer(t *testing.T, nc *nats.Conn, subject string, data []byte) {
 	if err != nil {
 		t.Fatalf("%s %q: %v", subject, data, err)
 	}
-	code := m.Header.Get(wire.ErrorCodeHeader)
+	code := m.Header.Get(api.ErrorCodeHeader)
 	if code == "" {
 		if !json.Valid(m.Data) {
 			t.Fatalf("%q is answered with %q", data, m.Data)
@@ -98,7 +98,7 @@ func answer(t *testing.T, nc *nats.Conn, subject string, data []byte) {
 			t.Errorf("%q is answered with what is inside: %s", data, m.Data)
 		}
 	}
-	if len(m.Header) != 2 || strings.ContainsAny(m.Header.Get(wire.ErrorHeader), "\r\n") {
+	if len(m.Header) != 2 || strings.ContainsAny(m.Header.Get(api.ErrorHeader), "\r\n") {
 		t.Errorf("%q is answered with the headers %q", data, m.Header)
 	}
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
 )
 
 // goneAfter is how long the consumer of a group that the rules do not name any
@@ -27,23 +27,23 @@ func (b *Broker) openGroups(ctx context.Context) (err error) {
 		if err != nil {
 			return
 		}
-		name := wire.GroupConsumer(org, group)
+		name := api.GroupConsumer(org, group)
 		named[name] = true
-		_, err = b.js.CreateOrUpdateConsumer(ctx, wire.EscalationsStream, jetstream.ConsumerConfig{
-			Durable: name, FilterSubject: wire.EscalationsOf(org), Description: group + " of " + string(org),
+		_, err = b.js.CreateOrUpdateConsumer(ctx, api.EscalationsStream, jetstream.ConsumerConfig{
+			Durable: name, FilterSubject: api.EscalationsOf(org), Description: group + " of " + string(org),
 			AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, DeliverPolicy: jetstream.DeliverAllPolicy,
 		})
 	})
 	if err != nil {
 		return err
 	}
-	all := b.log.streams[wire.EscalationsStream].ListConsumers(ctx)
+	all := b.log.streams[api.EscalationsStream].ListConsumers(ctx)
 	for c := range all.Info() {
-		if !wire.IsGroupConsumer(c.Name) || named[c.Name] || c.Config.InactiveThreshold == goneAfter {
+		if !api.IsGroupConsumer(c.Name) || named[c.Name] || c.Config.InactiveThreshold == goneAfter {
 			continue
 		}
 		c.Config.InactiveThreshold = goneAfter
-		if _, err := b.js.UpdateConsumer(ctx, wire.EscalationsStream, c.Config); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		if _, err := b.js.UpdateConsumer(ctx, api.EscalationsStream, c.Config); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 			return err
 		}
 	}
@@ -59,7 +59,7 @@ func (b *Broker) Groups(a performatives.Agent) []string {
 	}
 	b.Escalations.Groups(func(org performatives.Organisation, group string, members []performatives.Agent) {
 		if slices.Contains(members, a) {
-			consumers = append(consumers, wire.GroupConsumer(org, group))
+			consumers = append(consumers, api.GroupConsumer(org, group))
 		}
 	})
 	slices.Sort(consumers)

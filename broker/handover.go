@@ -14,9 +14,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 var codeUnavailable = strconv.Itoa(session.Unavailable.Status())
@@ -55,8 +55,8 @@ func (b *Broker) openHandovers(context.Context) error {
 	h.out = newSlots(b.Conn.NewInbox()+".", math.MaxInt, silentAfter, h.silent)
 	b.handovers = h
 	for subject, hear := range map[string]nats.MsgHandler{
-		h.out.prefix + "*":                    h.answered,
-		wire.HandedOn(b.id) + wire.AllSubmits: h.judgeForAnother,
+		h.out.prefix + "*":                  h.answered,
+		api.HandedOn(b.id) + api.AllSubmits: h.judgeForAnother,
 	} {
 		heard, err := b.Conn.Subscribe(subject, hear)
 		if err != nil {
@@ -80,8 +80,8 @@ func (h *handovers) handOn(act handover) {
 	reply, err := h.out.put(act)
 	if err == nil {
 		err = h.b.Conn.PublishMsg(&nats.Msg{
-			Subject: wire.HandedOn(act.at) + act.subject, Reply: reply, Data: act.r.Data(),
-			Header: nats.Header{wire.AskerHeader: {act.r.Reply()}},
+			Subject: api.HandedOn(act.at) + act.subject, Reply: reply, Data: act.r.Data(),
+			Header: nats.Header{api.AskerHeader: {act.r.Reply()}},
 		})
 		if err == nil {
 			return
@@ -140,7 +140,7 @@ func (h *handovers) answered(m *nats.Msg) {
 	}
 	switch {
 	case !waited:
-	case len(m.Data) == 0 || m.Header.Get(wire.ErrorCodeHeader) == codeUnavailable:
+	case len(m.Data) == 0 || m.Header.Get(api.ErrorCodeHeader) == codeUnavailable:
 		h.judge(act, errNobodyHome)
 	default:
 		act.leave()
@@ -151,9 +151,9 @@ func (h *handovers) answered(m *nats.Msg) {
 
 // judgeForAnother answers what another broker has let in and handed on.
 func (h *handovers) judgeForAnother(m *nats.Msg) {
-	caller, id, err := wire.ParseSubmit(strings.TrimPrefix(m.Subject, wire.HandedOn(h.b.id)))
+	caller, id, err := api.ParseSubmit(strings.TrimPrefix(m.Subject, api.HandedOn(h.b.id)))
 	if err == nil {
-		h.b.submit(handed{m, m.Header.Get(wire.AskerHeader)}, id, caller, func() {})
+		h.b.submit(handed{m, m.Header.Get(api.AskerHeader)}, id, caller, func() {})
 	}
 }
 

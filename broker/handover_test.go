@@ -12,11 +12,11 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/fault"
-	"github.com/parley-asp/parley/wire"
 )
 
 // TestHandedOn is one broker as another one sees it that hands acts on to it.
@@ -39,9 +39,9 @@ func TestHandedOn(t *testing.T) {
 	replies := nc.NewInbox() + "."
 	between, asker := listen(replies+"*"), listen(nc.NewInbox())
 	hand := func(number, asker, act string) {
-		m := &nats.Msg{Subject: wire.HandedOn(home.ID()) + wire.Submit(alpha, s.ID), Reply: replies + number, Header: nats.Header{}, Data: []byte(act)}
+		m := &nats.Msg{Subject: api.HandedOn(home.ID()) + api.Submit(alpha, s.ID), Reply: replies + number, Header: nats.Header{}, Data: []byte(act)}
 		if asker != "" {
-			m.Header.Set(wire.AskerHeader, asker)
+			m.Header.Set(api.AskerHeader, asker)
 		}
 		if err := nc.PublishMsg(m); err != nil {
 			t.Fatal(err)
@@ -102,11 +102,11 @@ func TestSilentHome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	presence, err := js.KeyValue(t.Context(), wire.BrokersBucket)
+	presence, err := js.KeyValue(t.Context(), api.BrokersBucket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	unheard, err := nc.SubscribeSync(wire.HandedOn(silent) + wire.AllSubmits)
+	unheard, err := nc.SubscribeSync(api.HandedOn(silent) + api.AllSubmits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,11 +132,11 @@ func TestSilentHome(t *testing.T) {
 	})
 	submit := func(act string) (code string, m *nats.Msg) {
 		t.Helper()
-		m, err := nc.Request(wire.Submit(alpha, s.ID), []byte(act), time.Minute)
+		m, err := nc.Request(api.Submit(alpha, s.ID), []byte(act), time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return m.Header.Get(wire.ErrorCodeHeader), m
+		return m.Header.Get(api.ErrorCodeHeader), m
 	}
 	for code := ""; code != "503"; { // until the silent one is known, acts are judged here
 		if code, _ = submit(observation(s.ID)); code == "" && here.Handed() > 0 {

@@ -13,11 +13,11 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/transcript"
-	"github.com/parley-asp/parley/wire"
 )
 
 // What an operator may read to hold what is derived against the transcripts. It
@@ -32,15 +32,15 @@ const (
 )
 
 // auditSessions lists the sessions by their transcripts, not by the index.
-func (b *Broker) auditSessions(ctx context.Context, _ caller, q wire.ListAudit) (wire.AuditedSessions, error) {
-	found := wire.AuditedSessions{Sessions: []performatives.SessionID{}}
+func (b *Broker) auditSessions(ctx context.Context, _ caller, q api.ListAudit) (api.AuditedSessions, error) {
+	found := api.AuditedSessions{Sessions: []performatives.SessionID{}}
 	if q.Cursor < 0 {
 		return found, session.Refuse(session.MalformedEnvelope, "cursor is next of the page before")
 	}
 	// An even cursor counts in the transcripts' stream, an odd one in the archive.
-	stream, filter, prefix, at := wire.SessionsStream, wire.AllSessions, wire.Session(""), q.Cursor/2
+	stream, filter, prefix, at := api.SessionsStream, api.AllSessions, api.Session(""), q.Cursor/2
 	if q.Cursor%2 == 1 && b.archives() {
-		stream, filter, prefix = wire.ArchiveStream, wire.AllArchive, wire.Archive("")
+		stream, filter, prefix = api.ArchiveStream, api.AllArchive, api.Archive("")
 	}
 	from := at / subjectPage * subjectPage
 	subjects, total, err := b.log.subjects(ctx, stream, filter, from)
@@ -59,7 +59,7 @@ func (b *Broker) auditSessions(ctx context.Context, _ caller, q wire.ListAudit) 
 	switch {
 	case at+len(subjects) < total && len(subjects) > 0:
 		found.Next = &next
-	case stream == wire.SessionsStream && b.archives():
+	case stream == api.SessionsStream && b.archives():
 		next = 1
 		found.Next = &next
 	}
@@ -107,8 +107,8 @@ func (b *Broker) inArchive(ctx context.Context, id performatives.SessionID) ([][
 }
 
 // auditMessages is a page of a transcript as it is stored.
-func (b *Broker) auditMessages(ctx context.Context, _ caller, q wire.AuditTranscript) (wire.Stored, error) {
-	found, size := wire.Stored{Messages: [][]byte{}}, 0
+func (b *Broker) auditMessages(ctx context.Context, _ caller, q api.AuditTranscript) (api.Stored, error) {
+	found, size := api.Stored{Messages: [][]byte{}}, 0
 	if _, err := performatives.ParseSessionID(string(q.Session)); err != nil {
 		return found, session.NoSuchSession()
 	}
@@ -125,7 +125,7 @@ func (b *Broker) auditMessages(ctx context.Context, _ caller, q wire.AuditTransc
 		return found, err
 	}
 	if entries == nil {
-		err = b.log.read(ctx, wire.Session(q.Session), q.Cursor, each)
+		err = b.log.read(ctx, api.Session(q.Session), q.Cursor, each)
 	}
 	for i := max(q.Cursor, 1); err == nil && i <= uint64(len(entries)); i++ {
 		err = each(stored{position: i, data: entries[i-1]})
@@ -137,13 +137,13 @@ func (b *Broker) auditMessages(ctx context.Context, _ caller, q wire.AuditTransc
 }
 
 // auditSession is what the store holds of a session beside its transcript.
-func (b *Broker) auditSession(ctx context.Context, _ caller, q wire.AuditRef) (wire.Held, error) {
-	held := wire.Held{Session: q.Session, Copies: []wire.HeldCopy{}}
+func (b *Broker) auditSession(ctx context.Context, _ caller, q api.AuditRef) (api.Held, error) {
+	held := api.Held{Session: q.Session, Copies: []api.HeldCopy{}}
 	if _, err := performatives.ParseSessionID(string(q.Session)); err != nil {
 		return held, session.NoSuchSession()
 	}
 	if q.Cursor == "" {
-		for _, find := range []func(context.Context, *wire.Held) error{b.heldHead, b.heldLine, b.heldTimer, b.heldItems} {
+		for _, find := range []func(context.Context, *api.Held) error{b.heldHead, b.heldLine, b.heldTimer, b.heldItems} {
 			if err := find(ctx, &held); err != nil {
 				return held, err
 			}
@@ -152,9 +152,9 @@ func (b *Broker) auditSession(ctx context.Context, _ caller, q wire.AuditRef) (w
 	return held, b.heldCopies(ctx, &held, q.Cursor)
 }
 
-func (b *Broker) heldHead(ctx context.Context, held *wire.Held) error {
+func (b *Broker) heldHead(ctx context.Context, held *api.Held) error {
 	held.At, held.InboxAge = b.Now().UTC().Format(time.RFC3339Nano), b.InboxAge.Milliseconds()
-	last, err := b.log.lastOn(ctx, wire.SessionsStream, wire.Session(held.Session))
+	last, err := b.log.lastOn(ctx, api.SessionsStream, api.Session(held.Session))
 	if err != nil {
 		return err
 	}
@@ -173,23 +173,23 @@ func (b *Broker) heldHead(ctx context.Context, held *wire.Held) error {
 }
 
 // heldLine looks in the order of a session's life, backwards.
-func (b *Broker) heldLine(ctx context.Context, held *wire.Held) error {
-	found, err := b.lineOn(ctx, wire.IndexOver(held.Session))
+func (b *Broker) heldLine(ctx context.Context, held *api.Held) error {
+	found, err := b.lineOn(ctx, api.IndexOver(held.Session))
 	if err == nil && found == nil {
 		found, err = b.catalogueLine(ctx, held.Session)
 	}
 	if err == nil && found == nil {
-		found, err = b.lineOn(ctx, wire.Index(held.Session))
+		found, err = b.lineOn(ctx, api.Index(held.Session))
 	}
 	if err == nil && found != nil {
-		held.Index = &wire.HeldLine{State: found.State.String(), Participants: found.Parties, Entries: found.Entries}
+		held.Index = &api.HeldLine{State: found.State.String(), Participants: found.Parties, Entries: found.Entries}
 	}
 	return err
 }
 
 // lineOn is the line on a subject of the list, nil for none.
 func (b *Broker) lineOn(ctx context.Context, subject string) (*line, error) {
-	last, err := b.log.lastOn(ctx, wire.IndexStream, subject)
+	last, err := b.log.lastOn(ctx, api.IndexStream, subject)
 	if err != nil || last == nil {
 		return nil, err
 	}
@@ -200,21 +200,21 @@ func (b *Broker) lineOn(ctx context.Context, subject string) (*line, error) {
 	return &l, nil
 }
 
-func (b *Broker) heldTimer(ctx context.Context, held *wire.Held) error {
-	set, err := b.log.lastOn(ctx, wire.TimersStream, timerAt+string(held.Session))
+func (b *Broker) heldTimer(ctx context.Context, held *api.Held) error {
+	set, err := b.log.lastOn(ctx, api.TimersStream, timerAt+string(held.Session))
 	if err != nil {
 		return err
 	}
 	if set != nil {
 		held.Timer, _ = strings.CutPrefix(set.Header.Get(jetstream.ScheduleHeader), "@at ")
 	}
-	due, err := b.log.lastOn(ctx, wire.TimersStream, timerDue+string(held.Session))
+	due, err := b.log.lastOn(ctx, api.TimersStream, timerDue+string(held.Session))
 	held.Due = due != nil
 	return err
 }
 
 // heldItems are the escalations that the transcript knows, as the stream has them.
-func (b *Broker) heldItems(ctx context.Context, held *wire.Held) error {
+func (b *Broker) heldItems(ctx context.Context, held *api.Held) error {
 	var all []*escalation.Item
 	if err := b.look(ctx, held.Session, func(l *live) {
 		l.state.Escalations(func(item *escalation.Item) { all = append(all, item) })
@@ -224,11 +224,11 @@ func (b *Broker) heldItems(ctx context.Context, held *wire.Held) error {
 	slices.SortFunc(all, func(a, b *escalation.Item) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	for _, of := range all {
 		view := session.ViewItem(of)
-		last, err := b.log.lastOn(ctx, wire.EscalationsStream, wire.Escalation(view.Organisation, view.Urgency, string(view.ID)))
+		last, err := b.log.lastOn(ctx, api.EscalationsStream, api.Escalation(view.Organisation, view.Urgency, string(view.ID)))
 		if err != nil {
 			return err
 		}
-		var item wire.EscalationItem
+		var item api.EscalationItem
 		if last == nil || json.Unmarshal(last.Data, &item) != nil {
 			continue
 		}
@@ -240,7 +240,7 @@ func (b *Broker) heldItems(ctx context.Context, held *wire.Held) error {
 
 // heldCopies is a page of what stands in the session's inboxes, from a cursor on:
 // how many inboxes are done, and the position in the next.
-func (b *Broker) heldCopies(ctx context.Context, held *wire.Held, cursor string) error {
+func (b *Broker) heldCopies(ctx context.Context, held *api.Held, cursor string) error {
 	var done int
 	var position uint64
 	if cursor != "" {
@@ -248,7 +248,7 @@ func (b *Broker) heldCopies(ctx context.Context, held *wire.Held, cursor string)
 			return session.Refuse(session.MalformedEnvelope, "cursor is next of the page before")
 		}
 	}
-	inboxes, _, err := b.log.subjects(ctx, wire.InboxStream, "asp.agent.*.inbox."+string(held.Session), 0)
+	inboxes, _, err := b.log.subjects(ctx, api.InboxStream, "asp.agent.*.inbox."+string(held.Session), 0)
 	if err != nil {
 		return err
 	}
@@ -257,12 +257,12 @@ func (b *Broker) heldCopies(ctx context.Context, held *wire.Held, cursor string)
 		if err != nil {
 			return err
 		}
-		err = b.log.readFrom(ctx, wire.InboxStream, inboxes[done], position, func(e stored) error {
+		err = b.log.readFrom(ctx, api.InboxStream, inboxes[done], position, func(e stored) error {
 			if len(held.Copies) == copiesPage {
 				held.Next = strconv.Itoa(done) + "." + strconv.FormatUint(e.position, 10)
 				return errPageFull
 			}
-			held.Copies = append(held.Copies, wire.HeldCopy{Agent: agent, Hash: performatives.HashOf(e.data)})
+			held.Copies = append(held.Copies, api.HeldCopy{Agent: agent, Hash: performatives.HashOf(e.data)})
 			return nil
 		})
 		if errors.Is(err, errPageFull) {

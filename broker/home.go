@@ -14,13 +14,13 @@ import (
 	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
 )
 
 // Where several brokers share the work, each session has a home among those
 // that are there: the broker whose memory is warm. A server that was told to
-// (wire.HomeMapping) brings most acts home; what comes to another broker is handed
+// (api.HomeMapping) brings most acts home; what comes to another broker is handed
 // on by it. Nothing is wrong when two brokers see homes differently, or when a
 // home is gone: it costs a reading of what the other has entered, and appends
 // are conditional anyway.
@@ -39,7 +39,7 @@ type homes struct {
 	mine    map[int][]*nats.Subscription // to what is at home here
 }
 
-type homeTable [wire.Partitions]string
+type homeTable [api.Partitions]string
 
 const (
 	// homeWeight is how many times a broker subscribes to what is at home with it,
@@ -73,7 +73,7 @@ func (b *Broker) elsewhere(id performatives.SessionID) (broker string, is bool) 
 	if b.Alone {
 		return "", false
 	}
-	at := b.homes.at.Load()[wire.PartitionOf(id)]
+	at := b.homes.at.Load()[api.PartitionOf(id)]
 	return at, at != b.id
 }
 
@@ -97,7 +97,7 @@ func (b *Broker) openHomes(context.Context) (err error) {
 	h := b.homes
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.any, err = h.subscribe(wire.AllAtHome); err != nil {
+	if h.any, err = h.subscribe(api.AllAtHome); err != nil {
 		return err
 	}
 	b.background(h.hear)
@@ -107,7 +107,7 @@ func (b *Broker) openHomes(context.Context) (err error) {
 }
 
 func (h *homes) subscribe(subject string) (*nats.Subscription, error) {
-	return h.b.Conn.ChanQueueSubscribe(subject, wire.ServiceName, h.acts)
+	return h.b.Conn.ChanQueueSubscribe(subject, api.ServiceName, h.acts)
 }
 
 // move subscribes to what is at home here now, and no more to what was. Whoever is
@@ -123,7 +123,7 @@ func (h *homes) move() {
 		switch {
 		case here && h.mine[p] == nil:
 			for range homeWeight {
-				s, err := h.subscribe(wire.AtHome(p))
+				s, err := h.subscribe(api.AtHome(p))
 				if err != nil {
 					failure = err
 					break
@@ -167,7 +167,7 @@ func (h *homes) hear(ctx context.Context) {
 }
 
 func (h *homes) letIn(m *nats.Msg) {
-	if subject, is := wire.Brought(m.Subject); is {
+	if subject, is := api.Brought(m.Subject); is {
 		h.b.letIn(subject, brought{m})
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // A delivery is an accepted entry on its way to the inboxes.
@@ -39,8 +39,8 @@ const ackWait = 30 * time.Second
 
 // register makes the durable consumer by which a principal reads.
 func (i *inbox) register(ctx context.Context, a performatives.Agent) error {
-	_, err := i.b.js.CreateOrUpdateConsumer(ctx, wire.InboxStream, jetstream.ConsumerConfig{
-		Durable: a.Token(), FilterSubject: wire.InboxOf(a), Description: string(a),
+	_, err := i.b.js.CreateOrUpdateConsumer(ctx, api.InboxStream, jetstream.ConsumerConfig{
+		Durable: a.Token(), FilterSubject: api.InboxOf(a), Description: string(a),
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, DeliverPolicy: jetstream.DeliverAllPolicy,
 	})
 	return err
@@ -48,7 +48,7 @@ func (i *inbox) register(ctx context.Context, a performatives.Agent) error {
 
 // remove ends a principal's consumer.
 func (i *inbox) remove(ctx context.Context, a performatives.Agent) error {
-	err := i.b.js.DeleteConsumer(ctx, wire.InboxStream, a.Token())
+	err := i.b.js.DeleteConsumer(ctx, api.InboxStream, a.Token())
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return nil
 	}
@@ -160,9 +160,9 @@ func (b *Broker) deliverOne(ctx context.Context, l *live, d delivery) error {
 		if at.sequence >= int64(d.sequence) { //nolint:gosec // far below 2^63
 			continue
 		}
-		copied, err := b.link.send(wire.InboxStream, &nats.Msg{
-			Subject: wire.Inbox(a, l.id), Data: d.entry,
-			Header: nats.Header{wire.SequenceHeader: {strconv.FormatUint(d.sequence, 10)}},
+		copied, err := b.link.send(api.InboxStream, &nats.Msg{
+			Subject: api.Inbox(a, l.id), Data: d.entry,
+			Header: nats.Header{api.SequenceHeader: {strconv.FormatUint(d.sequence, 10)}},
 		}, at.position)
 		if err != nil {
 			return err
@@ -189,12 +189,12 @@ func (b *Broker) placeOf(ctx context.Context, l *live, a performatives.Agent, d 
 	}
 	at := place{0, -1}
 	if d.sequence > 0 || d.again {
-		m, err := b.log.lastOn(ctx, wire.InboxStream, wire.Inbox(a, l.id))
+		m, err := b.log.lastOn(ctx, api.InboxStream, api.Inbox(a, l.id))
 		if err != nil {
 			return at, err
 		}
 		if m != nil {
-			n, err := strconv.ParseInt(m.Header.Get(wire.SequenceHeader), 10, 64)
+			n, err := strconv.ParseInt(m.Header.Get(api.SequenceHeader), 10, 64)
 			if err != nil {
 				return at, err
 			}

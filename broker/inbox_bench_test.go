@@ -10,11 +10,11 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/testbroker"
-	"github.com/parley-asp/parley/wire"
 )
 
 // A page of the queue costs the same however many wait behind it.
@@ -26,7 +26,7 @@ func BenchmarkQueue(b *testing.B) {
 		for name, request := range map[string]string{"first page": `{}`, "of one urgency": `{"urgency":"critical"}`, "a thousand": `{"limit":1000}`} {
 			b.Run(fmt.Sprintf("%s/open=%d", name, open), func(b *testing.B) {
 				for b.Loop() {
-					if _, err := t.Call(b.Context(), alice, wire.EscalationList, []byte(request)); err != nil {
+					if _, err := t.Call(b.Context(), alice, api.EscalationList, []byte(request)); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -45,31 +45,31 @@ func fill(b *testing.B, t *testbroker.Broker, open int) {
 	urgencies := []string{"low", "medium", "high", "critical"}
 	for n := range open {
 		due := time.Now().Add(time.Duration(n%5000) * time.Minute).UTC().Format("2006-01-02T15:04:05.000Z")
-		item := wire.EscalationItem{
+		item := api.EscalationItem{
 			EscalationView: session.EscalationView{
 				ID: escalation.ID(fmt.Sprintf("019478a3-0002-7def-8a12-%012d", n)), By: alpha, OnBehalfOf: alpha, Organisation: "acme.com",
 				Reason: "authority-limit", Urgency: urgencies[n%4], Context: jsontext.Value(`"over my limit"`), Deadline: due, Status: "open",
 				Amount: &escalation.Amount{Value: 15000, Currency: "USD", Path: "terms.price"},
 			},
 			Session: performatives.SessionID(fmt.Sprintf("019478a3-0001-7def-8a12-%012d", n)), Head: &session.HeadView{},
-			Route: &wire.Route{Levels: []wire.Level{{Quorum: 1, Due: due}}}, Due: due,
+			Route: &api.Route{Levels: []api.Level{{Quorum: 1, Due: due}}}, Due: due,
 			Proposal: &session.OfferView{Proposal: "p1", Subject: "a plan", Terms: jsontext.Value(`{"price":15000,"currency":"USD","seats":300}`)},
 		}
 		data, err := json.Marshal(item)
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := js.PublishMsgAsync(&nats.Msg{Subject: wire.Escalation("acme.com", item.Urgency, string(item.ID)), Data: data}); err != nil {
+		if _, err := js.PublishMsgAsync(&nats.Msg{Subject: api.Escalation("acme.com", item.Urgency, string(item.ID)), Data: data}); err != nil {
 			b.Fatal(err)
 		}
 	}
 	<-js.PublishAsyncComplete()
 	for {
-		reply, err := t.Call(b.Context(), alice, wire.EscalationList, []byte(`{"limit":1}`))
+		reply, err := t.Call(b.Context(), alice, api.EscalationList, []byte(`{"limit":1}`))
 		if err != nil {
 			b.Fatal(err)
 		}
-		var list wire.Escalations
+		var list api.Escalations
 		if err := json.Unmarshal(reply, &list); err != nil {
 			b.Fatal(err)
 		}

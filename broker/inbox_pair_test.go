@@ -9,10 +9,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // Two humans decide at the same moment, at whichever of two brokers: one wins,
@@ -25,7 +25,7 @@ func TestInboxOfTwoBrokers(t *testing.T) {
 	defer s.close(b)
 	defer s.close(other)
 
-	submit := func(id performatives.SessionID, a performatives.Agent, body performatives.Body) (wire.Acceptance, error) {
+	submit := func(id performatives.SessionID, a performatives.Agent, body performatives.Body) (api.Acceptance, error) {
 		envelope, err := performatives.Draft{
 			ID: performatives.MessageID(uuid.Must(uuid.NewV7()).String()), Session: id, Timestamp: time.Now(), Sender: a, Body: body,
 		}.Envelope(nil)
@@ -39,7 +39,7 @@ func TestInboxOfTwoBrokers(t *testing.T) {
 			}
 		}
 	}
-	rules := func(id performatives.SessionID, a performatives.Agent, e performatives.MessageID, more string) (wire.Acceptance, error) {
+	rules := func(id performatives.SessionID, a performatives.Agent, e performatives.MessageID, more string) (api.Acceptance, error) {
 		return submit(id, a, &performatives.InformBody{Type: performatives.Resolution, Data: jsontext.Value(`{"escalationId":"` + string(e) + `",` + more + `}`)})
 	}
 	asks := func() (performatives.SessionID, performatives.MessageID) {
@@ -61,7 +61,7 @@ func TestInboxOfTwoBrokers(t *testing.T) {
 		}
 		return id, asked.Message
 	}
-	does := func(at *broker.Broker, a performatives.Agent, verb, request string) (item wire.EscalationItem, err error) {
+	does := func(at *broker.Broker, a performatives.Agent, verb, request string) (item api.EscalationItem, err error) {
 		for range 1000 { // a broker hears of another's item a moment later
 			reply, callErr := at.Call(t.Context(), a, verb, []byte(request))
 			if err = callErr; code(err) == session.UnknownSession {
@@ -95,13 +95,13 @@ func TestInboxOfTwoBrokers(t *testing.T) {
 	for range 5 {
 		id, e := asks()
 		ref := `{"escalationId":"` + string(e) + `"`
-		if _, err := does(b, alice, wire.EscalationClaim, ref+`}`); err != nil {
+		if _, err := does(b, alice, api.EscalationClaim, ref+`}`); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := rules(id, anna, e, `"decision":"denied"`); code(err) != session.WrongTurn {
 			t.Errorf("claimed by alice, anna decides: %v", err)
 		}
-		if _, err := does(other, anna, wire.EscalationComment, ref+`,"text":"wait"}`); err != nil {
+		if _, err := does(other, anna, api.EscalationComment, ref+`,"text":"wait"}`); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := rules(id, alice, e, `"decision":"denied","revision":0`); code(err) != session.ChainConflict {

@@ -9,11 +9,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/testbroker"
-	"github.com/parley-asp/parley/wire"
 )
 
 const (
@@ -38,7 +38,7 @@ func newOffice(t *testing.T, rules *escalation.Rules, limits map[performatives.A
 	}
 	o := &office{T: t, b: testbroker.Start(t, testbroker.Options{Sync: time.Minute, Rules: rules}), signers: map[performatives.Agent]performatives.Signer{}}
 	for _, a := range []performatives.Agent{alpha, beta, alice, anna, chief, bob} {
-		o.signers[a] = signer(t, o.b.Register(a, func(c *wire.Card) {
+		o.signers[a] = signer(t, o.b.Register(a, func(c *api.Card) {
 			if l, some := limits[a]; some {
 				c.Registry.Limits = []performatives.Limit{l}
 			}
@@ -48,12 +48,12 @@ func newOffice(t *testing.T, rules *escalation.Rules, limits map[performatives.A
 }
 
 // says submits an act and returns its refusal's code.
-func (o *office) says(a performatives.Agent, body performatives.Body) (wire.Acceptance, error) {
+func (o *office) says(a performatives.Agent, body performatives.Body) (api.Acceptance, error) {
 	o.Helper()
 	return o.b.Submit(o.Context(), a, o.id, signedEnvelope(o.T, o.id, a, o.signers[a], body))
 }
 
-func (o *office) heard(a performatives.Agent, body performatives.Body) wire.Acceptance {
+func (o *office) heard(a performatives.Agent, body performatives.Body) api.Acceptance {
 	o.Helper()
 	accepted, err := o.says(a, body)
 	if err != nil {
@@ -93,18 +93,18 @@ func calls[A any](o *office, a performatives.Agent, verb string, request any) (a
 	return answer, nil
 }
 
-func (o *office) item(a performatives.Agent, id escalation.ID) wire.EscalationItem {
+func (o *office) item(a performatives.Agent, id escalation.ID) api.EscalationItem {
 	o.Helper()
-	item, err := calls[wire.EscalationItem](o, a, wire.EscalationGet, wire.EscalationRef{Escalation: string(id)})
+	item, err := calls[api.EscalationItem](o, a, api.EscalationGet, api.EscalationRef{Escalation: string(id)})
 	if err != nil {
 		o.Fatal(err)
 	}
 	return item
 }
 
-func (o *office) does(a performatives.Agent, verb string, request any) wire.EscalationItem {
+func (o *office) does(a performatives.Agent, verb string, request any) api.EscalationItem {
 	o.Helper()
-	item, err := calls[wire.EscalationItem](o, a, verb, request)
+	item, err := calls[api.EscalationItem](o, a, verb, request)
 	if err != nil {
 		o.Fatalf("%s of %s: %v", verb, a, err)
 	}
@@ -113,13 +113,13 @@ func (o *office) does(a performatives.Agent, verb string, request any) wire.Esca
 
 func (o *office) refused(want session.Code, a performatives.Agent, verb string, request any) {
 	o.Helper()
-	if _, err := calls[wire.EscalationItem](o, a, verb, request); code(err) != want {
+	if _, err := calls[api.EscalationItem](o, a, verb, request); code(err) != want {
 		o.Errorf("%s of %s: %v, want %s", verb, a, err, want)
 	}
 }
 
 // rules decides; change edits the ruling.
-func (o *office) rules(a performatives.Agent, id escalation.ID, decision string, change ...func(*performatives.RulingData)) (wire.Acceptance, error) {
+func (o *office) rules(a performatives.Agent, id escalation.ID, decision string, change ...func(*performatives.RulingData)) (api.Acceptance, error) {
 	o.Helper()
 	data := performatives.RulingData{EscalationID: string(id), Decision: decision}
 	for _, c := range change {
@@ -132,7 +132,7 @@ func (o *office) rules(a performatives.Agent, id escalation.ID, decision string,
 	return o.says(a, &performatives.InformBody{Type: performatives.Resolution, Data: raw})
 }
 
-func asShown(item wire.EscalationItem) func(*performatives.RulingData) {
+func asShown(item api.EscalationItem) func(*performatives.RulingData) {
 	return func(d *performatives.RulingData) { d.Revision, d.Shown = &item.Revision, item.Shown }
 }
 
@@ -145,7 +145,7 @@ func kindsOf(events []escalation.Event) (kinds []escalation.Kind) {
 
 func (o *office) history(id escalation.ID) []escalation.Event {
 	o.Helper()
-	h, err := calls[wire.EscalationEvents](o, alice, wire.EscalationHistory, wire.EscalationRef{Escalation: string(id)})
+	h, err := calls[api.EscalationEvents](o, alice, api.EscalationHistory, api.EscalationRef{Escalation: string(id)})
 	if err != nil {
 		o.Fatal(err)
 	}
@@ -153,11 +153,11 @@ func (o *office) history(id escalation.ID) []escalation.Event {
 }
 
 // until follows the inbox as a human until an item is as wanted.
-func (o *office) until(a performatives.Agent, id escalation.ID, wanted func(wire.EscalationItem) bool) wire.EscalationItem {
+func (o *office) until(a performatives.Agent, id escalation.ID, wanted func(api.EscalationItem) bool) api.EscalationItem {
 	o.Helper()
 	cursor := ""
 	for range 100 {
-		seen, err := calls[wire.Watched](o, a, wire.EscalationWatch, wire.WatchEscalations{Since: cursor, Wait: 10_000})
+		seen, err := calls[api.Watched](o, a, api.EscalationWatch, api.WatchEscalations{Since: cursor, Wait: 10_000})
 		if err != nil {
 			o.Fatal(err)
 		}
@@ -167,7 +167,7 @@ func (o *office) until(a performatives.Agent, id escalation.ID, wanted func(wire
 		}
 	}
 	o.Fatal("it never came to that")
-	return wire.EscalationItem{}
+	return api.EscalationItem{}
 }
 
 // What people do around an item is seen by colleagues at once, is in nobody
@@ -176,43 +176,43 @@ func TestDeskVerbs(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, nil)
 	e := o.asks("15000")
-	ref := wire.EscalationRef{Escalation: string(e)}
+	ref := api.EscalationRef{Escalation: string(e)}
 
 	first := o.item(alice, e)
 	if first.You == nil || !first.You.Decide || first.Amount == nil || first.Amount.Value != 15000 || first.Due == "" || first.Shown == "" ||
 		len(first.Approvers) != 3 || first.IfUnanswered == nil || len(first.Changes) != 2 {
 		t.Errorf("%+v", first)
 	}
-	claimed := o.does(alice, wire.EscalationClaim, wire.ClaimEscalation{Escalation: string(e)})
+	claimed := o.does(alice, api.EscalationClaim, api.ClaimEscalation{Escalation: string(e)})
 	if claimed.Desk.Claim == nil || claimed.Desk.Claim.By != alice || claimed.Shown != first.Shown {
 		t.Errorf("%+v", claimed.Desk)
 	}
-	o.refused(session.WrongTurn, anna, wire.EscalationClaim, wire.ClaimEscalation{Escalation: string(e)})
-	o.refused(session.WrongTurn, anna, wire.EscalationRelease, ref)
+	o.refused(session.WrongTurn, anna, api.EscalationClaim, api.ClaimEscalation{Escalation: string(e)})
+	o.refused(session.WrongTurn, anna, api.EscalationRelease, ref)
 	if you := o.item(anna, e).You; you.Decide || you.Why == "" {
 		t.Errorf("anna may decide what alice has claimed: %+v", you)
 	}
 	if _, err := o.rules(anna, e, performatives.Denied); code(err) != session.WrongTurn {
 		t.Errorf("anna decides what alice has claimed: %v", err)
 	}
-	for by, want := range map[string]int{wire.ClaimedByMe: 1, wire.ClaimedByNobody: 0, wire.ClaimedByOthers: 0, "": 1} {
-		list, err := calls[wire.Escalations](o, alice, wire.EscalationList, wire.ListEscalations{Claimed: by})
+	for by, want := range map[string]int{api.ClaimedByMe: 1, api.ClaimedByNobody: 0, api.ClaimedByOthers: 0, "": 1} {
+		list, err := calls[api.Escalations](o, alice, api.EscalationList, api.ListEscalations{Claimed: by})
 		if err != nil || len(list.Escalations) != want || list.Counts.Open != 1 || list.Counts.Mine != 1 || list.Counts.Urgency["high"] != 1 {
 			t.Errorf("claimed by %q: %+v %v", by, list, err)
 		}
 	}
-	o.does(alice, wire.EscalationRelease, ref)
-	o.does(anna, wire.EscalationAssign, wire.AssignEscalation{Escalation: string(e), To: chief})
-	o.refused(session.Unauthorized, anna, wire.EscalationAssign, wire.AssignEscalation{Escalation: string(e), To: bob})
-	o.refused(session.MalformedEnvelope, anna, wire.EscalationComment, wire.CommentEscalation{Escalation: string(e), Text: "  "})
-	commented := o.does(anna, wire.EscalationComment, wire.CommentEscalation{Escalation: string(e), Text: "we have a better offer"})
+	o.does(alice, api.EscalationRelease, ref)
+	o.does(anna, api.EscalationAssign, api.AssignEscalation{Escalation: string(e), To: chief})
+	o.refused(session.Unauthorized, anna, api.EscalationAssign, api.AssignEscalation{Escalation: string(e), To: bob})
+	o.refused(session.MalformedEnvelope, anna, api.EscalationComment, api.CommentEscalation{Escalation: string(e), Text: "  "})
+	commented := o.does(anna, api.EscalationComment, api.CommentEscalation{Escalation: string(e), Text: "we have a better offer"})
 	if commented.Desk.Assignee != chief || commented.Desk.Comments != 1 || commented.Revision != first.Revision+1 {
 		t.Errorf("%+v", commented)
 	}
 	if item := o.item(chief, e); len(item.Comments) != 1 || item.Comments[0].Text != "we have a better offer" {
 		t.Errorf("the chief reads %+v", item.Comments)
 	}
-	handed := o.does(chief, wire.EscalationTransfer, wire.TransferEscalation{Escalation: string(e), To: alice, Reason: "yours"})
+	handed := o.does(chief, api.EscalationTransfer, api.TransferEscalation{Escalation: string(e), To: alice, Reason: "yours"})
 	if handed.Desk.Assignee != alice {
 		t.Errorf("%+v", handed.Desk)
 	}
@@ -220,14 +220,14 @@ func TestDeskVerbs(t *testing.T) {
 	// Nobody else is told of any of it.
 	for _, a := range []performatives.Agent{alpha, beta} {
 		item := o.item(a, e)
-		if item.Desk != (wire.Desk{}) || item.Route != nil || item.Comments != nil || item.Approvers != nil || item.You != nil || item.Shown != "" {
+		if item.Desk != (api.Desk{}) || item.Route != nil || item.Comments != nil || item.Approvers != nil || item.You != nil || item.Shown != "" {
 			t.Errorf("%s sees %+v", a, item)
 		}
-		o.refused(session.UnknownSession, a, wire.EscalationHistory, ref)
-		o.refused(session.Unauthorized, a, wire.EscalationComment, wire.CommentEscalation{Escalation: string(e), Text: "hello"})
+		o.refused(session.UnknownSession, a, api.EscalationHistory, ref)
+		o.refused(session.Unauthorized, a, api.EscalationComment, api.CommentEscalation{Escalation: string(e), Text: "hello"})
 	}
-	o.refused(session.UnknownSession, bob, wire.EscalationGet, ref)
-	o.refused(session.UnknownSession, bob, wire.EscalationClaim, wire.ClaimEscalation{Escalation: string(e)})
+	o.refused(session.UnknownSession, bob, api.EscalationGet, ref)
+	o.refused(session.UnknownSession, bob, api.EscalationClaim, api.ClaimEscalation{Escalation: string(e)})
 
 	// A decision on what was shown before the comment is none.
 	_, err := o.rules(alice, e, performatives.Approved, asShown(first))
@@ -235,7 +235,7 @@ func TestDeskVerbs(t *testing.T) {
 		t.Errorf("a stale decision: %v", err)
 	}
 	var now struct {
-		Escalation wire.EscalationItem `json:"escalation"`
+		Escalation api.EscalationItem `json:"escalation"`
 	}
 	if details(t, err, &now); now.Escalation.Revision != handed.Revision || now.Escalation.Desk.Comments != 1 {
 		t.Errorf("it is refused with %+v", now.Escalation)
@@ -250,12 +250,12 @@ func TestDeskVerbs(t *testing.T) {
 	if _, err := o.rules(anna, e, performatives.Approved); code(err) != session.EscalationResolved {
 		t.Errorf("a late one: %v", err)
 	}
-	o.refused(session.EscalationResolved, anna, wire.EscalationClaim, wire.ClaimEscalation{Escalation: string(e)})
+	o.refused(session.EscalationResolved, anna, api.EscalationClaim, api.ClaimEscalation{Escalation: string(e)})
 	want := []escalation.Kind{
 		escalation.Opened, escalation.Viewed, escalation.Claimed, escalation.Viewed, escalation.Released, escalation.Assigned,
 		escalation.Commented, escalation.Viewed, escalation.Transferred, escalation.Voted, escalation.Decided,
 	}
-	o.until(alice, e, func(i wire.EscalationItem) bool { return i.Status == performatives.Approved })
+	o.until(alice, e, func(i api.EscalationItem) bool { return i.Status == performatives.Approved })
 	if got := kindsOf(o.history(e)); !slices.Equal(got, want) {
 		t.Errorf("the history is\n%v, want\n%v", got, want)
 	}
@@ -305,11 +305,11 @@ func TestChain(t *testing.T) {
 	if _, err := o.rules(anna, e, performatives.Approved); code(err) != session.Unauthorized {
 		t.Errorf("who is not asked: %v", err)
 	}
-	up := o.until(chief, e, func(i wire.EscalationItem) bool { return i.Route.Level == 1 && i.Desk.Events > 2 })
+	up := o.until(chief, e, func(i api.EscalationItem) bool { return i.Route.Level == 1 && i.Desk.Events > 2 })
 	if up.Route.Rule != "all" || up.Route.Levels[1].Name != "board" || !up.You.Decide {
 		t.Errorf("%+v %+v", up.Route, up.You)
 	}
-	over := o.until(alice, e, func(i wire.EscalationItem) bool { return i.Status == escalation.EndExpired })
+	over := o.until(alice, e, func(i api.EscalationItem) bool { return i.Status == escalation.EndExpired })
 	if over.You.Decide {
 		t.Errorf("%+v", over.You)
 	}
@@ -317,7 +317,7 @@ func TestChain(t *testing.T) {
 	if want := []escalation.Kind{escalation.Opened, escalation.Reminded, escalation.Reescalated, escalation.Reminded, escalation.Ended}; !slices.Equal(got, want) {
 		t.Errorf("the history is %v, want %v", got, want)
 	}
-	view, err := calls[session.View](o, beta, wire.SessionGet, wire.SessionRef{Session: o.id})
+	view, err := calls[session.View](o, beta, api.SessionGet, api.SessionRef{Session: o.id})
 	if err != nil || view.State != session.Failed || view.Closing != session.EscalationExpired {
 		t.Errorf("%+v %v", view, err)
 	}
@@ -329,8 +329,8 @@ func TestTransferUpTheChain(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, chain(time.Hour, 2*time.Hour, time.Minute), nil)
 	e := o.asks("15000")
-	o.refused(session.AuthorityExceeded, chief, wire.EscalationTransfer, wire.TransferEscalation{Escalation: string(e), Level: "board"})
-	moved := o.does(alice, wire.EscalationTransfer, wire.TransferEscalation{Escalation: string(e), Level: "board", Reason: "above me"})
+	o.refused(session.AuthorityExceeded, chief, api.EscalationTransfer, api.TransferEscalation{Escalation: string(e), Level: "board"})
+	moved := o.does(alice, api.EscalationTransfer, api.TransferEscalation{Escalation: string(e), Level: "board", Reason: "above me"})
 	if moved.Route.Level != 1 {
 		t.Errorf("%+v", moved.Route)
 	}
@@ -347,7 +347,7 @@ func TestQuorumAndCeilings(t *testing.T) {
 		Rules: []*escalation.Rule{{Match: escalation.Match{Amount: &escalation.Range{Min: 10000}}, Asked: escalation.Asked{Quorum: 2}}},
 	}}}, map[performatives.Agent]performatives.Limit{alice: usd(15000), anna: usd(9000)})
 	e := o.asks("15000")
-	if item := o.item(alice, e); item.Route.Levels[0].Quorum != 2 || slices.ContainsFunc(item.Approvers, func(a wire.Approver) bool { return a.Enough != (a.Agent != anna) }) {
+	if item := o.item(alice, e); item.Route.Levels[0].Quorum != 2 || slices.ContainsFunc(item.Approvers, func(a api.Approver) bool { return a.Enough != (a.Agent != anna) }) {
 		t.Errorf("%+v %+v", item.Route, item.Approvers)
 	}
 	if _, err := o.rules(anna, e, performatives.Approved); code(err) != session.AuthorityExceeded {
@@ -383,7 +383,7 @@ func TestGoneAfterDecision(t *testing.T) {
 			t.Parallel()
 			o := newOffice(t, nil, nil)
 			e := o.asks("15000")
-			o.until(alice, e, func(i wire.EscalationItem) bool { return i.Desk.Events > 0 })
+			o.until(alice, e, func(i api.EscalationItem) bool { return i.Desk.Events > 0 })
 			stopped := o.b.StopAt(point)
 			decision := signedEnvelope(t, o.id, alice, o.signers[alice], &performatives.InformBody{
 				Type: performatives.Resolution, Data: jsontext.Value(`{"escalationId":"` + string(e) + `","decision":"approved"}`),
@@ -392,7 +392,7 @@ func TestGoneAfterDecision(t *testing.T) {
 			<-stopped
 			o.b.Crash()
 			o.b.Up()
-			item := o.until(alice, e, func(i wire.EscalationItem) bool { return i.Status == performatives.Approved && i.Desk.Events == 3 })
+			item := o.until(alice, e, func(i api.EscalationItem) bool { return i.Status == performatives.Approved && i.Desk.Events == 3 })
 			if item.DecidedBy != alice {
 				t.Errorf("%+v", item)
 			}

@@ -12,9 +12,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // index is the list of sessions: who takes part in which, and its state. It is
@@ -45,9 +45,9 @@ func (b *Broker) openIndex(ctx context.Context) error {
 		open: map[performatives.Agent]int{}, opening: map[performatives.Agent]int{},
 	}
 	b.index = x
-	few := jetstream.OrderedConsumerConfig{FilterSubjects: []string{wire.AllIndex}, DeliverPolicy: jetstream.DeliverAllPolicy}
-	caughtUp, err := b.followFrom(ctx, wire.IndexStream, few, func(m jetstream.Msg, _ bool) {
-		if id, l, ok := x.read(m, wire.Index("")); ok {
+	few := jetstream.OrderedConsumerConfig{FilterSubjects: []string{api.AllIndex}, DeliverPolicy: jetstream.DeliverAllPolicy}
+	caughtUp, err := b.followFrom(ctx, api.IndexStream, few, func(m jetstream.Msg, _ bool) {
+		if id, l, ok := x.read(m, api.Index("")); ok {
 			x.keep(id, l)
 		}
 	})
@@ -68,9 +68,9 @@ func (b *Broker) openIndex(ctx context.Context) error {
 // load reads the sessions that are over, and follows what is over from then on.
 func (x *index) load(ctx context.Context) error {
 	past := newLines()
-	many := jetstream.OrderedConsumerConfig{FilterSubjects: []string{wire.AllOver}, DeliverPolicy: jetstream.DeliverAllPolicy}
-	caughtUp, err := x.b.followFrom(ctx, wire.IndexStream, many, func(m jetstream.Msg, old bool) {
-		id, l, ok := x.read(m, wire.IndexOver(""))
+	many := jetstream.OrderedConsumerConfig{FilterSubjects: []string{api.AllOver}, DeliverPolicy: jetstream.DeliverAllPolicy}
+	caughtUp, err := x.b.followFrom(ctx, api.IndexStream, many, func(m jetstream.Msg, old bool) {
+		id, l, ok := x.read(m, api.IndexOver(""))
 		switch {
 		case !ok:
 		case old:
@@ -192,15 +192,15 @@ func (b *Broker) reindex(ctx context.Context, l *live) error {
 	if err != nil {
 		return err
 	}
-	subject := wire.Index(l.id)
+	subject := api.Index(l.id)
 	if now.State.Over() {
-		subject = wire.IndexOver(l.id)
+		subject = api.IndexOver(l.id)
 	}
 	if _, err := b.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data}); err != nil {
 		return fmt.Errorf("index: %w", err)
 	}
 	if now.State.Over() {
-		if _, err := b.js.PublishMsg(ctx, &nats.Msg{Subject: wire.Index(l.id), Header: gone}); err != nil {
+		if _, err := b.js.PublishMsg(ctx, &nats.Msg{Subject: api.Index(l.id), Header: gone}); err != nil {
 			return fmt.Errorf("index: %w", err)
 		}
 	}

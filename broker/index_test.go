@@ -9,10 +9,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/parley-asp/parley/node"
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/test/fault"
 	"github.com/parley-asp/parley/test/testbroker"
-	"github.com/parley-asp/parley/wire"
 )
 
 // The list of sessions survives a restart, those that are over too, which come while the
@@ -32,8 +32,8 @@ func TestListAfterRestart(t *testing.T) {
 		}
 	}
 	list := func(request string) (ids []string) {
-		var page wire.Sessions
-		w.Call(wire.SessionList, request, &page)
+		var page api.Sessions
+		w.Call(api.SessionList, request, &page)
 		for _, s := range page.Sessions {
 			ids = append(ids, string(s.Session))
 		}
@@ -51,7 +51,7 @@ func TestListAfterRestart(t *testing.T) {
 			t.Errorf("all: %v, want %v and %v", got, open, over)
 		}
 	}
-	login, err := nats.NkeyOptionFromSeed(b.Data + "/" + node.BrokerSeed)
+	login, err := nats.NkeyOptionFromSeed(b.Data + "/" + server.BrokerSeed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,11 +62,11 @@ func TestListAfterRestart(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for look := time.NewTicker(50 * time.Millisecond); ; <-look.C {
-		s, err := js.Stream(ctx, wire.IndexStream)
+		s, err := js.Stream(ctx, api.IndexStream)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if left, err := s.Info(ctx, jetstream.WithSubjectFilter(wire.AllIndex)); err != nil || len(left.State.Subjects) == len(open) {
+		if left, err := s.Info(ctx, jetstream.WithSubjectFilter(api.AllIndex)); err != nil || len(left.State.Subjects) == len(open) {
 			return
 		}
 	}

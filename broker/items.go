@@ -10,10 +10,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // showItems writes the escalations of a session as they stand, and around them
@@ -48,15 +48,15 @@ func (b *Broker) showItems(ctx context.Context, l *live) error {
 // showItem writes one item, unless its subject says so already.
 func (b *Broker) showItem(ctx context.Context, l *live, of *escalation.Item) error {
 	item := b.item(l, of)
-	subject := wire.Escalation(item.Organisation, item.Urgency, string(item.ID))
-	last, err := b.log.lastOn(ctx, wire.EscalationsStream, subject)
+	subject := api.Escalation(item.Organisation, item.Urgency, string(item.ID))
+	last, err := b.log.lastOn(ctx, api.EscalationsStream, subject)
 	if err != nil {
 		return err
 	}
 	var position uint64
 	if last != nil {
 		position = last.Sequence
-		var old wire.EscalationItem
+		var old api.EscalationItem
 		if err := json.Unmarshal(last.Data, &old); err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func (b *Broker) showItem(ctx context.Context, l *live, of *escalation.Item) err
 		}
 	}
 	if item.Status == statusOpen {
-		story, err := b.messages(ctx, l.places, wire.ListMessages{Session: l.id, Limit: wire.MaxPage})
+		story, err := b.messages(ctx, l.places, api.ListMessages{Session: l.id, Limit: api.MaxPage})
 		if err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ const statusOpen = "open"
 
 // newer tells whether an item says more than what is known of it: once it is
 // over it stays so, and rulings and events only become more.
-func newer(old, item *wire.EscalationItem) bool {
+func newer(old, item *api.EscalationItem) bool {
 	if (old.Status == statusOpen) != (item.Status == statusOpen) {
 		return old.Status == statusOpen
 	}
@@ -99,17 +99,17 @@ func newer(old, item *wire.EscalationItem) bool {
 
 // item shows an escalation with what is at stake in the session as it is now,
 // and what people have done around it.
-func (b *Broker) item(l *live, of *escalation.Item) wire.EscalationItem {
+func (b *Broker) item(l *live, of *escalation.Item) api.EscalationItem {
 	now := b.clock(l)
 	view := l.state.ViewAt(now)
 	view.Escalation = session.ViewItem(of)
 	desk := b.desks.of(of.ID)
 	stake := atStake(&view)
-	item := wire.EscalationItem{
+	item := api.EscalationItem{
 		EscalationView: *view.Escalation, Session: l.id, Purpose: view.Purpose, Proposal: stake,
 		Previous: previous(&view, stake), Theirs: theirs(&view), Head: &view.Head,
 		Route: routeOf(of, desk), Revision: desk.Revision + uint64(len(of.Votes)),
-		Desk: wire.Desk{
+		Desk: api.Desk{
 			Claim: desk.Claim, Assignee: desk.Assignee, Comments: desk.Comments, Views: len(desk.Views), Events: desk.Events,
 		},
 	}
@@ -118,12 +118,12 @@ func (b *Broker) item(l *live, of *escalation.Item) wire.EscalationItem {
 }
 
 // routeOf shows who is asked.
-func routeOf(of *escalation.Item, desk escalation.Desk) *wire.Route {
+func routeOf(of *escalation.Item, desk escalation.Desk) *api.Route {
 	on := *of
 	on.Route = desk.Route(of.Route)
-	r := &wire.Route{Rule: desk.Plan.Rule}
+	r := &api.Route{Rule: desk.Plan.Rule}
 	for n, level := range on.Levels() {
-		shown := wire.Level{Approvers: level.Approvers, Quorum: level.Quorum, Approved: on.Approved(level), Due: stamp(level.Due)}
+		shown := api.Level{Approvers: level.Approvers, Quorum: level.Quorum, Approved: on.Approved(level), Due: stamp(level.Due)}
 		if n < len(desk.Plan.Names) {
 			shown.Name = desk.Plan.Names[n]
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/parley-asp/parley/wire"
+	"github.com/parley-asp/parley/api"
 )
 
 // On a stream with replicas any of its servers answers a direct get, and one
@@ -98,7 +98,7 @@ func (l *log) readRest(ctx context.Context, stream, subject string, from, end ui
 // The bucket has few keys.
 func (l *log) records(ctx context.Context, bucket string) ([]*jetstream.RawStreamMsg, error) {
 	const subject = "$KV."
-	stream := wire.StreamOf(bucket)
+	stream := api.StreamOf(bucket)
 	s, err := l.js.Stream(ctx, stream)
 	if err != nil {
 		return nil, err

@@ -7,9 +7,9 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // Limits bound what one principal may ask of a broker. A field that is zero is
@@ -154,7 +154,7 @@ func (b *Broker) tellLater(to string, err error) {
 }
 
 func limited(limit string, wait time.Duration, format string, args ...any) error {
-	return session.Refuse(session.RateLimited, format, args...).With(wire.Limited{Limit: limit, RetryAfter: wait.Milliseconds()})
+	return session.Refuse(session.RateLimited, format, args...).With(api.Limited{Limit: limit, RetryAfter: wait.Milliseconds()})
 }
 
 // roomFor judges what an act would add to its session, or the session to those

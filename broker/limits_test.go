@@ -13,11 +13,11 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/testbroker"
-	"github.com/parley-asp/parley/wire"
 )
 
 // A manual clock stands still until it is told that time passes.
@@ -128,9 +128,9 @@ func limitedBy(t *testing.T, err error, limit string) (retryAfterMs int64) {
 	if !ok || refusal.Code != session.RateLimited {
 		t.Fatalf("%v, want rate_limited", err)
 	}
-	var d wire.Limited
+	var d api.Limited
 	switch details := refusal.Details.(type) {
-	case wire.Limited:
+	case api.Limited:
 		d = details
 	default:
 		raw, err := json.Marshal(refusal.Details)
@@ -167,15 +167,15 @@ func (l line) ask(subject string, data []byte) error {
 	if err != nil {
 		l.Fatal(err)
 	}
-	if m.Header.Get(wire.ErrorCodeHeader) == "" {
+	if m.Header.Get(api.ErrorCodeHeader) == "" {
 		return nil
 	}
-	var refused wire.ErrorReply
+	var refused api.ErrorReply
 	if err := json.Unmarshal(m.Data, &refused); err != nil {
 		l.Fatalf("%s: %v", m.Data, err)
 	}
 	r := refused.Refusal()
-	if m.Header.Get(wire.ErrorCodeHeader) != fmt.Sprint(r.Code.Status()) || refused.Error.Retryable != r.Code.Retryable() {
+	if m.Header.Get(api.ErrorCodeHeader) != fmt.Sprint(r.Code.Status()) || refused.Error.Retryable != r.Code.Retryable() {
 		l.Errorf("%v %s", m.Header, m.Data)
 	}
 	return r
@@ -183,7 +183,7 @@ func (l line) ask(subject string, data []byte) error {
 
 func (l line) says(id performatives.SessionID, sender performatives.Agent, act, body string) error {
 	l.Helper()
-	return l.ask(wire.Submit(sender, id), envelope(string(id), sender, act, body))
+	return l.ask(api.Submit(sender, id), envelope(string(id), sender, act, body))
 }
 
 func (l line) refused(err error, want session.Code) {
@@ -219,16 +219,16 @@ func TestRate(t *testing.T) {
 	l := limits(t, broker.Limits{Rate: 1e-6, Burst: 2})
 	id := newID()
 	l.heard(l.says(id, alpha, "PROPOSE", invitation(beta)))
-	l.heard(l.ask(wire.Call(alpha, wire.SessionGet), []byte(`{"sessionId":"`+string(id)+`"}`)))
+	l.heard(l.ask(api.Call(alpha, api.SessionGet), []byte(`{"sessionId":"`+string(id)+`"}`)))
 	for _, data := range [][]byte{
 		envelope(string(id), alpha, "CLOSE", "{}"), []byte("no JSON"), make([]byte, 300<<10), envelope(string(newID()), beta, "PROPOSE", invitation(alpha)),
 	} {
-		limitedBy(t, l.ask(wire.Submit(alpha, id), data), "rate")
+		limitedBy(t, l.ask(api.Submit(alpha, id), data), "rate")
 	}
-	limitedBy(t, l.ask(wire.Call(alpha, "no.verb"), nil), "rate")
+	limitedBy(t, l.ask(api.Call(alpha, "no.verb"), nil), "rate")
 	l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
-	var page wire.Messages
-	m, err := l.nc.Request(wire.OperatorCall(wire.SessionMessages), []byte(`{"sessionId":"`+string(id)+`"}`), 20*time.Second)
+	var page api.Messages
+	m, err := l.nc.Request(api.OperatorCall(api.SessionMessages), []byte(`{"sessionId":"`+string(id)+`"}`), 20*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +252,7 @@ func TestLimitedIsToldOf(t *testing.T) {
 	for range 5 {
 		limitedBy(t, l.says(id, alpha, "CLOSE", `{"summary":"secret words"}`), "rate")
 	}
-	limitedBy(t, l.ask(wire.Call(alpha, wire.BrokerInfo), nil), "rate")
+	limitedBy(t, l.ask(api.Call(alpha, api.BrokerInfo), nil), "rate")
 	m, err := events.NextMsg(20 * time.Second)
 	if err != nil {
 		t.Fatal(err)
@@ -260,10 +260,10 @@ func TestLimitedIsToldOf(t *testing.T) {
 	var event struct {
 		Kind, Sender, Code string
 		Times              int
-		Details            wire.Limited
+		Details            api.Limited
 	}
 	if err := json.Unmarshal(m.Data, &event); err != nil || event.Kind != "limited" || event.Sender != string(alpha) ||
-		event.Code != "rate_limited" || event.Times != 1 || event.Details.Limit != "rate" || m.Subject != wire.Event(id, "limited") {
+		event.Code != "rate_limited" || event.Times != 1 || event.Details.Limit != "rate" || m.Subject != api.Event(id, "limited") {
 		t.Errorf("%s %s %v", m.Subject, m.Data, err)
 	}
 	said := logs.FilterMessage("a principal asks too much").All()
@@ -297,17 +297,17 @@ func TestSchemasOfOne(t *testing.T) {
 	t.Parallel()
 	l := limits(t, broker.Limits{Schemas: 2})
 	put := func(subject func(string) string, name string) error {
-		return l.ask(subject(wire.SchemaPut), []byte(`{"name":"`+name+`","schema":{"type":"object"}}`))
+		return l.ask(subject(api.SchemaPut), []byte(`{"name":"`+name+`","schema":{"type":"object"}}`))
 	}
 	by := func(a performatives.Agent) func(string) string {
-		return func(verb string) string { return wire.Call(a, verb) }
+		return func(verb string) string { return api.Call(a, verb) }
 	}
 	l.heard(put(by(alpha), "a-v1"))
 	l.heard(put(by("agent://acme.com/other"), "b-v1"))
 	l.refused(put(by(alpha), "c-v1"), session.TooLarge)
 	l.heard(put(by(alpha), "a-v1")) // the same again is no other
 	l.heard(put(by(beta), "c-v1"))
-	l.heard(put(wire.OperatorCall, "d-v1"))
+	l.heard(put(api.OperatorCall, "d-v1"))
 }
 
 // What waits for its answer is bounded, and answered all the same.
@@ -323,17 +323,17 @@ func TestInFlight(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if err := l.nc.PublishRequest(wire.Submit(alpha, id), answers.Subject, envelope(string(id), alpha, "OBSERVE", `{"subject":"x"}`)); err != nil {
+		if err := l.nc.PublishRequest(api.Submit(alpha, id), answers.Subject, envelope(string(id), alpha, "OBSERVE", `{"subject":"x"}`)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	limitedBy(t, l.says(id, alpha, "OBSERVE", `{"subject":"x"}`), "inFlight")
-	limitedBy(t, l.ask(wire.Call(alpha, wire.BrokerInfo), nil), "inFlight")
-	l.heard(l.ask(wire.Call(beta, wire.BrokerInfo), nil))
+	limitedBy(t, l.ask(api.Call(alpha, api.BrokerInfo), nil), "inFlight")
+	l.heard(l.ask(api.Call(beta, api.BrokerInfo), nil))
 	letGo()
 	for range 3 {
 		m, err := answers.NextMsg(20 * time.Second)
-		if err != nil || m.Header.Get(wire.ErrorCodeHeader) != "" {
+		if err != nil || m.Header.Get(api.ErrorCodeHeader) != "" {
 			t.Error(m, err)
 		}
 	}
@@ -350,14 +350,14 @@ func TestSessionsOfOne(t *testing.T) {
 		l.heard(l.says(id, alpha, "PROPOSE", invitation(beta)))
 	}
 	more := envelope(string(three), alpha, "PROPOSE", invitation(beta))
-	limitedBy(t, l.ask(wire.Submit(alpha, three), more), "sessions")
+	limitedBy(t, l.ask(api.Submit(alpha, three), more), "sessions")
 	l.Down()
 	l.Up()
 	l.nc = l.Plain()
-	limitedBy(t, l.ask(wire.Submit(alpha, three), more), "sessions")
+	limitedBy(t, l.ask(api.Submit(alpha, three), more), "sessions")
 	l.heard(l.says(newID(), beta, "PROPOSE", invitation(alpha)))
 	l.heard(l.says(one, beta, "REJECT", `{"referenceId":"inv","code":"unspecified","reason":"x","retryable":false}`))
-	l.heard(l.ask(wire.Submit(alpha, three), more))
+	l.heard(l.ask(api.Submit(alpha, three), more))
 	limitedBy(t, l.says(newID(), alpha, "PROPOSE", invitation(beta)), "sessions")
 	l.refused(l.says(newID(), alpha, "PROPOSE", `{}`), session.SchemaInvalid) // only what would be heard is limited
 }
@@ -399,7 +399,7 @@ func TestOrderOfOne(t *testing.T) {
 		if i%2 == 1 {
 			act, body = "WITHDRAW", fmt.Sprintf(`{"referenceId":"p%d"}`, i/2)
 		}
-		if err := l.nc.PublishRequest(wire.Submit(alpha, id), answers.Subject, envelope(string(id), alpha, act, body)); err != nil {
+		if err := l.nc.PublishRequest(api.Submit(alpha, id), answers.Subject, envelope(string(id), alpha, act, body)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -408,7 +408,7 @@ func TestOrderOfOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.Header.Get(wire.ErrorCodeHeader) != "" {
+		if m.Header.Get(api.ErrorCodeHeader) != "" {
 			t.Errorf("%s", m.Data)
 		}
 	}

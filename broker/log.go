@@ -13,8 +13,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
 )
 
 // log reads and appends transcripts. A position is a sequence number of the
@@ -57,7 +57,7 @@ func (l *log) append(ctx context.Context, s performatives.SessionID, entry []byt
 	if err != nil {
 		return 0, appendError(err)
 	}
-	if err := l.durable(wire.SessionsStream, len(entry)); err != nil {
+	if err := l.durable(api.SessionsStream, len(entry)); err != nil {
 		return 0, fmt.Errorf("%w: %w", errUnknown, err)
 	}
 	return position, nil
@@ -67,8 +67,8 @@ func (l *log) append(ctx context.Context, s performatives.SessionID, entry []byt
 const leaderTries = 2
 
 func (l *log) tryAppend(s performatives.SessionID, entry []byte, last uint64) (uint64, error) {
-	sent, err := l.link.send(wire.SessionsStream, &nats.Msg{
-		Subject: wire.Session(s), Data: entry, Header: nats.Header{wire.FormatHeader: formatNow},
+	sent, err := l.link.send(api.SessionsStream, &nats.Msg{
+		Subject: api.Session(s), Data: entry, Header: nats.Header{api.FormatHeader: formatNow},
 	}, last)
 	if err != nil {
 		return 0, err
@@ -98,11 +98,11 @@ func (b *Broker) durable(stream string, added int) error {
 }
 
 func appendError(err error) error {
-	var api *jetstream.APIError
-	if !errors.As(err, &api) {
+	var refused *jetstream.APIError
+	if !errors.As(err, &refused) {
 		return fmt.Errorf("%w: %w", errUnknown, err)
 	}
-	if api.ErrorCode == codeWrongLastSequence || api.ErrorCode == codeRetryAppend {
+	if refused.ErrorCode == codeWrongLastSequence || refused.ErrorCode == codeRetryAppend {
 		return errStale
 	}
 	return err
@@ -115,7 +115,7 @@ func isStale(err error) bool { return errors.Is(appendError(err), errStale) }
 func (l *log) last(ctx context.Context, s performatives.SessionID) (uint64, error) {
 	for {
 		asked := time.Now()
-		m, err := l.lastOn(ctx, wire.SessionsStream, wire.Session(s))
+		m, err := l.lastOn(ctx, api.SessionsStream, api.Session(s))
 		switch {
 		case err != nil:
 			return 0, err
@@ -172,7 +172,7 @@ const (
 // read calls each with the entries on a subject (wildcards allowed) from a
 // position on, in order: all that are there when it begins, at least.
 func (l *log) read(ctx context.Context, subject string, from uint64, each func(stored) error) error {
-	return l.readFrom(ctx, wire.SessionsStream, subject, from, each)
+	return l.readFrom(ctx, api.SessionsStream, subject, from, each)
 }
 
 // readFrom reads any stream as read does the transcripts.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
 )
 
 // Principal finds the principal that logs in with a key.
@@ -25,7 +25,7 @@ const hearsWithin = time.Second
 func (r *registry) hears() {
 	ctx, cancel := context.WithTimeout(r.b.ctx, hearsWithin)
 	defer cancel()
-	bucket, err := r.b.js.Stream(ctx, wire.StreamOf(wire.AgentsBucket))
+	bucket, err := r.b.js.Stream(ctx, api.StreamOf(api.AgentsBucket))
 	if err != nil {
 		return
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/nats-io/nats.go"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
 )
 
 // In the archive a session is one message, or as many as it takes: its entries,
@@ -90,8 +90,8 @@ func ArchiveMessages(id performatives.SessionID, entries [][]byte) (all []*nats.
 		if !last && len(now)+len(entries[i+1]) <= partBytes {
 			continue
 		}
-		m := &nats.Msg{Subject: wire.Archive(id), Header: nats.Header{
-			partHeader: {strconv.Itoa(len(all) + 1)}, packHeader: {zstdWords}, wire.FormatHeader: {strconv.Itoa(performatives.Format)},
+		m := &nats.Msg{Subject: api.Archive(id), Header: nats.Header{
+			partHeader: {strconv.Itoa(len(all) + 1)}, packHeader: {zstdWords}, api.FormatHeader: {strconv.Itoa(performatives.Format)},
 		}}
 		if m.Data, err = pack(zstdWords, now); err != nil {
 			return nil, err

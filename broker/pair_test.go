@@ -9,12 +9,12 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/embedded"
 	"github.com/parley-asp/parley/login"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/test/fault"
-	"github.com/parley-asp/parley/wire"
 )
 
 // A site is one server on which any number of brokers share the work.
@@ -178,8 +178,8 @@ func TestOneOfTwoIsGone(t *testing.T) {
 			s.Again()
 			s.Say(gamma, "OBSERVE", `{"subject":"on we go"}`)
 			s.Check(alpha, beta, gamma)
-			var found wire.Sessions
-			w.Call(wire.SessionList, `{"state":"CONVERSING"}`, &found)
+			var found api.Sessions
+			w.Call(api.SessionList, `{"state":"CONVERSING"}`, &found)
 			if len(found.Sessions) != 1 {
 				t.Errorf("the list of sessions has %+v", found)
 			}

@@ -54,9 +54,9 @@ func (b *Broker) patiently(ctx context.Context, what string, do func(context.Con
 // too few servers are up, nobody answers. It goes away by itself; what a
 // request was wrong about does not.
 func away(err error) bool {
-	var api *jetstream.APIError
-	if errors.As(err, &api) {
-		return api.Code == serverOut || api.ErrorCode == noPeers
+	var refused *jetstream.APIError
+	if errors.As(err, &refused) {
+		return refused.Code == serverOut || refused.ErrorCode == noPeers
 	}
 	for _, gone := range []error{
 		context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected,

@@ -7,10 +7,10 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/test/fault"
 	"github.com/parley-asp/parley/test/testbroker"
-	"github.com/parley-asp/parley/wire"
 )
 
 // TestPowerFailure takes what was derived away, as a power failure does with
@@ -31,13 +31,13 @@ func TestPowerFailure(t *testing.T) {
 		}
 	}
 	b.Crash()
-	for _, stream := range []string{wire.InboxStream, wire.IndexStream} {
+	for _, stream := range []string{api.InboxStream, api.IndexStream} {
 		empty(t, b.Data, stream)
 	}
 	b.Up()
 	s.Check(alpha, beta, gamma)
-	var found wire.Sessions
-	w.Call(wire.SessionList, `{}`, &found)
+	var found api.Sessions
+	w.Call(api.SessionList, `{}`, &found)
 	if len(found.Sessions) != 1 {
 		t.Errorf("the list of sessions has %+v", found)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
 )
 
 // Each broker says, about once a second, that it is there and up to which
@@ -51,11 +51,11 @@ type appending struct{ after uint64 }
 // openPresence finds what brokers before this one left undone, and begins to
 // say that this one is there.
 func (b *Broker) openPresence(ctx context.Context) error {
-	kv, err := b.bucket(ctx, jetstream.KeyValueConfig{Bucket: wire.BrokersBucket, Description: "brokers and how far each has settled its work"})
+	kv, err := b.bucket(ctx, jetstream.KeyValueConfig{Bucket: api.BrokersBucket, Description: "brokers and how far each has settled its work"})
 	if err != nil {
 		return err
 	}
-	info, err := b.log.streams[wire.SessionsStream].Info(ctx)
+	info, err := b.log.streams[api.SessionsStream].Info(ctx)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (b *Broker) openPresence(ctx context.Context) error {
 	if err := p.write(ctx); err != nil {
 		return err
 	}
-	if err := b.durable(wire.StreamOf(wire.BrokersBucket), 0); err != nil {
+	if err := b.durable(api.StreamOf(api.BrokersBucket), 0); err != nil {
 		return err // a power failure must not make the next start believe that nobody was here
 	}
 	if b.Alone {
@@ -181,7 +181,7 @@ func (p *presence) beat(ctx context.Context) {
 func (p *presence) look(ctx context.Context) error {
 	p.looking.Lock()
 	defer p.looking.Unlock()
-	info, err := p.b.log.streams[wire.SessionsStream].Info(ctx)
+	info, err := p.b.log.streams[api.SessionsStream].Info(ctx)
 	if err != nil {
 		return errors.Join(err, p.repeat(ctx)) // this broker is there all the same
 	}
@@ -248,7 +248,7 @@ func (p *presence) heard(ctx context.Context) (found []another, err error) {
 			p.note(low, found)
 		}
 	}()
-	records, err := p.b.log.records(ctx, wire.BrokersBucket)
+	records, err := p.b.log.records(ctx, api.BrokersBucket)
 	if err != nil {
 		return nil, err
 	}
@@ -288,8 +288,8 @@ func (p *presence) takeOver(ctx context.Context, o another) error {
 	if err != nil {
 		return err
 	}
-	if err := p.b.log.read(ctx, wire.AllSessions, from+1, func(e stored) error {
-		id, err := performatives.ParseSessionID(strings.TrimPrefix(e.subject, wire.Session("")))
+	if err := p.b.log.read(ctx, api.AllSessions, from+1, func(e stored) error {
+		id, err := performatives.ParseSessionID(strings.TrimPrefix(e.subject, api.Session("")))
 		if err == nil {
 			touched[id] = true
 		}

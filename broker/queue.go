@@ -14,9 +14,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
 )
 
 // items is the escalation inbox in memory: one subject for each escalation,
@@ -44,12 +44,12 @@ type items struct {
 
 // kept is an item that nobody changes any more.
 type kept struct {
-	*wire.EscalationItem
+	*api.EscalationItem
 	key  string // by which it is listed
 	text string // in which it is searched
 }
 
-func asKept(item *wire.EscalationItem) *kept { return &kept{item, keyOf(item), searchable(item)} }
+func asKept(item *api.EscalationItem) *kept { return &kept{item, keyOf(item), searchable(item)} }
 
 // A change is that an item was written.
 type change struct {
@@ -65,8 +65,8 @@ func (b *Broker) openItems(ctx context.Context) error {
 		b: b, byID: map[escalation.ID]*kept{}, byOrg: map[performatives.Organisation]*[2][]*kept{}, changed: make(chan struct{}),
 		watching: map[performatives.Agent]int{}, most: maxResolved,
 	}
-	return b.followStream(ctx, wire.EscalationsStream, func(m jetstream.Msg) {
-		item := new(wire.EscalationItem)
+	return b.followStream(ctx, api.EscalationsStream, func(m jetstream.Msg) {
+		item := new(api.EscalationItem)
 		if err := json.Unmarshal(m.Data(), item); err != nil {
 			b.Log.Error("escalation item", zap.String("subject", m.Subject()), zap.Error(err))
 			return
@@ -79,7 +79,7 @@ func (b *Broker) openItems(ctx context.Context) error {
 }
 
 // keep takes the newer word on an item.
-func (i *items) keep(item *wire.EscalationItem) {
+func (i *items) keep(item *api.EscalationItem) {
 	item.Transcript, item.Next = nil, nil // the stream and the session have them
 	now := i.b.Now()
 	asOf(item, now)
@@ -114,7 +114,7 @@ func (i *items) keep(item *wire.EscalationItem) {
 }
 
 // keyOf sorts open items by when an answer is due, and others by when they ended.
-func keyOf(item *wire.EscalationItem) string {
+func keyOf(item *api.EscalationItem) string {
 	if item.Status == statusOpen {
 		return cmp.Or(item.Due, item.Deadline) + string(item.ID)
 	}
@@ -217,7 +217,7 @@ func (i *items) of(org performatives.Organisation) (open, closed []*kept) {
 
 // asOf says how an item stands at a time: whose turn it is, until when, and
 // what a decision on it has to name.
-func asOf(item *wire.EscalationItem, now time.Time) {
+func asOf(item *api.EscalationItem, now time.Time) {
 	if item.Route == nil {
 		return
 	}
@@ -236,7 +236,7 @@ func asOf(item *wire.EscalationItem, now time.Time) {
 
 // shownHash is of what matters to who decides: which question, how far the
 // conversation and the votes are, who is asked, and what colleagues said.
-func shownHash(item *wire.EscalationItem) performatives.Hash {
+func shownHash(item *api.EscalationItem) performatives.Hash {
 	data, err := json.Marshal(struct {
 		ID       escalation.ID      `json:"escalationId"`
 		Status   string             `json:"status"`

@@ -6,9 +6,9 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // seen runs a reading of a session that the caller may read.
@@ -69,7 +69,7 @@ func (b *Broker) mayNotRead(l *live, p session.Party) error {
 	return session.Refuse(session.AuthorityExceeded, "your delegation in this session has ended")
 }
 
-func (b *Broker) sessionGet(ctx context.Context, c caller, q wire.SessionRef) (v session.View, err error) {
+func (b *Broker) sessionGet(ctx context.Context, c caller, q api.SessionRef) (v session.View, err error) {
 	err = b.seen(ctx, c, q.Session, func(l *live) error {
 		v = l.state.ViewAt(b.clock(l))
 		return nil
@@ -80,21 +80,21 @@ func (b *Broker) sessionGet(ctx context.Context, c caller, q wire.SessionRef) (v
 // page bounds a page's length.
 func page(limit int) int {
 	if limit <= 0 {
-		return wire.DefaultPage
+		return api.DefaultPage
 	}
-	return min(limit, wire.MaxPage)
+	return min(limit, api.MaxPage)
 }
 
-func (b *Broker) sessionList(ctx context.Context, c caller, q wire.ListSessions) (wire.Sessions, error) {
+func (b *Broker) sessionList(ctx context.Context, c caller, q api.ListSessions) (api.Sessions, error) {
 	if q.State != "" {
 		if _, ok := session.ParsePhase(q.State); !ok {
-			return wire.Sessions{}, session.Refuse(session.MalformedEnvelope, "there is no state %.40q", q.State)
+			return api.Sessions{}, session.Refuse(session.MalformedEnvelope, "there is no state %.40q", q.State)
 		}
 	}
 	if q.Awaiting != "" && q.Awaiting != "me" {
-		return wire.Sessions{}, session.Refuse(session.MalformedEnvelope, `awaiting is "me" or absent`)
+		return api.Sessions{}, session.Refuse(session.MalformedEnvelope, `awaiting is "me" or absent`)
 	}
-	found := wire.Sessions{Sessions: []session.Summary{}}
+	found := api.Sessions{Sessions: []session.Summary{}}
 	most := page(q.Limit)
 	for cursor := q.Cursor; ; {
 		some, err := b.ofCaller(ctx, c, q.State, cursor, most+1)
@@ -124,7 +124,7 @@ func (b *Broker) sessionList(ctx context.Context, c caller, q wire.ListSessions)
 	}
 }
 
-func (b *Broker) sessionMessages(ctx context.Context, c caller, q wire.ListMessages) (wire.Messages, error) {
+func (b *Broker) sessionMessages(ctx context.Context, c caller, q api.ListMessages) (api.Messages, error) {
 	var places []uint64
 	var archived bool
 	look := func(l *live) error {
@@ -132,7 +132,7 @@ func (b *Broker) sessionMessages(ctx context.Context, c caller, q wire.ListMessa
 		return nil
 	}
 	if err := b.seen(ctx, c, q.Session, look); err != nil {
-		return wire.Messages{}, err
+		return api.Messages{}, err
 	}
 	if !archived {
 		found, err := b.messages(ctx, places, q)
@@ -144,13 +144,13 @@ func (b *Broker) sessionMessages(ctx context.Context, c caller, q wire.ListMessa
 }
 
 // messages reads a page of a transcript whose entries stand at these positions.
-func (b *Broker) messages(ctx context.Context, places []uint64, q wire.ListMessages) (wire.Messages, error) {
-	found := wire.Messages{Messages: []jsontext.Value{}}
+func (b *Broker) messages(ctx context.Context, places []uint64, q api.ListMessages) (api.Messages, error) {
+	found := api.Messages{Messages: []jsontext.Value{}}
 	if q.Since >= uint64(len(places)) {
 		return found, nil
 	}
 	next, size := q.Since, 0
-	err := b.log.read(ctx, wire.Session(q.Session), places[q.Since], func(e stored) error {
+	err := b.log.read(ctx, api.Session(q.Session), places[q.Since], func(e stored) error {
 		if len(found.Messages) == page(q.Limit) || size+len(e.data) > maxPageBytes && size > 0 {
 			found.Next = &next
 			return errPageFull

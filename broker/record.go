@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"go.uber.org/zap"
 
-	"github.com/parley-asp/parley/wire"
+	"github.com/parley-asp/parley/api"
 )
 
 // A record is what a broker says of itself: the position up to which every
@@ -26,7 +26,7 @@ type sample struct {
 
 // derivedStreams hold what follows from the transcripts. They are fsynced now
 // and then, each by itself.
-var derivedStreams = [...]string{wire.InboxStream, wire.EscalationsStream, wire.TimersStream, wire.IndexStream}
+var derivedStreams = [...]string{api.InboxStream, api.EscalationsStream, api.TimersStream, api.IndexStream}
 
 // derived tells where the derived streams end.
 func (p *presence) derived(ctx context.Context) (map[string]uint64, error) {

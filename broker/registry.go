@@ -15,9 +15,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // registry knows the principals. The bucket is the truth; memory follows it.
@@ -26,7 +26,7 @@ type registry struct {
 	kv jetstream.KeyValue
 
 	mu    sync.RWMutex
-	cards map[performatives.Agent]wire.Card
+	cards map[performatives.Agent]api.Card
 	keys  map[performatives.Key]performatives.Agent
 	orgs  map[performatives.Organisation]map[performatives.Agent]bool // humans who may decide
 	news  map[performatives.Agent]uint64                              // the bucket's revision that memory is at
@@ -37,12 +37,12 @@ type registry struct {
 }
 
 func (b *Broker) openRegistry(ctx context.Context) error {
-	kv, err := b.bucket(ctx, jetstream.KeyValueConfig{Bucket: wire.AgentsBucket, Description: "principals: cards, keys, trust"})
+	kv, err := b.bucket(ctx, jetstream.KeyValueConfig{Bucket: api.AgentsBucket, Description: "principals: cards, keys, trust"})
 	if err != nil {
 		return err
 	}
 	r := &registry{
-		b: b, kv: kv, cards: map[performatives.Agent]wire.Card{}, keys: map[performatives.Key]performatives.Agent{},
+		b: b, kv: kv, cards: map[performatives.Agent]api.Card{}, keys: map[performatives.Key]performatives.Agent{},
 		orgs: map[performatives.Organisation]map[performatives.Agent]bool{}, news: map[performatives.Agent]uint64{},
 		going: map[performatives.Agent]*going{}, devices: map[performatives.Key]performatives.Agent{},
 	}
@@ -98,7 +98,7 @@ func (r *registry) saw(e jetstream.KeyValueEntry) {
 		}
 		return
 	}
-	var c wire.Card
+	var c api.Card
 	if err := json.Unmarshal(e.Value(), &c); err != nil {
 		r.b.Log.Error("registry record", zap.String("key", e.Key()), zap.Error(err))
 		return
@@ -108,7 +108,7 @@ func (r *registry) saw(e jetstream.KeyValueEntry) {
 
 // keep takes a card from this revision of the bucket into memory. What comes
 // back from the bucket after it was written here is no news.
-func (r *registry) keep(c wire.Card, revision uint64) {
+func (r *registry) keep(c api.Card, revision uint64) {
 	r.mu.Lock()
 	if revision <= r.news[c.Agent] {
 		r.mu.Unlock()
@@ -124,7 +124,7 @@ func (r *registry) keep(c wire.Card, revision uint64) {
 	}
 }
 
-func (r *registry) hold(old, c wire.Card) {
+func (r *registry) hold(old, c api.Card) {
 	delete(r.keys, old.Key)
 	r.holdDevices(old, c)
 	r.cards[c.Agent] = c
@@ -155,7 +155,7 @@ func (r *registry) drop(a performatives.Agent, revision uint64) {
 	}
 	old := r.cards[a]
 	delete(r.keys, old.Key)
-	r.holdDevices(old, wire.Card{})
+	r.holdDevices(old, api.Card{})
 	delete(r.cards, a)
 	delete(r.orgs[a.Organisation()], a)
 	r.mu.Unlock()
@@ -163,7 +163,7 @@ func (r *registry) drop(a performatives.Agent, revision uint64) {
 }
 
 // departed tells of a key that is its principal's no more.
-func (r *registry) departed(old wire.Card) {
+func (r *registry) departed(old api.Card) {
 	if old.Key == "" || r.b.Departed == nil {
 		return
 	}
@@ -180,7 +180,7 @@ func (r *registry) departed(old wire.Card) {
 
 // decides tells whether the card is of a human who may decide; under --dev
 // every human may, for its organisation. An auditor may not.
-func (b *Broker) decides(c wire.Card) bool {
+func (b *Broker) decides(c api.Card) bool {
 	return c.Agent.IsHuman() && (b.Dev || c.Registry.MayDecide) && !c.Registry.Auditor
 }
 
@@ -198,7 +198,7 @@ func fromKey(key string) string {
 }
 
 // card finds a principal's card.
-func (r *registry) card(a performatives.Agent) (wire.Card, bool) {
+func (r *registry) card(a performatives.Agent) (api.Card, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	c, ok := r.cards[a]
@@ -219,7 +219,7 @@ func (r *registry) member(a performatives.Agent) (performatives.Member, bool) {
 	return r.b.pinned(c), true
 }
 
-func (b *Broker) pinned(c wire.Card) performatives.Member {
+func (b *Broker) pinned(c api.Card) performatives.Member {
 	m := performatives.Member{
 		Agent: c.Agent, Key: c.Key, Kind: c.Kind, Authority: performatives.AuthorityPrincipal, TrustScore: c.Registry.TrustScore,
 	}
@@ -250,7 +250,7 @@ func (r *registry) byKey(k performatives.Key) (performatives.Agent, bool) {
 }
 
 // put writes a card and makes sure of the inbox behind it.
-func (r *registry) put(ctx context.Context, c wire.Card) (wire.Card, error) {
+func (r *registry) put(ctx context.Context, c api.Card) (api.Card, error) {
 	now := r.b.Now().UTC().Format(time.RFC3339Nano)
 	if old, ok := r.card(c.Agent); ok {
 		c.Registry.RegisteredAt, c.Registry.Devices = old.Registry.RegisteredAt, old.Registry.Devices
@@ -291,15 +291,15 @@ func (r *registry) remove(ctx context.Context, a performatives.Agent) error {
 }
 
 // list is the cards that a request asks for, by URI.
-func (r *registry) list(wanted func(wire.Card) bool) []wire.Card {
+func (r *registry) list(wanted func(api.Card) bool) []api.Card {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	var found []wire.Card
+	var found []api.Card
 	for _, c := range r.cards {
 		if wanted(c) {
 			found = append(found, c)
 		}
 	}
-	slices.SortFunc(found, func(a, b wire.Card) int { return strings.Compare(string(a.Agent), string(b.Agent)) })
+	slices.SortFunc(found, func(a, b api.Card) int { return strings.Compare(string(a.Agent), string(b.Agent)) })
 	return found
 }

@@ -7,9 +7,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
 )
 
 // Of the items that are over, memory has the newest: those that people list.
@@ -54,14 +54,14 @@ func (i *items) past(ctx context.Context, c caller, id string) (*kept, error) {
 	}
 	for _, org := range orgs {
 		for _, urgency := range urgencies {
-			last, err := i.b.log.lastOn(ctx, wire.EscalationsStream, wire.Escalation(org, string(urgency), id))
+			last, err := i.b.log.lastOn(ctx, api.EscalationsStream, api.Escalation(org, string(urgency), id))
 			if err != nil {
 				return nil, err
 			}
 			if last == nil {
 				continue
 			}
-			item := new(wire.EscalationItem)
+			item := new(api.EscalationItem)
 			if err := json.Unmarshal(last.Data, item); err != nil {
 				return nil, err
 			}

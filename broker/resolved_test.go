@@ -7,11 +7,11 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/testbroker"
-	"github.com/parley-asp/parley/wire"
 )
 
 // Memory holds the items that ended last; its humans find the others by their
@@ -23,19 +23,19 @@ func TestResolvedAreBounded(t *testing.T) {
 	var asked []escalation.ID
 	for range 3 {
 		e := o.asks("15000")
-		o.does(alice, wire.EscalationComment, wire.CommentEscalation{Escalation: string(e), Text: "no"})
+		o.does(alice, api.EscalationComment, api.CommentEscalation{Escalation: string(e), Text: "no"})
 		if _, err := o.rules(alice, e, performatives.Denied, asShown(o.item(alice, e))); err != nil {
 			t.Fatal(err)
 		}
-		o.until(alice, e, func(i wire.EscalationItem) bool { return i.Status == performatives.Denied && i.Desk.Events > 3 })
+		o.until(alice, e, func(i api.EscalationItem) bool { return i.Status == performatives.Denied && i.Desk.Events > 3 })
 		asked = append(asked, e)
 	}
 	open := o.asks("15000")
-	o.until(alice, open, func(i wire.EscalationItem) bool { return i.Desk.Events > 0 })
+	o.until(alice, open, func(i api.EscalationItem) bool { return i.Desk.Events > 0 })
 	if items, desks := o.b.ItemsInMemory(); items != 2 || desks != 2 {
 		t.Errorf("memory has %d items and %d desks, want the open one and one more", items, desks)
 	}
-	list, err := calls[wire.Escalations](o, alice, wire.EscalationList, wire.ListEscalations{Status: "all"})
+	list, err := calls[api.Escalations](o, alice, api.EscalationList, api.ListEscalations{Status: "all"})
 	if err != nil || len(list.Escalations) != 2 || list.Escalations[0].ID != open || list.Escalations[1].ID != asked[2] {
 		t.Errorf("the list is %+v %v", list, err)
 	}
@@ -50,15 +50,15 @@ func TestResolvedAreBounded(t *testing.T) {
 	if _, err := o.rules(anna, asked[0], performatives.Approved); code(err) != session.EscalationResolved {
 		t.Errorf("decided again: %v", err)
 	}
-	var whole wire.EscalationItem
-	operator(t, o.b, wire.EscalationGet, []byte(`{"escalationId":"`+string(asked[0])+`"}`), &whole)
+	var whole api.EscalationItem
+	operator(t, o.b, api.EscalationGet, []byte(`{"escalationId":"`+string(asked[0])+`"}`), &whole)
 	if whole.Status != performatives.Denied {
 		t.Errorf("an operator sees %+v", whole)
 	}
 	for _, id := range []string{string(asked[0]), uuid.Must(uuid.NewV7()).String(), "x", "*", ">", ""} {
-		o.refused(session.UnknownSession, bob, wire.EscalationGet, wire.EscalationRef{Escalation: id})
+		o.refused(session.UnknownSession, bob, api.EscalationGet, api.EscalationRef{Escalation: id})
 		if id != string(asked[0]) {
-			o.refused(session.UnknownSession, alice, wire.EscalationGet, wire.EscalationRef{Escalation: id})
+			o.refused(session.UnknownSession, alice, api.EscalationGet, api.EscalationRef{Escalation: id})
 		}
 	}
 }
@@ -82,7 +82,7 @@ func TestSearch(t *testing.T) {
 		{string(o.id), []escalation.ID{dear}},
 		{"plan boat", nil},
 	} {
-		list, err := calls[wire.Escalations](o, alice, wire.EscalationList, wire.ListEscalations{Search: c.search})
+		list, err := calls[api.Escalations](o, alice, api.EscalationList, api.ListEscalations{Search: c.search})
 		if err != nil || len(list.Escalations) != len(c.want) || list.Counts.Open != 2 {
 			t.Errorf("%q finds %+v %v", c.search, list, err)
 			continue
@@ -93,10 +93,10 @@ func TestSearch(t *testing.T) {
 			}
 		}
 	}
-	if list, err := calls[wire.Escalations](o, bob, wire.EscalationList, wire.ListEscalations{Search: "plan"}); err != nil || len(list.Escalations) != 0 {
+	if list, err := calls[api.Escalations](o, bob, api.EscalationList, api.ListEscalations{Search: "plan"}); err != nil || len(list.Escalations) != 0 {
 		t.Errorf("a stranger finds %+v %v", list, err)
 	}
-	o.refused(session.TooLarge, alice, wire.EscalationList, wire.ListEscalations{Search: string(make([]byte, 300))})
+	o.refused(session.TooLarge, alice, api.EscalationList, api.ListEscalations{Search: string(make([]byte, 300))})
 }
 
 // A group that the rules do not name any more loses its consumer, in a while;
@@ -119,14 +119,14 @@ func TestGroupsThatAreGone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stream, err := js.Stream(t.Context(), wire.EscalationsStream)
+		stream, err := js.Stream(t.Context(), api.EscalationsStream)
 		if err != nil {
 			t.Fatal(err)
 		}
 		found := map[string]time.Duration{}
 		all := stream.ListConsumers(t.Context())
 		for c := range all.Info() {
-			if wire.IsGroupConsumer(c.Name) {
+			if api.IsGroupConsumer(c.Name) {
 				found[c.Name] = c.Config.InactiveThreshold
 			}
 		}

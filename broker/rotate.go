@@ -8,15 +8,15 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // agentRotate gives a principal another key (PROTOCOL.md §9): at its own word,
 // signed with the key that it had, or at an operator's. Transcripts keep the key
 // that they pinned, and pin the new one with the principal's next act.
-func (b *Broker) agentRotate(ctx context.Context, c caller, q wire.RotateKey) (last, error) {
+func (b *Broker) agentRotate(ctx context.Context, c caller, q api.RotateKey) (last, error) {
 	if !c.operator {
 		if q.Agent != "" && q.Agent != c.agent {
 			return last{}, session.Refuse(session.Unauthorized, "a key is its principal's own: agentId is not the principal of your subject")
@@ -27,7 +27,7 @@ func (b *Broker) agentRotate(ctx context.Context, c caller, q wire.RotateKey) (l
 		return last{}, session.RefuseSchema(session.Fault{Path: "/key", Rule: "card", Message: "key is a public user nkey (U…)"})
 	}
 	goes := b.registry.goes(q.Agent)
-	card, err := b.registry.change(ctx, q.Agent, func(old *wire.Card) error {
+	card, err := b.registry.change(ctx, q.Agent, func(old *api.Card) error {
 		if !c.operator && old.Key != q.Key { // asked again, because the answer was lost: nothing changes
 			if err := b.rotates(old.Key, q); err != nil {
 				return err
@@ -90,7 +90,7 @@ func (r *registry) goes(a performatives.Agent) (now func()) {
 
 // rotates judges a principal's own word: signed with the key that it has now,
 // and not long ago. Under --dev it may be unsigned, as envelopes may.
-func (b *Broker) rotates(key performatives.Key, q wire.RotateKey) error {
+func (b *Broker) rotates(key performatives.Key, q api.RotateKey) error {
 	if b.Dev && (q.Signature == "" || key == "") {
 		return nil
 	}
@@ -110,7 +110,7 @@ func (b *Broker) rotates(key performatives.Key, q wire.RotateKey) error {
 
 // proves judges whether who asks has the new key, too: nobody is to take the
 // key of somebody who is not registered yet.
-func (b *Broker) proves(q wire.RotateKey) error {
+func (b *Broker) proves(q api.RotateKey) error {
 	if b.Dev && q.Signature == "" {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (b *Broker) proves(q wire.RotateKey) error {
 
 // change writes a registered principal's card anew, from what the bucket has
 // now: of two changes at once neither undoes the other.
-func (r *registry) change(ctx context.Context, a performatives.Agent, change func(*wire.Card) error) (c wire.Card, err error) {
+func (r *registry) change(ctx context.Context, a performatives.Agent, change func(*api.Card) error) (c api.Card, err error) {
 	for range maxRaces {
 		entry, err := r.kv.Get(ctx, toKey(a.Token()))
 		if errors.Is(err, jetstream.ErrKeyNotFound) {
@@ -135,7 +135,7 @@ func (r *registry) change(ctx context.Context, a performatives.Agent, change fun
 		if err != nil {
 			return c, err
 		}
-		c = wire.Card{}
+		c = api.Card{}
 		if err := json.Unmarshal(entry.Value(), &c); err != nil {
 			return c, err
 		}

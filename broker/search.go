@@ -3,8 +3,8 @@ package broker
 import (
 	"strings"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
-	"github.com/parley-asp/parley/wire"
 )
 
 // A search looks for words, in any order and case, in what an item is about,
@@ -26,7 +26,7 @@ func searched(text string) []string {
 }
 
 // searchable is the text in which an item is searched.
-func searchable(item *wire.EscalationItem) string {
+func searchable(item *api.EscalationItem) string {
 	var b strings.Builder
 	add := func(text string) {
 		if left := maxSearchable - b.Len(); len(text) > left {

@@ -12,16 +12,16 @@ import (
 	"github.com/nats-io/nats.go/micro"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/schemas"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // openService presents the broker as the NATS micro service asp.
 func (b *Broker) openService(context.Context) error {
 	service, err := micro.AddService(b.Conn, micro.Config{
-		Name: wire.ServiceName, Version: Version, QueueGroup: wire.ServiceName,
+		Name: api.ServiceName, Version: Version, QueueGroup: api.ServiceName,
 		Description:  "parley: session broker for agents that negotiate (npayload's Agent Session Protocol, " + performatives.Version + ")",
 		StatsHandler: b.stats,
 		Metadata:     map[string]string{"protocol": performatives.Version, "broker": string(b.Signer.Key())},
@@ -40,9 +40,9 @@ func (b *Broker) openService(context.Context) error {
 		handle        micro.HandlerFunc
 		metadata      map[string]string
 	}{
-		{"submit", wire.AllSubmits, b.onSubmit, published},
-		{"api", wire.AllCalls, b.onCall, map[string]string{"verbs": strings.Join(verbs(false), " ")}},
-		{"operator", wire.AllOperator, b.onOperator, map[string]string{"verbs": strings.Join(verbs(true), " ")}},
+		{"submit", api.AllSubmits, b.onSubmit, published},
+		{"api", api.AllCalls, b.onCall, map[string]string{"verbs": strings.Join(verbs(false), " ")}},
+		{"operator", api.AllOperator, b.onOperator, map[string]string{"verbs": strings.Join(verbs(true), " ")}},
 	} {
 		if err := service.AddEndpoint(e.name, e.handle, micro.WithEndpointSubject(e.subject), micro.WithEndpointMetadata(e.metadata)); err != nil {
 			return err
@@ -63,7 +63,7 @@ func (b *Broker) letIn(subject string, r asked) {
 	if unanswerable(r) {
 		return
 	}
-	caller, id, err := wire.ParseSubmit(subject)
+	caller, id, err := api.ParseSubmit(subject)
 	if err != nil {
 		b.refuse(r, session.Refuse(session.MalformedEnvelope, "the subject is not asp.agent.<token>.submit.<session id>"))
 		return
@@ -186,7 +186,7 @@ func (b *Broker) refuseTo(to string, err error) {
 		b.Log.Error("api", zap.Error(err))
 		errors.As(unavailable(), &refusal)
 	}
-	data, err := json.Marshal(wire.Refused(refusal), json.Deterministic(true))
+	data, err := json.Marshal(api.Refused(refusal), json.Deterministic(true))
 	if err != nil {
 		b.Log.Error("refusal", zap.Error(err))
 		return

@@ -9,10 +9,10 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/transcript"
-	"github.com/parley-asp/parley/wire"
 )
 
 // maxCached bounds the sessions that are kept in memory. One that is not used
@@ -213,7 +213,7 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *live, settled uint64) error
 		return errUndurable
 	}
 	before, known := l.position, len(l.undelivered)
-	err := b.log.read(ctx, wire.Session(l.id), l.position+1, func(e stored) error {
+	err := b.log.read(ctx, api.Session(l.id), l.position+1, func(e stored) error {
 		entry, err := transcript.Read(e.data)
 		if err != nil {
 			return fmt.Errorf("%w: %w", errBroken, err)

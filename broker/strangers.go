@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
 )
 
 // Under --dev a principal that is named for the first time is registered with
@@ -17,9 +17,9 @@ import (
 
 // strangersCard is the empty card of a principal named for the first time
 // under --dev; there, everybody is trusted.
-func strangersCard(a performatives.Agent) wire.Card {
+func strangersCard(a performatives.Agent) api.Card {
 	full := 100.0
-	return wire.Card{Agent: a, Kind: defaultKind(a), Registry: wire.Registry{TrustScore: &full, MayDecide: a.IsHuman()}}
+	return api.Card{Agent: a, Kind: defaultKind(a), Registry: api.Registry{TrustScore: &full, MayDecide: a.IsHuman()}}
 }
 
 func defaultKind(a performatives.Agent) string {
@@ -30,7 +30,7 @@ func defaultKind(a performatives.Agent) string {
 }
 
 // meet writes the card of a stranger, unless another broker has just written one.
-func (r *registry) meet(ctx context.Context, c wire.Card) error {
+func (r *registry) meet(ctx context.Context, c api.Card) error {
 	now := r.b.Now().UTC().Format(time.RFC3339Nano)
 	c.Registry.RegisteredAt, c.Registry.UpdatedAt = now, now
 	data, err := json.Marshal(c)

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/parley-asp/parley/wire"
+	"github.com/parley-asp/parley/api"
 )
 
 // MinServer is the oldest NATS server that has what the broker relies on:
@@ -61,43 +61,43 @@ func (b *Broker) openStreams(ctx context.Context) error {
 	streams := map[string]jetstream.Stream{}
 	retention, err := b.retention(ctx)
 	if err != nil {
-		return fmt.Errorf("%s: %w", wire.SessionsStream, err)
+		return fmt.Errorf("%s: %w", api.SessionsStream, err)
 	}
 	if b.InboxAge, err = b.inboxAge(ctx); err != nil {
-		return fmt.Errorf("%s: %w", wire.InboxStream, err)
+		return fmt.Errorf("%s: %w", api.InboxStream, err)
 	}
 	configs := []jetstream.StreamConfig{
 		{ // the truth: nothing in it is ever deleted, purged or rolled up
-			Name: wire.SessionsStream, Subjects: []string{wire.AllSessions}, Description: "transcripts: the source of truth",
+			Name: api.SessionsStream, Subjects: []string{api.AllSessions}, Description: "transcripts: the source of truth",
 			DenyDelete: true, DenyPurge: true, AllowDirect: true, Retention: retention,
 		},
 		{
-			Name: wire.InboxStream, Subjects: []string{wire.AllInboxes}, Description: "what each principal receives",
+			Name: api.InboxStream, Subjects: []string{api.AllInboxes}, Description: "what each principal receives",
 			MaxAge: b.InboxAge, MaxConsumers: maxConsumers, AllowDirect: true,
 		},
 		{
-			Name: wire.EscalationsStream, Subjects: []string{wire.AllEscalations}, Description: "the escalation inbox",
+			Name: api.EscalationsStream, Subjects: []string{api.AllEscalations}, Description: "the escalation inbox",
 			MaxMsgsPerSubject: 64, AllowDirect: true,
 		},
 		{ // what people do around an item: nowhere else, so never deleted either
-			Name: wire.DeskStream, Subjects: []string{wire.AllDesks, wire.AllPeople}, Description: "who claimed, said and was told what about escalations",
+			Name: api.DeskStream, Subjects: []string{api.AllDesks, api.AllPeople}, Description: "who claimed, said and was told what about escalations",
 			DenyDelete: true, DenyPurge: true, AllowDirect: true,
 		},
 		{ // work queue: a due timer is gone once a broker has looked at it
-			Name: wire.TimersStream, Subjects: []string{"asp.timer.>"}, Description: "durable timers",
+			Name: api.TimersStream, Subjects: []string{"asp.timer.>"}, Description: "durable timers",
 			Retention: jetstream.WorkQueuePolicy, MaxMsgsPerSubject: 1, AllowMsgSchedules: true,
 		},
 		{
-			Name: wire.IndexStream, Subjects: []string{wire.AllIndex, wire.AllOver}, Description: "list of sessions; derived",
+			Name: api.IndexStream, Subjects: []string{api.AllIndex, api.AllOver}, Description: "list of sessions; derived",
 			MaxMsgsPerSubject: linesKept, AllowDirect: true, AllowMsgTTL: true, AllowRollup: true,
 		},
 	}
 	if retention == jetstream.WorkQueuePolicy {
 		configs = append(configs, jetstream.StreamConfig{
-			Name: wire.ArchiveStream, Subjects: []string{wire.AllArchive}, Description: "transcripts of sessions that are over",
+			Name: api.ArchiveStream, Subjects: []string{api.AllArchive}, Description: "transcripts of sessions that are over",
 			DenyDelete: true, DenyPurge: true, AllowDirect: true, AllowMsgTTL: true,
 		}, jetstream.StreamConfig{
-			Name: wire.CatalogueStream, Subjects: []string{wire.CataloguePage}, Description: "list of the sessions in the archive",
+			Name: api.CatalogueStream, Subjects: []string{api.CataloguePage}, Description: "list of the sessions in the archive",
 			DenyDelete: true, DenyPurge: true, AllowDirect: true, AllowMsgTTL: true,
 		})
 	}
@@ -111,9 +111,9 @@ func (b *Broker) openStreams(ctx context.Context) error {
 		}
 	}
 	b.log = &log{js: b.js, nc: b.Conn, streams: streams, durable: b.durable, link: b.link, quorum: &quorum{nc: b.Conn}}
-	b.log.scaled(streams[wire.SessionsStream].CachedInfo())
+	b.log.scaled(streams[api.SessionsStream].CachedInfo())
 	b.inbox = &inbox{b: b}
-	return b.durable(wire.SessionsStream, 0)
+	return b.durable(api.SessionsStream, 0)
 }
 
 // replicas is how many copies a stream gets: as many as the options say, else as
@@ -141,7 +141,7 @@ func (b *Broker) inboxAge(ctx context.Context) (time.Duration, error) {
 	if b.InboxAge > 0 {
 		return b.InboxAge, nil
 	}
-	s, err := b.js.Stream(ctx, wire.InboxStream)
+	s, err := b.js.Stream(ctx, api.InboxStream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return defaultInboxAge, nil
 	}
@@ -157,7 +157,7 @@ func (l *log) scaled(now *jetstream.StreamInfo) { l.replicated.Store(now.Config.
 
 // bucket opens or makes a key-value bucket.
 func (b *Broker) bucket(ctx context.Context, c jetstream.KeyValueConfig) (_ jetstream.KeyValue, err error) {
-	if c.Replicas, err = b.replicas(ctx, wire.StreamOf(c.Bucket)); err != nil {
+	if c.Replicas, err = b.replicas(ctx, api.StreamOf(c.Bucket)); err != nil {
 		return nil, err
 	}
 	c.History, c.Storage = 1, jetstream.FileStorage

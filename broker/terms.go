@@ -11,10 +11,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/schemas"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // termsSchemas are those registered at run time. A name, once taken, stands
@@ -25,20 +25,20 @@ type termsSchemas struct {
 
 	mu       sync.RWMutex
 	compiled map[string]*schemas.TermsSchema
-	records  map[string]wire.Schema
+	records  map[string]api.Schema
 }
 
 func (b *Broker) openTerms(ctx context.Context) error {
-	kv, err := b.bucket(ctx, jetstream.KeyValueConfig{Bucket: wire.SchemasBucket, Description: "terms schemas, immutable"})
+	kv, err := b.bucket(ctx, jetstream.KeyValueConfig{Bucket: api.SchemasBucket, Description: "terms schemas, immutable"})
 	if err != nil {
 		return err
 	}
-	b.terms = &termsSchemas{b: b, kv: kv, compiled: map[string]*schemas.TermsSchema{}, records: map[string]wire.Schema{}}
+	b.terms = &termsSchemas{b: b, kv: kv, compiled: map[string]*schemas.TermsSchema{}, records: map[string]api.Schema{}}
 	return b.follow(ctx, kv, b.terms.saw)
 }
 
 func (t *termsSchemas) saw(e jetstream.KeyValueEntry) {
-	var record wire.Schema
+	var record api.Schema
 	if e.Operation() != jetstream.KeyValuePut {
 		return
 	}
@@ -51,7 +51,7 @@ func (t *termsSchemas) saw(e jetstream.KeyValueEntry) {
 	}
 }
 
-func (t *termsSchemas) keep(record wire.Schema) error {
+func (t *termsSchemas) keep(record api.Schema) error {
 	t.mu.RLock()
 	_, have := t.compiled[record.Name]
 	t.mu.RUnlock()
@@ -69,31 +69,31 @@ func (t *termsSchemas) keep(record wire.Schema) error {
 }
 
 // put registers a schema; the same one again changes nothing.
-func (t *termsSchemas) put(ctx context.Context, by performatives.Agent, p wire.PutSchema) (wire.Schema, error) {
+func (t *termsSchemas) put(ctx context.Context, by performatives.Agent, p api.PutSchema) (api.Schema, error) {
 	_, version, err := schemas.TermsName(p.Name)
 	if err != nil {
-		return wire.Schema{}, session.RefuseSchema(session.Fault{Path: "/name", Rule: "pattern", Message: err.Error()})
+		return api.Schema{}, session.RefuseSchema(session.Fault{Path: "/name", Rule: "pattern", Message: err.Error()})
 	}
 	if _, isBody := schemas.Get(p.Name); isBody {
-		return wire.Schema{}, session.Refuse(session.Duplicate, "%q is the schema of a body", p.Name)
+		return api.Schema{}, session.Refuse(session.Duplicate, "%q is the schema of a body", p.Name)
 	}
 	if _, err := schemas.CompileTerms(p.Name, p.Schema); err != nil {
-		return wire.Schema{}, session.RefuseSchema(session.Fault{Path: "/schema", Rule: "schema", Message: err.Error()})
+		return api.Schema{}, session.RefuseSchema(session.Fault{Path: "/schema", Rule: "schema", Message: err.Error()})
 	}
 	if err := t.room(by, p.Name); err != nil {
-		return wire.Schema{}, err
+		return api.Schema{}, err
 	}
-	record := wire.Schema{Name: p.Name, Version: version, Kind: "terms", By: by, Schema: p.Schema}
+	record := api.Schema{Name: p.Name, Version: version, Kind: "terms", By: by, Schema: p.Schema}
 	data, err := json.Marshal(record)
 	if err != nil {
-		return wire.Schema{}, err
+		return api.Schema{}, err
 	}
 	_, err = t.kv.Create(ctx, schemaKey(p.Name), data)
 	if errors.Is(err, jetstream.ErrKeyExists) {
 		return t.again(ctx, p)
 	}
 	if err != nil {
-		return wire.Schema{}, err
+		return api.Schema{}, err
 	}
 	return record, t.keep(record)
 }
@@ -125,25 +125,25 @@ func (t *termsSchemas) room(by performatives.Agent, name string) error {
 // schemaKey makes a name a key, which must not end with a dot nor have two in a row.
 func schemaKey(name string) string { return strings.ReplaceAll(name, ".", "=2e") }
 
-func (t *termsSchemas) again(ctx context.Context, p wire.PutSchema) (wire.Schema, error) {
+func (t *termsSchemas) again(ctx context.Context, p api.PutSchema) (api.Schema, error) {
 	entry, err := t.kv.Get(ctx, schemaKey(p.Name))
 	if err != nil {
-		return wire.Schema{}, err
+		return api.Schema{}, err
 	}
-	var old wire.Schema
+	var old api.Schema
 	if err := json.Unmarshal(entry.Value(), &old); err != nil {
-		return wire.Schema{}, err
+		return api.Schema{}, err
 	}
 	if !schemas.SameSchema(old.Schema, p.Schema) {
-		return wire.Schema{}, session.Refuse(session.Duplicate, "schema %q is registered already and never changes; register the next version under a new name, such as -v%d", p.Name, old.Version+1)
+		return api.Schema{}, session.Refuse(session.Duplicate, "schema %q is registered already and never changes; register the next version under a new name, such as -v%d", p.Name, old.Version+1)
 	}
 	return old, t.keep(old)
 }
 
 // get finds a body schema or a terms schema.
-func (t *termsSchemas) get(name string) (wire.Schema, bool) {
+func (t *termsSchemas) get(name string) (api.Schema, bool) {
 	if text, ok := schemas.Get(name); ok {
-		return wire.Schema{Name: name, Kind: "body", Schema: text}, true
+		return api.Schema{Name: name, Kind: "body", Schema: text}, true
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -151,19 +151,19 @@ func (t *termsSchemas) get(name string) (wire.Schema, bool) {
 	return record, ok
 }
 
-func (t *termsSchemas) list() []wire.Schema {
+func (t *termsSchemas) list() []api.Schema {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	all := []wire.Schema{}
+	all := []api.Schema{}
 	for _, name := range schemas.Names() {
-		all = append(all, wire.Schema{Name: name, Kind: "body"})
+		all = append(all, api.Schema{Name: name, Kind: "body"})
 	}
-	terms := make([]wire.Schema, 0, len(t.records))
+	terms := make([]api.Schema, 0, len(t.records))
 	for _, r := range t.records {
 		r.Schema = nil
 		terms = append(terms, r)
 	}
-	slices.SortFunc(terms, func(a, b wire.Schema) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(terms, func(a, b api.Schema) int { return strings.Compare(a.Name, b.Name) })
 	return append(all, terms...)
 }
 

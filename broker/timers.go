@@ -9,9 +9,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // Timers are scheduled messages of the server: durable, one for each session,
@@ -39,7 +39,7 @@ const (
 // openTimers listens for timers that went off; all brokers share them.
 func (b *Broker) openTimers(ctx context.Context) error {
 	b.timers = &timers{b: b}
-	c, err := b.js.CreateOrUpdateConsumer(ctx, wire.TimersStream, jetstream.ConsumerConfig{
+	c, err := b.js.CreateOrUpdateConsumer(ctx, api.TimersStream, jetstream.ConsumerConfig{
 		Durable: timerConsumer, FilterSubject: timerDue + "*", AckPolicy: jetstream.AckExplicitPolicy,
 		AckWait: timerAgain, MaxAckPending: 1024,
 	})
@@ -127,7 +127,7 @@ func (b *Broker) tellExpired(l *live) {
 // once more.
 func (b *Broker) arm(ctx context.Context, l *live) error {
 	if l.state.Phase.Over() {
-		return b.log.streams[wire.TimersStream].Purge(ctx, jetstream.WithPurgeSubject(timerAt+string(l.id)))
+		return b.log.streams[api.TimersStream].Purge(ctx, jetstream.WithPurgeSubject(timerAt+string(l.id)))
 	}
 	now := b.clock(l)
 	next, some := b.lookAgain(l, now)

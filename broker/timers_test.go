@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/test/fault"
-	"github.com/parley-asp/parley/wire"
 )
 
 // A session that is over has no timer any more, whether a party closed it, also where the broker had
@@ -18,15 +18,15 @@ func TestTimersOfWhatIsOver(t *testing.T) {
 	for range 4 {
 		all = append(all, w.Open(alpha, beta))
 	}
-	w.holds(wire.TimersStream, 4)
+	w.holds(api.TimersStream, 4)
 	all[0].Say(alpha, "CLOSE", "{}")
-	w.holds(wire.TimersStream, 3)
+	w.holds(api.TimersStream, 3)
 	w.b.Crash()
 	w.b.Up()
 	all[1].Say(beta, "CLOSE", "{}")
-	w.holds(wire.TimersStream, 2)
+	w.holds(api.TimersStream, 2)
 	w.Invite(alpha, beta, 300*time.Millisecond).Closed(beta, "invitation_timeout")
-	w.holds(wire.TimersStream, 2)
+	w.holds(api.TimersStream, 2)
 	all[2].Say(beta, "OBSERVE", `{"subject":"on we go"}`)
 	all[2].Check(alpha, beta)
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
 )
 
 // A Commitment binds: who owes what.
@@ -106,7 +106,7 @@ type Ruling struct {
 
 	// On is the item that the human was shown. If it has changed since, the
 	// ruling is refused as chain_conflict, with the item as it is now.
-	On *wire.EscalationItem
+	On *api.EscalationItem
 }
 
 // Rule decides an escalation; only a human who may decide for its organisation

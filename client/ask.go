@@ -11,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // Refused matches refusals with this code, for errors.Is:
@@ -64,13 +64,13 @@ func (l *link) request(one context.Context, subject string, data []byte) ([]byte
 		return nil, ErrClosed
 	case err != nil:
 		return nil, why(one, err)
-	case reply.Header.Get(wire.ErrorCodeHeader) == "":
+	case reply.Header.Get(api.ErrorCodeHeader) == "":
 		return reply.Data, nil
 	}
-	var refused wire.ErrorReply
+	var refused api.ErrorReply
 	if err := json.Unmarshal(reply.Data, &refused); err != nil || refused.Error.Code == "" {
 		return nil, fmt.Errorf("client: the service answered %s: %s",
-			reply.Header.Get(wire.ErrorCodeHeader), reply.Header.Get(wire.ErrorHeader))
+			reply.Header.Get(api.ErrorCodeHeader), reply.Header.Get(api.ErrorHeader))
 	}
 	return nil, refused.Refusal()
 }
@@ -84,8 +84,8 @@ func retryAfter(err error) time.Duration {
 	if !ok || refusal.Code != session.RateLimited {
 		return 0
 	}
-	details, _ := refusal.Details.(jsontext.Value) // as [wire.ErrorReply.Refusal] leaves it
-	var limited wire.Limited
+	details, _ := refusal.Details.(jsontext.Value) // as [api.ErrorReply.Refusal] leaves it
+	var limited api.Limited
 	if err := json.Unmarshal(details, &limited); err != nil {
 		return 0
 	}

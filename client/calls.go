@@ -10,10 +10,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/transcript"
-	"github.com/parley-asp/parley/wire"
 )
 
 // calls are the api verbs that principals and operators share. A principal sees
@@ -68,16 +68,16 @@ func pages[P, E any](turn func(cursor string) (P, error), open func(P) (items []
 
 // Sessions are the sessions that the filter names, newest first; its Limit is
 // the length of a page. An error ends them.
-func (c *calls) Sessions(ctx context.Context, filter wire.ListSessions) iter.Seq2[session.Summary, error] {
-	return pages(func(cursor string) (wire.Sessions, error) {
+func (c *calls) Sessions(ctx context.Context, filter api.ListSessions) iter.Seq2[session.Summary, error] {
+	return pages(func(cursor string) (api.Sessions, error) {
 		filter.Cursor = cursor
-		return call[wire.Sessions](ctx, c, wire.SessionList, filter)
-	}, func(p wire.Sessions) ([]session.Summary, string) { return p.Sessions, p.Next })
+		return call[api.Sessions](ctx, c, api.SessionList, filter)
+	}, func(p api.Sessions) ([]session.Summary, string) { return p.Sessions, p.Next })
 }
 
 // View is a session as it stands.
 func (c *calls) View(ctx context.Context, id performatives.SessionID) (session.View, error) {
-	return call[session.View](ctx, c, wire.SessionGet, wire.SessionRef{Session: id})
+	return call[session.View](ctx, c, api.SessionGet, api.SessionRef{Session: id})
 }
 
 // Transcript is every entry of a session so far, from the first, in the form
@@ -113,7 +113,7 @@ func (c *calls) entries(ctx context.Context, id performatives.SessionID, since u
 func (c *calls) Envelopes(ctx context.Context, id performatives.SessionID, since uint64) iter.Seq2[jsontext.Value, error] {
 	return func(yield func(jsontext.Value, error) bool) {
 		for {
-			page, err := call[wire.Messages](ctx, c, wire.SessionMessages, wire.ListMessages{Session: id, Since: since, Limit: wire.MaxPage})
+			page, err := call[api.Messages](ctx, c, api.SessionMessages, api.ListMessages{Session: id, Since: since, Limit: api.MaxPage})
 			if err != nil {
 				yield(nil, err)
 				return
@@ -133,16 +133,16 @@ func (c *calls) Envelopes(ctx context.Context, id performatives.SessionID, since
 
 // Agents are the cards of the principals that the filter names, by URI; its
 // Limit is the length of a page. An error ends them.
-func (c *calls) Agents(ctx context.Context, filter wire.ListAgents) iter.Seq2[wire.Card, error] {
-	return pages(func(cursor string) (wire.Agents, error) {
+func (c *calls) Agents(ctx context.Context, filter api.ListAgents) iter.Seq2[api.Card, error] {
+	return pages(func(cursor string) (api.Agents, error) {
 		filter.Cursor = cursor
-		return call[wire.Agents](ctx, c, wire.AgentList, filter)
-	}, func(p wire.Agents) ([]wire.Card, string) { return p.Agents, p.Next })
+		return call[api.Agents](ctx, c, api.AgentList, filter)
+	}, func(p api.Agents) ([]api.Card, string) { return p.Agents, p.Next })
 }
 
 // Card is what a principal says of itself, and the registry of it.
-func (c *calls) Card(ctx context.Context, a performatives.Agent) (wire.Card, error) {
-	return call[wire.Card](ctx, c, wire.AgentGet, wire.AgentRef{Agent: a})
+func (c *calls) Card(ctx context.Context, a performatives.Agent) (api.Card, error) {
+	return call[api.Card](ctx, c, api.AgentGet, api.AgentRef{Agent: a})
 }
 
 // UserJWT is what a NATS credentials file (.creds) of a principal has beside the
@@ -150,54 +150,54 @@ func (c *calls) Card(ctx context.Context, a performatives.Agent) (wire.Card, err
 // registered with. It is no secret, and lets nobody in by itself. Where the
 // broker's NATS server is not in operator mode the error is a refusal.
 func (c *calls) UserJWT(ctx context.Context, a performatives.Agent, key performatives.Key) (string, error) {
-	reply, err := call[wire.UserJWT](ctx, c, wire.AgentJWT, wire.AskUserJWT{Agent: a, Key: key})
+	reply, err := call[api.UserJWT](ctx, c, api.AgentJWT, api.AskUserJWT{Agent: a, Key: key})
 	return reply.JWT, err
 }
 
 // PutSchema registers a terms schema, a JSON Schema 2020-12, under a name such
 // as service-agreement-v1. What is registered never changes; the same again is
 // no error.
-func (c *calls) PutSchema(ctx context.Context, name string, schema any) (wire.Schema, error) {
+func (c *calls) PutSchema(ctx context.Context, name string, schema any) (api.Schema, error) {
 	raw, err := object("the schema", schema)
 	if err != nil {
-		return wire.Schema{}, err
+		return api.Schema{}, err
 	}
-	return call[wire.Schema](ctx, c, wire.SchemaPut, wire.PutSchema{Name: name, Schema: raw})
+	return call[api.Schema](ctx, c, api.SchemaPut, api.PutSchema{Name: name, Schema: raw})
 }
 
 // Schema is a body schema, such as PROPOSE, or a terms schema by name.
-func (c *calls) Schema(ctx context.Context, name string) (wire.Schema, error) {
-	return call[wire.Schema](ctx, c, wire.SchemaGet, wire.SchemaRef{Name: name})
+func (c *calls) Schema(ctx context.Context, name string) (api.Schema, error) {
+	return call[api.Schema](ctx, c, api.SchemaGet, api.SchemaRef{Name: name})
 }
 
 // Schemas lists all schemas, without their text.
-func (c *calls) Schemas(ctx context.Context) ([]wire.Schema, error) {
-	reply, err := call[wire.SchemaNames](ctx, c, wire.SchemaList, struct{}{})
+func (c *calls) Schemas(ctx context.Context) ([]api.Schema, error) {
+	reply, err := call[api.SchemaNames](ctx, c, api.SchemaList, struct{}{})
 	return reply.Schemas, err
 }
 
 // EscalationPage is a page of the escalation inbox, with counts.
-func (c *calls) EscalationPage(ctx context.Context, filter wire.ListEscalations) (wire.Escalations, error) {
-	return call[wire.Escalations](ctx, c, wire.EscalationList, filter)
+func (c *calls) EscalationPage(ctx context.Context, filter api.ListEscalations) (api.Escalations, error) {
+	return call[api.Escalations](ctx, c, api.EscalationList, filter)
 }
 
 // Escalations are the items of the escalation inbox, the one due first at the
 // top; by default those that are open. An error ends them.
-func (c *calls) Escalations(ctx context.Context, filter wire.ListEscalations) iter.Seq2[wire.EscalationItem, error] {
-	return pages(func(cursor string) (wire.Escalations, error) {
+func (c *calls) Escalations(ctx context.Context, filter api.ListEscalations) iter.Seq2[api.EscalationItem, error] {
+	return pages(func(cursor string) (api.Escalations, error) {
 		filter.Cursor = cursor
-		return call[wire.Escalations](ctx, c, wire.EscalationList, filter)
-	}, func(p wire.Escalations) ([]wire.EscalationItem, string) { return p.Escalations, p.Next })
+		return call[api.Escalations](ctx, c, api.EscalationList, filter)
+	}, func(p api.Escalations) ([]api.EscalationItem, string) { return p.Escalations, p.Next })
 }
 
 // Escalation is one item of the escalation inbox, with the transcript.
-func (c *calls) Escalation(ctx context.Context, id string) (wire.EscalationItem, error) {
-	return call[wire.EscalationItem](ctx, c, wire.EscalationGet, wire.EscalationRef{Escalation: id})
+func (c *calls) Escalation(ctx context.Context, id string) (api.EscalationItem, error) {
+	return call[api.EscalationItem](ctx, c, api.EscalationGet, api.EscalationRef{Escalation: id})
 }
 
 // Broker says who the broker is.
-func (c *calls) Broker(ctx context.Context) (wire.Broker, error) {
-	return call[wire.Broker](ctx, c, wire.BrokerInfo, struct{}{})
+func (c *calls) Broker(ctx context.Context) (api.Broker, error) {
+	return call[api.Broker](ctx, c, api.BrokerInfo, struct{}{})
 }
 
 // BrokerKey is the key that verifies receipts and transcripts.
@@ -224,47 +224,47 @@ func (c *Client) hearer(ctx context.Context) (performatives.Key, error) {
 // that it has and of the new one. It takes effect at once: the broker answers, and disconnects what
 // is connected with the old key, this client too. So Close it and connect with
 // the new key. If the answer is lost, the new key tells: it logs in or does not.
-func (c *Client) RotateKey(ctx context.Context, to performatives.Signer) (wire.Card, error) {
-	request := wire.RotateKey{Agent: c.agent, Key: to.Key(), Timestamp: time.Now().UTC().Format(performatives.TimeFormat)}
+func (c *Client) RotateKey(ctx context.Context, to performatives.Signer) (api.Card, error) {
+	request := api.RotateKey{Agent: c.agent, Key: to.Key(), Timestamp: time.Now().UTC().Format(performatives.TimeFormat)}
 	if c.link.signer != nil {
 		data, err := request.SigningBytes()
 		if err != nil {
-			return wire.Card{}, fmt.Errorf("%s: %w", wire.AgentRotate, err)
+			return api.Card{}, fmt.Errorf("%s: %w", api.AgentRotate, err)
 		}
 		if request.Signature, err = performatives.SignBytes(c.link.signer, data); err != nil {
-			return wire.Card{}, fmt.Errorf("%s: %w", wire.AgentRotate, err)
+			return api.Card{}, fmt.Errorf("%s: %w", api.AgentRotate, err)
 		}
 		if request.Proof, err = performatives.SignBytes(to, data); err != nil {
-			return wire.Card{}, fmt.Errorf("%s: %w", wire.AgentRotate, err)
+			return api.Card{}, fmt.Errorf("%s: %w", api.AgentRotate, err)
 		}
 	}
 	data, err := json.Marshal(request, json.Deterministic(true))
 	if err != nil {
-		return wire.Card{}, fmt.Errorf("%s: %w", wire.AgentRotate, err)
+		return api.Card{}, fmt.Errorf("%s: %w", api.AgentRotate, err)
 	}
 	// Sent once: the connection breaks right after the answer, and to ask again
 	// there would be none.
 	one, cancel := context.WithTimeout(ctx, c.link.timeout)
 	defer cancel()
-	reply, err := c.link.request(one, wire.Call(c.agent, wire.AgentRotate), data)
+	reply, err := c.link.request(one, api.Call(c.agent, api.AgentRotate), data)
 	if err != nil {
-		return wire.Card{}, fmt.Errorf("%s: %w", wire.AgentRotate, err)
+		return api.Card{}, fmt.Errorf("%s: %w", api.AgentRotate, err)
 	}
-	var card wire.Card
+	var card api.Card
 	if err := json.Unmarshal(reply, &card); err != nil {
-		return wire.Card{}, fmt.Errorf("%s: the answer cannot be read: %w", wire.AgentRotate, err)
+		return api.Card{}, fmt.Errorf("%s: the answer cannot be read: %w", api.AgentRotate, err)
 	}
 	return card, nil
 }
 
 // Register says who the client's principal is: it replaces the card, whose
 // agentId and key are by default the client's own.
-func (c *Client) Register(ctx context.Context, card wire.Card) (wire.Card, error) {
+func (c *Client) Register(ctx context.Context, card api.Card) (api.Card, error) {
 	if card.Agent == "" {
 		card.Agent = c.agent
 	}
 	if card.Key == "" {
 		card.Key = c.Key()
 	}
-	return call[wire.Card](ctx, &c.calls, wire.AgentRegister, wire.RegisterAgent{Card: &card})
+	return call[api.Card](ctx, &c.calls, api.AgentRegister, api.RegisterAgent{Card: &card})
 }

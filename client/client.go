@@ -11,8 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
 )
 
 // A Client is one principal's connection to the broker. It reconnects for ever.
@@ -45,7 +45,7 @@ func Connect(ctx context.Context, url string, agent performatives.Agent, options
 	if err != nil {
 		return nil, err
 	}
-	client := &Client{agent: agent, calls: calls{l, func(verb string) string { return wire.Call(agent, verb) }}}
+	client := &Client{agent: agent, calls: calls{l, func(verb string) string { return api.Call(agent, verb) }}}
 	client.inbox = newInbox(client)
 	return client, nil
 }

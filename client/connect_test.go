@@ -14,10 +14,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/test/testbroker"
-	"github.com/parley-asp/parley/wire"
 )
 
 // write makes a file and returns its path.
@@ -98,7 +98,7 @@ func TestCreds(t *testing.T) {
 		if string(a.Key()) != claims.Subject {
 			t.Errorf("%s: signs with %q", name, a.Key())
 		}
-		must(a.Register(w.ctx, wire.Card{Name: name}))(t)
+		must(a.Register(w.ctx, api.Card{Name: name}))(t)
 		must(a.Invite(w.ctx, client.Invitation{With: []performatives.Agent{beta}}))(t)
 	}
 }

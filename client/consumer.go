@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // consumer finds the principal's durable consumer. Under --dev a principal that
@@ -44,9 +44,9 @@ func (in *inbox) consumer(ctx context.Context) (jetstream.Consumer, error) {
 func (in *inbox) find(ctx context.Context, js jetstream.JetStream, token string) (jetstream.Consumer, error) {
 	one, cancel := context.WithTimeout(ctx, in.client.link.timeout)
 	defer cancel()
-	one, stop := in.client.link.waiting.watch(one, "$JS.API.CONSUMER.INFO."+wire.InboxStream+"."+token)
+	one, stop := in.client.link.waiting.watch(one, "$JS.API.CONSUMER.INFO."+api.InboxStream+"."+token)
 	defer stop()
-	consumer, err := js.Consumer(one, wire.InboxStream, token)
+	consumer, err := js.Consumer(one, api.InboxStream, token)
 	return consumer, why(one, err)
 }
 
@@ -54,7 +54,7 @@ func (in *inbox) find(ctx context.Context, js jetstream.JetStream, token string)
 func (c *Client) introduce(ctx context.Context) error {
 	_, err := c.Card(ctx, c.agent)
 	if errors.Is(err, Refused(session.UnknownAgent)) {
-		_, err = c.Register(ctx, wire.Card{})
+		_, err = c.Register(ctx, api.Card{})
 	}
 	return err
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/parley-asp/parley/wire"
+	"github.com/parley-asp/parley/api"
 )
 
 // An inbox pulls from the principal's durable consumer while somebody reads,
@@ -241,7 +241,7 @@ func (in *inbox) ack(m *Message) error {
 }
 
 // accepted notes an act of our own that ended a session.
-func (in *inbox) accepted(a wire.Acceptance) {
+func (in *inbox) accepted(a api.Acceptance) {
 	if !a.State.Over() {
 		return
 	}

@@ -10,10 +10,10 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/test/testbroker"
-	"github.com/parley-asp/parley/wire"
 )
 
 // remark sends OBSERVEs with these subjects.
@@ -64,7 +64,7 @@ func (w *world) want(got []string, want ...string) {
 func (w *world) consumer(a performatives.Agent) jetstream.Consumer {
 	w.t.Helper()
 	js := must(jetstream.New(w.Conn))(w.t)
-	return must(js.Consumer(w.ctx, wire.InboxStream, a.Token()))(w.t)
+	return must(js.Consumer(w.ctx, api.InboxStream, a.Token()))(w.t)
 }
 
 // tune changes the consumer of an inbox.
@@ -73,7 +73,7 @@ func (w *world) tune(a performatives.Agent, change func(*jetstream.ConsumerConfi
 	config := w.consumer(a).CachedInfo().Config
 	change(&config)
 	js := must(jetstream.New(w.Conn))(w.t)
-	must(js.UpdateConsumer(w.ctx, wire.InboxStream, config))(w.t)
+	must(js.UpdateConsumer(w.ctx, api.InboxStream, config))(w.t)
 }
 
 // until looks at the consumer of an inbox until it is as it should be.

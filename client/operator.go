@@ -4,8 +4,8 @@ import (
 	"context"
 	"io"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
 )
 
 // An Operator is a connection of whoever runs the broker: it sees every session
@@ -26,7 +26,7 @@ func ConnectOperator(ctx context.Context, url string, options ...Option) (*Opera
 	if err != nil {
 		return nil, err
 	}
-	return &Operator{calls{l, wire.OperatorCall}}, nil
+	return &Operator{calls{l, api.OperatorCall}}, nil
 }
 
 var _, _ io.Closer = (*Client)(nil), (*Operator)(nil)
@@ -36,28 +36,28 @@ func (o *Operator) Close() error { return o.link.close() }
 
 // AddAgent registers a principal, or replaces its card, its key and what the
 // registry says of it.
-func (o *Operator) AddAgent(ctx context.Context, card wire.Card) (wire.Card, error) {
-	return call[wire.Card](ctx, &o.calls, wire.AgentAdd, wire.RegisterAgent{Card: &card})
+func (o *Operator) AddAgent(ctx context.Context, card api.Card) (api.Card, error) {
+	return call[api.Card](ctx, &o.calls, api.AgentAdd, api.RegisterAgent{Card: &card})
 }
 
 // RotateKey gives a principal another key, at once: what is connected with the
 // old one is disconnected. Transcripts keep what they pinned.
-func (o *Operator) RotateKey(ctx context.Context, a performatives.Agent, key performatives.Key) (wire.Card, error) {
-	return call[wire.Card](ctx, &o.calls, wire.AgentRotate, wire.RotateKey{Agent: a, Key: key})
+func (o *Operator) RotateKey(ctx context.Context, a performatives.Agent, key performatives.Key) (api.Card, error) {
+	return call[api.Card](ctx, &o.calls, api.AgentRotate, api.RotateKey{Agent: a, Key: key})
 }
 
 // Enrol makes a code by which a human's browser enrols a key of its own.
-func (o *Operator) Enrol(ctx context.Context, human performatives.Agent) (wire.Enrolment, error) {
-	return call[wire.Enrolment](ctx, &o.calls, wire.HumanEnrol, wire.EnrolHuman{Agent: human})
+func (o *Operator) Enrol(ctx context.Context, human performatives.Agent) (api.Enrolment, error) {
+	return call[api.Enrolment](ctx, &o.calls, api.HumanEnrol, api.EnrolHuman{Agent: human})
 }
 
 // Unenrol takes such a key away; it returns the card without it.
-func (o *Operator) Unenrol(ctx context.Context, human performatives.Agent, key performatives.Key) (wire.Card, error) {
-	return call[wire.Card](ctx, &o.calls, wire.HumanUnenrol, wire.DeviceRef{Agent: human, Key: key})
+func (o *Operator) Unenrol(ctx context.Context, human performatives.Agent, key performatives.Key) (api.Card, error) {
+	return call[api.Card](ctx, &o.calls, api.HumanUnenrol, api.DeviceRef{Agent: human, Key: key})
 }
 
 // RemoveAgent takes a principal out of the registry; it can log in no more.
 // Transcripts keep what they pinned of it. It returns the card that was there.
-func (o *Operator) RemoveAgent(ctx context.Context, a performatives.Agent) (wire.Card, error) {
-	return call[wire.Card](ctx, &o.calls, wire.AgentRemove, wire.AgentRef{Agent: a})
+func (o *Operator) RemoveAgent(ctx context.Context, a performatives.Agent) (api.Card, error) {
+	return call[api.Card](ctx, &o.calls, api.AgentRemove, api.AgentRef{Agent: a})
 }

@@ -7,11 +7,11 @@ import (
 
 	"github.com/nats-io/nkeys"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/testbroker"
-	"github.com/parley-asp/parley/wire"
 )
 
 // all collects what an iterator yields.
@@ -36,9 +36,9 @@ func TestOperator(t *testing.T) {
 
 	pair := must(nkeys.CreateUser())(t)
 	trust := 70.0
-	card := must(o.AddAgent(w.ctx, wire.Card{
+	card := must(o.AddAgent(w.ctx, api.Card{
 		Agent: gamma, Name: "Gamma", Key: performatives.Key(must(pair.PublicKey())(t)), Capabilities: []string{"review"},
-		Registry: wire.Registry{TrustScore: &trust},
+		Registry: api.Registry{TrustScore: &trust},
 	}))(t)
 	if card.Agent != gamma || *card.Registry.TrustScore != trust {
 		t.Errorf("registered %+v", card)
@@ -54,17 +54,17 @@ func TestOperator(t *testing.T) {
 	if n := len(must(o.Transcript(w.ctx, ours.ID()))(t)); n != 3 {
 		t.Errorf("the transcript has %d entries, want 3", n)
 	}
-	if n := len(all(t, o.Sessions(w.ctx, wire.ListSessions{}))); n != 1 {
+	if n := len(all(t, o.Sessions(w.ctx, api.ListSessions{}))); n != 1 {
 		t.Errorf("there are %d sessions, want 1", n)
 	}
-	items := all(t, o.Escalations(w.ctx, wire.ListEscalations{}))
+	items := all(t, o.Escalations(w.ctx, api.ListEscalations{}))
 	if len(items) != 1 || items[0].Session != ours.ID() || items[0].Urgency != client.Medium {
 		t.Fatalf("the escalations are %+v", items)
 	}
 	if item := must(o.Escalation(w.ctx, string(items[0].ID)))(t); len(item.Transcript) != 3 {
 		t.Errorf("the item has %d entries, want 3", len(item.Transcript))
 	}
-	if n := len(all(t, o.Agents(w.ctx, wire.ListAgents{Organization: "acme.com", Limit: 1}))); n != 2 {
+	if n := len(all(t, o.Agents(w.ctx, api.ListAgents{Organization: "acme.com", Limit: 1}))); n != 2 {
 		t.Errorf("acme.com has %d agents, want 2", n)
 	}
 	if key := must(o.BrokerKey(w.ctx))(t); key != w.Key() {
@@ -88,19 +88,19 @@ func TestWhatAPrincipalAsks(t *testing.T) {
 		want = append([]performatives.SessionID{s.ID()}, want...)
 	}
 	var got []performatives.SessionID
-	for _, s := range all(t, b.Sessions(w.ctx, wire.ListSessions{Awaiting: "me", Limit: 1})) {
+	for _, s := range all(t, b.Sessions(w.ctx, api.ListSessions{Awaiting: "me", Limit: 1})) {
 		got = append(got, s.Session)
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("the sessions are %v, want %v", got, want)
 	}
-	for s, err := range a.Sessions(w.ctx, wire.ListSessions{State: "NOWHERE"}) {
+	for s, err := range a.Sessions(w.ctx, api.ListSessions{State: "NOWHERE"}) {
 		if !errors.Is(err, client.Refused(session.MalformedEnvelope)) {
 			t.Errorf("got %+v and the error %v", s, err)
 		}
 	}
 
-	card := must(a.Register(w.ctx, wire.Card{Name: "Alpha", Capabilities: []string{"procurement"}}))(t)
+	card := must(a.Register(w.ctx, api.Card{Name: "Alpha", Capabilities: []string{"procurement"}}))(t)
 	if card.Agent != alpha || card.Key != a.Key() || must(b.Card(w.ctx, alpha))(t).Name != "Alpha" {
 		t.Errorf("registered %+v", card)
 	}

@@ -7,11 +7,11 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/testbroker"
-	"github.com/parley-asp/parley/wire"
 )
 
 // A refusal is typed, whichever call it answers.
@@ -124,7 +124,7 @@ func TestAnothersKey(t *testing.T) {
 	w.seed(beta)
 	c := must(client.Connect(w.ctx, w.URL, beta, client.Seed(w.seed(alpha))))(t)
 	defer c.Close()
-	if _, err := c.Register(w.ctx, wire.Card{}); !errors.Is(err, nats.ErrPermissionViolation) {
+	if _, err := c.Register(w.ctx, api.Card{}); !errors.Is(err, nats.ErrPermissionViolation) {
 		t.Errorf("a call: %v", err)
 	}
 	_, err := c.Session("019478a3-0001-7def-8a12-000000000001").Propose(w.ctx, offer(1))

@@ -15,11 +15,11 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/testbroker"
-	"github.com/parley-asp/parley/wire"
 )
 
 // An act that is made while the broker is away is accepted, once, when it is
@@ -122,8 +122,8 @@ func scripted(t *testing.T, answers ...any) (url string, requests func() [][]byt
 		}
 		reply := nats.NewMsg(m.Reply)
 		if refusal, ok := answers[0].(*session.Refusal); ok {
-			reply.Header.Set(wire.ErrorCodeHeader, fmt.Sprint(refusal.Code.Status()))
-			answers[0] = wire.Refused(refusal)
+			reply.Header.Set(api.ErrorCodeHeader, fmt.Sprint(refusal.Code.Status()))
+			answers[0] = api.Refused(refusal)
 		}
 		reply.Data, _ = json.Marshal(answers[0])
 		answers = answers[1:]
@@ -142,7 +142,7 @@ func scripted(t *testing.T, answers ...any) (url string, requests func() [][]byt
 
 // Only what passes is asked for again, and never with other bytes.
 func TestWhatIsAskedForAgain(t *testing.T) {
-	yes := wire.Acceptance{Accepted: true, Sequence: 7, State: session.Conversing}
+	yes := api.Acceptance{Accepted: true, Sequence: 7, State: session.Conversing}
 	for _, c := range []struct {
 		name     string
 		answers  []any
@@ -182,8 +182,8 @@ func TestWhatIsAskedForAgain(t *testing.T) {
 // A broker that was asked too much says when to ask again, and is not asked before.
 func TestRetryAfter(t *testing.T) {
 	const wait = 400 * time.Millisecond
-	limited := session.Refuse(session.RateLimited, "slower").With(wire.Limited{Limit: "rate", RetryAfter: wait.Milliseconds()})
-	url, requests := scripted(t, limited, wire.Acceptance{Accepted: true, Sequence: 7, State: session.Conversing})
+	limited := session.Refuse(session.RateLimited, "slower").With(api.Limited{Limit: "rate", RetryAfter: wait.Milliseconds()})
+	url, requests := scripted(t, limited, api.Acceptance{Accepted: true, Sequence: 7, State: session.Conversing})
 	a := must(client.Connect(t.Context(), url, alpha, client.Unsigned()))(t)
 	defer a.Close()
 	from := time.Now()

@@ -9,14 +9,14 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // A Receipt says that an act was accepted, and as what.
 type Receipt struct {
-	wire.Acceptance
+	api.Acceptance
 
 	// ID is what a later act's referenceId calls this one: a proposalId,
 	// commitmentId or queryId, or the messageId of a DELEGATE, CLARIFY or
@@ -41,21 +41,21 @@ func (u *Unanswered) Unwrap() error { return u.Err }
 // was accepted before is answered with its first acceptance and Duplicate set.
 // The error is a refusal, an [*Unanswered], or says what is wrong with the
 // envelope.
-func (c *Client) Submit(ctx context.Context, envelope []byte) (wire.Acceptance, error) {
+func (c *Client) Submit(ctx context.Context, envelope []byte) (api.Acceptance, error) {
 	m, err := performatives.Read(envelope)
 	if err != nil {
-		return wire.Acceptance{}, unfit(err)
+		return api.Acceptance{}, unfit(err)
 	}
-	reply, err := c.link.ask(ctx, wire.Submit(c.agent, m.Session), envelope)
+	reply, err := c.link.ask(ctx, api.Submit(c.agent, m.Session), envelope)
 	if err != nil {
 		if settled(err) {
-			return wire.Acceptance{}, err
+			return api.Acceptance{}, err
 		}
-		return wire.Acceptance{}, &Unanswered{envelope, err}
+		return api.Acceptance{}, &Unanswered{envelope, err}
 	}
-	var accepted wire.Acceptance
+	var accepted api.Acceptance
 	if err := json.Unmarshal(reply, &accepted); err != nil {
-		return wire.Acceptance{}, &Unanswered{envelope, fmt.Errorf("the answer cannot be read: %w", err)}
+		return api.Acceptance{}, &Unanswered{envelope, fmt.Errorf("the answer cannot be read: %w", err)}
 	}
 	c.inbox.accepted(accepted)
 	return accepted, nil

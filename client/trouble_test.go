@@ -8,9 +8,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/test/testbroker"
-	"github.com/parley-asp/parley/wire"
 )
 
 // What cannot be read is told once and does not end the loop.
@@ -18,7 +18,7 @@ func TestAnUnreadableMessage(t *testing.T) {
 	w := start(t, testbroker.Options{})
 	ours, theirs := w.introduced(w.as(alpha), w.as(beta))
 	w.tune(alpha, func(c *jetstream.ConsumerConfig) { c.AckWait = 50 * time.Millisecond })
-	if err := w.Conn.Publish(wire.Inbox(alpha, "019478a3-0001-7def-8a12-000000000001"), []byte("{}")); err != nil {
+	if err := w.Conn.Publish(api.Inbox(alpha, "019478a3-0001-7def-8a12-000000000001"), []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
 	w.until("it is there", alpha, func(i *jetstream.ConsumerInfo) bool { return i.NumPending > 0 || i.NumAckPending > 0 })

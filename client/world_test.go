@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/testbroker"
-	"github.com/parley-asp/parley/wire"
 )
 
 const (
@@ -128,4 +128,4 @@ func try[V any](v V, err error) V {
 }
 
 // everything is the filter that leaves nothing out.
-var everything = wire.ListEscalations{Status: "all"}
+var everything = api.ListEscalations{Status: "all"}

@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/login"
-	"github.com/parley-asp/parley/wire"
 )
 
 // What the system user of Config may do: find the connections of a user on all servers
@@ -34,7 +34,7 @@ func Config(k Keys) (string, error) {
 	var out strings.Builder
 	err := config.Execute(&out, map[string]any{
 		"Keys": k, "Access": production, "Timeout": loginTimeout.Seconds(),
-		"JetStream": jetStream(), "Submits": wire.AllSubmits, "Homes": wire.HomeMapping,
+		"JetStream": jetStream(), "Submits": api.AllSubmits, "Homes": api.HomeMapping,
 		"SYS": login.SystemAccount, "ASP": login.BrokerAccount, "AUTH": login.CalloutAccount,
 		"Find": FindConnections, "Close": fmt.Sprintf(CloseConnection, "*"), "Inbox": SystemInbox + ".>",
 	})

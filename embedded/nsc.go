@@ -8,8 +8,8 @@ import (
 
 	"github.com/nats-io/nkeys"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/login"
-	"github.com/parley-asp/parley/wire"
 )
 
 // Nsc is a shell script of nsc commands that make a server elsewhere, in operator mode, what
@@ -63,7 +63,7 @@ func describe(name string) []string {
 		for _, may := range production {
 			lines = append(lines, may.lines("to "+may.account)...)
 		}
-		return append(lines, "Where there are several brokers, it brings an act to the one that its", "session is at home with:", "  mapping "+wire.AllSubmits, "       to "+wire.HomeMapping)
+		return append(lines, "Where there are several brokers, it brings an act to the one that its", "session is at home with:", "  mapping "+api.AllSubmits, "       to "+api.HomeMapping)
 	case login.CalloutAccount:
 		return []string{"The login service, which external authorization asks about everybody else."}
 	default:

@@ -6,8 +6,8 @@ import (
 	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/login"
-	"github.com/parley-asp/parley/wire"
 )
 
 // addOperator makes the server one in operator mode: what its accounts may do is said in JWTs,
@@ -63,7 +63,7 @@ func accountJWT(authority *login.Authority, name, callout string, operator bool)
 			claims.Exports.Add(may.exports()...)
 		}
 		if !operator { // for brokers on a server elsewhere; the embedded server has one
-			claims.AddMapping(wire.AllSubmits, jwt.WeightedMapping{Subject: wire.HomeMapping})
+			claims.AddMapping(api.AllSubmits, jwt.WeightedMapping{Subject: api.HomeMapping})
 		}
 	case login.CalloutAccount:
 		claims.Authorization.AuthUsers.Add(callout)

@@ -16,9 +16,9 @@ import (
 	"github.com/nats-io/nkeys"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // cookieName says nothing but who is signed in. It has no path of its own: the
@@ -69,12 +69,12 @@ func (i *Inbox) visitor(r *http.Request) (person, bool) {
 }
 
 // card is how somebody is registered, as they see it themselves.
-func (i *Inbox) card(ctx context.Context, a performatives.Agent) (wire.Card, error) {
-	return ask[wire.Card](ctx, i, a, wire.AgentGet, wire.AgentRef{Agent: a})
+func (i *Inbox) card(ctx context.Context, a performatives.Agent) (api.Card, error) {
+	return ask[api.Card](ctx, i, a, api.AgentGet, api.AgentRef{Agent: a})
 }
 
-func holds(card wire.Card, key performatives.Key) bool {
-	return card.Key == key || slices.ContainsFunc(card.Registry.Devices, func(d wire.Device) bool { return d.Key == key })
+func holds(card api.Card, key performatives.Key) bool {
+	return card.Key == key || slices.ContainsFunc(card.Registry.Devices, func(d api.Device) bool { return d.Key == key })
 }
 
 // newFor is how long a page says that another browser was enrolled.
@@ -82,9 +82,9 @@ const newFor = 72 * time.Hour
 
 // newDevices are those that were enrolled after this one, of late: whoever they
 // belong to signs for the human who looks.
-func newDevices(card wire.Card, own performatives.Key, now time.Time) (added []wire.Device) {
+func newDevices(card api.Card, own performatives.Key, now time.Time) (added []api.Device) {
 	all := card.Registry.Devices // in the order in which they were enrolled
-	this := slices.IndexFunc(all, func(d wire.Device) bool { return d.Key == own })
+	this := slices.IndexFunc(all, func(d api.Device) bool { return d.Key == own })
 	for _, d := range all[this+1:] {
 		if now.Sub(stamp(d.Enrolled)) < newFor {
 			added = append(added, d)
@@ -187,7 +187,7 @@ func (i *Inbox) login(w http.ResponseWriter, r *http.Request) {
 	}
 	key, err := i.key(q.proof, r.Header.Get("Origin"))
 	if err == nil {
-		var card wire.Card
+		var card api.Card
 		if card, err = i.card(r.Context(), q.Agent); err != nil || !q.Agent.IsHuman() || !holds(card, key) {
 			err = session.Refuse(session.Unauthorized, "this key signs for nobody here (any more): enrol it with a code from `parley human enrol`")
 		}
@@ -259,7 +259,7 @@ func isCode(err error, code session.Code) bool {
 }
 
 func (i *Inbox) refuse(w http.ResponseWriter, _ *http.Request, refusal *session.Refusal, status int) {
-	i.json(w, status, wire.Refused(refusal))
+	i.json(w, status, api.Refused(refusal))
 }
 
 func (i *Inbox) json(w http.ResponseWriter, status int, answer any) {

@@ -7,16 +7,16 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // callable are the verbs that the pages use to change something; decisions are
 // envelopes, and go by submit.
 var callable = map[string]bool{
-	wire.EscalationClaim: true, wire.EscalationRelease: true, wire.EscalationAssign: true,
-	wire.EscalationComment: true, wire.EscalationTransfer: true,
+	api.EscalationClaim: true, api.EscalationRelease: true, api.EscalationAssign: true,
+	api.EscalationComment: true, api.EscalationTransfer: true,
 }
 
 func (i *Inbox) call(w http.ResponseWriter, r *http.Request, who *person) {

@@ -20,8 +20,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
 )
 
 // A Broker is what the pages need of the broker: the commands that it also
@@ -30,7 +30,7 @@ type Broker interface {
 	// Call answers an api verb, with the reply's JSON or a *session.Refusal.
 	Call(ctx context.Context, as performatives.Agent, verb string, request []byte) ([]byte, error)
 	// Submit hears an envelope.
-	Submit(ctx context.Context, as performatives.Agent, s performatives.SessionID, envelope []byte) (wire.Acceptance, error)
+	Submit(ctx context.Context, as performatives.Agent, s performatives.SessionID, envelope []byte) (api.Acceptance, error)
 	// Redeem takes an enrolment code for a key that is in a browser, and says whose it was.
 	Redeem(ctx context.Context, code string, key performatives.Key, name string) (performatives.Agent, error)
 }
@@ -40,7 +40,7 @@ type Options struct {
 	Broker Broker
 	Key    performatives.Key                                // the broker's, which decisions name
 	Dev    bool                                             // no login: whoever looks picks who they are
-	Humans func(context.Context) ([]wire.Card, error)       // under Dev: those to pick from
+	Humans func(context.Context) ([]api.Card, error)        // under Dev: those to pick from
 	Meet   func(context.Context, performatives.Agent) error // under Dev: registers one who is not, as their first act would
 	Log    *zap.Logger                                      // nil is silent
 	Now    func() time.Time                                 // nil is time.Now

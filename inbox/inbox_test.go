@@ -13,10 +13,10 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/inbox"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/test/testbroker"
-	"github.com/parley-asp/parley/wire"
 )
 
 const alice = performatives.Agent("human://acme.example/alice")
@@ -115,11 +115,11 @@ func (v *visitor) posts(path string, body map[string]any, change ...func(*http.R
 
 func code(t *testing.T, b *testbroker.Broker, a performatives.Agent) string {
 	t.Helper()
-	reply, err := b.Conn.RequestWithContext(t.Context(), wire.OperatorCall(wire.HumanEnrol), []byte(`{"agentId":"`+string(a)+`"}`))
+	reply, err := b.Conn.RequestWithContext(t.Context(), api.OperatorCall(api.HumanEnrol), []byte(`{"agentId":"`+string(a)+`"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var e wire.Enrolment
+	var e api.Enrolment
 	if err := json.Unmarshal(reply.Data, &e); err != nil || e.Code == "" {
 		t.Fatalf("no code: %s", reply.Data)
 	}
@@ -213,11 +213,11 @@ func TestKeyTakenAway(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &who); err != nil {
 		t.Fatal(err)
 	}
-	ref, err := json.Marshal(wire.DeviceRef{Agent: alice, Key: who.Key})
+	ref, err := json.Marshal(api.DeviceRef{Agent: alice, Key: who.Key})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Conn.RequestWithContext(t.Context(), wire.OperatorCall(wire.HumanUnenrol), ref); err != nil {
+	if _, err := b.Conn.RequestWithContext(t.Context(), api.OperatorCall(api.HumanUnenrol), ref); err != nil {
 		t.Fatal(err)
 	}
 	if got := v.sends("GET", "/inbox/", ""); got.status != http.StatusSeeOther || got.header.Get("Location") != "login" {

@@ -7,14 +7,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
 )
 
 // An item is one escalation with everything that a decision may need.
 type item struct {
-	wire.EscalationItem
+	api.EscalationItem
 	Title, Why       string
 	Asks, AsksFor    performatives.Agent
 	TitleTheirs      bool // the title is the counterparty's text
@@ -30,13 +30,13 @@ type item struct {
 	Talk             []entry
 	Rest             bool // the conversation is longer than this
 	Events           []event
-	Colleagues       []wire.Approver
+	Colleagues       []api.Approver
 	Due, At, Decided time.Time
 	Opened           bool
 	Query            string
 	Now              time.Time
 	Me               *person
-	Claim            *wire.Claim
+	Claim            *api.Claim
 	ClaimMine        bool
 	Assignee         performatives.Agent
 	Levels           []level
@@ -53,11 +53,11 @@ type event struct {
 }
 
 func (i *Inbox) item(r *http.Request, who *person, id string) (*item, error) {
-	it, err := ask[wire.EscalationItem](r.Context(), i, who.Agent, wire.EscalationGet, wire.EscalationRef{Escalation: id})
+	it, err := ask[api.EscalationItem](r.Context(), i, who.Agent, api.EscalationGet, api.EscalationRef{Escalation: id})
 	if err != nil {
 		return nil, err
 	}
-	history, err := ask[wire.EscalationEvents](r.Context(), i, who.Agent, wire.EscalationHistory, wire.EscalationRef{Escalation: id})
+	history, err := ask[api.EscalationEvents](r.Context(), i, who.Agent, api.EscalationHistory, api.EscalationRef{Escalation: id})
 	if err != nil && !refused(err) { // who may see an item may not always see who else did
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (i *Inbox) item(r *http.Request, who *person, id string) (*item, error) {
 	return v, nil
 }
 
-func asItem(it *wire.EscalationItem, who *person) *item {
+func asItem(it *api.EscalationItem, who *person) *item {
 	v := &item{
 		EscalationItem: *it, Me: who, Title: titleOf(it), Why: reasonText(it.Reason), Asks: it.By, AsksFor: it.OnBehalfOf,
 		Suggested: asProse(it.SuggestedAction), Terms: asTerms(it), Compared: it.Previous != nil, Fields: asFields(it),
@@ -109,7 +109,7 @@ func asItem(it *wire.EscalationItem, who *person) *item {
 }
 
 // asEvents words what happened, newest first.
-func asEvents(events []wire.DeskEvent) []event {
+func asEvents(events []api.DeskEvent) []event {
 	all := make([]event, 0, len(events))
 	for n := len(events) - 1; n >= 0; n-- {
 		e := events[n]
@@ -146,7 +146,7 @@ var eventWords = map[escalation.Kind]string{
 }
 
 // stakeOf is the amount that the decision is about, as the broker sees it.
-func stakeOf(it *wire.EscalationItem) *stake {
+func stakeOf(it *api.EscalationItem) *stake {
 	if it.Amount == nil {
 		return nil
 	}
@@ -154,7 +154,7 @@ func stakeOf(it *wire.EscalationItem) *stake {
 }
 
 // lacks is why an approver cannot let an agent have what is at stake.
-func lacks(a wire.Approver, at *stake) string {
+func lacks(a api.Approver, at *stake) string {
 	if at == nil {
 		return "no amount to compare"
 	}
@@ -166,13 +166,13 @@ func lacks(a wire.Approver, at *stake) string {
 
 // A level is who is asked, one after the other.
 type level struct {
-	wire.Level
+	api.Level
 	Due  time.Time
 	Turn string // past, now or later
 	Last bool
 }
 
-func asLevels(it *wire.EscalationItem) []level {
+func asLevels(it *api.EscalationItem) []level {
 	if it.Route == nil {
 		return nil
 	}

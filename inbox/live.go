@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"go.uber.org/zap"
 
-	"github.com/parley-asp/parley/wire"
+	"github.com/parley-asp/parley/api"
 )
 
 // One round of following is shorter than the idle time of most proxies.
@@ -24,7 +24,7 @@ type change struct {
 
 // cursor is where following has to begin for a page that is about to be made.
 func (i *Inbox) cursor(ctx context.Context, who *person) string {
-	now, err := ask[wire.Watched](ctx, i, who.Agent, wire.EscalationWatch, wire.WatchEscalations{})
+	now, err := ask[api.Watched](ctx, i, who.Agent, api.EscalationWatch, api.WatchEscalations{})
 	if err != nil {
 		return "" // the browser looks at everything again once it follows
 	}
@@ -47,12 +47,12 @@ func (i *Inbox) follow(w http.ResponseWriter, r *http.Request, who *person) {
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no") // or a proxy would hold it back
 	out := http.NewResponseController(w)
-	q := wire.WatchEscalations{Since: cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("since")), Wait: round.Milliseconds()}
+	q := api.WatchEscalations{Since: cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("since")), Wait: round.Milliseconds()}
 	if _, err := w.Write([]byte(": following\n\n")); err != nil || out.Flush() != nil {
 		return
 	}
 	for ctx.Err() == nil {
-		seen, err := ask[wire.Watched](ctx, i, who.Agent, wire.EscalationWatch, q)
+		seen, err := ask[api.Watched](ctx, i, who.Agent, api.EscalationWatch, q)
 		if err != nil {
 			if ctx.Err() == nil {
 				i.Log.Debug("inbox: following ends", zap.Error(err))

@@ -11,9 +11,9 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 //go:embed templates/*.html
@@ -52,7 +52,7 @@ type page struct {
 	Sessions *sessions
 	Session  *sessionView
 	Trouble  string
-	Humans   []wire.Card // under --dev, to pick from
+	Humans   []api.Card // under --dev, to pick from
 }
 
 func (i *Inbox) page(r *http.Request, who *person, at, title string) *page {

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
 )
 
 // How long a person stays signed in without a look, and how long a challenge
@@ -26,7 +26,7 @@ type person struct {
 	Agent performatives.Agent
 	Name  string
 	Key   performatives.Key // in the browser; "" in --dev
-	New   []wire.Device     // other browsers that were enrolled for them of late
+	New   []api.Device      // other browsers that were enrolled for them of late
 	ends  time.Time
 }
 

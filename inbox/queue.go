@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
 )
 
 // queuePageSize is how many items a page has before one asks for more.
@@ -16,14 +16,14 @@ const queuePageSize = 60
 // A queue is a page of the list, and what it was asked for.
 type queue struct {
 	Rows   []row
-	Counts wire.EscalationCounts
+	Counts api.EscalationCounts
 	Tabs   []tab
 	Open   string // the item that is shown beside the list
 	More   string // the link to more of it
 	Turns  bool   // that is to the next page
 	Shown  int
 	Now    time.Time
-	Asked  wire.ListEscalations
+	Asked  api.ListEscalations
 	Query  string // what it was asked for, as the part of a URL
 	Plain  string // the same without the search
 }
@@ -47,21 +47,21 @@ type row struct {
 }
 
 // asked reads a filter from the query of a URL.
-func asked(q url.Values) wire.ListEscalations {
+func asked(q url.Values) api.ListEscalations {
 	limit, err := strconv.Atoi(q.Get("limit"))
-	if err != nil || limit < 1 || limit > wire.MaxPage {
+	if err != nil || limit < 1 || limit > api.MaxPage {
 		limit = queuePageSize
 	}
-	return wire.ListEscalations{
+	return api.ListEscalations{
 		Status: q.Get("status"), Urgency: q.Get("urgency"), Claimed: q.Get("claimed"), Search: q.Get("search"), Limit: limit, Cursor: q.Get("cursor"),
 	}
 }
 
 // A choice changes what is asked for.
-type choice func(*wire.ListEscalations)
+type choice func(*api.ListEscalations)
 
 // filter writes a filter as the query of a URL; what is by default is left out.
-func filter(of wire.ListEscalations, choices ...choice) string {
+func filter(of api.ListEscalations, choices ...choice) string {
 	for _, choose := range choices {
 		choose(&of)
 	}
@@ -89,7 +89,7 @@ func link(path, query string) string {
 func (i *Inbox) queue(r *http.Request, who *person, open string) (*queue, error) {
 	values := r.URL.Query()
 	q := asked(values)
-	list, err := ask[wire.Escalations](r.Context(), i, who.Agent, wire.EscalationList, q)
+	list, err := ask[api.Escalations](r.Context(), i, who.Agent, api.EscalationList, q)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (i *Inbox) queue(r *http.Request, who *person, open string) (*queue, error)
 	}
 	view := &queue{
 		Counts: list.Counts, Open: open, Shown: len(list.Escalations), Now: now, Asked: q,
-		Query: filter(q), Plain: filter(q, func(a *wire.ListEscalations) { a.Search = "" }),
+		Query: filter(q), Plain: filter(q, func(a *api.ListEscalations) { a.Search = "" }),
 	}
 	view.Tabs = tabs(q, list.Counts)
 	for n := range list.Escalations {
@@ -110,7 +110,7 @@ func (i *Inbox) queue(r *http.Request, who *person, open string) (*queue, error)
 	}
 	if list.Next != "" {
 		values.Del("at") // of the part of a page
-		if values.Set("limit", strconv.Itoa(min(wire.MaxPage, q.Limit+4*queuePageSize))); q.Limit == wire.MaxPage {
+		if values.Set("limit", strconv.Itoa(min(api.MaxPage, q.Limit+4*queuePageSize))); q.Limit == api.MaxPage {
 			values.Del("limit")
 			values.Set("cursor", list.Next)
 			view.Turns = true
@@ -121,7 +121,7 @@ func (i *Inbox) queue(r *http.Request, who *person, open string) (*queue, error)
 }
 
 // tabs are the choices above the list, each with what it would show.
-func tabs(q wire.ListEscalations, counts wire.EscalationCounts) []tab {
+func tabs(q api.ListEscalations, counts api.EscalationCounts) []tab {
 	var all []tab
 	add := func(group, name, query string, count int, counted, chosen bool) {
 		all = append(all, tab{group, name, link("", query), count, counted, chosen})
@@ -131,7 +131,7 @@ func tabs(q wire.ListEscalations, counts wire.EscalationCounts) []tab {
 		status = "open"
 	}
 	which := func(s, claimed string) choice {
-		return func(a *wire.ListEscalations) { a.Status, a.Claimed = s, claimed }
+		return func(a *api.ListEscalations) { a.Status, a.Claimed = s, claimed }
 	}
 	add("Which", "Open", filter(q, which("open", q.Claimed)), counts.Open, true, status == "open")
 	add("Which", "Decided", filter(q, which("resolved", "")), 0, false, status == "resolved")
@@ -140,13 +140,13 @@ func tabs(q wire.ListEscalations, counts wire.EscalationCounts) []tab {
 		for _, c := range []struct {
 			claimed, name string
 			count         int
-		}{{wire.ClaimedByMe, "mine", counts.Mine}, {wire.ClaimedByNobody, "nobody’s", counts.Unclaimed}} {
+		}{{api.ClaimedByMe, "mine", counts.Mine}, {api.ClaimedByNobody, "nobody’s", counts.Unclaimed}} {
 			chosen := q.Claimed == c.claimed
 			next := c.claimed
 			if chosen {
 				next = ""
 			}
-			add("Whose", c.name, filter(q, func(a *wire.ListEscalations) { a.Claimed = next }), c.count, true, chosen)
+			add("Whose", c.name, filter(q, func(a *api.ListEscalations) { a.Claimed = next }), c.count, true, chosen)
 		}
 		for _, u := range []string{"critical", "high", "medium", "low"} {
 			chosen := q.Urgency == u
@@ -155,14 +155,14 @@ func tabs(q wire.ListEscalations, counts wire.EscalationCounts) []tab {
 				next = ""
 			}
 			if counts.Urgency[u] > 0 || chosen {
-				add("Urgency", u, filter(q, func(a *wire.ListEscalations) { a.Urgency = next }), counts.Urgency[u], true, chosen)
+				add("Urgency", u, filter(q, func(a *api.ListEscalations) { a.Urgency = next }), counts.Urgency[u], true, chosen)
 			}
 		}
 	}
 	return all
 }
 
-func asRow(item *wire.EscalationItem, me performatives.Agent) row {
+func asRow(item *api.EscalationItem, me performatives.Agent) row {
 	r := row{
 		ID: string(item.ID), Title: titleOf(item), Reason: reasonText(item.Reason), Urgency: item.Urgency, Status: item.Status,
 		Asks: called(item.By), Org: string(item.Organisation),
@@ -194,7 +194,7 @@ func asRow(item *wire.EscalationItem, me performatives.Agent) row {
 }
 
 // titleOf is what it is about: the proposal's subject, which may be theirs.
-func titleOf(item *wire.EscalationItem) string {
+func titleOf(item *api.EscalationItem) string {
 	if item.Proposal != nil && item.Proposal.Subject != "" {
 		return oneLine(item.Proposal.Subject)
 	}
@@ -205,7 +205,7 @@ func titleOf(item *wire.EscalationItem) string {
 }
 
 // dueOf is when an answer is due from who is asked now.
-func dueOf(item *wire.EscalationItem) time.Time {
+func dueOf(item *api.EscalationItem) time.Time {
 	if item.Due != "" {
 		return stamp(item.Due)
 	}

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // sessions is a page of the sessions that somebody may see.
@@ -23,7 +23,7 @@ type sessionRow struct {
 }
 
 func (i *Inbox) sessionsPage(w http.ResponseWriter, r *http.Request, who *person) {
-	list, err := ask[wire.Sessions](r.Context(), i, who.Agent, wire.SessionList, wire.ListSessions{Cursor: r.URL.Query().Get("cursor")})
+	list, err := ask[api.Sessions](r.Context(), i, who.Agent, api.SessionList, api.ListSessions{Cursor: r.URL.Query().Get("cursor")})
 	if err != nil {
 		i.trouble(w, r, who, err)
 		return
@@ -50,12 +50,12 @@ type sessionView struct {
 
 func (i *Inbox) sessionPage(w http.ResponseWriter, r *http.Request, who *person) {
 	id := performatives.SessionID(r.PathValue("id"))
-	view, err := ask[session.View](r.Context(), i, who.Agent, wire.SessionGet, wire.SessionRef{Session: id})
+	view, err := ask[session.View](r.Context(), i, who.Agent, api.SessionGet, api.SessionRef{Session: id})
 	if err != nil {
 		i.trouble(w, r, who, err)
 		return
 	}
-	messages, err := ask[wire.Messages](r.Context(), i, who.Agent, wire.SessionMessages, wire.ListMessages{Session: id, Since: since(r), Limit: wire.MaxPage})
+	messages, err := ask[api.Messages](r.Context(), i, who.Agent, api.SessionMessages, api.ListMessages{Session: id, Since: since(r), Limit: api.MaxPage})
 	if err != nil {
 		i.trouble(w, r, who, err)
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/parley-asp/parley/wire"
+	"github.com/parley-asp/parley/api"
 )
 
 // A term is one line of what is at stake: what it was, and what it is.
@@ -29,7 +29,7 @@ type stake struct {
 	Amount              float64
 }
 
-func asTerms(item *wire.EscalationItem) []term {
+func asTerms(item *api.EscalationItem) []term {
 	at := stakeOf(item)
 	var all []term
 	for _, c := range item.Changes {
@@ -72,9 +72,9 @@ func inWords(path string) string {
 	return string(unicode.ToUpper(first)) + text[size:]
 }
 
-func delta(c wire.Change) string {
+func delta(c api.Change) string {
 	var before, after float64
-	if c.Kind != wire.Changed || c.Before.Kind() != '0' || c.After.Kind() != '0' ||
+	if c.Kind != api.Changed || c.Before.Kind() != '0' || c.After.Kind() != '0' ||
 		json.Unmarshal(c.Before, &before) != nil || json.Unmarshal(c.After, &after) != nil || before == 0 {
 		return ""
 	}
@@ -117,7 +117,7 @@ type property struct {
 
 // asFields makes the form of the terms at stake; a terms schema adds what it
 // knows of each. What the form cannot say is said in words.
-func asFields(item *wire.EscalationItem) []field {
+func asFields(item *api.EscalationItem) []field {
 	var schema property
 	if len(item.TermsSchema) > 0 && json.Unmarshal(item.TermsSchema, &schema) != nil {
 		schema = property{}

@@ -3,8 +3,8 @@ package modes
 import (
 	"time"
 
+	"github.com/parley-asp/parley/internal/persist"
 	asp "github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/persist"
 	"github.com/parley-asp/parley/session"
 )
 

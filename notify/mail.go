@@ -11,10 +11,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/wneessen/go-mail"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/render"
-	"github.com/parley-asp/parley/wire"
 )
 
 // post is mail to the people of one organisation.
@@ -187,7 +187,7 @@ The inbox is at %s
 	return b.String()
 }
 
-func theirs(it *wire.EscalationItem) bool {
+func theirs(it *api.EscalationItem) bool {
 	return it.Proposal != nil && it.Proposal.By.Organisation() != it.Organisation
 }
 

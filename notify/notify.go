@@ -27,9 +27,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
 )
 
 // How long a target that fails is tried again, and how long after the first
@@ -45,11 +45,11 @@ var pauses = []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 2 *
 type Options struct {
 	Conn   *nats.Conn // to the account that holds JetStream
 	Config *Config
-	Item   func(ctx context.Context, id string) (wire.EscalationItem, error)      // as it stands, without its conversation
-	Told   func(ctx context.Context, item *wire.EscalationItem, who string) error // notes it; nil is nobody
-	Pauses []time.Duration                                                        // between tries; nil is up to an hour
-	Log    *zap.Logger                                                            // nil is silent
-	Now    func() time.Time                                                       // nil is time.Now
+	Item   func(ctx context.Context, id string) (api.EscalationItem, error)      // as it stands, without its conversation
+	Told   func(ctx context.Context, item *api.EscalationItem, who string) error // notes it; nil is nobody
+	Pauses []time.Duration                                                       // between tries; nil is up to an hour
+	Log    *zap.Logger                                                           // nil is silent
+	Now    func() time.Time                                                      // nil is time.Now
 }
 
 // A Notifier runs until it is closed.
@@ -63,10 +63,10 @@ type Notifier struct {
 type News struct {
 	ID    string // the same however often it is told
 	Event escalation.Event
-	Item  wire.EscalationItem
+	Item  api.EscalationItem
 	Link  string
 
-	Enrolled *wire.Enrolled // instead of an item and what happened to it
+	Enrolled *api.Enrolled // instead of an item and what happened to it
 }
 
 // A target is told, and says who that was; "" is nobody, for there was nothing
@@ -121,9 +121,9 @@ func (n *Notifier) Close() {
 // follow reads the events of an organisation for one target.
 func (n *Notifier) follow(ctx, running context.Context, js jetstream.JetStream, org performatives.Organisation, name string, to target) error {
 	sum := sha256.Sum256([]byte(string(org) + "\n" + name))
-	consumer, err := js.CreateOrUpdateConsumer(ctx, wire.DeskStream, jetstream.ConsumerConfig{
+	consumer, err := js.CreateOrUpdateConsumer(ctx, api.DeskStream, jetstream.ConsumerConfig{
 		Durable: "notify-" + hex.EncodeToString(sum[:8]), Description: "tells " + string(org) + " by " + name,
-		FilterSubjects: []string{wire.DeskOf(org, "*"), wire.PeopleOf(org, "*")}, DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckExplicitPolicy,
+		FilterSubjects: []string{api.DeskOf(org, "*"), api.PeopleOf(org, "*")}, DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckExplicitPolicy,
 		AckWait: 3 * attempt, MaxAckPending: 1000, InactiveThreshold: 30 * 24 * time.Hour,
 	})
 	if err != nil {
@@ -195,8 +195,8 @@ func end(log *zap.Logger, err error) {
 
 // newsOf is what a message says, without the item as it stands.
 func newsOf(m jetstream.Msg, meta *jetstream.MsgMetadata) (News, error) {
-	if wire.IsOfPeople(m.Subject()) {
-		e := new(wire.Enrolled)
+	if api.IsOfPeople(m.Subject()) {
+		e := new(api.Enrolled)
 		err := json.Unmarshal(m.Data(), e)
 		return News{
 			ID: fmt.Sprintf("enrolled-%d", meta.Sequence.Stream), Event: escalation.Event{Kind: Enrolled, At: e.At}, Enrolled: e,

@@ -22,13 +22,13 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nkeys"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/notify"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/testbroker"
-	"github.com/parley-asp/parley/wire"
 )
 
 const (
@@ -54,7 +54,7 @@ type world struct {
 	hook      *httptest.Server
 	smtp      net.Listener
 	mu        sync.Mutex
-	item      wire.EscalationItem
+	item      api.EscalationItem
 }
 
 func newWorld(t *testing.T) *world {
@@ -79,7 +79,7 @@ func listens(t *testing.T) *world {
 	go server.Serve(w.smtp) //nolint:errcheck // it ends with the test
 	t.Cleanup(func() { server.Close() })
 	at := time.Now()
-	w.item = wire.EscalationItem{
+	w.item = api.EscalationItem{
 		EscalationView: session.EscalationView{
 			ID: id, By: "agent://acme.example/procurement/alpha", OnBehalfOf: "agent://acme.example/procurement/alpha", Organisation: acme,
 			Reason: "authority-limit", Urgency: "high", Context: []byte(`"beyond my limit\r\nBcc: x@evil.example"`), Status: "open",
@@ -88,7 +88,7 @@ func listens(t *testing.T) *world {
 		},
 		Theirs:   []performatives.Agent{"agent://clouds.example/sales"},
 		Proposal: &session.OfferView{By: "agent://clouds.example/sales", Subject: "<b>Cheap</b>\u202e plan", Terms: []byte(`{"price":15000}`)},
-		Route:    &wire.Route{Levels: []wire.Level{{Approvers: []performatives.Agent{alice}, Quorum: 1}, {Approvers: []performatives.Agent{bob}, Quorum: 1}}},
+		Route:    &api.Route{Levels: []api.Level{{Approvers: []performatives.Agent{alice}, Quorum: 1}, {Approvers: []performatives.Agent{bob}, Quorum: 1}}},
 	}
 	return w
 }
@@ -157,7 +157,7 @@ func (w *world) starts(c *notify.Config) *notify.Notifier {
 func (w *world) startsWith(c *notify.Config, change func(*notify.Options)) *notify.Notifier {
 	w.Helper()
 	o := notify.Options{
-		Conn: w.Conn, Config: c, Item: func(context.Context, string) (wire.EscalationItem, error) { return w.item, nil },
+		Conn: w.Conn, Config: c, Item: func(context.Context, string) (api.EscalationItem, error) { return w.item, nil },
 		Pauses: []time.Duration{time.Millisecond},
 	}
 	change(&o)
@@ -177,7 +177,7 @@ func (w *world) happens(e escalation.Event) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	if _, err := w.Conn.Request(wire.DeskOf(acme, id), data, patience); err != nil {
+	if _, err := w.Conn.Request(api.DeskOf(acme, id), data, patience); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -285,14 +285,14 @@ func TestFromTheBroker(t *testing.T) {
 // remembers waits until the history of an item says who was told.
 func (w *world) remembers(escalation string, want ...string) {
 	w.Helper()
-	request, err := json.Marshal(wire.EscalationRef{Escalation: escalation})
+	request, err := json.Marshal(api.EscalationRef{Escalation: escalation})
 	if err != nil {
 		w.Fatal(err)
 	}
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for end := time.After(patience); ; {
-		reply, err := w.Conn.Request(wire.OperatorCall(wire.EscalationHistory), request, patience)
+		reply, err := w.Conn.Request(api.OperatorCall(api.EscalationHistory), request, patience)
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -315,11 +315,11 @@ func TestEnrolled(t *testing.T) {
 	w.Broker = testbroker.Start(t, testbroker.Options{Notify: w.config(both + "      always: [desk@acme.example]\n")})
 	w.Register(alice)
 	w.Register(bob)
-	reply, err := w.Conn.Request(wire.OperatorCall(wire.HumanEnrol), []byte(`{"agentId":"`+string(alice)+`"}`), patience)
+	reply, err := w.Conn.Request(api.OperatorCall(api.HumanEnrol), []byte(`{"agentId":"`+string(alice)+`"}`), patience)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var code wire.Enrolment
+	var code api.Enrolment
 	if err := json.Unmarshal(reply.Data, &code); err != nil {
 		t.Fatal(err)
 	}

@@ -15,9 +15,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
 )
 
 // A Payload is what a webhook gets. It has no text of the conversation: who
@@ -54,7 +54,7 @@ type EnrolledPayload struct {
 	Type   string              `json:"type"` // human.enrolled
 	At     time.Time           `json:"at"`
 	Human  performatives.Agent `json:"human"`
-	Device wire.Device         `json:"device"`
+	Device api.Device          `json:"device"`
 	Link   string              `json:"link"`
 }
 
@@ -112,7 +112,7 @@ func (w *Webhook) sign(id, stamp string, body []byte) string {
 }
 
 // due is when an answer is due from whoever is asked now.
-func due(it *wire.EscalationItem) string {
+func due(it *api.EscalationItem) string {
 	if it.Due != "" {
 		return it.Due
 	}

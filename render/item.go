@@ -5,13 +5,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
 )
 
 // Escalations lists a page of the escalation inbox, and below it what there is
 // to do in all.
-func Escalations(list wire.Escalations, s Style) string {
+func Escalations(list api.Escalations, s Style) string {
 	var rows [][]span
 	now, _ := stamp(list.Now)
 	for _, e := range list.Escalations {
@@ -34,7 +34,7 @@ func Escalations(list wire.Escalations, s Style) string {
 	return text + p.String()
 }
 
-func itemRow(e wire.EscalationItem, now time.Time) []span {
+func itemRow(e api.EscalationItem, now time.Time) []span {
 	state := span{e.Status, good}
 	due := e.Due
 	if due == "" {
@@ -78,14 +78,14 @@ func timeLeft(due string, now time.Time) span {
 	return said(fmt.Sprintf("%dd %dh", int(left.Hours())/24, int(left.Hours())%24))
 }
 
-func amountOf(e wire.EscalationItem) string {
+func amountOf(e api.EscalationItem) string {
 	if e.Amount == nil {
 		return ""
 	}
 	return strings.Join(present(number(e.Amount.Value), e.Amount.Currency), " ")
 }
 
-func holder(e wire.EscalationItem, names cast) string {
+func holder(e api.EscalationItem, names cast) string {
 	switch {
 	case e.Desk.Claim != nil:
 		return names.of(e.Desk.Claim.By).name
@@ -98,7 +98,7 @@ func holder(e wire.EscalationItem, names cast) string {
 // Item shows one escalation: what is asked, what is at stake, who decides and
 // until when, and how it stands. The conversation that led to it is drawn by a
 // Chat.
-func Item(e wire.EscalationItem, s Style) string {
+func Item(e api.EscalationItem, s Style) string {
 	p := &page{Style: s}
 	names := newCast()
 	p.put(0, 2, loud("escalation "+string(e.ID)), said("  "), span{e.Status, warn})
@@ -129,7 +129,7 @@ func Item(e wire.EscalationItem, s Style) string {
 	return p.String()
 }
 
-func itemRows(e wire.EscalationItem, names cast) []row {
+func itemRows(e api.EscalationItem, names cast) []row {
 	var rows []row
 	add := func(name string, value ...span) { rows = append(rows, row{name: name, value: value}) }
 	add("reason", said(e.Reason))
@@ -177,7 +177,7 @@ func itemRows(e wire.EscalationItem, names cast) []row {
 }
 
 // routeRows say who is asked at each level.
-func routeRows(e wire.EscalationItem, names cast) (rows []row) {
+func routeRows(e api.EscalationItem, names cast) (rows []row) {
 	for n, level := range e.Route.Levels {
 		who := "every human of " + string(e.Organisation) + " who may decide"
 		if len(level.Approvers) > 0 {
@@ -208,7 +208,7 @@ func routeRows(e wire.EscalationItem, names cast) (rows []row) {
 
 // termRows are the terms at stake: what changed against the offer before, else
 // all of them.
-func termRows(e wire.EscalationItem) []row {
+func termRows(e api.EscalationItem) []row {
 	if e.Previous != nil {
 		rows, same := differences(flatten(e.Previous.Terms), flatten(e.Proposal.Terms))
 		if same > 0 {
@@ -226,7 +226,7 @@ func termRows(e wire.EscalationItem) []row {
 }
 
 // History lists what happened around an item.
-func History(h wire.EscalationEvents, s Style) string {
+func History(h api.EscalationEvents, s Style) string {
 	p := &page{Style: s}
 	names := newCast()
 	for _, e := range h.Events {
@@ -254,7 +254,7 @@ func History(h wire.EscalationEvents, s Style) string {
 }
 
 // Enrolment shows a code that enrols a browser.
-func Enrolment(e wire.Enrolment, s Style) string {
+func Enrolment(e api.Enrolment, s Style) string {
 	p := &page{Style: s}
 	p.put(0, 2, loud(e.Code))
 	p.put(0, 2, hushed(fmt.Sprintf("enrols one browser of %s, once, until %s", performatives.Agent(Clean(string(e.Agent))), when(e.Expires))))

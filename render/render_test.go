@@ -14,10 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/text/width"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/render"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 var update = flag.Bool("update", false, "write testdata again")
@@ -237,17 +237,17 @@ func TestLists(t *testing.T) {
 	style := render.Style{Width: 140}
 	out.WriteString(render.Sessions([]session.Summary{s.state.SummaryFor(alice, s.now), s.state.SummaryFor(beta, s.now)}, style))
 	out.WriteString(render.Sessions(nil, style))
-	cards := []wire.Card{
-		{Agent: alpha, Kind: "system", Name: "Alpha", Capabilities: []string{"storage", "logs"}, Registry: wire.Registry{TrustScore: &trust}},
-		{Agent: alice, Kind: "human", Registry: wire.Registry{MayDecide: true}},
+	cards := []api.Card{
+		{Agent: alpha, Kind: "system", Name: "Alpha", Capabilities: []string{"storage", "logs"}, Registry: api.Registry{TrustScore: &trust}},
+		{Agent: alice, Kind: "human", Registry: api.Registry{MayDecide: true}},
 	}
 	out.WriteString(render.Agents(cards, style))
 	cards[0].MaxTransactionValue, cards[0].Currency, cards[0].Availability = &limit, "EUR", terms(`{"days":["mon","tue"]}`)
 	out.WriteString(render.Card(cards[0], style))
-	out.WriteString(render.Schemas([]wire.Schema{{Name: "PROPOSE", Kind: "body"}, {Name: "storage-v1", Kind: "terms"}, {Name: "logs-v2", Kind: "terms", By: beta}}, style))
+	out.WriteString(render.Schemas([]api.Schema{{Name: "PROPOSE", Kind: "body"}, {Name: "storage-v1", Kind: "terms"}, {Name: "logs-v2", Kind: "terms", By: beta}}, style))
 	view := s.view()
-	item := wire.EscalationItem{EscalationView: *view.Escalation, Session: sessionID, Purpose: view.Purpose, Proposal: &view.Proposals[0]}
-	out.WriteString(render.Escalations(wire.Escalations{Escalations: []wire.EscalationItem{item}}, style))
+	item := api.EscalationItem{EscalationView: *view.Escalation, Session: sessionID, Purpose: view.Purpose, Proposal: &view.Proposals[0]}
+	out.WriteString(render.Escalations(api.Escalations{Escalations: []api.EscalationItem{item}}, style))
 	out.WriteString(render.Item(item, style))
 	out.WriteString(inboxOf(item, style))
 	golden(t, "lists", out.String())

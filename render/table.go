@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 const columnGap = 2
@@ -74,7 +74,7 @@ func Sessions(list []session.Summary, s Style) string {
 }
 
 // Agents lists principals.
-func Agents(list []wire.Card, s Style) string {
+func Agents(list []api.Card, s Style) string {
 	var rows [][]span
 	for _, c := range list {
 		trust := "-"
@@ -88,7 +88,7 @@ func Agents(list []wire.Card, s Style) string {
 	return table(s, "no principals", []string{"PRINCIPAL", "KIND", "TRUST", "NAME", "CAPABILITIES"}, rows)
 }
 
-func kindOf(c wire.Card) string {
+func kindOf(c api.Card) string {
 	switch {
 	case c.Registry.Auditor:
 		return c.Kind + ", auditor"
@@ -99,7 +99,7 @@ func kindOf(c wire.Card) string {
 }
 
 // Card shows one principal.
-func Card(c wire.Card, s Style) string {
+func Card(c api.Card, s Style) string {
 	p := &page{Style: s}
 	p.put(0, 2, loud(string(c.Agent)), said("  "), said(kindOf(c)))
 	var rows []row
@@ -144,7 +144,7 @@ func memberLeaves(name string, v performatives.Object) []leaf {
 }
 
 // Schemas lists schemas.
-func Schemas(list []wire.Schema, s Style) string {
+func Schemas(list []api.Schema, s Style) string {
 	var rows [][]span
 	for _, v := range list {
 		by := "parley"

@@ -16,8 +16,8 @@ import (
 
 	"github.com/parley-asp/parley/delegation"
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/internal/persist"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/persist"
 )
 
 // A State is a session at one point of its transcript. The zero State with an

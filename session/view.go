@@ -9,8 +9,8 @@ import (
 
 	"github.com/parley-asp/parley/delegation"
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/internal/persist"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/persist"
 )
 
 // A View is a session as session.Get shows it (PROTOCOL.md §9). Lists stand in

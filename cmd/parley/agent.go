@@ -10,12 +10,12 @@ import (
 	"github.com/nats-io/nkeys"
 	"github.com/spf13/cobra"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/node"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/render"
+	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 func agentCommand() *cobra.Command {
@@ -27,7 +27,7 @@ func agentCommand() *cobra.Command {
 
 // A registration is what add registers.
 type registration struct {
-	card              wire.Card
+	card              api.Card
 	keyOut, publicKey string
 	credsOut          string
 	trust             float64
@@ -147,7 +147,7 @@ func (r *registration) key(ctx context.Context, c connection) (made bool, err er
 		return false, err
 	}
 	if r.keyOut != "" {
-		if err := node.WriteSeed(r.keyOut, pair); err != nil {
+		if err := server.WriteSeed(r.keyOut, pair); err != nil {
 			if r.credsOut != "" {
 				err = errors.Join(err, os.Remove(r.credsOut))
 			}
@@ -180,7 +180,7 @@ func (r *registration) files() string {
 }
 
 func agentLs() *cobra.Command {
-	var filter wire.ListAgents
+	var filter api.ListAgents
 	cmd := &cobra.Command{
 		Use: "ls", Short: "list principals", Args: args(cobra.NoArgs),
 		Example: "  parley agent ls --organisation acme.com --capability storage",
@@ -190,7 +190,7 @@ func agentLs() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return show(cmd, wire.Agents{Agents: list}, func(s render.Style) string { return render.Agents(list, s) })
+				return show(cmd, api.Agents{Agents: list}, func(s render.Style) string { return render.Agents(list, s) })
 			})
 		},
 	}

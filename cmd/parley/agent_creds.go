@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-asp/parley/login"
-	"github.com/parley-asp/parley/node"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/render"
+	"github.com/parley-asp/parley/server"
 )
 
 func (r *registration) credsFlag(cmd *cobra.Command) {
@@ -34,7 +34,7 @@ func writeCreds(ctx context.Context, c connection, path string, a performatives.
 	if err != nil {
 		return err
 	}
-	return node.WriteSecret(path, text)
+	return server.WriteSecret(path, text)
 }
 
 func agentCreds() *cobra.Command {
@@ -49,7 +49,7 @@ the seed does, and no longer.`,
 			if text(cmd, "key") == "" || out == "" {
 				return usage(errors.New("--key FILE is the seed of the principal's key, --creds-out FILE where to write the credentials"))
 			}
-			key, err := node.ReadSeed(text(cmd, "key"))
+			key, err := server.ReadSeed(text(cmd, "key"))
 			if err != nil {
 				return err
 			}

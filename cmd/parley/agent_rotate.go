@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-asp/parley/node"
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/render"
+	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 func agentRotate() *cobra.Command {
@@ -84,17 +84,17 @@ func (r *registration) has(path string) (err error) {
 	if path == "" {
 		return nil
 	}
-	if r.pair, err = node.ReadSeed(path); err == nil {
+	if r.pair, err = server.ReadSeed(path); err == nil {
 		r.publicKey, err = r.pair.PublicKey()
 	}
 	return err
 }
 
-func (r *registration) turn(ctx context.Context, c connection) (wire.Card, error) {
+func (r *registration) turn(ctx context.Context, c connection) (api.Card, error) {
 	if c.principal != nil {
 		to, err := performatives.NewSigner(r.pair)
 		if err != nil {
-			return wire.Card{}, err
+			return api.Card{}, err
 		}
 		return c.principal.RotateKey(ctx, to)
 	}

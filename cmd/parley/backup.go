@@ -17,8 +17,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-asp/parley/backup"
-	"github.com/parley-asp/parley/node"
 	"github.com/parley-asp/parley/render"
+	"github.com/parley-asp/parley/server"
 )
 
 // storeFlags are how to get at the streams as the broker does.
@@ -52,7 +52,7 @@ are signed by another key. The file is a tar of JetStream's own snapshots.`,
 				return err
 			}
 			s.NATS = cmp.Or(s.NATS, nats.DefaultURL)
-			nc, stop, err := node.Store(s.Options)
+			nc, stop, err := server.Store(s.Options)
 			if err != nil {
 				return s.whyNot(err)
 			}
@@ -78,7 +78,7 @@ are signed by another key. The file is a tar of JetStream's own snapshots.`,
 }
 
 func keyFiles(dir string) ([]backup.File, error) {
-	found, err := node.Keys(dir)
+	found, err := server.Keys(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -182,14 +182,14 @@ func (s *serve) restore(ctx context.Context, file io.ReadSeeker, keys []backup.F
 		return err
 	}
 	elsewhere := s.NATS != ""
-	if has, err := node.Keys(s.Data); err != nil {
+	if has, err := server.Keys(s.Data); err != nil {
 		return err
 	} else if !elsewhere || len(has) == 0 {
-		if err := node.Empty(s.Data); err != nil {
+		if err := server.Empty(s.Data); err != nil {
 			return err
 		}
 		for _, key := range keys {
-			if err := node.WriteSecret(filepath.Join(s.Data, filepath.Base(key.Name)), key.Data); err != nil {
+			if err := server.WriteSecret(filepath.Join(s.Data, filepath.Base(key.Name)), key.Data); err != nil {
 				return err
 			}
 		}
@@ -198,7 +198,7 @@ func (s *serve) restore(ctx context.Context, file io.ReadSeeker, keys []backup.F
 		s.Listen = "127.0.0.1:-1" // nobody is meant to find it
 		s.Replicas = cmp.Or(s.Replicas, 1)
 	}
-	nc, stop, err := node.Store(s.Options)
+	nc, stop, err := server.Store(s.Options)
 	if err != nil {
 		return s.whyNot(err)
 	}

@@ -14,12 +14,12 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/node"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/test/testbroker"
-	"github.com/parley-asp/parley/wire"
 )
 
 // Issue 4: a backup that is taken while the broker works restores to a store in which all is in
@@ -38,7 +38,7 @@ func TestBackupWhileRunning(t *testing.T) {
 	}
 	read := invite()
 	inbox := func(b *testbroker.Broker) jetstream.Consumer {
-		c, err := w.jetStream(b).Consumer(w.ctx, wire.InboxStream, seller.Agent().Token())
+		c, err := w.jetStream(b).Consumer(w.ctx, api.InboxStream, seller.Agent().Token())
 		w.must(err)
 		return c
 	}
@@ -108,7 +108,7 @@ func TestBackupWhileRunning(t *testing.T) {
 	}
 	m, err = inbox(w.b).Next()
 	w.must(err)
-	if m.Subject() == wire.Inbox(seller.Agent(), read.ID()) {
+	if m.Subject() == api.Inbox(seller.Agent(), read.ID()) {
 		t.Error("what was read comes again")
 	}
 }
@@ -128,7 +128,7 @@ func TestRestoreWithArchive(t *testing.T) {
 		w.must(err)
 		_, err = s.Close(w.ctx, client.Closing{Outcome: performatives.Completed})
 		w.must(err)
-		over[s.ID()] = w.last(wire.SessionsStream, wire.Session(s.ID())).Data
+		over[s.ID()] = w.last(api.SessionsStream, api.Session(s.ID())).Data
 	}
 	file := filepath.Join(t.TempDir(), "parley.tar")
 	if said, ok := w.parley("backup", file, "--nats", w.b.URL, "--data", w.b.Data); !ok {
@@ -141,7 +141,7 @@ func TestRestoreWithArchive(t *testing.T) {
 			t.Fatal(said)
 		}
 	}
-	if _, err := node.Start(w.ctx, node.Options{Data: plain, Listen: "127.0.0.1:-1", Archive: archive}); !errors.Is(err, broker.ErrNoArchive) {
+	if _, err := server.Start(w.ctx, server.Options{Data: plain, Listen: "127.0.0.1:-1", Archive: archive}); !errors.Is(err, broker.ErrNoArchive) {
 		t.Errorf("restored without --archive: %v, want %v", err, broker.ErrNoArchive)
 	}
 	w.b = testbroker.Start(t, testbroker.Options{Data: archived, Sync: time.Second, Archive: archive})
@@ -149,7 +149,7 @@ func TestRestoreWithArchive(t *testing.T) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for sessions := uint64(0); sessions != 1; {
-		s, err := w.js.Stream(w.ctx, wire.SessionsStream)
+		s, err := w.js.Stream(w.ctx, api.SessionsStream)
 		w.must(err)
 		select {
 		case <-tick.C:
@@ -167,9 +167,9 @@ func TestRestoreWithArchive(t *testing.T) {
 			t.Errorf("session %s: what comes out of the archive does not end with its last entry: %s", id, said)
 		}
 	}
-	s, err := w.js.Stream(w.ctx, wire.SessionsStream)
+	s, err := w.js.Stream(w.ctx, api.SessionsStream)
 	w.must(err)
-	if _, err := s.GetLastMsgForSubject(w.ctx, wire.Session(w.deal)); err != nil {
+	if _, err := s.GetLastMsgForSubject(w.ctx, api.Session(w.deal)); err != nil {
 		t.Errorf("the paused session: %v", err)
 	}
 
@@ -214,7 +214,7 @@ func TestRestoreRefuses(t *testing.T) {
 		w.must(os.WriteFile(name, change(bytes.Clone(whole)), 0o600))
 		return name
 	}
-	transcripts := bytes.Index(whole, []byte("streams/"+wire.SessionsStream+"/00000001")) + 512 + 100
+	transcripts := bytes.Index(whole, []byte("streams/"+api.SessionsStream+"/00000001")) + 512 + 100
 	for _, c := range []struct{ file, data, want string }{
 		{damage("short.tar", func(b []byte) []byte { return b[:len(b)-4096] }), "new", "not a whole backup"},
 		{damage("cut.tar", func(b []byte) []byte { return b[:transcripts] }), "new", "not a whole backup"},

@@ -15,12 +15,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"github.com/parley-asp/parley/benchmark"
+	"github.com/parley-asp/parley/internal/bench"
 	"github.com/parley-asp/parley/render"
 )
 
 func benchCommand() *cobra.Command {
-	var o benchmark.Options
+	var o bench.Options
 	cmd := &cobra.Command{
 		Use: "bench", Short: "measure what an act costs, next to the store alone", Args: args(cobra.NoArgs),
 		Long: `Starts a broker in a process of its own and drives sessions over TCP as agents do:
@@ -64,14 +64,14 @@ The machine should do nothing else meanwhile.`,
 // benchServerCommand is what a measurement starts beside the broker.
 func benchServerCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: benchmark.NATSServerCommand[1] + " FILE", Short: "run the NATS server in this program with a configuration file", Args: args(cobra.ExactArgs(1)), Hidden: true,
+		Use: bench.NATSServerCommand[1] + " FILE", Short: "run the NATS server in this program with a configuration file", Args: args(cobra.ExactArgs(1)), Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return benchmark.NATSServer(cmd.OutOrStdout(), args[0])
+			return bench.NATSServer(cmd.OutOrStdout(), args[0])
 		},
 	}
 }
 
-func runBench(cmd *cobra.Command, o benchmark.Options) (err error) {
+func runBench(cmd *cobra.Command, o bench.Options) (err error) {
 	for _, name := range strings.Split(text(cmd, "sync"), ",") {
 		var s fsync
 		if err := s.Set(name); err != nil {
@@ -101,34 +101,34 @@ func runBench(cmd *cobra.Command, o benchmark.Options) (err error) {
 }
 
 // measure measures what the flags ask for.
-func measure(ctx context.Context, cmd *cobra.Command, o benchmark.Options) (benchmark.Report, error) {
+func measure(ctx context.Context, cmd *cobra.Command, o bench.Options) (bench.Report, error) {
 	stored, err := cmd.Flags().GetInt("stored")
 	if err != nil {
-		return benchmark.Report{}, err
+		return bench.Report{}, err
 	}
 	long, err := cmd.Flags().GetInt("lengths")
 	if err != nil {
-		return benchmark.Report{}, err
+		return bench.Report{}, err
 	}
 	open, err := cmd.Flags().GetInt("open")
 	if err != nil {
-		return benchmark.Report{}, err
+		return bench.Report{}, err
 	}
 	switch {
 	case o.Archived && !o.Written || o.Copies && !o.Archived || o.Written && stored == 0:
-		return benchmark.Report{}, usage(errors.New("--written is of the sessions of --stored, --archived of what is --written, and --copies of what is --archived"))
+		return bench.Report{}, usage(errors.New("--written is of the sessions of --stored, --archived of what is --written, and --copies of what is --archived"))
 	case stored < 0 || long < 0 || open < 1:
-		return benchmark.Report{}, usage(errors.New("--stored and --open are numbers of sessions, --lengths one of acts"))
+		return bench.Report{}, usage(errors.New("--stored and --open are numbers of sessions, --lengths one of acts"))
 	case stored > 0:
-		return benchmark.Stored(ctx, o, stored, open)
+		return bench.Stored(ctx, o, stored, open)
 	case long > 0:
-		return benchmark.Lengths(ctx, o, long)
+		return bench.Lengths(ctx, o, long)
 	}
-	return benchmark.Run(ctx, o)
+	return bench.Run(ctx, o)
 }
 
 // tell prints a report, and writes it where that is asked for.
-func tell(cmd *cobra.Command, report benchmark.Report) error {
+func tell(cmd *cobra.Command, report bench.Report) error {
 	if file := text(cmd, "report"); file != "" {
 		data, err := json.Marshal(report, json.Deterministic(true), jsontext.WithIndent("  "))
 		if err != nil {

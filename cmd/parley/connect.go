@@ -16,11 +16,11 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/node"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 const (
@@ -47,26 +47,26 @@ func connects(cmd *cobra.Command) *cobra.Command {
 
 // A caller is an operator or a principal: what both may ask.
 type caller interface {
-	Sessions(context.Context, wire.ListSessions) iter.Seq2[session.Summary, error]
+	Sessions(context.Context, api.ListSessions) iter.Seq2[session.Summary, error]
 	View(context.Context, performatives.SessionID) (session.View, error)
 	Envelopes(context.Context, performatives.SessionID, uint64) iter.Seq2[jsontext.Value, error]
-	Agents(context.Context, wire.ListAgents) iter.Seq2[wire.Card, error]
-	Card(context.Context, performatives.Agent) (wire.Card, error)
+	Agents(context.Context, api.ListAgents) iter.Seq2[api.Card, error]
+	Card(context.Context, performatives.Agent) (api.Card, error)
 	UserJWT(context.Context, performatives.Agent, performatives.Key) (string, error)
-	Schema(context.Context, string) (wire.Schema, error)
-	Schemas(context.Context) ([]wire.Schema, error)
-	PutSchema(context.Context, string, any) (wire.Schema, error)
-	Escalations(context.Context, wire.ListEscalations) iter.Seq2[wire.EscalationItem, error]
-	EscalationPage(context.Context, wire.ListEscalations) (wire.Escalations, error)
-	Escalation(context.Context, string) (wire.EscalationItem, error)
-	ClaimEscalation(context.Context, string, time.Duration) (wire.EscalationItem, error)
-	ReleaseEscalation(context.Context, string) (wire.EscalationItem, error)
-	AssignEscalation(context.Context, string, performatives.Agent) (wire.EscalationItem, error)
-	CommentEscalation(context.Context, string, string) (wire.EscalationItem, error)
-	TransferEscalation(context.Context, wire.TransferEscalation) (wire.EscalationItem, error)
-	EscalationHistory(context.Context, string) (wire.EscalationEvents, error)
-	WatchEscalations(context.Context, string, time.Duration) (wire.Watched, error)
-	Broker(context.Context) (wire.Broker, error)
+	Schema(context.Context, string) (api.Schema, error)
+	Schemas(context.Context) ([]api.Schema, error)
+	PutSchema(context.Context, string, any) (api.Schema, error)
+	Escalations(context.Context, api.ListEscalations) iter.Seq2[api.EscalationItem, error]
+	EscalationPage(context.Context, api.ListEscalations) (api.Escalations, error)
+	Escalation(context.Context, string) (api.EscalationItem, error)
+	ClaimEscalation(context.Context, string, time.Duration) (api.EscalationItem, error)
+	ReleaseEscalation(context.Context, string) (api.EscalationItem, error)
+	AssignEscalation(context.Context, string, performatives.Agent) (api.EscalationItem, error)
+	CommentEscalation(context.Context, string, string) (api.EscalationItem, error)
+	TransferEscalation(context.Context, api.TransferEscalation) (api.EscalationItem, error)
+	EscalationHistory(context.Context, string) (api.EscalationEvents, error)
+	WatchEscalations(context.Context, string, time.Duration) (api.Watched, error)
+	Broker(context.Context) (api.Broker, error)
 	Conn() *nats.Conn
 	Close() error
 }
@@ -101,7 +101,7 @@ func connect(ctx context.Context, cmd *cobra.Command) (connection, error) {
 	if err != nil {
 		return connection{}, err
 	}
-	files := node.TLS{Cert: text(cmd, "tls-cert"), Key: text(cmd, "tls-key"), CA: text(cmd, "tls-ca")}
+	files := server.TLS{Cert: text(cmd, "tls-cert"), Key: text(cmd, "tls-key"), CA: text(cmd, "tls-ca")}
 	if (files.Cert == "") != (files.Key == "") {
 		return connection{}, usage(errors.New("--tls-cert and --tls-key go together"))
 	}
@@ -131,7 +131,7 @@ func credentials(cmd *cobra.Command) ([]client.Option, error) {
 	case text(cmd, "as") != "":
 		return []client.Option{client.Unsigned()}, nil
 	}
-	seed := filepath.Join(text(cmd, "data"), node.OperatorSeed)
+	seed := filepath.Join(text(cmd, "data"), server.OperatorSeed)
 	_, err := os.Stat(seed)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -158,7 +158,7 @@ func explain(cmd *cobra.Command, err error) error {
 	case untrusted:
 		hint = "The server at " + url + " showed a certificate that is not trusted: --tls-ca FILE names the CA that it is of."
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
-		hint = "The broker at " + url + " did not let this login in.\nGive the key of a registered principal (--as agent://… --key FILE), or the operator's: --data DIR with " + node.OperatorSeed + " in it."
+		hint = "The broker at " + url + " did not let this login in.\nGive the key of a registered principal (--as agent://… --key FILE), or the operator's: --data DIR with " + server.OperatorSeed + " in it."
 	case errors.Is(err, nats.ErrNoResponders):
 		hint = "A NATS server answers at " + url + ", but no parley broker does."
 	case errors.Is(err, nats.ErrNoServers), unreachable, errors.Is(err, nats.ErrTimeout):

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-asp/parley/demo"
-	"github.com/parley-asp/parley/node"
+	"github.com/parley-asp/parley/internal/demo"
+	"github.com/parley-asp/parley/server"
 )
 
 func demoCommand() *cobra.Command {
@@ -79,12 +79,12 @@ func operatorOf(cmd *cobra.Command, o *demo.Options) (reach string, err error) {
 	}
 	seed, reach := text(cmd, "operator"), "--url "+o.URL+" --key "+text(cmd, "operator")
 	if seed == "" {
-		seed, reach = filepath.Join(text(cmd, "data"), node.OperatorSeed), "--url "+o.URL+" --data "+text(cmd, "data")
+		seed, reach = filepath.Join(text(cmd, "data"), server.OperatorSeed), "--url "+o.URL+" --data "+text(cmd, "data")
 		if _, err := os.Stat(seed); os.IsNotExist(err) {
 			return "--url " + o.URL, nil
 		}
 	}
-	o.Operator, err = node.ReadSeed(seed)
+	o.Operator, err = server.ReadSeed(seed)
 	return reach, err
 }
 

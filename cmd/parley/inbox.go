@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/render"
-	"github.com/parley-asp/parley/wire"
 )
 
 func inboxCommand() *cobra.Command {
@@ -29,7 +29,7 @@ broker's HTTP address, in a browser.`,
 }
 
 func inboxLs() *cobra.Command {
-	var filter wire.ListEscalations
+	var filter api.ListEscalations
 	var follow bool
 	cmd := &cobra.Command{
 		Use: "ls", Short: "list escalations, the one due first at the top", Args: args(cobra.NoArgs),
@@ -56,7 +56,7 @@ func inboxLs() *cobra.Command {
 }
 
 // queueFlags narrow the queue.
-func queueFlags(cmd *cobra.Command, filter *wire.ListEscalations) {
+func queueFlags(cmd *cobra.Command, filter *api.ListEscalations) {
 	cmd.Flags().StringVar(&filter.Urgency, "urgency", "", "only low, medium, high or critical")
 	cmd.Flags().StringVar(&filter.Search, "search", "", "only those with these words in what they are about, between whom, or why")
 	cmd.Flags().StringVar(&filter.Claimed, "claimed", "", "only those held by me, nobody or others")
@@ -64,13 +64,13 @@ func queueFlags(cmd *cobra.Command, filter *wire.ListEscalations) {
 }
 
 // queue is what a filter lets through, with the counts of all.
-func queue(ctx context.Context, c connection, filter wire.ListEscalations) (wire.Escalations, error) {
+func queue(ctx context.Context, c connection, filter api.ListEscalations) (api.Escalations, error) {
 	most := filter.Limit
-	all := wire.Escalations{Escalations: []wire.EscalationItem{}}
+	all := api.Escalations{Escalations: []api.EscalationItem{}}
 	for {
-		filter.Limit = wire.MaxPage
+		filter.Limit = api.MaxPage
 		if most > 0 {
-			filter.Limit = min(most-len(all.Escalations), wire.MaxPage)
+			filter.Limit = min(most-len(all.Escalations), api.MaxPage)
 		}
 		page, err := c.EscalationPage(ctx, filter)
 		if err != nil {
@@ -133,7 +133,7 @@ func inboxClaim() *cobra.Command {
 	var lease time.Duration
 	cmd := desk("claim ID", "hold an escalation while you are at work on it", cobra.ExactArgs(1),
 		"  parley inbox claim 019478a3-7b2c-7def-8a12-3456789abcde --for 30m --as human://acme.com/alice --key alice.nk",
-		func(ctx context.Context, c connection, args []string) (wire.EscalationItem, error) {
+		func(ctx context.Context, c connection, args []string) (api.EscalationItem, error) {
 			return c.ClaimEscalation(ctx, args[0], lease)
 		})
 	cmd.Flags().DurationVar(&lease, "for", 0, "for how long; then it is everybody's again (default 10m)")
@@ -143,7 +143,7 @@ func inboxClaim() *cobra.Command {
 func inboxRelease() *cobra.Command {
 	return desk("release ID", "let go of an escalation that you hold", cobra.ExactArgs(1),
 		"  parley inbox release 019478a3-7b2c-7def-8a12-3456789abcde --as human://acme.com/alice --key alice.nk",
-		func(ctx context.Context, c connection, args []string) (wire.EscalationItem, error) {
+		func(ctx context.Context, c connection, args []string) (api.EscalationItem, error) {
 			return c.ReleaseEscalation(ctx, args[0])
 		})
 }
@@ -151,7 +151,7 @@ func inboxRelease() *cobra.Command {
 func inboxAssign() *cobra.Command {
 	return desk("assign ID [HUMAN]", "say whose an escalation is to decide, or nobody's", cobra.RangeArgs(1, 2),
 		"  parley inbox assign 019478a3-7b2c-7def-8a12-3456789abcde human://acme.com/anna --as human://acme.com/alice --key alice.nk",
-		func(ctx context.Context, c connection, args []string) (wire.EscalationItem, error) {
+		func(ctx context.Context, c connection, args []string) (api.EscalationItem, error) {
 			var to performatives.Agent
 			if len(args) == 2 {
 				to = performatives.Agent(args[1])
@@ -163,7 +163,7 @@ func inboxAssign() *cobra.Command {
 func inboxComment() *cobra.Command {
 	return desk("comment ID TEXT", "write to colleagues; no agent reads it", cobra.ExactArgs(2),
 		`  parley inbox comment 019478a3-7b2c-7def-8a12-3456789abcde "we have a better offer" --as human://acme.com/alice --key alice.nk`,
-		func(ctx context.Context, c connection, args []string) (wire.EscalationItem, error) {
+		func(ctx context.Context, c connection, args []string) (api.EscalationItem, error) {
 			return c.CommentEscalation(ctx, args[0], args[1])
 		})
 }
@@ -172,11 +172,11 @@ func inboxTransfer() *cobra.Command {
 	var to, level, reason string
 	cmd := desk("transfer ID", "hand an escalation to a colleague, or up the chain before its time", cobra.ExactArgs(1),
 		`  parley inbox transfer 019478a3-7b2c-7def-8a12-3456789abcde --level board --reason "above me" --as human://acme.com/alice --key alice.nk`,
-		func(ctx context.Context, c connection, args []string) (wire.EscalationItem, error) {
+		func(ctx context.Context, c connection, args []string) (api.EscalationItem, error) {
 			if (to == "") == (level == "") {
-				return wire.EscalationItem{}, usage(errors.New("transfer to a colleague (--to) or to a level (--level)"))
+				return api.EscalationItem{}, usage(errors.New("transfer to a colleague (--to) or to a level (--level)"))
 			}
-			return c.TransferEscalation(ctx, wire.TransferEscalation{Escalation: args[0], To: performatives.Agent(to), Level: level, Reason: reason})
+			return c.TransferEscalation(ctx, api.TransferEscalation{Escalation: args[0], To: performatives.Agent(to), Level: level, Reason: reason})
 		})
 	cmd.Flags().StringVar(&to, "to", "", "the colleague, human://…")
 	cmd.Flags().StringVar(&level, "level", "", "the level of the chain, by its name or number")
@@ -186,7 +186,7 @@ func inboxTransfer() *cobra.Command {
 
 // desk is a command that does something around an escalation, and shows how it
 // stands then.
-func desk(use, short string, takes cobra.PositionalArgs, example string, do func(context.Context, connection, []string) (wire.EscalationItem, error)) *cobra.Command {
+func desk(use, short string, takes cobra.PositionalArgs, example string, do func(context.Context, connection, []string) (api.EscalationItem, error)) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: args(takes), Example: example,
 		RunE: func(cmd *cobra.Command, args []string) error {

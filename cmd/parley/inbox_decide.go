@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/render"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // bounds are what an agent may agree to after a ruling.
@@ -126,6 +126,6 @@ func decide(cmd *cobra.Command, escalation string, ruling client.Ruling, shown s
 	})
 }
 
-func changed(item wire.EscalationItem, revision int64) error {
+func changed(item api.EscalationItem, revision int64) error {
 	return session.Refuse(session.ChainConflict, "the escalation is at revision %d, not %d as it was shown to you: look at it again", item.Revision, revision)
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/render"
-	"github.com/parley-asp/parley/wire"
 )
 
 func inboxWatch() *cobra.Command {
-	var filter wire.ListEscalations
+	var filter api.ListEscalations
 	cmd := &cobra.Command{
 		Use: "watch", Short: "follow the queue live", Args: args(cobra.NoArgs),
 		Long: `Shows the queue and goes on: on a terminal it is drawn anew when something has
@@ -32,7 +32,7 @@ interrupt it.`,
 const redrawEvery = 15 * time.Second
 
 // watch follows the inbox until it is interrupted.
-func watch(cmd *cobra.Command, filter wire.ListEscalations) error {
+func watch(cmd *cobra.Command, filter api.ListEscalations) error {
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	c, err := connect(ctx, cmd)
@@ -47,7 +47,7 @@ func watch(cmd *cobra.Command, filter wire.ListEscalations) error {
 	return explain(cmd, err)
 }
 
-func follow(ctx context.Context, cmd *cobra.Command, c connection, filter wire.ListEscalations) error {
+func follow(ctx context.Context, cmd *cobra.Command, c connection, filter api.ListEscalations) error {
 	asJSON, screen := asked(cmd, "json"), style(cmd)
 	seen, err := c.WatchEscalations(ctx, "", 0)
 	if err != nil {
@@ -79,7 +79,7 @@ func follow(ctx context.Context, cmd *cobra.Command, c connection, filter wire.L
 			continue
 		}
 		if err := each(cmd, seen.Changed, asJSON, func() string {
-			return render.Escalations(wire.Escalations{Escalations: seen.Changed, Now: list.Now}, screen)
+			return render.Escalations(api.Escalations{Escalations: seen.Changed, Now: list.Now}, screen)
 		}); err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func follow(ctx context.Context, cmd *cobra.Command, c connection, filter wire.L
 }
 
 // each prints items as JSON lines, else what is drawn.
-func each(cmd *cobra.Command, items []wire.EscalationItem, asJSON bool, drawn func() string) error {
+func each(cmd *cobra.Command, items []api.EscalationItem, asJSON bool, drawn func() string) error {
 	if !asJSON {
 		return say(cmd, drawn())
 	}
@@ -104,7 +104,7 @@ func each(cmd *cobra.Command, items []wire.EscalationItem, asJSON bool, drawn fu
 }
 
 // draw is the queue; on a terminal it takes the place of what was there.
-func draw(list wire.Escalations, s render.Style) string {
+func draw(list api.Escalations, s render.Style) string {
 	if !s.Colour {
 		return render.Escalations(list, s)
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-asp/parley/node"
+	"github.com/parley-asp/parley/server"
 )
 
 func natsConfigCommand() *cobra.Command {
@@ -23,7 +23,7 @@ every server of a cluster needs the same.
 --format conf is a nats-server.conf for a server in config mode, where principals
 log in with their nkeys. --format nsc are the nsc commands for a server in operator
 mode, where their .creds files log in too. It also writes the broker's own
-credentials, ` + node.CredsFile + `, into --data; serve --creds takes them.
+credentials, ` + server.CredsFile + `, into --data; serve --creds takes them.
 
 Give serve the same --data, or copies of its files where more than one broker
 runs.`,
@@ -34,9 +34,9 @@ runs.`,
   parley nats-config --data /var/lib/parley --format nsc > setup.sh
   sh setup.sh
   nats-server -c parley.conf
-  parley serve --data /var/lib/parley --nats nats://127.0.0.1:4222 --creds /var/lib/parley/` + node.CredsFile,
+  parley serve --data /var/lib/parley --nats nats://127.0.0.1:4222 --creds /var/lib/parley/` + server.CredsFile,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			configuration := map[string]func(string) (string, error){"conf": node.Config, "nsc": node.Nsc}[format]
+			configuration := map[string]func(string) (string, error){"conf": server.Config, "nsc": server.Nsc}[format]
 			if configuration == nil {
 				return usage(errors.New("--format is conf or nsc"))
 			}

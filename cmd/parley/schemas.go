@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/render"
 	"github.com/parley-asp/parley/schemas"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 func schemasCommand() *cobra.Command {
@@ -34,7 +34,7 @@ of the bodies are in this program and need no broker.`,
 }
 
 func printSchema(cmd *cobra.Command, name string) error {
-	draw := func(v wire.Schema) error {
+	draw := func(v api.Schema) error {
 		return show(cmd, v, func(render.Style) string {
 			text := v.Schema.Clone()
 			if text.Indent() != nil {
@@ -44,7 +44,7 @@ func printSchema(cmd *cobra.Command, name string) error {
 		})
 	}
 	if text, ok := schemas.Get(name); ok {
-		return draw(wire.Schema{Name: name, Kind: "body", Schema: text})
+		return draw(api.Schema{Name: name, Kind: "body", Schema: text})
 	}
 	return with(cmd, func(ctx context.Context, c connection) error {
 		v, err := c.Schema(ctx, name)
@@ -57,7 +57,7 @@ func printSchema(cmd *cobra.Command, name string) error {
 
 // listSchemas asks the broker, and does without it where there is none.
 func listSchemas(cmd *cobra.Command) error {
-	var list []wire.Schema
+	var list []api.Schema
 	err := with(cmd, func(ctx context.Context, c connection) (err error) {
 		list, err = c.Schemas(ctx)
 		return err
@@ -69,11 +69,11 @@ func listSchemas(cmd *cobra.Command) error {
 	}
 	if err != nil {
 		for _, name := range schemas.Names() {
-			list = append(list, wire.Schema{Name: name, Kind: "body"})
+			list = append(list, api.Schema{Name: name, Kind: "body"})
 		}
 		note(cmd, fmt.Sprintf("without the terms schemas of a broker: %v", err))
 	}
-	return show(cmd, wire.SchemaNames{Schemas: list}, func(s render.Style) string { return render.Schemas(list, s) })
+	return show(cmd, api.SchemaNames{Schemas: list}, func(s render.Style) string { return render.Schemas(list, s) })
 }
 
 func schemasPut() *cobra.Command {

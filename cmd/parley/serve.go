@@ -16,13 +16,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-asp/parley/broker"
-	"github.com/parley-asp/parley/node"
 	"github.com/parley-asp/parley/notify"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server"
 )
 
 type serve struct {
-	node.Options
+	server.Options
 	sync                   fsync
 	creds, context, nkey   string
 	rules, telling         string
@@ -45,7 +45,7 @@ operator.nk logs in as operator. Keep both safe, and broker.nk for ever.
 
 A server elsewhere needs the configuration that ` + "`parley nats-config`" + ` prints; this
 broker then answers its logins. In operator mode (nats-config --format nsc) --creds
-takes the ` + node.CredsFile + ` of --data. Where --creds, --nkey or --context are others, who
+takes the ` + server.CredsFile + ` of --data. Where --creds, --nkey or --context are others, who
 else may log in is that server's own affair.`,
 		Example: `  parley serve --dev                                     try things out: no logins
   parley serve --data /var/lib/parley --listen 0.0.0.0:4222
@@ -102,7 +102,7 @@ func (s *serve) run(cmd *cobra.Command) error {
 		<-signals
 		os.Exit(failed)
 	}()
-	n, err := node.Start(ctx, s.Options)
+	n, err := server.Start(ctx, s.Options)
 	if err != nil {
 		return s.whyNot(err)
 	}
@@ -135,7 +135,7 @@ func (s *serve) complete(cmd *cobra.Command) error {
 	}
 	s.Log = log
 	if s.rules != "" {
-		if s.Rules, err = node.ReadRules(s.rules); err != nil {
+		if s.Rules, err = server.ReadRules(s.rules); err != nil {
 			return usage(fmt.Errorf("--escalations: %w", err))
 		}
 	}
@@ -185,17 +185,17 @@ func (s *serve) external() error {
 // whyNot says what to do about a node that did not start.
 func (s *serve) whyNot(err error) error {
 	switch {
-	case errors.Is(err, node.ErrTLS):
+	case errors.Is(err, server.ErrTLS):
 		return usage(errors.New("--tls-cert and --tls-key go together, and --tls-ca of an embedded server needs them"))
 	case errors.Is(err, context.Canceled):
 		return errors.New("stopped before it had started")
 	case errors.Is(err, syscall.EADDRINUSE), strings.Contains(err.Error(), "address already in use"):
 		return fmt.Errorf("%w\nSomething listens there already, perhaps another broker; --listen (now %s) and --http (now %s) name other addresses", err, s.Listen, s.HTTP)
-	case errors.Is(err, node.ErrInUse):
+	case errors.Is(err, server.ErrInUse):
 		return fmt.Errorf("%w\nIs another broker running on --data %s? Brokers that share the work use one NATS server: --nats", err, s.Data)
-	case errors.Is(err, node.ErrNotLetIn):
+	case errors.Is(err, server.ErrNotLetIn):
 		hint := "or say with --creds, --nkey or --context how to log in there"
-		if own := filepath.Join(s.Data, node.CredsFile); s.NATSCreds == "" {
+		if own := filepath.Join(s.Data, server.CredsFile); s.NATSCreds == "" {
 			if _, missing := os.Stat(own); missing == nil {
 				hint = "a server in operator mode wants --creds " + own
 			}
@@ -208,7 +208,7 @@ func (s *serve) whyNot(err error) error {
 }
 
 // started is what a person wants to know at the start.
-func (s *serve) started(n *node.Node) string {
+func (s *serve) started(n *server.Node) string {
 	where := "embedded server"
 	if s.NATS != "" {
 		where = "a server elsewhere"
@@ -245,7 +245,7 @@ func (s *serve) started(n *node.Node) string {
 	case !n.ServesLogins():
 		line("logins", "as that server is configured")
 	default:
-		line("operator", "%s logs in as operator", filepath.Join(data, node.OperatorSeed))
+		line("operator", "%s logs in as operator", filepath.Join(data, server.OperatorSeed))
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

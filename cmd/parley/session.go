@@ -7,9 +7,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/render"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 func sessionCommand() *cobra.Command {
@@ -20,7 +20,7 @@ func sessionCommand() *cobra.Command {
 }
 
 func sessionLs() *cobra.Command {
-	var filter wire.ListSessions
+	var filter api.ListSessions
 	cmd := &cobra.Command{
 		Use: "ls", Short: "list sessions, newest first", Args: args(cobra.NoArgs),
 		Example: `  parley session ls --state CONVERSING
@@ -31,7 +31,7 @@ func sessionLs() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return show(cmd, wire.Sessions{Sessions: list}, func(s render.Style) string { return render.Sessions(list, s) })
+				return show(cmd, api.Sessions{Sessions: list}, func(s render.Style) string { return render.Sessions(list, s) })
 			})
 		},
 	}

@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/audit"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/transcript"
-	"github.com/parley-asp/parley/wire"
 )
 
 const (
@@ -91,7 +91,7 @@ func (v *verify) broker(cmd *cobra.Command, args []string) error {
 
 // every is each session: of the list and, for an operator, of the store.
 func every(ctx context.Context, c connection) (ids []string, err error) {
-	for s, err := range c.Sessions(ctx, wire.ListSessions{Limit: wire.MaxPage}) {
+	for s, err := range c.Sessions(ctx, api.ListSessions{Limit: api.MaxPage}) {
 		if err != nil {
 			return nil, err
 		}
@@ -158,7 +158,7 @@ func (v *verify) of(id performatives.SessionID) transcript.Expect {
 }
 
 // against verifies a transcript as it is stored, and then what is held of it.
-func (v *verify) against(ctx context.Context, c connection, held wire.Held) (found verdict, err error) {
+func (v *verify) against(ctx context.Context, c connection, held api.Held) (found verdict, err error) {
 	lines, err := c.operator.Stored(ctx, held.Session)
 	if err != nil {
 		return found, err
@@ -186,7 +186,7 @@ func (v *verify) strays(ctx context.Context, c connection, known []string) error
 	for _, found := range v.verdicts {
 		broken[found.Source] = len(found.Faults) > 0
 	}
-	for item, err := range c.Escalations(ctx, wire.ListEscalations{Status: "all"}) {
+	for item, err := range c.Escalations(ctx, api.ListEscalations{Status: "all"}) {
 		if err != nil {
 			return err
 		}
@@ -197,7 +197,7 @@ func (v *verify) strays(ctx context.Context, c connection, known []string) error
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(held.Items, func(i wire.EscalationItem) bool { return i.ID == item.ID }) {
+		if !slices.ContainsFunc(held.Items, func(i api.EscalationItem) bool { return i.ID == item.ID }) {
 			v.items = append(v.items, audit.Fault{Kind: audit.Item, Why: fmt.Sprintf("escalation %s of session %s is in no transcript", item.ID, item.Session)})
 		}
 	}

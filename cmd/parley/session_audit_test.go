@@ -12,11 +12,11 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/node"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/test/testbroker"
-	"github.com/parley-asp/parley/wire"
 )
 
 // A store is a broker with one paused session, and a hand in its streams.
@@ -63,7 +63,7 @@ func (w *store) joins(a performatives.Agent) *client.Client {
 // asBroker is the broker's own login.
 func (w *store) asBroker(b *testbroker.Broker) nats.Option {
 	w.Helper()
-	login, err := nats.NkeyOptionFromSeed(b.Data + "/" + node.BrokerSeed)
+	login, err := nats.NkeyOptionFromSeed(b.Data + "/" + server.BrokerSeed)
 	w.must(err)
 	return login
 }
@@ -116,9 +116,9 @@ func (w *store) drop(stream, subject string) {
 // unlist takes all of a session's lines out of the list.
 func (w *store) unlist(id performatives.SessionID) {
 	w.Helper()
-	s, err := w.js.Stream(w.ctx, wire.IndexStream)
+	s, err := w.js.Stream(w.ctx, api.IndexStream)
 	w.must(err)
-	w.must(s.Purge(w.ctx, jetstream.WithPurgeSubject(wire.Index(id))))
+	w.must(s.Purge(w.ctx, jetstream.WithPurgeSubject(api.Index(id))))
 }
 
 func (w *store) put(subject string, data []byte) {
@@ -132,11 +132,11 @@ func (w *store) put(subject string, data []byte) {
 func TestVerifyFindsWhatIsBroken(t *testing.T) {
 	t.Parallel()
 	item := func(w *store) (subject string, item map[string]any) {
-		escalation := w.last(wire.SessionsStream, wire.Session(w.deal))
+		escalation := w.last(api.SessionsStream, api.Session(w.deal))
 		var entry struct{ MessageID string }
 		w.must(json.Unmarshal(escalation.Data, &entry))
-		subject = wire.Escalation("acme.com", "high", entry.MessageID)
-		w.must(json.Unmarshal(w.last(wire.EscalationsStream, subject).Data, &item))
+		subject = api.Escalation("acme.com", "high", entry.MessageID)
+		w.must(json.Unmarshal(w.last(api.EscalationsStream, subject).Data, &item))
 		return subject, item
 	}
 	for name, c := range map[string]struct {
@@ -144,34 +144,34 @@ func TestVerifyFindsWhatIsBroken(t *testing.T) {
 		want   string
 	}{
 		"nothing":                    {func(*store) {}, ""},
-		"a copy is missing":          {func(w *store) { w.drop(wire.InboxStream, wire.Inbox(beta, w.deal)) }, "inbox of " + string(beta) + ": entry 3 is missing"},
-		"a copy twice":               {func(w *store) { s := wire.Inbox(beta, w.deal); w.put(s, w.last(wire.InboxStream, s).Data) }, "it holds entry 3 twice"},
-		"a copy of what is not said": {func(w *store) { w.put(wire.Inbox(beta, w.deal), []byte("{}")) }, "is no entry of the transcript"},
+		"a copy is missing":          {func(w *store) { w.drop(api.InboxStream, api.Inbox(beta, w.deal)) }, "inbox of " + string(beta) + ": entry 3 is missing"},
+		"a copy twice":               {func(w *store) { s := api.Inbox(beta, w.deal); w.put(s, w.last(api.InboxStream, s).Data) }, "it holds entry 3 twice"},
+		"a copy of what is not said": {func(w *store) { w.put(api.Inbox(beta, w.deal), []byte("{}")) }, "is no entry of the transcript"},
 		"a copy for nobody": {func(w *store) {
-			w.put(wire.Inbox("agent://gizmo.io/gamma", w.deal), w.last(wire.InboxStream, wire.Inbox(beta, w.deal)).Data)
+			w.put(api.Inbox("agent://gizmo.io/gamma", w.deal), w.last(api.InboxStream, api.Inbox(beta, w.deal)).Data)
 		}, "inbox of agent://gizmo.io/gamma: it holds entry 3, and nothing"},
 		"one's own act": {func(w *store) {
-			w.put(wire.Inbox(alpha, w.deal), w.last(wire.InboxStream, wire.Inbox(beta, w.deal)).Data)
+			w.put(api.Inbox(alpha, w.deal), w.last(api.InboxStream, api.Inbox(beta, w.deal)).Data)
 		}, "it holds entry 3, which is not for " + string(alpha)},
 		"copies in another order": {func(w *store) {
-			s := wire.Inbox(alpha, w.deal) // entries 1 and 2
-			second := w.last(wire.InboxStream, s)
-			w.drop(wire.InboxStream, s)
-			first := w.last(wire.InboxStream, s)
-			w.drop(wire.InboxStream, s)
+			s := api.Inbox(alpha, w.deal) // entries 1 and 2
+			second := w.last(api.InboxStream, s)
+			w.drop(api.InboxStream, s)
+			first := w.last(api.InboxStream, s)
+			w.drop(api.InboxStream, s)
 			w.put(s, second.Data)
 			w.put(s, first.Data)
 		}, "it holds entry 1 after entry 2"},
-		"no timer":             {func(w *store) { w.drop(wire.TimersStream, "asp.timer.at."+string(w.deal)) }, "timer: there is none; the next deadline is"},
+		"no timer":             {func(w *store) { w.drop(api.TimersStream, "asp.timer.at."+string(w.deal)) }, "timer: there is none; the next deadline is"},
 		"no line in the list":  {func(w *store) { w.unlist(w.deal) }, "index: the session is not in the list"},
-		"another state listed": {func(w *store) { w.put(wire.Index(w.deal), []byte(`{"state":"CLOSED","participants":[],"entries":9}`)) }, "index: the list says CLOSED; the transcript, ESCALATED"},
+		"another state listed": {func(w *store) { w.put(api.Index(w.deal), []byte(`{"state":"CLOSED","participants":[],"entries":9}`)) }, "index: the list says CLOSED; the transcript, ESCALATED"},
 		"other parties listed": {func(w *store) {
-			w.put(wire.Index(w.deal), []byte(`{"state":"ESCALATED","participants":[],"entries":9}`))
+			w.put(api.Index(w.deal), []byte(`{"state":"ESCALATED","participants":[],"entries":9}`))
 		}, "index: the list names ; the transcript, "},
-		"no item":                {func(w *store) { s, _ := item(w); w.drop(wire.EscalationsStream, s) }, "is not in the escalation inbox"},
+		"no item":                {func(w *store) { s, _ := item(w); w.drop(api.EscalationsStream, s) }, "is not in the escalation inbox"},
 		"an item decided":        {func(w *store) { s, i := item(w); i["status"] = "approved"; w.put(s, asJSON(w, i)) }, "is shown as approved"},
 		"an item of nothing":     {func(w *store) { s, i := item(w); i["escalationId"] = "stray"; w.put(s+"x", asJSON(w, i)) }, "escalation stray of session"},
-		"an entry nobody signed": {func(w *store) { w.put(wire.Session(w.deal), w.last(wire.SessionsStream, wire.Session(w.deal)).Data) }, "sequence"},
+		"an entry nobody signed": {func(w *store) { w.put(api.Session(w.deal), w.last(api.SessionsStream, api.Session(w.deal)).Data) }, "sequence"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -8,13 +8,13 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/nats-io/nats-server/v2/server"
+	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
-	"github.com/parley-asp/parley/node"
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // A transcript is read page by page, while servers and brokers may come and go:
@@ -22,8 +22,8 @@ import (
 func TestTranscriptIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	key := must(nkeys.CreateUser())
-	s := must(server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, Nkeys: []*server.NkeyUser{{Nkey: must(key.PublicKey())}},
+	s := must(natsserver.NewServer(&natsserver.Options{
+		Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, NoSigs: true, NoLog: true, Nkeys: []*natsserver.NkeyUser{{Nkey: must(key.PublicKey())}},
 	}))
 	s.Start()
 	t.Cleanup(s.Shutdown)
@@ -34,19 +34,19 @@ func TestTranscriptIsAskedForAgain(t *testing.T) {
 	nc := must(nats.Connect(s.ClientURL(), nats.Nkey(must(key.PublicKey()), key.Sign)))
 	t.Cleanup(nc.Close)
 	asked := 0
-	must(nc.Subscribe(wire.OperatorCall(wire.SessionMessages), func(m *nats.Msg) {
-		reply, answer := nats.NewMsg(m.Reply), any(wire.Messages{Messages: []jsontext.Value{line}})
+	must(nc.Subscribe(api.OperatorCall(api.SessionMessages), func(m *nats.Msg) {
+		reply, answer := nats.NewMsg(m.Reply), any(api.Messages{Messages: []jsontext.Value{line}})
 		if asked++; asked == 1 {
 			refusal := session.Refuse(session.Unavailable, "there is an election")
-			reply.Header.Set(wire.ErrorCodeHeader, fmt.Sprint(refusal.Code.Status()))
-			answer = wire.Refused(refusal)
+			reply.Header.Set(api.ErrorCodeHeader, fmt.Sprint(refusal.Code.Status()))
+			answer = api.Refused(refusal)
 		}
 		reply.Data = must(json.Marshal(answer))
 		nc.PublishMsg(reply) //nolint:errcheck // the test waits for it
 	}))
 	check(nc.Flush())
 	data := t.TempDir()
-	check(node.WriteSecret(data+"/"+node.OperatorSeed, must(key.Seed())))
+	check(server.WriteSecret(data+"/"+server.OperatorSeed, must(key.Seed())))
 	root, out := rootCommand(), new(bytes.Buffer)
 	root.SetOut(out)
 	root.SetErr(out)

@@ -14,10 +14,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/login"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 func newSigner(t testing.TB) performatives.Signer {
@@ -56,8 +56,8 @@ func (w *world) ownKeys() map[string]performatives.Key {
 // userJWT asks for the JWT of a credentials file, which anybody may do for itself.
 func (p *person) userJWT() string {
 	p.Helper()
-	var reply wire.UserJWT
-	must(p.TB, json.Unmarshal(p.calls(wire.AgentJWT, "").Data, &reply))
+	var reply api.UserJWT
+	must(p.TB, json.Unmarshal(p.calls(api.AgentJWT, "").Data, &reply))
 	if reply.JWT == "" {
 		p.Fatal("no JWT")
 	}
@@ -124,8 +124,8 @@ func TestCredentials(t *testing.T) {
 			})
 		}
 		tries.Wait()
-		want(t, "alpha's JWT, from the broker", p.calls(wire.AgentJWT, `{"agentId":"`+string(alpha)+`"}`), session.Unauthorized)
-		want(t, "a JWT for alpha's key", p.calls(wire.AgentJWT, `{"key":"`+string(victim.signer.Key())+`"}`), session.Duplicate)
+		want(t, "alpha's JWT, from the broker", p.calls(api.AgentJWT, `{"agentId":"`+string(alpha)+`"}`), session.Unauthorized)
+		want(t, "a JWT for alpha's key", p.calls(api.AgentJWT, `{"key":"`+string(victim.signer.Key())+`"}`), session.Duplicate)
 	})
 
 	// With its own JWT eve is eve, and no more than with the bare key.
@@ -133,7 +133,7 @@ func TestCredentials(t *testing.T) {
 	must(t, err)
 	w.harmless(func() {
 		for _, subject := range []string{
-			wire.Submit(alpha, w.deal), wire.Call(alpha, wire.SessionList), wire.Session(w.deal), "$JS.API.STREAM.NAMES", "$SYS.REQ.USER.AUTH",
+			api.Submit(alpha, w.deal), api.Call(alpha, api.SessionList), api.Session(w.deal), "$JS.API.STREAM.NAMES", "$SYS.REQ.USER.AUTH",
 			"$SYS.REQ.CLAIMS.UPDATE", "$SYS.REQ.ACCOUNT." + issued.IssuerAccount + ".CLAIMS.LOOKUP",
 		} {
 			must(t, nc.Publish(subject, []byte("{}")))
@@ -149,8 +149,8 @@ func TestCredentials(t *testing.T) {
 	for _, name := range []string{login.BrokerAccount, login.OperatorsAccount, issued.IssuerAccount} {
 		other, err := p.dial(presents(mine, p.pair.Sign), nats.Name(name))
 		must(t, err)
-		must(t, other.Publish(wire.OperatorCall(wire.SessionList), nil))
-		if !denied(t, other, wire.OperatorCall(wire.SessionList)) {
+		must(t, other.Publish(api.OperatorCall(api.SessionList), nil))
+		if !denied(t, other, api.OperatorCall(api.SessionList)) {
 			t.Errorf("as %s eve is an operator", name)
 		}
 	}

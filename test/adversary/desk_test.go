@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // TestDeskIsClosed: what colleagues say and do around an escalation, and how far each of them may
@@ -17,7 +17,7 @@ func TestDeskIsClosed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.people[alice]
-	_, err := w.broker.AddAgent(context.Background(), wire.Card{Agent: alice, Key: a.signer.Key(), Registry: wire.Registry{
+	_, err := w.broker.AddAgent(context.Background(), api.Card{Agent: alice, Key: a.signer.Key(), Registry: api.Registry{
 		MayDecide: true, Limits: []performatives.Limit{{Currency: "EUR", MaxAmount: 23456}},
 	}})
 	must(t, err)
@@ -26,18 +26,18 @@ func TestDeskIsClosed(t *testing.T) {
 	}).Message)
 	ask := func(p *person, verb, more string) (text string, refusal session.Code) {
 		m := p.calls(verb, fmt.Sprintf(`{"escalationId":%q%s}`, escalation, more))
-		if m.Header.Get(wire.ErrorCodeHeader) != "" {
+		if m.Header.Get(api.ErrorCodeHeader) != "" {
 			return string(m.Data), refused(t, m)
 		}
 		return string(m.Data), ""
 	}
-	for verb, more := range map[string]string{wire.EscalationClaim: "", wire.EscalationComment: `,"text":"we would pay 99887"`} {
+	for verb, more := range map[string]string{api.EscalationClaim: "", api.EscalationComment: `,"text":"we would pay 99887"`} {
 		if text, code := ask(a, verb, more); code != "" {
 			t.Fatalf("alice: %s %s", verb, text)
 		}
 	}
 	secrets := []string{"99887", "23456", `"claim"`, `"comments"`, `"approvers"`, `"route"`, `"claimed"`}
-	if text, _ := ask(a, wire.EscalationGet, ""); !strings.Contains(text, "99887") || !strings.Contains(text, "23456") {
+	if text, _ := ask(a, api.EscalationGet, ""); !strings.Contains(text, "99887") || !strings.Contains(text, "23456") {
 		t.Fatalf("alice does not see what the others must not: %s", text)
 	}
 	outside := []performatives.Agent{beta, alpha, bob, carol, eve, mallory, delta}
@@ -45,9 +45,9 @@ func TestDeskIsClosed(t *testing.T) {
 		for _, who := range outside {
 			p := w.people[who]
 			for verb, request := range map[string]string{
-				wire.EscalationGet: "", wire.EscalationHistory: "", wire.EscalationList: `,"status":"all"`, wire.EscalationWatch: `,"since":"0"`,
-				wire.AgentGet: `,"agentId":"` + string(alice) + `"`, wire.AgentList: "",
-				wire.SessionGet: `,"sessionId":"` + string(w.deal) + `"`, wire.SessionMessages: `,"sessionId":"` + string(w.deal) + `"`,
+				api.EscalationGet: "", api.EscalationHistory: "", api.EscalationList: `,"status":"all"`, api.EscalationWatch: `,"since":"0"`,
+				api.AgentGet: `,"agentId":"` + string(alice) + `"`, api.AgentList: "",
+				api.SessionGet: `,"sessionId":"` + string(w.deal) + `"`, api.SessionMessages: `,"sessionId":"` + string(w.deal) + `"`,
 			} {
 				text, _ := ask(p, verb, request)
 				for _, secret := range secrets {
@@ -59,8 +59,8 @@ func TestDeskIsClosed(t *testing.T) {
 				}
 			}
 			for verb, more := range map[string]string{
-				wire.EscalationClaim: "", wire.EscalationRelease: "", wire.EscalationAssign: `,"to":"` + string(who) + `"`,
-				wire.EscalationComment: `,"text":"let it pass"`, wire.EscalationTransfer: `,"to":"` + string(who) + `"`,
+				api.EscalationClaim: "", api.EscalationRelease: "", api.EscalationAssign: `,"to":"` + string(who) + `"`,
+				api.EscalationComment: `,"text":"let it pass"`, api.EscalationTransfer: `,"to":"` + string(who) + `"`,
 			} {
 				if text, code := ask(p, verb, more); code != session.Unauthorized && code != session.UnknownSession {
 					t.Errorf("%s of %s: %s", verb, who, text)

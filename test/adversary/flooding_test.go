@@ -8,9 +8,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // floods are what somebody sends who wants to be expensive.
@@ -51,7 +51,7 @@ func TestFlooding(t *testing.T) {
 	w := newWorld(t)
 	p := w.people[eve]
 	verbs := []string{
-		wire.SessionGet, wire.SessionMessages, wire.EscalationGet, wire.AgentGet, wire.SchemaPut, "no.verb", wire.AgentAdd,
+		api.SessionGet, api.SessionMessages, api.EscalationGet, api.AgentGet, api.SchemaPut, "no.verb", api.AgentAdd,
 	}
 	floods := w.floods(p)
 	answers, sent := make(chan *nats.Msg, 4096), 0
@@ -64,9 +64,9 @@ func TestFlooding(t *testing.T) {
 	}
 	flood := func() {
 		for _, data := range floods {
-			sends(wire.Submit(eve, w.deal), data)
+			sends(api.Submit(eve, w.deal), data)
 			for _, verb := range verbs {
-				sends(wire.Call(eve, verb), data)
+				sends(api.Call(eve, verb), data)
 			}
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
 )
 
 // Hijack: whoever is logged in listens, writes and calls where it does not belong. NATS itself
@@ -50,7 +50,7 @@ func TestHijackListens(t *testing.T) {
 		}
 		// In the broker's own queue group a listener would take requests away from it.
 		for _, subject := range []string{"asp.agent.*.submit.*", "asp.agent.*.api.*.*", ">", "_INBOX.>"} {
-			listens(subject, wire.ServiceName, false)
+			listens(subject, api.ServiceName, false)
 		}
 		listens("_INBOX."+a.Token()+".>", "", true)
 
@@ -117,7 +117,7 @@ func foreignSubjects(own performatives.Agent, session string) []string {
 		"$JS.API.ACCOUNT.PURGE.ASP", "$JS.API.STREAM.CREATE.MINE", "$JS.API.STREAM.RESTORE.MINE", "$JS.API.CONSUMER.INFO.ASP_INBOX.*",
 		"$JS.SNAPSHOT.ACK.ASP_SESSIONS.x", "$JS.SNAPSHOT.RESTORE.ASP_SESSIONS.x", "$JS.FC.ASP_SESSIONS.x.y", "$JSC.R.x",
 	}
-	for _, stream := range []string{wire.SessionsStream, wire.InboxStream, wire.EscalationsStream, wire.TimersStream, wire.IndexStream, "KV_ASP_AGENTS"} {
+	for _, stream := range []string{api.SessionsStream, api.InboxStream, api.EscalationsStream, api.TimersStream, api.IndexStream, "KV_ASP_AGENTS"} {
 		for _, verb := range []string{
 			"STREAM.UPDATE", "STREAM.DELETE", "STREAM.PURGE", "STREAM.INFO", "STREAM.SNAPSHOT", "STREAM.RESTORE", "STREAM.CREATE",
 			"STREAM.MSG.GET", "STREAM.MSG.DELETE", "STREAM.PEER.REMOVE", "STREAM.LEADER.STEPDOWN", "DIRECT.GET",
@@ -150,7 +150,7 @@ func TestHijackAcknowledges(t *testing.T) {
 	victim := w.people[alpha]
 	js, err := jetstream.New(victim.conn())
 	must(t, err)
-	inbox, err := js.Consumer(t.Context(), wire.InboxStream, alpha.Token())
+	inbox, err := js.Consumer(t.Context(), api.InboxStream, alpha.Token())
 	must(t, err)
 	m, err := inbox.Next(jetstream.FetchMaxWait(patience)) // not acknowledged yet
 	must(t, err)
@@ -199,9 +199,9 @@ func TestHijackReplies(t *testing.T) {
 			nc, err := p.dial(p.login()) // the server closes it for some of these
 			must(t, err)
 			for subject, data := range map[string]string{
-				wire.Submit(eve, w.deal):                                       "{",
-				wire.Call(eve, wire.SessionList):                               "{}",
-				wire.Call(eve, wire.SessionGet):                                fmt.Sprintf(`{"sessionId":%q}`, w.deal),
+				api.Submit(eve, w.deal):                                        "{",
+				api.Call(eve, api.SessionList):                                 "{}",
+				api.Call(eve, api.SessionGet):                                  fmt.Sprintf(`{"sessionId":%q}`, w.deal),
 				"$JS.API.CONSUMER.INFO.ASP_INBOX." + eve.Token():               "",
 				"$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX." + eve.Token():           `{"batch":1,"no_wait":true}`,
 				"$JS.ACK.ASP_INBOX." + eve.Token() + ".1.1.1.1.0":              `+NXT {"batch":1,"no_wait":true}`,
@@ -214,7 +214,7 @@ func TestHijackReplies(t *testing.T) {
 			nc.Close()
 		}
 		// Answered behind them: what was before has been dealt with.
-		want(t, "a stranger", p.calls(wire.SessionGet, fmt.Sprintf(`{"sessionId":%q}`, w.deal)), "unknown_session")
+		want(t, "a stranger", p.calls(api.SessionGet, fmt.Sprintf(`{"sessionId":%q}`, w.deal)), "unknown_session")
 		must(t, w.broker.Healthy(t.Context()))
 	}, eve)
 	must(t, victim.Flush())

@@ -11,13 +11,13 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/node"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/certificates"
 	"github.com/parley-asp/parley/transcript"
-	"github.com/parley-asp/parley/wire"
 )
 
 // A middle stands between a client and the server and changes what passes, here words into
@@ -109,10 +109,10 @@ func TestManInTheMiddle(t *testing.T) {
 func TestManInTheMiddleOfTLS(t *testing.T) {
 	t.Parallel()
 	ours, theirs := certificates.New(t), certificates.New(t)
-	start := func(by *certificates.Authority) *node.Node {
-		var o node.TLS
+	start := func(by *certificates.Authority) *server.Node {
+		var o server.TLS
 		o.Cert, o.Key = by.Issue("server")
-		n, err := node.Start(t.Context(), node.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1", TLS: o})
+		n, err := server.Start(t.Context(), server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1", TLS: o})
 		must(t, err)
 		t.Cleanup(func() { must(t, n.Close(t.Context())) })
 		return n
@@ -120,7 +120,7 @@ func TestManInTheMiddleOfTLS(t *testing.T) {
 	genuine, other := start(ours), start(theirs)
 	operator, err := performatives.NewSigner(genuine.Operator())
 	must(t, err)
-	trusts := node.TLS{CA: ours.File}
+	trusts := server.TLS{CA: ours.File}
 	login := nats.Nkey(string(operator.Key()), genuine.Operator().Sign)
 
 	m, address := between(t, genuine.URL)
@@ -133,7 +133,7 @@ func TestManInTheMiddleOfTLS(t *testing.T) {
 	m.mu.Lock()
 	seen := m.passed.String()
 	m.mu.Unlock()
-	for _, secret := range []string{wire.OperatorCall(wire.BrokerInfo), string(operator.Key()), string(genuine.Key())} {
+	for _, secret := range []string{api.OperatorCall(api.BrokerInfo), string(operator.Key()), string(genuine.Key())} {
 		if strings.Contains(seen, secret) {
 			t.Errorf("somebody on the way reads %s", secret)
 		}

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // TestReplay sends again what was said once: in the same session, in another, at another
@@ -18,7 +18,7 @@ func TestReplay(t *testing.T) {
 	w, other := newWorld(t), newWorld(t)
 	// At the other broker the same principals are known by the same keys.
 	for a, p := range w.people {
-		card := wire.Card{Agent: a, Key: p.signer.Key(), Registry: wire.Registry{MayDecide: a.IsHuman()}}
+		card := api.Card{Agent: a, Key: p.signer.Key(), Registry: api.Registry{MayDecide: a.IsHuman()}}
 		_, err := other.broker.AddAgent(context.Background(), card)
 		must(t, err)
 		other.people[a] = other.person(a, p.pair)

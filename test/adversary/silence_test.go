@@ -12,8 +12,8 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
 )
 
 var (
@@ -41,7 +41,7 @@ func TestLogIsSilent(t *testing.T) {
 	} {
 		refused(t, a.submits(w.deal, []byte(data)))
 		refused(t, p.submits(w.deal, []byte(data)))
-		for _, verb := range []string{wire.SessionGet, wire.SchemaPut, wire.AgentGet, wire.EscalationGet} {
+		for _, verb := range []string{api.SessionGet, api.SchemaPut, api.AgentGet, api.EscalationGet} {
 			p.calls(verb, data)
 			p.calls(verb, `{"sessionId":"`+secret+`","escalationId":"`+secret+`","agentId":"`+secret+`","name":"`+secret+`","schema":"`+secret+`"}`)
 		}
@@ -61,13 +61,13 @@ func TestLogIsSilent(t *testing.T) {
 			t.Error("a stranger is in")
 		}
 	}
-	for _, subject := range []string{"asp.session.x", "$JS.API.STREAM.DELETE.ASP_SESSIONS", wire.Submit(alpha, w.deal)} {
+	for _, subject := range []string{"asp.session.x", "$JS.API.STREAM.DELETE.ASP_SESSIONS", api.Submit(alpha, w.deal)} {
 		if !w.isDenied(p, subject, "") {
 			t.Errorf("eve may publish %s", subject)
 		}
 	}
 	gone := w.people[carol].line()
-	w.operator().asks(wire.OperatorCall(wire.AgentRemove), fmt.Appendf(nil, `{"agentId":%q}`, carol))
+	w.operator().asks(api.OperatorCall(api.AgentRemove), fmt.Appendf(nil, `{"agentId":%q}`, carol))
 	w.isCut(gone)
 	w.broker.Down()
 	w.broker.Up()

@@ -15,9 +15,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/parley-asp/parley/node"
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
+	"github.com/parley-asp/parley/server"
 )
 
 // presence is the one bucket that changes by itself: brokers say that they are there.
@@ -45,7 +45,7 @@ func (w *world) trace(attack func(), attackers ...performatives.Agent) string {
 // inside is the store as the broker sees it.
 func (w *world) inside() jetstream.JetStream {
 	w.Helper()
-	key, err := node.ReadSeed(filepath.Join(w.broker.Data, node.BrokerSeed))
+	key, err := server.ReadSeed(filepath.Join(w.broker.Data, server.BrokerSeed))
 	must(w.TB, err)
 	public, err := key.PublicKey()
 	must(w.TB, err)
@@ -78,7 +78,7 @@ func (w *world) store(js jetstream.JetStream, except []performatives.Agent) map[
 			sum := sha256.Sum256(m.Data)
 			held[fmt.Sprintf("%s %d", name, seq)] = fmt.Sprintf("%s %v %s", m.Subject, header(m.Header), hex.EncodeToString(sum[:]))
 		}
-		if name != wire.InboxStream {
+		if name != api.InboxStream {
 			continue
 		}
 		consumers := stream.ListConsumers(ctx)
@@ -112,7 +112,7 @@ func TestTracesAreSeen(t *testing.T) {
 	reads := func() {
 		js, err := jetstream.New(w.people[alpha].conn())
 		must(t, err)
-		inbox, err := js.Consumer(t.Context(), wire.InboxStream, alpha.Token())
+		inbox, err := js.Consumer(t.Context(), api.InboxStream, alpha.Token())
 		must(t, err)
 		m, err := inbox.Next(jetstream.FetchMaxWait(patience))
 		must(t, err)
@@ -122,10 +122,10 @@ func TestTracesAreSeen(t *testing.T) {
 		do    func()
 		where string
 	}{
-		"an act":             {func() { w.says(beta, w.deal, fact("more")) }, wire.SessionsStream},
-		"its delivery":       {func() { w.says(beta, w.deal, fact("more")) }, wire.InboxStream},
-		"an acknowledgement": {reads, wire.InboxStream + " " + alpha.Token()},
-		"a card":             {func() { w.people[eve].calls(wire.AgentRegister, `{"card":{"name":"Eve"}}`) }, "KV_ASP_AGENTS"},
+		"an act":             {func() { w.says(beta, w.deal, fact("more")) }, api.SessionsStream},
+		"its delivery":       {func() { w.says(beta, w.deal, fact("more")) }, api.InboxStream},
+		"an acknowledgement": {reads, api.InboxStream + " " + alpha.Token()},
+		"a card":             {func() { w.people[eve].calls(api.AgentRegister, `{"card":{"name":"Eve"}}`) }, "KV_ASP_AGENTS"},
 	} {
 		if trace := w.trace(c.do); !strings.Contains(trace, c.where) {
 			t.Errorf("%s leaves no trace in %s: %s", name, c.where, trace)
@@ -138,9 +138,9 @@ func TestTracesAreSeen(t *testing.T) {
 // one thing after the other, and the operator's list reads every session behind them.
 func (w *world) settled() {
 	w.Helper()
-	m, err := w.overseer().Request(wire.OperatorCall(wire.SessionList), []byte(`{"limit":1000}`), patience)
+	m, err := w.overseer().Request(api.OperatorCall(api.SessionList), []byte(`{"limit":1000}`), patience)
 	must(w.TB, err)
-	if m.Header.Get(wire.ErrorCodeHeader) != "" {
+	if m.Header.Get(api.ErrorCodeHeader) != "" {
 		w.Fatalf("%s", m.Data)
 	}
 }

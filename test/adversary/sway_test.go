@@ -9,10 +9,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/render"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // TestTextThatSways: a counterparty writes what looks like the program's own words, like an act
@@ -34,10 +34,10 @@ func TestTextThatSways(t *testing.T) {
 		Reason: "authority-limit", Urgency: "high", ReferenceID: "p2",
 		Context: jsontext.Value(quoted(t, forged+erases)), SuggestedAction: forged,
 	}).Message)
-	var item wire.EscalationItem
-	must(t, json.Unmarshal(w.people[alice].calls(wire.EscalationGet, fmt.Sprintf(`{"escalationId":%q}`, escalation)).Data, &item))
+	var item api.EscalationItem
+	must(t, json.Unmarshal(w.people[alice].calls(api.EscalationGet, fmt.Sprintf(`{"escalationId":%q}`, escalation)).Data, &item))
 	var view session.View
-	must(t, json.Unmarshal(w.people[alice].calls(wire.SessionGet, fmt.Sprintf(`{"sessionId":%q}`, w.deal)).Data, &view))
+	must(t, json.Unmarshal(w.people[alice].calls(api.SessionGet, fmt.Sprintf(`{"sessionId":%q}`, w.deal)).Data, &view))
 	for _, style := range []render.Style{{Width: 100}, {Width: 40}, {Width: 100, Full: true}} {
 		for name, drawn := range map[string]string{
 			"the escalation":   render.Item(item, style),

@@ -10,10 +10,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/parley-asp/parley/node"
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/transcript"
-	"github.com/parley-asp/parley/wire"
 )
 
 // entries are a session's transcript, as the api gives it to a party.
@@ -22,7 +22,7 @@ func (w *world) entries(a performatives.Agent, id performatives.SessionID) [][]b
 	var page struct {
 		Messages []jsontext.Value `json:"messages"`
 	}
-	must(w.TB, json.Unmarshal(w.people[a].calls(wire.SessionMessages, fmt.Sprintf(`{"sessionId":%q}`, id)).Data, &page))
+	must(w.TB, json.Unmarshal(w.people[a].calls(api.SessionMessages, fmt.Sprintf(`{"sessionId":%q}`, id)).Data, &page))
 	all := make([][]byte, len(page.Messages))
 	for i, m := range page.Messages {
 		all[i] = m
@@ -171,7 +171,7 @@ func copied(t *testing.T, entry []byte) (of map[string]any) {
 func TestLyingBroker(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	key, err := node.ReadSeed(filepath.Join(w.broker.Data, node.BrokerSeed))
+	key, err := server.ReadSeed(filepath.Join(w.broker.Data, server.BrokerSeed))
 	must(t, err)
 	liar, err := performatives.NewSigner(key)
 	must(t, err)

@@ -13,10 +13,10 @@ import (
 	"github.com/nats-io/nkeys"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/testbroker"
-	"github.com/parley-asp/parley/wire"
 )
 
 const (
@@ -71,7 +71,7 @@ func newWorld(t testing.TB, log ...*zap.Logger) *world {
 
 func (w *world) registers(a performatives.Agent) *person {
 	w.Helper()
-	key := w.broker.Register(a, func(c *wire.Card) { c.Registry.MayDecide = a.IsHuman() && a != carol })
+	key := w.broker.Register(a, func(c *api.Card) { c.Registry.MayDecide = a.IsHuman() && a != carol })
 	return w.person(a, key)
 }
 
@@ -93,7 +93,7 @@ func (w *world) opens(from, with performatives.Agent) performatives.SessionID {
 }
 
 // says submits an act that must be accepted.
-func (w *world) says(a performatives.Agent, id performatives.SessionID, body performatives.Body, change ...func(*performatives.Draft)) wire.Acceptance {
+func (w *world) says(a performatives.Agent, id performatives.SessionID, body performatives.Body, change ...func(*performatives.Draft)) api.Acceptance {
 	w.Helper()
 	p := w.people[a]
 	return accepted(w.TB, p.submits(id, p.envelope(id, body, change...)))
@@ -168,12 +168,12 @@ func (p *person) envelope(id performatives.SessionID, body performatives.Body, c
 // submits sends bytes on the person's own subject.
 func (p *person) submits(id performatives.SessionID, data []byte) *nats.Msg {
 	p.Helper()
-	return p.asks(wire.Submit(p.agent, id), data)
+	return p.asks(api.Submit(p.agent, id), data)
 }
 
 func (p *person) calls(verb, request string) *nats.Msg {
 	p.Helper()
-	return p.asks(wire.Call(p.agent, verb), []byte(request))
+	return p.asks(api.Call(p.agent, verb), []byte(request))
 }
 
 func (p *person) asks(subject string, data []byte) *nats.Msg {
@@ -196,9 +196,9 @@ func (w *world) operator() *person {
 	return p
 }
 
-func accepted(t testing.TB, m *nats.Msg) wire.Acceptance {
+func accepted(t testing.TB, m *nats.Msg) api.Acceptance {
 	t.Helper()
-	var a wire.Acceptance
+	var a api.Acceptance
 	if err := json.Unmarshal(m.Data, &a); err != nil || !a.Accepted {
 		t.Fatalf("not accepted: %s %v", m.Data, err)
 	}
@@ -219,11 +219,11 @@ func refused(t testing.TB, m *nats.Msg) session.Code {
 		t.Errorf("not a refusal: %.300s %v", m.Data, err)
 		return ""
 	}
-	if got := m.Header.Get(wire.ErrorCodeHeader); got != fmt.Sprint(r.Error.Code.Status()) {
+	if got := m.Header.Get(api.ErrorCodeHeader); got != fmt.Sprint(r.Error.Code.Status()) {
 		t.Errorf("%s has the error code %q", r.Error.Code, got)
 	}
 	for _, inside := range internals {
-		if strings.Contains(string(m.Data), inside) || strings.Contains(m.Header.Get(wire.ErrorHeader), inside) {
+		if strings.Contains(string(m.Data), inside) || strings.Contains(m.Header.Get(api.ErrorHeader), inside) {
 			t.Errorf("a refusal names %q: %s", inside, m.Data)
 		}
 	}

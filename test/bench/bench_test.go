@@ -11,11 +11,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/schemas"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/wire"
 )
 
 // message is an act of haggle as the broker reads it.
@@ -227,7 +227,7 @@ func BenchmarkAccepted(b *testing.B) {
 				envelope := s.act(id, sender, body)
 				acts.time(func() { s.submit(id, sender, envelope) })
 				publishes.time(func() { must(raw.Publish(context.Background(), "bench.x", envelope)) })
-				answers.time(func() { must(s.people[sender].nc.Request(wire.Submit(sender, "none"), envelope, time.Minute)) })
+				answers.time(func() { must(s.people[sender].nc.Request(api.Submit(sender, "none"), envelope, time.Minute)) })
 			}
 			report(b, acts, publishes)
 			b.ReportMetric(answers.at(.5), "answer-µs-p50")

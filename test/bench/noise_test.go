@@ -8,9 +8,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
 )
 
 // BenchmarkNoise is one act of a quiet principal, alone and while another one
@@ -64,14 +64,14 @@ func (s *site) noise(acts int) (stop func() (heard, refused float64)) {
 	subjects, envelopes := make([]string, acts), make([][]byte, acts)
 	for i := range envelopes {
 		id := ids[i%len(ids)]
-		subjects[i], envelopes[i] = wire.Submit(alpha, id), s.act(id, alpha, remark())
+		subjects[i], envelopes[i] = api.Submit(alpha, id), s.act(id, alpha, remark())
 	}
 	nc := s.people[alpha].nc
 	room := make(chan struct{}, 512)
 	var yes, no atomic.Int64
 	answers := nc.NewInbox()
 	listening := must(nc.Subscribe(answers, func(m *nats.Msg) {
-		if m.Header.Get(wire.ErrorCodeHeader) == "" {
+		if m.Header.Get(api.ErrorCodeHeader) == "" {
 			yes.Add(1)
 		} else {
 			no.Add(1)

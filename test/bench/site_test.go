@@ -20,11 +20,11 @@ import (
 	"github.com/nats-io/nkeys"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/embedded"
 	"github.com/parley-asp/parley/login"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
 )
 
 const (
@@ -94,7 +94,7 @@ func newLimitedSite(b testing.TB, sync time.Duration, tcp bool, limits broker.Li
 	}
 	for _, a := range []performatives.Agent{alpha, beta} {
 		pair := must(nkeys.CreateUser())
-		must(open.AddAgent(context.Background(), wire.Card{Agent: a, Key: performatives.Key(must(pair.PublicKey()))}))
+		must(open.AddAgent(context.Background(), api.Card{Agent: a, Key: performatives.Key(must(pair.PublicKey()))}))
 		nc := must(nats.Connect(s.server.ClientURL(), append(s.options, nats.Nkey(must(pair.PublicKey()), pair.Sign), nats.CustomInboxPrefix("_INBOX."+a.Token()))...))
 		b.Cleanup(nc.Close)
 		s.people[a] = person{must(performatives.NewSigner(pair)), nc}
@@ -132,8 +132,8 @@ func (s *site) act(id performatives.SessionID, sender performatives.Agent, body 
 }
 
 func (s *site) submit(id performatives.SessionID, sender performatives.Agent, envelope []byte) {
-	m := must(s.people[sender].nc.Request(wire.Submit(sender, id), envelope, time.Minute))
-	if m.Header.Get(wire.ErrorCodeHeader) != "" {
+	m := must(s.people[sender].nc.Request(api.Submit(sender, id), envelope, time.Minute))
+	if m.Header.Get(api.ErrorCodeHeader) != "" {
 		s.Fatalf("refused: %s", m.Data)
 	}
 }

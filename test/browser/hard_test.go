@@ -16,12 +16,12 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/test/testbroker"
-	"github.com/parley-asp/parley/wire"
 )
 
 // TestHostileText shows whatever a counterparty writes as text: markup does not
@@ -253,7 +253,7 @@ func TestQuorum(t *testing.T) {
 // and takes what is within.
 func TestCeiling(t *testing.T) {
 	w := newWorld(t, testbroker.Options{})
-	w.registers(alice, func(c *wire.Card) { c.Registry.Limits = []performatives.Limit{{Currency: "USD", MaxAmount: 10000}} })
+	w.registers(alice, func(c *api.Card) { c.Registry.Limits = []performatives.Limit{{Currency: "USD", MaxAmount: 10000}} })
 	buyer, _, id := w.asks("Enterprise plan", "high", plan)
 	b := w.enters(alice, "items/"+id)
 	b.reads(".people", "below the amount")
@@ -295,7 +295,7 @@ func TestExpiryChain(t *testing.T) {
 	c.jumps(10 * time.Minute)
 	w.rings(buyer)
 	b.reads("#item > .notice", "expired, without a decision")
-	view, err := w.Call(w.ctx, sales, wire.SessionGet, []byte(`{"sessionId":"`+string(buyer.ID())+`"}`))
+	view, err := w.Call(w.ctx, sales, api.SessionGet, []byte(`{"sessionId":"`+string(buyer.ID())+`"}`))
 	w.must(err)
 	if !strings.Contains(string(view), `"state":"FAILED"`) || !strings.Contains(string(view), "escalation_expired") {
 		t.Errorf("the other side sees %s", view)
@@ -468,7 +468,7 @@ func TestTenThousand(t *testing.T) {
 	work.Wait()
 	t.Logf("%d items made in %s", items, time.Since(began).Round(time.Second))
 	began = time.Now()
-	w.calls(alice, wire.EscalationList, wire.ListEscalations{Limit: 60})
+	w.calls(alice, api.EscalationList, api.ListEscalations{Limit: 60})
 	t.Logf("the verb alone: %s", time.Since(began).Round(time.Millisecond))
 	b := w.enters(alice, "")
 	b.holds(`document.querySelector(".tabs .n").textContent === "10000"`)

@@ -8,11 +8,11 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/test/testbroker"
-	"github.com/parley-asp/parley/wire"
 )
 
 // TestPictures makes the pictures of docs/inbox, with -screenshots: a morning's
@@ -31,8 +31,8 @@ func TestPictures(t *testing.T) {
 			}},
 		},
 	}}})
-	w.registers(alice, func(c *wire.Card) { c.Registry.Limits = []performatives.Limit{{Currency: "USD", MaxAmount: 50000}} })
-	w.registers(grace, func(c *wire.Card) { c.Registry.Limits = []performatives.Limit{{Currency: "USD", MaxAmount: 500000}} })
+	w.registers(alice, func(c *api.Card) { c.Registry.Limits = []performatives.Limit{{Currency: "USD", MaxAmount: 50000}} })
+	w.registers(grace, func(c *api.Card) { c.Registry.Limits = []performatives.Limit{{Currency: "USD", MaxAmount: 500000}} })
 	w.fillsQueue()
 	id := w.backAndForth()
 
@@ -132,6 +132,6 @@ func (w *world) backAndForth() string {
 	})
 	w.must(err)
 	id := string(receipt.Message)
-	w.calls(bob, wire.EscalationComment, wire.CommentEscalation{Escalation: id, Text: "Legal has seen the 12-month clause; fine with them."})
+	w.calls(bob, api.EscalationComment, api.CommentEscalation{Escalation: id, Text: "Legal has seen the 12-month clause; fine with them."})
 	return id
 }

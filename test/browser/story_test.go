@@ -8,11 +8,11 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/testbroker"
-	"github.com/parley-asp/parley/wire"
 )
 
 // TestStory is the seed's escalation pattern with a human in a browser: two
@@ -157,7 +157,7 @@ func TestStaleTab(t *testing.T) {
 	b.reads(".live", "live")
 	b.clicks("[data-open=approve]")
 	b.sees("#approve[open]")
-	w.calls(bob, wire.EscalationComment, wire.CommentEscalation{Escalation: id, Text: "wait: the CFO says no"})
+	w.calls(bob, api.EscalationComment, api.CommentEscalation{Escalation: id, Text: "wait: the CFO says no"})
 	b.reads("#approve .refused", "has changed while you were deciding")
 	b.clicks("#approve button[type=submit]")
 	b.reads("#approve .refused", "Show what is there now")
@@ -185,12 +185,12 @@ func TestTabs(t *testing.T) {
 	first.reads(".live", "live")
 	second, _ := profile.tab()
 	second.opens("items/" + id)
-	w.calls(bob, wire.EscalationComment, wire.CommentEscalation{Escalation: id, Text: "one"})
+	w.calls(bob, api.EscalationComment, api.CommentEscalation{Escalation: id, Text: "one"})
 	first.reads(".notes", "one")
 	second.reads(".notes", "one")
 	closes()
 	second.reads(".live", "live")
-	w.calls(bob, wire.EscalationComment, wire.CommentEscalation{Escalation: id, Text: "two"})
+	w.calls(bob, api.EscalationComment, api.CommentEscalation{Escalation: id, Text: "two"})
 	second.reads(".notes", "two")
 }
 
@@ -225,10 +225,10 @@ func TestColleagues(t *testing.T) {
 	buyer, _, id := w.asks("Enterprise plan", "high", plan)
 	b := w.enters(alice, "items/"+id)
 	b.reads(".live", "live")
-	w.calls(bob, wire.EscalationClaim, wire.ClaimEscalation{Escalation: id})
+	w.calls(bob, api.EscalationClaim, api.ClaimEscalation{Escalation: id})
 	b.reads("#item > .notice", "bob is at work on this")
 	b.reads(`.row[data-id="`+id+`"] .held`, "bob")
-	w.calls(bob, wire.EscalationRelease, wire.EscalationRef{Escalation: id})
+	w.calls(bob, api.EscalationRelease, api.EscalationRef{Escalation: id})
 	b.clicks("[data-do=claim]")
 	b.reads("#item > .notice", "You are at work on this")
 	b.types("#comment", "Looks <b>fine</b> to me")

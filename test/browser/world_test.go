@@ -24,10 +24,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nkeys"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/test/testbroker"
-	"github.com/parley-asp/parley/wire"
 )
 
 const (
@@ -142,10 +142,10 @@ func newWorld(t *testing.T, o testbroker.Options) *world {
 	return w
 }
 
-func (w *world) registers(a performatives.Agent, change ...func(*wire.Card)) {
+func (w *world) registers(a performatives.Agent, change ...func(*api.Card)) {
 	w.Helper()
 	name := strings.ToUpper(string(a[strings.LastIndex(string(a), "/")+1])) + string(a[strings.LastIndex(string(a), "/")+2:])
-	change = append([]func(*wire.Card){func(c *wire.Card) { c.Name = name }}, change...)
+	change = append([]func(*api.Card){func(c *api.Card) { c.Name = name }}, change...)
 	w.keys[a] = w.Register(a, change...)
 }
 
@@ -227,9 +227,9 @@ func (w *world) code(a performatives.Agent) string {
 		w.must(err)
 		w.Cleanup(func() { w.operator.Close() })
 	}
-	reply, err := w.operator.Conn().RequestWithContext(w.ctx, wire.OperatorCall(wire.HumanEnrol), []byte(`{"agentId":"`+string(a)+`"}`))
+	reply, err := w.operator.Conn().RequestWithContext(w.ctx, api.OperatorCall(api.HumanEnrol), []byte(`{"agentId":"`+string(a)+`"}`))
 	w.must(err)
-	var e wire.Enrolment
+	var e api.Enrolment
 	w.must(json.Unmarshal(reply.Data, &e))
 	if e.Code == "" {
 		w.Fatalf("no code: %s", reply.Data)

@@ -10,15 +10,15 @@ import (
 
 	"go.uber.org/zap/zaptest"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/audit"
 	"github.com/parley-asp/parley/backup"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/modes"
-	"github.com/parley-asp/parley/node"
+	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/natsserver"
 	"github.com/parley-asp/parley/transcript"
-	"github.com/parley-asp/parley/wire"
 )
 
 // ends closes the sessions and holds every transcript against the rules.
@@ -64,7 +64,7 @@ func TestGoesOn(t *testing.T) {
 		w.Healthy()
 		m.goesOn(5)
 	}
-	leader := w.Named(w.leader(wire.SessionsStream))
+	leader := w.Named(w.leader(api.SessionsStream))
 	leader.Kill()
 	m.goesOn(5)
 	leader.Start()
@@ -85,7 +85,7 @@ func TestPausedServer(t *testing.T) {
 	w.connects()
 	m := w.opens(3)
 	m.goesOn(5)
-	leader := w.leader(wire.SessionsStream)
+	leader := w.leader(api.SessionsStream)
 	paused := w.Servers[slices.IndexFunc(w.Servers, func(s *natsserver.Server) bool { return s.Name != leader })]
 	w.must(paused.Pause())
 	m.goesOn(5)
@@ -131,9 +131,9 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-func (w *world) node(replicas int) *node.Node {
+func (w *world) node(replicas int) *server.Node {
 	w.Helper()
-	n, err := node.Start(w.ctx, node.Options{Data: w.data, NATS: w.URL(), Replicas: replicas, Log: zaptest.NewLogger(w.T)})
+	n, err := server.Start(w.ctx, server.Options{Data: w.data, NATS: w.URL(), Replicas: replicas, Log: zaptest.NewLogger(w.T)})
 	w.must(err)
 	return n
 }
@@ -148,13 +148,13 @@ func TestWaitsForJetStream(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(w.ctx, 3*time.Second)
 	defer cancel()
-	_, err := node.Start(short, node.Options{Data: w.data, NATS: w.URL(), Replicas: 3})
+	_, err := server.Start(short, server.Options{Data: w.data, NATS: w.URL(), Replicas: 3})
 	if !errors.Is(err, context.DeadlineExceeded) {
 		w.Errorf("one server of three: %v, want to wait", err)
 	}
-	started := make(chan *node.Node, 1)
+	started := make(chan *server.Node, 1)
 	go func() {
-		n, err := node.Start(w.ctx, node.Options{Data: w.data, NATS: w.URL(), Replicas: 3})
+		n, err := server.Start(w.ctx, server.Options{Data: w.data, NATS: w.URL(), Replicas: 3})
 		if err != nil {
 			w.Error(err)
 		}
@@ -176,7 +176,7 @@ func TestBackup(t *testing.T) {
 	w.connects()
 	m := w.opens(3)
 	m.goesOn(5)
-	nc, stop, err := node.Store(node.Options{Data: w.data, NATS: w.URL()})
+	nc, stop, err := server.Store(server.Options{Data: w.data, NATS: w.URL()})
 	w.must(err)
 	var file bytes.Buffer
 	_, err = backup.Write(w.ctx, nc, nil, &file)
@@ -185,20 +185,20 @@ func TestBackup(t *testing.T) {
 	sessions := len(m.sessions)
 	m.ends()
 
-	keys, err := node.Keys(w.data)
+	keys, err := server.Keys(w.data)
 	w.must(err)
 	data := w.TempDir()
 	for name, seed := range keys {
-		w.must(node.WriteSecret(data+"/"+name, seed))
+		w.must(server.WriteSecret(data+"/"+name, seed))
 	}
-	nc, stop, err = node.Store(node.Options{Data: data, Listen: "127.0.0.1:-1"})
+	nc, stop, err = server.Store(server.Options{Data: data, Listen: "127.0.0.1:-1"})
 	w.must(err)
 	_, err = backup.Restore(w.ctx, nc, &file, backup.Options{Replicas: 1})
 	w.must(err)
 	stop()
-	n, err := node.Start(w.ctx, node.Options{Data: data, Listen: "127.0.0.1:-1"})
+	n, err := server.Start(w.ctx, server.Options{Data: data, Listen: "127.0.0.1:-1"})
 	w.must(err)
-	w.operator, err = client.ConnectOperator(w.ctx, n.URL, client.SeedFile(data+"/"+node.OperatorSeed))
+	w.operator, err = client.ConnectOperator(w.ctx, n.URL, client.SeedFile(data+"/"+server.OperatorSeed))
 	w.must(err)
 	ids, err := w.operator.AuditedSessions(w.ctx)
 	w.must(err)

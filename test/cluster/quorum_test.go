@@ -7,10 +7,10 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/node"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
+	"github.com/parley-asp/parley/server"
 )
 
 // A leader that hears nothing of the others believes for up to 20 seconds that it leads, while they
@@ -23,10 +23,10 @@ func TestLeaderWithoutOthers(t *testing.T) {
 	buyer, seller := w.joins(alpha), w.joins(beta)
 	s, err := buyer.Invite(w.ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{beta}, Purpose: "a cluster"})
 	w.must(err)
-	leader := w.Named(w.leader(wire.SessionsStream))
+	leader := w.Named(w.leader(api.SessionsStream))
 	w.brokerAt("nats://" + leader.Address)
 	first.kill()
-	login, err := nats.NkeyOptionFromSeed(w.data + "/" + node.OperatorSeed)
+	login, err := nats.NkeyOptionFromSeed(w.data + "/" + server.OperatorSeed)
 	w.must(err)
 	nc, err := nats.Connect("nats://"+leader.Address, login, nats.CustomInboxPrefix("_INBOX.operator"),
 		nats.RetryOnFailedConnect(true), nats.IgnoreAuthErrorAbort(), nats.MaxReconnects(-1))
@@ -36,9 +36,9 @@ func TestLeaderWithoutOthers(t *testing.T) {
 	defer pace.Stop()
 	answered := func() bool {
 		<-pace.C
-		m, err := nc.RequestWithContext(w.ctx, wire.OperatorCall(wire.SessionGet), fmt.Appendf(nil, `{"sessionId":%q}`, s.ID()))
+		m, err := nc.RequestWithContext(w.ctx, api.OperatorCall(api.SessionGet), fmt.Appendf(nil, `{"sessionId":%q}`, s.ID()))
 		w.must(err)
-		code := m.Header.Get(wire.ErrorCodeHeader)
+		code := m.Header.Get(api.ErrorCodeHeader)
 		if code != "" && code != "503" {
 			w.Fatalf("session.get: %s %s", code, m.Data)
 		}

@@ -18,12 +18,12 @@ import (
 	"github.com/nats-io/nkeys"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/node"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/test/natsserver"
-	"github.com/parley-asp/parley/wire"
 )
 
 const (
@@ -62,7 +62,7 @@ func serve(data, url string) {
 	if err != nil {
 		panic(err)
 	}
-	n, err := node.Start(context.Background(), node.Options{Data: data, NATS: url, Replicas: 3, Archive: broker.Archive{After: 100 * time.Millisecond}, Log: log})
+	n, err := server.Start(context.Background(), server.Options{Data: data, NATS: url, Replicas: 3, Archive: broker.Archive{After: 100 * time.Millisecond}, Log: log})
 	if err != nil {
 		fmt.Println("failed:", err)
 		os.Exit(1)
@@ -86,7 +86,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{T: t, data: t.TempDir()}
-	config, err := node.Config(w.data)
+	config, err := server.Config(w.data)
 	w.must(err)
 	program, err := natsserver.Build(programs)
 	w.must(err)
@@ -108,10 +108,10 @@ func (w *world) must(err error) {
 func (w *world) connects() {
 	w.Helper()
 	var err error
-	w.operator, err = client.ConnectOperator(w.ctx, w.URL(), client.SeedFile(w.data+"/"+node.OperatorSeed))
+	w.operator, err = client.ConnectOperator(w.ctx, w.URL(), client.SeedFile(w.data+"/"+server.OperatorSeed))
 	w.must(err)
 	w.Cleanup(func() { w.operator.Close() })
-	login, err := nats.NkeyOptionFromSeed(w.data + "/" + node.BrokerSeed)
+	login, err := nats.NkeyOptionFromSeed(w.data + "/" + server.BrokerSeed)
 	w.must(err)
 	nc, err := nats.Connect(w.URL(), login, nats.MaxReconnects(-1))
 	w.must(err)
@@ -164,7 +164,7 @@ func (w *world) joins(a performatives.Agent) *client.Client {
 	w.must(err)
 	signer, err := performatives.NewSigner(key)
 	w.must(err)
-	_, err = w.operator.AddAgent(w.ctx, wire.Card{Agent: a, Key: signer.Key()})
+	_, err = w.operator.AddAgent(w.ctx, api.Card{Agent: a, Key: signer.Key()})
 	w.must(err)
 	c, err := client.Connect(w.ctx, w.URL(), a, client.Key(signer), client.Timeout(3*time.Second),
 		client.NATS(nats.PingInterval(time.Second), nats.MaxPingsOutstanding(2))) // or a paused server keeps it for a minute

@@ -7,15 +7,15 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/test/testbroker"
-	"github.com/parley-asp/parley/wire"
 )
 
 // audits registers an auditor and logs it in.
 func audits(t *testing.T, b *testbroker.Broker, uri string) *principal {
 	t.Helper()
-	key := b.Register(performatives.Agent(uri), func(c *wire.Card) { c.Registry.MayDecide, c.Registry.Auditor = false, true })
+	key := b.Register(performatives.Agent(uri), func(c *api.Card) { c.Registry.MayDecide, c.Registry.Auditor = false, true })
 	return &principal{T: t, uri: uri, key: key, nc: b.Plain(login(t, key), nats.CustomInboxPrefix("_INBOX."+token(uri)))}
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/escalation"
-	"github.com/parley-asp/parley/node"
+	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/test/testbroker"
 )
 
@@ -109,7 +109,7 @@ func rulesFor(t *testing.T, file string) *escalation.Rules {
 	if _, err := os.Stat(path); err != nil {
 		return nil
 	}
-	rules, err := node.ReadRules(path)
+	rules, err := server.ReadRules(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/parley-asp/parley/node"
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/test/fault"
-	"github.com/parley-asp/parley/wire"
 )
 
 // A program is parley serve in a process, and what it says.
@@ -107,7 +107,7 @@ func TestArchiveIsNotReadWholeAfterAKill(t *testing.T) {
 	verifyAll(t, "nats://"+listen)
 	said := p.says(t)
 	for stream, whole := range map[string]bool{
-		wire.SessionsStream: true, wire.IndexStream: true, wire.InboxStream: true, wire.ArchiveStream: false, wire.CatalogueStream: false,
+		api.SessionsStream: true, api.IndexStream: true, api.InboxStream: true, api.ArchiveStream: false, api.CatalogueStream: false,
 	} {
 		if !strings.Contains(said, fmt.Sprintf("> %s' in ", stream)) {
 			t.Errorf("the server does not say that it has %s again:\n%s", stream, said)
@@ -121,7 +121,7 @@ func TestArchiveIsNotReadWholeAfterAKill(t *testing.T) {
 // archived waits until the archive has so many sessions, and the list among the open ones none of them.
 func archived(t *testing.T, data, listen string, sessions int) {
 	t.Helper()
-	login, err := nats.NkeyOptionFromSeed(filepath.Join(data, node.BrokerSeed))
+	login, err := nats.NkeyOptionFromSeed(filepath.Join(data, server.BrokerSeed))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,15 +136,15 @@ func archived(t *testing.T, data, listen string, sessions int) {
 	}
 	end := time.After(40 * time.Second)
 	for look := time.NewTicker(20 * time.Millisecond); ; {
-		archive, err := js.Stream(t.Context(), wire.ArchiveStream)
+		archive, err := js.Stream(t.Context(), api.ArchiveStream)
 		if err != nil {
 			t.Fatal(err)
 		}
-		index, err := js.Stream(t.Context(), wire.IndexStream)
+		index, err := js.Stream(t.Context(), api.IndexStream)
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines, err := index.Info(t.Context(), jetstream.WithSubjectFilter(wire.AllOver))
+		lines, err := index.Info(t.Context(), jetstream.WithSubjectFilter(api.AllOver))
 		if err != nil {
 			t.Fatal(err)
 		}

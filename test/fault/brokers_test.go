@@ -7,8 +7,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/test/fault"
-	"github.com/parley-asp/parley/wire"
 )
 
 // TestBrokersKilled kills one of three brokers at a time, at random and under
@@ -105,7 +105,7 @@ func TestWokenUp(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if m.Header.Get(wire.ErrorCodeHeader) == "" {
+			if m.Header.Get(api.ErrorCodeHeader) == "" {
 				t.Errorf("heard after it was refused: %s", m.Data)
 			}
 		}

@@ -19,7 +19,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/broker"
-	"github.com/parley-asp/parley/node"
+	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/test/natsserver"
 )
 
@@ -72,7 +72,7 @@ func serve(data, listen, url string) {
 	if os.Getenv(childLog) != "" {
 		log = zap.Must(zap.NewDevelopment(zap.IncreaseLevel(zap.WarnLevel)))
 	}
-	n, err := node.Start(context.Background(), node.Options{
+	n, err := server.Start(context.Background(), server.Options{
 		Log:  log,
 		Data: data, Listen: listen, Dev: true, NATS: url, Replicas: replicas,
 		Now: func() time.Time { return time.Now().Add(time.Duration(off.Load())) },
@@ -124,7 +124,7 @@ func startNode(t testing.TB, data, listen string) *child {
 }
 
 // startBroker starts a broker at a NATS server elsewhere. All have the same keys.
-func startBroker(t testing.TB, at *server) *child {
+func startBroker(t testing.TB, at *natsServer) *child {
 	t.Helper()
 	return startChild(t, childData+"="+filepath.Join(at.dir, "keys"), childNATS+"="+at.url)
 }

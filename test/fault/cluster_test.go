@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/test/natsserver"
-	"github.com/parley-asp/parley/wire"
 )
 
 // TestClusterKilled kills servers of a cluster of three, one at a time: the
@@ -61,7 +61,7 @@ func leader(t testing.TB, url string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for ctx.Err() == nil {
-		s, err := js.Stream(ctx, wire.SessionsStream)
+		s, err := js.Stream(ctx, api.SessionsStream)
 		if err == nil && s.CachedInfo().Cluster.Leader != "" {
 			return s.CachedInfo().Cluster.Leader
 		}

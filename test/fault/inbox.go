@@ -9,9 +9,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/transcript"
-	"github.com/parley-asp/parley/wire"
 )
 
 // mailboxes keep what was read of inboxes whose messages are of several
@@ -75,7 +75,7 @@ func (w *Witness) consumer(ctx context.Context, party performatives.Agent) jetst
 	var last error
 	for {
 		one, cancel := context.WithTimeout(ctx, once)
-		consumer, err := w.js.Consumer(one, wire.InboxStream, party.Token())
+		consumer, err := w.js.Consumer(one, api.InboxStream, party.Token())
 		cancel()
 		if err == nil {
 			return consumer
@@ -95,7 +95,7 @@ func (s *Session) collect(party performatives.Agent, n int) []jetstream.Msg {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	consumer := s.witness.consumer(ctx, party)
-	subject := wire.Inbox(party, s.ID)
+	subject := api.Inbox(party, s.ID)
 	boxes := s.witness.boxes
 	boxes.Lock()
 	defer boxes.Unlock()
@@ -141,15 +141,15 @@ func (s *Session) Untouched(parties ...performatives.Agent) {
 	s.witness.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	stream, err := s.witness.js.Stream(ctx, wire.SessionsStream)
+	stream, err := s.witness.js.Stream(ctx, api.SessionsStream)
 	if err != nil {
 		s.witness.Fatal(err)
 	}
-	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(wire.Session(s.ID)))
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(api.Session(s.ID)))
 	if err != nil {
 		s.witness.Fatal(err)
 	}
-	entries := int(info.State.Subjects[wire.Session(s.ID)]) //nolint:gosec // a handful
+	entries := int(info.State.Subjects[api.Session(s.ID)]) //nolint:gosec // a handful
 	for _, party := range parties {
 		if got := len(s.collect(party, entries-1)); got < entries-1 { // what came too late to die may be there as well
 			s.witness.Errorf("session %s: %s has received %d of the others' %d entries", s.ID, party, got, entries-1)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
 )
 
 // SayAt submits an act as the entry that the sender believes comes next. It
@@ -16,7 +16,7 @@ func (s *Session) SayAt(sender performatives.Agent, act, body string, at Place) 
 	s.witness.Helper()
 	p := s.promise(sender, act, body, &at)
 	m := s.send(p)
-	if m.Header.Get(wire.ErrorCodeHeader) == "" {
+	if m.Header.Get(api.ErrorCodeHeader) == "" {
 		p.answer = s.acceptance(m)
 		s.history.accepted(p.id, p.answer.Sequence)
 		s.keep(p)
@@ -48,8 +48,8 @@ type Place struct {
 // how many entries there are. There may be no answer.
 func (s *Session) SeenFrom(w *Witness, party performatives.Agent) (entries uint64, answered bool) {
 	s.witness.Helper()
-	m, err := w.nc.Request(wire.Call(party, wire.SessionGet), fmt.Appendf(nil, `{"sessionId":%q}`, s.ID), time.Second)
-	if err != nil || m.Header.Get(wire.ErrorCodeHeader) != "" {
+	m, err := w.nc.Request(api.Call(party, api.SessionGet), fmt.Appendf(nil, `{"sessionId":%q}`, s.ID), time.Second)
+	if err != nil || m.Header.Get(api.ErrorCodeHeader) != "" {
 		return 0, false
 	}
 	var view struct{ Head struct{ Next Place } }
@@ -65,8 +65,8 @@ func (s *Session) Next(party performatives.Agent) Place {
 	var view struct{ Head struct{ Next Place } }
 	request, asked := fmt.Appendf(nil, `{"sessionId":%q}`, s.ID), now()
 	for end := time.Now().Add(patience); time.Now().Before(end); {
-		m, err := s.witness.nc.Request(wire.Call(party, wire.SessionGet), request, time.Second)
-		if err != nil || m.Header.Get(wire.ErrorCodeHeader) != "" {
+		m, err := s.witness.nc.Request(api.Call(party, api.SessionGet), request, time.Second)
+		if err != nil || m.Header.Get(api.ErrorCodeHeader) != "" {
 			s.witness.nc.FlushTimeout(time.Second) //nolint:errcheck // it may be down
 			asked = now()
 			continue

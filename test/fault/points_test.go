@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/fault"
-	"github.com/parley-asp/parley/wire"
 )
 
 const alice = performatives.Agent("human://acme.com/alice")
@@ -28,9 +28,9 @@ var fatal = []struct {
 		s.Say(gamma, "OBSERVE", `{"subject":"on we go"}`)
 	}},
 	{"ESCALATE", `{"reason":"confidence-low","urgency":"low","context":"x"}`, func(w *fault.Witness, s *fault.Session) {
-		var found wire.Escalations
-		w.Call(wire.EscalationList, "{}", &found)
-		items := slices.DeleteFunc(found.Escalations, func(i wire.EscalationItem) bool { return i.Session != s.ID })
+		var found api.Escalations
+		w.Call(api.EscalationList, "{}", &found)
+		items := slices.DeleteFunc(found.Escalations, func(i api.EscalationItem) bool { return i.Session != s.ID })
 		if len(items) != 1 || items[0].Status != "open" || s.State() != "ESCALATED" {
 			w.Errorf("session %s is %s; the inbox of escalations has %+v", s.ID, s.State(), items)
 			return
@@ -39,8 +39,8 @@ var fatal = []struct {
 		s.Say(gamma, "OBSERVE", `{"subject":"on we go"}`)
 	}},
 	{"CLOSE", `{}`, func(w *fault.Witness, s *fault.Session) {
-		var found wire.Sessions
-		w.Call(wire.SessionList, `{"state":"CLOSED"}`, &found)
+		var found api.Sessions
+		w.Call(api.SessionList, `{"state":"CLOSED"}`, &found)
 		listed := slices.ContainsFunc(found.Sessions, func(l session.Summary) bool { return l.Session == s.ID })
 		if !listed || s.State() != "CLOSED" {
 			w.Errorf("session %s is %s; the list of closed ones is %+v", s.ID, s.State(), found)
@@ -63,7 +63,7 @@ func TestKilledAtEachPoint(t *testing.T) {
 				data := t.TempDir()
 				c := startNode(t, data, "127.0.0.1:-1")
 				w := fault.NewWitness(t, c.url)
-				w.Call(wire.AgentAdd, fmt.Sprintf(`{"card":{"agentId":%q}}`, alice), &wire.Card{})
+				w.Call(api.AgentAdd, fmt.Sprintf(`{"card":{"agentId":%q}}`, alice), &api.Card{})
 				s := w.Open(parties...)
 				c.tell("die " + point)
 				dyingOf(t, c, []*fault.Session{s}, act.act, act.body)
@@ -79,7 +79,7 @@ func TestKilledAtEachPoint(t *testing.T) {
 				c := startBroker(t, at)
 				startBroker(t, at)
 				w := fault.NewWitness(t, at.url)
-				w.Call(wire.AgentAdd, fmt.Sprintf(`{"card":{"agentId":%q}}`, alice), &wire.Card{})
+				w.Call(api.AgentAdd, fmt.Sprintf(`{"card":{"agentId":%q}}`, alice), &api.Card{})
 				var sessions []*fault.Session
 				for range homes { // each broker is the home of some
 					sessions = append(sessions, w.Open(parties...))

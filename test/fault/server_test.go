@@ -14,9 +14,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A server is a nats-server process that keeps its address and its store when
+// A natsServer is a nats-server process that keeps its address and its store when
 // it is started again.
-type server struct {
+type natsServer struct {
 	t            testing.TB
 	program, dir string
 	url          string
@@ -24,7 +24,7 @@ type server struct {
 }
 
 // startServer starts one with a store in a directory.
-func startServer(t testing.TB, dir string) *server {
+func startServer(t testing.TB, dir string) *natsServer {
 	t.Helper()
 	program, err := programs.nats()
 	if err != nil {
@@ -34,7 +34,7 @@ func startServer(t testing.TB, dir string) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{t: t, program: program, dir: dir, url: "nats://" + free.Addr().String()}
+	s := &natsServer{t: t, program: program, dir: dir, url: "nats://" + free.Addr().String()}
 	config := fmt.Sprintf("listen: %q\njetstream { store_dir: %q }\n", free.Addr(), filepath.Join(dir, "store"))
 	if err := os.WriteFile(filepath.Join(dir, "server.conf"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func startServer(t testing.TB, dir string) *server {
 }
 
 // start starts it, and returns when clients can connect.
-func (s *server) start() {
+func (s *natsServer) start() {
 	s.t.Helper()
 	var said bytes.Buffer
 	s.cmd = exec.Command(s.program, "-c", filepath.Join(s.dir, "server.conf"))
@@ -66,7 +66,7 @@ func (s *server) start() {
 }
 
 // kill is kill -9.
-func (s *server) kill() {
+func (s *natsServer) kill() {
 	if s.cmd.ProcessState != nil {
 		return
 	}

@@ -22,9 +22,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/transcript"
-	"github.com/parley-asp/parley/wire"
 )
 
 // patience is how long a witness waits for what must happen.
@@ -53,8 +53,8 @@ func NewWitness(t testing.TB, url string) *Witness {
 		t.Fatal(err)
 	}
 	w := &Witness{TB: t, nc: nc, js: js, boxes: &mailboxes{last: map[string]uint64{}, read: map[string][]jetstream.Msg{}}}
-	var info wire.Broker
-	w.Call(wire.BrokerInfo, "{}", &info)
+	var info api.Broker
+	w.Call(api.BrokerInfo, "{}", &info)
 	w.key = info.Key
 	return w
 }
@@ -83,7 +83,7 @@ type promise struct {
 	id       performatives.MessageID
 	sender   performatives.Agent
 	envelope []byte
-	answer   wire.Acceptance
+	answer   api.Acceptance
 }
 
 // Open opens a session of these principals, the first of whom invites.
@@ -134,7 +134,7 @@ func (s *Session) Closed(party performatives.Agent, reason string) {
 
 // Say submits an act until it is answered, with the same bytes each time, and
 // fails the test if it is refused.
-func (s *Session) Say(sender performatives.Agent, act, body string) wire.Acceptance {
+func (s *Session) Say(sender performatives.Agent, act, body string) api.Acceptance {
 	s.witness.Helper()
 	p := s.promise(sender, act, body, nil)
 	p.answer = s.acceptance(s.send(p))
@@ -149,7 +149,7 @@ func (s *Session) SayOnce(ctx context.Context, sender performatives.Agent, act, 
 	s.witness.Helper()
 	p := s.promise(sender, act, body, nil)
 	s.history.sends(p.id)
-	if m, err := s.witness.nc.RequestWithContext(ctx, wire.Submit(sender, s.ID), p.envelope); err == nil {
+	if m, err := s.witness.nc.RequestWithContext(ctx, api.Submit(sender, s.ID), p.envelope); err == nil {
 		p.answer = s.acceptance(m)
 		s.history.accepted(p.id, p.answer.Sequence)
 	}
@@ -159,11 +159,11 @@ func (s *Session) SayOnce(ctx context.Context, sender performatives.Agent, act, 
 // Code submits an act and returns the code of its refusal, "" if it is accepted.
 func (s *Session) Code(sender performatives.Agent, act, body string) string {
 	s.witness.Helper()
-	m, err := s.witness.nc.Request(wire.Submit(sender, s.ID), s.promise(sender, act, body, nil).envelope, patience)
+	m, err := s.witness.nc.Request(api.Submit(sender, s.ID), s.promise(sender, act, body, nil).envelope, patience)
 	if err != nil {
 		s.witness.Fatal(err)
 	}
-	var refused wire.ErrorReply
+	var refused api.ErrorReply
 	if err := json.Unmarshal(m.Data, &refused); err != nil {
 		s.witness.Fatal(err)
 	}
@@ -180,11 +180,11 @@ func (s *Session) Refused(sender performatives.Agent, act, body string, copies i
 		s.witness.Fatal(err)
 	}
 	for range copies {
-		if err := s.witness.nc.PublishRequest(wire.Submit(sender, s.ID), inbox, p.envelope); err != nil {
+		if err := s.witness.nc.PublishRequest(api.Submit(sender, s.ID), inbox, p.envelope); err != nil {
 			s.witness.Fatal(err)
 		}
 	}
-	if m := s.send(p); m.Header.Get(wire.ErrorCodeHeader) == "" {
+	if m := s.send(p); m.Header.Get(api.ErrorCodeHeader) == "" {
 		s.witness.Errorf("session %s: heard although there is nothing to answer: %s", s.ID, m.Data)
 	}
 	return answers
@@ -228,8 +228,8 @@ func (s *Session) send(p promise) *nats.Msg {
 	s.witness.Helper()
 	s.history.sends(p.id)
 	for end := time.Now().Add(patience); time.Now().Before(end); {
-		m, err := s.witness.nc.Request(wire.Submit(p.sender, s.ID), p.envelope, time.Second)
-		if err != nil || m.Header.Get(wire.ErrorCodeHeader) == "503" {
+		m, err := s.witness.nc.Request(api.Submit(p.sender, s.ID), p.envelope, time.Second)
+		if err != nil || m.Header.Get(api.ErrorCodeHeader) == "503" {
 			// Nobody there, or not yet: a round trip to the server paces the next try.
 			s.witness.nc.FlushTimeout(time.Second) //nolint:errcheck // it may be down
 			continue
@@ -240,7 +240,7 @@ func (s *Session) send(p promise) *nats.Msg {
 	return &nats.Msg{Data: []byte("{}")}
 }
 
-func (s *Session) acceptance(m *nats.Msg) (a wire.Acceptance) {
+func (s *Session) acceptance(m *nats.Msg) (a api.Acceptance) {
 	s.witness.Helper()
 	if err := json.Unmarshal(m.Data, &a); err != nil || !a.Accepted {
 		s.witness.Errorf("session %s: refused: %s", s.ID, m.Data)
@@ -321,8 +321,8 @@ func (s *Session) Check(parties ...performatives.Agent) {
 func (s *Session) transcript() (lines [][]byte) {
 	s.witness.Helper()
 	for {
-		var page wire.Messages
-		s.witness.Call(wire.SessionMessages, fmt.Sprintf(`{"sessionId":%q,"since":%d}`, s.ID, len(lines)), &page)
+		var page api.Messages
+		s.witness.Call(api.SessionMessages, fmt.Sprintf(`{"sessionId":%q,"since":%d}`, s.ID, len(lines)), &page)
 		for _, m := range page.Messages {
 			lines = append(lines, m)
 		}
@@ -337,8 +337,8 @@ func (w *Witness) Call(verb, request string, answer any) {
 	w.Helper()
 	var last error
 	for end := time.Now().Add(patience); time.Now().Before(end); {
-		m, err := w.nc.Request(wire.OperatorCall(verb), []byte(request), 5*time.Second)
-		if err == nil && m.Header.Get(wire.ErrorCodeHeader) == "" {
+		m, err := w.nc.Request(api.OperatorCall(verb), []byte(request), 5*time.Second)
+		if err == nil && m.Header.Get(api.ErrorCodeHeader) == "" {
 			if err := json.Unmarshal(m.Data, answer); err != nil {
 				w.Fatal(err)
 			}
@@ -355,6 +355,6 @@ func (w *Witness) Call(verb, request string, answer any) {
 // State is what the session is in.
 func (s *Session) State() string {
 	var view struct{ State string }
-	s.witness.Call(wire.SessionGet, fmt.Sprintf(`{"sessionId":%q}`, s.ID), &view)
+	s.witness.Call(api.SessionGet, fmt.Sprintf(`{"sessionId":%q}`, s.ID), &view)
 	return view.State
 }

@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
+	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/node"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
+	"github.com/parley-asp/parley/server"
 )
 
 // TestServerConfiguration runs a server from the fragment of docs/OPERATIONS.md,
@@ -35,7 +35,7 @@ func TestServerConfiguration(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	n, err := node.Start(ctx, node.Options{Data: t.TempDir(), NATS: url, NATSOptions: []nats.Option{login(t, seeds["BROKER"])}})
+	n, err := server.Start(ctx, server.Options{Data: t.TempDir(), NATS: url, NATSOptions: []nats.Option{login(t, seeds["BROKER"])}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestServerConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer operator.Close()
-	events, err := operator.Conn().SubscribeSync(wire.AllEvents)
+	events, err := operator.Conn().SubscribeSync(api.AllEvents)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestServerConfiguration(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := operator.AddAgent(ctx, wire.Card{Agent: uri, Key: performatives.Key(public)}); err != nil {
+		if _, err := operator.AddAgent(ctx, api.Card{Agent: uri, Key: performatives.Key(public)}); err != nil {
 			t.Fatal(err)
 		}
 		c, err := client.Connect(ctx, url, uri, client.Seed(seeds[who]))
@@ -99,8 +99,8 @@ func TestServerConfiguration(t *testing.T) {
 	stranger := connect(t, url, login(t, seeds["ALPHA"]), nats.CustomInboxPrefix("_INBOX."+alpha.Agent().Token()),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { denied <- err }))
 	for _, subject := range []string{
-		wire.Call(beta.Agent(), wire.SessionList), wire.Submit(beta.Agent(), s.ID()), wire.Session(s.ID()),
-		"$JS.API.STREAM.INFO." + wire.SessionsStream, "$JS.API.INFO", wire.OperatorCall(wire.SessionList),
+		api.Call(beta.Agent(), api.SessionList), api.Submit(beta.Agent(), s.ID()), api.Session(s.ID()),
+		"$JS.API.STREAM.INFO." + api.SessionsStream, "$JS.API.INFO", api.OperatorCall(api.SessionList),
 	} {
 		if err := stranger.Publish(subject, []byte("{}")); err != nil {
 			t.Fatal(err)
@@ -135,12 +135,12 @@ func newKey(t *testing.T) (seed, public string) {
 // serve runs a NATS server with this configuration.
 func serve(t *testing.T, configuration string) (url string) {
 	t.Helper()
-	var options server.Options
+	var options natsserver.Options
 	if err := options.ProcessConfigString(configuration); err != nil {
 		t.Fatal(err)
 	}
 	options.NoSigs = true
-	s, err := server.NewServer(&options)
+	s, err := natsserver.NewServer(&options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,12 +13,12 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/escalation"
-	"github.com/parley-asp/parley/node"
 	"github.com/parley-asp/parley/notify"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/wire"
+	"github.com/parley-asp/parley/server"
 )
 
 // Options say what is started; the zero Options are a broker with logins.
@@ -40,7 +40,7 @@ type Options struct {
 // A Broker under test. Down and Up take it through a restart on the same data
 // and address; Node.Crash before Up makes it a crash.
 type Broker struct {
-	*node.Node
+	*server.Node
 	Data string
 
 	t       testing.TB
@@ -76,7 +76,7 @@ func (b *Broker) Up() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	n, err := node.Start(ctx, node.Options{
+	n, err := server.Start(ctx, server.Options{
 		Data: b.Data, Listen: listen, HTTP: pages, Dev: b.options.Dev, Sync: b.options.Sync, Policy: b.options.Policy, Limits: b.options.Limits,
 		Log: log, Now: b.options.Now, Rules: b.options.Rules, Archive: b.options.Archive, Notify: b.options.Notify,
 	})
@@ -106,7 +106,7 @@ func (b *Broker) Crash() {
 }
 
 // Register adds a principal with a new key, as an operator would.
-func (b *Broker) Register(a performatives.Agent, change ...func(*wire.Card)) nkeys.KeyPair {
+func (b *Broker) Register(a performatives.Agent, change ...func(*api.Card)) nkeys.KeyPair {
 	b.t.Helper()
 	key, err := nkeys.CreateUser()
 	if err != nil {
@@ -116,7 +116,7 @@ func (b *Broker) Register(a performatives.Agent, change ...func(*wire.Card)) nke
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	card := wire.Card{Agent: a, Key: performatives.Key(public)}
+	card := api.Card{Agent: a, Key: performatives.Key(public)}
 	card.Registry.MayDecide = a.IsHuman()
 	for _, c := range change {
 		c(&card)

@@ -1,0 +1,195 @@
+package api
+
+import (
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// The api verbs (PROTOCOL.md §9). Those marked operator are heard from
+// operators only; operators may use the others too and see all.
+const (
+	SessionGet      = "session.get"
+	SessionList     = "session.list"
+	SessionMessages = "session.messages"
+	AgentRegister   = "agent.register"
+	AgentGet        = "agent.get"
+	AgentList       = "agent.list"
+	AgentAdd        = "agent.add" // operator
+	AgentRemove     = "agent.rm"  // operator
+	AgentRotate     = "agent.rotate"
+	AgentJWT        = "agent.jwt"
+	SchemaPut       = "schema.put"
+	SchemaGet       = "schema.get"
+	SchemaList      = "schema.list"
+	HumanEnrol      = "human.enrol"   // operator
+	HumanUnenrol    = "human.unenrol" // operator
+	BrokerInfo      = "broker.info"   // anybody: the key that verifies receipts
+)
+
+// A SessionRef is the request of session.get.
+type SessionRef struct {
+	Session performatives.SessionID `json:"sessionId"`
+}
+
+// Pages are at most this long, and this long by default.
+const (
+	MaxPage     = 1000
+	DefaultPage = 100
+)
+
+// ListSessions is the request of session.list; sessions come newest first.
+type ListSessions struct {
+	State    string `json:"state,omitzero"`    // only those in this state
+	Awaiting string `json:"awaiting,omitzero"` // "me": only those that wait for the caller
+	Limit    int    `json:"limit,omitzero"`    // 1–1000, by default 100
+	Cursor   string `json:"cursor,omitzero"`   // next of the page before
+}
+
+// Sessions is a page of session.list.
+type Sessions struct {
+	Sessions []session.Summary `json:"sessions"`
+	Next     string            `json:"next,omitzero"` // cursor of the next page; absent on the last
+}
+
+// ListMessages is the request of session.messages.
+type ListMessages struct {
+	Session performatives.SessionID `json:"sessionId"`
+	Since   uint64                  `json:"since,omitzero"` // first sequenceNumber wanted
+	Limit   int                     `json:"limit,omitzero"` // 1–1000, by default 100
+}
+
+// Messages is a page of a transcript: delivered envelopes in order.
+type Messages struct {
+	Messages []jsontext.Value `json:"messages"`
+	Next     *uint64          `json:"next,omitzero"` // since of the next page; absent on the last
+}
+
+// A Card is what a principal says of itself. The fields under "registry" are
+// the registry's and ignored in what a principal sends.
+type Card struct {
+	Agent               performatives.Agent `json:"agentId"`
+	Name                string              `json:"name,omitzero"`
+	Description         string              `json:"description,omitzero"`
+	Organization        string              `json:"organization,omitzero"`
+	Kind                string              `json:"kind,omitzero"` // system or personal (default); human for a human://
+	Capabilities        []string            `json:"capabilities,omitzero"`
+	Protocols           []string            `json:"protocols,omitzero"`
+	Schemas             []string            `json:"schemas,omitzero"`
+	Key                 performatives.Key   `json:"key,omitzero"`
+	ConformanceLevel    jsontext.Value      `json:"conformanceLevel,omitzero"`
+	MaxTransactionValue *float64            `json:"maxTransactionValue,omitzero"`
+	Currency            string              `json:"currency,omitzero"`
+	Availability        jsontext.Value      `json:"availability,omitzero"`
+
+	Registry Registry `json:"registry,omitzero"`
+}
+
+// Registry is what the registry holds of a principal, and no card can claim.
+type Registry struct {
+	TrustScore   *float64              `json:"trustScore,omitzero"` // 0–100
+	MayDecide    bool                  `json:"mayDecide,omitzero"`  // a human who decides escalations
+	Auditor      bool                  `json:"auditor,omitzero"`    // a human who reads the organisation's sessions, and only reads
+	Limits       []performatives.Limit `json:"limits,omitzero"`     // of a human who may decide: the ceilings; none is no ceiling
+	Devices      []Device              `json:"devices,omitzero"`    // keys that a human's browsers sign with
+	RegisteredAt string                `json:"registeredAt,omitzero"`
+	UpdatedAt    string                `json:"updatedAt,omitzero"`
+}
+
+// RegisterAgent is the request of agent.register, whose reply is the card as registered; agent.add adds the registry's part.
+type RegisterAgent struct {
+	Card *Card `json:"card"`
+}
+
+// RotateKey is the request of agent.rotate; the reply is the card with the new
+// key. A principal signs it with the key that it has and with the new one, an
+// operator with none.
+type RotateKey struct {
+	Agent     performatives.Agent `json:"agentId,omitzero"` // of a principal: its own
+	Key       performatives.Key   `json:"key"`              // the new one
+	Timestamp string              `json:"timestamp,omitzero"`
+	Signature string              `json:"signature,omitzero"` // over SigningBytes, by the key that it has
+	Proof     string              `json:"proof,omitzero"`     // over the same, by the new one
+}
+
+// SigningBytes are the JCS bytes of {agentId, key, timestamp}.
+func (r RotateKey) SigningBytes() ([]byte, error) {
+	data, err := json.Marshal(struct {
+		Agent     performatives.Agent `json:"agentId"`
+		Key       performatives.Key   `json:"key"`
+		Timestamp string              `json:"timestamp"`
+	}{r.Agent, r.Key, r.Timestamp})
+	if err != nil {
+		return nil, err
+	}
+	return performatives.Canonical(data)
+}
+
+// An AgentRef is the request of agent.get and agent.rm; the reply is the card.
+type AgentRef struct {
+	Agent performatives.Agent `json:"agentId"`
+}
+
+// AskUserJWT is the request of agent.jwt. A principal asks about itself.
+type AskUserJWT struct {
+	Agent performatives.Agent `json:"agentId,omitzero"`
+	Key   performatives.Key   `json:"key,omitzero"` // absent: the one it is registered with; else one that it will be
+}
+
+// UserJWT is the reply of agent.jwt: what a NATS credentials file (.creds) of the
+// principal has beside the seed of the key. It lets nobody in by itself.
+type UserJWT struct {
+	Agent performatives.Agent `json:"agentId"`
+	Key   performatives.Key   `json:"key"`
+	JWT   string              `json:"jwt"`
+}
+
+// ListAgents is the request of agent.list; agents come by URI.
+type ListAgents struct {
+	Organization string `json:"organization,omitzero"` // the URI's host
+	Capability   string `json:"capability,omitzero"`
+	Kind         string `json:"kind,omitzero"`
+	Limit        int    `json:"limit,omitzero"`
+	Cursor       string `json:"cursor,omitzero"`
+}
+
+// Agents is a page of agent.list.
+type Agents struct {
+	Agents []Card `json:"agents"`
+	Next   string `json:"next,omitzero"`
+}
+
+// A Schema is a body schema or a terms schema by name.
+type Schema struct {
+	Name    string              `json:"name"`
+	Version int                 `json:"version,omitzero"` // the -vN of a terms schema
+	Kind    string              `json:"kind"`             // body or terms
+	By      performatives.Agent `json:"by,omitzero"`      // who registered it
+	Schema  jsontext.Value      `json:"schema,omitzero"`
+}
+
+// PutSchema is the request of schema.put.
+type PutSchema struct {
+	Name   string         `json:"name"`
+	Schema jsontext.Value `json:"schema"`
+}
+
+// SchemaRef is the request of schema.get.
+type SchemaRef struct {
+	Name string `json:"name"`
+}
+
+// SchemaNames answers schema.list, without the schemas themselves.
+type SchemaNames struct {
+	Schemas []Schema `json:"schemas"`
+}
+
+// Broker answers broker.info.
+type Broker struct {
+	Key     performatives.Key `json:"key"` // verifies the receipts
+	Version string            `json:"version"`
+	NATS    string            `json:"nats"` // version of the NATS server
+	Dev     bool              `json:"dev,omitzero"`
+}

@@ -1,0 +1,69 @@
+package api
+
+import "github.com/parley-asp/parley/performatives"
+
+// What an operator asks of what the broker keeps beside the transcripts, to hold
+// it against them. It is answered from the store, not from memory.
+const (
+	AuditSessions = "audit.sessions" // operator: every session that has a transcript
+	AuditSession  = "audit.session"  // operator: what is kept of one
+	AuditMessages = "audit.messages" // operator: its transcript as it is stored, whether it can be understood or not
+)
+
+// AuditTranscript is the request of audit.messages.
+type AuditTranscript struct {
+	Session performatives.SessionID `json:"sessionId"`
+	Cursor  uint64                  `json:"cursor,omitzero"` // next of the page before
+}
+
+// Stored is a page of audit.messages.
+type Stored struct {
+	Messages [][]byte `json:"messages"`      // base64
+	Next     uint64   `json:"next,omitzero"` // absent on the last page
+}
+
+// ListAudit is the request of audit.sessions.
+type ListAudit struct {
+	Cursor int `json:"cursor,omitzero"` // next of the page before
+}
+
+// AuditedSessions is a page of audit.sessions.
+type AuditedSessions struct {
+	Sessions []performatives.SessionID `json:"sessions"`
+	Next     *int                      `json:"next,omitzero"` // absent on the last page
+}
+
+// AuditRef is the request of audit.session.
+type AuditRef struct {
+	Session performatives.SessionID `json:"sessionId"`
+	Cursor  string                  `json:"cursor,omitzero"` // next of the page before
+}
+
+// Held is what a broker keeps of a session besides its transcript. All but
+// Copies are on the first page only.
+type Held struct {
+	Session  performatives.SessionID `json:"sessionId"`
+	At       string                  `json:"at"`                      // by the broker's clock
+	Sequence *uint64                 `json:"sequenceNumber,omitzero"` // of the last entry, when it was looked up; absent without any
+	Hash     performatives.Hash      `json:"hash,omitzero"`           // of that entry
+	InboxAge int64                   `json:"inboxAgeMs"`              // after which inbox copies expire
+	Index    *HeldLine               `json:"index,omitzero"`          // its line in the list of sessions
+	Timer    string                  `json:"timer,omitzero"`          // when its timer goes off
+	Due      bool                    `json:"timerDue,omitzero"`       // a timer went off, and no broker has looked yet
+	Items    []EscalationItem        `json:"items,omitzero"`          // of the escalation inbox, without transcripts
+	Copies   []HeldCopy              `json:"copies"`                  // in its inboxes, each inbox in its order
+	Next     string                  `json:"next,omitzero"`           // cursor of the next page; absent on the last
+}
+
+// A HeldLine is a session's line in the list of sessions.
+type HeldLine struct {
+	State        string                `json:"state"`
+	Participants []performatives.Agent `json:"participants"`
+	Entries      uint64                `json:"entries"` // of the transcript that it was made from
+}
+
+// A HeldCopy is one entry in one inbox.
+type HeldCopy struct {
+	Agent performatives.Agent `json:"agentId"`
+	Hash  performatives.Hash  `json:"sha256"` // of its bytes
+}

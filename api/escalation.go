@@ -1,0 +1,272 @@
+package api
+
+import (
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// The verbs of the escalation inbox (PROTOCOL.md §9). Those that change
+// something answer with the item as it is then.
+const (
+	EscalationList     = "escalation.list"
+	EscalationGet      = "escalation.get"
+	EscalationClaim    = "escalation.claim"
+	EscalationRelease  = "escalation.release"
+	EscalationAssign   = "escalation.assign"
+	EscalationComment  = "escalation.comment"
+	EscalationTransfer = "escalation.transfer"
+	EscalationHistory  = "escalation.history"
+	EscalationWatch    = "escalation.watch"
+)
+
+// Whose an item is, for ListEscalations.Claimed.
+const (
+	ClaimedByMe     = "me"
+	ClaimedByNobody = "nobody"
+	ClaimedByOthers = "others"
+)
+
+// ListEscalations is the request of escalation.list.
+type ListEscalations struct {
+	Status       string                     `json:"status,omitzero"`       // open (default), resolved or all
+	Urgency      string                     `json:"urgency,omitzero"`      // only this one
+	Claimed      string                     `json:"claimed,omitzero"`      // me, nobody or others
+	Organisation performatives.Organisation `json:"organisation,omitzero"` // for operators, who see all
+	Session      performatives.SessionID    `json:"sessionId,omitzero"`
+	Search       string                     `json:"search,omitzero"` // words, all of which are in what it is about, between whom, or why
+	Limit        int                        `json:"limit,omitzero"`  // 1–1000, by default 100
+	Cursor       string                     `json:"cursor,omitzero"`
+}
+
+// Escalations is a page of escalation.list: open ones by when an answer is due,
+// soonest first; others after them, newest first.
+type Escalations struct {
+	Escalations []EscalationItem `json:"escalations"`
+	Counts      EscalationCounts `json:"counts,omitzero"` // for the humans of an organisation
+	Next        string           `json:"next,omitzero"`
+	Now         string           `json:"now,omitzero"` // the broker's clock, which all times are of
+}
+
+// EscalationCounts are of all the open items that the caller may see, whatever
+// was asked for.
+type EscalationCounts struct {
+	Open      int            `json:"open"`
+	Urgency   map[string]int `json:"urgency"`
+	DueSoon   int            `json:"dueSoon"` // within 15 minutes
+	Mine      int            `json:"mine"`    // claimed by, or assigned to, the caller
+	Unclaimed int            `json:"unclaimed"`
+}
+
+// An EscalationItem is one item of the escalation inbox, as it also stands on
+// its asp.escalation subject. A list leaves out what only escalation.get has.
+type EscalationItem struct {
+	session.EscalationView
+	Session  performatives.SessionID `json:"sessionId"`
+	Purpose  string                  `json:"purpose,omitzero"`
+	Proposal *session.OfferView      `json:"proposal,omitzero"` // the one at stake
+	Previous *session.OfferView      `json:"previous,omitzero"` // the offer that it countered
+	Theirs   []performatives.Agent   `json:"theirs,omitzero"`   // the other sides: what they wrote is their word
+	Head     *session.HeadView       `json:"head,omitzero"`     // of the transcript
+
+	// The rest is for the humans of the organisation, its auditors, and operators.
+	Due   string `json:"due,omitzero"` // when an answer is due from who is asked now; deadline is when all time is over
+	Route *Route `json:"route,omitzero"`
+	Desk  Desk   `json:"desk,omitzero"`
+
+	// Revision and Shown name what a decision is made on: an INFORM resolution
+	// that repeats them is refused (409) if the item has changed since.
+	Revision uint64             `json:"revision,omitzero"`
+	Shown    performatives.Hash `json:"shown,omitzero"`
+
+	You *You `json:"you,omitzero"` // what the caller may do
+
+	// Of escalation.get only:
+	Approvers    []Approver       `json:"approvers,omitzero"`
+	Changes      []Change         `json:"changes,omitzero"`      // the terms at stake, against Previous where there is one
+	Labels       map[string]Label `json:"labels,omitzero"`       // what the terms schema calls a path, such as terms.price
+	TermsSchema  jsontext.Value   `json:"termsSchema,omitzero"`  // of the proposal at stake, where it names one
+	IfUnanswered *IfUnanswered    `json:"ifUnanswered,omitzero"` // absent once it is over
+	Comments     []DeskEvent      `json:"comments,omitzero"`     // of colleagues, oldest first; never in the transcript
+	Transcript   []jsontext.Value `json:"transcript,omitzero"`
+	Next         *uint64          `json:"next,omitzero"` // since of session.messages for the rest of a long transcript
+}
+
+// A Desk is how the people around an item have it among themselves. None of
+// this is in the transcript.
+type Desk struct {
+	Claim    *Claim              `json:"claim,omitzero"`
+	Assignee performatives.Agent `json:"assignee,omitzero"`
+	Comments int                 `json:"comments,omitzero"`
+	Views    int                 `json:"views,omitzero"`  // people who have looked
+	Events   uint64              `json:"events,omitzero"` // so far, views aside
+}
+
+// A Claim holds an item for one who is at work on it, until the lease is over.
+type Claim = escalation.Claim
+
+// A Route is who is asked, one level after the other.
+type Route struct {
+	Rule   string  `json:"rule,omitzero"` // the organisation's name for it
+	Level  int     `json:"level"`         // index of the level whose turn came last; those before it may still decide
+	Levels []Level `json:"levels"`
+}
+
+// A Level is one of them.
+type Level struct {
+	Name      string                `json:"name,omitzero"`
+	Approvers []performatives.Agent `json:"approvers,omitzero"` // none is every human of the organisation who may decide
+	Quorum    int                   `json:"quorum"`
+	Approved  int                   `json:"approved"`
+	Due       string                `json:"due"`
+	RemindAt  string                `json:"remindAt,omitzero"`
+}
+
+// You is what the caller may do with an item.
+type You struct {
+	Decide bool                  `json:"decide"`          // approve, deny, modify, guide
+	Why    string                `json:"why,omitzero"`    // not, or not without a bound
+	Limits []performatives.Limit `json:"limits,omitzero"` // the caller's ceilings; none is no ceiling
+	Voted  bool                  `json:"voted,omitzero"`
+}
+
+// An Approver is somebody who is, or will be, asked.
+type Approver struct {
+	Agent   performatives.Agent   `json:"agentId"`
+	Name    string                `json:"name,omitzero"`
+	Level   int                   `json:"level"`  // index of the first that asks this human
+	Turn    bool                  `json:"turn"`   // that level has been asked
+	Enough  bool                  `json:"enough"` // the amount at stake is within the ceiling
+	Limits  []performatives.Limit `json:"limits,omitzero"`
+	Voted   bool                  `json:"voted,omitzero"`
+	Trigger bool                  `json:"trigger,omitzero"` // sent the ESCALATE, so may not approve it
+}
+
+// A Change is one term of the proposal at stake: what it was and what it is.
+type Change struct {
+	Path   string         `json:"path"` // dotted, such as terms.price
+	Label  string         `json:"label,omitzero"`
+	Kind   string         `json:"kind"` // same, changed, added or removed
+	Before jsontext.Value `json:"before,omitzero"`
+	After  jsontext.Value `json:"after,omitzero"`
+}
+
+// The kinds of Change.
+const (
+	Same    = "same"
+	Changed = "changed"
+	Added   = "added"
+	Removed = "removed"
+)
+
+// A Label is what a terms schema says of one term.
+type Label struct {
+	Title       string `json:"title,omitzero"`
+	Description string `json:"description,omitzero"`
+}
+
+// IfUnanswered is what happens by itself, and when.
+type IfUnanswered struct {
+	At   string `json:"at"`
+	Then string `json:"then"` // for a person to read
+}
+
+// EscalationRef is the request of escalation.get, .release and .history.
+type EscalationRef struct {
+	Escalation string `json:"escalationId"`
+}
+
+// ClaimEscalation is the request of escalation.claim. Who has claimed it may
+// do so again, for longer.
+type ClaimEscalation struct {
+	Escalation string `json:"escalationId"`
+	Lease      int64  `json:"leaseMs,omitzero"` // by default 10 minutes, at most 8 hours
+}
+
+// AssignEscalation is the request of escalation.assign; to "" takes it back.
+type AssignEscalation struct {
+	Escalation string              `json:"escalationId"`
+	To         performatives.Agent `json:"to,omitzero"`
+}
+
+// CommentEscalation is the request of escalation.comment. Comments are for
+// colleagues: no agent, and nobody of another organisation, reads them.
+type CommentEscalation struct {
+	Escalation string `json:"escalationId"`
+	Text       string `json:"text"`
+}
+
+// TransferEscalation is the request of escalation.transfer: to a colleague, or
+// to a later level of the route before its time.
+type TransferEscalation struct {
+	Escalation string              `json:"escalationId"`
+	To         performatives.Agent `json:"to,omitzero"`
+	Level      string              `json:"level,omitzero"` // name, or number from 1
+	Reason     string              `json:"reason,omitzero"`
+}
+
+// EscalationEvents answer escalation.history: everything that happened around
+// an item, oldest first.
+type EscalationEvents struct {
+	Escalation string      `json:"escalationId"`
+	Events     []DeskEvent `json:"events"`
+}
+
+// A DeskEvent is one thing that happened around an item.
+type DeskEvent = escalation.Event
+
+// WatchEscalations is the request of escalation.watch, which answers when
+// something has changed since the cursor, or after waitMs. Without since it
+// answers at once with the cursor of now.
+type WatchEscalations struct {
+	Since string `json:"since,omitzero"`
+	Wait  int64  `json:"waitMs,omitzero"` // at most 25,000
+}
+
+// Watched answers escalation.watch.
+type Watched struct {
+	Cursor  string           `json:"cursor"`
+	Changed []EscalationItem `json:"changed"` // as they are now, each once
+	// Reset: too much has changed since the cursor to say what. List anew.
+	Reset bool `json:"reset,omitzero"`
+}
+
+// Enrolled is what a human is told of a device that signs for them from now on,
+// on asp.people.<org>.<token>.
+type Enrolled struct {
+	Kind   string              `json:"kind"` // enrolled
+	At     time.Time           `json:"at"`
+	Human  performatives.Agent `json:"human"`
+	Device Device              `json:"device"`
+}
+
+// EnrolHuman is the request of human.enrol.
+type EnrolHuman struct {
+	Agent performatives.Agent `json:"agentId"`
+}
+
+// Enrolment answers human.enrol: a code, good once, by which the human's browser
+// has a key of its own registered.
+type Enrolment struct {
+	Agent   performatives.Agent `json:"agentId"`
+	Code    string              `json:"code"`
+	Expires time.Time           `json:"expiresAt"`
+}
+
+// DeviceRef is the request of human.unenrol; the reply is the card.
+type DeviceRef struct {
+	Agent performatives.Agent `json:"agentId"`
+	Key   performatives.Key   `json:"key"`
+}
+
+// A Device is a key that a human enrolled, such as a browser's. It signs like
+// the human's own; it does not log in to NATS.
+type Device struct {
+	Key      performatives.Key `json:"key"`
+	Name     string            `json:"name,omitzero"`
+	Enrolled string            `json:"enrolledAt,omitzero"`
+}

@@ -1,0 +1,102 @@
+package api
+
+import (
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// An Acceptance answers a submit that was heard.
+type Acceptance struct {
+	Accepted   bool                    `json:"accepted"` // true
+	Session    performatives.SessionID `json:"sessionId"`
+	Message    performatives.MessageID `json:"messageId"`
+	Sequence   uint64                  `json:"sequenceNumber"`
+	Hash       performatives.Hash      `json:"hash"`
+	State      session.Phase           `json:"state"`
+	AcceptedAt string                  `json:"acceptedAt"`
+	Duplicate  bool                    `json:"duplicate,omitzero"` // it was accepted before
+}
+
+// Text is the acceptance as it is sent: what the library writes, without asking
+// each field for its type.
+func (a Acceptance) Text() []byte {
+	out := strconv.AppendBool(append(make([]byte, 0, 384), `{"accepted":`...), a.Accepted)
+	text := func(name, text string) {
+		out = append(append(append(out, ',', '"'), name...), '"', ':')
+		out, _ = jsontext.AppendQuote(out, text) // which makes valid UTF-8 of what is none
+	}
+	text("sessionId", string(a.Session))
+	text("messageId", string(a.Message))
+	out = strconv.AppendUint(append(out, `,"sequenceNumber":`...), a.Sequence, 10)
+	text("hash", string(a.Hash))
+	text("state", a.State.String())
+	text("acceptedAt", a.AcceptedAt)
+	if a.Duplicate {
+		out = append(out, `,"duplicate":true`...)
+	}
+	return append(out, '}')
+}
+
+// An ErrorReply answers what was refused. It comes as a NATS micro error:
+// header Nats-Service-Error-Code is the HTTP status of the code.
+type ErrorReply struct {
+	Accepted bool  `json:"accepted"` // false
+	Error    Error `json:"error"`
+}
+
+// An Error is a refusal on the wire.
+type Error struct {
+	Code      session.Code     `json:"code"`
+	Category  session.Category `json:"category"`
+	Message   string           `json:"message"`
+	Retryable bool             `json:"retryable"`
+	Details   jsontext.Value   `json:"details,omitzero"`
+}
+
+// Limited are the details of a rate_limited.
+type Limited struct {
+	Limit      string `json:"limit"`        // rate, inFlight or sessions
+	RetryAfter int64  `json:"retryAfterMs"` // when it may be heard
+}
+
+// Headers of a NATS micro error.
+const (
+	ErrorHeader     = "Nats-Service-Error"
+	ErrorCodeHeader = "Nats-Service-Error-Code"
+)
+
+// Headers of inbox copies and transcript entries: what a reader may want
+// before it reads the JSON. The envelope alone is the truth.
+const (
+	SequenceHeader = "Asp-Sequence" // the entry's sequenceNumber
+	FormatHeader   = "Asp-Format"   // version of the transcript's format
+)
+
+// AskerHeader of an act that one broker hands on to another: where whoever
+// submitted it waits for the answer.
+const AskerHeader = "Asp-Asker"
+
+// Refused writes a refusal for the wire.
+func Refused(r *session.Refusal) ErrorReply {
+	e := Error{Code: r.Code, Category: r.Code.Category(), Message: r.Message, Retryable: r.Code.Retryable()}
+	if r.Details != nil {
+		if raw, err := json.Marshal(r.Details, json.Deterministic(true)); err == nil {
+			e.Details = raw
+		}
+	}
+	return ErrorReply{Error: e}
+}
+
+// Refusal reads a refusal from the wire; Details keeps its JSON.
+func (e ErrorReply) Refusal() *session.Refusal {
+	r := &session.Refusal{Code: e.Error.Code, Message: e.Error.Message}
+	if len(e.Error.Details) > 0 {
+		r.Details = e.Error.Details
+	}
+	return r
+}

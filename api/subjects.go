@@ -1,0 +1,183 @@
+// Package api is what travels: subjects, stream names, and the JSON of replies
+// and api calls (PROTOCOL.md §2, §9). Broker, client and command line share it;
+// it is pure.
+package api
+
+import (
+	"errors"
+	"hash/fnv"
+	"strconv"
+	"strings"
+
+	"github.com/parley-asp/parley/performatives"
+)
+
+// Names of the streams and buckets.
+const (
+	SessionsStream    = "ASP_SESSIONS"
+	InboxStream       = "ASP_INBOX"
+	EscalationsStream = "ASP_ESCALATIONS"
+	DeskStream        = "ASP_DESK"
+	TimersStream      = "ASP_TIMERS"
+	IndexStream       = "ASP_INDEX"
+	ArchiveStream     = "ASP_ARCHIVE"
+	CatalogueStream   = "ASP_CATALOGUE"
+	AgentsBucket      = "ASP_AGENTS"
+	SchemasBucket     = "ASP_SCHEMAS"
+	BrokersBucket     = "ASP_BROKERS"
+	EnrolBucket       = "ASP_ENROLMENTS"
+)
+
+// StreamOf is the stream that a key-value bucket is in.
+func StreamOf(bucket string) string { return "KV_" + bucket }
+
+// Subjects with wildcards, for streams, endpoints and subscriptions.
+const (
+	AllSessions    = "asp.session.*"
+	AllInboxes     = "asp.agent.*.inbox.*"
+	AllEscalations = "asp.escalation.*.*.*"
+	AllDesks       = "asp.desk.*.*"
+	AllPeople      = "asp.people.*.*"
+	AllIndex       = "asp.index.*"      // sessions that are not over
+	AllOver        = "asp.index.over.*" // those that are
+	AllArchive     = "asp.archive.*"
+	AllSubmits     = "asp.agent.*.submit.*"
+	AllCalls       = "asp.agent.*.api.*.*"
+	AllOperator    = "asp.operator.api.*.*"
+	AllEvents      = "asp.event.>"
+)
+
+// CataloguePage is where the archive's list is, many sessions to a message.
+const CataloguePage = "asp.catalogue.page"
+
+// ServiceName is the broker's name as a NATS micro service, and its queue group.
+const ServiceName = "asp"
+
+// Submit is where a principal sends the envelopes of a session.
+func Submit(a performatives.Agent, s performatives.SessionID) string {
+	return "asp.agent." + a.Token() + ".submit." + string(s)
+}
+
+// Inbox is where a principal receives those of the others.
+func Inbox(a performatives.Agent, s performatives.SessionID) string {
+	return "asp.agent." + a.Token() + ".inbox." + string(s)
+}
+
+// HandedOn is what stands before the subject of a request that one broker
+// hands on to another.
+func HandedOn(broker string) string { return "asp.broker." + broker + "." }
+
+// A server elsewhere can bring acts to the broker that their session is at home
+// with. It knows nothing of sessions and brokers: a mapping in the brokers' account,
+// of AllSubmits to HomeMapping, names one of so many partitions, and brokers
+// subscribe to those. Principals are in another account, where these subjects lead
+// nowhere.
+const (
+	Partitions  = 128
+	AllAtHome   = "asp.home.*.agent.*.submit.*"
+	HomeMapping = "asp.home.{{partition(128,2)}}.agent.{{wildcard(1)}}.submit.{{wildcard(2)}}"
+)
+
+// AtHome is all that the server brings to the home of a partition.
+func AtHome(partition int) string {
+	return "asp.home." + strconv.Itoa(partition) + ".agent.*.submit.*"
+}
+
+// PartitionOf is the partition of a session, as the server finds it.
+func PartitionOf(s performatives.SessionID) int {
+	h := fnv.New32a()
+	h.Write([]byte(s))
+	return int(h.Sum32() % Partitions)
+}
+
+// Brought is the submit subject of which the server made this one.
+func Brought(subject string) (submit string, is bool) {
+	_, rest, is := strings.Cut(strings.TrimPrefix(subject, "asp.home."), ".")
+	return "asp." + rest, is && strings.HasPrefix(subject, "asp.home.")
+}
+
+// InboxOf is all that a principal receives.
+func InboxOf(a performatives.Agent) string { return "asp.agent." + a.Token() + ".inbox.*" }
+
+// Call is where a principal calls an api verb such as "session.get".
+func Call(a performatives.Agent, verb string) string {
+	return "asp.agent." + a.Token() + ".api." + verb
+}
+
+// OperatorCall is where an operator calls a verb, and sees all.
+func OperatorCall(verb string) string { return "asp.operator.api." + verb }
+
+// Session is the subject of a session's transcript.
+func Session(s performatives.SessionID) string { return "asp.session." + string(s) }
+
+// Archive is where a session goes that is over.
+func Archive(s performatives.SessionID) string { return "asp.archive." + string(s) }
+
+// Index is the subject of a session's line in the list of sessions.
+func Index(s performatives.SessionID) string { return "asp.index." + string(s) }
+
+// IndexOver is that of a session that is over.
+func IndexOver(s performatives.SessionID) string { return "asp.index.over." + string(s) }
+
+// Event is where monitors hear of a session.
+func Event(s performatives.SessionID, kind string) string {
+	return "asp.event." + string(s) + "." + kind
+}
+
+// Escalation is the subject of one item of the escalation inbox.
+func Escalation(org performatives.Organisation, urgency, id string) string {
+	return "asp.escalation." + org.Token() + "." + urgency + "." + id
+}
+
+// DeskOf is the subject of what happens around one item.
+func DeskOf(org performatives.Organisation, id string) string {
+	return "asp.desk." + org.Token() + "." + id
+}
+
+// PeopleOf is the subject of what happens to a human's keys, by which nothing is
+// decided but everything signed; to "*" for all of an organisation.
+func PeopleOf(org performatives.Organisation, token string) string {
+	return "asp.people." + org.Token() + "." + token
+}
+
+// IsOfPeople tells whether a subject is such a one.
+func IsOfPeople(subject string) bool { return strings.HasPrefix(subject, "asp.people.") }
+
+// EscalationsOf is all items of an organisation.
+func EscalationsOf(org performatives.Organisation) string {
+	return "asp.escalation." + org.Token() + ".*.*"
+}
+
+// GroupConsumer is the durable consumer on ASP_ESCALATIONS of a group of approvers.
+func GroupConsumer(org performatives.Organisation, group string) string {
+	return org.Token() + "~" + group
+}
+
+// IsGroupConsumer tells whether a name is of such a consumer.
+func IsGroupConsumer(name string) bool { return strings.Contains(name, "~") }
+
+var errSubject = errors.New("not a subject of this shape")
+
+// ParseSubmit takes a submit subject apart and insists on its exact shape.
+func ParseSubmit(subject string) (performatives.Agent, performatives.SessionID, error) {
+	t := strings.Split(subject, ".")
+	if len(t) != 5 || t[0] != "asp" || t[1] != "agent" || t[3] != "submit" {
+		return "", "", errSubject
+	}
+	a, err := performatives.ParseToken(t[2])
+	if err != nil {
+		return "", "", err
+	}
+	s, err := performatives.ParseSessionID(t[4])
+	return a, s, err
+}
+
+// ParseCall takes the subject of an api call apart.
+func ParseCall(subject string) (a performatives.Agent, verb string, err error) {
+	t := strings.Split(subject, ".")
+	if len(t) != 6 || t[0] != "asp" || t[1] != "agent" || t[3] != "api" {
+		return "", "", errSubject
+	}
+	a, err = performatives.ParseToken(t[2])
+	return a, t[4] + "." + t[5], err
+}

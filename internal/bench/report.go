@@ -1,0 +1,133 @@
+package bench
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// A Report is what was measured. Times are in microseconds, memory in MiB.
+type Report struct {
+	At      time.Time `json:"at"`
+	Go      string    `json:"go"`
+	CPUs    int       `json:"cpus"`
+	Brokers int       `json:"brokers"` // processes beside a NATS server; 0 is one with its server in it
+	Seconds float64   `json:"seconds"` // of each level and side
+	Pairs   int       `json:"pairs"`   // of agents that share the sessions
+	Levels  []Level   `json:"levels,omitzero"`
+	Growth  []Growth  `json:"growth,omitzero"`
+	Started []Started `json:"started,omitzero"`
+}
+
+// A Level is one fsync setting with so many sessions at a time.
+type Level struct {
+	Sync     string  `json:"sync"`
+	Sessions int     `json:"sessions"`
+	Bytes    int     `json:"bytes"` // of an envelope, on average
+	Parley   Figures `json:"parley"`
+	Raw      Figures `json:"raw"`
+	Ratio    Ratio   `json:"ratio"`
+}
+
+// Figures are one side's.
+type Figures struct {
+	Acts      int     `json:"acts"`
+	Seconds   float64 `json:"seconds"`
+	PerSecond float64 `json:"actsPerSecond"`
+	Accepted  Spread  `json:"acceptedMicros"` // submit → accepted
+	Received  Spread  `json:"receivedMicros"` // submit → received by the counterpart's durable consumer
+	CPU       float64 `json:"cpuMicrosPerAct"`
+	LoadCPU   float64 `json:"loadCpuMicrosPerAct"` // of the program that makes the load
+	RSS       float64 `json:"rssMiB"`
+}
+
+// A Spread is a median and what one in a hundred exceeds.
+type Spread struct {
+	P50 float64 `json:"p50"`
+	P99 float64 `json:"p99"`
+}
+
+func (s Spread) over(o Spread) Spread { return Spread{over(s.P50, o.P50), over(s.P99, o.P99)} }
+
+// A Ratio is one side's figures over the other's.
+type Ratio struct {
+	PerSecond float64 `json:"actsPerSecond"`
+	Accepted  Spread  `json:"accepted"`
+	Received  Spread  `json:"received"`
+	CPU       float64 `json:"cpu"`
+}
+
+func (f Figures) over(o Figures) Ratio {
+	return Ratio{over(f.PerSecond, o.PerSecond), f.Accepted.over(o.Accepted), f.Received.over(o.Received), over(f.CPU, o.CPU)}
+}
+
+func over(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}
+
+func newReport(o Options) Report {
+	return Report{At: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), CPUs: runtime.NumCPU(), Brokers: o.Brokers, Seconds: o.Seconds, Pairs: o.Pairs}
+}
+
+// line is a level in one line, for who waits.
+func (l Level) line() string {
+	return fmt.Sprintf("  %.0f acts/s, raw %.0f: %.2f× of raw; p50 accepted %.2f×, p99 %.2f×",
+		l.Parley.PerSecond, l.Raw.PerSecond, l.Ratio.PerSecond, l.Ratio.Accepted.P50, l.Ratio.Accepted.P99)
+}
+
+// Table is the report for people.
+func (r Report) Table() string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	if len(r.Levels) > 0 {
+		where := "one broker with its NATS server in the process"
+		if r.Brokers > 0 {
+			where = fmt.Sprintf("%d broker processes on one NATS server process", r.Brokers)
+		}
+		line("%s; %d CPUs, %s; %.0f s for each row; times in µs, CPU of the broker's side for each act", where, r.CPUs, r.Go, r.Seconds)
+	}
+	sync := ""
+	for _, l := range r.Levels {
+		if l.Sync != sync {
+			sync = l.Sync
+			line("\n--sync %s, envelopes of %d bytes", l.Sync, l.Bytes)
+			line("%8s  %-6s %9s  %19s  %19s  %8s  %8s", "sessions", "", "acts/s", "accepted p50    p99", "received p50    p99", "CPU/act", "RSS MiB")
+		}
+		row := func(at, name string, f Figures) {
+			line("%8s  %-6s %9.0f  %11.0f %7.0f  %11.0f %7.0f  %8.1f  %8.0f", at, name,
+				f.PerSecond, f.Accepted.P50, f.Accepted.P99, f.Received.P50, f.Received.P99, f.CPU, f.RSS)
+		}
+		row(fmt.Sprint(l.Sessions), "parley", l.Parley)
+		row("", "raw", l.Raw)
+		line("%8s  %-6s %9.2f  %11.2f %7.2f  %11.2f %7.2f  %8.2f", "", "ratio",
+			l.Ratio.PerSecond, l.Ratio.Accepted.P50, l.Ratio.Accepted.P99, l.Ratio.Received.P50, l.Ratio.Received.P99, l.Ratio.CPU)
+	}
+	for _, g := range r.Growth {
+		line("\n%s; --sync %s, %d at a time", g.What, g.Sync, g.Sessions)
+		for _, row := range []struct {
+			name string
+			f    Figures
+		}{{"little", g.Little}, {"much", g.Much}} {
+			line("  %-6s accepted p50 %6.0f p99 %6.0f  received p50 %6.0f p99 %6.0f  CPU/act %6.1f  RSS %5.0f MiB",
+				row.name, row.f.Accepted.P50, row.f.Accepted.P99, row.f.Received.P50, row.f.Received.P99, row.f.CPU, row.f.RSS)
+		}
+		line("  %-6s accepted p50 %6.2f p99 %6.2f  received p50 %6.2f p99 %6.2f  CPU/act %6.2f",
+			"ratio", g.Ratio.Accepted.P50, g.Ratio.Accepted.P99, g.Ratio.Received.P50, g.Ratio.Received.P99, g.Ratio.CPU)
+	}
+	for _, s := range r.Started {
+		line("\nstart with %d finished and %d open sessions, after it was %s: %.2f s to the first accepted act, then %.0f MiB",
+			s.Finished, s.Open, s.After, s.Seconds, s.RSS)
+		for _, r := range s.Streams {
+			how := "from its summary"
+			if r.Whole {
+				how = "read whole"
+			}
+			line("  %-16s %12s messages  %9s  %s", r.Stream, r.Messages, r.Took, how)
+		}
+	}
+	return b.String()
+}

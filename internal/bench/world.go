@@ -1,0 +1,265 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server"
+)
+
+// A world is a broker, a raw server, and the agents who use both.
+type world struct {
+	options   *Options
+	sync      time.Duration
+	dir       string
+	roads     []*road
+	processes []*process
+	operators []*client.Operator
+}
+
+// openWorld starts what a measurement needs: brokers by these names, and where
+// one is rawName the store alone.
+func openWorld(ctx context.Context, o *Options, sync time.Duration, names ...string) (w *world, err error) {
+	w = &world{options: o, sync: sync}
+	defer func() {
+		if err != nil {
+			w.close(&err)
+		}
+	}()
+	if w.dir, err = os.MkdirTemp(o.Dir, "parley-bench-"); err != nil {
+		return w, err
+	}
+	o.say("sync %s: starting %s", syncName(sync), strings.Join(names, " and "))
+	for _, name := range names {
+		open := w.openBroker
+		if name == rawName {
+			open = w.openRaw
+		}
+		r, err := open(ctx, name)
+		if err != nil {
+			return w, err
+		}
+		w.roads = append(w.roads, r)
+	}
+	for i := range o.Pairs {
+		var both [2]*person
+		for side, name := range []string{"agent://acme.com/buyer-%d", "agent://widgets.co/seller-%d"} {
+			if both[side], err = newPerson(performatives.Agent(fmt.Sprintf(name, i))); err != nil {
+				return w, err
+			}
+		}
+		for _, r := range w.roads {
+			var there [2]*party
+			for side, p := range both {
+				if there[side], err = r.settle(ctx, p); err != nil {
+					return w, err
+				}
+			}
+			r.pairs = append(r.pairs, there)
+		}
+	}
+	return w, nil
+}
+
+// openBroker starts the broker, or as many as there are to be with a server
+// elsewhere, or finds the one that was named.
+func (w *world) openBroker(ctx context.Context, name string) (*road, error) {
+	o, data := w.options, filepath.Join(w.dir, name)
+	r := &road{
+		name:    name,
+		process: len(w.processes),
+		subject: func(from, _ *party, id performatives.SessionID) string { return api.Submit(from.Agent, id) },
+		heard:   acceptedByBroker,
+	}
+	url, login := o.URL, client.Unsigned()
+	var err error
+	switch {
+	case url != "":
+		r.pids = o.PIDs
+		if o.Operator != "" {
+			login = client.SeedFile(o.Operator)
+		}
+	case o.Brokers == 0:
+		args := []string{"--data", data, "--listen", "127.0.0.1:0", "--sync", syncName(w.sync)}
+		if o.Archived {
+			args = append(args, "--archive-after", "24h") // nothing that is measured gets as old
+		}
+		url, err = w.serve(ctx, r, name, args...)
+	default:
+		if url, err = w.serveNATS(ctx, r, name+"-nats", data); err != nil {
+			return nil, err
+		}
+		for i := range o.Brokers {
+			if _, err = w.serve(ctx, r, fmt.Sprintf("%s-%d", name, i), "--data", data, "--nats", url); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if o.URL == "" {
+		login = client.SeedFile(filepath.Join(data, server.OperatorSeed))
+	}
+	operator, err := client.ConnectOperator(ctx, url, login)
+	if err != nil {
+		return nil, err
+	}
+	w.operators = append(w.operators, operator)
+	r.settle = func(ctx context.Context, p *person) (*party, error) {
+		if _, err := operator.AddAgent(ctx, api.Card{Agent: p.Agent, Key: p.signer.Key()}); err != nil {
+			return nil, err
+		}
+		there, err := r.connect(p, url, p.login(), nats.CustomInboxPrefix("_INBOX."+p.Agent.Token()))
+		if err != nil {
+			return nil, err
+		}
+		return there, there.listen(ctx, api.InboxStream)
+	}
+	return r, nil
+}
+
+// serve starts a broker and counts its cost to a road.
+func (w *world) serve(ctx context.Context, r *road, name string, args ...string) (url string, err error) {
+	return w.start(ctx, r, name, append([]string{"serve", "--http", ""}, args...))
+}
+
+// serveNATS starts a NATS server as `parley nats-config` makes it.
+func (w *world) serveNATS(ctx context.Context, r *road, name, data string) (url string, err error) {
+	text, err := server.Config(data)
+	if err != nil {
+		return "", err
+	}
+	for _, change := range [][2]string{
+		{`store_dir: "./nats-data"`, fmt.Sprintf("store_dir: %q", filepath.Join(data, "nats"))},
+		{"sync_interval: always", fmt.Sprintf("sync_interval: %q", syncName(w.sync))},
+		{"system_account:", "listen: \"127.0.0.1:-1\"\nsystem_account:"},
+	} {
+		if !strings.Contains(text, change[0]) {
+			return "", fmt.Errorf("the configuration has no %s", change[0])
+		}
+		text = strings.Replace(text, change[0], change[1], 1)
+	}
+	config := filepath.Join(data, "nats-server.conf")
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		return "", err
+	}
+	return w.start(ctx, r, name, append(append([]string{}, NATSServerCommand...), config))
+}
+
+func (w *world) start(ctx context.Context, r *road, name string, args []string) (url string, err error) {
+	p, err := w.options.start(ctx, w.dir, name, args...)
+	if p != nil {
+		w.processes = append(w.processes, p)
+	}
+	if err != nil {
+		return "", err
+	}
+	r.pids = append(r.pids, p.cmd.Process.Pid)
+	return p.url, nil
+}
+
+// The store alone, and the stream that it has.
+const (
+	rawName   = "raw"
+	rawStream = "RAW"
+)
+
+func rawSubject(to performatives.Agent, id string) string {
+	return "raw." + to.Token() + ".inbox." + id
+}
+
+// openRaw starts the server for the raw side, with a stream like that of the
+// transcripts.
+func (w *world) openRaw(ctx context.Context, name string) (*road, error) {
+	r := &road{
+		name:    name,
+		subject: func(_, to *party, id performatives.SessionID) string { return rawSubject(to.Agent, string(id)) },
+		heard:   acceptedByStore,
+	}
+	data := filepath.Join(w.dir, name)
+	url, err := w.serveNATS(ctx, r, name+"-nats", data)
+	if err != nil {
+		return nil, err
+	}
+	key, err := server.ReadSeed(filepath.Join(data, server.BrokerSeed))
+	if err != nil {
+		return nil, err
+	}
+	login, err := nkeyLogin(key)
+	if err != nil {
+		return nil, err
+	}
+	nc, err := nats.Connect(url, login)
+	if err != nil {
+		return nil, err
+	}
+	r.conns = append(r.conns, nc)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := js.CreateStream(ctx, jetstream.StreamConfig{
+		Name: rawStream, Subjects: []string{"raw.*.inbox.*"}, Storage: jetstream.FileStorage,
+		DenyDelete: true, DenyPurge: true, AllowDirect: true, MaxConsumers: 1 << 20,
+	}); err != nil {
+		return nil, err
+	}
+	r.settle = func(ctx context.Context, p *person) (*party, error) {
+		if _, err := js.CreateConsumer(ctx, rawStream, jetstream.ConsumerConfig{
+			Durable: p.Agent.Token(), FilterSubject: rawSubject(p.Agent, "*"), AckPolicy: jetstream.AckExplicitPolicy,
+		}); err != nil {
+			return nil, err
+		}
+		there, err := r.connect(p, url, login)
+		if err != nil {
+			return nil, err
+		}
+		return there, there.listen(ctx, rawStream)
+	}
+	return r, nil
+}
+
+// newPerson makes an agent with a key.
+func newPerson(a performatives.Agent) (*person, error) {
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		return nil, err
+	}
+	signer, err := performatives.NewSigner(pair)
+	return &person{Agent: a, signer: signer}, err
+}
+
+func nkeyLogin(k nkeys.KeyPair) (nats.Option, error) {
+	public, err := k.PublicKey()
+	return nats.Nkey(public, k.Sign), err
+}
+
+// close ends what was started; an error there is one of the measurement.
+func (w *world) close(err *error) {
+	for _, r := range w.roads {
+		r.close()
+	}
+	for _, operator := range w.operators {
+		*err = errors.Join(*err, operator.Close())
+	}
+	for _, p := range slices.Backward(w.processes) { // brokers before their server
+		*err = errors.Join(*err, p.stop())
+	}
+	if w.dir != "" {
+		*err = errors.Join(*err, os.RemoveAll(w.dir))
+	}
+}

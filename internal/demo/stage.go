@@ -1,0 +1,136 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server"
+)
+
+// A stage is the broker to play on, and the operator who registers the cast.
+type stage struct {
+	url      string
+	key      performatives.Key // of the broker
+	dev      bool
+	operator *client.Operator
+	node     *server.Node // nil where the broker is somebody else's
+	temp     string       // to be removed at the end
+}
+
+const (
+	connectWait = 5 * time.Second  // for a broker that is named
+	closeWait   = 10 * time.Second // for the one that is ours
+)
+
+// open starts a broker, or finds the one that is named.
+func open(ctx context.Context, o Options) (s *stage, err error) {
+	s = &stage{url: o.URL}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+			s = nil
+		}
+	}()
+	pair := o.Operator
+	if s.url == "" {
+		data := o.Keep
+		if data == "" {
+			if s.temp, err = os.MkdirTemp("", "parley-demo-"); err != nil {
+				return s, err
+			}
+			data = s.temp
+		}
+		if s.node, err = server.Start(ctx, server.Options{Data: data, Listen: "127.0.0.1:-1"}); err != nil {
+			return s, err
+		}
+		s.url, pair = s.node.URL, s.node.Operator()
+	}
+	if err := s.direct(ctx, pair); err != nil {
+		return s, err
+	}
+	broker, err := s.operator.Broker(ctx)
+	s.key, s.dev = broker.Key, broker.Dev
+	return s, err
+}
+
+// direct connects the operator. A broker under --dev needs no key of it.
+func (s *stage) direct(ctx context.Context, pair nkeys.KeyPair) error {
+	ctx, cancel := context.WithTimeout(ctx, connectWait)
+	defer cancel()
+	login := client.Unsigned()
+	if pair != nil {
+		signer, err := performatives.NewSigner(pair)
+		if err != nil {
+			return fmt.Errorf("the operator's key: %w", err)
+		}
+		login = client.Key(signer)
+	}
+	var err error
+	fast := client.NATS(nats.RetryOnFailedConnect(false))
+	if s.operator, err = client.ConnectOperator(ctx, s.url, login, fast); errors.Is(err, nats.ErrAuthorization) {
+		return fmt.Errorf("%w\nThe broker at %s has logins: registering the agents needs its operator's key.", err, s.url) //nolint:revive,staticcheck // a sentence for a person, on a line of its own
+	}
+	return err
+}
+
+// close ends what open began.
+func (s *stage) close() error {
+	var errs []error
+	if s.operator != nil {
+		errs = append(errs, s.operator.Close())
+	}
+	if s.node != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), closeWait)
+		defer cancel()
+		errs = append(errs, s.node.Close(ctx))
+	}
+	if s.temp != "" {
+		errs = append(errs, os.RemoveAll(s.temp))
+	}
+	return errors.Join(errs...)
+}
+
+// enter registers a principal with a fresh key and connects it by that key.
+func (s *stage) enter(ctx context.Context, r role) (*client.Client, error) {
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		return nil, err
+	}
+	signer, err := performatives.NewSigner(pair)
+	if err != nil {
+		return nil, err
+	}
+	card := api.Card{
+		Agent: r.agent, Name: r.name, Kind: r.kind, Key: signer.Key(), Protocols: []string{performatives.Version},
+		Registry: api.Registry{MayDecide: r.agent.IsHuman(), Limits: r.limits},
+	}
+	if _, err := s.operator.AddAgent(ctx, card); err != nil {
+		return nil, err
+	}
+	options := []client.Option{client.Key(signer)}
+	if s.dev { // there is no login, and signatures all the same
+		nc, err := nats.Connect(s.url, nats.Name(string(r.agent)), nats.CustomInboxPrefix("_INBOX."+r.agent.Token()))
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, client.Conn(nc))
+	}
+	return client.Connect(ctx, s.url, r.agent, options...)
+}
+
+// leave ends a principal's connection.
+func (s *stage) leave(c *client.Client) {
+	c.Close() //nolint:errcheck // what it had to say is said
+	if s.dev {
+		c.Conn().Close()
+	}
+}

@@ -1,0 +1,161 @@
+package server_test
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/server"
+)
+
+// Who is removed is out at once, and stays out; nobody else notices.
+func TestRemovedIsOut(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, o server.Options) {
+		w := start(t, o)
+		a, b := w.registers(alpha), w.registers(beta)
+		one, two, other := w.logsIn(alpha, a), w.logsIn(alpha, a), w.logsIn(beta, b)
+		_, err := w.operator.RemoveAgent(w.ctx, alpha)
+		must(t, err)
+		w.isOut(one)
+		w.isOut(two)
+		if _, err := w.dial(alpha, withKey(t, a)); !errors.Is(err, nats.ErrAuthorization) {
+			t.Errorf("logging in again: %v, want %v", err, nats.ErrAuthorization)
+		}
+		w.asks(other, beta)
+	})
+}
+
+// Of a principal that has a new key, what is connected with the old one is closed.
+func TestRotatedKeyIsOut(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, o server.Options) {
+		w := start(t, o)
+		before := w.registers(alpha)
+		old := w.logsIn(alpha, before)
+		after := w.registers(alpha)
+		w.isOut(old)
+		w.asks(w.logsIn(alpha, after), alpha)
+		if _, err := w.dial(alpha, withKey(t, before)); !errors.Is(err, nats.ErrAuthorization) {
+			t.Errorf("logging in with the old key: %v, want %v", err, nats.ErrAuthorization)
+		}
+	})
+}
+
+// A login that was let in just before its key was taken away is closed just after.
+func TestLoginUnderWayIsOut(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, o server.Options) {
+		gate := newGate()
+		o.Log = gate.log(2) // the operator is first
+		w := start(t, o)
+		before := w.registers(alpha)
+		late := make(chan line)
+		go func() {
+			l, err := w.dial(alpha, withKey(t, before))
+			if err != nil {
+				t.Error(err)
+			}
+			late <- l
+		}()
+		<-gate.reached
+		after := w.registers(alpha)
+		close(gate.open)
+		old, current := <-late, w.logsIn(alpha, after)
+		w.isOut(old)
+		w.asks(current, alpha)
+		if current.IsClosed() {
+			t.Error("the connection with the new key is closed too")
+		}
+	})
+}
+
+// Whichever broker took a key away, the others hear of it: what they let in at the last moment
+// is closed too.
+func TestRemovedByAnotherBroker(t *testing.T) {
+	t.Parallel()
+	t.Run("config", func(t *testing.T) {
+		t.Parallel()
+		data := t.TempDir()
+		removesByAnother(t, server.Options{Data: data, NATS: external(t, data)})
+	})
+	t.Run("operator", func(t *testing.T) {
+		t.Parallel()
+		data := t.TempDir()
+		removesByAnother(t, server.Options{Data: data, NATS: operator(t, data), NATSCreds: filepath.Join(data, server.CredsFile)})
+	})
+}
+
+func removesByAnother(t *testing.T, o server.Options) {
+	t.Helper()
+	one := start(t, o)
+	start(t, o)
+	for range 10 {
+		key := one.registers(alpha)
+		l, err := one.dial(alpha, withKey(t, key))
+		for errors.Is(err, nats.ErrAuthorization) && one.ctx.Err() == nil { // by the one that has not heard of it yet
+			l, err = one.dial(alpha, withKey(t, key))
+		}
+		must(t, err)
+		_, err = one.operator.RemoveAgent(one.ctx, alpha)
+		must(t, err)
+		late, err := one.dial(alpha, withKey(t, key))
+		one.isOut(l)
+		if err == nil {
+			one.isOut(late)
+		}
+	}
+}
+
+// A broker that has said nothing for 3 seconds loses its connections, and with them its share
+// of the acts: one that is stopped, or cut off, would have it for minutes. If it lives it is
+// back at once. Those of other brokers, which are the same user, stay.
+func TestSilentBrokerIsOut(t *testing.T) {
+	t.Parallel()
+	for mode, options := range map[string]func(*testing.T) server.Options{"config": configured, "operator": inOperatorMode} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			o := options(t)
+			w := start(t, o)
+			owner, err := server.ReadSeed(filepath.Join(o.Data, server.BrokerSeed))
+			must(t, err)
+			login := withKey(t, owner)
+			if o.NATSCreds != "" {
+				login = nats.UserCredentials(o.NATSCreds)
+			}
+			out, back := make(chan string, 9), make(chan string, 9)
+			var silent *nats.Conn
+			for _, id := range []string{"another", "silent"} {
+				silent, err = nats.Connect(w.node.URL, login, nats.Name("parley broker "+id), nats.ReconnectWait(time.Millisecond),
+					nats.DisconnectErrHandler(func(*nats.Conn, error) { out <- id }), nats.ReconnectHandler(func(*nats.Conn) { back <- id }))
+				must(t, err)
+				t.Cleanup(silent.Close)
+			}
+			js, err := jetstream.New(silent)
+			must(t, err)
+			brokers, err := js.KeyValue(w.ctx, api.BrokersBucket)
+			must(t, err)
+			_, err = brokers.Put(w.ctx, "silent", []byte(`{"settled":0}`))
+			must(t, err)
+			for _, heard := range []chan string{out, back} {
+				select {
+				case id := <-heard:
+					if id != "silent" {
+						t.Errorf("the connection of %s was closed", id)
+					}
+				case <-w.ctx.Done():
+					t.Fatal("the silent broker's connection is not closed")
+				}
+			}
+			must(t, silent.FlushTimeout(patience))
+			if len(out) > 0 {
+				t.Errorf("then that of %s was closed too", <-out)
+			}
+		})
+	}
+}

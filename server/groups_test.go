@@ -1,0 +1,98 @@
+package server_test
+
+import (
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server"
+)
+
+// A group's humans pull from its consumer with a plain NATS client; others,
+// colleagues of another group too, do not.
+func TestGroupConsumer(t *testing.T) {
+	t.Parallel()
+	const (
+		buyer  = performatives.Agent("human://acme.com/buyer")
+		lawyer = performatives.Agent("human://acme.com/lawyer")
+		clerk  = performatives.Agent("human://acme.com/clerk") // may not decide
+	)
+	rules := &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{"acme.com": {
+		Groups: map[string][]performatives.Agent{"buyers": {buyer, clerk}, "lawyers": {lawyer}},
+	}}}
+	must(t, rules.Check())
+	w := start(t, server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1", Rules: rules})
+	js, err := jetstream.New(w.node.Conn)
+	must(t, err)
+	_, err = js.Publish(t.Context(), api.Escalation("acme.com", "high", "e1"), []byte(`{"escalationId":"e1"}`))
+	must(t, err)
+	_, err = js.Publish(t.Context(), api.Escalation("widgets.co", "high", "e2"), []byte(`{"escalationId":"e2"}`))
+	must(t, err)
+
+	for a, may := range map[performatives.Agent]bool{buyer: true, lawyer: false, clerk: false} {
+		key := newKey(t)
+		card := api.Card{Agent: a, Key: performatives.Key(public(t, key))}
+		card.Registry.MayDecide = a != clerk
+		_, err := w.node.AddAgent(t.Context(), card)
+		must(t, err)
+		l := w.logsIn(a, key)
+		must(t, l.Publish("$JS.API.CONSUMER.MSG.NEXT.ASP_ESCALATIONS.acme_com~buyers", []byte(`{"no_wait":true}`)))
+		if got := allowed(t, l); got != may {
+			t.Errorf("%s may pull from the buyers': %t", a, got)
+		}
+		if !may {
+			continue
+		}
+		js, err := jetstream.New(l.Conn)
+		must(t, err)
+		c, err := js.Consumer(t.Context(), api.EscalationsStream, "acme_com~buyers")
+		must(t, err)
+		m, err := c.Next()
+		must(t, err)
+		if m.Subject() != "asp.escalation.acme_com.high.e1" {
+			t.Errorf("the buyers read %s", m.Subject())
+		}
+		must(t, m.DoubleAck(t.Context()))
+		if info, err := c.Info(t.Context()); err != nil || info.NumPending != 0 {
+			t.Errorf("%+v %v", info, err)
+		}
+	}
+}
+
+// Who may decide no more loses what was granted at the login, too, and comes in again with less.
+func TestWhoDecidesNoMoreReadsNoMore(t *testing.T) {
+	t.Parallel()
+	const buyer = performatives.Agent("human://acme.com/buyer")
+	rules := &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{"acme.com": {
+		Groups: map[string][]performatives.Agent{"buyers": {buyer}},
+	}}}
+	must(t, rules.Check())
+	w := start(t, server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1", Rules: rules})
+	key := newKey(t)
+	for _, decides := range []bool{true, false} {
+		card := api.Card{Agent: buyer, Key: performatives.Key(public(t, key)), Registry: api.Registry{MayDecide: true}}
+		_, err := w.operator.AddAgent(w.ctx, card)
+		must(t, err)
+		l := w.logsIn(buyer, key)
+		must(t, l.Publish("$JS.API.CONSUMER.MSG.NEXT.ASP_ESCALATIONS.acme_com~buyers", []byte(`{"no_wait":true}`)))
+		if !allowed(t, l) {
+			t.Fatal("who may decide may not pull")
+		}
+		card.Registry = api.Registry{MayDecide: decides, Auditor: !decides}
+		_, err = w.operator.AddAgent(w.ctx, card)
+		must(t, err)
+		if decides {
+			w.asks(l, buyer) // nothing was taken away
+			continue
+		}
+		w.isOut(l)
+		again := w.logsIn(buyer, key)
+		must(t, again.Publish("$JS.API.CONSUMER.MSG.NEXT.ASP_ESCALATIONS.acme_com~buyers", []byte(`{"no_wait":true}`)))
+		if allowed(t, again) {
+			t.Error("who may decide no more may still pull")
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package server_test
+
+import (
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server"
+)
+
+// PROTOCOL.md §2: a server elsewhere makes of a principal's submit one to the home of its session.
+// Principals cannot do that themselves: neither by publishing there, nor by having an answer sent.
+func TestBroughtHome(t *testing.T) {
+	t.Parallel()
+	for mode, options := range map[string]func(*testing.T) server.Options{"config": configured, "operator": inOperatorMode} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			o := options(t)
+			w := start(t, o)
+			a := w.logsIn(alpha, w.registers(alpha))
+			owner, err := server.ReadSeed(filepath.Join(o.Data, server.BrokerSeed))
+			must(t, err)
+			inside, err := nats.Connect(w.node.URL, withKey(t, owner))
+			must(t, err)
+			t.Cleanup(inside.Close)
+			spy, err := inside.SubscribeSync("asp.*.>")
+			must(t, err)
+			must(t, inside.Flush())
+
+			for range 20 {
+				id := performatives.SessionID(uuid.Must(uuid.NewV7()).String())
+				m, err := a.RequestWithContext(w.ctx, api.Submit(alpha, id), []byte("{}"))
+				must(t, err)
+				if code := m.Header.Get(api.ErrorCodeHeader); code != "400" {
+					t.Fatalf("answered %q: %s", code, m.Data)
+				}
+				heard := submits(t, inside, spy)
+				if want := "asp.home." + strconv.Itoa(api.PartitionOf(id)) + ".agent." + alpha.Token() + ".submit." + string(id); len(heard) != 1 || heard[0] != want {
+					t.Fatalf("the brokers heard %q, not %s", heard, want)
+				}
+			}
+
+			id := uuid.Must(uuid.NewV7()).String()
+			for _, of := range []performatives.Agent{alpha, beta} {
+				home := "asp.home.0.agent." + of.Token() + ".submit." + id
+				l := w.logsIn(alpha, w.registers(alpha))
+				must(t, l.Publish(home, []byte("{}")))
+				if allowed(t, l) {
+					t.Errorf("%s may publish on %s", alpha, home)
+				}
+				l = w.logsIn(alpha, w.registers(alpha))
+				must(t, l.PublishRequest(api.Call(alpha, api.SessionList), home, nil))
+				if !allowed(t, l) {
+					t.Error("the call did not reach the broker")
+				}
+				w.asks(l, alpha) // which answers one call after the other
+			}
+			if heard := submits(t, inside, spy); len(heard) > 0 {
+				t.Errorf("the brokers heard %q", heard)
+			}
+		})
+	}
+}
+
+// submits are the subjects of acts that brokers heard.
+func submits(t *testing.T, nc *nats.Conn, spy *nats.Subscription) (all []string) {
+	t.Helper()
+	must(t, nc.Flush())
+	for n, _, err := spy.Pending(); n > 0; n, _, err = spy.Pending() {
+		must(t, err)
+		m, err := spy.NextMsg(patience)
+		must(t, err)
+		if strings.Contains(m.Subject, ".submit.") {
+			all = append(all, m.Subject)
+		}
+	}
+	return all
+}

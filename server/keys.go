@@ -1,0 +1,195 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/nats-io/nkeys"
+
+	"github.com/parley-asp/parley/embedded"
+	"github.com/parley-asp/parley/login"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// The files of a node's keys in its data directory, mode 0600. They hold seeds:
+// whoever reads them can act as the broker, or let anybody in.
+const (
+	BrokerSeed   = "broker.nk"   // signs receipts
+	OperatorSeed = "operator.nk" // logs in as operator
+	calloutSeed  = "callout.nk"  // logs in to answer logins
+	systemSeed   = "system.nk"   // logs in to disconnect who was removed
+	issuerSeed   = "issuer.nk"   // signs what logins are answered with
+)
+
+type keys struct {
+	broker, operator, callout, system, issuer nkeys.KeyPair
+
+	authority *login.Authority
+}
+
+func openKeys(dir string) (k keys, err error) {
+	for _, f := range []struct {
+		into   *nkeys.KeyPair
+		file   string
+		create func() (nkeys.KeyPair, error)
+	}{
+		{&k.broker, BrokerSeed, nkeys.CreateUser},
+		{&k.operator, OperatorSeed, nkeys.CreateUser},
+		{&k.callout, calloutSeed, nkeys.CreateUser},
+		{&k.system, systemSeed, nkeys.CreateUser},
+		{&k.issuer, issuerSeed, nkeys.CreateAccount},
+	} {
+		if *f.into, err = seed(dir, f.file, f.create); err != nil {
+			return k, err
+		}
+	}
+	k.authority, err = login.NewAuthority(k.issuer)
+	return k, err
+}
+
+// public is what a server has to know of the keys.
+func (k keys) public() (p embedded.Keys, err error) {
+	for _, f := range []struct {
+		into *string
+		key  nkeys.KeyPair
+	}{{&p.Broker, k.broker}, {&p.Callout, k.callout}, {&p.System, k.system}, {&p.Issuer, k.issuer}} {
+		if *f.into, err = f.key.PublicKey(); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+// reserved are the keys as user keys, also those that are none: nobody else has one of them.
+func (k keys) reserved() (all []performatives.Key, err error) {
+	for _, pair := range []nkeys.KeyPair{k.broker, k.operator, k.callout, k.system, k.issuer} {
+		seed, err := pair.Seed()
+		if err != nil {
+			return nil, err
+		}
+		_, raw, err := nkeys.DecodeSeed(seed)
+		if err != nil {
+			return nil, err
+		}
+		user, err := nkeys.FromRawSeed(nkeys.PrefixByteUser, raw)
+		if err != nil {
+			return nil, err
+		}
+		public, err := user.PublicKey()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, performatives.Key(public))
+	}
+	return all, nil
+}
+
+// seed reads a key of the data directory, and makes it the first time.
+func seed(dir, file string, create func() (nkeys.KeyPair, error)) (nkeys.KeyPair, error) {
+	path := filepath.Join(dir, file)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return makeSeed(path, create)
+	}
+	if err != nil {
+		return nil, err
+	}
+	pair, err := nkeys.FromSeed([]byte(strings.TrimSpace(string(text))))
+	if err != nil {
+		return nil, fmt.Errorf("%s holds no seed of an nkey", path) // never what it holds
+	}
+	return pair, nil
+}
+
+func makeSeed(path string, create func() (nkeys.KeyPair, error)) (nkeys.KeyPair, error) {
+	pair, err := create()
+	if err != nil {
+		return nil, err
+	}
+	return pair, WriteSeed(path, pair)
+}
+
+// ReadSeed reads the seed of a key from a file, such as a principal's own.
+func ReadSeed(path string) (nkeys.KeyPair, error) {
+	return seed(filepath.Dir(path), filepath.Base(path), func() (nkeys.KeyPair, error) {
+		return nil, fmt.Errorf("%s: %w", path, fs.ErrNotExist)
+	})
+}
+
+// WriteSeed keeps the seed of a key in a new file, mode 0600.
+func WriteSeed(path string, key nkeys.KeyPair) error {
+	text, err := key.Seed()
+	if err != nil {
+		return err
+	}
+	return WriteSecret(path, append(text, '\n'))
+}
+
+// WriteSecret keeps what holds a seed in a new file, mode 0600.
+func WriteSecret(path string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s is there already; a key is never written over", path)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	return errors.Join(err, file.Close())
+}
+
+// Config is the nats-server.conf of a server elsewhere that the node with this data directory
+// uses. It makes the keys that are not there yet; only their public halves are in it.
+func Config(dir string) (string, error) {
+	k, err := openKeys(dir)
+	if err != nil {
+		return "", err
+	}
+	public, err := k.public()
+	if err != nil {
+		return "", err
+	}
+	return embedded.Config(public)
+}
+
+// CredsFile is the file of a data directory with the broker's credentials for a server elsewhere
+// in operator mode.
+const CredsFile = "broker.creds"
+
+// Nsc are the nsc commands that make a server elsewhere, in operator mode, one that the node with
+// this data directory uses. It makes the keys that are not there yet, and writes the broker's
+// credentials into the directory; nothing secret is in what it returns.
+func Nsc(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	k, err := openKeys(dir)
+	if err != nil {
+		return "", err
+	}
+	public, err := k.public()
+	if err != nil {
+		return "", err
+	}
+	own, err := k.authority.Own(login.BrokerAccount, "parley broker", public.Broker)
+	if err != nil {
+		return "", err
+	}
+	text, err := login.Creds(own, k.broker)
+	if err != nil {
+		return "", err
+	}
+	creds := filepath.Join(dir, CredsFile)
+	if err := os.WriteFile(creds, text, 0o600); err != nil {
+		return "", err
+	}
+	return embedded.Nsc(public, k.authority, filepath.Join(dir, SystemJWT), creds)
+}

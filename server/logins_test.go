@@ -1,0 +1,163 @@
+package server_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server"
+)
+
+// Two agents that are registered negotiate, and each reads its own inbox.
+func TestRegisteredTakePart(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, o server.Options) {
+		w := start(t, o)
+		join := func(a performatives.Agent) *client.Client {
+			signer, err := performatives.NewSigner(w.registers(a))
+			must(t, err)
+			c, err := client.Connect(w.ctx, w.node.URL, a, client.Key(signer))
+			must(t, err)
+			t.Cleanup(func() { c.Close() })
+			return c
+		}
+		a, b := join(alpha), join(beta)
+		s, err := a.Invite(w.ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{beta}, Purpose: "storage"})
+		must(t, err)
+		js, err := jetstream.New(b.Conn())
+		must(t, err)
+		inbox, err := js.Consumer(w.ctx, api.InboxStream, beta.Token())
+		must(t, err)
+		m, err := inbox.Next(jetstream.FetchMaxWait(patience))
+		must(t, err)
+		must(t, m.DoubleAck(w.ctx))
+		if want := api.Inbox(beta, s.ID()); m.Subject() != want {
+			t.Errorf("the inbox holds %s, want %s", m.Subject(), want)
+		}
+		_, err = b.Session(s.ID()).Accept(w.ctx, "inv")
+		must(t, err)
+		found := 0
+		for _, err := range w.operator.Sessions(w.ctx, api.ListSessions{}) {
+			must(t, err)
+			found++
+		}
+		if found != 1 {
+			t.Errorf("the operator sees %d sessions, want 1", found)
+		}
+	})
+}
+
+func TestOthersAreRefused(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, o server.Options) {
+		w := start(t, o)
+		registered, stranger := w.registers(alpha), newKey(t)
+		owner, err := server.ReadSeed(o.Data + "/" + server.BrokerSeed)
+		must(t, err)
+		for name, how := range map[string]nats.Option{
+			"nothing":                       nats.Name("nobody"),
+			"unregistered":                  withKey(t, stranger),
+			"registered, another's sign":    nats.Nkey(public(t, registered), stranger.Sign),
+			"registered, another nonce":     nats.Nkey(public(t, registered), func([]byte) ([]byte, error) { return registered.Sign([]byte("old nonce")) }),
+			"the broker's, another's sign":  nats.Nkey(public(t, owner), stranger.Sign),
+			"the broker's as a user":        nats.UserInfo(public(t, owner), ""),
+			"a registered name as a user":   nats.UserInfo(alpha.Token(), ""),
+			"a registered key as a token":   nats.Token(public(t, registered)),
+			"the operator, another's sign":  nats.Nkey(public(t, w.node.Operator()), stranger.Sign),
+			"the development's user's name": nats.UserInfo("dev", ""),
+		} {
+			if _, err := w.dial(alpha, how); !errors.Is(err, nats.ErrAuthorization) {
+				t.Errorf("%s: %v, want %v", name, err, nats.ErrAuthorization)
+			}
+		}
+	})
+}
+
+// PROTOCOL.md §2: a principal touches its own subjects, and an answer that it has sent
+// elsewhere stays among the principals.
+func TestOwnSubjectsOnly(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, o server.Options) {
+		w := start(t, o)
+		key := w.registers(alpha)
+		w.registers(beta)
+		own, other := alpha.Token(), beta.Token()
+		for subject, may := range map[string]bool{
+			"asp.agent." + own + ".submit.s1": true, "asp.agent." + own + ".api.session.list": true,
+			"$JS.API.CONSUMER.INFO.ASP_INBOX." + own: true, "$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX." + own: true,
+			"$JS.ACK.ASP_INBOX." + own + ".1.1.1.1.0": true,
+
+			"asp.agent." + other + ".submit.s1": false, "asp.agent." + other + ".api.session.list": false,
+			"asp.operator.api.agent.rm": false, "asp.session.s1": false, "asp.agent." + own + ".inbox.s1": false,
+			"$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX." + other: false, "$JS.ACK.ASP_INBOX." + other + ".1.1.1.1.0": false,
+			"$JS.API.STREAM.DELETE.ASP_SESSIONS": false, "$JS.API.INFO": false, "$JS.API.CONSUMER.CREATE.ASP_INBOX": false,
+			"$SYS.REQ.USER.AUTH": false, "$SYS.REQ.SERVER.PING.CONNZ": false, "_INBOX." + other + ".x": false, "$SRV.PING": false,
+		} {
+			l := w.logsIn(alpha, key)
+			must(t, l.Publish(subject, nil))
+			if got := allowed(t, l); got != may {
+				t.Errorf("may publish %s: %t, want %t", subject, got, may)
+			}
+			l.Close()
+		}
+		for subject, may := range map[string]bool{
+			"_INBOX." + own + ".x": true,
+			"_INBOX.>":             false, "_INBOX." + other + ".x": false, "asp.session.>": false, "asp.event.>": false,
+			"asp.agent." + own + ".inbox.*": false, ">": false, "$SYS.>": false,
+		} {
+			l := w.logsIn(alpha, key)
+			_, err := l.SubscribeSync(subject)
+			must(t, err)
+			if got := allowed(t, l); got != may {
+				t.Errorf("may subscribe to %s: %t, want %t", subject, got, may)
+			}
+			l.Close()
+		}
+		l := w.logsIn(alpha, key)
+		for _, reply := range []string{"$JS.API.STREAM.DELETE.ASP_SESSIONS", "asp.session.s1", "asp.operator.api.agent.rm"} {
+			must(t, l.PublishRequest(api.Call(alpha, api.SessionList), reply, nil))
+		}
+		w.asks(l, alpha) // answered in order: what was before has been dealt with
+		must(t, w.node.Healthy(w.ctx))
+	})
+}
+
+// A server that was not told of the broker's keys lets nobody in, and the broker says so.
+func TestServerKnowsOtherKeys(t *testing.T) {
+	t.Parallel()
+	url := external(t, t.TempDir())
+	if _, err := server.Start(t.Context(), server.Options{Data: t.TempDir(), NATS: url}); !errors.Is(err, server.ErrNotLetIn) {
+		t.Errorf("got %v, want %v", err, server.ErrNotLetIn)
+	}
+}
+
+// The configuration is for everybody's eyes; making it again changes nothing.
+func TestConfigHoldsNoSecret(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	first, err := server.Config(data)
+	must(t, err)
+	again, err := server.Config(data)
+	must(t, err)
+	if first != again {
+		t.Error("the second time it is another")
+	}
+	files, err := os.ReadDir(data)
+	must(t, err)
+	for _, f := range files {
+		key, err := server.ReadSeed(data + "/" + f.Name())
+		must(t, err)
+		seed, err := key.Seed()
+		must(t, err)
+		if strings.Contains(first, string(seed)) {
+			t.Errorf("the seed of %s is in it", f.Name())
+		}
+	}
+}

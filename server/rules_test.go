@@ -1,0 +1,62 @@
+package server_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/server"
+)
+
+func TestReadRules(t *testing.T) {
+	rules, err := server.ReadRules(filepath.Join("testdata", "escalations.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := time.Date(2026, 12, 24, 16, 30, 0, 0, time.UTC) // half past five in Paris, before a holiday and a weekend
+	route, plan := rules.Route(escalation.Ask{
+		Org: "acme.com", Urgency: escalation.High, Reason: "authority-limit", At: asked,
+		Amount: func([]string) *escalation.Amount { return &escalation.Amount{Value: 20000, Currency: "USD"} },
+	})
+	if route == nil || len(route.Levels) != 2 || plan.Rule != "large" {
+		t.Fatalf("%+v %+v", route, plan)
+	}
+	// Nobody is registered, so nobody at the first level is able, and the second has its turn at once.
+	if first := route.Levels[0]; !first.Due.Equal(asked) || first.Quorum != 2 || len(first.Approvers) != 2 {
+		t.Errorf("the buyers: %+v", first)
+	}
+	// Two hours of work: half an hour that day, the rest on the Monday after.
+	if want := time.Date(2026, 12, 28, 9, 30, 0, 0, time.UTC); !route.Levels[1].Due.Equal(want) {
+		t.Errorf("the board is due %s, want %s", route.Levels[1].Due, want)
+	}
+}
+
+// What is wrong is named with its place, and never silently left out.
+func TestReadRulesFaults(t *testing.T) {
+	for text, want := range map[string]string{
+		"organisations:\n  acme.com:\n    quorom: 2\n":                                         "line 3: field quorom not found",
+		"organisations: {acme.com: {rules: [{approvers: [nobody]}]}}":                          `there is no group "nobody"`,
+		"organisations: {acme.com: {rules: [{approvers: ['human://widgets.co/bob']}]}}":        "no human of acme.com",
+		"organisations: {acme.com: {groups: {g: ['agent://acme.com/a']}}}":                     "no human of acme.com",
+		"organisations: {acme.com: {rules: [{approvers: ['human://acme.com/a'], quorum: 2}]}}": "2 of 1 approvers cannot be",
+		"organisations: {acme.com: {calendar: office}}":                                        `there is no calendar "office"`,
+		"calendars: {office: {zone: Mars/Olympus, hours: {mon: ['09:00-10:00']}}}":             "zone",
+		"calendars: {office: {hours: {someday: ['09:00-10:00']}}}":                             `"someday" is no day`,
+		"calendars: {office: {hours: {mon: ['10:00-09:00']}}}":                                 "ends before it begins",
+		"calendars: {office: {}}":                                                              "nobody ever works",
+		"organisations: {acme.com: {due: {soon: 1h}}}":                                         `there is no urgency "soon"`,
+		"organisations: {acme.com: {due: never}}":                                              "line 1",
+		"organisations: {acme.com: {rules: [{match: {urgency: [urgent]}, approvers: []}]}}":    `there is no "urgent"`,
+	} {
+		path := filepath.Join(t.TempDir(), "escalations.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := server.ReadRules(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\n: %v; want %s", text, err, want)
+		}
+	}
+}

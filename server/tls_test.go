@@ -1,0 +1,208 @@
+package server_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-asp/parley/embedded"
+	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/test/certificates"
+	"github.com/parley-asp/parley/test/natsserver"
+)
+
+// An authority, and how a side uses it.
+type authority struct{ *certificates.Authority }
+
+func newAuthority(t *testing.T) authority { return authority{certificates.New(t)} }
+
+func (ca authority) issues(name string) (own server.TLS) {
+	own.Cert, own.Key = ca.Issue(name)
+	return own
+}
+
+// with is what a side has to know that the other side has certificates of this authority.
+func (ca authority) with(own server.TLS) server.TLS {
+	own.CA = ca.File
+	return own
+}
+
+// reach tries NATS, WebSocket and HTTP of a node as a client with these certificates, and
+// says what is wrong with each.
+func (w *world) reach(how server.TLS) map[string]error {
+	w.Helper()
+	key := w.registers(alpha)
+	tried := map[string]error{"HTTP": w.get("https://"+w.node.HTTPAddr+"/healthz", how)}
+	for name, url := range map[string]string{"NATS": w.node.URL, "WebSocket": w.node.WebsocketURL} {
+		nc, err := nats.Connect(url, append(how.Client(url), withKey(w.T, key), nats.NoReconnect(), nats.Timeout(patience),
+			nats.CustomInboxPrefix("_INBOX."+alpha.Token()))...)
+		tried[name] = err
+		if err == nil {
+			w.asks(line{Conn: nc}, alpha)
+			nc.Close()
+		}
+	}
+	return tried
+}
+
+func (w *world) get(url string, how server.TLS) error {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
+	if how.CA != "" {
+		text, err := os.ReadFile(how.CA)
+		must(w.T, err)
+		config.RootCAs.AppendCertsFromPEM(text)
+	}
+	if how.Cert != "" {
+		own, err := tls.LoadX509KeyPair(how.Cert, how.Key)
+		must(w.T, err)
+		config.Certificates = []tls.Certificate{own}
+	}
+	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
+	defer transport.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(w.ctx, http.MethodGet, url, http.NoBody)
+	must(w.T, err)
+	reply, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return err
+	}
+	defer reply.Body.Close()
+	if reply.StatusCode != http.StatusOK {
+		return errors.New(reply.Status)
+	}
+	return nil
+}
+
+// Whoever trusts the authority gets in, and nobody in the clear. Mutual TLS wants a certificate
+// of the client besides.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	ca, foreign := newAuthority(t), newAuthority(t)
+	ours, own := ca.issues("server"), ca.issues("client")
+	for name, c := range map[string]struct {
+		listener, client server.TLS
+		reached          bool
+	}{
+		"trusted":                       {ours, ca.with(server.TLS{}), true},
+		"authority unknown":             {ours, foreign.with(server.TLS{}), false},
+		"mutual":                        {ca.with(ours), ca.with(own), true},
+		"mutual, no certificate":        {ca.with(ours), ca.with(server.TLS{}), false},
+		"mutual, a foreign certificate": {ca.with(ours), ca.with(foreign.issues("client")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := start(t, server.Options{
+				Data: t.TempDir(), Listen: "127.0.0.1:-1", HTTP: "127.0.0.1:0", Websocket: "127.0.0.1:0", TLS: c.listener,
+			}, ca.with(own))
+			for what, err := range w.reach(c.client) {
+				if (err == nil) != c.reached {
+					t.Errorf("%s: %v; reached should be %t", what, err, c.reached)
+				}
+			}
+			if err := w.get("http://"+w.node.HTTPAddr+"/healthz", server.TLS{}); err == nil {
+				t.Error("HTTP in the clear is answered")
+			}
+		})
+	}
+}
+
+// A broker and a server elsewhere that show each other certificates.
+func TestTLSElsewhere(t *testing.T) {
+	t.Parallel()
+	ca, data := newAuthority(t), t.TempDir()
+	ours, own := ca.issues("server"), ca.issues("broker")
+	config, err := server.Config(data)
+	must(t, err)
+	program, err := program()
+	must(t, err)
+	address := natsserver.Start(t, program, config+fmt.Sprintf("tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true }\n", ours.Cert, server.Key, ca.File))
+	for _, url := range []string{"tls://" + address, "nats://" + address} {
+		t.Run(url, func(t *testing.T) {
+			w := start(t, server.Options{Data: data, NATS: url, TLS: ca.with(own)}, ca.with(own))
+			_, err := w.operator.Broker(w.ctx)
+			must(t, err)
+		})
+	}
+	if _, err := server.Start(t.Context(), server.Options{Data: data, NATS: "tls://" + address, TLS: newAuthority(t).with(own)}); err == nil {
+		t.Error("a server of another authority is trusted")
+	}
+}
+
+func TestTLSFiles(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority(t)
+	whole := ca.issues("server")
+	for name, how := range map[string]server.TLS{
+		"no key": {Cert: whole.Cert}, "no certificate": {Key: whole.Key}, "only an authority": {CA: ca.File},
+		"no such file": {Cert: "nofile", Key: "nofile"}, "another's key": {Cert: whole.Cert, Key: ca.issues("client").Key},
+		"authority of nothing": {Cert: whole.Cert, Key: whole.Key, CA: whole.Key},
+	} {
+		if n, err := server.Start(t.Context(), server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1", TLS: how}); err == nil {
+			t.Errorf("%s: it started", name)
+			must(t, n.Close(t.Context()))
+		}
+	}
+}
+
+// WebSocket is off unless it is asked for; then it wants the same logins.
+func TestWebsocket(t *testing.T) {
+	t.Parallel()
+	w := start(t, server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1"})
+	if w.node.WebsocketURL != "" {
+		t.Errorf("without being asked for it is at %s", w.node.WebsocketURL)
+	}
+	w = start(t, server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1", Websocket: "127.0.0.1:-1"})
+	key := w.registers(alpha)
+	connect := func(how nats.Option) error {
+		nc, err := nats.Connect(w.node.WebsocketURL, how, nats.CustomInboxPrefix("_INBOX."+alpha.Token()))
+		if err == nil {
+			defer nc.Close()
+			w.asks(line{Conn: nc}, alpha)
+		}
+		return err
+	}
+	must(t, connect(withKey(t, key)))
+	for name, how := range map[string]nats.Option{
+		"unregistered": withKey(t, newKey(t)), "another's sign": nats.Nkey(public(t, key), newKey(t).Sign), "nothing": nats.Name("nobody"),
+	} {
+		// The server says why and closes; a client that is still writing may miss the words.
+		if err := connect(how); err == nil {
+			t.Errorf("%s: let in", name)
+		}
+	}
+}
+
+// Without logins a page of another origin could act as anyone through the browser of whoever
+// looks at it.
+func TestWebsocketOfDev(t *testing.T) {
+	t.Parallel()
+	if _, err := server.Start(t.Context(), server.Options{
+		Data: t.TempDir(), Listen: "127.0.0.1:-1", Dev: true, Websocket: "0.0.0.0:0",
+	}); !errors.Is(err, server.ErrNotLoopback) && !errors.Is(err, embedded.ErrNotLoopback) {
+		t.Errorf("on every address: %v", err)
+	}
+	w := start(t, server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1", Dev: true, Websocket: "127.0.0.1:0"})
+	nc, err := nats.Connect(w.node.WebsocketURL)
+	must(t, err)
+	nc.Close()
+	request, err := http.NewRequestWithContext(w.ctx, http.MethodGet, strings.Replace(w.node.WebsocketURL, "ws://", "http://", 1), http.NoBody)
+	must(t, err)
+	for header, value := range map[string]string{
+		"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+		"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Origin": "http://evil.example",
+	} {
+		request.Header.Set(header, value)
+	}
+	reply, err := http.DefaultClient.Do(request)
+	must(t, err)
+	defer reply.Body.Close()
+	if reply.StatusCode != http.StatusForbidden {
+		t.Errorf("a page of another origin: %s", reply.Status)
+	}
+}
