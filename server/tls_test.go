@@ -121,7 +121,7 @@ func TestTLSElsewhere(t *testing.T) {
 	must(t, err)
 	program, err := program()
 	must(t, err)
-	address := natsserver.Start(t, program, config+fmt.Sprintf("tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true }\n", ours.Cert, server.Key, ca.File))
+	address := natsserver.Start(t, program, config+fmt.Sprintf("tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true }\n", ours.Cert, ours.Key, ca.File))
 	for _, url := range []string{"tls://" + address, "nats://" + address} {
 		t.Run(url, func(t *testing.T) {
 			w := start(t, server.Options{Data: data, NATS: url, TLS: ca.with(own)}, ca.with(own))
