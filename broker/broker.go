@@ -164,7 +164,7 @@ type Broker struct {
 // what a broker before it left undone, and then serves.
 func Open(ctx context.Context, o Options) (*Broker, error) {
 	o = o.withDefaults()
-	if err := checkServer(o.Conn); err != nil {
+	if err := checkServer(o.Conn.ConnectedServerVersion()); err != nil {
 		return nil, err
 	}
 	js, err := jetstream.New(o.Conn)

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/mod/semver"
 
 	"github.com/parley-asp/parley/api"
 )
@@ -21,32 +19,13 @@ const MinServer = "2.12.0"
 // ErrServerTooOld is for a NATS server older than MinServer.
 var ErrServerTooOld = errors.New("parley needs NATS server " + MinServer + " or newer, for message schedules")
 
-func checkServer(nc *nats.Conn) error {
-	have := nc.ConnectedServerVersion()
-	if older(have, MinServer) {
-		return fmt.Errorf("%w; this one is %s", ErrServerTooOld, have)
+// checkServer refuses a server older than MinServer, and one whose version is not semantic.
+func checkServer(version string) error {
+	// "-0" precedes every pre-release, and those of MinServer have schedules too.
+	if semver.Compare("v"+version, "v"+MinServer+"-0") < 0 {
+		return fmt.Errorf("%w; this one is %s", ErrServerTooOld, version)
 	}
 	return nil
-}
-
-// older compares the three numbers of two versions; what follows a dash, such
-// as -beta.1, does not count.
-func older(have, want string) bool {
-	h, w := versionNumbers(have), versionNumbers(want)
-	for i := range h {
-		if h[i] != w[i] {
-			return h[i] < w[i]
-		}
-	}
-	return false
-}
-
-func versionNumbers(v string) (numbers [3]int) {
-	core, _, _ := strings.Cut(strings.TrimPrefix(v, "v"), "-")
-	for i, part := range strings.SplitN(core, ".", 3) {
-		numbers[i], _ = strconv.Atoi(part) // what is no number counts as 0
-	}
-	return numbers
 }
 
 // linesKept of a session are more than most write. What makes room for others is back
