@@ -175,13 +175,13 @@ func connect(t *testing.T, url string, options ...nats.Option) *nats.Conn {
 	return nc
 }
 
-// TestEscalationsFile: the file that OPERATIONS.md shows is one that is read, and tested.
+// TestEscalationsFile compares the example in OPERATIONS.md with the file that the server tests read.
 func TestEscalationsFile(t *testing.T) {
-	tested, err := os.ReadFile(filepath.Join(root(t), "node", "testdata", "escalations.yaml"))
+	tested, err := os.ReadFile(filepath.Join(root(t), "server", "testdata", "escalations.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if shown := named(t, document(t, "docs/OPERATIONS.md"), "yaml escalations"); shown != string(tested) {
-		t.Errorf("docs/OPERATIONS.md shows another file than node/testdata/escalations.yaml:\n%s", shown)
+		t.Errorf("docs/OPERATIONS.md shows another file than server/testdata/escalations.yaml:\n%s", shown)
 	}
 }

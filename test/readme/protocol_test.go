@@ -133,7 +133,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestVerbs: the table of section 9 has every verb of package wire.
+// TestVerbs: the table of section 9 has every verb of package api.
 func TestVerbs(t *testing.T) {
 	told := map[string]bool{}
 	for _, row := range rows(document(t, protocol)) {
@@ -144,14 +144,14 @@ func TestVerbs(t *testing.T) {
 	}
 	verbs := 0
 	for _, name := range []string{"api.go", "escalation.go"} {
-		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root(t), "wire", name), nil, 0)
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root(t), "api", name), nil, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		verbs += verbsTold(t, file, told)
 	}
 	if verbs == 0 {
-		t.Error("no verb found in package wire")
+		t.Error("no verb found in package api")
 	}
 }
 
