@@ -29,6 +29,9 @@ func plain(imports ...string) place { return place{imports: imports} }
 // free is a place where things are put together.
 var free = place{free: true}
 
+// testkit is what tests run against: it imports testing, so nothing of the program may import it.
+const testkit = "internal/testkit"
+
 // places is the architecture. A path that ends in /... stands for all below it.
 var places = map[string]place{
 	"performatives":        pure(),
@@ -56,6 +59,7 @@ var places = map[string]place{
 	"internal/demo":  plain("client", "modes", "server", "performatives", "render", "session", "transcript", "api"),
 	"internal/bench": plain("audit", "broker", "client", "escalation", "modes", "server", "performatives", "session", "transcript", "api"),
 	"cmd/parley":     free,
+	testkit:          free, // and only tests may import it
 	"test/...":       free,
 }
 
@@ -135,6 +139,8 @@ func TestArrowsAreHeard(t *testing.T) {
 		{"an arrow backwards", "session/step.go", `import "github.com/parley-asp/parley/broker"`, "session must not import broker"},
 		{"a test may look further", "session/step_test.go", `import "github.com/parley-asp/parley/modes"`, ""},
 		{"wiring", "cmd/parley/serve.go", `import "github.com/parley-asp/parley/broker"; import "os"`, ""},
+		{"testkit in a test", "test/fault/witness.go", `import "github.com/parley-asp/parley/internal/testkit"`, ""},
+		{"testkit in the program", "cmd/parley/serve.go", `import "github.com/parley-asp/parley/internal/testkit"`, "only tests may import"},
 		{"no row", "gossip/gossip.go", ``, "gossip has no row"},
 		{"no row, tests only", "gossip/gossip_test.go", ``, ""},
 		{"IO", "session/step.go", `import "os/exec"`, "session is pure and must not import os/exec"},

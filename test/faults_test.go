@@ -32,7 +32,7 @@ func faults(name, src string) []string {
 		}
 	}
 	if !strings.HasSuffix(name, "_test.go") && !isGenerator(file) {
-		importFaults(path.Dir(name), file, say)
+		importFaults(name, file, say)
 	}
 	if isTest(name) {
 		testFaults(file, say)
@@ -41,7 +41,8 @@ func faults(name, src string) []string {
 }
 
 // importFaults checks a non-test file against its package's row.
-func importFaults(dir string, file *ast.File, say func(token.Pos, string, ...any)) {
+func importFaults(name string, file *ast.File, say func(token.Pos, string, ...any)) {
+	dir := path.Dir(name)
 	here, ok := row(dir)
 	if !ok {
 		say(file.Package, "package %s has no row in the table of test/arrows_test.go: say there what it may import", dir)
@@ -55,6 +56,8 @@ func importFaults(dir string, file *ast.File, say func(token.Pos, string, ...any
 		}
 		ours, isOurs := strings.CutPrefix(imported, module+"/")
 		switch {
+		case ours == testkit && !isTest(name):
+			say(spec.Pos(), "only tests may import %s", testkit)
 		case isOurs && !here.free && !slices.Contains(here.imports, ours):
 			say(spec.Pos(), "%s must not import %s; it may import %s", dir, ours, list(here.imports))
 		case here.pure && slices.ContainsFunc(impure, func(pattern string) bool { return below(pattern, imported) }):
@@ -176,7 +179,7 @@ func timeName(file *ast.File) string {
 
 // isTest says whether a file is held to the rules for tests.
 func isTest(name string) bool {
-	return strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "test/")
+	return strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "test/") || strings.HasPrefix(name, testkit+"/")
 }
 
 // isClock says whether a name of package time tells the time or waits for it.

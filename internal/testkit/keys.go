@@ -1,0 +1,60 @@
+package testkit
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/parley-asp/parley/login"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// NewKey is a new key of a user.
+func NewKey(t testing.TB) nkeys.KeyPair {
+	t.Helper()
+	key, err := nkeys.CreateUser()
+	Must(t, err)
+	return key
+}
+
+// Public is a key's public half.
+func Public(t testing.TB, key nkeys.KeyPair) string {
+	t.Helper()
+	public, err := key.PublicKey()
+	Must(t, err)
+	return public
+}
+
+// Signer signs envelopes with a key.
+func Signer(t testing.TB, key nkeys.KeyPair) performatives.Signer {
+	t.Helper()
+	signer, err := performatives.NewSigner(key)
+	Must(t, err)
+	return signer
+}
+
+// Login logs a connection in with a key.
+func Login(t testing.TB, key nkeys.KeyPair) nats.Option {
+	t.Helper()
+	return nats.Nkey(Public(t, key), key.Sign)
+}
+
+// NewLogins signs the logins of an installation with a new key, which is returned too.
+func NewLogins(t testing.TB) (*login.Authority, nkeys.KeyPair) {
+	t.Helper()
+	issuer, err := nkeys.CreateAccount()
+	Must(t, err)
+	authority, err := login.NewAuthority(issuer)
+	Must(t, err)
+	return authority, issuer
+}
+
+// NewID is a new id of a message.
+func NewID() performatives.MessageID { return performatives.MessageID(newID()) }
+
+// NewSession is a new id of a session.
+func NewSession() performatives.SessionID { return performatives.SessionID(newID()) }
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }

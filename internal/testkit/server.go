@@ -1,0 +1,161 @@
+package testkit
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	natsserver "github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/embedded"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// A Server is an embedded NATS server on disk and without logins, for tests of what is between
+// it and a broker, or of several brokers in one process.
+type Server struct {
+	*embedded.Server
+	URL    string
+	Key    nkeys.KeyPair // of every broker
+	Signer performatives.Signer
+
+	t testing.TB
+}
+
+// StartServer starts a server and shuts it down with the test.
+func StartServer(t testing.TB) *Server {
+	t.Helper()
+	s := &Server{t: t, Key: NewKey(t)}
+	s.Signer = Signer(t, s.Key)
+	logins, _ := NewLogins(t)
+	var err error
+	s.Server, err = embedded.Start(embedded.Options{
+		StoreDir: t.TempDir(), Listen: "127.0.0.1:-1", Dev: true, SyncInterval: time.Minute,
+		Broker: string(s.Signer.Key()), Authority: logins,
+	})
+	Must(t, err)
+	t.Cleanup(s.Shutdown)
+	s.URL = s.ClientURL()
+	return s
+}
+
+// Connect connects to the server as a broker does, which may use JetStream.
+func (s *Server) Connect(options ...nats.Option) *nats.Conn {
+	s.t.Helper()
+	nc, err := nats.Connect(s.URL, append([]nats.Option{s.InProcess(), Login(s.t, s.Key)}, options...)...)
+	Must(s.t, err)
+	s.t.Cleanup(nc.Close)
+	return nc
+}
+
+// OpenBroker opens a broker on a connection of its own; the test closes it.
+func (s *Server) OpenBroker(change ...func(*broker.Options)) (*broker.Broker, *nats.Conn) {
+	s.t.Helper()
+	nc := s.Connect()
+	o := broker.Options{Conn: nc, Signer: s.Signer, Dev: true}
+	for _, c := range change {
+		c(&o)
+	}
+	b, err := broker.Open(s.t.Context(), o)
+	Must(s.t, err)
+	return b, nc
+}
+
+// A ServerProcess is a NATS server of the version in go.mod in a process of its own. It keeps its
+// address and its directory when it is started again.
+type ServerProcess struct {
+	*Process
+	Name    string
+	Address string // host:port for clients
+	Dir     string
+
+	t testing.TB
+}
+
+// URL is where clients connect.
+func (s *ServerProcess) URL() string { return "nats://" + s.Address }
+
+// StartServerProcess starts a server with a configuration on a free port, in a directory of its
+// own. Clients can connect when it returns.
+func StartServerProcess(t testing.TB, config string) *ServerProcess {
+	t.Helper()
+	s := newServerProcess(t, "nats-server", freePorts(t, 1)[0], "", config)
+	s.Start()
+	return s
+}
+
+// newServerProcess writes the configuration: what is the server's own and what is tested.
+func newServerProcess(t testing.TB, name string, port int, own, tested string) *ServerProcess {
+	t.Helper()
+	s := &ServerProcess{Name: name, Address: fmt.Sprintf("127.0.0.1:%d", port), Dir: t.TempDir(), t: t}
+	own = fmt.Sprintf("server_name: %s\nlisten: %q\n%sinclude ./tested.conf\n", name, s.Address, own)
+	for file, text := range map[string]string{"server.conf": own, "tested.conf": tested} {
+		Must(t, os.WriteFile(filepath.Join(s.Dir, file), []byte(text), 0o600))
+	}
+	return s
+}
+
+// Start starts the process, again after Stop or Kill.
+func (s *ServerProcess) Start() {
+	s.t.Helper()
+	Must(s.t, s.start())
+}
+
+func (s *ServerProcess) start() (err error) {
+	s.Process, _, err = start(s.t, "nats-server", s.Dir)
+	return err
+}
+
+// natsServer does what the nats-server program does until the test is over. It prints a line when
+// clients can connect.
+func natsServer() error {
+	options, err := natsserver.ProcessConfigFile("server.conf")
+	if err != nil {
+		return err
+	}
+	s, err := natsserver.NewServer(options)
+	if err != nil {
+		return err
+	}
+	s.ConfigureLogger()
+	s.Start()
+	if !s.ReadyForConnections(time.Minute) {
+		return errors.New("the server does not listen")
+	}
+	fmt.Println("ready")
+	go func() {
+		io.Copy(io.Discard, os.Stdin) //nolint:errcheck // either way the test is over
+		s.Shutdown()
+	}()
+	s.WaitForShutdown()
+	return nil
+}
+
+// freePorts finds ports that nothing listens on now: servers of a cluster have to know each
+// other's. They are below those that systems give out by themselves, for listeners on port 0 and
+// for connections, or another one could have it before the server listens.
+func freePorts(t testing.TB, n int) (ports []int) {
+	t.Helper()
+	for tries := 0; len(ports) < n; tries++ {
+		port := 10_000 + rand.IntN(20_000)
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
+		if err != nil {
+			if tries > 1000 {
+				t.Fatal(err)
+			}
+			continue
+		}
+		defer l.Close() //nolint:gocritic // all at the end, so that none is found twice
+		ports = append(ports, port)
+	}
+	return ports
+}

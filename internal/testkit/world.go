@@ -1,0 +1,116 @@
+package testkit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// A World is a broker and those who speak to it.
+type World struct {
+	testing.TB
+	*Broker
+	Ctx context.Context //nolint:containedctx // the test's own; it ends after Patience
+
+	principals map[performatives.Agent]*Principal
+	operator   *client.Operator
+}
+
+// NewWorld starts a broker and nobody else.
+func NewWorld(t testing.TB, o Options) *World {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*Patience)
+	t.Cleanup(cancel)
+	return &World{TB: t, Broker: StartBroker(t, o), Ctx: ctx, principals: map[performatives.Agent]*Principal{}}
+}
+
+// Principal is a principal, registered with a new key when it is first asked for; change says
+// how its card differs then. Under Dev it has no key and signs nothing.
+func (w *World) Principal(a performatives.Agent, change ...func(*api.Card)) *Principal {
+	w.Helper()
+	if p := w.principals[a]; p != nil {
+		return p
+	}
+	p := &Principal{TB: w.TB, Agent: a, url: w.URL}
+	if !w.options.Dev {
+		p.Key = w.Register(a, change...)
+		p.Signer = Signer(w, p.Key)
+	}
+	w.principals[a] = p
+	return p
+}
+
+// Client is a new connection of a principal by the Go SDK.
+func (w *World) Client(a performatives.Agent, options ...client.Option) *client.Client {
+	w.Helper()
+	how := client.Unsigned()
+	if p := w.Principal(a); p.Key != nil {
+		how = client.Key(p.Signer)
+	}
+	c, err := client.Connect(w.Ctx, w.URL, a, append([]client.Option{how}, options...)...)
+	Must(w, err)
+	w.Cleanup(func() { c.Close() })
+	return c
+}
+
+// OperatorClient is the operator's connection by the Go SDK; there is one.
+func (w *World) OperatorClient() *client.Operator {
+	w.Helper()
+	if w.operator == nil {
+		how := client.Unsigned()
+		if !w.options.Dev {
+			how = client.Key(Signer(w, w.Operator()))
+		}
+		var err error
+		w.operator, err = client.ConnectOperator(w.Ctx, w.URL, how)
+		Must(w, err)
+		w.Cleanup(func() { w.operator.Close() })
+	}
+	return w.operator
+}
+
+// Open opens a session by plain acts: the first invites the others, who accept. It is CONVERSING.
+func (w *World) Open(inviter *Principal, invited ...*Principal) performatives.SessionID {
+	w.Helper()
+	id, with := NewSession(), []performatives.Agent{}
+	for _, p := range invited {
+		with = append(with, p.Agent)
+	}
+	inviter.Say(id, Invitation(with...))
+	for _, p := range invited {
+		p.Say(id, &performatives.AcceptBody{ReferenceID: "inv"})
+	}
+	inviter.Say(id, Fact("hello"))
+	return id
+}
+
+// Invitation invites participants, as proposal "inv".
+func Invitation(with ...performatives.Agent) performatives.Body {
+	terms, err := json.Marshal(map[string]any{"participants": with})
+	if err != nil {
+		panic(err)
+	}
+	return &performatives.ProposeBody{ProposalID: "inv", Type: performatives.SessionInvitation, Subject: "a deal", Terms: terms}
+}
+
+// Offer proposes a price.
+func Offer(id string, price int) performatives.Body {
+	return &performatives.ProposeBody{ProposalID: id, Type: "service-agreement", Subject: "support", Terms: fmt.Appendf(nil, `{"price":%d}`, price)}
+}
+
+// Fact tells a fact.
+func Fact(text string) performatives.Body {
+	return &performatives.InformBody{Type: performatives.Fact, Data: fmt.Appendf(nil, "%q", text)}
+}
+
+// Ruling is a human's decision on an escalation.
+func Ruling(escalation performatives.MessageID, decision string) performatives.Body {
+	return &performatives.InformBody{
+		Type: performatives.Resolution, Data: fmt.Appendf(nil, `{"escalationId":%q,"decision":%q}`, escalation, decision),
+	}
+}
