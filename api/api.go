@@ -8,27 +8,6 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// The api verbs (PROTOCOL.md §9). Those marked operator are heard from
-// operators only; operators may use the others too and see all.
-const (
-	SessionGet      = "session.get"
-	SessionList     = "session.list"
-	SessionMessages = "session.messages"
-	AgentRegister   = "agent.register"
-	AgentGet        = "agent.get"
-	AgentList       = "agent.list"
-	AgentAdd        = "agent.add" // operator
-	AgentRemove     = "agent.rm"  // operator
-	AgentRotate     = "agent.rotate"
-	AgentJWT        = "agent.jwt"
-	SchemaPut       = "schema.put"
-	SchemaGet       = "schema.get"
-	SchemaList      = "schema.list"
-	HumanEnrol      = "human.enrol"   // operator
-	HumanUnenrol    = "human.unenrol" // operator
-	BrokerInfo      = "broker.info"   // anybody: the key that verifies receipts
-)
-
 // A SessionRef is the request of session.get.
 type SessionRef struct {
 	Session performatives.SessionID `json:"sessionId"`

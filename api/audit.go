@@ -2,14 +2,6 @@ package api
 
 import "github.com/parley-asp/parley/performatives"
 
-// What an operator asks of what the broker keeps beside the transcripts, to hold
-// it against them. It is answered from the store, not from memory.
-const (
-	AuditSessions = "audit.sessions" // operator: every session that has a transcript
-	AuditSession  = "audit.session"  // operator: what is kept of one
-	AuditMessages = "audit.messages" // operator: its transcript as it is stored, whether it can be understood or not
-)
-
 // AuditTranscript is the request of audit.messages.
 type AuditTranscript struct {
 	Session performatives.SessionID `json:"sessionId"`

@@ -10,20 +10,6 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// The verbs of the escalation inbox (PROTOCOL.md §9). Those that change
-// something answer with the item as it is then.
-const (
-	EscalationList     = "escalation.list"
-	EscalationGet      = "escalation.get"
-	EscalationClaim    = "escalation.claim"
-	EscalationRelease  = "escalation.release"
-	EscalationAssign   = "escalation.assign"
-	EscalationComment  = "escalation.comment"
-	EscalationTransfer = "escalation.transfer"
-	EscalationHistory  = "escalation.history"
-	EscalationWatch    = "escalation.watch"
-)
-
 // Whose an item is, for ListEscalations.Claimed.
 const (
 	ClaimedByMe     = "me"

@@ -139,7 +139,7 @@ func Write(ctx context.Context, nc *nats.Conn, keys []File, to io.Writer) (Manif
 // dev tells whether the broker runs under --dev; one that does not run does not.
 func dev(ctx context.Context, nc *nats.Conn) bool {
 	var broker api.Broker
-	return ask(ctx, nc, api.OperatorCall(api.BrokerInfo), struct{}{}, &broker) == nil && broker.Dev
+	return ask(ctx, nc, api.OperatorCall(api.BrokerInfo.Name), struct{}{}, &broker) == nil && broker.Dev
 }
 
 func streams(ctx context.Context, nc *nats.Conn) ([]string, error) {

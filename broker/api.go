@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -22,71 +23,118 @@ type caller struct {
 	operator bool
 }
 
-// verb answers one call.
-type verb struct {
-	operatorOnly bool
-	writes       bool // more than the caller's key: not for auditors
-	answer       func(*Broker, context.Context, caller, []byte) (any, error)
+// An answer is a verb and what answers it.
+type answer struct {
+	api.Verb
+	call func(context.Context, caller, []byte) (reply any, then func(), err error)
 }
 
-var callable = map[string]verb{
-	api.SessionGet:      {false, false, typed((*Broker).sessionGet)},
-	api.SessionList:     {false, false, typed((*Broker).sessionList)},
-	api.SessionMessages: {false, false, typed((*Broker).sessionMessages)},
-	api.AgentRegister:   {false, true, typed((*Broker).agentRegister)},
-	api.AgentGet:        {false, false, typed((*Broker).agentGet)},
-	api.AgentList:       {false, false, typed((*Broker).agentList)},
-	api.AgentAdd:        {true, true, typed((*Broker).agentAdd)},
-	api.AgentRemove:     {true, true, typed((*Broker).agentRemove)},
-	api.AgentRotate:     {false, false, typed((*Broker).agentRotate)},
-	api.HumanEnrol:      {true, true, typed((*Broker).humanEnrol)},
-	api.HumanUnenrol:    {true, true, typed((*Broker).humanUnenrol)},
-	api.AgentJWT:        {false, false, typed((*Broker).agentJWT)},
-	api.SchemaPut:       {false, true, typed((*Broker).schemaPut)},
-	api.SchemaGet:       {false, false, typed((*Broker).schemaGet)},
-	api.SchemaList:      {false, false, typed((*Broker).schemaList)},
-	api.BrokerInfo:      {false, false, typed((*Broker).brokerInfo)},
-	api.AuditSessions:   {true, false, typed((*Broker).auditSessions)},
-	api.AuditSession:    {true, false, typed((*Broker).auditSession)},
-	api.AuditMessages:   {true, false, typed((*Broker).auditMessages)},
-
-	api.EscalationList:     {false, false, typed((*Broker).escalationList)},
-	api.EscalationGet:      {false, false, typed((*Broker).escalationGet)},
-	api.EscalationClaim:    {false, true, typed((*Broker).escalationClaim)},
-	api.EscalationRelease:  {false, true, typed((*Broker).escalationRelease)},
-	api.EscalationAssign:   {false, true, typed((*Broker).escalationAssign)},
-	api.EscalationComment:  {false, true, typed((*Broker).escalationComment)},
-	api.EscalationTransfer: {false, true, typed((*Broker).escalationTransfer)},
-	api.EscalationHistory:  {false, false, typed((*Broker).escalationHistory)},
-	api.EscalationWatch:    {false, false, typed((*Broker).escalationWatch)},
+// answers is what this broker answers: every verb of the table, once.
+func (b *Broker) answers() []answer {
+	return []answer{
+		handle(api.SessionGet, b.sessionGet),
+		handle(api.SessionList, b.sessionList),
+		handle(api.SessionMessages, b.sessionMessages),
+		handle(api.AgentRegister, b.agentRegister),
+		handleThen(api.AgentRotate, b.agentRotate),
+		handle(api.AgentJWT, b.agentJWT),
+		handle(api.AgentGet, b.agentGet),
+		handle(api.AgentList, b.agentList),
+		handle(api.SchemaPut, b.schemaPut),
+		handle(api.SchemaGet, b.schemaGet),
+		handle(api.SchemaList, b.schemaList),
+		handle(api.EscalationList, b.escalationList),
+		handle(api.EscalationGet, b.escalationGet),
+		handle(api.EscalationClaim, b.escalationClaim),
+		handle(api.EscalationRelease, b.escalationRelease),
+		handle(api.EscalationAssign, b.escalationAssign),
+		handle(api.EscalationComment, b.escalationComment),
+		handle(api.EscalationTransfer, b.escalationTransfer),
+		handle(api.EscalationHistory, b.escalationHistory),
+		handle(api.EscalationWatch, b.escalationWatch),
+		handle(api.BrokerInfo, b.brokerInfo),
+		handle(api.AgentAdd, b.agentAdd),
+		handle(api.AgentRemove, b.agentRemove),
+		handle(api.AuditSessions, b.auditSessions),
+		handle(api.AuditMessages, b.auditMessages),
+		handle(api.AuditSession, b.auditSession),
+		handle(api.HumanEnrol, b.humanEnrol),
+		handle(api.HumanUnenrol, b.humanUnenrol),
+	}
 }
 
-func verbs(operator bool) []string {
+// handle has a verb answered. The compiler checks the types of request and reply.
+func handle[Q, A any](v api.VerbOf[Q, A], call func(context.Context, caller, Q) (A, error)) answer {
+	return handleThen(v, func(ctx context.Context, c caller, q Q) (A, func(), error) {
+		reply, err := call(ctx, c, q)
+		return reply, nil, err
+	})
+}
+
+// handleThen is handle for a verb that has something left to do once its reply
+// is on its way, or has failed: then, which may be nil.
+func handleThen[Q, A any](v api.VerbOf[Q, A], call func(context.Context, caller, Q) (reply A, then func(), err error)) answer {
+	return answer{v.Verb, func(ctx context.Context, c caller, data []byte) (any, func(), error) {
+		request, err := requestOf[Q](data)
+		if err != nil {
+			return nil, nil, err
+		}
+		return call(ctx, c, request)
+	}}
+}
+
+// requestOf reads a request into its type. An empty one is {}.
+func requestOf[Q any](data []byte) (request Q, err error) {
+	if len(data) == 0 {
+		return request, nil
+	}
+	canonical, err := performatives.Canonical(data)
+	if err != nil {
+		return request, unreadable(err)
+	}
+	if err := json.Unmarshal(canonical, &request); err != nil {
+		return request, session.Refuse(session.MalformedEnvelope, "the request is not what the verb takes; see docs/PROTOCOL.md")
+	}
+	return request, nil
+}
+
+// byName holds the answers against a table of verbs: every verb has one answer,
+// and there is no other.
+func byName(table []api.Verb, answers []answer) (map[string]answer, error) {
+	found := make(map[string]answer, len(answers))
+	for _, a := range answers {
+		if _, twice := found[a.Name]; twice {
+			return nil, fmt.Errorf("verb %s has two answers", a.Name)
+		}
+		found[a.Name] = a
+	}
+	for _, v := range table {
+		if _, answered := found[v.Name]; !answered {
+			return nil, fmt.Errorf("verb %s has no answer", v.Name)
+		}
+	}
+	if len(found) > len(table) {
+		return nil, fmt.Errorf("there are answers to %d verbs that the table does not have", len(found)-len(table))
+	}
+	return found, nil
+}
+
+// openAPI finds the answer to every verb.
+func (b *Broker) openAPI(context.Context) (err error) {
+	b.verbs, err = byName(api.Verbs(), b.answers())
+	return err
+}
+
+// verbNames are those that a caller may use, sorted.
+func verbNames(operator bool) []string {
 	var names []string
-	for name, v := range callable {
-		if operator || !v.operatorOnly {
-			names = append(names, name)
+	for _, v := range api.Verbs() {
+		if operator || v.Role == api.Principal {
+			names = append(names, v.Name)
 		}
 	}
 	slices.Sort(names)
 	return names
-}
-
-// typed reads a request into its type. A request that is empty is {}.
-func typed[Q, A any](answer func(*Broker, context.Context, caller, Q) (A, error)) func(*Broker, context.Context, caller, []byte) (any, error) {
-	return func(b *Broker, ctx context.Context, c caller, data []byte) (any, error) {
-		var request Q
-		if len(data) > 0 {
-			canonical, err := performatives.Canonical(data)
-			if err != nil {
-				return nil, unreadable(err)
-			}
-			if err := json.Unmarshal(canonical, &request); err != nil {
-				return nil, session.Refuse(session.MalformedEnvelope, "the request is not what the verb takes; see docs/PROTOCOL.md")
-			}
-		}
-		return answer(b, ctx, c, request)
-	}
 }
 
 func (b *Broker) onCall(r micro.Request) {
@@ -122,10 +170,10 @@ const maxCalls = 16
 
 // call answers one call, and leaves when that is done.
 func (b *Broker) call(r micro.Request, name string, c caller, leave func()) {
-	v, known := callable[name]
-	if !known || v.operatorOnly && !c.operator {
+	v, known := b.verbs[name]
+	if !known || v.Role == api.Operator && !c.operator {
 		leave()
-		b.refuse(r, session.Refuse(session.MalformedEnvelope, "there is no verb %.40q; there is %s", name, strings.Join(verbs(c.operator), ", ")))
+		b.refuse(r, session.Refuse(session.MalformedEnvelope, "there is no verb %.40q; there is %s", name, strings.Join(verbNames(c.operator), ", ")))
 		return
 	}
 	if _, registered := b.registry.member(c.agent); !c.operator && !registered {
@@ -133,7 +181,7 @@ func (b *Broker) call(r micro.Request, name string, c caller, leave func()) {
 		b.refuse(r, session.Refuse(session.UnknownAgent, "you are not registered"))
 		return
 	}
-	if v.writes && b.audits(c) {
+	if !v.Auditors && b.audits(c) {
 		leave()
 		b.refuse(r, auditorsRead())
 		return
@@ -147,7 +195,7 @@ func (b *Broker) call(r micro.Request, name string, c caller, leave func()) {
 		defer b.sessions.busy.Done()
 		defer leave()
 		within := callTimeout
-		if name == api.EscalationWatch { // it waits and works little: it takes nobody's place
+		if v.Waits {
 			leave()
 			within = longestWatch + callTimeout
 		} else {
@@ -155,8 +203,11 @@ func (b *Broker) call(r micro.Request, name string, c caller, leave func()) {
 		}
 		ctx, cancel := context.WithTimeout(b.ctx, within)
 		defer cancel()
-		answer, err := v.answer(b, ctx, c, r.Data())
-		if err == nil && (v.writes || name == api.AgentRotate) {
+		reply, then, err := v.call(ctx, c, r.Data())
+		if then != nil {
+			defer then()
+		}
+		if err == nil && v.Access == api.Write {
 			err = b.keep()
 		}
 		leave() // whoever has the answer may ask the next
@@ -164,15 +215,13 @@ func (b *Broker) call(r micro.Request, name string, c caller, leave func()) {
 			b.refuse(r, err)
 			return
 		}
-		if l, ok := answer.(last); ok {
-			b.reply(r, l.answer)
-			if err := b.Conn.FlushWithContext(ctx); err != nil {
-				b.Log.Debug("answer not flushed", zap.Error(err))
-			}
-			l.goes()
+		b.reply(r, reply)
+		if then == nil {
 			return
 		}
-		b.reply(r, answer)
+		if err := b.Conn.FlushWithContext(ctx); err != nil {
+			b.Log.Debug("answer not flushed", zap.Error(err))
+		}
 	}()
 }
 

@@ -104,7 +104,7 @@ func TestArchive(t *testing.T) {
 			t.Errorf("a stranger: %s", code)
 		}
 		var found api.Sessions
-		w.Call(api.SessionList, `{"state":"CLOSED"}`, &found)
+		w.Call(api.SessionList.Name, `{"state":"CLOSED"}`, &found)
 		if len(found.Sessions) != 9 {
 			t.Errorf("%d sessions are listed as closed", len(found.Sessions))
 		}
@@ -112,7 +112,7 @@ func TestArchive(t *testing.T) {
 		var ids []performatives.SessionID
 		for request := "{}"; ; request = fmt.Sprintf(`{"cursor":%d}`, *audited.Next) {
 			audited = api.AuditedSessions{}
-			w.Call(api.AuditSessions, request, &audited)
+			w.Call(api.AuditSessions.Name, request, &audited)
 			ids = append(ids, audited.Sessions...)
 			if audited.Next == nil {
 				break
@@ -191,7 +191,7 @@ func TestArchiveForgets(t *testing.T) {
 		t.Errorf("a session that is not kept any more: %s", code)
 	}
 	var found api.Sessions
-	w.Call(api.SessionList, `{}`, &found)
+	w.Call(api.SessionList.Name, `{}`, &found)
 	if len(found.Sessions) != 2 {
 		t.Errorf("%d sessions are listed, want 2", len(found.Sessions))
 	}
@@ -232,12 +232,12 @@ func TestArchiveCatalogue(t *testing.T) {
 	for _, restart := range []func(){func() {}, func() { w.b.Down(); w.b.Up() }, func() { w.b.Crash(); w.b.Up() }} {
 		restart()
 		var found api.Sessions
-		if w.Call(api.SessionList, `{"state":"CLOSED"}`, &found); len(found.Sessions) != 5 {
+		if w.Call(api.SessionList.Name, `{"state":"CLOSED"}`, &found); len(found.Sessions) != 5 {
 			t.Errorf("%d sessions are listed as closed, want 5", len(found.Sessions))
 		}
 		for _, s := range found.Sessions {
 			var held api.Held
-			if w.Call(api.AuditSession, fmt.Sprintf(`{"sessionId":%q}`, s.Session), &held); held.Index == nil || held.Index.State != "CLOSED" || len(held.Index.Participants) != 2 {
+			if w.Call(api.AuditSession.Name, fmt.Sprintf(`{"sessionId":%q}`, s.Session), &held); held.Index == nil || held.Index.State != "CLOSED" || len(held.Index.Participants) != 2 {
 				t.Errorf("the line of %s: %+v", s.Session, held.Index)
 			}
 		}

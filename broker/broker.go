@@ -154,6 +154,7 @@ type Broker struct {
 
 	reached atomic.Pointer[func(point)] // set by tests only
 
+	verbs   map[string]answer // by name
 	service micro.Service
 	ctx     context.Context //nolint:containedctx // the broker's own life, which its background work ends with
 	stop    context.CancelFunc
@@ -194,6 +195,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		{"archive", b.openArchive},
 		{"handovers", b.openHandovers},
 		{"homes", b.openHomes},
+		{"api", b.openAPI},
 		{"service", b.openService},
 	} {
 		if err := b.patiently(ctx, start.what, start.do); err != nil {

@@ -54,7 +54,7 @@ func TestStoppedAtEachStep(t *testing.T) {
 				switch act.name {
 				case "ESCALATE":
 					var found api.Escalations
-					w.Call(api.EscalationList, "{}", &found)
+					w.Call(api.EscalationList.Name, "{}", &found)
 					if len(found.Escalations) != 1 || found.Escalations[0].Status != "open" {
 						t.Errorf("the inbox of escalations has %+v", found)
 					}
@@ -69,7 +69,7 @@ func TestStoppedAtEachStep(t *testing.T) {
 				}
 				s.Check(alpha, beta, gamma)
 				var found api.Sessions
-				w.Call(api.SessionList, `{"state":"`+s.State()+`"}`, &found)
+				w.Call(api.SessionList.Name, `{"state":"`+s.State()+`"}`, &found)
 				if len(found.Sessions) != 1 {
 					t.Errorf("the list of sessions has %+v", found)
 				}

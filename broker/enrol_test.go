@@ -62,7 +62,7 @@ func TestEnrolledKeySigns(t *testing.T) {
 	if err != nil || accepted.State != session.Invited {
 		t.Fatal(accepted, err)
 	}
-	reply, err := b.Call(ctx, alice, api.SessionGet, []byte(`{"sessionId":"`+string(id)+`"}`))
+	reply, err := b.Call(ctx, alice, api.SessionGet.Name, []byte(`{"sessionId":"`+string(id)+`"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestEnrolledKeySigns(t *testing.T) {
 	if view.Participants[0].Key != browser.Key() {
 		t.Errorf("pinned is %s", view.Participants[0].Key)
 	}
-	if _, err := b.Call(ctx, anna, api.SessionGet, []byte(`{"sessionId":"`+string(id)+`"}`)); code(err) != session.UnknownSession {
+	if _, err := b.Call(ctx, anna, api.SessionGet.Name, []byte(`{"sessionId":"`+string(id)+`"}`)); code(err) != session.UnknownSession {
 		t.Errorf("a stranger: %v", err)
 	}
 
@@ -81,7 +81,7 @@ func TestEnrolledKeySigns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	operator(t, b, api.HumanUnenrol, unenrol, nil)
+	operator(t, b, api.HumanUnenrol.Name, unenrol, nil)
 	if _, err := b.Submit(ctx, alice, id, signedEnvelope(t, id, alice, browser, &performatives.WithdrawBody{ReferenceID: "i1"})); code(err) != session.SignatureInvalid {
 		t.Errorf("a key that was taken away: %v", err)
 	}
@@ -115,7 +115,7 @@ func TestDeviceEscalates(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	reply, err := b.Call(ctx, alice, api.SessionGet, []byte(`{"sessionId":"`+string(id)+`"}`))
+	reply, err := b.Call(ctx, alice, api.SessionGet.Name, []byte(`{"sessionId":"`+string(id)+`"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestDeviceEscalates(t *testing.T) {
 
 func enrol(t *testing.T, b *testbroker.Broker, a performatives.Agent) (e api.Enrolment) {
 	t.Helper()
-	operator(t, b, api.HumanEnrol, []byte(`{"agentId":"`+string(a)+`"}`), &e)
+	operator(t, b, api.HumanEnrol.Name, []byte(`{"agentId":"`+string(a)+`"}`), &e)
 	return e
 }
 

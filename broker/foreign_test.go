@@ -27,7 +27,7 @@ func TestStrangersHaveNothingRead(t *testing.T) {
 	}
 	for _, stranger := range []performatives.Agent{"agent://evil.example/eve", "agent://acme.com/other", "human://evil.example/mallory"} {
 		for _, of := range []performatives.SessionID{id, none} {
-			for _, verb := range []string{api.SessionGet, api.SessionMessages} {
+			for _, verb := range []string{api.SessionGet.Name, api.SessionMessages.Name} {
 				l.refused(l.ask(api.Call(stranger, verb), fmt.Appendf(nil, `{"sessionId":%q}`, of)), session.UnknownSession)
 			}
 			l.refused(l.says(of, stranger, "ACCEPT", `{"referenceId":"inv"}`), session.UnknownSession)
@@ -40,7 +40,7 @@ func TestStrangersHaveNothingRead(t *testing.T) {
 	}
 	// Whose business it is, finds it.
 	for _, party := range []performatives.Agent{alpha, beta} {
-		l.heard(l.ask(api.Call(party, api.SessionGet), fmt.Appendf(nil, `{"sessionId":%q}`, id)))
+		l.heard(l.ask(api.Call(party, api.SessionGet.Name), fmt.Appendf(nil, `{"sessionId":%q}`, id)))
 	}
 	if !l.InMemory(id) {
 		t.Error("it was not read for those who take part")
@@ -52,5 +52,5 @@ func TestStrangersHaveNothingRead(t *testing.T) {
 	l.Down()
 	l.Up()
 	l.nc = l.Plain()
-	l.heard(l.ask(api.Call("human://acme.com/alice", api.SessionGet), fmt.Appendf(nil, `{"sessionId":%q}`, id)))
+	l.heard(l.ask(api.Call("human://acme.com/alice", api.SessionGet.Name), fmt.Appendf(nil, `{"sessionId":%q}`, id)))
 }

@@ -44,13 +44,13 @@ func FuzzSubmit(f *testing.F) {
 		acts := performatives.All()
 		name := acts[int(act)%len(acts)].String()
 		answer(t, nc, api.Call(alpha, "session."+strings.ToLower(name)), data)
-		answer(t, nc, api.Call(alpha, api.SchemaPut), data)
+		answer(t, nc, api.Call(alpha, api.SchemaPut.Name), data)
 		submit(alpha, envelope(id, alpha, "PROPOSE", `{"proposalId":"inv","type":"session-invitation","subject":"x","terms":{"participants":["agent://widgets.co/beta"]}}`))
 		submit(beta, envelope(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
 		submit(beta, envelope(id, beta, "PROPOSE", `{"proposalId":"p0","type":"x","subject":"x","terms":{"price":1}}`))
 		submit(alpha, envelope(id, alpha, name, string(data)))
 		submit(beta, envelope(id, beta, name, string(data)))
-		answer(t, nc, api.Call(alpha, api.SessionGet), []byte(`{"sessionId":"`+id+`"}`))
+		answer(t, nc, api.Call(alpha, api.SessionGet.Name), []byte(`{"sessionId":"`+id+`"}`))
 	})
 }
 

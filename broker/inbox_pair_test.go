@@ -95,13 +95,13 @@ func TestInboxOfTwoBrokers(t *testing.T) {
 	for range 5 {
 		id, e := asks()
 		ref := `{"escalationId":"` + string(e) + `"`
-		if _, err := does(b, alice, api.EscalationClaim, ref+`}`); err != nil {
+		if _, err := does(b, alice, api.EscalationClaim.Name, ref+`}`); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := rules(id, anna, e, `"decision":"denied"`); code(err) != session.WrongTurn {
 			t.Errorf("claimed by alice, anna decides: %v", err)
 		}
-		if _, err := does(other, anna, api.EscalationComment, ref+`,"text":"wait"}`); err != nil {
+		if _, err := does(other, anna, api.EscalationComment.Name, ref+`,"text":"wait"}`); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := rules(id, alice, e, `"decision":"denied","revision":0`); code(err) != session.ChainConflict {

@@ -95,7 +95,7 @@ func calls[A any](o *office, a performatives.Agent, verb string, request any) (a
 
 func (o *office) item(a performatives.Agent, id escalation.ID) api.EscalationItem {
 	o.Helper()
-	item, err := calls[api.EscalationItem](o, a, api.EscalationGet, api.EscalationRef{Escalation: string(id)})
+	item, err := calls[api.EscalationItem](o, a, api.EscalationGet.Name, api.EscalationRef{Escalation: string(id)})
 	if err != nil {
 		o.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func kindsOf(events []escalation.Event) (kinds []escalation.Kind) {
 
 func (o *office) history(id escalation.ID) []escalation.Event {
 	o.Helper()
-	h, err := calls[api.EscalationEvents](o, alice, api.EscalationHistory, api.EscalationRef{Escalation: string(id)})
+	h, err := calls[api.EscalationEvents](o, alice, api.EscalationHistory.Name, api.EscalationRef{Escalation: string(id)})
 	if err != nil {
 		o.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func (o *office) until(a performatives.Agent, id escalation.ID, wanted func(api.
 	o.Helper()
 	cursor := ""
 	for range 100 {
-		seen, err := calls[api.Watched](o, a, api.EscalationWatch, api.WatchEscalations{Since: cursor, Wait: 10_000})
+		seen, err := calls[api.Watched](o, a, api.EscalationWatch.Name, api.WatchEscalations{Since: cursor, Wait: 10_000})
 		if err != nil {
 			o.Fatal(err)
 		}
@@ -183,12 +183,12 @@ func TestDeskVerbs(t *testing.T) {
 		len(first.Approvers) != 3 || first.IfUnanswered == nil || len(first.Changes) != 2 {
 		t.Errorf("%+v", first)
 	}
-	claimed := o.does(alice, api.EscalationClaim, api.ClaimEscalation{Escalation: string(e)})
+	claimed := o.does(alice, api.EscalationClaim.Name, api.ClaimEscalation{Escalation: string(e)})
 	if claimed.Desk.Claim == nil || claimed.Desk.Claim.By != alice || claimed.Shown != first.Shown {
 		t.Errorf("%+v", claimed.Desk)
 	}
-	o.refused(session.WrongTurn, anna, api.EscalationClaim, api.ClaimEscalation{Escalation: string(e)})
-	o.refused(session.WrongTurn, anna, api.EscalationRelease, ref)
+	o.refused(session.WrongTurn, anna, api.EscalationClaim.Name, api.ClaimEscalation{Escalation: string(e)})
+	o.refused(session.WrongTurn, anna, api.EscalationRelease.Name, ref)
 	if you := o.item(anna, e).You; you.Decide || you.Why == "" {
 		t.Errorf("anna may decide what alice has claimed: %+v", you)
 	}
@@ -196,23 +196,23 @@ func TestDeskVerbs(t *testing.T) {
 		t.Errorf("anna decides what alice has claimed: %v", err)
 	}
 	for by, want := range map[string]int{api.ClaimedByMe: 1, api.ClaimedByNobody: 0, api.ClaimedByOthers: 0, "": 1} {
-		list, err := calls[api.Escalations](o, alice, api.EscalationList, api.ListEscalations{Claimed: by})
+		list, err := calls[api.Escalations](o, alice, api.EscalationList.Name, api.ListEscalations{Claimed: by})
 		if err != nil || len(list.Escalations) != want || list.Counts.Open != 1 || list.Counts.Mine != 1 || list.Counts.Urgency["high"] != 1 {
 			t.Errorf("claimed by %q: %+v %v", by, list, err)
 		}
 	}
-	o.does(alice, api.EscalationRelease, ref)
-	o.does(anna, api.EscalationAssign, api.AssignEscalation{Escalation: string(e), To: chief})
-	o.refused(session.Unauthorized, anna, api.EscalationAssign, api.AssignEscalation{Escalation: string(e), To: bob})
-	o.refused(session.MalformedEnvelope, anna, api.EscalationComment, api.CommentEscalation{Escalation: string(e), Text: "  "})
-	commented := o.does(anna, api.EscalationComment, api.CommentEscalation{Escalation: string(e), Text: "we have a better offer"})
+	o.does(alice, api.EscalationRelease.Name, ref)
+	o.does(anna, api.EscalationAssign.Name, api.AssignEscalation{Escalation: string(e), To: chief})
+	o.refused(session.Unauthorized, anna, api.EscalationAssign.Name, api.AssignEscalation{Escalation: string(e), To: bob})
+	o.refused(session.MalformedEnvelope, anna, api.EscalationComment.Name, api.CommentEscalation{Escalation: string(e), Text: "  "})
+	commented := o.does(anna, api.EscalationComment.Name, api.CommentEscalation{Escalation: string(e), Text: "we have a better offer"})
 	if commented.Desk.Assignee != chief || commented.Desk.Comments != 1 || commented.Revision != first.Revision+1 {
 		t.Errorf("%+v", commented)
 	}
 	if item := o.item(chief, e); len(item.Comments) != 1 || item.Comments[0].Text != "we have a better offer" {
 		t.Errorf("the chief reads %+v", item.Comments)
 	}
-	handed := o.does(chief, api.EscalationTransfer, api.TransferEscalation{Escalation: string(e), To: alice, Reason: "yours"})
+	handed := o.does(chief, api.EscalationTransfer.Name, api.TransferEscalation{Escalation: string(e), To: alice, Reason: "yours"})
 	if handed.Desk.Assignee != alice {
 		t.Errorf("%+v", handed.Desk)
 	}
@@ -223,11 +223,11 @@ func TestDeskVerbs(t *testing.T) {
 		if item.Desk != (api.Desk{}) || item.Route != nil || item.Comments != nil || item.Approvers != nil || item.You != nil || item.Shown != "" {
 			t.Errorf("%s sees %+v", a, item)
 		}
-		o.refused(session.UnknownSession, a, api.EscalationHistory, ref)
-		o.refused(session.Unauthorized, a, api.EscalationComment, api.CommentEscalation{Escalation: string(e), Text: "hello"})
+		o.refused(session.UnknownSession, a, api.EscalationHistory.Name, ref)
+		o.refused(session.Unauthorized, a, api.EscalationComment.Name, api.CommentEscalation{Escalation: string(e), Text: "hello"})
 	}
-	o.refused(session.UnknownSession, bob, api.EscalationGet, ref)
-	o.refused(session.UnknownSession, bob, api.EscalationClaim, api.ClaimEscalation{Escalation: string(e)})
+	o.refused(session.UnknownSession, bob, api.EscalationGet.Name, ref)
+	o.refused(session.UnknownSession, bob, api.EscalationClaim.Name, api.ClaimEscalation{Escalation: string(e)})
 
 	// A decision on what was shown before the comment is none.
 	_, err := o.rules(alice, e, performatives.Approved, asShown(first))
@@ -250,7 +250,7 @@ func TestDeskVerbs(t *testing.T) {
 	if _, err := o.rules(anna, e, performatives.Approved); code(err) != session.EscalationResolved {
 		t.Errorf("a late one: %v", err)
 	}
-	o.refused(session.EscalationResolved, anna, api.EscalationClaim, api.ClaimEscalation{Escalation: string(e)})
+	o.refused(session.EscalationResolved, anna, api.EscalationClaim.Name, api.ClaimEscalation{Escalation: string(e)})
 	want := []escalation.Kind{
 		escalation.Opened, escalation.Viewed, escalation.Claimed, escalation.Viewed, escalation.Released, escalation.Assigned,
 		escalation.Commented, escalation.Viewed, escalation.Transferred, escalation.Voted, escalation.Decided,
@@ -317,7 +317,7 @@ func TestChain(t *testing.T) {
 	if want := []escalation.Kind{escalation.Opened, escalation.Reminded, escalation.Reescalated, escalation.Reminded, escalation.Ended}; !slices.Equal(got, want) {
 		t.Errorf("the history is %v, want %v", got, want)
 	}
-	view, err := calls[session.View](o, beta, api.SessionGet, api.SessionRef{Session: o.id})
+	view, err := calls[session.View](o, beta, api.SessionGet.Name, api.SessionRef{Session: o.id})
 	if err != nil || view.State != session.Failed || view.Closing != session.EscalationExpired {
 		t.Errorf("%+v %v", view, err)
 	}
@@ -329,8 +329,8 @@ func TestTransferUpTheChain(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, chain(time.Hour, 2*time.Hour, time.Minute), nil)
 	e := o.asks("15000")
-	o.refused(session.AuthorityExceeded, chief, api.EscalationTransfer, api.TransferEscalation{Escalation: string(e), Level: "board"})
-	moved := o.does(alice, api.EscalationTransfer, api.TransferEscalation{Escalation: string(e), Level: "board", Reason: "above me"})
+	o.refused(session.AuthorityExceeded, chief, api.EscalationTransfer.Name, api.TransferEscalation{Escalation: string(e), Level: "board"})
+	moved := o.does(alice, api.EscalationTransfer.Name, api.TransferEscalation{Escalation: string(e), Level: "board", Reason: "above me"})
 	if moved.Route.Level != 1 {
 		t.Errorf("%+v", moved.Route)
 	}

@@ -33,7 +33,7 @@ func TestListAfterRestart(t *testing.T) {
 	}
 	list := func(request string) (ids []string) {
 		var page api.Sessions
-		w.Call(api.SessionList, request, &page)
+		w.Call(api.SessionList.Name, request, &page)
 		for _, s := range page.Sessions {
 			ids = append(ids, string(s.Session))
 		}

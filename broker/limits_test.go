@@ -219,7 +219,7 @@ func TestRate(t *testing.T) {
 	l := limits(t, broker.Limits{Rate: 1e-6, Burst: 2})
 	id := newID()
 	l.heard(l.says(id, alpha, "PROPOSE", invitation(beta)))
-	l.heard(l.ask(api.Call(alpha, api.SessionGet), []byte(`{"sessionId":"`+string(id)+`"}`)))
+	l.heard(l.ask(api.Call(alpha, api.SessionGet.Name), []byte(`{"sessionId":"`+string(id)+`"}`)))
 	for _, data := range [][]byte{
 		envelope(string(id), alpha, "CLOSE", "{}"), []byte("no JSON"), make([]byte, 300<<10), envelope(string(newID()), beta, "PROPOSE", invitation(alpha)),
 	} {
@@ -228,7 +228,7 @@ func TestRate(t *testing.T) {
 	limitedBy(t, l.ask(api.Call(alpha, "no.verb"), nil), "rate")
 	l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
 	var page api.Messages
-	m, err := l.nc.Request(api.OperatorCall(api.SessionMessages), []byte(`{"sessionId":"`+string(id)+`"}`), 20*time.Second)
+	m, err := l.nc.Request(api.OperatorCall(api.SessionMessages.Name), []byte(`{"sessionId":"`+string(id)+`"}`), 20*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +252,7 @@ func TestLimitedIsToldOf(t *testing.T) {
 	for range 5 {
 		limitedBy(t, l.says(id, alpha, "CLOSE", `{"summary":"secret words"}`), "rate")
 	}
-	limitedBy(t, l.ask(api.Call(alpha, api.BrokerInfo), nil), "rate")
+	limitedBy(t, l.ask(api.Call(alpha, api.BrokerInfo.Name), nil), "rate")
 	m, err := events.NextMsg(20 * time.Second)
 	if err != nil {
 		t.Fatal(err)
@@ -297,7 +297,7 @@ func TestSchemasOfOne(t *testing.T) {
 	t.Parallel()
 	l := limits(t, broker.Limits{Schemas: 2})
 	put := func(subject func(string) string, name string) error {
-		return l.ask(subject(api.SchemaPut), []byte(`{"name":"`+name+`","schema":{"type":"object"}}`))
+		return l.ask(subject(api.SchemaPut.Name), []byte(`{"name":"`+name+`","schema":{"type":"object"}}`))
 	}
 	by := func(a performatives.Agent) func(string) string {
 		return func(verb string) string { return api.Call(a, verb) }
@@ -328,8 +328,8 @@ func TestInFlight(t *testing.T) {
 		}
 	}
 	limitedBy(t, l.says(id, alpha, "OBSERVE", `{"subject":"x"}`), "inFlight")
-	limitedBy(t, l.ask(api.Call(alpha, api.BrokerInfo), nil), "inFlight")
-	l.heard(l.ask(api.Call(beta, api.BrokerInfo), nil))
+	limitedBy(t, l.ask(api.Call(alpha, api.BrokerInfo.Name), nil), "inFlight")
+	l.heard(l.ask(api.Call(beta, api.BrokerInfo.Name), nil))
 	letGo()
 	for range 3 {
 		m, err := answers.NextMsg(20 * time.Second)

@@ -179,7 +179,7 @@ func TestOneOfTwoIsGone(t *testing.T) {
 			s.Say(gamma, "OBSERVE", `{"subject":"on we go"}`)
 			s.Check(alpha, beta, gamma)
 			var found api.Sessions
-			w.Call(api.SessionList, `{"state":"CONVERSING"}`, &found)
+			w.Call(api.SessionList.Name, `{"state":"CONVERSING"}`, &found)
 			if len(found.Sessions) != 1 {
 				t.Errorf("the list of sessions has %+v", found)
 			}

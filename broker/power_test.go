@@ -37,7 +37,7 @@ func TestPowerFailure(t *testing.T) {
 	b.Up()
 	s.Check(alpha, beta, gamma)
 	var found api.Sessions
-	w.Call(api.SessionList, `{}`, &found)
+	w.Call(api.SessionList.Name, `{}`, &found)
 	if len(found.Sessions) != 1 {
 		t.Errorf("the list of sessions has %+v", found)
 	}

@@ -23,7 +23,7 @@ func TestResolvedAreBounded(t *testing.T) {
 	var asked []escalation.ID
 	for range 3 {
 		e := o.asks("15000")
-		o.does(alice, api.EscalationComment, api.CommentEscalation{Escalation: string(e), Text: "no"})
+		o.does(alice, api.EscalationComment.Name, api.CommentEscalation{Escalation: string(e), Text: "no"})
 		if _, err := o.rules(alice, e, performatives.Denied, asShown(o.item(alice, e))); err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +35,7 @@ func TestResolvedAreBounded(t *testing.T) {
 	if items, desks := o.b.ItemsInMemory(); items != 2 || desks != 2 {
 		t.Errorf("memory has %d items and %d desks, want the open one and one more", items, desks)
 	}
-	list, err := calls[api.Escalations](o, alice, api.EscalationList, api.ListEscalations{Status: "all"})
+	list, err := calls[api.Escalations](o, alice, api.EscalationList.Name, api.ListEscalations{Status: "all"})
 	if err != nil || len(list.Escalations) != 2 || list.Escalations[0].ID != open || list.Escalations[1].ID != asked[2] {
 		t.Errorf("the list is %+v %v", list, err)
 	}
@@ -51,14 +51,14 @@ func TestResolvedAreBounded(t *testing.T) {
 		t.Errorf("decided again: %v", err)
 	}
 	var whole api.EscalationItem
-	operator(t, o.b, api.EscalationGet, []byte(`{"escalationId":"`+string(asked[0])+`"}`), &whole)
+	operator(t, o.b, api.EscalationGet.Name, []byte(`{"escalationId":"`+string(asked[0])+`"}`), &whole)
 	if whole.Status != performatives.Denied {
 		t.Errorf("an operator sees %+v", whole)
 	}
 	for _, id := range []string{string(asked[0]), uuid.Must(uuid.NewV7()).String(), "x", "*", ">", ""} {
-		o.refused(session.UnknownSession, bob, api.EscalationGet, api.EscalationRef{Escalation: id})
+		o.refused(session.UnknownSession, bob, api.EscalationGet.Name, api.EscalationRef{Escalation: id})
 		if id != string(asked[0]) {
-			o.refused(session.UnknownSession, alice, api.EscalationGet, api.EscalationRef{Escalation: id})
+			o.refused(session.UnknownSession, alice, api.EscalationGet.Name, api.EscalationRef{Escalation: id})
 		}
 	}
 }
@@ -82,7 +82,7 @@ func TestSearch(t *testing.T) {
 		{string(o.id), []escalation.ID{dear}},
 		{"plan boat", nil},
 	} {
-		list, err := calls[api.Escalations](o, alice, api.EscalationList, api.ListEscalations{Search: c.search})
+		list, err := calls[api.Escalations](o, alice, api.EscalationList.Name, api.ListEscalations{Search: c.search})
 		if err != nil || len(list.Escalations) != len(c.want) || list.Counts.Open != 2 {
 			t.Errorf("%q finds %+v %v", c.search, list, err)
 			continue
@@ -93,10 +93,10 @@ func TestSearch(t *testing.T) {
 			}
 		}
 	}
-	if list, err := calls[api.Escalations](o, bob, api.EscalationList, api.ListEscalations{Search: "plan"}); err != nil || len(list.Escalations) != 0 {
+	if list, err := calls[api.Escalations](o, bob, api.EscalationList.Name, api.ListEscalations{Search: "plan"}); err != nil || len(list.Escalations) != 0 {
 		t.Errorf("a stranger finds %+v %v", list, err)
 	}
-	o.refused(session.TooLarge, alice, api.EscalationList, api.ListEscalations{Search: string(make([]byte, 300))})
+	o.refused(session.TooLarge, alice, api.EscalationList.Name, api.ListEscalations{Search: string(make([]byte, 300))})
 }
 
 // A group that the rules do not name any more loses its consumer, in a while;

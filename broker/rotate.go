@@ -16,18 +16,18 @@ import (
 // agentRotate gives a principal another key (PROTOCOL.md §9): at its own word,
 // signed with the key that it had, or at an operator's. Transcripts keep the key
 // that they pinned, and pin the new one with the principal's next act.
-func (b *Broker) agentRotate(ctx context.Context, c caller, q api.RotateKey) (last, error) {
+func (b *Broker) agentRotate(ctx context.Context, c caller, q api.RotateKey) (card api.Card, then func(), err error) {
 	if !c.operator {
 		if q.Agent != "" && q.Agent != c.agent {
-			return last{}, session.Refuse(session.Unauthorized, "a key is its principal's own: agentId is not the principal of your subject")
+			return card, nil, session.Refuse(session.Unauthorized, "a key is its principal's own: agentId is not the principal of your subject")
 		}
 		q.Agent = c.agent
 	}
 	if !q.Key.Valid() {
-		return last{}, session.RefuseSchema(session.Fault{Path: "/key", Rule: "card", Message: "key is a public user nkey (U…)"})
+		return card, nil, session.RefuseSchema(session.Fault{Path: "/key", Rule: "card", Message: "key is a public user nkey (U…)"})
 	}
-	goes := b.registry.goes(q.Agent)
-	card, err := b.registry.change(ctx, q.Agent, func(old *api.Card) error {
+	goes := b.registry.goes(q.Agent) // after the answer, the connection of the old key is closed
+	card, err = b.registry.change(ctx, q.Agent, func(old *api.Card) error {
 		if !c.operator && old.Key != q.Key { // asked again, because the answer was lost: nothing changes
 			if err := b.rotates(old.Key, q); err != nil {
 				return err
@@ -44,16 +44,7 @@ func (b *Broker) agentRotate(ctx context.Context, c caller, q api.RotateKey) (la
 		old.Key = q.Key
 		return nil
 	})
-	if err != nil {
-		goes()
-	}
-	return last{card, goes}, err
-}
-
-// A last answer is one after which the connection that asked is closed.
-type last struct {
-	answer any
-	goes   func()
+	return card, goes, err
 }
 
 // going are the keys of a principal that are about to be told of as departed.

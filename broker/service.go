@@ -41,8 +41,8 @@ func (b *Broker) openService(context.Context) error {
 		metadata      map[string]string
 	}{
 		{"submit", api.AllSubmits, b.onSubmit, published},
-		{"api", api.AllCalls, b.onCall, map[string]string{"verbs": strings.Join(verbs(false), " ")}},
-		{"operator", api.AllOperator, b.onOperator, map[string]string{"verbs": strings.Join(verbs(true), " ")}},
+		{"api", api.AllCalls, b.onCall, map[string]string{"verbs": strings.Join(verbNames(false), " ")}},
+		{"operator", api.AllOperator, b.onOperator, map[string]string{"verbs": strings.Join(verbNames(true), " ")}},
 	} {
 		if err := service.AddEndpoint(e.name, e.handle, micro.WithEndpointSubject(e.subject), micro.WithEndpointMetadata(e.metadata)); err != nil {
 			return err

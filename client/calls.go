@@ -26,20 +26,37 @@ type calls struct {
 // Conn is the NATS connection, for what the client does not do.
 func (c *calls) Conn() *nats.Conn { return c.link.nc }
 
-// call asks a verb.
-func call[A any](ctx context.Context, c *calls, verb string, request any) (answer A, err error) {
+// call calls a verb, and repeats the request until it is answered or the
+// context ends.
+func call[Q, A any](ctx context.Context, c *calls, verb api.VerbOf[Q, A], request Q) (A, error) {
+	return exchange(c, verb, request, func(subject string, data []byte) ([]byte, error) {
+		return c.link.ask(ctx, subject, data)
+	})
+}
+
+// once calls a verb a single time.
+func once[Q, A any](ctx context.Context, c *calls, verb api.VerbOf[Q, A], request Q, within time.Duration) (A, error) {
+	one, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	return exchange(c, verb, request, func(subject string, data []byte) ([]byte, error) {
+		return c.link.request(one, subject, data)
+	})
+}
+
+// exchange writes the request, sends it, and reads the reply.
+func exchange[Q, A any](c *calls, verb api.VerbOf[Q, A], request Q, send func(subject string, data []byte) ([]byte, error)) (reply A, err error) {
 	data, err := json.Marshal(request, json.Deterministic(true))
 	if err != nil {
-		return answer, fmt.Errorf("%s: %w", verb, err)
+		return reply, fmt.Errorf("%s: %w", verb.Name, err)
 	}
-	reply, err := c.link.ask(ctx, c.subject(verb), data)
+	answer, err := send(c.subject(verb.Name), data)
 	if err != nil {
-		return answer, fmt.Errorf("%s: %w", verb, err)
+		return reply, fmt.Errorf("%s: %w", verb.Name, err)
 	}
-	if err := json.Unmarshal(reply, &answer); err != nil {
-		return answer, fmt.Errorf("%s: the answer cannot be read: %w", verb, err)
+	if err := json.Unmarshal(answer, &reply); err != nil {
+		return reply, fmt.Errorf("%s: the answer cannot be read: %w", verb.Name, err)
 	}
-	return answer, nil
+	return reply, nil
 }
 
 // pages goes through the pages of a list.
@@ -71,13 +88,13 @@ func pages[P, E any](turn func(cursor string) (P, error), open func(P) (items []
 func (c *calls) Sessions(ctx context.Context, filter api.ListSessions) iter.Seq2[session.Summary, error] {
 	return pages(func(cursor string) (api.Sessions, error) {
 		filter.Cursor = cursor
-		return call[api.Sessions](ctx, c, api.SessionList, filter)
+		return call(ctx, c, api.SessionList, filter)
 	}, func(p api.Sessions) ([]session.Summary, string) { return p.Sessions, p.Next })
 }
 
 // View is a session as it stands.
 func (c *calls) View(ctx context.Context, id performatives.SessionID) (session.View, error) {
-	return call[session.View](ctx, c, api.SessionGet, api.SessionRef{Session: id})
+	return call(ctx, c, api.SessionGet, api.SessionRef{Session: id})
 }
 
 // Transcript is every entry of a session so far, from the first, in the form
@@ -113,7 +130,7 @@ func (c *calls) entries(ctx context.Context, id performatives.SessionID, since u
 func (c *calls) Envelopes(ctx context.Context, id performatives.SessionID, since uint64) iter.Seq2[jsontext.Value, error] {
 	return func(yield func(jsontext.Value, error) bool) {
 		for {
-			page, err := call[api.Messages](ctx, c, api.SessionMessages, api.ListMessages{Session: id, Since: since, Limit: api.MaxPage})
+			page, err := call(ctx, c, api.SessionMessages, api.ListMessages{Session: id, Since: since, Limit: api.MaxPage})
 			if err != nil {
 				yield(nil, err)
 				return
@@ -136,13 +153,13 @@ func (c *calls) Envelopes(ctx context.Context, id performatives.SessionID, since
 func (c *calls) Agents(ctx context.Context, filter api.ListAgents) iter.Seq2[api.Card, error] {
 	return pages(func(cursor string) (api.Agents, error) {
 		filter.Cursor = cursor
-		return call[api.Agents](ctx, c, api.AgentList, filter)
+		return call(ctx, c, api.AgentList, filter)
 	}, func(p api.Agents) ([]api.Card, string) { return p.Agents, p.Next })
 }
 
 // Card is what a principal says of itself, and the registry of it.
 func (c *calls) Card(ctx context.Context, a performatives.Agent) (api.Card, error) {
-	return call[api.Card](ctx, c, api.AgentGet, api.AgentRef{Agent: a})
+	return call(ctx, c, api.AgentGet, api.AgentRef{Agent: a})
 }
 
 // UserJWT is what a NATS credentials file (.creds) of a principal has beside the
@@ -150,7 +167,7 @@ func (c *calls) Card(ctx context.Context, a performatives.Agent) (api.Card, erro
 // registered with. It is no secret, and lets nobody in by itself. Where the
 // broker's NATS server is not in operator mode the error is a refusal.
 func (c *calls) UserJWT(ctx context.Context, a performatives.Agent, key performatives.Key) (string, error) {
-	reply, err := call[api.UserJWT](ctx, c, api.AgentJWT, api.AskUserJWT{Agent: a, Key: key})
+	reply, err := call(ctx, c, api.AgentJWT, api.AskUserJWT{Agent: a, Key: key})
 	return reply.JWT, err
 }
 
@@ -162,23 +179,23 @@ func (c *calls) PutSchema(ctx context.Context, name string, schema any) (api.Sch
 	if err != nil {
 		return api.Schema{}, err
 	}
-	return call[api.Schema](ctx, c, api.SchemaPut, api.PutSchema{Name: name, Schema: raw})
+	return call(ctx, c, api.SchemaPut, api.PutSchema{Name: name, Schema: raw})
 }
 
 // Schema is a body schema, such as PROPOSE, or a terms schema by name.
 func (c *calls) Schema(ctx context.Context, name string) (api.Schema, error) {
-	return call[api.Schema](ctx, c, api.SchemaGet, api.SchemaRef{Name: name})
+	return call(ctx, c, api.SchemaGet, api.SchemaRef{Name: name})
 }
 
 // Schemas lists all schemas, without their text.
 func (c *calls) Schemas(ctx context.Context) ([]api.Schema, error) {
-	reply, err := call[api.SchemaNames](ctx, c, api.SchemaList, struct{}{})
+	reply, err := call(ctx, c, api.SchemaList, struct{}{})
 	return reply.Schemas, err
 }
 
 // EscalationPage is a page of the escalation inbox, with counts.
 func (c *calls) EscalationPage(ctx context.Context, filter api.ListEscalations) (api.Escalations, error) {
-	return call[api.Escalations](ctx, c, api.EscalationList, filter)
+	return call(ctx, c, api.EscalationList, filter)
 }
 
 // Escalations are the items of the escalation inbox, the one due first at the
@@ -186,18 +203,18 @@ func (c *calls) EscalationPage(ctx context.Context, filter api.ListEscalations) 
 func (c *calls) Escalations(ctx context.Context, filter api.ListEscalations) iter.Seq2[api.EscalationItem, error] {
 	return pages(func(cursor string) (api.Escalations, error) {
 		filter.Cursor = cursor
-		return call[api.Escalations](ctx, c, api.EscalationList, filter)
+		return call(ctx, c, api.EscalationList, filter)
 	}, func(p api.Escalations) ([]api.EscalationItem, string) { return p.Escalations, p.Next })
 }
 
 // Escalation is one item of the escalation inbox, with the transcript.
 func (c *calls) Escalation(ctx context.Context, id string) (api.EscalationItem, error) {
-	return call[api.EscalationItem](ctx, c, api.EscalationGet, api.EscalationRef{Escalation: id})
+	return call(ctx, c, api.EscalationGet, api.EscalationRef{Escalation: id})
 }
 
 // Broker says who the broker is.
 func (c *calls) Broker(ctx context.Context) (api.Broker, error) {
-	return call[api.Broker](ctx, c, api.BrokerInfo, struct{}{})
+	return call(ctx, c, api.BrokerInfo, struct{}{})
 }
 
 // BrokerKey is the key that verifies receipts and transcripts.
@@ -229,32 +246,18 @@ func (c *Client) RotateKey(ctx context.Context, to performatives.Signer) (api.Ca
 	if c.link.signer != nil {
 		data, err := request.SigningBytes()
 		if err != nil {
-			return api.Card{}, fmt.Errorf("%s: %w", api.AgentRotate, err)
+			return api.Card{}, fmt.Errorf("%s: %w", api.AgentRotate.Name, err)
 		}
 		if request.Signature, err = performatives.SignBytes(c.link.signer, data); err != nil {
-			return api.Card{}, fmt.Errorf("%s: %w", api.AgentRotate, err)
+			return api.Card{}, fmt.Errorf("%s: %w", api.AgentRotate.Name, err)
 		}
 		if request.Proof, err = performatives.SignBytes(to, data); err != nil {
-			return api.Card{}, fmt.Errorf("%s: %w", api.AgentRotate, err)
+			return api.Card{}, fmt.Errorf("%s: %w", api.AgentRotate.Name, err)
 		}
-	}
-	data, err := json.Marshal(request, json.Deterministic(true))
-	if err != nil {
-		return api.Card{}, fmt.Errorf("%s: %w", api.AgentRotate, err)
 	}
 	// Sent once: the connection breaks right after the answer, and to ask again
 	// there would be none.
-	one, cancel := context.WithTimeout(ctx, c.link.timeout)
-	defer cancel()
-	reply, err := c.link.request(one, api.Call(c.agent, api.AgentRotate), data)
-	if err != nil {
-		return api.Card{}, fmt.Errorf("%s: %w", api.AgentRotate, err)
-	}
-	var card api.Card
-	if err := json.Unmarshal(reply, &card); err != nil {
-		return api.Card{}, fmt.Errorf("%s: the answer cannot be read: %w", api.AgentRotate, err)
-	}
-	return card, nil
+	return once(ctx, &c.calls, api.AgentRotate, request, c.link.timeout)
 }
 
 // Register says who the client's principal is: it replaces the card, whose
@@ -266,5 +269,5 @@ func (c *Client) Register(ctx context.Context, card api.Card) (api.Card, error) 
 	if card.Key == "" {
 		card.Key = c.Key()
 	}
-	return call[api.Card](ctx, &c.calls, api.AgentRegister, api.RegisterAgent{Card: &card})
+	return call(ctx, &c.calls, api.AgentRegister, api.RegisterAgent{Card: &card})
 }

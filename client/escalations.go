@@ -2,10 +2,7 @@ package client
 
 import (
 	"context"
-	"fmt"
 	"time"
-
-	"github.com/go-json-experiment/json"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
@@ -17,56 +14,38 @@ import (
 // ClaimEscalation holds an item for so long, 0 for 10 minutes, while colleagues
 // decide others. Who holds it already may do so again.
 func (c *calls) ClaimEscalation(ctx context.Context, id string, lease time.Duration) (api.EscalationItem, error) {
-	return call[api.EscalationItem](ctx, c, api.EscalationClaim, api.ClaimEscalation{Escalation: id, Lease: lease.Milliseconds()})
+	return call(ctx, c, api.EscalationClaim, api.ClaimEscalation{Escalation: id, Lease: lease.Milliseconds()})
 }
 
 // ReleaseEscalation lets go of it; an operator releases anybody's.
 func (c *calls) ReleaseEscalation(ctx context.Context, id string) (api.EscalationItem, error) {
-	return call[api.EscalationItem](ctx, c, api.EscalationRelease, api.EscalationRef{Escalation: id})
+	return call(ctx, c, api.EscalationRelease, api.EscalationRef{Escalation: id})
 }
 
 // AssignEscalation says whose it is to decide, "" for nobody's.
 func (c *calls) AssignEscalation(ctx context.Context, id string, to performatives.Agent) (api.EscalationItem, error) {
-	return call[api.EscalationItem](ctx, c, api.EscalationAssign, api.AssignEscalation{Escalation: id, To: to})
+	return call(ctx, c, api.EscalationAssign, api.AssignEscalation{Escalation: id, To: to})
 }
 
 // CommentEscalation writes to colleagues. It is sent once: if the answer is
 // lost, the item tells whether it is there.
 func (c *calls) CommentEscalation(ctx context.Context, id, text string) (item api.EscalationItem, err error) {
-	return once[api.EscalationItem](ctx, c, api.EscalationComment, api.CommentEscalation{Escalation: id, Text: text}, c.link.timeout)
+	return once(ctx, c, api.EscalationComment, api.CommentEscalation{Escalation: id, Text: text}, c.link.timeout)
 }
 
 // TransferEscalation hands an item to a colleague, or to a later level of its
 // route before its time.
 func (c *calls) TransferEscalation(ctx context.Context, t api.TransferEscalation) (api.EscalationItem, error) {
-	return once[api.EscalationItem](ctx, c, api.EscalationTransfer, t, c.link.timeout)
+	return once(ctx, c, api.EscalationTransfer, t, c.link.timeout)
 }
 
 // EscalationHistory is everything that happened around an item, oldest first.
 func (c *calls) EscalationHistory(ctx context.Context, id string) (api.EscalationEvents, error) {
-	return call[api.EscalationEvents](ctx, c, api.EscalationHistory, api.EscalationRef{Escalation: id})
+	return call(ctx, c, api.EscalationHistory, api.EscalationRef{Escalation: id})
 }
 
 // WatchEscalations returns what has changed since a cursor as soon as something
 // has, or after a while. Without a cursor it returns that of now.
 func (c *calls) WatchEscalations(ctx context.Context, since string, wait time.Duration) (api.Watched, error) {
-	return once[api.Watched](ctx, c, api.EscalationWatch, api.WatchEscalations{Since: since, Wait: wait.Milliseconds()}, wait+c.link.timeout)
-}
-
-// once asks a verb a single time.
-func once[A any](ctx context.Context, c *calls, verb string, request any, within time.Duration) (answer A, err error) {
-	data, err := json.Marshal(request, json.Deterministic(true))
-	if err != nil {
-		return answer, fmt.Errorf("%s: %w", verb, err)
-	}
-	one, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	reply, err := c.link.request(one, c.subject(verb), data)
-	if err != nil {
-		return answer, fmt.Errorf("%s: %w", verb, err)
-	}
-	if err := json.Unmarshal(reply, &answer); err != nil {
-		return answer, fmt.Errorf("%s: the answer cannot be read: %w", verb, err)
-	}
-	return answer, nil
+	return once(ctx, c, api.EscalationWatch, api.WatchEscalations{Since: since, Wait: wait.Milliseconds()}, wait+c.link.timeout)
 }

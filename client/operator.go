@@ -37,27 +37,27 @@ func (o *Operator) Close() error { return o.link.close() }
 // AddAgent registers a principal, or replaces its card, its key and what the
 // registry says of it.
 func (o *Operator) AddAgent(ctx context.Context, card api.Card) (api.Card, error) {
-	return call[api.Card](ctx, &o.calls, api.AgentAdd, api.RegisterAgent{Card: &card})
+	return call(ctx, &o.calls, api.AgentAdd, api.RegisterAgent{Card: &card})
 }
 
 // RotateKey gives a principal another key, at once: what is connected with the
 // old one is disconnected. Transcripts keep what they pinned.
 func (o *Operator) RotateKey(ctx context.Context, a performatives.Agent, key performatives.Key) (api.Card, error) {
-	return call[api.Card](ctx, &o.calls, api.AgentRotate, api.RotateKey{Agent: a, Key: key})
+	return call(ctx, &o.calls, api.AgentRotate, api.RotateKey{Agent: a, Key: key})
 }
 
 // Enrol makes a code by which a human's browser enrols a key of its own.
 func (o *Operator) Enrol(ctx context.Context, human performatives.Agent) (api.Enrolment, error) {
-	return call[api.Enrolment](ctx, &o.calls, api.HumanEnrol, api.EnrolHuman{Agent: human})
+	return call(ctx, &o.calls, api.HumanEnrol, api.EnrolHuman{Agent: human})
 }
 
 // Unenrol takes such a key away; it returns the card without it.
 func (o *Operator) Unenrol(ctx context.Context, human performatives.Agent, key performatives.Key) (api.Card, error) {
-	return call[api.Card](ctx, &o.calls, api.HumanUnenrol, api.DeviceRef{Agent: human, Key: key})
+	return call(ctx, &o.calls, api.HumanUnenrol, api.DeviceRef{Agent: human, Key: key})
 }
 
 // RemoveAgent takes a principal out of the registry; it can log in no more.
 // Transcripts keep what they pinned of it. It returns the card that was there.
 func (o *Operator) RemoveAgent(ctx context.Context, a performatives.Agent) (api.Card, error) {
-	return call[api.Card](ctx, &o.calls, api.AgentRemove, api.AgentRef{Agent: a})
+	return call(ctx, &o.calls, api.AgentRemove, api.AgentRef{Agent: a})
 }

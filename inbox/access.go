@@ -70,7 +70,7 @@ func (i *Inbox) visitor(r *http.Request) (person, bool) {
 
 // card is how somebody is registered, as they see it themselves.
 func (i *Inbox) card(ctx context.Context, a performatives.Agent) (api.Card, error) {
-	return ask[api.Card](ctx, i, a, api.AgentGet, api.AgentRef{Agent: a})
+	return ask(ctx, i, a, api.AgentGet, api.AgentRef{Agent: a})
 }
 
 func holds(card api.Card, key performatives.Key) bool {
@@ -94,13 +94,12 @@ func newDevices(card api.Card, own performatives.Key, now time.Time) (added []ap
 }
 
 // ask calls a verb as somebody.
-func ask[A any](ctx context.Context, i *Inbox, as performatives.Agent, verb string, request any) (A, error) {
-	var answer A
+func ask[Q, A any](ctx context.Context, i *Inbox, as performatives.Agent, verb api.VerbOf[Q, A], request Q) (answer A, err error) {
 	data, err := json.Marshal(request)
 	if err != nil {
 		return answer, err
 	}
-	reply, err := i.Broker.Call(ctx, as, verb, data)
+	reply, err := i.Broker.Call(ctx, as, verb.Name, data)
 	if err != nil {
 		return answer, err
 	}

@@ -15,8 +15,8 @@ import (
 // callable are the verbs that the pages use to change something; decisions are
 // envelopes, and go by submit.
 var callable = map[string]bool{
-	api.EscalationClaim: true, api.EscalationRelease: true, api.EscalationAssign: true,
-	api.EscalationComment: true, api.EscalationTransfer: true,
+	api.EscalationClaim.Name: true, api.EscalationRelease.Name: true, api.EscalationAssign.Name: true,
+	api.EscalationComment.Name: true, api.EscalationTransfer.Name: true,
 }
 
 func (i *Inbox) call(w http.ResponseWriter, r *http.Request, who *person) {

@@ -115,7 +115,7 @@ func (v *visitor) posts(path string, body map[string]any, change ...func(*http.R
 
 func code(t *testing.T, b *testbroker.Broker, a performatives.Agent) string {
 	t.Helper()
-	reply, err := b.Conn.RequestWithContext(t.Context(), api.OperatorCall(api.HumanEnrol), []byte(`{"agentId":"`+string(a)+`"}`))
+	reply, err := b.Conn.RequestWithContext(t.Context(), api.OperatorCall(api.HumanEnrol.Name), []byte(`{"agentId":"`+string(a)+`"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestKeyTakenAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Conn.RequestWithContext(t.Context(), api.OperatorCall(api.HumanUnenrol), ref); err != nil {
+	if _, err := b.Conn.RequestWithContext(t.Context(), api.OperatorCall(api.HumanUnenrol.Name), ref); err != nil {
 		t.Fatal(err)
 	}
 	if got := v.sends("GET", "/inbox/", ""); got.status != http.StatusSeeOther || got.header.Get("Location") != "login" {

@@ -53,11 +53,11 @@ type event struct {
 }
 
 func (i *Inbox) item(r *http.Request, who *person, id string) (*item, error) {
-	it, err := ask[api.EscalationItem](r.Context(), i, who.Agent, api.EscalationGet, api.EscalationRef{Escalation: id})
+	it, err := ask(r.Context(), i, who.Agent, api.EscalationGet, api.EscalationRef{Escalation: id})
 	if err != nil {
 		return nil, err
 	}
-	history, err := ask[api.EscalationEvents](r.Context(), i, who.Agent, api.EscalationHistory, api.EscalationRef{Escalation: id})
+	history, err := ask(r.Context(), i, who.Agent, api.EscalationHistory, api.EscalationRef{Escalation: id})
 	if err != nil && !refused(err) { // who may see an item may not always see who else did
 		return nil, err
 	}

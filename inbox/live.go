@@ -24,7 +24,7 @@ type change struct {
 
 // cursor is where following has to begin for a page that is about to be made.
 func (i *Inbox) cursor(ctx context.Context, who *person) string {
-	now, err := ask[api.Watched](ctx, i, who.Agent, api.EscalationWatch, api.WatchEscalations{})
+	now, err := ask(ctx, i, who.Agent, api.EscalationWatch, api.WatchEscalations{})
 	if err != nil {
 		return "" // the browser looks at everything again once it follows
 	}
@@ -52,7 +52,7 @@ func (i *Inbox) follow(w http.ResponseWriter, r *http.Request, who *person) {
 		return
 	}
 	for ctx.Err() == nil {
-		seen, err := ask[api.Watched](ctx, i, who.Agent, api.EscalationWatch, q)
+		seen, err := ask(ctx, i, who.Agent, api.EscalationWatch, q)
 		if err != nil {
 			if ctx.Err() == nil {
 				i.Log.Debug("inbox: following ends", zap.Error(err))

@@ -89,7 +89,7 @@ func link(path, query string) string {
 func (i *Inbox) queue(r *http.Request, who *person, open string) (*queue, error) {
 	values := r.URL.Query()
 	q := asked(values)
-	list, err := ask[api.Escalations](r.Context(), i, who.Agent, api.EscalationList, q)
+	list, err := ask(r.Context(), i, who.Agent, api.EscalationList, q)
 	if err != nil {
 		return nil, err
 	}

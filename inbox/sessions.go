@@ -23,7 +23,7 @@ type sessionRow struct {
 }
 
 func (i *Inbox) sessionsPage(w http.ResponseWriter, r *http.Request, who *person) {
-	list, err := ask[api.Sessions](r.Context(), i, who.Agent, api.SessionList, api.ListSessions{Cursor: r.URL.Query().Get("cursor")})
+	list, err := ask(r.Context(), i, who.Agent, api.SessionList, api.ListSessions{Cursor: r.URL.Query().Get("cursor")})
 	if err != nil {
 		i.trouble(w, r, who, err)
 		return
@@ -50,12 +50,12 @@ type sessionView struct {
 
 func (i *Inbox) sessionPage(w http.ResponseWriter, r *http.Request, who *person) {
 	id := performatives.SessionID(r.PathValue("id"))
-	view, err := ask[session.View](r.Context(), i, who.Agent, api.SessionGet, api.SessionRef{Session: id})
+	view, err := ask(r.Context(), i, who.Agent, api.SessionGet, api.SessionRef{Session: id})
 	if err != nil {
 		i.trouble(w, r, who, err)
 		return
 	}
-	messages, err := ask[api.Messages](r.Context(), i, who.Agent, api.SessionMessages, api.ListMessages{Session: id, Since: since(r), Limit: api.MaxPage})
+	messages, err := ask(r.Context(), i, who.Agent, api.SessionMessages, api.ListMessages{Session: id, Since: since(r), Limit: api.MaxPage})
 	if err != nil {
 		i.trouble(w, r, who, err)
 		return

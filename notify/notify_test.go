@@ -292,7 +292,7 @@ func (w *world) remembers(escalation string, want ...string) {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for end := time.After(patience); ; {
-		reply, err := w.Conn.Request(api.OperatorCall(api.EscalationHistory), request, patience)
+		reply, err := w.Conn.Request(api.OperatorCall(api.EscalationHistory.Name), request, patience)
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -315,7 +315,7 @@ func TestEnrolled(t *testing.T) {
 	w.Broker = testbroker.Start(t, testbroker.Options{Notify: w.config(both + "      always: [desk@acme.example]\n")})
 	w.Register(alice)
 	w.Register(bob)
-	reply, err := w.Conn.Request(api.OperatorCall(api.HumanEnrol), []byte(`{"agentId":"`+string(alice)+`"}`), patience)
+	reply, err := w.Conn.Request(api.OperatorCall(api.HumanEnrol.Name), []byte(`{"agentId":"`+string(alice)+`"}`), patience)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func TestBroughtHome(t *testing.T) {
 					t.Errorf("%s may publish on %s", alpha, home)
 				}
 				l = w.logsIn(alpha, w.registers(alpha))
-				must(t, l.PublishRequest(api.Call(alpha, api.SessionList), home, nil))
+				must(t, l.PublishRequest(api.Call(alpha, api.SessionList.Name), home, nil))
 				if !allowed(t, l) {
 					t.Error("the call did not reach the broker")
 				}

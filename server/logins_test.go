@@ -122,7 +122,7 @@ func TestOwnSubjectsOnly(t *testing.T) {
 		}
 		l := w.logsIn(alpha, key)
 		for _, reply := range []string{"$JS.API.STREAM.DELETE.ASP_SESSIONS", "asp.session.s1", "asp.operator.api.agent.rm"} {
-			must(t, l.PublishRequest(api.Call(alpha, api.SessionList), reply, nil))
+			must(t, l.PublishRequest(api.Call(alpha, api.SessionList.Name), reply, nil))
 		}
 		w.asks(l, alpha) // answered in order: what was before has been dealt with
 		must(t, w.node.Healthy(w.ctx))

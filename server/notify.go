@@ -25,7 +25,7 @@ func (n *Node) item(ctx context.Context, id string) (item api.EscalationItem, er
 	if err != nil {
 		return item, err
 	}
-	reply, err := n.Conn.RequestWithContext(ctx, api.OperatorCall(api.EscalationGet), request)
+	reply, err := n.Conn.RequestWithContext(ctx, api.OperatorCall(api.EscalationGet.Name), request)
 	if err != nil {
 		return item, err
 	}

@@ -85,7 +85,7 @@ func (n *Node) humans(ctx context.Context) ([]api.Card, error) {
 	if err != nil {
 		return nil, err
 	}
-	reply, err := n.Conn.RequestWithContext(ctx, api.OperatorCall(api.AgentList), request)
+	reply, err := n.Conn.RequestWithContext(ctx, api.OperatorCall(api.AgentList.Name), request)
 	if err != nil {
 		return nil, err
 	}

@@ -155,7 +155,7 @@ func (w *world) isOut(l line) {
 // asks makes a call that the broker must answer.
 func (w *world) asks(l line, a performatives.Agent) {
 	w.Helper()
-	res, err := l.RequestWithContext(w.ctx, api.Call(a, api.SessionList), nil)
+	res, err := l.RequestWithContext(w.ctx, api.Call(a, api.SessionList.Name), nil)
 	must(w.T, err)
 	if code := res.Header.Get("Nats-Service-Error-Code"); code != "" {
 		w.Fatalf("refused: %s", res.Data)

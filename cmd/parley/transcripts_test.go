@@ -34,7 +34,7 @@ func TestTranscriptIsAskedForAgain(t *testing.T) {
 	nc := must(nats.Connect(s.ClientURL(), nats.Nkey(must(key.PublicKey()), key.Sign)))
 	t.Cleanup(nc.Close)
 	asked := 0
-	must(nc.Subscribe(api.OperatorCall(api.SessionMessages), func(m *nats.Msg) {
+	must(nc.Subscribe(api.OperatorCall(api.SessionMessages.Name), func(m *nats.Msg) {
 		reply, answer := nats.NewMsg(m.Reply), any(api.Messages{Messages: []jsontext.Value{line}})
 		if asked++; asked == 1 {
 			refusal := session.Refuse(session.Unavailable, "there is an election")

@@ -57,7 +57,7 @@ func (w *world) ownKeys() map[string]performatives.Key {
 func (p *person) userJWT() string {
 	p.Helper()
 	var reply api.UserJWT
-	must(p.TB, json.Unmarshal(p.calls(api.AgentJWT, "").Data, &reply))
+	must(p.TB, json.Unmarshal(p.calls(api.AgentJWT.Name, "").Data, &reply))
 	if reply.JWT == "" {
 		p.Fatal("no JWT")
 	}
@@ -124,8 +124,8 @@ func TestCredentials(t *testing.T) {
 			})
 		}
 		tries.Wait()
-		want(t, "alpha's JWT, from the broker", p.calls(api.AgentJWT, `{"agentId":"`+string(alpha)+`"}`), session.Unauthorized)
-		want(t, "a JWT for alpha's key", p.calls(api.AgentJWT, `{"key":"`+string(victim.signer.Key())+`"}`), session.Duplicate)
+		want(t, "alpha's JWT, from the broker", p.calls(api.AgentJWT.Name, `{"agentId":"`+string(alpha)+`"}`), session.Unauthorized)
+		want(t, "a JWT for alpha's key", p.calls(api.AgentJWT.Name, `{"key":"`+string(victim.signer.Key())+`"}`), session.Duplicate)
 	})
 
 	// With its own JWT eve is eve, and no more than with the bare key.
@@ -133,7 +133,7 @@ func TestCredentials(t *testing.T) {
 	must(t, err)
 	w.harmless(func() {
 		for _, subject := range []string{
-			api.Submit(alpha, w.deal), api.Call(alpha, api.SessionList), api.Session(w.deal), "$JS.API.STREAM.NAMES", "$SYS.REQ.USER.AUTH",
+			api.Submit(alpha, w.deal), api.Call(alpha, api.SessionList.Name), api.Session(w.deal), "$JS.API.STREAM.NAMES", "$SYS.REQ.USER.AUTH",
 			"$SYS.REQ.CLAIMS.UPDATE", "$SYS.REQ.ACCOUNT." + issued.IssuerAccount + ".CLAIMS.LOOKUP",
 		} {
 			must(t, nc.Publish(subject, []byte("{}")))
@@ -149,8 +149,8 @@ func TestCredentials(t *testing.T) {
 	for _, name := range []string{login.BrokerAccount, login.OperatorsAccount, issued.IssuerAccount} {
 		other, err := p.dial(presents(mine, p.pair.Sign), nats.Name(name))
 		must(t, err)
-		must(t, other.Publish(api.OperatorCall(api.SessionList), nil))
-		if !denied(t, other, api.OperatorCall(api.SessionList)) {
+		must(t, other.Publish(api.OperatorCall(api.SessionList.Name), nil))
+		if !denied(t, other, api.OperatorCall(api.SessionList.Name)) {
 			t.Errorf("as %s eve is an operator", name)
 		}
 	}

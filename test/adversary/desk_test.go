@@ -31,13 +31,13 @@ func TestDeskIsClosed(t *testing.T) {
 		}
 		return string(m.Data), ""
 	}
-	for verb, more := range map[string]string{api.EscalationClaim: "", api.EscalationComment: `,"text":"we would pay 99887"`} {
+	for verb, more := range map[string]string{api.EscalationClaim.Name: "", api.EscalationComment.Name: `,"text":"we would pay 99887"`} {
 		if text, code := ask(a, verb, more); code != "" {
 			t.Fatalf("alice: %s %s", verb, text)
 		}
 	}
 	secrets := []string{"99887", "23456", `"claim"`, `"comments"`, `"approvers"`, `"route"`, `"claimed"`}
-	if text, _ := ask(a, api.EscalationGet, ""); !strings.Contains(text, "99887") || !strings.Contains(text, "23456") {
+	if text, _ := ask(a, api.EscalationGet.Name, ""); !strings.Contains(text, "99887") || !strings.Contains(text, "23456") {
 		t.Fatalf("alice does not see what the others must not: %s", text)
 	}
 	outside := []performatives.Agent{beta, alpha, bob, carol, eve, mallory, delta}
@@ -45,9 +45,9 @@ func TestDeskIsClosed(t *testing.T) {
 		for _, who := range outside {
 			p := w.people[who]
 			for verb, request := range map[string]string{
-				api.EscalationGet: "", api.EscalationHistory: "", api.EscalationList: `,"status":"all"`, api.EscalationWatch: `,"since":"0"`,
-				api.AgentGet: `,"agentId":"` + string(alice) + `"`, api.AgentList: "",
-				api.SessionGet: `,"sessionId":"` + string(w.deal) + `"`, api.SessionMessages: `,"sessionId":"` + string(w.deal) + `"`,
+				api.EscalationGet.Name: "", api.EscalationHistory.Name: "", api.EscalationList.Name: `,"status":"all"`, api.EscalationWatch.Name: `,"since":"0"`,
+				api.AgentGet.Name: `,"agentId":"` + string(alice) + `"`, api.AgentList.Name: "",
+				api.SessionGet.Name: `,"sessionId":"` + string(w.deal) + `"`, api.SessionMessages.Name: `,"sessionId":"` + string(w.deal) + `"`,
 			} {
 				text, _ := ask(p, verb, request)
 				for _, secret := range secrets {
@@ -59,8 +59,8 @@ func TestDeskIsClosed(t *testing.T) {
 				}
 			}
 			for verb, more := range map[string]string{
-				api.EscalationClaim: "", api.EscalationRelease: "", api.EscalationAssign: `,"to":"` + string(who) + `"`,
-				api.EscalationComment: `,"text":"let it pass"`, api.EscalationTransfer: `,"to":"` + string(who) + `"`,
+				api.EscalationClaim.Name: "", api.EscalationRelease.Name: "", api.EscalationAssign.Name: `,"to":"` + string(who) + `"`,
+				api.EscalationComment.Name: `,"text":"let it pass"`, api.EscalationTransfer.Name: `,"to":"` + string(who) + `"`,
 			} {
 				if text, code := ask(p, verb, more); code != session.Unauthorized && code != session.UnknownSession {
 					t.Errorf("%s of %s: %s", verb, who, text)

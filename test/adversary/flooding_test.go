@@ -51,7 +51,7 @@ func TestFlooding(t *testing.T) {
 	w := newWorld(t)
 	p := w.people[eve]
 	verbs := []string{
-		api.SessionGet, api.SessionMessages, api.EscalationGet, api.AgentGet, api.SchemaPut, "no.verb", api.AgentAdd,
+		api.SessionGet.Name, api.SessionMessages.Name, api.EscalationGet.Name, api.AgentGet.Name, api.SchemaPut.Name, "no.verb", api.AgentAdd.Name,
 	}
 	floods := w.floods(p)
 	answers, sent := make(chan *nats.Msg, 4096), 0

@@ -200,8 +200,8 @@ func TestHijackReplies(t *testing.T) {
 			must(t, err)
 			for subject, data := range map[string]string{
 				api.Submit(eve, w.deal):                                        "{",
-				api.Call(eve, api.SessionList):                                 "{}",
-				api.Call(eve, api.SessionGet):                                  fmt.Sprintf(`{"sessionId":%q}`, w.deal),
+				api.Call(eve, api.SessionList.Name):                            "{}",
+				api.Call(eve, api.SessionGet.Name):                             fmt.Sprintf(`{"sessionId":%q}`, w.deal),
 				"$JS.API.CONSUMER.INFO.ASP_INBOX." + eve.Token():               "",
 				"$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX." + eve.Token():           `{"batch":1,"no_wait":true}`,
 				"$JS.ACK.ASP_INBOX." + eve.Token() + ".1.1.1.1.0":              `+NXT {"batch":1,"no_wait":true}`,
@@ -214,7 +214,7 @@ func TestHijackReplies(t *testing.T) {
 			nc.Close()
 		}
 		// Answered behind them: what was before has been dealt with.
-		want(t, "a stranger", p.calls(api.SessionGet, fmt.Sprintf(`{"sessionId":%q}`, w.deal)), "unknown_session")
+		want(t, "a stranger", p.calls(api.SessionGet.Name, fmt.Sprintf(`{"sessionId":%q}`, w.deal)), "unknown_session")
 		must(t, w.broker.Healthy(t.Context()))
 	}, eve)
 	must(t, victim.Flush())

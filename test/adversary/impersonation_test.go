@@ -111,33 +111,33 @@ func TestImpersonationInRegistry(t *testing.T) {
 			verb, request string
 			code          session.Code
 		}{
-			"alpha's card":            {api.AgentRegister, card(alpha, p.signer.Key()), session.Unauthorized},
-			"alpha's key in my card":  {api.AgentRegister, card(eve, victim.signer.Key()), session.Unauthorized},
-			"the broker's key":        {api.AgentRegister, card(eve, w.broker.Key()), session.Unauthorized},
-			"what an operator does":   {api.AgentAdd, card(alpha, p.signer.Key()), session.MalformedEnvelope},
-			"removal, by no operator": {api.AgentRemove, fmt.Sprintf(`{"agentId":%q}`, alpha), session.MalformedEnvelope},
-			"no key of any kind":      {api.AgentRegister, fmt.Sprintf(`{"card":{"agentId":%q,"key":"x"}}`, eve), session.Unauthorized},
+			"alpha's card":            {api.AgentRegister.Name, card(alpha, p.signer.Key()), session.Unauthorized},
+			"alpha's key in my card":  {api.AgentRegister.Name, card(eve, victim.signer.Key()), session.Unauthorized},
+			"the broker's key":        {api.AgentRegister.Name, card(eve, w.broker.Key()), session.Unauthorized},
+			"what an operator does":   {api.AgentAdd.Name, card(alpha, p.signer.Key()), session.MalformedEnvelope},
+			"removal, by no operator": {api.AgentRemove.Name, fmt.Sprintf(`{"agentId":%q}`, alpha), session.MalformedEnvelope},
+			"no key of any kind":      {api.AgentRegister.Name, fmt.Sprintf(`{"card":{"agentId":%q,"key":"x"}}`, eve), session.Unauthorized},
 		} {
 			want(t, name, p.calls(c.verb, c.request), c.code)
 		}
 		again := "agent://acme.com/twin"
-		m := operator.asks(api.OperatorCall(api.AgentAdd), []byte(card(performatives.Agent(again), victim.signer.Key())))
+		m := operator.asks(api.OperatorCall(api.AgentAdd.Name), []byte(card(performatives.Agent(again), victim.signer.Key())))
 		want(t, "the key of a second principal", m, session.Duplicate)
 		for name, own := range w.ownKeys() {
 			for what, m := range map[string]*nats.Msg{
-				"an agent of": operator.asks(api.OperatorCall(api.AgentAdd), []byte(card("agent://acme.com/new", own))),
-				"a human of":  operator.asks(api.OperatorCall(api.AgentAdd), []byte(card("human://acme.com/new", own))),
-				"alpha gets":  operator.asks(api.OperatorCall(api.AgentRotate), fmt.Appendf(nil, `{"agentId":%q,"key":%q}`, alpha, own)),
-				"I take":      p.calls(api.AgentRotate, rotation(t, p.signer, eve, own)),
-				"a JWT for":   p.calls(api.AgentJWT, fmt.Sprintf(`{"key":%q}`, own)),
+				"an agent of": operator.asks(api.OperatorCall(api.AgentAdd.Name), []byte(card("agent://acme.com/new", own))),
+				"a human of":  operator.asks(api.OperatorCall(api.AgentAdd.Name), []byte(card("human://acme.com/new", own))),
+				"alpha gets":  operator.asks(api.OperatorCall(api.AgentRotate.Name), fmt.Appendf(nil, `{"agentId":%q,"key":%q}`, alpha, own)),
+				"I take":      p.calls(api.AgentRotate.Name, rotation(t, p.signer, eve, own)),
+				"a JWT for":   p.calls(api.AgentJWT.Name, fmt.Sprintf(`{"key":%q}`, own)),
 			} {
 				want(t, what+" "+name, m, session.Duplicate)
 			}
 		}
-		want(t, "a key that I do not have", p.calls(api.AgentRotate, rotation(t, p.signer, eve, newSigner(t).Key())), session.SignatureInvalid)
+		want(t, "a key that I do not have", p.calls(api.AgentRotate.Name, rotation(t, p.signer, eve, newSigner(t).Key())), session.SignatureInvalid)
 	})
 	// What it does register of itself gives it nothing: the registry's part is not its own.
-	m := p.calls(api.AgentRegister, `{"card":{"registry":{"trustScore":100,"mayDecide":true},"organization":"acme.com","maxTransactionValue":1e9}}`)
+	m := p.calls(api.AgentRegister.Name, `{"card":{"registry":{"trustScore":100,"mayDecide":true},"organization":"acme.com","maxTransactionValue":1e9}}`)
 	if text := string(m.Data); strings.Contains(text, `"trustScore"`) || strings.Contains(text, `"mayDecide"`) {
 		t.Errorf("a card has claimed %s", text)
 	}

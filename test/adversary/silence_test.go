@@ -41,7 +41,7 @@ func TestLogIsSilent(t *testing.T) {
 	} {
 		refused(t, a.submits(w.deal, []byte(data)))
 		refused(t, p.submits(w.deal, []byte(data)))
-		for _, verb := range []string{api.SessionGet, api.SchemaPut, api.AgentGet, api.EscalationGet} {
+		for _, verb := range []string{api.SessionGet.Name, api.SchemaPut.Name, api.AgentGet.Name, api.EscalationGet.Name} {
 			p.calls(verb, data)
 			p.calls(verb, `{"sessionId":"`+secret+`","escalationId":"`+secret+`","agentId":"`+secret+`","name":"`+secret+`","schema":"`+secret+`"}`)
 		}
@@ -67,7 +67,7 @@ func TestLogIsSilent(t *testing.T) {
 		}
 	}
 	gone := w.people[carol].line()
-	w.operator().asks(api.OperatorCall(api.AgentRemove), fmt.Appendf(nil, `{"agentId":%q}`, carol))
+	w.operator().asks(api.OperatorCall(api.AgentRemove.Name), fmt.Appendf(nil, `{"agentId":%q}`, carol))
 	w.isCut(gone)
 	w.broker.Down()
 	w.broker.Up()

@@ -68,12 +68,12 @@ func TestStolenKey(t *testing.T) {
 	// While the key is good, the thief is alpha; what alpha is not, it is not either.
 	w.harmless(func() {
 		other := w.people[eve].signer.Key()
-		want(t, "another key for alpha", thief.calls(api.AgentRegister, card(alpha, other)), session.Unauthorized)
+		want(t, "another key for alpha", thief.calls(api.AgentRegister.Name, card(alpha, other)), session.Unauthorized)
 		for name, by := range map[string]performatives.Signer{"signed by another": w.people[eve].signer, "signed by the new key": w.people[beta].signer} {
-			want(t, "agent.rotate "+name, thief.calls(api.AgentRotate, rotation(t, by, alpha, w.people[beta].signer.Key())), session.SignatureInvalid)
+			want(t, "agent.rotate "+name, thief.calls(api.AgentRotate.Name, rotation(t, by, alpha, w.people[beta].signer.Key())), session.SignatureInvalid)
 		}
-		want(t, "agent.rotate of beta", thief.calls(api.AgentRotate, rotation(t, owner.signer, beta, other)), session.Unauthorized)
-		want(t, "agent.rotate to beta's key", thief.calls(api.AgentRotate, rotation(t, owner.signer, alpha, w.people[beta].signer.Key())), session.Duplicate)
+		want(t, "agent.rotate of beta", thief.calls(api.AgentRotate.Name, rotation(t, owner.signer, beta, other)), session.Unauthorized)
+		want(t, "agent.rotate to beta's key", thief.calls(api.AgentRotate.Name, rotation(t, owner.signer, alpha, w.people[beta].signer.Key())), session.Duplicate)
 		want(t, "beta's envelope", thief.submits(w.deal, w.people[beta].envelope(w.deal, fact("x"))), session.Unauthorized)
 	})
 
@@ -99,7 +99,7 @@ func TestStolenKey(t *testing.T) {
 	// Removed altogether.
 	old, operator := key.line(), w.operator()
 	w.people[alpha] = w.people[beta] // who looks at the deal from here on
-	m := operator.asks(api.OperatorCall(api.AgentRemove), []byte(fmt.Sprintf(`{"agentId":%q}`, alpha)))
+	m := operator.asks(api.OperatorCall(api.AgentRemove.Name), []byte(fmt.Sprintf(`{"agentId":%q}`, alpha)))
 	if m.Header.Get(api.ErrorCodeHeader) != "" {
 		t.Fatalf("%s", m.Data)
 	}
@@ -164,7 +164,7 @@ func TestMaliciousDelegate(t *testing.T) {
 	refuse(map[string]performatives.Body{
 		"INFORM": fact("too late"), "ACCEPT of the delegation": &performatives.AcceptBody{ReferenceID: limited},
 	}, session.AuthorityExceeded)
-	want(t, "reading on", d.calls(api.SessionMessages, fmt.Sprintf(`{"sessionId":%q}`, w.deal)), session.AuthorityExceeded)
+	want(t, "reading on", d.calls(api.SessionMessages.Name, fmt.Sprintf(`{"sessionId":%q}`, w.deal)), session.AuthorityExceeded)
 
 	w.says(beta, w.deal, offer("p2", 2))
 	full := grant("full", "p1") // of this offer alone

@@ -125,7 +125,7 @@ func TestTracesAreSeen(t *testing.T) {
 		"an act":             {func() { w.says(beta, w.deal, fact("more")) }, api.SessionsStream},
 		"its delivery":       {func() { w.says(beta, w.deal, fact("more")) }, api.InboxStream},
 		"an acknowledgement": {reads, api.InboxStream + " " + alpha.Token()},
-		"a card":             {func() { w.people[eve].calls(api.AgentRegister, `{"card":{"name":"Eve"}}`) }, "KV_ASP_AGENTS"},
+		"a card":             {func() { w.people[eve].calls(api.AgentRegister.Name, `{"card":{"name":"Eve"}}`) }, "KV_ASP_AGENTS"},
 	} {
 		if trace := w.trace(c.do); !strings.Contains(trace, c.where) {
 			t.Errorf("%s leaves no trace in %s: %s", name, c.where, trace)
@@ -138,7 +138,7 @@ func TestTracesAreSeen(t *testing.T) {
 // one thing after the other, and the operator's list reads every session behind them.
 func (w *world) settled() {
 	w.Helper()
-	m, err := w.overseer().Request(api.OperatorCall(api.SessionList), []byte(`{"limit":1000}`), patience)
+	m, err := w.overseer().Request(api.OperatorCall(api.SessionList.Name), []byte(`{"limit":1000}`), patience)
 	must(w.TB, err)
 	if m.Header.Get(api.ErrorCodeHeader) != "" {
 		w.Fatalf("%s", m.Data)

@@ -52,7 +52,7 @@ func TestStrangersLearnNothing(t *testing.T) {
 							p.submits(id, p.envelope(id, body, chain)), p.submits(none, p.envelope(none, body, chain)), string(id), string(none))
 					}
 				}
-				for _, verb := range []string{api.SessionGet, api.SessionMessages} {
+				for _, verb := range []string{api.SessionGet.Name, api.SessionMessages.Name} {
 					for _, more := range []string{"", `,"since":1`, `,"since":1000`, `,"limit":1`, `,"x":1`} {
 						none := newSession()
 						ask := func(id performatives.SessionID) *nats.Msg {
@@ -65,10 +65,10 @@ func TestStrangersLearnNothing(t *testing.T) {
 		}
 		for _, a := range []performatives.Agent{eve, delta, bob, mallory, carol} {
 			p, none := w.people[a], newID()
-			alike(t, "escalation.get", p.calls(api.EscalationGet, fmt.Sprintf(`{"escalationId":%q}`, escalation)),
-				p.calls(api.EscalationGet, fmt.Sprintf(`{"escalationId":%q}`, none)), escalation, none)
+			alike(t, "escalation.get", p.calls(api.EscalationGet.Name, fmt.Sprintf(`{"escalationId":%q}`, escalation)),
+				p.calls(api.EscalationGet.Name, fmt.Sprintf(`{"escalationId":%q}`, none)), escalation, none)
 			for verb, empty := range map[string]string{
-				api.SessionList: `{"sessions":[]`, api.EscalationList: `{"escalations":[]}`,
+				api.SessionList.Name: `{"sessions":[]`, api.EscalationList.Name: `{"escalations":[]}`,
 			} {
 				for _, request := range []string{"", "{}", `{"limit":1000}`} {
 					if m := p.calls(verb, request); !strings.HasPrefix(string(m.Data), empty) {
@@ -76,7 +76,7 @@ func TestStrangersLearnNothing(t *testing.T) {
 					}
 				}
 			}
-			if m := p.calls(api.EscalationList, `{"status":"all"}`); strings.Contains(string(m.Data), escalation) {
+			if m := p.calls(api.EscalationList.Name, `{"status":"all"}`); strings.Contains(string(m.Data), escalation) {
 				t.Errorf("escalation.list shows %s: %s", a, m.Data)
 			}
 		}
@@ -110,7 +110,7 @@ func BenchmarkStrangers(b *testing.B) {
 		{"foreign", func() performatives.SessionID { return w.deal }},
 	} {
 		for name, ask := range map[string]func(performatives.SessionID){
-			"read": func(id performatives.SessionID) { p.calls(api.SessionGet, fmt.Sprintf(`{"sessionId":%q}`, id)) },
+			"read": func(id performatives.SessionID) { p.calls(api.SessionGet.Name, fmt.Sprintf(`{"sessionId":%q}`, id)) },
 			"submit": func(id performatives.SessionID) {
 				p.submits(id, p.envelope(id, &performatives.AcceptBody{ReferenceID: "p1"}))
 			},

@@ -35,9 +35,9 @@ func TestTextThatSways(t *testing.T) {
 		Context: jsontext.Value(quoted(t, forged+erases)), SuggestedAction: forged,
 	}).Message)
 	var item api.EscalationItem
-	must(t, json.Unmarshal(w.people[alice].calls(api.EscalationGet, fmt.Sprintf(`{"escalationId":%q}`, escalation)).Data, &item))
+	must(t, json.Unmarshal(w.people[alice].calls(api.EscalationGet.Name, fmt.Sprintf(`{"escalationId":%q}`, escalation)).Data, &item))
 	var view session.View
-	must(t, json.Unmarshal(w.people[alice].calls(api.SessionGet, fmt.Sprintf(`{"sessionId":%q}`, w.deal)).Data, &view))
+	must(t, json.Unmarshal(w.people[alice].calls(api.SessionGet.Name, fmt.Sprintf(`{"sessionId":%q}`, w.deal)).Data, &view))
 	for _, style := range []render.Style{{Width: 100}, {Width: 40}, {Width: 100, Full: true}} {
 		for name, drawn := range map[string]string{
 			"the escalation":   render.Item(item, style),

@@ -22,7 +22,7 @@ func (w *world) entries(a performatives.Agent, id performatives.SessionID) [][]b
 	var page struct {
 		Messages []jsontext.Value `json:"messages"`
 	}
-	must(w.TB, json.Unmarshal(w.people[a].calls(api.SessionMessages, fmt.Sprintf(`{"sessionId":%q}`, id)).Data, &page))
+	must(w.TB, json.Unmarshal(w.people[a].calls(api.SessionMessages.Name, fmt.Sprintf(`{"sessionId":%q}`, id)).Data, &page))
 	all := make([][]byte, len(page.Messages))
 	for i, m := range page.Messages {
 		all[i] = m

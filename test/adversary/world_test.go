@@ -233,7 +233,7 @@ func refused(t testing.TB, m *nats.Msg) session.Code {
 // internals are words that only the inside of the broker knows.
 var internals = []string{
 	"goroutine", "panic", "runtime error", "nats:", "nats.", "jetstream", "JetStream", "$JS", "$KV", "_INBOX", "ASP_", "stream", ".go:",
-	"/root/", "/home/", "/tmp/", "performatives.", "wire.", "json:", "jsontext", "Go struct", "unmarshal", "interface {}", "map[", "0x",
+	"/root/", "/home/", "/tmp/", "performatives.", "Go api.", "json:", "jsontext", "Go struct", "unmarshal", "interface {}", "map[", "0x",
 	"context deadline", "EOF",
 }
 

@@ -295,7 +295,7 @@ func TestExpiryChain(t *testing.T) {
 	c.jumps(10 * time.Minute)
 	w.rings(buyer)
 	b.reads("#item > .notice", "expired, without a decision")
-	view, err := w.Call(w.ctx, sales, api.SessionGet, []byte(`{"sessionId":"`+string(buyer.ID())+`"}`))
+	view, err := w.Call(w.ctx, sales, api.SessionGet.Name, []byte(`{"sessionId":"`+string(buyer.ID())+`"}`))
 	w.must(err)
 	if !strings.Contains(string(view), `"state":"FAILED"`) || !strings.Contains(string(view), "escalation_expired") {
 		t.Errorf("the other side sees %s", view)
@@ -468,7 +468,7 @@ func TestTenThousand(t *testing.T) {
 	work.Wait()
 	t.Logf("%d items made in %s", items, time.Since(began).Round(time.Second))
 	began = time.Now()
-	w.calls(alice, api.EscalationList, api.ListEscalations{Limit: 60})
+	w.calls(alice, api.EscalationList.Name, api.ListEscalations{Limit: 60})
 	t.Logf("the verb alone: %s", time.Since(began).Round(time.Millisecond))
 	b := w.enters(alice, "")
 	b.holds(`document.querySelector(".tabs .n").textContent === "10000"`)

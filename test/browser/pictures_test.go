@@ -132,6 +132,6 @@ func (w *world) backAndForth() string {
 	})
 	w.must(err)
 	id := string(receipt.Message)
-	w.calls(bob, api.EscalationComment, api.CommentEscalation{Escalation: id, Text: "Legal has seen the 12-month clause; fine with them."})
+	w.calls(bob, api.EscalationComment.Name, api.CommentEscalation{Escalation: id, Text: "Legal has seen the 12-month clause; fine with them."})
 	return id
 }

@@ -227,7 +227,7 @@ func (w *world) code(a performatives.Agent) string {
 		w.must(err)
 		w.Cleanup(func() { w.operator.Close() })
 	}
-	reply, err := w.operator.Conn().RequestWithContext(w.ctx, api.OperatorCall(api.HumanEnrol), []byte(`{"agentId":"`+string(a)+`"}`))
+	reply, err := w.operator.Conn().RequestWithContext(w.ctx, api.OperatorCall(api.HumanEnrol.Name), []byte(`{"agentId":"`+string(a)+`"}`))
 	w.must(err)
 	var e api.Enrolment
 	w.must(json.Unmarshal(reply.Data, &e))

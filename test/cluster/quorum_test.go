@@ -36,7 +36,7 @@ func TestLeaderWithoutOthers(t *testing.T) {
 	defer pace.Stop()
 	answered := func() bool {
 		<-pace.C
-		m, err := nc.RequestWithContext(w.ctx, api.OperatorCall(api.SessionGet), fmt.Appendf(nil, `{"sessionId":%q}`, s.ID()))
+		m, err := nc.RequestWithContext(w.ctx, api.OperatorCall(api.SessionGet.Name), fmt.Appendf(nil, `{"sessionId":%q}`, s.ID()))
 		w.must(err)
 		code := m.Header.Get(api.ErrorCodeHeader)
 		if code != "" && code != "503" {

@@ -48,7 +48,7 @@ type Place struct {
 // how many entries there are. There may be no answer.
 func (s *Session) SeenFrom(w *Witness, party performatives.Agent) (entries uint64, answered bool) {
 	s.witness.Helper()
-	m, err := w.nc.Request(api.Call(party, api.SessionGet), fmt.Appendf(nil, `{"sessionId":%q}`, s.ID), time.Second)
+	m, err := w.nc.Request(api.Call(party, api.SessionGet.Name), fmt.Appendf(nil, `{"sessionId":%q}`, s.ID), time.Second)
 	if err != nil || m.Header.Get(api.ErrorCodeHeader) != "" {
 		return 0, false
 	}
@@ -65,7 +65,7 @@ func (s *Session) Next(party performatives.Agent) Place {
 	var view struct{ Head struct{ Next Place } }
 	request, asked := fmt.Appendf(nil, `{"sessionId":%q}`, s.ID), now()
 	for end := time.Now().Add(patience); time.Now().Before(end); {
-		m, err := s.witness.nc.Request(api.Call(party, api.SessionGet), request, time.Second)
+		m, err := s.witness.nc.Request(api.Call(party, api.SessionGet.Name), request, time.Second)
 		if err != nil || m.Header.Get(api.ErrorCodeHeader) != "" {
 			s.witness.nc.FlushTimeout(time.Second) //nolint:errcheck // it may be down
 			asked = now()

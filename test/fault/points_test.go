@@ -29,7 +29,7 @@ var fatal = []struct {
 	}},
 	{"ESCALATE", `{"reason":"confidence-low","urgency":"low","context":"x"}`, func(w *fault.Witness, s *fault.Session) {
 		var found api.Escalations
-		w.Call(api.EscalationList, "{}", &found)
+		w.Call(api.EscalationList.Name, "{}", &found)
 		items := slices.DeleteFunc(found.Escalations, func(i api.EscalationItem) bool { return i.Session != s.ID })
 		if len(items) != 1 || items[0].Status != "open" || s.State() != "ESCALATED" {
 			w.Errorf("session %s is %s; the inbox of escalations has %+v", s.ID, s.State(), items)
@@ -40,7 +40,7 @@ var fatal = []struct {
 	}},
 	{"CLOSE", `{}`, func(w *fault.Witness, s *fault.Session) {
 		var found api.Sessions
-		w.Call(api.SessionList, `{"state":"CLOSED"}`, &found)
+		w.Call(api.SessionList.Name, `{"state":"CLOSED"}`, &found)
 		listed := slices.ContainsFunc(found.Sessions, func(l session.Summary) bool { return l.Session == s.ID })
 		if !listed || s.State() != "CLOSED" {
 			w.Errorf("session %s is %s; the list of closed ones is %+v", s.ID, s.State(), found)
@@ -63,7 +63,7 @@ func TestKilledAtEachPoint(t *testing.T) {
 				data := t.TempDir()
 				c := startNode(t, data, "127.0.0.1:-1")
 				w := fault.NewWitness(t, c.url)
-				w.Call(api.AgentAdd, fmt.Sprintf(`{"card":{"agentId":%q}}`, alice), &api.Card{})
+				w.Call(api.AgentAdd.Name, fmt.Sprintf(`{"card":{"agentId":%q}}`, alice), &api.Card{})
 				s := w.Open(parties...)
 				c.tell("die " + point)
 				dyingOf(t, c, []*fault.Session{s}, act.act, act.body)
@@ -79,7 +79,7 @@ func TestKilledAtEachPoint(t *testing.T) {
 				c := startBroker(t, at)
 				startBroker(t, at)
 				w := fault.NewWitness(t, at.url)
-				w.Call(api.AgentAdd, fmt.Sprintf(`{"card":{"agentId":%q}}`, alice), &api.Card{})
+				w.Call(api.AgentAdd.Name, fmt.Sprintf(`{"card":{"agentId":%q}}`, alice), &api.Card{})
 				var sessions []*fault.Session
 				for range homes { // each broker is the home of some
 					sessions = append(sessions, w.Open(parties...))

@@ -54,7 +54,7 @@ func NewWitness(t testing.TB, url string) *Witness {
 	}
 	w := &Witness{TB: t, nc: nc, js: js, boxes: &mailboxes{last: map[string]uint64{}, read: map[string][]jetstream.Msg{}}}
 	var info api.Broker
-	w.Call(api.BrokerInfo, "{}", &info)
+	w.Call(api.BrokerInfo.Name, "{}", &info)
 	w.key = info.Key
 	return w
 }
@@ -322,7 +322,7 @@ func (s *Session) transcript() (lines [][]byte) {
 	s.witness.Helper()
 	for {
 		var page api.Messages
-		s.witness.Call(api.SessionMessages, fmt.Sprintf(`{"sessionId":%q,"since":%d}`, s.ID, len(lines)), &page)
+		s.witness.Call(api.SessionMessages.Name, fmt.Sprintf(`{"sessionId":%q,"since":%d}`, s.ID, len(lines)), &page)
 		for _, m := range page.Messages {
 			lines = append(lines, m)
 		}
@@ -355,6 +355,6 @@ func (w *Witness) Call(verb, request string, answer any) {
 // State is what the session is in.
 func (s *Session) State() string {
 	var view struct{ State string }
-	s.witness.Call(api.SessionGet, fmt.Sprintf(`{"sessionId":%q}`, s.ID), &view)
+	s.witness.Call(api.SessionGet.Name, fmt.Sprintf(`{"sessionId":%q}`, s.ID), &view)
 	return view.State
 }

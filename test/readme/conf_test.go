@@ -99,8 +99,8 @@ func TestServerConfiguration(t *testing.T) {
 	stranger := connect(t, url, login(t, seeds["ALPHA"]), nats.CustomInboxPrefix("_INBOX."+alpha.Agent().Token()),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { denied <- err }))
 	for _, subject := range []string{
-		api.Call(beta.Agent(), api.SessionList), api.Submit(beta.Agent(), s.ID()), api.Session(s.ID()),
-		"$JS.API.STREAM.INFO." + api.SessionsStream, "$JS.API.INFO", api.OperatorCall(api.SessionList),
+		api.Call(beta.Agent(), api.SessionList.Name), api.Submit(beta.Agent(), s.ID()), api.Session(s.ID()),
+		"$JS.API.STREAM.INFO." + api.SessionsStream, "$JS.API.INFO", api.OperatorCall(api.SessionList.Name),
 	} {
 		if err := stranger.Publish(subject, []byte("{}")); err != nil {
 			t.Fatal(err)

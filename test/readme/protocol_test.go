@@ -1,18 +1,18 @@
 package readme
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"path/filepath"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nkeys"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/schemas"
 	"github.com/parley-asp/parley/session"
@@ -133,52 +133,85 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestVerbs: the table of section 9 has every verb of package api.
+// TestVerbs: the table of section 9 is the one of package api: the same verbs in
+// the same order, called by the same people, with the same members.
 func TestVerbs(t *testing.T) {
-	told := map[string]bool{}
-	for _, row := range rows(document(t, protocol)) {
-		first, _, _ := strings.Cut(row[0], " (")
-		if name, ok := code(first); ok {
-			told[name] = true
-		}
+	all := rows(document(t, protocol))
+	head := slices.IndexFunc(all, func(row []string) bool { return slices.Equal(row, []string{"verb", "request", "reply"}) })
+	told := all[head+1:]
+	told = told[:slices.IndexFunc(told, func(row []string) bool { return len(row) != 3 })]
+	verbs := api.Verbs()
+	if len(told) != len(verbs) {
+		t.Fatalf("the document tells of %d verbs, package api has %d", len(told), len(verbs))
 	}
-	verbs := 0
-	for _, name := range []string{"api.go", "escalation.go"} {
-		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root(t), "api", name), nil, 0)
-		if err != nil {
-			t.Fatal(err)
+	for i, v := range verbs {
+		first := "`" + v.Name + "`"
+		if v.Role == api.Operator {
+			first += " (operator)"
 		}
-		verbs += verbsTold(t, file, told)
-	}
-	if verbs == 0 {
-		t.Error("no verb found in package api")
+		if told[i][0] != first {
+			t.Errorf("row %d is of %s, want %s", i+1, told[i][0], first)
+			continue
+		}
+		if diff := cmp.Diff(membersOf(v.Request), membersTold(told[i][1], true)); diff != "" {
+			t.Errorf("the request of %s:\n%s", v.Name, diff)
+		}
+		if !strings.HasPrefix(told[i][2], "`{") {
+			continue // it is told elsewhere
+		}
+		want := membersOf(v.Reply)
+		for i := range want {
+			want[i] = strings.TrimSuffix(want[i], "?") // a list is always there, whatever Go's tag says
+		}
+		if diff := cmp.Diff(want, membersTold(told[i][2], false)); diff != "" {
+			t.Errorf("the reply of %s:\n%s", v.Name, diff)
+		}
 	}
 }
 
-// verbsTold counts the constants of a file that are verbs, and insists on each.
-func verbsTold(t *testing.T, file *ast.File, told map[string]bool) (verbs int) {
-	ast.Inspect(file, func(n ast.Node) bool {
-		spec, ok := n.(*ast.ValueSpec)
-		if !ok {
-			return true
+// membersOf are the JSON members of a type, sorted, with a ? where one may be absent.
+func membersOf(of reflect.Type) []string {
+	names := []string{}
+	for i := range of.NumField() {
+		name, more, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+		if strings.Contains(more, "omitzero") {
+			name += "?"
 		}
-		for _, value := range spec.Values {
-			literal, ok := value.(*ast.BasicLit)
-			if !ok || literal.Kind != token.STRING {
-				continue
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// membersTold are those that a cell such as `{agentId, key?}` tells of, sorted.
+func membersTold(cell string, marks bool) []string {
+	object, _, _ := strings.Cut(strings.TrimPrefix(cell, "`{"), "}`")
+	names, depth, start := []string{}, 0, 0
+	add := func(part string) {
+		for name := range strings.SplitSeq(part, " | ") { // one of them, or a value's alternative
+			name, _, _ = strings.Cut(strings.TrimSpace(name), ":")
+			if !marks {
+				name = strings.TrimSuffix(name, "?")
 			}
-			verb, err := strconv.Unquote(literal.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !strings.Contains(verb, ".") {
-				continue
-			}
-			if verbs++; !told[verb] {
-				t.Errorf("the document does not tell of %s", verb)
+			if name != "" && name[0] != '"' {
+				names = append(names, name)
 			}
 		}
-		return true
-	})
-	return verbs
+	}
+	for i, c := range object {
+		switch c {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case ',':
+			if depth == 0 {
+				add(object[start:i])
+				start = i + 1
+			}
+		}
+	}
+	add(object[start:])
+	slices.Sort(names)
+	return names
 }

@@ -1,0 +1,130 @@
+package api
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/parley-asp/parley/session"
+)
+
+// A Role says who may call a verb.
+type Role string
+
+// Operators may call every verb: those of principals too, and they see all.
+const (
+	Principal Role = "principal"
+	Operator  Role = "operator"
+)
+
+// An Access says whether a verb changes something that outlives the call.
+type Access string
+
+// The two of them.
+const (
+	Read  Access = "read"
+	Write Access = "write"
+)
+
+// A Verb is one row of the table of verbs.
+type Verb struct {
+	Name     string // noun.verb
+	Role     Role
+	Access   Access
+	Auditors bool // an auditor may call it
+	Waits    bool // it may wait for something to happen, and does little work
+	Request  reflect.Type
+	Reply    reflect.Type
+	Doc      string // one line, without a full stop
+}
+
+// A VerbOf is a verb with the types of its request and its reply.
+type VerbOf[Request, Reply any] struct{ Verb }
+
+// The verbs (PROTOCOL.md §9), in the order of the document.
+var (
+	SessionGet = define[SessionRef, session.View]("session.get", Principal, Read,
+		"one session as it is now")
+	SessionList = define[ListSessions, Sessions]("session.list", Principal, Read,
+		"the caller's sessions, newest first")
+	SessionMessages = define[ListMessages, Messages]("session.messages", Principal, Read,
+		"a session's transcript: delivered envelopes in order")
+
+	AgentRegister = define[RegisterAgent, Card]("agent.register", Principal, Write,
+		"replace the caller's own card")
+	AgentRotate = define[RotateKey, Card]("agent.rotate", Principal, Write,
+		"give a principal another key", auditors)
+	AgentJWT = define[AskUserJWT, UserJWT]("agent.jwt", Principal, Read,
+		"the NATS user JWT for a principal's credentials file")
+	AgentGet = define[AgentRef, Card]("agent.get", Principal, Read,
+		"one principal's card")
+	AgentList = define[ListAgents, Agents]("agent.list", Principal, Read,
+		"the cards of principals, by URI")
+
+	SchemaPut = define[PutSchema, Schema]("schema.put", Principal, Write,
+		"register a terms schema, which never changes after that")
+	SchemaGet = define[SchemaRef, Schema]("schema.get", Principal, Read,
+		"one body schema or terms schema")
+	SchemaList = define[struct{}, SchemaNames]("schema.list", Principal, Read,
+		"the names of all schemas")
+
+	EscalationList = define[ListEscalations, Escalations]("escalation.list", Principal, Read,
+		"the escalation inbox: open items first, the one due first at the top")
+	EscalationGet = define[EscalationRef, EscalationItem]("escalation.get", Principal, Read,
+		"one escalation with the transcript and the changes at stake")
+	EscalationClaim = define[ClaimEscalation, EscalationItem]("escalation.claim", Principal, Write,
+		"hold an escalation for a while, so that colleagues decide others")
+	EscalationRelease = define[EscalationRef, EscalationItem]("escalation.release", Principal, Write,
+		"end a claim")
+	EscalationAssign = define[AssignEscalation, EscalationItem]("escalation.assign", Principal, Write,
+		"say who is to decide, or that nobody in particular is")
+	EscalationComment = define[CommentEscalation, EscalationItem]("escalation.comment", Principal, Write,
+		"write to colleagues; agents and other organisations never see it")
+	EscalationTransfer = define[TransferEscalation, EscalationItem]("escalation.transfer", Principal, Write,
+		"pass an escalation to a colleague or to a later level of its route")
+	EscalationHistory = define[EscalationRef, EscalationEvents]("escalation.history", Principal, Read,
+		"everything that happened around an escalation, oldest first")
+	EscalationWatch = define[WatchEscalations, Watched]("escalation.watch", Principal, Read,
+		"wait until an escalation changes", waits)
+
+	BrokerInfo = define[struct{}, Broker]("broker.info", Principal, Read,
+		"the broker's version and the key that verifies its receipts")
+
+	AgentAdd = define[RegisterAgent, Card]("agent.add", Operator, Write,
+		"register a principal, or replace its card and what the registry says of it")
+	AgentRemove = define[AgentRef, Card]("agent.rm", Operator, Write,
+		"remove a principal from the registry")
+	AuditSessions = define[ListAudit, AuditedSessions]("audit.sessions", Operator, Read,
+		"every session that has a transcript, from the store")
+	AuditMessages = define[AuditTranscript, Stored]("audit.messages", Operator, Read,
+		"a transcript as it is stored, readable or not")
+	AuditSession = define[AuditRef, Held]("audit.session", Operator, Read,
+		"what the store holds of a session beside its transcript")
+	HumanEnrol = define[EnrolHuman, Enrolment]("human.enrol", Operator, Write,
+		"make a code by which a human's browser enrols a key of its own")
+	HumanUnenrol = define[DeviceRef, Card]("human.unenrol", Operator, Write,
+		"take an enrolled key away")
+)
+
+// table has every verb; define fills it.
+var table []Verb
+
+// Verbs is the whole table, in the order of the document.
+func Verbs() []Verb { return slices.Clone(table) }
+
+// A trait is what few verbs have.
+type trait func(*Verb)
+
+func auditors(v *Verb) { v.Auditors = true } // although it writes
+func waits(v *Verb)    { v.Waits = true }
+
+func define[Request, Reply any](name string, role Role, access Access, doc string, traits ...trait) VerbOf[Request, Reply] {
+	v := Verb{
+		Name: name, Role: role, Access: access, Auditors: role == Principal && access == Read, Doc: doc,
+		Request: reflect.TypeFor[Request](), Reply: reflect.TypeFor[Reply](),
+	}
+	for _, has := range traits {
+		has(&v)
+	}
+	table = append(table, v)
+	return VerbOf[Request, Reply]{v}
+}
