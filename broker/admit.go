@@ -12,6 +12,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/schemas"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
 )
 
 // admit judges an envelope that came on a principal's submit subject and, if it
@@ -42,11 +43,11 @@ func (b *Broker) admit(ctx context.Context, l *live, who performatives.Agent, da
 		switch {
 		case err == nil:
 			return accepted, nil
-		case errors.Is(err, errStale):
+		case errors.Is(err, store.ErrConflict):
 			if err := b.catchUp(ctx, l); err != nil {
 				return api.Acceptance{}, b.trouble("catch up", l.id, err)
 			}
-		case errors.Is(err, errUnknown):
+		case errors.Is(err, store.ErrIndeterminate):
 			b.Log.Warn("append not acknowledged; reading what happened", zap.String("session", string(l.id)), zap.Error(err))
 			if _, err := b.current(ctx, l); err != nil {
 				return api.Acceptance{}, b.trouble("read back", l.id, err)
@@ -256,8 +257,8 @@ func (b *Broker) enter(ctx context.Context, l *live, m *performatives.Message, a
 	way := b.presence.starts()
 	l.waits()
 	b.reaches(beforeAppend)
-	position, err := b.log.append(ctx, l.id, act.entry, l.position)
-	if errors.Is(err, errUnknown) && l.unresolved == nil {
+	position, err := b.store.Append(ctx, l.id, act.entry, l.position)
+	if errors.Is(err, store.ErrIndeterminate) && l.unresolved == nil {
 		l.unresolved = way
 		return err
 	}

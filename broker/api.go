@@ -201,7 +201,7 @@ func (b *Broker) call(r micro.Request, name string, c caller, leave func()) {
 		} else {
 			defer b.calls.enter(c.agent).done()
 		}
-		ctx, cancel := context.WithTimeout(b.ctx, within)
+		ctx, cancel := context.WithTimeout(b.work.Context(), within)
 		defer cancel()
 		reply, then, err := v.call(ctx, c, r.Data())
 		if then != nil {
@@ -228,7 +228,7 @@ func (b *Broker) call(r micro.Request, name string, c caller, leave func()) {
 // keep makes what a call wrote as safe as an accepted act: what no transcript has.
 func (b *Broker) keep() error {
 	for _, stream := range []string{api.StreamOf(api.AgentsBucket), api.StreamOf(api.SchemasBucket)} {
-		if err := b.durable(stream, 0); err != nil {
+		if err := b.store.Sync(stream, 0); err != nil {
 			return err
 		}
 	}

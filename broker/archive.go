@@ -8,12 +8,11 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/nats-io/nats.go/jetstream"
-	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
 	"github.com/parley-asp/parley/transcript"
 )
 
@@ -38,8 +37,8 @@ func (a Archive) keeps(p session.Phase) time.Duration {
 var errNotWhole = errors.New("the archive does not have all of it")
 
 // archived reads a session from the archive, nil where it is not, or not all of it.
-func (l *log) archived(ctx context.Context, id performatives.SessionID) (entries [][]byte, err error) {
-	last, err := l.lastOn(ctx, api.ArchiveStream, api.Archive(id))
+func (b *Broker) archived(ctx context.Context, id performatives.SessionID) (entries [][]byte, err error) {
+	last, err := b.store.Last(ctx, api.ArchiveStream, api.Archive(id))
 	if err != nil || last == nil || last.Header.Get(lastHeader) == "" {
 		return nil, err
 	}
@@ -47,8 +46,8 @@ func (l *log) archived(ctx context.Context, id performatives.SessionID) (entries
 	if err != nil {
 		return nil, err
 	}
-	if err := l.readFrom(ctx, api.ArchiveStream, api.Archive(id), 0, func(part stored) error {
-		more, err := unarchived(part.packed, part.data)
+	if err := b.store.Read(ctx, api.ArchiveStream, api.Archive(id), 0, func(part store.Message) error {
+		more, err := unarchived(part.Header.Get(packHeader), part.Data)
 		entries = append(entries, more...)
 		return err
 	}); err != nil {
@@ -63,10 +62,10 @@ func (l *log) archived(ctx context.Context, id performatives.SessionID) (entries
 // fromArchive makes memory what the archive has of a session, and tells whether
 // it has it. Nothing follows from it any more: it was settled before.
 func (b *Broker) fromArchive(ctx context.Context, l *live) (is bool, err error) {
-	if !b.archives() {
+	if !b.store.Archives() {
 		return false, nil
 	}
-	entries, err := b.log.archived(ctx, l.id)
+	entries, err := b.archived(ctx, l.id)
 	if err != nil || entries == nil {
 		return false, err
 	}
@@ -88,13 +87,10 @@ func (b *Broker) fromArchive(ctx context.Context, l *live) (is bool, err error) 
 	return true, nil
 }
 
-// archives tells whether there is an archive, whether this broker fills it or not.
-func (b *Broker) archives() bool { return b.log.streams[api.ArchiveStream] != nil }
-
 // archivedMessages is a page of a session that was archived.
 func (b *Broker) archivedMessages(ctx context.Context, q api.ListMessages) (api.Messages, error) {
 	found := api.Messages{Messages: []jsontext.Value{}}
-	entries, err := b.log.archived(ctx, q.Session)
+	entries, err := b.archived(ctx, q.Session)
 	if err != nil {
 		return found, err
 	}
@@ -121,12 +117,12 @@ func (b *Broker) archive(ctx context.Context, l *live) error {
 	if !l.state.Phase.Over() || len(l.undelivered) > 0 || l.unresolved != nil {
 		return errNotOver
 	}
-	if there, err := b.log.archived(ctx, l.id); err != nil || there != nil {
+	if there, err := b.archived(ctx, l.id); err != nil || there != nil {
 		return err
 	}
 	var entries [][]byte
-	if err := b.log.read(ctx, api.Session(l.id), 1, func(e stored) error {
-		entries = append(entries, e.data)
+	if err := b.store.Read(ctx, api.SessionsStream, api.Session(l.id), 1, func(e store.Message) error {
+		entries = append(entries, e.Data)
 		return nil
 	}); err != nil {
 		return err
@@ -140,7 +136,7 @@ func (b *Broker) archive(ctx context.Context, l *live) error {
 // writeParts writes the parts that are not there: the same entries always make
 // the same parts.
 func (b *Broker) writeParts(ctx context.Context, l *live, entries [][]byte) error {
-	prior, err := b.log.lastOn(ctx, api.ArchiveStream, api.Archive(l.id))
+	prior, err := b.store.Last(ctx, api.ArchiveStream, api.Archive(l.id))
 	if err != nil {
 		return err
 	}
@@ -158,13 +154,11 @@ func (b *Broker) writeParts(ctx context.Context, l *live, entries [][]byte) erro
 	}
 	for _, m := range all[min(done, len(all)):] {
 		if keep := b.Archive.keeps(l.state.Phase); keep > 0 {
-			m.Header.Set(jetstream.MsgTTLHeader, keep.String())
+			m.Header.Set(store.TTLHeader, keep.String())
 		}
-		ack, err := b.js.PublishMsg(ctx, m, jetstream.WithExpectLastSequencePerSubject(position))
-		if err != nil {
+		if position, err = b.store.PutIf(ctx, m, position); err != nil {
 			return err
 		}
-		position = ack.Sequence
 		b.reaches(partArchived)
 	}
 	return nil
@@ -176,7 +170,7 @@ func (b *Broker) leave(ctx context.Context, moved []Listed) error {
 	if len(moved) == 0 {
 		return nil
 	}
-	if err := b.durable(api.ArchiveStream, 0); err != nil {
+	if err := b.store.Sync(api.ArchiveStream, 0); err != nil {
 		return err
 	}
 	b.reaches(allArchived)
@@ -184,47 +178,5 @@ func (b *Broker) leave(ctx context.Context, moved []Listed) error {
 	for i, l := range moved {
 		filters[i] = api.Session(l.Session)
 	}
-	c, err := b.js.CreateConsumer(ctx, api.SessionsStream, jetstream.ConsumerConfig{
-		FilterSubjects: filters, AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxAckPending: -1,
-		MemoryStorage: true, InactiveThreshold: time.Minute, Description: "sessions that leave for the archive",
-	})
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err := b.js.DeleteConsumer(context.WithoutCancel(ctx), api.SessionsStream, c.CachedInfo().Name); err != nil {
-			b.Log.Debug("consumer of what leaves", zap.Error(err))
-		}
-	}()
-	for left := c.CachedInfo().NumPending; left > 0; {
-		batch, err := c.FetchNoWait(readBatch)
-		if err != nil {
-			return err
-		}
-		var last jetstream.Msg
-		for m := range batch.Messages() {
-			if last = m; left == 1 {
-				break
-			}
-			left--
-			if err := m.Ack(); err != nil {
-				return err
-			}
-			b.reaches(oneLeft)
-		}
-		if last == nil {
-			return batch.Error() // another broker has moved the rest
-		}
-		if left == 1 {
-			return heard(ctx, last) // acknowledgements come in order, so all were heard
-		}
-	}
-	return nil
-}
-
-// heard acknowledges a message and waits until the server says so.
-func heard(ctx context.Context, m jetstream.Msg) error {
-	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
-	defer cancel()
-	return m.DoubleAck(ctx)
+	return b.store.Release(ctx, filters, func() { b.reaches(oneLeft) })
 }

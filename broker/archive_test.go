@@ -15,6 +15,7 @@ import (
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/store"
 	"github.com/parley-asp/parley/test/fault"
 	"github.com/parley-asp/parley/test/testbroker"
 )
@@ -257,7 +258,7 @@ func TestArchiveIsMadeWithTheStore(t *testing.T) {
 	b := testbroker.Start(t, testbroker.Options{Dev: true, Sync: time.Second})
 	b.Down()
 	_, err := server.Start(t.Context(), server.Options{Data: b.Data, Listen: "127.0.0.1:-1", Dev: true, Archive: broker.Archive{After: time.Hour}})
-	if err == nil || !strings.Contains(err.Error(), broker.ErrNoArchive.Error()) {
+	if err == nil || !strings.Contains(err.Error(), store.ErrNoArchive.Error()) {
 		t.Errorf("an archive for a store without: %v", err)
 	}
 }

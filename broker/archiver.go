@@ -3,17 +3,16 @@ package broker
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/store"
 )
 
 // The archivers of all brokers share the list of sessions that are over as a
@@ -32,30 +31,21 @@ func (b *Broker) openArchive(ctx context.Context) error {
 	if b.Archive.After <= 0 {
 		return nil
 	}
-	queue, err := b.js.CreateOrUpdateConsumer(ctx, api.IndexStream, jetstream.ConsumerConfig{
-		Durable: archiver, FilterSubject: api.AllOver, AckPolicy: jetstream.AckExplicitPolicy,
-		AckWait: archiveWait, MaxAckPending: 4 * archiveBatch,
+	queue, err := b.store.Queue(ctx, store.QueueConfig{
+		Stream: api.IndexStream, Name: archiver, Subject: api.AllOver, AckWait: archiveWait, MaxAckPending: 4 * archiveBatch,
 	})
 	if err != nil {
 		return err
 	}
-	b.background(func(ctx context.Context) {
-		for within(ctx, b.index.loaded) == nil && ctx.Err() == nil {
+	b.work.Go(func(ctx context.Context) {
+		for background.Await(ctx, b.index.loaded) == nil && ctx.Err() == nil {
 			if err := b.archiveDue(ctx, queue); err != nil && ctx.Err() == nil {
 				b.Log.Warn("archiving goes on later", zap.Error(err))
-				pause(ctx, archiveLook)
+				background.Pause(ctx, archiveLook)
 			}
 		}
 	})
 	return nil
-}
-
-// pause waits, unless the broker closes.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
 }
 
 // Sessions move in bursts. The server writes a summary of each stream every two
@@ -86,10 +76,10 @@ func (a Archive) untilBurst(now time.Time) time.Duration {
 }
 
 // archiveDue waits for the next burst, or until very much is due, and moves what is.
-func (b *Broker) archiveDue(ctx context.Context, queue jetstream.Consumer) error {
+func (b *Broker) archiveDue(ctx context.Context, queue *store.Queue) error {
 	begin := time.Now().Add(b.Archive.untilBurst(time.Now()))
 	for left := time.Until(begin); left > 0 && ctx.Err() == nil; left = time.Until(begin) {
-		pause(ctx, min(left, archiveLook))
+		background.Pause(ctx, min(left, archiveLook))
 		if much, err := b.muchIsDue(ctx, queue); err != nil || much {
 			if err != nil {
 				return err
@@ -107,40 +97,30 @@ func (b *Broker) archiveDue(ctx context.Context, queue jetstream.Consumer) error
 
 // muchIsDue tells whether a line is due that was written long after the last that
 // was looked at.
-func (b *Broker) muchIsDue(ctx context.Context, queue jetstream.Consumer) (bool, error) {
-	now, err := queue.Info(ctx)
+func (b *Broker) muchIsDue(ctx context.Context, queue *store.Queue) (bool, error) {
+	delivered, err := queue.Delivered(ctx)
 	if err != nil {
 		return false, err
 	}
-	far := now.Delivered.Stream + linesOf*uint64(cmp.Or(b.Archive.AtOnce, atOnce))
-	m, err := b.log.streams[api.IndexStream].GetMsg(ctx, far, jetstream.WithGetMsgSubject(api.AllOver))
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return false, nil
-	}
-	return err == nil && time.Since(m.Time) >= b.Archive.After, err
+	far := delivered + linesOf*uint64(cmp.Or(b.Archive.AtOnce, atOnce))
+	m, err := b.store.Next(ctx, api.IndexStream, far, api.AllOver)
+	return m != nil && time.Since(m.Time) >= b.Archive.After, err
 }
 
 // archiveSome moves the sessions of one batch that have been over for long enough,
 // and tells how many those are.
-func (b *Broker) archiveSome(ctx context.Context, queue jetstream.Consumer) (moved int, err error) {
-	batch, err := queue.Fetch(archiveBatch, jetstream.FetchMaxWait(archiveLook))
+func (b *Broker) archiveSome(ctx context.Context, queue *store.Queue) (moved int, err error) {
+	batch, err := queue.Fetch(archiveBatch, archiveLook)
 	if err != nil {
 		return 0, err
 	}
-	var due []jetstream.Msg
-	for m := range batch.Messages() {
-		meta, err := m.Metadata()
-		if err != nil {
-			return 0, err
-		}
-		if early := b.Archive.After - time.Since(meta.Timestamp); early <= 0 {
+	var due []store.Delivery
+	for _, m := range batch {
+		if early := b.Archive.After - time.Since(m.Time); early <= 0 {
 			due = append(due, m)
-		} else if err := m.NakWithDelay(early); err != nil {
+		} else if err := m.Later(early); err != nil {
 			return 0, err
 		}
-	}
-	if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) {
-		return 0, err
 	}
 	due, moves, err := b.archiveAll(ctx, due)
 	if err != nil {
@@ -162,11 +142,11 @@ func (b *Broker) archiveSome(ctx context.Context, queue jetstream.Consumer) (mov
 
 // archiveAll archives sessions, several at once, and returns those with which that was
 // done. The others come again.
-func (b *Broker) archiveAll(ctx context.Context, due []jetstream.Msg) (done []jetstream.Msg, moves []Listed, err error) {
+func (b *Broker) archiveAll(ctx context.Context, due []store.Delivery) (done []store.Delivery, moves []Listed, err error) {
 	for some := range slices.Chunk(due, archiveTogether) {
 		var ends []func() (Listed, error)
 		for _, m := range some {
-			ends = append(ends, b.archiveOne(ctx, performatives.SessionID(strings.TrimPrefix(m.Subject(), api.IndexOver("")))))
+			ends = append(ends, b.archiveOne(ctx, performatives.SessionID(strings.TrimPrefix(m.Subject, api.IndexOver("")))))
 		}
 		for i, end := range ends {
 			l, err := end()
@@ -177,8 +157,8 @@ func (b *Broker) archiveAll(ctx context.Context, due []jetstream.Msg) (done []je
 			if ctx.Err() != nil {
 				return nil, nil, ctx.Err()
 			}
-			b.Log.Warn("a session is archived later", zap.String("subject", some[i].Subject()), zap.Error(err))
-			if err := some[i].NakWithDelay(archivePause); err != nil {
+			b.Log.Warn("a session is archived later", zap.String("subject", some[i].Subject), zap.Error(err))
+			if err := some[i].Later(archivePause); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -217,25 +197,3 @@ func (b *Broker) archiveOne(ctx context.Context, id performatives.SessionID) (en
 		}
 	}
 }
-
-// retention is what the transcripts' stream was made with, or is to be made with. What is a
-// work queue gives up what is acknowledged, and nothing else; it cannot become one later.
-func (b *Broker) retention(ctx context.Context) (jetstream.RetentionPolicy, error) {
-	s, err := b.js.Stream(ctx, api.SessionsStream)
-	switch {
-	case errors.Is(err, jetstream.ErrStreamNotFound) && b.Archive.After > 0:
-		return jetstream.WorkQueuePolicy, nil
-	case errors.Is(err, jetstream.ErrStreamNotFound):
-		return jetstream.LimitsPolicy, nil
-	case err != nil:
-		return 0, err
-	}
-	now := s.CachedInfo().Config.Retention
-	if now != jetstream.WorkQueuePolicy && b.Archive.After > 0 {
-		return now, ErrNoArchive
-	}
-	return now, nil
-}
-
-// ErrNoArchive is for a store whose transcripts cannot leave for an archive.
-var ErrNoArchive = errors.New("the store was made without an archive: a backup of it can be restored with one")

@@ -17,21 +17,21 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
 	"github.com/nats-io/nuid"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
 )
 
 // Version is parley's own.
@@ -125,10 +125,7 @@ type Broker struct {
 	Options
 	id string // of this process among the brokers
 
-	js       jetstream.JetStream
-	link     *link
-	log      *log
-	inbox    *inbox
+	store    *store.Store
 	registry *registry
 	terms    *termsSchemas
 	index    *index
@@ -150,39 +147,31 @@ type Broker struct {
 	toldLater      atomic.Int64  // refusals that wait to be told
 	limitings      limitings
 
-	undurable atomic.Bool // what was acknowledged may not be on disk, and never will be known to
-
 	reached atomic.Pointer[func(point)] // set by tests only
 
 	verbs   map[string]answer // by name
 	service micro.Service
-	ctx     context.Context //nolint:containedctx // the broker's own life, which its background work ends with
-	stop    context.CancelFunc
-	work    sync.WaitGroup
+	work    *background.Group
 }
 
 // Open starts a broker: it makes sure that the streams are there, takes over
 // what a broker before it left undone, and then serves.
 func Open(ctx context.Context, o Options) (*Broker, error) {
 	o = o.withDefaults()
-	if err := checkServer(o.Conn.ConnectedServerVersion()); err != nil {
-		return nil, err
-	}
-	js, err := jetstream.New(o.Conn)
-	if err != nil {
-		return nil, err
-	}
-	b := &Broker{Options: o, id: cmp.Or(o.ID, nuid.Next()), js: js, leaving: make(chan struct{})}
-	b.ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx))
+	b := &Broker{Options: o, id: cmp.Or(o.ID, nuid.Next()), work: background.New(), leaving: make(chan struct{})}
 	b.sessions, b.gate = newSessions(b), newGate(o.Limits, o.Now)
 	b.homes = &homes{b: b, acts: make(chan *nats.Msg, maxBrought), mine: map[int][]*nats.Subscription{}}
 	b.judging, b.calls = newFair(runtime.GOMAXPROCS(0)), newFair(maxCalls)
+	var err error
+	if b.store, err = store.Open(ctx, store.Options{
+		Conn: o.Conn, Replicas: o.Replicas, InboxAge: o.InboxAge, Archive: o.Archive.After > 0, Sync: o.Durable, Log: o.Log,
+	}); err != nil {
+		return nil, err
+	}
 	for _, start := range []struct {
 		what string
 		do   func(context.Context) error
 	}{
-		{"connection", b.openLink},
-		{"streams", b.openStreams},
 		{"registry", b.openRegistry},
 		{"enrolments", b.openEnrolments},
 		{"terms schemas", b.openTerms},
@@ -198,8 +187,9 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		{"api", b.openAPI},
 		{"service", b.openService},
 	} {
-		if err := b.patiently(ctx, start.what, start.do); err != nil {
-			b.stop()
+		if err := b.store.Patiently(ctx, start.what, start.do); err != nil {
+			b.work.Close()
+			b.store.Close()
 			return nil, fmt.Errorf("%s: %w", start.what, err)
 		}
 	}
@@ -214,17 +204,17 @@ func (b *Broker) Close(ctx context.Context) error {
 	b.sessions.drain(ctx)
 	b.handovers.tellRest()
 	b.presence.leave(ctx)
-	b.stop()
-	b.work.Wait()
+	b.work.Close()
+	b.store.Close()
 	return err
 }
 
 // Healthy tells whether the broker reaches its transcripts.
 func (b *Broker) Healthy(ctx context.Context) error {
-	if b.undurable.Load() {
-		return errUndurable
+	if b.store.SyncFailed() {
+		return store.ErrSyncFailed
 	}
-	_, err := b.log.streams[api.SessionsStream].Info(ctx)
+	_, err := b.store.Info(ctx, api.SessionsStream)
 	return err
 }
 
@@ -257,9 +247,4 @@ func (b *Broker) reaches(p point) {
 	if f := b.reached.Load(); f != nil {
 		(*f)(p)
 	}
-}
-
-// background runs until the broker closes.
-func (b *Broker) background(run func(context.Context)) {
-	b.work.Go(func() { run(b.ctx) })
 }

@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
 )
 
 // The catalogue has the lines of the sessions in the archive, those that moved
@@ -30,16 +30,16 @@ type Listed struct {
 func (l *Listed) line() line { return line{l.State, l.Parties, l.Entries} }
 
 // CataloguePage is the message that lists sessions which are in the archive.
-func CataloguePage(lines []Listed) (*nats.Msg, error) {
+func CataloguePage(lines []Listed) (store.Message, error) {
 	text, err := json.Marshal(lines)
 	if err != nil {
-		return nil, err
+		return store.Message{}, err
 	}
 	data, err := pack(zstdPlain, text)
-	return &nats.Msg{Subject: api.CataloguePage, Data: data, Header: nats.Header{packHeader: {zstdPlain}}}, err
+	return store.Message{Subject: api.CataloguePage, Data: data, Header: store.Header{packHeader: {zstdPlain}}}, err
 }
 
-func readPage(m *jetstream.RawStreamMsg) (lines []Listed, err error) {
+func readPage(m *store.Message) (lines []Listed, err error) {
 	text, err := unpack(m.Header.Get(packHeader), m.Data)
 	if err != nil {
 		return nil, err
@@ -63,20 +63,20 @@ func (b *Broker) enterCatalogue(ctx context.Context, moved []Listed) error {
 			return err
 		}
 		if keep > 0 { // a page goes when its sessions do
-			m.Header.Set(jetstream.MsgTTLHeader, keep.String())
+			m.Header.Set(store.TTLHeader, keep.String())
 		}
-		ack, err := b.js.PublishMsg(ctx, m)
+		page, err := b.store.Put(ctx, m)
 		if err != nil {
 			return err
 		}
-		b.index.turn(lines, ack.Sequence)
+		b.index.turn(lines, page)
 	}
-	if err := b.durable(api.CatalogueStream, 0); err != nil {
+	if err := b.store.Sync(api.CatalogueStream, 0); err != nil {
 		return err
 	}
 	b.reaches(allCatalogued)
 	for _, l := range moved {
-		if err := b.log.streams[api.IndexStream].Purge(ctx, jetstream.WithPurgeSubject(api.IndexOver(l.Session))); err != nil {
+		if err := b.store.Purge(ctx, api.IndexStream, api.IndexOver(l.Session)); err != nil {
 			return err
 		}
 		b.reaches(lineGone)
@@ -102,10 +102,10 @@ func (x *index) catalogued(id performatives.SessionID) bool {
 
 // catalogueLine is what the catalogue, as it is stored, has of a session, nil for nothing.
 func (b *Broker) catalogueLine(ctx context.Context, id performatives.SessionID) (*line, error) {
-	if !b.archives() {
+	if !b.store.Archives() {
 		return nil, nil //nolint:nilnil // nothing is an answer
 	}
-	if err := within(ctx, b.index.loaded); err != nil {
+	if err := background.Await(ctx, b.index.loaded); err != nil {
 		return nil, err
 	}
 	b.index.mu.RLock()
@@ -114,7 +114,7 @@ func (b *Broker) catalogueLine(ctx context.Context, id performatives.SessionID) 
 	if at == 0 {
 		return nil, nil //nolint:nilnil // nothing is an answer
 	}
-	m, err := b.log.at(ctx, api.CatalogueStream, at)
+	m, err := b.store.At(ctx, api.CatalogueStream, at)
 	if err != nil || m == nil {
 		return nil, err
 	}
@@ -133,33 +133,28 @@ func (b *Broker) catalogueLine(ctx context.Context, id performatives.SessionID) 
 
 // loadCatalogue reads the pages into past, and follows what is written from then on.
 func (x *index) loadCatalogue(ctx context.Context, past *lines) error {
-	if !x.b.archives() {
+	if !x.b.store.Archives() {
 		return nil
 	}
-	all := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy}
-	caughtUp, err := x.b.followFrom(ctx, api.CatalogueStream, all, func(m jetstream.Msg, old bool) {
-		meta, err := m.Metadata()
+	caughtUp, err := x.b.store.Follow(ctx, x.b.work, store.Feed{Stream: api.CatalogueStream}, func(m store.Message, old bool) {
+		lines, err := readPage(&m)
 		if err != nil {
-			return
-		}
-		lines, err := readPage(&jetstream.RawStreamMsg{Header: m.Headers(), Data: m.Data()})
-		if err != nil {
-			x.b.Log.Error("catalogue", zap.Uint64("page", meta.Sequence.Stream), zap.Error(err))
+			x.b.Log.Error("catalogue", zap.Uint64("page", m.Sequence), zap.Error(err))
 			return
 		}
 		for _, l := range lines {
 			if old {
-				past.rows[past.add(compact(l.Session), l.line())].page = uint32(meta.Sequence.Stream) //nolint:gosec // there are fewer pages
+				past.rows[past.add(compact(l.Session), l.line())].page = uint32(m.Sequence) //nolint:gosec // there are fewer pages
 			} else {
 				x.keep(l.Session, l.line())
 			}
 		}
 		if !old {
-			x.turn(lines, meta.Sequence.Stream)
+			x.turn(lines, m.Sequence)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	return within(ctx, caughtUp)
+	return background.Await(ctx, caughtUp)
 }

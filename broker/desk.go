@@ -9,14 +9,13 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
 )
 
 // desks are what people do around escalations. Each item has a subject of its
@@ -44,18 +43,16 @@ type deskEntry struct {
 
 func (b *Broker) openDesks(ctx context.Context) error {
 	b.desks = &desks{b: b, byID: map[escalation.ID]deskAt{}}
-	return b.followStream(ctx, api.DeskStream, func(m jetstream.Msg) {
-		if api.IsOfPeople(m.Subject()) {
+	return b.store.FollowAll(ctx, b.work, api.DeskStream, func(m store.Message) {
+		if api.IsOfPeople(m.Subject) {
 			return // for those who are told
 		}
 		var e deskEntry
-		if err := json.Unmarshal(m.Data(), &e); err != nil {
-			b.Log.Error("desk", zap.String("subject", m.Subject()), zap.Error(err))
+		if err := json.Unmarshal(m.Data, &e); err != nil {
+			b.Log.Error("desk", zap.String("subject", m.Subject), zap.Error(err))
 			return
 		}
-		if meta, err := m.Metadata(); err == nil {
-			b.desks.keep(escalation.ID(m.Subject()[strings.LastIndexByte(m.Subject(), '.')+1:]), deskAt{e.Desk, meta.Sequence.Stream})
-		}
+		b.desks.keep(escalation.ID(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]), deskAt{e.Desk, m.Sequence})
 	})
 }
 
@@ -76,7 +73,7 @@ func (d *desks) of(id escalation.ID) escalation.Desk {
 
 // read is a desk as the stream has it now.
 func (d *desks) read(ctx context.Context, org performatives.Organisation, id escalation.ID) (deskAt, error) {
-	m, err := d.b.log.lastOn(ctx, api.DeskStream, api.DeskOf(org, string(id)))
+	m, err := d.b.store.Last(ctx, api.DeskStream, api.DeskOf(org, string(id)))
 	if m == nil || err != nil {
 		return deskAt{}, err
 	}
@@ -108,13 +105,12 @@ func (d *desks) change(ctx context.Context, org performatives.Organisation, id e
 		if err != nil {
 			return at.desk, err
 		}
-		ack, err := d.b.js.PublishMsg(ctx, &nats.Msg{Subject: api.DeskOf(org, string(id)), Data: data},
-			jetstream.WithExpectLastSequencePerSubject(at.position))
+		sequence, err := d.b.store.PutIf(ctx, store.Message{Subject: api.DeskOf(org, string(id)), Data: data}, at.position)
 		if err == nil {
-			d.keep(id, deskAt{next, ack.Sequence})
-			return next, d.b.durable(api.DeskStream, len(data))
+			d.keep(id, deskAt{next, sequence})
+			return next, d.b.store.Sync(api.DeskStream, len(data))
 		}
-		if !isStale(err) {
+		if !errors.Is(err, store.ErrConflict) {
 			return at.desk, fmt.Errorf("desk: %w", err)
 		}
 	}
@@ -156,14 +152,14 @@ func (b *Broker) lookAgain(l *live, now time.Time) (time.Time, bool) {
 // history is everything that happened around an item, oldest first.
 func (d *desks) history(ctx context.Context, org performatives.Organisation, id escalation.ID) ([]escalation.Event, error) {
 	subject := api.DeskOf(org, string(id))
-	stream, events := d.b.log.streams[api.DeskStream], []escalation.Event{}
+	events := []escalation.Event{}
 	for from := uint64(1); len(events) < maxHistory; {
-		m, err := stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(subject))
-		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			break
-		}
+		m, err := d.b.store.Next(ctx, api.DeskStream, from, subject)
 		if err != nil {
 			return nil, err
+		}
+		if m == nil {
+			break
 		}
 		var e deskEntry
 		if err := json.Unmarshal(m.Data, &e); err != nil {

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
 )
 
 // A human's browser has a key of its own, which never leaves it. The human
@@ -30,7 +30,7 @@ const (
 )
 
 // enrolments are codes that nobody has used yet, by their hash.
-type enrolments struct{ kv jetstream.KeyValue }
+type enrolments struct{ bucket *store.Bucket }
 
 type enrolment struct {
 	Agent   performatives.Agent `json:"agentId"`
@@ -38,10 +38,8 @@ type enrolment struct {
 }
 
 func (b *Broker) openEnrolments(ctx context.Context) error {
-	kv, err := b.bucket(ctx, jetstream.KeyValueConfig{
-		Bucket: api.EnrolBucket, Description: "codes by which browsers enrol", TTL: 2 * enrolWithin,
-	})
-	b.enrolments = &enrolments{kv}
+	bucket, err := b.store.Bucket(ctx, api.EnrolBucket, "codes by which browsers enrol", 2*enrolWithin)
+	b.enrolments = &enrolments{bucket}
 	return err
 }
 
@@ -60,7 +58,7 @@ func (b *Broker) humanEnrol(ctx context.Context, _ caller, q api.EnrolHuman) (ap
 	if err != nil {
 		return api.Enrolment{}, err
 	}
-	if _, err := b.enrolments.kv.Put(ctx, codeKey(code), data); err != nil {
+	if _, err := b.enrolments.bucket.Put(ctx, codeKey(code), data); err != nil {
 		return api.Enrolment{}, err
 	}
 	return api.Enrolment{Agent: q.Agent, Code: code[:4] + "-" + code[4:8] + "-" + code[8:12] + "-" + code[12:], Expires: e.Expires}, nil
@@ -97,15 +95,15 @@ func (b *Broker) Redeem(ctx context.Context, code string, key performatives.Key,
 	if !key.Valid() {
 		return "", session.RefuseSchema(session.Fault{Path: "/key", Rule: "card", Message: "key is a public user nkey (U…)"})
 	}
-	entry, err := b.enrolments.kv.Get(ctx, codeKey(code))
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
+	entry, err := b.enrolments.bucket.Get(ctx, codeKey(code))
+	if errors.Is(err, store.ErrNoKey) {
 		return "", noCode
 	}
 	if err != nil {
 		return "", err
 	}
 	var e enrolment
-	if err := json.Unmarshal(entry.Value(), &e); err != nil {
+	if err := json.Unmarshal(entry.Value, &e); err != nil {
 		return "", err
 	}
 	if !b.Now().Before(e.Expires) {
@@ -118,13 +116,13 @@ func (b *Broker) Redeem(ctx context.Context, code string, key performatives.Key,
 	if err := b.mayEnrol(card, key); err != nil {
 		return "", err
 	}
-	switch err := b.enrolments.kv.Delete(ctx, entry.Key(), jetstream.LastRevision(entry.Revision())); {
-	case isStale(err):
+	switch err := b.enrolments.bucket.DeleteIf(ctx, entry.Key, entry.Revision); {
+	case errors.Is(err, store.ErrConflict):
 		return "", noCode // somebody was faster
 	case err != nil:
 		return "", err
 	}
-	if err := b.durable(api.StreamOf(api.EnrolBucket), 0); err != nil {
+	if err := b.enrolments.bucket.Sync(); err != nil {
 		return "", err
 	}
 	device := api.Device{Key: key, Name: clip(name, 80), Enrolled: b.Now().UTC().Format(time.RFC3339)}
@@ -151,10 +149,10 @@ func (b *Broker) tellEnrolled(ctx context.Context, a performatives.Agent, device
 	if err != nil {
 		return err
 	}
-	if _, err := b.js.Publish(ctx, api.PeopleOf(a.Organisation(), a.Token()), data); err != nil {
+	if _, err := b.store.Put(ctx, store.Message{Subject: api.PeopleOf(a.Organisation(), a.Token()), Data: data}); err != nil {
 		return err
 	}
-	return b.durable(api.DeskStream, len(data))
+	return b.store.Sync(api.DeskStream, len(data))
 }
 
 func clip(s string, most int) string {

@@ -102,11 +102,7 @@ const MaxQueue = maxQueue
 func (b *Broker) ID() string { return b.id }
 
 // HandedOut is how many acts this broker has handed on and not heard of yet.
-func (b *Broker) HandedOut() int {
-	b.handovers.out.mu.Lock()
-	defer b.handovers.out.mu.Unlock()
-	return len(b.handovers.out.open)
-}
+func (b *Broker) HandedOut() int { return b.handovers.out.Len() }
 
 // Handed is how many acts this broker has handed on so far.
-func (b *Broker) Handed() uint64 { return b.handovers.out.sent() }
+func (b *Broker) Handed() uint64 { return b.handovers.out.Total() }

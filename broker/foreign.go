@@ -49,7 +49,7 @@ func (b *Broker) foreign(ctx context.Context, c caller, id performatives.Session
 	if there {
 		id = performatives.SessionID(other.String())
 	}
-	last, err := b.log.last(ctx, id)
+	last, err := b.store.LastEntry(ctx, id)
 	if err != nil {
 		return false, b.trouble("looking for a session", id, err)
 	}

@@ -2,14 +2,12 @@ package broker
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/store"
 )
 
 // goneAfter is how long the consumer of a group that the rules do not name any
@@ -29,25 +27,16 @@ func (b *Broker) openGroups(ctx context.Context) (err error) {
 		}
 		name := api.GroupConsumer(org, group)
 		named[name] = true
-		_, err = b.js.CreateOrUpdateConsumer(ctx, api.EscalationsStream, jetstream.ConsumerConfig{
-			Durable: name, FilterSubject: api.EscalationsOf(org), Description: group + " of " + string(org),
-			AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, DeliverPolicy: jetstream.DeliverAllPolicy,
+		err = b.store.EnsureConsumer(ctx, store.Consumer{
+			Stream: api.EscalationsStream, Name: name, Subject: api.EscalationsOf(org), Description: group + " of " + string(org),
 		})
 	})
 	if err != nil {
 		return err
 	}
-	all := b.log.streams[api.EscalationsStream].ListConsumers(ctx)
-	for c := range all.Info() {
-		if !api.IsGroupConsumer(c.Name) || named[c.Name] || c.Config.InactiveThreshold == goneAfter {
-			continue
-		}
-		c.Config.InactiveThreshold = goneAfter
-		if _, err := b.js.UpdateConsumer(ctx, api.EscalationsStream, c.Config); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
-			return err
-		}
-	}
-	return all.Err()
+	return b.store.ExpireConsumers(ctx, api.EscalationsStream, goneAfter, func(name string) bool {
+		return api.IsGroupConsumer(name) && !named[name]
+	})
 }
 
 // Groups are the consumers of the groups that a human is in, who may decide.

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/pending"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -36,7 +37,7 @@ type handover struct {
 // one message: that broker has only to know that it need not judge them itself.
 type handovers struct {
 	b   *Broker
-	out *slots[handover]
+	out *pending.Answers[handover]
 
 	mu   sync.Mutex
 	done map[string][]string // numbers of acts that were answered here, by the broker that handed them on
@@ -52,10 +53,10 @@ const (
 
 func (b *Broker) openHandovers(context.Context) error {
 	h := &handovers{b: b, done: map[string][]string{}}
-	h.out = newSlots(b.Conn.NewInbox()+".", math.MaxInt, silentAfter, h.silent)
+	h.out = pending.New(b.Conn.NewInbox()+".", math.MaxInt, silentAfter, h.silent)
 	b.handovers = h
 	for subject, hear := range map[string]nats.MsgHandler{
-		h.out.prefix + "*":                  h.answered,
+		h.out.Prefix + "*":                  h.answered,
 		api.HandedOn(b.id) + api.AllSubmits: h.judgeForAnother,
 	} {
 		heard, err := b.Conn.Subscribe(subject, hear)
@@ -74,10 +75,10 @@ func (b *Broker) openHandovers(context.Context) error {
 // that was not answered: the home may hear it too, but it is entered once.
 func (h *handovers) handOn(act handover) {
 	if h.unheard.still(act.at, time.Now()) {
-		h.judge(act, errSilence)
+		h.judge(act, pending.ErrTimeout)
 		return
 	}
-	reply, err := h.out.put(act)
+	reply, err := h.out.Put(act)
 	if err == nil {
 		err = h.b.Conn.PublishMsg(&nats.Msg{
 			Subject: api.HandedOn(act.at) + act.subject, Reply: reply, Data: act.r.Data(),
@@ -86,7 +87,7 @@ func (h *handovers) handOn(act handover) {
 		if err == nil {
 			return
 		}
-		if _, waited := h.out.take(reply); !waited {
+		if _, waited := h.out.Take(reply); !waited {
 			return
 		}
 	}
@@ -108,7 +109,7 @@ func (h *handovers) judge(act handover, why error) {
 	defer h.b.sessions.busy.Done()
 	h.b.Log.Debug("nobody at home", zap.String("session", string(act.id)), zap.Error(why))
 	r := act.r
-	if errors.Is(why, errSilence) {
+	if errors.Is(why, pending.ErrTimeout) {
 		r = doubted{r}
 	}
 	h.b.submit(r, act.id, act.caller, act.leave)
@@ -124,9 +125,9 @@ var errNobodyHome = errors.New("no answer, or from a broker that is about to lea
 // answered hears which acts a home has answered. It may have answered here, too:
 // because it cannot judge the act, or knows of no other way.
 func (h *handovers) answered(m *nats.Msg) {
-	if m.Subject == h.out.prefix+doneToken {
+	if m.Subject == h.out.Prefix+doneToken {
 		for _, number := range strings.Fields(string(m.Data)) {
-			if act, waited := h.out.take(number); waited {
+			if act, waited := h.out.Take(number); waited {
 				h.unheard.heard(act.at)
 				act.leave()
 				h.b.sessions.busy.Done()
@@ -134,7 +135,7 @@ func (h *handovers) answered(m *nats.Msg) {
 		}
 		return
 	}
-	act, waited := h.out.take(m.Subject)
+	act, waited := h.out.Take(m.Subject)
 	if waited {
 		h.unheard.heard(act.at) // or of the server, that nobody is there
 	}

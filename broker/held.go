@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
 	"github.com/parley-asp/parley/transcript"
 )
 
@@ -26,9 +26,8 @@ import (
 
 // Sizes of pages.
 const (
-	auditedPage = 10_000  // sessions
-	copiesPage  = 4_000   // inbox copies
-	subjectPage = 100_000 // subjects that the server names at once
+	auditedPage = 10_000 // sessions
+	copiesPage  = 4_000  // inbox copies
 )
 
 // auditSessions lists the sessions by their transcripts, not by the index.
@@ -39,11 +38,11 @@ func (b *Broker) auditSessions(ctx context.Context, _ caller, q api.ListAudit) (
 	}
 	// An even cursor counts in the transcripts' stream, an odd one in the archive.
 	stream, filter, prefix, at := api.SessionsStream, api.AllSessions, api.Session(""), q.Cursor/2
-	if q.Cursor%2 == 1 && b.archives() {
+	if q.Cursor%2 == 1 && b.store.Archives() {
 		stream, filter, prefix = api.ArchiveStream, api.AllArchive, api.Archive("")
 	}
-	from := at / subjectPage * subjectPage
-	subjects, total, err := b.log.subjects(ctx, stream, filter, from)
+	from := at / store.SubjectPage * store.SubjectPage
+	subjects, total, err := b.store.Subjects(ctx, stream, filter, from)
 	if err != nil {
 		return found, err
 	}
@@ -59,51 +58,20 @@ func (b *Broker) auditSessions(ctx context.Context, _ caller, q api.ListAudit) (
 	switch {
 	case at+len(subjects) < total && len(subjects) > 0:
 		found.Next = &next
-	case stream == api.SessionsStream && b.archives():
+	case stream == api.SessionsStream && b.store.Archives():
 		next = 1
 		found.Next = &next
 	}
 	return found, nil
 }
 
-// subjects are those of a stream that a filter fits, sorted, from one on, as
-// many as the server names at once, and how many there are in all.
-func (l *log) subjects(ctx context.Context, stream, filter string, from int) (found []string, total int, err error) {
-	request, err := json.Marshal(map[string]any{"subjects_filter": filter, "offset": from})
-	if err != nil {
-		return nil, 0, err
-	}
-	reply, err := l.nc.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+stream, request)
-	if err != nil {
-		return nil, 0, err
-	}
-	var info struct {
-		Error *jetstream.APIError `json:"error"`
-		Total int                 `json:"total"`
-		State struct {
-			Subjects map[string]uint64 `json:"subjects"`
-		} `json:"state"`
-	}
-	if err := json.Unmarshal(reply.Data, &info); err != nil {
-		return nil, 0, err
-	}
-	if info.Error != nil {
-		return nil, 0, info.Error
-	}
-	for subject := range info.State.Subjects {
-		found = append(found, subject)
-	}
-	slices.Sort(found)
-	return found, info.Total, nil
-}
-
 // inArchive are a session's entries where the archive has them: then what is left
 // of them elsewhere does not count.
 func (b *Broker) inArchive(ctx context.Context, id performatives.SessionID) ([][]byte, error) {
-	if !b.archives() {
+	if !b.store.Archives() {
 		return nil, nil
 	}
-	return b.log.archived(ctx, id)
+	return b.archived(ctx, id)
 }
 
 // auditMessages is a page of a transcript as it is stored.
@@ -112,12 +80,12 @@ func (b *Broker) auditMessages(ctx context.Context, _ caller, q api.AuditTranscr
 	if _, err := performatives.ParseSessionID(string(q.Session)); err != nil {
 		return found, session.NoSuchSession()
 	}
-	each := func(e stored) error {
-		if size += len(e.data); size > maxPageBytes/2 && len(found.Messages) > 0 {
-			found.Next = e.position
+	each := func(e store.Message) error {
+		if size += len(e.Data); size > maxPageBytes/2 && len(found.Messages) > 0 {
+			found.Next = e.Sequence
 			return errPageFull
 		}
-		found.Messages = append(found.Messages, e.data)
+		found.Messages = append(found.Messages, e.Data)
 		return nil
 	}
 	entries, err := b.inArchive(ctx, q.Session)
@@ -125,10 +93,10 @@ func (b *Broker) auditMessages(ctx context.Context, _ caller, q api.AuditTranscr
 		return found, err
 	}
 	if entries == nil {
-		err = b.log.read(ctx, api.Session(q.Session), q.Cursor, each)
+		err = b.store.Read(ctx, api.SessionsStream, api.Session(q.Session), q.Cursor, each)
 	}
 	for i := max(q.Cursor, 1); err == nil && i <= uint64(len(entries)); i++ {
-		err = each(stored{position: i, data: entries[i-1]})
+		err = each(store.Message{Sequence: i, Data: entries[i-1]})
 	}
 	if errors.Is(err, errPageFull) {
 		err = nil
@@ -154,7 +122,7 @@ func (b *Broker) auditSession(ctx context.Context, _ caller, q api.AuditRef) (ap
 
 func (b *Broker) heldHead(ctx context.Context, held *api.Held) error {
 	held.At, held.InboxAge = b.Now().UTC().Format(time.RFC3339Nano), b.InboxAge.Milliseconds()
-	last, err := b.log.lastOn(ctx, api.SessionsStream, api.Session(held.Session))
+	last, err := b.store.Last(ctx, api.SessionsStream, api.Session(held.Session))
 	if err != nil {
 		return err
 	}
@@ -189,7 +157,7 @@ func (b *Broker) heldLine(ctx context.Context, held *api.Held) error {
 
 // lineOn is the line on a subject of the list, nil for none.
 func (b *Broker) lineOn(ctx context.Context, subject string) (*line, error) {
-	last, err := b.log.lastOn(ctx, api.IndexStream, subject)
+	last, err := b.store.Last(ctx, api.IndexStream, subject)
 	if err != nil || last == nil {
 		return nil, err
 	}
@@ -201,14 +169,14 @@ func (b *Broker) lineOn(ctx context.Context, subject string) (*line, error) {
 }
 
 func (b *Broker) heldTimer(ctx context.Context, held *api.Held) error {
-	set, err := b.log.lastOn(ctx, api.TimersStream, timerAt+string(held.Session))
+	set, err := b.store.Last(ctx, api.TimersStream, timerAt+string(held.Session))
 	if err != nil {
 		return err
 	}
 	if set != nil {
-		held.Timer, _ = strings.CutPrefix(set.Header.Get(jetstream.ScheduleHeader), "@at ")
+		held.Timer, _ = strings.CutPrefix(set.Header.Get(store.ScheduleHeader), "@at ")
 	}
-	due, err := b.log.lastOn(ctx, api.TimersStream, timerDue+string(held.Session))
+	due, err := b.store.Last(ctx, api.TimersStream, timerDue+string(held.Session))
 	held.Due = due != nil
 	return err
 }
@@ -224,7 +192,7 @@ func (b *Broker) heldItems(ctx context.Context, held *api.Held) error {
 	slices.SortFunc(all, func(a, b *escalation.Item) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	for _, of := range all {
 		view := session.ViewItem(of)
-		last, err := b.log.lastOn(ctx, api.EscalationsStream, api.Escalation(view.Organisation, view.Urgency, string(view.ID)))
+		last, err := b.store.Last(ctx, api.EscalationsStream, api.Escalation(view.Organisation, view.Urgency, string(view.ID)))
 		if err != nil {
 			return err
 		}
@@ -248,7 +216,7 @@ func (b *Broker) heldCopies(ctx context.Context, held *api.Held, cursor string) 
 			return session.Refuse(session.MalformedEnvelope, "cursor is next of the page before")
 		}
 	}
-	inboxes, _, err := b.log.subjects(ctx, api.InboxStream, "asp.agent.*.inbox."+string(held.Session), 0)
+	inboxes, _, err := b.store.Subjects(ctx, api.InboxStream, "asp.agent.*.inbox."+string(held.Session), 0)
 	if err != nil {
 		return err
 	}
@@ -257,12 +225,12 @@ func (b *Broker) heldCopies(ctx context.Context, held *api.Held, cursor string) 
 		if err != nil {
 			return err
 		}
-		err = b.log.readFrom(ctx, api.InboxStream, inboxes[done], position, func(e stored) error {
+		err = b.store.Read(ctx, api.InboxStream, inboxes[done], position, func(e store.Message) error {
 			if len(held.Copies) == copiesPage {
-				held.Next = strconv.Itoa(done) + "." + strconv.FormatUint(e.position, 10)
+				held.Next = strconv.Itoa(done) + "." + strconv.FormatUint(e.Sequence, 10)
 				return errPageFull
 			}
-			held.Copies = append(held.Copies, api.HeldCopy{Agent: agent, Hash: performatives.HashOf(e.data)})
+			held.Copies = append(held.Copies, api.HeldCopy{Agent: agent, Hash: performatives.HashOf(e.Data)})
 			return nil
 		})
 		if errors.Is(err, errPageFull) {

@@ -100,7 +100,7 @@ func (b *Broker) openHomes(context.Context) (err error) {
 	if h.any, err = h.subscribe(api.AllAtHome); err != nil {
 		return err
 	}
-	b.background(h.hear)
+	b.work.Go(h.hear)
 	h.serving = true
 	h.move()
 	return nil

@@ -7,13 +7,12 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
 )
 
 // A delivery is an accepted entry on its way to the inboxes.
@@ -29,30 +28,6 @@ type delivery struct {
 type place struct {
 	position uint64 // of its last message in the inbox stream; 0 for none
 	sequence int64  // of the last entry that it holds; -1 for none
-}
-
-// inbox writes what principals receive.
-type inbox struct{ b *Broker }
-
-// ackWait is how long a reader has to acknowledge before it is sent again.
-const ackWait = 30 * time.Second
-
-// register makes the durable consumer by which a principal reads.
-func (i *inbox) register(ctx context.Context, a performatives.Agent) error {
-	_, err := i.b.js.CreateOrUpdateConsumer(ctx, api.InboxStream, jetstream.ConsumerConfig{
-		Durable: a.Token(), FilterSubject: api.InboxOf(a), Description: string(a),
-		AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, DeliverPolicy: jetstream.DeliverAllPolicy,
-	})
-	return err
-}
-
-// remove ends a principal's consumer.
-func (i *inbox) remove(ctx context.Context, a performatives.Agent) error {
-	err := i.b.js.DeleteConsumer(ctx, api.InboxStream, a.Token())
-	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		return nil
-	}
-	return err
 }
 
 // settling are the steps of settle.
@@ -97,7 +72,7 @@ func (b *Broker) later(l *live, wait time.Duration) {
 
 func (b *Broker) retry(id performatives.SessionID, wait time.Duration) {
 	time.AfterFunc(wait, func() {
-		if !b.sessions.run(id, b.resettle) && b.ctx.Err() == nil {
+		if !b.sessions.run(id, b.resettle) && b.work.Context().Err() == nil {
 			b.retry(id, time.Second)
 		}
 	})
@@ -127,7 +102,7 @@ func (b *Broker) deliver(ctx context.Context, l *live) (err error) {
 			return nil
 		}
 		l.inboxes = nil
-		if !errors.Is(err, errStale) {
+		if !errors.Is(err, store.ErrConflict) {
 			return err
 		}
 	}
@@ -149,7 +124,7 @@ func (b *Broker) deliverAll(ctx context.Context, l *live) error {
 func (b *Broker) deliverOne(ctx context.Context, l *live, d delivery) error {
 	type copyTo struct {
 		agent performatives.Agent
-		sent  *sent
+		sent  *store.Pending
 	}
 	var copies []copyTo
 	for _, a := range d.to {
@@ -160,9 +135,9 @@ func (b *Broker) deliverOne(ctx context.Context, l *live, d delivery) error {
 		if at.sequence >= int64(d.sequence) { //nolint:gosec // far below 2^63
 			continue
 		}
-		copied, err := b.link.send(api.InboxStream, &nats.Msg{
+		copied, err := b.store.Send(api.InboxStream, store.Message{
 			Subject: api.Inbox(a, l.id), Data: d.entry,
-			Header: nats.Header{api.SequenceHeader: {strconv.FormatUint(d.sequence, 10)}},
+			Header: store.Header{api.SequenceHeader: {strconv.FormatUint(d.sequence, 10)}},
 		}, at.position)
 		if err != nil {
 			return err
@@ -171,9 +146,9 @@ func (b *Broker) deliverOne(ctx context.Context, l *live, d delivery) error {
 		b.reaches(delivering)
 	}
 	for _, c := range copies {
-		position, err := c.sent.stored()
+		position, err := c.sent.Stored()
 		if err != nil {
-			return fmt.Errorf("inbox of %s: %w", c.agent, appendError(err))
+			return fmt.Errorf("inbox of %s: %w", c.agent, err)
 		}
 		l.inboxes[c.agent] = place{position, int64(d.sequence)} //nolint:gosec // far below 2^63
 	}
@@ -189,7 +164,7 @@ func (b *Broker) placeOf(ctx context.Context, l *live, a performatives.Agent, d 
 	}
 	at := place{0, -1}
 	if d.sequence > 0 || d.again {
-		m, err := b.log.lastOn(ctx, api.InboxStream, api.Inbox(a, l.id))
+		m, err := b.store.Last(ctx, api.InboxStream, api.Inbox(a, l.id))
 		if err != nil {
 			return at, err
 		}

@@ -8,13 +8,13 @@ import (
 	"sync"
 
 	"github.com/go-json-experiment/json"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
 )
 
 // index is the list of sessions: who takes part in which, and its state. It is
@@ -45,8 +45,8 @@ func (b *Broker) openIndex(ctx context.Context) error {
 		open: map[performatives.Agent]int{}, opening: map[performatives.Agent]int{},
 	}
 	b.index = x
-	few := jetstream.OrderedConsumerConfig{FilterSubjects: []string{api.AllIndex}, DeliverPolicy: jetstream.DeliverAllPolicy}
-	caughtUp, err := b.followFrom(ctx, api.IndexStream, few, func(m jetstream.Msg, _ bool) {
+	few := store.Feed{Stream: api.IndexStream, Filters: []string{api.AllIndex}}
+	caughtUp, err := b.store.Follow(ctx, b.work, few, func(m store.Message, _ bool) {
 		if id, l, ok := x.read(m, api.Index("")); ok {
 			x.keep(id, l)
 		}
@@ -54,11 +54,11 @@ func (b *Broker) openIndex(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := within(ctx, caughtUp); err != nil {
+	if err := background.Await(ctx, caughtUp); err != nil {
 		return err
 	}
-	b.background(func(ctx context.Context) {
-		if err := b.patiently(ctx, "sessions that are over", x.load); err != nil && ctx.Err() == nil {
+	b.work.Go(func(ctx context.Context) {
+		if err := b.store.Patiently(ctx, "sessions that are over", x.load); err != nil && ctx.Err() == nil {
 			b.Log.Error("sessions that are over are not listed", zap.Error(err))
 		}
 	})
@@ -68,8 +68,8 @@ func (b *Broker) openIndex(ctx context.Context) error {
 // load reads the sessions that are over, and follows what is over from then on.
 func (x *index) load(ctx context.Context) error {
 	past := newLines()
-	many := jetstream.OrderedConsumerConfig{FilterSubjects: []string{api.AllOver}, DeliverPolicy: jetstream.DeliverAllPolicy}
-	caughtUp, err := x.b.followFrom(ctx, api.IndexStream, many, func(m jetstream.Msg, old bool) {
+	many := store.Feed{Stream: api.IndexStream, Filters: []string{api.AllOver}}
+	caughtUp, err := x.b.store.Follow(ctx, x.b.work, many, func(m store.Message, old bool) {
 		id, l, ok := x.read(m, api.IndexOver(""))
 		switch {
 		case !ok:
@@ -82,7 +82,7 @@ func (x *index) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := within(ctx, caughtUp); err != nil {
+	if err := background.Await(ctx, caughtUp); err != nil {
 		return err
 	}
 	if err := x.loadCatalogue(ctx, past); err != nil { // what has moved there meanwhile is on a page
@@ -106,13 +106,13 @@ func (x *index) load(ctx context.Context) error {
 
 // read reads a message of the stream. An empty one says that the session has
 // gone to those that are over.
-func (x *index) read(m jetstream.Msg, prefix string) (id performatives.SessionID, l line, ok bool) {
-	id, err := performatives.ParseSessionID(strings.TrimPrefix(m.Subject(), prefix))
-	if err != nil || len(m.Data()) == 0 {
+func (x *index) read(m store.Message, prefix string) (id performatives.SessionID, l line, ok bool) {
+	id, err := performatives.ParseSessionID(strings.TrimPrefix(m.Subject, prefix))
+	if err != nil || len(m.Data) == 0 {
 		return id, l, false
 	}
-	if err := json.Unmarshal(m.Data(), &l); err != nil {
-		x.b.Log.Error("index", zap.String("subject", m.Subject()), zap.Error(err))
+	if err := json.Unmarshal(m.Data, &l); err != nil {
+		x.b.Log.Error("index", zap.String("subject", m.Subject), zap.Error(err))
 		return id, l, false
 	}
 	return id, l, true
@@ -151,13 +151,13 @@ func (x *index) names(ctx context.Context, id performatives.SessionID, a perform
 		l, _ := x.lines.line(id)
 		return slices.Contains(l.Parties, a)
 	}
-	return named() || within(ctx, x.loaded) == nil && named()
+	return named() || background.Await(ctx, x.loaded) == nil && named()
 }
 
 // page lists at most n of the sessions that are picked, those in a state ("" for
 // any), the newest first, before a cursor.
 func (x *index) page(ctx context.Context, pick func(*lines) [][]uint32, state, before string, n int) ([]performatives.SessionID, error) {
-	if err := within(ctx, x.loaded); err != nil {
+	if err := background.Await(ctx, x.loaded); err != nil {
 		return nil, err
 	}
 	x.mu.RLock()
@@ -169,16 +169,6 @@ func (x *index) page(ctx context.Context, pick func(*lines) [][]uint32, state, b
 	slices.SortFunc(found, func(a, b performatives.SessionID) int { return strings.Compare(string(b), string(a)) })
 	found = slices.Compact(found)
 	return found[:min(n, len(found))], nil
-}
-
-// within waits for something that is closed when it is there.
-func within(ctx context.Context, there <-chan struct{}) error {
-	select {
-	case <-there:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // reindex writes the session's line if it has changed.
@@ -196,11 +186,11 @@ func (b *Broker) reindex(ctx context.Context, l *live) error {
 	if now.State.Over() {
 		subject = api.IndexOver(l.id)
 	}
-	if _, err := b.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data}); err != nil {
+	if _, err := b.store.Put(ctx, store.Message{Subject: subject, Data: data}); err != nil {
 		return fmt.Errorf("index: %w", err)
 	}
 	if now.State.Over() {
-		if _, err := b.js.PublishMsg(ctx, &nats.Msg{Subject: api.Index(l.id), Header: gone}); err != nil {
+		if _, err := b.store.Put(ctx, store.Message{Subject: api.Index(l.id), Header: gone}); err != nil {
 			return fmt.Errorf("index: %w", err)
 		}
 	}
@@ -212,4 +202,4 @@ func (b *Broker) reindex(ctx context.Context, l *live) error {
 // gone takes the lines of an open session out of the list, and then itself. A server
 // that is killed remembers what such a message has purged. What only made room for
 // another on its subject it does not: when the other has expired, the one before is back.
-var gone = nats.Header{jetstream.MsgRollup: {jetstream.MsgRollupSubject}, jetstream.MsgTTLHeader: {"1s"}}
+var gone = store.Header{store.RollupHeader: {store.RollupSubject}, store.TTLHeader: {"1s"}}

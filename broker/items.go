@@ -7,13 +7,12 @@ import (
 	"slices"
 
 	"github.com/go-json-experiment/json"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
 )
 
 // showItems writes the escalations of a session as they stand, and around them
@@ -49,7 +48,7 @@ func (b *Broker) showItems(ctx context.Context, l *live) error {
 func (b *Broker) showItem(ctx context.Context, l *live, of *escalation.Item) error {
 	item := b.item(l, of)
 	subject := api.Escalation(item.Organisation, item.Urgency, string(item.ID))
-	last, err := b.log.lastOn(ctx, api.EscalationsStream, subject)
+	last, err := b.store.Last(ctx, api.EscalationsStream, subject)
 	if err != nil {
 		return err
 	}
@@ -76,7 +75,7 @@ func (b *Broker) showItem(ctx context.Context, l *live, of *escalation.Item) err
 	if err != nil {
 		return err
 	}
-	if _, err := b.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data}, jetstream.WithExpectLastSequencePerSubject(position)); err != nil {
+	if _, err := b.store.PutIf(ctx, store.Message{Subject: subject, Data: data}, position); err != nil {
 		return fmt.Errorf("escalation item: %w", err)
 	}
 	b.items.keep(&item)

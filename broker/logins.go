@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -23,15 +22,15 @@ const hearsWithin = time.Second
 
 // hears waits until memory has what the bucket has now.
 func (r *registry) hears() {
-	ctx, cancel := context.WithTimeout(r.b.ctx, hearsWithin)
+	ctx, cancel := context.WithTimeout(r.b.work.Context(), hearsWithin)
 	defer cancel()
-	bucket, err := r.b.js.Stream(ctx, api.StreamOf(api.AgentsBucket))
+	newest, err := r.bucket.Revision(ctx)
 	if err != nil {
 		return
 	}
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
-	for r.seen.Load() < bucket.CachedInfo().State.LastSeq {
+	for r.seen.Load() < newest {
 		select {
 		case <-look.C:
 		case <-ctx.Done():

@@ -9,10 +9,10 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
-	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/store"
 )
 
 // In the archive a session is one message, or as many as it takes: its entries,
@@ -82,7 +82,7 @@ func unpack(how string, data []byte) ([]byte, error) {
 
 // ArchiveMessages are the messages that the archive has of a session: the same
 // entries always make the same ones.
-func ArchiveMessages(id performatives.SessionID, entries [][]byte) (all []*nats.Msg, err error) {
+func ArchiveMessages(id performatives.SessionID, entries [][]byte) (all []store.Message, err error) {
 	var now []byte
 	for i, e := range entries {
 		now = append(append(now, e...), '\n')
@@ -90,7 +90,7 @@ func ArchiveMessages(id performatives.SessionID, entries [][]byte) (all []*nats.
 		if !last && len(now)+len(entries[i+1]) <= partBytes {
 			continue
 		}
-		m := &nats.Msg{Subject: api.Archive(id), Header: nats.Header{
+		m := store.Message{Subject: api.Archive(id), Header: store.Header{
 			partHeader: {strconv.Itoa(len(all) + 1)}, packHeader: {zstdWords}, api.FormatHeader: {strconv.Itoa(performatives.Format)},
 		}}
 		if m.Data, err = pack(zstdWords, now); err != nil {

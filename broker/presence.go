@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/store"
 )
 
 // Each broker says, about once a second, that it is there and up to which
@@ -25,8 +25,8 @@ const (
 
 // presence keeps this broker's record, and looks at the others'.
 type presence struct {
-	b  *Broker
-	kv jetstream.KeyValue
+	b      *Broker
+	bucket *store.Bucket
 
 	mu        sync.Mutex
 	seen      uint64              // the stream's last position, as last heard
@@ -51,16 +51,17 @@ type appending struct{ after uint64 }
 // openPresence finds what brokers before this one left undone, and begins to
 // say that this one is there.
 func (b *Broker) openPresence(ctx context.Context) error {
-	kv, err := b.bucket(ctx, jetstream.KeyValueConfig{Bucket: api.BrokersBucket, Description: "brokers and how far each has settled its work"})
+	bucket, err := b.store.Bucket(ctx, api.BrokersBucket, "brokers and how far each has settled its work", 0)
 	if err != nil {
 		return err
 	}
-	info, err := b.log.streams[api.SessionsStream].Info(ctx)
+	info, err := b.store.Info(ctx, api.SessionsStream)
 	if err != nil {
 		return err
 	}
-	p := &presence{b: b, kv: kv, pending: map[uint64]bool{}, appending: map[*appending]bool{}, replacing: map[string]bool{}, seen: info.State.LastSeq}
-	b.presence, b.log.quorum.prove = p, p.repeat
+	p := &presence{b: b, bucket: bucket, pending: map[uint64]bool{}, appending: map[*appending]bool{}, replacing: map[string]bool{}, seen: info.Last}
+	b.presence = p
+	b.store.RenewLeaseBy(p.repeat)
 	others, err := p.heard(ctx)
 	if err != nil {
 		return err
@@ -72,7 +73,7 @@ func (b *Broker) openPresence(ctx context.Context) error {
 	if err := p.write(ctx); err != nil {
 		return err
 	}
-	if err := b.durable(api.StreamOf(api.BrokersBucket), 0); err != nil {
+	if err := bucket.Sync(); err != nil {
 		return err // a power failure must not make the next start believe that nobody was here
 	}
 	if b.Alone {
@@ -82,7 +83,7 @@ func (b *Broker) openPresence(ctx context.Context) error {
 			}
 		}
 	}
-	b.background(p.beat)
+	b.work.Go(p.beat)
 	return nil
 }
 
@@ -181,13 +182,12 @@ func (p *presence) beat(ctx context.Context) {
 func (p *presence) look(ctx context.Context) error {
 	p.looking.Lock()
 	defer p.looking.Unlock()
-	info, err := p.b.log.streams[api.SessionsStream].Info(ctx)
+	info, err := p.b.store.Info(ctx, api.SessionsStream)
 	if err != nil {
 		return errors.Join(err, p.repeat(ctx)) // this broker is there all the same
 	}
-	p.b.log.scaled(info)
 	p.mu.Lock()
-	p.seen = max(p.seen, info.State.LastSeq)
+	p.seen = max(p.seen, info.Last)
 	p.mu.Unlock()
 	if !p.b.Alone || p.written.Settled != p.low() {
 		if err := p.write(ctx); err != nil {
@@ -218,7 +218,7 @@ func (p *presence) replace(o another) {
 		return
 	}
 	p.replacing[o.id] = true
-	p.b.background(func(ctx context.Context) {
+	p.b.work.Go(func(ctx context.Context) {
 		if p.b.Silent != nil {
 			p.b.Silent(o.id)
 		}
@@ -248,7 +248,7 @@ func (p *presence) heard(ctx context.Context) (found []another, err error) {
 			p.note(low, found)
 		}
 	}()
-	records, err := p.b.log.records(ctx, api.BrokersBucket)
+	records, err := p.bucket.Records(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -288,8 +288,8 @@ func (p *presence) takeOver(ctx context.Context, o another) error {
 	if err != nil {
 		return err
 	}
-	if err := p.b.log.read(ctx, api.AllSessions, from+1, func(e stored) error {
-		id, err := performatives.ParseSessionID(strings.TrimPrefix(e.subject, api.Session("")))
+	if err := p.b.store.Read(ctx, api.SessionsStream, api.AllSessions, from+1, func(e store.Message) error {
+		id, err := performatives.ParseSessionID(strings.TrimPrefix(e.Subject, api.Session("")))
 		if err == nil {
 			touched[id] = true
 		}
@@ -313,7 +313,7 @@ func (p *presence) takeOver(ctx context.Context, o another) error {
 	if failure != nil {
 		return failure
 	}
-	if err := p.kv.Delete(ctx, o.id, jetstream.LastRevision(o.revision)); err != nil {
+	if err := p.bucket.DeleteIf(ctx, o.id, o.revision); err != nil {
 		return err
 	}
 	_, err = p.heard(ctx)
@@ -345,7 +345,7 @@ func (p *presence) leave(ctx context.Context) {
 	if !clean {
 		return // whoever comes next settles the rest
 	}
-	if err := p.kv.Delete(ctx, p.b.id); err != nil {
+	if err := p.bucket.Delete(ctx, p.b.id); err != nil {
 		p.b.Log.Warn("presence", zap.Error(err))
 	}
 }

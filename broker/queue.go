@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/store"
 )
 
 // items is the escalation inbox in memory: one subject for each escalation,
@@ -65,16 +65,14 @@ func (b *Broker) openItems(ctx context.Context) error {
 		b: b, byID: map[escalation.ID]*kept{}, byOrg: map[performatives.Organisation]*[2][]*kept{}, changed: make(chan struct{}),
 		watching: map[performatives.Agent]int{}, most: maxResolved,
 	}
-	return b.followStream(ctx, api.EscalationsStream, func(m jetstream.Msg) {
+	return b.store.FollowAll(ctx, b.work, api.EscalationsStream, func(m store.Message) {
 		item := new(api.EscalationItem)
-		if err := json.Unmarshal(m.Data(), item); err != nil {
-			b.Log.Error("escalation item", zap.String("subject", m.Subject()), zap.Error(err))
+		if err := json.Unmarshal(m.Data, item); err != nil {
+			b.Log.Error("escalation item", zap.String("subject", m.Subject), zap.Error(err))
 			return
 		}
 		b.items.keep(item)
-		if meta, err := m.Metadata(); err == nil {
-			b.items.tell(change{meta.Sequence.Stream, item.ID})
-		}
+		b.items.tell(change{m.Sequence, item.ID})
 	})
 }
 

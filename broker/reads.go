@@ -9,6 +9,7 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
 )
 
 // seen runs a reading of a session that the caller may read.
@@ -136,7 +137,7 @@ func (b *Broker) sessionMessages(ctx context.Context, c caller, q api.ListMessag
 	}
 	if !archived {
 		found, err := b.messages(ctx, places, q)
-		if !errors.Is(err, errMoved) || !b.archives() {
+		if !errors.Is(err, errMoved) || !b.store.Archives() {
 			return found, err
 		}
 	}
@@ -150,16 +151,16 @@ func (b *Broker) messages(ctx context.Context, places []uint64, q api.ListMessag
 		return found, nil
 	}
 	next, size := q.Since, 0
-	err := b.log.read(ctx, api.Session(q.Session), places[q.Since], func(e stored) error {
-		if len(found.Messages) == page(q.Limit) || size+len(e.data) > maxPageBytes && size > 0 {
+	err := b.store.Read(ctx, api.SessionsStream, api.Session(q.Session), places[q.Since], func(e store.Message) error {
+		if len(found.Messages) == page(q.Limit) || size+len(e.Data) > maxPageBytes && size > 0 {
 			found.Next = &next
 			return errPageFull
 		}
-		if next < uint64(len(places)) && e.position != places[next] {
+		if next < uint64(len(places)) && e.Sequence != places[next] {
 			return errMoved
 		}
-		found.Messages = append(found.Messages, e.data)
-		size += len(e.data)
+		found.Messages = append(found.Messages, e.Data)
+		size += len(e.Data)
 		next++
 		return nil
 	})

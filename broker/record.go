@@ -32,11 +32,11 @@ var derivedStreams = [...]string{api.InboxStream, api.EscalationsStream, api.Tim
 func (p *presence) derived(ctx context.Context) (map[string]uint64, error) {
 	ends := map[string]uint64{}
 	for _, name := range derivedStreams {
-		info, err := p.b.log.streams[name].Info(ctx)
+		info, err := p.b.store.Info(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		ends[name] = info.State.LastSeq
+		ends[name] = info.Last
 	}
 	return ends, nil
 }
@@ -77,18 +77,21 @@ func (p *presence) repeat(ctx context.Context) error {
 	return p.put(ctx, p.written)
 }
 
+// recordTimeout is how long writing the record may take.
+const recordTimeout = 2 * time.Second
+
 func (p *presence) put(ctx context.Context, r record) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
-	over, at := p.b.log.quorum.connection(), time.Now()
-	if _, err := p.kv.Put(ctx, p.b.id, data); err != nil {
+	over, at := p.b.store.Connection(), time.Now()
+	if _, err := p.bucket.Put(ctx, p.b.id, data); err != nil {
 		return err
 	}
-	p.b.log.quorum.acked(at, over)
+	p.b.store.Acknowledged(at, over)
 	p.renewed(at)
 	return nil
 }

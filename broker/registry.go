@@ -11,19 +11,18 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
 )
 
 // registry knows the principals. The bucket is the truth; memory follows it.
 type registry struct {
-	b  *Broker
-	kv jetstream.KeyValue
+	b      *Broker
+	bucket *store.Bucket
 
 	mu    sync.RWMutex
 	cards map[performatives.Agent]api.Card
@@ -37,73 +36,33 @@ type registry struct {
 }
 
 func (b *Broker) openRegistry(ctx context.Context) error {
-	kv, err := b.bucket(ctx, jetstream.KeyValueConfig{Bucket: api.AgentsBucket, Description: "principals: cards, keys, trust"})
+	bucket, err := b.store.Bucket(ctx, api.AgentsBucket, "principals: cards, keys, trust", 0)
 	if err != nil {
 		return err
 	}
 	r := &registry{
-		b: b, kv: kv, cards: map[performatives.Agent]api.Card{}, keys: map[performatives.Key]performatives.Agent{},
+		b: b, bucket: bucket, cards: map[performatives.Agent]api.Card{}, keys: map[performatives.Key]performatives.Agent{},
 		orgs: map[performatives.Organisation]map[performatives.Agent]bool{}, news: map[performatives.Agent]uint64{},
 		going: map[performatives.Agent]*going{}, devices: map[performatives.Key]performatives.Agent{},
 	}
 	b.registry = r
-	return b.follow(ctx, kv, r.saw)
+	return bucket.Watch(ctx, b.work, r.saw)
 }
 
-// follow keeps memory at a bucket's level: it returns when all that the bucket
-// holds has been seen, and goes on in the background.
-func (b *Broker) follow(ctx context.Context, kv jetstream.KeyValue, saw func(jetstream.KeyValueEntry)) error {
-	watch, err := kv.WatchAll(b.ctx)
-	if err != nil {
-		return err
-	}
-	for {
-		select {
-		case entry, open := <-watch.Updates():
-			if !open {
-				return nats.ErrConnectionClosed
-			}
-			if entry != nil {
-				saw(entry)
-				continue
-			}
-			b.background(func(ctx context.Context) {
-				defer watch.Stop() //nolint:errcheck // of a connection that is closing
-				for {
-					select {
-					case entry, open := <-watch.Updates():
-						if !open {
-							return // the connection is gone for good
-						}
-						if entry != nil {
-							saw(entry)
-						}
-					case <-ctx.Done():
-						return
-					}
-				}
-			})
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-func (r *registry) saw(e jetstream.KeyValueEntry) {
-	defer r.seen.Store(e.Revision())
-	if e.Operation() != jetstream.KeyValuePut {
-		if a, err := performatives.ParseToken(fromKey(e.Key())); err == nil {
-			r.drop(a, e.Revision())
+func (r *registry) saw(e store.Entry) {
+	defer r.seen.Store(e.Revision)
+	if e.Deleted {
+		if a, err := performatives.ParseToken(fromKey(e.Key)); err == nil {
+			r.drop(a, e.Revision)
 		}
 		return
 	}
 	var c api.Card
-	if err := json.Unmarshal(e.Value(), &c); err != nil {
-		r.b.Log.Error("registry record", zap.String("key", e.Key()), zap.Error(err))
+	if err := json.Unmarshal(e.Value, &c); err != nil {
+		r.b.Log.Error("registry record", zap.String("key", e.Key), zap.Error(err))
 		return
 	}
-	r.keep(c, e.Revision())
+	r.keep(c, e.Revision)
 }
 
 // keep takes a card from this revision of the bucket into memory. What comes
@@ -261,10 +220,10 @@ func (r *registry) put(ctx context.Context, c api.Card) (api.Card, error) {
 	if err != nil {
 		return c, err
 	}
-	if err := r.b.inbox.register(ctx, c.Agent); err != nil {
+	if err := r.openInbox(ctx, c.Agent); err != nil {
 		return c, err
 	}
-	revision, err := r.kv.Put(ctx, toKey(c.Agent.Token()), data)
+	revision, err := r.bucket.Put(ctx, toKey(c.Agent.Token()), data)
 	if err != nil {
 		return c, err
 	}
@@ -275,19 +234,19 @@ func (r *registry) put(ctx context.Context, c api.Card) (api.Card, error) {
 // remove forgets a principal; transcripts keep what they pinned.
 func (r *registry) remove(ctx context.Context, a performatives.Agent) error {
 	if _, ok := r.card(a); !ok { // or this broker has not heard of it yet
-		_, err := r.kv.Get(ctx, toKey(a.Token()))
-		if errors.Is(err, jetstream.ErrKeyNotFound) {
+		_, err := r.bucket.Get(ctx, toKey(a.Token()))
+		if errors.Is(err, store.ErrNoKey) {
 			return session.Refuse(session.UnknownAgent, "%s is not registered", a)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if err := r.kv.Delete(ctx, toKey(a.Token())); err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) {
+	if err := r.bucket.Delete(ctx, toKey(a.Token())); err != nil && !errors.Is(err, store.ErrNoKey) {
 		return err
 	}
 	r.drop(a, 0)
-	return r.b.inbox.remove(ctx, a)
+	return r.b.store.RemoveConsumer(ctx, api.InboxStream, a.Token())
 }
 
 // list is the cards that a request asks for, by URI.
@@ -302,4 +261,9 @@ func (r *registry) list(wanted func(api.Card) bool) []api.Card {
 	}
 	slices.SortFunc(found, func(a, b api.Card) int { return strings.Compare(string(a.Agent), string(b.Agent)) })
 	return found
+}
+
+// openInbox creates the durable consumer by which a principal reads its inbox.
+func (r *registry) openInbox(ctx context.Context, a performatives.Agent) error {
+	return r.b.store.EnsureConsumer(ctx, store.Consumer{Stream: api.InboxStream, Name: a.Token(), Subject: api.InboxOf(a), Description: string(a)})
 }

@@ -54,7 +54,7 @@ func (i *items) past(ctx context.Context, c caller, id string) (*kept, error) {
 	}
 	for _, org := range orgs {
 		for _, urgency := range urgencies {
-			last, err := i.b.log.lastOn(ctx, api.EscalationsStream, api.Escalation(org, string(urgency), id))
+			last, err := i.b.store.Last(ctx, api.EscalationsStream, api.Escalation(org, string(urgency), id))
 			if err != nil {
 				return nil, err
 			}

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
 )
 
 // agentRotate gives a principal another key (PROTOCOL.md §9): at its own word,
@@ -119,15 +119,15 @@ func (b *Broker) proves(q api.RotateKey) error {
 // now: of two changes at once neither undoes the other.
 func (r *registry) change(ctx context.Context, a performatives.Agent, change func(*api.Card) error) (c api.Card, err error) {
 	for range maxRaces {
-		entry, err := r.kv.Get(ctx, toKey(a.Token()))
-		if errors.Is(err, jetstream.ErrKeyNotFound) {
+		entry, err := r.bucket.Get(ctx, toKey(a.Token()))
+		if errors.Is(err, store.ErrNoKey) {
 			return c, session.Refuse(session.UnknownAgent, "%.300s is not registered", a)
 		}
 		if err != nil {
 			return c, err
 		}
 		c = api.Card{}
-		if err := json.Unmarshal(entry.Value(), &c); err != nil {
+		if err := json.Unmarshal(entry.Value, &c); err != nil {
 			return c, err
 		}
 		if err := change(&c); err != nil {
@@ -138,8 +138,8 @@ func (r *registry) change(ctx context.Context, a performatives.Agent, change fun
 		if err != nil {
 			return c, err
 		}
-		revision, err := r.kv.Update(ctx, toKey(a.Token()), data, entry.Revision())
-		if isStale(err) {
+		revision, err := r.bucket.Update(ctx, toKey(a.Token()), data, entry.Revision)
+		if errors.Is(err, store.ErrConflict) {
 			continue
 		}
 		if err != nil {

@@ -160,7 +160,7 @@ func (b *Broker) answer(to string, header nats.Header, data []byte) {
 
 // stats are what micro's own statistics cannot know of answers that come later.
 func (b *Broker) stats(*micro.Endpoint) any {
-	return map[string]uint64{"answered": b.heard.Load(), "refused": b.refused.Load(), "handedOn": b.handovers.out.sent()}
+	return map[string]uint64{"answered": b.heard.Load(), "refused": b.refused.Load(), "handedOn": b.handovers.out.Total()}
 }
 
 // refuse answers with a micro error. What is no refusal is an internal cause:

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
 	"github.com/parley-asp/parley/transcript"
 )
 
@@ -114,7 +115,7 @@ func (s *sessions) worker(l *live) {
 		}
 		select {
 		case l = <-s.next:
-		case <-s.b.ctx.Done():
+		case <-s.b.work.Context().Done():
 			return
 		}
 		s.mu.Lock()
@@ -152,7 +153,7 @@ func (s *sessions) work(l *live) {
 		do := l.queue[0]
 		l.queue = l.queue[1:]
 		s.mu.Unlock()
-		do(s.b.ctx, l)
+		do(s.b.work.Context(), l)
 	}
 }
 
@@ -209,12 +210,12 @@ func (b *Broker) catchUp(ctx context.Context, l *live) error {
 // catchUpFrom folds entries, and notes those after the settled position for
 // delivery: another broker may have made them and not come to deliver them.
 func (b *Broker) catchUpFrom(ctx context.Context, l *live, settled uint64) error {
-	if b.undurable.Load() {
-		return errUndurable
+	if b.store.SyncFailed() {
+		return store.ErrSyncFailed
 	}
 	before, known := l.position, len(l.undelivered)
-	err := b.log.read(ctx, api.Session(l.id), l.position+1, func(e stored) error {
-		entry, err := transcript.Read(e.data)
+	err := b.store.Read(ctx, api.SessionsStream, api.Session(l.id), l.position+1, func(e store.Message) error {
+		entry, err := transcript.Read(e.Data)
 		if err != nil {
 			return fmt.Errorf("%w: %w", errBroken, err)
 		}
@@ -222,12 +223,12 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *live, settled uint64) error
 		if err != nil {
 			return fmt.Errorf("%w: %w", errBroken, err)
 		}
-		l.state, l.position, l.places = next, e.position, append(l.places, e.position)
+		l.state, l.position, l.places = next, e.Sequence, append(l.places, e.Sequence)
 		l.armed, l.inboxes = time.Time{}, nil // whoever made the entry may have set the timer anew, and delivers it
-		if e.position > settled {
-			b.presence.found(e.position)
+		if e.Sequence > settled {
+			b.presence.found(e.Sequence)
 			l.undelivered = append(l.undelivered, delivery{
-				sequence: entry.Stamp.Sequence, position: e.position, entry: e.data, to: next.Audience(), again: true,
+				sequence: entry.Stamp.Sequence, position: e.Sequence, entry: e.Data, to: next.Audience(), again: true,
 			})
 		}
 		return nil
@@ -264,14 +265,14 @@ func (b *Broker) resolved(l *live) {
 // current makes sure that memory is where the transcript is, before a refusal
 // or a reading is based on it: another broker may have moved the session on.
 func (b *Broker) current(ctx context.Context, l *live) (moved bool, err error) {
-	if b.undurable.Load() {
-		return false, errUndurable
+	if b.store.SyncFailed() {
+		return false, store.ErrSyncFailed
 	}
 	l.waits()
 	if l.archived {
 		return false, nil
 	}
-	last, err := b.log.last(ctx, l.id)
+	last, err := b.store.LastEntry(ctx, l.id)
 	if err != nil {
 		return false, err
 	}

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/store"
 )
 
 // Under --dev a principal that is named for the first time is registered with
@@ -37,11 +37,11 @@ func (r *registry) meet(ctx context.Context, c api.Card) error {
 	if err != nil {
 		return err
 	}
-	if err := r.b.inbox.register(ctx, c.Agent); err != nil {
+	if err := r.openInbox(ctx, c.Agent); err != nil {
 		return err
 	}
-	revision, err := r.kv.Create(ctx, toKey(c.Agent.Token()), data)
-	if errors.Is(err, jetstream.ErrKeyExists) {
+	revision, err := r.bucket.Create(ctx, toKey(c.Agent.Token()), data)
+	if errors.Is(err, store.ErrKeyExists) {
 		return nil // the watch brings it
 	}
 	if err != nil {

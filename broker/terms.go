@@ -8,20 +8,20 @@ import (
 	"sync"
 
 	"github.com/go-json-experiment/json"
-	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/schemas"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
 )
 
 // termsSchemas are those registered at run time. A name, once taken, stands
 // for the same schema for ever.
 type termsSchemas struct {
-	b  *Broker
-	kv jetstream.KeyValue
+	b      *Broker
+	bucket *store.Bucket
 
 	mu       sync.RWMutex
 	compiled map[string]*schemas.TermsSchema
@@ -29,25 +29,25 @@ type termsSchemas struct {
 }
 
 func (b *Broker) openTerms(ctx context.Context) error {
-	kv, err := b.bucket(ctx, jetstream.KeyValueConfig{Bucket: api.SchemasBucket, Description: "terms schemas, immutable"})
+	bucket, err := b.store.Bucket(ctx, api.SchemasBucket, "terms schemas, immutable", 0)
 	if err != nil {
 		return err
 	}
-	b.terms = &termsSchemas{b: b, kv: kv, compiled: map[string]*schemas.TermsSchema{}, records: map[string]api.Schema{}}
-	return b.follow(ctx, kv, b.terms.saw)
+	b.terms = &termsSchemas{b: b, bucket: bucket, compiled: map[string]*schemas.TermsSchema{}, records: map[string]api.Schema{}}
+	return bucket.Watch(ctx, b.work, b.terms.saw)
 }
 
-func (t *termsSchemas) saw(e jetstream.KeyValueEntry) {
+func (t *termsSchemas) saw(e store.Entry) {
 	var record api.Schema
-	if e.Operation() != jetstream.KeyValuePut {
+	if e.Deleted {
 		return
 	}
-	if err := json.Unmarshal(e.Value(), &record); err != nil {
-		t.b.Log.Error("terms schema", zap.String("key", e.Key()), zap.Error(err))
+	if err := json.Unmarshal(e.Value, &record); err != nil {
+		t.b.Log.Error("terms schema", zap.String("key", e.Key), zap.Error(err))
 		return
 	}
 	if err := t.keep(record); err != nil {
-		t.b.Log.Error("terms schema", zap.String("key", e.Key()), zap.Error(err))
+		t.b.Log.Error("terms schema", zap.String("key", e.Key), zap.Error(err))
 	}
 }
 
@@ -88,8 +88,8 @@ func (t *termsSchemas) put(ctx context.Context, by performatives.Agent, p api.Pu
 	if err != nil {
 		return api.Schema{}, err
 	}
-	_, err = t.kv.Create(ctx, schemaKey(p.Name), data)
-	if errors.Is(err, jetstream.ErrKeyExists) {
+	_, err = t.bucket.Create(ctx, schemaKey(p.Name), data)
+	if errors.Is(err, store.ErrKeyExists) {
 		return t.again(ctx, p)
 	}
 	if err != nil {
@@ -126,12 +126,12 @@ func (t *termsSchemas) room(by performatives.Agent, name string) error {
 func schemaKey(name string) string { return strings.ReplaceAll(name, ".", "=2e") }
 
 func (t *termsSchemas) again(ctx context.Context, p api.PutSchema) (api.Schema, error) {
-	entry, err := t.kv.Get(ctx, schemaKey(p.Name))
+	entry, err := t.bucket.Get(ctx, schemaKey(p.Name))
 	if err != nil {
 		return api.Schema{}, err
 	}
 	var old api.Schema
-	if err := json.Unmarshal(entry.Value(), &old); err != nil {
+	if err := json.Unmarshal(entry.Value, &old); err != nil {
 		return api.Schema{}, err
 	}
 	if !schemas.SameSchema(old.Schema, p.Schema) {

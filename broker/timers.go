@@ -5,21 +5,20 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
 )
 
 // Timers are scheduled messages of the server: durable, one for each session,
 // for its next deadline. A timer is a hint: State decides whether a deadline
 // has passed, so one that goes off early, late or twice does no harm.
 type timers struct {
-	b        *Broker
-	consumer jetstream.ConsumeContext
+	b    *Broker
+	stop func(context.Context) // lets what has gone off come to its end, unless the server is not there
 }
 
 const (
@@ -39,30 +38,19 @@ const (
 // openTimers listens for timers that went off; all brokers share them.
 func (b *Broker) openTimers(ctx context.Context) error {
 	b.timers = &timers{b: b}
-	c, err := b.js.CreateOrUpdateConsumer(ctx, api.TimersStream, jetstream.ConsumerConfig{
-		Durable: timerConsumer, FilterSubject: timerDue + "*", AckPolicy: jetstream.AckExplicitPolicy,
-		AckWait: timerAgain, MaxAckPending: 1024,
+	queue, err := b.store.Queue(ctx, store.QueueConfig{
+		Stream: api.TimersStream, Name: timerConsumer, Subject: timerDue + "*", AckWait: timerAgain, MaxAckPending: 1024,
 	})
 	if err != nil {
 		return err
 	}
-	b.timers.consumer, err = c.Consume(b.timers.due, jetstream.PullExpiry(timerPull))
+	b.timers.stop, err = queue.Consume(timerPull, b.timers.due)
 	return err
 }
 
-// stop lets what has gone off come to its end, unless the server is not there.
-func (t *timers) stop(ctx context.Context) {
-	t.consumer.Drain()
-	select {
-	case <-t.consumer.Closed():
-	case <-ctx.Done():
-		t.consumer.Stop()
-	}
-}
-
 // due looks at a session whose timer went off.
-func (t *timers) due(m jetstream.Msg) {
-	id, err := performatives.ParseSessionID(strings.TrimPrefix(m.Subject(), timerDue))
+func (t *timers) due(m store.Delivery) {
+	id, err := performatives.ParseSessionID(strings.TrimPrefix(m.Subject, timerDue))
 	if err != nil {
 		t.done(m)
 		return
@@ -70,7 +58,7 @@ func (t *timers) due(m jetstream.Msg) {
 	t.b.sessions.run(id, func(ctx context.Context, l *live) {
 		if err := t.b.atDeadline(ctx, l); err != nil {
 			t.b.trouble("timer", id, err) //nolint:errcheck // it logs; the timer comes again
-			if err := m.NakWithDelay(time.Second); err != nil {
+			if err := m.Later(time.Second); err != nil {
 				t.b.Log.Debug("timer not returned", zap.Error(err))
 			}
 			return
@@ -79,7 +67,7 @@ func (t *timers) due(m jetstream.Msg) {
 	})
 }
 
-func (t *timers) done(m jetstream.Msg) {
+func (t *timers) done(m store.Delivery) {
 	if err := m.Ack(); err != nil {
 		t.b.Log.Debug("timer not acknowledged", zap.Error(err))
 	}
@@ -127,18 +115,18 @@ func (b *Broker) tellExpired(l *live) {
 // once more.
 func (b *Broker) arm(ctx context.Context, l *live) error {
 	if l.state.Phase.Over() {
-		return b.log.streams[api.TimersStream].Purge(ctx, jetstream.WithPurgeSubject(timerAt+string(l.id)))
+		return b.store.Purge(ctx, api.TimersStream, timerAt+string(l.id))
 	}
 	now := b.clock(l)
 	next, some := b.lookAgain(l, now)
 	if !some || l.armed.After(now) && !next.Before(l.armed) {
 		return nil
 	}
-	if _, err := b.js.PublishMsg(ctx, &nats.Msg{
+	if _, err := b.store.Put(ctx, store.Message{
 		Subject: timerAt + string(l.id),
-		Header: nats.Header{
-			jetstream.ScheduleHeader:       {"@at " + next.UTC().Format(time.RFC3339Nano)},
-			jetstream.ScheduleTargetHeader: {timerDue + string(l.id)},
+		Header: store.Header{
+			store.ScheduleHeader:       {"@at " + next.UTC().Format(time.RFC3339Nano)},
+			store.ScheduleTargetHeader: {timerDue + string(l.id)},
 		},
 	}); err != nil {
 		return err

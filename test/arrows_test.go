@@ -47,10 +47,14 @@ var places = map[string]place{
 	"api":                  pure("performatives", "escalation", "session"),
 	"audit":                pure("performatives", "escalation", "session", "transcript", "api"),
 
+	"internal/background": plain(),
+	"internal/pending":    plain(),
+	"store":               plain("api", "internal/background", "internal/pending", "performatives"),
+
 	"client":         plain("performatives", "schemas", "session", "transcript", "api"),
 	"login":          plain("api"),
 	"embedded":       plain("login", "api"),
-	"broker":         plain("performatives", "delegation", "escalation", "schemas", "session", "modes", "transcript", "api"),
+	"broker":         plain("internal/background", "internal/pending", "store", "performatives", "delegation", "escalation", "schemas", "session", "modes", "transcript", "api"),
 	"inbox":          plain("escalation", "performatives", "render", "session", "transcript", "api"),
 	"backup":         plain("api"),
 	"notify":         plain("escalation", "performatives", "render", "api"),

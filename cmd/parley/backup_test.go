@@ -19,6 +19,7 @@ import (
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/store"
 	"github.com/parley-asp/parley/test/testbroker"
 )
 
@@ -141,8 +142,8 @@ func TestRestoreWithArchive(t *testing.T) {
 			t.Fatal(said)
 		}
 	}
-	if _, err := server.Start(w.ctx, server.Options{Data: plain, Listen: "127.0.0.1:-1", Archive: archive}); !errors.Is(err, broker.ErrNoArchive) {
-		t.Errorf("restored without --archive: %v, want %v", err, broker.ErrNoArchive)
+	if _, err := server.Start(w.ctx, server.Options{Data: plain, Listen: "127.0.0.1:-1", Archive: archive}); !errors.Is(err, store.ErrNoArchive) {
+		t.Errorf("restored without --archive: %v, want %v", err, store.ErrNoArchive)
 	}
 	w.b = testbroker.Start(t, testbroker.Options{Data: archived, Sync: time.Second, Archive: archive})
 	w.js = w.jetStream(w.b)
@@ -191,7 +192,7 @@ func TestRestoreWithArchive(t *testing.T) {
 }
 
 // jetStream looks over a broker's shoulder.
-func (w *store) jetStream(b *testbroker.Broker) jetstream.JetStream {
+func (w *stored) jetStream(b *testbroker.Broker) jetstream.JetStream {
 	w.Helper()
 	js, err := jetstream.New(b.Plain(w.asBroker(b)))
 	w.must(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/parley-asp/parley/notify"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/store"
 )
 
 type serve struct {
@@ -37,7 +38,7 @@ func serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "serve", Short: "run the broker", Args: args(cobra.NoArgs),
 		Long: `Runs the broker with a NATS server of its own (embedded, JetStream in --data), or
-on one elsewhere (--nats, at least ` + broker.MinServer + `). It runs until SIGTERM or SIGINT, finishes what
+on one elsewhere (--nats, at least ` + store.MinServer + `). It runs until SIGTERM or SIGINT, finishes what
 it accepted, and stops; a second signal stops it at once.
 
 --data holds the keys of the broker, mode 0600: broker.nk signs receipts, and

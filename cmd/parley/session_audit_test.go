@@ -19,8 +19,8 @@ import (
 	"github.com/parley-asp/parley/test/testbroker"
 )
 
-// A store is a broker with one paused session, and a hand in its streams.
-type store struct {
+// A stored is a broker with one paused session, and a hand in its streams.
+type stored struct {
 	*testing.T
 	b    *testbroker.Broker
 	ctx  context.Context //nolint:containedctx // the test's own
@@ -28,11 +28,11 @@ type store struct {
 	deal performatives.SessionID
 }
 
-func newStore(t *testing.T) *store {
+func newStore(t *testing.T) *stored {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
-	w := &store{T: t, b: testbroker.Start(t, testbroker.Options{Sync: time.Second}), ctx: ctx}
+	w := &stored{T: t, b: testbroker.Start(t, testbroker.Options{Sync: time.Second}), ctx: ctx}
 	buyer, seller := w.joins(alpha), w.joins(beta)
 	w.b.Register("human://acme.com/alice")
 	s, err := buyer.Invite(ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{beta}, Purpose: "storage"})
@@ -50,7 +50,7 @@ func newStore(t *testing.T) *store {
 }
 
 // joins registers an agent and connects it.
-func (w *store) joins(a performatives.Agent) *client.Client {
+func (w *stored) joins(a performatives.Agent) *client.Client {
 	w.Helper()
 	signer, err := performatives.NewSigner(w.b.Register(a))
 	w.must(err)
@@ -61,14 +61,14 @@ func (w *store) joins(a performatives.Agent) *client.Client {
 }
 
 // asBroker is the broker's own login.
-func (w *store) asBroker(b *testbroker.Broker) nats.Option {
+func (w *stored) asBroker(b *testbroker.Broker) nats.Option {
 	w.Helper()
 	login, err := nats.NkeyOptionFromSeed(b.Data + "/" + server.BrokerSeed)
 	w.must(err)
 	return login
 }
 
-func (w *store) must(err error) {
+func (w *stored) must(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
@@ -76,13 +76,13 @@ func (w *store) must(err error) {
 }
 
 // verify is parley session verify --all: what it finds, and whether all is in order.
-func (w *store) verify(settle time.Duration) (said string, ok bool) {
+func (w *stored) verify(settle time.Duration) (said string, ok bool) {
 	w.Helper()
 	return w.parley("session", "verify", "--all", "--url", w.b.URL, "--data", w.b.Data, "--settle", settle.String())
 }
 
 // parley runs a command: what it says, and whether it was done.
-func (w *store) parley(args ...string) (said string, ok bool) {
+func (w *stored) parley(args ...string) (said string, ok bool) {
 	w.Helper()
 	root := rootCommand()
 	var out bytes.Buffer
@@ -97,7 +97,7 @@ func (w *store) parley(args ...string) (said string, ok bool) {
 }
 
 // last is the last message of a subject.
-func (w *store) last(stream, subject string) *jetstream.RawStreamMsg {
+func (w *stored) last(stream, subject string) *jetstream.RawStreamMsg {
 	w.Helper()
 	s, err := w.js.Stream(w.ctx, stream)
 	w.must(err)
@@ -106,7 +106,7 @@ func (w *store) last(stream, subject string) *jetstream.RawStreamMsg {
 	return m
 }
 
-func (w *store) drop(stream, subject string) {
+func (w *stored) drop(stream, subject string) {
 	w.Helper()
 	s, err := w.js.Stream(w.ctx, stream)
 	w.must(err)
@@ -114,24 +114,24 @@ func (w *store) drop(stream, subject string) {
 }
 
 // unlist takes all of a session's lines out of the list.
-func (w *store) unlist(id performatives.SessionID) {
+func (w *stored) unlist(id performatives.SessionID) {
 	w.Helper()
 	s, err := w.js.Stream(w.ctx, api.IndexStream)
 	w.must(err)
 	w.must(s.Purge(w.ctx, jetstream.WithPurgeSubject(api.Index(id))))
 }
 
-func (w *store) put(subject string, data []byte) {
+func (w *stored) put(subject string, data []byte) {
 	w.Helper()
 	_, err := w.js.Publish(w.ctx, subject, data)
 	w.must(err)
 }
 
 // Issue 4: verify --all holds what is derived against the transcripts. Each thing is broken in
-// the store, and found; before that, nothing is.
+// the stored, and found; before that, nothing is.
 func TestVerifyFindsWhatIsBroken(t *testing.T) {
 	t.Parallel()
-	item := func(w *store) (subject string, item map[string]any) {
+	item := func(w *stored) (subject string, item map[string]any) {
 		escalation := w.last(api.SessionsStream, api.Session(w.deal))
 		var entry struct{ MessageID string }
 		w.must(json.Unmarshal(escalation.Data, &entry))
@@ -140,20 +140,20 @@ func TestVerifyFindsWhatIsBroken(t *testing.T) {
 		return subject, item
 	}
 	for name, c := range map[string]struct {
-		breaks func(*store)
+		breaks func(*stored)
 		want   string
 	}{
-		"nothing":                    {func(*store) {}, ""},
-		"a copy is missing":          {func(w *store) { w.drop(api.InboxStream, api.Inbox(beta, w.deal)) }, "inbox of " + string(beta) + ": entry 3 is missing"},
-		"a copy twice":               {func(w *store) { s := api.Inbox(beta, w.deal); w.put(s, w.last(api.InboxStream, s).Data) }, "it holds entry 3 twice"},
-		"a copy of what is not said": {func(w *store) { w.put(api.Inbox(beta, w.deal), []byte("{}")) }, "is no entry of the transcript"},
-		"a copy for nobody": {func(w *store) {
+		"nothing":                    {func(*stored) {}, ""},
+		"a copy is missing":          {func(w *stored) { w.drop(api.InboxStream, api.Inbox(beta, w.deal)) }, "inbox of " + string(beta) + ": entry 3 is missing"},
+		"a copy twice":               {func(w *stored) { s := api.Inbox(beta, w.deal); w.put(s, w.last(api.InboxStream, s).Data) }, "it holds entry 3 twice"},
+		"a copy of what is not said": {func(w *stored) { w.put(api.Inbox(beta, w.deal), []byte("{}")) }, "is no entry of the transcript"},
+		"a copy for nobody": {func(w *stored) {
 			w.put(api.Inbox("agent://gizmo.io/gamma", w.deal), w.last(api.InboxStream, api.Inbox(beta, w.deal)).Data)
 		}, "inbox of agent://gizmo.io/gamma: it holds entry 3, and nothing"},
-		"one's own act": {func(w *store) {
+		"one's own act": {func(w *stored) {
 			w.put(api.Inbox(alpha, w.deal), w.last(api.InboxStream, api.Inbox(beta, w.deal)).Data)
 		}, "it holds entry 3, which is not for " + string(alpha)},
-		"copies in another order": {func(w *store) {
+		"copies in another order": {func(w *stored) {
 			s := api.Inbox(alpha, w.deal) // entries 1 and 2
 			second := w.last(api.InboxStream, s)
 			w.drop(api.InboxStream, s)
@@ -162,16 +162,16 @@ func TestVerifyFindsWhatIsBroken(t *testing.T) {
 			w.put(s, second.Data)
 			w.put(s, first.Data)
 		}, "it holds entry 1 after entry 2"},
-		"no timer":             {func(w *store) { w.drop(api.TimersStream, "asp.timer.at."+string(w.deal)) }, "timer: there is none; the next deadline is"},
-		"no line in the list":  {func(w *store) { w.unlist(w.deal) }, "index: the session is not in the list"},
-		"another state listed": {func(w *store) { w.put(api.Index(w.deal), []byte(`{"state":"CLOSED","participants":[],"entries":9}`)) }, "index: the list says CLOSED; the transcript, ESCALATED"},
-		"other parties listed": {func(w *store) {
+		"no timer":             {func(w *stored) { w.drop(api.TimersStream, "asp.timer.at."+string(w.deal)) }, "timer: there is none; the next deadline is"},
+		"no line in the list":  {func(w *stored) { w.unlist(w.deal) }, "index: the session is not in the list"},
+		"another state listed": {func(w *stored) { w.put(api.Index(w.deal), []byte(`{"state":"CLOSED","participants":[],"entries":9}`)) }, "index: the list says CLOSED; the transcript, ESCALATED"},
+		"other parties listed": {func(w *stored) {
 			w.put(api.Index(w.deal), []byte(`{"state":"ESCALATED","participants":[],"entries":9}`))
 		}, "index: the list names ; the transcript, "},
-		"no item":                {func(w *store) { s, _ := item(w); w.drop(api.EscalationsStream, s) }, "is not in the escalation inbox"},
-		"an item decided":        {func(w *store) { s, i := item(w); i["status"] = "approved"; w.put(s, asJSON(w, i)) }, "is shown as approved"},
-		"an item of nothing":     {func(w *store) { s, i := item(w); i["escalationId"] = "stray"; w.put(s+"x", asJSON(w, i)) }, "escalation stray of session"},
-		"an entry nobody signed": {func(w *store) { w.put(api.Session(w.deal), w.last(api.SessionsStream, api.Session(w.deal)).Data) }, "sequence"},
+		"no item":                {func(w *stored) { s, _ := item(w); w.drop(api.EscalationsStream, s) }, "is not in the escalation inbox"},
+		"an item decided":        {func(w *stored) { s, i := item(w); i["status"] = "approved"; w.put(s, asJSON(w, i)) }, "is shown as approved"},
+		"an item of nothing":     {func(w *stored) { s, i := item(w); i["escalationId"] = "stray"; w.put(s+"x", asJSON(w, i)) }, "escalation stray of session"},
+		"an entry nobody signed": {func(w *stored) { w.put(api.Session(w.deal), w.last(api.SessionsStream, api.Session(w.deal)).Data) }, "sequence"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -188,7 +188,7 @@ func TestVerifyFindsWhatIsBroken(t *testing.T) {
 	}
 }
 
-func asJSON(w *store, v any) []byte {
+func asJSON(w *stored, v any) []byte {
 	w.Helper()
 	data, err := json.Marshal(v)
 	w.must(err)

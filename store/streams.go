@@ -1,4 +1,4 @@
-package broker
+package store
 
 import (
 	"context"
@@ -36,13 +36,13 @@ const linesKept = 64
 const maxConsumers = 1 << 20
 
 // openStreams makes the fixed set of streams, never one per session.
-func (b *Broker) openStreams(ctx context.Context) error {
+func (s *Store) openStreams(ctx context.Context) error {
 	streams := map[string]jetstream.Stream{}
-	retention, err := b.retention(ctx)
+	retention, err := s.retention(ctx)
 	if err != nil {
 		return fmt.Errorf("%s: %w", api.SessionsStream, err)
 	}
-	if b.InboxAge, err = b.inboxAge(ctx); err != nil {
+	if s.o.InboxAge, err = s.inboxAge(ctx); err != nil {
 		return fmt.Errorf("%s: %w", api.InboxStream, err)
 	}
 	configs := []jetstream.StreamConfig{
@@ -52,7 +52,7 @@ func (b *Broker) openStreams(ctx context.Context) error {
 		},
 		{
 			Name: api.InboxStream, Subjects: []string{api.AllInboxes}, Description: "what each principal receives",
-			MaxAge: b.InboxAge, MaxConsumers: maxConsumers, AllowDirect: true,
+			MaxAge: s.o.InboxAge, MaxConsumers: maxConsumers, AllowDirect: true,
 		},
 		{
 			Name: api.EscalationsStream, Subjects: []string{api.AllEscalations}, Description: "the escalation inbox",
@@ -82,33 +82,32 @@ func (b *Broker) openStreams(ctx context.Context) error {
 	}
 	for _, c := range configs {
 		c.Storage = jetstream.FileStorage
-		if c.Replicas, err = b.replicas(ctx, c.Name); err == nil {
-			streams[c.Name], err = b.js.CreateOrUpdateStream(ctx, c)
+		if c.Replicas, err = s.replicas(ctx, c.Name); err == nil {
+			streams[c.Name], err = s.js.CreateOrUpdateStream(ctx, c)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
 	}
-	b.log = &log{js: b.js, nc: b.Conn, streams: streams, durable: b.durable, link: b.link, quorum: &quorum{nc: b.Conn}}
-	b.log.scaled(streams[api.SessionsStream].CachedInfo())
-	b.inbox = &inbox{b: b}
-	return b.durable(api.SessionsStream, 0)
+	s.streams = streams
+	s.scaled(streams[api.SessionsStream].CachedInfo())
+	return s.Sync(api.SessionsStream, 0)
 }
 
 // replicas is how many copies a stream gets: as many as the options say, else as
 // many as it has, so that a broker that was started without saying takes none away.
-func (b *Broker) replicas(ctx context.Context, stream string) (int, error) {
-	if b.Replicas > 0 {
-		return b.Replicas, nil
+func (s *Store) replicas(ctx context.Context, stream string) (int, error) {
+	if s.o.Replicas > 0 {
+		return s.o.Replicas, nil
 	}
-	s, err := b.js.Stream(ctx, stream)
+	known, err := s.js.Stream(ctx, stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return 1, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	return s.CachedInfo().Config.Replicas, nil
+	return known.CachedInfo().Config.Replicas, nil
 }
 
 // defaultInboxAge is how long inbox copies are kept where nobody has said (PROTOCOL.md §2):
@@ -116,29 +115,39 @@ func (b *Broker) replicas(ctx context.Context, stream string) (int, error) {
 const defaultInboxAge = 7 * 24 * time.Hour
 
 // inboxAge is how long inbox copies are kept: as the options say, else as it is.
-func (b *Broker) inboxAge(ctx context.Context) (time.Duration, error) {
-	if b.InboxAge > 0 {
-		return b.InboxAge, nil
+func (s *Store) inboxAge(ctx context.Context) (time.Duration, error) {
+	if s.o.InboxAge > 0 {
+		return s.o.InboxAge, nil
 	}
-	s, err := b.js.Stream(ctx, api.InboxStream)
+	known, err := s.js.Stream(ctx, api.InboxStream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return defaultInboxAge, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	return s.CachedInfo().Config.MaxAge, nil
+	return known.CachedInfo().Config.MaxAge, nil
 }
 
-// scaled notes how many copies the transcripts have now; another broker may
-// have been started with another number.
-func (l *log) scaled(now *jetstream.StreamInfo) { l.replicated.Store(now.Config.Replicas > 1) }
-
-// bucket opens or makes a key-value bucket.
-func (b *Broker) bucket(ctx context.Context, c jetstream.KeyValueConfig) (_ jetstream.KeyValue, err error) {
-	if c.Replicas, err = b.replicas(ctx, api.StreamOf(c.Bucket)); err != nil {
-		return nil, err
+// retention is what the transcript stream was created with, or is to be created
+// with. A work queue gives up what is acknowledged, and nothing else; a stream
+// cannot become one later.
+func (s *Store) retention(ctx context.Context) (jetstream.RetentionPolicy, error) {
+	known, err := s.js.Stream(ctx, api.SessionsStream)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound) && s.o.Archive:
+		return jetstream.WorkQueuePolicy, nil
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return jetstream.LimitsPolicy, nil
+	case err != nil:
+		return 0, err
 	}
-	c.History, c.Storage = 1, jetstream.FileStorage
-	return b.js.CreateOrUpdateKeyValue(ctx, c)
+	now := known.CachedInfo().Config.Retention
+	if now != jetstream.WorkQueuePolicy && s.o.Archive {
+		return now, ErrNoArchive
+	}
+	return now, nil
 }
+
+// ErrNoArchive is for a store whose transcripts cannot leave for an archive.
+var ErrNoArchive = errors.New("the store was made without an archive: a backup of it can be restored with one")

@@ -1,0 +1,157 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/background"
+)
+
+var (
+	// ErrNoKey means that a bucket has nothing under a key.
+	ErrNoKey = errors.New("the bucket has no such key")
+	// ErrKeyExists means that somebody else has just created it.
+	ErrKeyExists = errors.New("the key exists")
+)
+
+// A Bucket is a key-value bucket.
+type Bucket struct {
+	store *Store
+	name  string
+	kv    jetstream.KeyValue
+}
+
+// An Entry is what a bucket has under a key.
+type Entry struct {
+	Key      string
+	Value    []byte
+	Revision uint64
+	Deleted  bool // only in a Watch
+}
+
+// Bucket opens a bucket, which is created if it is not there. Entries older than
+// ttl expire; 0 is never.
+func (s *Store) Bucket(ctx context.Context, name, description string, ttl time.Duration) (*Bucket, error) {
+	replicas, err := s.replicas(ctx, api.StreamOf(name))
+	if err != nil {
+		return nil, err
+	}
+	kv, err := s.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
+		Bucket: name, Description: description, TTL: ttl, Replicas: replicas, History: 1, Storage: jetstream.FileStorage,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Bucket{s, name, kv}, nil
+}
+
+// Get reads a key, or returns ErrNoKey.
+func (b *Bucket) Get(ctx context.Context, key string) (Entry, error) {
+	e, err := b.kv.Get(ctx, key)
+	if err != nil {
+		return Entry{}, keyError(err)
+	}
+	return Entry{Key: key, Value: e.Value(), Revision: e.Revision()}, nil
+}
+
+// Put writes a key, whatever it has.
+func (b *Bucket) Put(ctx context.Context, key string, value []byte) (revision uint64, err error) {
+	return b.kv.Put(ctx, key, value)
+}
+
+// Create writes a key that is not there, or returns ErrKeyExists.
+func (b *Bucket) Create(ctx context.Context, key string, value []byte) (revision uint64, err error) {
+	revision, err = b.kv.Create(ctx, key, value)
+	return revision, keyError(err)
+}
+
+// Update writes a key that is still at a revision, or returns ErrConflict.
+func (b *Bucket) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	revision, err := b.kv.Update(ctx, key, value, revision)
+	return revision, writeError(err)
+}
+
+// Delete takes a key away, whatever it has.
+func (b *Bucket) Delete(ctx context.Context, key string) error {
+	return b.kv.Delete(ctx, key)
+}
+
+// DeleteIf takes a key away that is still at a revision, or returns ErrConflict.
+func (b *Bucket) DeleteIf(ctx context.Context, key string, revision uint64) error {
+	return writeError(b.kv.Delete(ctx, key, jetstream.LastRevision(revision)))
+}
+
+// Sync returns once what the bucket acknowledged is as safe as it is to be.
+func (b *Bucket) Sync() error { return b.store.Sync(api.StreamOf(b.name), 0) }
+
+// Revision is the bucket's newest, as the server has it now.
+func (b *Bucket) Revision(ctx context.Context) (uint64, error) {
+	info, err := b.store.Info(ctx, api.StreamOf(b.name))
+	return info.Last, err
+}
+
+// Watch calls saw with all that the bucket holds before it returns, and then in
+// the background with what changes.
+func (b *Bucket) Watch(ctx context.Context, work *background.Group, saw func(Entry)) error {
+	watch, err := b.kv.WatchAll(work.Context())
+	if err != nil {
+		return err
+	}
+	next := func(ctx context.Context) (e jetstream.KeyValueEntry, err error) {
+		select {
+		case e, open := <-watch.Updates():
+			if !open {
+				return nil, nats.ErrConnectionClosed // for good
+			}
+			return e, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	for {
+		e, err := next(ctx)
+		if err != nil {
+			return errors.Join(err, watch.Stop())
+		}
+		if e == nil { // that was all
+			break
+		}
+		saw(fromKV(e))
+	}
+	work.Go(func(ctx context.Context) {
+		defer watch.Stop() //nolint:errcheck // of a connection that is closing
+		for {
+			e, err := next(ctx)
+			if err != nil {
+				return
+			}
+			if e != nil {
+				saw(fromKV(e))
+			}
+		}
+	})
+	return nil
+}
+
+// Records are the last message of each key, as the bucket's leader has them; the
+// subject of each is its key. It is for buckets with few keys.
+func (b *Bucket) Records(ctx context.Context) ([]Message, error) { return b.store.records(ctx, b.name) }
+
+func fromKV(e jetstream.KeyValueEntry) Entry {
+	return Entry{Key: e.Key(), Value: e.Value(), Revision: e.Revision(), Deleted: e.Operation() != jetstream.KeyValuePut}
+}
+
+func keyError(err error) error {
+	switch {
+	case errors.Is(err, jetstream.ErrKeyNotFound):
+		return ErrNoKey
+	case errors.Is(err, jetstream.ErrKeyExists):
+		return ErrKeyExists
+	}
+	return err
+}

@@ -1,0 +1,192 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/api"
+)
+
+// InboxAckWait is how long a reader of an inbox has to acknowledge a message
+// before it is delivered again.
+const InboxAckWait = 30 * time.Second
+
+// A Consumer is a durable pull consumer for programs of other people.
+type Consumer struct {
+	Stream, Name, Subject, Description string
+}
+
+// EnsureConsumer creates a durable consumer, or brings it up to date.
+func (s *Store) EnsureConsumer(ctx context.Context, c Consumer) error {
+	_, err := s.js.CreateOrUpdateConsumer(ctx, c.Stream, jetstream.ConsumerConfig{
+		Durable: c.Name, FilterSubject: c.Subject, Description: c.Description,
+		AckPolicy: jetstream.AckExplicitPolicy, AckWait: InboxAckWait, DeliverPolicy: jetstream.DeliverAllPolicy,
+	})
+	return err
+}
+
+// RemoveConsumer removes a consumer, if it is there.
+func (s *Store) RemoveConsumer(ctx context.Context, stream, name string) error {
+	err := s.js.DeleteConsumer(ctx, stream, name)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return nil
+	}
+	return err
+}
+
+// ExpireConsumers lets the consumers of a stream that are picked expire once
+// nobody has pulled from them for a time.
+func (s *Store) ExpireConsumers(ctx context.Context, stream string, after time.Duration, pick func(name string) bool) error {
+	all := s.streams[stream].ListConsumers(ctx)
+	for c := range all.Info() {
+		if !pick(c.Name) || c.Config.InactiveThreshold == after {
+			continue
+		}
+		c.Config.InactiveThreshold = after
+		if _, err := s.js.UpdateConsumer(ctx, stream, c.Config); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+			return err
+		}
+	}
+	return all.Err()
+}
+
+// A Queue is a durable consumer that all brokers share: each message is one
+// broker's work, and another's if that one does not acknowledge it in time.
+type Queue struct{ c jetstream.Consumer }
+
+// QueueConfig says what a queue has.
+type QueueConfig struct {
+	Stream, Name, Subject string
+	AckWait               time.Duration
+	MaxAckPending         int
+}
+
+// Queue opens a queue, which is created if it is not there.
+func (s *Store) Queue(ctx context.Context, q QueueConfig) (*Queue, error) {
+	c, err := s.js.CreateOrUpdateConsumer(ctx, q.Stream, jetstream.ConsumerConfig{
+		Durable: q.Name, FilterSubject: q.Subject, AckPolicy: jetstream.AckExplicitPolicy,
+		AckWait: q.AckWait, MaxAckPending: q.MaxAckPending,
+	})
+	return &Queue{c}, err
+}
+
+// A Delivery is a message of a queue, which has to be acknowledged.
+type Delivery struct {
+	Message
+	m jetstream.Msg
+}
+
+// Ack says that the work is done.
+func (d Delivery) Ack() error { return d.m.Ack() }
+
+// Later gives the work back; it comes again after a delay.
+func (d Delivery) Later(delay time.Duration) error { return d.m.NakWithDelay(delay) }
+
+func delivery(m jetstream.Msg) (Delivery, error) {
+	meta, err := m.Metadata()
+	if err != nil {
+		return Delivery{}, err
+	}
+	return Delivery{Message{Subject: m.Subject(), Sequence: meta.Sequence.Stream, Header: m.Headers(), Data: m.Data(), Time: meta.Timestamp}, m}, nil
+}
+
+// Fetch takes at most n messages, and waits for them.
+func (q *Queue) Fetch(n int, wait time.Duration) (all []Delivery, err error) {
+	batch, err := q.c.Fetch(n, jetstream.FetchMaxWait(wait))
+	if err != nil {
+		return nil, err
+	}
+	for m := range batch.Messages() {
+		d, err := delivery(m)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, d)
+	}
+	if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) {
+		return nil, err
+	}
+	return all, nil
+}
+
+// Delivered is the stream sequence up to which messages were given out.
+func (q *Queue) Delivered(ctx context.Context) (uint64, error) {
+	info, err := q.c.Info(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return info.Delivered.Stream, nil
+}
+
+// Consume calls do with each message until stop is called. stop lets what was
+// delivered come to its end, unless ctx ends first. A broker that dies asks for no
+// more after the expiry, so what comes then goes to another.
+func (q *Queue) Consume(expiry time.Duration, do func(Delivery)) (stop func(ctx context.Context), err error) {
+	consuming, err := q.c.Consume(func(m jetstream.Msg) {
+		if d, err := delivery(m); err == nil {
+			do(d)
+		}
+	}, jetstream.PullExpiry(expiry))
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) {
+		consuming.Drain()
+		select {
+		case <-consuming.Closed():
+		case <-ctx.Done():
+			consuming.Stop()
+		}
+	}, nil
+}
+
+// Release lets the transcripts of sessions leave their stream, which denies
+// deletion and gives up only what a consumer acknowledges. each is called after
+// each entry.
+func (s *Store) Release(ctx context.Context, subjects []string, each func()) (err error) {
+	c, err := s.js.CreateConsumer(ctx, api.SessionsStream, jetstream.ConsumerConfig{
+		FilterSubjects: subjects, AckPolicy: jetstream.AckExplicitPolicy, AckWait: InboxAckWait, MaxAckPending: -1,
+		MemoryStorage: true, InactiveThreshold: time.Minute, Description: "sessions that leave for the archive",
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, s.RemoveConsumer(context.WithoutCancel(ctx), api.SessionsStream, c.CachedInfo().Name))
+	}()
+	for left := c.CachedInfo().NumPending; left > 0; {
+		batch, err := c.FetchNoWait(batchMessages)
+		if err != nil {
+			return err
+		}
+		var last jetstream.Msg
+		for m := range batch.Messages() {
+			if last = m; left == 1 {
+				break
+			}
+			left--
+			if err := m.Ack(); err != nil {
+				return err
+			}
+			each()
+		}
+		if last == nil {
+			return batch.Error() // another broker has released the rest
+		}
+		if left == 1 {
+			return confirm(ctx, last) // acknowledgements come in order, so all have arrived
+		}
+	}
+	return nil
+}
+
+// confirm acknowledges a message and waits until the server confirms it.
+func confirm(ctx context.Context, m jetstream.Msg) error {
+	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
+	defer cancel()
+	return m.DoubleAck(ctx)
+}

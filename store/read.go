@@ -1,0 +1,171 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Last is the last message on a subject, nil where there is none.
+func (s *Store) Last(ctx context.Context, stream, subject string) (*Message, error) {
+	if s.replicated.Load() {
+		return s.askLeader(ctx, stream, question{LastBy: subject})
+	}
+	return found(s.streams[stream].GetLastMsgForSubject(ctx, subject))
+}
+
+// At is the message with a sequence, nil where there is none.
+func (s *Store) At(ctx context.Context, stream string, sequence uint64) (*Message, error) {
+	if s.replicated.Load() {
+		return s.askLeader(ctx, stream, question{Sequence: sequence})
+	}
+	return found(s.streams[stream].GetMsg(ctx, sequence))
+}
+
+// Next is the first message on a subject from a sequence on, nil where there is none.
+func (s *Store) Next(ctx context.Context, stream string, from uint64, subject string) (*Message, error) {
+	return found(s.streams[stream].GetMsg(ctx, from, jetstream.WithGetMsgSubject(subject)))
+}
+
+func found(m *jetstream.RawStreamMsg, err error) (*Message, error) {
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return nil, nil //nolint:nilnil // no message is an answer
+	case err != nil:
+		return nil, err
+	}
+	return &Message{Subject: m.Subject, Sequence: m.Sequence, Header: m.Header, Data: m.Data, Time: m.Time}, nil
+}
+
+// A batch of a reading ends early once it is this large.
+const (
+	batchMessages = 512
+	batchBytes    = 8 << 20 // well below what the server holds back for one connection
+)
+
+// Read calls each with the messages on a subject (wildcards allowed) from a
+// sequence on, in order: at least all that are there when it begins. An error of
+// each ends it.
+func (s *Store) Read(ctx context.Context, stream, subject string, from uint64, each func(Message) error) error {
+	var end uint64
+	if s.replicated.Load() {
+		last, err := s.Last(ctx, stream, subject)
+		if err != nil || last == nil || last.Sequence < from {
+			return err
+		}
+		end = last.Sequence
+	}
+	from = max(from, 1)
+	for more := true; more; {
+		var next uint64
+		var err error
+		more, next, err = s.readBatch(ctx, stream, subject, from, each)
+		from = max(from, next)
+		switch {
+		case errors.Is(err, errNoAnswer) && end > 0:
+			more = false // the server that should answer is gone; the leader has the rest
+		case err != nil:
+			return err
+		}
+	}
+	return s.readRest(ctx, stream, subject, from, end, each)
+}
+
+// readBatch asks for one batch by a direct get. The answer is many messages, and
+// then one with status 204, or 404 where there are none.
+func (s *Store) readBatch(ctx context.Context, stream, subject string, from uint64, each func(Message) error) (more bool, next uint64, err error) {
+	request, err := json.Marshal(map[string]any{"batch": batchMessages, "max_bytes": batchBytes, "seq": from, "next_by_subj": subject})
+	if err != nil {
+		return false, 0, err
+	}
+	reply := s.nc.NewRespInbox()
+	sub, err := s.nc.SubscribeSync(reply)
+	if err != nil {
+		return false, 0, err
+	}
+	defer sub.Unsubscribe() //nolint:errcheck // of a connection that is closing
+	if err := sub.SetPendingLimits(-1, -1); err != nil {
+		return false, 0, err
+	}
+	if err := s.nc.PublishRequest("$JS.API.DIRECT.GET."+stream, reply, request); err != nil {
+		return false, 0, err
+	}
+	for {
+		m, err := nextOf(ctx, sub)
+		if err != nil {
+			return false, next, err
+		}
+		switch status := m.Header.Get("Status"); status {
+		case "":
+		case "204", "404":
+			pending := m.Header.Get("Nats-Num-Pending")
+			return next > 0 && pending != "" && pending != "0", next, nil
+		default:
+			return false, next, fmt.Errorf("reading %s: status %s %s", subject, status, m.Header.Get("Description"))
+		}
+		sequence, err := strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64)
+		if err != nil {
+			return false, next, err
+		}
+		next = sequence + 1
+		if err := each(Message{Subject: m.Header.Get(jetstream.SubjectHeader), Sequence: sequence, Header: m.Header, Data: m.Data}); err != nil {
+			return false, next, err
+		}
+	}
+}
+
+// answerTimeout is how long a server that was asked to read may be silent.
+const answerTimeout = 2 * time.Second
+
+var errNoAnswer = errors.New("no answer")
+
+func nextOf(ctx context.Context, sub *nats.Subscription) (*nats.Msg, error) {
+	soon, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	m, err := sub.NextMsgWithContext(soon)
+	if err != nil && ctx.Err() == nil && soon.Err() != nil {
+		return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
+	}
+	return m, err
+}
+
+// SubjectPage is how many subjects the server names at once.
+const SubjectPage = 100_000
+
+// Subjects are those of a stream that match a filter, sorted, from an offset on,
+// at most SubjectPage of them, and how many there are in all.
+func (s *Store) Subjects(ctx context.Context, stream, filter string, from int) (subjects []string, total int, err error) {
+	request, err := json.Marshal(map[string]any{"subjects_filter": filter, "offset": from})
+	if err != nil {
+		return nil, 0, err
+	}
+	reply, err := s.nc.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+stream, request)
+	if err != nil {
+		return nil, 0, err
+	}
+	var info struct {
+		Error *jetstream.APIError `json:"error"`
+		Total int                 `json:"total"`
+		State struct {
+			Subjects map[string]uint64 `json:"subjects"`
+		} `json:"state"`
+	}
+	if err := json.Unmarshal(reply.Data, &info); err != nil {
+		return nil, 0, err
+	}
+	if info.Error != nil {
+		return nil, 0, info.Error
+	}
+	for subject := range info.State.Subjects {
+		subjects = append(subjects, subject)
+	}
+	slices.Sort(subjects)
+	return subjects, info.Total, nil
+}

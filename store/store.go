@@ -1,0 +1,176 @@
+// Package store is all that parley keeps in NATS JetStream: streams, buckets,
+// consumers, and how they are read and written.
+//
+//	s, err := store.Open(ctx, store.Options{Conn: nc})
+//	if err != nil { … }
+//	defer s.Close()
+//	sequence, err := s.Append(ctx, session, entry, last)
+//	switch {
+//	case errors.Is(err, store.ErrConflict): // another broker was faster: read, then try again
+//	case errors.Is(err, store.ErrIndeterminate): // read what happened
+//	}
+//
+// Every write that others may race for names the last sequence that its writer
+// has seen on the subject. A reading is never older than what was acknowledged
+// before it began, also on a cluster that has just lost its leader. JetStream's
+// own types appear here and in no other package.
+package store
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/background"
+)
+
+// Options say what is opened.
+type Options struct {
+	Conn     *nats.Conn    // to the account that holds JetStream and nobody but brokers
+	Replicas int           // of each stream; 0 is as many as it has, 1 for a new one
+	InboxAge time.Duration // how long inbox copies are kept; 0 is as long as they are, 7 days at first
+	Archive  bool          // sessions that are over may leave the transcript stream
+	Log      *zap.Logger   // nil is silent
+
+	// Sync, if there is one, returns once what a stream acknowledged is on disk; added is how many bytes were
+	// written since the last call, at least. Nil: an acknowledgement is all there is to wait for.
+	Sync func(stream string, added int) error
+}
+
+// A Store is open until it is closed.
+type Store struct {
+	o       Options
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	streams map[string]jetstream.Stream
+
+	publisher *publisher
+	lease     *lease
+	work      *background.Group
+
+	replicated atomic.Bool // other servers than the leader answer direct gets, see leader.go
+	syncFailed atomic.Bool // what was acknowledged may not be on disk, and never will be known to be
+}
+
+// Open makes sure that the streams exist. It waits for JetStream while a
+// cluster has no leader yet.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if err := checkServer(o.Conn.ConnectedServerVersion()); err != nil {
+		return nil, err
+	}
+	js, err := jetstream.New(o.Conn)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{o: o, nc: o.Conn, js: js, work: background.New()}
+	s.lease = &lease{nc: o.Conn, work: s.work}
+	if s.publisher, err = newPublisher(o.Conn, s.work); err != nil {
+		s.Close()
+		return nil, err
+	}
+	if err := s.Patiently(ctx, "streams", s.openStreams); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close ends the store's own goroutines and subscriptions; the connection stays.
+func (s *Store) Close() { s.work.Close() }
+
+// InboxAge is how long inbox copies are kept.
+func (s *Store) InboxAge() time.Duration { return s.o.InboxAge }
+
+// Archives tells whether there is an archive, whether this broker fills it or not.
+func (s *Store) Archives() bool { return s.streams[api.ArchiveStream] != nil }
+
+// Sync returns once what a stream acknowledged is as safe as it is to be.
+func (s *Store) Sync(stream string, added int) error {
+	if s.o.Sync == nil {
+		return nil
+	}
+	if s.syncFailed.Load() {
+		return ErrSyncFailed
+	}
+	err := s.o.Sync(stream, added)
+	if err != nil && s.syncFailed.CompareAndSwap(false, true) {
+		s.o.Log.Error("nothing more is accepted", zap.Error(ErrSyncFailed), zap.String("stream", stream), zap.NamedError("cause", err))
+	}
+	return err
+}
+
+// SyncFailed tells whether a Sync has ever failed.
+func (s *Store) SyncFailed() bool { return s.syncFailed.Load() }
+
+// Info is how a stream stands.
+type Info struct {
+	Last uint64 // sequence of the newest message
+}
+
+// Info asks how a stream stands.
+func (s *Store) Info(ctx context.Context, stream string) (Info, error) {
+	known, err := s.stream(ctx, stream)
+	if err != nil {
+		return Info{}, err
+	}
+	info, err := known.Info(ctx)
+	if err != nil {
+		return Info{}, err
+	}
+	if stream == api.SessionsStream {
+		s.scaled(info)
+	}
+	return Info{Last: info.State.LastSeq}, nil
+}
+
+// stream finds one of the fixed streams, or that of a bucket.
+func (s *Store) stream(ctx context.Context, name string) (jetstream.Stream, error) {
+	if known := s.streams[name]; known != nil {
+		return known, nil
+	}
+	return s.js.Stream(ctx, name)
+}
+
+// scaled notes how many copies the transcripts have now; another broker may
+// have been started with another number.
+func (s *Store) scaled(now *jetstream.StreamInfo) { s.replicated.Store(now.Config.Replicas > 1) }
+
+// Put stores a message, whatever is on its subject.
+func (s *Store) Put(ctx context.Context, m Message) (sequence uint64, err error) {
+	return s.put(ctx, m)
+}
+
+// PutIf stores a message if the last one on its subject still has the sequence
+// last, 0 for none. Otherwise it returns ErrConflict.
+func (s *Store) PutIf(ctx context.Context, m Message, last uint64) (sequence uint64, err error) {
+	sequence, err = s.put(ctx, m, jetstream.WithExpectLastSequencePerSubject(last))
+	return sequence, writeError(err)
+}
+
+func (s *Store) put(ctx context.Context, m Message, options ...jetstream.PublishOpt) (uint64, error) {
+	if m.Header == nil {
+		m.Header = Header{}
+	}
+	ack, err := s.js.PublishMsg(ctx, &nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data}, options...)
+	if err != nil {
+		return 0, err
+	}
+	return ack.Sequence, nil
+}
+
+// Purge takes what is on a subject out of a stream that allows it.
+func (s *Store) Purge(ctx context.Context, stream, subject string) error {
+	known, err := s.stream(ctx, stream)
+	if err != nil {
+		return err
+	}
+	return known.Purge(ctx, jetstream.WithPurgeSubject(subject))
+}

@@ -1,0 +1,70 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/performatives"
+)
+
+var formatHeader = []string{strconv.Itoa(performatives.Format)}
+
+// appendTries is how often an append that found no leader is sent again.
+const appendTries = 2
+
+// Append adds an entry to a session's transcript if its last entry still has the
+// sequence last, 0 for none. It returns once the entry is as safe as it is to be.
+func (s *Store) Append(ctx context.Context, id performatives.SessionID, entry []byte, last uint64) (sequence uint64, err error) {
+	sequence, err = s.tryAppend(id, entry, last)
+	for again := 0; errors.Is(err, jetstream.ErrNoStreamResponse) && again < appendTries; again++ {
+		if err = background.Pause(ctx, jetstream.DefaultPubRetryWait); err == nil { // the stream elects a leader
+			sequence, err = s.tryAppend(id, entry, last)
+		}
+	}
+	if err != nil {
+		return 0, writeError(err)
+	}
+	if err := s.Sync(api.SessionsStream, len(entry)); err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrIndeterminate, err)
+	}
+	return sequence, nil
+}
+
+func (s *Store) tryAppend(id performatives.SessionID, entry []byte, last uint64) (uint64, error) {
+	sent, err := s.publisher.send(api.SessionsStream, Message{
+		Subject: api.Session(id), Data: entry, Header: Header{api.FormatHeader: formatHeader},
+	}, last)
+	if err != nil {
+		return 0, err
+	}
+	o := <-sent.done
+	return o.sequence, o.err
+}
+
+// LastEntry is the sequence of a session's last entry, 0 for none: the newest that
+// was acknowledged before this was called.
+func (s *Store) LastEntry(ctx context.Context, id performatives.SessionID) (uint64, error) {
+	for {
+		asked := time.Now()
+		m, err := s.Last(ctx, api.SessionsStream, api.Session(id))
+		switch {
+		case err != nil:
+			return 0, err
+		case s.replicated.Load() && !s.lease.holds(asked):
+			if err := s.lease.ensure(ctx); err != nil {
+				return 0, err
+			}
+		case m == nil:
+			return 0, nil
+		default:
+			return m.Sequence, nil
+		}
+	}
+}
