@@ -25,7 +25,7 @@ func (b *Broker) admit(ctx context.Context, l *live, who performatives.Agent, da
 	}
 	fresh := !l.loaded
 	if fresh {
-		foreign, err := b.foreign(ctx, caller{agent: m.Sender}, l.id, m.Performative == performatives.Propose)
+		foreign, err := b.foreign(ctx, api.Caller{Agent: m.Sender}, l.id, m.Performative == performatives.Propose)
 		if err != nil {
 			return api.Acceptance{}, err
 		}

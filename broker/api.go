@@ -16,17 +16,10 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// A caller is who calls the api: a principal, or, with everything in sight, an
-// operator.
-type caller struct {
-	agent    performatives.Agent
-	operator bool
-}
-
 // An answer is a verb and what answers it.
 type answer struct {
 	api.Verb
-	call func(context.Context, caller, []byte) (reply any, then func(), err error)
+	call func(context.Context, api.Caller, []byte) (reply any, then func(), err error)
 }
 
 // answers is what this broker answers: every verb of the table, once.
@@ -64,8 +57,8 @@ func (b *Broker) answers() []answer {
 }
 
 // handle has a verb answered. The compiler checks the types of request and reply.
-func handle[Q, A any](v api.VerbOf[Q, A], call func(context.Context, caller, Q) (A, error)) answer {
-	return handleThen(v, func(ctx context.Context, c caller, q Q) (A, func(), error) {
+func handle[Q, A any](v api.VerbOf[Q, A], call func(context.Context, api.Caller, Q) (A, error)) answer {
+	return handleThen(v, func(ctx context.Context, c api.Caller, q Q) (A, func(), error) {
 		reply, err := call(ctx, c, q)
 		return reply, nil, err
 	})
@@ -73,8 +66,8 @@ func handle[Q, A any](v api.VerbOf[Q, A], call func(context.Context, caller, Q) 
 
 // handleThen is handle for a verb that has something left to do once its reply
 // is on its way, or has failed: then, which may be nil.
-func handleThen[Q, A any](v api.VerbOf[Q, A], call func(context.Context, caller, Q) (reply A, then func(), err error)) answer {
-	return answer{v.Verb, func(ctx context.Context, c caller, data []byte) (any, func(), error) {
+func handleThen[Q, A any](v api.VerbOf[Q, A], call func(context.Context, api.Caller, Q) (reply A, then func(), err error)) answer {
+	return answer{v.Verb, func(ctx context.Context, c api.Caller, data []byte) (any, func(), error) {
 		request, err := requestOf[Q](data)
 		if err != nil {
 			return nil, nil, err
@@ -152,14 +145,14 @@ func (b *Broker) onCall(r micro.Request) {
 		b.tellLater(r.Reply(), err)
 		return
 	}
-	b.call(r, name, caller{agent: agent}, leave)
+	b.call(r, name, api.Caller{Agent: agent}, leave)
 }
 
 func (b *Broker) onOperator(r micro.Request) {
 	if unanswerable(r) {
 		return
 	}
-	b.call(r, strings.TrimPrefix(r.Subject(), api.OperatorCall("")), caller{operator: true}, func() {})
+	b.call(r, strings.TrimPrefix(r.Subject(), api.OperatorCall("")), api.Caller{Operator: true}, func() {})
 }
 
 // callTimeout bounds one api call.
@@ -169,14 +162,14 @@ const callTimeout = 10 * time.Second
 const maxCalls = 16
 
 // call answers one call, and leaves when that is done.
-func (b *Broker) call(r micro.Request, name string, c caller, leave func()) {
+func (b *Broker) call(r micro.Request, name string, c api.Caller, leave func()) {
 	v, known := b.verbs[name]
-	if !known || v.Role == api.Operator && !c.operator {
+	if !known || v.Role == api.Operator && !c.Operator {
 		leave()
-		b.refuse(r, session.Refuse(session.MalformedEnvelope, "there is no verb %.40q; there is %s", name, strings.Join(verbNames(c.operator), ", ")))
+		b.refuse(r, session.Refuse(session.MalformedEnvelope, "there is no verb %.40q; there is %s", name, strings.Join(verbNames(c.Operator), ", ")))
 		return
 	}
-	if _, registered := b.registry.member(c.agent); !c.operator && !registered {
+	if _, registered := b.registry.member(c.Agent); !c.Operator && !registered {
 		leave()
 		b.refuse(r, session.Refuse(session.UnknownAgent, "you are not registered"))
 		return
@@ -199,7 +192,7 @@ func (b *Broker) call(r micro.Request, name string, c caller, leave func()) {
 			leave()
 			within = longestWatch + callTimeout
 		} else {
-			defer b.calls.enter(c.agent).done()
+			defer b.calls.enter(c.Agent).done()
 		}
 		ctx, cancel := context.WithTimeout(b.work.Context(), within)
 		defer cancel()
@@ -235,15 +228,15 @@ func (b *Broker) keep() error {
 	return nil
 }
 
-func (b *Broker) brokerInfo(context.Context, caller, struct{}) (api.Broker, error) {
+func (b *Broker) brokerInfo(context.Context, api.Caller, struct{}) (api.Broker, error) {
 	return api.Broker{Key: b.Signer.Key(), Version: Version, NATS: b.Conn.ConnectedServerVersion(), Dev: b.Dev}, nil
 }
 
-func (b *Broker) schemaPut(ctx context.Context, c caller, q api.PutSchema) (api.Schema, error) {
-	return b.terms.put(ctx, c.agent, q)
+func (b *Broker) schemaPut(ctx context.Context, c api.Caller, q api.PutSchema) (api.Schema, error) {
+	return b.terms.put(ctx, c.Agent, q)
 }
 
-func (b *Broker) schemaGet(_ context.Context, _ caller, q api.SchemaRef) (api.Schema, error) {
+func (b *Broker) schemaGet(_ context.Context, _ api.Caller, q api.SchemaRef) (api.Schema, error) {
 	s, ok := b.terms.get(q.Name)
 	if !ok {
 		return s, session.Refuse(session.SchemaUnsupported, "there is no schema %.128q", q.Name)
@@ -251,6 +244,6 @@ func (b *Broker) schemaGet(_ context.Context, _ caller, q api.SchemaRef) (api.Sc
 	return s, nil
 }
 
-func (b *Broker) schemaList(context.Context, caller, struct{}) (api.SchemaNames, error) {
+func (b *Broker) schemaList(context.Context, api.Caller, struct{}) (api.SchemaNames, error) {
 	return api.SchemaNames{Schemas: b.terms.list()}, nil
 }

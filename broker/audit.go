@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -13,11 +14,11 @@ import (
 // nothing in a session, decides no escalation, registers nothing.
 
 // audits tells whether the caller is an auditor.
-func (b *Broker) audits(c caller) bool {
-	if c.operator {
+func (b *Broker) audits(c api.Caller) bool {
+	if c.Operator {
 		return false
 	}
-	card, ok := b.registry.card(c.agent)
+	card, ok := b.registry.card(c.Agent)
 	return ok && card.Registry.Auditor
 }
 
@@ -27,11 +28,11 @@ func auditorsRead() error {
 
 // mayAudit tells whether the caller is an auditor of a session: of one that
 // somebody of its organisation may read.
-func (b *Broker) mayAudit(c caller, l *live) bool {
+func (b *Broker) mayAudit(c api.Caller, l *live) bool {
 	if !b.audits(c) {
 		return false
 	}
-	org, at := c.agent.Organisation(), b.clock(l)
+	org, at := c.Agent.Organisation(), b.clock(l)
 	return slices.ContainsFunc(l.state.Roll(), func(a performatives.Agent) bool {
 		return a.Organisation() == org && l.state.MayRead(a, at)
 	})
@@ -39,20 +40,20 @@ func (b *Broker) mayAudit(c caller, l *live) bool {
 
 // decidesIn tells whether the caller is a human who may decide in a session,
 // also one who was registered after the ESCALATE and has not spoken yet.
-func (b *Broker) decidesIn(c caller, l *live) bool {
-	member, ok := b.registry.member(c.agent)
-	return !c.operator && ok && l.state.Decides(member)
+func (b *Broker) decidesIn(c api.Caller, l *live) bool {
+	member, ok := b.registry.member(c.Agent)
+	return !c.Operator && ok && l.state.Decides(member)
 }
 
 // ofCaller lists at most n sessions that may concern a caller, as index.page does.
-func (b *Broker) ofCaller(ctx context.Context, c caller, state, before string, n int) ([]performatives.SessionID, error) {
-	pick := func(t *lines) [][]uint32 { return t.ofOne(c.agent) }
-	member, ok := b.registry.member(c.agent)
+func (b *Broker) ofCaller(ctx context.Context, c api.Caller, state, before string, n int) ([]performatives.SessionID, error) {
+	pick := func(t *lines) [][]uint32 { return t.ofOne(c.Agent) }
+	member, ok := b.registry.member(c.Agent)
 	switch {
-	case c.agent == "":
+	case c.Agent == "":
 		pick = (*lines).ofAll
-	case b.audits(c) || !c.operator && ok && member.Authority == performatives.AuthorityDecide:
-		org := c.agent.Organisation()
+	case b.audits(c) || !c.Operator && ok && member.Authority == performatives.AuthorityDecide:
+		org := c.Agent.Organisation()
 		pick = func(t *lines) [][]uint32 {
 			return t.ofMany(func(a performatives.Agent) bool { return a.Organisation() == org })
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-func (b *Broker) agentList(_ context.Context, who caller, q api.ListAgents) (api.Agents, error) {
+func (b *Broker) agentList(_ context.Context, who api.Caller, q api.ListAgents) (api.Agents, error) {
 	found := api.Agents{Agents: []api.Card{}}
 	for _, c := range b.registry.list(func(c api.Card) bool {
 		return string(c.Agent) > q.Cursor &&
@@ -29,7 +29,7 @@ func (b *Broker) agentList(_ context.Context, who caller, q api.ListAgents) (api
 	return found, nil
 }
 
-func (b *Broker) agentGet(_ context.Context, c caller, q api.AgentRef) (api.Card, error) {
+func (b *Broker) agentGet(_ context.Context, c api.Caller, q api.AgentRef) (api.Card, error) {
 	card, ok := b.registry.card(q.Agent)
 	if !ok {
 		return api.Card{}, session.Refuse(session.UnknownAgent, "%.300s is not registered", q.Agent)
@@ -39,8 +39,8 @@ func (b *Broker) agentGet(_ context.Context, c caller, q api.AgentRef) (api.Card
 
 // forCaller leaves out of a card what is its organisation's own affair: how much a human may
 // decide on is what the other side of a negotiation would like to know.
-func forCaller(card api.Card, c caller) api.Card {
-	if !c.operator && c.agent.Organisation() != card.Agent.Organisation() {
+func forCaller(card api.Card, c api.Caller) api.Card {
+	if !c.Operator && c.Agent.Organisation() != card.Agent.Organisation() {
 		card.Registry.Limits, card.Registry.Devices = nil, nil
 	}
 	return card
@@ -49,11 +49,11 @@ func forCaller(card api.Card, c caller) api.Card {
 // agentJWT is what a principal's NATS credentials file has beside the seed of its key. It is no
 // secret, and says nothing but which key it is for: who has it must prove that key, and be
 // registered with it, like everybody.
-func (b *Broker) agentJWT(_ context.Context, c caller, q api.AskUserJWT) (api.UserJWT, error) {
-	if !c.operator && q.Agent != "" && q.Agent != c.agent {
+func (b *Broker) agentJWT(_ context.Context, c api.Caller, q api.AskUserJWT) (api.UserJWT, error) {
+	if !c.Operator && q.Agent != "" && q.Agent != c.Agent {
 		return api.UserJWT{}, session.Refuse(session.Unauthorized, "credentials are their principal's own: agentId is not the principal of your subject")
 	}
-	agent, err := performatives.ParseAgent(string(cmp.Or(c.agent, q.Agent)))
+	agent, err := performatives.ParseAgent(string(cmp.Or(c.Agent, q.Agent)))
 	if err != nil {
 		return api.UserJWT{}, session.RefuseSchema(session.Fault{Path: "/agentId", Rule: "agent", Message: err.Error()})
 	}
@@ -80,18 +80,18 @@ func (b *Broker) agentJWT(_ context.Context, c caller, q api.AskUserJWT) (api.Us
 
 // agentRegister replaces the caller's own card. What the registry says of it,
 // and outside --dev its key, it cannot change.
-func (b *Broker) agentRegister(ctx context.Context, c caller, q api.RegisterAgent) (api.Card, error) {
-	if c.operator {
+func (b *Broker) agentRegister(ctx context.Context, c api.Caller, q api.RegisterAgent) (api.Card, error) {
+	if c.Operator {
 		return b.agentAdd(ctx, c, q)
 	}
 	if q.Card == nil {
 		return api.Card{}, noCard()
 	}
 	card := *q.Card
-	if card.Agent != "" && card.Agent != c.agent {
+	if card.Agent != "" && card.Agent != c.Agent {
 		return api.Card{}, session.Refuse(session.Unauthorized, "a card is its principal's own: agentId is not the principal of your subject")
 	}
-	card.Agent = c.agent
+	card.Agent = c.Agent
 	complete := func(old api.Card) error {
 		card.Registry = old.Registry
 		card.Key = cmp.Or(card.Key, old.Key)
@@ -100,22 +100,22 @@ func (b *Broker) agentRegister(ctx context.Context, c caller, q api.RegisterAgen
 		}
 		return b.checkCard(&card)
 	}
-	if _, known := b.registry.card(c.agent); known {
-		return b.registry.change(ctx, c.agent, func(old *api.Card) error {
+	if _, known := b.registry.card(c.Agent); known {
+		return b.registry.change(ctx, c.Agent, func(old *api.Card) error {
 			card = *q.Card
-			card.Agent = c.agent
+			card.Agent = c.Agent
 			err := complete(*old)
 			*old = card
 			return err
 		})
 	}
-	if err := complete(strangersCard(c.agent)); err != nil {
+	if err := complete(strangersCard(c.Agent)); err != nil {
 		return api.Card{}, err
 	}
 	return b.registry.put(ctx, card)
 }
 
-func (b *Broker) agentAdd(ctx context.Context, _ caller, q api.RegisterAgent) (api.Card, error) {
+func (b *Broker) agentAdd(ctx context.Context, _ api.Caller, q api.RegisterAgent) (api.Card, error) {
 	if q.Card == nil {
 		return api.Card{}, noCard()
 	}
@@ -135,7 +135,7 @@ func (b *Broker) register(ctx context.Context, card api.Card) (api.Card, error) 
 
 // AddAgent registers a principal, or replaces its card and key, as agent.add does.
 func (b *Broker) AddAgent(ctx context.Context, card api.Card) (api.Card, error) {
-	return b.agentAdd(ctx, caller{operator: true}, api.RegisterAgent{Card: &card})
+	return b.agentAdd(ctx, api.Caller{Operator: true}, api.RegisterAgent{Card: &card})
 }
 
 func noCard() error {
@@ -180,7 +180,7 @@ func (b *Broker) checkCard(c *api.Card) error {
 	return nil
 }
 
-func (b *Broker) agentRemove(ctx context.Context, _ caller, q api.AgentRef) (api.Card, error) {
+func (b *Broker) agentRemove(ctx context.Context, _ api.Caller, q api.AgentRef) (api.Card, error) {
 	card, _ := b.registry.card(q.Agent)
 	return card, b.registry.remove(ctx, q.Agent)
 }

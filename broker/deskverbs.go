@@ -24,12 +24,12 @@ const maxComment = 8 << 10
 
 // around judges what a human does around an open item, notes it, and answers
 // with the item as it is then. Operators help out: by is "" for them.
-func (b *Broker) around(ctx context.Context, c caller, id string, judge func(api.EscalationItem, escalation.Desk, time.Time) (escalation.Event, error)) (api.EscalationItem, error) {
+func (b *Broker) around(ctx context.Context, c api.Caller, id string, judge func(api.EscalationItem, escalation.Desk, time.Time) (escalation.Event, error)) (api.EscalationItem, error) {
 	item, err := b.visible(ctx, c, id)
 	if err != nil {
 		return item, err
 	}
-	if member, _ := b.registry.member(c.agent); !c.operator && !escalation.MayDecide(member, item.Organisation) {
+	if member, _ := b.registry.member(c.Agent); !c.Operator && !escalation.MayDecide(member, item.Organisation) {
 		return item, session.Refuse(session.Unauthorized, "this is for the humans of %s who may decide", item.Organisation)
 	}
 	if item.Status != statusOpen {
@@ -47,7 +47,7 @@ func (b *Broker) around(ctx context.Context, c caller, id string, judge func(api
 			return escalation.Event{}, isOver(&item)
 		}
 		e, err := judge(item, d, now)
-		e.At, e.By = now.UTC(), c.agent
+		e.At, e.By = now.UTC(), c.Agent
 		return e, err
 	}); err != nil {
 		return item, err
@@ -69,7 +69,7 @@ func isOver(item *api.EscalationItem) error {
 
 // upToDate is the item once what has happened to it is noted: it may have been
 // asked for a moment after it was opened.
-func (b *Broker) upToDate(ctx context.Context, c caller, item api.EscalationItem) (api.EscalationItem, error) {
+func (b *Broker) upToDate(ctx context.Context, c api.Caller, item api.EscalationItem) (api.EscalationItem, error) {
 	if d := b.desks.of(item.ID); d.Opened && d.Events == item.Desk.Events {
 		return item, nil
 	}
@@ -95,21 +95,21 @@ func (b *Broker) reshow(ctx context.Context, id performatives.SessionID) error {
 	return err
 }
 
-func (b *Broker) escalationClaim(ctx context.Context, c caller, q api.ClaimEscalation) (api.EscalationItem, error) {
+func (b *Broker) escalationClaim(ctx context.Context, c api.Caller, q api.ClaimEscalation) (api.EscalationItem, error) {
 	lease := time.Duration(q.Lease) * time.Millisecond
 	if lease <= 0 {
 		lease = defaultLease
 	}
 	return b.around(ctx, c, q.Escalation, func(item api.EscalationItem, d escalation.Desk, now time.Time) (escalation.Event, error) {
 		e := escalation.Event{Kind: escalation.Claimed, Until: now.Add(min(lease, longestLease)).UTC()}
-		if c.operator {
+		if c.Operator {
 			return e, session.Refuse(session.Unauthorized, "who claims an item is at work on it: an operator decides nothing")
 		}
-		level, named := turnOf(&item, c.agent)
+		level, named := turnOf(&item, c.Agent)
 		switch {
 		case !named, level > item.Route.Level:
 			return e, session.Refuse(session.Unauthorized, "others are asked now: %s", whom(item.Route.Levels[item.Route.Level].Approvers))
-		case slices.Contains(item.Theirs, c.agent):
+		case slices.Contains(item.Theirs, c.Agent):
 			return e, session.Refuse(session.Unauthorized, "you are the other side in this session: you do not decide for both")
 		}
 		return e, free(d, c, now)
@@ -117,15 +117,15 @@ func (b *Broker) escalationClaim(ctx context.Context, c caller, q api.ClaimEscal
 }
 
 // free refuses where a colleague holds the item.
-func free(d escalation.Desk, c caller, now time.Time) error {
-	held := d.HeldByAnother(c.agent, now)
-	if held == nil || c.operator {
+func free(d escalation.Desk, c api.Caller, now time.Time) error {
+	held := d.HeldByAnother(c.Agent, now)
+	if held == nil || c.Operator {
 		return nil
 	}
 	return session.Refuse(session.WrongTurn, "%s has claimed it until %s", held.By, stamp(held.Until)).With(map[string]any{"claim": held})
 }
 
-func (b *Broker) escalationRelease(ctx context.Context, c caller, q api.EscalationRef) (api.EscalationItem, error) {
+func (b *Broker) escalationRelease(ctx context.Context, c api.Caller, q api.EscalationRef) (api.EscalationItem, error) {
 	return b.around(ctx, c, q.Escalation, func(_ api.EscalationItem, d escalation.Desk, now time.Time) (escalation.Event, error) {
 		if d.Held(now) == nil {
 			return escalation.Event{}, session.Refuse(session.WrongTurn, "nobody holds it")
@@ -134,7 +134,7 @@ func (b *Broker) escalationRelease(ctx context.Context, c caller, q api.Escalati
 	})
 }
 
-func (b *Broker) escalationAssign(ctx context.Context, c caller, q api.AssignEscalation) (api.EscalationItem, error) {
+func (b *Broker) escalationAssign(ctx context.Context, c api.Caller, q api.AssignEscalation) (api.EscalationItem, error) {
 	return b.around(ctx, c, q.Escalation, func(item api.EscalationItem, _ escalation.Desk, _ time.Time) (escalation.Event, error) {
 		if q.To != "" {
 			if _, err := b.colleague(item, q.To); err != nil {
@@ -166,7 +166,7 @@ func (b *Broker) names(item api.EscalationItem) string {
 	return strings.Join(all, ", ")
 }
 
-func (b *Broker) escalationComment(ctx context.Context, c caller, q api.CommentEscalation) (api.EscalationItem, error) {
+func (b *Broker) escalationComment(ctx context.Context, c api.Caller, q api.CommentEscalation) (api.EscalationItem, error) {
 	return b.around(ctx, c, q.Escalation, func(api.EscalationItem, escalation.Desk, time.Time) (escalation.Event, error) {
 		switch text := strings.TrimSpace(q.Text); {
 		case text == "":
@@ -181,10 +181,10 @@ func (b *Broker) escalationComment(ctx context.Context, c caller, q api.CommentE
 
 // escalationTransfer hands an item to a colleague, or up the chain, by who has
 // been asked: a later level then decides before its time.
-func (b *Broker) escalationTransfer(ctx context.Context, c caller, q api.TransferEscalation) (api.EscalationItem, error) {
+func (b *Broker) escalationTransfer(ctx context.Context, c api.Caller, q api.TransferEscalation) (api.EscalationItem, error) {
 	return b.around(ctx, c, q.Escalation, func(item api.EscalationItem, d escalation.Desk, now time.Time) (escalation.Event, error) {
 		e := escalation.Event{Kind: escalation.Transferred, To: q.To, Text: clip(strings.TrimSpace(q.Reason), maxComment)}
-		if level, named := turnOf(&item, c.agent); !c.operator && (!named || level > item.Route.Level) {
+		if level, named := turnOf(&item, c.Agent); !c.Operator && (!named || level > item.Route.Level) {
 			return e, session.Refuse(session.AuthorityExceeded, "who transfers an item has been asked for it: %s", whom(item.Route.Levels[item.Route.Level].Approvers))
 		}
 		var err error
@@ -218,7 +218,7 @@ func levelOf(item api.EscalationItem, name string) (int, error) {
 	return 0, session.Refuse(session.MalformedEnvelope, "there is no level %.80q: there is %s", name, strings.Join(names, ", "))
 }
 
-func (b *Broker) escalationHistory(ctx context.Context, c caller, q api.EscalationRef) (api.EscalationEvents, error) {
+func (b *Broker) escalationHistory(ctx context.Context, c api.Caller, q api.EscalationRef) (api.EscalationEvents, error) {
 	found := api.EscalationEvents{Escalation: q.Escalation}
 	item, err := b.visible(ctx, c, q.Escalation)
 	if err != nil {
@@ -235,7 +235,7 @@ func (b *Broker) escalationHistory(ctx context.Context, c caller, q api.Escalati
 const longestWatch = 25 * time.Second
 
 // escalationWatch answers when an item that the caller may see has changed.
-func (b *Broker) escalationWatch(ctx context.Context, c caller, q api.WatchEscalations) (api.Watched, error) {
+func (b *Broker) escalationWatch(ctx context.Context, c api.Caller, q api.WatchEscalations) (api.Watched, error) {
 	answer := api.Watched{Changed: []api.EscalationItem{}}
 	if q.Since == "" {
 		_, now, _, _ := b.items.since(0)

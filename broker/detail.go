@@ -23,16 +23,16 @@ const viewAgain = 5 * time.Minute
 
 // viewed notes that a human has looked; that it could not be noted keeps nobody
 // from looking.
-func (b *Broker) viewed(ctx context.Context, c caller, item *api.EscalationItem) {
-	if c.operator || item.Status != statusOpen {
+func (b *Broker) viewed(ctx context.Context, c api.Caller, item *api.EscalationItem) {
+	if c.Operator || item.Status != statusOpen {
 		return
 	}
 	looked := func(d escalation.Desk) (escalation.Event, error) {
 		now := b.Now()
-		if last, before := d.Views[c.agent]; before && now.Sub(last) < viewAgain {
+		if last, before := d.Views[c.Agent]; before && now.Sub(last) < viewAgain {
 			return escalation.Event{}, errNothing
 		}
-		return escalation.Event{Kind: escalation.Viewed, At: now.UTC(), By: c.agent}, nil
+		return escalation.Event{Kind: escalation.Viewed, At: now.UTC(), By: c.Agent}, nil
 	}
 	if _, err := looked(b.desks.of(item.ID)); err != nil {
 		return

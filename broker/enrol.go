@@ -44,7 +44,7 @@ func (b *Broker) openEnrolments(ctx context.Context) error {
 }
 
 // humanEnrol makes a code for a human.
-func (b *Broker) humanEnrol(ctx context.Context, _ caller, q api.EnrolHuman) (api.Enrolment, error) {
+func (b *Broker) humanEnrol(ctx context.Context, _ api.Caller, q api.EnrolHuman) (api.Enrolment, error) {
 	if _, err := b.human(q.Agent); err != nil {
 		return api.Enrolment{}, err
 	}
@@ -175,7 +175,7 @@ func (b *Broker) mayEnrol(c api.Card, key performatives.Key) error {
 }
 
 // humanUnenrol takes a device's key away: nothing that it signs is heard any more.
-func (b *Broker) humanUnenrol(ctx context.Context, _ caller, q api.DeviceRef) (api.Card, error) {
+func (b *Broker) humanUnenrol(ctx context.Context, _ api.Caller, q api.DeviceRef) (api.Card, error) {
 	return b.registry.change(ctx, q.Agent, func(c *api.Card) error {
 		left := slices.DeleteFunc(slices.Clone(c.Registry.Devices), func(d api.Device) bool { return d.Key == q.Key })
 		if len(left) == len(c.Registry.Devices) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -28,7 +29,7 @@ func (b *Broker) read(id performatives.SessionID, who performatives.Agent, data 
 		return nil, nil, session.Refuse(session.Unauthorized, "sender.agentId is not the principal of the subject that you publish on")
 	case !registered:
 		return nil, nil, session.Refuse(session.UnknownAgent, "you are not registered")
-	case b.audits(caller{agent: who}):
+	case b.audits(api.Caller{Agent: who}):
 		return nil, nil, auditorsRead()
 	case m.Version != performatives.Version:
 		return nil, nil, session.Refuse(session.VersionUnsupported, "this broker speaks %s", performatives.Version).

@@ -15,55 +15,55 @@ import (
 // inside tells whether an item is the caller's own organisation's affair: then
 // it also sees who is asked, and what colleagues do and say. Agents, and the
 // other side, see what is at stake and how it ended.
-func (b *Broker) inside(c caller, org performatives.Organisation) bool {
-	if c.operator {
+func (b *Broker) inside(c api.Caller, org performatives.Organisation) bool {
+	if c.Operator {
 		return true
 	}
-	member, ok := b.registry.member(c.agent)
-	return ok && (escalation.MayDecide(member, org) || c.agent.Organisation() == org && b.audits(c))
+	member, ok := b.registry.member(c.Agent)
+	return ok && (escalation.MayDecide(member, org) || c.Agent.Organisation() == org && b.audits(c))
 }
 
 // seenBy is an item as a caller sees it now; false for one that it may not see.
-func (b *Broker) seenBy(ctx context.Context, c caller, k *kept) (api.EscalationItem, bool) {
+func (b *Broker) seenBy(ctx context.Context, c api.Caller, k *kept) (api.EscalationItem, bool) {
 	item := *k.EscalationItem
 	if b.inside(c, item.Organisation) {
 		asOf(&item, b.Now())
-		if !c.operator {
+		if !c.Operator {
 			item.You = b.you(c, &item)
 		}
 		return item, true
 	}
 	item.Due, item.Route, item.Desk, item.Revision, item.Shown = "", nil, api.Desk{}, 0, ""
-	if !b.index.names(ctx, item.Session, c.agent) && !b.audits(c) {
+	if !b.index.names(ctx, item.Session, c.Agent) && !b.audits(c) {
 		return item, false // without reading the sessions of strangers
 	}
 	return item, b.seen(ctx, c, item.Session, func(*live) error { return nil }) == nil
 }
 
 // you is what the caller may do with an item.
-func (b *Broker) you(c caller, item *api.EscalationItem) *api.You {
-	member, _ := b.registry.member(c.agent)
+func (b *Broker) you(c api.Caller, item *api.EscalationItem) *api.You {
+	member, _ := b.registry.member(c.Agent)
 	you := &api.You{Limits: member.Limits}
-	you.Voted = slices.ContainsFunc(item.Votes, func(v session.VoteView) bool { return v.By == c.agent })
-	level, named := turnOf(item, c.agent)
+	you.Voted = slices.ContainsFunc(item.Votes, func(v session.VoteView) bool { return v.By == c.Agent })
+	level, named := turnOf(item, c.Agent)
 	desk := escalation.Desk{Claim: item.Desk.Claim}
 	switch {
 	case item.Status != statusOpen:
 		you.Why = "it is over: " + item.Status
 	case !escalation.MayDecide(member, item.Organisation):
 		you.Why = "you may look, and not decide"
-	case slices.Contains(item.Theirs, c.agent):
+	case slices.Contains(item.Theirs, c.Agent):
 		you.Why = "you are the other side in this session"
 	case !named:
 		you.Why = "the rules ask others"
 	case level > item.Route.Level:
 		you.Why = "your turn comes when those before you have not answered, at " + item.Route.Levels[level-1].Due
-	case desk.HeldByAnother(c.agent, b.Now()) != nil:
+	case desk.HeldByAnother(c.Agent, b.Now()) != nil:
 		you.Why = string(item.Desk.Claim.By) + " has claimed it"
 	default:
 		you.Decide = true
 		switch {
-		case item.By == c.agent:
+		case item.By == c.Agent:
 			you.Why = "you asked this yourself: you may deny it, and somebody else approves it"
 		case you.Voted:
 			you.Why = "you have approved it; you may still deny it"
@@ -83,7 +83,7 @@ func turnOf(item *api.EscalationItem, a performatives.Agent) (int, bool) {
 }
 
 // escalationList is for humans who may decide; agents see those of their sessions.
-func (b *Broker) escalationList(ctx context.Context, c caller, q api.ListEscalations) (api.Escalations, error) {
+func (b *Broker) escalationList(ctx context.Context, c api.Caller, q api.ListEscalations) (api.Escalations, error) {
 	found := api.Escalations{Escalations: []api.EscalationItem{}}
 	switch q.Status {
 	case "", statusOpen, "resolved", "all":
@@ -99,11 +99,11 @@ func (b *Broker) escalationList(ctx context.Context, c caller, q api.ListEscalat
 		return found, session.Refuse(session.TooLarge, "a search has at most %d bytes", maxSearch)
 	}
 	org := q.Organisation
-	if !c.operator && q.Session == "" && b.inside(c, c.agent.Organisation()) && !b.audits(c) {
-		org = c.agent.Organisation() // whose queue it is
+	if !c.Operator && q.Session == "" && b.inside(c, c.Agent.Organisation()) && !b.audits(c) {
+		org = c.Agent.Organisation() // whose queue it is
 	}
 	open, closed := b.items.of(org)
-	if len(open)+len(closed) > 0 && b.inside(c, c.agent.Organisation()) {
+	if len(open)+len(closed) > 0 && b.inside(c, c.Agent.Organisation()) {
 		found.Counts, found.Now = b.counts(c, open), stamp(b.Now())
 	}
 	var list []*kept
@@ -153,7 +153,7 @@ func after(list []*kept, cursor, of string) []*kept {
 	return list[n:]
 }
 
-func (b *Broker) wanted(c caller, k *kept, q api.ListEscalations, words []string) bool {
+func (b *Broker) wanted(c api.Caller, k *kept, q api.ListEscalations, words []string) bool {
 	if q.Urgency != "" && k.Urgency != q.Urgency || q.Session != "" && k.Session != q.Session || !k.matches(words) {
 		return false
 	}
@@ -166,9 +166,9 @@ func (b *Broker) wanted(c caller, k *kept, q api.ListEscalations, words []string
 	held := (escalation.Desk{Claim: k.Desk.Claim}).Held(b.Now())
 	switch q.Claimed {
 	case api.ClaimedByMe:
-		return held != nil && held.By == c.agent || held == nil && k.Desk.Assignee == c.agent && c.agent != ""
+		return held != nil && held.By == c.Agent || held == nil && k.Desk.Assignee == c.Agent && c.Agent != ""
 	case api.ClaimedByOthers:
-		return held != nil && held.By != c.agent
+		return held != nil && held.By != c.Agent
 	}
 	return held == nil
 }
@@ -177,7 +177,7 @@ func (b *Broker) wanted(c caller, k *kept, q api.ListEscalations, words []string
 const soon = 15 * time.Minute
 
 // counts are of the open items of the caller's own organisation.
-func (b *Broker) counts(c caller, open []*kept) api.EscalationCounts {
+func (b *Broker) counts(c api.Caller, open []*kept) api.EscalationCounts {
 	n := api.EscalationCounts{Urgency: map[string]int{}}
 	now := b.Now()
 	before := stamp(now.Add(soon))
@@ -200,7 +200,7 @@ func (b *Broker) counts(c caller, open []*kept) api.EscalationCounts {
 		if held == nil {
 			n.Unclaimed++
 		}
-		if held != nil && held.By == c.agent || held == nil && k.Desk.Assignee == c.agent && c.agent != "" {
+		if held != nil && held.By == c.Agent || held == nil && k.Desk.Assignee == c.Agent && c.Agent != "" {
 			n.Mine++
 		}
 	}
@@ -208,9 +208,9 @@ func (b *Broker) counts(c caller, open []*kept) api.EscalationCounts {
 }
 
 // visible is an item by its id that the caller may see.
-func (b *Broker) visible(ctx context.Context, c caller, id string) (api.EscalationItem, error) {
+func (b *Broker) visible(ctx context.Context, c api.Caller, id string) (api.EscalationItem, error) {
 	k, ok := b.items.find(escalation.ID(id))
-	if !ok && b.inside(c, c.agent.Organisation()) { // nobody else has it looked for
+	if !ok && b.inside(c, c.Agent.Organisation()) { // nobody else has it looked for
 		var err error
 		if k, err = b.items.past(ctx, c, id); err != nil {
 			return api.EscalationItem{}, err
@@ -225,7 +225,7 @@ func (b *Broker) visible(ctx context.Context, c caller, id string) (api.Escalati
 	return api.EscalationItem{}, unknownEscalation()
 }
 
-func (b *Broker) escalationGet(ctx context.Context, c caller, q api.EscalationRef) (api.EscalationItem, error) {
+func (b *Broker) escalationGet(ctx context.Context, c api.Caller, q api.EscalationRef) (api.EscalationItem, error) {
 	item, err := b.visible(ctx, c, q.Escalation)
 	if err != nil {
 		return item, err
@@ -240,7 +240,7 @@ func (b *Broker) escalationGet(ctx context.Context, c caller, q api.EscalationRe
 		}
 	}
 	b.compare(&item)
-	messages, err := b.sessionMessages(ctx, caller{operator: true}, api.ListMessages{Session: item.Session, Limit: api.MaxPage})
+	messages, err := b.sessionMessages(ctx, api.Caller{Operator: true}, api.ListMessages{Session: item.Session, Limit: api.MaxPage})
 	withStory(&item, messages)
 	return item, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -16,20 +17,20 @@ import (
 
 // strange tells from the index alone that a session is none of the caller's business, whether it is
 // there or not. A broker that is not alone may hear late of who was brought in, and reads.
-func (b *Broker) strange(c caller, id performatives.SessionID) (strange, there bool) {
-	if c.operator || !b.Alone {
+func (b *Broker) strange(c api.Caller, id performatives.SessionID) (strange, there bool) {
+	if c.Operator || !b.Alone {
 		return false, false
 	}
 	b.index.mu.RLock()
 	line, there := b.index.lines.line(id)
 	b.index.mu.RUnlock()
-	if slices.Contains(line.Parties, c.agent) {
+	if slices.Contains(line.Parties, c.Agent) {
 		return false, there
 	}
-	member, registered := b.registry.member(c.agent)
+	member, registered := b.registry.member(c.Agent)
 	ofItsOrganisation := b.audits(c) || registered && member.Authority == performatives.AuthorityDecide
 	return !ofItsOrganisation || !slices.ContainsFunc(line.Parties, func(a performatives.Agent) bool {
-		return a.Organisation() == c.agent.Organisation()
+		return a.Organisation() == c.Agent.Organisation()
 	}), there
 }
 
@@ -37,7 +38,7 @@ func (b *Broker) strange(c caller, id performatives.SessionID) (strange, there b
 // as long for one as for the other: it asks the store, about the session where the index knows of
 // none, and else about one that nobody has opened. What there is would have to be found on the disk.
 // Who may open a session asks about one that is not there with good reason.
-func (b *Broker) foreign(ctx context.Context, c caller, id performatives.SessionID, mayOpen bool) (bool, error) {
+func (b *Broker) foreign(ctx context.Context, c api.Caller, id performatives.SessionID, mayOpen bool) (bool, error) {
 	strange, there := b.strange(c, id)
 	if !strange || mayOpen && !there {
 		return false, nil

@@ -31,7 +31,7 @@ const (
 )
 
 // auditSessions lists the sessions by their transcripts, not by the index.
-func (b *Broker) auditSessions(ctx context.Context, _ caller, q api.ListAudit) (api.AuditedSessions, error) {
+func (b *Broker) auditSessions(ctx context.Context, _ api.Caller, q api.ListAudit) (api.AuditedSessions, error) {
 	found := api.AuditedSessions{Sessions: []performatives.SessionID{}}
 	if q.Cursor < 0 {
 		return found, session.Refuse(session.MalformedEnvelope, "cursor is next of the page before")
@@ -75,7 +75,7 @@ func (b *Broker) inArchive(ctx context.Context, id performatives.SessionID) ([][
 }
 
 // auditMessages is a page of a transcript as it is stored.
-func (b *Broker) auditMessages(ctx context.Context, _ caller, q api.AuditTranscript) (api.Stored, error) {
+func (b *Broker) auditMessages(ctx context.Context, _ api.Caller, q api.AuditTranscript) (api.Stored, error) {
 	found, size := api.Stored{Messages: [][]byte{}}, 0
 	if _, err := performatives.ParseSessionID(string(q.Session)); err != nil {
 		return found, session.NoSuchSession()
@@ -105,7 +105,7 @@ func (b *Broker) auditMessages(ctx context.Context, _ caller, q api.AuditTranscr
 }
 
 // auditSession is what the store holds of a session beside its transcript.
-func (b *Broker) auditSession(ctx context.Context, _ caller, q api.AuditRef) (api.Held, error) {
+func (b *Broker) auditSession(ctx context.Context, _ api.Caller, q api.AuditRef) (api.Held, error) {
 	held := api.Held{Session: q.Session, Copies: []api.HeldCopy{}}
 	if _, err := performatives.ParseSessionID(string(q.Session)); err != nil {
 		return held, session.NoSuchSession()

@@ -155,17 +155,17 @@ func (i *items) tell(c change) {
 const maxWatches = 64
 
 // watches lets a caller wait for changes, until it leaves.
-func (i *items) watches(c caller) (leave func(), err error) {
+func (i *items) watches(c api.Caller) (leave func(), err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.watching[c.agent] >= maxWatches && !c.operator {
+	if i.watching[c.Agent] >= maxWatches && !c.Operator {
 		return nil, limited("watches", time.Second, "you watch the inbox %d times already, and there are no more than that at a time", maxWatches)
 	}
-	i.watching[c.agent]++
+	i.watching[c.Agent]++
 	return func() {
 		i.mu.Lock()
 		defer i.mu.Unlock()
-		add(i.watching, c.agent, -1)
+		add(i.watching, c.Agent, -1)
 	}, nil
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // seen runs a reading of a session that the caller may read.
-func (b *Broker) seen(ctx context.Context, c caller, id performatives.SessionID, read func(*live) error) error {
+func (b *Broker) seen(ctx context.Context, c api.Caller, id performatives.SessionID, read func(*live) error) error {
 	if _, err := performatives.ParseSessionID(string(id)); err != nil {
 		return session.NoSuchSession()
 	}
@@ -24,13 +24,13 @@ func (b *Broker) seen(ctx context.Context, c caller, id performatives.SessionID,
 	}
 	var refusal error
 	if err := b.look(ctx, id, func(l *live) {
-		party, has := l.state.Party(c.agent)
+		party, has := l.state.Party(c.Agent)
 		switch {
 		case l.state.Phase != session.Idle && (b.mayAudit(c, l) || b.decidesIn(c, l)):
 			refusal = read(l)
-		case l.state.Phase == session.Idle, !c.operator && !has:
+		case l.state.Phase == session.Idle, !c.Operator && !has:
 			refusal = session.NoSuchSession()
-		case !c.operator && !l.state.MayRead(c.agent, b.clock(l)):
+		case !c.Operator && !l.state.MayRead(c.Agent, b.clock(l)):
 			refusal = b.mayNotRead(l, party)
 		default:
 			refusal = read(l)
@@ -43,13 +43,13 @@ func (b *Broker) seen(ctx context.Context, c caller, id performatives.SessionID,
 
 // listed runs a reading of what session.list shows, which also a delegate sees
 // who is invited and has not joined.
-func (b *Broker) listed(ctx context.Context, c caller, id performatives.SessionID, read func(*live) error) error {
+func (b *Broker) listed(ctx context.Context, c api.Caller, id performatives.SessionID, read func(*live) error) error {
 	var err error
 	if looked := b.look(ctx, id, func(l *live) {
 		if l.state.Phase == session.Idle {
 			return // it was kept as long as it was to be
 		}
-		if c.operator || l.state.HasPart(c.agent) || b.mayAudit(c, l) || b.decidesIn(c, l) {
+		if c.Operator || l.state.HasPart(c.Agent) || b.mayAudit(c, l) || b.decidesIn(c, l) {
 			err = read(l)
 		}
 	}); looked != nil {
@@ -70,7 +70,7 @@ func (b *Broker) mayNotRead(l *live, p session.Party) error {
 	return session.Refuse(session.AuthorityExceeded, "your delegation in this session has ended")
 }
 
-func (b *Broker) sessionGet(ctx context.Context, c caller, q api.SessionRef) (v session.View, err error) {
+func (b *Broker) sessionGet(ctx context.Context, c api.Caller, q api.SessionRef) (v session.View, err error) {
 	err = b.seen(ctx, c, q.Session, func(l *live) error {
 		v = l.state.ViewAt(b.clock(l))
 		return nil
@@ -86,7 +86,7 @@ func page(limit int) int {
 	return min(limit, api.MaxPage)
 }
 
-func (b *Broker) sessionList(ctx context.Context, c caller, q api.ListSessions) (api.Sessions, error) {
+func (b *Broker) sessionList(ctx context.Context, c api.Caller, q api.ListSessions) (api.Sessions, error) {
 	if q.State != "" {
 		if _, ok := session.ParsePhase(q.State); !ok {
 			return api.Sessions{}, session.Refuse(session.MalformedEnvelope, "there is no state %.40q", q.State)
@@ -109,7 +109,7 @@ func (b *Broker) sessionList(ctx context.Context, c caller, q api.ListSessions) 
 			}
 			cursor = string(id)
 			err := b.listed(ctx, c, id, func(l *live) error {
-				s := l.state.SummaryFor(c.agent, b.clock(l))
+				s := l.state.SummaryFor(c.Agent, b.clock(l))
 				if (q.State == "" || s.State.String() == q.State) && (q.Awaiting == "" || s.Awaiting) {
 					found.Sessions = append(found.Sessions, s)
 				}
@@ -125,7 +125,7 @@ func (b *Broker) sessionList(ctx context.Context, c caller, q api.ListSessions) 
 	}
 }
 
-func (b *Broker) sessionMessages(ctx context.Context, c caller, q api.ListMessages) (api.Messages, error) {
+func (b *Broker) sessionMessages(ctx context.Context, c api.Caller, q api.ListMessages) (api.Messages, error) {
 	var places []uint64
 	var archived bool
 	look := func(l *live) error {

@@ -44,12 +44,12 @@ func (d *desks) forget(id escalation.ID) {
 var urgencies = []escalation.Urgency{escalation.Low, escalation.Medium, escalation.High, escalation.Critical}
 
 // past is an item of the caller's organisation that memory let go of.
-func (i *items) past(ctx context.Context, c caller, id string) (*kept, error) {
+func (i *items) past(ctx context.Context, c api.Caller, id string) (*kept, error) {
 	if _, err := performatives.ParseMessageID(id); err != nil {
 		return nil, unknownEscalation() // and no part of a subject
 	}
-	orgs := []performatives.Organisation{c.agent.Organisation()}
-	if c.operator {
+	orgs := []performatives.Organisation{c.Agent.Organisation()}
+	if c.Operator {
 		orgs = i.organisations()
 	}
 	for _, org := range orgs {

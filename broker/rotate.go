@@ -16,19 +16,19 @@ import (
 // agentRotate gives a principal another key (PROTOCOL.md §9): at its own word,
 // signed with the key that it had, or at an operator's. Transcripts keep the key
 // that they pinned, and pin the new one with the principal's next act.
-func (b *Broker) agentRotate(ctx context.Context, c caller, q api.RotateKey) (card api.Card, then func(), err error) {
-	if !c.operator {
-		if q.Agent != "" && q.Agent != c.agent {
+func (b *Broker) agentRotate(ctx context.Context, c api.Caller, q api.RotateKey) (card api.Card, then func(), err error) {
+	if !c.Operator {
+		if q.Agent != "" && q.Agent != c.Agent {
 			return card, nil, session.Refuse(session.Unauthorized, "a key is its principal's own: agentId is not the principal of your subject")
 		}
-		q.Agent = c.agent
+		q.Agent = c.Agent
 	}
 	if !q.Key.Valid() {
 		return card, nil, session.RefuseSchema(session.Fault{Path: "/key", Rule: "card", Message: "key is a public user nkey (U…)"})
 	}
 	goes := b.registry.goes(q.Agent) // after the answer, the connection of the old key is closed
 	card, err = b.registry.change(ctx, q.Agent, func(old *api.Card) error {
-		if !c.operator && old.Key != q.Key { // asked again, because the answer was lost: nothing changes
+		if !c.Operator && old.Key != q.Key { // asked again, because the answer was lost: nothing changes
 			if err := b.rotates(old.Key, q); err != nil {
 				return err
 			}
@@ -36,7 +36,7 @@ func (b *Broker) agentRotate(ctx context.Context, c caller, q api.RotateKey) (ca
 		if other, taken := b.registry.owner(q.Key); taken && other != q.Agent {
 			return session.Refuse(session.Duplicate, "the key belongs to another principal")
 		}
-		if !c.operator && old.Key != q.Key {
+		if !c.Operator && old.Key != q.Key {
 			if err := b.proves(q); err != nil {
 				return err
 			}
