@@ -108,7 +108,6 @@ func TestNoConnection(t *testing.T) {
 	w := start(t, testbroker.Options{})
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	config := filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "nats", "context")
-	write(t, filepath.Join(config, "broken.json"), `{`)
 	write(t, filepath.Join(config, "user.json"), `{"user": "u", "password": "p"}`)
 	write(t, filepath.Join(config, "token.json"), `{"token": "t"}`)
 	stranger := must(nkeys.CreateUser())(t)
@@ -130,9 +129,6 @@ func TestNoConnection(t *testing.T) {
 		"no credentials":               {alpha, w.URL, []client.Option{client.Creds("nowhere.creds")}, "nowhere.creds"},
 		"no seed in the file":          {alpha, w.URL, []client.Option{client.SeedFile("doc.go")}, "no nkey seed"},
 		"no context":                   {alpha, w.URL, []client.Option{client.Context("nowhere")}, "nowhere.json"},
-		"no selected context":          {alpha, w.URL, []client.Option{client.Context("")}, "none is selected"},
-		"no name of a context":         {alpha, w.URL, []client.Option{client.Context("../acme")}, "no context's name"},
-		"no JSON in the context":       {alpha, w.URL, []client.Option{client.Context("broken")}, "broken"},
 		"a context without a key":      {alpha, w.URL, []client.Option{client.Context("user")}, "no key"},
 		"a token without a key":        {alpha, w.URL, []client.Option{client.Context("token")}, "no key"},
 		"no timeout":                   {alpha, w.URL, []client.Option{client.Unsigned(), client.Timeout(0)}, "timeout"},

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
+	"github.com/parley-asp/parley/internal/natscontext"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -72,6 +73,29 @@ func Creds(path string) Option {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		c.login = append(c.login, nats.UserCredentials(path))
+		return nil
+	}
+}
+
+// Context connects as a context of the nats command line says, or as the selected
+// one if name is empty. It gives the address unless [Connect] is given one. Its
+// creds or nkey sign too; with its user and password or its token, add a [Seed].
+func Context(name string) Option {
+	return func(c *config) error {
+		ctx, err := natscontext.Read(name)
+		if err != nil {
+			return fmt.Errorf("NATS context: %w", err)
+		}
+		if c.url == "" {
+			c.url = ctx.URL
+		}
+		c.login = append(c.login, ctx.Options()...)
+		switch {
+		case ctx.Creds != "":
+			return Creds(ctx.Creds)(c)
+		case ctx.NKey != "":
+			return SeedFile(ctx.NKey)(c)
+		}
 		return nil
 	}
 }

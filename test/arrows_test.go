@@ -41,6 +41,7 @@ var places = map[string]place{
 	"schemas/gen":          plain("performatives", "schemas"), // writes the *.json; not part of the program
 	"schemas/internal/...": plain("performatives", "schemas"), // the same
 	"internal/persist":     pure(),
+	"internal/natscontext": plain(),
 	"session":              pure("performatives", "delegation", "escalation", "internal/persist"),
 	"modes":                pure("performatives", "delegation", "escalation", "internal/persist", "session"),
 	"transcript":           pure("performatives"),
@@ -51,7 +52,7 @@ var places = map[string]place{
 	"internal/pending":    plain(),
 	"store":               plain("api", "internal/background", "internal/pending", "performatives"),
 
-	"client":         plain("performatives", "schemas", "session", "transcript", "api"),
+	"client":         plain("internal/natscontext", "performatives", "schemas", "session", "transcript", "api"),
 	"login":          plain("api"),
 	"embedded":       plain("login", "api"),
 	"broker":         plain("internal/background", "internal/pending", "store", "performatives", "delegation", "escalation", "schemas", "session", "modes", "transcript", "api"),

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/internal/natscontext"
 	"github.com/parley-asp/parley/notify"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
@@ -154,15 +155,22 @@ func (s *serve) external() error {
 		return usage(errors.New("--websocket is for the embedded server: a server elsewhere has its own configuration"))
 	}
 	if s.context != "" {
-		url, creds, options, err := natsContext(s.context)
+		c, err := natscontext.Read(s.context)
 		if err != nil {
-			return err
+			return fmt.Errorf("--context: %w", err)
 		}
-		s.NATSCreds = creds
 		if s.NATS == "" {
-			s.NATS = url
+			s.NATS = c.URL
 		}
-		s.NATSOptions = append([]nats.Option{}, options...) // a context that names no login means none
+		s.NATSCreds = c.Creds
+		s.NATSOptions = append([]nats.Option{}, c.Options()...) // not nil: a context without a login means none
+		if c.Creds == "" && c.NKey != "" {
+			option, err := nats.NkeyOptionFromSeed(c.NKey)
+			if err != nil {
+				return fmt.Errorf("--context %s: %w", s.context, err)
+			}
+			s.NATSOptions = append(s.NATSOptions, option)
+		}
 	}
 	if s.NATS == "" {
 		if s.creds != "" || s.nkey != "" {
