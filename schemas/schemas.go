@@ -84,27 +84,10 @@ func init() {
 	}
 }
 
-// shapes are the same schemas for what is plainly canonical; false for one that
-// says more than a shape can.
-var shapes [performatives.Acts]func() (*shape, bool)
-
-func init() {
-	for act := range shapes {
-		shapes[act] = sync.OnceValues(func() (*shape, bool) { return shapeOf(compiled[act]().text) })
-	}
-}
-
 // Validate finds what is wrong with the body of an act, nil if nothing is. The
 // terms of an invitation are part of it. At most MaxFaults are told, sorted by
 // path.
 func Validate(p performatives.Performative, body jsontext.Value) []Fault {
-	if fits(p, body) {
-		return nil
-	}
-	return byLibrary(p, body)
-}
-
-func byLibrary(p performatives.Performative, body jsontext.Value) []Fault {
 	if performatives.NewBody(p) == nil {
 		return []Fault{{Rule: "enum", Message: "the act is none of the thirteen performatives"}}
 	}
@@ -119,32 +102,6 @@ func byLibrary(p performatives.Performative, body jsontext.Value) []Fault {
 		}
 	}
 	return told(faults)
-}
-
-// fits tells whether the body is sure to have no faults, which is what most have.
-func fits(p performatives.Performative, body jsontext.Value) bool {
-	if p == performatives.Unknown || p >= performatives.Acts || !performatives.PlainlyCanonical(body) {
-		return false
-	}
-	if s, ok := shapes[p](); !ok || !s.fits(body) {
-		return false
-	}
-	if p != performatives.Propose {
-		return true
-	}
-	var terms jsontext.Value
-	for name, value := range performatives.Members(body) {
-		switch string(name) {
-		case "terms":
-			terms = value
-		case "type":
-			if string(value) != `"`+performatives.SessionInvitation+`"` {
-				return true
-			}
-		}
-	}
-	s, ok := shapes[performatives.Unknown]()
-	return ok && s.fits(terms)
 }
 
 // invitationTerms are those of a PROPOSE session-invitation; without an object
