@@ -1,8 +1,6 @@
 package api
 
 import (
-	"strconv"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -20,26 +18,6 @@ type Acceptance struct {
 	State      session.Phase           `json:"state"`
 	AcceptedAt string                  `json:"acceptedAt"`
 	Duplicate  bool                    `json:"duplicate,omitzero"` // it was accepted before
-}
-
-// Text is the acceptance as it is sent: what the library writes, without asking
-// each field for its type.
-func (a Acceptance) Text() []byte {
-	out := strconv.AppendBool(append(make([]byte, 0, 384), `{"accepted":`...), a.Accepted)
-	text := func(name, text string) {
-		out = append(append(append(out, ',', '"'), name...), '"', ':')
-		out, _ = jsontext.AppendQuote(out, text) // which makes valid UTF-8 of what is none
-	}
-	text("sessionId", string(a.Session))
-	text("messageId", string(a.Message))
-	out = strconv.AppendUint(append(out, `,"sequenceNumber":`...), a.Sequence, 10)
-	text("hash", string(a.Hash))
-	text("state", a.State.String())
-	text("acceptedAt", a.AcceptedAt)
-	if a.Duplicate {
-		out = append(out, `,"duplicate":true`...)
-	}
-	return append(out, '}')
 }
 
 // An ErrorReply answers what was refused. It comes as a NATS micro error:

@@ -100,7 +100,7 @@ func (b *Broker) submit(r asked, id performatives.SessionID, caller performative
 				b.tellRefused(id, caller, refusal)
 			}
 		} else {
-			b.send(r, accepted.Text())
+			b.reply(r, accepted)
 			runtime.Gosched() // the answer leaves before the work that follows it overtakes it
 			b.reaches(answered)
 		}
@@ -128,11 +128,6 @@ func (b *Broker) reply(r asked, v any) {
 		b.refuse(r, session.Refuse(session.TooLarge, "the answer has more bytes than one message can have; ask for less, or read the session page by page"))
 		return
 	}
-	b.send(r, data)
-}
-
-// send answers with what was asked for.
-func (b *Broker) send(r asked, data []byte) {
 	b.answer(r.Reply(), nil, data)
 	b.answeredFor(r)
 }
