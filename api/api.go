@@ -5,7 +5,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/session"
 )
 
 // A SessionRef is the request of session.get.
@@ -29,8 +28,8 @@ type ListSessions struct {
 
 // Sessions is a page of session.list.
 type Sessions struct {
-	Sessions []session.Summary `json:"sessions"`
-	Next     string            `json:"next,omitzero"` // cursor of the next page; absent on the last
+	Sessions []SessionSummary `json:"sessions"`
+	Next     string           `json:"next,omitzero"` // cursor of the next page; absent on the last
 }
 
 // ListMessages is the request of session.messages.

@@ -51,13 +51,13 @@ type EscalationCounts struct {
 // An EscalationItem is one item of the escalation inbox, as it also stands on
 // its asp.escalation subject. A list leaves out what only escalation.get has.
 type EscalationItem struct {
-	session.EscalationView
+	EscalationView
 	Session  performatives.SessionID `json:"sessionId"`
 	Purpose  string                  `json:"purpose,omitzero"`
-	Proposal *session.OfferView      `json:"proposal,omitzero"` // the one at stake
-	Previous *session.OfferView      `json:"previous,omitzero"` // the offer that it countered
+	Proposal *OfferView              `json:"proposal,omitzero"` // the one at stake
+	Previous *OfferView              `json:"previous,omitzero"` // the offer that it countered
 	Theirs   []performatives.Agent   `json:"theirs,omitzero"`   // the other sides: what they wrote is their word
-	Head     *session.HeadView       `json:"head,omitzero"`     // of the transcript
+	Head     *session.ChainHead      `json:"head,omitzero"`     // of the transcript
 
 	// The rest is for the humans of the organisation, its auditors, and operators.
 	Due   string `json:"due,omitzero"` // when an answer is due from who is asked now; deadline is when all time is over

@@ -3,8 +3,6 @@ package api
 import (
 	"reflect"
 	"slices"
-
-	"github.com/parley-asp/parley/session"
 )
 
 // A Role says who may call a verb.
@@ -42,7 +40,7 @@ type VerbOf[Request, Reply any] struct{ Verb }
 
 // The verbs (PROTOCOL.md §9), in the order of the document.
 var (
-	SessionGet = define[SessionRef, session.View]("session.get", Principal, Read,
+	SessionGet = define[SessionRef, SessionView]("session.get", Principal, Read,
 		"one session as it is now")
 	SessionList = define[ListSessions, Sessions]("session.list", Principal, Read,
 		"the caller's sessions, newest first")

@@ -216,7 +216,7 @@ func (c *check) items() {
 		held[item.ID] = item
 	}
 	c.state.Escalations(func(of *escalation.Item) {
-		want := session.ViewItem(of)
+		want := api.ViewEscalation(of)
 		item, there := held[want.ID]
 		switch {
 		case !there:

@@ -66,7 +66,7 @@ func TestEnrolledKeySigns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var view session.View
+	var view api.SessionView
 	if err := json.Unmarshal(reply, &view); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestDeviceEscalates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var view session.View
+	var view api.SessionView
 	if err := json.Unmarshal(reply, &view); err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func (b *Broker) seenBy(ctx context.Context, c api.Caller, k *kept) (api.Escalat
 func (b *Broker) you(c api.Caller, item *api.EscalationItem) *api.You {
 	member, _ := b.registry.member(c.Agent)
 	you := &api.You{Limits: member.Limits}
-	you.Voted = slices.ContainsFunc(item.Votes, func(v session.VoteView) bool { return v.By == c.Agent })
+	you.Voted = slices.ContainsFunc(item.Votes, func(v api.VoteView) bool { return v.By == c.Agent })
 	level, named := turnOf(item, c.Agent)
 	desk := escalation.Desk{Claim: item.Desk.Claim}
 	switch {
@@ -248,7 +248,7 @@ func (b *Broker) escalationGet(ctx context.Context, c api.Caller, q api.Escalati
 // weight is about how many bytes an item has without its transcript.
 func weight(item *api.EscalationItem) int {
 	n := 2048 + len(item.Context) + len(item.TermsSchema)
-	for _, offer := range []*session.OfferView{item.Proposal, item.Previous} {
+	for _, offer := range []*api.OfferView{item.Proposal, item.Previous} {
 		if offer != nil {
 			n += len(offer.Terms) + len(offer.Subject)
 		}

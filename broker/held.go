@@ -191,7 +191,7 @@ func (b *Broker) heldItems(ctx context.Context, held *api.Held) error {
 	}
 	slices.SortFunc(all, func(a, b *escalation.Item) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	for _, of := range all {
-		view := session.ViewItem(of)
+		view := api.ViewEscalation(of)
 		last, err := b.store.Last(ctx, api.EscalationsStream, api.Escalation(view.Organisation, view.Urgency, string(view.ID)))
 		if err != nil {
 			return err

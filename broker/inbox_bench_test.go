@@ -46,14 +46,14 @@ func fill(b *testing.B, t *testbroker.Broker, open int) {
 	for n := range open {
 		due := time.Now().Add(time.Duration(n%5000) * time.Minute).UTC().Format("2006-01-02T15:04:05.000Z")
 		item := api.EscalationItem{
-			EscalationView: session.EscalationView{
+			EscalationView: api.EscalationView{
 				ID: escalation.ID(fmt.Sprintf("019478a3-0002-7def-8a12-%012d", n)), By: alpha, OnBehalfOf: alpha, Organisation: "acme.com",
 				Reason: "authority-limit", Urgency: urgencies[n%4], Context: jsontext.Value(`"over my limit"`), Deadline: due, Status: "open",
 				Amount: &escalation.Amount{Value: 15000, Currency: "USD", Path: "terms.price"},
 			},
-			Session: performatives.SessionID(fmt.Sprintf("019478a3-0001-7def-8a12-%012d", n)), Head: &session.HeadView{},
+			Session: performatives.SessionID(fmt.Sprintf("019478a3-0001-7def-8a12-%012d", n)), Head: &session.ChainHead{},
 			Route: &api.Route{Levels: []api.Level{{Quorum: 1, Due: due}}}, Due: due,
-			Proposal: &session.OfferView{Proposal: "p1", Subject: "a plan", Terms: jsontext.Value(`{"price":15000,"currency":"USD","seats":300}`)},
+			Proposal: &api.OfferView{Proposal: "p1", Subject: "a plan", Terms: jsontext.Value(`{"price":15000,"currency":"USD","seats":300}`)},
 		}
 		data, err := json.Marshal(item)
 		if err != nil {

@@ -317,7 +317,7 @@ func TestChain(t *testing.T) {
 	if want := []escalation.Kind{escalation.Opened, escalation.Reminded, escalation.Reescalated, escalation.Reminded, escalation.Ended}; !slices.Equal(got, want) {
 		t.Errorf("the history is %v, want %v", got, want)
 	}
-	view, err := calls[session.View](o, beta, api.SessionGet.Name, api.SessionRef{Session: o.id})
+	view, err := calls[api.SessionView](o, beta, api.SessionGet.Name, api.SessionRef{Session: o.id})
 	if err != nil || view.State != session.Failed || view.Closing != session.EscalationExpired {
 		t.Errorf("%+v %v", view, err)
 	}

@@ -100,8 +100,8 @@ func newer(old, item *api.EscalationItem) bool {
 // and what people have done around it.
 func (b *Broker) item(l *live, of *escalation.Item) api.EscalationItem {
 	now := b.clock(l)
-	view := l.state.ViewAt(now)
-	view.Escalation = session.ViewItem(of)
+	view := api.ViewSession(&l.state, now)
+	view.Escalation = api.ViewEscalation(of)
 	desk := b.desks.of(of.ID)
 	stake := atStake(&view)
 	item := api.EscalationItem{
@@ -136,7 +136,7 @@ func routeOf(of *escalation.Item, desk escalation.Desk) *api.Route {
 
 // atStake is the proposal that an escalation names, else the newest open offer
 // of another side: what the agent could not decide.
-func atStake(v *session.View) *session.OfferView {
+func atStake(v *api.SessionView) *api.OfferView {
 	e := v.Escalation
 	for i := len(v.Proposals) - 1; i >= 0; i-- {
 		p := &v.Proposals[i]
@@ -153,11 +153,11 @@ func atStake(v *session.View) *session.OfferView {
 }
 
 // previous is the offer that the one at stake countered.
-func previous(v *session.View, stake *session.OfferView) *session.OfferView {
+func previous(v *api.SessionView, stake *api.OfferView) *api.OfferView {
 	if stake == nil || stake.Supersedes == "" {
 		return nil
 	}
-	i := slices.IndexFunc(v.Proposals, func(p session.OfferView) bool { return p.Proposal == stake.Supersedes })
+	i := slices.IndexFunc(v.Proposals, func(p api.OfferView) bool { return p.Proposal == stake.Supersedes })
 	if i < 0 {
 		return nil
 	}
@@ -166,7 +166,7 @@ func previous(v *session.View, stake *session.OfferView) *session.OfferView {
 
 // theirs are the parties who do not act for the principal concerned: what they
 // wrote is their word. Humans who decide for it are of its side.
-func theirs(v *session.View) []performatives.Agent {
+func theirs(v *api.SessionView) []performatives.Agent {
 	var them []performatives.Agent
 	for _, p := range v.Participants {
 		side := cmp.Or(p.OnBehalfOf, p.Agent)

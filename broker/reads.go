@@ -70,9 +70,9 @@ func (b *Broker) mayNotRead(l *live, p session.Party) error {
 	return session.Refuse(session.AuthorityExceeded, "your delegation in this session has ended")
 }
 
-func (b *Broker) sessionGet(ctx context.Context, c api.Caller, q api.SessionRef) (v session.View, err error) {
+func (b *Broker) sessionGet(ctx context.Context, c api.Caller, q api.SessionRef) (v api.SessionView, err error) {
 	err = b.seen(ctx, c, q.Session, func(l *live) error {
-		v = l.state.ViewAt(b.clock(l))
+		v = api.ViewSession(&l.state, b.clock(l))
 		return nil
 	})
 	return v, err
@@ -95,7 +95,7 @@ func (b *Broker) sessionList(ctx context.Context, c api.Caller, q api.ListSessio
 	if q.Awaiting != "" && q.Awaiting != "me" {
 		return api.Sessions{}, session.Refuse(session.MalformedEnvelope, `awaiting is "me" or absent`)
 	}
-	found := api.Sessions{Sessions: []session.Summary{}}
+	found := api.Sessions{Sessions: []api.SessionSummary{}}
 	most := page(q.Limit)
 	for cursor := q.Cursor; ; {
 		some, err := b.ofCaller(ctx, c, q.State, cursor, most+1)
@@ -109,7 +109,7 @@ func (b *Broker) sessionList(ctx context.Context, c api.Caller, q api.ListSessio
 			}
 			cursor = string(id)
 			err := b.listed(ctx, c, id, func(l *live) error {
-				s := l.state.SummaryFor(c.Agent, b.clock(l))
+				s := api.Summarise(&l.state, c.Agent, b.clock(l))
 				if (q.State == "" || s.State.String() == q.State) && (q.Awaiting == "" || s.Awaiting) {
 					found.Sessions = append(found.Sessions, s)
 				}

@@ -92,5 +92,5 @@ func (b *Broker) asShown(ctx context.Context, l *live, m *performatives.Message)
 		return nil
 	}
 	return session.Refuse(session.ChainConflict, "the escalation has changed since it was shown to you: look at it again").
-		With(map[string]any{"escalationId": open.ID, "head": l.state.HeadView(), "escalation": item})
+		With(map[string]any{"escalationId": open.ID, "head": l.state.ChainHead(), "escalation": item})
 }

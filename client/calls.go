@@ -12,7 +12,6 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/transcript"
 )
 
@@ -85,15 +84,15 @@ func pages[P, E any](turn func(cursor string) (P, error), open func(P) (items []
 
 // Sessions are the sessions that the filter names, newest first; its Limit is
 // the length of a page. An error ends them.
-func (c *calls) Sessions(ctx context.Context, filter api.ListSessions) iter.Seq2[session.Summary, error] {
+func (c *calls) Sessions(ctx context.Context, filter api.ListSessions) iter.Seq2[api.SessionSummary, error] {
 	return pages(func(cursor string) (api.Sessions, error) {
 		filter.Cursor = cursor
 		return call(ctx, c, api.SessionList, filter)
-	}, func(p api.Sessions) ([]session.Summary, string) { return p.Sessions, p.Next })
+	}, func(p api.Sessions) ([]api.SessionSummary, string) { return p.Sessions, p.Next })
 }
 
 // View is a session as it stands.
-func (c *calls) View(ctx context.Context, id performatives.SessionID) (session.View, error) {
+func (c *calls) View(ctx context.Context, id performatives.SessionID) (api.SessionView, error) {
 	return call(ctx, c, api.SessionGet, api.SessionRef{Session: id})
 }
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/transcript"
 )
 
@@ -23,7 +23,7 @@ type Session struct {
 func (s *Session) ID() performatives.SessionID { return s.id }
 
 // View is the session as it stands.
-func (s *Session) View(ctx context.Context) (session.View, error) { return s.client.View(ctx, s.id) }
+func (s *Session) View(ctx context.Context) (api.SessionView, error) { return s.client.View(ctx, s.id) }
 
 // Transcript is every entry so far, from the first.
 func (s *Session) Transcript(ctx context.Context) ([]transcript.Entry, error) {

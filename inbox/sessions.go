@@ -7,7 +7,6 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/session"
 )
 
 // sessions is a page of the sessions that somebody may see.
@@ -17,7 +16,7 @@ type sessions struct {
 }
 
 type sessionRow struct {
-	session.Summary
+	api.SessionSummary
 	Title string
 	At    time.Time
 }
@@ -31,7 +30,7 @@ func (i *Inbox) sessionsPage(w http.ResponseWriter, r *http.Request, who *person
 	p := i.page(r, who, "sessions", "Sessions")
 	p.Sessions = &sessions{Next: list.Next}
 	for _, s := range list.Sessions {
-		row := sessionRow{Summary: s, Title: oneLine(s.Purpose), At: stamp(s.Updated)}
+		row := sessionRow{SessionSummary: s, Title: oneLine(s.Purpose), At: stamp(s.Updated)}
 		if row.Title == "" {
 			row.Title = "Session " + string(s.Session)
 		}
@@ -42,7 +41,7 @@ func (i *Inbox) sessionsPage(w http.ResponseWriter, r *http.Request, who *person
 
 // A sessionView is one session for reading.
 type sessionView struct {
-	session.View
+	api.SessionView
 	Title string
 	Talk  []entry
 	Next  *uint64
@@ -60,7 +59,7 @@ func (i *Inbox) sessionPage(w http.ResponseWriter, r *http.Request, who *person)
 		i.trouble(w, r, who, err)
 		return
 	}
-	v := &sessionView{View: view, Title: oneLine(view.Purpose), Talk: asTalk(messages.Messages, who.Agent.Organisation()), Next: messages.Next}
+	v := &sessionView{SessionView: view, Title: oneLine(view.Purpose), Talk: asTalk(messages.Messages, who.Agent.Organisation()), Next: messages.Next}
 	if v.Title == "" {
 		v.Title = "Session"
 	}

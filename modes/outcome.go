@@ -81,15 +81,18 @@ type turnView struct {
 	Last   string    `json:"last,omitzero"` // the act of the last turn
 }
 
-func viewBilateral(s *session.State, _ time.Time, v *session.View) {
+// bilateralView is what the mode adds to the view.
+type bilateralView struct {
+	Status  string   `json:"status"`
+	Outcome *outcome `json:"outcome,omitzero"` // at the end
+	Turn    turnView `json:"turn"`
+}
+
+func viewBilateral(s *session.State, _ time.Time) any {
 	b := turns(s)
-	v.Status = b.status
-	if b.outcome != nil {
-		v.Outcome = b.outcome
-	}
-	turn := turnView{Number: b.count, Next: b.next, Cap: b.cap}
+	v := bilateralView{b.status, b.outcome, turnView{Number: b.count, Next: b.next, Cap: b.cap}}
 	if b.count > 0 {
-		turn.Last = b.last.String()
+		v.Turn.Last = b.last.String()
 	}
-	v.Turn = turn
+	return v
 }

@@ -22,7 +22,12 @@ type record struct {
 	Supersedes  string    `json:"supersedes,omitzero"`
 }
 
-func viewConvergent(s *session.State, at time.Time, v *session.View) {
+// convergentView is what the mode adds to the view.
+type convergentView struct {
+	Projection projection `json:"projection"`
+}
+
+func viewConvergent(s *session.State, at time.Time) any {
 	c, now := peers(s), s.Clock(at)
 	p := projection{
 		Proposals: map[string]record{}, Accepts: map[asp.Agent]string{},
@@ -33,17 +38,21 @@ func viewConvergent(s *session.State, at time.Time, v *session.View) {
 	} else {
 		p.AcceptedProposal = c.accepted(s, now)
 	}
-	for _, o := range v.Proposals {
-		disposition := o.Status
-		if o.Status == session.Open.String() || o.Status == session.Accepted.String() {
+	for _, o := range s.Offers() {
+		if !o.IsProposal() {
+			continue
+		}
+		status := o.StatusAt(now)
+		disposition := status.String()
+		if status == session.Open || status == session.Accepted {
 			disposition = "live"
 		}
-		p.Proposals[o.Proposal] = record{o.From, disposition, o.Supersedes}
+		p.Proposals[o.ID] = record{o.Side, disposition, o.Supersedes}
 	}
 	for side, id := range c.slots.All() {
 		if o, ok := s.Offer(id); ok && o.Status != session.WithdrawnOffer {
 			p.Accepts[side] = id
 		}
 	}
-	v.Projection = p
+	return convergentView{p}
 }

@@ -27,7 +27,6 @@ import (
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/notify"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/testbroker"
 )
 
@@ -80,14 +79,14 @@ func listens(t *testing.T) *world {
 	t.Cleanup(func() { server.Close() })
 	at := time.Now()
 	w.item = api.EscalationItem{
-		EscalationView: session.EscalationView{
+		EscalationView: api.EscalationView{
 			ID: id, By: "agent://acme.example/procurement/alpha", OnBehalfOf: "agent://acme.example/procurement/alpha", Organisation: acme,
 			Reason: "authority-limit", Urgency: "high", Context: []byte(`"beyond my limit\r\nBcc: x@evil.example"`), Status: "open",
 			At: at.Format(time.RFC3339Nano), Deadline: at.Add(time.Hour).Format(time.RFC3339Nano),
 			Amount: &escalation.Amount{Value: 15000, Currency: "USD", Path: "terms.price"},
 		},
 		Theirs:   []performatives.Agent{"agent://clouds.example/sales"},
-		Proposal: &session.OfferView{By: "agent://clouds.example/sales", Subject: "<b>Cheap</b>\u202e plan", Terms: []byte(`{"price":15000}`)},
+		Proposal: &api.OfferView{By: "agent://clouds.example/sales", Subject: "<b>Cheap</b>\u202e plan", Terms: []byte(`{"price":15000}`)},
 		Route:    &api.Route{Levels: []api.Level{{Approvers: []performatives.Agent{alice}, Quorum: 1}, {Approvers: []performatives.Agent{bob}, Quorum: 1}}},
 	}
 	return w

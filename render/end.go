@@ -3,14 +3,13 @@ package render
 import (
 	"strings"
 
-	"github.com/go-json-experiment/json"
-
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/session"
 )
 
-// End draws how the session stands after what was added: its outcome, or what
-// is open and which deadlines run.
-func (c *Chat) End(v session.View) string {
+// End draws how the session stands after what was added: what was agreed, what
+// its mode says of it, what is open, and which deadlines run.
+func (c *Chat) End(v api.SessionView) string {
 	p := &page{Style: c.Style}
 	p.gap()
 	state := v.State.String()
@@ -19,16 +18,15 @@ func (c *Chat) End(v session.View) string {
 		spans = append(spans, said(": "+v.Closing))
 	}
 	p.put(0, 2, append(spans, hushed("  since "+whenStamp(v.Updated)))...)
-	if v.Status != "" {
-		p.put(2, 4, said("status: "+v.Status))
-	}
 	for _, o := range v.Proposals {
 		c.standing(p, v, o, o.Proposal)
 	}
 	for _, o := range v.Commitments {
 		c.standing(p, v, o, o.Commitment)
 	}
-	c.modesPart(p, "outcome", v.Outcome)
+	if len(v.ModePart) > 0 {
+		p.rows(0, rowsOf(appendLeaves(nil, "", v.ModePart)))
+	}
 	if !v.State.Over() {
 		c.running(p, v)
 	}
@@ -36,7 +34,7 @@ func (c *Chat) End(v session.View) string {
 }
 
 // standing says of an offer that was accepted, or is open, that it is.
-func (c *Chat) standing(p *page, v session.View, o session.OfferView, id string) {
+func (c *Chat) standing(p *page, v api.SessionView, o api.OfferView, id string) {
 	switch {
 	case o.Status == session.Accepted.String():
 		p.put(2, 4, span{"agreed ", good}, c.refer(id), said(" of "), c.cast.name(o.From))
@@ -57,7 +55,7 @@ func (c *Chat) standing(p *page, v session.View, o session.OfferView, id string)
 
 // running is what goes on: who has yet to answer, who acts for whom, what
 // pauses the session, which deadlines there are.
-func (c *Chat) running(p *page, v session.View) {
+func (c *Chat) running(p *page, v api.SessionView) {
 	for _, a := range v.Participants {
 		if a.Status == "invited" {
 			p.put(2, 4, span{"open ", warn}, said("invitation of "), c.cast.name(a.Agent))
@@ -72,8 +70,6 @@ func (c *Chat) running(p *page, v session.View) {
 		p.put(2, 4, span{"paused ", warn}, c.refer(string(e.ID)),
 			said(": a human of "+string(e.Organisation)+" decides by "+whenStamp(e.Deadline)))
 	}
-	c.modesPart(p, "turn", v.Turn)
-	c.modesPart(p, "projection", v.Projection)
 	for _, d := range v.Deadlines {
 		text := d.Code + " at " + whenStamp(d.At)
 		if d.Ends {
@@ -81,16 +77,4 @@ func (c *Chat) running(p *page, v session.View) {
 		}
 		p.put(2, 4, hushed(text))
 	}
-}
-
-// modesPart is what a mode adds to the view.
-func (c *Chat) modesPart(p *page, name string, part any) {
-	if part == nil {
-		return
-	}
-	raw, err := json.Marshal(part, json.Deterministic(true))
-	if err != nil {
-		return
-	}
-	p.rows(0, rowsOf(appendLeaves(nil, name, raw)))
 }

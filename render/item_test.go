@@ -7,7 +7,6 @@ import (
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/render"
-	"github.com/parley-asp/parley/session"
 )
 
 // inboxOf is an item that much has happened around, in the queue, by itself, and
@@ -21,7 +20,7 @@ func inboxOf(item api.EscalationItem, style render.Style) string {
 		{Name: "board", Approvers: []performatives.Agent{"human://acme.com/chief"}, Quorum: 1, Due: item.Due},
 		{Quorum: 1, Due: item.Deadline},
 	}}
-	item.Votes = []session.VoteView{{By: alice, Decision: "approved", At: "2026-03-07T14:40:00.000Z", Authority: &performatives.RulingsAuthority{MaxAmount: &most, Currency: "USD", TermPath: "terms.price"}}}
+	item.Votes = []api.VoteView{{By: alice, Decision: "approved", At: "2026-03-07T14:40:00.000Z", Authority: &performatives.RulingsAuthority{MaxAmount: &most, Currency: "USD", TermPath: "terms.price"}}}
 	item.Desk = api.Desk{Claim: &api.Claim{By: "human://acme.com/chief", Until: noon.Add(10 * time.Minute)}, Comments: 1}
 	item.You = &api.You{Why: "human://acme.com/chief has claimed it"}
 	item.IfUnanswered = &api.IfUnanswered{At: item.Due, Then: "level 3 is asked, too: every human who may decide"}

@@ -21,7 +21,7 @@ package render
 import (
 	"strings"
 
-	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/transcript"
 )
 
@@ -45,7 +45,7 @@ func (s Style) width() int {
 }
 
 // Conversation draws a whole transcript and how the session stands.
-func Conversation(entries []transcript.Entry, view session.View, s Style) string {
+func Conversation(entries []transcript.Entry, view api.SessionView, s Style) string {
 	chat := NewChat(s)
 	var out strings.Builder
 	for _, e := range entries {

@@ -17,7 +17,6 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/render"
-	"github.com/parley-asp/parley/session"
 )
 
 var update = flag.Bool("update", false, "write testdata again")
@@ -235,7 +234,7 @@ func TestLists(t *testing.T) {
 	limit := 5000.0
 	var out strings.Builder
 	style := render.Style{Width: 140}
-	out.WriteString(render.Sessions([]session.Summary{s.state.SummaryFor(alice, s.now), s.state.SummaryFor(beta, s.now)}, style))
+	out.WriteString(render.Sessions([]api.SessionSummary{api.Summarise(&s.state, alice, s.now), api.Summarise(&s.state, beta, s.now)}, style))
 	out.WriteString(render.Sessions(nil, style))
 	cards := []api.Card{
 		{Agent: alpha, Kind: "system", Name: "Alpha", Capabilities: []string{"storage", "logs"}, Registry: api.Registry{TrustScore: &trust}},

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nkeys"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -120,7 +121,7 @@ func (s *stage) deadline() {
 	s.says(performatives.BrokerAgent(s.broker.Key()), &performatives.CloseBody{Outcome: performatives.FailedEnd, Reason: due.Code})
 }
 
-func (s *stage) view() session.View { return s.state.ViewAt(s.now) }
+func (s *stage) view() api.SessionView { return api.ViewSession(&s.state, s.now) }
 
 var policy = performatives.Policy{
 	Format: performatives.Format, InvitationTimeout: 30_000, MaxDuration: 3_600_000,

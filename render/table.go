@@ -7,7 +7,6 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/session"
 )
 
 const columnGap = 2
@@ -49,7 +48,7 @@ func table(s Style, none string, heading []string, rows [][]span) string {
 }
 
 // Sessions lists sessions.
-func Sessions(list []session.Summary, s Style) string {
+func Sessions(list []api.SessionSummary, s Style) string {
 	var rows [][]span
 	for _, v := range list {
 		names := newCast()
@@ -67,7 +66,7 @@ func Sessions(list []session.Summary, s Style) string {
 		})
 	}
 	text := table(s, "no sessions", []string{"SESSION", "STATE", "MODE", "ACTS", "UPDATED (UTC)", "PARTIES", "PURPOSE"}, rows)
-	if slices.ContainsFunc(list, func(v session.Summary) bool { return v.Awaiting }) {
+	if slices.ContainsFunc(list, func(v api.SessionSummary) bool { return v.Awaiting }) {
 		text += "* waits for you\n"
 	}
 	return text

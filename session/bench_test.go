@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -146,7 +147,7 @@ func TestBenchedSession(t *testing.T) {
 	s := newBench(t)
 	s.opens(3)
 	s.bargains(50)
-	if v := s.state.ViewAt(s.now); v.State != session.Conversing || len(v.Proposals) < 10 || v.Proposals[0].Status != "expired" || v.Proposals[1].Status != "accepted" {
+	if v := api.ViewSession(&s.state, s.now); v.State != session.Conversing || len(v.Proposals) < 10 || v.Proposals[0].Status != "expired" || v.Proposals[1].Status != "accepted" {
 		t.Errorf("%s, %d proposals, %v", v.State, len(v.Proposals), v.Proposals[:2])
 	}
 }

@@ -50,21 +50,6 @@ func clarified(t *Turn) {
 	t.change(t.Offer.ID, func(o *Offer) { o.questions = o.questions.With(q.ID, true) })
 }
 
-// pendingFields are the fields of an offer that still wait for answers, sorted.
-func (s *State) pendingFields(o *Offer) []string {
-	var fields []string
-	if o.questions.Len() == 0 {
-		return nil
-	}
-	for id := range o.questions.All() {
-		if q, ok := s.questions.Get(id); ok {
-			fields = append(fields, q.Open...)
-		}
-	}
-	slices.Sort(fields)
-	return slices.Compact(fields)
-}
-
 // settleQuestion leaves only the fields that are still open; a clarification
 // without any pauses its offer no longer.
 func (t *Turn) settleQuestion(q Question, open []string) {

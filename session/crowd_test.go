@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -52,7 +53,7 @@ func TestConvergentCrowd(t *testing.T) {
 func (s *bench) phase(t *testing.T) string {
 	t.Helper()
 	var shown struct{ Phase string }
-	if err := json.Unmarshal([]byte(jsonOf(s.state.ViewAt(s.now).Projection)), &shown, json.MatchCaseInsensitiveNames(true)); err != nil {
+	if err := json.Unmarshal(partOf(api.ViewSession(&s.state, s.now), "projection"), &shown, json.MatchCaseInsensitiveNames(true)); err != nil {
 		t.Fatal(err)
 	}
 	return shown.Phase

@@ -29,9 +29,6 @@ func (t *Turn) LastsUntil(onClock time.Time) {
 	}
 }
 
-// Clock is the session's clock at a time of the broker's.
-func (s *State) Clock(at time.Time) time.Time { return s.clock(at) }
-
 // LiveOffers counts the offers that nothing has happened to.
 func (s *State) LiveOffers() int { return s.live.Len() }
 

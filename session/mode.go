@@ -45,8 +45,9 @@ type Mode struct {
 	Ended func(*Turn, Deadline)
 	// Awaits tells whether the session waits for a side; nil asks the offers.
 	Awaits func(s *State, side performatives.Agent, at time.Time) bool
-	// View is the mode's part of session.Get.
-	View func(s *State, at time.Time, v *View)
+	// View is what the mode adds to the view of a session: a struct of JSON
+	// members that the view does not have. Nil adds nothing.
+	View func(s *State, at time.Time) any
 }
 
 // A Rule judges an act: nil, or a *Refusal. It changes nothing.
@@ -113,7 +114,7 @@ func NothingPending(t *Turn) error {
 	if p := t.Message.Performative; p != performatives.Accept && p != performatives.Reject {
 		return nil
 	}
-	fields := t.pendingFields(t.Offer)
+	fields := t.OpenFields(t.Offer)
 	if len(fields) == 0 {
 		return nil
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/parley-asp/parley/api"
 )
 
 // Whatever is said in whatever mode: no mode hears what the table does not, or
@@ -122,7 +124,7 @@ func converse(t *rapid.T, peers []string, policy, acceptance string, keep bool, 
 			}
 		}
 		shown = nil
-		if err := json.Unmarshal([]byte(jsonOf(c.state.ViewAt(c.now).Projection)), &shown); err != nil {
+		if err := json.Unmarshal(partOf(api.ViewSession(&c.state, c.now), "projection"), &shown); err != nil {
 			t.Fatal(err)
 		}
 		if !c.state.Phase.Over() { // then the clock has stopped

@@ -205,29 +205,3 @@ func (s *State) amountsOf(o *Offer, see func(jsontext.Value) []escalation.Amount
 	}
 	return seen
 }
-
-// A VoteView is one human's ruling.
-type VoteView struct {
-	By        performatives.Agent             `json:"by"`
-	Decision  string                          `json:"decision"`
-	Comment   string                          `json:"comment,omitzero"`
-	Authority *performatives.RulingsAuthority `json:"authority,omitzero"` // as it counts
-	At        string                          `json:"at"`
-}
-
-// An AuthorityView is what a ruling lets a side agree to.
-type AuthorityView struct {
-	OnBehalfOf performatives.Agent `json:"onBehalfOf"`
-	Escalation escalation.ID       `json:"escalationId"`
-	performatives.RulingsAuthority
-}
-
-func (s *State) authoritiesView() []AuthorityView {
-	var all []AuthorityView
-	for _, a := range s.roll {
-		if b, ok := s.bounds.Get(a); ok {
-			all = append(all, AuthorityView{a, b.Escalation, b.RulingsAuthority})
-		}
-	}
-	return all
-}

@@ -5,14 +5,17 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/delegation"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/session"
 )
 
 // show prints a compact view of a part of the session, a line for each thing.
 func (c *conversation) show(what []string) ([]string, error) {
-	v := c.state.ViewAt(c.now)
+	v := api.ViewSession(&c.state, c.now)
 	var lines []string
 	say := func(format string, args ...any) {
 		lines = append(lines, strings.TrimSpace(fmt.Sprintf(format, args...)))
@@ -23,10 +26,13 @@ func (c *conversation) show(what []string) ([]string, error) {
 	case "mode":
 		say("%s, %q", v.Mode, v.Purpose)
 	case "status":
-		say("%s", v.Status)
+		var status string
+		if err := json.Unmarshal(partOf(v, "status"), &status); err != nil {
+			return nil, err
+		}
+		say("%s", status)
 	case "turn", "outcome", "projection":
-		part := map[string]any{"turn": v.Turn, "outcome": v.Outcome, "projection": v.Projection}[what[0]]
-		say("%s", cmp.Or(jsonOf(part), "absent"))
+		say("%s", cmp.Or(string(partOf(v, what[0])), "absent"))
 	case "invitation":
 		say("%s of %s: %s %s", v.Invitation.Proposal, v.Invitation.From, v.Invitation.Status, v.Invitation.Terms)
 	case "participants":
@@ -114,7 +120,16 @@ func (c *conversation) show(what []string) ([]string, error) {
 	return lines, nil
 }
 
-func offerLine(o session.OfferView) string {
+// partOf is a member that the mode adds to the view, nil for none.
+func partOf(v api.SessionView, name string) jsontext.Value {
+	parts := map[string]jsontext.Value{}
+	if len(v.ModePart) > 0 && json.Unmarshal(v.ModePart, &parts) != nil {
+		panic("the mode's part is no object: " + string(v.ModePart))
+	}
+	return parts[name]
+}
+
+func offerLine(o api.OfferView) string {
 	line := fmt.Sprintf("%s%s of %s: %s", o.Proposal, o.Commitment, o.From, o.Status)
 	for _, part := range []struct{ name, value string }{
 		{"sent by ", map[bool]string{true: "", false: string(o.By)}[o.By == o.From]}, {"to ", string(o.To)}, {"replaces ", o.Supersedes},

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nkeys"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
@@ -375,7 +376,7 @@ func (s *stage) view() string { return viewOf(s.state, s.now) }
 func viewOf(state session.State, at time.Time) string {
 	next, some := state.NextDeadline(at)
 	text, err := json.Marshal(map[string]any{
-		"view": state.ViewAt(at), "audience": state.Audience(), "next": next.UTC(), "some": some, "last": state.Last.OnBehalfOf, "joined": state.Last.Joined,
+		"view": api.ViewSession(&state, at), "audience": state.Audience(), "next": next.UTC(), "some": some, "last": state.Last.OnBehalfOf, "joined": state.Last.Joined,
 	}, jsontext.WithIndent(" "), json.Deterministic(true))
 	if err != nil {
 		panic(err)

@@ -190,7 +190,7 @@ func (t *Turn) chained() error {
 		return nil
 	}
 	return Refuse(ChainConflict, "the transcript has moved on: the next entry is %d", t.Next).
-		With(map[string]any{"head": t.HeadView()})
+		With(map[string]any{"head": t.ChainHead()})
 }
 
 // fitsMode applies the mode's rules.

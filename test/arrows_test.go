@@ -45,7 +45,7 @@ var places = map[string]place{
 	"session":              pure("performatives", "delegation", "escalation", "internal/persist"),
 	"modes":                pure("performatives", "delegation", "escalation", "internal/persist", "session"),
 	"transcript":           pure("performatives"),
-	"api":                  pure("performatives", "escalation", "session"),
+	"api":                  pure("performatives", "delegation", "escalation", "schemas", "session", "modes"),
 	"audit":                pure("performatives", "escalation", "session", "transcript", "api"),
 
 	"internal/background": plain(),

@@ -47,8 +47,8 @@ func connects(cmd *cobra.Command) *cobra.Command {
 
 // A caller is an operator or a principal: what both may ask.
 type caller interface {
-	Sessions(context.Context, api.ListSessions) iter.Seq2[session.Summary, error]
-	View(context.Context, performatives.SessionID) (session.View, error)
+	Sessions(context.Context, api.ListSessions) iter.Seq2[api.SessionSummary, error]
+	View(context.Context, performatives.SessionID) (api.SessionView, error)
 	Envelopes(context.Context, performatives.SessionID, uint64) iter.Seq2[jsontext.Value, error]
 	Agents(context.Context, api.ListAgents) iter.Seq2[api.Card, error]
 	Card(context.Context, performatives.Agent) (api.Card, error)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/render"
-	"github.com/parley-asp/parley/session"
 )
 
 func sessionCommand() *cobra.Command {
@@ -73,7 +72,7 @@ each act. What was refused took no place in the session and is not shown.`,
 
 // A conversation is what session show prints as JSON.
 type conversation struct {
-	Session  session.View     `json:"session"`
+	Session  api.SessionView  `json:"session"`
 	Messages []jsontext.Value `json:"messages"`
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -27,7 +28,7 @@ func (c connection) messages(ctx context.Context, id performatives.SessionID, si
 }
 
 // upTo is a session as it stands and its transcript up to there.
-func (c connection) upTo(ctx context.Context, id performatives.SessionID) (session.View, []jsontext.Value, error) {
+func (c connection) upTo(ctx context.Context, id performatives.SessionID) (api.SessionView, []jsontext.Value, error) {
 	view, err := c.View(ctx, id)
 	if err != nil {
 		return view, nil, err

@@ -3,6 +3,9 @@ package demo
 import (
 	"context"
 
+	"github.com/go-json-experiment/json"
+
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -69,16 +72,16 @@ func coordinates() rules {
 }
 
 // acceptedProposal is what the peers have converged on, "" for nothing yet.
-func acceptedProposal(v session.View) string {
-	projection, ok := v.Projection.(map[string]any)
-	if !ok {
+func acceptedProposal(v api.SessionView) string {
+	var of struct {
+		Projection struct {
+			AcceptedProposal string `json:"acceptedProposal"`
+		} `json:"projection"`
+	}
+	if json.Unmarshal(v.ModePart, &of) != nil {
 		return ""
 	}
-	id, ok := projection["acceptedProposal"].(string)
-	if !ok {
-		return ""
-	}
-	return id
+	return of.Projection.AcceptedProposal
 }
 
 // sellsPlans opens when the session is introduced, by whichever acceptance that

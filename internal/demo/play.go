@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/transcript"
 )
 
@@ -22,7 +22,7 @@ type played struct {
 	id      performatives.SessionID
 	heard   []transcript.Entry // by the agents, as it happened
 	entries []transcript.Entry // exported through the api
-	view    session.View
+	view    api.SessionView
 	err     error // why the scene broke off
 }
 

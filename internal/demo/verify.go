@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -57,7 +58,7 @@ func judge(sc *scene, p played, broker performatives.Key) Result {
 }
 
 // accepted names the offers that were.
-func accepted(v session.View) string {
+func accepted(v api.SessionView) string {
 	var ids []string
 	for _, o := range v.Proposals {
 		if o.Status == session.Accepted.String() {

@@ -12,7 +12,6 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/render"
-	"github.com/parley-asp/parley/session"
 )
 
 // TestTextThatSways: a counterparty writes what looks like the program's own words, like an act
@@ -36,7 +35,7 @@ func TestTextThatSways(t *testing.T) {
 	}).Message)
 	var item api.EscalationItem
 	must(t, json.Unmarshal(w.people[alice].calls(api.EscalationGet.Name, fmt.Sprintf(`{"escalationId":%q}`, escalation)).Data, &item))
-	var view session.View
+	var view api.SessionView
 	must(t, json.Unmarshal(w.people[alice].calls(api.SessionGet.Name, fmt.Sprintf(`{"sessionId":%q}`, w.deal)).Data, &view))
 	for _, style := range []render.Style{{Width: 100}, {Width: 40}, {Width: 100, Full: true}} {
 		for name, drawn := range map[string]string{

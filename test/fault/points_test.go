@@ -11,7 +11,6 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/fault"
 )
 
@@ -41,7 +40,7 @@ var fatal = []struct {
 	{"CLOSE", `{}`, func(w *fault.Witness, s *fault.Session) {
 		var found api.Sessions
 		w.Call(api.SessionList.Name, `{"state":"CLOSED"}`, &found)
-		listed := slices.ContainsFunc(found.Sessions, func(l session.Summary) bool { return l.Session == s.ID })
+		listed := slices.ContainsFunc(found.Sessions, func(l api.SessionSummary) bool { return l.Session == s.ID })
 		if !listed || s.State() != "CLOSED" {
 			w.Errorf("session %s is %s; the list of closed ones is %+v", s.ID, s.State(), found)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -78,7 +79,7 @@ func replays(t *testing.T, file string, format int, key performatives.Key) {
 			t.Fatal(err)
 		}
 	}
-	got, err := json.Marshal(state.ViewAt(end), json.Deterministic(true), jsontext.WithIndent("  "))
+	got, err := json.Marshal(api.ViewSession(&state, end), json.Deterministic(true), jsontext.WithIndent("  "))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,147 @@
+package api
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/delegation"
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// ViewSession shows a session at a time of the broker's clock. One that is over
+// stays as it was: nothing expires any more.
+func ViewSession(s *session.State, at time.Time) SessionView {
+	if s.Phase.Over() && at.After(s.Updated) {
+		at = s.Updated
+	}
+	v := SessionView{
+		Session: s.ID, State: s.Phase, Created: stamp(s.Created), Closing: s.Closing,
+		Participants: []PartyView{}, Proposals: []OfferView{}, Commitments: []OfferView{},
+		Delegations: []GrantView{}, Deadlines: []DeadlineView{}, Head: s.ChainHead(),
+	}
+	if s.Phase == session.Idle {
+		return v
+	}
+	v.Mode, v.Purpose, v.Updated = s.Mode.Name, s.Agreed.Purpose, stamp(s.Updated)
+	v.Invitation = viewOffer(s, s.Invitation(), at)
+	for _, a := range s.Roll() {
+		p, _ := s.Party(a)
+		v.Participants = append(v.Participants, viewParty(s, p, at))
+		if bound, some := s.Bound(a); some {
+			v.Authorities = append(v.Authorities, AuthorityView{a, bound.Escalation, bound.RulingsAuthority})
+		}
+	}
+	for _, o := range s.Offers() {
+		switch {
+		case o.IsProposal():
+			v.Proposals = append(v.Proposals, viewOffer(s, o, at))
+		case o.IsCommitment():
+			v.Commitments = append(v.Commitments, viewOffer(s, o, at))
+		}
+	}
+	for _, g := range s.Grants() {
+		v.Delegations = append(v.Delegations, viewGrant(s, g, at))
+	}
+	if item := s.NewestEscalation(); item != nil {
+		v.Escalation = ViewEscalation(item)
+	}
+	for _, d := range s.Deadlines(at) {
+		paused := d.Code != session.EscalationExpired && s.ClockStopped(at)
+		v.Deadlines = append(v.Deadlines, DeadlineView{d.Code, stamp(d.At), d.Ends, d.Ref, paused})
+	}
+	if s.Mode.View != nil {
+		v.ModePart = members(s.Mode.View(s, at))
+	}
+	return v
+}
+
+// members writes what a mode adds. Modes are part of the program: one whose
+// part is no JSON is a bug that its first test finds.
+func members(part any) jsontext.Value {
+	data, err := json.Marshal(part, json.Deterministic(true))
+	if err != nil {
+		panic(fmt.Sprintf("the view of a mode cannot be written: %v", err))
+	}
+	return data
+}
+
+func viewParty(s *session.State, p session.Party, at time.Time) PartyView {
+	v := PartyView{Agent: p.Agent, Role: p.Role.String(), Kind: p.Kind, Status: "joined", Authority: p.Authority, Key: p.Key}
+	switch {
+	case p.Role == session.Delegate:
+		g, _ := s.Grant(p.Grant)
+		v.Status, v.OnBehalfOf = grantStatus(s, g, at), g.Principal
+	case p.Role == session.Invitee && !p.Answered:
+		v.Status = "invited"
+	}
+	return v
+}
+
+func viewOffer(s *session.State, o *session.Offer, at time.Time) OfferView {
+	v := OfferView{
+		Proposal: o.ID, Status: o.StatusAt(s.Clock(at)).String(), From: o.Side, By: o.By, To: o.To,
+		Type: o.Type, Subject: o.Subject, Schema: o.Schema, Terms: o.Terms, Supersedes: o.Supersedes,
+		Pending: s.OpenFields(o), Sequence: o.Sequence,
+	}
+	if o.IsCommitment() {
+		v.Proposal, v.Commitment, v.Supersedes, v.Reference = "", o.ID, "", o.Supersedes
+	}
+	if !o.Expires.IsZero() {
+		v.ValidUntil = stamp(s.Wall(o.Expires, at))
+	}
+	for _, a := range s.Roll() {
+		if o.AcceptedBy(a) {
+			v.AcceptedBy = append(v.AcceptedBy, a)
+		}
+	}
+	return v
+}
+
+func viewGrant(s *session.State, g delegation.Grant, at time.Time) GrantView {
+	v := GrantView{
+		ID: g.ID, From: g.From, To: g.To, OnBehalfOf: g.Principal, Authority: g.Authority.String(), Scope: g.Scope,
+		Status: grantStatus(s, g, at), Depth: g.Depth, Reference: g.Line,
+	}
+	if !g.Until.IsZero() {
+		v.ValidUntil = stamp(s.Wall(g.Until, at))
+	}
+	return v
+}
+
+func grantStatus(s *session.State, g delegation.Grant, at time.Time) string {
+	return delegation.StatusAt(g, s.Clock(at), s.Grant).String()
+}
+
+// ViewEscalation shows an escalation.
+func ViewEscalation(item *escalation.Item) *EscalationView {
+	v := &EscalationView{
+		ID: item.ID, By: item.By, OnBehalfOf: item.Principal, Organisation: item.Org,
+		Reason: item.Body.Reason, Urgency: item.Body.Urgency, Context: item.Body.Context,
+		SuggestedAction: item.Body.SuggestedAction, Reference: item.Body.ReferenceID,
+		At: stamp(item.At), Deadline: stamp(item.Due), Status: "open", Amount: item.Amount,
+	}
+	for _, vote := range item.Votes {
+		v.Votes = append(v.Votes, VoteView{vote.By, vote.Decision, vote.Comment, vote.Authority, stamp(vote.At)})
+	}
+	if !item.Open() {
+		v.Status, v.DecidedBy, v.DecidedAt = item.End.How, item.End.By, stamp(item.End.At)
+	}
+	return v
+}
+
+// Summarise is the session in one row; who "you" is decides awaitingYou.
+func Summarise(s *session.State, you performatives.Agent, at time.Time) SessionSummary {
+	return SessionSummary{
+		Session: s.ID, State: s.Phase, Mode: s.Mode.Name, Purpose: s.Agreed.Purpose, Inviter: s.Inviter(),
+		Parties: s.Roll(), Created: stamp(s.Created), Updated: stamp(s.Updated),
+		Messages: s.Next, Awaiting: s.Awaits(you, at),
+	}
+}
+
+// stamp writes a time as all replies do.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -1,0 +1,138 @@
+package api
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/delegation"
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// A SessionView is the reply of session.get (PROTOCOL.md §9). Lists are in the
+// order of the transcript; times are the broker's, in RFC 3339.
+type SessionView struct {
+	Session      performatives.SessionID `json:"sessionId"`
+	State        session.Phase           `json:"state"`
+	Mode         string                  `json:"mode"`
+	Purpose      string                  `json:"purpose,omitzero"`
+	Created      string                  `json:"createdAt"`
+	Updated      string                  `json:"updatedAt"`
+	Closing      string                  `json:"reason,omitzero"` // why it is over
+	Participants []PartyView             `json:"participants"`
+	Invitation   OfferView               `json:"invitation"`
+	Proposals    []OfferView             `json:"proposals"`
+	Commitments  []OfferView             `json:"commitments"`
+	Delegations  []GrantView             `json:"delegations"`
+	Escalation   *EscalationView         `json:"escalation,omitzero"`  // the one that pauses the session, else the newest
+	Authorities  []AuthorityView         `json:"authorities,omitzero"` // what rulings let each side agree to
+	Head         session.ChainHead       `json:"head"`
+	Deadlines    []DeadlineView          `json:"deadlines"`
+
+	ModePart jsontext.Value `json:",embed"` // the members that the mode adds (PROTOCOL.md §8), an object; nil for none
+}
+
+// A PartyView is one party.
+type PartyView struct {
+	Agent      performatives.Agent `json:"agentId"`
+	Role       string              `json:"role"` // inviter, invitee, delegate or approver
+	Kind       string              `json:"kind"`
+	Status     string              `json:"status"` // joined or invited; of a delegate: offered, active, declined, withdrawn or expired
+	Authority  string              `json:"authority"`
+	OnBehalfOf performatives.Agent `json:"onBehalfOf,omitzero"`
+	Key        performatives.Key   `json:"key,omitzero"`
+}
+
+// An OfferView is an invitation, a proposal or a commitment.
+type OfferView struct {
+	Proposal   string                `json:"proposalId,omitzero"`
+	Commitment string                `json:"commitmentId,omitzero"`
+	Status     string                `json:"status"` // open, accepted, rejected, countered, withdrawn or expired
+	From       performatives.Agent   `json:"from"`   // the principal whose offer it is
+	By         performatives.Agent   `json:"by"`     // who sent it
+	To         performatives.Agent   `json:"to,omitzero"`
+	Type       string                `json:"type,omitzero"`
+	Subject    string                `json:"subject,omitzero"`
+	Schema     string                `json:"schema,omitzero"`
+	Terms      jsontext.Value        `json:"terms,omitzero"`
+	ValidUntil string                `json:"validUntil,omitzero"`
+	Supersedes string                `json:"supersedes,omitzero"`
+	Reference  string                `json:"referenceId,omitzero"` // of a commitment: the proposal it carries out
+	AcceptedBy []performatives.Agent `json:"acceptedBy,omitzero"`
+	Pending    []string              `json:"openFields,omitzero"` // asked about and not answered
+	Sequence   uint64                `json:"sequenceNumber"`
+}
+
+// A GrantView is one delegation.
+type GrantView struct {
+	ID         delegation.ID       `json:"delegationId"`
+	From       performatives.Agent `json:"from"`
+	To         performatives.Agent `json:"targetAgent"`
+	OnBehalfOf performatives.Agent `json:"onBehalfOf"`
+	Authority  string              `json:"authority"`
+	Scope      string              `json:"scope"`
+	Status     string              `json:"status"`
+	Depth      int                 `json:"depth"`
+	Reference  string              `json:"referenceId,omitzero"`
+	ValidUntil string              `json:"validUntil,omitzero"`
+}
+
+// An EscalationView is one escalation.
+type EscalationView struct {
+	ID              escalation.ID              `json:"escalationId"`
+	By              performatives.Agent        `json:"by"`
+	OnBehalfOf      performatives.Agent        `json:"onBehalfOf"`
+	Organisation    performatives.Organisation `json:"organisation"`
+	Reason          string                     `json:"reason"`
+	Urgency         string                     `json:"urgency"`
+	Context         jsontext.Value             `json:"context"`
+	SuggestedAction string                     `json:"suggestedAction,omitzero"`
+	Reference       string                     `json:"referenceId,omitzero"`
+	At              string                     `json:"at"`
+	Deadline        string                     `json:"deadline"`
+	Amount          *escalation.Amount         `json:"amount,omitzero"` // at stake, where one can be seen
+	Votes           []VoteView                 `json:"votes,omitzero"`  // rulings so far, the one that ended it included
+	Status          string                     `json:"status"`          // open, approved, denied, modified, guidance, closed or expired
+	DecidedBy       performatives.Agent        `json:"decidedBy,omitzero"`
+	DecidedAt       string                     `json:"decidedAt,omitzero"`
+}
+
+// A VoteView is one human's ruling.
+type VoteView struct {
+	By        performatives.Agent             `json:"by"`
+	Decision  string                          `json:"decision"`
+	Comment   string                          `json:"comment,omitzero"`
+	Authority *performatives.RulingsAuthority `json:"authority,omitzero"` // as it counts
+	At        string                          `json:"at"`
+}
+
+// An AuthorityView is what a ruling lets a side agree to.
+type AuthorityView struct {
+	OnBehalfOf performatives.Agent `json:"onBehalfOf"`
+	Escalation escalation.ID       `json:"escalationId"`
+	performatives.RulingsAuthority
+}
+
+// A DeadlineView is one deadline in force.
+type DeadlineView struct {
+	Code string `json:"code"`
+	At   string `json:"at"`
+	Ends bool   `json:"endsSession"`
+	Ref  string `json:"referenceId,omitzero"`
+	// Paused says that a human is deciding: the deadline moves on as that takes time.
+	Paused bool `json:"paused,omitzero"`
+}
+
+// A SessionSummary is one row of session.list.
+type SessionSummary struct {
+	Session  performatives.SessionID `json:"sessionId"`
+	State    session.Phase           `json:"state"`
+	Mode     string                  `json:"mode"`
+	Purpose  string                  `json:"purpose,omitzero"`
+	Inviter  performatives.Agent     `json:"inviter"`
+	Parties  []performatives.Agent   `json:"participants"`
+	Created  string                  `json:"createdAt"`
+	Updated  string                  `json:"updatedAt"`
+	Messages uint64                  `json:"messages"`
+	Awaiting bool                    `json:"awaitingYou"`
+}

@@ -1,0 +1,100 @@
+package session
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/parley-asp/parley/delegation"
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/internal/persist"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// What views of a State are made of, besides its fields.
+
+// A ChainHead is the end of the transcript, and the link of the next entry for
+// a sender who makes its own.
+type ChainHead struct {
+	Sequence *uint64            `json:"sequenceNumber,omitzero"` // of the last entry; absent before the first
+	Hash     performatives.Hash `json:"hash"`
+	Next     ChainLink          `json:"next"`
+}
+
+// A ChainLink is what the next entry's sequenceNumber and previousHash must be.
+type ChainLink struct {
+	Sequence     uint64             `json:"sequenceNumber"`
+	PreviousHash performatives.Hash `json:"previousHash"`
+}
+
+// ChainHead is the end of the transcript.
+func (s *State) ChainHead() ChainHead {
+	head := ChainHead{Hash: s.Head, Next: ChainLink{s.Next, s.Head}}
+	if s.Next > 0 {
+		last := s.Next - 1
+		head.Sequence = &last
+	}
+	return head
+}
+
+// Invitation is the one in force, nil while IDLE.
+func (s *State) Invitation() *Offer { return s.invitation }
+
+// Offers are all invitations, proposals and commitments in the order of the
+// transcript: no entry makes two.
+func (s *State) Offers() []*Offer {
+	all := make([]*Offer, 0, s.live.Len()+s.past.Len())
+	for _, some := range []persist.Table[string, *Offer]{s.past, s.live} {
+		for _, o := range some.All() {
+			all = append(all, o)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Offer) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	return all
+}
+
+// AcceptedBy tells whether a side has accepted the offer.
+func (o *Offer) AcceptedBy(side performatives.Agent) bool {
+	_, accepted := o.acceptedBy.Get(side)
+	return accepted
+}
+
+// OpenFields are the fields of an offer that still wait for answers, sorted.
+func (s *State) OpenFields(o *Offer) []string {
+	if o.questions.Len() == 0 {
+		return nil
+	}
+	var fields []string
+	for id := range o.questions.All() {
+		if q, ok := s.questions.Get(id); ok {
+			fields = append(fields, q.Open...)
+		}
+	}
+	slices.Sort(fields)
+	return slices.Compact(fields)
+}
+
+// Grants are all delegations in the order of the transcript.
+func (s *State) Grants() []delegation.Grant {
+	all := make([]delegation.Grant, len(s.grantOrder))
+	for i, id := range s.grantOrder {
+		all[i], _ = s.grants.Get(id)
+	}
+	return all
+}
+
+// Bound is what the last ruling lets a side agree to.
+func (s *State) Bound(side performatives.Agent) (*escalation.Bound, bool) { return s.bounds.Get(side) }
+
+// Clock is the session's clock at a time of the broker's.
+func (s *State) Clock(at time.Time) time.Time { return s.clock(at) }
+
+// Wall is a time of the session's clock on the broker's, as far as is known at
+// a time: it moves on while the session is paused.
+func (s *State) Wall(onClock, at time.Time) time.Time { return s.wall(onClock, at) }
+
+// ClockStopped tells whether the session's clock stands still at a time: it is
+// paused, and may bank more.
+func (s *State) ClockStopped(at time.Time) bool {
+	return s.open != nil && s.bankedAt(at) < s.mostPaused()
+}
