@@ -162,7 +162,7 @@ func (b *Broker) addressed(l *live, m *performatives.Message) error {
 	if _, party := l.state.Party(m.Recipient); m.Recipient == "" || party {
 		return nil
 	}
-	if _, registered := b.registry.member(m.Recipient); registered {
+	if _, registered := b.registry.Member(m.Recipient); registered {
 		return nil
 	}
 	return session.Refuse(session.UnknownAgent, "%s is not registered", m.Recipient).With(map[string]any{"agentId": m.Recipient})
@@ -206,11 +206,11 @@ func (b *Broker) event(l *live, m *performatives.Message) session.Event {
 		Message: m, At: b.clock(l), Policy: b.Policy, Broker: b.Signer.Key(),
 	}
 	know := func(a performatives.Agent) {
-		if member, ok := b.registry.member(a); ok && a != m.Sender {
+		if member, ok := b.registry.Member(a); ok && a != m.Sender {
 			e.Known.Add(member)
 		}
 	}
-	if me, ok := b.registry.member(m.Sender); ok {
+	if me, ok := b.registry.Member(m.Sender); ok {
 		if m.SignedBy != "" {
 			me.Key = m.SignedBy // which may be a device's: that is what verifies the entry
 		}
@@ -224,13 +224,13 @@ func (b *Broker) event(l *live, m *performatives.Message) session.Event {
 	case *performatives.DelegateBody:
 		know(body.TargetAgent)
 	case *performatives.EscalateBody:
-		for _, human := range b.registry.deciders(l.state.DecidersFor(m.Sender)) {
+		for _, human := range b.registry.Deciders(l.state.DecidersFor(m.Sender)) {
 			if human.Agent != m.Sender {
 				e.Known.Add(human)
 			}
 		}
 	}
-	e.Terms = b.terms.judge(&l.state, m)
+	e.Terms = b.terms.Verdict(&l.state, m)
 	return e
 }
 

@@ -169,12 +169,12 @@ func (b *Broker) call(r micro.Request, name string, c api.Caller, leave func()) 
 		b.refuse(r, session.Refuse(session.MalformedEnvelope, "there is no verb %.40q; there is %s", name, strings.Join(verbNames(c.Operator), ", ")))
 		return
 	}
-	if _, registered := b.registry.member(c.Agent); !c.Operator && !registered {
+	if _, registered := b.registry.Member(c.Agent); !c.Operator && !registered {
 		leave()
 		b.refuse(r, session.Refuse(session.UnknownAgent, "you are not registered"))
 		return
 	}
-	if !v.Auditors && b.audits(c) {
+	if !v.Auditors && b.registry.Audits(c) {
 		leave()
 		b.refuse(r, auditorsRead())
 		return
@@ -237,7 +237,7 @@ func (b *Broker) schemaPut(ctx context.Context, c api.Caller, q api.PutSchema) (
 }
 
 func (b *Broker) schemaGet(_ context.Context, _ api.Caller, q api.SchemaRef) (api.Schema, error) {
-	s, ok := b.terms.get(q.Name)
+	s, ok := b.terms.Lookup(q.Name)
 	if !ok {
 		return s, session.Refuse(session.SchemaUnsupported, "there is no schema %.128q", q.Name)
 	}

@@ -13,13 +13,10 @@ import (
 // part, as the operator set it in the registry, and does nothing else: it says
 // nothing in a session, decides no escalation, registers nothing.
 
-// audits tells whether the caller is an auditor.
-func (b *Broker) audits(c api.Caller) bool {
-	if c.Operator {
-		return false
-	}
-	card, ok := b.registry.card(c.Agent)
-	return ok && card.Registry.Auditor
+// Audits tells whether the caller is an auditor.
+func (r *registry) Audits(c api.Caller) bool {
+	card, _ := r.Card(c.Agent)
+	return !c.Operator && card.Registry.Auditor
 }
 
 func auditorsRead() error {
@@ -29,7 +26,7 @@ func auditorsRead() error {
 // mayAudit tells whether the caller is an auditor of a session: of one that
 // somebody of its organisation may read.
 func (b *Broker) mayAudit(c api.Caller, l *live) bool {
-	if !b.audits(c) {
+	if !b.registry.Audits(c) {
 		return false
 	}
 	org, at := c.Agent.Organisation(), b.clock(l)
@@ -41,18 +38,18 @@ func (b *Broker) mayAudit(c api.Caller, l *live) bool {
 // decidesIn tells whether the caller is a human who may decide in a session,
 // also one who was registered after the ESCALATE and has not spoken yet.
 func (b *Broker) decidesIn(c api.Caller, l *live) bool {
-	member, ok := b.registry.member(c.Agent)
+	member, ok := b.registry.Member(c.Agent)
 	return !c.Operator && ok && l.state.Decides(member)
 }
 
 // ofCaller lists at most n sessions that may concern a caller, as index.page does.
 func (b *Broker) ofCaller(ctx context.Context, c api.Caller, state, before string, n int) ([]performatives.SessionID, error) {
 	pick := func(t *lines) [][]uint32 { return t.ofOne(c.Agent) }
-	member, ok := b.registry.member(c.Agent)
+	member, ok := b.registry.Member(c.Agent)
 	switch {
 	case c.Agent == "":
 		pick = (*lines).ofAll
-	case b.audits(c) || !c.Operator && ok && member.Authority == performatives.AuthorityDecide:
+	case b.registry.Audits(c) || !c.Operator && ok && member.Authority == performatives.AuthorityDecide:
 		org := c.Agent.Organisation()
 		pick = func(t *lines) [][]uint32 {
 			return t.ofMany(func(a performatives.Agent) bool { return a.Organisation() == org })

@@ -30,7 +30,7 @@ func (b *Broker) agentList(_ context.Context, who api.Caller, q api.ListAgents) 
 }
 
 func (b *Broker) agentGet(_ context.Context, c api.Caller, q api.AgentRef) (api.Card, error) {
-	card, ok := b.registry.card(q.Agent)
+	card, ok := b.registry.Card(q.Agent)
 	if !ok {
 		return api.Card{}, session.Refuse(session.UnknownAgent, "%.300s is not registered", q.Agent)
 	}
@@ -58,7 +58,7 @@ func (b *Broker) agentJWT(_ context.Context, c api.Caller, q api.AskUserJWT) (ap
 		return api.UserJWT{}, session.RefuseSchema(session.Fault{Path: "/agentId", Rule: "agent", Message: err.Error()})
 	}
 	if q.Key == "" {
-		card, ok := b.registry.card(agent)
+		card, ok := b.registry.Card(agent)
 		if !ok || card.Key == "" {
 			return api.UserJWT{}, session.Refuse(session.UnknownAgent, "%.300s is not registered with a key", agent)
 		}
@@ -67,7 +67,7 @@ func (b *Broker) agentJWT(_ context.Context, c api.Caller, q api.AskUserJWT) (ap
 	if !q.Key.Valid() {
 		return api.UserJWT{}, session.RefuseSchema(session.Fault{Path: "/key", Rule: "key", Message: "key is a public user nkey (U…)"})
 	}
-	if owner, taken := b.registry.owner(q.Key); taken && owner != agent {
+	if owner, taken := b.registry.Owner(q.Key); taken && owner != agent {
 		return api.UserJWT{}, session.Refuse(session.Duplicate, "the key belongs to another principal")
 	}
 	if b.Credentials == nil {
@@ -100,7 +100,7 @@ func (b *Broker) agentRegister(ctx context.Context, c api.Caller, q api.Register
 		}
 		return b.checkCard(&card)
 	}
-	if _, known := b.registry.card(c.Agent); known {
+	if _, known := b.registry.Card(c.Agent); known {
 		return b.registry.change(ctx, c.Agent, func(old *api.Card) error {
 			card = *q.Card
 			card.Agent = c.Agent
@@ -174,13 +174,13 @@ func (b *Broker) checkCard(c *api.Card) error {
 		}
 		seen[l.Currency] = true
 	}
-	if other, taken := b.registry.owner(c.Key); c.Key != "" && taken && other != a {
+	if other, taken := b.registry.Owner(c.Key); c.Key != "" && taken && other != a {
 		return session.Refuse(session.Duplicate, "the key belongs to another principal")
 	}
 	return nil
 }
 
 func (b *Broker) agentRemove(ctx context.Context, _ api.Caller, q api.AgentRef) (api.Card, error) {
-	card, _ := b.registry.card(q.Agent)
+	card, _ := b.registry.Card(q.Agent)
 	return card, b.registry.remove(ctx, q.Agent)
 }

@@ -29,7 +29,7 @@ func (b *Broker) around(ctx context.Context, c api.Caller, id string, judge func
 	if err != nil {
 		return item, err
 	}
-	if member, _ := b.registry.member(c.Agent); !c.Operator && !escalation.MayDecide(member, item.Organisation) {
+	if member, _ := b.registry.Member(c.Agent); !c.Operator && !escalation.MayDecide(member, item.Organisation) {
 		return item, session.Refuse(session.Unauthorized, "this is for the humans of %s who may decide", item.Organisation)
 	}
 	if item.Status != statusOpen {
@@ -147,7 +147,7 @@ func (b *Broker) escalationAssign(ctx context.Context, c api.Caller, q api.Assig
 
 // colleague insists on somebody whom the route asks, at any level.
 func (b *Broker) colleague(item api.EscalationItem, to performatives.Agent) (level int, err error) {
-	member, known := b.registry.member(to)
+	member, known := b.registry.Member(to)
 	level, named := turnOf(&item, to)
 	if !known || !escalation.MayDecide(member, item.Organisation) || !named {
 		return 0, session.Refuse(session.Unauthorized, "%.300s may not decide this; who may: %s", to, b.names(item))

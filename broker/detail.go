@@ -68,12 +68,12 @@ func (b *Broker) detail(ctx context.Context, item *api.EscalationItem) error {
 // approvers are those who are asked, in the order in which they are.
 func (b *Broker) approvers(item *api.EscalationItem) []api.Approver {
 	var all []api.Approver
-	for _, member := range b.registry.deciders(item.Organisation) {
+	for _, member := range b.registry.Deciders(item.Organisation) {
 		level, named := turnOf(item, member.Agent)
 		if !named {
 			continue
 		}
-		card, _ := b.registry.card(member.Agent)
+		card, _ := b.registry.Card(member.Agent)
 		a := api.Approver{
 			Agent: member.Agent, Name: card.Name, Level: level, Turn: level <= item.Route.Level, Limits: member.Limits,
 			Enough: !member.Limited || item.Amount != nil && escalation.Within(member.Limits,
@@ -130,7 +130,7 @@ func (b *Broker) compare(item *api.EscalationItem) {
 	if item.Proposal == nil {
 		return
 	}
-	if schema, ok := b.terms.get(item.Proposal.Schema); ok && item.Proposal.Schema != "" {
+	if schema, ok := b.terms.Lookup(item.Proposal.Schema); ok && item.Proposal.Schema != "" {
 		item.TermsSchema = schema.Schema
 		item.Labels = labels(schema.Schema)
 	}

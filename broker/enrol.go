@@ -66,7 +66,7 @@ func (b *Broker) humanEnrol(ctx context.Context, _ api.Caller, q api.EnrolHuman)
 
 // human is the card of a human who is registered.
 func (b *Broker) human(a performatives.Agent) (api.Card, error) {
-	card, known := b.registry.card(a)
+	card, known := b.registry.Card(a)
 	switch {
 	case !a.IsHuman():
 		return card, session.Refuse(session.MalformedEnvelope, "/agentId: is a human://…: only humans have browsers").With(map[string]string{"path": "/agentId"})
@@ -164,7 +164,7 @@ func clip(s string, most int) string {
 
 // mayEnrol refuses a key that is somebody's already, and one too many.
 func (b *Broker) mayEnrol(c api.Card, key performatives.Key) error {
-	if owner, taken := b.registry.owner(key); taken && owner != c.Agent || key == c.Key {
+	if owner, taken := b.registry.Owner(key); taken && owner != c.Agent || key == c.Key {
 		return session.Refuse(session.Duplicate, "the key is somebody's already; a browser makes one of its own")
 	}
 	has := slices.ContainsFunc(c.Registry.Devices, func(d api.Device) bool { return d.Key == key })
@@ -188,12 +188,12 @@ func (b *Broker) humanUnenrol(ctx context.Context, _ api.Caller, q api.DeviceRef
 
 // Devices are the keys that a human's browsers sign with.
 func (b *Broker) Devices(a performatives.Agent) []api.Device {
-	card, _ := b.registry.card(a)
+	card, _ := b.registry.Card(a)
 	return card.Registry.Devices
 }
 
-// owner is whose key it is, to log in with or a device's.
-func (r *registry) owner(k performatives.Key) (performatives.Agent, bool) {
+// Owner is whose key it is, to log in with or a device's.
+func (r *registry) Owner(k performatives.Key) (performatives.Agent, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	a, ok := r.keys[k]
@@ -216,7 +216,8 @@ func (r *registry) holdDevices(old, c api.Card) {
 	}
 }
 
-// signedByDevice tells whether one of the sender's devices signed.
-func (b *Broker) signedByDevice(m *performatives.Message) bool {
-	return slices.ContainsFunc(b.Devices(m.Sender), func(d api.Device) bool { return m.VerifySignature(d.Key) == nil })
+// SignedByDevice tells whether one of the sender's devices signed.
+func (r *registry) SignedByDevice(m *performatives.Message) bool {
+	card, _ := r.Card(m.Sender)
+	return slices.ContainsFunc(card.Registry.Devices, func(d api.Device) bool { return m.VerifySignature(d.Key) == nil })
 }

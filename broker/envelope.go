@@ -20,7 +20,7 @@ func (b *Broker) read(id performatives.SessionID, who performatives.Agent, data 
 	if err != nil {
 		return nil, nil, unreadable(err)
 	}
-	member, registered := b.registry.member(who)
+	member, registered := b.registry.Member(who)
 	switch {
 	case m.Session != id:
 		return nil, nil, session.Refuse(session.MalformedEnvelope, "/sessionId: is not the session of the subject").
@@ -29,7 +29,7 @@ func (b *Broker) read(id performatives.SessionID, who performatives.Agent, data 
 		return nil, nil, session.Refuse(session.Unauthorized, "sender.agentId is not the principal of the subject that you publish on")
 	case !registered:
 		return nil, nil, session.Refuse(session.UnknownAgent, "you are not registered")
-	case b.audits(api.Caller{Agent: who}):
+	case b.registry.Audits(api.Caller{Agent: who}):
 		return nil, nil, auditorsRead()
 	case m.Version != performatives.Version:
 		return nil, nil, session.Refuse(session.VersionUnsupported, "this broker speaks %s", performatives.Version).
@@ -84,7 +84,7 @@ func (b *Broker) signed(m *performatives.Message, member performatives.Member) e
 	if m.Signature == "" {
 		return session.Refuse(session.SignatureInvalid, "integrity.signature is missing: sign with the key that you log in with")
 	}
-	if err := m.VerifySignature(member.Key); err != nil && !b.signedByDevice(m) {
+	if err := m.VerifySignature(member.Key); err != nil && !b.registry.SignedByDevice(m) {
 		return session.Refuse(session.SignatureInvalid, "%s", err)
 	}
 	return nil

@@ -19,8 +19,8 @@ func (b *Broker) inside(c api.Caller, org performatives.Organisation) bool {
 	if c.Operator {
 		return true
 	}
-	member, ok := b.registry.member(c.Agent)
-	return ok && (escalation.MayDecide(member, org) || c.Agent.Organisation() == org && b.audits(c))
+	member, ok := b.registry.Member(c.Agent)
+	return ok && (escalation.MayDecide(member, org) || c.Agent.Organisation() == org && b.registry.Audits(c))
 }
 
 // seenBy is an item as a caller sees it now; false for one that it may not see.
@@ -34,7 +34,7 @@ func (b *Broker) seenBy(ctx context.Context, c api.Caller, k *kept) (api.Escalat
 		return item, true
 	}
 	item.Due, item.Route, item.Desk, item.Revision, item.Shown = "", nil, api.Desk{}, 0, ""
-	if !b.index.names(ctx, item.Session, c.Agent) && !b.audits(c) {
+	if !b.index.names(ctx, item.Session, c.Agent) && !b.registry.Audits(c) {
 		return item, false // without reading the sessions of strangers
 	}
 	return item, b.seen(ctx, c, item.Session, func(*live) error { return nil }) == nil
@@ -42,7 +42,7 @@ func (b *Broker) seenBy(ctx context.Context, c api.Caller, k *kept) (api.Escalat
 
 // you is what the caller may do with an item.
 func (b *Broker) you(c api.Caller, item *api.EscalationItem) *api.You {
-	member, _ := b.registry.member(c.Agent)
+	member, _ := b.registry.Member(c.Agent)
 	you := &api.You{Limits: member.Limits}
 	you.Voted = slices.ContainsFunc(item.Votes, func(v api.VoteView) bool { return v.By == c.Agent })
 	level, named := turnOf(item, c.Agent)
@@ -99,7 +99,7 @@ func (b *Broker) escalationList(ctx context.Context, c api.Caller, q api.ListEsc
 		return found, session.Refuse(session.TooLarge, "a search has at most %d bytes", maxSearch)
 	}
 	org := q.Organisation
-	if !c.Operator && q.Session == "" && b.inside(c, c.Agent.Organisation()) && !b.audits(c) {
+	if !c.Operator && q.Session == "" && b.inside(c, c.Agent.Organisation()) && !b.registry.Audits(c) {
 		org = c.Agent.Organisation() // whose queue it is
 	}
 	open, closed := b.items.of(org)

@@ -27,8 +27,8 @@ func (b *Broker) strange(c api.Caller, id performatives.SessionID) (strange, the
 	if slices.Contains(line.Parties, c.Agent) {
 		return false, there
 	}
-	member, registered := b.registry.member(c.Agent)
-	ofItsOrganisation := b.audits(c) || registered && member.Authority == performatives.AuthorityDecide
+	member, registered := b.registry.Member(c.Agent)
+	ofItsOrganisation := b.registry.Audits(c) || registered && member.Authority == performatives.AuthorityDecide
 	return !ofItsOrganisation || !slices.ContainsFunc(line.Parties, func(a performatives.Agent) bool {
 		return a.Organisation() == c.Agent.Organisation()
 	}), there

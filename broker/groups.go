@@ -42,7 +42,7 @@ func (b *Broker) openGroups(ctx context.Context) (err error) {
 // Groups are the consumers of the groups that a human is in, who may decide.
 func (b *Broker) Groups(a performatives.Agent) []string {
 	var consumers []string
-	member, known := b.registry.member(a)
+	member, known := b.registry.Member(a)
 	if !known || member.Authority != performatives.AuthorityDecide {
 		return nil
 	}

@@ -156,19 +156,19 @@ func fromKey(key string) string {
 	return strings.ReplaceAll(key, "/", "~")
 }
 
-// card finds a principal's card.
-func (r *registry) card(a performatives.Agent) (api.Card, bool) {
+// Card finds a principal's card.
+func (r *registry) Card(a performatives.Agent) (api.Card, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	c, ok := r.cards[a]
 	return c, ok
 }
 
-// member is what a transcript pins of a principal. Under --dev everybody is
+// Member is what a transcript pins of a principal. Under --dev everybody is
 // known, by a card that is written when an act of theirs, or that names them,
 // is accepted.
-func (r *registry) member(a performatives.Agent) (performatives.Member, bool) {
-	c, ok := r.card(a)
+func (r *registry) Member(a performatives.Agent) (performatives.Member, bool) {
+	c, ok := r.Card(a)
 	if !ok {
 		if !r.b.Dev {
 			return performatives.Member{}, false
@@ -189,8 +189,8 @@ func (b *Broker) pinned(c api.Card) performatives.Member {
 	return m
 }
 
-// deciders are the humans who may decide for an organisation.
-func (r *registry) deciders(org performatives.Organisation) []performatives.Member {
+// Deciders are the humans who may decide for an organisation.
+func (r *registry) Deciders(org performatives.Organisation) []performatives.Member {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	members := make([]performatives.Member, 0, len(r.orgs[org]))
@@ -211,7 +211,7 @@ func (r *registry) byKey(k performatives.Key) (performatives.Agent, bool) {
 // put writes a card and makes sure of the inbox behind it.
 func (r *registry) put(ctx context.Context, c api.Card) (api.Card, error) {
 	now := r.b.Now().UTC().Format(time.RFC3339Nano)
-	if old, ok := r.card(c.Agent); ok {
+	if old, ok := r.Card(c.Agent); ok {
 		c.Registry.RegisteredAt, c.Registry.Devices = old.Registry.RegisteredAt, old.Registry.Devices
 	}
 	c.Registry.RegisteredAt = cmp.Or(c.Registry.RegisteredAt, now)
@@ -233,7 +233,7 @@ func (r *registry) put(ctx context.Context, c api.Card) (api.Card, error) {
 
 // remove forgets a principal; transcripts keep what they pinned.
 func (r *registry) remove(ctx context.Context, a performatives.Agent) error {
-	if _, ok := r.card(a); !ok { // or this broker has not heard of it yet
+	if _, ok := r.Card(a); !ok { // or this broker has not heard of it yet
 		_, err := r.bucket.Get(ctx, toKey(a.Token()))
 		if errors.Is(err, store.ErrNoKey) {
 			return session.Refuse(session.UnknownAgent, "%s is not registered", a)

@@ -33,7 +33,7 @@ func (b *Broker) agentRotate(ctx context.Context, c api.Caller, q api.RotateKey)
 				return err
 			}
 		}
-		if other, taken := b.registry.owner(q.Key); taken && other != q.Agent {
+		if other, taken := b.registry.Owner(q.Key); taken && other != q.Agent {
 			return session.Refuse(session.Duplicate, "the key belongs to another principal")
 		}
 		if !c.Operator && old.Key != q.Key {

@@ -12,12 +12,12 @@ import (
 // ask is an escalation as the rules look at it.
 func (b *Broker) ask(l *live, by performatives.Agent, body *performatives.EscalateBody, offer *session.Offer) escalation.Ask {
 	side := l.state.SideOf(by)
-	card, _ := b.registry.card(side)
+	card, _ := b.registry.Card(side)
 	urgency := escalation.Urgency(body.Urgency)
-	deciders := b.registry.deciders(side.Organisation())
+	deciders := b.registry.Deciders(side.Organisation())
 	for _, a := range b.Escalations.Humans(side.Organisation()) {
-		if _, registered := b.registry.card(a); b.Dev && !registered { // there, whoever comes may decide
-			deciders = append(deciders, b.pinned(strangersCard(a)))
+		if _, registered := b.registry.Card(a); b.Dev && !registered { // there, whoever comes may decide
+			deciders = append(deciders, b.registry.Stranger(a))
 		}
 	}
 	return escalation.Ask{
@@ -41,7 +41,7 @@ func (b *Broker) routed(l *live, m *performatives.Message, e *session.Event) {
 	if open == nil || !m.Sender.IsHuman() {
 		return
 	}
-	for _, human := range b.registry.deciders(open.Org) {
+	for _, human := range b.registry.Deciders(open.Org) {
 		if human.Agent != m.Sender {
 			e.Known.Add(human)
 		}

@@ -22,6 +22,9 @@ func strangersCard(a performatives.Agent) api.Card {
 	return api.Card{Agent: a, Kind: defaultKind(a), Registry: api.Registry{TrustScore: &full, MayDecide: a.IsHuman()}}
 }
 
+// Stranger is who a principal is, under --dev, that nobody has registered yet.
+func (r *registry) Stranger(a performatives.Agent) performatives.Member { return r.b.pinned(strangersCard(a)) }
+
 func defaultKind(a performatives.Agent) string {
 	if a.IsHuman() {
 		return performatives.KindHuman
@@ -65,7 +68,7 @@ func (b *Broker) registerNamed(ctx context.Context, m *performatives.Message, jo
 		if a == "" || a.IsBroker() {
 			continue
 		}
-		if _, known := b.registry.card(a); !known {
+		if _, known := b.registry.Card(a); !known {
 			if err := b.registry.meet(ctx, strangersCard(a)); err != nil {
 				return err
 			}

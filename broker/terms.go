@@ -140,8 +140,8 @@ func (t *termsSchemas) again(ctx context.Context, p api.PutSchema) (api.Schema, 
 	return old, t.keep(old)
 }
 
-// get finds a body schema or a terms schema.
-func (t *termsSchemas) get(name string) (api.Schema, bool) {
+// Lookup finds a body schema or a terms schema.
+func (t *termsSchemas) Lookup(name string) (api.Schema, bool) {
 	if text, ok := schemas.Get(name); ok {
 		return api.Schema{Name: name, Kind: "body", Schema: text}, true
 	}
@@ -167,8 +167,8 @@ func (t *termsSchemas) list() []api.Schema {
 	return append(all, terms...)
 }
 
-// judge validates the terms of an offer by the schema that it has to fit.
-func (t *termsSchemas) judge(s *session.State, m *performatives.Message) session.TermsVerdict {
+// Verdict validates the terms of an offer by the schema that it has to fit.
+func (t *termsSchemas) Verdict(s *session.State, m *performatives.Message) session.TermsVerdict {
 	if s.OffersInvitation(m) {
 		if counter, ok := m.Body.(*performatives.CounterBody); ok {
 			return session.TermsVerdict{Faults: asFaults(schemas.ValidateInvitation(counter.Terms))}
