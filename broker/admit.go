@@ -117,7 +117,7 @@ func (b *Broker) try(ctx context.Context, l *live, m *performatives.Message, sig
 	if err := b.addressed(l, m); err != nil {
 		return api.Acceptance{}, err
 	}
-	if err := b.asShown(ctx, l, m); err != nil {
+	if err := b.checkSeen(ctx, l, m); err != nil {
 		return api.Acceptance{}, err
 	}
 	if err := b.registerNamed(ctx, m, act.next.Last.Joined); err != nil {
@@ -219,7 +219,7 @@ func (b *Broker) event(l *live, m *performatives.Message) session.Event {
 	for _, a := range session.Invites(m) {
 		know(a)
 	}
-	b.routed(l, m, &e)
+	b.routeEvent(l, m, &e)
 	switch body := m.Body.(type) {
 	case *performatives.DelegateBody:
 		know(body.TargetAgent)

@@ -137,9 +137,9 @@ func (b *Broker) tend(ctx context.Context, l *live, of *escalation.Item) error {
 	}
 }
 
-// lookAgain is when the session's timer is to go off: for its next deadline, or
+// nextWake is when the session's timer is to go off: for its next deadline, or
 // for the next that people are to be told about the escalation that pauses it.
-func (b *Broker) lookAgain(l *live, now time.Time) (time.Time, bool) {
+func (b *Broker) nextWake(l *live, now time.Time) (time.Time, bool) {
 	next, some := l.state.NextDeadline(now)
 	if open := l.state.Escalation(); open != nil {
 		if due, more := b.desks.of(open.ID).NextDue(open, now); more && (!some || due.Before(next)) {

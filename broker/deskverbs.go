@@ -87,7 +87,7 @@ func (b *Broker) reshow(ctx context.Context, id performatives.SessionID) error {
 			item := b.item(l, open)
 			b.items.keep(&item)
 		}
-		shown = b.showItems(b.work.Context(), l)
+		shown = b.reconcileApprovals(b.work.Context(), l)
 	})
 	if err == nil {
 		err = shown

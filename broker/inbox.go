@@ -34,7 +34,7 @@ type place struct {
 var settling = [...]struct {
 	derive func(*Broker, context.Context, *live) error
 	then   point
-}{{(*Broker).showItems, shown}, {(*Broker).deliver, delivered}, {(*Broker).arm, timed}, {(*Broker).reindex, listed}}
+}{{(*Broker).reconcileApprovals, shown}, {(*Broker).deliver, delivered}, {(*Broker).arm, timed}, {(*Broker).reindex, listed}}
 
 // settle makes everything that is derived from a session agree with it:
 // inboxes, the timer, the index, the escalation item. What fails is tried

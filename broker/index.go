@@ -126,8 +126,7 @@ func (b *Broker) note(l *live, before session.Phase) {
 		b.index.keep(l.id, line{l.state.Phase, roll, l.state.Next})
 	}
 	if before == session.Escalated || l.state.Phase == session.Escalated {
-		item := b.item(l, l.state.NewestEscalation())
-		b.items.keep(&item)
+		b.noteApproval(l)
 	}
 }
 

@@ -15,9 +15,9 @@ import (
 	"github.com/parley-asp/parley/store"
 )
 
-// showItems writes the escalations of a session as they stand, and around them
+// reconcileApprovals writes the escalations of a session as they stand, and around them
 // what has come due. While the newest stands as it did, so do all.
-func (b *Broker) showItems(ctx context.Context, l *live) error {
+func (b *Broker) reconcileApprovals(ctx context.Context, l *live) error {
 	newest := l.state.NewestEscalation()
 	if newest == nil {
 		return nil
@@ -42,6 +42,12 @@ func (b *Broker) showItems(ctx context.Context, l *live) error {
 	}
 	l.shown = as
 	return nil
+}
+
+// noteApproval makes memory agree with the session before an act is answered.
+func (b *Broker) noteApproval(l *live) {
+	item := b.item(l, l.state.NewestEscalation())
+	b.items.keep(&item)
 }
 
 // showItem writes one item, unless its subject says so already.

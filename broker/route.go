@@ -27,10 +27,10 @@ func (b *Broker) ask(l *live, by performatives.Agent, body *performatives.Escala
 	}
 }
 
-// routed is the route that an act is judged by: of an ESCALATE, what the rules
+// routeEvent is the route that an act is judged by: of an ESCALATE, what the rules
 // come to now; of a ruling, the item's own where it was transferred since. It
 // also gathers who else may decide, for a refusal that tells.
-func (b *Broker) routed(l *live, m *performatives.Message, e *session.Event) {
+func (b *Broker) routeEvent(l *live, m *performatives.Message, e *session.Event) {
 	if body, ok := m.Body.(*performatives.EscalateBody); ok {
 		ask := b.ask(l, m.Sender, body, l.state.AtStake(body, l.state.SideOf(m.Sender), e.At))
 		ask.At = e.At
@@ -66,10 +66,10 @@ func (b *Broker) plan(l *live, of *escalation.Item) escalation.Plan {
 	return plan
 }
 
-// asShown refuses a decision on an item that a colleague holds, or that is not
+// checkSeen refuses a decision on an item that a colleague holds, or that is not
 // any more what the human was shown. The transcript does not know of either, so
 // this is asked last, of an act that would be heard.
-func (b *Broker) asShown(ctx context.Context, l *live, m *performatives.Message) error {
+func (b *Broker) checkSeen(ctx context.Context, l *live, m *performatives.Message) error {
 	open := l.state.Escalation()
 	if open == nil || !m.Sender.IsHuman() {
 		return nil

@@ -118,7 +118,7 @@ func (b *Broker) arm(ctx context.Context, l *live) error {
 		return b.store.Purge(ctx, api.TimersStream, timerAt+string(l.id))
 	}
 	now := b.clock(l)
-	next, some := b.lookAgain(l, now)
+	next, some := b.nextWake(l, now)
 	if !some || l.armed.After(now) && !next.Before(l.armed) {
 		return nil
 	}
