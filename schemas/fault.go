@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
@@ -210,8 +211,7 @@ func (l leaves) pointer(e *jsonschema.ValidationError) string {
 }
 
 func below(path, field string) string {
-	field = strings.ReplaceAll(strings.ReplaceAll(field, "~", "~0"), "/", "~1")
-	return shorten(path + "/" + field)
+	return shorten(string(jsontext.Pointer(path).AppendToken(field)))
 }
 
 func shorten(path string) string {

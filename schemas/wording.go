@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 const (
@@ -20,16 +22,17 @@ func name(path string) string {
 		return "the body"
 	}
 	var b strings.Builder
-	for i, token := range strings.Split(path[1:], "/") {
-		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+	first := true
+	for token := range jsontext.Pointer(path).Tokens() {
 		switch {
-		case i > 0 && token != "" && strings.Trim(token, "0123456789") == "":
+		case first:
+			b.WriteString(token)
+		case token != "" && strings.Trim(token, "0123456789") == "":
 			b.WriteString("[" + token + "]")
-			continue
-		case i > 0:
-			b.WriteByte('.')
+		default:
+			b.WriteString("." + token)
 		}
-		b.WriteString(token)
+		first = false
 	}
 	return clip(b.String(), maxName)
 }
