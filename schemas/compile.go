@@ -16,14 +16,14 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// A document is one schema, compiled, beside its own text, which words the
-// faults.
+// A document is a compiled schema with its decoded text, from which the messages
+// of faults are made.
 type document struct {
 	schema *jsonschema.Schema
 	text   any
 }
 
-// errRemote is for a reference that leaves the document.
+// errRemote reports a reference to another document.
 type errRemote struct{ url string }
 
 func (e *errRemote) Error() string {
@@ -32,8 +32,8 @@ func (e *errRemote) Error() string {
 
 var errNoSchema = errors.New("it is no JSON Schema")
 
-// newCompiler knows our formats and loads nothing, neither from the network
-// nor from the disk.
+// newCompiler returns a compiler that knows our formats and loads nothing from
+// the network or the disk.
 func newCompiler() *jsonschema.Compiler {
 	c := jsonschema.NewCompiler()
 	c.Draft = jsonschema.Draft2020
@@ -52,7 +52,7 @@ func validPrincipal(s string) bool {
 	return err == nil
 }
 
-// ofString makes a format, which says nothing of what is no string.
+// ofString makes a format of a check for strings. Other values are valid.
 func ofString(valid func(string) bool) func(any) bool {
 	return func(v any) bool {
 		s, ok := v.(string)
@@ -60,8 +60,8 @@ func ofString(valid func(string) bool) func(any) bool {
 	}
 }
 
-// validTime takes exactly the times that a body's Go type can hold: RFC 3339
-// with upper-case T and Z, and no leap second. It asks the decoder of the
+// validTime accepts exactly the times that a body's Go type can hold: RFC 3339
+// with upper-case T and Z, without leap seconds. It uses the decoder of the
 // bodies, which is stricter than time.Parse.
 func validTime(s string) bool {
 	quoted, err := jsontext.AppendQuote(nil, s)
@@ -69,8 +69,8 @@ func validTime(s string) bool {
 	return err == nil && jsonv2.Unmarshal(quoted, &t) == nil
 }
 
-// compile never panics: the library does, on some references to what is no
-// schema.
+// compile recovers the library's panics on some references to values that are
+// not schemas.
 func compile(c *jsonschema.Compiler, url string, schema jsontext.Value) (d *document, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -93,7 +93,7 @@ func compile(c *jsonschema.Compiler, url string, schema jsontext.Value) (d *docu
 
 func mustCompile(schema jsontext.Value) *document {
 	d, err := compile(newCompiler(), "https://parley-asp.github.io/schemas/embedded", schema)
-	if err != nil { // the file is not what the generator writes
+	if err != nil { // the embedded file is not what the generator wrote
 		panic("schemas: " + err.Error())
 	}
 	return d
@@ -101,7 +101,7 @@ func mustCompile(schema jsontext.Value) *document {
 
 var errMore = errors.New("more than one JSON value")
 
-// decode reads JSON as the library wants it: numbers keep their digits.
+// decode reads one JSON value as the library needs it: numbers keep their digits.
 func decode(v jsontext.Value) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(v))
 	d.UseNumber()
@@ -115,7 +115,7 @@ func decode(v jsontext.Value) (any, error) {
 	return out, nil
 }
 
-// faults finds what is wrong with a value that stands at the path in a body.
+// faults validates the value at a path of a body.
 func (d *document) faults(v any, path string) (faults []Fault) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -130,13 +130,13 @@ func (d *document) faults(v any, path string) (faults []Fault) {
 		return nil
 	}
 	var invalid *jsonschema.ValidationError
-	if !errors.As(err, &invalid) { // a schema that refers to itself without end
+	if !errors.As(err, &invalid) { // infinite recursion of the schema
 		return []Fault{{Path: path, Rule: "$ref", Message: name(path) + " cannot be checked: its schema refers to itself without end"}}
 	}
 	return leaves{d, v, path}.of(invalid)
 }
 
-// at finds the value at a JSON pointer, nil where there is none.
+// at returns the value at a JSON pointer, nil if there is none.
 func at(v any, pointer string) any {
 	if pointer == "" {
 		return v

@@ -12,20 +12,19 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// A Fault is one thing that is wrong with a body (PROTOCOL.md §9, details of
-// schema_invalid).
+// A Fault is one error in a body (PROTOCOL.md §9, details of schema_invalid).
 type Fault struct {
-	// Path is a JSON pointer into the body, "" for the whole. For what is
-	// missing it points to where it should be.
+	// Path is a JSON pointer into the body, "" for the body itself. For a
+	// missing field it points to where the field belongs.
 	Path string `json:"path"`
-	// Rule is the JSON Schema keyword that is not met, or "schema" where no
-	// keyword says it.
+	// Rule is the JSON Schema keyword that is violated, or "schema" if there is
+	// no keyword for it.
 	Rule string `json:"rule"`
-	// Message is a sentence for a person. It names fields, never their values.
+	// Message explains the fault to a person. It names fields, never their values.
 	Message string `json:"message"`
 }
 
-// MaxFaults is how many faults of one body are told.
+// MaxFaults is the most faults reported of one body.
 const MaxFaults = 32
 
 const (
@@ -37,18 +36,18 @@ func (f Fault) compare(g Fault) int {
 	return cmp.Or(strings.Compare(f.Path, g.Path), strings.Compare(f.Rule, g.Rule), strings.Compare(f.Message, g.Message))
 }
 
-// withoutEchoes drops the format of an id where its length says it already.
-func withoutEchoes(faults []Fault) []Fault {
-	said := map[string]bool{}
+// withoutRedundantFormats drops a format fault where a length fault says the same.
+func withoutRedundantFormats(faults []Fault) []Fault {
+	byLength := map[string]bool{}
 	for _, f := range faults {
 		if f.Rule == "minLength" || f.Rule == "maxLength" {
-			said[f.Path] = true
+			byLength[f.Path] = true
 		}
 	}
-	return slices.DeleteFunc(faults, func(f Fault) bool { return f.Rule == "format" && said[f.Path] })
+	return slices.DeleteFunc(faults, func(f Fault) bool { return f.Rule == "format" && byLength[f.Path] })
 }
 
-// bounded keeps as many faults as a reply can carry, at least one.
+// bounded keeps as many faults as fit a reply, at least one.
 func bounded(faults []Fault) []Fault {
 	size := 0
 	for i, f := range faults {
@@ -60,18 +59,18 @@ func bounded(faults []Fault) []Fault {
 	return faults
 }
 
-// leaves picks from the library's tree of errors those that a sender can mend.
+// leaves selects from the library's tree of errors those that a sender can fix.
 type leaves struct {
 	document *document
-	instance any    // what was validated
-	path     string // where it stands in the body
+	instance any    // the validated value
+	path     string // of the instance in the body
 }
 
 func (l leaves) of(e *jsonschema.ValidationError) []Fault {
 	if len(e.Causes) == 0 {
 		return l.leaf(e)
 	}
-	if e.Message != "" { // without one it only groups its causes
+	if e.Message != "" { // an error without a message only groups its causes
 		switch _, keyword := split(e); keyword {
 		case "anyOf", "oneOf":
 			return l.branches(e, keyword)
@@ -86,16 +85,16 @@ func (l leaves) of(e *jsonschema.ValidationError) []Fault {
 	return faults
 }
 
-// branches tells of an anyOf or oneOf what its nearest branch lacks: of those
-// that the value's type fits, the one with the fewest faults. Where no branch
-// is nearest, no branch is worth guessing.
+// branches reports the faults of the closest branch of an anyOf or oneOf: the one
+// with the fewest faults among those that the value's type fits. In a tie it
+// reports only that no branch is met.
 func (l leaves) branches(e *jsonschema.ValidationError, keyword string) []Fault {
 	path := l.pointer(e)
 	var near []Fault
-	var missing []string // by branches that only want one field
+	var missing []string // fields of branches that lack one field only
 	ties := 0
 	for _, cause := range e.Causes {
-		faults := told(l.of(cause))
+		faults := report(l.of(cause))
 		if len(faults) == 1 && faults[0].Rule == "required" {
 			missing = append(missing, faults[0].Path)
 		}
@@ -122,8 +121,8 @@ func (l leaves) branches(e *jsonschema.ValidationError, keyword string) []Fault 
 	return []Fault{{path, keyword, name(path) + " has none of the forms that its schema allows"}}
 }
 
-// leaf is the fault, or, where several fields are missing or too many, the
-// faults that one error stands for.
+// leaf returns the faults of one error: one for each missing or unexpected field,
+// and otherwise a single fault.
 func (l leaves) leaf(e *jsonschema.ValidationError) []Fault {
 	path := l.pointer(e)
 	where, keyword := split(e)
@@ -166,7 +165,7 @@ func has(fields map[string]any, field string) bool {
 	return ok
 }
 
-// declared tells whether an object's schema names the field.
+// declared reports whether an object's schema names the field.
 func declared(schema any, field string) bool {
 	if properties, ok := at(schema, "/properties").(map[string]any); ok && has(properties, field) {
 		return true
@@ -180,8 +179,8 @@ func declared(schema any, field string) bool {
 	return false
 }
 
-// split says where in the schema's text the unmet keyword stands, and what it
-// is: mostly the last token, and for a dependency the third from the end.
+// split returns the JSON pointer of the violated keyword in the schema, and the
+// keyword: the last token, or the third from the end for a dependency.
 func split(e *jsonschema.ValidationError) (where, keyword string) {
 	_, where, _ = strings.Cut(e.AbsoluteKeywordLocation, "#")
 	tokens := strings.Split(where, "/")
@@ -194,14 +193,14 @@ func split(e *jsonschema.ValidationError) (where, keyword string) {
 	return where, tokens[n-1]
 }
 
-// beside is the field whose presence asks for another.
+// beside returns the field whose presence requires another.
 func beside(where string) string {
 	tokens := strings.Split(where, "/")
 	return clip(unescape(tokens[len(tokens)-2]), maxName)
 }
 
-// pointer is the error's place in the body. The library writes pointers as
-// they stand in a URL.
+// pointer returns the error's path in the body. The library escapes pointers for
+// URLs.
 func (l leaves) pointer(e *jsonschema.ValidationError) string {
 	path, err := url.PathUnescape(e.InstanceLocation)
 	if err != nil {
@@ -221,7 +220,7 @@ func shorten(path string) string {
 	return path
 }
 
-// unescape reads one token of the library's pointers.
+// unescape decodes one token of the library's pointers.
 func unescape(token string) string {
 	if plain, err := url.PathUnescape(token); err == nil {
 		token = plain

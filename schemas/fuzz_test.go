@@ -12,8 +12,8 @@ import (
 	"github.com/parley-asp/parley/schemas"
 )
 
-// FuzzValidate: no body of any act makes Validate panic, and one without faults
-// always decodes into its Go type. The fixtures are the seeds, beside those in
+// FuzzValidate checks that no body makes Validate panic, and that every body
+// without faults decodes into its Go type. Its seeds are the fixtures and
 // testdata/fuzz.
 func FuzzValidate(f *testing.F) {
 	acts := performatives.All()
@@ -44,7 +44,7 @@ func FuzzValidate(f *testing.F) {
 	})
 }
 
-// FuzzTerms: neither a terms schema nor the terms make anything panic.
+// FuzzTerms checks that no terms schema and no terms cause a panic.
 func FuzzTerms(f *testing.F) {
 	f.Add([]byte(serviceAgreement), []byte(`{"pricePerMonth": 40, "currency": "EUR", "support": {"plan": "gold"}}`))
 	f.Add([]byte(`{"$defs": {"a": {"$dynamicAnchor": "x", "items": {"$dynamicRef": "#x"}}}, "$ref": "#/$defs/a"}`), []byte(`[[[]]]`))
@@ -61,7 +61,7 @@ func FuzzTerms(f *testing.F) {
 	})
 }
 
-// readable fails the test for a fault that a person or program could not use.
+// readable fails the test for a fault that is not usable by a person or program.
 func readable(t *testing.T, faults []schemas.Fault) {
 	t.Helper()
 	for _, f := range faults {

@@ -1,6 +1,6 @@
-// Package schemas is the shape of what can be said: one JSON Schema (2020-12)
-// for each performative's body, one for an invitation's terms, and the terms
-// schemas that are registered at run time (PROTOCOL.md §4).
+// Package schemas validates bodies and terms: it has one JSON Schema (2020-12)
+// for each performative's body, one for an invitation's terms, and compiles the
+// terms schemas that are registered at run time (PROTOCOL.md §4).
 //
 //	faults := schemas.Validate(performatives.Propose, message.RawBody)
 //	for _, f := range faults {
@@ -8,10 +8,10 @@
 //	}
 //
 // The schemas of the bodies are generated from the Go types of package
-// performatives, so that a body without faults always decodes. Unknown fields
-// are kept, never refused. null stands only where any value may.
+// performatives, so a body without faults always decodes. Unknown fields are
+// accepted. null is valid only where any value is.
 //
-// The package is pure, and nothing is ever loaded: a $ref stays within its own
+// The package is pure and loads nothing: a $ref must stay within its own
 // document. No input makes it panic.
 package schemas
 
@@ -31,12 +31,12 @@ import (
 //go:embed *.json
 var files embed.FS
 
-// invitation is the file of the invitation's terms, published by the name of
-// its PROPOSE type.
+// invitation names the file with the schema of an invitation's terms. Get knows
+// it by its PROPOSE type.
 const invitation = "invitation"
 
-// Names lists the schemas that Get knows: the thirteen acts in the protocol's
-// order, then session-invitation.
+// Names lists the schemas of Get: the thirteen acts in the protocol's order,
+// then session-invitation.
 func Names() []string {
 	var names []string
 	for _, act := range performatives.All() {
@@ -45,7 +45,7 @@ func Names() []string {
 	return append(names, performatives.SessionInvitation)
 }
 
-// Get is the schema with one of the Names, such as PROPOSE.
+// Get returns the schema with one of the Names, such as PROPOSE.
 func Get(name string) (jsontext.Value, bool) {
 	switch {
 	case name == performatives.SessionInvitation:
@@ -56,7 +56,7 @@ func Get(name string) (jsontext.Value, bool) {
 	return nil, false
 }
 
-// Body is the schema of the act's body, nil for Unknown.
+// Body returns the schema of the act's body, nil for Unknown.
 func Body(p performatives.Performative) jsontext.Value {
 	schema, _ := Get(p.String())
 	return schema
@@ -70,8 +70,8 @@ func read(name string) jsontext.Value {
 	return text
 }
 
-// compiled has each body's schema at its act and the invitation's at Unknown,
-// each compiled when it is first asked for.
+// compiled holds each body's schema at its act and the invitation's at Unknown.
+// Each is compiled on first use.
 var compiled [performatives.Acts]func() *document
 
 func init() {
@@ -84,9 +84,8 @@ func init() {
 	}
 }
 
-// Validate finds what is wrong with the body of an act, nil if nothing is. The
-// terms of an invitation are part of it. At most MaxFaults are told, sorted by
-// path.
+// Validate returns the faults of an act's body, nil if there are none, sorted by
+// path and at most MaxFaults. For an invitation it validates the terms too.
 func Validate(p performatives.Performative, body jsontext.Value) []Fault {
 	if performatives.NewBody(p) == nil {
 		return []Fault{{Rule: "enum", Message: "the act is none of the thirteen performatives"}}
@@ -101,11 +100,11 @@ func Validate(p performatives.Performative, body jsontext.Value) []Fault {
 			faults = append(faults, compiled[performatives.Unknown]().faults(terms, "/terms")...)
 		}
 	}
-	return told(faults)
+	return report(faults)
 }
 
-// invitationTerms are those of a PROPOSE session-invitation; without an object
-// there the body's own schema says so.
+// invitationTerms returns the terms of a PROPOSE session-invitation. If they are
+// not an object, the body's own schema reports it.
 func invitationTerms(body any) (terms map[string]any, ok bool) {
 	propose, _ := body.(map[string]any)
 	if propose["type"] != performatives.SessionInvitation {
@@ -115,19 +114,19 @@ func invitationTerms(body any) (terms map[string]any, ok bool) {
 	return terms, ok
 }
 
-// ValidateInvitation finds what is wrong with an invitation's terms, for a
-// COUNTER of one. Paths point into the body, so they start with /terms.
+// ValidateInvitation returns the faults of the terms in a COUNTER of an
+// invitation. Paths point into the body, so they start with /terms.
 func ValidateInvitation(terms jsontext.Value) []Fault {
 	v, err := decode(terms)
 	if err != nil {
 		return []Fault{{Path: "/terms", Rule: "type", Message: "terms is not JSON"}}
 	}
-	return told(compiled[performatives.Unknown]().faults(v, "/terms"))
+	return report(compiled[performatives.Unknown]().faults(v, "/terms"))
 }
 
-// told sorts the faults and drops what a reader would only be told twice.
-func told(faults []Fault) []Fault {
+// report sorts the faults, removes duplicates and keeps as many as fit a reply.
+func report(faults []Fault) []Fault {
 	slices.SortFunc(faults, Fault.compare)
 	faults = slices.Compact(faults)
-	return slices.Clip(bounded(withoutEchoes(faults)))
+	return slices.Clip(bounded(withoutRedundantFormats(faults)))
 }

@@ -19,14 +19,14 @@ import (
 
 var update = flag.Bool("update", false, "write the faults that were found into the invalid fixtures")
 
-// An invalidFixture is a testdata/<act>/invalid-*.json; a valid-*.json is the
-// body alone.
+// An invalidFixture is a testdata/<act>/invalid-*.json. A valid-*.json is the bare
+// body.
 type invalidFixture struct {
 	Body   json.RawMessage `json:"body"`
 	Faults []schemas.Fault `json:"faults"`
 }
 
-// fixtures are the files of an act whose names begin with the verdict.
+// fixtures returns the files of an act whose names begin with the verdict.
 func fixtures(t testing.TB, act performatives.Performative, verdict string) map[string][]byte {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("testdata", strings.ToLower(act.String()), verdict+"-*.json"))
@@ -44,7 +44,7 @@ func fixtures(t testing.TB, act performatives.Performative, verdict string) map[
 	return files
 }
 
-// PROTOCOL.md §4: every act's body, as it may be.
+// Valid bodies of every act have no faults (PROTOCOL.md §4).
 func TestValidBodies(t *testing.T) {
 	for _, act := range performatives.All() {
 		for path, body := range fixtures(t, act, "valid") {
@@ -56,7 +56,7 @@ func TestValidBodies(t *testing.T) {
 	}
 }
 
-// PROTOCOL.md §4, §9: every act's body, as it may not be, and what is said of it.
+// Invalid bodies of every act have the faults of their fixtures (PROTOCOL.md §4, §9).
 func TestInvalidBodies(t *testing.T) {
 	for _, act := range performatives.All() {
 		for path, data := range fixtures(t, act, "invalid") {
@@ -89,7 +89,7 @@ func write(t *testing.T, path string, fixture invalidFixture) {
 	}
 }
 
-// decodes fails the test when a body without faults does not fit its Go type.
+// decodes fails the test if a body without faults does not fit its Go type.
 func decodes(t *testing.T, act performatives.Performative, body jsontext.Value) {
 	t.Helper()
 	m := performatives.Message{Performative: act, ActName: act.String(), RawBody: body}
@@ -104,8 +104,8 @@ func decodes(t *testing.T, act performatives.Performative, body jsontext.Value) 
 	}
 }
 
-// The invitation's terms have a schema of their own, which a COUNTER of an
-// invitation is held to as well (PROTOCOL.md §5).
+// A COUNTER of an invitation is validated against the schema of an invitation's
+// terms too (PROTOCOL.md §5).
 func TestValidateInvitation(t *testing.T) {
 	if faults := schemas.ValidateInvitation(jsontext.Value(`{"maxDuration": 1000, "mood": "calm"}`)); faults != nil {
 		t.Errorf("good terms: %+v", faults)
@@ -121,7 +121,7 @@ func TestValidateInvitation(t *testing.T) {
 	}
 }
 
-// An invitation's terms are only looked at where the PROPOSE is one.
+// The schema of an invitation's terms applies to invitations only.
 func TestOnlyInvitationsHaveInvitationTerms(t *testing.T) {
 	offer := jsontext.Value(`{"proposalId": "p", "type": "data-exchange", "subject": "s", "terms": {"maxDuration": "long"}}`)
 	if faults := schemas.Validate(performatives.Propose, offer); faults != nil {
@@ -145,7 +145,7 @@ func TestNotABody(t *testing.T) {
 	}
 }
 
-// A reply with details fits into a message, however bad the body is.
+// A reply with details fits into a message, however many faults the body has.
 func TestFaultsAreBounded(t *testing.T) {
 	questions := strings.Repeat(`{"field": "", "question": 5},`, 5000) + `{}`
 	faults := schemas.Validate(performatives.Clarify, jsontext.Value(`{"referenceId": "p", "questions": [`+questions+`]}`))
@@ -162,7 +162,7 @@ func TestFaultsAreBounded(t *testing.T) {
 	}
 }
 
-// The same body is always told the same.
+// The faults of a body are deterministic.
 func TestFaultsHaveOneOrder(t *testing.T) {
 	body := jsontext.Value(`{"type": "resolution", "data": {"decision": 1, "comment": 2, "authority": {"maxAmount": -1, "currency": "", "validUntil": ""}}}`)
 	want := schemas.Validate(performatives.Inform, body)
@@ -173,7 +173,7 @@ func TestFaultsHaveOneOrder(t *testing.T) {
 	}
 }
 
-// PROTOCOL.md §4: the schemas are published, each by its name.
+// The schemas are published by name (PROTOCOL.md §4).
 func TestPublished(t *testing.T) {
 	names := schemas.Names()
 	if len(names) != 14 || names[0] != "PROPOSE" || names[13] != "session-invitation" {
@@ -210,7 +210,7 @@ func TestPublished(t *testing.T) {
 	}
 }
 
-// PROTOCOL.md §4: what is starred there is required, and nothing else.
+// Exactly the fields with a star in PROTOCOL.md §4 are required.
 func TestRequired(t *testing.T) {
 	want := map[string][]string{
 		"PROPOSE":  {"proposalId", "type", "subject", "terms"},
@@ -240,7 +240,8 @@ func TestRequired(t *testing.T) {
 	}
 }
 
-// required gathers what an object and those inside it require, conditions aside.
+// required collects the required fields of an object and of those inside it,
+// conditions aside.
 func required(v any, found []string) []string {
 	schema, _ := v.(map[string]any)
 	list, _ := schema["required"].([]any)

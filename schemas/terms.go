@@ -19,15 +19,15 @@ import (
 // Bounds of a terms schema. It nests at most performatives.MaxDepth deep.
 const (
 	MaxTermsSchema = 64 << 10 // bytes
-	maxSubschemas  = 4096     // the library's work grows with their square
+	maxSubschemas  = 4096     // compiling takes time in their square
 )
 
-// A TermsSchema is what the terms of an offer that names it have to be. It is
-// safe for concurrent use.
+// A TermsSchema validates the terms of the offers that name it. It is safe for
+// concurrent use.
 type TermsSchema struct {
 	name     string
 	text     jsontext.Value
-	mu       sync.Mutex // one validation at a time: they share work
+	mu       sync.Mutex // guards work: one validation at a time
 	work     *work
 	document *document
 }
@@ -37,8 +37,8 @@ var (
 	termsVersion = regexp.MustCompile(`^(.+)-v([1-9][0-9]{0,8})$`)
 )
 
-// TermsName takes the name of a terms schema apart: service-agreement-v2 is
-// version 2 of service-agreement; without a version it is the first.
+// TermsName splits the name of a terms schema: service-agreement-v2 is version 2
+// of service-agreement. A name without a version is version 1.
 func TermsName(name string) (family string, version int, err error) {
 	if !termsName.MatchString(name) {
 		return "", 0, errors.New("the name of a terms schema has 1 to 128 letters, digits, '.', '_' and '-', and starts with a letter or digit")
@@ -50,8 +50,8 @@ func TermsName(name string) (family string, version int, err error) {
 	return name, 1, nil
 }
 
-// CompileTerms reads a terms schema. The error says what to mend. A schema
-// stands alone: a reference that leaves it is refused, and never followed.
+// CompileTerms compiles a terms schema. Its errors say what to fix. A reference
+// to another document is refused and never followed.
 func CompileTerms(name string, schema jsontext.Value) (*TermsSchema, error) {
 	if _, _, err := TermsName(name); err != nil {
 		return nil, err
@@ -86,14 +86,14 @@ func CompileTerms(name string, schema jsontext.Value) (*TermsSchema, error) {
 	return t, nil
 }
 
-// Name is what an offer's schema field says to be held to it.
+// Name is the value of an offer's schema field that selects this schema.
 func (t *TermsSchema) Name() string { return t.name }
 
-// Schema is the schema itself in RFC 8785 form.
+// Schema returns the schema in RFC 8785 form.
 func (t *TermsSchema) Schema() jsontext.Value { return t.text.Clone() }
 
-// Validate finds what is wrong with an offer's terms. Paths point into the
-// body, so they start with /terms.
+// Validate returns the faults of an offer's terms. Paths point into the body, so
+// they start with /terms.
 func (t *TermsSchema) Validate(terms jsontext.Value) []Fault {
 	v, err := decode(terms)
 	if err != nil {
@@ -102,18 +102,18 @@ func (t *TermsSchema) Validate(terms jsontext.Value) []Fault {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.work.left = maxWork
-	return told(t.document.faults(v, "/terms"))
+	return report(t.document.faults(v, "/terms"))
 }
 
-// SameSchema tells whether two texts are the same schema, byte for byte once
-// canonical: only then may a registered name be registered again.
+// SameSchema reports whether two schemas are the same, byte for byte in canonical
+// form. Only then may a registered name be registered again.
 func SameSchema(a, b jsontext.Value) bool {
 	canonicalA, errA := performatives.Canonical(a)
 	canonicalB, errB := performatives.Canonical(b)
 	return errA == nil && errB == nil && performatives.Equal(canonicalA, canonicalB)
 }
 
-// subschemas counts at least the subschemas: what is an object or a boolean.
+// subschemas counts objects and booleans, an upper bound of the subschemas.
 func subschemas(v any) int {
 	n := 0
 	switch v := v.(type) {
@@ -132,8 +132,8 @@ func subschemas(v any) int {
 	return n
 }
 
-// builtIn finds a reference to the JSON Schema site, whose documents the
-// library has built in: they would be validated against without being counted.
+// builtIn finds a reference to json-schema.org. The library has those documents
+// built in and would validate against them without counting the work.
 func builtIn(v any) string {
 	switch v := v.(type) {
 	case []any:
@@ -157,7 +157,7 @@ func builtIn(v any) string {
 	return ""
 }
 
-// plainly words the library's refusal of a schema.
+// plainly rewords the library's error about a schema.
 func plainly(err error) error {
 	if remote := new(errRemote); errors.As(err, &remote) {
 		return remote
@@ -177,8 +177,8 @@ func plainly(err error) error {
 	return errors.New(clip("it is no JSON Schema: "+reason, maxMessage))
 }
 
-// firstReason picks one leaf of the library's tree of errors, always the same:
-// that a type is wrong comes last, for it is mostly a branch that nobody meant.
+// firstReason picks one leaf of the library's tree of errors, deterministically.
+// Wrong types come last, since they mostly belong to a branch that was not meant.
 func firstReason(e *jsonschema.ValidationError) string {
 	var reasons []string
 	var walk func(*jsonschema.ValidationError)

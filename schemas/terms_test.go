@@ -44,7 +44,7 @@ func compile(t testing.TB, schema string) *schemas.TermsSchema {
 	return terms
 }
 
-// PROTOCOL.md §4: terms are validated against the terms schema they name.
+// Terms are validated against the terms schema that they name (PROTOCOL.md §4).
 func TestTerms(t *testing.T) {
 	schema := compile(t, serviceAgreement)
 	if schema.Name() != "service-agreement-v1" || schema.Schema().Kind() != '{' {
@@ -88,7 +88,7 @@ func TestTerms(t *testing.T) {
 	}
 }
 
-// Where a schema has several forms, the nearest one is what a sender is told.
+// If a schema has several forms, the faults are those of the closest one.
 func TestNearestForm(t *testing.T) {
 	schema := compile(t, `{"properties": {"pay": {"anyOf": [
 		{"required": ["kind", "iban"], "properties": {"kind": {"const": "bank"}}},
@@ -158,7 +158,7 @@ func TestRefusedSchemas(t *testing.T) {
 	}
 }
 
-// PROTOCOL.md §4: a remote $ref is never fetched.
+// A remote $ref is never fetched (PROTOCOL.md §4).
 func TestNothingIsFetched(t *testing.T) {
 	var mu sync.Mutex
 	var seen []string
@@ -185,7 +185,7 @@ func TestNothingIsFetched(t *testing.T) {
 			t.Errorf("%s: %v", schema, err)
 		}
 	}
-	// Text that only looks like a reference is text.
+	// A string that only looks like a reference is a string.
 	terms := compile(t, strings.ReplaceAll(`{"description": "URL/a", "properties": {"$ref": {"const": "URL/b"}}, "$id": "URL/c", "$comment": "URL/d"}`, "URL", server.URL))
 	if faults := terms.Validate(jsontext.Value(`{"$ref": "` + server.URL + `/b"}`)); faults != nil {
 		t.Errorf("%+v", faults)
@@ -226,7 +226,7 @@ func TestTermsName(t *testing.T) {
 	}
 }
 
-// PROTOCOL.md §4: a terms schema is immutable once registered.
+// A terms schema is immutable once it is registered (PROTOCOL.md §4).
 func TestSameSchema(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
@@ -245,7 +245,7 @@ func TestSameSchema(t *testing.T) {
 	}
 }
 
-// Whoever registers a schema cannot make the broker work without end.
+// A registered schema cannot make the broker work without end.
 func TestWorkIsBounded(t *testing.T) {
 	var doubling strings.Builder
 	for i := range 50 {
@@ -267,7 +267,7 @@ func TestWorkIsBounded(t *testing.T) {
 			t.Errorf("%s: took %v", c.name, took)
 		}
 	}
-	// A large offer is no attack.
+	// A large offer is not an attack.
 	large := compile(t, `{"items": {"type": "object", "required": ["sku"], "properties": {"sku": {"type": "string"}, "amount": {"type": "integer", "minimum": 1}}}}`)
 	if faults := large.Validate(jsontext.Value(`[` + strings.Repeat(`{"sku":"a","amount":5},`, 10_000) + `{"sku":"b"}]`)); faults != nil {
 		t.Errorf("%+v", faults)

@@ -15,8 +15,7 @@ const (
 	maxListed  = 20  // values of an enum
 )
 
-// name is the field at a JSON pointer as a person would write it, such as
-// questions[0].field.
+// name writes a JSON pointer for people, such as questions[0].field.
 func name(path string) string {
 	if path == "" {
 		return "the body"
@@ -37,7 +36,7 @@ func name(path string) string {
 	return clip(b.String(), maxName)
 }
 
-// says is what the keyword with this value asks of a field.
+// says words what a keyword with this value requires of a field.
 func says(keyword string, value any) string {
 	switch keyword {
 	case "type":
@@ -148,7 +147,7 @@ func listed(value any, separator string, word func(any) string) string {
 	return strings.Join(words, separator)
 }
 
-// literal is a value as it stands in the schema, text without quotes.
+// literal returns a value as it is in the schema, a string without quotes.
 func literal(v any) string {
 	if s, ok := v.(string); ok {
 		return clip(s, maxName)
@@ -160,7 +159,7 @@ func literal(v any) string {
 	return clip(string(raw), maxName)
 }
 
-// clip shortens a text to at most so many bytes, at a character's end.
+// clip shortens a text to at most so many bytes without splitting a character.
 func clip(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -8,19 +8,19 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// maxWork bounds what one validation against a terms schema may cost, in
-// subschemas looked at, so that nobody can register a schema that doubles its
-// work with each level of the terms. It takes well under a second.
+// maxWork limits one validation against a terms schema, in visited subschemas, so
+// that nobody can register a schema whose work doubles with each level of the
+// terms. That much work takes well under a second.
 const maxWork = 1 << 20
 
 var errWork = errors.New("too much work")
 
-// work counts down during one validation. It enters the library as a keyword
-// that every subschema has.
+// work counts down during one validation. It is an extension keyword of the
+// library that applies to every subschema.
 type work struct{ left int }
 
-// Compile weighs a subschema by its children, which may be looked at without
-// being counted themselves.
+// Compile weighs a subschema by its children, because the library visits some of
+// them without calling extensions.
 func (w *work) Compile(_ jsonschema.CompilerContext, m map[string]any) (jsonschema.ExtSchema, error) {
 	s := &weighed{work: w, weight: 1}
 	for keyword, v := range m {
@@ -48,8 +48,8 @@ func (w *work) Compile(_ jsonschema.CompilerContext, m map[string]any) (jsonsche
 	return s, nil
 }
 
-// branching are the keywords that look at the same value again. They cost more:
-// what fails below them is remembered until all of it has failed.
+// branching are the keywords that apply further subschemas to the same value.
+// They cost more, because the library keeps the errors of every branch.
 var branching = []string{
 	"allOf", "anyOf", "oneOf", "not", "if", "then", "else",
 	"dependentSchemas", "$ref", "$dynamicRef", "$recursiveRef",
@@ -57,7 +57,7 @@ var branching = []string{
 
 const perBranch = 8
 
-// states is the size of a regexp's program, which bounds its work per character.
+// states is the size of a regexp's program, an upper bound of its work per character.
 func states(pattern string) int {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -75,10 +75,11 @@ type weighed struct {
 	weight, perChar, perNameChar int
 }
 
-// charsPerUnit is how many steps of a regexp take as long as one subschema.
+// charsPerUnit is how many regexp steps cost as much as one subschema.
 const charsPerUnit = 64
 
-// Validate refuses nothing; it panics with errWork, which ends the validation.
+// Validate accepts every value, and panics with errWork to end a validation that
+// takes too much work.
 func (s *weighed) Validate(_ jsonschema.ValidationContext, v any) error {
 	cost := s.weight
 	switch v := v.(type) {

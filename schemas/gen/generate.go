@@ -12,12 +12,12 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// base is where the schemas say that they are published. Nobody fetches them
-// from there: every broker has them (PROTOCOL.md §4).
+// base is the URL in the schemas' $id. Nobody fetches them from there: every
+// broker serves them (PROTOCOL.md §4).
 const base = "https://parley-asp.github.io/schemas/asp-0.1/"
 
-// generate makes every schema file, by its name. The comments of the types are
-// read from the Go files in dir, which is relative to the package at.
+// generate makes the schema files, keyed by name. It reads the types' comments
+// from the Go files in dir, which is relative to the package at.
 func generate(at, dir string) (map[string][]byte, error) {
 	r := &jsonschema.Reflector{
 		Anonymous:                 true, // each root gets its own $id below
@@ -48,8 +48,8 @@ func generate(at, dir string) (map[string][]byte, error) {
 	return files, write(files, "invitation", invitation, reflect.TypeFor[performatives.InvitationTerms]())
 }
 
-// plain takes the Go type's name out of its comment: who reads a schema has
-// never heard of it.
+// plain removes the Go type's name from its comment, since it means nothing to
+// readers of a schema.
 func plain(comment, name string) string {
 	for _, start := range []string{name + " is ", name + " are ", "A " + name + " is ", "An " + name + " is "} {
 		if rest, ok := strings.CutPrefix(comment, start); ok {
@@ -59,8 +59,8 @@ func plain(comment, name string) string {
 	return comment
 }
 
-// anyValue is the schema of a field that keeps its JSON text: any value. Where
-// only an object will do, the field's tag says so.
+// anyValue is the schema of a field that keeps its JSON text: any value. If only
+// an object is valid, the field's tag says so.
 func anyValue(t reflect.Type) *jsonschema.Schema {
 	if t == reflect.TypeFor[jsontext.Value]() {
 		return &jsonschema.Schema{}
@@ -68,8 +68,8 @@ func anyValue(t reflect.Type) *jsonschema.Schema {
 	return nil
 }
 
-// informs adds what no tag can say: INFORM goes by type or informType, and a
-// resolution carries a ruling (PROTOCOL.md §4, §7).
+// informs adds what tags cannot express: INFORM has type or informType, and a
+// resolution has a ruling (PROTOCOL.md §4, §7).
 func informs(s, ruling *jsonschema.Schema) {
 	s.AnyOf = []*jsonschema.Schema{{Required: []string{"type"}}, {Required: []string{"informType"}}}
 	s.If = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{resolution("type"), resolution("informType")}}
@@ -87,7 +87,7 @@ func resolution(field string) *jsonschema.Schema {
 func write(files map[string][]byte, name string, s *jsonschema.Schema, t reflect.Type) error {
 	name += ".json"
 	s.ID = jsonschema.ID(base + name)
-	// "ProposeBody makes an offer" is said of the act, not of the Go type.
+	// "ProposeBody makes an offer" becomes "PROPOSE makes an offer".
 	s.Description = strings.ReplaceAll(s.Description, t.Name(), s.Title)
 	boundIDs(s)
 	raw, err := json.Marshal(s)
@@ -102,8 +102,8 @@ func write(files map[string][]byte, name string, s *jsonschema.Schema, t reflect
 	return nil
 }
 
-// boundIDs says the length of an id also to those who do not know asp-id,
-// which counts bytes where JSON Schema counts characters (PROTOCOL.md §1).
+// boundIDs adds the length of an id for readers that do not know asp-id, which
+// counts bytes where JSON Schema counts characters (PROTOCOL.md §1).
 func boundIDs(s *jsonschema.Schema) {
 	if s == nil {
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/parley-asp/parley/schemas"
 )
 
-// The files that are checked in, and embedded, are what the generator writes
-// from the types as they are (PROTOCOL.md §4).
+// TestNoDrift checks that the embedded files are what the generator writes from
+// the current types (PROTOCOL.md §4).
 func TestNoDrift(t *testing.T) {
 	files, err := generate("github.com/parley-asp/parley/schemas/gen", "../../performatives")
 	if err != nil {

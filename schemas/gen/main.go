@@ -1,6 +1,6 @@
 // Command gen writes the JSON Schemas of the thirteen bodies and of the
-// invitation's terms from their Go types. `go generate ./schemas` runs it; a
-// test of this package fails when the files are not what it would write.
+// invitation's terms from their Go types. `go generate ./schemas` runs it; a test
+// of this package fails if the files are out of date.
 package main
 
 import (
