@@ -42,7 +42,7 @@ func (b *Broker) decidesIn(c api.Caller, l *live) bool {
 	return !c.Operator && ok && l.state.Decides(member)
 }
 
-// ofCaller lists at most n sessions that may concern a caller, as index.page does.
+// ofCaller lists at most n sessions that may concern a caller, as index.Page does.
 func (b *Broker) ofCaller(ctx context.Context, c api.Caller, state, before string, n int) ([]performatives.SessionID, error) {
 	pick := func(t *lines) [][]uint32 { return t.ofOne(c.Agent) }
 	member, ok := b.registry.Member(c.Agent)
@@ -55,5 +55,5 @@ func (b *Broker) ofCaller(ctx context.Context, c api.Caller, state, before strin
 			return t.ofMany(func(a performatives.Agent) bool { return a.Organisation() == org })
 		}
 	}
-	return b.index.page(ctx, pick, state, before, n)
+	return b.index.Page(ctx, pick, state, before, n)
 }

@@ -146,7 +146,7 @@ func (x *index) loadCatalogue(ctx context.Context, past *lines) error {
 			if old {
 				past.rows[past.add(compact(l.Session), l.line())].page = uint32(m.Sequence) //nolint:gosec // there are fewer pages
 			} else {
-				x.keep(l.Session, l.line())
+				x.Keep(l.Session, l.line())
 			}
 		}
 		if !old {

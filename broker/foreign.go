@@ -21,15 +21,13 @@ func (b *Broker) strange(c api.Caller, id performatives.SessionID) (strange, the
 	if c.Operator || !b.Alone {
 		return false, false
 	}
-	b.index.mu.RLock()
-	line, there := b.index.lines.line(id)
-	b.index.mu.RUnlock()
-	if slices.Contains(line.Parties, c.Agent) {
+	row, there := b.index.Row(id)
+	if slices.Contains(row.Parties, c.Agent) {
 		return false, there
 	}
 	member, registered := b.registry.Member(c.Agent)
 	ofItsOrganisation := b.registry.Audits(c) || registered && member.Authority == performatives.AuthorityDecide
-	return !ofItsOrganisation || !slices.ContainsFunc(line.Parties, func(a performatives.Agent) bool {
+	return !ofItsOrganisation || !slices.ContainsFunc(row.Parties, func(a performatives.Agent) bool {
 		return a.Organisation() == c.Agent.Organisation()
 	}), there
 }

@@ -48,7 +48,7 @@ func (b *Broker) openIndex(ctx context.Context) error {
 	few := store.Feed{Stream: api.IndexStream, Filters: []string{api.AllIndex}}
 	caughtUp, err := b.store.Follow(ctx, b.work, few, func(m store.Message, _ bool) {
 		if id, l, ok := x.read(m, api.Index("")); ok {
-			x.keep(id, l)
+			x.Keep(id, l)
 		}
 	})
 	if err != nil {
@@ -76,7 +76,7 @@ func (x *index) load(ctx context.Context) error {
 		case old:
 			past.add(compact(id), l)
 		default:
-			x.keep(id, l)
+			x.Keep(id, l)
 		}
 	})
 	if err != nil {
@@ -123,15 +123,15 @@ func (x *index) read(m store.Message, prefix string) (id performatives.SessionID
 func (b *Broker) note(l *live, before session.Phase) {
 	roll := l.state.Roll()
 	if before != l.state.Phase || l.members != len(roll) {
-		b.index.keep(l.id, line{l.state.Phase, roll, l.state.Next})
+		b.index.Keep(l.id, line{l.state.Phase, roll, l.state.Next})
 	}
 	if before == session.Escalated || l.state.Phase == session.Escalated {
 		b.noteApproval(l)
 	}
 }
 
-// keep takes the newer word on a session.
-func (x *index) keep(id performatives.SessionID, l line) {
+// Keep takes the newer word on a session.
+func (x *index) Keep(id performatives.SessionID, l line) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	old, _ := x.lines.line(id)
@@ -142,8 +142,15 @@ func (x *index) keep(id performatives.SessionID, l line) {
 	x.count(old, l)
 }
 
-// names tells whether a session names a principal, without reading it.
-func (x *index) names(ctx context.Context, id performatives.SessionID, a performatives.Agent) bool {
+// Row is what memory holds of a session.
+func (x *index) Row(id performatives.SessionID) (l line, there bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.lines.line(id)
+}
+
+// Names tells whether a session names a principal, without reading it.
+func (x *index) Names(ctx context.Context, id performatives.SessionID, a performatives.Agent) bool {
 	named := func() bool {
 		x.mu.RLock()
 		defer x.mu.RUnlock()
@@ -153,9 +160,9 @@ func (x *index) names(ctx context.Context, id performatives.SessionID, a perform
 	return named() || background.Await(ctx, x.loaded) == nil && named()
 }
 
-// page lists at most n of the sessions that are picked, those in a state ("" for
+// Page lists at most n of the sessions that are picked, those in a state ("" for
 // any), the newest first, before a cursor.
-func (x *index) page(ctx context.Context, pick func(*lines) [][]uint32, state, before string, n int) ([]performatives.SessionID, error) {
+func (x *index) Page(ctx context.Context, pick func(*lines) [][]uint32, state, before string, n int) ([]performatives.SessionID, error) {
 	if err := background.Await(ctx, x.loaded); err != nil {
 		return nil, err
 	}
@@ -193,7 +200,7 @@ func (b *Broker) reindex(ctx context.Context, l *live) error {
 			return fmt.Errorf("index: %w", err)
 		}
 	}
-	b.index.keep(l.id, now)
+	b.index.Keep(l.id, now)
 	l.indexed, l.members = l.state.Phase, len(roll)
 	return nil
 }

@@ -170,7 +170,7 @@ func (b *Broker) roomFor(l *live, m *performatives.Message, next *session.State)
 		if n := next.Principals(); n > most {
 			return nil, tooMany("principals", n, most)
 		}
-		return b.index.opens(m.Sender, b.Limits.Sessions)
+		return b.index.Reserve(m.Sender, b.Limits.Sessions)
 	case performatives.Delegate:
 		if n := len(next.Roll()) - next.Principals(); n > most && len(next.Roll()) > len(l.state.Roll()) {
 			return nil, tooMany("delegates and approvers", n, most)
@@ -186,9 +186,9 @@ func tooMany(who string, n, most int) error {
 		With(map[string]int{"maxParticipants": most})
 }
 
-// opens keeps a place for a session that its inviter is about to open, until
+// Reserve keeps a place for a session that its inviter is about to open, until
 // the index has it or it was not opened.
-func (x *index) opens(a performatives.Agent, most int) (leave func(), err error) {
+func (x *index) Reserve(a performatives.Agent, most int) (leave func(), err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if n := x.open[a] + x.opening[a]; n >= most {

@@ -76,7 +76,7 @@ func (b *Broker) openItems(ctx context.Context) error {
 	})
 }
 
-// keep takes the newer word on an item.
+// Keep takes the newer word on an item.
 func (i *items) keep(item *api.EscalationItem) {
 	item.Transcript, item.Next = nil, nil // the stream and the session have them
 	now := i.b.Now()

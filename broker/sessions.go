@@ -244,7 +244,7 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *live, settled uint64) error
 	l.loaded = true
 	b.resolved(l)
 	if len(l.undelivered) > known { // whoever is answered from here finds it in the list
-		b.index.keep(l.id, line{l.state.Phase, l.state.Roll(), l.state.Next})
+		b.index.Keep(l.id, line{l.state.Phase, l.state.Roll(), l.state.Next})
 	}
 	return nil
 }
