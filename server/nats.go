@@ -113,7 +113,7 @@ func (n *Node) dial(o Options, options ...nats.Option) (*nats.Conn, error) {
 		url = "nats://in.process"                                                  // where TLS is not spoken
 		options = append(options, n.server.InProcess(), nats.Timeout(time.Minute)) // it is there, however busy the machine
 	} else {
-		options = append(append(append(options, nats.SetCustomDialer(gather{})), o.NATSOptions...), o.TLS.Client(n.URL)...)
+		options = append(append(options, o.NATSOptions...), o.TLS.Client(n.URL)...)
 	}
 	nc, err := nats.Connect(url, append(options, nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsMissed))...)

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -89,7 +88,6 @@ else may log in is that server's own affair.`,
 const stopWithin = 30 * time.Second
 
 func (s *serve) run(cmd *cobra.Command) error {
-	defer runtime.KeepAlive(headroom())
 	if err := s.complete(cmd); err != nil {
 		return err
 	}
