@@ -123,7 +123,7 @@ func (b *Broker) try(ctx context.Context, l *live, m *performatives.Message, sig
 	if err := b.registerNamed(ctx, m, act.next.Last.Joined); err != nil {
 		return api.Acceptance{}, err
 	}
-	if b.presence.away() {
+	if b.cluster.Isolated() {
 		return api.Acceptance{}, unavailable()
 	}
 	if err := b.enter(ctx, l, m, act); err != nil {
@@ -254,15 +254,15 @@ func (b *Broker) seal(l *live, m *performatives.Message, next session.State, at 
 
 // enter appends an act's entry, and moves memory on.
 func (b *Broker) enter(ctx context.Context, l *live, m *performatives.Message, act judged) error {
-	way := b.presence.starts()
+	pending := b.cluster.Appending()
 	l.waits()
 	b.reaches(beforeAppend)
 	position, err := b.store.Append(ctx, l.id, act.entry, l.position)
 	if errors.Is(err, store.ErrIndeterminate) && l.unresolved == nil {
-		l.unresolved = way
+		l.unresolved = pending
 		return err
 	}
-	b.presence.ends(way, position)
+	b.cluster.Appended(pending, position)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/cluster"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
@@ -70,16 +71,16 @@ func (b *Broker) fromArchive(ctx context.Context, l *live) (is bool, err error) 
 		return false, err
 	}
 	for _, d := range l.undelivered { // it was settled, or it would not be there
-		b.presence.finished(d.position)
+		b.cluster.Applied(d.position)
 	}
 	l.forget(b.Modes)
 	for _, data := range entries {
 		e, err := transcript.Read(data)
 		if err != nil {
-			return true, fmt.Errorf("%w: %w", errBroken, err)
+			return true, fmt.Errorf("%w: %w", cluster.ErrBroken, err)
 		}
 		if l.state, err = session.Replay(l.state, e.Message, e.Stamp); err != nil {
-			return true, fmt.Errorf("%w: %w", errBroken, err)
+			return true, fmt.Errorf("%w: %w", cluster.ErrBroken, err)
 		}
 	}
 	l.archived, l.loaded, l.indexed, l.members = true, true, l.state.Phase, len(l.state.Roll())

@@ -26,6 +26,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/cluster"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/modes"
@@ -132,14 +133,14 @@ type Broker struct {
 	items    *items
 	timers   *timers
 	sessions *sessions
-	presence *presence
+	cluster  *cluster.Membership
 	gate     *gate
 	judging  *fair // of acts, as far as that keeps a core busy
 	calls    *fair // of the api
 
 	enrolments *enrolments
 	desks      *desks
-	homes      *homes
+	routes     *routes
 	handovers  *handovers
 	leaving    chan struct{} // closed when calls that wait are to end
 
@@ -160,7 +161,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 	o = o.withDefaults()
 	b := &Broker{Options: o, id: cmp.Or(o.ID, nuid.Next()), work: background.New(), leaving: make(chan struct{})}
 	b.sessions, b.gate = newSessions(b), newGate(o.Limits, o.Now)
-	b.homes = &homes{b: b, acts: make(chan *nats.Msg, maxBrought), mine: map[int][]*nats.Subscription{}}
+	b.routes = &routes{b: b, acts: make(chan *nats.Msg, maxRouted), own: map[int][]*nats.Subscription{}}
 	b.judging, b.calls = newFair(runtime.GOMAXPROCS(0)), newFair(maxCalls)
 	var err error
 	if b.store, err = store.Open(ctx, store.Options{
@@ -179,11 +180,11 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		{"desks of escalations", b.openDesks},
 		{"escalation items", b.openItems},
 		{"groups of approvers", b.openGroups},
-		{"work of the broker before", b.openPresence},
+		{"membership", b.join},
 		{"timers", b.openTimers},
 		{"archive", b.openArchive},
 		{"handovers", b.openHandovers},
-		{"homes", b.openHomes},
+		{"routes", b.openRoutes},
 		{"api", b.openAPI},
 		{"service", b.openService},
 	} {
@@ -198,12 +199,13 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 
 // Close stops serving, finishes what was accepted, and leaves no work behind.
 func (b *Broker) Close(ctx context.Context) error {
-	err := errors.Join(b.service.Stop(), b.homes.leave())
+	err := errors.Join(b.service.Stop(), b.routes.leave())
 	close(b.leaving)
 	b.timers.stop(ctx)
 	b.sessions.drain(ctx)
 	b.handovers.tellRest()
-	b.presence.leave(ctx)
+	b.cluster.Leave(ctx)
+	b.cluster.Close()
 	b.work.Close()
 	b.store.Close()
 	return err

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -48,18 +47,11 @@ func Gate(l Limits, now func() time.Time) (enter func(performatives.Agent) (func
 }
 
 // Beat has the broker say how far it has come.
-func (b *Broker) Beat(ctx context.Context) error { return b.presence.look(ctx) }
+func (b *Broker) Beat(ctx context.Context) error { return b.cluster.Heartbeat(ctx) }
 
 // Settled is the position that its record has.
 func (b *Broker) Settled() uint64 {
-	b.presence.mu.Lock()
-	defer b.presence.mu.Unlock()
-	return b.presence.written.Settled
-}
-
-// Home is where a session is at home.
-func Home(id performatives.SessionID, brokers []string) string {
-	return homesAmong(brokers)[api.PartitionOf(id)]
+	return b.cluster.Written()
 }
 
 // InMemory tells whether a session has been read.

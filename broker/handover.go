@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/cluster"
 	"github.com/parley-asp/parley/internal/pending"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -53,7 +54,7 @@ const (
 
 func (b *Broker) openHandovers(context.Context) error {
 	h := &handovers{b: b, done: map[string][]string{}}
-	h.out = pending.New(b.Conn.NewInbox()+".", math.MaxInt, silentAfter, h.silent)
+	h.out = pending.New(b.Conn.NewInbox()+".", math.MaxInt, cluster.SuspectAfter, h.silent)
 	b.handovers = h
 	for subject, hear := range map[string]nats.MsgHandler{
 		h.out.Prefix + "*":                  h.answered,

@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/cluster"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/fault"
@@ -95,7 +96,7 @@ func TestSilentHome(t *testing.T) {
 	w := fault.NewWitness(t, at.url)
 	s := w.Open(alpha, beta)
 	silent := "silent"
-	for n := 0; broker.Home(s.ID, []string{here.ID(), silent}) != silent; n++ {
+	for n := 0; cluster.OwnersAmong([]string{here.ID(), silent}).Of(s.ID) != silent; n++ {
 		silent = fmt.Sprint("silent", n)
 	}
 	js, err := jetstream.New(nc)

@@ -49,7 +49,7 @@ func (b *Broker) settle(ctx context.Context, l *live) {
 	}
 	if err == nil {
 		for _, d := range l.undelivered {
-			b.presence.finished(d.position)
+			b.cluster.Applied(d.position)
 		}
 		l.undelivered, l.attempts = nil, 0
 		return

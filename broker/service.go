@@ -68,7 +68,7 @@ func (b *Broker) letIn(subject string, r asked) {
 		b.refuse(r, session.Refuse(session.MalformedEnvelope, "the subject is not asp.agent.<token>.submit.<session id>"))
 		return
 	}
-	if b.presence.away() {
+	if b.cluster.Isolated() {
 		b.refuse(r, unavailable())
 		return
 	}
@@ -78,7 +78,7 @@ func (b *Broker) letIn(subject string, r asked) {
 		b.tellLater(r.Reply(), err)
 		return
 	}
-	if at, is := b.elsewhere(id); is && b.sessions.begin() {
+	if at, is := b.cluster.Owner(id); is && b.sessions.begin() {
 		b.handovers.handOn(handover{r, subject, id, caller, leave, at})
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/cluster"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
@@ -44,10 +45,10 @@ type live struct {
 	queue   []func(context.Context, *live) // these two are everybody's, under the lock of sessions
 	running bool
 
-	seat       *seat      // of the act that is being judged
-	unresolved *appending // an append that was not acknowledged
-	attempts   int        // of settling, without success
-	retrying   bool       // it will be tried again
+	seat       *seat            // of the act that is being judged
+	unresolved *cluster.Pending // an append that was not acknowledged
+	attempts   int              // of settling, without success
+	retrying   bool             // it will be tried again
 	memory
 }
 
@@ -204,7 +205,7 @@ func (l *live) waits() {
 
 // catchUp folds the entries after the one that memory stands at.
 func (b *Broker) catchUp(ctx context.Context, l *live) error {
-	return b.catchUpFrom(ctx, l, b.presence.settled())
+	return b.catchUpFrom(ctx, l, b.cluster.AllApplied())
 }
 
 // catchUpFrom folds entries, and notes those after the settled position for
@@ -217,23 +218,23 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *live, settled uint64) error
 	err := b.store.Read(ctx, api.SessionsStream, api.Session(l.id), l.position+1, func(e store.Message) error {
 		entry, err := transcript.Read(e.Data)
 		if err != nil {
-			return fmt.Errorf("%w: %w", errBroken, err)
+			return fmt.Errorf("%w: %w", cluster.ErrBroken, err)
 		}
 		next, err := session.Replay(l.state, entry.Message, entry.Stamp)
 		if err != nil {
-			return fmt.Errorf("%w: %w", errBroken, err)
+			return fmt.Errorf("%w: %w", cluster.ErrBroken, err)
 		}
 		l.state, l.position, l.places = next, e.Sequence, append(l.places, e.Sequence)
 		l.armed, l.inboxes = time.Time{}, nil // whoever made the entry may have set the timer anew, and delivers it
 		if e.Sequence > settled {
-			b.presence.found(e.Sequence)
+			b.cluster.Unapplied(e.Sequence)
 			l.undelivered = append(l.undelivered, delivery{
 				sequence: entry.Stamp.Sequence, position: e.Sequence, entry: e.Data, to: next.Audience(), again: true,
 			})
 		}
 		return nil
 	})
-	if err == nil && l.position == before || errors.Is(err, errBroken) {
+	if err == nil && l.position == before || errors.Is(err, cluster.ErrBroken) {
 		if is, err := b.fromArchive(ctx, l); is || err != nil { // it has left, or is leaving
 			return err
 		}
@@ -249,15 +250,11 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *live, settled uint64) error
 	return nil
 }
 
-// errBroken means that a transcript is not what a broker wrote: that session
-// goes no further, and no other suffers from it.
-var errBroken = errors.New("the transcript does not replay")
-
 // resolved: the transcript was read after an append that was not acknowledged,
 // so what it did is known.
 func (b *Broker) resolved(l *live) {
 	if l.unresolved != nil {
-		b.presence.ends(l.unresolved, 0)
+		b.cluster.Appended(l.unresolved, 0)
 		l.unresolved = nil
 	}
 }

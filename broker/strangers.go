@@ -23,7 +23,9 @@ func strangersCard(a performatives.Agent) api.Card {
 }
 
 // Stranger is who a principal is, under --dev, that nobody has registered yet.
-func (r *registry) Stranger(a performatives.Agent) performatives.Member { return r.b.pinned(strangersCard(a)) }
+func (r *registry) Stranger(a performatives.Agent) performatives.Member {
+	return r.b.pinned(strangersCard(a))
+}
 
 func defaultKind(a performatives.Agent) string {
 	if a.IsHuman() {

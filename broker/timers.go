@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/cluster"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
@@ -31,7 +32,7 @@ const (
 // another one has it once the first may be taken for dead. A broker that asks for
 // no more is given no more.
 const (
-	timerAgain = silentAfter
+	timerAgain = cluster.SuspectAfter
 	timerPull  = 2 * time.Second
 )
 
