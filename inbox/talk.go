@@ -1,10 +1,10 @@
 package inbox
 
 import (
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/performatives"
@@ -74,7 +74,7 @@ func asEntry(e transcript.Entry, us performatives.Organisation) entry {
 		v.value(m.RawBody)
 		return v
 	}
-	v.body(m.Body)
+	v.act(m.Body.Text())
 	return v
 }
 
@@ -129,123 +129,90 @@ func (v *entry) members(prefix string, raw jsontext.Value) {
 	}
 }
 
-func (v *entry) remarks(r performatives.Remarks) {
-	v.text(r.Message)
-	if len(r.Assessment) > 0 {
-		v.members("assessment.", r.Assessment)
-	}
-}
-
-func (v *entry) until(name string, t *time.Time) {
-	if t != nil {
-		v.pair(name, moment(*t))
-	}
-}
-
-func (v *entry) line(parts ...string) {
-	var there []string
-	for _, p := range parts {
-		if p != "" {
-			there = append(there, p)
-		}
-	}
-	v.Line = oneLine(strings.Join(there, " · "))
-}
-
-func (v *entry) body(body performatives.Body) { //nolint:gocyclo // one case for each act
-	switch b := body.(type) {
-	case *performatives.ProposeBody:
-		v.line(b.Subject, b.Type, b.ProposalID)
-		v.remarks(b.Remarks)
-		v.value(b.Terms)
-		v.until("valid until", b.ValidUntil)
-	case *performatives.CounterBody:
-		v.line(b.Subject, b.ReferenceID+" → "+b.ProposalID)
-		v.text(b.Reason)
-		v.remarks(b.Remarks)
-		v.value(b.Terms)
-		v.until("valid until", b.ValidUntil)
-	case *performatives.AcceptBody:
-		v.line(b.ReferenceID)
-		v.text(b.Reason)
-		v.remarks(b.Remarks)
-	case *performatives.RejectBody:
-		v.line(b.ReferenceID, b.Code)
-		v.text(b.Reason)
-		v.remarks(b.Remarks)
-	case *performatives.InformBody:
-		v.inform(b)
-	case *performatives.QueryBody:
-		v.line(b.Subject, b.QueryType)
-		v.value(b.Parameters)
-	case *performatives.ClarifyBody:
-		v.line(b.ReferenceID)
-		for _, q := range b.Questions {
-			v.pair(q.Field, q.Question)
-		}
-		v.remarks(b.Remarks)
-	case *performatives.CommitBody:
-		v.commit(b)
-	case *performatives.DelegateBody:
-		v.line(string(b.TargetAgent), b.Authority+" authority", b.ReferenceID)
-		v.text(b.Scope)
-		v.until("valid until", b.ValidUntil)
-	case *performatives.EscalateBody:
-		v.line(reasonText(b.Reason), b.Urgency, b.ReferenceID)
-		v.value(b.Context)
-		v.pair("suggests", b.SuggestedAction)
-	case *performatives.WithdrawBody:
-		v.line(b.ReferenceID)
-		v.text(b.Reason)
-	case *performatives.ObserveBody:
-		v.line(b.Subject, b.ReferenceID)
-		v.value(b.Data)
-	case *performatives.CloseBody:
-		v.line(b.Outcome, b.Reason)
-		v.text(b.Summary)
-	}
-}
-
-func (v *entry) inform(b *performatives.InformBody) {
-	if answers, ok := b.Answers(); ok {
-		v.line("answers about " + answers.ReferenceID)
-		for _, a := range answers.Answers {
-			v.pair(a.Field, valueText(a.Answer))
-		}
-		return
-	}
-	ruling, ok := b.Ruling()
-	if !ok {
-		v.line(b.Kind())
-		v.value(b.Data)
-		return
-	}
-	v.line("decision: " + ruling.Decision)
-	v.text(ruling.Comment)
-	if a := ruling.Authority; a != nil {
-		if a.MaxAmount != nil {
-			v.pair("at most", money(*a.MaxAmount, a.Currency))
-		}
-		v.pair("at", a.TermPath)
-		v.until("until", a.ValidUntil)
-	}
-}
-
-func (v *entry) commit(b *performatives.CommitBody) {
-	v.line(b.CommitmentID, b.ReferenceID, b.Outcome, b.Action)
-	v.text(b.Reason)
-	if b.Terms != nil {
-		for _, o := range b.Terms.Obligations {
-			v.pair(called(o.Party), o.Action)
-		}
-		if b.Terms.Penalties != nil {
-			if raw, err := json.Marshal(b.Terms.Penalties, json.Deterministic(true)); err == nil {
-				v.pair("penalties", string(raw))
+// act shows what was said: a line of facts, and what stands below it.
+func (v *entry) act(t performatives.Text) {
+	v.line(t.Line)
+	for _, part := range t.Below {
+		switch part := part.(type) {
+		case performatives.Prose:
+			if part.Name == "" {
+				v.text(part.Text)
+			} else {
+				v.pair(part.Name, part.Text)
+			}
+		case performatives.Data:
+			if part.Name == "" {
+				v.value(part.Value)
+			} else {
+				v.members(part.Name+".", part.Value)
+			}
+		case performatives.Terms:
+			v.value(part.Value)
+		case performatives.Details:
+			v.details(part)
+		case performatives.Asked:
+			for _, q := range part {
+				v.pair(q.Field, q.Question)
+			}
+		case performatives.Answered:
+			for _, a := range part {
+				v.pair(a.Field, valueText(a.Answer))
 			}
 		}
 	}
-	if b.Escrow != nil {
-		v.pair("escrow", strings.TrimSpace(money(b.Escrow.Amount, b.Escrow.Currency)+" "+b.Escrow.ReleaseCondition))
+}
+
+// line joins the facts of an act's first line: its subject first, its own id
+// last. Times are shown by name.
+func (v *entry) line(words []performatives.Word) {
+	var subject, facts, own []string
+	for _, w := range words {
+		lead, text := strings.TrimLeft(w.Lead, " :,"), wordText(w)
+		switch {
+		case w.Kind == performatives.Moment:
+			v.pair(w.Name, text)
+		case w.Kind == performatives.Subject:
+			subject = append(subject, text)
+		case continues(w) && len(facts) > 0:
+			facts[len(facts)-1] += w.Lead + text
+		case w.Kind == performatives.OwnID:
+			own = append(own, lead+text)
+		default:
+			facts = append(facts, lead+text)
+		}
 	}
-	v.until("deadline", b.Deadline)
+	v.Line = oneLine(strings.Join(slices.Concat(subject, facts, own), " · "))
+}
+
+// continues tells whether a word belongs to the one before it.
+func continues(w performatives.Word) bool {
+	return strings.HasPrefix(w.Lead, " ") && !strings.HasPrefix(w.Lead, "  ")
+}
+
+// details shows facts about a principal as a sentence beside its name, and
+// others each by its own name.
+func (v *entry) details(d performatives.Details) {
+	var sentence strings.Builder
+	for _, w := range d.Words {
+		sentence.WriteString(w.Lead + wordText(w))
+		if d.Of == "" && w.Name != "" {
+			v.pair(w.Name, wordText(w))
+		}
+	}
+	if d.Of != "" {
+		v.pair(called(d.Of), sentence.String())
+	}
+}
+
+func wordText(w performatives.Word) string {
+	switch w.Kind {
+	case performatives.Code:
+		return reasonText(w.Text)
+	case performatives.Moment:
+		return moment(w.At)
+	case performatives.Money:
+		return money(w.Amount, w.Text)
+	case performatives.Plain, performatives.Subject, performatives.OwnID, performatives.Reference, performatives.Principal:
+	}
+	return w.Text
 }

@@ -7,7 +7,24 @@ type AcceptBody struct {
 	Remarks
 }
 
+var _ = enter("ACCEPT", Negotiation, func() Body { return new(AcceptBody) })
+
 // Act is ACCEPT.
 func (*AcceptBody) Act() Performative { return Accept }
 
-var _ = enter(func() Body { return new(AcceptBody) })
+// ID is "": nothing refers to an ACCEPT.
+func (*AcceptBody) ID(MessageID) string { return "" }
+
+// Refers is what is accepted.
+func (b *AcceptBody) Refers() string { return b.ReferenceID }
+
+// Because sets the reason.
+func (b *AcceptBody) Because(reason string) { b.Reason = reason }
+
+// Text is how the act reads.
+func (b *AcceptBody) Text() Text {
+	return Text{
+		Line:  words("", Word{Kind: Reference, Text: b.ReferenceID}),
+		Below: below(append([]Part{Prose{Text: b.Reason}}, b.Remarks.parts()...)...),
+	}
+}

@@ -17,7 +17,21 @@ type Question struct {
 	Options  []jsontext.Value `json:"options,omitzero" jsonschema:"description=Suggested answers"`
 }
 
+var _ = enter("CLARIFY", Information, func() Body { return new(ClarifyBody) })
+
 // Act is CLARIFY.
 func (*ClarifyBody) Act() Performative { return Clarify }
 
-var _ = enter(func() Body { return new(ClarifyBody) })
+// ID is the messageId.
+func (*ClarifyBody) ID(m MessageID) string { return string(m) }
+
+// Refers is the offer in question.
+func (b *ClarifyBody) Refers() string { return b.ReferenceID }
+
+// Text is how the act reads.
+func (b *ClarifyBody) Text() Text {
+	return Text{
+		Line:  words("", Word{Kind: Reference, Text: b.ReferenceID}),
+		Below: below(append([]Part{Asked(b.Questions)}, b.Remarks.parts()...)...),
+	}
+}

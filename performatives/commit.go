@@ -1,6 +1,11 @@
 package performatives
 
-import "time"
+import (
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+)
 
 // CommitBody makes a binding commitment.
 type CommitBody struct {
@@ -37,7 +42,60 @@ type Escrow struct {
 	ReleaseCondition string  `json:"releaseCondition,omitzero"`
 }
 
+var _ = enter("COMMIT", Action, func() Body { return new(CommitBody) })
+
 // Act is COMMIT.
 func (*CommitBody) Act() Performative { return Commit }
 
-var _ = enter(func() Body { return new(CommitBody) })
+// ID is the commitmentId.
+func (b *CommitBody) ID(MessageID) string { return b.CommitmentID }
+
+// SetID sets the commitmentId.
+func (b *CommitBody) SetID(id string) { b.CommitmentID = id }
+
+// Refers is the proposal that it carries out.
+func (b *CommitBody) Refers() string { return b.ReferenceID }
+
+// Because sets the reason.
+func (b *CommitBody) Because(reason string) { b.Reason = reason }
+
+// Text is how the act reads.
+func (b *CommitBody) Text() Text {
+	line := words("", Word{Kind: OwnID, Text: b.CommitmentID}, Word{Kind: Reference, Lead: "on ", Text: b.ReferenceID})
+	facts := faint(words(", ", Word{Text: b.Outcome}, Word{Text: b.Action}, Word{Text: b.AuthorityScope}, moment("by ", "deadline", b.Deadline)))
+	if len(facts) > 0 {
+		facts[0].Lead = "  " + facts[0].Lead
+	}
+	return Text{
+		Line:  append(line, facts...),
+		Below: below(slices.Concat(b.Terms.parts(), []Part{b.Escrow.details(), Prose{Text: b.Reason}})...),
+	}
+}
+
+// parts say who owes what.
+func (t *CommitmentTerms) parts() []Part {
+	if t == nil {
+		return nil
+	}
+	var parts []Part
+	for _, o := range t.Obligations {
+		facts := words("", Word{Text: o.Action}, moment(", by ", "", o.Deadline), Word{Lead: ", verified by ", Text: o.VerificationMethod})
+		faint(facts[min(1, len(facts)):])
+		parts = append(parts, Details{o.Party, facts})
+	}
+	if t.Penalties != nil {
+		if raw, err := json.Marshal(map[string]any{"penalties": t.Penalties}, json.Deterministic(true)); err == nil {
+			parts = append(parts, Data{Value: raw})
+		}
+	}
+	return parts
+}
+
+func (e *Escrow) details() Details {
+	if e == nil {
+		return Details{}
+	}
+	return Details{Words: words(", ",
+		Word{Kind: Money, Lead: "escrow ", Name: "escrow", Amount: e.Amount, Text: e.Currency},
+		Word{Lead: "released when: ", Name: "released when", Text: e.ReleaseCondition})}
+}

@@ -1,6 +1,9 @@
 package performatives
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // CounterBody retires the offer it names and opens its own in one step.
 type CounterBody struct {
@@ -15,7 +18,34 @@ type CounterBody struct {
 	Remarks
 }
 
+var _ = enter("COUNTER", Negotiation, func() Body { return new(CounterBody) })
+
 // Act is COUNTER.
 func (*CounterBody) Act() Performative { return Counter }
 
-var _ = enter(func() Body { return new(CounterBody) })
+// ID is the counter-offer's own proposalId.
+func (b *CounterBody) ID(MessageID) string { return b.ProposalID }
+
+// SetID sets the proposalId.
+func (b *CounterBody) SetID(id string) { b.ProposalID = id }
+
+// Refers is the offer that it replaces.
+func (b *CounterBody) Refers() string { return b.ReferenceID }
+
+// Because sets the reason.
+func (b *CounterBody) Because(reason string) { b.Reason = reason }
+
+// Offer is what is offered, as far as it differs from the offer it replaces.
+func (b *CounterBody) Offer() Offer {
+	return Offer{Type: b.Type, Subject: b.Subject, Terms: b.Terms, Schema: b.Schema, ValidUntil: b.ValidUntil}
+}
+
+// Text is how the act reads.
+func (b *CounterBody) Text() Text {
+	return Text{
+		Line: words("",
+			Word{Kind: Reference, Text: b.ReferenceID}, Word{Kind: OwnID, Lead: " with ", Text: b.ProposalID},
+			Word{Kind: Subject, Lead: ": ", Text: b.Subject}),
+		Below: below(slices.Concat(b.Offer().parts(), []Part{Prose{Text: b.Reason}}, b.Remarks.parts())...),
+	}
+}

@@ -13,7 +13,31 @@ type DelegateBody struct {
 	MaxDepth    *int       `json:"maxDepth,omitzero" jsonschema:"minimum=0,maximum=3,description=How many levels of delegates this may grow to\\, counting this one\\, at most 3 in all"`
 }
 
+var _ = enter("DELEGATE", Action, func() Body { return new(DelegateBody) })
+
 // Act is DELEGATE.
 func (*DelegateBody) Act() Performative { return Delegate }
 
-var _ = enter(func() Body { return new(DelegateBody) })
+// ID is the messageId.
+func (*DelegateBody) ID(m MessageID) string { return string(m) }
+
+// Refers is the proposal that the authority is limited to.
+func (b *DelegateBody) Refers() string { return b.ReferenceID }
+
+// Names is who is to act.
+func (b *DelegateBody) Names() []Agent { return []Agent{b.TargetAgent} }
+
+// Text is how the act reads.
+func (b *DelegateBody) Text() Text {
+	var counters string
+	if b.ReferenceID != "" {
+		counters = "and its counters"
+	}
+	return Text{
+		Line: words("",
+			Word{Kind: Principal, Lead: "to ", Text: string(b.TargetAgent)}, Word{Lead: ": ", Text: b.Authority + " authority"},
+			Word{Kind: Reference, Lead: " over ", Text: b.ReferenceID}, Word{Lead: " ", Text: counters},
+			moment(", until ", "valid until", b.ValidUntil)),
+		Below: below(Prose{Text: b.Scope}),
+	}
+}

@@ -11,7 +11,23 @@ type EscalateBody struct {
 	ReferenceID     string         `json:"referenceId,omitzero" jsonschema:"format=asp-id,description=The proposal at stake"`
 }
 
+var _ = enter("ESCALATE", Action, func() Body { return new(EscalateBody) })
+
 // Act is ESCALATE.
 func (*EscalateBody) Act() Performative { return Escalate }
 
-var _ = enter(func() Body { return new(EscalateBody) })
+// ID is the messageId.
+func (*EscalateBody) ID(m MessageID) string { return string(m) }
+
+// Refers is the offer at stake.
+func (b *EscalateBody) Refers() string { return b.ReferenceID }
+
+// Text is how the act reads.
+func (b *EscalateBody) Text() Text {
+	return Text{
+		Line: words("",
+			Word{Kind: Code, Text: b.Reason, Tone: Warning}, Word{Lead: ", urgency ", Text: b.Urgency},
+			Word{Kind: Reference, Lead: ", about ", Text: b.ReferenceID, Tone: Faint}),
+		Below: below(Data{Value: b.Context}, Prose{Name: "suggests", Text: b.SuggestedAction}),
+	}
+}

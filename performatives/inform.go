@@ -24,10 +24,37 @@ type InformBody struct {
 	Data       jsontext.Value `json:"data" jsonschema:"description=The information; answers to a CLARIFY and resolutions have a shape of their own"`
 }
 
+var _ = enter("INFORM", Information, func() Body { return new(InformBody) })
+
 // Act is INFORM.
 func (*InformBody) Act() Performative { return Inform }
 
-var _ = enter(func() Body { return new(InformBody) })
+// ID is "": nothing refers to an INFORM.
+func (*InformBody) ID(MessageID) string { return "" }
+
+// Refers is the question or offer that the answers are about, or the escalation
+// that is ruled on.
+func (b *InformBody) Refers() string {
+	if answers, ok := b.Answers(); ok {
+		return answers.ReferenceID
+	}
+	ruling, _ := b.Ruling()
+	return ruling.EscalationID
+}
+
+// Text is how the act reads.
+func (b *InformBody) Text() Text {
+	if answers, ok := b.Answers(); ok {
+		return Text{
+			Line:  words("", Word{Kind: Reference, Lead: "answers about ", Text: answers.ReferenceID}),
+			Below: below(Answered(answers.Answers)),
+		}
+	}
+	if ruling, ok := b.Ruling(); ok {
+		return ruling.text()
+	}
+	return Text{Line: words("", Word{Text: b.Kind()}), Below: below(Data{Value: b.Data})}
+}
 
 // Kind is the type, under whichever of its two names it came.
 func (b *InformBody) Kind() string {
@@ -104,12 +131,35 @@ type RulingData struct {
 	Shown        Hash              `json:"shown,omitzero" jsonschema:"pattern=^sha256:[0-9a-f]{64}$,description=The item's shown\\, of what the human was shown"`
 }
 
+func (r *RulingData) text() Text {
+	tone := Good
+	if r.Decision == Denied {
+		tone = Bad
+	}
+	return Text{
+		Line: words("",
+			Word{Kind: Reference, Lead: "resolution of ", Text: r.EscalationID}, Word{Lead: ": ", Text: r.Decision, Tone: tone}),
+		Below: below(r.Authority.details(), Prose{Text: r.Comment}),
+	}
+}
+
 // RulingsAuthority bounds what an agent may agree to after a ruling.
 type RulingsAuthority struct {
 	MaxAmount  *float64   `json:"maxAmount,omitzero" jsonschema:"minimum=0,description=The highest amount in units of currency"`
 	Currency   string     `json:"currency,omitzero" jsonschema:"pattern=^[A-Z]{3}$,description=ISO 4217 code"`
 	TermPath   string     `json:"termPath,omitzero" jsonschema:"description=Dotted path of the amount in the proposal body\\, such as terms.pricePerMonth"`
 	ValidUntil *time.Time `json:"validUntil,omitzero"`
+}
+
+func (a *RulingsAuthority) details() Details {
+	if a == nil {
+		return Details{}
+	}
+	var most Word
+	if a.MaxAmount != nil {
+		most = Word{Kind: Money, Lead: "at most ", Name: "at most", Amount: *a.MaxAmount, Text: a.Currency}
+	}
+	return Details{Words: words(", ", most, Word{Lead: "in ", Name: "at", Text: a.TermPath}, moment("until ", "until", a.ValidUntil))}
 }
 
 // Decision is the data of a resolution without what names its showing: what

@@ -9,7 +9,21 @@ type ObserveBody struct {
 	ReferenceID string         `json:"referenceId,omitzero" jsonschema:"format=asp-id"`
 }
 
+var _ = enter("OBSERVE", Lifecycle, func() Body { return new(ObserveBody) })
+
 // Act is OBSERVE.
 func (*ObserveBody) Act() Performative { return Observe }
 
-var _ = enter(func() Body { return new(ObserveBody) })
+// ID is "": nothing refers to an OBSERVE.
+func (*ObserveBody) ID(MessageID) string { return "" }
+
+// Refers is what the remark is about.
+func (b *ObserveBody) Refers() string { return b.ReferenceID }
+
+// Text is how the act reads.
+func (b *ObserveBody) Text() Text {
+	return Text{
+		Line:  words("", Word{Kind: Subject, Text: b.Subject}, Word{Kind: Reference, Lead: ", about ", Text: b.ReferenceID, Tone: Faint}),
+		Below: below(Data{Value: b.Data}),
+	}
+}

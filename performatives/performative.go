@@ -12,8 +12,8 @@ import "fmt"
 // value is no act at all: what an unknown name reads as.
 type Performative uint8
 
-// The closed enum. Its order is the protocol's own; Acts is one past the last,
-// for tables indexed by act.
+// The closed list of acts, in the protocol's order. Acts is one past the last,
+// for tables indexed by act. A further act is one row here and a file of its own.
 const (
 	Unknown Performative = iota
 	Propose
@@ -32,26 +32,60 @@ const (
 	Acts
 )
 
-var names = [Acts]string{
-	Propose: "PROPOSE", Accept: "ACCEPT", Reject: "REJECT", Counter: "COUNTER",
-	Inform: "INFORM", Query: "QUERY", Clarify: "CLARIFY",
-	Commit: "COMMIT", Delegate: "DELEGATE", Escalate: "ESCALATE",
-	Withdraw: "WITHDRAW", Observe: "OBSERVE", Close: "CLOSE",
-}
+// A Category groups acts by what they are for.
+type Category string
 
-// A Body is the typed content of one act.
+// The categories of acts.
+const (
+	Negotiation Category = "negotiation"
+	Information Category = "information"
+	Action      Category = "action"
+	Lifecycle   Category = "lifecycle"
+)
+
+// A Body is the typed content of one act. It speaks for its act, so that no code
+// outside the act's own file has to tell acts apart to identify, follow or draw
+// one. What only some acts have is in the interfaces below.
 type Body interface {
 	// Act names the performative that the body belongs to.
 	Act() Performative
+	// ID is what a later act calls this one: its own id, or its messageId; "" if
+	// nothing can refer to it.
+	ID(MessageID) string
+	// Refers is the id of the thing in the session that the act is about, "" for
+	// none.
+	Refers() string
+	// Text is how the act reads.
+	Text() Text
 }
 
-// bodies maps each act to a fresh body of its type; each act's own file enters
-// itself, so that deleting the file deletes the act.
-var bodies [Acts]func() Body
+type (
+	// Named bodies have an id of their sender's making.
+	Named interface{ SetID(id string) }
+	// Offering bodies offer terms.
+	Offering interface{ Offer() Offer }
+	// Explained bodies may give a reason.
+	Explained interface{ Because(reason string) }
+	// Remarked bodies may have remarks.
+	Remarked interface{ Remark() *Remarks }
+	// Naming bodies name principals whom the broker has to know.
+	Naming interface{ Names() []Agent }
+)
 
-func enter(newBody func() Body) Performative {
+// A row is one act in the table of acts.
+type row struct {
+	name     string
+	category Category
+	newBody  func() Body
+}
+
+// The table of acts. Each act's own file enters itself, so that deleting the
+// file deletes the act.
+var table [Acts]row
+
+func enter(name string, category Category, newBody func() Body) Performative {
 	p := newBody().Act()
-	bodies[p] = newBody
+	table[p] = row{name, category, newBody}
 	return p
 }
 
@@ -59,7 +93,7 @@ func enter(newBody func() Body) Performative {
 func All() []Performative {
 	all := make([]Performative, 0, Acts)
 	for p := Propose; p < Acts; p++ {
-		if bodies[p] != nil {
+		if table[p].newBody != nil {
 			all = append(all, p)
 		}
 	}
@@ -69,7 +103,7 @@ func All() []Performative {
 // Parse finds the act of a name such as "PROPOSE"; an unknown name is Unknown.
 func Parse(name string) Performative {
 	for p := Propose; p < Acts; p++ {
-		if names[p] == name && bodies[p] != nil {
+		if table[p].name == name && name != "" {
 			return p
 		}
 	}
@@ -78,17 +112,25 @@ func Parse(name string) Performative {
 
 // NewBody returns an empty body of the act, or nil for Unknown.
 func NewBody(p Performative) Body {
-	if p >= Acts || bodies[p] == nil {
+	if p >= Acts || table[p].newBody == nil {
 		return nil
 	}
-	return bodies[p]()
+	return table[p].newBody()
 }
 
 func (p Performative) String() string {
-	if p == Unknown || p >= Acts {
+	if p >= Acts || table[p].newBody == nil {
 		return "UNKNOWN"
 	}
-	return names[p]
+	return table[p].name
+}
+
+// Category is what the act is for, "" for Unknown.
+func (p Performative) Category() Category {
+	if p >= Acts {
+		return ""
+	}
+	return table[p].category
 }
 
 // MarshalText writes the act's name.

@@ -20,15 +20,58 @@ type ProposeBody struct {
 	Remarks
 }
 
+var _ = enter("PROPOSE", Negotiation, func() Body { return new(ProposeBody) })
+
 // Act is PROPOSE.
 func (*ProposeBody) Act() Performative { return Propose }
 
-var _ = enter(func() Body { return new(ProposeBody) })
+// ID is the proposalId.
+func (b *ProposeBody) ID(MessageID) string { return b.ProposalID }
+
+// SetID sets the proposalId.
+func (b *ProposeBody) SetID(id string) { b.ProposalID = id }
+
+// Refers is "": an offer is about nothing that was said before.
+func (*ProposeBody) Refers() string { return "" }
+
+// Offer is what is offered.
+func (b *ProposeBody) Offer() Offer {
+	return Offer{Type: b.Type, Subject: b.Subject, Terms: b.Terms, Schema: b.Schema, ValidUntil: b.ValidUntil}
+}
+
+// Text is how the act reads.
+func (b *ProposeBody) Text() Text {
+	return Text{
+		Line:  words("", Word{Kind: OwnID, Text: b.ProposalID}, Word{Text: b.Type}, Word{Kind: Subject, Lead: ": ", Text: b.Subject}),
+		Below: below(append(b.Offer().parts(), b.Remarks.parts()...)...),
+	}
+}
+
+// An Offer is what a PROPOSE or a COUNTER offers. What a COUNTER leaves empty is
+// as in the offer that it replaces.
+type Offer struct {
+	Type, Subject string
+	Terms         Object
+	Schema        string
+	ValidUntil    *time.Time
+}
+
+func (o Offer) parts() []Part {
+	facts := faint(words(" · ", Word{Lead: "schema ", Text: o.Schema}, moment("valid until ", "valid until", o.ValidUntil)))
+	return []Part{Terms{o.Terms}, Details{Words: facts}}
+}
 
 // Remarks may accompany PROPOSE, COUNTER, ACCEPT, REJECT and CLARIFY.
 type Remarks struct {
 	Message    string `json:"message,omitzero" jsonschema:"description=Free text that goes with the act"`
 	Assessment Object `json:"assessment,omitzero" jsonschema:"type=object,description=Why the sender acts so; its shape is the mode's"`
+}
+
+// Remark is the remarks themselves, to read or to set.
+func (r *Remarks) Remark() *Remarks { return r }
+
+func (r *Remarks) parts() []Part {
+	return []Part{Prose{Text: r.Message}, Data{Name: "assessment", Value: r.Assessment}}
 }
 
 // Object is a JSON object kept as its own text.

@@ -8,7 +8,24 @@ type QueryBody struct {
 	Parameters Object `json:"parameters,omitzero" jsonschema:"type=object,description=Whatever the query needs"`
 }
 
+var _ = enter("QUERY", Information, func() Body { return new(QueryBody) })
+
 // Act is QUERY.
 func (*QueryBody) Act() Performative { return Query }
 
-var _ = enter(func() Body { return new(QueryBody) })
+// ID is the queryId.
+func (b *QueryBody) ID(MessageID) string { return b.QueryID }
+
+// SetID sets the queryId.
+func (b *QueryBody) SetID(id string) { b.QueryID = id }
+
+// Refers is "": a question is about nothing that was said before.
+func (*QueryBody) Refers() string { return "" }
+
+// Text is how the act reads.
+func (b *QueryBody) Text() Text {
+	return Text{
+		Line:  words("", Word{Kind: OwnID, Text: b.QueryID}, Word{Text: b.QueryType}, Word{Kind: Subject, Lead: ": ", Text: b.Subject}),
+		Below: below(Data{Value: b.Parameters}),
+	}
+}

@@ -10,7 +10,32 @@ type RejectBody struct {
 	Remarks
 }
 
+var _ = enter("REJECT", Negotiation, func() Body { return new(RejectBody) })
+
 // Act is REJECT.
 func (*RejectBody) Act() Performative { return Reject }
 
-var _ = enter(func() Body { return new(RejectBody) })
+// ID is "": nothing refers to a REJECT.
+func (*RejectBody) ID(MessageID) string { return "" }
+
+// Refers is what is rejected.
+func (b *RejectBody) Refers() string { return b.ReferenceID }
+
+// Text is how the act reads.
+func (b *RejectBody) Text() Text {
+	var reason, hope string
+	if b.Reason != b.Code {
+		reason = b.Reason
+	}
+	switch {
+	case b.Terminal:
+		hope = "final"
+	case b.Retryable:
+		hope = "a revised offer has a chance"
+	}
+	return Text{
+		Line: words("",
+			Word{Kind: Reference, Text: b.ReferenceID}, Word{Kind: Code, Lead: ": ", Text: b.Code, Tone: Bad}, Word{Lead: ", ", Text: hope}),
+		Below: below(append([]Part{Prose{Text: reason}}, b.Remarks.parts()...)...),
+	}
+}

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -13,55 +14,155 @@ import (
 
 // act draws what was said.
 func (c *Chat) act(p *page, e transcript.Entry) {
-	switch body := e.Message.Body.(type) {
-	case *performatives.ProposeBody:
-		c.propose(p, e, body)
-	case *performatives.CounterBody:
-		c.counter(p, e, body)
-	case *performatives.AcceptBody:
-		c.line(p, e, c.refer(body.ReferenceID))
-		p.quote(bodyIndent, body.Reason)
-		c.remarks(p, body.Remarks)
-	case *performatives.RejectBody:
-		c.line(p, e, c.refer(body.ReferenceID), said(": "), span{body.Code, bad}, said(rejection(body)))
-		if body.Reason != body.Code {
-			p.quote(bodyIndent, body.Reason)
-		}
-		c.remarks(p, body.Remarks)
-	case *performatives.WithdrawBody:
-		c.line(p, e, c.refer(body.ReferenceID))
-		p.quote(bodyIndent, body.Reason)
-	case *performatives.InformBody:
-		c.inform(p, e, body)
-	case *performatives.QueryBody:
-		c.note(body.QueryID, e, "", nil)
-		c.line(p, e, c.own(body.QueryID), said(body.QueryType+": "+body.Subject))
-		p.rows(bodyIndent, rowsOf(flatten(body.Parameters)))
-	case *performatives.ClarifyBody:
-		c.clarify(p, e, body)
-	case *performatives.ObserveBody:
-		c.line(p, e, said(body.Subject), c.about(body.ReferenceID))
-		c.value(p, body.Data)
-	case *performatives.CommitBody:
-		c.commit(p, e, body)
-	case *performatives.DelegateBody:
-		c.delegate(p, e, body)
-	case *performatives.EscalateBody:
-		c.escalate(p, e, body)
-	case *performatives.CloseBody:
-		c.line(p, e, said(strings.Join(present(body.Outcome, body.Reason), ": ")))
-		p.quote(bodyIndent, body.Summary)
-	default:
-		c.line(p, e)
+	if body := e.Message.Body; body == nil {
+		c.line(p, e.Message.ActName, nil)
 		c.value(p, e.Message.RawBody)
+	} else {
+		before := c.enter(e)
+		text := body.Text()
+		c.line(p, e.Message.ActName, text.Line)
+		for _, part := range text.Below {
+			c.part(p, part, before, body.ID(e.Message.ID))
+		}
 	}
 	c.constraints(p, e.Message.Constraints)
 }
 
-// line is the first line of an act: its name and the rest.
-func (c *Chat) line(p *page, e transcript.Entry, rest ...span) {
-	spans := []span{loud(e.Message.ActName), said(" ")}
-	p.put(bodyIndent, bodyIndent+2, append(spans, rest...)...)
+// enter remembers what the act's id names, and returns the id of the offer that
+// its terms are to be compared with: the one it replaces, else the newest of its
+// type.
+func (c *Chat) enter(e transcript.Entry) (before string) {
+	body := e.Message.Body
+	id := body.ID(e.Message.ID)
+	offering, offers := body.(performatives.Offering)
+	if !offers {
+		c.note(id, e, "", nil)
+		return ""
+	}
+	offer, replaced := offering.Offer(), body.Refers()
+	typ := cmp.Or(offer.Type, c.refs[replaced].typ)
+	if before = replaced; replaced == "" {
+		before = c.newest[typ]
+	}
+	if replaced == "" && typ == performatives.SessionInvitation || replaced != "" && replaced == c.invites {
+		c.invites = id
+	}
+	c.newest[typ] = id
+	c.note(id, e, typ, offer.Terms)
+	return before
+}
+
+// line is the first line of an act: its name and the rest. A principal in it is
+// spelled out below.
+func (c *Chat) line(p *page, act string, words []performatives.Word) {
+	spans := append([]span{loud(act), said(" ")}, c.words(words)...)
+	p.put(bodyIndent, bodyIndent+2, spans...)
+	for _, w := range words {
+		if w.Kind == performatives.Principal {
+			p.put(bodyIndent, bodyIndent+2, hushed(w.Text))
+		}
+	}
+}
+
+// words draws a sentence.
+func (c *Chat) words(words []performatives.Word) []span {
+	var spans []span
+	for i, w := range words {
+		drawn, lead := c.word(w), said(w.Lead)
+		if w.Tone == performatives.Faint {
+			lead.ink = faint
+		}
+		if w.Kind == performatives.OwnID {
+			if drawn.text == "" {
+				continue
+			}
+			if i == 0 {
+				drawn.text += " "
+			}
+		}
+		spans = append(spans, lead, drawn)
+	}
+	return spans
+}
+
+// tones are how the tones look.
+var tones = map[performatives.Tone]ink{
+	performatives.Good: good, performatives.Bad: bad, performatives.Warning: warn, performatives.Faint: faint,
+}
+
+func (c *Chat) word(w performatives.Word) span {
+	s := span{w.Text, tones[w.Tone]}
+	switch w.Kind {
+	case performatives.OwnID:
+		return c.own(w.Text)
+	case performatives.Reference:
+		if s = c.refer(w.Text); w.Tone == performatives.Faint {
+			s.ink = faint
+		}
+	case performatives.Principal:
+		return c.cast.name(performatives.Agent(w.Text))
+	case performatives.Moment:
+		s.text = when(w.At)
+	case performatives.Money:
+		s.text = strings.Join(present(number(w.Amount), w.Text), " ")
+	case performatives.Plain, performatives.Subject, performatives.Code:
+	}
+	return s
+}
+
+// part draws what stands below the first line. Terms are those of the offer now,
+// against those of the offer before.
+func (c *Chat) part(p *page, part performatives.Part, before, now string) {
+	switch part := part.(type) {
+	case performatives.Prose:
+		c.heading(p, part.Name)
+		p.quote(bodyIndent, part.Text)
+	case performatives.Data:
+		c.heading(p, part.Name)
+		c.value(p, part.Value)
+	case performatives.Terms:
+		c.terms(p, before, now, now == c.invites)
+	case performatives.Details:
+		spans := c.words(part.Words)
+		if part.Of != "" {
+			spans = append([]span{said("• "), c.cast.name(part.Of), said(": ")}, spans...)
+		}
+		p.put(bodyIndent, bodyIndent+2, spans...)
+	case performatives.Asked:
+		p.rows(bodyIndent, asked(part))
+	case performatives.Answered:
+		p.rows(bodyIndent, answered(part))
+	}
+}
+
+func (c *Chat) heading(p *page, name string) {
+	if name != "" {
+		p.put(bodyIndent, bodyIndent+2, hushed(name))
+	}
+}
+
+func asked(questions []performatives.Question) []row {
+	var rows []row
+	for _, q := range questions {
+		value := []span{said(q.Question)}
+		for i, o := range q.Options {
+			before := " · "
+			if i == 0 {
+				before = "  "
+			}
+			value = append(value, hushed(before+worded(o)))
+		}
+		rows = append(rows, row{mark: span{"?", warn}, name: q.Field, value: value})
+	}
+	return rows
+}
+
+func answered(answers []performatives.Answer) []row {
+	var rows []row
+	for _, a := range answers {
+		rows = append(rows, row{mark: span{"!", good}, name: a.Field, value: []span{said(worded(a.Answer))}})
+	}
+	return rows
 }
 
 func present(texts ...string) []string {
@@ -72,14 +173,6 @@ func present(texts ...string) []string {
 		}
 	}
 	return there
-}
-
-func (c *Chat) about(id string) span {
-	if id == "" {
-		return span{}
-	}
-	r := c.refer(id)
-	return hushed(", about " + r.text)
 }
 
 // value adds any JSON value: a text as a quotation, the rest as rows.
@@ -94,14 +187,6 @@ func (c *Chat) value(p *page, v jsontext.Value) {
 		p.quote(bodyIndent, string(text))
 	default:
 		p.rows(bodyIndent, rowsOf(flatten(v)))
-	}
-}
-
-func (c *Chat) remarks(p *page, r performatives.Remarks) {
-	p.quote(bodyIndent, r.Message)
-	if len(r.Assessment) > 0 {
-		p.put(bodyIndent, bodyIndent, hushed("assessment"))
-		p.rows(bodyIndent, rowsOf(flatten(r.Assessment)))
 	}
 }
 
@@ -138,143 +223,6 @@ func number(f float64) string {
 		return "?"
 	}
 	return string(raw)
-}
-
-func rejection(b *performatives.RejectBody) string {
-	switch {
-	case b.Terminal:
-		return ", final"
-	case b.Retryable:
-		return ", a revised offer has a chance"
-	default:
-		return ""
-	}
-}
-
-func (c *Chat) inform(p *page, e transcript.Entry, b *performatives.InformBody) {
-	if answers, ok := b.Answers(); ok {
-		c.line(p, e, said("answers about "), c.refer(answers.ReferenceID))
-		var rows []row
-		for _, a := range answers.Answers {
-			rows = append(rows, row{mark: span{"!", good}, name: a.Field, value: []span{said(worded(a.Answer))}})
-		}
-		p.rows(bodyIndent, rows)
-		return
-	}
-	if ruling, ok := b.Ruling(); ok {
-		c.ruling(p, e, ruling)
-		return
-	}
-	c.line(p, e, said(b.Kind()))
-	c.value(p, b.Data)
-}
-
-func (c *Chat) ruling(p *page, e transcript.Entry, r performatives.RulingData) {
-	how := good
-	if r.Decision == performatives.Denied {
-		how = bad
-	}
-	c.line(p, e, said("resolution of "), c.refer(r.EscalationID), said(": "), span{r.Decision, how})
-	if a := r.Authority; a != nil {
-		var bounds []string
-		if a.MaxAmount != nil {
-			bounds = append(bounds, strings.Join(present("at most "+number(*a.MaxAmount), a.Currency), " "))
-		}
-		if a.TermPath != "" {
-			bounds = append(bounds, "in "+a.TermPath)
-		}
-		if a.ValidUntil != nil {
-			bounds = append(bounds, "until "+when(*a.ValidUntil))
-		}
-		p.put(bodyIndent, bodyIndent+2, said(strings.Join(bounds, ", ")))
-	}
-	p.quote(bodyIndent, r.Comment)
-}
-
-func (c *Chat) clarify(p *page, e transcript.Entry, b *performatives.ClarifyBody) {
-	c.note(string(e.Message.ID), e, "", nil)
-	c.line(p, e, c.refer(b.ReferenceID))
-	var rows []row
-	for _, q := range b.Questions {
-		value := []span{said(q.Question)}
-		for i, o := range q.Options {
-			before := " · "
-			if i == 0 {
-				before = "  "
-			}
-			value = append(value, hushed(before+worded(o)))
-		}
-		rows = append(rows, row{mark: span{"?", warn}, name: q.Field, value: value})
-	}
-	p.rows(bodyIndent, rows)
-	c.remarks(p, b.Remarks)
-}
-
-func (c *Chat) delegate(p *page, e transcript.Entry, b *performatives.DelegateBody) {
-	c.note(string(e.Message.ID), e, "", nil)
-	bounds := b.Authority + " authority"
-	if b.ReferenceID != "" {
-		bounds += " over " + c.refer(b.ReferenceID).text + " and its counters"
-	}
-	if b.ValidUntil != nil {
-		bounds += ", until " + when(*b.ValidUntil)
-	}
-	c.line(p, e, said("to "), c.cast.name(b.TargetAgent), said(": "+bounds))
-	p.put(bodyIndent, bodyIndent+2, hushed(string(b.TargetAgent)))
-	p.quote(bodyIndent, b.Scope)
-}
-
-func (c *Chat) escalate(p *page, e transcript.Entry, b *performatives.EscalateBody) {
-	c.note(string(e.Message.ID), e, "", nil)
-	c.line(p, e, span{b.Reason, warn}, said(", urgency "+b.Urgency), c.about(b.ReferenceID))
-	c.value(p, b.Context)
-	if b.SuggestedAction != "" {
-		p.put(bodyIndent, bodyIndent+2, hushed("suggests"))
-		p.quote(bodyIndent, b.SuggestedAction)
-	}
-}
-
-// commit draws who owes what.
-func (c *Chat) commit(p *page, e transcript.Entry, b *performatives.CommitBody) {
-	c.note(b.CommitmentID, e, "", nil)
-	rest := []span{c.own(b.CommitmentID)}
-	if b.ReferenceID != "" {
-		rest = append(rest, said("on "), c.refer(b.ReferenceID))
-	}
-	c.line(p, e, append(rest, hushed(commitment(b)))...)
-	if b.Terms != nil {
-		for _, o := range b.Terms.Obligations {
-			spans := []span{said("• "), c.cast.name(o.Party), said(": " + o.Action)}
-			if o.Deadline != nil {
-				spans = append(spans, hushed(", by "+when(*o.Deadline)))
-			}
-			if o.VerificationMethod != "" {
-				spans = append(spans, hushed(", verified by "+o.VerificationMethod))
-			}
-			p.put(bodyIndent, bodyIndent+2, spans...)
-		}
-		if b.Terms.Penalties != nil {
-			if raw, err := json.Marshal(b.Terms.Penalties, json.Deterministic(true)); err == nil {
-				p.rows(bodyIndent, rowsOf(appendLeaves(nil, "penalties", raw)))
-			}
-		}
-	}
-	if b.Escrow != nil {
-		held := strings.Join(present(number(b.Escrow.Amount), b.Escrow.Currency), " ")
-		p.put(bodyIndent, bodyIndent+2, said("escrow "+strings.Join(present(held, b.Escrow.ReleaseCondition), ", released when: ")))
-	}
-	p.quote(bodyIndent, b.Reason)
-}
-
-func commitment(b *performatives.CommitBody) string {
-	facts := present(b.Outcome, b.Action, b.AuthorityScope)
-	if b.Deadline != nil {
-		facts = append(facts, "by "+when(*b.Deadline))
-	}
-	if len(facts) == 0 {
-		return ""
-	}
-	return "  " + strings.Join(facts, ", ")
 }
 
 func invitationTerms(terms performatives.Object) (t performatives.InvitationTerms) {

@@ -47,7 +47,7 @@ func (c *Chat) Add(e transcript.Entry) string {
 		e.Message.DecodeBody() //nolint:errcheck // a body that does not decode is shown as it came
 	}
 	if c.day == "" {
-		c.heading(p, e)
+		c.opens(p, e)
 	}
 	p.gap()
 	c.who(p, e)
@@ -60,8 +60,8 @@ func (c *Chat) Add(e transcript.Entry) string {
 	return p.String()
 }
 
-// heading says what the session is for and who is in it.
-func (c *Chat) heading(p *page, e transcript.Entry) {
+// opens says what the session is for and who is in it.
+func (c *Chat) opens(p *page, e transcript.Entry) {
 	c.day = date(e.Stamp.Receipt.AcceptedAt)
 	title, mode := "session", session.DefaultMode
 	if body, ok := e.Message.Body.(*performatives.ProposeBody); ok {
@@ -173,7 +173,7 @@ func (c *Chat) refer(id string) span {
 // own is a new thing's id, where it is short enough to be for people.
 func (c *Chat) own(id string) span {
 	if c.Full || len(id) <= shortID {
-		return loud(id + " ")
+		return loud(id)
 	}
 	return span{}
 }
