@@ -220,10 +220,12 @@ func (b *Broker) event(l *live, m *performatives.Message) session.Event {
 		know(a)
 	}
 	b.routeEvent(l, m, &e)
-	switch body := m.Body.(type) {
-	case *performatives.DelegateBody:
-		know(body.TargetAgent)
-	case *performatives.EscalateBody:
+	if body, ok := m.Body.(performatives.Naming); ok {
+		for _, a := range body.Names() {
+			know(a)
+		}
+	}
+	if m.Performative == performatives.Escalate {
 		for _, human := range b.registry.Deciders(l.state.DecidersFor(m.Sender)) {
 			if human.Agent != m.Sender {
 				e.Known.Add(human)

@@ -175,8 +175,9 @@ func (t *termsSchemas) Verdict(s *session.State, m *performatives.Message) sessi
 		}
 		return session.TermsVerdict{} // the body schema of PROPOSE has done it
 	}
+	offering, ok := m.Body.(performatives.Offering)
 	name := s.SchemaFor(m)
-	if name == "" {
+	if !ok || name == "" {
 		return session.TermsVerdict{}
 	}
 	t.mu.RLock()
@@ -185,15 +186,5 @@ func (t *termsSchemas) Verdict(s *session.State, m *performatives.Message) sessi
 	if !registered {
 		return session.TermsVerdict{Unregistered: true}
 	}
-	return session.TermsVerdict{Faults: asFaults(compiled.Validate(terms(m)))}
-}
-
-func terms(m *performatives.Message) performatives.Object {
-	switch body := m.Body.(type) {
-	case *performatives.ProposeBody:
-		return body.Terms
-	case *performatives.CounterBody:
-		return body.Terms
-	}
-	return nil
+	return session.TermsVerdict{Faults: asFaults(compiled.Validate(offering.Offer().Terms))}
 }

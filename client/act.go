@@ -29,18 +29,11 @@ func To(a performatives.Agent) ActOption {
 // Because gives the reason of an ACCEPT, COUNTER, WITHDRAW or COMMIT.
 func Because(reason string) ActOption {
 	return func(m *act) error {
-		switch b := m.Body.(type) {
-		case *performatives.AcceptBody:
-			b.Reason = reason
-		case *performatives.CounterBody:
-			b.Reason = reason
-		case *performatives.WithdrawBody:
-			b.Reason = reason
-		case *performatives.CommitBody:
-			b.Reason = reason
-		default:
+		b, ok := m.Body.(performatives.Explained)
+		if !ok {
 			return fmt.Errorf("client: Because does not go with %s", m.Body.Act())
 		}
+		b.Because(reason)
 		return nil
 	}
 }
@@ -48,11 +41,11 @@ func Because(reason string) ActOption {
 // Note adds free text to a PROPOSE, COUNTER, ACCEPT, REJECT or CLARIFY.
 func Note(text string) ActOption {
 	return func(m *act) error {
-		r := remarks(m.Body)
-		if r == nil {
+		b, ok := m.Body.(performatives.Remarked)
+		if !ok {
 			return fmt.Errorf("client: Note does not go with %s", m.Body.Act())
 		}
-		r.Message = text
+		b.Remark().Message = text
 		return nil
 	}
 }
@@ -61,12 +54,12 @@ func Note(text string) ActOption {
 // COUNTER, ACCEPT, REJECT or CLARIFY.
 func Assess(assessment any) ActOption {
 	return func(m *act) error {
-		r := remarks(m.Body)
-		if r == nil {
+		b, ok := m.Body.(performatives.Remarked)
+		if !ok {
 			return fmt.Errorf("client: Assess does not go with %s", m.Body.Act())
 		}
 		var err error
-		r.Assessment, err = object("the assessment", assessment)
+		b.Remark().Assessment, err = object("the assessment", assessment)
 		return err
 	}
 }
@@ -137,61 +130,13 @@ func (m *act) constraints() *performatives.Constraints {
 	return m.Constraints
 }
 
-func remarks(body performatives.Body) *performatives.Remarks {
-	switch b := body.(type) {
-	case *performatives.ProposeBody:
-		return &b.Remarks
-	case *performatives.CounterBody:
-		return &b.Remarks
-	case *performatives.AcceptBody:
-		return &b.Remarks
-	case *performatives.RejectBody:
-		return &b.Remarks
-	case *performatives.ClarifyBody:
-		return &b.Remarks
-	}
-	return nil
-}
-
 // ref is what a referenceId will call the act; it makes the id that the body
 // lacks.
 func (m *act) ref() string {
-	if own := bodyID(m.Body); own != nil {
-		if *own == "" {
-			*own = newID()
-		}
-		return *own
+	if b, ok := m.Body.(performatives.Named); ok && m.Body.ID(m.ID) == "" {
+		b.SetID(newID())
 	}
-	return reference(m.Body, m.ID)
-}
-
-// bodyID is where the body has an id of its own, nil where it has none.
-func bodyID(body performatives.Body) *string {
-	switch b := body.(type) {
-	case *performatives.ProposeBody:
-		return &b.ProposalID
-	case *performatives.CounterBody:
-		return &b.ProposalID
-	case *performatives.CommitBody:
-		return &b.CommitmentID
-	case *performatives.QueryBody:
-		return &b.QueryID
-	}
-	return nil
-}
-
-// reference is what a referenceId calls an act with this body and messageId,
-// "" where nothing refers to it.
-func reference(body performatives.Body, id performatives.MessageID) string {
-	if own := bodyID(body); own != nil {
-		return *own
-	}
-	switch body.Act() {
-	case performatives.Clarify, performatives.Delegate, performatives.Escalate:
-		return string(id)
-	default:
-		return ""
-	}
+	return m.Body.ID(m.ID)
 }
 
 // saying names the act in its error.

@@ -40,18 +40,15 @@ func (m *Message) OnBehalfOf() performatives.Agent { return m.Stamp.OnBehalfOf }
 
 // Ref is what an answer's referenceId calls it: a proposalId, commitmentId or
 // queryId, or the messageId of a DELEGATE, CLARIFY or ESCALATE; else "".
-func (m *Message) Ref() string { return reference(m.Message.Body, m.Message.ID) }
+func (m *Message) Ref() string { return m.Message.Body.ID(m.Message.ID) }
 
 // Terms reads the terms of a PROPOSE or COUNTER into a type of the caller's.
 func Terms[T any](m *Message) (terms T, err error) {
-	switch b := m.Body().(type) {
-	case *performatives.ProposeBody:
-		err = json.Unmarshal(b.Terms, &terms)
-	case *performatives.CounterBody:
-		err = json.Unmarshal(b.Terms, &terms)
-	default:
-		err = fmt.Errorf("client: %s has no terms", m.Act())
+	b, ok := m.Body().(performatives.Offering)
+	if !ok {
+		return terms, fmt.Errorf("client: %s has no terms", m.Act())
 	}
+	err = json.Unmarshal(b.Offer().Terms, &terms)
 	return terms, err
 }
 

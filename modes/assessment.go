@@ -32,7 +32,11 @@ func assessed(t *session.Turn) error {
 // readAssessment reads {reasoning, suggestedRoles {ownUser, otherUser}}, and
 // names by its path all that is missing or wrong.
 func readAssessment(body asp.Body) (a assessment) {
-	whole := a.members("", remarks(body).Assessment)
+	var given asp.Object
+	if b, ok := body.(asp.Remarked); ok {
+		given = b.Remark().Assessment
+	}
+	whole := a.members("", given)
 	if whole == nil {
 		return a
 	}
@@ -83,20 +87,4 @@ func (a *assessment) role(path string, raw jsontext.Value) string {
 		a.fault(path, "enum", "must be one of agent, patient, peer")
 	}
 	return role
-}
-
-func remarks(b asp.Body) asp.Remarks {
-	switch b := b.(type) {
-	case *asp.ProposeBody:
-		return b.Remarks
-	case *asp.CounterBody:
-		return b.Remarks
-	case *asp.AcceptBody:
-		return b.Remarks
-	case *asp.RejectBody:
-		return b.Remarks
-	case *asp.ClarifyBody:
-		return b.Remarks
-	}
-	return asp.Remarks{}
 }

@@ -2,10 +2,11 @@ package session
 
 import (
 	"github.com/parley-asp/parley/delegation"
+	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 )
 
-var _ = does(performatives.Accept, accepts, accepted)
+var _ = does(performatives.Accept, deed{refers: accepts, happens: accepted, answers: answersReference, agrees: agreesToOffer})
 
 func accepts(t *Turn) error {
 	body := t.Message.Body.(*performatives.AcceptBody) //nolint:errcheck,forcetypeassert // its act says so
@@ -13,6 +14,15 @@ func accepts(t *Turn) error {
 		return t.answersGrant()
 	}
 	return t.answers(body.ReferenceID)
+}
+
+// agreesToOffer limits an ACCEPT by the offer that it names; that it names none
+// is judged later.
+func agreesToOffer(t *Turn, b *escalation.Bound) ([]escalation.Amount, bool) {
+	if t.Offer == nil {
+		return nil, false
+	}
+	return t.amountsOf(t.Offer, b.Sees), true
 }
 
 func accepted(t *Turn) {

@@ -5,26 +5,28 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 )
 
-// A deed is what an act does once it is heard and authorised: how its
-// references are judged, and what happens then. Each act's own file enters its
-// deed, so that deleting the file deletes the act.
+// A deed is what an act does once it is heard and authorised. Each act's own
+// file enters its deed, so that deleting the file deletes the act.
 type deed struct {
-	refers  func(*Turn) error
-	happens func(*Turn)
+	refers  func(*Turn) error // judges what the act refers to; nil finds no fault
+	happens func(*Turn)       // nil changes nothing
+	// answers lists the ids of the messages that the act answers; nil is none.
+	answers func(*Turn) []string
+	// agrees lists the amounts that the act offers or agrees to, and tells whether
+	// a ruling limits them; nil agrees to nothing.
+	agrees func(*Turn, *escalation.Bound) (amounts []escalation.Amount, limited bool)
 }
 
 var acts [performatives.Acts]deed
 
-func does(p performatives.Performative, refers func(*Turn) error, happens func(*Turn)) deed {
-	acts[p] = deed{refers, happens}
-	return acts[p]
+func does(p performatives.Performative, d deed) performatives.Performative {
+	acts[p] = d
+	return p
 }
-
-func nothingToJudge(*Turn) error { return nil }
-func nothingHappens(*Turn)       {}
 
 // unknownReference refuses a referenceId that names nothing of the right kind.
 func unknownReference(id, want string) error {
@@ -91,14 +93,15 @@ func (t *Turn) addresses() error {
 // SchemaFor is the terms schema that the terms of an offer have to fit: the one
 // it names, else the one of the offer that it counters.
 func (s *State) SchemaFor(m *performatives.Message) string {
-	switch body := m.Body.(type) {
-	case *performatives.ProposeBody:
-		return body.Schema
-	case *performatives.CounterBody:
-		if o, ok := s.Offer(body.ReferenceID); ok && body.Schema == "" && s.Phase != Invited {
-			return o.Schema
-		}
-		return body.Schema
+	body, ok := m.Body.(performatives.Offering)
+	if !ok {
+		return ""
+	}
+	if name := body.Offer().Schema; name != "" || s.Phase == Invited {
+		return name
+	}
+	if o, ok := s.Offer(m.Body.Refers()); ok {
+		return o.Schema
 	}
 	return ""
 }

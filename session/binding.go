@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -15,33 +16,17 @@ func (t *Turn) binding() (string, Binding, bool) {
 	if t.bound.Len() == 0 {
 		return "", Binding{}, false
 	}
-	for _, id := range t.answeredMessages() {
+	answers := acts[t.Act].answers
+	if answers == nil {
+		return "", Binding{}, false
+	}
+	for _, id := range answers(t) {
 		b, ok := t.bound.Get(id)
 		if ok && t.Message.Sender != b.by && (b.to == "" || b.to == t.Message.Sender || b.to == t.Side) {
 			return id, b, true
 		}
 	}
 	return "", Binding{}, false
-}
-
-// answeredMessages are the ids of the messages that the act answers: an offer or a
-// delegation by its referenceId; by INFORM the questions that it answers, under
-// whichever id it names them, or a query.
-func (t *Turn) answeredMessages() []string {
-	switch t.Act { //nolint:exhaustive // the others answer nothing
-	case performatives.Accept, performatives.Reject, performatives.Counter, performatives.Clarify:
-		return []string{referenceID(t.Message.Body)}
-	case performatives.Inform:
-		var ids []string
-		for _, a := range t.settles {
-			ids = append(ids, a.question.ID)
-		}
-		if inform, ok := t.Message.Body.(*performatives.InformBody); ok {
-			ids = append(ids, ofQuery(inform.Query()))
-		}
-		return ids
-	}
-	return nil
 }
 
 func (t *Turn) keepsBinding() error {
@@ -77,6 +62,9 @@ func (t *Turn) meetBinding() {
 	}
 }
 
+// answersReference is an answer to what the act's referenceId names.
+func answersReference(t *Turn) []string { return []string{t.Message.Body.Refers()} }
+
 // ofQuery keeps the ids of queries, which need not be unique, apart from what a
 // referenceId names: no query replaces what an offer demands.
 func ofQuery(id string) string { return "query " + id }
@@ -87,16 +75,9 @@ func (t *Turn) bind() {
 	if len(c.AllowedPerformatives) == 0 && c.RequiredTrustScore == nil {
 		return
 	}
-	id := string(t.Message.ID)
-	switch body := t.Message.Body.(type) {
-	case *performatives.ProposeBody:
-		id = body.ProposalID
-	case *performatives.CounterBody:
-		id = body.ProposalID
-	case *performatives.CommitBody:
-		id = body.CommitmentID
-	case *performatives.QueryBody:
-		id = ofQuery(body.QueryID)
+	id := cmp.Or(t.Message.Body.ID(t.Message.ID), string(t.Message.ID))
+	if t.Act == performatives.Query {
+		id = ofQuery(id)
 	}
 	b := Binding{Allowed: c.AllowedPerformatives, by: t.Message.Sender, to: t.Message.Recipient}
 	if c.RequiredTrustScore != nil {

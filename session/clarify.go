@@ -9,7 +9,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-var _ = does(performatives.Clarify, clarifies, clarified)
+var _ = does(performatives.Clarify, deed{refers: clarifies, happens: clarified, answers: answersReference})
 
 func clarifies(t *Turn) error {
 	body := t.Message.Body.(*performatives.ClarifyBody) //nolint:errcheck,forcetypeassert // its act says so

@@ -7,7 +7,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-var _ = does(performatives.Close, nothingToJudge, ended)
+var _ = does(performatives.Close, deed{happens: ended})
 
 // ended closes the session; while it is paused, only a human who may decide
 // gets this far, and the escalation ends with it.

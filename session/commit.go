@@ -3,10 +3,11 @@ package session
 import (
 	"fmt"
 
+	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 )
 
-var _ = does(performatives.Commit, commits, committed)
+var _ = does(performatives.Commit, deed{refers: commits, happens: committed, agrees: commitsAmounts})
 
 func commits(t *Turn) error {
 	body := t.Message.Body.(*performatives.CommitBody) //nolint:errcheck,forcetypeassert // its act says so
@@ -38,6 +39,16 @@ func commits(t *Turn) error {
 		}
 	}
 	return nil
+}
+
+// commitsAmounts limits a COMMIT by its own amounts and those of the proposal
+// that it carries out; that there is none is judged later.
+func commitsAmounts(t *Turn, b *escalation.Bound) ([]escalation.Amount, bool) {
+	body := t.Message.Body.(*performatives.CommitBody) //nolint:errcheck,forcetypeassert // its act says so
+	if body.Outcome == "rejected" || body.ReferenceID != "" && t.Offer == nil {
+		return nil, false
+	}
+	return t.amountsOf(&Offer{Kind: aCommitment, Body: t.Message.RawBody, Supersedes: body.ReferenceID}, b.Sees), true
 }
 
 func committed(t *Turn) {

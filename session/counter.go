@@ -3,10 +3,11 @@ package session
 import (
 	"cmp"
 
+	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 )
 
-var _ = does(performatives.Counter, counters, countered)
+var _ = does(performatives.Counter, deed{refers: counters, happens: countered, answers: answersReference, agrees: agreesToTerms})
 
 // counters judges a COUNTER: of an invitation it is a new invitation with the
 // duty to answer swapped, and only the two whom it is between may make one; of
@@ -58,6 +59,11 @@ func (t *Turn) reinvites(o *Offer) error {
 	}
 	t.Mode = mode
 	return t.readPolicy()
+}
+
+// agreesToTerms limits a COUNTER, which has to show its amount.
+func agreesToTerms(t *Turn, b *escalation.Bound) ([]escalation.Amount, bool) {
+	return b.Sees(t.Message.RawBody), true
 }
 
 func countered(t *Turn) {

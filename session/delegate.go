@@ -7,7 +7,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-var _ = does(performatives.Delegate, delegates, delegated)
+var _ = does(performatives.Delegate, deed{refers: delegates, happens: delegated})
 
 func delegates(t *Turn) error {
 	body := t.Message.Body.(*performatives.DelegateBody) //nolint:errcheck,forcetypeassert // its act says so

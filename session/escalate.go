@@ -10,7 +10,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-var _ = does(performatives.Escalate, escalates, escalated)
+var _ = does(performatives.Escalate, deed{refers: escalates, happens: escalated})
 
 func escalates(t *Turn) error {
 	body := t.Message.Body.(*performatives.EscalateBody) //nolint:errcheck,forcetypeassert // its act says so

@@ -7,7 +7,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-var _ = does(performatives.Inform, informs, informed)
+var _ = does(performatives.Inform, deed{refers: informs, happens: informed, answers: answersQuestions})
 
 func informs(t *Turn) error {
 	ruling, ok := t.ruling()
@@ -32,6 +32,19 @@ func informed(t *Turn) {
 	for _, a := range t.settles {
 		t.settleQuestion(a.question, a.open)
 	}
+}
+
+// answersQuestions are the questions that the INFORM answers, under whichever id
+// it names them, or a query.
+func answersQuestions(t *Turn) []string {
+	var ids []string
+	for _, a := range t.settles {
+		ids = append(ids, a.question.ID)
+	}
+	if inform, ok := t.Message.Body.(*performatives.InformBody); ok {
+		ids = append(ids, ofQuery(inform.Query()))
+	}
+	return ids
 }
 
 // An answering is what an INFORM leaves open of a question that it answers.

@@ -3,10 +3,11 @@ package session
 import (
 	"time"
 
+	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 )
 
-var _ = does(performatives.Propose, proposes, proposed)
+var _ = does(performatives.Propose, deed{refers: proposes, happens: proposed, agrees: offersAmount})
 
 func proposes(t *Turn) error {
 	body := t.Message.Body.(*performatives.ProposeBody) //nolint:errcheck,forcetypeassert // its act says so
@@ -32,6 +33,13 @@ func proposed(t *Turn) {
 		t.openSession()
 	}
 	t.put(t.offering)
+}
+
+// offersAmount limits a PROPOSE only if it names an amount: any other is about
+// something else.
+func offersAmount(t *Turn, b *escalation.Bound) ([]escalation.Amount, bool) {
+	seen := b.Sees(t.Message.RawBody)
+	return seen, len(seen) > 0
 }
 
 // until puts a wall-clock time on the session's clock; nil is never.

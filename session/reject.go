@@ -5,7 +5,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-var _ = does(performatives.Reject, rejects, rejected)
+var _ = does(performatives.Reject, deed{refers: rejects, happens: rejected, answers: answersReference})
 
 func rejects(t *Turn) error {
 	body := t.Message.Body.(*performatives.RejectBody) //nolint:errcheck,forcetypeassert // its act says so

@@ -157,25 +157,12 @@ func (t *Turn) withinRuling() error {
 	if !some || t.about != nil {
 		return nil
 	}
-	var seen []escalation.Amount
-	switch body := t.Message.Body.(type) {
-	case *performatives.ProposeBody:
-		if seen = bound.Sees(t.Message.RawBody); len(seen) == 0 {
-			return nil
-		}
-	case *performatives.CounterBody:
-		seen = bound.Sees(t.Message.RawBody)
-	case *performatives.AcceptBody:
-		if t.Offer == nil {
-			return nil // its reference is judged later
-		}
-		seen = t.amountsOf(t.Offer, bound.Sees)
-	case *performatives.CommitBody:
-		if body.Outcome == "rejected" || body.ReferenceID != "" && t.Offer == nil {
-			return nil
-		}
-		seen = t.amountsOf(&Offer{Kind: aCommitment, Body: t.Message.RawBody, Supersedes: body.ReferenceID}, bound.Sees)
-	default:
+	agrees := acts[t.Act].agrees
+	if agrees == nil {
+		return nil
+	}
+	seen, limited := agrees(t, bound)
+	if !limited {
 		return nil
 	}
 	says := map[string]any{"escalationId": bound.Escalation, "authority": bound.RulingsAuthority}

@@ -79,7 +79,7 @@ func (c *conversation) read(said string) (act, error) {
 		return a, err
 	}
 	text, err := json.Marshal(b, json.Deterministic(true))
-	a.draft.Body = anyBody{performative, text}
+	a.draft.Body = anyBody{act: performative, text: text}
 	return a, err
 }
 

@@ -116,6 +116,8 @@ func newStage(t teller) *stage {
 
 // anyBody is a body as its own text, so that a play can say what no typed body can.
 type anyBody struct {
+	performatives.Body // none: it is only sent
+
 	act  performatives.Performative
 	text jsontext.Value
 }

@@ -202,7 +202,12 @@ func (t *Turn) fitsMode() error {
 }
 
 // refers judges what the act refers to: unknown, then own, then not open.
-func (t *Turn) refers() error { return acts[t.Act].refers(t) }
+func (t *Turn) refers() error {
+	if judge := acts[t.Act].refers; judge != nil {
+		return judge(t)
+	}
+	return nil
+}
 
 // happen carries out an act that passed all checks.
 func (t *Turn) happen() {
@@ -215,7 +220,9 @@ func (t *Turn) happen() {
 		t.pinRoute(t.open.Route)
 	}
 	t.actsFor()
-	acts[t.Act].happens(t)
+	if happens := acts[t.Act].happens; happens != nil {
+		happens(t)
+	}
 	t.meetBinding()
 	t.Phase = arrow.follow(&t.State)
 	if t.Mode.After != nil {

@@ -6,10 +6,13 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// resolve finds what the act's referenceId names. That it names nothing is
-// judged later, among the references.
+// resolve finds what the act refers to. Whether it has to find something is
+// judged later, among the references. An OBSERVE may name anything.
 func (t *Turn) resolve() {
-	id := referenceID(t.Message.Body)
+	if t.Act == performatives.Observe {
+		return
+	}
+	id := t.Message.Body.Refers()
 	switch t.named(id) {
 	case anInvitation, aProposal, aCommitment:
 		t.Offer, _ = t.State.Offer(id)
@@ -26,33 +29,6 @@ func (t *Turn) resolve() {
 
 func answersDelegation(p performatives.Performative) bool {
 	return p == performatives.Accept || p == performatives.Reject || p == performatives.Withdraw
-}
-
-// referenceID is the id that an act is about, "" for none.
-func referenceID(b performatives.Body) string {
-	switch b := b.(type) {
-	case *performatives.AcceptBody:
-		return b.ReferenceID
-	case *performatives.RejectBody:
-		return b.ReferenceID
-	case *performatives.CounterBody:
-		return b.ReferenceID
-	case *performatives.ClarifyBody:
-		return b.ReferenceID
-	case *performatives.CommitBody:
-		return b.ReferenceID
-	case *performatives.WithdrawBody:
-		return b.ReferenceID
-	case *performatives.DelegateBody:
-		return b.ReferenceID
-	case *performatives.EscalateBody:
-		return b.ReferenceID
-	case *performatives.InformBody:
-		if data, ok := b.Answers(); ok {
-			return data.ReferenceID
-		}
-	}
-	return ""
 }
 
 // heard asks the lifecycle table.

@@ -5,7 +5,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-var _ = does(performatives.Withdraw, withdraws, withdrawn)
+var _ = does(performatives.Withdraw, deed{refers: withdraws, happens: withdrawn})
 
 func withdraws(t *Turn) error {
 	body := t.Message.Body.(*performatives.WithdrawBody) //nolint:errcheck,forcetypeassert // its act says so
