@@ -75,6 +75,10 @@ var places = map[string]place{
 	"test/...":       free,
 }
 
+// tellsActsApart are the packages that may switch over the bodies of acts: the
+// acts' own, and the demo, whose agents choose their answers by act.
+var tellsActsApart = []string{"performatives", "internal/demo"}
+
 // impure is what a pure package must not import; a path that ends in /... stands
 // for itself and all below it. nkeys is absent: it is key formats and Ed25519.
 var impure = []string{
@@ -90,7 +94,8 @@ var clocks = []string{"Now", "Since", "Until", "After", "AfterFunc", "NewTimer",
 var vague = []string{"util", "helper", "common", "manager", "handler"}
 
 // TestArrows asserts on every Go file of the module who imports whom, that the
-// pure packages are pure, that tests neither skip nor sleep, and the names.
+// pure packages are pure, that acts speak for themselves, that tests neither
+// skip nor sleep, and the names.
 func TestArrows(t *testing.T) {
 	t.Parallel()
 	files := 0
@@ -142,6 +147,11 @@ func goFiles(t *testing.T, root string) []string {
 	return names
 }
 
+// overActs is a switch over two acts, under a name of package performatives.
+func overActs(local string) string {
+	return "func f(b any) {\n\tswitch b.(type) {\n\tcase *" + local + ".ProposeBody, *" + local + ".CloseBody:\n\t}\n}"
+}
+
 // TestArrowsAreHeard breaks each rule once, and keeps it once beside that: a
 // check that never speaks proves nothing.
 func TestArrowsAreHeard(t *testing.T) {
@@ -170,6 +180,11 @@ func TestArrowsAreHeard(t *testing.T) {
 		{"a skip", "broker/log_test.go", "func f(t interface{ Skip() }) { t.Skip() }", "t.Skip: a test"},
 		{"a skip that is no test's", "broker/log_test.go", "func f(r interface{ Skip(n int) }) { r.Skip(3) }", ""},
 		{"a sleep", "test/bench/load.go", "import \"time\"\n\nfunc f() { time.Sleep(1) }", "time.Sleep: wait for"},
+		{"a switch over acts", "render/acts.go", "import \"github.com/parley-asp/parley/performatives\"\n\n" + overActs("performatives"), "render/acts.go:6: a switch over ProposeBody, CloseBody"},
+		{"a switch over acts, renamed", "modes/asp.go", "import asp \"github.com/parley-asp/parley/performatives\"\n\n" + overActs("asp"), "a switch over"},
+		{"a switch over acts in the demo", "internal/demo/deal.go", "import \"github.com/parley-asp/parley/performatives\"\n\n" + overActs("performatives"), ""},
+		{"a switch over what others call so", "render/acts.go", overActs("others"), ""},
+		{"one act", "render/acts.go", "import \"github.com/parley-asp/parley/performatives\"\n\nfunc f(b any) {\n\tswitch b.(type) {\n\tcase *performatives.CloseBody:\n\t}\n}", ""},
 		{"a name", "broker/message_handler.go", ``, `"handler" in`},
 		{"a folder's name", "cmd/utils/x.go", `//`, `"util" in`},
 	} {

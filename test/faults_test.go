@@ -36,6 +36,8 @@ func faults(name, src string) []string {
 	}
 	if isTest(name) {
 		testFaults(file, say)
+	} else if !slices.Contains(tellsActsApart, path.Dir(name)) {
+		actFaults(file, say)
 	}
 	return found
 }
@@ -94,6 +96,37 @@ func testFaults(file *ast.File, say func(token.Pos, string, ...any)) {
 	})
 }
 
+// actFaults checks that a file leaves it to the acts to speak for themselves: it
+// has no type switch that names several of their bodies.
+func actFaults(file *ast.File, say func(token.Pos, string, ...any)) {
+	local := localName(file, module+"/performatives", "performatives")
+	ast.Inspect(file, func(n ast.Node) bool {
+		if s, ok := n.(*ast.TypeSwitchStmt); ok {
+			if bodies := bodiesIn(s, local); len(bodies) > 1 {
+				say(s.Pos(), "a switch over %s: let the acts speak for themselves (performatives.Body)", strings.Join(bodies, ", "))
+			}
+		}
+		return true
+	})
+}
+
+// bodiesIn lists the body types that the cases of a type switch name.
+func bodiesIn(s *ast.TypeSwitchStmt, local string) (bodies []string) {
+	for _, clause := range s.Body.List {
+		for _, expr := range clause.(*ast.CaseClause).List { //nolint:forcetypeassert // it has no other
+			if star, ok := expr.(*ast.StarExpr); ok {
+				expr = star.X
+			}
+			if sel, ok := expr.(*ast.SelectorExpr); ok && strings.HasSuffix(sel.Sel.Name, "Body") {
+				if pkg, ok := sel.X.(*ast.Ident); ok && pkg.Name == local {
+					bodies = append(bodies, sel.Sel.Name)
+				}
+			}
+		}
+	}
+	return bodies
+}
+
 // isSkip says whether a selector is the Skip of a test, going by what tests are
 // called: t, b, f, tb, rt.
 func isSkip(sel *ast.SelectorExpr) bool {
@@ -105,7 +138,7 @@ func isSkip(sel *ast.SelectorExpr) bool {
 // eachUseOfTime calls use with each name of package time that a file mentions,
 // and with "." for a dot import.
 func eachUseOfTime(file *ast.File, use func(token.Pos, string)) {
-	local := timeName(file)
+	local := localName(file, "time", "time")
 	if local == "." {
 		use(file.Package, ".")
 		return
@@ -163,16 +196,16 @@ func below(pattern, name string) bool {
 	return name == tree || deep && strings.HasPrefix(name, tree+"/")
 }
 
-// timeName is what a file calls package time, or "".
-func timeName(file *ast.File) string {
+// localName is what a file calls a package, or "".
+func localName(file *ast.File, imported, name string) string {
 	for _, spec := range file.Imports {
-		if spec.Path.Value != `"time"` {
+		if spec.Path.Value != strconv.Quote(imported) {
 			continue
 		}
 		if spec.Name != nil {
 			return spec.Name.Name
 		}
-		return "time"
+		return name
 	}
 	return ""
 }
