@@ -25,6 +25,6 @@ func (b *AcceptBody) Because(reason string) { b.Reason = reason }
 func (b *AcceptBody) Text() Text {
 	return Text{
 		Line:  words("", Word{Kind: Reference, Text: b.ReferenceID}),
-		Below: below(append([]Part{Prose{Text: b.Reason}}, b.Remarks.parts()...)...),
+		Below: below(append([]Part{Prose{Text: b.Reason}}, b.remarks()...)...),
 	}
 }

@@ -32,6 +32,6 @@ func (b *ClarifyBody) Refers() string { return b.ReferenceID }
 func (b *ClarifyBody) Text() Text {
 	return Text{
 		Line:  words("", Word{Kind: Reference, Text: b.ReferenceID}),
-		Below: below(append([]Part{Asked(b.Questions)}, b.Remarks.parts()...)...),
+		Below: below(append([]Part{Asked(b.Questions)}, b.remarks()...)...),
 	}
 }

@@ -43,7 +43,7 @@ func (b *ProposeBody) Offer() Offer {
 func (b *ProposeBody) Text() Text {
 	return Text{
 		Line:  words("", Word{Kind: OwnID, Text: b.ProposalID}, Word{Text: b.Type}, Word{Kind: Subject, Lead: ": ", Text: b.Subject}),
-		Below: below(append(b.Offer().parts(), b.Remarks.parts()...)...),
+		Below: below(append(b.Offer().parts(), b.remarks()...)...),
 	}
 }
 
@@ -70,7 +70,7 @@ type Remarks struct {
 // Remark is the remarks themselves, to read or to set.
 func (r *Remarks) Remark() *Remarks { return r }
 
-func (r *Remarks) parts() []Part {
+func (r *Remarks) remarks() []Part {
 	return []Part{Prose{Text: r.Message}, Data{Name: "assessment", Value: r.Assessment}}
 }
 

@@ -36,6 +36,6 @@ func (b *RejectBody) Text() Text {
 	return Text{
 		Line: words("",
 			Word{Kind: Reference, Text: b.ReferenceID}, Word{Kind: Code, Lead: ": ", Text: b.Code, Tone: Bad}, Word{Lead: ", ", Text: hope}),
-		Below: below(append([]Part{Prose{Text: reason}}, b.Remarks.parts()...)...),
+		Below: below(append([]Part{Prose{Text: reason}}, b.remarks()...)...),
 	}
 }

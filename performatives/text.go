@@ -36,7 +36,7 @@ type WordKind uint8
 const (
 	Plain     WordKind = iota
 	Subject            // what the act is about, in words
-	OwnID              // the act's own id
+	OwnID              // the act's own id; where it begins a line, a space follows
 	Reference          // the id of another thing
 	Principal          // the URI of a principal
 	Code               // one of a closed list, for machines

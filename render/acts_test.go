@@ -34,7 +34,7 @@ func TestActs(t *testing.T) {
 		m := &performatives.Message{Sender: alpha, Performative: a.Act, ActName: a.Act.String(), RawBody: a.Body}
 		out.WriteString(chat.Add(transcript.Entry{Message: m, Stamp: performatives.Stamp{
 			Sequence: uint64(i), Receipt: performatives.Receipt{AcceptedAt: "2026-03-07T14:30:00Z", State: "CONVERSING"},
-		}})) //nolint:gosec // not negative
+		}}))
 	}
 	golden(t, "acts", out.String())
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // A deed is what an act does once it is heard and authorised. Each act's own
-// file enters its deed, so that deleting the file deletes the act.
+// file enters its deed. An act without one, such as QUERY and OBSERVE, is
+// recorded and changes nothing.
 type deed struct {
 	refers  func(*Turn) error // judges what the act refers to; nil finds no fault
 	happens func(*Turn)       // nil changes nothing
