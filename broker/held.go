@@ -121,7 +121,7 @@ func (b *Broker) auditSession(ctx context.Context, _ api.Caller, q api.AuditRef)
 }
 
 func (b *Broker) heldHead(ctx context.Context, held *api.Held) error {
-	held.At, held.InboxAge = b.Now().UTC().Format(time.RFC3339Nano), b.InboxAge.Milliseconds()
+	held.At, held.InboxAge = b.Now().UTC().Format(time.RFC3339Nano), b.store.InboxAge().Milliseconds()
 	last, err := b.store.Last(ctx, api.SessionsStream, api.Session(held.Session))
 	if err != nil {
 		return err
