@@ -18,6 +18,14 @@ const (
 	DefaultPage = 100
 )
 
+// PageSize is how many of something a page has, of as many as were asked for.
+func PageSize(limit int) int {
+	if limit <= 0 {
+		return DefaultPage
+	}
+	return min(limit, MaxPage)
+}
+
 // ListSessions is the request of session.list; sessions come newest first.
 type ListSessions struct {
 	State    string `json:"state,omitzero"`    // only those in this state

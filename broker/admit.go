@@ -120,7 +120,7 @@ func (b *Broker) try(ctx context.Context, l *live, m *performatives.Message, sig
 	if err := b.checkSeen(ctx, l, m); err != nil {
 		return api.Acceptance{}, err
 	}
-	if err := b.registerNamed(ctx, m, act.next.Last.Joined); err != nil {
+	if err := b.meet(ctx, m, act.next.Last.Joined); err != nil {
 		return api.Acceptance{}, err
 	}
 	if b.cluster.Isolated() {

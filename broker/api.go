@@ -28,14 +28,14 @@ func (b *Broker) answers() []answer {
 		handle(api.SessionGet, b.sessionGet),
 		handle(api.SessionList, b.sessionList),
 		handle(api.SessionMessages, b.sessionMessages),
-		handle(api.AgentRegister, b.agentRegister),
-		handleThen(api.AgentRotate, b.agentRotate),
-		handle(api.AgentJWT, b.agentJWT),
-		handle(api.AgentGet, b.agentGet),
-		handle(api.AgentList, b.agentList),
-		handle(api.SchemaPut, b.schemaPut),
-		handle(api.SchemaGet, b.schemaGet),
-		handle(api.SchemaList, b.schemaList),
+		handle(api.AgentRegister, b.registry.AgentRegister),
+		handleThen(api.AgentRotate, b.registry.AgentRotate),
+		handle(api.AgentJWT, b.registry.AgentJWT),
+		handle(api.AgentGet, b.registry.AgentGet),
+		handle(api.AgentList, b.registry.AgentList),
+		handle(api.SchemaPut, b.terms.Put),
+		handle(api.SchemaGet, b.terms.Get),
+		handle(api.SchemaList, b.terms.List),
 		handle(api.EscalationList, b.escalationList),
 		handle(api.EscalationGet, b.escalationGet),
 		handle(api.EscalationClaim, b.escalationClaim),
@@ -46,13 +46,13 @@ func (b *Broker) answers() []answer {
 		handle(api.EscalationHistory, b.escalationHistory),
 		handle(api.EscalationWatch, b.escalationWatch),
 		handle(api.BrokerInfo, b.brokerInfo),
-		handle(api.AgentAdd, b.agentAdd),
-		handle(api.AgentRemove, b.agentRemove),
+		handle(api.AgentAdd, b.registry.AgentAdd),
+		handle(api.AgentRemove, b.registry.AgentRemove),
 		handle(api.AuditSessions, b.auditSessions),
 		handle(api.AuditMessages, b.auditMessages),
 		handle(api.AuditSession, b.auditSession),
-		handle(api.HumanEnrol, b.humanEnrol),
-		handle(api.HumanUnenrol, b.humanUnenrol),
+		handle(api.HumanEnrol, b.registry.HumanEnrol),
+		handle(api.HumanUnenrol, b.registry.HumanUnenrol),
 	}
 }
 
@@ -200,9 +200,6 @@ func (b *Broker) call(r micro.Request, name string, c api.Caller, leave func()) 
 		if then != nil {
 			defer then()
 		}
-		if err == nil && v.Access == api.Write {
-			err = b.keep()
-		}
 		leave() // whoever has the answer may ask the next
 		if err != nil {
 			b.refuse(r, err)
@@ -218,32 +215,6 @@ func (b *Broker) call(r micro.Request, name string, c api.Caller, leave func()) 
 	}()
 }
 
-// keep makes what a call wrote as safe as an accepted act: what no transcript has.
-func (b *Broker) keep() error {
-	for _, stream := range []string{api.StreamOf(api.AgentsBucket), api.StreamOf(api.SchemasBucket)} {
-		if err := b.store.Sync(stream, 0); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (b *Broker) brokerInfo(context.Context, api.Caller, struct{}) (api.Broker, error) {
 	return api.Broker{Key: b.Signer.Key(), Version: Version, NATS: b.Conn.ConnectedServerVersion(), Dev: b.Dev}, nil
-}
-
-func (b *Broker) schemaPut(ctx context.Context, c api.Caller, q api.PutSchema) (api.Schema, error) {
-	return b.terms.put(ctx, c.Agent, q)
-}
-
-func (b *Broker) schemaGet(_ context.Context, _ api.Caller, q api.SchemaRef) (api.Schema, error) {
-	s, ok := b.terms.Lookup(q.Name)
-	if !ok {
-		return s, session.Refuse(session.SchemaUnsupported, "there is no schema %.128q", q.Name)
-	}
-	return s, nil
-}
-
-func (b *Broker) schemaList(context.Context, api.Caller, struct{}) (api.SchemaNames, error) {
-	return api.SchemaNames{Schemas: b.terms.list()}, nil
 }

@@ -13,12 +13,6 @@ import (
 // part, as the operator set it in the registry, and does nothing else: it says
 // nothing in a session, decides no escalation, registers nothing.
 
-// Audits tells whether the caller is an auditor.
-func (r *registry) Audits(c api.Caller) bool {
-	card, _ := r.Card(c.Agent)
-	return !c.Operator && card.Registry.Auditor
-}
-
 func auditorsRead() error {
 	return session.Refuse(session.Unauthorized, "an auditor reads, and does nothing else")
 }

@@ -31,6 +31,7 @@ import (
 	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/registry"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
 )
@@ -80,9 +81,10 @@ type Options struct {
 	// acts until the server notices, which may take minutes. It connects again if it lives.
 	Silent func(id string)
 
-	// Departed, if there is one, hears of every key that is its principal's no more, or gives it less
-	// than before, whichever broker took that away. It is called before that is answered, and must not wait for the broker.
-	Departed func(performatives.Agent, performatives.Key)
+	// Disconnect, if there is one, closes the connections that a principal made with a key that is not
+	// its own any more, or that gives it less than before, whichever broker changed that. It is called
+	// before the change is answered, and must not wait for the broker.
+	Disconnect func(performatives.Agent, performatives.Key)
 
 	// Reserved are the installation's own keys, besides Signer's: no principal is registered with one.
 	Reserved []performatives.Key
@@ -127,8 +129,8 @@ type Broker struct {
 	id string // of this process among the brokers
 
 	store    *store.Store
-	registry *registry
-	terms    *termsSchemas
+	registry *registry.Registry
+	terms    *registry.Schemas
 	index    *index
 	items    *items
 	timers   *timers
@@ -138,11 +140,10 @@ type Broker struct {
 	judging  *fair // of acts, as far as that keeps a core busy
 	calls    *fair // of the api
 
-	enrolments *enrolments
-	desks      *desks
-	routes     *routes
-	handovers  *handovers
-	leaving    chan struct{} // closed when calls that wait are to end
+	desks     *desks
+	routes    *routes
+	handovers *handovers
+	leaving   chan struct{} // closed when calls that wait are to end
 
 	heard, refused atomic.Uint64 // answers, for statistics
 	toldLater      atomic.Int64  // refusals that wait to be told
@@ -174,7 +175,6 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		do   func(context.Context) error
 	}{
 		{"registry", b.openRegistry},
-		{"enrolments", b.openEnrolments},
 		{"terms schemas", b.openTerms},
 		{"index of sessions", b.openIndex},
 		{"desks of escalations", b.openDesks},
@@ -190,6 +190,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 	} {
 		if err := b.store.Patiently(ctx, start.what, start.do); err != nil {
 			b.work.Close()
+			b.closeRegistry()
 			b.store.Close()
 			return nil, fmt.Errorf("%s: %w", start.what, err)
 		}
@@ -207,6 +208,7 @@ func (b *Broker) Close(ctx context.Context) error {
 	b.cluster.Leave(ctx)
 	b.cluster.Close()
 	b.work.Close()
+	b.closeRegistry()
 	b.store.Close()
 	return err
 }

@@ -15,3 +15,10 @@ func (b *Broker) Notified(ctx context.Context, item *api.EscalationItem, told st
 	})
 	return err
 }
+
+func clip(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return string(r[:most])
+	}
+	return s
+}

@@ -17,7 +17,8 @@ func (b *Broker) ask(l *live, by performatives.Agent, body *performatives.Escala
 	deciders := b.registry.Deciders(side.Organisation())
 	for _, a := range b.Escalations.Humans(side.Organisation()) {
 		if _, registered := b.registry.Card(a); b.Dev && !registered { // there, whoever comes may decide
-			deciders = append(deciders, b.registry.Stranger(a))
+			newcomer, _ := b.registry.Member(a)
+			deciders = append(deciders, newcomer)
 		}
 	}
 	return escalation.Ask{

@@ -123,7 +123,7 @@ func Start(ctx context.Context, o Options) (n *Node, err error) {
 	}
 	if n.Broker, err = broker.Open(ctx, broker.Options{
 		ID: n.id, Conn: inside, Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Replicas: o.Replicas, Policy: o.Policy, Limits: o.Limits, Escalations: o.Rules, Log: o.Log, Now: o.Now,
-		Archive: o.Archive, InboxAge: o.InboxAge, Departed: departed, Silent: silent, Durable: n.durable(o), SyncedAfter: n.syncedAfter(o),
+		Archive: o.Archive, InboxAge: o.InboxAge, Disconnect: departed, Silent: silent, Durable: n.durable(o), SyncedAfter: n.syncedAfter(o),
 		Credentials: n.mode.credentials(n.keys), Reserved: reserved,
 	}); err != nil {
 		return n, err

@@ -1,0 +1,56 @@
+package broker
+
+import (
+	"context"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/registry"
+)
+
+func (b *Broker) openRegistry(ctx context.Context) (err error) {
+	b.registry, err = registry.Open(ctx, registry.Options{
+		Store: b.store, Broker: b.Key(), Reserved: b.Reserved, Dev: b.Dev, Alone: b.Alone, Now: b.Now, Log: b.Log,
+		Timely: b.timely, Disconnect: b.Disconnect, Credentials: b.Credentials,
+	})
+	return err
+}
+
+func (b *Broker) openTerms(ctx context.Context) (err error) {
+	b.terms, err = registry.OpenSchemas(ctx, registry.SchemasOptions{Store: b.store, Max: b.Limits.Schemas, Log: b.Log})
+	return err
+}
+
+func (b *Broker) closeRegistry() {
+	if b.terms != nil {
+		b.terms.Close()
+	}
+	if b.registry != nil {
+		b.registry.Close()
+	}
+}
+
+// AddAgent registers a principal, or replaces its card and key, as agent.add does.
+func (b *Broker) AddAgent(ctx context.Context, card api.Card) (api.Card, error) {
+	return b.registry.Add(ctx, card)
+}
+
+// Principal finds the principal that logs in with a key.
+func (b *Broker) Principal(k performatives.Key) (performatives.Agent, bool) {
+	return b.registry.Principal(k)
+}
+
+// Redeem enrols a key, such as a browser's, with a code from human.enrol, and returns
+// the human whose key it is now.
+func (b *Broker) Redeem(ctx context.Context, code string, key performatives.Key, name string) (performatives.Agent, error) {
+	return b.registry.Redeem(ctx, code, key, name)
+}
+
+// meet registers, under --dev, the principals that an act brings in.
+func (b *Broker) meet(ctx context.Context, m *performatives.Message, joined []performatives.Member) error {
+	named := []performatives.Agent{m.Sender, m.Recipient}
+	for _, member := range joined {
+		named = append(named, member.Agent)
+	}
+	return b.registry.Meet(ctx, named...)
+}

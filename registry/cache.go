@@ -1,0 +1,131 @@
+package registry
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// A cache holds every card in memory. Cards come from the broker's own writes and
+// from the watch, which overtake each other; an older revision changes nothing.
+type cache struct {
+	decides func(api.Card) bool
+
+	mu        sync.RWMutex
+	cards     map[performatives.Agent]api.Card
+	revisions map[performatives.Agent]uint64 // of the last change that was applied, also of a removal
+	logins    map[performatives.Key]performatives.Agent
+	devices   map[performatives.Key]performatives.Agent
+	deciders  map[performatives.Organisation]map[performatives.Agent]bool
+}
+
+func newCache(decides func(api.Card) bool) *cache {
+	return &cache{
+		decides: decides, cards: map[performatives.Agent]api.Card{}, revisions: map[performatives.Agent]uint64{},
+		logins: map[performatives.Key]performatives.Agent{}, devices: map[performatives.Key]performatives.Agent{},
+		deciders: map[performatives.Organisation]map[performatives.Agent]bool{},
+	}
+}
+
+// put holds a card that has a revision, and returns the one that it replaces.
+func (c *cache) put(card api.Card, revision uint64) (old api.Card, changed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if revision <= c.revisions[card.Agent] {
+		return api.Card{}, false
+	}
+	c.revisions[card.Agent] = revision
+	old = c.forget(card.Agent)
+	c.cards[card.Agent] = card
+	if card.Key != "" {
+		c.logins[card.Key] = card.Agent
+	}
+	for _, d := range card.Registry.Devices {
+		c.devices[d.Key] = card.Agent
+	}
+	if c.decides(card) {
+		org := card.Agent.Organisation()
+		if c.deciders[org] == nil {
+			c.deciders[org] = map[performatives.Agent]bool{}
+		}
+		c.deciders[org][card.Agent] = true
+	}
+	return old, true
+}
+
+// remove forgets a card that has at most this revision, and returns it.
+func (c *cache) remove(a performatives.Agent, revision uint64) (old api.Card, changed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if revision < c.revisions[a] {
+		return api.Card{}, false
+	}
+	c.revisions[a] = revision
+	return c.forget(a), true
+}
+
+func (c *cache) forget(a performatives.Agent) (old api.Card) {
+	old = c.cards[a]
+	delete(c.cards, a)
+	delete(c.logins, old.Key)
+	for _, d := range old.Registry.Devices {
+		delete(c.devices, d.Key)
+	}
+	delete(c.deciders[a.Organisation()], a)
+	return old
+}
+
+// card finds a principal's card, and the revision of the last change to it.
+func (c *cache) card(a performatives.Agent) (card api.Card, revision uint64, ok bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	card, ok = c.cards[a]
+	return card, c.revisions[a], ok
+}
+
+// login finds whose key to log in with it is.
+func (c *cache) login(k performatives.Key) (performatives.Agent, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	a, ok := c.logins[k]
+	return a, ok
+}
+
+// owner finds whose key it is, to log in with or as a device's.
+func (c *cache) owner(k performatives.Key) (performatives.Agent, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if a, ok := c.logins[k]; ok {
+		return a, true
+	}
+	a, ok := c.devices[k]
+	return a, ok
+}
+
+// decidersOf are the cards of the humans who may decide for an organisation.
+func (c *cache) decidersOf(org performatives.Organisation) []api.Card {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	cards := make([]api.Card, 0, len(c.deciders[org]))
+	for a := range c.deciders[org] {
+		cards = append(cards, c.cards[a])
+	}
+	return cards
+}
+
+// list is the cards that are wanted, sorted by URI.
+func (c *cache) list(wanted func(api.Card) bool) []api.Card {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	var found []api.Card
+	for _, card := range c.cards {
+		if wanted(card) {
+			found = append(found, card)
+		}
+	}
+	slices.SortFunc(found, func(a, b api.Card) int { return strings.Compare(string(a.Agent), string(b.Agent)) })
+	return found
+}

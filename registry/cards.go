@@ -1,0 +1,200 @@
+package registry
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// AgentList answers agent.list.
+func (r *Registry) AgentList(_ context.Context, c api.Caller, q api.ListAgents) (api.Agents, error) {
+	found := api.Agents{Agents: []api.Card{}}
+	for _, card := range r.cache.list(func(card api.Card) bool {
+		return string(card.Agent) > q.Cursor &&
+			(q.Organization == "" || string(card.Agent.Organisation()) == q.Organization) &&
+			(q.Capability == "" || slices.Contains(card.Capabilities, q.Capability)) &&
+			(q.Kind == "" || card.Kind == q.Kind)
+	}) {
+		if len(found.Agents) == api.PageSize(q.Limit) {
+			found.Next = string(found.Agents[len(found.Agents)-1].Agent)
+			break
+		}
+		found.Agents = append(found.Agents, forCaller(card, c))
+	}
+	return found, nil
+}
+
+// AgentGet answers agent.get.
+func (r *Registry) AgentGet(_ context.Context, c api.Caller, q api.AgentRef) (api.Card, error) {
+	card, ok := r.Card(q.Agent)
+	if !ok {
+		return api.Card{}, unregistered(q.Agent)
+	}
+	return forCaller(card, c), nil
+}
+
+// forCaller leaves out what only the card's own organisation may read: the other side
+// of a negotiation would gain from knowing how much a human may decide on.
+func forCaller(card api.Card, c api.Caller) api.Card {
+	if !c.Operator && c.Agent.Organisation() != card.Agent.Organisation() {
+		card.Registry.Limits, card.Registry.Devices = nil, nil
+	}
+	return card
+}
+
+// AgentRegister answers agent.register, which replaces the caller's own card. It
+// changes neither what the registry says of the caller nor, outside --dev, the key.
+func (r *Registry) AgentRegister(ctx context.Context, c api.Caller, q api.RegisterAgent) (api.Card, error) {
+	if c.Operator {
+		return r.AgentAdd(ctx, c, q)
+	}
+	if q.Card == nil {
+		return api.Card{}, noCard()
+	}
+	if q.Card.Agent != "" && q.Card.Agent != c.Agent {
+		return api.Card{}, session.Refuse(session.Unauthorized, "a card is its principal's own: agentId is not the principal of your subject")
+	}
+	return r.update(ctx, c.Agent, func(card *api.Card, registered bool) error {
+		switch {
+		case !registered && !r.o.Dev:
+			return unregistered(c.Agent)
+		case !registered:
+			*card = newcomer(c.Agent)
+		}
+		old := *card
+		*card = *q.Card
+		card.Agent, card.Registry = c.Agent, old.Registry
+		card.Key = cmp.Or(card.Key, old.Key)
+		if card.Key != old.Key && !r.o.Dev {
+			return session.Refuse(session.Unauthorized, "a card does not change a principal's key; agent.rotate does")
+		}
+		if err := r.check(card); err != nil || registered {
+			return err
+		}
+		return r.openInbox(ctx, c.Agent)
+	})
+}
+
+// AgentAdd answers agent.add.
+func (r *Registry) AgentAdd(ctx context.Context, _ api.Caller, q api.RegisterAgent) (api.Card, error) {
+	if q.Card == nil {
+		return api.Card{}, noCard()
+	}
+	return r.Add(ctx, *q.Card)
+}
+
+// Add registers a principal, or replaces its card and key, as agent.add does. Devices
+// that a human enrolled stay.
+func (r *Registry) Add(ctx context.Context, card api.Card) (api.Card, error) {
+	if card.Key == "" && !r.o.Dev {
+		return api.Card{}, cardFault("/card/key", "key is required: the principal's public nkey (U…)")
+	}
+	if err := r.check(&card); err != nil {
+		return api.Card{}, err
+	}
+	if err := r.openInbox(ctx, card.Agent); err != nil {
+		return api.Card{}, err
+	}
+	return r.update(ctx, card.Agent, func(stored *api.Card, registered bool) error {
+		old := stored.Registry
+		*stored = card
+		if registered {
+			stored.Registry.RegisteredAt, stored.Registry.Devices = old.RegisteredAt, old.Devices
+		}
+		return nil
+	})
+}
+
+// AgentRemove answers agent.rm.
+func (r *Registry) AgentRemove(ctx context.Context, _ api.Caller, q api.AgentRef) (api.Card, error) {
+	return r.remove(ctx, q.Agent)
+}
+
+// AgentJWT answers agent.jwt: the user JWT that a NATS credentials file has beside the
+// seed of the key. It is no secret. It names a key, and whoever logs in with it still
+// has to prove that key and be registered with it.
+func (r *Registry) AgentJWT(_ context.Context, c api.Caller, q api.AskUserJWT) (api.UserJWT, error) {
+	if !c.Operator && q.Agent != "" && q.Agent != c.Agent {
+		return api.UserJWT{}, session.Refuse(session.Unauthorized, "credentials are their principal's own: agentId is not the principal of your subject")
+	}
+	agent, err := performatives.ParseAgent(string(cmp.Or(c.Agent, q.Agent)))
+	if err != nil {
+		return api.UserJWT{}, session.RefuseSchema(session.Fault{Path: "/agentId", Rule: "agent", Message: err.Error()})
+	}
+	if q.Key == "" {
+		card, ok := r.Card(agent)
+		if !ok || card.Key == "" {
+			return api.UserJWT{}, session.Refuse(session.UnknownAgent, "%.300s is not registered with a key", agent)
+		}
+		q.Key = card.Key
+	}
+	if !q.Key.Valid() {
+		return api.UserJWT{}, session.RefuseSchema(session.Fault{Path: "/key", Rule: "key", Message: "key is a public user nkey (U…)"})
+	}
+	if err := r.free(q.Key, agent); err != nil {
+		return api.UserJWT{}, err
+	}
+	if r.o.Credentials == nil {
+		return api.UserJWT{}, session.Refuse(session.Unauthorized,
+			"the NATS server of this broker is not in operator mode and looks at no .creds files; log in with the nkey itself")
+	}
+	token, err := r.o.Credentials(agent, q.Key)
+	return api.UserJWT{Agent: agent, Key: q.Key, JWT: token}, err
+}
+
+// check completes a card and refuses one that does not make sense.
+func (r *Registry) check(c *api.Card) error {
+	a, err := performatives.ParseAgent(string(c.Agent))
+	if err != nil {
+		return cardFault("/card/agentId", err.Error())
+	}
+	c.Kind = cmp.Or(c.Kind, defaultKind(a))
+	human := c.Kind == performatives.KindHuman
+	switch {
+	case human != a.IsHuman(), !human && c.Kind != performatives.KindSystem && c.Kind != performatives.KindPersonal:
+		return cardFault("/card/kind", "kind is system or personal; of a human:// it is human")
+	case c.Key != "" && !c.Key.Valid():
+		return cardFault("/card/key", "key is a public user nkey (U…)")
+	case c.Registry.Auditor && (!human || c.Registry.MayDecide):
+		return cardFault("/card/registry/auditor", "an auditor is a human who may not decide")
+	case c.Registry.TrustScore != nil && (*c.Registry.TrustScore < 0 || *c.Registry.TrustScore > 100):
+		return cardFault("/card/registry/trustScore", "trustScore is 0 to 100")
+	case c.MaxTransactionValue != nil && *c.MaxTransactionValue < 0:
+		return cardFault("/card/maxTransactionValue", "maxTransactionValue is at least 0")
+	case len(c.Registry.Limits) > 0 && !human:
+		return cardFault("/card/registry/limits", "limits are of a human who may decide")
+	}
+	seen := map[string]bool{}
+	for i, l := range c.Registry.Limits {
+		if len(l.Currency) != 3 || l.Currency != strings.ToUpper(l.Currency) || l.MaxAmount < 0 || seen[l.Currency] {
+			return cardFault(fmt.Sprintf("/card/registry/limits/%d", i), "a limit is a currency such as USD, each once, and a maxAmount of at least 0")
+		}
+		seen[l.Currency] = true
+	}
+	if c.Key == "" {
+		return nil
+	}
+	return r.free(c.Key, a)
+}
+
+// free refuses a key that belongs to another than this principal.
+func (r *Registry) free(k performatives.Key, a performatives.Agent) error {
+	if owner, taken := r.Owner(k); taken && owner != a {
+		return session.Refuse(session.Duplicate, "the key belongs to another principal")
+	}
+	return nil
+}
+
+func noCard() error {
+	return session.Refuse(session.MalformedEnvelope, "/card: is missing").With(map[string]string{"path": "/card"})
+}
+
+func cardFault(path, message string) error {
+	return session.RefuseSchema(session.Fault{Path: path, Rule: "card", Message: message})
+}

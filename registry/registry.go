@@ -1,0 +1,206 @@
+// Package registry knows the principals of an installation: their cards and keys,
+// the devices that humans enrolled, and the terms schemas of organisations.
+//
+//	r, err := registry.Open(ctx, registry.Options{Store: s, Now: time.Now, Log: log, …})
+//	if err != nil { … }
+//	defer r.Close()
+//	card, err := r.Add(ctx, api.Card{Agent: "agent://acme.com/buyer", Key: key})
+//	agent, ok := r.Principal(key) // who logs in with this key
+//
+// The bucket is the truth, and a cache in memory answers every read. The cache never
+// goes back to an older revision of a card. A change is written only if the card is
+// still as the change found it, so no change undoes another. A verb that writes
+// returns when the store has synced the write. Whoever loses a key or the right to
+// decide is disconnected, on every broker.
+package registry
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/store"
+)
+
+// Options say how a registry runs.
+type Options struct {
+	Store    *store.Store
+	Broker   performatives.Key   // the broker's own key, which no principal may have
+	Reserved []performatives.Key // other keys of the installation, likewise
+	Dev      bool                // anyone is anyone: requests may be unsigned, unknown principals are registered
+	Alone    bool                // no other broker writes to the registry
+	Now      func() time.Time
+	Log      *zap.Logger
+
+	// Timely refuses a request whose timestamp is too far from the broker's clock.
+	Timely func(at time.Time) error
+
+	// Disconnect, if there is one, closes the connections that a principal made with a
+	// key. It must not wait for the registry.
+	Disconnect func(performatives.Agent, performatives.Key)
+
+	// Credentials, if there is one, makes the user JWT of a principal's NATS credentials
+	// file. Without it the NATS server does not read such files.
+	Credentials func(performatives.Agent, performatives.Key) (userJWT string, err error)
+}
+
+// A Registry is open until it is closed.
+type Registry struct {
+	o      Options
+	bucket *store.Bucket // cards
+	codes  *store.Bucket // enrolment codes that nobody has used yet, by their hash
+	cache  *cache
+	seen   atomic.Uint64 // the newest revision of the bucket that the watch has delivered
+	work   *background.Group
+
+	mu   sync.Mutex
+	held map[performatives.Agent]*held // disconnects that wait for an answer
+}
+
+// Open reads the registry, and follows it until Close.
+func Open(ctx context.Context, o Options) (*Registry, error) {
+	bucket, err := o.Store.Bucket(ctx, api.AgentsBucket, "principals: cards, keys, trust", 0)
+	if err != nil {
+		return nil, err
+	}
+	codes, err := o.Store.Bucket(ctx, api.EnrolBucket, "codes by which browsers enrol", 2*codeValid)
+	if err != nil {
+		return nil, err
+	}
+	r := &Registry{o: o, bucket: bucket, codes: codes, work: background.New(), held: map[performatives.Agent]*held{}}
+	r.cache = newCache(r.decides)
+	if err := bucket.Watch(ctx, r.work, r.saw); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Close stops following the bucket.
+func (r *Registry) Close() { r.work.Close() }
+
+// saw takes a change of the bucket into the cache.
+func (r *Registry) saw(e store.Entry) {
+	defer r.seen.Store(e.Revision)
+	if e.Deleted {
+		if a, err := performatives.ParseToken(fromKey(e.Key)); err == nil {
+			r.evict(a, e.Revision)
+		}
+		return
+	}
+	var c api.Card
+	if err := json.Unmarshal(e.Value, &c); err != nil {
+		r.o.Log.Error("registry record", zap.String("key", e.Key), zap.Error(err))
+		return
+	}
+	r.apply(c, e.Revision)
+}
+
+// Card finds a principal's card.
+func (r *Registry) Card(a performatives.Agent) (api.Card, bool) {
+	card, _, ok := r.cache.card(a)
+	return card, ok
+}
+
+// Member is what a transcript pins of a principal. Under --dev every principal is
+// known; the card of a new one is written when an act of it, or one that names it, is
+// accepted.
+func (r *Registry) Member(a performatives.Agent) (performatives.Member, bool) {
+	card, ok := r.Card(a)
+	if !ok {
+		if !r.o.Dev {
+			return performatives.Member{}, false
+		}
+		card = newcomer(a)
+	}
+	return r.member(card), true
+}
+
+func (r *Registry) member(c api.Card) performatives.Member {
+	m := performatives.Member{
+		Agent: c.Agent, Key: c.Key, Kind: c.Kind, Authority: performatives.AuthorityPrincipal, TrustScore: c.Registry.TrustScore,
+	}
+	if r.decides(c) {
+		m.Authority = performatives.AuthorityDecide
+		m.Limited, m.Limits = len(c.Registry.Limits) > 0, c.Registry.Limits
+	}
+	return m
+}
+
+// decides tells whether the card is of a human who may decide. Under --dev every
+// human may, for their organisation, except an auditor.
+func (r *Registry) decides(c api.Card) bool {
+	return c.Agent.IsHuman() && (r.o.Dev || c.Registry.MayDecide) && !c.Registry.Auditor
+}
+
+// Deciders are the humans who may decide for an organisation, in no order.
+func (r *Registry) Deciders(org performatives.Organisation) []performatives.Member {
+	cards := r.cache.decidersOf(org)
+	members := make([]performatives.Member, len(cards))
+	for i, c := range cards {
+		members[i] = r.member(c)
+	}
+	return members
+}
+
+// Audits tells whether the caller is an auditor.
+func (r *Registry) Audits(c api.Caller) bool {
+	card, _ := r.Card(c.Agent)
+	return !c.Operator && card.Registry.Auditor
+}
+
+// Owner is the principal that a key belongs to, to log in with or as a device's. The
+// installation's own keys belong to the broker.
+func (r *Registry) Owner(k performatives.Key) (performatives.Agent, bool) {
+	if a, ok := r.cache.owner(k); ok {
+		return a, true
+	}
+	if k == r.o.Broker || slices.Contains(r.o.Reserved, k) {
+		return performatives.BrokerAgent(k), true
+	}
+	return "", false
+}
+
+// Devices are the keys that a human's browsers sign with.
+func (r *Registry) Devices(a performatives.Agent) []api.Device {
+	card, _ := r.Card(a)
+	return card.Registry.Devices
+}
+
+// SignedByDevice tells whether one of the sender's devices signed.
+func (r *Registry) SignedByDevice(m *performatives.Message) bool {
+	return slices.ContainsFunc(r.Devices(m.Sender), func(d api.Device) bool { return m.VerifySignature(d.Key) == nil })
+}
+
+// Principal finds the principal that logs in with a key.
+func (r *Registry) Principal(k performatives.Key) (performatives.Agent, bool) {
+	a, ok := r.cache.login(k)
+	if !ok && !r.o.Alone { // another broker may have registered it just now
+		r.catchUp()
+		a, ok = r.cache.login(k)
+	}
+	return a, ok
+}
+
+const (
+	catchUpWithin = time.Second // the longest that a login waits for what another broker registered
+	catchUpPoll   = 5 * time.Millisecond
+)
+
+// catchUp waits until the watch has delivered what the bucket has now.
+func (r *Registry) catchUp() {
+	ctx, cancel := context.WithTimeout(r.work.Context(), catchUpWithin)
+	defer cancel()
+	newest, err := r.bucket.Revision(ctx)
+	for err == nil && r.seen.Load() < newest {
+		err = background.Pause(ctx, catchUpPoll)
+	}
+}
