@@ -30,7 +30,7 @@ func TestLifecyclePicture(t *testing.T) {
 		t.Fatalf("%v; go test ./session -run Lifecycle -update draws it", err)
 	}
 	if string(got) != want {
-		t.Errorf("docs/lifecycle.md is not the table; go test ./session -run Lifecycle -update draws it anew:\n%s", cmp.Diff(string(got), want))
+		t.Errorf("docs/lifecycle.md is not the table; go test ./session -run Lifecycle -update draws it again:\n%s", cmp.Diff(string(got), want))
 	}
 }
 
@@ -38,21 +38,21 @@ func picture() string {
 	var b strings.Builder
 	b.WriteString(`# The lifecycle of a session
 
-<!-- Drawn from the table in session/lifecycle.go: go test ./session -run Lifecycle -update -->
+<!-- Generated from the table in session/lifecycle.go: go test ./session -run Lifecycle -update -->
 
-Who is heard in which state, and where it leads (PROTOCOL.md §5). An empty cell
-is refused: ` + "`wrong_state`, or `session_escalated` while ESCALATED, or `unknown_session` while IDLE" + `.
-A mode may refuse more; it never hears what this table does not.
+Which act is accepted in which state, and the state that it leads to (PROTOCOL.md §5).
+An empty cell is refused: ` + "`wrong_state`, or `session_escalated` while ESCALATED, or `unknown_session` while IDLE" + `.
+A mode may refuse more; it never accepts what this table does not.
 
 `)
 	b.WriteString(matrix())
 	b.WriteString(`
-* IDLE: a PROPOSE of type ` + "`session-invitation`" + ` only. INVITED: of the invitation; COUNTER with one invitee only.
-* ★ depends: ` + starred() + `.
-* AGREEING: ACCEPT, REJECT, COUNTER and WITHDRAW are of a commitment.
-* ESCALATED: of a human who may decide; the INFORM is a resolution.
-* ACCEPT, REJECT and WITHDRAW of a delegation: heard in ` + names(session.OfDelegations) + `; the state stays.
-* WITHDRAW of a clarification: heard in ` + names(session.OfQuestions) + `; the state stays.
+* IDLE: only a PROPOSE of type ` + "`session-invitation`" + `. INVITED: all acts refer to the invitation; COUNTER needs a single invitee.
+* ★ depends on the session: ` + starred() + `.
+* AGREEING: ACCEPT, REJECT, COUNTER and WITHDRAW refer to a commitment.
+* ESCALATED: only from a human who may decide; the INFORM is a resolution.
+* ACCEPT, REJECT and WITHDRAW of a delegation: accepted in ` + names(session.OfDelegations) + `; the state does not change.
+* WITHDRAW of a clarification: accepted in ` + names(session.OfQuestions) + `; the state does not change.
 * Deadlines lead to FAILED from every state but IDLE, CLOSED and FAILED.
 
 `)
