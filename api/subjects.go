@@ -1,6 +1,3 @@
-// Package api is what travels: subjects, stream names, and the JSON of replies
-// and api calls (PROTOCOL.md §2, §9). Broker, client and command line share it;
-// it is pure.
 package api
 
 import (

@@ -22,11 +22,11 @@ const (
 
 // A Deadline is a time at which something ends by itself.
 type Deadline struct {
-	Code string    `json:"code"`
-	At   time.Time `json:"at"`
-	Ends bool      `json:"endsSession"`
-	Ref  string    `json:"referenceId,omitzero"`
-	To   Phase     `json:"-"` // where it takes the session; FAILED unless a mode says otherwise
+	Code string
+	At   time.Time
+	Ends bool   // the session
+	Ref  string // the id of what ends
+	To   Phase  // where it takes the session; FAILED unless a mode says otherwise
 }
 
 // clock is the session's own time: the broker's less what was spent paused, so
