@@ -16,25 +16,21 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/test/testbroker"
 )
 
 // write makes a file and returns its path.
 func write(t *testing.T, path, text string) string {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 // Every way to log in leads in, and signs with the key that logs in.
 func TestWaysToLogIn(t *testing.T) {
-	w := start(t, testbroker.Options{})
+	w := start(t, testkit.Options{})
 	seed := w.seed(alpha)
 	dir := t.TempDir()
 	t.Setenv("XDG_CONFIG_HOME", dir)
@@ -58,7 +54,7 @@ func TestWaysToLogIn(t *testing.T) {
 		"an address over that of the context": {there + "," + there, client.Context("acme")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := must(client.Connect(w.ctx, c.url, alpha, c.option))(t)
+			a := must(client.Connect(w.Ctx, c.url, alpha, c.option))(t)
 			defer a.Close()
 			if a.Key() != signer.Key() {
 				t.Errorf("signs with %q", a.Key())
@@ -66,8 +62,8 @@ func TestWaysToLogIn(t *testing.T) {
 			if a.Agent() != alpha {
 				t.Errorf("speaks for %q", a.Agent())
 			}
-			s := must(a.Invite(w.ctx, client.Invitation{With: []performatives.Agent{alpha, w.other()}}))(t)
-			if m := must(s.Transcript(w.ctx))(t)[0].Message; m.VerifySignature(signer.Key()) != nil {
+			s := must(a.Invite(w.Ctx, client.Invitation{With: []performatives.Agent{alpha, w.other()}}))(t)
+			if m := must(s.Transcript(w.Ctx))(t)[0].Message; m.VerifySignature(signer.Key()) != nil {
 				t.Errorf("the signature is %q", m.Signature)
 			}
 		})
@@ -75,7 +71,7 @@ func TestWaysToLogIn(t *testing.T) {
 }
 
 // other is a principal that is registered.
-func (w *world) other() performatives.Agent {
+func (w world) other() performatives.Agent {
 	w.seed(beta)
 	return beta
 }
@@ -83,7 +79,7 @@ func (w *world) other() performatives.Agent {
 // A credentials file signs with the seed in it. The embedded server takes none,
 // so that the login shown here is that under --dev.
 func TestCreds(t *testing.T) {
-	w := start(t, testbroker.Options{Dev: true})
+	w := start(t, testkit.Options{Dev: true})
 	user := must(nkeys.CreateUser())(t)
 	account := must(nkeys.CreateAccount())(t)
 	claims := jwt.NewUserClaims(must(user.PublicKey())(t))
@@ -93,19 +89,19 @@ func TestCreds(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	write(t, filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "nats", "context", "acme.json"), fmt.Sprintf(`{"creds": %q}`, file))
 	for name, option := range map[string]client.Option{"a file": client.Creds(file), "a context": client.Context("acme")} {
-		a := must(client.Connect(w.ctx, w.URL, alpha, option))(t)
+		a := must(client.Connect(w.Ctx, w.URL, alpha, option))(t)
 		t.Cleanup(func() { a.Close() })
 		if string(a.Key()) != claims.Subject {
 			t.Errorf("%s: signs with %q", name, a.Key())
 		}
-		must(a.Register(w.ctx, api.Card{Name: name}))(t)
-		must(a.Invite(w.ctx, client.Invitation{With: []performatives.Agent{beta}}))(t)
+		must(a.Register(w.Ctx, api.Card{Name: name}))(t)
+		must(a.Invite(w.Ctx, client.Invitation{With: []performatives.Agent{beta}}))(t)
 	}
 }
 
 // What cannot connect says why, at once or when the context ends.
 func TestNoConnection(t *testing.T) {
-	w := start(t, testbroker.Options{})
+	w := start(t, testkit.Options{})
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	config := filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "nats", "context")
 	write(t, filepath.Join(config, "user.json"), `{"user": "u", "password": "p"}`)
@@ -113,7 +109,7 @@ func TestNoConnection(t *testing.T) {
 	stranger := must(nkeys.CreateUser())(t)
 	seed := string(must(stranger.Seed())(t))
 	account := string(must(must(nkeys.CreateAccount())(t).Seed())(t))
-	ctx, cancel := context.WithTimeout(w.ctx, 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(w.Ctx, 300*time.Millisecond)
 	defer cancel()
 	for name, c := range map[string]struct {
 		agent   performatives.Agent
@@ -153,12 +149,12 @@ func TestNoConnection(t *testing.T) {
 // A client may come before its server.
 func TestConnectWaitsForTheServer(t *testing.T) {
 	t.Parallel()
-	w := start(t, testbroker.Options{})
+	w := start(t, testkit.Options{})
 	url, seed := w.URL, w.seed(alpha)
 	w.Down()
 	connected := make(chan error, 1)
 	go func() {
-		a, err := client.Connect(w.ctx, url, alpha, client.Seed(seed))
+		a, err := client.Connect(w.Ctx, url, alpha, client.Seed(seed))
 		if err == nil {
 			err = a.Close()
 		}
@@ -172,11 +168,11 @@ func TestConnectWaitsForTheServer(t *testing.T) {
 
 // A connection that the caller made stays the caller's.
 func TestOwnConnection(t *testing.T) {
-	w := start(t, testbroker.Options{})
+	w := start(t, testkit.Options{})
 	pair := must(nkeys.FromSeed([]byte(w.seed(alpha))))(t)
 	nc := w.Plain(nats.Nkey(must(pair.PublicKey())(t), pair.Sign), nats.CustomInboxPrefix("_INBOX."+alpha.Token()))
-	a := must(client.Connect(w.ctx, "", alpha, client.Seed(w.seed(alpha)), client.Conn(nc)))(t)
-	s, _ := w.introduced(a, w.as(beta))
+	a := must(client.Connect(w.Ctx, "", alpha, client.Seed(w.seed(alpha)), client.Conn(nc)))(t)
+	s, _ := w.introduced(a, w.Client(beta))
 	w.want([]string{w.state(s).String()}, "INTRODUCED")
 	if err := a.Close(); err != nil {
 		t.Error(err)

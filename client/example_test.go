@@ -15,12 +15,12 @@ import (
 func Example() {
 	broker, end := forExample()
 	defer end()
-	ctx := broker.ctx
+	ctx := broker.Ctx
 
 	buyer, err := client.Connect(ctx, broker.URL, alpha, client.Seed(broker.seed(alpha)))
 	check(err)
 	defer buyer.Close()
-	seller := broker.as(beta)
+	seller := broker.Client(beta)
 
 	s := try(buyer.Invite(ctx, client.Invitation{
 		With: []performatives.Agent{beta}, Purpose: "log ingestion for the observability platform",
@@ -55,7 +55,7 @@ func Example() {
 func ExampleSession_Counter() {
 	broker, end := forExample()
 	defer end()
-	ctx, cancel := context.WithCancel(broker.ctx)
+	ctx, cancel := context.WithCancel(broker.Ctx)
 	defer cancel()
 	type terms struct {
 		Price int `json:"pricePerImage"`
@@ -63,7 +63,7 @@ func ExampleSession_Counter() {
 	const most = 8 // what the buyer can pay
 
 	// The seller comes down by 2 at a time.
-	seller, sold := broker.as(beta), make(chan error, 1)
+	seller, sold := broker.Client(beta), make(chan error, 1)
 	go func() {
 		price := 14
 		for m, err := range seller.Messages(ctx) {
@@ -94,7 +94,7 @@ func ExampleSession_Counter() {
 		}
 	}()
 
-	buyer := broker.as(alpha)
+	buyer := broker.Client(alpha)
 	s := try(buyer.Invite(ctx, client.Invitation{With: []performatives.Agent{beta}, Purpose: "image processing"}))
 	for m, err := range s.Messages(ctx) {
 		check(err)
@@ -136,8 +136,8 @@ func ExampleSession_Counter() {
 func ExampleSession_Clarify() {
 	broker, end := forExample()
 	defer end()
-	ctx := broker.ctx
-	buyers, sellers := broker.introduced(broker.as(alpha), broker.as(beta))
+	ctx := broker.Ctx
+	buyers, sellers := broker.introduced(broker.Client(alpha), broker.Client(beta))
 
 	p := try(sellers.Propose(ctx, client.Proposal{
 		Type: "service-agreement", Subject: "replicated storage",
@@ -167,9 +167,9 @@ func ExampleSession_Clarify() {
 func ExampleSession_Delegate() {
 	broker, end := forExample()
 	defer end()
-	ctx := broker.ctx
-	buyer, lawyer := broker.as(alpha), broker.as(gamma)
-	buyers, sellers := broker.introduced(buyer, broker.as(beta))
+	ctx := broker.Ctx
+	buyer, lawyer := broker.Client(alpha), broker.Client(gamma)
+	buyers, sellers := broker.introduced(buyer, broker.Client(beta))
 
 	p := try(sellers.Propose(ctx, client.Proposal{
 		Type: "data-exchange", Subject: "customer records", Terms: map[string]any{"region": "EU", "gdpr": true},
@@ -199,9 +199,9 @@ func ExampleSession_Delegate() {
 func ExampleSession_Escalate() {
 	broker, end := forExample()
 	defer end()
-	ctx := broker.ctx
-	human := broker.as(alice)
-	buyers, sellers := broker.introduced(broker.as(alpha), broker.as(beta))
+	ctx := broker.Ctx
+	human := broker.Client(alice)
+	buyers, sellers := broker.introduced(broker.Client(alpha), broker.Client(beta))
 
 	p := try(sellers.Propose(ctx, client.Proposal{
 		Type: "service-agreement", Subject: "annual plan", Terms: map[string]any{"total": 15000, "currency": "USD"},
@@ -238,9 +238,9 @@ func ExampleSession_Escalate() {
 func ExampleClient_Transcript() {
 	broker, end := forExample()
 	defer end()
-	ctx := broker.ctx
-	buyer := broker.as(alpha)
-	s, _ := broker.introduced(buyer, broker.as(beta))
+	ctx := broker.Ctx
+	buyer := broker.Client(alpha)
+	s, _ := broker.introduced(buyer, broker.Client(beta))
 	try(s.Observe(ctx, "the weather", map[string]any{"sun": true}))
 
 	verifier := transcript.NewVerifier(try(buyer.BrokerKey(ctx)), transcript.Expect{Session: s.ID()})

@@ -12,15 +12,15 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/test/testbroker"
 )
 
 // remark sends OBSERVEs with these subjects.
-func (w *world) remark(s *client.Session, subjects ...string) {
-	w.t.Helper()
+func (w world) remark(s *client.Session, subjects ...string) {
+	w.Helper()
 	for _, subject := range subjects {
-		must(s.Observe(w.ctx, subject, nil))(w.t)
+		must(s.Observe(w.Ctx, subject, nil))(w)
 	}
 }
 
@@ -35,16 +35,14 @@ func heard(m *client.Message) string {
 
 // reads ranges over messages, acknowledges the first n of them, stops at the
 // one called last, and tells what it saw.
-func (w *world) reads(messages func(context.Context) iter.Seq2[*client.Message, error], acks int, last string) (saw []string) {
-	w.t.Helper()
-	for m, err := range messages(w.ctx) {
+func (w world) reads(messages func(context.Context) iter.Seq2[*client.Message, error], acks int, last string) (saw []string) {
+	w.Helper()
+	for m, err := range messages(w.Ctx) {
 		if err != nil {
-			w.t.Fatal(err, saw)
+			w.Fatal(err, saw)
 		}
 		if saw = append(saw, heard(m)); len(saw) <= acks {
-			if err := m.Ack(); err != nil {
-				w.t.Fatal(err)
-			}
+			testkit.Must(w, m.Ack())
 		}
 		if heard(m) == last {
 			break
@@ -53,37 +51,37 @@ func (w *world) reads(messages func(context.Context) iter.Seq2[*client.Message, 
 	return saw
 }
 
-func (w *world) want(got []string, want ...string) {
-	w.t.Helper()
+func (w world) want(got []string, want ...string) {
+	w.Helper()
 	if !slices.Equal(got, want) {
-		w.t.Errorf("saw %q, want %q", got, want)
+		w.Errorf("saw %q, want %q", got, want)
 	}
 }
 
 // consumer is the durable consumer of an inbox, seen from the broker's side.
-func (w *world) consumer(a performatives.Agent) jetstream.Consumer {
-	w.t.Helper()
-	js := must(jetstream.New(w.Conn))(w.t)
-	return must(js.Consumer(w.ctx, api.InboxStream, a.Token()))(w.t)
+func (w world) consumer(a performatives.Agent) jetstream.Consumer {
+	w.Helper()
+	js := must(jetstream.New(w.Conn))(w)
+	return must(js.Consumer(w.Ctx, api.InboxStream, a.Token()))(w)
 }
 
 // tune changes the consumer of an inbox.
-func (w *world) tune(a performatives.Agent, change func(*jetstream.ConsumerConfig)) {
-	w.t.Helper()
+func (w world) tune(a performatives.Agent, change func(*jetstream.ConsumerConfig)) {
+	w.Helper()
 	config := w.consumer(a).CachedInfo().Config
 	change(&config)
-	js := must(jetstream.New(w.Conn))(w.t)
-	must(js.UpdateConsumer(w.ctx, api.InboxStream, config))(w.t)
+	js := must(jetstream.New(w.Conn))(w)
+	must(js.UpdateConsumer(w.Ctx, api.InboxStream, config))(w)
 }
 
 // until looks at the consumer of an inbox until it is as it should be.
-func (w *world) until(what string, a performatives.Agent, is func(*jetstream.ConsumerInfo) bool) {
-	w.t.Helper()
+func (w world) until(what string, a performatives.Agent, is func(*jetstream.ConsumerInfo) bool) {
+	w.Helper()
 	consumer := w.consumer(a)
 	for {
-		info, err := consumer.Info(w.ctx)
+		info, err := consumer.Info(w.Ctx)
 		if err != nil {
-			w.t.Fatalf("%s: %v", what, err)
+			w.Fatalf("%s: %v", what, err)
 		}
 		if is(info) {
 			return
@@ -94,8 +92,8 @@ func (w *world) until(what string, a performatives.Agent, is func(*jetstream.Con
 // A loop that is broken off goes on where it was: what was not acknowledged
 // comes again.
 func TestBreakAndResume(t *testing.T) {
-	w := start(t, testbroker.Options{})
-	ours, theirs := w.introduced(w.as(alpha), w.as(beta))
+	w := start(t, testkit.Options{})
+	ours, theirs := w.introduced(w.Client(alpha), w.Client(beta))
 	w.remark(theirs, "1", "2", "3", "4", "5")
 	w.want(w.reads(ours.Messages, 2, "3"), "1", "2", "3")
 	w.want(w.reads(ours.Messages, 9, "5"), "3", "4", "5")
@@ -105,33 +103,29 @@ func TestBreakAndResume(t *testing.T) {
 // What a client did not acknowledge comes to the next one as soon as the first
 // is closed, in order.
 func TestTheNextClientGoesOn(t *testing.T) {
-	w := start(t, testbroker.Options{})
-	first := w.as(alpha)
-	_, theirs := w.introduced(first, w.as(beta))
+	w := start(t, testkit.Options{})
+	first := w.Client(alpha)
+	_, theirs := w.introduced(first, w.Client(beta))
 	w.remark(theirs, "1", "2", "3", "4")
 	w.want(w.reads(first.Messages, 1, "3"), "1", "2", "3")
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
-	w.want(w.reads(w.as(alpha).Messages, 9, "4"), "2", "3", "4")
+	testkit.Must(t, first.Close())
+	w.want(w.reads(w.Client(alpha).Messages, 9, "4"), "2", "3", "4")
 }
 
 // A client that reads no more lets go what it did not acknowledge, and later
 // acknowledges it in vain, until it comes again.
 func TestAClientThatReadsNoMore(t *testing.T) {
 	t.Parallel()
-	w := start(t, testbroker.Options{})
-	ours, theirs := w.introduced(w.as(alpha), w.as(beta))
+	w := start(t, testkit.Options{})
+	ours, theirs := w.introduced(w.Client(alpha), w.Client(beta))
 	w.remark(theirs, "1", "2")
 	var kept *client.Message
-	for m, err := range ours.Messages(w.ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for m, err := range ours.Messages(w.Ctx) {
+		testkit.Must(t, err)
 		kept = m
 		break
 	}
-	w.want(w.reads(w.as(alpha).Messages, 9, "2"), "1", "2")
+	w.want(w.reads(w.Client(alpha).Messages, 9, "2"), "1", "2")
 	if err := kept.Ack(); !errors.Is(err, client.ErrGivenBack) {
 		t.Errorf("an acknowledgement that comes too late: %v", err)
 	}
@@ -142,15 +136,13 @@ func TestAClientThatReadsNoMore(t *testing.T) {
 // A message that is not acknowledged is delivered again and again, and seen
 // once.
 func TestOnceInALoop(t *testing.T) {
-	w := start(t, testbroker.Options{})
-	ours, theirs := w.introduced(w.as(alpha), w.as(beta))
+	w := start(t, testkit.Options{})
+	ours, theirs := w.introduced(w.Client(alpha), w.Client(beta))
 	w.tune(alpha, func(c *jetstream.ConsumerConfig) { c.AckWait = 100 * time.Millisecond })
 	w.remark(theirs, "1")
 	var kept []*client.Message
-	for m, err := range ours.Messages(w.ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for m, err := range ours.Messages(w.Ctx) {
+		testkit.Must(t, err)
 		if kept = append(kept, m); heard(m) == "2" {
 			break
 		}
@@ -171,31 +163,29 @@ func TestOnceInALoop(t *testing.T) {
 }
 
 // next is the subject of a loop's next message, "" at its end.
-func (w *world) next(pull func() (*client.Message, error, bool)) string {
-	w.t.Helper()
+func (w world) next(pull func() (*client.Message, error, bool)) string {
+	w.Helper()
 	m, err, more := pull()
 	switch {
 	case err != nil:
-		w.t.Fatal(err)
+		w.Fatal(err)
 	case !more:
 		return ""
 	}
-	if err := m.Ack(); err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w, m.Ack())
 	return heard(m)
 }
 
 // A session's own loop takes its messages, another loop the rest; a session's
 // loop ends with the session.
 func TestLoopsShareTheInbox(t *testing.T) {
-	w := start(t, testbroker.Options{})
-	a, b := w.as(alpha), w.as(beta)
+	w := start(t, testkit.Options{})
+	a, b := w.Client(alpha), w.Client(beta)
 	one, theirOne := w.introduced(a, b)
 	two, theirTwo := w.introduced(a, b)
-	rest, endRest := iter.Pull2(a.Messages(w.ctx))
+	rest, endRest := iter.Pull2(a.Messages(w.Ctx))
 	defer endRest()
-	ofOne, endOne := iter.Pull2(one.Messages(w.ctx))
+	ofOne, endOne := iter.Pull2(one.Messages(w.Ctx))
 	defer endOne()
 
 	w.remark(theirOne, "1")
@@ -203,22 +193,22 @@ func TestLoopsShareTheInbox(t *testing.T) {
 	w.remark(theirOne, "2")
 	w.remark(theirTwo, "a")
 	saw = append(saw, w.next(rest), w.next(ofOne))
-	must(theirOne.Close(w.ctx, client.Closing{}))(t)
+	must(theirOne.Close(w.Ctx, client.Closing{}))(t)
 	saw = append(saw, w.next(ofOne), w.next(ofOne))
 	w.want(saw, "1", "a", "2", "CLOSE", "")
-	if _, err := one.Await(w.ctx, performatives.Accept); !errors.Is(err, client.ErrSessionOver) {
+	if _, err := one.Await(w.Ctx, performatives.Accept); !errors.Is(err, client.ErrSessionOver) {
 		t.Errorf("waiting for what cannot come: %v", err)
 	}
 
 	ended := make(chan error, 1)
 	go func() {
-		for _, err := range two.Messages(w.ctx) {
+		for _, err := range two.Messages(w.Ctx) {
 			ended <- err
 			return
 		}
 		ended <- nil
 	}()
-	must(two.Close(w.ctx, client.Closing{}))(t)
+	must(two.Close(w.Ctx, client.Closing{}))(t)
 	if err := <-ended; err != nil {
 		t.Errorf("the loop of a session that we closed: %v", err)
 	}
@@ -226,20 +216,20 @@ func TestLoopsShareTheInbox(t *testing.T) {
 
 // Await takes what it waits for; the rest stays, in order.
 func TestAwaitLeavesTheRest(t *testing.T) {
-	w := start(t, testbroker.Options{})
-	ours, theirs := w.introduced(w.as(alpha), w.as(beta))
+	w := start(t, testkit.Options{})
+	ours, theirs := w.introduced(w.Client(alpha), w.Client(beta))
 	w.remark(theirs, "1", "2")
-	must(theirs.Inform(w.ctx, performatives.Result, 7))(t)
+	must(theirs.Inform(w.Ctx, performatives.Result, 7))(t)
 	w.remark(theirs, "3")
-	must(ours.Await(w.ctx, performatives.Query, performatives.Inform))(t)
+	must(ours.Await(w.Ctx, performatives.Query, performatives.Inform))(t)
 	w.want(w.reads(ours.Messages, 9, "3"), "1", "2", "3")
 }
 
 // A loop ends with the context's error, with ErrClosed, and only once.
 func TestHowLoopsEnd(t *testing.T) {
-	w := start(t, testbroker.Options{})
-	a := w.as(alpha)
-	ctx, cancel := context.WithCancel(w.ctx)
+	w := start(t, testkit.Options{})
+	a := w.Client(alpha)
+	ctx, cancel := context.WithCancel(w.Ctx)
 	cancel()
 	var errs []error
 	for m, err := range a.Messages(ctx) {
@@ -252,11 +242,11 @@ func TestHowLoopsEnd(t *testing.T) {
 		t.Errorf("the errors are %v", errs)
 	}
 
-	ours, theirs := w.introduced(a, w.as(beta))
+	ours, theirs := w.introduced(a, w.Client(beta))
 	w.remark(theirs, "1")
 	errs = nil
 	var kept *client.Message
-	for m, err := range ours.Messages(w.ctx) {
+	for m, err := range ours.Messages(w.Ctx) {
 		if m != nil {
 			kept = m
 			if err := a.Close(); err != nil {
@@ -272,7 +262,7 @@ func TestHowLoopsEnd(t *testing.T) {
 	if err := kept.Ack(); !errors.Is(err, client.ErrGivenBack) {
 		t.Errorf("an acknowledgement that comes too late: %v", err)
 	}
-	if _, err := ours.Observe(w.ctx, "x", nil); !errors.Is(err, client.ErrClosed) {
+	if _, err := ours.Observe(w.Ctx, "x", nil); !errors.Is(err, client.ErrClosed) {
 		t.Errorf("an act of a closed client: %v", err)
 	}
 }
@@ -280,22 +270,22 @@ func TestHowLoopsEnd(t *testing.T) {
 // Under --dev an agent that nobody has named yet can wait for its first
 // invitation.
 func TestAStrangerWaits(t *testing.T) {
-	w := start(t, testbroker.Options{Dev: true})
+	w := start(t, testkit.Options{Dev: true})
 	connect := func(a performatives.Agent) *client.Client {
-		c := must(client.Connect(w.ctx, w.URL, a, client.Unsigned()))(t)
+		c := must(client.Connect(w.Ctx, w.URL, a, client.Unsigned()))(t)
 		t.Cleanup(func() { c.Close() })
 		return c
 	}
-	pull, end := iter.Pull2(connect(beta).Messages(w.ctx))
+	pull, end := iter.Pull2(connect(beta).Messages(w.Ctx))
 	defer end()
 	came := make(chan string, 1)
 	go func() { came <- w.next(pull) }()
 	a := connect(alpha)
 	for {
-		if _, err := a.Card(w.ctx, beta); err == nil {
+		if _, err := a.Card(w.Ctx, beta); err == nil {
 			break // it registered itself
 		}
 	}
-	must(a.Invite(w.ctx, client.Invitation{With: []performatives.Agent{beta}}))(t)
+	must(a.Invite(w.Ctx, client.Invitation{With: []performatives.Agent{beta}}))(t)
 	w.want([]string{<-came}, "PROPOSE")
 }

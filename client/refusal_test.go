@@ -9,17 +9,17 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/test/testbroker"
 )
 
 // A refusal is typed, whichever call it answers.
 func TestRefusals(t *testing.T) {
-	w := start(t, testbroker.Options{})
-	a, b := w.as(alpha), w.as(beta)
+	w := start(t, testkit.Options{})
+	a, b := w.Client(alpha), w.Client(beta)
 	ours, theirs := w.introduced(a, b)
-	p := must(ours.Propose(w.ctx, offer(5)))(t)
+	p := must(ours.Propose(w.Ctx, offer(5)))(t)
 	nowhere := a.Session("019478a3-0001-7def-8a12-000000000001")
 
 	act := func(_ client.Receipt, err error) error { return err }
@@ -28,17 +28,17 @@ func TestRefusals(t *testing.T) {
 		err  error
 		code session.Code
 	}{
-		{"one's own offer", act(ours.Accept(w.ctx, p.ID)), session.OwnProposal},
-		{"an offer that is not there", act(theirs.Accept(w.ctx, "p9")), session.ProposalUnknown},
-		{"a session that is not there", act(nowhere.Observe(w.ctx, "x", nil)), session.UnknownSession},
-		{"too large to send", act(ours.Observe(w.ctx, "x", strings.Repeat("x", performatives.MaxEnvelope))), session.TooLarge},
-		{"a field that is not there", act(theirs.Clarify(w.ctx, p.ID, client.Ask("terms.storage", "how much?"))), session.SchemaInvalid},
-		{"a place that is taken", act(ours.Observe(w.ctx, "x", nil, client.LinkTo(performatives.Link{PreviousHash: performatives.NoHash}))), session.ChainConflict},
-		{"a mode that is not there", invited(a.Invite(w.ctx, client.Invitation{With: []performatives.Agent{beta}, Mode: "chess/1"})), session.ModeViolation},
-		{"somebody who is not there", invited(a.Invite(w.ctx, client.Invitation{With: []performatives.Agent{"agent://nowhere.org/x"}})), session.UnknownAgent},
-		{"a schema that is not there", read(a.Schema(w.ctx, "nothing-v1")), session.SchemaUnsupported},
-		{"a view of nothing", read(nowhere.View(w.ctx)), session.UnknownSession},
-		{"a transcript of nothing", read(nowhere.Transcript(w.ctx)), session.UnknownSession},
+		{"one's own offer", act(ours.Accept(w.Ctx, p.ID)), session.OwnProposal},
+		{"an offer that is not there", act(theirs.Accept(w.Ctx, "p9")), session.ProposalUnknown},
+		{"a session that is not there", act(nowhere.Observe(w.Ctx, "x", nil)), session.UnknownSession},
+		{"too large to send", act(ours.Observe(w.Ctx, "x", strings.Repeat("x", performatives.MaxEnvelope))), session.TooLarge},
+		{"a field that is not there", act(theirs.Clarify(w.Ctx, p.ID, client.Ask("terms.storage", "how much?"))), session.SchemaInvalid},
+		{"a place that is taken", act(ours.Observe(w.Ctx, "x", nil, client.LinkTo(performatives.Link{PreviousHash: performatives.NoHash}))), session.ChainConflict},
+		{"a mode that is not there", invited(a.Invite(w.Ctx, client.Invitation{With: []performatives.Agent{beta}, Mode: "chess/1"})), session.ModeViolation},
+		{"somebody who is not there", invited(a.Invite(w.Ctx, client.Invitation{With: []performatives.Agent{"agent://nowhere.org/x"}})), session.UnknownAgent},
+		{"a schema that is not there", read(a.Schema(w.Ctx, "nothing-v1")), session.SchemaUnsupported},
+		{"a view of nothing", read(nowhere.View(w.Ctx)), session.UnknownSession},
+		{"a transcript of nothing", read(nowhere.Transcript(w.Ctx)), session.UnknownSession},
 	} {
 		refusal, ok := errors.AsType[*session.Refusal](c.err)
 		if !ok || refusal.Code != c.code || refusal.Message == "" || !errors.Is(c.err, client.Refused(c.code)) {
@@ -83,15 +83,15 @@ func TestWhatIsNoAct(t *testing.T) {
 
 // Every part of an act that has an option or a field arrives.
 func TestOptionsArrive(t *testing.T) {
-	w := start(t, testbroker.Options{})
-	ours, theirs := w.introduced(w.as(alpha), w.as(beta))
-	place := must(ours.Head(w.ctx))(t)
+	w := start(t, testkit.Options{})
+	ours, theirs := w.introduced(w.Client(alpha), w.Client(beta))
+	place := must(ours.Head(w.Ctx))(t)
 	const id = performatives.MessageID("019478a3-7b2c-7def-8a12-3456789abcde")
-	r := must(ours.Propose(w.ctx, offer(5),
+	r := must(ours.Propose(w.Ctx, offer(5),
 		client.To(beta), client.Note("fresh"), client.Assess(map[string]int{"fit": 3}), client.As(id), client.LinkTo(place),
-		client.Allow(performatives.Accept, performatives.Reject), client.AnswerWithin(patience), client.RequireTrust(0),
+		client.Allow(performatives.Accept, performatives.Reject), client.AnswerWithin(testkit.Patience), client.RequireTrust(0),
 		client.Attach("a", 2)))(t)
-	m := must(theirs.Await(w.ctx))(t)
+	m := must(theirs.Await(w.Ctx))(t)
 	body := m.Body().(*performatives.ProposeBody)
 	c := m.Message.Constraints
 	switch {
@@ -109,7 +109,7 @@ func TestOptionsArrive(t *testing.T) {
 	if err := m.Verify(w.Key()); err != nil {
 		t.Error(err)
 	}
-	if _, err := theirs.Counter(w.ctx, r.ID, offer(4)); !errors.Is(err, client.Refused(session.WrongState)) {
+	if _, err := theirs.Counter(w.Ctx, r.ID, offer(4)); !errors.Is(err, client.Refused(session.WrongState)) {
 		t.Errorf("a COUNTER that was not allowed: %v", err)
 	}
 	m.Stamp.Hash = performatives.NoHash
@@ -120,18 +120,18 @@ func TestOptionsArrive(t *testing.T) {
 
 // A login with another principal's key is told so, and not left waiting.
 func TestAnothersKey(t *testing.T) {
-	w := start(t, testbroker.Options{})
+	w := start(t, testkit.Options{})
 	w.seed(beta)
-	c := must(client.Connect(w.ctx, w.URL, beta, client.Seed(w.seed(alpha))))(t)
+	c := must(client.Connect(w.Ctx, w.URL, beta, client.Seed(w.seed(alpha))))(t)
 	defer c.Close()
-	if _, err := c.Register(w.ctx, api.Card{}); !errors.Is(err, nats.ErrPermissionViolation) {
+	if _, err := c.Register(w.Ctx, api.Card{}); !errors.Is(err, nats.ErrPermissionViolation) {
 		t.Errorf("a call: %v", err)
 	}
-	_, err := c.Session("019478a3-0001-7def-8a12-000000000001").Propose(w.ctx, offer(1))
+	_, err := c.Session("019478a3-0001-7def-8a12-000000000001").Propose(w.Ctx, offer(1))
 	if _, unanswered := errors.AsType[*client.Unanswered](err); unanswered || !errors.Is(err, nats.ErrPermissionViolation) {
 		t.Errorf("an act: %v", err)
 	}
-	for _, err := range c.Messages(w.ctx) {
+	for _, err := range c.Messages(w.Ctx) {
 		if !errors.Is(err, nats.ErrPermissionViolation) {
 			t.Errorf("the inbox: %v", err)
 		}

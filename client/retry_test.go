@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,29 +16,27 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/test/testbroker"
 )
 
 // An act that is made while the broker is away is accepted, once, when it is
 // back.
 func TestAnActOutlastsARestart(t *testing.T) {
-	w := start(t, testbroker.Options{})
-	var told safeBuffer
+	w := start(t, testkit.Options{})
+	var told testkit.Output
 	log := slog.New(slog.NewTextHandler(&told, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	ours, _ := w.introduced(w.as(alpha, client.Timeout(200*time.Millisecond), client.Log(log), client.NATS(nats.NoEcho())), w.as(beta))
+	ours, _ := w.introduced(w.Client(alpha, client.Timeout(200*time.Millisecond), client.Log(log), client.NATS(nats.NoEcho())), w.Client(beta))
 	w.Down()
 	answered := make(chan error, 1)
 	go func() {
-		_, err := ours.Propose(w.ctx, offer(5))
+		_, err := ours.Propose(w.Ctx, offer(5))
 		answered <- err
 	}()
 	w.Up()
-	if err := <-answered; err != nil {
-		t.Fatal(err)
-	}
-	if got := len(must(ours.Transcript(w.ctx))(t)); got != 3 {
+	testkit.Must(t, <-answered)
+	if got := len(must(ours.Transcript(w.Ctx))(t)); got != 3 {
 		t.Errorf("the transcript has %d entries, want 3", got)
 	}
 	for _, want := range []string{"connection lost", "connected again"} {
@@ -49,33 +46,15 @@ func TestAnActOutlastsARestart(t *testing.T) {
 	}
 }
 
-// safeBuffer is a buffer that several goroutines write to.
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
 // An answer that is lost on the way is asked for again with the same bytes, and
 // the broker knows them (PROTOCOL.md §3).
 func TestALostAnswerIsAskedForAgain(t *testing.T) {
-	w := start(t, testbroker.Options{})
+	w := start(t, testkit.Options{})
 	bad := newLine(t, w.URL)
 	seed := client.Seed(w.seed(alpha))
-	a := must(client.Connect(w.ctx, bad.URL, alpha, seed, client.Timeout(200*time.Millisecond)))(t)
+	a := must(client.Connect(w.Ctx, bad.URL, alpha, seed, client.Timeout(200*time.Millisecond)))(t)
 	defer a.Close()
-	ours, theirs := w.introduced(a, w.as(beta))
+	ours, theirs := w.introduced(a, w.Client(beta))
 
 	bad.deaf.Store(true)
 	type answer struct {
@@ -84,10 +63,10 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		r, err := ours.Propose(w.ctx, offer(5))
+		r, err := ours.Propose(w.Ctx, offer(5))
 		answers <- answer{r, err}
 	}()
-	heard := must(theirs.Await(w.ctx, performatives.Propose))(t) // it was accepted
+	heard := must(theirs.Await(w.Ctx, performatives.Propose))(t) // it was accepted
 	bad.deaf.Store(false)
 	bad.cut()
 	got := <-answers
@@ -104,12 +83,10 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 func scripted(t *testing.T, answers ...any) (url string, requests func() [][]byte) {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s.Start()
 	t.Cleanup(s.Shutdown)
-	if !s.ReadyForConnections(patience) {
+	if !s.ReadyForConnections(testkit.Patience) {
 		t.Fatal("the server does not start")
 	}
 	nc := must(nats.Connect(s.ClientURL()))(t)
@@ -129,9 +106,7 @@ func scripted(t *testing.T, answers ...any) (url string, requests func() [][]byt
 		answers = answers[1:]
 		nc.PublishMsg(reply) //nolint:errcheck // the test waits for it
 	}))(t)
-	if err := nc.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, nc.Flush())
 	return s.ClientURL(), func() (all [][]byte) {
 		for len(seen) > 0 {
 			all = append(all, <-seen)
@@ -157,7 +132,7 @@ func TestWhatIsAskedForAgain(t *testing.T) {
 		{"not this turn", []any{session.Refuse(session.WrongTurn, "wait"), yes}, 1, session.WrongTurn},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 			defer cancel()
 			url, requests := scripted(t, c.answers...)
 			a := must(client.Connect(ctx, url, alpha, client.Unsigned()))(t)
@@ -198,9 +173,9 @@ func TestRetryAfter(t *testing.T) {
 
 // A signed act names the broker that it is for.
 func TestAnActNamesItsBroker(t *testing.T) {
-	w := start(t, testbroker.Options{})
-	ours, _ := w.introduced(w.as(alpha), w.as(beta))
-	entries := must(ours.Transcript(w.ctx))(t)
+	w := start(t, testkit.Options{})
+	ours, _ := w.introduced(w.Client(alpha), w.Client(beta))
+	entries := must(ours.Transcript(w.Ctx))(t)
 	for _, e := range entries {
 		if e.Message.Broker != w.Key() {
 			t.Errorf("entry %d names the broker %q, want %q", e.Stamp.Sequence, e.Message.Broker, w.Key())
@@ -224,10 +199,10 @@ func TestAnUnansweredActCanBeAskedForLater(t *testing.T) {
 		t.Errorf("sent %q, and kept %q", sent, unanswered.Envelope)
 	}
 
-	w := start(t, testbroker.Options{Dev: true})
-	there := must(client.Connect(w.ctx, w.URL, alpha, client.Unsigned()))(t)
+	w := start(t, testkit.Options{Dev: true})
+	there := must(client.Connect(w.Ctx, w.URL, alpha, client.Unsigned()))(t)
 	defer there.Close()
-	if _, err := there.Submit(w.ctx, unanswered.Envelope); !errors.Is(err, client.Refused(session.UnknownSession)) {
+	if _, err := there.Submit(w.Ctx, unanswered.Envelope); !errors.Is(err, client.Refused(session.UnknownSession)) {
 		t.Errorf("asked for later: %v", err)
 	}
 }
@@ -251,16 +226,16 @@ func TestUnavailableToTheEnd(t *testing.T) {
 
 // The same envelope again is the same acceptance again.
 func TestSubmitTwice(t *testing.T) {
-	w := start(t, testbroker.Options{Dev: true})
-	a := must(client.Connect(w.ctx, w.URL, alpha, client.Unsigned()))(t)
+	w := start(t, testkit.Options{Dev: true})
+	a := must(client.Connect(w.Ctx, w.URL, alpha, client.Unsigned()))(t)
 	defer a.Close()
 	envelope := must(performatives.Draft{
 		ID: "019478a3-7b2c-7def-8a12-3456789abcde", Session: "019478a3-0001-7def-8a12-000000000001",
 		Timestamp: time.Now(), Sender: alpha, Recipient: beta,
 		Body: &performatives.ProposeBody{ProposalID: "i", Type: performatives.SessionInvitation, Subject: "s", Terms: []byte("{}")},
 	}.Envelope(nil))(t)
-	first := must(a.Submit(w.ctx, envelope))(t)
-	again := must(a.Submit(w.ctx, envelope))(t)
+	first := must(a.Submit(w.Ctx, envelope))(t)
+	again := must(a.Submit(w.Ctx, envelope))(t)
 	if first.Duplicate || !again.Duplicate {
 		t.Errorf("duplicate is %v and then %v", first.Duplicate, again.Duplicate)
 	}

@@ -10,21 +10,19 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/test/testbroker"
+	"github.com/parley-asp/parley/internal/testkit"
 )
 
 // What cannot be read is told once and does not end the loop.
 func TestAnUnreadableMessage(t *testing.T) {
-	w := start(t, testbroker.Options{})
-	ours, theirs := w.introduced(w.as(alpha), w.as(beta))
+	w := start(t, testkit.Options{})
+	ours, theirs := w.introduced(w.Client(alpha), w.Client(beta))
 	w.tune(alpha, func(c *jetstream.ConsumerConfig) { c.AckWait = 50 * time.Millisecond })
-	if err := w.Conn.Publish(api.Inbox(alpha, "019478a3-0001-7def-8a12-000000000001"), []byte("{}")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, w.Conn.Publish(api.Inbox(alpha, "019478a3-0001-7def-8a12-000000000001"), []byte("{}")))
 	w.until("it is there", alpha, func(i *jetstream.ConsumerInfo) bool { return i.NumPending > 0 || i.NumAckPending > 0 })
 	w.remark(theirs, "1")
 	told := 0
-	for m, err := range ours.Messages(w.ctx) {
+	for m, err := range ours.Messages(w.Ctx) {
 		if err != nil {
 			told++
 			continue
@@ -46,16 +44,16 @@ func TestAnUnreadableMessage(t *testing.T) {
 // A loop says so where nothing comes any more because nothing is acknowledged.
 func TestBacklog(t *testing.T) {
 	t.Parallel()
-	w := start(t, testbroker.Options{})
-	first := w.as(alpha)
-	ours, theirs := w.introduced(first, w.as(beta))
+	w := start(t, testkit.Options{})
+	first := w.Client(alpha)
+	ours, theirs := w.introduced(first, w.Client(beta))
 	first.Close()
 	w.tune(alpha, func(c *jetstream.ConsumerConfig) { c.MaxAckPending = 3 })
 	w.remark(theirs, "1", "2", "3", "4")
-	again := must(client.Connect(w.ctx, w.URL, alpha, client.Seed(w.seed(alpha))))(t)
+	again := must(client.Connect(w.Ctx, w.URL, alpha, client.Seed(w.seed(alpha))))(t)
 	defer again.Close()
 	var saw []string
-	for m, err := range again.Session(ours.ID()).Messages(w.ctx) {
+	for m, err := range again.Session(ours.ID()).Messages(w.Ctx) {
 		if err != nil {
 			if !errors.Is(err, client.ErrBacklog) {
 				t.Error(err)
@@ -71,15 +69,15 @@ func TestBacklog(t *testing.T) {
 // broken connection swallowed comes in its place.
 func TestALoopOutlastsTheBroker(t *testing.T) {
 	t.Parallel()
-	for name, fall := range map[string]func(*world){
-		"restart": func(w *world) { w.Down(); w.Up() },
-		"crash":   func(w *world) { w.Crash(); w.Up() },
+	for name, fall := range map[string]func(world){
+		"restart": func(w world) { w.Down(); w.Up() },
+		"crash":   func(w world) { w.Crash(); w.Up() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := start(t, testbroker.Options{})
-			ours, theirs := w.introduced(w.as(alpha), w.as(beta))
-			pull, end := iter.Pull2(ours.Messages(w.ctx))
+			w := start(t, testkit.Options{})
+			ours, theirs := w.introduced(w.Client(alpha), w.Client(beta))
+			pull, end := iter.Pull2(ours.Messages(w.Ctx))
 			defer end()
 			w.remark(theirs, "1")
 			saw := []string{w.next(pull)}
@@ -94,12 +92,12 @@ func TestALoopOutlastsTheBroker(t *testing.T) {
 // A delivery that is lost on the way does not let a later entry overtake it.
 func TestALostDeliveryKeepsItsPlace(t *testing.T) {
 	t.Parallel()
-	w := start(t, testbroker.Options{})
+	w := start(t, testkit.Options{})
 	bad := newLine(t, w.URL)
-	a := must(client.Connect(w.ctx, bad.URL, alpha, client.Seed(w.seed(alpha))))(t)
+	a := must(client.Connect(w.Ctx, bad.URL, alpha, client.Seed(w.seed(alpha))))(t)
 	defer a.Close()
-	ours, theirs := w.introduced(a, w.as(beta))
-	pull, end := iter.Pull2(ours.Messages(w.ctx))
+	ours, theirs := w.introduced(a, w.Client(beta))
+	pull, end := iter.Pull2(ours.Messages(w.Ctx))
 	defer end()
 	w.remark(theirs, "1")
 	saw := []string{w.next(pull)}

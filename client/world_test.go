@@ -1,17 +1,15 @@
 package client_test
 
 import (
-	"context"
 	"log"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/test/testbroker"
 )
 
 const (
@@ -19,49 +17,30 @@ const (
 	beta  = performatives.Agent("agent://widgets.co/sales/beta")
 	gamma = performatives.Agent("agent://acme.com/legal/gamma")
 	alice = performatives.Agent("human://acme.com/alice")
-
-	patience = 30 * time.Second // for what must come
 )
 
 // world is a broker with logins, and the clients of one test.
-type world struct {
-	*testbroker.Broker
-	t     testing.TB
-	ctx   context.Context //nolint:containedctx // a test's
-	seeds map[performatives.Agent]string
-}
+type world struct{ *testkit.World }
 
-func start(t testing.TB, o testbroker.Options) *world {
+func start(t testing.TB, o testkit.Options) world {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return &world{testbroker.Start(t, o), t, ctx, map[performatives.Agent]string{}}
+	return world{testkit.NewWorld(t, o)}
 }
 
-// as connects a principal, which is registered when it comes first.
-func (w *world) as(a performatives.Agent, options ...client.Option) *client.Client {
-	w.t.Helper()
-	c := must(client.Connect(w.ctx, w.URL, a, append([]client.Option{client.Seed(w.seed(a))}, options...)...))(w.t)
-	w.t.Cleanup(func() { c.Close() })
-	return c
-}
-
-func (w *world) seed(a performatives.Agent) string {
-	w.t.Helper()
-	if w.seeds[a] == "" {
-		w.seeds[a] = string(must(w.Register(a).Seed())(w.t))
-	}
-	return w.seeds[a]
+// seed is that of a principal's key.
+func (w world) seed(a performatives.Agent) string {
+	w.Helper()
+	return string(must(w.Principal(a).Key.Seed())(w))
 }
 
 // introduced is a session that the other side has accepted, as both see it.
-func (w *world) introduced(a, b *client.Client) (*client.Session, *client.Session) {
-	w.t.Helper()
-	ours := must(a.Invite(w.ctx, client.Invitation{With: []performatives.Agent{b.Agent()}, Purpose: "a test"}))(w.t)
-	invitation := must(b.Await(w.ctx, performatives.Propose))(w.t)
+func (w world) introduced(a, b *client.Client) (*client.Session, *client.Session) {
+	w.Helper()
+	ours := must(a.Invite(w.Ctx, client.Invitation{With: []performatives.Agent{b.Agent()}, Purpose: "a test"}))(w)
+	invitation := must(b.Await(w.Ctx, performatives.Propose))(w)
 	theirs := invitation.Session()
-	must(theirs.Accept(w.ctx, invitation.Ref()))(w.t)
-	must(ours.Await(w.ctx, performatives.Accept))(w.t)
+	must(theirs.Accept(w.Ctx, invitation.Ref()))(w)
+	must(ours.Await(w.Ctx, performatives.Accept))(w)
 	return ours, theirs
 }
 
@@ -70,17 +49,15 @@ func offer(price int) client.Proposal {
 	return client.Proposal{Type: "service-agreement", Subject: "ingestion", Terms: map[string]any{"price": price}}
 }
 
-func (w *world) state(s *client.Session) session.Phase {
-	w.t.Helper()
-	return must(s.View(w.ctx))(w.t).State
+func (w world) state(s *client.Session) session.Phase {
+	w.Helper()
+	return must(s.View(w.Ctx))(w).State
 }
 
 func must[V any](v V, err error) func(testing.TB) V {
 	return func(t testing.TB) V {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return v
 	}
 }
@@ -106,9 +83,9 @@ func (p *process) TempDir() string {
 }
 
 // forExample is a world that ends with the example.
-func forExample() (w *world, end func()) {
+func forExample() (w world, end func()) {
 	p := &process{}
-	return start(p, testbroker.Options{}), func() {
+	return start(p, testkit.Options{}), func() {
 		for i := len(p.cleanups) - 1; i >= 0; i-- {
 			p.cleanups[i]()
 		}

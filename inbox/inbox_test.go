@@ -15,8 +15,8 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/inbox"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/test/testbroker"
 )
 
 const alice = performatives.Agent("human://acme.example/alice")
@@ -30,23 +30,19 @@ type visitor struct {
 	key    ed25519.PrivateKey
 }
 
-func serve(t *testing.T, o testbroker.Options) (*testbroker.Broker, *visitor) {
+func serve(t *testing.T, o testkit.Options) (*testkit.Broker, *visitor) {
 	t.Helper()
-	o.HTTP = true
-	b := testbroker.Start(t, o)
+	o.HTTP = "127.0.0.1:0"
+	b := testkit.StartBroker(t, o)
 	return b, visits(t, b)
 }
 
-func visits(t testing.TB, b *testbroker.Broker) *visitor {
+func visits(t testing.TB, b *testkit.Broker) *visitor {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	public, key, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	client := &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return &visitor{t, "http://" + b.HTTPAddr, client, public, key}
 }
@@ -62,9 +58,7 @@ type answer struct {
 func (v *visitor) sends(method, path, body string, change ...func(*http.Request)) answer {
 	v.Helper()
 	r, err := http.NewRequestWithContext(context.Background(), method, v.root+path, strings.NewReader(body))
-	if err != nil {
-		v.Fatal(err)
-	}
+	testkit.Must(v, err)
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Parley-Inbox", "1")
@@ -75,14 +69,10 @@ func (v *visitor) sends(method, path, body string, change ...func(*http.Request)
 		c(r)
 	}
 	got, err := v.client.Do(r)
-	if err != nil {
-		v.Fatal(err)
-	}
+	testkit.Must(v, err)
 	defer got.Body.Close()
 	data, err := io.ReadAll(got.Body)
-	if err != nil {
-		v.Fatal(err)
-	}
+	testkit.Must(v, err)
 	return answer{got.StatusCode, got.Header, string(data)}
 }
 
@@ -93,9 +83,7 @@ func (v *visitor) proof(origin string) map[string]any {
 	var c struct {
 		Challenge string `json:"challenge"`
 	}
-	if err := json.Unmarshal([]byte(data), &c); err != nil {
-		v.Fatal(err)
-	}
+	testkit.Must(v, json.Unmarshal([]byte(data), &c))
 	signed := `{"challenge":"` + c.Challenge + `","origin":"` + origin + `","purpose":"parley inbox sign-in"}`
 	return map[string]any{
 		"challenge": c.Challenge, "key": hex.EncodeToString(v.public),
@@ -106,19 +94,15 @@ func (v *visitor) proof(origin string) map[string]any {
 func (v *visitor) posts(path string, body map[string]any, change ...func(*http.Request)) (int, string) {
 	v.Helper()
 	data, err := json.Marshal(body)
-	if err != nil {
-		v.Fatal(err)
-	}
+	testkit.Must(v, err)
 	got := v.sends("POST", path, string(data), change...)
 	return got.status, got.body
 }
 
-func code(t *testing.T, b *testbroker.Broker, a performatives.Agent) string {
+func code(t *testing.T, b *testkit.Broker, a performatives.Agent) string {
 	t.Helper()
 	reply, err := b.Conn.RequestWithContext(t.Context(), api.OperatorCall(api.HumanEnrol.Name), []byte(`{"agentId":"`+string(a)+`"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var e api.Enrolment
 	if err := json.Unmarshal(reply.Data, &e); err != nil || e.Code == "" {
 		t.Fatalf("no code: %s", reply.Data)
@@ -129,7 +113,7 @@ func code(t *testing.T, b *testbroker.Broker, a performatives.Agent) string {
 // TestSigningIn enrols a key, signs in with it again, and tries what must not do.
 func TestSigningIn(t *testing.T) {
 	t.Parallel()
-	b, v := serve(t, testbroker.Options{})
+	b, v := serve(t, testkit.Options{})
 	b.Register(alice)
 	c := code(t, b, alice)
 
@@ -177,7 +161,7 @@ func TestSigningIn(t *testing.T) {
 // was answered.
 func TestGoneOn(t *testing.T) {
 	t.Parallel()
-	b, v := serve(t, testbroker.Options{Dev: true})
+	b, v := serve(t, testkit.Options{Dev: true})
 	v.posts("/inbox/login", map[string]any{"agentId": alice})
 	pages := inbox.New(inbox.Options{Broker: b.Broker, Dev: true, Meet: func(context.Context, performatives.Agent) error { return nil }})
 	asks := func(ctx context.Context, method, path, body, cookie string) *httptest.ResponseRecorder {
@@ -202,7 +186,7 @@ func TestGoneOn(t *testing.T) {
 // TestKeyTakenAway signs out at once whoever's key an operator takes away.
 func TestKeyTakenAway(t *testing.T) {
 	t.Parallel()
-	b, v := serve(t, testbroker.Options{})
+	b, v := serve(t, testkit.Options{})
 	b.Register(alice)
 	enrol := v.proof(v.root)
 	enrol["code"] = code(t, b, alice)
@@ -210,13 +194,9 @@ func TestKeyTakenAway(t *testing.T) {
 	var who struct {
 		Key performatives.Key `json:"key"`
 	}
-	if err := json.Unmarshal([]byte(body), &who); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(body), &who))
 	ref, err := json.Marshal(api.DeviceRef{Agent: alice, Key: who.Key})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := b.Conn.RequestWithContext(t.Context(), api.OperatorCall(api.HumanUnenrol.Name), ref); err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +211,7 @@ func TestKeyTakenAway(t *testing.T) {
 // TestForgedRequests are those that a page of another origin can cause.
 func TestForgedRequests(t *testing.T) {
 	t.Parallel()
-	_, v := serve(t, testbroker.Options{Dev: true})
+	_, v := serve(t, testkit.Options{Dev: true})
 	if status, body := v.posts("/inbox/login", map[string]any{"agentId": alice}); status != http.StatusOK {
 		t.Fatalf("%d %s", status, body)
 	}
@@ -258,7 +238,7 @@ func TestForgedRequests(t *testing.T) {
 // whoever follows a link in a mail.
 func TestNoGetChanges(t *testing.T) {
 	t.Parallel()
-	_, v := serve(t, testbroker.Options{Dev: true})
+	_, v := serve(t, testkit.Options{Dev: true})
 	v.posts("/inbox/login", map[string]any{"agentId": alice})
 	for _, path := range []string{"submit", "call/escalation.claim", "logout", "enrol", "challenge"} {
 		if got := v.sends("GET", "/inbox/"+path, ""); got.status != http.StatusMethodNotAllowed {
@@ -274,7 +254,7 @@ func TestNoGetChanges(t *testing.T) {
 // them, which a proxy may have changed; and back to where they wanted to go.
 func TestWays(t *testing.T) {
 	t.Parallel()
-	_, v := serve(t, testbroker.Options{Dev: true})
+	_, v := serve(t, testkit.Options{Dev: true})
 	for from, to := range map[string]string{
 		"/": "inbox/", "/inbox": "inbox/", "/inbox/": "login", "/inbox/?status=all": "login?next=%3Fstatus%3Dall",
 		"/inbox/items/x?urgency=high": "../login?next=items%2Fx%3Furgency%3Dhigh",
@@ -291,7 +271,7 @@ func TestWays(t *testing.T) {
 // TestHeaders asserts what every page carries, and the cookie.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
-	_, v := serve(t, testbroker.Options{Dev: true})
+	_, v := serve(t, testkit.Options{Dev: true})
 	got := v.sends("POST", "/inbox/login", `{"agentId":"human://acme.example/alice"}`, func(r *http.Request) { r.Header.Set("X-Forwarded-Proto", "https") })
 	cookie := got.header.Get("Set-Cookie")
 	for _, want := range []string{"HttpOnly", "SameSite=Strict", "Secure"} {

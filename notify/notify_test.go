@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,22 +19,21 @@ import (
 
 	"github.com/emersion/go-smtp"
 	"github.com/go-json-experiment/json"
-	"github.com/nats-io/nkeys"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/notify"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/test/testbroker"
 )
 
 const (
-	acme     = performatives.Organisation("acme.example")
-	alice    = performatives.Agent("human://acme.example/alice")
-	bob      = performatives.Agent("human://acme.example/bob")
-	id       = "019478a3-7b2c-7def-8a12-3456789abcde"
-	patience = 20 * time.Second
+	acme  = performatives.Organisation("acme.example")
+	alice = performatives.Agent("human://acme.example/alice")
+	bob   = performatives.Agent("human://acme.example/bob")
+	id    = "019478a3-7b2c-7def-8a12-3456789abcde"
 )
 
 var secret = []byte("0123456789abcdef0123456789abcdef")
@@ -43,7 +41,8 @@ var secret = []byte("0123456789abcdef0123456789abcdef")
 // world is a broker, a web server and a mail server that hear what is told.
 type world struct {
 	testing.TB
-	*testbroker.Broker
+	*testkit.Broker
+	ctx   context.Context //nolint:containedctx // the test's own
 	dir   string
 	heard chan *http.Request // a hook's, with its body read
 	down  int                // how many of them to answer with a failure first
@@ -59,14 +58,16 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := listens(t)
-	w.Broker = testbroker.Start(t, testbroker.Options{})
+	w.Broker = testkit.StartBroker(t, testkit.Options{})
 	return w
 }
 
 // listens is a world without a broker yet.
 func listens(t *testing.T) *world {
 	t.Helper()
-	w := &world{TB: t, dir: t.TempDir(), heard: make(chan *http.Request, 64), mails: make(chan string, 64)}
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
+	t.Cleanup(cancel)
+	w := &world{TB: t, ctx: ctx, dir: t.TempDir(), heard: make(chan *http.Request, 64), mails: make(chan string, 64)}
 	w.hook = httptest.NewServer(http.HandlerFunc(w.answer))
 	t.Cleanup(w.hook.Close)
 	var err error
@@ -137,14 +138,10 @@ func (w *world) config(text string) *notify.Config {
 	path := filepath.Join(w.dir, "notify.yaml")
 	text = strings.NewReplacer("HOOK", w.hook.URL, "SMTP", w.smtp.Addr().String()).Replace(text)
 	for name, content := range map[string]string{"notify.yaml": text, "hook.secret": "whsec_" + base64.StdEncoding.EncodeToString(secret) + "\n"} {
-		if err := os.WriteFile(filepath.Join(w.dir, name), []byte(content), 0o600); err != nil {
-			w.Fatal(err)
-		}
+		testkit.Must(w, os.WriteFile(filepath.Join(w.dir, name), []byte(content), 0o600))
 	}
 	c, err := notify.Load(path)
-	if err != nil {
-		w.Fatal(err)
-	}
+	testkit.Must(w, err)
 	return c
 }
 
@@ -161,9 +158,7 @@ func (w *world) startsWith(c *notify.Config, change func(*notify.Options)) *noti
 	}
 	change(&o)
 	n, err := notify.Start(context.Background(), o)
-	if err != nil {
-		w.Fatal(err)
-	}
+	testkit.Must(w, err)
 	w.Cleanup(n.Close)
 	return n
 }
@@ -173,10 +168,8 @@ func (w *world) happens(e escalation.Event) {
 	w.Helper()
 	e.At = time.Now()
 	data, err := json.Marshal(map[string]any{"event": e})
-	if err != nil {
-		w.Fatal(err)
-	}
-	if _, err := w.Conn.Request(api.DeskOf(acme, id), data, patience); err != nil {
+	testkit.Must(w, err)
+	if _, err := w.Conn.Request(api.DeskOf(acme, id), data, testkit.Patience); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -186,7 +179,7 @@ func next[T any](w *world, from chan T) T {
 	select {
 	case v := <-from:
 		return v
-	case <-time.After(patience):
+	case <-w.ctx.Done():
 		w.Fatal("nothing was told")
 		panic("unreachable")
 	}
@@ -211,18 +204,14 @@ func TestWebhook(t *testing.T) {
 	w.happens(escalation.Event{Kind: escalation.Opened, By: w.item.By})
 	r := next(w, w.heard)
 	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(r.Header.Get("Webhook-Id") + "." + r.Header.Get("Webhook-Timestamp") + "." + string(body)))
 	if want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)); r.Header.Get("Webhook-Signature") != want {
 		t.Errorf("the signature is %q, want %q", r.Header.Get("Webhook-Signature"), want)
 	}
 	var p notify.Payload
-	if err := json.Unmarshal(body, &p); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(body, &p))
 	if p.Type != "escalation.opened" || p.Link != "https://parley.acme.example/inbox/items/"+id || p.Amount.Value != 15000 || r.Method != http.MethodPost {
 		t.Errorf("told %s %s", r.Method, body)
 	}
@@ -235,26 +224,19 @@ func TestWebhook(t *testing.T) {
 func TestFromTheBroker(t *testing.T) {
 	t.Parallel()
 	w := listens(t)
-	w.Broker = testbroker.Start(t, testbroker.Options{Dev: true, Notify: w.config(both)})
-	ctx := t.Context()
-	seller, err := client.Connect(ctx, w.URL, "agent://clouds.example/sales", client.Unsigned())
-	if err != nil {
-		t.Fatal(err)
+	w.Broker = testkit.StartBroker(t, testkit.Options{Dev: true, Notify: w.config(both)})
+	ctx := w.ctx
+	connect := func(a performatives.Agent) *client.Client {
+		c, err := client.Connect(ctx, w.URL, a, client.Unsigned())
+		testkit.Must(t, err)
+		t.Cleanup(func() { c.Close() })
+		return c
 	}
-	defer seller.Close()
-	buyer, err := client.Connect(ctx, w.URL, w.item.By, client.Unsigned())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer buyer.Close()
+	seller, buyer := connect("agent://clouds.example/sales"), connect(w.item.By)
 	s, err := seller.Invite(ctx, client.Invitation{With: []performatives.Agent{w.item.By}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	invitation, err := buyer.Await(ctx, performatives.Propose)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, step := range []func() (client.Receipt, error){
 		func() (client.Receipt, error) { return buyer.Session(s.ID()).Accept(ctx, invitation.Ref()) },
 		func() (client.Receipt, error) {
@@ -269,9 +251,7 @@ func TestFromTheBroker(t *testing.T) {
 		}
 	}
 	var p notify.Payload
-	if err := json.UnmarshalRead(next(w, w.heard).Body, &p); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.UnmarshalRead(next(w, w.heard).Body, &p))
 	if p.Type != "escalation.opened" || p.Session != s.ID() || p.Amount == nil || p.Amount.Value != 15000 || p.Status != "open" {
 		t.Errorf("told is %+v", p)
 	}
@@ -281,27 +261,30 @@ func TestFromTheBroker(t *testing.T) {
 	w.remembers(p.Escalation, "mail to alice@acme.example, bob@acme.example", "webhook "+strings.TrimPrefix(w.hook.URL, "http://"))
 }
 
-// remembers waits until the history of an item says who was told.
-func (w *world) remembers(escalation string, want ...string) {
+// remembers waits until what happened around an item has who was told, and asks for its history.
+func (w *world) remembers(item string, want ...string) {
 	w.Helper()
-	request, err := json.Marshal(api.EscalationRef{Escalation: escalation})
-	if err != nil {
-		w.Fatal(err)
+	js, err := jetstream.New(w.Conn)
+	testkit.Must(w, err)
+	events, err := js.OrderedConsumer(w.ctx, api.DeskStream, jetstream.OrderedConsumerConfig{FilterSubjects: []string{api.DeskOf(acme, item)}})
+	testkit.Must(w, err)
+	told := 0
+	for told < len(want) {
+		m, err := events.Next(jetstream.FetchContext(w.ctx))
+		testkit.Must(w, err)
+		var happened struct{ Event escalation.Event }
+		testkit.Must(w, json.Unmarshal(m.Data(), &happened, json.MatchCaseInsensitiveNames(true)))
+		if happened.Event.Kind == escalation.Notified {
+			told++
+		}
 	}
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
-	for end := time.After(patience); ; {
-		reply, err := w.Conn.Request(api.OperatorCall(api.EscalationHistory.Name), request, patience)
-		if err != nil {
-			w.Fatal(err)
-		}
-		if !slices.ContainsFunc(want, func(told string) bool { return !strings.Contains(string(reply.Data), told) }) {
-			return
-		}
-		select {
-		case <-again.C:
-		case <-end:
-			w.Fatalf("the history does not say who was told: %s", reply.Data)
+	request, err := json.Marshal(api.EscalationRef{Escalation: item})
+	testkit.Must(w, err)
+	reply, err := w.Conn.Request(api.OperatorCall(api.EscalationHistory.Name), request, testkit.Patience)
+	testkit.Must(w, err)
+	for _, who := range want {
+		if !strings.Contains(string(reply.Data), who) {
+			w.Errorf("the history does not say %q: %s", who, reply.Data)
 		}
 	}
 }
@@ -311,25 +294,14 @@ func (w *world) remembers(escalation string, want ...string) {
 func TestEnrolled(t *testing.T) {
 	t.Parallel()
 	w := listens(t)
-	w.Broker = testbroker.Start(t, testbroker.Options{Notify: w.config(both + "      always: [desk@acme.example]\n")})
+	w.Broker = testkit.StartBroker(t, testkit.Options{Notify: w.config(both + "      always: [desk@acme.example]\n")})
 	w.Register(alice)
 	w.Register(bob)
-	reply, err := w.Conn.Request(api.OperatorCall(api.HumanEnrol.Name), []byte(`{"agentId":"`+string(alice)+`"}`), patience)
-	if err != nil {
-		t.Fatal(err)
-	}
+	reply, err := w.Conn.Request(api.OperatorCall(api.HumanEnrol.Name), []byte(`{"agentId":"`+string(alice)+`"}`), testkit.Patience)
+	testkit.Must(t, err)
 	var code api.Enrolment
-	if err := json.Unmarshal(reply.Data, &code); err != nil {
-		t.Fatal(err)
-	}
-	pair, err := nkeys.CreateUser()
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := pair.PublicKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(reply.Data, &code))
+	key := testkit.Public(t, testkit.NewKey(t))
 	if _, err := w.Redeem(t.Context(), code.Code, performatives.Key(key), "phone\r\nBcc: x@evil.example"); err != nil {
 		t.Fatal(err)
 	}
@@ -341,9 +313,7 @@ func TestEnrolled(t *testing.T) {
 		t.Errorf("the mail is %s", mail)
 	}
 	var p notify.EnrolledPayload
-	if err := json.UnmarshalRead(next(w, w.heard).Body, &p); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.UnmarshalRead(next(w, w.heard).Body, &p))
 	if p.Type != "human.enrolled" || p.Human != alice || p.Device.Key != performatives.Key(key) {
 		t.Errorf("the hook is told %+v", p)
 	}
@@ -412,9 +382,7 @@ func TestConfig(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, content := range map[string]string{"short": "whsec_YWJj", "good": "whsec_" + base64.StdEncoding.EncodeToString(secret)} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 	for _, c := range []struct{ text, want string }{
 		{"links: https://x.example/inbox/\n", ""},
@@ -430,9 +398,7 @@ func TestConfig(t *testing.T) {
 		{"links: https://x.example\nsmtp: {server: 'm.example:25', from: p@x.example}\norganisations: {acme.example: {mail: {people: {'human://b.example/x': x@b.example}}}}\n", "no human of acme.example"},
 	} {
 		path := filepath.Join(dir, "notify.yaml")
-		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(path, []byte(c.text), 0o600))
 		_, err := notify.Load(path)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s\n\tis answered %v, want %q", c.text, err, c.want)

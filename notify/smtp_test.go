@@ -10,15 +10,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/emersion/go-sasl"
-	"github.com/emersion/go-smtp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/emersion/go-sasl"
+	"github.com/emersion/go-smtp"
+
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/notify"
-	"github.com/parley-asp/parley/test/certificates"
-	"github.com/parley-asp/parley/test/testbroker"
 )
 
 const password = "correct horse"
@@ -56,21 +56,17 @@ func (s *stranger) Mail(from string, o *smtp.MailOptions) error {
 }
 
 // strict has a server of that kind take the mail, with a certificate or without one.
-func (w *world) strict(by *certificates.Authority, implicit bool) {
+func (w *world) strict(by *testkit.Authority, implicit bool) {
 	w.Helper()
 	w.passwords = make(chan string, 64)
 	server := smtp.NewServer(strict{w})
 	server.Domain = "127.0.0.1"
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		w.Fatal(err)
-	}
+	testkit.Must(w, err)
 	w.smtp = listener
 	if by != nil {
 		pair, err := tls.LoadX509KeyPair(by.Issue("mail"))
-		if err != nil {
-			w.Fatal(err)
-		}
+		testkit.Must(w, err)
 		server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	} else {
 		server.AllowInsecureAuth = true // it asks for the password in the clear
@@ -93,10 +89,10 @@ organisations:
 // vouches for; else neither.
 func TestMailOverTLS(t *testing.T) {
 	t.Parallel()
-	ours, others := certificates.New(t), certificates.New(t)
+	ours, others := testkit.NewAuthority(t), testkit.NewAuthority(t)
 	for _, c := range []struct {
 		name, how string
-		server    *certificates.Authority
+		server    *testkit.Authority
 		implicit  bool
 		fails     string // "" is that the mail goes out
 	}{
@@ -110,15 +106,11 @@ func TestMailOverTLS(t *testing.T) {
 			t.Parallel()
 			w := listens(t)
 			w.strict(c.server, c.implicit)
-			w.Broker = testbroker.Start(t, testbroker.Options{})
+			w.Broker = testkit.StartBroker(t, testkit.Options{})
 			ca, err := os.ReadFile(ours.File)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			for name, content := range map[string][]byte{"ca.pem": ca, "password": []byte(password + "\n")} {
-				if err := os.WriteFile(filepath.Join(w.dir, name), content, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, os.WriteFile(filepath.Join(w.dir, name), content, 0o600))
 			}
 			warned := make(chan string, 64)
 			w.startsWith(w.config(strings.Replace(byTLS, "HOW", c.how, 1)), func(o *notify.Options) {

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/login"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
@@ -20,14 +21,14 @@ import (
 )
 
 // creds is a credentials file of a key that alpha is, or will be, registered with.
-func (w *world) creds(key nkeys.KeyPair) string {
+func (w world) creds(key nkeys.KeyPair) string {
 	w.Helper()
-	token, err := w.operator.UserJWT(w.ctx, alpha, performatives.Key(public(w.T, key)))
-	must(w.T, err)
+	token, err := w.OperatorClient().UserJWT(w.Ctx, alpha, performatives.Key(testkit.Public(w, key)))
+	testkit.Must(w, err)
 	text, err := login.Creds(token, key)
-	must(w.T, err)
+	testkit.Must(w, err)
 	file := filepath.Join(w.TempDir(), "alpha.creds")
-	must(w.T, os.WriteFile(file, text, 0o600))
+	testkit.Must(w, os.WriteFile(file, text, 0o600))
 	return file
 }
 
@@ -36,7 +37,7 @@ func TestCreds(t *testing.T) {
 	t.Parallel()
 	operated(t, func(t *testing.T, o server.Options) {
 		w := start(t, o)
-		key := newKey(t)
+		key := testkit.NewKey(t)
 		file := w.creds(key)
 		if _, err := w.dial(alpha, nats.UserCredentials(file)); !errors.Is(err, nats.ErrAuthorization) {
 			t.Errorf("before the key is registered: %v, want %v", err, nats.ErrAuthorization)
@@ -44,30 +45,30 @@ func TestCreds(t *testing.T) {
 		w.gives(alpha, key)
 		other := w.registers(beta)
 
-		c, err := client.Connect(w.ctx, w.node.URL, alpha, client.Creds(file))
-		must(t, err)
+		c, err := client.Connect(w.Ctx, w.URL, alpha, client.Creds(file))
+		testkit.Must(t, err)
 		defer c.Close()
-		_, err = c.Invite(w.ctx, client.Invitation{With: []performatives.Agent{beta}, Purpose: "storage"})
-		must(t, err)
-		_, err = c.UserJWT(w.ctx, beta, "")
+		_, err = c.Invite(w.Ctx, client.Invitation{With: []performatives.Agent{beta}, Purpose: "storage"})
+		testkit.Must(t, err)
+		_, err = c.UserJWT(w.Ctx, beta, "")
 		if !errors.Is(err, client.Refused(session.Unauthorized)) {
 			t.Errorf("the JWT of another: %v", err)
 		}
 
 		l, err := w.dial(alpha, nats.UserCredentials(file))
-		must(t, err)
+		testkit.Must(t, err)
 		w.asks(l, alpha)
-		must(t, l.Publish("asp.session.s1", nil))
-		if allowed(t, l) {
+		testkit.Must(t, l.Publish("asp.session.s1", nil))
+		if testkit.Allowed(t, l) {
 			t.Error("may write into transcripts")
 		}
 		bare := w.logsIn(alpha, key)
 		w.asks(bare, alpha)
 
-		_, err = w.operator.RemoveAgent(w.ctx, alpha)
-		must(t, err)
-		w.isOut(l)
-		w.isOut(bare)
+		_, err = w.OperatorClient().RemoveAgent(w.Ctx, alpha)
+		testkit.Must(t, err)
+		testkit.Cut(t, l, testkit.Patience)
+		testkit.Cut(t, bare, testkit.Patience)
 		if _, err := w.dial(alpha, nats.UserCredentials(file)); !errors.Is(err, nats.ErrAuthorization) {
 			t.Errorf("who is removed: %v, want %v", err, nats.ErrAuthorization)
 		}
@@ -80,22 +81,22 @@ func TestForgedCreds(t *testing.T) {
 	t.Parallel()
 	operated(t, func(t *testing.T, o server.Options) {
 		w := start(t, o)
-		key, thief := w.registers(alpha), newKey(t)
-		issued, err := w.operator.UserJWT(w.ctx, alpha, "")
-		must(t, err)
+		key, thief := w.registers(alpha), testkit.NewKey(t)
+		issued, err := w.OperatorClient().UserJWT(w.Ctx, alpha, "")
+		testkit.Must(t, err)
 		account, err := nkeys.CreateAccount()
-		must(t, err)
+		testkit.Must(t, err)
 		owner, err := server.ReadSeed(filepath.Join(o.Data, server.BrokerSeed))
-		must(t, err)
+		testkit.Must(t, err)
 		forged := func(subject, account string, by nkeys.KeyPair) string {
 			claims := jwt.NewUserClaims(subject)
 			claims.Name, claims.IssuerAccount = alpha.Token(), account
 			token, err := claims.Encode(by)
-			must(t, err)
+			testkit.Must(t, err)
 			return token
 		}
 		decoded, err := jwt.DecodeUserClaims(issued)
-		must(t, err)
+		testkit.Must(t, err)
 		in := func(token string, signs nkeys.KeyPair) nats.Option {
 			return nats.UserJWT(func() (string, error) { return token, nil }, signs.Sign)
 		}
@@ -103,9 +104,9 @@ func TestForgedCreds(t *testing.T) {
 		for name, how := range map[string]nats.Option{
 			"another's signature":                  in(issued, thief),
 			"an old nonce":                         nats.UserJWT(func() (string, error) { return issued, nil }, func([]byte) ([]byte, error) { return key.Sign([]byte("old")) }),
-			"signed by an account of one's own":    in(forged(public(t, key), "", account), key),
-			"signed by it in the name of ours":     in(forged(public(t, key), decoded.IssuerAccount, account), key),
-			"the broker's key, signed by the same": in(forged(public(t, owner), decoded.IssuerAccount, account), thief),
+			"signed by an account of one's own":    in(forged(testkit.Public(t, key), "", account), key),
+			"signed by it in the name of ours":     in(forged(testkit.Public(t, key), decoded.IssuerAccount, account), key),
+			"the broker's key, signed by the same": in(forged(testkit.Public(t, owner), decoded.IssuerAccount, account), thief),
 			"not a JWT":                            in("eyJ0eXAiOiJKV1QifQ.e30.AA", key),
 			"nothing":                              nats.Name("nobody"),
 		} {
@@ -118,7 +119,7 @@ func TestForgedCreds(t *testing.T) {
 		}
 		tries.Wait()
 		l, err := w.dial(alpha, in(issued, key))
-		must(t, err)
+		testkit.Must(t, err)
 		w.asks(l, alpha)
 	})
 }
@@ -126,10 +127,9 @@ func TestForgedCreds(t *testing.T) {
 // A server in config mode does not look at the JWT: nobody is told that it would.
 func TestNoCredsInConfigMode(t *testing.T) {
 	t.Parallel()
-	data := t.TempDir()
-	w := start(t, server.Options{Data: data, NATS: external(t, data)})
+	w := start(t, configured(t))
 	w.registers(alpha)
-	if _, err := w.operator.UserJWT(w.ctx, alpha, ""); !errors.Is(err, client.Refused(session.Unauthorized)) {
+	if _, err := w.OperatorClient().UserJWT(w.Ctx, alpha, ""); !errors.Is(err, client.Refused(session.Unauthorized)) {
 		t.Errorf("a JWT of a server in config mode: %v", err)
 	}
 }
@@ -142,9 +142,9 @@ func TestRemovalIsAtOnce(t *testing.T) {
 		w := start(t, o)
 		l := w.logsIn(alpha, w.registers(alpha))
 		from := time.Now()
-		_, err := w.operator.RemoveAgent(w.ctx, alpha)
-		must(t, err)
-		w.isOut(l)
+		_, err := w.OperatorClient().RemoveAgent(w.Ctx, alpha)
+		testkit.Must(t, err)
+		testkit.Cut(t, l, testkit.Patience)
 		if took := time.Since(from); took > 10*time.Second {
 			t.Errorf("out after %s", took)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/server"
 )
 
@@ -20,11 +21,11 @@ func TestRemovedIsOut(t *testing.T) {
 		w := start(t, o)
 		a, b := w.registers(alpha), w.registers(beta)
 		one, two, other := w.logsIn(alpha, a), w.logsIn(alpha, a), w.logsIn(beta, b)
-		_, err := w.operator.RemoveAgent(w.ctx, alpha)
-		must(t, err)
-		w.isOut(one)
-		w.isOut(two)
-		if _, err := w.dial(alpha, withKey(t, a)); !errors.Is(err, nats.ErrAuthorization) {
+		_, err := w.OperatorClient().RemoveAgent(w.Ctx, alpha)
+		testkit.Must(t, err)
+		testkit.Cut(t, one, testkit.Patience)
+		testkit.Cut(t, two, testkit.Patience)
+		if _, err := w.dial(alpha, testkit.Login(t, a)); !errors.Is(err, nats.ErrAuthorization) {
 			t.Errorf("logging in again: %v, want %v", err, nats.ErrAuthorization)
 		}
 		w.asks(other, beta)
@@ -39,9 +40,9 @@ func TestRotatedKeyIsOut(t *testing.T) {
 		before := w.registers(alpha)
 		old := w.logsIn(alpha, before)
 		after := w.registers(alpha)
-		w.isOut(old)
+		testkit.Cut(t, old, testkit.Patience)
 		w.asks(w.logsIn(alpha, after), alpha)
-		if _, err := w.dial(alpha, withKey(t, before)); !errors.Is(err, nats.ErrAuthorization) {
+		if _, err := w.dial(alpha, testkit.Login(t, before)); !errors.Is(err, nats.ErrAuthorization) {
 			t.Errorf("logging in with the old key: %v, want %v", err, nats.ErrAuthorization)
 		}
 	})
@@ -55,9 +56,9 @@ func TestLoginUnderWayIsOut(t *testing.T) {
 		o.Log = gate.log(2) // the operator is first
 		w := start(t, o)
 		before := w.registers(alpha)
-		late := make(chan line)
+		late := make(chan *nats.Conn)
 		go func() {
-			l, err := w.dial(alpha, withKey(t, before))
+			l, err := w.dial(alpha, testkit.Login(t, before))
 			if err != nil {
 				t.Error(err)
 			}
@@ -67,7 +68,7 @@ func TestLoginUnderWayIsOut(t *testing.T) {
 		after := w.registers(alpha)
 		close(gate.open)
 		old, current := <-late, w.logsIn(alpha, after)
-		w.isOut(old)
+		testkit.Cut(t, old, testkit.Patience)
 		w.asks(current, alpha)
 		if current.IsClosed() {
 			t.Error("the connection with the new key is closed too")
@@ -79,16 +80,12 @@ func TestLoginUnderWayIsOut(t *testing.T) {
 // is closed too.
 func TestRemovedByAnotherBroker(t *testing.T) {
 	t.Parallel()
-	t.Run("config", func(t *testing.T) {
-		t.Parallel()
-		data := t.TempDir()
-		removesByAnother(t, server.Options{Data: data, NATS: external(t, data)})
-	})
-	t.Run("operator", func(t *testing.T) {
-		t.Parallel()
-		data := t.TempDir()
-		removesByAnother(t, server.Options{Data: data, NATS: operator(t, data), NATSCreds: filepath.Join(data, server.CredsFile)})
-	})
+	for mode, options := range map[string]func(*testing.T) server.Options{"config": configured, "operator": inOperatorMode} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			removesByAnother(t, options(t))
+		})
+	}
 }
 
 func removesByAnother(t *testing.T, o server.Options) {
@@ -97,17 +94,17 @@ func removesByAnother(t *testing.T, o server.Options) {
 	start(t, o)
 	for range 10 {
 		key := one.registers(alpha)
-		l, err := one.dial(alpha, withKey(t, key))
-		for errors.Is(err, nats.ErrAuthorization) && one.ctx.Err() == nil { // by the one that has not heard of it yet
-			l, err = one.dial(alpha, withKey(t, key))
+		l, err := one.dial(alpha, testkit.Login(t, key))
+		for errors.Is(err, nats.ErrAuthorization) && one.Ctx.Err() == nil { // by the one that has not heard of it yet
+			l, err = one.dial(alpha, testkit.Login(t, key))
 		}
-		must(t, err)
-		_, err = one.operator.RemoveAgent(one.ctx, alpha)
-		must(t, err)
-		late, err := one.dial(alpha, withKey(t, key))
-		one.isOut(l)
+		testkit.Must(t, err)
+		_, err = one.OperatorClient().RemoveAgent(one.Ctx, alpha)
+		testkit.Must(t, err)
+		late, err := one.dial(alpha, testkit.Login(t, key))
+		testkit.Cut(t, l, testkit.Patience)
 		if err == nil {
-			one.isOut(late)
+			testkit.Cut(t, late, testkit.Patience)
 		}
 	}
 }
@@ -123,36 +120,36 @@ func TestSilentBrokerIsOut(t *testing.T) {
 			o := options(t)
 			w := start(t, o)
 			owner, err := server.ReadSeed(filepath.Join(o.Data, server.BrokerSeed))
-			must(t, err)
-			login := withKey(t, owner)
+			testkit.Must(t, err)
+			login := testkit.Login(t, owner)
 			if o.NATSCreds != "" {
 				login = nats.UserCredentials(o.NATSCreds)
 			}
 			out, back := make(chan string, 9), make(chan string, 9)
 			var silent *nats.Conn
 			for _, id := range []string{"another", "silent"} {
-				silent, err = nats.Connect(w.node.URL, login, nats.Name("parley broker "+id), nats.ReconnectWait(time.Millisecond),
+				silent, err = nats.Connect(w.URL, login, nats.Name("parley broker "+id), nats.ReconnectWait(time.Millisecond),
 					nats.DisconnectErrHandler(func(*nats.Conn, error) { out <- id }), nats.ReconnectHandler(func(*nats.Conn) { back <- id }))
-				must(t, err)
+				testkit.Must(t, err)
 				t.Cleanup(silent.Close)
 			}
 			js, err := jetstream.New(silent)
-			must(t, err)
-			brokers, err := js.KeyValue(w.ctx, api.BrokersBucket)
-			must(t, err)
-			_, err = brokers.Put(w.ctx, "silent", []byte(`{"settled":0}`))
-			must(t, err)
+			testkit.Must(t, err)
+			brokers, err := js.KeyValue(w.Ctx, api.BrokersBucket)
+			testkit.Must(t, err)
+			_, err = brokers.Put(w.Ctx, "silent", []byte(`{"settled":0}`))
+			testkit.Must(t, err)
 			for _, heard := range []chan string{out, back} {
 				select {
 				case id := <-heard:
 					if id != "silent" {
 						t.Errorf("the connection of %s was closed", id)
 					}
-				case <-w.ctx.Done():
+				case <-w.Ctx.Done():
 					t.Fatal("the silent broker's connection is not closed")
 				}
 			}
-			must(t, silent.FlushTimeout(patience))
+			testkit.Must(t, silent.FlushTimeout(testkit.Patience))
 			if len(out) > 0 {
 				t.Errorf("then that of %s was closed too", <-out)
 			}

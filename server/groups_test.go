@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 )
@@ -23,39 +24,39 @@ func TestGroupConsumer(t *testing.T) {
 	rules := &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{"acme.com": {
 		Groups: map[string][]performatives.Agent{"buyers": {buyer, clerk}, "lawyers": {lawyer}},
 	}}}
-	must(t, rules.Check())
+	testkit.Must(t, rules.Check())
 	w := start(t, server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1", Rules: rules})
-	js, err := jetstream.New(w.node.Conn)
-	must(t, err)
+	js, err := jetstream.New(w.Conn)
+	testkit.Must(t, err)
 	_, err = js.Publish(t.Context(), api.Escalation("acme.com", "high", "e1"), []byte(`{"escalationId":"e1"}`))
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = js.Publish(t.Context(), api.Escalation("widgets.co", "high", "e2"), []byte(`{"escalationId":"e2"}`))
-	must(t, err)
+	testkit.Must(t, err)
 
 	for a, may := range map[performatives.Agent]bool{buyer: true, lawyer: false, clerk: false} {
-		key := newKey(t)
-		card := api.Card{Agent: a, Key: performatives.Key(public(t, key))}
+		key := testkit.NewKey(t)
+		card := api.Card{Agent: a, Key: performatives.Key(testkit.Public(t, key))}
 		card.Registry.MayDecide = a != clerk
-		_, err := w.node.AddAgent(t.Context(), card)
-		must(t, err)
+		_, err := w.AddAgent(t.Context(), card)
+		testkit.Must(t, err)
 		l := w.logsIn(a, key)
-		must(t, l.Publish("$JS.API.CONSUMER.MSG.NEXT.ASP_ESCALATIONS.acme_com~buyers", []byte(`{"no_wait":true}`)))
-		if got := allowed(t, l); got != may {
+		testkit.Must(t, l.Publish("$JS.API.CONSUMER.MSG.NEXT.ASP_ESCALATIONS.acme_com~buyers", []byte(`{"no_wait":true}`)))
+		if got := testkit.Allowed(t, l); got != may {
 			t.Errorf("%s may pull from the buyers': %t", a, got)
 		}
 		if !may {
 			continue
 		}
-		js, err := jetstream.New(l.Conn)
-		must(t, err)
+		js, err := jetstream.New(l)
+		testkit.Must(t, err)
 		c, err := js.Consumer(t.Context(), api.EscalationsStream, "acme_com~buyers")
-		must(t, err)
+		testkit.Must(t, err)
 		m, err := c.Next()
-		must(t, err)
+		testkit.Must(t, err)
 		if m.Subject() != "asp.escalation.acme_com.high.e1" {
 			t.Errorf("the buyers read %s", m.Subject())
 		}
-		must(t, m.DoubleAck(t.Context()))
+		testkit.Must(t, m.DoubleAck(t.Context()))
 		if info, err := c.Info(t.Context()); err != nil || info.NumPending != 0 {
 			t.Errorf("%+v %v", info, err)
 		}
@@ -69,29 +70,29 @@ func TestWhoDecidesNoMoreReadsNoMore(t *testing.T) {
 	rules := &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{"acme.com": {
 		Groups: map[string][]performatives.Agent{"buyers": {buyer}},
 	}}}
-	must(t, rules.Check())
+	testkit.Must(t, rules.Check())
 	w := start(t, server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1", Rules: rules})
-	key := newKey(t)
+	key := testkit.NewKey(t)
 	for _, decides := range []bool{true, false} {
-		card := api.Card{Agent: buyer, Key: performatives.Key(public(t, key)), Registry: api.Registry{MayDecide: true}}
-		_, err := w.operator.AddAgent(w.ctx, card)
-		must(t, err)
+		card := api.Card{Agent: buyer, Key: performatives.Key(testkit.Public(t, key)), Registry: api.Registry{MayDecide: true}}
+		_, err := w.OperatorClient().AddAgent(w.Ctx, card)
+		testkit.Must(t, err)
 		l := w.logsIn(buyer, key)
-		must(t, l.Publish("$JS.API.CONSUMER.MSG.NEXT.ASP_ESCALATIONS.acme_com~buyers", []byte(`{"no_wait":true}`)))
-		if !allowed(t, l) {
+		testkit.Must(t, l.Publish("$JS.API.CONSUMER.MSG.NEXT.ASP_ESCALATIONS.acme_com~buyers", []byte(`{"no_wait":true}`)))
+		if !testkit.Allowed(t, l) {
 			t.Fatal("who may decide may not pull")
 		}
 		card.Registry = api.Registry{MayDecide: decides, Auditor: !decides}
-		_, err = w.operator.AddAgent(w.ctx, card)
-		must(t, err)
+		_, err = w.OperatorClient().AddAgent(w.Ctx, card)
+		testkit.Must(t, err)
 		if decides {
 			w.asks(l, buyer) // nothing was taken away
 			continue
 		}
-		w.isOut(l)
+		testkit.Cut(t, l, testkit.Patience)
 		again := w.logsIn(buyer, key)
-		must(t, again.Publish("$JS.API.CONSUMER.MSG.NEXT.ASP_ESCALATIONS.acme_com~buyers", []byte(`{"no_wait":true}`)))
-		if allowed(t, again) {
+		testkit.Must(t, again.Publish("$JS.API.CONSUMER.MSG.NEXT.ASP_ESCALATIONS.acme_com~buyers", []byte(`{"no_wait":true}`)))
+		if testkit.Allowed(t, again) {
 			t.Error("who may decide no more may still pull")
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 )
@@ -25,18 +26,18 @@ func TestBroughtHome(t *testing.T) {
 			w := start(t, o)
 			a := w.logsIn(alpha, w.registers(alpha))
 			owner, err := server.ReadSeed(filepath.Join(o.Data, server.BrokerSeed))
-			must(t, err)
-			inside, err := nats.Connect(w.node.URL, withKey(t, owner))
-			must(t, err)
+			testkit.Must(t, err)
+			inside, err := nats.Connect(w.URL, testkit.Login(t, owner))
+			testkit.Must(t, err)
 			t.Cleanup(inside.Close)
 			spy, err := inside.SubscribeSync("asp.*.>")
-			must(t, err)
-			must(t, inside.Flush())
+			testkit.Must(t, err)
+			testkit.Must(t, inside.Flush())
 
 			for range 20 {
 				id := performatives.SessionID(uuid.Must(uuid.NewV7()).String())
-				m, err := a.RequestWithContext(w.ctx, api.Submit(alpha, id), []byte("{}"))
-				must(t, err)
+				m, err := a.RequestWithContext(w.Ctx, api.Submit(alpha, id), []byte("{}"))
+				testkit.Must(t, err)
 				if code := m.Header.Get(api.ErrorCodeHeader); code != "400" {
 					t.Fatalf("answered %q: %s", code, m.Data)
 				}
@@ -50,13 +51,13 @@ func TestBroughtHome(t *testing.T) {
 			for _, of := range []performatives.Agent{alpha, beta} {
 				home := "asp.home.0.agent." + of.Token() + ".submit." + id
 				l := w.logsIn(alpha, w.registers(alpha))
-				must(t, l.Publish(home, []byte("{}")))
-				if allowed(t, l) {
+				testkit.Must(t, l.Publish(home, []byte("{}")))
+				if testkit.Allowed(t, l) {
 					t.Errorf("%s may publish on %s", alpha, home)
 				}
 				l = w.logsIn(alpha, w.registers(alpha))
-				must(t, l.PublishRequest(api.Call(alpha, api.SessionList.Name), home, nil))
-				if !allowed(t, l) {
+				testkit.Must(t, l.PublishRequest(api.Call(alpha, api.SessionList.Name), home, nil))
+				if !testkit.Allowed(t, l) {
 					t.Error("the call did not reach the broker")
 				}
 				w.asks(l, alpha) // which answers one call after the other
@@ -71,11 +72,11 @@ func TestBroughtHome(t *testing.T) {
 // submits are the subjects of acts that brokers heard.
 func submits(t *testing.T, nc *nats.Conn, spy *nats.Subscription) (all []string) {
 	t.Helper()
-	must(t, nc.Flush())
+	testkit.Must(t, nc.Flush())
 	for n, _, err := spy.Pending(); n > 0; n, _, err = spy.Pending() {
-		must(t, err)
-		m, err := spy.NextMsg(patience)
-		must(t, err)
+		testkit.Must(t, err)
+		m, err := spy.NextMsg(testkit.Patience)
+		testkit.Must(t, err)
 		if strings.Contains(m.Subject, ".submit.") {
 			all = append(all, m.Subject)
 		}

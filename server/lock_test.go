@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/server"
 )
 
@@ -13,15 +14,15 @@ func TestOneAtATime(t *testing.T) {
 	t.Parallel()
 	o := server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1"}
 	first, err := server.Start(t.Context(), o)
-	must(t, err)
+	testkit.Must(t, err)
 	if second, err := server.Start(t.Context(), o); !errors.Is(err, server.ErrInUse) {
 		t.Errorf("%v, want %v", err, server.ErrInUse)
 		if err == nil {
-			must(t, second.Close(context.WithoutCancel(t.Context())))
+			testkit.Must(t, second.Close(context.WithoutCancel(t.Context())))
 		}
 	}
-	must(t, first.Close(context.WithoutCancel(t.Context())))
+	testkit.Must(t, first.Close(context.WithoutCancel(t.Context())))
 	again, err := server.Start(t.Context(), o)
-	must(t, err)
-	must(t, again.Close(context.WithoutCancel(t.Context())))
+	testkit.Must(t, err)
+	testkit.Must(t, again.Close(context.WithoutCancel(t.Context())))
 }

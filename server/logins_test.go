@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 )
@@ -22,30 +23,30 @@ func TestRegisteredTakePart(t *testing.T) {
 		w := start(t, o)
 		join := func(a performatives.Agent) *client.Client {
 			signer, err := performatives.NewSigner(w.registers(a))
-			must(t, err)
-			c, err := client.Connect(w.ctx, w.node.URL, a, client.Key(signer))
-			must(t, err)
+			testkit.Must(t, err)
+			c, err := client.Connect(w.Ctx, w.URL, a, client.Key(signer))
+			testkit.Must(t, err)
 			t.Cleanup(func() { c.Close() })
 			return c
 		}
 		a, b := join(alpha), join(beta)
-		s, err := a.Invite(w.ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{beta}, Purpose: "storage"})
-		must(t, err)
+		s, err := a.Invite(w.Ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{beta}, Purpose: "storage"})
+		testkit.Must(t, err)
 		js, err := jetstream.New(b.Conn())
-		must(t, err)
-		inbox, err := js.Consumer(w.ctx, api.InboxStream, beta.Token())
-		must(t, err)
-		m, err := inbox.Next(jetstream.FetchMaxWait(patience))
-		must(t, err)
-		must(t, m.DoubleAck(w.ctx))
+		testkit.Must(t, err)
+		inbox, err := js.Consumer(w.Ctx, api.InboxStream, beta.Token())
+		testkit.Must(t, err)
+		m, err := inbox.Next(jetstream.FetchMaxWait(testkit.Patience))
+		testkit.Must(t, err)
+		testkit.Must(t, m.DoubleAck(w.Ctx))
 		if want := api.Inbox(beta, s.ID()); m.Subject() != want {
 			t.Errorf("the inbox holds %s, want %s", m.Subject(), want)
 		}
-		_, err = b.Session(s.ID()).Accept(w.ctx, "inv")
-		must(t, err)
+		_, err = b.Session(s.ID()).Accept(w.Ctx, "inv")
+		testkit.Must(t, err)
 		found := 0
-		for _, err := range w.operator.Sessions(w.ctx, api.ListSessions{}) {
-			must(t, err)
+		for _, err := range w.OperatorClient().Sessions(w.Ctx, api.ListSessions{}) {
+			testkit.Must(t, err)
 			found++
 		}
 		if found != 1 {
@@ -58,19 +59,19 @@ func TestOthersAreRefused(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, o server.Options) {
 		w := start(t, o)
-		registered, stranger := w.registers(alpha), newKey(t)
+		registered, stranger := w.registers(alpha), testkit.NewKey(t)
 		owner, err := server.ReadSeed(o.Data + "/" + server.BrokerSeed)
-		must(t, err)
+		testkit.Must(t, err)
 		for name, how := range map[string]nats.Option{
 			"nothing":                       nats.Name("nobody"),
-			"unregistered":                  withKey(t, stranger),
-			"registered, another's sign":    nats.Nkey(public(t, registered), stranger.Sign),
-			"registered, another nonce":     nats.Nkey(public(t, registered), func([]byte) ([]byte, error) { return registered.Sign([]byte("old nonce")) }),
-			"the broker's, another's sign":  nats.Nkey(public(t, owner), stranger.Sign),
-			"the broker's as a user":        nats.UserInfo(public(t, owner), ""),
+			"unregistered":                  testkit.Login(t, stranger),
+			"registered, another's sign":    nats.Nkey(testkit.Public(t, registered), stranger.Sign),
+			"registered, another nonce":     nats.Nkey(testkit.Public(t, registered), func([]byte) ([]byte, error) { return registered.Sign([]byte("old nonce")) }),
+			"the broker's, another's sign":  nats.Nkey(testkit.Public(t, owner), stranger.Sign),
+			"the broker's as a user":        nats.UserInfo(testkit.Public(t, owner), ""),
 			"a registered name as a user":   nats.UserInfo(alpha.Token(), ""),
-			"a registered key as a token":   nats.Token(public(t, registered)),
-			"the operator, another's sign":  nats.Nkey(public(t, w.node.Operator()), stranger.Sign),
+			"a registered key as a token":   nats.Token(testkit.Public(t, registered)),
+			"the operator, another's sign":  nats.Nkey(testkit.Public(t, w.Operator()), stranger.Sign),
 			"the development's user's name": nats.UserInfo("dev", ""),
 		} {
 			if _, err := w.dial(alpha, how); !errors.Is(err, nats.ErrAuthorization) {
@@ -101,8 +102,8 @@ func TestOwnSubjectsOnly(t *testing.T) {
 			"$SYS.REQ.USER.AUTH": false, "$SYS.REQ.SERVER.PING.CONNZ": false, "_INBOX." + other + ".x": false, "$SRV.PING": false,
 		} {
 			l := w.logsIn(alpha, key)
-			must(t, l.Publish(subject, nil))
-			if got := allowed(t, l); got != may {
+			testkit.Must(t, l.Publish(subject, nil))
+			if got := testkit.Allowed(t, l); got != may {
 				t.Errorf("may publish %s: %t, want %t", subject, got, may)
 			}
 			l.Close()
@@ -114,25 +115,25 @@ func TestOwnSubjectsOnly(t *testing.T) {
 		} {
 			l := w.logsIn(alpha, key)
 			_, err := l.SubscribeSync(subject)
-			must(t, err)
-			if got := allowed(t, l); got != may {
+			testkit.Must(t, err)
+			if got := testkit.Allowed(t, l); got != may {
 				t.Errorf("may subscribe to %s: %t, want %t", subject, got, may)
 			}
 			l.Close()
 		}
 		l := w.logsIn(alpha, key)
 		for _, reply := range []string{"$JS.API.STREAM.DELETE.ASP_SESSIONS", "asp.session.s1", "asp.operator.api.agent.rm"} {
-			must(t, l.PublishRequest(api.Call(alpha, api.SessionList.Name), reply, nil))
+			testkit.Must(t, l.PublishRequest(api.Call(alpha, api.SessionList.Name), reply, nil))
 		}
 		w.asks(l, alpha) // answered in order: what was before has been dealt with
-		must(t, w.node.Healthy(w.ctx))
+		testkit.Must(t, w.Healthy(w.Ctx))
 	})
 }
 
 // A server that was not told of the broker's keys lets nobody in, and the broker says so.
 func TestServerKnowsOtherKeys(t *testing.T) {
 	t.Parallel()
-	url := external(t, t.TempDir())
+	url := configured(t).NATS
 	if _, err := server.Start(t.Context(), server.Options{Data: t.TempDir(), NATS: url}); !errors.Is(err, server.ErrNotLetIn) {
 		t.Errorf("got %v, want %v", err, server.ErrNotLetIn)
 	}
@@ -143,19 +144,19 @@ func TestConfigHoldsNoSecret(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	first, err := server.Config(data)
-	must(t, err)
+	testkit.Must(t, err)
 	again, err := server.Config(data)
-	must(t, err)
+	testkit.Must(t, err)
 	if first != again {
 		t.Error("the second time it is another")
 	}
 	files, err := os.ReadDir(data)
-	must(t, err)
+	testkit.Must(t, err)
 	for _, f := range files {
 		key, err := server.ReadSeed(data + "/" + f.Name())
-		must(t, err)
+		testkit.Must(t, err)
 		seed, err := key.Seed()
-		must(t, err)
+		testkit.Must(t, err)
 		if strings.Contains(first, string(seed)) {
 			t.Errorf("the seed of %s is in it", f.Name())
 		}

@@ -8,14 +8,13 @@ import (
 	"time"
 
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/server"
 )
 
 func TestReadRules(t *testing.T) {
 	rules, err := server.ReadRules(filepath.Join("testdata", "escalations.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	asked := time.Date(2026, 12, 24, 16, 30, 0, 0, time.UTC) // half past five in Paris, before a holiday and a weekend
 	route, plan := rules.Route(escalation.Ask{
 		Org: "acme.com", Urgency: escalation.High, Reason: "authority-limit", At: asked,
@@ -52,9 +51,7 @@ func TestReadRulesFaults(t *testing.T) {
 		"organisations: {acme.com: {rules: [{match: {urgency: [urgent]}, approvers: []}]}}":    `there is no "urgent"`,
 	} {
 		path := filepath.Join(t.TempDir(), "escalations.yaml")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 		if _, err := server.ReadRules(path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\n: %v; want %s", text, err, want)
 		}

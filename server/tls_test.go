@@ -13,15 +13,14 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/embedded"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/server"
-	"github.com/parley-asp/parley/test/certificates"
-	"github.com/parley-asp/parley/test/natsserver"
 )
 
 // An authority, and how a side uses it.
-type authority struct{ *certificates.Authority }
+type authority struct{ *testkit.Authority }
 
-func newAuthority(t *testing.T) authority { return authority{certificates.New(t)} }
+func newAuthority(t *testing.T) authority { return authority{testkit.NewAuthority(t)} }
 
 func (ca authority) issues(name string) (own server.TLS) {
 	own.Cert, own.Key = ca.Issue(name)
@@ -36,38 +35,38 @@ func (ca authority) with(own server.TLS) server.TLS {
 
 // reach tries NATS, WebSocket and HTTP of a node as a client with these certificates, and
 // says what is wrong with each.
-func (w *world) reach(how server.TLS) map[string]error {
+func (w world) reach(how server.TLS) map[string]error {
 	w.Helper()
 	key := w.registers(alpha)
-	tried := map[string]error{"HTTP": w.get("https://"+w.node.HTTPAddr+"/healthz", how)}
-	for name, url := range map[string]string{"NATS": w.node.URL, "WebSocket": w.node.WebsocketURL} {
-		nc, err := nats.Connect(url, append(how.Client(url), withKey(w.T, key), nats.NoReconnect(), nats.Timeout(patience),
+	tried := map[string]error{"HTTP": w.get("https://"+w.HTTPAddr+"/healthz", how)}
+	for name, url := range map[string]string{"NATS": w.URL, "WebSocket": w.WebsocketURL} {
+		nc, err := nats.Connect(url, append(how.Client(url), testkit.Login(w, key), nats.NoReconnect(), nats.Timeout(testkit.Patience),
 			nats.CustomInboxPrefix("_INBOX."+alpha.Token()))...)
 		tried[name] = err
 		if err == nil {
-			w.asks(line{Conn: nc}, alpha)
+			w.asks(nc, alpha)
 			nc.Close()
 		}
 	}
 	return tried
 }
 
-func (w *world) get(url string, how server.TLS) error {
+func (w world) get(url string, how server.TLS) error {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
 	if how.CA != "" {
 		text, err := os.ReadFile(how.CA)
-		must(w.T, err)
+		testkit.Must(w, err)
 		config.RootCAs.AppendCertsFromPEM(text)
 	}
 	if how.Cert != "" {
 		own, err := tls.LoadX509KeyPair(how.Cert, how.Key)
-		must(w.T, err)
+		testkit.Must(w, err)
 		config.Certificates = []tls.Certificate{own}
 	}
 	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
 	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(w.ctx, http.MethodGet, url, http.NoBody)
-	must(w.T, err)
+	request, err := http.NewRequestWithContext(w.Ctx, http.MethodGet, url, http.NoBody)
+	testkit.Must(w, err)
 	reply, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
 		return err
@@ -105,7 +104,7 @@ func TestTLS(t *testing.T) {
 					t.Errorf("%s: %v; reached should be %t", what, err, c.reached)
 				}
 			}
-			if err := w.get("http://"+w.node.HTTPAddr+"/healthz", server.TLS{}); err == nil {
+			if err := w.get("http://"+w.HTTPAddr+"/healthz", server.TLS{}); err == nil {
 				t.Error("HTTP in the clear is answered")
 			}
 		})
@@ -118,15 +117,13 @@ func TestTLSElsewhere(t *testing.T) {
 	ca, data := newAuthority(t), t.TempDir()
 	ours, own := ca.issues("server"), ca.issues("broker")
 	config, err := server.Config(data)
-	must(t, err)
-	program, err := program()
-	must(t, err)
-	address := natsserver.Start(t, program, config+fmt.Sprintf("tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true }\n", ours.Cert, ours.Key, ca.File))
+	testkit.Must(t, err)
+	address := testkit.StartServerProcess(t, config+fmt.Sprintf("tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true }\n", ours.Cert, ours.Key, ca.File)).Address
 	for _, url := range []string{"tls://" + address, "nats://" + address} {
 		t.Run(url, func(t *testing.T) {
 			w := start(t, server.Options{Data: data, NATS: url, TLS: ca.with(own)}, ca.with(own))
-			_, err := w.operator.Broker(w.ctx)
-			must(t, err)
+			_, err := w.OperatorClient().Broker(w.Ctx)
+			testkit.Must(t, err)
 		})
 	}
 	if _, err := server.Start(t.Context(), server.Options{Data: data, NATS: "tls://" + address, TLS: newAuthority(t).with(own)}); err == nil {
@@ -145,7 +142,7 @@ func TestTLSFiles(t *testing.T) {
 	} {
 		if n, err := server.Start(t.Context(), server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1", TLS: how}); err == nil {
 			t.Errorf("%s: it started", name)
-			must(t, n.Close(t.Context()))
+			testkit.Must(t, n.Close(t.Context()))
 		}
 	}
 }
@@ -154,22 +151,22 @@ func TestTLSFiles(t *testing.T) {
 func TestWebsocket(t *testing.T) {
 	t.Parallel()
 	w := start(t, server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1"})
-	if w.node.WebsocketURL != "" {
-		t.Errorf("without being asked for it is at %s", w.node.WebsocketURL)
+	if w.WebsocketURL != "" {
+		t.Errorf("without being asked for it is at %s", w.WebsocketURL)
 	}
 	w = start(t, server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1", Websocket: "127.0.0.1:-1"})
 	key := w.registers(alpha)
 	connect := func(how nats.Option) error {
-		nc, err := nats.Connect(w.node.WebsocketURL, how, nats.CustomInboxPrefix("_INBOX."+alpha.Token()))
+		nc, err := nats.Connect(w.WebsocketURL, how, nats.CustomInboxPrefix("_INBOX."+alpha.Token()))
 		if err == nil {
 			defer nc.Close()
-			w.asks(line{Conn: nc}, alpha)
+			w.asks(nc, alpha)
 		}
 		return err
 	}
-	must(t, connect(withKey(t, key)))
+	testkit.Must(t, connect(testkit.Login(t, key)))
 	for name, how := range map[string]nats.Option{
-		"unregistered": withKey(t, newKey(t)), "another's sign": nats.Nkey(public(t, key), newKey(t).Sign), "nothing": nats.Name("nobody"),
+		"unregistered": testkit.Login(t, testkit.NewKey(t)), "another's sign": nats.Nkey(testkit.Public(t, key), testkit.NewKey(t).Sign), "nothing": nats.Name("nobody"),
 	} {
 		// The server says why and closes; a client that is still writing may miss the words.
 		if err := connect(how); err == nil {
@@ -188,11 +185,11 @@ func TestWebsocketOfDev(t *testing.T) {
 		t.Errorf("on every address: %v", err)
 	}
 	w := start(t, server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1", Dev: true, Websocket: "127.0.0.1:0"})
-	nc, err := nats.Connect(w.node.WebsocketURL)
-	must(t, err)
+	nc, err := nats.Connect(w.WebsocketURL)
+	testkit.Must(t, err)
 	nc.Close()
-	request, err := http.NewRequestWithContext(w.ctx, http.MethodGet, strings.Replace(w.node.WebsocketURL, "ws://", "http://", 1), http.NoBody)
-	must(t, err)
+	request, err := http.NewRequestWithContext(w.Ctx, http.MethodGet, strings.Replace(w.WebsocketURL, "ws://", "http://", 1), http.NoBody)
+	testkit.Must(t, err)
 	for header, value := range map[string]string{
 		"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
 		"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Origin": "http://evil.example",
@@ -200,7 +197,7 @@ func TestWebsocketOfDev(t *testing.T) {
 		request.Header.Set(header, value)
 	}
 	reply, err := http.DefaultClient.Do(request)
-	must(t, err)
+	testkit.Must(t, err)
 	defer reply.Body.Close()
 	if reply.StatusCode != http.StatusForbidden {
 		t.Errorf("a page of another origin: %s", reply.Status)

@@ -17,10 +17,10 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/store"
-	"github.com/parley-asp/parley/test/testbroker"
 )
 
 // Issue 4: a backup that is taken while the broker works restores to a store in which all is in
@@ -29,23 +29,23 @@ import (
 func TestBackupWhileRunning(t *testing.T) {
 	t.Parallel()
 	w := newStore(t)
-	buyer, seller := w.joins("agent://acme.com/buyer"), w.joins("agent://widgets.co/seller")
+	buyer, seller := w.Client("agent://acme.com/buyer"), w.Client("agent://widgets.co/seller")
 	invite := func() *client.Session {
-		s, err := buyer.Invite(w.ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{seller.Agent()}, Purpose: "busy"})
-		w.must(err)
-		_, err = seller.Session(s.ID()).Accept(w.ctx, "inv")
-		w.must(err)
+		s, err := buyer.Invite(w.Ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{seller.Agent()}, Purpose: "busy"})
+		testkit.Must(w, err)
+		_, err = seller.Session(s.ID()).Accept(w.Ctx, "inv")
+		testkit.Must(w, err)
 		return s
 	}
 	read := invite()
-	inbox := func(b *testbroker.Broker) jetstream.Consumer {
-		c, err := w.jetStream(b).Consumer(w.ctx, api.InboxStream, seller.Agent().Token())
-		w.must(err)
+	inbox := func() jetstream.Consumer {
+		c, err := w.js.Consumer(w.Ctx, api.InboxStream, seller.Agent().Token())
+		testkit.Must(w, err)
 		return c
 	}
-	m, err := inbox(w.b).Next()
-	w.must(err)
-	w.must(m.DoubleAck(w.ctx))
+	m, err := inbox().Next()
+	testkit.Must(w, err)
+	testkit.Must(w, m.DoubleAck(w.Ctx))
 
 	var acts atomic.Int64
 	enough := make(chan struct{})
@@ -54,7 +54,7 @@ func TestBackupWhileRunning(t *testing.T) {
 	for range 4 {
 		talking.Go(func() {
 			for s := invite(); ; {
-				if _, err := s.Observe(w.ctx, "the time", nil); err != nil {
+				if _, err := s.Observe(w.Ctx, "the time", nil); err != nil {
 					t.Errorf("observing: %v", err)
 					return
 				}
@@ -72,7 +72,7 @@ func TestBackupWhileRunning(t *testing.T) {
 	<-enough
 	file := filepath.Join(t.TempDir(), "deep", "parley.tar")
 	before := acts.Load()
-	if said, ok := w.parley("backup", file, "--nats", w.b.URL, "--data", w.b.Data); !ok {
+	if said, ok := w.parley("backup", file, "--nats", w.URL, "--data", w.Data); !ok {
 		t.Fatal(said)
 	}
 	after := acts.Load()
@@ -87,9 +87,9 @@ func TestBackupWhileRunning(t *testing.T) {
 	if said, ok := w.parley("restore", file, "--data", again); !ok {
 		t.Fatal(said)
 	}
-	was := w.b
-	w.b = testbroker.Start(t, testbroker.Options{Data: again, Sync: time.Second})
-	if w.b.Key() != was.Key() {
+	was := w.Key()
+	w.starts(t, testkit.Options{Data: again})
+	if w.Key() != was {
 		t.Error("the restored broker has another key")
 	}
 	said, ok := w.verify(settledWithin)
@@ -100,15 +100,15 @@ func TestBackupWhileRunning(t *testing.T) {
 	for line := range strings.Lines(said) {
 		if fields := strings.Fields(line); fields[0] == "ok" {
 			n, err := strconv.Atoi(fields[2])
-			w.must(err)
+			testkit.Must(w, err)
 			entries += n
 		}
 	}
 	if others := 4 + 2 + 4*2; int64(entries-others) < before {
 		t.Errorf("%d acts are restored; %d were accepted before the backup", entries-others, before)
 	}
-	m, err = inbox(w.b).Next()
-	w.must(err)
+	m, err = inbox().Next()
+	testkit.Must(w, err)
 	if m.Subject() == api.Inbox(seller.Agent(), read.ID()) {
 		t.Error("what was read comes again")
 	}
@@ -120,19 +120,19 @@ func TestRestoreWithArchive(t *testing.T) {
 	t.Parallel()
 	w := newStore(t) // its one session is paused
 	over := map[performatives.SessionID][]byte{}
-	buyer, seller := w.joins("agent://acme.com/buyer"), w.joins("agent://widgets.co/seller")
+	buyer, seller := w.Client("agent://acme.com/buyer"), w.Client("agent://widgets.co/seller")
 	const deals = 3
 	for range deals {
-		s, err := buyer.Invite(w.ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{seller.Agent()}, Purpose: "soon over"})
-		w.must(err)
-		_, err = seller.Session(s.ID()).Accept(w.ctx, "inv")
-		w.must(err)
-		_, err = s.Close(w.ctx, client.Closing{Outcome: performatives.Completed})
-		w.must(err)
+		s, err := buyer.Invite(w.Ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{seller.Agent()}, Purpose: "soon over"})
+		testkit.Must(w, err)
+		_, err = seller.Session(s.ID()).Accept(w.Ctx, "inv")
+		testkit.Must(w, err)
+		_, err = s.Close(w.Ctx, client.Closing{Outcome: performatives.Completed})
+		testkit.Must(w, err)
 		over[s.ID()] = w.last(api.SessionsStream, api.Session(s.ID())).Data
 	}
 	file := filepath.Join(t.TempDir(), "parley.tar")
-	if said, ok := w.parley("backup", file, "--nats", w.b.URL, "--data", w.b.Data); !ok {
+	if said, ok := w.parley("backup", file, "--nats", w.URL, "--data", w.Data); !ok {
 		t.Fatal(said)
 	}
 	archive := broker.Archive{After: 100 * time.Millisecond}
@@ -142,61 +142,45 @@ func TestRestoreWithArchive(t *testing.T) {
 			t.Fatal(said)
 		}
 	}
-	if _, err := server.Start(w.ctx, server.Options{Data: plain, Listen: "127.0.0.1:-1", Archive: archive}); !errors.Is(err, store.ErrNoArchive) {
+	if _, err := server.Start(w.Ctx, server.Options{Data: plain, Listen: "127.0.0.1:-1", Archive: archive}); !errors.Is(err, store.ErrNoArchive) {
 		t.Errorf("restored without --archive: %v, want %v", err, store.ErrNoArchive)
 	}
-	w.b = testbroker.Start(t, testbroker.Options{Data: archived, Sync: time.Second, Archive: archive})
-	w.js = w.jetStream(w.b)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for sessions := uint64(0); sessions != 1; {
-		s, err := w.js.Stream(w.ctx, api.SessionsStream)
-		w.must(err)
-		select {
-		case <-tick.C:
-			sessions = s.CachedInfo().State.NumSubjects
-		case <-w.ctx.Done():
-			t.Fatalf("the transcripts' stream still has %d sessions, want the paused one", s.CachedInfo().State.NumSubjects)
-		}
+	w.starts(t, testkit.Options{Data: archived, Archive: archive})
+	s, err := w.js.Stream(w.Ctx, api.SessionsStream)
+	testkit.Must(w, err)
+	for sessions := uint64(0); sessions != 1; { // until the archive has all others
+		info, err := s.Info(w.Ctx)
+		testkit.Must(w, err)
+		sessions = info.State.NumSubjects
 	}
 	said, ok := w.verify(settledWithin)
 	if n := strings.Count(said, "ok  "); !ok || n != deals+1 {
 		t.Errorf("%d of %d sessions are in order:\n%s", n, deals+1, said)
 	}
 	for id, last := range over {
-		if said, ok := w.parley("session", "export", string(id), "--url", w.b.URL, "--data", w.b.Data); !ok || !strings.HasSuffix(said, string(last)+"\n") {
+		if said, ok := w.parley("session", "export", string(id), "--url", w.URL, "--data", w.Data); !ok || !strings.HasSuffix(said, string(last)+"\n") {
 			t.Errorf("session %s: what comes out of the archive does not end with its last entry: %s", id, said)
 		}
 	}
-	s, err := w.js.Stream(w.ctx, api.SessionsStream)
-	w.must(err)
-	if _, err := s.GetLastMsgForSubject(w.ctx, api.Session(w.deal)); err != nil {
+	if _, err := s.GetLastMsgForSubject(w.Ctx, api.Session(w.deal)); err != nil {
 		t.Errorf("the paused session: %v", err)
 	}
 
 	// What is in the archive, and the list of it, go into a backup and come out of it.
 	again := filepath.Join(t.TempDir(), "parley.tar")
-	if said, ok := w.parley("backup", again, "--nats", w.b.URL, "--data", w.b.Data); !ok {
+	if said, ok := w.parley("backup", again, "--nats", w.URL, "--data", w.Data); !ok {
 		t.Fatal(said)
 	}
-	w.b.Down()
+	w.Down()
 	data := filepath.Join(t.TempDir(), "again")
 	if said, ok := w.parley("restore", again, "--data", data); !ok {
 		t.Fatal(said)
 	}
-	w.b = testbroker.Start(t, testbroker.Options{Data: data, Sync: time.Second, Archive: archive})
+	w.starts(t, testkit.Options{Data: data, Archive: archive})
 	said, ok = w.verify(settledWithin)
 	if n := strings.Count(said, "ok  "); !ok || n != deals+1 {
 		t.Errorf("%d of %d sessions of the restored archive are in order:\n%s", n, deals+1, said)
 	}
-}
-
-// jetStream looks over a broker's shoulder.
-func (w *stored) jetStream(b *testbroker.Broker) jetstream.JetStream {
-	w.Helper()
-	js, err := jetstream.New(b.Plain(w.asBroker(b)))
-	w.must(err)
-	return js
 }
 
 // A backup that is not whole is found out before anything is restored, and nothing is written over.
@@ -205,14 +189,14 @@ func TestRestoreRefuses(t *testing.T) {
 	w := newStore(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "parley.tar")
-	if said, ok := w.parley("backup", file, "--nats", w.b.URL, "--data", w.b.Data); !ok {
+	if said, ok := w.parley("backup", file, "--nats", w.URL, "--data", w.Data); !ok {
 		t.Fatal(said)
 	}
 	whole, err := os.ReadFile(file)
-	w.must(err)
+	testkit.Must(w, err)
 	damage := func(name string, change func([]byte) []byte) string {
 		name = filepath.Join(dir, name)
-		w.must(os.WriteFile(name, change(bytes.Clone(whole)), 0o600))
+		testkit.Must(w, os.WriteFile(name, change(bytes.Clone(whole)), 0o600))
 		return name
 	}
 	transcripts := bytes.Index(whole, []byte("streams/"+api.SessionsStream+"/00000001")) + 512 + 100
@@ -232,10 +216,10 @@ func TestRestoreRefuses(t *testing.T) {
 	if said, ok := w.parley("restore", file, "--check", "--data", filepath.Join(dir, "new")); !ok {
 		t.Error(said)
 	}
-	if said, ok := w.parley("restore", file, "--data", w.b.Data); ok || !strings.Contains(said, "never written over") {
+	if said, ok := w.parley("restore", file, "--data", w.Data); ok || !strings.Contains(said, "never written over") {
 		t.Errorf("over a store: %t %s", ok, said)
 	}
-	if said, ok := w.parley("restore", file, "--nats", w.b.URL, "--data", w.b.Data); ok || !strings.Contains(said, "never written over") {
+	if said, ok := w.parley("restore", file, "--nats", w.URL, "--data", w.Data); ok || !strings.Contains(said, "never written over") {
 		t.Errorf("over a server: %t %s", ok, said)
 	}
 }

@@ -7,17 +7,13 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/parley-asp/parley/test/natsserver"
+	"github.com/parley-asp/parley/internal/testkit"
 )
 
-// TestServerElsewhere runs the broker on a nats-server process that has the configuration
+// TestServerElsewhere runs the broker on a NATS server process that has the configuration
 // which parley prints, in config mode and in operator mode.
 func TestServerElsewhere(t *testing.T) {
 	t.Parallel()
-	program, err := natsserver.Build(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
 	testscript.Run(t, testscript.Params{
 		Files:               []string{"testdata/elsewhere/elsewhere.txtar", "testdata/elsewhere/operator.txtar"},
 		RequireExplicitExec: true,
@@ -34,10 +30,10 @@ func TestServerElsewhere(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"nsc": func(ts *testscript.TestScript, _ bool, args []string) {
-				ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(natsserver.Nsc(t, ts.ReadFile(args[0]))), 0o600))
+				ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(testkit.Nsc(t, ts.ReadFile(args[0]))), 0o600))
 			},
 			"exits": exits, "mode": mode, "terminate": terminate, "natsserver": func(ts *testscript.TestScript, _ bool, args []string) {
-				url := "nats://" + natsserver.Start(t, program, ts.ReadFile(args[0]))
+				url := testkit.StartServerProcess(t, ts.ReadFile(args[0])).URL()
 				ts.Setenv("PARLEY_NATS", url)
 				ts.Setenv("PARLEY_URL", url)
 			},

@@ -12,11 +12,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -113,46 +113,15 @@ func keep(ts *testscript.TestScript, _ bool, names []string) {
 }
 
 const (
-	patience = 30 * time.Second
-	between  = 20 * time.Millisecond
-
 	alpha = performatives.Agent("agent://acme.com/procurement/alpha")
 	beta  = performatives.Agent("agent://widgets.co/sales/beta")
 )
 
 // await returns when the broker whose HTTP is at PARLEY_HTTP serves.
 func await() {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
-	tick := time.NewTicker(between)
-	defer tick.Stop()
-	for {
-		err := healthy(ctx, "http://"+os.Getenv("PARLEY_HTTP")+"/healthz")
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			check(err)
-		}
-	}
-}
-
-func healthy(ctx context.Context, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return err
-	}
-	reply, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer reply.Body.Close()
-	if reply.StatusCode != http.StatusOK {
-		return errors.New(reply.Status)
-	}
-	return nil
+	check(testkit.Serving(ctx, http.DefaultClient, "http://"+os.Getenv("PARLEY_HTTP")+"/healthz"))
 }
 
 func exists(file string) bool {
@@ -174,7 +143,7 @@ func check(err error) {
 //	converse escalate        up to an ESCALATE; prints the session and the escalation
 //	converse finish SESSION  from there, once a human has ruled
 func converse() {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	a, b := speaker(ctx, alpha, "alpha.nk"), speaker(ctx, beta, "beta.nk")
 	defer a.Close()

@@ -2,9 +2,9 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,71 +14,52 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
-	"github.com/parley-asp/parley/test/testbroker"
 )
 
 // A stored is a broker with one paused session, and a hand in its streams.
 type stored struct {
-	*testing.T
-	b    *testbroker.Broker
-	ctx  context.Context //nolint:containedctx // the test's own
+	*testkit.World
 	js   jetstream.JetStream
 	deal performatives.SessionID
 }
 
 func newStore(t *testing.T) *stored {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
-	w := &stored{T: t, b: testbroker.Start(t, testbroker.Options{Sync: time.Second}), ctx: ctx}
-	buyer, seller := w.joins(alpha), w.joins(beta)
-	w.b.Register("human://acme.com/alice")
-	s, err := buyer.Invite(ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{beta}, Purpose: "storage"})
-	w.must(err)
+	w := &stored{}
+	w.starts(t, testkit.Options{})
+	buyer, seller := w.Client(alpha), w.Client(beta)
+	w.Principal("human://acme.com/alice")
+	s, err := buyer.Invite(w.Ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{beta}, Purpose: "storage"})
+	testkit.Must(t, err)
 	w.deal = s.ID()
 	sells := seller.Session(s.ID())
-	_, err = sells.Accept(ctx, "inv")
-	w.must(err)
-	_, err = sells.Propose(ctx, client.Proposal{Type: "x", Subject: "x", Terms: map[string]any{"price": 1}})
-	w.must(err)
-	_, err = s.Escalate(ctx, client.Escalation{Reason: client.AuthorityLimit, Urgency: client.High, Context: "too much"})
-	w.must(err)
-	w.js = w.jetStream(w.b)
+	_, err = sells.Accept(w.Ctx, "inv")
+	testkit.Must(t, err)
+	_, err = sells.Propose(w.Ctx, client.Proposal{Type: "x", Subject: "x", Terms: map[string]any{"price": 1}})
+	testkit.Must(t, err)
+	_, err = s.Escalate(w.Ctx, client.Escalation{Reason: client.AuthorityLimit, Urgency: client.High, Context: "too much"})
+	testkit.Must(t, err)
 	return w
 }
 
-// joins registers an agent and connects it.
-func (w *stored) joins(a performatives.Agent) *client.Client {
-	w.Helper()
-	signer, err := performatives.NewSigner(w.b.Register(a))
-	w.must(err)
-	c, err := client.Connect(w.ctx, w.b.URL, a, client.Key(signer))
-	w.must(err)
-	w.Cleanup(func() { c.Close() })
-	return c
-}
-
-// asBroker is the broker's own login.
-func (w *stored) asBroker(b *testbroker.Broker) nats.Option {
-	w.Helper()
-	login, err := nats.NkeyOptionFromSeed(b.Data + "/" + server.BrokerSeed)
-	w.must(err)
-	return login
-}
-
-func (w *stored) must(err error) {
-	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
+// starts starts the broker, or another one instead, and opens its streams with its own login.
+func (w *stored) starts(t testing.TB, o testkit.Options) {
+	t.Helper()
+	o.Sync = time.Second
+	w.World = testkit.NewWorld(t, o)
+	login, err := nats.NkeyOptionFromSeed(filepath.Join(w.Data, server.BrokerSeed))
+	testkit.Must(t, err)
+	w.js, err = jetstream.New(w.Plain(login))
+	testkit.Must(t, err)
 }
 
 // verify is parley session verify --all: what it finds, and whether all is in order.
 func (w *stored) verify(settle time.Duration) (said string, ok bool) {
 	w.Helper()
-	return w.parley("session", "verify", "--all", "--url", w.b.URL, "--data", w.b.Data, "--settle", settle.String())
+	return w.parley("session", "verify", "--all", "--url", w.URL, "--data", w.Data, "--settle", settle.String())
 }
 
 // parley runs a command: what it says, and whether it was done.
@@ -89,7 +70,7 @@ func (w *stored) parley(args ...string) (said string, ok bool) {
 	root.SetOut(&out)
 	root.SetErr(&out)
 	root.SetArgs(args)
-	err := root.ExecuteContext(w.ctx)
+	err := root.ExecuteContext(w.Ctx)
 	if err != nil {
 		fmt.Fprintln(&out, err)
 	}
@@ -99,44 +80,44 @@ func (w *stored) parley(args ...string) (said string, ok bool) {
 // last is the last message of a subject.
 func (w *stored) last(stream, subject string) *jetstream.RawStreamMsg {
 	w.Helper()
-	s, err := w.js.Stream(w.ctx, stream)
-	w.must(err)
-	m, err := s.GetLastMsgForSubject(w.ctx, subject)
-	w.must(err)
+	s, err := w.js.Stream(w.Ctx, stream)
+	testkit.Must(w, err)
+	m, err := s.GetLastMsgForSubject(w.Ctx, subject)
+	testkit.Must(w, err)
 	return m
 }
 
 func (w *stored) drop(stream, subject string) {
 	w.Helper()
-	s, err := w.js.Stream(w.ctx, stream)
-	w.must(err)
-	w.must(s.DeleteMsg(w.ctx, w.last(stream, subject).Sequence))
+	s, err := w.js.Stream(w.Ctx, stream)
+	testkit.Must(w, err)
+	testkit.Must(w, s.DeleteMsg(w.Ctx, w.last(stream, subject).Sequence))
 }
 
 // unlist takes all of a session's lines out of the list.
 func (w *stored) unlist(id performatives.SessionID) {
 	w.Helper()
-	s, err := w.js.Stream(w.ctx, api.IndexStream)
-	w.must(err)
-	w.must(s.Purge(w.ctx, jetstream.WithPurgeSubject(api.Index(id))))
+	s, err := w.js.Stream(w.Ctx, api.IndexStream)
+	testkit.Must(w, err)
+	testkit.Must(w, s.Purge(w.Ctx, jetstream.WithPurgeSubject(api.Index(id))))
 }
 
 func (w *stored) put(subject string, data []byte) {
 	w.Helper()
-	_, err := w.js.Publish(w.ctx, subject, data)
-	w.must(err)
+	_, err := w.js.Publish(w.Ctx, subject, data)
+	testkit.Must(w, err)
 }
 
 // Issue 4: verify --all holds what is derived against the transcripts. Each thing is broken in
-// the stored, and found; before that, nothing is.
+// the store, and found; before that, nothing is.
 func TestVerifyFindsWhatIsBroken(t *testing.T) {
 	t.Parallel()
 	item := func(w *stored) (subject string, item map[string]any) {
 		escalation := w.last(api.SessionsStream, api.Session(w.deal))
 		var entry struct{ MessageID string }
-		w.must(json.Unmarshal(escalation.Data, &entry))
+		testkit.Must(w, json.Unmarshal(escalation.Data, &entry))
 		subject = api.Escalation("acme.com", "high", entry.MessageID)
-		w.must(json.Unmarshal(w.last(api.EscalationsStream, subject).Data, &item))
+		testkit.Must(w, json.Unmarshal(w.last(api.EscalationsStream, subject).Data, &item))
 		return subject, item
 	}
 	for name, c := range map[string]struct {
@@ -191,6 +172,6 @@ func TestVerifyFindsWhatIsBroken(t *testing.T) {
 func asJSON(w *stored, v any) []byte {
 	w.Helper()
 	data, err := json.Marshal(v)
-	w.must(err)
+	testkit.Must(w, err)
 	return data
 }

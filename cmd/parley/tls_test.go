@@ -8,17 +8,16 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/parley-asp/parley/test/certificates"
+	"github.com/parley-asp/parley/internal/testkit"
 )
 
 // TestTLS runs the broker with TLS on all that listens, and commands that speak it.
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	ca := certificates.New(t)
+	ca := testkit.NewAuthority(t)
 	server, serverKey := ca.Issue("server")
 	own, ownKey := ca.Issue("client")
 	testscript.Run(t, testscript.Params{
@@ -50,7 +49,7 @@ func TestTLS(t *testing.T) {
 
 // serves returns when the broker answers over HTTPS.
 func serves(url, ca, own, key string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	text, err := os.ReadFile(ca)
 	if err != nil {
@@ -64,21 +63,5 @@ func serves(url, ca, own, key string) error {
 	roots.AppendCertsFromPEM(text)
 	transport := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{cert}}}
 	defer transport.CloseIdleConnections()
-	tick := time.NewTicker(between)
-	defer tick.Stop()
-	for {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-		if err != nil {
-			return err
-		}
-		reply, err := (&http.Client{Transport: transport}).Do(request)
-		if err == nil {
-			return reply.Body.Close()
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return err
-		}
-	}
+	return testkit.Serving(ctx, &http.Client{Transport: transport}, url)
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/render"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/test/testbroker"
 	"github.com/parley-asp/parley/transcript"
 )
 
@@ -26,9 +26,7 @@ func playAll(t *testing.T, o Options) (Report, string) {
 	var out bytes.Buffer
 	o.Out = &out
 	r, err := Run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, s := range r.Scenes {
 		if !s.OK() {
 			t.Errorf("%s: %s", s.Pattern, s.Faults)
@@ -108,7 +106,7 @@ func TestNamedBroker(t *testing.T) {
 	for name, dev := range map[string]bool{"login": false, "dev": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := testbroker.Start(t, testbroker.Options{Dev: dev})
+			b := testkit.StartBroker(t, testkit.Options{Dev: dev})
 			o := Options{URL: b.URL, Mode: ASP, Quiet: true}
 			if !dev {
 				o.Operator = b.Operator()
@@ -133,14 +131,12 @@ func TestNamedBroker(t *testing.T) {
 // What it takes to play on a broker with logins.
 func TestNoOperator(t *testing.T) {
 	t.Parallel()
-	b := testbroker.Start(t, testbroker.Options{})
+	b := testkit.StartBroker(t, testkit.Options{})
 	if _, err := Run(t.Context(), Options{URL: b.URL}); !errors.Is(err, nats.ErrAuthorization) || !strings.Contains(err.Error(), "operator's key") {
 		t.Errorf("without a key: %v", err)
 	}
 	stranger, err := nkeys.CreateUser()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := Run(t.Context(), Options{URL: b.URL, Operator: stranger}); !errors.Is(err, nats.ErrAuthorization) {
 		t.Errorf("with a stranger's key: %v", err)
 	}
@@ -160,9 +156,7 @@ func TestKeep(t *testing.T) {
 	}
 	for name, r := range map[string]Result{"convergent": first.Scenes[0], "bilateral": second.Scenes[0]} {
 		data, err := os.ReadFile(filepath.Join(dir, Transcripts, name+".jsonl"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		faults, err := transcript.Verify(bytes.NewReader(data), first.Broker, transcript.Expect{Session: r.Session, Length: r.Messages})
 		if err != nil || len(faults) > 0 {
 			t.Errorf("%s: %v %v", name, faults, err)
@@ -175,9 +169,7 @@ func TestKeep(t *testing.T) {
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	s, err := open(t.Context(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer s.close() //nolint:errcheck // it is a test's
 	sc := simpleAccept()
 	good := s.play(t.Context(), &sc, func(transcript.Entry) {}, func(string) {})
@@ -222,9 +214,7 @@ func TestBrokenScene(t *testing.T) {
 	broken.cast[1].rules = func(context.Context, *actor, *client.Message) error { return errors.New("the agent is out of order") }
 	var out bytes.Buffer
 	r, err := run(t.Context(), Options{Out: &out, Style: render.Style{Colour: true}}, []scene{broken, simpleAccept()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if r.OK || r.Scenes[0].OK() || !r.Scenes[1].OK() {
 		t.Errorf("scenes %+v", r.Scenes)
 	}

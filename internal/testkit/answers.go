@@ -1,10 +1,12 @@
 package testkit
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
@@ -59,7 +61,7 @@ func Code(t testing.TB, m *nats.Msg) session.Code {
 // internals are words that only the inside of the broker knows.
 var internals = []string{
 	"goroutine", "panic", "runtime error", "nats:", "nats.", "jetstream", "JetStream", "$JS", "$KV", "_INBOX", "ASP_", "stream", ".go:",
-	"/root/", "/home/", "/tmp/", "performatives.", "wire.", "json:", "jsontext", "Go struct", "unmarshal", "interface {}", "map[", "0x",
+	"/root/", "/home/", "/tmp/", "performatives.", "Go api.", "json:", "jsontext", "Go struct", "unmarshal", "interface {}", "map[", "0x",
 	"context deadline", "EOF",
 }
 
@@ -86,4 +88,20 @@ func refusal(t testing.TB, nc *nats.Conn) error {
 		t.Fatal(err)
 	}
 	return err
+}
+
+// Cut waits until the NATS server has closed a connection.
+func Cut(t testing.TB, nc *nats.Conn, within time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	closed := nc.StatusChanged(nats.CLOSED)
+	if nc.IsClosed() {
+		return
+	}
+	select {
+	case <-closed:
+	case <-ctx.Done():
+		t.Fatalf("the connection is still there after %s", within)
+	}
 }

@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"time"
@@ -19,16 +20,17 @@ type Principal struct {
 	Agent  performatives.Agent
 	Key    nkeys.KeyPair // nil under Dev
 	Signer performatives.Signer
+	URL    string // of its NATS server
+	Inbox  string // prefix of its inboxes; "" is its own
 
-	url  string
 	conn *nats.Conn
 }
 
 // Dial makes a connection that logs in as the options say. It does not reconnect, and its errors
 // are in LastError.
 func (p *Principal) Dial(options ...nats.Option) (*nats.Conn, error) {
-	nc, err := nats.Connect(p.url, append([]nats.Option{
-		nats.CustomInboxPrefix("_INBOX." + p.Agent.Token()), nats.NoReconnect(), nats.Timeout(Patience),
+	nc, err := nats.Connect(p.URL, append([]nats.Option{
+		nats.CustomInboxPrefix(cmp.Or(p.Inbox, "_INBOX."+p.Agent.Token())), nats.NoReconnect(), nats.Timeout(Patience),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
 	}, options...)...)
 	if err == nil {
@@ -44,6 +46,16 @@ func (p *Principal) Login() nats.Option {
 		return func(*nats.Options) error { return nil }
 	}
 	return Login(p, p.Key)
+}
+
+// SetKey has the principal log in and sign with another key from now on.
+func (p *Principal) SetKey(key nkeys.KeyPair) {
+	p.Helper()
+	p.Key, p.Signer = key, Signer(p, key)
+	if p.conn != nil {
+		p.conn.Close()
+		p.conn = nil
+	}
 }
 
 // Conn is the principal's connection, made when it is first asked for.

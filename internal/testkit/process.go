@@ -41,7 +41,7 @@ type Process struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	out   *bufio.Reader
-	log   output
+	log   Output
 	ended chan struct{}
 }
 
@@ -139,19 +139,21 @@ func (p *Process) signal(s syscall.Signal) {
 	p.cmd.Process.Signal(s) //nolint:errcheck // it may have ended
 }
 
-// output is what a process wrote, to be read at any time.
-type output struct {
+// Output is what somebody writes, to be read at any time.
+type Output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (o *output) Write(p []byte) (int, error) {
+// Write implements io.Writer.
+func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.Write(p)
 }
 
-func (o *output) String() string {
+// String is all that was written so far.
+func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.String()

@@ -36,13 +36,20 @@ func (w *World) Principal(a performatives.Agent, change ...func(*api.Card)) *Pri
 	if p := w.principals[a]; p != nil {
 		return p
 	}
-	p := &Principal{TB: w.TB, Agent: a, url: w.URL}
+	p := &Principal{TB: w.TB, Agent: a, URL: w.URL}
 	if !w.options.Dev {
 		p.Key = w.Register(a, change...)
 		p.Signer = Signer(w, p.Key)
 	}
 	w.principals[a] = p
 	return p
+}
+
+// Operates is the operator as one who speaks over a plain connection, and has no name.
+func (w *World) Operates() *Principal {
+	w.Helper()
+	key := w.Operator()
+	return &Principal{TB: w.TB, Key: key, Signer: Signer(w, key), URL: w.URL, Inbox: "_INBOX.operator"}
 }
 
 // Client is a new connection of a principal by the Go SDK.
@@ -58,8 +65,9 @@ func (w *World) Client(a performatives.Agent, options ...client.Option) *client.
 	return c
 }
 
-// OperatorClient is the operator's connection by the Go SDK; there is one.
-func (w *World) OperatorClient() *client.Operator {
+// OperatorClient is the operator's connection by the Go SDK. There is one, made with the options
+// of the first call.
+func (w *World) OperatorClient(options ...client.Option) *client.Operator {
 	w.Helper()
 	if w.operator == nil {
 		how := client.Unsigned()
@@ -67,7 +75,7 @@ func (w *World) OperatorClient() *client.Operator {
 			how = client.Key(Signer(w, w.Operator()))
 		}
 		var err error
-		w.operator, err = client.ConnectOperator(w.Ctx, w.URL, how)
+		w.operator, err = client.ConnectOperator(w.Ctx, w.URL, append([]client.Option{how}, options...)...)
 		Must(w, err)
 		w.Cleanup(func() { w.operator.Close() })
 	}

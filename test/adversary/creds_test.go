@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/login"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -23,9 +24,9 @@ import (
 func newSigner(t testing.TB) performatives.Signer {
 	t.Helper()
 	pair, err := nkeys.CreateUser()
-	must(t, err)
+	testkit.Must(t, err)
 	signer, err := performatives.NewSigner(pair)
-	must(t, err)
+	testkit.Must(t, err)
 	return signer
 }
 
@@ -34,17 +35,17 @@ func newSigner(t testing.TB) performatives.Signer {
 func (w *world) ownKeys() map[string]performatives.Key {
 	w.Helper()
 	own := map[string]performatives.Key{}
-	files, err := filepath.Glob(filepath.Join(w.broker.Data, "*.nk"))
-	must(w.TB, err)
+	files, err := filepath.Glob(filepath.Join(w.Data, "*.nk"))
+	testkit.Must(w, err)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		must(w.TB, err)
+		testkit.Must(w, err)
 		_, raw, err := nkeys.DecodeSeed([]byte(strings.TrimSpace(string(text))))
-		must(w.TB, err)
+		testkit.Must(w, err)
 		pair, err := nkeys.FromRawSeed(nkeys.PrefixByteUser, raw) // the issuer's, too, written as a user's
-		must(w.TB, err)
+		testkit.Must(w, err)
 		public, err := pair.PublicKey()
-		must(w.TB, err)
+		testkit.Must(w, err)
 		own[filepath.Base(file)] = performatives.Key(public)
 	}
 	if len(own) < 5 {
@@ -54,10 +55,10 @@ func (w *world) ownKeys() map[string]performatives.Key {
 }
 
 // userJWT asks for the JWT of a credentials file, which anybody may do for itself.
-func (p *person) userJWT() string {
+func userJWT(p *testkit.Principal) string {
 	p.Helper()
 	var reply api.UserJWT
-	must(p.TB, json.Unmarshal(p.calls(api.AgentJWT.Name, "").Data, &reply))
+	testkit.Must(p, json.Unmarshal(p.Call(api.AgentJWT.Name, "").Data, &reply))
 	if reply.JWT == "" {
 		p.Fatal("no JWT")
 	}
@@ -73,71 +74,71 @@ func presents(token string, sign func([]byte) ([]byte, error)) nats.Option {
 func TestCredentials(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p, victim := w.people[eve], w.people[alpha]
-	mine, alphas := p.userJWT(), victim.userJWT()
+	p, victim := w.Principal(eve), w.Principal(alpha)
+	mine, alphas := userJWT(p), userJWT(victim)
 	issued, err := jwt.DecodeUserClaims(mine)
-	must(t, err)
+	testkit.Must(t, err)
 	account, err := nkeys.CreateAccount()
-	must(t, err)
+	testkit.Must(t, err)
 	claims := func(subject performatives.Key, name, issuer string) string {
 		c := jwt.NewUserClaims(string(subject))
 		c.Name, c.IssuerAccount = name, issuer
 		token, err := c.Encode(account)
-		must(t, err)
+		testkit.Must(t, err)
 		return token
 	}
 	bent := func(token string, change func(map[string]any)) string {
 		parts := strings.Split(token, ".")
 		body, err := base64.RawURLEncoding.DecodeString(parts[1])
-		must(t, err)
+		testkit.Must(t, err)
 		var fields map[string]any
-		must(t, json.Unmarshal(body, &fields))
+		testkit.Must(t, json.Unmarshal(body, &fields))
 		change(fields)
 		body, err = json.Marshal(fields)
-		must(t, err)
+		testkit.Must(t, err)
 		return parts[0] + "." + base64.RawURLEncoding.EncodeToString(body) + "." + parts[2]
 	}
 	var caught []byte
-	_, err = victim.dial(presents(alphas, func(nonce []byte) ([]byte, error) {
-		caught, err = victim.pair.Sign(nonce)
+	_, err = victim.Dial(presents(alphas, func(nonce []byte) ([]byte, error) {
+		caught, err = victim.Key.Sign(nonce)
 		return caught, err
 	}))
-	must(t, err)
+	testkit.Must(t, err)
 	sentinel := bent(mine, func(f map[string]any) { f["nats"].(map[string]any)["bearer_token"] = true })
 	w.harmless(func() {
 		var tries sync.WaitGroup
 		for name, how := range map[string]nats.Option{
-			"alpha's JWT, my signature":        presents(alphas, p.pair.Sign),
+			"alpha's JWT, my signature":        presents(alphas, p.Key.Sign),
 			"alpha's JWT, its old signature":   presents(alphas, func([]byte) ([]byte, error) { return caught, nil }),
 			"alpha's JWT, no signature":        presents(alphas, func([]byte) ([]byte, error) { return nil, nil }),
-			"of an account of mine":            presents(claims(p.signer.Key(), alpha.Token(), ""), p.pair.Sign),
-			"of an account that I say is ours": presents(claims(p.signer.Key(), alpha.Token(), issued.IssuerAccount), p.pair.Sign),
-			"mine, with alpha's key in it":     presents(bent(mine, func(f map[string]any) { f["sub"] = string(victim.signer.Key()) }), p.pair.Sign),
+			"of an account of mine":            presents(claims(p.Signer.Key(), alpha.Token(), ""), p.Key.Sign),
+			"of an account that I say is ours": presents(claims(p.Signer.Key(), alpha.Token(), issued.IssuerAccount), p.Key.Sign),
+			"mine, with alpha's key in it":     presents(bent(mine, func(f map[string]any) { f["sub"] = string(victim.Signer.Key()) }), p.Key.Sign),
 			"mine, as a bearer's":              presents(sentinel, func([]byte) ([]byte, error) { return nil, nil }),
-			"mine, for ever more":              presents(bent(mine, func(f map[string]any) { f["exp"] = time.Now().Add(time.Hour).Unix() }), p.pair.Sign),
+			"mine, for ever more":              presents(bent(mine, func(f map[string]any) { f["exp"] = time.Now().Add(time.Hour).Unix() }), p.Key.Sign),
 		} {
 			tries.Go(func() { // where the server itself refuses it says nothing for a while
-				if nc, err := p.dial(how); err == nil {
+				if nc, err := p.Dial(how); err == nil {
 					nc.Close()
 					t.Errorf("%s: let in", name)
 				}
 			})
 		}
 		tries.Wait()
-		want(t, "alpha's JWT, from the broker", p.calls(api.AgentJWT.Name, `{"agentId":"`+string(alpha)+`"}`), session.Unauthorized)
-		want(t, "a JWT for alpha's key", p.calls(api.AgentJWT.Name, `{"key":"`+string(victim.signer.Key())+`"}`), session.Duplicate)
+		want(t, "alpha's JWT, from the broker", p.Call(api.AgentJWT.Name, `{"agentId":"`+string(alpha)+`"}`), session.Unauthorized)
+		want(t, "a JWT for alpha's key", p.Call(api.AgentJWT.Name, `{"key":"`+string(victim.Signer.Key())+`"}`), session.Duplicate)
 	})
 
 	// With its own JWT eve is eve, and no more than with the bare key.
-	nc, err := p.dial(presents(mine, p.pair.Sign))
-	must(t, err)
+	nc, err := p.Dial(presents(mine, p.Key.Sign))
+	testkit.Must(t, err)
 	w.harmless(func() {
 		for _, subject := range []string{
 			api.Submit(alpha, w.deal), api.Call(alpha, api.SessionList.Name), api.Session(w.deal), "$JS.API.STREAM.NAMES", "$SYS.REQ.USER.AUTH",
 			"$SYS.REQ.CLAIMS.UPDATE", "$SYS.REQ.ACCOUNT." + issued.IssuerAccount + ".CLAIMS.LOOKUP",
 		} {
-			must(t, nc.Publish(subject, []byte("{}")))
-			if !denied(t, nc, subject) {
+			testkit.Must(t, nc.Publish(subject, []byte("{}")))
+			if !testkit.Denied(t, nc, subject) {
 				t.Errorf("eve may publish %s", subject)
 			}
 		}
@@ -147,10 +148,10 @@ func TestCredentials(t *testing.T) {
 	}
 	// Another account's name in the options moves nobody.
 	for _, name := range []string{login.BrokerAccount, login.OperatorsAccount, issued.IssuerAccount} {
-		other, err := p.dial(presents(mine, p.pair.Sign), nats.Name(name))
-		must(t, err)
-		must(t, other.Publish(api.OperatorCall(api.SessionList.Name), nil))
-		if !denied(t, other, api.OperatorCall(api.SessionList.Name)) {
+		other, err := p.Dial(presents(mine, p.Key.Sign), nats.Name(name))
+		testkit.Must(t, err)
+		testkit.Must(t, other.Publish(api.OperatorCall(api.SessionList.Name), nil))
+		if !testkit.Denied(t, other, api.OperatorCall(api.SessionList.Name)) {
 			t.Errorf("as %s eve is an operator", name)
 		}
 	}

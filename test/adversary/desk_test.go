@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -16,18 +17,18 @@ import (
 func TestDeskIsClosed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	a := w.people[alice]
-	_, err := w.broker.AddAgent(context.Background(), api.Card{Agent: alice, Key: a.signer.Key(), Registry: api.Registry{
+	a := w.Principal(alice)
+	_, err := w.AddAgent(context.Background(), api.Card{Agent: alice, Key: a.Signer.Key(), Registry: api.Registry{
 		MayDecide: true, Limits: []performatives.Limit{{Currency: "EUR", MaxAmount: 23456}},
 	}})
-	must(t, err)
-	escalation := string(w.says(alpha, w.deal, &performatives.EscalateBody{
+	testkit.Must(t, err)
+	escalation := w.Principal(alpha).Say(w.deal, &performatives.EscalateBody{
 		Reason: "authority-limit", Urgency: "high", Context: []byte(`"15000"`), ReferenceID: "p1",
-	}).Message)
-	ask := func(p *person, verb, more string) (text string, refusal session.Code) {
-		m := p.calls(verb, fmt.Sprintf(`{"escalationId":%q%s}`, escalation, more))
+	}).Message
+	ask := func(p *testkit.Principal, verb, more string) (text string, refusal session.Code) {
+		m := p.Call(verb, fmt.Sprintf(`{"escalationId":%q%s}`, escalation, more))
 		if m.Header.Get(api.ErrorCodeHeader) != "" {
-			return string(m.Data), refused(t, m)
+			return string(m.Data), testkit.Code(t, m)
 		}
 		return string(m.Data), ""
 	}
@@ -43,7 +44,7 @@ func TestDeskIsClosed(t *testing.T) {
 	outside := []performatives.Agent{beta, alpha, bob, carol, eve, mallory, delta}
 	w.harmless(func() {
 		for _, who := range outside {
-			p := w.people[who]
+			p := w.Principal(who)
 			for verb, request := range map[string]string{
 				api.EscalationGet.Name: "", api.EscalationHistory.Name: "", api.EscalationList.Name: `,"status":"all"`, api.EscalationWatch.Name: `,"since":"0"`,
 				api.AgentGet.Name: `,"agentId":"` + string(alice) + `"`, api.AgentList.Name: "",

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/parley-asp/parley/internal/testkit"
 )
 
 var (
@@ -18,9 +20,9 @@ var (
 func TestDocument(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/SECURITY.md")
-	must(t, err)
+	testkit.Must(t, err)
 	there := map[string]string{}
-	must(t, filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {
+	testkit.Must(t, filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -38,10 +40,10 @@ func TestDocument(t *testing.T) {
 		}
 	}
 	ours, err := filepath.Glob("*_test.go")
-	must(t, err)
+	testkit.Must(t, err)
 	for _, file := range ours {
 		source, err := os.ReadFile(file)
-		must(t, err)
+		testkit.Must(t, err)
 		for _, name := range declared.FindAllSubmatch(source, -1) {
 			if !names[string(name[1])] {
 				t.Errorf("docs/SECURITY.md does not name %s of %s", name[1], file)

@@ -9,30 +9,31 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
 
 // floods are what somebody sends who wants to be expensive.
-func (w *world) floods(p *person) map[string][]byte {
+func (w *world) floods(p *testkit.Principal) map[string][]byte {
 	deep := strings.Repeat("[", 60_000) + strings.Repeat("]", 60_000)
 	return map[string][]byte{
 		"nothing":              nil,
 		"no JSON":              []byte("\x00\xff{{{"),
-		"half":                 p.envelope(w.deal, fact("x"))[:100],
+		"half":                 p.Envelope(w.deal, testkit.Fact("x"))[:100],
 		"deep":                 []byte(deep),
 		"deep, never closed":   bytes.Repeat([]byte("["), 200_000),
 		"deep objects":         bytes.Repeat([]byte(`{"a":`), 40_000),
 		"huge":                 bytes.Repeat([]byte("x"), 1_000_000),
-		"a huge envelope":      append(bytes.TrimSuffix(p.envelope(w.deal, fact("x")), []byte("}")), []byte(`,"x":"`+strings.Repeat("x", 900_000)+`"}`)...),
+		"a huge envelope":      append(bytes.TrimSuffix(p.Envelope(w.deal, testkit.Fact("x")), []byte("}")), []byte(`,"x":"`+strings.Repeat("x", 900_000)+`"}`)...),
 		"many keys":            []byte("{" + strings.Repeat(`"k":1,`, 40_000) + `"k":1}`),
 		"many numbers":         []byte("[" + strings.Repeat("1e300,", 40_000) + "1]"),
 		"a number of no end":   []byte(strings.Repeat("9", 250_000)),
 		"escapes":              []byte(`"` + strings.Repeat(`\ud83d\ude00`, 20_000) + `"`),
-		"signed, and nowhere":  p.envelope(newSession(), fact("x")),
-		"signed, of the deal":  p.envelope(w.deal, fact(strings.Repeat("x", 100_000))),
-		"signed by nobody":     bytes.Replace(p.envelope(w.deal, fact("x")), []byte("ed25519:"), []byte("ed25519:00"), 1),
-		"an invitation of all": p.envelope(w.deal, invitation(slicesOf(p.agent, 200)...)),
+		"signed, and nowhere":  p.Envelope(testkit.NewSession(), testkit.Fact("x")),
+		"signed, of the deal":  p.Envelope(w.deal, testkit.Fact(strings.Repeat("x", 100_000))),
+		"signed by nobody":     bytes.Replace(p.Envelope(w.deal, testkit.Fact("x")), []byte("ed25519:"), []byte("ed25519:00"), 1),
+		"an invitation of all": p.Envelope(w.deal, testkit.Invitation(slicesOf(p.Agent, 200)...)),
 	}
 }
 
@@ -49,17 +50,17 @@ func slicesOf(a performatives.Agent, n int) []performatives.Agent {
 func TestFlooding(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p := w.people[eve]
+	p := w.Principal(eve)
 	verbs := []string{
 		api.SessionGet.Name, api.SessionMessages.Name, api.EscalationGet.Name, api.AgentGet.Name, api.SchemaPut.Name, "no.verb", api.AgentAdd.Name,
 	}
 	floods := w.floods(p)
 	answers, sent := make(chan *nats.Msg, 4096), 0
-	sub, err := p.conn().ChanSubscribe(p.conn().Opts.InboxPrefix+".flood", answers)
-	must(t, err)
+	sub, err := p.Conn().ChanSubscribe(p.Conn().Opts.InboxPrefix+".flood", answers)
+	testkit.Must(t, err)
 	defer sub.Unsubscribe()
 	sends := func(subject string, data []byte) {
-		must(t, p.conn().PublishRequest(subject, p.conn().Opts.InboxPrefix+".flood", data))
+		testkit.Must(t, p.Conn().PublishRequest(subject, p.Conn().Opts.InboxPrefix+".flood", data))
 		sent++
 	}
 	flood := func() {
@@ -73,7 +74,7 @@ func TestFlooding(t *testing.T) {
 	hears := func() {
 		for ; sent > 0; sent-- {
 			m := <-answers
-			switch code := refused(t, m); code {
+			switch code := testkit.Code(t, m); code {
 			case session.MalformedEnvelope, session.TooLarge, session.SignatureInvalid, session.UnknownSession, session.SchemaInvalid,
 				session.UnknownAgent, session.Unauthorized, session.RateLimited:
 			default:
@@ -84,23 +85,23 @@ func TestFlooding(t *testing.T) {
 	w.harmless(func() { flood(); hears() }, eve)
 	for i := range 5 {
 		flood()
-		w.says(alpha, w.deal, fact(fmt.Sprint("still here ", i)))
-		w.says(beta, w.deal, fact(fmt.Sprint("I too ", i)))
+		w.Principal(alpha).Say(w.deal, testkit.Fact(fmt.Sprint("still here ", i)))
+		w.Principal(beta).Say(w.deal, testkit.Fact(fmt.Sprint("I too ", i)))
 	}
 	hears()
-	must(t, w.broker.Healthy(t.Context()))
+	testkit.Must(t, w.Healthy(t.Context()))
 }
 
 // TestFloodOfLogins: strangers at the door keep nobody from what is inside.
 func TestFloodOfLogins(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p, done := w.people[eve], make(chan error)
+	p, done := w.Principal(eve), make(chan error)
 	const strangers = 40
 	w.harmless(func() {
 		for range strangers {
 			go func() {
-				_, err := p.dial(nats.Nkey(string(w.people[alpha].signer.Key()), p.pair.Sign))
+				_, err := p.Dial(nats.Nkey(string(w.Principal(alpha).Signer.Key()), p.Key.Sign))
 				done <- err
 			}()
 		}
@@ -111,9 +112,9 @@ func TestFloodOfLogins(t *testing.T) {
 		}
 	})
 	for i := range 5 {
-		w.says(alpha, w.deal, fact(fmt.Sprint("still here ", i)))
+		w.Principal(alpha).Say(w.deal, testkit.Fact(fmt.Sprint("still here ", i)))
 	}
-	if nc, err := w.people[beta].dial(w.people[beta].login()); err != nil {
+	if nc, err := w.Principal(beta).Dial(w.Principal(beta).Login()); err != nil {
 		t.Errorf("beta cannot log in: %v", err)
 	} else {
 		nc.Close()

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -20,17 +21,17 @@ func TestHijackListens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, a := range []performatives.Agent{eve, beta, mallory} {
-		p := w.people[a]
+		p := w.Principal(a)
 		var ears []*nats.Subscription
 		listens := func(subject, queue string, may bool) {
-			nc, err := p.dial(p.login())
-			must(t, err)
+			nc, err := p.Dial(p.Login())
+			testkit.Must(t, err)
 			sub, err := nc.QueueSubscribeSync(subject, queue)
-			must(t, err)
-			if !may && !denied(t, nc, subject) {
+			testkit.Must(t, err)
+			if !may && !testkit.Denied(t, nc, subject) {
 				t.Errorf("%s may subscribe to %s %s", a, subject, queue)
 			}
-			must(t, nc.Flush())
+			testkit.Must(t, nc.Flush())
 			ears = append(ears, sub)
 		}
 		for _, subject := range []string{
@@ -54,7 +55,7 @@ func TestHijackListens(t *testing.T) {
 		}
 		listens("_INBOX."+a.Token()+".>", "", true)
 
-		w.says(alpha, w.deal, fact("nothing for "+string(a)))
+		w.Principal(alpha).Say(w.deal, testkit.Fact("nothing for "+string(a)))
 		w.settled()
 		for _, sub := range ears {
 			if n, _, err := sub.Pending(); err == nil && n > 0 {
@@ -70,37 +71,37 @@ func TestHijackPublishes(t *testing.T) {
 	w := newWorld(t)
 	session := string(w.deal)
 	w.harmless(func() {
-		for _, p := range []*person{w.people[eve], w.people[beta], w.people[mallory], w.operator()} {
-			for _, subject := range foreignSubjects(p.agent, session) {
+		for _, p := range []*testkit.Principal{w.Principal(eve), w.Principal(beta), w.Principal(mallory), w.Operates()} {
+			for _, subject := range foreignSubjects(p.Agent, session) {
 				// The operator's own subjects are no attack of the operator's.
 				if !mayPublish(p, subject) && !w.isDenied(p, subject, "") {
-					t.Errorf("%s may publish %s", p.conn().Opts.InboxPrefix, subject)
+					t.Errorf("%s may publish %s", p.Conn().Opts.InboxPrefix, subject)
 				}
 			}
 		}
 	}, eve, beta, mallory)
-	must(t, w.broker.Healthy(t.Context()))
-	w.says(alpha, w.deal, fact("still here"))
+	testkit.Must(t, w.Healthy(t.Context()))
+	w.Principal(alpha).Say(w.deal, testkit.Fact("still here"))
 }
 
-func mayPublish(p *person, subject string) bool {
-	return p.conn().Opts.InboxPrefix == "_INBOX.operator" && (subject == "asp.operator.api.agent.rm" || subject == "$SRV.PING")
+func mayPublish(p *testkit.Principal, subject string) bool {
+	return p.Conn().Opts.InboxPrefix == "_INBOX.operator" && (subject == "asp.operator.api.agent.rm" || subject == "$SRV.PING")
 }
 
 // isDenied publishes with the credentials of a person, on a connection of its own.
-func (w *world) isDenied(p *person, subject, reply string) bool {
+func (w *world) isDenied(p *testkit.Principal, subject, reply string) bool {
 	w.Helper()
-	nc, err := p.dial(p.login(), nats.CustomInboxPrefix(p.conn().Opts.InboxPrefix))
-	must(w.TB, err)
+	nc, err := p.Dial(p.Login(), nats.CustomInboxPrefix(p.Conn().Opts.InboxPrefix))
+	testkit.Must(w, err)
 	defer nc.Close()
-	must(w.TB, nc.PublishMsg(&nats.Msg{Subject: subject, Reply: reply, Data: []byte("{}")}))
-	return denied(w.TB, nc, subject)
+	testkit.Must(w, nc.PublishMsg(&nats.Msg{Subject: subject, Reply: reply, Data: []byte("{}")}))
+	return testkit.Denied(w, nc, subject)
 }
 
 // foreignSubjects are all that a principal must not publish to; alpha is the victim.
 func foreignSubjects(own performatives.Agent, session string) []string {
 	victim, me := alpha.Token(), own.Token()
-	if own == alpha { // the operator's person goes by that name
+	if own == "" { // the operator
 		me = eve.Token()
 	}
 	subjects := []string{
@@ -147,36 +148,36 @@ func foreignSubjects(own performatives.Agent, session string) []string {
 func TestHijackAcknowledges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	victim := w.people[alpha]
-	js, err := jetstream.New(victim.conn())
-	must(t, err)
+	victim := w.Principal(alpha)
+	js, err := jetstream.New(victim.Conn())
+	testkit.Must(t, err)
 	inbox, err := js.Consumer(t.Context(), api.InboxStream, alpha.Token())
-	must(t, err)
-	m, err := inbox.Next(jetstream.FetchMaxWait(patience)) // not acknowledged yet
-	must(t, err)
+	testkit.Must(t, err)
+	m, err := inbox.Next(jetstream.FetchMaxWait(testkit.Patience)) // not acknowledged yet
+	testkit.Must(t, err)
 	ack := m.Reply()
 	w.harmless(func() {
 		for _, word := range []string{"", "+ACK", "-NAK", "+WPI", "+TERM", "+NXT", `+NXT {"batch":100}`} {
 			for _, a := range []performatives.Agent{eve, beta} {
-				p := w.people[a]
-				nc, err := p.dial(p.login())
-				must(t, err)
-				must(t, nc.PublishRequest(ack, nc.NewRespInbox(), []byte(word)))
-				if !denied(t, nc, ack) {
+				p := w.Principal(a)
+				nc, err := p.Dial(p.Login())
+				testkit.Must(t, err)
+				testkit.Must(t, nc.PublishRequest(ack, nc.NewRespInbox(), []byte(word)))
+				if !testkit.Denied(t, nc, ack) {
 					t.Errorf("%s says %q of alpha's message", a, word)
 				}
 				nc.Close()
 				// The longer form, which has a domain and an account in it, where the token that
 				// is the principal's own stands in the place of another word.
-				own, err := p.dial(p.login())
-				must(t, err)
-				must(t, own.Publish("$JS.ACK.ASP_INBOX."+a.Token()+".ASP_INBOX."+alpha.Token()+".1.1.1.1.0", []byte(word)))
-				must(t, own.Flush())
+				own, err := p.Dial(p.Login())
+				testkit.Must(t, err)
+				testkit.Must(t, own.Publish("$JS.ACK.ASP_INBOX."+a.Token()+".ASP_INBOX."+alpha.Token()+".1.1.1.1.0", []byte(word)))
+				testkit.Must(t, own.Flush())
 				own.Close()
 			}
 		}
 	})
-	must(t, m.DoubleAck(t.Context()))
+	testkit.Must(t, m.DoubleAck(t.Context()))
 }
 
 // TestHijackReplies names the subjects of others as the place where its own answers go: of
@@ -184,20 +185,20 @@ func TestHijackAcknowledges(t *testing.T) {
 func TestHijackReplies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p := w.people[eve]
-	w.says(beta, newSession(), invitation(eve)) // there is something in eve's inbox
-	w.says(beta, newSession(), invitation(eve))
-	victim := w.people[alpha].conn()
+	p := w.Principal(eve)
+	w.Principal(beta).Say(testkit.NewSession(), testkit.Invitation(eve)) // there is something in eve's inbox
+	w.Principal(beta).Say(testkit.NewSession(), testkit.Invitation(eve))
+	victim := w.Principal(alpha).Conn()
 	// This much it can do: what the broker answers to eve, it can have shown to alpha, under a
 	// name that nobody waits for. It is nothing of the deal.
 	heard, err := victim.SubscribeSync("_INBOX." + alpha.Token() + ".x")
-	must(t, err)
-	must(t, victim.Flush())
+	testkit.Must(t, err)
+	testkit.Must(t, victim.Flush())
 	astray := foreignSubjects(eve, string(w.deal))
 	w.harmless(func() {
 		for n, reply := range astray {
-			nc, err := p.dial(p.login()) // the server closes it for some of these
-			must(t, err)
+			nc, err := p.Dial(p.Login()) // the server closes it for some of these
+			testkit.Must(t, err)
 			for subject, data := range map[string]string{
 				api.Submit(eve, w.deal):                                        "{",
 				api.Call(eve, api.SessionList.Name):                            "{}",
@@ -208,21 +209,21 @@ func TestHijackReplies(t *testing.T) {
 				"$JS.ACK.ASP_INBOX." + eve.Token() + ".1.2.2.1.0":              "-NAK",
 				fmt.Sprintf("$JS.ACK.ASP_INBOX.%s.1.%d.1.1.0", eve.Token(), n): "",
 			} {
-				must(t, nc.PublishRequest(subject, reply, []byte(data)))
+				testkit.Must(t, nc.PublishRequest(subject, reply, []byte(data)))
 			}
-			must(t, nc.Flush())
+			testkit.Must(t, nc.Flush())
 			nc.Close()
 		}
 		// Answered behind them: what was before has been dealt with.
-		want(t, "a stranger", p.calls(api.SessionGet.Name, fmt.Sprintf(`{"sessionId":%q}`, w.deal)), "unknown_session")
-		must(t, w.broker.Healthy(t.Context()))
+		want(t, "a stranger", p.Call(api.SessionGet.Name, fmt.Sprintf(`{"sessionId":%q}`, w.deal)), "unknown_session")
+		testkit.Must(t, w.Healthy(t.Context()))
 	}, eve)
-	must(t, victim.Flush())
+	testkit.Must(t, victim.Flush())
 	for n, _, err := heard.Pending(); n > 0; n-- {
-		must(t, err)
-		if m, err := heard.NextMsg(patience); err != nil || strings.Contains(string(m.Data), string(w.deal)) {
+		testkit.Must(t, err)
+		if m, err := heard.NextMsg(testkit.Patience); err != nil || strings.Contains(string(m.Data), string(w.deal)) {
 			t.Errorf("alpha is shown %s %v", m.Data, err)
 		}
 	}
-	w.says(alpha, w.deal, fact("still here"))
+	w.Principal(alpha).Say(w.deal, testkit.Fact("still here"))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -20,34 +21,34 @@ import (
 func TestImpersonationAtLogin(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p, victim := w.people[eve], w.people[alpha]
+	p, victim := w.Principal(eve), w.Principal(alpha)
 	stranger, err := nkeys.CreateUser()
-	must(t, err)
+	testkit.Must(t, err)
 	account, err := nkeys.CreateAccount()
-	must(t, err)
+	testkit.Must(t, err)
 	public := func(k nkeys.KeyPair) string {
 		key, err := k.PublicKey()
-		must(t, err)
+		testkit.Must(t, err)
 		return key
 	}
-	alphas, operators, brokers := string(victim.signer.Key()), public(w.broker.Operator()), string(w.broker.Key())
+	alphas, operators, brokers := string(victim.Signer.Key()), public(w.Operator()), string(w.Key())
 	var caught []byte // alpha's signature of a nonce of before
-	_, err = victim.dial(nats.Nkey(alphas, func(nonce []byte) ([]byte, error) {
-		caught, err = victim.pair.Sign(nonce)
+	_, err = victim.Dial(nats.Nkey(alphas, func(nonce []byte) ([]byte, error) {
+		caught, err = victim.Key.Sign(nonce)
 		return caught, err
 	}))
-	must(t, err)
+	testkit.Must(t, err)
 	w.harmless(func() {
 		for name, how := range map[string]nats.Option{
 			"nothing":                        nats.Name("nobody"),
 			"a key that nobody registered":   nats.Nkey(public(stranger), stranger.Sign),
 			"an account's key":               nats.Nkey(public(account), account.Sign),
-			"alpha's key, my signature":      nats.Nkey(alphas, p.pair.Sign),
+			"alpha's key, my signature":      nats.Nkey(alphas, p.Key.Sign),
 			"alpha's key, its old signature": nats.Nkey(alphas, func([]byte) ([]byte, error) { return caught, nil }),
 			"alpha's key, no signature":      nats.Nkey(alphas, func([]byte) ([]byte, error) { return nil, nil }),
 			"alpha's key, zeros":             nats.Nkey(alphas, func([]byte) ([]byte, error) { return make([]byte, 64), nil }),
-			"the operator's key":             nats.Nkey(operators, p.pair.Sign),
-			"the broker's key":               nats.Nkey(brokers, p.pair.Sign),
+			"the operator's key":             nats.Nkey(operators, p.Key.Sign),
+			"the broker's key":               nats.Nkey(brokers, p.Key.Sign),
 			"alpha as a user":                nats.UserInfo(alpha.Token(), ""),
 			"alpha's user name":              nats.UserInfo(alpha.Token()+"/"+alphas, alphas),
 			"the key as a user":              nats.UserInfo(alphas, alphas),
@@ -56,7 +57,7 @@ func TestImpersonationAtLogin(t *testing.T) {
 			"the operator by name":           nats.UserInfo("operator", "operator"),
 			"a user of my own making":        nats.UserJWTAndSeed(forgedUser(t, stranger, account), seed(t, stranger)),
 		} {
-			if nc, err := p.dial(how); !errors.Is(err, nats.ErrAuthorization) {
+			if nc, err := p.Dial(how); !errors.Is(err, nats.ErrAuthorization) {
 				t.Errorf("%s: %v, want %v", name, err, nats.ErrAuthorization)
 				if err == nil {
 					nc.Close()
@@ -71,31 +72,31 @@ func TestImpersonationAtLogin(t *testing.T) {
 func TestImpersonationInEnvelope(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p, victim, party := w.people[eve], w.people[alpha], w.people[beta]
+	p, victim, party := w.Principal(eve), w.Principal(alpha), w.Principal(beta)
 	accept := &performatives.AcceptBody{ReferenceID: "p1"}
-	genuine := string(victim.envelope(w.deal, accept)) // alpha has never sent it
+	genuine := string(victim.Envelope(w.deal, accept)) // alpha has never sent it
 	as := func(a performatives.Agent) func(*performatives.Draft) {
 		return func(d *performatives.Draft) { d.Sender = a }
 	}
 	w.harmless(func() {
 		for name, c := range map[string]struct {
-			by   *person
+			by   *testkit.Principal
 			data string
 			code session.Code
 		}{
 			"alpha's envelope, from beta":            {party, genuine, session.Unauthorized},
 			"alpha's envelope, from a stranger":      {p, genuine, session.Unauthorized},
-			"alpha as sender, my key":                {party, string(party.envelope(w.deal, accept, as(alpha))), session.Unauthorized},
-			"the broker as sender":                   {party, string(party.envelope(w.deal, &performatives.CloseBody{}, as(performatives.BrokerAgent(w.broker.Key())))), session.Unauthorized},
-			"alpha's name on beta's organisation":    {party, string(party.envelope(w.deal, accept, as("agent://widgets.co/procurement/alpha"))), session.Unauthorized},
+			"alpha as sender, my key":                {party, string(party.Envelope(w.deal, accept, as(alpha))), session.Unauthorized},
+			"the broker as sender":                   {party, string(party.Envelope(w.deal, &performatives.CloseBody{}, as(performatives.BrokerAgent(w.Key())))), session.Unauthorized},
+			"alpha's name on beta's organisation":    {party, string(party.Envelope(w.deal, accept, as("agent://widgets.co/procurement/alpha"))), session.Unauthorized},
 			"alpha's envelope with my name on it":    {p, strings.ReplaceAll(genuine, string(alpha), string(eve)), session.SignatureInvalid},
 			"alpha's envelope with beta's name":      {party, strings.ReplaceAll(genuine, string(alpha), string(beta)), session.SignatureInvalid},
-			"in alpha's organisation's name":         {p, string(p.envelope(w.deal, accept, func(d *performatives.Draft) { d.OrgID = "acme.com" })), session.UnknownSession},
+			"in alpha's organisation's name":         {p, string(p.Envelope(w.deal, accept, func(d *performatives.Draft) { d.OrgID = "acme.com" })), session.UnknownSession},
 			"on behalf of alpha, as the broker does": {p, inIntegrity(p, w.deal, `"onBehalfOf":"`+string(alpha)+`"`), session.MalformedEnvelope},
 			"joined, as the broker does":             {p, inIntegrity(p, w.deal, `"joined":[{"agentId":"`+string(eve)+`","authority":"decide"}]`), session.MalformedEnvelope},
-			"another's key signs for me":             {p, string((&person{TB: t, agent: eve, signer: victim.signer}).envelope(w.deal, accept)), session.SignatureInvalid},
+			"another's key signs for me":             {p, string((&testkit.Principal{TB: t, Agent: eve, Signer: victim.Signer}).Envelope(w.deal, accept)), session.SignatureInvalid},
 		} {
-			want(t, name, c.by.submits(w.deal, []byte(c.data)), c.code)
+			want(t, name, c.by.Submit(w.deal, []byte(c.data)), c.code)
 		}
 	})
 }
@@ -104,40 +105,40 @@ func TestImpersonationInEnvelope(t *testing.T) {
 func TestImpersonationInRegistry(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p, victim := w.people[eve], w.people[alpha]
-	operator := w.operator()
+	p, victim := w.Principal(eve), w.Principal(alpha)
+	operator := w.Operates()
 	w.harmless(func() {
 		for name, c := range map[string]struct {
 			verb, request string
 			code          session.Code
 		}{
-			"alpha's card":            {api.AgentRegister.Name, card(alpha, p.signer.Key()), session.Unauthorized},
-			"alpha's key in my card":  {api.AgentRegister.Name, card(eve, victim.signer.Key()), session.Unauthorized},
-			"the broker's key":        {api.AgentRegister.Name, card(eve, w.broker.Key()), session.Unauthorized},
-			"what an operator does":   {api.AgentAdd.Name, card(alpha, p.signer.Key()), session.MalformedEnvelope},
+			"alpha's card":            {api.AgentRegister.Name, card(alpha, p.Signer.Key()), session.Unauthorized},
+			"alpha's key in my card":  {api.AgentRegister.Name, card(eve, victim.Signer.Key()), session.Unauthorized},
+			"the broker's key":        {api.AgentRegister.Name, card(eve, w.Key()), session.Unauthorized},
+			"what an operator does":   {api.AgentAdd.Name, card(alpha, p.Signer.Key()), session.MalformedEnvelope},
 			"removal, by no operator": {api.AgentRemove.Name, fmt.Sprintf(`{"agentId":%q}`, alpha), session.MalformedEnvelope},
 			"no key of any kind":      {api.AgentRegister.Name, fmt.Sprintf(`{"card":{"agentId":%q,"key":"x"}}`, eve), session.Unauthorized},
 		} {
-			want(t, name, p.calls(c.verb, c.request), c.code)
+			want(t, name, p.Call(c.verb, c.request), c.code)
 		}
 		again := "agent://acme.com/twin"
-		m := operator.asks(api.OperatorCall(api.AgentAdd.Name), []byte(card(performatives.Agent(again), victim.signer.Key())))
+		m := operator.Request(api.OperatorCall(api.AgentAdd.Name), []byte(card(performatives.Agent(again), victim.Signer.Key())))
 		want(t, "the key of a second principal", m, session.Duplicate)
 		for name, own := range w.ownKeys() {
 			for what, m := range map[string]*nats.Msg{
-				"an agent of": operator.asks(api.OperatorCall(api.AgentAdd.Name), []byte(card("agent://acme.com/new", own))),
-				"a human of":  operator.asks(api.OperatorCall(api.AgentAdd.Name), []byte(card("human://acme.com/new", own))),
-				"alpha gets":  operator.asks(api.OperatorCall(api.AgentRotate.Name), fmt.Appendf(nil, `{"agentId":%q,"key":%q}`, alpha, own)),
-				"I take":      p.calls(api.AgentRotate.Name, rotation(t, p.signer, eve, own)),
-				"a JWT for":   p.calls(api.AgentJWT.Name, fmt.Sprintf(`{"key":%q}`, own)),
+				"an agent of": operator.Request(api.OperatorCall(api.AgentAdd.Name), []byte(card("agent://acme.com/new", own))),
+				"a human of":  operator.Request(api.OperatorCall(api.AgentAdd.Name), []byte(card("human://acme.com/new", own))),
+				"alpha gets":  operator.Request(api.OperatorCall(api.AgentRotate.Name), fmt.Appendf(nil, `{"agentId":%q,"key":%q}`, alpha, own)),
+				"I take":      p.Call(api.AgentRotate.Name, rotation(t, p.Signer, eve, own)),
+				"a JWT for":   p.Call(api.AgentJWT.Name, fmt.Sprintf(`{"key":%q}`, own)),
 			} {
 				want(t, what+" "+name, m, session.Duplicate)
 			}
 		}
-		want(t, "a key that I do not have", p.calls(api.AgentRotate.Name, rotation(t, p.signer, eve, newSigner(t).Key())), session.SignatureInvalid)
+		want(t, "a key that I do not have", p.Call(api.AgentRotate.Name, rotation(t, p.Signer, eve, newSigner(t).Key())), session.SignatureInvalid)
 	})
 	// What it does register of itself gives it nothing: the registry's part is not its own.
-	m := p.calls(api.AgentRegister.Name, `{"card":{"registry":{"trustScore":100,"mayDecide":true},"organization":"acme.com","maxTransactionValue":1e9}}`)
+	m := p.Call(api.AgentRegister.Name, `{"card":{"registry":{"trustScore":100,"mayDecide":true},"organization":"acme.com","maxTransactionValue":1e9}}`)
 	if text := string(m.Data); strings.Contains(text, `"trustScore"`) || strings.Contains(text, `"mayDecide"`) {
 		t.Errorf("a card has claimed %s", text)
 	}
@@ -151,12 +152,12 @@ func card(a performatives.Agent, k performatives.Key) string {
 func TestImpersonationOfHuman(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.says(alpha, w.deal, &performatives.DelegateBody{TargetAgent: delta, Scope: "law", Authority: "full"})
-	w.says(delta, w.deal, fact("I am here"))
-	escalation := string(w.says(alpha, w.deal, &performatives.EscalateBody{
+	w.Principal(alpha).Say(w.deal, &performatives.DelegateBody{TargetAgent: delta, Scope: "law", Authority: "full"})
+	w.Principal(delta).Say(w.deal, testkit.Fact("I am here"))
+	escalation := w.Principal(alpha).Say(w.deal, &performatives.EscalateBody{
 		Reason: "authority-limit", Urgency: "high", Context: []byte(`"15000"`), ReferenceID: "p1",
-	}).Message)
-	word := ruling(escalation)
+	}).Message
+	word := testkit.Ruling(escalation, "approved")
 	acme := func(d *performatives.Draft) { d.OrgID = "acme.com" }
 	w.harmless(func() {
 		for name, c := range map[string]struct {
@@ -164,28 +165,28 @@ func TestImpersonationOfHuman(t *testing.T) {
 			data []byte
 			code session.Code
 		}{
-			"the agent that asked":           {alpha, w.people[alpha].envelope(w.deal, word), session.SessionEscalated},
-			"its delegate":                   {delta, w.people[delta].envelope(w.deal, word), session.SessionEscalated},
-			"the counterparty":               {beta, w.people[beta].envelope(w.deal, word), session.SessionEscalated},
-			"the counterparty closes":        {beta, w.people[beta].envelope(w.deal, &performatives.CloseBody{Outcome: "completed"}), session.SessionEscalated},
-			"a human who may not decide":     {carol, w.people[carol].envelope(w.deal, word), session.UnknownSession},
-			"another organisation's human":   {bob, w.people[bob].envelope(w.deal, word), session.UnknownSession},
-			"one whose name begins alike":    {mallory, w.people[mallory].envelope(w.deal, word), session.UnknownSession},
-			"one who says it is of acme":     {mallory, w.people[mallory].envelope(w.deal, word, acme), session.UnknownSession},
-			"a stranger":                     {eve, w.people[eve].envelope(w.deal, word), session.UnknownSession},
-			"alice's name, the agent's key":  {alpha, (&person{TB: t, agent: alice, signer: w.people[alpha].signer}).envelope(w.deal, word), session.Unauthorized},
-			"alice's own envelope, by alpha": {alpha, w.people[alice].envelope(w.deal, word), session.Unauthorized},
+			"the agent that asked":           {alpha, w.Principal(alpha).Envelope(w.deal, word), session.SessionEscalated},
+			"its delegate":                   {delta, w.Principal(delta).Envelope(w.deal, word), session.SessionEscalated},
+			"the counterparty":               {beta, w.Principal(beta).Envelope(w.deal, word), session.SessionEscalated},
+			"the counterparty closes":        {beta, w.Principal(beta).Envelope(w.deal, &performatives.CloseBody{Outcome: "completed"}), session.SessionEscalated},
+			"a human who may not decide":     {carol, w.Principal(carol).Envelope(w.deal, word), session.UnknownSession},
+			"another organisation's human":   {bob, w.Principal(bob).Envelope(w.deal, word), session.UnknownSession},
+			"one whose name begins alike":    {mallory, w.Principal(mallory).Envelope(w.deal, word), session.UnknownSession},
+			"one who says it is of acme":     {mallory, w.Principal(mallory).Envelope(w.deal, word, acme), session.UnknownSession},
+			"a stranger":                     {eve, w.Principal(eve).Envelope(w.deal, word), session.UnknownSession},
+			"alice's name, the agent's key":  {alpha, (&testkit.Principal{TB: t, Agent: alice, Signer: w.Principal(alpha).Signer}).Envelope(w.deal, word), session.Unauthorized},
+			"alice's own envelope, by alpha": {alpha, w.Principal(alice).Envelope(w.deal, word), session.Unauthorized},
 		} {
-			want(t, name, w.people[c.by].submits(w.deal, c.data), c.code)
+			want(t, name, w.Principal(c.by).Submit(w.deal, c.data), c.code)
 		}
 	})
-	w.says(alice, w.deal, word)
+	w.Principal(alice).Say(w.deal, word)
 	w.harmless(func() {
 		// The session has resumed: it is still no agent's to say.
-		want(t, "an agent, later", w.people[alpha].submits(w.deal, w.people[alpha].envelope(w.deal, word)), session.Unauthorized)
-		want(t, "a counterparty, later", w.people[beta].submits(w.deal, w.people[beta].envelope(w.deal, word)), session.Unauthorized)
+		want(t, "an agent, later", w.Principal(alpha).Submit(w.deal, w.Principal(alpha).Envelope(w.deal, word)), session.Unauthorized)
+		want(t, "a counterparty, later", w.Principal(beta).Submit(w.deal, w.Principal(beta).Envelope(w.deal, word)), session.Unauthorized)
 		other := &performatives.InformBody{Type: performatives.Resolution, Data: fmt.Appendf(nil, `{"escalationId":%q,"decision":"denied"}`, escalation)}
-		want(t, "another decision, too late", w.people[alice].submits(w.deal, w.people[alice].envelope(w.deal, other)), session.EscalationResolved)
+		want(t, "another decision, too late", w.Principal(alice).Submit(w.deal, w.Principal(alice).Envelope(w.deal, other)), session.EscalationResolved)
 	})
 }
 
@@ -193,7 +194,7 @@ func TestImpersonationOfHuman(t *testing.T) {
 func TestOperatorSpeaksForNobody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	operator := w.operator()
+	operator := w.Operates()
 	w.harmless(func() {
 		for _, a := range []performatives.Agent{alpha, alice} {
 			if subject := api.Submit(a, w.deal); !w.isDenied(operator, subject, "") {
@@ -201,7 +202,7 @@ func TestOperatorSpeaksForNobody(t *testing.T) {
 			}
 		}
 		for _, verb := range []string{"session.submit", "session.close", "session.delete", "session.append", "escalation.resolve", "no.verb"} {
-			want(t, verb, operator.asks(api.OperatorCall(verb), []byte(fmt.Sprintf(`{"sessionId":%q}`, w.deal))), session.MalformedEnvelope)
+			want(t, verb, operator.Request(api.OperatorCall(verb), []byte(fmt.Sprintf(`{"sessionId":%q}`, w.deal))), session.MalformedEnvelope)
 		}
 	})
 }

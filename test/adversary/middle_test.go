@@ -13,10 +13,10 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/test/certificates"
 	"github.com/parley-asp/parley/transcript"
 )
 
@@ -33,7 +33,7 @@ type middle struct {
 func between(t *testing.T, url string) (*middle, string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	testkit.Must(t, err)
 	m := &middle{server: url[strings.Index(url, "://")+3:], words: map[string]string{}}
 	var open sync.WaitGroup
 	t.Cleanup(open.Wait)
@@ -85,21 +85,18 @@ func (m *middle) replaces(old, other string) {
 func TestManInTheMiddle(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	m, address := between(t, w.broker.URL)
-	victim := &person{TB: t, agent: alpha, pair: w.people[alpha].pair, signer: w.people[alpha].signer, url: "nats://" + address}
-	victim.conn()
+	m, address := between(t, w.URL)
+	victim := &testkit.Principal{TB: t, Agent: alpha, Key: w.Principal(alpha).Key, Signer: w.Principal(alpha).Signer, URL: "nats://" + address}
+	victim.Conn()
 	w.harmless(func() {
 		m.replaces("one thousand", "two thousand")
-		want(t, "another price on the way", victim.submits(w.deal, victim.envelope(w.deal, fact("one thousand"))), session.SignatureInvalid)
+		want(t, "another price on the way", victim.Submit(w.deal, victim.Envelope(w.deal, testkit.Fact("one thousand"))), session.SignatureInvalid)
 		m.replaces(`"ACCEPT"`, `"REJECT"`)
-		want(t, "another act on the way", victim.submits(w.deal, victim.envelope(w.deal, &performatives.AcceptBody{ReferenceID: "p1"})), session.SignatureInvalid)
+		want(t, "another act on the way", victim.Submit(w.deal, victim.Envelope(w.deal, &performatives.AcceptBody{ReferenceID: "p1"})), session.SignatureInvalid)
 	})
 	// What comes back can be changed too; what is verified shows it.
 	m.replaces(`"price":15000`, `"price":95000`)
-	var page struct{ Messages [][]byte }
-	reading := &world{TB: t, broker: w.broker, people: map[performatives.Agent]*person{alpha: victim}, deal: w.deal}
-	page.Messages = reading.entries(alpha, w.deal)
-	faults := w.faults(page.Messages, transcript.Expect{Session: w.deal})
+	faults := w.faults(entriesFor(victim, w.deal), transcript.Expect{Session: w.deal})
 	if len(faults) == 0 || faults[0].Rule != transcript.Hash {
 		t.Errorf("what was changed on the way back is not found: %v", faults)
 	}
@@ -108,24 +105,24 @@ func TestManInTheMiddle(t *testing.T) {
 // TestManInTheMiddleOfTLS: nobody on the way reads, changes or pretends to be the server.
 func TestManInTheMiddleOfTLS(t *testing.T) {
 	t.Parallel()
-	ours, theirs := certificates.New(t), certificates.New(t)
-	start := func(by *certificates.Authority) *server.Node {
+	ours, theirs := testkit.NewAuthority(t), testkit.NewAuthority(t)
+	start := func(by *testkit.Authority) *server.Node {
 		var o server.TLS
 		o.Cert, o.Key = by.Issue("server")
 		n, err := server.Start(t.Context(), server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1", TLS: o})
-		must(t, err)
-		t.Cleanup(func() { must(t, n.Close(t.Context())) })
+		testkit.Must(t, err)
+		t.Cleanup(func() { testkit.Must(t, n.Close(t.Context())) })
 		return n
 	}
 	genuine, other := start(ours), start(theirs)
 	operator, err := performatives.NewSigner(genuine.Operator())
-	must(t, err)
+	testkit.Must(t, err)
 	trusts := server.TLS{CA: ours.File}
 	login := nats.Nkey(string(operator.Key()), genuine.Operator().Sign)
 
 	m, address := between(t, genuine.URL)
 	o, err := client.ConnectOperator(t.Context(), "tls://"+address, client.Key(operator), client.NATS(trusts.Client("tls://"+address)...))
-	must(t, err)
+	testkit.Must(t, err)
 	defer o.Close()
 	if _, err := o.Broker(t.Context()); err != nil {
 		t.Error(err)
@@ -139,7 +136,7 @@ func TestManInTheMiddleOfTLS(t *testing.T) {
 		}
 	}
 	for name, url := range map[string]string{"another server": other.URL, "no TLS": strings.Replace(genuine.URL, "tls://", "nats://", 1)} {
-		options := []nats.Option{login, nats.NoReconnect(), nats.Timeout(patience)}
+		options := []nats.Option{login, nats.NoReconnect(), nats.Timeout(testkit.Patience)}
 		if name == "another server" {
 			options = append(options, trusts.Client(url)...)
 		}

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -28,35 +29,35 @@ func TestLogIsSilent(t *testing.T) {
 	core, logs := observer.New(zap.DebugLevel)
 	w := newWorld(t, zap.New(core))
 	const secret = "the-price-nobody-must-know"
-	p, a := w.people[eve], w.people[alpha]
-	w.says(alpha, w.deal, fact(secret))
-	w.says(beta, w.deal, &performatives.ProposeBody{ProposalID: secret, Type: "x", Subject: secret, Terms: []byte(`{"` + secret + `":1}`)})
-	w.says(alpha, w.deal, &performatives.EscalateBody{Reason: "authority-limit", Urgency: "high", Context: quoted(t, secret)})
+	p, a := w.Principal(eve), w.Principal(alpha)
+	w.Principal(alpha).Say(w.deal, testkit.Fact(secret))
+	w.Principal(beta).Say(w.deal, &performatives.ProposeBody{ProposalID: secret, Type: "x", Subject: secret, Terms: []byte(`{"` + secret + `":1}`)})
+	w.Principal(alpha).Say(w.deal, &performatives.EscalateBody{Reason: "authority-limit", Urgency: "high", Context: quoted(t, secret)})
 
-	envelope := string(a.envelope(w.deal, fact(secret)))
+	envelope := string(a.Envelope(w.deal, testkit.Fact(secret)))
 	for _, data := range []string{
 		envelope, envelope[:len(envelope)-9], strings.Replace(envelope, "INFORM", secret, 1), strings.Replace(envelope, "asp/0.1", secret, 1),
 		strings.Replace(envelope, "ed25519:", secret, 1), strings.Replace(envelope, `"type":"fact"`, `"type":"`+secret+`"`, 1), secret,
 		strings.Replace(envelope, string(alpha), "agent://"+secret, 1),
 	} {
-		refused(t, a.submits(w.deal, []byte(data)))
-		refused(t, p.submits(w.deal, []byte(data)))
+		testkit.Code(t, a.Submit(w.deal, []byte(data)))
+		testkit.Code(t, p.Submit(w.deal, []byte(data)))
 		for _, verb := range []string{api.SessionGet.Name, api.SchemaPut.Name, api.AgentGet.Name, api.EscalationGet.Name} {
-			p.calls(verb, data)
-			p.calls(verb, `{"sessionId":"`+secret+`","escalationId":"`+secret+`","agentId":"`+secret+`","name":"`+secret+`","schema":"`+secret+`"}`)
+			p.Call(verb, data)
+			p.Call(verb, `{"sessionId":"`+secret+`","escalationId":"`+secret+`","agentId":"`+secret+`","name":"`+secret+`","schema":"`+secret+`"}`)
 		}
 	}
 	stranger, err := nkeys.CreateUser()
-	must(t, err)
+	testkit.Must(t, err)
 	nonces := []string{}
 	for _, how := range []nats.Option{
-		nats.UserInfo("eve", secret), nats.Token(secret), nats.Nkey(string(a.signer.Key()), stranger.Sign),
-		nats.Nkey(string(a.signer.Key()), func(nonce []byte) ([]byte, error) {
+		nats.UserInfo("eve", secret), nats.Token(secret), nats.Nkey(string(a.Signer.Key()), stranger.Sign),
+		nats.Nkey(string(a.Signer.Key()), func(nonce []byte) ([]byte, error) {
 			nonces = append(nonces, string(nonce))
 			return stranger.Sign(nonce)
 		}),
 	} {
-		if nc, err := p.dial(how); err == nil {
+		if nc, err := p.Dial(how); err == nil {
 			nc.Close()
 			t.Error("a stranger is in")
 		}
@@ -66,17 +67,17 @@ func TestLogIsSilent(t *testing.T) {
 			t.Errorf("eve may publish %s", subject)
 		}
 	}
-	gone := w.people[carol].line()
-	w.operator().asks(api.OperatorCall(api.AgentRemove.Name), fmt.Appendf(nil, `{"agentId":%q}`, carol))
-	w.isCut(gone)
-	w.broker.Down()
-	w.broker.Up()
+	gone := w.Principal(carol).Conn()
+	w.Operates().Request(api.OperatorCall(api.AgentRemove.Name), fmt.Appendf(nil, `{"agentId":%q}`, carol))
+	testkit.Cut(t, gone, atOnce)
+	w.Down()
+	w.Up()
 
 	encoder := zapcore.NewJSONEncoder(zapcore.EncoderConfig{MessageKey: "message", NameKey: "name"})
-	hidden := []string{secret, seed(t, a.pair), seed(t, p.pair), seed(t, w.broker.Operator()), seed(t, stranger)}
+	hidden := []string{secret, seed(t, a.Key), seed(t, p.Key), seed(t, w.Operator()), seed(t, stranger)}
 	for _, e := range logs.All() {
 		line, err := encoder.EncodeEntry(e.Entry, e.Context)
-		must(t, err)
+		testkit.Must(t, err)
 		text := line.String()
 		if someSeed.MatchString(text) || someSignature.MatchString(text) {
 			t.Errorf("a secret in the log: %s", text)

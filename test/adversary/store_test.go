@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 )
@@ -45,12 +46,12 @@ func (w *world) trace(attack func(), attackers ...performatives.Agent) string {
 // inside is the store as the broker sees it.
 func (w *world) inside() jetstream.JetStream {
 	w.Helper()
-	key, err := server.ReadSeed(filepath.Join(w.broker.Data, server.BrokerSeed))
-	must(w.TB, err)
+	key, err := server.ReadSeed(filepath.Join(w.Data, server.BrokerSeed))
+	testkit.Must(w, err)
 	public, err := key.PublicKey()
-	must(w.TB, err)
-	js, err := jetstream.New(w.broker.Plain(nats.Nkey(public, key.Sign)))
-	must(w.TB, err)
+	testkit.Must(w, err)
+	js, err := jetstream.New(w.Plain(nats.Nkey(public, key.Sign)))
+	testkit.Must(w, err)
 	return js
 }
 
@@ -58,7 +59,7 @@ func (w *world) inside() jetstream.JetStream {
 func (w *world) store(js jetstream.JetStream, except []performatives.Agent) map[string]string {
 	w.Helper()
 	w.settled()
-	ctx, cancel := context.WithTimeout(w.Context(), patience)
+	ctx, cancel := context.WithTimeout(w.Context(), testkit.Patience)
 	defer cancel()
 	held := map[string]string{}
 	streams := js.ListStreams(ctx)
@@ -69,7 +70,7 @@ func (w *world) store(js jetstream.JetStream, except []performatives.Agent) map[
 		}
 		held[name] = fmt.Sprintf("%+v", info.Config)
 		stream, err := js.Stream(ctx, name)
-		must(w.TB, err)
+		testkit.Must(w, err)
 		for seq := info.State.FirstSeq; seq != 0 && seq <= info.State.LastSeq; seq++ {
 			m, err := stream.GetMsg(ctx, seq)
 			if err != nil || m.Header.Get("Nats-TTL") != "" { // deleted, such as a timer that was set anew; or about to be
@@ -87,9 +88,9 @@ func (w *world) store(js jetstream.JetStream, except []performatives.Agent) map[
 				held[name+" "+c.Name] = fmt.Sprintf("%+v %v %v %d", c.Config, c.Delivered.Consumer, c.AckFloor.Consumer, c.NumAckPending)
 			}
 		}
-		must(w.TB, consumers.Err())
+		testkit.Must(w, consumers.Err())
 	}
-	must(w.TB, streams.Err())
+	testkit.Must(w, streams.Err())
 	if len(held) < 20 {
 		w.Fatalf("the store holds only %v", slices.Collect(maps.Keys(held)))
 	}
@@ -110,22 +111,22 @@ func TestTracesAreSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	reads := func() {
-		js, err := jetstream.New(w.people[alpha].conn())
-		must(t, err)
+		js, err := jetstream.New(w.Principal(alpha).Conn())
+		testkit.Must(t, err)
 		inbox, err := js.Consumer(t.Context(), api.InboxStream, alpha.Token())
-		must(t, err)
-		m, err := inbox.Next(jetstream.FetchMaxWait(patience))
-		must(t, err)
-		must(t, m.DoubleAck(t.Context()))
+		testkit.Must(t, err)
+		m, err := inbox.Next(jetstream.FetchMaxWait(testkit.Patience))
+		testkit.Must(t, err)
+		testkit.Must(t, m.DoubleAck(t.Context()))
 	}
 	for name, c := range map[string]struct {
 		do    func()
 		where string
 	}{
-		"an act":             {func() { w.says(beta, w.deal, fact("more")) }, api.SessionsStream},
-		"its delivery":       {func() { w.says(beta, w.deal, fact("more")) }, api.InboxStream},
+		"an act":             {func() { w.Principal(beta).Say(w.deal, testkit.Fact("more")) }, api.SessionsStream},
+		"its delivery":       {func() { w.Principal(beta).Say(w.deal, testkit.Fact("more")) }, api.InboxStream},
 		"an acknowledgement": {reads, api.InboxStream + " " + alpha.Token()},
-		"a card":             {func() { w.people[eve].calls(api.AgentRegister.Name, `{"card":{"name":"Eve"}}`) }, "KV_ASP_AGENTS"},
+		"a card":             {func() { w.Principal(eve).Call(api.AgentRegister.Name, `{"card":{"name":"Eve"}}`) }, "KV_ASP_AGENTS"},
 	} {
 		if trace := w.trace(c.do); !strings.Contains(trace, c.where) {
 			t.Errorf("%s leaves no trace in %s: %s", name, c.where, trace)
@@ -138,8 +139,8 @@ func TestTracesAreSeen(t *testing.T) {
 // one thing after the other, and the operator's list reads every session behind them.
 func (w *world) settled() {
 	w.Helper()
-	m, err := w.overseer().Request(api.OperatorCall(api.SessionList.Name), []byte(`{"limit":1000}`), patience)
-	must(w.TB, err)
+	m, err := w.overseer().Request(api.OperatorCall(api.SessionList.Name), []byte(`{"limit":1000}`), testkit.Patience)
+	testkit.Must(w, err)
 	if m.Header.Get(api.ErrorCodeHeader) != "" {
 		w.Fatalf("%s", m.Data)
 	}
@@ -149,7 +150,7 @@ func (w *world) settled() {
 func (w *world) overseer() *nats.Conn {
 	w.Helper()
 	if w.oversees == nil {
-		w.oversees = w.operator().nc
+		w.oversees = w.Operates().Conn()
 	}
 	return w.oversees
 }

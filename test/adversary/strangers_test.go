@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -21,17 +22,17 @@ import (
 func TestStrangersLearnNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	escalation := string(w.says(alpha, w.opens(alpha, beta), &performatives.EscalateBody{
+	escalation := string(w.Principal(alpha).Say(w.opens(alpha, beta), &performatives.EscalateBody{
 		Reason: "authority-limit", Urgency: "high", Context: []byte(`"much"`),
 	}).Message)
 	closed := w.opens(alpha, beta)
-	w.says(alpha, closed, &performatives.CloseBody{})
+	w.Principal(alpha).Say(closed, &performatives.CloseBody{})
 	link := &performatives.Link{Sequence: 4, PreviousHash: performatives.NoHash}
 	acts := map[string]performatives.Body{
-		"PROPOSE": offer("x", 1), "ACCEPT": &performatives.AcceptBody{ReferenceID: "p1"},
+		"PROPOSE": testkit.Offer("x", 1), "ACCEPT": &performatives.AcceptBody{ReferenceID: "p1"},
 		"REJECT":  &performatives.RejectBody{ReferenceID: "p1", Code: "unspecified", Reason: "no"},
 		"COUNTER": &performatives.CounterBody{ProposalID: "x", ReferenceID: "p1", Terms: []byte(`{"price":1}`)},
-		"INFORM":  fact("x"), "a ruling": ruling(escalation),
+		"INFORM":  testkit.Fact("x"), "a ruling": testkit.Ruling(performatives.MessageID(escalation), "approved"),
 		"QUERY":    &performatives.QueryBody{QueryID: "q", QueryType: "x", Subject: "x"},
 		"CLARIFY":  &performatives.ClarifyBody{ReferenceID: "p1", Questions: []performatives.Question{{Field: "terms.price", Question: "why?"}}},
 		"COMMIT":   &performatives.CommitBody{CommitmentID: "c", ReferenceID: "p1"},
@@ -42,21 +43,21 @@ func TestStrangersLearnNothing(t *testing.T) {
 	}
 	w.harmless(func() {
 		for _, a := range []performatives.Agent{eve, delta, bob, mallory, alice} {
-			p := w.people[a]
+			p := w.Principal(a)
 			for _, id := range []performatives.SessionID{w.deal, closed} {
 				for name, body := range acts {
 					for _, linked := range []*performatives.Link{nil, link} {
-						none := newSession()
+						none := testkit.NewSession()
 						chain := func(d *performatives.Draft) { d.Link = linked }
 						alike(t, fmt.Sprintf("%s of %s, linked %t", name, a, linked != nil),
-							p.submits(id, p.envelope(id, body, chain)), p.submits(none, p.envelope(none, body, chain)), string(id), string(none))
+							p.Submit(id, p.Envelope(id, body, chain)), p.Submit(none, p.Envelope(none, body, chain)), string(id), string(none))
 					}
 				}
 				for _, verb := range []string{api.SessionGet.Name, api.SessionMessages.Name} {
 					for _, more := range []string{"", `,"since":1`, `,"since":1000`, `,"limit":1`, `,"x":1`} {
-						none := newSession()
+						none := testkit.NewSession()
 						ask := func(id performatives.SessionID) *nats.Msg {
-							return p.calls(verb, fmt.Sprintf(`{"sessionId":%q%s}`, id, more))
+							return p.Call(verb, fmt.Sprintf(`{"sessionId":%q%s}`, id, more))
 						}
 						alike(t, verb+more, ask(id), ask(none), string(id), string(none))
 					}
@@ -64,19 +65,19 @@ func TestStrangersLearnNothing(t *testing.T) {
 			}
 		}
 		for _, a := range []performatives.Agent{eve, delta, bob, mallory, carol} {
-			p, none := w.people[a], newID()
-			alike(t, "escalation.get", p.calls(api.EscalationGet.Name, fmt.Sprintf(`{"escalationId":%q}`, escalation)),
-				p.calls(api.EscalationGet.Name, fmt.Sprintf(`{"escalationId":%q}`, none)), escalation, none)
+			p, none := w.Principal(a), string(testkit.NewID())
+			alike(t, "escalation.get", p.Call(api.EscalationGet.Name, fmt.Sprintf(`{"escalationId":%q}`, escalation)),
+				p.Call(api.EscalationGet.Name, fmt.Sprintf(`{"escalationId":%q}`, none)), escalation, none)
 			for verb, empty := range map[string]string{
 				api.SessionList.Name: `{"sessions":[]`, api.EscalationList.Name: `{"escalations":[]}`,
 			} {
 				for _, request := range []string{"", "{}", `{"limit":1000}`} {
-					if m := p.calls(verb, request); !strings.HasPrefix(string(m.Data), empty) {
+					if m := p.Call(verb, request); !strings.HasPrefix(string(m.Data), empty) {
 						t.Errorf("%s shows %s: %s", verb, a, m.Data)
 					}
 				}
 			}
-			if m := p.calls(api.EscalationList.Name, `{"status":"all"}`); strings.Contains(string(m.Data), escalation) {
+			if m := p.Call(api.EscalationList.Name, `{"status":"all"}`); strings.Contains(string(m.Data), escalation) {
 				t.Errorf("escalation.list shows %s: %s", a, m.Data)
 			}
 		}
@@ -101,18 +102,18 @@ func alike(t *testing.T, what string, foreign, none *nats.Msg, foreignID, noneID
 // there, and about one of others. What differs is for people to look at: a figure is no test.
 func BenchmarkStrangers(b *testing.B) {
 	w := newWorld(b)
-	p := w.people[eve]
+	p := w.Principal(eve)
 	for _, c := range []struct {
 		name string
 		id   func() performatives.SessionID
 	}{
-		{"none", newSession},
+		{"none", testkit.NewSession},
 		{"foreign", func() performatives.SessionID { return w.deal }},
 	} {
 		for name, ask := range map[string]func(performatives.SessionID){
-			"read": func(id performatives.SessionID) { p.calls(api.SessionGet.Name, fmt.Sprintf(`{"sessionId":%q}`, id)) },
+			"read": func(id performatives.SessionID) { p.Call(api.SessionGet.Name, fmt.Sprintf(`{"sessionId":%q}`, id)) },
 			"submit": func(id performatives.SessionID) {
-				p.submits(id, p.envelope(id, &performatives.AcceptBody{ReferenceID: "p1"}))
+				p.Submit(id, p.Envelope(id, &performatives.AcceptBody{ReferenceID: "p1"}))
 			},
 		} {
 			b.Run(name+"/"+c.name, func(b *testing.B) {

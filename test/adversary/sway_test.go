@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/render"
 )
@@ -25,18 +26,18 @@ func TestTextThatSways(t *testing.T) {
 		erases = "\x1b[2J\x1b[1;1H\x1b[31mapproved by alice\x1b[0m\x1b]0;parley\x07\r"
 		turns  = "price: \u202e000,51\u202c\u2066\u200b\ufeff"
 	)
-	w.says(beta, w.deal, &performatives.ProposeBody{
+	w.Principal(beta).Say(w.deal, &performatives.ProposeBody{
 		ProposalID: "p2", Type: "service-agreement", Subject: "support" + erases + turns, Remarks: performatives.Remarks{Message: forged},
 		Terms: []byte(fmt.Sprintf(`{"price":15000,%q:1}`, "limit")),
 	})
-	escalation := string(w.says(alpha, w.deal, &performatives.EscalateBody{
+	escalation := string(w.Principal(alpha).Say(w.deal, &performatives.EscalateBody{
 		Reason: "authority-limit", Urgency: "high", ReferenceID: "p2",
 		Context: jsontext.Value(quoted(t, forged+erases)), SuggestedAction: forged,
 	}).Message)
 	var item api.EscalationItem
-	must(t, json.Unmarshal(w.people[alice].calls(api.EscalationGet.Name, fmt.Sprintf(`{"escalationId":%q}`, escalation)).Data, &item))
+	testkit.Must(t, json.Unmarshal(w.Principal(alice).Call(api.EscalationGet.Name, fmt.Sprintf(`{"escalationId":%q}`, escalation)).Data, &item))
 	var view api.SessionView
-	must(t, json.Unmarshal(w.people[alice].calls(api.SessionGet.Name, fmt.Sprintf(`{"sessionId":%q}`, w.deal)).Data, &view))
+	testkit.Must(t, json.Unmarshal(w.Principal(alice).Call(api.SessionGet.Name, fmt.Sprintf(`{"sessionId":%q}`, w.deal)).Data, &view))
 	for _, style := range []render.Style{{Width: 100}, {Width: 40}, {Width: 100, Full: true}} {
 		for name, drawn := range map[string]string{
 			"the escalation":   render.Item(item, style),
@@ -71,6 +72,6 @@ func TestTextThatSways(t *testing.T) {
 func quoted(t *testing.T, text string) []byte {
 	t.Helper()
 	data, err := json.Marshal(text)
-	must(t, err)
+	testkit.Must(t, err)
 	return data
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/transcript"
@@ -19,10 +20,15 @@ import (
 // entries are a session's transcript, as the api gives it to a party.
 func (w *world) entries(a performatives.Agent, id performatives.SessionID) [][]byte {
 	w.Helper()
+	return entriesFor(w.Principal(a), id)
+}
+
+func entriesFor(p *testkit.Principal, id performatives.SessionID) [][]byte {
+	p.Helper()
 	var page struct {
 		Messages []jsontext.Value `json:"messages"`
 	}
-	must(w.TB, json.Unmarshal(w.people[a].calls(api.SessionMessages.Name, fmt.Sprintf(`{"sessionId":%q}`, id)).Data, &page))
+	testkit.Must(p, json.Unmarshal(p.Call(api.SessionMessages.Name, fmt.Sprintf(`{"sessionId":%q}`, id)).Data, &page))
 	all := make([][]byte, len(page.Messages))
 	for i, m := range page.Messages {
 		all[i] = m
@@ -33,8 +39,8 @@ func (w *world) entries(a performatives.Agent, id performatives.SessionID) [][]b
 // faults are what the verifier finds.
 func (w *world) faults(entries [][]byte, expect transcript.Expect) []transcript.Fault {
 	w.Helper()
-	faults, err := transcript.Verify(bytes.NewReader(bytes.Join(entries, []byte("\n"))), w.broker.Key(), expect)
-	must(w.TB, err)
+	faults, err := transcript.Verify(bytes.NewReader(bytes.Join(entries, []byte("\n"))), w.Key(), expect)
+	testkit.Must(w, err)
 	return faults
 }
 
@@ -70,15 +76,15 @@ func dearer(e map[string]any) { body(e)["terms"] = map[string]any{"price": 1} }
 func (w *world) sealed(entry []byte, by performatives.Signer, change func(*performatives.Stamp)) []byte {
 	w.Helper()
 	m, stamp, _, err := performatives.ReadDelivered(entry)
-	must(w.TB, err)
+	testkit.Must(w, err)
 	at, err := stamp.AcceptedAt()
-	must(w.TB, err)
+	testkit.Must(w, err)
 	state := stamp.Receipt.State
 	if change != nil {
 		change(&stamp)
 	}
 	data, _, err := m.Deliver(stamp, at, state, by)
-	must(w.TB, err)
+	testkit.Must(w, err)
 	return data
 }
 
@@ -88,9 +94,9 @@ func TestTampering(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	second := w.opens(alpha, beta)
-	w.says(beta, second, offer("p1", 1))
-	forger := w.people[eve].signer
-	last := w.says(alpha, w.deal, &performatives.AcceptBody{ReferenceID: "p1"})
+	w.Principal(beta).Say(second, testkit.Offer("p1", 1))
+	forger := w.Principal(eve).Signer
+	last := w.Principal(alpha).Say(w.deal, &performatives.AcceptBody{ReferenceID: "p1"})
 	entries, foreign := w.entries(alpha, w.deal), w.entries(alpha, second)
 	at := func(n int, change func(map[string]any)) func([][]byte) [][]byte {
 		return func(all [][]byte) [][]byte {
@@ -114,22 +120,22 @@ func TestTampering(t *testing.T) {
 			return all
 		}, transcript.Receipt},
 		"a receipt of my own in the broker's name": {func(all [][]byte) [][]byte {
-			all[3] = bend(t, w.sealed(all[3], forger, nil), func(e map[string]any) { receipt(e)["broker"] = w.broker.Key() })
+			all[3] = bend(t, w.sealed(all[3], forger, nil), func(e map[string]any) { receipt(e)["broker"] = w.Key() })
 			return all
 		}, transcript.Receipt},
 		"another price, hashed again": {func(all [][]byte) [][]byte {
-			all[3] = bend(t, w.sealed(bend(t, all[3], dearer), forger, nil), func(e map[string]any) { receipt(e)["broker"] = w.broker.Key() })
+			all[3] = bend(t, w.sealed(bend(t, all[3], dearer), forger, nil), func(e map[string]any) { receipt(e)["broker"] = w.Key() })
 			return all
 		}, transcript.Receipt},
 		"an entry of my own": {func(all [][]byte) [][]byte {
-			m, err := performatives.Read(w.people[eve].envelope(w.deal, &performatives.CloseBody{Outcome: "completed"}))
-			must(t, err)
+			m, err := performatives.Read(w.Principal(eve).Envelope(w.deal, &performatives.CloseBody{Outcome: "completed"}))
+			testkit.Must(t, err)
 			data, _, err := m.Deliver(performatives.Stamp{Sequence: uint64(len(all)), PreviousHash: last.Hash}, m.Timestamp, "CLOSED", forger)
-			must(t, err)
+			testkit.Must(t, err)
 			return append(all, data)
 		}, transcript.Receipt},
 		"the sender's envelope as an entry": {func(all [][]byte) [][]byte {
-			return append(all, w.people[beta].envelope(w.deal, fact("never accepted")))
+			return append(all, w.Principal(beta).Envelope(w.deal, testkit.Fact("never accepted")))
 		}, transcript.Receipt},
 		"one left out":         {func(all [][]byte) [][]byte { return slices.Delete(all, 2, 3) }, transcript.Sequence},
 		"the first left out":   {func(all [][]byte) [][]byte { return all[1:] }, transcript.Sequence},
@@ -171,17 +177,17 @@ func copied(t *testing.T, entry []byte) (of map[string]any) {
 func TestLyingBroker(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	key, err := server.ReadSeed(filepath.Join(w.broker.Data, server.BrokerSeed))
-	must(t, err)
+	key, err := server.ReadSeed(filepath.Join(w.Data, server.BrokerSeed))
+	testkit.Must(t, err)
 	liar, err := performatives.NewSigner(key)
-	must(t, err)
+	testkit.Must(t, err)
 	linked := func(d *performatives.Draft) {
 		next := transcript.Next(w.read(alpha))
 		d.Link = &next
 	}
-	w.says(alpha, w.deal, fact("first"))
-	w.says(alpha, w.deal, fact("second"), linked)
-	last := w.says(alpha, w.deal, &performatives.AcceptBody{ReferenceID: "p1"})
+	w.Principal(alpha).Say(w.deal, testkit.Fact("first"))
+	w.Principal(alpha).Say(w.deal, testkit.Fact("second"), linked)
+	last := w.Principal(alpha).Say(w.deal, &performatives.AcceptBody{ReferenceID: "p1"})
 	// chained receipts all entries again, from one on, so that hashes and places fit.
 	chained := func(all [][]byte) [][]byte {
 		link := performatives.Link{PreviousHash: performatives.NoHash}
@@ -191,7 +197,7 @@ func TestLyingBroker(t *testing.T) {
 			})
 			all[i] = w.sealed(moved, liar, func(s *performatives.Stamp) { s.Sequence, s.PreviousHash = link.Sequence, link.PreviousHash })
 			_, stamp, _, err := performatives.ReadDelivered(all[i])
-			must(t, err)
+			testkit.Must(t, err)
 			link = performatives.Link{Sequence: stamp.Sequence + 1, PreviousHash: stamp.Hash}
 		}
 		return all
@@ -210,7 +216,7 @@ func TestLyingBroker(t *testing.T) {
 		"another price":             {bent(3, dearer), transcript.Signature},
 		"another sender":            {bent(3, func(e map[string]any) { e["sender"] = map[string]any{"agentId": alpha} }), transcript.Signature},
 		"a sender who never joined": {bent(3, func(e map[string]any) { e["sender"] = map[string]any{"agentId": eve} }), transcript.Pinned},
-		"another key for alpha":     {bent(0, func(e map[string]any) { pinned(e, w.people[eve].signer.Key()) }), transcript.Signature},
+		"another key for alpha":     {bent(0, func(e map[string]any) { pinned(e, w.Principal(eve).Signer.Key()) }), transcript.Signature},
 		"no signature":              {bent(3, func(e map[string]any) { delete(integrity(e), "signature") }), transcript.Signature},
 		"before a sender's link":    {func(all [][]byte) [][]byte { return chained(slices.Delete(all, 4, 5)) }, transcript.Signature},
 	})
@@ -225,7 +231,7 @@ func (w *world) read(a performatives.Agent) (all []transcript.Entry) {
 	w.Helper()
 	for _, data := range w.entries(a, w.deal) {
 		e, err := transcript.Read(data)
-		must(w.TB, err)
+		testkit.Must(w, err)
 		all = append(all, e)
 	}
 	return all

@@ -20,14 +20,14 @@ import (
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/test/testbroker"
 )
 
 // TestHostileText shows whatever a counterparty writes as text: markup does not
 // become any, what is invisible is seen, and nothing gets out of its place.
 func TestHostileText(t *testing.T) {
-	w := newWorld(t, testbroker.Options{})
+	w := newWorld(t, testkit.Options{})
 	evil := `<img src=x onerror="window.pwned=1"><script>window.pwned=1</script></bdi></article><h1>Approved</h1>`
 	turned := "invoice \u202efdp.exe\u202c zero\u200bwidth \u0000 Z" + strings.Repeat("\u0301", 40)
 	long := strings.Repeat("W", 20000) + " " + strings.Repeat("many words ", 2000)
@@ -72,7 +72,7 @@ func TestHostileText(t *testing.T) {
 
 // TestKeyboard goes the whole way without a pointer.
 func TestKeyboard(t *testing.T) {
-	w := newWorld(t, testbroker.Options{})
+	w := newWorld(t, testkit.Options{})
 	_, _, first := w.asks("First", "critical", plan)
 	buyer, _, second := w.asks("Second", "low", plan)
 	b := w.enters(alice, "")
@@ -114,7 +114,7 @@ func TestKeyboard(t *testing.T) {
 
 // TestSearch narrows the queue while somebody types, and keeps it so.
 func TestSearch(t *testing.T) {
-	w := newWorld(t, testbroker.Options{})
+	w := newWorld(t, testkit.Options{})
 	for _, subject := range []string{"Coffee beans", "Coffee machine", "Freight"} {
 		w.asks(subject, "high", plan)
 	}
@@ -144,7 +144,7 @@ func TestSearch(t *testing.T) {
 
 // TestFocusStays where a reader has it while the queue is shown anew.
 func TestFocusStays(t *testing.T) {
-	w := newWorld(t, testbroker.Options{})
+	w := newWorld(t, testkit.Options{})
 	_, _, id := w.asks("First", "low", plan)
 	b := w.enters(alice, "items/"+id)
 	b.reads(".live", "live")
@@ -158,7 +158,7 @@ func TestFocusStays(t *testing.T) {
 
 // TestFocusMoves while the queue is on its way: where a reader is by then counts.
 func TestFocusMoves(t *testing.T) {
-	w := newWorld(t, testbroker.Options{})
+	w := newWorld(t, testkit.Options{})
 	_, _, id := w.asks("First", "high", plan)
 	b := w.enters(alice, "")
 	b.reads(".live", "live")
@@ -182,7 +182,7 @@ func TestFocusMoves(t *testing.T) {
 
 // TestNames asserts that whoever cannot see the page is told what everything is.
 func TestNames(t *testing.T) {
-	w := newWorld(t, testbroker.Options{})
+	w := newWorld(t, testkit.Options{})
 	_, _, id := w.asks("Enterprise plan", "high", plan)
 	b := w.enters(alice, "items/"+id)
 	b.sees("#item")
@@ -202,7 +202,7 @@ func TestNames(t *testing.T) {
 
 // TestPhone decides with a finger.
 func TestPhone(t *testing.T) {
-	w := newWorld(t, testbroker.Options{})
+	w := newWorld(t, testkit.Options{})
 	buyer, _, id := w.asks("Enterprise plan", "high", plan)
 	b := w.enters(alice, "")
 	b.do(chromedp.EmulateViewport(375, 667, chromedp.EmulateMobile, chromedp.EmulateTouch, chromedp.EmulateScale(2)))
@@ -223,7 +223,7 @@ func TestPhone(t *testing.T) {
 
 // TestQuorum lets the session go on only when the second has signed.
 func TestQuorum(t *testing.T) {
-	w := newWorld(t, testbroker.Options{Rules: &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{
+	w := newWorld(t, testkit.Options{Rules: &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{
 		"acme.example": {Rules: []*escalation.Rule{{Name: "four-eyes", Asked: escalation.Asked{Quorum: 2}}}},
 	}}})
 	buyer, _, id := w.asks("Enterprise plan", "high", plan)
@@ -252,7 +252,7 @@ func TestQuorum(t *testing.T) {
 // TestCeiling refuses more than a human may let an agent agree to, says who can,
 // and takes what is within.
 func TestCeiling(t *testing.T) {
-	w := newWorld(t, testbroker.Options{})
+	w := newWorld(t, testkit.Options{})
 	w.registers(alice, func(c *api.Card) { c.Registry.Limits = []performatives.Limit{{Currency: "USD", MaxAmount: 10000}} })
 	buyer, _, id := w.asks("Enterprise plan", "high", plan)
 	b := w.enters(alice, "items/"+id)
@@ -278,7 +278,7 @@ func (c *clock) jumps(by time.Duration) { c.ahead.Add(int64(by)) }
 // level is asked, and in the end the session fails, while the page looks on.
 func TestExpiryChain(t *testing.T) {
 	c := new(clock)
-	w := newWorld(t, testbroker.Options{Now: c.now, Rules: &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{
+	w := newWorld(t, testkit.Options{Now: c.now, Rules: &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{
 		"acme.example": {Rules: []*escalation.Rule{{
 			Name: "chain", Asked: escalation.Asked{Level: "Desk", Approvers: []string{string(alice)}, Due: escalation.Times{All: escalation.Duration(10 * time.Minute)}},
 			Chain: []escalation.Asked{{Level: "Head", Approvers: []string{string(bob)}, Due: escalation.Times{All: escalation.Duration(20 * time.Minute)}}},
@@ -314,7 +314,7 @@ func (w *world) rings(s *client.Session) {
 // session goes on when it is back, the page finds it by itself, and the decision
 // is there once.
 func TestKilled(t *testing.T) {
-	w := newWorld(t, testbroker.Options{})
+	w := newWorld(t, testkit.Options{})
 	buyer, _, id := w.asks("Enterprise plan", "high", plan)
 	b := w.enters(alice, "items/"+id)
 	b.reads(".live", "live")
@@ -342,7 +342,7 @@ func (w *world) awaitsRuling(s *client.Session) {
 
 // TestBehindProxy looks at it under a prefix of somebody else's.
 func TestBehindProxy(t *testing.T) {
-	w := newWorld(t, testbroker.Options{})
+	w := newWorld(t, testkit.Options{})
 	buyer, _, id := w.asks("Enterprise plan", "high", plan)
 	to, err := url.Parse("http://" + w.HTTPAddr)
 	w.must(err)
@@ -374,7 +374,7 @@ func TestBehindProxy(t *testing.T) {
 
 // TestDev picks a human, and is told loudly.
 func TestDev(t *testing.T) {
-	w := newWorld(t, testbroker.Options{Dev: true})
+	w := newWorld(t, testkit.Options{Dev: true})
 	buyer, _, id := w.asks("Enterprise plan", "high", plan)
 	b := w.browser()
 	b.opens("items/" + id)
@@ -394,7 +394,7 @@ func TestDev(t *testing.T) {
 
 // TestSignsInAgain has a browser whose cookie is gone, and whose key is not.
 func TestSignsInAgain(t *testing.T) {
-	w := newWorld(t, testbroker.Options{})
+	w := newWorld(t, testkit.Options{})
 	_, _, id := w.asks("Enterprise plan", "high", plan)
 	b := w.enters(alice, "items/"+id)
 	b.sees("#item")
@@ -414,7 +414,7 @@ func TestSignsInAgain(t *testing.T) {
 
 // TestAnotherBrowser tells somebody of a browser that was enrolled after theirs.
 func TestAnotherBrowser(t *testing.T) {
-	w := newWorld(t, testbroker.Options{})
+	w := newWorld(t, testkit.Options{})
 	first := w.enters(alice, "")
 	if first.has(".dev") {
 		t.Error("the only browser is told of another")
@@ -431,7 +431,7 @@ func TestAnotherBrowser(t *testing.T) {
 
 // TestSignsOut stays signed out until told otherwise.
 func TestSignsOut(t *testing.T) {
-	w := newWorld(t, testbroker.Options{})
+	w := newWorld(t, testkit.Options{})
 	_, _, id := w.asks("Enterprise plan", "high", plan)
 	b := w.enters(alice, "")
 	b.clicks("[data-do=leave]")
@@ -451,7 +451,7 @@ func TestSignsOut(t *testing.T) {
 // TestTenThousand prints how long the page takes with 10,000 open items.
 func TestTenThousand(t *testing.T) {
 	const items, workers = 10000, 8
-	w := newWorld(t, testbroker.Options{Sync: time.Minute, Limits: broker.Limits{Rate: 1e6, InFlight: 1000, Sessions: 2 * items}})
+	w := newWorld(t, testkit.Options{Sync: time.Minute, Limits: broker.Limits{Rate: 1e6, InFlight: 1000, Sessions: 2 * items}})
 	w.takes(9 * time.Minute)
 	w.as(sales)
 	w.as(alpha)

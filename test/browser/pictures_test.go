@@ -11,8 +11,8 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/test/testbroker"
 )
 
 // TestPictures makes the pictures of docs/inbox, with -screenshots: a morning's
@@ -21,7 +21,7 @@ import (
 // is to be read has contrast enough.
 func TestPictures(t *testing.T) {
 	grace := performatives.Agent("human://acme.example/grace")
-	w := newWorld(t, testbroker.Options{Rules: &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{
+	w := newWorld(t, testkit.Options{Rules: &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{
 		"acme.example": {
 			Groups: map[string][]performatives.Agent{"procurement": {alice, bob}, "finance": {grace}},
 			Rules: []*escalation.Rule{{

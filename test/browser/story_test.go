@@ -10,16 +10,16 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/test/testbroker"
 )
 
 // TestStory is the seed's escalation pattern with a human in a browser: two
 // agents, a proposal of $15,000, the pause, an approval with a ceiling, and then
 // an ACCEPT within it and a COMMIT above it.
 func TestStory(t *testing.T) {
-	w := newWorld(t, testbroker.Options{})
+	w := newWorld(t, testkit.Options{})
 	buyer, seller, id := w.asks("Enterprise plan", "high", plan)
 	if got := w.state(buyer); got != "ESCALATED" {
 		t.Fatalf("the session is %s after the ESCALATE", got)
@@ -80,7 +80,7 @@ func (w *world) rulings(s *client.Session) (all []performatives.RulingData) {
 
 // TestDoubleClick decides once.
 func TestDoubleClick(t *testing.T) {
-	w := newWorld(t, testbroker.Options{})
+	w := newWorld(t, testkit.Options{})
 	buyer, _, id := w.asks("Enterprise plan", "high", plan)
 	b := w.enters(alice, "items/"+id)
 	b.clicks("[data-open=deny]")
@@ -98,7 +98,7 @@ func TestDoubleClick(t *testing.T) {
 // TestRace has one human at the page and one at the command line: what one
 // decides the other sees at once, also at an open form, and cannot decide again.
 func TestRace(t *testing.T) {
-	w := newWorld(t, testbroker.Options{})
+	w := newWorld(t, testkit.Options{})
 	buyer, _, id := w.asks("Enterprise plan", "high", plan)
 	watching, deciding := w.enters(alice, "items/"+id), w.enters(alice, "items/"+id)
 	watching.reads(".live", "live")
@@ -120,7 +120,7 @@ func TestRace(t *testing.T) {
 
 // TestRaceForReal lets both send at the same time, more than once: one wins.
 func TestRaceForReal(t *testing.T) {
-	w := newWorld(t, testbroker.Options{})
+	w := newWorld(t, testkit.Options{})
 	for range 3 {
 		buyer, _, id := w.asks("Enterprise plan", "high", plan)
 		b := w.enters(alice, "items/"+id)
@@ -151,7 +151,7 @@ func TestRaceForReal(t *testing.T) {
 // TestStaleTab refuses a decision on what is not there any more, and lets it be
 // made again on what is.
 func TestStaleTab(t *testing.T) {
-	w := newWorld(t, testbroker.Options{})
+	w := newWorld(t, testkit.Options{})
 	buyer, _, id := w.asks("Enterprise plan", "high", plan)
 	b := w.enters(alice, "items/"+id)
 	b.reads(".live", "live")
@@ -175,7 +175,7 @@ func TestStaleTab(t *testing.T) {
 // TestTabs has two tabs of one browser follow over one connection; when the one
 // that listens goes, the other listens itself.
 func TestTabs(t *testing.T) {
-	w := newWorld(t, testbroker.Options{})
+	w := newWorld(t, testkit.Options{})
 	_, _, id := w.asks("Enterprise plan", "high", plan)
 	profile := w.enters(alice, "")
 	profile.reads(".live", "live")
@@ -196,7 +196,7 @@ func TestTabs(t *testing.T) {
 
 // TestModify sets other bounds in the form of the terms.
 func TestModify(t *testing.T) {
-	w := newWorld(t, testbroker.Options{})
+	w := newWorld(t, testkit.Options{})
 	buyer, _, id := w.asks("Enterprise plan", "high", plan)
 	b := w.enters(alice, "items/"+id)
 	b.clicks("[data-open=modify]")
@@ -221,7 +221,7 @@ func TestModify(t *testing.T) {
 
 // TestColleagues claims, notes, hands over and releases, and sees what others do.
 func TestColleagues(t *testing.T) {
-	w := newWorld(t, testbroker.Options{})
+	w := newWorld(t, testkit.Options{})
 	buyer, _, id := w.asks("Enterprise plan", "high", plan)
 	b := w.enters(alice, "items/"+id)
 	b.reads(".live", "live")

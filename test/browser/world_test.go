@@ -26,8 +26,8 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/test/testbroker"
 )
 
 const (
@@ -102,7 +102,7 @@ func starts(ctx context.Context, callOff context.CancelFunc) error {
 // world is a broker with pages, two agents and the humans behind one of them.
 type world struct {
 	testing.TB
-	*testbroker.Broker
+	*testkit.Broker
 	ctx      context.Context
 	keys     map[performatives.Agent]nkeys.KeyPair
 	clients  map[performatives.Agent]*client.Client
@@ -118,9 +118,9 @@ func (w *world) takes(d time.Duration) {
 	w.stuck.Reset(d + grace)
 }
 
-func newWorld(t *testing.T, o testbroker.Options) *world {
+func newWorld(t *testing.T, o testkit.Options) *world {
 	t.Helper()
-	o.HTTP = true
+	o.HTTP = "127.0.0.1:0"
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	w := &world{TB: t, ctx: ctx, keys: map[performatives.Agent]nkeys.KeyPair{}, clients: map[performatives.Agent]*client.Client{}}
@@ -133,7 +133,7 @@ func newWorld(t *testing.T, o testbroker.Options) *world {
 		panic(t.Name() + " hangs")
 	})
 	t.Cleanup(func() { w.late.Stop(); w.stuck.Stop() })
-	w.Broker = testbroker.Start(t, o)
+	w.Broker = testkit.StartBroker(t, o)
 	if !o.Dev {
 		for _, a := range []performatives.Agent{alpha, sales, alice, bob} {
 			w.registers(a)

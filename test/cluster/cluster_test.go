@@ -14,10 +14,10 @@ import (
 	"github.com/parley-asp/parley/audit"
 	"github.com/parley-asp/parley/backup"
 	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/test/natsserver"
 	"github.com/parley-asp/parley/transcript"
 )
 
@@ -27,10 +27,10 @@ func (m *market) ends() {
 	close(m.closing)
 	m.talking.Wait()
 	info, err := m.operator.Broker(m.ctx)
-	m.must(err)
+	testkit.Must(m, err)
 	for _, s := range m.sessions {
 		entries, err := m.operator.Transcript(m.ctx, s.ID())
-		m.must(err)
+		testkit.Must(m, err)
 		verifier := transcript.NewVerifier(info.Key, transcript.Expect{Session: s.ID()})
 		state := session.New(s.ID(), modes.All())
 		for i, e := range entries {
@@ -53,7 +53,7 @@ func (m *market) ends() {
 func TestGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	brokers := []*process{w.broker(), w.broker(), w.broker()}
+	brokers := []*testkit.BrokerProcess{w.broker(), w.broker(), w.broker()}
 	w.connects()
 	m := w.opens(6)
 	m.goesOn(5)
@@ -69,7 +69,7 @@ func TestGoesOn(t *testing.T) {
 	m.goesOn(5)
 	leader.Start()
 	w.Healthy()
-	brokers[0].kill()
+	brokers[0].Kill()
 	m.goesOn(10)
 	w.broker()
 	m.goesOn(5)
@@ -86,10 +86,10 @@ func TestPausedServer(t *testing.T) {
 	m := w.opens(3)
 	m.goesOn(5)
 	leader := w.leader(api.SessionsStream)
-	paused := w.Servers[slices.IndexFunc(w.Servers, func(s *natsserver.Server) bool { return s.Name != leader })]
-	w.must(paused.Pause())
+	paused := w.Servers[slices.IndexFunc(w.Servers, func(s *testkit.ServerProcess) bool { return s.Name != leader })]
+	paused.Pause()
 	m.goesOn(5)
-	w.must(paused.Resume())
+	paused.Resume()
 	m.goesOn(5)
 	m.ends()
 }
@@ -123,18 +123,18 @@ func TestReplicas(t *testing.T) {
 				w.Errorf("started with %d: %s has %d replicas, want %d", step.option, info.Config.Name, info.Config.Replicas, step.want)
 			}
 		}
-		w.must(names.Err())
+		testkit.Must(w, names.Err())
 		if found < 8 {
 			w.Errorf("there are %d streams", found)
 		}
-		w.must(n.Close(w.ctx))
+		testkit.Must(w, n.Close(w.ctx))
 	}
 }
 
 func (w *world) node(replicas int) *server.Node {
 	w.Helper()
 	n, err := server.Start(w.ctx, server.Options{Data: w.data, NATS: w.URL(), Replicas: replicas, Log: zaptest.NewLogger(w.T)})
-	w.must(err)
+	testkit.Must(w, err)
 	return n
 }
 
@@ -142,7 +142,7 @@ func (w *world) node(replicas int) *server.Node {
 func TestWaitsForJetStream(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.must(w.node(3).Close(w.ctx))
+	testkit.Must(w, w.node(3).Close(w.ctx))
 	for _, s := range w.Servers[1:] {
 		s.Stop()
 	}
@@ -164,7 +164,7 @@ func TestWaitsForJetStream(t *testing.T) {
 		s.Start()
 	}
 	if n := <-started; n != nil {
-		w.must(n.Close(w.ctx))
+		testkit.Must(w, n.Close(w.ctx))
 	}
 }
 
@@ -177,43 +177,43 @@ func TestBackup(t *testing.T) {
 	m := w.opens(3)
 	m.goesOn(5)
 	nc, stop, err := server.Store(server.Options{Data: w.data, NATS: w.URL()})
-	w.must(err)
+	testkit.Must(w, err)
 	var file bytes.Buffer
 	_, err = backup.Write(w.ctx, nc, nil, &file)
-	w.must(err)
+	testkit.Must(w, err)
 	stop()
 	sessions := len(m.sessions)
 	m.ends()
 
 	keys, err := server.Keys(w.data)
-	w.must(err)
+	testkit.Must(w, err)
 	data := w.TempDir()
 	for name, seed := range keys {
-		w.must(server.WriteSecret(data+"/"+name, seed))
+		testkit.Must(w, server.WriteSecret(data+"/"+name, seed))
 	}
 	nc, stop, err = server.Store(server.Options{Data: data, Listen: "127.0.0.1:-1"})
-	w.must(err)
+	testkit.Must(w, err)
 	_, err = backup.Restore(w.ctx, nc, &file, backup.Options{Replicas: 1})
-	w.must(err)
+	testkit.Must(w, err)
 	stop()
 	n, err := server.Start(w.ctx, server.Options{Data: data, Listen: "127.0.0.1:-1"})
-	w.must(err)
+	testkit.Must(w, err)
 	w.operator, err = client.ConnectOperator(w.ctx, n.URL, client.SeedFile(data+"/"+server.OperatorSeed))
-	w.must(err)
+	testkit.Must(w, err)
 	ids, err := w.operator.AuditedSessions(w.ctx)
-	w.must(err)
+	testkit.Must(w, err)
 	if len(ids) != sessions {
 		w.Errorf("%d sessions are restored, want %d", len(ids), sessions)
 	}
 	for _, id := range ids {
 		entries, err := w.operator.Transcript(w.ctx, id)
-		w.must(err)
+		testkit.Must(w, err)
 		held, err := w.operator.Held(w.ctx, id)
-		w.must(err)
+		testkit.Must(w, err)
 		faults, err := audit.Session(entries, held, modes.All())
 		if err != nil || len(faults) > 0 || len(entries) < 5 {
 			w.Errorf("session %s, %d entries: %v %v", id, len(entries), faults, err)
 		}
 	}
-	w.must(n.Close(w.ctx))
+	testkit.Must(w, n.Close(w.ctx))
 }

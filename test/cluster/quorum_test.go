@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 )
@@ -22,22 +23,19 @@ func TestLeaderWithoutOthers(t *testing.T) {
 	w.connects()
 	buyer, seller := w.joins(alpha), w.joins(beta)
 	s, err := buyer.Invite(w.ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{beta}, Purpose: "a cluster"})
-	w.must(err)
+	testkit.Must(w, err)
 	leader := w.Named(w.leader(api.SessionsStream))
-	w.brokerAt("nats://" + leader.Address)
-	first.kill()
+	w.brokerAt(leader.URL())
+	first.Kill()
 	login, err := nats.NkeyOptionFromSeed(w.data + "/" + server.OperatorSeed)
-	w.must(err)
-	nc, err := nats.Connect("nats://"+leader.Address, login, nats.CustomInboxPrefix("_INBOX.operator"),
+	testkit.Must(w, err)
+	nc, err := nats.Connect(leader.URL(), login, nats.CustomInboxPrefix("_INBOX.operator"),
 		nats.RetryOnFailedConnect(true), nats.IgnoreAuthErrorAbort(), nats.MaxReconnects(-1))
-	w.must(err)
+	testkit.Must(w, err)
 	w.Cleanup(nc.Close)
-	pace := time.NewTicker(50 * time.Millisecond)
-	defer pace.Stop()
 	answered := func() bool {
-		<-pace.C
 		m, err := nc.RequestWithContext(w.ctx, api.OperatorCall(api.SessionGet.Name), fmt.Appendf(nil, `{"sessionId":%q}`, s.ID()))
-		w.must(err)
+		testkit.Must(w, err)
 		code := m.Header.Get(api.ErrorCodeHeader)
 		if code != "" && code != "503" {
 			w.Fatalf("session.get: %s %s", code, m.Data)
@@ -45,14 +43,14 @@ func TestLeaderWithoutOthers(t *testing.T) {
 		return code == ""
 	}
 	_, err = seller.Session(s.ID()).Accept(w.ctx, "inv")
-	w.must(err)
+	testkit.Must(w, err)
 	_, err = s.Await(w.ctx, performatives.Accept)
-	w.must(err)
+	testkit.Must(w, err)
 	for !answered() { // what follows from the act is done before
 	}
 	for _, other := range w.Servers {
 		if other != leader {
-			w.must(other.Pause())
+			other.Pause()
 		}
 	}
 	const acknowledged = 3 * time.Second // that long before may be what vouches for the leader
@@ -67,7 +65,7 @@ func TestLeaderWithoutOthers(t *testing.T) {
 	}
 	for _, other := range w.Servers {
 		if other != leader {
-			w.must(other.Resume())
+			other.Resume()
 		}
 	}
 	for !answered() {

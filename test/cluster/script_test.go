@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-asp/parley/test/natsserver"
+	"github.com/parley-asp/parley/internal/testkit"
 )
 
 // scripts/cluster is what OPERATIONS.md has people start: its servers carry three copies of every
@@ -51,9 +51,9 @@ func TestScript(t *testing.T) {
 		runs(context.Background(), false, false, false)
 	})
 	said := script(t.Context(), "up")
-	w := &world{T: t, data: filepath.Join(dir, "parley"), Cluster: &natsserver.Cluster{}}
+	w := &world{T: t, data: filepath.Join(dir, "parley"), Cluster: &testkit.Cluster{}}
 	for n := range 3 {
-		w.Servers = append(w.Servers, &natsserver.Server{Address: fmt.Sprint("127.0.0.1:", port+n)})
+		w.Servers = append(w.Servers, &testkit.ServerProcess{Address: fmt.Sprint("127.0.0.1:", port+n)})
 	}
 	if want := fmt.Sprintf("parley serve --data %s --nats %s --replicas 3\n", w.data, w.URL()); !strings.Contains(said, want) {
 		t.Errorf("up says\n%s\nwant in it %s", said, want)

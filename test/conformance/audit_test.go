@@ -8,15 +8,15 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/test/testbroker"
 )
 
 // audits registers an auditor and logs it in.
-func audits(t *testing.T, b *testbroker.Broker, uri string) *principal {
+func audits(t *testing.T, b *testkit.Broker, uri string) *principal {
 	t.Helper()
 	key := b.Register(performatives.Agent(uri), func(c *api.Card) { c.Registry.MayDecide, c.Registry.Auditor = false, true })
-	return &principal{T: t, uri: uri, key: key, nc: b.Plain(login(t, key), nats.CustomInboxPrefix("_INBOX."+token(uri)))}
+	return &principal{T: t, uri: uri, key: key, nc: b.Plain(testkit.Login(t, key), nats.CustomInboxPrefix("_INBOX."+token(uri)))}
 }
 
 func (p *principal) calls(verb, request string) *nats.Msg {
@@ -28,7 +28,7 @@ func (p *principal) calls(verb, request string) *nats.Msg {
 // part, learns nothing of others, and does nothing (PROTOCOL.md §9).
 func TestAuditors(t *testing.T) {
 	t.Parallel()
-	b := testbroker.Start(t, testbroker.Options{})
+	b := testkit.StartBroker(t, testkit.Options{})
 	a, w, alice := join(t, b, alpha), join(t, b, beta), join(t, b, "human://acme.com/alice")
 	join(t, b, "agent://gizmo.io/gamma")
 	ours, theirs := audits(t, b, "human://acme.com/audrey"), audits(t, b, "human://elsewhere.org/eve")
@@ -105,8 +105,8 @@ func TestAuditors(t *testing.T) {
 // TestAuditorsAreNoDeciders: nobody is both, and no agent is an auditor.
 func TestAuditorsAreNoDeciders(t *testing.T) {
 	t.Parallel()
-	b := testbroker.Start(t, testbroker.Options{})
-	operator := b.Plain(login(t, b.Operator()), nats.CustomInboxPrefix("_INBOX.operator"))
+	b := testkit.StartBroker(t, testkit.Options{})
+	operator := b.Plain(testkit.Login(t, b.Operator()), nats.CustomInboxPrefix("_INBOX.operator"))
 	_, public := newKey(t)
 	for _, card := range []string{
 		`{"agentId":"human://acme.com/x","key":"` + public + `","registry":{"auditor":true,"mayDecide":true}}`,

@@ -10,13 +10,13 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/parley-asp/parley/test/testbroker"
+	"github.com/parley-asp/parley/internal/testkit"
 )
 
 // dev is a broker under --dev and a plain connection to it.
-func dev(t *testing.T) (*testbroker.Broker, *nats.Conn) {
+func dev(t *testing.T) (*testkit.Broker, *nats.Conn) {
 	t.Helper()
-	b := testbroker.Start(t, testbroker.Options{Dev: true, Sync: time.Minute})
+	b := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute})
 	return b, b.Plain()
 }
 

@@ -2,21 +2,21 @@ package conformance
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/test/testbroker"
 	"github.com/parley-asp/parley/transcript"
 )
 
@@ -30,10 +30,10 @@ type principal struct {
 }
 
 // join registers a principal and logs it in with its nkey.
-func join(t *testing.T, b *testbroker.Broker, uri string) *principal {
+func join(t *testing.T, b *testkit.Broker, uri string) *principal {
 	t.Helper()
 	key := b.Register(performatives.Agent(uri))
-	p := &principal{T: t, uri: uri, key: key, nc: b.Plain(login(t, key), nats.CustomInboxPrefix("_INBOX."+token(uri)))}
+	p := &principal{T: t, uri: uri, key: key, nc: b.Plain(testkit.Login(t, key), nats.CustomInboxPrefix("_INBOX."+token(uri)))}
 	var err error
 	if p.js, err = jetstream.New(p.nc); err != nil {
 		t.Fatal(err)
@@ -41,27 +41,14 @@ func join(t *testing.T, b *testbroker.Broker, uri string) *principal {
 	return p
 }
 
-func login(t *testing.T, key nkeys.KeyPair) nats.Option {
-	t.Helper()
-	public, err := key.PublicKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return nats.Nkey(public, key.Sign)
-}
-
 // signWith signs as PROTOCOL.md §3 says. The envelopes here have sorted keys and
 // no numbers but whole ones, for which what Go writes is the JCS form.
 func signWith(t *testing.T, key nkeys.KeyPair, envelope string) []byte {
 	t.Helper()
 	var v map[string]any
-	if err := json.Unmarshal([]byte(envelope), &v); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(envelope), &v))
 	sig, err := key.Sign(canonical(t, v))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	v["integrity"].(map[string]any)["signature"] = "ed25519:" + hex.EncodeToString(sig)
 	return canonical(t, v)
 }
@@ -71,9 +58,7 @@ func canonical(t *testing.T, v any) []byte {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, e.Encode(v))
 	return bytes.TrimSpace(out.Bytes())
 }
 
@@ -86,7 +71,7 @@ func (p *principal) says(session, act, body string) *nats.Msg {
 // back, and verifies it offline: by hand, by transcript.Verify, by a replay.
 func TestSignedRoundTrip(t *testing.T) {
 	t.Parallel()
-	b := testbroker.Start(t, testbroker.Options{})
+	b := testkit.StartBroker(t, testkit.Options{})
 	a, w, alice := join(t, b, alpha), join(t, b, beta), join(t, b, "human://acme.com/alice")
 	id := v7()
 	accepted(t, a.says(id, "PROPOSE", invite(beta)))
@@ -99,9 +84,7 @@ func TestSignedRoundTrip(t *testing.T) {
 
 	m := ask(t, w.nc, "asp.agent."+token(beta)+".api.session.messages", []byte(`{"sessionId":"`+id+`"}`))
 	var page struct{ Messages []json.RawMessage }
-	if err := json.Unmarshal(m.Data, &page); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(m.Data, &page))
 	previous := "sha256:" + strings.Repeat("0", 64)
 	for _, entry := range page.Messages {
 		previous = chained(t, entry, previous)
@@ -140,9 +123,7 @@ func asBytes(raw []json.RawMessage) [][]byte {
 func chained(t *testing.T, entry []byte, previous string) string {
 	t.Helper()
 	var v map[string]any
-	if err := json.Unmarshal(entry, &v); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(entry, &v))
 	integrity := v["integrity"].(map[string]any)
 	hash := integrity["hash"].(string)
 	if integrity["previousHash"] != previous {
@@ -162,9 +143,7 @@ func replayed(t *testing.T, id string, entries []json.RawMessage) session.State 
 	state := session.New(performatives.SessionID(id), modes.All())
 	for _, raw := range entries {
 		entry, err := transcript.Read(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if state, err = session.Replay(state, entry.Message, entry.Stamp); err != nil {
 			t.Fatal(err)
 		}
@@ -176,18 +155,14 @@ func replayed(t *testing.T, id string, entries []json.RawMessage) session.State 
 func (p *principal) received(session string, want ...int) {
 	p.Helper()
 	consumer, err := p.js.Consumer(p.Context(), "ASP_INBOX", token(p.uri))
-	if err != nil {
-		p.Fatal(err)
-	}
+	testkit.Must(p, err)
 	for _, n := range want {
 		m, err := consumer.Next(jetstream.FetchMaxWait(wait))
 		if err != nil {
 			p.Fatalf("%s waits for entry %d: %v", p.uri, n, err)
 		}
 		var e entry
-		if err := json.Unmarshal(m.Data(), &e); err != nil {
-			p.Fatal(err)
-		}
+		testkit.Must(p, json.Unmarshal(m.Data(), &e))
 		if e.Sequence != n || m.Subject() != "asp.agent."+token(p.uri)+".inbox."+session {
 			p.Errorf("%s received %s on %s, want entry %d", p.uri, e, m.Subject(), n)
 		}
@@ -206,7 +181,7 @@ func (p *principal) received(session string, want ...int) {
 // over the very bytes (PROTOCOL.md §3).
 func TestSignatures(t *testing.T) {
 	t.Parallel()
-	b := testbroker.Start(t, testbroker.Options{})
+	b := testkit.StartBroker(t, testkit.Options{})
 	a, w := join(t, b, alpha), join(t, b, beta)
 	id := v7()
 	invitation := signWith(t, a.key, envelope(id, alpha, "PROPOSE", invite(beta)))
@@ -248,9 +223,7 @@ func TestSignatures(t *testing.T) {
 		t.Error("not told apart from the first time")
 	}
 	var bare map[string]any
-	if err := json.Unmarshal(invitation, &bare); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(invitation, &bare))
 	bare["integrity"] = map[string]any{}
 	if got := checkRefusal(t, ask(t, a.nc, subject, canonical(t, bare))); got != "signature_invalid" {
 		t.Error(got)
@@ -266,7 +239,7 @@ func upperSignature(signed string) string {
 // can be brought in by nobody (PROTOCOL.md §10).
 func TestNobodyUnregistered(t *testing.T) {
 	t.Parallel()
-	b := testbroker.Start(t, testbroker.Options{})
+	b := testkit.StartBroker(t, testkit.Options{})
 	a, w := join(t, b, alpha), join(t, b, beta)
 	id := v7()
 	if got := checkRefusal(t, a.says(id, "PROPOSE", invite("agent://nowhere.net/x"))); got != "unknown_agent" {
@@ -281,11 +254,7 @@ func TestNobodyUnregistered(t *testing.T) {
 	if got := checkRefusal(t, delegation); got != "unknown_agent" {
 		t.Error(got)
 	}
-	key, err := nkeys.CreateUser()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if nc, err := nats.Connect(b.URL, login(t, key), nats.Timeout(wait)); err == nil {
+	if nc, err := nats.Connect(b.URL, testkit.Login(t, testkit.NewKey(t)), nats.Timeout(wait)); err == nil {
 		nc.Close()
 		t.Error("a key that nobody registered has logged in")
 	}
@@ -299,16 +268,9 @@ func TestNobodyUnregistered(t *testing.T) {
 // is gone is worth nothing.
 func TestKeysStay(t *testing.T) {
 	t.Parallel()
-	b := testbroker.Start(t, testbroker.Options{})
+	b := testkit.StartBroker(t, testkit.Options{})
 	a, w := join(t, b, alpha), join(t, b, beta)
-	other, err := nkeys.CreateUser()
-	if err != nil {
-		t.Fatal(err)
-	}
-	public, err := other.PublicKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	public := testkit.Public(t, testkit.NewKey(t))
 	api := "asp.agent." + token(alpha) + ".api."
 	if got := checkRefusal(t, ask(t, a.nc, api+"agent.register", []byte(`{"card":{"key":"`+public+`"}}`))); got != "unauthorized" {
 		t.Error(got)
@@ -319,17 +281,17 @@ func TestKeysStay(t *testing.T) {
 		t.Errorf("%s %v", m.Data, err)
 	}
 	// No subject but one's own: the request gets no answer, the server says why.
+	ctx, cancel := context.WithTimeout(t.Context(), wait)
+	defer cancel()
 	errs := make(chan error, 8)
 	a.nc.SetErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { errs <- err })
-	if err := a.nc.PublishRequest(submitSubject(beta, v7()), a.nc.NewInbox(), []byte(envelope(v7(), beta, "CLOSE", "{}"))); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, a.nc.PublishRequest(submitSubject(beta, v7()), a.nc.NewInbox(), []byte(envelope(v7(), beta, "CLOSE", "{}"))))
 	select {
 	case err := <-errs:
 		if !strings.Contains(err.Error(), "Permissions Violation") {
 			t.Error(err)
 		}
-	case <-time.After(wait):
+	case <-ctx.Done():
 		t.Error("one principal publishes as another")
 	}
 	opened := v7()

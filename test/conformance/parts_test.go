@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-asp/parley/test/testbroker"
+	"github.com/parley-asp/parley/internal/testkit"
 )
 
 // code is what a request was refused with, "" where it was not.
@@ -22,7 +22,7 @@ func code(t *testing.T, data []byte) string {
 // also one who was registered after it and has not spoken yet (PROTOCOL.md §3).
 func TestLateApprover(t *testing.T) {
 	t.Parallel()
-	b := testbroker.Start(t, testbroker.Options{})
+	b := testkit.StartBroker(t, testkit.Options{})
 	a, w := join(t, b, alpha), join(t, b, beta)
 	id := v7()
 	accepted(t, a.says(id, "PROPOSE", invite(beta)))
@@ -51,7 +51,7 @@ func TestLateApprover(t *testing.T) {
 // as a recipient too (PROTOCOL.md §10).
 func TestUnknownRecipient(t *testing.T) {
 	t.Parallel()
-	b := testbroker.Start(t, testbroker.Options{})
+	b := testkit.StartBroker(t, testkit.Options{})
 	a, w := join(t, b, alpha), join(t, b, beta)
 	id := v7()
 	accepted(t, a.says(id, "PROPOSE", invite(beta)))

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"encoding/json"
 	"strings"
@@ -11,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/test/testbroker"
 	"github.com/parley-asp/parley/transcript"
 )
 
@@ -24,9 +25,7 @@ func rotation(t *testing.T, uri, newKey string, at time.Time, signer nkeys.KeyPa
 	for member, by := range map[string][]nkeys.KeyPair{"signature": {signer}, "proof": proof} {
 		for _, key := range by {
 			sig, err := key.Sign(signed)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			v[member] = "ed25519:" + hex.EncodeToString(sig)
 		}
 	}
@@ -35,30 +34,25 @@ func rotation(t *testing.T, uri, newKey string, at time.Time, signer nkeys.KeyPa
 
 func newKey(t *testing.T) (nkeys.KeyPair, string) {
 	t.Helper()
-	pair, err := nkeys.CreateUser()
-	if err != nil {
-		t.Fatal(err)
-	}
-	public, err := pair.PublicKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pair, public
+	pair := testkit.NewKey(t)
+	return pair, testkit.Public(t, pair)
 }
 
 // again logs a principal in with another key.
-func (p *principal) again(b *testbroker.Broker, key nkeys.KeyPair) *principal {
+func (p *principal) again(b *testkit.Broker, key nkeys.KeyPair) *principal {
 	p.Helper()
-	return &principal{T: p.T, uri: p.uri, key: key, nc: b.Plain(login(p.T, key), nats.CustomInboxPrefix("_INBOX."+token(p.uri)))}
+	return &principal{T: p.T, uri: p.uri, key: key, nc: b.Plain(testkit.Login(p.T, key), nats.CustomInboxPrefix("_INBOX."+token(p.uri)))}
 }
 
 // disconnected waits until a connection has been closed from the other side.
 func disconnected(t *testing.T, nc *nats.Conn) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), wait)
+	defer cancel()
 	for changes := nc.StatusChanged(nats.RECONNECTING, nats.CLOSED); nc.IsConnected(); {
 		select {
 		case <-changes:
-		case <-time.After(wait):
+		case <-ctx.Done():
 			t.Fatal("still connected")
 		}
 	}
@@ -69,7 +63,7 @@ func disconnected(t *testing.T, nc *nats.Conn) {
 // verifies with the keys that it pinned (PROTOCOL.md §9, §11).
 func TestRotation(t *testing.T) {
 	t.Parallel()
-	b := testbroker.Start(t, testbroker.Options{})
+	b := testkit.StartBroker(t, testkit.Options{})
 	a, w := join(t, b, alpha), join(t, b, beta)
 	id := v7()
 	accepted(t, a.says(id, "PROPOSE", invite(beta)))
@@ -86,7 +80,7 @@ func TestRotation(t *testing.T) {
 		t.Fatalf("%s %v", m.Data, err)
 	}
 	disconnected(t, a.nc)
-	if nc, err := nats.Connect(b.URL, login(t, a.key), nats.Timeout(wait)); err == nil {
+	if nc, err := nats.Connect(b.URL, testkit.Login(t, a.key), nats.Timeout(wait)); err == nil {
 		nc.Close()
 		t.Error("the old key has logged in")
 	}
@@ -132,22 +126,16 @@ func TestRotation(t *testing.T) {
 // TestRotationRefused: what does not change a key, and who must not.
 func TestRotationRefused(t *testing.T) {
 	t.Parallel()
-	b := testbroker.Start(t, testbroker.Options{})
+	b := testkit.StartBroker(t, testkit.Options{})
 	a, w := join(t, b, alpha), join(t, b, beta)
 	pair, public := newKey(t)
 	_, other := newKey(t)
 	taken, err := w.key.PublicKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	account, err := nkeys.CreateAccount()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	notAUser, err := account.PublicKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	good := string(rotation(t, alpha, public, time.Now(), a.key, pair))
 	own := string(b.Key())
 	for _, c := range []struct{ name, request, want string }{
@@ -179,10 +167,10 @@ func TestRotationRefused(t *testing.T) {
 // TestRotationByAnOperator needs no signature.
 func TestRotationByAnOperator(t *testing.T) {
 	t.Parallel()
-	b := testbroker.Start(t, testbroker.Options{})
+	b := testkit.StartBroker(t, testkit.Options{})
 	a := join(t, b, alpha)
 	join(t, b, beta)
-	operator := b.Plain(login(t, b.Operator()), nats.CustomInboxPrefix("_INBOX.operator"))
+	operator := b.Plain(testkit.Login(t, b.Operator()), nats.CustomInboxPrefix("_INBOX.operator"))
 	pair, public := newKey(t)
 	rotate := func(uri string) *nats.Msg {
 		return ask(t, operator, "asp.operator.api.agent.rotate", []byte(`{"agentId":"`+uri+`","key":"`+public+`"}`))

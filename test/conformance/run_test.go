@@ -20,8 +20,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/server"
-	"github.com/parley-asp/parley/test/testbroker"
 )
 
 var update = flag.Bool("update", false, "write the answers in testdata again")
@@ -89,7 +89,7 @@ func TestConversations(t *testing.T) {
 // A stage is one broker and the plain connection to it.
 type stage struct {
 	*testing.T
-	broker *testbroker.Broker
+	broker *testkit.Broker
 	nc     *nats.Conn
 	js     jetstream.JetStream
 	events *nats.Subscription
@@ -117,7 +117,7 @@ func rulesFor(t *testing.T, file string) *escalation.Rules {
 }
 
 func play(t *testing.T, text string, rules *escalation.Rules) string {
-	s := &stage{T: t, broker: testbroker.Start(t, testbroker.Options{Dev: true, Sync: time.Minute, Rules: rules})}
+	s := &stage{T: t, broker: testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute, Rules: rules})}
 	s.connect()
 	s.scene()
 	var out strings.Builder

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 )
@@ -184,18 +185,11 @@ func (s *shell) run(b block) string {
 // takes that long to read on.
 func (s *shell) serving(b block) {
 	s.t.Helper()
-	look := time.NewTicker(20 * time.Millisecond)
-	defer look.Stop()
-	for range 180 * 50 {
-		if r, err := http.Get("http://" + s.http + "/healthz"); err == nil {
-			r.Body.Close()
-			if r.StatusCode == http.StatusOK {
-				return
-			}
-		}
-		<-look.C
+	ctx, cancel := context.WithTimeout(s.t.Context(), testkit.Patience)
+	defer cancel()
+	if err := testkit.Serving(ctx, http.DefaultClient, "http://"+s.http+"/healthz"); err != nil {
+		s.t.Fatalf("README.md:%d: %v", b.line, err)
 	}
-	s.t.Fatalf("README.md:%d: no broker is serving", b.line)
 }
 
 // TestTwoCommands: the main job and the tests are the first commands of all.
