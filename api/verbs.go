@@ -126,3 +126,15 @@ func define[Request, Reply any](name string, role Role, access Access, doc strin
 	table = append(table, v)
 	return VerbOf[Request, Reply]{v}
 }
+
+// VerbNames are the names of the verbs that a role may call, sorted.
+func VerbNames(role Role) []string {
+	var names []string
+	for _, v := range Verbs() {
+		if role == Operator || v.Role == Principal {
+			names = append(names, v.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

@@ -71,7 +71,7 @@ func (b *Broker) admit(ctx context.Context, l *live, who performatives.Agent, da
 		fresh = false
 	}
 	b.Log.Warn("an act lost every race", zap.String("session", string(l.id)), zap.String("message", string(m.ID)))
-	return api.Acceptance{}, unavailable()
+	return api.Acceptance{}, session.Busy()
 }
 
 // maxRaces is how often an act is judged again because the session moved on.
@@ -85,7 +85,7 @@ func isRefusal(err error) bool {
 // trouble logs an internal cause and answers without it.
 func (b *Broker) trouble(what string, id performatives.SessionID, err error) error {
 	b.Log.Error(what, zap.String("session", string(id)), zap.Error(err))
-	return unavailable()
+	return session.Busy()
 }
 
 // A judged act is heard, and only has to be entered.
@@ -124,7 +124,7 @@ func (b *Broker) try(ctx context.Context, l *live, m *performatives.Message, sig
 		return api.Acceptance{}, err
 	}
 	if b.cluster.Isolated() {
-		return api.Acceptance{}, unavailable()
+		return api.Acceptance{}, session.Busy()
 	}
 	if err := b.enter(ctx, l, m, act); err != nil {
 		return api.Acceptance{}, err

@@ -3,13 +3,10 @@ package broker
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/nats-io/nats.go/micro"
-	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
@@ -118,103 +115,68 @@ func (b *Broker) openAPI(context.Context) (err error) {
 	return err
 }
 
-// verbNames are those that a caller may use, sorted.
-func verbNames(operator bool) []string {
-	var names []string
-	for _, v := range api.Verbs() {
-		if operator || v.Role == api.Principal {
-			names = append(names, v.Name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-func (b *Broker) onCall(r micro.Request) {
-	if unanswerable(r) {
-		return
-	}
-	agent, name, err := api.ParseCall(r.Subject())
-	if err != nil {
-		b.refuse(r, session.Refuse(session.MalformedEnvelope, "the subject is not asp.agent.<token>.api.<verb>"))
-		return
-	}
-	leave, err := b.gate.enter(agent)
-	if err != nil {
-		b.tellLimited(agent, noSession, err)
-		b.tellLater(r.Reply(), err)
-		return
-	}
-	b.call(r, name, api.Caller{Agent: agent}, leave)
-}
-
-func (b *Broker) onOperator(r micro.Request) {
-	if unanswerable(r) {
-		return
-	}
-	b.call(r, strings.TrimPrefix(r.Subject(), api.OperatorCall("")), api.Caller{Operator: true}, func() {})
-}
-
 // callTimeout bounds one api call.
 const callTimeout = 10 * time.Second
 
 // maxCalls bounds those that are answered at once.
 const maxCalls = 16
 
-// call answers one call, and leaves when that is done.
-func (b *Broker) call(r micro.Request, name string, c api.Caller, leave func()) {
-	v, known := b.verbs[name]
-	if !known || v.Role == api.Operator && !c.Operator {
-		leave()
-		b.refuse(r, session.Refuse(session.MalformedEnvelope, "there is no verb %.40q; there is %s", name, strings.Join(verbNames(c.Operator), ", ")))
-		return
+// Call calls a verb and answers once, after release. A last answer must have left
+// when answer returns: what follows may close the caller's connection.
+func (b *Broker) Call(c api.Caller, verb string, request []byte, release func(), answer func(reply any, last bool, err error)) {
+	v, err := b.callable(c, verb)
+	if err == nil && !b.sessions.begin() {
+		err = session.Busy()
 	}
-	if _, registered := b.registry.Member(c.Agent); !c.Operator && !registered {
-		leave()
-		b.refuse(r, session.Refuse(session.UnknownAgent, "you are not registered"))
-		return
-	}
-	if !v.Auditors && b.registry.Audits(c) {
-		leave()
-		b.refuse(r, auditorsRead())
-		return
-	}
-	if !b.sessions.begin() {
-		leave()
-		b.refuse(r, unavailable())
+	if err != nil {
+		release()
+		answer(nil, false, err)
 		return
 	}
 	go func() {
 		defer b.sessions.busy.Done()
-		defer leave()
-		within := callTimeout
-		if v.Waits {
-			leave()
-			within = longestWatch + callTimeout
-		} else {
-			defer b.calls.enter(c.Agent).done()
-		}
-		ctx, cancel := context.WithTimeout(b.work.Context(), within)
-		defer cancel()
-		reply, then, err := v.call(ctx, c, r.Data())
-		if then != nil {
-			defer then()
-		}
-		leave() // whoever has the answer may ask the next
-		if err != nil {
-			b.refuse(r, err)
-			return
-		}
-		b.reply(r, reply)
-		if then == nil {
-			return
-		}
-		if err := b.Conn.FlushWithContext(ctx); err != nil {
-			b.Log.Debug("answer not flushed", zap.Error(err))
-		}
+		b.answer(c, v, request, release, answer)
 	}()
 }
 
+// callable finds what answers a verb that the caller may call.
+func (b *Broker) callable(c api.Caller, verb string) (answer, error) {
+	role := api.Principal
+	if c.Operator {
+		role = api.Operator
+	}
+	v, known := b.verbs[verb]
+	if !known || v.Role == api.Operator && !c.Operator {
+		return v, session.Refuse(session.MalformedEnvelope, "there is no verb %.40q; there is %s", verb, strings.Join(api.VerbNames(role), ", "))
+	}
+	if _, registered := b.registry.Member(c.Agent); !c.Operator && !registered {
+		return v, session.Refuse(session.UnknownAgent, "you are not registered")
+	}
+	if !v.Auditors && b.registry.Audits(c) {
+		return v, auditorsRead()
+	}
+	return v, nil
+}
+
+func (b *Broker) answer(c api.Caller, v answer, request []byte, release func(), tell func(reply any, last bool, err error)) {
+	defer release()
+	within := callTimeout
+	if v.Waits { // it works little, so it takes nobody's slot
+		release()
+		within = longestWatch + callTimeout
+	} else {
+		defer b.calls.enter(c.Agent).done()
+	}
+	ctx, cancel := context.WithTimeout(b.work.Context(), within)
+	defer cancel()
+	reply, then, err := v.call(ctx, c, request)
+	if then != nil {
+		defer then()
+	}
+	release() // whoever has the answer may ask the next
+	tell(reply, then != nil, err)
+}
+
 func (b *Broker) brokerInfo(context.Context, api.Caller, struct{}) (api.Broker, error) {
-	return api.Broker{Key: b.Signer.Key(), Version: Version, NATS: b.Conn.ConnectedServerVersion(), Dev: b.Dev}, nil
+	return api.Broker{Key: b.Signer.Key(), Version: api.Version, NATS: b.Conn.ConnectedServerVersion(), Dev: b.Dev}, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
 )
 
@@ -184,7 +185,7 @@ func (b *Broker) archiveOne(ctx context.Context, id performatives.SessionID) (en
 			b.settle(ctx, l) // the next time it may leave
 		}
 	}) {
-		failed <- unavailable()
+		failed <- session.Busy()
 	}
 	return func() (Listed, error) {
 		select {

@@ -14,14 +14,12 @@ package broker
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/micro"
 	"github.com/nats-io/nuid"
 	"go.uber.org/zap"
 
@@ -35,9 +33,6 @@ import (
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
 )
-
-// Version is parley's own.
-const Version = "0.1.0"
 
 // ClockSkew is how far an envelope's timestamp may be from the broker's clock.
 const ClockSkew = 5 * time.Minute
@@ -140,20 +135,15 @@ type Broker struct {
 	judging  *fair // of acts, as far as that keeps a core busy
 	calls    *fair // of the api
 
-	desks     *desks
-	routes    *routes
-	handovers *handovers
-	leaving   chan struct{} // closed when calls that wait are to end
+	desks   *desks
+	leaving chan struct{} // closed when calls that wait are to end
 
-	heard, refused atomic.Uint64 // answers, for statistics
-	toldLater      atomic.Int64  // refusals that wait to be told
-	limitings      limitings
+	limitings limitings
 
 	reached atomic.Pointer[func(point)] // set by tests only
 
-	verbs   map[string]answer // by name
-	service micro.Service
-	work    *background.Group
+	verbs map[string]answer // by name
+	work  *background.Group
 }
 
 // Open starts a broker: it makes sure that the streams are there, takes over
@@ -162,7 +152,6 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 	o = o.withDefaults()
 	b := &Broker{Options: o, id: cmp.Or(o.ID, nuid.Next()), work: background.New(), leaving: make(chan struct{})}
 	b.sessions, b.gate = newSessions(b), newGate(o.Limits, o.Now)
-	b.routes = &routes{b: b, acts: make(chan *nats.Msg, maxRouted), own: map[int][]*nats.Subscription{}}
 	b.judging, b.calls = newFair(runtime.GOMAXPROCS(0)), newFair(maxCalls)
 	var err error
 	if b.store, err = store.Open(ctx, store.Options{
@@ -183,10 +172,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		{"membership", b.join},
 		{"timers", b.openTimers},
 		{"archive", b.openArchive},
-		{"handovers", b.openHandovers},
-		{"routes", b.openRoutes},
 		{"api", b.openAPI},
-		{"service", b.openService},
 	} {
 		if err := b.store.Patiently(ctx, start.what, start.do); err != nil {
 			b.work.Close()
@@ -200,17 +186,15 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 
 // Close stops serving, finishes what was accepted, and leaves no work behind.
 func (b *Broker) Close(ctx context.Context) error {
-	err := errors.Join(b.service.Stop(), b.routes.leave())
 	close(b.leaving)
 	b.timers.stop(ctx)
 	b.sessions.drain(ctx)
-	b.handovers.tellRest()
 	b.cluster.Leave(ctx)
 	b.cluster.Close()
 	b.work.Close()
 	b.closeRegistry()
 	b.store.Close()
-	return err
+	return nil
 }
 
 // Healthy tells whether the broker reaches its transcripts.
@@ -221,6 +205,12 @@ func (b *Broker) Healthy(ctx context.Context) error {
 	_, err := b.store.Info(ctx, api.SessionsStream)
 	return err
 }
+
+// Members are this broker and its peers.
+func (b *Broker) Members() *cluster.Membership { return b.cluster }
+
+// ID names this broker among its peers.
+func (b *Broker) ID() string { return b.id }
 
 // Key verifies the broker's receipts.
 func (b *Broker) Key() performatives.Key { return b.Signer.Key() }

@@ -84,7 +84,7 @@ func TestBroughtHome(t *testing.T) {
 		}
 	}
 	all()
-	if handed := one.Handed() + two.Handed(); handed > acts/5 { // it is 1 in 14 acts; without the server it would be every other one
+	if handed := forwarded(one) + forwarded(two); handed > acts/5 { // it is 1 in 14 acts; without the server it would be every other one
 		t.Errorf("%d of %d acts were handed on", handed, acts)
 	}
 	w := fault.NewWitness(t, at.url)
@@ -93,7 +93,7 @@ func TestBroughtHome(t *testing.T) {
 		s.Say(beta, "INFORM", `{"type":"fact","data":1}`)
 	}
 	s.Check(alpha, beta)
-	before, connected := two.Handed(), ns.NumClients()
+	before, connected := forwarded(two), ns.NumClients()
 	gone.Close()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -101,7 +101,7 @@ func TestBroughtHome(t *testing.T) {
 		<-tick.C
 	}
 	all()
-	if two.Handed() == before {
+	if forwarded(two) == before {
 		t.Error("the broker that is gone was not taken to be there")
 	}
 	at.close(two)
@@ -138,7 +138,7 @@ func TestHomesMove(t *testing.T) {
 	}
 	enough.Store(true)
 	asking.Wait()
-	if stays.Handed() == 0 {
+	if forwarded(stays) == 0 {
 		t.Error("no act was handed on")
 	}
 	at.close(stays)

@@ -114,7 +114,7 @@ func (d *desks) change(ctx context.Context, org performatives.Organisation, id e
 			return at.desk, fmt.Errorf("desk: %w", err)
 		}
 	}
-	return escalation.Desk{}, unavailable()
+	return escalation.Desk{}, session.Busy()
 }
 
 // tend notes what the transcript and the clock have brought about: that the

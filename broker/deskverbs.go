@@ -39,7 +39,7 @@ func (b *Broker) around(ctx context.Context, c api.Caller, id string, judge func
 		return item, err
 	}
 	if item.Route == nil {
-		return item, unavailable()
+		return item, session.Busy()
 	}
 	if _, err := b.desks.change(ctx, item.Organisation, item.ID, func(d escalation.Desk) (escalation.Event, error) {
 		now := b.Now()

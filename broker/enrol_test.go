@@ -51,7 +51,7 @@ func TestEnrolledKeySigns(t *testing.T) {
 
 	id := performatives.SessionID(uuid.Must(uuid.NewV7()).String())
 	invites := func(s performatives.Signer) (api.Acceptance, error) {
-		return b.Submit(ctx, alice, id, signedEnvelope(t, id, alice, s, &performatives.ProposeBody{
+		return b.SubmitAs(ctx, alice, id, signedEnvelope(t, id, alice, s, &performatives.ProposeBody{
 			ProposalID: "i1", Type: performatives.SessionInvitation, Subject: "a talk", Terms: []byte(`{"participants":["` + string(beta) + `"]}`),
 		}))
 	}
@@ -62,7 +62,7 @@ func TestEnrolledKeySigns(t *testing.T) {
 	if err != nil || accepted.State != session.Invited {
 		t.Fatal(accepted, err)
 	}
-	reply, err := b.Call(ctx, alice, api.SessionGet.Name, []byte(`{"sessionId":"`+string(id)+`"}`))
+	reply, err := b.CallAs(ctx, alice, api.SessionGet.Name, []byte(`{"sessionId":"`+string(id)+`"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestEnrolledKeySigns(t *testing.T) {
 	if view.Participants[0].Key != browser.Key() {
 		t.Errorf("pinned is %s", view.Participants[0].Key)
 	}
-	if _, err := b.Call(ctx, anna, api.SessionGet.Name, []byte(`{"sessionId":"`+string(id)+`"}`)); code(err) != session.UnknownSession {
+	if _, err := b.CallAs(ctx, anna, api.SessionGet.Name, []byte(`{"sessionId":"`+string(id)+`"}`)); code(err) != session.UnknownSession {
 		t.Errorf("a stranger: %v", err)
 	}
 
@@ -82,7 +82,7 @@ func TestEnrolledKeySigns(t *testing.T) {
 		t.Fatal(err)
 	}
 	operator(t, b, api.HumanUnenrol.Name, unenrol, nil)
-	if _, err := b.Submit(ctx, alice, id, signedEnvelope(t, id, alice, browser, &performatives.WithdrawBody{ReferenceID: "i1"})); code(err) != session.SignatureInvalid {
+	if _, err := b.SubmitAs(ctx, alice, id, signedEnvelope(t, id, alice, browser, &performatives.WithdrawBody{ReferenceID: "i1"})); code(err) != session.SignatureInvalid {
 		t.Errorf("a key that was taken away: %v", err)
 	}
 }
@@ -111,11 +111,11 @@ func TestDeviceEscalates(t *testing.T) {
 		{beta, betas, &performatives.AcceptBody{ReferenceID: "i1"}},
 		{alice, browser, &performatives.EscalateBody{Reason: "confidence-low", Urgency: "high", Context: []byte(`"?"`)}},
 	} {
-		if _, err := b.Submit(ctx, act.by, id, signedEnvelope(t, id, act.by, act.signer, act.body)); err != nil {
+		if _, err := b.SubmitAs(ctx, act.by, id, signedEnvelope(t, id, act.by, act.signer, act.body)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	reply, err := b.Call(ctx, alice, api.SessionGet.Name, []byte(`{"sessionId":"`+string(id)+`"}`))
+	reply, err := b.CallAs(ctx, alice, api.SessionGet.Name, []byte(`{"sessionId":"`+string(id)+`"}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -89,12 +89,3 @@ func (b *Broker) ItemsInMemory() (items, desks int) {
 
 // MaxQueue is how much waits for one session at most.
 const MaxQueue = maxQueue
-
-// ID is what other brokers know this one by.
-func (b *Broker) ID() string { return b.id }
-
-// HandedOut is how many acts this broker has handed on and not heard of yet.
-func (b *Broker) HandedOut() int { return b.handovers.out.Len() }
-
-// Handed is how many acts this broker has handed on so far.
-func (b *Broker) Handed() uint64 { return b.handovers.out.Total() }

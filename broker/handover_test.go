@@ -140,7 +140,7 @@ func TestSilentHome(t *testing.T) {
 		return m.Header.Get(api.ErrorCodeHeader), m
 	}
 	for code := ""; code != "503"; { // until the silent one is known, acts are judged here
-		if code, _ = submit(observation(s.ID)); code == "" && here.Handed() > 0 {
+		if code, _ = submit(observation(s.ID)); code == "" && forwarded(here) > 0 {
 			t.Fatal("what waited for its home was heard after all")
 		}
 	}

@@ -26,7 +26,7 @@ func BenchmarkQueue(b *testing.B) {
 		for name, request := range map[string]string{"first page": `{}`, "of one urgency": `{"urgency":"critical"}`, "a thousand": `{"limit":1000}`} {
 			b.Run(fmt.Sprintf("%s/open=%d", name, open), func(b *testing.B) {
 				for b.Loop() {
-					if _, err := t.Call(b.Context(), alice, api.EscalationList.Name, []byte(request)); err != nil {
+					if _, err := t.CallAs(b.Context(), alice, api.EscalationList.Name, []byte(request)); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -65,7 +65,7 @@ func fill(b *testing.B, t *testbroker.Broker, open int) {
 	}
 	<-js.PublishAsyncComplete()
 	for {
-		reply, err := t.Call(b.Context(), alice, api.EscalationList.Name, []byte(`{"limit":1}`))
+		reply, err := t.CallAs(b.Context(), alice, api.EscalationList.Name, []byte(`{"limit":1}`))
 		if err != nil {
 			b.Fatal(err)
 		}

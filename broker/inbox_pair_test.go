@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -33,7 +33,7 @@ func TestInboxOfTwoBrokers(t *testing.T) {
 			t.Error(err)
 		}
 		for { // whichever broker is free hears it; one that cannot answer now is asked again, with the same bytes
-			accepted, err := b.Submit(t.Context(), a, id, envelope)
+			accepted, err := b.SubmitAs(t.Context(), a, id, envelope)
 			if code(err) != session.Unavailable {
 				return accepted, err
 			}
@@ -61,9 +61,9 @@ func TestInboxOfTwoBrokers(t *testing.T) {
 		}
 		return id, asked.Message
 	}
-	does := func(at *broker.Broker, a performatives.Agent, verb, request string) (item api.EscalationItem, err error) {
+	does := func(at *server.Broker, a performatives.Agent, verb, request string) (item api.EscalationItem, err error) {
 		for range 1000 { // a broker hears of another's item a moment later
-			reply, callErr := at.Call(t.Context(), a, verb, []byte(request))
+			reply, callErr := at.CallAs(t.Context(), a, verb, []byte(request))
 			if err = callErr; code(err) == session.UnknownSession {
 				continue
 			}

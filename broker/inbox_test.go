@@ -50,7 +50,7 @@ func newOffice(t *testing.T, rules *escalation.Rules, limits map[performatives.A
 // says submits an act and returns its refusal's code.
 func (o *office) says(a performatives.Agent, body performatives.Body) (api.Acceptance, error) {
 	o.Helper()
-	return o.b.Submit(o.Context(), a, o.id, signedEnvelope(o.T, o.id, a, o.signers[a], body))
+	return o.b.SubmitAs(o.Context(), a, o.id, signedEnvelope(o.T, o.id, a, o.signers[a], body))
 }
 
 func (o *office) heard(a performatives.Agent, body performatives.Body) api.Acceptance {
@@ -83,7 +83,7 @@ func calls[A any](o *office, a performatives.Agent, verb string, request any) (a
 	if err != nil {
 		o.Fatal(err)
 	}
-	reply, err := o.b.Call(o.Context(), a, verb, data)
+	reply, err := o.b.CallAs(o.Context(), a, verb, data)
 	if err != nil {
 		return answer, err
 	}
@@ -388,7 +388,7 @@ func TestGoneAfterDecision(t *testing.T) {
 			decision := signedEnvelope(t, o.id, alice, o.signers[alice], &performatives.InformBody{
 				Type: performatives.Resolution, Data: jsontext.Value(`{"escalationId":"` + string(e) + `","decision":"approved"}`),
 			})
-			go o.b.Submit(t.Context(), alice, o.id, decision) //nolint:errcheck // nobody may answer
+			go o.b.SubmitAs(t.Context(), alice, o.id, decision) //nolint:errcheck // nobody may answer
 			<-stopped
 			o.b.Crash()
 			o.b.Up()

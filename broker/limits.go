@@ -131,28 +131,6 @@ const (
 	afterAnEnd    = 5 * time.Second
 )
 
-// afterPause is how long a principal that asks too much waits to be told so:
-// who sends the next when the last is answered is slowed down, and the broker
-// is not busy with saying no.
-const afterPause = 100 * time.Millisecond
-
-// mostToldLater bounds those who wait for that; what is more is told at once.
-const mostToldLater = 1 << 14
-
-// tellLater answers with a refusal after a pause.
-func (b *Broker) tellLater(to string, err error) {
-	if b.toldLater.Add(1) > mostToldLater || !b.sessions.begin() {
-		b.toldLater.Add(-1)
-		b.refuseTo(to, err)
-		return
-	}
-	time.AfterFunc(afterPause, func() {
-		defer b.sessions.busy.Done()
-		defer b.toldLater.Add(-1)
-		b.refuseTo(to, err)
-	})
-}
-
 func limited(limit string, wait time.Duration, format string, args ...any) error {
 	return session.Refuse(session.RateLimited, format, args...).With(api.Limited{Limit: limit, RetryAfter: wait.Milliseconds()})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-asp/parley/embedded"
 	"github.com/parley-asp/parley/login"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/test/fault"
 )
 
@@ -62,7 +63,7 @@ func (s *site) makeKey() {
 }
 
 // open starts a broker on a connection of its own.
-func (s *site) open(options ...func(*broker.Options)) (*broker.Broker, *nats.Conn) {
+func (s *site) open(options ...func(*broker.Options)) (*server.Broker, *nats.Conn) {
 	s.Helper()
 	nc, err := nats.Connect(s.url, s.login...)
 	if err != nil {
@@ -73,7 +74,7 @@ func (s *site) open(options ...func(*broker.Options)) (*broker.Broker, *nats.Con
 	for _, set := range options {
 		set(&o)
 	}
-	b, err := broker.Open(s.Context(), o)
+	b, err := server.OpenBroker(s.Context(), o)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -81,7 +82,7 @@ func (s *site) open(options ...func(*broker.Options)) (*broker.Broker, *nats.Con
 }
 
 // meet lets brokers know each other.
-func (s *site) meet(brokers ...*broker.Broker) {
+func (s *site) meet(brokers ...*server.Broker) {
 	s.Helper()
 	for range 2 { // what one subscribes to has reached the server when it is heard again
 		for _, b := range brokers {
@@ -92,7 +93,7 @@ func (s *site) meet(brokers ...*broker.Broker) {
 	}
 }
 
-func (s *site) close(b *broker.Broker) {
+func (s *site) close(b *server.Broker) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -123,15 +124,15 @@ func TestTwoBrokers(t *testing.T) {
 		}
 	}
 	talking.Wait()
-	if one.Handed()+two.Handed() == 0 {
+	if forwarded(one)+forwarded(two) == 0 {
 		t.Error("no act was handed on")
 	}
 	look, late := time.NewTicker(time.Millisecond), time.After(2500*time.Millisecond)
-	for one.HandedOut()+two.HandedOut() > 0 {
+	for waiting(one)+waiting(two) > 0 {
 		select {
 		case <-look.C:
 		case <-late: // and long before a home counts as silent
-			t.Fatalf("%d and %d acts were answered at home, and nobody was told", one.HandedOut(), two.HandedOut())
+			t.Fatalf("%d and %d acts were answered at home, and nobody was told", waiting(one), waiting(two))
 		}
 	}
 	for _, s := range talks {
@@ -186,4 +187,16 @@ func TestOneOfTwoIsGone(t *testing.T) {
 			at.close(other)
 		})
 	}
+}
+
+// forwarded is how many acts a broker has forwarded.
+func forwarded(b *server.Broker) uint64 {
+	total, _ := b.Gateway.Forwarded()
+	return total
+}
+
+// waiting is how many of them are not answered yet.
+func waiting(b *server.Broker) int {
+	_, waiting := b.Gateway.Forwarded()
+	return waiting
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/parley-asp/parley/cluster"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 )
 
 // join makes this broker a member of the cluster.
@@ -12,7 +13,7 @@ func (b *Broker) join(ctx context.Context) (err error) {
 	if b.cluster == nil {
 		if b.cluster, err = cluster.Open(ctx, cluster.Options{
 			Store: b.store, ID: b.id, Alone: b.Alone, SyncedAfter: b.SyncedAfter, Log: b.Log, Now: b.Now,
-			Recover: b.recover, Suspect: b.Silent, Moved: b.routes.move,
+			Recover: b.recover, Suspect: b.Silent,
 		}); err != nil {
 			return err
 		}
@@ -34,7 +35,7 @@ func (b *Broker) recover(id performatives.SessionID, after uint64) <-chan error 
 		}
 		done <- err
 	}) {
-		done <- unavailable()
+		done <- session.Busy()
 	}
 	return done
 }

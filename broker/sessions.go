@@ -299,20 +299,16 @@ func (b *Broker) look(ctx context.Context, id performatives.SessionID, read func
 			b.settle(ctx, l)
 		}
 	}) {
-		return unavailable()
+		return session.Busy()
 	}
 	select {
 	case err := <-done:
 		if err != nil {
 			b.Log.Error("reading a session", zap.String("session", string(id)), zap.Error(err))
-			return unavailable()
+			return session.Busy()
 		}
 		return nil
 	case <-ctx.Done():
-		return unavailable()
+		return session.Busy()
 	}
-}
-
-func unavailable() error {
-	return session.Refuse(session.Unavailable, "the broker cannot answer now; ask again with the same bytes")
 }

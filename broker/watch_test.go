@@ -26,7 +26,7 @@ func TestWatchAcrossRestart(t *testing.T) {
 
 	waiting := make(chan error, 1)
 	go func() {
-		_, err := o.b.Call(t.Context(), bob, api.EscalationWatch.Name, []byte(`{"since":"999999","waitMs":25000}`))
+		_, err := o.b.CallAs(t.Context(), bob, api.EscalationWatch.Name, []byte(`{"since":"999999","waitMs":25000}`))
 		waiting <- err
 	}()
 	began := time.Now()

@@ -56,9 +56,6 @@ type Options struct {
 
 	// Suspect, if there is one, hears of a peer that is silent, before its work is recovered.
 	Suspect func(id string)
-
-	// Moved, if there is one, is called when partitions have other owners.
-	Moved func()
 }
 
 // Membership is this broker among its peers.
@@ -66,6 +63,7 @@ type Membership struct {
 	o      Options
 	bucket *store.Bucket
 	owners atomic.Pointer[Owners]
+	moved  atomic.Pointer[func()]
 	work   *background.Group
 
 	mu         sync.Mutex

@@ -72,7 +72,10 @@ func (m *Membership) setMembers(brokers []string) {
 		m.owners.Store(OwnersAmong(brokers))
 	}
 	m.mu.Unlock()
-	if !same && m.o.Moved != nil {
-		m.o.Moved()
+	if moved := m.moved.Load(); !same && moved != nil {
+		(*moved)()
 	}
 }
+
+// OnMove has a function called whenever partitions have other owners. There is one.
+func (m *Membership) OnMove(do func()) { m.moved.Store(&do) }

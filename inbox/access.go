@@ -99,7 +99,7 @@ func ask[Q, A any](ctx context.Context, i *Inbox, as performatives.Agent, verb a
 	if err != nil {
 		return answer, err
 	}
-	reply, err := i.Broker.Call(ctx, as, verb.Name, data)
+	reply, err := i.Broker.CallAs(ctx, as, verb.Name, data)
 	if err != nil {
 		return answer, err
 	}

@@ -30,7 +30,7 @@ func (i *Inbox) call(w http.ResponseWriter, r *http.Request, who *person) {
 		i.refuse(w, r, session.Refuse(session.TooLarge, "the request is too large"), http.StatusRequestEntityTooLarge)
 		return
 	}
-	reply, err := i.Broker.Call(r.Context(), who.Agent, verb, request)
+	reply, err := i.Broker.CallAs(r.Context(), who.Agent, verb, request)
 	i.answer(w, r, jsontext.Value(reply), err)
 }
 
@@ -50,6 +50,6 @@ func (i *Inbox) submit(w http.ResponseWriter, r *http.Request, who *person) {
 		i.answer(w, r, nil, session.NoSuchSession())
 		return
 	}
-	accepted, err := i.Broker.Submit(r.Context(), who.Agent, q.Session, q.Envelope)
+	accepted, err := i.Broker.SubmitAs(r.Context(), who.Agent, q.Session, q.Envelope)
 	i.answer(w, r, accepted, err)
 }

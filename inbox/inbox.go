@@ -27,10 +27,10 @@ import (
 // A Broker is what the pages need of the broker: the commands that it also
 // hears over NATS, called as a principal that has proven who they are.
 type Broker interface {
-	// Call answers an api verb, with the reply's JSON or a *session.Refusal.
-	Call(ctx context.Context, as performatives.Agent, verb string, request []byte) ([]byte, error)
-	// Submit hears an envelope.
-	Submit(ctx context.Context, as performatives.Agent, s performatives.SessionID, envelope []byte) (api.Acceptance, error)
+	// CallAs answers an api verb, with the reply's JSON or a *session.Refusal.
+	CallAs(ctx context.Context, as performatives.Agent, verb string, request []byte) ([]byte, error)
+	// SubmitAs submits an envelope.
+	SubmitAs(ctx context.Context, as performatives.Agent, s performatives.SessionID, envelope []byte) (api.Acceptance, error)
 	// Redeem takes an enrolment code for a key that is in a browser, and says whose it was.
 	Redeem(ctx context.Context, code string, key performatives.Key, name string) (performatives.Agent, error)
 }

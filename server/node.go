@@ -51,7 +51,7 @@ type Options struct {
 
 // A Node is running until it is closed.
 type Node struct {
-	*broker.Broker
+	*Broker
 	URL          string // where principals connect
 	WebsocketURL string // the same over WebSocket, "" if they cannot
 	HTTPAddr     string
@@ -121,7 +121,7 @@ func Start(ctx context.Context, o Options) (n *Node, err error) {
 			return n, err
 		}
 	}
-	if n.Broker, err = broker.Open(ctx, broker.Options{
+	if n.Broker, err = OpenBroker(ctx, broker.Options{
 		ID: n.id, Conn: inside, Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Replicas: o.Replicas, Policy: o.Policy, Limits: o.Limits, Escalations: o.Rules, Log: o.Log, Now: o.Now,
 		Archive: o.Archive, InboxAge: o.InboxAge, Disconnect: departed, Silent: silent, Durable: n.durable(o), SyncedAfter: n.syncedAfter(o),
 		Credentials: n.mode.credentials(n.keys), Reserved: reserved,

@@ -13,7 +13,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/inbox"
 	"github.com/parley-asp/parley/performatives"
 )
@@ -41,7 +40,7 @@ func openWeb(address string, tlsConfig *tls.Config, log *zap.Logger, n *Node) (*
 	})
 	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		data, err := json.Marshal(map[string]string{"version": broker.Version, "broker": string(n.Key())}, json.Deterministic(true))
+		data, err := json.Marshal(map[string]string{"version": api.Version, "broker": string(n.Key())}, json.Deterministic(true))
 		if err == nil {
 			w.Write(append(data, '\n')) //nolint:errcheck // the client went away
 		}

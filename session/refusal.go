@@ -156,3 +156,8 @@ func NoSuchSession() *Refusal {
 func Violation(rule, format string, args ...any) *Refusal {
 	return Refuse(ModeViolation, format, args...).With(map[string]string{"rule": rule})
 }
+
+// Busy refuses what the broker cannot answer now, for whatever reason of its own.
+func Busy() *Refusal {
+	return Refuse(Unavailable, "the broker cannot answer now; ask again with the same bytes")
+}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/api"
 )
 
 // commands are the subcommands, in the order of the help; each has a file.
@@ -45,7 +45,7 @@ func rootCommand() *cobra.Command {
 		Example: `  parley serve --dev            a broker for trying things out, without logins
   parley session ls             what is being negotiated
   parley session show ID        one negotiation, as a conversation`,
-		Version:           broker.Version,
+		Version:           api.Version,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return fromEnvironment(cmd.Flags()) },

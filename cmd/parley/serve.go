@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
-	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/internal/natscontext"
 	"github.com/parley-asp/parley/notify"
 	"github.com/parley-asp/parley/performatives"
@@ -228,7 +228,7 @@ func (s *serve) started(n *server.Node) string {
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-9s %s\n", name, fmt.Sprintf(format, args...))
 	}
-	fmt.Fprintf(&b, "parley %s is serving.\n", broker.Version)
+	fmt.Fprintf(&b, "parley %s is serving.\n", api.Version)
 	line("NATS", "%s (%s, version %s)", n.URL, where, n.Conn.ConnectedServerVersion())
 	if n.WebsocketURL != "" {
 		line("WebSocket", "%s", n.WebsocketURL)

@@ -7,7 +7,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/spf13/cobra"
 
-	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/render"
 	"github.com/parley-asp/parley/store"
@@ -24,7 +24,7 @@ func versionCommand() *cobra.Command {
 				NATS        string `json:"nats"`
 				MinimumNATS string `json:"minimumNats"`
 				Go          string `json:"go"`
-			}{broker.Version, performatives.Version, server.VERSION, store.MinServer, runtime.Version()}
+			}{api.Version, performatives.Version, server.VERSION, store.MinServer, runtime.Version()}
 			return show(cmd, v, func(render.Style) string {
 				return fmt.Sprintf("parley %s, protocol %s, NATS server %s (at least %s elsewhere), %s\n",
 					v.Version, v.Protocol, v.NATS, v.MinimumNATS, v.Go)

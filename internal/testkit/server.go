@@ -18,6 +18,7 @@ import (
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/embedded"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server"
 )
 
 // A Server is an embedded NATS server on disk and without logins, for tests of what is between
@@ -58,14 +59,14 @@ func (s *Server) Connect(options ...nats.Option) *nats.Conn {
 }
 
 // OpenBroker opens a broker on a connection of its own; the test closes it.
-func (s *Server) OpenBroker(change ...func(*broker.Options)) (*broker.Broker, *nats.Conn) {
+func (s *Server) OpenBroker(change ...func(*broker.Options)) (*server.Broker, *nats.Conn) {
 	s.t.Helper()
 	nc := s.Connect()
 	o := broker.Options{Conn: nc, Signer: s.Signer, Dev: true}
 	for _, c := range change {
 		c(&o)
 	}
-	b, err := broker.Open(s.t.Context(), o)
+	b, err := server.OpenBroker(s.t.Context(), o)
 	Must(s.t, err)
 	return b, nc
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/parley-asp/parley/embedded"
 	"github.com/parley-asp/parley/login"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server"
 )
 
 const (
@@ -80,7 +81,7 @@ func newLimitedSite(b testing.TB, sync time.Duration, tcp bool, limits broker.Li
 	if s.sync = sync; sync == 0 {
 		durable = s.server.Durable
 	}
-	open := must(broker.Open(context.Background(), broker.Options{
+	open := must(server.OpenBroker(context.Background(), broker.Options{
 		Conn: inside(login.BrokerAccount, key), Signer: must(performatives.NewSigner(key)), Alone: true, Limits: limits, Durable: durable,
 	}))
 	b.Cleanup(func() { open.Close(context.Background()) })

@@ -1,4 +1,4 @@
-package broker
+package natsgateway
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 // another broker is forwarded by it. Routing is an optimisation: when a broker is gone,
 // so are its subscriptions.
 type routes struct {
-	b *Broker
+	g *Gateway
 
 	acts chan *nats.Msg // all subscriptions end here, so that acts keep their order
 
@@ -40,23 +40,23 @@ const (
 )
 
 // openRoutes begins to receive routed acts.
-func (b *Broker) openRoutes(context.Context) (err error) {
-	if b.Alone {
-		return nil
+func (g *Gateway) openRoutes() (r *routes, err error) {
+	r = &routes{g: g, acts: make(chan *nats.Msg, maxRouted), own: map[int][]*nats.Subscription{}}
+	if g.o.Alone {
+		return r, nil
 	}
-	r := b.routes
-	r.mu.Lock()
-	if r.any, err = r.subscribe(api.AllAtHome); err == nil {
-		b.work.Go(r.receive)
-		r.serving = true
+	if r.any, err = r.subscribe(api.AllAtHome); err != nil {
+		return r, err
 	}
-	r.mu.Unlock()
+	r.serving = true
+	g.work.Go(r.receive)
+	g.o.Members.OnMove(r.move)
 	r.move()
-	return err
+	return r, nil
 }
 
 func (r *routes) subscribe(subject string) (*nats.Subscription, error) {
-	return r.b.Conn.ChanQueueSubscribe(subject, api.ServiceName, r.acts)
+	return r.g.o.Conn.ChanQueueSubscribe(subject, api.ServiceName, r.acts)
 }
 
 // move subscribes to the partitions that this broker owns now, and drains those that
@@ -69,7 +69,7 @@ func (r *routes) move() {
 	}
 	var failure error
 	own := map[int]bool{}
-	for _, p := range r.b.cluster.Partitions() {
+	for _, p := range r.g.o.Members.Partitions() {
 		own[p] = true
 		if r.own[p] != nil {
 			continue
@@ -90,7 +90,7 @@ func (r *routes) move() {
 		}
 	}
 	if failure != nil {
-		r.b.Log.Debug("routes", zap.Error(failure)) // the connection is closed: nothing comes there any more
+		r.g.o.Log.Debug("routes", zap.Error(failure)) // the connection is closed: nothing comes there any more
 	}
 }
 
@@ -101,17 +101,17 @@ func drain(all ...*nats.Subscription) (failure error) {
 	return failure
 }
 
-// receive lets in the acts that the server routes here.
+// receive takes the acts that the server routes here.
 func (r *routes) receive(ctx context.Context) {
 	for {
 		select {
 		case m := <-r.acts:
-			r.letIn(m)
+			r.submit(m)
 		case <-ctx.Done():
 			for { // whoever asked last hears that the broker is closing
 				select {
 				case m := <-r.acts:
-					r.letIn(m)
+					r.submit(m)
 				default:
 					return
 				}
@@ -120,9 +120,9 @@ func (r *routes) receive(ctx context.Context) {
 	}
 }
 
-func (r *routes) letIn(m *nats.Msg) {
+func (r *routes) submit(m *nats.Msg) {
 	if subject, is := api.Brought(m.Subject); is {
-		r.b.letIn(subject, routed{m})
+		r.g.submit(subject, routed{m})
 	}
 }
 
@@ -138,8 +138,8 @@ func (r *routes) leave() error {
 	for _, subscriptions := range r.own {
 		failure = errors.Join(failure, drain(subscriptions...))
 	}
-	if r.b.Conn.IsConnected() {
-		failure = errors.Join(failure, r.b.Conn.FlushTimeout(leaveTimeout))
+	if r.g.o.Conn.IsConnected() {
+		failure = errors.Join(failure, r.g.o.Conn.FlushTimeout(leaveTimeout))
 	}
 	return failure
 }

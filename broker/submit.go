@@ -1,0 +1,54 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// Admit lets one request of a principal in, as fast and as many at a time as its
+// limits allow, or refuses it; id is "" for a call. release says that it was answered.
+func (b *Broker) Admit(sender performatives.Agent, id performatives.SessionID) (release func(), err error) {
+	release, err = b.gate.enter(sender)
+	if err != nil {
+		b.tellLimited(sender, cmp.Or(id, noSession), err)
+	}
+	return release, err
+}
+
+// Isolated tells that acts must not be judged now: this broker may have been taken for dead.
+func (b *Broker) Isolated() bool { return b.cluster.Isolated() }
+
+// Submit judges an envelope when its session's turn comes, and answers once, after
+// release. Side effects follow the answer.
+func (b *Broker) Submit(id performatives.SessionID, sender performatives.Agent, envelope []byte, release func(), answer func(api.Acceptance, error)) {
+	queued := b.sessions.run(id, func(ctx context.Context, l *live) {
+		defer release()
+		l.seat = b.judging.enter(sender)
+		defer l.seat.done()
+		accepted, err := b.admit(ctx, l, sender, envelope)
+		release() // whoever has the answer may ask the next
+		answer(accepted, err)
+		var refusal *session.Refusal
+		if errors.As(err, &refusal) {
+			b.tellRefused(id, sender, refusal)
+		}
+		if err == nil {
+			b.reaches(answered)
+		}
+		switch {
+		case len(l.undelivered) > 0:
+			b.settle(ctx, l)
+		case l.unresolved != nil:
+			b.later(l, ackTimeout)
+		}
+	})
+	if !queued {
+		release()
+		answer(api.Acceptance{}, session.Busy())
+	}
+}

@@ -1,0 +1,259 @@
+// Package natsgateway is the NATS face of a broker: it decodes requests, calls the
+// one command and query service, and encodes the answers.
+//
+//	gateway, err := natsgateway.Serve(natsgateway.Options{Conn: nc, Service: b, Members: members})
+//	if err != nil { … }
+//	gateway.Stop()   // receives no more
+//	b.Close(ctx)     // answers what was received
+//	gateway.Close()
+//
+// The broker is the NATS micro service asp, every replica in one queue group. An act
+// that reaches a broker which does not own its session is routed to the owner. No
+// rule of the protocol lives here.
+package natsgateway
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/schemas"
+	"github.com/parley-asp/parley/session"
+)
+
+// A Service is what all gateways call. Each answer is called once, from whichever
+// goroutine has it; release, which Admit returned, just before it.
+type Service interface {
+	// Admit lets one request of a principal in, or refuses it by the limits; session
+	// is "" for a call. release says that it was answered.
+	Admit(sender performatives.Agent, session performatives.SessionID) (release func(), err error)
+	// Isolated tells that acts must not be judged now.
+	Isolated() bool
+	// Submit judges an envelope when its session's turn comes.
+	Submit(id performatives.SessionID, sender performatives.Agent, envelope []byte, release func(), answer func(api.Acceptance, error))
+	// Call calls a verb. A last answer must have left the connection when answer returns.
+	Call(c api.Caller, verb string, request []byte, release func(), answer func(reply any, last bool, err error))
+}
+
+// Members tells where sessions are owned.
+type Members interface {
+	Owner(performatives.SessionID) (broker string, elsewhere bool)
+	Partitions() []int
+	OnMove(func())
+}
+
+// Options say what is served.
+type Options struct {
+	Conn    *nats.Conn
+	Service Service
+	Members Members
+	ID      string            // of this broker among its peers
+	Key     performatives.Key // of the broker's receipts
+	Alone   bool              // there are no peers
+	Log     *zap.Logger
+}
+
+// A Gateway serves until it is closed.
+type Gateway struct {
+	o       Options
+	micro   micro.Service
+	forward *forwarder
+	routes  *routes
+	work    *background.Group
+
+	answered, refused atomic.Uint64
+	delayed           atomic.Int64 // refusals that wait to be sent
+
+	mu       sync.Mutex
+	stopped  bool
+	inFlight sync.WaitGroup // forwarded acts and delayed refusals
+}
+
+// Serve begins to receive.
+func Serve(o Options) (g *Gateway, err error) {
+	g = &Gateway{o: o, work: background.New()}
+	defer func() {
+		if err != nil {
+			g.Close()
+		}
+	}()
+	if g.forward, err = g.openForwarder(); err != nil {
+		return g, err
+	}
+	if g.routes, err = g.openRoutes(); err != nil {
+		return g, err
+	}
+	return g, g.openService()
+}
+
+// Stop receives no more requests, and waits for those that were forwarded.
+func (g *Gateway) Stop(ctx context.Context) error {
+	failure := errors.Join(g.micro.Stop(), g.routes.leave())
+	g.mu.Lock()
+	g.stopped = true
+	g.mu.Unlock()
+	done := make(chan struct{})
+	go func() { g.inFlight.Wait(); close(done) }()
+	if background.Await(ctx, done) != nil {
+		g.forward.answers.End(ctx.Err()) // so that nobody waits any more
+	}
+	return failure
+}
+
+// Close ends the gateway once the service is closed too.
+func (g *Gateway) Close() {
+	if g.forward != nil {
+		g.forward.close()
+	}
+	g.work.Close()
+}
+
+// begin notes a request that is answered later; false means that the gateway stops.
+func (g *Gateway) begin() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.stopped {
+		g.inFlight.Add(1)
+	}
+	return !g.stopped
+}
+
+// openService presents the broker as the NATS micro service asp.
+func (g *Gateway) openService() (err error) {
+	g.micro, err = micro.AddService(g.o.Conn, micro.Config{
+		Name: api.ServiceName, Version: api.Version, QueueGroup: api.ServiceName,
+		Description:  "parley: session broker for agents that negotiate (npayload's Agent Session Protocol, " + performatives.Version + ")",
+		StatsHandler: g.stats,
+		Metadata:     map[string]string{"protocol": performatives.Version, "broker": string(g.o.Key)},
+	})
+	if err != nil {
+		return err
+	}
+	published := map[string]string{"request": "one envelope (PROTOCOL.md section 3)"}
+	for _, name := range schemas.Names() {
+		text, _ := schemas.Get(name)
+		published["schema."+name] = string(text)
+	}
+	for _, e := range []struct {
+		name, subject string
+		handle        micro.HandlerFunc
+		metadata      map[string]string
+	}{
+		{"submit", api.AllSubmits, func(r micro.Request) { g.submit(r.Subject(), r) }, published},
+		{"api", api.AllCalls, g.call, map[string]string{"verbs": strings.Join(api.VerbNames(api.Principal), " ")}},
+		{"operator", api.AllOperator, g.operatorCall, map[string]string{"verbs": strings.Join(api.VerbNames(api.Operator), " ")}},
+	} {
+		if err := g.micro.AddEndpoint(e.name, e.handle, micro.WithEndpointSubject(e.subject), micro.WithEndpointMetadata(e.metadata)); err != nil {
+			return errors.Join(err, g.micro.Stop())
+		}
+	}
+	return g.o.Conn.Flush()
+}
+
+// stats are what micro's own statistics cannot know of answers that come later.
+func (g *Gateway) stats(*micro.Endpoint) any {
+	return map[string]uint64{"answered": g.answered.Load(), "refused": g.refused.Load(), "handedOn": g.forward.answers.Total()}
+}
+
+// Forwarded is how many acts were forwarded so far, and how many of them are not answered yet.
+func (g *Gateway) Forwarded() (total uint64, waiting int) {
+	return g.forward.answers.Total(), g.forward.answers.Len()
+}
+
+// A request is one that somebody waits for an answer to.
+type request interface {
+	Reply() string
+	Data() []byte
+}
+
+// unanswerable drops requests whose reply would go nowhere, or into JetStream.
+func unanswerable(r request) bool {
+	return r.Reply() == "" || strings.HasPrefix(r.Reply(), "$JS.")
+}
+
+// submit lets an act in and has it judged, here or by the owner of its session.
+func (g *Gateway) submit(subject string, r request) {
+	if unanswerable(r) {
+		return
+	}
+	sender, id, err := api.ParseSubmit(subject)
+	if err != nil {
+		g.refuse(r, session.Refuse(session.MalformedEnvelope, "the subject is not asp.agent.<token>.submit.<session id>"))
+		return
+	}
+	if g.o.Service.Isolated() {
+		g.refuse(r, session.Busy())
+		return
+	}
+	release, err := g.o.Service.Admit(sender, id)
+	if err != nil {
+		g.refuseLater(r.Reply(), err)
+		return
+	}
+	if owner, elsewhere := g.o.Members.Owner(id); elsewhere && g.begin() {
+		g.forward.send(forwarded{r, subject, id, sender, release, owner})
+		return
+	}
+	g.judge(r, id, sender, release)
+}
+
+// judge has an act judged here.
+func (g *Gateway) judge(r request, id performatives.SessionID, sender performatives.Agent, release func()) {
+	g.o.Service.Submit(id, sender, r.Data(), release, func(accepted api.Acceptance, err error) {
+		if err != nil {
+			g.refuse(r, err)
+			return
+		}
+		g.reply(r, accepted)
+		runtime.Gosched() // the answer leaves before the work that follows it overtakes it
+	})
+}
+
+func (g *Gateway) call(r micro.Request) {
+	if unanswerable(r) {
+		return
+	}
+	agent, verb, err := api.ParseCall(r.Subject())
+	if err != nil {
+		g.refuse(r, session.Refuse(session.MalformedEnvelope, "the subject is not asp.agent.<token>.api.<verb>"))
+		return
+	}
+	release, err := g.o.Service.Admit(agent, "")
+	if err != nil {
+		g.refuseLater(r.Reply(), err)
+		return
+	}
+	g.answer(r, api.Caller{Agent: agent}, verb, release)
+}
+
+func (g *Gateway) operatorCall(r micro.Request) {
+	if !unanswerable(r) {
+		g.answer(r, api.Caller{Operator: true}, strings.TrimPrefix(r.Subject(), api.OperatorCall("")), func() {})
+	}
+}
+
+func (g *Gateway) answer(r request, c api.Caller, verb string, release func()) {
+	g.o.Service.Call(c, verb, r.Data(), release, func(reply any, last bool, err error) {
+		if err != nil {
+			g.refuse(r, err)
+			return
+		}
+		g.reply(r, reply)
+		if !last {
+			return
+		}
+		if err := g.o.Conn.FlushTimeout(flushTimeout); err != nil {
+			g.o.Log.Debug("answer not flushed", zap.Error(err))
+		}
+	})
+}
