@@ -2,9 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
-
-	"github.com/go-json-experiment/json"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/notify"
@@ -20,17 +17,6 @@ func (n *Node) openNotify(ctx context.Context, o Options) (err error) {
 }
 
 // item is an escalation as operators see it: what is told is of no one person's view.
-func (n *Node) item(ctx context.Context, id string) (item api.EscalationItem, err error) {
-	request, err := json.Marshal(api.EscalationRef{Escalation: id})
-	if err != nil {
-		return item, err
-	}
-	reply, err := n.Conn.RequestWithContext(ctx, api.OperatorCall(api.EscalationGet.Name), request)
-	if err != nil {
-		return item, err
-	}
-	if code := reply.Header.Get(api.ErrorCodeHeader); code != "" {
-		return item, errors.New("escalation.get is answered " + code)
-	}
-	return item, json.Unmarshal(reply.Data, &item)
+func (n *Node) item(ctx context.Context, id string) (api.EscalationItem, error) {
+	return ask(ctx, n, api.EscalationGet, api.EscalationRef{Escalation: id})
 }

@@ -80,16 +80,8 @@ func (w *web) crash() {
 
 // humans are those to pick from under --dev.
 func (n *Node) humans(ctx context.Context) ([]api.Card, error) {
-	request, err := json.Marshal(api.ListAgents{Kind: performatives.KindHuman, Limit: api.MaxPage})
-	if err != nil {
-		return nil, err
-	}
-	reply, err := n.Conn.RequestWithContext(ctx, api.OperatorCall(api.AgentList.Name), request)
-	if err != nil {
-		return nil, err
-	}
-	var agents api.Agents
-	return agents.Agents, json.Unmarshal(reply.Data, &agents)
+	agents, err := ask(ctx, n, api.AgentList, api.ListAgents{Kind: performatives.KindHuman, Limit: api.MaxPage})
+	return agents.Agents, err
 }
 
 // meet registers a human who is named for the first time, under --dev.
