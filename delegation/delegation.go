@@ -1,11 +1,10 @@
-// Package delegation says what a delegate may do: an agent that a party brought
+// Package delegation decides what a delegate may do: an agent that a party brought
 // into a session to act within bounds (PROTOCOL.md §6).
 //
-// A Grant is made by [Narrow] from what the delegator itself holds, so that a
-// child is never wider than its parent: not in authority, not in time, not in
-// the proposals it may touch, not in depth. Whether a grant still stands is
-// asked of [Standing], which walks to the principal at the root: what ends a
-// grant ends all below it.
+// [Narrow] derives a Grant from the delegator's own, so a child is never wider
+// than its parent: not in authority, time, proposals or depth. [Standing] reports
+// whether a grant is still valid. It walks up to the principal, because whatever
+// ends a grant ends all grants derived from it.
 package delegation
 
 import (
@@ -15,11 +14,12 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// MaxDepth is how many delegates may stand in a row; a principal's own delegate
-// is at depth 1.
+// MaxDepth is the longest chain of delegates. A principal's own delegate is at
+// depth 1.
 const MaxDepth = 3
 
-// An Authority is how far a delegate may go. A higher one includes the lower.
+// An Authority determines which acts a delegate may send. A higher one includes
+// the lower ones.
 type Authority uint8
 
 // The levels of authority.
@@ -34,7 +34,7 @@ var authorityNames = map[Authority]string{Advisory: "advisory", Limited: "limite
 
 func (a Authority) String() string { return authorityNames[a] }
 
-// ParseAuthority reads a level's name; an unknown one is None.
+// ParseAuthority returns the level with this name, None if there is none.
 func ParseAuthority(name string) Authority {
 	for a, n := range authorityNames {
 		if n == name {
@@ -45,7 +45,7 @@ func ParseAuthority(name string) Authority {
 }
 
 // lowest is the table of PROTOCOL.md §6: the lowest authority that may send an
-// act. What is not listed stays with the principals.
+// act. Only principals may send the acts that are not listed.
 var lowest = map[performatives.Performative]Authority{
 	performatives.Inform:   Advisory,
 	performatives.Observe:  Advisory,
@@ -59,13 +59,13 @@ var lowest = map[performatives.Performative]Authority{
 	performatives.Delegate: Full,
 }
 
-// Allows tells whether the authority suffices for the act.
+// Allows reports whether the authority suffices for the act.
 func (a Authority) Allows(p performatives.Performative) bool {
 	need, listed := lowest[p]
 	return listed && a >= need
 }
 
-// Acts lists what the authority allows, in the protocol's order.
+// Acts lists the acts that the authority allows, in the protocol's order.
 func (a Authority) Acts() []performatives.Performative {
 	var acts []performatives.Performative
 	for _, p := range performatives.All() {
@@ -76,12 +76,12 @@ func (a Authority) Acts() []performatives.Performative {
 	return acts
 }
 
-// A Status is how a grant stands.
+// A Status is the state of a grant.
 type Status uint8
 
-// A grant is offered by a DELEGATE, active once the delegate joined, and over
-// once declined or withdrawn. Expired is a matter of time and never stored: ask
-// StatusAt.
+// A DELEGATE offers a grant. It is active once the delegate has joined, and ends
+// when it is declined or withdrawn. Expired follows from the time and is never
+// stored: see [StatusAt].
 const (
 	Offered Status = iota
 	Active
@@ -94,36 +94,36 @@ var statusNames = [...]string{"offered", "active", "declined", "withdrawn", "exp
 
 func (s Status) String() string { return statusNames[s] }
 
-// An ID names a delegation: the messageId of its DELEGATE.
+// An ID identifies a delegation: the messageId of its DELEGATE.
 type ID string
 
 // A Grant is one delegation.
 type Grant struct {
 	ID        ID
-	Parent    ID // "" where the delegator is a principal
+	Parent    ID // "" if the delegator is a principal
 	From      performatives.Agent
 	To        performatives.Agent
-	Principal performatives.Agent // for whom it is done in the end
+	Principal performatives.Agent // at the root of the chain
 	Authority Authority
 	Scope     string
-	Line      string    // first proposal of the one line of offers that it may touch; "" is any
-	Until     time.Time // on the session's clock; zero is as long as the session
+	Line      string    // limits it to this proposal and its counters; "" is any
+	Until     time.Time // on the session's clock; zero is the session's end
 	Depth     int
 	MaxDepth  int
 	Status    Status
 	Sequence  uint64
 }
 
-// Excess says how an act is more than a grant allows.
+// Excess explains how an act exceeds a grant.
 type Excess struct{ Why string }
 
 func (e *Excess) Error() string { return e.Why }
 
 func excess(format string, args ...any) error { return &Excess{fmt.Sprintf(format, args...)} }
 
-// Narrow makes the grant that a delegator asks for out of the one it holds
-// (nil for a principal), or says what would be wider. An absent bound is
-// inherited; maxDepth counts the levels from this grant on, itself included.
+// Narrow derives the grant that a delegator asks for from the one it holds, nil
+// for a principal. It refuses a grant that would be wider. Missing bounds are
+// inherited. maxDepth counts levels from this grant on, itself included.
 func Narrow(holds *Grant, ask Grant, maxDepth *int) (Grant, error) {
 	g := ask
 	g.Depth, g.MaxDepth = 1, MaxDepth
@@ -154,8 +154,8 @@ func Narrow(holds *Grant, ask Grant, maxDepth *int) (Grant, error) {
 	return g, nil
 }
 
-// Standing tells whether the grant, and with it all it was made from, still
-// gives authority at the time; if not, why. grants finds a grant by its id.
+// Standing returns nil if the grant and all its ancestors are valid at the time,
+// and otherwise an Excess that says why not. grants finds a grant by its id.
 func Standing(g Grant, at time.Time, grants func(ID) (Grant, bool)) error {
 	for {
 		switch {
@@ -176,8 +176,8 @@ func Standing(g Grant, at time.Time, grants func(ID) (Grant, bool)) error {
 	}
 }
 
-// StatusAt is how the grant stands at the time: what ends one that it was made
-// from ends it too. grants finds a grant by its id.
+// StatusAt returns the grant's status at the time: whatever ends an ancestor ends
+// it too. grants finds a grant by its id.
 func StatusAt(g Grant, at time.Time, grants func(ID) (Grant, bool)) Status {
 	for above, ok := g, true; ok; above, ok = grants(above.Parent) {
 		switch {
@@ -192,9 +192,9 @@ func StatusAt(g Grant, at time.Time, grants func(ID) (Grant, bool)) Status {
 	return g.Status
 }
 
-// Can tells whether the grant allows the act; line is the first proposal of
-// the line of offers that the act is about, "" where it is about none. Whether
-// the grant still stands is another question.
+// Can returns nil if the grant allows the act. line is the first proposal of the
+// offer and counters that the act refers to, "" if it refers to none. Can does not
+// check whether the grant is still valid: see [Standing].
 func (g Grant) Can(act performatives.Performative, line string) error {
 	if !g.Authority.Allows(act) {
 		return excess("%s authority allows %v; %s is not among them", g.Authority, g.Authority.Acts(), act)

@@ -21,7 +21,7 @@ const (
 
 var noon = time.Date(2026, 3, 7, 12, 0, 0, 0, time.UTC)
 
-// PROTOCOL.md §6, the table: what each authority may send.
+// Each authority may send the acts in the table of PROTOCOL.md §6.
 func TestAuthority(t *testing.T) {
 	for authority, want := range map[delegation.Authority]string{
 		delegation.None:     "",
@@ -52,8 +52,8 @@ func TestAuthority(t *testing.T) {
 	}
 }
 
-// PROTOCOL.md §6: never wider than its own, depth at most 3; referenceId and
-// validUntil limit it.
+// A grant is never wider than the delegator's own, is at most 3 deep, and may be
+// limited by referenceId and validUntil (PROTOCOL.md §6).
 func TestNarrow(t *testing.T) {
 	n := func(i int) *int { return &i }
 	held := func(edit func(*delegation.Grant)) *delegation.Grant {
@@ -121,8 +121,7 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-// PROTOCOL.md §6: authority ends at validUntil, on WITHDRAW, and with the one
-// that it was made from.
+// Authority ends at validUntil, on WITHDRAW, and with its parent (PROTOCOL.md §6).
 func TestStanding(t *testing.T) {
 	type edit func(parent, child *delegation.Grant)
 	for name, test := range map[string]struct {
@@ -161,7 +160,7 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// PROTOCOL.md §6: anything else is authority_exceeded, saying what it allows.
+// Any other act is authority_exceeded, with the allowed acts (PROTOCOL.md §6).
 func TestCan(t *testing.T) {
 	full := delegation.Grant{Authority: delegation.Full}
 	bound := delegation.Grant{Authority: delegation.Full, Line: "p1"}
@@ -193,8 +192,8 @@ func TestCan(t *testing.T) {
 	}
 }
 
-// However delegations are made from delegations, a child can do nothing that
-// its parent cannot, for no longer, and never deeper than three in a row.
+// However grants are derived, a child can do nothing that its parent cannot, not
+// for longer, and no deeper than three.
 func TestNeverWider(t *testing.T) {
 	anyGrant := rapid.Custom(func(t *rapid.T) delegation.Grant {
 		g := delegation.Grant{
