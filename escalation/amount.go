@@ -13,22 +13,22 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// An Amount is money that an offer names.
+// An Amount is a sum of money in an offer.
 type Amount struct {
 	Value    float64 `json:"value"`
-	Currency string  `json:"currency,omitzero"` // as the offer says; "" where it says none
-	Path     string  `json:"path"`              // dotted, where in the offer's body it stands
+	Currency string  `json:"currency,omitzero"` // as in the offer; "" if it has none
+	Path     string  `json:"path"`              // dotted path in the offer's body
 }
 
-// usualPaths are where an amount is looked for when no rule says where.
+// usualPaths are searched for an amount if no rule names paths.
 var usualPaths = []string{
 	"terms.amount", "terms.totalAmount", "terms.total", "terms.totalPrice", "terms.totalCost",
 	"terms.price", "terms.pricePerMonth", "terms.monthlyPrice", "terms.pricePerYear", "terms.annualPrice", "terms.pricePerUnit",
 	"terms.cost", "terms.fee", "terms.monthlyFee", "terms.budget", "terms.payment", "terms.value", "terms.contractValue",
 }
 
-// Amounts are those that stand at one of the paths in an offer's body, in the
-// order of the paths; without paths, at one of the usual ones.
+// Amounts returns the amounts at these paths of an offer's body, in the order of
+// the paths. Without paths it searches the usual ones.
 func Amounts(body jsontext.Value, paths []string) []Amount {
 	if len(paths) == 0 {
 		paths = usualPaths
@@ -41,7 +41,7 @@ func Amounts(body jsontext.Value, paths []string) []Amount {
 	for _, path := range paths {
 		a, ok := amountAt(v, path)
 		if !ok {
-			a, ok = amountAt(v, "terms."+path) // as who thinks of the terms writes it
+			a, ok = amountAt(v, "terms."+path) // a path may be relative to the terms
 		}
 		if ok {
 			found = append(found, a)
@@ -50,8 +50,8 @@ func Amounts(body jsontext.Value, paths []string) []Amount {
 	return found
 }
 
-// amountAt reads a number, a decimal in a text, or an object with one. The
-// currency stands in the object, else beside the number, else with the terms.
+// amountAt reads a number, a decimal string, or an object with one. The currency
+// is that of the object, else the one beside the number, else that of the terms.
 func amountAt(v any, path string) (Amount, bool) {
 	found, in, ok := performatives.Find(v, path)
 	if !ok {
@@ -77,7 +77,7 @@ func number(v any) (float64, bool) {
 	case float64:
 		return v, true
 	case string:
-		if strings.Trim(v, "0123456789.-") != "" { // no exponents, no Inf: what a person reads as a number
+		if strings.Trim(v, "0123456789.-") != "" { // no exponents, no Inf: only what people read as a number
 			return 0, false
 		}
 		n, err := strconv.ParseFloat(v, 64)
@@ -92,9 +92,8 @@ func text(v any, name string) string {
 	return s
 }
 
-// Ceiling is the most that somebody with these limits may let an agent agree
-// to in a currency; without limits there is no ceiling, and in a currency that
-// none of them names nothing is allowed.
+// Ceiling is the most that a human with these limits may approve in a currency.
+// Without limits there is no ceiling; in a currency without a limit it is 0.
 func Ceiling(limits []performatives.Limit, currency string) float64 {
 	if len(limits) == 0 {
 		return math.Inf(1)
@@ -106,8 +105,7 @@ func Ceiling(limits []performatives.Limit, currency string) float64 {
 	return limits[i].MaxAmount
 }
 
-// currencyOf is the currency that an amount is meant in: its own, else the only
-// one that the limits have.
+// currencyOf is the currency of an amount: its own, else that of the only limit.
 func currencyOf(own string, limits []performatives.Limit) string {
 	if own == "" && len(limits) == 1 {
 		return limits[0].Currency

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// What is no plain number is no amount that can be seen.
+// Only plain numbers are amounts.
 func TestAmounts(t *testing.T) {
 	for body, want := range map[string]escalation.Amount{
 		`{"terms":{"price":1.5,"currency":"EUR"}}`:                        {Value: 1.5, Currency: "EUR", Path: "terms.price"},
@@ -36,14 +36,13 @@ func TestAmounts(t *testing.T) {
 	}
 }
 
-// Whatever is offered: amounts are found without a panic, and what is above a
-// bound is above it.
+// No offer causes a panic, and every amount above a bound exceeds it.
 func FuzzAmounts(f *testing.F) {
 	f.Add([]byte(`{"terms":{"price":{"amount":"3","currency":"EUR"}}}`), "terms.price", 2.0)
 	f.Add([]byte(`{"terms":{"a.b":[{"c":9}]}}`), "terms.a.b.0.c", 1.0)
 	f.Fuzz(func(t *testing.T, body []byte, path string, most float64) {
 		bound := escalation.Bound{RulingsAuthority: performatives.RulingsAuthority{MaxAmount: &most, TermPath: path}}
-		for _, a := range bound.Sees(body) {
+		for _, a := range bound.AmountsIn(body) {
 			if _, exceeded := bound.Exceeded([]escalation.Amount{a}); a.Value > most && !exceeded {
 				t.Errorf("%+v is within %g", a, most)
 			}

@@ -10,26 +10,26 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// A Bound is what a side may agree to after a ruling, until another ruling
+// A Bound limits what a side may agree to after a ruling, until the next ruling
 // (PROTOCOL.md §7).
 type Bound struct {
 	performatives.RulingsAuthority
 	Escalation ID
-	Amounts    []string // where to look for the amount when no termPath is named
+	Amounts    []string // paths to search for the amount if there is no termPath
 }
 
-// Sees are the amounts that an offer's body names, as the bound looks for them.
-func (b *Bound) Sees(body jsontext.Value) []Amount {
+// AmountsIn returns the amounts in an offer's body that the bound applies to.
+func (b *Bound) AmountsIn(body jsontext.Value) []Amount {
 	if b.TermPath != "" {
 		return Amounts(body, []string{b.TermPath})
 	}
 	return Amounts(body, b.Amounts)
 }
 
-// Over tells whether the authority has ended by a time.
-func (b *Bound) Over(at time.Time) bool { return b.ValidUntil != nil && !at.Before(*b.ValidUntil) }
+// Expired reports whether the authority has ended at a time.
+func (b *Bound) Expired(at time.Time) bool { return b.ValidUntil != nil && !at.Before(*b.ValidUntil) }
 
-// Exceeded finds an amount that is more than allowed, or in another currency.
+// Exceeded returns the first amount that is above the bound or in another currency.
 func (b *Bound) Exceeded(seen []Amount) (Amount, bool) {
 	if b.MaxAmount == nil {
 		return Amount{}, false
@@ -61,9 +61,9 @@ func Money(value float64, currency string) string {
 	return strings.TrimSpace(fmt.Sprintf("%.10g %s", value, currency))
 }
 
-// Narrower puts two approvals' authorities together: what both allow. They have
-// to be about the same amount.
-func Narrower(a, b *performatives.RulingsAuthority) (*performatives.RulingsAuthority, error) {
+// Intersect returns the authority that two approvals both grant. They must be
+// about the same amount.
+func Intersect(a, b *performatives.RulingsAuthority) (*performatives.RulingsAuthority, error) {
 	if a == nil || b == nil {
 		if a == nil {
 			a = b
@@ -93,9 +93,9 @@ func orAny(s, otherwise string) string {
 	return s
 }
 
-// Granted is the authority that an approval by a human with a ceiling stands
-// for: what it says, or, where it sets no bound, no more than what was shown to
-// be at stake. False where that cannot be seen: then a bound has to be set.
+// Granted is the authority that an approval grants. If a human with a ceiling
+// (limited) sets no bound, it is the amount that was shown to be at stake; false
+// if there is no such amount, because the human must set a bound then.
 func (i *Item) Granted(said *performatives.RulingsAuthority, limited bool) (granted *performatives.RulingsAuthority, ok bool) {
 	switch {
 	case !limited:
@@ -119,7 +119,7 @@ func (i *Item) Granted(said *performatives.RulingsAuthority, limited bool) (gran
 	return &bound, true
 }
 
-// Within tells whether a human with these limits may grant an authority.
+// Within reports whether a human with these limits may grant an authority.
 func Within(limits []performatives.Limit, granted *performatives.RulingsAuthority) bool {
 	if len(limits) == 0 {
 		return true

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Calendar says when people work. Its zero value is around the clock.
+// A Calendar holds the hours when people work. Its zero value is around the clock.
 type Calendar struct {
 	Zone     string              `yaml:"zone"`     // IANA name; default UTC
 	Hours    map[string][]string `yaml:"hours"`    // by day, mon to sun, or "workdays" for mon to fri: "09:00-17:30"
@@ -17,7 +17,7 @@ type Calendar struct {
 	holidays map[string]bool
 }
 
-// A span of a day, in time since midnight by the clock on the wall.
+// A span of a day, in local time since midnight.
 type span struct{ from, to time.Duration }
 
 var days = map[string][]time.Weekday{
@@ -26,17 +26,17 @@ var days = map[string][]time.Weekday{
 	"workdays": {time.Monday, time.Tuesday, time.Wednesday, time.Thursday, time.Friday},
 }
 
-// read makes sense of what was configured.
+// read checks the configuration and prepares it for Add.
 func (c *Calendar) read() error {
 	var err error
 	if c.zone, err = time.LoadLocation(c.Zone); err != nil {
 		return fmt.Errorf("zone: %w", err)
 	}
-	some := false
+	works := false
 	for name, hours := range c.Hours {
 		of, known := days[strings.ToLower(name)]
 		if !known {
-			return fmt.Errorf("hours: %q is no day: mon, tue, wed, thu, fri, sat, sun or workdays", name)
+			return fmt.Errorf("hours: %q is not a day; use mon, tue, wed, thu, fri, sat, sun or workdays", name)
 		}
 		for _, text := range hours {
 			s, err := readSpan(text)
@@ -45,12 +45,12 @@ func (c *Calendar) read() error {
 			}
 			for _, d := range of {
 				c.week[d] = append(c.week[d], s)
-				some = true
+				works = true
 			}
 		}
 	}
-	if !some {
-		return fmt.Errorf("hours: nobody ever works; give some, such as workdays: [\"09:00-17:00\"]")
+	if !works {
+		return fmt.Errorf("hours: there are none; add some, such as workdays: [\"09:00-17:00\"]")
 	}
 	for d := range c.week {
 		if err := inOrder(c.week[d]); err != nil {
@@ -60,7 +60,7 @@ func (c *Calendar) read() error {
 	c.holidays = map[string]bool{}
 	for _, h := range c.Holidays {
 		if _, err := time.Parse(time.DateOnly, h); err != nil {
-			return fmt.Errorf("holidays: %q is no date such as 2026-12-25", h)
+			return fmt.Errorf("holidays: %q is not a date such as 2026-12-25", h)
 		}
 		c.holidays[h] = true
 	}
@@ -75,7 +75,7 @@ func readSpan(text string) (span, error) {
 	}
 	b, err := clockTime(to)
 	if err == nil && b <= a {
-		err = fmt.Errorf("%q ends before it begins", text)
+		err = fmt.Errorf("%q ends before it starts", text)
 	}
 	return span{a, b}, err
 }
@@ -87,7 +87,7 @@ func clockTime(text string) (time.Duration, error) {
 	}
 	t, err := time.Parse("15:04", text)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no time such as 09:00", text)
+		return 0, fmt.Errorf("%q is not a time such as 09:00", text)
 	}
 	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute, nil
 }
@@ -101,11 +101,11 @@ func inOrder(spans []span) error {
 	return nil
 }
 
-// maxDays bounds the search: nobody waits longer than that for working hours.
+// maxDays is the most days that Add searches for working hours.
 const maxDays = 400
 
-// Add is the time at which so much working time has passed since start. Hours
-// are by the clock on the wall, so a day on which it changes is as long as it is.
+// Add returns the time at which this much working time has passed since start.
+// Hours are in local time, so the days of clock changes are longer or shorter.
 func (c *Calendar) Add(start time.Time, work time.Duration) time.Time {
 	if c == nil || c.zone == nil {
 		return start.Add(work)

@@ -1,7 +1,6 @@
-// Package escalation is the pure part of human decisions: what an escalation
-// is, when an answer is due, who may decide, and what counts as the same
-// decision (PROTOCOL.md §7). The inbox that shows it to people is IO and lives
-// apart.
+// Package escalation is the pure part of human decisions: what an escalation is,
+// when an answer is due, who may decide, and which decisions are repeats
+// (PROTOCOL.md §7).
 package escalation
 
 import (
@@ -11,7 +10,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// An ID names an escalation: the messageId of its ESCALATE.
+// An ID identifies an escalation: the messageId of its ESCALATE.
 type ID string
 
 // An Urgency says how soon an answer is due.
@@ -31,10 +30,10 @@ const (
 	DefaultMedium   = 4 * time.Hour
 	DefaultHigh     = time.Hour
 	DefaultCritical = 15 * time.Minute
-	MaxPaused       = 7 * 24 * time.Hour // time that all pauses of a session can bank
+	MaxPaused       = 7 * 24 * time.Hour // of a session's clock, all pauses together
 )
 
-// Within is how long an answer may take by the policy that the session pinned.
+// Within is how long an answer may take under the session's pinned policy.
 func (u Urgency) Within(p performatives.Policy) time.Duration {
 	ms := p.EscalationLow
 	switch u {
@@ -49,19 +48,19 @@ func (u Urgency) Within(p performatives.Policy) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// An Item is one escalation: what was asked, for whom, and how it ended.
+// An Item is one escalation: the question, who asked it, and how it ended.
 type Item struct {
 	ID        ID
-	By        performatives.Agent        // who sent the ESCALATE
-	Principal performatives.Agent        // for whom, in the end
+	By        performatives.Agent        // sent the ESCALATE
+	Principal performatives.Agent        // for whom By acts
 	Org       performatives.Organisation // whose humans decide
 	Body      *performatives.EscalateBody
 	At        time.Time
 	Due       time.Time
 	Sequence  uint64
-	Route     *performatives.Route // nil: everybody of the organisation who may decide, and one of them is enough
-	Amount    *Amount              // at stake, nil where none can be seen
-	Votes     []Vote               // rulings so far, the one that ended it included
+	Route     *performatives.Route // nil: any one human of the organisation who may decide
+	Amount    *Amount              // at stake; nil if none was found
+	Votes     []Vote               // all rulings, with the one that ended it
 	End       End
 }
 
@@ -76,31 +75,30 @@ type Vote struct {
 	Digest    [32]byte
 }
 
-// An End is how an item was closed; the zero End is an open item.
+// An End is how an item ended. An open item has the zero End.
 type End struct {
-	By       performatives.Agent // the human, or the broker for a deadline missed
-	How      string              // the ruling's decision, or closed, or expired
+	By       performatives.Agent // the human, or the broker if a deadline passed
+	How      string              // the ruling's decision, EndClosed or EndExpired
 	At       time.Time
 	Sequence uint64 // of the entry that ended it
 }
 
-// The ends that are no ruling.
+// The ends without a ruling.
 const (
 	EndClosed  = "closed"
 	EndExpired = "expired"
 )
 
-// Open tells whether the item still waits for a human.
+// Open reports whether the item still waits for a decision.
 func (i *Item) Open() bool { return i.End.How == "" }
 
-// MayDecide tells whether a member is a human of the organisation who is
-// allowed to decide. An agent never is.
+// MayDecide reports whether a member is a human of the organisation with the
+// authority to decide. Agents never may.
 func MayDecide(m performatives.Member, org performatives.Organisation) bool {
 	return m.Agent.IsHuman() && m.Authority == performatives.AuthorityDecide && m.Agent.Organisation() == org
 }
 
-// SameDecision finds the ruling that this one repeats: the same human, the same
-// decision.
+// SameDecision finds the ruling that this one repeats: same human, same decision.
 func (i *Item) SameDecision(by performatives.Agent, digest [32]byte) (Vote, bool) {
 	n := slices.IndexFunc(i.Votes, func(v Vote) bool { return v.By == by && v.Digest == digest })
 	if n < 0 {
@@ -118,7 +116,7 @@ func (i *Item) VoteOf(by performatives.Agent) (Vote, bool) {
 	return i.Votes[n], true
 }
 
-// With is the item and one ruling more.
+// With returns the item with one more ruling.
 func (i *Item) With(v Vote) *Item {
 	more := *i
 	more.Votes = append(slices.Clip(i.Votes), v)

@@ -16,7 +16,7 @@ const (
 	evil  = performatives.Agent("human://acme.com.evil.org/alice")
 )
 
-// PROTOCOL.md §7: 24 h, 4 h, 1 h, 15 min; configurable.
+// Answers are due after 24 h, 4 h, 1 h or 15 min, or as configured (PROTOCOL.md §7).
 func TestWithin(t *testing.T) {
 	for name, test := range map[string]struct {
 		scale int64 // of the policy, over its defaults
@@ -46,8 +46,7 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// PROTOCOL.md §7: a human of that organisation who is allowed to decide; an
-// agent never.
+// Only humans of the organisation with the authority may decide (PROTOCOL.md §7).
 func TestMayDecide(t *testing.T) {
 	for name, test := range map[string]struct {
 		agent     performatives.Agent
@@ -70,7 +69,7 @@ func TestMayDecide(t *testing.T) {
 	}
 }
 
-// PROTOCOL.md §7: the same decision of the same human again is the first result.
+// A human's repeated decision has the first result (PROTOCOL.md §7).
 func TestSameDecision(t *testing.T) {
 	yes, no := [32]byte{1}, [32]byte{2}
 	voted := []escalation.Vote{{By: alice, Decision: performatives.Approved, Digest: yes, Message: "first"}}
@@ -94,7 +93,7 @@ func TestSameDecision(t *testing.T) {
 	}
 }
 
-// The item is open until it has an end.
+// An item is open until it has an end.
 func TestOpen(t *testing.T) {
 	for how, want := range map[string]bool{"": true, performatives.Approved: false, escalation.EndExpired: false, escalation.EndClosed: false} {
 		if item := (escalation.Item{End: escalation.End{By: alice, How: how}}); item.Open() != want {

@@ -8,21 +8,21 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// An Ask is an escalation, as far as rules look at it.
+// An Ask is what rules need to know of an escalation.
 type Ask struct {
 	Org          performatives.Organisation
 	By           performatives.Agent
 	Urgency      Urgency
 	Reason       string
-	Capabilities []string // of the principal for whom is asked
+	Capabilities []string // of the principal
 	At           time.Time
 	Amount       func(paths []string) *Amount // at stake
-	Deciders     []performatives.Member       // humans of the organisation who may decide
-	Within       time.Duration                // by the session's own policy
+	Deciders     []performatives.Member       // humans of the organisation with the authority to decide
+	Within       time.Duration                // from the session's policy
 }
 
-// Route works out who decides an escalation, and until when. Without anything
-// configured for the organisation there is no route.
+// Route determines who decides an escalation and by when. It is nil if nothing is
+// configured for the organisation.
 func (r *Rules) Route(ask Ask) (*performatives.Route, Plan) {
 	o := r.organisation(ask.Org)
 	if o == nil {
@@ -45,10 +45,10 @@ func (r *Rules) Route(ask Ask) (*performatives.Route, Plan) {
 			if within = o.Due.of(ask.Urgency); within == 0 {
 				within = ask.Within
 			}
-		case within <= last: // as long again as the level before
+		case within <= last: // as long as the previous level, once more
 			within = 2 * last
 		}
-		who, _ := o.approvers(asked.Approvers, ask.Org) // Check has seen to it
+		who, _ := o.approvers(asked.Approvers, ask.Org) // Check has found no error
 		level := performatives.Level{Approvers: who, Quorum: max(asked.Quorum, 1), Due: calendar.Add(ask.At, within).UTC()}
 		route.Levels = append(route.Levels, level)
 		plan.Names = append(plan.Names, named(asked.Level, n))
@@ -59,7 +59,7 @@ func (r *Rules) Route(ask Ask) (*performatives.Route, Plan) {
 	return route, plan
 }
 
-// PlanFor is the plan of an item without a route: a reminder.
+// PlanFor is the plan of an item without a route: one reminder.
 func PlanFor(i *Item) Plan { return Plan{Remind: []time.Time{reminder(i.At, i.Due)}} }
 
 func (r *Rules) organisation(org performatives.Organisation) *Organisation {
@@ -76,7 +76,8 @@ func named(name string, n int) string {
 	return name
 }
 
-// reminder is a while before a level is due, if that is in its time.
+// reminder is the time of a level's reminder, zero if it has none. The first of
+// the given durations counts; the default is a quarter of the level's time.
 func reminder(from, due time.Time, before ...*Duration) time.Time {
 	while := due.Sub(from) / 4
 	for _, b := range before {
@@ -91,9 +92,9 @@ func reminder(from, due time.Time, before ...*Duration) time.Time {
 	return time.Time{}
 }
 
-// skip gives the next level its turn at once where too few of a level are able
-// to approve: for want of registered approvers, or of a ceiling that is high
-// enough. They are asked all the same; they can deny, and approve less.
+// skip makes a level due at once if too few of it can approve, because they are
+// not registered or their ceilings are too low. They are still asked: they can
+// deny, or approve less.
 func skip(route *performatives.Route, ask Ask, amount *Amount) {
 	for n := range route.Levels[:len(route.Levels)-1] {
 		level := &route.Levels[n]
@@ -128,7 +129,7 @@ func (m Match) matches(ask Ask, amount *Amount) bool {
 		(m.Amount.Currency == "" || amount.Currency == "" || amount.Currency == m.Amount.Currency)
 }
 
-// Humans are those whom an organisation's rules name.
+// Humans returns the humans in an organisation's rules.
 func (r *Rules) Humans(org performatives.Organisation) []performatives.Agent {
 	o := r.organisation(org)
 	if o == nil {
@@ -144,11 +145,11 @@ func (r *Rules) Humans(org performatives.Organisation) []performatives.Agent {
 		}
 	}
 	slices.Sort(names)
-	who, _ := o.approvers(names, org) // Check has seen to it
+	who, _ := o.approvers(names, org) // Check has found no error
 	return who
 }
 
-// Groups are the named groups of approvers of each organisation.
+// Groups calls each for every named group of approvers.
 func (r *Rules) Groups(each func(org performatives.Organisation, group string, members []performatives.Agent)) {
 	if r == nil {
 		return

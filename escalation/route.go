@@ -7,8 +7,8 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// Levels are those who are asked, one after the other. Without a route that is
-// one level: everybody, and one of them is enough.
+// Levels are the route's levels in order. Without a route there is one level that
+// asks everybody and needs one approval.
 func (i *Item) Levels() []performatives.Level {
 	if i.Route == nil || len(i.Route.Levels) == 0 {
 		return []performatives.Level{{Quorum: 1, Due: i.Due}}
@@ -16,8 +16,8 @@ func (i *Item) Levels() []performatives.Level {
 	return i.Route.Levels
 }
 
-// Level is the index of the level whose turn came last by a time. Who was asked
-// before may still decide.
+// Level is the index of the current level at a time. Earlier levels may still
+// decide.
 func (i *Item) Level(at time.Time) int {
 	levels := i.Levels()
 	for n, level := range levels {
@@ -28,40 +28,39 @@ func (i *Item) Level(at time.Time) int {
 	return len(levels) - 1
 }
 
-// asks tells whether a level asks a human of the organisation.
+// asks reports whether a level asks this human of the organisation.
 func asks(level performatives.Level, a performatives.Agent) bool {
 	return len(level.Approvers) == 0 || slices.Contains(level.Approvers, a)
 }
 
-// Turn is the index of the first level that asks a human who may decide, false
-// for one whom the route does not name.
-func (i *Item) Turn(a performatives.Agent) (level int, asked bool) {
+// LevelOf is the index of the first level that asks this human, false if none
+// does.
+func (i *Item) LevelOf(a performatives.Agent) (level int, asked bool) {
 	n := slices.IndexFunc(i.Levels(), func(level performatives.Level) bool { return asks(level, a) })
 	return n, n >= 0
 }
 
-// Asks tells whether a member may decide by now: a human of the organisation
-// who may, and whose level's turn has come.
+// Asks reports whether a member may decide at a time: a human of the organisation
+// with the authority to, on the current level or an earlier one.
 func (i *Item) Asks(m performatives.Member, at time.Time) bool {
-	level, asked := i.Turn(m.Agent)
+	level, asked := i.LevelOf(m.Agent)
 	return MayDecide(m, i.Org) && asked && level <= i.Level(at)
 }
 
-// Names tells whether the route names a member at any level.
+// Names reports whether a member may decide on any level, now or later.
 func (i *Item) Names(m performatives.Member) bool {
-	_, asked := i.Turn(m.Agent)
+	_, asked := i.LevelOf(m.Agent)
 	return MayDecide(m, i.Org) && asked
 }
 
-// Approves tells a ruling that lets the agent go ahead from one that does not.
+// Approves reports whether a decision lets the agent go ahead.
 func Approves(decision string) bool {
 	return decision == performatives.Approved || decision == performatives.Modified
 }
 
-// Missing is how many approvals are missing by now: at the level that is
-// nearest to its quorum, of those whose turn has come. Each level counts the
-// approvals of those whom it asks, so that to wait a level out never makes the
-// word of fewer of them enough.
+// Missing is how many approvals are missing at a time, on the level closest to its
+// quorum among the current and earlier ones. Each level counts its own approvals,
+// so waiting for a level to time out never lowers its quorum.
 func (i *Item) Missing(at time.Time) int {
 	levels := i.Levels()
 	least := levels[0].Quorum
@@ -71,7 +70,7 @@ func (i *Item) Missing(at time.Time) int {
 	return least
 }
 
-// Approved counts the approvals of those whom a level asks.
+// Approved counts the approvals by humans whom a level asks.
 func (i *Item) Approved(level performatives.Level) int {
 	n := 0
 	for _, v := range i.Votes {
@@ -82,8 +81,8 @@ func (i *Item) Approved(level performatives.Level) int {
 	return n
 }
 
-// Advance is a route on which a level has its turn from a time on, if not
-// before: how an item is transferred up the chain. Its end stays where it is.
+// Advance returns the route with a level asked from a time on, if it was not asked
+// before: a transfer up the chain. The last due time stays.
 func Advance(r performatives.Route, level int, at time.Time) *performatives.Route {
 	r.Levels = slices.Clone(r.Levels)
 	for n := range r.Levels[:min(max(level, 0), len(r.Levels)-1)] {

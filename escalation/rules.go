@@ -10,59 +10,59 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// Rules are who decides what, as an operator configures it. The zero Rules have
-// none: then everybody decides who may, and one is enough (PROTOCOL.md §7).
-// Check them before they are used.
+// Rules configure who decides what. Without rules, any one human with the
+// authority decides (PROTOCOL.md §7). Call Check before use.
 type Rules struct {
 	Calendars     map[string]*Calendar                         `yaml:"calendars"`
 	Organisations map[performatives.Organisation]*Organisation `yaml:"organisations"`
 }
 
-// An Organisation is what one organisation has configured.
+// An Organisation is the configuration of one organisation.
 type Organisation struct {
 	Groups   map[string][]performatives.Agent `yaml:"groups"`
-	Calendar string                           `yaml:"calendar"` // of when answers are due; "" is around the clock
-	Due      Times                            `yaml:"due"`      // by urgency, where no rule says otherwise
+	Calendar string                           `yaml:"calendar"` // for due times; "" is around the clock
+	Due      Times                            `yaml:"due"`      // for rules without their own
 	Remind   *Duration                        `yaml:"remind"`   // before a level is due; default: a quarter of its time; 0s is never
-	Amounts  []string                         `yaml:"amounts"`  // dotted paths at which offers name their amount
-	Rules    []*Rule                          `yaml:"rules"`    // the first that matches counts
+	Amounts  []string                         `yaml:"amounts"`  // dotted paths of amounts in offers
+	Rules    []*Rule                          `yaml:"rules"`    // the first match applies
 }
 
-// A Rule says who decides what it matches.
+// A Rule determines who decides the escalations that it matches.
 type Rule struct {
 	Name   string `yaml:"name"`
 	Match  Match  `yaml:"match"`
 	Asked  `yaml:",inline"`
-	Chain  []Asked   `yaml:"chain"` // who is asked next when the time is over, and so on
+	Chain  []Asked   `yaml:"chain"` // further levels, each asked when the previous one has timed out
 	Remind *Duration `yaml:"remind"`
 }
 
-// Asked is one level: who, how many, within what time from the ESCALATE.
+// Asked is one level: who is asked, how many must approve, and how long after the
+// ESCALATE they are due.
 type Asked struct {
 	Level     string   `yaml:"level"`     // its name
-	Approvers []string `yaml:"approvers"` // groups, or human://…; none is everybody who may decide
+	Approvers []string `yaml:"approvers"` // groups, or human://…; none is everybody with the authority
 	Quorum    int      `yaml:"quorum"`    // default 1
 	Due       Times    `yaml:"due"`
 }
 
-// A Match is what a rule is for. What is left out matches everything.
+// A Match selects escalations. A missing field matches everything.
 type Match struct {
 	Urgency    []Urgency `yaml:"urgency"`
 	Reason     []string  `yaml:"reason"`
-	Capability []string  `yaml:"capability"` // of the principal for whom is asked: one of them
+	Capability []string  `yaml:"capability"` // the principal has one of them
 	Amount     *Range    `yaml:"amount"`
 }
 
-// A Range of amounts, from min on and up to max, that included.
+// A Range of amounts from min to max, both included.
 type Range struct {
 	Min      float64  `yaml:"min"`
 	Max      *float64 `yaml:"max"`
 	Currency string   `yaml:"currency"` // "" is any
-	// Unseen matches too when no amount can be seen in what is at stake.
+	// Unseen also matches if no amount is found in what is at stake.
 	Unseen bool `yaml:"unseen"`
 }
 
-// Times are how long an answer may take: by urgency, or the same for all.
+// Times are how long an answer may take, by urgency or for all alike.
 type Times struct {
 	All       Duration
 	ByUrgency map[Urgency]Duration
@@ -71,7 +71,7 @@ type Times struct {
 // A Duration is written as 90m or 24h.
 type Duration time.Duration
 
-// UnmarshalText reads it.
+// UnmarshalText reads a duration that is not negative.
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
 	if err == nil && v < 0 {
@@ -81,7 +81,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// UnmarshalYAML reads one time for all, or one by urgency.
+// UnmarshalYAML reads one duration, or one for each urgency.
 func (t *Times) UnmarshalYAML(read func(any) error) error {
 	if read(&t.All) == nil {
 		return nil
@@ -99,7 +99,7 @@ func (t *Times) UnmarshalYAML(read func(any) error) error {
 
 var urgencies = []Urgency{Low, Medium, High, Critical}
 
-// of is the time for an urgency, 0 where none was said.
+// of returns the time for an urgency, 0 if none is configured.
 func (t Times) of(u Urgency) time.Duration {
 	if d, ok := t.ByUrgency[u]; ok {
 		return time.Duration(d)
@@ -107,7 +107,7 @@ func (t Times) of(u Urgency) time.Duration {
 	return time.Duration(t.All)
 }
 
-// Check finds what is wrong with rules, and makes them ready for use.
+// Check returns what is wrong with the rules, and prepares them for use.
 func (r *Rules) Check() error {
 	var faults []error
 	fault := func(where string, err error) {
@@ -136,13 +136,13 @@ func (r *Rules) Check() error {
 				fault(where+": groups: "+name, isHumanOf(a, host))
 			}
 			if !groupName(name) {
-				fault(where+": groups", fmt.Errorf("%q: a group's name is letters, digits and dashes", name))
+				fault(where+": groups", fmt.Errorf("%q: the name of a group has only letters, digits, dashes and underscores", name))
 			}
 		}
 		for n, rule := range o.Rules {
 			where := fmt.Sprintf("%s: rules: %d", where, n+1)
 			if rule == nil {
-				fault(where, errors.New("is empty"))
+				fault(where, errors.New("the rule is empty"))
 				continue
 			}
 			if rule.Name != "" {
@@ -163,7 +163,7 @@ func isHumanOf(a performatives.Agent, host performatives.Organisation) error {
 		return err
 	}
 	if !a.IsHuman() || a.Organisation() != host {
-		return fmt.Errorf("%s is no human of %s", a, host)
+		return fmt.Errorf("%s is not a human of %s", a, host)
 	}
 	return nil
 }
@@ -184,13 +184,13 @@ func (r *Rule) check(o *Organisation, host performatives.Organisation) error {
 		case err != nil:
 			return fmt.Errorf("%sapprovers: %w", where, err)
 		case level.Quorum < 0, len(who) > 0 && level.Quorum > len(who):
-			return fmt.Errorf("%squorum: %d of %d approvers cannot be", where, level.Quorum, len(who))
+			return fmt.Errorf("%squorum: %d of %d approvers is impossible", where, level.Quorum, len(who))
 		}
 	}
 	return nil
 }
 
-// approvers are the humans that names of groups and humans stand for.
+// approvers resolves names of groups and humans to humans.
 func (o *Organisation) approvers(names []string, host performatives.Organisation) ([]performatives.Agent, error) {
 	var who []performatives.Agent
 	for _, name := range names {

@@ -21,7 +21,7 @@ func amount(value float64, currency string) func([]string) *escalation.Amount {
 
 func unseen([]string) *escalation.Amount { return nil }
 
-// The first rule that matches counts; what none matches is asked of everybody.
+// The first matching rule applies. Without a match everybody is asked.
 func TestRoute(t *testing.T) {
 	hour := escalation.Times{All: escalation.Duration(time.Hour)}
 	most := 500.0
@@ -70,7 +70,7 @@ func TestRoute(t *testing.T) {
 	}
 }
 
-// A level of whom too few are able to approve does not keep the next waiting.
+// The next level does not wait for a level of which too few can approve.
 func TestRouteSkips(t *testing.T) {
 	rules := &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{"acme.com": {
 		Rules: []*escalation.Rule{{

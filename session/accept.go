@@ -22,7 +22,7 @@ func agreesToOffer(t *Turn, b *escalation.Bound) ([]escalation.Amount, bool) {
 	if t.Offer == nil {
 		return nil, false
 	}
-	return t.amountsOf(t.Offer, b.Sees), true
+	return t.amountsOf(t.Offer, b.AmountsIn), true
 }
 
 func accepted(t *Turn) {

@@ -48,7 +48,7 @@ func commitsAmounts(t *Turn, b *escalation.Bound) ([]escalation.Amount, bool) {
 	if body.Outcome == "rejected" || body.ReferenceID != "" && t.Offer == nil {
 		return nil, false
 	}
-	return t.amountsOf(&Offer{Kind: aCommitment, Body: t.Message.RawBody, Supersedes: body.ReferenceID}, b.Sees), true
+	return t.amountsOf(&Offer{Kind: aCommitment, Body: t.Message.RawBody, Supersedes: body.ReferenceID}, b.AmountsIn), true
 }
 
 func committed(t *Turn) {

@@ -63,7 +63,7 @@ func (t *Turn) reinvites(o *Offer) error {
 
 // agreesToTerms limits a COUNTER, which has to show its amount.
 func agreesToTerms(t *Turn, b *escalation.Bound) ([]escalation.Amount, bool) {
-	return b.Sees(t.Message.RawBody), true
+	return b.AmountsIn(t.Message.RawBody), true
 }
 
 func countered(t *Turn) {

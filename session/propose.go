@@ -38,7 +38,7 @@ func proposed(t *Turn) {
 // offersAmount limits a PROPOSE only if it names an amount: any other is about
 // something else.
 func offersAmount(t *Turn, b *escalation.Bound) ([]escalation.Amount, bool) {
-	seen := b.Sees(t.Message.RawBody)
+	seen := b.AmountsIn(t.Message.RawBody)
 	return seen, len(seen) > 0
 }
 

@@ -23,7 +23,7 @@ func (t *Turn) asked(item *escalation.Item) error {
 	levels := item.Levels()
 	now := item.Level(t.At)
 	whose := map[string]any{"escalationId": item.ID, "level": now + 1, "whoCan": levels[now].Approvers}
-	if _, named := item.Turn(t.From.Agent); named {
+	if _, named := item.LevelOf(t.From.Agent); named {
 		return Refuse(AuthorityExceeded, "your turn has not come: until %s others are asked, %s; one of them may transfer it to you",
 			stamp(levels[now].Due), list(levels[now].Approvers)).With(whose)
 	}
@@ -70,7 +70,7 @@ func (t *Turn) mayApprove(item *escalation.Item, ruling performatives.RulingData
 	}
 	for _, v := range item.Votes {
 		var err error
-		if granted, err = escalation.Narrower(v.Authority, granted); err != nil {
+		if granted, err = escalation.Intersect(v.Authority, granted); err != nil {
 			return Refuse(AuthorityExceeded, "%s", err).With(map[string]any{"escalationId": item.ID, "authority": v.Authority})
 		}
 	}
@@ -133,7 +133,7 @@ func (t *Turn) allow() {
 	var all *performatives.RulingsAuthority
 	for _, v := range t.open.Votes {
 		if escalation.Approves(v.Decision) {
-			if both, err := escalation.Narrower(all, v.Authority); err == nil { // mayApprove has seen to it
+			if both, err := escalation.Intersect(all, v.Authority); err == nil { // mayApprove has seen to it
 				all = both
 			}
 		}
@@ -168,7 +168,7 @@ func (t *Turn) withinRuling() error {
 	says := map[string]any{"escalationId": bound.Escalation, "authority": bound.RulingsAuthority}
 	more, exceeded := bound.Exceeded(seen)
 	switch {
-	case bound.Over(t.At):
+	case bound.Expired(t.At):
 		return Refuse(AuthorityExceeded, "the authority of the ruling, %s, is over: ESCALATE for another", bound).With(says)
 	case exceeded:
 		says["amount"] = more
