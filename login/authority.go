@@ -11,11 +11,10 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// An Authority holds the keys of a server in operator mode: those of its operator and of its
-// accounts, and of the user that a login is until the callout has answered it. All of them are
-// made from one seed, the issuer's, so that there is one file to keep; and the issuer, a signing
-// key of every account, signs what is signed from day to day. Whoever has that seed lets anybody
-// in, in operator mode and without.
+// An Authority holds the keys of a server in operator mode: those of its operator, its accounts
+// and the sentinel, the user of a login until the callout has answered. All are derived from one
+// seed, the issuer's, so there is one file to keep. The issuer is a signing key of every account
+// and signs everything from day to day. Whoever has its seed can let anybody in, in both modes.
 type Authority struct {
 	issuer   nkeys.KeyPair
 	operator nkeys.KeyPair
@@ -24,10 +23,10 @@ type Authority struct {
 	public   map[string]string
 }
 
-// Accounts are the names of all of a server's accounts.
+// Accounts are the names of all accounts of a server.
 var Accounts = []string{SystemAccount, BrokerAccount, PrincipalsAccount, OperatorsAccount, CalloutAccount}
 
-// NewAuthority makes the keys from the issuer's, an account key with its seed.
+// NewAuthority derives the keys from the issuer's, which must be an account key with its seed.
 func NewAuthority(issuer nkeys.KeyPair) (*Authority, error) {
 	text, err := issuer.Seed()
 	if err != nil {
@@ -61,13 +60,13 @@ func NewAuthority(issuer nkeys.KeyPair) (*Authority, error) {
 	return a, nil
 }
 
-// Account is the public key ("A…") that is an account's name in operator mode.
+// Account is the public key ("A…") of an account, which is its name in operator mode.
 func (a *Authority) Account(name string) string { return a.public[name] }
 
-// Issuer is the public key ("A…") that signs logins, and all that the others are not needed for.
+// Issuer is the public key ("A…") that signs logins, users and activations.
 func (a *Authority) Issuer() (string, error) { return a.issuer.PublicKey() }
 
-// Operator is the operator's JWT.
+// Operator returns the operator's JWT.
 func (a *Authority) Operator() (*jwt.OperatorClaims, error) {
 	public, err := a.operator.PublicKey()
 	if err != nil {
@@ -82,8 +81,8 @@ func (a *Authority) Operator() (*jwt.OperatorClaims, error) {
 	return jwt.DecodeOperatorClaims(text)
 }
 
-// SignAccount signs what an account is: as the operator, or as the account itself, for an
-// operator elsewhere to sign anew.
+// SignAccount signs the claims of an account, as the operator or as the account itself. In the
+// latter case an external operator has to sign them again.
 func (a *Authority) SignAccount(claims *jwt.AccountClaims, operator bool) (string, error) {
 	by := a.accounts[claims.Name]
 	if operator {
@@ -96,7 +95,7 @@ func (a *Authority) SignAccount(claims *jwt.AccountClaims, operator bool) (strin
 	return text, nil
 }
 
-// Activation is a JWT that lets an account import what ASP exports to nobody else.
+// Activation returns the JWT with which an account may import a subject from ASP.
 func (a *Authority) Activation(to, subject string, kind jwt.ExportType) (string, error) {
 	claims := jwt.NewActivationClaims(a.public[to])
 	claims.Name = subject
@@ -109,14 +108,15 @@ func (a *Authority) Activation(to, subject string, kind jwt.ExportType) (string,
 	return text, nil
 }
 
-// Own is the user JWT of one of parley's own keys, the one user of its account.
+// Own returns the user JWT of one of parley's own keys, the only user of its account.
 func (a *Authority) Own(account, name, key string) (string, error) {
 	claims := jwt.NewUserClaims(key)
 	claims.Name = name
 	return a.sign(account, claims)
 }
 
-// LogIn logs in to a server in operator mode with one of parley's own keys.
+// LogIn returns the option that logs in to a server in operator mode with one of parley's own
+// keys.
 func (a *Authority) LogIn(account, name string, key nkeys.KeyPair) (nats.Option, error) {
 	public, err := key.PublicKey()
 	if err != nil {
@@ -126,8 +126,8 @@ func (a *Authority) LogIn(account, name string, key nkeys.KeyPair) (nats.Option,
 	return nats.UserJWT(func() (string, error) { return own, nil }, key.Sign), err
 }
 
-// Sentinel is the bearer JWT that a login without a JWT of its own is taken to have come with,
-// so that the server asks the callout about it. It may do nothing.
+// Sentinel returns the bearer JWT that the server assumes of logins without a JWT, so that it
+// asks the callout about them. It grants nothing.
 func (a *Authority) Sentinel() (string, error) {
 	claims := jwt.NewUserClaims(a.sentinel)
 	claims.Name, claims.BearerToken = "sentinel", true
@@ -135,7 +135,7 @@ func (a *Authority) Sentinel() (string, error) {
 	return a.sign(CalloutAccount, claims)
 }
 
-// nothing may be published and heard.
+// nothing denies all publishing and subscribing.
 func nothing() (may jwt.Permissions) {
 	may.Pub.Deny, may.Sub.Deny = jwt.StringList{">"}, jwt.StringList{">"}
 	return may

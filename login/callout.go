@@ -17,15 +17,15 @@ const (
 	queue           = "asp-login" // several brokers share the logins
 )
 
-// Lookup finds the identity that a public nkey ("U…") is registered for. It is called for one
-// login at a time and should answer from memory: the server gives a login a few seconds.
+// Lookup finds the identity of a registered public nkey ("U…"). It may be called concurrently
+// and should answer from memory, since the server gives a login a few seconds.
 type Lookup func(publicKey string) (Identity, bool)
 
-// Serve answers the server's logins until stop is called. The connection nc is that of the
-// callout user in CalloutAccount; issuer is the account key ("A…") that a server in config mode
-// knows by its public half, and from which the keys of one in operator mode are made
-// ([Authority]). Which of the two asks, its question says. When Serve returns, the server knows
-// of the service. Without it nobody new gets in, and who is connected stays.
+// Serve answers the server's logins until stop is called. nc is the connection of the callout
+// user in CalloutAccount. issuer is an account key ("A…"): a server in config mode has its public
+// key, and the keys of one in operator mode are derived from it ([Authority]). The request says
+// which mode the server is in. When Serve returns, the server knows the service. Without the
+// service nobody can log in, and open connections stay.
 func Serve(nc *nats.Conn, issuer nkeys.KeyPair, lookup Lookup, log *zap.Logger) (stop func(), err error) {
 	authority, err := NewAuthority(issuer)
 	if err != nil {
@@ -35,8 +35,8 @@ func Serve(nc *nats.Conn, issuer nkeys.KeyPair, lookup Lookup, log *zap.Logger) 
 	if c.configured, err = issuer.PublicKey(); err != nil {
 		return nil, fmt.Errorf("login: issuer: %w", err)
 	}
-	// A lookup may have to ask a server, so one login must not wait for another's. What is more than
-	// this at once waits in the connection.
+	// A lookup may have to ask a server, so logins do not wait for each other. Above the limit they
+	// wait in the connection.
 	var answering errgroup.Group
 	answering.SetLimit(atOnce)
 	sub, err := nc.QueueSubscribe(requestSubject, queue, func(m *nats.Msg) {
@@ -52,21 +52,21 @@ func Serve(nc *nats.Conn, issuer nkeys.KeyPair, lookup Lookup, log *zap.Logger) 
 		if err := sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
 			log.Warn("login service did not stop cleanly", zap.Error(err))
 		}
-		answering.Wait() //nolint:errcheck // they answer what went wrong
+		answering.Wait() //nolint:errcheck // answer reports its own errors
 	}, nil
 }
 
-// atOnce is how many logins are looked up at a time.
+// atOnce is the most logins that are looked up concurrently.
 const atOnce = 64
 
 type callout struct {
 	authority  *Authority
-	configured string // the issuer, as a server in config mode names it
+	configured string // the issuer's public key, for servers in config mode
 	lookup     Lookup
 	log        *zap.Logger
 }
 
-// answer replies to one login. A request that is not the server's gets no reply at all.
+// answer replies to one login. A request that does not come from a server gets no reply.
 func (c callout) answer(msg *nats.Msg) {
 	req, err := c.read(msg.Data)
 	if err != nil {
@@ -79,8 +79,8 @@ func (c callout) answer(msg *nats.Msg) {
 		res.IssuerAccount = req.Subject
 	}
 
-	// Only the public key and the address are logged: the options hold passwords and tokens.
-	key, _ := keyOf(req.ConnectOptions) // admit says what is wrong with it
+	// Only the public key and the address are logged, since the options have passwords and tokens.
+	key, _ := keyOf(req.ConnectOptions) // admit returns the error
 	who := []zap.Field{zap.String("key", key), zap.String("host", req.ClientInformation.Host)}
 	id, user, err := c.admit(req)
 	if err != nil {
@@ -121,13 +121,13 @@ func (c callout) read(data []byte) (*jwt.AuthorizationRequestClaims, error) {
 	return req, nil
 }
 
-// inOperatorMode tells whether the server that asks is in operator mode: it asks in the name of
-// the account.
+// inOperatorMode reports whether the asking server is in operator mode: then the request's subject
+// is the account.
 func (c callout) inOperatorMode(req *jwt.AuthorizationRequestClaims) bool {
 	return req.Subject == c.authority.Account(CalloutAccount)
 }
 
-// admit decides, and signs the user that the connection becomes.
+// admit decides about a login, and signs the user JWT of the connection.
 func (c callout) admit(req *jwt.AuthorizationRequestClaims) (Identity, string, error) {
 	offered := req.ConnectOptions
 	key, err := keyOf(offered)
@@ -142,12 +142,12 @@ func (c callout) admit(req *jwt.AuthorizationRequestClaims) (Identity, string, e
 		return Identity{}, "", errors.New("key is not registered")
 	}
 	user := jwt.NewUserClaims(req.UserNkey)
-	user.Name = id.User(key) // found again by this when the key is taken away
+	user.Name = id.User(key) // by which the connection is found when the key is removed
 	if user.Permissions, err = Permissions(id); err != nil {
 		return Identity{}, "", err
 	}
-	// Where the connection goes: in config mode an account's name is the audience, in operator
-	// mode its key is the issuer's account.
+	// The connection's account is the audience in config mode, and the issuer account in operator
+	// mode.
 	if c.inOperatorMode(req) {
 		signed, err := c.authority.sign(id.Account(), user)
 		return id, signed, err

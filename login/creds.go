@@ -8,9 +8,9 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// UserJWT is what a NATS credentials file (.creds) has beside the seed: for clients that log in
-// with such a file only. It is no secret and opens no door by itself: a server in operator mode
-// asks the callout about whoever presents it, where the key decides as it does alone.
+// UserJWT returns the JWT for a NATS credentials file (.creds), for clients that can log in with
+// such a file only. It is not a secret and grants nothing: a server in operator mode asks the
+// callout about its holder, and the callout goes by the key.
 func (a *Authority) UserJWT(id Identity, key string) (string, error) {
 	if !nkeys.IsValidPublicUserKey(key) {
 		return "", errors.New("login: not a user nkey")
@@ -23,8 +23,7 @@ func (a *Authority) UserJWT(id Identity, key string) (string, error) {
 	return a.sign(CalloutAccount, claims)
 }
 
-// Creds is a credentials file of a user JWT and the key that it is for. It is as secret as the
-// seed in it.
+// Creds returns a credentials file with a user JWT and the seed of its key, so it is a secret.
 func Creds(userJWT string, key nkeys.KeyPair) ([]byte, error) {
 	claims, err := jwt.DecodeUserClaims(userJWT)
 	if err != nil {
@@ -44,9 +43,9 @@ func Creds(userJWT string, key nkeys.KeyPair) ([]byte, error) {
 	return jwt.FormatUserConfig(userJWT, seed)
 }
 
-// keyOf is the public key that a login has to prove: a bare nkey, or the subject of the JWT
-// that it brought. Whoever signed that JWT, it says only which key it is for, and until when:
-// what the holder may do is what the key is registered for.
+// keyOf is the public key that a login has to prove: a bare nkey, or the subject of its JWT. The
+// JWT counts for the key and its expiry only, whoever signed it. The registered identity of the
+// key determines the permissions.
 func keyOf(offered jwt.ConnectOptions) (string, error) {
 	if offered.Nkey != "" || offered.JWT == "" {
 		return offered.Nkey, nil

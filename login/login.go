@@ -1,4 +1,4 @@
-// Package login says who may connect to NATS and which subjects each of them may touch.
+// Package login decides who may connect to NATS, and which subjects they may use.
 //
 //	stop, err := login.Serve(nc, issuer, func(publicKey string) (login.Identity, bool) {
 //		token, found := registered(publicKey)
@@ -6,13 +6,13 @@
 //	}, log)
 //
 // Invariants:
-//   - Whoever is let in has signed the server's nonce with the key that it is known by. The
-//     server leaves that check to the callout, so it is made here.
-//   - A principal publishes and reads under its own token only (PROTOCOL.md §2), and nobody
-//     but the broker gets JetStream rights beyond reading and acknowledging its own inbox.
-//   - Roles are kept apart by account, not by permission alone: a reply subject is never
-//     checked against permissions, so a principal can have an answer delivered on any subject
-//     of its own account. It must find nobody else's work there.
+//   - Every login has signed the server's nonce with a registered key. The server leaves this
+//     check to the callout, so this package makes it.
+//   - A principal publishes and reads under its own token only (PROTOCOL.md §2). Only the
+//     broker has more of JetStream than reading and acknowledging an inbox.
+//   - Each role has its own account, because permissions do not apply to reply subjects: a
+//     principal can have a reply sent to any subject of its account. So no other role may
+//     depend on that account.
 package login
 
 import (
@@ -27,41 +27,41 @@ const (
 	SystemAccount     = "SYS"        // the server's own events
 	BrokerAccount     = "ASP"        // JetStream and the broker, nobody else (PROTOCOL.md §2)
 	PrincipalsAccount = "PRINCIPALS" // agents and humans; in development everybody
-	OperatorsAccount  = "OPERATORS"  // those who run this server
+	OperatorsAccount  = "OPERATORS"  // the people who run this server
 	CalloutAccount    = "AUTH"       // the login service
 )
 
-// Role is what a connection is allowed to be.
+// Role determines what a connection may do.
 type Role string
 
 // The roles that can log in.
 const (
 	Principal Role = "principal" // an agent or a human that takes part in sessions
-	Operator  Role = "operator"  // whoever runs this server
-	Broker    Role = "broker"    // the broker, when it comes with its bare key: for looking inside
+	Operator  Role = "operator"  // somebody who runs this server
+	Broker    Role = "broker"    // a login with the broker's bare key, for inspecting the store
 )
 
-// OperatorName is the name of every operator's login. No principal's token equals it: a
-// token has a "~" in it (PROTOCOL.md §1).
+// OperatorName is the name of every operator's login. It cannot be the token of a principal,
+// because tokens contain "~" (PROTOCOL.md §1).
 const OperatorName = "operator"
 
 // BrokerName is the name of a login with the broker's key.
 const BrokerName = "broker"
 
-// Identity is who a key belongs to.
+// Identity is the owner of a key.
 type Identity struct {
 	Name string // a principal's subject token, OperatorName or BrokerName
 	Role Role
 
-	// Groups are the consumers on ASP_ESCALATIONS that a human reads with colleagues.
+	// Groups are the consumers on ASP_ESCALATIONS that a human shares with colleagues.
 	Groups []string
 }
 
-// group is the shape of such a consumer's name: the organisation's token and the group's name.
+// group matches the name of such a consumer: the organisation's token and the group's name.
 var group = regexp.MustCompile(`^[a-z0-9_=-]+~[A-Za-z0-9_-]+$`)
 
-// token is the shape of a principal's subject token (PROTOCOL.md §1): an optional "@", the
-// host, and one or more path segments.
+// token matches a principal's subject token (PROTOCOL.md §1): an optional "@", the host, and one
+// or more path segments.
 var token = regexp.MustCompile(`^@?[a-z0-9_=-]+(~[a-z0-9_=-]+)+$`)
 
 const maxToken = 200 // bytes, PROTOCOL.md §1
@@ -69,11 +69,11 @@ const maxToken = 200 // bytes, PROTOCOL.md §1
 // InboxPrefix is the prefix of the reply inboxes that the identity may subscribe to.
 func (id Identity) InboxPrefix() string { return "_INBOX." + id.Name }
 
-// User is the name that the server knows a connection of the identity by, and the key that it
-// logged in with: so the connections of a key that is no longer good can be told from others.
+// User is the user name of the identity's connections. It includes the key, so that the
+// connections of a removed key can be found.
 func (id Identity) User(publicKey string) string { return id.Name + "/" + publicKey }
 
-// Account is the account that the identity is placed in.
+// Account is the account of the identity's connections.
 func (id Identity) Account() string {
 	switch id.Role {
 	case Operator:
@@ -85,9 +85,8 @@ func (id Identity) Account() string {
 	return PrincipalsAccount
 }
 
-// Permissions lists all that the identity may publish and subscribe to. It fails on a name
-// that would be a wildcard or more than one subject token: such a login would get everyone's
-// subjects.
+// Permissions lists the subjects that the identity may publish and subscribe to. It refuses a
+// name with a wildcard or more than one token, which would match the subjects of others.
 func Permissions(id Identity) (jwt.Permissions, error) {
 	var may jwt.Permissions
 	may.Sub.Allow = jwt.StringList{id.InboxPrefix() + ".>"}
@@ -101,8 +100,8 @@ func Permissions(id Identity) (jwt.Permissions, error) {
 			"asp.agent." + id.Name + ".api.*.*",
 			"$JS.API.CONSUMER.INFO.ASP_INBOX." + id.Name,
 			"$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX." + id.Name,
-			// Stream and consumer are named: with a wildcard for them, "+NXT" would read
-			// another's inbox.
+			// No wildcards for stream and consumer: with them, "+NXT" would read the inboxes of
+			// others.
 			"$JS.ACK.ASP_INBOX." + id.Name + ".>",
 		}
 		for _, name := range id.Groups {
@@ -122,7 +121,7 @@ func Permissions(id Identity) (jwt.Permissions, error) {
 		if id.Name != BrokerName {
 			return jwt.Permissions{}, fmt.Errorf("login: the broker is named %q, not %q", BrokerName, id.Name)
 		}
-		return jwt.Permissions{}, nil // everything, in an account of its own
+		return jwt.Permissions{}, nil // everything in its own account
 	default:
 		return jwt.Permissions{}, fmt.Errorf("login: no role %q", id.Role)
 	}

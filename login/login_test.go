@@ -18,7 +18,8 @@ import (
 	"github.com/parley-asp/parley/login"
 )
 
-// PROTOCOL.md §2. That the server enforces these is tested beside the embedded server.
+// Permissions are those of PROTOCOL.md §2. The tests of package embedded check that the server
+// enforces them.
 func TestPermissions(t *testing.T) {
 	for _, c := range []struct {
 		id             login.Identity
@@ -58,7 +59,7 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// A name that is a wildcard, or more than one token, would get others' subjects.
+// A name with a wildcard or more than one token would match the subjects of others.
 func TestNoPermissionsForOtherNames(t *testing.T) {
 	for _, id := range []login.Identity{
 		{Name: "", Role: login.Principal},
@@ -84,7 +85,7 @@ func TestNoPermissionsForOtherNames(t *testing.T) {
 	}
 }
 
-// callout is the service on a server that lets the test speak as the one that asks.
+// callout runs the service on a server where the test can send the server's requests.
 type callout struct {
 	t      *testing.T
 	nc     *nats.Conn
@@ -119,7 +120,7 @@ func serve(t *testing.T) *callout {
 	return c
 }
 
-// request is a good login by the registered agent.
+// request is a valid login of the registered agent.
 func (c *callout) request() *jwt.AuthorizationRequestClaims {
 	c.t.Helper()
 	req := jwt.NewAuthorizationRequestClaims(c.issuer)
@@ -173,7 +174,8 @@ func TestCalloutLetsInWhoSigned(t *testing.T) {
 	}
 }
 
-// The server does not check the signature: whoever names a registered key comes this far.
+// The server does not check the signature, so the callout must refuse a registered key without
+// proof.
 func TestCalloutRefuses(t *testing.T) {
 	c := serve(t)
 	other := pair(t, nkeys.CreateUser)
@@ -223,7 +225,7 @@ func TestCalloutRefuses(t *testing.T) {
 	}
 }
 
-// What does not come from a server gets nothing signed.
+// Nothing is signed for requests that do not come from a server.
 func TestCalloutIgnoresOthers(t *testing.T) {
 	c := serve(t)
 	encoded := func(spoil func(*jwt.AuthorizationRequestClaims)) []byte {

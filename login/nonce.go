@@ -7,8 +7,8 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// VerifyNonce checks that the holder of the public user key ("U…") signed the nonce that the
-// server gave this connection. The signature is base64, raw URL or standard, as in NATS.
+// VerifyNonce checks the signature of the connection's nonce by a public user key ("U…"). The
+// signature is in raw URL or standard base64, as in NATS.
 func VerifyNonce(publicKey, signature string, nonce []byte) error {
 	if publicKey == "" || signature == "" || len(nonce) == 0 {
 		return errors.New("login needs an nkey and its signature")
