@@ -25,7 +25,7 @@ const (
 
 var start = time.Date(2026, 3, 7, 14, 30, 0, 0, time.UTC)
 
-// key makes the same nkey of a name each time.
+// key derives the same nkey from a name each time.
 func key(t testing.TB, name string) performatives.Signer {
 	t.Helper()
 	seed := sha256.Sum256([]byte("parley transcript test vectors: " + name))
@@ -46,7 +46,7 @@ func key(t testing.TB, name string) performatives.Signer {
 
 func brokerKey(t testing.TB) performatives.Key { return key(t, "broker").Key() }
 
-// A step is one act and what the broker makes of it.
+// A step is one act and how the broker delivers it.
 type step struct {
 	from       performatives.Agent
 	body       performatives.Body
@@ -56,7 +56,7 @@ type step struct {
 	state      string
 	linked     bool // by the sender
 
-	// What tests bend.
+	// Set by tests that break a rule.
 	unsigned bool
 	signer   string        // instead of the sender
 	keyless  bool          // joins without a key
@@ -66,8 +66,8 @@ type step struct {
 	previous performatives.Hash
 }
 
-// negotiation is a session with every kind of entry: delegates, an escalation,
-// an entry that its sender linked, and one that the broker made.
+// negotiation is a session with every kind of entry: delegates, an escalation, an
+// entry linked by its sender, and one made by the broker.
 func negotiation(t testing.TB) []step {
 	terms := func(s string) performatives.Object { return performatives.Object(s) }
 	broker := performatives.BrokerAgent(brokerKey(t))
@@ -93,7 +93,7 @@ func negotiation(t testing.TB) []step {
 	}
 }
 
-// deliver plays the steps through a broker.
+// deliver makes the entries that a broker would make of the steps.
 func deliver(t testing.TB, in performatives.SessionID, broker string, steps []step) []Entry {
 	t.Helper()
 	var entries []Entry

@@ -6,23 +6,22 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// place checks the entry's place in the chain.
+// position checks the entry's sequence number and its link to the entry before.
 //
-// A genuine entry says truly where it belongs, so the verifier follows those
-// and looks at others in passing: one that was changed stands in its place, one
-// that was inserted stands in none, and either way the next genuine entry is
-// right where it is and gets no blame.
-func (c *check) place() {
+// The sequence number of a genuine entry is true, so the verifier follows genuine
+// entries. An entry that is not genuine was either changed in its position or
+// inserted. Either way the next genuine entry is correct and has no fault.
+func (c *check) position() {
 	at, first, here := c.Stamp.Sequence, c.next.Sequence, c.next.Sequence+c.doubtful
 	c.inPlace = c.genuine && at >= first
 	switch {
 	case !c.genuine && at != here:
-		c.fault(Sequence, "it says entry %d; entry %d stands here", at, here)
+		c.fault(Sequence, "its sequenceNumber is %d; entry %d belongs here", at, here)
 	case at > here:
 		c.fault(Sequence, "%s missing before it", missing(here, at))
 		c.lost = true
 	case c.genuine && at < first:
-		c.fault(Sequence, "entry %d stands here again or too late; entry %d is next", at, here)
+		c.fault(Sequence, "entry %d is repeated or out of order; entry %d belongs here", at, here)
 	case at == first && (c.genuine || c.doubtful == 0) && c.Stamp.PreviousHash != c.next.PreviousHash:
 		c.fault(Previous, "%s", c.wrongLink())
 	}
@@ -39,28 +38,28 @@ func (c *check) wrongLink() string {
 	if c.next.PreviousHash == performatives.NoHash {
 		return "it is the first entry; its previousHash must be 64 zeros"
 	}
-	return "it does not link to the entry before it, whose hash is " + string(c.next.PreviousHash)
+	return "it does not link to the previous entry, whose hash is " + string(c.next.PreviousHash)
 }
 
-// times checks that acceptedAt never goes backwards, and that it is written in
-// the one form that sorts.
+// times checks that acceptedAt never decreases, and that it has the one form that
+// sorts.
 func (c *check) times() {
 	written := c.Stamp.Receipt.AcceptedAt
 	at, err := time.Parse(performatives.TimeFormat, written)
 	switch {
 	case err != nil || at.Format(performatives.TimeFormat) != written:
-		c.fault(Time, "acceptedAt is %q; want UTC with nine digits of a second", written)
+		c.fault(Time, "acceptedAt is %q; want UTC with nine digits after the second", written)
 	case at.Before(c.accepted):
-		c.fault(Time, "it was accepted at %s, before the entry before it", written)
+		c.fault(Time, "it was accepted at %s, earlier than the previous entry", written)
 	case c.inPlace:
 		c.accepted = at
 	}
 }
 
-// once checks that no messageId stands twice.
+// once checks that the messageId is unique.
 func (c *check) once() {
 	if before, again := c.seen[c.Message.ID]; again {
-		c.fault(Duplicate, "message %s stands in entry %d already", c.Message.ID, before)
+		c.fault(Duplicate, "message %s is already in entry %d", c.Message.ID, before)
 		return
 	}
 	if c.genuine {

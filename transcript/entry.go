@@ -10,20 +10,19 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// An Entry is one accepted message as it stands in a transcript.
+// An Entry is one accepted message in a transcript.
 type Entry struct {
-	Message *performatives.Message // as its sender made it
-	Stamp   performatives.Stamp    // what the broker added
+	Message *performatives.Message // as the sender made it
+	Stamp   performatives.Stamp    // added by the broker
 	Bytes   []byte                 // canonical, as delivered
 
-	// Recomputed is the hash that the bytes really have; Stamp.Hash is the one
-	// that they state. Read does not compare them: Verify does.
+	// Recomputed is the hash of the bytes; Stamp.Hash is the one that they state.
+	// Verify compares the two, Read does not.
 	Recomputed performatives.Hash
 }
 
-// Read reads one delivered envelope and insists on its canonical bytes: any
-// other spelling of the same JSON is a fault, because what is signed and hashed
-// is the spelling. The error is a Fault without a line.
+// Read reads one delivered envelope. It accepts the canonical bytes only, because
+// those were signed and hashed. The error is a Fault without a line.
 func Read(data []byte) (Entry, error) {
 	e, fault := read(data)
 	if fault != nil {
@@ -32,7 +31,7 @@ func Read(data []byte) (Entry, error) {
 	return e, nil
 }
 
-// read also returns the entry where the spelling is its only fault.
+// read also returns the entry if it is merely not canonical.
 func read(data []byte) (Entry, *Fault) {
 	m, stamp, recomputed, err := performatives.ReadDelivered(data)
 	if err != nil {
@@ -49,8 +48,8 @@ func read(data []byte) (Entry, *Fault) {
 	return e, nil
 }
 
-// unreadable is the rule that an entry broke which could not be read: a receipt
-// is outside the hash, so one with more or less in it than it should is named.
+// unreadable is the rule broken by an entry that cannot be read. A malformed
+// receipt has its own rule, since the hash does not cover it.
 func unreadable(err error) Rule {
 	var malformed *performatives.Malformed
 	if errors.As(err, &malformed) && strings.HasPrefix(malformed.Path, "/integrity/receipt") {
@@ -59,13 +58,13 @@ func unreadable(err error) Rule {
 	return JSON
 }
 
-// Next is the place of the entry after this one.
+// Next is the position of the entry after this one.
 func (e Entry) Next() performatives.Link {
 	return performatives.Link{Sequence: e.Stamp.Sequence + 1, PreviousHash: e.Stamp.Hash}
 }
 
-// Next is the place of the entry that is to follow these, which are a
-// transcript from its beginning or any part of one.
+// Next is the position of the entry after these, which are a transcript or a part
+// of one.
 func Next(entries []Entry) performatives.Link {
 	if len(entries) == 0 {
 		return performatives.Link{PreviousHash: performatives.NoHash}

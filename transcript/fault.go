@@ -2,23 +2,23 @@ package transcript
 
 import "fmt"
 
-// A Rule names one thing that a verifier checks.
+// A Rule is one check of the verifier.
 type Rule string
 
 // The rules, in the order in which an entry is checked.
 const (
 	JSON      Rule = "json"      // the line is one delivered envelope in I-JSON
-	Canonical Rule = "canonical" // it is spelled as RFC 8785 spells it
+	Canonical Rule = "canonical" // the line is in RFC 8785 form
 	Session   Rule = "session"   // all entries are of one session
 	Hash      Rule = "hash"      // integrity.hash is the hash of the entry
 	Receipt   Rule = "receipt"   // the broker signed that it accepted the entry
 	Sequence  Rule = "sequence"  // sequenceNumber is 0, 1, 2 …
 	Previous  Rule = "previous"  // previousHash is the hash of the entry before; 64 zeros in the first
-	Time      Rule = "time"      // acceptedAt never goes backwards
+	Time      Rule = "time"      // acceptedAt never decreases
 	Duplicate Rule = "duplicate" // a messageId is used once
 	Broker    Rule = "broker"    // an entry from a broker is from this one
-	Pinned    Rule = "pinned"    // the sender joined by this entry or an earlier one
-	Signature Rule = "signature" // the sender signed it, by the key that was last pinned for it
+	Pinned    Rule = "pinned"    // the sender joined with this entry or an earlier one
+	Signature Rule = "signature" // the sender signed it with the key that was pinned last
 	Length    Rule = "length"    // there are as many entries as expected, and at least one
 	Head      Rule = "head"      // the last entry is the expected one
 )
@@ -31,12 +31,12 @@ func Rules() []Rule {
 	}
 }
 
-// A Fault says what is wrong with a transcript, and where.
+// A Fault is one error in a transcript.
 type Fault struct {
-	Line     int    `json:"line"`     // of the export, from 1; 0 for an entry read by itself
-	Sequence uint64 `json:"sequence"` // what the entry says or, where it cannot be read, the place it stands in
+	Line     int    `json:"line"`     // of the export, from 1; 0 for a single entry
+	Sequence uint64 `json:"sequence"` // as the entry states it, or its position if it cannot be read
 	Rule     Rule   `json:"rule"`
-	Why      string `json:"why"` // a sentence for a person
+	Why      string `json:"why"` // for people
 }
 
 func (f Fault) Error() string {

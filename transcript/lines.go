@@ -9,14 +9,13 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// maxLine is one byte more than an entry may have: what is longer is cut there,
-// and refused as too large when it is read.
+// maxLine is one byte more than an entry may have. Longer lines are cut there, and
+// refused as too large.
 const maxLine = 4*performatives.MaxEnvelope + 1
 
-// ReadAll reads an exported transcript: one canonical delivered envelope per
-// line, each line ended by a line feed, which the last may lack. It checks the
-// form of each entry and nothing between them; that is for Verify. The error
-// names the line, counted from 1.
+// ReadAll reads an exported transcript: one canonical delivered envelope per line.
+// The last line feed may be missing. It checks each entry by itself; Verify checks
+// the whole. The error names the line, counted from 1.
 func ReadAll(r io.Reader) ([]Entry, error) {
 	var entries []Entry
 	in := newLines(r)
@@ -31,7 +30,7 @@ func ReadAll(r io.Reader) ([]Entry, error) {
 	return entries, in.err
 }
 
-// Write exports entries, as ReadAll reads them.
+// Write exports entries in the form that ReadAll reads.
 func Write(w io.Writer, entries []Entry) error {
 	out := bufio.NewWriter(w)
 	for _, e := range entries {
@@ -45,8 +44,7 @@ func Write(w io.Writer, entries []Entry) error {
 	return out.Flush()
 }
 
-// lines cuts JSON Lines at line feeds and nowhere else; memory is bounded by
-// the longest entry there can be.
+// lines reads JSON Lines. It uses no more memory than the longest possible entry.
 type lines struct {
 	in     *bufio.Reader
 	line   []byte // valid until next

@@ -6,8 +6,8 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// sender checks the sender's signature by the key that is pinned for it in this
-// entry or an earlier one, whichever pinned it last.
+// sender verifies the sender's signature with the key that was last pinned for it,
+// in this entry or an earlier one.
 func (c *check) sender() {
 	c.pin()
 	from := c.Message.Sender
@@ -18,14 +18,14 @@ func (c *check) sender() {
 	p, known := c.pins[from]
 	switch {
 	case !known && c.lost:
-		// It may have joined by an entry that is a fault already.
+		// It may have joined with an entry that is already a fault.
 	case !known:
 		c.fault(Pinned, "%s has not joined the session", from)
 	case p.key == "":
-		// Joined without a key, under --dev: there is nothing to verify by.
+		// It joined without a key, under --dev.
 	case c.Message.Signature == "" && c.expect.AllowUnsigned:
 	case p.doubtful && c.genuine:
-		// The key may be wrong; the entry that pinned it is a fault already.
+		// The key may be wrong; the entry that pinned it is already a fault.
 	case c.Message.Signature == "":
 		c.fault(Signature, "%s did not sign it", from)
 	case c.Message.VerifySignature(p.key) != nil:
@@ -33,8 +33,8 @@ func (c *check) sender() {
 	}
 }
 
-// pin notes who joins by the entry. One that comes too late does not replace a
-// newer key, and one of another session pins nothing here.
+// pin records the keys of those who join with the entry. An entry out of order
+// does not replace a newer key, and one of another session pins nothing.
 func (c *check) pin() {
 	if c.isForeign() {
 		return
@@ -47,14 +47,14 @@ func (c *check) pin() {
 	}
 }
 
-// brokersOwn checks an entry that the broker appended by itself, such as the
-// CLOSE at a deadline (PROTOCOL.md §3). It is signed under --dev as well.
+// brokersOwn checks an entry that the broker made itself, such as the CLOSE at a
+// deadline (PROTOCOL.md §3). It is signed under --dev too.
 func (c *check) brokersOwn(from performatives.Agent) {
 	switch {
 	case from != performatives.BrokerAgent(c.broker):
 		c.fault(Broker, "%s is not the broker that kept this transcript", from)
 	case c.Message.VerifySignature(c.broker) != nil:
-		c.fault(Signature, "the broker did not sign this entry of its own")
+		c.fault(Signature, "the broker did not sign its own entry")
 	}
 }
 

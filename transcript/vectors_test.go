@@ -38,7 +38,7 @@ func splice(lines [][]byte, from, to int, replacement ...[]byte) [][]byte {
 	return append(out, lines[to:]...)
 }
 
-// swap replaces text that must stand in the line.
+// swap replaces text that must be in the line.
 func swap(t testing.TB, line []byte, old, replacement string) []byte {
 	t.Helper()
 	if bytes.Count(line, []byte(old)) == 0 {
@@ -58,7 +58,7 @@ func vectors(t testing.TB) []vector {
 		f(&steps[at])
 		return bytesOf(deliver(t, session, "broker", steps))
 	}
-	// rewrite has another content in the same place of the same chain.
+	// rewrite has other content at the same position of the same chain.
 	rewrite := func(at int, f func(*step)) []byte { return bend(at, f)[at] }
 	dev := negotiation(t)
 	for i := range dev {
@@ -188,8 +188,8 @@ func vectors(t testing.TB) []vector {
 		{name: "receipt-missing-field", about: "A receipt without a state.",
 			lines: with(good, 4, swap(t, good[4], `,"state":"CONVERSING"`, ``)), faults: []string{"5 receipt"}},
 
-		// From here on the broker itself, or somebody with its key, goes wrong:
-		// hashes, chain and receipts are in order.
+		// From here on the broker itself, or somebody with its key, is at fault:
+		// hashes, chain and receipts are correct.
 		{name: "broker-unsigned", about: "The broker took in an unsigned entry of a member with a key.",
 			lines: bend(2, func(s *step) { s.unsigned = true }), faults: []string{"3 signature"}},
 		{name: "broker-wrong-signer", about: "The broker took in what the sender did not sign.",
@@ -224,7 +224,7 @@ func bent(t testing.TB, at int, f func(*step)) []step {
 	return steps
 }
 
-// late has beta join with its second act.
+// late makes beta join with its second act.
 func late(t testing.TB) []step {
 	steps := negotiation(t)
 	steps[1].joins = nil
@@ -235,7 +235,7 @@ func late(t testing.TB) []step {
 	return steps
 }
 
-// cutJoined takes the record of who joined out of an entry's bytes.
+// cutJoined removes the record of who joined from an entry's bytes.
 func cutJoined(t testing.TB, line []byte) []byte {
 	t.Helper()
 	from := bytes.Index(line, []byte(`"joined":`))
@@ -271,10 +271,10 @@ func transplant(t testing.TB, line, from []byte) []byte {
 	return swap(t, line, s.Receipt.Signature, f.Receipt.Signature)
 }
 
-// TestVectors holds the published vectors of testdata, which other verifiers
-// can run: an export, the broker's key, and every fault it has (PROTOCOL.md §3).
-// -update writes them from the table above; the faults are the table's, never
-// what Verify happened to say.
+// TestVectors runs the published vectors in testdata, which other verifiers can
+// run too: an export, the broker's key, and all its faults (PROTOCOL.md §3).
+// -update writes them from the table above. The faults come from the table, never
+// from Verify.
 func TestVectors(t *testing.T) {
 	t.Parallel()
 	named := map[string]bool{}
@@ -351,7 +351,7 @@ func header(v vector, broker performatives.Key) string {
 	return h.String()
 }
 
-// TestEveryRuleHasAVector keeps the vectors complete.
+// TestEveryRuleHasAVector checks that the vectors are complete.
 func TestEveryRuleHasAVector(t *testing.T) {
 	t.Parallel()
 	broken := map[string]bool{}

@@ -1,8 +1,8 @@
-// Package transcript tells whether the record of a session is whole and genuine.
+// Package transcript verifies that the record of a session is complete and genuine.
 //
-// A transcript is the session's accepted messages in order, each as it was
-// delivered; exported, it is JSON Lines (PROTOCOL.md §3). [Verify] needs the
-// broker's public key and nothing else:
+// A transcript is the session's accepted messages in order, as they were
+// delivered. Its export is JSON Lines (PROTOCOL.md §3). [Verify] needs only the
+// broker's public key:
 //
 //	faults, err := transcript.Verify(file, brokerKey, transcript.Expect{})
 //	if err != nil {
@@ -14,18 +14,17 @@
 //
 // Invariants:
 //
-//   - No fault means: the broker accepted exactly these entries in exactly this
-//     order from the session's beginning, and each was signed by the key that was
-//     pinned for its sender when it joined.
-//   - Any byte that is changed, any entry that is dropped, inserted, moved or
-//     signed again is a fault. Only entries missing at the end leave no trace in a
-//     chain: say in [Expect] where it should end.
-//   - The first fault names the first entry that is not in order. What only
-//     follows from a fault named already is not named again, so that one changed
-//     entry is one line of the export.
-//   - It trusts the broker's word about when an entry was accepted, which state it
-//     led to and who joined with which key. It does not judge the rules of the
-//     conversation: that is a replay through package session.
+//   - Without faults, the broker accepted exactly these entries in this order from
+//     the session's beginning, and each was signed with the key that was pinned
+//     for its sender.
+//   - Every changed byte and every entry that was dropped, inserted, moved or
+//     signed again is a fault. Only a missing end leaves no trace in a chain:
+//     [Expect] says where it should end.
+//   - The first fault is that of the first wrong entry. Consequences of a fault are
+//     not reported, so one changed entry means faults of one line.
+//   - Verify trusts the broker about when an entry was accepted, which state it led
+//     to, and who joined with which key. It does not check the rules of the
+//     conversation; a replay through package session does.
 //
 // The package is pure: no network, no clock, no log.
 package transcript
@@ -38,20 +37,20 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// Expect is what is known of a transcript from elsewhere; the zero value is
-// nothing.
+// Expect is what the caller knows of a transcript from elsewhere. Zero fields are
+// not checked.
 type Expect struct {
-	Session performatives.SessionID // whose transcript it is
-	Head    performatives.Hash      // the hash of its last entry, such as from the acceptance of a CLOSE
-	Length  int                     // how many entries it has; 0 is not known
+	Session performatives.SessionID
+	Head    performatives.Hash // of the last entry, for example from the acceptance of a CLOSE
+	Length  int                // number of entries
 
-	// AllowUnsigned hears unsigned entries of members that have a key, as a
-	// broker under --dev does. A signature that is there must fit all the same.
+	// AllowUnsigned accepts unsigned entries of members that have a key, as a
+	// broker under --dev does. Signatures must be valid all the same.
 	AllowUnsigned bool
 }
 
-// Verify checks an exported transcript and returns its faults in the order of
-// its lines; none means that it is whole and genuine. The error is the reader's.
+// Verify checks an exported transcript and returns its faults in the order of the
+// lines, none if it is complete and genuine. The error is the reader's.
 func Verify(r io.Reader, broker performatives.Key, expect Expect) ([]Fault, error) {
 	v := NewVerifier(broker, expect)
 	in := newLines(r)
@@ -65,7 +64,7 @@ func Verify(r io.Reader, broker performatives.Key, expect Expect) ([]Fault, erro
 	return append(faults, v.End()...), nil
 }
 
-// A Verifier checks a transcript entry by entry, as they come.
+// A Verifier checks a transcript entry by entry.
 type Verifier struct {
 	broker performatives.Key
 	expect Expect
@@ -75,21 +74,21 @@ type Verifier struct {
 	seen    map[performatives.MessageID]uint64
 	pins    map[performatives.Agent]pin
 
-	// next is the place after the last genuine entry; doubtful counts the lines
-	// since then that are not genuine, each of which may have a place or none.
+	// next is the position after the last genuine entry. doubtful counts the lines
+	// since then, which are not genuine and may or may not have a position.
 	next     performatives.Link
 	doubtful uint64
 	accepted time.Time // of the last genuine entry
-	lost     bool      // an entry is missing or not genuine: what it pinned is not known
+	lost     bool      // an entry is missing or not genuine, so its pins are unknown
 }
 
-// A pin is the key to verify a member's entries by.
+// A pin is the key with which a member's entries are verified.
 type pin struct {
 	key      performatives.Key // "" under --dev
 	doubtful bool              // the entry that pinned it is not genuine
 }
 
-// NewVerifier starts at the beginning of a transcript that this broker kept.
+// NewVerifier starts at the beginning of a transcript of this broker.
 func NewVerifier(broker performatives.Key, expect Expect) *Verifier {
 	return &Verifier{
 		broker: broker, expect: expect, session: expect.Session,
@@ -99,8 +98,8 @@ func NewVerifier(broker performatives.Key, expect Expect) *Verifier {
 	}
 }
 
-// Add takes the next entry, as delivered and without a line feed, and returns
-// its faults in the order of Rules.
+// Add checks the next entry, without its line feed, and returns its faults in the
+// order of Rules.
 func (v *Verifier) Add(line []byte) []Fault {
 	v.lines++
 	e, fault := read(line)
@@ -115,14 +114,15 @@ func (v *Verifier) Add(line []byte) []Fault {
 		c.fault(fault.Rule, "%s", fault.Why)
 	}
 	c.genuine = c.isGenuine()
-	c.place()
+	c.position()
 	c.times()
 	c.once()
 	c.sender()
 	return c.faults
 }
 
-// End is for after the last entry: it returns the faults of the whole.
+// End returns the faults of the transcript as a whole. Call it after the last
+// entry.
 func (v *Verifier) End() []Fault {
 	c := check{Verifier: v}
 	c.Stamp.Sequence = v.next.Sequence
@@ -132,18 +132,18 @@ func (v *Verifier) End() []Fault {
 	case v.expect.Length > 0 && v.lines != v.expect.Length:
 		c.fault(Length, "there are %d entries; %d are expected", v.lines, v.expect.Length)
 	case v.expect.Head != "" && v.next.PreviousHash != v.expect.Head && v.doubtful == 0:
-		// Where the last lines are not genuine they have been named already.
+		// If the last lines are not genuine, they are faults already.
 		c.fault(Head, "the transcript ends with %s; %s is expected", v.next.PreviousHash, v.expect.Head)
 	}
 	return c.faults
 }
 
-// A check is that of one entry.
+// A check is the verification of one entry.
 type check struct {
 	*Verifier
 	Entry
-	genuine bool // the broker accepted the entry as it stands here
-	inPlace bool // and it comes after the genuine entries so far
+	genuine bool // the broker accepted exactly this entry
+	inPlace bool // and it follows the genuine entries so far
 	faults  []Fault
 }
 
@@ -153,8 +153,8 @@ func (c *check) fault(rule Rule, format string, args ...any) {
 	})
 }
 
-// isGenuine tells whether the broker accepted this entry, as it stands here,
-// in this session; then what the entry says of its own place is so.
+// isGenuine reports whether the broker accepted exactly this entry in this
+// session. Then its sequence number is true.
 func (c *check) isGenuine() bool {
 	unchanged := c.Recomputed == c.Stamp.Hash
 	ours := c.Stamp.Receipt.Broker == c.broker
@@ -178,6 +178,6 @@ func (c *check) isGenuine() bool {
 	return unchanged && receipted && !foreign
 }
 
-// isForeign tells whether the entry is of another session; which one the
-// transcript is of, the first genuine entry says unless it is expected.
+// isForeign reports whether the entry is of another session. Unless Expect names
+// the session, it is that of the first genuine entry.
 func (c *check) isForeign() bool { return c.session != "" && c.Message.Session != c.session }

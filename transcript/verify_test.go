@@ -16,16 +16,16 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// clone lets a test go on from the same place many times.
+// clone copies a verifier, so that tests can continue from the same state.
 func (v *Verifier) clone() *Verifier {
 	c := *v
 	c.seen, c.pins = maps.Clone(v.seen), maps.Clone(v.pins)
 	return &c
 }
 
-// TestEveryByte changes each byte of an export, one at a time: each change is
-// found, blamed on its own line first and, unless it makes or breaks a line, on
-// no other.
+// TestEveryByte changes each byte of an export, one at a time. Every change is a
+// fault of its own line first and, unless it adds or removes a line feed, of no
+// other line.
 func TestEveryByte(t *testing.T) {
 	t.Parallel()
 	lines := genuine(t)
@@ -86,8 +86,8 @@ func addAll(v *Verifier, data []byte) []Fault {
 	return append(faults, v.End()...)
 }
 
-// TestEachDropped drops each entry; all but the last leave a trace, at the line
-// that then stands in its place, and only there.
+// TestEachDropped drops each entry. All but the last leave a fault, in the line
+// that takes its position and in no other.
 func TestEachDropped(t *testing.T) {
 	t.Parallel()
 	lines := genuine(t)
@@ -119,8 +119,8 @@ func TestEachSwapped(t *testing.T) {
 	}
 }
 
-// TestEachInserted puts each entry of this and of another session at each
-// place: the line that was put in is blamed, and no other.
+// TestEachInserted inserts each entry of this and of another session at each
+// position. Only the inserted line has faults.
 func TestEachInserted(t *testing.T) {
 	t.Parallel()
 	lines := genuine(t)
@@ -145,7 +145,7 @@ func TestEachInserted(t *testing.T) {
 	}
 }
 
-// TestEachReplaced puts an entry of another session in each place.
+// TestEachReplaced replaces each entry by one of another session.
 func TestEachReplaced(t *testing.T) {
 	t.Parallel()
 	lines := genuine(t)
@@ -161,7 +161,7 @@ func TestEachReplaced(t *testing.T) {
 	}
 }
 
-// TestFaultsRead holds the words of some faults: they are for people.
+// TestFaultsRead checks the messages of some faults.
 func TestFaultsRead(t *testing.T) {
 	t.Parallel()
 	lines := genuine(t)
@@ -182,8 +182,8 @@ func TestFaultsRead(t *testing.T) {
 	}
 }
 
-// TestRoundTrip: what Write writes ReadAll reads, byte for byte; the last line
-// feed may be missing.
+// TestRoundTrip checks that ReadAll reads what Write writes, byte for byte. The
+// last line feed may be missing.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	data := export(genuine(t))
@@ -208,7 +208,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestReadAllNamesTheLine: an error says where.
+// TestReadAllNamesTheLine checks that errors name the line.
 func TestReadAllNamesTheLine(t *testing.T) {
 	t.Parallel()
 	lines := genuine(t)
@@ -242,8 +242,8 @@ func TestReadAllNamesTheLine(t *testing.T) {
 	}
 }
 
-// TestLongLineIsOneFault: what is too long is one line, and what follows it is
-// in order.
+// TestLongLineIsOneFault checks that a line that is too long is one fault, and
+// does not affect the lines after it.
 func TestLongLineIsOneFault(t *testing.T) {
 	t.Parallel()
 	lines := genuine(t)
@@ -253,8 +253,8 @@ func TestLongLineIsOneFault(t *testing.T) {
 	}
 }
 
-// TestNext is PROTOCOL.md §3: the first entry links to 64 zeros, each other one
-// to the hash of the one before.
+// The first entry links to 64 zeros, every other to the hash of the previous one
+// (PROTOCOL.md §3).
 func TestNext(t *testing.T) {
 	t.Parallel()
 	if got, want := Next(nil), (performatives.Link{PreviousHash: performatives.NoHash}); got != want {
@@ -272,8 +272,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// FuzzVerify: whatever the export, Verify answers; and where it finds no fault
-// the export is the genuine one or a beginning of it.
+// FuzzVerify checks that Verify never panics, and that an export without faults is
+// the genuine one or a prefix of it.
 func FuzzVerify(f *testing.F) {
 	lines := genuine(f)
 	whole := export(lines[:2]) // short, so that the fuzzer is fast
