@@ -1,19 +1,18 @@
-// Package audit holds what a broker keeps beside its transcripts against them.
+// Package audit compares a broker's derived data with its transcripts.
 //
-// Inbox copies, the timer, the line in the list of sessions and the items of the
-// escalation inbox all follow from the transcript. [Session] derives them again and
-// compares:
+// Inbox copies, the timer, the session row and the items of the escalation inbox are
+// projections of the transcript. [Session] derives them again and compares:
 //
 //	faults, err := audit.Session(entries, held, modes.All())
 //
 // Invariants:
 //
-//   - No fault means: every principal was sent exactly the entries that are for it, in
-//     their order, except those that have expired since; the timer goes off no later than
-//     the next deadline; the list and the escalation inbox say what the transcript says.
-//   - It trusts the transcript: verify that first (package transcript, and a replay).
-//   - A broker that is in the middle of delivering has not done all yet. A fault counts
-//     when it is still there a few seconds later.
+//   - Without faults, every principal has exactly the entries addressed to it, in order,
+//     except those that have expired; the timer fires no later than the next deadline;
+//     the session row and the escalation inbox agree with the transcript.
+//   - Session trusts the transcript: verify that first (package transcript, and a replay).
+//   - A broker may still be applying side effects. A fault counts if it is still there a
+//     few seconds later.
 //
 // The package is pure: no network, no clock, no log.
 package audit
@@ -32,22 +31,22 @@ import (
 	"github.com/parley-asp/parley/transcript"
 )
 
-// A Kind is what of the derived is not in order.
+// A Kind is one kind of derived data.
 type Kind string
 
 // The kinds.
 const (
 	Inbox Kind = "inbox" // copies of entries
 	Timer Kind = "timer"
-	Index Kind = "index" // the line in the list of sessions
+	Index Kind = "index" // the session row
 	Item  Kind = "item"  // of the escalation inbox
 )
 
-// A Fault says what of the derived does not follow from the transcript.
+// A Fault is derived data that does not follow from the transcript.
 type Fault struct {
 	Kind  Kind                `json:"kind"`
 	Agent performatives.Agent `json:"agentId,omitzero"` // whose inbox
-	Why   string              `json:"why"`              // a sentence for a person
+	Why   string              `json:"why"`              // for people
 }
 
 func (f Fault) Error() string {
@@ -57,21 +56,21 @@ func (f Fault) Error() string {
 	return fmt.Sprintf("%s: %s", f.Kind, f.Why)
 }
 
-// A check holds one session against what is kept of it.
+// A check compares the derived data of one session with its transcript.
 type check struct {
 	held  api.Held
 	at    time.Time
 	state session.State
 
 	entries []transcript.Entry
-	place   map[performatives.Hash]int              // of an entry by the hash of its bytes
-	due     map[performatives.Agent]map[uint64]bool // which entries are for whom
+	index   map[performatives.Hash]int              // of entries, by the hash of their bytes
+	due     map[performatives.Agent]map[uint64]bool // sequence numbers of the entries for each principal
 	faults  []Fault
 }
 
-// Session compares what is held of a session with its transcript up to the entry that
-// was the last when it was looked up. An error means that the transcript does not
-// replay.
+// Session compares the derived data of a session with its transcript, up to the entry
+// that was the last when the data was read. It returns an error if the transcript does
+// not replay.
 func Session(entries []transcript.Entry, held api.Held, modes session.Modes) ([]Fault, error) {
 	at, err := time.Parse(time.RFC3339Nano, held.At)
 	if err != nil {
@@ -79,15 +78,15 @@ func Session(entries []transcript.Entry, held api.Held, modes session.Modes) ([]
 	}
 	c := &check{
 		held: held, at: at, state: session.New(held.Session, modes), entries: entries,
-		place: map[performatives.Hash]int{}, due: map[performatives.Agent]map[uint64]bool{},
+		index: map[performatives.Hash]int{}, due: map[performatives.Agent]map[uint64]bool{},
 	}
 	if len(entries) == 0 {
 		return nil, errors.New("there is no transcript")
 	}
 	for i, e := range entries {
-		c.place[performatives.HashOf(e.Bytes)] = i
+		c.index[performatives.HashOf(e.Bytes)] = i
 		if held.Sequence != nil && e.Stamp.Sequence > *held.Sequence {
-			continue // it came later
+			continue // appended after the data was read
 		}
 		if c.state, err = session.Replay(c.state, e.Message, e.Stamp); err != nil {
 			return nil, err
@@ -101,7 +100,7 @@ func Session(entries []transcript.Entry, held api.Held, modes session.Modes) ([]
 	}
 	c.inboxes()
 	c.timer()
-	c.index()
+	c.row()
 	c.items()
 	return c.faults, nil
 }
@@ -110,8 +109,8 @@ func (c *check) fault(k Kind, a performatives.Agent, format string, args ...any)
 	c.faults = append(c.faults, Fault{k, a, fmt.Sprintf(format, args...)})
 }
 
-// inboxes: each copy is an entry that is for its owner, after the copy before; none
-// is missing but those that have expired.
+// inboxes checks that each copy is an entry for its owner and follows the previous
+// copy, and that only expired copies are missing.
 func (c *check) inboxes() {
 	last := map[performatives.Agent]int{}
 	for _, a := range owners(c.due) {
@@ -119,10 +118,10 @@ func (c *check) inboxes() {
 	}
 	for _, copied := range c.held.Copies {
 		a := copied.Agent
-		i, there := c.place[copied.Hash]
+		i, there := c.index[copied.Hash]
 		switch {
 		case !there:
-			c.fault(Inbox, a, "it holds what is no entry of the transcript (sha256 %s)", copied.Hash)
+			c.fault(Inbox, a, "it has a copy that is not an entry of the transcript (sha256 %s)", copied.Hash)
 			continue
 		case c.held.Sequence != nil && c.entries[i].Stamp.Sequence > *c.held.Sequence:
 			continue
@@ -131,17 +130,17 @@ func (c *check) inboxes() {
 		before, known := last[a]
 		switch {
 		case !known:
-			c.fault(Inbox, a, "it holds entry %d, and nothing of the session is for %s", sequence, a)
+			c.fault(Inbox, a, "it has entry %d, but no entry of the session is for %s", sequence, a)
 			last[a] = i
 			continue
 		case before == i:
-			c.fault(Inbox, a, "it holds entry %d twice", sequence)
+			c.fault(Inbox, a, "it has entry %d twice", sequence)
 		case before > i:
-			c.fault(Inbox, a, "it holds entry %d after entry %d", sequence, c.entries[before].Stamp.Sequence)
+			c.fault(Inbox, a, "it has entry %d after entry %d", sequence, c.entries[before].Stamp.Sequence)
 		}
 		last[a] = max(before, i)
 		if !c.due[a][sequence] && before < i {
-			c.fault(Inbox, a, "it holds entry %d, which is not for %s", sequence, a)
+			c.fault(Inbox, a, "it has entry %d, which is not for %s", sequence, a)
 		}
 		delete(c.due[a], sequence)
 	}
@@ -154,8 +153,8 @@ func (c *check) inboxes() {
 	}
 }
 
-// expired: a copy of the entry may be gone. It was made after the entry, so one of an
-// entry younger than the age must be there.
+// expired reports whether the copy of an entry may have expired. The copy is younger
+// than the entry, so it must exist if the entry is younger than the inbox age.
 func (c *check) expired(e transcript.Entry) bool {
 	accepted, err := e.Stamp.AcceptedAt()
 	age := time.Duration(c.held.InboxAge) * time.Millisecond
@@ -171,8 +170,8 @@ func owners[V any](m map[performatives.Agent]V) []performatives.Agent {
 	return all
 }
 
-// timer: it goes off no later than the next deadline. A timer that went off and was
-// not looked at yet will be.
+// timer checks that the timer fires no later than the next deadline. One that fired
+// and was not processed yet is no fault.
 func (c *check) timer() {
 	next, some := c.state.NextDeadline(c.at)
 	if !some || c.held.Due {
@@ -184,20 +183,20 @@ func (c *check) timer() {
 	}
 	set, err := time.Parse(time.RFC3339Nano, c.held.Timer)
 	if err != nil || set.After(next) {
-		c.fault(Timer, "", "it goes off at %s; the next deadline is %s", c.held.Timer, next.UTC().Format(time.RFC3339Nano))
+		c.fault(Timer, "", "it fires at %s; the next deadline is %s", c.held.Timer, next.UTC().Format(time.RFC3339Nano))
 	}
 }
 
-// index: the list says the state and who takes part.
-func (c *check) index() {
-	line, roll := c.held.Index, c.state.Roll()
+// row checks the state and the participants in the session row.
+func (c *check) row() {
+	row, participants := c.held.Index, c.state.Roll()
 	switch {
-	case line == nil:
+	case row == nil:
 		c.fault(Index, "", "the session is not in the list of sessions")
-	case line.State != c.state.Phase.String():
-		c.fault(Index, "", "the list says %s; the transcript, %s", line.State, c.state.Phase)
-	case !slices.Equal(line.Participants, roll):
-		c.fault(Index, "", "the list names %s; the transcript, %s", join(line.Participants), join(roll))
+	case row.State != c.state.Phase.String():
+		c.fault(Index, "", "the list has %s; the transcript has %s", row.State, c.state.Phase)
+	case !slices.Equal(row.Participants, participants):
+		c.fault(Index, "", "the list has the participants %s; the transcript has %s", join(row.Participants), join(participants))
 	}
 }
 
@@ -209,7 +208,7 @@ func join(agents []performatives.Agent) string {
 	return strings.Join(all, ", ")
 }
 
-// items: the escalation inbox has every escalation, as it stands.
+// items checks that the escalation inbox has every escalation in its current status.
 func (c *check) items() {
 	held := map[escalation.ID]api.EscalationItem{}
 	for _, item := range c.held.Items {
@@ -222,9 +221,9 @@ func (c *check) items() {
 		case !there:
 			c.fault(Item, "", "escalation %s is not in the escalation inbox", want.ID)
 		case item.Session != c.held.Session:
-			c.fault(Item, "", "escalation %s is shown as of session %s", want.ID, item.Session)
+			c.fault(Item, "", "escalation %s is listed under session %s", want.ID, item.Session)
 		case item.Status != want.Status || item.DecidedBy != want.DecidedBy:
-			c.fault(Item, "", "escalation %s is shown as %s %s; it is %s %s", want.ID, item.Status, item.DecidedBy, want.Status, want.DecidedBy)
+			c.fault(Item, "", "escalation %s is listed as %s %s; it is %s %s", want.ID, item.Status, item.DecidedBy, want.Status, want.DecidedBy)
 		}
 	})
 }

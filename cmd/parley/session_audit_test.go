@@ -126,14 +126,14 @@ func TestVerifyFindsWhatIsBroken(t *testing.T) {
 	}{
 		"nothing":                    {func(*stored) {}, ""},
 		"a copy is missing":          {func(w *stored) { w.drop(api.InboxStream, api.Inbox(beta, w.deal)) }, "inbox of " + string(beta) + ": entry 3 is missing"},
-		"a copy twice":               {func(w *stored) { s := api.Inbox(beta, w.deal); w.put(s, w.last(api.InboxStream, s).Data) }, "it holds entry 3 twice"},
-		"a copy of what is not said": {func(w *stored) { w.put(api.Inbox(beta, w.deal), []byte("{}")) }, "is no entry of the transcript"},
+		"a copy twice":               {func(w *stored) { s := api.Inbox(beta, w.deal); w.put(s, w.last(api.InboxStream, s).Data) }, "it has entry 3 twice"},
+		"a copy of what is not said": {func(w *stored) { w.put(api.Inbox(beta, w.deal), []byte("{}")) }, "is not an entry of the transcript"},
 		"a copy for nobody": {func(w *stored) {
 			w.put(api.Inbox("agent://gizmo.io/gamma", w.deal), w.last(api.InboxStream, api.Inbox(beta, w.deal)).Data)
-		}, "inbox of agent://gizmo.io/gamma: it holds entry 3, and nothing"},
+		}, "inbox of agent://gizmo.io/gamma: it has entry 3, but no entry"},
 		"one's own act": {func(w *stored) {
 			w.put(api.Inbox(alpha, w.deal), w.last(api.InboxStream, api.Inbox(beta, w.deal)).Data)
-		}, "it holds entry 3, which is not for " + string(alpha)},
+		}, "it has entry 3, which is not for " + string(alpha)},
 		"copies in another order": {func(w *stored) {
 			s := api.Inbox(alpha, w.deal) // entries 1 and 2
 			second := w.last(api.InboxStream, s)
@@ -142,15 +142,15 @@ func TestVerifyFindsWhatIsBroken(t *testing.T) {
 			w.drop(api.InboxStream, s)
 			w.put(s, second.Data)
 			w.put(s, first.Data)
-		}, "it holds entry 1 after entry 2"},
+		}, "it has entry 1 after entry 2"},
 		"no timer":             {func(w *stored) { w.drop(api.TimersStream, "asp.timer.at."+string(w.deal)) }, "timer: there is none; the next deadline is"},
 		"no line in the list":  {func(w *stored) { w.unlist(w.deal) }, "index: the session is not in the list"},
-		"another state listed": {func(w *stored) { w.put(api.Index(w.deal), []byte(`{"state":"CLOSED","participants":[],"entries":9}`)) }, "index: the list says CLOSED; the transcript, ESCALATED"},
+		"another state listed": {func(w *stored) { w.put(api.Index(w.deal), []byte(`{"state":"CLOSED","participants":[],"entries":9}`)) }, "index: the list has CLOSED; the transcript has ESCALATED"},
 		"other parties listed": {func(w *stored) {
 			w.put(api.Index(w.deal), []byte(`{"state":"ESCALATED","participants":[],"entries":9}`))
-		}, "index: the list names ; the transcript, "},
+		}, "index: the list has the participants ; the transcript has "},
 		"no item":                {func(w *stored) { s, _ := item(w); w.drop(api.EscalationsStream, s) }, "is not in the escalation inbox"},
-		"an item decided":        {func(w *stored) { s, i := item(w); i["status"] = "approved"; w.put(s, asJSON(w, i)) }, "is shown as approved"},
+		"an item decided":        {func(w *stored) { s, i := item(w); i["status"] = "approved"; w.put(s, asJSON(w, i)) }, "is listed as approved"},
 		"an item of nothing":     {func(w *stored) { s, i := item(w); i["escalationId"] = "stray"; w.put(s+"x", asJSON(w, i)) }, "escalation stray of session"},
 		"an entry nobody signed": {func(w *stored) { w.put(api.Session(w.deal), w.last(api.SessionsStream, api.Session(w.deal)).Data) }, "sequence"},
 	} {
