@@ -16,9 +16,9 @@ type service struct {
 //
 // Two subjects of one account must not overlap: a request would be delivered once for each.
 //
-// A client that names one of these subjects as the reply of a pull or a call gets no further
-// than its own account where the subject has a wildcard; where it has none, the server passes
-// the answer on to ASP. So what is imported without a wildcard must change nothing.
+// A client may name one of these subjects as the reply subject of a pull or a request. With a
+// wildcard in the subject, the reply stays in the client's account. Without one, the server
+// forwards it to ASP. So subjects that are imported without a wildcard must be read-only.
 var (
 	principalServices = []service{
 		{"asp.agent.*.submit.*", server.Singleton},
@@ -29,16 +29,16 @@ var (
 		{"$JS.API.CONSUMER.INFO.ASP_ESCALATIONS.*", server.Singleton},
 		{"$JS.API.CONSUMER.MSG.NEXT.ASP_ESCALATIONS.*", server.Streamed},
 		{"$JS.ACK.ASP_ESCALATIONS.*.>", server.Singleton},
-		// No principal may ask for it, but without this import the server gives the account
-		// the whole of "$JS.API.>" to answer each request there with "JetStream not enabled",
-		// ahead of the true answer.
+		// No principal may use it. But without this import the server would answer every
+		// request on "$JS.API.>" of this account with "JetStream not enabled", ahead of the
+		// true answer.
 		{"$JS.API.INFO", server.Singleton},
 	}
 	operatorServices = []service{
 		{"asp.operator.api.*.*", server.Singleton},
 		{"$SRV.>", server.Streamed}, // every replica answers
 	}
-	// Development: anyone is anyone, and the JetStream API can be read but changes nothing.
+	// Development: any client may act as anyone, and use the read-only JetStream API.
 	devServices = []service{
 		{"asp.agent.*.submit.*", server.Singleton},
 		{"asp.agent.*.api.*.*", server.Singleton},
@@ -67,14 +67,14 @@ func subjects(services []service) []string {
 	return all
 }
 
-// access is what an account may do in ASP.
+// access is what an account imports from ASP.
 type access struct {
 	account  string
-	services []service // it calls
-	streams  []string  // it hears
+	services []service // that it may call
+	streams  []string  // that it may subscribe to
 }
 
-// What each account may do, with logins and in development.
+// What each account imports, with logins and in development.
 var (
 	production = []access{
 		{login.PrincipalsAccount, principalServices, nil},
@@ -83,8 +83,8 @@ var (
 	development = []access{{login.PrincipalsAccount, devServices, monitorStreams}}
 )
 
-// accounts are those of a server in development, which is in config mode. They go by the keys that
-// are their names in operator mode, so that JetStream finds the same streams in both.
+// accounts are those of a server in development, which is in config mode. Their names are their
+// keys in operator mode, so that JetStream finds the same streams in both modes.
 type accounts map[string]*server.Account
 
 func (a accounts) all() []*server.Account {
@@ -108,7 +108,7 @@ func newAccounts(authority *login.Authority, all []access) (accounts, error) {
 	return a, nil
 }
 
-// open lets an account call services of ASP and hear streams of it.
+// open exports services and streams of ASP to an account, which imports them.
 func (a accounts) open(may access) error {
 	asp, to := a[login.BrokerAccount], a[may.account]
 	only := []*server.Account{to}

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-asp/parley/login"
 )
 
-// A request on a subject that two imports cover would be carried out twice.
+// No two imports overlap, since a request on both would be carried out twice.
 func TestImportsDoNotOverlap(t *testing.T) {
 	for name, services := range map[string][]service{
 		"principals": principalServices, "operators": operatorServices, "development": devServices,
@@ -26,7 +26,7 @@ func TestImportsDoNotOverlap(t *testing.T) {
 	}
 }
 
-// Accepted means fsynced unless told otherwise.
+// The server fsyncs before it acknowledges, unless configured otherwise.
 func TestSync(t *testing.T) {
 	for interval, always := range map[time.Duration]bool{0: true, time.Second: false} {
 		key, err := nkeys.CreateUser()

@@ -13,16 +13,16 @@ import (
 	"github.com/parley-asp/parley/login"
 )
 
-// What the system user of Config may do: find the connections of a user on all servers
-// ($SYS.REQ.SERVER.PING.CONNZ), have one of a server closed, and read the answers.
+// What the system user of Config may do: find a user's connections on all servers, have a
+// server close one, and read the replies.
 const (
 	FindConnections = "$SYS.REQ.SERVER.PING.CONNZ"
-	CloseConnection = "$SYS.REQ.SERVER.%s.KICK" // of the server with this id
+	CloseConnection = "$SYS.REQ.SERVER.%s.KICK" // with the server's id
 	SystemInbox     = "_INBOX.parley"           // prefix of its reply inboxes
 )
 
-// Config is a nats-server.conf that makes a server elsewhere what [Start] makes the embedded
-// one: the same accounts, imports and limits, and logins that the broker answers. It holds
+// Config returns a nats-server.conf that sets up an external server like the embedded one of
+// [Start]: the same accounts, imports and limits, and logins that the broker answers. It has
 // public keys only.
 func Config(k Keys) (string, error) {
 	if err := k.check(); err != nil {
@@ -41,11 +41,11 @@ func Config(k Keys) (string, error) {
 	return out.String(), err
 }
 
-// jetStream is what is the same in every configuration.
+// jetStream is the part that is the same in every configuration.
 func jetStream() string {
 	return fmt.Sprintf(`max_payload: %d
 jetstream {
-  store_dir: "./nats-data" # yours
+  store_dir: "./nats-data" # adjust
   # What is accepted has been fsynced. In a cluster with --replicas 3 a time such
   # as 1s is enough: three servers would have to lose power at once.
   sync_interval: always
@@ -70,15 +70,15 @@ func (a access) Streams() []string   { return a.streams }
 var config = template.Must(template.New("nats-server.conf").Parse(`# For a NATS server that parley uses: nats-server 2.12 or later, on its own
 #     nats-server -c FILE
 # or beside a configuration of yours that says:  include FILE
-# The seeds that belong to these public keys stay with the broker. Every server of
-# a cluster has the same of this.
+# The seeds of these public keys stay with the broker. Every server of a cluster
+# needs this same configuration.
 
 {{.JetStream}}
 system_account: {{.SYS}}
 
 accounts {
-  # Finds and closes the connections of whoever was removed. Without it they end
-  # only by themselves.
+  # Finds and closes the connections of removed principals. Without it they stay
+  # open until the clients close them.
   {{.SYS}} {
     users: [
       { nkey: {{.Keys.System}}, permissions: {
@@ -86,8 +86,8 @@ accounts {
     ]
   }
 
-  # JetStream and the broker. Give nobody else a user here: whoever has one can
-  # delete the transcripts.
+  # JetStream and the broker. Do not add other users here: they could delete the
+  # transcripts.
   {{.ASP}} {
     jetstream: enabled
     users: [{ nkey: {{.Keys.Broker}} }]
@@ -101,8 +101,8 @@ accounts {
 {{- end}}
 {{- end}}
     ]
-    # Brings an act to the broker that its session is at home with, where there are
-    # several (the rest they do among themselves). Nobody but brokers has to do with it.
+    # Routes acts to the partition owner of their session if there are several
+    # brokers. It concerns the brokers only.
     mappings: { "{{.Submits}}": "{{.Homes}}" }
   }
 {{range .Access}}
@@ -122,7 +122,7 @@ accounts {
   }
 }
 
-# Whoever else logs in is asked about at the broker, which knows who is registered.
+# The broker decides about all other logins, because it knows who is registered.
 authorization {
   timeout: {{.Timeout}}
   auth_callout {

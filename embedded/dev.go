@@ -11,7 +11,7 @@ import (
 	"github.com/parley-asp/parley/login"
 )
 
-// ErrNotLoopback is why a server without login does not start: others could reach it.
+// ErrNotLoopback is returned for a server without logins that others could reach.
 var ErrNotLoopback = errors.New("a server without login listens on a loopback address only")
 
 func loopback(host string) bool {
@@ -21,8 +21,8 @@ func loopback(host string) bool {
 const devName = "dev"
 
 // devUser may call everything that its account imports, as anyone. It may subscribe to
-// anything, so that clients can choose their reply inboxes: the account holds nothing but
-// imports and the other clients' replies, and all of them are the same user.
+// everything, so that clients can choose their reply inboxes: the account has only imports and
+// the replies to other clients, and all clients are the same user.
 func devUser(principals *server.Account) *server.User {
 	return &server.User{
 		Username: devName,
@@ -33,7 +33,7 @@ func devUser(principals *server.Account) *server.User {
 	}
 }
 
-// addDevelopment makes the server one without logins.
+// addDevelopment configures a server without logins.
 func (o Options) addDevelopment(opts *server.Options) error {
 	if !nkeys.IsValidPublicUserKey(o.Broker) {
 		return errors.New("the broker's key is not a user nkey")
@@ -44,22 +44,22 @@ func (o Options) addDevelopment(opts *server.Options) error {
 	}
 	opts.Accounts = accounts.all()
 	opts.Nkeys = []*server.NkeyUser{{Nkey: o.Broker, Account: accounts[login.BrokerAccount]}}
-	// Makes the server announce that it asks for no credentials.
+	// Makes the server announce that it needs no credentials.
 	opts.Users = []*server.User{devUser(accounts[login.PrincipalsAccount])}
 	opts.NoAuthUser = devName
 	opts.AlwaysEnableNonce = true
 	return nil
 }
 
-// devLogin takes every client for the dev user, with whatever credentials it comes, but for
-// the broker, which proves its key as everywhere. The server's own no_auth_user would turn
-// away a client that brings credentials although none are asked for.
+// devLogin logs in every client as the dev user, whatever credentials it presents. Only the
+// broker must prove its key. The server's own no_auth_user would refuse clients that present
+// credentials.
 type devLogin struct {
 	broker    string
 	asp, user *server.User
 }
 
-// resolve takes the accounts from the server, which works on copies of those in its options.
+// resolve looks up the accounts on the server, which copies those in its options.
 func (d *devLogin) resolve(ns *server.Server, authority *login.Authority) error {
 	asp, err := ns.LookupAccount(authority.Account(login.BrokerAccount))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-asp/parley/embedded"
 )
 
-// PROTOCOL.md §10: in development any loopback client may act as anyone.
+// In development any loopback client may act as anyone (PROTOCOL.md §10).
 func TestDevAnyoneIsAnyone(t *testing.T) {
 	w := start(t, true)
 	w.echo("asp.agent.*.submit.*")
@@ -35,7 +35,7 @@ func TestDevAnyoneIsAnyone(t *testing.T) {
 	}
 }
 
-// The broker's account stays the broker's.
+// Nobody else can log in to the broker's account.
 func TestDevBrokerKeyIsProved(t *testing.T) {
 	w := start(t, true)
 	_, err := w.dial(nats.Nkey(public(t, w.owner), newKey(t).Sign))
@@ -63,7 +63,7 @@ func TestDevHearsEventsAndEscalations(t *testing.T) {
 	}
 }
 
-// The JetStream API of development reads, and answers once.
+// In development the JetStream API is read-only, and answers once.
 func TestDevJetStreamIsReadOnly(t *testing.T) {
 	w := start(t, true)
 	w.streams(alice)
@@ -103,8 +103,8 @@ func TestDevJetStreamIsReadOnly(t *testing.T) {
 	}
 }
 
-// A reply subject is not checked against permissions; that of a pull is where the message
-// goes. It must not leave the clients' account.
+// Permissions do not apply to reply subjects, and the reply subject of a pull is where the
+// message goes. It must not leave the clients' account.
 func TestDevInjectedReplyStaysInItsAccount(t *testing.T) {
 	w := start(t, true)
 	w.streams(alice)

@@ -6,9 +6,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Disconnect closes every connection that the server knows by this user name, which is that
-// of the JWT that a login was answered with (login.Identity.User). A login that is under way
-// becomes a connection afterwards; look again.
+// Disconnect closes all connections with this user name, which is the one in the JWT of their
+// login (login.Identity.User). A login that is in progress may connect afterwards, so call it
+// again.
 func (s *Server) Disconnect(user string) error {
 	var found []uint64
 	for {
@@ -24,7 +24,7 @@ func (s *Server) Disconnect(user string) error {
 		}
 	}
 	for _, id := range found {
-		// The one error there is says that it is gone already.
+		// The only error is that the connection is gone already.
 		_ = s.nats.DisconnectClientByID(id)
 	}
 	return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// All connections of a user are closed, however many pages the server lists them on, and
-// nobody else's.
+// Disconnect closes all connections of a user, over several pages of the server's list, and no
+// others.
 func TestDisconnect(t *testing.T) {
 	w := start(t, true)
 	var open sync.WaitGroup

@@ -1,4 +1,4 @@
-// Package embedded runs the NATS server that parley brings along, inside this process.
+// Package embedded runs a NATS server inside this process.
 //
 //	server, err := embedded.Start(embedded.Options{
 //		StoreDir: "parley-data", Listen: "127.0.0.1:4222",
@@ -8,15 +8,15 @@
 //	own, err := authority.Own(login.BrokerAccount, "broker", brokerKey)
 //	nc, err := nats.Connect(server.ClientURL(), server.InProcess(), nats.UserJWT(own, sign))
 //
-// With logins the server is in operator mode, so that who is registered logs in with a bare nkey
-// and with a .creds file too; a server in config mode does not look at the JWT in one.
+// With logins the server is in operator mode, so that principals can log in with a bare nkey or
+// a .creds file. A server in config mode ignores the JWT of a .creds file.
 //
 // Invariants:
-//   - JetStream is in the account ASP, in which only the broker has a user. All others reach
-//     it through the service and stream imports of accounts.go and nothing else, in
-//     development too (PROTOCOL.md §2).
-//   - What JetStream acknowledges has been fsynced, unless SyncInterval says otherwise.
-//   - A server without login listens on a loopback address only (PROTOCOL.md §10).
+//   - JetStream is in the account ASP, of which the broker is the only user. All others reach
+//     it only through the imports in accounts.go, in development too (PROTOCOL.md §2).
+//   - JetStream fsyncs before it acknowledges, unless SyncInterval is set. With
+//     [Server.Durable] the broker does a group commit instead.
+//   - A server without logins listens on a loopback address only (PROTOCOL.md §10).
 package embedded
 
 import (
@@ -40,8 +40,8 @@ import (
 )
 
 const (
-	// An envelope has at most 256 KiB; one above that must reach the broker, which answers
-	// too_large, so the server's own limit is wider.
+	// An envelope has at most 256 KiB. A larger one must still reach the broker, which answers
+	// too_large, so the server's limit is higher.
 	maxPayload = 1 << 20 // bytes
 	// Every principal has a durable consumer on its inbox; the server's default is 1,000.
 	maxConsumers = 1 << 20
@@ -52,26 +52,26 @@ const (
 	readyTimeout = 10 * time.Second
 )
 
-// Options says what server to start. StoreDir, Listen, Authority and the broker's key are always
-// needed, the login service's unless Dev.
+// Options configure the server. StoreDir, Listen, Authority and Broker are required, and Callout
+// unless Dev is set.
 type Options struct {
-	StoreDir string // JetStream keeps its files in a folder "jetstream" below
-	Listen   string // host:port for clients; port 0 or -1 takes a free one
+	StoreDir string // JetStream's files are in its folder "jetstream"
+	Listen   string // host:port for clients; port 0 or -1 selects a free one
 	Dev      bool   // no login: every client is the user "dev", whatever it presents
 
-	// TLS is what clients have to speak; nil is none. Connections in process go without.
+	// TLS is required of clients unless it is nil. In-process connections do without.
 	TLS *tls.Config
-	// Websocket is the host:port for clients that speak over WebSocket, such as browsers; ""
-	// is none. With Dev a page of another origin is turned away: any could act as anyone.
+	// Websocket is the host:port for WebSocket clients such as browsers; "" is none. With Dev,
+	// pages of other origins are refused, because they could act as anyone.
 	Websocket string
 
-	// SyncInterval is how often streams are fsynced. Zero, the default, is before each
-	// acknowledgement; with 1s a power failure can lose the last second.
+	// SyncInterval is how often streams are fsynced. Zero means before each
+	// acknowledgement. With 1s a power failure can lose the last second.
 	SyncInterval time.Duration
 
-	Broker    string           // public nkey ("U…") of the broker, the one user of account ASP
+	Broker    string           // public nkey ("U…") of the broker, the only user of account ASP
 	Callout   string           // public nkey ("U…") of the login service, in account AUTH
-	Authority *login.Authority // of the accounts and who is in them
+	Authority *login.Authority // signs accounts and users
 	Log       *zap.Logger      // nil: silent
 }
 
@@ -85,7 +85,7 @@ type Server struct {
 	files map[string]*blocks // by stream
 }
 
-// Start returns when clients can connect.
+// Start starts the server and returns when clients can connect.
 func Start(o Options) (*Server, error) {
 	opts, err := o.server()
 	if err != nil {
@@ -114,8 +114,8 @@ func Start(o Options) (*Server, error) {
 			return nil, fmt.Errorf("embedded: %w", err)
 		}
 	}
-	// The server reads the streams of accounts that it knows when JetStream comes up side by side, and of
-	// those that it first hears of then one after the other.
+	// JetStream recovers the streams of accounts that the server knows at the start in parallel, and those
+	// of other accounts one by one.
 	if _, err := ns.LookupAccount(s.asp); err != nil {
 		return nil, fmt.Errorf("embedded: %w", err)
 	}
@@ -153,29 +153,29 @@ func (s *Server) ready(log *logger, dev bool) error {
 		err = asp.EnableJetStream(nil, tasks)
 	}
 	if err != nil || !asp.JetStreamEnabled() {
-		return fmt.Errorf("JetStream is not on: %w", err)
+		return fmt.Errorf("JetStream is not enabled: %w", err)
 	}
 	return nil
 }
 
-// adopt gives the store that is there to the account of the broker. JetStream keeps it in a folder
-// of the account's name, which is another one after the issuer's key was made anew.
+// adopt renames an existing store to the name of the broker's account. JetStream names the folder
+// after the account, and that name changes with the issuer's key.
 func (o Options) adopt() error {
 	dir := filepath.Join(o.StoreDir, server.JetStreamStoreDir)
-	there, err := os.ReadDir(dir)
+	found, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if name := o.Authority.Account(login.BrokerAccount); err == nil && len(there) == 1 && there[0].Name() != name {
-		err = os.Rename(filepath.Join(dir, there[0].Name()), filepath.Join(dir, name))
+	if name := o.Authority.Account(login.BrokerAccount); err == nil && len(found) == 1 && found[0].Name() != name {
+		err = os.Rename(filepath.Join(dir, found[0].Name()), filepath.Join(dir, name))
 	}
 	return err
 }
 
-// ClientURL is where clients connect to; its scheme is "tls" where they have to speak it.
+// ClientURL is the URL for clients. Its scheme is "tls" if TLS is required.
 func (s *Server) ClientURL() string { return s.nats.ClientURL() }
 
-// WebsocketURL is where clients connect to over WebSocket, "" if they cannot.
+// WebsocketURL is the URL for WebSocket clients, "" if there is none.
 func (s *Server) WebsocketURL() string {
 	if !s.websocket {
 		return ""
@@ -183,11 +183,10 @@ func (s *Server) WebsocketURL() string {
 	return s.nats.WebsocketURL()
 }
 
-// InProcess makes a connection run inside the process, without a socket. The login is the
-// same as over one.
+// InProcess makes a connection within the process, without a socket. It must log in all the same.
 func (s *Server) InProcess() nats.Option { return nats.InProcessServer(s.nats) }
 
-// Shutdown closes all connections and the stores, and returns when that is done.
+// Shutdown closes all connections and the stores, and returns when they are closed.
 func (s *Server) Shutdown() {
 	s.nats.Shutdown()
 	s.nats.WaitForShutdown()

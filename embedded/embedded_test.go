@@ -13,7 +13,7 @@ import (
 	"github.com/parley-asp/parley/login"
 )
 
-// What is stored is there again, with logins and without, and under another issuer.
+// A restart finds what is stored, with and without logins, and with another issuer.
 func TestStreamsSurviveARestart(t *testing.T) {
 	broker := newKey(t)
 	authority := newAuthority(t)
@@ -51,7 +51,7 @@ func TestStreamsSurviveARestart(t *testing.T) {
 	}
 }
 
-// PROTOCOL.md §3: the broker itself says too_large, so what is too large must reach it.
+// The broker itself answers too_large, so a large envelope must reach it (PROTOCOL.md §3).
 func TestTooLargeReachesTheBroker(t *testing.T) {
 	w := start(t, true)
 	_, err := w.broker.Subscribe("asp.agent.*.submit.*", func(m *nats.Msg) {

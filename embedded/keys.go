@@ -6,15 +6,15 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// Keys are the public keys that a server has to know; the seeds stay with the broker.
+// Keys are the public keys that a server needs. The seeds stay with the broker.
 type Keys struct {
-	Broker  string // user ("U…"), the one user of account ASP
+	Broker  string // user ("U…"), the only user of account ASP
 	Callout string // user ("U…") of the login service, in account AUTH
-	Issuer  string // account key ("A…") that signs what logins are answered with
-	System  string // user ("U…") that disconnects whoever was removed, for a server elsewhere
+	Issuer  string // account key ("A…") that signs the replies to logins
+	System  string // user ("U…") that disconnects removed principals, for external servers
 }
 
-// check insists on what a server with logins has to know.
+// check checks the keys that a server with logins needs.
 func (k Keys) check() error {
 	switch {
 	case !nkeys.IsValidPublicUserKey(k.Broker):

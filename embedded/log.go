@@ -7,8 +7,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// logger writes the server's log to zap. The server calls Fatalf where it cannot start and
-// expects the process to end; here the first such error is kept for Start to return.
+// logger writes the server's log to zap. The server calls Fatalf when it cannot start, and
+// expects the process to exit. The logger keeps the first such error, and Start returns it.
 type logger struct {
 	out   *zap.Logger
 	fatal atomic.Pointer[error]

@@ -24,7 +24,7 @@ func TestPrincipalUsesItsOwnSubjects(t *testing.T) {
 	w.reads(nc, alice, func(m jetstream.Msg) error { return m.DoubleAck(w.ctx) })
 }
 
-// PROTOCOL.md §2: a principal is who its subject says, and touches nothing else.
+// A principal publishes and reads under its own token only (PROTOCOL.md §2).
 func TestPermissions(t *testing.T) {
 	w := start(t, false)
 	type rights struct{ publish, subscribe []string }
@@ -95,8 +95,8 @@ func TestOperatorCallsAndWatches(t *testing.T) {
 	}
 }
 
-// A principal can have an answer sent to any subject of its account, so operators have
-// another: else a principal could show them events that never were.
+// A principal can have a reply sent to any subject of its account. So operators have another
+// account, or a principal could show them forged events.
 func TestInjectedReplyDoesNothing(t *testing.T) {
 	w := start(t, false)
 	w.streams(alice)
@@ -114,7 +114,7 @@ func TestInjectedReplyDoesNothing(t *testing.T) {
 		must(t, nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX."+alice, reply, []byte(`{"batch":1,"no_wait":true}`)))
 		must(t, nc.PublishRequest("asp.agent."+alice+".submit.s1", reply, []byte("?")))
 	}
-	// Answered in order: all before has been dealt with.
+	// Replies come in order, so everything before it was processed.
 	w.asks(nc, "asp.agent."+alice+".submit.s2")
 	w.reads(nc, alice, jetstream.Msg.Ack)
 	if _, err := w.js.Stream(w.ctx, "ASP_SESSIONS"); err != nil {
@@ -153,7 +153,7 @@ func TestLoginIsRefused(t *testing.T) {
 	}
 }
 
-// PROTOCOL.md §2: the broker is a micro service, and each replica answers.
+// The broker is a micro service, and each replica answers (PROTOCOL.md §2).
 func TestMicroServiceIsSeen(t *testing.T) {
 	for name, dev := range map[string]bool{"dev": true, login.OperatorName: false} {
 		t.Run(name, func(t *testing.T) {

@@ -12,11 +12,10 @@ import (
 	"github.com/parley-asp/parley/login"
 )
 
-// Nsc is a shell script of nsc commands that make a server elsewhere, in operator mode, what
-// [Start] makes the embedded one: the same accounts, signed by an operator of nsc's, and logins
-// that the broker answers. systemJWT is the file where the broker finds the user that it is in
-// the operator's system account, creds the one with its own credentials. Nothing in the script
-// is secret.
+// Nsc returns a shell script of nsc commands that set up an external server in operator mode
+// like the embedded one of [Start]: the same accounts, signed by an operator of nsc, and logins
+// that the broker answers. systemJWT is the file for the JWT of the broker's user in the system
+// account, creds the file with the broker's credentials. The script has no secrets.
 func Nsc(k Keys, authority *login.Authority, systemJWT, creds string) (string, error) {
 	if err := k.check(); err != nil {
 		return "", fmt.Errorf("embedded: %w", err)
@@ -52,20 +51,20 @@ func Nsc(k Keys, authority *login.Authority, systemJWT, creds string) (string, e
 	return out.String(), err
 }
 
-// quote makes one word of a shell's of a text.
+// quote makes a text one word of a shell.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// describe says in words what the JWT of an account does.
+// describe explains the JWT of an account.
 func describe(name string) []string {
 	switch name {
 	case login.BrokerAccount:
-		lines := []string{"JetStream and the broker, nobody else. It exports, to be activated by", "itself for each account:"}
+		lines := []string{"JetStream and the broker, nobody else. Each account needs an activation", "signed by this one for what it exports:"}
 		for _, may := range production {
 			lines = append(lines, may.lines("to "+may.account)...)
 		}
-		return append(lines, "Where there are several brokers, it brings an act to the one that its", "session is at home with:", "  mapping "+api.AllSubmits, "       to "+api.HomeMapping)
+		return append(lines, "If there are several brokers, it routes acts to the partition owner of", "their session:", "  mapping "+api.AllSubmits, "       to "+api.HomeMapping)
 	case login.CalloutAccount:
-		return []string{"The login service, which external authorization asks about everybody else."}
+		return []string{"The login service, to which external authorization sends all other logins."}
 	default:
 		for _, may := range production {
 			if may.account == name {
@@ -88,17 +87,17 @@ func (a access) lines(to string) (all []string) {
 }
 
 var nsc = template.Must(template.New("nsc").Parse(`# For a NATS server in operator mode that parley uses: nats-server 2.12 or later,
-# nsc 2.8 or later. Run this in an empty folder, with sh. Nothing in it is secret;
-# the seeds that belong to these public keys stay with the broker.
+# nsc 2.8 or later. Run this with sh in an empty folder. It has no secrets: the
+# seeds of these public keys stay with the broker.
 set -e
 
-# The operator, with its system account {{.SYS}}. Leave this out if you have one that
-# nsc uses already (nsc env).
+# The operator, with its system account {{.SYS}}. Omit this if nsc already has one
+# (nsc env).
 nsc add operator --name parley --sys
 
-# parley's accounts. Each JWT is signed by the account itself; the operator signs
-# it anew, and warns of the limits in them, which are none. Nobody but parley has
-# the accounts' keys, so nobody else adds users to them.
+# parley's accounts. Each account signs its own JWT, and the operator signs it
+# again, with a warning that it has no limits. Only parley has the accounts' keys,
+# so nobody else can add users.
 {{range .Accounts}}
 # {{.Name}}
 {{- range .What}}
@@ -109,26 +108,26 @@ cat > {{.Name}}.jwt <<'END'
 END
 nsc import account --file {{.Name}}.jwt --overwrite
 {{end}}
-# Finds and closes the connections of whoever was removed. Without it they end only
-# by themselves.
+# Finds and closes the connections of removed principals. Without it they stay open
+# until the clients close them.
 nsc add user --account {{.SYS}} --name parley --public-key {{.Keys.System}} --allow-pub '{{.Find}},{{.Close}}' --allow-sub '{{.Inbox}}'
 nsc describe user --account {{.SYS}} --name parley --raw --output-file {{.SystemJWT}}
 
-# The server's configuration. Where a resolver of yours holds the accounts, nsc push
-# them there instead of generating one here.
+# The server's configuration. If you have a resolver for accounts, nsc push them
+# there instead of generating one here.
 nsc generate config --mem-resolver --sys-account {{.SYS}} --config-file resolver.conf
 cat > parley.conf <<'END'
 include ./resolver.conf
 
-# Whoever comes with a bare nkey is taken to have come with this JWT, which may do
-# nothing: so the server asks the broker, as it does about .creds files.
+# A login with a bare nkey counts as one with this JWT, which grants nothing, so the
+# server asks the broker, as it does for .creds files.
 default_sentinel: "{{.Sentinel}}"
 authorization { timeout: {{.Timeout}} }
 
 {{.JetStream -}}
 END
 
-# Then, on every server:
+# Then on every server:
 #   nats-server -c parley.conf
 # and for each broker, whose data directory has the same *.nk and system.jwt:
 #   parley serve --data DIR --nats nats://HOST:4222 --creds {{.Creds}}

@@ -10,8 +10,8 @@ import (
 	"github.com/parley-asp/parley/login"
 )
 
-// addOperator makes the server one in operator mode: what its accounts may do is said in JWTs,
-// by the operator of the authority, and so is who is the broker and who answers logins.
+// addOperator configures a server in operator mode: JWTs signed by the authority's operator say
+// what its accounts may do, who the broker is, and who answers logins.
 func (o Options) addOperator(opts *server.Options) error {
 	issuer, err := o.Authority.Issuer()
 	if err != nil {
@@ -41,8 +41,8 @@ func (o Options) addOperator(opts *server.Options) error {
 	return nil
 }
 
-// accountJWT says what an account is: what production has, as JWT. It is signed by the operator
-// of the authority, or by the account itself for another operator to sign.
+// accountJWT returns the JWT of an account with its rows of production. It is signed by the
+// authority's operator, or by the account itself for another operator to sign.
 func accountJWT(authority *login.Authority, name, callout string, operator bool) (string, error) {
 	issuer, err := authority.Issuer()
 	if err != nil {
@@ -62,12 +62,12 @@ func accountJWT(authority *login.Authority, name, callout string, operator bool)
 		for _, may := range production {
 			claims.Exports.Add(may.exports()...)
 		}
-		if !operator { // for brokers on a server elsewhere; the embedded server has one
+		if !operator { // for external servers; the embedded server has one broker only
 			claims.AddMapping(api.AllSubmits, jwt.WeightedMapping{Subject: api.HomeMapping})
 		}
 	case login.CalloutAccount:
 		claims.Authorization.AuthUsers.Add(callout)
-		claims.Authorization.AllowedAccounts.Add(authority.Account(login.BrokerAccount)) // who has the broker's key
+		claims.Authorization.AllowedAccounts.Add(authority.Account(login.BrokerAccount)) // for logins with the broker's key
 		for _, may := range production {
 			claims.Authorization.AllowedAccounts.Add(authority.Account(may.account))
 		}
@@ -87,7 +87,7 @@ var jwtResponses = map[server.ServiceRespType]jwt.ResponseType{
 	server.Singleton: jwt.ResponseTypeSingleton, server.Streamed: jwt.ResponseTypeStream, server.Chunked: jwt.ResponseTypeChunked,
 }
 
-// exports are what ASP has for the account, and for nobody without an activation.
+// exports are what ASP exports to the account. Each needs an activation.
 func (a access) exports() (all jwt.Exports) {
 	for _, s := range a.services {
 		all.Add(&jwt.Export{

@@ -36,7 +36,7 @@ type world struct {
 	authority *login.Authority
 }
 
-// own logs in as the one user of an account of parley's.
+// own logs in as the only user of one of parley's accounts.
 func (w *world) own(account string, key nkeys.KeyPair) nats.Option {
 	w.t.Helper()
 	option, err := w.authority.LogIn(account, "own", key)
@@ -129,7 +129,7 @@ func (w *world) echo(subject string) {
 	must(w.t, w.broker.Flush())
 }
 
-// asks sends a request that echo answers.
+// asks sends a request for echo to answer.
 func (w *world) asks(nc *nats.Conn, subject string) {
 	w.t.Helper()
 	res, err := nc.RequestWithContext(w.ctx, subject, []byte("?"))
@@ -141,7 +141,7 @@ func (w *world) asks(nc *nats.Conn, subject string) {
 	}
 }
 
-// streams makes the transcript and inbox streams, and a consumer and a message for each name.
+// streams makes the transcript and inbox streams, with a consumer and a message for each name.
 func (w *world) streams(names ...string) {
 	w.t.Helper()
 	for stream, subject := range map[string]string{"ASP_SESSIONS": "asp.session.*", "ASP_INBOX": "asp.agent.*.inbox.*"} {
@@ -198,8 +198,8 @@ func subscribe(t *testing.T, nc *nats.Conn, subject string) *nats.Subscription {
 	return sub
 }
 
-// publishes and subscribes say whether the server lets a connection do so. The server's
-// error arrives before the answer to the flush.
+// publishes and subscribes report whether the server permits it. The server's error arrives
+// before the reply to the flush.
 func publishes(t *testing.T, nc *nats.Conn, subject string) bool {
 	t.Helper()
 	must(t, nc.Publish(subject, nil))

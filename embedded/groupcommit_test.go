@@ -13,8 +13,8 @@ import (
 	"github.com/parley-asp/parley/embedded"
 )
 
-// What a stream acknowledged is in the files that are fsynced: also after the
-// server has begun new ones, and for many who ask at once.
+// Acknowledged messages are in the files that are fsynced, also after the server
+// has started new files, and for concurrent callers.
 func TestDurable(t *testing.T) {
 	t.Parallel()
 	w := start(t, true)
@@ -43,7 +43,7 @@ func TestDurable(t *testing.T) {
 	if len(blocks) < 2 {
 		t.Errorf("%d blocks: too few to see one begin", len(blocks))
 	}
-	// Messages and whole blocks may be deleted, too.
+	// Messages and whole blocks may be deleted.
 	if err := stream.Purge(w.ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +54,7 @@ func TestDurable(t *testing.T) {
 	}
 }
 
-// Bytes that are not where they are looked for were never made durable, and
-// that is final.
+// Bytes that are not in the expected files are not durable, and that is final.
 func TestDurableElsewhere(t *testing.T) {
 	t.Parallel()
 	w := start(t, true)

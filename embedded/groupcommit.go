@@ -11,19 +11,19 @@ import (
 	"sync"
 )
 
-// ErrElsewhere means that the server keeps a stream's messages where this
-// package does not look for them, so that nobody can say whether they are on disk.
+// ErrElsewhere means that a stream's messages are not in the files where this
+// package expects them, so it cannot make them durable.
 var ErrElsewhere = errors.New("embedded: the messages are not in the store's files")
 
-// Durable returns once what a stream has acknowledged is on disk: on R1, an
-// acknowledged message was written to the stream's newest block file, and this
-// has that file fsynced. One fsync serves all who wait for one, which the
-// server's own sync_interval always does not do.
+// Durable returns once everything that a stream has acknowledged is on disk. With
+// one replica, an acknowledged message is in the stream's newest block file, and
+// Durable fsyncs that file. It is a group commit: one fsync serves all callers that
+// wait for one, unlike the server's own "sync_interval: always".
 //
-// added says how many bytes the caller had acknowledged since it asked last, at
-// least. The file has to have grown by as much: a server that keeps its messages
-// in another way is noticed, and never taken for durable. A failed fsync is final,
-// since nobody knows what of the file was lost with it.
+// added is the least number of bytes that the caller had acknowledged since its
+// last call. The files must have grown by that much, or Durable returns
+// ErrElsewhere: a server that stores messages differently is never taken for
+// durable. A failed fsync is final, because it leaves unknown what was lost.
 func (s *Server) Durable(stream string, added int) error {
 	s.mu.Lock()
 	f := s.files[stream]
@@ -35,36 +35,36 @@ func (s *Server) Durable(stream string, added int) error {
 	return f.durable(int64(added))
 }
 
-// blocks are the files of one stream: 1.blk, 2.blk, …, of which only the last
-// is written to.
+// blocks are the files of one stream: 1.blk, 2.blk and so on. Only the last is
+// written to.
 type blocks struct {
 	pattern string
 	dir     string
 
 	mu    sync.Mutex
-	next  *round // of who came while the current one was under way
-	busy  bool
-	fault error
+	next  *commit // the commit after the running one
+	busy  bool    // a commit is running
+	fault error   // final
 
-	// These belong to the round under way.
-	last    *os.File
-	number  int
-	before  int64 // bytes of the blocks before the last, less what was there at first
-	claimed int64 // bytes that have to have been added since
+	// These belong to the running commit.
+	last         *os.File
+	number       int
+	before       int64 // bytes of earlier blocks, less the bytes at the start
+	acknowledged int64 // bytes acknowledged since the start, at least
 }
 
-// A round is one fsync and all who wait for it.
-type round struct {
+// A commit is one fsync and all callers that wait for it.
+type commit struct {
 	added int64
 	done  chan struct{}
 	err   error
 }
 
-// durable waits for the first round that begins after it was called.
+// durable waits for the first commit that begins after the call.
 func (f *blocks) durable(added int64) error {
 	f.mu.Lock()
 	if f.next == nil {
-		f.next = &round{done: make(chan struct{})}
+		f.next = &commit{done: make(chan struct{})}
 	}
 	mine := f.next
 	mine.added += added
@@ -84,9 +84,9 @@ func (f *blocks) runAll() {
 	}
 }
 
-// run does one round and tells whether another waits. All that is ready to run goes
-// first: the more there is of it, the more of it will want an fsync in a moment, and
-// has this one. Where there is nothing else, nothing is waited for.
+// run does one commit and reports whether another is waiting. It yields before the
+// fsync: goroutines that are ready to run may be about to ask for one and can share
+// it. If there are none, yielding costs nothing.
 func (f *blocks) run() (more bool) {
 	runtime.Gosched()
 	f.mu.Lock()
@@ -107,9 +107,9 @@ func (f *blocks) run() (more bool) {
 	return f.busy
 }
 
-// sync brings the last block, and those that were begun since, to disk.
+// sync fsyncs the last block and those that were started since.
 func (f *blocks) sync(added int64) error {
-	f.claimed += added
+	f.acknowledged += added
 	for {
 		next, err := f.newer(added == 0)
 		if err != nil {
@@ -118,7 +118,7 @@ func (f *blocks) sync(added int64) error {
 		if next == 0 {
 			break
 		}
-		if err := f.turn(next); err != nil {
+		if err := f.advance(next); err != nil {
 			return err
 		}
 	}
@@ -133,15 +133,15 @@ func (f *blocks) sync(added int64) error {
 		}
 		grown = f.before + size
 	}
-	if grown < f.claimed {
-		return fmt.Errorf("%w: %s has %d bytes less than were acknowledged", ErrElsewhere, f.pattern, f.claimed-grown)
+	if grown < f.acknowledged {
+		return fmt.Errorf("%w: %s has %d bytes less than were acknowledged", ErrElsewhere, f.pattern, f.acknowledged-grown)
 	}
 	return nil
 }
 
-// newer is the number of a block that was begun after the last, 0 for none. A
-// block follows the one before it, but when messages are deleted, whole blocks
-// may have come and gone since: look at all where nothing tells that none has.
+// newer is the number of a block that was started after the last, 0 if there is
+// none. Usually it is the next number. If messages were deleted, whole blocks may be
+// gone, so with all set it lists the files.
 func (f *blocks) newer(all bool) (int, error) {
 	if f.last != nil && !all {
 		_, err := os.Stat(f.block(f.number + 1))
@@ -160,8 +160,8 @@ func (f *blocks) newer(all bool) (int, error) {
 	return newest, err
 }
 
-// turn goes on to a newer block.
-func (f *blocks) turn(number int) error {
+// advance fsyncs and closes the last block and continues with a newer one.
+func (f *blocks) advance(number int) error {
 	next, err := os.Open(f.block(number))
 	if err != nil {
 		return err
@@ -175,7 +175,7 @@ func (f *blocks) turn(number int) error {
 		f.before += size
 	}
 	f.last, f.number = next, number
-	if first && f.claimed == 0 {
+	if first && f.acknowledged == 0 {
 		size, err := f.size()
 		if err != nil {
 			return err
@@ -195,7 +195,7 @@ func (f *blocks) size() (int64, error) {
 	return info.Size(), nil
 }
 
-// syncDir makes the names of the blocks durable.
+// syncDir fsyncs the directory, so that the names of the blocks are durable.
 func (f *blocks) syncDir() error {
 	dir, err := os.Open(f.dir)
 	if err != nil {
@@ -204,7 +204,7 @@ func (f *blocks) syncDir() error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// close lets go of the files: what asks from now on is told so.
+// close closes the files. Later calls of durable return os.ErrClosed.
 func (f *blocks) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
