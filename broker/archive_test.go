@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/archive"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/store"
@@ -27,7 +27,7 @@ type shelf struct {
 	js jetstream.JetStream
 }
 
-func newShelf(t *testing.T, a broker.Archive, sync ...time.Duration) *shelf {
+func newShelf(t *testing.T, a archive.Policy, sync ...time.Duration) *shelf {
 	t.Helper()
 	o := testbroker.Options{Dev: true, Sync: time.Second, Archive: a}
 	if len(sync) > 0 {
@@ -80,7 +80,7 @@ func (w *shelf) holds(stream string, sessions int) {
 // transcripts; before and after a restart and a crash.
 func TestArchive(t *testing.T) {
 	t.Parallel()
-	w := newShelf(t, broker.Archive{After: time.Millisecond})
+	w := newShelf(t, archive.Policy{After: time.Millisecond})
 	long := w.Open(alpha, beta)
 	for range 12 { // more than one message of the archive takes
 		long.Say(alpha, "OBSERVE", fmt.Sprintf(`{"subject":%q}`, strings.Repeat("x", 100_000)))
@@ -128,7 +128,7 @@ func TestArchive(t *testing.T) {
 // Files of the transcripts' stream empty and go while acts are fsynced into it.
 func TestArchiveFsynced(t *testing.T) {
 	t.Parallel()
-	w := newShelf(t, broker.Archive{After: time.Millisecond}, 0)
+	w := newShelf(t, archive.Policy{After: time.Millisecond}, 0)
 	for range 4 {
 		all := w.deals(6, 0)
 		w.holds(api.SessionsStream, 0)
@@ -153,10 +153,10 @@ func TestArchiveFsynced(t *testing.T) {
 // as it was, and gets there.
 func TestArchiveCrashes(t *testing.T) {
 	t.Parallel()
-	for _, point := range broker.ArchivePoints() {
+	for _, point := range archive.Failpoints() {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
-			w := newShelf(t, broker.Archive{After: 200 * time.Millisecond})
+			w := newShelf(t, archive.Policy{After: 200 * time.Millisecond})
 			stopped := w.b.StopAt(point)
 			all := w.deals(4, 1) // the first may wait for the point
 			<-stopped
@@ -176,7 +176,7 @@ func TestArchiveCrashes(t *testing.T) {
 // What has been kept long enough is gone from archive and list; the rest stays.
 func TestArchiveForgets(t *testing.T) {
 	t.Parallel()
-	w := newShelf(t, broker.Archive{After: time.Millisecond, Failed: time.Second})
+	w := newShelf(t, archive.Policy{After: time.Millisecond, Failed: time.Second})
 	closed := w.Open(alpha, beta)
 	closed.Say(alpha, "CLOSE", "{}")
 	failed := w.Open(alpha, beta)
@@ -201,7 +201,7 @@ func TestArchiveForgets(t *testing.T) {
 // What is due waits for a burst, unless there is very much of it.
 func TestArchiveInBursts(t *testing.T) {
 	t.Parallel()
-	w := newShelf(t, broker.Archive{After: time.Millisecond, Every: 10_000 * time.Hour, AtOnce: 6})
+	w := newShelf(t, archive.Policy{After: time.Millisecond, Every: 10_000 * time.Hour, AtOnce: 6})
 	all := w.deals(4, 0)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -226,7 +226,7 @@ func TestArchiveInBursts(t *testing.T) {
 // the list has it all the same, once, whatever became of the broker that moved it.
 func TestArchiveCatalogue(t *testing.T) {
 	t.Parallel()
-	w := newShelf(t, broker.Archive{After: time.Millisecond})
+	w := newShelf(t, archive.Policy{After: time.Millisecond})
 	w.deals(5, 2)
 	w.holds(api.ArchiveStream, 5)
 	w.holds(api.IndexStream, 2)
@@ -257,7 +257,7 @@ func TestArchiveIsMadeWithTheStore(t *testing.T) {
 	t.Parallel()
 	b := testbroker.Start(t, testbroker.Options{Dev: true, Sync: time.Second})
 	b.Down()
-	_, err := server.Start(t.Context(), server.Options{Data: b.Data, Listen: "127.0.0.1:-1", Dev: true, Archive: broker.Archive{After: time.Hour}})
+	_, err := server.Start(t.Context(), server.Options{Data: b.Data, Listen: "127.0.0.1:-1", Dev: true, Archive: archive.Policy{After: time.Hour}})
 	if err == nil || !strings.Contains(err.Error(), store.ErrNoArchive.Error()) {
 		t.Errorf("an archive for a store without: %v", err)
 	}

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"context"
 	"slices"
 
 	"github.com/parley-asp/parley/api"
@@ -34,20 +33,4 @@ func (b *Broker) mayAudit(c api.Caller, l *live) bool {
 func (b *Broker) decidesIn(c api.Caller, l *live) bool {
 	member, ok := b.registry.Member(c.Agent)
 	return !c.Operator && ok && l.state.Decides(member)
-}
-
-// ofCaller lists at most n sessions that may concern a caller, as index.Page does.
-func (b *Broker) ofCaller(ctx context.Context, c api.Caller, state, before string, n int) ([]performatives.SessionID, error) {
-	pick := func(t *lines) [][]uint32 { return t.ofOne(c.Agent) }
-	member, ok := b.registry.Member(c.Agent)
-	switch {
-	case c.Agent == "":
-		pick = (*lines).ofAll
-	case b.registry.Audits(c) || !c.Operator && ok && member.Authority == performatives.AuthorityDecide:
-		org := c.Agent.Organisation()
-		pick = func(t *lines) [][]uint32 {
-			return t.ofMany(func(a performatives.Agent) bool { return a.Organisation() == org })
-		}
-	}
-	return b.index.Page(ctx, pick, state, before, n)
 }

@@ -6,7 +6,7 @@
 //	defer b.Close(ctx)
 //
 // The transcript is the only truth: a session's state is a fold over it, and
-// whatever else there is (inbox copies, timers, the index, escalation items) is
+// whatever else there is (inbox copies, timers, the session list, escalation items) is
 // derived from it again after a crash. Order is kept by compare-and-append on
 // the session's subject, so that any number of brokers may run.
 package broker
@@ -24,6 +24,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/archive"
 	"github.com/parley-asp/parley/cluster"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/internal/background"
@@ -31,6 +32,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/registry"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/sessionlist"
 	"github.com/parley-asp/parley/store"
 )
 
@@ -55,7 +57,7 @@ type Options struct {
 	Policy   performatives.Policy // zero fields are the defaults of PROTOCOL.md
 	Limits   Limits               // of one principal; zero fields are defaults
 	InboxAge time.Duration        // how long inbox copies are kept; 0 is as long as they are, 7 days at first
-	Archive  Archive              // when sessions that are over leave the transcripts' stream
+	Archive  archive.Policy       // when sessions that are over leave the transcripts' stream
 	Log      *zap.Logger          // nil is silent
 	Now      func() time.Time     // nil is time.Now
 
@@ -126,7 +128,9 @@ type Broker struct {
 	store    *store.Store
 	registry *registry.Registry
 	terms    *registry.Schemas
-	index    *index
+	list     *sessionlist.List
+	archive  *archive.Archive
+	archiver *archive.Archiver
 	items    *items
 	timers   *timers
 	sessions *sessions
@@ -159,25 +163,24 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 	}); err != nil {
 		return nil, err
 	}
+	b.archive = archive.New(b.store, o.Log)
 	for _, start := range []struct {
 		what string
 		do   func(context.Context) error
 	}{
 		{"registry", b.openRegistry},
 		{"terms schemas", b.openTerms},
-		{"index of sessions", b.openIndex},
+		{"session list", b.openList},
 		{"desks of escalations", b.openDesks},
 		{"escalation items", b.openItems},
 		{"groups of approvers", b.openGroups},
 		{"membership", b.join},
 		{"timers", b.openTimers},
-		{"archive", b.openArchive},
+		{"archive", b.openArchiver},
 		{"api", b.openAPI},
 	} {
 		if err := b.store.Patiently(ctx, start.what, start.do); err != nil {
-			b.work.Close()
-			b.closeRegistry()
-			b.store.Close()
+			b.closeParts()
 			return nil, fmt.Errorf("%s: %w", start.what, err)
 		}
 	}
@@ -188,13 +191,27 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 func (b *Broker) Close(ctx context.Context) error {
 	close(b.leaving)
 	b.timers.stop(ctx)
+	b.archiver.Close()
 	b.sessions.drain(ctx)
 	b.cluster.Leave(ctx)
-	b.cluster.Close()
+	b.closeParts()
+	return nil
+}
+
+// closeParts closes the parts that are open, the last one first.
+func (b *Broker) closeParts() {
+	if b.archiver != nil {
+		b.archiver.Close()
+	}
+	if b.cluster != nil {
+		b.cluster.Close()
+	}
 	b.work.Close()
+	if b.list != nil {
+		b.list.Close()
+	}
 	b.closeRegistry()
 	b.store.Close()
-	return nil
 }
 
 // Healthy tells whether the broker reaches its transcripts.
@@ -228,13 +245,6 @@ const (
 	delivered    point = "after the inbox copies"
 	timed        point = "after the timer"
 	listed       point = "after the index"
-
-	partArchived point = "after a part in the archive"
-	allArchived  point = "after sessions are in the archive"
-	oneLeft      point = "after an entry left the transcripts"
-
-	allCatalogued point = "after sessions are in the catalogue"
-	lineGone      point = "after a line left the list for it"
 )
 
 func (b *Broker) reaches(p point) {

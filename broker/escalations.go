@@ -34,7 +34,7 @@ func (b *Broker) seenBy(ctx context.Context, c api.Caller, k *kept) (api.Escalat
 		return item, true
 	}
 	item.Due, item.Route, item.Desk, item.Revision, item.Shown = "", nil, api.Desk{}, 0, ""
-	if !b.index.Names(ctx, item.Session, c.Agent) && !b.registry.Audits(c) {
+	if !b.list.Names(ctx, item.Session, c.Agent) && !b.registry.Audits(c) {
 		return item, false // without reading the sessions of strangers
 	}
 	return item, b.seen(ctx, c, item.Session, func(*live) error { return nil }) == nil

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/parley-asp/parley/archive"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -14,7 +15,7 @@ import (
 // process had died there; the channel closes when that has happened. Points
 // from then on are not reached any more.
 func (b *Broker) StopAt(where string) <-chan struct{} {
-	if !slices.Contains(append(Points(), ArchivePoints()...), where) {
+	if !slices.Contains(append(Points(), archive.Failpoints()...), where) {
 		panic("no such point: " + where)
 	}
 	stopped := make(chan struct{})

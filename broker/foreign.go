@@ -15,25 +15,25 @@ import (
 // there is of it. A stranger's question is answered without reading it, so that the time of the
 // answer does not tell a session of others from one that is not there (PROTOCOL.md §9).
 
-// strange tells from the index alone that a session is none of the caller's business, whether it is
+// strange tells from the session list alone that a session is none of the caller's business, whether it is
 // there or not. A broker that is not alone may hear late of who was brought in, and reads.
 func (b *Broker) strange(c api.Caller, id performatives.SessionID) (strange, there bool) {
 	if c.Operator || !b.Alone {
 		return false, false
 	}
-	row, there := b.index.Row(id)
-	if slices.Contains(row.Parties, c.Agent) {
+	row, there := b.list.Row(id)
+	if slices.Contains(row.Participants, c.Agent) {
 		return false, there
 	}
 	member, registered := b.registry.Member(c.Agent)
 	ofItsOrganisation := b.registry.Audits(c) || registered && member.Authority == performatives.AuthorityDecide
-	return !ofItsOrganisation || !slices.ContainsFunc(row.Parties, func(a performatives.Agent) bool {
+	return !ofItsOrganisation || !slices.ContainsFunc(row.Participants, func(a performatives.Agent) bool {
 		return a.Organisation() == c.Agent.Organisation()
 	}), there
 }
 
 // foreign tells that a stranger's question is about nothing that is there, or of others. It takes
-// as long for one as for the other: it asks the store, about the session where the index knows of
+// as long for one as for the other: it asks the store, about the session where the list has
 // none, and else about one that nobody has opened. What there is would have to be found on the disk.
 // Who may open a session asks about one that is not there with good reason.
 func (b *Broker) foreign(ctx context.Context, c api.Caller, id performatives.SessionID, mayOpen bool) (bool, error) {

@@ -30,7 +30,7 @@ const (
 	copiesPage  = 4_000  // inbox copies
 )
 
-// auditSessions lists the sessions by their transcripts, not by the index.
+// auditSessions lists the sessions by their transcripts, not by the session list.
 func (b *Broker) auditSessions(ctx context.Context, _ api.Caller, q api.ListAudit) (api.AuditedSessions, error) {
 	found := api.AuditedSessions{Sessions: []performatives.SessionID{}}
 	if q.Cursor < 0 {
@@ -65,15 +65,6 @@ func (b *Broker) auditSessions(ctx context.Context, _ api.Caller, q api.ListAudi
 	return found, nil
 }
 
-// inArchive are a session's entries where the archive has them: then what is left
-// of them elsewhere does not count.
-func (b *Broker) inArchive(ctx context.Context, id performatives.SessionID) ([][]byte, error) {
-	if !b.store.Archives() {
-		return nil, nil
-	}
-	return b.archived(ctx, id)
-}
-
 // auditMessages is a page of a transcript as it is stored.
 func (b *Broker) auditMessages(ctx context.Context, _ api.Caller, q api.AuditTranscript) (api.Stored, error) {
 	found, size := api.Stored{Messages: [][]byte{}}, 0
@@ -88,7 +79,7 @@ func (b *Broker) auditMessages(ctx context.Context, _ api.Caller, q api.AuditTra
 		found.Messages = append(found.Messages, e.Data)
 		return nil
 	}
-	entries, err := b.inArchive(ctx, q.Session)
+	entries, err := b.archive.Entries(ctx, q.Session)
 	if err != nil {
 		return found, err
 	}
@@ -111,7 +102,7 @@ func (b *Broker) auditSession(ctx context.Context, _ api.Caller, q api.AuditRef)
 		return held, session.NoSuchSession()
 	}
 	if q.Cursor == "" {
-		for _, find := range []func(context.Context, *api.Held) error{b.heldHead, b.heldLine, b.heldTimer, b.heldItems} {
+		for _, find := range []func(context.Context, *api.Held) error{b.heldHead, b.heldRow, b.heldTimer, b.heldItems} {
 			if err := find(ctx, &held); err != nil {
 				return held, err
 			}
@@ -129,7 +120,7 @@ func (b *Broker) heldHead(ctx context.Context, held *api.Held) error {
 	var data []byte
 	if last != nil {
 		data = last.Data
-	} else if entries, err := b.inArchive(ctx, held.Session); err != nil || entries == nil {
+	} else if entries, err := b.archive.Entries(ctx, held.Session); err != nil || entries == nil {
 		return err
 	} else {
 		data = entries[len(entries)-1]
@@ -140,32 +131,12 @@ func (b *Broker) heldHead(ctx context.Context, held *api.Held) error {
 	return nil
 }
 
-// heldLine looks in the order of a session's life, backwards.
-func (b *Broker) heldLine(ctx context.Context, held *api.Held) error {
-	found, err := b.lineOn(ctx, api.IndexOver(held.Session))
-	if err == nil && found == nil {
-		found, err = b.catalogueLine(ctx, held.Session)
-	}
-	if err == nil && found == nil {
-		found, err = b.lineOn(ctx, api.Index(held.Session))
-	}
-	if err == nil && found != nil {
-		held.Index = &api.HeldLine{State: found.State.String(), Participants: found.Parties, Entries: found.Entries}
+func (b *Broker) heldRow(ctx context.Context, held *api.Held) error {
+	row, err := b.list.Stored(ctx, held.Session)
+	if row != nil {
+		held.Index = &api.HeldLine{State: row.State.String(), Participants: row.Participants, Entries: row.Entries}
 	}
 	return err
-}
-
-// lineOn is the line on a subject of the list, nil for none.
-func (b *Broker) lineOn(ctx context.Context, subject string) (*line, error) {
-	last, err := b.store.Last(ctx, api.IndexStream, subject)
-	if err != nil || last == nil {
-		return nil, err
-	}
-	var l line
-	if err := json.Unmarshal(last.Data, &l); err != nil {
-		return nil, nil //nolint:nilerr,nilnil // what cannot be read counts as not there
-	}
-	return &l, nil
 }
 
 func (b *Broker) heldTimer(ctx context.Context, held *api.Held) error {

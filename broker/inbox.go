@@ -34,10 +34,10 @@ type place struct {
 var settling = [...]struct {
 	derive func(*Broker, context.Context, *live) error
 	then   point
-}{{(*Broker).reconcileApprovals, shown}, {(*Broker).deliver, delivered}, {(*Broker).arm, timed}, {(*Broker).reindex, listed}}
+}{{(*Broker).reconcileApprovals, shown}, {(*Broker).deliver, delivered}, {(*Broker).arm, timed}, {(*Broker).writeRow, listed}}
 
 // settle makes everything that is derived from a session agree with it:
-// inboxes, the timer, the index, the escalation item. What fails is tried
+// inboxes, the timer, the session list, the escalation item. What fails is tried
 // again; entries are noted as settled only when all of it is done.
 func (b *Broker) settle(ctx context.Context, l *live) {
 	var err error

@@ -148,7 +148,11 @@ func (b *Broker) roomFor(l *live, m *performatives.Message, next *session.State)
 		if n := next.Principals(); n > most {
 			return nil, tooMany("principals", n, most)
 		}
-		return b.index.Reserve(m.Sender, b.Limits.Sessions)
+		release, open, ok := b.list.Reserve(m.Sender, b.Limits.Sessions)
+		if !ok {
+			return nil, limited("sessions", afterAnEnd, "%d sessions that you opened are not over, and there are no more than that at a time: CLOSE some", open)
+		}
+		return release, nil
 	case performatives.Delegate:
 		if n := len(next.Roll()) - next.Principals(); n > most && len(next.Roll()) > len(l.state.Roll()) {
 			return nil, tooMany("delegates and approvers", n, most)
@@ -162,32 +166,6 @@ func (b *Broker) roomFor(l *live, m *performatives.Message, next *session.State)
 func tooMany(who string, n, most int) error {
 	return session.Refuse(session.TooLarge, "the session would have %d %s; here it has at most %d", n, who, most).
 		With(map[string]int{"maxParticipants": most})
-}
-
-// Reserve keeps a place for a session that its inviter is about to open, until
-// the index has it or it was not opened.
-func (x *index) Reserve(a performatives.Agent, most int) (leave func(), err error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if n := x.open[a] + x.opening[a]; n >= most {
-		return nil, limited("sessions", afterAnEnd, "%d sessions that you opened are not over, and there are no more than that at a time: CLOSE some", n)
-	}
-	x.opening[a]++
-	return func() {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		add(x.opening, a, -1)
-	}, nil
-}
-
-// count keeps how many sessions each inviter, the first party, holds open.
-func (x *index) count(old, now line) {
-	if len(old.Parties) > 0 && !old.State.Over() {
-		add(x.open, old.Parties[0], -1)
-	}
-	if len(now.Parties) > 0 && !now.State.Over() {
-		add(x.open, now.Parties[0], 1)
-	}
 }
 
 func add(counts map[performatives.Agent]int, a performatives.Agent, n int) {

@@ -9,11 +9,6 @@ func Points() []string {
 	return all
 }
 
-// ArchivePoints are those on a session's way to the archive.
-func ArchivePoints() []string {
-	return []string{string(partArchived), string(allArchived), string(oneLeft), string(allCatalogued), string(lineGone)}
-}
-
 // AtPoints has a broker call f whenever work on a session gets to one of the
 // points. It is for tests of what is left when a broker is gone there.
 func (b *Broker) AtPoints(f func(where string)) {

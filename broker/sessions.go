@@ -60,12 +60,12 @@ type memory struct {
 	loaded   bool
 	archived bool // it is in the archive, where nothing moves any more
 
-	undelivered []delivery // accepted entries that some inbox may not have yet
-	inboxes     map[performatives.Agent]place
-	armed       time.Time // when the session's timer goes off
-	indexed     session.Phase
-	members     int    // parties that the index knows
-	shown       string // the escalation item that its subject has, and its status
+	undelivered     []delivery // accepted entries that some inbox may not have yet
+	inboxes         map[performatives.Agent]place
+	armed           time.Time     // when the session's timer goes off
+	rowState        session.Phase // in the session list
+	rowParticipants int           // in the session list
+	shown           string        // the escalation item that its subject has, and its status
 }
 
 func newSessions(b *Broker) *sessions {
@@ -245,7 +245,7 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *live, settled uint64) error
 	l.loaded = true
 	b.resolved(l)
 	if len(l.undelivered) > known { // whoever is answered from here finds it in the list
-		b.index.Keep(l.id, line{l.state.Phase, l.state.Roll(), l.state.Next})
+		b.list.Keep(l.id, l.row())
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/archive"
 	"github.com/parley-asp/parley/test/fault"
 )
 
@@ -13,7 +13,7 @@ import (
 // forgotten it meanwhile, or the clock; one that is open has one.
 func TestTimersOfWhatIsOver(t *testing.T) {
 	t.Parallel()
-	w := newShelf(t, broker.Archive{})
+	w := newShelf(t, archive.Policy{})
 	var all []*fault.Session
 	for range 4 {
 		all = append(all, w.Open(alpha, beta))

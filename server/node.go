@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nuid"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/archive"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/embedded"
 	"github.com/parley-asp/parley/escalation"
@@ -41,7 +42,7 @@ type Options struct {
 
 	Policy   performatives.Policy
 	Limits   broker.Limits     // of one principal
-	Archive  broker.Archive    // when sessions that are over leave the transcripts' stream
+	Archive  archive.Policy    // when sessions that are over leave the transcripts' stream
 	InboxAge time.Duration     // how long inbox copies are kept; 0 is as long as they are, 7 days at first
 	Rules    *escalation.Rules // who decides escalations; checked; nil is everybody who may
 	Notify   *notify.Config    // who is told of escalations, and how; nil is nobody

@@ -54,7 +54,7 @@ var places = map[string]place{
 
 	"registry":     plain("api", "internal/background", "performatives", "schemas", "session", "store"),
 	"sessionlist":  plain("api", "internal/background", "performatives", "session", "store"),
-	"archive":      plain("api", "internal/background", "performatives", "session", "sessionlist", "store", "transcript"),
+	"archive":      plain("api", "internal/background", "performatives", "session", "sessionlist", "store"),
 	"cluster":      plain("api", "internal/background", "performatives", "store"),
 	"approvals":    plain("api", "escalation", "internal/background", "performatives", "session", "store"),
 	"gateway/nats": plain("api", "broker", "cluster", "internal/background", "internal/pending", "performatives", "schemas", "session"),

@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/archive"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
@@ -135,17 +135,17 @@ func TestRestoreWithArchive(t *testing.T) {
 	if said, ok := w.parley("backup", file, "--nats", w.URL, "--data", w.Data); !ok {
 		t.Fatal(said)
 	}
-	archive := broker.Archive{After: 100 * time.Millisecond}
+	policy := archive.Policy{After: 100 * time.Millisecond}
 	plain, archived := filepath.Join(t.TempDir(), "plain"), filepath.Join(t.TempDir(), "archived")
 	for _, args := range [][]string{{"--data", plain}, {"--data", archived, "--archive"}} {
 		if said, ok := w.parley(append([]string{"restore", file}, args...)...); !ok {
 			t.Fatal(said)
 		}
 	}
-	if _, err := server.Start(w.Ctx, server.Options{Data: plain, Listen: "127.0.0.1:-1", Archive: archive}); !errors.Is(err, store.ErrNoArchive) {
+	if _, err := server.Start(w.Ctx, server.Options{Data: plain, Listen: "127.0.0.1:-1", Archive: policy}); !errors.Is(err, store.ErrNoArchive) {
 		t.Errorf("restored without --archive: %v, want %v", err, store.ErrNoArchive)
 	}
-	w.starts(t, testkit.Options{Data: archived, Archive: archive})
+	w.starts(t, testkit.Options{Data: archived, Archive: policy})
 	s, err := w.js.Stream(w.Ctx, api.SessionsStream)
 	testkit.Must(w, err)
 	for sessions := uint64(0); sessions != 1; { // until the archive has all others
@@ -176,7 +176,7 @@ func TestRestoreWithArchive(t *testing.T) {
 	if said, ok := w.parley("restore", again, "--data", data); !ok {
 		t.Fatal(said)
 	}
-	w.starts(t, testkit.Options{Data: data, Archive: archive})
+	w.starts(t, testkit.Options{Data: data, Archive: policy})
 	said, ok = w.verify(settledWithin)
 	if n := strings.Count(said, "ok  "); !ok || n != deals+1 {
 		t.Errorf("%d of %d sessions of the restored archive are in order:\n%s", n, deals+1, said)

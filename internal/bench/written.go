@@ -15,14 +15,15 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/archive"
 	"github.com/parley-asp/parley/audit"
-	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/sessionlist"
 	"github.com/parley-asp/parley/transcript"
 )
 
@@ -41,7 +42,7 @@ type writer struct {
 	age      time.Duration // since they were held
 
 	mu     sync.Mutex
-	page   []broker.Listed // of the catalogue, that is not full yet
+	page   []sessionlist.Listed // of the archive's index, not full yet
 	sample []performatives.SessionID
 }
 
@@ -190,21 +191,22 @@ func (w *writer) session(ctx context.Context, pair [2]*party) (performatives.Ses
 	if err := w.keep(id, entries); err != nil {
 		return id, err
 	}
+	row := sessionlist.Row{State: state.Phase, Participants: state.Roll(), Entries: state.Next}
 	if w.archived {
-		return id, w.list(broker.Listed{Session: id, State: state.Phase, Parties: state.Roll(), Entries: state.Next})
+		return id, w.list(sessionlist.Listed{Session: id, Row: row})
 	}
-	line, err := json.Marshal(map[string]any{"state": state.Phase, "participants": state.Roll(), "entries": state.Next})
+	data, err := json.Marshal(row)
 	if err != nil {
 		return id, err
 	}
-	return id, w.publish(api.IndexOver(id), line, nil)
+	return id, w.publish(api.IndexOver(id), data, nil)
 }
 
-// listed is how many sessions move at a time, and so have a page of the catalogue.
+// listed is how many sessions move at a time, and share a page of the archive's index.
 const listed = 200
 
-// list writes a page of the catalogue when it is full, or ends with no session.
-func (w *writer) list(more ...broker.Listed) error {
+// list adds sessions to a page of the archive's index, and writes it when it is full, or when no session comes.
+func (w *writer) list(more ...sessionlist.Listed) error {
 	w.mu.Lock()
 	w.page = append(w.page, more...)
 	if len(w.page) < listed && len(more) > 0 || len(w.page) == 0 {
@@ -214,7 +216,7 @@ func (w *writer) list(more ...broker.Listed) error {
 	page := w.page
 	w.page = nil
 	w.mu.Unlock()
-	m, err := broker.CataloguePage(page)
+	m, err := archive.IndexPage(page)
 	if err != nil {
 		return err
 	}
@@ -224,7 +226,7 @@ func (w *writer) list(more ...broker.Listed) error {
 // keep writes a transcript to where it belongs.
 func (w *writer) keep(id performatives.SessionID, entries [][]byte) error {
 	if w.archived {
-		messages, err := broker.ArchiveMessages(id, entries)
+		messages, err := archive.Messages(id, entries)
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/archive"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/server"
 )
@@ -31,7 +32,7 @@ type ProcessOptions struct {
 	NATS     string // URL of a server elsewhere instead
 	Dev      bool
 	Replicas int
-	Archive  broker.Archive
+	Archive  archive.Policy
 }
 
 // processOptions has ProcessOptions in the environment, in JSON.

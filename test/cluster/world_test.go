@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/archive"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
@@ -73,7 +73,7 @@ func (w *world) broker() *testkit.BrokerProcess {
 // brokerAt starts a broker in a process of its own.
 func (w *world) brokerAt(url string) *testkit.BrokerProcess {
 	w.Helper()
-	return testkit.StartBrokerProcess(w, testkit.ProcessOptions{Data: w.data, NATS: url, Replicas: 3, Archive: broker.Archive{After: 100 * time.Millisecond}})
+	return testkit.StartBrokerProcess(w, testkit.ProcessOptions{Data: w.data, NATS: url, Replicas: 3, Archive: archive.Policy{After: 100 * time.Millisecond}})
 }
 
 // joins registers a principal and connects it.

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/archive"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/notify"
@@ -27,7 +28,7 @@ type Options struct {
 	Sync    time.Duration // 0 is fsync always
 	Policy  performatives.Policy
 	Limits  broker.Limits
-	Archive broker.Archive
+	Archive archive.Policy
 	Rules   *escalation.Rules
 	Notify  *notify.Config
 	HTTP    bool             // also the pages, on loopback

@@ -1,4 +1,4 @@
-package broker
+package archive
 
 import (
 	"bytes"
@@ -10,22 +10,27 @@ import (
 	"testing"
 
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/store"
 )
 
-// What was packed with the words can be read only with the same words.
-func TestWordsNeverChange(t *testing.T) {
+// What was compressed with the dictionary can be read only with the same dictionary.
+func TestDictionaryNeverChanges(t *testing.T) {
 	t.Parallel()
 	const want = "517185b8a24a0e4ef6946b1e10a167a6058d568939a42c1a3c3dd70577e3099b"
-	if sum := sha256.Sum256(words); hex.EncodeToString(sum[:]) != want {
-		t.Errorf("archive.words has changed (%x): what was archived with it cannot be read; add another file for other words", sum)
+	if sum := sha256.Sum256(dictionary); hex.EncodeToString(sum[:]) != want {
+		t.Errorf("archive.dictionary has changed (%x): what was archived with it cannot be read; add another file for another dictionary", sum)
 	}
-	packed, err := base64.StdEncoding.DecodeString(released)
+	data, err := base64.StdEncoding.DecodeString(released)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, err := unpack(zstdWords, packed); err != nil || string(text) != releasedText {
-		t.Errorf("what an earlier version archived: %q, %v", text, err)
+	if text, err := decompress(compressed(zstdDictionary, data)); err != nil || string(text) != releasedText {
+		t.Errorf("an earlier version's message: %q, %v", text, err)
 	}
+}
+
+func compressed(how string, data []byte) *store.Message {
+	return &store.Message{Header: store.Header{compressionHeader: {how}}, Data: data}
 }
 
 const (
@@ -33,8 +38,8 @@ const (
 	released     = "KLUv/QUAAbUAAEh7YWxwaGEwfQoDADJDKzlkFCvkXQEj4jHG"
 )
 
-// Whatever the entries, the archive has them byte for byte, in messages of a bounded size, each of which says how it is packed.
-func TestArchiveMessages(t *testing.T) {
+// Whatever the entries, the archive has them byte for byte, in messages of a bounded size, each of which says how it is compressed.
+func TestMessages(t *testing.T) {
 	t.Parallel()
 	const id performatives.SessionID = "019478a3-0001-7def-8a12-000000000001"
 	for name, entries := range map[string][][]byte{
@@ -48,13 +53,13 @@ func TestArchiveMessages(t *testing.T) {
 			return all
 		}(),
 	} {
-		messages, err := ArchiveMessages(id, entries)
+		messages, err := Messages(id, entries)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got [][]byte
 		for i, m := range messages {
-			more, err := unarchived(m.Header.Get(packHeader), m.Data)
+			more, err := entriesIn(&m)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,10 +72,10 @@ func TestArchiveMessages(t *testing.T) {
 			t.Errorf("%s: %d entries come back, of %d", name, len(got), len(entries))
 		}
 	}
-	if plain, err := unarchived("", []byte("{}\n{}\n")); err != nil || len(plain) != 2 { // as versions before packing wrote them
-		t.Errorf("not packed: %q, %v", plain, err)
+	if plain, err := entriesIn(compressed("", []byte("{}\n{}\n"))); err != nil || len(plain) != 2 { // as the first versions wrote them
+		t.Errorf("not compressed: %q, %v", plain, err)
 	}
-	if _, err := unarchived("zstd-words-v2", nil); !errors.Is(err, errPacking) {
-		t.Errorf("packed in a way to come: %v", err)
+	if _, err := entriesIn(compressed("zstd-words-v2", nil)); !errors.Is(err, errCompression) {
+		t.Errorf("a later version's compression: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package broker
+package sessionlist
 
 import (
 	"fmt"
@@ -14,18 +14,18 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// Whatever is put, replaced and absorbed, lines say what a plain map says.
-func TestLines(t *testing.T) {
+// Whatever is put, replaced and merged, a table says what a plain map says.
+func TestTable(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	agent := func() performatives.Agent {
 		return performatives.Agent(fmt.Sprintf("agent://acme.com/%d", r.IntN(7)))
 	}
-	some := func(entries uint64) line {
-		l := line{State: []session.Phase{session.Invited, session.Introduced, session.Closed}[r.IntN(3)], Entries: entries}
+	some := func(entries uint64) Row {
+		l := Row{State: []session.Phase{session.Invited, session.Introduced, session.Closed}[r.IntN(3)], Entries: entries}
 		for range 1 + r.IntN(6) {
-			if a := agent(); !slices.Contains(l.Parties, a) {
-				l.Parties = append(l.Parties, a)
+			if a := agent(); !slices.Contains(l.Participants, a) {
+				l.Participants = append(l.Participants, a)
 			}
 		}
 		return l
@@ -33,8 +33,8 @@ func TestLines(t *testing.T) {
 	id := func() performatives.SessionID {
 		return performatives.SessionID(fmt.Sprintf("019478a3-0001-7def-8a12-%012x", r.IntN(400)))
 	}
-	plain := map[performatives.SessionID]line{}
-	past, now := newLines(), newLines()
+	plain := map[performatives.SessionID]Row{}
+	past, now := newTable(), newTable()
 	for range 200 {
 		at, l := id(), some(1)
 		if _, there := plain[at]; !there { // the stream has one message of each
@@ -43,12 +43,12 @@ func TestLines(t *testing.T) {
 		}
 	}
 	past.sort()
-	fresh := map[performatives.SessionID]line{}
+	fresh := map[performatives.SessionID]Row{}
 	for range 100 {
 		at, l := id(), some(2)
-		l.Parties = slices.Clone(plain[at].Parties)
-		if a := agent(); !slices.Contains(l.Parties, a) {
-			l.Parties = append(l.Parties, a)
+		l.Participants = slices.Clone(plain[at].Participants)
+		if a := agent(); !slices.Contains(l.Participants, a) {
+			l.Participants = append(l.Participants, a)
 		}
 		if _, again := fresh[at]; again {
 			continue
@@ -56,13 +56,13 @@ func TestLines(t *testing.T) {
 		now.put(at, l)
 		fresh[at] = l
 	}
-	past.absorb(now)
+	past.merge(now)
 	maps.Copy(plain, fresh)
 	for range 300 {
 		at, l := id(), some(3)
-		l.Parties = slices.Clone(plain[at].Parties) // a roll only grows
-		if a := agent(); !slices.Contains(l.Parties, a) {
-			l.Parties = append(l.Parties, a)
+		l.Participants = slices.Clone(plain[at].Participants) // a roll only grows
+		if a := agent(); !slices.Contains(l.Participants, a) {
+			l.Participants = append(l.Participants, a)
 		}
 		past.put(at, l)
 		plain[at] = l
@@ -71,7 +71,7 @@ func TestLines(t *testing.T) {
 	var ids []performatives.SessionID
 	for at, want := range plain {
 		ids = append(ids, at)
-		got, there := past.line(at)
+		got, there := past.row(at)
 		if diff := cmp.Diff(want, got); !there || diff != "" {
 			t.Errorf("%s: %s", at, diff)
 		}
@@ -85,12 +85,12 @@ func TestLines(t *testing.T) {
 		a := performatives.Agent(fmt.Sprintf("agent://acme.com/%d", n))
 		var want []performatives.SessionID
 		for _, at := range ids {
-			if at < half && plain[at].State == session.Introduced && slices.Contains(plain[at].Parties, a) {
+			if at < half && plain[at].State == session.Introduced && slices.Contains(plain[at].Participants, a) {
 				want = append(want, at)
 			}
 		}
 		want = want[:min(5, len(want))]
-		if got := past.newest(past.ofOne(a)[0], "INTRODUCED", string(half), 5); !slices.Equal(got, want) {
+		if got := past.newest(One(a)(past)[0], "INTRODUCED", string(half), 5); !slices.Equal(got, want) {
 			t.Errorf("of %s: %v, want %v", a, got, want)
 		}
 	}

@@ -1,0 +1,87 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/archive"
+	"github.com/parley-asp/parley/cluster"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/sessionlist"
+	"github.com/parley-asp/parley/transcript"
+)
+
+func (b *Broker) openArchiver(ctx context.Context) (err error) {
+	b.archiver, err = archive.Open(ctx, archive.Options{
+		Store: b.store, List: b.list, Policy: b.Archive, Log: b.Log, Ended: b.ended,
+		Failpoint: func(name string) { b.reaches(point(name)) },
+	})
+	return err
+}
+
+// errNotEnded means that a session cannot be archived now.
+var errNotEnded = errors.New("the session has not ended, or side effects are not applied")
+
+// ended is the row of a session that may be archived.
+func (b *Broker) ended(ctx context.Context, id performatives.SessionID) (sessionlist.Row, error) {
+	var row sessionlist.Row
+	var refusal error
+	if err := b.look(ctx, id, func(l *live) {
+		if row = l.row(); !row.State.Over() || len(l.undelivered) > 0 || l.unresolved != nil {
+			refusal = errNotEnded
+		}
+	}); err != nil {
+		return sessionlist.Row{}, err
+	}
+	return row, refusal
+}
+
+// fromArchive folds the archive's entries into a cached session, and tells whether
+// there are any. Their side effects were applied before they were archived.
+func (b *Broker) fromArchive(ctx context.Context, l *live) (is bool, err error) {
+	entries, err := b.archive.Entries(ctx, l.id)
+	if err != nil || entries == nil {
+		return false, err
+	}
+	for _, d := range l.undelivered {
+		b.cluster.Applied(d.position)
+	}
+	l.forget(b.Modes)
+	for _, data := range entries {
+		e, err := transcript.Read(data)
+		if err != nil {
+			return true, fmt.Errorf("%w: %w", cluster.ErrBroken, err)
+		}
+		if l.state, err = session.Replay(l.state, e.Message, e.Stamp); err != nil {
+			return true, fmt.Errorf("%w: %w", cluster.ErrBroken, err)
+		}
+	}
+	l.archived, l.loaded = true, true
+	l.rowState, l.rowParticipants = l.state.Phase, len(l.state.Roll())
+	b.resolved(l)
+	return true, nil
+}
+
+// archivedMessages is a page of a transcript in the archive.
+func (b *Broker) archivedMessages(ctx context.Context, q api.ListMessages) (api.Messages, error) {
+	found := api.Messages{Messages: []jsontext.Value{}}
+	entries, err := b.archive.Entries(ctx, q.Session)
+	if err != nil {
+		return found, err
+	}
+	size := 0
+	for next := q.Since; next < uint64(len(entries)); next++ {
+		if len(found.Messages) == page(q.Limit) || size+len(entries[next]) > maxPageBytes && size > 0 {
+			found.Next = &next
+			break
+		}
+		found.Messages = append(found.Messages, entries[next])
+		size += len(entries[next])
+	}
+	return found, nil
+}

@@ -1,0 +1,62 @@
+package broker
+
+import (
+	"context"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/sessionlist"
+)
+
+func (b *Broker) openList(ctx context.Context) (err error) {
+	o := sessionlist.Options{Store: b.store, Log: b.Log}
+	if b.store.Archives() {
+		o.Archive = b.archive
+	}
+	b.list, err = sessionlist.Open(ctx, o)
+	return err
+}
+
+// row is what the list of sessions is to have of a session.
+func (l *live) row() sessionlist.Row {
+	return sessionlist.Row{State: l.state.Phase, Participants: l.state.Roll(), Entries: l.state.Next}
+}
+
+// note makes memory agree with an act before it is answered, so that whoever
+// has the acceptance finds what it did.
+func (b *Broker) note(l *live, before session.Phase) {
+	row := l.row()
+	if before != row.State || l.rowParticipants != len(row.Participants) {
+		b.list.Keep(l.id, row)
+	}
+	if before == session.Escalated || l.state.Phase == session.Escalated {
+		b.noteApproval(l)
+	}
+}
+
+// writeRow writes the session's row if it has changed.
+func (b *Broker) writeRow(ctx context.Context, l *live) error {
+	row := l.row()
+	if l.rowState == row.State && l.rowParticipants == len(row.Participants) {
+		return nil
+	}
+	if err := b.list.Write(ctx, l.id, row); err != nil {
+		return err
+	}
+	l.rowState, l.rowParticipants = row.State, len(row.Participants)
+	return nil
+}
+
+// ofCaller lists at most n sessions that may concern a caller, as sessionlist.Page does.
+func (b *Broker) ofCaller(ctx context.Context, c api.Caller, state, before string, n int) ([]performatives.SessionID, error) {
+	selection := sessionlist.One(c.Agent)
+	member, ok := b.registry.Member(c.Agent)
+	switch {
+	case c.Agent == "":
+		selection = sessionlist.All()
+	case b.registry.Audits(c) || !c.Operator && ok && member.Authority == performatives.AuthorityDecide:
+		selection = sessionlist.Organisation(c.Agent.Organisation())
+	}
+	return b.list.Page(ctx, selection, state, before, n)
+}
