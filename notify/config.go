@@ -20,69 +20,69 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// A Config says who is told what, and how.
+// A Config determines who is notified of what, and how.
 type Config struct {
-	// Links is where people reach the inbox, such as https://parley.acme.com/inbox/.
+	// Links is the URL of the inbox, such as https://parley.acme.com/inbox/.
 	Links         string                                      `yaml:"links"`
 	SMTP          *SMTP                                       `yaml:"smtp"`
 	Organisations map[performatives.Organisation]Organisation `yaml:"organisations"`
 }
 
-// An Organisation is what one organisation wants to be told.
+// An Organisation holds the targets of one organisation.
 type Organisation struct {
 	Webhooks []Webhook `yaml:"webhooks"`
 	Mail     *Mail     `yaml:"mail"`
 }
 
-// A Webhook is a URL that events are posted to, signed as standardwebhooks.com says.
+// A Webhook is a URL to which events are posted, signed as in standardwebhooks.com.
 type Webhook struct {
 	URL        string            `yaml:"url"`
-	SecretFile string            `yaml:"secretFile"` // its one line is the secret: whsec_ and base64, 24 to 64 bytes
-	Events     []escalation.Kind `yaml:"events"`     // by default all but views
+	SecretFile string            `yaml:"secretFile"` // one line: whsec_ and the base64 of 24 to 64 bytes
+	Events     []escalation.Kind `yaml:"events"`     // default: all but views
 	secret     []byte
 }
 
-// Mail is who gets mail. Addresses are of people who may decide.
+// Mail configures who gets mail.
 type Mail struct {
-	People map[performatives.Agent]string `yaml:"people"` // told when it is their turn
-	Always []string                       `yaml:"always"` // told whoever's turn it is
-	Events []escalation.Kind              `yaml:"events"` // by default what somebody has to act on
+	People map[performatives.Agent]string `yaml:"people"` // get mail when they are asked
+	Always []string                       `yaml:"always"` // get mail whoever is asked
+	Events []escalation.Kind              `yaml:"events"` // default: those that need somebody to act
 }
 
-// SMTP is the server that takes mail.
+// SMTP is the mail server.
 type SMTP struct {
 	Server       string `yaml:"server"` // host:port
 	From         string `yaml:"from"`
-	User         string `yaml:"user"` // "" is no login
+	User         string `yaml:"user"` // "" for no login
 	PasswordFile string `yaml:"passwordFile"`
-	TLS          string `yaml:"tls"`    // starttls (default), tls (from the first byte), or none: for a server on this machine
-	CAFile       string `yaml:"caFile"` // PEM: who vouches for the server; "" is whom this machine trusts
+	TLS          string `yaml:"tls"`    // starttls (default), tls (from the first byte), or none (for a server on this machine)
+	CAFile       string `yaml:"caFile"` // PEM certificates of the server's CA; "" for those of the system
 	host         string
 	port         int
 	password     string
-	trusts       *x509.CertPool
+	roots        *x509.CertPool
 }
 
-// The ways of TLS.
+// The values of SMTP.TLS.
 const (
 	startTLS = "starttls"
 	fullTLS  = "tls"
 	noTLS    = "none"
 )
 
-// Events that are told by default.
+// The default events. webhookEvents are also all events besides views.
 var (
-	toHooks = []escalation.Kind{
+	webhookEvents = []escalation.Kind{
 		escalation.Opened, escalation.Claimed, escalation.Released, escalation.Assigned, escalation.Commented, escalation.Transferred,
 		escalation.Reminded, escalation.Reescalated, escalation.Voted, escalation.Decided, escalation.Ended, Enrolled,
 	}
-	toPeople = []escalation.Kind{
+	mailEvents = []escalation.Kind{
 		escalation.Opened, escalation.Assigned, escalation.Transferred, escalation.Reminded, escalation.Reescalated, Enrolled,
 	}
 )
 
-// Load reads a file and what it refers to. It is strict: what it does not know
-// is an error that names the line.
+// Load reads a configuration and the files that it refers to. Unknown fields are
+// errors that name the line.
 func Load(path string) (*Config, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -103,7 +103,7 @@ func Load(path string) (*Config, error) {
 // complete checks everything and reads the secrets.
 func (c *Config) complete(dir string) error {
 	if u, err := url.Parse(c.Links); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-		return fmt.Errorf("links: %q is no http(s) URL of the inbox, such as https://parley.acme.com/inbox/", c.Links)
+		return fmt.Errorf("links: %q is not an http(s) URL of the inbox, such as https://parley.acme.com/inbox/", c.Links)
 	}
 	c.Links = strings.TrimSuffix(c.Links, "/") + "/"
 	if c.SMTP != nil {
@@ -146,10 +146,10 @@ func (s *SMTP) complete(dir string) error {
 		s.TLS = startTLS
 	}
 	if !slices.Contains([]string{startTLS, fullTLS, noTLS}, s.TLS) {
-		return fmt.Errorf("tls: %q is none of starttls, tls and none", s.TLS)
+		return fmt.Errorf("tls: %q is not starttls, tls or none", s.TLS)
 	}
 	if s.CAFile != "" {
-		if s.trusts, err = authorities(dir, s.CAFile); err != nil {
+		if s.roots, err = certificates(dir, s.CAFile); err != nil {
 			return fmt.Errorf("caFile: %w", err)
 		}
 	}
@@ -165,7 +165,7 @@ func (s *SMTP) complete(dir string) error {
 
 func (w *Webhook) complete(dir string) error {
 	if u, err := url.Parse(w.URL); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-		return fmt.Errorf("url: %q is no http(s) URL", w.URL)
+		return fmt.Errorf("url: %q is not an http(s) URL", w.URL)
 	}
 	text, err := secretIn(dir, w.SecretFile)
 	if err != nil {
@@ -174,13 +174,13 @@ func (w *Webhook) complete(dir string) error {
 	if w.secret, err = base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "whsec_")); err != nil || len(w.secret) < 24 || len(w.secret) > 64 {
 		return fmt.Errorf("secretFile: %s: want whsec_ and the base64 of 24 to 64 random bytes", w.SecretFile)
 	}
-	return events(&w.Events, toHooks)
+	return events(&w.Events, webhookEvents)
 }
 
 func (m *Mail) complete(host performatives.Organisation) error {
 	for a, address := range m.People {
 		if !a.IsHuman() || a.Organisation() != host {
-			return fmt.Errorf("people: %s is no human of %s", a, host)
+			return fmt.Errorf("people: %s is not a human of %s", a, host)
 		}
 		if _, err := mail.ParseAddress(address); err != nil {
 			return fmt.Errorf("people: %s: %w", a, err)
@@ -191,16 +191,16 @@ func (m *Mail) complete(host performatives.Organisation) error {
 			return fmt.Errorf("always: %w", err)
 		}
 	}
-	return events(&m.Events, toPeople)
+	return events(&m.Events, mailEvents)
 }
 
-// events are those asked for, or the ones by default.
-func events(asked *[]escalation.Kind, otherwise []escalation.Kind) error {
-	if len(*asked) == 0 {
-		*asked = otherwise
+// events checks the configured events, or sets the default.
+func events(kinds *[]escalation.Kind, byDefault []escalation.Kind) error {
+	if len(*kinds) == 0 {
+		*kinds = byDefault
 	}
-	for _, k := range *asked {
-		if !slices.Contains(toHooks, k) && k != escalation.Viewed {
+	for _, k := range *kinds {
+		if !slices.Contains(webhookEvents, k) && k != escalation.Viewed {
 			return fmt.Errorf("events: there is no %q", k)
 		}
 	}
@@ -209,13 +209,13 @@ func events(asked *[]escalation.Kind, otherwise []escalation.Kind) error {
 
 func secretIn(dir, file string) (string, error) {
 	if file == "" {
-		return "", errors.New("a file with the secret has to be named")
+		return "", errors.New("no file with the secret is configured")
 	}
 	data, err := read(dir, file)
 	return strings.TrimSpace(string(data)), err
 }
 
-// read is a file that the configuration names, relative to it.
+// read reads a file whose name may be relative to the configuration.
 func read(dir, file string) ([]byte, error) {
 	if !filepath.IsAbs(file) {
 		file = filepath.Join(dir, file)
@@ -223,14 +223,14 @@ func read(dir, file string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-func authorities(dir, file string) (*x509.CertPool, error) {
+func certificates(dir, file string) (*x509.CertPool, error) {
 	data, err := read(dir, file)
 	if err != nil {
 		return nil, err
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(data) {
-		return nil, fmt.Errorf("%s has no certificate (PEM)", file)
+		return nil, fmt.Errorf("%s has no PEM certificate", file)
 	}
 	return pool, nil
 }

@@ -25,43 +25,43 @@ type post struct {
 
 func (p *post) wants(k escalation.Kind) bool { return slices.Contains(p.mail.Events, k) }
 
-// tell sends one mail to each who is to know. Who is told twice after a failure
-// gets the same Message-ID, which mailboxes show once.
-func (p *post) tell(ctx context.Context, news News, _ time.Time) (who string, err error) {
-	if news.Enrolled == nil && news.Item.Status != "open" && !slices.Contains([]escalation.Kind{escalation.Decided, escalation.Ended}, news.Event.Kind) {
-		return "", nil // it is over by now: nobody is to act on it any more
+// send sends one mail to each recipient. If a retry repeats a mail, it has the same
+// Message-ID, and mailboxes show it once.
+func (p *post) send(ctx context.Context, note Notification, _ time.Time) (who string, err error) {
+	if note.Enrolled == nil && note.Item.Status != "open" && !slices.Contains([]escalation.Kind{escalation.Decided, escalation.Ended}, note.Event.Kind) {
+		return "", nil // the item has ended, so nobody needs to act
 	}
-	to := p.to(news)
+	to := p.to(note)
 	if len(to) == 0 {
 		return "", nil
 	}
 	from := p.smtp.From
-	var letters []*mail.Msg
+	var messages []*mail.Msg
 	for n, address := range to {
 		m := mail.NewMsg(mail.WithEncoding(mail.EncodingQP), mail.WithNoDefaultUserAgent())
 		if err := m.From(from); err != nil {
-			return "", fmt.Errorf("%w: %w", err, errHopeless)
+			return "", fmt.Errorf("%w: %w", err, errPermanent)
 		}
 		if err := m.To(address); err != nil {
-			return "", fmt.Errorf("%w: %w", err, errHopeless)
+			return "", fmt.Errorf("%w: %w", err, errPermanent)
 		}
-		m.SetMessageIDWithValue(fmt.Sprintf("%s.%d@parley", news.ID, n))
+		m.SetMessageIDWithValue(fmt.Sprintf("%s.%d@parley", note.ID, n))
 		m.SetGenHeader("Auto-Submitted", "auto-generated")
-		m.Subject(subject(news))
-		m.SetBodyString(mail.TypeTextPlain, text(news))
-		letters = append(letters, m)
+		m.Subject(subject(note))
+		m.SetBodyString(mail.TypeTextPlain, text(note))
+		messages = append(messages, m)
 	}
 	client, err := mail.NewClient(p.smtp.host, p.smtp.options()...)
 	if err != nil {
 		return "", err
 	}
-	return "mail to " + strings.Join(to, ", "), client.DialAndSendWithContext(ctx, letters...)
+	return "mail to " + strings.Join(to, ", "), client.DialAndSendWithContext(ctx, messages...)
 }
 
 func (s *SMTP) options() []mail.Option {
 	o := []mail.Option{
 		mail.WithPort(s.port), mail.WithTimeout(attempt),
-		mail.WithTLSConfig(&tls.Config{ServerName: s.host, RootCAs: s.trusts, MinVersion: tls.VersionTLS12}),
+		mail.WithTLSConfig(&tls.Config{ServerName: s.host, RootCAs: s.roots, MinVersion: tls.VersionTLS12}),
 	}
 	switch s.TLS {
 	case fullTLS:
@@ -77,21 +77,22 @@ func (s *SMTP) options() []mail.Option {
 	return o
 }
 
-// to are the addresses of those whose turn it is, and of those always told.
-func (p *post) to(news News) []string {
+// to returns the addresses of those who are asked now and of those who always get
+// mail.
+func (p *post) to(note Notification) []string {
 	var people []performatives.Agent
 	switch {
-	case news.Enrolled != nil: // nobody else's affair, and nobody's who gets what is always told
-		if address := p.mail.People[news.Enrolled.Human]; address != "" {
+	case note.Enrolled != nil: // for the human only, not for those who always get mail
+		if address := p.mail.People[note.Enrolled.Human]; address != "" {
 			return []string{address}
 		}
 		return nil
-	case news.Event.To != "":
-		people = []performatives.Agent{news.Event.To}
-	case news.Item.Route != nil && news.Event.Level < len(news.Item.Route.Levels):
-		people = news.Item.Route.Levels[news.Event.Level].Approvers
+	case note.Event.To != "":
+		people = []performatives.Agent{note.Event.To}
+	case note.Item.Route != nil && note.Event.Level < len(note.Item.Route.Levels):
+		people = note.Item.Route.Levels[note.Event.Level].Approvers
 	}
-	if len(people) == 0 { // everybody who may decide
+	if len(people) == 0 { // everybody is asked
 		for a := range p.mail.People {
 			people = append(people, a)
 		}
@@ -106,14 +107,14 @@ func (p *post) to(news News) []string {
 	return to
 }
 
-// subject is ours alone: no word of the counterparty's is in it.
-func subject(news News) string {
-	if news.Enrolled != nil {
+// subject contains no text of the counterparty.
+func subject(note Notification) string {
+	if note.Enrolled != nil {
 		return "A browser can sign your decisions from now on"
 	}
-	it := &news.Item
+	it := &note.Item
 	what := "needs a decision"
-	switch news.Event.Kind {
+	switch note.Event.Kind {
 	case escalation.Reminded:
 		what = "still needs a decision"
 	case escalation.Reescalated, escalation.Transferred:
@@ -131,20 +132,20 @@ func subject(news News) string {
 	return fmt.Sprintf("[%s] %s%s: %s", it.Urgency, it.By, amount, what)
 }
 
-// text is the mail. Every stranger's line is quoted, cleaned, and under a line
-// of ours that says whose it is.
-func text(news News) string {
-	if news.Enrolled != nil {
-		return enrolledText(news)
+// text returns the body of the mail. Text of others is cleaned and quoted, under a
+// line of ours that names its author.
+func text(note Notification) string {
+	if note.Enrolled != nil {
+		return enrolledText(note)
 	}
-	it := &news.Item
+	it := &note.Item
 	var b strings.Builder
 	line := func(name, value string) {
 		if value != "" {
 			fmt.Fprintf(&b, "  %-12s %s\n", name, value)
 		}
 	}
-	fmt.Fprintf(&b, "%s\n\n", subject(news))
+	fmt.Fprintf(&b, "%s\n\n", subject(note))
 	line("Reason", it.Reason)
 	line("Urgency", it.Urgency)
 	if it.Amount != nil {
@@ -159,21 +160,21 @@ func text(news News) string {
 	if it.IfUnanswered != nil {
 		line("Otherwise", it.IfUnanswered.Then)
 	}
-	if news.Event.Kind == escalation.Transferred && news.Event.Text != "" {
-		quote(&b, "Handed over because", news.Event.Text)
+	if note.Event.Kind == escalation.Transferred && note.Event.Text != "" {
+		quote(&b, "Handed over because", note.Event.Text)
 	}
 	quote(&b, "In your agent's words", plain(it.Context))
 	quote(&b, "Your agent suggests", it.SuggestedAction)
 	if theirs(it) {
 		quote(&b, "Written by the counterparty (their word, not a fact)", it.Proposal.Subject)
 	}
-	fmt.Fprintf(&b, "\nDecide at %s\n\nOpening the link decides nothing: you sign in there, read, and sign the decision.\n", news.Link)
+	fmt.Fprintf(&b, "\nDecide at %s\n\nOpening the link decides nothing: you sign in there, read, and sign the decision.\n", note.Link)
 	return b.String()
 }
 
-// enrolledText says what was enrolled, and what to do if it was somebody else.
-func enrolledText(news News) string {
-	e := news.Enrolled
+// enrolledText returns the body of the mail about an enrolled device.
+func enrolledText(note Notification) string {
+	e := note.Enrolled
 	var b strings.Builder
 	fmt.Fprintf(&b, "A browser was enrolled for %s at %s.\nWhat its key signs counts as yours.\n", e.Human, e.At.UTC().Format("2 January 2006, 15:04 UTC"))
 	quote(&b, "It was called", e.Device.Name)
@@ -183,7 +184,7 @@ If this was not you, have an operator take the key away, at once:
   parley human unenrol %s %s
 
 The inbox is at %s
-`, e.Human, e.Device.Key, news.Link)
+`, e.Human, e.Device.Key, note.Link)
 	return b.String()
 }
 
@@ -191,7 +192,7 @@ func theirs(it *api.EscalationItem) bool {
 	return it.Proposal != nil && it.Proposal.By.Organisation() != it.Organisation
 }
 
-// longest is how much of one text a mail quotes.
+// longest is the most characters of one text that a mail quotes.
 const longest = 1500
 
 func quote(b *strings.Builder, whose, text string) {
@@ -207,7 +208,7 @@ func quote(b *strings.Builder, whose, text string) {
 	}
 }
 
-// plain is a text without its quotes, or JSON as it is.
+// plain returns the value of a JSON string, or other JSON as it is.
 func plain(v jsontext.Value) string {
 	if v.Kind() == '"' {
 		if text, err := jsontext.AppendUnquote(nil, v); err == nil {

@@ -1,15 +1,14 @@
-// Package notify tells people and their tools what happens to escalations, by
-// webhooks and mail with links into the inbox; opening a link decides nothing
-// (PROTOCOL.md §7).
+// Package notify sends webhooks and mail about escalations, with links into the
+// inbox. Opening a link decides nothing (PROTOCOL.md §7).
 //
 //	n, err := notify.Start(ctx, notify.Options{Conn: nc, Config: c, Item: item})
 //	if err != nil { … }
 //	defer n.Close()
 //
-// Each target (a webhook, an organisation's mail) reads the events of the desk
-// stream by a durable consumer of its own. So nothing is lost over a restart, no
-// target waits for another, and any number of brokers share the work. An event
-// is told at least once; its id is the same each time.
+// Each target (a webhook, an organisation's mail) has its own durable consumer on
+// the case log. So nothing is lost over a restart, no target waits for another, and
+// any number of brokers share the work. Delivery is at least once, with the same id
+// each time.
 package notify
 
 import (
@@ -32,22 +31,21 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// How long a target that fails is tried again, and how long after the first
-// failures; then as the last, until GiveUp.
 const (
-	GiveUp  = 72 * time.Hour
-	attempt = 20 * time.Second // one try may take so long
+	giveUp  = 72 * time.Hour   // retries end when an event is this old
+	attempt = 20 * time.Second // timeout of one attempt
 )
 
-var pauses = []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour}
+// delays are those of the first retries. Further ones wait as long as the last.
+var delays = []time.Duration{time.Second, 5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour}
 
-// Options say what is told, and where from.
+// Options configure a Notifier.
 type Options struct {
 	Conn   *nats.Conn // to the account that holds JetStream
 	Config *Config
-	Item   func(ctx context.Context, id string) (api.EscalationItem, error)      // as it stands, without its conversation
-	Told   func(ctx context.Context, item *api.EscalationItem, who string) error // notes it; nil is nobody
-	Pauses []time.Duration                                                       // between tries; nil is up to an hour
+	Item   func(ctx context.Context, id string) (api.EscalationItem, error)      // the current item, without its conversation
+	Sent   func(ctx context.Context, item *api.EscalationItem, who string) error // records who was notified; may be nil
+	Delays []time.Duration                                                       // between attempts; nil is from 1 s up to 1 h
 	Log    *zap.Logger                                                           // nil is silent
 	Now    func() time.Time                                                      // nil is time.Now
 }
@@ -59,26 +57,26 @@ type Notifier struct {
 	work sync.WaitGroup
 }
 
-// News is one event of one item, on its way to a target.
-type News struct {
-	ID    string // the same however often it is told
+// A Notification is one event of one item, for a target.
+type Notification struct {
+	ID    string // the same on every attempt
 	Event escalation.Event
 	Item  api.EscalationItem
 	Link  string
 
-	Enrolled *api.Enrolled // instead of an item and what happened to it
+	Enrolled *api.Enrolled // if set, there is no item
 }
 
-// A target is told, and says who that was; "" is nobody, for there was nothing
-// to tell. errHopeless is for what no later try will change.
+// A target receives notifications. send returns whom it notified, "" if there was
+// nothing to send, and errPermanent if a retry cannot succeed.
 type target interface {
 	wants(escalation.Kind) bool
-	tell(ctx context.Context, news News, now time.Time) (who string, err error)
+	send(ctx context.Context, note Notification, now time.Time) (who string, err error)
 }
 
-var errHopeless = errors.New("no later try will change that")
+var errPermanent = errors.New("permanent failure")
 
-// Start starts telling; targets that are new hear of what happens from now on.
+// Start starts the notifier. New targets receive events from now on.
 func Start(ctx context.Context, o Options) (*Notifier, error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
@@ -86,8 +84,8 @@ func Start(ctx context.Context, o Options) (*Notifier, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Pauses == nil {
-		o.Pauses = pauses
+	if o.Delays == nil {
+		o.Delays = delays
 	}
 	js, err := jetstream.New(o.Conn)
 	if err != nil {
@@ -112,13 +110,13 @@ func Start(ctx context.Context, o Options) (*Notifier, error) {
 	return n, nil
 }
 
-// Close stops telling; what is not told yet is, by whoever is next.
+// Close stops the notifier. Another one, or the next start, sends what is left.
 func (n *Notifier) Close() {
 	n.stop()
 	n.work.Wait()
 }
 
-// follow reads the events of an organisation for one target.
+// follow reads an organisation's events for one target.
 func (n *Notifier) follow(ctx, running context.Context, js jetstream.JetStream, org performatives.Organisation, name string, to target) error {
 	sum := sha256.Sum256([]byte(string(org) + "\n" + name))
 	consumer, err := js.CreateOrUpdateConsumer(ctx, api.DeskStream, jetstream.ConsumerConfig{
@@ -137,9 +135,9 @@ func (n *Notifier) follow(ctx, running context.Context, js jetstream.JetStream, 
 		for {
 			m, err := pulls.Next()
 			if err != nil {
-				return // stopped
+				return // closed
 			}
-			n.handle(running, m, to, name)
+			n.process(running, m, to, name)
 		}
 	})
 	n.work.Go(func() {
@@ -149,56 +147,56 @@ func (n *Notifier) follow(ctx, running context.Context, js jetstream.JetStream, 
 	return nil
 }
 
-// handle tells one event, and says when it is to be told again if that failed.
-func (n *Notifier) handle(ctx context.Context, m jetstream.Msg, to target, name string) {
+// process sends one event, and schedules a retry if that fails.
+func (n *Notifier) process(ctx context.Context, m jetstream.Msg, to target, name string) {
 	log := n.Log.With(zap.String("subject", m.Subject()), zap.String("target", name))
 	meta, err := m.Metadata()
 	if err != nil {
 		log.Error("notify", zap.Error(err))
 		return
 	}
-	news, err := newsOf(m, meta)
+	note, err := notificationOf(m, meta)
 	if err != nil {
-		log.Error("notify: an event that cannot be read", zap.Error(err))
+		log.Error("notify: unreadable event", zap.Error(err))
 		end(log, m.Term())
 		return
 	}
-	kind := news.Event.Kind
+	kind := note.Event.Kind
 	if !to.wants(kind) {
 		end(log, m.Ack())
 		return
 	}
 	one, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
-	err = n.tell(one, news, to)
+	err = n.send(one, note, to)
 	switch {
 	case err == nil:
 		end(log, m.Ack())
 	case ctx.Err() != nil:
-		end(log, m.Nak()) // whoever is next
-	case errors.Is(err, errHopeless), n.Now().Sub(meta.Timestamp) > GiveUp:
+		end(log, m.Nak()) // for the next notifier
+	case errors.Is(err, errPermanent), n.Now().Sub(meta.Timestamp) > giveUp:
 		log.Error("notify: given up", zap.String("event", string(kind)), zap.Error(err))
 		end(log, m.Term())
 	default:
-		again := n.Pauses[min(int(meta.NumDelivered), len(n.Pauses))-1] //nolint:gosec // far below 2^63
-		log.Warn("notify: tried in vain", zap.String("event", string(kind)), zap.Duration("again", again), zap.Error(err))
-		end(log, m.NakWithDelay(again))
+		retry := n.Delays[min(int(meta.NumDelivered), len(n.Delays))-1] //nolint:gosec // far below 2^63
+		log.Warn("notify: attempt failed", zap.String("event", string(kind)), zap.Duration("retry", retry), zap.Error(err))
+		end(log, m.NakWithDelay(retry))
 	}
 }
 
-// end is the last word on a message; if it is lost, the message comes again.
+// end logs a failed acknowledgement. The message is then delivered again.
 func end(log *zap.Logger, err error) {
 	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
 		log.Debug("notify", zap.Error(err))
 	}
 }
 
-// newsOf is what a message says, without the item as it stands.
-func newsOf(m jetstream.Msg, meta *jetstream.MsgMetadata) (News, error) {
+// notificationOf decodes a message. It does not look up the item.
+func notificationOf(m jetstream.Msg, meta *jetstream.MsgMetadata) (Notification, error) {
 	if api.IsOfPeople(m.Subject()) {
 		e := new(api.Enrolled)
 		err := json.Unmarshal(m.Data(), e)
-		return News{
+		return Notification{
 			ID: fmt.Sprintf("enrolled-%d", meta.Sequence.Stream), Event: escalation.Event{Kind: Enrolled, At: e.At}, Enrolled: e,
 		}, err
 	}
@@ -206,28 +204,28 @@ func newsOf(m jetstream.Msg, meta *jetstream.MsgMetadata) (News, error) {
 		Event escalation.Event `json:"event"`
 	}
 	err := json.Unmarshal(m.Data(), &entry)
-	id := m.Subject()[len(m.Subject())-36:] // an escalation is named by a UUID
-	return News{ID: fmt.Sprintf("%s-%d", id, meta.Sequence.Stream), Event: entry.Event}, err
+	id := m.Subject()[len(m.Subject())-36:] // an escalation's id is a UUID
+	return Notification{ID: fmt.Sprintf("%s-%d", id, meta.Sequence.Stream), Event: entry.Event}, err
 }
 
-// Enrolled is the event that a device signs for a human from now on.
+// Enrolled is the event that a device was enrolled to sign for a human.
 const Enrolled escalation.Kind = "enrolled"
 
-func (n *Notifier) tell(ctx context.Context, news News, to target) (err error) {
-	news.Link = n.Config.Links
-	if news.Enrolled == nil {
-		id := news.ID[:36]
-		if news.Item, err = n.Item(ctx, id); err != nil {
+func (n *Notifier) send(ctx context.Context, note Notification, to target) (err error) {
+	note.Link = n.Config.Links
+	if note.Enrolled == nil {
+		id := note.ID[:36]
+		if note.Item, err = n.Item(ctx, id); err != nil {
 			return err
 		}
-		news.Link += "items/" + id
+		note.Link += "items/" + id
 	}
-	who, err := to.tell(ctx, news, n.Now())
-	if err != nil || who == "" || n.Told == nil || news.Enrolled != nil || !slices.Contains(toPeople, news.Event.Kind) {
+	who, err := to.send(ctx, note, n.Now())
+	if err != nil || who == "" || n.Sent == nil || note.Enrolled != nil || !slices.Contains(mailEvents, note.Event.Kind) {
 		return err
 	}
-	if err := n.Told(ctx, &news.Item, who); err != nil { // telling again would be worse
-		n.Log.Warn("notify: not noted", zap.String("news", news.ID), zap.Error(err))
+	if err := n.Sent(ctx, &note.Item, who); err != nil { // sending it again would be worse
+		n.Log.Warn("notify: sent, but not recorded", zap.String("notification", note.ID), zap.Error(err))
 	}
 	return nil
 }

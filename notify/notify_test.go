@@ -38,7 +38,7 @@ const (
 
 var secret = []byte("0123456789abcdef0123456789abcdef")
 
-// world is a broker, a web server and a mail server that hear what is told.
+// world is a broker with a web server and a mail server that receive notifications.
 type world struct {
 	testing.TB
 	*testkit.Broker
@@ -62,7 +62,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// listens is a world without a broker yet.
+// listens is a world without a broker.
 func listens(t *testing.T) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
@@ -154,7 +154,7 @@ func (w *world) startsWith(c *notify.Config, change func(*notify.Options)) *noti
 	w.Helper()
 	o := notify.Options{
 		Conn: w.Conn, Config: c, Item: func(context.Context, string) (api.EscalationItem, error) { return w.item, nil },
-		Pauses: []time.Duration{time.Millisecond},
+		Delays: []time.Duration{time.Millisecond},
 	}
 	change(&o)
 	n, err := notify.Start(context.Background(), o)
@@ -196,7 +196,7 @@ organisations:
       people: {human://acme.example/alice: alice@acme.example, human://acme.example/bob: bob@acme.example}
 `
 
-// TestWebhook checks what a hook gets, and that it can tell it from a forgery.
+// TestWebhook checks the body and the signature of a webhook.
 func TestWebhook(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -220,7 +220,7 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
-// TestFromTheBroker has an agent ask, and hears of it.
+// TestFromTheBroker checks that an escalation at a broker is notified.
 func TestFromTheBroker(t *testing.T) {
 	t.Parallel()
 	w := listens(t)
@@ -289,8 +289,8 @@ func (w *world) remembers(item string, want ...string) {
 	}
 }
 
-// TestEnrolled tells a human of a browser that signs for them, and nobody else
-// by mail.
+// TestEnrolled checks that an enrolled browser is announced to its human, and by
+// mail to nobody else.
 func TestEnrolled(t *testing.T) {
 	t.Parallel()
 	w := listens(t)
@@ -319,7 +319,7 @@ func TestEnrolled(t *testing.T) {
 	}
 }
 
-// TestRetry tells again what failed, under the same id, also after a restart.
+// TestRetry checks that failures are retried with the same id, also after a restart.
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -343,7 +343,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// TestMail tells those whose turn it is, and quotes no stranger as its own word.
+// TestMail checks that those who are asked get mail, and that text of others is quoted.
 func TestMail(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -377,7 +377,7 @@ func TestMail(t *testing.T) {
 	}
 }
 
-// TestConfig says what is wrong with a file, and where.
+// TestConfig checks the errors of a configuration and their paths.
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -387,15 +387,15 @@ func TestConfig(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"links: https://x.example/inbox/\n", ""},
 		{"links: https://x.example/inbox/\nlink: 1\n", "line 2: field link not found"},
-		{"links: inbox\n", "no http(s) URL"},
+		{"links: inbox\n", "not an http(s) URL"},
 		{"links: https://x.example\norganisations: {acme.example: {webhooks: [{url: 'https://h.example', secretFile: good}]}}\n", ""},
 		{"links: https://x.example\norganisations: {acme.example: {webhooks: [{url: 'https://h.example', secretFile: short}]}}\n", "24 to 64"},
-		{"links: https://x.example\norganisations: {acme.example: {webhooks: [{url: 'https://h.example'}]}}\n", "has to be named"},
+		{"links: https://x.example\norganisations: {acme.example: {webhooks: [{url: 'https://h.example'}]}}\n", "no file with the secret"},
 		{"links: https://x.example\norganisations: {acme.example: {webhooks: [{url: 'https://h.example', secretFile: good, events: [opend]}]}}\n", `no "opend"`},
 		{"links: https://x.example\norganisations: {acme.example: {mail: {always: [a@b.example]}}}\n", "mail needs smtp"},
 		{"links: https://x.example\nsmtp: {server: 'm.example:25', from: p@x.example, user: u, tls: none}\n", "without TLS"},
-		{"links: https://x.example\nsmtp: {server: 'm.example:25', from: p@x.example, caFile: good}\n", "no certificate"},
-		{"links: https://x.example\nsmtp: {server: 'm.example:25', from: p@x.example}\norganisations: {acme.example: {mail: {people: {'human://b.example/x': x@b.example}}}}\n", "no human of acme.example"},
+		{"links: https://x.example\nsmtp: {server: 'm.example:25', from: p@x.example, caFile: good}\n", "no PEM certificate"},
+		{"links: https://x.example\nsmtp: {server: 'm.example:25', from: p@x.example}\norganisations: {acme.example: {mail: {people: {'human://b.example/x': x@b.example}}}}\n", "is not a human of acme.example"},
 	} {
 		path := filepath.Join(dir, "notify.yaml")
 		testkit.Must(t, os.WriteFile(path, []byte(c.text), 0o600))

@@ -23,7 +23,7 @@ import (
 
 const password = "correct horse"
 
-// A strict mail server takes mail of who has logged in, over TLS only.
+// strict is a mail server that accepts mail after a login over TLS only.
 type strict struct{ *world }
 
 func (s strict) NewSession(*smtp.Conn) (smtp.Session, error) {
@@ -55,7 +55,7 @@ func (s *stranger) Mail(from string, o *smtp.MailOptions) error {
 	return s.letter.Mail(from, o)
 }
 
-// strict has a server of that kind take the mail, with a certificate or without one.
+// strict starts a mail server that needs a login over TLS, with or without a certificate.
 func (w *world) strict(by *testkit.Authority, implicit bool) {
 	w.Helper()
 	w.passwords = make(chan string, 64)
@@ -85,8 +85,8 @@ organisations:
   acme.example: {mail: {people: {human://acme.example/alice: alice@acme.example}}}
 `
 
-// TestMailOverTLS sends mail and password over TLS, to a server that somebody
-// vouches for; else neither.
+// TestMailOverTLS checks that mail and password are sent only over TLS, to a server with a
+// trusted certificate.
 func TestMailOverTLS(t *testing.T) {
 	t.Parallel()
 	ours, others := testkit.NewAuthority(t), testkit.NewAuthority(t)
@@ -114,7 +114,7 @@ func TestMailOverTLS(t *testing.T) {
 			}
 			warned := make(chan string, 64)
 			w.startsWith(w.config(strings.Replace(byTLS, "HOW", c.how, 1)), func(o *notify.Options) {
-				o.Pauses = []time.Duration{time.Minute}
+				o.Delays = []time.Duration{time.Minute}
 				o.Log = zap.New(warnings{zapcore.NewNopCore(), warned})
 			})
 			w.happens(escalation.Event{Kind: escalation.Opened})
@@ -137,7 +137,7 @@ func TestMailOverTLS(t *testing.T) {
 	}
 }
 
-// warnings hands on the errors of a log.
+// warnings collects the errors of a log.
 type warnings struct {
 	zapcore.Core
 	to chan string

@@ -20,11 +20,11 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// A Payload is what a webhook gets. It has no text of the conversation: who
-// follows the link and signs in may read it.
+// A Payload is the body of a webhook. It has no text of the conversation: that is
+// behind the link, which needs a sign-in.
 type Payload struct {
-	ID         string                     `json:"id"`   // the same however often it comes
-	Type       string                     `json:"type"` // escalation. and the event's kind
+	ID         string                     `json:"id"`   // the same on every attempt
+	Type       string                     `json:"type"` // "escalation." and the event's kind
 	At         time.Time                  `json:"at"`
 	Escalation string                     `json:"escalationId"`
 	Session    performatives.SessionID    `json:"sessionId"`
@@ -32,23 +32,23 @@ type Payload struct {
 	Asks       performatives.Agent        `json:"asks"`
 	Reason     string                     `json:"reason"`
 	Urgency    string                     `json:"urgency"`
-	Status     string                     `json:"status"` // as it stands when this is sent
+	Status     string                     `json:"status"` // when this is sent
 	Due        string                     `json:"due"`
 	Amount     *escalation.Amount         `json:"amount,omitzero"`
-	By         performatives.Agent        `json:"by,omitzero"` // absent: the clock
+	By         performatives.Agent        `json:"by,omitzero"` // absent for events of the clock
 	To         performatives.Agent        `json:"to,omitzero"`
 	Link       string                     `json:"link"`
 }
 
-// hooks follows no redirect: an address is the operator's word, not a stranger's.
-var hooks = &http.Client{
+// webhooks follows no redirects, so it only calls addresses that the operator configured.
+var webhooks = &http.Client{
 	Timeout:       attempt,
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
 func (w *Webhook) wants(k escalation.Kind) bool { return slices.Contains(w.Events, k) }
 
-// An EnrolledPayload is what a webhook gets when a device signs for a human.
+// An EnrolledPayload is the body of a webhook about an enrolled device.
 type EnrolledPayload struct {
 	ID     string              `json:"id"`
 	Type   string              `json:"type"` // human.enrolled
@@ -58,23 +58,23 @@ type EnrolledPayload struct {
 	Link   string              `json:"link"`
 }
 
-// payload is what is posted of an event.
-func payload(news News) any {
-	it, e := &news.Item, news.Event
-	if of := news.Enrolled; of != nil {
-		return EnrolledPayload{ID: news.ID, Type: "human." + string(e.Kind), At: e.At, Human: of.Human, Device: of.Device, Link: news.Link}
+// payload returns the body for an event.
+func payload(note Notification) any {
+	it, e := &note.Item, note.Event
+	if of := note.Enrolled; of != nil {
+		return EnrolledPayload{ID: note.ID, Type: "human." + string(e.Kind), At: e.At, Human: of.Human, Device: of.Device, Link: note.Link}
 	}
 	return Payload{
-		ID: news.ID, Type: "escalation." + string(e.Kind), At: e.At, Escalation: string(it.ID), Session: it.Session,
+		ID: note.ID, Type: "escalation." + string(e.Kind), At: e.At, Escalation: string(it.ID), Session: it.Session,
 		Org: it.Organisation, Asks: it.By, Reason: it.Reason, Urgency: it.Urgency, Status: it.Status, Due: due(it), Amount: it.Amount,
-		By: e.By, To: e.To, Link: news.Link,
+		By: e.By, To: e.To, Link: note.Link,
 	}
 }
 
-// tell posts an event, signed: the HMAC-SHA256 by the secret over id, time and
-// body, so that a receiver knows who sent it, and that it is fresh.
-func (w *Webhook) tell(ctx context.Context, news News, now time.Time) (who string, err error) {
-	body, err := json.Marshal(payload(news))
+// send posts an event. Its signature is the HMAC-SHA256 of id, time and body with the
+// secret, so that the receiver can check the sender and the age.
+func (w *Webhook) send(ctx context.Context, note Notification, now time.Time) (who string, err error) {
+	body, err := json.Marshal(payload(note))
 	if err != nil {
 		return "", err
 	}
@@ -85,20 +85,20 @@ func (w *Webhook) tell(ctx context.Context, news News, now time.Time) (who strin
 	stamp := strconv.FormatInt(now.Unix(), 10)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "parley")
-	r.Header.Set("Webhook-Id", news.ID)
+	r.Header.Set("Webhook-Id", note.ID)
 	r.Header.Set("Webhook-Timestamp", stamp)
-	r.Header.Set("Webhook-Signature", w.sign(news.ID, stamp, body))
-	answer, err := hooks.Do(r)
+	r.Header.Set("Webhook-Signature", w.sign(note.ID, stamp, body))
+	answer, err := webhooks.Do(r)
 	if err != nil {
 		return "", err
 	}
-	defer answer.Body.Close()                              //nolint:errcheck // it has been answered
-	io.Copy(io.Discard, io.LimitReader(answer.Body, 4096)) //nolint:errcheck // so that the connection can be used again
+	defer answer.Body.Close()                              //nolint:errcheck // only the status matters
+	io.Copy(io.Discard, io.LimitReader(answer.Body, 4096)) //nolint:errcheck // for reuse of the connection
 	switch {
 	case answer.StatusCode/100 == 2:
 		return "webhook " + r.URL.Host, nil
-	case answer.StatusCode == http.StatusGone: // the receiver's word that it wants no more
-		return "", fmt.Errorf("%s: %w", answer.Status, errHopeless)
+	case answer.StatusCode == http.StatusGone: // the receiver wants no more
+		return "", fmt.Errorf("%s: %w", answer.Status, errPermanent)
 	default:
 		return "", fmt.Errorf("answered %s", answer.Status)
 	}
@@ -111,7 +111,7 @@ func (w *Webhook) sign(id, stamp string, body []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// due is when an answer is due from whoever is asked now.
+// due is when the current level is due.
 func due(it *api.EscalationItem) string {
 	if it.Due != "" {
 		return it.Due

@@ -12,7 +12,7 @@ func (n *Node) openNotify(ctx context.Context, o Options) (err error) {
 	if o.Notify == nil {
 		return nil
 	}
-	n.notifier, err = notify.Start(ctx, notify.Options{Conn: n.Conn, Config: o.Notify, Item: n.item, Told: n.Notified, Log: o.Log.Named("notify"), Now: n.Now})
+	n.notifier, err = notify.Start(ctx, notify.Options{Conn: n.Conn, Config: o.Notify, Item: n.item, Sent: n.Notified, Log: o.Log.Named("notify"), Now: n.Now})
 	return err
 }
 
