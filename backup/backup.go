@@ -1,17 +1,17 @@
-// Package backup writes what a broker keeps into one file while the broker runs, and
-// makes a store of that file again.
+// Package backup writes a broker's store to one file while the broker runs, and restores
+// a store from such a file.
 //
-//	nc, stop, err := node.Store(node.Options{Data: "parley-data", NATS: url})
+//	nc, stop, err := server.Store(server.Options{Data: "parley-data", NATS: url})
 //	manifest, err := backup.Write(ctx, nc, keys, file)
 //	…
 //	manifest, err := backup.Restore(ctx, nc, file, backup.Options{})
 //
-// The file is a tar of JetStream's own snapshots: messages at their positions, times,
-// consumers and how far each has read. Streams are not snapshotted at one moment. Their
-// order makes up for that (see Order): first how far the brokers have settled their work,
-// then what is derived, last the transcripts. So whatever is derived in the backup has its
-// entry there too, and what is missing comes after what the brokers had settled, where
-// the next start looks: it is derived again, as after a crash.
+// The file is a tar of JetStream's own snapshots: messages with their stream sequences and
+// times, consumers and their cursors. The streams are not snapshotted at the same moment,
+// but in an order that makes up for it (see Order): first the brokers' records of how far
+// side effects are applied, then derived data, last the transcripts. So all derived data in
+// a backup has its entry in the backup too. Derived data may be missing, but only after the
+// recorded position, from which the next start reconciles as after a crash.
 package backup
 
 import (
@@ -34,26 +34,26 @@ import (
 	"github.com/parley-asp/parley/api"
 )
 
-// Format is the version of the file's format.
+// Format is the version of the file format.
 const Format = 1
 
-// A Manifest says what is in a backup. It is the first file of the tar.
+// A Manifest lists the contents of a backup. It is the first file of the tar.
 type Manifest struct {
 	Format  int       `json:"format"`
 	At      time.Time `json:"at"`
 	Server  string    `json:"natsServer"`   // version
-	Dev     bool      `json:"dev,omitzero"` // of a broker without logins, whose embedded server has other accounts
-	Streams []string  `json:"streams"`      // in the order in which they were taken
-	Keys    []string  `json:"keys"`         // names of key files; empty where they were left out
+	Dev     bool      `json:"dev,omitzero"` // made under --dev, where the embedded server has other accounts
+	Streams []string  `json:"streams"`      // in the order of their snapshots
+	Keys    []string  `json:"keys"`         // names of key files; empty if they were left out
 }
 
-// A File is a small one that goes along, such as a key's.
+// A File is a small file in the backup, such as a key.
 type File struct {
 	Name string
 	Data []byte
 }
 
-// Sum is what a stream comes to, for checking.
+// A sum is the checksum of a stream's chunks.
 type sum struct {
 	Chunks int    `json:"chunks"`
 	Bytes  int64  `json:"bytes"`
@@ -71,20 +71,20 @@ const (
 )
 
 const (
-	chunkSize = 512 << 10 // bytes, below the largest message of a server
-	mode      = 0o600     // of every file in the tar; it may hold keys
+	chunkSize = 512 << 10 // bytes, below the server's max_payload
+	mode      = 0o600     // of every file in the tar, since it may contain keys
 )
 
-// Order sorts streams as they have to be taken: the brokers' records first, the
-// transcripts last, and after them where they go when a session is over.
+// Order sorts streams in the order of their snapshots: the brokers' records first, the
+// transcripts last, and after them the archive, to which ended sessions move.
 func Order(streams []string) {
-	place := func(name string) int {
+	rank := func(name string) int {
 		switch name {
 		case api.StreamOf(api.BrokersBucket):
 			return 0
 		case api.SessionsStream:
 			return 2
-		case api.CatalogueStream: // where lines go, from a stream that was taken before
+		case api.CatalogueStream: // session rows move there from a stream of rank 1
 			return 3
 		case api.ArchiveStream:
 			return 4
@@ -93,14 +93,14 @@ func Order(streams []string) {
 		}
 	}
 	slices.SortFunc(streams, func(a, b string) int {
-		if d := place(a) - place(b); d != 0 {
+		if d := rank(a) - rank(b); d != 0 {
 			return d
 		}
 		return strings.Compare(a, b)
 	})
 }
 
-// ours tells whether a stream of the broker's account is the broker's.
+// ours reports whether a stream of the broker's account is one of parley's.
 func ours(name string) bool { return strings.HasPrefix(strings.TrimPrefix(name, "KV_"), "ASP_") }
 
 // Write takes a backup over a connection to the broker's account.
@@ -136,7 +136,7 @@ func Write(ctx context.Context, nc *nats.Conn, keys []File, to io.Writer) (Manif
 	return m, w.tar.Close()
 }
 
-// dev tells whether the broker runs under --dev; one that does not run does not.
+// dev reports whether a broker is running under --dev.
 func dev(ctx context.Context, nc *nats.Conn) bool {
 	var broker api.Broker
 	return ask(ctx, nc, api.OperatorCall(api.BrokerInfo.Name), struct{}{}, &broker) == nil && broker.Dev
@@ -179,14 +179,14 @@ func (w *writer) json(name string, v any) error {
 	return w.file(name, append(data, '\n'))
 }
 
-// stream writes the snapshot of one stream as the server sends it.
+// stream writes the chunks of one stream's snapshot as the server sends them.
 func (w *writer) stream(ctx context.Context, nc *nats.Conn, name string) error {
 	deliver := nc.NewRespInbox()
 	sub, err := nc.SubscribeSync(deliver)
 	if err != nil {
 		return err
 	}
-	defer sub.Unsubscribe() //nolint:errcheck // all of it was received, or nothing will be made of it
+	defer sub.Unsubscribe() //nolint:errcheck // an incomplete snapshot is an error already
 	if err := sub.SetPendingLimits(-1, -1); err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (w *writer) stream(ctx context.Context, nc *nats.Conn, name string) error {
 		if err := w.file(fmt.Sprintf("%s%s/%08d", streamFolder, name, s.chunks), m.Data); err != nil {
 			return err
 		}
-		if m.Reply != "" { // the server sends no more than so many that nobody has taken
+		if m.Reply != "" { // flow control: the server waits for acknowledgements
 			if err := nc.Publish(m.Reply, nil); err != nil {
 				return err
 			}
@@ -228,11 +228,11 @@ func (w *writer) stream(ctx context.Context, nc *nats.Conn, name string) error {
 	}
 }
 
-// silence is how long a server may take for the next chunk.
-const silence = 30 * time.Second
+// chunkTimeout is how long the server may take for a reply or the next chunk.
+const chunkTimeout = 30 * time.Second
 
 func next(ctx context.Context, sub *nats.Subscription) (*nats.Msg, error) {
-	ctx, cancel := context.WithTimeout(ctx, silence)
+	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
 	defer cancel()
 	return sub.NextMsgWithContext(ctx)
 }
@@ -242,7 +242,7 @@ func ask(ctx context.Context, nc *nats.Conn, subject string, request, answer any
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, silence)
+	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
 	defer cancel()
 	m, err := nc.RequestWithContext(ctx, subject, data)
 	if err != nil {
@@ -251,7 +251,7 @@ func ask(ctx context.Context, nc *nats.Conn, subject string, request, answer any
 	return json.Unmarshal(m.Data, answer)
 }
 
-// A summer adds up the chunks of a stream.
+// A summer computes the sum of a stream.
 type summer struct {
 	hash   hash.Hash
 	chunks int
@@ -268,5 +268,5 @@ func (s *summer) add(chunk []byte) {
 
 func (s *summer) sum() sum { return sum{s.chunks, s.bytes, hex.EncodeToString(s.hash.Sum(nil))} }
 
-// ErrDamaged is for a file that is not a whole backup.
-var ErrDamaged = errors.New("not a whole backup")
+// ErrDamaged is returned for a file that is not a complete backup.
+var ErrDamaged = errors.New("not a complete backup")

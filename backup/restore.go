@@ -18,8 +18,8 @@ import (
 	"github.com/parley-asp/parley/api"
 )
 
-// Check reads a backup to its end, holds every stream against its sum, and returns the
-// keys that it brings along.
+// Check reads a whole backup, checks the sum of every stream, and returns the manifest and
+// the keys.
 func Check(from io.Reader) (m Manifest, keys []File, err error) {
 	err = read(from, visitor{
 		manifest: func(read Manifest) error { m = read; return nil },
@@ -28,27 +28,27 @@ func Check(from io.Reader) (m Manifest, keys []File, err error) {
 	return m, keys, err
 }
 
-// Options say how to restore.
+// Options configure a restore.
 type Options struct {
-	Replicas int  // of each stream; 0 is as many as it had
-	Archive  bool // make the store one from which sessions that are over move to an archive
+	Replicas int  // of each stream; 0 keeps its number
+	Archive  bool // make a store from which ended sessions move to the archive
 }
 
-// ErrNotEmpty is for a server that has streams of a broker already.
-var ErrNotEmpty = errors.New("a broker's streams are there already; they are never written over")
+// ErrNotEmpty is returned for a server that already has streams of a broker.
+var ErrNotEmpty = errors.New("the server already has a broker's streams; restore never overwrites them")
 
-// Restore makes the streams of a backup on a server that has none of them, over a
-// connection to the broker's account. No broker must be running there. Check the file
-// before: Restore finds that it is damaged only when it comes to the damage.
+// Restore makes the streams of a backup over a connection to the broker's account. The
+// server must have no streams of a broker, and no broker may be running there. Call Check
+// first: Restore notices damage only when it gets there.
 func Restore(ctx context.Context, nc *nats.Conn, from io.Reader, o Options) (m Manifest, err error) {
-	there, err := streams(ctx, nc)
+	existing, err := streams(ctx, nc)
 	if err != nil {
 		return m, err
 	}
-	if len(there) > 0 {
-		return m, fmt.Errorf("%w: %s", ErrNotEmpty, strings.Join(there, ", "))
+	if len(existing) > 0 {
+		return m, fmt.Errorf("%w: %s", ErrNotEmpty, strings.Join(existing, ", "))
 	}
-	var to string // where the server wants the chunks of the current stream
+	var to string // subject for the chunks of the current stream
 	err = read(from, visitor{
 		manifest: func(read Manifest) error { m = read; return nil },
 		stream: func(name string, as config) (err error) {
@@ -61,7 +61,7 @@ func Restore(ctx context.Context, nc *nats.Conn, from io.Reader, o Options) (m M
 	return m, err
 }
 
-// config is how a stream was, as the server said it.
+// config is the server's description of a stream, passed back as it was.
 type config struct {
 	Config map[string]any  `json:"config"`
 	State  json.RawMessage `json:"state"`
@@ -87,9 +87,9 @@ func begin(ctx context.Context, nc *nats.Conn, name string, as config, o Options
 	return answer.Deliver, nil
 }
 
-// send hands the server a chunk, or the end of the stream, and waits until it has it.
+// send sends the server a chunk, or nil at the end of the stream, and waits for its reply.
 func send(ctx context.Context, nc *nats.Conn, to string, chunk []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*silence) // the last makes the stream from all
+	ctx, cancel := context.WithTimeout(ctx, 10*chunkTimeout) // at the end the server rebuilds the stream
 	defer cancel()
 	m, err := nc.RequestWithContext(ctx, to, chunk)
 	if err != nil || len(m.Data) == 0 {
@@ -107,8 +107,8 @@ func send(ctx context.Context, nc *nats.Conn, to string, chunk []byte) error {
 	return nil
 }
 
-// A visitor is shown the parts of a backup in their order; what it does not ask for it
-// does not see.
+// A visitor is called with the parts of a backup in order. Functions may be nil, except
+// manifest.
 type visitor struct {
 	manifest func(Manifest) error
 	key      func(File) error
@@ -117,11 +117,11 @@ type visitor struct {
 	end      func(stream string) error
 }
 
-// largest is the most bytes that any one file of the tar has.
+// largest is the most bytes of one file in the tar.
 const largest = 16 << 20
 
-// read goes through a backup and insists that it is whole: each stream that the manifest
-// names, each chunk of it in its place, and the end.
+// read visits a backup and checks that it is complete: all streams of the manifest, all
+// chunks in order, and the end.
 func read(from io.Reader, v visitor) error {
 	t := tar.NewReader(from)
 	r := &reader{visitor: v, left: map[string]bool{}}
@@ -145,7 +145,7 @@ func read(from io.Reader, v visitor) error {
 		}
 	}
 	if !r.ended || len(r.left) > 0 {
-		return fmt.Errorf("%w: it ends too early; missing: %s", ErrDamaged, strings.Join(slices.Sorted(maps.Keys(r.left)), ", "))
+		return fmt.Errorf("%w: it is truncated; missing: %s", ErrDamaged, strings.Join(slices.Sorted(maps.Keys(r.left)), ", "))
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func read(from io.Reader, v visitor) error {
 type reader struct {
 	visitor
 	begun, ended bool
-	left         map[string]bool // streams that have not come to their end
+	left         map[string]bool // streams that are not complete
 	sum          *summer         // of the current stream
 }
 
@@ -164,7 +164,7 @@ func (r *reader) part(name string, data []byte) error {
 	case name == manifestName:
 		return r.manifestPart(data)
 	case !r.begun:
-		return fmt.Errorf("%w: there is no manifest before it", ErrDamaged)
+		return fmt.Errorf("%w: the manifest is not first", ErrDamaged)
 	case folder == keysFolder:
 		if r.key == nil {
 			return nil
@@ -174,7 +174,7 @@ func (r *reader) part(name string, data []byte) error {
 		r.ended = true
 		return nil
 	case !r.left[stream]:
-		return fmt.Errorf("%w: no stream of the manifest", ErrDamaged)
+		return fmt.Errorf("%w: not a stream of the manifest", ErrDamaged)
 	case file == configName:
 		return r.streamPart(stream, data)
 	case r.sum == nil:
@@ -183,7 +183,7 @@ func (r *reader) part(name string, data []byte) error {
 		return r.sumPart(stream, data)
 	default:
 		if r.sum.add(data); file != fmt.Sprintf("%08d", r.sum.chunks) {
-			return fmt.Errorf("%w: it is chunk %d", ErrDamaged, r.sum.chunks)
+			return fmt.Errorf("%w: chunk %d is expected here", ErrDamaged, r.sum.chunks)
 		}
 		if r.chunk == nil {
 			return nil
@@ -225,7 +225,7 @@ func (r *reader) sumPart(stream string, data []byte) error {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	if got := r.sum.sum(); got != want {
-		return fmt.Errorf("%w: the stream has changed: %d chunks of %d bytes, not %d of %d, or other ones", ErrDamaged, got.Chunks, got.Bytes, want.Chunks, want.Bytes)
+		return fmt.Errorf("%w: the checksum does not match: %d chunks with %d bytes; want %d with %d", ErrDamaged, got.Chunks, got.Bytes, want.Chunks, want.Bytes)
 	}
 	delete(r.left, stream)
 	r.sum = nil

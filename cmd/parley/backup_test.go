@@ -201,10 +201,10 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 	transcripts := bytes.Index(whole, []byte("streams/"+api.SessionsStream+"/00000001")) + 512 + 100
 	for _, c := range []struct{ file, data, want string }{
-		{damage("short.tar", func(b []byte) []byte { return b[:len(b)-4096] }), "new", "not a whole backup"},
-		{damage("cut.tar", func(b []byte) []byte { return b[:transcripts] }), "new", "not a whole backup"},
-		{damage("flipped.tar", func(b []byte) []byte { b[transcripts] ^= 1; return b }), "new", "the stream has changed"},
-		{damage("empty.tar", func([]byte) []byte { return nil }), "new", "not a whole backup"},
+		{damage("short.tar", func(b []byte) []byte { return b[:len(b)-4096] }), "new", "not a complete backup"},
+		{damage("cut.tar", func(b []byte) []byte { return b[:transcripts] }), "new", "not a complete backup"},
+		{damage("flipped.tar", func(b []byte) []byte { b[transcripts] ^= 1; return b }), "new", "the checksum does not match"},
+		{damage("empty.tar", func([]byte) []byte { return nil }), "new", "not a complete backup"},
 	} {
 		if said, ok := w.parley("restore", c.file, "--data", filepath.Join(dir, c.data)); ok || !strings.Contains(said, c.want) {
 			t.Errorf("%s: done %t, said %q, want %q", filepath.Base(c.file), ok, said, c.want)
@@ -219,7 +219,7 @@ func TestRestoreRefuses(t *testing.T) {
 	if said, ok := w.parley("restore", file, "--data", w.Data); ok || !strings.Contains(said, "never written over") {
 		t.Errorf("over a store: %t %s", ok, said)
 	}
-	if said, ok := w.parley("restore", file, "--nats", w.URL, "--data", w.Data); ok || !strings.Contains(said, "never written over") {
+	if said, ok := w.parley("restore", file, "--nats", w.URL, "--data", w.Data); ok || !strings.Contains(said, "never overwrites") {
 		t.Errorf("over a server: %t %s", ok, said)
 	}
 }
