@@ -19,7 +19,7 @@ import (
 func (b *Broker) openArchiver(ctx context.Context) (err error) {
 	b.archiver, err = archive.Open(ctx, archive.Options{
 		Store: b.store, List: b.list, Policy: b.Archive, Log: b.Log, Ended: b.ended,
-		Failpoint: func(name string) { b.reaches(point(name)) },
+		Failpoint: b.reach,
 	})
 	return err
 }

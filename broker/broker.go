@@ -135,16 +135,16 @@ type Broker struct {
 	timers   *timers
 	sessions *sessions
 	cluster  *cluster.Membership
-	gate     *gate
-	judging  *fair // of acts, as far as that keeps a core busy
-	calls    *fair // of the api
+	limiter  *limiter
+	judging  *scheduler // of acts, while they keep a core busy
+	calls    *scheduler // of verbs
 
 	desks   *desks
 	leaving chan struct{} // closed when calls that wait are to end
 
-	limitings limitings
+	limitEvents limitEvents
 
-	reached atomic.Pointer[func(point)] // set by tests only
+	failpoint atomic.Pointer[func(string)] // set by tests only
 
 	verbs map[string]answer // by name
 	work  *background.Group
@@ -155,8 +155,8 @@ type Broker struct {
 func Open(ctx context.Context, o Options) (*Broker, error) {
 	o = o.withDefaults()
 	b := &Broker{Options: o, id: cmp.Or(o.ID, nuid.Next()), work: background.New(), leaving: make(chan struct{})}
-	b.sessions, b.gate = newSessions(b), newGate(o.Limits, o.Now)
-	b.judging, b.calls = newFair(runtime.GOMAXPROCS(0)), newFair(maxCalls)
+	b.sessions, b.limiter = newSessions(b), newLimiter(o.Limits, o.Now)
+	b.judging, b.calls = newScheduler(runtime.GOMAXPROCS(0)), newScheduler(maxCalls)
 	var err error
 	if b.store, err = store.Open(ctx, store.Options{
 		Conn: o.Conn, Replicas: o.Replicas, InboxAge: o.InboxAge, Archive: o.Archive.After > 0, Sync: o.Durable, Log: o.Log,
@@ -231,24 +231,3 @@ func (b *Broker) ID() string { return b.id }
 
 // Key verifies the broker's receipts.
 func (b *Broker) Key() performatives.Key { return b.Signer.Key() }
-
-// A point is a place on the way of an act at which a broker may be gone. Tests
-// stop it at each of them.
-type point string
-
-const (
-	beforeAppend point = "before the append"
-	appended     point = "after the append"
-	answered     point = "after the answer"
-	shown        point = "after the escalation item"
-	delivering   point = "after one of the inbox copies"
-	delivered    point = "after the inbox copies"
-	timed        point = "after the timer"
-	listed       point = "after the index"
-)
-
-func (b *Broker) reaches(p point) {
-	if f := b.reached.Load(); f != nil {
-		(*f)(p)
-	}
-}

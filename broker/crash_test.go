@@ -30,7 +30,7 @@ func TestStoppedAtEachStep(t *testing.T) {
 		{"ESCALATE", `{"reason":"confidence-low","urgency":"low","context":"x"}`},
 		{"CLOSE", `{}`},
 	} {
-		for _, point := range broker.Points() {
+		for _, point := range broker.Failpoints() {
 			t.Run(act.name+" "+point, func(t *testing.T) {
 				t.Parallel()
 				b := testbroker.Start(t, testbroker.Options{Dev: true, Sync: time.Minute})

@@ -15,12 +15,12 @@ import (
 // process had died there; the channel closes when that has happened. Points
 // from then on are not reached any more.
 func (b *Broker) StopAt(where string) <-chan struct{} {
-	if !slices.Contains(append(Points(), archive.Failpoints()...), where) {
+	if !slices.Contains(append(Failpoints(), archive.Failpoints()...), where) {
 		panic("no such point: " + where)
 	}
 	stopped := make(chan struct{})
 	var once sync.Once
-	b.AtPoints(func(p string) {
+	b.AtFailpoints(func(p string) {
 		if p != where {
 			return
 		}
@@ -40,11 +40,10 @@ func (b *Broker) Hold(id performatives.SessionID) (letGo func()) {
 	return func() { close(held) }
 }
 
-// Gate is the gate of these limits, by this clock: enter lets a principal in,
-// known is of how many it knows something.
-func Gate(l Limits, now func() time.Time) (enter func(performatives.Agent) (func(), error), known func() int) {
-	g := newGate(l.withDefaults(), now)
-	return g.enter, func() int { return len(g.shares) }
+// Limiter is the rate limiter of these limits, by this clock; known is how many principals it has a bucket for.
+func Limiter(l Limits, now func() time.Time) (admit func(performatives.Agent) (func(), error), known func() int) {
+	r := newLimiter(l.withDefaults(), now)
+	return r.admit, func() int { return len(r.buckets) }
 }
 
 // Beat has the broker say how far it has come.

@@ -33,7 +33,7 @@ type place struct {
 // settling are the steps of settle.
 var settling = [...]struct {
 	derive func(*Broker, context.Context, *live) error
-	then   point
+	then   failpoint
 }{{(*Broker).reconcileApprovals, shown}, {(*Broker).deliver, delivered}, {(*Broker).arm, timed}, {(*Broker).writeRow, listed}}
 
 // settle makes everything that is derived from a session agree with it:

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"math"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -12,9 +11,9 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// Limits bound what one principal may ask of a broker. A field that is zero is
-// the default beside it; one below zero is no limit. They hold under --dev too;
-// operators have none. Several brokers that share the work limit each for itself.
+// Limits bound what one principal may ask of a broker. A field that is zero is the
+// default beside it; one below zero is no limit. They hold under --dev too; operators
+// have none. Each broker limits for itself.
 type Limits struct {
 	Rate         float64 // acts and api calls a second: 10,000
 	Burst        int     // of them at once after a pause: a tenth of the rate
@@ -58,71 +57,6 @@ func (l Limits) withDefaults() Limits {
 		l.Bytes = performatives.MaxEnvelope
 	}
 	return l
-}
-
-// A gate lets the requests of each principal in, as fast and as many at a time
-// as the limits allow. It comes before everything else: who asks too much is
-// told so before anything of it is read (PROTOCOL.md §3, order of checks).
-type gate struct {
-	limits Limits
-	now    func() time.Time
-
-	mu     sync.Mutex
-	shares map[performatives.Agent]*share
-	sweep  int // look for idle ones when there are so many
-}
-
-// A share is what one principal uses of its limits.
-type share struct {
-	bucket *rate.Limiter
-	asked  int // and not answered
-}
-
-const fewShares = 1024 // are kept without a look at which of them are idle
-
-func newGate(l Limits, now func() time.Time) *gate {
-	return &gate{limits: l, now: now, shares: map[performatives.Agent]*share{}, sweep: fewShares}
-}
-
-// enter lets one request in, until it is answered, or refuses it.
-func (g *gate) enter(a performatives.Agent) (answered func(), err error) {
-	now := g.now()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	s := g.shares[a]
-	if s == nil {
-		g.makeRoom(now)
-		s = &share{bucket: rate.NewLimiter(rate.Limit(g.limits.Rate), g.limits.Burst)}
-		g.shares[a] = s
-	}
-	if s.asked >= g.limits.InFlight {
-		return nil, limited("inFlight", afterAnAnswer, "%d of your requests wait for their answers, and there are no more than that at a time", s.asked)
-	}
-	if !s.bucket.AllowN(now, 1) {
-		missing := (1 - s.bucket.TokensAt(now)) / g.limits.Rate
-		wait := time.Duration(missing*float64(time.Second)) + time.Millisecond
-		return nil, limited("rate", wait, "no more than %g acts and calls a second, or %d at once after a pause", g.limits.Rate, g.limits.Burst)
-	}
-	s.asked++
-	return sync.OnceFunc(func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		s.asked--
-	}), nil
-}
-
-// makeRoom forgets the shares that are as good as new: nothing in flight, and a
-// bucket that is full again. What is left asked something a moment ago.
-func (g *gate) makeRoom(now time.Time) {
-	if len(g.shares) < g.sweep {
-		return
-	}
-	for a, s := range g.shares {
-		if s.asked == 0 && s.bucket.TokensAt(now) >= float64(g.limits.Burst) {
-			delete(g.shares, a)
-		}
-	}
-	g.sweep = max(fewShares, 2*len(g.shares))
 }
 
 // When to ask again where it is not known when there will be room.

@@ -30,7 +30,7 @@ func (m *manual) passes(d time.Duration) { m.at = m.at.Add(d) }
 func TestGateRate(t *testing.T) {
 	t.Parallel()
 	var clock manual
-	enter, _ := broker.Gate(broker.Limits{Rate: 10, Burst: 3}, clock.now)
+	enter, _ := broker.Limiter(broker.Limits{Rate: 10, Burst: 3}, clock.now)
 	asks := func(a performatives.Agent) time.Duration {
 		leave, err := enter(a)
 		if err == nil {
@@ -63,7 +63,7 @@ func TestGateRate(t *testing.T) {
 // The gate bounds what waits for its answer.
 func TestGateInFlight(t *testing.T) {
 	t.Parallel()
-	enter, _ := broker.Gate(broker.Limits{InFlight: 2}, time.Now)
+	enter, _ := broker.Limiter(broker.Limits{InFlight: 2}, time.Now)
 	first, err := enter(alpha)
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestGateInFlight(t *testing.T) {
 func TestGateForgets(t *testing.T) {
 	t.Parallel()
 	var clock manual
-	enter, known := broker.Gate(broker.Limits{Rate: 1000, Burst: 1, InFlight: 1}, clock.now)
+	enter, known := broker.Limiter(broker.Limits{Rate: 1000, Burst: 1, InFlight: 1}, clock.now)
 	if _, err := enter(alpha); err != nil { // and does not leave
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestGateForgets(t *testing.T) {
 // No limit is none.
 func TestGateWithoutLimits(t *testing.T) {
 	t.Parallel()
-	enter, _ := broker.Gate(broker.Limits{Rate: -1, InFlight: -1}, time.Now)
+	enter, _ := broker.Limiter(broker.Limits{Rate: -1, InFlight: -1}, time.Now)
 	for range 100_000 {
 		if _, err := enter(alpha); err != nil {
 			t.Fatal(err)

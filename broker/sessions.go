@@ -45,7 +45,7 @@ type live struct {
 	queue   []func(context.Context, *live) // these two are everybody's, under the lock of sessions
 	running bool
 
-	seat       *seat            // of the act that is being judged
+	slot       *slot            // of the act that is being judged
 	unresolved *cluster.Pending // an append that was not acknowledged
 	attempts   int              // of settling, without success
 	retrying   bool             // it will be tried again
@@ -196,10 +196,10 @@ func (b *Broker) load(ctx context.Context, l *live) error {
 	return err
 }
 
-// waits gives up the seat of the act that is being judged, if there is one.
+// waits releases the slot of the act that is being judged, if there is one.
 func (l *live) waits() {
-	if l.seat != nil {
-		l.seat.leave()
+	if l.slot != nil {
+		l.slot.release()
 	}
 }
 

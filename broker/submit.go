@@ -13,7 +13,7 @@ import (
 // Admit lets one request of a principal in, as fast and as many at a time as its
 // limits allow, or refuses it; id is "" for a call. release says that it was answered.
 func (b *Broker) Admit(sender performatives.Agent, id performatives.SessionID) (release func(), err error) {
-	release, err = b.gate.enter(sender)
+	release, err = b.limiter.admit(sender)
 	if err != nil {
 		b.tellLimited(sender, cmp.Or(id, noSession), err)
 	}
@@ -28,8 +28,8 @@ func (b *Broker) Isolated() bool { return b.cluster.Isolated() }
 func (b *Broker) Submit(id performatives.SessionID, sender performatives.Agent, envelope []byte, release func(), answer func(api.Acceptance, error)) {
 	queued := b.sessions.run(id, func(ctx context.Context, l *live) {
 		defer release()
-		l.seat = b.judging.enter(sender)
-		defer l.seat.done()
+		l.slot = b.judging.enter(sender)
+		defer l.slot.done()
 		accepted, err := b.admit(ctx, l, sender, envelope)
 		release() // whoever has the answer may ask the next
 		answer(accepted, err)

@@ -102,8 +102,8 @@ func brokerProcess() error {
 
 func dieAt(n *server.Node, point string) {
 	var begun atomic.Bool // what is done until then is for acts before
-	n.AtPoints(func(at string) {
-		if at == broker.Points()[0] {
+	n.AtFailpoints(func(at string) {
+		if at == broker.Failpoints()[0] {
 			begun.Store(true)
 		}
 		if at == point && begun.Load() {

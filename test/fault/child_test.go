@@ -87,8 +87,8 @@ func serve(data, listen, url string) {
 		switch what {
 		case "die": // at this point of the way of the next act
 			var begun atomic.Bool // what is settled until then is that of acts before
-			n.AtPoints(func(point string) {
-				if point == broker.Points()[0] {
+			n.AtFailpoints(func(point string) {
+				if point == broker.Failpoints()[0] {
 					begun.Store(true)
 				}
 				if point == rest && begun.Load() {

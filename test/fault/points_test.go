@@ -56,7 +56,7 @@ var fatal = []struct {
 func TestKilledAtEachPoint(t *testing.T) {
 	t.Parallel()
 	for _, act := range fatal {
-		for _, point := range broker.Points() {
+		for _, point := range broker.Failpoints() {
 			t.Run(act.act+" "+point, func(t *testing.T) {
 				t.Parallel()
 				data := t.TempDir()

@@ -1,0 +1,94 @@
+package broker
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/parley-asp/parley/performatives"
+)
+
+// A scheduler divides a number of slots fairly among all who want to work at once:
+// each principal has a queue of its own, and the queues take turns. Whoever asks for
+// little waits for one piece of another's work, however much the other asks for.
+type scheduler struct {
+	slots int
+	busy  atomic.Int32 // pieces of work that have begun, those that wait for the store too
+
+	mu     sync.Mutex
+	free   int
+	queues map[performatives.Agent]*queue
+	turns  []*queue // those in which somebody waits
+}
+
+// A queue is one principal's, while somebody waits in it.
+type queue struct {
+	agent   performatives.Agent
+	waiting []chan struct{}
+}
+
+func newScheduler(slots int) *scheduler {
+	return &scheduler{slots: slots, free: slots, queues: map[performatives.Agent]*queue{}}
+}
+
+// A slot is held by one piece of work until it is released or the work is done.
+type slot struct {
+	scheduler *scheduler
+	released  bool
+}
+
+// enter waits for a slot.
+func (s *scheduler) enter(a performatives.Agent) *slot {
+	s.busy.Add(1)
+	s.mu.Lock()
+	if s.free > 0 {
+		s.free--
+		s.mu.Unlock()
+		return &slot{scheduler: s}
+	}
+	q := s.queues[a]
+	if q == nil {
+		q = &queue{agent: a}
+		s.queues[a] = q
+		s.turns = append(s.turns, q)
+	}
+	turn := make(chan struct{})
+	q.waiting = append(q.waiting, turn)
+	s.mu.Unlock()
+	<-turn
+	return &slot{scheduler: s}
+}
+
+// idle tells whether each piece of work may use two cores. With more work in hand,
+// what waits for the store now will want its core in a moment, and a second goroutine
+// only costs.
+func (s *scheduler) idle() bool { return 2*int(s.busy.Load()) <= s.slots }
+
+// release gives the slot to whose turn it is, once. Work releases it before it waits
+// for the store, so that others can use the core.
+func (s *slot) release() {
+	if s.released {
+		return
+	}
+	s.released = true
+	f := s.scheduler
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.turns) == 0 {
+		f.free++
+		return
+	}
+	q := f.turns[0]
+	f.turns = f.turns[1:]
+	close(q.waiting[0])
+	if q.waiting = q.waiting[1:]; len(q.waiting) > 0 {
+		f.turns = append(f.turns, q)
+	} else {
+		delete(f.queues, q.agent)
+	}
+}
+
+// done releases the slot if it is still held: the work is done.
+func (s *slot) done() {
+	s.release()
+	s.scheduler.busy.Add(-1)
+}
