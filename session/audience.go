@@ -33,6 +33,10 @@ func (s *State) hears(p Party, now time.Time) bool {
 	return ok && g.Status == delegation.Active && delegation.Standing(g, now, s.grants.Get) == nil
 }
 
+// idle reports whether somebody is here only by a delegation that was not
+// accepted or has ended.
+func (t *Turn) idle(p Party) bool { return p.Role == Delegate && !t.hears(p, t.Now) }
+
 // delegates are the delegates who hear the session.
 func (t *Turn) delegates() []performatives.Agent {
 	var to []performatives.Agent

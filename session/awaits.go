@@ -19,16 +19,12 @@ func (s *State) Awaits(you performatives.Agent, at time.Time) bool {
 		return s.open.Asks(p.Member, at)
 	}
 	side := you
+	g, granted := s.grants.Get(p.Grant)
+	if granted && g.Status == delegation.Offered {
+		return true
+	}
 	if p.Role == Delegate {
-		g, _ := s.grants.Get(p.Grant)
-		switch g.Status {
-		case delegation.Offered:
-			return true
-		case delegation.Active:
-			if g.Authority != delegation.Full {
-				return false
-			}
-		default:
+		if g.Status != delegation.Active || g.Authority != delegation.Full {
 			return false
 		}
 		side = g.Principal

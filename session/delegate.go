@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/parley-asp/parley/delegation"
+	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -50,10 +51,23 @@ func (t *Turn) mayTake(target performatives.Agent) error {
 				With(map[string]any{"delegationId": g.ID})
 		}
 	}
-	if _, registered := t.event.Known.Get(target); !registered {
+	m, registered := t.event.Known.Get(target)
+	if !registered {
 		return unknownAgent(target)
 	}
+	if org := target.Organisation(); org != t.Side.Organisation() && escalation.MayDecide(m, org) && t.partyTo(org) {
+		return Refuse(Unauthorized, "%s may decide for %s, which is another party here: delegate to somebody who does not", target, org).
+			With(map[string]any{"targetAgent": target, "organisation": org})
+	}
 	return nil
+}
+
+// partyTo reports whether a principal of the session is of an organisation.
+func (t *Turn) partyTo(org performatives.Organisation) bool {
+	return slices.ContainsFunc(t.roll, func(a performatives.Agent) bool {
+		p, _ := t.parties.Get(a)
+		return p.Role <= Invitee && a.Organisation() == org
+	})
 }
 
 func delegated(t *Turn) {

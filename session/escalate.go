@@ -43,10 +43,11 @@ func escalated(t *Turn) {
 	t.open, t.newest, t.resumeTo, t.pausedAt = item, item, t.Phase, t.At
 	for _, m := range t.event.Known.sorted() {
 		p, has := t.hasPart(m.Agent)
-		if !item.Names(m) || has && (p.Role == Delegate || sameMember(p.Member, m)) {
+		joins := !has || t.idle(p)
+		if !item.Names(m) || !joins && (p.Role == Delegate || sameMember(p.Member, m)) {
 			continue
 		}
-		if p.Member = m; !has {
+		if p.Member = m; joins {
 			p.Role = Approver
 		}
 		t.enter(p)

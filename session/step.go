@@ -126,13 +126,8 @@ func (t *Turn) part() error {
 	if t.Phase == Idle {
 		return t.opens()
 	}
-	from, ok := t.hasPart(sender)
-	switch {
-	case ok:
-	case t.joinsAsApprover(sender):
-		me, _ := t.event.Known.Get(sender)
-		from = Party{Member: me, Role: Approver}
-	default:
+	from, ok := t.partOf(sender)
+	if !ok {
 		return NoSuchSession()
 	}
 	t.From, t.Side = t.asKnown(from), from.Agent
@@ -168,11 +163,20 @@ func (s *State) hasPart(a performatives.Agent) (Party, bool) {
 	return p, ok
 }
 
-// joinsAsApprover lets a human in who may decide for an organisation that has
-// escalated here, also one who was registered later.
-func (t *Turn) joinsAsApprover(a performatives.Agent) bool {
-	m, _ := t.event.Known.Get(a)
-	return t.Decides(m)
+// partOf is the part that the sender acts in. A human who may decide for an
+// organisation that has escalated here has one, also if registered later. A
+// delegation takes that right only while it is accepted; an act that only a
+// delegate may send accepts it.
+func (t *Turn) partOf(sender performatives.Agent) (Party, bool) {
+	p, ok := t.hasPart(sender)
+	if m, _ := t.event.Known.Get(sender); t.Decides(m) && (!ok || t.idle(p)) {
+		p, ok = Party{Member: m, Role: Approver, Grant: p.Grant}, true
+	}
+	offered, _ := t.grants.Get(p.Grant)
+	if p.Role == Approver && offered.Status == delegation.Offered && offered.ID != "" && t.Phase != Escalated && !approverActs[t.Act] {
+		p.Role, p.Authority = Delegate, offered.Authority.String()
+	}
+	return p, ok
 }
 
 // fresh refuses the id of another message that this session has accepted.
