@@ -9,18 +9,18 @@ import (
 	"github.com/parley-asp/parley/api"
 )
 
-// ask calls a verb as an operator does.
-func ask[Q, A any](ctx context.Context, n *Node, verb api.VerbOf[Q, A], request Q) (answer A, err error) {
+// ask calls a verb as an operator.
+func ask[Q, A any](ctx context.Context, s *Server, verb api.VerbOf[Q, A], request Q) (answer A, err error) {
 	data, err := json.Marshal(request)
 	if err != nil {
 		return answer, err
 	}
-	reply, err := n.Conn.RequestWithContext(ctx, api.OperatorCall(verb.Name), data)
+	reply, err := s.Conn.RequestWithContext(ctx, api.OperatorCall(verb.Name), data)
 	if err != nil {
 		return answer, fmt.Errorf("%s: %w", verb.Name, err)
 	}
 	if code := reply.Header.Get(api.ErrorCodeHeader); code != "" {
-		return answer, fmt.Errorf("%s is answered %s", verb.Name, code)
+		return answer, fmt.Errorf("%s failed with %s", verb.Name, code)
 	}
 	return answer, json.Unmarshal(reply.Data, &answer)
 }

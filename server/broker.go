@@ -16,7 +16,7 @@ type Broker struct {
 	Gateway *natsgateway.Gateway
 }
 
-// OpenBroker opens a broker, and has its gateway receive requests.
+// OpenBroker opens a broker and subscribes its NATS gateway.
 func OpenBroker(ctx context.Context, o broker.Options) (*Broker, error) {
 	b, err := broker.Open(ctx, o)
 	if err != nil {
@@ -26,13 +26,13 @@ func OpenBroker(ctx context.Context, o broker.Options) (*Broker, error) {
 		Conn: o.Conn, Service: b, Members: b.Members(), ID: b.ID(), Key: b.Key(), Alone: o.Alone, Log: b.Log,
 	})
 	if err != nil {
-		b.Close(ctx) //nolint:errcheck // the first error says more
+		b.Close(ctx) //nolint:errcheck // the first error matters
 		return nil, err
 	}
 	return &Broker{b, gateway}, nil
 }
 
-// Close receives no more requests, finishes what was accepted, and leaves no work behind.
+// Close stops receiving requests, waits for those in progress, and closes the broker.
 func (b *Broker) Close(ctx context.Context) error {
 	stopped := b.Gateway.Stop(ctx)
 	closed := b.Broker.Close(ctx)
@@ -40,12 +40,12 @@ func (b *Broker) Close(ctx context.Context) error {
 	return errors.Join(stopped, closed)
 }
 
-// CallAs calls a verb as a principal who has authenticated elsewhere.
+// CallAs calls a verb as a principal that another gateway has authenticated.
 func (b *Broker) CallAs(ctx context.Context, as performatives.Agent, verb string, request []byte) ([]byte, error) {
 	return b.Gateway.CallAs(ctx, as, verb, request)
 }
 
-// SubmitAs submits an envelope as such a principal.
+// SubmitAs submits an envelope as a principal that another gateway has authenticated.
 func (b *Broker) SubmitAs(ctx context.Context, as performatives.Agent, id performatives.SessionID, envelope []byte) (api.Acceptance, error) {
 	return b.Gateway.SubmitAs(ctx, as, id, envelope)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// creds is a credentials file of a key that alpha is, or will be, registered with.
+// creds writes a credentials file for a key of alpha, which may not be registered yet.
 func (w world) creds(key nkeys.KeyPair) string {
 	w.Helper()
 	token, err := w.OperatorClient().UserJWT(w.Ctx, alpha, performatives.Key(testkit.Public(w, key)))
@@ -32,7 +32,7 @@ func (w world) creds(key nkeys.KeyPair) string {
 	return file
 }
 
-// A .creds file lets in whom the bare key does, to the same subjects, and no longer.
+// A .creds file grants what the bare key grants, for as long.
 func TestCreds(t *testing.T) {
 	t.Parallel()
 	operated(t, func(t *testing.T, o server.Options) {
@@ -76,7 +76,7 @@ func TestCreds(t *testing.T) {
 	})
 }
 
-// What is wrong with a JWT, or with who brings it, keeps out; what else it says gives nothing.
+// A forged or stolen JWT is refused, and other claims in a genuine one grant nothing.
 func TestForgedCreds(t *testing.T) {
 	t.Parallel()
 	operated(t, func(t *testing.T, o server.Options) {
@@ -110,7 +110,7 @@ func TestForgedCreds(t *testing.T) {
 			"not a JWT":                            in("eyJ0eXAiOiJKV1QifQ.e30.AA", key),
 			"nothing":                              nats.Name("nobody"),
 		} {
-			// Where the server itself finds the fault it says nothing for as long as a login may take.
+			// In parallel: if the NATS server itself refuses, the client waits for the login timeout.
 			tries.Go(func() {
 				if _, err := w.dial(alpha, how); err == nil {
 					t.Errorf("%s: let in", name)
@@ -124,7 +124,7 @@ func TestForgedCreds(t *testing.T) {
 	})
 }
 
-// A server in config mode does not look at the JWT: nobody is told that it would.
+// A server in config mode ignores JWTs, so the broker issues none.
 func TestNoCredsInConfigMode(t *testing.T) {
 	t.Parallel()
 	w := start(t, configured(t))
@@ -134,8 +134,8 @@ func TestNoCredsInConfigMode(t *testing.T) {
 	}
 }
 
-// Who is removed is gone within two seconds (the issue's "at once"), and what a
-// machine that is busy with other tests adds.
+// Removing a principal closes its connections within two seconds, plus some time
+// on a machine that runs other tests.
 func TestRemovalIsAtOnce(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, o server.Options) {

@@ -12,8 +12,8 @@ import (
 	"github.com/parley-asp/parley/server"
 )
 
-// A group's humans pull from its consumer with a plain NATS client; others,
-// colleagues of another group too, do not.
+// A human pulls from the consumer of their own group with a plain NATS client, and
+// from no other group's.
 func TestGroupConsumer(t *testing.T) {
 	t.Parallel()
 	const (
@@ -63,8 +63,8 @@ func TestGroupConsumer(t *testing.T) {
 	}
 }
 
-// Who may decide no more loses what was granted at the login, too, and comes in again with less.
-func TestWhoDecidesNoMoreReadsNoMore(t *testing.T) {
+// A human who loses the right to decide is disconnected, and cannot pull after logging in again.
+func TestRevokedDeciderCannotPull(t *testing.T) {
 	t.Parallel()
 	const buyer = performatives.Agent("human://acme.com/buyer")
 	rules := &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{"acme.com": {
@@ -80,7 +80,7 @@ func TestWhoDecidesNoMoreReadsNoMore(t *testing.T) {
 		l := w.logsIn(buyer, key)
 		testkit.Must(t, l.Publish("$JS.API.CONSUMER.MSG.NEXT.ASP_ESCALATIONS.acme_com~buyers", []byte(`{"no_wait":true}`)))
 		if !testkit.Allowed(t, l) {
-			t.Fatal("who may decide may not pull")
+			t.Fatal("a human who may decide cannot pull")
 		}
 		card.Registry = api.Registry{MayDecide: decides, Auditor: !decides}
 		_, err = w.OperatorClient().AddAgent(w.Ctx, card)
@@ -93,7 +93,7 @@ func TestWhoDecidesNoMoreReadsNoMore(t *testing.T) {
 		again := w.logsIn(buyer, key)
 		testkit.Must(t, again.Publish("$JS.API.CONSUMER.MSG.NEXT.ASP_ESCALATIONS.acme_com~buyers", []byte(`{"no_wait":true}`)))
 		if testkit.Allowed(t, again) {
-			t.Error("who may decide no more may still pull")
+			t.Error("a human who may no longer decide can still pull")
 		}
 	}
 }

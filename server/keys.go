@@ -15,14 +15,14 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// The files of a node's keys in its data directory, mode 0600. They hold seeds:
-// whoever reads them can act as the broker, or let anybody in.
+// The key files in a data directory, mode 0600. They hold seeds: whoever reads
+// them can act as the broker or authorize any login.
 const (
 	BrokerSeed   = "broker.nk"   // signs receipts
 	OperatorSeed = "operator.nk" // logs in as operator
-	calloutSeed  = "callout.nk"  // logs in to answer logins
-	systemSeed   = "system.nk"   // logs in to disconnect who was removed
-	issuerSeed   = "issuer.nk"   // signs what logins are answered with
+	calloutSeed  = "callout.nk"  // logs in to serve auth callouts
+	systemSeed   = "system.nk"   // logs in to disconnect revoked keys
+	issuerSeed   = "issuer.nk"   // signs the replies to auth callouts
 )
 
 type keys struct {
@@ -51,7 +51,7 @@ func openKeys(dir string) (k keys, err error) {
 	return k, err
 }
 
-// public is what a server has to know of the keys.
+// public returns the public keys that the NATS server is configured with.
 func (k keys) public() (p embedded.Keys, err error) {
 	for _, f := range []struct {
 		into *string
@@ -64,7 +64,7 @@ func (k keys) public() (p embedded.Keys, err error) {
 	return p, nil
 }
 
-// reserved are the keys as user keys, also those that are none: nobody else has one of them.
+// reserved returns every key of the broker as a user key. No principal may register one of them.
 func (k keys) reserved() (all []performatives.Key, err error) {
 	for _, pair := range []nkeys.KeyPair{k.broker, k.operator, k.callout, k.system, k.issuer} {
 		seed, err := pair.Seed()
@@ -88,7 +88,7 @@ func (k keys) reserved() (all []performatives.Key, err error) {
 	return all, nil
 }
 
-// seed reads a key of the data directory, and makes it the first time.
+// seed reads a key from the data directory, or creates it.
 func seed(dir, file string, create func() (nkeys.KeyPair, error)) (nkeys.KeyPair, error) {
 	path := filepath.Join(dir, file)
 	text, err := os.ReadFile(path)
@@ -100,7 +100,7 @@ func seed(dir, file string, create func() (nkeys.KeyPair, error)) (nkeys.KeyPair
 	}
 	pair, err := nkeys.FromSeed([]byte(strings.TrimSpace(string(text))))
 	if err != nil {
-		return nil, fmt.Errorf("%s holds no seed of an nkey", path) // never what it holds
+		return nil, fmt.Errorf("%s does not contain an nkey seed", path) // never print its contents
 	}
 	return pair, nil
 }
@@ -113,14 +113,14 @@ func makeSeed(path string, create func() (nkeys.KeyPair, error)) (nkeys.KeyPair,
 	return pair, WriteSeed(path, pair)
 }
 
-// ReadSeed reads the seed of a key from a file, such as a principal's own.
+// ReadSeed reads a key's seed from a file.
 func ReadSeed(path string) (nkeys.KeyPair, error) {
 	return seed(filepath.Dir(path), filepath.Base(path), func() (nkeys.KeyPair, error) {
 		return nil, fmt.Errorf("%s: %w", path, fs.ErrNotExist)
 	})
 }
 
-// WriteSeed keeps the seed of a key in a new file, mode 0600.
+// WriteSeed writes a key's seed to a new file, mode 0600.
 func WriteSeed(path string, key nkeys.KeyPair) error {
 	text, err := key.Seed()
 	if err != nil {
@@ -129,14 +129,14 @@ func WriteSeed(path string, key nkeys.KeyPair) error {
 	return WriteSecret(path, append(text, '\n'))
 }
 
-// WriteSecret keeps what holds a seed in a new file, mode 0600.
+// WriteSecret writes a secret to a new file, mode 0600.
 func WriteSecret(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s is there already; a key is never written over", path)
+		return fmt.Errorf("%s already exists; parley never overwrites a key", path)
 	}
 	if err != nil {
 		return err
@@ -145,8 +145,8 @@ func WriteSecret(path string, text []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// Config is the nats-server.conf of a server elsewhere that the node with this data directory
-// uses. It makes the keys that are not there yet; only their public halves are in it.
+// Config returns a nats-server.conf for an external server. It creates the keys
+// that the data directory lacks; the configuration contains only public keys.
 func Config(dir string) (string, error) {
 	k, err := openKeys(dir)
 	if err != nil {
@@ -159,13 +159,13 @@ func Config(dir string) (string, error) {
 	return embedded.Config(public)
 }
 
-// CredsFile is the file of a data directory with the broker's credentials for a server elsewhere
-// in operator mode.
+// CredsFile is the file in a data directory with the broker's credentials for an
+// external server in operator mode.
 const CredsFile = "broker.creds"
 
-// Nsc are the nsc commands that make a server elsewhere, in operator mode, one that the node with
-// this data directory uses. It makes the keys that are not there yet, and writes the broker's
-// credentials into the directory; nothing secret is in what it returns.
+// Nsc returns the nsc commands that configure an external server in operator
+// mode. It creates the keys that the data directory lacks, and writes the broker's
+// credentials into the directory. The commands contain no secret.
 func Nsc(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

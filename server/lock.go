@@ -6,12 +6,11 @@ import (
 	"path/filepath"
 )
 
-// ErrInUse is for a data directory that another process has open: two servers on one store would
-// write over each other.
+// ErrInUse means that another process has the data directory open. Two NATS
+// servers on one store would overwrite each other's files.
 var ErrInUse = errors.New("another process has the data directory open")
 
-// lock keeps others from the store of a data directory until the file is closed, or the process
-// is gone, however it went.
+// lock locks a data directory until the file is closed or the process ends.
 func lock(data string) (*os.File, error) {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, err

@@ -4,5 +4,5 @@ package server
 
 import "os"
 
-// flock does nothing where there is no such lock: see to it that one process runs.
+// flock does nothing on systems without flock(2): the operator must run only one process.
 func flock(*os.File) error { return nil }

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-asp/parley/server"
 )
 
-// Two servers on one store would write over each other.
+// Two NATS servers on one store would overwrite each other's files.
 func TestOneAtATime(t *testing.T) {
 	t.Parallel()
 	o := server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1"}

@@ -81,8 +81,8 @@ func TestOthersAreRefused(t *testing.T) {
 	})
 }
 
-// PROTOCOL.md §2: a principal touches its own subjects, and an answer that it has sent
-// elsewhere stays among the principals.
+// PROTOCOL.md §2: a principal uses its own subjects only, and a reply subject of
+// its choice reaches no other account.
 func TestOwnSubjectsOnly(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, o server.Options) {
@@ -125,12 +125,12 @@ func TestOwnSubjectsOnly(t *testing.T) {
 		for _, reply := range []string{"$JS.API.STREAM.DELETE.ASP_SESSIONS", "asp.session.s1", "asp.operator.api.agent.rm"} {
 			testkit.Must(t, l.PublishRequest(api.Call(alpha, api.SessionList.Name), reply, nil))
 		}
-		w.asks(l, alpha) // answered in order: what was before has been dealt with
+		w.asks(l, alpha) // calls are answered in order, so the earlier ones are done
 		testkit.Must(t, w.Healthy(w.Ctx))
 	})
 }
 
-// A server that was not told of the broker's keys lets nobody in, and the broker says so.
+// A NATS server configured for other keys refuses the broker, and Start says so.
 func TestServerKnowsOtherKeys(t *testing.T) {
 	t.Parallel()
 	url := configured(t).NATS
@@ -139,7 +139,7 @@ func TestServerKnowsOtherKeys(t *testing.T) {
 	}
 }
 
-// The configuration is for everybody's eyes; making it again changes nothing.
+// The configuration contains no secret, and generating it again changes nothing.
 func TestConfigHoldsNoSecret(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -148,7 +148,7 @@ func TestConfigHoldsNoSecret(t *testing.T) {
 	again, err := server.Config(data)
 	testkit.Must(t, err)
 	if first != again {
-		t.Error("the second time it is another")
+		t.Error("the second configuration differs")
 	}
 	files, err := os.ReadDir(data)
 	testkit.Must(t, err)
@@ -158,7 +158,7 @@ func TestConfigHoldsNoSecret(t *testing.T) {
 		seed, err := key.Seed()
 		testkit.Must(t, err)
 		if strings.Contains(first, string(seed)) {
-			t.Errorf("the seed of %s is in it", f.Name())
+			t.Errorf("it contains the seed of %s", f.Name())
 		}
 	}
 }

@@ -14,22 +14,22 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// A mode is who decides which keys get into the NATS server, and how the server is told.
+// A mode is who authorizes logins to the NATS server.
 type mode int
 
 const (
 	open       mode = iota // nobody: the embedded server under --dev
-	configured             // this node; a server elsewhere that has what Config says
-	operated               // this node; the embedded server, and one elsewhere that has what Nsc says
-	foreign                // the server elsewhere
+	configured             // the broker, by auth callout on an external server configured by Config
+	operated               // the broker, by auth callout on the embedded server or one configured by Nsc
+	external               // the external server
 )
 
-// SystemJWT is the file of a data directory with the user JWT that the system key has on a
-// server elsewhere in operator mode: it is of that operator's system account.
+// SystemJWT is the file in a data directory with the system key's user JWT for an
+// external server in operator mode. That operator's system account issued it.
 const SystemJWT = "system.jwt"
 
-// mode finds out which one it is. Credentials of an account that is the node's own tell that
-// the server has what Nsc says.
+// mode derives the mode from the options. Credentials of the broker's own account
+// mean that Nsc configured the server.
 func (k keys) mode(o Options) (mode, error) {
 	switch {
 	case o.NATS == "" && o.Dev:
@@ -39,31 +39,31 @@ func (k keys) mode(o Options) (mode, error) {
 	case o.NATSCreds != "":
 		text, err := os.ReadFile(o.NATSCreds)
 		if err != nil {
-			return foreign, err
+			return external, err
 		}
 		token, err := jwt.ParseDecoratedJWT(text)
 		if err != nil {
-			return foreign, fmt.Errorf("%s: no user JWT in it", o.NATSCreds)
+			return external, fmt.Errorf("%s contains no user JWT", o.NATSCreds)
 		}
 		user, err := jwt.DecodeUserClaims(token)
 		if err != nil {
-			return foreign, fmt.Errorf("%s: no user JWT in it", o.NATSCreds)
+			return external, fmt.Errorf("%s contains no user JWT", o.NATSCreds)
 		}
 		if user.IssuerAccount == k.authority.Account(login.BrokerAccount) && !o.Dev {
 			return operated, nil
 		}
-		return foreign, nil
+		return external, nil
 	case o.NATSOptions != nil, o.Dev:
-		return foreign, nil
+		return external, nil
 	default:
 		return configured, nil
 	}
 }
 
-// servesLogins tells whether the server asks this node whom it may let in.
+// servesLogins reports whether the NATS server asks the broker to authorize logins.
 func (m mode) servesLogins() bool { return m == configured || m == operated }
 
-// credentials is how the broker logs in where others decide, besides NATSOptions.
+// credentials returns the option for NATSCreds, if it is set.
 func (o Options) credentials() (options []nats.Option) {
 	if o.NATSCreds != "" {
 		options = append(options, nats.UserCredentials(o.NATSCreds))
@@ -71,7 +71,7 @@ func (o Options) credentials() (options []nats.Option) {
 	return options
 }
 
-// login is how one of the node's own keys logs in.
+// login returns the option by which one of the broker's own keys logs in.
 func (m mode) login(k keys, o Options, account string, key nkeys.KeyPair) (nats.Option, error) {
 	public, err := key.PublicKey()
 	switch {
@@ -93,7 +93,7 @@ func (m mode) login(k keys, o Options, account string, key nkeys.KeyPair) (nats.
 	}
 }
 
-// credentials makes the user JWTs of .creds files, where the server takes them.
+// credentials returns the issuer of user JWTs for .creds files; nil if the NATS server accepts none.
 func (m mode) credentials(k keys) func(performatives.Agent, performatives.Key) (string, error) {
 	if m != operated && m != open {
 		return nil

@@ -17,127 +17,127 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// connect starts the embedded server, or finds the one elsewhere, and logs the broker in.
-func (n *Node) connect(o Options, tlsConfig *tls.Config) (*nats.Conn, error) {
+// connect starts the embedded NATS server, or uses the external one, and logs the broker in.
+func (s *Server) connect(o Options, tlsConfig *tls.Config) (*nats.Conn, error) {
 	if o.NATS != "" {
-		n.URL = o.NATS
-		if n.mode == foreign {
-			return n.dial(o, append(o.credentials(), n.named(brokerName))...)
+		s.URL = o.NATS
+		if s.mode == external {
+			return s.dial(o, append(o.credentials(), s.named(brokerName))...)
 		}
-		return n.login(o, login.BrokerAccount, n.keys.broker, n.named(brokerName))
+		return s.login(o, login.BrokerAccount, s.keys.broker, s.named(brokerName))
 	}
-	public, err := n.keys.public()
+	public, err := s.keys.public()
 	if err != nil {
 		return nil, err
 	}
-	if n.lock, err = lock(o.Data); err != nil {
+	if s.lock, err = lock(o.Data); err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Data, err)
 	}
-	n.server, err = embedded.Start(embedded.Options{
+	s.nats, err = embedded.Start(embedded.Options{
 		StoreDir: filepath.Join(o.Data, "nats"), Listen: o.Listen, Dev: o.Dev, SyncInterval: o.interval(),
 		TLS: tlsConfig, Websocket: o.Websocket,
-		Broker: public.Broker, Callout: public.Callout, Authority: n.keys.authority, Log: o.Log.Named("nats"),
+		Broker: public.Broker, Callout: public.Callout, Authority: s.keys.authority, Log: o.Log.Named("nats"),
 	})
 	if err != nil {
 		return nil, err
 	}
-	n.URL, n.WebsocketURL = n.server.ClientURL(), n.server.WebsocketURL()
-	return n.login(o, login.BrokerAccount, n.keys.broker, n.named(brokerName))
+	s.URL, s.WebsocketURL = s.nats.ClientURL(), s.nats.WebsocketURL()
+	return s.login(o, login.BrokerAccount, s.keys.broker, s.named(brokerName))
 }
 
-// derivedSync is how often an embedded server has on disk what can be derived again, where
-// the transcripts are there before each acceptance.
+// derivedSync is the embedded server's fsync interval for derived data while
+// transcripts are fsynced before each acceptance.
 const derivedSync = 10 * time.Second
 
 func (o Options) interval() time.Duration { return cmp.Or(o.Sync, derivedSync) }
 
-// durable is what the broker waits for before it says that an act is accepted; nil is the
-// server's own acknowledgement.
-func (n *Node) durable(o Options) func(stream string, added int) error {
-	if n.server == nil || o.Sync != 0 {
+// durable returns what the broker waits for before it accepts an act; nil means
+// the publish acknowledgement.
+func (s *Server) durable(o Options) func(stream string, added int) error {
+	if s.nats == nil || o.Sync != 0 {
 		return nil
 	}
-	return n.server.Durable
+	return s.nats.Durable
 }
 
-// syncedAfter is how long the server may take to have on disk what it acknowledged: an
-// interval, and what a slow disk takes. Of a server elsewhere nobody knows.
-func (n *Node) syncedAfter(o Options) time.Duration {
-	if n.server == nil {
+// syncedAfter bounds the time from acknowledgement to fsync: one interval, and
+// some time for a slow disk. It is 0, unknown, for an external server.
+func (s *Server) syncedAfter(o Options) time.Duration {
+	if s.nats == nil {
 		return 0
 	}
 	return o.interval() + 5*time.Second
 }
 
-// The names of a node's connections, before its ID.
+// The names of the connections, before the broker's ID.
 const (
 	brokerName  = "parley broker"
 	calloutName = "parley login"
 	systemName  = "parley removal"
 )
 
-// named is how a connection of this node's is known from those of others, which have the same user.
-func (n *Node) named(what string) nats.Option { return nats.Name(what + " " + n.id) }
+// named names a connection. All brokers log in as the same user; the name tells their connections apart.
+func (s *Server) named(what string) nats.Option { return nats.Name(what + " " + s.id) }
 
-// ErrNotLetIn is for a server elsewhere that was not configured for the node's keys. Where no
-// other broker answers its logins, it says nothing for so long that the client gives up first.
-var ErrNotLetIn = errors.New("the NATS server does not let the node's keys in")
+// ErrNotLetIn means that an external server is not configured for the broker's
+// keys. The login fails, or times out if no broker serves the auth callout.
+var ErrNotLetIn = errors.New("the NATS server refuses the broker's keys")
 
-// login connects with one of the node's own keys, as the one user that it is in an account.
-func (n *Node) login(o Options, account string, key nkeys.KeyPair, options ...nats.Option) (*nats.Conn, error) {
-	how, err := n.mode.login(n.keys, o, account, key)
+// login connects with one of the broker's own keys to an account.
+func (s *Server) login(o Options, account string, key nkeys.KeyPair, options ...nats.Option) (*nats.Conn, error) {
+	how, err := s.mode.login(s.keys, o, account, key)
 	if err != nil {
 		return nil, err
 	}
-	nc, err := n.dial(o, append(options, how)...)
-	if network, ok := errors.AsType[*net.OpError](err); err != nil && n.server == nil &&
+	nc, err := s.dial(o, append(options, how)...)
+	if network, ok := errors.AsType[*net.OpError](err); err != nil && s.nats == nil &&
 		!errors.Is(err, nats.ErrNoServers) && (!ok || network.Op != "dial") {
 		err = fmt.Errorf("%w: %w", ErrNotLetIn, err)
 	}
 	return nc, err
 }
 
-// The pings by which a server that died without a word is noticed: another one of its cluster
-// may be there.
+// Pings detect a server that died without closing the connection, so that the
+// broker reconnects to another server of the cluster.
 const (
 	pingEvery   = 2 * time.Second
 	pingsMissed = 2
 )
 
-// reconnectWait is between two tries to reach a server that went away: acts wait for it.
+// reconnectWait is short because acts wait for the reconnect.
 const reconnectWait = 100 * time.Millisecond
 
-func (n *Node) dial(o Options, options ...nats.Option) (*nats.Conn, error) {
-	url := n.URL
-	if n.server != nil {
-		url = "nats://in.process"                                                  // where TLS is not spoken
-		options = append(options, n.server.InProcess(), nats.Timeout(time.Minute)) // it is there, however busy the machine
+func (s *Server) dial(o Options, options ...nats.Option) (*nats.Conn, error) {
+	url := s.URL
+	if s.nats != nil {
+		url = "nats://in.process"                                                // no TLS in process
+		options = append(options, s.nats.InProcess(), nats.Timeout(time.Minute)) // the server runs, however busy the machine is
 	} else {
-		options = append(append(options, o.NATSOptions...), o.TLS.Client(n.URL)...)
+		options = append(append(options, o.NATSOptions...), o.TLS.Client(s.URL)...)
 	}
 	nc, err := nats.Connect(url, append(options, nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsMissed))...)
 	if err == nil {
-		n.conns = append(n.conns, nc)
+		s.conns = append(s.conns, nc)
 	}
 	return nc, err
 }
 
-// openLogin answers logins with what the registry says.
-func (n *Node) openLogin(o Options) error {
-	nc, err := n.login(o, login.CalloutAccount, n.keys.callout, n.named(calloutName))
+// openLogin serves the auth callout from the registry.
+func (s *Server) openLogin(o Options) error {
+	nc, err := s.login(o, login.CalloutAccount, s.keys.callout, s.named(calloutName))
 	if err != nil {
 		return err
 	}
-	operator, err := n.keys.operator.PublicKey()
+	operator, err := s.keys.operator.PublicKey()
 	if err != nil {
 		return err
 	}
-	broker, err := n.keys.broker.PublicKey()
+	broker, err := s.keys.broker.PublicKey()
 	if err != nil {
 		return err
 	}
-	n.stop, err = login.Serve(nc, n.keys.issuer, func(key string) (login.Identity, bool) {
+	s.stop, err = login.Serve(nc, s.keys.issuer, func(key string) (login.Identity, bool) {
 		switch key {
 		case operator:
 			return login.Identity{Name: login.OperatorName, Role: login.Operator}, true
@@ -145,12 +145,12 @@ func (n *Node) openLogin(o Options) error {
 			return login.Identity{Name: login.BrokerName, Role: login.Broker}, true
 		}
 		select {
-		case <-n.ready:
-		case <-n.ended:
+		case <-s.ready:
+		case <-s.ended:
 			return login.Identity{}, false
 		}
-		a, ok := n.Principal(performatives.Key(key))
-		return login.Identity{Name: a.Token(), Role: login.Principal, Groups: n.Groups(a)}, ok
+		a, ok := s.Principal(performatives.Key(key))
+		return login.Identity{Name: a.Token(), Role: login.Principal, Groups: s.Groups(a)}, ok
 	}, o.Log)
 	return err
 }

@@ -6,16 +6,16 @@ import (
 	"fmt"
 	"io"
 	"os"
-	_ "time/tzdata" // calendars name time zones, also on machines that have none
+	_ "time/tzdata" // calendars name time zones, which the machine may lack
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/parley-asp/parley/escalation"
 )
 
-// ReadRules reads who decides escalations from a file, YAML or JSON, and checks
-// it. A field that there is none of is an error that names its line: a rule that
-// was spelled wrong must not be a rule that is not there.
+// ReadRules reads the escalation rules from a YAML or JSON file and checks them.
+// An unknown field is an error, so that a misspelt rule is not ignored. Errors
+// name the line where the file has one.
 func ReadRules(path string) (*escalation.Rules, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -23,7 +23,7 @@ func TestReadRules(t *testing.T) {
 	if route == nil || len(route.Levels) != 2 || plan.Rule != "large" {
 		t.Fatalf("%+v %+v", route, plan)
 	}
-	// Nobody is registered, so nobody at the first level is able, and the second has its turn at once.
+	// No approver is registered, so the first level is skipped at once.
 	if first := route.Levels[0]; !first.Due.Equal(asked) || first.Quorum != 2 || len(first.Approvers) != 2 {
 		t.Errorf("the buyers: %+v", first)
 	}
@@ -33,7 +33,7 @@ func TestReadRules(t *testing.T) {
 	}
 }
 
-// What is wrong is named with its place, and never silently left out.
+// A fault is reported with its path, never ignored.
 func TestReadRulesFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"organisations:\n  acme.com:\n    quorom: 2\n":                                         "line 3: field quorom not found",

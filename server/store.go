@@ -12,37 +12,38 @@ import (
 	"go.uber.org/zap"
 )
 
-// Store connects to the streams as the broker does, without a broker: to the server at
-// o.NATS, which may be another node's embedded one, or else to a server in this process on
-// the store of o.Data, which no other process may have open. stop ends it.
+// Store connects to the streams as the broker does, without starting a broker: to
+// the server at o.NATS, which may be embedded in another process, or to a server
+// in this process on the store in o.Data, which no other process may have open.
+// stop ends it.
 func Store(o Options) (nc *nats.Conn, stop func(), err error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	n := &Node{id: nuid.Next(), ready: make(chan struct{}), ended: make(chan struct{})}
+	s := &Server{id: nuid.Next(), ready: make(chan struct{}), ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
-			n.end()
+			s.end()
 		}
 	}()
-	if o.NATS != "" && o.NATSOptions == nil && o.NATSCreds == "" { // do not make keys that let nobody in
+	if o.NATS != "" && o.NATSOptions == nil && o.NATSCreds == "" { // do not create keys that the server would refuse
 		if _, err := os.Stat(filepath.Join(o.Data, BrokerSeed)); err != nil {
 			return nil, nil, fmt.Errorf("the broker's key: %w", err)
 		}
 	}
-	if n.keys, err = openKeys(o.Data); err != nil {
+	if s.keys, err = openKeys(o.Data); err != nil {
 		return nil, nil, err
 	}
-	if n.mode, err = n.keys.mode(o); err != nil {
+	if s.mode, err = s.keys.mode(o); err != nil {
 		return nil, nil, err
 	}
-	if nc, err = n.connect(o, nil); err != nil {
+	if nc, err = s.connect(o, nil); err != nil {
 		return nil, nil, err
 	}
-	return nc, n.end, nil
+	return nc, s.end, nil
 }
 
-// Keys reads the key files of a data directory.
+// Keys reads the key files in a data directory.
 func Keys(dir string) (files map[string][]byte, err error) {
 	files = map[string][]byte{}
 	for _, pattern := range []string{"*.nk", SystemJWT} {
@@ -59,18 +60,18 @@ func Keys(dir string) (files map[string][]byte, err error) {
 	return files, nil
 }
 
-// Empty tells why a data directory is not one that a backup can be restored to.
+// Empty returns an error if a data directory already holds keys or a store.
 func Empty(dir string) error {
 	files, err := Keys(dir)
 	if err != nil {
 		return err
 	}
 	for name := range files {
-		return fmt.Errorf("%s is there already; a key is never written over", filepath.Join(dir, name))
+		return fmt.Errorf("%s already exists; parley never overwrites a key", filepath.Join(dir, name))
 	}
 	store := filepath.Join(dir, "nats")
 	if _, err := os.Stat(store); !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s is there already; a store is never written over", store)
+		return fmt.Errorf("%s already exists; parley never overwrites a store", store)
 	}
 	return nil
 }

@@ -11,23 +11,23 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// TLS names the PEM files of encrypted connections; without Cert, clients come in the clear.
+// TLS names the PEM files of encrypted connections. Without Cert, clients connect in plain text.
 type TLS struct {
-	Cert, Key string // of this side, for NATS, WebSocket and HTTP, and for an external server that asks
-	CA        string // what the other side must show a certificate of: clients (mutual TLS), and an external server
+	Cert, Key string // of this side, for NATS, WebSocket and HTTP, and for an external server that requests it
+	CA        string // verifies the other side: clients (mutual TLS) and an external server
 }
 
-// ErrTLS is for files that do not go together.
-var ErrTLS = errors.New("a certificate and its key go together, and a CA for clients needs them")
+// ErrTLS means that the files are incomplete.
+var ErrTLS = errors.New("a certificate needs its key, and a client CA needs both")
 
-// server is what listeners do; nil is no TLS. TLS 1.2 is the least. Where NATS is elsewhere a
-// CA alone is for that.
-func (t TLS) server(elsewhere bool) (*tls.Config, error) {
-	if (t.Cert == "") != (t.Key == "") || t.Cert == "" && t.CA != "" && !elsewhere {
+// server returns the listeners' configuration; nil means no TLS. The minimum is
+// TLS 1.2. With an external NATS server, a CA alone verifies that server.
+func (t TLS) server(external bool) (*tls.Config, error) {
+	if (t.Cert == "") != (t.Key == "") || t.Cert == "" && t.CA != "" && !external {
 		return nil, ErrTLS
 	}
 	if t.Cert == "" {
-		return nil, nil //nolint:nilnil // no TLS is no error
+		return nil, nil //nolint:nilnil // no TLS is not an error
 	}
 	own, err := tls.LoadX509KeyPair(t.Cert, t.Key)
 	if err != nil {
@@ -48,9 +48,9 @@ func (t TLS) server(elsewhere bool) (*tls.Config, error) {
 	return config, nil
 }
 
-// Client is what a connection of NATS to this URL does: it verifies the server by CA, or else
-// by those of the system, and shows Cert if it is asked. A URL that does not begin with tls://
-// or wss:// is TLS all the same where there is a CA.
+// Client returns the options of a NATS connection to this URL. It verifies the
+// server by CA, or by the system's CAs, and presents Cert if the server requests
+// one. With a CA it uses TLS even if the URL does not begin with tls:// or wss://.
 func (t TLS) Client(url string) []nats.Option {
 	var options []nats.Option
 	if t.CA != "" {

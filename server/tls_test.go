@@ -27,14 +27,14 @@ func (ca authority) issues(name string) (own server.TLS) {
 	return own
 }
 
-// with is what a side has to know that the other side has certificates of this authority.
+// with returns the configuration that verifies the other side by this authority.
 func (ca authority) with(own server.TLS) server.TLS {
 	own.CA = ca.File
 	return own
 }
 
-// reach tries NATS, WebSocket and HTTP of a node as a client with these certificates, and
-// says what is wrong with each.
+// reach connects to NATS, WebSocket and HTTP as a client with these certificates, and
+// returns each one's error.
 func (w world) reach(how server.TLS) map[string]error {
 	w.Helper()
 	key := w.registers(alpha)
@@ -78,8 +78,8 @@ func (w world) get(url string, how server.TLS) error {
 	return nil
 }
 
-// Whoever trusts the authority gets in, and nobody in the clear. Mutual TLS wants a certificate
-// of the client besides.
+// A client that trusts the authority connects; plain text is refused. Mutual TLS
+// also requires a client certificate.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	ca, foreign := newAuthority(t), newAuthority(t)
@@ -111,8 +111,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// A broker and a server elsewhere that show each other certificates.
-func TestTLSElsewhere(t *testing.T) {
+// A broker and an external NATS server verify each other's certificates.
+func TestTLSExternal(t *testing.T) {
 	t.Parallel()
 	ca, data := newAuthority(t), t.TempDir()
 	ours, own := ca.issues("server"), ca.issues("broker")
@@ -127,7 +127,7 @@ func TestTLSElsewhere(t *testing.T) {
 		})
 	}
 	if _, err := server.Start(t.Context(), server.Options{Data: data, NATS: "tls://" + address, TLS: newAuthority(t).with(own)}); err == nil {
-		t.Error("a server of another authority is trusted")
+		t.Error("a server with another authority's certificate is trusted")
 	}
 }
 
@@ -147,12 +147,12 @@ func TestTLSFiles(t *testing.T) {
 	}
 }
 
-// WebSocket is off unless it is asked for; then it wants the same logins.
+// WebSocket is off by default, and requires the same logins.
 func TestWebsocket(t *testing.T) {
 	t.Parallel()
 	w := start(t, server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1"})
 	if w.WebsocketURL != "" {
-		t.Errorf("without being asked for it is at %s", w.WebsocketURL)
+		t.Errorf("it is on by default, at %s", w.WebsocketURL)
 	}
 	w = start(t, server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1", Websocket: "127.0.0.1:-1"})
 	key := w.registers(alpha)
@@ -168,15 +168,15 @@ func TestWebsocket(t *testing.T) {
 	for name, how := range map[string]nats.Option{
 		"unregistered": testkit.Login(t, testkit.NewKey(t)), "another's sign": nats.Nkey(testkit.Public(t, key), testkit.NewKey(t).Sign), "nothing": nats.Name("nobody"),
 	} {
-		// The server says why and closes; a client that is still writing may miss the words.
+		// The server sends the reason and closes; a client that is still writing may miss it.
 		if err := connect(how); err == nil {
 			t.Errorf("%s: let in", name)
 		}
 	}
 }
 
-// Without logins a page of another origin could act as anyone through the browser of whoever
-// looks at it.
+// Without logins, a page of another origin could act as anyone through a visitor's
+// browser.
 func TestWebsocketOfDev(t *testing.T) {
 	t.Parallel()
 	if _, err := server.Start(t.Context(), server.Options{

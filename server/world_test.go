@@ -23,10 +23,10 @@ const (
 	beta  = performatives.Agent("agent://widgets.co/sales/beta")
 )
 
-// world is a node, whose operator has logged in, and connections of principals.
+// world is a server with a connected operator, and connections of principals.
 type world struct{ *testkit.World }
 
-// everywhere runs a test on the embedded server, and on one in a process of its own in each mode.
+// everywhere runs a test on the embedded NATS server and on an external one in each mode.
 func everywhere(t *testing.T, test func(*testing.T, server.Options)) {
 	t.Helper()
 	operated(t, test)
@@ -36,7 +36,7 @@ func everywhere(t *testing.T, test func(*testing.T, server.Options)) {
 	})
 }
 
-// operated runs a test on the servers that are in operator mode.
+// operated runs a test on the NATS servers in operator mode.
 func operated(t *testing.T, test func(*testing.T, server.Options)) {
 	t.Helper()
 	t.Run("embedded", func(t *testing.T) {
@@ -49,7 +49,7 @@ func operated(t *testing.T, test func(*testing.T, server.Options)) {
 	})
 }
 
-// configured are the options of a node at an external server in config mode.
+// configured returns options for an external NATS server in config mode.
 func configured(t *testing.T) server.Options {
 	t.Helper()
 	data := t.TempDir()
@@ -58,7 +58,7 @@ func configured(t *testing.T) server.Options {
 	return server.Options{Data: data, NATS: testkit.StartServerProcess(t, config).URL()}
 }
 
-// inOperatorMode are those of a node at one in operator mode, made by the commands of Nsc.
+// inOperatorMode returns options for an external NATS server in operator mode, set up by Nsc.
 func inOperatorMode(t *testing.T) server.Options {
 	t.Helper()
 	data := t.TempDir()
@@ -68,7 +68,7 @@ func inOperatorMode(t *testing.T) server.Options {
 	return server.Options{Data: data, NATS: url, NATSCreds: filepath.Join(data, server.CredsFile)}
 }
 
-// start starts a node; the operator connects with these certificates, if there are any.
+// start starts a server and connects its operator, with these certificates if given.
 func start(t *testing.T, o server.Options, operator ...server.TLS) world {
 	t.Helper()
 	w := world{testkit.NewWorld(t, o)}
@@ -80,13 +80,12 @@ func start(t *testing.T, o server.Options, operator ...server.TLS) world {
 	return w
 }
 
-// gate is a log that stops the login of one that is let in, when that has been decided and
-// not yet answered.
+// gate blocks a login after it was authorized and before the reply. It hooks the log.
 type gate struct{ reached, open chan struct{} }
 
 func newGate() gate { return gate{make(chan struct{}), make(chan struct{})} }
 
-// log counts the logins of those that are let in, from 1, and stops one.
+// log counts authorized logins from 1 and blocks one of them.
 func (g gate) log(stops int32) *zap.Logger {
 	var logins atomic.Int32
 	silent := zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{}), zapcore.AddSync(io.Discard), zap.DebugLevel)
@@ -113,13 +112,13 @@ func (w world) gives(a performatives.Agent, key nkeys.KeyPair) {
 	testkit.Must(w, err)
 }
 
-// dial makes a connection that does not come back once it is closed.
+// dial connects without reconnecting.
 func (w world) dial(a performatives.Agent, options ...nats.Option) (*nats.Conn, error) {
 	p := testkit.Principal{TB: w, Agent: a, URL: w.URL}
 	return p.Dial(options...)
 }
 
-// logsIn connects as a principal, who must be let in.
+// logsIn connects as a principal; the login must succeed.
 func (w world) logsIn(a performatives.Agent, key nkeys.KeyPair) *nats.Conn {
 	w.Helper()
 	l, err := w.dial(a, testkit.Login(w, key))
@@ -127,7 +126,7 @@ func (w world) logsIn(a performatives.Agent, key nkeys.KeyPair) *nats.Conn {
 	return l
 }
 
-// asks makes a call that the broker must answer.
+// asks makes a call that must succeed.
 func (w world) asks(l *nats.Conn, a performatives.Agent) {
 	w.Helper()
 	res, err := l.RequestWithContext(w.Ctx, api.Call(a, api.SessionList.Name), nil)

@@ -215,7 +215,7 @@ func (s *serve) whyNot(err error) error {
 }
 
 // started is what a person wants to know at the start.
-func (s *serve) started(n *server.Node) string {
+func (s *serve) started(n *server.Server) string {
 	where := "embedded server"
 	if s.NATS != "" {
 		where = "a server elsewhere"

@@ -81,7 +81,7 @@ func (p *printer) opening(s *stage) {
 	}
 	where := "a broker of its own at " + s.url + ": logins, signatures and fsync on, a fresh key for everybody"
 	switch {
-	case s.node != nil:
+	case s.server != nil:
 	case s.dev:
 		where = "the broker at " + s.url + ": --dev, so without logins; every act is signed all the same"
 	default:

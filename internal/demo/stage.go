@@ -22,8 +22,8 @@ type stage struct {
 	key      performatives.Key // of the broker
 	dev      bool
 	operator *client.Operator
-	node     *server.Node // nil where the broker is somebody else's
-	temp     string       // to be removed at the end
+	server   *server.Server // nil where the broker is somebody else's
+	temp     string         // to be removed at the end
 }
 
 const (
@@ -49,10 +49,10 @@ func open(ctx context.Context, o Options) (s *stage, err error) {
 			}
 			data = s.temp
 		}
-		if s.node, err = server.Start(ctx, server.Options{Data: data, Listen: "127.0.0.1:-1"}); err != nil {
+		if s.server, err = server.Start(ctx, server.Options{Data: data, Listen: "127.0.0.1:-1"}); err != nil {
 			return s, err
 		}
-		s.url, pair = s.node.URL, s.node.Operator()
+		s.url, pair = s.server.URL, s.server.Operator()
 	}
 	if err := s.direct(ctx, pair); err != nil {
 		return s, err
@@ -88,10 +88,10 @@ func (s *stage) close() error {
 	if s.operator != nil {
 		errs = append(errs, s.operator.Close())
 	}
-	if s.node != nil {
+	if s.server != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), closeWait)
 		defer cancel()
-		errs = append(errs, s.node.Close(ctx))
+		errs = append(errs, s.server.Close(ctx))
 	}
 	if s.temp != "" {
 		errs = append(errs, os.RemoveAll(s.temp))

@@ -34,7 +34,7 @@ type Options = server.Options
 // A Broker is a node in this process, on its own data directory. Down and Up restart it on the
 // same data and addresses; Crash takes its server away first.
 type Broker struct {
-	*server.Node
+	*server.Server
 	Data string
 
 	t       testing.TB
@@ -61,7 +61,7 @@ func StartBroker(t testing.TB, o Options) *Broker {
 func (b *Broker) Up() {
 	b.t.Helper()
 	o := b.options
-	if b.Node != nil {
+	if b.Server != nil {
 		o.HTTP = b.HTTPAddr
 		if o.NATS == "" {
 			_, o.Listen, _ = strings.Cut(b.URL, "://")
@@ -71,7 +71,7 @@ func (b *Broker) Up() {
 	defer cancel()
 	n, err := server.Start(ctx, o)
 	Must(b.t, err)
-	b.Node, b.up = n, true
+	b.Server, b.up = n, true
 }
 
 // Down stops the broker in order.
@@ -91,7 +91,7 @@ func (b *Broker) Down() {
 // Crash takes the embedded server away while the broker uses it.
 func (b *Broker) Crash() {
 	b.up = false
-	b.Node.Crash()
+	b.Server.Crash()
 }
 
 // Register adds a principal with a new key, as an operator would.

@@ -100,7 +100,7 @@ func brokerProcess() error {
 	return nil
 }
 
-func dieAt(n *server.Node, point string) {
+func dieAt(n *server.Server, point string) {
 	var begun atomic.Bool // what is done until then is for acts before
 	n.AtFailpoints(func(at string) {
 		if at == broker.Failpoints()[0] {

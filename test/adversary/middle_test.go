@@ -106,7 +106,7 @@ func TestManInTheMiddle(t *testing.T) {
 func TestManInTheMiddleOfTLS(t *testing.T) {
 	t.Parallel()
 	ours, theirs := testkit.NewAuthority(t), testkit.NewAuthority(t)
-	start := func(by *testkit.Authority) *server.Node {
+	start := func(by *testkit.Authority) *server.Server {
 		var o server.TLS
 		o.Cert, o.Key = by.Issue("server")
 		n, err := server.Start(t.Context(), server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1", TLS: o})

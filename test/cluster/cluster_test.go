@@ -131,7 +131,7 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-func (w *world) node(replicas int) *server.Node {
+func (w *world) node(replicas int) *server.Server {
 	w.Helper()
 	n, err := server.Start(w.ctx, server.Options{Data: w.data, NATS: w.URL(), Replicas: replicas, Log: zaptest.NewLogger(w.T)})
 	testkit.Must(w, err)
@@ -152,7 +152,7 @@ func TestWaitsForJetStream(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		w.Errorf("one server of three: %v, want to wait", err)
 	}
-	started := make(chan *server.Node, 1)
+	started := make(chan *server.Server, 1)
 	go func() {
 		n, err := server.Start(w.ctx, server.Options{Data: w.data, NATS: w.URL(), Replicas: 3})
 		if err != nil {

@@ -41,7 +41,7 @@ type Options struct {
 // A Broker under test. Down and Up take it through a restart on the same data
 // and address; Node.Crash before Up makes it a crash.
 type Broker struct {
-	*server.Node
+	*server.Server
 	Data string
 
 	t       testing.TB
@@ -68,7 +68,7 @@ func (b *Broker) Up() {
 	if b.options.HTTP {
 		pages = "127.0.0.1:0"
 	}
-	if b.Node != nil {
+	if b.Server != nil {
 		listen, pages = strings.TrimPrefix(b.URL, "nats://"), b.HTTPAddr
 	}
 	log := b.options.Log
@@ -84,7 +84,7 @@ func (b *Broker) Up() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.Node, b.up = n, true
+	b.Server, b.up = n, true
 }
 
 // Down stops it cleanly.
@@ -103,7 +103,7 @@ func (b *Broker) Down() {
 // Crash takes the server away under the broker.
 func (b *Broker) Crash() {
 	b.up = false
-	b.Node.Crash()
+	b.Server.Crash()
 }
 
 // Register adds a principal with a new key, as an operator would.

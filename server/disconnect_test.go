@@ -14,7 +14,7 @@ import (
 	"github.com/parley-asp/parley/server"
 )
 
-// Who is removed is out at once, and stays out; nobody else notices.
+// Removing a principal closes its connections and refuses its logins. Other principals stay connected.
 func TestRemovedIsOut(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, o server.Options) {
@@ -32,7 +32,7 @@ func TestRemovedIsOut(t *testing.T) {
 	})
 }
 
-// Of a principal that has a new key, what is connected with the old one is closed.
+// Rotating a key closes the connections made with the old one.
 func TestRotatedKeyIsOut(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, o server.Options) {
@@ -48,8 +48,8 @@ func TestRotatedKeyIsOut(t *testing.T) {
 	})
 }
 
-// A login that was let in just before its key was taken away is closed just after.
-func TestLoginUnderWayIsOut(t *testing.T) {
+// A login that was authorized just before its key was revoked is closed just after.
+func TestConcurrentLoginIsOut(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, o server.Options) {
 		gate := newGate()
@@ -76,8 +76,8 @@ func TestLoginUnderWayIsOut(t *testing.T) {
 	})
 }
 
-// Whichever broker took a key away, the others hear of it: what they let in at the last moment
-// is closed too.
+// Every broker learns of a key that another one revoked, and closes the logins
+// that it authorized at the last moment.
 func TestRemovedByAnotherBroker(t *testing.T) {
 	t.Parallel()
 	for mode, options := range map[string]func(*testing.T) server.Options{"config": configured, "operator": inOperatorMode} {
@@ -95,7 +95,7 @@ func removesByAnother(t *testing.T, o server.Options) {
 	for range 10 {
 		key := one.registers(alpha)
 		l, err := one.dial(alpha, testkit.Login(t, key))
-		for errors.Is(err, nats.ErrAuthorization) && one.Ctx.Err() == nil { // by the one that has not heard of it yet
+		for errors.Is(err, nats.ErrAuthorization) && one.Ctx.Err() == nil { // refused by the broker that does not know the key yet
 			l, err = one.dial(alpha, testkit.Login(t, key))
 		}
 		testkit.Must(t, err)
@@ -109,10 +109,10 @@ func removesByAnother(t *testing.T, o server.Options) {
 	}
 }
 
-// A broker that has said nothing for 3 seconds loses its connections, and with them its share
-// of the acts: one that is stopped, or cut off, would have it for minutes. If it lives it is
-// back at once. Those of other brokers, which are the same user, stay.
-func TestSilentBrokerIsOut(t *testing.T) {
+// A broker without a heartbeat for 3 seconds is disconnected, so that a stopped or
+// partitioned broker does not keep receiving acts for minutes. If it is alive it
+// reconnects at once. Other brokers, which log in as the same user, stay connected.
+func TestSuspectedBrokerIsDisconnected(t *testing.T) {
 	t.Parallel()
 	for mode, options := range map[string]func(*testing.T) server.Options{"config": configured, "operator": inOperatorMode} {
 		t.Run(mode, func(t *testing.T) {
@@ -126,30 +126,30 @@ func TestSilentBrokerIsOut(t *testing.T) {
 				login = nats.UserCredentials(o.NATSCreds)
 			}
 			out, back := make(chan string, 9), make(chan string, 9)
-			var silent *nats.Conn
-			for _, id := range []string{"another", "silent"} {
-				silent, err = nats.Connect(w.URL, login, nats.Name("parley broker "+id), nats.ReconnectWait(time.Millisecond),
+			var suspected *nats.Conn
+			for _, id := range []string{"another", "suspected"} {
+				suspected, err = nats.Connect(w.URL, login, nats.Name("parley broker "+id), nats.ReconnectWait(time.Millisecond),
 					nats.DisconnectErrHandler(func(*nats.Conn, error) { out <- id }), nats.ReconnectHandler(func(*nats.Conn) { back <- id }))
 				testkit.Must(t, err)
-				t.Cleanup(silent.Close)
+				t.Cleanup(suspected.Close)
 			}
-			js, err := jetstream.New(silent)
+			js, err := jetstream.New(suspected)
 			testkit.Must(t, err)
 			brokers, err := js.KeyValue(w.Ctx, api.BrokersBucket)
 			testkit.Must(t, err)
-			_, err = brokers.Put(w.Ctx, "silent", []byte(`{"settled":0}`))
+			_, err = brokers.Put(w.Ctx, "suspected", []byte(`{"settled":0}`))
 			testkit.Must(t, err)
-			for _, heard := range []chan string{out, back} {
+			for _, events := range []chan string{out, back} {
 				select {
-				case id := <-heard:
-					if id != "silent" {
+				case id := <-events:
+					if id != "suspected" {
 						t.Errorf("the connection of %s was closed", id)
 					}
 				case <-w.Ctx.Done():
-					t.Fatal("the silent broker's connection is not closed")
+					t.Fatal("the suspected broker's connection is not closed")
 				}
 			}
-			testkit.Must(t, silent.FlushTimeout(testkit.Patience))
+			testkit.Must(t, suspected.FlushTimeout(testkit.Patience))
 			if len(out) > 0 {
 				t.Errorf("then that of %s was closed too", <-out)
 			}

@@ -15,9 +15,10 @@ import (
 	"github.com/parley-asp/parley/server"
 )
 
-// PROTOCOL.md §2: a server elsewhere makes of a principal's submit one to the home of its session.
-// Principals cannot do that themselves: neither by publishing there, nor by having an answer sent.
-func TestBroughtHome(t *testing.T) {
+// PROTOCOL.md §2: an external server maps a principal's submit to the partition of
+// its session. A principal cannot address a partition itself, neither by publishing
+// to it nor through a reply subject.
+func TestRoutedToPartitionOwner(t *testing.T) {
 	t.Parallel()
 	for mode, options := range map[string]func(*testing.T) server.Options{"config": configured, "operator": inOperatorMode} {
 		t.Run(mode, func(t *testing.T) {
@@ -41,35 +42,35 @@ func TestBroughtHome(t *testing.T) {
 				if code := m.Header.Get(api.ErrorCodeHeader); code != "400" {
 					t.Fatalf("answered %q: %s", code, m.Data)
 				}
-				heard := submits(t, inside, spy)
-				if want := "asp.home." + strconv.Itoa(api.PartitionOf(id)) + ".agent." + alpha.Token() + ".submit." + string(id); len(heard) != 1 || heard[0] != want {
-					t.Fatalf("the brokers heard %q, not %s", heard, want)
+				got := submits(t, inside, spy)
+				if want := "asp.home." + strconv.Itoa(api.PartitionOf(id)) + ".agent." + alpha.Token() + ".submit." + string(id); len(got) != 1 || got[0] != want {
+					t.Fatalf("the brokers received %q, not %s", got, want)
 				}
 			}
 
 			id := uuid.Must(uuid.NewV7()).String()
 			for _, of := range []performatives.Agent{alpha, beta} {
-				home := "asp.home.0.agent." + of.Token() + ".submit." + id
+				partition := "asp.home.0.agent." + of.Token() + ".submit." + id
 				l := w.logsIn(alpha, w.registers(alpha))
-				testkit.Must(t, l.Publish(home, []byte("{}")))
+				testkit.Must(t, l.Publish(partition, []byte("{}")))
 				if testkit.Allowed(t, l) {
-					t.Errorf("%s may publish on %s", alpha, home)
+					t.Errorf("%s may publish on %s", alpha, partition)
 				}
 				l = w.logsIn(alpha, w.registers(alpha))
-				testkit.Must(t, l.PublishRequest(api.Call(alpha, api.SessionList.Name), home, nil))
+				testkit.Must(t, l.PublishRequest(api.Call(alpha, api.SessionList.Name), partition, nil))
 				if !testkit.Allowed(t, l) {
 					t.Error("the call did not reach the broker")
 				}
-				w.asks(l, alpha) // which answers one call after the other
+				w.asks(l, alpha) // calls are answered in order
 			}
-			if heard := submits(t, inside, spy); len(heard) > 0 {
-				t.Errorf("the brokers heard %q", heard)
+			if got := submits(t, inside, spy); len(got) > 0 {
+				t.Errorf("the brokers received %q", got)
 			}
 		})
 	}
 }
 
-// submits are the subjects of acts that brokers heard.
+// submits returns the subjects of the acts that brokers received.
 func submits(t *testing.T, nc *nats.Conn, spy *nats.Subscription) (all []string) {
 	t.Helper()
 	testkit.Must(t, nc.Flush())

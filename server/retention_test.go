@@ -13,17 +13,17 @@ import (
 	"github.com/parley-asp/parley/server"
 )
 
-// PROTOCOL.md §2: inbox copies are kept 7 days where nobody says otherwise. What somebody has said
-// holds for a node that is started without saying.
+// PROTOCOL.md §2: inbox copies are kept for 7 days by default. A server started
+// without a retention keeps the store's.
 func TestInboxAge(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
-	for _, step := range []struct{ said, want time.Duration }{
+	for _, step := range []struct{ option, want time.Duration }{
 		{0, 7 * 24 * time.Hour}, {2 * time.Hour, 2 * time.Hour}, {0, 2 * time.Hour}, {30 * 24 * time.Hour, 30 * 24 * time.Hour},
 	} {
-		n, err := server.Start(ctx, server.Options{Data: data, Listen: "127.0.0.1:-1", InboxAge: step.said})
+		n, err := server.Start(ctx, server.Options{Data: data, Listen: "127.0.0.1:-1", InboxAge: step.option})
 		testkit.Must(t, err)
 		login, err := nats.NkeyOptionFromSeed(data + "/" + server.BrokerSeed)
 		testkit.Must(t, err)
@@ -34,7 +34,7 @@ func TestInboxAge(t *testing.T) {
 		s, err := js.Stream(ctx, api.InboxStream)
 		testkit.Must(t, err)
 		if got := s.CachedInfo().Config.MaxAge; got != step.want {
-			t.Errorf("told %s, inbox copies are kept %s, want %s", step.said, got, step.want)
+			t.Errorf("with InboxAge %s, inbox copies are kept %s, want %s", step.option, got, step.want)
 		}
 		nc.Close()
 		testkit.Must(t, n.Close(ctx))

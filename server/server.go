@@ -1,0 +1,215 @@
+// Package server runs parley in one process: an embedded NATS server or a
+// connection to an external one, the login service, the broker, the HTTP
+// listener and notifications. Start starts them in that order; Close stops them
+// in reverse.
+package server
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+	"github.com/nats-io/nuid"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/archive"
+	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/embedded"
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/notify"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// Options configure a Server. Data is required; the rest has defaults.
+type Options struct {
+	Data   string        // directory of the store and the keys
+	Listen string        // NATS host:port; port -1 picks a free one
+	HTTP   string        // HTTP host:port; "" disables HTTP
+	Dev    bool          // no logins; loopback only
+	Sync   time.Duration // fsync interval of the store; 0 fsyncs before each acceptance
+
+	TLS       TLS
+	Websocket string // host:port of NATS over WebSocket, embedded server only; "" disables it
+
+	NATS        string        // URL of an external NATS server; "" embeds one
+	NATSOptions []nats.Option // how the broker logs in there; nil: as Config says, and the broker serves its logins
+	NATSCreds   string        // a credentials file instead; if Nsc wrote it, the broker serves logins too
+	Replicas    int           // replicas of each stream; more than 1 needs an external cluster
+
+	Policy   performatives.Policy
+	Limits   broker.Limits     // per principal
+	Archive  archive.Policy    // when finished sessions move to the archive
+	InboxAge time.Duration     // retention of inbox copies; 0 keeps the store's setting, initially 7 days
+	Rules    *escalation.Rules // who decides escalations, already checked; nil: every human who may decide
+	Notify   *notify.Config    // who is notified of escalations, and how; nil: nobody
+	Log      *zap.Logger
+	Now      func() time.Time // the broker's clock; nil is time.Now
+}
+
+// A Server runs until it is closed.
+type Server struct {
+	*Broker
+	URL          string // where principals connect
+	WebsocketURL string // the same over WebSocket; "" if disabled
+	HTTPAddr     string
+
+	id    string // unique among the brokers that share the streams
+	keys  keys
+	mode  mode
+	nats  *embedded.Server // nil with an external server
+	lock  *os.File         // of the embedded server's store
+	web   *web
+	conns []*nats.Conn
+
+	notifier *notify.Notifier
+	stop     func()
+	ready    chan struct{} // closed once the broker is open
+	ended    chan struct{}
+	ending   sync.Once
+}
+
+// Start starts a Server. The broker serves requests when Start returns.
+func Start(ctx context.Context, o Options) (s *Server, err error) {
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.Dev {
+		for _, address := range []string{o.Listen, o.HTTP, o.Websocket} {
+			if err := loopbackOnly(address); err != nil {
+				return nil, err
+			}
+		}
+	}
+	s = &Server{id: nuid.Next(), ready: make(chan struct{}), ended: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			s.end()
+			s = nil
+		}
+	}()
+	if s.keys, err = openKeys(o.Data); err != nil {
+		return s, err
+	}
+	tlsConfig, err := o.TLS.server(o.NATS != "")
+	if err != nil {
+		return s, err
+	}
+	if s.mode, err = s.keys.mode(o); err != nil {
+		return s, err
+	}
+	inside, err := s.connect(o, tlsConfig)
+	if err != nil {
+		return s, err
+	}
+	disconnect, suspected, err := s.openDisconnect(o)
+	if err != nil {
+		return s, err
+	}
+	signer, err := performatives.NewSigner(s.keys.broker)
+	if err != nil {
+		return s, err
+	}
+	reserved, err := s.keys.reserved()
+	if err != nil {
+		return s, err
+	}
+	if s.mode.servesLogins() { // the NATS server already listens; logins wait until the registry is loaded
+		if err := s.openLogin(o); err != nil {
+			return s, err
+		}
+	}
+	if s.Broker, err = OpenBroker(ctx, broker.Options{
+		ID: s.id, Conn: inside, Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Replicas: o.Replicas, Policy: o.Policy, Limits: o.Limits, Escalations: o.Rules, Log: o.Log, Now: o.Now,
+		Archive: o.Archive, InboxAge: o.InboxAge, Disconnect: disconnect, Silent: suspected, Durable: s.durable(o), SyncedAfter: s.syncedAfter(o),
+		Credentials: s.mode.credentials(s.keys), Reserved: reserved,
+	}); err != nil {
+		return s, err
+	}
+	close(s.ready)
+	if err := s.openNotify(ctx, o); err != nil {
+		return s, err
+	}
+	if o.HTTP != "" {
+		if s.web, err = openWeb(o.HTTP, tlsConfig, o.Log.Named("http"), s); err != nil {
+			return s, err
+		}
+		s.HTTPAddr = s.web.addr
+	}
+	return s, nil
+}
+
+// Operator returns the operator's key, which the server generated.
+func (s *Server) Operator() nkeys.KeyPair { return s.keys.operator }
+
+// ServesLogins reports whether the NATS server asks this process to authorize logins.
+func (s *Server) ServesLogins() bool { return s.mode.servesLogins() }
+
+// Close stops accepting requests, finishes those that were accepted, and stops the NATS server.
+func (s *Server) Close(ctx context.Context) error {
+	if s.web != nil {
+		s.web.close(ctx)
+	}
+	if s.notifier != nil {
+		s.notifier.Close()
+	}
+	err := s.Broker.Close(ctx)
+	s.end()
+	return err
+}
+
+// Crash stops the embedded NATS server under the running broker, for recovery tests.
+func (s *Server) Crash() {
+	if s.web != nil {
+		s.web.crash()
+	}
+	if s.notifier != nil {
+		s.notifier.Close()
+	}
+	s.nats.Shutdown()
+	s.nats = nil
+	for _, nc := range s.conns {
+		nc.Close() // or the broker waits for replies
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	s.Broker.Close(ctx) //nolint:errcheck // the connections are closed
+	s.end()
+}
+
+func (s *Server) end() {
+	s.ending.Do(func() { close(s.ended) })
+	if s.stop != nil {
+		s.stop()
+	}
+	for _, nc := range s.conns {
+		nc.Close()
+	}
+	if s.nats != nil {
+		s.nats.Shutdown()
+	}
+	if s.lock != nil {
+		s.lock.Close() //nolint:errcheck // nothing was written
+	}
+}
+
+// ErrNotLoopback means that --dev would listen on an address that other machines can reach.
+var ErrNotLoopback = errors.New("--dev has no logins, so it listens on loopback only")
+
+func loopbackOnly(address string) error {
+	if address == "" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return ErrNotLoopback
+	}
+	return nil
+}
