@@ -38,6 +38,7 @@ func (r *Registry) current(ctx context.Context, a performatives.Agent) (card api
 
 // update writes a principal's card as change leaves it, or registers a new one.
 func (r *Registry) update(ctx context.Context, a performatives.Agent, change func(card *api.Card, registered bool) error) (api.Card, error) {
+	defer r.holdConnections(a)()
 	for range maxAttempts {
 		card, revision, err := r.current(ctx, a)
 		if err != nil {
@@ -92,6 +93,7 @@ func (r *Registry) write(ctx context.Context, c *api.Card, last uint64) error {
 // remove unregisters a principal and returns its last card. Transcripts keep what
 // they pinned.
 func (r *Registry) remove(ctx context.Context, a performatives.Agent) (api.Card, error) {
+	defer r.holdConnections(a)()
 	for range maxAttempts {
 		card, revision, err := r.current(ctx, a)
 		switch {
@@ -117,22 +119,6 @@ func (r *Registry) remove(ctx context.Context, a performatives.Agent) (api.Card,
 // It has to be there before the card is.
 func (r *Registry) openInbox(ctx context.Context, a performatives.Agent) error {
 	return r.o.Store.EnsureConsumer(ctx, store.Consumer{Stream: api.InboxStream, Name: a.Token(), Subject: api.InboxOf(a), Description: string(a)})
-}
-
-// apply takes a card of this revision into the cache. A connection keeps the
-// permissions that it was made with, so whoever loses some has to connect again.
-func (r *Registry) apply(c api.Card, revision uint64) {
-	old, changed := r.cache.put(c, revision)
-	if changed && (old.Key != c.Key || r.decides(old) && !r.decides(c)) {
-		r.disconnect(old)
-	}
-}
-
-// evict takes a card of at most this revision out of the cache.
-func (r *Registry) evict(a performatives.Agent, revision uint64) {
-	if old, changed := r.cache.remove(a, revision); changed {
-		r.disconnect(old)
-	}
 }
 
 // toKey makes a subject token a bucket key, which may contain neither ~ nor @.

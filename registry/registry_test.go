@@ -1,0 +1,301 @@
+package registry_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/registry"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
+)
+
+const (
+	alpha = performatives.Agent("agent://acme.com/alpha")
+	beta  = performatives.Agent("agent://widgets.co/beta")
+	alice = performatives.Agent("human://acme.com/alice")
+	anna  = performatives.Agent("human://acme.com/anna")
+)
+
+var operator = api.Caller{Operator: true}
+
+// open opens the registry of one broker; those on the same server share it.
+func open(t *testing.T, s *testkit.Server, change ...func(*registry.Options)) *registry.Registry {
+	t.Helper()
+	o := registry.Options{
+		Store: openStore(t, s), Broker: s.Signer.Key(), Now: time.Now, Log: zap.NewNop(), Timely: func(time.Time) error { return nil },
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	r, err := registry.Open(t.Context(), o)
+	testkit.Must(t, err)
+	t.Cleanup(r.Close)
+	return r
+}
+
+func openStore(t *testing.T, s *testkit.Server) *store.Store {
+	t.Helper()
+	opened, err := store.Open(t.Context(), store.Options{Conn: s.Connect()})
+	testkit.Must(t, err)
+	t.Cleanup(opened.Close)
+	return opened
+}
+
+// add registers a principal with a new key. Humans may decide.
+func add(t *testing.T, r *registry.Registry, a performatives.Agent) performatives.Signer {
+	t.Helper()
+	signer := testkit.Signer(t, testkit.NewKey(t))
+	_, err := r.Add(t.Context(), api.Card{Agent: a, Key: signer.Key(), Registry: api.Registry{MayDecide: a.IsHuman()}})
+	testkit.Must(t, err)
+	return signer
+}
+
+func newKey(t *testing.T) performatives.Key {
+	t.Helper()
+	return performatives.Key(testkit.Public(t, testkit.NewKey(t)))
+}
+
+func code(err error) session.Code {
+	if r, ok := errors.AsType[*session.Refusal](err); ok {
+		return r.Code
+	}
+	return ""
+}
+
+// A login finds what another broker has just registered. A registry that is closed
+// hears of nothing any more.
+func TestTwoBrokers(t *testing.T) {
+	t.Parallel()
+	s := testkit.StartServer(t)
+	one, two, closed := open(t, s), open(t, s), open(t, s)
+	closed.Close()
+	key := add(t, one, alpha).Key()
+	if a, ok := two.Principal(key); !ok || a != alpha {
+		t.Errorf("on the other broker, the key logs in as %q", a)
+	}
+	if _, known := closed.Card(alpha); known {
+		t.Error("a closed registry follows the bucket")
+	}
+	later := open(t, s)
+	if card, _ := later.Card(alpha); card.Key != key {
+		t.Errorf("a broker that starts later reads the key %q", card.Key)
+	}
+}
+
+// Of changes to one card at the same time, on two brokers, none is lost.
+func TestConcurrentChanges(t *testing.T) {
+	t.Parallel()
+	s := testkit.StartServer(t)
+	brokers := []*registry.Registry{open(t, s), open(t, s)}
+	own := add(t, brokers[0], alice)
+	if _, ok := brokers[1].Principal(own.Key()); !ok {
+		t.Fatal("the other broker does not know alice")
+	}
+	var keys []performatives.Key
+	var running sync.WaitGroup
+	for i := range 6 {
+		r, key := brokers[i%2], newKey(t)
+		keys = append(keys, key)
+		e, err := r.HumanEnrol(t.Context(), operator, api.EnrolHuman{Agent: alice})
+		testkit.Must(t, err)
+		running.Go(func() {
+			if _, err := r.Redeem(t.Context(), e.Code, key, "browser"); err != nil {
+				t.Error(err)
+			}
+		})
+		running.Go(func() {
+			if _, err := r.Add(t.Context(), api.Card{Agent: alice, Key: own.Key(), Capabilities: []string{fmt.Sprint(i)}}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	running.Wait()
+	card, _ := open(t, s).Card(alice)
+	if len(card.Registry.Devices) != len(keys) {
+		t.Errorf("alice has %d devices, want %d", len(card.Registry.Devices), len(keys))
+	}
+}
+
+// A key belongs to one principal, and no principal has one of the installation's.
+func TestKeyHasOneOwner(t *testing.T) {
+	t.Parallel()
+	s := testkit.StartServer(t)
+	reserved := newKey(t)
+	r := open(t, s, func(o *registry.Options) { o.Reserved = []performatives.Key{reserved} })
+	taken := add(t, r, beta).Key()
+	add(t, r, alpha)
+	for name, key := range map[string]performatives.Key{"another's": taken, "the broker's": s.Signer.Key(), "the installation's": reserved} {
+		if _, err := r.Add(t.Context(), api.Card{Agent: alpha, Key: key}); code(err) != session.Duplicate {
+			t.Errorf("%s key is registered: %v", name, err)
+		}
+		if _, _, err := r.AgentRotate(t.Context(), operator, api.RotateKey{Agent: alpha, Key: key}); code(err) != session.Duplicate {
+			t.Errorf("%s key is rotated to: %v", name, err)
+		}
+	}
+	if _, err := r.Add(t.Context(), api.Card{Agent: beta, Key: taken}); err != nil {
+		t.Errorf("the owner's own key: %v", err)
+	}
+}
+
+// Whoever loses a key, or the right to decide, is disconnected on every broker. A
+// principal that rotates its key has the reply first.
+func TestDisconnect(t *testing.T) {
+	t.Parallel()
+	s := testkit.StartServer(t)
+	var here []performatives.Key
+	there := make(chan performatives.Key, 8)
+	r := open(t, s, func(o *registry.Options) {
+		o.Disconnect = func(_ performatives.Agent, k performatives.Key) { here = append(here, k) }
+	})
+	open(t, s, func(o *registry.Options) {
+		o.Disconnect = func(_ performatives.Agent, k performatives.Key) { there <- k }
+	})
+	disconnected := func(what string, want performatives.Key) {
+		t.Helper()
+		if !slices.Equal(here, []performatives.Key{want}) {
+			t.Errorf("%s: disconnected are %q, want %q", what, here, want)
+		}
+		here = nil
+		if k := <-there; k != want {
+			t.Errorf("%s: on the other broker %q is disconnected, want %q", what, k, want)
+		}
+	}
+
+	old, next := add(t, r, alpha), newKey(t)
+	_, release, err := r.AgentRotate(t.Context(), operator, api.RotateKey{Agent: alpha, Key: next})
+	testkit.Must(t, err)
+	if len(here) > 0 {
+		t.Error("the old key is disconnected before the reply")
+	}
+	release()
+	disconnected("a rotated key", old.Key())
+
+	_, err = r.AgentRemove(t.Context(), operator, api.AgentRef{Agent: alpha})
+	testkit.Must(t, err)
+	disconnected("a removed principal", next)
+
+	decider := add(t, r, alice).Key()
+	_, err = r.Add(t.Context(), api.Card{Agent: alice, Key: decider, Description: "on leave", Registry: api.Registry{MayDecide: true}})
+	testkit.Must(t, err)
+	_, err = r.Add(t.Context(), api.Card{Agent: alice, Key: decider})
+	testkit.Must(t, err)
+	disconnected("a human who may not decide any more", decider)
+}
+
+// Who is removed is not registered, and can be registered again.
+func TestRemove(t *testing.T) {
+	t.Parallel()
+	r := open(t, testkit.StartServer(t))
+	if _, err := r.AgentRemove(t.Context(), operator, api.AgentRef{Agent: alpha}); code(err) != session.UnknownAgent {
+		t.Errorf("removed before it was registered: %v", err)
+	}
+	key := add(t, r, alpha).Key()
+	if card, err := r.AgentRemove(t.Context(), operator, api.AgentRef{Agent: alpha}); err != nil || card.Key != key {
+		t.Errorf("removed is %+v, %v", card, err)
+	}
+	if _, logsIn := r.Principal(key); logsIn {
+		t.Error("a removed principal logs in")
+	}
+	if _, err := r.AgentRegister(t.Context(), api.Caller{Agent: alpha}, api.RegisterAgent{Card: &api.Card{}}); code(err) != session.UnknownAgent {
+		t.Errorf("a removed principal registers itself: %v", err)
+	}
+	if add(t, r, alpha).Key() == key {
+		t.Error("the key is the old one")
+	}
+}
+
+// Who may decide for an organisation: its humans whom the operator lets, and under
+// --dev every human who is no auditor.
+func TestDeciders(t *testing.T) {
+	t.Parallel()
+	for dev, want := range map[bool]int{false: 1, true: 2} {
+		s := testkit.StartServer(t)
+		r := open(t, s, func(o *registry.Options) { o.Dev = dev })
+		for _, c := range []api.Card{
+			{Agent: alice, Registry: api.Registry{MayDecide: true}},
+			{Agent: anna},
+			{Agent: "human://acme.com/audrey", Registry: api.Registry{Auditor: true}},
+			{Agent: alpha, Registry: api.Registry{MayDecide: true}},
+			{Agent: "human://widgets.co/bob", Registry: api.Registry{MayDecide: true}},
+		} {
+			c.Key = newKey(t)
+			_, err := r.Add(t.Context(), c)
+			testkit.Must(t, err)
+		}
+		if got := r.Deciders("acme.com"); len(got) != want {
+			t.Errorf("dev %t: %d may decide, want %d: %v", dev, len(got), want, got)
+		}
+	}
+}
+
+// Under --dev whoever is named is registered, once, and the broker is not.
+func TestMeet(t *testing.T) {
+	t.Parallel()
+	s := testkit.StartServer(t)
+	strict, dev := open(t, s), open(t, s, func(o *registry.Options) { o.Dev = true })
+	testkit.Must(t, strict.Meet(t.Context(), alpha))
+	if _, ok := strict.Member(alpha); ok {
+		t.Error("a principal that nobody registered is a member without --dev")
+	}
+	if m, ok := dev.Member(alice); !ok || m.Authority != performatives.AuthorityDecide {
+		t.Errorf("a new human under --dev is %+v", m)
+	}
+	for range 2 {
+		testkit.Must(t, dev.Meet(t.Context(), alice, "", performatives.BrokerAgent(s.Signer.Key()), alpha))
+	}
+	all, err := dev.AgentList(t.Context(), operator, api.ListAgents{})
+	testkit.Must(t, err)
+	if len(all.Agents) != 2 || all.Agents[0].Agent != alpha || all.Agents[1].Agent != alice {
+		t.Errorf("registered are %+v", all.Agents)
+	}
+}
+
+// A list comes in pages, filtered. Limits and devices are for their own organisation.
+func TestAgentList(t *testing.T) {
+	t.Parallel()
+	r := open(t, testkit.StartServer(t))
+	for _, a := range []performatives.Agent{alpha, beta, anna} {
+		add(t, r, a)
+	}
+	_, err := r.Add(t.Context(), api.Card{
+		Agent: alice, Key: newKey(t), Capabilities: []string{"leases"},
+		Registry: api.Registry{MayDecide: true, Limits: []performatives.Limit{{Currency: "USD", MaxAmount: 5}}},
+	})
+	testkit.Must(t, err)
+	for _, test := range []struct {
+		q    api.ListAgents
+		want []performatives.Agent
+		next string
+	}{
+		{api.ListAgents{}, []performatives.Agent{alpha, beta, alice, anna}, ""},
+		{api.ListAgents{Limit: 3}, []performatives.Agent{alpha, beta, alice}, string(alice)},
+		{api.ListAgents{Cursor: string(alice)}, []performatives.Agent{anna}, ""},
+		{api.ListAgents{Organization: "acme.com", Kind: performatives.KindHuman}, []performatives.Agent{alice, anna}, ""},
+		{api.ListAgents{Capability: "leases"}, []performatives.Agent{alice}, ""},
+	} {
+		found, err := r.AgentList(t.Context(), api.Caller{Agent: beta}, test.q)
+		testkit.Must(t, err)
+		var got []performatives.Agent
+		for _, c := range found.Agents {
+			got = append(got, c.Agent)
+		}
+		if !slices.Equal(got, test.want) || found.Next != test.next {
+			t.Errorf("%+v: %q and next %q", test.q, got, found.Next)
+		}
+	}
+	for caller, limits := range map[performatives.Agent]int{beta: 0, anna: 1} {
+		card, err := r.AgentGet(t.Context(), api.Caller{Agent: caller}, api.AgentRef{Agent: alice})
+		if err != nil || len(card.Registry.Limits) != limits {
+			t.Errorf("%s reads %d limits, want %d: %v", caller, len(card.Registry.Limits), limits, err)
+		}
+	}
+}
