@@ -29,6 +29,7 @@ func TestCacheKeepsNewest(t *testing.T) {
 		{"the same twice", []func(*cache){put(first, 1), put(first, 1)}, "first"},
 		{"removed", []func(*cache){put(first, 1), removed(2)}, ""},
 		{"removed at the revision that was read", []func(*cache){put(first, 1), removed(1)}, ""},
+		{"removed at that revision, and the card comes late", []func(*cache){put(first, 1), removed(1), put(first, 1)}, ""},
 		{"removed, and the card comes late", []func(*cache){put(first, 1), removed(2), put(first, 1)}, ""},
 		{"removed, and registered again", []func(*cache){put(first, 1), removed(2), put(second, 3)}, "second"},
 		{"registered again, and the removal comes late", []func(*cache){put(first, 1), put(second, 3), removed(2)}, "second"},
