@@ -266,7 +266,7 @@ func TestLimitedIsToldOf(t *testing.T) {
 		event.Code != "rate_limited" || event.Times != 1 || event.Details.Limit != "rate" || m.Subject != api.Event(id, "limited") {
 		t.Errorf("%s %s %v", m.Subject, m.Data, err)
 	}
-	said := logs.FilterMessage("a principal asks too much").All()
+	said := logs.FilterMessage("a principal exceeds its limits").All()
 	if len(said) == 0 || len(said) > 3 || said[0].Level != zap.DebugLevel {
 		t.Errorf("of 6 times the log says %d: %v", len(said), said)
 	}
