@@ -26,6 +26,9 @@ func PageSize(limit int) int {
 	return min(limit, MaxPage)
 }
 
+// MaxPageBytes keeps a page below the server's largest message, 1 MiB.
+const MaxPageBytes = 700 << 10
+
 // ListSessions is the request of session.list; sessions come newest first.
 type ListSessions struct {
 	State    string `json:"state,omitzero"`    // only those in this state

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"time"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -40,6 +42,11 @@ type Error struct {
 type Limited struct {
 	Limit      string `json:"limit"`        // rate, inFlight or sessions
 	RetryAfter int64  `json:"retryAfterMs"` // when it may be heard
+}
+
+// RateLimited refuses what exceeds a limit of one principal.
+func RateLimited(limit string, wait time.Duration, format string, args ...any) *session.Refusal {
+	return session.Refuse(session.RateLimited, format, args...).With(Limited{Limit: limit, RetryAfter: wait.Milliseconds()})
 }
 
 // Headers of a NATS micro error.

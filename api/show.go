@@ -20,14 +20,14 @@ func ViewSession(s *session.State, at time.Time) SessionView {
 		at = s.Updated
 	}
 	v := SessionView{
-		Session: s.ID, State: s.Phase, Created: stamp(s.Created), Closing: s.Closing,
+		Session: s.ID, State: s.Phase, Created: Timestamp(s.Created), Closing: s.Closing,
 		Participants: []PartyView{}, Proposals: []OfferView{}, Commitments: []OfferView{},
 		Delegations: []GrantView{}, Deadlines: []DeadlineView{}, Head: s.ChainHead(),
 	}
 	if s.Phase == session.Idle {
 		return v
 	}
-	v.Mode, v.Purpose, v.Updated = s.Mode.Name, s.Agreed.Purpose, stamp(s.Updated)
+	v.Mode, v.Purpose, v.Updated = s.Mode.Name, s.Agreed.Purpose, Timestamp(s.Updated)
 	v.Invitation = viewOffer(s, s.Invitation(), at)
 	for _, a := range s.Roll() {
 		p, _ := s.Party(a)
@@ -52,7 +52,7 @@ func ViewSession(s *session.State, at time.Time) SessionView {
 	}
 	for _, d := range s.Deadlines(at) {
 		paused := d.Code != session.EscalationExpired && s.ClockStopped(at)
-		v.Deadlines = append(v.Deadlines, DeadlineView{d.Code, stamp(d.At), d.Ends, d.Ref, paused})
+		v.Deadlines = append(v.Deadlines, DeadlineView{d.Code, Timestamp(d.At), d.Ends, d.Ref, paused})
 	}
 	if s.Mode.View != nil {
 		v.ModePart = members(s.Mode.View(s, at))
@@ -92,7 +92,7 @@ func viewOffer(s *session.State, o *session.Offer, at time.Time) OfferView {
 		v.Proposal, v.Commitment, v.Supersedes, v.Reference = "", o.ID, "", o.Supersedes
 	}
 	if !o.Expires.IsZero() {
-		v.ValidUntil = stamp(s.Wall(o.Expires, at))
+		v.ValidUntil = Timestamp(s.Wall(o.Expires, at))
 	}
 	for _, a := range s.Roll() {
 		if o.AcceptedBy(a) {
@@ -108,7 +108,7 @@ func viewGrant(s *session.State, g delegation.Grant, at time.Time) GrantView {
 		Status: grantStatus(s, g, at), Depth: g.Depth, Reference: g.Line,
 	}
 	if !g.Until.IsZero() {
-		v.ValidUntil = stamp(s.Wall(g.Until, at))
+		v.ValidUntil = Timestamp(s.Wall(g.Until, at))
 	}
 	return v
 }
@@ -123,13 +123,13 @@ func ViewEscalation(item *escalation.Item) *EscalationView {
 		ID: item.ID, By: item.By, OnBehalfOf: item.Principal, Organisation: item.Org,
 		Reason: item.Body.Reason, Urgency: item.Body.Urgency, Context: item.Body.Context,
 		SuggestedAction: item.Body.SuggestedAction, Reference: item.Body.ReferenceID,
-		At: stamp(item.At), Deadline: stamp(item.Due), Status: "open", Amount: item.Amount,
+		At: Timestamp(item.At), Deadline: Timestamp(item.Due), Status: "open", Amount: item.Amount,
 	}
 	for _, vote := range item.Votes {
-		v.Votes = append(v.Votes, VoteView{vote.By, vote.Decision, vote.Comment, vote.Authority, stamp(vote.At)})
+		v.Votes = append(v.Votes, VoteView{vote.By, vote.Decision, vote.Comment, vote.Authority, Timestamp(vote.At)})
 	}
 	if !item.Open() {
-		v.Status, v.DecidedBy, v.DecidedAt = item.End.How, item.End.By, stamp(item.End.At)
+		v.Status, v.DecidedBy, v.DecidedAt = item.End.How, item.End.By, Timestamp(item.End.At)
 	}
 	return v
 }
@@ -138,10 +138,10 @@ func ViewEscalation(item *escalation.Item) *EscalationView {
 func Summarise(s *session.State, you performatives.Agent, at time.Time) SessionSummary {
 	return SessionSummary{
 		Session: s.ID, State: s.Phase, Mode: s.Mode.Name, Purpose: s.Agreed.Purpose, Inviter: s.Inviter(),
-		Parties: s.Roll(), Created: stamp(s.Created), Updated: stamp(s.Updated),
+		Parties: s.Roll(), Created: Timestamp(s.Created), Updated: Timestamp(s.Updated),
 		Messages: s.Next, Awaiting: s.Awaits(you, at),
 	}
 }
 
-// stamp writes a time as all replies do.
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+// Timestamp is how replies write a time: RFC 3339 in UTC, to the millisecond, so that it sorts.
+func Timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -117,7 +117,7 @@ func (b *Broker) try(ctx context.Context, l *live, m *performatives.Message, sig
 	if err := b.addressed(l, m); err != nil {
 		return api.Acceptance{}, err
 	}
-	if err := b.checkSeen(ctx, l, m); err != nil {
+	if err := b.approvals.CheckSeen(ctx, l.state, m, b.clock(l)); err != nil {
 		return api.Acceptance{}, err
 	}
 	if err := b.meet(ctx, m, act.next.Last.Joined); err != nil {
@@ -219,17 +219,10 @@ func (b *Broker) event(l *live, m *performatives.Message) session.Event {
 	for _, a := range session.Invites(m) {
 		know(a)
 	}
-	b.routeEvent(l, m, &e)
+	b.approvals.Route(l.state, &e)
 	if body, ok := m.Body.(performatives.Naming); ok {
 		for _, a := range body.Names() {
 			know(a)
-		}
-	}
-	if m.Performative == performatives.Escalate {
-		for _, human := range b.registry.Deciders(l.state.DecidersFor(m.Sender)) {
-			if human.Agent != m.Sender {
-				e.Known.Add(human)
-			}
 		}
 	}
 	e.Terms = b.terms.Verdict(&l.state, m)

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/approvals"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -33,15 +34,15 @@ func (b *Broker) answers() []answer {
 		handle(api.SchemaPut, b.terms.Put),
 		handle(api.SchemaGet, b.terms.Get),
 		handle(api.SchemaList, b.terms.List),
-		handle(api.EscalationList, b.escalationList),
-		handle(api.EscalationGet, b.escalationGet),
-		handle(api.EscalationClaim, b.escalationClaim),
-		handle(api.EscalationRelease, b.escalationRelease),
-		handle(api.EscalationAssign, b.escalationAssign),
-		handle(api.EscalationComment, b.escalationComment),
-		handle(api.EscalationTransfer, b.escalationTransfer),
-		handle(api.EscalationHistory, b.escalationHistory),
-		handle(api.EscalationWatch, b.escalationWatch),
+		handle(api.EscalationList, b.approvals.List),
+		handle(api.EscalationGet, b.approvals.Get),
+		handle(api.EscalationClaim, b.approvals.Claim),
+		handle(api.EscalationRelease, b.approvals.Release),
+		handle(api.EscalationAssign, b.approvals.Assign),
+		handle(api.EscalationComment, b.approvals.Comment),
+		handle(api.EscalationTransfer, b.approvals.Transfer),
+		handle(api.EscalationHistory, b.approvals.History),
+		handle(api.EscalationWatch, b.approvals.Watch),
 		handle(api.BrokerInfo, b.brokerInfo),
 		handle(api.AgentAdd, b.registry.AgentAdd),
 		handle(api.AgentRemove, b.registry.AgentRemove),
@@ -163,7 +164,7 @@ func (b *Broker) answer(c api.Caller, v answer, request []byte, release func(), 
 	within := callTimeout
 	if v.Waits { // it works little, so it takes nobody's slot
 		release()
-		within = longestWatch + callTimeout
+		within = approvals.LongestWatch + callTimeout
 	} else {
 		defer b.calls.enter(c.Agent).done()
 	}

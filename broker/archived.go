@@ -76,7 +76,7 @@ func (b *Broker) archivedMessages(ctx context.Context, q api.ListMessages) (api.
 	}
 	size := 0
 	for next := q.Since; next < uint64(len(entries)); next++ {
-		if len(found.Messages) == page(q.Limit) || size+len(entries[next]) > maxPageBytes && size > 0 {
+		if len(found.Messages) == api.PageSize(q.Limit) || size+len(entries[next]) > api.MaxPageBytes && size > 0 {
 			found.Next = &next
 			break
 		}

@@ -24,6 +24,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/approvals"
 	"github.com/parley-asp/parley/archive"
 	"github.com/parley-asp/parley/cluster"
 	"github.com/parley-asp/parley/escalation"
@@ -131,7 +132,6 @@ type Broker struct {
 	list     *sessionlist.List
 	archive  *archive.Archive
 	archiver *archive.Archiver
-	items    *items
 	timers   *timers
 	sessions *sessions
 	cluster  *cluster.Membership
@@ -139,8 +139,7 @@ type Broker struct {
 	judging  *scheduler // of acts, while they keep a core busy
 	calls    *scheduler // of verbs
 
-	desks   *desks
-	leaving chan struct{} // closed when calls that wait are to end
+	approvals *approvals.Approvals
 
 	limitEvents limitEvents
 
@@ -154,7 +153,7 @@ type Broker struct {
 // what a broker before it left undone, and then serves.
 func Open(ctx context.Context, o Options) (*Broker, error) {
 	o = o.withDefaults()
-	b := &Broker{Options: o, id: cmp.Or(o.ID, nuid.Next()), work: background.New(), leaving: make(chan struct{})}
+	b := &Broker{Options: o, id: cmp.Or(o.ID, nuid.Next()), work: background.New()}
 	b.sessions, b.limiter = newSessions(b), newLimiter(o.Limits, o.Now)
 	b.judging, b.calls = newScheduler(runtime.GOMAXPROCS(0)), newScheduler(maxCalls)
 	var err error
@@ -171,9 +170,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		{"registry", b.openRegistry},
 		{"terms schemas", b.openTerms},
 		{"session list", b.openList},
-		{"desks of escalations", b.openDesks},
-		{"escalation items", b.openItems},
-		{"groups of approvers", b.openGroups},
+		{"approvals", b.openApprovals},
 		{"membership", b.join},
 		{"timers", b.openTimers},
 		{"archive", b.openArchiver},
@@ -189,7 +186,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 
 // Close stops serving, finishes what was accepted, and leaves no work behind.
 func (b *Broker) Close(ctx context.Context) error {
-	close(b.leaving)
+	b.approvals.StopWatches()
 	b.timers.stop(ctx)
 	b.archiver.Close()
 	b.sessions.drain(ctx)
@@ -207,6 +204,9 @@ func (b *Broker) closeParts() {
 		b.cluster.Close()
 	}
 	b.work.Close()
+	if b.approvals != nil {
+		b.approvals.Close()
+	}
 	if b.list != nil {
 		b.list.Close()
 	}

@@ -70,22 +70,5 @@ func (b *Broker) Forgets(id performatives.SessionID, done func()) bool {
 	})
 }
 
-// KeepResolved has memory keep so many items that are over.
-func (b *Broker) KeepResolved(n int) {
-	b.items.mu.Lock()
-	defer b.items.mu.Unlock()
-	b.items.most = n
-	b.items.forgetResolved()
-}
-
-// ItemsInMemory is how many items and desks are.
-func (b *Broker) ItemsInMemory() (items, desks int) {
-	b.items.mu.RLock()
-	defer b.items.mu.RUnlock()
-	b.desks.mu.RLock()
-	defer b.desks.mu.RUnlock()
-	return len(b.items.byID), len(b.desks.byID)
-}
-
 // MaxQueue is how much waits for one session at most.
 const MaxQueue = maxQueue

@@ -72,7 +72,7 @@ func (b *Broker) auditMessages(ctx context.Context, _ api.Caller, q api.AuditTra
 		return found, session.NoSuchSession()
 	}
 	each := func(e store.Message) error {
-		if size += len(e.Data); size > maxPageBytes/2 && len(found.Messages) > 0 {
+		if size += len(e.Data); size > api.MaxPageBytes/2 && len(found.Messages) > 0 {
 			found.Next = e.Sequence
 			return errPageFull
 		}

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/time/rate"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -49,12 +50,12 @@ func (l *limiter) admit(a performatives.Agent) (release func(), err error) {
 		l.buckets[a] = b
 	}
 	if b.inFlight >= l.limits.InFlight {
-		return nil, limited("inFlight", afterAnAnswer, "%d of your requests wait for their answers, and there are no more than that at a time", b.inFlight)
+		return nil, api.RateLimited("inFlight", afterAnAnswer, "%d of your requests wait for their answers, and there are no more than that at a time", b.inFlight)
 	}
 	if !b.rate.AllowN(now, 1) {
 		missing := (1 - b.rate.TokensAt(now)) / l.limits.Rate
 		wait := time.Duration(missing*float64(time.Second)) + time.Millisecond
-		return nil, limited("rate", wait, "no more than %g acts and calls a second, or %d at once after a pause", l.limits.Rate, l.limits.Burst)
+		return nil, api.RateLimited("rate", wait, "no more than %g acts and calls a second, or %d at once after a pause", l.limits.Rate, l.limits.Burst)
 	}
 	b.inFlight++
 	return sync.OnceFunc(func() {

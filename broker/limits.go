@@ -65,10 +65,6 @@ const (
 	afterAnEnd    = 5 * time.Second
 )
 
-func limited(limit string, wait time.Duration, format string, args ...any) error {
-	return session.Refuse(session.RateLimited, format, args...).With(api.Limited{Limit: limit, RetryAfter: wait.Milliseconds()})
-}
-
 // roomFor judges what an act would add to its session, or the session to those
 // that its inviter holds open. It comes last: only what would be heard is
 // limited. Whoever is let in says so when the act was entered, or was not.
@@ -84,7 +80,7 @@ func (b *Broker) roomFor(l *live, m *performatives.Message, next *session.State)
 		}
 		release, open, ok := b.list.Reserve(m.Sender, b.Limits.Sessions)
 		if !ok {
-			return nil, limited("sessions", afterAnEnd, "%d sessions that you opened are not over, and there are no more than that at a time: CLOSE some", open)
+			return nil, api.RateLimited("sessions", afterAnEnd, "%d sessions that you opened are not over, and there are no more than that at a time: CLOSE some", open)
 		}
 		return release, nil
 	case performatives.Delegate:
@@ -100,10 +96,4 @@ func (b *Broker) roomFor(l *live, m *performatives.Message, next *session.State)
 func tooMany(who string, n, most int) error {
 	return session.Refuse(session.TooLarge, "the session would have %d %s; here it has at most %d", n, who, most).
 		With(map[string]int{"maxParticipants": most})
-}
-
-func add(counts map[performatives.Agent]int, a performatives.Agent, n int) {
-	if counts[a] += n; counts[a] == 0 {
-		delete(counts, a)
-	}
 }

@@ -31,7 +31,7 @@ func (b *Broker) note(l *live, before session.Phase) {
 		b.list.Keep(l.id, row)
 	}
 	if before == session.Escalated || l.state.Phase == session.Escalated {
-		b.noteApproval(l)
+		b.approvals.Note(l.state, b.clock(l))
 	}
 }
 

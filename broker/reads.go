@@ -78,14 +78,6 @@ func (b *Broker) sessionGet(ctx context.Context, c api.Caller, q api.SessionRef)
 	return v, err
 }
 
-// page bounds a page's length.
-func page(limit int) int {
-	if limit <= 0 {
-		return api.DefaultPage
-	}
-	return min(limit, api.MaxPage)
-}
-
 func (b *Broker) sessionList(ctx context.Context, c api.Caller, q api.ListSessions) (api.Sessions, error) {
 	if q.State != "" {
 		if _, ok := session.ParsePhase(q.State); !ok {
@@ -96,7 +88,7 @@ func (b *Broker) sessionList(ctx context.Context, c api.Caller, q api.ListSessio
 		return api.Sessions{}, session.Refuse(session.MalformedEnvelope, `awaiting is "me" or absent`)
 	}
 	found := api.Sessions{Sessions: []api.SessionSummary{}}
-	most := page(q.Limit)
+	most := api.PageSize(q.Limit)
 	for cursor := q.Cursor; ; {
 		some, err := b.ofCaller(ctx, c, q.State, cursor, most+1)
 		if err != nil {
@@ -152,7 +144,7 @@ func (b *Broker) messages(ctx context.Context, places []uint64, q api.ListMessag
 	}
 	next, size := q.Since, 0
 	err := b.store.Read(ctx, api.SessionsStream, api.Session(q.Session), places[q.Since], func(e store.Message) error {
-		if len(found.Messages) == page(q.Limit) || size+len(e.Data) > maxPageBytes && size > 0 {
+		if len(found.Messages) == api.PageSize(q.Limit) || size+len(e.Data) > api.MaxPageBytes && size > 0 {
 			found.Next = &next
 			return errPageFull
 		}
@@ -172,9 +164,6 @@ func (b *Broker) messages(ctx context.Context, places []uint64, q api.ListMessag
 	}
 	return found, nil
 }
-
-// maxPageBytes keeps a page below the server's largest message, 1 MiB.
-const maxPageBytes = 700 << 10
 
 var errPageFull = errors.New("the page is full")
 

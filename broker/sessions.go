@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/approvals"
 	"github.com/parley-asp/parley/cluster"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -65,7 +66,7 @@ type memory struct {
 	armed           time.Time     // when the session's timer goes off
 	rowState        session.Phase // in the session list
 	rowParticipants int           // in the session list
-	shown           string        // the escalation item that its subject has, and its status
+	approvals       approvals.Written
 }
 
 func newSessions(b *Broker) *sessions {

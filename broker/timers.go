@@ -119,7 +119,10 @@ func (b *Broker) arm(ctx context.Context, l *live) error {
 		return b.store.Purge(ctx, api.TimersStream, timerAt+string(l.id))
 	}
 	now := b.clock(l)
-	next, some := b.nextWake(l, now)
+	next, some := l.state.NextDeadline(now)
+	if due, more := b.approvals.NextDue(l.state, now); more && (!some || due.Before(next)) {
+		next, some = due, true
+	}
 	if !some || l.armed.After(now) && !next.Before(l.armed) {
 		return nil
 	}

@@ -46,12 +46,6 @@ func Replay(s State, m *performatives.Message, stamp performatives.Stamp) (State
 	return next.Sealed(m.ID, stamp.Hash), nil
 }
 
-// DecidersFor tells whose humans an ESCALATE of this sender asks: those of the
-// principal for whom it acts in the end.
-func (s *State) DecidersFor(sender performatives.Agent) performatives.Organisation {
-	return s.SideOf(sender).Organisation()
-}
-
 // SideOf is the principal for whom somebody acts in the end.
 func (s *State) SideOf(sender performatives.Agent) performatives.Agent {
 	p, _ := s.parties.Get(sender)

@@ -30,6 +30,7 @@ func (s *Store) Follow(ctx context.Context, work *background.Group, f Feed, saw 
 	}
 	info, err := c.Info(ctx)
 	if err != nil {
+		s.removeOrdered(ctx, f.Stream, c)
 		return nil, err
 	}
 	feed := &feed{saw: saw, caughtUp: make(chan struct{})}
@@ -38,18 +39,32 @@ func (s *Store) Follow(ctx context.Context, work *background.Group, f Feed, saw 
 	}
 	consuming, err := c.Consume(feed.next)
 	if err != nil {
+		s.removeOrdered(ctx, f.Stream, c)
 		return nil, err
 	}
+	stop := func(ctx context.Context) {
+		consuming.Stop()
+		<-consuming.Closed()
+		s.removeOrdered(ctx, f.Stream, c)
+	}
 	if !work.Go(func(ctx context.Context) {
-		defer func() {
-			consuming.Stop()
-			<-consuming.Closed()
-		}()
+		defer stop(ctx)
 		feed.wait(ctx, c)
 	}) {
-		consuming.Stop()
+		stop(ctx)
 	}
 	return feed.caughtUp, nil
+}
+
+// removeOrdered removes an ordered consumer, which the server would keep for minutes. If the server
+// cannot be reached, it does so by itself.
+func (s *Store) removeOrdered(ctx context.Context, stream string, c jetstream.Consumer) {
+	if !s.nc.IsConnected() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaderTimeout)
+	defer cancel()
+	s.RemoveConsumer(ctx, stream, c.CachedInfo().Name) //nolint:errcheck // nothing depends on it
 }
 
 // FollowAll calls saw with the last message of each subject of a stream, returns

@@ -1,4 +1,4 @@
-package broker
+package approvals
 
 import (
 	"strings"
@@ -7,15 +7,15 @@ import (
 	"github.com/parley-asp/parley/escalation"
 )
 
-// A search looks for words, in any order and case, in what an item is about,
-// between whom it is, why it was asked, and in its ids: in what everybody with a
-// part in the session may read, so that nobody finds more than they may see.
+// A search looks for words, in any order and case: in what an approval is about, between whom, why, and
+// in its ids. All participants of the session may read that, so nobody finds more than they may see.
 const (
 	maxSearch     = 200
-	maxSearchable = 4 << 10 // of one item
+	maxSearchable = 4 << 10 // of one approval
 )
 
-func searched(text string) []string {
+// searchWords are the words that an approval has to contain.
+func searchWords(text string) []string {
 	words := strings.Fields(strings.ToLower(text))
 	for n, word := range words {
 		if strings.Trim(word, "0123456789,.") == "" { // 15,000 as people read it
@@ -25,7 +25,7 @@ func searched(text string) []string {
 	return words
 }
 
-// searchable is the text in which an item is searched.
+// searchable is the text in which an approval is searched.
 func searchable(item *api.EscalationItem) string {
 	var b strings.Builder
 	add := func(text string) {
@@ -56,7 +56,7 @@ func searchable(item *api.EscalationItem) string {
 	return strings.ToLower(b.String())
 }
 
-func (k *kept) matches(words []string) bool {
+func (k *approval) contains(words []string) bool {
 	for _, word := range words {
 		if !strings.Contains(k.text, word) {
 			return false

@@ -10,7 +10,7 @@ import (
 
 // Whoever looks, and whenever, notes the same: what the transcript and the
 // clock have brought about, each once, in order.
-func TestDeskCatchesUp(t *testing.T) {
+func TestCaseCatchesUp(t *testing.T) {
 	item := &escalation.Item{
 		ID: "e1", By: alpha, Org: "acme.com", At: monday, Due: monday.Add(3 * time.Hour),
 		Route: &performatives.Route{Levels: []performatives.Level{
@@ -21,16 +21,16 @@ func TestDeskCatchesUp(t *testing.T) {
 	plan := func() escalation.Plan {
 		return escalation.Plan{Rule: "large", Remind: []time.Time{monday.Add(50 * time.Minute), monday.Add(150 * time.Minute)}}
 	}
-	var desk escalation.Desk
+	var now escalation.Case
 	var kinds []escalation.Kind
 	catchUp := func(at time.Time) {
 		for range 20 {
-			e, more := desk.Missing(item, plan, at)
+			e, more := now.Missing(item, plan, at)
 			if !more {
 				return
 			}
 			kinds = append(kinds, e.Kind)
-			desk = desk.With(e)
+			now = now.With(e)
 		}
 		t.Fatalf("does not come to an end: %v", kinds)
 	}
@@ -48,7 +48,7 @@ func TestDeskCatchesUp(t *testing.T) {
 	}
 	next := func(at time.Duration, want time.Duration) {
 		t.Helper()
-		due, some := desk.NextDue(item, monday.Add(at))
+		due, some := now.NextDue(item, monday.Add(at))
 		if want == 0 && some || want != 0 && due.Sub(monday) != want {
 			t.Errorf("after %s it looks again after %s, want %s", at, due.Sub(monday), want)
 		}
@@ -64,8 +64,8 @@ func TestDeskCatchesUp(t *testing.T) {
 	item.Votes = []escalation.Vote{{By: alice, Decision: performatives.Approved}}
 	catchUp(monday.Add(time.Hour))
 	check("a vote, and the next level's turn", escalation.Voted, escalation.Reescalated)
-	if desk.Level != 1 || desk.Revision != 1 {
-		t.Errorf("%+v", desk)
+	if now.Level != 1 || now.Revision != 1 {
+		t.Errorf("%+v", now)
 	}
 	next(time.Hour, 150*time.Minute)
 	catchUp(monday.Add(160 * time.Minute))
@@ -76,14 +76,14 @@ func TestDeskCatchesUp(t *testing.T) {
 	check("over", escalation.Ended)
 	next(4*time.Hour, 0)
 
-	desk, kinds = escalation.Desk{}, nil
+	now, kinds = escalation.Case{}, nil
 	catchUp(monday.Add(4 * time.Hour))
 	check("all at once, by a broker that was away", escalation.Opened, escalation.Voted, escalation.Ended)
 }
 
 // A claim is one human's, for a while; a view changes nothing that is shown.
-func TestDesk(t *testing.T) {
-	desk := escalation.Desk{}.With(escalation.Event{Kind: escalation.Claimed, At: monday, By: alice, Until: monday.Add(time.Minute)})
+func TestCase(t *testing.T) {
+	now := escalation.Case{}.With(escalation.Event{Kind: escalation.Claimed, At: monday, By: alice, Until: monday.Add(time.Minute)})
 	for name, test := range map[string]struct {
 		by   performatives.Agent
 		at   time.Time
@@ -94,22 +94,22 @@ func TestDesk(t *testing.T) {
 		"that is over":  {anna, monday.Add(time.Minute), false},
 		"that is about": {anna, monday.Add(time.Minute - 1), true},
 	} {
-		if held := desk.HeldByAnother(test.by, test.at) != nil; held != test.held {
+		if held := now.HeldByAnother(test.by, test.at) != nil; held != test.held {
 			t.Errorf("a claim %s: held is %v", name, held)
 		}
 	}
-	seen := desk.With(escalation.Event{Kind: escalation.Viewed, At: monday, By: anna})
-	if seen.Events != desk.Events || seen.Revision != desk.Revision || len(seen.Views) != 1 || len(desk.Views) != 0 {
-		t.Errorf("a view: %+v, before it %+v", seen, desk)
+	seen := now.With(escalation.Event{Kind: escalation.Viewed, At: monday, By: anna})
+	if seen.Events != now.Events || seen.Revision != now.Revision || len(seen.Views) != 1 || len(now.Views) != 0 {
+		t.Errorf("a view: %+v, before it %+v", seen, now)
 	}
-	if after := desk.With(escalation.Event{Kind: escalation.Voted, By: alice}); after.Claim != nil {
+	if after := now.With(escalation.Event{Kind: escalation.Voted, By: alice}); after.Claim != nil {
 		t.Error("who has voted still holds it")
 	}
-	if after := desk.With(escalation.Event{Kind: escalation.Commented, By: anna}); after.Revision != desk.Revision+1 || after.Claim == nil {
+	if after := now.With(escalation.Event{Kind: escalation.Commented, By: anna}); after.Revision != now.Revision+1 || after.Claim == nil {
 		t.Errorf("a comment: %+v", after)
 	}
 	route := &performatives.Route{Levels: []performatives.Level{{Quorum: 1, Due: monday.Add(time.Hour)}, {Quorum: 1, Due: monday.Add(2 * time.Hour)}}}
-	up := desk.With(escalation.Event{Kind: escalation.Transferred, At: monday, By: alice, Level: 1})
+	up := now.With(escalation.Event{Kind: escalation.Transferred, At: monday, By: alice, Level: 1})
 	if r := up.Route(route); !r.Levels[0].Due.Equal(monday) || !r.Levels[1].Due.Equal(monday.Add(2*time.Hour)) || !route.Levels[0].Due.Equal(monday.Add(time.Hour)) {
 		t.Errorf("transferred: %+v, of %+v", r, route)
 	}

@@ -1,4 +1,4 @@
-package broker_test
+package approvals_test
 
 import (
 	"fmt"
@@ -12,15 +12,15 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/test/testbroker"
 )
 
-// A page of the queue costs the same however many wait behind it.
-func BenchmarkQueue(b *testing.B) {
+// A page costs the same however many wait behind it.
+func BenchmarkList(b *testing.B) {
 	for _, open := range []int{100, 10_000} {
-		t := testbroker.Start(b, testbroker.Options{Sync: time.Minute})
+		t := testkit.StartBroker(b, testkit.Options{Sync: time.Minute})
 		t.Register(alice)
 		fill(b, t, open)
 		for name, request := range map[string]string{"first page": `{}`, "of one urgency": `{"urgency":"critical"}`, "a thousand": `{"limit":1000}`} {
@@ -36,7 +36,7 @@ func BenchmarkQueue(b *testing.B) {
 }
 
 // fill puts items into the inbox as a broker would, and waits until all are there.
-func fill(b *testing.B, t *testbroker.Broker, open int) {
+func fill(b *testing.B, t *testkit.Broker, open int) {
 	b.Helper()
 	js, err := jetstream.New(t.Conn)
 	if err != nil {

@@ -1,4 +1,4 @@
-package broker_test
+package approvals_test
 
 import (
 	"testing"

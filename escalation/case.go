@@ -60,11 +60,11 @@ type Raise struct {
 	At    time.Time `json:"at"`
 }
 
-// A Desk is how the people around an item have it among themselves: a fold of
-// its events.
-type Desk struct {
-	Events   uint64                            `json:"events"`   // that change what is shown
-	Revision uint64                            `json:"revision"` // those of them that matter to who decides
+// A Case is what humans and the clock have done about an escalation: a fold of its case log, which is
+// not in the transcript.
+type Case struct {
+	Events   uint64                            `json:"events"`   // so far, without views and notifications
+	Revision uint64                            `json:"revision"` // those that a decision has to have seen
 	Claim    *Claim                            `json:"claim,omitzero"`
 	Assignee performatives.Agent               `json:"assignee,omitzero"`
 	Comments int                               `json:"comments,omitzero"`
@@ -72,103 +72,101 @@ type Desk struct {
 	Plan     Plan                              `json:"plan,omitzero"`
 	Opened   bool                              `json:"opened,omitzero"`
 	Raised   *Raise                            `json:"raised,omitzero"`
-	Level    int                               `json:"level,omitzero"`    // the highest that was told it is its turn
-	Reminded int                               `json:"reminded,omitzero"` // how many levels were
+	Level    int                               `json:"level,omitzero"`    // the highest that was asked
+	Reminded int                               `json:"reminded,omitzero"` // how many levels
 	Votes    int                               `json:"votes,omitzero"`
 	Ended    string                            `json:"ended,omitzero"`
 }
 
-// With is the desk after an event.
-func (d Desk) With(e Event) Desk {
+// With is the case after an action.
+func (c Case) With(e Event) Case {
 	switch e.Kind {
 	case Viewed:
-		views := make(map[performatives.Agent]time.Time, len(d.Views)+1)
-		for a, at := range d.Views {
+		views := make(map[performatives.Agent]time.Time, len(c.Views)+1)
+		for a, at := range c.Views {
 			views[a] = at
 		}
 		views[e.By] = e.At
-		d.Views = views
-		return d
+		c.Views = views
+		return c
 	case Notified:
-		return d
+		return c
 	case Opened:
-		d.Opened = true
+		c.Opened = true
 		if e.Plan != nil {
-			d.Plan = *e.Plan
+			c.Plan = *e.Plan
 		}
 	case Claimed:
-		d.Claim = &Claim{e.By, e.Until}
+		c.Claim = &Claim{e.By, e.Until}
 	case Released:
-		d.Claim = nil
+		c.Claim = nil
 	case Assigned:
-		d.Assignee = e.To
+		c.Assignee = e.To
 	case Commented:
-		d.Comments++
-		d.Revision++
+		c.Comments++
+		c.Revision++
 	case Transferred:
-		d.Claim, d.Assignee = nil, e.To
-		if e.Level > d.Level {
-			d.Raised, d.Level = &Raise{e.Level, e.At}, e.Level
+		c.Claim, c.Assignee = nil, e.To
+		if e.Level > c.Level {
+			c.Raised, c.Level = &Raise{e.Level, e.At}, e.Level
 		}
-		d.Revision++
+		c.Revision++
 	case Reminded:
-		d.Reminded = e.Level + 1
-	case Reescalated: // whoever held it had the time
-		d.Claim, d.Level = nil, max(d.Level, e.Level)
-		d.Revision++
+		c.Reminded = e.Level + 1
+	case Reescalated: // ends a claim: whoever had it did not answer in time
+		c.Claim, c.Level = nil, max(c.Level, e.Level)
+		c.Revision++
 	case Voted:
-		d.Votes++
-		if d.Claim != nil && d.Claim.By == e.By {
-			d.Claim = nil
+		c.Votes++
+		if c.Claim != nil && c.Claim.By == e.By {
+			c.Claim = nil
 		}
 	case Decided, Ended:
-		d.Claim, d.Ended = nil, e.Text
+		c.Claim, c.Ended = nil, e.Text
 	}
-	d.Events++
-	return d
+	c.Events++
+	return c
 }
 
 // Held is the claim in force at a time, nil for none.
-func (d Desk) Held(at time.Time) *Claim {
-	if d.Claim == nil || !at.Before(d.Claim.Until) {
+func (c Case) Held(at time.Time) *Claim {
+	if c.Claim == nil || !at.Before(c.Claim.Until) {
 		return nil
 	}
-	return d.Claim
+	return c.Claim
 }
 
-// HeldByAnother is a claim in force of somebody else.
-func (d Desk) HeldByAnother(by performatives.Agent, at time.Time) *Claim {
-	if c := d.Held(at); c != nil && c.By != by {
-		return c
+// HeldByAnother is the claim of somebody else in force at a time, nil for none.
+func (c Case) HeldByAnother(by performatives.Agent, at time.Time) *Claim {
+	if held := c.Held(at); held != nil && held.By != by {
+		return held
 	}
 	return nil
 }
 
-// Route is the item's route, on which a level has its turn already if the item
-// was transferred to it.
-func (d Desk) Route(r *performatives.Route) *performatives.Route {
-	if r == nil || d.Raised == nil {
+// Route is the item's route. A level to which the item was transferred has its turn already.
+func (c Case) Route(r *performatives.Route) *performatives.Route {
+	if r == nil || c.Raised == nil {
 		return r
 	}
-	return Advance(*r, d.Raised.Level, d.Raised.At)
+	return Advance(*r, c.Raised.Level, c.Raised.At)
 }
 
-// Missing is the first event that the item and the clock have brought about and
-// that is not noted yet: nothing that the desk knows of itself is lost, whoever
-// stopped where.
-func (d Desk) Missing(i *Item, plan func() Plan, at time.Time) (Event, bool) {
+// Missing is the first action of the transcript or the clock that the case log lacks. Whoever calls it,
+// and whenever, gets the same.
+func (c Case) Missing(i *Item, plan func() Plan, at time.Time) (Event, bool) {
 	switch {
-	case !d.Opened:
+	case !c.Opened:
 		p := plan()
 		return Event{Kind: Opened, At: i.At, By: i.By, Text: p.Rule, Plan: &p}, true
-	case d.Votes < len(i.Votes):
-		v := i.Votes[d.Votes]
+	case c.Votes < len(i.Votes):
+		v := i.Votes[c.Votes]
 		return Event{Kind: Voted, At: v.At, By: v.By, Text: v.Decision}, true
 	case i.Open():
-		if due := d.Due(i, at); len(due) > 0 {
+		if due := c.Due(i, at); len(due) > 0 {
 			return due[0], true
 		}
-	case d.Ended == "":
+	case c.Ended == "":
 		e := Event{Kind: Ended, At: i.End.At, By: i.End.By, Text: i.End.How}
 		if i.End.How != EndClosed && i.End.How != EndExpired {
 			e.Kind = Decided
@@ -178,21 +176,21 @@ func (d Desk) Missing(i *Item, plan func() Plan, at time.Time) (Event, bool) {
 	return Event{}, false
 }
 
-// Due are the events of the clock that have come due and are not noted yet:
-// levels whose turn has come, and reminders of the level that is asked.
-func (d Desk) Due(i *Item, at time.Time) []Event {
+// Due are the actions of the clock that the case log lacks: levels whose turn has come, and a reminder
+// of the level that is asked.
+func (c Case) Due(i *Item, at time.Time) []Event {
 	if !i.Open() {
 		return nil
 	}
-	levels, now := (&Item{Route: d.Route(i.Route), Due: i.Due}).Levels(), 0
+	levels, now := (&Item{Route: c.Route(i.Route), Due: i.Due}).Levels(), 0
 	for now < len(levels)-1 && !at.Before(levels[now].Due) {
 		now++
 	}
 	var due []Event
-	for n := d.Level + 1; n <= now; n++ {
+	for n := c.Level + 1; n <= now; n++ {
 		due = append(due, Event{Kind: Reescalated, At: latest(levels[n-1].Due, i.At), Level: n})
 	}
-	if t := d.reminder(now); d.Reminded <= now && !t.IsZero() && !at.Before(t) {
+	if t := c.reminder(now); c.Reminded <= now && !t.IsZero() && !at.Before(t) {
 		due = append(due, Event{Kind: Reminded, At: at, Level: now})
 	}
 	return due
@@ -206,25 +204,25 @@ func latest(a, b time.Time) time.Time {
 }
 
 // reminder is when a level is to be reminded; zero is never.
-func (d Desk) reminder(level int) time.Time {
-	if level >= len(d.Plan.Remind) {
+func (c Case) reminder(level int) time.Time {
+	if level >= len(c.Plan.Remind) {
 		return time.Time{}
 	}
-	return d.Plan.Remind[level]
+	return c.Plan.Remind[level]
 }
 
-// NextDue is when Due will have more to say, false for never.
-func (d Desk) NextDue(i *Item, at time.Time) (time.Time, bool) {
+// NextDue is when Due has its next action, false for never.
+func (c Case) NextDue(i *Item, at time.Time) (time.Time, bool) {
 	if !i.Open() {
 		return time.Time{}, false
 	}
 	var times []time.Time
-	levels := (&Item{Route: d.Route(i.Route), Due: i.Due}).Levels()
+	levels := (&Item{Route: c.Route(i.Route), Due: i.Due}).Levels()
 	for n, level := range levels {
 		if n < len(levels)-1 {
 			times = append(times, level.Due)
 		}
-		times = append(times, d.reminder(n))
+		times = append(times, c.reminder(n))
 	}
 	times = slices.DeleteFunc(times, func(t time.Time) bool { return !t.After(at) })
 	if len(times) == 0 {

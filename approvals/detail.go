@@ -1,59 +1,34 @@
-package broker
+package approvals
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 )
 
-// viewAgain is after how long a look at an item is one more.
-const viewAgain = 5 * time.Minute
-
-// viewed notes that a human has looked; that it could not be noted keeps nobody
-// from looking.
-func (b *Broker) viewed(ctx context.Context, c api.Caller, item *api.EscalationItem) {
-	if c.Operator || item.Status != statusOpen {
-		return
-	}
-	looked := func(d escalation.Desk) (escalation.Event, error) {
-		now := b.Now()
-		if last, before := d.Views[c.Agent]; before && now.Sub(last) < viewAgain {
-			return escalation.Event{}, errNothing
-		}
-		return escalation.Event{Kind: escalation.Viewed, At: now.UTC(), By: c.Agent}, nil
-	}
-	if _, err := looked(b.desks.of(item.ID)); err != nil {
-		return
-	}
-	if _, err := b.desks.change(ctx, item.Organisation, item.ID, looked); err != nil {
-		b.Log.Debug("view not noted", zap.Error(err))
-	}
-}
-
-// detail adds what is for the humans of the organisation: who can decide, what
-// happens by itself, and what colleagues said.
-func (b *Broker) detail(ctx context.Context, item *api.EscalationItem) error {
+// detail adds what is for the humans of the organisation: who can decide, what happens by itself, and
+// what colleagues said.
+func (a *Approvals) detail(ctx context.Context, item *api.EscalationItem) error {
 	if item.Route == nil {
 		return nil
 	}
-	item.Approvers = b.approvers(item)
+	item.Approvers = a.approvers(item)
 	item.IfUnanswered = ifUnanswered(item)
 	if item.Desk.Comments == 0 {
 		return nil
 	}
-	events, err := b.desks.history(ctx, item.Organisation, item.ID)
+	events, err := a.cases.history(ctx, item.Organisation, item.ID)
 	if err != nil {
 		return err
 	}
@@ -65,31 +40,24 @@ func (b *Broker) detail(ctx context.Context, item *api.EscalationItem) error {
 	return nil
 }
 
-// approvers are those who are asked, in the order in which they are.
-func (b *Broker) approvers(item *api.EscalationItem) []api.Approver {
+// approvers are the humans on the route, in the order in which they are asked.
+func (a *Approvals) approvers(item *api.EscalationItem) []api.Approver {
 	var all []api.Approver
-	for _, member := range b.registry.Deciders(item.Organisation) {
-		level, named := turnOf(item, member.Agent)
-		if !named {
+	for _, member := range a.Registry.Deciders(item.Organisation) {
+		level, asked := levelAsking(item, member.Agent)
+		if !asked {
 			continue
 		}
-		card, _ := b.registry.Card(member.Agent)
-		a := api.Approver{
+		card, _ := a.Registry.Card(member.Agent)
+		all = append(all, api.Approver{
 			Agent: member.Agent, Name: card.Name, Level: level, Turn: level <= item.Route.Level, Limits: member.Limits,
-			Enough: !member.Limited || item.Amount != nil && escalation.Within(member.Limits,
-				&performatives.RulingsAuthority{MaxAmount: &item.Amount.Value, Currency: item.Amount.Currency}),
+			Enough:  !member.Limited || item.Amount != nil && within(member, item.Amount),
 			Trigger: member.Agent == item.By,
-		}
-		for _, v := range item.Votes {
-			a.Voted = a.Voted || v.By == member.Agent
-		}
-		all = append(all, a)
+			Voted:   slices.ContainsFunc(item.Votes, func(v api.VoteView) bool { return v.By == member.Agent }),
+		})
 	}
 	slices.SortFunc(all, func(x, y api.Approver) int {
-		if x.Level != y.Level {
-			return x.Level - y.Level
-		}
-		return strings.Compare(string(x.Agent), string(y.Agent))
+		return cmp.Or(cmp.Compare(x.Level, y.Level), cmp.Compare(x.Agent, y.Agent))
 	})
 	return all
 }
@@ -101,7 +69,7 @@ func ifUnanswered(item *api.EscalationItem) *api.IfUnanswered {
 	}
 	if next := item.Route.Level + 1; next < len(item.Route.Levels) {
 		level := item.Route.Levels[next]
-		return &api.IfUnanswered{At: item.Due, Then: fmt.Sprintf("%s is asked, too: %s", levelName(level, next), whom(level.Approvers))}
+		return &api.IfUnanswered{At: item.Due, Then: fmt.Sprintf("%s is asked, too: %s", levelName(level, next), namesOf(level.Approvers))}
 	}
 	return &api.IfUnanswered{At: item.Deadline, Then: "the session ends: FAILED, escalation_expired. The other side is told that no decision was made, and nothing more."}
 }
@@ -113,7 +81,7 @@ func levelName(l api.Level, n int) string {
 	return fmt.Sprintf("level %d", n+1)
 }
 
-func whom(approvers []performatives.Agent) string {
+func namesOf(approvers []performatives.Agent) string {
 	if len(approvers) == 0 {
 		return "every human who may decide"
 	}
@@ -124,13 +92,13 @@ func whom(approvers []performatives.Agent) string {
 	return strings.Join(names, ", ")
 }
 
-// compare puts the terms at stake beside those of the offer before, term by
-// term, with what the terms schema calls them.
-func (b *Broker) compare(item *api.EscalationItem) {
+// compare puts the terms at stake beside those of the offer before, term by term, with what the terms
+// schema calls them.
+func (a *Approvals) compare(item *api.EscalationItem) {
 	if item.Proposal == nil {
 		return
 	}
-	if schema, ok := b.terms.Lookup(item.Proposal.Schema); ok && item.Proposal.Schema != "" {
+	if schema, ok := a.Schema(item.Proposal.Schema); ok && item.Proposal.Schema != "" {
 		item.TermsSchema = schema.Schema
 		item.Labels = labels(schema.Schema)
 	}

@@ -1,15 +1,17 @@
-package broker_test
+package approvals_test
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/google/uuid"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
@@ -19,15 +21,14 @@ import (
 // the other is told so. A claim and a comment made at one hold at the other.
 func TestInboxOfTwoBrokers(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	b, _ := s.open()
-	other, _ := s.open()
-	defer s.close(b)
-	defer s.close(other)
+	s := testkit.StartServer(t)
+	b, _ := s.OpenBroker()
+	other, _ := s.OpenBroker()
+	defer func() { testkit.Must(t, errors.Join(b.Close(context.Background()), other.Close(context.Background()))) }()
 
 	submit := func(id performatives.SessionID, a performatives.Agent, body performatives.Body) (api.Acceptance, error) {
 		envelope, err := performatives.Draft{
-			ID: performatives.MessageID(uuid.Must(uuid.NewV7()).String()), Session: id, Timestamp: time.Now(), Sender: a, Body: body,
+			ID: testkit.NewID(), Session: id, Timestamp: time.Now(), Sender: a, Body: body,
 		}.Envelope(nil)
 		if err != nil {
 			t.Error(err)
@@ -43,7 +44,7 @@ func TestInboxOfTwoBrokers(t *testing.T) {
 		return submit(id, a, &performatives.InformBody{Type: performatives.Resolution, Data: jsontext.Value(`{"escalationId":"` + string(e) + `",` + more + `}`)})
 	}
 	asks := func() (performatives.SessionID, performatives.MessageID) {
-		id := performatives.SessionID(uuid.Must(uuid.NewV7()).String())
+		id := testkit.NewSession()
 		for _, act := range []struct {
 			by   performatives.Agent
 			body performatives.Body

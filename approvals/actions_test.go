@@ -1,0 +1,101 @@
+package approvals_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// Colleagues see an action at once and nobody else does, and it stops a decision where it has to.
+func TestActions(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, nil)
+	e := o.asks("15000")
+	ref := api.EscalationRef{Escalation: string(e)}
+
+	first := o.item(alice, e)
+	if first.You == nil || !first.You.Decide || first.Amount == nil || first.Amount.Value != 15000 || first.Due == "" || first.Shown == "" ||
+		len(first.Approvers) != 3 || first.IfUnanswered == nil || len(first.Changes) != 2 {
+		t.Errorf("%+v", first)
+	}
+	claimed := o.does(alice, api.EscalationClaim.Name, api.ClaimEscalation{Escalation: string(e)})
+	if claimed.Desk.Claim == nil || claimed.Desk.Claim.By != alice || claimed.Shown != first.Shown {
+		t.Errorf("%+v", claimed.Desk)
+	}
+	o.refused(session.WrongTurn, anna, api.EscalationClaim.Name, api.ClaimEscalation{Escalation: string(e)})
+	o.refused(session.WrongTurn, anna, api.EscalationRelease.Name, ref)
+	if you := o.item(anna, e).You; you.Decide || you.Why == "" {
+		t.Errorf("anna may decide what alice has claimed: %+v", you)
+	}
+	if _, err := o.rules(anna, e, performatives.Denied); code(err) != session.WrongTurn {
+		t.Errorf("anna decides what alice has claimed: %v", err)
+	}
+	for by, want := range map[string]int{api.ClaimedByMe: 1, api.ClaimedByNobody: 0, api.ClaimedByOthers: 0, "": 1} {
+		list, err := calls[api.Escalations](o, alice, api.EscalationList.Name, api.ListEscalations{Claimed: by})
+		if err != nil || len(list.Escalations) != want || list.Counts.Open != 1 || list.Counts.Mine != 1 || list.Counts.Urgency["high"] != 1 {
+			t.Errorf("claimed by %q: %+v %v", by, list, err)
+		}
+	}
+	o.does(alice, api.EscalationRelease.Name, ref)
+	o.does(anna, api.EscalationAssign.Name, api.AssignEscalation{Escalation: string(e), To: chief})
+	o.refused(session.Unauthorized, anna, api.EscalationAssign.Name, api.AssignEscalation{Escalation: string(e), To: bob})
+	o.refused(session.MalformedEnvelope, anna, api.EscalationComment.Name, api.CommentEscalation{Escalation: string(e), Text: "  "})
+	commented := o.does(anna, api.EscalationComment.Name, api.CommentEscalation{Escalation: string(e), Text: "we have a better offer"})
+	if commented.Desk.Assignee != chief || commented.Desk.Comments != 1 || commented.Revision != first.Revision+1 {
+		t.Errorf("%+v", commented)
+	}
+	if item := o.item(chief, e); len(item.Comments) != 1 || item.Comments[0].Text != "we have a better offer" {
+		t.Errorf("the chief reads %+v", item.Comments)
+	}
+	handed := o.does(chief, api.EscalationTransfer.Name, api.TransferEscalation{Escalation: string(e), To: alice, Reason: "yours"})
+	if handed.Desk.Assignee != alice {
+		t.Errorf("%+v", handed.Desk)
+	}
+
+	// Nobody else is told of any of it.
+	for _, a := range []performatives.Agent{alpha, beta} {
+		item := o.item(a, e)
+		if item.Desk != (api.Desk{}) || item.Route != nil || item.Comments != nil || item.Approvers != nil || item.You != nil || item.Shown != "" {
+			t.Errorf("%s sees %+v", a, item)
+		}
+		o.refused(session.UnknownSession, a, api.EscalationHistory.Name, ref)
+		o.refused(session.Unauthorized, a, api.EscalationComment.Name, api.CommentEscalation{Escalation: string(e), Text: "hello"})
+	}
+	o.refused(session.UnknownSession, bob, api.EscalationGet.Name, ref)
+	o.refused(session.UnknownSession, bob, api.EscalationClaim.Name, api.ClaimEscalation{Escalation: string(e)})
+
+	// A decision on what was shown before the comment is none.
+	_, err := o.rules(alice, e, performatives.Approved, asSeen(first))
+	if code(err) != session.ChainConflict {
+		t.Errorf("a stale decision: %v", err)
+	}
+	var now struct {
+		Escalation api.EscalationItem `json:"escalation"`
+	}
+	if details(t, err, &now); now.Escalation.Revision != handed.Revision || now.Escalation.Desk.Comments != 1 {
+		t.Errorf("it is refused with %+v", now.Escalation)
+	}
+	accepted, err := o.rules(alice, e, performatives.Approved, asSeen(handed))
+	if err != nil || accepted.State != session.Conversing {
+		t.Fatal(accepted, err)
+	}
+	if again, err := o.rules(alice, e, performatives.Approved, asSeen(first)); err != nil || !again.Duplicate || again.Sequence != accepted.Sequence {
+		t.Errorf("the same decision from another tab: %+v %v", again, err)
+	}
+	if _, err := o.rules(anna, e, performatives.Approved); code(err) != session.EscalationResolved {
+		t.Errorf("a late one: %v", err)
+	}
+	o.refused(session.EscalationResolved, anna, api.EscalationClaim.Name, api.ClaimEscalation{Escalation: string(e)})
+	want := []escalation.Kind{
+		escalation.Opened, escalation.Viewed, escalation.Claimed, escalation.Viewed, escalation.Released, escalation.Assigned,
+		escalation.Commented, escalation.Viewed, escalation.Transferred, escalation.Voted, escalation.Decided,
+	}
+	o.until(alice, e, func(i api.EscalationItem) bool { return i.Status == performatives.Approved })
+	if got := kindsOf(o.history(e)); !slices.Equal(got, want) {
+		t.Errorf("the history is\n%v, want\n%v", got, want)
+	}
+}

@@ -1,0 +1,193 @@
+package approvals
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
+)
+
+// cases are the case logs. Each approval has a subject of its own; each message on it has an action
+// and the case after it. So the last message is enough to go on from, and all of them are the history.
+type cases struct {
+	store *store.Store
+
+	mu   sync.RWMutex
+	byID map[escalation.ID]caseAt
+}
+
+// A caseAt is a case and the stream sequence of its last action.
+type caseAt struct {
+	escalation.Case
+	sequence uint64
+}
+
+// A caseEntry is a message of the stream.
+type caseEntry struct {
+	Event escalation.Event `json:"event"`
+	Case  escalation.Case  `json:"desk"`
+}
+
+func newCases(s *store.Store) *cases { return &cases{store: s, byID: map[escalation.ID]caseAt{}} }
+
+func (a *Approvals) followCases(ctx context.Context) error {
+	return a.Store.FollowAll(ctx, a.work, api.DeskStream, func(m store.Message) {
+		if api.IsOfPeople(m.Subject) {
+			return // it is for notifications
+		}
+		at, err := readCase(&m)
+		if err != nil {
+			a.Log.Error("case log", zap.String("subject", m.Subject), zap.Error(err))
+			return
+		}
+		a.cases.put(escalation.ID(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]), at)
+	})
+}
+
+func readCase(m *store.Message) (caseAt, error) {
+	var e caseEntry
+	err := json.Unmarshal(m.Data, &e)
+	return caseAt{e.Case, m.Sequence}, err
+}
+
+// put takes the newer case.
+func (c *cases) put(id escalation.ID, at caseAt) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byID[id].sequence < at.sequence {
+		c.byID[id] = at
+	}
+}
+
+// cached is a case as memory has it.
+func (c *cases) cached(id escalation.ID) escalation.Case {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.byID[id].Case
+}
+
+func (c *cases) forget(id escalation.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.byID, id)
+}
+
+// read is a case as the stream has it now.
+func (c *cases) read(ctx context.Context, org performatives.Organisation, id escalation.ID) (caseAt, error) {
+	m, err := c.store.Last(ctx, api.DeskStream, api.DeskOf(org, string(id)))
+	if m == nil || err != nil {
+		return caseAt{}, err
+	}
+	at, err := readCase(m)
+	if err == nil {
+		c.put(id, at)
+	}
+	return at, err
+}
+
+// errNothing means that there is nothing to append.
+var errNothing = errors.New("nothing has happened")
+
+// maxRaces is how often an action is tried again because the case log moved on.
+const maxRaces = 16
+
+// append appends what judge makes of the case as it is now, or returns its refusal.
+func (c *cases) append(ctx context.Context, org performatives.Organisation, id escalation.ID, judge func(escalation.Case) (escalation.Event, error)) error {
+	for range maxRaces {
+		at, err := c.read(ctx, org, id)
+		if err != nil {
+			return err
+		}
+		e, err := judge(at.Case)
+		if err != nil {
+			return err
+		}
+		next := at.With(e)
+		data, err := json.Marshal(caseEntry{e, next})
+		if err != nil {
+			return err
+		}
+		sequence, err := c.store.PutIf(ctx, store.Message{Subject: api.DeskOf(org, string(id)), Data: data}, at.sequence)
+		if err == nil {
+			c.put(id, caseAt{next, sequence})
+			return c.store.Sync(api.DeskStream, len(data))
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			return fmt.Errorf("case log: %w", err)
+		}
+	}
+	return session.Busy()
+}
+
+// bringUpToDate appends what follows from the transcript and the clock: that the approval was opened,
+// voted on or decided, that a level is reminded, that the next one is asked.
+func (a *Approvals) bringUpToDate(ctx context.Context, s *session.State, of *escalation.Item, at time.Time) error {
+	missing := func(c escalation.Case) (escalation.Event, error) {
+		e, some := c.Missing(of, func() escalation.Plan { return a.plan(s, of) }, at)
+		if !some {
+			return e, errNothing
+		}
+		return e, nil
+	}
+	for {
+		if _, err := missing(a.cases.cached(of.ID)); err != nil {
+			return nil //nolint:nilerr // nothing is missing
+		}
+		if err := a.cases.append(ctx, of.Org, of.ID, missing); err != nil && !errors.Is(err, errNothing) {
+			return err
+		}
+	}
+}
+
+// NextDue is when the clock next adds to the case log of the escalation that pauses a session: a
+// reminder is due, or the next level is asked. It is false for never.
+func (a *Approvals) NextDue(s session.State, now time.Time) (time.Time, bool) {
+	open := s.Escalation()
+	if open == nil {
+		return time.Time{}, false
+	}
+	return a.cases.cached(open.ID).NextDue(open, now)
+}
+
+// Notified adds to the case log who was told of an approval, and how. It changes nothing for who decides.
+func (a *Approvals) Notified(ctx context.Context, item *api.EscalationItem, told string) error {
+	return a.cases.append(ctx, item.Organisation, item.ID, func(escalation.Case) (escalation.Event, error) {
+		return escalation.Event{Kind: escalation.Notified, At: a.Now().UTC(), Text: clip(told, maxComment)}, nil
+	})
+}
+
+// maxHistory bounds what one answer holds.
+const maxHistory = 2000
+
+// history is the case log of an approval, oldest action first.
+func (c *cases) history(ctx context.Context, org performatives.Organisation, id escalation.ID) ([]escalation.Event, error) {
+	subject := api.DeskOf(org, string(id))
+	events := []escalation.Event{}
+	for from := uint64(1); len(events) < maxHistory; {
+		m, err := c.store.Next(ctx, api.DeskStream, from, subject)
+		if err != nil {
+			return nil, err
+		}
+		if m == nil {
+			break
+		}
+		var e caseEntry
+		if err := json.Unmarshal(m.Data, &e); err != nil {
+			return nil, err
+		}
+		events = append(events, e.Event)
+		from = m.Sequence + 1
+	}
+	return events, nil
+}

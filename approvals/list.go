@@ -1,0 +1,176 @@
+package approvals
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// List answers escalation.list: humans who may decide see their organisation's approvals, agents
+// those of their sessions.
+func (a *Approvals) List(ctx context.Context, c api.Caller, q api.ListEscalations) (api.Escalations, error) {
+	found := api.Escalations{Escalations: []api.EscalationItem{}}
+	if err := checkList(&q); err != nil {
+		return found, err
+	}
+	insider := a.isInsider(c, c.Agent.Organisation())
+	org := q.Organisation
+	if !c.Operator && q.Session == "" && insider && !a.Registry.Audits(c) {
+		org = c.Agent.Organisation()
+	}
+	all := a.queue.of(org)
+	if len(all.open)+len(all.closed) > 0 && insider {
+		found.Counts, found.Now = a.counts(c, all.open), api.Timestamp(a.Now())
+	}
+	size, words, limit := 0, searchWords(q.Search), api.PageSize(q.Limit)
+	list := page(all, q.Status, q.Cursor)
+	for n, k := range list {
+		if !a.matches(c, k, &q, words) {
+			continue
+		}
+		item, visible := a.seenBy(ctx, c, k)
+		if !visible {
+			continue
+		}
+		if size += weight(&item); len(found.Escalations) == limit || size > api.MaxPageBytes && len(found.Escalations) > 0 {
+			found.Next = cursorAt(list[n-1])
+			break
+		}
+		found.Escalations = append(found.Escalations, item)
+	}
+	return found, nil
+}
+
+func checkList(q *api.ListEscalations) error {
+	switch q.Status {
+	case "", statusOpen, "resolved", "all":
+	default:
+		return session.Refuse(session.MalformedEnvelope, "status is open, resolved or all")
+	}
+	switch q.Claimed {
+	case "", api.ClaimedByMe, api.ClaimedByNobody, api.ClaimedByOthers:
+	default:
+		return session.Refuse(session.MalformedEnvelope, "claimed is me, nobody or others")
+	}
+	if len(q.Search) > maxSearch {
+		return session.Refuse(session.TooLarge, "a search has at most %d bytes", maxSearch)
+	}
+	return nil
+}
+
+// A cursor is one of these and the key of the last approval of the page before.
+const (
+	openCursor     = "o"
+	resolvedCursor = "r"
+)
+
+func cursorAt(k *approval) string {
+	if k.Status == statusOpen {
+		return openCursor + k.key
+	}
+	return resolvedCursor + k.key
+}
+
+// page is what is behind a cursor: open approvals come first, in the order of their keys, then the
+// others in the reverse.
+func page(all lists, status, cursor string) (list []*approval) {
+	if status != "resolved" {
+		list = after(all.open, cursor, openCursor)
+	}
+	if status == "resolved" || status == "all" {
+		slices.Reverse(all.closed)
+		list = append(list, after(all.closed, cursor, resolvedCursor)...)
+	}
+	return list
+}
+
+func after(list []*approval, cursor, of string) []*approval {
+	switch {
+	case cursor == "", of == resolvedCursor && strings.HasPrefix(cursor, openCursor):
+		return list
+	case !strings.HasPrefix(cursor, of):
+		return nil
+	}
+	key := cursor[1:]
+	n := slices.IndexFunc(list, func(k *approval) bool {
+		return of == openCursor && k.key > key || of == resolvedCursor && k.key < key
+	})
+	if n < 0 {
+		return nil
+	}
+	return list[n:]
+}
+
+// matches tells whether a request asks for an approval.
+func (a *Approvals) matches(c api.Caller, k *approval, q *api.ListEscalations, words []string) bool {
+	if q.Urgency != "" && k.Urgency != q.Urgency || q.Session != "" && k.Session != q.Session || !k.contains(words) {
+		return false
+	}
+	if q.Claimed == "" {
+		return true
+	}
+	if !a.isInsider(c, k.Organisation) || k.Route == nil {
+		return false
+	}
+	held := heldAt(k, a.Now())
+	switch q.Claimed {
+	case api.ClaimedByMe:
+		return isMine(c, k, held)
+	case api.ClaimedByOthers:
+		return held != nil && held.By != c.Agent
+	}
+	return held == nil
+}
+
+// heldAt is the claim in force at a time.
+func heldAt(k *approval, at time.Time) *escalation.Claim {
+	return (escalation.Case{Claim: k.Desk.Claim}).Held(at)
+}
+
+// isMine tells whether the caller has claimed an approval, or is assigned to one that nobody has claimed.
+func isMine(c api.Caller, k *approval, held *escalation.Claim) bool {
+	if held != nil {
+		return held.By == c.Agent
+	}
+	return k.Desk.Assignee == c.Agent && c.Agent != ""
+}
+
+// soon is when an approval counts as due soon.
+const soon = 15 * time.Minute
+
+// counts are of the open approvals of the caller's own organisation.
+func (a *Approvals) counts(c api.Caller, open []*approval) api.EscalationCounts {
+	n := api.EscalationCounts{Urgency: map[string]int{}}
+	now := a.Now()
+	before := api.Timestamp(now.Add(soon))
+	insider := map[performatives.Organisation]bool{}
+	for _, k := range open {
+		own, known := insider[k.Organisation]
+		if !known {
+			own = a.isInsider(c, k.Organisation)
+			insider[k.Organisation] = own
+		}
+		if !own || k.Route == nil {
+			continue
+		}
+		n.Open++
+		n.Urgency[k.Urgency]++
+		if k.Due <= before {
+			n.DueSoon++
+		}
+		held := heldAt(k, now)
+		if held == nil {
+			n.Unclaimed++
+		}
+		if isMine(c, k, held) {
+			n.Mine++
+		}
+	}
+	return n
+}

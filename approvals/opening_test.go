@@ -1,0 +1,203 @@
+package approvals_test
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/approvals"
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
+)
+
+// people are a registry of humans who may decide, and of others.
+type people map[performatives.Agent]bool
+
+func (p people) Card(a performatives.Agent) (api.Card, bool) {
+	_, known := p[a]
+	return api.Card{Agent: a}, known
+}
+
+func (p people) Member(a performatives.Agent) (performatives.Member, bool) {
+	decides, known := p[a]
+	m := performatives.Member{Agent: a, Authority: performatives.AuthorityPrincipal}
+	if decides {
+		m.Authority = performatives.AuthorityDecide
+	}
+	return m, known
+}
+
+func (p people) Deciders(org performatives.Organisation) (members []performatives.Member) {
+	for a, decides := range p {
+		if m, _ := p.Member(a); decides && a.Organisation() == org {
+			members = append(members, m)
+		}
+	}
+	return members
+}
+
+func (people) Audits(api.Caller) bool { return false }
+
+// oneMessage are sessions that nobody takes part in, of one message each.
+type oneMessage struct{}
+
+func (oneMessage) MayRead(context.Context, api.Caller, performatives.SessionID) bool { return false }
+
+func (oneMessage) Messages(context.Context, api.ListMessages) (api.Messages, error) {
+	return api.Messages{Messages: []jsontext.Value{jsontext.Value(`{}`)}}, nil
+}
+
+func (oneMessage) Reconcile(context.Context, performatives.SessionID) error { return nil }
+
+func openStore(t *testing.T) (*store.Store, *nats.Conn) {
+	t.Helper()
+	nc := testkit.StartServer(t).Connect()
+	s, err := store.Open(t.Context(), store.Options{Conn: nc})
+	testkit.Must(t, err)
+	t.Cleanup(s.Close)
+	return s, nc
+}
+
+func noSchema(string) (api.Schema, bool) { return api.Schema{}, false }
+
+func optionsOf(s *store.Store) approvals.Options {
+	return approvals.Options{Store: s, Registry: people{alice: true, bob: true}, Sessions: oneMessage{}, Schema: noSchema}
+}
+
+// Memory has the approvals that ended last. Their humans find the others by their ids, as they were,
+// and others find none.
+func TestMemoryIsBounded(t *testing.T) {
+	t.Parallel()
+	s, _ := openStore(t)
+	a, err := approvals.Open(t.Context(), optionsOf(s))
+	testkit.Must(t, err)
+	defer a.Close()
+	a.KeepClosed(1)
+
+	human, ctx := api.Caller{Agent: alice}, t.Context()
+	var ids []escalation.ID
+	for n, status := range []string{performatives.Denied, performatives.Denied, "open"} {
+		ended := time.Date(2026, 7, 1, 12, n, 0, 0, time.UTC)
+		item := api.EscalationItem{
+			EscalationView: api.EscalationView{
+				ID: escalation.ID(testkit.NewID()), By: alpha, OnBehalfOf: alpha, Organisation: "acme.com", Reason: "authority-limit",
+				Urgency: "high", Context: jsontext.Value(`"?"`), Deadline: api.Timestamp(ended.Add(time.Hour)), Status: status,
+			},
+			Session: testkit.NewSession(), Head: &session.ChainHead{}, Route: &api.Route{Levels: []api.Level{{Quorum: 1}}},
+		}
+		if status != "open" {
+			item.DecidedBy, item.DecidedAt = alice, api.Timestamp(ended)
+		}
+		testkit.Must(t, a.Notified(ctx, &item, "by mail"))
+		now, err := a.Watch(ctx, human, api.WatchEscalations{})
+		testkit.Must(t, err)
+		data, err := json.Marshal(item)
+		testkit.Must(t, err)
+		_, err = s.Put(ctx, store.Message{Subject: api.Escalation("acme.com", "high", string(item.ID)), Data: data})
+		testkit.Must(t, err)
+		_, err = a.Watch(ctx, human, api.WatchEscalations{Since: now.Cursor, Wait: 25_000})
+		testkit.Must(t, err)
+		ids = append(ids, item.ID)
+	}
+	if approvals, cases := a.InMemory(); approvals != 2 || cases != 2 {
+		t.Errorf("memory has %d approvals and %d cases, want the open one and the one that ended last", approvals, cases)
+	}
+	list, err := a.List(ctx, human, api.ListEscalations{Status: "all"})
+	if err != nil || len(list.Escalations) != 2 || list.Escalations[0].ID != ids[2] || list.Escalations[1].ID != ids[1] {
+		t.Errorf("the list is %+v %v", list, err)
+	}
+	first := api.EscalationRef{Escalation: string(ids[0])}
+	for _, c := range []api.Caller{human, {Operator: true}} {
+		item, err := a.Get(ctx, c, first)
+		if err != nil || item.Status != performatives.Denied || item.DecidedBy != alice || len(item.Transcript) != 1 {
+			t.Errorf("%+v reads %+v %v", c, item, err)
+		}
+		history, err := a.History(ctx, c, first)
+		if err != nil || len(history.Events) != 1 || history.Events[0].Kind != escalation.Notified {
+			t.Errorf("%+v reads the history %+v %v", c, history, err)
+		}
+	}
+	_, unknown := a.Get(ctx, human, api.EscalationRef{Escalation: string(testkit.NewID())})
+	for _, c := range []struct {
+		caller api.Caller
+		id     string
+	}{{human, "x"}, {human, "*"}, {human, ">"}, {human, ""}, {api.Caller{Agent: bob}, string(ids[0])}, {api.Caller{Agent: alpha}, string(ids[2])}} {
+		_, err := a.Get(ctx, c.caller, api.EscalationRef{Escalation: c.id})
+		if code(err) != session.UnknownSession || err.Error() != unknown.Error() {
+			t.Errorf("%s asks for %q: %v", c.caller.Agent, c.id, err)
+		}
+	}
+}
+
+// Whichever step of Open fails, and after Close, nothing is left that follows a stream. It is not
+// parallel: it counts goroutines.
+func TestOpenAndCloseLeaveNothing(t *testing.T) { //nolint:paralleltest // it counts goroutines
+	s, nc := openStore(t)
+	js, err := jetstream.New(nc)
+	testkit.Must(t, err)
+	streams := []string{api.DeskStream, api.EscalationsStream}
+	leftovers := func() (found []string) {
+		for _, name := range streams {
+			stream, err := js.Stream(t.Context(), name)
+			if err != nil {
+				continue // it is the one that is missing
+			}
+			names := stream.ConsumerNames(t.Context())
+			for consumer := range names.Name() {
+				if !api.IsGroupConsumer(consumer) {
+					found = append(found, name+" has the consumer "+consumer)
+				}
+			}
+		}
+		stacks := make([]byte, 1<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		if n := strings.Count(string(stacks), "store.(*feed).wait"); n > 0 {
+			found = append(found, string(stacks))
+		}
+		return found
+	}
+	group := func(name string) *escalation.Rules {
+		return &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{
+			"acme.com": {Groups: map[string][]performatives.Agent{name: {alice}}},
+		}}
+	}
+	o := optionsOf(s)
+	o.Rules = group("buyers")
+	a, err := approvals.Open(t.Context(), o)
+	testkit.Must(t, err)
+	if len(leftovers()) == 0 {
+		t.Error("an open inbox follows no stream: this test does not see it")
+	}
+	a.Close()
+	a.Close()
+	if found := leftovers(); len(found) > 0 {
+		t.Errorf("after Close: %s", found)
+	}
+
+	o.Rules = group("not a name.")
+	fails := func(step string) {
+		t.Helper()
+		if _, err := approvals.Open(t.Context(), o); err == nil || !strings.HasPrefix(err.Error(), step+": ") {
+			t.Errorf("Open: %v, want a failure of %s", err, step)
+		}
+		if found := leftovers(); len(found) > 0 {
+			t.Errorf("after a failure of %s: %s", step, found)
+		}
+	}
+	fails("groups of approvers")
+	testkit.Must(t, js.DeleteStream(t.Context(), api.EscalationsStream))
+	fails("escalation items")
+	testkit.Must(t, js.DeleteStream(t.Context(), api.DeskStream))
+	fails("case logs")
+}

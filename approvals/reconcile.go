@@ -1,0 +1,101 @@
+package approvals
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
+)
+
+// A Session is a session as Reconcile needs it.
+type Session struct {
+	State    session.State
+	At       time.Time                                              // by the session's clock
+	Messages func(context.Context) (messages api.Messages, _ error) // the first page of its transcript
+}
+
+// Written names a version of a session's approvals. "" is none.
+type Written string
+
+// Note makes memory agree with a session before its act is answered, so that whoever has the answer
+// finds what the act did.
+func (a *Approvals) Note(s session.State, at time.Time) {
+	if newest := s.NewestEscalation(); newest != nil {
+		item := a.item(&s, newest, at)
+		a.queue.put(&item)
+	}
+}
+
+// Reconcile makes the approvals of a session, and their case logs, agree with it, unless they are
+// written already. The newest one tells: the others have ended.
+func (a *Approvals) Reconcile(ctx context.Context, s Session, written Written) (Written, error) {
+	newest := s.State.NewestEscalation()
+	if newest == nil {
+		return written, nil
+	}
+	if err := a.bringUpToDate(ctx, &s.State, newest, s.At); err != nil {
+		return written, err
+	}
+	version := Written(fmt.Sprint(newest.ID, " ", newest.End.How, " ", len(newest.Votes), " ", a.cases.cached(newest.ID).Events))
+	if written == version {
+		return written, nil
+	}
+	var all []*escalation.Item
+	s.State.Escalations(func(item *escalation.Item) { all = append(all, item) })
+	slices.SortFunc(all, func(a, b *escalation.Item) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	for _, item := range all {
+		if err := a.bringUpToDate(ctx, &s.State, item, s.At); err != nil {
+			return written, err
+		}
+		if err := a.write(ctx, &s, item); err != nil {
+			return written, err
+		}
+	}
+	return version, nil
+}
+
+// write writes one approval, unless its subject says as much already.
+func (a *Approvals) write(ctx context.Context, s *Session, of *escalation.Item) error {
+	item := a.item(&s.State, of, s.At)
+	subject := api.Escalation(item.Organisation, item.Urgency, string(item.ID))
+	last, err := a.Store.Last(ctx, api.EscalationsStream, subject)
+	if err != nil {
+		return err
+	}
+	var sequence uint64
+	if last != nil {
+		sequence = last.Sequence
+		var old api.EscalationItem
+		if err := json.Unmarshal(last.Data, &old); err != nil {
+			return err
+		}
+		if !newer(&old, &item) {
+			a.queue.put(&old)
+			return nil
+		}
+	}
+	if item.Status == statusOpen {
+		messages, err := s.Messages(ctx)
+		if err != nil {
+			return err
+		}
+		addTranscript(&item, messages)
+	}
+	data, err := json.Marshal(item)
+	if err != nil {
+		return err
+	}
+	if _, err := a.Store.PutIf(ctx, store.Message{Subject: subject, Data: data}, sequence); err != nil {
+		return fmt.Errorf("escalation item: %w", err)
+	}
+	a.queue.put(&item)
+	return nil
+}

@@ -1,0 +1,102 @@
+package approvals
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// question is an escalation as the rules look at it.
+func (a *Approvals) question(s *session.State, by performatives.Agent, body *performatives.EscalateBody, offer *session.Offer) escalation.Ask {
+	side := s.SideOf(by)
+	card, _ := a.Registry.Card(side)
+	urgency := escalation.Urgency(body.Urgency)
+	deciders := a.Registry.Deciders(side.Organisation())
+	for _, human := range a.Rules.Humans(side.Organisation()) {
+		if _, registered := a.Registry.Card(human); a.Dev && !registered {
+			member, _ := a.Registry.Member(human)
+			deciders = append(deciders, member)
+		}
+	}
+	return escalation.Ask{
+		Org: side.Organisation(), By: by, Urgency: urgency, Reason: body.Reason, Capabilities: card.Capabilities,
+		Amount:   func(paths []string) *escalation.Amount { return s.AmountAtStake(offer, paths) },
+		Deciders: deciders, Within: urgency.Within(s.Policy),
+	}
+}
+
+// Route adds to an event the route that its act is judged by: the one that the rules give an ESCALATE
+// now, and for a ruling the escalation's own if it was transferred since. It also adds the humans who
+// may decide, so that a refusal can name them.
+func (a *Approvals) Route(s session.State, e *session.Event) {
+	m := e.Message
+	side := s.SideOf(m.Sender)
+	org := side.Organisation()
+	if body, ok := m.Body.(*performatives.EscalateBody); ok {
+		question := a.question(&s, m.Sender, body, s.AtStake(body, side, e.At))
+		question.At = e.At
+		e.Route, _ = a.Rules.Route(question)
+	} else {
+		open := s.Escalation()
+		if open == nil || !m.Sender.IsHuman() {
+			return
+		}
+		org = open.Org
+		if r := a.cases.cached(open.ID).Route(open.Route); r != nil && !sameTurns(r, open.Route) {
+			e.Route = r
+		}
+	}
+	for _, human := range a.Registry.Deciders(org) {
+		if human.Agent != m.Sender {
+			e.Known.Add(human)
+		}
+	}
+}
+
+func sameTurns(a, b *performatives.Route) bool {
+	return slices.EqualFunc(a.Levels, b.Levels, func(a, b performatives.Level) bool { return a.Due.Equal(b.Due) })
+}
+
+// plan is what the rules said besides the route when the escalation was opened.
+func (a *Approvals) plan(s *session.State, of *escalation.Item) escalation.Plan {
+	if of.Route == nil {
+		return escalation.PlanFor(of)
+	}
+	question := a.question(s, of.By, of.Body, nil)
+	question.At, question.Amount = of.At, func([]string) *escalation.Amount { return of.Amount }
+	_, plan := a.Rules.Route(question)
+	return plan
+}
+
+// CheckSeen refuses a decision on an approval that a colleague has claimed, or that has changed since
+// the human saw it. The transcript knows of neither, so this is the last check of an act.
+func (a *Approvals) CheckSeen(ctx context.Context, s session.State, m *performatives.Message, at time.Time) error {
+	open := s.Escalation()
+	if open == nil || !m.Sender.IsHuman() {
+		return nil
+	}
+	now, err := a.cases.read(ctx, open.Org, open.ID)
+	if err != nil {
+		return err
+	}
+	item := a.item(&s, open, at)
+	if held := now.HeldByAnother(m.Sender, at); held != nil {
+		return session.Refuse(session.WrongTurn, "%s has claimed it until %s: decide together, or ask for a release", held.By, api.Timestamp(held.Until)).
+			With(map[string]any{"escalationId": open.ID, "claim": held, "escalation": item})
+	}
+	inform, ok := m.Body.(*performatives.InformBody)
+	if !ok {
+		return nil
+	}
+	ruling, ok := inform.Ruling()
+	if !ok || (ruling.Revision == nil || *ruling.Revision == item.Revision) && (ruling.Shown == "" || ruling.Shown == item.Shown) {
+		return nil
+	}
+	return session.Refuse(session.ChainConflict, "the escalation has changed since it was shown to you: look at it again").
+		With(map[string]any{"escalationId": open.ID, "head": s.ChainHead(), "escalation": item})
+}

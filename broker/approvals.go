@@ -1,0 +1,57 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/approvals"
+	"github.com/parley-asp/parley/performatives"
+)
+
+func (b *Broker) openApprovals(ctx context.Context) (err error) {
+	b.approvals, err = approvals.Open(ctx, approvals.Options{
+		Store: b.store, Registry: b.registry, Sessions: approvalSessions{b}, Schema: b.terms.Lookup,
+		Rules: b.Escalations, Dev: b.Dev, Log: b.Log, Now: b.Now,
+	})
+	return err
+}
+
+// reconcileApprovals makes the approvals of a session, and their case logs, agree with it.
+func (b *Broker) reconcileApprovals(ctx context.Context, l *live) (err error) {
+	l.approvals, err = b.approvals.Reconcile(ctx, approvals.Session{
+		State: l.state, At: b.clock(l),
+		Messages: func(ctx context.Context) (api.Messages, error) {
+			return b.messages(ctx, l.places, api.ListMessages{Session: l.id, Limit: api.MaxPage})
+		},
+	}, l.approvals)
+	return err
+}
+
+// approvalSessions reads sessions for the escalation inbox.
+type approvalSessions struct{ b *Broker }
+
+func (s approvalSessions) MayRead(ctx context.Context, c api.Caller, id performatives.SessionID) bool {
+	if !s.b.list.Names(ctx, id, c.Agent) && !s.b.registry.Audits(c) {
+		return false // without loading the sessions of strangers
+	}
+	return s.b.seen(ctx, c, id, func(*live) error { return nil }) == nil
+}
+
+func (s approvalSessions) Messages(ctx context.Context, q api.ListMessages) (api.Messages, error) {
+	return s.b.sessionMessages(ctx, api.Caller{Operator: true}, q)
+}
+
+func (s approvalSessions) Reconcile(ctx context.Context, id performatives.SessionID) error {
+	var failed error
+	err := s.b.look(ctx, id, func(l *live) { failed = s.b.reconcileApprovals(s.b.work.Context(), l) })
+	return cmp.Or(err, failed)
+}
+
+// Notified adds to the case log who was told of an approval, and how.
+func (b *Broker) Notified(ctx context.Context, item *api.EscalationItem, told string) error {
+	return b.approvals.Notified(ctx, item, told)
+}
+
+// Groups are the consumers of the groups that a human is in who may decide.
+func (b *Broker) Groups(human performatives.Agent) []string { return b.approvals.Groups(human) }
