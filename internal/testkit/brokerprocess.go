@@ -33,6 +33,7 @@ type ProcessOptions struct {
 	Dev      bool
 	Replicas int
 	Archive  archive.Policy
+	Ahead    time.Duration // of the machine's clock is the broker's
 }
 
 // processOptions has ProcessOptions in the environment, in JSON.
@@ -46,7 +47,7 @@ func StartBrokerProcess(t testing.TB, o ProcessOptions) *BrokerProcess {
 	}
 	data, err := json.Marshal(o)
 	Must(t, err)
-	p, url, err := start(t, "broker", "", processOptions+"="+string(data))
+	p, url, err := start(t, nil, "broker", "", processOptions+"="+string(data))
 	Must(t, err)
 	return &BrokerProcess{p, url}
 }
@@ -75,6 +76,7 @@ func brokerProcess() error {
 		return err
 	}
 	var ahead atomic.Int64
+	ahead.Store(int64(o.Ahead))
 	n, err := server.Start(context.Background(), server.Options{
 		Data: o.Data, Listen: o.Listen, NATS: o.NATS, Dev: o.Dev, Replicas: o.Replicas, Archive: o.Archive, Log: log,
 		Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },

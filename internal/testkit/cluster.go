@@ -30,9 +30,9 @@ func StartCluster(t testing.TB, config string, n int) *Cluster {
 	c := &Cluster{t: t}
 	started := make(chan error, n)
 	for i := range n {
-		s := newServerProcess(t, fmt.Sprintf("n%d", i+1), clients[i], fmt.Sprintf(`http: "127.0.0.1:%d"
-cluster { name: parley, listen: "127.0.0.1:%d", routes: [%s] }
-`, health[i], routes[i], strings.Join(known, ", ")), config)
+		own := fmt.Sprintf("http: \"127.0.0.1:%d\"\ncluster { name: parley, listen: \"127.0.0.1:%d\", routes: [%s] }\n",
+			health[i], routes[i], strings.Join(known, ", "))
+		s := NewServerProcess(t, fmt.Sprintf("n%d", i+1), fmt.Sprintf("127.0.0.1:%d", clients[i]), own+config)
 		c.Servers = append(c.Servers, s)
 		c.health = append(c.health, fmt.Sprintf("http://127.0.0.1:%d/healthz", health[i]))
 		go func() { started <- s.start() }()

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -45,13 +47,15 @@ type Process struct {
 	ended chan struct{}
 }
 
-// start starts a program, which reports with a line on standard output that it is ready.
-func start(t testing.TB, name, dir string, env ...string) (p *Process, ready string, err error) {
+// start starts a program, by a command that runs it unless that is empty. The program reports
+// with a line on standard output that it is ready.
+func start(t testing.TB, via []string, name, dir string, env ...string) (p *Process, ready string, err error) {
 	binary, err := os.Executable()
 	if err != nil {
 		return nil, "", err
 	}
-	p = &Process{t: t, name: name, cmd: exec.Command(binary), ended: make(chan struct{})}
+	command := append(slices.Clone(via), binary)
+	p = &Process{t: t, name: name, cmd: exec.Command(command[0], command[1:]...), ended: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, append(os.Environ(), append(env, program+"="+name)...), &p.log
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		return nil, "", err
@@ -73,7 +77,7 @@ func start(t testing.TB, name, dir string, env ...string) (p *Process, ready str
 		p.Kill()
 		out.Close()
 		if t.Failed() {
-			t.Logf("%s said:\n%s", name, p.log.String())
+			t.Logf("%s said:\n%s", name, information.ReplaceAllString(p.log.String(), ""))
 		}
 	})
 	if ready, err = p.line(); err != nil {
@@ -82,6 +86,9 @@ func start(t testing.TB, name, dir string, env ...string) (p *Process, ready str
 	}
 	return p, ready, nil
 }
+
+// information is what a NATS server says when all is well.
+var information = regexp.MustCompile(`(?m)^.*\[INF\].*\n`)
 
 // line reads a line of standard output within a minute.
 func (p *Process) line() (string, error) {

@@ -78,6 +78,7 @@ type ServerProcess struct {
 	Name    string
 	Address string // host:port for clients
 	Dir     string
+	Via     []string // the command that runs it, such as ip netns exec
 
 	t testing.TB
 }
@@ -89,17 +90,17 @@ func (s *ServerProcess) URL() string { return "nats://" + s.Address }
 // own. Clients can connect when it returns.
 func StartServerProcess(t testing.TB, config string) *ServerProcess {
 	t.Helper()
-	s := newServerProcess(t, "nats-server", freePorts(t, 1)[0], "", config)
+	s := NewServerProcess(t, "nats-server", fmt.Sprintf("127.0.0.1:%d", freePorts(t, 1)[0]), config)
 	s.Start()
 	return s
 }
 
-// newServerProcess writes the configuration: what is the server's own and what is tested.
-func newServerProcess(t testing.TB, name string, port int, own, tested string) *ServerProcess {
+// NewServerProcess is a server at an address that has not been started.
+func NewServerProcess(t testing.TB, name, address, config string) *ServerProcess {
 	t.Helper()
-	s := &ServerProcess{Name: name, Address: fmt.Sprintf("127.0.0.1:%d", port), Dir: t.TempDir(), t: t}
-	own = fmt.Sprintf("server_name: %s\nlisten: %q\n%sinclude ./tested.conf\n", name, s.Address, own)
-	for file, text := range map[string]string{"server.conf": own, "tested.conf": tested} {
+	s := &ServerProcess{Name: name, Address: address, Dir: t.TempDir(), t: t}
+	own := fmt.Sprintf("server_name: %s\nlisten: %q\n", name, address)
+	for file, text := range map[string]string{"server.conf": own + "include ./tested.conf\n", "tested.conf": config} {
 		Must(t, os.WriteFile(filepath.Join(s.Dir, file), []byte(text), 0o600))
 	}
 	return s
@@ -112,7 +113,7 @@ func (s *ServerProcess) Start() {
 }
 
 func (s *ServerProcess) start() (err error) {
-	s.Process, _, err = start(s.t, "nats-server", s.Dir)
+	s.Process, _, err = start(s.t, s.Via, "nats-server", s.Dir)
 	return err
 }
 

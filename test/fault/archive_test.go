@@ -1,6 +1,7 @@
 package fault_test
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/test/fault"
 )
@@ -27,26 +29,18 @@ type program struct {
 // serveProgram starts the program, and returns when clients can connect.
 func serveProgram(t *testing.T, data, listen string, more ...string) *program {
 	t.Helper()
-	path, err := programs.parley()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path, err := parley()
+	testkit.Must(t, err)
 	out, err := os.CreateTemp(t.TempDir(), "said")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer out.Close()
 	p := &program{said: out.Name()}
 	p.Cmd = exec.Command(path, append([]string{"serve", "--dev", "--http", "", "--data", data, "--listen", listen, "--sync", "1s", "--log-level", "info"}, more...)...)
 	p.Stdout, p.Stderr = out, out
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, p.Start())
 	t.Cleanup(func() { p.end(os.Kill) })
 	nc, err := nats.Connect("nats://"+listen, nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(5*time.Millisecond), nats.ReconnectJitter(0, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer nc.Close()
 	if err := nc.FlushTimeout(30 * time.Second); err != nil {
 		t.Fatalf("%v\n%s", err, p.says(t))
@@ -65,9 +59,7 @@ func (p *program) end(by os.Signal) {
 func (p *program) says(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(p.said)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return string(text)
 }
 
@@ -76,9 +68,7 @@ func (p *program) says(t *testing.T) string {
 func TestArchiveIsNotReadWholeAfterAKill(t *testing.T) {
 	t.Parallel()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	data, listen := t.TempDir(), free.Addr().String()
 	free.Close()
 	p := serveProgram(t, data, listen, "--archive-after", "100ms")
@@ -122,39 +112,23 @@ func TestArchiveIsNotReadWholeAfterAKill(t *testing.T) {
 func archived(t *testing.T, data, listen string, sessions int) {
 	t.Helper()
 	login, err := nats.NkeyOptionFromSeed(filepath.Join(data, server.BrokerSeed))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	nc, err := nats.Connect("nats://"+listen, login)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer nc.Close()
 	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	end := time.After(40 * time.Second)
-	for look := time.NewTicker(20 * time.Millisecond); ; {
-		archive, err := js.Stream(t.Context(), api.ArchiveStream)
-		if err != nil {
-			t.Fatal(err)
-		}
-		index, err := js.Stream(t.Context(), api.IndexStream)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines, err := index.Info(t.Context(), jetstream.WithSubjectFilter(api.AllOver))
-		if err != nil {
-			t.Fatal(err)
-		}
+	testkit.Must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	defer cancel()
+	for {
+		archive, err := js.Stream(ctx, api.ArchiveStream)
+		testkit.Must(t, err)
+		index, err := js.Stream(ctx, api.IndexStream)
+		testkit.Must(t, err)
+		lines, err := index.Info(ctx, jetstream.WithSubjectFilter(api.AllOver))
+		testkit.Must(t, err)
 		if archive.CachedInfo().State.Msgs == uint64(sessions) && len(lines.State.Subjects) == 0 { //nolint:gosec // a count
 			return
-		}
-		select {
-		case <-look.C:
-		case <-end:
-			t.Fatalf("%d of %d sessions are archived, %d lines are left", archive.CachedInfo().State.Msgs, sessions, len(lines.State.Subjects))
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/test/fault"
 )
 
@@ -20,17 +21,17 @@ func TestBrokersKilled(t *testing.T) {
 
 func brokersKilled(t *testing.T, seed uint64, kills int) tally {
 	random := rand.New(rand.NewPCG(seed, 0))
-	at := startServer(t, t.TempDir())
-	brokers := []*child{startBroker(t, at), startBroker(t, at), startBroker(t, at)}
-	k := startTalk(t, at.url, 2, seed)
+	at := testkit.StartServerProcess(t, onDisk)
+	brokers := []*testkit.BrokerProcess{startBroker(t, at), startBroker(t, at), startBroker(t, at)}
+	k := startTalk(t, at.URL(), 2, seed)
 	for range kills {
 		k.after(1 + random.Int64N(3))
 		n := random.IntN(len(brokers))
-		brokers[n].kill()
+		brokers[n].Kill()
 		k.after(1 + random.Int64N(3))
 		brokers[n] = startBroker(t, at)
 	}
-	return k.check(t, at.url, kills, "kills of brokers")
+	return k.check(t, at.URL(), kills, "kills of brokers")
 }
 
 // TestServerKilled kills the NATS server under two brokers.
@@ -40,16 +41,16 @@ func TestServerKilled(t *testing.T) {
 }
 
 func serverKilled(t *testing.T, seed uint64, kills int) tally {
-	at := startServer(t, t.TempDir())
+	at := testkit.StartServerProcess(t, onDisk)
 	startBroker(t, at)
 	startBroker(t, at)
-	k := startTalk(t, at.url, 2, seed)
+	k := startTalk(t, at.URL(), 2, seed)
 	for range kills {
 		k.after(2)
-		at.kill()
-		at.start()
+		at.Kill()
+		at.Start()
 	}
-	return k.check(t, at.url, kills, "kills of the server")
+	return k.check(t, at.URL(), kills, "kills of the server")
 }
 
 // TestPaused stops a broker for longer than the others wait for it, so that they
@@ -61,19 +62,20 @@ func TestPaused(t *testing.T) {
 }
 
 func paused(t *testing.T, seed uint64, pauses int) tally {
-	at := startServer(t, t.TempDir())
-	brokers := []*child{startBroker(t, at), startBroker(t, at)}
-	k := startTalk(t, at.url, 2, seed)
+	at := testkit.StartServerProcess(t, onDisk)
+	brokers := []*testkit.BrokerProcess{startBroker(t, at), startBroker(t, at)}
+	k := startTalk(t, at.URL(), 2, seed)
 	for n := range pauses {
 		k.after(2)
 		c := brokers[n%len(brokers)]
-		c.pause()
-		<-time.After(silent) // time itself has to pass here
+		recovered := k.Recovered()
+		c.Pause()
+		recovered()
 		k.after(1)
-		c.resume()
+		c.Resume()
 		k.after(2)
 	}
-	return k.check(t, at.url, pauses, "pauses")
+	return k.check(t, at.URL(), pauses, "pauses")
 }
 
 // TestWokenUp stops one of two brokers, which so has acts that it has not read. The other
@@ -81,16 +83,16 @@ func paused(t *testing.T, seed uint64, pauses int) tally {
 // not hear now what its sender was told is refused.
 func TestWokenUp(t *testing.T) {
 	t.Parallel()
-	at := startServer(t, t.TempDir())
+	at := testkit.StartServerProcess(t, onDisk)
 	stopped := startBroker(t, at)
 	startBroker(t, at)
-	w := fault.NewWitness(t, at.url)
+	w := fault.NewWitness(t, at.URL())
 	const sessions, copies = 6, 8
 	var all []*fault.Session
 	for range sessions {
 		all = append(all, w.Open(alpha, beta))
 	}
-	stopped.pause()
+	stopped.Pause()
 	var answers []*nats.Subscription
 	for _, s := range all {
 		answers = append(answers, s.Refused(beta, "ACCEPT", `{"referenceId":"p1"}`, copies))
@@ -98,13 +100,11 @@ func TestWokenUp(t *testing.T) {
 	for _, s := range all {
 		s.Say(alpha, "PROPOSE", `{"proposalId":"p1","type":"t","subject":"x","terms":{}}`)
 	}
-	stopped.resume()
+	stopped.Resume()
 	for _, heard := range answers {
 		for range copies {
 			m, err := heard.NextMsg(time.Minute)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if m.Header.Get(api.ErrorCodeHeader) == "" {
 				t.Errorf("heard after it was refused: %s", m.Data)
 			}
@@ -115,9 +115,6 @@ func TestWokenUp(t *testing.T) {
 	}
 }
 
-// silent is longer than a broker may be silent and not be taken for dead.
-const silent = 6 * time.Second
-
 // TestClockJumps sets the clocks of two brokers apart, forward and backward, as
 // far as senders are still heard.
 func TestClockJumps(t *testing.T) {
@@ -127,19 +124,19 @@ func TestClockJumps(t *testing.T) {
 
 func clockJumps(t *testing.T, seed uint64, jumps int) tally {
 	random := rand.New(rand.NewPCG(seed, 0))
-	at := startServer(t, t.TempDir())
-	brokers := []*child{startBroker(t, at), startBroker(t, at)}
-	k := startTalk(t, at.url, 2, seed)
+	at := testkit.StartServerProcess(t, onDisk)
+	brokers := []*testkit.BrokerProcess{startBroker(t, at), startBroker(t, at)}
+	k := startTalk(t, at.URL(), 2, seed)
 	for n := range jumps {
 		k.after(1)
 		off := time.Duration(random.Int64N(int64(8*time.Minute))) - 4*time.Minute
-		brokers[n%len(brokers)].tell("clock " + off.String())
+		brokers[n%len(brokers)].SetClock(off)
 	}
 	k.after(2)
 	for _, c := range brokers {
-		c.tell("clock 0s")
+		c.SetClock(0)
 	}
-	return k.check(t, at.url, jumps, "jumps of clocks")
+	return k.check(t, at.URL(), jumps, "jumps of clocks")
 }
 
 // TestPausedAtDeadlines stops one of two brokers while deadlines pass, and then
@@ -147,21 +144,21 @@ func clockJumps(t *testing.T, seed uint64, jumps int) tally {
 // looked at by the one that is not.
 func TestPausedAtDeadlines(t *testing.T) {
 	t.Parallel()
-	at := startServer(t, t.TempDir())
-	brokers := []*child{startBroker(t, at), startBroker(t, at)}
-	w := fault.NewWitness(t, at.url)
+	at := testkit.StartServerProcess(t, onDisk)
+	brokers := []*testkit.BrokerProcess{startBroker(t, at), startBroker(t, at)}
+	w := fault.NewWitness(t, at.URL())
 	for _, c := range brokers {
 		var sessions []*fault.Session
 		for range 6 {
 			sessions = append(sessions, w.Invite(alpha, beta, time.Second))
 		}
-		c.pause()
+		c.Pause()
 		for _, s := range sessions {
 			if late := s.Late(beta); late > takenOver {
 				t.Errorf("a deadline ended its session %s after it had passed", late)
 			}
 		}
-		c.resume()
+		c.Resume()
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/test/natsserver"
+	"github.com/parley-asp/parley/internal/testkit"
 )
 
 // TestClusterKilled kills servers of a cluster of three, one at a time: the
@@ -22,11 +22,7 @@ func TestClusterKilled(t *testing.T) {
 
 func clusterKilled(t *testing.T, seed uint64, kills int) tally {
 	random := rand.New(rand.NewPCG(seed, 0))
-	program, err := programs.nats()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := natsserver.StartCluster(t, program, "jetstream { store_dir: \"./store\" }\n", 3)
+	c := testkit.StartCluster(t, onDisk, 3)
 	keys := t.TempDir()
 	for range 3 {
 		startReplicated(t, keys, c.URL())
@@ -50,18 +46,16 @@ func clusterKilled(t *testing.T, seed uint64, kills int) tally {
 func leader(t testing.TB, url string) string {
 	t.Helper()
 	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer nc.Close()
 	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for ctx.Err() == nil {
-		s, err := js.Stream(ctx, api.SessionsStream)
+		one, cancel := context.WithTimeout(ctx, time.Second) // what is asked in an election may be lost
+		s, err := js.Stream(one, api.SessionsStream)
+		cancel()
 		if err == nil && s.CachedInfo().Cluster.Leader != "" {
 			return s.CachedInfo().Cluster.Leader
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/test/fault"
 )
 
@@ -15,16 +16,15 @@ func TestKilledUnderLoad(t *testing.T) {
 	const kills = 5
 	data := t.TempDir()
 	c := startNode(t, data, "127.0.0.1:-1")
-	listen := strings.TrimPrefix(c.url, "nats://")
-	k := startTalk(t, c.url, 2, 1)
+	k := startTalk(t, c.URL, 2, 1)
 	for range kills {
 		k.after(3)
-		c.kill()
-		c = startNode(t, data, listen)
+		c.Kill()
+		c = again(t, data, c)
 	}
-	k.check(t, c.url, kills, "kills")
-	c.kill()
-	startNode(t, data, listen)
+	k.check(t, c.URL, kills, "kills")
+	c.Kill()
+	again(t, data, c)
 	for _, s := range k.sessions {
 		s.Again()
 		s.Check(parties...)
@@ -37,13 +37,12 @@ func TestKilledWhileDeadlinesPass(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	c := startNode(t, data, "127.0.0.1:-1")
-	w := fault.NewWitness(t, c.url)
+	w := fault.NewWitness(t, c.URL)
 	s := w.Invite(alpha, beta, 700*time.Millisecond)
-	c.kill()
-	<-time.After(time.Until(s.Deadline)) // time itself has to pass here
-	c = startNode(t, data, strings.TrimPrefix(c.url, "nats://"))
+	c.Kill()
+	c = testkit.StartBrokerProcess(t, testkit.ProcessOptions{Data: data, Listen: strings.TrimPrefix(c.URL, "nats://"), Dev: true, Ahead: time.Second})
 	s.Closed(beta, "invitation_timeout")
 	s.Again()
 	s.Check(alpha, beta)
-	verifyAll(t, c.url)
+	verifyAll(t, c.URL)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/test/fault"
 )
 
@@ -32,12 +33,18 @@ func TestLinkCut(t *testing.T) {
 	}
 	for range 4 {
 		was, err := strconv.Atoi(strings.TrimPrefix(leader(t, address(1)), "n"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		other := 1 + was%3
 		w := fault.NewWitness(t, address(other))
-		old := readWhileCut(w, w.Beside(address(was)), func() (mend func()) { return l.cut(fmt.Sprintf("p%d%d", was, other)) })
+		mend := func() {}
+		old := readWhileCut(w, w.Beside(address(was)), func() {
+			mend = l.cut(fmt.Sprintf("p%d%d", was, other))
+			for _, beside := range []int{other, was} { // until both sides know of another leader
+				for leader(t, address(beside)) == host(was) {
+				}
+			}
+		})
+		mend()
 		t.Logf("%s, which led, was cut off from %s: %s", host(was), host(other), old)
 		if old.most > mostOld {
 			t.Errorf("a reading was %s old", old.most)
@@ -60,21 +67,19 @@ func (a age) String() string {
 	return fmt.Sprintf("%d acts, %d readings, %d of them old, by %s at most", a.acts, a.readings, a.stale, a.most)
 }
 
-// readWhileCut has one witness speak and the other one read while a link is cut,
-// until the act on its way then is accepted.
-func readWhileCut(speaks, reads *fault.Witness, cut func() (mend func())) (old age) {
+// readWhileCut has one witness speak and the other one read until what happens meanwhile is
+// over, and for some acts more.
+func readWhileCut(speaks, reads *fault.Witness, happens func()) (old age) {
 	s := speaks.Open(alpha, beta)
 	var mu sync.Mutex
 	var accepted []time.Time // of the entries from the third on
-	stop := make(chan struct{})
+	stop, said := make(chan struct{}), make(chan struct{}, 1)
 	var both sync.WaitGroup
-	pace := time.NewTicker(20 * time.Millisecond)
-	defer pace.Stop()
 	running := func() bool {
 		select {
 		case <-stop:
 			return false
-		case <-pace.C:
+		default:
 			return true
 		}
 	}
@@ -84,6 +89,10 @@ func readWhileCut(speaks, reads *fault.Witness, cut func() (mend func())) (old a
 			mu.Lock()
 			accepted = append(accepted, time.Now())
 			mu.Unlock()
+			select {
+			case said <- struct{}{}:
+			default:
+			}
 		}
 	})
 	both.Go(func() {
@@ -104,9 +113,10 @@ func readWhileCut(speaks, reads *fault.Witness, cut func() (mend func())) (old a
 			mu.Unlock()
 		}
 	})
-	mend := cut()
-	<-time.After(elected) // time itself has to pass here
-	mend()
+	happens()
+	for range 100 {
+		<-said
+	}
 	close(stop)
 	both.Wait()
 	old.acts = len(accepted)

@@ -11,7 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/parley-asp/parley/internal/testkit"
 )
 
 // inside is set where a test runs in namespaces of its own.
@@ -62,29 +63,25 @@ func TestFullDisk(t *testing.T) {
 	run(t, "mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", disk)
 	t.Cleanup(func() { run(t, "umount", "--lazy", disk) })
 	c := startNode(t, filepath.Join(disk, "data"), "127.0.0.1:-1")
-	k := startTalk(t, c.url, 2, 6)
+	k := startTalk(t, c.URL, 2, 6)
 	const times = 3
 	for range times {
 		k.after(3)
 		ballast := fill(t, filepath.Join(disk, "ballast"))
 		k.standsStill()
-		if err := os.Remove(ballast); err != nil {
-			t.Fatal(err)
-		}
-		c.kill()
-		c = startNode(t, filepath.Join(disk, "data"), strings.TrimPrefix(c.url, "nats://"))
+		testkit.Must(t, os.Remove(ballast))
+		c.Kill()
+		c = again(t, filepath.Join(disk, "data"), c)
 	}
 	k.after(3)
-	k.check(t, c.url, times, "times that the disk was full")
+	k.check(t, c.URL, times, "times that the disk was full")
 }
 
 // fill writes a file until the disk has no room for more.
 func fill(t testing.TB, name string) string {
 	t.Helper()
 	f, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer f.Close()
 	for page := bytes.Repeat([]byte{1}, 4096); err == nil; {
 		_, err = f.Write(page)
@@ -95,10 +92,18 @@ func fill(t testing.TB, name string) string {
 	return name
 }
 
-// standsStill waits until nobody has been answered for a while.
+// standsStill waits until every party was refused twice, and nobody answered meanwhile.
 func (k *talk) standsStill() {
-	for before := int64(-1); before != k.answered.Load(); {
-		before = k.answered.Load()
-		<-time.After(3 * time.Second) // time itself has to pass here
+	k.allow(mostActs)
+	all := len(k.sessions) * (len(parties) + 1)
+	for before, misses := k.answered.Load(), 0; misses < 2*all; misses++ {
+		select {
+		case <-k.Missed():
+		case <-k.over:
+			return
+		}
+		if now := k.answered.Load(); now != before {
+			before, misses = now, 0
+		}
 	}
 }

@@ -3,39 +3,28 @@
 package fault_test
 
 import (
+	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/test/fault"
-
-	"github.com/parley-asp/parley/test/natsserver"
 )
 
 // A lan is three hosts, each a network namespace with a NATS server. Every two
 // have a link of their own for the cluster, and each has one to us. What is sent
 // over a link that is cut is lost without a word.
 type lan struct {
-	t     testing.TB
-	nodes []*exec.Cmd
-	port  map[string]string // our end of each host's end of a link, and the bridge that it is plugged in
+	t    testing.TB
+	port map[string]string // our end of each host's end of a link, and the bridge that it is plugged in
 }
 
 func startLAN(t testing.TB) *lan {
 	t.Helper()
-	program, err := programs.nats()
-	if err != nil {
-		t.Fatal(err)
-	}
 	l := &lan{t: t, port: map[string]string{}}
 	run(t, "mount", "-t", "tmpfs", "tmpfs", "/run")
 	l.bridge("us", "10.9.0.254/24")
@@ -56,7 +45,7 @@ func startLAN(t testing.TB) *lan {
 		}
 	}
 	for i := 1; i <= 3; i++ {
-		l.serve(program, i)
+		l.serve(i)
 	}
 	return l
 }
@@ -82,43 +71,20 @@ func (l *lan) plug(i int, port, bridge, theirs string) {
 	l.port[port] = bridge
 }
 
-func (l *lan) serve(program string, i int) {
+func (l *lan) serve(i int) {
 	l.t.Helper()
-	dir := l.t.TempDir()
 	var routes []string
 	for j := 1; j <= 3; j++ {
 		if j != i {
 			routes = append(routes, fmt.Sprintf("nats://10.8.%d%d.%d:6222", min(i, j), max(i, j), j))
 		}
 	}
-	config := fmt.Sprintf(`server_name: %s
-listen: "10.9.0.%d:4222"
-http: "10.9.0.%d:8222"
+	s := testkit.NewServerProcess(l.t, host(i), strings.TrimPrefix(address(i), "nats://"), onDisk+fmt.Sprintf(`http: "10.9.0.%d:8222"
 ping_interval: "1s", ping_max: 2
 cluster { name: parley, listen: "0.0.0.0:6222", routes: [%s], ping_interval: "1s" }
-jetstream { store_dir: %q }
-`, host(i), i, i, strings.Join(routes, ", "), filepath.Join(dir, "store"))
-	file := filepath.Join(dir, "server.conf")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		l.t.Fatal(err)
-	}
-	cmd := exec.Command("ip", "netns", "exec", host(i), program, "-c", file)
-	if err := cmd.Start(); err != nil {
-		l.t.Fatal(err)
-	}
-	l.nodes = append(l.nodes, cmd)
-	l.t.Cleanup(func() {
-		cmd.Process.Kill() //nolint:errcheck // it may be gone
-		cmd.Wait()         //nolint:errcheck // it was killed
-	})
-	nc, err := nats.Connect(address(i), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	defer nc.Close()
-	if err := nc.FlushTimeout(30 * time.Second); err != nil {
-		l.t.Fatal(err)
-	}
+`, i, strings.Join(routes, ", ")))
+	s.Via = []string{"ip", "netns", "exec", host(i)}
+	s.Start()
 }
 
 // cut cuts links; the function that it returns mends them.
@@ -150,9 +116,7 @@ func TestPartitioned(t *testing.T) {
 	first := fault.NewWitness(t, address(1))
 	var talks []*talk
 	for i, w := range []*fault.Witness{first, first.Beside(address(2)), first.Beside(address(3))} {
-		k := talkOf(w, 1, uint64(i))
-		k.pace.Reset(30 * time.Millisecond) // what takes minutes would make too long a transcript
-		talks = append(talks, k)
+		talks = append(talks, talkOf(w, 1, uint64(i)))
 	}
 	random := rand.New(rand.NewPCG(7, 7))
 	const cuts = 6
@@ -169,7 +133,9 @@ func TestPartitioned(t *testing.T) {
 		}
 		t.Logf("%s is cut off %s", host(i), what)
 		mend := l.cut(ports...)
-		<-time.After(elected) // time itself has to pass here
+		for _, other := range []int{j, k} { // the others go on, with other leaders if need be
+			talks[other-1].after(2)
+		}
 		mend()
 		for _, k := range talks {
 			k.after(1)
@@ -186,26 +152,9 @@ func TestPartitioned(t *testing.T) {
 // healthy waits until each server says that it has caught up with the others.
 func healthy(t testing.TB) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	for i := 1; i <= 3; i++ {
-		said := []byte("nothing")
-		for end := time.Now().Add(time.Minute); ; {
-			answer, err := http.Get(fmt.Sprintf("http://10.9.0.%d:8222/healthz", i))
-			if err == nil {
-				said, err = io.ReadAll(answer.Body)
-				answer.Body.Close()
-				if err == nil && answer.StatusCode == http.StatusOK {
-					break
-				}
-			}
-			if time.Now().After(end) {
-				t.Fatalf("%s has not caught up: %s", host(i), said)
-			}
-			<-time.After(50 * time.Millisecond)
-		}
+		testkit.Must(t, testkit.Serving(ctx, http.DefaultClient, fmt.Sprintf("http://10.9.0.%d:8222/healthz", i)))
 	}
 }
-
-// elected is longer than a cluster needs to find another leader.
-const elected = 12 * time.Second
-
-var _ = natsserver.Build

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/test/fault"
 )
@@ -61,29 +61,29 @@ func TestKilledAtEachPoint(t *testing.T) {
 				t.Parallel()
 				data := t.TempDir()
 				c := startNode(t, data, "127.0.0.1:-1")
-				w := fault.NewWitness(t, c.url)
+				w := fault.NewWitness(t, c.URL)
 				w.Call(api.AgentAdd.Name, fmt.Sprintf(`{"card":{"agentId":%q}}`, alice), &api.Card{})
 				s := w.Open(parties...)
-				c.tell("die " + point)
+				c.DieAt(point)
 				dyingOf(t, c, []*fault.Session{s}, act.act, act.body)
-				startNode(t, data, strings.TrimPrefix(c.url, "nats://"))
+				again(t, data, c)
 				s.Again()
 				act.after(w, s)
 				s.Check(parties...)
-				verifyAll(t, c.url)
+				verifyAll(t, c.URL)
 			})
 			t.Run(act.act+" "+point+", two brokers", func(t *testing.T) {
 				t.Parallel()
-				at := startServer(t, t.TempDir())
+				at := testkit.StartServerProcess(t, onDisk)
 				c := startBroker(t, at)
 				startBroker(t, at)
-				w := fault.NewWitness(t, at.url)
+				w := fault.NewWitness(t, at.URL())
 				w.Call(api.AgentAdd.Name, fmt.Sprintf(`{"card":{"agentId":%q}}`, alice), &api.Card{})
 				var sessions []*fault.Session
 				for range homes { // each broker is the home of some
 					sessions = append(sessions, w.Open(parties...))
 				}
-				c.tell("die " + point)
+				c.DieAt(point)
 				sessions = sessions[:dyingOf(t, c, sessions, act.act, act.body)]
 				died := time.Now()
 				for _, s := range sessions {
@@ -98,7 +98,7 @@ func TestKilledAtEachPoint(t *testing.T) {
 					act.after(w, s)
 					s.Check(parties...)
 				}
-				verifyAll(t, at.url)
+				verifyAll(t, at.URL())
 			})
 		}
 	}
@@ -113,12 +113,12 @@ const takeover = 5*time.Second + 25*time.Second
 
 // dyingOf says an act in one session after the other until a broker is dead of
 // it, and returns in how many.
-func dyingOf(t *testing.T, c *child, sessions []*fault.Session, act, body string) (said int) {
+func dyingOf(t *testing.T, c *testkit.BrokerProcess, sessions []*fault.Session, act, body string) (said int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	dead := make(chan struct{})
-	go func() { c.dies(); cancel(); close(dead) }()
+	go func() { c.Dies(); cancel(); close(dead) }()
 	for _, s := range sessions {
 		if ctx.Err() != nil {
 			break

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/test/fault"
 )
@@ -28,7 +28,7 @@ type talk struct {
 	*fault.Witness
 	sessions []*fault.Session
 	answered atomic.Int64
-	pace     *time.Ticker  // of the acts of all
+	turns    chan struct{} // acts that may still be said
 	beats    chan struct{} // there is news of answered
 	stop     chan struct{}
 	over     chan struct{} // nobody speaks any more
@@ -36,8 +36,8 @@ type talk struct {
 }
 
 const (
-	apart = 40                   // answers that a beat stands for
-	pace  = 2 * time.Millisecond // so that transcripts stay short enough to be judged
+	apart    = 40     // answers that a beat stands for
+	mostActs = 10_000 // more than a test lets its parties say
 )
 
 func startTalk(t testing.TB, url string, sessions int, seed uint64) *talk {
@@ -46,7 +46,7 @@ func startTalk(t testing.TB, url string, sessions int, seed uint64) *talk {
 }
 
 func talkOf(w *fault.Witness, sessions int, seed uint64) *talk {
-	k := &talk{Witness: w, stop: make(chan struct{}), pace: time.NewTicker(pace), beats: make(chan struct{}, 1), over: make(chan struct{})}
+	k := &talk{Witness: w, stop: make(chan struct{}), turns: make(chan struct{}, mostActs), beats: make(chan struct{}, 1), over: make(chan struct{})}
 	for i := range sessions {
 		s := k.Open(parties...)
 		k.sessions = append(k.sessions, s)
@@ -70,7 +70,7 @@ func (k *talk) counts() bool {
 	select {
 	case <-k.stop:
 		return false
-	case <-k.pace.C:
+	case <-k.turns:
 		return !k.Failed()
 	}
 }
@@ -98,13 +98,26 @@ func (k *talk) haggle(s *fault.Session) {
 	}
 }
 
-// after waits for so many beats, unless the talk has come to a bad end.
+// after waits for so many beats, unless the talk has come to a bad end. The parties have turns
+// for twice as many acts: there is load when the next fault comes, and transcripts stay short
+// enough to be judged.
 func (k *talk) after(beats int64) {
+	k.allow(2 * beats * apart)
 	for enough := k.answered.Load() + beats*apart; k.answered.Load() < enough; {
 		select {
 		case <-k.beats:
 		case <-k.over:
 			return
+		}
+	}
+}
+
+// allow gives the parties turns for so many acts more.
+func (k *talk) allow(acts int64) {
+	for range acts {
+		select {
+		case k.turns <- struct{}{}:
+		default:
 		}
 	}
 }
@@ -134,10 +147,8 @@ func (k *talk) check(t testing.TB, url string, faults int, what string) tally {
 // verifyAll is `parley session verify --all`.
 func verifyAll(t testing.TB, url string) {
 	t.Helper()
-	program, err := programs.parley()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program, err := parley()
+	testkit.Must(t, err)
 	cmd := exec.Command(program, "session", "verify", "--all", "--url", url, "--data", t.TempDir(), "--timeout", "2m")
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "ok ") {
 		t.Errorf("%s: %v\n%s", strings.Join(cmd.Args[1:], " "), err, out)

@@ -37,6 +37,8 @@ type Witness struct {
 	js    jetstream.JetStream
 	key   performatives.Key
 	boxes *mailboxes
+
+	missed chan struct{} // for each time that nobody answered, or not now
 }
 
 // NewWitness connects for ever: brokers will come and go.
@@ -52,7 +54,7 @@ func NewWitness(t testing.TB, url string) *Witness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &Witness{TB: t, nc: nc, js: js, boxes: &mailboxes{last: map[string]uint64{}, read: map[string][]jetstream.Msg{}}}
+	w := &Witness{TB: t, nc: nc, js: js, missed: make(chan struct{}, 1), boxes: &mailboxes{last: map[string]uint64{}, read: map[string][]jetstream.Msg{}}}
 	var info api.Broker
 	w.Call(api.BrokerInfo.Name, "{}", &info)
 	w.key = info.Key
@@ -67,6 +69,9 @@ func (w *Witness) Beside(url string) *Witness {
 	other.boxes = w.boxes
 	return other
 }
+
+// Missed has news when an act was not answered, or not now.
+func (w *Witness) Missed() <-chan struct{} { return w.missed }
 
 // A Session is what the witness said in one, and was answered.
 type Session struct {
@@ -230,6 +235,10 @@ func (s *Session) send(p promise) *nats.Msg {
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		m, err := s.witness.nc.Request(api.Submit(p.sender, s.ID), p.envelope, time.Second)
 		if err != nil || m.Header.Get(api.ErrorCodeHeader) == "503" {
+			select {
+			case s.witness.missed <- struct{}{}:
+			default:
+			}
 			// Nobody there, or not yet: a round trip to the server paces the next try.
 			s.witness.nc.FlushTimeout(time.Second) //nolint:errcheck // it may be down
 			continue
@@ -357,4 +366,33 @@ func (s *Session) State() string {
 	var view struct{ State string }
 	s.witness.Call(api.SessionGet.Name, fmt.Sprintf(`{"sessionId":%q}`, s.ID), &view)
 	return view.State
+}
+
+// Recovered watches the membership records from now on. The function that it returns waits until
+// a broker has deleted that of another one, whose work it has recovered.
+func (w *Witness) Recovered() (wait func()) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	w.Cleanup(cancel)
+	records, err := w.js.KeyValue(ctx, api.BrokersBucket)
+	if err != nil {
+		w.Fatal(err)
+	}
+	watch, err := records.WatchAll(ctx, jetstream.UpdatesOnly())
+	if err != nil {
+		w.Fatal(err)
+	}
+	return func() {
+		w.Helper()
+		for {
+			select {
+			case record := <-watch.Updates():
+				if record != nil && record.Operation() == jetstream.KeyValueDelete {
+					return
+				}
+			case <-ctx.Done():
+				w.Fatal("nobody has recovered a broker's work")
+			}
+		}
+	}
 }
