@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/schemas"
@@ -26,7 +26,7 @@ func message(id performatives.SessionID, n int, signer performatives.Signer) *pe
 
 func draft(id performatives.SessionID, sender performatives.Agent, body performatives.Body, signer performatives.Signer) *performatives.Message {
 	m := must(performatives.Read(must(performatives.Draft{
-		ID: performatives.MessageID(uuid.Must(uuid.NewV7()).String()), Session: id, Timestamp: time.Now(), Sender: sender, Body: body,
+		ID: testkit.NewID(), Session: id, Timestamp: time.Now(), Sender: sender, Body: body,
 	}.Envelope(signer))))
 	if err := m.DecodeBody(); err != nil {
 		panic(err)
@@ -46,7 +46,7 @@ func BenchmarkStep(b *testing.B) {
 	}
 	for _, acts := range []int{10, 10_000} {
 		b.Run(fmt.Sprint(acts, " acts"), func(b *testing.B) {
-			id := newSession()
+			id := testkit.NewSession()
 			state := session.New(id, modes.All())
 			step := func(m *performatives.Message) {
 				next, err := session.Step(state, session.Event{Message: m, At: time.Now(), Known: known, Policy: policy})
@@ -81,7 +81,7 @@ func BenchmarkStep(b *testing.B) {
 // read, verified, held against its schema, judged, signed, sealed, and when to
 // look again.
 func BenchmarkJudged(b *testing.B) {
-	id, keys, known := newSession(), map[performatives.Agent]performatives.Signer{}, session.Known{}
+	id, keys, known := testkit.NewSession(), map[performatives.Agent]performatives.Signer{}, session.Known{}
 	for _, a := range []performatives.Agent{alpha, beta} {
 		keys[a] = signer()
 		known.Add(performatives.Member{Agent: a, Key: keys[a].Key(), Kind: performatives.KindSystem, Authority: performatives.AuthorityPrincipal})
@@ -95,7 +95,7 @@ func BenchmarkJudged(b *testing.B) {
 			sender, body = opening(n)
 		}
 		return must(performatives.Draft{
-			ID: performatives.MessageID(uuid.Must(uuid.NewV7()).String()), Session: id, Timestamp: time.Now(), Sender: sender, Body: body,
+			ID: testkit.NewID(), Session: id, Timestamp: time.Now(), Sender: sender, Body: body,
 		}.Envelope(keys[sender]))
 	}
 	judge := func(s session.State, envelope []byte) session.State {
@@ -161,7 +161,7 @@ func opening(n int) (performatives.Agent, performatives.Body) {
 func BenchmarkRead(b *testing.B) {
 	sender, body := haggle(4)
 	envelope := must(performatives.Draft{
-		ID: performatives.MessageID(uuid.Must(uuid.NewV7()).String()), Session: newSession(), Timestamp: time.Now(), Sender: sender, Body: body,
+		ID: testkit.NewID(), Session: testkit.NewSession(), Timestamp: time.Now(), Sender: sender, Body: body,
 	}.Envelope(signer()))
 	b.SetBytes(int64(len(envelope)))
 	b.ReportAllocs()
@@ -178,7 +178,7 @@ func signer() performatives.Signer {
 func BenchmarkValidate(b *testing.B) {
 	for n, name := range []string{"PROPOSE", "COUNTER", "REJECT", "OBSERVE"} {
 		b.Run(name, func(b *testing.B) {
-			m := message(newSession(), 4+n, nil)
+			m := message(testkit.NewSession(), 4+n, nil)
 			b.ReportAllocs()
 			for b.Loop() {
 				if faults := schemas.Validate(m.Performative, m.RawBody); len(faults) > 0 {
@@ -192,7 +192,7 @@ func BenchmarkValidate(b *testing.B) {
 // BenchmarkVerify is the check of a sender's signature.
 func BenchmarkVerify(b *testing.B) {
 	key := signer()
-	m := message(newSession(), 4, key)
+	m := message(testkit.NewSession(), 4, key)
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := m.VerifySignature(key.Key()); err != nil {

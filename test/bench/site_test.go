@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
@@ -23,6 +22,7 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/embedded"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/login"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
@@ -64,8 +64,8 @@ func newSite(b testing.TB, sync time.Duration, tcp bool) *site {
 
 func newLimitedSite(b testing.TB, sync time.Duration, tcp bool, limits broker.Limits) *site {
 	b.Helper()
-	key, callout, issuer := must(nkeys.CreateUser()), must(nkeys.CreateUser()), must(nkeys.CreateAccount())
-	authority := must(login.NewAuthority(issuer))
+	key, callout := testkit.NewKey(b), testkit.NewKey(b)
+	authority, issuer := testkit.NewLogins(b)
 	s := &site{TB: b, key: key, authority: authority, people: map[performatives.Agent]person{}}
 	s.server = must(embedded.Start(embedded.Options{
 		StoreDir: b.TempDir(), Listen: "127.0.0.1:-1", SyncInterval: cmp.Or(sync, 10*time.Second),
@@ -94,11 +94,11 @@ func newLimitedSite(b testing.TB, sync time.Duration, tcp bool, limits broker.Li
 		s.options = []nats.Option{s.server.InProcess()}
 	}
 	for _, a := range []performatives.Agent{alpha, beta} {
-		pair := must(nkeys.CreateUser())
+		pair := testkit.NewKey(b)
 		must(open.AddAgent(context.Background(), api.Card{Agent: a, Key: performatives.Key(must(pair.PublicKey()))}))
-		nc := must(nats.Connect(s.server.ClientURL(), append(s.options, nats.Nkey(must(pair.PublicKey()), pair.Sign), nats.CustomInboxPrefix("_INBOX."+a.Token()))...))
+		nc := must(nats.Connect(s.server.ClientURL(), append(s.options, testkit.Login(b, pair), nats.CustomInboxPrefix("_INBOX."+a.Token()))...))
 		b.Cleanup(nc.Close)
-		s.people[a] = person{must(performatives.NewSigner(pair)), nc}
+		s.people[a] = person{testkit.Signer(b, pair), nc}
 	}
 	return s
 }
@@ -110,7 +110,7 @@ func (s *site) store(tcp bool) jetstream.JetStream {
 		StoreDir: s.TempDir(), Listen: "127.0.0.1:-1", SyncInterval: s.sync, Dev: true, Broker: must(s.key.PublicKey()), Authority: s.authority,
 	}))
 	s.Cleanup(server.Shutdown)
-	options := []nats.Option{nats.Nkey(must(s.key.PublicKey()), s.key.Sign)}
+	options := []nats.Option{testkit.Login(s, s.key)}
 	if !tcp {
 		options = append(options, server.InProcess())
 	}
@@ -121,14 +121,10 @@ func (s *site) store(tcp bool) jetstream.JetStream {
 	return js
 }
 
-func newSession() performatives.SessionID {
-	return performatives.SessionID(uuid.Must(uuid.NewV7()).String())
-}
-
 // act makes a signed envelope.
 func (s *site) act(id performatives.SessionID, sender performatives.Agent, body performatives.Body) []byte {
 	return must(performatives.Draft{
-		ID: performatives.MessageID(uuid.Must(uuid.NewV7()).String()), Session: id, Timestamp: time.Now(), Sender: sender, Body: body,
+		ID: testkit.NewID(), Session: id, Timestamp: time.Now(), Sender: sender, Body: body,
 	}.Envelope(s.people[sender]))
 }
 
@@ -141,7 +137,7 @@ func (s *site) submit(id performatives.SessionID, sender performatives.Agent, en
 
 // session opens one and lets it grow to a number of acts.
 func (s *site) session(acts int) performatives.SessionID {
-	id := newSession()
+	id := testkit.NewSession()
 	s.submit(id, alpha, s.act(id, alpha, &performatives.ProposeBody{
 		ProposalID: "inv", Type: performatives.SessionInvitation, Subject: "x", Terms: []byte(`{"participants":["` + string(beta) + `"]}`),
 	}))
