@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/embedded"
+	"github.com/parley-asp/parley/internal/testkit"
 )
 
 // In development any loopback client may act as anyone (PROTOCOL.md §10).
@@ -19,7 +20,7 @@ func TestDevAnyoneIsAnyone(t *testing.T) {
 	for name, how := range map[string][]nats.Option{
 		"no credentials":  nil,
 		"own inboxes":     {nats.CustomInboxPrefix("mine")},
-		"an unknown nkey": {withKey(t, newKey(t))},
+		"an unknown nkey": {testkit.Login(t, testkit.NewKey(t))},
 		"a password":      {nats.UserInfo("someone", "secret")},
 		"a token":         {nats.Token("secret")},
 		"in process":      {w.server.InProcess()},
@@ -38,7 +39,7 @@ func TestDevAnyoneIsAnyone(t *testing.T) {
 // Nobody else can log in to the broker's account.
 func TestDevBrokerKeyIsProved(t *testing.T) {
 	w := start(t, true)
-	_, err := w.dial(nats.Nkey(public(t, w.owner), newKey(t).Sign))
+	_, err := w.dial(nats.Nkey(testkit.Public(t, w.owner), testkit.NewKey(t).Sign))
 	if !errors.Is(err, nats.ErrAuthorization) {
 		t.Fatalf("got %v, want %v", err, nats.ErrAuthorization)
 	}
@@ -56,8 +57,8 @@ func TestDevHearsEventsAndEscalations(t *testing.T) {
 	w := start(t, true)
 	nc := w.connect()
 	events, escalations := subscribe(t, nc, "asp.event.>"), subscribe(t, nc, "asp.escalation.>")
-	must(t, w.broker.Publish("asp.event.s1.closed", []byte("closed")))
-	must(t, w.broker.Publish("asp.escalation.acme_com.high.e1", []byte("help")))
+	testkit.Must(t, w.broker.Publish("asp.event.s1.closed", []byte("closed")))
+	testkit.Must(t, w.broker.Publish("asp.escalation.acme_com.high.e1", []byte("help")))
 	if got := string(next(t, events).Data) + " " + string(next(t, escalations).Data); got != "closed help" {
 		t.Fatalf("heard %q", got)
 	}
@@ -68,11 +69,11 @@ func TestDevJetStreamIsReadOnly(t *testing.T) {
 	w := start(t, true)
 	w.streams(alice)
 	js, err := jetstream.New(w.connect())
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = js.AccountInfo(w.ctx)
-	must(t, err)
+	testkit.Must(t, err)
 	inbox, err := js.Stream(w.ctx, "ASP_INBOX")
-	must(t, err)
+	testkit.Must(t, err)
 	var names []string
 	for name := range js.StreamNames(w.ctx).Name() {
 		names = append(names, name)
@@ -115,7 +116,7 @@ func TestDevInjectedReplyStaysInItsAccount(t *testing.T) {
 	} {
 		w.deliver(alice)
 		landed := subscribe(t, nc, reply)
-		must(t, nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX."+alice, reply, []byte(`{"batch":1}`)))
+		testkit.Must(t, nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX."+alice, reply, []byte(`{"batch":1}`)))
 		if got := next(t, landed).Data; string(got) != "for "+alice {
 			t.Fatalf("%s: %q landed", reply, got)
 		}
@@ -124,7 +125,7 @@ func TestDevInjectedReplyStaysInItsAccount(t *testing.T) {
 		t.Fatalf("the transcripts are gone: %v", err)
 	}
 	for _, sub := range []*nats.Subscription{transcript, calls} {
-		must(t, w.broker.Publish(map[*nats.Subscription]string{transcript: "asp.session.end", calls: "asp.agent.x.api.end"}[sub], nil))
+		testkit.Must(t, w.broker.Publish(map[*nats.Subscription]string{transcript: "asp.session.end", calls: "asp.agent.x.api.end"}[sub], nil))
 		if msg := next(t, sub); len(msg.Data) > 0 {
 			t.Errorf("%s reached the broker: %s", msg.Subject, msg.Data)
 		}
@@ -134,7 +135,7 @@ func TestDevInjectedReplyStaysInItsAccount(t *testing.T) {
 func TestDevListensOnLoopbackOnly(t *testing.T) {
 	for _, listen := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:4222", "example.com:4222"} {
 		_, err := embedded.Start(embedded.Options{
-			StoreDir: t.TempDir(), Listen: listen, Dev: true, Broker: public(t, newKey(t)), Authority: newAuthority(t),
+			StoreDir: t.TempDir(), Listen: listen, Dev: true, Broker: testkit.Public(t, testkit.NewKey(t)), Authority: logins(t),
 		})
 		if !errors.Is(err, embedded.ErrNotLoopback) {
 			t.Errorf("%s: got %v, want %v", listen, err, embedded.ErrNotLoopback)

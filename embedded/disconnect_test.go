@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/parley-asp/parley/internal/testkit"
 )
 
 // Disconnect closes all connections of a user, over several pages of the server's list, and no
@@ -16,10 +18,10 @@ func TestDisconnect(t *testing.T) {
 		open.Add(1)
 		w.connect(w.server.InProcess(), nats.NoReconnect(), nats.ClosedHandler(func(*nats.Conn) { open.Done() }))
 	}
-	must(t, w.server.Disconnect("nobody"))
-	must(t, w.server.Disconnect("dev"))
+	testkit.Must(t, w.server.Disconnect("nobody"))
+	testkit.Must(t, w.server.Disconnect("dev"))
 	open.Wait()
-	must(t, w.broker.Flush())
+	testkit.Must(t, w.broker.Flush())
 	if w.broker.Stats().Reconnects > 0 {
 		t.Error("the broker was disconnected too")
 	}

@@ -10,43 +10,44 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/embedded"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/login"
 )
 
 // A restart finds what is stored, with and without logins, and with another issuer.
 func TestStreamsSurviveARestart(t *testing.T) {
-	broker := newKey(t)
-	authority := newAuthority(t)
+	broker := testkit.NewKey(t)
+	authority := logins(t)
 	o := embedded.Options{
-		StoreDir: t.TempDir(), Listen: "127.0.0.1:0", Broker: public(t, broker), Callout: public(t, newKey(t)), Authority: authority,
+		StoreDir: t.TempDir(), Listen: "127.0.0.1:0", Broker: testkit.Public(t, broker), Callout: testkit.Public(t, testkit.NewKey(t)), Authority: authority,
 	}
 	for round := range uint64(5) {
 		func() {
 			o.Dev = round%2 == 0
 			if round == 3 {
-				authority = newAuthority(t)
+				authority = logins(t)
 				o.Authority = authority
 			}
 			server, err := embedded.Start(o)
-			must(t, err)
+			testkit.Must(t, err)
 			defer server.Shutdown()
-			how := withKey(t, broker)
+			how := testkit.Login(t, broker)
 			if !o.Dev {
 				how, err = authority.LogIn(login.BrokerAccount, "broker", broker)
-				must(t, err)
+				testkit.Must(t, err)
 			}
 			nc, err := nats.Connect(server.ClientURL(), server.InProcess(), how)
-			must(t, err)
+			testkit.Must(t, err)
 			defer nc.Close()
 			js, err := jetstream.New(nc)
-			must(t, err)
+			testkit.Must(t, err)
 			stream, err := js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{Name: "ASP_SESSIONS", Subjects: []string{"asp.session.*"}})
-			must(t, err)
+			testkit.Must(t, err)
 			if got := stream.CachedInfo().State.Msgs; got != round {
 				t.Fatalf("round %d begins with %d messages", round, got)
 			}
 			_, err = js.Publish(t.Context(), "asp.session.s1", nil)
-			must(t, err)
+			testkit.Must(t, err)
 		}()
 	}
 }
@@ -59,10 +60,10 @@ func TestTooLargeReachesTheBroker(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	must(t, err)
-	must(t, w.broker.Flush())
+	testkit.Must(t, err)
+	testkit.Must(t, w.broker.Flush())
 	res, err := w.connect().RequestWithContext(w.ctx, "asp.agent."+alice+".submit.s1", bytes.Repeat([]byte("x"), 1<<20-1024))
-	must(t, err)
+	testkit.Must(t, err)
 	if string(res.Data) != "too_large" {
 		t.Fatalf("got %q", res.Data)
 	}
@@ -70,8 +71,8 @@ func TestTooLargeReachesTheBroker(t *testing.T) {
 
 func TestStartFails(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer func() { must(t, taken.Close()) }()
+	testkit.Must(t, err)
+	defer func() { testkit.Must(t, taken.Close()) }()
 	for name, spoil := range map[string]func(*embedded.Options){
 		"address in use":          func(o *embedded.Options) { o.Listen = taken.Addr().String() },
 		"no port":                 func(o *embedded.Options) { o.Listen = "127.0.0.1" },
@@ -85,7 +86,7 @@ func TestStartFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := embedded.Options{
 				StoreDir: t.TempDir(), Listen: "127.0.0.1:0",
-				Broker: public(t, newKey(t)), Callout: public(t, newKey(t)), Authority: newAuthority(t),
+				Broker: testkit.Public(t, testkit.NewKey(t)), Callout: testkit.Public(t, testkit.NewKey(t)), Authority: logins(t),
 			}
 			spoil(&o)
 			server, err := embedded.Start(o)

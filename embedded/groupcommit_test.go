@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/embedded"
+	"github.com/parley-asp/parley/internal/testkit"
 )
 
 // Acknowledged messages are in the files that are fsynced, also after the server
@@ -19,7 +20,7 @@ func TestDurable(t *testing.T) {
 	t.Parallel()
 	w := start(t, true)
 	stream, err := w.js.CreateStream(w.ctx, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.*"}, Storage: jetstream.FileStorage})
-	must(t, err)
+	testkit.Must(t, err)
 	if err := w.server.Durable("S", 0); err != nil {
 		t.Fatalf("nothing was written yet: %v", err)
 	}
@@ -39,16 +40,14 @@ func TestDurable(t *testing.T) {
 	}
 	all.Wait()
 	blocks, err := filepath.Glob(filepath.Join(w.store, "jetstream", "*", "streams", "S", "msgs", "*.blk"))
-	must(t, err)
+	testkit.Must(t, err)
 	if len(blocks) < 2 {
 		t.Errorf("%d blocks: too few to see one begin", len(blocks))
 	}
 	// Messages and whole blocks may be deleted.
-	if err := stream.Purge(w.ctx); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, stream.Purge(w.ctx))
 	_, err = w.js.Publish(w.ctx, "s.0", make([]byte, size))
-	must(t, err)
+	testkit.Must(t, err)
 	if err := w.server.Durable("S", 0); err != nil {
 		t.Error(err)
 	}
@@ -59,28 +58,24 @@ func TestDurableElsewhere(t *testing.T) {
 	t.Parallel()
 	w := start(t, true)
 	_, err := w.js.CreateStream(w.ctx, jetstream.StreamConfig{Name: "M", Subjects: []string{"m"}, Storage: jetstream.MemoryStorage})
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = w.js.Publish(w.ctx, "m", []byte("in memory"))
-	must(t, err)
+	testkit.Must(t, err)
 	for range 2 {
 		if err := w.server.Durable("M", 9); !errors.Is(err, embedded.ErrElsewhere) {
 			t.Errorf("%v, want %v", err, embedded.ErrElsewhere)
 		}
 	}
 	_, err = w.js.CreateStream(w.ctx, jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}, Storage: jetstream.FileStorage})
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = w.js.Publish(w.ctx, "s", []byte("on disk"))
-	must(t, err)
-	if err := w.server.Durable("S", 0); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, w.server.Durable("S", 0))
 	path, err := filepath.Glob(filepath.Join(w.store, "jetstream", "*", "streams", "S", "msgs", "*.blk"))
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = w.js.Publish(w.ctx, "s", []byte("cut off"))
-	must(t, err)
-	if err := os.Truncate(path[0], 1); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, os.Truncate(path[0], 1))
 	for range 2 {
 		if err := w.server.Durable("S", 7); !errors.Is(err, embedded.ErrElsewhere) {
 			t.Errorf("%v, want %v", err, embedded.ErrElsewhere)

@@ -2,9 +2,7 @@ package embedded_test
 
 import (
 	"context"
-	"errors"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -12,14 +10,13 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"github.com/parley-asp/parley/embedded"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/login"
 )
 
 const (
 	alice = "acme_com~alice"
 	bob   = "globex_com~sales~bob"
-
-	patience = 20 * time.Second // for what must come
 )
 
 // world is a running server and the broker's connection to it.
@@ -40,40 +37,39 @@ type world struct {
 func (w *world) own(account string, key nkeys.KeyPair) nats.Option {
 	w.t.Helper()
 	option, err := w.authority.LogIn(account, "own", key)
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	return option
 }
 
 func start(t *testing.T, dev bool) *world {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	t.Cleanup(cancel)
-	w := &world{t: t, ctx: ctx, store: t.TempDir(), owner: newKey(t), keys: map[string]nkeys.KeyPair{
-		alice: newKey(t), bob: newKey(t), login.OperatorName: newKey(t),
+	w := &world{t: t, ctx: ctx, store: t.TempDir(), owner: testkit.NewKey(t), keys: map[string]nkeys.KeyPair{
+		alice: testkit.NewKey(t), bob: testkit.NewKey(t), login.OperatorName: testkit.NewKey(t),
 	}}
-	callout := newKey(t)
-	issuer, err := nkeys.CreateAccount()
-	must(t, err)
-	w.authority, err = login.NewAuthority(issuer)
-	must(t, err)
+	callout := testkit.NewKey(t)
+	var err error
+	var issuer nkeys.KeyPair
+	w.authority, issuer = testkit.NewLogins(t)
 	w.server, err = embedded.Start(embedded.Options{
 		StoreDir: w.store, Listen: "127.0.0.1:0", Dev: dev,
-		Broker: public(t, w.owner), Callout: public(t, callout), Authority: w.authority,
+		Broker: testkit.Public(t, w.owner), Callout: testkit.Public(t, callout), Authority: w.authority,
 		Log: zaptest.NewLogger(t),
 	})
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(w.server.Shutdown)
 	if dev {
-		w.broker = w.connect(withKey(t, w.owner), w.server.InProcess())
+		w.broker = w.connect(testkit.Login(t, w.owner), w.server.InProcess())
 	} else {
 		w.broker = w.connect(w.own(login.BrokerAccount, w.owner), w.server.InProcess())
 	}
 	w.js, err = jetstream.New(w.broker)
-	must(t, err)
+	testkit.Must(t, err)
 	if !dev {
 		nc := w.connect(w.own(login.CalloutAccount, callout), w.server.InProcess())
 		stop, err := login.Serve(nc, issuer, w.lookup, zaptest.NewLogger(t))
-		must(t, err)
+		testkit.Must(t, err)
 		t.Cleanup(stop)
 	}
 	return w
@@ -95,19 +91,19 @@ func (w *world) lookup(publicKey string) (login.Identity, bool) {
 // as logs in with the key that is registered for a name.
 func (w *world) as(name string) *nats.Conn {
 	w.t.Helper()
-	return w.connect(withKey(w.t, w.keys[name]), nats.CustomInboxPrefix("_INBOX."+name))
+	return w.connect(testkit.Login(w.t, w.keys[name]), nats.CustomInboxPrefix("_INBOX."+name))
 }
 
 func (w *world) connect(opts ...nats.Option) *nats.Conn {
 	w.t.Helper()
 	nc, err := w.dial(opts...)
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	return nc
 }
 
 func (w *world) dial(opts ...nats.Option) (*nats.Conn, error) {
 	silent := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}) // allowed looks at LastError
-	nc, err := nats.Connect(w.server.ClientURL(), append(opts, nats.Timeout(patience), silent)...)
+	nc, err := nats.Connect(w.server.ClientURL(), append(opts, nats.Timeout(testkit.Patience), silent)...)
 	if err == nil {
 		w.t.Cleanup(nc.Close)
 	}
@@ -125,8 +121,8 @@ func (w *world) echo(subject string) {
 			w.t.Error(err)
 		}
 	})
-	must(w.t, err)
-	must(w.t, w.broker.Flush())
+	testkit.Must(w.t, err)
+	testkit.Must(w.t, w.broker.Flush())
 }
 
 // asks sends a request for echo to answer.
@@ -146,13 +142,13 @@ func (w *world) streams(names ...string) {
 	w.t.Helper()
 	for stream, subject := range map[string]string{"ASP_SESSIONS": "asp.session.*", "ASP_INBOX": "asp.agent.*.inbox.*"} {
 		_, err := w.js.CreateStream(w.ctx, jetstream.StreamConfig{Name: stream, Subjects: []string{subject}})
-		must(w.t, err)
+		testkit.Must(w.t, err)
 	}
 	for _, name := range names {
 		_, err := w.js.CreateConsumer(w.ctx, "ASP_INBOX", jetstream.ConsumerConfig{
 			Durable: name, FilterSubject: "asp.agent." + name + ".inbox.*", AckPolicy: jetstream.AckExplicitPolicy,
 		})
-		must(w.t, err)
+		testkit.Must(w.t, err)
 		w.deliver(name)
 	}
 }
@@ -160,18 +156,18 @@ func (w *world) streams(names ...string) {
 func (w *world) deliver(name string) {
 	w.t.Helper()
 	_, err := w.js.Publish(w.ctx, "asp.agent."+name+".inbox.s1", []byte("for "+name))
-	must(w.t, err)
+	testkit.Must(w.t, err)
 }
 
 // reads fetches one message from its own inbox with the JetStream client and acknowledges it.
 func (w *world) reads(nc *nats.Conn, name string, ack func(jetstream.Msg) error) {
 	w.t.Helper()
 	js, err := jetstream.New(nc)
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	inbox, err := js.Consumer(w.ctx, "ASP_INBOX", name)
-	must(w.t, err)
-	batch, err := inbox.Fetch(1, jetstream.FetchMaxWait(patience))
-	must(w.t, err)
+	testkit.Must(w.t, err)
+	batch, err := inbox.Fetch(1, jetstream.FetchMaxWait(testkit.Patience))
+	testkit.Must(w.t, err)
 	msg, ok := <-batch.Messages()
 	if !ok {
 		w.t.Fatalf("%s has no message: %v", name, batch.Error())
@@ -179,22 +175,22 @@ func (w *world) reads(nc *nats.Conn, name string, ack func(jetstream.Msg) error)
 	if want := "for " + name; string(msg.Data()) != want {
 		w.t.Fatalf("got %q, want %q", msg.Data(), want)
 	}
-	must(w.t, ack(msg))
+	testkit.Must(w.t, ack(msg))
 }
 
 // next waits for a message that must come.
 func next(t *testing.T, sub *nats.Subscription) *nats.Msg {
 	t.Helper()
-	msg, err := sub.NextMsg(patience)
-	must(t, err)
+	msg, err := sub.NextMsg(testkit.Patience)
+	testkit.Must(t, err)
 	return msg
 }
 
 func subscribe(t *testing.T, nc *nats.Conn, subject string) *nats.Subscription {
 	t.Helper()
 	sub, err := nc.SubscribeSync(subject)
-	must(t, err)
-	must(t, nc.Flush())
+	testkit.Must(t, err)
+	testkit.Must(t, nc.Flush())
 	return sub
 }
 
@@ -202,58 +198,19 @@ func subscribe(t *testing.T, nc *nats.Conn, subject string) *nats.Subscription {
 // before the reply to the flush.
 func publishes(t *testing.T, nc *nats.Conn, subject string) bool {
 	t.Helper()
-	must(t, nc.Publish(subject, nil))
-	return allowed(t, nc)
+	testkit.Must(t, nc.Publish(subject, nil))
+	return testkit.Allowed(t, nc)
 }
 
 func subscribes(t *testing.T, nc *nats.Conn, subject string) bool {
 	t.Helper()
 	_, err := nc.SubscribeSync(subject)
-	must(t, err)
-	return allowed(t, nc)
+	testkit.Must(t, err)
+	return testkit.Allowed(t, nc)
 }
 
-func allowed(t *testing.T, nc *nats.Conn) bool {
+func logins(t *testing.T) *login.Authority {
 	t.Helper()
-	must(t, nc.Flush())
-	err := nc.LastError()
-	if err != nil && !errors.Is(err, nats.ErrPermissionViolation) {
-		t.Fatal(err)
-	}
-	return err == nil
-}
-
-func newKey(t *testing.T) nkeys.KeyPair {
-	t.Helper()
-	key, err := nkeys.CreateUser()
-	must(t, err)
-	return key
-}
-
-func withKey(t *testing.T, key nkeys.KeyPair) nats.Option {
-	t.Helper()
-	return nats.Nkey(public(t, key), key.Sign)
-}
-
-func public(t *testing.T, key nkeys.KeyPair) string {
-	t.Helper()
-	pub, err := key.PublicKey()
-	must(t, err)
-	return pub
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func newAuthority(t *testing.T) *login.Authority {
-	t.Helper()
-	issuer, err := nkeys.CreateAccount()
-	must(t, err)
-	authority, err := login.NewAuthority(issuer)
-	must(t, err)
+	authority, _ := testkit.NewLogins(t)
 	return authority
 }

@@ -90,6 +90,11 @@ var impure = []string{
 // pure package the time comes in with the event.
 var clocks = []string{"Now", "Since", "Until", "After", "AfterFunc", "NewTimer", "NewTicker", "Sleep", "Tick"}
 
+// waits are the names of package time that wait for time to pass, a channel of a timer included. In
+// a test what should happen is waited for, time is synctest's or a testkit.Clock, and a context's
+// deadline ends what takes too long.
+var waits = []string{"Sleep", "After", "NewTimer", "NewTicker", "Tick"}
+
 // vague are the words that no file and no package has in its name.
 var vague = []string{"util", "helper", "common", "manager", "handler"}
 
@@ -180,6 +185,9 @@ func TestArrowsAreHeard(t *testing.T) {
 		{"a skip", "broker/log_test.go", "func f(t interface{ Skip() }) { t.Skip() }", "t.Skip: a test"},
 		{"a skip that is no test's", "broker/log_test.go", "func f(r interface{ Skip(n int) }) { r.Skip(3) }", ""},
 		{"a sleep", "test/bench/load.go", "import \"time\"\n\nfunc f() { time.Sleep(1) }", "time.Sleep: wait for"},
+		{"a timer's channel", "broker/log_test.go", "import \"time\"\n\nfunc f() { <-time.After(1) }", "time.After: wait for"},
+		{"a ticker", "internal/testkit/clock.go", "import \"time\"\n\nvar t = time.NewTicker(1)", "time.NewTicker: wait for"},
+		{"a timer in the program", "broker/log.go", "import \"time\"\n\nvar t = time.NewTimer(1)", ""},
 		{"a switch over acts", "render/acts.go", "import \"github.com/parley-asp/parley/performatives\"\n\n" + overActs("performatives"), "render/acts.go:6: a switch over ProposeBody, CloseBody"},
 		{"a switch over acts, renamed", "modes/asp.go", "import asp \"github.com/parley-asp/parley/performatives\"\n\n" + overActs("asp"), "a switch over"},
 		{"a switch over acts in the demo", "internal/demo/deal.go", "import \"github.com/parley-asp/parley/performatives\"\n\n" + overActs("performatives"), ""},

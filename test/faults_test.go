@@ -80,8 +80,8 @@ func importFaults(name string, file *ast.File, say func(token.Pos, string, ...an
 // testFaults checks a file that is, or serves, tests.
 func testFaults(file *ast.File, say func(token.Pos, string, ...any)) {
 	eachUseOfTime(file, func(at token.Pos, used string) {
-		if used == "Sleep" {
-			say(at, "time.Sleep: wait for what should happen, not for time to pass")
+		if slices.Contains(waits, used) {
+			say(at, "time.%s: wait for what should happen, not for time to pass", used)
 		}
 	})
 	ast.Inspect(file, func(n ast.Node) bool {

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,13 +31,13 @@ func TestHostileText(t *testing.T) {
 	turned := "invoice \u202efdp.exe\u202c zero\u200bwidth \u0000 Z" + strings.Repeat("\u0301", 40)
 	long := strings.Repeat("W", 20000) + " " + strings.Repeat("many words ", 2000)
 	buyer, seller := w.opens(evil)
-	w.said(seller.Propose(w.ctx, client.Proposal{ID: "p<1>", Type: "service-agreement", Subject: evil, Terms: map[string]any{
+	w.said(seller.Propose(w.Ctx, client.Proposal{ID: "p<1>", Type: "service-agreement", Subject: evil, Terms: map[string]any{
 		"price": 15000, evil: turned, "note": long, "javascript:alert(1)": map[string]any{"__proto__": "x", "deep": []any{evil}},
 	}}, client.Note(turned+evil)))
-	receipt, err := buyer.Escalate(w.ctx, client.Escalation{
+	receipt, err := buyer.Escalate(w.Ctx, client.Escalation{
 		Reason: client.AuthorityLimit, Urgency: client.High, About: "p<1>", Context: map[string]any{"what": evil, "long": long}, SuggestedAction: turned,
 	})
-	w.must(err)
+	testkit.Must(w, err)
 	id := string(receipt.Message)
 	b := w.enters(alice, "")
 	b.reads(".row", "<img src=x")
@@ -268,17 +267,11 @@ func TestCeiling(t *testing.T) {
 	b.reads("#item > .notice", "At most USD 9,000")
 }
 
-// A clock goes as fast as the real one, and jumps when it is told to.
-type clock struct{ ahead atomic.Int64 }
-
-func (c *clock) now() time.Time         { return time.Now().Add(time.Duration(c.ahead.Load())) }
-func (c *clock) jumps(by time.Duration) { c.ahead.Add(int64(by)) }
-
 // TestExpiryChain lets nobody answer, by a clock that is the test's: the next
 // level is asked, and in the end the session fails, while the page looks on.
 func TestExpiryChain(t *testing.T) {
-	c := new(clock)
-	w := newWorld(t, testkit.Options{Now: c.now, Rules: &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{
+	c := new(testkit.Clock)
+	w := newWorld(t, testkit.Options{Now: c.Now, Rules: &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{
 		"acme.example": {Rules: []*escalation.Rule{{
 			Name: "chain", Asked: escalation.Asked{Level: "Desk", Approvers: []string{string(alice)}, Due: escalation.Times{All: escalation.Duration(10 * time.Minute)}},
 			Chain: []escalation.Asked{{Level: "Head", Approvers: []string{string(bob)}, Due: escalation.Times{All: escalation.Duration(20 * time.Minute)}}},
@@ -288,16 +281,15 @@ func TestExpiryChain(t *testing.T) {
 	b := w.enters(alice, "items/"+id)
 	b.reads(".chain .now", "Desk")
 	b.reads("#else ~ p", "Head is asked")
-	c.jumps(11 * time.Minute)
+	c.Advance(11 * time.Minute)
 	w.rings(buyer)
 	b.reads(".chain .now", "Head")
 	b.reads(".events", "next level asked")
-	c.jumps(10 * time.Minute)
+	c.Advance(10 * time.Minute)
 	w.rings(buyer)
 	b.reads("#item > .notice", "expired, without a decision")
-	view, err := w.Call(w.ctx, sales, api.SessionGet.Name, []byte(`{"sessionId":"`+string(buyer.ID())+`"}`))
-	w.must(err)
-	if !strings.Contains(string(view), `"state":"FAILED"`) || !strings.Contains(string(view), "escalation_expired") {
+	view := string(w.Principal(sales).Call(api.SessionGet.Name, `{"sessionId":"`+string(buyer.ID())+`"}`).Data)
+	if !strings.Contains(view, `"state":"FAILED"`) || !strings.Contains(view, "escalation_expired") {
 		t.Errorf("the other side sees %s", view)
 	}
 }
@@ -307,7 +299,7 @@ func TestExpiryChain(t *testing.T) {
 func (w *world) rings(s *client.Session) {
 	w.Helper()
 	_, err := w.Conn.Request("asp.timer.due."+string(s.ID()), nil, patience)
-	w.must(err)
+	testkit.Must(w, err)
 }
 
 // TestKilled takes the broker away right after a decision was answered: the
@@ -336,8 +328,8 @@ func TestKilled(t *testing.T) {
 // awaitsRuling returns once the agent has heard the decision.
 func (w *world) awaitsRuling(s *client.Session) {
 	w.Helper()
-	_, err := s.Await(w.ctx, performatives.Inform)
-	w.must(err)
+	_, err := s.Await(w.Ctx, performatives.Inform)
+	testkit.Must(w, err)
 }
 
 // TestBehindProxy looks at it under a prefix of somebody else's.
@@ -345,7 +337,7 @@ func TestBehindProxy(t *testing.T) {
 	w := newWorld(t, testkit.Options{})
 	buyer, _, id := w.asks("Enterprise plan", "high", plan)
 	to, err := url.Parse("http://" + w.HTTPAddr)
-	w.must(err)
+	testkit.Must(w, err)
 	proxy := httptest.NewServer(http.StripPrefix("/tools/parley", &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, FlushInterval: -1,
 	}))
@@ -461,7 +453,7 @@ func TestTenThousand(t *testing.T) {
 		work.Go(func() {
 			for i := n; i < items; i += workers {
 				buyer, _ := w.opens(fmt.Sprintf("Order %05d", i))
-				w.said(buyer.Escalate(w.ctx, client.Escalation{Reason: client.ConfidenceLow, Urgency: []string{"low", "medium", "high", "critical"}[i%4], Context: "?"}))
+				w.said(buyer.Escalate(w.Ctx, client.Escalation{Reason: client.ConfidenceLow, Urgency: []string{"low", "medium", "high", "critical"}[i%4], Context: "?"}))
 			}
 		})
 	}

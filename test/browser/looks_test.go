@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/go-json-experiment/json"
 
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -18,9 +19,9 @@ import (
 func (w *world) calls(a performatives.Agent, verb string, request any) []byte {
 	w.Helper()
 	data, err := json.Marshal(request)
-	w.must(err)
-	reply, err := w.Call(w.ctx, a, verb, data)
-	w.must(err)
+	testkit.Must(w, err)
+	reply, err := w.Call(w.Ctx, a, verb, data)
+	testkit.Must(w, err)
 	return reply
 }
 

@@ -87,8 +87,8 @@ func (w *world) fillsQueue() {
 		{"Freight Rotterdam to Gdynia, 40 ft, weekly", client.Medium, client.AuthorityLimit, "Beyond the quarter's budget.", map[string]any{"total": 31750.5, "currency": "EUR", "containers": 12}},
 	} {
 		buyer, seller := w.opens("Procurement")
-		w.said(seller.Propose(w.ctx, client.Proposal{ID: "offer", Type: "service-agreement", Subject: ask.subject, Terms: ask.terms}))
-		w.said(buyer.Escalate(w.ctx, client.Escalation{Reason: ask.reason, Urgency: ask.urgency, About: "offer", Context: ask.context}))
+		w.said(seller.Propose(w.Ctx, client.Proposal{ID: "offer", Type: "service-agreement", Subject: ask.subject, Terms: ask.terms}))
+		w.said(buyer.Escalate(w.Ctx, client.Escalation{Reason: ask.reason, Urgency: ask.urgency, About: "offer", Context: ask.context}))
 	}
 }
 
@@ -99,7 +99,7 @@ func (w *world) backAndForth() string {
 	number := func(title, about string) map[string]any {
 		return map[string]any{"type": "number", "minimum": 0, "title": title, "description": about}
 	}
-	_, err := w.as(sales).PutSchema(w.ctx, "enterprise-plan-v1", map[string]any{
+	_, err := w.as(sales).PutSchema(w.Ctx, "enterprise-plan-v1", map[string]any{
 		"type": "object", "properties": map[string]any{
 			"seats": number("Seats", "Named users who may sign in"), "pricePerMonth": number("Price per month", "Net, for all seats"),
 			"currency":   map[string]any{"type": "string", "title": "Currency"},
@@ -107,30 +107,30 @@ func (w *world) backAndForth() string {
 			"termMonths": number("Minimum term, months", "Before either side may leave"),
 		},
 	})
-	w.must(err)
-	s, err := w.as(sales).Invite(w.ctx, client.Invitation{
+	testkit.Must(w, err)
+	s, err := w.as(sales).Invite(w.Ctx, client.Invitation{
 		With: []performatives.Agent{alpha}, Purpose: "Offer an enterprise plan", MaxDuration: 24 * time.Hour, Schemas: []string{"enterprise-plan-v1"},
 	})
-	w.must(err)
-	view, err := w.as(sales).View(w.ctx, s.ID())
-	w.must(err)
+	testkit.Must(w, err)
+	view, err := w.as(sales).View(w.Ctx, s.ID())
+	testkit.Must(w, err)
 	buyer := w.as(alpha).Session(s.ID())
-	w.said(buyer.Accept(w.ctx, view.Invitation.Proposal))
+	w.said(buyer.Accept(w.Ctx, view.Invitation.Proposal))
 	terms := func(seats, price, months int, support string) map[string]any {
 		return map[string]any{"seats": seats, "pricePerMonth": price, "currency": "USD", "support": support, "termMonths": months}
 	}
-	w.said(s.Propose(w.ctx, client.Proposal{ID: "prop_049", Type: "service-agreement", Subject: "Enterprise plan", Schema: "enterprise-plan-v1", Terms: terms(250, 12500, 24, "16/7")},
+	w.said(s.Propose(w.Ctx, client.Proposal{ID: "prop_049", Type: "service-agreement", Subject: "Enterprise plan", Schema: "enterprise-plan-v1", Terms: terms(250, 12500, 24, "16/7")},
 		client.Note("Our standard plan for companies of your size.")))
-	w.said(buyer.Counter(w.ctx, "prop_049", client.Proposal{ID: "prop_049b", Schema: "enterprise-plan-v1", Terms: terms(300, 13000, 12, "24/7")},
+	w.said(buyer.Counter(w.Ctx, "prop_049", client.Proposal{ID: "prop_049b", Schema: "enterprise-plan-v1", Terms: terms(300, 13000, 12, "24/7")},
 		client.Because("We need all teams on it, and support around the clock.")))
-	w.said(s.Counter(w.ctx, "prop_049b", client.Proposal{ID: "prop_050", Schema: "enterprise-plan-v1", Subject: "Enterprise plan", Terms: terms(300, 15000, 12, "24/7")},
+	w.said(s.Counter(w.Ctx, "prop_049b", client.Proposal{ID: "prop_050", Schema: "enterprise-plan-v1", Subject: "Enterprise plan", Terms: terms(300, 15000, 12, "24/7")},
 		client.Because("Around-the-clock support and the shorter term have their price. This is approved by your CFO already.")))
-	receipt, err := buyer.Escalate(w.ctx, client.Escalation{
+	receipt, err := buyer.Escalate(w.Ctx, client.Escalation{
 		Reason: client.AuthorityLimit, Urgency: client.High, About: "prop_050",
 		Context:         "Proposed commitment of $15,000/month exceeds my authorized spending limit of $5,000/month. The term and the support hours are as we asked; the price is 2,000 above our counter-offer.",
 		SuggestedAction: "Approve the commitment or provide a revised budget ceiling",
 	})
-	w.must(err)
+	testkit.Must(w, err)
 	id := string(receipt.Message)
 	w.calls(bob, api.EscalationComment.Name, api.CommentEscalation{Escalation: id, Text: "Legal has seen the 12-month clause; fine with them."})
 	return id

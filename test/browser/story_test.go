@@ -38,8 +38,8 @@ func TestStory(t *testing.T) {
 	if got := w.state(buyer); got != "CONVERSING" {
 		t.Fatalf("the session is %s after the decision", got)
 	}
-	w.said(buyer.Accept(w.ctx, "prop_050"))
-	_, err := buyer.Commit(w.ctx, client.Commitment{
+	w.said(buyer.Accept(w.Ctx, "prop_050"))
+	_, err := buyer.Commit(w.Ctx, client.Commitment{
 		For: "prop_050", Obligations: []performatives.Obligation{{Party: alpha, Action: "pay"}},
 		Escrow: &performatives.Escrow{Amount: 20000, Currency: "USD"},
 	})
@@ -51,8 +51,8 @@ func TestStory(t *testing.T) {
 	if n := len(w.rulings(buyer)); n != 1 {
 		t.Errorf("the transcript has %d rulings", n)
 	}
-	entries, err := w.as(alpha).Transcript(w.ctx, buyer.ID())
-	w.must(err)
+	entries, err := w.as(alpha).Transcript(w.Ctx, buyer.ID())
+	testkit.Must(w, err)
 	for _, e := range entries {
 		if e.Message.Sender == alice && e.Message.Broker != w.Key() {
 			t.Errorf("the decision names the broker %q, want %q", e.Message.Broker, w.Key())
@@ -63,8 +63,8 @@ func TestStory(t *testing.T) {
 // rulings are the decisions in a transcript.
 func (w *world) rulings(s *client.Session) (all []performatives.RulingData) {
 	w.Helper()
-	entries, err := w.as(alpha).Transcript(w.ctx, s.ID())
-	w.must(err)
+	entries, err := w.as(alpha).Transcript(w.Ctx, s.ID())
+	testkit.Must(w, err)
 	for _, e := range entries {
 		if e.Message.DecodeBody() != nil {
 			continue
@@ -106,7 +106,7 @@ func TestRace(t *testing.T) {
 	deciding.clicks("[data-open=approve]")
 	deciding.sees("#approve[open]")
 
-	w.said(w.as(bob).Session(buyer.ID()).Rule(w.ctx, id, client.Ruling{Decision: performatives.Denied, Comment: "not this quarter"}))
+	w.said(w.as(bob).Session(buyer.ID()).Rule(w.Ctx, id, client.Ruling{Decision: performatives.Denied, Comment: "not this quarter"}))
 	watching.reads("#item > .notice", "denied by bob")
 	deciding.reads("#approve .refused", "decided meanwhile: denied")
 	deciding.clicks("#approve button[type=submit]")
@@ -129,7 +129,7 @@ func TestRaceForReal(t *testing.T) {
 		s := w.as(bob).Session(buyer.ID())
 		cli := make(chan error)
 		go func() {
-			_, err := s.Rule(w.ctx, id, client.Ruling{Decision: performatives.Denied})
+			_, err := s.Rule(w.Ctx, id, client.Ruling{Decision: performatives.Denied})
 			cli <- err
 		}()
 		b.clicks("#approve button[type=submit]")
@@ -212,7 +212,7 @@ func TestModify(t *testing.T) {
 		rulings[0].Comment != "We grow slower.\nterms.seats: 250 instead of 300" {
 		t.Fatalf("signed was %+v", rulings)
 	}
-	_, err := buyer.Accept(w.ctx, "prop_050")
+	_, err := buyer.Accept(w.Ctx, "prop_050")
 	var refusal *session.Refusal
 	if !errors.As(err, &refusal) || refusal.Code != session.AuthorityExceeded {
 		t.Errorf("an ACCEPT above the bound is answered %v", err)
@@ -239,8 +239,8 @@ func TestColleagues(t *testing.T) {
 	b.clicks("[data-open=pass]")
 	b.clicks("#pass button[type=submit]")
 	b.reads(".events", "assigned by alice → bob")
-	view, err := w.as(sales).Transcript(w.ctx, buyer.ID())
-	w.must(err)
+	view, err := w.as(sales).Transcript(w.Ctx, buyer.ID())
+	testkit.Must(w, err)
 	if len(view) != 4 {
 		t.Errorf("what colleagues do is in the transcript: %d entries", len(view))
 	}

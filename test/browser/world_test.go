@@ -22,7 +22,6 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/go-json-experiment/json"
-	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
@@ -101,12 +100,8 @@ func starts(ctx context.Context, callOff context.CancelFunc) error {
 
 // world is a broker with pages, two agents and the humans behind one of them.
 type world struct {
-	testing.TB
-	*testkit.Broker
-	ctx      context.Context
-	keys     map[performatives.Agent]nkeys.KeyPair
-	clients  map[performatives.Agent]*client.Client
-	operator *client.Operator
+	*testkit.World
+	clients map[performatives.Agent]*client.Client
 
 	late, stuck *time.Timer
 }
@@ -123,7 +118,7 @@ func newWorld(t *testing.T, o testkit.Options) *world {
 	o.HTTP = "127.0.0.1:0"
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	w := &world{TB: t, ctx: ctx, keys: map[performatives.Agent]nkeys.KeyPair{}, clients: map[performatives.Agent]*client.Client{}}
+	w := &world{clients: map[performatives.Agent]*client.Client{}}
 	w.late = time.AfterFunc(shift, func() {
 		t.Error("this takes longer than it may")
 		cancel()
@@ -133,7 +128,8 @@ func newWorld(t *testing.T, o testkit.Options) *world {
 		panic(t.Name() + " hangs")
 	})
 	t.Cleanup(func() { w.late.Stop(); w.stuck.Stop() })
-	w.Broker = testkit.StartBroker(t, o)
+	w.World = testkit.NewWorld(t, o)
+	w.Ctx = ctx
 	if !o.Dev {
 		for _, a := range []performatives.Agent{alpha, sales, alice, bob} {
 			w.registers(a)
@@ -145,50 +141,32 @@ func newWorld(t *testing.T, o testkit.Options) *world {
 func (w *world) registers(a performatives.Agent, change ...func(*api.Card)) {
 	w.Helper()
 	name := strings.ToUpper(string(a[strings.LastIndex(string(a), "/")+1])) + string(a[strings.LastIndex(string(a), "/")+2:])
-	change = append([]func(*api.Card){func(c *api.Card) { c.Name = name }}, change...)
-	w.keys[a] = w.Register(a, change...)
+	w.Principal(a, append([]func(*api.Card){func(c *api.Card) { c.Name = name }}, change...)...)
 }
 
 // as is the client of an agent, or of a human at the command line.
 func (w *world) as(a performatives.Agent) *client.Client {
 	w.Helper()
-	if c := w.clients[a]; c != nil {
-		return c
+	if w.clients[a] == nil {
+		w.clients[a] = w.Client(a)
 	}
-	how := client.Unsigned()
-	if pair := w.keys[a]; pair != nil {
-		signer, err := performatives.NewSigner(pair)
-		w.must(err)
-		how = client.Key(signer)
-	}
-	c, err := client.Connect(w.ctx, w.URL, a, how)
-	w.must(err)
-	w.Cleanup(func() { c.Close() })
-	w.clients[a] = c
-	return c
-}
-
-func (w *world) must(err error) {
-	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
+	return w.clients[a]
 }
 
 func (w *world) said(_ client.Receipt, err error) {
 	w.Helper()
-	w.must(err)
+	testkit.Must(w, err)
 }
 
 // opens is a session of the two agents, CONVERSING.
 func (w *world) opens(purpose string) (buyer, seller *client.Session) {
 	w.Helper()
-	s, err := w.as(sales).Invite(w.ctx, client.Invitation{With: []performatives.Agent{alpha}, Purpose: purpose, MaxDuration: 24 * time.Hour})
-	w.must(err)
-	view, err := w.as(sales).View(w.ctx, s.ID())
-	w.must(err)
+	s, err := w.as(sales).Invite(w.Ctx, client.Invitation{With: []performatives.Agent{alpha}, Purpose: purpose, MaxDuration: 24 * time.Hour})
+	testkit.Must(w, err)
+	view, err := w.as(sales).View(w.Ctx, s.ID())
+	testkit.Must(w, err)
 	buyer = w.as(alpha).Session(s.ID())
-	w.said(buyer.Accept(w.ctx, view.Invitation.Proposal))
+	w.said(buyer.Accept(w.Ctx, view.Invitation.Proposal))
 	return buyer, s
 }
 
@@ -197,13 +175,13 @@ func (w *world) opens(purpose string) (buyer, seller *client.Session) {
 func (w *world) asks(subject, urgency string, terms any) (buyer, seller *client.Session, escalation string) {
 	w.Helper()
 	buyer, seller = w.opens("Offer an enterprise plan")
-	w.said(seller.Propose(w.ctx, client.Proposal{ID: "prop_050", Type: "service-agreement", Subject: subject, Terms: terms}))
-	receipt, err := buyer.Escalate(w.ctx, client.Escalation{
+	w.said(seller.Propose(w.Ctx, client.Proposal{ID: "prop_050", Type: "service-agreement", Subject: subject, Terms: terms}))
+	receipt, err := buyer.Escalate(w.Ctx, client.Escalation{
 		Reason: client.AuthorityLimit, Urgency: urgency, About: "prop_050",
 		Context:         "Proposed commitment of $15,000/month exceeds my authorized spending limit of $5,000/month",
 		SuggestedAction: "Approve the commitment or provide a revised budget ceiling",
 	})
-	w.must(err)
+	testkit.Must(w, err)
 	return buyer, seller, string(receipt.Message)
 }
 
@@ -212,25 +190,18 @@ var plan = map[string]any{"seats": 300, "support": "24/7", "pricePerMonth": 1500
 // state is where the session stands.
 func (w *world) state(s *client.Session) string {
 	w.Helper()
-	view, err := w.as(alpha).View(w.ctx, s.ID())
-	w.must(err)
+	view, err := w.as(alpha).View(w.Ctx, s.ID())
+	testkit.Must(w, err)
 	return view.State.String()
 }
 
 // code is what an operator gives to a human who is to enrol a browser.
 func (w *world) code(a performatives.Agent) string {
 	w.Helper()
-	if w.operator == nil {
-		signer, err := performatives.NewSigner(w.Operator())
-		w.must(err)
-		w.operator, err = client.ConnectOperator(w.ctx, w.URL, client.Key(signer))
-		w.must(err)
-		w.Cleanup(func() { w.operator.Close() })
-	}
-	reply, err := w.operator.Conn().RequestWithContext(w.ctx, api.OperatorCall(api.HumanEnrol.Name), []byte(`{"agentId":"`+string(a)+`"}`))
-	w.must(err)
+	reply, err := w.OperatorClient().Conn().RequestWithContext(w.Ctx, api.OperatorCall(api.HumanEnrol.Name), []byte(`{"agentId":"`+string(a)+`"}`))
+	testkit.Must(w, err)
 	var e api.Enrolment
-	w.must(json.Unmarshal(reply.Data, &e))
+	testkit.Must(w, json.Unmarshal(reply.Data, &e))
 	if e.Code == "" {
 		w.Fatalf("no code: %s", reply.Data)
 	}
@@ -247,7 +218,7 @@ type browser struct {
 
 func (w *world) browser() *browser {
 	w.Helper()
-	b := &browser{TB: w.TB, test: w.ctx, root: "http://" + w.HTTPAddr + "/inbox/"}
+	b := &browser{TB: w, test: w.Ctx, root: "http://" + w.HTTPAddr + "/inbox/"}
 	b.begins(browserContext, chromedp.WithNewBrowserContext())
 	return b
 }
@@ -397,16 +368,12 @@ func (b *browser) holds(expression string) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
 	for {
 		yes, err := chromedp.Run(ctx, chromedp.Evaluate[bool](expression))
 		if yes && err == nil {
 			return
 		}
-		select {
-		case <-again.C:
-		case <-ctx.Done():
+		if ctx.Err() != nil {
 			b.fails(fmt.Errorf("%s does not become true: %w", expression, errors.Join(err, ctx.Err())))
 		}
 	}
