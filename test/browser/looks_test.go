@@ -20,9 +20,11 @@ func (w *world) calls(a performatives.Agent, verb string, request any) []byte {
 	w.Helper()
 	data, err := json.Marshal(request)
 	testkit.Must(w, err)
-	reply, err := w.Call(w.Ctx, a, verb, data)
-	testkit.Must(w, err)
-	return reply
+	reply := w.Principal(a).Call(verb, string(data))
+	if code := testkit.Code(w, reply); code != "" {
+		w.Fatalf("%s: %s", verb, reply.Data)
+	}
+	return reply.Data
 }
 
 func (b *browser) scheme(value string) {
