@@ -13,27 +13,27 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/archive"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/store"
 	"github.com/parley-asp/parley/test/fault"
-	"github.com/parley-asp/parley/test/testbroker"
 )
 
 // A shelf is a broker with an archive, and a look at its streams.
 type shelf struct {
 	*fault.Witness
-	b  *testbroker.Broker
+	b  *testkit.Broker
 	js jetstream.JetStream
 }
 
 func newShelf(t *testing.T, a archive.Policy, sync ...time.Duration) *shelf {
 	t.Helper()
-	o := testbroker.Options{Dev: true, Sync: time.Second, Archive: a}
+	o := testkit.Options{Dev: true, Sync: time.Second, Archive: a}
 	if len(sync) > 0 {
 		o.Sync = sync[0]
 	}
-	b := testbroker.Start(t, o)
+	b := testkit.StartBroker(t, o)
 	w := &shelf{Witness: fault.NewWitness(t, b.URL), b: b}
 	login, err := nats.NkeyOptionFromSeed(b.Data + "/" + server.BrokerSeed)
 	if err != nil {
@@ -63,14 +63,12 @@ func (w *shelf) holds(stream string, sessions int) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
 	defer cancel()
-	for look := time.NewTicker(20 * time.Millisecond); ; {
+	for {
 		s, err := w.js.Stream(ctx, stream)
 		if err == nil && s.CachedInfo().State.NumSubjects == uint64(sessions) { //nolint:gosec // a count
 			return
 		}
-		select {
-		case <-look.C:
-		case <-ctx.Done():
+		if ctx.Err() != nil {
 			w.Fatalf("%s does not come to hold %d sessions: %v", stream, sessions, err)
 		}
 	}
@@ -205,10 +203,13 @@ func TestArchiveInBursts(t *testing.T) {
 	all := w.deals(4, 0)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	<-time.After(1500 * time.Millisecond) // time itself has to pass here, in which nothing moves
+	going := w.Open(alpha, beta)
+	for n := range 300 { // they are due after the first, and wait
+		going.Say(alpha, "OBSERVE", fmt.Sprintf(`{"subject":"act %d"}`, n))
+	}
 	begun := time.Now()
 	all = append(all, w.deals(8, 1)...)
-	w.holds(api.SessionsStream, 1)
+	w.holds(api.SessionsStream, 2)
 	w.holds(api.ArchiveStream, 12)
 	s, err := w.js.Stream(ctx, api.ArchiveStream)
 	if err != nil {
@@ -255,7 +256,7 @@ func TestArchiveCatalogue(t *testing.T) {
 // A store that was made without an archive says so.
 func TestArchiveIsMadeWithTheStore(t *testing.T) {
 	t.Parallel()
-	b := testbroker.Start(t, testbroker.Options{Dev: true, Sync: time.Second})
+	b := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Second})
 	b.Down()
 	_, err := server.Start(t.Context(), server.Options{Data: b.Data, Listen: "127.0.0.1:-1", Dev: true, Archive: archive.Policy{After: time.Hour}})
 	if err == nil || !strings.Contains(err.Error(), store.ErrNoArchive.Error()) {

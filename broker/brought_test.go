@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/test/fault"
 )
@@ -95,10 +96,8 @@ func TestBroughtHome(t *testing.T) {
 	s.Check(alpha, beta)
 	before, connected := forwarded(two), ns.NumClients()
 	gone.Close()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
 	for ns.NumClients() == connected { // what is sent to it before the server knows is lost with it
-		<-tick.C
+		testkit.Must(t, nc.Flush())
 	}
 	all()
 	if forwarded(two) == before {

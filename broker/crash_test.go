@@ -7,9 +7,9 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/test/fault"
-	"github.com/parley-asp/parley/test/testbroker"
 )
 
 const (
@@ -33,7 +33,7 @@ func TestStoppedAtEachStep(t *testing.T) {
 		for _, point := range broker.Failpoints() {
 			t.Run(act.name+" "+point, func(t *testing.T) {
 				t.Parallel()
-				b := testbroker.Start(t, testbroker.Options{Dev: true, Sync: time.Minute})
+				b := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute})
 				w := fault.NewWitness(t, b.URL)
 				if _, err := b.AddAgent(t.Context(), api.Card{Agent: alice}); err != nil {
 					t.Fatal(err)
@@ -81,7 +81,7 @@ func TestStoppedAtEachStep(t *testing.T) {
 // TestCrashes takes the server away under a broker that is busy, over and over.
 func TestCrashes(t *testing.T) {
 	t.Parallel()
-	b := testbroker.Start(t, testbroker.Options{Dev: true, Sync: time.Minute})
+	b := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute})
 	w := fault.NewWitness(t, b.URL)
 	s := w.Open(alpha, beta, gamma)
 	for range 4 {

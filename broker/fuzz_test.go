@@ -11,16 +11,16 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/test/testbroker"
 )
 
 // FuzzSubmit sends anything at all, as an envelope and as the body of each act
 // in a session that goes on: the answer is an acceptance or a refusal of the
 // exact shape, and says nothing of what is inside.
 func FuzzSubmit(f *testing.F) {
-	b := testbroker.Start(f, testbroker.Options{Dev: true, Sync: time.Minute})
+	b := testkit.StartBroker(f, testkit.Options{Dev: true, Sync: time.Minute})
 	nc := b.Plain()
 	for i, body := range []string{
 		`{"proposalId":"p1","type":"service-agreement","subject":"x","terms":{"price":1},"validUntil":"2099-01-01T00:00:00Z"}`,

@@ -10,16 +10,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/test/fault"
-	"github.com/parley-asp/parley/test/testbroker"
 )
 
 // The list of sessions survives a restart, those that are over too, which come while the
 // broker serves; what a session that is over leaves among the open ones goes by itself.
 func TestListAfterRestart(t *testing.T) {
 	t.Parallel()
-	b := testbroker.Start(t, testbroker.Options{Dev: true, Sync: time.Second})
+	b := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Second})
 	w := fault.NewWitness(t, b.URL)
 	var open, over []string
 	for n := range 6 {
@@ -61,7 +61,7 @@ func TestListAfterRestart(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for look := time.NewTicker(50 * time.Millisecond); ; <-look.C {
+	for {
 		s, err := js.Stream(ctx, api.IndexStream)
 		if err != nil {
 			t.Fatal(err)

@@ -15,9 +15,9 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/test/testbroker"
 )
 
 // A manual clock stands still until it is told that time passes.
@@ -150,13 +150,13 @@ func limitedBy(t *testing.T, err error, limit string) (retryAfterMs int64) {
 // A line asks a broker under --dev.
 type line struct {
 	*testing.T
-	*testbroker.Broker
+	*testkit.Broker
 	nc *nats.Conn
 }
 
 func limits(t *testing.T, l broker.Limits) line {
 	t.Helper()
-	b := testbroker.Start(t, testbroker.Options{Dev: true, Sync: time.Minute, Limits: l})
+	b := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute, Limits: l})
 	return line{t, b, b.Plain()}
 }
 
@@ -241,7 +241,7 @@ func TestRate(t *testing.T) {
 func TestLimitedIsToldOf(t *testing.T) {
 	t.Parallel()
 	core, logs := observer.New(zap.DebugLevel)
-	b := testbroker.Start(t, testbroker.Options{Dev: true, Sync: time.Minute, Limits: broker.Limits{Rate: 1e-6, Burst: 1}, Log: zap.New(core)})
+	b := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute, Limits: broker.Limits{Rate: 1e-6, Burst: 1}, Log: zap.New(core)})
 	l := line{t, b, b.Plain()}
 	events, err := l.nc.SubscribeSync("asp.event.*.limited")
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/embedded"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/login"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
@@ -107,7 +108,7 @@ func (s *site) close(b *server.Broker) {
 func TestTwoBrokers(t *testing.T) {
 	t.Parallel()
 	at := newSite(t)
-	one, _ := at.open()
+	one, nc := at.open()
 	two, _ := at.open()
 	at.meet(one, two)
 	w := fault.NewWitness(t, at.url)
@@ -127,11 +128,8 @@ func TestTwoBrokers(t *testing.T) {
 	if forwarded(one)+forwarded(two) == 0 {
 		t.Error("no act was handed on")
 	}
-	look, late := time.NewTicker(time.Millisecond), time.After(2500*time.Millisecond)
-	for waiting(one)+waiting(two) > 0 {
-		select {
-		case <-look.C:
-		case <-late: // and long before a home counts as silent
+	for end := time.Now().Add(2500 * time.Millisecond); waiting(one)+waiting(two) > 0; { // long before a home counts as silent
+		if testkit.Must(t, nc.Flush()); time.Now().After(end) {
 			t.Fatalf("%d and %d acts were answered at home, and nobody was told", waiting(one), waiting(two))
 		}
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/test/fault"
-	"github.com/parley-asp/parley/test/testbroker"
 )
 
 // TestPowerFailure takes what was derived away, as a power failure does with
@@ -18,7 +18,7 @@ import (
 // finds it missing and derives it again.
 func TestPowerFailure(t *testing.T) {
 	t.Parallel()
-	b := testbroker.Start(t, testbroker.Options{Dev: true})
+	b := testkit.StartBroker(t, testkit.Options{Dev: true})
 	w := fault.NewWitness(t, b.URL)
 	s := w.Open(alpha, beta, gamma)
 	for range 10 {

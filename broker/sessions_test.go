@@ -6,14 +6,14 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/test/testbroker"
 )
 
 // What is entered while a session is being forgotten, to be read anew, is done.
 func TestForgettingLosesNoWork(t *testing.T) {
 	t.Parallel()
-	b := testbroker.Start(t, testbroker.Options{Dev: true})
+	b := testkit.StartBroker(t, testkit.Options{Dev: true})
 	id := performatives.SessionID(uuid.Must(uuid.NewV7()).String())
 	var entering, undone sync.WaitGroup
 	for range 8 {
