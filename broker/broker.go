@@ -132,7 +132,7 @@ type Broker struct {
 	list     *sessionlist.List
 	archive  *archive.Archive
 	archiver *archive.Archiver
-	timers   *timers
+	timers   timers
 	sessions *sessions
 	cluster  *cluster.Membership
 	limiter  *limiter
@@ -177,7 +177,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		{"api", b.openAPI},
 	} {
 		if err := b.store.Patiently(ctx, start.what, start.do); err != nil {
-			b.closeParts()
+			b.closeParts(ctx)
 			return nil, fmt.Errorf("%s: %w", start.what, err)
 		}
 	}
@@ -187,20 +187,20 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 // Close stops serving, finishes what was accepted, and leaves no work behind.
 func (b *Broker) Close(ctx context.Context) error {
 	b.approvals.StopWatches()
-	b.timers.stop(ctx)
-	b.archiver.Close()
-	b.sessions.drain(ctx)
-	b.cluster.Leave(ctx)
-	b.closeParts()
+	b.closeParts(ctx)
 	return nil
 }
 
-// closeParts closes the parts that are open, the last one first.
-func (b *Broker) closeParts() {
+// closeParts closes the parts that are open, the last one first: what brings work,
+// then the work, then what the work needs.
+func (b *Broker) closeParts(ctx context.Context) {
+	b.timers.close(ctx)
 	if b.archiver != nil {
 		b.archiver.Close()
 	}
+	b.sessions.drain(ctx)
 	if b.cluster != nil {
+		b.cluster.Leave(ctx)
 		b.cluster.Close()
 	}
 	b.work.Close()

@@ -19,7 +19,14 @@ import (
 // has passed, so one that goes off early, late or twice does no harm.
 type timers struct {
 	b    *Broker
-	stop func(context.Context) // lets what has gone off come to its end, unless the server is not there
+	stop func(context.Context) // nil before they are open
+}
+
+// close lets the timers that fired come to their end, unless the server is gone.
+func (t *timers) close(ctx context.Context) {
+	if t.stop != nil {
+		t.stop(ctx)
+	}
 }
 
 const (
@@ -38,7 +45,7 @@ const (
 
 // openTimers listens for timers that went off; all brokers share them.
 func (b *Broker) openTimers(ctx context.Context) error {
-	b.timers = &timers{b: b}
+	b.timers.b = b
 	queue, err := b.store.Queue(ctx, store.QueueConfig{
 		Stream: api.TimersStream, Name: timerConsumer, Subject: timerDue + "*", AckWait: timerAgain, MaxAckPending: 1024,
 	})

@@ -143,8 +143,9 @@ func (m *Membership) Close() { m.work.Close() }
 func (m *Membership) Leave(ctx context.Context) {
 	m.mu.Lock()
 	finished := len(m.unapplied) == 0 && len(m.appending) == 0
+	joined := !m.acked.IsZero()
 	m.mu.Unlock()
-	if !finished {
+	if !finished || !joined {
 		return
 	}
 	if err := m.bucket.Delete(ctx, m.o.ID); err != nil {

@@ -134,12 +134,27 @@ func (r *routes) leave() error {
 		return nil
 	}
 	r.serving = false
-	failure := drain(r.any)
+	all := []*nats.Subscription{r.any}
 	for _, subscriptions := range r.own {
-		failure = errors.Join(failure, drain(subscriptions...))
+		all = append(all, subscriptions...)
 	}
-	if r.g.o.Conn.IsConnected() {
-		failure = errors.Join(failure, r.g.o.Conn.FlushTimeout(leaveTimeout))
+	var closed []<-chan nats.SubStatus
+	for _, s := range all {
+		closed = append(closed, s.StatusChanged(nats.SubscriptionClosed))
+	}
+	failure := drain(all...)
+	if !r.g.o.Conn.IsConnected() {
+		return failure
+	}
+	failure = errors.Join(failure, r.g.o.Conn.FlushTimeout(leaveTimeout))
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	defer cancel()
+	for _, c := range closed {
+		select {
+		case <-c:
+		case <-ctx.Done():
+			return errors.Join(failure, ctx.Err())
+		}
 	}
 	return failure
 }
