@@ -11,18 +11,18 @@ import (
 
 // Names of the streams and buckets.
 const (
-	SessionsStream    = "ASP_SESSIONS"
-	InboxStream       = "ASP_INBOX"
-	EscalationsStream = "ASP_ESCALATIONS"
-	DeskStream        = "ASP_DESK"
-	TimersStream      = "ASP_TIMERS"
-	IndexStream       = "ASP_INDEX"
-	ArchiveStream     = "ASP_ARCHIVE"
-	CatalogueStream   = "ASP_CATALOGUE"
-	AgentsBucket      = "ASP_AGENTS"
-	SchemasBucket     = "ASP_SCHEMAS"
-	BrokersBucket     = "ASP_BROKERS"
-	EnrolBucket       = "ASP_ENROLMENTS"
+	SessionsStream     = "ASP_SESSIONS"
+	InboxStream        = "ASP_INBOX"
+	EscalationsStream  = "ASP_ESCALATIONS"
+	DeskStream         = "ASP_DESK"
+	TimersStream       = "ASP_TIMERS"
+	IndexStream        = "ASP_INDEX"
+	ArchiveStream      = "ASP_ARCHIVE"
+	ArchiveIndexStream = "ASP_CATALOGUE"
+	AgentsBucket       = "ASP_AGENTS"
+	SchemasBucket      = "ASP_SCHEMAS"
+	BrokersBucket      = "ASP_BROKERS"
+	EnrolBucket        = "ASP_ENROLMENTS"
 )
 
 // StreamOf is the stream that a key-value bucket is in.
@@ -44,8 +44,8 @@ const (
 	AllEvents      = "asp.event.>"
 )
 
-// CataloguePage is where the archive's list is, many sessions to a message.
-const CataloguePage = "asp.catalogue.page"
+// ArchiveIndexPage is the subject of the archive's index, many sessions to a message.
+const ArchiveIndexPage = "asp.catalogue.page"
 
 // ServiceName is the broker's name as a NATS micro service, and its queue group.
 const ServiceName = "asp"

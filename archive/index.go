@@ -25,7 +25,7 @@ func IndexPage(rows []sessionlist.Listed) (store.Message, error) {
 		return store.Message{}, err
 	}
 	data, err := compress(zstdPlain, text)
-	return store.Message{Subject: api.CataloguePage, Data: data, Header: store.Header{compressionHeader: {zstdPlain}}}, err
+	return store.Message{Subject: api.ArchiveIndexPage, Data: data, Header: store.Header{compressionHeader: {zstdPlain}}}, err
 }
 
 func rowsOn(page *store.Message) (rows []sessionlist.Listed, err error) {
@@ -40,7 +40,7 @@ func rowsOn(page *store.Message) (rows []sessionlist.Listed, err error) {
 func (a *Archive) Follow(
 	ctx context.Context, work *background.Group, saw func(page uint64, rows []sessionlist.Listed, old bool),
 ) (caughtUp <-chan struct{}, err error) {
-	return a.store.Follow(ctx, work, store.Feed{Stream: api.CatalogueStream}, func(m store.Message, old bool) {
+	return a.store.Follow(ctx, work, store.Feed{Stream: api.ArchiveIndexStream}, func(m store.Message, old bool) {
 		rows, err := rowsOn(&m)
 		if err != nil {
 			a.log.Error("a page of the archive's index cannot be read", zap.Uint64("page", m.Sequence), zap.Error(err))
@@ -52,7 +52,7 @@ func (a *Archive) Follow(
 
 // Row reads a session's row on a page of the index, nil where there is none.
 func (a *Archive) Row(ctx context.Context, page uint64, id performatives.SessionID) (*sessionlist.Row, error) {
-	m, err := a.store.At(ctx, api.CatalogueStream, page)
+	m, err := a.store.At(ctx, api.ArchiveIndexStream, page)
 	if err != nil || m == nil {
 		return nil, err
 	}

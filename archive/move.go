@@ -125,7 +125,7 @@ func (a *Archiver) list(ctx context.Context, archived []sessionlist.Listed) erro
 		}
 		a.o.List.SetPage(page, rows)
 	}
-	if err := a.o.Store.Sync(api.CatalogueStream, 0); err != nil {
+	if err := a.o.Store.Sync(api.ArchiveIndexStream, 0); err != nil {
 		return err
 	}
 	a.o.Failpoint(pagesWritten)

@@ -84,7 +84,7 @@ func Order(streams []string) {
 			return 0
 		case api.SessionsStream:
 			return 2
-		case api.CatalogueStream: // session rows move there from a stream of rank 1
+		case api.ArchiveIndexStream: // session rows move there from a stream of rank 1
 			return 3
 		case api.ArchiveStream:
 			return 4

@@ -223,9 +223,9 @@ func TestArchiveInBursts(t *testing.T) {
 	}
 }
 
-// Of a session in the archive no line is left among those that are written all the time, and
-// the list has it all the same, once, whatever became of the broker that moved it.
-func TestArchiveCatalogue(t *testing.T) {
+// The row of an archived session is no longer in the session list's stream, and the list has
+// the session all the same, once, whatever became of the broker that moved it.
+func TestArchiveIndex(t *testing.T) {
 	t.Parallel()
 	w := newShelf(t, archive.Policy{After: time.Millisecond})
 	w.deals(5, 2)
@@ -240,16 +240,16 @@ func TestArchiveCatalogue(t *testing.T) {
 		for _, s := range found.Sessions {
 			var held api.Held
 			if w.Call(api.AuditSession.Name, fmt.Sprintf(`{"sessionId":%q}`, s.Session), &held); held.Index == nil || held.Index.State != "CLOSED" || len(held.Index.Participants) != 2 {
-				t.Errorf("the line of %s: %+v", s.Session, held.Index)
+				t.Errorf("the row of %s: %+v", s.Session, held.Index)
 			}
 		}
 	}
-	s, err := w.js.Stream(t.Context(), api.CatalogueStream)
+	s, err := w.js.Stream(t.Context(), api.ArchiveIndexStream)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if pages := s.CachedInfo().State.Msgs; pages > 5 {
-		t.Errorf("%d pages for 5 sessions: some are listed again and again", pages)
+		t.Errorf("%d pages for 5 sessions: some are on several", pages)
 	}
 }
 

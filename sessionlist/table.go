@@ -165,8 +165,9 @@ func (t *table) sort() {
 	slices.SortFunc(t.all, t.order)
 	t.all = slices.CompactFunc(t.all, func(a, b uint32) bool {
 		same := t.rows[a].id == t.rows[b].id
-		if same && t.rows[a].page == 0 {
-			t.rows[a].page = t.rows[b].page
+		if same {
+			page := max(t.rows[a].page, t.rows[b].page)
+			t.rows[a].page, t.rows[b].page = page, page
 		}
 		return same
 	})

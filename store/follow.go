@@ -24,7 +24,11 @@ func (s *Store) Follow(ctx context.Context, work *background.Group, f Feed, saw 
 	if f.LastPerSubject {
 		how.DeliverPolicy = jetstream.DeliverLastPerSubjectPolicy
 	}
-	c, err := s.js.OrderedConsumer(ctx, f.Stream, how)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	// A request that is cancelled may still create the consumer, and then nobody knows its name.
+	c, err := s.js.OrderedConsumer(context.WithoutCancel(ctx), f.Stream, how)
 	if err != nil {
 		return nil, err
 	}

@@ -76,7 +76,7 @@ func (s *Store) openStreams(ctx context.Context) error {
 			Name: api.ArchiveStream, Subjects: []string{api.AllArchive}, Description: "transcripts of sessions that are over",
 			DenyDelete: true, DenyPurge: true, AllowDirect: true, AllowMsgTTL: true,
 		}, jetstream.StreamConfig{
-			Name: api.CatalogueStream, Subjects: []string{api.CataloguePage}, Description: "list of the sessions in the archive",
+			Name: api.ArchiveIndexStream, Subjects: []string{api.ArchiveIndexPage}, Description: "list of the sessions in the archive",
 			DenyDelete: true, DenyPurge: true, AllowDirect: true, AllowMsgTTL: true,
 		})
 	}

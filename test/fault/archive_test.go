@@ -97,7 +97,7 @@ func TestArchiveIsNotReadWholeAfterAKill(t *testing.T) {
 	verifyAll(t, "nats://"+listen)
 	said := p.says(t)
 	for stream, whole := range map[string]bool{
-		api.SessionsStream: true, api.IndexStream: true, api.InboxStream: true, api.ArchiveStream: false, api.CatalogueStream: false,
+		api.SessionsStream: true, api.IndexStream: true, api.InboxStream: true, api.ArchiveStream: false, api.ArchiveIndexStream: false,
 	} {
 		if !strings.Contains(said, fmt.Sprintf("> %s' in ", stream)) {
 			t.Errorf("the server does not say that it has %s again:\n%s", stream, said)

@@ -1,0 +1,245 @@
+package sessionlist_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/sessionlist"
+	"github.com/parley-asp/parley/store"
+)
+
+const (
+	alpha = performatives.Agent("agent://acme.com/alpha")
+	beta  = performatives.Agent("agent://widgets.co/beta")
+	gamma = performatives.Agent("agent://acme.com/gamma")
+)
+
+// openStore opens the store of a server of its own.
+func openStore(t *testing.T) (*store.Store, *nats.Conn) {
+	t.Helper()
+	nc := testkit.StartServer(t).Connect()
+	s, err := store.Open(t.Context(), store.Options{Conn: nc, Archive: true})
+	testkit.Must(t, err)
+	t.Cleanup(s.Close)
+	return s, nc
+}
+
+func open(t *testing.T, o sessionlist.Options) *sessionlist.List {
+	t.Helper()
+	l, err := sessionlist.Open(t.Context(), o)
+	testkit.Must(t, err)
+	t.Cleanup(l.Close)
+	return l
+}
+
+func row(s session.Phase, entries uint64, participants ...performatives.Agent) sessionlist.Row {
+	return sessionlist.Row{State: s, Participants: participants, Entries: entries}
+}
+
+// What one list has written it pages through, and so does one that is opened later.
+func TestList(t *testing.T) {
+	t.Parallel()
+	s, _ := openStore(t)
+	first := open(t, sessionlist.Options{Store: s})
+	var ids []performatives.SessionID // the newest last
+	for range 4 {
+		ids = append(ids, testkit.NewSession())
+	}
+	slices.Sort(ids)
+	for i, r := range []sessionlist.Row{
+		row(session.Introduced, 2, alpha, beta), row(session.Invited, 1, alpha, beta), row(session.Introduced, 2, beta, gamma), row(session.Invited, 1, beta),
+	} {
+		testkit.Must(t, first.Write(t.Context(), ids[i], r))
+	}
+	testkit.Must(t, first.Write(t.Context(), ids[0], row(session.Closed, 3, alpha, beta)))
+	first.Keep(ids[0], row(session.Introduced, 2, alpha, beta)) // late: made from fewer entries
+
+	for name, l := range map[string]*sessionlist.List{"the first": first, "a later": open(t, sessionlist.Options{Store: s})} {
+		for _, c := range []struct {
+			what          string
+			of            sessionlist.Selection
+			state, before string
+			n             int
+			want          []performatives.SessionID
+		}{
+			{"all", sessionlist.All(), "", "", 9, []performatives.SessionID{ids[3], ids[2], ids[1], ids[0]}},
+			{"two before a cursor", sessionlist.All(), "", string(ids[3]), 2, []performatives.SessionID{ids[2], ids[1]}},
+			{"alpha's", sessionlist.One(alpha), "", "", 9, []performatives.SessionID{ids[1], ids[0]}},
+			{"a stranger's", sessionlist.One("agent://strange.org/eve"), "", "", 9, nil},
+			{"acme's", sessionlist.Organisation("acme.com"), "", "", 9, []performatives.SessionID{ids[2], ids[1], ids[0]}},
+			{"closed", sessionlist.All(), "CLOSED", "", 9, []performatives.SessionID{ids[0]}},
+			{"introduced", sessionlist.One(beta), "INTRODUCED", "", 9, []performatives.SessionID{ids[2]}},
+		} {
+			if got, err := l.Page(t.Context(), c.of, c.state, c.before, c.n); err != nil || !slices.Equal(got, c.want) {
+				t.Errorf("%s list: %s: %v, %v, want %v", name, c.what, got, err, c.want)
+			}
+		}
+		if !l.Names(t.Context(), ids[0], beta) || l.Names(t.Context(), ids[0], gamma) {
+			t.Errorf("%s list: the closed session does not name alpha and beta alone", name)
+		}
+		if got, err := l.Stored(t.Context(), ids[0]); err != nil || got == nil || got.State != session.Closed || got.Entries != 3 {
+			t.Errorf("%s list: the closed session's row is stored as %+v, %v", name, got, err)
+		}
+	}
+}
+
+// An inviter has so many sessions open and no more, counted from the rows.
+func TestReserve(t *testing.T) {
+	t.Parallel()
+	s, _ := openStore(t)
+	l := open(t, sessionlist.Options{Store: s})
+	reserve := func(l *sessionlist.List, want bool) func() {
+		t.Helper()
+		release, open, ok := l.Reserve(alpha, 2)
+		if ok != want || !ok && open != 2 {
+			t.Errorf("room for one more: %t with %d open, want %t", ok, open, want)
+		}
+		return release
+	}
+	id := testkit.NewSession()
+	release := reserve(l, true)
+	testkit.Must(t, l.Write(t.Context(), id, row(session.Invited, 1, alpha, beta)))
+	release()
+	release()
+	release = reserve(l, true)
+	reserve(l, false)
+	release()
+	reserve(l, true)
+	reserve(l, false)
+
+	later := open(t, sessionlist.Options{Store: s})
+	reserve(later, true) // what others reserve it does not know
+	reserve(later, false)
+	testkit.Must(t, later.Write(t.Context(), id, row(session.Closed, 2, alpha, beta)))
+	reserve(later, true)
+}
+
+// An index is one page of archived sessions, which cannot be followed at once.
+type index struct {
+	rows   []sessionlist.Listed
+	faults int
+}
+
+func (x *index) Follow(_ context.Context, _ *background.Group, saw func(uint64, []sessionlist.Listed, bool)) (<-chan struct{}, error) {
+	if x.faults--; x.faults >= 0 {
+		return nil, nats.ErrTimeout
+	}
+	saw(7, x.rows, true)
+	caughtUp := make(chan struct{})
+	close(caughtUp)
+	return caughtUp, nil
+}
+
+func (x *index) Row(_ context.Context, page uint64, id performatives.SessionID) (*sessionlist.Row, error) {
+	for _, r := range x.rows {
+		if r.Session == id && page == 7 {
+			return &r.Row, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // as sessionlist.Archive has it
+}
+
+// The rows of the archive's index are listed beside the others, the newer word counts,
+// and a failed attempt to load them leaves no consumer.
+func TestArchiveIndex(t *testing.T) {
+	t.Parallel()
+	s, nc := openStore(t)
+	both, moved := testkit.NewSession(), testkit.NewSession()
+	closed := row(session.Closed, 3, alpha, beta)
+	writer := open(t, sessionlist.Options{Store: s})
+	testkit.Must(t, writer.Write(t.Context(), both, closed)) // on its way to the archive
+	writer.Close()
+	l := open(t, sessionlist.Options{Store: s, Archive: &index{
+		rows: []sessionlist.Listed{{Session: both, Row: closed}, {Session: moved, Row: closed}}, faults: 1,
+	}})
+	if got, err := l.Page(t.Context(), sessionlist.All(), "CLOSED", "", 9); err != nil || len(got) != 2 {
+		t.Errorf("closed: %v, %v, want %s and %s", got, err, both, moved)
+	}
+	testkit.Must(t, l.Remove(t.Context(), both))
+	for _, id := range []performatives.SessionID{both, moved} {
+		if got, err := l.Stored(t.Context(), id); err != nil || got == nil || l.PageOf(id) != 7 {
+			t.Errorf("%s is stored as %+v on page %d, %v", id, got, l.PageOf(id), err)
+		}
+	}
+	if n := consumers(t, nc); n != 2 {
+		t.Errorf("the list has %d consumers, want one of open sessions and one of ended ones", n)
+	}
+}
+
+// consumers counts those of the list's stream.
+func consumers(t *testing.T, nc *nats.Conn) int {
+	t.Helper()
+	js, err := jetstream.New(nc)
+	testkit.Must(t, err)
+	s, err := js.Stream(t.Context(), api.IndexStream)
+	testkit.Must(t, err)
+	return s.CachedInfo().State.Consumers
+}
+
+// goroutines counts those of lists and of the feeds that they follow.
+func goroutines(t *testing.T) (n int) {
+	t.Helper()
+	var all bytes.Buffer
+	testkit.Must(t, pprof.Lookup("goroutine").WriteTo(&all, 2))
+	for stack := range strings.SplitSeq(all.String(), "\n\n") {
+		if strings.Contains(stack, "parley/sessionlist.(*List)") || strings.Contains(stack, "parley/store.(*feed)") {
+			n++
+		}
+	}
+	return n
+}
+
+// After Close, and after an Open that failed, there is neither goroutine nor consumer.
+func TestClose(t *testing.T) { //nolint:paralleltest // it counts goroutines
+	s, nc := openStore(t)
+	before := goroutines(t)
+	for name, end := range map[string]func() error{
+		"Close": func() error {
+			l, err := sessionlist.Open(t.Context(), sessionlist.Options{Store: s})
+			testkit.Must(t, err)
+			l.Close()
+			return nil
+		},
+		"Close once loaded": func() error {
+			l := open(t, sessionlist.Options{Store: s})
+			<-l.Loaded()
+			if goroutines(t) == before || consumers(t, nc) != 2 {
+				t.Error("an open list has no goroutine, or not two consumers")
+			}
+			l.Close()
+			l.Close()
+			return nil
+		},
+		"a failed Open": func() error {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if _, err := sessionlist.Open(ctx, sessionlist.Options{Store: s}); !errors.Is(err, context.Canceled) {
+				return errors.New("it did not fail")
+			}
+			return nil
+		},
+	} {
+		if err := end(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := goroutines(t); n != before {
+			t.Errorf("%s leaves %d goroutines", name, n-before)
+		}
+		if n := consumers(t, nc); n != 0 {
+			t.Errorf("%s leaves %d consumers", name, n)
+		}
+	}
+}
