@@ -91,6 +91,8 @@ var (
 		"register a principal, or replace its card and what the registry says of it")
 	AgentRemove = define[AgentRef, Card]("agent.rm", Operator, Write,
 		"remove a principal from the registry")
+	SchemaRemove = define[SchemaRef, Schema]("schema.rm", Operator, Write,
+		"remove a terms schema; its name stays taken")
 	AuditSessions = define[ListAudit, AuditedSessions]("audit.sessions", Operator, Read,
 		"every session that has a transcript, from the store")
 	AuditMessages = define[AuditTranscript, Stored]("audit.messages", Operator, Read,

@@ -225,8 +225,17 @@ func (b *Broker) event(l *live, m *performatives.Message) session.Event {
 			know(a)
 		}
 	}
-	e.Terms = b.terms.Verdict(&l.state, m)
+	e.Terms = b.terms.Verdict(&l.state, m, func(check func()) { b.aside(l, m.Sender, check) })
 	return e
+}
+
+// aside does long work for an act without its slot: acts that take little work do not
+// wait for it. Such work runs one piece at a time, and principals take turns.
+func (b *Broker) aside(l *live, a performatives.Agent, work func()) {
+	l.waits()
+	slot := b.checking.enter(a)
+	defer slot.done()
+	work()
 }
 
 // clock is the broker's, but never before the session's last entry: time does

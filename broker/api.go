@@ -46,6 +46,7 @@ func (b *Broker) answers() []answer {
 		handle(api.BrokerInfo, b.brokerInfo),
 		handle(api.AgentAdd, b.registry.AgentAdd),
 		handle(api.AgentRemove, b.registry.AgentRemove),
+		handle(api.SchemaRemove, b.terms.Remove),
 		handle(api.AuditSessions, b.auditSessions),
 		handle(api.AuditMessages, b.auditMessages),
 		handle(api.AuditSession, b.auditSession),

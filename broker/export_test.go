@@ -72,3 +72,6 @@ func (b *Broker) Forgets(id performatives.SessionID, done func()) bool {
 
 // MaxQueue is how much waits for one session at most.
 const MaxQueue = maxQueue
+
+// HoldChecks keeps long checks of terms waiting until they are let go.
+func (b *Broker) HoldChecks(a performatives.Agent) (letGo func()) { return b.checking.enter(a).done }

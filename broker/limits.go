@@ -22,6 +22,7 @@ type Limits struct {
 	Participants int     // principals of a session, and besides them delegates: 1,001
 	Bytes        int     // of an envelope: 256 KiB, which is the most
 	Schemas      int     // terms schemas of its organisation, which stay for ever: 1,000
+	SchemaBytes  int     // of all terms schemas of its organisation: 8 MiB
 }
 
 // The defaults of Limits.
@@ -31,6 +32,7 @@ const (
 	DefaultSessions     = 10_000
 	DefaultParticipants = 1001
 	DefaultSchemas      = 1000
+	DefaultSchemaBytes  = 8 << 20
 )
 
 func (l Limits) withDefaults() Limits {
@@ -53,6 +55,7 @@ func (l Limits) withDefaults() Limits {
 	or(&l.Sessions, DefaultSessions)
 	or(&l.Participants, DefaultParticipants)
 	or(&l.Schemas, DefaultSchemas)
+	or(&l.SchemaBytes, DefaultSchemaBytes)
 	if l.Bytes <= 0 || l.Bytes > performatives.MaxEnvelope {
 		l.Bytes = performatives.MaxEnvelope
 	}

@@ -17,7 +17,7 @@ func (b *Broker) openRegistry(ctx context.Context) (err error) {
 }
 
 func (b *Broker) openTerms(ctx context.Context) (err error) {
-	b.terms, err = registry.OpenSchemas(ctx, registry.SchemasOptions{Store: b.store, Max: b.Limits.Schemas, Log: b.Log})
+	b.terms, err = registry.OpenSchemas(ctx, registry.SchemasOptions{Store: b.store, Max: b.Limits.Schemas, MaxBytes: b.Limits.SchemaBytes, Log: b.Log})
 	return err
 }
 

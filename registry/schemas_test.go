@@ -19,7 +19,7 @@ func TestSchemas(t *testing.T) {
 	t.Parallel()
 	s := testkit.StartServer(t)
 	openSchemas := func() *registry.Schemas {
-		opened, err := registry.OpenSchemas(t.Context(), registry.SchemasOptions{Store: openStore(t, s), Max: 2, Log: zap.NewNop()})
+		opened, err := registry.OpenSchemas(t.Context(), registry.SchemasOptions{Store: openStore(t, s), Max: 2, MaxBytes: 1000, Log: zap.NewNop()})
 		testkit.Must(t, err)
 		t.Cleanup(opened.Close)
 		return opened

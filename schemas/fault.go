@@ -3,7 +3,6 @@ package schemas
 import (
 	"cmp"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -143,7 +142,7 @@ func (l leaves) leaf(e *jsonschema.ValidationError) []Fault {
 	case keyword == "additionalProperties":
 		schema := at(l.document.text, strings.TrimSuffix(where, "/"+keyword))
 		for field := range fields {
-			if !declared(schema, field) {
+			if !l.document.declares(schema, field) {
 				extra := below(path, field)
 				faults = append(faults, Fault{extra, keyword, name(extra) + " is not allowed here"})
 			}
@@ -165,14 +164,14 @@ func has(fields map[string]any, field string) bool {
 	return ok
 }
 
-// declared reports whether an object's schema names the field.
-func declared(schema any, field string) bool {
+// declares reports whether an object's schema names the field.
+func (d *document) declares(schema any, field string) bool {
 	if properties, ok := at(schema, "/properties").(map[string]any); ok && has(properties, field) {
 		return true
 	}
 	patterns, _ := at(schema, "/patternProperties").(map[string]any)
 	for pattern := range patterns {
-		if re, err := regexp.Compile(pattern); err == nil && re.MatchString(field) {
+		if re := d.patterns[pattern]; re != nil && re.MatchString(field) {
 			return true
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/santhosh-tekuri/jsonschema/v5"
@@ -16,20 +15,14 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// Bounds of a terms schema. It nests at most performatives.MaxDepth deep.
-const (
-	MaxTermsSchema = 64 << 10 // bytes
-	maxSubschemas  = 4096     // compiling takes time in their square
-)
-
 // A TermsSchema validates the terms of the offers that name it. It is safe for
 // concurrent use.
 type TermsSchema struct {
 	name     string
 	text     jsontext.Value
-	mu       sync.Mutex // guards work: one validation at a time
-	work     *work
 	document *document
+	root     *node
+	survey   survey
 }
 
 var (
@@ -58,7 +51,7 @@ func CompileTerms(name string, schema jsontext.Value) (*TermsSchema, error) {
 	}
 	refuse := func(err error) (*TermsSchema, error) { return nil, fmt.Errorf("terms schema %s: %w", name, err) }
 	if len(schema) > MaxTermsSchema {
-		return refuse(fmt.Errorf("it has more than %d bytes", MaxTermsSchema))
+		return refuse(within(len(schema), MaxTermsSchema, "bytes"))
 	}
 	text, err := performatives.Canonical(schema)
 	if err != nil {
@@ -71,17 +64,19 @@ func CompileTerms(name string, schema jsontext.Value) (*TermsSchema, error) {
 	if err != nil {
 		return refuse(err)
 	}
-	if subschemas(v) > maxSubschemas {
-		return refuse(fmt.Errorf("it has more than %d objects and booleans", maxSubschemas))
+	t := &TermsSchema{name: name, text: text}
+	t.survey.add(v, 0)
+	if err := t.survey.check(); err != nil {
+		return refuse(err)
 	}
 	if ref := builtIn(v); ref != "" {
 		return refuse(&errRemote{ref})
 	}
-	t := &TermsSchema{name: name, text: text, work: new(work)}
-	c := newCompiler()
-	c.RegisterExtension("work", nil, t.work)
-	if t.document, err = compile(c, "https://parley-asp.github.io/terms/"+name, text); err != nil {
+	if t.document, err = compile(newCompiler(), "https://parley-asp.github.io/terms/"+name, text); err != nil {
 		return refuse(plainly(err))
+	}
+	if t.root, err = t.document.graph(); err != nil {
+		return refuse(err)
 	}
 	return t, nil
 }
@@ -92,17 +87,45 @@ func (t *TermsSchema) Name() string { return t.name }
 // Schema returns the schema in RFC 8785 form.
 func (t *TermsSchema) Schema() jsontext.Value { return t.text.Clone() }
 
+// Size estimates the bytes of memory that the compiled schema takes.
+func (t *TermsSchema) Size() int {
+	return 8*len(t.text) + 2048*t.survey.subschemas + 256*t.survey.patternSteps
+}
+
 // Validate returns the faults of an offer's terms. Paths point into the body, so
 // they start with /terms.
-func (t *TermsSchema) Validate(terms jsontext.Value) []Fault {
+func (t *TermsSchema) Validate(terms jsontext.Value) []Fault { return t.Begin(terms).Faults() }
+
+// A Validation is a check of terms whose cost is known before it runs.
+type Validation struct {
+	schema *TermsSchema
+	terms  any
+	work   int
+	fault  []Fault // found without the schema
+}
+
+// Begin reads an offer's terms and measures what checking them will cost.
+func (t *TermsSchema) Begin(terms jsontext.Value) Validation {
 	v, err := decode(terms)
 	if err != nil {
-		return []Fault{{Path: "/terms", Rule: "type", Message: "terms is not JSON"}}
+		return Validation{fault: []Fault{{Path: "/terms", Rule: "type", Message: "terms is not JSON"}}}
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.work.left = maxWork
-	return report(t.document.faults(v, "/terms"))
+	units := work(t.root, v)
+	if units > Budget {
+		return Validation{fault: overBudget("/terms")}
+	}
+	return Validation{schema: t, terms: v, work: units}
+}
+
+// Work is what Faults will cost, in units of which Budget is the most.
+func (v Validation) Work() int { return v.work }
+
+// Faults checks the terms.
+func (v Validation) Faults() []Fault {
+	if v.fault != nil {
+		return v.fault
+	}
+	return report(v.schema.document.faults(v.terms, "/terms"))
 }
 
 // SameSchema reports whether two schemas are the same, byte for byte in canonical
@@ -111,50 +134,6 @@ func SameSchema(a, b jsontext.Value) bool {
 	canonicalA, errA := performatives.Canonical(a)
 	canonicalB, errB := performatives.Canonical(b)
 	return errA == nil && errB == nil && performatives.Equal(canonicalA, canonicalB)
-}
-
-// subschemas counts objects and booleans, an upper bound of the subschemas.
-func subschemas(v any) int {
-	n := 0
-	switch v := v.(type) {
-	case bool:
-		n = 1
-	case []any:
-		for _, item := range v {
-			n += subschemas(item)
-		}
-	case map[string]any:
-		n = 1
-		for _, item := range v {
-			n += subschemas(item)
-		}
-	}
-	return n
-}
-
-// builtIn finds a reference to json-schema.org. The library has those documents
-// built in and would validate against them without counting the work.
-func builtIn(v any) string {
-	switch v := v.(type) {
-	case []any:
-		for _, item := range v {
-			if ref := builtIn(item); ref != "" {
-				return ref
-			}
-		}
-	case map[string]any:
-		for _, keyword := range []string{"$id", "$ref", "$dynamicRef", "$recursiveRef"} {
-			if ref, ok := v[keyword].(string); ok && strings.Contains(ref, "json-schema.org") {
-				return ref
-			}
-		}
-		for _, item := range v {
-			if ref := builtIn(item); ref != "" {
-				return ref
-			}
-		}
-	}
-	return ""
 }
 
 // plainly rewords the library's error about a schema.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
@@ -146,8 +145,8 @@ func TestRefusedSchemas(t *testing.T) {
 		`{"$id": "https://a.example/x/", "$ref": "y"}`:                           "https://a.example/x/y",
 		`{"$ref": "https://json-schema.org/draft/2020-12/schema"}`:               "never fetched",
 		`{"$id": "https://json-schema.org/draft/2020-12/a", "$ref": "schema"}`:   "never fetched",
-		`{"description": "` + strings.Repeat("x", schemas.MaxTermsSchema) + `"}`: "more than 65536 bytes",
-		`{"anyOf": [` + strings.Repeat(`{},`, 5000) + `{}]}`:                     "more than 4096 objects and booleans",
+		`{"description": "` + strings.Repeat("x", schemas.MaxTermsSchema) + `"}`: "it has 65555 bytes, and may have at most 65536",
+		`{"anyOf": [` + strings.Repeat(`{},`, 5000) + `{}]}`:                     "it has 5002 objects and booleans, and may have at most 1024",
 		strings.Repeat(`{"not": `, 65) + `{}` + strings.Repeat(`}`, 65):          "nested deeper than 64",
 		strings.Repeat(`[`, 30000) + strings.Repeat(`]`, 30000):                  "nested deeper than 64",
 	} {
@@ -242,35 +241,6 @@ func TestSameSchema(t *testing.T) {
 		if got := schemas.SameSchema(jsontext.Value(c.a), jsontext.Value(c.b)); got != c.same {
 			t.Errorf("%s and %s: same is %v", c.a, c.b, got)
 		}
-	}
-}
-
-// A registered schema cannot make the broker work without end.
-func TestWorkIsBounded(t *testing.T) {
-	var doubling strings.Builder
-	for i := range 50 {
-		fmt.Fprintf(&doubling, `"d%d": {"anyOf": [{"$ref": "#/$defs/d%d"}, {"$ref": "#/$defs/d%d"}]},`, i, i+1, i+1)
-	}
-	for _, c := range []struct{ name, schema, terms string }{
-		{"doubles with each reference", `{"$ref": "#/$defs/d0", "$defs": {` + doubling.String() + `"d50": {"type": "string"}}}`, `{}`},
-		{"doubles with each level", `{"properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}}`, strings.Repeat(`{"a":`, 60) + `5` + strings.Repeat(`}`, 60)},
-		{"many regexps on a long text", `{"properties": {"x": {"allOf": [` + strings.Repeat(`{"pattern": "(x+y?){0,30}z"},`, 1000) + `{}]}}}`, `{"x": "` + strings.Repeat("x", 200_000) + `"}`},
-		{"many forms of many items", `{"items": {"anyOf": [` + strings.Repeat(`{"type": "string"},`, 2000) + `{"type": "object"}]}}`, `[` + strings.Repeat(`5,`, 50_000) + `5]`},
-	} {
-		schema := compile(t, c.schema)
-		start := time.Now()
-		faults := schema.Validate(jsontext.Value(c.terms))
-		if len(faults) != 1 || faults[0].Rule != "schema" || !strings.Contains(faults[0].Message, "too much work") {
-			t.Errorf("%s: %+v", c.name, faults)
-		}
-		if took := time.Since(start); took > 30*time.Second {
-			t.Errorf("%s: took %v", c.name, took)
-		}
-	}
-	// A large offer is not an attack.
-	large := compile(t, `{"items": {"type": "object", "required": ["sku"], "properties": {"sku": {"type": "string"}, "amount": {"type": "integer", "minimum": 1}}}}`)
-	if faults := large.Validate(jsontext.Value(`[` + strings.Repeat(`{"sku":"a","amount":5},`, 10_000) + `{"sku":"b"}]`)); faults != nil {
-		t.Errorf("%+v", faults)
 	}
 }
 
