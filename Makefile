@@ -33,9 +33,11 @@ mod: ## go.mod and go.sum: verified and tidy
 browser: ## the inbox's pages in a real Chromium, installed where it is missing
 	@.ci/browser
 
-.PHONY: fault fault-long
+.PHONY: fault fault-long long
 fault: ## kills, pauses, clocks, lost servers: the short form, which `make test` has too
 	go test -count=1 -v ./test/fault
+long: ## each fault of fault-long once
+	@.ci/run long
 fault-long: ## for FOR (30m), then a full disk and partitions; the last two need user and network namespaces
 	go test -count=1 -tags long -timeout 3h -v -run 'Long|FullDisk|Partitioned|LinkCut' ./test/fault -args -for $(or $(FOR),30m)
 

@@ -31,7 +31,11 @@ func TestLinkCut(t *testing.T) {
 	for i := 1; i <= 3; i++ {
 		startReplicated(t, keys, address(i))
 	}
-	for range 4 {
+	cuts := 4
+	if testing.Short() {
+		cuts = 1
+	}
+	for range cuts {
 		was, err := strconv.Atoi(strings.TrimPrefix(leader(t, address(1)), "n"))
 		testkit.Must(t, err)
 		other := 1 + was%3

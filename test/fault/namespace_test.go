@@ -5,6 +5,7 @@ package fault_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,7 +28,7 @@ func alone(t *testing.T) bool {
 		run(t, "ip", "link", "set", "lo", "up")
 		return true
 	}
-	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=20m")
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=20m", fmt.Sprint("-test.short=", testing.Short()))
 	cmd.Env = append(os.Environ(), inside+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET,
@@ -64,7 +65,10 @@ func TestFullDisk(t *testing.T) {
 	t.Cleanup(func() { run(t, "umount", "--lazy", disk) })
 	c := startNode(t, filepath.Join(disk, "data"), "127.0.0.1:-1")
 	k := startTalk(t, c.URL, 2, 6)
-	const times = 3
+	times := 3
+	if testing.Short() {
+		times = 1
+	}
 	for range times {
 		k.after(3)
 		ballast := fill(t, filepath.Join(disk, "ballast"))
