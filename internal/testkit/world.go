@@ -29,19 +29,21 @@ func NewWorld(t testing.TB, o Options) *World {
 	return &World{TB: t, Broker: StartBroker(t, o), Ctx: ctx, principals: map[performatives.Agent]*Principal{}}
 }
 
-// Principal is a principal, registered with a new key when it is first asked for; change says
-// how its card differs then. Under Dev it has no key and signs nothing.
+// Principal is a principal, registered with a new key when it is first asked for, and again
+// when change says how its card differs. Under Dev it has no key and signs nothing.
 func (w *World) Principal(a performatives.Agent, change ...func(*api.Card)) *Principal {
 	w.Helper()
-	if p := w.principals[a]; p != nil {
+	p := w.principals[a]
+	if p != nil && len(change) == 0 {
 		return p
 	}
-	p := &Principal{TB: w.TB, Agent: a, URL: w.URL}
-	if !w.options.Dev {
-		p.Key = w.Register(a, change...)
-		p.Signer = Signer(w, p.Key)
+	if p == nil {
+		p = &Principal{TB: w.TB, Agent: a, URL: w.URL}
+		w.principals[a] = p
 	}
-	w.principals[a] = p
+	if !w.options.Dev {
+		p.SetKey(w.Register(a, change...))
+	}
 	return p
 }
 
