@@ -33,7 +33,7 @@ func ViewSession(s *session.State, at time.Time) SessionView {
 		p, _ := s.Party(a)
 		v.Participants = append(v.Participants, viewParty(s, p, at))
 		if bound, some := s.Bound(a); some {
-			v.Authorities = append(v.Authorities, AuthorityView{a, bound.Escalation, bound.RulingsAuthority})
+			v.Authorities = append(v.Authorities, AuthorityView{a, bound.Escalation, bound.RulingsAuthority, bound.Denied})
 		}
 	}
 	for _, o := range s.Offers() {
@@ -123,7 +123,7 @@ func ViewEscalation(item *escalation.Item) *EscalationView {
 		ID: item.ID, By: item.By, OnBehalfOf: item.Principal, Organisation: item.Org,
 		Reason: item.Body.Reason, Urgency: item.Body.Urgency, Context: item.Body.Context,
 		SuggestedAction: item.Body.SuggestedAction, Reference: item.Body.ReferenceID,
-		At: Timestamp(item.At), Deadline: Timestamp(item.Due), Status: "open", Amount: item.Amount,
+		At: Timestamp(item.At), Deadline: Timestamp(item.Due), Status: "open", Amount: item.Amount, TermsHash: item.Terms,
 	}
 	for _, vote := range item.Votes {
 		v.Votes = append(v.Votes, VoteView{vote.By, vote.Decision, vote.Comment, vote.Authority, Timestamp(vote.At)})

@@ -90,9 +90,10 @@ type EscalationView struct {
 	Reference       string                     `json:"referenceId,omitzero"`
 	At              string                     `json:"at"`
 	Deadline        string                     `json:"deadline"`
-	Amount          *escalation.Amount         `json:"amount,omitzero"` // at stake, where one can be seen
-	Votes           []VoteView                 `json:"votes,omitzero"`  // rulings so far, the one that ended it included
-	Status          string                     `json:"status"`          // open, approved, denied, modified, guidance, closed or expired
+	Amount          *escalation.Amount         `json:"amount,omitzero"`    // at stake, where one can be seen
+	TermsHash       performatives.Hash         `json:"termsHash,omitzero"` // of the terms at stake
+	Votes           []VoteView                 `json:"votes,omitzero"`     // rulings so far, the one that ended it included
+	Status          string                     `json:"status"`             // open, approved, denied, modified, guidance, closed or expired
 	DecidedBy       performatives.Agent        `json:"decidedBy,omitzero"`
 	DecidedAt       string                     `json:"decidedAt,omitzero"`
 }
@@ -111,6 +112,7 @@ type AuthorityView struct {
 	OnBehalfOf performatives.Agent `json:"onBehalfOf"`
 	Escalation escalation.ID       `json:"escalationId"`
 	performatives.RulingsAuthority
+	Denied []escalation.Denial `json:"denied,omitzero"` // since the last approval
 }
 
 // A DeadlineView is one deadline in force.

@@ -27,42 +27,62 @@ var usualPaths = []string{
 	"terms.cost", "terms.fee", "terms.monthlyFee", "terms.budget", "terms.payment", "terms.value", "terms.contractValue",
 }
 
-// Amounts returns the amounts at these paths of an offer's body, in the order of
-// the paths. Without paths it searches the usual ones.
-func Amounts(body jsontext.Value, paths []string) []Amount {
+// Readable says what an amount looks like, for refusals.
+const Readable = `a readable amount is a number, a decimal text such as "1500.50", or an object with one of them as amount or value, its currency, and no other number`
+
+// Amounts returns the readable amounts at these paths of an offer's body, in the
+// order of the paths. Without paths it searches the usual ones. unread is the
+// first path at which something else stands, "" if there is none.
+func Amounts(body jsontext.Value, paths []string) (found []Amount, unread string) {
+	var v any
+	if json.Unmarshal(body, &v) != nil {
+		return nil, ""
+	}
+	return amounts(v, paths)
+}
+
+func amounts(v any, paths []string) (found []Amount, unread string) {
 	if len(paths) == 0 {
 		paths = usualPaths
 	}
-	var v any
-	if json.Unmarshal(body, &v) != nil {
-		return nil
-	}
-	var found []Amount
 	for _, path := range paths {
-		a, ok := amountAt(v, path)
+		at, in, ok := lookUp(v, &path)
 		if !ok {
-			a, ok = amountAt(v, "terms."+path) // a path may be relative to the terms
+			continue
 		}
-		if ok {
+		a, ok := amountOf(at, in, v, path)
+		switch {
+		case ok:
 			found = append(found, a)
+		case unread == "":
+			unread = path
 		}
 	}
-	return found
+	return found, unread
 }
 
-// amountAt reads a number, a decimal string, or an object with one. The currency
-// is that of the object, else the one beside the number, else that of the terms.
-func amountAt(v any, path string) (Amount, bool) {
-	found, in, ok := performatives.Find(v, path)
-	if !ok {
-		return Amount{}, false
+// lookUp finds what stands at a path, which may be relative to the terms.
+func lookUp(v any, path *string) (found, in any, ok bool) {
+	if found, in, ok = performatives.Find(v, *path); ok {
+		return found, in, true
 	}
+	inTerms := "terms." + *path
+	if found, in, ok = performatives.Find(v, inTerms); ok {
+		*path = inTerms
+	}
+	return found, in, ok
+}
+
+// amountOf reads a number, a decimal string, or an object with one. The currency
+// is that of the object, else the one beside the number, else that of the terms.
+func amountOf(found, in, v any, path string) (Amount, bool) {
 	beside := text(in, "currency")
 	if object, is := found.(map[string]any); is {
-		in, path = object, path+".amount"
-		if found, ok = object["amount"]; !ok {
-			found, path = object["value"], path[:len(path)-len("amount")]+"value"
+		name, only := sum(object)
+		if !only {
+			return Amount{}, false
 		}
+		in, found, path = object, object[name], path+"."+name
 	}
 	value, ok := number(found)
 	if !ok {
@@ -70,6 +90,28 @@ func amountAt(v any, path string) (Amount, bool) {
 	}
 	terms, _, _ := performatives.Find(v, "terms")
 	return Amount{value, cmp.Or(text(in, "currency"), beside, text(terms, "currency"), text(v, "currency")), path}, true
+}
+
+// sum is the name of the member that is the object's amount, false if another
+// member could be taken for it.
+func sum(object map[string]any) (name string, only bool) {
+	for member, v := range object {
+		_, isNumber := number(v)
+		switch v.(type) {
+		case map[string]any, []any:
+			isNumber = true
+		}
+		switch {
+		case member == "amount" || member == "value":
+			if name != "" {
+				return "", false
+			}
+			name = member
+		case isNumber:
+			return "", false
+		}
+	}
+	return name, name != ""
 }
 
 func number(v any) (float64, bool) {
@@ -98,7 +140,7 @@ func Ceiling(limits []performatives.Limit, currency string) float64 {
 	if len(limits) == 0 {
 		return math.Inf(1)
 	}
-	i := slices.IndexFunc(limits, func(l performatives.Limit) bool { return l.Currency == currency })
+	i := slices.IndexFunc(limits, func(l performatives.Limit) bool { return strings.EqualFold(l.Currency, currency) })
 	if i < 0 {
 		return 0
 	}

@@ -22,6 +22,11 @@ func TestAmounts(t *testing.T) {
 		`{"terms":{"price":"1e9"}}`:                                       {},
 		`{"terms":{"price":"0x1p4"}}`:                                     {},
 		`{"terms":{"price":""}}`:                                          {},
+		`{"terms":{"price":"99999,00"}}`:                                  {},
+		`{"terms":{"price":{"USD":99999}}}`:                               {},
+		`{"terms":{"price":{"amount":5,"value":99999}}}`:                  {},
+		`{"terms":{"price":{"amount":5,"USD":"99999"}}}`:                  {},
+		`{"terms":{"price":{"amount":5,"per":"month"}}}`:                  {Value: 5, Path: "terms.price.amount"},
 		`{"terms":{"price":[1]}}`:                                         {},
 		`{"terms":{"price":{}}}`:                                          {},
 		`{"terms":{"price":true}}`:                                        {},
@@ -29,23 +34,37 @@ func TestAmounts(t *testing.T) {
 		`[]`:                                                              {},
 		`{`:                                                               {},
 	} {
-		got := escalation.Amounts(jsontext.Value(body), nil)
+		got, _ := escalation.Amounts(jsontext.Value(body), nil)
 		if want == (escalation.Amount{}) && len(got) > 0 || want != (escalation.Amount{}) && (len(got) != 1 || got[0] != want) {
 			t.Errorf("%s: %+v, want %+v", body, got, want)
 		}
 	}
 }
 
-// No offer causes a panic, and every amount above a bound exceeds it.
+// No offer causes a panic; an amount above a bound exceeds it, and so does what
+// stands there and cannot be read.
 func FuzzAmounts(f *testing.F) {
 	f.Add([]byte(`{"terms":{"price":{"amount":"3","currency":"EUR"}}}`), "terms.price", 2.0)
 	f.Add([]byte(`{"terms":{"a.b":[{"c":9}]}}`), "terms.a.b.0.c", 1.0)
+	f.Add([]byte(`{"terms":{"price":"99999,00"}}`), "price", 1.0)
 	f.Fuzz(func(t *testing.T, body []byte, path string, most float64) {
+		if path == "" {
+			return
+		}
 		bound := escalation.Bound{RulingsAuthority: performatives.RulingsAuthority{MaxAmount: &most, TermPath: path}}
-		for _, a := range bound.AmountsIn(body) {
-			if _, exceeded := bound.Exceeded([]escalation.Amount{a}); a.Value > most && !exceeded {
-				t.Errorf("%+v is within %g", a, most)
-			}
+		found, unread := escalation.Amounts(body, []string{path})
+		excess := bound.Exceeded(escalation.Pledge{Bodies: []jsontext.Value{body}})
+		if within := len(found) == 1 && unread == "" && !(found[0].Value > most); within != (excess == nil) {
+			t.Errorf("%+v, unread %q: %+v", found, unread, excess)
 		}
 	})
+}
+
+// Amounts are written in full: what a human signs is what is meant.
+func TestMoney(t *testing.T) {
+	for value, want := range map[float64]string{0.05: "0.05 EUR", 1234567890.12: "1234567890.12 EUR", 100.1: "100.1 EUR", 1e15: "1000000000000000 EUR"} {
+		if got := escalation.Money(value, "EUR"); got != want {
+			t.Errorf("%v is written %q, want %q", value, got, want)
+		}
+	}
 }

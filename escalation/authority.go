@@ -1,128 +1,232 @@
 package escalation
 
 import (
-	"fmt"
+	"cmp"
+	"reflect"
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/performatives"
 )
 
-// A Bound limits what a side may agree to after a ruling, until the next ruling
+// A Bound limits what a side may agree to after a ruling, until the next approval
 // (PROTOCOL.md §7).
 type Bound struct {
 	performatives.RulingsAuthority
 	Escalation ID
 	Amounts    []string // paths to search for the amount if there is no termPath
+	Denied     []Denial // since the last approval
 }
 
-// AmountsIn returns the amounts in an offer's body that the bound applies to.
-func (b *Bound) AmountsIn(body jsontext.Value) []Amount {
-	if b.TermPath != "" {
-		return Amounts(body, []string{b.TermPath})
-	}
-	return Amounts(body, b.Amounts)
+// A Denial is what a human has denied.
+type Denial struct {
+	Escalation ID                 `json:"escalationId"`
+	Offer      string             `json:"referenceId"` // the offer that was at stake
+	Terms      performatives.Hash `json:"-"`           // of a proposal
+}
+
+// A Pledge is what an act offers or agrees to.
+type Pledge struct {
+	Bodies []jsontext.Value   // of the offers, the act's own among them
+	Escrow jsontext.Value     // the body of a commitment, whose escrow is an amount too
+	Offers []string           // ids of the offers that it agrees to
+	Terms  performatives.Hash // of the proposal's terms; "" if there is no proposal
+}
+
+// An Excess is what exceeds a bound.
+type Excess struct {
+	Amount *Amount                     // nil if none can be read
+	Path   string                      // where
+	Bound  *performatives.RulingsBound // of authority.bounds; nil of the single form
+	Why    string
 }
 
 // Expired reports whether the authority has ended at a time.
 func (b *Bound) Expired(at time.Time) bool { return b.ValidUntil != nil && !at.Before(*b.ValidUntil) }
 
-// Exceeded returns the first amount that is above the bound or in another currency.
-func (b *Bound) Exceeded(seen []Amount) (Amount, bool) {
-	if b.MaxAmount == nil {
-		return Amount{}, false
-	}
-	for _, a := range seen {
-		if a.Value > *b.MaxAmount || a.Currency != "" && b.Currency != "" && a.Currency != b.Currency {
-			return a, true
+// Denies finds the denial of what a pledge agrees to. A pledge that names no offer
+// cannot be told from what was denied.
+func (b *Bound) Denies(p Pledge) (Denial, bool) {
+	for _, d := range b.Denied {
+		if len(p.Offers) == 0 || d.Terms != "" && d.Terms == p.Terms {
+			return d, true
+		}
+		for _, id := range p.Offers {
+			if id == d.Offer {
+				return d, true
+			}
 		}
 	}
-	return Amount{}, false
+	return Denial{}, false
+}
+
+// A limit is one bound with the paths that it applies to.
+type limit struct {
+	performatives.RulingsBound
+	paths  []string
+	single bool
+}
+
+// money reports whether the limit is the upper one of an amount of money.
+func (l limit) money() bool { return l.single || l.Max != nil && l.Currency != "" }
+
+func (b *Bound) limits() []limit {
+	all := limitsOf(&b.RulingsAuthority)
+	for i := range all {
+		if all[i].TermPath == "" {
+			all[i].paths = b.Amounts
+		}
+	}
+	return all
+}
+
+// limitsOf are the single form and the list alike.
+func limitsOf(a *performatives.RulingsAuthority) []limit {
+	var all []limit
+	if a.MaxAmount != nil {
+		all = append(all, limit{single: true, RulingsBound: performatives.RulingsBound{TermPath: a.TermPath, Max: a.MaxAmount, Currency: a.Currency}})
+	}
+	for _, bound := range a.Bounds {
+		all = append(all, limit{RulingsBound: bound})
+	}
+	for i := range all {
+		if all[i].TermPath != "" {
+			all[i].paths = []string{all[i].TermPath}
+		}
+	}
+	return all
+}
+
+// Names reports whether an offer's body names what is bound. Exact terms bind
+// every offer.
+func (b *Bound) Names(body jsontext.Value) bool {
+	var v any
+	if b.TermsHash != "" || json.Unmarshal(body, &v) != nil {
+		return true
+	}
+	for _, l := range b.limits() {
+		if l.in(v) {
+			return true
+		}
+	}
+	return false
+}
+
+func (l limit) in(v any) bool {
+	paths := l.paths
+	if len(paths) == 0 {
+		paths = usualPaths
+	}
+	for _, path := range paths {
+		if _, _, ok := lookUp(v, &path); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// Exceeded returns what in a pledge exceeds the bound, nil if nothing does. What
+// cannot be read exceeds it.
+func (b *Bound) Exceeded(p Pledge) *Excess {
+	if b.TermsHash != "" && p.Terms != b.TermsHash {
+		return &Excess{Why: "these are not the terms that were shown to the human"}
+	}
+	for _, l := range b.limits() {
+		if excess := l.exceeded(p); excess != nil {
+			if !l.single {
+				excess.Bound = &l.RulingsBound
+			}
+			return excess
+		}
+	}
+	return nil
+}
+
+func (l limit) exceeded(p Pledge) *Excess {
+	seen := false
+	for _, body := range p.Bodies {
+		var v any
+		if json.Unmarshal(body, &v) != nil || !l.in(v) {
+			continue
+		}
+		seen = true
+		if excess := l.exceededIn(v, l.paths); excess != nil {
+			return excess
+		}
+	}
+	var commitment any
+	if l.money() && json.Unmarshal(p.Escrow, &commitment) == nil {
+		if _, _, has := performatives.Find(commitment, "escrow"); has {
+			seen = true
+			if excess := l.exceededIn(commitment, []string{"escrow"}); excess != nil {
+				return excess
+			}
+		}
+	}
+	if !seen {
+		return &Excess{Path: l.TermPath, Why: "what it comes to cannot be seen at " + cmp.Or(l.TermPath, "any of the usual places") + ": " + Readable}
+	}
+	return nil
+}
+
+func (l limit) exceededIn(v any, paths []string) *Excess {
+	if l.Equals != nil {
+		return l.differs(v)
+	}
+	found, unread := amounts(v, paths)
+	for _, a := range found {
+		other := a.Currency != "" && l.Currency != "" && !strings.EqualFold(a.Currency, l.Currency)
+		if other || l.Max != nil && a.Value > *l.Max || l.Min != nil && a.Value < *l.Min {
+			return &Excess{Amount: &a, Path: a.Path, Why: "it says " + Money(a.Value, a.Currency) + " at " + a.Path}
+		}
+	}
+	if unread != "" {
+		return &Excess{Path: unread, Why: "what stands at " + unread + " cannot be read: " + Readable}
+	}
+	return nil
+}
+
+// differs compares what stands at the path with the only value that is allowed.
+// Amounts are compared as such.
+func (l limit) differs(v any) *Excess {
+	path := l.TermPath
+	at, in, _ := lookUp(v, &path)
+	var only any
+	if json.Unmarshal(l.Equals, &only) == nil && reflect.DeepEqual(at, only) && l.Currency == "" {
+		return nil
+	}
+	a, readable := amountOf(at, in, v, path)
+	if value, isNumber := number(only); isNumber && readable && a.Value == value &&
+		(a.Currency == "" || l.Currency == "" || strings.EqualFold(a.Currency, l.Currency)) {
+		return nil
+	}
+	excess := &Excess{Path: path, Why: "it says something else at " + path}
+	if readable {
+		excess.Amount = &a
+	}
+	return excess
 }
 
 func (b *Bound) String() string {
-	var out strings.Builder
+	var all []string
 	if b.MaxAmount != nil {
-		out.WriteString("up to " + Money(*b.MaxAmount, b.Currency))
+		most := "up to " + Money(*b.MaxAmount, b.Currency)
+		if b.TermPath != "" {
+			most += " at " + b.TermPath
+		}
+		all = append(all, most)
 	}
-	if b.TermPath != "" {
-		out.WriteString(" at " + b.TermPath)
+	for _, bound := range b.Bounds {
+		all = append(all, bound.String())
+	}
+	if b.TermsHash != "" {
+		all = append(all, "exactly the terms that were shown")
 	}
 	if b.ValidUntil != nil {
-		out.WriteString(" until " + b.ValidUntil.UTC().Format(time.RFC3339))
+		all = append(all, "until "+b.ValidUntil.UTC().Format(time.RFC3339))
 	}
-	return strings.TrimSpace(out.String())
-}
-
-// Money writes an amount for people.
-func Money(value float64, currency string) string {
-	return strings.TrimSpace(fmt.Sprintf("%.10g %s", value, currency))
-}
-
-// Intersect returns the authority that two approvals both grant. They must be
-// about the same amount.
-func Intersect(a, b *performatives.RulingsAuthority) (*performatives.RulingsAuthority, error) {
-	if a == nil || b == nil {
-		if a == nil {
-			a = b
-		}
-		return a, nil
-	}
-	both := *a
-	if b.MaxAmount != nil {
-		if a.MaxAmount != nil && (a.Currency != b.Currency || a.TermPath != b.TermPath) {
-			return nil, fmt.Errorf("the approval before yours is about an amount in %s at %s, yours about one in %s at %s: approve the same, or deny",
-				orAny(a.Currency, "any currency"), orAny(a.TermPath, "any path"), orAny(b.Currency, "any currency"), orAny(b.TermPath, "any path"))
-		}
-		if a.MaxAmount == nil || *b.MaxAmount < *a.MaxAmount {
-			both.MaxAmount, both.Currency, both.TermPath = b.MaxAmount, b.Currency, b.TermPath
-		}
-	}
-	if b.ValidUntil != nil && (a.ValidUntil == nil || b.ValidUntil.Before(*a.ValidUntil)) {
-		both.ValidUntil = b.ValidUntil
-	}
-	return &both, nil
-}
-
-func orAny(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
-}
-
-// Granted is the authority that an approval grants. If a human with a ceiling
-// (limited) sets no bound, it is the amount that was shown to be at stake; false
-// if there is no such amount, because the human must set a bound then.
-func (i *Item) Granted(said *performatives.RulingsAuthority, limited bool) (granted *performatives.RulingsAuthority, ok bool) {
-	switch {
-	case !limited:
-		return said, true
-	case said != nil && said.MaxAmount != nil:
-		bound := *said
-		if bound.Currency == "" && i.Amount != nil {
-			bound.Currency = i.Amount.Currency
-		}
-		return &bound, true
-	}
-	if i.Amount == nil {
-		return nil, false
-	}
-	var bound performatives.RulingsAuthority
-	if said != nil {
-		bound = *said
-	}
-	value := i.Amount.Value
-	bound.MaxAmount, bound.Currency, bound.TermPath = &value, i.Amount.Currency, i.Amount.Path
-	return &bound, true
-}
-
-// Within reports whether a human with these limits may grant an authority.
-func Within(limits []performatives.Limit, granted *performatives.RulingsAuthority) bool {
-	if len(limits) == 0 {
-		return true
-	}
-	return granted != nil && granted.MaxAmount != nil && *granted.MaxAmount <= Ceiling(limits, currencyOf(granted.Currency, limits))
+	return strings.Join(all, ", ")
 }

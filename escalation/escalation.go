@@ -59,9 +59,13 @@ type Item struct {
 	Due       time.Time
 	Sequence  uint64
 	Route     *performatives.Route // nil: any one human of the organisation who may decide
+	Offer     string               // at stake; "" if there is none
+	Terms     performatives.Hash   // of the proposal at stake; "" if there is none
 	Amount    *Amount              // at stake; nil if none was found
-	Votes     []Vote               // all rulings, with the one that ended it
-	End       End
+	// Unreadable tells of something that stands where an amount should.
+	Unreadable bool
+	Votes      []Vote // all rulings, with the one that ended it
+	End        End
 }
 
 // A Vote is one human's ruling.
@@ -73,6 +77,7 @@ type Vote struct {
 	At        time.Time
 	Message   performatives.MessageID
 	Digest    [32]byte
+	Limited   bool // the human has a ceiling
 }
 
 // An End is how an item ended. An open item has the zero End.

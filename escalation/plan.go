@@ -3,6 +3,7 @@ package escalation
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/parley-asp/parley/performatives"
@@ -36,7 +37,7 @@ func (r *Rules) Route(ask Ask) (*performatives.Route, Plan) {
 			break
 		}
 	}
-	route, plan := &performatives.Route{Amounts: o.Amounts}, Plan{Rule: rule.Name}
+	route, plan := &performatives.Route{Amounts: o.Amounts, NonMonetary: o.NonMonetary}, Plan{Rule: rule.Name}
 	calendar, last, from := r.Calendars[o.Calendar], time.Duration(0), ask.At
 	for n, asked := range append([]Asked{rule.Asked}, rule.Chain...) {
 		within := asked.Due.of(ask.Urgency)
@@ -126,7 +127,7 @@ func (m Match) matches(ask Ask, amount *Amount) bool {
 		return m.Amount.Unseen
 	}
 	return amount.Value >= m.Amount.Min && (m.Amount.Max == nil || amount.Value <= *m.Amount.Max) &&
-		(m.Amount.Currency == "" || amount.Currency == "" || amount.Currency == m.Amount.Currency)
+		(m.Amount.Currency == "" || amount.Currency == "" || strings.EqualFold(amount.Currency, m.Amount.Currency))
 }
 
 // Humans returns the humans in an organisation's rules.

@@ -67,7 +67,29 @@ func (i *Item) Missing(at time.Time) int {
 	for _, level := range levels[:i.Level(at)+1] {
 		least = min(least, max(level.Quorum-i.Approved(level), 0))
 	}
-	return least
+	return max(least, i.missingSecond())
+}
+
+// missingSecond is 1 if the rules want a second human because the only one who has
+// approved has a ceiling and no amount is at stake.
+func (i *Item) missingSecond() int {
+	if !i.NonMonetary() || i.Route.NonMonetary != NonMonetaryTwo {
+		return 0
+	}
+	limited := 0
+	for _, v := range i.Votes {
+		switch {
+		case !Approves(v.Decision):
+		case !v.Limited:
+			return 0
+		default:
+			limited++
+		}
+	}
+	if limited == 1 {
+		return 1
+	}
+	return 0
 }
 
 // Approved counts the approvals by humans whom a level asks.

@@ -24,8 +24,17 @@ type Organisation struct {
 	Due      Times                            `yaml:"due"`      // for rules without their own
 	Remind   *Duration                        `yaml:"remind"`   // before a level is due; default: a quarter of its time; 0s is never
 	Amounts  []string                         `yaml:"amounts"`  // dotted paths of amounts in offers
-	Rules    []*Rule                          `yaml:"rules"`    // the first match applies
+	// NonMonetary is "allow" or "two": how many humans with a ceiling approve terms
+	// that name no amount. "" leaves that to humans without a ceiling.
+	NonMonetary string  `yaml:"nonMonetary"`
+	Rules       []*Rule `yaml:"rules"` // the first match applies
 }
+
+// The values of NonMonetary.
+const (
+	NonMonetaryAllow = "allow"
+	NonMonetaryTwo   = "two"
+)
 
 // A Rule determines who decides the escalations that it matches.
 type Rule struct {
@@ -130,6 +139,9 @@ func (r *Rules) Check() error {
 		where := "organisations: " + string(host)
 		if r.Calendars[o.Calendar] == nil && o.Calendar != "" {
 			fault(where, fmt.Errorf("there is no calendar %q", o.Calendar))
+		}
+		if n := o.NonMonetary; n != "" && n != NonMonetaryAllow && n != NonMonetaryTwo {
+			fault(where+": nonMonetary", fmt.Errorf("%q is neither %s nor %s", n, NonMonetaryAllow, NonMonetaryTwo))
 		}
 		for name, members := range o.Groups {
 			for _, a := range members {

@@ -1,8 +1,6 @@
 package performatives
 
 import (
-	"time"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -110,72 +108,4 @@ func (b *InformBody) Query() string {
 		}
 	}
 	return ""
-}
-
-// The decisions of a ruling.
-const (
-	Approved = "approved"
-	Denied   = "denied"
-	Modified = "modified"
-	Guidance = "guidance"
-)
-
-// RulingData is the data of an INFORM resolution: a human's decision on an
-// escalation (PROTOCOL.md §7).
-type RulingData struct {
-	EscalationID string            `json:"escalationId" jsonschema:"format=asp-id,description=The messageId of the ESCALATE"`
-	Decision     string            `json:"decision" jsonschema:"enum=approved,enum=denied,enum=modified,enum=guidance"`
-	Comment      string            `json:"comment,omitzero"`
-	Authority    *RulingsAuthority `json:"authority,omitzero" jsonschema:"description=What the agent may do from now on\\, bounded"`
-	Revision     *uint64           `json:"revision,omitzero" jsonschema:"description=Of the item that the human was shown; one that has changed since is not decided"`
-	Shown        Hash              `json:"shown,omitzero" jsonschema:"pattern=^sha256:[0-9a-f]{64}$,description=The item's shown\\, of what the human was shown"`
-}
-
-func (r *RulingData) text() Text {
-	tone := Good
-	if r.Decision == Denied {
-		tone = Bad
-	}
-	return Text{
-		Line: words("",
-			Word{Kind: Reference, Lead: "resolution of ", Text: r.EscalationID}, Word{Lead: ": ", Text: r.Decision, Tone: tone}),
-		Below: below(r.Authority.details(), Prose{Text: r.Comment}),
-	}
-}
-
-// RulingsAuthority bounds what an agent may agree to after a ruling.
-type RulingsAuthority struct {
-	MaxAmount  *float64   `json:"maxAmount,omitzero" jsonschema:"minimum=0,description=The highest amount in units of currency"`
-	Currency   string     `json:"currency,omitzero" jsonschema:"pattern=^[A-Z]{3}$,description=ISO 4217 code"`
-	TermPath   string     `json:"termPath,omitzero" jsonschema:"description=Dotted path of the amount in the proposal body\\, such as terms.pricePerMonth"`
-	ValidUntil *time.Time `json:"validUntil,omitzero"`
-}
-
-func (a *RulingsAuthority) details() Details {
-	if a == nil {
-		return Details{}
-	}
-	var most Word
-	if a.MaxAmount != nil {
-		most = Word{Kind: Money, Lead: "at most ", Name: "at most", Amount: *a.MaxAmount, Text: a.Currency}
-	}
-	return Details{Words: words(", ", most, Word{Lead: "in ", Name: "at", Text: a.TermPath}, moment("until ", "until", a.ValidUntil))}
-}
-
-// Decision is the data of a resolution without what names its showing: what
-// makes two rulings the same.
-func (b *InformBody) Decision() []byte {
-	data, err := split(nil, b.Data)
-	if err != nil {
-		return b.Data
-	}
-	return data.without("revision", "shown").bytes()
-}
-
-// Ruling reads the data of a resolution; ok is false for any other INFORM.
-func (b *InformBody) Ruling() (data RulingData, ok bool) {
-	if b.Kind() != Resolution {
-		return RulingData{}, false
-	}
-	return data, json.Unmarshal(b.Data, &data) == nil && data.EscalationID != ""
 }

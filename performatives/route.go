@@ -17,6 +17,9 @@ type Limit struct {
 type Route struct {
 	Levels  []Level  `json:"levels"`           // asked one after the other; at least one
 	Amounts []string `json:"amounts,omitzero"` // dotted paths at which an offer names its amount; none is the usual ones
+	// NonMonetary lets a human with a ceiling approve terms that name no amount, by
+	// "allow" alone and by "two" with a second human. "" does not.
+	NonMonetary string `json:"nonMonetary,omitzero"`
 }
 
 // A Level is who is asked, and how many of them have to approve.

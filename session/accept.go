@@ -18,11 +18,11 @@ func accepts(t *Turn) error {
 
 // agreesToOffer limits an ACCEPT by the offer that it names; that it names none
 // is judged later.
-func agreesToOffer(t *Turn, b *escalation.Bound) ([]escalation.Amount, bool) {
+func agreesToOffer(t *Turn, _ *escalation.Bound) (escalation.Pledge, bool) {
 	if t.Offer == nil {
-		return nil, false
+		return escalation.Pledge{}, false
 	}
-	return t.amountsOf(t.Offer, b.AmountsIn), true
+	return t.pledge(t.Offer), true
 }
 
 func accepted(t *Turn) {

@@ -17,9 +17,9 @@ type deed struct {
 	happens func(*Turn)       // nil changes nothing
 	// answers lists the ids of the messages that the act answers; nil is none.
 	answers func(*Turn) []string
-	// agrees lists the amounts that the act offers or agrees to, and tells whether
-	// a ruling limits them; nil agrees to nothing.
-	agrees func(*Turn, *escalation.Bound) (amounts []escalation.Amount, limited bool)
+	// agrees is what the act offers or agrees to, and whether a ruling limits it;
+	// nil agrees to nothing.
+	agrees func(*Turn, *escalation.Bound) (pledge escalation.Pledge, limited bool)
 }
 
 var acts [performatives.Acts]deed

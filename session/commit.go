@@ -7,7 +7,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-var _ = does(performatives.Commit, deed{refers: commits, happens: committed, agrees: commitsAmounts})
+var _ = does(performatives.Commit, deed{refers: commits, happens: committed, agrees: commitsTo})
 
 func commits(t *Turn) error {
 	body := t.Message.Body.(*performatives.CommitBody) //nolint:errcheck,forcetypeassert // its act says so
@@ -41,14 +41,14 @@ func commits(t *Turn) error {
 	return nil
 }
 
-// commitsAmounts limits a COMMIT by its own amounts and those of the proposal
-// that it carries out; that there is none is judged later.
-func commitsAmounts(t *Turn, b *escalation.Bound) ([]escalation.Amount, bool) {
+// commitsTo limits a COMMIT by its own body and the proposal that it carries out;
+// that there is none is judged later.
+func commitsTo(t *Turn, _ *escalation.Bound) (escalation.Pledge, bool) {
 	body := t.Message.Body.(*performatives.CommitBody) //nolint:errcheck,forcetypeassert // its act says so
 	if body.Outcome == "rejected" || body.ReferenceID != "" && t.Offer == nil {
-		return nil, false
+		return escalation.Pledge{}, false
 	}
-	return t.amountsOf(&Offer{Kind: aCommitment, Body: t.Message.RawBody, Supersedes: body.ReferenceID}, b.AmountsIn), true
+	return t.pledge(&Offer{Kind: aCommitment, Body: t.Message.RawBody, Supersedes: body.ReferenceID}), true
 }
 
 func committed(t *Turn) {

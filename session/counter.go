@@ -3,6 +3,8 @@ package session
 import (
 	"cmp"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 )
@@ -61,9 +63,10 @@ func (t *Turn) reinvites(o *Offer) error {
 	return t.readPolicy()
 }
 
-// agreesToTerms limits a COUNTER, which has to show its amount.
-func agreesToTerms(t *Turn, b *escalation.Bound) ([]escalation.Amount, bool) {
-	return b.AmountsIn(t.Message.RawBody), true
+// agreesToTerms limits a COUNTER by its own terms.
+func agreesToTerms(t *Turn, _ *escalation.Bound) (escalation.Pledge, bool) {
+	body := t.Message.Body.(*performatives.CounterBody) //nolint:errcheck,forcetypeassert // its act says so
+	return escalation.Pledge{Bodies: []jsontext.Value{t.Message.RawBody}, Terms: performatives.HashOf(body.Terms)}, true
 }
 
 func countered(t *Turn) {

@@ -37,7 +37,10 @@ func escalated(t *Turn) {
 		item.Route, item.Due, paths = r, r.Levels[len(r.Levels)-1].Due, r.Amounts
 		t.pinRoute(r)
 	}
-	item.Amount = t.AmountAtStake(t.AtStake(body, t.Side, t.At), paths)
+	if o := t.AtStake(body, t.Side, t.At); o != nil {
+		item.Offer, item.Terms = o.ID, t.pledge(o).Terms
+		item.Amount, item.Unreadable = t.amountAtStake(o, paths)
+	}
 	t.items = t.items.With(item.ID, item)
 	t.deciders = t.deciders.With(item.Org, true)
 	t.open, t.newest, t.resumeTo, t.pausedAt = item, item, t.Phase, t.At
@@ -99,13 +102,28 @@ func (s *State) AmountAtStake(o *Offer, paths []string) *escalation.Amount {
 	if o == nil {
 		return nil
 	}
-	var highest *escalation.Amount
-	for _, a := range s.amountsOf(o, func(body jsontext.Value) []escalation.Amount { return escalation.Amounts(body, paths) }) {
-		if highest == nil || a.Value > highest.Value {
-			highest = &a
+	highest, _ := s.amountAtStake(o, paths)
+	return highest
+}
+
+func (s *State) amountAtStake(o *Offer, paths []string) (highest *escalation.Amount, unreadable bool) {
+	look := func(body jsontext.Value, paths []string) {
+		found, unread := escalation.Amounts(body, paths)
+		unreadable = unreadable || unread != ""
+		for _, a := range found {
+			if highest == nil || a.Value > highest.Value {
+				highest = &a
+			}
 		}
 	}
-	return highest
+	p := s.pledge(o)
+	for _, body := range p.Bodies {
+		look(body, paths)
+	}
+	if p.Escrow != nil {
+		look(p.Escrow, []string{"escrow"})
+	}
+	return highest, unreadable
 }
 
 // endItem closes the open escalation and banks the time that it took.

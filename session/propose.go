@@ -3,11 +3,13 @@ package session
 import (
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 )
 
-var _ = does(performatives.Propose, deed{refers: proposes, happens: proposed, agrees: offersAmount})
+var _ = does(performatives.Propose, deed{refers: proposes, happens: proposed, agrees: offersBound})
 
 func proposes(t *Turn) error {
 	body := t.Message.Body.(*performatives.ProposeBody) //nolint:errcheck,forcetypeassert // its act says so
@@ -35,11 +37,11 @@ func proposed(t *Turn) {
 	t.put(t.offering)
 }
 
-// offersAmount limits a PROPOSE only if it names an amount: any other is about
+// offersBound limits a PROPOSE only if it names what is bound: any other is about
 // something else.
-func offersAmount(t *Turn, b *escalation.Bound) ([]escalation.Amount, bool) {
-	seen := b.AmountsIn(t.Message.RawBody)
-	return seen, len(seen) > 0
+func offersBound(t *Turn, b *escalation.Bound) (escalation.Pledge, bool) {
+	body := t.Message.Body.(*performatives.ProposeBody) //nolint:errcheck,forcetypeassert // its act says so
+	return escalation.Pledge{Bodies: []jsontext.Value{t.Message.RawBody}, Terms: performatives.HashOf(body.Terms)}, b.Names(t.Message.RawBody)
 }
 
 // until puts a wall-clock time on the session's clock; nil is never.

@@ -3,6 +3,7 @@ package session_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,15 +12,21 @@ import (
 
 // routes reads whom the rules ask: levels apart by /, each of who, how many of
 // them, and within what time from the ESCALATE; "everybody" is who may decide,
-// and "at" a path to where the amount stands.
+// "at" a path to where the amount stands, and "nonMonetary" allow or two.
 func (c *conversation) routes(words []string) error {
 	var amounts []string
-	for i, word := range words {
-		if path, is := strings.CutPrefix(word, "at="); is {
-			amounts, words = strings.Split(path, ","), append(words[:i:i], words[i+1:]...)
-			break
+	var nonMonetary string
+	words = slices.DeleteFunc(slices.Clone(words), func(word string) bool {
+		path, is := strings.CutPrefix(word, "at=")
+		if is {
+			amounts = strings.Split(path, ",")
 		}
-	}
+		how, says := strings.CutPrefix(word, "nonMonetary=")
+		if says {
+			nonMonetary = how
+		}
+		return is || says
+	})
 	type level struct {
 		performatives.Level
 		within time.Duration
@@ -46,7 +53,7 @@ func (c *conversation) routes(words []string) error {
 		levels = append(levels, l)
 	}
 	c.route = func(now time.Time) *performatives.Route {
-		r := &performatives.Route{Amounts: amounts}
+		r := &performatives.Route{Amounts: amounts, NonMonetary: nonMonetary}
 		for _, l := range levels {
 			l.Due = now.Add(l.within)
 			r.Levels = append(r.Levels, l.Level)

@@ -1,7 +1,7 @@
 package session
 
 import (
-	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -55,18 +55,27 @@ func (t *Turn) mayApprove(item *escalation.Item, ruling performatives.RulingData
 		return Refuse(Duplicate, "you have approved this already, and %d more have to; you may still deny it", item.Missing(t.At)).
 			With(map[string]any{"escalationId": item.ID, "missing": item.Missing(t.At)})
 	}
+	if o, _ := t.State.Offer(item.Offer); ruling.Decision == performatives.Modified && escalation.ChangesNothing(ruling.Authority, item, bodyOf(o)) {
+		return RefuseSchema(Fault{
+			Path: "/data/authority", Rule: "changes", Message: "data.authority must change something when the decision is modified: approve what was asked for, or set a bound that differs from it",
+		})
+	}
 	granted, seen := item.Granted(ruling.Authority, t.From.Limited)
 	if !seen {
-		return Refuse(AuthorityExceeded, "you have a ceiling, and which amount is at stake cannot be seen: approve with authority.maxAmount, currency and termPath").
-			With(map[string]any{"escalationId": item.ID, "limits": t.From.Limits})
+		can := t.whoCan(item, &performatives.RulingsAuthority{})
+		return Refuse(AuthorityExceeded, "you have a ceiling, and no amount at stake can be seen: set a bound by authority.maxAmount, currency and termPath, or deny; who has no ceiling: %s", nobodyElse(can)).
+			With(map[string]any{"escalationId": item.ID, "limits": t.From.Limits, "whoCan": can})
 	}
 	if !escalation.Within(t.From.Limits, granted) {
+		says := map[string]any{"escalationId": item.ID, "limits": t.From.Limits, "whoCan": t.whoCan(item, granted)}
+		above := escalation.Bound{RulingsAuthority: *granted}
+		if granted.MaxAmount != nil {
+			says["maxAmount"], says["currency"] = granted.MaxAmount, granted.Currency
+		} else {
+			says["bounds"] = granted.Bounds
+		}
 		return Refuse(AuthorityExceeded, "%s is above your ceiling, %s; who can approve it: %s",
-			escalation.Money(*granted.MaxAmount, granted.Currency), ceilings(t.From.Limits), nobodyElse(t.whoCan(item, granted))).
-			With(map[string]any{
-				"escalationId": item.ID, "maxAmount": granted.MaxAmount, "currency": granted.Currency,
-				"limits": t.From.Limits, "whoCan": t.whoCan(item, granted),
-			})
+			&above, ceilings(t.From.Limits), nobodyElse(t.whoCan(item, granted))).With(says)
 	}
 	for _, v := range item.Votes {
 		var err error
@@ -75,6 +84,13 @@ func (t *Turn) mayApprove(item *escalation.Item, ruling performatives.RulingData
 		}
 	}
 	return nil
+}
+
+func bodyOf(o *Offer) jsontext.Value {
+	if o == nil {
+		return nil
+	}
+	return o.Body
 }
 
 func ceilings(limits []performatives.Limit) string {
@@ -113,11 +129,13 @@ func (t *Turn) ruled(ruling performatives.RulingData) {
 	}
 	t.open = t.open.With(escalation.Vote{
 		By: t.From.Agent, Decision: ruling.Decision, Comment: ruling.Comment, Authority: granted,
-		At: t.At, Message: t.Message.ID, Digest: t.decisionDigest(),
+		At: t.At, Message: t.Message.ID, Digest: t.decisionDigest(), Limited: t.From.Limited,
 	})
 	t.items = t.items.With(t.open.ID, t.open)
 	t.newest = t.open
 	switch {
+	case ruling.Decision == performatives.Denied:
+		t.deny()
 	case !escalation.Approves(ruling.Decision):
 	case t.open.Missing(t.At) > 0:
 		return
@@ -149,46 +167,76 @@ func (t *Turn) allow() {
 	t.bounds = t.bounds.With(t.open.Principal, bound)
 }
 
-// withinRuling holds a side to what the last ruling lets it agree to, by ACCEPT,
-// COUNTER or COMMIT, or offer by PROPOSE. An amount that cannot be seen is not
-// within it, and after its time nothing is: the agent asks anew.
+// deny puts what a human has denied out of reach of the side that asked, until an
+// approval. What was granted before stays as it is.
+func (t *Turn) deny() {
+	if t.open.Offer == "" {
+		return
+	}
+	bound := escalation.Bound{Escalation: t.open.ID}
+	if old, some := t.bounds.Get(t.open.Principal); some {
+		bound = *old
+	}
+	bound.Denied = append(slices.Clip(bound.Denied), escalation.Denial{Escalation: t.open.ID, Offer: t.open.Offer, Terms: t.open.Terms})
+	t.bounds = t.bounds.With(t.open.Principal, &bound)
+}
+
+// withinRuling holds a side to the last rulings in what it agrees to by ACCEPT,
+// COUNTER or COMMIT, or offers by PROPOSE. After the authority's time nothing is
+// within it: the agent asks anew.
 func (t *Turn) withinRuling() error {
 	bound, some := t.bounds.Get(t.Side)
-	if !some || t.about != nil {
-		return nil
-	}
 	agrees := acts[t.Act].agrees
-	if agrees == nil {
+	if !some || t.about != nil || agrees == nil {
 		return nil
 	}
-	seen, limited := agrees(t, bound)
+	pledge, limited := agrees(t, bound)
 	if !limited {
 		return nil
 	}
-	says := map[string]any{"escalationId": bound.Escalation, "authority": bound.RulingsAuthority}
-	more, exceeded := bound.Exceeded(seen)
-	switch {
-	case bound.Expired(t.At):
-		return Refuse(AuthorityExceeded, "the authority of the ruling, %s, is over: ESCALATE for another", bound).With(says)
-	case exceeded:
-		says["amount"] = more
-		return Refuse(AuthorityExceeded, "the ruling allows %s, and this %s is of %s: ESCALATE for more", bound, t.Act, escalation.Money(more.Value, more.Currency)).With(says)
-	case bound.MaxAmount != nil && len(seen) == 0:
-		return Refuse(AuthorityExceeded, "the ruling allows %s, and what this %s comes to cannot be seen at %s", bound, t.Act, cmp.Or(bound.TermPath, "any of the usual places")).With(says)
+	if d, denied := bound.Denies(pledge); denied && (t.Act == performatives.Accept || t.Act == performatives.Commit) {
+		return Refuse(AuthorityExceeded, "a human has denied %q, and this %s would agree to it or cannot be told from it: ESCALATE for an approval", d.Offer, t.Act).
+			With(map[string]any{"escalationId": d.Escalation, "decision": performatives.Denied, "referenceId": d.Offer})
 	}
-	return nil
+	if bound.Empty() {
+		return nil
+	}
+	says := map[string]any{"escalationId": bound.Escalation, "authority": bound.RulingsAuthority}
+	if bound.Expired(t.At) {
+		return Refuse(AuthorityExceeded, "the authority of the ruling, %s, is over: ESCALATE for another", bound).With(says)
+	}
+	more := bound.Exceeded(pledge)
+	if more == nil {
+		return nil
+	}
+	if more.Amount != nil {
+		says["amount"] = more.Amount
+	} else if more.Path != "" {
+		says["path"] = more.Path
+	}
+	if more.Bound != nil {
+		says["bound"] = more.Bound
+	}
+	return Refuse(AuthorityExceeded, "the ruling allows %s, and of this %s %s; or ESCALATE for more", bound, t.Act, more.Why).With(says)
 }
 
-// amountsOf are those that an offer names; a commitment also has those of its
-// escrow, and of the proposal that it carries out.
-func (s *State) amountsOf(o *Offer, see func(jsontext.Value) []escalation.Amount) []escalation.Amount {
-	seen := see(o.Body)
-	if o.Kind != aCommitment {
-		return seen
+// pledge is what agreeing to an offer agrees to: of a commitment also its escrow,
+// and the proposal that it carries out.
+func (s *State) pledge(o *Offer) escalation.Pledge {
+	p := escalation.Pledge{Bodies: []jsontext.Value{o.Body}}
+	if o.ID != "" {
+		p.Offers = []string{o.ID}
 	}
-	seen = append(seen, escalation.Amounts(o.Body, []string{"escrow"})...)
-	if of, ok := s.Offer(o.Supersedes); ok && of.IsProposal() {
-		seen = append(seen, see(of.Body)...)
+	of := o
+	if o.Kind == aCommitment {
+		p.Escrow = o.Body
+		if of, _ = s.Offer(o.Supersedes); of == nil || !of.IsProposal() {
+			return p
+		}
+		p.Bodies, p.Offers = append(p.Bodies, of.Body), append(p.Offers, of.ID)
 	}
-	return seen
+	if of.IsProposal() {
+		p.Terms = performatives.HashOf(of.Terms)
+	}
+	return p
 }

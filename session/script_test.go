@@ -283,6 +283,9 @@ func (c *conversation) resolved(object string) string {
 		if id, ok := c.ids[at[1:]]; ok {
 			return id
 		}
+		if item := c.state.NewestEscalation(); at == "@terms" && item != nil {
+			return string(item.Terms)
+		}
 		return at
 	})
 }

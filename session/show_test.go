@@ -70,6 +70,9 @@ func (c *conversation) show(what []string) ([]string, error) {
 					say("  %s %s %s", vote.Decision, vote.By, jsonOf(vote.Authority))
 				}
 			}
+			if len(what) > 1 && what[1] == "terms" {
+				say("  terms %s", e.TermsHash)
+			}
 			if len(what) > 1 && what[1] == "amount" {
 				say("  %s", jsonOf(e.Amount))
 			}

@@ -86,7 +86,7 @@ func (b bounds) authority(cmd *cobra.Command) (*performatives.RulingsAuthority, 
 		}
 		a.ValidUntil = &until
 	}
-	if a == (performatives.RulingsAuthority{}) {
+	if a.Empty() {
 		return nil, nil
 	}
 	return &a, nil

@@ -74,8 +74,20 @@ func informs(s, ruling *jsonschema.Schema) {
 	s.AnyOf = []*jsonschema.Schema{{Required: []string{"type"}}, {Required: []string{"informType"}}}
 	s.If = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{resolution("type"), resolution("informType")}}
 	ruling.Version = ""
+	closeAuthority(ruling)
 	s.Then = &jsonschema.Schema{Properties: jsonschema.NewProperties()}
 	s.Then.Properties.Set("data", ruling)
+}
+
+// closeAuthority refuses fields of an authority that nobody knows: a bound that is
+// misspelt would bind nothing.
+func closeAuthority(ruling *jsonschema.Schema) {
+	if authority, ok := ruling.Properties.Get("authority"); ok {
+		authority.AdditionalProperties = jsonschema.FalseSchema
+		if bounds, ok := authority.Properties.Get("bounds"); ok {
+			bounds.Items.AdditionalProperties = jsonschema.FalseSchema
+		}
+	}
 }
 
 func resolution(field string) *jsonschema.Schema {
