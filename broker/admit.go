@@ -15,17 +15,17 @@ import (
 	"github.com/parley-asp/parley/store"
 )
 
-// admit judges an envelope that came on a principal's submit subject and, if it
-// is heard, enters it into the transcript: load, Step, append if unchanged.
+// admit judges an envelope from a principal's submit subject and, if it is accepted, appends
+// it to the transcript: load, Step, append if unchanged.
 // The order of checks is PROTOCOL.md §3's; those on State are session.Step's.
-func (b *Broker) admit(ctx context.Context, l *live, who performatives.Agent, data []byte) (api.Acceptance, error) {
+func (b *Broker) admit(ctx context.Context, l *cachedSession, who performatives.Agent, data []byte) (api.Acceptance, error) {
 	m, signed, err := b.read(l.id, who, data)
 	if err != nil {
 		return api.Acceptance{}, err
 	}
 	fresh := !l.loaded
 	if fresh {
-		foreign, err := b.foreign(ctx, api.Caller{Agent: m.Sender}, l.id, m.Performative == performatives.Propose)
+		foreign, err := b.stranger(ctx, api.Caller{Agent: m.Sender}, l.id, m.Performative == performatives.Propose)
 		if err != nil {
 			return api.Acceptance{}, err
 		}
@@ -53,11 +53,11 @@ func (b *Broker) admit(ctx context.Context, l *live, who performatives.Agent, da
 				return api.Acceptance{}, b.trouble("read back", l.id, err)
 			}
 		case isRefusal(err) && fresh:
-			// It was read for this act. Another look would tell a stranger, by its
-			// time, a session that is not there from one that is.
+			// The session was loaded for this act. One more read would tell a stranger, by
+			// its time, that the session exists.
 			return api.Acceptance{}, err
 		case isRefusal(err):
-			// Only what the transcript says now may refuse.
+			// Only the newest transcript may refuse.
 			moved, currentErr := b.current(ctx, l)
 			if currentErr != nil {
 				return api.Acceptance{}, b.trouble("catch up", l.id, currentErr)
@@ -74,7 +74,7 @@ func (b *Broker) admit(ctx context.Context, l *live, who performatives.Agent, da
 	return api.Acceptance{}, session.Busy()
 }
 
-// maxRaces is how often an act is judged again because the session moved on.
+// maxRaces is how often an act is judged again because another broker appended first.
 const maxRaces = 16
 
 func isRefusal(err error) bool {
@@ -88,7 +88,7 @@ func (b *Broker) trouble(what string, id performatives.SessionID, err error) err
 	return session.Busy()
 }
 
-// A judged act is heard, and only has to be entered.
+// A judged act is accepted by Step and has yet to be appended.
 type judged struct {
 	next  session.State
 	at    time.Time
@@ -96,11 +96,11 @@ type judged struct {
 	stamp performatives.Stamp
 }
 
-// try judges a message against the session as it is in memory, and appends it.
-func (b *Broker) try(ctx context.Context, l *live, m *performatives.Message, signed func() error) (api.Acceptance, error) {
+// try judges a message by the cached session, and appends it.
+func (b *Broker) try(ctx context.Context, l *cachedSession, m *performatives.Message, signed func() error) (api.Acceptance, error) {
 	act, err := b.judge(ctx, l, m)
 	if forged := signed(); forged != nil {
-		return api.Acceptance{}, forged // whatever else there is to say of it
+		return api.Acceptance{}, forged // whatever else is wrong with it
 	}
 	var repeat *session.Repeat
 	if errors.As(err, &repeat) {
@@ -133,9 +133,9 @@ func (b *Broker) try(ctx context.Context, l *live, m *performatives.Message, sig
 	return acceptance(m, seen, false), nil
 }
 
-// judge applies the checks that need the session, in their order. It has no
-// effect but that a deadline which has passed is entered.
-func (b *Broker) judge(ctx context.Context, l *live, m *performatives.Message) (judged, error) {
+// judge applies the checks that need the session, in their order. Its only effect is that a
+// deadline which has passed is appended.
+func (b *Broker) judge(ctx context.Context, l *cachedSession, m *performatives.Message) (judged, error) {
 	if seen, again := l.state.Seen(m.ID); again && seen.Sender == m.Sender && seen.Digest == m.Digest() {
 		return judged{}, &session.Repeat{Seen: seen}
 	}
@@ -156,9 +156,9 @@ func (b *Broker) judge(ctx context.Context, l *live, m *performatives.Message) (
 	return b.seal(l, m, next, event.At)
 }
 
-// addressed refuses a recipient whom nobody knows: neither the session nor the
-// registry (PROTOCOL.md §10).
-func (b *Broker) addressed(l *live, m *performatives.Message) error {
+// addressed refuses a recipient that neither the session nor the registry knows
+// (PROTOCOL.md §10).
+func (b *Broker) addressed(l *cachedSession, m *performatives.Message) error {
 	if _, party := l.state.Party(m.Recipient); m.Recipient == "" || party {
 		return nil
 	}
@@ -199,9 +199,9 @@ func asFaults(faults []schemas.Fault) []session.Fault {
 	return out
 }
 
-// event gathers what Step may ask of the world: the time, who is known, what
-// the terms schema says.
-func (b *Broker) event(l *live, m *performatives.Message) session.Event {
+// event gathers what Step needs from outside: the time, the principals that the act names,
+// and the verdict of the terms schema.
+func (b *Broker) event(l *cachedSession, m *performatives.Message) session.Event {
 	e := session.Event{
 		Message: m, At: b.clock(l), Policy: b.Policy, Broker: b.Signer.Key(),
 	}
@@ -212,7 +212,7 @@ func (b *Broker) event(l *live, m *performatives.Message) session.Event {
 	}
 	if me, ok := b.registry.Member(m.Sender); ok {
 		if m.SignedBy != "" {
-			me.Key = m.SignedBy // which may be a device's: that is what verifies the entry
+			me.Key = m.SignedBy // perhaps a device's: the entry is verified with this key
 		}
 		e.Known.Add(me)
 	}
@@ -231,24 +231,24 @@ func (b *Broker) event(l *live, m *performatives.Message) session.Event {
 
 // aside does long work for an act without its slot: acts that take little work do not
 // wait for it. Such work runs one piece at a time, and principals take turns.
-func (b *Broker) aside(l *live, a performatives.Agent, work func()) {
+func (b *Broker) aside(l *cachedSession, a performatives.Agent, work func()) {
 	l.waits()
 	slot := b.checking.enter(a)
 	defer slot.done()
 	work()
 }
 
-// clock is the broker's, but never before the session's last entry: time does
-// not go backwards in a transcript, whatever the clocks of several brokers say.
-func (b *Broker) clock(l *live) time.Time {
+// clock is the broker's time, but never before the session's last entry: time does not go
+// backwards in a transcript, however the clocks of several brokers differ.
+func (b *Broker) clock(l *cachedSession) time.Time {
 	if now := b.Now(); now.After(l.state.Updated) {
 		return now
 	}
 	return l.state.Updated
 }
 
-// seal makes the entry of an act that is heard.
-func (b *Broker) seal(l *live, m *performatives.Message, next session.State, at time.Time) (judged, error) {
+// seal makes the entry of an accepted act.
+func (b *Broker) seal(l *cachedSession, m *performatives.Message, next session.State, at time.Time) (judged, error) {
 	entry, stamp, err := m.Deliver(performatives.Stamp{
 		Sequence: l.state.Next, PreviousHash: l.state.Head,
 		OnBehalfOf: next.Last.OnBehalfOf, Joined: next.Last.Joined,
@@ -256,14 +256,14 @@ func (b *Broker) seal(l *live, m *performatives.Message, next session.State, at 
 	return judged{next, at, entry, stamp}, err
 }
 
-// enter appends an act's entry, and moves memory on.
-func (b *Broker) enter(ctx context.Context, l *live, m *performatives.Message, act judged) error {
+// enter appends an act's entry and updates the cached session.
+func (b *Broker) enter(ctx context.Context, l *cachedSession, m *performatives.Message, act judged) error {
 	pending := b.cluster.Appending()
 	l.waits()
 	b.reaches(beforeAppend)
-	position, err := b.store.Append(ctx, l.id, act.entry, l.position)
-	if errors.Is(err, store.ErrIndeterminate) && l.unresolved == nil {
-		l.unresolved = pending
+	position, err := b.store.Append(ctx, l.id, act.entry, l.last)
+	if errors.Is(err, store.ErrIndeterminate) && l.indeterminate == nil {
+		l.indeterminate = pending
 		return err
 	}
 	b.cluster.Appended(pending, position)
@@ -272,8 +272,8 @@ func (b *Broker) enter(ctx context.Context, l *live, m *performatives.Message, a
 	}
 	b.reaches(appended)
 	before := l.state.Phase
-	l.state, l.position, l.places = act.next.Sealed(m.ID, act.stamp.Hash), position, append(l.places, position)
-	l.undelivered = append(l.undelivered, delivery{
+	l.state, l.last, l.sequences = act.next.Sealed(m.ID, act.stamp.Hash), position, append(l.sequences, position)
+	l.unapplied = append(l.unapplied, delivery{
 		sequence: act.stamp.Sequence, position: position, entry: act.entry, to: l.state.Audience(),
 	})
 	b.note(l, before)
@@ -281,8 +281,8 @@ func (b *Broker) enter(ctx context.Context, l *live, m *performatives.Message, a
 	return nil
 }
 
-// enterDeadlines writes into the transcript what the clock has ended.
-func (b *Broker) enterDeadlines(ctx context.Context, l *live) error {
+// enterDeadlines appends the broker's CLOSE for deadlines that have passed.
+func (b *Broker) enterDeadlines(ctx context.Context, l *cachedSession) error {
 	for {
 		at := b.clock(l)
 		deadline, passed := l.state.Ending(at)
@@ -328,7 +328,7 @@ func (b *Broker) closing(id performatives.SessionID, d session.Deadline, at time
 	return m, m.DecodeBody()
 }
 
-// deadlineSummary tells everybody the same, and no more than that.
+// deadlineSummary is the same for everybody, so it tells no more than that.
 var deadlineSummary = map[string]string{
 	session.SessionTimeout:    "the session's time is over",
 	session.InvitationTimeout: "the invitation was not answered in time",

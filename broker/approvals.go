@@ -18,11 +18,11 @@ func (b *Broker) openApprovals(ctx context.Context) (err error) {
 }
 
 // reconcileApprovals makes the approvals of a session, and their case logs, agree with it.
-func (b *Broker) reconcileApprovals(ctx context.Context, l *live) (err error) {
+func (b *Broker) reconcileApprovals(ctx context.Context, l *cachedSession) (err error) {
 	l.approvals, err = b.approvals.Reconcile(ctx, approvals.Session{
 		State: l.state, At: b.clock(l),
 		Messages: func(ctx context.Context) (api.Messages, error) {
-			return b.messages(ctx, l.places, api.ListMessages{Session: l.id, Limit: api.MaxPage})
+			return b.messages(ctx, l.sequences, api.ListMessages{Session: l.id, Limit: api.MaxPage})
 		},
 	}, l.approvals)
 	return err
@@ -35,7 +35,7 @@ func (s approvalSessions) MayRead(ctx context.Context, c api.Caller, id performa
 	if !s.b.list.Names(ctx, id, c.Agent) && !s.b.registry.Audits(c) {
 		return false // without loading the sessions of strangers
 	}
-	return s.b.seen(ctx, c, id, func(*live) error { return nil }) == nil
+	return s.b.readable(ctx, c, id, func(*cachedSession) error { return nil }) == nil
 }
 
 func (s approvalSessions) Messages(ctx context.Context, q api.ListMessages) (api.Messages, error) {
@@ -44,7 +44,7 @@ func (s approvalSessions) Messages(ctx context.Context, q api.ListMessages) (api
 
 func (s approvalSessions) Reconcile(ctx context.Context, id performatives.SessionID) error {
 	var failed error
-	err := s.b.look(ctx, id, func(l *live) { failed = s.b.reconcileApprovals(s.b.work.Context(), l) })
+	err := s.b.view(ctx, id, func(l *cachedSession) { failed = s.b.reconcileApprovals(s.b.work.Context(), l) })
 	return cmp.Or(err, failed)
 }
 

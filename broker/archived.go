@@ -31,8 +31,8 @@ var errNotEnded = errors.New("the session has not ended, or side effects are not
 func (b *Broker) ended(ctx context.Context, id performatives.SessionID) (sessionlist.Row, error) {
 	var row sessionlist.Row
 	var refusal error
-	if err := b.look(ctx, id, func(l *live) {
-		if row = l.row(); !row.State.Over() || len(l.undelivered) > 0 || l.unresolved != nil {
+	if err := b.view(ctx, id, func(l *cachedSession) {
+		if row = l.row(); !row.State.Over() || len(l.unapplied) > 0 || l.indeterminate != nil {
 			refusal = errNotEnded
 		}
 	}); err != nil {
@@ -43,12 +43,12 @@ func (b *Broker) ended(ctx context.Context, id performatives.SessionID) (session
 
 // fromArchive folds the archive's entries into a cached session, and tells whether
 // there are any. Their side effects were applied before they were archived.
-func (b *Broker) fromArchive(ctx context.Context, l *live) (is bool, err error) {
+func (b *Broker) fromArchive(ctx context.Context, l *cachedSession) (is bool, err error) {
 	entries, err := b.archive.Entries(ctx, l.id)
 	if err != nil || entries == nil {
 		return false, err
 	}
-	for _, d := range l.undelivered {
+	for _, d := range l.unapplied {
 		b.cluster.Applied(d.position)
 	}
 	l.forget(b.Modes)

@@ -8,17 +8,16 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// An auditor is a human who reads the sessions in which its organisation takes
-// part, as the operator set it in the registry, and does nothing else: it says
-// nothing in a session, decides no escalation, registers nothing.
+// An auditor is a human who may read the sessions in which its organisation takes part, and do
+// nothing else. The operator says in the registry who is one.
 
 func auditorsRead() error {
 	return session.Refuse(session.Unauthorized, "an auditor reads, and does nothing else")
 }
 
-// mayAudit tells whether the caller is an auditor of a session: of one that
-// somebody of its organisation may read.
-func (b *Broker) mayAudit(c api.Caller, l *live) bool {
+// mayAudit tells whether the caller is an auditor, and somebody of its organisation may read
+// the session.
+func (b *Broker) mayAudit(c api.Caller, l *cachedSession) bool {
 	if !b.registry.Audits(c) {
 		return false
 	}
@@ -28,9 +27,9 @@ func (b *Broker) mayAudit(c api.Caller, l *live) bool {
 	})
 }
 
-// decidesIn tells whether the caller is a human who may decide in a session,
-// also one who was registered after the ESCALATE and has not spoken yet.
-func (b *Broker) decidesIn(c api.Caller, l *live) bool {
+// decidesIn tells whether the caller is a human who may decide in a session. One who was
+// registered after the ESCALATE and has not acted yet may.
+func (b *Broker) decidesIn(c api.Caller, l *cachedSession) bool {
 	member, ok := b.registry.Member(c.Agent)
 	return !c.Operator && ok && l.state.Decides(member)
 }

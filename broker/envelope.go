@@ -9,9 +9,9 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// read does the checks that need no session: size, JSON, envelope, sender,
-// version, performative, signature. That of the signature may still be under
-// way: signed waits for it, and nothing is answered before.
+// read does the checks that need no session: size, JSON, envelope, sender, version,
+// performative, signature. The signature may still be under verification: signed waits for
+// it, and nothing is answered before.
 func (b *Broker) read(id performatives.SessionID, who performatives.Agent, data []byte) (m *performatives.Message, signed func() error, err error) {
 	if most := b.Limits.Bytes; len(data) > most {
 		return nil, nil, tooLarge(most, "an envelope has at most %d bytes here", most)
@@ -43,10 +43,10 @@ func (b *Broker) read(id performatives.SessionID, who performatives.Agent, data 
 	return m, b.verified(m, member), nil
 }
 
-// verified begins the check of the signature, which is the longest of all, on a
-// core of its own if one is idle.
+// verified begins to verify the signature, the longest of all checks, on another core if one
+// is idle.
 func (b *Broker) verified(m *performatives.Message, member performatives.Member) func() error {
-	if m.Sender.IsHuman() || !b.judging.idle() { // which of a human's keys it was, the entry pins
+	if m.Sender.IsHuman() || !b.judging.idle() { // the entry pins which of a human's keys signed
 		err := b.signed(m, member)
 		return func() error { return err }
 	}
@@ -72,8 +72,8 @@ func tooLarge(most int, format string, args ...any) error {
 	return session.Refuse(session.TooLarge, format, args...).With(map[string]int{"maxBytes": most})
 }
 
-// signed insists on a signature by the sender's key. Under --dev an envelope
-// may be unsigned, and a principal may have no key to check one by.
+// signed insists on a signature by the sender's key. Under --dev an envelope may be unsigned,
+// and a principal may have no key.
 func (b *Broker) signed(m *performatives.Message, member performatives.Member) error {
 	if m.Signature != "" && !performatives.WellFormedSignature(m.Signature) {
 		return session.Refuse(session.SignatureInvalid, "integrity.signature is ed25519: and 128 lower-case hex digits")

@@ -24,7 +24,7 @@ func (b *Broker) tell(id performatives.SessionID, kind string, event map[string]
 	}
 }
 
-// tellRefused says that an act was refused: who and why, never what.
+// tellRefused publishes that an act was refused: who and why, never what.
 func (b *Broker) tellRefused(id performatives.SessionID, a performatives.Agent, r *session.Refusal) {
 	b.tell(id, "refused", map[string]any{
 		"sessionId": id, "sender": a, "code": r.Code, "at": b.Now().UTC().Format(time.RFC3339Nano),

@@ -36,7 +36,7 @@ func (b *Broker) StopAt(where string) <-chan struct{} {
 // Hold keeps a session busy until it is let go.
 func (b *Broker) Hold(id performatives.SessionID) (letGo func()) {
 	held := make(chan struct{})
-	b.sessions.run(id, func(context.Context, *live) { <-held })
+	b.sessions.run(id, func(context.Context, *cachedSession) { <-held })
 	return func() { close(held) }
 }
 
@@ -58,13 +58,13 @@ func (b *Broker) Settled() uint64 {
 func (b *Broker) InMemory(id performatives.SessionID) bool {
 	b.sessions.mu.Lock()
 	defer b.sessions.mu.Unlock()
-	l := b.sessions.live[id]
+	l := b.sessions.cached[id]
 	return l != nil && l.loaded
 }
 
 // Forgets has a session do pieces of work that each forget it.
 func (b *Broker) Forgets(id performatives.SessionID, done func()) bool {
-	return b.sessions.run(id, func(_ context.Context, l *live) {
+	return b.sessions.run(id, func(_ context.Context, l *cachedSession) {
 		l.forget(b.Modes)
 		done()
 	})

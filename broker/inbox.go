@@ -24,46 +24,46 @@ type delivery struct {
 	again    bool // it may have been delivered before
 }
 
-// A place is where a principal's inbox of one session stands.
+// A place is the end of a principal's inbox of one session.
 type place struct {
 	position uint64 // of its last message in the inbox stream; 0 for none
 	sequence int64  // of the last entry that it holds; -1 for none
 }
 
-// settling are the steps of settle.
-var settling = [...]struct {
-	derive func(*Broker, context.Context, *live) error
+// sideEffects are applied in this order.
+var sideEffects = [...]struct {
+	derive func(*Broker, context.Context, *cachedSession) error
 	then   failpoint
 }{{(*Broker).reconcileApprovals, shown}, {(*Broker).deliver, delivered}, {(*Broker).arm, timed}, {(*Broker).writeRow, listed}}
 
-// settle makes everything that is derived from a session agree with it:
-// inboxes, the timer, the session list, the escalation item. What fails is tried
-// again; entries are noted as settled only when all of it is done.
-func (b *Broker) settle(ctx context.Context, l *live) {
+// applySideEffects makes everything that is derived from a session agree with it: the
+// escalation item, inboxes, the timer, the session list. What fails is tried again; entries
+// count as applied only when all of it is done.
+func (b *Broker) applySideEffects(ctx context.Context, l *cachedSession) {
 	var err error
-	for _, step := range settling {
+	for _, step := range sideEffects {
 		if err = step.derive(b, ctx, l); err != nil {
 			break
 		}
 		b.reaches(step.then)
 	}
 	if err == nil {
-		for _, d := range l.undelivered {
+		for _, d := range l.unapplied {
 			b.cluster.Applied(d.position)
 		}
-		l.undelivered, l.attempts = nil, 0
+		l.unapplied, l.attempts = nil, 0
 		return
 	}
 	if ctx.Err() != nil {
-		return // the next broker takes over
+		return // a peer, or the next start, recovers it
 	}
 	l.attempts++
-	b.Log.Warn("delivery goes on later", zap.String("session", string(l.id)), zap.Int("attempt", l.attempts), zap.Error(err))
+	b.Log.Warn("side effects are retried", zap.String("session", string(l.id)), zap.Int("attempt", l.attempts), zap.Error(err))
 	b.later(l, min(time.Duration(l.attempts)*100*time.Millisecond, 5*time.Second))
 }
 
-// later settles a session again after a while, once for however many reasons.
-func (b *Broker) later(l *live, wait time.Duration) {
+// later schedules one retry of the side effects, for however many reasons.
+func (b *Broker) later(l *cachedSession, wait time.Duration) {
 	if !l.retrying {
 		l.retrying = true
 		b.retry(l.id, wait)
@@ -72,16 +72,16 @@ func (b *Broker) later(l *live, wait time.Duration) {
 
 func (b *Broker) retry(id performatives.SessionID, wait time.Duration) {
 	time.AfterFunc(wait, func() {
-		if !b.sessions.run(id, b.resettle) && b.work.Context().Err() == nil {
+		if !b.sessions.run(id, b.retrySideEffects) && b.work.Context().Err() == nil {
 			b.retry(id, time.Second)
 		}
 	})
 }
 
-func (b *Broker) resettle(ctx context.Context, l *live) {
+func (b *Broker) retrySideEffects(ctx context.Context, l *cachedSession) {
 	l.retrying = false
 	err := b.load(ctx, l)
-	if err == nil && l.unresolved != nil {
+	if err == nil && l.indeterminate != nil {
 		err = b.catchUp(ctx, l)
 	}
 	if err != nil {
@@ -90,13 +90,13 @@ func (b *Broker) resettle(ctx context.Context, l *live) {
 		return
 	}
 	l.inboxes = nil // another broker may have written to them
-	b.settle(ctx, l)
+	b.applySideEffects(ctx, l)
 }
 
-// deliver writes the undelivered entries to the inboxes, each entry after the
-// one before it, every inbox once. Where another broker was faster, it looks
-// where the inboxes stand now, and goes on from there.
-func (b *Broker) deliver(ctx context.Context, l *live) (err error) {
+// deliver writes copies of unapplied entries to the inboxes, each entry after the one before
+// it, once for each inbox. If another broker was faster, it reads the ends of the inboxes
+// again and goes on from there.
+func (b *Broker) deliver(ctx context.Context, l *cachedSession) (err error) {
 	for range maxRaces {
 		if err = b.deliverAll(ctx, l); err == nil {
 			return nil
@@ -109,11 +109,11 @@ func (b *Broker) deliver(ctx context.Context, l *live) (err error) {
 	return err
 }
 
-func (b *Broker) deliverAll(ctx context.Context, l *live) error {
+func (b *Broker) deliverAll(ctx context.Context, l *cachedSession) error {
 	if l.inboxes == nil {
 		l.inboxes = map[performatives.Agent]place{}
 	}
-	for _, d := range l.undelivered {
+	for _, d := range l.unapplied {
 		if err := b.deliverOne(ctx, l, d); err != nil {
 			return err
 		}
@@ -121,14 +121,14 @@ func (b *Broker) deliverAll(ctx context.Context, l *live) error {
 	return nil
 }
 
-func (b *Broker) deliverOne(ctx context.Context, l *live, d delivery) error {
+func (b *Broker) deliverOne(ctx context.Context, l *cachedSession, d delivery) error {
 	type copyTo struct {
 		agent performatives.Agent
 		sent  *store.Pending
 	}
 	var copies []copyTo
 	for _, a := range d.to {
-		at, err := b.placeOf(ctx, l, a, d)
+		at, err := b.inboxEnd(ctx, l, a, d)
 		if err != nil {
 			return err
 		}
@@ -155,10 +155,10 @@ func (b *Broker) deliverOne(ctx context.Context, l *live, d delivery) error {
 	return nil
 }
 
-// placeOf finds where an inbox stands. Of an entry that this broker has just
-// made first, nothing can be there yet. Copies expire: an old entry whose
-// inbox is empty was delivered in its time.
-func (b *Broker) placeOf(ctx context.Context, l *live, a performatives.Agent, d delivery) (place, error) {
+// inboxEnd finds the end of an inbox. Before the first entry of a session is delivered,
+// inboxes are empty. Copies expire: if the inbox of an old entry is empty, its copy was
+// delivered and has expired.
+func (b *Broker) inboxEnd(ctx context.Context, l *cachedSession, a performatives.Agent, d delivery) (place, error) {
 	if at, known := l.inboxes[a]; known {
 		return at, nil
 	}
@@ -180,8 +180,8 @@ func (b *Broker) placeOf(ctx context.Context, l *live, a performatives.Agent, d 
 	return at, nil
 }
 
-// announce tells monitors what happened; nothing depends on it.
-func (b *Broker) announce(l *live, m *performatives.Message, before session.Phase, stamp performatives.Stamp) {
+// announce publishes events for monitors; nothing depends on them.
+func (b *Broker) announce(l *cachedSession, m *performatives.Message, before session.Phase, stamp performatives.Stamp) {
 	if l.state.Phase == before && !m.Sender.IsBroker() {
 		return
 	}

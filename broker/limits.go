@@ -62,16 +62,16 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// When to ask again where it is not known when there will be room.
+// Advice on when to ask again, where nobody knows when there will be room.
 const (
 	afterAnAnswer = 50 * time.Millisecond
 	afterAnEnd    = 5 * time.Second
 )
 
-// roomFor judges what an act would add to its session, or the session to those
-// that its inviter holds open. It comes last: only what would be heard is
-// limited. Whoever is let in says so when the act was entered, or was not.
-func (b *Broker) roomFor(l *live, m *performatives.Message, next *session.State) (leave func(), err error) {
+// roomFor limits the participants of a session, and the sessions that an inviter has open. It
+// comes last: only an act that would be accepted is limited. release says that the act was
+// appended, or was not.
+func (b *Broker) roomFor(l *cachedSession, m *performatives.Message, next *session.State) (leave func(), err error) {
 	most := b.Limits.Participants
 	switch m.Performative {
 	case performatives.Propose:
@@ -95,7 +95,7 @@ func (b *Broker) roomFor(l *live, m *performatives.Message, next *session.State)
 	return func() {}, nil
 }
 
-// tooMany is no matter of time: the same act will not be heard later.
+// tooMany is final: the same act will not be accepted later.
 func tooMany(who string, n, most int) error {
 	return session.Refuse(session.TooLarge, "the session would have %d %s; here it has at most %d", n, who, most).
 		With(map[string]int{"maxParticipants": most})

@@ -18,14 +18,14 @@ func (b *Broker) openList(ctx context.Context) (err error) {
 	return err
 }
 
-// row is what the list of sessions is to have of a session.
-func (l *live) row() sessionlist.Row {
+// row is the session's row in the session list.
+func (l *cachedSession) row() sessionlist.Row {
 	return sessionlist.Row{State: l.state.Phase, Participants: l.state.Roll(), Entries: l.state.Next}
 }
 
-// note makes memory agree with an act before it is answered, so that whoever
-// has the acceptance finds what it did.
-func (b *Broker) note(l *live, before session.Phase) {
+// note updates the list and the escalation inbox in memory before an act is answered, so that
+// whoever has the acceptance finds what the act did.
+func (b *Broker) note(l *cachedSession, before session.Phase) {
 	row := l.row()
 	if before != row.State || l.rowParticipants != len(row.Participants) {
 		b.list.Keep(l.id, row)
@@ -36,7 +36,7 @@ func (b *Broker) note(l *live, before session.Phase) {
 }
 
 // writeRow writes the session's row if it has changed.
-func (b *Broker) writeRow(ctx context.Context, l *live) error {
+func (b *Broker) writeRow(ctx context.Context, l *cachedSession) error {
 	row := l.row()
 	if l.rowState == row.State && l.rowParticipants == len(row.Participants) {
 		return nil

@@ -12,18 +12,18 @@ import (
 	"github.com/parley-asp/parley/store"
 )
 
-// seen runs a reading of a session that the caller may read.
-func (b *Broker) seen(ctx context.Context, c api.Caller, id performatives.SessionID, read func(*live) error) error {
+// readable reads a session if the caller may read it.
+func (b *Broker) readable(ctx context.Context, c api.Caller, id performatives.SessionID, read func(*cachedSession) error) error {
 	if _, err := performatives.ParseSessionID(string(id)); err != nil {
 		return session.NoSuchSession()
 	}
-	if foreign, err := b.foreign(ctx, c, id, false); err != nil {
+	if foreign, err := b.stranger(ctx, c, id, false); err != nil {
 		return err
 	} else if foreign {
 		return session.NoSuchSession()
 	}
 	var refusal error
-	if err := b.look(ctx, id, func(l *live) {
+	if err := b.view(ctx, id, func(l *cachedSession) {
 		party, has := l.state.Party(c.Agent)
 		switch {
 		case l.state.Phase != session.Idle && (b.mayAudit(c, l) || b.decidesIn(c, l)):
@@ -41,13 +41,13 @@ func (b *Broker) seen(ctx context.Context, c api.Caller, id performatives.Sessio
 	return refusal
 }
 
-// listed runs a reading of what session.list shows, which also a delegate sees
-// who is invited and has not joined.
-func (b *Broker) listed(ctx context.Context, c api.Caller, id performatives.SessionID, read func(*live) error) error {
+// listed reads what session.list shows. A delegate who was asked and has not joined sees
+// that too.
+func (b *Broker) listed(ctx context.Context, c api.Caller, id performatives.SessionID, read func(*cachedSession) error) error {
 	var err error
-	if looked := b.look(ctx, id, func(l *live) {
+	if looked := b.view(ctx, id, func(l *cachedSession) {
 		if l.state.Phase == session.Idle {
-			return // it was kept as long as it was to be
+			return // its retention is over
 		}
 		if c.Operator || l.state.HasPart(c.Agent) || b.mayAudit(c, l) || b.decidesIn(c, l) {
 			err = read(l)
@@ -58,8 +58,8 @@ func (b *Broker) listed(ctx context.Context, c api.Caller, id performatives.Sess
 	return err
 }
 
-// mayNotRead words why a delegate cannot read: not yet, or no longer.
-func (b *Broker) mayNotRead(l *live, p session.Party) error {
+// mayNotRead tells a delegate why it cannot read: not yet, or no longer.
+func (b *Broker) mayNotRead(l *cachedSession, p session.Party) error {
 	grant, _ := l.state.Grant(p.Grant)
 	if grant.Status.String() == "declined" {
 		return session.NoSuchSession()
@@ -71,7 +71,7 @@ func (b *Broker) mayNotRead(l *live, p session.Party) error {
 }
 
 func (b *Broker) sessionGet(ctx context.Context, c api.Caller, q api.SessionRef) (v api.SessionView, err error) {
-	err = b.seen(ctx, c, q.Session, func(l *live) error {
+	err = b.readable(ctx, c, q.Session, func(l *cachedSession) error {
 		v = api.ViewSession(&l.state, b.clock(l))
 		return nil
 	})
@@ -100,7 +100,7 @@ func (b *Broker) sessionList(ctx context.Context, c api.Caller, q api.ListSessio
 				return found, nil
 			}
 			cursor = string(id)
-			err := b.listed(ctx, c, id, func(l *live) error {
+			err := b.listed(ctx, c, id, func(l *cachedSession) error {
 				s := api.Summarise(&l.state, c.Agent, b.clock(l))
 				if (q.State == "" || s.State.String() == q.State) && (q.Awaiting == "" || s.Awaiting) {
 					found.Sessions = append(found.Sessions, s)
@@ -120,11 +120,11 @@ func (b *Broker) sessionList(ctx context.Context, c api.Caller, q api.ListSessio
 func (b *Broker) sessionMessages(ctx context.Context, c api.Caller, q api.ListMessages) (api.Messages, error) {
 	var places []uint64
 	var archived bool
-	look := func(l *live) error {
-		places, archived = l.places, l.archived
+	look := func(l *cachedSession) error {
+		places, archived = l.sequences, l.archived
 		return nil
 	}
-	if err := b.seen(ctx, c, q.Session, look); err != nil {
+	if err := b.readable(ctx, c, q.Session, look); err != nil {
 		return api.Messages{}, err
 	}
 	if !archived {
@@ -136,7 +136,7 @@ func (b *Broker) sessionMessages(ctx context.Context, c api.Caller, q api.ListMe
 	return b.archivedMessages(ctx, q)
 }
 
-// messages reads a page of a transcript whose entries stand at these positions.
+// messages reads a page of a transcript whose entries have these stream sequences.
 func (b *Broker) messages(ctx context.Context, places []uint64, q api.ListMessages) (api.Messages, error) {
 	found := api.Messages{Messages: []jsontext.Value{}}
 	if q.Since >= uint64(len(places)) {
@@ -167,6 +167,5 @@ func (b *Broker) messages(ctx context.Context, places []uint64, q api.ListMessag
 
 var errPageFull = errors.New("the page is full")
 
-// errMoved means that entries are not where they were: the session is leaving
-// for the archive.
+// errMoved means that entries have left the stream: the session is moving to the archive.
 var errMoved = errors.New("the session has left the stream")

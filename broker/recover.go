@@ -24,14 +24,14 @@ func (b *Broker) join(ctx context.Context) (err error) {
 // recover reads a session anew and applies the side effects of its entries after a sequence.
 func (b *Broker) recover(id performatives.SessionID, after uint64) <-chan error {
 	done := make(chan error, 1)
-	if !b.sessions.run(id, func(ctx context.Context, l *live) {
-		for _, d := range l.undelivered { // what this broker has still to deliver it finds again
+	if !b.sessions.run(id, func(ctx context.Context, l *cachedSession) {
+		for _, d := range l.unapplied { // what this broker has still to deliver it finds again
 			after = min(after, d.position-1)
 		}
 		l.forget(b.Modes)
 		err := b.catchUpFrom(ctx, l, after)
 		if err == nil {
-			b.settle(ctx, l)
+			b.applySideEffects(ctx, l)
 		}
 		done <- err
 	}) {

@@ -18,73 +18,72 @@ import (
 	"github.com/parley-asp/parley/transcript"
 )
 
-// maxCached bounds the sessions that are kept in memory. One that is not used
-// costs nothing but its place here; a session that is not here is read again.
+// maxCached bounds the cached sessions. A session that is not cached is read again.
 const maxCached = 4096
 
-// sessions runs the work of each session in order, and that of different
-// sessions at once. A session has a goroutine only while it has work.
+// sessions is the session cache. It runs the work of each session in order, and
+// different sessions at once. A session has a goroutine only while it has work.
 type sessions struct {
-	b    *Broker
-	mu   sync.Mutex
-	live map[performatives.SessionID]*live
-	busy sync.WaitGroup
-	shut bool
+	b      *Broker
+	mu     sync.Mutex
+	cached map[performatives.SessionID]*cachedSession
+	busy   sync.WaitGroup
+	shut   bool
 
-	next   chan *live // to a worker that waits for one
-	parked int        // workers that wait
+	next   chan *cachedSession // to a worker that waits for one
+	parked int                 // workers that wait
 }
 
-// maxParked bounds the workers that are kept for the next session that has
-// work: their stacks have grown to what it takes.
+// maxParked bounds the workers that wait for a session with work: their stacks have
+// grown already.
 const maxParked = 64
 
-// live is one session that has work, or had some lately. Its work runs one
-// piece after the other, so that whatever runs in it needs no lock.
-type live struct {
+// A cachedSession has work, or had some lately. Its work runs one piece after the other,
+// so it needs no lock.
+type cachedSession struct {
 	id      performatives.SessionID
-	queue   []func(context.Context, *live) // these two are everybody's, under the lock of sessions
+	queue   []func(context.Context, *cachedSession) // this and running are guarded by sessions.mu
 	running bool
 
-	slot       *slot            // of the act that is being judged
-	unresolved *cluster.Pending // an append that was not acknowledged
-	attempts   int              // of settling, without success
-	retrying   bool             // it will be tried again
-	memory
+	slot          *slot            // of the act that is being judged
+	indeterminate *cluster.Pending // an append that was not acknowledged
+	attempts      int              // at the side effects, without success
+	retrying      bool             // of the side effects, is scheduled
+	contents
 }
 
-// memory is what is known of a session: it can be forgotten and read again.
-type memory struct {
-	state    session.State
-	position uint64   // of the last entry in the stream; 0 for none
-	places   []uint64 // positions of all entries, by sequence number
-	loaded   bool
-	archived bool // it is in the archive, where nothing moves any more
+// contents are what is cached of a session; they can be forgotten and read again.
+type contents struct {
+	state     session.State
+	last      uint64   // stream sequence of the last entry in the stream; 0 for none
+	sequences []uint64 // stream sequences of all entries, by sequenceNumber
+	loaded    bool
+	archived  bool // it is in the archive and does not change any more
 
-	undelivered     []delivery // accepted entries that some inbox may not have yet
+	unapplied       []delivery // accepted entries whose side effects may be missing
 	inboxes         map[performatives.Agent]place
-	armed           time.Time     // when the session's timer goes off
+	armed           time.Time     // when the session's timer fires
 	rowState        session.Phase // in the session list
 	rowParticipants int           // in the session list
 	approvals       approvals.Written
 }
 
 func newSessions(b *Broker) *sessions {
-	return &sessions{b: b, live: map[performatives.SessionID]*live{}, next: make(chan *live)}
+	return &sessions{b: b, cached: map[performatives.SessionID]*cachedSession{}, next: make(chan *cachedSession)}
 }
 
 // maxQueue bounds what waits for one session.
 const maxQueue = 1024
 
-// run enters a piece of work for a session; false means that too much waits
-// already, or that the broker is closing.
-func (s *sessions) run(id performatives.SessionID, do func(context.Context, *live)) bool {
+// run queues a piece of work for a session; false means that the queue is full, or the
+// broker is closing.
+func (s *sessions) run(id performatives.SessionID, do func(context.Context, *cachedSession)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.live[id]
+	l := s.cached[id]
 	if l == nil {
-		l = &live{id: id, memory: memory{state: session.New(id, s.b.Modes)}}
-		s.live[id] = l
+		l = &cachedSession{id: id, contents: contents{state: session.New(id, s.b.Modes)}}
+		s.cached[id] = l
 	}
 	if s.shut || len(l.queue) >= maxQueue {
 		return false
@@ -103,7 +102,7 @@ func (s *sessions) run(id performatives.SessionID, do func(context.Context, *liv
 }
 
 // worker does the work of one session after the other.
-func (s *sessions) worker(l *live) {
+func (s *sessions) worker(l *cachedSession) {
 	for {
 		s.work(l)
 		s.mu.Lock()
@@ -126,8 +125,7 @@ func (s *sessions) worker(l *live) {
 	}
 }
 
-// begin notes work that is no session's, unless the broker is closing; whoever
-// began it says so when it is done.
+// begin counts work outside sessions, unless the broker is closing; busy.Done ends it.
 func (s *sessions) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,16 +136,16 @@ func (s *sessions) begin() bool {
 }
 
 // work runs a session's queue until it is empty.
-func (s *sessions) work(l *live) {
+func (s *sessions) work(l *cachedSession) {
 	defer s.busy.Done()
 	for {
 		s.mu.Lock()
 		if len(l.queue) == 0 {
 			l.running, l.queue = false, nil
-			if l.state.Phase == session.Idle && l.unresolved == nil {
-				delete(s.live, l.id) // nobody opened it: keep nothing of it
+			if l.state.Phase == session.Idle && l.indeterminate == nil {
+				delete(s.cached, l.id) // nobody opened it
 			} else {
-				s.makeRoom() // here, so that asking for what is not there takes no room from what is
+				s.makeRoom() // not earlier: a question about no session must not evict one
 			}
 			s.mu.Unlock()
 			return
@@ -159,20 +157,20 @@ func (s *sessions) work(l *live) {
 	}
 }
 
-// makeRoom drops a session that has nothing to do; it can be read again.
+// makeRoom evicts a session that has nothing to do.
 func (s *sessions) makeRoom() {
-	if len(s.live) <= maxCached {
+	if len(s.cached) <= maxCached {
 		return
 	}
-	for id, l := range s.live {
-		if !l.running && len(l.undelivered) == 0 && l.unresolved == nil {
-			delete(s.live, id)
+	for id, l := range s.cached {
+		if !l.running && len(l.unapplied) == 0 && l.indeterminate == nil {
+			delete(s.cached, id)
 			return
 		}
 	}
 }
 
-// drain stops taking work and waits for what is there.
+// drain takes no more work and waits for what is queued.
 func (s *sessions) drain(ctx context.Context) {
 	s.mu.Lock()
 	s.shut = true
@@ -186,10 +184,12 @@ func (s *sessions) drain(ctx context.Context) {
 }
 
 // forget makes the next piece of work read the session anew.
-func (l *live) forget(modes session.Modes) { l.memory = memory{state: session.New(l.id, modes)} }
+func (l *cachedSession) forget(modes session.Modes) {
+	l.contents = contents{state: session.New(l.id, modes)}
+}
 
-// load reads what the transcript has, if memory has nothing of it yet.
-func (b *Broker) load(ctx context.Context, l *live) error {
+// load reads the transcript, if nothing of the session is cached.
+func (b *Broker) load(ctx context.Context, l *cachedSession) error {
 	if l.loaded {
 		return nil
 	}
@@ -198,25 +198,25 @@ func (b *Broker) load(ctx context.Context, l *live) error {
 }
 
 // waits releases the slot of the act that is being judged, if there is one.
-func (l *live) waits() {
+func (l *cachedSession) waits() {
 	if l.slot != nil {
 		l.slot.release()
 	}
 }
 
-// catchUp folds the entries after the one that memory stands at.
-func (b *Broker) catchUp(ctx context.Context, l *live) error {
+// catchUp folds the entries after the last cached one.
+func (b *Broker) catchUp(ctx context.Context, l *cachedSession) error {
 	return b.catchUpFrom(ctx, l, b.cluster.AllApplied())
 }
 
-// catchUpFrom folds entries, and notes those after the settled position for
-// delivery: another broker may have made them and not come to deliver them.
-func (b *Broker) catchUpFrom(ctx context.Context, l *live, settled uint64) error {
+// catchUpFrom folds entries. The side effects of those after the applied sequence may be
+// missing: another broker appended them and may not have applied them.
+func (b *Broker) catchUpFrom(ctx context.Context, l *cachedSession, settled uint64) error {
 	if b.store.SyncFailed() {
 		return store.ErrSyncFailed
 	}
-	before, known := l.position, len(l.undelivered)
-	err := b.store.Read(ctx, api.SessionsStream, api.Session(l.id), l.position+1, func(e store.Message) error {
+	before, known := l.last, len(l.unapplied)
+	err := b.store.Read(ctx, api.SessionsStream, api.Session(l.id), l.last+1, func(e store.Message) error {
 		entry, err := transcript.Read(e.Data)
 		if err != nil {
 			return fmt.Errorf("%w: %w", cluster.ErrBroken, err)
@@ -225,18 +225,18 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *live, settled uint64) error
 		if err != nil {
 			return fmt.Errorf("%w: %w", cluster.ErrBroken, err)
 		}
-		l.state, l.position, l.places = next, e.Sequence, append(l.places, e.Sequence)
-		l.armed, l.inboxes = time.Time{}, nil // whoever made the entry may have set the timer anew, and delivers it
+		l.state, l.last, l.sequences = next, e.Sequence, append(l.sequences, e.Sequence)
+		l.armed, l.inboxes = time.Time{}, nil // the broker that appended the entry may have set the timer, and delivers it
 		if e.Sequence > settled {
 			b.cluster.Unapplied(e.Sequence)
-			l.undelivered = append(l.undelivered, delivery{
+			l.unapplied = append(l.unapplied, delivery{
 				sequence: entry.Stamp.Sequence, position: e.Sequence, entry: e.Data, to: next.Audience(), again: true,
 			})
 		}
 		return nil
 	})
-	if err == nil && l.position == before || errors.Is(err, cluster.ErrBroken) {
-		if is, err := b.fromArchive(ctx, l); is || err != nil { // it has left, or is leaving
+	if err == nil && l.last == before || errors.Is(err, cluster.ErrBroken) {
+		if is, err := b.fromArchive(ctx, l); is || err != nil { // it is in the archive, or on its way there
 			return err
 		}
 	}
@@ -245,24 +245,24 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *live, settled uint64) error
 	}
 	l.loaded = true
 	b.resolved(l)
-	if len(l.undelivered) > known { // whoever is answered from here finds it in the list
+	if len(l.unapplied) > known { // whoever is answered from here must find it in the list
 		b.list.Keep(l.id, l.row())
 	}
 	return nil
 }
 
-// resolved: the transcript was read after an append that was not acknowledged,
-// so what it did is known.
-func (b *Broker) resolved(l *live) {
-	if l.unresolved != nil {
-		b.cluster.Appended(l.unresolved, 0)
-		l.unresolved = nil
+// resolved ends an indeterminate append: the transcript was read after it, so its outcome
+// is known.
+func (b *Broker) resolved(l *cachedSession) {
+	if l.indeterminate != nil {
+		b.cluster.Appended(l.indeterminate, 0)
+		l.indeterminate = nil
 	}
 }
 
-// current makes sure that memory is where the transcript is, before a refusal
-// or a reading is based on it: another broker may have moved the session on.
-func (b *Broker) current(ctx context.Context, l *live) (moved bool, err error) {
+// current catches up with the transcript before a refusal or a reading is based on the
+// cached session: another broker may have moved it on.
+func (b *Broker) current(ctx context.Context, l *cachedSession) (moved bool, err error) {
 	if b.store.SyncFailed() {
 		return false, store.ErrSyncFailed
 	}
@@ -279,7 +279,7 @@ func (b *Broker) current(ctx context.Context, l *live) (moved bool, err error) {
 			return is, err
 		}
 	}
-	if last == l.position {
+	if last == l.last {
 		l.loaded = true
 		b.resolved(l)
 		return false, nil
@@ -287,17 +287,17 @@ func (b *Broker) current(ctx context.Context, l *live) (moved bool, err error) {
 	return true, b.catchUp(ctx, l)
 }
 
-// look runs a reading of a session, up to date, and waits for it.
-func (b *Broker) look(ctx context.Context, id performatives.SessionID, read func(*live)) error {
+// view reads a session that is up to date, in its turn, and waits for that.
+func (b *Broker) view(ctx context.Context, id performatives.SessionID, read func(*cachedSession)) error {
 	done := make(chan error, 1)
-	if !b.sessions.run(id, func(ctx context.Context, l *live) {
+	if !b.sessions.run(id, func(ctx context.Context, l *cachedSession) {
 		_, err := b.current(ctx, l)
 		if err == nil {
 			read(l)
 		}
 		done <- err
-		if len(l.undelivered) > 0 {
-			b.settle(ctx, l)
+		if len(l.unapplied) > 0 {
+			b.applySideEffects(ctx, l)
 		}
 	}) {
 		return session.Busy()
@@ -305,7 +305,7 @@ func (b *Broker) look(ctx context.Context, id performatives.SessionID, read func
 	select {
 	case err := <-done:
 		if err != nil {
-			b.Log.Error("reading a session", zap.String("session", string(id)), zap.Error(err))
+			b.Log.Error("session not read", zap.String("session", string(id)), zap.Error(err))
 			return session.Busy()
 		}
 		return nil

@@ -26,7 +26,7 @@ func (b *Broker) Isolated() bool { return b.cluster.Isolated() }
 // Submit judges an envelope when its session's turn comes, and answers once, after
 // release. Side effects follow the answer.
 func (b *Broker) Submit(id performatives.SessionID, sender performatives.Agent, envelope []byte, release func(), answer func(api.Acceptance, error)) {
-	queued := b.sessions.run(id, func(ctx context.Context, l *live) {
+	queued := b.sessions.run(id, func(ctx context.Context, l *cachedSession) {
 		defer release()
 		l.slot = b.judging.enter(sender)
 		defer l.slot.done()
@@ -41,9 +41,9 @@ func (b *Broker) Submit(id performatives.SessionID, sender performatives.Agent, 
 			b.reaches(answered)
 		}
 		switch {
-		case len(l.undelivered) > 0:
-			b.settle(ctx, l)
-		case l.unresolved != nil:
+		case len(l.unapplied) > 0:
+			b.applySideEffects(ctx, l)
+		case l.indeterminate != nil:
 			b.later(l, ackTimeout)
 		}
 	})

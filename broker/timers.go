@@ -15,8 +15,8 @@ import (
 )
 
 // Timers are scheduled messages of the server: durable, one for each session,
-// for its next deadline. A timer is a hint: State decides whether a deadline
-// has passed, so one that goes off early, late or twice does no harm.
+// for its next deadline. A timer is a hint: State decides whether a deadline has passed, so a
+// timer that fires early, late or twice does no harm.
 type timers struct {
 	b    *Broker
 	stop func(context.Context) // nil before they are open
@@ -35,15 +35,14 @@ const (
 	timerConsumer = "brokers"
 )
 
-// A timer that went off is with one broker, which may be gone or stopped: then
-// another one has it once the first may be taken for dead. A broker that asks for
-// no more is given no more.
+// A timer that fired is delivered to one broker. If that one is dead or stopped, another one
+// gets the timer once the first may be suspected. A broker that does not pull gets no more.
 const (
 	timerAgain = cluster.SuspectAfter
 	timerPull  = 2 * time.Second
 )
 
-// openTimers listens for timers that went off; all brokers share them.
+// openTimers consumes timers that fired; all brokers share them.
 func (b *Broker) openTimers(ctx context.Context) error {
 	b.timers.b = b
 	queue, err := b.store.Queue(ctx, store.QueueConfig{
@@ -56,14 +55,14 @@ func (b *Broker) openTimers(ctx context.Context) error {
 	return err
 }
 
-// due looks at a session whose timer went off.
+// due looks at a session whose timer fired.
 func (t *timers) due(m store.Delivery) {
 	id, err := performatives.ParseSessionID(strings.TrimPrefix(m.Subject, timerDue))
 	if err != nil {
 		t.done(m)
 		return
 	}
-	t.b.sessions.run(id, func(ctx context.Context, l *live) {
+	t.b.sessions.run(id, func(ctx context.Context, l *cachedSession) {
 		if err := t.b.atDeadline(ctx, l); err != nil {
 			t.b.trouble("timer", id, err) //nolint:errcheck // it logs; the timer comes again
 			if err := m.Later(time.Second); err != nil {
@@ -81,8 +80,8 @@ func (t *timers) done(m store.Delivery) {
 	}
 }
 
-// atDeadline enters what the clock has ended and sets the timer anew.
-func (b *Broker) atDeadline(ctx context.Context, l *live) error {
+// atDeadline appends what the clock has ended and sets the next timer.
+func (b *Broker) atDeadline(ctx context.Context, l *cachedSession) error {
 	if err := b.load(ctx, l); err != nil {
 		return err
 	}
@@ -93,19 +92,19 @@ func (b *Broker) atDeadline(ctx context.Context, l *live) error {
 		return nil
 	}
 	b.tellExpired(l)
-	l.armed = time.Time{} // it went off
+	l.armed = time.Time{} // it fired
 	if err := b.enterDeadlines(ctx, l); err != nil {
 		if _, readErr := b.current(ctx, l); readErr != nil {
 			return readErr
 		}
 		return err
 	}
-	b.settle(ctx, l)
+	b.applySideEffects(ctx, l)
 	return nil
 }
 
-// tellExpired says which offer has just expired; the session goes on.
-func (b *Broker) tellExpired(l *live) {
+// tellExpired publishes which offer has just expired; the session goes on.
+func (b *Broker) tellExpired(l *cachedSession) {
 	for _, d := range l.state.Deadlines(l.armed) {
 		if !d.Ends && !l.armed.IsZero() && !l.armed.Before(d.At) {
 			b.tell(l.id, "timeout", map[string]any{
@@ -116,12 +115,11 @@ func (b *Broker) tellExpired(l *live) {
 	}
 }
 
-// arm sets the session's timer to its next deadline, if that is sooner than
-// what is set and has not gone off, at whichever broker. A timer that goes off
-// before its time sets itself again. A session that is over leaves none behind:
-// it would be kept in memory, perhaps for weeks, only to have the transcript read
-// once more.
-func (b *Broker) arm(ctx context.Context, l *live) error {
+// arm sets the session's timer to its next deadline, if that is sooner than the timer that is
+// set. A timer that fires too early is set again. The timer of a session that is over is
+// purged: the server would keep it in memory, perhaps for weeks, only to have the transcript
+// read once more.
+func (b *Broker) arm(ctx context.Context, l *cachedSession) error {
 	if l.state.Phase.Over() {
 		return b.store.Purge(ctx, api.TimersStream, timerAt+string(l.id))
 	}

@@ -64,7 +64,3 @@ func writeError(err error) error {
 	}
 	return err
 }
-
-func fromRaw(m *jetstream.RawStreamMsg) *Message {
-	return &Message{Subject: m.Subject, Sequence: m.Sequence, Header: m.Header, Data: m.Data, Time: m.Time}
-}

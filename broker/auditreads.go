@@ -20,9 +20,9 @@ import (
 	"github.com/parley-asp/parley/transcript"
 )
 
-// What an operator may read to hold what is derived against the transcripts. It
-// comes from the store, past what this broker believes: the operator's verifier
-// judges it (package audit).
+// An operator reads here what it needs to compare derived data with the transcripts. It comes
+// from the store and not from this broker's caches; the operator's verifier judges it
+// (package audit).
 
 // Sizes of pages.
 const (
@@ -50,7 +50,7 @@ func (b *Broker) auditSessions(ctx context.Context, _ api.Caller, q api.ListAudi
 	subjects = subjects[:min(auditedPage, len(subjects))]
 	for _, subject := range subjects {
 		id, err := performatives.ParseSessionID(strings.TrimPrefix(subject, prefix))
-		if err == nil { // anything else was not written by a broker
+		if err == nil { // no broker wrote anything else
 			found.Sessions = append(found.Sessions, id)
 		}
 	}
@@ -95,7 +95,7 @@ func (b *Broker) auditMessages(ctx context.Context, _ api.Caller, q api.AuditTra
 	return found, err
 }
 
-// auditSession is what the store holds of a session beside its transcript.
+// auditSession is what the store has of a session besides its transcript.
 func (b *Broker) auditSession(ctx context.Context, _ api.Caller, q api.AuditRef) (api.Held, error) {
 	held := api.Held{Session: q.Session, Copies: []api.HeldCopy{}}
 	if _, err := performatives.ParseSessionID(string(q.Session)); err != nil {
@@ -125,7 +125,7 @@ func (b *Broker) heldHead(ctx context.Context, held *api.Held) error {
 	} else {
 		data = entries[len(entries)-1]
 	}
-	if entry, err := transcript.Read(data); err == nil { // else the transcript's faults say so
+	if entry, err := transcript.Read(data); err == nil { // otherwise the verifier finds the fault
 		held.Sequence, held.Hash = &entry.Stamp.Sequence, entry.Stamp.Hash
 	}
 	return nil
@@ -155,10 +155,10 @@ func (b *Broker) heldTimer(ctx context.Context, held *api.Held) error {
 // heldItems are the escalations that the transcript knows, as the stream has them.
 func (b *Broker) heldItems(ctx context.Context, held *api.Held) error {
 	var all []*escalation.Item
-	if err := b.look(ctx, held.Session, func(l *live) {
+	if err := b.view(ctx, held.Session, func(l *cachedSession) {
 		l.state.Escalations(func(item *escalation.Item) { all = append(all, item) })
 	}); err != nil {
-		return nil //nolint:nilerr // a transcript that does not replay has faults of its own
+		return nil //nolint:nilerr // the verifier finds why a transcript does not replay
 	}
 	slices.SortFunc(all, func(a, b *escalation.Item) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	for _, of := range all {
@@ -177,8 +177,8 @@ func (b *Broker) heldItems(ctx context.Context, held *api.Held) error {
 	return nil
 }
 
-// heldCopies is a page of what stands in the session's inboxes, from a cursor on:
-// how many inboxes are done, and the position in the next.
+// heldCopies is a page of the copies in the session's inboxes from a cursor on: the number of
+// inboxes done, and the stream sequence in the next.
 func (b *Broker) heldCopies(ctx context.Context, held *api.Held, cursor string) error {
 	var done int
 	var position uint64

@@ -11,13 +11,14 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// A session that is not in memory is read when it is asked for, which takes the longer the more
-// there is of it. A stranger's question is answered without reading it, so that the time of the
-// answer does not tell a session of others from one that is not there (PROTOCOL.md §9).
+// Loading a session takes the longer the more entries it has. A stranger is answered
+// without loading it, so that the time of the answer does not tell a session of others
+// from one that does not exist (PROTOCOL.md §9).
 
-// strange tells from the session list alone that a session is none of the caller's business, whether it is
-// there or not. A broker that is not alone may hear late of who was brought in, and reads.
-func (b *Broker) strange(c api.Caller, id performatives.SessionID) (strange, there bool) {
+// knownStranger tells from the session list alone that the caller has no part in a session,
+// and whether the list has it. A broker with peers may hear late of new participants, so it
+// loads the session.
+func (b *Broker) knownStranger(c api.Caller, id performatives.SessionID) (strange, there bool) {
 	if c.Operator || !b.Alone {
 		return false, false
 	}
@@ -32,12 +33,12 @@ func (b *Broker) strange(c api.Caller, id performatives.SessionID) (strange, the
 	}), there
 }
 
-// foreign tells that a stranger's question is about nothing that is there, or of others. It takes
-// as long for one as for the other: it asks the store, about the session where the list has
-// none, and else about one that nobody has opened. What there is would have to be found on the disk.
-// Who may open a session asks about one that is not there with good reason.
-func (b *Broker) foreign(ctx context.Context, c api.Caller, id performatives.SessionID, mayOpen bool) (bool, error) {
-	strange, there := b.strange(c, id)
+// stranger tells that the caller has no part in a session, or that there is none. It takes
+// the same time for both: it asks the store about the session if the list does not have it,
+// and otherwise about a session that nobody has opened. A caller who may open a session may
+// ask about one that does not exist.
+func (b *Broker) stranger(ctx context.Context, c api.Caller, id performatives.SessionID, mayOpen bool) (bool, error) {
+	strange, there := b.knownStranger(c, id)
 	if !strange || mayOpen && !there {
 		return false, nil
 	}
@@ -55,8 +56,8 @@ func (b *Broker) foreign(ctx context.Context, c api.Caller, id performatives.Ses
 	return last == 0, nil
 }
 
-// fromStranger judges an act of a stranger as one in no session, in the same order. What would open
-// a session is not for it.
+// fromStranger judges a stranger's act as one in no session, by the same order of checks.
+// opens tells that the act would open a session, which is not for this function.
 func (b *Broker) fromStranger(m *performatives.Message, signed func() error) (opens bool, refusal error) {
 	err := b.timely(m.Timestamp)
 	if err == nil {
