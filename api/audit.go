@@ -39,7 +39,7 @@ type Held struct {
 	Sequence *uint64                 `json:"sequenceNumber,omitzero"` // of the last entry, when it was looked up; absent without any
 	Hash     performatives.Hash      `json:"hash,omitzero"`           // of that entry
 	InboxAge int64                   `json:"inboxAgeMs"`              // after which inbox copies expire
-	Index    *HeldLine               `json:"index,omitzero"`          // its line in the list of sessions
+	Index    *HeldRow                `json:"index,omitzero"`          // its row in the session list
 	Timer    string                  `json:"timer,omitzero"`          // when its timer goes off
 	Due      bool                    `json:"timerDue,omitzero"`       // a timer went off, and no broker has looked yet
 	Items    []EscalationItem        `json:"items,omitzero"`          // of the escalation inbox, without transcripts
@@ -47,8 +47,8 @@ type Held struct {
 	Next     string                  `json:"next,omitzero"`           // cursor of the next page; absent on the last
 }
 
-// A HeldLine is a session's line in the list of sessions.
-type HeldLine struct {
+// A HeldRow is a session's row in the session list.
+type HeldRow struct {
 	State        string                `json:"state"`
 	Participants []performatives.Agent `json:"participants"`
 	Entries      uint64                `json:"entries"` // of the transcript that it was made from

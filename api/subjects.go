@@ -107,13 +107,13 @@ func OperatorCall(verb string) string { return "asp.operator.api." + verb }
 // Session is the subject of a session's transcript.
 func Session(s performatives.SessionID) string { return "asp.session." + string(s) }
 
-// Archive is where a session goes that is over.
+// Archive is the subject of an ended session in the archive.
 func Archive(s performatives.SessionID) string { return "asp.archive." + string(s) }
 
-// Index is the subject of a session's line in the list of sessions.
+// Index is the subject of a session's row in the session list.
 func Index(s performatives.SessionID) string { return "asp.index." + string(s) }
 
-// IndexOver is that of a session that is over.
+// IndexOver is the subject of the row of a session that has ended.
 func IndexOver(s performatives.SessionID) string { return "asp.index.over." + string(s) }
 
 // Event is where monitors hear of a session.

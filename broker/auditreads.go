@@ -134,7 +134,7 @@ func (b *Broker) heldHead(ctx context.Context, held *api.Held) error {
 func (b *Broker) heldRow(ctx context.Context, held *api.Held) error {
 	row, err := b.list.Stored(ctx, held.Session)
 	if row != nil {
-		held.Index = &api.HeldLine{State: row.State.String(), Participants: row.Participants, Entries: row.Entries}
+		held.Index = &api.HeldRow{State: row.State.String(), Participants: row.Participants, Entries: row.Entries}
 	}
 	return err
 }

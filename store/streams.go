@@ -28,9 +28,9 @@ func checkServer(version string) error {
 	return nil
 }
 
-// linesKept of a session are more than most write. What makes room for others is back
-// when a server that was killed reads the stream whole; what is purged is not.
-const linesKept = 64
+// rowsKept is more rows than most sessions write. A row that was dropped because there
+// are more is back when a server that was killed reads the whole stream; a purged one is not.
+const rowsKept = 64
 
 // maxConsumers of the inbox stream: one for each principal. Unset means 1,000.
 const maxConsumers = 1 << 20
@@ -68,7 +68,7 @@ func (s *Store) openStreams(ctx context.Context) error {
 		},
 		{
 			Name: api.IndexStream, Subjects: []string{api.AllIndex, api.AllOver}, Description: "list of sessions; derived",
-			MaxMsgsPerSubject: linesKept, AllowDirect: true, AllowMsgTTL: true, AllowRollup: true,
+			MaxMsgsPerSubject: rowsKept, AllowDirect: true, AllowMsgTTL: true, AllowRollup: true,
 		},
 	}
 	if retention == jetstream.WorkQueuePolicy {
