@@ -36,9 +36,7 @@ func newShelf(t *testing.T, a archive.Policy, sync ...time.Duration) *shelf {
 	b := testkit.StartBroker(t, o)
 	w := &shelf{Witness: fault.NewWitness(t, b.URL), b: b}
 	login, err := nats.NkeyOptionFromSeed(b.Data + "/" + server.BrokerSeed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if w.js, err = jetstream.New(b.Plain(login, nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))); err != nil {
 		t.Fatal(err)
 	}
@@ -212,9 +210,7 @@ func TestArchiveInBursts(t *testing.T) {
 	w.holds(api.SessionsStream, 2)
 	w.holds(api.ArchiveStream, 12)
 	s, err := w.js.Stream(ctx, api.ArchiveStream)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if first := s.CachedInfo().State.FirstTime; first.Before(begun) {
 		t.Errorf("the first session moved %s before there was enough for a burst", begun.Sub(first))
 	}
@@ -245,9 +241,7 @@ func TestArchiveIndex(t *testing.T) {
 		}
 	}
 	s, err := w.js.Stream(t.Context(), api.ArchiveIndexStream)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if pages := s.CachedInfo().State.Msgs; pages > 5 {
 		t.Errorf("%d pages for 5 sessions: some are on several", pages)
 	}

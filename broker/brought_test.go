@@ -21,10 +21,8 @@ import (
 )
 
 // newMapped is a site whose server brings acts home.
-func newMapped(t *testing.T) (*site, *server.Server) {
+func newMapped(t *testing.T) (site, *server.Server) {
 	t.Helper()
-	s := &site{T: t}
-	s.makeKey()
 	var options server.Options
 	if err := options.ProcessConfigString(fmt.Sprintf(`
 		listen: "127.0.0.1:-1"
@@ -34,16 +32,13 @@ func newMapped(t *testing.T) (*site, *server.Server) {
 	}
 	options.NoSigs, options.NoLog = true, true
 	ns, err := server.NewServer(&options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ns.Start()
 	t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
 	if !ns.ReadyForConnections(time.Minute) {
 		t.Fatal("the server is not ready")
 	}
-	s.url = ns.ClientURL()
-	return s, ns
+	return site{t, testkit.ServerAt(t, ns.ClientURL())}, ns
 }
 
 // unlimited lets one principal ask as fast as it can.
@@ -65,7 +60,7 @@ func ask(nc *nats.Conn) (code string, err error) {
 func TestBroughtHome(t *testing.T) {
 	t.Parallel()
 	at, ns := newMapped(t)
-	one, gone := at.open(unlimited)
+	one, gone := at.OpenBroker(unlimited)
 	defer func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
@@ -73,7 +68,7 @@ func TestBroughtHome(t *testing.T) {
 			t.Errorf("leaving without a connection: %v", err)
 		}
 	}()
-	two, nc := at.open(unlimited)
+	two, nc := at.OpenBroker(unlimited)
 	at.meet(one, two)
 	const acts = 300
 	all := func() {
@@ -88,7 +83,7 @@ func TestBroughtHome(t *testing.T) {
 	if handed := forwarded(one) + forwarded(two); handed > acts/5 { // it is 1 in 14 acts; without the server it would be every other one
 		t.Errorf("%d of %d acts were handed on", handed, acts)
 	}
-	w := fault.NewWitness(t, at.url)
+	w := fault.NewWitness(t, at.URL)
 	s := w.Open(alpha, beta)
 	for range 20 {
 		s.Say(beta, "INFORM", `{"type":"fact","data":1}`)
@@ -111,7 +106,7 @@ func TestBroughtHome(t *testing.T) {
 func TestHomesMove(t *testing.T) {
 	t.Parallel()
 	at, _ := newMapped(t)
-	stays, nc := at.open(unlimited)
+	stays, nc := at.OpenBroker(unlimited)
 	var asking sync.WaitGroup
 	var enough atomic.Bool
 	for range 16 {
@@ -126,9 +121,9 @@ func TestHomesMove(t *testing.T) {
 		})
 	}
 	for range 5 {
-		one, _ := at.open(unlimited)
+		one, _ := at.OpenBroker(unlimited)
 		at.meet(stays, one)
-		two, _ := at.open(unlimited)
+		two, _ := at.OpenBroker(unlimited)
 		at.meet(stays, one, two)
 		at.close(one)
 		at.meet(stays, two)

@@ -11,9 +11,9 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/test/testbroker"
 )
 
 const anna = performatives.Agent("human://acme.com/anna")
@@ -22,7 +22,7 @@ const anna = performatives.Agent("human://acme.com/anna")
 // signs for its human, and the transcript pins it.
 func TestEnrolledKeySigns(t *testing.T) {
 	t.Parallel()
-	b := testbroker.Start(t, testbroker.Options{})
+	b := testkit.StartBroker(t, testkit.Options{})
 	ctx := t.Context()
 	own := signer(t, b.Register(alice))
 	b.Register(anna)
@@ -63,13 +63,9 @@ func TestEnrolledKeySigns(t *testing.T) {
 		t.Fatal(accepted, err)
 	}
 	reply, err := b.CallAs(ctx, alice, api.SessionGet.Name, []byte(`{"sessionId":"`+string(id)+`"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var view api.SessionView
-	if err := json.Unmarshal(reply, &view); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(reply, &view))
 	if view.Participants[0].Key != browser.Key() {
 		t.Errorf("pinned is %s", view.Participants[0].Key)
 	}
@@ -78,9 +74,7 @@ func TestEnrolledKeySigns(t *testing.T) {
 	}
 
 	unenrol, err := json.Marshal(api.DeviceRef{Agent: alice, Key: browser.Key()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	operator(t, b, api.HumanUnenrol.Name, unenrol, nil)
 	if _, err := b.SubmitAs(ctx, alice, id, signedEnvelope(t, id, alice, browser, &performatives.WithdrawBody{ReferenceID: "i1"})); code(err) != session.SignatureInvalid {
 		t.Errorf("a key that was taken away: %v", err)
@@ -91,7 +85,7 @@ func TestEnrolledKeySigns(t *testing.T) {
 // pins too: it is the device's key that the entry is verified by.
 func TestDeviceEscalates(t *testing.T) {
 	t.Parallel()
-	b := testbroker.Start(t, testbroker.Options{})
+	b := testkit.StartBroker(t, testkit.Options{})
 	ctx := t.Context()
 	b.Register(alice)
 	betas := signer(t, b.Register(beta))
@@ -116,58 +110,46 @@ func TestDeviceEscalates(t *testing.T) {
 		}
 	}
 	reply, err := b.CallAs(ctx, alice, api.SessionGet.Name, []byte(`{"sessionId":"`+string(id)+`"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var view api.SessionView
-	if err := json.Unmarshal(reply, &view); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(reply, &view))
 	if view.State != session.Escalated || view.Participants[0].Key != browser.Key() {
 		t.Errorf("%s, and pinned is %s, not the device's key", view.State, view.Participants[0].Key)
 	}
 }
 
-func enrol(t *testing.T, b *testbroker.Broker, a performatives.Agent) (e api.Enrolment) {
+func enrol(t *testing.T, b *testkit.Broker, a performatives.Agent) (e api.Enrolment) {
 	t.Helper()
 	operator(t, b, api.HumanEnrol.Name, []byte(`{"agentId":"`+string(a)+`"}`), &e)
 	return e
 }
 
 // operator asks as an operator, on the broker's own connection.
-func operator(t *testing.T, b *testbroker.Broker, verb string, request []byte, answer any) {
+func operator(t *testing.T, b *testkit.Broker, verb string, request []byte, answer any) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	reply, err := b.Conn.RequestWithContext(ctx, api.OperatorCall(verb), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if reply.Header.Get(api.ErrorHeader) != "" {
 		t.Fatalf("%s: %s", verb, reply.Data)
 	}
 	if answer != nil {
-		if err := json.Unmarshal(reply.Data, answer); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, json.Unmarshal(reply.Data, answer))
 	}
 }
 
 func newSigner(t *testing.T) performatives.Signer {
 	t.Helper()
 	key, err := nkeys.CreateUser()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return signer(t, key)
 }
 
 func signer(t *testing.T, key nkeys.KeyPair) performatives.Signer {
 	t.Helper()
 	s, err := performatives.NewSigner(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return s
 }
 
@@ -176,9 +158,7 @@ func signedEnvelope(t *testing.T, id performatives.SessionID, from performatives
 	e, err := performatives.Draft{
 		ID: performatives.MessageID(uuid.Must(uuid.NewV7()).String()), Session: id, Timestamp: time.Now(), Sender: from, Body: body,
 	}.Envelope(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return e
 }
 

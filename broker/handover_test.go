@@ -15,6 +15,7 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/cluster"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/fault"
@@ -27,14 +28,12 @@ import (
 func TestHandedOn(t *testing.T) {
 	t.Parallel()
 	at := newSite(t)
-	home, nc := at.open()
-	w := fault.NewWitness(t, at.url)
+	home, nc := at.OpenBroker()
+	w := fault.NewWitness(t, at.URL)
 	s := w.Open(alpha, beta)
 	listen := func(subject string) *nats.Subscription {
 		sub, err := nc.SubscribeSync(subject)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return sub
 	}
 	replies := nc.NewInbox() + "."
@@ -44,16 +43,12 @@ func TestHandedOn(t *testing.T) {
 		if asker != "" {
 			m.Header.Set(api.AskerHeader, asker)
 		}
-		if err := nc.PublishMsg(m); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, nc.PublishMsg(m))
 	}
 	hear := func(who *nats.Subscription, subject, says string) {
 		t.Helper()
 		m, err := who.NextMsg(10 * time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if m.Subject != subject || !bytes.Contains(m.Data, []byte(says)) {
 			t.Errorf("heard %s %s, not %s %s", m.Subject, m.Data, subject, says)
 		}
@@ -92,25 +87,19 @@ func observation(id performatives.SessionID) string {
 func TestSilentHome(t *testing.T) {
 	t.Parallel()
 	at := newSite(t)
-	here, nc := at.open()
-	w := fault.NewWitness(t, at.url)
+	here, nc := at.OpenBroker()
+	w := fault.NewWitness(t, at.URL)
 	s := w.Open(alpha, beta)
 	silent := "silent"
 	for n := 0; cluster.OwnersAmong([]string{here.ID(), silent}).Of(s.ID) != silent; n++ {
 		silent = fmt.Sprint("silent", n)
 	}
 	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	presence, err := js.KeyValue(t.Context(), api.BrokersBucket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	unheard, err := nc.SubscribeSync(api.HandedOn(silent) + api.AllSubmits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	lives, stop := context.WithCancel(t.Context())
 	var beating sync.WaitGroup
 	beating.Go(func() {
@@ -134,9 +123,7 @@ func TestSilentHome(t *testing.T) {
 	submit := func(act string) (code string, m *nats.Msg) {
 		t.Helper()
 		m, err := nc.Request(api.Submit(alpha, s.ID), []byte(act), time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return m.Header.Get(api.ErrorCodeHeader), m
 	}
 	for code := ""; code != "503"; { // until the silent one is known, acts are judged here

@@ -65,9 +65,7 @@ func TestGateInFlight(t *testing.T) {
 	t.Parallel()
 	enter, _ := broker.Limiter(broker.Limits{InFlight: 2}, time.Now)
 	first, err := enter(alpha)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := enter(alpha); err != nil {
 		t.Error(err)
 	}
@@ -95,9 +93,7 @@ func TestGateForgets(t *testing.T) {
 	}
 	for i := range 100_000 {
 		leave, err := enter(performatives.Agent(fmt.Sprint("agent://acme.com/", i)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		leave()
 		if i%100 == 0 {
 			clock.passes(time.Millisecond) // 100,000 principals a second
@@ -134,12 +130,8 @@ func limitedBy(t *testing.T, err error, limit string) (retryAfterMs int64) {
 		d = details
 	default:
 		raw, err := json.Marshal(refusal.Details)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(raw, &d); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
+		testkit.Must(t, json.Unmarshal(raw, &d))
 	}
 	if d.Limit != limit || d.RetryAfter <= 0 {
 		t.Errorf("details %+v, want limit %s and when to ask again", d, limit)
@@ -229,9 +221,7 @@ func TestRate(t *testing.T) {
 	l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
 	var page api.Messages
 	m, err := l.nc.Request(api.OperatorCall(api.SessionMessages.Name), []byte(`{"sessionId":"`+string(id)+`"}`), 20*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if err := json.Unmarshal(m.Data, &page); err != nil || len(page.Messages) != 2 {
 		t.Errorf("the transcript has %d entries (%v), want 2", len(page.Messages), err)
 	}
@@ -244,9 +234,7 @@ func TestLimitedIsToldOf(t *testing.T) {
 	b := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute, Limits: broker.Limits{Rate: 1e-6, Burst: 1}, Log: zap.New(core)})
 	l := line{t, b, b.Plain()}
 	events, err := l.nc.SubscribeSync("asp.event.*.limited")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	id := newID()
 	l.heard(l.says(id, alpha, "PROPOSE", invitation(beta)))
 	for range 5 {
@@ -254,9 +242,7 @@ func TestLimitedIsToldOf(t *testing.T) {
 	}
 	limitedBy(t, l.ask(api.Call(alpha, api.BrokerInfo.Name), nil), "rate")
 	m, err := events.NextMsg(20 * time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var event struct {
 		Kind, Sender, Code string
 		Times              int
@@ -319,13 +305,9 @@ func TestInFlight(t *testing.T) {
 	l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
 	letGo := l.Hold(id)
 	answers, err := l.nc.SubscribeSync(l.nc.NewInbox())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for range 3 {
-		if err := l.nc.PublishRequest(api.Submit(alpha, id), answers.Subject, envelope(string(id), alpha, "OBSERVE", `{"subject":"x"}`)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, l.nc.PublishRequest(api.Submit(alpha, id), answers.Subject, envelope(string(id), alpha, "OBSERVE", `{"subject":"x"}`)))
 	}
 	limitedBy(t, l.says(id, alpha, "OBSERVE", `{"subject":"x"}`), "inFlight")
 	limitedBy(t, l.ask(api.Call(alpha, api.BrokerInfo.Name), nil), "inFlight")
@@ -389,9 +371,7 @@ func TestOrderOfOne(t *testing.T) {
 	l.heard(l.says(id, alpha, "PROPOSE", invitation(beta)))
 	l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
 	answers, err := l.nc.SubscribeSync(l.nc.NewInbox())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	const acts = 250
 	for i := range acts {
 		body := fmt.Sprintf(`{"proposalId":"p%d","type":"x","subject":"x","terms":{"n":%d}}`, i/2, i/2)
@@ -399,15 +379,11 @@ func TestOrderOfOne(t *testing.T) {
 		if i%2 == 1 {
 			act, body = "WITHDRAW", fmt.Sprintf(`{"referenceId":"p%d"}`, i/2)
 		}
-		if err := l.nc.PublishRequest(api.Submit(alpha, id), answers.Subject, envelope(string(id), alpha, act, body)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, l.nc.PublishRequest(api.Submit(alpha, id), answers.Subject, envelope(string(id), alpha, act, body)))
 	}
 	for range acts {
 		m, err := answers.NextMsg(20 * time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if m.Header.Get(api.ErrorCodeHeader) != "" {
 			t.Errorf("%s", m.Data)
 		}

@@ -6,14 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nkeys"
-
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/broker"
-	"github.com/parley-asp/parley/embedded"
 	"github.com/parley-asp/parley/internal/testkit"
-	"github.com/parley-asp/parley/login"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/test/fault"
@@ -22,79 +16,25 @@ import (
 // A site is one server on which any number of brokers share the work.
 type site struct {
 	*testing.T
-	url    string
-	login  []nats.Option // of brokers
-	key    nkeys.KeyPair
-	signer performatives.Signer
+	*testkit.Server
 }
 
-func newSite(t *testing.T) *site {
+func newSite(t *testing.T) site {
 	t.Helper()
-	s := &site{T: t}
-	s.makeKey()
-	issuer, err := nkeys.CreateAccount()
-	if err != nil {
-		t.Fatal(err)
-	}
-	authority, err := login.NewAuthority(issuer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := embedded.Start(embedded.Options{
-		StoreDir: t.TempDir(), Listen: "127.0.0.1:-1", Dev: true, SyncInterval: time.Minute,
-		Broker: string(s.signer.Key()), Authority: authority,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Shutdown)
-	s.url, s.login = server.ClientURL(), []nats.Option{server.InProcess(), nats.Nkey(string(s.signer.Key()), s.key.Sign)}
-	return s
-}
-
-func (s *site) makeKey() {
-	s.Helper()
-	var err error
-	if s.key, err = nkeys.CreateUser(); err != nil {
-		s.Fatal(err)
-	}
-	if s.signer, err = performatives.NewSigner(s.key); err != nil {
-		s.Fatal(err)
-	}
-}
-
-// open starts a broker on a connection of its own.
-func (s *site) open(options ...func(*broker.Options)) (*server.Broker, *nats.Conn) {
-	s.Helper()
-	nc, err := nats.Connect(s.url, s.login...)
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.Cleanup(nc.Close)
-	o := broker.Options{Conn: nc, Signer: s.signer, Dev: true}
-	for _, set := range options {
-		set(&o)
-	}
-	b, err := server.OpenBroker(s.Context(), o)
-	if err != nil {
-		s.Fatal(err)
-	}
-	return b, nc
+	return site{t, testkit.StartServer(t)}
 }
 
 // meet lets brokers know each other.
-func (s *site) meet(brokers ...*server.Broker) {
+func (s site) meet(brokers ...*server.Broker) {
 	s.Helper()
 	for range 2 { // what one subscribes to has reached the server when it is heard again
 		for _, b := range brokers {
-			if err := b.Beat(s.Context()); err != nil {
-				s.Fatal(err)
-			}
+			testkit.Must(s, b.Beat(s.Context()))
 		}
 	}
 }
 
-func (s *site) close(b *server.Broker) {
+func (s site) close(b *server.Broker) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -108,10 +48,10 @@ func (s *site) close(b *server.Broker) {
 func TestTwoBrokers(t *testing.T) {
 	t.Parallel()
 	at := newSite(t)
-	one, nc := at.open()
-	two, _ := at.open()
+	one, nc := at.OpenBroker()
+	two, _ := at.OpenBroker()
 	at.meet(one, two)
-	w := fault.NewWitness(t, at.url)
+	w := fault.NewWitness(t, at.URL)
 	var talking sync.WaitGroup
 	talks := make([]*fault.Session, 3)
 	for i := range talks {
@@ -139,7 +79,7 @@ func TestTwoBrokers(t *testing.T) {
 	}
 	at.close(two)
 	at.close(one)
-	three, _ := at.open()
+	three, _ := at.OpenBroker()
 	for _, s := range talks {
 		s.Again()
 		s.Check(alpha, beta, gamma)
@@ -155,19 +95,19 @@ func TestOneOfTwoIsGone(t *testing.T) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			at := newSite(t)
-			doomed, connection := at.open()
+			doomed, connection := at.OpenBroker()
 			defer func() {
 				ctx, cancel := context.WithCancel(context.Background())
 				cancel()
 				doomed.Close(ctx)
 			}()
-			w := fault.NewWitness(t, at.url)
+			w := fault.NewWitness(t, at.URL)
 			s := w.Open(alpha, beta, gamma)
 			s.Say(beta, "INFORM", `{"type":"fact","data":1}`)
 			ctx, cancel := context.WithCancel(t.Context())
 			stopped := doomed.StopAt(point)
 			go func() { <-stopped; cancel() }()
-			other, _ := at.open()
+			other, _ := at.OpenBroker()
 			for ctx.Err() == nil { // until the broker that is to stop has got one: a queue group picks whom it likes
 				s.SayOnce(ctx, alpha, "OBSERVE", `{"subject":"x"}`)
 			}

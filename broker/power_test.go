@@ -26,9 +26,7 @@ func TestPowerFailure(t *testing.T) {
 	}
 	last := uint64(13) // one invitation, two answers, ten remarks
 	for b.Settled() < last {
-		if err := b.Beat(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, b.Beat(t.Context()))
 	}
 	b.Crash()
 	for _, stream := range []string{api.InboxStream, api.IndexStream} {
@@ -49,7 +47,7 @@ func TestDiskFails(t *testing.T) {
 	t.Parallel()
 	at := newSite(t)
 	var failed atomic.Bool
-	b, _ := at.open(func(o *broker.Options) {
+	b, _ := at.OpenBroker(func(o *broker.Options) {
 		o.Alone = true
 		o.Durable = func(string, int) error {
 			if failed.Load() {
@@ -59,7 +57,7 @@ func TestDiskFails(t *testing.T) {
 		}
 	})
 	defer at.close(b)
-	w := fault.NewWitness(t, at.url)
+	w := fault.NewWitness(t, at.URL)
 	s := w.Open(alpha, beta)
 	s.Say(alpha, "OBSERVE", `{"subject":"x"}`)
 	failed.Store(true)
@@ -82,8 +80,6 @@ func empty(t *testing.T, data, stream string) {
 		t.Fatal(files, err)
 	}
 	for _, f := range files {
-		if err := os.Remove(f); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Remove(f))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -29,7 +30,15 @@ type Server struct {
 	Key    nkeys.KeyPair // of every broker
 	Signer performatives.Signer
 
-	t testing.TB
+	t     testing.TB
+	login []nats.Option // of brokers
+}
+
+// ServerAt is a server without logins that the test has started itself.
+func ServerAt(t testing.TB, url string) *Server {
+	t.Helper()
+	key := NewKey(t)
+	return &Server{t: t, URL: url, Key: key, Signer: Signer(t, key)}
 }
 
 // StartServer starts a server and shuts it down with the test.
@@ -45,20 +54,20 @@ func StartServer(t testing.TB) *Server {
 	})
 	Must(t, err)
 	t.Cleanup(s.Shutdown)
-	s.URL = s.ClientURL()
+	s.URL, s.login = s.ClientURL(), []nats.Option{s.InProcess(), Login(t, s.Key)}
 	return s
 }
 
 // Connect connects to the server as a broker does, which may use JetStream.
 func (s *Server) Connect(options ...nats.Option) *nats.Conn {
 	s.t.Helper()
-	nc, err := nats.Connect(s.URL, append([]nats.Option{s.InProcess(), Login(s.t, s.Key)}, options...)...)
+	nc, err := nats.Connect(s.URL, append(slices.Clone(s.login), options...)...)
 	Must(s.t, err)
 	s.t.Cleanup(nc.Close)
 	return nc
 }
 
-// OpenBroker opens a broker on a connection of its own; the test closes it.
+// OpenBroker opens a broker on a connection of its own. The test closes it.
 func (s *Server) OpenBroker(change ...func(*broker.Options)) (*server.Broker, *nats.Conn) {
 	s.t.Helper()
 	nc := s.Connect()
