@@ -44,6 +44,7 @@ type Held struct {
 	Due      bool                    `json:"timerDue,omitzero"`       // a timer went off, and no broker has looked yet
 	Items    []EscalationItem        `json:"items,omitzero"`          // of the escalation inbox, without transcripts
 	Copies   []HeldCopy              `json:"copies"`                  // in its inboxes, each inbox in its order
+	Inboxes  []HeldInbox             `json:"inboxes,omitzero"`        // instead of Copies, if there are more than MaxHeldCopies
 	Next     string                  `json:"next,omitzero"`           // cursor of the next page; absent on the last
 }
 
@@ -58,4 +59,15 @@ type HeldRow struct {
 type HeldCopy struct {
 	Agent performatives.Agent `json:"agentId"`
 	Hash  performatives.Hash  `json:"sha256"` // of its bytes
+}
+
+// MaxHeldCopies is how many inbox copies of one session audit.session lists. Copies grow
+// with the square of the participants, so of more it only counts them.
+const MaxHeldCopies = 20_000
+
+// A HeldInbox is one inbox of a session with very many copies.
+type HeldInbox struct {
+	Agent  performatives.Agent `json:"agentId"`
+	Copies uint64              `json:"copies"`
+	Last   performatives.Hash  `json:"sha256"` // of the bytes of the last copy
 }

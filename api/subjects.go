@@ -96,6 +96,9 @@ func Brought(subject string) (submit string, is bool) {
 // InboxOf is all that a principal receives.
 func InboxOf(a performatives.Agent) string { return "asp.agent." + a.Token() + ".inbox.*" }
 
+// InboxesOf is all that principals receive of a session.
+func InboxesOf(s performatives.SessionID) string { return "asp.agent.*.inbox." + string(s) }
+
 // Call is where a principal calls an api verb such as "session.get".
 func Call(a performatives.Agent, verb string) string {
 	return "asp.agent." + a.Token() + ".api." + verb

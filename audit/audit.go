@@ -98,7 +98,11 @@ func Session(entries []transcript.Entry, held api.Held, modes session.Modes) ([]
 			c.due[a][e.Stamp.Sequence] = true
 		}
 	}
-	c.inboxes()
+	if len(held.Inboxes) > 0 {
+		c.counts()
+	} else {
+		c.inboxes()
+	}
 	c.timer()
 	c.row()
 	c.items()
@@ -151,6 +155,57 @@ func (c *check) inboxes() {
 			}
 		}
 	}
+}
+
+// counts checks inboxes whose copies were only counted: each has as many copies as there
+// are entries for its owner, except the expired ones, and ends with the last of them.
+func (c *check) counts() {
+	counted := map[performatives.Agent]bool{}
+	for _, inbox := range c.held.Inboxes {
+		a := inbox.Agent
+		counted[a] = true
+		most, least, last := c.dueTo(a)
+		i, there := c.index[inbox.Last]
+		switch {
+		case !there:
+			c.fault(Inbox, a, "it ends with a copy that is not an entry of the transcript (sha256 %s)", inbox.Last)
+		case most == 0:
+			c.fault(Inbox, a, "it has %d copies, but no entry of the session is for %s", inbox.Copies, a)
+		case c.entries[i].Stamp.Sequence < last:
+			c.fault(Inbox, a, "it ends with entry %d; entry %d is missing", c.entries[i].Stamp.Sequence, last)
+		case inbox.Copies < least || inbox.Copies > most+c.later():
+			c.fault(Inbox, a, "it has %d copies; there are %d entries for %s", inbox.Copies, most, a)
+		}
+	}
+	for _, a := range owners(c.due) {
+		if _, least, _ := c.dueTo(a); !counted[a] && least > 0 {
+			c.fault(Inbox, a, "it has no copies; there are %d entries for %s", least, a)
+		}
+	}
+}
+
+// dueTo counts the entries for a principal, with and without those that may have
+// expired, and finds the last.
+func (c *check) dueTo(a performatives.Agent) (most, least, last uint64) {
+	for _, e := range c.entries {
+		if sequence := e.Stamp.Sequence; c.due[a][sequence] {
+			most, last = most+1, sequence
+			if !c.expired(e) {
+				least++
+			}
+		}
+	}
+	return most, least, last
+}
+
+// later counts the entries that were appended after the data was read.
+func (c *check) later() (n uint64) {
+	for _, e := range c.entries {
+		if c.held.Sequence != nil && e.Stamp.Sequence > *c.held.Sequence {
+			n++
+		}
+	}
+	return n
 }
 
 // expired reports whether the copy of an entry may have expired. The copy is younger

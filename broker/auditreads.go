@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -177,39 +177,67 @@ func (b *Broker) heldItems(ctx context.Context, held *api.Held) error {
 	return nil
 }
 
-// heldCopies is a page of the copies in the session's inboxes from a cursor on: the number of
-// inboxes done, and the stream sequence in the next.
+// heldCopies is a page of the session's inbox copies, from a position in the stream on.
+// One reading for all inboxes: the copies of an entry are next to each other, and reading
+// inbox by inbox would look at all of them once for each inbox.
 func (b *Broker) heldCopies(ctx context.Context, held *api.Held, cursor string) error {
-	var done int
-	var position uint64
+	inboxes := api.InboxesOf(held.Session)
+	var from uint64
 	if cursor != "" {
-		if _, err := fmt.Sscanf(cursor, "%d.%d", &done, &position); err != nil || done < 0 {
+		var err error
+		if from, err = strconv.ParseUint(cursor, 10, 64); err != nil {
 			return session.Refuse(session.MalformedEnvelope, "cursor is next of the page before")
 		}
-	}
-	inboxes, _, err := b.store.Subjects(ctx, api.InboxStream, "asp.agent.*.inbox."+string(held.Session), 0)
-	if err != nil {
+	} else if counted, err := b.heldInboxes(ctx, held, inboxes); counted || err != nil {
 		return err
 	}
-	for ; done < len(inboxes); done, position = done+1, 0 {
-		agent, err := performatives.ParseToken(strings.Split(inboxes[done], ".")[2])
+	err := b.store.Read(ctx, api.InboxStream, inboxes, from, func(e store.Message) error {
+		if len(held.Copies) == copiesPage {
+			held.Next = strconv.FormatUint(e.Sequence, 10)
+			return errPageFull
+		}
+		agent, err := inboxOwner(e.Subject)
 		if err != nil {
 			return err
 		}
-		err = b.store.Read(ctx, api.InboxStream, inboxes[done], position, func(e store.Message) error {
-			if len(held.Copies) == copiesPage {
-				held.Next = strconv.Itoa(done) + "." + strconv.FormatUint(e.Sequence, 10)
-				return errPageFull
-			}
-			held.Copies = append(held.Copies, api.HeldCopy{Agent: agent, Hash: performatives.HashOf(e.Data)})
-			return nil
-		})
-		if errors.Is(err, errPageFull) {
-			return nil
-		}
+		held.Copies = append(held.Copies, api.HeldCopy{Agent: agent, Hash: performatives.HashOf(e.Data)})
+		return nil
+	})
+	if errors.Is(err, errPageFull) {
+		return nil
+	}
+	return err
+}
+
+// heldInboxes counts the copies of a session that has too many to list.
+func (b *Broker) heldInboxes(ctx context.Context, held *api.Held, inboxes string) (counted bool, err error) {
+	counts, _, err := b.store.Counts(ctx, api.InboxStream, inboxes, 0)
+	if err != nil {
+		return false, err
+	}
+	var all uint64
+	for _, n := range counts {
+		all += n
+	}
+	if all <= api.MaxHeldCopies {
+		return false, nil
+	}
+	for _, subject := range slices.Sorted(maps.Keys(counts)) {
+		agent, err := inboxOwner(subject)
 		if err != nil {
-			return err
+			return true, err
+		}
+		last, err := b.store.Last(ctx, api.InboxStream, subject)
+		if err != nil {
+			return true, err
+		}
+		if last != nil { // else it has expired since
+			held.Inboxes = append(held.Inboxes, api.HeldInbox{Agent: agent, Copies: counts[subject], Last: performatives.HashOf(last.Data)})
 		}
 	}
-	return nil
+	return true, nil
+}
+
+func inboxOwner(subject string) (performatives.Agent, error) {
+	return performatives.ParseToken(strings.Split(subject, ".")[2])
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -142,6 +143,13 @@ const SubjectPage = 100_000
 // Subjects are those of a stream that match a filter, sorted, from an offset on,
 // at most SubjectPage of them, and how many there are in all.
 func (s *Store) Subjects(ctx context.Context, stream, filter string, from int) (subjects []string, total int, err error) {
+	counts, total, err := s.Counts(ctx, stream, filter, from)
+	return slices.Sorted(maps.Keys(counts)), total, err
+}
+
+// Counts are the messages of each subject of a stream that matches a filter, for a page
+// like that of Subjects.
+func (s *Store) Counts(ctx context.Context, stream, filter string, from int) (counts map[string]uint64, total int, err error) {
 	request, err := json.Marshal(map[string]any{"subjects_filter": filter, "offset": from})
 	if err != nil {
 		return nil, 0, err
@@ -163,9 +171,5 @@ func (s *Store) Subjects(ctx context.Context, stream, filter string, from int) (
 	if info.Error != nil {
 		return nil, 0, info.Error
 	}
-	for subject := range info.State.Subjects {
-		subjects = append(subjects, subject)
-	}
-	slices.Sort(subjects)
-	return subjects, info.Total, nil
+	return info.State.Subjects, info.Total, nil
 }

@@ -68,11 +68,16 @@ func (v *verify) broker(cmd *cobra.Command, args []string) error {
 				found[i] = one.verdicts
 				return err
 			}
-			return within(func(ctx context.Context) error {
+			err := within(func(ctx context.Context) error {
 				one, items, err := v.live(ctx, c, performatives.SessionID(arg))
 				found[i], known[i] = []verdict{one}, items
 				return err
 			})
+			if err == nil || !v.all || cmd.Context().Err() != nil {
+				return err
+			}
+			found[i] = []verdict{{Source: arg, Session: arg, Faults: []transcript.Fault{}, Derived: []audit.Fault{}, Error: err.Error()}}
+			return nil
 		})
 	}
 	if err := work.Wait(); err != nil {
@@ -184,7 +189,7 @@ func (v *verify) against(ctx context.Context, c connection, held api.Held) (foun
 func (v *verify) strays(ctx context.Context, c connection, known []string) error {
 	broken := map[string]bool{} // what they say of escalations is not known
 	for _, found := range v.verdicts {
-		broken[found.Source] = len(found.Faults) > 0
+		broken[found.Source] = len(found.Faults) > 0 || found.Error != ""
 	}
 	for item, err := range c.Escalations(ctx, api.ListEscalations{Status: "all"}) {
 		if err != nil {

@@ -169,6 +169,21 @@ func TestVerifyFindsWhatIsBroken(t *testing.T) {
 	}
 }
 
+// One session that cannot be verified does not keep verify --all from the others.
+func TestVerifyGoesOn(t *testing.T) {
+	t.Parallel()
+	w := newStore(t)
+	buyer := w.Client(alpha)
+	other, err := buyer.Invite(w.Ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{beta}, Purpose: "storage"})
+	testkit.Must(t, err)
+	w.put("asp.agent.=zz.inbox."+string(w.deal), []byte("{}")) // the inbox of no principal
+	said, ok := w.verify(0)
+	if ok || !strings.Contains(said, "ERROR  "+string(w.deal)+"  not verified: ") || !strings.Contains(said, "ok     "+string(other.ID())) ||
+		!strings.Contains(said, "1 of 2 transcripts is not in order") {
+		t.Errorf("ok %t, said:\n%s", ok, said)
+	}
+}
+
 func asJSON(w *stored, v any) []byte {
 	w.Helper()
 	data, err := json.Marshal(v)

@@ -25,7 +25,8 @@ type verdict struct {
 	State   string             `json:"state,omitzero"` // after the last entry
 	OK      bool               `json:"ok"`
 	Faults  []transcript.Fault `json:"faults"`
-	Derived []audit.Fault      `json:"derived"` // of what the broker keeps beside it, as an operator
+	Derived []audit.Fault      `json:"derived"`        // of what the broker keeps beside it, as an operator
+	Error   string             `json:"error,omitzero"` // why it could not be verified
 }
 
 type verify struct {
@@ -54,7 +55,9 @@ For an operator it also holds what the broker keeps beside each transcript again
 it: every principal's inbox copies, in order and none missing but the expired, the
 timer, the list of sessions, the escalation inbox. A broker that is delivering just
 now is given a few seconds. --all takes every transcript of the store, whether the
-list has it or not; --timeout is for each session.`,
+list has it or not; --timeout is for each session, and one that cannot be verified
+is reported with the reason. The inbox copies of a session with more than 20,000 of
+them are counted, and only the last in each inbox is compared.`,
 		Example: `  parley session verify deal.jsonl --broker-key UAFC…
   parley session verify 019478a3-0001-7def-8a12-000000000001
   parley session verify --all`,
@@ -171,6 +174,10 @@ func (v *verify) report(cmd *cobra.Command) error {
 			continue
 		}
 		bad++
+		if found.Error != "" {
+			fmt.Fprintf(&out, "ERROR  %s  not verified: %s\n", found.Source, render.Clean(found.Error))
+			continue
+		}
 		fmt.Fprintf(&out, "FAULT  %s  %d entries\n", found.Source, found.Entries)
 		for _, f := range found.Faults {
 			fmt.Fprintf(&out, "       %s\n", render.Clean(f.Error()))

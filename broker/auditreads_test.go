@@ -1,0 +1,90 @@
+package broker_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/audit"
+	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/modes"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/transcript"
+)
+
+// reads calls a verb as the operator, and reads the reply.
+func (l line) reads(verb, request string, reply any) {
+	l.Helper()
+	m, err := l.nc.Request(api.OperatorCall(verb), []byte(request), 20*time.Second)
+	if err != nil {
+		l.Fatal(err)
+	}
+	if err := json.Unmarshal(m.Data, reply); err != nil {
+		l.Fatalf("%s: %v", m.Data, err)
+	}
+}
+
+// Copies grow with the square of the participants. Of a session with very many, the broker
+// counts them instead, and the counts find what is missing.
+func TestHeldOfACrowd(t *testing.T) {
+	t.Parallel()
+	l := limits(t, broker.Limits{})
+	var crowd []performatives.Agent
+	for i := range 145 {
+		crowd = append(crowd, performatives.Agent(fmt.Sprintf("agent://many.org/a%d", i)))
+	}
+	id := newID()
+	l.heard(l.says(id, alpha, "PROPOSE", invitation(crowd...)))
+	for _, a := range crowd {
+		l.heard(l.says(id, a, "ACCEPT", `{"referenceId":"inv"}`))
+	}
+	ref := fmt.Sprintf(`{"sessionId":%q}`, id)
+	var stored api.Stored
+	l.reads(api.AuditMessages.Name, ref, &stored)
+	entries, err := transcript.ReadAll(bytes.NewReader(append(bytes.Join(stored.Messages, []byte("\n")), '\n')))
+	if err != nil || len(entries) != 146 {
+		t.Fatal(len(entries), err)
+	}
+	held := func() (held api.Held) {
+		t.Helper()
+		l.reads(api.AuditSession.Name, ref, &held)
+		return held
+	}
+	faults := func(h api.Held) string {
+		t.Helper()
+		found, err := audit.Session(entries, h, modes.All())
+		if err != nil {
+			t.Error(err)
+		}
+		return fmt.Sprint(found)
+	}
+	whole := held()
+	for try := 0; faults(whole) != "[]" && try < 100; try++ { // the last copies may be on their way
+		whole = held()
+	}
+	if len(whole.Copies) > 0 || len(whole.Inboxes) != 146 || whole.Next != "" || faults(whole) != "[]" {
+		t.Fatalf("%d copies, %d inboxes, next %q, %s", len(whole.Copies), len(whole.Inboxes), whole.Next, faults(whole))
+	}
+	for name, c := range map[string]struct {
+		breaks func(*api.Held)
+		want   string
+	}{
+		"a copy less":          {func(h *api.Held) { h.Inboxes[7].Copies-- }, "it has 144 copies; there are 145 entries for"},
+		"a copy more":          {func(h *api.Held) { h.Inboxes[7].Copies++ }, "it has 146 copies; there are 145 entries for"},
+		"another end":          {func(h *api.Held) { h.Inboxes[7].Last = performatives.HashOf(entries[3].Bytes) }, "it ends with entry 3; entry 145 is missing"},
+		"an end of no session": {func(h *api.Held) { h.Inboxes[7].Last = performatives.HashOf(nil) }, "not an entry of the transcript"},
+		"no inbox":             {func(h *api.Held) { h.Inboxes = h.Inboxes[:145] }, "it has no copies; there are 145 entries for"},
+		"an inbox of nobody":   {func(h *api.Held) { h.Inboxes[7].Agent = "agent://gizmo.io/gamma" }, "no entry of the session is for agent://gizmo.io/gamma"},
+	} {
+		broken := whole
+		broken.Inboxes = append([]api.HeldInbox{}, whole.Inboxes...)
+		c.breaks(&broken)
+		if said := faults(broken); !strings.Contains(said, c.want) {
+			t.Errorf("%s: %s, want %q", name, said, c.want)
+		}
+	}
+}
