@@ -23,6 +23,7 @@ type Limits struct {
 	Bytes        int     // of an envelope: 256 KiB, which is the most
 	Schemas      int     // terms schemas of its organisation, which stay for ever: 1,000
 	SchemaBytes  int     // of all terms schemas of its organisation: 8 MiB
+	Escalations  int     // of its side in one session: 8
 }
 
 // The defaults of Limits.
@@ -33,6 +34,7 @@ const (
 	DefaultParticipants = 1001
 	DefaultSchemas      = 1000
 	DefaultSchemaBytes  = 8 << 20
+	DefaultEscalations  = 8
 )
 
 func (l Limits) withDefaults() Limits {
@@ -55,6 +57,7 @@ func (l Limits) withDefaults() Limits {
 	or(&l.Sessions, DefaultSessions)
 	or(&l.Participants, DefaultParticipants)
 	or(&l.Schemas, DefaultSchemas)
+	or(&l.Escalations, DefaultEscalations)
 	or(&l.SchemaBytes, DefaultSchemaBytes)
 	if l.Bytes <= 0 || l.Bytes > performatives.MaxEnvelope {
 		l.Bytes = performatives.MaxEnvelope
@@ -90,9 +93,26 @@ func (b *Broker) roomFor(l *cachedSession, m *performatives.Message, next *sessi
 		if n := len(next.Roll()) - next.Principals(); n > most && len(next.Roll()) > len(l.state.Roll()) {
 			return nil, tooMany("delegates and approvers", n, most)
 		}
+	case performatives.Escalate:
+		return func() {}, b.mayEscalate(next)
 	default:
 	}
 	return func() {}, nil
+}
+
+// mayEscalate refuses an ESCALATE that nobody may decide, or that is one too many
+// of its side: each pauses the session for everybody (PROTOCOL.md §7).
+func (b *Broker) mayEscalate(next *session.State) error {
+	item := next.Escalation()
+	if !b.Dev && len(b.registry.Deciders(item.Org)) == 0 {
+		return session.Refuse(session.Unauthorized, "%s has no registered human who may decide, so nobody could answer", item.Org).
+			With(map[string]any{"rule": "no_decider", "organisation": item.Org})
+	}
+	if most := b.Limits.Escalations; next.EscalationsOf(item.Principal) > most {
+		return session.Refuse(session.RateLimited, "%s has escalated %d times in this session, and may not again: answer, or CLOSE", item.Principal, most).
+			With(map[string]any{"limit": "escalations", "maxEscalations": most})
+	}
+	return nil
 }
 
 // tooMany is final: the same act will not be accepted later.

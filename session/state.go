@@ -272,5 +272,16 @@ func (s *State) NewestEscalation() *escalation.Item {
 	return s.newest
 }
 
+// EscalationsOf counts how often a side has escalated.
+func (s *State) EscalationsOf(side performatives.Agent) int {
+	n := 0
+	for _, item := range s.items.All() {
+		if item.Principal == side {
+			n++
+		}
+	}
+	return n
+}
+
 // Grant finds a delegation.
 func (s *State) Grant(id delegation.ID) (delegation.Grant, bool) { return s.grants.Get(id) }

@@ -16,4 +16,5 @@ func limitFlags(flags *pflag.FlagSet, l *broker.Limits) {
 	flags.IntVar(&l.Participants, "limit-participants", broker.DefaultParticipants, "principals of one session, and besides them delegates")
 	flags.IntVar(&l.Bytes, "limit-bytes", performatives.MaxEnvelope, "bytes of one envelope; the protocol has no more")
 	flags.IntVar(&l.Schemas, "limit-schemas", broker.DefaultSchemas, "terms schemas that the principals of one organisation register, for ever")
+	flags.IntVar(&l.Escalations, "limit-escalations", broker.DefaultEscalations, "times that one side escalates in a session")
 }
