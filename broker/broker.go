@@ -115,9 +115,13 @@ func (o Options) withDefaults() Options {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	if o.Now == nil {
-		o.Now = time.Now
+	now := o.Now
+	if now == nil {
+		now = time.Now
 	}
+	// Transcripts have wall time only, and a replay must come to the same: times
+	// without a monotonic reading compare and subtract by the wall clock.
+	o.Now = func() time.Time { return now().Round(0) }
 	return o
 }
 
