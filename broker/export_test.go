@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/archive"
 	"github.com/parley-asp/parley/performatives"
 )
@@ -38,6 +39,11 @@ func (b *Broker) Hold(id performatives.SessionID) (letGo func()) {
 	held := make(chan struct{})
 	b.sessions.run(id, func(context.Context, *cachedSession) { <-held })
 	return func() { close(held) }
+}
+
+// ListWithin is session.list with the caller's deadline.
+func (b *Broker) ListWithin(ctx context.Context, a performatives.Agent) (api.Sessions, error) {
+	return b.sessionList(ctx, api.Caller{Agent: a}, api.ListSessions{})
 }
 
 // Limiter is the rate limiter of these limits, by this clock; known is how many principals it has a bucket for.

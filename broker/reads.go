@@ -107,7 +107,7 @@ func (b *Broker) sessionList(ctx context.Context, c api.Caller, q api.ListSessio
 				}
 				return nil
 			})
-			if err != nil && !isRefusal(err) {
+			if err != nil {
 				return found, err
 			}
 		}

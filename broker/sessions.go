@@ -287,14 +287,19 @@ func (b *Broker) current(ctx context.Context, l *cachedSession) (moved bool, err
 	return true, b.catchUp(ctx, l)
 }
 
-// view reads a session that is up to date, in its turn, and waits for that.
+// view reads a session that is up to date, in its turn, and waits for that. Once it
+// has returned, read does not run any more: it writes what the caller owns.
 func (b *Broker) view(ctx context.Context, id performatives.SessionID, read func(*cachedSession)) error {
 	done := make(chan error, 1)
+	var mu sync.Mutex
+	gone := false // nobody waits any more; under mu
 	if !b.sessions.run(id, func(ctx context.Context, l *cachedSession) {
 		_, err := b.current(ctx, l)
-		if err == nil {
+		mu.Lock()
+		if err == nil && !gone {
 			read(l)
 		}
+		mu.Unlock()
 		done <- err
 		if len(l.unapplied) > 0 {
 			b.applySideEffects(ctx, l)
@@ -310,6 +315,9 @@ func (b *Broker) view(ctx context.Context, id performatives.SessionID, read func
 		}
 		return nil
 	case <-ctx.Done():
+		mu.Lock()
+		gone = true
+		mu.Unlock()
 		return session.Busy()
 	}
 }

@@ -1,0 +1,178 @@
+package broker_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/modes"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/transcript"
+)
+
+const asks = `{"reason":"confidence-low","urgency":"high","context":"?"}`
+
+// escalates returns the escalation's id.
+func (l line) escalates(id performatives.SessionID, a performatives.Agent) string {
+	l.Helper()
+	l.heard(l.says(id, a, "ESCALATE", asks))
+	view, err := l.viewed(id)
+	if err != nil || view.Escalation == nil {
+		l.Fatal(view, err)
+	}
+	return string(view.Escalation.ID)
+}
+
+func (l line) rules(id performatives.SessionID, escalation string) {
+	l.Helper()
+	l.heard(l.says(id, alice, "INFORM", `{"type":"resolution","data":{"escalationId":"`+escalation+`","decision":"guidance"}}`))
+}
+
+func (l line) viewed(id performatives.SessionID) (view api.SessionView, err error) {
+	l.Helper()
+	m, err := l.nc.Request(api.OperatorCall(api.SessionGet.Name), []byte(`{"sessionId":"`+string(id)+`"}`), 20*time.Second)
+	if err != nil {
+		return view, err
+	}
+	return view, json.Unmarshal(m.Data, &view)
+}
+
+// talk is a session of alpha and beta, for whom alice and a human like her decide.
+func (l line) talk() performatives.SessionID {
+	l.Helper()
+	id := newID()
+	l.heard(l.says(id, alpha, "PROPOSE", invitation(beta)))
+	l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
+	return id
+}
+
+// An organisation without a human who may decide does not escalate: nobody could
+// answer, and everybody would wait (PROTOCOL.md §7).
+func TestNoDecider(t *testing.T) {
+	t.Parallel()
+	b := testkit.StartBroker(t, testkit.Options{Sync: time.Minute})
+	id := newID()
+	signers := map[performatives.Agent]performatives.Signer{}
+	for _, a := range []performatives.Agent{alpha, beta, alice} {
+		signers[a] = signer(t, b.Register(a))
+	}
+	says := func(a performatives.Agent, body performatives.Body) error {
+		_, err := b.SubmitAs(t.Context(), a, id, signedEnvelope(t, id, a, signers[a], body))
+		return err
+	}
+	escalates := &performatives.EscalateBody{Reason: "confidence-low", Urgency: "high", Context: []byte(`"?"`)}
+	if err := errors.Join(
+		says(alpha, &performatives.ProposeBody{
+			ProposalID: "inv", Type: performatives.SessionInvitation, Subject: "x", Terms: []byte(`{"participants":["` + string(beta) + `"]}`),
+		}),
+		says(beta, &performatives.AcceptBody{ReferenceID: "inv"}),
+	); err != nil {
+		t.Fatal(err)
+	}
+	refusal, ok := errors.AsType[*session.Refusal](says(beta, escalates))
+	if !ok || refusal.Code != session.Unauthorized {
+		t.Fatalf("%v, want unauthorized", refusal)
+	}
+	details, err := json.Marshal(refusal.Details)
+	if err != nil || string(details) != `{"organisation":"widgets.co","rule":"no_decider"}` {
+		t.Errorf("%s, %v", details, err)
+	}
+	if err := says(alpha, escalates); err != nil { // alice decides for acme.com
+		t.Error(err)
+	}
+}
+
+// A side escalates only so often in a session; the other side's do not count.
+func TestEscalationsAreLimited(t *testing.T) {
+	t.Parallel()
+	l := limits(t, broker.Limits{Escalations: 2})
+	id := l.talk()
+	l.rules(id, l.escalates(id, alpha))
+	l.rules(id, l.escalates(id, alpha))
+	l.refused(l.says(id, alpha, "ESCALATE", asks), session.RateLimited)
+	l.escalates(id, beta)
+	other := l.talk()
+	l.escalates(other, alpha)
+}
+
+// The live State is the replayed one, and time does not go backwards in a
+// transcript, when the wall clock is set while the broker runs (PROTOCOL.md §3).
+func TestWallClockIsSet(t *testing.T) {
+	t.Parallel()
+	for name, step := range map[string]time.Duration{"back": -time.Minute, "forward": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var clock testkit.Clock
+			b := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute, Now: clock.Now})
+			l := line{t, b, b.Plain()}
+			id := l.talk()
+			asked := l.escalates(id, alpha)
+			clock.StepWall(step)
+			l.rules(id, asked)
+			clock.StepWall(-step / 2)
+			l.heard(l.says(id, alpha, "OBSERVE", `{"subject":"the time"}`))
+			state := l.replayed(id)
+			live, err := l.viewed(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, errGot := json.Marshal(live.Deadlines)
+			want, errWant := json.Marshal(api.ViewSession(&state, state.Updated).Deadlines)
+			if string(got) != string(want) || errGot != nil || errWant != nil {
+				t.Errorf("live: %s\nreplayed: %s", got, want)
+			}
+		})
+	}
+}
+
+// replayed folds a transcript and insists that its times do not go backwards.
+func (l line) replayed(id performatives.SessionID) session.State {
+	l.Helper()
+	m, err := l.nc.Request(api.OperatorCall(api.SessionMessages.Name), []byte(`{"sessionId":"`+string(id)+`"}`), 20*time.Second)
+	if err != nil {
+		l.Fatal(err)
+	}
+	var page api.Messages
+	if err := json.Unmarshal(m.Data, &page); err != nil {
+		l.Fatal(err)
+	}
+	state := session.New(id, modes.All())
+	for i, data := range page.Messages {
+		entry, err := transcript.Read(data)
+		if err != nil {
+			l.Fatal(err)
+		}
+		at, err := entry.Stamp.AcceptedAt()
+		if err != nil || at.Before(state.Updated) {
+			l.Errorf("entry %d was accepted at %s (%v), after one at %s", i, at, err, state.Updated)
+		}
+		if state, err = session.Replay(state, entry.Message, entry.Stamp); err != nil {
+			l.Fatal(err)
+		}
+	}
+	return state
+}
+
+// A session that cannot be read in time makes the list unavailable, not shorter;
+// what waited for it touches nothing of a call that was answered (-race).
+func TestListWithABlockedSession(t *testing.T) {
+	t.Parallel()
+	l := limits(t, broker.Limits{})
+	l.talk()
+	letGo := l.Hold(l.talk())
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	part, err := l.ListWithin(ctx, alpha)
+	l.refused(err, session.Unavailable)
+	letGo()
+	all, err := l.ListWithin(t.Context(), alpha)
+	if err != nil || len(all.Sessions) != 2 || len(part.Sessions) > 1 {
+		t.Errorf("%d sessions, %v, want 2; %d before", len(all.Sessions), err, len(part.Sessions))
+	}
+}
