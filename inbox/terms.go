@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -83,7 +84,12 @@ func delta(c api.Change) string {
 		sign = ""
 	}
 	percent := (after - before) / before * 100
-	return sign + figure(after-before) + " (" + sign + figure(math.Round(percent*10)/10) + " %)"
+	// Floats differ by more digits than their decimals have: 5.05 and 5.1.
+	by, err := strconv.ParseFloat(strconv.FormatFloat(after-before, 'g', 12, 64), 64)
+	if err != nil {
+		return ""
+	}
+	return sign + figure(by) + " (" + sign + figure(math.Round(percent*10)/10) + " %)"
 }
 
 // A field is one term in the form that modifies.

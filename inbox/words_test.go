@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/parley-asp/parley/api"
 )
 
 func TestFigure(t *testing.T) {
@@ -84,5 +86,16 @@ func TestSentence(t *testing.T) {
 		if got := sentence(said); got != want {
 			t.Errorf("%q becomes %q, want %q", said, got, want)
 		}
+	}
+}
+
+// Decimals stay decimals.
+func TestDelta(t *testing.T) {
+	c := api.Change{Kind: api.Changed, Before: []byte("100.1"), After: []byte("100.15")}
+	if got := delta(c); got != "+0.05 (+0 %)" {
+		t.Errorf("%q", got)
+	}
+	if got := delta(api.Change{Kind: api.Changed, Before: []byte("5.1"), After: []byte("5.05")}); got != "−0.05 (−1 %)" {
+		t.Errorf("%q", got)
 	}
 }
