@@ -52,22 +52,22 @@ type EscalationCounts struct {
 // its asp.escalation subject. A list leaves out what only escalation.get has.
 type EscalationItem struct {
 	EscalationView
-	Session  performatives.SessionID `json:"sessionId"`
-	Purpose  string                  `json:"purpose,omitzero"`
-	Proposal *OfferView              `json:"proposal,omitzero"` // the one at stake
-	Previous *OfferView              `json:"previous,omitzero"` // the offer that it countered
-	Theirs   []performatives.Agent   `json:"theirs,omitzero"`   // the other sides: what they wrote is their word
-	Head     *session.ChainHead      `json:"head,omitzero"`     // of the transcript
+	Session        performatives.SessionID `json:"sessionId"`
+	Purpose        string                  `json:"purpose,omitzero"`
+	Proposal       *OfferView              `json:"proposal,omitzero"` // the one at stake
+	Previous       *OfferView              `json:"previous,omitzero"` // the offer that it countered
+	Counterparties []performatives.Agent   `json:"theirs,omitzero"`   // of the other sides; what they wrote is their word
+	Head           *session.ChainHead      `json:"head,omitzero"`     // of the transcript
 
 	// The rest is for the humans of the organisation, its auditors, and operators.
 	Due   string `json:"due,omitzero"` // when an answer is due from who is asked now; deadline is when all time is over
 	Route *Route `json:"route,omitzero"`
-	Desk  Desk   `json:"desk,omitzero"`
+	Case  Case   `json:"desk,omitzero"`
 
-	// Revision and Shown name what a decision is made on: an INFORM resolution
-	// that repeats them is refused (409) if the item has changed since.
+	// Revision and ViewHash name what the human sees. An INFORM resolution that repeats them is refused
+	// (409) if the item has changed since.
 	Revision uint64             `json:"revision,omitzero"`
-	Shown    performatives.Hash `json:"shown,omitzero"`
+	ViewHash performatives.Hash `json:"shown,omitzero"`
 
 	You *You `json:"you,omitzero"` // what the caller may do
 
@@ -77,22 +77,22 @@ type EscalationItem struct {
 	Labels       map[string]Label `json:"labels,omitzero"`       // what the terms schema calls a path, such as terms.price
 	TermsSchema  jsontext.Value   `json:"termsSchema,omitzero"`  // of the proposal at stake, where it names one
 	IfUnanswered *IfUnanswered    `json:"ifUnanswered,omitzero"` // absent once it is over
-	Comments     []DeskEvent      `json:"comments,omitzero"`     // of colleagues, oldest first; never in the transcript
+	Comments     []CaseAction     `json:"comments,omitzero"`     // of colleagues, oldest first; never in the transcript
 	Transcript   []jsontext.Value `json:"transcript,omitzero"`
 	Next         *uint64          `json:"next,omitzero"` // since of session.messages for the rest of a long transcript
 }
 
-// A Desk is how the people around an item have it among themselves. None of
-// this is in the transcript.
-type Desk struct {
+// A Case is what humans have done about an escalation, from its case log. None of it is in the
+// transcript.
+type Case struct {
 	Claim    *Claim              `json:"claim,omitzero"`
 	Assignee performatives.Agent `json:"assignee,omitzero"`
 	Comments int                 `json:"comments,omitzero"`
-	Views    int                 `json:"views,omitzero"`  // people who have looked
-	Events   uint64              `json:"events,omitzero"` // so far, views aside
+	Views    int                 `json:"views,omitzero"`  // humans who have looked
+	Actions  uint64              `json:"events,omitzero"` // actions so far, without views and notifications
 }
 
-// A Claim holds an item for one who is at work on it, until the lease is over.
+// A Claim reserves an escalation for one human, until the lease is over.
 type Claim = escalation.Claim
 
 // A Route is who is asked, one level after the other.
@@ -195,15 +195,14 @@ type TransferEscalation struct {
 	Reason     string              `json:"reason,omitzero"`
 }
 
-// EscalationEvents answer escalation.history: everything that happened around
-// an item, oldest first.
-type EscalationEvents struct {
-	Escalation string      `json:"escalationId"`
-	Events     []DeskEvent `json:"events"`
+// A CaseLog answers escalation.history: everything that was done about an escalation, oldest first.
+type CaseLog struct {
+	Escalation string       `json:"escalationId"`
+	Actions    []CaseAction `json:"events"`
 }
 
-// A DeskEvent is one thing that happened around an item.
-type DeskEvent = escalation.Event
+// A CaseAction is one thing that was done about an escalation, by a human or by the clock.
+type CaseAction = escalation.Action
 
 // WatchEscalations is the request of escalation.watch, which answers when
 // something has changed since the cursor, or after waitMs. Without since it

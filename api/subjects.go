@@ -14,7 +14,7 @@ const (
 	SessionsStream     = "ASP_SESSIONS"
 	InboxStream        = "ASP_INBOX"
 	EscalationsStream  = "ASP_ESCALATIONS"
-	DeskStream         = "ASP_DESK"
+	CaseLogStream      = "ASP_DESK"
 	TimersStream       = "ASP_TIMERS"
 	IndexStream        = "ASP_INDEX"
 	ArchiveStream      = "ASP_ARCHIVE"
@@ -33,7 +33,7 @@ const (
 	AllSessions    = "asp.session.*"
 	AllInboxes     = "asp.agent.*.inbox.*"
 	AllEscalations = "asp.escalation.*.*.*"
-	AllDesks       = "asp.desk.*.*"
+	AllCaseLogs    = "asp.desk.*.*"
 	AllPeople      = "asp.people.*.*"
 	AllIndex       = "asp.index.*"      // sessions that are not over
 	AllOver        = "asp.index.over.*" // those that are
@@ -129,8 +129,8 @@ func Escalation(org performatives.Organisation, urgency, id string) string {
 	return "asp.escalation." + org.Token() + "." + urgency + "." + id
 }
 
-// DeskOf is the subject of what happens around one item.
-func DeskOf(org performatives.Organisation, id string) string {
+// CaseLogOf is the subject of the case log of one escalation.
+func CaseLogOf(org performatives.Organisation, id string) string {
 	return "asp.desk." + org.Token() + "." + id
 }
 

@@ -79,7 +79,7 @@ var (
 		"write to colleagues; agents and other organisations never see it")
 	EscalationTransfer = define[TransferEscalation, EscalationItem]("escalation.transfer", Principal, Write,
 		"pass an escalation to a colleague or to a later level of its route")
-	EscalationHistory = define[EscalationRef, EscalationEvents]("escalation.history", Principal, Read,
+	EscalationHistory = define[EscalationRef, CaseLog]("escalation.history", Principal, Read,
 		"everything that happened around an escalation, oldest first")
 	EscalationWatch = define[WatchEscalations, Watched]("escalation.watch", Principal, Read,
 		"wait until an escalation changes", waits)

@@ -24,7 +24,7 @@ const maxComment = 8 << 10
 
 // act appends an action of the caller to the case log of an open approval, if judge allows it, and
 // answers with the approval as it is then. Operators may act on any; their actions have no author.
-func (a *Approvals) act(ctx context.Context, c api.Caller, id string, judge func(api.EscalationItem, escalation.Case, time.Time) (escalation.Event, error)) (api.EscalationItem, error) {
+func (a *Approvals) act(ctx context.Context, c api.Caller, id string, judge func(api.EscalationItem, escalation.Case, time.Time) (escalation.Action, error)) (api.EscalationItem, error) {
 	item, err := a.find(ctx, c, id)
 	if err != nil {
 		return item, err
@@ -41,10 +41,10 @@ func (a *Approvals) act(ctx context.Context, c api.Caller, id string, judge func
 	if item.Route == nil {
 		return item, session.Busy()
 	}
-	if err := a.cases.append(ctx, item.Organisation, item.ID, func(now escalation.Case) (escalation.Event, error) {
+	if err := a.cases.append(ctx, item.Organisation, item.ID, func(now escalation.Case) (escalation.Action, error) {
 		at := a.Now()
 		if now.Ended != "" {
-			return escalation.Event{}, isOver(&item)
+			return escalation.Action{}, isOver(&item)
 		}
 		e, err := judge(item, now, at)
 		e.At, e.By = at.UTC(), c.Agent
@@ -70,7 +70,7 @@ func isOver(item *api.EscalationItem) error {
 // current is the approval with a case log that is up to date: it may have been asked for a moment
 // after it was opened.
 func (a *Approvals) current(ctx context.Context, c api.Caller, item api.EscalationItem) (api.EscalationItem, error) {
-	if now := a.cases.cached(item.ID); now.Opened && now.Events == item.Desk.Events {
+	if now := a.cases.cached(item.ID); now.Opened && now.Actions == item.Case.Actions {
 		return item, nil
 	}
 	if err := a.Sessions.Reconcile(ctx, item.Session); err != nil {
@@ -85,8 +85,8 @@ func (a *Approvals) Claim(ctx context.Context, c api.Caller, q api.ClaimEscalati
 	if lease <= 0 {
 		lease = defaultLease
 	}
-	return a.act(ctx, c, q.Escalation, func(item api.EscalationItem, now escalation.Case, at time.Time) (escalation.Event, error) {
-		e := escalation.Event{Kind: escalation.Claimed, Until: at.Add(min(lease, longestLease)).UTC()}
+	return a.act(ctx, c, q.Escalation, func(item api.EscalationItem, now escalation.Case, at time.Time) (escalation.Action, error) {
+		e := escalation.Action{Kind: escalation.Claimed, Until: at.Add(min(lease, longestLease)).UTC()}
 		if c.Operator {
 			return e, session.Refuse(session.Unauthorized, "an operator decides nothing, so it cannot claim an escalation")
 		}
@@ -94,7 +94,7 @@ func (a *Approvals) Claim(ctx context.Context, c api.Caller, q api.ClaimEscalati
 		switch {
 		case !asked, level > item.Route.Level:
 			return e, session.Refuse(session.Unauthorized, "only those who are asked now can claim this: %s", namesOf(item.Route.Levels[item.Route.Level].Approvers))
-		case slices.Contains(item.Theirs, c.Agent):
+		case slices.Contains(item.Counterparties, c.Agent):
 			return e, session.Refuse(session.Unauthorized, "you take part for the other side in this session, so you cannot decide for this one")
 		}
 		return e, checkUnclaimed(now, c, at)
@@ -112,23 +112,23 @@ func checkUnclaimed(now escalation.Case, c api.Caller, at time.Time) error {
 
 // Release answers escalation.release.
 func (a *Approvals) Release(ctx context.Context, c api.Caller, q api.EscalationRef) (api.EscalationItem, error) {
-	return a.act(ctx, c, q.Escalation, func(_ api.EscalationItem, now escalation.Case, at time.Time) (escalation.Event, error) {
+	return a.act(ctx, c, q.Escalation, func(_ api.EscalationItem, now escalation.Case, at time.Time) (escalation.Action, error) {
 		if now.Held(at) == nil {
-			return escalation.Event{}, session.Refuse(session.WrongTurn, "nobody has claimed it")
+			return escalation.Action{}, session.Refuse(session.WrongTurn, "nobody has claimed it")
 		}
-		return escalation.Event{Kind: escalation.Released}, checkUnclaimed(now, c, at)
+		return escalation.Action{Kind: escalation.Released}, checkUnclaimed(now, c, at)
 	})
 }
 
 // Assign answers escalation.assign.
 func (a *Approvals) Assign(ctx context.Context, c api.Caller, q api.AssignEscalation) (api.EscalationItem, error) {
-	return a.act(ctx, c, q.Escalation, func(item api.EscalationItem, _ escalation.Case, _ time.Time) (escalation.Event, error) {
+	return a.act(ctx, c, q.Escalation, func(item api.EscalationItem, _ escalation.Case, _ time.Time) (escalation.Action, error) {
 		if q.To != "" {
 			if _, err := a.colleague(item, q.To); err != nil {
-				return escalation.Event{}, err
+				return escalation.Action{}, err
 			}
 		}
-		return escalation.Event{Kind: escalation.Assigned, To: q.To}, nil
+		return escalation.Action{Kind: escalation.Assigned, To: q.To}, nil
 	})
 }
 
@@ -151,14 +151,14 @@ func (a *Approvals) colleague(item api.EscalationItem, to performatives.Agent) (
 
 // Comment answers escalation.comment.
 func (a *Approvals) Comment(ctx context.Context, c api.Caller, q api.CommentEscalation) (api.EscalationItem, error) {
-	return a.act(ctx, c, q.Escalation, func(api.EscalationItem, escalation.Case, time.Time) (escalation.Event, error) {
+	return a.act(ctx, c, q.Escalation, func(api.EscalationItem, escalation.Case, time.Time) (escalation.Action, error) {
 		switch text := strings.TrimSpace(q.Text); {
 		case text == "":
-			return escalation.Event{}, session.Refuse(session.MalformedEnvelope, "/text: is empty").With(map[string]string{"path": "/text"})
+			return escalation.Action{}, session.Refuse(session.MalformedEnvelope, "/text: is empty").With(map[string]string{"path": "/text"})
 		case len(text) > maxComment:
-			return escalation.Event{}, session.Refuse(session.TooLarge, "a comment has at most %d bytes", maxComment)
+			return escalation.Action{}, session.Refuse(session.TooLarge, "a comment has at most %d bytes", maxComment)
 		default:
-			return escalation.Event{Kind: escalation.Commented, Text: text}, nil
+			return escalation.Action{Kind: escalation.Commented, Text: text}, nil
 		}
 	})
 }
@@ -166,8 +166,8 @@ func (a *Approvals) Comment(ctx context.Context, c api.Caller, q api.CommentEsca
 // Transfer answers escalation.transfer: to a colleague, or to a later level, which is then asked
 // before its time. Only who has been asked may transfer.
 func (a *Approvals) Transfer(ctx context.Context, c api.Caller, q api.TransferEscalation) (api.EscalationItem, error) {
-	return a.act(ctx, c, q.Escalation, func(item api.EscalationItem, now escalation.Case, at time.Time) (escalation.Event, error) {
-		e := escalation.Event{Kind: escalation.Transferred, To: q.To, Text: clip(strings.TrimSpace(q.Reason), maxComment)}
+	return a.act(ctx, c, q.Escalation, func(item api.EscalationItem, now escalation.Case, at time.Time) (escalation.Action, error) {
+		e := escalation.Action{Kind: escalation.Transferred, To: q.To, Text: clip(strings.TrimSpace(q.Reason), maxComment)}
 		if level, asked := levelAsking(&item, c.Agent); !c.Operator && (!asked || level > item.Route.Level) {
 			return e, session.Refuse(session.AuthorityExceeded, "only those who have been asked can transfer this: %s", namesOf(item.Route.Levels[item.Route.Level].Approvers))
 		}
@@ -203,8 +203,8 @@ func levelNamed(item api.EscalationItem, name string) (int, error) {
 }
 
 // History answers escalation.history, for those who see the case log.
-func (a *Approvals) History(ctx context.Context, c api.Caller, q api.EscalationRef) (api.EscalationEvents, error) {
-	found := api.EscalationEvents{Escalation: q.Escalation}
+func (a *Approvals) History(ctx context.Context, c api.Caller, q api.EscalationRef) (api.CaseLog, error) {
+	found := api.CaseLog{Escalation: q.Escalation}
 	item, err := a.find(ctx, c, q.Escalation)
 	if err != nil {
 		return found, err
@@ -212,6 +212,6 @@ func (a *Approvals) History(ctx context.Context, c api.Caller, q api.EscalationR
 	if !a.isInsider(c, item.Organisation) {
 		return found, unknownEscalation()
 	}
-	found.Events, err = a.cases.history(ctx, item.Organisation, item.ID)
+	found.Actions, err = a.cases.history(ctx, item.Organisation, item.ID)
 	return found, err
 }

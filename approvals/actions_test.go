@@ -18,13 +18,13 @@ func TestActions(t *testing.T) {
 	ref := api.EscalationRef{Escalation: string(e)}
 
 	first := o.item(alice, e)
-	if first.You == nil || !first.You.Decide || first.Amount == nil || first.Amount.Value != 15000 || first.Due == "" || first.Shown == "" ||
+	if first.You == nil || !first.You.Decide || first.Amount == nil || first.Amount.Value != 15000 || first.Due == "" || first.ViewHash == "" ||
 		len(first.Approvers) != 3 || first.IfUnanswered == nil || len(first.Changes) != 2 {
 		t.Errorf("%+v", first)
 	}
 	claimed := o.does(alice, api.EscalationClaim.Name, api.ClaimEscalation{Escalation: string(e)})
-	if claimed.Desk.Claim == nil || claimed.Desk.Claim.By != alice || claimed.Shown != first.Shown {
-		t.Errorf("%+v", claimed.Desk)
+	if claimed.Case.Claim == nil || claimed.Case.Claim.By != alice || claimed.ViewHash != first.ViewHash {
+		t.Errorf("%+v", claimed.Case)
 	}
 	o.refused(session.WrongTurn, anna, api.EscalationClaim.Name, api.ClaimEscalation{Escalation: string(e)})
 	o.refused(session.WrongTurn, anna, api.EscalationRelease.Name, ref)
@@ -45,21 +45,21 @@ func TestActions(t *testing.T) {
 	o.refused(session.Unauthorized, anna, api.EscalationAssign.Name, api.AssignEscalation{Escalation: string(e), To: bob})
 	o.refused(session.MalformedEnvelope, anna, api.EscalationComment.Name, api.CommentEscalation{Escalation: string(e), Text: "  "})
 	commented := o.does(anna, api.EscalationComment.Name, api.CommentEscalation{Escalation: string(e), Text: "we have a better offer"})
-	if commented.Desk.Assignee != chief || commented.Desk.Comments != 1 || commented.Revision != first.Revision+1 {
+	if commented.Case.Assignee != chief || commented.Case.Comments != 1 || commented.Revision != first.Revision+1 {
 		t.Errorf("%+v", commented)
 	}
 	if item := o.item(chief, e); len(item.Comments) != 1 || item.Comments[0].Text != "we have a better offer" {
 		t.Errorf("the chief reads %+v", item.Comments)
 	}
 	handed := o.does(chief, api.EscalationTransfer.Name, api.TransferEscalation{Escalation: string(e), To: alice, Reason: "yours"})
-	if handed.Desk.Assignee != alice {
-		t.Errorf("%+v", handed.Desk)
+	if handed.Case.Assignee != alice {
+		t.Errorf("%+v", handed.Case)
 	}
 
 	// Nobody else is told of any of it.
 	for _, a := range []performatives.Agent{alpha, beta} {
 		item := o.item(a, e)
-		if item.Desk != (api.Desk{}) || item.Route != nil || item.Comments != nil || item.Approvers != nil || item.You != nil || item.Shown != "" {
+		if item.Case != (api.Case{}) || item.Route != nil || item.Comments != nil || item.Approvers != nil || item.You != nil || item.ViewHash != "" {
 			t.Errorf("%s sees %+v", a, item)
 		}
 		o.refused(session.UnknownSession, a, api.EscalationHistory.Name, ref)
@@ -76,7 +76,7 @@ func TestActions(t *testing.T) {
 	var now struct {
 		Escalation api.EscalationItem `json:"escalation"`
 	}
-	if details(t, err, &now); now.Escalation.Revision != handed.Revision || now.Escalation.Desk.Comments != 1 {
+	if details(t, err, &now); now.Escalation.Revision != handed.Revision || now.Escalation.Case.Comments != 1 {
 		t.Errorf("it is refused with %+v", now.Escalation)
 	}
 	accepted, err := o.rules(alice, e, performatives.Approved, asSeen(handed))

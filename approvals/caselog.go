@@ -35,14 +35,14 @@ type caseAt struct {
 
 // A caseEntry is a message of the stream.
 type caseEntry struct {
-	Event escalation.Event `json:"event"`
-	Case  escalation.Case  `json:"desk"`
+	Action escalation.Action `json:"event"`
+	Case   escalation.Case   `json:"desk"`
 }
 
 func newCases(s *store.Store) *cases { return &cases{store: s, byID: map[escalation.ID]caseAt{}} }
 
 func (a *Approvals) followCases(ctx context.Context) error {
-	return a.Store.FollowAll(ctx, a.work, api.DeskStream, func(m store.Message) {
+	return a.Store.FollowAll(ctx, a.work, api.CaseLogStream, func(m store.Message) {
 		if api.IsOfPeople(m.Subject) {
 			return // it is for notifications
 		}
@@ -85,7 +85,7 @@ func (c *cases) forget(id escalation.ID) {
 
 // read is a case as the stream has it now.
 func (c *cases) read(ctx context.Context, org performatives.Organisation, id escalation.ID) (caseAt, error) {
-	m, err := c.store.Last(ctx, api.DeskStream, api.DeskOf(org, string(id)))
+	m, err := c.store.Last(ctx, api.CaseLogStream, api.CaseLogOf(org, string(id)))
 	if m == nil || err != nil {
 		return caseAt{}, err
 	}
@@ -103,7 +103,7 @@ var errNothing = errors.New("nothing has happened")
 const maxRaces = 16
 
 // append appends what judge makes of the case as it is now, or returns its refusal.
-func (c *cases) append(ctx context.Context, org performatives.Organisation, id escalation.ID, judge func(escalation.Case) (escalation.Event, error)) error {
+func (c *cases) append(ctx context.Context, org performatives.Organisation, id escalation.ID, judge func(escalation.Case) (escalation.Action, error)) error {
 	for range maxRaces {
 		at, err := c.read(ctx, org, id)
 		if err != nil {
@@ -118,10 +118,10 @@ func (c *cases) append(ctx context.Context, org performatives.Organisation, id e
 		if err != nil {
 			return err
 		}
-		sequence, err := c.store.PutIf(ctx, store.Message{Subject: api.DeskOf(org, string(id)), Data: data}, at.sequence)
+		sequence, err := c.store.PutIf(ctx, store.Message{Subject: api.CaseLogOf(org, string(id)), Data: data}, at.sequence)
 		if err == nil {
 			c.put(id, caseAt{next, sequence})
-			return c.store.Sync(api.DeskStream, len(data))
+			return c.store.Sync(api.CaseLogStream, len(data))
 		}
 		if !errors.Is(err, store.ErrConflict) {
 			return fmt.Errorf("case log: %w", err)
@@ -133,7 +133,7 @@ func (c *cases) append(ctx context.Context, org performatives.Organisation, id e
 // bringUpToDate appends what follows from the transcript and the clock: that the approval was opened,
 // voted on or decided, that a level is reminded, that the next one is asked.
 func (a *Approvals) bringUpToDate(ctx context.Context, s *session.State, of *escalation.Item, at time.Time) error {
-	missing := func(c escalation.Case) (escalation.Event, error) {
+	missing := func(c escalation.Case) (escalation.Action, error) {
 		e, some := c.Missing(of, func() escalation.Plan { return a.plan(s, of) }, at)
 		if !some {
 			return e, errNothing
@@ -162,8 +162,8 @@ func (a *Approvals) NextDue(s session.State, now time.Time) (time.Time, bool) {
 
 // Notified adds to the case log who was told of an approval, and how. It changes nothing for who decides.
 func (a *Approvals) Notified(ctx context.Context, item *api.EscalationItem, told string) error {
-	return a.cases.append(ctx, item.Organisation, item.ID, func(escalation.Case) (escalation.Event, error) {
-		return escalation.Event{Kind: escalation.Notified, At: a.Now().UTC(), Text: clip(told, maxComment)}, nil
+	return a.cases.append(ctx, item.Organisation, item.ID, func(escalation.Case) (escalation.Action, error) {
+		return escalation.Action{Kind: escalation.Notified, At: a.Now().UTC(), Text: clip(told, maxComment)}, nil
 	})
 }
 
@@ -171,11 +171,11 @@ func (a *Approvals) Notified(ctx context.Context, item *api.EscalationItem, told
 const maxHistory = 2000
 
 // history is the case log of an approval, oldest action first.
-func (c *cases) history(ctx context.Context, org performatives.Organisation, id escalation.ID) ([]escalation.Event, error) {
-	subject := api.DeskOf(org, string(id))
-	events := []escalation.Event{}
-	for from := uint64(1); len(events) < maxHistory; {
-		m, err := c.store.Next(ctx, api.DeskStream, from, subject)
+func (c *cases) history(ctx context.Context, org performatives.Organisation, id escalation.ID) ([]escalation.Action, error) {
+	subject := api.CaseLogOf(org, string(id))
+	actions := []escalation.Action{}
+	for from := uint64(1); len(actions) < maxHistory; {
+		m, err := c.store.Next(ctx, api.CaseLogStream, from, subject)
 		if err != nil {
 			return nil, err
 		}
@@ -186,8 +186,8 @@ func (c *cases) history(ctx context.Context, org performatives.Organisation, id 
 		if err := json.Unmarshal(m.Data, &e); err != nil {
 			return nil, err
 		}
-		events = append(events, e.Event)
+		actions = append(actions, e.Action)
 		from = m.Sequence + 1
 	}
-	return events, nil
+	return actions, nil
 }

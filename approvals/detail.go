@@ -25,14 +25,14 @@ func (a *Approvals) detail(ctx context.Context, item *api.EscalationItem) error 
 	}
 	item.Approvers = a.approvers(item)
 	item.IfUnanswered = ifUnanswered(item)
-	if item.Desk.Comments == 0 {
+	if item.Case.Comments == 0 {
 		return nil
 	}
-	events, err := a.cases.history(ctx, item.Organisation, item.ID)
+	actions, err := a.cases.history(ctx, item.Organisation, item.ID)
 	if err != nil {
 		return err
 	}
-	for _, e := range events {
+	for _, e := range actions {
 		if e.Kind == escalation.Commented || e.Kind == escalation.Transferred && e.Text != "" {
 			item.Comments = append(item.Comments, e)
 		}

@@ -43,12 +43,12 @@ func (a *Approvals) viewed(ctx context.Context, c api.Caller, item *api.Escalati
 	if c.Operator || item.Status != statusOpen {
 		return
 	}
-	looked := func(now escalation.Case) (escalation.Event, error) {
+	looked := func(now escalation.Case) (escalation.Action, error) {
 		at := a.Now()
 		if last, before := now.Views[c.Agent]; before && at.Sub(last) < viewAgain {
-			return escalation.Event{}, errNothing
+			return escalation.Action{}, errNothing
 		}
-		return escalation.Event{Kind: escalation.Viewed, At: at.UTC(), By: c.Agent}, nil
+		return escalation.Action{Kind: escalation.Viewed, At: at.UTC(), By: c.Agent}, nil
 	}
 	if _, err := looked(a.cases.cached(item.ID)); err != nil {
 		return
@@ -126,7 +126,7 @@ func (a *Approvals) seenBy(ctx context.Context, c api.Caller, k *approval) (api.
 		}
 		return item, true
 	}
-	item.Due, item.Route, item.Desk, item.Revision, item.Shown = "", nil, api.Desk{}, 0, ""
+	item.Due, item.Route, item.Case, item.Revision, item.ViewHash = "", nil, api.Case{}, 0, ""
 	return item, a.Sessions.MayRead(ctx, c, item.Session)
 }
 
@@ -136,20 +136,20 @@ func (a *Approvals) you(c api.Caller, item *api.EscalationItem) *api.You {
 	you := &api.You{Limits: member.Limits}
 	you.Voted = slices.ContainsFunc(item.Votes, func(v api.VoteView) bool { return v.By == c.Agent })
 	level, asked := levelAsking(item, c.Agent)
-	now := escalation.Case{Claim: item.Desk.Claim}
+	now := escalation.Case{Claim: item.Case.Claim}
 	switch {
 	case item.Status != statusOpen:
 		you.Why = "it is over: " + item.Status
 	case !escalation.MayDecide(member, item.Organisation):
 		you.Why = "you may look, but not decide"
-	case slices.Contains(item.Theirs, c.Agent):
+	case slices.Contains(item.Counterparties, c.Agent):
 		you.Why = "you take part for the other side in this session"
 	case !asked:
 		you.Why = "the rules ask other people"
 	case level > item.Route.Level:
 		you.Why = "you are asked if the level before you has not answered by " + item.Route.Levels[level-1].Due
 	case now.HeldByAnother(c.Agent, a.Now()) != nil:
-		you.Why = string(item.Desk.Claim.By) + " has claimed it"
+		you.Why = string(item.Case.Claim.By) + " has claimed it"
 	default:
 		you.Decide = true
 		switch {

@@ -26,10 +26,10 @@ func (a *Approvals) item(s *session.State, of *escalation.Item, at time.Time) ap
 	stake := atStake(&view)
 	item := api.EscalationItem{
 		EscalationView: *view.Escalation, Session: s.ID, Purpose: view.Purpose, Proposal: stake,
-		Previous: previous(&view, stake), Theirs: counterparties(&view), Head: &view.Head,
+		Previous: previous(&view, stake), Counterparties: counterparties(&view), Head: &view.Head,
 		Route: routeOf(of, now), Revision: now.Revision + uint64(len(of.Votes)),
-		Desk: api.Desk{
-			Claim: now.Claim, Assignee: now.Assignee, Comments: now.Comments, Views: len(now.Views), Events: now.Events,
+		Case: api.Case{
+			Claim: now.Claim, Assignee: now.Assignee, Comments: now.Comments, Views: len(now.Views), Actions: now.Actions,
 		},
 	}
 	asOf(&item, at)
@@ -110,11 +110,11 @@ func asOf(item *api.EscalationItem, at time.Time) {
 		route.Level++
 	}
 	item.Due = route.Levels[route.Level].Due
-	if c := item.Desk.Claim; c != nil && !at.Before(c.Until) {
-		item.Desk.Claim = nil
+	if c := item.Case.Claim; c != nil && !at.Before(c.Until) {
+		item.Case.Claim = nil
 	}
 	item.Route = &route
-	item.Shown = viewHash(item)
+	item.ViewHash = viewHash(item)
 }
 
 // viewHash is of what matters to a decision: the question, how far the conversation and the votes

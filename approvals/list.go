@@ -130,7 +130,7 @@ func (a *Approvals) matches(c api.Caller, k *approval, q *api.ListEscalations, w
 
 // heldAt is the claim in force at a time.
 func heldAt(k *approval, at time.Time) *escalation.Claim {
-	return (escalation.Case{Claim: k.Desk.Claim}).Held(at)
+	return (escalation.Case{Claim: k.Case.Claim}).Held(at)
 }
 
 // isMine tells whether the caller has claimed an approval, or is assigned to one that nobody has claimed.
@@ -138,7 +138,7 @@ func isMine(c api.Caller, k *approval, held *escalation.Claim) bool {
 	if held != nil {
 		return held.By == c.Agent
 	}
-	return k.Desk.Assignee == c.Agent && c.Agent != ""
+	return k.Case.Assignee == c.Agent && c.Agent != ""
 }
 
 // soon is when an approval counts as due soon.

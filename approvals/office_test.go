@@ -144,23 +144,23 @@ func (o *office) rules(a performatives.Agent, id escalation.ID, decision string,
 
 // asSeen repeats what the human saw.
 func asSeen(item api.EscalationItem) func(*performatives.RulingData) {
-	return func(d *performatives.RulingData) { d.Revision, d.Shown = &item.Revision, item.Shown }
+	return func(d *performatives.RulingData) { d.Revision, d.ViewHash = &item.Revision, item.ViewHash }
 }
 
-func kindsOf(events []escalation.Event) (kinds []escalation.Kind) {
+func kindsOf(events []escalation.Action) (kinds []escalation.Kind) {
 	for _, e := range events {
 		kinds = append(kinds, e.Kind)
 	}
 	return kinds
 }
 
-func (o *office) history(id escalation.ID) []escalation.Event {
+func (o *office) history(id escalation.ID) []escalation.Action {
 	o.Helper()
-	h, err := calls[api.EscalationEvents](o, alice, api.EscalationHistory.Name, api.EscalationRef{Escalation: string(id)})
+	h, err := calls[api.CaseLog](o, alice, api.EscalationHistory.Name, api.EscalationRef{Escalation: string(id)})
 	if err != nil {
 		o.Fatal(err)
 	}
-	return h.Events
+	return h.Actions
 }
 
 // until follows the inbox as a human until an item is as wanted.

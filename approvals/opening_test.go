@@ -124,7 +124,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			t.Errorf("%+v reads %+v %v", c, item, err)
 		}
 		history, err := a.History(ctx, c, first)
-		if err != nil || len(history.Events) != 1 || history.Events[0].Kind != escalation.Notified {
+		if err != nil || len(history.Actions) != 1 || history.Actions[0].Kind != escalation.Notified {
 			t.Errorf("%+v reads the history %+v %v", c, history, err)
 		}
 	}
@@ -146,7 +146,7 @@ func TestOpenAndCloseLeaveNothing(t *testing.T) { //nolint:paralleltest // it co
 	s, nc := openStore(t)
 	js, err := jetstream.New(nc)
 	testkit.Must(t, err)
-	streams := []string{api.DeskStream, api.EscalationsStream}
+	streams := []string{api.CaseLogStream, api.EscalationsStream}
 	leftovers := func() (found []string) {
 		for _, name := range streams {
 			stream, err := js.Stream(t.Context(), name)
@@ -198,6 +198,6 @@ func TestOpenAndCloseLeaveNothing(t *testing.T) { //nolint:paralleltest // it co
 	fails("groups of approvers")
 	testkit.Must(t, js.DeleteStream(t.Context(), api.EscalationsStream))
 	fails("escalation items")
-	testkit.Must(t, js.DeleteStream(t.Context(), api.DeskStream))
+	testkit.Must(t, js.DeleteStream(t.Context(), api.CaseLogStream))
 	fails("case logs")
 }

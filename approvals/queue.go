@@ -132,7 +132,7 @@ func newer(old, item *api.EscalationItem) bool {
 	if len(old.Votes) != len(item.Votes) {
 		return len(old.Votes) < len(item.Votes)
 	}
-	return old.Desk.Events < item.Desk.Events
+	return old.Case.Actions < item.Case.Actions
 }
 
 func byKey(k *approval, key string) int { return strings.Compare(k.key, key) }

@@ -44,7 +44,7 @@ func (a *Approvals) Reconcile(ctx context.Context, s Session, written Written) (
 	if err := a.bringUpToDate(ctx, &s.State, newest, s.At); err != nil {
 		return written, err
 	}
-	version := Written(fmt.Sprint(newest.ID, " ", newest.End.How, " ", len(newest.Votes), " ", a.cases.cached(newest.ID).Events))
+	version := Written(fmt.Sprint(newest.ID, " ", newest.End.How, " ", len(newest.Votes), " ", a.cases.cached(newest.ID).Actions))
 	if written == version {
 		return written, nil
 	}

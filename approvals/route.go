@@ -94,7 +94,7 @@ func (a *Approvals) CheckSeen(ctx context.Context, s session.State, m *performat
 		return nil
 	}
 	ruling, ok := inform.Ruling()
-	if !ok || (ruling.Revision == nil || *ruling.Revision == item.Revision) && (ruling.Shown == "" || ruling.Shown == item.Shown) {
+	if !ok || (ruling.Revision == nil || *ruling.Revision == item.Revision) && (ruling.ViewHash == "" || ruling.ViewHash == item.ViewHash) {
 		return nil
 	}
 	return session.Refuse(session.ChainConflict, "the escalation has changed since it was shown to you: look at it again").

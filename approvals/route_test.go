@@ -27,7 +27,7 @@ func TestChain(t *testing.T) {
 	if _, err := o.rules(anna, e, performatives.Approved); code(err) != session.Unauthorized {
 		t.Errorf("who is not asked: %v", err)
 	}
-	up := o.until(chief, e, func(i api.EscalationItem) bool { return i.Route.Level == 1 && i.Desk.Events > 2 })
+	up := o.until(chief, e, func(i api.EscalationItem) bool { return i.Route.Level == 1 && i.Case.Actions > 2 })
 	if up.Route.Rule != "all" || up.Route.Levels[1].Name != "board" || !up.You.Decide {
 		t.Errorf("%+v %+v", up.Route, up.You)
 	}
@@ -105,7 +105,7 @@ func TestGoneAfterDecision(t *testing.T) {
 			t.Parallel()
 			o := newOffice(t, nil, nil)
 			e := o.asks("15000")
-			o.until(alice, e, func(i api.EscalationItem) bool { return i.Desk.Events > 0 })
+			o.until(alice, e, func(i api.EscalationItem) bool { return i.Case.Actions > 0 })
 			stopped := make(chan struct{})
 			var once sync.Once
 			o.b.AtFailpoints(func(at string) {
@@ -123,7 +123,7 @@ func TestGoneAfterDecision(t *testing.T) {
 			<-stopped
 			o.b.Crash()
 			o.b.Up()
-			item := o.until(alice, e, func(i api.EscalationItem) bool { return i.Status == performatives.Approved && i.Desk.Events == 3 })
+			item := o.until(alice, e, func(i api.EscalationItem) bool { return i.Status == performatives.Approved && i.Case.Actions == 3 })
 			if item.DecidedBy != alice {
 				t.Errorf("%+v", item)
 			}

@@ -39,7 +39,7 @@ func searchable(item *api.EscalationItem) string {
 	add(string(item.Session))
 	add(string(item.By))
 	add(string(item.OnBehalfOf))
-	for _, other := range item.Theirs {
+	for _, other := range item.Counterparties {
 		add(string(other))
 	}
 	add(item.Reason)

@@ -22,7 +22,7 @@ func TestWatchAcrossRestart(t *testing.T) {
 	if err != nil || len(before.Changed) != 1 {
 		t.Fatal(before, err)
 	}
-	o.until(alice, e, func(i api.EscalationItem) bool { return i.Desk.Claim != nil })
+	o.until(alice, e, func(i api.EscalationItem) bool { return i.Case.Claim != nil })
 
 	waiting := make(chan error, 1)
 	go func() {
@@ -38,7 +38,7 @@ func TestWatchAcrossRestart(t *testing.T) {
 	o.b.Up()
 
 	since, err := calls[api.Watched](o, alice, api.EscalationWatch.Name, api.WatchEscalations{Since: start.Cursor, Wait: 10_000})
-	if err != nil || len(since.Changed) != 1 || since.Changed[0].ID != e || since.Changed[0].Desk.Claim == nil || since.Reset {
+	if err != nil || len(since.Changed) != 1 || since.Changed[0].ID != e || since.Changed[0].Case.Claim == nil || since.Reset {
 		t.Errorf("since before: %+v %v", since, err)
 	}
 	if _, err := o.rules(alice, e, performatives.Denied); err != nil {

@@ -8,7 +8,7 @@ const (
 	beforeAppend failpoint = "before the append"
 	appended     failpoint = "after the append"
 	answered     failpoint = "after the answer"
-	shown        failpoint = "after the escalation item"
+	reconciled   failpoint = "after the escalation item"
 	delivering   failpoint = "after one of the inbox copies"
 	delivered    failpoint = "after the inbox copies"
 	timed        failpoint = "after the timer"
@@ -18,7 +18,7 @@ const (
 // Failpoints are those on an act's way, in their order.
 func Failpoints() []string {
 	var all []string
-	for _, p := range []failpoint{beforeAppend, appended, answered, shown, delivering, delivered, timed, listed} {
+	for _, p := range []failpoint{beforeAppend, appended, answered, reconciled, delivering, delivered, timed, listed} {
 		all = append(all, string(p))
 	}
 	return all

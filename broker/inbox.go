@@ -34,7 +34,7 @@ type place struct {
 var sideEffects = [...]struct {
 	derive func(*Broker, context.Context, *cachedSession) error
 	then   failpoint
-}{{(*Broker).reconcileApprovals, shown}, {(*Broker).deliver, delivered}, {(*Broker).arm, timed}, {(*Broker).writeRow, listed}}
+}{{(*Broker).reconcileApprovals, reconciled}, {(*Broker).deliver, delivered}, {(*Broker).arm, timed}, {(*Broker).writeRow, listed}}
 
 // applySideEffects makes everything that is derived from a session agree with it: the
 // escalation item, inboxes, the timer, the session list. What fails is tried again; entries

@@ -116,7 +116,7 @@ type Ruling struct {
 func (s *Session) Rule(ctx context.Context, escalation string, r Ruling, options ...ActOption) (Receipt, error) {
 	data := performatives.RulingData{EscalationID: escalation, Decision: r.Decision, Comment: r.Comment, Authority: r.Authority}
 	if r.On != nil {
-		data.Revision, data.Shown = &r.On.Revision, r.On.Shown
+		data.Revision, data.ViewHash = &r.On.Revision, r.On.ViewHash
 	}
 	return s.Inform(ctx, performatives.Resolution, data, options...)
 }

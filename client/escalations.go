@@ -40,7 +40,7 @@ func (c *calls) TransferEscalation(ctx context.Context, t api.TransferEscalation
 }
 
 // EscalationHistory is everything that happened around an item, oldest first.
-func (c *calls) EscalationHistory(ctx context.Context, id string) (api.EscalationEvents, error) {
+func (c *calls) EscalationHistory(ctx context.Context, id string) (api.CaseLog, error) {
 	return call(ctx, c, api.EscalationHistory, api.EscalationRef{Escalation: id})
 }
 

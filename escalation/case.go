@@ -7,11 +7,10 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// A Kind is what happened around an item.
+// A Kind is what an action does.
 type Kind string
 
-// The kinds of events. Those of the clock, and those that follow from the
-// transcript, are the broker's; the others a human's.
+// The kinds of actions. Some are a human's; the broker adds those of the clock and of the transcript.
 const (
 	Opened      Kind = "opened"
 	Viewed      Kind = "viewed"
@@ -28,27 +27,27 @@ const (
 	Ended       Kind = "ended" // without a decision: expired, or closed
 )
 
-// An Event is one thing that happened around an item. None is in the transcript.
-type Event struct {
+// An Action is one thing that was done about an escalation, in its case log. None is in the transcript.
+type Action struct {
 	Kind  Kind                `json:"kind"`
 	At    time.Time           `json:"at"`
-	By    performatives.Agent `json:"by,omitzero"`    // absent: the broker, or an operator
+	By    performatives.Agent `json:"by,omitzero"`    // absent: the broker or an operator
 	To    performatives.Agent `json:"to,omitzero"`    // of assigned and transferred
 	Until time.Time           `json:"until,omitzero"` // of claimed
 	Text  string              `json:"text,omitzero"`  // of commented; why transferred; the decision; of opened: the rule
-	Level int                 `json:"level,omitzero"` // of reescalated, reminded and transferred: the index of who is asked
+	Level int                 `json:"level,omitzero"` // of reescalated, reminded and transferred: index of the level
 	Plan  *Plan               `json:"plan,omitzero"`  // of opened
 }
 
-// A Plan is what the rules say of a route besides who decides, which is the
-// organisation's own affair and not pinned.
+// A Plan is what the rules say of a route besides who decides. It is the organisation's own affair, so
+// no transcript has it.
 type Plan struct {
 	Rule   string      `json:"rule,omitzero"`
 	Names  []string    `json:"names,omitzero"`  // of the levels
 	Remind []time.Time `json:"remind,omitzero"` // of each level, before it is due; zero is never
 }
 
-// A Claim holds an item for one who is at work on it, until the lease is over.
+// A Claim reserves an escalation for one human, until the lease is over.
 type Claim struct {
 	By    performatives.Agent `json:"by"`
 	Until time.Time           `json:"until"`
@@ -63,7 +62,7 @@ type Raise struct {
 // A Case is what humans and the clock have done about an escalation: a fold of its case log, which is
 // not in the transcript.
 type Case struct {
-	Events   uint64                            `json:"events"`   // so far, without views and notifications
+	Actions  uint64                            `json:"events"`   // so far, without views and notifications
 	Revision uint64                            `json:"revision"` // those that a decision has to have seen
 	Claim    *Claim                            `json:"claim,omitzero"`
 	Assignee performatives.Agent               `json:"assignee,omitzero"`
@@ -79,7 +78,7 @@ type Case struct {
 }
 
 // With is the case after an action.
-func (c Case) With(e Event) Case {
+func (c Case) With(e Action) Case {
 	switch e.Kind {
 	case Viewed:
 		views := make(map[performatives.Agent]time.Time, len(c.Views)+1)
@@ -124,7 +123,7 @@ func (c Case) With(e Event) Case {
 	case Decided, Ended:
 		c.Claim, c.Ended = nil, e.Text
 	}
-	c.Events++
+	c.Actions++
 	return c
 }
 
@@ -154,31 +153,31 @@ func (c Case) Route(r *performatives.Route) *performatives.Route {
 
 // Missing is the first action of the transcript or the clock that the case log lacks. Whoever calls it,
 // and whenever, gets the same.
-func (c Case) Missing(i *Item, plan func() Plan, at time.Time) (Event, bool) {
+func (c Case) Missing(i *Item, plan func() Plan, at time.Time) (Action, bool) {
 	switch {
 	case !c.Opened:
 		p := plan()
-		return Event{Kind: Opened, At: i.At, By: i.By, Text: p.Rule, Plan: &p}, true
+		return Action{Kind: Opened, At: i.At, By: i.By, Text: p.Rule, Plan: &p}, true
 	case c.Votes < len(i.Votes):
 		v := i.Votes[c.Votes]
-		return Event{Kind: Voted, At: v.At, By: v.By, Text: v.Decision}, true
+		return Action{Kind: Voted, At: v.At, By: v.By, Text: v.Decision}, true
 	case i.Open():
 		if due := c.Due(i, at); len(due) > 0 {
 			return due[0], true
 		}
 	case c.Ended == "":
-		e := Event{Kind: Ended, At: i.End.At, By: i.End.By, Text: i.End.How}
+		e := Action{Kind: Ended, At: i.End.At, By: i.End.By, Text: i.End.How}
 		if i.End.How != EndClosed && i.End.How != EndExpired {
 			e.Kind = Decided
 		}
 		return e, true
 	}
-	return Event{}, false
+	return Action{}, false
 }
 
 // Due are the actions of the clock that the case log lacks: levels whose turn has come, and a reminder
 // of the level that is asked.
-func (c Case) Due(i *Item, at time.Time) []Event {
+func (c Case) Due(i *Item, at time.Time) []Action {
 	if !i.Open() {
 		return nil
 	}
@@ -186,12 +185,12 @@ func (c Case) Due(i *Item, at time.Time) []Event {
 	for now < len(levels)-1 && !at.Before(levels[now].Due) {
 		now++
 	}
-	var due []Event
+	var due []Action
 	for n := c.Level + 1; n <= now; n++ {
-		due = append(due, Event{Kind: Reescalated, At: latest(levels[n-1].Due, i.At), Level: n})
+		due = append(due, Action{Kind: Reescalated, At: latest(levels[n-1].Due, i.At), Level: n})
 	}
 	if t := c.reminder(now); c.Reminded <= now && !t.IsZero() && !at.Before(t) {
-		due = append(due, Event{Kind: Reminded, At: at, Level: now})
+		due = append(due, Action{Kind: Reminded, At: at, Level: now})
 	}
 	return due
 }

@@ -83,7 +83,7 @@ func TestCaseCatchesUp(t *testing.T) {
 
 // A claim is one human's, for a while; a view changes nothing that is shown.
 func TestCase(t *testing.T) {
-	now := escalation.Case{}.With(escalation.Event{Kind: escalation.Claimed, At: monday, By: alice, Until: monday.Add(time.Minute)})
+	now := escalation.Case{}.With(escalation.Action{Kind: escalation.Claimed, At: monday, By: alice, Until: monday.Add(time.Minute)})
 	for name, test := range map[string]struct {
 		by   performatives.Agent
 		at   time.Time
@@ -98,18 +98,18 @@ func TestCase(t *testing.T) {
 			t.Errorf("a claim %s: held is %v", name, held)
 		}
 	}
-	seen := now.With(escalation.Event{Kind: escalation.Viewed, At: monday, By: anna})
-	if seen.Events != now.Events || seen.Revision != now.Revision || len(seen.Views) != 1 || len(now.Views) != 0 {
+	seen := now.With(escalation.Action{Kind: escalation.Viewed, At: monday, By: anna})
+	if seen.Actions != now.Actions || seen.Revision != now.Revision || len(seen.Views) != 1 || len(now.Views) != 0 {
 		t.Errorf("a view: %+v, before it %+v", seen, now)
 	}
-	if after := now.With(escalation.Event{Kind: escalation.Voted, By: alice}); after.Claim != nil {
+	if after := now.With(escalation.Action{Kind: escalation.Voted, By: alice}); after.Claim != nil {
 		t.Error("who has voted still holds it")
 	}
-	if after := now.With(escalation.Event{Kind: escalation.Commented, By: anna}); after.Revision != now.Revision+1 || after.Claim == nil {
+	if after := now.With(escalation.Action{Kind: escalation.Commented, By: anna}); after.Revision != now.Revision+1 || after.Claim == nil {
 		t.Errorf("a comment: %+v", after)
 	}
 	route := &performatives.Route{Levels: []performatives.Level{{Quorum: 1, Due: monday.Add(time.Hour)}, {Quorum: 1, Due: monday.Add(2 * time.Hour)}}}
-	up := now.With(escalation.Event{Kind: escalation.Transferred, At: monday, By: alice, Level: 1})
+	up := now.With(escalation.Action{Kind: escalation.Transferred, At: monday, By: alice, Level: 1})
 	if r := up.Route(route); !r.Levels[0].Due.Equal(monday) || !r.Levels[1].Due.Equal(monday.Add(2*time.Hour)) || !route.Levels[0].Due.Equal(monday.Add(time.Hour)) {
 		t.Errorf("transferred: %+v, of %+v", r, route)
 	}

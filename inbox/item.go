@@ -63,7 +63,7 @@ func (i *Inbox) item(r *http.Request, who *person, id string) (*item, error) {
 	}
 	v := asItem(&it, who)
 	v.Now = i.Now()
-	v.Events = asEvents(history.Events)
+	v.Events = asEvents(history.Actions)
 	v.Query = filter(asked(r.URL.Query()))
 	return v, nil
 }
@@ -98,7 +98,7 @@ func asItem(it *api.EscalationItem, who *person) *item {
 		e := &v.Talk[n]
 		e.Stake = it.Proposal != nil && e.Number == it.Proposal.Sequence || string(e.URI) == string(it.By) && e.At.Equal(v.At)
 	}
-	v.Claim, v.Assignee = it.Desk.Claim, it.Desk.Assignee
+	v.Claim, v.Assignee = it.Case.Claim, it.Case.Assignee
 	v.ClaimMine = v.Claim != nil && v.Claim.By == who.Agent
 	for _, a := range it.Approvers {
 		if a.Agent != who.Agent {
@@ -109,7 +109,7 @@ func asItem(it *api.EscalationItem, who *person) *item {
 }
 
 // asEvents words what happened, newest first.
-func asEvents(events []api.DeskEvent) []event {
+func asEvents(events []api.CaseAction) []event {
 	all := make([]event, 0, len(events))
 	for n := len(events) - 1; n >= 0; n-- {
 		e := events[n]

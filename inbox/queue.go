@@ -168,7 +168,7 @@ func asRow(item *api.EscalationItem, me performatives.Agent) row {
 		Asks: called(item.By), Org: string(item.Organisation),
 		Due: dueOf(item), At: stamp(item.At), Open: item.Status == "open",
 	}
-	for n, other := range item.Theirs {
+	for n, other := range item.Counterparties {
 		if n > 0 {
 			r.With += ", "
 		}
@@ -182,10 +182,10 @@ func asRow(item *api.EscalationItem, me performatives.Agent) row {
 		if item.DecidedBy.IsHuman() {
 			r.Held = called(item.DecidedBy)
 		}
-	case item.Desk.Claim != nil:
-		r.Held, r.Mine = called(item.Desk.Claim.By), item.Desk.Claim.By == me
-	case item.Desk.Assignee != "":
-		r.Held, r.Mine = "→ "+called(item.Desk.Assignee), item.Desk.Assignee == me
+	case item.Case.Claim != nil:
+		r.Held, r.Mine = called(item.Case.Claim.By), item.Case.Claim.By == me
+	case item.Case.Assignee != "":
+		r.Held, r.Mine = "→ "+called(item.Case.Assignee), item.Case.Assignee == me
 	}
 	if r.Mine {
 		r.Held = "you"

@@ -151,7 +151,7 @@ func text(note Notification) string {
 	if it.Amount != nil {
 		line("At stake", render.Clean(escalation.Money(it.Amount.Value, it.Amount.Currency)))
 	}
-	for _, a := range it.Theirs {
+	for _, a := range it.Counterparties {
 		line("With", string(a))
 	}
 	if at, err := time.Parse(time.RFC3339Nano, due(it)); err == nil {

@@ -60,7 +60,7 @@ type Notifier struct {
 // A Notification is one event of one item, for a target.
 type Notification struct {
 	ID    string // the same on every attempt
-	Event escalation.Event
+	Event escalation.Action
 	Item  api.EscalationItem
 	Link  string
 
@@ -119,9 +119,9 @@ func (n *Notifier) Close() {
 // follow reads an organisation's events for one target.
 func (n *Notifier) follow(ctx, running context.Context, js jetstream.JetStream, org performatives.Organisation, name string, to target) error {
 	sum := sha256.Sum256([]byte(string(org) + "\n" + name))
-	consumer, err := js.CreateOrUpdateConsumer(ctx, api.DeskStream, jetstream.ConsumerConfig{
+	consumer, err := js.CreateOrUpdateConsumer(ctx, api.CaseLogStream, jetstream.ConsumerConfig{
 		Durable: "notify-" + hex.EncodeToString(sum[:8]), Description: "tells " + string(org) + " by " + name,
-		FilterSubjects: []string{api.DeskOf(org, "*"), api.PeopleOf(org, "*")}, DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckExplicitPolicy,
+		FilterSubjects: []string{api.CaseLogOf(org, "*"), api.PeopleOf(org, "*")}, DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckExplicitPolicy,
 		AckWait: 3 * attempt, MaxAckPending: 1000, InactiveThreshold: 30 * 24 * time.Hour,
 	})
 	if err != nil {
@@ -197,11 +197,11 @@ func notificationOf(m jetstream.Msg, meta *jetstream.MsgMetadata) (Notification,
 		e := new(api.Enrolled)
 		err := json.Unmarshal(m.Data(), e)
 		return Notification{
-			ID: fmt.Sprintf("enrolled-%d", meta.Sequence.Stream), Event: escalation.Event{Kind: Enrolled, At: e.At}, Enrolled: e,
+			ID: fmt.Sprintf("enrolled-%d", meta.Sequence.Stream), Event: escalation.Action{Kind: Enrolled, At: e.At}, Enrolled: e,
 		}, err
 	}
 	var entry struct {
-		Event escalation.Event `json:"event"`
+		Event escalation.Action `json:"event"`
 	}
 	err := json.Unmarshal(m.Data(), &entry)
 	id := m.Subject()[len(m.Subject())-36:] // an escalation's id is a UUID

@@ -86,9 +86,9 @@ func listens(t *testing.T) *world {
 			At: at.Format(time.RFC3339Nano), Deadline: at.Add(time.Hour).Format(time.RFC3339Nano),
 			Amount: &escalation.Amount{Value: 15000, Currency: "USD", Path: "terms.price"},
 		},
-		Theirs:   []performatives.Agent{"agent://clouds.example/sales"},
-		Proposal: &api.OfferView{By: "agent://clouds.example/sales", Subject: "<b>Cheap</b>\u202e plan", Terms: []byte(`{"price":15000}`)},
-		Route:    &api.Route{Levels: []api.Level{{Approvers: []performatives.Agent{alice}, Quorum: 1}, {Approvers: []performatives.Agent{bob}, Quorum: 1}}},
+		Counterparties: []performatives.Agent{"agent://clouds.example/sales"},
+		Proposal:       &api.OfferView{By: "agent://clouds.example/sales", Subject: "<b>Cheap</b>\u202e plan", Terms: []byte(`{"price":15000}`)},
+		Route:          &api.Route{Levels: []api.Level{{Approvers: []performatives.Agent{alice}, Quorum: 1}, {Approvers: []performatives.Agent{bob}, Quorum: 1}}},
 	}
 	return w
 }
@@ -164,12 +164,12 @@ func (w *world) startsWith(c *notify.Config, change func(*notify.Options)) *noti
 }
 
 // happens writes an event as the broker does.
-func (w *world) happens(e escalation.Event) {
+func (w *world) happens(e escalation.Action) {
 	w.Helper()
 	e.At = time.Now()
 	data, err := json.Marshal(map[string]any{"event": e})
 	testkit.Must(w, err)
-	if _, err := w.Conn.Request(api.DeskOf(acme, id), data, testkit.Patience); err != nil {
+	if _, err := w.Conn.Request(api.CaseLogOf(acme, id), data, testkit.Patience); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -201,7 +201,7 @@ func TestWebhook(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.starts(w.config(both))
-	w.happens(escalation.Event{Kind: escalation.Opened, By: w.item.By})
+	w.happens(escalation.Action{Kind: escalation.Opened, By: w.item.By})
 	r := next(w, w.heard)
 	body, err := io.ReadAll(r.Body)
 	testkit.Must(t, err)
@@ -266,13 +266,13 @@ func (w *world) remembers(item string, want ...string) {
 	w.Helper()
 	js, err := jetstream.New(w.Conn)
 	testkit.Must(w, err)
-	events, err := js.OrderedConsumer(w.ctx, api.DeskStream, jetstream.OrderedConsumerConfig{FilterSubjects: []string{api.DeskOf(acme, item)}})
+	events, err := js.OrderedConsumer(w.ctx, api.CaseLogStream, jetstream.OrderedConsumerConfig{FilterSubjects: []string{api.CaseLogOf(acme, item)}})
 	testkit.Must(w, err)
 	told := 0
 	for told < len(want) {
 		m, err := events.Next(jetstream.FetchContext(w.ctx))
 		testkit.Must(w, err)
-		var happened struct{ Event escalation.Event }
+		var happened struct{ Event escalation.Action }
 		testkit.Must(w, json.Unmarshal(m.Data(), &happened, json.MatchCaseInsensitiveNames(true)))
 		if happened.Event.Kind == escalation.Notified {
 			told++
@@ -326,10 +326,10 @@ func TestRetry(t *testing.T) {
 	c := w.config(both)
 	w.down = 3
 	first := w.starts(c)
-	w.happens(escalation.Event{Kind: escalation.Opened})
+	w.happens(escalation.Action{Kind: escalation.Opened})
 	one := next(w, w.heard)
 	first.Close()
-	w.happens(escalation.Event{Kind: escalation.Decided, By: alice})
+	w.happens(escalation.Action{Kind: escalation.Decided, By: alice})
 	w.Down()
 	w.Up()
 	w.starts(c)
@@ -348,7 +348,7 @@ func TestMail(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.starts(w.config(both))
-	w.happens(escalation.Event{Kind: escalation.Opened})
+	w.happens(escalation.Action{Kind: escalation.Opened})
 	mail := next(w, w.mails)
 	head, text, _ := strings.Cut(mail, "\r\n\r\n")
 	if !strings.Contains(head, "RCPT alice@acme.example\r\n") {
@@ -366,12 +366,12 @@ func TestMail(t *testing.T) {
 			t.Errorf("the mail has no %q:\n%s", want, text)
 		}
 	}
-	w.happens(escalation.Event{Kind: escalation.Reescalated, Level: 1})
+	w.happens(escalation.Action{Kind: escalation.Reescalated, Level: 1})
 	if mail := next(w, w.mails); !strings.HasPrefix(mail, "RCPT bob@acme.example\r\n") {
 		t.Errorf("the second level is bob, and the mail is %s", mail)
 	}
-	w.happens(escalation.Event{Kind: escalation.Viewed, By: bob})
-	w.happens(escalation.Event{Kind: escalation.Assigned, By: bob, To: alice})
+	w.happens(escalation.Action{Kind: escalation.Viewed, By: bob})
+	w.happens(escalation.Action{Kind: escalation.Assigned, By: bob, To: alice})
 	if mail := next(w, w.mails); !strings.Contains(strings.ReplaceAll(mail, "\r\n ", " "), "was assigned to you") || !strings.HasPrefix(mail, "RCPT alice@acme.example\r\n") {
 		t.Errorf("assigned to alice, and the mail is %s", mail)
 	}

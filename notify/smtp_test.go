@@ -117,7 +117,7 @@ func TestMailOverTLS(t *testing.T) {
 				o.Delays = []time.Duration{time.Minute}
 				o.Log = zap.New(warnings{zapcore.NewNopCore(), warned})
 			})
-			w.happens(escalation.Event{Kind: escalation.Opened})
+			w.happens(escalation.Action{Kind: escalation.Opened})
 			if c.fails == "" {
 				if mail := next(w, w.mails); !strings.HasPrefix(mail, "RCPT alice@acme.example\r\n") || !strings.Contains(mail, "needs a decision") {
 					t.Errorf("the mail is %s", mail)

@@ -24,7 +24,7 @@ type RulingData struct {
 	Comment      string            `json:"comment,omitzero"`
 	Authority    *RulingsAuthority `json:"authority,omitzero" jsonschema:"description=What the agent may do from now on\\, bounded"`
 	Revision     *uint64           `json:"revision,omitzero" jsonschema:"description=Of the item that the human was shown; one that has changed since is not decided"`
-	Shown        Hash              `json:"shown,omitzero" jsonschema:"pattern=^sha256:[0-9a-f]{64}$,description=The item's shown\\, of what the human was shown"`
+	ViewHash     Hash              `json:"shown,omitzero" jsonschema:"pattern=^sha256:[0-9a-f]{64}$,description=The item's shown\\, of what the human was shown"`
 }
 
 func (r *RulingData) text() Text {

@@ -150,7 +150,7 @@ func (r *Registry) tellEnrolled(ctx context.Context, a performatives.Agent, devi
 	if _, err := r.o.Store.Put(ctx, store.Message{Subject: api.PeopleOf(a.Organisation(), a.Token()), Data: data}); err != nil {
 		return err
 	}
-	return r.o.Store.Sync(api.DeskStream, len(data))
+	return r.o.Store.Sync(api.CaseLogStream, len(data))
 }
 
 func clip(s string, most int) string {

@@ -87,10 +87,10 @@ func amountOf(e api.EscalationItem) string {
 
 func holder(e api.EscalationItem, names cast) string {
 	switch {
-	case e.Desk.Claim != nil:
-		return names.of(e.Desk.Claim.By).name
-	case e.Desk.Assignee != "":
-		return "→ " + names.of(e.Desk.Assignee).name
+	case e.Case.Claim != nil:
+		return names.of(e.Case.Claim.By).name
+	case e.Case.Assignee != "":
+		return "→ " + names.of(e.Case.Assignee).name
 	}
 	return ""
 }
@@ -156,8 +156,8 @@ func itemRows(e api.EscalationItem, names cast) []row {
 	}
 	if held := holder(e, names); held != "" {
 		value := []span{said(held)}
-		if e.Desk.Claim != nil {
-			value = append(value, hushed(" until "+when(e.Desk.Claim.Until)))
+		if e.Case.Claim != nil {
+			value = append(value, hushed(" until "+when(e.Case.Claim.Until)))
 		}
 		add("held by", value...)
 	}
@@ -170,7 +170,7 @@ func itemRows(e api.EscalationItem, names cast) []row {
 	if e.You != nil && e.You.Why != "" {
 		add("you", span{e.You.Why, warn})
 	}
-	if e.Status == "open" && e.Shown != "" {
+	if e.Status == "open" && e.ViewHash != "" {
 		add("revision", hushed(fmt.Sprintf("%d", e.Revision)))
 	}
 	return rows
@@ -226,10 +226,10 @@ func termRows(e api.EscalationItem) []row {
 }
 
 // History lists what happened around an item.
-func History(h api.EscalationEvents, s Style) string {
+func History(h api.CaseLog, s Style) string {
 	p := &page{Style: s}
 	names := newCast()
-	for _, e := range h.Events {
+	for _, e := range h.Actions {
 		by := hushed("the clock")
 		if e.By != "" {
 			by = names.name(e.By)
@@ -247,7 +247,7 @@ func History(h api.EscalationEvents, s Style) string {
 		p.put(0, 4, line...)
 		p.quote(bodyIndent, e.Text)
 	}
-	if len(h.Events) == 0 {
+	if len(h.Actions) == 0 {
 		p.put(0, 0, hushed("nothing has happened yet"))
 	}
 	return p.String()

@@ -58,8 +58,8 @@ func (s *Store) openStreams(ctx context.Context) error {
 			Name: api.EscalationsStream, Subjects: []string{api.AllEscalations}, Description: "the escalation inbox",
 			MaxMsgsPerSubject: 64, AllowDirect: true,
 		},
-		{ // what people do around an item: nowhere else, so never deleted either
-			Name: api.DeskStream, Subjects: []string{api.AllDesks, api.AllPeople}, Description: "who claimed, said and was told what about escalations",
+		{ // the case logs: they are nowhere else, so never deleted either
+			Name: api.CaseLogStream, Subjects: []string{api.AllCaseLogs, api.AllPeople}, Description: "who claimed, said and was told what about escalations",
 			DenyDelete: true, DenyPurge: true, AllowDirect: true,
 		},
 		{ // work queue: a due timer is gone once a broker has looked at it

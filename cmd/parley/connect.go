@@ -64,7 +64,7 @@ type caller interface {
 	AssignEscalation(context.Context, string, performatives.Agent) (api.EscalationItem, error)
 	CommentEscalation(context.Context, string, string) (api.EscalationItem, error)
 	TransferEscalation(context.Context, api.TransferEscalation) (api.EscalationItem, error)
-	EscalationHistory(context.Context, string) (api.EscalationEvents, error)
+	EscalationHistory(context.Context, string) (api.CaseLog, error)
 	WatchEscalations(context.Context, string, time.Duration) (api.Watched, error)
 	Broker(context.Context) (api.Broker, error)
 	Conn() *nats.Conn

@@ -131,7 +131,7 @@ func inboxHistory() *cobra.Command {
 
 func inboxClaim() *cobra.Command {
 	var lease time.Duration
-	cmd := desk("claim ID", "hold an escalation while you are at work on it", cobra.ExactArgs(1),
+	cmd := action("claim ID", "hold an escalation while you are at work on it", cobra.ExactArgs(1),
 		"  parley inbox claim 019478a3-7b2c-7def-8a12-3456789abcde --for 30m --as human://acme.com/alice --key alice.nk",
 		func(ctx context.Context, c connection, args []string) (api.EscalationItem, error) {
 			return c.ClaimEscalation(ctx, args[0], lease)
@@ -141,7 +141,7 @@ func inboxClaim() *cobra.Command {
 }
 
 func inboxRelease() *cobra.Command {
-	return desk("release ID", "let go of an escalation that you hold", cobra.ExactArgs(1),
+	return action("release ID", "let go of an escalation that you hold", cobra.ExactArgs(1),
 		"  parley inbox release 019478a3-7b2c-7def-8a12-3456789abcde --as human://acme.com/alice --key alice.nk",
 		func(ctx context.Context, c connection, args []string) (api.EscalationItem, error) {
 			return c.ReleaseEscalation(ctx, args[0])
@@ -149,7 +149,7 @@ func inboxRelease() *cobra.Command {
 }
 
 func inboxAssign() *cobra.Command {
-	return desk("assign ID [HUMAN]", "say whose an escalation is to decide, or nobody's", cobra.RangeArgs(1, 2),
+	return action("assign ID [HUMAN]", "say whose an escalation is to decide, or nobody's", cobra.RangeArgs(1, 2),
 		"  parley inbox assign 019478a3-7b2c-7def-8a12-3456789abcde human://acme.com/anna --as human://acme.com/alice --key alice.nk",
 		func(ctx context.Context, c connection, args []string) (api.EscalationItem, error) {
 			var to performatives.Agent
@@ -161,7 +161,7 @@ func inboxAssign() *cobra.Command {
 }
 
 func inboxComment() *cobra.Command {
-	return desk("comment ID TEXT", "write to colleagues; no agent reads it", cobra.ExactArgs(2),
+	return action("comment ID TEXT", "write to colleagues; no agent reads it", cobra.ExactArgs(2),
 		`  parley inbox comment 019478a3-7b2c-7def-8a12-3456789abcde "we have a better offer" --as human://acme.com/alice --key alice.nk`,
 		func(ctx context.Context, c connection, args []string) (api.EscalationItem, error) {
 			return c.CommentEscalation(ctx, args[0], args[1])
@@ -170,7 +170,7 @@ func inboxComment() *cobra.Command {
 
 func inboxTransfer() *cobra.Command {
 	var to, level, reason string
-	cmd := desk("transfer ID", "hand an escalation to a colleague, or up the chain before its time", cobra.ExactArgs(1),
+	cmd := action("transfer ID", "hand an escalation to a colleague, or up the chain before its time", cobra.ExactArgs(1),
 		`  parley inbox transfer 019478a3-7b2c-7def-8a12-3456789abcde --level board --reason "above me" --as human://acme.com/alice --key alice.nk`,
 		func(ctx context.Context, c connection, args []string) (api.EscalationItem, error) {
 			if (to == "") == (level == "") {
@@ -184,9 +184,8 @@ func inboxTransfer() *cobra.Command {
 	return cmd
 }
 
-// desk is a command that does something around an escalation, and shows how it
-// stands then.
-func desk(use, short string, takes cobra.PositionalArgs, example string, do func(context.Context, connection, []string) (api.EscalationItem, error)) *cobra.Command {
+// action is a command that acts on an escalation and prints the escalation after it.
+func action(use, short string, takes cobra.PositionalArgs, example string, do func(context.Context, connection, []string) (api.EscalationItem, error)) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: args(takes), Example: example,
 		RunE: func(cmd *cobra.Command, args []string) error {

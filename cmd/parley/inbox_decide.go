@@ -106,7 +106,7 @@ func decide(cmd *cobra.Command, escalation string, ruling client.Ruling, shown s
 		if shown.revision >= 0 && uint64(shown.revision) != item.Revision {
 			return changed(item, shown.revision)
 		}
-		if item.Status == "open" && item.Shown != "" {
+		if item.Status == "open" && item.ViewHash != "" {
 			ruling.On = &item
 		}
 		receipt, err := c.principal.Session(item.Session).Rule(ctx, escalation, ruling)
