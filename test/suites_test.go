@@ -28,7 +28,7 @@ func TestSuites(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if tag := tagged.FindSubmatch(src); tag != nil && string(tag[1]) != "linux" && strings.HasSuffix(name, "_test.go") {
+		if tag := tagged.FindSubmatch(src); len(tag) == 2 && string(tag[1]) != "linux" && strings.HasSuffix(name, "_test.go") {
 			tags[string(tag[1])] = true
 		}
 	}

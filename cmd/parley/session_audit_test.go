@@ -45,7 +45,7 @@ func newStore(t *testing.T) *stored {
 	return w
 }
 
-// starts starts the broker, or another one instead, and opens its streams with its own login.
+// starts runs a broker, or another one instead, and opens its streams with its own login.
 func (w *stored) starts(t testing.TB, o testkit.Options) {
 	t.Helper()
 	o.Sync = time.Second

@@ -70,9 +70,6 @@ func (w *Witness) Beside(url string) *Witness {
 	return other
 }
 
-// Missed has news when an act was not answered, or not now.
-func (w *Witness) Missed() <-chan struct{} { return w.missed }
-
 // A Session is what the witness said in one, and was answered.
 type Session struct {
 	ID       performatives.SessionID
@@ -366,33 +363,4 @@ func (s *Session) State() string {
 	var view struct{ State string }
 	s.witness.Call(api.SessionGet.Name, fmt.Sprintf(`{"sessionId":%q}`, s.ID), &view)
 	return view.State
-}
-
-// Recovered watches the membership records from now on. The function that it returns waits until
-// a broker has deleted that of another one, whose work it has recovered.
-func (w *Witness) Recovered() (wait func()) {
-	w.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	w.Cleanup(cancel)
-	records, err := w.js.KeyValue(ctx, api.BrokersBucket)
-	if err != nil {
-		w.Fatal(err)
-	}
-	watch, err := records.WatchAll(ctx, jetstream.UpdatesOnly())
-	if err != nil {
-		w.Fatal(err)
-	}
-	return func() {
-		w.Helper()
-		for {
-			select {
-			case record := <-watch.Updates():
-				if record != nil && record.Operation() == jetstream.KeyValueDelete {
-					return
-				}
-			case <-ctx.Done():
-				w.Fatal("nobody has recovered a broker's work")
-			}
-		}
-	}
 }
