@@ -24,6 +24,7 @@ func TestLateApprover(t *testing.T) {
 	t.Parallel()
 	b := testkit.StartBroker(t, testkit.Options{})
 	a, w := join(t, b, alpha), join(t, b, beta)
+	join(t, b, "human://acme.com/early") // or nobody could answer
 	id := v7()
 	accepted(t, a.says(id, "PROPOSE", invite(beta)))
 	accepted(t, w.says(id, "ACCEPT", `{"referenceId":"inv"}`))
