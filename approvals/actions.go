@@ -29,7 +29,7 @@ func (a *Approvals) act(ctx context.Context, c api.Caller, id string, judge func
 	if err != nil {
 		return item, err
 	}
-	if member, _ := a.Registry.Member(c.Agent); !c.Operator && !escalation.MayDecide(member, item.Organisation) {
+	if member, _ := a.o.Registry.Member(c.Agent); !c.Operator && !escalation.MayDecide(member, item.Organisation) {
 		return item, session.Refuse(session.Unauthorized, "only the humans of %s who may decide can do this", item.Organisation)
 	}
 	if item.Status != statusOpen {
@@ -42,7 +42,7 @@ func (a *Approvals) act(ctx context.Context, c api.Caller, id string, judge func
 		return item, session.Busy()
 	}
 	if err := a.cases.append(ctx, item.Organisation, item.ID, func(now escalation.Case) (escalation.Action, error) {
-		at := a.Now()
+		at := a.o.Now()
 		if now.Ended != "" {
 			return escalation.Action{}, isOver(&item)
 		}
@@ -52,7 +52,7 @@ func (a *Approvals) act(ctx context.Context, c api.Caller, id string, judge func
 	}); err != nil {
 		return item, err
 	}
-	if err := a.Sessions.Reconcile(ctx, item.Session); err != nil {
+	if err := a.o.Sessions.Reconcile(ctx, item.Session); err != nil {
 		return item, err
 	}
 	if item, err = a.find(ctx, c, id); err != nil {
@@ -73,7 +73,7 @@ func (a *Approvals) current(ctx context.Context, c api.Caller, item api.Escalati
 	if now := a.cases.cached(item.ID); now.Opened && now.Actions == item.Case.Actions {
 		return item, nil
 	}
-	if err := a.Sessions.Reconcile(ctx, item.Session); err != nil {
+	if err := a.o.Sessions.Reconcile(ctx, item.Session); err != nil {
 		return item, err
 	}
 	return a.find(ctx, c, string(item.ID))
@@ -134,7 +134,7 @@ func (a *Approvals) Assign(ctx context.Context, c api.Caller, q api.AssignEscala
 
 // colleague is the level of the route that asks somebody, who must be on it.
 func (a *Approvals) colleague(item api.EscalationItem, to performatives.Agent) (level int, err error) {
-	member, known := a.Registry.Member(to)
+	member, known := a.o.Registry.Member(to)
 	level, asked := levelAsking(&item, to)
 	if known && asked && escalation.MayDecide(member, item.Organisation) {
 		return level, nil

@@ -65,7 +65,7 @@ type Options struct {
 
 // Approvals is the escalation inbox of one broker, until it is closed.
 type Approvals struct {
-	Options
+	o       Options
 	queue   *queue
 	changes *changes
 	cases   *cases
@@ -83,7 +83,7 @@ func Open(ctx context.Context, o Options) (*Approvals, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	a := &Approvals{Options: o, cases: newCases(o.Store), changes: newChanges(), work: background.New(), stopped: make(chan struct{})}
+	a := &Approvals{o: o, cases: newCases(o.Store), changes: newChanges(), work: background.New(), stopped: make(chan struct{})}
 	a.queue = newQueue(o.Now, a.cases.forget)
 	for _, start := range []struct {
 		what string

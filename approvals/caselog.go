@@ -42,13 +42,13 @@ type caseEntry struct {
 func newCases(s *store.Store) *cases { return &cases{store: s, byID: map[escalation.ID]caseAt{}} }
 
 func (a *Approvals) followCases(ctx context.Context) error {
-	return a.Store.FollowAll(ctx, a.work, api.CaseLogStream, func(m store.Message) {
+	return a.o.Store.FollowAll(ctx, a.work, api.CaseLogStream, func(m store.Message) {
 		if api.IsOfPeople(m.Subject) {
 			return // it is for notifications
 		}
 		at, err := readCase(&m)
 		if err != nil {
-			a.Log.Error("case log", zap.String("subject", m.Subject), zap.Error(err))
+			a.o.Log.Error("case log", zap.String("subject", m.Subject), zap.Error(err))
 			return
 		}
 		a.cases.put(escalation.ID(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]), at)
@@ -163,7 +163,7 @@ func (a *Approvals) NextDue(s session.State, now time.Time) (time.Time, bool) {
 // Notified adds to the case log who was told of an approval, and how. It changes nothing for who decides.
 func (a *Approvals) Notified(ctx context.Context, item *api.EscalationItem, told string) error {
 	return a.cases.append(ctx, item.Organisation, item.ID, func(escalation.Case) (escalation.Action, error) {
-		return escalation.Action{Kind: escalation.Notified, At: a.Now().UTC(), Text: clip(told, maxComment)}, nil
+		return escalation.Action{Kind: escalation.Notified, At: a.o.Now().UTC(), Text: clip(told, maxComment)}, nil
 	})
 }
 

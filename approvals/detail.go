@@ -43,12 +43,12 @@ func (a *Approvals) detail(ctx context.Context, item *api.EscalationItem) error 
 // approvers are the humans on the route, in the order in which they are asked.
 func (a *Approvals) approvers(item *api.EscalationItem) []api.Approver {
 	var all []api.Approver
-	for _, member := range a.Registry.Deciders(item.Organisation) {
+	for _, member := range a.o.Registry.Deciders(item.Organisation) {
 		level, asked := levelAsking(item, member.Agent)
 		if !asked {
 			continue
 		}
-		card, _ := a.Registry.Card(member.Agent)
+		card, _ := a.o.Registry.Card(member.Agent)
 		all = append(all, api.Approver{
 			Agent: member.Agent, Name: card.Name, Level: level, Turn: level <= item.Route.Level, Limits: member.Limits,
 			Enough:  !member.Limited || item.Amount != nil && within(member, item.Amount),
@@ -98,7 +98,7 @@ func (a *Approvals) compare(item *api.EscalationItem) {
 	if item.Proposal == nil {
 		return
 	}
-	if schema, ok := a.Schema(item.Proposal.Schema); ok && item.Proposal.Schema != "" {
+	if schema, ok := a.o.Schema(item.Proposal.Schema); ok && item.Proposal.Schema != "" {
 		item.TermsSchema = schema.Schema
 		item.Labels = labels(schema.Schema)
 	}

@@ -30,7 +30,7 @@ func (a *Approvals) Get(ctx context.Context, c api.Caller, q api.EscalationRef) 
 		}
 	}
 	a.compare(&item)
-	messages, err := a.Sessions.Messages(ctx, api.ListMessages{Session: item.Session, Limit: api.MaxPage})
+	messages, err := a.o.Sessions.Messages(ctx, api.ListMessages{Session: item.Session, Limit: api.MaxPage})
 	addTranscript(&item, messages)
 	return item, err
 }
@@ -44,7 +44,7 @@ func (a *Approvals) viewed(ctx context.Context, c api.Caller, item *api.Escalati
 		return
 	}
 	looked := func(now escalation.Case) (escalation.Action, error) {
-		at := a.Now()
+		at := a.o.Now()
 		if last, before := now.Views[c.Agent]; before && at.Sub(last) < viewAgain {
 			return escalation.Action{}, errNothing
 		}
@@ -54,7 +54,7 @@ func (a *Approvals) viewed(ctx context.Context, c api.Caller, item *api.Escalati
 		return
 	}
 	if err := a.cases.append(ctx, item.Organisation, item.ID, looked); err != nil {
-		a.Log.Debug("a view is not in the case log", zap.Error(err))
+		a.o.Log.Debug("a view is not in the case log", zap.Error(err))
 	}
 }
 
@@ -89,7 +89,7 @@ func (a *Approvals) fromStream(ctx context.Context, c api.Caller, id string) (*a
 	}
 	for _, org := range orgs {
 		for _, urgency := range urgencies {
-			last, err := a.Store.Last(ctx, api.EscalationsStream, api.Escalation(org, string(urgency), id))
+			last, err := a.o.Store.Last(ctx, api.EscalationsStream, api.Escalation(org, string(urgency), id))
 			if err != nil {
 				return nil, err
 			}
@@ -100,7 +100,7 @@ func (a *Approvals) fromStream(ctx context.Context, c api.Caller, id string) (*a
 			if err := json.Unmarshal(last.Data, item); err != nil {
 				return nil, err
 			}
-			return newApproval(item, a.Now()), nil
+			return newApproval(item, a.o.Now()), nil
 		}
 	}
 	return nil, nil //nolint:nilnil // there is none
@@ -112,27 +112,27 @@ func (a *Approvals) isInsider(c api.Caller, org performatives.Organisation) bool
 	if c.Operator {
 		return true
 	}
-	member, ok := a.Registry.Member(c.Agent)
-	return ok && (escalation.MayDecide(member, org) || c.Agent.Organisation() == org && a.Registry.Audits(c))
+	member, ok := a.o.Registry.Member(c.Agent)
+	return ok && (escalation.MayDecide(member, org) || c.Agent.Organisation() == org && a.o.Registry.Audits(c))
 }
 
 // seenBy is an approval as a caller sees it now; false if it may not see it.
 func (a *Approvals) seenBy(ctx context.Context, c api.Caller, k *approval) (api.EscalationItem, bool) {
 	item := *k.EscalationItem
 	if a.isInsider(c, item.Organisation) {
-		asOf(&item, a.Now())
+		asOf(&item, a.o.Now())
 		if !c.Operator {
 			item.You = a.you(c, &item)
 		}
 		return item, true
 	}
 	item.Due, item.Route, item.Case, item.Revision, item.ViewHash = "", nil, api.Case{}, 0, ""
-	return item, a.Sessions.MayRead(ctx, c, item.Session)
+	return item, a.o.Sessions.MayRead(ctx, c, item.Session)
 }
 
 // you is what the caller may do with an approval.
 func (a *Approvals) you(c api.Caller, item *api.EscalationItem) *api.You {
-	member, _ := a.Registry.Member(c.Agent)
+	member, _ := a.o.Registry.Member(c.Agent)
 	you := &api.You{Limits: member.Limits}
 	you.Voted = slices.ContainsFunc(item.Votes, func(v api.VoteView) bool { return v.By == c.Agent })
 	level, asked := levelAsking(item, c.Agent)
@@ -148,7 +148,7 @@ func (a *Approvals) you(c api.Caller, item *api.EscalationItem) *api.You {
 		you.Why = "the rules ask other people"
 	case level > item.Route.Level:
 		you.Why = "you are asked if the level before you has not answered by " + item.Route.Levels[level-1].Due
-	case now.HeldByAnother(c.Agent, a.Now()) != nil:
+	case now.HeldByAnother(c.Agent, a.o.Now()) != nil:
 		you.Why = string(item.Case.Claim.By) + " has claimed it"
 	default:
 		you.Decide = true

@@ -19,20 +19,20 @@ const groupExpiry = 24 * time.Hour
 // server finds it inactive.
 func (a *Approvals) openGroups(ctx context.Context) (err error) {
 	named := map[string]bool{}
-	a.Rules.Groups(func(org performatives.Organisation, group string, _ []performatives.Agent) {
+	a.o.Rules.Groups(func(org performatives.Organisation, group string, _ []performatives.Agent) {
 		if err != nil {
 			return
 		}
 		name := api.GroupConsumer(org, group)
 		named[name] = true
-		err = a.Store.EnsureConsumer(ctx, store.Consumer{
+		err = a.o.Store.EnsureConsumer(ctx, store.Consumer{
 			Stream: api.EscalationsStream, Name: name, Subject: api.EscalationsOf(org), Description: group + " of " + string(org),
 		})
 	})
 	if err != nil {
 		return err
 	}
-	return a.Store.ExpireConsumers(ctx, api.EscalationsStream, groupExpiry, func(name string) bool {
+	return a.o.Store.ExpireConsumers(ctx, api.EscalationsStream, groupExpiry, func(name string) bool {
 		return api.IsGroupConsumer(name) && !named[name]
 	})
 }
@@ -40,11 +40,11 @@ func (a *Approvals) openGroups(ctx context.Context) (err error) {
 // Groups are the consumers of the groups that a human is in who may decide.
 func (a *Approvals) Groups(human performatives.Agent) []string {
 	var consumers []string
-	member, known := a.Registry.Member(human)
+	member, known := a.o.Registry.Member(human)
 	if !known || member.Authority != performatives.AuthorityDecide {
 		return nil
 	}
-	a.Rules.Groups(func(org performatives.Organisation, group string, members []performatives.Agent) {
+	a.o.Rules.Groups(func(org performatives.Organisation, group string, members []performatives.Agent) {
 		if slices.Contains(members, human) {
 			consumers = append(consumers, api.GroupConsumer(org, group))
 		}

@@ -21,12 +21,12 @@ func (a *Approvals) List(ctx context.Context, c api.Caller, q api.ListEscalation
 	}
 	insider := a.isInsider(c, c.Agent.Organisation())
 	org := q.Organisation
-	if !c.Operator && q.Session == "" && insider && !a.Registry.Audits(c) {
+	if !c.Operator && q.Session == "" && insider && !a.o.Registry.Audits(c) {
 		org = c.Agent.Organisation()
 	}
 	all := a.queue.of(org)
 	if len(all.open)+len(all.closed) > 0 && insider {
-		found.Counts, found.Now = a.counts(c, all.open), api.Timestamp(a.Now())
+		found.Counts, found.Now = a.counts(c, all.open), api.Timestamp(a.o.Now())
 	}
 	size, words, limit := 0, searchWords(q.Search), api.PageSize(q.Limit)
 	list := page(all, q.Status, q.Cursor)
@@ -118,7 +118,7 @@ func (a *Approvals) matches(c api.Caller, k *approval, q *api.ListEscalations, w
 	if !a.isInsider(c, k.Organisation) || k.Route == nil {
 		return false
 	}
-	held := heldAt(k, a.Now())
+	held := heldAt(k, a.o.Now())
 	switch q.Claimed {
 	case api.ClaimedByMe:
 		return isMine(c, k, held)
@@ -147,7 +147,7 @@ const soon = 15 * time.Minute
 // counts are of the open approvals of the caller's own organisation.
 func (a *Approvals) counts(c api.Caller, open []*approval) api.EscalationCounts {
 	n := api.EscalationCounts{Urgency: map[string]int{}}
-	now := a.Now()
+	now := a.o.Now()
 	before := api.Timestamp(now.Add(soon))
 	insider := map[performatives.Organisation]bool{}
 	for _, k := range open {

@@ -82,10 +82,10 @@ func newQueue(now func() time.Time, forget func(escalation.ID)) *queue {
 }
 
 func (a *Approvals) followQueue(ctx context.Context) error {
-	return a.Store.FollowAll(ctx, a.work, api.EscalationsStream, func(m store.Message) {
+	return a.o.Store.FollowAll(ctx, a.work, api.EscalationsStream, func(m store.Message) {
 		item := new(api.EscalationItem)
 		if err := json.Unmarshal(m.Data, item); err != nil {
-			a.Log.Error("escalation item", zap.String("subject", m.Subject), zap.Error(err))
+			a.o.Log.Error("escalation item", zap.String("subject", m.Subject), zap.Error(err))
 			return
 		}
 		a.queue.put(item)

@@ -18,8 +18,8 @@ import (
 // A Session is a session as Reconcile needs it.
 type Session struct {
 	State    session.State
-	At       time.Time                                              // by the session's clock
-	Messages func(context.Context) (messages api.Messages, _ error) // the first page of its transcript
+	At       time.Time                                   // by the session's clock
+	Messages func(context.Context) (api.Messages, error) // the first page of its transcript
 }
 
 // Written names a version of a session's approvals. "" is none.
@@ -66,7 +66,7 @@ func (a *Approvals) Reconcile(ctx context.Context, s Session, written Written) (
 func (a *Approvals) write(ctx context.Context, s *Session, of *escalation.Item) error {
 	item := a.item(&s.State, of, s.At)
 	subject := api.Escalation(item.Organisation, item.Urgency, string(item.ID))
-	last, err := a.Store.Last(ctx, api.EscalationsStream, subject)
+	last, err := a.o.Store.Last(ctx, api.EscalationsStream, subject)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (a *Approvals) write(ctx context.Context, s *Session, of *escalation.Item) 
 	if err != nil {
 		return err
 	}
-	if _, err := a.Store.PutIf(ctx, store.Message{Subject: subject, Data: data}, sequence); err != nil {
+	if _, err := a.o.Store.PutIf(ctx, store.Message{Subject: subject, Data: data}, sequence); err != nil {
 		return fmt.Errorf("escalation item: %w", err)
 	}
 	a.queue.put(&item)

@@ -14,12 +14,12 @@ import (
 // question is an escalation as the rules look at it.
 func (a *Approvals) question(s *session.State, by performatives.Agent, body *performatives.EscalateBody, offer *session.Offer) escalation.Ask {
 	side := s.SideOf(by)
-	card, _ := a.Registry.Card(side)
+	card, _ := a.o.Registry.Card(side)
 	urgency := escalation.Urgency(body.Urgency)
-	deciders := a.Registry.Deciders(side.Organisation())
-	for _, human := range a.Rules.Humans(side.Organisation()) {
-		if _, registered := a.Registry.Card(human); a.Dev && !registered {
-			member, _ := a.Registry.Member(human)
+	deciders := a.o.Registry.Deciders(side.Organisation())
+	for _, human := range a.o.Rules.Humans(side.Organisation()) {
+		if _, registered := a.o.Registry.Card(human); a.o.Dev && !registered {
+			member, _ := a.o.Registry.Member(human)
 			deciders = append(deciders, member)
 		}
 	}
@@ -40,7 +40,7 @@ func (a *Approvals) Route(s session.State, e *session.Event) {
 	if body, ok := m.Body.(*performatives.EscalateBody); ok {
 		question := a.question(&s, m.Sender, body, s.AtStake(body, side, e.At))
 		question.At = e.At
-		e.Route, _ = a.Rules.Route(question)
+		e.Route, _ = a.o.Rules.Route(question)
 	} else {
 		open := s.Escalation()
 		if open == nil || !m.Sender.IsHuman() {
@@ -51,7 +51,7 @@ func (a *Approvals) Route(s session.State, e *session.Event) {
 			e.Route = r
 		}
 	}
-	for _, human := range a.Registry.Deciders(org) {
+	for _, human := range a.o.Registry.Deciders(org) {
 		if human.Agent != m.Sender {
 			e.Known.Add(human)
 		}
@@ -69,7 +69,7 @@ func (a *Approvals) plan(s *session.State, of *escalation.Item) escalation.Plan 
 	}
 	question := a.question(s, of.By, of.Body, nil)
 	question.At, question.Amount = of.At, func([]string) *escalation.Amount { return of.Amount }
-	_, plan := a.Rules.Route(question)
+	_, plan := a.o.Rules.Route(question)
 	return plan
 }
 

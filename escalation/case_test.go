@@ -81,7 +81,7 @@ func TestCaseCatchesUp(t *testing.T) {
 	check("all at once, by a broker that was away", escalation.Opened, escalation.Voted, escalation.Ended)
 }
 
-// A claim is one human's, for a while; a view changes nothing that is shown.
+// A claim is one human's, for a while; a view leaves the case as it was.
 func TestCase(t *testing.T) {
 	now := escalation.Case{}.With(escalation.Action{Kind: escalation.Claimed, At: monday, By: alice, Until: monday.Add(time.Minute)})
 	for name, test := range map[string]struct {
