@@ -17,7 +17,7 @@ var Bilateral = &session.Mode{
 	Min:  2, Max: 2,
 	Open:      openBilateral,
 	Rules:     []session.Rule{noCommitments, alternating, proposeFirstAndOnce, onlyPersonsAsk, assessed},
-	Answering: []session.Rule{notOwnUnlessAsked, session.Addressed, session.StillOpen},
+	Answering: []session.Rule{notOwnUnlessAsked, addressedUnlessOwn, session.StillOpen},
 	Effects:   map[asp.Performative]func(*session.Turn){asp.Inform: settleAnswered},
 	After:     afterTurn,
 	Duration:  clockOf,
@@ -148,14 +148,23 @@ func onlyPersonsAsk(t *session.Turn) error {
 	return nil
 }
 
-// notOwnUnlessAsked lets the side that was asked amend its own offer, or reject
-// the talk, instead of answering; also when the question was taken back since,
-// for it is that side's turn and it would have no other.
+// notOwnUnlessAsked lets the side that was asked amend its own offer, or end the
+// negotiation, instead of answering. This also holds after the question was withdrawn:
+// it is that side's turn, and it could do nothing else.
 func notOwnUnlessAsked(t *session.Turn) error {
 	if (t.Act == asp.Counter || t.Act == asp.Reject) && turns(&t.State).last == asp.Clarify {
 		return nil
 	}
 	return session.NotOwn(t)
+}
+
+// addressedUnlessOwn lets the side that was asked answer its own offer although the
+// offer is addressed to the other side.
+func addressedUnlessOwn(t *session.Turn) error {
+	if t.Offer.Side == t.Side {
+		return nil
+	}
+	return session.Addressed(t)
 }
 
 // settleAnswered: the turn that answers any question settles its CLARIFY.
@@ -182,7 +191,7 @@ func afterTurn(t *session.Turn) {
 	t.Own = b
 }
 
-// take is one turn: the cap is judged after it.
+// take counts a turn. The cap is checked after it.
 func (b *bilateral) take(t *session.Turn) {
 	if b.count == 0 {
 		b.began = t.Now
@@ -206,11 +215,11 @@ func (b *bilateral) take(t *session.Turn) {
 	case t.Act == asp.Accept:
 		b.finish(statusPending, "")
 		t.Carry(session.Closed, statusPending)
-	case b.cap > 0 && b.count >= b.cap: // whatever else the last turn was
-		b.finish(statusStalled, reasonTurnCap)
-		t.Carry(session.Closed, reasonTurnCap)
 	case t.Act == asp.Reject:
 		b.finish(statusRejected, "")
 		t.Carry(session.Closed, statusRejected)
+	case b.cap > 0 && b.count >= b.cap: // any other turn leaves nobody to answer it
+		b.finish(statusStalled, reasonTurnCap)
+		t.Carry(session.Closed, reasonTurnCap)
 	}
 }

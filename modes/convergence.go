@@ -17,13 +17,16 @@ type convergent struct {
 	acceptance  string
 	keepLive    bool               // a counter leaves its target live
 	maxRounds   int64              // 0 is no bound
+	anyReject   bool               // every REJECT is terminal
+	version     string             // of the policy, "" for none
 	authority   map[asp.Agent]bool // who commits besides the initiator; never changed
 
 	rounds    int64
 	slots     persist.Table[asp.Agent, string] // who accepts which offer
 	votes     persist.Table[string, votes]     // by offer
 	meeting   persist.Table[string, bool]      // offers that meet the criterion, live or not: each has a slot that names it
-	terminal  *finalRejection                  // the newest, nil for none: while it stands there is no other
+	terminal  *shownRejection                  // the newest, nil for none: while it stands there is no other
+	refused   persist.Table[string, refusal]   // rejections that are not terminal, by peer and offer
 	committed string                           // the offer agreed on
 	closed    bool
 }
@@ -35,8 +38,16 @@ type votes struct {
 	initiator bool
 }
 
-// A finalRejection is a terminal rejection.
-type finalRejection struct {
+// A refusal is a rejection that is not terminal, and its entry.
+type refusal struct {
+	shownRejection
+	entry uint64
+}
+
+func refusalOf(side asp.Agent, offer string) (key string) { return string(side) + " " + offer }
+
+// A shownRejection is a rejection as it is shown: terminal, or not.
+type shownRejection struct {
 	Agent    asp.Agent `json:"agentId"`
 	Proposal string    `json:"proposalId"`
 }
@@ -99,6 +110,7 @@ func fillSlot(t *session.Turn) {
 	c := peers(&t.State)
 	c.empty(&t.State, t.Side)
 	c.vote(&t.State, t.Side, t.Offer.ID, 1)
+	c.refused = c.refused.Without(refusalOf(t.Side, t.Offer.ID))
 	c.slots = c.slots.With(t.Side, t.Offer.ID)
 	t.Own = c
 }
@@ -153,8 +165,11 @@ func noteRejection(t *session.Turn) {
 	if id, _ := c.slots.Get(t.Side); id == t.Offer.ID {
 		c.empty(&t.State, t.Side)
 	}
-	if body, ok := t.Message.Body.(*asp.RejectBody); ok && body.Terminal {
-		c.terminal = &finalRejection{t.Side, t.Offer.ID}
+	if body, ok := t.Message.Body.(*asp.RejectBody); ok && (body.Terminal || c.anyReject) {
+		c.terminal = &shownRejection{t.Side, t.Offer.ID}
+		c.refused = c.refused.Without(refusalOf(t.Side, t.Offer.ID))
+	} else {
+		c.refused = c.refused.With(refusalOf(t.Side, t.Offer.ID), refusal{shownRejection{t.Side, t.Offer.ID}, t.Next})
 	}
 	t.Own = c
 }

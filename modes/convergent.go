@@ -1,7 +1,10 @@
 package modes
 
 import (
+	"cmp"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -15,7 +18,7 @@ var Convergent = &session.Mode{
 	Name: "convergent/1",
 	Min:  2, Max: mostPeers + 1, // and a coordinator
 	Open:      openConvergent,
-	Rules:     []session.Rule{nothingAfterTerminal, coordinatorStaysOut, withinRounds, commitsRightly},
+	Rules:     []session.Rule{readableID, nothingAfterTerminal, coordinatorStaysOut, withinRounds, commitsRightly},
 	Answering: []session.Rule{notItsOwn, session.StillOpen, session.NothingPending},
 	Effects: map[asp.Performative]func(*session.Turn){
 		asp.Accept: fillSlot, asp.Reject: noteRejection, asp.Counter: retireCountered, asp.Withdraw: emptySlots,
@@ -32,6 +35,12 @@ const (
 	allParties    = "all_parties"
 	counterparty  = "counterparty" // all but the offer's author
 	initiatorOnly = "initiator"
+)
+
+// Which REJECT is terminal.
+const (
+	terminalFlag        = "terminal_flag" // one with terminal true
+	terminalOnAnyReject = "terminal_on_any_reject"
 )
 
 // What the initiator is.
@@ -54,6 +63,8 @@ func openConvergent(t *session.Turn, policy jsontext.Value) (any, error) {
 		acceptance:  p.word("acceptance", allParties, counterparty, initiatorOnly),
 		keepLive:    !p.truth("counterRetires", true),
 		maxRounds:   p.number("maxRounds", 0),
+		anyReject:   p.word("rejection", terminalFlag, terminalOnAnyReject) == terminalOnAnyReject,
+		version:     p.text("policyVersion"),
 		authority:   p.principals("commitAuthority", principals),
 	}
 	if c.coordinator {
@@ -110,6 +121,9 @@ func commitsRightly(t *session.Turn) error {
 	}
 	c := peers(&t.State)
 	rejects := body.Outcome == outcomeRejected
+	if err := c.pinnedVersions(t, body); err != nil {
+		return err
+	}
 	switch phase := c.phase(&t.State, t.Now); {
 	case t.Side != c.initiator && !c.authority[t.Side]:
 		return session.Violation("not_initiator", "only %s commits, or who is in commitAuthority", c.initiator)
@@ -119,11 +133,54 @@ func commitsRightly(t *session.Turn) error {
 		return session.Violation("outcome_mismatch", "all have accepted an offer: the outcome of a COMMIT is agreed")
 	case phase == phaseConverged && body.ReferenceID != c.accepted(&t.State, t.Now):
 		return session.Violation("not_accepted", "the COMMIT names %q; all have accepted %q", body.ReferenceID, c.accepted(&t.State, t.Now))
+	case phase == phaseTerminal && saysOf(body.Action) == agreement, phase == phaseConverged && saysOf(body.Action) == rejection:
+		return session.Violation("outcome_mismatch", "the action %q contradicts the outcome, which is %s", body.Action, cmp.Or(body.Outcome, "agreed"))
 	case phase == phaseNegotiating:
 		return session.Violation("not_converged", "nobody can COMMIT before one live offer, and no other, has the acceptances that it needs")
 	}
 	return nil
 }
+
+// pinnedVersions refuses a COMMIT that was made for another version of the mode, or
+// another policy, than the session has.
+func (c convergent) pinnedVersions(t *session.Turn, body *asp.CommitBody) error {
+	_, version, _ := strings.Cut(t.Mode.Name, "/")
+	switch {
+	case body.ModeVersion != "" && body.ModeVersion != version:
+		return session.Violation("version_mismatch", "the session's modeVersion is %q, not %q", version, body.ModeVersion)
+	case body.PolicyVersion != "" && body.PolicyVersion != c.version:
+		return session.Violation("version_mismatch", "the session's policyVersion is %q, not %q", c.version, body.PolicyVersion)
+	}
+	return nil
+}
+
+// What an action says of the outcome.
+const (
+	nothingSaid = iota
+	agreement
+	rejection
+)
+
+var outcomeWords = map[string]int{
+	"accepted": agreement, "agreed": agreement, "approved": agreement,
+	"declined": rejection, "denied": rejection, "rejected": rejection,
+}
+
+// saysOf reads the last word of a dotted action, such as contract.agreed.
+func saysOf(action string) int {
+	return outcomeWords[strings.ToLower(action[strings.LastIndexByte(action, '.')+1:])]
+}
+
+// readableID refuses an id in which nothing can be seen: people could not name it.
+func readableID(t *session.Turn) error {
+	field := map[asp.Performative]string{asp.Propose: "proposalId", asp.Counter: "proposalId", asp.Commit: "commitmentId"}[t.Act]
+	if field == "" || strings.ContainsFunc(t.Message.Body.ID(t.Message.ID), seen) {
+		return nil
+	}
+	return session.RefuseSchema(session.Fault{Path: "/" + field, Rule: "blank", Message: field + " must not be blank"})
+}
+
+func seen(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) }
 
 // notItsOwn: nobody asks themselves; and authors accept their own offers, but
 // explicitly: no delegate does it for them (PROTOCOL.md §6).

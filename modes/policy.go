@@ -98,6 +98,15 @@ func (p *parameters) word(name string, words ...string) string {
 	return word
 }
 
+// text reads a string; absent is "".
+func (p *parameters) text(name string) (text string) {
+	raw, given := p.value(name)
+	if given && (raw.Kind() != '"' || json.Unmarshal(raw, &text) != nil) {
+		p.fault("/"+name, "type", "policy.%s must be a string", name)
+	}
+	return text
+}
+
 // truth reads a boolean.
 func (p *parameters) truth(name string, byDefault bool) bool {
 	raw, given := p.value(name)

@@ -1,6 +1,8 @@
 package modes
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	asp "github.com/parley-asp/parley/performatives"
@@ -12,7 +14,8 @@ type projection struct {
 	Proposals          map[string]record    `json:"proposals"`
 	Accepts            map[asp.Agent]string `json:"accepts"`
 	AcceptedProposal   string               `json:"acceptedProposal,omitzero"`
-	TerminalRejections []finalRejection     `json:"terminalRejections"` // those that stand
+	Rejections         []shownRejection     `json:"rejections"`         // not terminal, of offers that are not withdrawn, in order
+	TerminalRejections []shownRejection     `json:"terminalRejections"` // those that stand
 	Phase              string               `json:"phase"`
 }
 
@@ -31,7 +34,7 @@ func viewConvergent(s *session.State, at time.Time) any {
 	c, now := peers(s), s.Clock(at)
 	p := projection{
 		Proposals: map[string]record{}, Accepts: map[asp.Agent]string{},
-		TerminalRejections: []finalRejection{}, Phase: c.phase(s, now),
+		Rejections: c.rejections(s), TerminalRejections: []shownRejection{}, Phase: c.phase(s, now),
 	}
 	if c.rejected(s, now) { // which outranks convergence
 		p.TerminalRejections = append(p.TerminalRejections, *c.terminal)
@@ -55,4 +58,21 @@ func viewConvergent(s *session.State, at time.Time) any {
 		}
 	}
 	return convergentView{p}
+}
+
+// rejections are those that are not terminal. A peer takes its own back by accepting
+// the offer.
+func (c convergent) rejections(s *session.State) []shownRejection {
+	var found []refusal
+	for _, r := range c.refused.All() {
+		if o, ok := s.Offer(r.Proposal); ok && o.Status != session.WithdrawnOffer {
+			found = append(found, r)
+		}
+	}
+	slices.SortFunc(found, func(a, b refusal) int { return cmp.Compare(a.entry, b.entry) })
+	shown := make([]shownRejection, len(found))
+	for i, r := range found {
+		shown[i] = r.shownRejection
+	}
+	return shown
 }

@@ -17,6 +17,8 @@ type CommitBody struct {
 	Outcome        string           `json:"outcome,omitzero" jsonschema:"enum=agreed,enum=rejected,description=By default agreed"`
 	Action         string           `json:"action,omitzero"`
 	AuthorityScope string           `json:"authorityScope,omitzero"`
+	ModeVersion    string           `json:"modeVersion,omitzero" jsonschema:"description=In convergent/1 the pinned one"`
+	PolicyVersion  string           `json:"policyVersion,omitzero" jsonschema:"description=In convergent/1 the pinned one"`
 	Reason         string           `json:"reason,omitzero"`
 }
 

@@ -14,7 +14,8 @@ type tally struct {
 
 	offers   map[string]*tallied
 	accepts  map[string]string
-	terminal [][2]string // agent, offer
+	refused  [][2]string // agent, offer
+	terminal [][2]string // the same
 	closed   bool
 	accepted string
 }
@@ -61,12 +62,16 @@ func (y *tally) projection(now int) map[string]any {
 	for who, id := range y.accepts {
 		accepts[string(cast[who])] = id
 	}
+	refused := []any{}
+	for _, r := range y.refused {
+		refused = append(refused, map[string]any{"agentId": string(cast[r[0]]), "proposalId": r[1]})
+	}
 	for _, r := range y.terminal {
 		if y.live(r[1], now) {
 			terminal = append(terminal, map[string]any{"agentId": string(cast[r[0]]), "proposalId": r[1]})
 		}
 	}
-	p := map[string]any{"proposals": proposals, "accepts": accepts, "terminalRejections": terminal, "phase": "Negotiating"}
+	p := map[string]any{"proposals": proposals, "accepts": accepts, "rejections": refused, "terminalRejections": terminal, "phase": "Negotiating"}
 	switch {
 	case y.accepted != "":
 		p["acceptedProposal"] = y.accepted
@@ -95,21 +100,31 @@ func (y *tally) heard(m move, now int) {
 		}
 	case "ACCEPT":
 		y.accepts[m.who] = m.ref
+		y.takesBack(m)
 	case "REJECT":
 		if y.accepts[m.who] == m.ref {
 			delete(y.accepts, m.who)
 		}
+		y.takesBack(m)
 		if m.terminal {
 			y.terminal = append(y.terminal, [2]string{m.who, m.ref})
+		} else {
+			y.refused = append(y.refused, [2]string{m.who, m.ref})
 		}
 	case "WITHDRAW":
 		y.offers[m.ref].status = "withdrawn"
 		maps.DeleteFunc(y.accepts, func(_, id string) bool { return id == m.ref })
 		y.terminal = slices.DeleteFunc(y.terminal, func(r [2]string) bool { return r[1] == m.ref })
+		y.refused = slices.DeleteFunc(y.refused, func(r [2]string) bool { return r[1] == m.ref })
 	case "COMMIT":
 		y.closed = true
 		if !m.terminal {
 			y.accepted = m.ref
 		}
 	}
+}
+
+// takesBack forgets an earlier rejection of the same offer by the same peer.
+func (y *tally) takesBack(m move) {
+	y.refused = slices.DeleteFunc(y.refused, func(r [2]string) bool { return r == [2]string{m.who, m.ref} })
 }

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"cmp"
+
 	"github.com/parley-asp/parley/delegation"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
@@ -88,9 +90,9 @@ func (t *Turn) heardWhilePaused() error {
 		})
 }
 
-// asKnown is a party as the registry has it now, else as it is pinned. What it
-// may do here is pinned; only of a human is it the registry's to say who may
-// decide, also of one who negotiates as a principal.
+// asKnown is a party as the registry has it now, else as it is pinned. Its kind and
+// what it may do here are pinned; only whether a human may decide is the registry's to
+// say, also of one who negotiates as a principal.
 func (t *Turn) asKnown(p Party) Party {
 	m, known := t.event.Known.Get(p.Agent)
 	if !known {
@@ -104,6 +106,7 @@ func (t *Turn) asKnown(p Party) Party {
 	default:
 		m.Authority = p.Authority
 	}
+	m.Kind = cmp.Or(p.Kind, m.Kind)
 	p.Member = m
 	return p
 }
