@@ -29,7 +29,7 @@ func ViewSession(s *session.State, at time.Time) SessionView {
 	}
 	v.Mode, v.Purpose, v.Updated = s.Mode.Name, s.Agreed.Purpose, Timestamp(s.Updated)
 	v.Invitation = viewOffer(s, s.Invitation(), at)
-	for _, a := range s.Roll() {
+	for _, a := range s.Participants() {
 		p, _ := s.Party(a)
 		v.Participants = append(v.Participants, viewParty(s, p, at))
 		if bound, some := s.Bound(a); some {
@@ -94,7 +94,7 @@ func viewOffer(s *session.State, o *session.Offer, at time.Time) OfferView {
 	if !o.Expires.IsZero() {
 		v.ValidUntil = Timestamp(s.Wall(o.Expires, at))
 	}
-	for _, a := range s.Roll() {
+	for _, a := range s.Participants() {
 		if o.AcceptedBy(a) {
 			v.AcceptedBy = append(v.AcceptedBy, a)
 		}
@@ -138,7 +138,7 @@ func ViewEscalation(item *escalation.Item) *EscalationView {
 func Summarise(s *session.State, you performatives.Agent, at time.Time) SessionSummary {
 	return SessionSummary{
 		Session: s.ID, State: s.Phase, Mode: s.Mode.Name, Purpose: s.Agreed.Purpose, Inviter: s.Inviter(),
-		Parties: s.Roll(), Created: Timestamp(s.Created), Updated: Timestamp(s.Updated),
+		Parties: s.Participants(), Created: Timestamp(s.Created), Updated: Timestamp(s.Updated),
 		Messages: s.Next, Awaiting: s.Awaits(you, at),
 	}
 }

@@ -244,7 +244,7 @@ func (c *check) timer() {
 
 // row checks the state and the participants in the session row.
 func (c *check) row() {
-	row, participants := c.held.Index, c.state.Roll()
+	row, participants := c.held.Index, c.state.Participants()
 	switch {
 	case row == nil:
 		c.fault(Index, "", "the session is not in the list of sessions")

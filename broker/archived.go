@@ -62,7 +62,7 @@ func (b *Broker) fromArchive(ctx context.Context, l *cachedSession) (is bool, er
 		}
 	}
 	l.archived, l.loaded = true, true
-	l.rowState, l.rowParticipants = l.state.Phase, len(l.state.Roll())
+	l.rowState, l.rowParticipants = l.state.Phase, len(l.state.Participants())
 	b.resolved(l)
 	return true, nil
 }

@@ -22,7 +22,7 @@ func (b *Broker) mayAudit(c api.Caller, l *cachedSession) bool {
 		return false
 	}
 	org, at := c.Agent.Organisation(), b.clock(l)
-	return slices.ContainsFunc(l.state.Roll(), func(a performatives.Agent) bool {
+	return slices.ContainsFunc(l.state.Participants(), func(a performatives.Agent) bool {
 		return a.Organisation() == org && l.state.MayRead(a, at)
 	})
 }

@@ -90,7 +90,7 @@ func (b *Broker) roomFor(l *cachedSession, m *performatives.Message, next *sessi
 		}
 		return release, nil
 	case performatives.Delegate:
-		if n := len(next.Roll()) - next.Principals(); n > most && len(next.Roll()) > len(l.state.Roll()) {
+		if n := len(next.Participants()) - next.Principals(); n > most && len(next.Participants()) > len(l.state.Participants()) {
 			return nil, tooMany("delegates and approvers", n, most)
 		}
 	case performatives.Escalate:

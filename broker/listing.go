@@ -20,7 +20,7 @@ func (b *Broker) openList(ctx context.Context) (err error) {
 
 // row is the session's row in the session list.
 func (l *cachedSession) row() sessionlist.Row {
-	return sessionlist.Row{State: l.state.Phase, Participants: l.state.Roll(), Entries: l.state.Next}
+	return sessionlist.Row{State: l.state.Phase, Participants: l.state.Participants(), Entries: l.state.Next}
 }
 
 // note updates the list and the escalation inbox in memory before an act is answered, so that

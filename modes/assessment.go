@@ -19,7 +19,7 @@ type assessment struct {
 
 var userRoles = map[string]bool{"agent": true, "patient": true, "peer": true}
 
-func assessed(t *session.Turn) error {
+func assessed(t *session.Command) error {
 	if !takesTurn(t) || t.Act == asp.Inform {
 		return nil
 	}

@@ -18,7 +18,7 @@ var Bilateral = &session.Mode{
 	Open:      openBilateral,
 	Rules:     []session.Rule{noCommitments, alternating, proposeFirstAndOnce, onlyPersonsAsk, assessed},
 	Answering: []session.Rule{notOwnUnlessAsked, addressedUnlessOwn, session.StillOpen},
-	Effects:   map[asp.Performative]func(*session.Turn){asp.Inform: settleAnswered},
+	Effects:   map[asp.Performative]func(*session.Command){asp.Inform: settleAnswered},
 	After:     afterTurn,
 	Duration:  clockOf,
 	Deadlines: bilateralDeadlines,
@@ -57,7 +57,7 @@ func turns(s *session.State) bilateral {
 }
 
 // openBilateral works out cap and clock; the policy may only tighten them.
-func openBilateral(t *session.Turn, policy jsontext.Value) (any, error) {
+func openBilateral(t *session.Command, policy jsontext.Value) (any, error) {
 	b := bilateral{status: statusNegotiating, sides: t.Pair()}
 	b.next = b.sides[0]
 	switch kindCount(t, b.sides, asp.KindSystem) {
@@ -88,7 +88,7 @@ func openBilateral(t *session.Turn, policy jsontext.Value) (any, error) {
 	return b, nil
 }
 
-func kindCount(t *session.Turn, sides [2]asp.Agent, kind string) (n int) {
+func kindCount(t *session.Command, sides [2]asp.Agent, kind string) (n int) {
 	for _, a := range sides {
 		if t.PartyKind(a) == kind {
 			n++
@@ -98,7 +98,7 @@ func kindCount(t *session.Turn, sides [2]asp.Agent, kind string) (n int) {
 }
 
 // takesTurn tells the acts that take turns from those that do not.
-func takesTurn(t *session.Turn) bool {
+func takesTurn(t *session.Command) bool {
 	if t.Was <= session.Invited {
 		return false
 	}
@@ -114,14 +114,14 @@ func takesTurn(t *session.Turn) bool {
 	}
 }
 
-func noCommitments(t *session.Turn) error {
+func noCommitments(t *session.Command) error {
 	if t.Act != asp.Commit {
 		return nil
 	}
 	return session.Violation("no_commitments", "bilateral/1 ends with an ACCEPT; there is nothing to COMMIT")
 }
 
-func alternating(t *session.Turn) error {
+func alternating(t *session.Command) error {
 	if b := turns(&t.State); takesTurn(t) && b.next != t.Side {
 		return session.Refuse(session.WrongTurn, "it is the turn of %s", b.next).
 			With(map[string]any{"next": b.next, "number": b.count})
@@ -129,7 +129,7 @@ func alternating(t *session.Turn) error {
 	return nil
 }
 
-func proposeFirstAndOnce(t *session.Turn) error {
+func proposeFirstAndOnce(t *session.Command) error {
 	switch first := turns(&t.State).count == 0; {
 	case !takesTurn(t):
 		return nil
@@ -141,7 +141,7 @@ func proposeFirstAndOnce(t *session.Turn) error {
 	return nil
 }
 
-func onlyPersonsAsk(t *session.Turn) error {
+func onlyPersonsAsk(t *session.Command) error {
 	if t.Act == asp.Clarify && t.From.Kind == asp.KindSystem {
 		return session.Violation("clarify_personal", "only a personal agent asks questions; a system agent answers with COUNTER, ACCEPT or REJECT")
 	}
@@ -151,7 +151,7 @@ func onlyPersonsAsk(t *session.Turn) error {
 // notOwnUnlessAsked lets the side that was asked amend its own offer, or end the
 // negotiation, instead of answering. This also holds after the question was withdrawn:
 // it is that side's turn, and it could do nothing else.
-func notOwnUnlessAsked(t *session.Turn) error {
+func notOwnUnlessAsked(t *session.Command) error {
 	if (t.Act == asp.Counter || t.Act == asp.Reject) && turns(&t.State).last == asp.Clarify {
 		return nil
 	}
@@ -160,7 +160,7 @@ func notOwnUnlessAsked(t *session.Turn) error {
 
 // addressedUnlessOwn lets the side that was asked answer its own offer although the
 // offer is addressed to the other side.
-func addressedUnlessOwn(t *session.Turn) error {
+func addressedUnlessOwn(t *session.Command) error {
 	if t.Offer.Side == t.Side {
 		return nil
 	}
@@ -168,14 +168,14 @@ func addressedUnlessOwn(t *session.Turn) error {
 }
 
 // settleAnswered: the turn that answers any question settles its CLARIFY.
-func settleAnswered(t *session.Turn) {
+func settleAnswered(t *session.Command) {
 	if takesTurn(t) {
 		t.SettleAnswered()
 	}
 }
 
 // afterTurn counts a turn and ends the session where it is over.
-func afterTurn(t *session.Turn) {
+func afterTurn(t *session.Command) {
 	b := turns(&t.State)
 	switch {
 	case t.Phase == session.Failed:
@@ -192,7 +192,7 @@ func afterTurn(t *session.Turn) {
 }
 
 // take counts a turn. The cap is checked after it.
-func (b *bilateral) take(t *session.Turn) {
+func (b *bilateral) take(t *session.Command) {
 	if b.count == 0 {
 		b.began = t.Now
 		if b.clock > 0 {

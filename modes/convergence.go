@@ -106,7 +106,7 @@ func (c convergent) phase(s *session.State, now time.Time) string {
 }
 
 // fillSlot: the last acceptance of a peer counts.
-func fillSlot(t *session.Turn) {
+func fillSlot(t *session.Command) {
 	c := peers(&t.State)
 	c.empty(&t.State, t.Side)
 	c.vote(&t.State, t.Side, t.Offer.ID, 1)
@@ -160,7 +160,7 @@ func (c *convergent) met(v votes) bool {
 
 // noteRejection empties the slot of who had accepted the offer, and notes a
 // rejection for good.
-func noteRejection(t *session.Turn) {
+func noteRejection(t *session.Command) {
 	c := peers(&t.State)
 	if id, _ := c.slots.Get(t.Side); id == t.Offer.ID {
 		c.empty(&t.State, t.Side)
@@ -174,7 +174,7 @@ func noteRejection(t *session.Turn) {
 	t.Own = c
 }
 
-func retireCountered(t *session.Turn) {
+func retireCountered(t *session.Command) {
 	c := peers(&t.State)
 	c.rounds++
 	t.Own = c
@@ -185,7 +185,7 @@ func retireCountered(t *session.Turn) {
 
 // emptySlots: a withdrawn offer takes its acceptances and its rejection along.
 // The slots that name it stay, and no longer mean anything.
-func emptySlots(t *session.Turn) {
+func emptySlots(t *session.Command) {
 	c := peers(&t.State)
 	c.votes, c.meeting = c.votes.Without(t.Offer.ID), c.meeting.Without(t.Offer.ID)
 	if c.terminal != nil && c.terminal.Proposal == t.Offer.ID {

@@ -20,7 +20,7 @@ var Convergent = &session.Mode{
 	Open:      openConvergent,
 	Rules:     []session.Rule{readableID, nothingAfterTerminal, coordinatorStaysOut, withinRounds, commitsRightly},
 	Answering: []session.Rule{notItsOwn, session.StillOpen, session.NothingPending},
-	Effects: map[asp.Performative]func(*session.Turn){
+	Effects: map[asp.Performative]func(*session.Command){
 		asp.Accept: fillSlot, asp.Reject: noteRejection, asp.Counter: retireCountered, asp.Withdraw: emptySlots,
 	},
 	After:  afterCommit,
@@ -49,7 +49,7 @@ const (
 	roleCoordinator = "coordinator" // it neither offers nor accepts
 )
 
-func openConvergent(t *session.Turn, policy jsontext.Value) (any, error) {
+func openConvergent(t *session.Command, policy jsontext.Value) (any, error) {
 	inviter, invited := t.Inviter(), t.Opening().Invitees
 	principals := map[asp.Agent]bool{inviter: true}
 	for _, a := range invited {
@@ -87,7 +87,7 @@ var afterTerminal = map[asp.Performative]bool{
 	asp.Withdraw: true, asp.Inform: true, asp.Query: true, asp.Observe: true, asp.Escalate: true, asp.Commit: true, asp.Close: true,
 }
 
-func nothingAfterTerminal(t *session.Turn) error {
+func nothingAfterTerminal(t *session.Command) error {
 	c := peers(&t.State)
 	if afterTerminal[t.Act] || !c.rejected(&t.State, t.Now) {
 		return nil
@@ -95,7 +95,7 @@ func nothingAfterTerminal(t *session.Turn) error {
 	return session.Violation("terminal_rejection", "%q was rejected for good: heard are WITHDRAW, INFORM, QUERY, OBSERVE, ESCALATE, COMMIT and CLOSE", c.terminal.Proposal)
 }
 
-func coordinatorStaysOut(t *session.Turn) error {
+func coordinatorStaysOut(t *session.Command) error {
 	c := peers(&t.State)
 	offersOrAccepts := t.Act == asp.Propose || t.Act == asp.Counter || t.Act == asp.Accept && !t.OfDelegation()
 	if t.Phase == session.Invited || !c.coordinator || t.Side != c.initiator || !offersOrAccepts {
@@ -104,7 +104,7 @@ func coordinatorStaysOut(t *session.Turn) error {
 	return session.Violation("coordinator", "the initiator only coordinates here: it neither offers nor accepts")
 }
 
-func withinRounds(t *session.Turn) error {
+func withinRounds(t *session.Command) error {
 	c := peers(&t.State)
 	if t.Phase == session.Invited || t.Act != asp.Counter || c.maxRounds == 0 || c.rounds < c.maxRounds {
 		return nil
@@ -114,7 +114,7 @@ func withinRounds(t *session.Turn) error {
 
 // commitsRightly hears a COMMIT of the initiator on what all accepted, or, when
 // an offer was rejected for good, one that says so.
-func commitsRightly(t *session.Turn) error {
+func commitsRightly(t *session.Command) error {
 	body, ok := t.Message.Body.(*asp.CommitBody)
 	if !ok {
 		return nil
@@ -143,7 +143,7 @@ func commitsRightly(t *session.Turn) error {
 
 // pinnedVersions refuses a COMMIT that was made for another version of the mode, or
 // another policy, than the session has.
-func (c convergent) pinnedVersions(t *session.Turn, body *asp.CommitBody) error {
+func (c convergent) pinnedVersions(t *session.Command, body *asp.CommitBody) error {
 	_, version, _ := strings.Cut(t.Mode.Name, "/")
 	switch {
 	case body.ModeVersion != "" && body.ModeVersion != version:
@@ -172,7 +172,7 @@ func saysOf(action string) int {
 }
 
 // readableID refuses an id in which nothing can be seen: people could not name it.
-func readableID(t *session.Turn) error {
+func readableID(t *session.Command) error {
 	field := map[asp.Performative]string{asp.Propose: "proposalId", asp.Counter: "proposalId", asp.Commit: "commitmentId"}[t.Act]
 	if field == "" || strings.ContainsFunc(t.Message.Body.ID(t.Message.ID), seen) {
 		return nil
@@ -184,7 +184,7 @@ func seen(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) }
 
 // notItsOwn: nobody asks themselves; and authors accept their own offers, but
 // explicitly: no delegate does it for them (PROTOCOL.md §6).
-func notItsOwn(t *session.Turn) error {
+func notItsOwn(t *session.Command) error {
 	if t.Act == asp.Clarify || t.Act == asp.Accept && t.Grant != nil {
 		return session.NotOwn(t)
 	}
@@ -195,7 +195,7 @@ func notItsOwn(t *session.Turn) error {
 const outcomeRejected = "rejected"
 
 // afterCommit: everybody has accepted, so a commitment needs no answers.
-func afterCommit(t *session.Turn) {
+func afterCommit(t *session.Command) {
 	body, ok := t.Message.Body.(*asp.CommitBody)
 	if !ok {
 		return

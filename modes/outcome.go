@@ -67,7 +67,7 @@ func bilateralDeadlines(s *session.State) []session.Deadline {
 }
 
 // endedByClock: whatever deadline it was, time ran out on the two.
-func endedByClock(t *session.Turn, _ session.Deadline) {
+func endedByClock(t *session.Command, _ session.Deadline) {
 	b := turns(&t.State)
 	b.finish(statusStalled, reasonTimeout)
 	t.Own = b

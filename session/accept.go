@@ -8,7 +8,7 @@ import (
 
 var _ = does(performatives.Accept, deed{refers: accepts, happens: accepted, answers: answersReference, agrees: agreesToOffer})
 
-func accepts(t *Turn) error {
+func accepts(t *Command) error {
 	body := t.Message.Body.(*performatives.AcceptBody) //nolint:errcheck,forcetypeassert // its act says so
 	if t.about != nil {
 		return t.answersGrant()
@@ -18,14 +18,14 @@ func accepts(t *Turn) error {
 
 // agreesToOffer limits an ACCEPT by the offer that it names; that it names none
 // is judged later.
-func agreesToOffer(t *Turn, _ *escalation.Bound) (escalation.Pledge, bool) {
+func agreesToOffer(t *Command, _ *escalation.Bound) (escalation.Pledge, bool) {
 	if t.Offer == nil {
 		return escalation.Pledge{}, false
 	}
 	return t.pledge(t.Offer), true
 }
 
-func accepted(t *Turn) {
+func accepted(t *Command) {
 	switch {
 	case t.about != nil:
 		t.settleGrant(delegation.Active)
@@ -42,7 +42,7 @@ func accepted(t *Turn) {
 
 // acceptFor notes that one principal has accepted an invitation or a
 // commitment, which need the word of every one that they are addressed to.
-func (t *Turn) acceptFor(side performatives.Agent) {
+func (t *Command) acceptFor(side performatives.Agent) {
 	t.change(t.Offer.ID, func(o *Offer) {
 		o.acceptedBy = o.acceptedBy.With(side, true)
 		if o.acceptedBy.Len() >= t.answersNeeded(o) {
@@ -56,13 +56,13 @@ func (t *Turn) acceptFor(side performatives.Agent) {
 
 // answered notes that an invited principal is in: it accepted, or it made an
 // invitation of its own.
-func (t *Turn) answered(side performatives.Agent) {
+func (t *Command) answered(side performatives.Agent) {
 	p, _ := t.parties.Get(side)
 	p.Answered = true
 	t.parties = t.parties.With(side, p)
 }
 
-func (t *Turn) answersNeeded(o *Offer) int {
+func (t *Command) answersNeeded(o *Offer) int {
 	if o.To != "" {
 		return 1
 	}

@@ -13,13 +13,13 @@ import (
 // file enters its deed. An act without one, such as QUERY and OBSERVE, is
 // recorded and changes nothing.
 type deed struct {
-	refers  func(*Turn) error // judges what the act refers to; nil finds no fault
-	happens func(*Turn)       // nil changes nothing
+	refers  func(*Command) error // judges what the act refers to; nil finds no fault
+	happens func(*Command)       // nil changes nothing
 	// answers lists the ids of the messages that the act answers; nil is none.
-	answers func(*Turn) []string
+	answers func(*Command) []string
 	// agrees is what the act offers or agrees to, and whether a ruling limits it;
 	// nil agrees to nothing.
-	agrees func(*Turn, *escalation.Bound) (pledge escalation.Pledge, limited bool)
+	agrees func(*Command, *escalation.Bound) (pledge escalation.Pledge, limited bool)
 }
 
 var acts [performatives.Acts]deed
@@ -37,7 +37,7 @@ func unknownReference(id, want string) error {
 
 // newID refuses an id that something in this session has already, whatever
 // it is.
-func (t *Turn) newID(id string) error {
+func (t *Command) newID(id string) error {
 	if t.named(id) != nothing {
 		return Refuse(Duplicate, "the id %q is used already in this session; make another", id).With(map[string]string{"id": id})
 	}
@@ -45,7 +45,7 @@ func (t *Turn) newID(id string) error {
 }
 
 // answers judges an answer to t.Offer by the mode's rules; it must be known.
-func (t *Turn) answers(id string) error {
+func (t *Command) answers(id string) error {
 	if t.Offer == nil {
 		return unknownReference(id, "proposal or commitment")
 	}
@@ -56,7 +56,7 @@ func (t *Turn) answers(id string) error {
 }
 
 // offer judges a new offer: its id, whom it is for, its schema, the mode's rules.
-func (t *Turn) offer(o *Offer) error {
+func (t *Command) offer(o *Offer) error {
 	t.offering = o
 	if err := t.newID(o.ID); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (t *Turn) offer(o *Offer) error {
 }
 
 // addresses finds the side that is to answer. A delegate stands for its principal.
-func (t *Turn) addresses() error {
+func (t *Command) addresses() error {
 	to := t.Message.Recipient
 	if to == "" {
 		return nil
@@ -112,7 +112,7 @@ func (s *State) OffersInvitation(m *performatives.Message) bool {
 	return isInvitation(m.Body) || s.Phase == Invited && m.Performative == performatives.Counter
 }
 
-func (t *Turn) fitsSchema() error {
+func (t *Command) fitsSchema() error {
 	name, verdict := t.offering.Schema, t.event.Terms
 	switch {
 	case t.offering.Kind == anInvitation:
@@ -147,7 +147,7 @@ func orNone(list []string) string {
 }
 
 // put enters an offer and takes note of its id, its terms and its expiry.
-func (t *Turn) put(o *Offer) {
+func (t *Command) put(o *Offer) {
 	o.Sequence = t.Next
 	t.live = t.live.With(o.ID, o)
 	if o.Kind == aProposal {
@@ -160,7 +160,7 @@ func (t *Turn) put(o *Offer) {
 }
 
 // change replaces an offer by what edit makes of its copy.
-func (t *Turn) change(id string, edit func(*Offer)) {
+func (t *Command) change(id string, edit func(*Offer)) {
 	old, ok := t.State.Offer(id)
 	if !ok {
 		return
@@ -190,13 +190,13 @@ func (t *Turn) change(id string, edit func(*Offer)) {
 }
 
 // Settle sets an offer's status.
-func (t *Turn) Settle(id string, status Status) {
+func (t *Command) Settle(id string, status Status) {
 	t.change(id, func(o *Offer) { o.Status = status })
 }
 
 // sameTerms is an offer of one side with the same terms that is open still.
 // Expired ones stay on the list before it, and are not looked at.
-func (t *Turn) sameTerms(side performatives.Agent, terms jsontext.Value) (id string, found bool) {
+func (t *Command) sameTerms(side performatives.Agent, terms jsontext.Value) (id string, found bool) {
 	key := termsKey(side, terms)
 	it := t.openTerms.Iterator()
 	it.Seek(key + expiryTime(t.Now.Add(1)))

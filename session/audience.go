@@ -35,10 +35,10 @@ func (s *State) hears(p Party, now time.Time) bool {
 
 // idle reports whether somebody is here only by a delegation that was not
 // accepted or has ended.
-func (t *Turn) idle(p Party) bool { return p.Role == Delegate && !t.hears(p, t.Now) }
+func (t *Command) idle(p Party) bool { return p.Role == Delegate && !t.hears(p, t.Now) }
 
 // delegates are the delegates who hear the session.
-func (t *Turn) delegates() []performatives.Agent {
+func (t *Command) delegates() []performatives.Agent {
 	var to []performatives.Agent
 	for _, a := range t.roll {
 		if p, _ := t.parties.Get(a); p.Role == Delegate && t.hears(p, t.Now) {

@@ -12,7 +12,7 @@ import (
 // to a trust score of who answers (PROTOCOL.md §3, §5).
 
 // binding finds what binds the act: the demands of a message that it answers.
-func (t *Turn) binding() (string, Binding, bool) {
+func (t *Command) binding() (string, Binding, bool) {
 	if t.bound.Len() == 0 {
 		return "", Binding{}, false
 	}
@@ -29,7 +29,7 @@ func (t *Turn) binding() (string, Binding, bool) {
 	return "", Binding{}, false
 }
 
-func (t *Turn) keepsBinding() error {
+func (t *Command) keepsBinding() error {
 	_, b, bound := t.binding()
 	if _, met := b.Met.Get(t.Side); !bound || met || len(b.Allowed) == 0 || slices.Contains(b.Allowed, t.Act.String()) {
 		return nil
@@ -38,7 +38,7 @@ func (t *Turn) keepsBinding() error {
 		With(map[string]any{"state": t.Phase.String(), "allowedPerformatives": b.Allowed})
 }
 
-func (t *Turn) trusted() error {
+func (t *Command) trusted() error {
 	_, b, bound := t.binding()
 	if !bound || b.Trust == 0 {
 		return nil
@@ -55,7 +55,7 @@ func (t *Turn) trusted() error {
 }
 
 // meetBinding notes that the sender's side has answered.
-func (t *Turn) meetBinding() {
+func (t *Command) meetBinding() {
 	if id, b, bound := t.binding(); bound {
 		b.Met = b.Met.With(t.Side, true)
 		t.bound = t.bound.With(id, b)
@@ -63,14 +63,14 @@ func (t *Turn) meetBinding() {
 }
 
 // answersReference is an answer to what the act's referenceId names.
-func answersReference(t *Turn) []string { return []string{t.Message.Body.Refers()} }
+func answersReference(t *Command) []string { return []string{t.Message.Body.Refers()} }
 
 // ofQuery keeps the ids of queries, which need not be unique, apart from what a
 // referenceId names: no query replaces what an offer demands.
 func ofQuery(id string) string { return "query " + id }
 
 // bind notes what the message demands of who answers it.
-func (t *Turn) bind() {
+func (t *Command) bind() {
 	c := t.Message.Constraints
 	if len(c.AllowedPerformatives) == 0 && c.RequiredTrustScore == nil {
 		return

@@ -11,7 +11,7 @@ import (
 
 var _ = does(performatives.Clarify, deed{refers: clarifies, happens: clarified, answers: answersReference})
 
-func clarifies(t *Turn) error {
+func clarifies(t *Command) error {
 	body := t.Message.Body.(*performatives.ClarifyBody) //nolint:errcheck,forcetypeassert // its act says so
 	if err := t.newID(string(t.Message.ID)); err != nil {
 		return err
@@ -38,7 +38,7 @@ func clarifies(t *Turn) error {
 	return nil
 }
 
-func clarified(t *Turn) {
+func clarified(t *Command) {
 	body := t.Message.Body.(*performatives.ClarifyBody) //nolint:errcheck,forcetypeassert // its act says so
 	q := &Question{ID: string(t.Message.ID), Offer: t.Offer.ID, By: t.Side, Sequence: t.Next}
 	for _, asked := range body.Questions {
@@ -52,7 +52,7 @@ func clarified(t *Turn) {
 
 // settleQuestion leaves only the fields that are still open; a clarification
 // without any pauses its offer no longer.
-func (t *Turn) settleQuestion(q Question, open []string) {
+func (t *Command) settleQuestion(q Question, open []string) {
 	q.Open = open
 	t.questions = t.questions.With(q.ID, &q)
 	if len(open) == 0 {

@@ -157,7 +157,7 @@ func (s *State) firstExpiring(now time.Time) *Offer {
 
 // deadlinePassed lets in a broker's own CLOSE: it needs the deadline that it
 // names to have passed.
-func (t *Turn) deadlinePassed() error {
+func (t *Command) deadlinePassed() error {
 	body, ok := t.Message.Body.(*performatives.CloseBody)
 	if !ok {
 		return Refuse(Unauthorized, "a broker enters nothing but a CLOSE")

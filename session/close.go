@@ -11,7 +11,7 @@ var _ = does(performatives.Close, deed{happens: ended})
 
 // ended closes the session; while it is paused, only a human who may decide
 // gets this far, and the escalation ends with it.
-func ended(t *Turn) {
+func ended(t *Command) {
 	body := t.Message.Body.(*performatives.CloseBody) //nolint:errcheck,forcetypeassert // its act says so
 	t.Closing = cmp.Or(body.Outcome, performatives.Completed)
 	if t.open != nil {

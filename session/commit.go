@@ -9,7 +9,7 @@ import (
 
 var _ = does(performatives.Commit, deed{refers: commits, happens: committed, agrees: commitsTo})
 
-func commits(t *Turn) error {
+func commits(t *Command) error {
 	body := t.Message.Body.(*performatives.CommitBody) //nolint:errcheck,forcetypeassert // its act says so
 	if body.ReferenceID != "" && (t.Offer == nil || !t.Offer.IsProposal()) {
 		return unknownReference(body.ReferenceID, "proposal")
@@ -43,7 +43,7 @@ func commits(t *Turn) error {
 
 // commitsTo limits a COMMIT by its own body and the proposal that it carries out;
 // that there is none is judged later.
-func commitsTo(t *Turn, _ *escalation.Bound) (escalation.Pledge, bool) {
+func commitsTo(t *Command, _ *escalation.Bound) (escalation.Pledge, bool) {
 	body := t.Message.Body.(*performatives.CommitBody) //nolint:errcheck,forcetypeassert // its act says so
 	if body.Outcome == "rejected" || body.ReferenceID != "" && t.Offer == nil {
 		return escalation.Pledge{}, false
@@ -51,7 +51,7 @@ func commitsTo(t *Turn, _ *escalation.Bound) (escalation.Pledge, bool) {
 	return t.pledge(&Offer{Kind: aCommitment, Body: t.Message.RawBody, Supersedes: body.ReferenceID}), true
 }
 
-func committed(t *Turn) {
+func committed(t *Command) {
 	t.openCommitments++
 	t.put(t.offering)
 }

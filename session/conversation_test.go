@@ -94,7 +94,7 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// cover asserts that the conversations heard every arrow of the lifecycle table
+// cover asserts that the conversations heard every transition of the lifecycle table
 // and were refused at every hole.
 func (seen cells) cover(t *testing.T) {
 	for _, p := range session.Phases() {

@@ -14,7 +14,7 @@ var _ = does(performatives.Counter, deed{refers: counters, happens: countered, a
 // counters judges a COUNTER: of an invitation it is a new invitation with the
 // duty to answer swapped, and only the two whom it is between may make one; of
 // a commitment it puts a proposal in its place.
-func counters(t *Turn) error {
+func counters(t *Command) error {
 	body := t.Message.Body.(*performatives.CounterBody) //nolint:errcheck,forcetypeassert // its act says so
 	if err := t.answers(body.ReferenceID); err != nil {
 		return err
@@ -36,7 +36,7 @@ func counters(t *Turn) error {
 }
 
 // reinvites judges the new terms of an invitation like those of the first.
-func (t *Turn) reinvites(o *Offer) error {
+func (t *Command) reinvites(o *Offer) error {
 	t.offering = o
 	if err := t.newID(o.ID); err != nil {
 		return err
@@ -64,12 +64,12 @@ func (t *Turn) reinvites(o *Offer) error {
 }
 
 // agreesToTerms limits a COUNTER by its own terms.
-func agreesToTerms(t *Turn, _ *escalation.Bound) (escalation.Pledge, bool) {
+func agreesToTerms(t *Command, _ *escalation.Bound) (escalation.Pledge, bool) {
 	body := t.Message.Body.(*performatives.CounterBody) //nolint:errcheck,forcetypeassert // its act says so
 	return escalation.Pledge{Bodies: []jsontext.Value{t.Message.RawBody}, Terms: performatives.HashOf(body.Terms)}, true
 }
 
-func countered(t *Turn) {
+func countered(t *Command) {
 	switch {
 	case t.Phase == Invited:
 		t.Settle(t.Offer.ID, Countered)

@@ -10,7 +10,7 @@ import (
 
 var _ = does(performatives.Delegate, deed{refers: delegates, happens: delegated})
 
-func delegates(t *Turn) error {
+func delegates(t *Command) error {
 	body := t.Message.Body.(*performatives.DelegateBody) //nolint:errcheck,forcetypeassert // its act says so
 	if err := t.newID(string(t.Message.ID)); err != nil {
 		return err
@@ -26,7 +26,7 @@ func delegates(t *Turn) error {
 
 // narrows makes the grant that the delegator asks for out of what it holds. That
 // a delegate asks for more than that is a matter of its authority.
-func (t *Turn) narrows(body *performatives.DelegateBody) error {
+func (t *Command) narrows(body *performatives.DelegateBody) error {
 	grant, err := delegation.Narrow(t.Grant, delegation.Grant{
 		ID: delegation.ID(t.Message.ID), From: t.From.Agent, To: body.TargetAgent,
 		Authority: delegation.ParseAuthority(body.Authority), Scope: body.Scope,
@@ -41,7 +41,7 @@ func (t *Turn) narrows(body *performatives.DelegateBody) error {
 
 // mayTake refuses a target that cannot act for the sender: who has a part of
 // its own here, who stands for another side, or who holds a delegation already.
-func (t *Turn) mayTake(target performatives.Agent) error {
+func (t *Command) mayTake(target performatives.Agent) error {
 	if p, ok := t.parties.Get(target); ok {
 		if p.Role != Delegate {
 			return Refuse(Unauthorized, "%s has a part of its own in this session and cannot act for another", target)
@@ -63,14 +63,14 @@ func (t *Turn) mayTake(target performatives.Agent) error {
 }
 
 // partyTo reports whether a principal of the session is of an organisation.
-func (t *Turn) partyTo(org performatives.Organisation) bool {
+func (t *Command) partyTo(org performatives.Organisation) bool {
 	return slices.ContainsFunc(t.roll, func(a performatives.Agent) bool {
 		p, _ := t.parties.Get(a)
 		return p.Role <= Invitee && a.Organisation() == org
 	})
 }
 
-func delegated(t *Turn) {
+func delegated(t *Command) {
 	g := *t.granted
 	t.grants = t.grants.With(g.ID, g)
 	t.grantOrder = append(slices.Clip(t.grantOrder), g.ID)
@@ -80,7 +80,7 @@ func delegated(t *Turn) {
 }
 
 // answersGrant judges ACCEPT and REJECT of a delegation: its target's to give, once.
-func (t *Turn) answersGrant() error {
+func (t *Command) answersGrant() error {
 	switch {
 	case t.about.From == t.From.Agent:
 		return Refuse(OwnProposal, "it is your own delegation; its target answers it, and WITHDRAW takes it back")
@@ -93,7 +93,7 @@ func (t *Turn) answersGrant() error {
 }
 
 // withdrawsGrant lets the delegate, its delegator, and those above end a delegation.
-func (t *Turn) withdrawsGrant() error {
+func (t *Command) withdrawsGrant() error {
 	if t.about.Status == delegation.Withdrawn || t.about.Status == delegation.Declined {
 		return Refuse(ProposalNotOpen, "the delegation is %s", t.about.Status).With(map[string]any{"referenceId": t.about.ID, "status": t.about.Status.String()})
 	}
@@ -109,7 +109,7 @@ func (t *Turn) withdrawsGrant() error {
 	return notYours(string(t.about.ID))
 }
 
-func (t *Turn) settleGrant(status delegation.Status) {
+func (t *Command) settleGrant(status delegation.Status) {
 	g := *t.about
 	g.Status = status
 	t.grants = t.grants.With(g.ID, g)

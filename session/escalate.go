@@ -12,7 +12,7 @@ import (
 
 var _ = does(performatives.Escalate, deed{refers: escalates, happens: escalated})
 
-func escalates(t *Turn) error {
+func escalates(t *Command) error {
 	body := t.Message.Body.(*performatives.EscalateBody) //nolint:errcheck,forcetypeassert // its act says so
 	if err := t.newID(string(t.Message.ID)); err != nil {
 		return err
@@ -25,7 +25,7 @@ func escalates(t *Turn) error {
 
 // escalated pauses the session and gives the humans who may decide for the
 // organisation of the principal concerned, and are to be asked, their part in it.
-func escalated(t *Turn) {
+func escalated(t *Command) {
 	body := t.Message.Body.(*performatives.EscalateBody) //nolint:errcheck,forcetypeassert // its act says so
 	item := &escalation.Item{
 		ID: escalation.ID(t.Message.ID), By: t.From.Agent, Principal: t.Side, Org: t.Side.Organisation(),
@@ -58,7 +58,7 @@ func escalated(t *Turn) {
 }
 
 // pinRoute pins who decides, on the broker's word.
-func (t *Turn) pinRoute(r *performatives.Route) {
+func (t *Command) pinRoute(r *performatives.Route) {
 	t.Last.Joined = append(t.Last.Joined, performatives.Member{
 		Agent: performatives.BrokerAgent(t.event.Broker), Key: t.event.Broker, Kind: performatives.KindBroker,
 		Authority: performatives.AuthorityBroker, Route: r,
@@ -67,7 +67,7 @@ func (t *Turn) pinRoute(r *performatives.Route) {
 
 // reroute takes the open escalation up its chain, where colleagues have
 // transferred it before its time: it counts for the ruling, and is pinned with it.
-func (t *Turn) reroute() {
+func (t *Command) reroute() {
 	_, rules := t.ruling()
 	if r := t.event.Route; r != nil && t.open != nil && (rules || t.Act == performatives.Close) {
 		item := *t.open
@@ -127,7 +127,7 @@ func (s *State) amountAtStake(o *Offer, paths []string) (highest *escalation.Amo
 }
 
 // endItem closes the open escalation and banks the time that it took.
-func (t *Turn) endItem(by performatives.Agent, how string) {
+func (t *Command) endItem(by performatives.Agent, how string) {
 	item := *t.open
 	item.End = escalation.End{By: by, How: how, At: t.At, Sequence: t.Next}
 	t.items = t.items.With(item.ID, &item)
@@ -137,7 +137,7 @@ func (t *Turn) endItem(by performatives.Agent, how string) {
 
 // decisionDigest is what makes two rulings the same decision: their data, but
 // for what names the showing.
-func (t *Turn) decisionDigest() [32]byte {
+func (t *Command) decisionDigest() [32]byte {
 	if inform, ok := t.Message.Body.(*performatives.InformBody); ok {
 		return sha256.Sum256(inform.Decision())
 	}

@@ -2,7 +2,7 @@ package session
 
 import "github.com/parley-asp/parley/performatives"
 
-// Heard tells whether the lifecycle table has an arrow for the act.
+// Heard tells whether the lifecycle table has a transition for the act.
 func Heard(p Phase, act performatives.Performative) bool { return lifecycle[p][act].heard }
 
 // OfDelegations tells whether a state hears the answers to a delegation, and
@@ -20,7 +20,7 @@ func Phases() []Phase {
 	return all
 }
 
-// Leads says in words where an arrow leads, and lists the states that it may
+// Leads says in words where a transition leads, and lists the states that it may
 // lead to, the state itself included where it may stay.
 func Leads(p Phase, act performatives.Performative) (words string, to []Phase) {
 	switch a := lifecycle[p][act]; {

@@ -11,19 +11,19 @@ import (
 // What a mode may ask of a turn and a state, besides their fields.
 
 // Pair are the two principals of a session that is being opened: the inviter first.
-func (t *Turn) Pair() [2]performatives.Agent {
+func (t *Command) Pair() [2]performatives.Agent {
 	return [2]performatives.Agent{t.inviter, t.opening.Invitees[0]}
 }
 
 // OfDelegation tells whether an ACCEPT, REJECT or WITHDRAW is of a delegation.
-func (t *Turn) OfDelegation() bool { return t.about != nil }
+func (t *Command) OfDelegation() bool { return t.about != nil }
 
 // Offering is the offer that the act makes, nil for none.
-func (t *Turn) Offering() *Offer { return t.offering }
+func (t *Command) Offering() *Offer { return t.offering }
 
 // LastsUntil lets a session whose invitation set no duration last until after
 // a time on its clock, so that a mode's own deadline can come first.
-func (t *Turn) LastsUntil(onClock time.Time) {
+func (t *Command) LastsUntil(onClock time.Time) {
 	if later := onClock.Add(time.Minute); t.Agreed.MaxDuration == 0 && t.duration.Before(later) {
 		t.duration = later
 	}

@@ -9,7 +9,7 @@ import (
 
 var _ = does(performatives.Inform, deed{refers: informs, happens: informed, answers: answersQuestions})
 
-func informs(t *Turn) error {
+func informs(t *Command) error {
 	ruling, ok := t.ruling()
 	if !ok {
 		return nil
@@ -20,7 +20,7 @@ func informs(t *Turn) error {
 	return nil
 }
 
-func informed(t *Turn) {
+func informed(t *Command) {
 	if ruling, ok := t.ruling(); ok {
 		t.ruled(ruling)
 		return
@@ -36,7 +36,7 @@ func informed(t *Turn) {
 
 // answersQuestions are the questions that the INFORM answers, under whichever id
 // it names them, or a query.
-func answersQuestions(t *Turn) []string {
+func answersQuestions(t *Command) []string {
 	var ids []string
 	for _, a := range t.settles {
 		ids = append(ids, a.question.ID)
@@ -55,7 +55,7 @@ type answering struct {
 
 // findAnswers finds the questions about offers of the sender's side that an
 // INFORM answers, at least in part.
-func (t *Turn) findAnswers() {
+func (t *Command) findAnswers() {
 	inform, ok := t.Message.Body.(*performatives.InformBody)
 	if !ok {
 		return
@@ -73,11 +73,11 @@ func (t *Turn) findAnswers() {
 
 // AnswersQuestion tells whether the act is an INFORM that answers an open
 // question about an offer of the sender's side.
-func (t *Turn) AnswersQuestion() bool { return len(t.settles) > 0 }
+func (t *Command) AnswersQuestion() bool { return len(t.settles) > 0 }
 
 // SettleAnswered takes a question as answered with the first answer to any of
 // its fields.
-func (t *Turn) SettleAnswered() {
+func (t *Command) SettleAnswered() {
 	for _, a := range t.settles {
 		t.settleQuestion(a.question, nil)
 	}
@@ -87,7 +87,7 @@ func (t *Turn) SettleAnswered() {
 // by number of the entry: the one named, or all those open on the offer named.
 // Only the offer's author answers (PROTOCOL.md §5), and only about what may
 // still be carried out.
-func (t *Turn) answeredQuestions(id string) []Question {
+func (t *Command) answeredQuestions(id string) []Question {
 	var found []Question
 	if q, ok := t.questions.Get(id); ok {
 		found = append(found, *q)

@@ -62,7 +62,7 @@ func readInvitation(m *performatives.Message, terms jsontext.Value) (Invitation,
 
 // invites judges an invitation that opens a session: its terms, its mode, the
 // number of parties. Nothing of it is in force before all of it is right.
-func (t *Turn) invites() error {
+func (t *Command) invites() error {
 	body := t.Message.Body.(*performatives.ProposeBody) //nolint:errcheck,forcetypeassert // opens checked it
 	inv, err := readInvitation(t.Message, body.Terms)
 	if err != nil {
@@ -83,7 +83,7 @@ func (t *Turn) invites() error {
 
 // readPolicy lets the mode read its parameters. It runs on the turn's own copy
 // of the state: a refusal drops that copy.
-func (t *Turn) readPolicy() error {
+func (t *Command) readPolicy() error {
 	policy := t.opening.Policy
 	if t.Mode.Open == nil {
 		t.Own = nil
@@ -108,11 +108,11 @@ func (m Modes) names() []string {
 }
 
 // Opening is the invitation that the act brings, for a mode's Open.
-func (t *Turn) Opening() Invitation { return *t.opening }
+func (t *Command) Opening() Invitation { return *t.opening }
 
 // PartyKind is the kind that the registry has, or the transcript pinned, for a
 // principal of the session that is being opened or held.
-func (t *Turn) PartyKind(a performatives.Agent) string {
+func (t *Command) PartyKind(a performatives.Agent) string {
 	if p, ok := t.parties.Get(a); ok {
 		return p.Kind
 	}
@@ -124,7 +124,7 @@ func (t *Turn) PartyKind(a performatives.Agent) string {
 }
 
 // inviteesKnown refuses an invitation of somebody who is not registered.
-func (t *Turn) inviteesKnown() error {
+func (t *Command) inviteesKnown() error {
 	for _, a := range t.opening.Invitees {
 		if _, ok := t.event.Known.Get(a); !ok {
 			return unknownAgent(a)
@@ -138,7 +138,7 @@ func unknownAgent(a performatives.Agent) error {
 }
 
 // openSession brings the session into being.
-func (t *Turn) openSession() {
+func (t *Command) openSession() {
 	t.Policy, t.Created = t.event.Policy, t.At
 	broker := performatives.Member{
 		Agent: performatives.BrokerAgent(t.event.Broker), Key: t.event.Broker, Kind: performatives.KindBroker,
@@ -156,7 +156,7 @@ func (t *Turn) openSession() {
 
 // agree puts the terms of the newest invitation in force; its duration counts
 // from the session's first entry, the time to answer from the invitation.
-func (t *Turn) agree(from time.Time) {
+func (t *Command) agree(from time.Time) {
 	t.Agreed = t.opening
 	ms := func(asked, byDefault int64) time.Duration {
 		if asked == 0 {

@@ -22,7 +22,7 @@ const (
 // lifecycle says which acts are heard in which state, and where they lead.
 // A hole is a refusal: wrong_state, or session_escalated while ESCALATED.
 // A mode may refuse more or carry a session further forward, never the reverse.
-var lifecycle = [phases][act.Acts]arrow{
+var lifecycle = [phases][act.Acts]transition{
 	Idle: {act.Propose: to(Invited)}, // of type session-invitation only
 	Invited: {
 		act.Accept: once(everyInviteeAccepted, Introduced), act.Reject: to(Failed),

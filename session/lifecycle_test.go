@@ -91,7 +91,7 @@ func cellText(p session.Phase, act performatives.Performative) string {
 	return "→ " + to[0].String()
 }
 
-// starred explains each arrow whose target is not one fixed state.
+// starred explains each transition whose target is not one fixed state.
 func starred() string {
 	var notes []string
 	for _, p := range session.Phases() {
@@ -122,7 +122,7 @@ func names(in func(session.Phase) bool) string {
 	return strings.Join(list, ", ")
 }
 
-// diagram draws one arrow between two states, labelled with its acts. What
+// diagram draws one transition between two states, labelled with its acts. What
 // stays is not drawn.
 func diagram() string {
 	var b strings.Builder

@@ -17,7 +17,7 @@ type Mode struct {
 
 	// Open reads the invitation's policy and makes the mode's own state. Nil
 	// for a mode without parameters.
-	Open func(t *Turn, policy jsontext.Value) (own any, err error)
+	Open func(t *Command, policy jsontext.Value) (own any, err error)
 
 	// Rules judge every act once its state and authority are right.
 	Rules []Rule
@@ -32,9 +32,9 @@ type Mode struct {
 
 	// Effects replace what an act on a proposal, or an INFORM that is no ruling,
 	// does by default.
-	Effects map[performatives.Performative]func(*Turn)
+	Effects map[performatives.Performative]func(*Command)
 	// After follows every accepted act. It may carry the session further.
-	After func(*Turn)
+	After func(*Command)
 
 	// Duration is how long a session lasts at least by default; nil is no more
 	// than the broker's own default.
@@ -42,7 +42,7 @@ type Mode struct {
 	// Deadlines are the mode's own, on the session's clock.
 	Deadlines func(*State) []Deadline
 	// Ended is told when a deadline, the mode's own or not, ended the session.
-	Ended func(*Turn, Deadline)
+	Ended func(*Command, Deadline)
 	// Awaits tells whether the session waits for a side; nil asks the offers.
 	Awaits func(s *State, side performatives.Agent, at time.Time) bool
 	// View is what the mode adds to the view of a session: a struct of JSON
@@ -51,7 +51,7 @@ type Mode struct {
 }
 
 // A Rule judges an act: nil, or a *Refusal. It changes nothing.
-type Rule func(*Turn) error
+type Rule func(*Command) error
 
 // Modes are the modes that a session may be held in, by name.
 type Modes map[string]*Mode
@@ -59,7 +59,7 @@ type Modes map[string]*Mode
 // DefaultMode is the one of an invitation that picks none.
 const DefaultMode = "asp/1"
 
-func judge(rules []Rule, t *Turn) error {
+func judge(rules []Rule, t *Command) error {
 	for _, rule := range rules {
 		if err := rule(t); err != nil {
 			return err
@@ -71,7 +71,7 @@ func judge(rules []Rule, t *Turn) error {
 // The rules below are asp/1's; other modes pick from them.
 
 // NotOwn refuses who answers an offer of its own side.
-func NotOwn(t *Turn) error {
+func NotOwn(t *Command) error {
 	if t.Offer.Side != t.Side {
 		return nil
 	}
@@ -82,7 +82,7 @@ func NotOwn(t *Turn) error {
 }
 
 // Addressed refuses who answers an offer that was addressed to another.
-func Addressed(t *Turn) error {
+func Addressed(t *Command) error {
 	if t.Offer.To == "" || t.Offer.To == t.Side {
 		return nil
 	}
@@ -90,7 +90,7 @@ func Addressed(t *Turn) error {
 }
 
 // StillOpen refuses an answer to an offer that is no longer open.
-func StillOpen(t *Turn) error {
+func StillOpen(t *Command) error {
 	now := t.Offer.StatusAt(t.Now)
 	if now == Open {
 		if _, already := t.Offer.acceptedBy.Get(t.Side); already {
@@ -110,7 +110,7 @@ func notOpen(o *Offer, how string) error {
 }
 
 // NothingPending refuses ACCEPT and REJECT of an offer with open questions.
-func NothingPending(t *Turn) error {
+func NothingPending(t *Command) error {
 	if p := t.Message.Performative; p != performatives.Accept && p != performatives.Reject {
 		return nil
 	}
@@ -124,7 +124,7 @@ func NothingPending(t *Turn) error {
 
 // NotRepeated refuses a PROPOSE whose terms equal those of an open offer of
 // the same side.
-func NotRepeated(t *Turn) error {
+func NotRepeated(t *Command) error {
 	if t.Message.Performative != performatives.Propose {
 		return nil
 	}
@@ -135,7 +135,7 @@ func NotRepeated(t *Turn) error {
 }
 
 // CommitmentTerms refuses a COMMIT that names no obligations.
-func CommitmentTerms(t *Turn) error {
+func CommitmentTerms(t *Command) error {
 	if body, ok := t.Message.Body.(*performatives.CommitBody); ok && body.Terms == nil {
 		return RefuseSchema(Fault{Path: "/terms", Rule: "required", Message: "terms is required in mode " + t.Mode.Name})
 	}
@@ -143,7 +143,7 @@ func CommitmentTerms(t *Turn) error {
 }
 
 // AcceptedFirst refuses a COMMIT that names a proposal which is not accepted.
-func AcceptedFirst(t *Turn) error {
+func AcceptedFirst(t *Command) error {
 	if t.Message.Performative != performatives.Commit || t.Offer == nil || t.Offer.Status == Accepted {
 		return nil
 	}

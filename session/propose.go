@@ -11,7 +11,7 @@ import (
 
 var _ = does(performatives.Propose, deed{refers: proposes, happens: proposed, agrees: offersBound})
 
-func proposes(t *Turn) error {
+func proposes(t *Command) error {
 	body := t.Message.Body.(*performatives.ProposeBody) //nolint:errcheck,forcetypeassert // its act says so
 	o := &Offer{
 		ID: body.ProposalID, Kind: aProposal, Side: t.Side, By: t.From.Agent, Line: body.ProposalID,
@@ -29,7 +29,7 @@ func proposes(t *Turn) error {
 	return t.inviteesKnown()
 }
 
-func proposed(t *Turn) {
+func proposed(t *Command) {
 	if t.Phase == Idle {
 		t.invitation = t.offering
 		t.openSession()
@@ -39,13 +39,13 @@ func proposed(t *Turn) {
 
 // offersBound limits a PROPOSE only if it names what is bound: any other is about
 // something else.
-func offersBound(t *Turn, b *escalation.Bound) (escalation.Pledge, bool) {
+func offersBound(t *Command, b *escalation.Bound) (escalation.Pledge, bool) {
 	body := t.Message.Body.(*performatives.ProposeBody) //nolint:errcheck,forcetypeassert // its act says so
 	return escalation.Pledge{Bodies: []jsontext.Value{t.Message.RawBody}, Terms: performatives.HashOf(body.Terms)}, b.Names(t.Message.RawBody)
 }
 
 // until puts a wall-clock time on the session's clock; nil is never.
-func (t *Turn) until(wall *time.Time) time.Time {
+func (t *Command) until(wall *time.Time) time.Time {
 	if wall == nil {
 		return time.Time{}
 	}

@@ -7,7 +7,7 @@ import (
 
 var _ = does(performatives.Reject, deed{refers: rejects, happens: rejected, answers: answersReference})
 
-func rejects(t *Turn) error {
+func rejects(t *Command) error {
 	body := t.Message.Body.(*performatives.RejectBody) //nolint:errcheck,forcetypeassert // its act says so
 	if t.about != nil {
 		return t.answersGrant()
@@ -15,7 +15,7 @@ func rejects(t *Turn) error {
 	return t.answers(body.ReferenceID)
 }
 
-func rejected(t *Turn) {
+func rejected(t *Command) {
 	body := t.Message.Body.(*performatives.RejectBody) //nolint:errcheck,forcetypeassert // its act says so
 	switch effect := t.Mode.Effects[performatives.Reject]; {
 	case t.about != nil:

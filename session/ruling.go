@@ -12,7 +12,7 @@ import (
 
 // asked refuses a human whom the route does not ask, or not yet, and one who is
 // the other side in this session: nobody decides for both.
-func (t *Turn) asked(item *escalation.Item) error {
+func (t *Command) asked(item *escalation.Item) error {
 	if t.From.Role <= Invitee && t.From.Agent != item.Principal {
 		return Refuse(Unauthorized, "you are the other side in this session: somebody else decides for %s", item.Principal).
 			With(map[string]any{"escalationId": item.ID, "whoCan": t.whoCan(item, nil)})
@@ -43,7 +43,7 @@ func list(agents []performatives.Agent) string {
 
 // mayApprove judges an approval: not by who asked for it, not twice, not above
 // the human's ceiling, and about the same amount as the approvals before it.
-func (t *Turn) mayApprove(item *escalation.Item, ruling performatives.RulingData) error {
+func (t *Command) mayApprove(item *escalation.Item, ruling performatives.RulingData) error {
 	if !escalation.Approves(ruling.Decision) {
 		return nil
 	}
@@ -110,7 +110,7 @@ func nobodyElse(agents []performatives.Agent) string {
 
 // whoCan are the others whom the route names and who may grant an authority.
 // The broker knows them; a replay needs no advice.
-func (t *Turn) whoCan(item *escalation.Item, granted *performatives.RulingsAuthority) []performatives.Agent {
+func (t *Command) whoCan(item *escalation.Item, granted *performatives.RulingsAuthority) []performatives.Agent {
 	can := []performatives.Agent{}
 	for _, m := range t.event.Known.sorted() {
 		if m.Agent != t.From.Agent && m.Agent != item.By && item.Names(m) && (granted == nil || escalation.Within(m.Limits, granted)) {
@@ -122,7 +122,7 @@ func (t *Turn) whoCan(item *escalation.Item, granted *performatives.RulingsAutho
 
 // ruled enters a ruling. An approval that is not enough yet leaves the session
 // paused; what enough have approved, or one has denied or answered, is decided.
-func (t *Turn) ruled(ruling performatives.RulingData) {
+func (t *Command) ruled(ruling performatives.RulingData) {
 	granted := ruling.Authority
 	if escalation.Approves(ruling.Decision) {
 		granted, _ = t.open.Granted(ruling.Authority, t.From.Limited)
@@ -147,7 +147,7 @@ func (t *Turn) ruled(ruling performatives.RulingData) {
 
 // allow puts what enough humans have approved in force for the side that
 // asked: the narrowest of it, in place of what an earlier ruling allowed.
-func (t *Turn) allow() {
+func (t *Command) allow() {
 	var all *performatives.RulingsAuthority
 	for _, v := range t.open.Votes {
 		if escalation.Approves(v.Decision) {
@@ -169,7 +169,7 @@ func (t *Turn) allow() {
 
 // deny puts what a human has denied out of reach of the side that asked, until an
 // approval. What was granted before stays as it is.
-func (t *Turn) deny() {
+func (t *Command) deny() {
 	if t.open.Offer == "" {
 		return
 	}
@@ -184,7 +184,7 @@ func (t *Turn) deny() {
 // withinRuling holds a side to the last rulings in what it agrees to by ACCEPT,
 // COUNTER or COMMIT, or offers by PROPOSE. After the authority's time nothing is
 // within it: the agent asks anew.
-func (t *Turn) withinRuling() error {
+func (t *Command) withinRuling() error {
 	bound, some := t.bounds.Get(t.Side)
 	agrees := acts[t.Act].agrees
 	if !some || t.about != nil || agrees == nil {

@@ -220,8 +220,8 @@ func (s *State) Seen(id performatives.MessageID) (Seen, bool) {
 // Party finds whoever has, or had, a part.
 func (s *State) Party(a performatives.Agent) (Party, bool) { return s.parties.Get(a) }
 
-// Roll lists the parties in the order in which they came. Do not change it.
-func (s *State) Roll() []performatives.Agent { return s.roll }
+// Participants lists the parties in the order in which they came. Do not change it.
+func (s *State) Participants() []performatives.Agent { return s.roll }
 
 // Inviter is who opened the session.
 func (s *State) Inviter() performatives.Agent { return s.inviter }

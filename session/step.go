@@ -41,16 +41,16 @@ type Repeat struct{ Seen Seen }
 func (r *Repeat) Error() string { return "accepted before" }
 
 // checks stand in the order of PROTOCOL.md §3: the first that fails is the answer.
-var checks = [...]func(*Turn) error{
-	(*Turn).repeated,
-	(*Turn).part,
-	(*Turn).fresh,
-	(*Turn).chained,
-	(*Turn).rulesInTime,
-	(*Turn).heard,
-	(*Turn).authorised,
-	(*Turn).fitsMode,
-	(*Turn).refers,
+var checks = [...]func(*Command) error{
+	(*Command).repeated,
+	(*Command).part,
+	(*Command).fresh,
+	(*Command).chained,
+	(*Command).rulesInTime,
+	(*Command).heard,
+	(*Command).authorised,
+	(*Command).fitsMode,
+	(*Command).refers,
 }
 
 // Step judges an event. It returns the session's next state, or the state as
@@ -73,9 +73,9 @@ func Step(s State, e Event) (State, error) {
 	return t.State, nil
 }
 
-// A Turn is one act while it is being judged and carried out. Rules read it;
+// A Command is one act while it is being judged and carried out. Rules read it;
 // effects change its State.
-type Turn struct {
+type Command struct {
 	State
 	Message *performatives.Message
 	At      time.Time // the broker's clock
@@ -101,18 +101,18 @@ type Turn struct {
 	before   []performatives.Agent
 }
 
-func newTurn(s State, e Event) *Turn {
-	t := &Turn{State: s, Was: s.Phase, event: &e, Message: e.Message, At: e.At, Act: e.Message.Performative, Now: s.clock(e.At)}
+func newTurn(s State, e Event) *Command {
+	t := &Command{State: s, Was: s.Phase, event: &e, Message: e.Message, At: e.At, Act: e.Message.Performative, Now: s.clock(e.At)}
 	t.Last = Effect{}
 	return t
 }
 
 // Carry takes the session to a later state than the table does.
-func (t *Turn) Carry(p Phase, why string) { t.phase, t.Closing = p, why }
+func (t *Command) Carry(p Phase, why string) { t.phase, t.Closing = p, why }
 
 // repeated answers a message that was accepted before, also from who has no
 // part any more: a delegate who declined may ask for the answer again.
-func (t *Turn) repeated() error {
+func (t *Command) repeated() error {
 	seen, again := t.Seen(t.Message.ID)
 	if again && seen.Sender == t.Message.Sender && seen.Digest == t.Message.Digest() {
 		return &Repeat{seen}
@@ -121,7 +121,7 @@ func (t *Turn) repeated() error {
 }
 
 // part finds the sender's part in the session (PROTOCOL.md §3).
-func (t *Turn) part() error {
+func (t *Command) part() error {
 	sender := t.Message.Sender
 	if t.Phase == Idle {
 		return t.opens()
@@ -141,7 +141,7 @@ func (t *Turn) part() error {
 }
 
 // opens lets an invitation, and nothing else, into a session that is not there.
-func (t *Turn) opens() error {
+func (t *Command) opens() error {
 	body, ok := t.Message.Body.(*performatives.ProposeBody)
 	if !ok || body.Type != performatives.SessionInvitation {
 		return NoSuchSession()
@@ -167,7 +167,7 @@ func (s *State) hasPart(a performatives.Agent) (Party, bool) {
 // organisation that has escalated here has one, also if registered later. A
 // delegation takes that right only while it is accepted; an act that only a
 // delegate may send accepts it.
-func (t *Turn) partOf(sender performatives.Agent) (Party, bool) {
+func (t *Command) partOf(sender performatives.Agent) (Party, bool) {
 	p, ok := t.hasPart(sender)
 	if m, _ := t.event.Known.Get(sender); t.Decides(m) && (!ok || t.idle(p)) {
 		p, ok = Party{Member: m, Role: Approver, Grant: p.Grant}, true
@@ -180,7 +180,7 @@ func (t *Turn) partOf(sender performatives.Agent) (Party, bool) {
 }
 
 // fresh refuses the id of another message that this session has accepted.
-func (t *Turn) fresh() error {
+func (t *Command) fresh() error {
 	if _, used := t.Seen(t.Message.ID); !used {
 		return nil
 	}
@@ -188,7 +188,7 @@ func (t *Turn) fresh() error {
 }
 
 // chained holds a sender's own link against the transcript's head.
-func (t *Turn) chained() error {
+func (t *Command) chained() error {
 	link := t.Message.Link
 	if link == nil || link.Sequence == t.Next && link.PreviousHash == t.Head {
 		return nil
@@ -198,7 +198,7 @@ func (t *Turn) chained() error {
 }
 
 // fitsMode applies the mode's rules.
-func (t *Turn) fitsMode() error {
+func (t *Command) fitsMode() error {
 	if t.Phase == Idle {
 		return t.invites()
 	}
@@ -206,7 +206,7 @@ func (t *Turn) fitsMode() error {
 }
 
 // refers judges what the act refers to: unknown, then own, then not open.
-func (t *Turn) refers() error {
+func (t *Command) refers() error {
 	if judge := acts[t.Act].refers; judge != nil {
 		return judge(t)
 	}
@@ -214,8 +214,8 @@ func (t *Turn) refers() error {
 }
 
 // happen carries out an act that passed all checks.
-func (t *Turn) happen() {
-	arrow := t.arrow()
+func (t *Command) happen() {
+	transition := t.transition()
 	if t.about != nil {
 		t.before = t.delegates()
 	}
@@ -228,7 +228,7 @@ func (t *Turn) happen() {
 		happens(t)
 	}
 	t.meetBinding()
-	t.Phase = arrow.follow(&t.State)
+	t.Phase = transition.follow(&t.State)
 	if t.Mode.After != nil {
 		t.Mode.After(t)
 	}
@@ -238,8 +238,8 @@ func (t *Turn) happen() {
 	t.record()
 }
 
-// arrow is where the act leads; about a delegation or a question it leads nowhere.
-func (t *Turn) arrow() arrow {
+// transition is where the act leads; about a delegation or a question it leads nowhere.
+func (t *Command) transition() transition {
 	if t.about != nil || t.question != nil && t.Act == performatives.Withdraw {
 		return stay
 	}
@@ -247,7 +247,7 @@ func (t *Turn) arrow() arrow {
 }
 
 // record enters the act into the state and notes who is to receive it.
-func (t *Turn) record() {
+func (t *Command) record() {
 	m := t.Message
 	t.bind()
 	// The latest waits for its hash, and is entered with the act after it.

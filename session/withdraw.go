@@ -7,7 +7,7 @@ import (
 
 var _ = does(performatives.Withdraw, deed{refers: withdraws, happens: withdrawn})
 
-func withdraws(t *Turn) error {
+func withdraws(t *Command) error {
 	body := t.Message.Body.(*performatives.WithdrawBody) //nolint:errcheck,forcetypeassert // its act says so
 	switch {
 	case t.about != nil:
@@ -34,7 +34,7 @@ func notYours(id string) error {
 	return Refuse(Unauthorized, "%q is not yours to withdraw", id)
 }
 
-func withdrawn(t *Turn) {
+func withdrawn(t *Command) {
 	switch {
 	case t.about != nil:
 		t.settleGrant(delegation.Withdrawn)

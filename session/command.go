@@ -10,7 +10,7 @@ import (
 
 // resolve finds what the act refers to. Whether it has to find something is
 // judged later, among the references. An OBSERVE may name anything.
-func (t *Turn) resolve() {
+func (t *Command) resolve() {
 	if t.Act == performatives.Observe {
 		return
 	}
@@ -34,7 +34,7 @@ func answersDelegation(p performatives.Performative) bool {
 }
 
 // heard asks the lifecycle table.
-func (t *Turn) heard() error {
+func (t *Command) heard() error {
 	if t.Phase == Escalated {
 		return t.heardWhilePaused()
 	}
@@ -71,13 +71,13 @@ func isInvitation(b performatives.Body) bool {
 	return ok && p.Type == performatives.SessionInvitation
 }
 
-func (t *Turn) wrongState(what string) error {
+func (t *Command) wrongState(what string) error {
 	return Refuse(WrongState, "%s is not heard while %s; heard is %s", what, t.Phase, heardIn(t.Phase)).
 		With(map[string]string{"state": t.Phase.String()})
 }
 
 // heardWhilePaused hears the humans who may decide, and nobody else.
-func (t *Turn) heardWhilePaused() error {
+func (t *Command) heardWhilePaused() error {
 	if _, over := t.Ending(t.At); !over && escalation.MayDecide(t.From.Member, t.open.Org) {
 		if _, rules := t.ruling(); rules || t.Act == performatives.Close {
 			return nil
@@ -93,7 +93,7 @@ func (t *Turn) heardWhilePaused() error {
 // asKnown is a party as the registry has it now, else as it is pinned. Its kind and
 // what it may do here are pinned; only whether a human may decide is the registry's to
 // say, also of one who negotiates as a principal.
-func (t *Turn) asKnown(p Party) Party {
+func (t *Command) asKnown(p Party) Party {
 	m, known := t.event.Known.Get(p.Agent)
 	if !known {
 		return p
@@ -113,7 +113,7 @@ func (t *Turn) asKnown(p Party) Party {
 
 // rulesInTime refuses a ruling on an escalation that has ended, whatever the
 // state is by then; the same decision again is the first result.
-func (t *Turn) rulesInTime() error {
+func (t *Command) rulesInTime() error {
 	ruling, ok := t.ruling()
 	if !ok || !t.From.Agent.IsHuman() {
 		return nil
@@ -136,7 +136,7 @@ func (t *Turn) rulesInTime() error {
 		})
 }
 
-func (t *Turn) ruling() (performatives.RulingData, bool) {
+func (t *Command) ruling() (performatives.RulingData, bool) {
 	inform, ok := t.Message.Body.(*performatives.InformBody)
 	if !ok {
 		return performatives.RulingData{}, false
@@ -146,7 +146,7 @@ func (t *Turn) ruling() (performatives.RulingData, bool) {
 
 // authorised asks what the sender may send: a delegate by its grant, an
 // approver by being one; and whether it is trusted enough to answer.
-func (t *Turn) authorised() error {
+func (t *Command) authorised() error {
 	if t.Act == performatives.Inform {
 		if ruling, ok := t.ruling(); ok {
 			return t.mayRule(ruling)
@@ -177,7 +177,7 @@ var approverActs = map[performatives.Performative]bool{
 }
 
 // mayRule insists on a human of the escalating organisation who may decide.
-func (t *Turn) mayRule(ruling performatives.RulingData) error {
+func (t *Command) mayRule(ruling performatives.RulingData) error {
 	item, known := t.items.Get(escalation.ID(ruling.EscalationID))
 	if !t.From.Agent.IsHuman() {
 		return Refuse(Unauthorized, "only a human resolves an escalation, never an agent")
@@ -196,7 +196,7 @@ func (t *Turn) mayRule(ruling performatives.RulingData) error {
 
 // withinGrant holds a delegate to its delegation. Answering the delegation
 // itself, and taking back one that it made, are always its own to do.
-func (t *Turn) withinGrant() error {
+func (t *Command) withinGrant() error {
 	at := t.Now
 	if err := delegation.Standing(*t.Grant, at, t.grants.Get); err != nil {
 		return t.exceeded(err)
@@ -213,7 +213,7 @@ func (t *Turn) withinGrant() error {
 	return nil
 }
 
-func (t *Turn) exceeded(err error) error {
+func (t *Command) exceeded(err error) error {
 	acts := make([]string, 0, performatives.Acts)
 	for _, p := range t.Grant.Authority.Acts() {
 		acts = append(acts, p.String())
@@ -223,7 +223,7 @@ func (t *Turn) exceeded(err error) error {
 }
 
 // line is the first proposal of the line of counters that the act is about.
-func (t *Turn) line() string {
+func (t *Command) line() string {
 	switch {
 	case t.Offer != nil:
 		return t.Offer.Line
@@ -237,7 +237,7 @@ func (t *Turn) line() string {
 
 // rejoin pins the sender anew when the registry knows it otherwise than the
 // transcript does, and lets an approver or a delegate in by its first act.
-func (t *Turn) rejoin() {
+func (t *Command) rejoin() {
 	if t.Phase == Idle {
 		return
 	}
@@ -261,7 +261,7 @@ func sameMember(a, b performatives.Member) bool {
 }
 
 // enter gives somebody a part, or a new one, and pins it.
-func (t *Turn) enter(p Party) {
+func (t *Command) enter(p Party) {
 	was, again := t.parties.Get(p.Agent)
 	p.Sequence = was.Sequence
 	if !again {
@@ -274,7 +274,7 @@ func (t *Turn) enter(p Party) {
 
 // actsFor names the principal on every act that a delegate does for it;
 // answering the delegation itself it does for itself.
-func (t *Turn) actsFor() {
+func (t *Command) actsFor() {
 	if t.Grant != nil && (t.about == nil || t.about.ID != t.Grant.ID) {
 		t.Last.OnBehalfOf = t.Grant.Principal
 	}

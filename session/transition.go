@@ -31,38 +31,38 @@ func ParsePhase(name string) (Phase, bool) {
 // Over tells whether nothing more is heard, ever.
 func (p Phase) Over() bool { return p == Closed || p == Failed }
 
-// An arrow is where a heard act leads. The zero arrow is a hole in the table.
-type arrow struct {
+// A transition is where a heard act leads. The zero transition is a hole in the table.
+type transition struct {
 	to    Phase
 	when  func(*State) bool // nil is at once; until it holds, the state stays
 	label string            // for pictures, where the target is not one fixed state
 	heard bool
-	kind  arrowKind
+	kind  transitionKind
 }
 
-type arrowKind uint8
+type transitionKind uint8
 
 const (
-	moves arrowKind = iota
+	moves transitionKind = iota
 	stays
 	settles // to where the commitments stand
 	resumes // to where the session was paused
 )
 
 var (
-	stay               = arrow{heard: true, kind: stays, label: "stays"}
-	asCommitmentsStand = arrow{heard: true, kind: settles, label: "EXECUTING once every open one is accepted, CONVERSING once none is open or accepted"}
-	resume             = arrow{heard: true, kind: resumes, when: decided, label: "the state it was paused from, once enough have decided"}
+	stay               = transition{heard: true, kind: stays, label: "stays"}
+	asCommitmentsStand = transition{heard: true, kind: settles, label: "EXECUTING once every open one is accepted, CONVERSING once none is open or accepted"}
+	resume             = transition{heard: true, kind: resumes, when: decided, label: "the state it was paused from, once enough have decided"}
 )
 
-func to(p Phase) arrow { return arrow{heard: true, to: p} }
+func to(p Phase) transition { return transition{heard: true, to: p} }
 
-func once(when func(*State) bool, p Phase) arrow {
-	return arrow{heard: true, to: p, when: when, label: p.String() + " once every invited principal accepted"}
+func once(when func(*State) bool, p Phase) transition {
+	return transition{heard: true, to: p, when: when, label: p.String() + " once every invited principal accepted"}
 }
 
 // follow is the state after an act whose effects s already shows.
-func (a arrow) follow(s *State) Phase {
+func (a transition) follow(s *State) Phase {
 	switch {
 	case a.kind == stays, a.when != nil && !a.when(s):
 		return s.Phase
