@@ -1,21 +1,21 @@
-// Package bench measures what an act costs from outside, next to what the
-// store itself costs for the same bytes in the same run.
+// Package bench measures what an act costs end to end, next to what the store
+// alone costs for the same bytes in the same run.
 //
-//	report, err := benchmark.Run(ctx, benchmark.Options{
+//	report, err := bench.Run(ctx, bench.Options{
 //		Program: "/usr/local/bin/parley", Syncs: []time.Duration{time.Minute}, Sessions: []int{1, 128}, Seconds: 10,
 //	})
 //	fmt.Print(report.Table())
 //
-// It starts a broker in a process of its own and drives sessions over TCP as
-// agents do: every act is signed, judged, chained and stored, and delivered to
-// the counterpart's durable consumer. Each session is a closed loop: the next
-// act is made when the last one was both accepted and received.
+// It starts a broker in its own process and drives sessions over TCP as agents
+// do: every act is signed, validated, chained, stored, and delivered to the
+// counterparty's durable consumer. Each session is a worker in a closed loop: it
+// submits the next act once the last one was accepted and received.
 //
-// Beside it stands a NATS server of the same build with the same configuration
-// and the same fsync setting. There the same loop publishes the same signed
-// bytes into a stream, with an acknowledgement, and the counterpart's durable
-// consumer reads them; nothing is checked. The two take turns, a few seconds
-// each, so that whatever else the machine does falls on both.
+// The baseline is a raw target: a NATS server of the same build with the same
+// configuration and fsync setting. The same loop publishes the same signed bytes
+// to a stream, waits for the acknowledgement, and reads them from a durable
+// consumer; nothing is validated. The two targets take turns of a few seconds, so
+// that other load on the machine affects both.
 package bench
 
 import (
@@ -26,36 +26,36 @@ import (
 	"time"
 )
 
-// Options say what is measured. Program is always needed.
+// Options say what to measure. Program is required.
 type Options struct {
-	// Program is the parley program. It must know `serve`, and start a NATS server
-	// with [NATSServerCommand].
+	// Program is the path of the parley binary. It must have the serve command, and
+	// start a NATS server with [NATSServerCommand].
 	Program string
-	Dir     string // where stores are made; "" is the system's temporary directory
+	Dir     string // directory for the stores; "" is the system's temporary directory
 
-	Syncs    []time.Duration // fsync settings, one run each; 0 is before each acknowledgement
-	Sessions []int           // how many sessions go on at a time, one level each
-	Seconds  float64         // for each level and each side
-	Brokers  int             // broker processes beside a NATS server process; 0 is one broker with its server in it
-	Written  bool            // finished sessions are written to the store, not submitted, see [Stored]
-	Archived bool            // with Written: into the archive, as after `serve --archive-after`
-	Copies   bool            // with Archived: their inbox copies too; without, they ended so long ago that those have expired
+	Syncs    []time.Duration // fsync intervals, one run each; 0 fsyncs before each acknowledgement
+	Sessions []int           // concurrent sessions, one level each
+	Seconds  float64         // per level and target
+	Brokers  int             // broker processes on one NATS server process; 0 is one broker with an embedded server
+	Written  bool            // write finished sessions to the store instead of submitting them, see [Stored]
+	Archived bool            // with Written: write them to the archive
+	Copies   bool            // with Archived: write their inbox copies too; otherwise those have expired
 	Pairs    int             // pairs of agents that share the sessions; 0 is 16
 
-	URL, Operator string // a broker that runs already, and the file with its operator's seed ("": --dev)
-	PIDs          []int  // of the processes whose cost counts there
+	URL, Operator string // a running broker, and its operator's seed file ("" under --dev)
+	PIDs          []int  // the processes of that broker to measure
 
-	Progress io.Writer // what is going on, a line at a time; nil is nobody
+	Progress io.Writer // progress, line by line; nil discards it
 }
 
 const (
 	defaultPairs = 16
-	turns        = 2 * time.Second // that a side has before the other one's turn
+	turns        = 2 * time.Second // how long one target's turn lasts
 )
 
 func (o *Options) complete() error {
 	if o.Program == "" {
-		return errors.New("benchmark: option Program is empty")
+		return errors.New("bench: option Program is empty")
 	}
 	if len(o.Syncs) == 0 {
 		o.Syncs = []time.Duration{0, time.Minute}
@@ -76,7 +76,7 @@ func (o *Options) complete() error {
 }
 
 func (o *Options) say(format string, args ...any) {
-	fmt.Fprintf(o.Progress, format+"\n", args...) //nolint:errcheck // progress is for whoever looks
+	fmt.Fprintf(o.Progress, format+"\n", args...) //nolint:errcheck // progress is best effort
 }
 
 // Run measures throughput, latency and cost at each level.
@@ -87,7 +87,7 @@ func Run(ctx context.Context, o Options) (r Report, err error) {
 	r = newReport(o)
 	for _, sync := range o.Syncs {
 		if err := o.run(ctx, sync, &r); err != nil {
-			return r, fmt.Errorf("benchmark: %w", err)
+			return r, fmt.Errorf("bench: %w", err)
 		}
 	}
 	return r, nil
@@ -99,21 +99,21 @@ func (o *Options) run(ctx context.Context, sync time.Duration, r *Report) (err e
 		return err
 	}
 	defer w.close(&err)
-	broker, store := w.roads[0], w.roads[1]
+	broker, store := w.targets[0], w.targets[1]
 	for _, sessions := range o.Sessions {
 		o.say("sync %s, %d at a time: opening sessions", syncName(sync), sessions)
-		parley, raw := broker.lanes(sessions), store.lanes(sessions)
+		parley, raw := broker.workers(sessions), store.workers(sessions)
 		if err := openAll(ctx, parley); err != nil {
 			return err
 		}
 		o.say("sync %s, %d at a time: %.0f s each", syncName(sync), sessions, o.Seconds)
-		sides := []*side{{road: broker, lanes: parley}, {road: store, lanes: raw}}
-		if err := alternate(ctx, sides, time.Duration(o.Seconds*float64(time.Second))); err != nil {
+		measurements := []*measurement{{target: broker, workers: parley}, {target: store, workers: raw}}
+		if err := alternate(ctx, measurements, time.Duration(o.Seconds*float64(time.Second))); err != nil {
 			return err
 		}
-		level := Level{Sync: syncName(sync), Sessions: sessions, Parley: sides[0].figures(), Raw: sides[1].figures()}
+		level := Level{Sync: syncName(sync), Sessions: sessions, Parley: measurements[0].figures(), Raw: measurements[1].figures()}
 		level.Ratio = level.Parley.over(level.Raw)
-		level.Bytes = sides[0].meanBytes()
+		level.Bytes = measurements[0].meanBytes()
 		r.Levels = append(r.Levels, level)
 		o.say("%s", level.line())
 	}

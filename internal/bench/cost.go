@@ -10,17 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuOf is the processor time that a process has used so far.
+// cpuOf returns the CPU time that a process has used.
 func cpuOf(pid int) (time.Duration, error) {
 	var t unix.Timespec
-	// The clock of a process, as clock_getcpuclockid(3) names it.
+	// The clock ID of a process, see clock_getcpuclockid(3).
 	if err := unix.ClockGettime(int32(^pid<<3|2), &t); err != nil { //nolint:gosec // a pid has 22 bits
 		return 0, fmt.Errorf("processor time of process %d: %w", pid, err)
 	}
 	return time.Duration(t.Nano()), nil
 }
 
-// cpuOfAll is that of several.
+// cpuOfAll returns the CPU time of several processes.
 func cpuOfAll(pids []int) (sum time.Duration, err error) {
 	for _, pid := range pids {
 		one, err := cpuOf(pid)
@@ -32,7 +32,7 @@ func cpuOfAll(pids []int) (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// memoryOfAll is the resident memory of processes, in MiB.
+// memoryOfAll returns the resident memory of processes, in MiB.
 func memoryOfAll(pids []int) (sum float64, err error) {
 	for _, pid := range pids {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Growth is what an act costs where little is stored, and in turns with that
-// where much is.
+// Growth compares the cost of an act when little is stored with the cost when
+// much is. The two are measured in turns.
 type Growth struct {
 	What     string  `json:"what"`
 	Sync     string  `json:"sync"`
@@ -17,21 +17,21 @@ type Growth struct {
 	Ratio    Ratio   `json:"ratio"`
 }
 
-func grown(what, sync string, sessions int, little, much *side) Growth {
+func newGrowth(what, sync string, sessions int, little, much *measurement) Growth {
 	g := Growth{What: what, Sync: sync, Sessions: sessions, Little: little.figures(), Much: much.figures()}
 	g.Ratio = g.Much.over(g.Little)
 	return g
 }
 
-// A session counts as short at so many acts, and is left after a few more.
+// The lengths of a short session and of a turn, in acts.
 const (
-	shortActs = 10
-	shortTurn = 8   // acts said in a short session
-	turnActs  = 400 // in one turn
+	shortActs = 10  // before the measured acts
+	shortTurn = 8   // measured in one short session
+	turnActs  = 400 // measured in one turn
 )
 
-// Lengths measures an act in sessions of 10 acts next to one in a session of
-// many more.
+// Lengths compares the cost of an act in sessions of 10 acts with the cost in one
+// long session.
 func Lengths(ctx context.Context, o Options, long int) (r Report, err error) {
 	if err := o.complete(); err != nil {
 		return r, err
@@ -40,7 +40,7 @@ func Lengths(ctx context.Context, o Options, long int) (r Report, err error) {
 	for _, sync := range o.Syncs {
 		g, err := o.lengths(ctx, sync, long)
 		if err != nil {
-			return r, fmt.Errorf("benchmark: %w", err)
+			return r, fmt.Errorf("bench: %w", err)
 		}
 		r.Growth = append(r.Growth, g)
 	}
@@ -53,41 +53,41 @@ func (o *Options) lengths(ctx context.Context, sync time.Duration, acts int) (g 
 		return g, err
 	}
 	defer w.close(&err)
-	parley := w.roads[0]
+	parley := w.targets[0]
 	o.say("sync %s: a session of %d acts", syncName(sync), acts)
-	long := parley.lanes(1)
+	long := parley.workers(1)
 	if err := long[0].grow(ctx, acts); err != nil {
 		return g, err
 	}
-	var fresh []*lane
-	said := 0
-	short := &side{
-		road: parley, lanes: parley.lanes(1), most: turnActs,
+	var fresh []*worker
+	submitted := 0
+	short := &measurement{
+		target: parley, workers: parley.workers(1), most: turnActs,
 		ready: func(ctx context.Context) error {
-			fresh, said = parley.lanes(turnActs/shortTurn), 0
-			return each(ctx, fresh, func(l *lane, ctx context.Context) error { return l.grow(ctx, shortActs) })
+			fresh, submitted = parley.workers(turnActs/shortTurn), 0
+			return each(ctx, fresh, func(k *worker, ctx context.Context) error { return k.grow(ctx, shortActs) })
 		},
-		next: func(_ *lane, ctx context.Context) (trip, error) { // one at a time
-			l := fresh[said/shortTurn]
-			said++
-			return l.next(ctx)
+		next: func(_ *worker, ctx context.Context) (roundTrip, error) { // one worker at a time
+			k := fresh[submitted/shortTurn]
+			submitted++
+			return k.next(ctx)
 		},
 	}
-	much := &side{road: parley, lanes: long, most: turnActs}
+	much := &measurement{target: parley, workers: long, most: turnActs}
 	o.say("sync %s: acts in it, and in sessions of %d", syncName(sync), shortActs)
-	if err := alternate(ctx, []*side{short, much}, time.Duration(o.Seconds*float64(time.Second))); err != nil {
+	if err := alternate(ctx, []*measurement{short, much}, time.Duration(o.Seconds*float64(time.Second))); err != nil {
 		return g, err
 	}
-	return grown(fmt.Sprintf("session of %d acts, then of %d", shortActs, acts), syncName(sync), 1, short, much), nil
+	return newGrowth(fmt.Sprintf("session of %d acts, then of %d", shortActs, acts), syncName(sync), 1, short, much), nil
 }
 
-// grow opens a session and says acts until it has so many.
-func (l *lane) grow(ctx context.Context, acts int) error {
-	if err := l.open(ctx); err != nil {
+// grow opens a session and submits acts until it has so many.
+func (k *worker) grow(ctx context.Context, acts int) error {
+	if err := k.open(ctx); err != nil {
 		return err
 	}
-	for l.acts < acts-2 {
-		if _, err := l.next(ctx); err != nil {
+	for k.acts < acts-2 {
+		if _, err := k.next(ctx); err != nil {
 			return err
 		}
 	}

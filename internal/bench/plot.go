@@ -34,7 +34,7 @@ func (r Report) Plot() []byte {
 		}
 	}
 	for i, c := range []struct{ class, text string }{
-		{"parley", "parley"}, {"raw", "raw JetStream, nothing checked"}, {"parley p99", "parley, p99"}, {"raw p99", "raw, p99"},
+		{"parley", "parley"}, {"raw", "raw JetStream, nothing validated"}, {"parley p99", "parley, p99"}, {"raw p99", "raw, p99"},
 	} {
 		x := gap + i*260
 		p.add(`<path class=%q d="M%d %dh30"/><text x="%d" y="%d">%s</text>`, c.class, x, height-gap/2-4, x+36, height-gap/2, c.text)
@@ -53,7 +53,7 @@ type plot struct{ text strings.Builder }
 
 func (p *plot) add(format string, args ...any) { fmt.Fprintf(&p.text, format+"\n", args...) }
 
-// A panel draws one or two figures of both sides.
+// A panel draws one or two figures of both targets.
 type panel struct {
 	title string
 	lines []line

@@ -18,17 +18,16 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// NATSServerCommand is how the program is told to be [NATSServer], before the
-// path of a configuration.
+// NATSServerCommand are the arguments that make the program run [NATSServer],
+// before the path of a configuration.
 var NATSServerCommand = []string{"bench", "nats-server"}
 
-// patience is how long something may take that has to happen.
-const patience = time.Minute
+// deadline bounds each step that must succeed.
+const deadline = time.Minute
 
-// NATSServer runs the NATS server that is built into this program, with a
-// configuration of its own, until a signal ends it. It prints where clients
-// connect. It is the raw side of a measurement, and the server elsewhere of
-// brokers that are measured beside one.
+// NATSServer runs the NATS server in this program with a configuration file until
+// it receives a signal. It prints its client URL. It is the raw target, and the
+// external server of brokers that share one.
 func NATSServer(out io.Writer, config string) error {
 	options, err := server.ProcessConfigFile(config)
 	if err != nil {
@@ -42,8 +41,8 @@ func NATSServer(out io.Writer, config string) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	ns.Start()
-	if !ns.ReadyForConnections(patience) {
-		return errors.New("the NATS server does not listen")
+	if !ns.ReadyForConnections(deadline) {
+		return errors.New("the NATS server is not ready for connections")
 	}
 	if _, err := fmt.Fprintln(out, "NATS", ns.ClientURL()); err != nil {
 		return err
@@ -54,31 +53,31 @@ func NATSServer(out io.Writer, config string) error {
 	return nil
 }
 
-// A process is a broker or a server that was started for the measurement.
+// A process is a broker or a NATS server started for the measurement.
 type process struct {
 	cmd *exec.Cmd
 	url string // of its NATS server
-	log string // file with what it says
+	log string // file with its output
 }
 
 var listening = regexp.MustCompile(`(?m)^\s*NATS\s+((?:nats|tls)://[^\s]+)`)
 
-// start starts the program, and returns when it says where its NATS is.
+// start starts the program, and returns once it has printed its NATS URL.
 func (o *Options) start(ctx context.Context, dir, name string, args ...string) (*process, error) {
 	p := &process{log: filepath.Join(dir, name+".log")}
 	log, err := os.Create(p.log)
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close() //nolint:errcheck // the process has its own
+	defer log.Close() //nolint:errcheck // the process has its own descriptor
 	p.cmd = exec.Command(o.Program, args...)
 	p.cmd.Args[0] = "parley"
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PARLEY_") }) // flags of ours
+	p.cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PARLEY_") }) // they would set flags
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
-	for end := time.Now().Add(patience); ; {
+	for end := time.Now().Add(deadline); ; {
 		text, err := os.ReadFile(p.log)
 		if err != nil {
 			return p, err
@@ -98,13 +97,13 @@ func (o *Options) start(ctx context.Context, dir, name string, args ...string) (
 	}
 }
 
-// ended tells whether the process is gone already; it has not been waited for.
+// ended reports whether the process is a zombie: it has exited and was not waited for.
 func (p *process) ended() bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
 	return err == nil && strings.Contains(string(stat), ") Z ")
 }
 
-// stop ends it and waits.
+// stop terminates the process and waits for it.
 func (p *process) stop() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err

@@ -7,42 +7,42 @@ import (
 	"time"
 )
 
-// A Report is what was measured. Times are in microseconds, memory in MiB.
+// A Report holds the results. Times are in microseconds, memory in MiB.
 type Report struct {
 	At      time.Time `json:"at"`
 	Go      string    `json:"go"`
 	CPUs    int       `json:"cpus"`
-	Brokers int       `json:"brokers"` // processes beside a NATS server; 0 is one with its server in it
-	Seconds float64   `json:"seconds"` // of each level and side
+	Brokers int       `json:"brokers"` // processes on one NATS server; 0 is one broker with an embedded server
+	Seconds float64   `json:"seconds"` // per level and target
 	Pairs   int       `json:"pairs"`   // of agents that share the sessions
 	Levels  []Level   `json:"levels,omitzero"`
 	Growth  []Growth  `json:"growth,omitzero"`
 	Started []Started `json:"started,omitzero"`
 }
 
-// A Level is one fsync setting with so many sessions at a time.
+// A Level is one fsync interval with a number of concurrent sessions.
 type Level struct {
 	Sync     string  `json:"sync"`
 	Sessions int     `json:"sessions"`
-	Bytes    int     `json:"bytes"` // of an envelope, on average
+	Bytes    int     `json:"bytes"` // mean size of an envelope
 	Parley   Figures `json:"parley"`
 	Raw      Figures `json:"raw"`
 	Ratio    Ratio   `json:"ratio"`
 }
 
-// Figures are one side's.
+// Figures are the results of one target.
 type Figures struct {
 	Acts      int     `json:"acts"`
 	Seconds   float64 `json:"seconds"`
 	PerSecond float64 `json:"actsPerSecond"`
 	Accepted  Spread  `json:"acceptedMicros"` // submit → accepted
-	Received  Spread  `json:"receivedMicros"` // submit → received by the counterpart's durable consumer
+	Received  Spread  `json:"receivedMicros"` // submit → received by the counterparty's durable consumer
 	CPU       float64 `json:"cpuMicrosPerAct"`
-	LoadCPU   float64 `json:"loadCpuMicrosPerAct"` // of the program that makes the load
+	LoadCPU   float64 `json:"loadCpuMicrosPerAct"` // of the load generator
 	RSS       float64 `json:"rssMiB"`
 }
 
-// A Spread is a median and what one in a hundred exceeds.
+// A Spread is a median and a 99th percentile.
 type Spread struct {
 	P50 float64 `json:"p50"`
 	P99 float64 `json:"p99"`
@@ -50,7 +50,7 @@ type Spread struct {
 
 func (s Spread) over(o Spread) Spread { return Spread{over(s.P50, o.P50), over(s.P99, o.P99)} }
 
-// A Ratio is one side's figures over the other's.
+// A Ratio is one target's figures divided by the other's.
 type Ratio struct {
 	PerSecond float64 `json:"actsPerSecond"`
 	Accepted  Spread  `json:"accepted"`
@@ -73,22 +73,22 @@ func newReport(o Options) Report {
 	return Report{At: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), CPUs: runtime.NumCPU(), Brokers: o.Brokers, Seconds: o.Seconds, Pairs: o.Pairs}
 }
 
-// line is a level in one line, for who waits.
+// line is the progress line of a level.
 func (l Level) line() string {
 	return fmt.Sprintf("  %.0f acts/s, raw %.0f: %.2f× of raw; p50 accepted %.2f×, p99 %.2f×",
 		l.Parley.PerSecond, l.Raw.PerSecond, l.Ratio.PerSecond, l.Ratio.Accepted.P50, l.Ratio.Accepted.P99)
 }
 
-// Table is the report for people.
+// Table formats the report as text.
 func (r Report) Table() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	if len(r.Levels) > 0 {
-		where := "one broker with its NATS server in the process"
+		where := "one broker with an embedded NATS server"
 		if r.Brokers > 0 {
 			where = fmt.Sprintf("%d broker processes on one NATS server process", r.Brokers)
 		}
-		line("%s; %d CPUs, %s; %.0f s for each row; times in µs, CPU of the broker's side for each act", where, r.CPUs, r.Go, r.Seconds)
+		line("%s; %d CPUs, %s; %.0f s per row; times in µs, CPU per act without the load generator", where, r.CPUs, r.Go, r.Seconds)
 	}
 	sync := ""
 	for _, l := range r.Levels {
@@ -122,9 +122,9 @@ func (r Report) Table() string {
 		line("\nstart with %d finished and %d open sessions, after it was %s: %.2f s to the first accepted act, then %.0f MiB",
 			s.Finished, s.Open, s.After, s.Seconds, s.RSS)
 		for _, r := range s.Streams {
-			how := "from its summary"
+			how := "from its index"
 			if r.Whole {
-				how = "read whole"
+				how = "read in full"
 			}
 			line("  %-16s %12s messages  %9s  %s", r.Stream, r.Messages, r.Took, how)
 		}

@@ -20,43 +20,43 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// Started is how long a broker takes from the start of its process to the first
-// act that it accepts.
+// Started is the time from the start of a broker process to the first act that it
+// accepts.
 type Started struct {
 	Finished int     `json:"finishedSessions"`
 	Open     int     `json:"openSessions"`
-	After    string  `json:"after"` // how the broker before it ended
+	After    string  `json:"after"` // how the previous process ended
 	Seconds  float64 `json:"seconds"`
-	RSS      float64 `json:"rssMiB"` // then
+	RSS      float64 `json:"rssMiB"` // after the start
 
-	Streams []Restored `json:"streams"` // that took the server longest
+	Streams []Restored `json:"streams"` // the slowest to recover
 }
 
-// Restored is how the server found a stream again.
+// Restored says how the NATS server recovered a stream.
 type Restored struct {
 	Stream   string `json:"stream"`
 	Messages string `json:"messages"`
 	Took     string `json:"took"`
-	Whole    bool   `json:"readWhole"` // there was no summary, or what it said was not true any more
+	Whole    bool   `json:"readWhole"` // its index was missing or outdated
 }
 
-// few is how many sessions are stored where few are.
+// few is the number of stored sessions of the baseline.
 const few = 100
 
-// Stored measures an act where 100 finished sessions are stored next to one
-// where there are many, and how long a broker with those, and some that are
-// open, takes to start.
+// Stored compares the cost of an act with 100 finished sessions stored to the cost
+// with many, and measures how long a broker with many finished and some open
+// sessions takes to start.
 func Stored(ctx context.Context, o Options, finished, open int) (r Report, err error) {
 	if err := o.complete(); err != nil {
 		return r, err
 	}
 	if o.URL != "" || o.Brokers > 0 {
-		return r, errors.New("benchmark: stored sessions are measured on brokers with their server in the process")
+		return r, errors.New("bench: stored sessions are measured on brokers with an embedded server")
 	}
 	r = newReport(o)
 	for _, sync := range o.Syncs {
 		if err := o.stored(ctx, sync, finished, open, &r); err != nil {
-			return r, fmt.Errorf("benchmark: %w", err)
+			return r, fmt.Errorf("bench: %w", err)
 		}
 	}
 	return r, nil
@@ -71,40 +71,40 @@ func (o *Options) stored(ctx context.Context, sync time.Duration, finished, open
 	for i, n := range []int{few, finished} {
 		begun := time.Now()
 		if o.Written {
-			err = o.write(ctx, w.dir, w.roads[i], w.operators[i], n)
+			err = o.write(ctx, w.dir, w.targets[i], w.operators[i], n)
 		} else {
-			err = o.fill(ctx, w.roads[i], n)
+			err = o.fill(ctx, w.targets[i], n)
 		}
 		if err != nil {
 			return err
 		}
-		o.say("%s: %d finished sessions in %.0f s", w.roads[i].name, n, time.Since(begun).Seconds())
+		o.say("%s: %d finished sessions in %.0f s", w.targets[i].name, n, time.Since(begun).Seconds())
 	}
 	for _, sessions := range o.Sessions {
-		var sides []*side
-		for _, road := range w.roads {
-			lanes := road.lanes(sessions)
-			if err := openAll(ctx, lanes); err != nil {
+		var measurements []*measurement
+		for _, target := range w.targets {
+			workers := target.workers(sessions)
+			if err := openAll(ctx, workers); err != nil {
 				return err
 			}
-			sides = append(sides, &side{road: road, lanes: lanes})
+			measurements = append(measurements, &measurement{target: target, workers: workers})
 		}
 		o.say("sync %s, %d at a time: %.0f s each", syncName(sync), sessions, o.Seconds)
-		if err := alternate(ctx, sides, time.Duration(o.Seconds*float64(time.Second))); err != nil {
+		if err := alternate(ctx, measurements, time.Duration(o.Seconds*float64(time.Second))); err != nil {
 			return err
 		}
-		r.Growth = append(r.Growth, grown(fmt.Sprintf("%d finished sessions stored, then %d", few, finished), syncName(sync), sessions, sides[0], sides[1]))
+		r.Growth = append(r.Growth, newGrowth(fmt.Sprintf("%d finished sessions stored, then %d", few, finished), syncName(sync), sessions, measurements[0], measurements[1]))
 	}
 	o.say("opening %d sessions", open)
-	many := w.roads[1]
-	lanes := many.lanes(open)
-	if err := openAll(ctx, lanes); err != nil {
+	many := w.targets[1]
+	workers := many.workers(open)
+	if err := openAll(ctx, workers); err != nil {
 		return err
 	}
-	var same []*lane // sessions of the one pair that comes back after each start
-	for _, l := range lanes[1:] {
-		if l.pair == lanes[0].pair {
-			same = append(same, l)
+	var same []*worker // sessions of the pair that reconnects after each start
+	for _, k := range workers[1:] {
+		if k.pair == workers[0].pair {
+			same = append(same, k)
 		}
 	}
 	for _, end := range []struct {
@@ -115,7 +115,7 @@ func (o *Options) stored(ctx context.Context, sync time.Duration, finished, open
 		{syscall.SIGTERM, "stopped"},
 		{syscall.SIGKILL, "killed"},
 	} {
-		s, err := w.restart(ctx, many, lanes[0], end.by)
+		s, err := w.restart(ctx, many, workers[0], end.by)
 		if err != nil {
 			return err
 		}
@@ -131,34 +131,34 @@ func (o *Options) stored(ctx context.Context, sync time.Duration, finished, open
 	return nil
 }
 
-// A said is an act and who says it.
-type said struct {
+// An act is a body and its sender.
+type act struct {
 	by   *party
 	body performatives.Body
 }
 
-// finished is a session that is over: an invitation, its acceptance, a CLOSE.
-func finished(pair [2]*party) []said {
-	return []said{
+// finished returns the acts of a finished session: an invitation, its acceptance, a CLOSE.
+func finished(pair [2]*party) []act {
+	return []act{
 		{pair[0], invitation(pair[1].Agent)},
 		{pair[1], &performatives.AcceptBody{ReferenceID: "inv"}},
 		{pair[0], &performatives.CloseBody{Outcome: "completed", Summary: "agreed elsewhere"}},
 	}
 }
 
-// fill has sessions opened and finished by their parties.
-func (o *Options) fill(ctx context.Context, r *road, sessions int) error {
+// fill opens and finishes sessions by submitting their acts.
+func (o *Options) fill(ctx context.Context, r *target, sessions int) error {
 	all := sessions
 	const part = 10_000
 	for sessions > 0 {
-		lanes := r.lanes(min(part, sessions))
-		sessions -= len(lanes)
-		if err := each(ctx, lanes, func(l *lane, ctx context.Context) error {
-			defer l.leave()
-			if err := l.open(ctx); err != nil {
+		workers := r.workers(min(part, sessions))
+		sessions -= len(workers)
+		if err := each(ctx, workers, func(k *worker, ctx context.Context) error {
+			defer k.leave()
+			if err := k.open(ctx); err != nil {
 				return err
 			}
-			_, err := l.say(ctx, 0, &performatives.CloseBody{Outcome: "completed", Summary: "agreed elsewhere"})
+			_, err := k.submit(ctx, 0, &performatives.CloseBody{Outcome: "completed", Summary: "agreed elsewhere"})
 			return err
 		}); err != nil {
 			return err
@@ -168,25 +168,25 @@ func (o *Options) fill(ctx context.Context, r *road, sessions int) error {
 	return nil
 }
 
-// restart ends the one broker of a road, starts it again, and measures until an
-// act in a lane is accepted.
-func (w *world) restart(ctx context.Context, r *road, l *lane, end syscall.Signal) (s Started, err error) {
+// restart stops a target's only broker, starts it again, and measures the time
+// until an act is accepted.
+func (w *world) restart(ctx context.Context, r *target, k *worker, end syscall.Signal) (s Started, err error) {
 	p := w.processes[r.process]
 	if err := p.cmd.Process.Signal(end); err != nil {
 		return s, err
 	}
-	p.cmd.Wait() //nolint:errcheck // a signal ends it
-	sender := l.pair[0]
-	envelope, err := l.envelope(sender, &performatives.ObserveBody{Subject: "here again"})
+	p.cmd.Wait() //nolint:errcheck // it exits by a signal
+	sender := k.pair[0]
+	envelope, err := k.envelope(sender, &performatives.ObserveBody{Subject: "here again"})
 	if err != nil {
 		return s, err
 	}
 	start := time.Now()
 	args := p.cmd.Args[1:]
 	if !slices.Contains(args, "--log-level") {
-		args = append(args, "--log-level", "info") // what the server says of its streams
+		args = append(args, "--log-level", "info") // the server logs how it recovers its streams
 	}
-	summed, err := filepath.Glob(filepath.Join(w.dir, r.name, "nats", "jetstream", "*", "streams", "*", "msgs", "index.db"))
+	indexed, err := filepath.Glob(filepath.Join(w.dir, r.name, "nats", "jetstream", "*", "streams", "*", "msgs", "index.db"))
 	if err != nil {
 		return s, err
 	}
@@ -202,7 +202,7 @@ func (w *world) restart(ctx context.Context, r *road, l *lane, end syscall.Signa
 		return s, err
 	}
 	defer nc.Close()
-	if err := r.insist(ctx, nc, r.subject(sender, nil, l.id), envelope); err != nil {
+	if err := r.submitUntilAccepted(ctx, nc, r.subject(sender, nil, k.id), envelope); err != nil {
 		return s, err
 	}
 	s.Seconds = time.Since(start).Seconds()
@@ -210,7 +210,7 @@ func (w *world) restart(ctx context.Context, r *road, l *lane, end syscall.Signa
 	if s.RSS, err = memoryOfAll(r.pids); err != nil {
 		return s, err
 	}
-	s.Streams, err = restored(again.log, summed)
+	s.Streams, err = restored(again.log, indexed)
 	return s, err
 }
 
@@ -218,26 +218,26 @@ func (p *process) connect(as *party) (*nats.Conn, error) {
 	return nats.Connect(p.url, as.login(), nats.CustomInboxPrefix("_INBOX."+as.Agent.Token()))
 }
 
-// ending is how many sessions end after each start.
+// ending is how many sessions are closed after each start.
 const ending = 10
 
-// end has sessions of one pair end, so that the next start finds a store that was used.
-func (w *world) end(ctx context.Context, r *road, lanes []*lane) error {
-	if len(lanes) == 0 {
+// end closes sessions of one pair, so that the next start finds a changed store.
+func (w *world) end(ctx context.Context, r *target, workers []*worker) error {
+	if len(workers) == 0 {
 		return nil
 	}
-	sender := lanes[0].pair[0]
+	sender := workers[0].pair[0]
 	nc, err := w.processes[r.process].connect(sender)
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	for _, l := range lanes {
-		envelope, err := l.envelope(sender, &performatives.CloseBody{Outcome: "completed", Summary: "agreed elsewhere"})
+	for _, k := range workers {
+		envelope, err := k.envelope(sender, &performatives.CloseBody{Outcome: "completed", Summary: "agreed elsewhere"})
 		if err != nil {
 			return err
 		}
-		if err := r.insist(ctx, nc, r.subject(sender, nil, l.id), envelope); err != nil {
+		if err := r.submitUntilAccepted(ctx, nc, r.subject(sender, nil, k.id), envelope); err != nil {
 			return err
 		}
 	}
@@ -249,35 +249,35 @@ var (
 	outdatedLine = regexp.MustCompile(`\[(\w+)\] Stream state outdated`)
 )
 
-// restored reads in a broker's log what its server says of its streams, the slowest
-// first. Of which there was a summary is known from before.
-func restored(log string, summed []string) (all []Restored, err error) {
+// restored reads from a broker's log how its NATS server recovered its streams,
+// slowest first. indexed are the index files that existed before the start.
+func restored(log string, indexed []string) (all []Restored, err error) {
 	text, err := os.ReadFile(log)
 	if err != nil {
 		return nil, err
 	}
-	summary := map[string]bool{}
-	for _, file := range summed {
-		summary[filepath.Base(filepath.Dir(filepath.Dir(file)))] = true
+	index := map[string]bool{}
+	for _, file := range indexed {
+		index[filepath.Base(filepath.Dir(filepath.Dir(file)))] = true
 	}
 	for _, m := range outdatedLine.FindAllStringSubmatch(string(text), -1) {
-		summary[m[1]] = false
+		index[m[1]] = false
 	}
 	took := map[string]time.Duration{}
 	for _, m := range restoredLine.FindAllStringSubmatch(string(text), -1) {
 		if took[m[2]], err = time.ParseDuration(m[3]); err != nil {
 			return nil, err
 		}
-		all = append(all, Restored{m[2], m[1], m[3], !summary[m[2]]})
+		all = append(all, Restored{m[2], m[1], m[3], !index[m[2]]})
 	}
 	slices.SortFunc(all, func(a, b Restored) int { return cmp.Compare(took[b.Stream], took[a.Stream]) })
 	return all[:min(len(all), 4)], nil
 }
 
-// insist submits an envelope until it is accepted: a broker that has just
-// started may be unavailable, and the same bytes heal that. The time is counted.
-func (r *road) insist(ctx context.Context, nc *nats.Conn, subject string, envelope []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// submitUntilAccepted resubmits an envelope while the broker, which has just
+// started, is unavailable. The retries count as start time.
+func (r *target) submitUntilAccepted(ctx context.Context, nc *nats.Conn, subject string, envelope []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	for {
 		answer, err := nc.RequestWithContext(ctx, subject, envelope)
@@ -285,12 +285,12 @@ func (r *road) insist(ctx context.Context, nc *nats.Conn, subject string, envelo
 			return err
 		}
 		if err == nil && answer.Header.Get(api.ErrorCodeHeader) != unavailable {
-			return r.heard(answer)
+			return r.accepted(answer)
 		}
 		select {
 		case <-time.After(time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("nothing is accepted in %s: %w", patience, ctx.Err())
+			return fmt.Errorf("no act was accepted within %s: %w", deadline, ctx.Err())
 		}
 	}
 }

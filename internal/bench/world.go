@@ -20,18 +20,17 @@ import (
 	"github.com/parley-asp/parley/server"
 )
 
-// A world is a broker, a raw server, and the agents who use both.
+// A world holds the targets, their processes, and the agents that use them.
 type world struct {
 	options   *Options
 	sync      time.Duration
 	dir       string
-	roads     []*road
+	targets   []*target
 	processes []*process
 	operators []*client.Operator
 }
 
-// openWorld starts what a measurement needs: brokers by these names, and where
-// one is rawName the store alone.
+// openWorld starts a broker for each name; rawName starts the store alone.
 func openWorld(ctx context.Context, o *Options, sync time.Duration, names ...string) (w *world, err error) {
 	w = &world{options: o, sync: sync}
 	defer func() {
@@ -52,19 +51,19 @@ func openWorld(ctx context.Context, o *Options, sync time.Duration, names ...str
 		if err != nil {
 			return w, err
 		}
-		w.roads = append(w.roads, r)
+		w.targets = append(w.targets, r)
 	}
-	for i := range o.Pairs {
+	for n := range o.Pairs {
 		var both [2]*person
-		for side, name := range []string{"agent://acme.com/buyer-%d", "agent://widgets.co/seller-%d"} {
-			if both[side], err = newPerson(performatives.Agent(fmt.Sprintf(name, i))); err != nil {
+		for i, name := range []string{"agent://acme.com/buyer-%d", "agent://widgets.co/seller-%d"} {
+			if both[i], err = newPerson(performatives.Agent(fmt.Sprintf(name, n))); err != nil {
 				return w, err
 			}
 		}
-		for _, r := range w.roads {
+		for _, r := range w.targets {
 			var there [2]*party
-			for side, p := range both {
-				if there[side], err = r.settle(ctx, p); err != nil {
+			for i, p := range both {
+				if there[i], err = r.join(ctx, p); err != nil {
 					return w, err
 				}
 			}
@@ -74,15 +73,15 @@ func openWorld(ctx context.Context, o *Options, sync time.Duration, names ...str
 	return w, nil
 }
 
-// openBroker starts the broker, or as many as there are to be with a server
-// elsewhere, or finds the one that was named.
-func (w *world) openBroker(ctx context.Context, name string) (*road, error) {
+// openBroker starts the broker, or several brokers on an external server, or uses
+// the running one.
+func (w *world) openBroker(ctx context.Context, name string) (*target, error) {
 	o, data := w.options, filepath.Join(w.dir, name)
-	r := &road{
-		name:    name,
-		process: len(w.processes),
-		subject: func(from, _ *party, id performatives.SessionID) string { return api.Submit(from.Agent, id) },
-		heard:   acceptedByBroker,
+	r := &target{
+		name:     name,
+		process:  len(w.processes),
+		subject:  func(from, _ *party, id performatives.SessionID) string { return api.Submit(from.Agent, id) },
+		accepted: acceptedByBroker,
 	}
 	url, login := o.URL, client.Unsigned()
 	var err error
@@ -95,7 +94,7 @@ func (w *world) openBroker(ctx context.Context, name string) (*road, error) {
 	case o.Brokers == 0:
 		args := []string{"--data", data, "--listen", "127.0.0.1:0", "--sync", syncName(w.sync)}
 		if o.Archived {
-			args = append(args, "--archive-after", "24h") // nothing that is measured gets as old
+			args = append(args, "--archive-after", "24h") // longer than any measurement
 		}
 		url, err = w.serve(ctx, r, name, args...)
 	default:
@@ -119,7 +118,7 @@ func (w *world) openBroker(ctx context.Context, name string) (*road, error) {
 		return nil, err
 	}
 	w.operators = append(w.operators, operator)
-	r.settle = func(ctx context.Context, p *person) (*party, error) {
+	r.join = func(ctx context.Context, p *person) (*party, error) {
 		if _, err := operator.AddAgent(ctx, api.Card{Agent: p.Agent, Key: p.signer.Key()}); err != nil {
 			return nil, err
 		}
@@ -132,13 +131,13 @@ func (w *world) openBroker(ctx context.Context, name string) (*road, error) {
 	return r, nil
 }
 
-// serve starts a broker and counts its cost to a road.
-func (w *world) serve(ctx context.Context, r *road, name string, args ...string) (url string, err error) {
+// serve starts a broker, whose cost counts for a target.
+func (w *world) serve(ctx context.Context, r *target, name string, args ...string) (url string, err error) {
 	return w.start(ctx, r, name, append([]string{"serve", "--http", ""}, args...))
 }
 
-// serveNATS starts a NATS server as `parley nats-config` makes it.
-func (w *world) serveNATS(ctx context.Context, r *road, name, data string) (url string, err error) {
+// serveNATS starts a NATS server with the configuration of `parley nats-config`.
+func (w *world) serveNATS(ctx context.Context, r *target, name, data string) (url string, err error) {
 	text, err := server.Config(data)
 	if err != nil {
 		return "", err
@@ -160,7 +159,7 @@ func (w *world) serveNATS(ctx context.Context, r *road, name, data string) (url 
 	return w.start(ctx, r, name, append(append([]string{}, NATSServerCommand...), config))
 }
 
-func (w *world) start(ctx context.Context, r *road, name string, args []string) (url string, err error) {
+func (w *world) start(ctx context.Context, r *target, name string, args []string) (url string, err error) {
 	p, err := w.options.start(ctx, w.dir, name, args...)
 	if p != nil {
 		w.processes = append(w.processes, p)
@@ -172,7 +171,7 @@ func (w *world) start(ctx context.Context, r *road, name string, args []string) 
 	return p.url, nil
 }
 
-// The store alone, and the stream that it has.
+// The raw target and its stream.
 const (
 	rawName   = "raw"
 	rawStream = "RAW"
@@ -182,13 +181,13 @@ func rawSubject(to performatives.Agent, id string) string {
 	return "raw." + to.Token() + ".inbox." + id
 }
 
-// openRaw starts the server for the raw side, with a stream like that of the
-// transcripts.
-func (w *world) openRaw(ctx context.Context, name string) (*road, error) {
-	r := &road{
-		name:    name,
-		subject: func(_, to *party, id performatives.SessionID) string { return rawSubject(to.Agent, string(id)) },
-		heard:   acceptedByStore,
+// openRaw starts the NATS server of the raw target, with a stream like that of
+// the transcripts.
+func (w *world) openRaw(ctx context.Context, name string) (*target, error) {
+	r := &target{
+		name:     name,
+		subject:  func(_, to *party, id performatives.SessionID) string { return rawSubject(to.Agent, string(id)) },
+		accepted: acceptedByStore,
 	}
 	data := filepath.Join(w.dir, name)
 	url, err := w.serveNATS(ctx, r, name+"-nats", data)
@@ -218,7 +217,7 @@ func (w *world) openRaw(ctx context.Context, name string) (*road, error) {
 	}); err != nil {
 		return nil, err
 	}
-	r.settle = func(ctx context.Context, p *person) (*party, error) {
+	r.join = func(ctx context.Context, p *person) (*party, error) {
 		if _, err := js.CreateConsumer(ctx, rawStream, jetstream.ConsumerConfig{
 			Durable: p.Agent.Token(), FilterSubject: rawSubject(p.Agent, "*"), AckPolicy: jetstream.AckExplicitPolicy,
 		}); err != nil {
@@ -233,7 +232,7 @@ func (w *world) openRaw(ctx context.Context, name string) (*road, error) {
 	return r, nil
 }
 
-// newPerson makes an agent with a key.
+// newPerson makes an agent and its key.
 func newPerson(a performatives.Agent) (*person, error) {
 	pair, err := nkeys.CreateUser()
 	if err != nil {
@@ -248,15 +247,15 @@ func nkeyLogin(k nkeys.KeyPair) (nats.Option, error) {
 	return nats.Nkey(public, k.Sign), err
 }
 
-// close ends what was started; an error there is one of the measurement.
+// close stops every process and removes the stores.
 func (w *world) close(err *error) {
-	for _, r := range w.roads {
+	for _, r := range w.targets {
 		r.close()
 	}
 	for _, operator := range w.operators {
 		*err = errors.Join(*err, operator.Close())
 	}
-	for _, p := range slices.Backward(w.processes) { // brokers before their server
+	for _, p := range slices.Backward(w.processes) { // brokers before their NATS server
 		*err = errors.Join(*err, p.stop())
 	}
 	if w.dir != "" {

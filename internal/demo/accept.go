@@ -8,8 +8,8 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// simpleAccept is pattern 1, and the only one that goes through every state:
-// after the agreement come commitment, execution and close.
+// simpleAccept is pattern 1. It goes through every state: agreement, commitment,
+// execution, close.
 func simpleAccept() scene {
 	const (
 		seller = performatives.Agent("agent://myorg.example/sales/bot")
@@ -17,7 +17,7 @@ func simpleAccept() scene {
 	)
 	return scene{
 		name: "simple-accept", title: "Simple accept",
-		shows: "The terms fit: they are accepted as they are, bound by a commitment, carried out, and closed.",
+		shows: "The buyer accepts the terms as they are. A commitment binds them, the seller delivers, and the session closes.",
 		opening: client.Invitation{
 			With: []performatives.Agent{buyer}, Purpose: "Offer log ingestion pipeline",
 			Schemas: []string{"service-agreement-v1"}, MaxDuration: sessionTime,
@@ -38,8 +38,8 @@ type ingestion struct {
 	PricePerMonth float64 `json:"pricePerMonth"`
 }
 
-// sellsIngestion offers once the invitation is accepted, commits once the offer
-// is, and delivers once the commitment is.
+// sellsIngestion proposes after the invitation was accepted, commits after the
+// offer was, and delivers after the commitment was.
 func sellsIngestion(buyer performatives.Agent) rules {
 	return func(ctx context.Context, a *actor, m *client.Message) error {
 		s := m.Session()
@@ -49,12 +49,12 @@ func sellsIngestion(buyer performatives.Agent) rules {
 		}
 		switch m.State() {
 		case session.Introduced:
-			return said(s.Propose(ctx, client.Proposal{
+			return sent(s.Propose(ctx, client.Proposal{
 				ID: "prop_001", Type: "service-agreement", Subject: "Log ingestion pipeline",
 				Terms: ingestion{Throughput: "5000 events/sec", Retention: "30 days", PricePerMonth: 250},
 			}))
 		case session.Conversing:
-			return said(s.Commit(ctx, client.Commitment{
+			return sent(s.Commit(ctx, client.Commitment{
 				ID: "commit_001", For: accepted.ReferenceID,
 				Obligations: []performatives.Obligation{
 					{Party: a.Agent(), Action: "ingest 5,000 events/sec and keep them for 30 days", VerificationMethod: "throughput report"},
@@ -62,31 +62,31 @@ func sellsIngestion(buyer performatives.Agent) rules {
 				},
 			}))
 		default:
-			return said(s.Inform(ctx, performatives.Result, map[string]any{"pipeline": "live", "measured": "5000 events/sec"}))
+			return sent(s.Inform(ctx, performatives.Result, map[string]any{"pipeline": "live", "measured": "5000 events/sec"}))
 		}
 	}
 }
 
-// buysIngestion accepts up to 300 a month, and closes once it has the result.
+// buysIngestion accepts up to 300 a month, and closes when it has the result.
 func buysIngestion(ctx context.Context, _ *actor, m *client.Message) error {
 	s := m.Session()
 	switch m.Body().(type) {
 	case *performatives.ProposeBody:
 		if isInvitation(m) {
-			return said(s.Accept(ctx, m.Ref()))
+			return sent(s.Accept(ctx, m.Ref()))
 		}
 		offer, err := client.Terms[ingestion](m)
 		if err != nil {
 			return err
 		}
 		if offer.PricePerMonth > 300 {
-			return said(s.Reject(ctx, m.Ref(), client.Rejection{Code: client.BudgetExceeded, Reason: "More than 300 per month", Retryable: true}))
+			return sent(s.Reject(ctx, m.Ref(), client.Rejection{Code: client.BudgetExceeded, Reason: "More than 300 per month", Retryable: true}))
 		}
-		return said(s.Accept(ctx, m.Ref()))
+		return sent(s.Accept(ctx, m.Ref()))
 	case *performatives.CommitBody:
-		return said(s.Accept(ctx, m.Ref()))
+		return sent(s.Accept(ctx, m.Ref()))
 	case *performatives.InformBody:
-		return said(s.Close(ctx, client.Closing{Summary: "Log ingestion runs as agreed", Outcome: performatives.Completed}))
+		return sent(s.Close(ctx, client.Closing{Summary: "Log ingestion runs as agreed", Outcome: performatives.Completed}))
 	default:
 		return nil
 	}

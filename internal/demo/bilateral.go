@@ -8,17 +8,17 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// bilateralGate is a session in bilateral/1: two agents, each for its user,
-// find out in turns whether a match is good for both.
-func bilateralGate() scene {
+// bilateralMatch is a session in bilateral/1: two agents, each for its user, assess
+// in turns whether a match is good for both.
+func bilateralMatch() scene {
 	const (
 		maya  = performatives.Agent("agent://index.example/negotiators/maya")
 		jonas = performatives.Agent("agent://jonas.example/assistant")
 	)
 	score := 78.0
 	return scene{
-		name: "bilateral", title: "A match, weighed in turns (bilateral/1)",
-		shows: "Two sides take turns, at most eight of them, each with an assessment; the roles agreed on are each side's own word.",
+		name: "bilateral", title: "A match, assessed in turns (bilateral/1)",
+		shows: "Two sides take turns, eight at most, each with an assessment. Each side names its own role in the agreement.",
 		opening: client.Invitation{
 			With: []performatives.Agent{jonas}, Purpose: "Maya's climate atlas and Jonas's map rendering", Mode: "bilateral/1", MaxDuration: sessionTime,
 			SeedAssessment: &performatives.SeedAssessment{
@@ -28,7 +28,7 @@ func bilateralGate() scene {
 		},
 		cast: []role{
 			{agent: maya, name: "Maya's negotiator", kind: performatives.KindSystem, rules: seeksCartographer},
-			{agent: jonas, name: "Jonas's assistant", kind: performatives.KindPersonal, rules: weighsWork},
+			{agent: jonas, name: "Jonas's assistant", kind: performatives.KindPersonal, rules: assessesWork},
 		},
 		steps:   "PROPOSE → ACCEPT → PROPOSE → CLARIFY → INFORM → COUNTER → ACCEPT",
 		agreed:  "match_2",
@@ -51,14 +51,14 @@ type assessment struct {
 	} `json:"suggestedRoles"`
 }
 
-// assessed says why, and which role each user would have.
+// assessed adds an assessment: the reasoning, and a role for each user.
 func assessed(reasoning, own, other string) client.ActOption {
 	a := assessment{Reasoning: reasoning}
 	a.Roles.Own, a.Roles.Other = own, other
 	return client.Assess(a)
 }
 
-// seeksCartographer speaks for the user who looks for help: a patient.
+// seeksCartographer speaks for the user who looks for help, the patient.
 func seeksCartographer(ctx context.Context, _ *actor, m *client.Message) error {
 	s := m.Session()
 	switch body := m.Body().(type) {
@@ -66,7 +66,7 @@ func seeksCartographer(ctx context.Context, _ *actor, m *client.Message) error {
 		if m.State() != session.Introduced {
 			return nil
 		}
-		return said(s.Propose(ctx, client.Proposal{
+		return sent(s.Propose(ctx, client.Proposal{
 			ID: "match_1", Type: "collaboration", Subject: "Render the maps of a climate atlas",
 			Terms: match{Work: "40 regional maps", HoursPerWeek: 10, Credit: "named on the cover"},
 		}, assessed("His renderer does what her atlas lacks", "patient", "agent")))
@@ -75,33 +75,33 @@ func seeksCartographer(ctx context.Context, _ *actor, m *client.Message) error {
 		for _, q := range body.Questions {
 			answers[q.Field] = "an upper bound"
 		}
-		return said(s.Answer(ctx, body.ReferenceID, answers))
+		return sent(s.Answer(ctx, body.ReferenceID, answers))
 	case *performatives.CounterBody:
 		offer, err := client.Terms[match](m)
 		if err != nil {
 			return err
 		}
 		if offer.HoursPerWeek < 5 {
-			return said(s.Reject(ctx, m.Ref(), client.Rejection{Reason: "The atlas would not be done in time"},
+			return sent(s.Reject(ctx, m.Ref(), client.Rejection{Reason: "The atlas would not be done in time"},
 				assessed("Too few hours to finish", "peer", "peer")))
 		}
-		return said(s.Accept(ctx, m.Ref(), assessed("Six hours are enough for forty maps", "patient", "agent")))
+		return sent(s.Accept(ctx, m.Ref(), assessed("Six hours are enough for forty maps", "patient", "agent")))
 	default:
 		return nil
 	}
 }
 
-// weighsWork speaks for the user who would do the work. Only a personal agent
-// may ask questions in this mode.
-func weighsWork(ctx context.Context, _ *actor, m *client.Message) error {
+// assessesWork speaks for the user who would do the work. In this mode only a
+// personal agent may ask questions.
+func assessesWork(ctx context.Context, _ *actor, m *client.Message) error {
 	const most = 6 // hours per week
 	s := m.Session()
 	switch body := m.Body().(type) {
 	case *performatives.ProposeBody:
 		if isInvitation(m) {
-			return said(s.Accept(ctx, m.Ref()))
+			return sent(s.Accept(ctx, m.Ref()))
 		}
-		return said(s.Say(ctx, &performatives.ClarifyBody{
+		return sent(s.Say(ctx, &performatives.ClarifyBody{
 			ReferenceID: m.Ref(),
 			Questions:   []performatives.Question{{Field: "terms.hoursPerWeek", Question: "Is that an upper bound or what you expect every week?"}},
 		}, assessed("The work fits; the hours may not", "agent", "patient")))
@@ -110,7 +110,7 @@ func weighsWork(ctx context.Context, _ *actor, m *client.Message) error {
 		if !ok {
 			return nil
 		}
-		return said(s.Counter(ctx, given.ReferenceID, client.Proposal{
+		return sent(s.Counter(ctx, given.ReferenceID, client.Proposal{
 			ID: "match_2", Terms: match{Work: "40 regional maps", HoursPerWeek: most, Credit: "named on the cover"},
 		}, client.Because("He has six hours a week"), assessed("Good for both, in the time he has", "agent", "patient")))
 	default:

@@ -18,7 +18,7 @@ func clarificationRound() scene {
 	)
 	return scene{
 		name: "clarification-round", title: "Clarification round",
-		shows:   "Two terms are ambiguous: CLARIFY pauses the proposal until its author has answered both questions.",
+		shows:   "Two terms are ambiguous: CLARIFY blocks the proposal until its author has answered both questions.",
 		opening: client.Invitation{With: []performatives.Agent{buyer}, Purpose: "Offer database replication", MaxDuration: sessionTime},
 		cast: []role{
 			{agent: seller, name: "Replica sales", kind: performatives.KindSystem, rules: sellsReplicas},
@@ -36,18 +36,18 @@ type replication struct {
 	StorageLimit      string `json:"storageLimit"`
 }
 
-// sellsReplicas knows what its own words mean.
+// sellsReplicas answers questions about its own terms.
 func sellsReplicas(ctx context.Context, _ *actor, m *client.Message) error {
 	s := m.Session()
 	switch body := m.Body().(type) {
 	case *performatives.AcceptBody:
 		if m.State() == session.Introduced {
-			return said(s.Propose(ctx, client.Proposal{
+			return sent(s.Propose(ctx, client.Proposal{
 				ID: "prop_030", Type: "service-agreement", Subject: "Database replication service",
 				Terms: replication{ReplicationFactor: 3, ConsistencyLevel: "strong", StorageLimit: "500 GB"},
 			}))
 		}
-		return said(s.Close(ctx, client.Closing{Summary: "Agreed on " + body.ReferenceID, Outcome: performatives.Completed}))
+		return sent(s.Close(ctx, client.Closing{Summary: "Agreed on " + body.ReferenceID, Outcome: performatives.Completed}))
 	case *performatives.ClarifyBody:
 		answers := map[string]any{}
 		for _, q := range body.Questions {
@@ -60,14 +60,14 @@ func sellsReplicas(ctx context.Context, _ *actor, m *client.Message) error {
 				answers[q.Field] = "See documentation"
 			}
 		}
-		return said(s.Answer(ctx, body.ReferenceID, answers))
+		return sent(s.Answer(ctx, body.ReferenceID, answers))
 	default:
 		return nil
 	}
 }
 
-// buysReplicas asks about what can mean several things, and accepts what it
-// takes the words to mean.
+// buysReplicas asks about ambiguous terms, and accepts if the answers are the
+// expected ones.
 func buysReplicas() rules {
 	wanted := map[string]jsontext.Value{
 		"terms.consistencyLevel": jsontext.Value(`"linearizable"`),
@@ -78,9 +78,9 @@ func buysReplicas() rules {
 		switch body := m.Body().(type) {
 		case *performatives.ProposeBody:
 			if isInvitation(m) {
-				return said(s.Accept(ctx, m.Ref()))
+				return sent(s.Accept(ctx, m.Ref()))
 			}
-			return said(s.Clarify(ctx, m.Ref(),
+			return sent(s.Clarify(ctx, m.Ref(),
 				client.Ask("terms.consistencyLevel", "Does 'strong' refer to linearizable or sequential consistency?", "linearizable", "sequential", "causal"),
 				client.Ask("terms.storageLimit", "Is the 500 GB limit per replica or total across all replicas?", "per-replica", "total")))
 		case *performatives.InformBody:
@@ -90,10 +90,10 @@ func buysReplicas() rules {
 			}
 			for _, a := range given.Answers {
 				if !performatives.Equal(a.Answer, wanted[a.Field]) {
-					return said(s.Reject(ctx, given.ReferenceID, client.Rejection{Reason: a.Field + " is not what we need", Retryable: true}))
+					return sent(s.Reject(ctx, given.ReferenceID, client.Rejection{Reason: a.Field + " is not what we need", Retryable: true}))
 				}
 			}
-			return said(s.Accept(ctx, given.ReferenceID))
+			return sent(s.Accept(ctx, given.ReferenceID))
 		default:
 			return nil
 		}

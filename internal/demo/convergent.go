@@ -21,7 +21,7 @@ func convergentRounds() scene {
 	)
 	return scene{
 		name: "convergent", title: "Rounds until all agree (convergent/1)",
-		shows: "Peers counter until all have accepted the same offer, their own included; then the coordinator commits at once.",
+		shows: "Peers counter until all have accepted the same offer, including its author; then the coordinator commits.",
 		opening: client.Invitation{
 			With: []performatives.Agent{vendor, customer}, Purpose: "Negotiate service contract terms", Mode: "convergent/1", MaxDuration: sessionTime,
 			Policy: map[string]any{"initiatorRole": "coordinator", "maxRounds": 5},
@@ -44,8 +44,8 @@ type contract struct {
 	Reviews    string  `json:"reviews,omitzero"`
 }
 
-// coordinates neither offers nor accepts. It commits what the peers converge
-// on, and closes when the work has begun.
+// coordinates neither proposes nor accepts. It commits the offer that the peers
+// converge on, and closes when the work has begun.
 func coordinates() rules {
 	committed := false
 	return func(ctx context.Context, _ *actor, m *client.Message) error {
@@ -61,17 +61,17 @@ func coordinates() rules {
 				return nil
 			}
 			committed = true
-			return said(s.Commit(ctx, client.Commitment{For: agreed, Action: "contract.agreed", AuthorityScope: "procurement"},
+			return sent(s.Commit(ctx, client.Commitment{For: agreed, Action: "contract.agreed", AuthorityScope: "procurement"},
 				client.Because("Both parties accepted "+agreed)))
 		case performatives.Inform:
-			return said(s.Close(ctx, client.Closing{Summary: "The contract is in force", Outcome: performatives.Completed}))
+			return sent(s.Close(ctx, client.Closing{Summary: "The contract is in force", Outcome: performatives.Completed}))
 		default:
 			return nil
 		}
 	}
 }
 
-// acceptedProposal is what the peers have converged on, "" for nothing yet.
+// acceptedProposal returns the offer that the peers have converged on, or "".
 func acceptedProposal(v api.SessionView) string {
 	var of struct {
 		Projection struct {
@@ -84,12 +84,12 @@ func acceptedProposal(v api.SessionView) string {
 	return of.Projection.AcceptedProposal
 }
 
-// sellsPlans opens when the session is introduced, by whichever acceptance that
-// is, and comes down once.
+// sellsPlans proposes after the last acceptance of the invitation, and lowers its
+// price once.
 func sellsPlans(ctx context.Context, _ *actor, m *client.Message) error {
 	s := m.Session()
 	open := func() error {
-		return said(s.Propose(ctx, client.Proposal{
+		return sent(s.Propose(ctx, client.Proposal{
 			ID: "p1", Type: "service-agreement", Subject: "Plan A", Terms: contract{Plan: "Plan A", Price: 50000, TermMonths: 6},
 		}))
 	}
@@ -105,15 +105,15 @@ func sellsPlans(ctx context.Context, _ *actor, m *client.Message) error {
 			return open()
 		}
 		if m.State() == session.Conversing {
-			return said(s.Accept(ctx, body.ReferenceID, client.Because("agreed")))
+			return sent(s.Accept(ctx, body.ReferenceID, client.Because("agreed")))
 		}
 		return nil
 	case *performatives.CounterBody:
-		return said(s.Counter(ctx, m.Ref(), client.Proposal{
+		return sent(s.Counter(ctx, m.Ref(), client.Proposal{
 			ID: "p3", Subject: "Plan A Final", Terms: contract{Plan: "Plan A", Price: 47000, TermMonths: 12, Reviews: "quarterly"},
 		}))
 	case *performatives.CommitBody:
-		return said(s.Inform(ctx, performatives.Fact, map[string]any{"contract": m.Ref(), "started": true}))
+		return sent(s.Inform(ctx, performatives.Fact, map[string]any{"contract": m.Ref(), "started": true}))
 	default:
 		return nil
 	}
@@ -123,7 +123,7 @@ func sellsPlans(ctx context.Context, _ *actor, m *client.Message) error {
 func buysPlans(ctx context.Context, _ *actor, m *client.Message) error {
 	s := m.Session()
 	if isInvitation(m) {
-		return said(s.Accept(ctx, m.Ref()))
+		return sent(s.Accept(ctx, m.Ref()))
 	}
 	if m.Act() != performatives.Propose && m.Act() != performatives.Counter {
 		return nil
@@ -133,9 +133,9 @@ func buysPlans(ctx context.Context, _ *actor, m *client.Message) error {
 		return err
 	}
 	if offer.Price <= 47000 && offer.TermMonths >= 12 && offer.Reviews != "" {
-		return said(s.Accept(ctx, m.Ref(), client.Because("terms acceptable")))
+		return sent(s.Accept(ctx, m.Ref(), client.Because("terms acceptable")))
 	}
-	return said(s.Counter(ctx, m.Ref(), client.Proposal{
+	return sent(s.Counter(ctx, m.Ref(), client.Proposal{
 		ID: "p2", Subject: "Plan A Revised", Terms: contract{Plan: "Plan A", Price: 45000, TermMonths: 12},
 	}))
 }

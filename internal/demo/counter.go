@@ -16,7 +16,7 @@ func counterLoop() scene {
 	)
 	return scene{
 		name: "counter-loop", title: "Counter loop",
-		shows:   "The terms nearly fit: each COUNTER retires the offer before it and makes the next, until one is accepted.",
+		shows:   "The terms nearly fit: each COUNTER replaces the previous offer with a new one, until one is accepted.",
 		opening: client.Invitation{With: []performatives.Agent{seller}, Purpose: "Image processing capacity", MaxDuration: sessionTime},
 		cast: []role{
 			{agent: buyer, name: "Media buyer", kind: performatives.KindSystem, rules: buysImages()},
@@ -35,8 +35,8 @@ type images struct {
 	Final           bool    `json:"final,omitzero"`
 }
 
-// buysImages accepts what is cheap and fast enough. The protocol sets no bound
-// to the number of counters, so the agent has one: its second offer is its last.
+// buysImages accepts an offer that is cheap and fast enough. The protocol does not
+// limit the number of counters, so the agent does: its second offer is its last.
 func buysImages() rules {
 	const maxRounds = 2
 	rounds := 0
@@ -45,12 +45,12 @@ func buysImages() rules {
 		switch body := m.Body().(type) {
 		case *performatives.AcceptBody:
 			if m.State() == session.Introduced {
-				return said(s.Propose(ctx, client.Proposal{
+				return sent(s.Propose(ctx, client.Proposal{
 					ID: "prop_010", Type: "service-agreement", Subject: "Image processing capacity",
 					Terms: images{Concurrency: 100, MaxLatencyMs: 200, PricePerRequest: 0.005},
 				}))
 			}
-			return said(s.Close(ctx, client.Closing{Summary: "Agreed on " + body.ReferenceID, Outcome: performatives.Completed}))
+			return sent(s.Close(ctx, client.Closing{Summary: "Agreed on " + body.ReferenceID, Outcome: performatives.Completed}))
 		case *performatives.CounterBody:
 			offer, err := client.Terms[images](m)
 			if err != nil {
@@ -59,11 +59,11 @@ func buysImages() rules {
 			rounds++
 			switch {
 			case offer.PricePerRequest <= 0.004 && offer.MaxLatencyMs <= 400:
-				return said(s.Accept(ctx, m.Ref()))
+				return sent(s.Accept(ctx, m.Ref()))
 			case rounds >= maxRounds:
-				return said(s.Reject(ctx, m.Ref(), client.Rejection{Reason: "That was the final offer"}))
+				return sent(s.Reject(ctx, m.Ref(), client.Rejection{Reason: "That was the final offer"}))
 			default:
-				return said(s.Counter(ctx, m.Ref(), client.Proposal{
+				return sent(s.Counter(ctx, m.Ref(), client.Proposal{
 					ID: "prop_012", Terms: images{Concurrency: 75, MaxLatencyMs: 350, PricePerRequest: 0.004, Final: true},
 				}, client.Because("Need latency under 400 ms")))
 			}
@@ -73,11 +73,11 @@ func buysImages() rules {
 	}
 }
 
-// sellsImages promises 350 ms to at most 75 requests at a time, else 500 ms.
+// sellsImages offers 350 ms up to 75 concurrent requests, else 500 ms.
 func sellsImages(ctx context.Context, _ *actor, m *client.Message) error {
 	s := m.Session()
 	if isInvitation(m) {
-		return said(s.Accept(ctx, m.Ref()))
+		return sent(s.Accept(ctx, m.Ref()))
 	}
 	if m.Act() != performatives.Propose && m.Act() != performatives.Counter {
 		return nil
@@ -91,9 +91,9 @@ func sellsImages(ctx context.Context, _ *actor, m *client.Message) error {
 		latency = 350
 	}
 	if asked.MaxLatencyMs >= latency {
-		return said(s.Accept(ctx, m.Ref()))
+		return sent(s.Accept(ctx, m.Ref()))
 	}
-	return said(s.Counter(ctx, m.Ref(), client.Proposal{
+	return sent(s.Counter(ctx, m.Ref(), client.Proposal{
 		ID: "prop_011", Terms: images{Concurrency: asked.Concurrency, MaxLatencyMs: latency, PricePerRequest: 0.004},
 	}, client.Because("Can't do 200 ms at that concurrency")))
 }

@@ -20,7 +20,7 @@ func delegationMidSession() scene {
 	)
 	return scene{
 		name: "delegation", title: "Delegation mid-session",
-		shows:   "The buyer asks a specialist of its own, who joins with advisory authority: it may inform, the buyer decides.",
+		shows:   "The buyer delegates a check to its own specialist, who joins with advisory authority: it may inform, and the buyer decides.",
 		opening: client.Invitation{With: []performatives.Agent{buyer}, Purpose: "Offer customer analytics", MaxDuration: sessionTime},
 		cast: []role{
 			{agent: seller, name: "Analytics sales", kind: performatives.KindSystem, rules: sellsAnalytics},
@@ -41,8 +41,8 @@ type analytics struct {
 	PricePerMonth  float64  `json:"pricePerMonth"`
 }
 
-// sellsAnalytics offers, and accepts a commitment that asks no more of it than
-// an audit.
+// sellsAnalytics proposes, and accepts a commitment that requires no more of it
+// than an audit.
 func sellsAnalytics(ctx context.Context, a *actor, m *client.Message) error {
 	s := m.Session()
 	switch body := m.Body().(type) {
@@ -50,7 +50,7 @@ func sellsAnalytics(ctx context.Context, a *actor, m *client.Message) error {
 		if m.State() != session.Introduced {
 			return nil
 		}
-		return said(s.Propose(ctx, client.Proposal{
+		return sent(s.Propose(ctx, client.Proposal{
 			ID: "prop_040", Type: "service-agreement", Subject: "Customer analytics",
 			Terms: analytics{
 				DataCategories: []string{"contact", "usage"}, Region: "eu-central-1",
@@ -60,10 +60,10 @@ func sellsAnalytics(ctx context.Context, a *actor, m *client.Message) error {
 	case *performatives.CommitBody:
 		for _, o := range body.Terms.Obligations {
 			if o.Party == a.Agent() && !strings.Contains(o.Action, "audit") {
-				return said(s.Reject(ctx, m.Ref(), client.Rejection{Reason: "We owe no more than an audit"}))
+				return sent(s.Reject(ctx, m.Ref(), client.Rejection{Reason: "We owe no more than an audit"}))
 			}
 		}
-		return said(s.Accept(ctx, m.Ref()))
+		return sent(s.Accept(ctx, m.Ref()))
 	default:
 		return nil
 	}
@@ -76,8 +76,8 @@ type findings struct {
 	Conditions []string `json:"conditions"`
 }
 
-// buysCompliant has offers checked, accepts what is compliant, and makes the
-// conditions obligations of the other side.
+// buysCompliant has offers checked, accepts a compliant one, and turns the
+// conditions into obligations of the seller.
 func buysCompliant(seller, checker performatives.Agent) rules {
 	offer, found := "", findings{}
 	return func(ctx context.Context, _ *actor, m *client.Message) error {
@@ -85,10 +85,10 @@ func buysCompliant(seller, checker performatives.Agent) rules {
 		switch body := m.Body().(type) {
 		case *performatives.ProposeBody:
 			if isInvitation(m) {
-				return said(s.Accept(ctx, m.Ref()))
+				return sent(s.Accept(ctx, m.Ref()))
 			}
 			offer = m.Ref()
-			return said(s.Delegate(ctx, checker, client.Delegation{
+			return sent(s.Delegate(ctx, checker, client.Delegation{
 				Scope:     "Verify that proposed data handling terms comply with GDPR Article 28",
 				Authority: client.Advisory, For: offer,
 			}))
@@ -100,7 +100,7 @@ func buysCompliant(seller, checker performatives.Agent) rules {
 				return err
 			}
 			if found.Assessment != "compliant" {
-				return said(s.Reject(ctx, offer, client.Rejection{
+				return sent(s.Reject(ctx, offer, client.Rejection{
 					Code: client.PolicyViolation, Reason: "Compliance check failed: " + found.Details, Retryable: true,
 				}))
 			}
@@ -111,19 +111,19 @@ func buysCompliant(seller, checker performatives.Agent) rules {
 			for _, condition := range found.Conditions {
 				owed = append(owed, performatives.Obligation{Party: seller, Action: condition})
 			}
-			return said(s.Commit(ctx, client.Commitment{ID: "commit_040", For: offer, Obligations: owed}))
+			return sent(s.Commit(ctx, client.Commitment{ID: "commit_040", For: offer, Obligations: owed}))
 		case *performatives.AcceptBody:
 			if m.From() != seller {
-				return nil // the specialist joins
+				return nil // the specialist joined
 			}
-			return said(s.Close(ctx, client.Closing{Summary: "Agreed, on the conditions of the compliance check", Outcome: performatives.Completed}))
+			return sent(s.Close(ctx, client.Closing{Summary: "Agreed, on the conditions of the compliance check", Outcome: performatives.Completed}))
 		default:
 			return nil
 		}
 	}
 }
 
-// checksGDPR joins, reads the terms at stake in the transcript, and reports.
+// checksGDPR joins, reads the terms of the offer, and reports.
 func checksGDPR(ctx context.Context, _ *actor, m *client.Message) error {
 	s := m.Session()
 	asked, ok := m.Body().(*performatives.DelegateBody)
@@ -145,9 +145,9 @@ func checksGDPR(ctx context.Context, _ *actor, m *client.Message) error {
 		if err := json.Unmarshal(p.Terms, &terms); err != nil {
 			return err
 		}
-		return said(s.Inform(ctx, performatives.Result, article28(terms)))
+		return sent(s.Inform(ctx, performatives.Result, article28(terms)))
 	}
-	return said(s.Inform(ctx, performatives.ErrorReport, "there is no proposal "+asked.ReferenceID))
+	return sent(s.Inform(ctx, performatives.ErrorReport, "there is no proposal "+asked.ReferenceID))
 }
 
 func article28(terms analytics) findings {

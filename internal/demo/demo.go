@@ -1,7 +1,6 @@
-// Package demo plays negotiations between agents that are real in all but what
-// they deal in: each has its own key, its own connection and its own inbox, and
-// decides by small rules on what it received. The broker is one that the demo
-// starts, with logins and signatures, or one that is named.
+// Package demo plays negotiations between real agents: each has its own key,
+// connection and inbox, and decides by small rules on what it received. The demo
+// starts a broker with logins and signatures, or uses a running one.
 //
 //	report, err := demo.Run(ctx, demo.Options{Out: os.Stdout})
 //	if err != nil {
@@ -14,10 +13,9 @@
 //
 // Invariants:
 //
-//   - No agent knows of the others but what its inbox brings and the broker
-//     answers.
-//   - Every transcript is verified after the last scene, and where the broker is
-//     the demo's own after it has stopped: with nothing but its public key.
+//   - An agent learns about the others only from its inbox and the broker.
+//   - Every transcript is verified offline, with the broker's public key, after the
+//     last scene. A broker that the demo started has stopped by then.
 package demo
 
 import (
@@ -37,32 +35,32 @@ import (
 	"github.com/parley-asp/parley/transcript"
 )
 
-// Options say what is played, where, and how it is shown. The zero Options play
-// the six patterns on a broker of their own, and show nothing.
+// Options say what to play, on which broker, and what to print. The zero Options
+// start a broker, play the six patterns, and print nothing.
 type Options struct {
 	URL      string        // NATS address of the broker to play on; "" starts one
-	Operator nkeys.KeyPair // of that broker; nil is for one under --dev
-	Mode     string        // one of Choices; by default ASP
-	Keep     string        // directory for the transcripts and the started broker's data; "" keeps nothing
+	Operator nkeys.KeyPair // of that broker; nil under --dev
+	Mode     string        // one of Choices; default ASP
+	Keep     string        // directory for the transcripts and the started broker's data; "" removes them
 
-	Out   io.Writer // nil shows nothing
+	Out   io.Writer // nil prints nothing
 	Style render.Style
-	Quiet bool // the summary alone
+	Quiet bool // print only the summary
 }
 
-// A Report is what came of the demo.
+// A Report is the result of the demo.
 type Report struct {
 	Broker performatives.Key `json:"broker"` // its public key
 	Scenes []Result          `json:"scenes"`
-	OK     bool              `json:"ok"` // every scene went as it should and verifies
+	OK     bool              `json:"ok"` // every scene ended as expected and verifies
 }
 
-// Run plays the scenes one after the other. The error says why they could not
-// be played; what went wrong in a scene stands in its result.
+// Run plays the scenes one after the other. The error means that they could not be
+// played; faults of a scene are in its Result.
 func Run(ctx context.Context, o Options) (Report, error) {
 	list := scenes(o.Mode)
 	if list == nil {
-		return Report{}, fmt.Errorf("there is no mode %q to show; there are %s", o.Mode, strings.Join(Choices(), ", "))
+		return Report{}, fmt.Errorf("unknown mode %q; the modes are %s", o.Mode, strings.Join(Choices(), ", "))
 	}
 	return run(ctx, o, list)
 }
@@ -77,7 +75,7 @@ func run(ctx context.Context, o Options, list []scene) (Report, error) {
 	all := make([]played, len(list))
 	for i := range list {
 		chat := p.scene(&list[i], i+1)
-		all[i] = s.play(ctx, &list[i], func(e transcript.Entry) { p.entry(chat, e) }, p.beside)
+		all[i] = s.play(ctx, &list[i], func(e transcript.Entry) { p.entry(chat, e) }, p.remark)
 		p.end(chat, all[i])
 	}
 	if err := errors.Join(ctx.Err(), s.close()); err != nil {
@@ -85,7 +83,7 @@ func run(ctx context.Context, o Options, list []scene) (Report, error) {
 	}
 	report := Report{Broker: s.key, OK: true}
 	for i := range list {
-		r := judge(&list[i], all[i], s.key)
+		r := check(&list[i], all[i], s.key)
 		report.Scenes = append(report.Scenes, r)
 		report.OK = report.OK && r.OK()
 	}
@@ -93,10 +91,10 @@ func run(ctx context.Context, o Options, list []scene) (Report, error) {
 	return report, errors.Join(keep(o.Keep, list, all), p.err)
 }
 
-// Transcripts is the folder of the exports in the directory that is kept.
+// Transcripts is the subdirectory of Keep that holds the exported transcripts.
 const Transcripts = "transcripts"
 
-// keep writes every transcript to a file of its own.
+// keep writes each transcript to a file.
 func keep(dir string, list []scene, all []played) error {
 	if dir == "" {
 		return nil

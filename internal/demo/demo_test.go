@@ -20,7 +20,7 @@ import (
 	"github.com/parley-asp/parley/transcript"
 )
 
-// playAll plays scenes and insists that all is as it should be.
+// playAll plays scenes, which must end as expected.
 func playAll(t *testing.T, o Options) (Report, string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -33,12 +33,12 @@ func playAll(t *testing.T, o Options) (Report, string) {
 		}
 	}
 	if !r.OK || t.Failed() {
-		t.Fatalf("the demo is not in order:\n%s", out.String())
+		t.Fatalf("the demo failed:\n%s", out.String())
 	}
 	return r, out.String()
 }
 
-// Every scene, end to end, on a broker of its own with logins and signatures.
+// Every scene, end to end, on the demo's own broker with logins and signatures.
 func TestScenes(t *testing.T) {
 	t.Parallel()
 	r, out := playAll(t, Options{Mode: All})
@@ -85,7 +85,7 @@ func TestScenes(t *testing.T) {
 	}
 }
 
-// inOrder insists that the texts stand in the output, one after the other.
+// inOrder asserts that the output contains the texts in this order.
 func inOrder(t *testing.T, out string, texts ...string) {
 	t.Helper()
 	rest := out
@@ -99,9 +99,9 @@ func inOrder(t *testing.T, out string, texts ...string) {
 	}
 }
 
-// A broker that is named: the second demo finds its agents registered with
-// other keys, and the third finds what a scene that broke off left in an inbox.
-func TestNamedBroker(t *testing.T) {
+// On a running broker, the second demo finds its agents registered with other
+// keys, and the third finds what a failed scene left in an inbox.
+func TestRunningBroker(t *testing.T) {
 	t.Parallel()
 	for name, dev := range map[string]bool{"login": false, "dev": true} {
 		t.Run(name, func(t *testing.T) {
@@ -115,20 +115,20 @@ func TestNamedBroker(t *testing.T) {
 			broken := simpleAccept()
 			broken.cast[0].rules = func(context.Context, *actor, *client.Message) error { return errors.New("out of order") }
 			if r, err := run(t.Context(), o, []scene{broken}); err != nil || r.OK {
-				t.Fatalf("a scene that breaks off: %+v, %v", r, err)
+				t.Fatalf("a failing scene: %+v, %v", r, err)
 			}
 			again, out := playAll(t, o)
 			if first.Broker != b.Key() || again.Broker != b.Key() {
 				t.Errorf("brokers %s and %s, want %s", first.Broker, again.Broker, b.Key())
 			}
 			if strings.Contains(out, "PROPOSE") || !strings.Contains(out, "6 Escalation") {
-				t.Errorf("quiet is the summary alone:\n%s", out)
+				t.Errorf("quiet prints more than the summary:\n%s", out)
 			}
 		})
 	}
 }
 
-// What it takes to play on a broker with logins.
+// A broker with logins needs the operator's key.
 func TestNoOperator(t *testing.T) {
 	t.Parallel()
 	b := testkit.StartBroker(t, testkit.Options{})
@@ -145,7 +145,7 @@ func TestNoOperator(t *testing.T) {
 	}
 }
 
-// What is kept verifies from its files, and another demo goes on with the data.
+// The kept transcripts verify, and another demo continues with the data.
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "kept")
@@ -164,22 +164,22 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// The summary says no where an export was changed, cut, or breaks the rules,
-// and where a scene did not go as it should.
-func TestJudge(t *testing.T) {
+// A changed or truncated export, a broken rule and an unexpected result are
+// faults.
+func TestCheck(t *testing.T) {
 	t.Parallel()
 	s, err := open(t.Context(), Options{})
 	testkit.Must(t, err)
-	defer s.close() //nolint:errcheck // it is a test's
+	defer s.close() //nolint:errcheck // only a test
 	sc := simpleAccept()
 	good := s.play(t.Context(), &sc, func(transcript.Entry) {}, func(string) {})
-	if r := judge(&sc, good, s.key); !r.OK() {
-		t.Fatalf("as it was: %s", r.Faults)
+	if r := check(&sc, good, s.key); !r.OK() {
+		t.Fatalf("unchanged: %s", r.Faults)
 	}
 	for _, c := range []struct {
 		name, fault string
 		verified    bool
-		spoil       func(*scene, *played)
+		corrupt     func(*scene, *played)
 	}{
 		{"a byte is changed", "hash", false, func(_ *scene, p *played) {
 			changed := bytes.Replace(p.entries[2].Bytes, []byte("250"), []byte("150"), 1)
@@ -187,19 +187,19 @@ func TestJudge(t *testing.T) {
 		}},
 		{"an entry is missing", "entry 4 is missing", false, func(_ *scene, p *played) { p.entries = append(p.entries[:4:4], p.entries[5:]...) }},
 		{"the end is missing", "length", false, func(_ *scene, p *played) { p.entries = p.entries[:7] }},
-		{"the agents were told something else", "head", false, func(_ *scene, p *played) { p.heard[7].Stamp.Hash = performatives.NoHash }},
+		{"the agents were told something else", "head", false, func(_ *scene, p *played) { p.received[7].Stamp.Hash = performatives.NoHash }},
 		{"the broker shows another state", "replay", false, func(_ *scene, p *played) { p.view.State = session.Failed }},
 		{"other acts", "the acts were", true, func(sc *scene, _ *played) { sc.steps = "PROPOSE → REJECT" }},
-		{"another offer", "agreed was", true, func(sc *scene, _ *played) { sc.agreed = "prop_002" }},
+		{"another offer", "the accepted offer was", true, func(sc *scene, _ *played) { sc.agreed = "prop_002" }},
 		{"another outcome", "the session ended", true, func(sc *scene, _ *played) { sc.outcome = performatives.Abandoned }},
-		{"it broke off", "broke off", false, func(_ *scene, p *played) { p.err = errors.New("the power went") }},
+		{"it failed", "the scene failed", false, func(_ *scene, p *played) { p.err = errors.New("the power went") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			sc, p := sc, good
 			p.entries = append([]transcript.Entry(nil), good.entries...)
-			p.heard = append([]transcript.Entry(nil), good.heard...)
-			c.spoil(&sc, &p)
-			r := judge(&sc, p, s.key)
+			p.received = append([]transcript.Entry(nil), good.received...)
+			c.corrupt(&sc, &p)
+			r := check(&sc, p, s.key)
 			if r.OK() || r.Verified != c.verified || !strings.Contains(strings.Join(r.Faults, "\n"), c.fault) {
 				t.Errorf("verified %t, faults %q; want %t and %q among them", r.Verified, r.Faults, c.verified, c.fault)
 			}
@@ -207,7 +207,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// A scene that breaks off is named, and does not stop the others.
+// A failed scene is reported, and does not stop the others.
 func TestBrokenScene(t *testing.T) {
 	t.Parallel()
 	broken := counterLoop()
@@ -218,14 +218,14 @@ func TestBrokenScene(t *testing.T) {
 	if r.OK || r.Scenes[0].OK() || !r.Scenes[1].OK() {
 		t.Errorf("scenes %+v", r.Scenes)
 	}
-	inOrder(t, out.String(), "the scene broke off: agent://pixels.example/sales/capacity: the agent is out of order",
+	inOrder(t, out.String(), "the scene failed: agent://pixels.example/sales/capacity: the agent is out of order",
 		"1 Counter loop", "NO", "2 Simple accept", "yes", "out of order")
 	if !strings.Contains(out.String(), "\x1b[31mNO\x1b[0m") {
-		t.Error("colour was asked for, and there is none")
+		t.Error("the output has no colour")
 	}
 }
 
-// Output that fails, such as a closed pipe, is an error of the demo.
+// An output error, such as a closed pipe, is an error of the demo.
 func TestOutputFails(t *testing.T) {
 	t.Parallel()
 	if _, err := run(t.Context(), Options{Out: closedPipe{}}, []scene{simpleAccept()}); !errors.Is(err, os.ErrClosed) {
@@ -237,7 +237,7 @@ type closedPipe struct{}
 
 func (closedPipe) Write([]byte) (int, error) { return 0, os.ErrClosed }
 
-// A demo that is interrupted ends, and leaves nothing behind.
+// An interrupted demo ends and cleans up.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -21,7 +21,7 @@ func escalationToHuman() scene {
 	)
 	return scene{
 		name: "escalation", title: "Escalation to a human",
-		shows:   "The price is beyond the agent's limit: the session pauses until a human of its organisation has decided, within her own ceiling.",
+		shows:   "The price exceeds the agent's limit: the session pauses until a human of its organisation decides, within her own limit.",
 		opening: client.Invitation{With: []performatives.Agent{buyer}, Purpose: "Offer an enterprise plan", MaxDuration: sessionTime},
 		cast: []role{
 			{agent: seller, name: "Enterprise sales", kind: performatives.KindSystem, rules: sellsPlan},
@@ -47,16 +47,16 @@ func sellsPlan(ctx context.Context, _ *actor, m *client.Message) error {
 		return nil
 	}
 	if m.State() == session.Introduced {
-		return said(s.Propose(ctx, client.Proposal{
+		return sent(s.Propose(ctx, client.Proposal{
 			ID: "prop_050", Type: "service-agreement", Subject: "Enterprise plan",
 			Terms: plan{Seats: 300, Support: "24/7", PricePerMonth: 15000},
 		}))
 	}
-	return said(s.Close(ctx, client.Closing{Summary: "Agreed on " + body.ReferenceID, Outcome: performatives.Completed}))
+	return sent(s.Close(ctx, client.Closing{Summary: "Agreed on " + body.ReferenceID, Outcome: performatives.Completed}))
 }
 
-// buysWithin accepts up to a limit, asks a human about what is more, and then
-// keeps to what the human allowed.
+// buysWithin accepts up to a limit, escalates higher prices, and then keeps to the
+// limit that the human set.
 func buysWithin(limit float64) rules {
 	var offer string
 	var asks plan
@@ -65,16 +65,16 @@ func buysWithin(limit float64) rules {
 		switch body := m.Body().(type) {
 		case *performatives.ProposeBody:
 			if isInvitation(m) {
-				return said(s.Accept(ctx, m.Ref()))
+				return sent(s.Accept(ctx, m.Ref()))
 			}
 			var err error
 			if asks, err = client.Terms[plan](m); err != nil {
 				return err
 			}
 			if offer = m.Ref(); asks.PricePerMonth <= limit {
-				return said(s.Accept(ctx, offer))
+				return sent(s.Accept(ctx, offer))
 			}
-			return said(s.Escalate(ctx, client.Escalation{
+			return sent(s.Escalate(ctx, client.Escalation{
 				Reason: client.AuthorityLimit, Urgency: client.High, About: offer,
 				Context: fmt.Sprintf("Proposed commitment of %s/month exceeds my authorized spending limit of %s/month",
 					dollars(asks.PricePerMonth), dollars(limit)),
@@ -89,17 +89,16 @@ func buysWithin(limit float64) rules {
 				limit = *a.MaxAmount
 			}
 			if ruling.Decision != performatives.Approved || asks.PricePerMonth > limit {
-				return said(s.Reject(ctx, offer, client.Rejection{Code: client.BudgetExceeded, Reason: ruling.Comment, Retryable: true}))
+				return sent(s.Reject(ctx, offer, client.Rejection{Code: client.BudgetExceeded, Reason: ruling.Comment, Retryable: true}))
 			}
-			return said(s.Accept(ctx, offer))
+			return sent(s.Accept(ctx, offer))
 		default:
 			return nil
 		}
 	}
 }
 
-// approves is the human: she finds the item in the escalation inbox, and
-// decides on what it says.
+// approves is the human: she reads the item in the escalation inbox and decides.
 func approves(ctx context.Context, a *actor, m *client.Message) error {
 	if m.Act() != performatives.Escalate {
 		return nil
@@ -110,14 +109,14 @@ func approves(ctx context.Context, a *actor, m *client.Message) error {
 	}
 	a.say(fmt.Sprintf("in the escalation inbox of %s: %s, urgency %s, due %s", item.Organisation, item.Reason, item.Urgency, due(item.Deadline)))
 	limit := 15000.0
-	return said(m.Session().Rule(ctx, string(item.ID), client.Ruling{
+	return sent(m.Session().Rule(ctx, string(item.ID), client.Ruling{
 		Decision: performatives.Approved, Comment: "Approved at $15k",
 		Authority: &performatives.RulingsAuthority{MaxAmount: &limit, Currency: "USD", TermPath: "terms.pricePerMonth"},
 	}))
 }
 
-// inEscalationInbox waits for an item: the inbox is written beside the
-// transcript, so an agent's message may come a moment before it.
+// inEscalationInbox waits for an item: the broker writes it after the transcript,
+// so the ESCALATE may arrive before it.
 func inEscalationInbox(ctx context.Context, c *client.Client, id string) (api.EscalationItem, error) {
 	for {
 		for item, err := range c.Escalations(ctx, api.ListEscalations{}) {

@@ -14,27 +14,26 @@ import (
 	"github.com/parley-asp/parley/transcript"
 )
 
-// sceneTime is far more than a scene takes.
+// sceneTime bounds a scene.
 const sceneTime = 30 * time.Second
 
-// A played scene is what there is to verify.
+// played is the outcome of a scene, to verify.
 type played struct {
-	id      performatives.SessionID
-	heard   []transcript.Entry // by the agents, as it happened
-	entries []transcript.Entry // exported through the api
-	view    api.SessionView
-	err     error // why the scene broke off
+	id       performatives.SessionID
+	received []transcript.Entry // by the agents
+	entries  []transcript.Entry // exported from the broker
+	view     api.SessionView
+	err      error // why the scene failed
 }
 
-// play plays a scene: each of the cast in a goroutine of its own, until the
-// session is over. show is given the entries as they happen, and beside the
-// remarks between them.
-func (s *stage) play(ctx context.Context, sc *scene, show func(transcript.Entry), beside func(string)) (p played) {
+// play plays a scene, each role in its own goroutine, until the session is over. It
+// calls show with each entry as it happens, and remark with the remarks between.
+func (s *stage) play(ctx context.Context, sc *scene, show func(transcript.Entry), remark func(string)) (p played) {
 	ctx, cancel := context.WithTimeout(ctx, sceneTime)
 	defer cancel()
 	p.id = performatives.SessionID(uuid.Must(uuid.NewV7()).String())
 	rec := newRecord(show)
-	cast, err := s.gather(ctx, sc)
+	cast, err := s.connectAll(ctx, sc)
 	defer func() {
 		for _, a := range cast {
 			s.leave(a.Client)
@@ -45,7 +44,7 @@ func (s *stage) play(ctx context.Context, sc *scene, show func(transcript.Entry)
 		return p
 	}
 	for _, a := range cast {
-		a.say = func(text string) { rec.beside(func() { beside(text) }) }
+		a.say = func(text string) { rec.remark(func() { remark(text) }) }
 	}
 	opening := sc.opening
 	opening.ID = p.id
@@ -55,9 +54,9 @@ func (s *stage) play(ctx context.Context, sc *scene, show func(transcript.Entry)
 		return p
 	}
 	p.err = together(ctx, cast, func(ctx context.Context, i int) error {
-		return cast[i].live(ctx, p.id, sc.cast[i].rules, rec.heard)
+		return cast[i].run(ctx, p.id, sc.cast[i].rules, rec.add)
 	})
-	p.heard = rec.entries
+	p.received = rec.entries
 	if p.err == nil {
 		p.entries, p.err = inviter.Transcript(ctx)
 	}
@@ -67,8 +66,8 @@ func (s *stage) play(ctx context.Context, sc *scene, show func(transcript.Entry)
 	return p
 }
 
-// gather brings in all of the cast, or as many as could be.
-func (s *stage) gather(ctx context.Context, sc *scene) (cast []*actor, err error) {
+// connectAll connects every role. On an error it returns those it connected.
+func (s *stage) connectAll(ctx context.Context, sc *scene) (cast []*actor, err error) {
 	for _, r := range sc.cast {
 		c, err := s.enter(ctx, r)
 		if err != nil {
@@ -79,8 +78,8 @@ func (s *stage) gather(ctx context.Context, sc *scene) (cast []*actor, err error
 	return cast, nil
 }
 
-// together has all of the cast do something at once. The first who fails ends
-// it for everybody.
+// together calls do for every actor in parallel. The first error cancels the
+// others.
 func together(ctx context.Context, cast []*actor, do func(context.Context, int) error) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -96,17 +95,17 @@ func together(ctx context.Context, cast []*actor, do func(context.Context, int) 
 	return context.Cause(ctx)
 }
 
-// live reads the inbox and acts on it until the session is over. A message is
-// acknowledged when it is dealt with.
-func (a *actor) live(ctx context.Context, id performatives.SessionID, decide rules, heard func(transcript.Entry)) error {
-	if err := a.comeIn(ctx, id); err != nil {
+// run answers the messages of the inbox until the session is over. It acknowledges
+// a message after its rules have answered it.
+func (a *actor) run(ctx context.Context, id performatives.SessionID, decide rules, received func(transcript.Entry)) error {
+	if err := a.join(ctx, id); err != nil {
 		return err
 	}
 	for m, err := range a.Session(id).Messages(ctx) {
 		if err != nil {
 			return err
 		}
-		heard(m.Entry)
+		received(m.Entry)
 		if err := decide(ctx, a, m); err != nil {
 			return err
 		}
@@ -117,15 +116,15 @@ func (a *actor) live(ctx context.Context, id performatives.SessionID, decide rul
 	return nil
 }
 
-// comeIn waits for the first message of the session. What an earlier demo on
-// the same broker left in the inbox is put away.
-func (a *actor) comeIn(ctx context.Context, id performatives.SessionID) error {
+// join waits for the first message of the session, and drops what an earlier demo
+// on the same broker left in the inbox.
+func (a *actor) join(ctx context.Context, id performatives.SessionID) error {
 	for m, err := range a.Messages(ctx) {
 		if err != nil {
 			return err
 		}
 		if m.Message.Session == id {
-			return nil // not acknowledged: it comes again
+			return nil // not acknowledged, so it is redelivered
 		}
 		if err := m.Ack(); err != nil {
 			return err

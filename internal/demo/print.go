@@ -11,8 +11,8 @@ import (
 	"github.com/parley-asp/parley/transcript"
 )
 
-// A printer shows the scenes as they are played, and what came of them. It
-// stops at the first error of its output.
+// A printer prints the scenes as they are played, and their results. It stops at
+// the first output error.
 type printer struct {
 	out   io.Writer
 	style render.Style
@@ -34,7 +34,7 @@ func (p *printer) print(text string) {
 	}
 }
 
-// Inks, as render has them.
+// ANSI attributes, as in package render.
 const (
 	strong = "1"
 	faint  = "2"
@@ -51,7 +51,7 @@ func (p *printer) ink(ink, text string) string {
 
 func (p *printer) heading(text string) { p.print(p.ink(strong, "━━ "+text) + "\n") }
 
-// prose prints a paragraph, and a blank line after it.
+// prose prints a paragraph and a blank line.
 func (p *printer) prose(text string) {
 	width := defaultWidth
 	if p.style.Width > 0 {
@@ -71,26 +71,26 @@ func (p *printer) prose(text string) {
 	p.print(line + "\n\n")
 }
 
-// defaultWidth is the widest that text is set, and render's own default.
+// defaultWidth is the maximum width of prose, and render's default.
 const defaultWidth = 100
 
-// opening says where the scenes are played.
+// opening prints which broker the scenes are played on.
 func (p *printer) opening(s *stage) {
 	if p.quiet {
 		return
 	}
-	where := "a broker of its own at " + s.url + ": logins, signatures and fsync on, a fresh key for everybody"
+	where := "its own broker at " + s.url + ": logins, signatures and fsync on, fresh keys"
 	switch {
 	case s.server != nil:
 	case s.dev:
-		where = "the broker at " + s.url + ": --dev, so without logins; every act is signed all the same"
+		where = "the broker at " + s.url + ": --dev, so no logins; every act is signed anyway"
 	default:
-		where = "the broker at " + s.url + ": a fresh key for everybody, every act signed"
+		where = "the broker at " + s.url + ": fresh keys, every act signed"
 	}
 	p.prose("parley demo on " + where)
 }
 
-// scene shows a scene's title; the chat is for its entries.
+// scene prints a scene's title, and returns the chat for its entries.
 func (p *printer) scene(sc *scene, number int) *render.Chat {
 	if !p.quiet {
 		p.heading(strconv.Itoa(number) + ". " + sc.title)
@@ -105,34 +105,33 @@ func (p *printer) entry(chat *render.Chat, e transcript.Entry) {
 	}
 }
 
-// beside shows a remark of the demo's own, between two entries.
-func (p *printer) beside(text string) {
+// remark prints a remark between two entries.
+func (p *printer) remark(text string) {
 	if !p.quiet {
 		p.print("    " + p.ink(faint, "» "+text) + "\n")
 	}
 }
 
-// end shows how a scene's session stands after it.
+// end prints the state of a scene's session at its end.
 func (p *printer) end(chat *render.Chat, all played) {
 	switch {
 	case p.quiet:
 	case all.err != nil:
-		p.print("\n" + p.ink(red, "the scene broke off: "+render.Clean(all.err.Error())) + "\n\n")
+		p.print("\n" + p.ink(red, "the scene failed: "+render.Clean(all.err.Error())) + "\n\n")
 	default:
 		p.print(chat.End(all.view) + "\n")
 	}
 }
 
-// summary shows what came of the scenes, and the verification of every
-// transcript.
+// summary prints the results, and the verification of every transcript.
 func (p *printer) summary(r *Report, o Options) {
-	where := "The broker has stopped. With"
+	where := "The broker has stopped. Using"
 	if o.URL != "" {
-		where = "The broker exported them. Here, with"
+		where = "The broker exported them. Using"
 	}
 	p.heading("Every transcript, verified offline")
-	p.prose(where + " nothing but its public key " + string(r.Broker) +
-		", each is checked: hashes and chain, receipts, every sender's signature, and a replay by the rules.")
+	p.prose(where + " only its public key " + string(r.Broker) +
+		", this checks each transcript's hashes, chain, receipts and signatures, and replays it against the rules.")
 	rows := [][]string{{"PATTERN", "SESSION", "MESSAGES", "STATE", "OUTCOME", "VERIFIED"}}
 	for i, s := range r.Scenes {
 		verified := "yes"
@@ -151,7 +150,7 @@ func (p *printer) summary(r *Report, o Options) {
 	}
 }
 
-// table lines columns up; the last one says yes or no.
+// table aligns columns and colours the last one, yes or no.
 func (p *printer) table(rows [][]string) {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -176,8 +175,7 @@ func (p *printer) table(rows [][]string) {
 	}
 }
 
-// short is the part of a session's id that tells sessions of one day apart: the
-// time in it.
+// short returns the timestamp of a session's UUIDv7.
 func short(id string) string {
 	const timed = len("019478a3-7b2c")
 	if len(id) <= timed {

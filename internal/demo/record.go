@@ -6,23 +6,23 @@ import (
 	"github.com/parley-asp/parley/transcript"
 )
 
-// A record puts a session together out of what its agents hear. Each hears the
-// others and not itself, so between them they hear every entry; whoever hears
-// one first, it is shown when those before it have been.
+// A record assembles a session's transcript from what its agents receive. No agent
+// receives its own acts, but together they receive every entry. An entry is shown
+// in order, when the first agent has received it.
 type record struct {
 	show func(transcript.Entry)
 
 	mu      sync.Mutex
 	entries []transcript.Entry          // in order, shown
-	early   map[uint64]transcript.Entry // that came before one before them
+	early   map[uint64]transcript.Entry // received before an earlier entry
 }
 
 func newRecord(show func(transcript.Entry)) *record {
 	return &record{show: show, early: map[uint64]transcript.Entry{}}
 }
 
-// heard takes an entry that somebody heard.
-func (r *record) heard(e transcript.Entry) {
+// add adds an entry that an agent received.
+func (r *record) add(e transcript.Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e.Stamp.Sequence < uint64(len(r.entries)) {
@@ -40,8 +40,8 @@ func (r *record) heard(e transcript.Entry) {
 	}
 }
 
-// beside does something between two entries.
-func (r *record) beside(do func()) {
+// remark calls do between two entries.
+func (r *record) remark(do func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	do()

@@ -16,7 +16,7 @@ func rejectionWithRetry() scene {
 	)
 	return scene{
 		name: "rejection-with-retry", title: "Rejection with retry",
-		shows:   "The terms do not fit, and the REJECT says that others might: the proposer relaxes one and tries again.",
+		shows:   "The terms do not fit, and the REJECT is retryable: the proposer relaxes a term and tries again.",
 		opening: client.Invitation{With: []performatives.Agent{seller}, Purpose: "Market data for the trading desk", MaxDuration: sessionTime},
 		cast: []role{
 			{agent: buyer, name: "Data desk", kind: performatives.KindSystem, rules: buysFeed},
@@ -34,11 +34,11 @@ type feed struct {
 	Region            string `json:"region"`
 }
 
-// buysFeed wants updates every 100 ms and can live with every 500 ms.
+// buysFeed asks for updates every 100 ms and is content with every 500 ms.
 func buysFeed(ctx context.Context, _ *actor, m *client.Message) error {
 	s := m.Session()
 	offer := func(id string, every int) error {
-		return said(s.Propose(ctx, client.Proposal{
+		return sent(s.Propose(ctx, client.Proposal{
 			ID: id, Type: "data-exchange", Subject: "Real-time market data feed",
 			Terms: feed{Symbols: 500, UpdateFrequencyMs: every, Region: "ap-southeast-1"},
 		}))
@@ -48,10 +48,10 @@ func buysFeed(ctx context.Context, _ *actor, m *client.Message) error {
 		if m.State() == session.Introduced {
 			return offer("prop_020", 100)
 		}
-		return said(s.Close(ctx, client.Closing{Summary: "The feed is agreed", Outcome: performatives.Completed}))
+		return sent(s.Close(ctx, client.Closing{Summary: "The feed is agreed", Outcome: performatives.Completed}))
 	case *performatives.RejectBody:
 		if !body.Retryable {
-			return said(s.Close(ctx, client.Closing{Summary: "Proposal rejected without retry option", Outcome: performatives.Abandoned}))
+			return sent(s.Close(ctx, client.Closing{Summary: "Proposal rejected without retry option", Outcome: performatives.Abandoned}))
 		}
 		return offer("prop_021", 500) // relaxed from 100 ms
 	default:
@@ -71,10 +71,10 @@ func sellsFeed(ctx context.Context, _ *actor, m *client.Message) error {
 			return err
 		}
 		if asked.UpdateFrequencyMs < 500 {
-			return said(s.Reject(ctx, m.Ref(), client.Rejection{
+			return sent(s.Reject(ctx, m.Ref(), client.Rejection{
 				Code: client.CapacityUnavailable, Reason: "No capacity for updates more often than every 500 ms", Retryable: true,
 			}))
 		}
 	}
-	return said(s.Accept(ctx, m.Ref()))
+	return sent(s.Accept(ctx, m.Ref()))
 }

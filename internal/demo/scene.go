@@ -9,23 +9,23 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// A scene is one conversation: who takes part, by which rules each decides, and
-// what is to come of it.
+// A scene is one conversation: its participants, the rules by which each decides,
+// and the expected result.
 type scene struct {
-	name  string // for files and --json
+	name  string // in file names and --json
 	title string
 	shows string // one sentence
 
-	opening client.Invitation // of the first of the cast
+	opening client.Invitation // sent by the first role
 	cast    []role
 
-	steps   string // the acts that are expected, in order, with arrows between them
-	agreed  string // the offer that is accepted in the end
-	outcome string // and why the session is over
+	steps   string // the expected acts in order, separated by arrows
+	agreed  string // the expected accepted offer
+	outcome string // and the expected outcome of the session
 }
 
-// A role is one principal of a scene. It gets a key, a connection and an inbox
-// of its own, and nothing else of the others.
+// A role is one principal of a scene. It has its own key, connection and inbox, and
+// shares no state with the others.
 type role struct {
 	agent performatives.Agent
 	name  string // on its card
@@ -35,17 +35,17 @@ type role struct {
 	limits []performatives.Limit // of a human who may decide
 }
 
-// rules are how an agent answers what its inbox brings. The invitation, the
-// DELEGATE or the ESCALATE by which it comes in is the first of it.
+// rules answer one message of an agent's inbox. The first message is the
+// invitation, DELEGATE or ESCALATE by which the agent joined.
 type rules func(ctx context.Context, a *actor, m *client.Message) error
 
-// An actor is an agent at work.
+// An actor is a connected agent.
 type actor struct {
 	*client.Client
-	say func(string) // a remark of the demo's, beside the conversation
+	say func(string) // prints a remark between entries
 }
 
-// mode is the mode that the scene's session is held in.
+// mode returns the mode of the scene's session.
 func (s *scene) mode() string {
 	if s.opening.Mode == "" {
 		return "asp/1"
@@ -64,28 +64,28 @@ const (
 // Choices lists what Options.Mode may be.
 func Choices() []string { return []string{ASP, Bilateral, Convergent, All} }
 
-// scenes are those of one choice, made anew: their agents have a memory.
+// scenes returns new scenes, because their agents keep state.
 func scenes(choice string) []scene {
 	patterns := []scene{simpleAccept(), counterLoop(), rejectionWithRetry(), clarificationRound(), delegationMidSession(), escalationToHuman()}
 	switch choice {
 	case ASP, "":
 		return patterns
 	case Bilateral:
-		return []scene{bilateralGate()}
+		return []scene{bilateralMatch()}
 	case Convergent:
 		return []scene{convergentRounds()}
 	case All:
-		return slices.Concat(patterns, []scene{bilateralGate(), convergentRounds()})
+		return slices.Concat(patterns, []scene{bilateralMatch(), convergentRounds()})
 	default:
 		return nil
 	}
 }
 
-// sessionTime is how long the sessions may last, as in the patterns' own example.
+// sessionTime is the maximum duration of a session, as in the source's example.
 const sessionTime = 30 * time.Minute
 
-// said is for an act whose receipt says nothing more.
-func said(_ client.Receipt, err error) error { return err }
+// sent drops the receipt of an act.
+func sent(_ client.Receipt, err error) error { return err }
 
 // isInvitation tells an invitation from the other offers.
 func isInvitation(m *client.Message) bool {

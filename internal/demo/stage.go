@@ -16,22 +16,22 @@ import (
 	"github.com/parley-asp/parley/server"
 )
 
-// A stage is the broker to play on, and the operator who registers the cast.
+// A stage is the broker, and the operator that registers the cast.
 type stage struct {
 	url      string
 	key      performatives.Key // of the broker
 	dev      bool
 	operator *client.Operator
-	server   *server.Server // nil where the broker is somebody else's
-	temp     string         // to be removed at the end
+	server   *server.Server // nil for a running broker
+	temp     string         // removed at the end
 }
 
 const (
-	connectWait = 5 * time.Second  // for a broker that is named
-	closeWait   = 10 * time.Second // for the one that is ours
+	connectWait = 5 * time.Second  // for a running broker
+	closeWait   = 10 * time.Second // for the demo's own broker
 )
 
-// open starts a broker, or finds the one that is named.
+// open starts a broker, or connects to the running one.
 func open(ctx context.Context, o Options) (s *stage, err error) {
 	s = &stage{url: o.URL}
 	defer func() {
@@ -54,7 +54,7 @@ func open(ctx context.Context, o Options) (s *stage, err error) {
 		}
 		s.url, pair = s.server.URL, s.server.Operator()
 	}
-	if err := s.direct(ctx, pair); err != nil {
+	if err := s.connectOperator(ctx, pair); err != nil {
 		return s, err
 	}
 	broker, err := s.operator.Broker(ctx)
@@ -62,8 +62,8 @@ func open(ctx context.Context, o Options) (s *stage, err error) {
 	return s, err
 }
 
-// direct connects the operator. A broker under --dev needs no key of it.
-func (s *stage) direct(ctx context.Context, pair nkeys.KeyPair) error {
+// connectOperator connects the operator. A broker under --dev needs no key.
+func (s *stage) connectOperator(ctx context.Context, pair nkeys.KeyPair) error {
 	ctx, cancel := context.WithTimeout(ctx, connectWait)
 	defer cancel()
 	login := client.Unsigned()
@@ -77,12 +77,12 @@ func (s *stage) direct(ctx context.Context, pair nkeys.KeyPair) error {
 	var err error
 	fast := client.NATS(nats.RetryOnFailedConnect(false))
 	if s.operator, err = client.ConnectOperator(ctx, s.url, login, fast); errors.Is(err, nats.ErrAuthorization) {
-		return fmt.Errorf("%w\nThe broker at %s has logins: registering the agents needs its operator's key.", err, s.url) //nolint:revive,staticcheck // a sentence for a person, on a line of its own
+		return fmt.Errorf("%w\nThe broker at %s has logins: the demo needs its operator's key to register the agents.", err, s.url) //nolint:revive,staticcheck // a sentence for a person, on a line of its own
 	}
 	return err
 }
 
-// close ends what open began.
+// close closes what open opened.
 func (s *stage) close() error {
 	var errs []error
 	if s.operator != nil {
@@ -117,7 +117,7 @@ func (s *stage) enter(ctx context.Context, r role) (*client.Client, error) {
 		return nil, err
 	}
 	options := []client.Option{client.Key(signer)}
-	if s.dev { // there is no login, and signatures all the same
+	if s.dev { // no login; acts are signed anyway
 		nc, err := nats.Connect(s.url, nats.Name(string(r.agent)), nats.CustomInboxPrefix("_INBOX."+r.agent.Token()))
 		if err != nil {
 			return nil, err
@@ -127,9 +127,9 @@ func (s *stage) enter(ctx context.Context, r role) (*client.Client, error) {
 	return client.Connect(ctx, s.url, r.agent, options...)
 }
 
-// leave ends a principal's connection.
+// leave closes a principal's connection.
 func (s *stage) leave(c *client.Client) {
-	c.Close() //nolint:errcheck // what it had to say is said
+	c.Close() //nolint:errcheck // its acts were accepted
 	if s.dev {
 		c.Conn().Close()
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-asp/parley/transcript"
 )
 
-// A Result is what came of one scene.
+// A Result is the result of one scene.
 type Result struct {
 	Pattern  string                  `json:"pattern"`
 	Title    string                  `json:"title"`
@@ -21,35 +21,35 @@ type Result struct {
 	Messages int                     `json:"messages"`
 	State    session.Phase           `json:"state"`
 	Outcome  string                  `json:"outcome"`
-	Verified bool                    `json:"verified"` // offline, with the broker's public key alone
+	Verified bool                    `json:"verified"` // offline, with only the broker's public key
 	Faults   []string                `json:"faults,omitzero"`
 }
 
-// OK tells whether the scene went as it should, and verifies.
+// OK reports whether the scene ended as expected and verifies.
 func (r *Result) OK() bool { return r.Verified && len(r.Faults) == 0 }
 
 func (r *Result) fault(format string, args ...any) {
 	r.Faults = append(r.Faults, fmt.Sprintf(format, args...))
 }
 
-// judge compares what happened with what should have, and verifies the export.
-func judge(sc *scene, p played, broker performatives.Key) Result {
+// check compares a scene with its expected result, and verifies the export.
+func check(sc *scene, p played, broker performatives.Key) Result {
 	r := Result{
 		Pattern: sc.name, Title: sc.title, Mode: sc.mode(), Session: p.id,
-		Messages: len(p.heard), State: p.view.State, Outcome: p.view.Closing,
+		Messages: len(p.received), State: p.view.State, Outcome: p.view.Closing,
 	}
 	if p.err != nil {
-		r.fault("the scene broke off: %s", p.err)
+		r.fault("the scene failed: %s", p.err)
 		return r
 	}
 	if steps := steps(p.entries); steps != sc.steps {
-		r.fault("the acts were %s; expected were %s", steps, sc.steps)
+		r.fault("the acts were %s; expected %s", steps, sc.steps)
 	}
 	if r.State != session.Closed || r.Outcome != sc.outcome {
-		r.fault("the session ended %s (%s); expected was CLOSED (%s)", r.State, r.Outcome, sc.outcome)
+		r.fault("the session ended %s (%s); expected CLOSED (%s)", r.State, r.Outcome, sc.outcome)
 	}
 	if agreed := accepted(p.view); agreed != sc.agreed {
-		r.fault("agreed was %q; expected was %q", agreed, sc.agreed)
+		r.fault("the accepted offer was %q; expected %q", agreed, sc.agreed)
 	}
 	before := len(r.Faults)
 	r.verify(p, broker)
@@ -57,7 +57,7 @@ func judge(sc *scene, p played, broker performatives.Key) Result {
 	return r
 }
 
-// accepted names the offers that were.
+// accepted returns the ids of the accepted offers.
 func accepted(v api.SessionView) string {
 	var ids []string
 	for _, o := range v.Proposals {
@@ -76,18 +76,18 @@ func steps(entries []transcript.Entry) string {
 	return strings.Join(acts, " → ")
 }
 
-// verify checks the export with nothing but the broker's public key: that it is
-// whole and genuine, that it is what the agents were told, and, by a replay,
-// that every act kept the rules.
+// verify checks the export with only the broker's public key: that it is complete
+// and authentic, that the agents received the same, and, by a replay, that every
+// act followed the rules.
 func (r *Result) verify(p played, broker performatives.Key) {
 	var file bytes.Buffer
 	if err := transcript.Write(&file, p.entries); err != nil {
 		r.fault("export: %s", err)
 		return
 	}
-	expect := transcript.Expect{Session: p.id, Length: len(p.heard)}
-	if len(p.heard) > 0 {
-		expect.Head = p.heard[len(p.heard)-1].Stamp.Hash
+	expect := transcript.Expect{Session: p.id, Length: len(p.received)}
+	if len(p.received) > 0 {
+		expect.Head = p.received[len(p.received)-1].Stamp.Hash
 	}
 	faults, err := transcript.Verify(bytes.NewReader(file.Bytes()), broker, expect)
 	if err != nil {
@@ -101,8 +101,7 @@ func (r *Result) verify(p played, broker performatives.Key) {
 	}
 }
 
-// replay folds what is genuine again, by the rules of the protocol and of the
-// session's mode.
+// replay replays the transcript by the rules of the protocol and the mode.
 func (r *Result) replay(p played, file []byte) {
 	entries, err := transcript.ReadAll(bytes.NewReader(file))
 	if err != nil {

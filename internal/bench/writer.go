@@ -27,36 +27,35 @@ import (
 	"github.com/parley-asp/parley/transcript"
 )
 
-// A writer stores sessions as the broker would have, with its key but without
-// asking it: each act is signed by its party, judged by Step, sealed with a
-// receipt and chained, and what follows from it is written beside it. Nobody is
-// answered, nothing is looked up, and hundreds of acts are acknowledged at once.
-// Of a session that is over a broker leaves the same behind, and a sample is
-// held against the rules as `parley session verify` does.
+// A writer writes finished sessions directly to the store, with the broker's key:
+// each act is signed by its sender, validated by Step, chained and receipted, and
+// its side effects are written too. It skips replies and lookups, and pipelines
+// the writes. The result is what a broker leaves behind; a sample is verified as
+// `parley session verify` does.
 type writer struct {
 	js       jetstream.JetStream
 	signer   performatives.Signer
 	policy   performatives.Policy
-	archived bool          // into the archive
-	copies   bool          // with inbox copies
-	age      time.Duration // since they were held
+	archived bool          // write to the archive
+	copies   bool          // write inbox copies
+	age      time.Duration // of the sessions
 
 	mu     sync.Mutex
 	page   []sessionlist.Listed // of the archive's index, not full yet
 	sample []performatives.SessionID
 }
 
-// longAgo is how old sessions are whose inbox copies have expired.
+// longAgo exceeds the retention of inbox copies.
 const longAgo = 30 * 24 * time.Hour
 
-// writing is how many messages are on their way at once.
-const writing = 4096
+// maxPending is the number of pending acknowledgements.
+const maxPending = 4096
 
-// sampled is how many of the sessions are verified.
-const sampled = 200
+// sampleSize is how many sessions are verified.
+const sampleSize = 200
 
-// write stores finished sessions in the store of a road's one broker.
-func (o *Options) write(ctx context.Context, dir string, r *road, operator *client.Operator, sessions int) error {
+// write writes finished sessions to the store of a target's only broker.
+func (o *Options) write(ctx context.Context, dir string, r *target, operator *client.Operator, sessions int) error {
 	key, err := server.ReadSeed(filepath.Join(dir, r.name, server.BrokerSeed))
 	if err != nil {
 		return err
@@ -75,11 +74,11 @@ func (o *Options) write(ctx context.Context, dir string, r *road, operator *clie
 	}
 	defer nc.Close()
 	failed := make(chan error, 1)
-	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(writing), jetstream.WithPublishAsyncTimeout(patience),
+	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(maxPending), jetstream.WithPublishAsyncTimeout(deadline),
 		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, m *nats.Msg, err error) {
 			select {
 			case failed <- fmt.Errorf("%s: %w", m.Subject, err):
-			default: // the first says enough
+			default: // the first error is enough
 			}
 		}))
 	if err != nil {
@@ -102,11 +101,11 @@ func (o *Options) write(ctx context.Context, dir string, r *road, operator *clie
 	for done := 0; done < sessions; {
 		n := min(part, sessions-done)
 		g, each := errgroup.WithContext(ctx)
-		g.SetLimit(atOnce)
+		g.SetLimit(maxParallel)
 		for i := range n {
 			g.Go(func() error {
 				id, err := w.session(each, r.pairs[(done+i)%len(r.pairs)])
-				if (done+i)%max(1, sessions/sampled) == 0 {
+				if (done+i)%max(1, sessions/sampleSize) == 0 {
 					w.mu.Lock()
 					w.sample = append(w.sample, id)
 					w.mu.Unlock()
@@ -136,7 +135,7 @@ func (o *Options) write(ctx context.Context, dir string, r *road, operator *clie
 	return w.verify(ctx, operator)
 }
 
-// verify holds the sample against the rules, and what is kept beside it against it.
+// verify checks the sample's transcripts, and the derived data against them.
 func (w *writer) verify(ctx context.Context, operator *client.Operator) error {
 	for _, id := range w.sample {
 		entries, err := operator.Transcript(ctx, id)
@@ -160,13 +159,13 @@ func (w *writer) verify(ctx context.Context, operator *client.Operator) error {
 			return err
 		}
 		if len(beside) > 0 {
-			return fmt.Errorf("session %s is not in order: %v", id, beside)
+			return fmt.Errorf("derived data of session %s is wrong: %v", id, beside)
 		}
 	}
 	return nil
 }
 
-// session writes one: an invitation, its acceptance, a CLOSE, as fill has it.
+// session writes one finished session.
 func (w *writer) session(ctx context.Context, pair [2]*party) (performatives.SessionID, error) {
 	id := performatives.SessionID(uuid.Must(uuid.NewV7()).String())
 	state := session.New(id, modes.All())
@@ -188,7 +187,7 @@ func (w *writer) session(ctx context.Context, pair [2]*party) (performatives.Ses
 		}
 		entries = append(entries, entry)
 	}
-	if err := w.keep(id, entries); err != nil {
+	if err := w.store(id, entries); err != nil {
 		return id, err
 	}
 	row := sessionlist.Row{State: state.Phase, Participants: state.Participants(), Entries: state.Next}
@@ -202,14 +201,15 @@ func (w *writer) session(ctx context.Context, pair [2]*party) (performatives.Ses
 	return id, w.publish(api.IndexOver(id), data, nil)
 }
 
-// listed is how many sessions move at a time, and share a page of the archive's index.
-const listed = 200
+// pageSize is how many sessions one page of the archive index lists.
+const pageSize = 200
 
-// list adds sessions to a page of the archive's index, and writes it when it is full, or when no session comes.
+// list adds sessions to the archive index, which it writes page by page. Without
+// a session it writes the last, partial page.
 func (w *writer) list(more ...sessionlist.Listed) error {
 	w.mu.Lock()
 	w.page = append(w.page, more...)
-	if len(w.page) < listed && len(more) > 0 || len(w.page) == 0 {
+	if len(w.page) < pageSize && len(more) > 0 || len(w.page) == 0 {
 		w.mu.Unlock()
 		return nil
 	}
@@ -223,8 +223,8 @@ func (w *writer) list(more ...sessionlist.Listed) error {
 	return w.publish(m.Subject, m.Data, m.Header)
 }
 
-// keep writes a transcript to where it belongs.
-func (w *writer) keep(id performatives.SessionID, entries [][]byte) error {
+// store writes a transcript to the transcript stream or the archive.
+func (w *writer) store(id performatives.SessionID, entries [][]byte) error {
 	if w.archived {
 		messages, err := archive.Messages(id, entries)
 		if err != nil {
@@ -246,7 +246,7 @@ func (w *writer) keep(id performatives.SessionID, entries [][]byte) error {
 }
 
 // act makes an entry and writes its inbox copies.
-func (w *writer) act(s session.State, id performatives.SessionID, a said, known session.Known) (_ session.State, entry []byte, err error) {
+func (w *writer) act(s session.State, id performatives.SessionID, a act, known session.Known) (_ session.State, entry []byte, err error) {
 	envelope, err := performatives.Draft{
 		ID: performatives.MessageID(uuid.Must(uuid.NewV7()).String()), Session: id, Timestamp: time.Now().Add(-w.age), Sender: a.by.Agent, Body: a.body,
 	}.Envelope(a.by.signer)
@@ -284,6 +284,6 @@ func (w *writer) act(s session.State, id performatives.SessionID, a said, known 
 }
 
 func (w *writer) publish(subject string, data []byte, header nats.Header) error {
-	_, err := w.js.PublishMsgAsync(&nats.Msg{Subject: subject, Data: data, Header: header}, jetstream.WithStallWait(patience))
+	_, err := w.js.PublishMsgAsync(&nats.Msg{Subject: subject, Data: data, Header: header}, jetstream.WithStallWait(deadline))
 	return err
 }

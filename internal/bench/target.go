@@ -1,0 +1,132 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// A target is what the load is sent to: the broker, or a raw stream.
+type target struct {
+	name     string
+	process  int                                                      // index of its first process in the world
+	pids     []int                                                    // processes to measure
+	subject  func(from, to *party, id performatives.SessionID) string // of an act
+	accepted func(*nats.Msg) error                                    // checks the reply
+	join     func(context.Context, *person) (*party, error)           // registers and connects a person
+	pairs    [][2]*party
+	conns    []*nats.Conn
+}
+
+// A person is an agent and its key, the same on both targets.
+type person struct {
+	Agent  performatives.Agent
+	signer performatives.Signer
+}
+
+func (p *person) login() nats.Option { return nats.Nkey(string(p.signer.Key()), p.signer.Sign) }
+
+// A party is a person at one target, with a connection and a durable consumer.
+type party struct {
+	*person
+	nc *nats.Conn
+
+	mu      sync.RWMutex
+	workers map[string]*worker // by session
+}
+
+func (r *target) connect(p *person, url string, options ...nats.Option) (*party, error) {
+	// The broker that serves the login may not know the new key yet: retry.
+	nc, err := nats.Connect(url, append(options, nats.RetryOnFailedConnect(true), nats.IgnoreAuthErrorAbort(),
+		nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.ReconnectJitter(0, 0))...)
+	if err != nil {
+		return nil, err
+	}
+	r.conns = append(r.conns, nc)
+	if err := nc.FlushTimeout(deadline); err != nil {
+		return nil, err
+	}
+	return &party{person: p, nc: nc, workers: map[string]*worker{}}, nil
+}
+
+// listen reads the party's durable consumer and acknowledges the messages.
+func (p *party) listen(ctx context.Context, stream string) error {
+	js, err := jetstream.New(p.nc)
+	if err != nil {
+		return err
+	}
+	consumer, err := js.Consumer(ctx, stream, p.Agent.Token())
+	if err != nil {
+		return err
+	}
+	_, err = consumer.Consume(func(m jetstream.Msg) {
+		now := time.Now()
+		subject := m.Subject()
+		p.mu.RLock()
+		k := p.workers[subject[strings.LastIndexByte(subject, '.')+1:]]
+		p.mu.RUnlock()
+		m.Ack() //nolint:errcheck // a redelivery fails the measurement
+		if k != nil {
+			select {
+			case k.received <- now:
+			default: // a redelivery; the first delivery counts
+			}
+		}
+	})
+	return err
+}
+
+// enter starts receiving for a worker.
+func (p *party) enter(k *worker) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.workers[string(k.id)] = k
+}
+
+// leave stops receiving for a worker.
+func (p *party) leave(k *worker) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.workers, string(k.id))
+}
+
+func (r *target) close() {
+	for _, nc := range r.conns {
+		nc.Close()
+	}
+}
+
+// workers makes a number of workers, spread over the pairs. Their sessions are not open yet.
+func (r *target) workers(sessions int) []*worker {
+	all := make([]*worker, sessions)
+	for i := range all {
+		all[i] = newWorker(r, r.pairs[i%len(r.pairs)])
+	}
+	return all
+}
+
+// acceptedByBroker and acceptedByStore read only as much of the reply as tells
+// whether the act was accepted.
+func acceptedByBroker(m *nats.Msg) error {
+	if m.Header.Get(api.ErrorCodeHeader) != "" || !bytes.Contains(m.Data, []byte(`"accepted":true`)) {
+		return fmt.Errorf("refused: %s", m.Data)
+	}
+	return nil
+}
+
+func acceptedByStore(m *nats.Msg) error {
+	if len(m.Data) == 0 || bytes.Contains(m.Data, []byte(`"error"`)) {
+		return errors.Join(errors.New("not stored"), fmt.Errorf("%s", m.Data))
+	}
+	return nil
+}
