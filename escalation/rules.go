@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -116,12 +117,36 @@ func (t Times) of(u Urgency) time.Duration {
 	return time.Duration(t.All)
 }
 
-// Check returns what is wrong with the rules, and prepares them for use.
+// A Fault is an error in the rules. Path leads to it from the root of the file:
+// names, and indexes from 0.
+type Fault struct {
+	Path []string
+	Name string // of the rule, if it has one
+	Err  error
+}
+
+func (f *Fault) Error() string {
+	path := slices.Clone(f.Path)
+	for i, step := range path {
+		if n, err := strconv.Atoi(step); err == nil {
+			path[i] = strconv.Itoa(n + 1)
+		}
+		if i == 3 && f.Name != "" {
+			path[i] += " (" + f.Name + ")"
+		}
+	}
+	return strings.Join(path, ": ") + ": " + f.Err.Error()
+}
+
+// Unwrap returns the error without the path.
+func (f *Fault) Unwrap() error { return f.Err }
+
+// Check returns the faults of the rules, each a [Fault], and prepares them for use.
 func (r *Rules) Check() error {
 	var faults []error
-	fault := func(where string, err error) {
+	fault := func(err error, path ...string) {
 		if err != nil {
-			faults = append(faults, fmt.Errorf("%s: %w", where, err))
+			faults = append(faults, &Fault{Path: path, Err: err})
 		}
 	}
 	for name, c := range r.Calendars {
@@ -129,38 +154,35 @@ func (r *Rules) Check() error {
 			c = new(Calendar)
 			r.Calendars[name] = c
 		}
-		fault("calendars: "+name, c.read())
+		fault(c.read(), "calendars", name)
 	}
 	for host, o := range r.Organisations {
 		if o == nil {
 			delete(r.Organisations, host)
 			continue
 		}
-		where := "organisations: " + string(host)
 		if r.Calendars[o.Calendar] == nil && o.Calendar != "" {
-			fault(where, fmt.Errorf("there is no calendar %q", o.Calendar))
+			fault(fmt.Errorf("there is no calendar %q", o.Calendar), "organisations", string(host), "calendar")
 		}
 		if n := o.NonMonetary; n != "" && n != NonMonetaryAllow && n != NonMonetaryTwo {
-			fault(where+": nonMonetary", fmt.Errorf("%q is neither %s nor %s", n, NonMonetaryAllow, NonMonetaryTwo))
+			fault(fmt.Errorf("%q is neither %s nor %s", n, NonMonetaryAllow, NonMonetaryTwo), "organisations", string(host), "nonMonetary")
 		}
 		for name, members := range o.Groups {
 			for _, a := range members {
-				fault(where+": groups: "+name, isHumanOf(a, host))
+				fault(isHumanOf(a, host), "organisations", string(host), "groups", name)
 			}
 			if !groupName(name) {
-				fault(where+": groups", fmt.Errorf("%q: the name of a group has only letters, digits, dashes and underscores", name))
+				fault(errors.New("the name of a group has only letters, digits, dashes and underscores"), "organisations", string(host), "groups", name)
 			}
 		}
 		for n, rule := range o.Rules {
-			where := fmt.Sprintf("%s: rules: %d", where, n+1)
+			path := []string{"organisations", string(host), "rules", strconv.Itoa(n)}
 			if rule == nil {
-				fault(where, errors.New("the rule is empty"))
-				continue
+				fault(errors.New("the rule is empty"), path...)
+			} else if f := rule.check(o, host); f != nil {
+				f.Path, f.Name = append(path, f.Path...), rule.Name
+				faults = append(faults, f)
 			}
-			if rule.Name != "" {
-				where += " (" + rule.Name + ")"
-			}
-			fault(where, rule.check(o, host))
 		}
 	}
 	return errors.Join(faults...)
@@ -180,23 +202,24 @@ func isHumanOf(a performatives.Agent, host performatives.Organisation) error {
 	return nil
 }
 
-func (r *Rule) check(o *Organisation, host performatives.Organisation) error {
+// check returns the first fault of a rule. Its path begins at the rule.
+func (r *Rule) check(o *Organisation, host performatives.Organisation) *Fault {
 	for _, u := range r.Match.Urgency {
 		if !slices.Contains(urgencies, u) {
-			return fmt.Errorf("match: urgency: there is no %q", u)
+			return &Fault{Path: []string{"match", "urgency"}, Err: fmt.Errorf("there is no %q", u)}
 		}
 	}
 	for n, level := range append([]Asked{r.Asked}, r.Chain...) {
-		where := "chain: "
-		if n == 0 {
-			where = ""
+		var path []string
+		if n > 0 {
+			path = []string{"chain", strconv.Itoa(n - 1)}
 		}
 		who, err := o.approvers(level.Approvers, host)
 		switch {
 		case err != nil:
-			return fmt.Errorf("%sapprovers: %w", where, err)
+			return &Fault{Path: append(path, "approvers"), Err: err}
 		case level.Quorum < 0, len(who) > 0 && level.Quorum > len(who):
-			return fmt.Errorf("%squorum: %d of %d approvers is impossible", where, level.Quorum, len(who))
+			return &Fault{Path: append(path, "quorum"), Err: fmt.Errorf("%d of %d approvers is impossible", level.Quorum, len(who))}
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	_ "time/tzdata" // calendars name time zones, which the machine may lack
 
 	"go.yaml.in/yaml/v3"
@@ -21,6 +22,10 @@ func ReadRules(path string) (*escalation.Rules, error) {
 	if err != nil {
 		return nil, err
 	}
+	var document yaml.Node
+	if err := yaml.Unmarshal(data, &document); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
 	rules := new(escalation.Rules)
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)
@@ -28,7 +33,50 @@ func ReadRules(path string) (*escalation.Rules, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if err := rules.Check(); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", path, withLines(err, &document))
 	}
 	return rules, nil
+}
+
+// withLines adds their lines to the faults of the rules.
+func withLines(err error, document *yaml.Node) error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return err
+	}
+	var faults []error
+	for _, err := range joined.Unwrap() {
+		if fault, ok := errors.AsType[*escalation.Fault](err); ok {
+			err = fmt.Errorf("line %d: %w", lineOf(document, fault.Path), err)
+		}
+		faults = append(faults, err)
+	}
+	return errors.Join(faults...)
+}
+
+// lineOf returns the line of the deepest node on a path.
+func lineOf(node *yaml.Node, path []string) int {
+	if node.Kind == yaml.DocumentNode && len(node.Content) > 0 {
+		return lineOf(node.Content[0], path)
+	}
+	line := max(node.Line, 1)
+	if len(path) == 0 {
+		return line
+	}
+	switch node.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			if node.Content[i].Value == path[0] {
+				return max(node.Content[i].Line, lineOf(node.Content[i+1], path[1:]))
+			}
+		}
+	case yaml.SequenceNode:
+		if n, err := strconv.Atoi(path[0]); err == nil && n < len(node.Content) {
+			return lineOf(node.Content[n], path[1:])
+		}
+	case yaml.AliasNode:
+		return lineOf(node.Alias, path)
+	case yaml.DocumentNode, yaml.ScalarNode:
+	}
+	return line
 }

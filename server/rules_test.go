@@ -33,7 +33,7 @@ func TestReadRules(t *testing.T) {
 	}
 }
 
-// A fault is reported with its path, never ignored.
+// A fault is reported with its line and its path, never ignored.
 func TestReadRulesFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"organisations:\n  acme.com:\n    quorom: 2\n":                                         "line 3: field quorom not found",
@@ -47,8 +47,11 @@ func TestReadRulesFaults(t *testing.T) {
 		"calendars: {office: {hours: {mon: ['10:00-09:00']}}}":                                 "ends before it starts",
 		"calendars: {office: {}}":                                                              "hours: there are none",
 		"organisations: {acme.com: {due: {soon: 1h}}}":                                         `there is no urgency "soon"`,
-		"organisations: {acme.com: {due: never}}":                                              "line 1",
-		"organisations: {acme.com: {rules: [{match: {urgency: [urgent]}, approvers: []}]}}":    `there is no "urgent"`,
+		"organisations:\n  acme.com:\n    groups:\n      g: ['human://acme.com/a']\n    rules:\n      - name: large\n        approvers: [g]\n        chain:\n          - approvers: [nobody]\n": `line 9: organisations: acme.com: rules: 1 (large): chain: 1: approvers: there is no group "nobody"`,
+		"organisations:\n  acme.com:\n    rules:\n      -\n":                                "line 4: organisations: acme.com: rules: 1: the rule is empty",
+		"organisations:\n  acme.com:\n    calendar: office\n":                               `line 3: organisations: acme.com: calendar: there is no calendar "office"`,
+		"organisations: {acme.com: {due: never}}":                                           "line 1",
+		"organisations: {acme.com: {rules: [{match: {urgency: [urgent]}, approvers: []}]}}": `there is no "urgent"`,
 	} {
 		path := filepath.Join(t.TempDir(), "escalations.yaml")
 		testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
