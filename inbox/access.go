@@ -21,12 +21,12 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// cookieName says nothing but who is signed in. It has no path of its own: the
-// browser takes that of the page that set it, prefix of a proxy included.
+// cookieName is the cookie that identifies a sign-in. It has no Path attribute: the
+// browser uses the page's path, which includes a reverse proxy's prefix.
 const cookieName = "parley-inbox"
 
-// signedIn lets a page be seen by whoever is signed in, and still registered
-// with the key that they signed in with.
+// signedIn serves a page to a human who is signed in and whose key is still
+// registered.
 func (i *Inbox) signedIn(page func(http.ResponseWriter, *http.Request, *person)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		who, ok := i.visitor(r)
@@ -40,7 +40,7 @@ func (i *Inbox) signedIn(page func(http.ResponseWriter, *http.Request, *person))
 			if path != "" || r.URL.RawQuery != "" {
 				to += "?next=" + url.QueryEscape(strings.TrimSuffix(path+"?"+r.URL.RawQuery, "?"))
 			}
-			elsewhere(w, to)
+			redirect(w, to)
 			return
 		}
 		i.refuse(w, r, session.Refuse(session.Unauthorized, "you are not signed in"), http.StatusUnauthorized)
@@ -63,12 +63,12 @@ func (i *Inbox) visitor(r *http.Request) (person, bool) {
 		return who, true
 	case err == nil, isCode(err, session.UnknownAgent):
 		i.people.leave(cookie.Value)
-	default: // it could not be asked, as when the browser has gone on to another page: that takes nobody's place away
+	default: // the check failed, for example because the browser navigated away: stay signed in
 	}
 	return person{}, false
 }
 
-// card is how somebody is registered, as they see it themselves.
+// card returns a principal's own card.
 func (i *Inbox) card(ctx context.Context, a performatives.Agent) (api.Card, error) {
 	return ask(ctx, i, a, api.AgentGet, api.AgentRef{Agent: a})
 }
@@ -77,13 +77,12 @@ func holds(card api.Card, key performatives.Key) bool {
 	return card.Key == key || slices.ContainsFunc(card.Registry.Devices, func(d api.Device) bool { return d.Key == key })
 }
 
-// newFor is how long a page says that another browser was enrolled.
+// newFor is how long a page announces another enrolled browser.
 const newFor = 72 * time.Hour
 
-// newDevices are those that were enrolled after this one, of late: whoever they
-// belong to signs for the human who looks.
+// newDevices returns the devices enrolled recently, after this one.
 func newDevices(card api.Card, own performatives.Key, now time.Time) (added []api.Device) {
-	all := card.Registry.Devices // in the order in which they were enrolled
+	all := card.Registry.Devices // in the order of their enrolment
 	this := slices.IndexFunc(all, func(d api.Device) bool { return d.Key == own })
 	for _, d := range all[this+1:] {
 		if now.Sub(stamp(d.Enrolled)) < newFor {
@@ -93,7 +92,7 @@ func newDevices(card api.Card, own performatives.Key, now time.Time) (added []ap
 	return added
 }
 
-// ask calls a verb as somebody.
+// ask calls a verb as a principal.
 func ask[Q, A any](ctx context.Context, i *Inbox, as performatives.Agent, verb api.VerbOf[Q, A], request Q) (answer A, err error) {
 	data, err := json.Marshal(request)
 	if err != nil {
@@ -110,8 +109,8 @@ func (i *Inbox) challenge(w http.ResponseWriter, r *http.Request) {
 	i.answer(w, r, map[string]string{"challenge": i.people.challenge()}, nil)
 }
 
-// A proof shows that a browser holds a key: it signs the JCS bytes of
-// {"challenge", "origin", "purpose"}, which are like no envelope.
+// A proof shows that a browser holds a key. It signs the JCS bytes of
+// {"challenge", "origin", "purpose"}, which cannot be an envelope.
 type proof struct {
 	Challenge string `json:"challenge"`
 	Key       string `json:"key"` // 64 hex digits
@@ -120,9 +119,9 @@ type proof struct {
 
 const proofPurpose = "parley inbox sign-in"
 
-var errProof = session.Refuse(session.SignatureInvalid, "the key's signature does not fit; try again")
+var errProof = session.Refuse(session.SignatureInvalid, "the signature is wrong; try again")
 
-// key checks a proof and writes the key as the registry does.
+// key checks a proof and returns the key in the registry's encoding.
 func (i *Inbox) key(p proof, origin string) (performatives.Key, error) {
 	public, err := hex.DecodeString(p.Key)
 	if err != nil || len(public) != ed25519.PublicKeySize {
@@ -146,7 +145,7 @@ func (i *Inbox) key(p proof, origin string) (performatives.Key, error) {
 	return key, nil
 }
 
-// enrol takes a code and the key that the browser has made, and signs in.
+// enrol redeems a code for the browser's key, and signs in.
 func (i *Inbox) enrol(w http.ResponseWriter, r *http.Request) {
 	var q struct {
 		proof
@@ -164,7 +163,7 @@ func (i *Inbox) enrol(w http.ResponseWriter, r *http.Request) {
 	i.enters(w, r, who, key, err)
 }
 
-// login signs in with a key that was enrolled, or under --dev as anybody.
+// login signs in with an enrolled key, or under --dev as anyone.
 func (i *Inbox) login(w http.ResponseWriter, r *http.Request) {
 	var q struct {
 		proof
@@ -176,7 +175,7 @@ func (i *Inbox) login(w http.ResponseWriter, r *http.Request) {
 	if i.Dev && q.Key == "" {
 		_, err := performatives.ParseAgent(string(q.Agent))
 		if err == nil && !q.Agent.IsHuman() {
-			err = session.Refuse(session.Unauthorized, "this is for humans: human://{organisation}/{name}")
+			err = session.Refuse(session.Unauthorized, "only humans can sign in: human://{organisation}/{name}")
 		}
 		if err == nil {
 			err = i.Meet(r.Context(), q.Agent)
@@ -188,13 +187,13 @@ func (i *Inbox) login(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		var card api.Card
 		if card, err = i.card(r.Context(), q.Agent); err != nil || !q.Agent.IsHuman() || !holds(card, key) {
-			err = session.Refuse(session.Unauthorized, "this key signs for nobody here (any more): enrol it with a code from `parley human enrol`")
+			err = session.Refuse(session.Unauthorized, "this browser is not enrolled: enrol it with a code from 'parley human enrol'")
 		}
 	}
 	i.enters(w, r, q.Agent, key, err)
 }
 
-// enters signs somebody in, unless they failed to show who they are.
+// enters signs a human in, unless their proof failed.
 func (i *Inbox) enters(w http.ResponseWriter, r *http.Request, who performatives.Agent, key performatives.Key, err error) {
 	if err != nil {
 		i.people.failed()
@@ -219,27 +218,27 @@ func (i *Inbox) logout(w http.ResponseWriter, r *http.Request) {
 	i.answer(w, r, map[string]bool{"signedIn": false}, nil)
 }
 
-// read takes the request of somebody who is not signed in yet.
+// read decodes a request before sign-in, unless there were too many failures.
 func (i *Inbox) read(w http.ResponseWriter, r *http.Request, into any) bool {
-	if i.people.tired() {
-		i.refuse(w, r, session.Refuse(session.RateLimited, "too many failures in the last minute; try again in one"), http.StatusTooManyRequests)
+	if i.people.tooManyFailures() {
+		i.refuse(w, r, session.Refuse(session.RateLimited, "too many failures; try again in a minute"), http.StatusTooManyRequests)
 		return false
 	}
 	data, err := io.ReadAll(r.Body)
 	if err != nil || json.Unmarshal(data, into) != nil {
-		i.refuse(w, r, session.Refuse(session.MalformedEnvelope, "this is not the JSON that belongs here"), http.StatusBadRequest)
+		i.refuse(w, r, session.Refuse(session.MalformedEnvelope, "the request is not the expected JSON"), http.StatusBadRequest)
 		return false
 	}
 	return true
 }
 
-// answer writes an answer, or the refusal that stands in its place.
+// answer writes a reply or a refusal.
 func (i *Inbox) answer(w http.ResponseWriter, r *http.Request, answer any, err error) {
 	if err != nil {
 		var refusal *session.Refusal
 		if !errors.As(err, &refusal) {
 			i.Log.Warn("inbox", zap.String("path", r.URL.Path), zap.Error(err))
-			refusal = session.Refuse(session.Unavailable, "something went wrong here; try again")
+			refusal = session.Refuse(session.Unavailable, "an internal error occurred; try again")
 		}
 		i.refuse(w, r, refusal, refusal.Code.Status())
 		return
@@ -269,5 +268,5 @@ func (i *Inbox) json(w http.ResponseWriter, status int, answer any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	w.Write(data) //nolint:errcheck // the client went away
+	w.Write(data) //nolint:errcheck // the client disconnected
 }

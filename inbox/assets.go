@@ -12,8 +12,8 @@ import (
 //go:embed static/*
 var static embed.FS
 
-// assets are the sheet, the scripts and the icon, under a version that changes
-// with any of them, so that browsers may keep them for ever.
+// assets are the style sheet, the scripts and the icon. Their URLs contain a hash of
+// all of them, so that browsers can cache them forever.
 type assets struct {
 	version string
 	files   map[string][]byte
@@ -23,7 +23,7 @@ func openAssets() *assets {
 	a := &assets{files: map[string][]byte{}}
 	entries, err := static.ReadDir("static")
 	if err != nil {
-		panic(err) // they are in the program
+		panic(err) // they are embedded
 	}
 	hash := sha256.New()
 	for _, e := range entries { // by name
@@ -39,7 +39,7 @@ func openAssets() *assets {
 	return a
 }
 
-// at is where a file is, relative to the inbox.
+// at returns a file's URL relative to the inbox.
 func (a *assets) at(name string) string { return "static/" + a.version + "/" + name }
 
 func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
@@ -51,5 +51,5 @@ func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", mime.TypeByExtension(path.Ext(r.PathValue("name"))))
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
-	w.Write(data) //nolint:errcheck // the client went away
+	w.Write(data) //nolint:errcheck // the client disconnected
 }

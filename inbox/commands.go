@@ -12,8 +12,8 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// callable are the verbs that the pages use to change something; decisions are
-// envelopes, and go by submit.
+// callable are the verbs that pages may call. Decisions are envelopes, which go to
+// submit.
 var callable = map[string]bool{
 	api.EscalationClaim.Name: true, api.EscalationRelease.Name: true, api.EscalationAssign.Name: true,
 	api.EscalationComment.Name: true, api.EscalationTransfer.Name: true,
@@ -34,8 +34,8 @@ func (i *Inbox) call(w http.ResponseWriter, r *http.Request, who *person) {
 	i.answer(w, r, jsontext.Value(reply), err)
 }
 
-// submit hears the envelope of a decision, as made and signed in the browser.
-// It is judged like one that came over NATS.
+// submit submits the envelope of a decision that the browser built and signed. The
+// broker validates it like one received over NATS.
 func (i *Inbox) submit(w http.ResponseWriter, r *http.Request, who *person) {
 	var q struct {
 		Session  performatives.SessionID `json:"sessionId"`

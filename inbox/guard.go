@@ -7,23 +7,21 @@ import (
 	"strings"
 )
 
-// policy lets a page load what comes from the inbox itself and nothing else: no
-// inline script or style, no frame around it, no form that posts elsewhere, and
-// markup made of strings only where static/page.js says so.
+// policy allows resources of the inbox only: no inline script or style, no framing,
+// no form posts to other origins, and markup from strings only in static/page.js.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types parley"
 
-// Request is the header that every POST has to carry: no form can, and no page
-// of another origin may.
+// requestHeader is required on every POST. A form cannot set it, and a page of another
+// origin may not.
 const requestHeader = "Parley-Inbox"
 
-// maxPost is above the largest envelope (PROTOCOL.md §3).
+// maxPost exceeds the largest envelope (PROTOCOL.md §3).
 const maxPost = 512 << 10
 
 var crossOrigin = http.NewCrossOriginProtection()
 
-// guarded sets what every answer carries, and refuses requests that no page of
-// ours sends.
+// guarded sets the security headers, and refuses requests that our pages do not send.
 func (i *Inbox) guarded(w http.ResponseWriter, r *http.Request) bool {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
@@ -33,15 +31,15 @@ func (i *Inbox) guarded(w http.ResponseWriter, r *http.Request) bool {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 	h.Set("Cache-Control", "no-store")
-	if i.Dev && !loopback(r.Host) { // or a page elsewhere, by a name that it points here, would be anyone
-		http.Error(w, "--dev answers on localhost only", http.StatusForbidden)
+	if i.Dev && !loopback(r.Host) { // prevents DNS rebinding, which --dev has no login against
+		http.Error(w, "--dev serves localhost only", http.StatusForbidden)
 		return false
 	}
 	if r.Method != http.MethodPost {
 		return true
 	}
 	if err := crossOrigin.Check(r); err != nil {
-		http.Error(w, "this comes from a page of another origin", http.StatusForbidden)
+		http.Error(w, "cross-origin request", http.StatusForbidden)
 		return false
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -63,14 +61,13 @@ func loopback(hostport string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// secure tells whether the browser came over TLS, here or at the proxy in front.
+// secure reports whether the browser uses TLS, to us or to a reverse proxy.
 func secure(r *http.Request) bool {
 	return r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
 }
 
-// elsewhere sends a browser to a place relative to where it is, so that the
-// prefix of a proxy in front, which is not known here, stays.
-func elsewhere(w http.ResponseWriter, relative string) {
+// redirect redirects to a relative URL, which keeps a reverse proxy's prefix.
+func redirect(w http.ResponseWriter, relative string) {
 	w.Header().Set("Location", relative)
 	w.WriteHeader(http.StatusSeeOther)
 }

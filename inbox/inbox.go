@@ -1,14 +1,13 @@
-// Package inbox is the escalation inbox as web pages: where a human sees what
-// an agent may not decide, and decides it (PROTOCOL.md §7).
+// Package inbox serves the escalation inbox as web pages, where humans decide what
+// agents may not (PROTOCOL.md §7).
 //
 //	mux.Handle("/inbox/", http.StripPrefix("/inbox", inbox.New(inbox.Options{Broker: b})))
 //
-// It is one of three faces of the same commands, beside the NATS api and the
-// command line: whatever changes something goes through [Broker], as the human
-// who is signed in, and is judged there. The pages are made on the server, and
-// stay readable without any script; what counterparties wrote is text to them,
-// never markup. A decision is an envelope that the browser makes and signs with
-// a key that never leaves it; no GET changes anything.
+// Like the NATS API and the command line, the pages call the broker's verbs: every
+// change goes through [Broker] as the human who is signed in, and is authorized
+// there. The server renders the pages, which are readable without JavaScript. A
+// counterparty's text is never markup. A decision is an envelope that the browser
+// builds and signs with a key that never leaves it. No GET changes anything.
 package inbox
 
 import (
@@ -24,25 +23,25 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// A Broker is what the pages need of the broker: the commands that it also
-// hears over NATS, called as a principal that has proven who they are.
+// A Broker is what the pages need of the broker: its verbs and submit, called as an
+// authenticated principal.
 type Broker interface {
 	// CallAs answers an api verb, with the reply's JSON or a *session.Refusal.
 	CallAs(ctx context.Context, as performatives.Agent, verb string, request []byte) ([]byte, error)
 	// SubmitAs submits an envelope.
 	SubmitAs(ctx context.Context, as performatives.Agent, s performatives.SessionID, envelope []byte) (api.Acceptance, error)
-	// Redeem takes an enrolment code for a key that is in a browser, and says whose it was.
+	// Redeem enrols a browser's key with a code, and returns the code's human.
 	Redeem(ctx context.Context, code string, key performatives.Key, name string) (performatives.Agent, error)
 }
 
-// Options say what the pages show and how.
+// Options configure an Inbox.
 type Options struct {
 	Broker Broker
-	Key    performatives.Key                                // the broker's, which decisions name
-	Dev    bool                                             // no login: whoever looks picks who they are
-	Humans func(context.Context) ([]api.Card, error)        // under Dev: those to pick from
-	Meet   func(context.Context, performatives.Agent) error // under Dev: registers one who is not, as their first act would
-	Log    *zap.Logger                                      // nil is silent
+	Key    performatives.Key                                // the broker's, named in decisions
+	Dev    bool                                             // no logins: the visitor chooses a human
+	Humans func(context.Context) ([]api.Card, error)        // under Dev: the humans to choose from
+	Meet   func(context.Context, performatives.Agent) error // under Dev: registers a new human
+	Log    *zap.Logger                                      // nil discards
 	Now    func() time.Time                                 // nil is time.Now
 }
 
@@ -53,11 +52,11 @@ type Inbox struct {
 	pages  *template.Template
 	assets *assets
 	people *people
-	ending chan struct{} // closed when following has to end
+	ending chan struct{} // closed to end live connections
 	end    sync.Once
 }
 
-// New makes the pages; they expect their own prefix to be stripped.
+// New returns the pages. They expect their URL prefix to be stripped.
 func New(o Options) *Inbox {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
@@ -89,12 +88,12 @@ func New(o Options) *Inbox {
 	return i
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP serves a request.
 func (i *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if i.guarded(w, r) {
 		i.mux.ServeHTTP(w, r)
 	}
 }
 
-// Close ends what follows the queue live, so that a server can shut down.
+// Close ends live connections, so that the HTTP server can shut down.
 func (i *Inbox) Close() { i.end.Do(func() { close(i.ending) }) }

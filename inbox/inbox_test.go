@@ -47,14 +47,14 @@ func visits(t testing.TB, b *testkit.Broker) *visitor {
 	return &visitor{t, "http://" + b.HTTPAddr, client, public, key}
 }
 
-// An answer is all that came back.
+// An answer is a response.
 type answer struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// sends makes a request; a change spoils it.
+// sends makes a request, with changes.
 func (v *visitor) sends(method, path, body string, change ...func(*http.Request)) answer {
 	v.Helper()
 	r, err := http.NewRequestWithContext(context.Background(), method, v.root+path, strings.NewReader(body))
@@ -76,7 +76,7 @@ func (v *visitor) sends(method, path, body string, change ...func(*http.Request)
 	return answer{got.StatusCode, got.Header, string(data)}
 }
 
-// proof is what shows that the visitor has a key.
+// proof proves that the visitor has a key.
 func (v *visitor) proof(origin string) map[string]any {
 	v.Helper()
 	data := v.sends("POST", "/inbox/challenge", "{}").body
@@ -110,7 +110,7 @@ func code(t *testing.T, b *testkit.Broker, a performatives.Agent) string {
 	return e.Code
 }
 
-// TestSigningIn enrols a key, signs in with it again, and tries what must not do.
+// TestSigningIn enrols a key, signs in with it again, and tries what must fail.
 func TestSigningIn(t *testing.T) {
 	t.Parallel()
 	b, v := serve(t, testkit.Options{})
@@ -157,8 +157,7 @@ func TestSigningIn(t *testing.T) {
 	}
 }
 
-// TestGoneOn signs nobody out whose browser went on to another page before it
-// was answered.
+// TestGoneOn: navigating away during a request does not sign out.
 func TestGoneOn(t *testing.T) {
 	t.Parallel()
 	b, v := serve(t, testkit.Options{Dev: true})
@@ -183,7 +182,7 @@ func TestGoneOn(t *testing.T) {
 	}
 }
 
-// TestKeyTakenAway signs out at once whoever's key an operator takes away.
+// TestKeyTakenAway: revoking a key signs its browser out at once.
 func TestKeyTakenAway(t *testing.T) {
 	t.Parallel()
 	b, v := serve(t, testkit.Options{})
@@ -208,7 +207,7 @@ func TestKeyTakenAway(t *testing.T) {
 	}
 }
 
-// TestForgedRequests are those that a page of another origin can cause.
+// TestForgedRequests refuses requests that a page of another origin can cause.
 func TestForgedRequests(t *testing.T) {
 	t.Parallel()
 	_, v := serve(t, testkit.Options{Dev: true})
@@ -234,8 +233,7 @@ func TestForgedRequests(t *testing.T) {
 	}
 }
 
-// TestNoGetChanges asserts that what changes something is not reached by GET,
-// whoever follows a link in a mail.
+// TestNoGetChanges: no GET changes anything, so that a link in a mail is harmless.
 func TestNoGetChanges(t *testing.T) {
 	t.Parallel()
 	_, v := serve(t, testkit.Options{Dev: true})
@@ -250,8 +248,8 @@ func TestNoGetChanges(t *testing.T) {
 	}
 }
 
-// TestWays lead to the inbox from where people begin, without a path of ours in
-// them, which a proxy may have changed; and back to where they wanted to go.
+// TestWays: redirects to the inbox are relative, because a reverse proxy may add a
+// prefix, and the login returns to the requested page.
 func TestWays(t *testing.T) {
 	t.Parallel()
 	_, v := serve(t, testkit.Options{Dev: true})
@@ -268,7 +266,7 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// TestHeaders asserts what every page carries, and the cookie.
+// TestHeaders asserts the security headers of every page, and the cookie.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	_, v := serve(t, testkit.Options{Dev: true})

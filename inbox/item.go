@@ -12,7 +12,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// An item is one escalation with everything that a decision may need.
+// An item is one escalation with everything that a decision needs.
 type item struct {
 	api.EscalationItem
 	Title, Why       string
@@ -23,12 +23,12 @@ type item struct {
 	Facts            []pair // a context that is an object
 	Suggested        prose
 	Terms            []term
-	Compared         bool // there was an offer before
+	Compared         bool // there is a previous offer
 	Fields           []field
 	Stake            *stake
-	Paths            []string // of the numbers among the terms
+	Paths            []string // of numeric terms
 	Talk             []entry
-	Rest             bool // the conversation is longer than this
+	Rest             bool // the conversation has more entries
 	Events           []event
 	Colleagues       []api.Approver
 	Due, At, Decided time.Time
@@ -40,16 +40,16 @@ type item struct {
 	ClaimMine        bool
 	Assignee         performatives.Agent
 	Levels           []level
-	Decides          bool // the reader may
-	Approves         bool // and has not done so yet, nor asked for it
+	Decides          bool // the reader may decide
+	Approves         bool // and has neither voted nor escalated it
 }
 
-// An event is one thing that happened around an item, in words.
+// An event is an entry of an item's history, as text.
 type event struct {
 	At    time.Time
 	Text  string
 	Until time.Time
-	Note  string // what somebody wrote
+	Note  string // a comment or a rule
 }
 
 func (i *Inbox) item(r *http.Request, who *person, id string) (*item, error) {
@@ -58,7 +58,7 @@ func (i *Inbox) item(r *http.Request, who *person, id string) (*item, error) {
 		return nil, err
 	}
 	history, err := ask(r.Context(), i, who.Agent, api.EscalationHistory, api.EscalationRef{Escalation: id})
-	if err != nil && !refused(err) { // who may see an item may not always see who else did
+	if err != nil && !refused(err) { // the history may be hidden from those who see the item
 		return nil, err
 	}
 	v := asItem(&it, who)
@@ -75,7 +75,7 @@ func asItem(it *api.EscalationItem, who *person) *item {
 		Stake: stakeOf(it), Talk: asTalk(it.Transcript, it.Organisation), Rest: it.Next != nil,
 		Levels: asLevels(it), Due: dueOf(it), At: stamp(it.At), Decided: stamp(it.DecidedAt), Opened: it.Status == "open",
 	}
-	v.Decides = it.You == nil || it.You.Decide // the broker judges anyway
+	v.Decides = it.You == nil || it.You.Decide // the broker authorizes it anyway
 	v.Approves = (it.You == nil || !it.You.Voted) && it.By != who.Agent
 	us := it.Organisation
 	if it.Proposal != nil {
@@ -108,7 +108,7 @@ func asItem(it *api.EscalationItem, who *person) *item {
 	return v
 }
 
-// asEvents words what happened, newest first.
+// asEvents formats the history, newest first.
 func asEvents(events []api.CaseAction) []event {
 	all := make([]event, 0, len(events))
 	for n := len(events) - 1; n >= 0; n-- {
@@ -120,14 +120,14 @@ func asEvents(events []api.CaseAction) []event {
 		if e.By != "" && !strings.HasPrefix(string(e.By), "broker://") {
 			text += " " + called(e.By)
 		} else if e.Kind == escalation.Reminded || e.Kind == escalation.Reescalated || e.Kind == escalation.Ended {
-			text += ", by the clock"
+			text += ", by timer"
 		}
 		if e.To != "" {
 			text += " → " + called(e.To)
 		}
 		v := event{At: e.At, Text: text, Until: e.Until}
 		switch {
-		case e.Text == "" || e.Kind == escalation.Commented: // notes are shown where they are
+		case e.Text == "" || e.Kind == escalation.Commented: // shown under Notes
 		case e.Kind == escalation.Opened:
 			v.Note = "rule " + oneLine(e.Text)
 		default:
@@ -139,13 +139,13 @@ func asEvents(events []api.CaseAction) []event {
 }
 
 var eventWords = map[escalation.Kind]string{
-	escalation.Opened: "asked by", escalation.Viewed: "seen by", escalation.Claimed: "claimed by", escalation.Released: "released by",
-	escalation.Assigned: "assigned by", escalation.Commented: "note by", escalation.Transferred: "handed over by",
-	escalation.Reminded: "reminded", escalation.Reescalated: "next level asked", escalation.Notified: "told",
-	escalation.Voted: "signed by", escalation.Decided: "decided by", escalation.Ended: "ended",
+	escalation.Opened: "escalated by", escalation.Viewed: "viewed by", escalation.Claimed: "claimed by", escalation.Released: "released by",
+	escalation.Assigned: "assigned by", escalation.Commented: "note by", escalation.Transferred: "transferred by",
+	escalation.Reminded: "reminded", escalation.Reescalated: "moved to the next level", escalation.Notified: "notified",
+	escalation.Voted: "vote by", escalation.Decided: "decided by", escalation.Ended: "ended",
 }
 
-// stakeOf is the amount that the decision is about, as the broker sees it.
+// stakeOf returns the amount at stake, as the broker found it.
 func stakeOf(it *api.EscalationItem) *stake {
 	if it.Amount == nil {
 		return nil
@@ -153,18 +153,18 @@ func stakeOf(it *api.EscalationItem) *stake {
 	return &stake{Sum: money(it.Amount.Value, it.Amount.Currency), Path: it.Amount.Path, Currency: it.Amount.Currency, Amount: it.Amount.Value}
 }
 
-// lacks is why an approver cannot let an agent have what is at stake.
+// lacks returns why an approver's limits do not cover the amount at stake.
 func lacks(a api.Approver, at *stake) string {
 	if at == nil {
-		return "no amount to compare"
+		return "no amount found"
 	}
 	if !slices.ContainsFunc(a.Limits, func(l performatives.Limit) bool { return l.Currency == at.Currency }) {
-		return "not in " + clean(at.Currency)
+		return "no limit in " + clean(at.Currency)
 	}
-	return "below the amount"
+	return "limit too low"
 }
 
-// A level is who is asked, one after the other.
+// A level is a level of the approval chain.
 type level struct {
 	api.Level
 	Due  time.Time

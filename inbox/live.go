@@ -12,27 +12,27 @@ import (
 	"github.com/parley-asp/parley/api"
 )
 
-// One round of following is shorter than the idle time of most proxies.
+// round is the interval of keep-alives, shorter than the idle timeout of most proxies.
 const round = 15 * time.Second
 
-// A change is what a browser is told: which items are not as they were.
+// A change tells a browser which items have changed.
 type change struct {
 	Changed []string  `json:"changed"`
-	Reset   bool      `json:"reset,omitzero"` // look at everything again
+	Reset   bool      `json:"reset,omitzero"` // reload everything
 	Now     time.Time `json:"now"`
 }
 
-// cursor is where following has to begin for a page that is about to be made.
+// cursor returns where live updates start for a page that is about to be rendered.
 func (i *Inbox) cursor(ctx context.Context, who *person) string {
 	now, err := ask(ctx, i, who.Agent, api.EscalationWatch, api.WatchEscalations{})
 	if err != nil {
-		return "" // the browser looks at everything again once it follows
+		return "" // the browser reloads everything when it connects
 	}
 	return now.Cursor
 }
 
-// follow tells a browser what changes, as server-sent events, until it goes. It
-// begins where the page was made, or where a connection before was lost.
+// follow sends changes as server-sent events until the browser disconnects. It starts
+// at the page's cursor, or where the previous connection was lost.
 func (i *Inbox) follow(w http.ResponseWriter, r *http.Request, who *person) {
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
@@ -45,7 +45,7 @@ func (i *Inbox) follow(w http.ResponseWriter, r *http.Request, who *person) {
 	}()
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no") // or a proxy would hold it back
+	h.Set("X-Accel-Buffering", "no") // or a proxy buffers it
 	out := http.NewResponseController(w)
 	q := api.WatchEscalations{Since: cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("since")), Wait: round.Milliseconds()}
 	if _, err := w.Write([]byte(": following\n\n")); err != nil || out.Flush() != nil {
@@ -55,9 +55,9 @@ func (i *Inbox) follow(w http.ResponseWriter, r *http.Request, who *person) {
 		seen, err := ask(ctx, i, who.Agent, api.EscalationWatch, q)
 		if err != nil {
 			if ctx.Err() == nil {
-				i.Log.Debug("inbox: following ends", zap.Error(err))
+				i.Log.Debug("inbox: live updates end", zap.Error(err))
 			}
-			return // the browser comes again, and finds out why
+			return // the browser reconnects and learns why
 		}
 		c := change{Changed: []string{}, Reset: seen.Reset, Now: i.Now()}
 		for n := range seen.Changed {

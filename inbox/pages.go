@@ -29,30 +29,30 @@ func openPages(a *assets) *template.Template {
 	}).ParseFS(templates, "templates/*.html"))
 }
 
-// bounds are the fields of an authority in a form of this name.
+// bounds are the fields of an authority in the form with this name.
 type bounds struct {
 	Name string
 	Item *item
 }
 
-// A page is what every page has around its content.
+// A page is the data of every page.
 type page struct {
-	Base  string // the way to the inbox itself, for links
+	Base  string // relative URL of the inbox, for links
 	Title string
 	Dev   bool
-	Key   performatives.Key // of the broker that decisions are for
+	Key   performatives.Key // of the broker, named in decisions
 	Me    *person
 	Now   time.Time
-	At    string // which of the pages it is
+	At    string // which page it is
 
-	Cursor string // where following has to begin
+	Cursor string // where live updates start
 
 	Queue    *queue
 	Item     *item
 	Sessions *sessions
 	Session  *sessionView
 	Trouble  string
-	Humans   []api.Card // under --dev, to pick from
+	Humans   []api.Card // under --dev, to choose from
 }
 
 func (i *Inbox) page(r *http.Request, who *person, at, title string) *page {
@@ -65,29 +65,29 @@ func (i *Inbox) page(r *http.Request, who *person, at, title string) *page {
 	return p
 }
 
-// show writes a template, whole or not at all.
+// show renders a template completely before it writes.
 func (i *Inbox) show(w http.ResponseWriter, status int, name string, data any) {
 	var out bytes.Buffer
 	if err := i.pages.ExecuteTemplate(&out, name, data); err != nil {
 		i.Log.Error("inbox page", zap.String("page", name), zap.Error(err))
-		http.Error(w, "this page could not be made", http.StatusInternalServerError)
+		http.Error(w, "the page could not be rendered", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	w.Write(out.Bytes()) //nolint:errcheck // the client went away
+	w.Write(out.Bytes()) //nolint:errcheck // the client disconnected
 }
 
-// trouble shows a page that says what was wrong, or only that, in place of a part.
+// trouble shows an error as a page, or as a part.
 func (i *Inbox) trouble(w http.ResponseWriter, r *http.Request, who *person, err error) {
-	status, words := http.StatusServiceUnavailable, "Something went wrong here. Try again."
+	status, words := http.StatusServiceUnavailable, "An internal error occurred. Try again."
 	var refusal *session.Refusal
 	if errors.As(err, &refusal) {
 		status, words = refusal.Code.Status(), refusal.Message
 	} else {
 		i.Log.Warn("inbox", zap.String("path", r.URL.Path), zap.Error(err))
 	}
-	p := i.page(r, who, "", "Not here")
+	p := i.page(r, who, "", "Not available")
 	p.Trouble = words
 	if strings.HasPrefix(r.URL.Path, "/part/") {
 		i.show(w, status, "trouble", p)

@@ -14,8 +14,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// How long a person stays signed in without a look, and how long a challenge
-// may be answered.
+// The idle time after which a sign-in expires, and the lifetime of a challenge.
 const (
 	signedInFor  = 12 * time.Hour
 	challengeFor = 2 * time.Minute
@@ -26,19 +25,19 @@ type person struct {
 	Agent performatives.Agent
 	Name  string
 	Key   performatives.Key // in the browser; "" in --dev
-	New   []api.Device      // other browsers that were enrolled for them of late
+	New   []api.Device      // other browsers enrolled recently
 	ends  time.Time
 }
 
-// people are those signed in, by what their cookie says. They are in memory: a
-// browser that has a key signs in again by itself after a restart.
+// people holds the sign-ins by cookie, in memory. After a restart, a browser with a key
+// signs in again by itself.
 type people struct {
 	now    func() time.Time
 	secret []byte // of this process, for challenges
 
 	mu       sync.Mutex
 	byCookie map[string]*person
-	answered map[string]time.Time // challenges that are used up, until they end anyway
+	answered map[string]time.Time // used challenges, until they expire
 	failures []time.Time          // of the last minute
 }
 
@@ -67,7 +66,7 @@ func (p *people) enter(who person) string {
 	return cookie
 }
 
-// whose finds who has a cookie, and keeps them signed in. It is a copy.
+// whose returns the person of a cookie, and extends the sign-in.
 func (p *people) whose(cookie string) (person, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,8 +84,8 @@ func (p *people) leave(cookie string) {
 	delete(p.byCookie, cookie)
 }
 
-// challenge is what a browser has to sign to sign in. It carries its own end
-// and a seal, so that asking for many costs nothing here.
+// challenge returns what a browser signs to sign in. It carries its expiry and a MAC, so
+// that the server stores nothing for it.
 func (p *people) challenge() string {
 	c := binary.BigEndian.AppendUint64(random(16), uint64(p.now().Add(challengeFor).Unix())) //nolint:gosec // after 1970
 	return base64.RawURLEncoding.EncodeToString(append(c, p.seal(c)...))
@@ -98,13 +97,13 @@ func (p *people) seal(c []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// answer uses a challenge up; false if it is not ours, over, or was used.
+// answer uses up a challenge. It is false for one that is forged, expired or used.
 func (p *people) answer(challenge string) bool {
 	raw, err := base64.RawURLEncoding.DecodeString(challenge)
 	if err != nil || len(raw) != 24+sha256.Size || subtle.ConstantTimeCompare(p.seal(raw[:24]), raw[24:]) != 1 {
 		return false
 	}
-	ends := time.Unix(int64(binary.BigEndian.Uint64(raw[16:24])), 0) //nolint:gosec // it was ours
+	ends := time.Unix(int64(binary.BigEndian.Uint64(raw[16:24])), 0) //nolint:gosec // authenticated by the MAC
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
@@ -120,12 +119,12 @@ func (p *people) answer(challenge string) bool {
 	return true
 }
 
-// maxFailures is how many codes and signatures in a minute may be wrong before
-// no more are looked at.
+// maxFailures is the number of wrong codes and signatures in a minute after which
+// sign-ins are refused.
 const maxFailures = 30
 
-// tired tells whether there were too many failures of late.
-func (p *people) tired() bool {
+// tooManyFailures reports whether there were too many failures in the last minute.
+func (p *people) tooManyFailures() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	since := p.now().Add(-time.Minute)

@@ -10,21 +10,21 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// queuePageSize is how many items a page has before one asks for more.
+// queuePageSize is the initial number of items on a page.
 const queuePageSize = 60
 
-// A queue is a page of the list, and what it was asked for.
+// A queue is a page of the list, and its filter.
 type queue struct {
 	Rows   []row
 	Counts api.EscalationCounts
 	Tabs   []tab
-	Open   string // the item that is shown beside the list
-	More   string // the link to more of it
-	Turns  bool   // that is to the next page
+	Open   string // the item beside the list
+	More   string // link to more items
+	Turns  bool   // More leads to the next page
 	Shown  int
 	Now    time.Time
 	Asked  api.ListEscalations
-	Query  string // what it was asked for, as the part of a URL
+	Query  string // the filter as a URL query
 	Plain  string // the same without the search
 }
 
@@ -40,13 +40,13 @@ type row struct {
 	ID, Link, Title, Reason, Urgency, Status string
 	Asks, With, Org                          string
 	Amount                                   string
-	Held                                     string // who has it
+	Held                                     string // who has claimed or decided it
 	Mine                                     bool
 	Due, At                                  time.Time
 	Open, Current                            bool
 }
 
-// asked reads a filter from the query of a URL.
+// asked parses a filter from a URL query.
 func asked(q url.Values) api.ListEscalations {
 	limit, err := strconv.Atoi(q.Get("limit"))
 	if err != nil || limit < 1 || limit > api.MaxPage {
@@ -57,10 +57,10 @@ func asked(q url.Values) api.ListEscalations {
 	}
 }
 
-// A choice changes what is asked for.
+// A choice changes a filter.
 type choice func(*api.ListEscalations)
 
-// filter writes a filter as the query of a URL; what is by default is left out.
+// filter formats a filter as a URL query, without defaults.
 func filter(of api.ListEscalations, choices ...choice) string {
 	for _, choose := range choices {
 		choose(&of)
@@ -74,8 +74,8 @@ func filter(of api.ListEscalations, choices ...choice) string {
 	return q.Encode()
 }
 
-// link leads to an inbox page; none is needed but ./ for the queue itself,
-// because a link of nothing is the page that one is on.
+// link returns a relative URL. An empty one would be the current page, so the queue is
+// ./ instead.
 func link(path, query string) string {
 	if query != "" {
 		return path + "?" + query
@@ -109,7 +109,7 @@ func (i *Inbox) queue(r *http.Request, who *person, open string) (*queue, error)
 		view.Rows = append(view.Rows, line)
 	}
 	if list.Next != "" {
-		values.Del("at") // of the part of a page
+		values.Del("at") // of a part of a page
 		if values.Set("limit", strconv.Itoa(min(api.MaxPage, q.Limit+4*queuePageSize))); q.Limit == api.MaxPage {
 			values.Del("limit")
 			values.Set("cursor", list.Next)
@@ -120,7 +120,7 @@ func (i *Inbox) queue(r *http.Request, who *person, open string) (*queue, error)
 	return view, nil
 }
 
-// tabs are the choices above the list, each with what it would show.
+// tabs returns the filter links above the list, with counts.
 func tabs(q api.ListEscalations, counts api.EscalationCounts) []tab {
 	var all []tab
 	add := func(group, name, query string, count int, counted, chosen bool) {
@@ -140,7 +140,7 @@ func tabs(q api.ListEscalations, counts api.EscalationCounts) []tab {
 		for _, c := range []struct {
 			claimed, name string
 			count         int
-		}{{api.ClaimedByMe, "mine", counts.Mine}, {api.ClaimedByNobody, "nobody’s", counts.Unclaimed}} {
+		}{{api.ClaimedByMe, "mine", counts.Mine}, {api.ClaimedByNobody, "unclaimed", counts.Unclaimed}} {
 			chosen := q.Claimed == c.claimed
 			next := c.claimed
 			if chosen {
@@ -193,7 +193,7 @@ func asRow(item *api.EscalationItem, me performatives.Agent) row {
 	return r
 }
 
-// titleOf is what it is about: the proposal's subject, which may be theirs.
+// titleOf returns the proposal's subject, which the counterparty may have written.
 func titleOf(item *api.EscalationItem) string {
 	if item.Proposal != nil && item.Proposal.Subject != "" {
 		return oneLine(item.Proposal.Subject)
@@ -204,7 +204,7 @@ func titleOf(item *api.EscalationItem) string {
 	return reasonText(item.Reason)
 }
 
-// dueOf is when an answer is due from who is asked now.
+// dueOf returns when the current level is due.
 func dueOf(item *api.EscalationItem) time.Time {
 	if item.Due != "" {
 		return stamp(item.Due)

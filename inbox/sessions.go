@@ -9,7 +9,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// sessions is a page of the sessions that somebody may see.
+// sessions is a page of the reader's sessions.
 type sessions struct {
 	Rows []sessionRow
 	Next string
@@ -39,7 +39,7 @@ func (i *Inbox) sessionsPage(w http.ResponseWriter, r *http.Request, who *person
 	i.show(w, http.StatusOK, "page", p)
 }
 
-// A sessionView is one session for reading.
+// A sessionView is one session.
 type sessionView struct {
 	api.SessionView
 	Title string
@@ -68,7 +68,7 @@ func (i *Inbox) sessionPage(w http.ResponseWriter, r *http.Request, who *person)
 	i.show(w, http.StatusOK, "page", p)
 }
 
-// since is where a long conversation goes on.
+// since returns where a page of a long conversation starts.
 func since(r *http.Request) uint64 {
 	n, err := strconv.ParseUint(r.URL.Query().Get("since"), 10, 64)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-asp/parley/transcript"
 )
 
-// An entry is one act of a conversation, for reading.
+// An entry is one act of a conversation, as text.
 type entry struct {
 	Number uint64
 	Act    string
@@ -34,7 +34,7 @@ type pair struct {
 	Value prose
 }
 
-// asTalk reads a transcript as the side of an organisation sees it.
+// asTalk formats a transcript from an organisation's point of view.
 func asTalk(raw []jsontext.Value, us performatives.Organisation) []entry {
 	all := make([]entry, 0, len(raw))
 	for _, data := range raw {
@@ -92,7 +92,7 @@ func (v *entry) pair(name, value string) {
 	}
 }
 
-// value shows any JSON: a text as text, an object by its members.
+// value adds a JSON value: a string as text, an object by its members.
 func (v *entry) value(raw jsontext.Value) {
 	switch raw.Kind() {
 	case 0, 'n':
@@ -103,7 +103,7 @@ func (v *entry) value(raw jsontext.Value) {
 	}
 }
 
-// maxPairs is how many members of one message are shown one by one.
+// maxPairs is the maximum number of members shown of one message.
 const maxPairs = 60
 
 func (v *entry) members(prefix string, raw jsontext.Value) {
@@ -129,7 +129,7 @@ func (v *entry) members(prefix string, raw jsontext.Value) {
 	}
 }
 
-// act shows what was said: a line of facts, and what stands below it.
+// act adds an act's first line and its parts.
 func (v *entry) act(t performatives.Text) {
 	v.line(t.Line)
 	for _, part := range t.Below {
@@ -162,8 +162,8 @@ func (v *entry) act(t performatives.Text) {
 	}
 }
 
-// line joins the facts of an act's first line: its subject first, its own id
-// last. Times are shown by name.
+// line joins the facts of an act's first line, the subject first and its own id last.
+// Times become pairs.
 func (v *entry) line(words []performatives.Word) {
 	var subject, facts, own []string
 	for _, w := range words {
@@ -184,13 +184,12 @@ func (v *entry) line(words []performatives.Word) {
 	v.Line = oneLine(strings.Join(slices.Concat(subject, facts, own), " · "))
 }
 
-// continues tells whether a word belongs to the one before it.
+// continues reports whether a word belongs to the previous one.
 func continues(w performatives.Word) bool {
 	return strings.HasPrefix(w.Lead, " ") && !strings.HasPrefix(w.Lead, "  ")
 }
 
-// details shows facts about a principal as a sentence beside its name, and
-// others each by its own name.
+// details adds facts about a principal as one pair, and others as a pair each.
 func (v *entry) details(d performatives.Details) {
 	var sentence strings.Builder
 	for _, w := range d.Words {

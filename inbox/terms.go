@@ -15,16 +15,16 @@ import (
 	"github.com/parley-asp/parley/api"
 )
 
-// A term is one line of what is at stake: what it was, and what it is.
+// A term is one row of the terms at stake, before and now.
 type term struct {
 	Path, Label, Note string
 	Kind              string // same, changed, added or removed
 	Was, Now          prose
-	Delta             string // by how much a number has changed
-	Stake             bool   // it is the amount at stake
+	Delta             string // the change of a number
+	Stake             bool   // the amount at stake
 }
 
-// A stake is the amount that a decision is about.
+// A stake is the amount at stake.
 type stake struct {
 	Sum, Path, Currency string
 	Amount              float64
@@ -51,7 +51,7 @@ func asTerms(item *api.EscalationItem) []term {
 	return all
 }
 
-// inWords makes a name for a term of its path, where no schema has one.
+// inWords makes a label from a term's path if the schema has none.
 func inWords(path string) string {
 	path = strings.TrimPrefix(path, "terms.")
 	var b strings.Builder
@@ -92,7 +92,7 @@ func delta(c api.Change) string {
 	return sign + figure(by) + " (" + sign + figure(math.Round(percent*10)/10) + " %)"
 }
 
-// A field is one term in the form that modifies.
+// A field is one term in the Modify form.
 type field struct {
 	term
 	Type    string // number, text, checkbox or select
@@ -101,8 +101,7 @@ type field struct {
 	Min     string
 	Max     string
 	Step    string
-	// An authority bounds one amount: the one at stake, or one of the numbers
-	// where none is seen.
+	// An authority bounds one amount: the amount at stake, or any number if there is none.
 	MayBound, Bounds bool
 }
 
@@ -111,7 +110,7 @@ type option struct {
 	Chosen bool
 }
 
-// property is what a terms schema says that a form can use.
+// property is the part of a terms schema that a form uses.
 type property struct {
 	Type       jsontext.Value      `json:"type"`
 	Enum       []jsontext.Value    `json:"enum"`
@@ -121,8 +120,8 @@ type property struct {
 	Properties map[string]property `json:"properties"`
 }
 
-// asFields makes the form of the terms at stake; a terms schema adds what it
-// knows of each. What the form cannot say is said in words.
+// asFields returns the form fields of the terms at stake, with constraints from the
+// terms schema. Terms of other types have no field.
 func asFields(item *api.EscalationItem) []field {
 	var schema property
 	if len(item.TermsSchema) > 0 && json.Unmarshal(item.TermsSchema, &schema) != nil {
@@ -175,7 +174,7 @@ func (p property) at(path string) property {
 	return p
 }
 
-// plainValue is a value as an input has it.
+// plainValue formats a value for an input.
 func plainValue(v jsontext.Value) string {
 	if v.Kind() == '"' {
 		if text, err := jsontext.AppendUnquote(nil, v); err == nil {

@@ -16,9 +16,8 @@ import (
 	"github.com/parley-asp/parley/render"
 )
 
-// clean makes text of a stranger harmless and keeps its lines: what is not
-// seen, or changes how other text is seen, becomes an escape. Markup in it is
-// the templates' business, which let none through.
+// clean escapes characters in untrusted text that are invisible or change how other
+// text appears, and keeps its lines. The templates escape markup.
 func clean(s string) string {
 	lines := strings.Split(strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\t", "    "), "\n")
 	for i, line := range lines {
@@ -27,15 +26,14 @@ func clean(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// A prose is text that somebody wrote, with its beginning where it is long.
+// A prose is free text, with an excerpt if it is long.
 type prose struct {
 	All   string
 	Start string // "" if All is short
 	Size  int    // characters of All
 }
 
-// longProse is how many characters, and lines, are shown before one has to ask
-// for more.
+// The length of an excerpt, in characters and lines.
 const (
 	longProse = 900
 	longLines = 12
@@ -56,7 +54,7 @@ func asProse(s string) prose {
 	return p
 }
 
-// oneLine is for titles and rows.
+// oneLine formats text for titles and rows.
 func oneLine(s string) string {
 	s = render.Clean(strings.Join(strings.Fields(s), " "))
 	if utf8.RuneCountInString(s) > 240 {
@@ -65,8 +63,8 @@ func oneLine(s string) string {
 	return s
 }
 
-// valueText writes any JSON value for a person: a text without its quotes, the
-// rest as JSON.
+// valueText formats a JSON value for people: a string without quotes, anything else as
+// JSON.
 func valueText(v jsontext.Value) string {
 	if v.Kind() == '"' {
 		if text, err := jsontext.AppendUnquote(nil, v); err == nil {
@@ -82,7 +80,7 @@ func valueText(v jsontext.Value) string {
 	return clean(string(v))
 }
 
-// figure writes a number with its thousands apart, as exactly as it came.
+// figure formats a number with thousands separators, without rounding.
 func figure(n float64) string {
 	if math.Abs(n) >= 1e15 {
 		return strconv.FormatFloat(n, 'g', -1, 64)
@@ -103,7 +101,7 @@ func figure(n float64) string {
 	return text
 }
 
-// money writes an amount with its currency, two decimals where it has any.
+// money formats an amount with its currency, with two decimals if it has any.
 func money(n float64, currency string) string {
 	text := figure(n)
 	if whole, part, has := strings.Cut(text, "."); has && len(part) == 1 {
@@ -112,7 +110,7 @@ func money(n float64, currency string) string {
 	return strings.TrimSpace(render.Clean(currency) + " " + text)
 }
 
-// called is the short name of a principal: its path.
+// called returns a principal's short name, its path.
 func called(a performatives.Agent) string {
 	_, rest, _ := strings.Cut(string(a), "://")
 	_, path, ok := strings.Cut(rest, "/")
@@ -124,7 +122,7 @@ func called(a performatives.Agent) string {
 
 func organisation(a performatives.Agent) string { return string(a.Organisation()) }
 
-// reasons are what an agent says why it asks.
+// reasons are the texts for the reasons of an ESCALATE.
 var reasons = map[string]string{
 	"authority-limit":      "Above the agent’s authority",
 	"confidence-low":       "The agent is not confident",
@@ -139,7 +137,7 @@ func reasonText(reason string) string {
 	return render.Clean(reason)
 }
 
-// stamp reads a time of the broker's.
+// stamp parses a time of the broker.
 func stamp(s string) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
@@ -150,12 +148,12 @@ func stamp(s string) time.Time {
 
 func iso(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// moment writes a time for whoever has no script; with one, the browser writes
-// it in the reader's time zone.
+// moment formats a time in UTC. With JavaScript, the browser shows it in the reader's
+// time zone.
 func moment(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") }
 
-// span writes how long something is, to the second below an hour: static/clock.js
-// goes on in the same way.
+// span formats a duration, to the second below an hour. static/clock.js formats it in
+// the same way.
 func span(d time.Duration) string {
 	sign := ""
 	if d < 0 {
@@ -172,7 +170,7 @@ func span(d time.Duration) string {
 	}
 }
 
-// age is a span to the minute.
+// age formats a duration to the minute.
 func age(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -186,7 +184,7 @@ func age(d time.Duration) string {
 	}
 }
 
-// sentence is what the broker says, as it stands alone on a page.
+// sentence capitalizes a message of the broker, unless it begins with a URI.
 func sentence(s string) string {
 	if first, _, _ := strings.Cut(s, " "); s == "" || strings.Contains(first, "://") {
 		return s

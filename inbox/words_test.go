@@ -22,7 +22,7 @@ func TestFigure(t *testing.T) {
 	}
 }
 
-// TestSpan agrees with static/clock.js, which goes on from what the server wrote.
+// TestSpan agrees with static/clock.js, which updates what the server rendered.
 func TestSpan(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
@@ -35,7 +35,7 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// TestClean keeps lines, and shows what would not be seen.
+// TestClean keeps lines and escapes invisible characters.
 func TestClean(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
@@ -45,7 +45,7 @@ func TestClean(t *testing.T) {
 		"zero\u200bwidth": `zero\u200bwidth`,
 		"bell\a":          `bell\u0007`,
 		"déjà vu, 漢字 🚀":   "déjà vu, 漢字 🚀",
-		"<b>&amp;</b>":    "<b>&amp;</b>", // markup is the templates' business
+		"<b>&amp;</b>":    "<b>&amp;</b>", // the templates escape markup
 	} {
 		if got := clean(in); got != want {
 			t.Errorf("clean(%q) = %q, want %q", in, got, want)
@@ -53,7 +53,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// TestLongProse shows a beginning, and that there is more.
+// TestLongProse shows an excerpt that ends in ….
 func TestLongProse(t *testing.T) {
 	t.Parallel()
 	if p := asProse("short"); p.Start != "" || p.All != "short" {
@@ -76,11 +76,11 @@ func TestInWords(t *testing.T) {
 	}
 }
 
-// What the broker says is a sentence on a page, and a principal is no word.
+// A message of the broker is capitalized on a page; a URI is not.
 func TestSentence(t *testing.T) {
 	t.Parallel()
 	for said, want := range map[string]string{
-		"": "", "the code is not good": "The code is not good", "Élan": "Élan", "élan": "Élan",
+		"": "", "the code is wrong": "The code is wrong", "Élan": "Élan", "élan": "Élan",
 		"human://acme.com/alice has claimed it": "human://acme.com/alice has claimed it",
 	} {
 		if got := sentence(said); got != want {

@@ -137,7 +137,7 @@ func (r *Registry) use(ctx context.Context, code store.Entry) error {
 }
 
 func invalidCode() error {
-	return session.Refuse(session.Unauthorized, "the code is not, or no longer, good: a code can be used once, within %d minutes; ask for another (parley human enrol)", int(codeValid.Minutes()))
+	return session.Refuse(session.Unauthorized, "the code is wrong, used or expired: a code works once, within %d minutes; ask for another with 'parley human enrol'", int(codeValid.Minutes()))
 }
 
 // tellEnrolled notifies a human of a device before it can sign: the code may have

@@ -1,7 +1,7 @@
-// Times on the page: what is left, how old something is, and when in the
-// reader's own zone. The clock is the server's; only its distance is ours.
+// Times on the page: time left, age, and dates in the reader's time zone, by the
+// server's clock.
 
-let ahead = 0; // of this machine's clock before the server's, in ms
+let ahead = 0; // ms that the server's clock is ahead of this machine's
 
 export function set(serverTime) {
   const at = Date.parse(serverTime);
@@ -42,7 +42,8 @@ function put(element, text) {
 
 const soon = 15 * 60e3;
 
-// seen are the elements on screen: with thousands of rows the others can wait.
+// seen holds the elements on screen. Only those are updated, because there may be
+// thousands.
 const seen = new Set();
 const watcher = new IntersectionObserver((entries) => {
   for (const e of entries) {
@@ -63,7 +64,7 @@ function tick(element) {
   }
 }
 
-// start takes the times below an element into care.
+// start keeps the times below an element up to date.
 export function start(below) {
   for (const element of below.querySelectorAll('time[data-at]')) {
     const at = new Date(element.dateTime);

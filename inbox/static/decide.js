@@ -1,11 +1,11 @@
-// A decision: made of what the person saw and said, signed here, sent as it is.
+// A decision: built from the form and the item that was shown, and signed here.
 
 import * as keys from './keys.js';
 import { now } from './clock.js';
 import { post } from './talk.js';
 
-// made is the envelope of one decision. It is kept until it is answered, so that
-// sending it again is the same decision and not another one.
+// made builds and signs the envelope of a decision. The caller keeps it until it is
+// answered, so that a retry is the same decision.
 export async function made(item, decision, comment, authority) {
   const at = now();
   const me = document.body.dataset.me;
@@ -18,29 +18,29 @@ export async function made(item, decision, comment, authority) {
     content: { mimeType: 'application/json', body: { type: 'resolution', data } }, integrity: {},
   };
   if ('dev' in document.body.dataset) return envelope;
-  envelope.broker = document.body.dataset.broker || undefined; // no other broker hears it
+  envelope.broker = document.body.dataset.broker || undefined; // no other broker accepts it
   const key = await keys.current();
-  if (!key || key.agentId !== me) throw new Error('The key of this browser is gone: sign out, and enrol it again.');
+  if (!key || key.agentId !== me) throw new Error('This browser’s key is missing: sign out and enrol again.');
   envelope.integrity.signature = await keys.sign(key, keys.canonical(envelope));
   return envelope;
 }
 
 export const send = (envelope) => post('submit', { sessionId: envelope.sessionId, envelope });
 
-// authority reads the bounds in a form; undefined is none.
+// authority reads the bounds from a form; undefined means none.
 export function authority(form) {
   const value = (name) => (form.elements[name]?.value ?? '').trim();
   const bounds = {};
   if (form.dataset.decision === 'approved') {
     if (!form.elements.bounded?.checked) return undefined;
-    if (value('maxAmount') === '') throw new Error('Up to which amount?');
+    if (value('maxAmount') === '') throw new Error('Enter the maximum amount.');
     bounds.maxAmount = Number(value('maxAmount'));
     if (value('termPath')) bounds.termPath = value('termPath');
   } else if (form.dataset.decision === 'modified') {
     const chosen = form.querySelector('input[name=bound]:checked');
     if (chosen) {
       const field = [...form.querySelectorAll('[data-term]')].find((f) => f.dataset.term === chosen.value);
-      if (field.value === '') throw new Error('Up to which amount?');
+      if (field.value === '') throw new Error('Enter the maximum amount.');
       bounds.maxAmount = Number(field.value);
       bounds.termPath = chosen.value;
     }
@@ -50,14 +50,14 @@ export function authority(form) {
   if (bounds.maxAmount !== undefined && value('currency')) bounds.currency = value('currency').toUpperCase();
   if (value('validUntil')) {
     const until = new Date(value('validUntil'));
-    if (until.getTime() <= now()) throw new Error('The time until which this holds is over already.');
+    if (until.getTime() <= now()) throw new Error('“Valid until” is in the past.');
     bounds.validUntil = until.toISOString();
   }
   return Object.keys(bounds).length ? bounds : undefined;
 }
 
-// comment is what the person wrote, and in a modification the other terms that
-// they changed, which no authority can bound.
+// comment is the comment of a form. For a modification it lists the changed terms
+// that no bound enforces.
 export function comment(form) {
   const lines = [];
   const text = form.elements.comment.value.trim();

@@ -1,5 +1,5 @@
-// The key of this browser: Ed25519, made here, and not extractable. It is kept
-// by IndexedDB, which stores the key itself and never its bytes.
+// This browser's Ed25519 key. It is not extractable: IndexedDB stores the key
+// object, never its bytes.
 
 const store = 'keys';
 
@@ -26,17 +26,17 @@ async function inStore(mode, use) {
   }
 }
 
-// current is {agentId, pair, public} of who enrolled here last, or undefined.
+// current returns {agentId, pair, public} of the last enrolment, or undefined.
 export const current = () => inStore('readonly', (s) => s.get('current'));
 export const keep = (key) => inStore('readwrite', (s) => s.put(key, 'current'));
 export const forget = () => inStore('readwrite', (s) => s.delete('current'));
 
 const hex = (buffer) => [...new Uint8Array(buffer)].map((b) => b.toString(16).padStart(2, '0')).join('');
 
-// possible says why this browser can make no key, or nothing.
+// impossible returns why this browser cannot create a key, or ''.
 export function impossible() {
   if (!globalThis.isSecureContext || !crypto.subtle) return 'Keys need HTTPS, or localhost.';
-  if (!globalThis.indexedDB) return 'This browser keeps no data for this page.';
+  if (!globalThis.indexedDB) return 'This browser does not store data for this page.';
   return '';
 }
 
@@ -45,30 +45,29 @@ export async function make() {
     const pair = await crypto.subtle.generateKey('Ed25519', false, ['sign', 'verify']);
     return { pair, public: hex(await crypto.subtle.exportKey('raw', pair.publicKey)) };
   } catch {
-    throw new Error('This browser has no Ed25519 keys; a newer one does (Chrome 137, Firefox 129, Safari 17).');
+    throw new Error('This browser does not support Ed25519 keys. Chrome 137, Firefox 129, Safari 17 and later do.');
   }
 }
 
-// sign writes a signature of text's UTF-8 as ASP does.
+// sign signs a text's UTF-8 and formats the signature as ASP does.
 export async function sign(key, text) {
   return 'ed25519:' + hex(await crypto.subtle.sign('Ed25519', key.pair.privateKey, new TextEncoder().encode(text)));
 }
 
-// canonical is the RFC 8785 form of plain data: members in the order of their
-// UTF-16 code units, which is how sort() orders, and numbers as ECMAScript
-// writes them, which is how JSON.stringify does.
+// canonical returns the RFC 8785 form of plain data. It sorts members by UTF-16 code
+// units, as sort() does, and formats numbers as JSON.stringify does.
 export function canonical(value) {
   if (Array.isArray(value)) return '[' + value.map(canonical).join(',') + ']';
   if (value && typeof value === 'object') {
     const members = Object.keys(value).filter((k) => value[k] !== undefined).sort();
     return '{' + members.map((k) => JSON.stringify(k) + ':' + canonical(value[k])).join(',') + '}';
   }
-  if (typeof value === 'number' && !Number.isFinite(value)) throw new Error('a number that JSON has not');
-  if (typeof value === 'string' && !value.isWellFormed()) throw new Error('half a character');
+  if (typeof value === 'number' && !Number.isFinite(value)) throw new Error('not a JSON number');
+  if (typeof value === 'string' && !value.isWellFormed()) throw new Error('unpaired surrogate');
   return JSON.stringify(value);
 }
 
-// newID is a UUIDv7 at a time in milliseconds.
+// newID returns a UUIDv7 for a time in milliseconds.
 export function newID(at) {
   const b = crypto.getRandomValues(new Uint8Array(16));
   for (let i = 5, ms = at; i >= 0; i--, ms = Math.floor(ms / 256)) b[i] = ms % 256;

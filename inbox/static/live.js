@@ -1,7 +1,6 @@
-// Following the queue. One tab of a browser listens and tells the others, so
-// that many tabs cost one connection. Each change says from where to where it
-// leads, beginning with where the page was made: who finds a gap looks at
-// everything again.
+// Live updates. One tab holds the connection and broadcasts to the others. Each
+// change carries the cursors before and after it, starting with the page's own. A tab
+// that finds a gap reloads everything.
 
 import { root } from './talk.js';
 
@@ -9,15 +8,15 @@ const name = 'parley-inbox' + root.pathname;
 const channel = new BroadcastChannel(name);
 let cursor = document.body.dataset.cursor ?? '';
 
-// follow calls heard with each {changed, reset, now}, and state with yes or no,
-// and whether the server said so itself.
-export function follow(heard, state) {
+// follow calls onChange with each {changed, reset, now}, and state with 'yes' or 'no'
+// and whether the server refused the connection.
+export function follow(onChange, state) {
   channel.onmessage = ({ data }) => {
     if (!data.change) return state(data.live, data.refused);
     const gap = data.since !== cursor;
     cursor = data.cursor;
     state('yes', false);
-    heard(gap ? { ...data.change, reset: true } : data.change);
+    onChange(gap ? { ...data.change, reset: true } : data.change);
   };
   const tell = (message) => { channel.postMessage(message); channel.onmessage({ data: message }); };
   const listen = () => new Promise(() => {
@@ -30,7 +29,7 @@ export function follow(heard, state) {
       source.onerror = () => {
         const refused = source.readyState === EventSource.CLOSED;
         tell({ live: 'no', refused });
-        if (!refused) return; // it comes back by itself, and says where it was
+        if (!refused) return; // it reconnects by itself with Last-Event-ID
         setTimeout(open, pause);
         pause = Math.min(pause * 2, 15e3);
       };

@@ -1,5 +1,4 @@
-// The page: the server makes its parts, this puts them in place, follows what
-// changes, and hears the keys.
+// The page: inserts parts that the server renders, follows changes, and handles keys.
 
 import * as clock from './clock.js';
 import * as keys from './keys.js';
@@ -10,8 +9,8 @@ import { follow } from './live.js';
 const $ = (selector, below = document) => below.querySelector(selector);
 const body = document.body;
 
-// The only place where a string becomes markup: parts of pages that our own
-// server has made, and escaped.
+// The only place that turns a string into markup: parts of pages that our server has
+// rendered and escaped.
 const ours = globalThis.trustedTypes?.createPolicy('parley', { createHTML: (html) => html }) ?? { createHTML: (html) => html };
 function put(element, html) {
   element.innerHTML = ours.createHTML(html);
@@ -34,7 +33,7 @@ const next = () => {
 
 async function door() {
   const refused = (error) => { $('#refused').textContent = error.message; };
-  // Who is quick is heard as well: this comes before anything is waited for.
+  // Registered before the first await, so that an early submit is not lost.
   document.addEventListener('submit', async (event) => {
     event.preventDefault();
     const form = event.target;
@@ -118,7 +117,7 @@ async function refreshQueue(changed = []) {
     const before = new Set(rows().map((row) => row.dataset.id));
     const answer = await talk.part('part/queue?' + query);
     if (!answer.ok) return;
-    const at = queue.contains(document.activeElement) ? document.activeElement : null; // by now: hands do not wait
+    const at = queue.contains(document.activeElement) ? document.activeElement : null; // after the fetch: focus may have moved
     const focused = at?.closest('.row')?.dataset.id;
     const choice = at?.dataset.choice;
     const typed = at?.id === 'search' && [at.value, at.selectionStart, at.selectionEnd];
@@ -143,8 +142,8 @@ async function refreshQueue(changed = []) {
   if (once) { once = false; await refreshQueue(changed); }
 }
 
-// remember keeps what a reader has done to an item over its being shown anew:
-// the note that is being written, where they are, and what they unfolded.
+// remember saves the state of an item before it is re-rendered: the draft of a note,
+// the focus and the open details. It returns a function that restores them.
 function remember() {
   const draft = $('#comment')?.value;
   const at = main.contains(document.activeElement) ? document.activeElement : null;
@@ -163,9 +162,9 @@ function remember() {
 }
 
 let turn = 0;
-let going; // the turn of a person on the way to an item
+let going; // the turn of an item that the user is opening
 async function open(id, { push = true, focus = true, live = false } = {}) {
-  if (live && going) return; // what has changed is not what they want to see
+  if (live && going) return; // do not replace the item that the user is opening
   const mine = ++turn;
   if (!live) going = mine;
   const query = new URLSearchParams(asked);
@@ -183,7 +182,7 @@ async function open(id, { push = true, focus = true, live = false } = {}) {
   if (mine !== turn) return;
   const same = item()?.dataset.id === id;
   const writing = $('dialog[open] form', main);
-  if (same && writing) { // nobody's form goes away under their hands
+  if (same && writing) { // do not replace an open form
     if (writing.dataset.decision) warn(writing, answer.html);
     return;
   }
@@ -216,7 +215,7 @@ function shut({ push = true } = {}) {
 
 // ---- deciding ----
 
-let pending; // {form, envelope}: sent, and not answered for sure
+let pending; // {form, said, envelope}: sent, without a definite reply
 
 function ready() {
   for (const form of document.querySelectorAll('form[data-decision=approved]')) {
@@ -239,7 +238,7 @@ function openForm(name) {
 async function sign(form) {
   const refused = $('.refused', form);
   const submit = $('button[type=submit]', form);
-  if (submit.disabled) return; // a double click is one decision
+  if (submit.disabled) return; // ignore a double click
   refused.textContent = '';
   if (!form.checkValidity()) {
     form.reportValidity();
@@ -257,17 +256,17 @@ async function sign(form) {
     pending = undefined;
     form.closest('dialog').close();
     const waits = accepted.state === 'ESCALATED';
-    say(waits ? 'Signed. Others have to approve as well before the session goes on.' : `Signed: ${form.dataset.decision}. The session goes on (${accepted.state}).`);
+    say(waits ? 'Signed. More approvals are needed before the session continues.' : `Signed: ${form.dataset.decision}. The session continues (${accepted.state}).`);
     await Promise.all([open(shown.dataset.id, { push: false }), refreshQueue()]);
   } catch (error) {
     if (error.status === 401) return toDoor();
-    if (error.status) pending = undefined; // it was answered: a new try is a new act
+    if (error.status) pending = undefined; // answered: a retry is a new act
     refused.textContent = error.message;
     if (error.status === 409) {
       const look = document.createElement('button');
       look.type = 'button';
       look.dataset.do = 'look';
-      look.textContent = 'Show what is there now';
+      look.textContent = 'Show the current version';
       refused.append(' ', look);
     }
   } finally {
@@ -293,7 +292,7 @@ async function pass(form) {
   await call(how, how === 'assign' ? { to } : { to, reason: reason || undefined }, 'Handed over.');
 }
 
-// ---- what changes elsewhere ----
+// ---- live updates ----
 
 function changed({ changed: ids, reset, now }) {
   if (now) clock.set(now);
@@ -304,22 +303,22 @@ function changed({ changed: ids, reset, now }) {
   open(shown.dataset.id, { push: false, focus: false, live: true });
 }
 
-// warn tells somebody at a form that the item is not what they read any more.
+// warn says in an open form that the item has changed.
 function warn(form, html) {
   const shown = item();
   if ($('button[type=submit]', form).disabled) return;
   const there = new DOMParser().parseFromString(ours.createHTML(html), 'text/html').querySelector('#item');
   if (!there || (there.dataset.revision === shown.dataset.revision && there.dataset.shown === shown.dataset.shown && there.dataset.status === shown.dataset.status)) return;
   const refused = $('.refused', form);
-  refused.textContent = there.dataset.status === 'open' ? 'This item has changed while you were deciding. ' : `It was decided meanwhile: ${there.dataset.status}. `;
+  refused.textContent = there.dataset.status === 'open' ? 'This item has changed while you were deciding. ' : `Already decided: ${there.dataset.status}. `;
   const look = document.createElement('button');
   look.type = 'button';
   look.dataset.do = 'look';
-  look.textContent = 'Show what is there now';
+  look.textContent = 'Show the current version';
   refused.append(look);
 }
 
-// ---- hands ----
+// ---- mouse and keyboard ----
 
 const actions = {
   help: () => $('#help').showModal(),
@@ -350,11 +349,11 @@ function clicked(event) {
   }
 }
 
-// asks shows another part of the queue.
+// asks changes the query of the queue.
 function asks(query) {
   if (asked === query) return;
   asked = query;
-  $('.rows', queue)?.removeAttribute('data-shown'); // the query says how many
+  $('.rows', queue)?.removeAttribute('data-shown'); // the query sets the limit
   const at = item() ? 'items/' + item().dataset.id : './';
   history.replaceState({}, '', new URL(at + asked, talk.root));
   refreshQueue();
@@ -384,7 +383,7 @@ function submitted(event) {
     const text = form.elements.text.value.trim();
     form.elements.text.value = '';
     main.focus({ preventScroll: true });
-    call('comment', { text }, 'Noted, for colleagues only.');
+    call('comment', { text }, 'Note added.');
   }
 }
 
@@ -419,7 +418,7 @@ function pressed(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
   if (event.target.matches('input, textarea, select')) {
     if (event.key === 'Escape') {
-      event.preventDefault(); // or a search would be gone with it
+      event.preventDefault(); // or the browser clears the search
       event.target.blur();
     }
     return;
@@ -444,12 +443,12 @@ if (body.dataset.page === 'login') {
   const sign = $('#live');
   let losing;
   follow(changed, (live, refused) => {
-    if (refused) refreshQueue(); // which finds out why
+    if (refused) refreshQueue(); // which shows the refusal
     clearTimeout(losing);
     if (!sign || sign.dataset.live === live) return;
-    losing = setTimeout(() => { // what is back at once was not gone
+    losing = setTimeout(() => { // do not flicker on a short reconnect
       sign.dataset.live = live;
-      $('span', sign).textContent = live === 'yes' ? 'live' : 'not live: trying again';
+      $('span', sign).textContent = live === 'yes' ? 'live' : 'not live: reconnecting';
     }, live === 'yes' ? 0 : 1500);
   });
   if (panes) {

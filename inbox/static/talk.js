@@ -1,17 +1,17 @@
-// How the page talks to the inbox it came from. Everything is relative to where
-// that is, whatever a proxy in front has put before it.
+// Requests to the inbox. URLs are relative to this module, because a reverse proxy may
+// add a prefix.
 
 import * as keys from './keys.js';
 
 export const root = new URL('../../', import.meta.url);
 
-// sentence is what the broker says, as it stands alone on a page.
+// sentence capitalizes a message of the broker.
 const sentence = (s) => (/^\S*:\/\//.test(s) ? s : s.charAt(0).toUpperCase() + s.slice(1));
 
-// A Refusal is an answer that says no, and why.
+// A Refusal is an error reply.
 export class Refusal extends Error {
   constructor(status, error) {
-    super(sentence(error.message || 'no answer'));
+    super(sentence(error.message || 'no reply'));
     this.status = status;
     this.code = error.code || '';
     this.details = error.details;
@@ -23,19 +23,19 @@ async function request(path, options = {}) {
   try {
     return await fetch(new URL(path, root), { ...options, headers, redirect: 'manual', credentials: 'same-origin' });
   } catch {
-    throw new Refusal(0, { code: 'unavailable', message: 'The inbox cannot be reached. Nothing is lost: try again.' });
+    throw new Refusal(0, { code: 'unavailable', message: 'Cannot reach the inbox. Nothing is lost; try again.' });
   }
 }
 
 async function once(path, body) {
   const answer = await request(path, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
   let data = {};
-  try { data = await answer.json(); } catch { /* not from the inbox itself */ }
+  try { data = await answer.json(); } catch { /* not from the inbox, such as a proxy's error page */ }
   if (!answer.ok) throw new Refusal(answer.status, data.error || {});
   return data;
 }
 
-// again signs in once more, silently, after the server has forgotten us.
+// again signs in again after the server's sign-in has expired.
 async function again() {
   const key = await keys.current().catch(() => undefined);
   return key ? enter(key).then(() => true, () => false) : false;
@@ -52,7 +52,7 @@ async function withLogin(call) {
 
 export const post = (path, body) => withLogin(() => once(path, body));
 
-// part is a piece of a page, as the server made it.
+// part fetches a part of a page as HTML.
 export const part = (path) => withLogin(async () => {
   const answer = await request(path);
   const html = await answer.text();

@@ -108,9 +108,9 @@ func TestRace(t *testing.T) {
 
 	w.said(w.as(bob).Session(buyer.ID()).Rule(w.Ctx, id, client.Ruling{Decision: performatives.Denied, Comment: "not this quarter"}))
 	watching.reads("#item > .notice", "denied by bob")
-	deciding.reads("#approve .refused", "decided meanwhile: denied")
+	deciding.reads("#approve .refused", "Already decided: denied")
 	deciding.clicks("#approve button[type=submit]")
-	deciding.reads("#approve .refused", "Show what is there now")
+	deciding.reads("#approve .refused", "Show the current version")
 	deciding.clicks("#approve .refused [data-do=look]")
 	deciding.reads("#item > .notice", "denied by bob")
 	if rulings := w.rulings(buyer); len(rulings) != 1 || rulings[0].Decision != performatives.Denied {
@@ -141,7 +141,7 @@ func TestRaceForReal(t *testing.T) {
 		if won := rulings[0].Decision == performatives.Denied; won != (err == nil) {
 			t.Errorf("the command line is answered %v, and the transcript says %s", err, rulings[0].Decision)
 		} else if won {
-			b.reads("#approve .refused", "Show what is there now")
+			b.reads("#approve .refused", "Show the current version")
 		} else {
 			b.reads("#item > .notice", "approved by alice")
 		}
@@ -160,7 +160,7 @@ func TestStaleTab(t *testing.T) {
 	w.calls(bob, api.EscalationComment.Name, api.CommentEscalation{Escalation: id, Text: "wait: the CFO says no"})
 	b.reads("#approve .refused", "has changed while you were deciding")
 	b.clicks("#approve button[type=submit]")
-	b.reads("#approve .refused", "Show what is there now")
+	b.reads("#approve .refused", "Show the current version")
 	if n := len(w.rulings(buyer)); n != 0 {
 		t.Fatalf("a stale decision was taken: %d rulings", n)
 	}
@@ -226,11 +226,11 @@ func TestColleagues(t *testing.T) {
 	b := w.enters(alice, "items/"+id)
 	b.reads(".live", "live")
 	w.calls(bob, api.EscalationClaim.Name, api.ClaimEscalation{Escalation: id})
-	b.reads("#item > .notice", "bob is at work on this")
+	b.reads("#item > .notice", "bob has claimed this")
 	b.reads(`.row[data-id="`+id+`"] .held`, "bob")
 	w.calls(bob, api.EscalationRelease.Name, api.EscalationRef{Escalation: id})
 	b.clicks("[data-do=claim]")
-	b.reads("#item > .notice", "You are at work on this")
+	b.reads("#item > .notice", "You have claimed this")
 	b.types("#comment", "Looks <b>fine</b> to me")
 	b.clicks(".notes form button")
 	b.reads(".notes li", "Looks <b>fine</b> to me")
