@@ -82,6 +82,12 @@ func pages[P, E any](turn func(cursor string) (P, error), open func(P) (items []
 	}
 }
 
+// SessionPage returns one page of the sessions that the filter selects, newest
+// first.
+func (c *calls) SessionPage(ctx context.Context, filter api.ListSessions) (api.Sessions, error) {
+	return call(ctx, c, api.SessionList, filter)
+}
+
 // Sessions are the sessions that the filter names, newest first; its Limit is
 // the length of a page. An error ends them.
 func (c *calls) Sessions(ctx context.Context, filter api.ListSessions) iter.Seq2[api.SessionSummary, error] {
@@ -145,6 +151,12 @@ func (c *calls) Envelopes(ctx context.Context, id performatives.SessionID, since
 			since = *page.Next
 		}
 	}
+}
+
+// AgentPage returns one page of the cards of the principals that the filter
+// selects, sorted by URI.
+func (c *calls) AgentPage(ctx context.Context, filter api.ListAgents) (api.Agents, error) {
+	return call(ctx, c, api.AgentList, filter)
 }
 
 // Agents are the cards of the principals that the filter names, by URI; its

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-asp/parley/transcript"
 )
 
-// act draws what was said.
+// act draws an act.
 func (c *Chat) act(p *page, e transcript.Entry) {
 	if body := e.Message.Body; body == nil {
 		c.line(p, e.Message.ActName, nil)
@@ -28,9 +28,8 @@ func (c *Chat) act(p *page, e transcript.Entry) {
 	c.constraints(p, e.Message.Constraints)
 }
 
-// enter remembers what the act's id names, and returns the id of the offer that
-// its terms are to be compared with: the one it replaces, else the newest of its
-// type.
+// enter records what the act's id refers to. It returns the id of the offer to
+// compare the terms with: the one it replaces, else the newest of its type.
 func (c *Chat) enter(e transcript.Entry) (before string) {
 	body := e.Message.Body
 	id := body.ID(e.Message.ID)
@@ -52,8 +51,7 @@ func (c *Chat) enter(e transcript.Entry) (before string) {
 	return before
 }
 
-// line is the first line of an act: its name and the rest. A principal in it is
-// spelled out below.
+// line draws the first line of an act. The URI of a principal in it follows below.
 func (c *Chat) line(p *page, act string, words []performatives.Word) {
 	spans := append([]span{loud(act), said(" ")}, c.words(words)...)
 	p.put(bodyIndent, bodyIndent+2, spans...)
@@ -85,7 +83,7 @@ func (c *Chat) words(words []performatives.Word) []span {
 	return spans
 }
 
-// tones are how the tones look.
+// tones maps tones to inks.
 var tones = map[performatives.Tone]ink{
 	performatives.Good: good, performatives.Bad: bad, performatives.Warning: warn, performatives.Faint: faint,
 }
@@ -110,8 +108,8 @@ func (c *Chat) word(w performatives.Word) span {
 	return s
 }
 
-// part draws what stands below the first line. Terms are those of the offer now,
-// against those of the offer before.
+// part draws a part below the first line. Terms are those of the offer now, compared
+// with those of the offer before.
 func (c *Chat) part(p *page, part performatives.Part, before, now string) {
 	switch part := part.(type) {
 	case performatives.Prose:
@@ -175,7 +173,7 @@ func present(texts ...string) []string {
 	return there
 }
 
-// value adds any JSON value: a text as a quotation, the rest as rows.
+// value draws a JSON value: a string as a quotation, anything else as rows.
 func (c *Chat) value(p *page, v jsontext.Value) {
 	switch v.Kind() {
 	case 0, 'n':
@@ -190,17 +188,17 @@ func (c *Chat) value(p *page, v jsontext.Value) {
 	}
 }
 
-// constraints say what binds whoever answers.
+// constraints draws the constraints on the answer.
 func (c *Chat) constraints(p *page, k performatives.Constraints) {
 	var asks []string
 	if len(k.AllowedPerformatives) > 0 {
 		asks = append(asks, "answer with "+strings.Join(k.AllowedPerformatives, " or "))
 	}
 	if k.MaxResponseTimeMs != nil {
-		asks = append(asks, "hopes for an answer within "+milliseconds(int64(*k.MaxResponseTimeMs)))
+		asks = append(asks, "asks for an answer within "+milliseconds(int64(*k.MaxResponseTimeMs)))
 	}
 	if k.RequiredTrustScore != nil {
-		asks = append(asks, "wants a trust score of "+number(*k.RequiredTrustScore)+" or more")
+		asks = append(asks, "requires a trust score of "+number(*k.RequiredTrustScore)+" or more")
 	}
 	if len(asks) > 0 {
 		p.put(bodyIndent, bodyIndent+2, hushed(strings.Join(asks, " · ")))

@@ -6,12 +6,12 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// A cast gives each principal a short name and a voice: alpha for
+// A cast assigns each principal a short name and a colour: alpha for
 // agent://acme.com/procurement/alpha, and more of the URI for a second alpha.
 type cast struct {
 	roles map[performatives.Agent]role
 	names map[string]bool
-	acts  map[performatives.Agent]string // what a delegate's authority is
+	acts  map[performatives.Agent]string // the authority of each delegate
 }
 
 type role struct {
@@ -50,7 +50,7 @@ func (c *cast) of(a performatives.Agent) role {
 	return first
 }
 
-// name is a principal's short name in its own voice.
+// name returns a principal's short name in its colour.
 func (c *cast) name(a performatives.Agent) span {
 	r := c.of(a)
 	return span{r.name, r.voice}

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-asp/parley/transcript"
 )
 
-// A Chat draws a transcript entry by entry, from its first.
+// A Chat draws a transcript entry by entry.
 type Chat struct {
 	Style
 	cast    cast
@@ -21,7 +21,7 @@ type Chat struct {
 	state   string
 }
 
-// A ref is what an id names.
+// A ref is what an id refers to.
 type ref struct {
 	id    string
 	entry uint64
@@ -29,22 +29,22 @@ type ref struct {
 	terms []leaf
 }
 
-// NewChat starts with nothing said.
+// NewChat returns a Chat for a new transcript.
 func NewChat(s Style) *Chat {
 	return &Chat{Style: s, cast: newCast(), refs: map[string]ref{}, newest: map[string]string{}}
 }
 
 const (
 	bodyIndent = 4
-	// maxLines is how much of the screen one message may take.
+	// maxLines is the maximum height of a message.
 	maxLines = 60
 )
 
-// Add draws the next entry. Before the first comes a heading.
+// Add draws the next entry. The first one starts with a heading.
 func (c *Chat) Add(e transcript.Entry) string {
 	p := &page{Style: c.Style}
 	if e.Message.Body == nil {
-		e.Message.DecodeBody() //nolint:errcheck // a body that does not decode is shown as it came
+		e.Message.DecodeBody() //nolint:errcheck // a body that does not decode is drawn as JSON
 	}
 	if c.day == "" {
 		c.opens(p, e)
@@ -60,7 +60,7 @@ func (c *Chat) Add(e transcript.Entry) string {
 	return p.String()
 }
 
-// opens says what the session is for and who is in it.
+// opens draws the heading: purpose, mode and participants.
 func (c *Chat) opens(p *page, e transcript.Entry) {
 	c.day = date(e.Stamp.Receipt.AcceptedAt)
 	title, mode := "session", session.DefaultMode
@@ -88,7 +88,7 @@ func (c *Chat) opens(p *page, e transcript.Entry) {
 	}
 }
 
-// who says when, who, for whom and to whom, and at the right the state.
+// who draws the sender, whom it acts for, the recipient, the time and the state.
 func (c *Chat) who(p *page, e transcript.Entry) {
 	from := e.Message.Sender
 	spans := []span{hushed(c.number(e.Stamp.Sequence)), c.cast.name(from)}
@@ -113,7 +113,7 @@ func (c *Chat) who(p *page, e transcript.Entry) {
 	p.putBeside(0, bodyIndent, span{state, stateInk(state, c.state)}, spans...)
 }
 
-// number is an entry's place, as wide as the body's indent where it can be.
+// number formats a sequence number, padded to the body's indent.
 func (c *Chat) number(sequence uint64) string {
 	n := strconv.FormatUint(sequence, 10)
 	return strings.Repeat(" ", max(bodyIndent-2-len(n), 0)) + n + "  "
@@ -134,7 +134,7 @@ func stateInk(state, before string) ink {
 	}
 }
 
-// joins says who comes in by the entry, besides the principals.
+// joins draws the humans whom the entry adds, and records the delegates.
 func (c *Chat) joins(p *page, e transcript.Entry) {
 	for _, m := range e.Stamp.Joined {
 		switch m.Authority {
@@ -147,15 +147,14 @@ func (c *Chat) joins(p *page, e transcript.Entry) {
 	}
 }
 
-// note remembers what an id names, so that later acts can be read.
+// note records what an id refers to, for later acts.
 func (c *Chat) note(id string, e transcript.Entry, typ string, terms performatives.Object) {
 	if id != "" {
 		c.refs[id] = ref{id: id, entry: e.Stamp.Sequence, typ: typ, terms: flatten(terms)}
 	}
 }
 
-// refer names what an id stands for: by the entry that brought it, and by the
-// id itself where that is for people.
+// refer draws a reference: the number of the entry, and the id if it is short.
 func (c *Chat) refer(id string) span {
 	r, known := c.refs[id]
 	switch {
@@ -170,7 +169,7 @@ func (c *Chat) refer(id string) span {
 	}
 }
 
-// own is a new thing's id, where it is short enough to be for people.
+// own draws the id that an act introduces, if it is short.
 func (c *Chat) own(id string) span {
 	if c.Full || len(id) <= shortID {
 		return loud(id)
@@ -178,7 +177,7 @@ func (c *Chat) own(id string) span {
 	return span{}
 }
 
-// shortID is longer than what people make up, and shorter than a UUID.
+// shortID is longer than ids that people choose, and shorter than a UUID.
 const shortID = 24
 
 func stamp(s string) (time.Time, bool) {
@@ -200,7 +199,7 @@ func date(s string) string {
 	return s
 }
 
-// when is a full time, in UTC and to the second.
+// when formats a time in UTC to the second.
 func when(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" }
 
 func whenStamp(s string) string {

@@ -7,8 +7,8 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// End draws how the session stands after what was added: what was agreed, what
-// its mode says of it, what is open, and which deadlines run.
+// End draws the session's state: what was agreed, the mode's part, what is open, and
+// the deadlines.
 func (c *Chat) End(v api.SessionView) string {
 	p := &page{Style: c.Style}
 	p.gap()
@@ -33,7 +33,7 @@ func (c *Chat) End(v api.SessionView) string {
 	return p.String()
 }
 
-// standing says of an offer that was accepted, or is open, that it is.
+// standing draws an offer that is accepted or open.
 func (c *Chat) standing(p *page, v api.SessionView, o api.OfferView, id string) {
 	switch {
 	case o.Status == session.Accepted.String():
@@ -42,9 +42,9 @@ func (c *Chat) standing(p *page, v api.SessionView, o api.OfferView, id string) 
 		spans := []span{span{"open ", warn}, c.refer(id), said(" of "), c.cast.name(o.From)}
 		switch {
 		case len(o.Pending) > 0:
-			spans = append(spans, said(" waits for answers about "+strings.Join(o.Pending, ", ")))
+			spans = append(spans, said(" awaits answers about "+strings.Join(o.Pending, ", ")))
 		case o.To != "":
-			spans = append(spans, said(" waits for "), c.cast.name(o.To))
+			spans = append(spans, said(" awaits "), c.cast.name(o.To))
 		}
 		if o.ValidUntil != "" {
 			spans = append(spans, hushed(", until "+whenStamp(o.ValidUntil)))
@@ -53,8 +53,8 @@ func (c *Chat) standing(p *page, v api.SessionView, o api.OfferView, id string) 
 	}
 }
 
-// running is what goes on: who has yet to answer, who acts for whom, what
-// pauses the session, which deadlines there are.
+// running draws what an open session waits for: invitations, delegations, an
+// escalation and deadlines.
 func (c *Chat) running(p *page, v api.SessionView) {
 	for _, a := range v.Participants {
 		if a.Status == "invited" {

@@ -9,15 +9,18 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// Escalations lists a page of the escalation inbox, and below it what there is
-// to do in all.
+// Escalations lists a page of the escalation inbox, and the counts of the whole
+// inbox.
 func Escalations(list api.Escalations, s Style) string {
 	var rows [][]span
 	now, _ := stamp(list.Now)
 	for _, e := range list.Escalations {
 		rows = append(rows, itemRow(e, now))
 	}
-	text := table(s, "nothing to decide", []string{"ESCALATION", "STATUS", "URGENCY", "DUE (UTC)", "LEFT", "AMOUNT", "HELD BY", "BY", "REASON", "PURPOSE"}, rows)
+	text := table(s, "no escalations", []column{
+		{"ESCALATION", identifier}, {"STATUS", fixed}, {"URGENCY", fixed}, {"DUE (UTC)", optional}, {"LEFT", fixed}, {"AMOUNT", fixed},
+		{"CLAIMED BY", flexibleOptional}, {"BY", flexible}, {"REASON", flexibleOptional}, {"PURPOSE", flexibleOptional},
+	}, rows)
 	n := list.Counts
 	if n.Open == 0 {
 		return text
@@ -28,7 +31,7 @@ func Escalations(list api.Escalations, s Style) string {
 			line += fmt.Sprintf(", %d %s", m, urgency)
 		}
 	}
-	line += fmt.Sprintf(" · %d due soon · %d yours · %d held by nobody", n.DueSoon, n.Mine, n.Unclaimed)
+	line += fmt.Sprintf(" · %d due soon · %d yours · %d unclaimed", n.DueSoon, n.Mine, n.Unclaimed)
 	p := &page{Style: s}
 	p.put(0, 2, hushed(line))
 	return text + p.String()
@@ -56,7 +59,7 @@ func itemRow(e api.EscalationItem, now time.Time) []span {
 	}
 }
 
-// timeLeft is how long there is until an answer is due.
+// timeLeft formats the time until an answer is due.
 func timeLeft(due string, now time.Time) span {
 	at, ok := stamp(due)
 	if !ok || now.IsZero() {
@@ -65,7 +68,7 @@ func timeLeft(due string, now time.Time) span {
 	left := at.Sub(now)
 	switch {
 	case left <= 0:
-		return span{"over", bad}
+		return span{"overdue", bad}
 	case left < time.Minute:
 		return span{fmt.Sprintf("%ds", int(left.Seconds())), bad}
 	case left < 15*time.Minute:
@@ -95,9 +98,8 @@ func holder(e api.EscalationItem, names cast) string {
 	return ""
 }
 
-// Item shows one escalation: what is asked, what is at stake, who decides and
-// until when, and how it stands. The conversation that led to it is drawn by a
-// Chat.
+// Item shows one escalation: the question, the offer at stake, who decides by when,
+// and its status. A Chat shows the conversation before it.
 func Item(e api.EscalationItem, s Style) string {
 	p := &page{Style: s}
 	names := newCast()
@@ -159,10 +161,10 @@ func itemRows(e api.EscalationItem, names cast) []row {
 		if e.Case.Claim != nil {
 			value = append(value, hushed(" until "+when(e.Case.Claim.Until)))
 		}
-		add("held by", value...)
+		add("claimed by", value...)
 	}
 	if e.IfUnanswered != nil {
-		add("unanswered", said(whenStamp(e.IfUnanswered.At)+": "+e.IfUnanswered.Then))
+		add("no answer", said(whenStamp(e.IfUnanswered.At)+": "+e.IfUnanswered.Then))
 	}
 	if e.DecidedBy != "" {
 		add("decided", said(e.Status+" by "+string(e.DecidedBy)+" at "+whenStamp(e.DecidedAt)))
@@ -176,7 +178,7 @@ func itemRows(e api.EscalationItem, names cast) []row {
 	return rows
 }
 
-// routeRows say who is asked at each level.
+// routeRows show the approvers of each level.
 func routeRows(e api.EscalationItem, names cast) (rows []row) {
 	for n, level := range e.Route.Levels {
 		who := "every human of " + string(e.Organisation) + " who may decide"
@@ -206,13 +208,12 @@ func routeRows(e api.EscalationItem, names cast) (rows []row) {
 	return rows
 }
 
-// termRows are the terms at stake: what changed against the offer before, else
-// all of them.
+// termRows are the terms at stake: those that differ from the previous offer, or all.
 func termRows(e api.EscalationItem) []row {
 	if e.Previous != nil {
 		rows, same := differences(flatten(e.Previous.Terms), flatten(e.Proposal.Terms))
 		if same > 0 {
-			rows = append(rows, row{name: "", value: []span{hushed(count(same, "term", "terms") + " as before")}})
+			rows = append(rows, row{name: "", value: []span{hushed(count(same, "term", "terms") + " unchanged")}})
 		}
 		return rows
 	}
@@ -225,12 +226,12 @@ func termRows(e api.EscalationItem) []row {
 	return rows
 }
 
-// History lists what happened around an item.
+// History lists the events of an escalation.
 func History(h api.CaseLog, s Style) string {
 	p := &page{Style: s}
 	names := newCast()
 	for _, e := range h.Actions {
-		by := hushed("the clock")
+		by := hushed("timer")
 		if e.By != "" {
 			by = names.name(e.By)
 		}
@@ -248,15 +249,15 @@ func History(h api.CaseLog, s Style) string {
 		p.quote(bodyIndent, e.Text)
 	}
 	if len(h.Actions) == 0 {
-		p.put(0, 0, hushed("nothing has happened yet"))
+		p.put(0, 0, hushed("no events yet"))
 	}
 	return p.String()
 }
 
-// Enrolment shows a code that enrols a browser.
+// Enrolment shows a code to enrol a browser.
 func Enrolment(e api.Enrolment, s Style) string {
 	p := &page{Style: s}
 	p.put(0, 2, loud(e.Code))
-	p.put(0, 2, hushed(fmt.Sprintf("enrols one browser of %s, once, until %s", performatives.Agent(Clean(string(e.Agent))), when(e.Expires))))
+	p.put(0, 2, hushed(fmt.Sprintf("enrols one browser of %s until %s", performatives.Agent(Clean(string(e.Agent))), when(e.Expires))))
 	return p.String()
 }

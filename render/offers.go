@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// terms draws the terms of one offer against those of another.
+// terms draws an offer's terms, compared with those of another.
 func (c *Chat) terms(p *page, before, now string, invitation bool) {
 	after := c.refs[now].terms
 	old, has := c.refs[before]
@@ -28,7 +28,7 @@ func (c *Chat) terms(p *page, before, now string, invitation bool) {
 	}
 }
 
-// overlap tells whether two offers have any term in common.
+// overlap reports whether two offers have a term in common.
 func overlap(a, b []leaf) bool {
 	paths := map[string]bool{}
 	for _, l := range a {
@@ -37,8 +37,8 @@ func overlap(a, b []leaf) bool {
 	return slices.ContainsFunc(b, func(l leaf) bool { return paths[l.path] })
 }
 
-// readable are an invitation's terms for people: milliseconds as durations, and
-// without the participants, whom the heading names.
+// readable formats an invitation's terms for people: milliseconds as durations, and
+// no participants, because the heading lists them.
 func readable(terms []leaf) []leaf {
 	var shown []leaf
 	for _, l := range terms {

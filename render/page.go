@@ -2,14 +2,13 @@ package render
 
 import "strings"
 
-// A page is lines laid out within a width.
+// A page is lines that fit a width.
 type page struct {
 	Style
 	lines [][]cell
 }
 
-// put adds a line at an indent; what does not fit goes on below it, indented by
-// hang. The first line leaves room for what stands at the right.
+// put adds a line at an indent. It continues on lines indented by hang.
 func (p *page) put(indent, hang int, spans ...span) { p.putBeside(indent, hang, span{}, spans...) }
 
 func (p *page) putBeside(indent, hang int, right span, spans ...span) {
@@ -32,8 +31,7 @@ func (p *page) putBeside(indent, hang int, right span, spans ...span) {
 	}
 }
 
-// quote adds free text: each of its lines behind a bar, so that nothing in it
-// can pass for a line of ours.
+// quote adds free text with a bar before each line, so that it cannot imitate ours.
 func (p *page) quote(indent int, text string) {
 	text = strings.Trim(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 	if text == "" {
@@ -50,7 +48,7 @@ func (p *page) quote(indent int, text string) {
 // gap adds an empty line.
 func (p *page) gap() { p.lines = append(p.lines, nil) }
 
-// cut takes lines away that are more than so many, and says how many.
+// cut omits lines beyond a maximum, and says how many.
 func (p *page) cut(most, indent int) {
 	if p.Full || len(p.lines) <= most {
 		return
@@ -60,7 +58,7 @@ func (p *page) cut(most, indent int) {
 	p.put(indent, indent, hushed("… "+count(left, "more line", "more lines")+" (--full shows all)"))
 }
 
-// String writes the page out.
+// String returns the page as text.
 func (p *page) String() string {
 	var b strings.Builder
 	for _, line := range p.lines {

@@ -1,4 +1,4 @@
-// Package render draws sessions as text that a person reads.
+// Package render formats sessions as text for people.
 //
 //	chat := render.NewChat(render.Style{Width: 100, Colour: true})
 //	for _, entry := range entries {
@@ -8,14 +8,14 @@
 //
 // Invariants:
 //
-//   - What comes from a counterparty cannot draw: control characters, marks that
-//     turn the reading direction, and invisible characters are shown as escapes
-//     such as \u202e, and free text stands behind a bar of its own.
-//   - Without Colour the output holds no escape sequence.
-//   - No line is wider than Width columns, but for Width below 40, and nothing
-//     that is left out goes without saying how much it was.
+//   - A counterparty's text cannot control the terminal: control, bidirectional and
+//     invisible characters appear as escapes such as \u202e, and free text has a bar
+//     before each line.
+//   - Without Colour the output contains no escape sequence.
+//   - No line is wider than Width columns, which is at least 40. Omitted lines are
+//     counted, and truncated text ends in ….
 //
-// The package is pure: no terminal, no clock. Times are shown in UTC.
+// The package is pure: no terminal, no clock. Times are in UTC.
 package render
 
 import (
@@ -25,11 +25,11 @@ import (
 	"github.com/parley-asp/parley/transcript"
 )
 
-// Style says how to draw.
+// Style is how to format.
 type Style struct {
-	Width  int  // columns, at least 40; 0 is no terminal: 100, and lists as wide as they are
+	Width  int  // columns, at least 40; 0 without a terminal: 100, and tables of any width
 	Colour bool // with ANSI escape sequences
-	Full   bool // leave nothing out: every line of a long message, every id
+	Full   bool // omit nothing: every line of a long message, every id, every cell
 }
 
 const (
@@ -44,7 +44,7 @@ func (s Style) width() int {
 	return max(s.Width, minWidth)
 }
 
-// Conversation draws a whole transcript and how the session stands.
+// Conversation formats a transcript and the session's state.
 func Conversation(entries []transcript.Entry, view api.SessionView, s Style) string {
 	chat := NewChat(s)
 	var out strings.Builder

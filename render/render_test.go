@@ -21,8 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata again")
 
-// golden compares a picture with the one in testdata. The escape that starts a
-// colour is written there as ␛.
+// golden compares text with a file in testdata, which has ␛ for ESC.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	got = strings.ReplaceAll(got, "\x1b", "␛")
@@ -37,7 +36,7 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("the picture is another now; if it should be, run with -update (-want +got):\n%s", diff)
+		t.Errorf("the text differs; if that is intended, run with -update (-want +got):\n%s", diff)
 	}
 }
 
@@ -149,7 +148,7 @@ func commit(s *stage) {
 	s.says(beta, &performatives.InformBody{Type: performatives.Progress, Data: terms(`{"done":0.5}`)})
 }
 
-// hostile says what would be a terminal's master if it could.
+// hostile tries to control the terminal.
 func hostile(s *stage) {
 	s.open("Cheap\x1b[2J\x1b[31m storage \u202eegarots\u202c", `{"purpose":"\u001b]0;title\u0007"}`)
 	s.says(beta, &performatives.ProposeBody{
@@ -160,7 +159,7 @@ func hostile(s *stage) {
 	s.says(alpha, &performatives.CounterBody{ProposalID: "p2", ReferenceID: "p\u200b1", Terms: terms(`{"a.b":2,"a":{"b":1}}`)})
 }
 
-// long is what does not fit: words without an end, lists, wide characters.
+// long does not fit: endless words, lists, wide characters.
 func long(s *stage) {
 	s.open("長い話し合い", `{}`)
 	var many strings.Builder
@@ -210,7 +209,7 @@ func TestColour(t *testing.T) {
 	coloured := render.Conversation(s.entries, s.view(), render.Style{Colour: true})
 	golden(t, "colour", coloured)
 	if got := uncoloured(coloured); got != render.Conversation(s.entries, s.view(), render.Style{}) {
-		t.Error("in colour the text is another")
+		t.Error("colour changes the text")
 	}
 }
 
@@ -222,6 +221,32 @@ func TestFull(t *testing.T) {
 	got := render.Conversation(s.entries, s.view(), render.Style{Full: true})
 	if strings.Contains(got, "more lines") || !strings.Contains(got, "tjj  ") {
 		t.Errorf("something is left out:\n%s", got)
+	}
+}
+
+// TestTablesFit: on a terminal of 80 columns a row of a table is one line.
+func TestTablesFit(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	pause(s)
+	summary := api.Summarise(&s.state, alice, s.now)
+	summary.Mode, summary.Purpose = "convergent/1", "Log ingestion pipeline for the whole of Europe, with backups"
+	style := render.Style{Width: 80}
+	view := s.view()
+	item := api.EscalationItem{EscalationView: *view.Escalation, Session: sessionID, Purpose: "Log ingestion pipeline for the whole of Europe", Proposal: &view.Proposals[0]}
+	item.Case.Claim = &api.Claim{By: alice}
+	card := api.Card{Agent: alpha, Kind: "system", Name: "The procurement agent of Acme", Capabilities: []string{"storage", "logs", "metrics"}}
+	out := render.Sessions([]api.SessionSummary{summary}, style) +
+		render.Escalations(api.Escalations{Escalations: []api.EscalationItem{item}}, style) +
+		render.Agents([]api.Card{card}, style) +
+		render.Schemas([]api.Schema{{Name: "storage-v1", Kind: "terms", By: beta}}, style)
+	golden(t, "tables-narrow", out)
+	fits(t, out, 80)
+	if strings.Contains(out, "\n   ") {
+		t.Errorf("a row takes more than one line:\n%s", out)
+	}
+	if full := render.Sessions([]api.SessionSummary{summary}, render.Style{Width: 80, Full: true}); !strings.Contains(full, string(sessionID)) {
+		t.Errorf("--full shortens an id:\n%s", full)
 	}
 }
 
@@ -253,8 +278,7 @@ func TestLists(t *testing.T) {
 	fits(t, out.String(), 140)
 }
 
-// FuzzText: whatever a counterparty says, wherever it says it, the picture stays
-// within its width and controls nothing.
+// FuzzText: no text of a counterparty exceeds the width or controls the terminal.
 func FuzzText(f *testing.F) {
 	f.Add("Cheap\x1b[2J \u202e", "a.b", "x → y")
 	f.Add("", "\x00", "\u0301\u0301\u0301\u0301\u0301\u0301")
@@ -280,7 +304,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// harmless asserts that the text holds nothing that is not seen.
+// harmless asserts that every character is visible.
 func harmless(t *testing.T, text string) {
 	t.Helper()
 	for _, r := range text {

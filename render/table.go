@@ -9,11 +9,37 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-const columnGap = 2
+const (
+	columnGap = 2
+	// idPrefix is how much of a UUIDv7 a narrow table shows: the time and 12 random bits.
+	idPrefix = len("019478a3-7b2c-7def")
+	// minFlexible is the narrowest that a flexible column becomes.
+	minFlexible = 8
+)
 
-// table draws rows under a heading. A row that is too wide for a terminal goes
-// on below; for a program, which has no width, each row is one line.
-func table(s Style, none string, heading []string, rows [][]span) string {
+// A column of a table. A table that is too wide for a terminal shortens its ids, then
+// truncates flexible columns, then omits optional columns, rightmost first.
+type column struct {
+	title string
+	kind  columnKind
+}
+
+type columnKind uint8
+
+const (
+	fixed columnKind = iota
+	identifier
+	flexible
+	optional         // omitted if necessary
+	flexibleOptional // truncated or omitted
+)
+
+func (k columnKind) flexes() bool   { return k == flexible || k == flexibleOptional }
+func (k columnKind) optional() bool { return k == optional || k == flexibleOptional }
+
+// table formats rows under a heading. Without a width, for a program, cells are
+// complete. With Full, rows that are too wide continue on the next line.
+func table(s Style, none string, columns []column, rows [][]span) string {
 	if s.Width == 0 {
 		s.Width = math.MaxInt32
 	}
@@ -22,22 +48,24 @@ func table(s Style, none string, heading []string, rows [][]span) string {
 		p.put(0, 0, hushed(none))
 		return p.String()
 	}
-	widths := make([]int, len(heading))
-	for i, h := range heading {
-		widths[i] = textWidth(h)
-		for _, r := range rows {
-			widths[i] = max(widths[i], textWidth(Clean(r[i].text)))
+	for _, r := range rows {
+		for i := range r {
+			r[i].text = Clean(r[i].text)
 		}
 	}
-	title := make([]span, len(heading))
-	for i, h := range heading {
-		title[i] = hushed(h)
+	if !s.Full {
+		columns, rows = fitted(p.width(), columns, rows)
+	}
+	widths := natural(columns, rows)
+	title := make([]span, len(columns))
+	for i, c := range columns {
+		title[i] = hushed(c.title)
 	}
 	for _, r := range slices.Insert(rows, 0, title) {
 		var line []span
 		for i, cell := range r {
 			if i > 0 {
-				pad := widths[i-1] - textWidth(Clean(r[i-1].text)) + columnGap
+				pad := widths[i-1] - textWidth(r[i-1].text) + columnGap
 				line = append(line, said(strings.Repeat(" ", pad)))
 			}
 			line = append(line, cell)
@@ -45,6 +73,71 @@ func table(s Style, none string, heading []string, rows [][]span) string {
 		p.put(0, 4, line...)
 	}
 	return p.String()
+}
+
+// natural returns the widths of columns that show every cell in full.
+func natural(columns []column, rows [][]span) []int {
+	widths := make([]int, len(columns))
+	for i, c := range columns {
+		widths[i] = textWidth(c.title)
+		for _, r := range rows {
+			widths[i] = max(widths[i], textWidth(r[i].text))
+		}
+	}
+	return widths
+}
+
+// fitted shortens, truncates and omits columns until rows fit the width, if they can.
+func fitted(width int, columns []column, rows [][]span) ([]column, [][]span) {
+	excess := func(widths []int) int {
+		sum := columnGap * (len(widths) - 1)
+		for _, w := range widths {
+			sum += w
+		}
+		return sum - width
+	}
+	cut := func(i, most int) {
+		for _, r := range rows {
+			r[i].text = short(r[i].text, most)
+		}
+	}
+	if excess(natural(columns, rows)) <= 0 {
+		return columns, rows
+	}
+	for i, c := range columns {
+		if c.kind == identifier {
+			for _, r := range rows {
+				id := []rune(r[i].text)
+				r[i].text = string(id[:min(len(id), idPrefix)])
+			}
+		}
+	}
+	for {
+		widths := natural(columns, rows)
+		least := slices.Clone(widths)
+		omit := -1
+		for i, c := range columns {
+			if c.kind.flexes() {
+				least[i] = min(widths[i], max(minFlexible, textWidth(c.title)))
+			}
+			if c.kind.optional() {
+				omit = i
+			}
+		}
+		if excess(least) <= 0 || omit < 0 {
+			for i, c := range slices.Backward(columns) {
+				if over := excess(widths); over > 0 && c.kind.flexes() {
+					widths[i] = max(least[i], widths[i]-over)
+					cut(i, widths[i])
+				}
+			}
+			return columns, rows
+		}
+		columns = slices.Delete(slices.Clone(columns), omit, omit+1)
+		for n := range rows {
+			rows[n] = slices.Delete(rows[n], omit, omit+1)
+		}
+	}
 }
 
 // Sessions lists sessions.
@@ -65,9 +158,11 @@ func Sessions(list []api.SessionSummary, s Style) string {
 			hushed(strings.TrimSuffix(whenStamp(v.Updated), " UTC")), said(strings.Join(parties, ", ")), said(v.Purpose),
 		})
 	}
-	text := table(s, "no sessions", []string{"SESSION", "STATE", "MODE", "ACTS", "UPDATED (UTC)", "PARTIES", "PURPOSE"}, rows)
+	text := table(s, "no sessions", []column{
+		{"SESSION", identifier}, {"STATE", fixed}, {"MODE", optional}, {"ACTS", fixed}, {"UPDATED (UTC)", optional}, {"PARTIES", flexible}, {"PURPOSE", flexible},
+	}, rows)
 	if slices.ContainsFunc(list, func(v api.SessionSummary) bool { return v.Awaiting }) {
-		text += "* waits for you\n"
+		text += "* awaits your answer\n"
 	}
 	return text
 }
@@ -84,7 +179,9 @@ func Agents(list []api.Card, s Style) string {
 			said(string(c.Agent)), said(kindOf(c)), said(trust), said(c.Name), hushed(strings.Join(c.Capabilities, ", ")),
 		})
 	}
-	return table(s, "no principals", []string{"PRINCIPAL", "KIND", "TRUST", "NAME", "CAPABILITIES"}, rows)
+	return table(s, "no principals", []column{
+		{"PRINCIPAL", fixed}, {"KIND", fixed}, {"TRUST", optional}, {"NAME", flexibleOptional}, {"CAPABILITIES", flexibleOptional},
+	}, rows)
 }
 
 func kindOf(c api.Card) string {
@@ -155,5 +252,5 @@ func Schemas(list []api.Schema, s Style) string {
 		}
 		rows = append(rows, []span{said(v.Name), said(v.Kind), hushed(by)})
 	}
-	return table(s, "no schemas", []string{"SCHEMA", "KIND", "BY"}, rows)
+	return table(s, "no schemas", []column{{"SCHEMA", fixed}, {"KIND", fixed}, {"BY", flexible}}, rows)
 }

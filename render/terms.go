@@ -15,8 +15,7 @@ type leaf struct {
 	json jsontext.Value
 }
 
-// flatten lists the leaves of a value: what has no members of its own, and
-// lists of such.
+// flatten lists the leaves of a value: scalars and lists of scalars.
 func flatten(v jsontext.Value) []leaf {
 	if s := string(v); s == "" || s == "{}" || s == "[]" {
 		return nil
@@ -51,8 +50,8 @@ func appendLeaves(leaves []leaf, path string, v jsontext.Value) []leaf {
 	return leaves
 }
 
-// join lengthens a path. A name that has a path's own signs in it is quoted, so
-// that two different leaves never have the same path.
+// join appends a name to a path. It quotes a name with dots, brackets, quotes or
+// spaces, so that different leaves have different paths.
 func join(path, name string) string {
 	if name == "" || strings.ContainsAny(name, ".[]\" ") {
 		if quoted, err := jsontext.AppendQuote(nil, name); err == nil {
@@ -90,8 +89,8 @@ func elementsOf(v jsontext.Value) []jsontext.Value {
 	return elements
 }
 
-// worded writes a value for a person: strings without quotes unless they would
-// be taken for something else.
+// worded formats a value for people: strings without quotes, unless that would be
+// ambiguous.
 func worded(v jsontext.Value) string {
 	switch v.Kind() {
 	case '"':
@@ -119,7 +118,7 @@ func worded(v jsontext.Value) string {
 	}
 }
 
-// A row is a named value, with what became of it at its left.
+// A row is a named value with a mark before it.
 type row struct {
 	mark  span
 	name  string
@@ -134,8 +133,8 @@ func rowsOf(leaves []leaf) []row {
 	return rows
 }
 
-// differences are how terms changed from those before. same counts the leaves
-// that did not.
+// differences returns the changes from one offer's terms to another's, and the number
+// of unchanged leaves.
 func differences(before, after []leaf) (rows []row, same int) {
 	old := map[string]jsontext.Value{}
 	for _, l := range before {
@@ -164,7 +163,7 @@ func differences(before, after []leaf) (rows []row, same int) {
 	return rows, same
 }
 
-// percent tells how much a number grew or shrank.
+// percent formats the relative change of a number.
 func percent(was, now jsontext.Value) string {
 	if was.Kind() != '0' || now.Kind() != '0' {
 		return ""
@@ -177,10 +176,10 @@ func percent(was, now jsontext.Value) string {
 	return fmt.Sprintf(" (%+.4g %%)", (b-a)/a*100)
 }
 
-// widestName is how wide the column of names may become.
+// widestName is the maximum width of the name column.
 const widestName = 28
 
-// rows adds named values under each other.
+// rows adds named values in two columns.
 func (p *page) rows(indent int, rows []row) {
 	column := 0
 	for _, r := range rows {

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/text/width"
 )
 
-// maxMarks is how many combining marks one character may carry: enough for any
-// script, too few to climb out of the line.
+// maxMarks is the maximum number of combining marks on a character: enough for any
+// script, too few to overlap other lines.
 const maxMarks = 4
 
-// Clean makes text of a stranger harmless: what is not seen, or changes how
-// other text is seen, becomes an escape.
+// Clean escapes characters in untrusted text that are invisible or change how other
+// text appears.
 func Clean(s string) string {
 	var b strings.Builder
 	marks := 0
@@ -36,7 +36,7 @@ func Clean(s string) string {
 	return b.String()
 }
 
-// blank are letters and symbols that look like nothing.
+// blank reports whether a letter or symbol is invisible.
 func blank(r rune) bool {
 	switch r {
 	case '\u115f', '\u1160', '\u2800', '\u3164', '\uffa0', unicode.ReplacementChar:
@@ -60,7 +60,7 @@ func escape(b *strings.Builder, r rune) {
 	}
 }
 
-// columns is how many columns of a terminal a character takes.
+// columns returns the width of a character in terminal columns.
 func columns(r rune) int {
 	if unicode.In(r, unicode.Mn, unicode.Me) {
 		return 0
@@ -81,7 +81,7 @@ func textWidth(s string) int {
 	return n
 }
 
-// short cuts text to so many columns, and shows that it did.
+// short truncates text to a number of columns and appends ….
 func short(s string, most int) string {
 	if textWidth(s) <= most {
 		return s
@@ -95,7 +95,7 @@ func short(s string, most int) string {
 	return s
 }
 
-// An ink is how a piece of text is written where there is colour.
+// An ink is the colour and weight of text.
 type ink uint8
 
 const (
@@ -105,10 +105,10 @@ const (
 	good
 	bad
 	warn
-	firstVoice // and the voices after it, one for each who speaks
+	firstVoice // followed by one voice for each principal
 )
 
-// inks are ANSI attributes; the voices leave out red, which is for what is bad.
+// inks are ANSI attributes. No voice is red, which means bad.
 var inks = []string{
 	plain: "", faint: "2", strong: "1", good: "32", bad: "31", warn: "33",
 	firstVoice: "1;36", "1;32", "1;35", "1;34", "1;33", "1;96", "1;95", "1;94",
@@ -129,7 +129,7 @@ func said(text string) span   { return span{text, plain} }
 func hushed(text string) span { return span{text, faint} }
 func loud(text string) span   { return span{text, strong} }
 
-// A cell is one character of a line that is being laid out.
+// A cell is one character and its ink.
 type cell struct {
 	r   rune
 	ink ink
@@ -153,8 +153,8 @@ func cellsWidth(line []cell) int {
 	return n
 }
 
-// wrap cuts a line at spaces, or where there is none in reach, so that the
-// first part takes at most first columns and each other one at most rest.
+// wrap breaks a line, at spaces if possible, into a first part of at most first columns
+// and others of at most rest.
 func wrap(line []cell, first, rest int) [][]cell {
 	var lines [][]cell
 	for most := first; ; most = rest {
@@ -174,7 +174,7 @@ func wrap(line []cell, first, rest int) [][]cell {
 	}
 }
 
-// fits is how many cells go into so many columns: at least one.
+// fits returns how many cells fit a number of columns: at least one.
 func fits(line []cell, most int) int {
 	n := 0
 	for i, c := range line {

@@ -20,12 +20,12 @@ import (
 
 func agentCommand() *cobra.Command {
 	return connects(group(&cobra.Command{
-		Use: "agent", Short: "register, list and remove principals",
-		Long: "The registry of principals: who may log in and with which key, and what each says\nof itself. The operator registers and removes.",
-	}, agentAdd(), agentLs(), agentShow(), agentRotate(), agentCreds(), agentRm()))
+		Use: "agent", Short: "register, list and remove agents",
+		Long: "The registry of principals: who may log in with which key, and each one's card. The\noperator registers and removes principals.",
+	}, agentAdd(), principalLs(""), principalShow(""), agentRotate(), agentCreds(), principalRm("")))
 }
 
-// A registration is what add registers.
+// A registration is what add and rotate register.
 type registration struct {
 	card              api.Card
 	keyOut, publicKey string
@@ -33,27 +33,27 @@ type registration struct {
 	trust             float64
 	replace           bool
 
-	pair nkeys.KeyPair // of the key; nil of one that only its owner has
+	pair nkeys.KeyPair // nil if only the owner has the key
 }
 
 func (r *registration) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&r.keyOut, "key-out", "", "where to write the seed of the new key (default: the last part of the URI, with .nk)")
-	cmd.Flags().StringVar(&r.publicKey, "public-key", "", "register this public key (U…) and make none")
+	cmd.Flags().StringVar(&r.keyOut, "key-out", "", "new `FILE` for the seed of the new key (default: the last part of the URI, with .nk)")
+	cmd.Flags().StringVar(&r.publicKey, "public-key", "", "register this public `KEY` (U…) instead of generating one")
 	r.credsFlag(cmd)
-	cmd.Flags().StringVar(&r.card.Name, "name", "", "a name for people")
-	cmd.Flags().StringVar(&r.card.Description, "description", "", "what it is for")
-	cmd.Flags().BoolVar(&r.replace, "replace", false, "if it is registered, give it this card and key instead")
+	cmd.Flags().StringVar(&r.card.Name, "name", "", "display `NAME`")
+	cmd.Flags().StringVar(&r.card.Description, "description", "", "`TEXT` that says what it is for")
+	cmd.Flags().BoolVar(&r.replace, "replace", false, "replace the card and key of a registered principal")
 }
 
 func agentAdd() *cobra.Command {
 	r := &registration{}
 	cmd := &cobra.Command{
-		Use: "add URI", Short: "register an agent and make its key", Args: args(cobra.ExactArgs(1)),
-		Long: `Registers an agent. Its key is made here and its seed written to a file that only
-you can read, and never over another file; or --public-key is the key that the
-agent has made by itself, which is better.`,
-		Example: `  parley agent add agent://acme.com/procurement/alpha --key-out alpha.nk --capability storage
-  parley agent add agent://widgets.co/sales/beta --public-key UDXU… --kind system --trust 80`,
+		Use: "add URI", Short: "register an agent and generate its key", Args: args(cobra.ExactArgs(1)),
+		Long: `Registers an agent. The command generates a key and writes its seed to a new file
+that only you can read. It is better if the agent generates its own key: pass the
+public key with --public-key.`,
+		Example: `  parley agent add agent://acme.com/alpha --key-out alpha.nk --capability logs
+  parley agent add agent://widgets.co/beta --public-key UDXU… --kind system`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("trust") {
 				r.card.Registry.TrustScore = &r.trust
@@ -62,28 +62,28 @@ agent has made by itself, which is better.`,
 		},
 	}
 	r.flags(cmd)
-	cmd.Flags().StringVar(&r.card.Kind, "kind", "", "system or personal (default personal)")
-	cmd.Flags().StringSliceVar(&r.card.Capabilities, "capability", nil, "what it can do; may be given more than once")
-	cmd.Flags().StringSliceVar(&r.card.Schemas, "schema", nil, "a terms schema that it knows; may be given more than once")
-	cmd.Flags().Float64Var(&r.trust, "trust", 0, "trust score, 0 to 100")
+	cmd.Flags().StringVar(&r.card.Kind, "kind", "", "`KIND`: system or personal (default: personal)")
+	cmd.Flags().StringSliceVar(&r.card.Capabilities, "capability", nil, "`CAPABILITY` of the agent; can be repeated")
+	cmd.Flags().StringSliceVar(&r.card.Schemas, "schema", nil, "`NAME` of a terms schema that the agent knows; can be repeated")
+	cmd.Flags().Float64Var(&r.trust, "trust", 0, "trust `SCORE`, 0 to 100")
 	return cmd
 }
 
 func (r *registration) add(cmd *cobra.Command, uri string, human bool) error {
 	agent, err := performatives.ParseAgent(uri)
 	if err == nil && agent.IsHuman() != human {
-		err = errors.New("agent add registers agent://…, human add human://…")
+		err = errors.New("agent add registers agent://…, and human add human://…")
 	}
 	if err != nil {
 		return usage(fmt.Errorf("%s: %w", uri, err))
 	}
 	switch {
 	case text(cmd, "as") != "":
-		return usage(errors.New("the operator registers: leave --as out"))
+		return usage(errors.New("only the operator can register: omit --as"))
 	case r.card.Registry.Auditor && r.card.Registry.MayDecide:
-		return usage(errors.New("who audits does not decide: give --auditor or --may-decide"))
+		return usage(errors.New("an auditor cannot decide: set either --auditor or --may-decide"))
 	case r.publicKey != "" && (r.keyOut != "" || r.credsOut != ""):
-		return usage(errors.New("--key-out and --creds-out are for a key that is made, --public-key for one that is there: give one of them"))
+		return usage(errors.New("--key-out and --creds-out are for a generated key: omit them with --public-key"))
 	}
 	r.card.Agent = agent
 	return with(cmd, func(ctx context.Context, c connection) error {
@@ -99,13 +99,13 @@ func (r *registration) add(cmd *cobra.Command, uri string, human bool) error {
 			return errors.Join(err, r.unmake(made, err))
 		}
 		if made {
-			note(cmd, "the seed of its key is in "+r.files()+"; keep it secret")
+			note(cmd, "The seed of its key is in "+r.files()+". Keep it secret.")
 		}
 		return show(cmd, card, func(s render.Style) string { return render.Card(card, s) })
 	})
 }
 
-// free refuses to take over what is registered, unless that is meant.
+// free returns an error if the principal is registered, unless --replace is set.
 func (r *registration) free(ctx context.Context, c connection) error {
 	if r.replace {
 		return nil
@@ -113,7 +113,7 @@ func (r *registration) free(ctx context.Context, c connection) error {
 	_, err := c.Card(ctx, r.card.Agent)
 	switch {
 	case err == nil:
-		return fmt.Errorf("%s is registered already; --replace gives it another card and key", r.card.Agent)
+		return fmt.Errorf("%s is already registered; --replace replaces its card and key", r.card.Agent)
 	case errors.Is(err, client.Refused(session.UnknownAgent)):
 		return nil
 	default:
@@ -121,12 +121,13 @@ func (r *registration) free(ctx context.Context, c connection) error {
 	}
 }
 
-// key makes the principal's key, unless it has one, and keeps it before it is registered.
+// key generates the principal's key, unless it has one, and writes it to disk before it is
+// registered.
 func (r *registration) key(ctx context.Context, c connection) (made bool, err error) {
 	r.card.Key = performatives.Key(r.publicKey)
 	if r.publicKey != "" {
 		if !r.card.Key.Valid() {
-			return false, usage(errors.New("--public-key is a public user nkey, U and 55 more letters and digits; never the seed"))
+			return false, usage(errors.New("--public-key is a public user nkey: U and 55 more letters and digits, not the seed"))
 		}
 		return false, nil
 	}
@@ -157,7 +158,7 @@ func (r *registration) key(ctx context.Context, c connection) (made bool, err er
 	return true, nil
 }
 
-// unmake takes away the key of a principal that was refused: nobody needs it.
+// unmake removes the key files of a principal whose registration was refused.
 func (r *registration) unmake(made bool, why error) error {
 	if _, refused := errors.AsType[*session.Refusal](why); !made || !refused {
 		return nil
@@ -171,67 +172,10 @@ func (r *registration) unmake(made bool, why error) error {
 	return errors.Join(faults...)
 }
 
-// files are where the seed is.
+// files names the files that hold the seed.
 func (r *registration) files() string {
 	if r.keyOut != "" && r.credsOut != "" {
 		return r.keyOut + " and " + r.credsOut
 	}
 	return r.keyOut + r.credsOut
-}
-
-func agentLs() *cobra.Command {
-	var filter api.ListAgents
-	cmd := &cobra.Command{
-		Use: "ls", Short: "list principals", Args: args(cobra.NoArgs),
-		Example: "  parley agent ls --organisation acme.com --capability storage",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return with(cmd, func(ctx context.Context, c connection) error {
-				list, err := all(c.Agents(ctx, filter))
-				if err != nil {
-					return err
-				}
-				return show(cmd, api.Agents{Agents: list}, func(s render.Style) string { return render.Agents(list, s) })
-			})
-		},
-	}
-	cmd.Flags().StringVar(&filter.Organization, "organisation", "", "only those of this domain, such as acme.com")
-	cmd.Flags().StringVar(&filter.Capability, "capability", "", "only those that can do this")
-	cmd.Flags().StringVar(&filter.Kind, "kind", "", "only system, personal or human")
-	return cmd
-}
-
-func agentShow() *cobra.Command {
-	return &cobra.Command{
-		Use: "show URI", Short: "show a principal's card", Args: args(cobra.ExactArgs(1)),
-		Example: "  parley agent show agent://acme.com/procurement/alpha",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return with(cmd, func(ctx context.Context, c connection) error {
-				card, err := c.Card(ctx, performatives.Agent(args[0]))
-				if err != nil {
-					return err
-				}
-				return show(cmd, card, func(s render.Style) string { return render.Card(card, s) })
-			})
-		},
-	}
-}
-
-func agentRm() *cobra.Command {
-	return &cobra.Command{
-		Use: "rm URI", Short: "remove a principal: it can log in no more", Args: args(cobra.ExactArgs(1)),
-		Long:    "Removes a principal. Transcripts keep the key that they pinned, and still verify.",
-		Example: "  parley agent rm agent://acme.com/procurement/alpha",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if text(cmd, "as") != "" {
-				return usage(errors.New("the operator removes: leave --as out"))
-			}
-			return with(cmd, func(ctx context.Context, c connection) error {
-				card, err := c.operator.RemoveAgent(ctx, performatives.Agent(args[0]))
-				if err != nil {
-					return err
-				}
-				return show(cmd, card, func(render.Style) string { return "removed " + args[0] + "\n" })
-			})
-		},
-	}
 }

@@ -14,10 +14,10 @@ import (
 )
 
 func (r *registration) credsFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&r.credsOut, "creds-out", "", "where to write the new key as a NATS credentials file (.creds), for programs that take no bare seed")
+	cmd.Flags().StringVar(&r.credsOut, "creds-out", "", "new `FILE` for the new key as NATS credentials (.creds)")
 }
 
-// writeCreds writes a NATS credentials file of a principal's key; no path is none.
+// writeCreds writes a NATS credentials file for a principal's key, unless the path is empty.
 func writeCreds(ctx context.Context, c connection, path string, a performatives.Agent, key nkeys.KeyPair) error {
 	if path == "" {
 		return nil
@@ -40,14 +40,15 @@ func writeCreds(ctx context.Context, c connection, path string, a performatives.
 func agentCreds() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
-		Use: "creds URI", Short: "make a NATS credentials file of a key that is there", Args: args(cobra.ExactArgs(1)),
-		Long: `Writes a NATS credentials file (.creds) of the key that a principal, agent or
-human, is registered with. It has the seed in it and is as secret; it lets in as
-the seed does, and no longer.`,
-		Example: "  parley agent creds agent://acme.com/procurement/alpha --key alpha.nk --creds-out alpha.creds",
+		Use: "creds URI", Short: "make a NATS credentials file from a key", Args: args(cobra.ExactArgs(1)),
+		Long: `Writes a NATS credentials file (.creds) for the registered key of an agent or a
+human. The file contains the seed, so keep it secret. It works as long as the key
+is registered.`,
+		Example:           "  parley agent creds agent://acme.com/alpha --key a.nk --creds-out a.creds",
+		ValidArgsFunction: completeFirst(completeAgents("")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if text(cmd, "key") == "" || out == "" {
-				return usage(errors.New("--key FILE is the seed of the principal's key, --creds-out FILE where to write the credentials"))
+				return usage(errors.New("set --key to the file with the seed, and --creds-out to the credentials file"))
 			}
 			key, err := server.ReadSeed(text(cmd, "key"))
 			if err != nil {
@@ -60,11 +61,11 @@ the seed does, and no longer.`,
 				if err := writeCreds(ctx, c, out, performatives.Agent(args[0]), key); err != nil {
 					return err
 				}
-				note(cmd, "the credentials are in "+out+"; keep them secret")
+				note(cmd, "The credentials are in "+out+". Keep them secret.")
 				return show(cmd, map[string]string{"agentId": args[0], "file": out}, func(render.Style) string { return "" })
 			})
 		},
 	}
-	cmd.Flags().StringVar(&out, "creds-out", "", "where to write the credentials file; never over another file")
+	cmd.Flags().StringVar(&out, "creds-out", "", "new `FILE` for the credentials")
 	return cmd
 }

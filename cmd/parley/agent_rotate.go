@@ -17,28 +17,29 @@ import (
 func agentRotate() *cobra.Command {
 	r, newKey := &registration{}, ""
 	cmd := &cobra.Command{
-		Use: "rotate URI", Short: "give a principal another key, at once", Args: args(cobra.ExactArgs(1)),
-		Long: `Gives a principal, agent or human, another key. With --key (or --creds) the
-principal does it by itself and signs with the key that it has and with the new
-one; without, the operator does. What is connected with the old key is disconnected. Transcripts
-keep the keys that they pinned, and still verify.`,
-		Example: `  parley agent rotate agent://acme.com/procurement/alpha --key alpha.nk --key-out alpha-2.nk
-  parley agent rotate agent://acme.com/procurement/alpha --key alpha.nk --new-key alpha-2.nk
-  parley agent rotate agent://acme.com/procurement/alpha --public-key UDXU…`,
+		Use: "rotate URI", Short: "replace a principal's key", Args: args(cobra.ExactArgs(1)),
+		Long: `Replaces the key of an agent or a human at once. With --key or --creds the
+principal does it, and signs with both its keys. Without, the operator does it.
+Clients connected with the old key are disconnected. Transcripts keep their pinned
+keys and still verify.`,
+		Example: `  parley agent rotate agent://acme.com/alpha --key alpha.nk --key-out alpha-2.nk
+  parley agent rotate agent://acme.com/alpha --key alpha.nk --new-key alpha-2.nk
+  parley agent rotate agent://acme.com/alpha --public-key UDXU…`,
+		ValidArgsFunction: completeFirst(completeAgents("")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if newKey != "" && r.publicKey != "" {
-				return usage(errors.New("--new-key and --public-key are both a new key that is there: give one of them"))
+				return usage(errors.New("set either --new-key or --public-key"))
 			}
-			if err := r.has(newKey); err != nil {
+			if err := r.readKey(newKey); err != nil {
 				return err
 			}
 			return r.rotate(cmd, args[0])
 		},
 	}
-	cmd.Flags().StringVar(&r.keyOut, "key-out", "", "where to write the seed of the new key; never over another file")
+	cmd.Flags().StringVar(&r.keyOut, "key-out", "", "new `FILE` for the seed of a generated key")
 	r.credsFlag(cmd)
-	cmd.Flags().StringVar(&r.publicKey, "public-key", "", "the new public key (U…), if it has been made already; the operator's to give")
-	cmd.Flags().StringVar(&newKey, "new-key", "", "file with the seed of the new key, if it has been made already")
+	cmd.Flags().StringVar(&r.publicKey, "public-key", "", "the new public `KEY` (U…), for the operator")
+	cmd.Flags().StringVar(&newKey, "new-key", "", "`FILE` with the seed of the new key")
 	return cmd
 }
 
@@ -49,11 +50,11 @@ func (r *registration) rotate(cmd *cobra.Command, uri string) error {
 	}
 	switch as := text(cmd, "as"); {
 	case as != "" && as != uri:
-		return usage(errors.New("a principal changes its own key only: leave --as out"))
+		return usage(errors.New("a principal can replace only its own key: omit --as"))
 	case (r.keyOut == "" && r.credsOut == "") == (r.publicKey == ""):
-		return usage(errors.New("--key-out and --creds-out are for a new key that is made, --public-key for one that is there: give one of them"))
+		return usage(errors.New("set --key-out or --creds-out to generate a key, else --new-key or --public-key"))
 	case r.publicKey != "" && r.pair == nil && (text(cmd, "key") != "" || text(cmd, "creds") != ""):
-		return usage(errors.New("a principal signs with the new key too, to show that it has it: --new-key is the file with its seed"))
+		return usage(errors.New("a principal also signs with the new key, which shows that it has it: set --new-key"))
 	case text(cmd, "key") != "" || text(cmd, "creds") != "":
 		if err := cmd.Flags().Set("as", uri); err != nil {
 			return err
@@ -65,22 +66,22 @@ func (r *registration) rotate(cmd *cobra.Command, uri string) error {
 		if err != nil {
 			return err
 		}
-		card, err := r.turn(ctx, c)
+		card, err := r.replaceKey(ctx, c)
 		if _, refused := errors.AsType[*session.Refusal](err); err != nil && made && !refused {
-			return fmt.Errorf("%w\nWhether the key is changed is not known: if the one in %s logs in, it is", err, r.files())
+			return advise(err, "It is unknown whether the key was replaced. If the key in %s logs in, it was.", r.files())
 		}
 		if err != nil {
 			return errors.Join(err, r.unmake(made, err))
 		}
 		if made {
-			note(cmd, "the seed of the new key is in "+r.files()+"; keep it secret")
+			note(cmd, "The seed of the new key is in "+r.files()+". Keep it secret.")
 		}
 		return show(cmd, card, func(s render.Style) string { return render.Card(card, s) })
 	})
 }
 
-// has takes the new key from a file.
-func (r *registration) has(path string) (err error) {
+// readKey reads the new key from a file.
+func (r *registration) readKey(path string) (err error) {
 	if path == "" {
 		return nil
 	}
@@ -90,7 +91,7 @@ func (r *registration) has(path string) (err error) {
 	return err
 }
 
-func (r *registration) turn(ctx context.Context, c connection) (api.Card, error) {
+func (r *registration) replaceKey(ctx context.Context, c connection) (api.Card, error) {
 	if c.principal != nil {
 		to, err := performatives.NewSigner(r.pair)
 		if err != nil {

@@ -21,31 +21,31 @@ import (
 	"github.com/parley-asp/parley/server"
 )
 
-// storeFlags are how to get at the streams as the broker does.
+// storeFlags are the flags to log in to the streams as the broker does.
 func storeFlags(flags *pflag.FlagSet, s *serve) {
-	flags.StringVar(&s.Data, "data", defaultData, "directory of the broker's keys")
-	flags.StringVar(&s.creds, "creds", "", "NATS credentials file that the broker logs in with (default: broker.nk of --data)")
-	flags.StringVar(&s.context, "context", "", "context of the nats command line that the broker logs in with")
-	flags.StringVar(&s.nkey, "nkey", "", "file with the seed of the nkey that the broker logs in with")
-	flags.StringVar(&s.TLS.CA, "tls-ca", "", "PEM file with the CA of the server's certificate (default: those of the system)")
-	flags.StringVar(&s.TLS.Cert, "tls-cert", "", "PEM file with a certificate to show, where the server asks for one")
-	flags.StringVar(&s.TLS.Key, "tls-key", "", "PEM file with the key of --tls-cert")
+	flags.StringVar(&s.Data, "data", defaultData, "the broker's data `DIR`, which holds its keys")
+	flags.StringVar(&s.creds, "creds", "", "NATS credentials `FILE` of the broker (default: broker.nk in --data)")
+	flags.StringVar(&s.context, "context", "", "`NAME` of a nats CLI context with the broker's URL and login")
+	flags.StringVar(&s.nkey, "nkey", "", "`FILE` with the seed of the broker's nkey")
+	flags.StringVar(&s.TLS.CA, "tls-ca", "", "PEM `FILE` with the CA of the server's certificate (default: the system's CAs)")
+	flags.StringVar(&s.TLS.Cert, "tls-cert", "", "PEM `FILE` with a client certificate, for mutual TLS")
+	flags.StringVar(&s.TLS.Key, "tls-key", "", "PEM `FILE` with the key of --tls-cert")
 }
 
 func backupCommand() *cobra.Command {
 	s := &serve{}
 	var withoutKeys bool
 	cmd := &cobra.Command{
-		Use: "backup FILE | DIR", Short: "write all that the broker keeps into a file, while it runs", Args: args(cobra.ExactArgs(1)),
-		Long: `Writes the transcripts, the registry, the inboxes with what each principal has read,
-the timers, the escalation inbox and the keys of --data into one file, mode 0600,
-while brokers go on. In a directory the file gets a name with the time.
+		Use: "backup FILE | DIR", Short: "back up a running broker's store and keys to a file", Args: args(cobra.ExactArgs(1)),
+		Long: `Backs up transcripts, the registry, inboxes with their read positions, timers, the
+escalation inbox and the keys in --data to one file, mode 0600, while brokers keep
+running. In a directory, the file's name contains the time.
 
-Whoever has the file can act as the broker: it holds broker.nk. --without-keys
-leaves the keys out; keep them elsewhere, or receipts of what comes after a restore
-are signed by another key. The file is a tar of JetStream's own snapshots.`,
+Whoever has the file can act as the broker, because it contains broker.nk. If you
+omit the keys with --without-keys, back them up separately: without broker.nk, a
+restored broker signs with a new key. The file is a tar of JetStream snapshots.`,
 		Example: `  parley backup /var/backups/parley.tar --data /var/lib/parley
-  parley backup /var/backups/ --nats nats://nats.example.com --data /var/lib/parley
+  parley backup /var/backups/ --nats nats://nats.example.com
   parley restore /var/backups/parley.tar --check`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := s.external(); err != nil {
@@ -54,7 +54,7 @@ are signed by another key. The file is a tar of JetStream's own snapshots.`,
 			s.NATS = cmp.Or(s.NATS, nats.DefaultURL)
 			nc, stop, err := server.Store(s.Options)
 			if err != nil {
-				return s.whyNot(err)
+				return s.explainStart(err)
 			}
 			defer stop()
 			var keys []backup.File
@@ -72,8 +72,8 @@ are signed by another key. The file is a tar of JetStream's own snapshots.`,
 		},
 	}
 	storeFlags(cmd.Flags(), s)
-	cmd.Flags().StringVar(&s.NATS, "nats", "", "URL of the NATS server, the broker's own or one elsewhere (default "+nats.DefaultURL+")")
-	cmd.Flags().BoolVar(&withoutKeys, "without-keys", false, "leave the keys out")
+	cmd.Flags().StringVar(&s.NATS, "nats", "", "`URL` of the NATS server, embedded or external (default: "+nats.DefaultURL+")")
+	cmd.Flags().BoolVar(&withoutKeys, "without-keys", false, "omit the keys")
 	return cmd
 }
 
@@ -89,7 +89,7 @@ func keyFiles(dir string) ([]backup.File, error) {
 	return files, nil
 }
 
-// destination is the file that a backup goes to.
+// destination returns the path of the backup file.
 func destination(arg string, now time.Time) string {
 	if info, err := os.Stat(arg); strings.HasSuffix(arg, string(filepath.Separator)) || err == nil && info.IsDir() {
 		return filepath.Join(arg, "parley-"+now.UTC().Format("20060102T150405Z")+".tar")
@@ -97,7 +97,7 @@ func destination(arg string, now time.Time) string {
 	return arg
 }
 
-// writeBackup puts the file in its place when it is whole and on disk.
+// writeBackup writes and fsyncs a temporary file, and then renames it.
 func writeBackup(ctx context.Context, nc *nats.Conn, keys []backup.File, name string) (m backup.Manifest, err error) {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return m, err
@@ -106,8 +106,8 @@ func writeBackup(ctx context.Context, nc *nats.Conn, keys []backup.File, name st
 	if err != nil {
 		return m, err
 	}
-	defer os.Remove(part.Name()) //nolint:errcheck // it has another name by then
-	defer part.Close()           //nolint:errcheck // the second time
+	defer os.Remove(part.Name()) //nolint:errcheck // it is renamed by then
+	defer part.Close()           //nolint:errcheck // closed before
 	if m, err = backup.Write(ctx, nc, keys, part); err != nil {
 		return m, err
 	}
@@ -119,7 +119,7 @@ func writeBackup(ctx context.Context, nc *nats.Conn, keys []backup.File, name st
 	return m, nil
 }
 
-// written is what backup and restore print.
+// written is the result of backup and restore.
 type written struct {
 	File string `json:"file"`
 	backup.Manifest
@@ -130,33 +130,33 @@ func (w written) text() string {
 	if len(w.Keys) > 0 {
 		keys = "with the keys " + strings.Join(w.Keys, ", ")
 	}
-	return fmt.Sprintf("%s\n  of %s, %d streams, %s\n", w.File, w.At.Format(time.RFC3339), len(w.Streams), keys)
+	return fmt.Sprintf("%s\n  made %s, %d streams, %s\n", w.File, w.At.Format(time.RFC3339), len(w.Streams), keys)
 }
 
 func restoreCommand() *cobra.Command {
 	s := &serve{}
 	var check, archive bool
 	cmd := &cobra.Command{
-		Use: "restore FILE", Short: "make a broker's store of a backup", Args: args(cobra.ExactArgs(1)),
-		Long: `Makes the streams of a backup again, at their positions and with what each principal
-has read, and the keys: in a new --data directory for a broker with an embedded
-server, or on a NATS server elsewhere (--nats) that has none of them; there the keys
-go to --data if it has none, and the server needs the same configuration as before.
-Nothing is ever written over. No broker may run on it meanwhile.
+		Use: "restore FILE", Short: "restore a broker's store from a backup", Args: args(cobra.ExactArgs(1)),
+		Long: `Restores streams with their positions and read positions, and the keys. The target
+is a new --data directory for an embedded server, or an external server (--nats)
+without these streams. For an external server the keys go to --data if it has
+none, and the server needs the same configuration as before. Nothing is ever
+overwritten. No broker may run on the target.
 
-The next broker that starts derives what the backup had not seen any more, as after
-a crash. parley session verify --all then says whether all is in order.
+The next broker recovers side effects that the backup lacks, as after a crash. Then
+'parley session verify --all' checks the result.
 
---check reads the file to its end, holds it against its sums and restores nothing.`,
-		Example: `  parley restore /var/backups/parley.tar --data /var/lib/parley-again
-  parley restore /var/backups/parley.tar --nats nats://nats.example.com --data /var/lib/parley --replicas 3
-  parley restore /var/backups/parley.tar --check`,
+--check verifies the checksums of the file and restores nothing.`,
+		Example: `  parley restore parley.tar --data /var/lib/parley-restored
+  parley restore parley.tar --nats nats://nats.example.com --replicas 3
+  parley restore parley.tar --check`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file, err := os.Open(args[0])
 			if err != nil {
 				return err
 			}
-			defer file.Close() //nolint:errcheck // it was only read
+			defer file.Close() //nolint:errcheck // opened read-only
 			manifest, keys, err := backup.Check(file)
 			if err == nil && !check {
 				s.Dev = manifest.Dev && s.NATS == ""
@@ -169,22 +169,22 @@ a crash. parley session verify --all then says whether all is in order.
 		},
 	}
 	storeFlags(cmd.Flags(), s)
-	cmd.Flags().StringVar(&s.NATS, "nats", "", "URL of a NATS server elsewhere, instead of the embedded one's store in --data")
-	cmd.Flags().IntVar(&s.Replicas, "replicas", 0, "copies of each stream (default: as many as there were; 1 for an embedded server)")
-	cmd.Flags().BoolVar(&archive, "archive", false, "make a store with an archive, for serve --archive-after")
-	cmd.Flags().BoolVar(&check, "check", false, "only check that the file is whole")
+	cmd.Flags().StringVar(&s.NATS, "nats", "", "`URL` of an external NATS server (default: restore to an embedded server's store in --data)")
+	cmd.Flags().IntVar(&s.Replicas, "replicas", 0, "`N` replicas of each stream (default: as in the backup; 1 for an embedded server)")
+	cmd.Flags().BoolVar(&archive, "archive", false, "create a store with an archive, for serve --archive-after")
+	cmd.Flags().BoolVar(&check, "check", false, "only verify the file's checksums")
 	return cmd
 }
 
-// restore makes keys and streams.
+// restore writes the keys and creates the streams.
 func (s *serve) restore(ctx context.Context, file io.ReadSeeker, keys []backup.File, o backup.Options) error {
 	if err := s.external(); err != nil {
 		return err
 	}
-	elsewhere := s.NATS != ""
+	external := s.NATS != ""
 	if has, err := server.Keys(s.Data); err != nil {
 		return err
-	} else if !elsewhere || len(has) == 0 {
+	} else if !external || len(has) == 0 {
 		if err := server.Empty(s.Data); err != nil {
 			return err
 		}
@@ -194,13 +194,13 @@ func (s *serve) restore(ctx context.Context, file io.ReadSeeker, keys []backup.F
 			}
 		}
 	}
-	if !elsewhere {
-		s.Listen = "127.0.0.1:-1" // nobody is meant to find it
+	if !external {
+		s.Listen = "127.0.0.1:-1" // a random port that no client knows
 		s.Replicas = cmp.Or(s.Replicas, 1)
 	}
 	nc, stop, err := server.Store(s.Options)
 	if err != nil {
-		return s.whyNot(err)
+		return s.explainStart(err)
 	}
 	defer stop()
 	if _, err := file.Seek(0, io.SeekStart); err != nil {

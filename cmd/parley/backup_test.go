@@ -92,7 +92,7 @@ func TestBackupWhileRunning(t *testing.T) {
 	if w.Key() != was {
 		t.Error("the restored broker has another key")
 	}
-	said, ok := w.verify(settledWithin)
+	said, ok := w.verify(auditWait)
 	if n := strings.Count(said, "ok  "); !ok || n != 6 {
 		t.Errorf("%d of 6 sessions are in order:\n%s", n, said)
 	}
@@ -153,7 +153,7 @@ func TestRestoreWithArchive(t *testing.T) {
 		testkit.Must(w, err)
 		sessions = info.State.NumSubjects
 	}
-	said, ok := w.verify(settledWithin)
+	said, ok := w.verify(auditWait)
 	if n := strings.Count(said, "ok  "); !ok || n != deals+1 {
 		t.Errorf("%d of %d sessions are in order:\n%s", n, deals+1, said)
 	}
@@ -177,7 +177,7 @@ func TestRestoreWithArchive(t *testing.T) {
 		t.Fatal(said)
 	}
 	w.starts(t, testkit.Options{Data: data, Archive: policy})
-	said, ok = w.verify(settledWithin)
+	said, ok = w.verify(auditWait)
 	if n := strings.Count(said, "ok  "); !ok || n != deals+1 {
 		t.Errorf("%d of %d sessions of the restored archive are in order:\n%s", n, deals+1, said)
 	}

@@ -22,49 +22,49 @@ import (
 func benchCommand() *cobra.Command {
 	var o bench.Options
 	cmd := &cobra.Command{
-		Use: "bench", Short: "measure what an act costs, next to the store alone", Args: args(cobra.NoArgs),
-		Long: `Starts a broker in a process of its own and drives sessions over TCP as agents do:
-every act is signed, judged, chained and stored, and delivered to the counterpart's
-durable consumer. Each session is a closed loop: the next act is made when the last
-one was both accepted and received.
+		Use: "bench", Short: "measure the cost of an act, compared with the store alone", Args: args(cobra.NoArgs),
+		Long: `Starts a broker in its own process and drives sessions over TCP as agents do:
+every act is signed, validated, chained, stored, and delivered to the
+counterparty's durable consumer. Each session is a closed loop: it submits the
+next act once the last one was accepted and received.
 
-In turns with it, a NATS server of the same build with the same settings takes the
-same signed bytes in the same loop: published into a stream with an acknowledgement,
-read by the counterpart's durable consumer, and not checked. The ratios are to that.
+The baseline is a NATS server of the same build and settings. The same loop
+publishes the same signed bytes to a stream and reads them from a durable
+consumer, without validation. Broker and baseline take turns.
 
-The machine should do nothing else meanwhile.`,
+Run nothing else on the machine meanwhile.`,
 		Example: `  parley bench
   parley bench --sync 1m --sessions 128 --seconds 30
   parley bench --brokers 3 --sessions 128 --report bench.json --plot bench.svg`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runBench(cmd, o) },
 	}
 	flags := cmd.Flags()
-	flags.String("sync", "always,1m", "fsync settings, as of serve, one after the other")
-	flags.IntSliceVar(&o.Sessions, "sessions", []int{1, 16, 128, 1024}, "how many sessions go on at a time, one after the other")
-	flags.Float64Var(&o.Seconds, "seconds", 10, "for each number of sessions, and as much again for the store alone")
+	flags.String("sync", "always,1m", "fsync intervals, `LIST` of values of serve --sync")
+	flags.IntSliceVar(&o.Sessions, "sessions", []int{1, 16, 128, 1024}, "numbers of concurrent sessions, one level each")
+	flags.Float64Var(&o.Seconds, "seconds", 10, "duration of each level for the broker, and again for the baseline")
 	flags.IntVar(&o.Pairs, "pairs", 16, "pairs of agents that share the sessions")
-	flags.IntVar(&o.Brokers, "brokers", 0, "so many broker processes on a NATS server of its own, instead of one with its server in it")
-	flags.StringVar(&o.URL, "url", "", "measure the broker at this NATS address, where agents are registered, instead of one that is started")
-	flags.StringVar(&o.Operator, "operator", "", "with --url: file with the seed of that broker's operator; not needed with --dev there")
-	flags.IntSliceVar(&o.PIDs, "pid", nil, "with --url: processes on this machine whose CPU time and memory count")
-	flags.StringVar(&o.Dir, "dir", "", "directory for the stores (default: the system's for temporary files)")
-	flags.String("report", "", "write the report, as JSON, to this file too")
-	flags.String("plot", "", "draw throughput and latency against sessions at a time, as SVG, to this file")
-	flags.Int("lengths", 0, "measure instead an act in a session of 10 acts, and in one of so many (alone: 10,000)")
+	flags.IntVar(&o.Brokers, "brokers", 0, "start `N` broker processes on one external NATS server, instead of one broker with an embedded server")
+	flags.StringVar(&o.URL, "url", "", "measure the broker at this NATS `URL` instead of starting one; it registers agents there")
+	flags.StringVar(&o.Operator, "operator", "", "with --url: `FILE` with the seed of the broker's operator; not needed under --dev")
+	flags.IntSliceVar(&o.PIDs, "pid", nil, "with --url: local process `IDS` whose CPU time and memory to measure")
+	flags.StringVar(&o.Dir, "dir", "", "`DIR` for the stores (default: the system's temporary directory)")
+	flags.String("report", "", "also write the report as JSON to `FILE`")
+	flags.String("plot", "", "plot throughput and latency by concurrent sessions, as SVG, to `FILE`")
+	flags.Int("lengths", 0, "instead compare an act in a session of 10 acts with one in a session of `N` acts; without a value, 10,000")
 	flags.Lookup("lengths").NoOptDefVal = "10000"
-	flags.Int("stored", 0, "measure instead an act where 100 finished sessions are stored, and where so many are; then the start of a broker with them")
-	flags.BoolVar(&o.Written, "written", false, "with --stored: write the finished sessions to the store with the broker's key instead of submitting them, and verify a sample")
-	flags.BoolVar(&o.Archived, "archived", false, "with --written: write them to the archive, as sessions that ended long ago and have no inbox copies any more")
-	flags.BoolVar(&o.Copies, "copies", false, "with --archived: as sessions that ended today, with inbox copies")
-	flags.Int("open", 10_000, "with --stored: open sessions besides, at the start")
+	flags.Int("stored", 0, "instead compare an act with 100 finished sessions stored with one with `N` stored, and measure the start of a broker with them")
+	flags.BoolVar(&o.Written, "written", false, "with --stored: write the finished sessions directly to the store instead of submitting them, and verify a sample")
+	flags.BoolVar(&o.Archived, "archived", false, "with --written: write the sessions to the archive, without inbox copies, as if they had ended long ago")
+	flags.BoolVar(&o.Copies, "copies", false, "with --archived: write inbox copies too, as if the sessions had ended today")
+	flags.Int("open", 10_000, "with --stored: number of open sessions at the start")
 	cmd.AddCommand(benchServerCommand())
 	return cmd
 }
 
-// benchServerCommand is what a measurement starts beside the broker.
+// benchServerCommand runs the NATS server of the baseline.
 func benchServerCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: bench.NATSServerCommand[1] + " FILE", Short: "run the NATS server in this program with a configuration file", Args: args(cobra.ExactArgs(1)), Hidden: true,
+		Use: bench.NATSServerCommand[1] + " FILE", Short: "run the built-in NATS server with a configuration file", Args: args(cobra.ExactArgs(1)), Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return bench.NATSServer(cmd.OutOrStdout(), args[0])
 		},
@@ -81,11 +81,11 @@ func runBench(cmd *cobra.Command, o bench.Options) (err error) {
 	}
 	for _, n := range o.Sessions {
 		if n < 1 {
-			return usage(errors.New("--sessions " + strconv.Itoa(n) + ": at least 1 at a time"))
+			return usage(errors.New("--sessions " + strconv.Itoa(n) + ": at least 1 session"))
 		}
 	}
 	if o.URL == "" && (o.Operator != "" || len(o.PIDs) > 0) {
-		return usage(errors.New("--operator and --pid are for a broker that is named with --url"))
+		return usage(errors.New("--operator and --pid need --url"))
 	}
 	if o.Program, err = os.Executable(); err != nil {
 		return err
@@ -100,7 +100,7 @@ func runBench(cmd *cobra.Command, o bench.Options) (err error) {
 	return tell(cmd, report)
 }
 
-// measure measures what the flags ask for.
+// measure runs the measurement that the flags select.
 func measure(ctx context.Context, cmd *cobra.Command, o bench.Options) (bench.Report, error) {
 	stored, err := cmd.Flags().GetInt("stored")
 	if err != nil {
@@ -116,9 +116,9 @@ func measure(ctx context.Context, cmd *cobra.Command, o bench.Options) (bench.Re
 	}
 	switch {
 	case o.Archived && !o.Written || o.Copies && !o.Archived || o.Written && stored == 0:
-		return bench.Report{}, usage(errors.New("--written is of the sessions of --stored, --archived of what is --written, and --copies of what is --archived"))
+		return bench.Report{}, usage(errors.New("--written needs --stored, --archived needs --written, and --copies needs --archived"))
 	case stored < 0 || long < 0 || open < 1:
-		return bench.Report{}, usage(errors.New("--stored and --open are numbers of sessions, --lengths one of acts"))
+		return bench.Report{}, usage(errors.New("--stored and --lengths are 0 or more, and --open is 1 or more"))
 	case stored > 0:
 		return bench.Stored(ctx, o, stored, open)
 	case long > 0:
@@ -127,7 +127,7 @@ func measure(ctx context.Context, cmd *cobra.Command, o bench.Options) (bench.Re
 	return bench.Run(ctx, o)
 }
 
-// tell prints a report, and writes it where that is asked for.
+// tell prints a report, and writes it to the files of --report and --plot.
 func tell(cmd *cobra.Command, report bench.Report) error {
 	if file := text(cmd, "report"); file != "" {
 		data, err := json.Marshal(report, json.Deterministic(true), jsontext.WithIndent("  "))

@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
@@ -24,33 +25,37 @@ import (
 )
 
 const (
-	defaultData = "./parley-data"
-	// answerWithin is how long a command waits for the broker.
-	answerWithin = 10 * time.Second
+	defaultData    = "./parley-data"
+	answerWithin   = 10 * time.Second // how long a command waits for the broker
+	completeWithin = 2 * time.Second  // how long completion waits for the broker
+	maxCompletions = 100
 )
 
-// connects gives a command and those below it the flags of a connection.
+// connects adds the connection flags to a command and its subcommands.
 func connects(cmd *cobra.Command) *cobra.Command {
-	flags := cmd.PersistentFlags()
-	flags.String("url", "", "where the broker's NATS server is (default "+nats.DefaultURL+")")
-	flags.String("data", defaultData, "the broker's data directory, for its operator.nk")
-	flags.String("as", "", "act as this principal: agent://… or human://… (default: the operator)")
-	flags.String("key", "", "file with the seed of the key to log in and sign with (default: the operator's, where --data has it)")
-	flags.String("creds", "", "NATS credentials file to log in and sign with")
-	flags.String("context", "", "context of the nats command line to connect with")
-	flags.String("tls-ca", "", "PEM file with the CA of the server's certificate (default: those of the system)")
-	flags.String("tls-cert", "", "PEM file with a certificate to show, where the server asks for one")
-	flags.String("tls-key", "", "PEM file with the key of --tls-cert")
-	flags.Duration("timeout", answerWithin, "how long to wait for the broker")
+	groupFlags(cmd.PersistentFlags(), "Connection flags", func(flags *pflag.FlagSet) {
+		flags.String("url", "", "`URL` of the broker's NATS server (default: "+nats.DefaultURL+")")
+		flags.String("as", "", "act as this principal, the `URI` agent://… or human://… (default: the operator)")
+		flags.String("key", "", "`FILE` with the seed of the key to log in and sign with (default: operator.nk in --data)")
+		flags.String("creds", "", "NATS credentials `FILE` to log in and sign with")
+		flags.String("context", "", "`NAME` of the nats CLI context to connect with")
+		flags.String("data", defaultData, "the broker's data `DIR`, which holds operator.nk")
+		flags.String("tls-ca", "", "PEM `FILE` with the CA of the server's certificate (default: the system's CAs)")
+		flags.String("tls-cert", "", "PEM `FILE` with a client certificate, for mutual TLS")
+		flags.String("tls-key", "", "PEM `FILE` with the key of --tls-cert")
+		flags.Duration("timeout", answerWithin, "how long to wait for the broker")
+	})
+	cmd.RegisterFlagCompletionFunc("as", completeFlag(completeAgents(""))) //nolint:errcheck // the flag exists
 	return cmd
 }
 
-// A caller is an operator or a principal: what both may ask.
+// A caller is what operators and principals have in common.
 type caller interface {
 	Sessions(context.Context, api.ListSessions) iter.Seq2[api.SessionSummary, error]
+	SessionPage(context.Context, api.ListSessions) (api.Sessions, error)
 	View(context.Context, performatives.SessionID) (api.SessionView, error)
 	Envelopes(context.Context, performatives.SessionID, uint64) iter.Seq2[jsontext.Value, error]
-	Agents(context.Context, api.ListAgents) iter.Seq2[api.Card, error]
+	AgentPage(context.Context, api.ListAgents) (api.Agents, error)
 	Card(context.Context, performatives.Agent) (api.Card, error)
 	UserJWT(context.Context, performatives.Agent, performatives.Key) (string, error)
 	Schema(context.Context, string) (api.Schema, error)
@@ -71,14 +76,14 @@ type caller interface {
 	Close() error
 }
 
-// A connection is how a command reaches the broker.
+// A connection is a command's connection to the broker.
 type connection struct {
 	caller
 	operator  *client.Operator // nil with --as
-	principal *client.Client   // nil without
+	principal *client.Client   // nil without --as
 }
 
-// with connects, does something within --timeout, and disconnects.
+// with connects, calls do within --timeout, and disconnects.
 func with(cmd *cobra.Command, do func(context.Context, connection) error) error {
 	wait, err := cmd.Flags().GetDuration("timeout")
 	if err != nil {
@@ -94,8 +99,7 @@ func with(cmd *cobra.Command, do func(context.Context, connection) error) error 
 	return explain(cmd, do(ctx, c))
 }
 
-// connect logs in as the flags say. A command does not wait for a server that
-// is not there.
+// connect logs in as the flags say. It fails at once if no server listens.
 func connect(ctx context.Context, cmd *cobra.Command) (connection, error) {
 	options, err := credentials(cmd)
 	if err != nil {
@@ -103,7 +107,7 @@ func connect(ctx context.Context, cmd *cobra.Command) (connection, error) {
 	}
 	files := server.TLS{Cert: text(cmd, "tls-cert"), Key: text(cmd, "tls-key"), CA: text(cmd, "tls-ca")}
 	if (files.Cert == "") != (files.Key == "") {
-		return connection{}, usage(errors.New("--tls-cert and --tls-key go together"))
+		return connection{}, usage(errors.New("--tls-cert needs --tls-key, and the other way round"))
 	}
 	options = append(options, client.NATS(nats.RetryOnFailedConnect(false)), client.NATS(files.Client("tls://")...))
 	as := performatives.Agent(text(cmd, "as"))
@@ -118,8 +122,8 @@ func connect(ctx context.Context, cmd *cobra.Command) (connection, error) {
 	return connection{caller: principal, principal: principal}, explain(cmd, err)
 }
 
-// credentials are what to log in and sign with: what is named, else for the operator
-// the key that the broker made, else nothing, as a broker under --dev lets in.
+// credentials returns the login: the one that a flag names, else the operator's key
+// in --data, else none, which works with a broker under --dev.
 func credentials(cmd *cobra.Command) ([]client.Option, error) {
 	switch {
 	case text(cmd, "key") != "":
@@ -142,7 +146,7 @@ func credentials(cmd *cobra.Command) ([]client.Option, error) {
 	return []client.Option{client.SeedFile(seed)}, nil
 }
 
-// explain adds to an error of the connection what a person can do about it.
+// explain adds to a connection error what the user can do about it.
 func explain(cmd *cobra.Command, err error) error {
 	url := text(cmd, "url")
 	if url == "" {
@@ -156,29 +160,17 @@ func explain(cmd *cobra.Command, err error) error {
 	case err == nil, refused:
 		return err
 	case untrusted:
-		hint = "The server at " + url + " showed a certificate that is not trusted: --tls-ca FILE names the CA that it is of."
+		hint = "The certificate of the server at " + url + " is not trusted. --tls-ca FILE names its CA."
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
-		hint = "The broker at " + url + " did not let this login in.\nGive the key of a registered principal (--as agent://… --key FILE), or the operator's: --data DIR with " + server.OperatorSeed + " in it."
+		hint = "The broker at " + url + " refused this login.\nLog in as a registered principal with --as agent://… --key FILE, or as the operator with --data DIR, which holds " + server.OperatorSeed + "."
 	case errors.Is(err, nats.ErrNoResponders):
-		hint = "A NATS server answers at " + url + ", but no parley broker does."
+		hint = "A NATS server runs at " + url + ", but no parley broker uses it."
 	case errors.Is(err, nats.ErrNoServers), unreachable, errors.Is(err, nats.ErrTimeout):
-		hint = "There is no connection to " + url + ".\nIs a broker running there? `parley serve` starts one; --url or PARLEY_URL names another."
+		hint = "Cannot connect to " + url + ".\nStart a broker with 'parley serve', or name another address with --url or PARLEY_URL."
 	case errors.Is(err, context.DeadlineExceeded):
-		hint = "The broker at " + url + " did not answer in time; --timeout is how long to wait."
+		hint = "The broker at " + url + " did not answer in time. --timeout sets how long to wait."
 	default:
 		return err
 	}
-	return fmt.Errorf("%w\n%s", err, hint)
-}
-
-// all takes a list to its end.
-func all[E any](list iter.Seq2[E, error]) ([]E, error) {
-	items := []E{}
-	for item, err := range list {
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, item)
-	}
-	return items, nil
+	return advise(err, "%s", hint)
 }

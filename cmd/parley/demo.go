@@ -17,27 +17,27 @@ import (
 func demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "demo", Short: "play negotiations between real agents, and verify them", Args: args(cobra.NoArgs),
-		Long: `Plays negotiations between agents that each have a key, a connection and an inbox
-of their own: npayload's six patterns (asp), a match weighed in turns (bilateral),
-peers who counter until all agree (convergent), or all of them. It prints each
-conversation as it happens, and at the end verifies every transcript offline.
+		Long: `Plays negotiations between agents that each have their own key, connection and
+inbox: npayload's six patterns (asp), a match assessed in turns (bilateral), peers
+who counter until all agree (convergent), or all of them. It prints each
+conversation as it happens, and verifies every transcript offline at the end.
 
-It starts a broker of its own, with logins and signatures on, and removes it at
-the end. With --url it plays on that broker, where it registers its agents (of
-the domains *.example) with fresh keys; unless that one runs with --dev, it
-needs the operator's key: --operator, or --data with operator.nk in it.`,
+It starts a broker with logins and signatures, and removes it at the end. With
+--url it plays on a running broker, where it registers its agents (of the domains
+*.example) with fresh keys. Unless that broker runs with --dev, it needs the
+operator's key: --operator, or operator.nk in --data.`,
 		Example: `  parley demo
   parley demo --mode all --keep ./demo
   parley demo --url nats://127.0.0.1:4222 --data ./parley-data`,
 		RunE: runDemo,
 	}
 	flags := cmd.Flags()
-	flags.String("mode", demo.ASP, "what to play: "+strings.Join(demo.Choices(), ", "))
-	flags.String("url", "", "play on the broker at this NATS address (default: one of its own)")
-	flags.String("data", defaultData, "with --url: that broker's data directory, for its operator.nk")
-	flags.String("operator", "", "with --url: file with the seed of that broker's operator")
-	flags.String("keep", "", "keep the transcripts, and the data of the broker that was started, in this directory")
-	flags.Bool("quiet", false, "print the summary only")
+	flags.String("mode", demo.ASP, "`MODE` to play: "+strings.Join(demo.Choices(), ", "))
+	flags.String("url", "", "play on the broker at this NATS `URL` (default: start one)")
+	flags.String("data", defaultData, "with --url: the broker's data `DIR`, which holds operator.nk")
+	flags.String("operator", "", "with --url: `FILE` with the seed of the broker's operator")
+	flags.String("keep", "", "keep the transcripts and the started broker's data in `DIR`")
+	flags.Bool("quiet", false, "print only the summary")
 	return cmd
 }
 
@@ -66,13 +66,13 @@ func runDemo(cmd *cobra.Command, _ []string) error {
 		err = say(cmd, moreAbout(report, o, reach))
 	}
 	if err == nil && !report.OK {
-		err = errors.New("not everything went as it should")
+		err = errors.New("the demo failed")
 	}
 	return err
 }
 
-// operatorOf finds the operator's key of the broker that is named; none is for
-// one under --dev. It returns the flags by which other commands reach it.
+// operatorOf finds the operator's key of a running broker; there is none under --dev.
+// It returns the flags by which other commands connect.
 func operatorOf(cmd *cobra.Command, o *demo.Options) (reach string, err error) {
 	if o.URL == "" {
 		return "", nil
@@ -88,16 +88,16 @@ func operatorOf(cmd *cobra.Command, o *demo.Options) (reach string, err error) {
 	return reach, err
 }
 
-// moreAbout says how to see more of what was played.
+// moreAbout says how to look at the sessions that were played.
 func moreAbout(r demo.Report, o demo.Options, reach string) string {
 	newest := r.Scenes[len(r.Scenes)-1].Session
 	switch {
 	case o.URL != "":
 		return fmt.Sprintf("\nMore: parley session show %s %s\n", reach, newest)
 	case o.Keep != "":
-		return fmt.Sprintf("\nMore: parley session verify --broker-key %s %s\nor run parley serve --data %s, and beside it: parley session show --data %s %s\n",
+		return fmt.Sprintf("\nMore: parley session verify --broker-key %s %s\nor run parley serve --data %s, and then parley session show --data %s %s\n",
 			r.Broker, filepath.Join(o.Keep, demo.Transcripts, "*.jsonl"), o.Keep, o.Keep, newest)
 	default:
-		return "\nMore: with --keep DIR the broker's data and the transcripts stay, for parley session show and verify.\n"
+		return "\nMore: --keep DIR keeps the broker's data and the transcripts, for parley session show and verify.\n"
 	}
 }

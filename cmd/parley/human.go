@@ -14,18 +14,19 @@ import (
 
 func humanCommand() *cobra.Command {
 	return connects(group(&cobra.Command{
-		Use: "human", Short: "register the humans behind agents",
-		Long: "Humans decide what agents may not. `parley agent ls`, show and rm are for them too.",
-	}, humanAdd(), humanEnrol(), humanUnenrol()))
+		Use: "human", Short: "register, list and remove humans",
+		Long: "Humans decide what agents escalate to them.",
+	}, humanAdd(), principalLs(performatives.KindHuman), principalShow(performatives.KindHuman),
+		humanEnrol(), humanUnenrol(), principalRm(performatives.KindHuman)))
 }
 
 func humanAdd() *cobra.Command {
 	r := &registration{}
 	var limits ceilings
 	cmd := &cobra.Command{
-		Use: "add URI", Short: "register a human and make the key",
+		Use: "add URI", Short: "register a human and generate the key",
 		Example: `  parley human add human://acme.com/alice --may-decide --key-out alice.nk
-  parley human add human://acme.com/alice --may-decide --limit 15000 USD --limit 12000EUR
+  parley human add human://acme.com/anna --may-decide --limit 15000 USD
   parley human add human://acme.com/bob --public-key UDXU…`,
 		Args: func(cmd *cobra.Command, words []string) error {
 			return args(cobra.ExactArgs(1))(cmd, limits.take(words))
@@ -38,13 +39,13 @@ func humanAdd() *cobra.Command {
 		},
 	}
 	r.flags(cmd)
-	cmd.Flags().BoolVar(&r.card.Registry.MayDecide, "may-decide", false, "decides the escalations of the organisation")
-	cmd.Flags().Var(&limits, "limit", "decides on no more than AMOUNT CURRENCY, such as 15000 USD (also 15000USD); may be given once for each currency")
-	cmd.Flags().BoolVar(&r.card.Registry.Auditor, "auditor", false, "reads the sessions of the organisation, and does nothing else")
+	cmd.Flags().BoolVar(&r.card.Registry.MayDecide, "may-decide", false, "may decide the escalations of the organisation")
+	cmd.Flags().Var(&limits, "limit", "decides on no more than this `AMOUNT CURRENCY`, such as 15000 USD; can be repeated for other currencies")
+	cmd.Flags().BoolVar(&r.card.Registry.Auditor, "auditor", false, "may read the sessions of the organisation, and nothing else")
 	return cmd
 }
 
-// ceilings are what --limit was given. A currency that is a word of its own comes among the
+// ceilings are the values of --limit. A currency after a space arrives among the
 // arguments, in the order of the amounts that lack one.
 type ceilings struct {
 	amounts    []string
@@ -57,7 +58,7 @@ var (
 )
 
 func (c *ceilings) Set(text string) error {
-	for _, one := range strings.Split(text, ",") { // as PARLEY_LIMIT has several
+	for _, one := range strings.Split(text, ",") { // PARLEY_LIMIT may hold several
 		if !ceiling.MatchString(strings.TrimSpace(one)) {
 			return errors.New("want an amount and a currency, such as 15000 USD")
 		}
@@ -69,7 +70,7 @@ func (c *ceilings) Set(text string) error {
 func (c *ceilings) String() string { return strings.Join(c.amounts, ",") }
 func (c *ceilings) Type() string   { return "AMOUNT CURRENCY" }
 
-// take keeps the currencies of the arguments and returns the others.
+// take keeps the currencies among the arguments and returns the other arguments.
 func (c *ceilings) take(words []string) (others []string) {
 	c.currencies = nil
 	for _, word := range words {
@@ -100,7 +101,7 @@ func (c *ceilings) all() (limits []performatives.Limit, err error) {
 		limits = append(limits, performatives.Limit{Currency: in, MaxAmount: amount})
 	}
 	if len(left) > 0 {
-		return nil, usage(fmt.Errorf("%s is the currency of no --limit", left[0]))
+		return nil, usage(fmt.Errorf("%s is not the currency of any --limit", left[0]))
 	}
 	return limits, nil
 }

@@ -12,13 +12,14 @@ import (
 
 func humanEnrol() *cobra.Command {
 	return &cobra.Command{
-		Use: "enrol URI", Short: "make a code that enrols a human's browser", Args: args(cobra.ExactArgs(1)),
-		Long: `Prints a code for the human to type at /inbox of the broker's HTTP address. The
-browser then makes a key that never leaves it, and that key signs what the human
-decides there. The code is good once, for 15 minutes. The human is told of it by mail,
-if ` + "`parley serve --notify`" + ` has an address, and in the browsers that they have already.
-` + "`parley agent show`" + ` lists a human's devices.`,
-		Example: "  parley human enrol human://acme.com/alice",
+		Use: "enrol URI", Short: "make a code to enrol a human's browser", Args: args(cobra.ExactArgs(1)),
+		Long: `Prints a code that the human types at /inbox on the broker's HTTP address. The
+browser then generates a key that never leaves it, and signs decisions with it.
+The code works once, within 15 minutes. The human is notified by mail, if serve
+--notify has an address, and in every enrolled browser. 'parley human show' lists
+the devices.`,
+		Example:           "  parley human enrol human://acme.com/alice",
+		ValidArgsFunction: completeFirst(completeAgents(performatives.KindHuman)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return asOperator(cmd, func(ctx context.Context, c connection) error {
 				code, err := c.operator.Enrol(ctx, performatives.Agent(args[0]))
@@ -33,8 +34,9 @@ if ` + "`parley serve --notify`" + ` has an address, and in the browsers that th
 
 func humanUnenrol() *cobra.Command {
 	return &cobra.Command{
-		Use: "unenrol URI KEY", Short: "take a browser's key away, at once", Args: args(cobra.ExactArgs(2)),
-		Example: "  parley human unenrol human://acme.com/alice UDXU…",
+		Use: "unenrol URI KEY", Short: "revoke a browser's key", Args: args(cobra.ExactArgs(2)),
+		Example:           "  parley human unenrol human://acme.com/alice UDXU…",
+		ValidArgsFunction: completeFirst(completeAgents(performatives.KindHuman)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return asOperator(cmd, func(ctx context.Context, c connection) error {
 				card, err := c.operator.Unenrol(ctx, performatives.Agent(args[0]), performatives.Key(args[1]))
@@ -47,11 +49,11 @@ func humanUnenrol() *cobra.Command {
 	}
 }
 
-// asOperator does what only an operator may.
+// asOperator connects as the operator and calls do.
 func asOperator(cmd *cobra.Command, do func(context.Context, connection) error) error {
 	return with(cmd, func(ctx context.Context, c connection) error {
 		if c.operator == nil {
-			return usage(errors.New("an operator does this: leave --as out"))
+			return usage(errors.New("only an operator can do this: omit --as"))
 		}
 		return do(ctx, c)
 	})

@@ -16,19 +16,18 @@ import (
 func inboxWatch() *cobra.Command {
 	var filter api.ListEscalations
 	cmd := &cobra.Command{
-		Use: "watch", Short: "follow the queue live", Args: args(cobra.NoArgs),
-		Long: `Shows the queue and goes on: on a terminal it is drawn anew when something has
-changed, and every while for the time that is left; elsewhere each item that has
-changed is one more line. With --json: one item per line. It ends when you
-interrupt it.`,
-		Example: "  parley inbox watch --as human://acme.com/alice --key alice.nk",
+		Use: "watch", Short: "follow the queue", Args: args(cobra.NoArgs),
+		Long: `Shows the queue until you interrupt it. On a terminal it is redrawn when something
+changes, and regularly for the time left. Elsewhere each changed item is printed,
+with --json as one line of JSON.`,
+		Example: "  parley inbox watch" + asAlice,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return watch(cmd, filter) },
 	}
 	queueFlags(cmd, &filter)
 	return cmd
 }
 
-// redrawEvery is how often a terminal shows anew how much time is left.
+// redrawEvery is how often a terminal updates the time left.
 const redrawEvery = 15 * time.Second
 
 // watch follows the inbox until it is interrupted.
@@ -42,7 +41,7 @@ func watch(cmd *cobra.Command, filter api.ListEscalations) error {
 	defer c.Close() //nolint:errcheck // everything was answered
 	err = follow(ctx, cmd, c, filter)
 	if ctx.Err() != nil {
-		return nil // interrupted, which is how one leaves
+		return nil // interrupted by the user
 	}
 	return explain(cmd, err)
 }
@@ -53,7 +52,7 @@ func follow(ctx context.Context, cmd *cobra.Command, c connection, filter api.Li
 	if err != nil {
 		return err
 	}
-	list, err := queue(ctx, c, filter)
+	list, err := queue(ctx, c, filter, listing{})
 	if err != nil {
 		return err
 	}
@@ -67,7 +66,7 @@ func follow(ctx context.Context, cmd *cobra.Command, c connection, filter api.Li
 		}
 		seen = now
 		if screen.Width > 0 && !asJSON || seen.Reset {
-			if list, err = queue(ctx, c, filter); err != nil {
+			if list, err = queue(ctx, c, filter, listing{}); err != nil {
 				return err
 			}
 			if err := each(cmd, list.Escalations, asJSON, func() string { return draw(list, screen) }); err != nil {
@@ -86,7 +85,7 @@ func follow(ctx context.Context, cmd *cobra.Command, c connection, filter api.Li
 	}
 }
 
-// each prints items as JSON lines, else what is drawn.
+// each prints items as JSON lines, else as text.
 func each(cmd *cobra.Command, items []api.EscalationItem, asJSON bool, drawn func() string) error {
 	if !asJSON {
 		return say(cmd, drawn())
@@ -103,7 +102,7 @@ func each(cmd *cobra.Command, items []api.EscalationItem, asJSON bool, drawn fun
 	return nil
 }
 
-// draw is the queue; on a terminal it takes the place of what was there.
+// draw formats the queue. On a terminal it clears the screen first.
 func draw(list api.Escalations, s render.Style) string {
 	if !s.Colour {
 		return render.Escalations(list, s)

@@ -7,7 +7,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// newLog logs to out from a level on.
+// newLog logs to out at a level and above.
 func newLog(out io.Writer, level string, asJSON bool) (*zap.Logger, error) {
 	from, err := zapcore.ParseLevel(level)
 	if err != nil {

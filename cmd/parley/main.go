@@ -1,8 +1,7 @@
-// Command parley is the session broker, and what one does with a broker from
-// the command line. `parley help` lists the commands.
+// Command parley is the session broker and its command line client. Run parley help
+// for the commands.
 //
-// Exit status: 0 is done, 1 is refused or failed, 2 is a wrong command line
-// (PROTOCOL.md §10).
+// Exit status: 0 done, 1 refused or failed, 2 wrong usage (PROTOCOL.md §10).
 package main
 
 import (

@@ -12,21 +12,20 @@ import (
 func natsConfigCommand() *cobra.Command {
 	var data, format string
 	cmd := &cobra.Command{
-		Use: "nats-config", Short: "print the configuration of a NATS server elsewhere", Args: args(cobra.NoArgs),
-		Long: `Prints what makes a NATS server elsewhere one that ` + "`parley serve --nats`" + ` uses:
-accounts that keep principals away from the transcripts, logins that the broker
-answers, and the public halves of the keys in --data, which are made if they are
-not there. Where several brokers share the work, it also has the server bring each act
-to the broker that knows its session. Nothing in it is secret. The server needs it before the broker starts;
-every server of a cluster needs the same.
+		Use: "nats-config", Short: "print the configuration of an external NATS server", Args: args(cobra.NoArgs),
+		Long: `Prints the configuration that an external NATS server needs for 'parley serve
+--nats': accounts that isolate principals from the transcripts, logins that the
+broker authorizes, and the public keys of --data, which are generated if they are
+missing. Where brokers share the server, it also routes each act to the partition
+owner of its session. It contains no secrets. Every server of a cluster needs it
+before the broker starts.
 
---format conf is a nats-server.conf for a server in config mode, where principals
-log in with their nkeys. --format nsc are the nsc commands for a server in operator
-mode, where their .creds files log in too. It also writes the broker's own
-credentials, ` + server.CredsFile + `, into --data; serve --creds takes them.
+--format conf prints a nats-server.conf for a server in config mode, where
+principals log in with nkeys. --format nsc prints nsc commands for a server in
+operator mode, where .creds files work too; it also writes the broker's own
+credentials to ` + server.CredsFile + ` in --data, for serve --creds.
 
-Give serve the same --data, or copies of its files where more than one broker
-runs.`,
+Run serve with the same --data, or with copies of its files on other machines.`,
 		Example: `  parley nats-config --data /var/lib/parley > parley.conf
   nats-server -c parley.conf
   parley serve --data /var/lib/parley --nats nats://127.0.0.1:4222
@@ -34,7 +33,8 @@ runs.`,
   parley nats-config --data /var/lib/parley --format nsc > setup.sh
   sh setup.sh
   nats-server -c parley.conf
-  parley serve --data /var/lib/parley --nats nats://127.0.0.1:4222 --creds /var/lib/parley/` + server.CredsFile,
+  parley serve --data /var/lib/parley --nats nats://127.0.0.1:4222 \
+    --creds /var/lib/parley/` + server.CredsFile,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			configuration := map[string]func(string) (string, error){"conf": server.Config, "nsc": server.Nsc}[format]
 			if configuration == nil {
@@ -48,7 +48,7 @@ runs.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&data, "data", defaultData, "directory of the broker's keys")
-	cmd.Flags().StringVar(&format, "format", "conf", "conf (config mode) or nsc (operator mode)")
+	cmd.Flags().StringVar(&data, "data", defaultData, "the broker's data `DIR`, which holds its keys")
+	cmd.Flags().StringVar(&format, "format", "conf", "`FORMAT`: conf (config mode) or nsc (operator mode)")
 	return cmd
 }

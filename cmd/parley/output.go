@@ -19,12 +19,12 @@ func say(cmd *cobra.Command, text string) error {
 	return err
 }
 
-// note tells a person something beside the data.
+// note prints a message on standard error.
 func note(cmd *cobra.Command, text string) {
-	io.WriteString(cmd.ErrOrStderr(), text+"\n") //nolint:errcheck // nowhere to say so
+	io.WriteString(cmd.ErrOrStderr(), text+"\n") //nolint:errcheck // nowhere to report it
 }
 
-// show prints data: as JSON where that is asked for, else drawn.
+// show prints data, as JSON with --json, else as text.
 func show(cmd *cobra.Command, data any, draw func(render.Style) string) error {
 	if !asked(cmd, "json") {
 		return say(cmd, draw(style(cmd)))
@@ -36,13 +36,13 @@ func show(cmd *cobra.Command, data any, draw func(render.Style) string) error {
 	return say(cmd, string(text)+"\n")
 }
 
-// asked tells whether a yes-or-no flag is set; a command without it was not asked.
+// asked reports whether a boolean flag is set. It is false for a command without the flag.
 func asked(cmd *cobra.Command, flag string) bool {
 	yes, err := cmd.Flags().GetBool(flag)
 	return err == nil && yes
 }
 
-// text is the value of a flag that every command has who asks for it.
+// text returns a flag's value, or "" for a command without the flag.
 func text(cmd *cobra.Command, flag string) string {
 	f := cmd.Flags().Lookup(flag)
 	if f == nil {
@@ -51,8 +51,8 @@ func text(cmd *cobra.Command, flag string) string {
 	return f.Value.String()
 }
 
-// style is how to draw on this output: in colour on a terminal only, and never
-// where NO_COLOR is set (no-color.org).
+// style returns the style of the output: colour only on a terminal, and never with
+// NO_COLOR (no-color.org).
 func style(cmd *cobra.Command) render.Style {
 	s := render.Style{Full: asked(cmd, "full")}
 	if columns, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && columns > 0 {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -46,7 +47,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "mode": mode, "replace": replace, "keep": keep, "terminate": terminate,
+			"exits": exits, "mode": mode, "replace": replace, "keep": keep, "prefix": prefix, "terminate": terminate,
 		},
 	})
 }
@@ -99,6 +100,13 @@ func terminate(ts *testscript.TestScript, _ bool, _ []string) {
 	for _, running := range ts.BackgroundCmds() {
 		ts.Check(running.Process.Signal(syscall.SIGTERM))
 	}
+}
+
+// prefix puts the first characters of a text into a variable: prefix NAME TEXT LENGTH.
+func prefix(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	ts.Setenv(args[0], args[1][:n])
 }
 
 // keep puts the words of standard output into variables: keep SESSION ESCALATION.

@@ -3,32 +3,35 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/render"
 	"github.com/parley-asp/parley/session"
 )
 
-// Exit statuses.
+// Exit statuses (PROTOCOL.md §10).
 const (
 	done   = 0
 	failed = 1
 	misuse = 2
 )
 
-// A misused command line.
+// misused is a wrong command line.
 type misused struct{ error }
 
 func (m misused) Unwrap() error { return m.error }
 
 func usage(err error) error { return misused{err} }
 
-// args makes what cobra says of arguments a wrong command line.
+// args turns cobra's argument errors into usage errors.
 func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
@@ -38,29 +41,68 @@ func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
+// advise adds a sentence, on a line of its own, that says what the user can do.
+func advise(err error, format string, args ...any) error {
+	return fmt.Errorf("%w\n%s", err, fmt.Sprintf(format, args...))
+}
+
 func lookup(name string) (string, bool) { return os.LookupEnv(name) }
 
-// report says on standard error why a command did not do what it should, and
-// returns the exit status.
-func report(cmd *cobra.Command, err error) int {
+// report prints an error on standard error, and returns the exit status.
+func report(cmd *cobra.Command, args []string, err error) int {
 	if err == nil {
 		return done
 	}
-	out := cmd.ErrOrStderr()
-	if wrong, ok := errors.AsType[misused](err); ok {
-		fmt.Fprintf(out, "%s: %v\nSee %s --help.\n", cmd.CommandPath(), wrong, cmd.CommandPath()) //nolint:errcheck // nowhere to say so
-		return misuse
+	status := failed
+	if _, wrong := errors.AsType[misused](err); wrong {
+		status = misuse
 	}
-	if refusal, ok := errors.AsType[*session.Refusal](err); ok {
-		fmt.Fprintf(out, "%s: refused: %s: %s\n%s", cmd.CommandPath(), refusal.Code, render.Clean(refusal.Message), details(refusal)) //nolint:errcheck // nowhere to say so
-		return failed
+	text := plainError(cmd, err, status)
+	if wantsJSON(cmd, args) {
+		text = jsonError(err)
 	}
-	fmt.Fprintf(out, "%s: %s\n", cmd.CommandPath(), harmless(err.Error())) //nolint:errcheck // nowhere to say so
-	return failed
+	io.WriteString(cmd.ErrOrStderr(), text) //nolint:errcheck // nowhere to report it
+	return status
 }
 
-// harmless is an error's text, whose line feeds are ours and whose other text
-// may not be.
+// wantsJSON reports whether --json is set, even if the flags could not be parsed.
+func wantsJSON(cmd *cobra.Command, args []string) bool {
+	env, _ := lookup("PARLEY_JSON")
+	return asked(cmd, "json") || !cmd.Flags().Changed("json") && (env == "true" || slices.Contains(args, "--json"))
+}
+
+func plainError(cmd *cobra.Command, err error, status int) string {
+	if refusal, ok := errors.AsType[*session.Refusal](err); ok {
+		return fmt.Sprintf("%s: refused: %s (%s)\n%s", cmd.CommandPath(), render.Clean(refusal.Message), refusal.Code, faults(refusal))
+	}
+	text := cmd.CommandPath() + ": " + harmless(err.Error()) + "\n"
+	if status == misuse {
+		text += "See " + cmd.CommandPath() + " --help.\n"
+	}
+	return text
+}
+
+// jsonError formats an error as the broker formats a refusal. Other errors have
+// no code.
+func jsonError(err error) string {
+	var value any = struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}{struct {
+		Message string `json:"message"`
+	}{err.Error()}}
+	if refusal, ok := errors.AsType[*session.Refusal](err); ok {
+		value = api.Refused(refusal)
+	}
+	text, fault := json.Marshal(value, json.Deterministic(true), jsontext.WithIndent("  "))
+	if fault != nil {
+		return err.Error() + "\n"
+	}
+	return string(text) + "\n"
+}
+
+// harmless escapes an error's text. Only its line feeds are ours.
 func harmless(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -69,19 +111,16 @@ func harmless(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// details are a refusal's, one fault or one value a line.
-func details(r *session.Refusal) string {
+// faults lists the schema faults of a refusal, one a line.
+func faults(r *session.Refusal) string {
 	raw, ok := r.Details.(jsontext.Value)
-	if !ok {
+	var list []session.Fault
+	if !ok || raw.Kind() != '[' || json.Unmarshal(raw, &list) != nil {
 		return ""
 	}
-	var faults []session.Fault
-	if raw.Kind() == '[' && json.Unmarshal(raw, &faults) == nil {
-		var b strings.Builder
-		for _, f := range faults {
-			fmt.Fprintf(&b, "  %s\n", render.Clean(fmt.Sprintf("%s: %s (%s)", f.Path, f.Message, f.Rule)))
-		}
-		return b.String()
+	var b strings.Builder
+	for _, f := range list {
+		fmt.Fprintf(&b, "  %s\n", render.Clean(fmt.Sprintf("%s: %s (%s)", f.Path, f.Message, f.Rule)))
 	}
-	return "  " + render.Clean(string(raw)) + "\n"
+	return b.String()
 }

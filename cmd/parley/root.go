@@ -12,59 +12,64 @@ import (
 	"github.com/parley-asp/parley/api"
 )
 
-// commands are the subcommands, in the order of the help; each has a file.
-var commands = []func() *cobra.Command{
-	serveCommand,
-	natsConfigCommand,
-	demoCommand,
-	benchCommand,
-	sessionCommand,
-	inboxCommand,
-	agentCommand,
-	humanCommand,
-	backupCommand,
-	restoreCommand,
-	schemasCommand,
-	versionCommand,
+// commands are the subcommands by group, in the order of the help. Each has a file.
+var commands = []struct {
+	id, title string
+	commands  []func() *cobra.Command
+}{
+	{"broker", "Run a broker", []func() *cobra.Command{serveCommand, natsConfigCommand, backupCommand, restoreCommand}},
+	{"use", "Use a broker", []func() *cobra.Command{sessionCommand, inboxCommand, agentCommand, humanCommand, schemasCommand}},
+	{"try", "Try and measure", []func() *cobra.Command{demoCommand, benchCommand}},
 }
 
-const about = `parley brokers negotiations between agents, and the humans behind them, by
+const about = `parley brokers negotiations between agents, and the humans behind them, with
 npayload's Agent Session Protocol (ASP, asp/0.1) over NATS JetStream.
 
-Every flag may come from the environment instead: --sync 1s is PARLEY_SYNC=1s,
---log-level is PARLEY_LOG_LEVEL. The command line wins.
+An environment variable can set any flag: PARLEY_SYNC=1s sets --sync 1s, and
+PARLEY_LOG_LEVEL sets --log-level. The command line takes precedence.
 
-Exit status: 0 is done, 1 is refused or failed, 2 is a wrong command line.`
+A session or an escalation can be named by a unique prefix of its id.
 
-// Commands are listed in their own order. It is the library's setting for all there are.
+Exit status: 0 done, 1 refused or failed, 2 wrong usage. With --json, errors
+are JSON on standard error.`
+
+// Commands are listed in our order. Cobra has this setting for all commands only.
 func init() { cobra.EnableCommandSorting = false }
 
 func rootCommand() *cobra.Command {
 	root := group(&cobra.Command{
 		Use: "parley", Short: "session broker for agents that negotiate", Long: about,
-		Example: `  parley serve --dev            a broker for trying things out, without logins
-  parley session ls             what is being negotiated
-  parley session show ID        one negotiation, as a conversation`,
+		Example: `  parley serve --dev            start a broker without logins, to try things out
+  parley session ls             list the sessions
+  parley session show ID        show a session as a conversation`,
 		Version:           api.Version,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return fromEnvironment(cmd.Flags()) },
 	})
-	root.PersistentFlags().Bool("json", false, "print data as JSON")
+	root.PersistentFlags().Bool("json", false, "print data and errors as JSON")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
-	for _, command := range commands {
-		root.AddCommand(command())
+	root.SetUsageTemplate(usageTemplate)
+	for _, g := range commands {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, command := range g.commands {
+			cmd := command()
+			cmd.GroupID = g.id
+			root.AddCommand(cmd)
+		}
 	}
+	root.AddCommand(versionCommand())
+	reflowAll(root)
 	return root
 }
 
-// group makes a command that only has subcommands: alone it prints its help.
+// group makes a command that only has subcommands. Without one it prints its help.
 func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil
 		}
-		message := fmt.Sprintf("there is no command %q", args[0])
+		message := fmt.Sprintf("unknown command %q", args[0])
 		if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
 			message += "; did you mean " + strings.Join(like, " or ") + "?"
 		}
@@ -76,7 +81,7 @@ func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// fromEnvironment sets the flags that the command line left out.
+// fromEnvironment sets the flags that the command line does not set.
 func fromEnvironment(flags *pflag.FlagSet) error {
 	var faults []error
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -95,10 +100,10 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// run is the program: it returns the exit status.
+// run runs the program and returns its exit status.
 func run(ctx context.Context, args []string) int {
 	root := rootCommand()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
-	return report(cmd, err)
+	return report(cmd, args, err)
 }

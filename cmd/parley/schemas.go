@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -15,20 +16,22 @@ import (
 )
 
 func schemasCommand() *cobra.Command {
+	var l listing
 	cmd := &cobra.Command{
-		Use: "schemas [NAME]", Short: "list or print JSON Schemas, of acts and of terms", Args: args(cobra.MaximumNArgs(1)),
-		Long: `Without a name: lists the schemas of the bodies of all acts and, where there is a
-broker, the terms schemas that are registered there. With a name: prints it. Those
-of the bodies are in this program and need no broker.`,
+		Use: "schemas [NAME]", Short: "list, print and register JSON Schemas", Args: args(cobra.MaximumNArgs(1)),
+		Long: `Lists the schemas of the acts' bodies and the broker's terms schemas, or prints the
+one with this name. Body schemas are built in and need no broker.`,
+		ValidArgsFunction: completeFirst(completeSchemas),
 		Example: `  parley schemas PROPOSE
   parley schemas service-agreement-v1`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return printSchema(cmd, args[0])
 			}
-			return listSchemas(cmd)
+			return listSchemas(cmd, l)
 		},
 	}
+	l.flags(cmd)
 	cmd.AddCommand(schemasPut())
 	return connects(cmd)
 }
@@ -55,8 +58,8 @@ func printSchema(cmd *cobra.Command, name string) error {
 	})
 }
 
-// listSchemas asks the broker, and does without it where there is none.
-func listSchemas(cmd *cobra.Command) error {
+// listSchemas lists the broker's schemas, or the built-in ones if it has no connection.
+func listSchemas(cmd *cobra.Command, l listing) error {
 	var list []api.Schema
 	err := with(cmd, func(ctx context.Context, c connection) (err error) {
 		list, err = c.Schemas(ctx)
@@ -71,17 +74,36 @@ func listSchemas(cmd *cobra.Command) error {
 		for _, name := range schemas.Names() {
 			list = append(list, api.Schema{Name: name, Kind: "body"})
 		}
-		note(cmd, fmt.Sprintf("without the terms schemas of a broker: %v", err))
+		note(cmd, fmt.Sprintf("Only built-in schemas: %v", err))
 	}
+	list, next, err := pages(cmd.Context(), l, func(_ context.Context, limit int, cursor string) ([]api.Schema, string, error) {
+		return schemaPage(list, limit, cursor)
+	})
+	if err != nil {
+		return err
+	}
+	defer more(cmd, next)
 	return show(cmd, api.SchemaNames{Schemas: list}, func(s render.Style) string { return render.Schemas(list, s) })
+}
+
+// schemaPage returns a page of a list. The cursor is the last name of the previous
+// page.
+func schemaPage(list []api.Schema, limit int, cursor string) (page []api.Schema, next string, err error) {
+	if at := slices.IndexFunc(list, func(s api.Schema) bool { return s.Name == cursor }); at >= 0 {
+		list = list[at+1:]
+	}
+	if len(list) > limit {
+		list, next = list[:limit], list[limit-1].Name
+	}
+	return list, next, nil
 }
 
 func schemasPut() *cobra.Command {
 	return &cobra.Command{
 		Use: "put NAME FILE", Short: "register a terms schema", Args: args(cobra.ExactArgs(2)),
 		Long: `Registers a JSON Schema (2020-12) for the terms of offers, under a name such as
-service-agreement-v1. What is registered never changes: register the next version
-under a name of its own. The same again is no error. FILE - is standard input.`,
+service-agreement-v1. A registered schema never changes: register the next version
+under another name. FILE - is standard input.`,
 		Example: "  parley schemas put service-agreement-v1 service-agreement.json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			data, err := contents(args[1])

@@ -26,7 +26,7 @@ type serve struct {
 	server.Options
 	sync                   fsync
 	creds, context, nkey   string
-	rules, telling         string
+	rules, notify          string
 	logLevel               string
 	logJSON                bool
 	low, medium, high, top time.Duration
@@ -37,54 +37,29 @@ func serveCommand() *cobra.Command {
 	s := &serve{}
 	cmd := &cobra.Command{
 		Use: "serve", Short: "run the broker", Args: args(cobra.NoArgs),
-		Long: `Runs the broker with a NATS server of its own (embedded, JetStream in --data), or
-on one elsewhere (--nats, at least ` + store.MinServer + `). It runs until SIGTERM or SIGINT, finishes what
-it accepted, and stops; a second signal stops it at once.
+		Long: `Runs the broker with an embedded NATS server (JetStream in --data) or on an
+external one (--nats, version ` + store.MinServer + ` or later). On SIGTERM or SIGINT it finishes
+the acts that it accepted and stops. A second signal stops it at once.
 
---data holds the keys of the broker, mode 0600: broker.nk signs receipts, and
-operator.nk logs in as operator. Keep both safe, and broker.nk for ever.
+--data holds the broker's keys, mode 0600: broker.nk signs receipts, operator.nk
+logs in as operator. Back up broker.nk: a broker without it signs with a new key.
 
-A server elsewhere needs the configuration that ` + "`parley nats-config`" + ` prints; this
-broker then answers its logins. In operator mode (nats-config --format nsc) --creds
-takes the ` + server.CredsFile + ` of --data. Where --creds, --nkey or --context are others, who
-else may log in is that server's own affair.`,
-		Example: `  parley serve --dev                                     try things out: no logins
+'parley nats-config' prints the configuration that an external server needs. The
+broker then authorizes its logins. In operator mode (nats-config --format nsc),
+pass ` + server.CredsFile + ` in --data to --creds. With other --creds, --nkey or --context,
+the external server decides who may log in.`,
+		Example: `  parley serve --dev            try things out without logins
   parley serve --data /var/lib/parley --listen 0.0.0.0:4222
-  parley serve --listen 0.0.0.0:4222 --tls-cert server.pem --tls-key server.key
+  parley serve --listen 0.0.0.0:4222 --tls-cert cert.pem --tls-key key.pem
   parley serve --nats nats://nats.example.com --replicas 3
-  parley serve --nats nats://nats.example.com --creds ./parley-data/broker.creds`,
+  parley serve --nats nats://nats.example.com --creds parley-data/broker.creds`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&s.Data, "data", defaultData, "directory of the store and the keys")
-	flags.StringVar(&s.Listen, "listen", "127.0.0.1:4222", "host:port of the embedded NATS server; port 0 takes a free one")
-	flags.StringVar(&s.HTTP, "http", "127.0.0.1:8080", "host:port of HTTP; empty is none")
-	flags.StringVar(&s.Websocket, "websocket", "", "host:port of NATS over WebSocket, for browsers (with --dev not from pages of another origin) and edge agents; empty is none")
-	flags.StringVar(&s.TLS.Cert, "tls-cert", "", "PEM file with the certificate chain for NATS, WebSocket and HTTP; empty is no TLS")
-	flags.StringVar(&s.TLS.Key, "tls-key", "", "PEM file with the key of --tls-cert")
-	flags.StringVar(&s.TLS.CA, "tls-ca", "", "PEM file with the CA that clients must show a certificate of (mutual TLS), and the server at --nats too")
-	flags.BoolVar(&s.Dev, "dev", false, "no logins: anyone on this machine is anyone; loopback only")
-	flags.Var(&s.sync, "sync", "how often the store is fsynced: always (before each acceptance), or a time such as 1s")
-	flags.StringVar(&s.NATS, "nats", "", "URL of a NATS server elsewhere, instead of an embedded one")
-	flags.StringVar(&s.creds, "creds", "", "NATS credentials file for --nats (default: broker.nk of --data)")
-	flags.StringVar(&s.context, "context", "", "context of the nats command line, for --nats")
-	flags.StringVar(&s.nkey, "nkey", "", "file with the seed of the nkey for --nats")
-	flags.IntVar(&s.Replicas, "replicas", 0, "copies of each stream; more than 1 needs a cluster at --nats (default: as many as there are, 1 at first)")
-	flags.DurationVar(&s.low, "escalation-low", 24*time.Hour, "when a human's answer is due, at low urgency")
-	flags.DurationVar(&s.medium, "escalation-medium", 4*time.Hour, "the same, at medium urgency")
-	flags.DurationVar(&s.high, "escalation-high", time.Hour, "the same, at high urgency")
-	flags.DurationVar(&s.top, "escalation-critical", 15*time.Minute, "the same, at critical urgency")
-	flags.DurationVar(&s.invitation, "invitation-timeout", 30*time.Second, "when an invitation that names no time must be answered")
-	flags.StringVar(&s.telling, "notify", "", "YAML or JSON file that says who is told of escalations, by webhook or mail (default: nobody)")
-	flags.StringVar(&s.rules, "escalations", "", "YAML or JSON file that says who decides which escalations, and until when (default: whoever may, one is enough)")
-	keepFlags(flags, s)
-	limitFlags(flags, &s.Limits)
-	flags.StringVar(&s.logLevel, "log-level", "warn", "debug, info, warn or error")
-	flags.BoolVar(&s.logJSON, "log-json", false, "log as JSON")
+	s.flags(cmd.Flags())
 	return cmd
 }
 
-// stopWithin bounds a clean shutdown.
+// stopWithin bounds a graceful shutdown.
 const stopWithin = 30 * time.Second
 
 func (s *serve) run(cmd *cobra.Command) error {
@@ -104,7 +79,7 @@ func (s *serve) run(cmd *cobra.Command) error {
 	}()
 	n, err := server.Start(ctx, s.Options)
 	if err != nil {
-		return s.whyNot(err)
+		return s.explainStart(err)
 	}
 	note(cmd, s.started(n))
 	<-ctx.Done()
@@ -113,15 +88,15 @@ func (s *serve) run(cmd *cobra.Command) error {
 	return n.Close(ending)
 }
 
-// complete turns flags into the node's options.
+// complete turns the flags into server options.
 func (s *serve) complete(cmd *cobra.Command) error {
-	if err := s.kept(cmd); err != nil {
+	if err := s.checkRetention(cmd); err != nil {
 		return err
 	}
 	ms := func(d time.Duration) int64 { return d.Milliseconds() }
 	for _, d := range []time.Duration{s.low, s.medium, s.high, s.top, s.invitation} {
 		if d < time.Millisecond {
-			return usage(errors.New("a due time or timeout is at least 1ms"))
+			return usage(errors.New("the --escalation times and --invitation-timeout are at least 1ms"))
 		}
 	}
 	s.Policy = performatives.Policy{
@@ -139,18 +114,18 @@ func (s *serve) complete(cmd *cobra.Command) error {
 			return usage(fmt.Errorf("--escalations: %w", err))
 		}
 	}
-	if s.telling != "" {
-		if s.Notify, err = notify.Load(s.telling); err != nil {
+	if s.notify != "" {
+		if s.Notify, err = notify.Load(s.notify); err != nil {
 			return usage(fmt.Errorf("--notify: %w", err))
 		}
 	}
 	return s.external()
 }
 
-// external is how to log in to a NATS server elsewhere.
+// external sets the login to an external NATS server.
 func (s *serve) external() error {
 	if s.Websocket != "" && (s.NATS != "" || s.context != "") {
-		return usage(errors.New("--websocket is for the embedded server: a server elsewhere has its own configuration"))
+		return usage(errors.New("--websocket is for the embedded server; configure WebSocket on the external server itself"))
 	}
 	if s.context != "" {
 		c, err := natscontext.Read(s.context)
@@ -161,7 +136,7 @@ func (s *serve) external() error {
 			s.NATS = c.URL
 		}
 		s.NATSCreds = c.Creds
-		s.NATSOptions = append([]nats.Option{}, c.Options()...) // not nil: a context without a login means none
+		s.NATSOptions = append([]nats.Option{}, c.Options()...) // not nil: a context may have no login
 		if c.Creds == "" && c.NKey != "" {
 			option, err := nats.NkeyOptionFromSeed(c.NKey)
 			if err != nil {
@@ -172,7 +147,7 @@ func (s *serve) external() error {
 	}
 	if s.NATS == "" {
 		if s.creds != "" || s.nkey != "" {
-			return usage(errors.New("--creds and --nkey are for a NATS server elsewhere: name it with --nats"))
+			return usage(errors.New("--creds and --nkey are for an external NATS server: set --nats"))
 		}
 		return nil
 	}
@@ -189,36 +164,36 @@ func (s *serve) external() error {
 	return nil
 }
 
-// whyNot says what to do about a node that did not start.
-func (s *serve) whyNot(err error) error {
+// explainStart adds to a start error what the user can do about it.
+func (s *serve) explainStart(err error) error {
 	switch {
 	case errors.Is(err, server.ErrTLS):
-		return usage(errors.New("--tls-cert and --tls-key go together, and --tls-ca of an embedded server needs them"))
+		return usage(errors.New("--tls-cert needs --tls-key, and --tls-ca of an embedded server needs both"))
 	case errors.Is(err, context.Canceled):
-		return errors.New("stopped before it had started")
+		return errors.New("stopped while starting")
 	case errors.Is(err, syscall.EADDRINUSE), strings.Contains(err.Error(), "address already in use"):
-		return fmt.Errorf("%w\nSomething listens there already, perhaps another broker; --listen (now %s) and --http (now %s) name other addresses", err, s.Listen, s.HTTP)
+		return advise(err, "Another process uses the address, perhaps another broker. Set --listen (%s) or --http (%s) to another one.", s.Listen, s.HTTP)
 	case errors.Is(err, server.ErrInUse):
-		return fmt.Errorf("%w\nIs another broker running on --data %s? Brokers that share the work use one NATS server: --nats", err, s.Data)
+		return advise(err, "Is another broker running on --data %s? Several brokers share one NATS server: --nats.", s.Data)
 	case errors.Is(err, server.ErrNotLetIn):
-		hint := "or say with --creds, --nkey or --context how to log in there"
+		hint := "or set --creds, --nkey or --context to another login"
 		if own := filepath.Join(s.Data, server.CredsFile); s.NATSCreds == "" {
 			if _, missing := os.Stat(own); missing == nil {
-				hint = "a server in operator mode wants --creds " + own
+				hint = "a server in operator mode needs --creds " + own
 			}
 		}
-		return fmt.Errorf("--nats %s: %w\n`parley nats-config --data %s` prints the configuration that the server needs; %s", s.NATS, err, s.Data, hint)
+		return advise(fmt.Errorf("--nats %s: %w", s.NATS, err), "'parley nats-config --data %s' prints the configuration that the server needs; %s.", s.Data, hint)
 	case s.NATS != "" && (errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrAuthorization)):
 		return fmt.Errorf("--nats %s: %w", s.NATS, err)
 	}
 	return err
 }
 
-// started is what a person wants to know at the start.
+// started describes the running broker.
 func (s *serve) started(n *server.Server) string {
 	where := "embedded server"
 	if s.NATS != "" {
-		where = "a server elsewhere"
+		where = "external server"
 	}
 	data, err := filepath.Abs(s.Data)
 	if err != nil {
@@ -250,7 +225,7 @@ func (s *serve) started(n *server.Server) string {
 	case s.Dev:
 		b.WriteString(devWarning)
 	case !n.ServesLogins():
-		line("logins", "as that server is configured")
+		line("logins", "as the external server is configured")
 	default:
 		line("operator", "%s logs in as operator", filepath.Join(data, server.OperatorSeed))
 	}
@@ -260,39 +235,7 @@ func (s *serve) started(n *server.Server) string {
 const devWarning = `
   ******************************************************************
   **  --dev: THERE IS NO LOGIN. Any program on this machine can    **
-  **  act as any agent and any human, and unsigned acts are heard. **
-  **  For trying things out; never for a deal that counts.         **
+  **  act as any agent or human, and unsigned acts are accepted.   **
+  **  Use it to try things out, never for a real negotiation.      **
   ******************************************************************
 `
-
-// fsync is the value of --sync; zero is before each acceptance.
-type fsync time.Duration
-
-func (f *fsync) Set(text string) error {
-	if text == "always" {
-		*f = 0
-		return nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		return errors.New("want always, or a time above 0 such as 1s")
-	}
-	*f = fsync(d)
-	return nil
-}
-
-func (f *fsync) String() string {
-	if *f == 0 {
-		return "always"
-	}
-	return time.Duration(*f).String()
-}
-
-func (f *fsync) Type() string { return "duration" }
-
-func (f *fsync) meaning() string {
-	if *f == 0 {
-		return "always: what is accepted has been fsynced"
-	}
-	return "every " + f.String() + ": a power failure can lose what was accepted in the last " + f.String()
-}

@@ -11,47 +11,57 @@ import (
 	"github.com/parley-asp/parley/render"
 )
 
+const exampleSession = "019478a3-0001"
+
 func sessionCommand() *cobra.Command {
 	return connects(group(&cobra.Command{
 		Use: "session", Short: "list, show, follow, verify and export sessions",
-		Long: "Sessions as the operator sees them, which is all of them, or with --as those that\na principal takes part in.",
-	}, sessionLs(), sessionShow(), sessionTail(), sessionVerify(), sessionExport()))
+		Long: "Sessions as the operator sees them, which is all of them, or with --as those of a\nprincipal.",
+	}, sessionLs(), sessionShow(), sessionTail(), sessionVerify(), sessionAudit(), sessionExport()))
 }
 
 func sessionLs() *cobra.Command {
 	var filter api.ListSessions
+	var l listing
 	cmd := &cobra.Command{
 		Use: "ls", Short: "list sessions, newest first", Args: args(cobra.NoArgs),
 		Example: `  parley session ls --state CONVERSING
-  parley session ls --as agent://acme.com/procurement/alpha --key alpha.nk --awaiting me`,
+  parley session ls --awaiting me --as agent://acme.com/alpha --key alpha.nk`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return with(cmd, func(ctx context.Context, c connection) error {
-				list, err := all(c.Sessions(ctx, filter))
+				list, next, err := pages(ctx, l, func(ctx context.Context, limit int, cursor string) ([]api.SessionSummary, string, error) {
+					filter.Limit, filter.Cursor = limit, cursor
+					page, err := c.SessionPage(ctx, filter)
+					return page.Sessions, page.Next, err
+				})
 				if err != nil {
 					return err
 				}
-				return show(cmd, api.Sessions{Sessions: list}, func(s render.Style) string { return render.Sessions(list, s) })
+				defer more(cmd, next)
+				return show(cmd, api.Sessions{Sessions: list, Next: next}, func(s render.Style) string { return render.Sessions(list, s) })
 			})
 		},
 	}
-	cmd.Flags().StringVar(&filter.State, "state", "", "only those in this state, such as CONVERSING")
-	cmd.Flags().StringVar(&filter.Awaiting, "awaiting", "", "me: only those that wait for an answer of the principal that --as names")
+	cmd.Flags().StringVar(&filter.State, "state", "", "only sessions in this `STATE`, such as CONVERSING")
+	cmd.Flags().StringVar(&filter.Awaiting, "awaiting", "", "only sessions that wait for an answer of --as; the only `WHOM` is me")
+	l.flags(cmd)
 	return cmd
 }
 
 func sessionShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show ID", Short: "show a session as a conversation", Args: args(cobra.ExactArgs(1)),
-		Long: `Shows who said what, the terms of each offer and how they changed from the offer
-before: ~ changed, + added, - removed. At the right is the session's state after
-each act. What was refused took no place in the session and is not shown.`,
-		Example: "  parley session show 019478a3-0001-7def-8a12-000000000001",
+		Long: `Shows who said what, the terms of each offer and how they differ from the
+previous offer: ~ changed, + added, - removed. The right column is the session's
+state after each act. Refused acts are not part of a session.`,
+		Example:           "  parley session show " + exampleSession,
+		ValidArgsFunction: completeFirst(completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := sessionID(args[0])
-			if err != nil {
-				return err
-			}
 			return with(cmd, func(ctx context.Context, c connection) error {
+				id, err := c.sessionID(ctx, args[0])
+				if err != nil {
+					return err
+				}
 				view, lines, err := c.upTo(ctx, id)
 				if err != nil {
 					return err
@@ -66,8 +76,12 @@ each act. What was refused took no place in the session and is not shown.`,
 			})
 		},
 	}
-	cmd.Flags().Bool("full", false, "leave nothing out: every line of long messages, every id")
+	fullFlag(cmd)
 	return cmd
+}
+
+func fullFlag(cmd *cobra.Command) {
+	cmd.Flags().Bool("full", false, "omit nothing: every line of long messages, every id")
 }
 
 // A conversation is what session show prints as JSON.
@@ -80,14 +94,16 @@ func sessionExport() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use: "export ID", Short: "write a transcript as JSON Lines", Args: args(cobra.ExactArgs(1)),
-		Long:    "Writes the entries as they were delivered, one canonical envelope per line: what\n`parley session verify` checks, with nothing but the broker's public key.",
-		Example: "  parley session export 019478a3-0001-7def-8a12-000000000001 -o deal.jsonl",
+		Long: `Writes the entries as the broker delivered them, one canonical envelope a line.
+'parley session verify' checks the file offline, with the broker's public key.`,
+		Example:           "  parley session export " + exampleSession + " -o deal.jsonl",
+		ValidArgsFunction: completeFirst(completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := sessionID(args[0])
-			if err != nil {
-				return err
-			}
 			return with(cmd, func(ctx context.Context, c connection) error {
+				id, err := c.sessionID(ctx, args[0])
+				if err != nil {
+					return err
+				}
 				lines, err := c.messages(ctx, id, 0)
 				switch {
 				case err != nil:
@@ -99,6 +115,6 @@ func sessionExport() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVarP(&file, "out", "o", "", "file to write (default: standard output)")
+	cmd.Flags().StringVarP(&file, "out", "o", "", "`FILE` to write (default: standard output)")
 	return cmd
 }

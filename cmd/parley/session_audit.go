@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,18 +13,53 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/audit"
+	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/transcript"
 )
 
 const (
-	// settledWithin is how long what a broker owes may take: as long as it takes the
-	// others to notice that it is gone, and to do its work.
-	settledWithin = 8 * time.Second
-	lookAgain     = 250 * time.Millisecond
-	verifyAtOnce  = 8 // sessions
+	// auditWait is how long other brokers may take to suspect a broker and to apply
+	// its pending side effects.
+	auditWait   = 8 * time.Second
+	auditEvery  = 250 * time.Millisecond
+	maxVerifies = 8 // concurrent
 )
+
+func sessionAudit() *cobra.Command {
+	v := &verify{verdicts: []verdict{}}
+	cmd := &cobra.Command{
+		Use: "audit [ID…]", Short: "check the broker's derived data against the transcripts",
+		Long: `Checks what the broker derives from transcripts: each principal's inbox copies (in
+order and complete, except expired ones), timers, the session list and the
+escalation inbox. Without an ID it audits every session in the store. It verifies
+each transcript first, because nothing can be derived from a faulty one.
+
+Only an operator can audit. A broker may still be applying side effects: --settle
+is how long to wait for them.`,
+		Example:           "  parley session audit\n  parley session audit " + exampleSession,
+		ValidArgsFunction: completeFirst(completeSessions),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if text(cmd, "as") != "" {
+				return usage(errors.New("only an operator can audit: omit --as"))
+			}
+			for _, arg := range args {
+				if err := checkPrefix("a session", arg); err != nil {
+					return err
+				}
+			}
+			v.all = len(args) == 0
+			if err := v.broker(cmd, args); err != nil {
+				return err
+			}
+			return v.report(cmd)
+		},
+	}
+	v.waitFlag(cmd)
+	return cmd
+}
 
 // broker verifies sessions of a broker.
 func (v *verify) broker(cmd *cobra.Command, args []string) error {
@@ -52,14 +88,14 @@ func (v *verify) broker(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if v.all {
-		if args, err = every(cmd.Context(), c); err != nil {
+		if args, err = every(cmd, c, within); err != nil {
 			return explain(cmd, err)
 		}
 	}
 	found := make([][]verdict, len(args))
 	known := make([][]string, len(args)) // escalations
 	var work errgroup.Group
-	work.SetLimit(verifyAtOnce)
+	work.SetLimit(maxVerifies)
 	for i, arg := range args {
 		work.Go(func() error {
 			if allFiles([]string{arg}) {
@@ -69,7 +105,11 @@ func (v *verify) broker(cmd *cobra.Command, args []string) error {
 				return err
 			}
 			err := within(func(ctx context.Context) error {
-				one, items, err := v.live(ctx, c, performatives.SessionID(arg))
+				id, err := c.sessionID(ctx, arg)
+				if err != nil {
+					return err
+				}
+				one, items, err := v.live(ctx, c, id)
 				found[i], known[i] = []verdict{one}, items
 				return err
 			})
@@ -94,35 +134,43 @@ func (v *verify) broker(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// every is each session: of the list and, for an operator, of the store.
-func every(ctx context.Context, c connection) (ids []string, err error) {
-	for s, err := range c.Sessions(ctx, api.ListSessions{Limit: api.MaxPage}) {
-		if err != nil {
-			return nil, err
-		}
-		ids = append(ids, string(s.Session))
-	}
-	if c.operator == nil {
-		return ids, nil
-	}
-	stored, err := c.operator.AuditedSessions(ctx)
-	if err != nil {
-		return nil, err
-	}
-	listed := map[string]bool{}
-	for _, id := range ids {
-		listed[id] = true
-	}
-	for _, id := range stored {
-		if !listed[string(id)] {
+// every returns the sessions of the store, for an operator, and of the list. One
+// unavailable session makes the list unavailable; an operator goes on without it.
+func every(cmd *cobra.Command, c connection, within func(func(context.Context) error) error) (ids []string, err error) {
+	known := map[string]bool{}
+	add := func(id performatives.SessionID) {
+		if !known[string(id)] {
+			known[string(id)] = true
 			ids = append(ids, string(id))
 		}
 	}
-	return ids, nil
+	if c.operator != nil {
+		stored, err := c.operator.AuditedSessions(cmd.Context())
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range stored {
+			add(id)
+		}
+	}
+	err = within(func(ctx context.Context) error {
+		for s, err := range c.Sessions(ctx, api.ListSessions{Limit: api.MaxPage}) {
+			if err != nil {
+				return err
+			}
+			add(s.Session)
+		}
+		return nil
+	})
+	if c.operator != nil && errors.Is(err, client.Refused(session.Unavailable)) {
+		note(cmd, "The session list is unavailable, so only sessions in the store are checked.")
+		err = nil
+	}
+	return ids, err
 }
 
-// live verifies a session up to where it stands now, and what is kept beside it.
-// What is not in order may be so in a moment.
+// live verifies a session up to its head and audits its derived data. It retries
+// an audit with faults, because the broker may still be applying side effects.
 func (v *verify) live(ctx context.Context, c connection, id performatives.SessionID) (found verdict, items []string, err error) {
 	if c.operator == nil {
 		view, lines, err := c.upTo(ctx, id)
@@ -136,7 +184,7 @@ func (v *verify) live(ctx context.Context, c connection, id performatives.Sessio
 		found, err = v.verdict(string(id), export(lines), expect)
 		return found, nil, err
 	}
-	for end := time.Now().Add(v.settle); ; {
+	for end := time.Now().Add(v.wait); ; {
 		held, err := c.operator.Held(ctx, id)
 		if err != nil {
 			return found, nil, err
@@ -149,7 +197,7 @@ func (v *verify) live(ctx context.Context, c connection, id performatives.Sessio
 			return found, items, err
 		}
 		select {
-		case <-time.After(lookAgain):
+		case <-time.After(auditEvery):
 		case <-ctx.Done():
 			return found, items, nil
 		}
@@ -162,7 +210,7 @@ func (v *verify) of(id performatives.SessionID) transcript.Expect {
 	return expect
 }
 
-// against verifies a transcript as it is stored, and then what is held of it.
+// against verifies a transcript as it is stored, and audits the derived data.
 func (v *verify) against(ctx context.Context, c connection, held api.Held) (found verdict, err error) {
 	lines, err := c.operator.Stored(ctx, held.Session)
 	if err != nil {
@@ -173,7 +221,7 @@ func (v *verify) against(ctx context.Context, c connection, held api.Held) (foun
 		data = nil
 	}
 	if found, err = v.verdict(string(held.Session), data, v.of(held.Session)); err != nil || !found.OK {
-		return found, err // what follows from a transcript that is not in order is not known
+		return found, err // nothing can be derived from a faulty transcript
 	}
 	entries, err := transcript.ReadAll(bytes.NewReader(data))
 	if err != nil {
@@ -185,9 +233,9 @@ func (v *verify) against(ctx context.Context, c connection, held api.Held) (foun
 	return found, err
 }
 
-// strays are items of the escalation inbox that no transcript knows of.
+// strays finds escalations that are in no transcript.
 func (v *verify) strays(ctx context.Context, c connection, known []string) error {
-	broken := map[string]bool{} // what they say of escalations is not known
+	broken := map[string]bool{} // transcripts whose escalations are unknown
 	for _, found := range v.verdicts {
 		broken[found.Source] = len(found.Faults) > 0 || found.Error != ""
 	}
@@ -198,7 +246,7 @@ func (v *verify) strays(ctx context.Context, c connection, known []string) error
 		if _, is := slices.BinarySearch(known, string(item.ID)); is || broken[string(item.Session)] {
 			continue
 		}
-		held, err := c.operator.Held(ctx, item.Session) // it may have come since
+		held, err := c.operator.Held(ctx, item.Session) // it may be new
 		if err != nil {
 			return err
 		}

@@ -14,21 +14,19 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// pollEvery is how often tail asks for what is new. Principals hear no events,
-// and asking costs the broker one small read.
+// pollEvery is how often tail polls for new entries. Principals receive no events,
+// and a poll costs the broker one small read.
 const pollEvery = 300 * time.Millisecond
 
 func sessionTail() *cobra.Command {
 	t := &tail{}
 	cmd := &cobra.Command{
 		Use: "tail ID", Short: "follow a session until it is over", Args: args(cobra.ExactArgs(1)),
-		Long:    "Shows the session as `parley session show` does and what is said from then on,\nuntil the session is over or you interrupt it. With --json: one envelope per line.",
-		Example: "  parley session tail 019478a3-0001-7def-8a12-000000000001",
+		Long: `Shows the session as 'parley session show' does, and then each new act until the
+session is over or you interrupt it. With --json it prints one envelope a line.`,
+		Example:           "  parley session tail " + exampleSession,
+		ValidArgsFunction: completeFirst(completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := sessionID(args[0])
-			if err != nil {
-				return err
-			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			c, err := connect(ctx, cmd)
@@ -36,16 +34,20 @@ func sessionTail() *cobra.Command {
 				return err
 			}
 			defer c.Close() //nolint:errcheck // everything was answered
+			id, err := c.sessionID(ctx, args[0])
+			if err != nil {
+				return explain(cmd, err)
+			}
 			t.chat = render.NewChat(style(cmd))
 			err = t.follow(ctx, cmd, c, id)
 			if ctx.Err() != nil {
-				return nil // interrupted, which is how one leaves
+				return nil // interrupted by the user
 			}
 			return explain(cmd, err)
 		},
 	}
-	cmd.Flags().IntVar(&t.last, "last", -1, "begin with this many of what was said before (default: all)")
-	cmd.Flags().Bool("full", false, "leave nothing out: every line of long messages, every id")
+	cmd.Flags().IntVar(&t.last, "last", -1, "begin with the last `N` acts; -1 begins with the first")
+	fullFlag(cmd)
 	return cmd
 }
 
@@ -71,7 +73,7 @@ func (t *tail) follow(ctx context.Context, cmd *cobra.Command, c connection, id 
 	}
 }
 
-// more prints what is new and tells whether it was the last there can be.
+// more prints the new entries, and reports whether the session is over.
 func (t *tail) more(ctx context.Context, cmd *cobra.Command, c connection, id performatives.SessionID) (over bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()

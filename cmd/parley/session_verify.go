@@ -17,15 +17,15 @@ import (
 	"github.com/parley-asp/parley/transcript"
 )
 
-// A verdict is what verification says of one transcript.
+// A verdict is the result of verifying one transcript.
 type verdict struct {
-	Source  string             `json:"source"` // a file, or a session's id
+	Source  string             `json:"source"` // a file or a session's id
 	Session string             `json:"sessionId,omitzero"`
 	Entries int                `json:"entries"`
 	State   string             `json:"state,omitzero"` // after the last entry
 	OK      bool               `json:"ok"`
 	Faults  []transcript.Fault `json:"faults"`
-	Derived []audit.Fault      `json:"derived"`        // of what the broker keeps beside it, as an operator
+	Derived []audit.Fault      `json:"derived"`        // faults of the broker's derived data, for an operator
 	Error   string             `json:"error,omitzero"` // why it could not be verified
 }
 
@@ -34,43 +34,39 @@ type verify struct {
 	brokerKey string
 	expect    transcript.Expect
 	head      string
-	settle    time.Duration
+	wait      time.Duration // for side effects that a broker has yet to apply
 	verdicts  []verdict
-	items     []audit.Fault // of the escalation inbox, of no session that is there
+	items     []audit.Fault // escalations without a transcript
 }
 
 func sessionVerify() *cobra.Command {
 	v := &verify{verdicts: []verdict{}}
 	cmd := &cobra.Command{
-		Use: "verify ID | FILE | --all", Short: "check that a transcript is whole, genuine and by the rules",
-		Long: `Checks every entry: its hash, its place in the chain, the broker's receipt, the
-sender's signature by the key that was pinned when it joined; then plays the
-session again and insists that the rules of the protocol hear each act and lead
-to the states that the receipts say. Each fault names the entry and the rule.
+		Use: "verify ID | FILE | --all", Short: "check that a transcript is complete, authentic and valid",
+		Long: `Checks every entry's hash, its link to the previous one, the broker's receipt, and
+the sender's signature by the key pinned in the transcript. Then it replays the
+session: the rules must accept each act and lead to the receipted states. Each
+fault names the entry and the rule.
 
-A file, as parley session export writes it, is checked offline with --broker-key;
-without, the broker at --url is asked for its key. A session is fetched first.
+A FILE from 'parley session export' is checked offline with --broker-key. Without
+it the broker is asked for its key. An ID is fetched from the broker first.
 
-For an operator it also holds what the broker keeps beside each transcript against
-it: every principal's inbox copies, in order and none missing but the expired, the
-timer, the list of sessions, the escalation inbox. A broker that is delivering just
-now is given a few seconds. --all takes every transcript of the store, whether the
-list has it or not; --timeout is for each session, and one that cannot be verified
-is reported with the reason. The inbox copies of a session with more than 20,000 of
-them are counted, and only the last in each inbox is compared.`,
+For an operator it also audits the broker's derived data, as 'parley session
+audit' does. --all verifies every transcript in the store; --timeout applies to
+each session, and a session that cannot be verified is reported with the reason.`,
 		Example: `  parley session verify deal.jsonl --broker-key UAFC…
-  parley session verify 019478a3-0001-7def-8a12-000000000001
+  parley session verify ` + exampleSession + `
   parley session verify --all`,
 		Args: args(func(_ *cobra.Command, args []string) error {
 			if v.all == (len(args) > 0) {
-				return errors.New("name sessions or files, or give --all")
+				return errors.New("name sessions or files, or set --all")
 			}
 			return nil
 		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			v.expect.Head = performatives.Hash(v.head)
 			if key := performatives.Key(v.brokerKey); key != "" && !key.Valid() {
-				return usage(errors.New("--broker-key is a public user nkey, U and 55 more letters and digits"))
+				return usage(errors.New("--broker-key is a public user nkey: U and 55 more letters and digits"))
 			}
 			if err := v.run(cmd, args); err != nil {
 				return err
@@ -79,12 +75,16 @@ them are counted, and only the last in each inbox is compared.`,
 		},
 	}
 	cmd.Flags().BoolVar(&v.all, "all", false, "verify every session of the broker")
-	cmd.Flags().StringVar(&v.brokerKey, "broker-key", "", "the broker's public key (default: ask the broker)")
-	cmd.Flags().StringVar(&v.head, "head", "", "the hash that the last entry must have: without it, entries missing at the end of a file leave no trace")
-	cmd.Flags().DurationVar(&v.settle, "settle", settledWithin, "how long what a broker has still to deliver may take")
-	cmd.Flags().IntVar(&v.expect.Length, "entries", 0, "how many entries there must be")
-	cmd.Flags().BoolVar(&v.expect.AllowUnsigned, "allow-unsigned", false, "hear unsigned entries of who has a key, as a broker under --dev does")
+	cmd.Flags().StringVar(&v.brokerKey, "broker-key", "", "the broker's public `KEY` (default: ask the broker)")
+	cmd.Flags().StringVar(&v.head, "head", "", "expected `HASH` of the last entry; detects entries missing at the end")
+	v.waitFlag(cmd)
+	cmd.Flags().IntVar(&v.expect.Length, "entries", 0, "expected number `N` of entries")
+	cmd.Flags().BoolVar(&v.expect.AllowUnsigned, "allow-unsigned", false, "accept unsigned entries of principals with a key, as a broker under --dev does")
 	return cmd
+}
+
+func (v *verify) waitFlag(cmd *cobra.Command) {
+	cmd.Flags().DurationVar(&v.wait, "settle", auditWait, "how long to wait for side effects that a broker has yet to apply")
 }
 
 func (v *verify) run(cmd *cobra.Command, args []string) error {
@@ -94,10 +94,10 @@ func (v *verify) run(cmd *cobra.Command, args []string) error {
 	return v.broker(cmd, args)
 }
 
-// allFiles tells whether none of the arguments is a session's id.
+// allFiles reports whether no argument is the id of a session.
 func allFiles(args []string) bool {
 	for _, arg := range args {
-		if _, err := performatives.ParseSessionID(arg); err == nil {
+		if checkPrefix("a session", arg) == nil {
 			return false
 		}
 	}
@@ -110,7 +110,7 @@ func (v *verify) files(names []string) error {
 		if err != nil {
 			return err
 		}
-		if err := v.judge(name, data, v.expect); err != nil {
+		if err := v.check(name, data, v.expect); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -124,9 +124,8 @@ func contents(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// judge verifies one transcript. A replay of what is not genuine would only say
-// the same in other words.
-func (v *verify) judge(source string, data []byte, expect transcript.Expect) error {
+// check verifies one transcript.
+func (v *verify) check(source string, data []byte, expect transcript.Expect) error {
 	found, err := v.verdict(source, data, expect)
 	if err == nil {
 		v.verdicts = append(v.verdicts, found)
@@ -134,6 +133,7 @@ func (v *verify) judge(source string, data []byte, expect transcript.Expect) err
 	return err
 }
 
+// verdict verifies a transcript, and replays it if it is authentic.
 func (v *verify) verdict(source string, data []byte, expect transcript.Expect) (found verdict, err error) {
 	faults, err := transcript.Verify(bytes.NewReader(data), performatives.Key(v.brokerKey), expect)
 	if err != nil {
@@ -191,14 +191,14 @@ func (v *verify) report(cmd *cobra.Command) error {
 	}
 	err := show(cmd, struct {
 		Transcripts []verdict     `json:"transcripts"`
-		Derived     []audit.Fault `json:"derived,omitzero"` // of no transcript that is there
+		Derived     []audit.Fault `json:"derived,omitzero"` // without a transcript
 	}{v.verdicts, v.items}, func(render.Style) string { return out.String() })
 	switch {
 	case err != nil:
 	case bad > 0:
-		err = fmt.Errorf("%d of %d transcripts is not in order", bad, len(v.verdicts))
+		err = fmt.Errorf("%d of %d transcripts have faults", bad, len(v.verdicts))
 	case len(v.items) > 0:
-		err = fmt.Errorf("the escalation inbox has %d items of no transcript", len(v.items))
+		err = fmt.Errorf("%d escalations have no transcript", len(v.items))
 	}
 	return err
 }

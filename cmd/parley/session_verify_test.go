@@ -15,10 +15,10 @@ import (
 // still say what no broker that keeps the rules would have written.
 func TestVerifyPlaysTheRules(t *testing.T) {
 	t.Parallel()
-	for state, want := range map[string]transcript.Rule{"INVITED": "", "CONVERSING": rulesKept} {
+	for state, want := range map[string]transcript.Rule{"INVITED": "", "CONVERSING": replayed} {
 		line, broker := invitation(t, state)
 		v := &verify{brokerKey: string(broker)}
-		if err := v.judge("one.jsonl", append(line, '\n'), transcript.Expect{}); err != nil {
+		if err := v.check("one.jsonl", append(line, '\n'), transcript.Expect{}); err != nil {
 			t.Fatal(err)
 		}
 		got := v.verdicts[0]

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -14,8 +13,7 @@ import (
 	"github.com/parley-asp/parley/transcript"
 )
 
-// messages are the entries of a session from one place on. Who asks while there
-// is an election or a takeover asks again, as for everything else.
+// messages returns the entries of a session from a sequence number on.
 func (c connection) messages(ctx context.Context, id performatives.SessionID, since uint64) ([]jsontext.Value, error) {
 	var all []jsontext.Value
 	for raw, err := range c.Envelopes(ctx, id, since) {
@@ -27,7 +25,7 @@ func (c connection) messages(ctx context.Context, id performatives.SessionID, si
 	return all, nil
 }
 
-// upTo is a session as it stands and its transcript up to there.
+// upTo returns a session's view, and its transcript up to the head of that view.
 func (c connection) upTo(ctx context.Context, id performatives.SessionID) (api.SessionView, []jsontext.Value, error) {
 	view, err := c.View(ctx, id)
 	if err != nil {
@@ -43,21 +41,12 @@ func (c connection) upTo(ctx context.Context, id performatives.SessionID) (api.S
 	return view, lines, nil
 }
 
-// sessionID reads the session that an argument names.
-func sessionID(arg string) (performatives.SessionID, error) {
-	id, err := performatives.ParseSessionID(arg)
-	if err != nil {
-		return "", usage(fmt.Errorf("%q names no session: %w", arg, err))
-	}
-	return id, nil
-}
-
 // read reads delivered envelopes.
 func read(lines []jsontext.Value) ([]transcript.Entry, error) {
 	return transcript.ReadAll(bytes.NewReader(export(lines)))
 }
 
-// export is JSON Lines: one delivered envelope per line.
+// export formats delivered envelopes as JSON Lines.
 func export(lines []jsontext.Value) []byte {
 	var out bytes.Buffer
 	for _, line := range lines {
@@ -67,12 +56,11 @@ func export(lines []jsontext.Value) []byte {
 	return out.Bytes()
 }
 
-// rulesKept is the rule that a broker keeps who hears only what the protocol
-// hears: a replay says so.
-const rulesKept transcript.Rule = "replay"
+// replayed is the rule that replaying the transcript accepts every entry.
+const replayed transcript.Rule = "replay"
 
-// replay folds a transcript again. An entry that should have been refused, or
-// should have led to another state, is a transcript.Fault.
+// replay replays a transcript. An entry that should have been refused, or should
+// have led to another state, is a transcript.Fault.
 func replay(data []byte) (session.State, error) {
 	entries, err := transcript.ReadAll(bytes.NewReader(data))
 	if err != nil || len(entries) == 0 {
@@ -81,7 +69,7 @@ func replay(data []byte) (session.State, error) {
 	state := session.New(entries[0].Message.Session, modes.All())
 	for i, e := range entries {
 		if state, err = session.Replay(state, e.Message, e.Stamp); err != nil {
-			return state, transcript.Fault{Line: i + 1, Sequence: e.Stamp.Sequence, Rule: rulesKept, Why: err.Error()}
+			return state, transcript.Fault{Line: i + 1, Sequence: e.Stamp.Sequence, Rule: replayed, Why: err.Error()}
 		}
 	}
 	return state, nil

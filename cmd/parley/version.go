@@ -15,7 +15,7 @@ import (
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "print the versions", Args: args(cobra.NoArgs),
+		Use: "version", Short: "print the versions of parley, the protocol, NATS and Go", Args: args(cobra.NoArgs),
 		Example: "  parley version --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := struct {
@@ -26,7 +26,7 @@ func versionCommand() *cobra.Command {
 				Go          string `json:"go"`
 			}{api.Version, performatives.Version, server.VERSION, store.MinServer, runtime.Version()}
 			return show(cmd, v, func(render.Style) string {
-				return fmt.Sprintf("parley %s, protocol %s, NATS server %s (at least %s elsewhere), %s\n",
+				return fmt.Sprintf("parley %s, protocol %s, NATS server %s (external: %s or later), %s\n",
 					v.Version, v.Protocol, v.NATS, v.MinimumNATS, v.Go)
 			})
 		},

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// helpWidth is the widest line of the help.
+const helpWidth = 80
+
+// headingOf is the annotation that holds a flag's heading in the help.
+const headingOf = "heading"
+
+const (
+	ownFlags    = "Flags"
+	globalFlags = "Global flags"
+)
+
+// groupFlags adds flags that the help lists under a heading, in this order.
+func groupFlags(flags *pflag.FlagSet, heading string, define func(*pflag.FlagSet)) {
+	group := pflag.NewFlagSet(heading, pflag.ContinueOnError)
+	group.SortFlags, flags.SortFlags = false, false
+	define(group)
+	group.VisitAll(func(f *pflag.Flag) {
+		f.Annotations = map[string][]string{headingOf: {heading}}
+		flags.AddFlag(f)
+	})
+}
+
+// flagHelp lists a command's flags under their headings: its own, then the groups,
+// then the global ones.
+func flagHelp(cmd *cobra.Command) string {
+	sets := map[string]*pflag.FlagSet{}
+	var groups []string
+	add := func(heading string) func(*pflag.Flag) {
+		return func(f *pflag.Flag) {
+			in := heading
+			switch of := f.Annotations[headingOf]; {
+			case len(of) > 0:
+				in = of[0]
+			case f.Name == "help":
+				in = globalFlags
+			}
+			if sets[in] == nil {
+				sets[in] = pflag.NewFlagSet(in, pflag.ContinueOnError)
+				sets[in].SortFlags = in == ownFlags || in == globalFlags
+				groups = append(groups, in)
+			}
+			sets[in].AddFlag(f)
+		}
+	}
+	cmd.LocalFlags().VisitAll(add(ownFlags))
+	cmd.InheritedFlags().VisitAll(add(globalFlags))
+	var out strings.Builder
+	list := func(heading string) {
+		if sets[heading] != nil && sets[heading].HasAvailableFlags() {
+			out.WriteString("\n" + heading + ":\n" + sets[heading].FlagUsagesWrapped(helpWidth))
+		}
+	}
+	list(ownFlags)
+	for _, heading := range groups {
+		if heading != ownFlags && heading != globalFlags {
+			list(heading)
+		}
+	}
+	list(globalFlags)
+	return out.String()
+}
+
+// reflow breaks the paragraphs of a text at helpWidth.
+func reflow(text string) string {
+	var paragraphs []string
+	for paragraph := range strings.SplitSeq(text, "\n\n") {
+		var b strings.Builder
+		column := 0
+		for _, word := range strings.Fields(paragraph) {
+			width := utf8.RuneCountInString(word)
+			switch {
+			case column > 0 && column+1+width > helpWidth:
+				b.WriteByte('\n')
+				column = 0
+			case column > 0:
+				b.WriteByte(' ')
+				column++
+			}
+			b.WriteString(word)
+			column += width
+		}
+		paragraphs = append(paragraphs, b.String())
+	}
+	return strings.Join(paragraphs, "\n\n")
+}
+
+// reflowAll breaks the descriptions of a command and its subcommands.
+func reflowAll(cmd *cobra.Command) {
+	cmd.Long = reflow(cmd.Long)
+	for _, c := range cmd.Commands() {
+		reflowAll(c)
+	}
+}
+
+// usageLine is how to call a command. One that only has subcommands takes a command.
+func usageLine(cmd *cobra.Command) string {
+	if cmd.HasAvailableSubCommands() && cmd.Use == cmd.Name() {
+		return cmd.CommandPath() + " COMMAND [flags]"
+	}
+	return cmd.UseLine()
+}
+
+func init() {
+	cobra.AddTemplateFunc("flagHelp", flagHelp)
+	cobra.AddTemplateFunc("usageLine", usageLine)
+}
+
+// usageTemplate is like cobra's, with flags under headings.
+const usageTemplate = `Usage:
+  {{usageLine .}}
+{{if .Aliases}}
+Aliases: {{.NameAndAliases}}
+{{end}}{{if .HasExample}}
+Examples:
+{{.Example}}
+{{end}}{{if .HasAvailableSubCommands}}{{$cmds := .Commands}}{{range $group := .Groups}}
+{{.Title}}:{{range $cmds}}{{if and (eq .GroupID $group.ID) .IsAvailableCommand}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
+{{end}}{{if not .AllChildCommandsHaveGroup}}
+{{if .Groups}}Other{{else}}Commands{{end}}:{{range $cmds}}{{if and (eq .GroupID "") (or .IsAvailableCommand (eq .Name "help"))}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
+{{end}}{{end}}{{flagHelp .}}{{if .HasAvailableSubCommands}}
+{{.CommandPath}} COMMAND --help describes a command.
+{{end}}`

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+func (s *serve) flags(flags *pflag.FlagSet) {
+	groupFlags(flags, "Listeners", func(flags *pflag.FlagSet) {
+		flags.StringVar(&s.Listen, "listen", "127.0.0.1:4222", "`HOST:PORT` of the embedded NATS server; port 0 picks a free one")
+		flags.StringVar(&s.HTTP, "http", "127.0.0.1:8080", "`HOST:PORT` of HTTP; \"\" disables it")
+		flags.StringVar(&s.Websocket, "websocket", "", "`HOST:PORT` of NATS over WebSocket, for browsers and edge agents; with --dev, pages of the same origin only")
+		flags.StringVar(&s.TLS.Cert, "tls-cert", "", "PEM `FILE` with the certificate chain for NATS, WebSocket and HTTP")
+		flags.StringVar(&s.TLS.Key, "tls-key", "", "PEM `FILE` with the key of --tls-cert")
+		flags.StringVar(&s.TLS.CA, "tls-ca", "", "PEM `FILE` with the CA that verifies clients (mutual TLS) and the external server")
+		flags.BoolVar(&s.Dev, "dev", false, "no logins: any local program can act as anyone; loopback only")
+	})
+	groupFlags(flags, "Store", func(flags *pflag.FlagSet) {
+		flags.StringVar(&s.Data, "data", defaultData, "`DIR` of the store and the keys")
+		flags.Var(&s.sync, "sync", "fsync interval of the embedded server, such as 1s; always fsyncs before each acceptance")
+		flags.IntVar(&s.Replicas, "replicas", 0, "`N` replicas of each stream; more than 1 needs a cluster at --nats (default: the store's setting, initially 1)")
+	})
+	groupFlags(flags, "Retention", func(flags *pflag.FlagSet) { retentionFlags(flags, s) })
+	groupFlags(flags, "External NATS server", func(flags *pflag.FlagSet) {
+		flags.StringVar(&s.NATS, "nats", "", "`URL` of an external NATS server to use instead of an embedded one")
+		flags.StringVar(&s.creds, "creds", "", "NATS credentials `FILE` for --nats (default: broker.nk in --data)")
+		flags.StringVar(&s.nkey, "nkey", "", "`FILE` with the seed of an nkey for --nats")
+		flags.StringVar(&s.context, "context", "", "`NAME` of a nats CLI context with the URL and login")
+	})
+	groupFlags(flags, "Escalations and deadlines", func(flags *pflag.FlagSet) {
+		flags.StringVar(&s.rules, "escalations", "", "YAML or JSON `FILE` with the rules on who decides which escalation, and by when (default: any one human who may decide)")
+		flags.StringVar(&s.notify, "notify", "", "YAML or JSON `FILE` with the webhooks and mail addresses to notify of escalations")
+		flags.DurationVar(&s.low, "escalation-low", 24*time.Hour, "time to answer an escalation of low urgency")
+		flags.DurationVar(&s.medium, "escalation-medium", 4*time.Hour, "time to answer an escalation of medium urgency")
+		flags.DurationVar(&s.high, "escalation-high", time.Hour, "time to answer an escalation of high urgency")
+		flags.DurationVar(&s.top, "escalation-critical", 15*time.Minute, "time to answer an escalation of critical urgency")
+		flags.DurationVar(&s.invitation, "invitation-timeout", 30*time.Second, "time to answer an invitation that sets no timeout")
+	})
+	groupFlags(flags, "Limits", func(flags *pflag.FlagSet) { limitFlags(flags, &s.Limits) })
+	groupFlags(flags, "Log", func(flags *pflag.FlagSet) {
+		flags.StringVar(&s.logLevel, "log-level", "warn", "`LEVEL`: debug, info, warn or error")
+		flags.BoolVar(&s.logJSON, "log-json", false, "log as JSON")
+	})
+}
+
+// fsync is the value of --sync. Zero fsyncs before each acceptance.
+type fsync time.Duration
+
+func (f *fsync) Set(text string) error {
+	if text == "always" {
+		*f = 0
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return errors.New("want always, or a duration above 0 such as 1s")
+	}
+	*f = fsync(d)
+	return nil
+}
+
+func (f *fsync) String() string {
+	if *f == 0 {
+		return "always"
+	}
+	return time.Duration(*f).String()
+}
+
+func (f *fsync) Type() string { return "duration" }
+
+func (f *fsync) meaning() string {
+	if *f == 0 {
+		return "always: every accepted act has been fsynced"
+	}
+	return "every " + f.String() + ": a power failure can lose the acts accepted in the last " + f.String()
+}
