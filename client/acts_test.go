@@ -80,6 +80,7 @@ func TestEveryActIsHeard(t *testing.T) {
 // What a message is called by those that answer it, and what can be read of it.
 func TestWhatAMessageSays(t *testing.T) {
 	w := start(t, testkit.Options{})
+	w.Register("human://widgets.co/bob") // without a decider nobody can escalate
 	ours, theirs := w.introduced(w.Client(alpha), w.Client(beta))
 	type terms struct {
 		Price int `json:"price"`

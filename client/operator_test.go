@@ -43,6 +43,7 @@ func TestOperator(t *testing.T) {
 	}
 	g := must(client.Connect(w.Ctx, w.URL, gamma, client.Seed(string(must(pair.Seed())(t)))))(t)
 	defer g.Close()
+	w.Register("human://acme.com/alice") // without a decider nobody can escalate
 	ours, _ := w.introduced(w.Client(alpha), w.Client(beta))
 	must(ours.Escalate(w.Ctx, client.Escalation{Reason: client.ConfidenceLow, Context: "?"}))(t)
 
@@ -62,8 +63,8 @@ func TestOperator(t *testing.T) {
 	if item := must(o.Escalation(w.Ctx, string(items[0].ID)))(t); len(item.Transcript) != 3 {
 		t.Errorf("the item has %d entries, want 3", len(item.Transcript))
 	}
-	if n := len(all(t, o.Agents(w.Ctx, api.ListAgents{Organization: "acme.com", Limit: 1}))); n != 2 {
-		t.Errorf("acme.com has %d agents, want 2", n)
+	if n := len(all(t, o.Agents(w.Ctx, api.ListAgents{Organization: "acme.com", Limit: 1}))); n != 3 {
+		t.Errorf("acme.com has %d agents and humans, want 3", n)
 	}
 	if key := must(o.BrokerKey(w.Ctx))(t); key != w.Key() {
 		t.Errorf("the broker's key is %s", key)
