@@ -81,10 +81,11 @@ func TestLimit(t *testing.T) {
 	})
 }
 
-// pass lets the bubble's time pass.
+// pass lets the bubble's time pass, and what happens then come to its end.
 func pass(t *testing.T, d time.Duration) {
 	t.Helper()
 	if err := background.Pause(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
+	synctest.Wait()
 }
