@@ -1,11 +1,14 @@
 package broker_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/archive"
+	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/test/fault"
 )
 
@@ -29,4 +32,42 @@ func TestTimersOfWhatIsOver(t *testing.T) {
 	w.holds(api.TimersStream, 2)
 	all[2].Say(beta, "OBSERVE", `{"subject":"on we go"}`)
 	all[2].Check(alpha, beta)
+}
+
+// An answer that is asked for within a time and does not come is told, once; the session goes
+// on, and the late answer counts (PROTOCOL.md §5).
+func TestResponseTimeIsTold(t *testing.T) {
+	t.Parallel()
+	l := limits(t, broker.Limits{})
+	id := newID()
+	l.heard(l.says(id, alpha, "PROPOSE", invitation(beta)))
+	l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
+	told, err := l.nc.SubscribeSync(api.Event(id, "timeout"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proposes := func(proposal string, within int) {
+		t.Helper()
+		act := envelope(string(id), alpha, "PROPOSE", `{"proposalId":"`+proposal+`","type":"x","subject":"x","terms":{"id":"`+proposal+`"}}`)
+		l.heard(l.ask(api.Submit(alpha, id), append(act[:len(act)-1], fmt.Sprintf(`,"constraints":{"maxResponseTimeMs":%d}}`, within)...)))
+	}
+	proposes("p1", 60_000)
+	proposes("p2", 50)
+	m, err := told.NextMsg(20 * time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var event struct{ Kind, Reason, State, ReferenceID string }
+	if err := json.Unmarshal(m.Data, &event); err != nil || event.Kind != "timeout" || event.Reason != "response_timeout" || event.State != "CONVERSING" || event.ReferenceID != "p2" {
+		t.Errorf("%s %v", m.Data, err)
+	}
+	l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"p2"}`))
+	var view api.SessionView
+	l.reads(api.SessionGet.Name, `{"sessionId":"`+string(id)+`"}`, &view)
+	if len(view.Deadlines) != 2 || view.Deadlines[0].Code != "response_timeout" || view.Deadlines[0].Ref != "p1" || view.Deadlines[0].Ends {
+		t.Errorf("%+v", view.Deadlines)
+	}
+	if n, _, err := told.Pending(); err != nil || n > 0 {
+		t.Errorf("%d more events (%v)", n, err)
+	}
 }

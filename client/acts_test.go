@@ -32,7 +32,7 @@ func TestEveryActIsHeard(t *testing.T) {
 	q := was(seller.Query(w.Ctx, client.Query{Type: "volume", Subject: "events", Parameters: map[string]any{"unit": "s"}}))
 	was(buyer.Inform(w.Ctx, performatives.Result, map[string]any{"query": q.ID, "events": 5000}))
 	asked := was(seller.Clarify(w.Ctx, p4.ID, client.Ask("terms.price", "a month?", "yes", "no")))
-	was(buyer.Answer(w.Ctx, asked.ID, map[string]any{"terms.price": nil}))
+	was(buyer.Answer(w.Ctx, asked.ID, map[string]any{"terms.price": "yes"}))
 	was(buyer.Delegate(w.Ctx, gamma, client.Delegation{
 		Scope: "review", Authority: client.Advisory, For: p4.ID, ValidUntil: soon, MaxDepth: &depth,
 	}))

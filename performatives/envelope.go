@@ -40,7 +40,7 @@ type Message struct {
 
 // Constraints bind the addressee of a message.
 type Constraints struct {
-	MaxResponseTimeMs    *float64 `json:"maxResponseTimeMs,omitzero"`    // advisory: the broker records it
+	MaxResponseTimeMs    *float64 `json:"maxResponseTimeMs,omitzero"`    // shown and told as a deadline, which ends nothing
 	RequiredTrustScore   *float64 `json:"requiredTrustScore,omitzero"`   // 0–100, of whoever answers
 	AllowedPerformatives []string `json:"allowedPerformatives,omitzero"` // the next act that answers this message
 }

@@ -171,6 +171,7 @@ func (t *Command) change(id string, edit func(*Offer)) {
 		t.live = t.live.With(id, &o)
 	} else {
 		t.live, t.past = t.live.Without(id), t.past.With(id, &o)
+		t.unawait(id)
 		if o.Kind == aProposal {
 			t.openTerms = t.openTerms.Delete(o.openAs)
 		}

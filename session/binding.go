@@ -59,6 +59,7 @@ func (t *Command) meetBinding() {
 	if id, b, bound := t.binding(); bound {
 		b.Met = b.Met.With(t.Side, true)
 		t.bound = t.bound.With(id, b)
+		t.unawait(id)
 	}
 }
 
@@ -72,16 +73,19 @@ func ofQuery(id string) string { return "query " + id }
 // bind notes what the message demands of who answers it.
 func (t *Command) bind() {
 	c := t.Message.Constraints
-	if len(c.AllowedPerformatives) == 0 && c.RequiredTrustScore == nil {
+	due := t.answerDue()
+	if len(c.AllowedPerformatives) == 0 && c.RequiredTrustScore == nil && due.IsZero() {
 		return
 	}
 	id := cmp.Or(t.Message.Body.ID(t.Message.ID), string(t.Message.ID))
 	if t.Act == performatives.Query {
 		id = ofQuery(id)
 	}
-	b := Binding{Allowed: c.AllowedPerformatives, by: t.Message.Sender, to: t.Message.Recipient}
+	b := Binding{Allowed: c.AllowedPerformatives, by: t.Message.Sender, to: t.Message.Recipient, due: due}
 	if c.RequiredTrustScore != nil {
 		b.Trust = *c.RequiredTrustScore
 	}
+	t.unawait(id) // a query of the same id
 	t.bound = t.bound.With(id, b)
+	t.await(id, b)
 }

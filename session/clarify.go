@@ -45,6 +45,7 @@ func clarified(t *Command) {
 		if !slices.Contains(q.Open, asked.Field) {
 			q.Open = append(q.Open, asked.Field)
 		}
+		q.offers(asked)
 	}
 	t.questions = t.questions.With(q.ID, q)
 	t.change(t.Offer.ID, func(o *Offer) { o.questions = o.questions.With(q.ID, true) })
@@ -54,6 +55,10 @@ func clarified(t *Command) {
 // without any pauses its offer no longer.
 func (t *Command) settleQuestion(q Question, open []string) {
 	q.Open = open
+	if len(open) == 0 {
+		q.options = nil
+		t.unawait(q.ID)
+	}
 	t.questions = t.questions.With(q.ID, &q)
 	if len(open) == 0 {
 		t.change(q.Offer, func(o *Offer) { o.questions = o.questions.Without(q.ID) })

@@ -17,6 +17,7 @@ const (
 	InvitationTimeout = "invitation_timeout"
 	EscalationExpired = "escalation_expired"
 	ProposalExpired   = "proposal_expired"
+	ResponseTimeout   = "response_timeout"
 	PauseExhausted    = "pause_exhausted"
 )
 
@@ -64,7 +65,7 @@ func (s *State) deadlines(all []Deadline, at time.Time) []Deadline {
 	if o := s.firstExpiring(s.clock(at)); o != nil && o.Kind == aProposal {
 		all = append(all, Deadline{Code: ProposalExpired, At: s.wall(o.Expires, at), Ref: o.ID})
 	}
-	return s.others(all, at)
+	return s.others(s.responses(all, at), at)
 }
 
 // others are all but the proposals', of which there may be many.
@@ -126,6 +127,9 @@ func (s *State) NextDeadline(at time.Time) (time.Time, bool) {
 	}
 	if o := s.firstExpiring(s.clock(at).Add(1)); o != nil && s.wall(o.Expires, at).Before(next) {
 		next = s.wall(o.Expires, at)
+	}
+	if all := s.responses(some[:0], at.Add(1)); len(all) > 0 && all[0].At.Before(next) {
+		next = all[0].At
 	}
 	return next, !next.IsZero()
 }

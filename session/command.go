@@ -246,6 +246,7 @@ func (t *Command) rejoin() {
 	}
 	if t.Grant != nil && t.Grant.Status == delegation.Offered && (t.about == nil || t.about.ID != t.Grant.ID) {
 		t.Grant.Status = delegation.Active
+		t.unawait(string(t.Grant.ID))
 		t.grants = t.grants.With(t.Grant.ID, *t.Grant)
 	}
 }

@@ -113,4 +113,5 @@ func (t *Command) settleGrant(status delegation.Status) {
 	g := *t.about
 	g.Status = status
 	t.grants = t.grants.With(g.ID, g)
+	t.unawait(string(g.ID))
 }

@@ -1,7 +1,10 @@
 package session
 
 import (
+	"fmt"
 	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
@@ -12,7 +15,7 @@ var _ = does(performatives.Inform, deed{refers: informs, happens: informed, answ
 func informs(t *Command) error {
 	ruling, ok := t.ruling()
 	if !ok {
-		return nil
+		return t.chooses()
 	}
 	if _, known := t.items.Get(escalation.ID(ruling.EscalationID)); !known {
 		return unknownReference(ruling.EscalationID, "escalation")
@@ -64,8 +67,12 @@ func (t *Command) findAnswers() {
 	if !ok {
 		return
 	}
+	answered := map[string]bool{}
+	for _, a := range data.Answers {
+		answered[a.Field] = true
+	}
 	for _, q := range t.answeredQuestions(data.ReferenceID) {
-		if open := unanswered(q, data.Answers); len(open) < len(q.Open) {
+		if open := unanswered(q, answered); len(open) < len(q.Open) {
 			t.settles = append(t.settles, answering{q, open})
 		}
 	}
@@ -106,10 +113,59 @@ func (t *Command) answeredQuestions(id string) []Question {
 	return found
 }
 
-func unanswered(q Question, answers []performatives.Answer) []string {
+// chooses refuses an answer that is none of the options which a question offered.
+func (t *Command) chooses() error {
+	inform, ok := t.Message.Body.(*performatives.InformBody)
+	if !ok || len(t.settles) == 0 {
+		return nil
+	}
+	var faults []Fault
+	data, _ := inform.Answers()
+	for i, a := range data.Answers {
+		for _, settled := range t.settles {
+			if options := settled.question.options[a.Field]; len(faults) < mostFaults && options != nil && !among(options, a.Answer) {
+				faults = append(faults, Fault{
+					Path: fmt.Sprintf("/data/answers/%d/answer", i), Rule: "enum",
+					Message: fmt.Sprintf("the answer about %.120q is none of the %d options of the question", a.Field, len(options)),
+				})
+				break
+			}
+		}
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return RefuseSchema(faults...)
+}
+
+// mostFaults is how many faults a refusal lists.
+const mostFaults = 32
+
+func among(options map[string]bool, answer jsontext.Value) bool {
+	canonical, err := performatives.Canonical(answer)
+	return err == nil && options[string(canonical)]
+}
+
+// offers notes the options of a question. Two questions about one field offer the
+// options of both.
+func (q *Question) offers(asked performatives.Question) {
+	for _, option := range asked.Options {
+		if canonical, err := performatives.Canonical(option); err == nil {
+			if q.options == nil {
+				q.options = map[string]map[string]bool{}
+			}
+			if q.options[asked.Field] == nil {
+				q.options[asked.Field] = map[string]bool{}
+			}
+			q.options[asked.Field][string(canonical)] = true
+		}
+	}
+}
+
+func unanswered(q Question, answered map[string]bool) []string {
 	var open []string
 	for _, field := range q.Open {
-		if !slices.ContainsFunc(answers, func(a performatives.Answer) bool { return a.Field == field }) {
+		if !answered[field] {
 			open = append(open, field)
 		}
 	}

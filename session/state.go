@@ -46,6 +46,7 @@ type State struct {
 	past       persist.Table[string, *Offer]        // all others
 	openTerms  *immutable.SortedMap[string, string] // open offers by side, terms and when they expire
 	expiries   *immutable.SortedMap[string, string] // … by when they expire
+	awaited    *immutable.SortedMap[string, string] // messages that ask for an answer within a time, by when
 	questions  persist.Table[string, *Question]
 	grants     persist.Table[delegation.ID, delegation.Grant]
 	grantOrder []delegation.ID
@@ -73,6 +74,7 @@ func New(id performatives.SessionID, modes Modes) State {
 	return State{
 		ID: id, Head: performatives.NoHash, modes: modes,
 		expiries: immutable.NewSortedMap[string, string](nil), openTerms: immutable.NewSortedMap[string, string](nil),
+		awaited: immutable.NewSortedMap[string, string](nil),
 	}
 }
 
@@ -196,6 +198,7 @@ type Question struct {
 	By       performatives.Agent // the principal who asks
 	Open     []string            // fields without an answer yet
 	Sequence uint64
+	options  map[string]map[string]bool // that an answer must be one of, in canonical form, by field; never changed
 }
 
 // A Binding is what a message demands of the next act that answers it.
@@ -204,6 +207,7 @@ type Binding struct {
 	Trust   float64
 	Met     persist.Table[performatives.Agent, bool] // sides that have answered
 	by, to  performatives.Agent
+	due     time.Time // when an answer is asked for, on the session's clock; zero for no time
 }
 
 // Seen finds an accepted message by its id.
