@@ -6,11 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/approvals"
-	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -73,21 +70,6 @@ func handleThen[Q, A any](v api.VerbOf[Q, A], call func(context.Context, api.Cal
 		}
 		return call(ctx, c, request)
 	}}
-}
-
-// requestOf reads a request into its type. An empty one is {}.
-func requestOf[Q any](data []byte) (request Q, err error) {
-	if len(data) == 0 {
-		return request, nil
-	}
-	canonical, err := performatives.Canonical(data)
-	if err != nil {
-		return request, unreadable(err)
-	}
-	if err := json.Unmarshal(canonical, &request); err != nil {
-		return request, session.Refuse(session.MalformedEnvelope, "the request is not what the verb takes; see docs/PROTOCOL.md")
-	}
-	return request, nil
 }
 
 // byName holds the answers against a table of verbs: every verb has one answer,

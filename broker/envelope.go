@@ -85,7 +85,10 @@ func (b *Broker) signed(m *performatives.Message, member performatives.Member) e
 		return session.Refuse(session.SignatureInvalid, "integrity.signature is missing: sign with the key that you log in with")
 	}
 	if err := m.VerifySignature(member.Key); err != nil && !b.registry.SignedByDevice(m) {
-		return session.Refuse(session.SignatureInvalid, "%s", err)
+		signed := m.SigningBytes()
+		hash := performatives.HashOf(signed)
+		return session.Refuse(session.SignatureInvalid, "%s; checked were %d canonical bytes with %s", err, len(signed), hash).
+			With(map[string]any{"sha256": hash, "bytes": len(signed)})
 	}
 	return nil
 }

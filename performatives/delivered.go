@@ -201,7 +201,7 @@ func (s *Stamp) read(integrity, sequence jsontext.Value) (linkedBy string, err e
 		Hash         Hash     `json:"hash"`
 		Receipt      Receipt  `json:"receipt"`
 	}
-	if err := unmarshal(integrity, &w, "/integrity"); err != nil {
+	if err := Unmarshal(integrity, &w, "/integrity"); err != nil {
 		return "", err
 	}
 	if err := w.Receipt.exact(integrity); err != nil {
@@ -223,7 +223,7 @@ func (r Receipt) exact(integrity jsontext.Value) error {
 	var raw struct {
 		Receipt jsontext.Value `json:"receipt"`
 	}
-	if err := unmarshal(integrity, &raw, "/integrity"); err != nil {
+	if err := Unmarshal(integrity, &raw, "/integrity"); err != nil {
 		return err
 	}
 	if !Equal(raw.Receipt, r.appendTo(nil)) {

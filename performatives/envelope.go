@@ -195,7 +195,7 @@ func (m *Message) DecodeBody() error {
 	if body == nil {
 		return malformed("/performative", "%q is none of the thirteen performatives", m.ActName)
 	}
-	if err := unmarshal(m.RawBody, body, "/content/body"); err != nil {
+	if err := Unmarshal(m.RawBody, body, "/content/body"); err != nil {
 		return err
 	}
 	m.Body = body

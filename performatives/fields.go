@@ -32,7 +32,7 @@ func readFields(envelope document) (w fields, err error) {
 		case "constraints":
 			if v.Kind() != 'n' {
 				w.constraints = new(Constraints)
-				err = unmarshal(v, w.constraints, "/constraints")
+				err = Unmarshal(v, w.constraints, "/constraints")
 			}
 		case "sequenceNumber":
 			w.sequence = v

@@ -153,7 +153,7 @@ func FuzzFields(f *testing.F) {
 		}
 		var d decoded
 		got, gotErr := readFields(members)
-		wantErr := unmarshal(canonical, &d, "")
+		wantErr := Unmarshal(canonical, &d, "")
 		if fmt.Sprint(gotErr) != fmt.Sprint(wantErr) {
 			t.Fatalf("%s: %v; the decoder says %v", canonical, gotErr, wantErr)
 		}

@@ -117,7 +117,7 @@ func recipient(v jsontext.Value) (Agent, error) {
 			AgentID string `json:"agentId"`
 			OrgID   string `json:"orgId"`
 		}
-		if err := unmarshal(v, &to, path); err != nil {
+		if err := Unmarshal(v, &to, path); err != nil {
 			return "", err
 		}
 		path, uri = "/recipient/agentId", to.AgentID
@@ -146,8 +146,9 @@ func (c Constraints) valid() (Constraints, error) {
 	return c, nil
 }
 
-// unmarshal reads typed values and says where a type is wrong.
-func unmarshal(v jsontext.Value, into any, at string) error {
+// Unmarshal reads typed values; its error is a *Malformed with the path of what is
+// ill-typed. at is the path of the value itself.
+func Unmarshal(v jsontext.Value, into any, at string) error {
 	err := json.Unmarshal(v, into)
 	if err == nil {
 		return nil
@@ -172,7 +173,7 @@ func plainType(t reflect.Type) string {
 		return "an RFC 3339 time"
 	case t.Kind() == reflect.String:
 		return "a string"
-	case t.Kind() == reflect.Struct:
+	case t.Kind() == reflect.Struct || t.Kind() == reflect.Map:
 		return "an object"
 	case t.Kind() == reflect.Slice:
 		return "a list"

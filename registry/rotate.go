@@ -57,7 +57,8 @@ func (r *Registry) signedByOld(key performatives.Key, q api.RotateKey) error {
 		return session.Refuse(session.MalformedEnvelope, "the request cannot be written in canonical form")
 	}
 	if err := performatives.VerifyBytes(key, signed, q.Signature); err != nil {
-		return session.Refuse(session.SignatureInvalid, "signature is of {agentId, key, timestamp}, canonical, by the key that you have now")
+		return session.Refuse(session.SignatureInvalid, "signature is of {agentId, key, timestamp}, canonical, by the key that you have now").
+			With(checked(signed))
 	}
 	at, err := time.Parse(time.RFC3339Nano, q.Timestamp)
 	if err != nil {
@@ -77,7 +78,13 @@ func (r *Registry) signedByNew(q api.RotateKey) error {
 		err = performatives.VerifyBytes(q.Key, signed, q.Proof)
 	}
 	if err != nil {
-		return session.Refuse(session.SignatureInvalid, "proof is a signature of the same as signature, by the new key: it shows that you have it")
+		return session.Refuse(session.SignatureInvalid, "proof is a signature of the same as signature, by the new key: it shows that you have it").
+			With(checked(signed))
 	}
 	return nil
+}
+
+// checked tells a caller which bytes its signature was checked against.
+func checked(signed []byte) map[string]any {
+	return map[string]any{"sha256": performatives.HashOf(signed), "bytes": len(signed)}
 }

@@ -120,6 +120,9 @@ func (l leaves) branches(e *jsonschema.ValidationError, keyword string) []Fault 
 	return []Fault{{path, keyword, name(path) + " has none of the forms that its schema allows"}}
 }
 
+// isNull ends the message of a fault whose value is null, which is easily meant as absent.
+const isNull = ", and is null"
+
 // leaf returns the faults of one error: one for each missing or unexpected field,
 // and otherwise a single fault.
 func (l leaves) leaf(e *jsonschema.ValidationError) []Fault {
@@ -154,7 +157,11 @@ func (l leaves) leaf(e *jsonschema.ValidationError) []Fault {
 		}
 	}
 	if faults == nil {
-		faults = []Fault{{path, keyword, clip(name(path)+" "+says(keyword, value), maxMessage)}}
+		says := name(path) + " " + says(keyword, value)
+		if at(l.instance, e.InstanceLocation) == nil && slices.Contains([]string{"type", "enum", "const"}, keyword) {
+			says = clip(says, maxMessage-len(isNull)) + isNull
+		}
+		faults = []Fault{{path, keyword, clip(says, maxMessage)}}
 	}
 	return faults
 }

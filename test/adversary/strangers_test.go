@@ -53,8 +53,10 @@ func TestStrangersLearnNothing(t *testing.T) {
 							p.Submit(id, p.Envelope(id, body, chain)), p.Submit(none, p.Envelope(none, body, chain)), string(id), string(none))
 					}
 				}
-				for _, verb := range []string{api.SessionGet.Name, api.SessionMessages.Name} {
-					for _, more := range []string{"", `,"since":1`, `,"since":1000`, `,"limit":1`, `,"x":1`} {
+				for verb, members := range map[string][]string{
+					api.SessionGet.Name: {""}, api.SessionMessages.Name: {"", `,"since":1`, `,"since":1000`, `,"limit":1`},
+				} {
+					for _, more := range members {
 						none := testkit.NewSession()
 						ask := func(id performatives.SessionID) *nats.Msg {
 							return p.Call(verb, fmt.Sprintf(`{"sessionId":%q%s}`, id, more))

@@ -151,7 +151,7 @@ func TestRotationRefused(t *testing.T) {
 		{"not yet", string(rotation(t, alpha, public, time.Now().Add(6*time.Minute), a.key)), "stale_timestamp"},
 		{"the key of another", string(rotation(t, alpha, taken, time.Now(), a.key)), "duplicate"},
 		{"no user's key", string(rotation(t, alpha, notAUser, time.Now(), a.key)), "schema_invalid"},
-		{"no key", `{}`, "schema_invalid"},
+		{"no key", `{}`, "malformed"},
 		{"not JSON", `{`, "malformed"},
 	} {
 		if got := checkRefusal(t, ask(t, a.nc, "asp.agent."+token(alpha)+".api.agent.rotate", []byte(c.request))); got != c.want {
