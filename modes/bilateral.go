@@ -191,6 +191,9 @@ func afterTurn(t *session.Command) {
 	t.Own = b
 }
 
+// capped reports whether no turn is left.
+func (b *bilateral) capped() bool { return b.cap > 0 && b.count >= b.cap }
+
 // take counts a turn. The cap is checked after it.
 func (b *bilateral) take(t *session.Command) {
 	if b.count == 0 {
@@ -215,10 +218,10 @@ func (b *bilateral) take(t *session.Command) {
 	case t.Act == asp.Accept:
 		b.finish(statusPending, "")
 		t.Carry(session.Closed, statusPending)
-	case t.Act == asp.Reject:
+	case t.Act == asp.Reject && !(b.capped() && t.Before(2)):
 		b.finish(statusRejected, "")
 		t.Carry(session.Closed, statusRejected)
-	case b.cap > 0 && b.count >= b.cap: // any other turn leaves nobody to answer it
+	case b.capped(): // any other turn leaves nobody to answer it
 		b.finish(statusStalled, reasonTurnCap)
 		t.Carry(session.Closed, reasonTurnCap)
 	}

@@ -133,7 +133,7 @@ func commitsRightly(t *session.Command) error {
 		return session.Violation("outcome_mismatch", "all have accepted an offer: the outcome of a COMMIT is agreed")
 	case phase == phaseConverged && body.ReferenceID != c.accepted(&t.State, t.Now):
 		return session.Violation("not_accepted", "the COMMIT names %q; all have accepted %q", body.ReferenceID, c.accepted(&t.State, t.Now))
-	case phase == phaseTerminal && saysOf(body.Action) == agreement, phase == phaseConverged && saysOf(body.Action) == rejection:
+	case !t.Before(2) && (phase == phaseTerminal && saysOf(body.Action) == agreement || phase == phaseConverged && saysOf(body.Action) == rejection):
 		return session.Violation("outcome_mismatch", "the action %q contradicts the outcome, which is %s", body.Action, cmp.Or(body.Outcome, "agreed"))
 	case phase == phaseNegotiating:
 		return session.Violation("not_converged", "nobody can COMMIT before one live offer, and no other, has the acceptances that it needs")
@@ -174,7 +174,7 @@ func saysOf(action string) int {
 // readableID refuses an id in which nothing can be seen: people could not name it.
 func readableID(t *session.Command) error {
 	field := map[asp.Performative]string{asp.Propose: "proposalId", asp.Counter: "proposalId", asp.Commit: "commitmentId"}[t.Act]
-	if field == "" || strings.ContainsFunc(t.Message.Body.ID(t.Message.ID), seen) {
+	if field == "" || t.Before(2) || strings.ContainsFunc(t.Message.Body.ID(t.Message.ID), seen) {
 		return nil
 	}
 	return session.RefuseSchema(session.Fault{Path: "/" + field, Rule: "blank", Message: field + " must not be blank"})

@@ -65,8 +65,9 @@ const (
 	AuthorityBroker    = "broker"
 )
 
-// Format is the version of the transcript's format.
-const Format = 1
+// Format is the version of the transcript's format: which rules a session keeps. Format 2
+// refuses more than format 1 did; session.Command.Before has the list.
+const Format = 2
 
 // A Policy is pinned with the session's first entry, so that a replay judges
 // like the broker did, whatever its configuration says by then. Times are in

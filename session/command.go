@@ -106,7 +106,9 @@ func (t *Command) asKnown(p Party) Party {
 	default:
 		m.Authority = p.Authority
 	}
-	m.Kind = cmp.Or(p.Kind, m.Kind)
+	if !t.Before(2) {
+		m.Kind = cmp.Or(p.Kind, m.Kind)
+	}
 	p.Member = m
 	return p
 }

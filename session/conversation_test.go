@@ -194,6 +194,9 @@ func (c *conversation) perform(said string, words []string) ([]string, error) {
 		_, err := fmt.Sscan(words[len(words)-1], &c.level)
 		c.level--
 		return nil, err
+	case "format": // format 1: the session is opened under the format 1 of transcripts
+		_, err := fmt.Sscan(words[len(words)-1], &c.policy.Format)
+		return nil, err
 	case "trust":
 		if len(words) != 3 {
 			return nil, errors.New("trust whom how much?")

@@ -55,7 +55,7 @@ func (t *Command) mayTake(target performatives.Agent) error {
 	if !registered {
 		return unknownAgent(target)
 	}
-	if org := target.Organisation(); org != t.Side.Organisation() && escalation.MayDecide(m, org) && t.partyTo(org) {
+	if org := target.Organisation(); org != t.Side.Organisation() && escalation.MayDecide(m, org) && t.partyTo(org) && !t.Before(2) {
 		return Refuse(Unauthorized, "%s may decide for %s, which is another party here: delegate to somebody who does not", target, org).
 			With(map[string]any{"targetAgent": target, "organisation": org})
 	}

@@ -116,7 +116,7 @@ func (t *Command) answeredQuestions(id string) []Question {
 // chooses refuses an answer that is none of the options which a question offered.
 func (t *Command) chooses() error {
 	inform, ok := t.Message.Body.(*performatives.InformBody)
-	if !ok || len(t.settles) == 0 {
+	if !ok || len(t.settles) == 0 || t.Before(2) {
 		return nil
 	}
 	var faults []Fault

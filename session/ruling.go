@@ -55,7 +55,7 @@ func (t *Command) mayApprove(item *escalation.Item, ruling performatives.RulingD
 		return Refuse(Duplicate, "you have approved this already, and %d more have to; you may still deny it", item.Missing(t.At)).
 			With(map[string]any{"escalationId": item.ID, "missing": item.Missing(t.At)})
 	}
-	if o, _ := t.State.Offer(item.Offer); ruling.Decision == performatives.Modified && escalation.ChangesNothing(ruling.Authority, item, bodyOf(o)) {
+	if o, _ := t.State.Offer(item.Offer); !t.Before(2) && ruling.Decision == performatives.Modified && escalation.ChangesNothing(ruling.Authority, item, bodyOf(o)) {
 		return RefuseSchema(Fault{
 			Path: "/data/authority", Rule: "changes", Message: "data.authority must change something when the decision is modified: approve what was asked for, or set a bound that differs from it",
 		})
@@ -135,7 +135,9 @@ func (t *Command) ruled(ruling performatives.RulingData) {
 	t.newest = t.open
 	switch {
 	case ruling.Decision == performatives.Denied:
-		t.deny()
+		if !t.Before(2) {
+			t.deny()
+		}
 	case !escalation.Approves(ruling.Decision):
 	case t.open.Missing(t.At) > 0:
 		return
@@ -206,7 +208,7 @@ func (t *Command) withinRuling() error {
 		return Refuse(AuthorityExceeded, "the authority of the ruling, %s, is over: ESCALATE for another", bound).With(says)
 	}
 	more := bound.Exceeded(pledge)
-	if more == nil {
+	if more == nil || more.Amount == nil && t.Act == performatives.Propose && t.Before(2) {
 		return nil
 	}
 	if more.Amount != nil {

@@ -77,6 +77,7 @@ type stage struct {
 	views    []string // after each entry
 	messages int
 	route    func(time.Time) *performatives.Route // of the next ESCALATE; nil for none
+	policy   performatives.Policy
 	level    int                                  // that colleagues have transferred the open escalation to
 }
 
@@ -90,7 +91,7 @@ type teller interface {
 
 func newStage(t teller) *stage {
 	s := &stage{
-		t: t, now: curtain, state: session.New(sessionID, modes.All()), registry: map[performatives.Agent]performatives.Member{},
+		t: t, now: curtain, policy: policy, state: session.New(sessionID, modes.All()), registry: map[performatives.Agent]performatives.Member{},
 		terms: map[string]session.TermsVerdict{
 			"service-agreement-v1": {},
 			"strict-v1":            {Faults: []session.Fault{{Path: "/terms/price", Rule: "required", Message: "price is required"}}},
@@ -275,7 +276,7 @@ func (s *stage) checkBody(m *performatives.Message) error {
 
 // event tells Step what a broker would know.
 func (s *stage) event(m *performatives.Message) session.Event {
-	e := session.Event{Message: m, At: s.now, Policy: policy, Broker: broker.Key(), Terms: s.terms[s.state.SchemaFor(m)]}
+	e := session.Event{Message: m, At: s.now, Policy: s.policy, Broker: broker.Key(), Terms: s.terms[s.state.SchemaFor(m)]}
 	know := func(a performatives.Agent) {
 		if member, ok := s.registry[a]; ok {
 			e.Known.Add(member)

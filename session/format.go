@@ -1,0 +1,17 @@
+package session
+
+// Before reports whether the session was opened under an earlier format of transcripts,
+// and so keeps the rules of that format: a transcript replays as it was accepted.
+//
+// Rules since format 2: an answer is one of its question's options; a modification
+// changes something; a denial binds; an amount that cannot be read exceeds a bound in a PROPOSE too; nobody
+// delegates to a human who decides for another party; a party's kind stays as it was
+// pinned; bilateral/1 ends with a rejection if its last turn is a REJECT; convergent/1
+// refuses ids in which nothing is visible and actions that contradict the outcome.
+func (t *Command) Before(format int) bool {
+	policy := t.Policy
+	if t.Phase == Idle {
+		policy = t.event.Policy
+	}
+	return policy.Format < format
+}
