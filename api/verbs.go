@@ -47,6 +47,11 @@ var (
 	SessionMessages = define[ListMessages, Messages]("session.messages", Principal, Read,
 		"a session's transcript: delivered envelopes in order")
 
+	CheckList = define[ListChecks, Checks]("check.list", Principal, Read,
+		"what others delegated to the caller, newest session first")
+	CheckGet = define[SessionRef, Check]("check.get", Principal, Read,
+		"what was delegated to the caller in one session, with the offer at stake")
+
 	AgentRegister = define[RegisterAgent, Card]("agent.register", Principal, Write,
 		"replace the caller's own card")
 	AgentRotate = define[RotateKey, Card]("agent.rotate", Principal, Write,

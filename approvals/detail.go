@@ -1,15 +1,12 @@
 package approvals
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
@@ -100,75 +97,11 @@ func (a *Approvals) compare(item *api.EscalationItem) {
 	}
 	if schema, ok := a.o.Schema(item.Proposal.Schema); ok && item.Proposal.Schema != "" {
 		item.TermsSchema = schema.Schema
-		item.Labels = labels(schema.Schema)
+		item.Labels = api.Labels(schema.Schema)
 	}
-	now, before := leaves(item.Proposal.Terms), map[string]jsontext.Value{}
+	var before jsontext.Value
 	if item.Previous != nil {
-		before = leaves(item.Previous.Terms)
+		before = item.Previous.Terms
 	}
-	paths := slices.Collect(maps.Keys(now))
-	for path := range before {
-		if _, still := now[path]; !still {
-			paths = append(paths, path)
-		}
-	}
-	slices.Sort(paths)
-	for _, path := range paths {
-		c := api.Change{Path: path, Label: item.Labels[path].Title, Kind: api.Same, Before: before[path], After: now[path]}
-		switch {
-		case item.Previous == nil:
-		case c.Before == nil:
-			c.Kind = api.Added
-		case c.After == nil:
-			c.Kind = api.Removed
-		case !bytes.Equal(c.Before, c.After):
-			c.Kind = api.Changed
-		}
-		item.Changes = append(item.Changes, c)
-	}
-}
-
-// leaves are the values of terms that are no objects, by dotted path.
-func leaves(terms jsontext.Value) map[string]jsontext.Value {
-	found := map[string]jsontext.Value{}
-	var walk func(path string, v jsontext.Value)
-	walk = func(path string, v jsontext.Value) {
-		var inner map[string]jsontext.Value
-		if v.Kind() == '{' && json.Unmarshal(v, &inner) == nil && len(inner) > 0 {
-			for name, value := range inner {
-				walk(path+"."+name, value)
-			}
-			return
-		}
-		found[path] = v
-	}
-	if terms.Kind() == '{' {
-		walk("terms", terms)
-	}
-	return found
-}
-
-// labels are the titles and descriptions of a terms schema's properties.
-func labels(schema jsontext.Value) map[string]api.Label {
-	type node struct {
-		Title       string          `json:"title"`
-		Description string          `json:"description"`
-		Properties  map[string]node `json:"properties"`
-	}
-	var root node
-	found := map[string]api.Label{}
-	if json.Unmarshal(schema, &root) != nil {
-		return found
-	}
-	var walk func(path string, n node)
-	walk = func(path string, n node) {
-		for name, inner := range n.Properties {
-			if inner.Title != "" || inner.Description != "" {
-				found[path+"."+name] = api.Label{Title: inner.Title, Description: inner.Description}
-			}
-			walk(path+"."+name, inner)
-		}
-	}
-	walk("terms", root)
-	return found
+	item.Changes = api.Compare(item.Proposal.Terms, before, item.Labels)
 }

@@ -23,6 +23,8 @@ func (b *Broker) answers() []answer {
 		handle(api.SessionGet, b.sessionGet),
 		handle(api.SessionList, b.sessionList),
 		handle(api.SessionMessages, b.sessionMessages),
+		handle(api.CheckList, b.checkList),
+		handle(api.CheckGet, b.checkGet),
 		handle(api.AgentRegister, b.registry.AgentRegister),
 		handleThen(api.AgentRotate, b.registry.AgentRotate),
 		handle(api.AgentJWT, b.registry.AgentJWT),

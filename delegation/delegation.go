@@ -112,6 +112,7 @@ type Grant struct {
 	MaxDepth  int
 	Status    Status
 	Sequence  uint64
+	Result    uint64 // sequence number of the delegate's newest INFORM result; 0 for none
 }
 
 // Excess explains how an act exceeds a grant.

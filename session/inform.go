@@ -28,12 +28,22 @@ func informed(t *Command) {
 		t.ruled(ruling)
 		return
 	}
+	t.reports()
 	if effect := t.Mode.Effects[performatives.Inform]; effect != nil {
 		effect(t)
 		return
 	}
 	for _, a := range t.settles {
 		t.settleQuestion(a.question, a.open)
+	}
+}
+
+// reports notes a delegate's result.
+func (t *Command) reports() {
+	inform, ok := t.Message.Body.(*performatives.InformBody)
+	if ok && t.Grant != nil && inform.Kind() == performatives.Result {
+		t.Grant.Result = t.Next
+		t.grants = t.grants.With(t.Grant.ID, *t.Grant)
 	}
 }
 

@@ -1,0 +1,232 @@
+package api
+
+import (
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/delegation"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// The values of ListChecks.Status.
+const (
+	OpenChecks = "open"
+	OverChecks = "over"
+	AllChecks  = "all"
+)
+
+// ListChecks is the request of check.list.
+type ListChecks struct {
+	Status string `json:"status,omitzero"` // open (default): the delegation stands; over; or all
+	Limit  int    `json:"limit,omitzero"`  // 1–1000, by default 100
+	Cursor string `json:"cursor,omitzero"` // next of the page before
+}
+
+// Checks is a page of check.list, newest session first.
+type Checks struct {
+	Checks []Check `json:"checks"`
+	Next   string  `json:"next,omitzero"` // cursor of the next page; absent on the last
+}
+
+// A Check is a delegation as its target sees it: what it is asked to check, and
+// how that stands. It is bounded in size: long texts are cut.
+type Check struct {
+	GrantView
+	Session      performatives.SessionID      `json:"sessionId"`
+	State        session.Phase                `json:"state"`
+	Mode         string                       `json:"mode"`
+	Purpose      string                       `json:"purpose,omitzero"`
+	Participants []performatives.Agent        `json:"participants"` // at most 20
+	Asked        string                       `json:"askedAt"`
+	Awaiting     bool                         `json:"awaitingYou"`
+	Allows       []performatives.Performative `json:"allows,omitzero"`    // what may be sent now
+	MaxDepth     int                          `json:"maxDepth"`           // of the delegates that it may name; 0 for none
+	Result       uint64                       `json:"result,omitzero"`    // sequence number of the newest INFORM result
+	Truncated    bool                         `json:"truncated,omitzero"` // long texts are cut
+
+	// Of check.get only, while the caller may read the session:
+	Closing  string           `json:"reason,omitzero"`   // why it is over
+	Proposal *OfferView       `json:"proposal,omitzero"` // at stake, without its terms
+	Previous *OfferView       `json:"previous,omitzero"` // the offer that it countered
+	Changes  []Change         `json:"changes,omitzero"`  // the terms at stake, against Previous where there is one
+	Labels   map[string]Label `json:"labels,omitzero"`   // what the terms schema calls a path, such as terms.price
+}
+
+// The bounds of a check.
+const (
+	maxCheckParties = 20
+	maxCheckText    = 1000 // bytes of a text in check.list
+	maxScopeText    = 8000 // bytes of the scope in check.get
+	maxChanges      = 200
+	maxChangeBytes  = 1000 // of a value
+	maxPathBytes    = 300
+)
+
+// Open reports whether the delegation stands and the session is not over.
+func (c *Check) Open() bool {
+	return !c.State.Over() && (c.Status == delegation.Offered.String() || c.Status == delegation.Active.String())
+}
+
+// ViewCheck shows what was delegated to a party at a time of the broker's clock;
+// ok is false for one to whom nothing was.
+func ViewCheck(s *session.State, you performatives.Agent, at time.Time) (c Check, ok bool) {
+	if s.Phase.Over() && at.After(s.Updated) {
+		at = s.Updated
+	}
+	party, _ := s.Party(you)
+	g, ok := s.Grant(party.Grant)
+	if !ok || !s.HasPart(you) {
+		return c, false
+	}
+	c = Check{GrantView: viewGrant(s, g, at), Session: s.ID, State: s.Phase, Mode: s.Mode.Name, Result: g.Result, Participants: []performatives.Agent{}}
+	c.Scope = c.cut(c.Scope, maxScopeText)
+	c.Purpose = c.cut(s.Agreed.Purpose, maxCheckText)
+	c.Participants = s.Participants()
+	if len(c.Participants) > maxCheckParties {
+		c.Participants, c.Truncated = c.Participants[:maxCheckParties], true
+	}
+	if asked, known := s.Seen(performatives.MessageID(g.ID)); known {
+		c.Asked = Timestamp(asked.AcceptedAt)
+	}
+	if !c.Open() {
+		return c, true
+	}
+	if s.Phase != session.Escalated {
+		c.Allows = g.Authority.Acts()
+		c.Awaiting = g.Status == delegation.Offered || g.Result == 0 || s.Awaits(you, at)
+	}
+	if g.Authority.Allows(performatives.Delegate) {
+		c.MaxDepth = g.MaxDepth - g.Depth
+	}
+	return c, true
+}
+
+// Brief is the check as a list has it.
+func (c Check) Brief() Check {
+	c.Scope = c.cut(c.Scope, maxCheckText)
+	return c
+}
+
+// AddOffer adds the offer at stake and how the session ended: for a caller who
+// may read the session. labels returns those of a terms schema.
+func (c *Check) AddOffer(s *session.State, at time.Time, labels func(schema string) map[string]Label) {
+	if s.Phase.Over() && at.After(s.Updated) {
+		at = s.Updated
+	}
+	c.Closing = s.Closing
+	offer := c.atStake(s, at)
+	if offer == nil {
+		return
+	}
+	view := viewOffer(s, offer, at)
+	var before jsontext.Value
+	if previous, ok := s.Offer(offer.Supersedes); ok && previous.IsProposal() {
+		v := viewOffer(s, previous, at)
+		before = v.Terms
+		c.Previous = c.bounded(v)
+	}
+	known := labels(view.Schema)
+	c.Changes = c.fewer(Compare(view.Terms, before, known))
+	for _, change := range c.Changes {
+		if l, ok := known[change.Path]; ok {
+			if c.Labels == nil {
+				c.Labels = map[string]Label{}
+			}
+			c.Labels[change.Path] = Label{c.cut(l.Title, maxPathBytes), c.cut(l.Description, maxCheckText)}
+		}
+	}
+	c.Proposal = c.bounded(view)
+}
+
+// atStake is the newest offer of the line that the authority is limited to, else
+// the newest open one of another side, else the newest.
+func (c *Check) atStake(s *session.State, at time.Time) (newest *session.Offer) {
+	open := false
+	for _, o := range s.Offers() {
+		switch {
+		case !o.IsProposal():
+		case c.Reference != "":
+			if o.Line == c.Reference {
+				newest = o
+			}
+		case o.Side != c.OnBehalfOf && o.StatusAt(s.Clock(at)) == session.Open:
+			newest, open = o, true
+		case !open:
+			newest = o
+		}
+	}
+	return newest
+}
+
+// bounded is an offer without its terms.
+func (c *Check) bounded(o OfferView) *OfferView {
+	o.Terms = nil
+	o.Subject, o.Type, o.Schema = c.cut(o.Subject, maxCheckText), c.cut(o.Type, maxPathBytes), c.cut(o.Schema, maxPathBytes)
+	if len(o.Pending) > maxCheckParties {
+		o.Pending, c.Truncated = o.Pending[:maxCheckParties], true
+	}
+	for n := range o.Pending {
+		o.Pending[n] = c.cut(o.Pending[n], maxPathBytes)
+	}
+	if len(o.AcceptedBy) > maxCheckParties {
+		o.AcceptedBy, c.Truncated = o.AcceptedBy[:maxCheckParties], true
+	}
+	return &o
+}
+
+// fewer keeps so many changes, those that differ first, and cuts long values.
+func (c *Check) fewer(all []Change) []Change {
+	slices.SortStableFunc(all, func(a, b Change) int {
+		if (a.Kind == Same) == (b.Kind == Same) {
+			return 0
+		}
+		if a.Kind == Same {
+			return 1
+		}
+		return -1
+	})
+	if len(all) > maxChanges {
+		all, c.Truncated = all[:maxChanges], true
+	}
+	for n := range all {
+		change := &all[n]
+		change.Path, change.Label = c.cut(change.Path, maxPathBytes), c.cut(change.Label, maxPathBytes)
+		change.Before, change.After = c.cutValue(change.Before), c.cutValue(change.After)
+	}
+	return all
+}
+
+// cut bounds a text, and notes that it did.
+func (c *Check) cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	c.Truncated = true
+	for !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most] + "…"
+}
+
+// cutValue bounds a JSON value: what is too long becomes a text.
+func (c *Check) cutValue(v jsontext.Value) jsontext.Value {
+	if len(v) <= maxChangeBytes {
+		return v
+	}
+	text := string(v)
+	if v.Kind() == '"' {
+		if plain, err := jsontext.AppendUnquote(nil, v); err == nil {
+			text = string(plain)
+		}
+	}
+	cut, err := jsontext.AppendQuote(nil, c.cut(text, maxChangeBytes))
+	if err != nil {
+		c.Truncated = true
+		return jsontext.Value(`"…"`)
+	}
+	return cut
+}
