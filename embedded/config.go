@@ -33,7 +33,7 @@ func Config(k Keys) (string, error) {
 	}
 	var out strings.Builder
 	err := config.Execute(&out, map[string]any{
-		"Keys": k, "Access": production, "Timeout": loginTimeout.Seconds(),
+		"Keys": k, "Access": production, "Timeout": loginTimeout.Seconds(), "Subscriptions": maxSubscriptions,
 		"JetStream": jetStream(), "Submits": api.AllSubmits, "Homes": api.HomeMapping,
 		"SYS": login.SystemAccount, "ASP": login.BrokerAccount, "AUTH": login.CalloutAccount,
 		"Find": FindConnections, "Close": fmt.Sprintf(CloseConnection, "*"), "Inbox": SystemInbox + ".>",
@@ -44,6 +44,7 @@ func Config(k Keys) (string, error) {
 // jetStream is the part that is the same in every configuration.
 func jetStream() string {
 	return fmt.Sprintf(`max_payload: %d
+max_pending: %d
 jetstream {
   store_dir: "./nats-data" # adjust
   # What is accepted has been fsynced. In a cluster with --replicas 3 a time such
@@ -51,10 +52,10 @@ jetstream {
   sync_interval: always
   limits {
     default_max_consumers: %d # every principal has one
-    batch { max_inflight_per_stream: %d, max_inflight_total: %[3]d }
+    batch { max_inflight_per_stream: %d, max_inflight_total: %[4]d }
   }
 }
-`, maxPayload, maxConsumers, maxBatches)
+`, maxPayload, maxPending, maxConsumers, maxBatches)
 }
 
 // responses are the names of response types in a configuration.
@@ -107,6 +108,7 @@ accounts {
   }
 {{range .Access}}
   {{.Account}} {
+    limits: { max_subscriptions: {{$.Subscriptions}} } # of each connection
     imports: [
 {{- range .Services}}
       { service: { account: {{$.ASP}}, subject: "{{.Subject}}" } }

@@ -2,9 +2,19 @@ package embedded
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
+
+// Connections counts the open connections with this user name.
+func (s *Server) Connections(user string) (int, error) {
+	open, err := s.nats.Connz(&server.ConnzOptions{User: user, Username: true, Limit: math.MaxInt32})
+	if err != nil {
+		return 0, fmt.Errorf("embedded: %w", err)
+	}
+	return len(open.Conns), nil
+}
 
 // Disconnect closes all connections with this user name, which is the one in the JWT of their
 // login (login.Identity.User). A login that is in progress may connect afterwards, so call it

@@ -47,6 +47,10 @@ const (
 	maxConsumers = 1 << 20
 	// Atomic batches in flight; the server's default for a stream is 50.
 	maxBatches = 1_000
+	// A client subscribes to its reply inbox, and perhaps to a few subjects below it.
+	maxSubscriptions = 1_000
+	// Bytes that wait for one slow connection; the server's default is 64 MiB.
+	maxPending = 32 << 20
 	// A login waits for the callout's answer.
 	loginTimeout = 5 * time.Second
 	readyTimeout = 10 * time.Second
@@ -62,7 +66,7 @@ type Options struct {
 	// TLS is required of clients unless it is nil. In-process connections do without.
 	TLS *tls.Config
 	// Websocket is the host:port for WebSocket clients such as browsers; "" is none. With Dev,
-	// pages of other origins are refused, because they could act as anyone.
+	// pages of other origins and of foreign names are refused, because they could act as anyone.
 	Websocket string
 
 	// SyncInterval is how often streams are fsynced. Zero means before each
@@ -214,6 +218,7 @@ func (o Options) server() (*server.Options, error) {
 		Port:                   port,
 		NoSigs:                 true,
 		MaxPayload:             maxPayload,
+		MaxPending:             maxPending,
 		AuthTimeout:            loginTimeout.Seconds(),
 		SystemAccount:          o.Authority.Account(login.SystemAccount),
 		JetStream:              true,
@@ -243,8 +248,38 @@ func (o Options) addWebsocket(opts *server.Options) (err error) {
 	}
 	ws := &opts.Websocket
 	ws.Host, ws.Port, err = o.address("Websocket", o.Websocket)
-	ws.TLSConfig, ws.NoTLS, ws.SameOrigin = o.TLS, o.TLS == nil, o.Dev
-	return err
+	if err != nil {
+		return err
+	}
+	ws.TLSConfig, ws.NoTLS, ws.HandshakeTimeout = o.TLS, o.TLS == nil, loginTimeout
+	if o.Dev {
+		return ownOrigins(ws)
+	}
+	return nil
+}
+
+// ownOrigins refuses pages of other origins. Same origin is not enough: a foreign name that
+// points to this machine is the origin and the host of the same request.
+func ownOrigins(ws *server.WebsocketOpts) error {
+	if ws.Port == server.RANDOM_PORT {
+		free, err := net.Listen("tcp", net.JoinHostPort(ws.Host, "0"))
+		if err != nil {
+			return err
+		}
+		ws.Port = free.Addr().(*net.TCPAddr).Port
+		if err := free.Close(); err != nil {
+			return err
+		}
+	}
+	scheme := "http://"
+	if ws.TLSConfig != nil {
+		scheme = "https://"
+	}
+	ws.SameOrigin = true
+	for _, host := range []string{"localhost", "127.0.0.1", "::1", ws.Host} {
+		ws.AllowedOrigins = append(ws.AllowedOrigins, scheme+net.JoinHostPort(host, strconv.Itoa(ws.Port)))
+	}
+	return nil
 }
 
 func (o Options) address(option, hostport string) (host string, port int, err error) {

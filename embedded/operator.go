@@ -76,6 +76,7 @@ func accountJWT(authority *login.Authority, name, callout string, operator bool)
 		if may.account != name {
 			continue
 		}
+		claims.Limits.Subs = maxSubscriptions // of each connection
 		if claims.Imports, err = may.imports(authority); err != nil {
 			return "", err
 		}

@@ -68,7 +68,7 @@ func start(t *testing.T, dev bool) *world {
 	testkit.Must(t, err)
 	if !dev {
 		nc := w.connect(w.own(login.CalloutAccount, callout), w.server.InProcess())
-		stop, err := login.Serve(nc, issuer, w.lookup, zaptest.NewLogger(t))
+		stop, err := login.Serve(nc, issuer, w.lookup, nil, zaptest.NewLogger(t))
 		testkit.Must(t, err)
 		t.Cleanup(stop)
 	}

@@ -160,7 +160,11 @@ func (i *Inbox) enrol(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		who, err = i.Broker.Redeem(r.Context(), strings.TrimSpace(q.Code), key, q.Name)
 	}
-	i.enters(w, r, who, key, err)
+	if err != nil {
+		i.fails(w, r, "", err)
+		return
+	}
+	i.enters(w, r, who, key)
 }
 
 // login signs in with an enrolled key, or under --dev as anyone.
@@ -173,14 +177,7 @@ func (i *Inbox) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if i.Dev && q.Key == "" {
-		_, err := performatives.ParseAgent(string(q.Agent))
-		if err == nil && !q.Agent.IsHuman() {
-			err = session.Refuse(session.Unauthorized, "only humans can sign in: human://{organisation}/{name}")
-		}
-		if err == nil {
-			err = i.Meet(r.Context(), q.Agent)
-		}
-		i.enters(w, r, q.Agent, "", err)
+		i.meets(w, r, q.Agent)
 		return
 	}
 	key, err := i.key(q.proof, r.Header.Get("Origin"))
@@ -190,16 +187,31 @@ func (i *Inbox) login(w http.ResponseWriter, r *http.Request) {
 			err = session.Refuse(session.Unauthorized, "this browser is not enrolled: enrol it with a code from 'parley human enrol'")
 		}
 	}
-	i.enters(w, r, q.Agent, key, err)
-}
-
-// enters signs a human in, unless their proof failed.
-func (i *Inbox) enters(w http.ResponseWriter, r *http.Request, who performatives.Agent, key performatives.Key, err error) {
 	if err != nil {
-		i.people.failed()
-		i.answer(w, r, nil, err)
+		i.fails(w, r, q.Agent, err)
 		return
 	}
+	i.enters(w, r, q.Agent, key)
+}
+
+// meets signs in a human under --dev, who needs no key.
+func (i *Inbox) meets(w http.ResponseWriter, r *http.Request, who performatives.Agent) {
+	_, err := performatives.ParseAgent(string(who))
+	if err == nil && !who.IsHuman() {
+		err = session.Refuse(session.Unauthorized, "only humans can sign in: human://{organisation}/{name}")
+	}
+	if err == nil {
+		err = i.Meet(r.Context(), who)
+	}
+	if err != nil {
+		i.fails(w, r, "", err)
+		return
+	}
+	i.enters(w, r, who, "")
+}
+
+// enters signs a human in.
+func (i *Inbox) enters(w http.ResponseWriter, r *http.Request, who performatives.Agent, key performatives.Key) {
 	card, err := i.card(r.Context(), who)
 	if err == nil {
 		p := person{Agent: who, Name: card.Name, Key: key}
@@ -210,6 +222,26 @@ func (i *Inbox) enters(w http.ResponseWriter, r *http.Request, who performatives
 	i.answer(w, r, map[string]any{"agentId": who, "name": card.Name, "key": key}, err)
 }
 
+// fails counts a failed sign-in against its address and, if it named one, its
+// principal. The right key signs in however many others fail for the principal.
+func (i *Inbox) fails(w http.ResponseWriter, r *http.Request, who performatives.Agent, err error) {
+	i.failures.add(i.From(r))
+	if _, bad := performatives.ParseAgent(string(who)); bad == nil {
+		n := i.failures.add(string(who))
+		if n == maxFailures {
+			i.Log.Warn("many failed sign-ins as one principal", zap.String("agent", string(who)), zap.Int("failures", n))
+		}
+		if n > maxFailures {
+			err = tooManyFailures("this principal")
+		}
+	}
+	i.answer(w, r, nil, err)
+}
+
+func tooManyFailures(what string) error {
+	return session.Refuse(session.RateLimited, "too many failed sign-ins of %s; try again in a minute", what)
+}
+
 func (i *Inbox) logout(w http.ResponseWriter, r *http.Request) {
 	if cookie, err := r.Cookie(cookieName); err == nil {
 		i.people.leave(cookie.Value)
@@ -218,10 +250,10 @@ func (i *Inbox) logout(w http.ResponseWriter, r *http.Request) {
 	i.answer(w, r, map[string]bool{"signedIn": false}, nil)
 }
 
-// read decodes a request before sign-in, unless there were too many failures.
+// read decodes a request before sign-in, unless its address failed too often.
 func (i *Inbox) read(w http.ResponseWriter, r *http.Request, into any) bool {
-	if i.people.tooManyFailures() {
-		i.refuse(w, r, session.Refuse(session.RateLimited, "too many failures; try again in a minute"), http.StatusTooManyRequests)
+	if i.failures.tooMany(i.From(r)) {
+		i.answer(w, r, nil, tooManyFailures("your address"))
 		return false
 	}
 	data, err := io.ReadAll(r.Body)

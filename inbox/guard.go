@@ -52,13 +52,18 @@ func (i *Inbox) guarded(w http.ResponseWriter, r *http.Request) bool {
 }
 
 func loopback(hostport string) bool {
+	host := hostOf(hostport)
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// hostOf returns the host of an address with or without a port.
+func hostOf(hostport string) string {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
 		host = hostport
 	}
-	host = strings.Trim(host, "[]")
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return strings.Trim(host, "[]")
 }
 
 // secure reports whether the browser uses TLS, to us or to a reverse proxy.

@@ -41,6 +41,7 @@ type Options struct {
 	Dev    bool                                             // no logins: the visitor chooses a human
 	Humans func(context.Context) ([]api.Card, error)        // under Dev: the humans to choose from
 	Meet   func(context.Context, performatives.Agent) error // under Dev: registers a new human
+	From   func(*http.Request) string                       // the address of a request; nil is that of its connection
 	Log    *zap.Logger                                      // nil discards
 	Now    func() time.Time                                 // nil is time.Now
 }
@@ -48,12 +49,13 @@ type Options struct {
 // An Inbox serves the pages.
 type Inbox struct {
 	Options
-	mux    *http.ServeMux
-	pages  *template.Template
-	assets *assets
-	people *people
-	ending chan struct{} // closed to end live connections
-	end    sync.Once
+	mux      *http.ServeMux
+	pages    *template.Template
+	assets   *assets
+	people   *people
+	failures *failures
+	ending   chan struct{} // closed to end live connections
+	end      sync.Once
 }
 
 // New returns the pages. They expect their URL prefix to be stripped.
@@ -64,7 +66,12 @@ func New(o Options) *Inbox {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	i := &Inbox{Options: o, mux: http.NewServeMux(), assets: openAssets(), people: newPeople(o.Now), ending: make(chan struct{})}
+	if o.From == nil {
+		o.From = func(r *http.Request) string { return hostOf(r.RemoteAddr) }
+	}
+	i := &Inbox{
+		Options: o, mux: http.NewServeMux(), assets: openAssets(), people: newPeople(o.Now), failures: newFailures(o.Now), ending: make(chan struct{}),
+	}
 	i.pages = openPages(i.assets)
 	for pattern, page := range map[string]func(http.ResponseWriter, *http.Request, *person){
 		"GET /{$}":             i.queuePage,

@@ -47,8 +47,18 @@ func (i *Inbox) follow(w http.ResponseWriter, r *http.Request, who *person) {
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no") // or a proxy buffers it
 	out := http.NewResponseController(w)
+	if out.SetReadDeadline(time.Time{}) != nil { // it reads nothing more, and stays open
+		return
+	}
 	q := api.WatchEscalations{Since: cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("since")), Wait: round.Milliseconds()}
-	if _, err := w.Write([]byte(": following\n\n")); err != nil || out.Flush() != nil {
+	send := func(text string) bool {
+		if out.SetWriteDeadline(time.Now().Add(2*round)) != nil {
+			return false
+		}
+		_, err := w.Write([]byte(text))
+		return err == nil && out.Flush() == nil
+	}
+	if !send(": following\n\n") {
 		return
 	}
 	for ctx.Err() == nil {
@@ -68,7 +78,7 @@ func (i *Inbox) follow(w http.ResponseWriter, r *http.Request, who *person) {
 			return
 		}
 		q.Since = seen.Cursor
-		if _, err := w.Write([]byte("id: " + seen.Cursor + "\ndata: " + string(data) + "\n\n")); err != nil || out.Flush() != nil {
+		if !send("id: " + seen.Cursor + "\ndata: " + string(data) + "\n\n") {
 			return
 		}
 		if _, still := i.visitor(r); !still {

@@ -38,7 +38,6 @@ type people struct {
 	mu       sync.Mutex
 	byCookie map[string]*person
 	answered map[string]time.Time // used challenges, until they expire
-	failures []time.Time          // of the last minute
 }
 
 func newPeople(now func() time.Time) *people {
@@ -117,25 +116,4 @@ func (p *people) answer(challenge string) bool {
 	}
 	p.answered[challenge] = ends
 	return true
-}
-
-// maxFailures is the number of wrong codes and signatures in a minute after which
-// sign-ins are refused.
-const maxFailures = 30
-
-// tooManyFailures reports whether there were too many failures in the last minute.
-func (p *people) tooManyFailures() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	since := p.now().Add(-time.Minute)
-	for len(p.failures) > 0 && p.failures[0].Before(since) {
-		p.failures = p.failures[1:]
-	}
-	return len(p.failures) >= maxFailures
-}
-
-func (p *people) failed() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.failures = append(p.failures, p.now())
 }

@@ -21,17 +21,21 @@ const (
 // and should answer from memory, since the server gives a login a few seconds.
 type Lookup func(publicKey string) (Identity, bool)
 
+// Admit refuses the login of an identity that may not connect now, such as one with too many
+// connections. It is asked after the key has been verified; nil admits everybody.
+type Admit func(id Identity, publicKey string) error
+
 // Serve answers the server's logins until stop is called. nc is the connection of the callout
 // user in CalloutAccount. issuer is an account key ("A…"): a server in config mode has its public
 // key, and the keys of one in operator mode are derived from it ([Authority]). The request says
 // which mode the server is in. When Serve returns, the server knows the service. Without the
 // service nobody can log in, and open connections stay.
-func Serve(nc *nats.Conn, issuer nkeys.KeyPair, lookup Lookup, log *zap.Logger) (stop func(), err error) {
+func Serve(nc *nats.Conn, issuer nkeys.KeyPair, lookup Lookup, admit Admit, log *zap.Logger) (stop func(), err error) {
 	authority, err := NewAuthority(issuer)
 	if err != nil {
 		return nil, err
 	}
-	c := callout{authority: authority, lookup: lookup, log: log}
+	c := callout{authority: authority, lookup: lookup, mayConnect: admit, log: log}
 	if c.configured, err = issuer.PublicKey(); err != nil {
 		return nil, fmt.Errorf("login: issuer: %w", err)
 	}
@@ -63,6 +67,7 @@ type callout struct {
 	authority  *Authority
 	configured string // the issuer's public key, for servers in config mode
 	lookup     Lookup
+	mayConnect Admit
 	log        *zap.Logger
 }
 
@@ -140,6 +145,11 @@ func (c callout) admit(req *jwt.AuthorizationRequestClaims) (Identity, string, e
 	id, found := c.lookup(key)
 	if !found {
 		return Identity{}, "", errors.New("key is not registered")
+	}
+	if c.mayConnect != nil {
+		if err := c.mayConnect(id, key); err != nil {
+			return Identity{}, "", err
+		}
 	}
 	user := jwt.NewUserClaims(req.UserNkey)
 	user.Name = id.User(key) // by which the connection is found when the key is removed

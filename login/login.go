@@ -3,7 +3,7 @@
 //	stop, err := login.Serve(nc, issuer, func(publicKey string) (login.Identity, bool) {
 //		token, found := registered(publicKey)
 //		return login.Identity{Name: token, Role: login.Principal}, found
-//	}, log)
+//	}, nil, log)
 //
 // Invariants:
 //   - Every login has signed the server's nonce with a registered key. The server leaves this

@@ -115,7 +115,7 @@ func serve(t *testing.T) *callout {
 	registered := public(t, c.agent)
 	c.stop, err = login.Serve(nc, issuer, func(publicKey string) (login.Identity, bool) {
 		return login.Identity{Name: "acme_com~a", Role: login.Principal}, publicKey == registered
-	}, zap.New(core))
+	}, nil, zap.New(core))
 	must(t, err)
 	return c
 }
@@ -267,7 +267,7 @@ func TestCalloutStops(t *testing.T) {
 
 func TestIssuerMustBeAnAccount(t *testing.T) {
 	c := serve(t)
-	if _, err := login.Serve(c.nc, c.agent, nil, zap.NewNop()); err == nil {
+	if _, err := login.Serve(c.nc, c.agent, nil, nil, zap.NewNop()); err == nil {
 		t.Fatal("a user key signs logins")
 	}
 }

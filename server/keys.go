@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/nats-io/nkeys"
@@ -49,6 +50,21 @@ func openKeys(dir string) (k keys, err error) {
 	}
 	k.authority, err = login.NewAuthority(k.issuer)
 	return k, err
+}
+
+// exposed returns the key files in a data directory that others than their owner
+// can read.
+func exposed(dir string) (files []string) {
+	if runtime.GOOS == "windows" { // it has other permissions
+		return nil
+	}
+	for _, file := range []string{BrokerSeed, OperatorSeed, calloutSeed, systemSeed, issuerSeed, CredsFile} {
+		info, err := os.Stat(filepath.Join(dir, file))
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			files = append(files, file)
+		}
+	}
+	return files
 }
 
 // public returns the public keys that the NATS server is configured with.

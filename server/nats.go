@@ -137,6 +137,10 @@ func (s *Server) openLogin(o Options) error {
 	if err != nil {
 		return err
 	}
+	var admit login.Admit
+	if s.nats != nil {
+		admit = newRoom(o.Connections, s.nats.Connections).admit
+	}
 	s.stop, err = login.Serve(nc, s.keys.issuer, func(key string) (login.Identity, bool) {
 		switch key {
 		case operator:
@@ -151,6 +155,6 @@ func (s *Server) openLogin(o Options) error {
 		}
 		a, ok := s.Principal(performatives.Key(key))
 		return login.Identity{Name: a.Token(), Role: login.Principal, Groups: s.Groups(a)}, ok
-	}, o.Log)
+	}, admit, o.Log)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"time"
@@ -33,8 +34,13 @@ type Options struct {
 	Dev    bool          // no logins; loopback only
 	Sync   time.Duration // fsync interval of the store; 0 fsyncs before each acceptance
 
+	HTTPConnections int            // open HTTP connections of one address; 0 is DefaultHTTPConnections, below zero no bound
+	HTTPProxies     []netip.Prefix // reverse proxies, whose X-Forwarded-For is believed
+
 	TLS       TLS
 	Websocket string // host:port of NATS over WebSocket, embedded server only; "" disables it
+
+	Connections int // to the embedded NATS server, of one principal; 0 is DefaultConnections, below zero no bound
 
 	NATS        string        // URL of an external NATS server; "" embeds one
 	NATSOptions []nats.Option // how the broker logs in there; nil: as Config says, and the broker serves its logins
@@ -95,6 +101,9 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	if s.keys, err = openKeys(o.Data); err != nil {
 		return s, err
 	}
+	for _, file := range exposed(o.Data) {
+		o.Log.Warn("others on this machine can read a key: chmod 600 it, and replace it if they may have", zap.String("file", file))
+	}
 	tlsConfig, err := o.TLS.server(o.NATS != "")
 	if err != nil {
 		return s, err
@@ -135,7 +144,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 		return s, err
 	}
 	if o.HTTP != "" {
-		if s.web, err = openWeb(o.HTTP, tlsConfig, o.Log.Named("http"), s); err != nil {
+		if s.web, err = openWeb(o, tlsConfig, o.Log.Named("http"), s); err != nil {
 			return s, err
 		}
 		s.HTTPAddr = s.web.addr

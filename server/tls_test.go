@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -188,18 +189,35 @@ func TestWebsocketOfDev(t *testing.T) {
 	nc, err := nats.Connect(w.WebsocketURL)
 	testkit.Must(t, err)
 	nc.Close()
-	request, err := http.NewRequestWithContext(w.Ctx, http.MethodGet, strings.Replace(w.WebsocketURL, "ws://", "http://", 1), http.NoBody)
+	address := strings.TrimPrefix(w.WebsocketURL, "ws://")
+	_, port, err := net.SplitHostPort(address)
 	testkit.Must(t, err)
-	for header, value := range map[string]string{
-		"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
-		"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Origin": "http://evil.example",
+	for _, c := range []struct {
+		host, origin string
+		status       int
+	}{
+		{address, "http://evil.example", http.StatusForbidden},
+		{address, "http://evil.example:" + port, http.StatusForbidden},
+		{"evil.example:" + port, "http://evil.example:" + port, http.StatusForbidden}, // a name that points here
+		{"evil.example:" + port, "http://" + address, http.StatusForbidden},
+		{address, "null", http.StatusForbidden},
+		{address, "http://" + address, http.StatusSwitchingProtocols},
+		{"localhost:" + port, "http://localhost:" + port, http.StatusSwitchingProtocols},
 	} {
-		request.Header.Set(header, value)
-	}
-	reply, err := http.DefaultClient.Do(request)
-	testkit.Must(t, err)
-	defer reply.Body.Close()
-	if reply.StatusCode != http.StatusForbidden {
-		t.Errorf("a page of another origin: %s", reply.Status)
+		request, err := http.NewRequestWithContext(w.Ctx, http.MethodGet, "http://"+address, http.NoBody)
+		testkit.Must(t, err)
+		for header, value := range map[string]string{
+			"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+			"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Origin": c.origin,
+		} {
+			request.Header.Set(header, value)
+		}
+		request.Host = c.host
+		reply, err := http.DefaultClient.Do(request)
+		testkit.Must(t, err)
+		testkit.Must(t, reply.Body.Close())
+		if reply.StatusCode != c.status {
+			t.Errorf("a page of %s that connects to %s is answered %s", c.origin, c.host, reply.Status)
+		}
 	}
 }

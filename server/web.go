@@ -25,18 +25,32 @@ type web struct {
 	inbox  *inbox.Inbox
 }
 
-func openWeb(address string, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web, error) {
-	listener, err := net.Listen("tcp", address)
+// Timeouts of HTTP. Live connections, which follow the inbox, extend theirs.
+const (
+	headerTimeout = 5 * time.Second
+	readTimeout   = 30 * time.Second
+	writeTimeout  = time.Minute
+	idleTimeout   = 2 * time.Minute
+	maxHeader     = 32 << 10 // bytes
+)
+
+func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web, error) {
+	listener, err := net.Listen("tcp", o.HTTP)
 	if err != nil {
 		return nil, err
 	}
+	visitors := newAddresses(o.HTTPConnections, o.HTTPProxies)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
 		if err := s.Healthy(r.Context()); err != nil {
 			http.Error(w, "unavailable", http.StatusServiceUnavailable)
 			return
 		}
-		w.Write([]byte("ok\n")) //nolint:errcheck // the client went away
+		text := "ok\n"
+		for _, file := range exposed(o.Data) {
+			text += "warning: " + file + " can be read by others\n"
+		}
+		w.Write([]byte(text)) //nolint:errcheck // the client went away
 	})
 	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -45,7 +59,9 @@ func openWeb(address string, tlsConfig *tls.Config, log *zap.Logger, s *Server) 
 			w.Write(append(data, '\n')) //nolint:errcheck // the client went away
 		}
 	})
-	pages := inbox.New(inbox.Options{Broker: s.Broker, Key: s.Key(), Dev: s.Dev, Humans: s.humans, Meet: s.meet, Log: log, Now: s.Now})
+	pages := inbox.New(inbox.Options{
+		Broker: s.Broker, Key: s.Key(), Dev: s.Dev, Humans: s.humans, Meet: s.meet, From: visitors.from, Log: log, Now: s.Now,
+	})
 	mux.Handle("/inbox/", http.StripPrefix("/inbox", pages))
 	for _, path := range []string{"GET /{$}", "GET /inbox"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
@@ -53,18 +69,23 @@ func openWeb(address string, tlsConfig *tls.Config, log *zap.Logger, s *Server) 
 			w.WriteHeader(http.StatusSeeOther)
 		})
 	}
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{
+		Handler: refuseOver(mux), ConnContext: mark, MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+	}
 	// Its errors are about clients, such as one that does not speak TLS.
 	if server.ErrorLog, err = zap.NewStdLogAt(log, zap.DebugLevel); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
+	addr := listener.Addr().String()
+	listener = visitors.listen(listener)
 	if tlsConfig != nil {
 		server.TLSConfig = tlsConfig.Clone() // ServeTLS changes it
 		go server.ServeTLS(listener, "", "") //nolint:errcheck // returns when closed
 	} else {
 		go server.Serve(listener) //nolint:errcheck // returns when closed
 	}
-	return &web{listener.Addr().String(), server, pages}, nil
+	return &web{addr, server, pages}, nil
 }
 
 func (w *web) close(ctx context.Context) {

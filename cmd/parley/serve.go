@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -27,6 +28,7 @@ type serve struct {
 	sync                   fsync
 	creds, context, nkey   string
 	rules, notify          string
+	proxies                []string
 	logLevel               string
 	logJSON                bool
 	low, medium, high, top time.Duration
@@ -119,7 +121,22 @@ func (s *serve) complete(cmd *cobra.Command) error {
 			return usage(fmt.Errorf("--notify: %w", err))
 		}
 	}
+	for _, proxy := range s.proxies {
+		network, err := parseNetwork(proxy)
+		if err != nil {
+			return usage(fmt.Errorf("--http-proxy %s: want an address or a network, such as 10.0.0.0/8", proxy))
+		}
+		s.HTTPProxies = append(s.HTTPProxies, network)
+	}
 	return s.external()
+}
+
+// parseNetwork reads an address or a network in CIDR notation.
+func parseNetwork(text string) (netip.Prefix, error) {
+	if addr, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(addr, addr.BitLen()), nil
+	}
+	return netip.ParsePrefix(text)
 }
 
 // external sets the login to an external NATS server.

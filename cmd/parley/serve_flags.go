@@ -5,12 +5,15 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/parley-asp/parley/server"
 )
 
 func (s *serve) flags(flags *pflag.FlagSet) {
 	groupFlags(flags, "Listeners", func(flags *pflag.FlagSet) {
 		flags.StringVar(&s.Listen, "listen", "127.0.0.1:4222", "`HOST:PORT` of the embedded NATS server; port 0 picks a free one")
 		flags.StringVar(&s.HTTP, "http", "127.0.0.1:8080", "`HOST:PORT` of HTTP; \"\" disables it")
+		flags.StringSliceVar(&s.proxies, "http-proxy", nil, "`ADDRESS` or network of a reverse proxy in front of HTTP, whose X-Forwarded-For names the client; can be repeated")
 		flags.StringVar(&s.Websocket, "websocket", "", "`HOST:PORT` of NATS over WebSocket, for browsers and edge agents; with --dev, pages of the same origin only")
 		flags.StringVar(&s.TLS.Cert, "tls-cert", "", "PEM `FILE` with the certificate chain for NATS, WebSocket and HTTP")
 		flags.StringVar(&s.TLS.Key, "tls-key", "", "PEM `FILE` with the key of --tls-cert")
@@ -38,7 +41,11 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 		flags.DurationVar(&s.top, "escalation-critical", 15*time.Minute, "time to answer an escalation of critical urgency")
 		flags.DurationVar(&s.invitation, "invitation-timeout", 30*time.Second, "time to answer an invitation that sets no timeout")
 	})
-	groupFlags(flags, "Limits", func(flags *pflag.FlagSet) { limitFlags(flags, &s.Limits) })
+	groupFlags(flags, "Limits", func(flags *pflag.FlagSet) {
+		limitFlags(flags, &s.Limits)
+		flags.IntVar(&s.Connections, "limit-connections", server.DefaultConnections, "connections to the embedded NATS server per principal; -1 is unlimited")
+		flags.IntVar(&s.HTTPConnections, "limit-http", server.DefaultHTTPConnections, "HTTP connections per address; -1 is unlimited")
+	})
 	groupFlags(flags, "Log", func(flags *pflag.FlagSet) {
 		flags.StringVar(&s.logLevel, "log-level", "warn", "`LEVEL`: debug, info, warn or error")
 		flags.BoolVar(&s.logJSON, "log-json", false, "log as JSON")

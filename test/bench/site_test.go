@@ -88,7 +88,7 @@ func newLimitedSite(b testing.TB, sync time.Duration, tcp bool, limits broker.Li
 	stop := must(login.Serve(inside(login.CalloutAccount, callout), issuer, func(k string) (login.Identity, bool) {
 		a, ok := open.Principal(performatives.Key(k))
 		return login.Identity{Name: a.Token(), Role: login.Principal}, ok
-	}, zap.NewNop()))
+	}, nil, zap.NewNop()))
 	b.Cleanup(stop)
 	if !tcp {
 		s.options = []nats.Option{s.server.InProcess()}
