@@ -7,7 +7,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// A SessionRef is the request of session.get.
+// A SessionRef is the request of session.get and session.consumer.
 type SessionRef struct {
 	Session performatives.SessionID `json:"sessionId"`
 }
@@ -54,6 +54,16 @@ type ListMessages struct {
 type Messages struct {
 	Messages []jsontext.Value `json:"messages"`
 	Next     *uint64          `json:"next,omitzero"` // since of the next page; absent on the last
+}
+
+// A Consumer is the reply of session.consumer: a pull consumer of one session's messages for the
+// caller. It hands out one message at a time, and the next once that is acknowledged.
+type Consumer struct {
+	Stream   string `json:"stream"`          // ASP_INBOX
+	Name     string `json:"consumer"`        // one of SessionConsumers of the caller
+	AckWait  int64  `json:"ackWaitMs"`       // a message that is not acknowledged comes again after this time
+	Inactive int64  `json:"inactiveAfterMs"` // it is gone after this time without a pull
+	Pending  uint64 `json:"pending"`         // messages to acknowledge
 }
 
 // A Card is what a principal says of itself. The fields under "registry" are

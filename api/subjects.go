@@ -99,6 +99,19 @@ func InboxOf(a performatives.Agent) string { return "asp.agent." + a.Token() + "
 // InboxesOf is all that principals receive of a session.
 func InboxesOf(s performatives.SessionID) string { return "asp.agent.*.inbox." + string(s) }
 
+// MaxSessionConsumers is how many session consumers a principal may have at once. Their names are
+// fixed, because the permissions of a login name them (login.Permissions).
+const MaxSessionConsumers = 32
+
+// SessionConsumers are the names of a principal's session consumers on ASP_INBOX. No token contains "+".
+func SessionConsumers(token string) []string {
+	names := make([]string, MaxSessionConsumers)
+	for n := range names {
+		names[n] = token + "+" + strconv.Itoa(n)
+	}
+	return names
+}
+
 // Call is where a principal calls an api verb such as "session.get".
 func Call(a performatives.Agent, verb string) string {
 	return "asp.agent." + a.Token() + ".api." + verb

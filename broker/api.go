@@ -23,6 +23,7 @@ func (b *Broker) answers() []answer {
 		handle(api.SessionGet, b.sessionGet),
 		handle(api.SessionList, b.sessionList),
 		handle(api.SessionMessages, b.sessionMessages),
+		handle(api.SessionConsumer, b.sessionConsumer),
 		handle(api.CheckList, b.checkList),
 		handle(api.CheckGet, b.checkGet),
 		handle(api.AgentRegister, b.registry.AgentRegister),

@@ -20,6 +20,8 @@ import (
 	"regexp"
 
 	"github.com/nats-io/jwt/v2"
+
+	"github.com/parley-asp/parley/api"
 )
 
 // The accounts of a parley server.
@@ -95,14 +97,12 @@ func Permissions(id Identity) (jwt.Permissions, error) {
 		if len(id.Name) > maxToken || !token.MatchString(id.Name) {
 			return jwt.Permissions{}, fmt.Errorf("login: %q is not the token of a principal", id.Name)
 		}
-		may.Pub.Allow = jwt.StringList{
-			"asp.agent." + id.Name + ".submit.*",
-			"asp.agent." + id.Name + ".api.*.*",
-			"$JS.API.CONSUMER.INFO.ASP_INBOX." + id.Name,
-			"$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX." + id.Name,
-			// No wildcards for stream and consumer: with them, "+NXT" would read the inboxes of
-			// others.
-			"$JS.ACK.ASP_INBOX." + id.Name + ".>",
+		may.Pub.Allow = jwt.StringList{"asp.agent." + id.Name + ".submit.*", "asp.agent." + id.Name + ".api.*.*"}
+		// No wildcards for stream and consumer: with them, "+NXT" would read the inboxes of
+		// others. So session consumers have a fixed set of names.
+		for _, consumer := range append([]string{id.Name}, api.SessionConsumers(id.Name)...) {
+			may.Pub.Allow = append(may.Pub.Allow, "$JS.API.CONSUMER.INFO.ASP_INBOX."+consumer,
+				"$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX."+consumer, "$JS.ACK.ASP_INBOX."+consumer+".>")
 		}
 		for _, name := range id.Groups {
 			if !group.MatchString(name) {

@@ -3,6 +3,7 @@ package login_test
 import (
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,15 @@ import (
 	"github.com/parley-asp/parley/login"
 )
 
+// withSessionConsumers adds what the fixed names of session consumers allow.
+func withSessionConsumers(token string, publish ...string) []string {
+	for n := range 32 {
+		name := fmt.Sprintf("%s+%d", token, n)
+		publish = append(publish, "$JS.API.CONSUMER.INFO.ASP_INBOX."+name, "$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX."+name, "$JS.ACK.ASP_INBOX."+name+".>")
+	}
+	return publish
+}
+
 // Permissions are those of PROTOCOL.md §2. The tests of package embedded check that the server
 // enforces them.
 func TestPermissions(t *testing.T) {
@@ -29,13 +39,13 @@ func TestPermissions(t *testing.T) {
 		{
 			id:      login.Identity{Name: "@acme_com~al=69ce", Role: login.Principal},
 			account: "PRINCIPALS",
-			publish: []string{
+			publish: withSessionConsumers("@acme_com~al=69ce",
 				"asp.agent.@acme_com~al=69ce.submit.*",
 				"asp.agent.@acme_com~al=69ce.api.*.*",
 				"$JS.API.CONSUMER.INFO.ASP_INBOX.@acme_com~al=69ce",
 				"$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX.@acme_com~al=69ce",
 				"$JS.ACK.ASP_INBOX.@acme_com~al=69ce.>",
-			},
+			),
 			hears: []string{"_INBOX.@acme_com~al=69ce.>"},
 		},
 		{

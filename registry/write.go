@@ -110,7 +110,7 @@ func (r *Registry) remove(ctx context.Context, a performatives.Agent) (api.Card,
 			return card, err
 		}
 		r.evict(a, revision)
-		return card, errors.Join(r.bucket.Sync(), r.o.Store.RemoveConsumer(ctx, api.InboxStream, a.Token()))
+		return card, errors.Join(r.bucket.Sync(), r.closeInbox(ctx, a))
 	}
 	return api.Card{}, errContention
 }
@@ -119,6 +119,15 @@ func (r *Registry) remove(ctx context.Context, a performatives.Agent) (api.Card,
 // It has to be there before the card is.
 func (r *Registry) openInbox(ctx context.Context, a performatives.Agent) error {
 	return r.o.Store.EnsureConsumer(ctx, store.Consumer{Stream: api.InboxStream, Name: a.Token(), Subject: api.InboxOf(a), Description: string(a)})
+}
+
+// closeInbox removes that consumer, and those of single sessions.
+func (r *Registry) closeInbox(ctx context.Context, a performatives.Agent) error {
+	err := r.o.Store.RemoveConsumer(ctx, api.InboxStream, a.Token())
+	for _, name := range api.SessionConsumers(a.Token()) {
+		err = errors.Join(err, r.o.Store.RemoveConsumer(ctx, api.InboxStream, name))
+	}
+	return err
 }
 
 // toKey makes a subject token a bucket key, which may contain neither ~ nor @.

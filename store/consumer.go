@@ -29,6 +29,43 @@ func (s *Store) EnsureConsumer(ctx context.Context, c Consumer) error {
 	return err
 }
 
+// SessionConsumerIdle is how long a session consumer stays without a pull.
+const SessionConsumerIdle = 10 * time.Minute
+
+// FindConsumer returns the subject that a consumer is filtered to, and how many messages are to be
+// acknowledged; ErrNoConsumer if there is none.
+func (s *Store) FindConsumer(ctx context.Context, stream, name string) (subject string, pending uint64, err error) {
+	c, err := s.js.Consumer(ctx, stream, name)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return "", 0, ErrNoConsumer
+	}
+	if err != nil {
+		return "", 0, err
+	}
+	info := c.CachedInfo()
+	return info.Config.FilterSubject, info.NumPending + uint64(info.NumAckPending), nil //nolint:gosec // not negative
+}
+
+// AddSessionConsumer creates a consumer that hands out one message at a time, in order, and expires
+// when nobody pulls from it. It returns ErrConflict if the name is another's.
+func (s *Store) AddSessionConsumer(ctx context.Context, c Consumer) (pending uint64, err error) {
+	made, err := s.js.CreateConsumer(ctx, c.Stream, jetstream.ConsumerConfig{
+		Durable: c.Name, FilterSubject: c.Subject, Description: c.Description,
+		AckPolicy: jetstream.AckExplicitPolicy, AckWait: InboxAckWait, DeliverPolicy: jetstream.DeliverAllPolicy,
+		MaxAckPending: 1, InactiveThreshold: SessionConsumerIdle,
+	})
+	if errors.Is(err, jetstream.ErrConsumerExists) {
+		return 0, ErrConflict
+	}
+	if err != nil {
+		return 0, err
+	}
+	return made.CachedInfo().NumPending, nil
+}
+
+// ErrNoConsumer means that there is no consumer of this name.
+var ErrNoConsumer = errors.New("no such consumer")
+
 // RemoveConsumer removes a consumer, if it is there.
 func (s *Store) RemoveConsumer(ctx context.Context, stream, name string) error {
 	err := s.js.DeleteConsumer(ctx, stream, name)

@@ -128,12 +128,16 @@ func foreignSubjects(own performatives.Agent, session string) []string {
 		}
 		subjects = append(subjects, "$JS.API.DIRECT.GET."+stream+".asp.session."+session, "$JS.ACK."+stream+"."+victim+".1.1.1.1.0")
 	}
-	for _, consumer := range []string{victim, me} {
+	for _, consumer := range []string{victim, me, victim + "+0", me + "+0"} {
 		for _, verb := range []string{"CREATE", "DURABLE.CREATE", "DELETE", "PAUSE", "UNPIN", "RESET", "LEADER.STEPDOWN"} {
 			subjects = append(subjects, "$JS.API.CONSUMER."+verb+".ASP_INBOX."+consumer)
 		}
 		subjects = append(subjects, "$JS.API.CONSUMER.CREATE.ASP_INBOX."+consumer+".asp.agent."+victim+".inbox.*",
 			"$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX."+consumer+".more", "$JS.API.CONSUMER.MSG.NEXT.ASP_SESSIONS."+consumer)
+	}
+	for _, consumer := range []string{victim + "+0", victim + "+31", me + "+32", me + "+"} { // session consumers
+		subjects = append(subjects, "$JS.API.CONSUMER.INFO.ASP_INBOX."+consumer, "$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX."+consumer,
+			"$JS.ACK.ASP_INBOX."+consumer+".1.1.1.1.0")
 	}
 	return append(subjects,
 		"$JS.API.CONSUMER.INFO.ASP_INBOX."+victim, "$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX."+victim, "$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX.*",

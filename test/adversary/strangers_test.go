@@ -54,7 +54,7 @@ func TestStrangersLearnNothing(t *testing.T) {
 					}
 				}
 				for verb, members := range map[string][]string{
-					api.SessionGet.Name: {""}, api.SessionMessages.Name: {"", `,"since":1`, `,"since":1000`, `,"limit":1`},
+					api.SessionGet.Name: {""}, api.SessionConsumer.Name: {""}, api.SessionMessages.Name: {"", `,"since":1`, `,"since":1000`, `,"limit":1`},
 				} {
 					for _, more := range members {
 						none := testkit.NewSession()

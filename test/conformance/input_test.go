@@ -158,7 +158,7 @@ func TestBadCalls(t *testing.T) {
 	_, nc := dev(t)
 	session := open(t, nc)
 	for _, verb := range []string{
-		"session.get", "session.list", "session.messages", "agent.register", "agent.get", "agent.list",
+		"session.get", "session.list", "session.messages", "session.consumer", "agent.register", "agent.get", "agent.list",
 		"schema.put", "schema.get", "schema.list", "escalation.list", "escalation.get", "no.verb",
 	} {
 		for _, data := range []string{
@@ -234,7 +234,7 @@ func TestStrangersSeeTheSameBytes(t *testing.T) {
 	t.Parallel()
 	_, nc := dev(t)
 	session, stranger := open(t, nc), "agent://nowhere.net/x"
-	for _, verb := range []string{"session.get", "session.messages"} {
+	for _, verb := range []string{"session.get", "session.messages", "session.consumer"} {
 		subject := "asp.agent." + token(stranger) + ".api." + verb
 		sameAnswer(t, ask(t, nc, subject, []byte(`{"sessionId":"`+session+`"}`)), ask(t, nc, subject, []byte(`{"sessionId":"`+v7()+`"}`)))
 	}

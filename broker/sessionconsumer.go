@@ -1,0 +1,90 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"slices"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
+)
+
+// sessionConsumer answers session.consumer. The consumers themselves are all that is kept: one that
+// has the session's filter is the session's, and a name without a consumer is free.
+func (b *Broker) sessionConsumer(ctx context.Context, c api.Caller, q api.SessionRef) (api.Consumer, error) {
+	if c.Operator {
+		return api.Consumer{}, session.Refuse(session.Unauthorized, "an operator has no inbox; ask as a principal of the session")
+	}
+	if err := b.hasInbox(ctx, c, q.Session); err != nil {
+		return api.Consumer{}, err
+	}
+	for range maxRaces {
+		name, pending, err := b.consumerOf(ctx, c.Agent, q.Session)
+		if errors.Is(err, store.ErrConflict) {
+			continue // another call was faster to take the name
+		}
+		if err != nil {
+			return api.Consumer{}, err
+		}
+		return api.Consumer{
+			Stream: api.InboxStream, Name: name, Pending: pending,
+			AckWait: store.InboxAckWait.Milliseconds(), Inactive: store.SessionConsumerIdle.Milliseconds(),
+		}, nil
+	}
+	return api.Consumer{}, session.Busy()
+}
+
+// hasInbox refuses whoever has no part in a session. A delegate has an inbox before it joins.
+func (b *Broker) hasInbox(ctx context.Context, c api.Caller, id performatives.SessionID) error {
+	if _, err := performatives.ParseSessionID(string(id)); err != nil {
+		return session.NoSuchSession()
+	}
+	if foreign, err := b.stranger(ctx, c, id, false); err != nil {
+		return err
+	} else if foreign {
+		return session.NoSuchSession()
+	}
+	var refusal error
+	if err := b.view(ctx, id, func(l *cachedSession) {
+		if l.state.Phase == session.Idle || !l.state.HasPart(c.Agent) && !b.decidesIn(c, l) {
+			refusal = session.NoSuchSession()
+		}
+	}); err != nil {
+		return err
+	}
+	return refusal
+}
+
+// consumerOf finds the session's consumer, or creates it under the first free name from where the
+// session's hash points. Calls at the same time agree on that name.
+func (b *Broker) consumerOf(ctx context.Context, a performatives.Agent, id performatives.SessionID) (name string, pending uint64, err error) {
+	h := fnv.New32a()
+	h.Write([]byte(id))
+	names := api.SessionConsumers(a.Token())
+	first := int(h.Sum32() % api.MaxSessionConsumers)
+	subject, free := api.Inbox(a, id), ""
+	for _, name := range slices.Concat(names[first:], names[:first]) {
+		filter, pending, err := b.store.FindConsumer(ctx, api.InboxStream, name)
+		switch {
+		case errors.Is(err, store.ErrNoConsumer):
+			if free == "" {
+				free = name
+			}
+		case err != nil:
+			return "", 0, err
+		case filter == subject:
+			return name, pending, nil
+		}
+	}
+	if free == "" {
+		return "", 0, api.RateLimited("consumers", store.SessionConsumerIdle,
+			"you have %d session consumers; one that nobody pulls from is free after %s", len(names), store.SessionConsumerIdle)
+	}
+	pending, err = b.store.AddSessionConsumer(ctx, store.Consumer{
+		Stream: api.InboxStream, Name: free, Subject: subject, Description: string(a) + " in " + string(id),
+	})
+	return free, pending, err
+}
