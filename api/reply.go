@@ -40,13 +40,21 @@ type Error struct {
 
 // Limited are the details of a rate_limited.
 type Limited struct {
-	Limit      string `json:"limit"`        // rate, inFlight or sessions
-	RetryAfter int64  `json:"retryAfterMs"` // when it may be heard
+	Limit      string `json:"limit"`              // rate, inFlight, sessions, bytes or organisationBytes
+	RetryAfter int64  `json:"retryAfterMs"`       // when it may be heard
+	MaxBytes   int    `json:"maxBytes,omitzero"`  // in a minute
+	BytesLeft  *int   `json:"bytesLeft,omitzero"` // of them, now
 }
 
 // RateLimited refuses what exceeds a limit of one principal.
 func RateLimited(limit string, wait time.Duration, format string, args ...any) *session.Refusal {
 	return session.Refuse(session.RateLimited, format, args...).With(Limited{Limit: limit, RetryAfter: wait.Milliseconds()})
+}
+
+// BytesLimited refuses what exceeds a quota of bytes.
+func BytesLimited(limit string, wait time.Duration, most, left int, format string, args ...any) *session.Refusal {
+	return session.Refuse(session.RateLimited, format, args...).
+		With(Limited{Limit: limit, RetryAfter: wait.Milliseconds(), MaxBytes: most, BytesLeft: &left})
 }
 
 // Headers of a NATS micro error.

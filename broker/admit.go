@@ -109,6 +109,9 @@ func (b *Broker) try(ctx context.Context, l *cachedSession, m *performatives.Mes
 	if err != nil {
 		return api.Acceptance{}, err
 	}
+	if err := b.fits(l, m, act.entry); err != nil {
+		return api.Acceptance{}, err
+	}
 	leave, err := b.roomFor(l, m, &act.next)
 	if err != nil {
 		return api.Acceptance{}, err
@@ -273,6 +276,7 @@ func (b *Broker) enter(ctx context.Context, l *cachedSession, m *performatives.M
 	b.reaches(appended)
 	before := l.state.Phase
 	l.state, l.last, l.sequences = act.next.Sealed(m.ID, act.stamp.Hash), position, append(l.sequences, position)
+	l.bytes += len(act.entry)
 	l.unapplied = append(l.unapplied, delivery{
 		sequence: act.stamp.Sequence, position: position, entry: act.entry, to: l.state.Audience(),
 	})

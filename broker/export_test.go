@@ -47,9 +47,9 @@ func (b *Broker) ListWithin(ctx context.Context, a performatives.Agent) (api.Ses
 }
 
 // Limiter is the rate limiter of these limits, by this clock; known is how many principals it has a bucket for.
-func Limiter(l Limits, now func() time.Time) (admit func(performatives.Agent) (func(), error), known func() int) {
+func Limiter(l Limits, now func() time.Time) (admit func(performatives.Agent, int) (func(), error), copies func(performatives.Agent, int, int), known func() int) {
 	r := newLimiter(l.withDefaults(), now)
-	return r.admit, func() int { return len(r.buckets) }
+	return r.admit, r.chargeCopies, func() int { return len(r.buckets) + len(r.organisations) }
 }
 
 // Beat has the broker say how far it has come.

@@ -24,6 +24,10 @@ type Limits struct {
 	Schemas      int     // terms schemas of its organisation, which stay for ever: 1,000
 	SchemaBytes  int     // of all terms schemas of its organisation: 8 MiB
 	Escalations  int     // of its side in one session: 8
+
+	SessionBytes      int // of the transcript of a session: 32 MiB
+	PrincipalBytes    int // that it sends in a minute: 64 MiB
+	OrganisationBytes int // that its organisation sends in a minute: 256 MiB
 }
 
 // The defaults of Limits.
@@ -35,6 +39,10 @@ const (
 	DefaultSchemas      = 1000
 	DefaultSchemaBytes  = 8 << 20
 	DefaultEscalations  = 8
+
+	DefaultSessionBytes      = 32 << 20
+	DefaultPrincipalBytes    = 64 << 20
+	DefaultOrganisationBytes = 256 << 20
 )
 
 func (l Limits) withDefaults() Limits {
@@ -59,6 +67,9 @@ func (l Limits) withDefaults() Limits {
 	or(&l.Schemas, DefaultSchemas)
 	or(&l.Escalations, DefaultEscalations)
 	or(&l.SchemaBytes, DefaultSchemaBytes)
+	or(&l.SessionBytes, DefaultSessionBytes)
+	or(&l.PrincipalBytes, DefaultPrincipalBytes)
+	or(&l.OrganisationBytes, DefaultOrganisationBytes)
 	if l.Bytes <= 0 || l.Bytes > performatives.MaxEnvelope {
 		l.Bytes = performatives.MaxEnvelope
 	}
@@ -70,6 +81,23 @@ const (
 	afterAnAnswer = 50 * time.Millisecond
 	afterAnEnd    = 5 * time.Second
 )
+
+// fits refuses an act for which the transcript has no room. What ends the session, or
+// the pause of one, is heard in a full one too.
+func (b *Broker) fits(l *cachedSession, m *performatives.Message, entry []byte) error {
+	most := b.Limits.SessionBytes
+	left := max(0, most-l.bytes)
+	if len(entry) <= left || m.Performative == performatives.Close {
+		return nil
+	}
+	if body, ok := m.Body.(*performatives.InformBody); ok && l.state.Escalation() != nil {
+		if _, rules := body.Ruling(); rules {
+			return nil
+		}
+	}
+	return session.Refuse(session.TooLarge, "a session has at most %d bytes here, this act takes %d, and %d are left: send less, or CLOSE and open another", most, len(entry), left).
+		With(map[string]int{"maxBytes": most, "bytesLeft": left})
+}
 
 // roomFor limits the participants of a session, and the sessions that an inviter has open. It
 // comes last: only an act that would be accepted is limited. release says that the act was

@@ -30,9 +30,9 @@ func (m *manual) passes(d time.Duration) { m.at = m.at.Add(d) }
 func TestGateRate(t *testing.T) {
 	t.Parallel()
 	var clock manual
-	enter, _ := broker.Limiter(broker.Limits{Rate: 10, Burst: 3}, clock.now)
+	enter, _, _ := broker.Limiter(broker.Limits{Rate: 10, Burst: 3}, clock.now)
 	asks := func(a performatives.Agent) time.Duration {
-		leave, err := enter(a)
+		leave, err := enter(a, 100)
 		if err == nil {
 			leave()
 			return 0
@@ -63,23 +63,23 @@ func TestGateRate(t *testing.T) {
 // The gate bounds what waits for its answer.
 func TestGateInFlight(t *testing.T) {
 	t.Parallel()
-	enter, _ := broker.Limiter(broker.Limits{InFlight: 2}, time.Now)
-	first, err := enter(alpha)
+	enter, _, _ := broker.Limiter(broker.Limits{InFlight: 2}, time.Now)
+	first, err := enter(alpha, 100)
 	testkit.Must(t, err)
-	if _, err := enter(alpha); err != nil {
+	if _, err := enter(alpha, 100); err != nil {
 		t.Error(err)
 	}
-	_, err = enter(alpha)
+	_, err = enter(alpha, 100)
 	limitedBy(t, err, "inFlight")
-	if _, err := enter(beta); err != nil {
+	if _, err := enter(beta, 100); err != nil {
 		t.Error(err)
 	}
 	first()
 	first() // is over once
-	if _, err := enter(alpha); err != nil {
+	if _, err := enter(alpha, 100); err != nil {
 		t.Error(err)
 	}
-	_, err = enter(alpha)
+	_, err = enter(alpha, 100)
 	limitedBy(t, err, "inFlight")
 }
 
@@ -87,12 +87,12 @@ func TestGateInFlight(t *testing.T) {
 func TestGateForgets(t *testing.T) {
 	t.Parallel()
 	var clock manual
-	enter, known := broker.Limiter(broker.Limits{Rate: 1000, Burst: 1, InFlight: 1}, clock.now)
-	if _, err := enter(alpha); err != nil { // and does not leave
+	enter, _, known := broker.Limiter(broker.Limits{Rate: 1000, Burst: 1, InFlight: 1}, clock.now)
+	if _, err := enter(alpha, 100); err != nil { // and does not leave
 		t.Fatal(err)
 	}
 	for i := range 100_000 {
-		leave, err := enter(performatives.Agent(fmt.Sprint("agent://acme.com/", i)))
+		leave, err := enter(performatives.Agent(fmt.Sprint("agent://acme.com/", i)), 100)
 		testkit.Must(t, err)
 		leave()
 		if i%100 == 0 {
@@ -102,16 +102,16 @@ func TestGateForgets(t *testing.T) {
 	if n := known(); n > 2048 {
 		t.Errorf("it knows %d", n)
 	}
-	_, err := enter(alpha)
+	_, err := enter(alpha, 100)
 	limitedBy(t, err, "inFlight")
 }
 
 // No limit is none.
 func TestGateWithoutLimits(t *testing.T) {
 	t.Parallel()
-	enter, _ := broker.Limiter(broker.Limits{Rate: -1, InFlight: -1}, time.Now)
+	enter, _, _ := broker.Limiter(broker.Limits{Rate: -1, InFlight: -1}, time.Now)
 	for range 100_000 {
-		if _, err := enter(alpha); err != nil {
+		if _, err := enter(alpha, 100); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -57,6 +57,7 @@ type contents struct {
 	state     session.State
 	last      uint64   // stream sequence of the last entry in the stream; 0 for none
 	sequences []uint64 // stream sequences of all entries, by sequenceNumber
+	bytes     int      // of all entries
 	loaded    bool
 	archived  bool // it is in the archive and does not change any more
 
@@ -226,6 +227,7 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *cachedSession, settled uint
 			return fmt.Errorf("%w: %w", cluster.ErrBroken, err)
 		}
 		l.state, l.last, l.sequences = next, e.Sequence, append(l.sequences, e.Sequence)
+		l.bytes += len(e.Data)
 		l.armed, l.inboxes = time.Time{}, nil // the broker that appended the entry may have set the timer, and delivers it
 		if e.Sequence > settled {
 			b.cluster.Unapplied(e.Sequence)

@@ -10,10 +10,10 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// Admit lets one request of a principal in, as fast and as many at a time as its
+// Admit lets one request of so many bytes of a principal in, as fast and as many at a time as its
 // limits allow, or refuses it; id is "" for a call. release says that it was answered.
-func (b *Broker) Admit(sender performatives.Agent, id performatives.SessionID) (release func(), err error) {
-	release, err = b.limiter.admit(sender)
+func (b *Broker) Admit(sender performatives.Agent, id performatives.SessionID, size int) (release func(), err error) {
+	release, err = b.limiter.admit(sender, size)
 	if err != nil {
 		b.tellLimited(sender, cmp.Or(id, noSession), err)
 	}
@@ -39,6 +39,9 @@ func (b *Broker) Submit(id performatives.SessionID, sender performatives.Agent, 
 		}
 		if err == nil {
 			b.reaches(answered)
+		}
+		if n := len(l.unapplied); err == nil && n > 0 {
+			b.limiter.chargeCopies(sender, len(envelope), len(l.unapplied[n-1].to))
 		}
 		switch {
 		case len(l.unapplied) > 0:

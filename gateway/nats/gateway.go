@@ -34,9 +34,9 @@ import (
 // A Service is what all gateways call. Each answer is called once, from whichever
 // goroutine has it; release, which Admit returned, just before it.
 type Service interface {
-	// Admit lets one request of a principal in, or refuses it by the limits; session
-	// is "" for a call. release says that it was answered.
-	Admit(sender performatives.Agent, session performatives.SessionID) (release func(), err error)
+	// Admit lets one request of so many bytes of a principal in, or refuses it by the
+	// limits; session is "" for a call. release says that it was answered.
+	Admit(sender performatives.Agent, session performatives.SessionID, size int) (release func(), err error)
 	// Isolated tells that acts must not be judged now.
 	Isolated() bool
 	// Submit judges an envelope when its session's turn comes.
@@ -195,7 +195,7 @@ func (g *Gateway) submit(subject string, r request) {
 		g.refuse(r, session.Busy())
 		return
 	}
-	release, err := g.o.Service.Admit(sender, id)
+	release, err := g.o.Service.Admit(sender, id, len(r.Data()))
 	if err != nil {
 		g.refuseLater(r.Reply(), err)
 		return
@@ -228,7 +228,7 @@ func (g *Gateway) call(r micro.Request) {
 		g.refuse(r, session.Refuse(session.MalformedEnvelope, "the subject is not asp.agent.<token>.api.<verb>"))
 		return
 	}
-	release, err := g.o.Service.Admit(agent, "")
+	release, err := g.o.Service.Admit(agent, "", len(r.Data()))
 	if err != nil {
 		g.refuseLater(r.Reply(), err)
 		return

@@ -1,0 +1,54 @@
+package adversary
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// TestFillingUp: offers of 250 KB in one session after the other, as fast as they are
+// taken. Each session is full at some time, then the minute's quota of the flooding principal
+// is used up. The deal goes on.
+func TestFillingUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	flood, mate := w.Principal(eve), w.Principal("agent://evil.example/mate")
+	terms := fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", 250_000))
+	// offers fills one session and returns why it could not go on.
+	offers := func() (sent int, code session.Code) {
+		id := w.Open(flood, mate)
+		for n := 0; ; n++ {
+			offer := &performatives.ProposeBody{ProposalID: fmt.Sprint("p", n), Type: "x", Subject: fmt.Sprint(n), Terms: fmt.Appendf(nil, `{"n":%d,%s`, n, terms[1:])}
+			if code := testkit.Code(t, flood.Submit(id, flood.Envelope(id, offer))); code != "" {
+				return sent, code
+			}
+			sent += len(terms)
+		}
+	}
+	start, sent, full := time.Now(), 0, 0
+	for {
+		n, code := offers()
+		if sent += n; code != session.TooLarge {
+			if code != session.RateLimited {
+				t.Errorf("refused as %s", code)
+			}
+			break
+		}
+		if full++; n > broker.DefaultSessionBytes {
+			t.Errorf("a session took %d bytes", n)
+		}
+	}
+	quota := broker.DefaultPrincipalBytes
+	if most := quota + int(time.Since(start).Seconds()+1)*quota/60; full == 0 || sent > most {
+		t.Errorf("%d bytes were taken, of at most %d, and %d sessions were full", sent, most, full)
+	}
+	w.Principal(alpha).Say(w.deal, testkit.Fact("still here"))
+	w.Principal(beta).Say(w.deal, testkit.Fact("I too"))
+	testkit.Must(t, w.Healthy(t.Context()))
+}
