@@ -170,6 +170,14 @@ func converse() {
 		asked := must(s.Escalate(ctx, client.Escalation{Reason: client.AuthorityLimit, Urgency: client.High, Context: "over my limit", About: "prop_40"}))
 		fmt.Println(s.ID())
 		fmt.Println(asked.ID)
+	case "delegate": // to a human, with the authority and the human that are named
+		s := open(ctx, a, b)
+		must(s.Propose(ctx, client.Proposal{ID: "prop_40", Type: "service-agreement", Subject: "Customer analytics", Terms: map[string]any{"region": "eu", "retentionDays": 30}}))
+		must(b.Session(s.ID()).Counter(ctx, "prop_40", client.Proposal{ID: "prop_41", Terms: map[string]any{"region": "eu", "retentionDays": 90}}))
+		must(s.Delegate(ctx, performatives.Agent(os.Args[3]), client.Delegation{
+			Scope: "Verify that proposed data handling terms comply with GDPR Article 28", Authority: os.Args[2],
+		}))
+		fmt.Println(s.ID())
 	case "finish":
 		s := a.Session(performatives.SessionID(os.Args[2]))
 		must(s.Accept(ctx, "prop_40"))

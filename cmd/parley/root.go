@@ -18,7 +18,7 @@ var commands = []struct {
 	commands  []func() *cobra.Command
 }{
 	{"broker", "Run a broker", []func() *cobra.Command{serveCommand, natsConfigCommand, backupCommand, restoreCommand}},
-	{"use", "Use a broker", []func() *cobra.Command{sessionCommand, inboxCommand, agentCommand, humanCommand, schemasCommand}},
+	{"use", "Use a broker", []func() *cobra.Command{sessionCommand, inboxCommand, checkCommand, agentCommand, humanCommand, schemasCommand}},
 	{"try", "Try and measure", []func() *cobra.Command{demoCommand, benchCommand}},
 }
 
@@ -28,7 +28,7 @@ npayload's Agent Session Protocol (ASP, asp/0.1) over NATS JetStream.
 An environment variable can set any flag: PARLEY_SYNC=1s sets --sync 1s, and
 PARLEY_LOG_LEVEL sets --log-level. The command line takes precedence.
 
-A session or an escalation can be named by a unique prefix of its id.
+A session, an escalation or a check can be named by a unique prefix of its id.
 
 Exit status: 0 done, 1 refused or failed, 2 wrong usage. With --json, errors
 are JSON on standard error.`
