@@ -266,8 +266,11 @@ func ownOrigins(ws *server.WebsocketOpts) error {
 		if err != nil {
 			return err
 		}
-		ws.Port = free.Addr().(*net.TCPAddr).Port
-		if err := free.Close(); err != nil {
+		_, port, err := net.SplitHostPort(free.Addr().String())
+		if err := errors.Join(err, free.Close()); err != nil {
+			return err
+		}
+		if ws.Port, err = strconv.Atoi(port); err != nil {
 			return err
 		}
 	}

@@ -289,7 +289,9 @@ func isCode(err error, code session.Code) bool {
 }
 
 func (i *Inbox) refuse(w http.ResponseWriter, _ *http.Request, refusal *session.Refusal, status int) {
-	i.json(w, status, api.Refused(refusal))
+	shown := *refusal
+	shown.Message = clean(refusal.Message)
+	i.json(w, status, api.Refused(&shown))
 }
 
 func (i *Inbox) json(w http.ResponseWriter, status int, answer any) {

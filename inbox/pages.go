@@ -65,7 +65,8 @@ func (i *Inbox) page(r *http.Request, who *person, at, title string) *page {
 	return p
 }
 
-// show renders a template completely before it writes.
+// show renders a template completely before it writes, and escapes what is invisible
+// wherever it stands: in text, attributes and the values of forms.
 func (i *Inbox) show(w http.ResponseWriter, status int, name string, data any) {
 	var out bytes.Buffer
 	if err := i.pages.ExecuteTemplate(&out, name, data); err != nil {
@@ -75,7 +76,7 @@ func (i *Inbox) show(w http.ResponseWriter, status int, name string, data any) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	w.Write(out.Bytes()) //nolint:errcheck // the client disconnected
+	w.Write([]byte(clean(out.String()))) //nolint:errcheck // the client disconnected
 }
 
 // trouble shows an error as a page, or as a part.

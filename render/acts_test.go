@@ -38,3 +38,20 @@ func TestActs(t *testing.T) {
 	}
 	golden(t, "acts", out.String())
 }
+
+// TestJSON: what a terminal would obey is escaped, and the text keeps its value.
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	text := "{\n\t\"a\": \"\u202e\u009b31m\U000e0041\ufeff\",\n\t\"b\": \"ä 日本 🤝\"\n}"
+	got := render.JSON(text)
+	if want := "{\n\t\"a\": \"\\u202e\\u009b31m\\udb40\\udc41\\ufeff\",\n\t\"b\": \"ä 日本 🤝\"\n}"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	var was, is map[string]string
+	if err := json.Unmarshal([]byte(text), &was); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(got), &is); err != nil || is["a"] != was["a"] || is["b"] != was["b"] {
+		t.Errorf("it is %q, and was %q (%v)", is, was, err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 
 	"golang.org/x/text/width"
 )
@@ -14,7 +15,19 @@ const maxMarks = 4
 
 // Clean escapes characters in untrusted text that are invisible or change how other
 // text appears.
-func Clean(s string) string {
+func Clean(s string) string { return clean(s, escape) }
+
+// JSON escapes the same characters in a JSON text, which keeps its value.
+func JSON(text string) string {
+	lines := strings.Split(text, "\n") // outside of strings, as are tabs
+	for i, line := range lines {
+		indent := len(line) - len(strings.TrimLeft(line, "\t"))
+		lines[i] = line[:indent] + clean(line[indent:], escapeJSON)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func clean(s string, escape func(*strings.Builder, rune)) string {
 	var b strings.Builder
 	marks := 0
 	for _, r := range s {
@@ -57,6 +70,12 @@ func escape(b *strings.Builder, r rune) {
 		fmt.Fprintf(b, `\U%08x`, r)
 	default:
 		fmt.Fprintf(b, `\u%04x`, r)
+	}
+}
+
+func escapeJSON(b *strings.Builder, r rune) {
+	for _, unit := range utf16.Encode([]rune{r}) {
+		fmt.Fprintf(b, `\u%04x`, unit)
 	}
 }
 

@@ -95,7 +95,7 @@ func each(cmd *cobra.Command, items []api.EscalationItem, asJSON bool, drawn fun
 		if err != nil {
 			return err
 		}
-		if err := say(cmd, string(line)+"\n"); err != nil {
+		if err := say(cmd, render.JSON(string(line))+"\n"); err != nil {
 			return err
 		}
 	}

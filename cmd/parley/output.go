@@ -21,7 +21,7 @@ func say(cmd *cobra.Command, text string) error {
 
 // note prints a message on standard error.
 func note(cmd *cobra.Command, text string) {
-	io.WriteString(cmd.ErrOrStderr(), text+"\n") //nolint:errcheck // nowhere to report it
+	io.WriteString(cmd.ErrOrStderr(), harmless(text)+"\n") //nolint:errcheck // nowhere to report it
 }
 
 // show prints data, as JSON with --json, else as text.
@@ -33,7 +33,7 @@ func show(cmd *cobra.Command, data any, draw func(render.Style) string) error {
 	if err != nil {
 		return err
 	}
-	return say(cmd, string(text)+"\n")
+	return say(cmd, render.JSON(string(text))+"\n")
 }
 
 // asked reports whether a boolean flag is set. It is false for a command without the flag.
@@ -51,6 +51,23 @@ func text(cmd *cobra.Command, flag string) string {
 	return f.Value.String()
 }
 
+// terminal returns the output if it is a terminal, else nil.
+func terminal(cmd *cobra.Command) *os.File {
+	file, ok := cmd.OutOrStdout().(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return nil
+	}
+	return file
+}
+
+// forTerminal escapes JSON that a program gets byte for byte.
+func forTerminal(cmd *cobra.Command, text string) string {
+	if terminal(cmd) == nil {
+		return text
+	}
+	return render.JSON(text)
+}
+
 // style returns the style of the output: colour only on a terminal, and never with
 // NO_COLOR (no-color.org).
 func style(cmd *cobra.Command) render.Style {
@@ -58,8 +75,8 @@ func style(cmd *cobra.Command) render.Style {
 	if columns, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && columns > 0 {
 		s.Width = columns
 	}
-	file, ok := cmd.OutOrStdout().(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) {
+	file := terminal(cmd)
+	if file == nil {
 		return s
 	}
 	s.Colour = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"

@@ -97,9 +97,9 @@ func jsonError(err error) string {
 	}
 	text, fault := json.Marshal(value, json.Deterministic(true), jsontext.WithIndent("  "))
 	if fault != nil {
-		return err.Error() + "\n"
+		return harmless(err.Error()) + "\n"
 	}
-	return string(text) + "\n"
+	return render.JSON(string(text)) + "\n"
 }
 
 // harmless escapes an error's text. Only its line feeds are ours.

@@ -41,9 +41,9 @@ func printSchema(cmd *cobra.Command, name string) error {
 		return show(cmd, v, func(render.Style) string {
 			text := v.Schema.Clone()
 			if text.Indent() != nil {
-				return string(v.Schema) + "\n"
+				text = v.Schema
 			}
-			return string(text) + "\n"
+			return render.JSON(string(text)) + "\n"
 		})
 	}
 	if text, ok := schemas.Get(name); ok {

@@ -109,7 +109,7 @@ func sessionExport() *cobra.Command {
 				case err != nil:
 					return err
 				case file == "" || file == "-":
-					return say(cmd, string(export(lines)))
+					return say(cmd, forTerminal(cmd, string(export(lines))))
 				}
 				return os.WriteFile(file, export(lines), 0o600)
 			})

@@ -102,7 +102,7 @@ func (t *tail) more(ctx context.Context, cmd *cobra.Command, c connection, id pe
 
 func (t *tail) print(cmd *cobra.Command, line jsontext.Value, drawn string) error {
 	if asked(cmd, "json") {
-		return say(cmd, string(line)+"\n")
+		return say(cmd, render.JSON(string(line))+"\n")
 	}
 	return say(cmd, drawn)
 }

@@ -170,15 +170,15 @@ func (v *verify) report(cmd *cobra.Command) error {
 	}
 	for _, found := range v.verdicts {
 		if found.OK {
-			fmt.Fprintf(&out, "ok     %s  %d entries, %s\n", found.Source, found.Entries, found.State)
+			fmt.Fprintf(&out, "ok     %s  %d entries, %s\n", render.Clean(found.Source), found.Entries, found.State)
 			continue
 		}
 		bad++
 		if found.Error != "" {
-			fmt.Fprintf(&out, "ERROR  %s  not verified: %s\n", found.Source, render.Clean(found.Error))
+			fmt.Fprintf(&out, "ERROR  %s  not verified: %s\n", render.Clean(found.Source), render.Clean(found.Error))
 			continue
 		}
-		fmt.Fprintf(&out, "FAULT  %s  %d entries\n", found.Source, found.Entries)
+		fmt.Fprintf(&out, "FAULT  %s  %d entries\n", render.Clean(found.Source), found.Entries)
 		for _, f := range found.Faults {
 			fmt.Fprintf(&out, "       %s\n", render.Clean(f.Error()))
 		}

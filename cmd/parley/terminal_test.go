@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is a real one, so many columns wide.
-func terminal(t *testing.T, columns uint16) *os.File {
+// openTerminal opens a real one, so many columns wide.
+func openTerminal(t *testing.T, columns uint16) *os.File {
 	t.Helper()
 	open := func(name string) *os.File {
 		f, err := os.OpenFile(name, os.O_RDWR|unix.O_NOCTTY, 0)
@@ -51,9 +51,9 @@ func TestColour(t *testing.T) {
 		colour        bool
 		width         int
 	}{
-		{"a terminal", terminal(t, 72), "", "xterm", true, 72},
-		{"NO_COLOR", terminal(t, 72), "1", "xterm", false, 72},
-		{"a dumb terminal", terminal(t, 72), "", "dumb", false, 72},
+		{"a terminal", openTerminal(t, 72), "", "xterm", true, 72},
+		{"NO_COLOR", openTerminal(t, 72), "1", "xterm", false, 72},
+		{"a dumb terminal", openTerminal(t, 72), "", "dumb", false, 72},
 		{"a file", file, "", "xterm", false, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
