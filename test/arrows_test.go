@@ -69,7 +69,7 @@ var places = map[string]place{
 	"server":         plain("gateway/nats", "registry", "archive", "broker", "embedded", "escalation", "inbox", "login", "notify", "performatives", "api"),
 	"render":         pure("performatives", "session", "transcript", "api"),
 	"internal/demo":  plain("client", "modes", "server", "performatives", "render", "session", "transcript", "api"),
-	"internal/bench": plain("archive", "sessionlist", "audit", "broker", "client", "escalation", "modes", "server", "performatives", "session", "transcript", "api"),
+	"internal/bench": plain("internal/background", "archive", "sessionlist", "audit", "broker", "client", "escalation", "modes", "server", "performatives", "session", "transcript", "api"),
 	"cmd/parley":     free,
 	testkit:          free, // and only tests may import it
 	"test/...":       free,

@@ -25,8 +25,9 @@ func benchCommand() *cobra.Command {
 		Use: "bench", Short: "measure the cost of an act, compared with the store alone", Args: args(cobra.NoArgs),
 		Long: `Starts a broker in its own process and drives sessions over TCP as agents do:
 every act is signed, validated, chained, stored, and delivered to the
-counterparty's durable consumer. Each session is a closed loop: it submits the
-next act once the last one was accepted and received.
+counterparty's durable consumer. A session is a whole negotiation, from the
+invitation to the CLOSE, in a closed loop: the next act is submitted once the
+last one was accepted and received.
 
 The baseline is a NATS server of the same build and settings. The same loop
 publishes the same signed bytes to a stream and reads them from a durable
@@ -35,6 +36,7 @@ consumer, without validation. Broker and baseline take turns.
 Run nothing else on the machine meanwhile.`,
 		Example: `  parley bench
   parley bench --sync 1m --sessions 128 --seconds 30
+  parley bench --acts 200 --sessions 128
   parley bench --brokers 3 --sessions 128 --report bench.json --plot bench.svg`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runBench(cmd, o) },
 	}
@@ -42,7 +44,9 @@ Run nothing else on the machine meanwhile.`,
 	flags.String("sync", "always,1m", "fsync intervals, `LIST` of values of serve --sync")
 	flags.IntSliceVar(&o.Sessions, "sessions", []int{1, 16, 128, 1024}, "numbers of concurrent sessions, one level each")
 	flags.Float64Var(&o.Seconds, "seconds", 10, "duration of each level for the broker, and again for the baseline")
-	flags.IntVar(&o.Pairs, "pairs", 16, "pairs of agents that share the sessions")
+	flags.IntVar(&o.Pairs, "pairs", bench.DefaultPairs, "pairs of agents that share the sessions")
+	flags.IntVar(&o.Acts, "acts", bench.DefaultActs, "acts of each session: invitation, acceptance, offer, counter-offers, acceptance, CLOSE; at least 5")
+	flags.IntVar(&o.Body, "body", bench.DefaultBody, "size of each act's body, in bytes")
 	flags.IntVar(&o.Brokers, "brokers", 0, "start `N` broker processes on one external NATS server, instead of one broker with an embedded server")
 	flags.StringVar(&o.URL, "url", "", "measure the broker at this NATS `URL` instead of starting one; it registers agents there")
 	flags.StringVar(&o.Operator, "operator", "", "with --url: `FILE` with the seed of the broker's operator; not needed under --dev")
@@ -50,7 +54,7 @@ Run nothing else on the machine meanwhile.`,
 	flags.StringVar(&o.Dir, "dir", "", "`DIR` for the stores (default: the system's temporary directory)")
 	flags.String("report", "", "also write the report as JSON to `FILE`")
 	flags.String("plot", "", "plot throughput and latency by concurrent sessions, as SVG, to `FILE`")
-	flags.Int("lengths", 0, "instead compare an act in a session of 10 acts with one in a session of `N` acts; without a value, 10,000")
+	flags.Int("lengths", 0, "instead compare an act in sessions of --acts with one in sessions of `N` acts; without a value, 10,000")
 	flags.Lookup("lengths").NoOptDefVal = "10000"
 	flags.Int("stored", 0, "instead compare an act with 100 finished sessions stored with one with `N` stored, and measure the start of a broker with them")
 	flags.BoolVar(&o.Written, "written", false, "with --stored: write the finished sessions directly to the store instead of submitting them, and verify a sample")
@@ -117,8 +121,10 @@ func measure(ctx context.Context, cmd *cobra.Command, o bench.Options) (bench.Re
 	switch {
 	case o.Archived && !o.Written || o.Copies && !o.Archived || o.Written && stored == 0:
 		return bench.Report{}, usage(errors.New("--written needs --stored, --archived needs --written, and --copies needs --archived"))
-	case stored < 0 || long < 0 || open < 1:
-		return bench.Report{}, usage(errors.New("--stored and --lengths are 0 or more, and --open is 1 or more"))
+	case stored < 0 || long < 0 || open < 1 || o.Pairs < 1:
+		return bench.Report{}, usage(errors.New("--stored and --lengths are 0 or more, --open and --pairs 1 or more"))
+	case o.Acts < bench.MinActs || long > 0 && long < bench.MinActs || o.Body < 1:
+		return bench.Report{}, usage(fmt.Errorf("--acts and --lengths are %d or more, --body 1 or more", bench.MinActs))
 	case stored > 0:
 		return bench.Stored(ctx, o, stored, open)
 	case long > 0:

@@ -6,10 +6,11 @@
 //	})
 //	fmt.Print(report.Table())
 //
-// It starts a broker in its own process and drives sessions over TCP as agents
-// do: every act is signed, validated, chained, stored, and delivered to the
-// counterparty's durable consumer. Each session is a worker in a closed loop: it
-// submits the next act once the last one was accepted and received.
+// It starts a broker in its own process and drives sessions over TCP as agents do:
+// every act is signed, validated, chained, stored, and delivered to the counterparty's
+// durable consumer. A session is a whole negotiation, from the invitation to the CLOSE.
+// Each worker holds one after the other in a closed loop: it submits the next act once
+// the last one was accepted and received.
 //
 // The baseline is a raw target: a NATS server of the same build with the same
 // configuration and fsync setting. The same loop publishes the same signed bytes
@@ -19,6 +20,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +43,8 @@ type Options struct {
 	Archived bool            // with Written: write them to the archive
 	Copies   bool            // with Archived: write their inbox copies too; otherwise those have expired
 	Pairs    int             // pairs of agents that share the sessions; 0 is 16
+	Acts     int             // of each session, from the invitation to the CLOSE; 0 is 8
+	Body     int             // bytes of a body, about; 0 is 1,024
 
 	URL, Operator string // a running broker, and its operator's seed file ("" under --dev)
 	PIDs          []int  // the processes of that broker to measure
@@ -48,10 +52,15 @@ type Options struct {
 	Progress io.Writer // progress, line by line; nil discards it
 }
 
+// The defaults of Options.
 const (
-	defaultPairs = 16
-	turns        = 2 * time.Second // how long one target's turn lasts
+	DefaultPairs = 16
+	DefaultActs  = 8
+	DefaultBody  = 1024
 )
+
+// MinActs are those of the shortest session with an offer that is accepted.
+const MinActs = 5
 
 func (o *Options) complete() error {
 	if o.Program == "" {
@@ -66,9 +75,7 @@ func (o *Options) complete() error {
 	if o.Seconds <= 0 {
 		o.Seconds = 10
 	}
-	if o.Pairs <= 0 {
-		o.Pairs = defaultPairs
-	}
+	o.Pairs, o.Acts, o.Body = cmp.Or(o.Pairs, DefaultPairs), cmp.Or(o.Acts, DefaultActs), cmp.Or(o.Body, DefaultBody)
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
@@ -80,44 +87,51 @@ func (o *Options) say(format string, args ...any) {
 }
 
 // Run measures throughput, latency and cost at each level.
-func Run(ctx context.Context, o Options) (r Report, err error) {
+func Run(ctx context.Context, o Options) (Report, error) {
+	return o.report(ctx, "parley", rawName, func(ctx context.Context, w *world, r *Report) error {
+		for _, sessions := range o.Sessions {
+			level := Level{Sync: w.sync, Sessions: sessions}
+			var err error
+			if level.Machine, err = measureMachine(w.dir); err != nil {
+				return err
+			}
+			o.say("sync %s, %d at a time: %.0f s each", w.sync, sessions, o.Seconds)
+			parley := &measurement{target: w.targets[0], workers: w.targets[0].workers(sessions, o.Acts, o.Body)}
+			raw := &measurement{target: w.targets[1], workers: w.targets[1].workers(sessions, o.Acts, o.Body)}
+			if err := o.alternate(ctx, parley, raw); err != nil {
+				return err
+			}
+			level.Parley, level.Raw, level.Bytes = parley.figures(), raw.figures(), parley.meanBytes()
+			level.Ratio = level.Parley.over(level.Raw)
+			level.Verifications = over(level.Parley.CPU, level.Machine.Verify)
+			r.Levels = append(r.Levels, level)
+			o.say("%s", level.line())
+		}
+		return nil
+	})
+}
+
+// report measures two targets for each fsync interval.
+func (o *Options) report(ctx context.Context, one, other string, measure func(context.Context, *world, *Report) error) (r Report, err error) {
 	if err := o.complete(); err != nil {
 		return r, err
 	}
-	r = newReport(o)
+	r = newReport(*o)
 	for _, sync := range o.Syncs {
-		if err := o.run(ctx, sync, &r); err != nil {
+		if err := o.measure(ctx, sync, one, other, &r, measure); err != nil {
 			return r, fmt.Errorf("bench: %w", err)
 		}
 	}
 	return r, nil
 }
 
-func (o *Options) run(ctx context.Context, sync time.Duration, r *Report) (err error) {
-	w, err := openWorld(ctx, o, sync, "parley", rawName)
+func (o *Options) measure(ctx context.Context, sync time.Duration, one, other string, r *Report, measure func(context.Context, *world, *Report) error) (err error) {
+	w, err := openWorld(ctx, o, syncName(sync), one, other)
 	if err != nil {
 		return err
 	}
 	defer w.close(&err)
-	broker, store := w.targets[0], w.targets[1]
-	for _, sessions := range o.Sessions {
-		o.say("sync %s, %d at a time: opening sessions", syncName(sync), sessions)
-		parley, raw := broker.workers(sessions), store.workers(sessions)
-		if err := openAll(ctx, parley); err != nil {
-			return err
-		}
-		o.say("sync %s, %d at a time: %.0f s each", syncName(sync), sessions, o.Seconds)
-		measurements := []*measurement{{target: broker, workers: parley}, {target: store, workers: raw}}
-		if err := alternate(ctx, measurements, time.Duration(o.Seconds*float64(time.Second))); err != nil {
-			return err
-		}
-		level := Level{Sync: syncName(sync), Sessions: sessions, Parley: measurements[0].figures(), Raw: measurements[1].figures()}
-		level.Ratio = level.Parley.over(level.Raw)
-		level.Bytes = measurements[0].meanBytes()
-		r.Levels = append(r.Levels, level)
-		o.say("%s", level.line())
-	}
-	return nil
+	return measure(ctx, w, r)
 }
 
 func syncName(d time.Duration) string {

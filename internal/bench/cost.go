@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"crypto/ed25519"
 	"fmt"
 	"os"
 	"strconv"
@@ -51,4 +52,49 @@ func memoryOfAll(pids []int) (sum float64, err error) {
 		sum += kib / 1024
 	}
 	return sum, nil
+}
+
+// A Machine is what this machine takes for what every broker has to do. Times are medians.
+type Machine struct {
+	Verify float64 `json:"verifyMicros"` // one Ed25519 signature of 1 KiB
+	Fsync  float64 `json:"fsyncMicros"`  // after 1 KiB was written to a file in the directory of the stores
+}
+
+// measureMachine takes a tenth of a second or two.
+func measureMachine(dir string) (m Machine, err error) {
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return m, err
+	}
+	data := make([]byte, 1<<10)
+	signature := ed25519.Sign(private, data)
+	file, err := os.CreateTemp(dir, "fsync-")
+	if err != nil {
+		return m, err
+	}
+	defer file.Close() //nolint:errcheck // nobody reads it
+	m.Verify, err = median(func() error { ed25519.Verify(public, data, signature); return nil })
+	if err != nil {
+		return m, err
+	}
+	m.Fsync, err = median(func() error {
+		if _, err := file.Write(data); err != nil {
+			return err
+		}
+		return file.Sync()
+	})
+	return m, err
+}
+
+// median is the median time of a step, in microseconds.
+func median(step func() error) (float64, error) {
+	all := make([]time.Duration, 501)
+	for i := range all {
+		start := time.Now()
+		if err := step(); err != nil {
+			return 0, err
+		}
+		all[i] = time.Since(start)
+	}
+	return spread(all).P50, nil
 }

@@ -3,20 +3,18 @@ package bench
 import (
 	"context"
 	"slices"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/parley-asp/parley/internal/background"
 )
 
 // A measurement drives one target's workers in turns with another, and sums up the results.
 type measurement struct {
 	target  *target
 	workers []*worker
-	most    int                                               // acts in one turn; 0: time ends the turn
-	ready   func(context.Context) error                       // runs before each turn, not measured; may be nil
-	next    func(*worker, context.Context) (roundTrip, error) // nil: (*worker).next
 
 	roundTrips []roundTrip
 	elapsed    time.Duration
@@ -25,9 +23,16 @@ type measurement struct {
 	memory     float64       // MiB, maximum
 }
 
-// alternate runs the measurements in turns until each has had its time. The
-// first, short turns warm up and are discarded.
-func alternate(ctx context.Context, measurements []*measurement, each time.Duration) error {
+const (
+	turns   = 2 * time.Second // how long one target's turn lasts
+	follows = 3 * time.Second // in which a broker does what it has put off
+)
+
+// alternate runs the measurements in turns until each has had its time. The first, short
+// turns warm up and are discarded. A target's processor time is counted from its first turn
+// until some time after the last: what an act leaves to be done counts whenever it is done.
+func (o *Options) alternate(ctx context.Context, measurements ...*measurement) error {
+	each := time.Duration(o.Seconds * float64(time.Second))
 	rounds := max(1, int((each+turns-1)/turns))
 	turn := each / time.Duration(rounds)
 	for n := range rounds + 1 {
@@ -40,44 +45,47 @@ func alternate(ctx context.Context, measurements []*measurement, each time.Durat
 			if err := s.turn(ctx, d); err != nil {
 				return err
 			}
-			if n == 0 {
-				*s = measurement{target: s.target, workers: s.workers, most: s.most, ready: s.ready, next: s.next}
+		}
+		if n > 0 {
+			continue
+		}
+		for _, s := range measurements {
+			used, err := cpuOfAll(s.target.pids)
+			if err != nil {
+				return err
 			}
+			*s = measurement{target: s.target, workers: s.workers, cpu: -used}
+		}
+	}
+	if err := background.Pause(ctx, follows); err != nil {
+		return err
+	}
+	for _, s := range measurements {
+		used, err := cpuOfAll(s.target.pids)
+		if err != nil {
+			return err
+		}
+		s.cpu += used
+		for _, k := range s.workers {
+			k.leave()
 		}
 	}
 	return nil
 }
 
-// turn drives all workers until the time or the number of acts is up.
+// turn drives all workers until the time is up.
 func (s *measurement) turn(ctx context.Context, d time.Duration) error {
-	if s.ready != nil {
-		if err := s.ready(ctx); err != nil {
-			return err
-		}
-	}
-	next := s.next
-	if next == nil {
-		next = (*worker).next
-	}
-	before, err := cpuOfAll(s.target.pids)
-	if err != nil {
-		return err
-	}
 	own := ownCPU()
 	ctx, cancel := context.WithTimeout(ctx, d+deadline)
 	defer cancel()
 	start := time.Now()
 	end := start.Add(d)
-	var submitted atomic.Int64
 	found := make([][]roundTrip, len(s.workers))
 	g, ctx := errgroup.WithContext(ctx)
 	for i, k := range s.workers {
 		g.Go(func() error {
-			for s.most > 0 || time.Now().Before(end) {
-				if n := submitted.Add(1); s.most > 0 && n > int64(s.most) {
-					return nil
-				}
-				t, err := next(k, ctx)
+			for time.Now().Before(end) {
+				t, err := k.next(ctx)
 				if err != nil {
 					return err
 				}
@@ -92,11 +100,6 @@ func (s *measurement) turn(ctx context.Context, d time.Duration) error {
 	s.elapsed += time.Since(start)
 	s.roundTrips = append(s.roundTrips, slices.Concat(found...)...)
 	s.own += ownCPU() - own
-	after, err := cpuOfAll(s.target.pids)
-	if err != nil {
-		return err
-	}
-	s.cpu += after - before
 	memory, err := memoryOfAll(s.target.pids)
 	s.memory = max(s.memory, memory)
 	return err

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -60,47 +61,43 @@ type process struct {
 	log string // file with its output
 }
 
-var listening = regexp.MustCompile(`(?m)^\s*NATS\s+((?:nats|tls)://[^\s]+)`)
+var listening = regexp.MustCompile(`^\s*NATS\s+((?:nats|tls)://[^\s]+)`)
 
 // start starts the program, and returns once it has printed its NATS URL.
 func (o *Options) start(ctx context.Context, dir, name string, args ...string) (*process, error) {
-	p := &process{log: filepath.Join(dir, name+".log")}
-	log, err := os.Create(p.log)
+	p := &process{log: filepath.Join(dir, name+".log"), cmd: exec.Command(o.Program, args...)}
+	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close() //nolint:errcheck // the process has its own descriptor
-	p.cmd = exec.Command(o.Program, args...)
 	p.cmd.Args[0] = "parley"
-	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PARLEY_") }) // they would set flags
-	if err := p.cmd.Start(); err != nil {
-		return nil, err
+	out, err := p.cmd.StdoutPipe()
+	p.cmd.Stderr = p.cmd.Stdout
+	if err == nil {
+		err = p.cmd.Start()
 	}
-	for end := time.Now().Add(deadline); ; {
-		text, err := os.ReadFile(p.log)
-		if err != nil {
-			return p, err
-		}
-		if found := listening.FindSubmatch(text); found != nil {
-			p.url = string(found[1])
-			return p, nil
-		}
-		select {
-		case <-ctx.Done():
-			return p, ctx.Err()
-		case <-time.After(time.Millisecond):
-		}
-		if time.Now().After(end) || p.ended() {
-			return p, fmt.Errorf("%s did not start:\n%s", strings.Join(p.cmd.Args, " "), text)
+	if err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { p.cmd.Process.Kill() })() //nolint:errcheck // then it is gone
+	lines := bufio.NewReader(io.TeeReader(out, log))
+	for p.url == "" {
+		line, err := lines.ReadString('\n')
+		if found := listening.FindStringSubmatch(line); found != nil {
+			p.url = found[1]
+		} else if err != nil {
+			text, _ := os.ReadFile(p.log) //nolint:errcheck // the first error is enough
+			return p, errors.Join(fmt.Errorf("%s did not start: %w\n%s", strings.Join(p.cmd.Args, " "), err, text), log.Close())
 		}
 	}
-}
-
-// ended reports whether the process is a zombie: it has exited and was not waited for.
-func (p *process) ended() bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-	return err == nil && strings.Contains(string(stat), ") Z ")
+	go func() {
+		defer log.Close() //nolint:errcheck // it is for people
+		io.Copy(log, out) //nolint:errcheck // until the process ends
+	}()
+	return p, nil
 }
 
 // stop terminates the process and waits for it.

@@ -15,6 +15,8 @@ type Report struct {
 	Brokers int       `json:"brokers"` // processes on one NATS server; 0 is one broker with an embedded server
 	Seconds float64   `json:"seconds"` // per level and target
 	Pairs   int       `json:"pairs"`   // of agents that share the sessions
+	Acts    int       `json:"acts"`    // of a session
+	Body    int       `json:"body"`    // bytes of a body, about
 	Levels  []Level   `json:"levels,omitzero"`
 	Growth  []Growth  `json:"growth,omitzero"`
 	Started []Started `json:"started,omitzero"`
@@ -24,10 +26,13 @@ type Report struct {
 type Level struct {
 	Sync     string  `json:"sync"`
 	Sessions int     `json:"sessions"`
+	Machine  Machine `json:"machine"`
 	Bytes    int     `json:"bytes"` // mean size of an envelope
 	Parley   Figures `json:"parley"`
 	Raw      Figures `json:"raw"`
 	Ratio    Ratio   `json:"ratio"`
+
+	Verifications float64 `json:"verificationsWorth"` // Parley's CPU per act in signature checks of this machine
 }
 
 // Figures are the results of one target.
@@ -70,13 +75,13 @@ func over(a, b float64) float64 {
 }
 
 func newReport(o Options) Report {
-	return Report{At: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), CPUs: runtime.NumCPU(), Brokers: o.Brokers, Seconds: o.Seconds, Pairs: o.Pairs}
+	return Report{At: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), CPUs: runtime.NumCPU(), Brokers: o.Brokers, Seconds: o.Seconds, Pairs: o.Pairs, Acts: o.Acts, Body: o.Body}
 }
 
 // line is the progress line of a level.
 func (l Level) line() string {
-	return fmt.Sprintf("  %.0f acts/s, raw %.0f: %.2f× of raw; p50 accepted %.2f×, p99 %.2f×",
-		l.Parley.PerSecond, l.Raw.PerSecond, l.Ratio.PerSecond, l.Ratio.Accepted.P50, l.Ratio.Accepted.P99)
+	return fmt.Sprintf("  %.0f acts/s, raw %.0f: %.2f× of raw; p50 accepted %.2f×, p99 %.2f×; CPU per act %.1f verifications' worth",
+		l.Parley.PerSecond, l.Raw.PerSecond, l.Ratio.PerSecond, l.Ratio.Accepted.P50, l.Ratio.Accepted.P99, l.Verifications)
 }
 
 // Table formats the report as text.
@@ -88,7 +93,7 @@ func (r Report) Table() string {
 		if r.Brokers > 0 {
 			where = fmt.Sprintf("%d broker processes on one NATS server process", r.Brokers)
 		}
-		line("%s; %d CPUs, %s; %.0f s per row; times in µs, CPU per act without the load generator", where, r.CPUs, r.Go, r.Seconds)
+		line("%s; sessions of %d acts; %d CPUs, %s; %.0f s per row; times in µs, CPU per act without the load generator", where, r.Acts, r.CPUs, r.Go, r.Seconds)
 	}
 	sync := ""
 	for _, l := range r.Levels {
@@ -105,6 +110,7 @@ func (r Report) Table() string {
 		row("", "raw", l.Raw)
 		line("%8s  %-6s %9.2f  %11.2f %7.2f  %11.2f %7.2f  %8.2f", "", "ratio",
 			l.Ratio.PerSecond, l.Ratio.Accepted.P50, l.Ratio.Accepted.P99, l.Ratio.Received.P50, l.Ratio.Received.P99, l.Ratio.CPU)
+		line("%8s  CPU/act is %.1f verifications' worth; meanwhile one takes %.1f µs, an fsync %.0f µs", "", l.Verifications, l.Machine.Verify, l.Machine.Fsync)
 	}
 	for _, g := range r.Growth {
 		line("\n%s; --sync %s, %d at a time", g.What, g.Sync, g.Sessions)

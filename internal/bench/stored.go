@@ -9,15 +9,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"syscall"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
-	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/session"
 )
 
 // Started is the time from the start of a broker process to the first act that it
@@ -46,59 +42,40 @@ const few = 100
 // Stored compares the cost of an act with 100 finished sessions stored to the cost
 // with many, and measures how long a broker with many finished and some open
 // sessions takes to start.
-func Stored(ctx context.Context, o Options, finished, open int) (r Report, err error) {
-	if err := o.complete(); err != nil {
-		return r, err
-	}
+func Stored(ctx context.Context, o Options, finished, open int) (Report, error) {
 	if o.URL != "" || o.Brokers > 0 {
-		return r, errors.New("bench: stored sessions are measured on brokers with an embedded server")
+		return Report{}, errors.New("bench: stored sessions are measured on brokers with an embedded server")
 	}
-	r = newReport(o)
-	for _, sync := range o.Syncs {
-		if err := o.stored(ctx, sync, finished, open, &r); err != nil {
-			return r, fmt.Errorf("bench: %w", err)
-		}
-	}
-	return r, nil
+	return o.report(ctx, "few", "many", func(ctx context.Context, w *world, r *Report) error {
+		return o.stored(ctx, w, finished, open, r)
+	})
 }
 
-func (o *Options) stored(ctx context.Context, sync time.Duration, finished, open int, r *Report) (err error) {
-	w, err := openWorld(ctx, o, sync, "few", "many")
-	if err != nil {
-		return err
-	}
-	defer w.close(&err)
+func (o *Options) stored(ctx context.Context, w *world, finished, open int, r *Report) error {
 	for i, n := range []int{few, finished} {
 		begun := time.Now()
+		fill := o.fill
 		if o.Written {
-			err = o.write(ctx, w.dir, w.targets[i], w.operators[i], n)
-		} else {
-			err = o.fill(ctx, w.targets[i], n)
+			fill = o.write
 		}
-		if err != nil {
+		if err := fill(ctx, w, i, n); err != nil {
 			return err
 		}
 		o.say("%s: %d finished sessions in %.0f s", w.targets[i].name, n, time.Since(begun).Seconds())
 	}
 	for _, sessions := range o.Sessions {
-		var measurements []*measurement
-		for _, target := range w.targets {
-			workers := target.workers(sessions)
-			if err := openAll(ctx, workers); err != nil {
-				return err
-			}
-			measurements = append(measurements, &measurement{target: target, workers: workers})
-		}
-		o.say("sync %s, %d at a time: %.0f s each", syncName(sync), sessions, o.Seconds)
-		if err := alternate(ctx, measurements, time.Duration(o.Seconds*float64(time.Second))); err != nil {
+		little := &measurement{target: w.targets[0], workers: w.targets[0].workers(sessions, o.Acts, o.Body)}
+		much := &measurement{target: w.targets[1], workers: w.targets[1].workers(sessions, o.Acts, o.Body)}
+		g, err := o.grow(ctx, fmt.Sprintf("%d finished sessions stored, then %d", few, finished), w.sync, little, much)
+		if err != nil {
 			return err
 		}
-		r.Growth = append(r.Growth, newGrowth(fmt.Sprintf("%d finished sessions stored, then %d", few, finished), syncName(sync), sessions, measurements[0], measurements[1]))
+		r.Growth = append(r.Growth, g)
 	}
 	o.say("opening %d sessions", open)
 	many := w.targets[1]
-	workers := many.workers(open)
-	if err := openAll(ctx, workers); err != nil {
+	workers := many.workers(open, o.Acts, o.Body)
+	if err := submitAll(ctx, workers, opening); err != nil {
 		return err
 	}
 	var same []*worker // sessions of the pair that reconnects after each start
@@ -115,12 +92,9 @@ func (o *Options) stored(ctx context.Context, sync time.Duration, finished, open
 		{syscall.SIGTERM, "stopped"},
 		{syscall.SIGKILL, "killed"},
 	} {
-		s, err := w.restart(ctx, many, workers[0], end.by)
-		if err != nil {
-			return err
-		}
 		n := min(ending, len(same))
-		if err := w.end(ctx, many, same[:n]); err != nil {
+		s, err := w.restart(ctx, many, workers[0], same[:n], end.by)
+		if err != nil {
 			return err
 		}
 		same = same[n:]
@@ -131,56 +105,39 @@ func (o *Options) stored(ctx context.Context, sync time.Duration, finished, open
 	return nil
 }
 
-// An act is a body and its sender.
-type act struct {
-	by   *party
-	body performatives.Body
-}
-
-// finished returns the acts of a finished session: an invitation, its acceptance, a CLOSE.
-func finished(pair [2]*party) []act {
-	return []act{
-		{pair[0], invitation(pair[1].Agent)},
-		{pair[1], &performatives.AcceptBody{ReferenceID: "inv"}},
-		{pair[0], &performatives.CloseBody{Outcome: "completed", Summary: "agreed elsewhere"}},
-	}
-}
+// finishedActs are those of a finished session: an invitation, its acceptance, a CLOSE.
+const finishedActs = 3
 
 // fill opens and finishes sessions by submitting their acts.
-func (o *Options) fill(ctx context.Context, r *target, sessions int) error {
-	all := sessions
+func (o *Options) fill(ctx context.Context, w *world, target, sessions int) error {
+	r := w.targets[target]
 	const part = 10_000
-	for sessions > 0 {
-		workers := r.workers(min(part, sessions))
-		sessions -= len(workers)
-		if err := each(ctx, workers, func(k *worker, ctx context.Context) error {
-			defer k.leave()
-			if err := k.open(ctx); err != nil {
-				return err
-			}
-			_, err := k.submit(ctx, 0, &performatives.CloseBody{Outcome: "completed", Summary: "agreed elsewhere"})
-			return err
-		}); err != nil {
+	for done := 0; done < sessions; {
+		workers := r.workers(min(part, sessions-done), finishedActs, 0)
+		if err := submitAll(ctx, workers, finishedActs); err != nil {
 			return err
 		}
-		o.say("%s: %d finished sessions", r.name, all-sessions)
+		for _, k := range workers {
+			k.leave()
+		}
+		done += len(workers)
+		o.say("%s: %d finished sessions", r.name, done)
 	}
 	return nil
 }
 
-// restart stops a target's only broker, starts it again, and measures the time
-// until an act is accepted.
-func (w *world) restart(ctx context.Context, r *target, k *worker, end syscall.Signal) (s Started, err error) {
+// ending is how many sessions are closed after each start, so that the next one finds a
+// changed store.
+const ending = 10
+
+// restart stops a target's only broker, starts it again, and measures the time until an act
+// is accepted. Then it closes some sessions of the same pair.
+func (w *world) restart(ctx context.Context, r *target, k *worker, closing []*worker, end syscall.Signal) (s Started, err error) {
 	p := w.processes[r.process]
 	if err := p.cmd.Process.Signal(end); err != nil {
 		return s, err
 	}
 	p.cmd.Wait() //nolint:errcheck // it exits by a signal
-	sender := k.pair[0]
-	envelope, err := k.envelope(sender, &performatives.ObserveBody{Subject: "here again"})
-	if err != nil {
-		return s, err
-	}
 	start := time.Now()
 	args := p.cmd.Args[1:]
 	if !slices.Contains(args, "--log-level") {
@@ -197,51 +154,28 @@ func (w *world) restart(ctx context.Context, r *target, k *worker, end syscall.S
 	if err != nil {
 		return s, err
 	}
-	nc, err := again.connect(sender)
+	r.pids = []int{again.cmd.Process.Pid}
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	sender, err := client.Connect(ctx, again.url, k.pair[0].Agent, client.Key(k.pair[0].signer))
 	if err != nil {
 		return s, err
 	}
-	defer nc.Close()
-	if err := r.submitUntilAccepted(ctx, nc, r.subject(sender, nil, k.id), envelope); err != nil {
+	defer func() { err = errors.Join(err, sender.Close()) }()
+	if _, err := sender.Session(k.id).Observe(ctx, "here again", nil); err != nil {
 		return s, err
 	}
 	s.Seconds = time.Since(start).Seconds()
-	r.pids = []int{again.cmd.Process.Pid}
 	if s.RSS, err = memoryOfAll(r.pids); err != nil {
 		return s, err
 	}
+	for _, k := range closing {
+		if _, err := sender.Session(k.id).Close(ctx, client.Closing{Outcome: performatives.Completed}); err != nil {
+			return s, err
+		}
+	}
 	s.Streams, err = restored(again.log, indexed)
 	return s, err
-}
-
-func (p *process) connect(as *party) (*nats.Conn, error) {
-	return nats.Connect(p.url, as.login(), nats.CustomInboxPrefix("_INBOX."+as.Agent.Token()))
-}
-
-// ending is how many sessions are closed after each start.
-const ending = 10
-
-// end closes sessions of one pair, so that the next start finds a changed store.
-func (w *world) end(ctx context.Context, r *target, workers []*worker) error {
-	if len(workers) == 0 {
-		return nil
-	}
-	sender := workers[0].pair[0]
-	nc, err := w.processes[r.process].connect(sender)
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
-	for _, k := range workers {
-		envelope, err := k.envelope(sender, &performatives.CloseBody{Outcome: "completed", Summary: "agreed elsewhere"})
-		if err != nil {
-			return err
-		}
-		if err := r.submitUntilAccepted(ctx, nc, r.subject(sender, nil, k.id), envelope); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 var (
@@ -273,26 +207,3 @@ func restored(log string, indexed []string) (all []Restored, err error) {
 	slices.SortFunc(all, func(a, b Restored) int { return cmp.Compare(took[b.Stream], took[a.Stream]) })
 	return all[:min(len(all), 4)], nil
 }
-
-// submitUntilAccepted resubmits an envelope while the broker, which has just
-// started, is unavailable. The retries count as start time.
-func (r *target) submitUntilAccepted(ctx context.Context, nc *nats.Conn, subject string, envelope []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, deadline)
-	defer cancel()
-	for {
-		answer, err := nc.RequestWithContext(ctx, subject, envelope)
-		if err != nil && !errors.Is(err, nats.ErrNoResponders) {
-			return err
-		}
-		if err == nil && answer.Header.Get(api.ErrorCodeHeader) != unavailable {
-			return r.accepted(answer)
-		}
-		select {
-		case <-time.After(time.Millisecond):
-		case <-ctx.Done():
-			return fmt.Errorf("no act was accepted within %s: %w", deadline, ctx.Err())
-		}
-	}
-}
-
-var unavailable = strconv.Itoa(session.Unavailable.Status())

@@ -106,11 +106,17 @@ func (r *target) close() {
 	}
 }
 
-// workers makes a number of workers, spread over the pairs. Their sessions are not open yet.
-func (r *target) workers(sessions int) []*worker {
+// workers makes a number of workers, spread over the pairs, that hold sessions of so many
+// acts with bodies of so many bytes.
+func (r *target) workers(sessions, acts, body int) []*worker {
 	all := make([]*worker, sessions)
+	var scripts [][]act
 	for i := range all {
-		all[i] = newWorker(r, r.pairs[i%len(r.pairs)])
+		pair := r.pairs[i%len(r.pairs)]
+		if i < len(r.pairs) {
+			scripts = append(scripts, negotiation(pair, acts, body))
+		}
+		all[i] = newWorker(r, pair, scripts[i%len(r.pairs)])
 	}
 	return all
 }

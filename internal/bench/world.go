@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -23,7 +22,7 @@ import (
 // A world holds the targets, their processes, and the agents that use them.
 type world struct {
 	options   *Options
-	sync      time.Duration
+	sync      string
 	dir       string
 	targets   []*target
 	processes []*process
@@ -31,7 +30,7 @@ type world struct {
 }
 
 // openWorld starts a broker for each name; rawName starts the store alone.
-func openWorld(ctx context.Context, o *Options, sync time.Duration, names ...string) (w *world, err error) {
+func openWorld(ctx context.Context, o *Options, sync string, names ...string) (w *world, err error) {
 	w = &world{options: o, sync: sync}
 	defer func() {
 		if err != nil {
@@ -41,7 +40,7 @@ func openWorld(ctx context.Context, o *Options, sync time.Duration, names ...str
 	if w.dir, err = os.MkdirTemp(o.Dir, "parley-bench-"); err != nil {
 		return w, err
 	}
-	o.say("sync %s: starting %s", syncName(sync), strings.Join(names, " and "))
+	o.say("sync %s: starting %s", sync, strings.Join(names, " and "))
 	for _, name := range names {
 		open := w.openBroker
 		if name == rawName {
@@ -92,7 +91,7 @@ func (w *world) openBroker(ctx context.Context, name string) (*target, error) {
 			login = client.SeedFile(o.Operator)
 		}
 	case o.Brokers == 0:
-		args := []string{"--data", data, "--listen", "127.0.0.1:0", "--sync", syncName(w.sync)}
+		args := []string{"--data", data, "--listen", "127.0.0.1:0", "--sync", w.sync}
 		if o.Archived {
 			args = append(args, "--archive-after", "24h") // longer than any measurement
 		}
@@ -144,7 +143,7 @@ func (w *world) serveNATS(ctx context.Context, r *target, name, data string) (ur
 	}
 	for _, change := range [][2]string{
 		{`store_dir: "./nats-data"`, fmt.Sprintf("store_dir: %q", filepath.Join(data, "nats"))},
-		{"sync_interval: always", fmt.Sprintf("sync_interval: %q", syncName(w.sync))},
+		{"sync_interval: always", fmt.Sprintf("sync_interval: %q", w.sync)},
 		{"system_account:", "listen: \"127.0.0.1:-1\"\nsystem_account:"},
 	} {
 		if !strings.Contains(text, change[0]) {

@@ -55,8 +55,9 @@ const maxPending = 4096
 const sampleSize = 200
 
 // write writes finished sessions to the store of a target's only broker.
-func (o *Options) write(ctx context.Context, dir string, r *target, operator *client.Operator, sessions int) error {
-	key, err := server.ReadSeed(filepath.Join(dir, r.name, server.BrokerSeed))
+func (o *Options) write(ctx context.Context, at *world, target, sessions int) error {
+	r := at.targets[target]
+	key, err := server.ReadSeed(filepath.Join(at.dir, r.name, server.BrokerSeed))
 	if err != nil {
 		return err
 	}
@@ -132,7 +133,7 @@ func (o *Options) write(ctx context.Context, dir string, r *target, operator *cl
 		done += n
 		o.say("%s: %d finished sessions", r.name, done)
 	}
-	return w.verify(ctx, operator)
+	return w.verify(ctx, at.operators[target])
 }
 
 // verify checks the sample's transcripts, and the derived data against them.
@@ -176,13 +177,13 @@ func (w *writer) session(ctx context.Context, pair [2]*party) (performatives.Ses
 		})
 	}
 	var entries [][]byte
-	for _, act := range finished(pair) {
+	for _, act := range negotiation(pair, finishedActs, 0) {
 		if err := ctx.Err(); err != nil {
 			return id, err
 		}
 		var err error
 		var entry []byte
-		if state, entry, err = w.act(state, id, act, known); err != nil {
+		if state, entry, err = w.act(state, id, pair[act.from], act.body, known); err != nil {
 			return id, err
 		}
 		entries = append(entries, entry)
@@ -246,10 +247,10 @@ func (w *writer) store(id performatives.SessionID, entries [][]byte) error {
 }
 
 // act makes an entry and writes its inbox copies.
-func (w *writer) act(s session.State, id performatives.SessionID, a act, known session.Known) (_ session.State, entry []byte, err error) {
+func (w *writer) act(s session.State, id performatives.SessionID, by *party, body performatives.Body, known session.Known) (_ session.State, entry []byte, err error) {
 	envelope, err := performatives.Draft{
-		ID: performatives.MessageID(uuid.Must(uuid.NewV7()).String()), Session: id, Timestamp: time.Now().Add(-w.age), Sender: a.by.Agent, Body: a.body,
-	}.Envelope(a.by.signer)
+		ID: performatives.MessageID(uuid.Must(uuid.NewV7()).String()), Session: id, Timestamp: time.Now().Add(-w.age), Sender: by.Agent, Body: body,
+	}.Envelope(by.signer)
 	if err != nil {
 		return s, nil, err
 	}
