@@ -100,6 +100,9 @@ type Route struct {
 	Rule   string  `json:"rule,omitzero"` // the organisation's name for it
 	Level  int     `json:"level"`         // index of the level whose turn came last; those before it may still decide
 	Levels []Level `json:"levels"`
+	// NonMonetary says that humans with a ceiling may approve exactly the terms that are shown, which name
+	// no amount: allow is one of them, two is two.
+	NonMonetary string `json:"nonMonetary,omitzero"`
 }
 
 // A Level is one of them.

@@ -22,8 +22,8 @@ func (a *Approvals) detail(ctx context.Context, item *api.EscalationItem) error 
 	}
 	item.Approvers = a.approvers(item)
 	item.IfUnanswered = ifUnanswered(item)
-	if item.Case.Comments == 0 {
-		return nil
+	if item.Case.Comments == 0 && item.Case.Assignee == "" && item.Revision == uint64(len(item.Votes)) {
+		return nil // nobody has commented on it or transferred it
 	}
 	actions, err := a.cases.history(ctx, item.Organisation, item.ID)
 	if err != nil {
@@ -48,7 +48,7 @@ func (a *Approvals) approvers(item *api.EscalationItem) []api.Approver {
 		card, _ := a.o.Registry.Card(member.Agent)
 		all = append(all, api.Approver{
 			Agent: member.Agent, Name: card.Name, Level: level, Turn: level <= item.Route.Level, Limits: member.Limits,
-			Enough:  !member.Limited || item.Amount != nil && within(member, item.Amount),
+			Enough:  !member.Limited || item.Amount != nil && within(member, item.Amount) || item.Route.NonMonetary != "",
 			Trigger: member.Agent == item.By,
 			Voted:   slices.ContainsFunc(item.Votes, func(v api.VoteView) bool { return v.By == member.Agent }),
 		})

@@ -157,10 +157,14 @@ func (a *Approvals) you(c api.Caller, item *api.EscalationItem) *api.You {
 			you.Why = "you sent this escalation yourself: you may deny it, but somebody else has to approve it"
 		case you.Voted:
 			you.Why = "you have approved it; you may still deny it"
+		case member.Limited && item.Amount == nil && item.Route.NonMonetary == escalation.NonMonetaryTwo:
+			you.Why = "no amount is at stake: you may approve exactly these terms, and so does a second human"
+		case member.Limited && item.Amount == nil && item.Route.NonMonetary != "":
+			you.Why = "no amount is at stake: you may approve exactly these terms"
 		case member.Limited && item.Amount == nil:
-			you.Why = "the amount at stake is unknown: approve it with a maximum within your limit"
+			you.Why = "no amount can be found in the offer: say which term is the amount and how much of it is allowed, or hand it to somebody without a ceiling"
 		case item.Amount != nil && !within(member, item.Amount):
-			you.Why = "the amount at stake is above your limit: approve a smaller amount, or let a colleague with a higher limit decide"
+			you.Why = "the amount at stake is above your ceiling: approve a smaller amount, or let a colleague with a higher one decide"
 		}
 	}
 	return you

@@ -41,6 +41,9 @@ func routeOf(of *escalation.Item, now escalation.Case) *api.Route {
 	on := *of
 	on.Route = now.Route(of.Route)
 	r := &api.Route{Rule: now.Plan.Rule}
+	if of.NonMonetary() {
+		r.NonMonetary = of.Route.NonMonetary
+	}
 	for n, level := range on.Levels() {
 		view := api.Level{Approvers: level.Approvers, Quorum: level.Quorum, Approved: on.Approved(level), Due: api.Timestamp(level.Due)}
 		if n < len(now.Plan.Names) {

@@ -22,11 +22,11 @@ type item struct {
 	Context          []prose
 	Facts            []pair // a context that is an object
 	Suggested        prose
-	Terms            []term
-	Compared         bool // there is a previous offer
+	Terms, MoreTerms []term // the first, and those that are folded
+	Compared         bool   // there is a previous offer
 	Fields           []field
 	Stake            *stake
-	Paths            []string // of numeric terms
+	Paths            []string // of terms that may hold an amount
 	Talk             []entry
 	Rest             bool // the conversation has more entries
 	Events           []event
@@ -39,9 +39,16 @@ type item struct {
 	Claim            *api.Claim
 	ClaimMine        bool
 	Assignee         performatives.Agent
+	HandedOver       *api.CaseAction // to the assignee; nil if that cannot be seen
 	Levels           []level
-	Decides          bool // the reader may decide
-	Approves         bool // and has neither voted nor escalated it
+	Tally            tally
+	Votes            []vote
+	InForce          *grant // what the approvals so far allow together
+	Decides          bool   // the reader may decide
+	Approves         bool   // and has neither voted nor escalated it
+	Extent           string // what the Approve form proposes: amount, terms or any; "" if the reader cannot approve
+	Ceilings         string // the reader's
+	Matter           string // changes when what is decided changes
 }
 
 // An event is an entry of an item's history, as text.
@@ -65,14 +72,19 @@ func (i *Inbox) item(r *http.Request, who *person, id string) (*item, error) {
 	v.Now = i.Now()
 	v.Events = asEvents(history.Actions)
 	v.Query = filter(asked(r.URL.Query()))
+	for n := range history.Actions {
+		if a := &history.Actions[n]; a.To != "" && a.To == v.Assignee {
+			v.HandedOver = a
+		}
+	}
 	return v, nil
 }
 
 func asItem(it *api.EscalationItem, who *person) *item {
 	v := &item{
 		EscalationItem: *it, Me: who, Title: titleOf(it), Why: reasonText(it.Reason), Asks: it.By, AsksFor: it.OnBehalfOf,
-		Suggested: asProse(it.SuggestedAction), Terms: asTerms(it), Compared: it.Previous != nil, Fields: asFields(it),
-		Stake: stakeOf(it), Talk: asTalk(it.Transcript, it.Organisation), Rest: it.Next != nil,
+		Suggested: asProse(it.SuggestedAction), Compared: it.Previous != nil, Fields: asFields(it),
+		Stake: stakeOf(it), Paths: numbers(it), Tally: tallyOf(it), Votes: asVotes(it), InForce: inForce(it), Talk: asTalk(it.Transcript, it.Organisation), Rest: it.Next != nil,
 		Levels: asLevels(it), Due: dueOf(it), At: stamp(it.At), Decided: stamp(it.DecidedAt), Opened: it.Status == "open",
 	}
 	v.Decides = it.You == nil || it.You.Decide // the broker authorizes it anyway
@@ -89,10 +101,13 @@ func asItem(it *api.EscalationItem, who *person) *item {
 	} else if it.Context.Kind() != 0 {
 		v.Context = []prose{asProse(valueText(it.Context))}
 	}
-	for _, c := range it.Changes {
-		if c.After.Kind() == '0' {
-			v.Paths = append(v.Paths, c.Path)
-		}
+	v.Terms, v.MoreTerms = foldTerms(asTerms(it))
+	v.Extent = v.extent()
+	if it.You != nil {
+		v.Ceilings = ceilings(it.You.Limits)
+	}
+	if v.Matter = it.Status; it.Head != nil {
+		v.Matter += " " + string(it.Head.Hash)
 	}
 	for n := range v.Talk {
 		e := &v.Talk[n]
@@ -106,6 +121,43 @@ func asItem(it *api.EscalationItem, who *person) *item {
 		}
 	}
 	return v
+}
+
+// extent returns what an approval of the reader's is bound by: the amount at stake,
+// else the terms that were shown. Who has no ceiling may approve anything.
+func (v *item) extent() string {
+	limited := v.You != nil && len(v.You.Limits) > 0
+	exactly := v.TermsHash != "" && (!limited || v.Route != nil && v.Route.NonMonetary != "")
+	switch {
+	case v.Stake != nil || limited && !exactly && len(v.Paths) > 0:
+		return "amount"
+	case exactly:
+		return "terms"
+	case !limited:
+		return "any"
+	}
+	return ""
+}
+
+// MayAny reports whether the reader may approve without a bound.
+func (v *item) MayAny() bool { return v.You == nil || len(v.You.Limits) == 0 }
+
+// Others are colleagues who can approve what the reader cannot.
+func (v *item) Others() (all []api.Approver) {
+	for _, a := range v.Colleagues {
+		if len(a.Limits) == 0 && !a.Trigger && !a.Voted {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+func ceilings(limits []performatives.Limit) string {
+	all := make([]string, len(limits))
+	for n, l := range limits {
+		all[n] = money(l.MaxAmount, l.Currency)
+	}
+	return strings.Join(all, ", ")
 }
 
 // asEvents formats the history, newest first.
@@ -150,18 +202,20 @@ func stakeOf(it *api.EscalationItem) *stake {
 	if it.Amount == nil {
 		return nil
 	}
-	return &stake{Sum: money(it.Amount.Value, it.Amount.Currency), Path: it.Amount.Path, Currency: it.Amount.Currency, Amount: it.Amount.Value}
+	return &stake{Sum: money(it.Amount.Value, it.Amount.Currency), Path: it.Amount.Path, Currency: code(it.Amount.Currency), Amount: it.Amount.Value}
 }
 
-// lacks returns why an approver's limits do not cover the amount at stake.
+// lacks returns why an approver's ceiling does not cover the amount at stake.
 func lacks(a api.Approver, at *stake) string {
 	if at == nil {
-		return "no amount found"
+		return "no amount to compare"
 	}
-	if !slices.ContainsFunc(a.Limits, func(l performatives.Limit) bool { return l.Currency == at.Currency }) {
-		return "no limit in " + clean(at.Currency)
+	if !slices.ContainsFunc(a.Limits, func(l performatives.Limit) bool {
+		return at.Currency == "" || strings.EqualFold(l.Currency, at.Currency)
+	}) {
+		return "no ceiling in " + at.Currency
 	}
-	return "limit too low"
+	return "above their ceiling"
 }
 
 // A level is a level of the approval chain.

@@ -22,17 +22,10 @@ var templates embed.FS
 func openPages(a *assets) *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
 		"asset": a.at, "iso": iso, "moment": moment, "called": called, "org": organisation, "clean": clean, "line": oneLine,
-		"money": money, "link": link, "bounds": func(name string, of *item) bounds { return bounds{name, of} }, "plural": plural, "sentence": sentence, "lacks": lacks,
-		"left":   func(due, now time.Time) string { return span(due.Sub(now)) },
-		"ago":    func(at, now time.Time) string { return age(now.Sub(at)) },
-		"number": func(n *float64) float64 { return *n },
+		"money": money, "link": link, "plural": plural, "sentence": sentence, "lacks": lacks,
+		"left": func(due, now time.Time) string { return span(due.Sub(now)) },
+		"ago":  func(at, now time.Time) string { return age(now.Sub(at)) },
 	}).ParseFS(templates, "templates/*.html"))
-}
-
-// bounds are the fields of an authority in the form with this name.
-type bounds struct {
-	Name string
-	Item *item
 }
 
 // A page is the data of every page.

@@ -1,7 +1,6 @@
 package inbox
 
 import (
-	"bytes"
 	"math"
 	"slices"
 	"strconv"
@@ -10,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
 )
@@ -22,6 +20,8 @@ type term struct {
 	Was, Now          prose
 	Delta             string // the change of a number
 	Stake             bool   // the amount at stake
+	Compared          bool   // there is a previous offer
+	at                string // the path as the offer has it
 }
 
 // A stake is the amount at stake.
@@ -30,12 +30,13 @@ type stake struct {
 	Amount              float64
 }
 
+// asTerms returns the terms at stake, those that matter first.
 func asTerms(item *api.EscalationItem) []term {
 	at := stakeOf(item)
 	var all []term
 	for _, c := range item.Changes {
 		label := item.Labels[c.Path]
-		t := term{Path: clean(c.Path), Label: clean(c.Label), Note: clean(label.Description), Kind: c.Kind, Delta: delta(c)}
+		t := term{Path: clean(c.Path), Label: clean(c.Label), Note: clean(label.Description), Kind: c.Kind, Delta: delta(c), Compared: item.Previous != nil, at: c.Path}
 		if t.Label == "" {
 			t.Label = inWords(c.Path)
 		}
@@ -48,7 +49,22 @@ func asTerms(item *api.EscalationItem) []term {
 		t.Stake = at != nil && at.Path == c.Path
 		all = append(all, t)
 	}
+	slices.SortStableFunc(all, byWeight)
 	return all
+}
+
+// foldTerms splits the terms into those that are shown at once and the rest: with an
+// offer before it, the rest is what stayed the same.
+func foldTerms(all []term) (first, rest []term) {
+	n := min(len(all), firstTerms)
+	for n < len(all) && all[n].weight() < 2 {
+		n++
+	}
+	rest = slices.Clone(all[n:])
+	for i := range rest {
+		rest[i].Compared = false // what they were is what they are
+	}
+	return all[:n], rest
 }
 
 // inWords makes a label from a term's path if the schema has none.
@@ -90,96 +106,4 @@ func delta(c api.Change) string {
 		return ""
 	}
 	return sign + figure(by) + " (" + sign + figure(math.Round(percent*10)/10) + " %)"
-}
-
-// A field is one term in the Modify form.
-type field struct {
-	term
-	Type    string // number, text, checkbox or select
-	Value   string
-	Options []option
-	Min     string
-	Max     string
-	Step    string
-	// An authority bounds one amount: the amount at stake, or any number if there is none.
-	MayBound, Bounds bool
-}
-
-type option struct {
-	Value  string
-	Chosen bool
-}
-
-// property is the part of a terms schema that a form uses.
-type property struct {
-	Type       jsontext.Value      `json:"type"`
-	Enum       []jsontext.Value    `json:"enum"`
-	Minimum    jsontext.Value      `json:"minimum"`
-	Maximum    jsontext.Value      `json:"maximum"`
-	Multiple   jsontext.Value      `json:"multipleOf"`
-	Properties map[string]property `json:"properties"`
-}
-
-// asFields returns the form fields of the terms at stake, with constraints from the
-// terms schema. Terms of other types have no field.
-func asFields(item *api.EscalationItem) []field {
-	var schema property
-	if len(item.TermsSchema) > 0 && json.Unmarshal(item.TermsSchema, &schema) != nil {
-		schema = property{}
-	}
-	var all []field
-	for n, t := range asTerms(item) {
-		after := item.Changes[n].After
-		f := field{term: t, Value: plainValue(after)}
-		known := schema.at(strings.TrimPrefix(t.Path, "terms."))
-		switch {
-		case after == nil:
-			continue
-		case len(known.Enum) > 0:
-			f.Type = "select"
-			for _, v := range known.Enum {
-				f.Options = append(f.Options, option{plainValue(v), bytes.Equal(v, after)})
-			}
-		case after.Kind() == '0':
-			f.Type, f.Step = "number", "any"
-			f.Min, f.Max = string(known.Minimum), string(known.Maximum)
-			if len(known.Multiple) > 0 {
-				f.Step = string(known.Multiple)
-			} else if string(known.Type) == `"integer"` {
-				f.Step = "1"
-			}
-		case after.Kind() == 't' || after.Kind() == 'f':
-			f.Type = "select"
-			f.Options = []option{{"true", after.Kind() == 't'}, {"false", after.Kind() == 'f'}}
-		case after.Kind() == '"' && len(after) < 200:
-			f.Type = "text"
-		default:
-			continue
-		}
-		all = append(all, f)
-	}
-	seen := slices.ContainsFunc(all, func(f field) bool { return f.Stake && f.Type == "number" })
-	for n := range all {
-		f := &all[n]
-		f.MayBound = f.Type == "number" && (f.Stake || !seen)
-		f.Bounds = f.Stake
-	}
-	return all
-}
-
-func (p property) at(path string) property {
-	for name := range strings.SplitSeq(path, ".") {
-		p = p.Properties[name]
-	}
-	return p
-}
-
-// plainValue formats a value for an input.
-func plainValue(v jsontext.Value) string {
-	if v.Kind() == '"' {
-		if text, err := jsontext.AppendUnquote(nil, v); err == nil {
-			return string(text)
-		}
-	}
-	return string(v)
 }

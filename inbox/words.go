@@ -33,6 +33,15 @@ type prose struct {
 	Size  int    // characters of All
 }
 
+// Brief is the text on one line, in a form.
+func (p prose) Brief() string {
+	text := strings.Join(strings.Fields(p.All), " ")
+	if r := []rune(text); len(r) > 80 {
+		return string(r[:80]) + "…"
+	}
+	return text
+}
+
 // The length of an excerpt, in characters and lines.
 const (
 	longProse = 900

@@ -63,7 +63,7 @@ func (t *Command) mayApprove(item *escalation.Item, ruling performatives.RulingD
 	granted, seen := item.Granted(ruling.Authority, t.From.Limited)
 	if !seen {
 		can := t.whoCan(item, &performatives.RulingsAuthority{})
-		return Refuse(AuthorityExceeded, "you have a ceiling, and no amount at stake can be seen: set a bound by authority.maxAmount, currency and termPath, or deny; who has no ceiling: %s", nobodyElse(can)).
+		return Refuse(AuthorityExceeded, "you have a ceiling, and no amount at stake can be seen: say which term is the amount and the most that it may be, in a currency, or deny; who has no ceiling: %s", nobodyElse(can)).
 			With(map[string]any{"escalationId": item.ID, "limits": t.From.Limits, "whoCan": can})
 	}
 	if !escalation.Within(t.From.Limits, granted) {

@@ -220,16 +220,24 @@ func TestPhone(t *testing.T) {
 	}
 }
 
-// TestQuorum lets the session go on only when the second has signed.
-func TestQuorum(t *testing.T) {
-	w := newWorld(t, testkit.Options{Rules: &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{
+// fourEyes are rules that want two approvals.
+func fourEyes() *escalation.Rules {
+	return &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{
 		"acme.example": {Rules: []*escalation.Rule{{Name: "four-eyes", Asked: escalation.Asked{Quorum: 2}}}},
-	}}})
+	}}
+}
+
+// TestQuorum lets the session go on only when the second has signed, and shows what
+// is in force before and after that.
+func TestQuorum(t *testing.T) {
+	w := newWorld(t, testkit.Options{Rules: fourEyes()})
 	buyer, _, id := w.asks("Enterprise plan", "high", plan)
 	one, two := w.enters(alice, "items/"+id), w.enters(bob, "items/"+id)
+	one.reads("#item > .notice", "0 of 2 approvals")
 	one.clicks("[data-open=approve]")
+	one.reads("#approve", "0 of 2 approvals")
 	one.clicks("#approve button[type=submit]")
-	one.reads("#toast", "More approvals are needed")
+	one.reads("#toast", "Signed: 1 of 2. More approvals are needed")
 	one.reads(".decide", "you may still deny it")
 	one.presses("a")
 	if one.has("#approve[open]") || one.has("[data-open=approve]") {
@@ -239,10 +247,13 @@ func TestQuorum(t *testing.T) {
 	if got := w.state(buyer); got != "ESCALATED" {
 		t.Fatalf("with one of two approvals the session is %s", got)
 	}
-	two.reads(".chain", "1 of 2")
+	two.reads("#item > .notice", "1 of 2 approvals. So far the agent may go: at most USD 15,000 for Price per month")
 	two.clicks("[data-open=approve]")
+	two.reads("#approve", "1 of 2 approvals. So far: at most USD 15,000")
+	two.types("#approve-amount", "11000")
 	two.clicks("#approve button[type=submit]")
-	one.reads("#item > .notice", "approved")
+	one.reads("#item > .notice", "approved by bob")
+	one.reads("#item > .notice", "In force: at most USD 11,000 for Price per month")
 	if got := w.state(buyer); got != "CONVERSING" {
 		t.Errorf("with both approvals the session is %s", got)
 	}
@@ -255,7 +266,7 @@ func TestCeiling(t *testing.T) {
 	w.registers(alice, func(c *api.Card) { c.Registry.Limits = []performatives.Limit{{Currency: "USD", MaxAmount: 10000}} })
 	buyer, _, id := w.asks("Enterprise plan", "high", plan)
 	b := w.enters(alice, "items/"+id)
-	b.reads(".people", "limit too low")
+	b.reads(".people", "above their ceiling")
 	b.clicks("[data-open=approve]")
 	b.clicks("#approve button[type=submit]")
 	b.reads("#approve .refused", string(bob))
@@ -264,7 +275,7 @@ func TestCeiling(t *testing.T) {
 	}
 	b.types("#approve-amount", "9000")
 	b.clicks("#approve button[type=submit]")
-	b.reads("#item > .notice", "At most USD 9,000")
+	b.reads("#item > .notice", "In force: at most USD 9,000")
 }
 
 // TestExpiryChain lets nobody answer, by a clock that is the test's: the next

@@ -4,9 +4,11 @@ package browser
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/go-json-experiment/json"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
@@ -151,21 +153,22 @@ func TestRaceForReal(t *testing.T) {
 // TestStaleTab refuses a decision on what is not there any more, and lets it be
 // made again on what is.
 func TestStaleTab(t *testing.T) {
-	w := newWorld(t, testkit.Options{})
+	w := newWorld(t, testkit.Options{Rules: fourEyes()})
 	buyer, _, id := w.asks("Enterprise plan", "high", plan)
 	b := w.enters(alice, "items/"+id)
 	b.reads(".live", "live")
 	b.clicks("[data-open=approve]")
 	b.sees("#approve[open]")
-	w.calls(bob, api.EscalationComment.Name, api.CommentEscalation{Escalation: id, Text: "wait: the CFO says no"})
+	most := 9000.0
+	w.said(w.as(bob).Session(buyer.ID()).Rule(w.Ctx, id, client.Ruling{Decision: performatives.Approved, Authority: &performatives.RulingsAuthority{MaxAmount: &most, Currency: "USD"}}))
 	b.reads("#approve .refused", "has changed while you were deciding")
 	b.clicks("#approve button[type=submit]")
 	b.reads("#approve .refused", "Show the current version")
-	if n := len(w.rulings(buyer)); n != 0 {
+	if n := len(w.rulings(buyer)); n != 1 {
 		t.Fatalf("a stale decision was taken: %d rulings", n)
 	}
 	b.clicks("#approve [data-do=look]")
-	b.reads(".notes", "the CFO says no")
+	b.reads("#item > .notice", "1 of 2 approvals. So far the agent may go: at most USD 9,000")
 	b.clicks("[data-open=deny]")
 	b.types("#deny-comment", "The CFO says no.")
 	b.clicks("#deny button[type=submit]")
@@ -194,29 +197,48 @@ func TestTabs(t *testing.T) {
 	second.reads(".notes", "two")
 }
 
-// TestModify sets other bounds in the form of the terms.
+// TestModify binds several terms, and the broker enforces all of them.
 func TestModify(t *testing.T) {
 	w := newWorld(t, testkit.Options{})
 	buyer, _, id := w.asks("Enterprise plan", "high", plan)
 	b := w.enters(alice, "items/"+id)
 	b.clicks("[data-open=modify]")
 	b.sees("#modify[open]")
-	b.types(`#modify [data-term="terms.pricePerMonth"]`, "12000")
-	b.clicks(`#modify input[name=bound][value="terms.pricePerMonth"]`)
-	b.types(`#modify [data-term="terms.seats"]`, "250")
+	b.clicks("#modify button[type=submit]")
+	b.reads("#modify .refused", "just what was asked for")
+	b.types(`#modify [data-term="terms.pricePerMonth"] [data-value]`, "20000")
+	b.clicks("#modify button[type=submit]")
+	b.reads("#modify .news", "more than was asked for: Price per month 20,000, not 15,000")
+	b.types(`#modify [data-term="terms.pricePerMonth"] [data-value]`, "12000")
+	b.types(`#modify [data-term="terms.seats"] [data-value]`, "250")
+	get[bool](b, `(document.querySelector('#modify [data-term="terms.seats"] [data-rule]').value = 'min', true)`)
+	b.types(`#modify [data-term="terms.support"] [data-value]`, "8/5")
 	b.types("#modify-comment", "We grow slower.")
 	b.clicks("#modify button[type=submit]")
+	b.reads("#modify .news", "less than was asked for: Seats 250, not 300")
+	b.clicks("#modify button[type=submit]")
 	b.reads("#item > .notice", "modified by alice")
+	b.reads("#item > .notice", "Seats: at least 250")
 	rulings := w.rulings(buyer)
-	if len(rulings) != 1 || rulings[0].Authority == nil || *rulings[0].Authority.MaxAmount != 12000 || rulings[0].Authority.TermPath != "terms.pricePerMonth" ||
-		rulings[0].Comment != "We grow slower.\nterms.seats: 250 instead of 300" {
+	if len(rulings) != 1 || rulings[0].Authority == nil || rulings[0].Comment != "We grow slower." {
 		t.Fatalf("signed was %+v", rulings)
 	}
-	_, err := buyer.Accept(w.Ctx, "prop_050")
-	var refusal *session.Refusal
-	if !errors.As(err, &refusal) || refusal.Code != session.AuthorityExceeded {
-		t.Errorf("an ACCEPT above the bound is answered %v", err)
+	said, err := json.Marshal(rulings[0].Authority)
+	testkit.Must(t, err)
+	if string(said) != `{"bounds":[{"termPath":"terms.pricePerMonth","max":12000,"currency":"USD"},{"termPath":"terms.seats","min":250},{"termPath":"terms.support","equals":"8/5"}]}` {
+		t.Errorf("signed was %s", said)
 	}
+	exceeded := func(terms map[string]any) {
+		t.Helper()
+		_, err := buyer.Counter(w.Ctx, "prop_050", client.Proposal{ID: "counter_" + fmt.Sprint(len(terms["support"].(string)), terms["seats"]), Terms: terms})
+		var refusal *session.Refusal
+		if !errors.As(err, &refusal) || refusal.Code != session.AuthorityExceeded {
+			t.Errorf("a COUNTER of %v is answered %v", terms, err)
+		}
+	}
+	exceeded(map[string]any{"seats": 250, "support": "24/7", "pricePerMonth": 12000, "currency": "USD"})
+	exceeded(map[string]any{"seats": 200, "support": "8/5", "pricePerMonth": 12000, "currency": "USD"})
+	exceeded(map[string]any{"seats": 250, "support": "8/5", "pricePerMonth": 12001, "currency": "USD"})
 }
 
 // TestColleagues claims, notes, hands over and releases, and sees what others do.
@@ -237,8 +259,11 @@ func TestColleagues(t *testing.T) {
 	b.clicks("[data-do=release]")
 	b.sees("[data-do=claim]")
 	b.clicks("[data-open=pass]")
+	b.types("#pass-reason", "you know them")
 	b.clicks("#pass button[type=submit]")
-	b.reads(".events", "assigned by alice → bob")
+	b.reads("#item > .notice", "Handed over to bob by alice: “you know them”")
+	b.reads(".notes", "you know them")
+	b.reads(".events", "transferred by alice → bob")
 	view, err := w.as(sales).Transcript(w.Ctx, buyer.ID())
 	testkit.Must(w, err)
 	if len(view) != 4 {

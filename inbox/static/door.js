@@ -1,0 +1,59 @@
+// Signing in.
+
+import { $, body } from './dom.js';
+import * as keys from './keys.js';
+import * as talk from './talk.js';
+
+const next = () => {
+  const to = new URLSearchParams(location.search).get('next') || '';
+  return new URL(/^(items|sessions)(\/[0-9a-f-]{36})?(\?[\w=&.%+-]*)?$|^\?[\w=&.%+-]*$/.test(to) ? to : './', talk.root);
+};
+
+export async function door() {
+  const refused = (error) => { $('#refused').textContent = error.message; };
+  // Registered before the first await, so that an early submit is not lost.
+  document.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    const form = event.target;
+    const button = $('button', form);
+    if (button.disabled) return;
+    button.disabled = true;
+    $('#refused').textContent = '';
+    try {
+      if (form.dataset.do === 'be') await talk.be(form.elements.agent.value.trim());
+      else await talk.enrol(form.elements.code.value, form.elements.name.value.trim());
+      location.replace(next());
+    } catch (error) {
+      refused(error);
+      button.disabled = false;
+    }
+  });
+  document.addEventListener('click', (event) => {
+    const button = event.target.closest('[data-do=be][data-agent]');
+    if (button) talk.be(button.dataset.agent).then(() => location.replace(next()), refused);
+  });
+  if ('dev' in body.dataset) return;
+  const why = keys.impossible();
+  if (why) return refused(new Error(why));
+  const key = await keys.current().catch(() => undefined);
+  if (!key) return;
+  const enter = async () => {
+    $('#known').hidden = false;
+    $('#again').hidden = true;
+    try {
+      await talk.enter(key);
+      location.replace(next());
+    } catch (error) {
+      $('#known').hidden = true;
+      refused(error);
+    }
+  };
+  if (!new URLSearchParams(location.search).has('out')) return enter();
+  $('#again b').textContent = key.agentId;
+  $('#again').hidden = false;
+  $('[data-do=again]').addEventListener('click', enter);
+  $('[data-do=forget]').addEventListener('click', async () => {
+    await keys.forget();
+    $('#again').hidden = true;
+  });
+}
