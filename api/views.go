@@ -29,7 +29,7 @@ type SessionView struct {
 	Head         session.ChainHead       `json:"head"`
 	Deadlines    []DeadlineView          `json:"deadlines"`
 
-	ModePart jsontext.Value `json:",embed"` // the members that the mode adds (PROTOCOL.md §8), an object; nil for none
+	ModePart jsontext.Value `json:",embed" jsonschema:"-"` // the members that the mode adds (PROTOCOL.md §8), an object; nil for none
 }
 
 // A PartyView is one party.

@@ -120,7 +120,7 @@ func (s *Schemas) Put(ctx context.Context, c api.Caller, q api.PutSchema) (api.S
 		return api.Schema{}, session.RefuseSchema(session.Fault{Path: "/name", Rule: "pattern", Message: err.Error()})
 	}
 	if _, isBody := schemas.Get(q.Name); isBody {
-		return api.Schema{}, session.Refuse(session.Duplicate, "%q is the schema of a body", q.Name)
+		return api.Schema{}, session.Refuse(session.Duplicate, "%q is a schema of the protocol; register yours under another name", q.Name)
 	}
 	if known, registered := s.record(q.Name); registered && known.means(q.Schema) {
 		return known.Schema, s.bucket.Sync()
@@ -252,10 +252,10 @@ func (s *Schemas) withinLimits(by performatives.Agent, q api.PutSchema) error {
 // schemaKey makes a name a bucket key, in which no dot may end the key or follow a dot.
 func schemaKey(name string) string { return strings.ReplaceAll(name, ".", "=2e") }
 
-// Lookup finds a body schema or a terms schema.
+// Lookup finds a schema of the protocol or a terms schema.
 func (s *Schemas) Lookup(name string) (api.Schema, bool) {
 	if text, ok := schemas.Get(name); ok {
-		return api.Schema{Name: name, Kind: "body", Schema: text}, true
+		return api.Schema{Name: name, Kind: schemas.Kind(name), Schema: text}, true
 	}
 	record, ok := s.record(name)
 	return record.Schema, ok
@@ -274,13 +274,14 @@ func (s *Schemas) Get(_ context.Context, _ api.Caller, q api.SchemaRef) (api.Sch
 	return record, nil
 }
 
-// List answers schema.list: the body schemas, then the terms schemas by name.
+// List answers schema.list: the schemas of the bodies and of the rest of the contract,
+// then the terms schemas by name.
 func (s *Schemas) List(context.Context, api.Caller, struct{}) (api.SchemaNames, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	all := []api.Schema{}
-	for _, name := range schemas.Names() {
-		all = append(all, api.Schema{Name: name, Kind: "body"})
+	for _, name := range slices.Concat(schemas.Names(), schemas.Contracts()) {
+		all = append(all, api.Schema{Name: name, Kind: schemas.Kind(name)})
 	}
 	terms := make([]api.Schema, 0, len(s.records))
 	for _, r := range s.records {

@@ -244,7 +244,7 @@ func Schemas(list []api.Schema, s Style) string {
 	var rows [][]span
 	for _, v := range list {
 		by := "parley"
-		if v.Kind != "body" {
+		if v.Kind == "terms" {
 			by = "operator"
 			if v.By != "" {
 				by = string(v.By)

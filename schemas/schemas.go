@@ -28,7 +28,7 @@ import (
 
 //go:generate go run ./gen
 
-//go:embed *.json
+//go:embed *.json contract/*.json
 var files embed.FS
 
 // invitation names the file with the schema of an invitation's terms. Get knows
@@ -45,9 +45,28 @@ func Names() []string {
 	return append(names, performatives.SessionInvitation)
 }
 
-// Get returns the schema with one of the Names, such as PROPOSE.
+// Contracts lists the other schemas of Get: the parts of the contract that are not
+// a body, such as the envelope and the replies.
+func Contracts() []string {
+	return []string{
+		"envelope", "entry", "acceptance", "refusal", "resolution", "session-view", "session-list", "session-consumer",
+		"agent-card", "check", "escalation-item", "escalation-list", "escalation-watch", "case-log",
+	}
+}
+
+// Kind returns the kind of a schema of Get: body or contract.
+func Kind(name string) string {
+	if slices.Contains(Contracts(), name) {
+		return "contract"
+	}
+	return "body"
+}
+
+// Get returns the schema with one of the Names or Contracts, such as PROPOSE.
 func Get(name string) (jsontext.Value, bool) {
 	switch {
+	case slices.Contains(Contracts(), name):
+		return read("contract/" + name), true
 	case name == performatives.SessionInvitation:
 		return read(invitation), true
 	case performatives.Parse(name) != performatives.Unknown:

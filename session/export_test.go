@@ -11,15 +11,6 @@ func OfDelegations(p Phase) bool { return ofDelegation[p] }
 
 func OfQuestions(p Phase) bool { return ofQuestion[p] }
 
-// Phases are all states.
-func Phases() []Phase {
-	all := make([]Phase, phases)
-	for p := range all {
-		all[p] = Phase(p)
-	}
-	return all
-}
-
 // Leads says in words where a transition leads, and lists the states that it may
 // lead to, the state itself included where it may stay.
 func Leads(p Phase, act performatives.Performative) (words string, to []Phase) {

@@ -28,6 +28,15 @@ func ParsePhase(name string) (Phase, bool) {
 	return Phase(max(i, 0)), i >= 0 //nolint:gosec // below phases
 }
 
+// Phases are all of them, IDLE first.
+func Phases() []Phase {
+	all := make([]Phase, phases)
+	for p := range all {
+		all[p] = Phase(p) //nolint:gosec // below phases
+	}
+	return all
+}
+
 // Over tells whether nothing more is heard, ever.
 func (p Phase) Over() bool { return p == Closed || p == Failed }
 

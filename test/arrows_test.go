@@ -38,7 +38,7 @@ var places = map[string]place{
 	"delegation":           pure("performatives"),
 	"escalation":           pure("performatives"),
 	"schemas":              pure("performatives"),
-	"schemas/gen":          plain("performatives", "schemas"), // writes the *.json; not part of the program
+	"schemas/gen":          plain("performatives", "schemas", "api", "session"), // writes the *.json; not part of the program
 	"schemas/internal/...": plain("performatives", "schemas"), // the same
 	"internal/persist":     pure(),
 	"internal/natscontext": plain(),

@@ -19,10 +19,12 @@ func schemasCommand() *cobra.Command {
 	var l listing
 	cmd := &cobra.Command{
 		Use: "schemas [NAME]", Short: "list, print and register JSON Schemas", Args: args(cobra.MaximumNArgs(1)),
-		Long: `Lists the schemas of the acts' bodies and the broker's terms schemas, or prints the
-one with this name. Body schemas are built in and need no broker.`,
+		Long: `Lists the schemas of the acts' bodies, of the other parts of the contract (envelope,
+replies, resolution) and the broker's terms schemas, or prints the one with this
+name. Those of the protocol are built in and need no broker.`,
 		ValidArgsFunction: completeFirst(completeSchemas),
 		Example: `  parley schemas PROPOSE
+  parley schemas session-view
   parley schemas service-agreement-v1`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -47,7 +49,7 @@ func printSchema(cmd *cobra.Command, name string) error {
 		})
 	}
 	if text, ok := schemas.Get(name); ok {
-		return draw(api.Schema{Name: name, Kind: "body", Schema: text})
+		return draw(api.Schema{Name: name, Kind: schemas.Kind(name), Schema: text})
 	}
 	return with(cmd, func(ctx context.Context, c connection) error {
 		v, err := c.Schema(ctx, name)
@@ -71,8 +73,8 @@ func listSchemas(cmd *cobra.Command, l listing) error {
 		return err
 	}
 	if err != nil {
-		for _, name := range schemas.Names() {
-			list = append(list, api.Schema{Name: name, Kind: "body"})
+		for _, name := range slices.Concat(schemas.Names(), schemas.Contracts()) {
+			list = append(list, api.Schema{Name: name, Kind: schemas.Kind(name)})
 		}
 		note(cmd, fmt.Sprintf("Only built-in schemas: %v", err))
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"path"
 	"reflect"
 	"strings"
 
@@ -19,18 +20,9 @@ const base = "https://parley-asp.github.io/schemas/asp-0.1/"
 // generate makes the schema files, keyed by name. It reads the types' comments
 // from the Go files in dir, which is relative to the package at.
 func generate(at, dir string) (map[string][]byte, error) {
-	r := &jsonschema.Reflector{
-		Anonymous:                 true, // each root gets its own $id below
-		AllowAdditionalProperties: true, // unknown body fields are kept
-		DoNotReference:            true,
-		ExpandedStruct:            true,
-		Mapper:                    anyValue,
-	}
-	if err := r.AddGoComments(at, dir); err != nil {
+	r, err := reflector(at, dir)
+	if err != nil {
 		return nil, err
-	}
-	for name, comment := range r.CommentMap {
-		r.CommentMap[name] = plain(comment, name[strings.LastIndexByte(name, '.')+1:])
 	}
 	files := map[string][]byte{}
 	for _, act := range performatives.All() {
@@ -45,7 +37,31 @@ func generate(at, dir string) (map[string][]byte, error) {
 	}
 	invitation := r.Reflect(performatives.InvitationTerms{})
 	invitation.Title = performatives.SessionInvitation
-	return files, write(files, "invitation", invitation, reflect.TypeFor[performatives.InvitationTerms]())
+	if err := write(files, "invitation", invitation, reflect.TypeFor[performatives.InvitationTerms]()); err != nil {
+		return nil, err
+	}
+	return files, contracts(files, at, dir)
+}
+
+// reflector returns what makes schemas of Go types, with the comments of the Go files
+// in these directories, which are relative to the package at.
+func reflector(at string, dirs ...string) (*jsonschema.Reflector, error) {
+	r := &jsonschema.Reflector{
+		Anonymous:                 true, // each root gets its own $id below
+		AllowAdditionalProperties: true, // unknown body fields are kept
+		DoNotReference:            true,
+		ExpandedStruct:            true,
+		Mapper:                    anyValue,
+	}
+	for _, dir := range dirs {
+		if err := r.AddGoComments(at, dir); err != nil {
+			return nil, err
+		}
+	}
+	for name, comment := range r.CommentMap {
+		r.CommentMap[name] = plain(comment, name[strings.LastIndexByte(name, '.')+1:])
+	}
+	return r, nil
 }
 
 // plain removes the Go type's name from its comment, since it means nothing to
@@ -98,7 +114,7 @@ func resolution(field string) *jsonschema.Schema {
 
 func write(files map[string][]byte, name string, s *jsonschema.Schema, t reflect.Type) error {
 	name += ".json"
-	s.ID = jsonschema.ID(base + name)
+	s.ID = jsonschema.ID(base + path.Base(name))
 	// "ProposeBody makes an offer" becomes "PROPOSE makes an offer".
 	s.Description = strings.ReplaceAll(s.Description, t.Name(), s.Title)
 	boundIDs(s)

@@ -1,6 +1,7 @@
-// Command gen writes the JSON Schemas of the thirteen bodies and of the
-// invitation's terms from their Go types. `go generate ./schemas` runs it; a test
-// of this package fails if the files are out of date.
+// Command gen writes, from the Go types and the table of verbs, the JSON Schemas of
+// the thirteen bodies, of the invitation's terms and of the contract's other parts,
+// and docs/asyncapi.yaml. `go generate ./schemas` runs it; a test of this package
+// fails if the files are out of date.
 package main
 
 import (
@@ -12,6 +13,9 @@ import (
 func main() {
 	files, err := generate("github.com/parley-asp/parley/schemas", "../performatives")
 	if err != nil {
+		log.Fatal(err)
+	}
+	if files["../docs/asyncapi.yaml"], err = asyncAPI("github.com/parley-asp/parley/schemas", "../performatives"); err != nil {
 		log.Fatal(err)
 	}
 	for name, data := range files {
