@@ -11,7 +11,7 @@ import "github.com/parley-asp/parley/session"
 // All are the modes that an invitation may pick.
 func All() session.Modes {
 	all := session.Modes{}
-	for _, m := range []*session.Mode{ASP, Bilateral, Convergent} {
+	for _, m := range []*session.Mode{ASP, Bilateral, Convergent, Binding} {
 		all[m.Name] = m
 	}
 	return all
@@ -26,4 +26,5 @@ var ASP = &session.Mode{
 	Offering:   []session.Rule{session.NotRepeated},
 	Answering:  []session.Rule{session.NotOwn, session.Addressed, session.StillOpen, session.NothingPending},
 	Committing: []session.Rule{session.AcceptedFirst},
+	Binds:      true,
 }

@@ -65,6 +65,16 @@ func peers(s *session.State) convergent {
 	return c
 }
 
+// acceptors are the peers who accept an offer, in the order in which they joined.
+func (c convergent) acceptors(s *session.State, offer string) (all []asp.Agent) {
+	for _, a := range s.Participants() {
+		if id, filled := c.slots.Get(a); filled && id == offer {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
 // live tells whether an offer can still be accepted.
 func live(s *session.State, id string, now time.Time) bool {
 	o, ok := s.Offer(id)

@@ -133,7 +133,7 @@ func commitsRightly(t *session.Command) error {
 		return session.Violation("outcome_mismatch", "all have accepted an offer: the outcome of a COMMIT is agreed")
 	case phase == phaseConverged && body.ReferenceID != c.accepted(&t.State, t.Now):
 		return session.Violation("not_accepted", "the COMMIT names %q; all have accepted %q", body.ReferenceID, c.accepted(&t.State, t.Now))
-	case !t.Before(2) && (phase == phaseTerminal && saysOf(body.Action) == agreement || phase == phaseConverged && saysOf(body.Action) == rejection):
+	case !t.Before(2) && (phase == phaseTerminal && saysOf(body.Action) == agreed || phase == phaseConverged && saysOf(body.Action) == refused):
 		return session.Violation("outcome_mismatch", "the action %q contradicts the outcome, which is %s", body.Action, cmp.Or(body.Outcome, "agreed"))
 	case phase == phaseNegotiating:
 		return session.Violation("not_converged", "nobody can COMMIT before one live offer, and no other, has the acceptances that it needs")
@@ -157,13 +157,13 @@ func (c convergent) pinnedVersions(t *session.Command, body *asp.CommitBody) err
 // What an action says of the outcome.
 const (
 	nothingSaid = iota
-	agreement
-	rejection
+	agreed
+	refused
 )
 
 var outcomeWords = map[string]int{
-	"accepted": agreement, "agreed": agreement, "approved": agreement,
-	"declined": rejection, "denied": rejection, "rejected": rejection,
+	"accepted": agreed, "agreed": agreed, "approved": agreed,
+	"declined": refused, "denied": refused, "rejected": refused,
 }
 
 // saysOf reads the last word of a dotted action, such as contract.agreed.
@@ -208,6 +208,7 @@ func afterCommit(t *session.Command) {
 	} else {
 		c.committed = body.ReferenceID
 		t.Settle(body.ReferenceID, session.Accepted)
+		t.Agree(body.ReferenceID, c.acceptors(&t.State, body.ReferenceID)...)
 		t.Carry(session.Executing, "")
 	}
 	t.Own = c

@@ -5,6 +5,8 @@ type AcceptBody struct {
 	ReferenceID string `json:"referenceId" jsonschema:"format=asp-id,description=The proposal\\, commitment or delegation that is accepted"`
 	Reason      string `json:"reason,omitzero" jsonschema:"description=Why"`
 	Remarks
+	// AgreementSignature is of who accepts in binding/1.
+	AgreementSignature string `json:"agreementSignature,omitzero" jsonschema:"minLength=1,description=The accepting party's Ed25519 signature over the agreement_hash\\, in base64url"`
 }
 
 var _ = enter("ACCEPT", Negotiation, func() Body { return new(AcceptBody) })

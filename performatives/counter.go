@@ -15,6 +15,7 @@ type CounterBody struct {
 	ValidUntil  *time.Time `json:"validUntil,omitzero" jsonschema:"description=When the offer expires\\, judged by the broker's clock"`
 	Reason      string     `json:"reason,omitzero" jsonschema:"description=Why"`
 	Schema      string     `json:"schema,omitzero" jsonschema:"format=asp-id,description=A terms schema that the invitation agreed on\\, by default that of the offer it replaces"`
+	Binding
 	Remarks
 }
 
@@ -46,6 +47,6 @@ func (b *CounterBody) Text() Text {
 		Line: words("",
 			Word{Kind: Reference, Text: b.ReferenceID}, Word{Kind: OwnID, Lead: " with ", Text: b.ProposalID},
 			Word{Kind: Subject, Lead: ": ", Text: b.Subject}),
-		Below: below(slices.Concat(b.Offer().parts(), []Part{Prose{Text: b.Reason}}, b.remarks())...),
+		Below: below(slices.Concat(b.Offer().parts(), b.Binding.parts(), []Part{Prose{Text: b.Reason}}, b.remarks())...),
 	}
 }

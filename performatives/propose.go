@@ -1,6 +1,7 @@
 package performatives
 
 import (
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -17,6 +18,7 @@ type ProposeBody struct {
 	Terms      Object     `json:"terms" jsonschema:"type=object,description=The terms\\, validated against the terms schema that is named in schema"`
 	ValidUntil *time.Time `json:"validUntil,omitzero" jsonschema:"description=When the offer expires\\, judged by the broker's clock"`
 	Schema     string     `json:"schema,omitzero" jsonschema:"format=asp-id,description=A terms schema that the invitation agreed on"`
+	Binding
 	Remarks
 }
 
@@ -43,7 +45,7 @@ func (b *ProposeBody) Offer() Offer {
 func (b *ProposeBody) Text() Text {
 	return Text{
 		Line:  words("", Word{Kind: OwnID, Text: b.ProposalID}, Word{Text: b.Type}, Word{Kind: Subject, Lead: ": ", Text: b.Subject}),
-		Below: below(append(b.Offer().parts(), b.remarks()...)...),
+		Below: below(slices.Concat(b.Offer().parts(), b.Binding.parts(), b.remarks())...),
 	}
 }
 

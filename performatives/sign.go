@@ -97,10 +97,16 @@ func VerifyBytes(k Key, data []byte, signature string) error {
 	if _, err := hex.Decode(sig[:], []byte(signature[len(signaturePrefix):])); err != nil {
 		return ErrSignature
 	}
-	if public := k.public(); public == nil || !ed25519.Verify(public, data, sig[:]) {
+	if !k.Signed(data, sig[:]) {
 		return ErrSignature
 	}
 	return nil
+}
+
+// Signed reports whether a raw signature is the key's over the data.
+func (k Key) Signed(data, signature []byte) bool {
+	public := k.public()
+	return public != nil && len(signature) == ed25519.SignatureSize && ed25519.Verify(public, data, signature)
 }
 
 // VerifySignature checks the sender's signature against the sender's key.

@@ -35,6 +35,9 @@ func accepted(t *Command) {
 			return
 		}
 		t.Settle(t.Offer.ID, Accepted)
+		if t.Mode.Binds {
+			t.Agree(t.Offer.ID, t.Side)
+		}
 	default:
 		t.acceptFor(t.Side)
 	}

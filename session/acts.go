@@ -58,6 +58,9 @@ func (t *Command) answers(id string) error {
 // offer judges a new offer: its id, whom it is for, its schema, the mode's rules.
 func (t *Command) offer(o *Offer) error {
 	t.offering = o
+	if o.Expires.IsZero() && t.Mode.Validity != nil {
+		o.Expires = t.Now.Add(t.Mode.Validity(&t.State))
+	}
 	if err := t.newID(o.ID); err != nil {
 		return err
 	}

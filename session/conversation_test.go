@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -42,6 +43,8 @@ type conversation struct {
 	names map[string]string // the reverse
 	sent  map[string][]byte
 	cells cells
+	// hashes are those of the agreements that offers make in binding/1.
+	hashes map[string]agreement.Digest
 }
 
 // cells are the lifecycle's, by what was seen of them.
@@ -148,7 +151,7 @@ func play(t *testing.T, script string, seen cells) string {
 }
 
 func newConversation(t teller, seen cells) *conversation {
-	return &conversation{stage: newStage(t), ids: map[string]string{}, names: map[string]string{}, sent: map[string][]byte{}, cells: seen}
+	return &conversation{stage: newStage(t), ids: map[string]string{}, names: map[string]string{}, sent: map[string][]byte{}, cells: seen, hashes: map[string]agreement.Digest{}}
 }
 
 func (c *conversation) perform(said string, words []string) ([]string, error) {
@@ -194,6 +197,11 @@ func (c *conversation) perform(said string, words []string) ([]string, error) {
 		_, err := fmt.Sscan(words[len(words)-1], &c.level)
 		c.level--
 		return nil, err
+	case "key": // key alpha: registered with a key of its own
+		member := c.registry[cast[words[len(words)-1]]]
+		member.Key = signerOf(words[len(words)-1]).Key()
+		c.registry[member.Agent] = member
+		return nil, nil
 	case "format": // format 1: the session is opened under the format 1 of transcripts
 		_, err := fmt.Sscan(words[len(words)-1], &c.policy.Format)
 		return nil, err

@@ -15,6 +15,22 @@ func (t *Command) Pair() [2]performatives.Agent {
 	return [2]performatives.Agent{t.inviter, t.opening.Invitees[0]}
 }
 
+// Other is the other one of two principals.
+func (s *State) Other(side performatives.Agent) performatives.Agent {
+	for _, a := range s.roll {
+		if p, _ := s.parties.Get(a); p.Role <= Invitee && a != side {
+			return a
+		}
+	}
+	return ""
+}
+
+// PartyKey is the key that a party joined with; "" for none.
+func (s *State) PartyKey(a performatives.Agent) performatives.Key {
+	p, _ := s.parties.Get(a)
+	return p.Key
+}
+
 // OfDelegation tells whether an ACCEPT, REJECT or WITHDRAW is of a delegation.
 func (t *Command) OfDelegation() bool { return t.about != nil }
 

@@ -36,6 +36,10 @@ type Mode struct {
 	// After follows every accepted act. It may carry the session further.
 	After func(*Command)
 
+	// Binds says that an ACCEPT of a proposal makes an agreement.
+	Binds bool
+	// Validity is how long an offer is valid that does not say; nil is for ever.
+	Validity func(*State) time.Duration
 	// Duration is how long a session lasts at least by default; nil is no more
 	// than the broker's own default.
 	Duration func(*State) time.Duration

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,7 +36,7 @@ var (
 //
 // Elsewhere than in terms and data, JSON is merged into the body. @name stands
 // for a URI or a message id. as= labels a message, id= reuses a message id, by=
-// merges constraints, until= is validUntil from now on, link= is a sequence
+// merges constraints, binds= signs an agreement, until= is validUntil from now on, link= is a sequence
 // number, or "right". without= leaves a field out. roles= is an assessment.
 type act struct {
 	draft performatives.Draft
@@ -195,7 +196,8 @@ func (c *conversation) compose(verb string, words, to []string, object string) (
 }
 
 func (c *conversation) apply(a *act, b body, options map[string]string) error {
-	for name, value := range options {
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(options))) { // binds= signs what the names after it say
+		value := options[name]
 		switch name {
 		case "as":
 			a.label = value
@@ -217,6 +219,10 @@ func (c *conversation) apply(a *act, b body, options map[string]string) error {
 			b["assessment"] = body{"reasoning": "as " + value, "suggestedRoles": body{"ownUser": own, "otherUser": other}}
 		case "without":
 			delete(b, value)
+		case "binds": // signs as the agreement that the offer makes, with the key of that name
+			if err := c.bind(a, b, value); err != nil {
+				return err
+			}
 		case "link":
 			a.draft.Link = &performatives.Link{Sequence: c.state.Next, PreviousHash: c.state.Head}
 			if value != "right" {
@@ -224,9 +230,10 @@ func (c *conversation) apply(a *act, b body, options map[string]string) error {
 					return err
 				}
 			}
-		case "schema", "type", "subject", "code", "maxDepth", "terms", "outcome", "assessment":
+		case "schema", "type", "subject", "code", "maxDepth", "terms", "outcome", "assessment",
+			"round", "category", "effectiveFrom", "effectiveUntil", "agreementSalt", "agreementSignature":
 			var v any = value
-			if name == "maxDepth" || name == "terms" || name == "assessment" {
+			if name == "maxDepth" || name == "round" || name == "terms" || name == "assessment" {
 				v = jsontext.Value(value)
 			}
 			b[name] = v

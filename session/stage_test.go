@@ -48,8 +48,11 @@ var (
 	broker = brokerKey()
 )
 
-func brokerKey() performatives.Signer {
-	seed := sha256.Sum256([]byte("the broker of these conversations"))
+func brokerKey() performatives.Signer { return signerOf("the broker") }
+
+// signerOf derives the same key from a name each time.
+func signerOf(name string) performatives.Signer {
+	seed := sha256.Sum256([]byte(name + " of these conversations"))
 	raw, err := nkeys.EncodeSeed(nkeys.PrefixByteUser, seed[:])
 	if err != nil {
 		panic(err)
@@ -78,7 +81,7 @@ type stage struct {
 	messages int
 	route    func(time.Time) *performatives.Route // of the next ESCALATE; nil for none
 	policy   performatives.Policy
-	level    int                                  // that colleagues have transferred the open escalation to
+	level    int // that colleagues have transferred the open escalation to
 }
 
 // A teller is what a stage needs of a test, also of one that rapid runs.

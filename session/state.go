@@ -50,6 +50,7 @@ type State struct {
 	questions  persist.Table[string, *Question]
 	grants     persist.Table[delegation.ID, delegation.Grant]
 	grantOrder []delegation.ID
+	agreements []Agreement
 	items      persist.Table[escalation.ID, *escalation.Item]
 	open       *escalation.Item // the one that pauses the session
 	newest     *escalation.Item

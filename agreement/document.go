@@ -1,0 +1,163 @@
+// Package agreement builds and verifies agreements: what two or more principals agreed
+// on, in one file that proves itself.
+//
+// A [Document] has every term beside a salt and a digest of both, and a hash over the
+// digests. A term can be taken out together with its salt, and the hash still holds
+// ([Document.Redact]). What the hash stands for is proven by the parties' signatures
+// over it, or by the signed entries of the offer and its acceptance ([Verify]).
+package agreement
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/transcript"
+)
+
+// A Core is what the hash of an agreement covers.
+type Core struct {
+	ID             ID                      `json:"agreement_id"`
+	Negotiation    performatives.SessionID `json:"negotiation_id"`
+	Parties        []DID                   `json:"parties"` // who made the offer comes first
+	Category       string                  `json:"category,omitzero"`
+	Digests        map[string]Digest       `json:"terms_digests"`
+	EffectiveFrom  string                  `json:"effective_from"`
+	EffectiveUntil string                  `json:"effective_until,omitzero"`
+	CCC            jsontext.Value          `json:"ccc,omitzero"`
+	Obligations    jsontext.Value          `json:"regulated_obligations,omitzero"`
+}
+
+// Hash is the agreement_hash.
+func (c Core) Hash() (Digest, error) {
+	data, err := canonical(c)
+	return digestOf(data), err
+}
+
+// A Document is an agreement. Its members are those of GATEWAYS.md G4.
+type Document struct {
+	Core
+	Terms      map[string]jsontext.Value `json:"terms"` // all of them, or those that redaction has left
+	Salts      map[string]string         `json:"salts"`
+	Hash       Digest                    `json:"agreement_hash"`
+	Signatures map[DID]string            `json:"signatures,omitzero"` // over the hash, in binding/1
+	Evidence   *Evidence                 `json:"evidence,omitzero"`
+	Log        jsontext.Value            `json:"log,omitzero"`
+}
+
+// Evidence is the entries of the transcript that made the agreement, as they were
+// delivered, and the keys that signed. A redacted document has the keys only.
+type Evidence struct {
+	Offer      jsontext.Value                            `json:"offer,omitzero"`
+	Acceptance jsontext.Value                            `json:"acceptance,omitzero"`
+	Keys       map[performatives.Agent]performatives.Key `json:"keys,omitzero"`
+}
+
+// An Offer is what an agreement would be about: what its author signs in binding/1.
+type Offer struct {
+	Session  performatives.SessionID
+	Proposal string
+	Parties  []performatives.Agent // who makes the offer comes first
+	Terms    performatives.Object
+	Salt     Salt
+	performatives.Binding
+}
+
+// Draft is the document of an offer before anybody has signed it.
+func Draft(o Offer) (Document, error) {
+	d := Document{Core: Core{
+		ID: IDOf(o.Session, o.Proposal), Negotiation: o.Session, Category: o.Category,
+		EffectiveFrom: o.EffectiveFrom, EffectiveUntil: o.EffectiveUntil,
+	}}
+	for _, a := range o.Parties {
+		d.Parties = append(d.Parties, DIDOf(a))
+	}
+	err := json.Unmarshal(o.Terms, &d.Terms)
+	if err != nil {
+		return d, err
+	}
+	if d.Salts, d.Digests, err = o.Salt.salted(d.Terms); err != nil {
+		return d, err
+	}
+	d.Hash, err = d.Core.Hash()
+	return d, err
+}
+
+// An Accepted is an offer and its acceptance, as a transcript has them.
+type Accepted struct {
+	Parties           []performatives.Agent // who made the offer comes first
+	Offer, Acceptance transcript.Entry
+	Keys              map[performatives.Agent]performatives.Key // of the two senders
+}
+
+var errNoOffer = errors.New("the entry makes no offer")
+
+// Build makes the agreement of an accepted offer. Without a salt of its author's the
+// salt derives from the author's signature, which only the participants know; without a
+// date the agreement begins when it was accepted.
+func Build(a Accepted) (Document, error) {
+	offering, ok := a.Offer.Message.Body.(performatives.Offering)
+	if !ok {
+		return Document{}, errNoOffer
+	}
+	o := Offer{
+		Session: a.Offer.Message.Session, Proposal: a.Offer.Message.Body.ID(a.Offer.Message.ID),
+		Parties: a.Parties, Terms: offering.Offer().Terms, Salt: saltOf(a.Offer.Message),
+	}
+	if b, binds := a.Offer.Message.Body.(binder); binds {
+		o.Binding = *b.Binds()
+	}
+	if o.EffectiveFrom == "" {
+		o.EffectiveFrom = a.Acceptance.Stamp.Receipt.AcceptedAt
+	}
+	d, err := Draft(o)
+	if err != nil {
+		return d, err
+	}
+	d.Evidence = &Evidence{Offer: a.Offer.Bytes, Acceptance: a.Acceptance.Bytes, Keys: a.Keys}
+	if accept, ok := a.Acceptance.Message.Body.(*performatives.AcceptBody); ok && accept.AgreementSignature != "" && o.AgreementSignature != "" && len(a.Parties) == 2 {
+		d.Signatures = map[DID]string{d.Parties[0]: o.AgreementSignature, d.Parties[1]: accept.AgreementSignature}
+	}
+	return d, nil
+}
+
+// A binder is an offer that may have a binding.
+type binder interface{ Binds() *performatives.Binding }
+
+// saltOf is the salt of an offer: the one that it has, or one that derives from what
+// only the participants know.
+func saltOf(m *performatives.Message) Salt {
+	if b, binds := m.Body.(binder); binds {
+		if salt, given := ParseSalt(b.Binds().AgreementSalt); given {
+			return salt
+		}
+	}
+	return sha256.Sum256(slices.Concat([]byte("parley agreement salt\n"), []byte(m.Signature), m.SigningBytes()))
+}
+
+// Redact takes out all terms but those to keep, and what else would tell them: the
+// entries of offer and acceptance.
+func (d Document) Redact(keep ...string) Document {
+	terms, salts := map[string]jsontext.Value{}, map[string]string{}
+	for _, name := range keep {
+		if value, has := d.Terms[name]; has {
+			terms[name], salts[name] = value, d.Salts[name]
+		}
+	}
+	d.Terms, d.Salts = terms, salts
+	if d.Evidence != nil {
+		d.Evidence = &Evidence{Keys: d.Evidence.Keys}
+	}
+	return d
+}
+
+// Bytes are the document in canonical form (RFC 8785), the form in which it is kept.
+func (d Document) Bytes() ([]byte, error) {
+	data, err := canonical(d)
+	return bytes.Clone(data), err
+}
