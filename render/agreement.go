@@ -1,0 +1,95 @@
+package render
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/parley-asp/parley/agreement"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// Agreement is the cover sheet of an agreement: who agreed on what, from when to when,
+// and what proves it.
+func Agreement(r agreement.Report, s Style) string {
+	d := r.Document
+	p := &page{Style: s}
+	p.put(0, 2, loud("agreement "+string(d.ID)))
+	p.put(0, 2, hushed("session "+string(d.Negotiation)))
+	p.gap()
+	rows := []row{}
+	add := func(name, text string) {
+		if text != "" {
+			rows = append(rows, fact(name, text))
+		}
+	}
+	for i, party := range d.Parties {
+		add(map[bool]string{true: "between", false: "and"}[i == 0], string(party))
+	}
+	add("about", d.Category)
+	add("from", day(d.EffectiveFrom))
+	add("until", day(d.EffectiveUntil))
+	p.rows(0, rows)
+	p.gap()
+	terms, err := json.Marshal(d.Terms, json.Deterministic(true))
+	if err == nil {
+		p.put(0, 2, hushed("terms"))
+		p.rows(2, rowsOf(flatten(terms)))
+	}
+	for _, name := range r.Redacted {
+		p.put(4, 6, hushed(name+"  redacted: only its digest is here"))
+	}
+	p.gap()
+	p.put(0, 2, hushed("proof"))
+	proof := []row{fact("hash", string(d.Hash))}
+	for _, party := range r.Signed {
+		proof = append(proof, fact("signed by", string(party)))
+	}
+	if e := d.Evidence; e != nil && e.Offer != nil {
+		proof = append(proof, fact("offer", entryLine(e.Offer)), fact("acceptance", entryLine(e.Acceptance)))
+	}
+	p.rows(2, proof)
+	if len(r.Faults) == 0 {
+		p.put(2, 4, span{r.Proves(), good})
+	}
+	for _, f := range r.Faults {
+		p.put(0, 2, span{"fault  ", bad}, said(f.String()))
+	}
+	return p.String()
+}
+
+// Agreements lists agreements.
+func Agreements(all []agreement.Document, s Style) string {
+	rows := make([][]span, len(all))
+	for i, d := range all {
+		parties := make([]string, len(d.Parties))
+		for j, party := range d.Parties {
+			parties[j] = string(party)
+		}
+		rows[i] = []span{said(string(d.ID)), said(strings.Join(parties, ", ")), said(day(d.EffectiveFrom)), said(day(d.EffectiveUntil)), hushed(strconv.Itoa(len(d.Terms)))}
+	}
+	return table(s, "no agreement", []column{
+		{"AGREEMENT", fixed}, {"PARTIES", flexible}, {"FROM", optional}, {"UNTIL", optional}, {"TERMS", optional},
+	}, rows)
+}
+
+func fact(name, text string) row { return row{name: name, value: []span{said(text)}} }
+
+func day(stamp string) string {
+	at, err := time.Parse(time.RFC3339, stamp)
+	if err != nil {
+		return stamp
+	}
+	return when(at)
+}
+
+// entryLine says who made an entry and when it was accepted.
+func entryLine(data []byte) string {
+	m, stamp, _, err := performatives.ReadDelivered(data)
+	if err != nil {
+		return "unreadable"
+	}
+	return "entry " + strconv.FormatUint(stamp.Sequence, 10) + ", " + m.Performative.String() + " of " + string(m.Sender) + ", " + whenStamp(stamp.Receipt.AcceptedAt)
+}
