@@ -27,6 +27,7 @@ import (
 const (
 	defaultData    = "./parley-data"
 	answerWithin   = 10 * time.Second // how long a command waits for the broker
+	retryEvery     = 100 * time.Millisecond
 	completeWithin = 2 * time.Second  // how long completion waits for the broker
 	maxCompletions = 100
 )
@@ -44,6 +45,7 @@ func connects(cmd *cobra.Command) *cobra.Command {
 		flags.String("tls-cert", "", "PEM `FILE` with a client certificate, for mutual TLS")
 		flags.String("tls-key", "", "PEM `FILE` with the key of --tls-cert")
 		flags.Duration("timeout", answerWithin, "how long to wait for the broker")
+		flags.Bool("wait", false, "wait until a broker serves, at most --timeout")
 	})
 	cmd.RegisterFlagCompletionFunc("as", completeFlag(completeAgents(""))) //nolint:errcheck // the flag exists
 	return cmd
@@ -99,8 +101,31 @@ func with(cmd *cobra.Command, do func(context.Context, connection) error) error 
 	return explain(cmd, do(ctx, c))
 }
 
-// connect logs in as the flags say. It fails at once if no server listens.
+// connect logs in as the flags say. It fails at once if no broker serves, unless
+// --wait is set.
 func connect(ctx context.Context, cmd *cobra.Command) (connection, error) {
+	for {
+		c, err := dial(ctx, cmd)
+		if err == nil && asked(cmd, "wait") {
+			if _, err = c.Broker(ctx); err != nil {
+				c.Close() //nolint:errcheck // nothing was asked
+			}
+		}
+		_, misuse := errors.AsType[misused](err)
+		_, refused := errors.AsType[*session.Refusal](err)
+		if err == nil || misuse || refused || !asked(cmd, "wait") {
+			return c, explain(cmd, err)
+		}
+		select {
+		case <-time.After(retryEvery):
+		case <-ctx.Done():
+			return connection{}, explain(cmd, err)
+		}
+	}
+}
+
+// dial connects once. The operator's key may appear only when the broker has started.
+func dial(ctx context.Context, cmd *cobra.Command) (connection, error) {
 	options, err := credentials(cmd)
 	if err != nil {
 		return connection{}, err
@@ -113,13 +138,13 @@ func connect(ctx context.Context, cmd *cobra.Command) (connection, error) {
 	as := performatives.Agent(text(cmd, "as"))
 	if as == "" {
 		operator, err := client.ConnectOperator(ctx, text(cmd, "url"), options...)
-		return connection{caller: operator, operator: operator}, explain(cmd, err)
+		return connection{caller: operator, operator: operator}, err
 	}
 	if _, err := performatives.ParseAgent(string(as)); err != nil {
 		return connection{}, usage(fmt.Errorf("--as %s: %w", as, err))
 	}
 	principal, err := client.Connect(ctx, text(cmd, "url"), as, options...)
-	return connection{caller: principal, principal: principal}, explain(cmd, err)
+	return connection{caller: principal, principal: principal}, err
 }
 
 // credentials returns the login: the one that a flag names, else the operator's key

@@ -6,9 +6,11 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,28 +25,65 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// TestTour runs every block marked sh, in order and in one shell, as a reader
-// would. A block marked text after it is what the reader should see.
+// TestTour runs every block marked sh, in order and in one shell, as a reader would who
+// pastes them all at once. A block marked text after it is what the reader should see. At
+// the end the human finds the item in the browser.
 func TestTour(t *testing.T) {
-	text := document(t, "README.md")
+	t.Parallel()
 	tour := newShell(t)
-	blocks := blocksOf(text)
-	ran := 0
+	out := tour.runs("README.md", 5)
+	link := regexp.MustCompile(`http://\S+/inbox/(items/\S+)\s*$`).FindStringSubmatch(out)
+	if link == nil {
+		t.Fatalf("the tour ends without the item's address:\n%s", out)
+	}
+	jar, err := cookiejar.New(nil)
+	testkit.Must(t, err)
+	browser := &http.Client{Jar: jar}
+	asks := func(method, path, body string) string {
+		r, err := http.NewRequestWithContext(t.Context(), method, "http://"+tour.http+"/inbox/"+path, strings.NewReader(body))
+		testkit.Must(t, err)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Parley-Inbox", "1")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+		answer, err := browser.Do(r)
+		testkit.Must(t, err)
+		defer answer.Body.Close()
+		page, err := io.ReadAll(answer.Body)
+		testkit.Must(t, err)
+		return string(page)
+	}
+	asks("POST", "login", `{"agentId":"human://acme.com/alice"}`)
+	if page := asks("GET", link[1], ""); !strings.Contains(page, `data-status="open"`) || !strings.Contains(page, "above my limit of 180") {
+		t.Errorf("the item's page does not show it:\n%s", page)
+	}
+}
+
+// TestSecondTour runs the blocks of docs/TOUR.md.
+func TestSecondTour(t *testing.T) {
+	t.Parallel()
+	newShell(t).runs("docs/TOUR.md", 3)
+}
+
+// runs runs the blocks of a document, at least so many, and returns what the last printed.
+func (s *shell) runs(name string, least int) (out string) {
+	s.t.Helper()
+	blocks := blocksOf(document(s.t, name))
 	for i, b := range blocks {
 		if b.lang != "sh" {
 			continue
 		}
-		out := tour.run(b)
-		ran++
+		out = s.run(name, b)
+		least--
 		if i+1 < len(blocks) && blocks[i+1].lang == "text" {
 			if missing := unlike(out, blocks[i+1].text); missing != "" {
-				t.Fatalf("README.md:%d: it says %q\nand what is printed is\n%s", blocks[i+1].line, missing, out)
+				s.t.Fatalf("%s:%d: it says %q\nand what is printed is\n%s", name, blocks[i+1].line, missing, out)
 			}
 		}
 	}
-	if ran < 8 {
-		t.Errorf("README.md has %d blocks marked sh", ran)
+	if least > 0 {
+		s.t.Errorf("%s has %d blocks marked sh too few", name, least)
 	}
+	return out
 }
 
 // A shell is one bash in which the tour goes on.
@@ -151,7 +190,7 @@ func (s *shell) tell(line string) {
 
 // run runs a block and returns what it printed. A command in it that fails,
 // without an || after it, fails the test.
-func (s *shell) run(b block) string {
+func (s *shell) run(name string, b block) string {
 	s.t.Helper()
 	s.blocks++
 	script := filepath.Join(s.dir, fmt.Sprintf("block%d.sh", s.blocks))
@@ -170,26 +209,12 @@ func (s *shell) run(b block) string {
 			s.t.Fatal(err)
 		}
 		if failed != "" {
-			s.t.Fatalf("README.md:%d: %q failed\n%s", b.line, failed, out)
-		}
-		if strings.Contains(b.text, "parley serve") {
-			s.serving(b)
+			s.t.Fatalf("%s:%d: %q failed\n%s", name, b.line, failed, out)
 		}
 		return string(out)
 	}
-	s.t.Fatalf("README.md:%d: the shell ended, or took longer than %s", b.line, patience)
+	s.t.Fatalf("%s:%d: the shell ended, or took longer than %s", name, b.line, patience)
 	return ""
-}
-
-// serving waits until the broker that a block has started answers; a reader
-// takes that long to read on.
-func (s *shell) serving(b block) {
-	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), testkit.Patience)
-	defer cancel()
-	if err := testkit.Serving(ctx, http.DefaultClient, "http://"+s.http+"/healthz"); err != nil {
-		s.t.Fatalf("README.md:%d: %v", b.line, err)
-	}
 }
 
 // TestTwoCommands: the main job and the tests are the first commands of all.
@@ -200,26 +225,25 @@ func TestTwoCommands(t *testing.T) {
 	}
 }
 
-// TestSnippet: the Go that README.md shows is the program that the tour runs.
+// TestSnippet: the Go that docs/TOUR.md shows is the program that the tour runs.
 func TestSnippet(t *testing.T) {
-	shown := named(t, document(t, "README.md"), "go")
+	shown := named(t, document(t, "docs/TOUR.md"), "go")
 	program := document(t, "test/readme/deal/main.go")
 	if _, from, _ := strings.Cut(program, "\nfunc main"); "func main"+from != shown {
-		t.Errorf("README.md's Go is not test/readme/deal/main.go from func main on")
+		t.Errorf("docs/TOUR.md's Go is not test/readme/deal/main.go from func main on")
 	}
 }
 
-// TestWhatCanBeSaid: the tables of README.md name every act and every mode.
+// TestWhatCanBeSaid: README.md names every act, and has a row for every mode.
 func TestWhatCanBeSaid(t *testing.T) {
-	said, held := map[string]bool{}, map[string]bool{}
-	for _, row := range rows(document(t, "README.md")) {
-		said[row[0]] = true
+	text, held := document(t, "README.md"), map[string]bool{}
+	for _, row := range rows(text) {
 		if name, ok := code(row[0]); ok {
 			held[name] = true
 		}
 	}
 	for _, act := range performatives.All() {
-		if !said[act.String()] {
+		if !regexp.MustCompile(`\b` + act.String() + `\b`).MatchString(prose(text)) {
 			t.Errorf("README.md does not name %s", act)
 		}
 	}

@@ -1,4 +1,4 @@
-// Command deal is the README's Go snippet: two agents and one agreement.
+// Command deal is the Go snippet of docs/TOUR.md: two agents and one agreement.
 package main
 
 import (
