@@ -33,6 +33,10 @@ mod: ## go.mod and go.sum: verified and tidy
 browser: ## the inbox's pages in a real Chromium, installed where it is missing
 	@.ci/browser
 
+.PHONY: languages
+languages: ## the programs of docs/LANGUAGES.md in Python and Node, and asyncapi.yaml by its tool
+	@.ci/languages
+
 .PHONY: fault fault-long long
 fault: ## kills, pauses, clocks, lost servers: the short form, which `make test` has too
 	go test -count=1 -v ./test/fault
