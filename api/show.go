@@ -86,7 +86,7 @@ func viewOffer(s *session.State, o *session.Offer, at time.Time) OfferView {
 	v := OfferView{
 		Proposal: o.ID, Status: o.StatusAt(s.Clock(at)).String(), From: o.Side, By: o.By, To: o.To,
 		Type: o.Type, Subject: o.Subject, Schema: o.Schema, Terms: o.Terms, Supersedes: o.Supersedes,
-		Pending: s.OpenFields(o), Sequence: o.Sequence,
+		Pending: s.OpenFields(o), Sequence: o.Sequence, Truncated: o.Compact,
 	}
 	if o.IsCommitment() {
 		v.Proposal, v.Commitment, v.Supersedes, v.Reference = "", o.ID, "", o.Supersedes

@@ -61,6 +61,7 @@ type OfferView struct {
 	AcceptedBy []performatives.Agent `json:"acceptedBy,omitzero"`
 	Pending    []string              `json:"openFields,omitzero"` // asked about and not answered
 	Sequence   uint64                `json:"sequenceNumber"`
+	Truncated  bool                  `json:"truncated,omitzero"` // something in it is cut
 }
 
 // A GrantView is one delegation.

@@ -18,22 +18,23 @@ import (
 // admit judges an envelope from a principal's submit subject and, if it is accepted, appends
 // it to the transcript: load, Step, append if unchanged.
 // The order of checks is PROTOCOL.md §3's; those on State are session.Step's.
-func (b *Broker) admit(ctx context.Context, l *cachedSession, who performatives.Agent, data []byte) (api.Acceptance, error) {
-	m, signed, err := b.read(l.id, who, data)
+func (b *Broker) admit(ctx context.Context, l *cachedSession, id performatives.SessionID, who performatives.Agent, data []byte) (api.Acceptance, error) {
+	m, signed, err := b.read(id, who, data)
 	if err != nil {
 		return api.Acceptance{}, err
 	}
 	fresh := !l.loaded
 	if fresh {
-		foreign, err := b.stranger(ctx, api.Caller{Agent: m.Sender}, l.id, m.Performative == performatives.Propose)
+		foreign, err := b.stranger(ctx, api.Caller{Agent: m.Sender}, id, m.Performative == performatives.Propose)
 		if err != nil {
 			return api.Acceptance{}, err
 		}
 		if foreign {
-			if opens, refusal := b.fromStranger(m, signed); !opens {
-				return api.Acceptance{}, refusal
-			}
+			return api.Acceptance{}, b.fromStranger(m, signed)
 		}
+	}
+	if l.id != id { // it was a stranger's when it was queued
+		return api.Acceptance{}, session.Busy()
 	}
 	if err := b.load(ctx, l); err != nil {
 		return api.Acceptance{}, b.trouble("load", l.id, err)
@@ -149,6 +150,9 @@ func (b *Broker) judge(ctx context.Context, l *cachedSession, m *performatives.M
 		return judged{}, err
 	}
 	if err := b.enterDeadlines(ctx, l); err != nil {
+		return judged{}, err
+	}
+	if err := b.restore(ctx, l, m); err != nil {
 		return judged{}, err
 	}
 	event := b.event(l, m)
@@ -282,6 +286,7 @@ func (b *Broker) enter(ctx context.Context, l *cachedSession, m *performatives.M
 	})
 	b.note(l, before)
 	b.announce(l, m, before, act.stamp)
+	l.compact()
 	return nil
 }
 
@@ -295,6 +300,9 @@ func (b *Broker) enterDeadlines(ctx context.Context, l *cachedSession) error {
 		}
 		m, err := b.closing(l.id, deadline, at)
 		if err != nil {
+			return err
+		}
+		if err := b.restore(ctx, l, m); err != nil {
 			return err
 		}
 		next, err := session.Step(l.state, session.Event{Message: m, At: at, Broker: b.Signer.Key()})

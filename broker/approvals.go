@@ -19,6 +19,9 @@ func (b *Broker) openApprovals(ctx context.Context) (err error) {
 
 // reconcileApprovals makes the approvals of a session, and their case logs, agree with it.
 func (b *Broker) reconcileApprovals(ctx context.Context, l *cachedSession) (err error) {
+	if err := b.restoreEscalated(ctx, l); err != nil {
+		return err
+	}
 	l.approvals, err = b.approvals.Reconcile(ctx, approvals.Session{
 		State: l.state, At: b.clock(l),
 		Messages: func(ctx context.Context) (api.Messages, error) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/archive"
+	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
@@ -29,7 +30,8 @@ type shelf struct {
 
 func newShelf(t *testing.T, a archive.Policy, sync ...time.Duration) *shelf {
 	t.Helper()
-	o := testkit.Options{Dev: true, Sync: time.Second, Archive: a}
+	unlimited := broker.Limits{PrincipalBytes: -1, OrganisationBytes: -1}
+	o := testkit.Options{Dev: true, Sync: time.Second, Archive: a, Limits: unlimited}
 	if len(sync) > 0 {
 		o.Sync = sync[0]
 	}

@@ -61,7 +61,7 @@ func (b *Broker) fromArchive(ctx context.Context, l *cachedSession) (is bool, er
 			return true, fmt.Errorf("%w: %w", cluster.ErrBroken, err)
 		}
 	}
-	l.archived, l.loaded = true, true
+	l.archived, l.loaded, l.state = true, true, l.state.CompactAll(longOffer)
 	l.rowState, l.rowParticipants = l.state.Phase, len(l.state.Participants())
 	b.resolved(l)
 	return true, nil

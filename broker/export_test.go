@@ -68,6 +68,17 @@ func (b *Broker) InMemory(id performatives.SessionID) bool {
 	return l != nil && l.loaded
 }
 
+// CacheBytes sets how many bytes the session cache has.
+func (b *Broker) CacheBytes(most int) { b.sessions.most = most }
+
+// Cached is how many bytes of sessions are cached, once they have done their work.
+func (b *Broker) Cached() int {
+	b.sessions.busy.Wait()
+	b.sessions.mu.Lock()
+	defer b.sessions.mu.Unlock()
+	return b.sessions.bytes
+}
+
 // Forgets has a session do pieces of work that each forget it.
 func (b *Broker) Forgets(id performatives.SessionID, done func()) bool {
 	return b.sessions.run(id, func(_ context.Context, l *cachedSession) {

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -18,15 +19,15 @@ import (
 	"github.com/parley-asp/parley/transcript"
 )
 
-// maxCached bounds the cached sessions. A session that is not cached is read again.
-const maxCached = 4096
-
 // sessions is the session cache. It runs the work of each session in order, and
 // different sessions at once. A session has a goroutine only while it has work.
 type sessions struct {
 	b      *Broker
 	mu     sync.Mutex
 	cached map[performatives.SessionID]*cachedSession
+	idle   list.List // those that can be evicted, the one that worked longest ago first
+	bytes  int       // of those that are cached, about
+	most   int       // of bytes
 	busy   sync.WaitGroup
 	shut   bool
 
@@ -44,6 +45,8 @@ type cachedSession struct {
 	id      performatives.SessionID
 	queue   []func(context.Context, *cachedSession) // this and running are guarded by sessions.mu
 	running bool
+	size    int           // that sessions.bytes has of it
+	idle    *list.Element // nil while it cannot be evicted
 
 	slot          *slot            // of the act that is being judged
 	indeterminate *cluster.Pending // an append that was not acknowledged
@@ -70,7 +73,7 @@ type contents struct {
 }
 
 func newSessions(b *Broker) *sessions {
-	return &sessions{b: b, cached: map[performatives.SessionID]*cachedSession{}, next: make(chan *cachedSession)}
+	return &sessions{b: b, cached: map[performatives.SessionID]*cachedSession{}, most: maxCachedBytes, next: make(chan *cachedSession)}
 }
 
 // maxQueue bounds what waits for one session.
@@ -92,6 +95,7 @@ func (s *sessions) run(id performatives.SessionID, do func(context.Context, *cac
 	l.queue = append(l.queue, do)
 	if !l.running {
 		l.running = true
+		s.busied(l)
 		s.busy.Add(1)
 		select {
 		case s.next <- l:
@@ -143,11 +147,7 @@ func (s *sessions) work(l *cachedSession) {
 		s.mu.Lock()
 		if len(l.queue) == 0 {
 			l.running, l.queue = false, nil
-			if l.state.Phase == session.Idle && l.indeterminate == nil {
-				delete(s.cached, l.id) // nobody opened it
-			} else {
-				s.makeRoom() // not earlier: a question about no session must not evict one
-			}
+			s.idled(l)
 			s.mu.Unlock()
 			return
 		}
@@ -155,19 +155,6 @@ func (s *sessions) work(l *cachedSession) {
 		l.queue = l.queue[1:]
 		s.mu.Unlock()
 		do(s.b.work.Context(), l)
-	}
-}
-
-// makeRoom evicts a session that has nothing to do.
-func (s *sessions) makeRoom() {
-	if len(s.cached) <= maxCached {
-		return
-	}
-	for id, l := range s.cached {
-		if !l.running && len(l.unapplied) == 0 && l.indeterminate == nil {
-			delete(s.cached, id)
-			return
-		}
 	}
 }
 
@@ -245,7 +232,7 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *cachedSession, settled uint
 	if err != nil {
 		return err
 	}
-	l.loaded = true
+	l.loaded, l.state = true, l.state.CompactAll(longOffer)
 	b.resolved(l)
 	if len(l.unapplied) > known { // whoever is answered from here must find it in the list
 		b.list.Keep(l.id, l.row())

@@ -11,9 +11,9 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// Loading a session takes the longer the more entries it has. A stranger is answered
-// without loading it, so that the time of the answer does not tell a session of others
-// from one that does not exist (PROTOCOL.md §9).
+// A stranger is answered without loading the session and without waiting for what it does,
+// so that the time of the answer does not tell a session of others from one that does not
+// exist (PROTOCOL.md §9).
 
 // knownStranger tells from the session list alone that the caller has no part in a session,
 // and whether the list has it. A broker with peers may hear late of new participants, so it
@@ -22,15 +22,32 @@ func (b *Broker) knownStranger(c api.Caller, id performatives.SessionID) (strang
 	if c.Operator || !b.Alone {
 		return false, false
 	}
-	row, there := b.list.Row(id)
-	if slices.Contains(row.Participants, c.Agent) {
+	there, part := b.list.Part(id, c.Agent)
+	if part {
 		return false, there
 	}
 	member, registered := b.registry.Member(c.Agent)
-	ofItsOrganisation := b.registry.Audits(c) || registered && member.Authority == performatives.AuthorityDecide
-	return !ofItsOrganisation || !slices.ContainsFunc(row.Participants, func(a performatives.Agent) bool {
+	if ofItsOrganisation := b.registry.Audits(c) || registered && member.Authority == performatives.AuthorityDecide; !ofItsOrganisation {
+		return true, there
+	}
+	row, _ := b.list.Row(id)
+	return !slices.ContainsFunc(row.Participants, func(a performatives.Agent) bool {
 		return a.Organisation() == c.Agent.Organisation()
 	}), there
+}
+
+// queueOf is the session whose queue an act waits in: its own, but that of a session which
+// does not exist for a stranger to one that does.
+func (b *Broker) queueOf(id performatives.SessionID, sender performatives.Agent) performatives.SessionID {
+	if strange, there := b.knownStranger(api.Caller{Agent: sender}, id); !strange || !there {
+		return id
+	}
+	return noneSuch()
+}
+
+// noneSuch is a session that nobody has opened.
+func noneSuch() performatives.SessionID {
+	return performatives.SessionID(uuid.Must(uuid.NewV7()).String())
 }
 
 // stranger tells that the caller has no part in a session, or that there is none. It takes
@@ -42,12 +59,8 @@ func (b *Broker) stranger(ctx context.Context, c api.Caller, id performatives.Se
 	if !strange || mayOpen && !there {
 		return false, nil
 	}
-	other, err := uuid.NewV7()
-	if err != nil {
-		return false, err
-	}
 	if there {
-		id = performatives.SessionID(other.String())
+		id = noneSuch()
 	}
 	last, err := b.store.LastEntry(ctx, id)
 	if err != nil {
@@ -57,20 +70,16 @@ func (b *Broker) stranger(ctx context.Context, c api.Caller, id performatives.Se
 }
 
 // fromStranger judges a stranger's act as one in no session, by the same order of checks.
-// opens tells that the act would open a session, which is not for this function.
-func (b *Broker) fromStranger(m *performatives.Message, signed func() error) (opens bool, refusal error) {
+func (b *Broker) fromStranger(m *performatives.Message, signed func() error) error {
 	err := b.timely(m.Timestamp)
 	if err == nil {
 		err = checkBody(m)
 	}
-	if body, is := m.Body.(*performatives.ProposeBody); err == nil && is && body.Type == performatives.SessionInvitation {
-		return true, nil
-	}
 	if forged := signed(); forged != nil {
-		return false, forged
+		return forged
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
-	return false, session.NoSuchSession()
+	return session.NoSuchSession()
 }

@@ -26,11 +26,11 @@ func (b *Broker) Isolated() bool { return b.cluster.Isolated() }
 // Submit judges an envelope when its session's turn comes, and answers once, after
 // release. Side effects follow the answer.
 func (b *Broker) Submit(id performatives.SessionID, sender performatives.Agent, envelope []byte, release func(), answer func(api.Acceptance, error)) {
-	queued := b.sessions.run(id, func(ctx context.Context, l *cachedSession) {
+	queued := b.sessions.run(b.queueOf(id, sender), func(ctx context.Context, l *cachedSession) {
 		defer release()
 		l.slot = b.judging.enter(sender)
 		defer l.slot.done()
-		accepted, err := b.admit(ctx, l, sender, envelope)
+		accepted, err := b.admit(ctx, l, id, sender, envelope)
 		release() // whoever has the answer may ask the next
 		answer(accepted, err)
 		var refusal *session.Refusal

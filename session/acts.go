@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -151,13 +152,17 @@ func orNone(list []string) string {
 
 // put enters an offer and takes note of its id, its terms and its expiry.
 func (t *Command) put(o *Offer) {
-	o.Sequence = t.Next
+	o.Sequence, o.Body = t.Next, bytes.Clone(o.Body) // which shares the memory of the whole message
+	t.size += sizeOf(o)
 	t.live = t.live.With(o.ID, o)
 	if o.Kind == aProposal {
 		o.openAs = termsKey(o.Side, o.Terms) + expiryKey(o)
 		t.openTerms = t.openTerms.Set(o.openAs, o.ID)
 		if !o.Expires.IsZero() {
 			t.expiries = t.expiries.Set(expiryKey(o), o.ID)
+			if expiryKey(o) < t.compacted {
+				t.Last.ended = append(t.Last.ended, o.ID)
+			}
 		}
 	}
 }
@@ -175,6 +180,7 @@ func (t *Command) change(id string, edit func(*Offer)) {
 	} else {
 		t.live, t.past = t.live.Without(id), t.past.With(id, &o)
 		t.unawait(id)
+		t.Last.ended = append(t.Last.ended, id)
 		if o.Kind == aProposal {
 			t.openTerms = t.openTerms.Delete(o.openAs)
 		}

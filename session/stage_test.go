@@ -81,7 +81,8 @@ type stage struct {
 	messages int
 	route    func(time.Time) *performatives.Route // of the next ESCALATE; nil for none
 	policy   performatives.Policy
-	level    int // that colleagues have transferred the open escalation to
+	level    int           // that colleagues have transferred the open escalation to
+	compact  session.State // the same, compacted after each entry
 }
 
 // A teller is what a stage needs of a test, also of one that rapid runs.
@@ -168,7 +169,9 @@ func (s *stage) submit(envelope []byte) (performatives.MessageID, error) {
 	}
 	s.deadlines()
 	before := s.view()
-	next, err := session.Step(s.state, s.event(m))
+	event := s.event(m)
+	next, err := session.Step(s.state, event)
+	s.shadow(event, next, err)
 	if view := s.view(); view != before {
 		s.t.Errorf("%s of %s changed the state that it was judged by:\n%s", m.Performative, m.Sender, cmp.Diff(before, view))
 	}
@@ -325,7 +328,7 @@ func (s *stage) enter(m *performatives.Message, next session.State) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.state = next.Sealed(m.ID, stamp.Hash)
+	s.state, s.compact = next.Sealed(m.ID, stamp.Hash), s.compact.Sealed(m.ID, stamp.Hash)
 	s.entries = append(s.entries, entry)
 	s.views = append(s.views, s.view())
 }
@@ -346,10 +349,12 @@ func (s *stage) deadlines() (ended string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	next, err := session.Step(s.state, session.Event{Message: m, At: s.now, Broker: broker.Key()})
+	event := session.Event{Message: m, At: s.now, Broker: broker.Key()}
+	next, err := session.Step(s.state, event)
 	if err != nil {
 		s.t.Fatalf("the broker's own CLOSE was refused: %v", err)
 	}
+	s.shadow(event, next, err)
 	s.enter(m, next)
 	return d.Code
 }

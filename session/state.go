@@ -62,6 +62,10 @@ type State struct {
 
 	openCommitments, acceptedCommitments int
 
+	size      int      // about how much of memory it takes
+	compacted string   // the expiries before are of compact offers
+	restored  []string // compact offers that are whole for the next Step
+
 	resumeTo Phase
 	pausedAt time.Time
 	banked   time.Duration
@@ -88,6 +92,7 @@ type Effect struct {
 	sender performatives.Agent
 	now    time.Time             // on the session's clock
 	also   []performatives.Agent // who hears the entry though not, or no longer, a listener
+	ended  []string              // offers that it ended
 }
 
 // A Seen is an accepted message: enough to answer it again.
@@ -172,6 +177,7 @@ type Offer struct {
 	Schema     string
 	Terms      jsontext.Value
 	Body       jsontext.Value
+	Compact    bool      // Terms and Body are in its entry only
 	Expires    time.Time // on the session's clock; zero is never
 	openAs     string    // a proposal's key among the open terms
 	acceptedBy persist.Table[performatives.Agent, bool]

@@ -250,6 +250,7 @@ func (t *Command) transition() transition {
 func (t *Command) record() {
 	m := t.Message
 	t.bind()
+	t.keeps()
 	// The latest waits for its hash, and is entered with the act after it.
 	if before := t.latest; before.ID != "" {
 		t.seen = t.seen.With(before.ID, &before)

@@ -112,11 +112,18 @@ func (l *List) Row(id performatives.SessionID) (row Row, ok bool) {
 	return l.table.row(id)
 }
 
+// Part tells whether memory has a session now, and an agent among its participants.
+func (l *List) Part(id performatives.SessionID, a performatives.Agent) (there, part bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.table.part(id, a)
+}
+
 // Names tells whether an agent takes part in a session, without reading the session.
 func (l *List) Names(ctx context.Context, id performatives.SessionID, a performatives.Agent) bool {
 	named := func() bool {
-		row, _ := l.Row(id)
-		return slices.Contains(row.Participants, a)
+		_, part := l.Part(id, a)
+		return part
 	}
 	return named() || background.Await(ctx, l.loaded) == nil && named()
 }

@@ -83,6 +83,17 @@ func (t *table) row(id performatives.SessionID) (row Row, ok bool) {
 	return row, true
 }
 
+// part tells whether a session is there, and names an agent.
+func (t *table) part(id performatives.SessionID, a performatives.Agent) (there, part bool) {
+	at, there := t.find(t.all, compact(id))
+	n, known := t.numbers[a]
+	if !there || !known {
+		return there, false
+	}
+	r := t.all[at]
+	return true, slices.Contains(t.rows[r].participants[:], n) || slices.Contains(t.more[r], n)
+}
+
 func (t *table) participants(r uint32) []uint32 {
 	named := t.rows[r].participants[:]
 	if end := slices.Index(named, 0); end >= 0 {
