@@ -2,13 +2,16 @@ package broker
 
 import (
 	"context"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/sessionlist"
+	"github.com/parley-asp/parley/store"
 )
 
 // maxScanned bounds the sessions that one page of checks is chosen from.
@@ -95,5 +98,29 @@ func (b *Broker) labels(name string) map[string]api.Label {
 	if schema, ok := b.terms.Lookup(name); ok && name != "" {
 		return api.Labels(schema.Schema)
 	}
+	return nil
+}
+
+// InboxEnd is the sequence of the last message in a principal's inbox, 0 for none.
+func (b *Broker) InboxEnd(ctx context.Context, a performatives.Agent) (uint64, error) {
+	last, err := b.store.Last(ctx, api.InboxStream, api.InboxOf(a))
+	if err != nil || last == nil {
+		return 0, err
+	}
+	return last.Sequence, nil
+}
+
+// FollowInbox calls heard with the session of each message that comes into a principal's
+// inbox after a sequence, until ctx is done.
+func (b *Broker) FollowInbox(ctx context.Context, a performatives.Agent, after uint64, heard func(id performatives.SessionID, sequence uint64)) error {
+	work := background.New()
+	defer work.Close()
+	feed := store.Feed{Stream: api.InboxStream, Filters: []string{api.InboxOf(a)}, After: after}
+	if _, err := b.store.Follow(ctx, work, feed, func(m store.Message, _ bool) {
+		heard(performatives.SessionID(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]), m.Sequence)
+	}); err != nil {
+		return err
+	}
+	<-ctx.Done()
 	return nil
 }

@@ -32,6 +32,10 @@ type Broker interface {
 	SubmitAs(ctx context.Context, as performatives.Agent, s performatives.SessionID, envelope []byte) (api.Acceptance, error)
 	// Redeem enrols a browser's key with a code, and returns the code's human.
 	Redeem(ctx context.Context, code string, key performatives.Key, name string) (performatives.Agent, error)
+	// InboxEnd is the sequence of the last message in a principal's inbox.
+	InboxEnd(ctx context.Context, a performatives.Agent) (uint64, error)
+	// FollowInbox calls heard with the session of each later message, until ctx is done.
+	FollowInbox(ctx context.Context, a performatives.Agent, after uint64, heard func(id performatives.SessionID, sequence uint64)) error
 }
 
 // Options configure an Inbox.
@@ -74,15 +78,19 @@ func New(o Options) *Inbox {
 	}
 	i.pages = openPages(i.assets)
 	for pattern, page := range map[string]func(http.ResponseWriter, *http.Request, *person){
-		"GET /{$}":             i.queuePage,
-		"GET /items/{id}":      i.itemPage,
-		"GET /sessions":        i.sessionsPage,
-		"GET /sessions/{id}":   i.sessionPage,
-		"GET /part/queue":      i.queuePart,
-		"GET /part/items/{id}": i.itemPart,
-		"GET /events":          i.follow,
-		"POST /submit":         i.submit,
-		"POST /call/{verb}":    i.call,
+		"GET /{$}":              i.queuePage,
+		"GET /items/{id}":       i.itemPage,
+		"GET /sessions":         i.sessionsPage,
+		"GET /sessions/{id}":    i.sessionPage,
+		"GET /checks":           i.checksPage,
+		"GET /checks/{id}":      i.checkPage,
+		"GET /part/queue":       i.queuePart,
+		"GET /part/checks":      i.checksPart,
+		"GET /part/checks/{id}": i.checkPart,
+		"GET /part/items/{id}":  i.itemPart,
+		"GET /events":           i.follow,
+		"POST /submit":          i.submit,
+		"POST /call/{verb}":     i.call,
 	} {
 		i.mux.HandleFunc(pattern, i.signedIn(page))
 	}

@@ -4,31 +4,54 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
 )
 
 // round is the interval of keep-alives, shorter than the idle timeout of most proxies.
 const round = 15 * time.Second
 
-// A change tells a browser which items have changed.
+// A change tells a browser which items have changed, and which sessions the human
+// takes part in.
 type change struct {
-	Changed []string  `json:"changed"`
-	Reset   bool      `json:"reset,omitzero"` // reload everything
-	Now     time.Time `json:"now"`
+	Changed  []string                  `json:"changed"`
+	Sessions []performatives.SessionID `json:"sessions,omitzero"`
+	Reset    bool                      `json:"reset,omitzero"` // reload everything
+	Now      time.Time                 `json:"now"`
+}
+
+// A cursor is where live updates start: of the escalation inbox, and in the human's
+// own inbox.
+type cursor struct {
+	items string
+	inbox uint64
+}
+
+func (c cursor) String() string { return c.items + "." + strconv.FormatUint(c.inbox, 10) }
+
+// parseCursor reads a cursor; ok is false for none.
+func parseCursor(s string) (c cursor, ok bool) {
+	items, inbox, _ := strings.Cut(s, ".")
+	at, err := strconv.ParseUint(inbox, 10, 64)
+	return cursor{items, at}, err == nil && items != ""
 }
 
 // cursor returns where live updates start for a page that is about to be rendered.
-func (i *Inbox) cursor(ctx context.Context, who *person) string {
+func (i *Inbox) cursor(ctx context.Context, who *person) (cursor, error) {
 	now, err := ask(ctx, i, who.Agent, api.EscalationWatch, api.WatchEscalations{})
 	if err != nil {
-		return "" // the browser reloads everything when it connects
+		return cursor{}, err
 	}
-	return now.Cursor
+	inbox, err := i.Broker.InboxEnd(ctx, who.Agent)
+	return cursor{now.Cursor, inbox}, err
 }
 
 // follow sends changes as server-sent events until the browser disconnects. It starts
@@ -50,7 +73,6 @@ func (i *Inbox) follow(w http.ResponseWriter, r *http.Request, who *person) {
 	if out.SetReadDeadline(time.Time{}) != nil { // it reads nothing more, and stays open
 		return
 	}
-	q := api.WatchEscalations{Since: cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("since")), Wait: round.Milliseconds()}
 	send := func(text string) bool {
 		if out.SetWriteDeadline(time.Now().Add(2*round)) != nil {
 			return false
@@ -61,28 +83,76 @@ func (i *Inbox) follow(w http.ResponseWriter, r *http.Request, who *person) {
 	if !send(": following\n\n") {
 		return
 	}
-	for ctx.Err() == nil {
-		seen, err := ask(ctx, i, who.Agent, api.EscalationWatch, q)
-		if err != nil {
-			if ctx.Err() == nil {
+	at, resumes := parseCursor(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("since")))
+	if !resumes {
+		var err error
+		if at, err = i.cursor(ctx, who); err != nil {
+			return
+		}
+	}
+	heard := make(chan news)
+	var work sync.WaitGroup
+	defer work.Wait()
+	defer stop()
+	for _, watch := range []func(context.Context, *person, cursor, chan<- news) error{i.watchItems, i.watchInbox} {
+		work.Go(func() {
+			defer stop()
+			if err := watch(ctx, who, at, heard); err != nil && ctx.Err() == nil {
 				i.Log.Debug("inbox: live updates end", zap.Error(err))
 			}
+		})
+	}
+	for {
+		select {
+		case <-ctx.Done():
 			return // the browser reconnects and learns why
-		}
-		c := change{Changed: []string{}, Reset: seen.Reset, Now: i.Now()}
-		for n := range seen.Changed {
-			c.Changed = append(c.Changed, string(seen.Changed[n].ID))
-		}
-		data, err := json.Marshal(c)
-		if err != nil {
-			return
-		}
-		q.Since = seen.Cursor
-		if !send("id: " + seen.Cursor + "\ndata: " + string(data) + "\n\n") {
-			return
+		case n := <-heard:
+			n.advance(&at)
+			n.Now = i.Now()
+			data, err := json.Marshal(n.change)
+			if err != nil || !send("id: "+at.String()+"\ndata: "+string(data)+"\n\n") {
+				return
+			}
 		}
 		if _, still := i.visitor(r); !still {
 			return
 		}
 	}
+}
+
+// news is a change, and how it advances the cursor.
+type news struct {
+	change
+	advance func(*cursor)
+}
+
+// watchItems sends the items that change, and something each round.
+func (i *Inbox) watchItems(ctx context.Context, who *person, at cursor, to chan<- news) error {
+	q := api.WatchEscalations{Since: at.items, Wait: round.Milliseconds()}
+	for {
+		seen, err := ask(ctx, i, who.Agent, api.EscalationWatch, q)
+		if err != nil {
+			return err
+		}
+		q.Since = seen.Cursor
+		n := news{change{Changed: []string{}, Reset: seen.Reset}, func(c *cursor) { c.items = seen.Cursor }}
+		for k := range seen.Changed {
+			n.Changed = append(n.Changed, string(seen.Changed[k].ID))
+		}
+		select {
+		case to <- n:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// watchInbox sends the sessions in which something happens.
+func (i *Inbox) watchInbox(ctx context.Context, who *person, at cursor, to chan<- news) error {
+	return i.Broker.FollowInbox(ctx, who.Agent, at.inbox, func(id performatives.SessionID, sequence uint64) {
+		select {
+		case to <- news{change{Changed: []string{}, Sessions: []performatives.SessionID{id}}, func(c *cursor) { c.inbox = sequence }}:
+		case <-ctx.Done():
+		}
+	})
 }

@@ -44,6 +44,8 @@ type page struct {
 	Item     *item
 	Sessions *sessions
 	Session  *sessionView
+	Checks   *checks
+	Check    *check
 	Trouble  string
 	Humans   []api.Card // under --dev, to choose from
 }
@@ -52,8 +54,10 @@ func (i *Inbox) page(r *http.Request, who *person, at, title string) *page {
 	p := &page{
 		Base: strings.Repeat("../", max(0, strings.Count(r.URL.Path, "/")-1)), Title: title, Dev: i.Dev, Key: i.Key, Me: who, Now: i.Now(), At: at,
 	}
-	if at == "queue" {
-		p.Cursor = i.cursor(r.Context(), who)
+	if at == "queue" || at == "checks" {
+		if at, err := i.cursor(r.Context(), who); err == nil { // else the browser reloads everything when it connects
+			p.Cursor = at.String()
+		}
 	}
 	return p
 }

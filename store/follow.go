@@ -15,6 +15,7 @@ type Feed struct {
 	Stream         string
 	Filters        []string // subjects; none are all
 	LastPerSubject bool     // of what is stored already only the last message of each subject
+	After          uint64   // only what comes after this sequence
 }
 
 // Follow calls saw with what a stream holds, in order, and then with what comes
@@ -23,6 +24,9 @@ func (s *Store) Follow(ctx context.Context, work *background.Group, f Feed, saw 
 	how := jetstream.OrderedConsumerConfig{FilterSubjects: f.Filters, DeliverPolicy: jetstream.DeliverAllPolicy}
 	if f.LastPerSubject {
 		how.DeliverPolicy = jetstream.DeliverLastPerSubjectPolicy
+	}
+	if f.After > 0 {
+		how.DeliverPolicy, how.OptStartSeq = jetstream.DeliverByStartSequencePolicy, f.After+1
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err

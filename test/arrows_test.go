@@ -64,7 +64,7 @@ var places = map[string]place{
 	"login":          plain("api"),
 	"embedded":       plain("login", "api"),
 	"broker":         plain("registry", "sessionlist", "archive", "approvals", "cluster", "internal/background", "internal/pending", "store", "performatives", "delegation", "escalation", "schemas", "session", "modes", "transcript", "api"),
-	"inbox":          plain("escalation", "performatives", "render", "session", "transcript", "api"),
+	"inbox":          plain("delegation", "escalation", "performatives", "render", "session", "transcript", "api"),
 	"backup":         plain("api"),
 	"notify":         plain("escalation", "performatives", "render", "api"),
 	"server":         plain("gateway/nats", "registry", "archive", "broker", "embedded", "escalation", "inbox", "login", "notify", "performatives", "api"),

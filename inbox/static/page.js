@@ -10,8 +10,9 @@ import { call, note, openForm, ready, sign } from './forms.js';
 import { follow } from './live.js';
 import { asks, moved, open, refreshQueue, search, shut, step } from './panes.js';
 
-function changed({ changed: ids, reset, now }) {
+function changed({ changed: ids, sessions = [], reset, now }) {
   if (now) clock.set(now);
+  if (reset || sessions.length) document.dispatchEvent(new CustomEvent('heard', { detail: { sessions, reset } }));
   if (!reset && !ids.length) return;
   if (queue) refreshQueue(ids);
   const shown = item();

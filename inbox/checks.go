@@ -1,0 +1,233 @@
+package inbox
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/delegation"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/transcript"
+)
+
+// checks is a page of what agents delegated to the reader.
+type checks struct {
+	Rows   []checkRow
+	Tabs   []tab
+	Status string
+	Next   string // link to the next page
+	Now    time.Time
+}
+
+type checkRow struct {
+	api.Check
+	Title       string
+	Theirs      bool // the scope is another organisation's text
+	Until, Held time.Time
+}
+
+func (i *Inbox) checksPage(w http.ResponseWriter, r *http.Request, who *person) {
+	list, err := i.checks(r, who)
+	if err != nil {
+		i.trouble(w, r, who, err)
+		return
+	}
+	p := i.page(r, who, "checks", "Checks")
+	p.Checks = list
+	i.show(w, http.StatusOK, "page", p)
+}
+
+func (i *Inbox) checksPart(w http.ResponseWriter, r *http.Request, who *person) {
+	list, err := i.checks(r, who)
+	if err != nil {
+		i.trouble(w, r, who, err)
+		return
+	}
+	i.show(w, http.StatusOK, "checks", list)
+}
+
+func (i *Inbox) checks(r *http.Request, who *person) (*checks, error) {
+	q := api.ListChecks{Status: r.URL.Query().Get("status"), Cursor: r.URL.Query().Get("cursor"), Limit: queuePageSize}
+	list, err := ask(r.Context(), i, who.Agent, api.CheckList, q)
+	if err != nil {
+		return nil, err
+	}
+	v := &checks{Status: q.Status, Now: i.Now()}
+	for _, t := range []struct{ name, status string }{{"Open", ""}, {"Over", api.OverChecks}, {"All", api.AllChecks}} {
+		v.Tabs = append(v.Tabs, tab{Name: t.name, Link: link("checks", values("status", t.status)), Chosen: q.Status == t.status})
+	}
+	if list.Next != "" {
+		v.Next = link("checks", values("status", q.Status, "cursor", list.Next))
+	}
+	for _, c := range list.Checks {
+		v.Rows = append(v.Rows, checkRow{
+			Check: c, Title: oneLine(c.Scope), Theirs: c.From.Organisation() != who.Agent.Organisation(),
+			Until: stamp(c.ValidUntil), Held: stamp(c.Asked),
+		})
+	}
+	return v, nil
+}
+
+// values formats a URL query without empty values.
+func values(pairs ...string) string {
+	q := url.Values{}
+	for n := 0; n < len(pairs); n += 2 {
+		if pairs[n+1] != "" {
+			q.Set(pairs[n], pairs[n+1])
+		}
+	}
+	return q.Encode()
+}
+
+// A check is one delegation with everything that an answer needs.
+type check struct {
+	api.Check
+	Title              string
+	Asks               prose
+	Theirs             bool // the scope is another organisation's text
+	OfferTheirs        bool
+	Offered, Joined    bool
+	Standing           bool
+	Until, At          time.Time
+	Terms, MoreTerms   []term
+	Compared           bool
+	Fields             []field // of a counter-offer
+	Offer              string  // the terms at stake as JSON, for a counter-offer
+	Talk               []entry
+	Next               *uint64
+	Answer             *entry // what the reader reported last
+	May                map[string]bool
+	Colleagues         []api.Card
+	Authorities        []string // that the reader may pass on
+	Now                time.Time
+	Me                 *person
+	RejectCodes, Words []string
+}
+
+func (i *Inbox) checkPage(w http.ResponseWriter, r *http.Request, who *person) {
+	v, err := i.check(r, who)
+	if err != nil {
+		i.trouble(w, r, who, err)
+		return
+	}
+	p := i.page(r, who, "checks", v.Title)
+	p.Check = v
+	i.show(w, http.StatusOK, "page", p)
+}
+
+func (i *Inbox) checkPart(w http.ResponseWriter, r *http.Request, who *person) {
+	v, err := i.check(r, who)
+	if err != nil {
+		i.trouble(w, r, who, err)
+		return
+	}
+	i.show(w, http.StatusOK, "check", v)
+}
+
+// The words for an assessment that the form offers, and the codes of a rejection.
+var (
+	assessments = []string{"compliant", "non-compliant", "inconclusive"}
+	rejectCodes = []string{"policy_violation", "budget_exceeded", "capacity_unavailable", "escalation_required", "unspecified"}
+)
+
+func (i *Inbox) check(r *http.Request, who *person) (*check, error) {
+	id := performatives.SessionID(r.PathValue("id"))
+	c, err := ask(r.Context(), i, who.Agent, api.CheckGet, api.SessionRef{Session: id})
+	if err != nil {
+		return nil, err
+	}
+	ours := c.OnBehalfOf.Organisation()
+	v := &check{
+		Check: c, Title: oneLine(c.Scope), Asks: asProse(c.Scope), Theirs: c.From.Organisation() != who.Agent.Organisation(),
+		Offered: c.Status == delegation.Offered.String(), Joined: c.Status == delegation.Active.String(), Standing: c.Open(),
+		Until: stamp(c.ValidUntil), At: stamp(c.Asked), May: map[string]bool{}, Now: i.Now(), Me: who,
+		RejectCodes: rejectCodes, Words: assessments,
+	}
+	for _, act := range c.Allows {
+		v.May[act.String()] = true
+	}
+	if !v.Joined {
+		return v, nil
+	}
+	messages, err := ask(r.Context(), i, who.Agent, api.SessionMessages, api.ListMessages{Session: id, Limit: api.MaxPage})
+	if err != nil {
+		return nil, err
+	}
+	v.Talk, v.Next = asTalk(messages.Messages, ours), messages.Next
+	if c.Result > 0 {
+		if e, err := i.entry(r.Context(), who, id, c.Result); err == nil {
+			shown := asEntry(e, ours)
+			v.Answer = &shown
+		}
+	}
+	if c.Proposal != nil {
+		item := &api.EscalationItem{Proposal: c.Proposal, Previous: c.Previous, Changes: c.Changes, Labels: c.Labels}
+		v.Terms, v.MoreTerms = foldTerms(asTerms(item))
+		v.Compared, v.OfferTheirs = c.Previous != nil, c.Proposal.By.Organisation() != ours
+		for n := range v.Talk {
+			v.Talk[n].Stake = v.Talk[n].Number == c.Proposal.Sequence
+		}
+		if v.May["COUNTER"] {
+			v.Fields = asFields(item)
+			v.Offer = i.terms(r.Context(), who, id, c.Proposal.Sequence)
+		}
+	}
+	if c.MaxDepth > 0 {
+		if err := i.passOn(r.Context(), who, v); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+// passOn finds to whom, and with which authority, the reader may hand the check over.
+func (i *Inbox) passOn(ctx context.Context, who *person, v *check) error {
+	people, err := ask(ctx, i, who.Agent, api.AgentList, api.ListAgents{Organization: organisation(who.Agent), Kind: performatives.KindHuman})
+	if err != nil {
+		return err
+	}
+	for _, card := range people.Agents {
+		if card.Agent != who.Agent && !card.Registry.Auditor && !slices.Contains(v.Participants, card.Agent) {
+			v.Colleagues = append(v.Colleagues, card)
+		}
+	}
+	for _, a := range []delegation.Authority{delegation.Full, delegation.Limited, delegation.Advisory} {
+		if a <= delegation.ParseAuthority(v.Authority) {
+			v.Authorities = append(v.Authorities, a.String())
+		}
+	}
+	return nil
+}
+
+// entry reads one entry of a transcript.
+func (i *Inbox) entry(ctx context.Context, who *person, id performatives.SessionID, sequence uint64) (e transcript.Entry, err error) {
+	one, err := ask(ctx, i, who.Agent, api.SessionMessages, api.ListMessages{Session: id, Since: sequence, Limit: 1})
+	if err != nil || len(one.Messages) == 0 {
+		return e, err
+	}
+	return transcript.Read(one.Messages[0])
+}
+
+// maxCounter bounds the terms that a form holds.
+const maxCounter = 64 << 10
+
+// terms are those of an offer as JSON, "" if a form cannot hold them.
+func (i *Inbox) terms(ctx context.Context, who *person, id performatives.SessionID, sequence uint64) string {
+	e, err := i.entry(ctx, who, id, sequence)
+	if err != nil || e.Message == nil {
+		return ""
+	}
+	var body struct {
+		Terms jsontext.Value `json:"terms"`
+	}
+	if json.Unmarshal(e.Message.RawBody, &body) != nil || len(body.Terms) > maxCounter {
+		return ""
+	}
+	return string(body.Terms)
+}
