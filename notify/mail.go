@@ -126,8 +126,8 @@ func subject(note Notification) string {
 	default:
 	}
 	amount := ""
-	if it.Amount != nil {
-		amount = ", " + render.Clean(escalation.Money(it.Amount.Value, it.Amount.Currency))
+	if at := stake(it); at != nil {
+		amount = ", " + escalation.Money(at.Value, at.Currency)
 	}
 	return fmt.Sprintf("[%s] %s%s: %s", it.Urgency, it.By, amount, what)
 }

@@ -347,6 +347,7 @@ func TestRetry(t *testing.T) {
 func TestMail(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.item.Amount.Currency = "USD, pay at evil.example"
 	w.starts(w.config(both))
 	w.happens(escalation.Action{Kind: escalation.Opened})
 	mail := next(w, w.mails)
@@ -354,7 +355,7 @@ func TestMail(t *testing.T) {
 	if !strings.Contains(head, "RCPT alice@acme.example\r\n") {
 		t.Errorf("the first level is alice, and the mail went to %s", head)
 	}
-	if strings.Contains(head, "evil") || strings.Contains(head, "Cheap") {
+	if strings.Contains(head, "evil") || strings.Contains(head, "Cheap") || !strings.Contains(head, "15000") {
 		t.Errorf("a stranger's words are in the header: %s", head)
 	}
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "=\r\n", ""), "=3D", "=")

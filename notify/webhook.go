@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -58,6 +59,20 @@ type EnrolledPayload struct {
 	Link   string              `json:"link"`
 }
 
+// currency is a currency's code.
+var currency = regexp.MustCompile(`^[A-Za-z]{3}$`)
+
+// stake is the amount at stake, without a currency that is some other text: the
+// counterparty may have written it.
+func stake(it *api.EscalationItem) *escalation.Amount {
+	if it.Amount == nil || currency.MatchString(it.Amount.Currency) {
+		return it.Amount
+	}
+	plain := *it.Amount
+	plain.Currency = ""
+	return &plain
+}
+
 // payload returns the body for an event.
 func payload(note Notification) any {
 	it, e := &note.Item, note.Event
@@ -66,7 +81,7 @@ func payload(note Notification) any {
 	}
 	return Payload{
 		ID: note.ID, Type: "escalation." + string(e.Kind), At: e.At, Escalation: string(it.ID), Session: it.Session,
-		Org: it.Organisation, Asks: it.By, Reason: it.Reason, Urgency: it.Urgency, Status: it.Status, Due: due(it), Amount: it.Amount,
+		Org: it.Organisation, Asks: it.By, Reason: it.Reason, Urgency: it.Urgency, Status: it.Status, Due: due(it), Amount: stake(it),
 		By: e.By, To: e.To, Link: note.Link,
 	}
 }
