@@ -104,7 +104,7 @@ func writeAgreement(cmd *cobra.Command, d agreement.Document, file string) error
 	case err != nil:
 		return err
 	case file == "" || file == "-":
-		return say(cmd, string(data))
+		return say(cmd, forTerminal(cmd, string(data)))
 	}
 	return os.WriteFile(file, data, 0o600)
 }

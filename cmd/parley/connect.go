@@ -28,7 +28,7 @@ const (
 	defaultData    = "./parley-data"
 	answerWithin   = 10 * time.Second // how long a command waits for the broker
 	retryEvery     = 100 * time.Millisecond
-	completeWithin = 2 * time.Second  // how long completion waits for the broker
+	completeWithin = 2 * time.Second // how long completion waits for the broker
 	maxCompletions = 100
 )
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 	"unicode"
@@ -35,6 +36,10 @@ func TestHostileText(t *testing.T) {
 	buys := buyer.Session(s.ID())
 	_, err = buys.Accept(w.Ctx, "inv")
 	testkit.Must(t, err)
+	_, err = s.Propose(w.Ctx, client.Proposal{ID: "p0", Type: "service-agreement", Subject: hostile, Terms: map[string]any{hostile: hostile}})
+	testkit.Must(t, err)
+	_, err = buys.Accept(w.Ctx, "p0")
+	testkit.Must(t, err)
 	_, err = s.Propose(w.Ctx, client.Proposal{ID: "p1", Type: "service-agreement", Subject: hostile, Terms: map[string]any{"price": 1, hostile: hostile}})
 	testkit.Must(t, err)
 	asked, err := buys.Escalate(w.Ctx, client.Escalation{Reason: client.AuthorityLimit, Urgency: client.High, Context: hostile, About: "p1"})
@@ -43,10 +48,19 @@ func TestHostileText(t *testing.T) {
 	_, err = decider.CommentEscalation(w.Ctx, string(asked.ID), hostile)
 	testkit.Must(t, err)
 
-	id, item := string(s.ID()), string(asked.ID)
+	id, item, file := string(s.ID()), string(asked.ID), filepath.Join(t.TempDir(), "deal.json")
+	if said, status := w.reports([]string{"agreement", "export", id, "-o", file, "--url", w.URL, "--data", w.Data}); status != done {
+		t.Fatal(said)
+	}
+	for _, command := range []string{"show", "verify"} {
+		said, _ := w.reports([]string{"agreement", command, file})
+		if !harmlessText(said) {
+			t.Errorf("parley agreement %s prints:\n%q", command, said)
+		}
+	}
 	for _, command := range [][]string{
 		{"session", "ls"}, {"session", "show", id}, {"session", "show", id, "--full"}, {"session", "verify", id}, {"session", "audit", id},
-		{"agent", "ls"}, {"agent", "show", string(beta)}, {"human", "ls"}, {"human", "show", string(alice.Agent)},
+		{"agreement", "ls", id}, {"agent", "ls"}, {"agent", "show", string(beta)}, {"human", "ls"}, {"human", "show", string(alice.Agent)},
 		{"schemas"}, {"schemas", "hostile-v1"}, {"schemas", hostile},
 		{"inbox", "ls"}, {"inbox", "show", item}, {"inbox", "show", item, "--full"}, {"inbox", "history", item}, {"inbox", "ls", "--urgency", hostile},
 		{"__complete", "session", "show", ""}, {"__complete", "agent", "show", ""}, {"__complete", "inbox", "show", ""},
@@ -62,17 +76,18 @@ func TestHostileText(t *testing.T) {
 				args = append(command, args...)
 			}
 			said, _ := w.reports(args)
-			for _, c := range said {
-				if c != '\n' && c != '\t' && !unicode.IsPrint(c) {
-					t.Errorf("parley %q prints %U:\n%q", args, c, said)
-					break
-				}
+			if !harmlessText(said) {
+				t.Errorf("parley %q prints:\n%q", args, said)
 			}
 			if more != nil && !jsontext.Value(said).IsValid() {
 				t.Errorf("parley %q prints no JSON:\n%s", args, said)
 			}
 		}
 	}
+}
+
+func harmlessText(said string) bool {
+	return !strings.ContainsFunc(said, func(c rune) bool { return c != '\n' && c != '\t' && !unicode.IsPrint(c) })
 }
 
 // reports runs a command as the program does, errors included.
