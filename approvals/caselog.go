@@ -170,24 +170,26 @@ func (a *Approvals) Notified(ctx context.Context, item *api.EscalationItem, told
 // maxHistory bounds what one answer holds.
 const maxHistory = 2000
 
+// errMoreHistory ends a reading that has as much as is shown.
+var errMoreHistory = errors.New("there is more history than is shown")
+
 // history is the case log of an approval, oldest action first.
 func (c *cases) history(ctx context.Context, org performatives.Organisation, id escalation.ID) ([]escalation.Action, error) {
 	subject := api.CaseLogOf(org, string(id))
 	actions := []escalation.Action{}
-	for from := uint64(1); len(actions) < maxHistory; {
-		m, err := c.store.Next(ctx, api.CaseLogStream, from, subject)
-		if err != nil {
-			return nil, err
-		}
-		if m == nil {
-			break
+	err := c.store.Read(ctx, api.CaseLogStream, subject, 1, func(m store.Message) error {
+		if len(actions) == maxHistory {
+			return errMoreHistory
 		}
 		var e caseEntry
 		if err := json.Unmarshal(m.Data, &e); err != nil {
-			return nil, err
+			return err
 		}
 		actions = append(actions, e.Action)
-		from = m.Sequence + 1
+		return nil
+	})
+	if err != nil && !errors.Is(err, errMoreHistory) {
+		return nil, err
 	}
 	return actions, nil
 }

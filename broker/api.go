@@ -105,16 +105,16 @@ func (b *Broker) openAPI(context.Context) (err error) {
 // callTimeout bounds one api call.
 const callTimeout = 10 * time.Second
 
-// maxCalls bounds those that are answered at once.
-const maxCalls = 16
+// Bounds of api calls.
+const (
+	maxCalls        = 16   // that are answered at once
+	maxWaitingCalls = 1024 // that wait for that; then one more of each principal may
+)
 
 // Call calls a verb and answers once, after release. A last answer must have left
 // when answer returns: what follows may close the caller's connection.
 func (b *Broker) Call(c api.Caller, verb string, request []byte, release func(), answer func(reply any, last bool, err error)) {
-	v, err := b.callable(c, verb)
-	if err == nil && !b.sessions.begin() {
-		err = session.Busy()
-	}
+	v, wait, err := b.begin(c, verb)
 	if err != nil {
 		release()
 		answer(nil, false, err)
@@ -122,8 +122,28 @@ func (b *Broker) Call(c api.Caller, verb string, request []byte, release func(),
 	}
 	go func() {
 		defer b.sessions.busy.Done()
-		b.answer(c, v, request, release, answer)
+		b.answer(c, v, request, wait, release, answer)
 	}()
+}
+
+// begin counts a call as work, unless the caller may not make it, or too many wait for their
+// turn. wait waits for the call's own.
+func (b *Broker) begin(c api.Caller, verb string) (v answer, wait func() *slot, err error) {
+	if v, err = b.callable(c, verb); err != nil {
+		return v, nil, err
+	}
+	if !b.sessions.begin() {
+		return v, nil, session.Busy()
+	}
+	if v.Waits { // it works little, so it takes nobody's slot
+		return v, nil, nil
+	}
+	wait, joined := b.calls.join(c.Agent)
+	if !joined {
+		b.sessions.busy.Done()
+		return v, nil, session.Busy()
+	}
+	return v, wait, nil
 }
 
 // callable finds what answers a verb that the caller may call.
@@ -145,14 +165,14 @@ func (b *Broker) callable(c api.Caller, verb string) (answer, error) {
 	return v, nil
 }
 
-func (b *Broker) answer(c api.Caller, v answer, request []byte, release func(), tell func(reply any, last bool, err error)) {
+func (b *Broker) answer(c api.Caller, v answer, request []byte, wait func() *slot, release func(), tell func(reply any, last bool, err error)) {
 	defer release()
 	within := callTimeout
-	if v.Waits { // it works little, so it takes nobody's slot
+	if wait == nil {
 		release()
 		within = approvals.LongestWatch + callTimeout
 	} else {
-		defer b.calls.enter(c.Agent).done()
+		defer wait().done()
 	}
 	ctx, cancel := context.WithTimeout(b.work.Context(), within)
 	defer cancel()

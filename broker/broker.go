@@ -161,7 +161,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 	b := &Broker{Options: o, id: cmp.Or(o.ID, nuid.Next()), work: background.New()}
 	b.sessions, b.limiter = newSessions(b), newLimiter(o.Limits, o.Now)
 	b.judging, b.calls = newScheduler(runtime.GOMAXPROCS(0)), newScheduler(maxCalls)
-	b.checking = newScheduler(1)
+	b.checking, b.calls.most = newScheduler(1), maxWaitingCalls
 	var err error
 	if b.store, err = store.Open(ctx, store.Options{
 		Conn: o.Conn, Replicas: o.Replicas, InboxAge: o.InboxAge, Archive: o.Archive.After > 0, Sync: o.Durable, Log: o.Log,

@@ -87,6 +87,16 @@ func (b *Broker) Forgets(id performatives.SessionID, done func()) bool {
 	})
 }
 
+// TimerAgain is when a timer without progress is delivered again.
+const TimerAgain = timerAgain
+
+// Queued is how much work waits for a session.
+func (b *Broker) Queued(id performatives.SessionID) int {
+	b.sessions.mu.Lock()
+	defer b.sessions.mu.Unlock()
+	return len(b.sessions.cached[id].queue)
+}
+
 // MaxQueue is how much waits for one session at most.
 const MaxQueue = maxQueue
 

@@ -14,10 +14,13 @@ type scheduler struct {
 	slots int
 	busy  atomic.Int32 // pieces of work that have begun, those that wait for the store too
 
-	mu     sync.Mutex
-	free   int
-	queues map[performatives.Agent]*queue
-	turns  []*queue // those in which somebody waits
+	most int // that wait: then who has some waiting is refused; 0 is no bound
+
+	mu      sync.Mutex
+	waiting int
+	free    int
+	queues  map[performatives.Agent]*queue
+	turns   []*queue // those in which somebody waits
 }
 
 // A queue is one principal's, while somebody waits in it.
@@ -38,14 +41,24 @@ type slot struct {
 
 // enter waits for a slot.
 func (s *scheduler) enter(a performatives.Agent) *slot {
-	s.busy.Add(1)
+	wait, _ := s.join(a)
+	return wait()
+}
+
+// join joins the queue for a slot, unless there is no room: then wait is nil. wait waits
+// for the slot.
+func (s *scheduler) join(a performatives.Agent) (wait func() *slot, joined bool) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.free > 0 {
+		s.busy.Add(1)
 		s.free--
-		s.mu.Unlock()
-		return &slot{scheduler: s}
+		return func() *slot { return &slot{scheduler: s} }, true
 	}
 	q := s.queues[a]
+	if q != nil && s.most > 0 && s.waiting >= s.most {
+		return nil, false
+	}
 	if q == nil {
 		q = &queue{agent: a}
 		s.queues[a] = q
@@ -53,9 +66,9 @@ func (s *scheduler) enter(a performatives.Agent) *slot {
 	}
 	turn := make(chan struct{})
 	q.waiting = append(q.waiting, turn)
-	s.mu.Unlock()
-	<-turn
-	return &slot{scheduler: s}
+	s.busy.Add(1)
+	s.waiting++
+	return func() *slot { <-turn; return &slot{scheduler: s} }, true
 }
 
 // idle tells whether each piece of work may use two cores. With more work in hand,
@@ -80,6 +93,7 @@ func (s *slot) release() {
 	q := f.turns[0]
 	f.turns = f.turns[1:]
 	close(q.waiting[0])
+	f.waiting--
 	if q.waiting = q.waiting[1:]; len(q.waiting) > 0 {
 		f.turns = append(f.turns, q)
 	} else {

@@ -31,3 +31,36 @@ func TestIdle(t *testing.T) {
 		t.Error("a second core where there is one")
 	}
 }
+
+// What waits is bounded. A principal that has nothing waiting may still wait, so that
+// nobody is kept out by others.
+func TestWaitingIsBounded(t *testing.T) {
+	t.Parallel()
+	s := newScheduler(1)
+	s.most = 3
+	working := s.enter("agent://acme.com/a")
+	var waiting []func() *slot
+	for range 3 {
+		wait, joined := s.join("agent://acme.com/a")
+		if !joined {
+			t.Fatal("there was room to wait")
+		}
+		waiting = append(waiting, wait)
+	}
+	if _, joined := s.join("agent://acme.com/a"); joined {
+		t.Error("four wait")
+	}
+	other, joined := s.join("agent://acme.com/b")
+	if !joined {
+		t.Fatal("one principal keeps another out")
+	}
+	if _, joined := s.join("agent://acme.com/b"); joined {
+		t.Error("two of the other wait, too")
+	}
+	working.done()
+	waiting[0]().done()
+	other().done() // they take turns
+	if _, joined := s.join("agent://acme.com/a"); !joined {
+		t.Error("there is room again")
+	}
+}

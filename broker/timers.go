@@ -2,13 +2,17 @@ package broker
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/cluster"
+	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
@@ -20,6 +24,9 @@ import (
 type timers struct {
 	b    *Broker
 	stop func(context.Context) // nil before they are open
+
+	mu   sync.Mutex
+	held map[uint64]store.Delivery // those that fired and are not done, by sequence
 }
 
 // close lets the timers that fired come to their end, unless the server is gone.
@@ -35,48 +42,95 @@ const (
 	timerConsumer = "brokers"
 )
 
-// A timer that fired is delivered to one broker. If that one is dead or stopped, another one
-// gets the timer once the first may be suspected. A broker that does not pull gets no more.
+// A timer that fired is delivered to one broker, which reports progress until it is done. If
+// that one is dead or stopped, another one gets the timer once the first may be suspected. A
+// broker that does not pull gets no more. After an outage, many have fired: the brokers get
+// so many at a time.
 const (
-	timerAgain = cluster.SuspectAfter
-	timerPull  = 2 * time.Second
+	timerAgain    = cluster.SuspectAfter
+	timerProgress = timerAgain / 3
+	timerPull     = 2 * time.Second
+	timersAtOnce  = 256
 )
 
 // openTimers consumes timers that fired; all brokers share them.
 func (b *Broker) openTimers(ctx context.Context) error {
-	b.timers.b = b
+	b.timers.b, b.timers.held = b, map[uint64]store.Delivery{}
 	queue, err := b.store.Queue(ctx, store.QueueConfig{
-		Stream: api.TimersStream, Name: timerConsumer, Subject: timerDue + "*", AckWait: timerAgain, MaxAckPending: 1024,
+		Stream: api.TimersStream, Name: timerConsumer, Subject: timerDue + "*", AckWait: timerAgain, MaxAckPending: timersAtOnce,
 	})
 	if err != nil {
 		return err
 	}
-	b.timers.stop, err = queue.Consume(timerPull, b.timers.due)
+	if b.timers.stop, err = queue.Consume(timerPull, timersAtOnce, b.timers.due); err == nil {
+		b.work.Go(b.timers.reportProgress)
+	}
 	return err
+}
+
+// reportProgress keeps the timers that are held from being delivered again.
+func (t *timers) reportProgress(ctx context.Context) {
+	for background.Pause(ctx, timerProgress) == nil {
+		t.mu.Lock()
+		held := slices.Collect(maps.Values(t.held))
+		t.mu.Unlock()
+		for _, m := range held {
+			if err := m.Progress(); err != nil {
+				t.b.Log.Debug("progress of a timer not reported", zap.Error(err))
+			}
+		}
+	}
+}
+
+// hold notes a timer that fired; false means that it is held already, and comes again.
+func (t *timers) hold(m store.Delivery) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, again := t.held[m.Sequence]
+	t.held[m.Sequence] = m // the newest delivery is the one to acknowledge
+	return !again
+}
+
+// release ends the work on a timer, and returns its newest delivery.
+func (t *timers) release(m store.Delivery) store.Delivery {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	newest := t.held[m.Sequence]
+	delete(t.held, m.Sequence)
+	return newest
 }
 
 // due looks at a session whose timer fired.
 func (t *timers) due(m store.Delivery) {
+	if !t.hold(m) {
+		return
+	}
 	id, err := performatives.ParseSessionID(strings.TrimPrefix(m.Subject, timerDue))
 	if err != nil {
 		t.done(m)
 		return
 	}
-	t.b.sessions.run(id, func(ctx context.Context, l *cachedSession) {
+	if !t.b.sessions.run(id, func(ctx context.Context, l *cachedSession) {
 		if err := t.b.atDeadline(ctx, l); err != nil {
 			t.b.trouble("timer", id, err) //nolint:errcheck // it logs; the timer comes again
-			if err := m.Later(time.Second); err != nil {
-				t.b.Log.Debug("timer not returned", zap.Error(err))
-			}
+			t.later(m)
 			return
 		}
 		t.done(m)
-	})
+	}) {
+		t.later(m)
+	}
 }
 
 func (t *timers) done(m store.Delivery) {
-	if err := m.Ack(); err != nil {
+	if err := t.release(m).Ack(); err != nil {
 		t.b.Log.Debug("timer not acknowledged", zap.Error(err))
+	}
+}
+
+func (t *timers) later(m store.Delivery) {
+	if err := t.release(m).Later(time.Second); err != nil {
+		t.b.Log.Debug("timer not returned", zap.Error(err))
 	}
 }
 

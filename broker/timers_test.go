@@ -71,3 +71,19 @@ func TestResponseTimeIsTold(t *testing.T) {
 		t.Errorf("%d more events (%v)", n, err)
 	}
 }
+
+// A timer that fired is not delivered again while its session has other work, however long
+// that takes: a broker that comes back after an outage has many to do.
+func TestTimersAreNotDeliveredAgain(t *testing.T) {
+	t.Parallel()
+	w := newShelf(t, archive.Policy{})
+	busy := w.Invite(alpha, beta, time.Second)
+	letGo := w.b.Hold(busy.ID)
+	// The next one fires when the first would have come again.
+	w.Invite(alpha, beta, 2*broker.TimerAgain).Closed(beta, "invitation_timeout")
+	if n := w.b.Queued(busy.ID); n != 1 {
+		t.Errorf("%d pieces of work wait for the session, want its timer", n)
+	}
+	letGo()
+	busy.Closed(beta, "invitation_timeout")
+}

@@ -120,6 +120,9 @@ type Delivery struct {
 // Ack says that the work is done.
 func (d Delivery) Ack() error { return d.m.Ack() }
 
+// Progress says that the work goes on, so that nobody else gets it yet.
+func (d Delivery) Progress() error { return d.m.InProgress() }
+
 // Later gives the work back; it comes again after a delay.
 func (d Delivery) Later(delay time.Duration) error { return d.m.NakWithDelay(delay) }
 
@@ -159,15 +162,16 @@ func (q *Queue) Delivered(ctx context.Context) (uint64, error) {
 	return info.Delivered.Stream, nil
 }
 
-// Consume calls do with each message until stop is called. stop lets what was
+// Consume calls do with each message until stop is called, and asks for at most so many
+// at a time. stop lets what was
 // delivered come to its end, unless ctx ends first. A broker that dies asks for no
 // more after the expiry, so what comes then goes to another.
-func (q *Queue) Consume(expiry time.Duration, do func(Delivery)) (stop func(ctx context.Context), err error) {
+func (q *Queue) Consume(expiry time.Duration, most int, do func(Delivery)) (stop func(ctx context.Context), err error) {
 	consuming, err := q.c.Consume(func(m jetstream.Msg) {
 		if d, err := delivery(m); err == nil {
 			do(d)
 		}
-	}, jetstream.PullExpiry(expiry))
+	}, jetstream.PullExpiry(expiry), jetstream.PullMaxMessages(most))
 	if err != nil {
 		return nil, err
 	}
