@@ -62,7 +62,7 @@ func (w *shelf) ends() performatives.SessionID {
 		last, err = w.store.Append(w.Context(), id, entry, last)
 		testkit.Must(w, err)
 	}
-	testkit.Must(w, w.list.Write(w.Context(), id, closed))
+	testkit.Must(w, w.list.Write(w.Context(), id, closed, false))
 	return id
 }
 
@@ -99,7 +99,7 @@ func TestArchiver(t *testing.T) {
 	t.Parallel()
 	w := newShelf(t)
 	ids := []performatives.SessionID{w.ends(), w.ends(), w.ends()}
-	testkit.Must(t, w.list.Write(t.Context(), ids[0], closed)) // again, as another broker does
+	testkit.Must(t, w.list.Write(t.Context(), ids[0], closed, false)) // again, as another broker does
 	points, listed := archive.Failpoints(), make(chan struct{}, len(ids))
 	w.opens(at(points[len(points)-1], func() { listed <- struct{}{} }))
 	for range ids {

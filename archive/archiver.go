@@ -106,14 +106,15 @@ func (a *Archiver) burst(ctx context.Context) error {
 	return nil
 }
 
-// manyAreDue tells whether a row is due that was written long after the last one
-// that the queue gave out.
+// manyAreDue tells whether very many rows wait in the queue, and one is due that was written
+// so many messages after the last one that the queue gave out.
 func (a *Archiver) manyAreDue(ctx context.Context) (bool, error) {
-	delivered, err := a.queue.Delivered(ctx)
-	if err != nil {
+	many := a.o.Policy.sessionsAtOnce()
+	waiting, delivered, err := a.queue.Waiting(ctx)
+	if err != nil || waiting < many {
 		return false, err
 	}
-	m, err := a.o.Store.Next(ctx, api.IndexStream, delivered+a.o.Policy.rowsAtOnce(), api.AllOver)
+	m, err := a.o.Store.Next(ctx, api.IndexStream, delivered+many, api.AllOver)
 	return m != nil && time.Since(m.Time) >= a.o.Policy.After, err
 }
 

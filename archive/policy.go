@@ -29,9 +29,8 @@ func (p Policy) keeps(s session.Phase) time.Duration {
 // minutes. After a kill it reads a stream from its summary if nothing was added
 // since, and otherwise whole: streams that are seldom written are quick to open.
 const (
-	maxInterval   = time.Hour // between bursts
-	atOnce        = 100_000   // due sessions do not wait for a burst
-	rowsOfSession = 3         // at least, that a session has written until it ends
+	maxInterval = time.Hour // between bursts
+	atOnce      = 100_000   // due sessions do not wait for a burst
 )
 
 // every is how often due sessions move.
@@ -52,5 +51,5 @@ func (p Policy) untilBurst(now time.Time) time.Duration {
 	return now.Truncate(every).Add(every).Sub(now)
 }
 
-// rowsAtOnce is how many rows belong to so many sessions that they do not wait for a burst.
-func (p Policy) rowsAtOnce() uint64 { return rowsOfSession * uint64(cmp.Or(p.AtOnce, atOnce)) }
+// sessionsAtOnce are so many that they do not wait for a burst.
+func (p Policy) sessionsAtOnce() uint64 { return uint64(cmp.Or(p.AtOnce, atOnce)) }

@@ -278,13 +278,14 @@ func (b *Broker) enter(ctx context.Context, l *cachedSession, m *performatives.M
 		return err
 	}
 	b.reaches(appended)
-	before := l.state.Phase
+	before, participants := l.state.Phase, len(l.state.Participants())
+	l.unwritten = l.unwritten || b.Alone && act.stamp.Sequence == 0
 	l.state, l.last, l.sequences = act.next.Sealed(m.ID, act.stamp.Hash), position, append(l.sequences, position)
 	l.bytes += len(act.entry)
 	l.unapplied = append(l.unapplied, delivery{
 		sequence: act.stamp.Sequence, position: position, entry: act.entry, to: l.state.Audience(),
 	})
-	b.note(l, before)
+	b.note(l, before, participants)
 	b.announce(l, m, before, act.stamp)
 	l.compact()
 	return nil

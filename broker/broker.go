@@ -147,6 +147,7 @@ type Broker struct {
 	approvals *approvals.Approvals
 
 	limitEvents limitEvents
+	lag         time.Duration // of timers and session rows
 
 	failpoint atomic.Pointer[func(string)] // set by tests only
 
@@ -158,7 +159,7 @@ type Broker struct {
 // what a broker before it left undone, and then serves.
 func Open(ctx context.Context, o Options) (*Broker, error) {
 	o = o.withDefaults()
-	b := &Broker{Options: o, id: cmp.Or(o.ID, nuid.Next()), work: background.New()}
+	b := &Broker{Options: o, id: cmp.Or(o.ID, nuid.Next()), lag: derivedLag, work: background.New()}
 	b.sessions, b.limiter = newSessions(b), newLimiter(o.Limits, o.Now)
 	b.judging, b.calls = newScheduler(runtime.GOMAXPROCS(0)), newScheduler(maxCalls)
 	b.checking, b.calls.most = newScheduler(1), maxWaitingCalls
@@ -204,6 +205,7 @@ func (b *Broker) closeParts(ctx context.Context) {
 	if b.archiver != nil {
 		b.archiver.Close()
 	}
+	b.writeAllPostponed()
 	b.sessions.drain(ctx)
 	if b.cluster != nil {
 		b.cluster.Leave(ctx)

@@ -102,3 +102,10 @@ const MaxQueue = maxQueue
 
 // HoldChecks keeps long checks of terms waiting until they are let go.
 func (b *Broker) HoldChecks(a performatives.Agent) (letGo func()) { return b.checking.enter(a).done }
+
+// Lag sets how long timers and session rows may lag.
+func (b *Broker) Lag(d time.Duration) {
+	b.sessions.mu.Lock()
+	defer b.sessions.mu.Unlock()
+	b.lag = d
+}

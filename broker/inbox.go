@@ -36,12 +36,19 @@ var sideEffects = [...]struct {
 	then   failpoint
 }{{(*Broker).reconcileApprovals, reconciled}, {(*Broker).deliver, delivered}, {(*Broker).arm, timed}, {(*Broker).writeRow, listed}}
 
+// postponable is the first of them that may lag.
+const postponable = 2
+
 // applySideEffects makes everything that is derived from a session agree with it: the
-// escalation item, inboxes, the timer, the session list. What fails is tried again; entries
-// count as applied only when all of it is done.
+// escalation item, inboxes, and then, or a little later, the timer and the session list. What
+// fails is tried again; entries count as applied only when all of it is done.
 func (b *Broker) applySideEffects(ctx context.Context, l *cachedSession) {
 	var err error
-	for _, step := range sideEffects {
+	for i, step := range sideEffects {
+		if i == postponable && b.postpone(l) {
+			l.attempts = 0
+			return
+		}
 		if err = step.derive(b, ctx, l); err != nil {
 			break
 		}
@@ -51,7 +58,7 @@ func (b *Broker) applySideEffects(ctx context.Context, l *cachedSession) {
 		for _, d := range l.unapplied {
 			b.cluster.Applied(d.position)
 		}
-		l.unapplied, l.attempts = nil, 0
+		l.unapplied, l.lagsUntil, l.attempts = nil, time.Time{}, 0
 		return
 	}
 	if ctx.Err() != nil {
@@ -66,14 +73,16 @@ func (b *Broker) applySideEffects(ctx context.Context, l *cachedSession) {
 func (b *Broker) later(l *cachedSession, wait time.Duration) {
 	if !l.retrying {
 		l.retrying = true
-		b.retry(l.id, wait)
+		b.after(wait, l.id, (*Broker).retrySideEffects)
 	}
 }
 
-func (b *Broker) retry(id performatives.SessionID, wait time.Duration) {
-	time.AfterFunc(wait, func() {
-		if !b.sessions.run(id, b.retrySideEffects) && b.work.Context().Err() == nil {
-			b.retry(id, time.Second)
+// after has a session do a piece of work after a delay.
+func (b *Broker) after(delay time.Duration, id performatives.SessionID, do func(*Broker, context.Context, *cachedSession)) {
+	time.AfterFunc(delay, func() {
+		work := func(ctx context.Context, l *cachedSession) { do(b, ctx, l) }
+		if !b.sessions.run(id, work) && b.work.Context().Err() == nil {
+			b.after(time.Second, id, do)
 		}
 	})
 }

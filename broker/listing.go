@@ -23,11 +23,16 @@ func (l *cachedSession) row() sessionlist.Row {
 	return sessionlist.Row{State: l.state.Phase, Participants: l.state.Participants(), Entries: l.state.Next}
 }
 
+// rowChanged tells whether the session list has another row, or none.
+func (l *cachedSession) rowChanged() bool {
+	return l.rowState != l.state.Phase || l.rowParticipants != len(l.state.Participants())
+}
+
 // note updates the list and the escalation inbox in memory before an act is answered, so that
 // whoever has the acceptance finds what the act did.
-func (b *Broker) note(l *cachedSession, before session.Phase) {
+func (b *Broker) note(l *cachedSession, before session.Phase, participants int) {
 	row := l.row()
-	if before != row.State || l.rowParticipants != len(row.Participants) {
+	if before != row.State || participants != len(row.Participants) {
 		b.list.Keep(l.id, row)
 	}
 	if before == session.Escalated || l.state.Phase == session.Escalated {
@@ -37,11 +42,12 @@ func (b *Broker) note(l *cachedSession, before session.Phase) {
 
 // writeRow writes the session's row if it has changed.
 func (b *Broker) writeRow(ctx context.Context, l *cachedSession) error {
-	row := l.row()
-	if l.rowState == row.State && l.rowParticipants == len(row.Participants) {
+	if !l.rowChanged() {
 		return nil
 	}
-	if err := b.list.Write(ctx, l.id, row); err != nil {
+	row, only := l.row(), l.unwritten
+	l.unwritten = false
+	if err := b.list.Write(ctx, l.id, row, only); err != nil {
 		return err
 	}
 	l.rowState, l.rowParticipants = row.State, len(row.Participants)

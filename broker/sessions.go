@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -67,6 +69,8 @@ type contents struct {
 	unapplied       []delivery // accepted entries whose side effects may be missing
 	inboxes         map[performatives.Agent]place
 	armed           time.Time     // when the session's timer fires
+	lagsUntil       time.Time     // the timer and the row are written then; zero if they are written
+	unwritten       bool          // nobody has written a timer or a row yet, for certain
 	rowState        session.Phase // in the session list
 	rowParticipants int           // in the session list
 	approvals       approvals.Written
@@ -158,6 +162,20 @@ func (s *sessions) work(l *cachedSession) {
 	}
 }
 
+// working is how many cached sessions have something to do.
+func (s *sessions) working() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.cached) - s.idle.Len()
+}
+
+// ids are those of the cached sessions.
+func (s *sessions) ids() []performatives.SessionID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.cached))
+}
+
 // drain takes no more work and waits for what is queued.
 func (s *sessions) drain(ctx context.Context) {
 	s.mu.Lock()
@@ -215,7 +233,7 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *cachedSession, settled uint
 		}
 		l.state, l.last, l.sequences = next, e.Sequence, append(l.sequences, e.Sequence)
 		l.bytes += len(e.Data)
-		l.armed, l.inboxes = time.Time{}, nil // the broker that appended the entry may have set the timer, and delivers it
+		l.armed, l.inboxes, l.unwritten = time.Time{}, nil, false // the broker that appended the entry may have set the timer, and delivers it
 		if e.Sequence > settled {
 			b.cluster.Unapplied(e.Sequence)
 			l.unapplied = append(l.unapplied, delivery{

@@ -175,16 +175,16 @@ func (b *Broker) tellExpired(l *cachedSession) {
 // read once more.
 func (b *Broker) arm(ctx context.Context, l *cachedSession) error {
 	if l.state.Phase.Over() {
+		if l.unwritten {
+			return nil
+		}
 		return b.store.Purge(ctx, api.TimersStream, timerAt+string(l.id))
 	}
-	now := b.clock(l)
-	next, some := l.state.NextDeadline(now)
-	if due, more := b.approvals.NextDue(l.state, now); more && (!some || due.Before(next)) {
-		next, some = due, true
-	}
-	if !some || l.armed.After(now) && !next.Before(l.armed) {
+	next, unset := b.nextTimer(l)
+	if !unset {
 		return nil
 	}
+	l.unwritten = false
 	if _, err := b.store.Put(ctx, store.Message{
 		Subject: timerAt + string(l.id),
 		Header: store.Header{
@@ -196,4 +196,17 @@ func (b *Broker) arm(ctx context.Context, l *cachedSession) error {
 	}
 	l.armed = next
 	return nil
+}
+
+// nextTimer is when the session's timer has to fire; unset means that none is set so soon.
+func (b *Broker) nextTimer(l *cachedSession) (next time.Time, unset bool) {
+	if l.state.Phase.Over() {
+		return next, false
+	}
+	now := b.clock(l)
+	next, some := l.state.NextDeadline(now)
+	if due, more := b.approvals.NextDue(l.state, now); more && (!some || due.Before(next)) {
+		next, some = due, true
+	}
+	return next, some && (!l.armed.After(now) || next.Before(l.armed))
 }

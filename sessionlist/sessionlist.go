@@ -3,7 +3,7 @@
 //	list, err := sessionlist.Open(ctx, sessionlist.Options{Store: s, Log: log})
 //	if err != nil { … }
 //	defer list.Close()
-//	err = list.Write(ctx, id, sessionlist.Row{State: session.Invited, Participants: participants, Entries: 1})
+//	err = list.Write(ctx, id, sessionlist.Row{State: session.Invited, Participants: participants, Entries: 1}, true)
 //	newest, err := list.Page(ctx, sessionlist.One(agent), "", "", 50)
 //
 // The list is derived from the transcripts: a row tells how many entries it was

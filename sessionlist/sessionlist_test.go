@@ -62,9 +62,9 @@ func TestList(t *testing.T) {
 	for i, r := range []sessionlist.Row{
 		row(session.Introduced, 2, alpha, beta), row(session.Invited, 1, alpha, beta), row(session.Introduced, 2, beta, gamma), row(session.Invited, 1, beta),
 	} {
-		testkit.Must(t, first.Write(t.Context(), ids[i], r))
+		testkit.Must(t, first.Write(t.Context(), ids[i], r, false))
 	}
-	testkit.Must(t, first.Write(t.Context(), ids[0], row(session.Closed, 3, alpha, beta)))
+	testkit.Must(t, first.Write(t.Context(), ids[0], row(session.Closed, 3, alpha, beta), false))
 	first.Keep(ids[0], row(session.Introduced, 2, alpha, beta)) // late: made from fewer entries
 
 	for name, l := range map[string]*sessionlist.List{"the first": first, "a later": open(t, sessionlist.Options{Store: s})} {
@@ -111,7 +111,7 @@ func TestReserve(t *testing.T) {
 	}
 	id := testkit.NewSession()
 	release := reserve(l, true)
-	testkit.Must(t, l.Write(t.Context(), id, row(session.Invited, 1, alpha, beta)))
+	testkit.Must(t, l.Write(t.Context(), id, row(session.Invited, 1, alpha, beta), false))
 	release()
 	release()
 	release = reserve(l, true)
@@ -123,7 +123,7 @@ func TestReserve(t *testing.T) {
 	later := open(t, sessionlist.Options{Store: s})
 	reserve(later, true) // what others reserve it does not know
 	reserve(later, false)
-	testkit.Must(t, later.Write(t.Context(), id, row(session.Closed, 2, alpha, beta)))
+	testkit.Must(t, later.Write(t.Context(), id, row(session.Closed, 2, alpha, beta), false))
 	reserve(later, true)
 }
 
@@ -160,7 +160,7 @@ func TestArchiveIndex(t *testing.T) {
 	both, moved := testkit.NewSession(), testkit.NewSession()
 	closed := row(session.Closed, 3, alpha, beta)
 	writer := open(t, sessionlist.Options{Store: s})
-	testkit.Must(t, writer.Write(t.Context(), both, closed)) // on its way to the archive
+	testkit.Must(t, writer.Write(t.Context(), both, closed, false)) // on its way to the archive
 	writer.Close()
 	l := open(t, sessionlist.Options{Store: s, Archive: &index{
 		rows: []sessionlist.Listed{{Session: both, Row: closed}, {Session: moved, Row: closed}}, faults: 1,

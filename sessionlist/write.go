@@ -13,8 +13,9 @@ import (
 )
 
 // Write stores a session's row and keeps it in memory. The row of an ended
-// session has another subject; the rows on the first one go.
-func (l *List) Write(ctx context.Context, id performatives.SessionID, row Row) error {
+// session has another subject; the rows on the first one go, unless this is the
+// only row.
+func (l *List) Write(ctx context.Context, id performatives.SessionID, row Row, only bool) error {
 	data, err := json.Marshal(row)
 	if err != nil {
 		return err
@@ -26,7 +27,7 @@ func (l *List) Write(ctx context.Context, id performatives.SessionID, row Row) e
 	if _, err := l.o.Store.Put(ctx, store.Message{Subject: subject, Data: data}); err != nil {
 		return fmt.Errorf("session row: %w", err)
 	}
-	if row.State.Over() {
+	if row.State.Over() && !only {
 		if _, err := l.o.Store.Put(ctx, store.Message{Subject: api.Index(id), Header: remove}); err != nil {
 			return fmt.Errorf("session row: %w", err)
 		}

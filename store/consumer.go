@@ -153,13 +153,14 @@ func (q *Queue) Fetch(n int, wait time.Duration) (all []Delivery, err error) {
 	return all, nil
 }
 
-// Delivered is the stream sequence up to which messages were given out.
-func (q *Queue) Delivered(ctx context.Context) (uint64, error) {
+// Waiting is how many messages were not given out yet, and the stream sequence up to which
+// they were.
+func (q *Queue) Waiting(ctx context.Context) (messages, delivered uint64, err error) {
 	info, err := q.c.Info(ctx)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return info.Delivered.Stream, nil
+	return info.NumPending, info.Delivered.Stream, nil
 }
 
 // Consume calls do with each message until stop is called, and asks for at most so many

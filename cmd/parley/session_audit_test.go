@@ -177,7 +177,7 @@ func TestVerifyGoesOn(t *testing.T) {
 	other, err := buyer.Invite(w.Ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{beta}, Purpose: "storage"})
 	testkit.Must(t, err)
 	w.put("asp.agent.=zz.inbox."+string(w.deal), []byte("{}")) // the inbox of no principal
-	said, ok := w.verify(0)
+	said, ok := w.verify(auditWait)
 	if ok || !strings.Contains(said, "ERROR  "+string(w.deal)+"  not verified: ") || !strings.Contains(said, "ok     "+string(other.ID())) ||
 		!strings.Contains(said, "1 of 2 transcripts have faults") {
 		t.Errorf("ok %t, said:\n%s", ok, said)
