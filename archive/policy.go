@@ -15,6 +15,8 @@ type Policy struct {
 	AtOnce uint          // so many due sessions do not wait for that; 0 is 100,000
 	Closed time.Duration // how long a closed session is kept from then on; 0 is for ever
 	Failed time.Duration // the same of a failed one
+
+	IfThere bool // a store that was made without an archive is left as it is, and not refused
 }
 
 // keeps is how long the archive keeps a session that ended in a state; 0 is for ever.

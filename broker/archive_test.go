@@ -258,4 +258,9 @@ func TestArchiveIsMadeWithTheStore(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), store.ErrNoArchive.Error()) {
 		t.Errorf("an archive for a store without: %v", err)
 	}
+	n, err := server.Start(t.Context(), server.Options{Data: b.Data, Listen: "127.0.0.1:-1", Dev: true, Archive: archive.Policy{After: time.Hour, IfThere: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Must(t, n.Close(t.Context()))
 }

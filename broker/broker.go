@@ -165,9 +165,12 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 	b.checking, b.calls.most = newScheduler(1), maxWaitingCalls
 	var err error
 	if b.store, err = store.Open(ctx, store.Options{
-		Conn: o.Conn, Replicas: o.Replicas, InboxAge: o.InboxAge, Archive: o.Archive.After > 0, Sync: o.Durable, Log: o.Log,
+		Conn: o.Conn, Replicas: o.Replicas, InboxAge: o.InboxAge, Archive: o.Archive.After > 0, ArchiveIfThere: o.Archive.IfThere, Sync: o.Durable, Log: o.Log,
 	}); err != nil {
 		return nil, err
+	}
+	if !b.store.Archives() {
+		b.Archive = archive.Policy{}
 	}
 	b.archive = archive.New(b.store, o.Log)
 	for _, start := range []struct {

@@ -37,6 +37,8 @@ type Options struct {
 	Archive  bool          // sessions that are over may leave the transcript stream
 	Log      *zap.Logger   // nil is silent
 
+	ArchiveIfThere bool // a store that was made without an archive is no error
+
 	// Sync, if there is one, returns once what a stream acknowledged is on disk; added is how many bytes were
 	// written since the last call, at least. Nil: an acknowledgement is all there is to wait for.
 	Sync func(stream string, added int) error

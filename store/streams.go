@@ -143,7 +143,7 @@ func (s *Store) retention(ctx context.Context) (jetstream.RetentionPolicy, error
 		return 0, err
 	}
 	now := known.CachedInfo().Config.Retention
-	if now != jetstream.WorkQueuePolicy && s.o.Archive {
+	if now != jetstream.WorkQueuePolicy && s.o.Archive && !s.o.ArchiveIfThere {
 		return now, ErrNoArchive
 	}
 	return now, nil

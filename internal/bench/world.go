@@ -91,11 +91,7 @@ func (w *world) openBroker(ctx context.Context, name string) (*target, error) {
 			login = client.SeedFile(o.Operator)
 		}
 	case o.Brokers == 0:
-		args := []string{"--data", data, "--listen", "127.0.0.1:0", "--sync", w.sync}
-		if o.Archived {
-			args = append(args, "--archive-after", "24h") // longer than any measurement
-		}
-		url, err = w.serve(ctx, r, name, args...)
+		url, err = w.serve(ctx, r, name, "--data", data, "--listen", "127.0.0.1:0", "--sync", w.sync)
 	default:
 		if url, err = w.serveNATS(ctx, r, name+"-nats", data); err != nil {
 			return nil, err
