@@ -97,7 +97,7 @@ type Registry struct {
 	UpdatedAt    string                `json:"updatedAt,omitzero"`
 }
 
-// RegisterAgent is the request of agent.register, whose reply is the card as registered; agent.add adds the registry's part.
+// RegisterAgent is the request of agent.register, whose reply is the card as registered.
 type RegisterAgent struct {
 	Card *Card `json:"card"`
 }
@@ -115,11 +115,15 @@ type RotateKey struct {
 
 // SigningBytes are the JCS bytes of {agentId, key, timestamp}.
 func (r RotateKey) SigningBytes() ([]byte, error) {
-	data, err := json.Marshal(struct {
+	return canonical(struct {
 		Agent     performatives.Agent `json:"agentId"`
 		Key       performatives.Key   `json:"key"`
 		Timestamp string              `json:"timestamp"`
 	}{r.Agent, r.Key, r.Timestamp})
+}
+
+func canonical(v any) ([]byte, error) {
+	data, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
 	}

@@ -251,10 +251,11 @@ type DeviceRef struct {
 	Key   performatives.Key   `json:"key"`
 }
 
-// A Device is a key that a human enrolled, such as a browser's. It signs like
-// the human's own; it does not log in to NATS.
+// A Device is a key that a human enrolled, such as a browser's, or that the installation
+// holds for an agent. It signs like the principal's own; it does not log in to NATS.
 type Device struct {
 	Key      performatives.Key `json:"key"`
 	Name     string            `json:"name,omitzero"`
 	Enrolled string            `json:"enrolledAt,omitzero"`
+	Custody  string            `json:"custody,omitzero"` // hosted: the installation holds it
 }

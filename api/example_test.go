@@ -17,6 +17,7 @@ func Example() {
 	}
 	// Output:
 	// asp.agent.acme_com~alpha.api.session.get
+	// token.list ListTokens Tokens
 	// audit.sessions ListAudit AuditedSessions
 	// audit.messages AuditTranscript Stored
 	// audit.session AuditRef Held

@@ -71,7 +71,7 @@ func members(part any) jsontext.Value {
 }
 
 func viewParty(s *session.State, p session.Party, at time.Time) PartyView {
-	v := PartyView{Agent: p.Agent, Role: p.Role.String(), Kind: p.Kind, Status: "joined", Authority: p.Authority, Key: p.Key}
+	v := PartyView{Agent: p.Agent, Role: p.Role.String(), Kind: p.Kind, Status: "joined", Authority: p.Authority, Key: p.Key, Custody: p.Custody}
 	switch {
 	case p.Role == session.Delegate:
 		g, _ := s.Grant(p.Grant)

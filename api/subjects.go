@@ -23,6 +23,7 @@ const (
 	SchemasBucket      = "ASP_SCHEMAS"
 	BrokersBucket      = "ASP_BROKERS"
 	EnrolBucket        = "ASP_ENROLMENTS"
+	KeysBucket         = "ASP_KEYS"
 )
 
 // StreamOf is the stream that a key-value bucket is in.

@@ -94,10 +94,20 @@ var (
 	BrokerInfo = define[struct{}, Broker]("broker.info", Principal, Read,
 		"the broker's version and the key that verifies its receipts")
 
-	AgentAdd = define[RegisterAgent, Card]("agent.add", Operator, Write,
+	AgentAdd = define[AddAgent, Card]("agent.add", Operator, Write,
 		"register a principal, or replace its card and what the registry says of it")
+	AgentHost = define[AgentRef, Card]("agent.host", Operator, Write,
+		"make a signing key that the installation holds for an agent")
+	AgentUnhost = define[AgentRef, Card]("agent.unhost", Operator, Write,
+		"take away the signing key that the installation holds for an agent")
 	AgentRemove = define[AgentRef, Card]("agent.rm", Operator, Write,
 		"remove a principal from the registry")
+	TokenAdd = define[AddToken, Token]("token.add", Operator, Write,
+		"make a token for one principal; its secret is shown once")
+	TokenList = define[ListTokens, Tokens]("token.list", Operator, Read,
+		"tokens without their secrets, by id")
+	TokenRemove = define[TokenRef, Token]("token.rm", Operator, Write,
+		"remove a token, whose requests and streams end at once")
 	SchemaRemove = define[SchemaRef, Schema]("schema.rm", Operator, Write,
 		"remove a terms schema; its name stays taken")
 	AuditSessions = define[ListAudit, AuditedSessions]("audit.sessions", Operator, Read,

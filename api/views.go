@@ -41,6 +41,7 @@ type PartyView struct {
 	Authority  string              `json:"authority"`
 	OnBehalfOf performatives.Agent `json:"onBehalfOf,omitzero"`
 	Key        performatives.Key   `json:"key,omitzero"`
+	Custody    string              `json:"custody,omitzero"` // hosted: the installation holds the key
 }
 
 // An OfferView is an invitation, a proposal or a commitment.

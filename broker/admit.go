@@ -220,6 +220,7 @@ func (b *Broker) event(l *cachedSession, m *performatives.Message) session.Event
 	if me, ok := b.registry.Member(m.Sender); ok {
 		if m.SignedBy != "" {
 			me.Key = m.SignedBy // perhaps a device's: the entry is verified with this key
+			me.Custody = b.registry.Custody(m.Sender, m.SignedBy)
 		}
 		e.Known.Add(me)
 	}

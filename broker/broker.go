@@ -27,6 +27,7 @@ import (
 	"github.com/parley-asp/parley/approvals"
 	"github.com/parley-asp/parley/archive"
 	"github.com/parley-asp/parley/cluster"
+	"github.com/parley-asp/parley/custody"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/modes"
@@ -87,6 +88,10 @@ type Options struct {
 	// Reserved are the installation's own keys, besides Signer's: no principal is registered with one.
 	Reserved []performatives.Key
 
+	// Secret is one that all brokers of the installation share. Hosted keys are sealed by it;
+	// nil hosts nothing.
+	Secret []byte
+
 	// Credentials, if there is one, makes the user JWT that a NATS credentials file of a principal
 	// has beside the seed. Without it the NATS server does not look at such files.
 	Credentials func(performatives.Agent, performatives.Key) (userJWT string, err error)
@@ -132,6 +137,7 @@ type Broker struct {
 
 	store    *store.Store
 	registry *registry.Registry
+	custody  *custody.Custody
 	terms    *registry.Schemas
 	list     *sessionlist.List
 	archive  *archive.Archive
@@ -178,6 +184,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		do   func(context.Context) error
 	}{
 		{"registry", b.openRegistry},
+		{"custody", b.openCustody},
 		{"terms schemas", b.openTerms},
 		{"session list", b.openList},
 		{"approvals", b.openApprovals},
@@ -220,6 +227,9 @@ func (b *Broker) closeParts(ctx context.Context) {
 	}
 	if b.list != nil {
 		b.list.Close()
+	}
+	if b.custody != nil {
+		b.custody.Close()
 	}
 	b.closeRegistry()
 	b.store.Close()

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/parley-asp/parley/api"
@@ -46,13 +47,14 @@ func (b *Broker) read(id performatives.SessionID, who performatives.Agent, data 
 // verified begins to verify the signature, the longest of all checks, on another core if one
 // is idle.
 func (b *Broker) verified(m *performatives.Message, member performatives.Member) func() error {
-	if m.Sender.IsHuman() || !b.judging.idle() { // the entry pins which of a human's keys signed
-		err := b.signed(m, member)
+	devices := b.registry.Devices(m.Sender)
+	if len(devices) > 0 || !b.judging.idle() { // the entry pins which of the sender's keys signed
+		err := b.signed(m, member, devices)
 		return func() error { return err }
 	}
 	m.SignedBy = member.Key
 	outcome := make(chan error, 1)
-	go func() { outcome <- b.signed(m, member) }()
+	go func() { outcome <- b.signed(m, member, nil) }()
 	return sync.OnceValue(func() error { return <-outcome })
 }
 
@@ -72,19 +74,20 @@ func tooLarge(most int, format string, args ...any) error {
 	return session.Refuse(session.TooLarge, format, args...).With(map[string]int{"maxBytes": most})
 }
 
-// signed insists on a signature by the sender's key. Under --dev an envelope may be unsigned,
+// signed insists on a signature by the sender's key or one of its devices. Under --dev an envelope may be unsigned,
 // and a principal may have no key.
-func (b *Broker) signed(m *performatives.Message, member performatives.Member) error {
+func (b *Broker) signed(m *performatives.Message, member performatives.Member, devices []api.Device) error {
 	if m.Signature != "" && !performatives.WellFormedSignature(m.Signature) {
 		return session.Refuse(session.SignatureInvalid, "integrity.signature is ed25519: and 128 lower-case hex digits")
 	}
-	if b.Dev && (m.Signature == "" || member.Key == "" && len(b.registry.Devices(m.Sender)) == 0) {
+	if b.Dev && (m.Signature == "" || member.Key == "" && len(devices) == 0) {
 		return nil
 	}
 	if m.Signature == "" {
 		return session.Refuse(session.SignatureInvalid, "integrity.signature is missing: sign with the key that you log in with")
 	}
-	if err := m.VerifySignature(member.Key); err != nil && !b.registry.SignedByDevice(m) {
+	byDevice := func(d api.Device) bool { return m.VerifySignature(d.Key) == nil }
+	if err := m.VerifySignature(member.Key); err != nil && !slices.ContainsFunc(devices, byDevice) {
 		signed := m.SigningBytes()
 		hash := performatives.HashOf(signed)
 		return session.Refuse(session.SignatureInvalid, "%s; checked were %d canonical bytes with %s", err, len(signed), hash).

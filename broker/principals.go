@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/custody"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/registry"
 )
@@ -15,6 +16,17 @@ func (b *Broker) openRegistry(ctx context.Context) (err error) {
 	})
 	return err
 }
+
+func (b *Broker) openCustody(ctx context.Context) (err error) {
+	b.custody, err = custody.Open(ctx, custody.Options{
+		Store: b.store, Registry: b.registry, Secret: b.Secret, Broker: b.Key(), Dev: b.Dev, Alone: b.Alone,
+		Now: b.Now, Timely: b.timely, Log: b.Log,
+	})
+	return err
+}
+
+// Custody holds the keys of hosted agents, and tokens.
+func (b *Broker) Custody() *custody.Custody { return b.custody }
 
 func (b *Broker) openTerms(ctx context.Context) (err error) {
 	b.terms, err = registry.OpenSchemas(ctx, registry.SchemasOptions{Store: b.store, Max: b.Limits.Schemas, MaxBytes: b.Limits.SchemaBytes, Log: b.Log})

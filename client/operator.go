@@ -37,7 +37,38 @@ func (o *Operator) Close() error { return o.link.close() }
 // AddAgent registers a principal, or replaces its card, its key and what the
 // registry says of it.
 func (o *Operator) AddAgent(ctx context.Context, card api.Card) (api.Card, error) {
-	return call(ctx, &o.calls, api.AgentAdd, api.RegisterAgent{Card: &card})
+	return call(ctx, &o.calls, api.AgentAdd, api.AddAgent{Card: &card})
+}
+
+// AddHosted is AddAgent for an agent that the broker holds a signing key for. The card
+// may have a key of its own besides.
+func (o *Operator) AddHosted(ctx context.Context, card api.Card) (api.Card, error) {
+	return call(ctx, &o.calls, api.AgentAdd, api.AddAgent{Card: &card, Hosted: true})
+}
+
+// Host has the broker make and hold a signing key for an agent.
+func (o *Operator) Host(ctx context.Context, a performatives.Agent) (api.Card, error) {
+	return call(ctx, &o.calls, api.AgentHost, api.AgentRef{Agent: a})
+}
+
+// Unhost destroys the signing key that the broker holds for an agent.
+func (o *Operator) Unhost(ctx context.Context, a performatives.Agent) (api.Card, error) {
+	return call(ctx, &o.calls, api.AgentUnhost, api.AgentRef{Agent: a})
+}
+
+// AddToken makes a token for one principal. Its secret is in the reply and nowhere else.
+func (o *Operator) AddToken(ctx context.Context, q api.AddToken) (api.Token, error) {
+	return call(ctx, &o.calls, api.TokenAdd, q)
+}
+
+// TokenPage lists tokens without their secrets.
+func (o *Operator) TokenPage(ctx context.Context, q api.ListTokens) (api.Tokens, error) {
+	return call(ctx, &o.calls, api.TokenList, q)
+}
+
+// RemoveToken removes a token; its requests and streams end at once.
+func (o *Operator) RemoveToken(ctx context.Context, id string) (api.Token, error) {
+	return call(ctx, &o.calls, api.TokenRemove, api.TokenRef{ID: id})
 }
 
 // RotateKey gives a principal another key, at once: what is connected with the

@@ -38,9 +38,10 @@ type Receipt struct {
 // joined: enough to verify everything it says, offline.
 type Member struct {
 	Agent      Agent    `json:"agentId"`
-	Key        Key      `json:"key,omitzero"` // absent only under --dev
-	Kind       string   `json:"kind"`         // system, personal, human or broker
-	Authority  string   `json:"authority"`    // principal, full, limited, advisory, decide or broker
+	Key        Key      `json:"key,omitzero"`     // absent only under --dev
+	Custody    string   `json:"custody,omitzero"` // of the key: hosted, or absent where the principal holds it itself
+	Kind       string   `json:"kind"`             // system, personal, human or broker
+	Authority  string   `json:"authority"`        // principal, full, limited, advisory, decide or broker
 	TrustScore *float64 `json:"trustScore,omitzero"`
 	Limited    bool     `json:"limited,omitzero"` // of a human who may decide: there is a ceiling
 	Policy     *Policy  `json:"policy,omitzero"`  // of the broker: what it promises for the session's life
@@ -48,6 +49,9 @@ type Member struct {
 
 	Limits []Limit `json:"-"` // of a human who may decide, as the registry has them
 }
+
+// Hosted is the custody of a key that the installation holds for its principal.
+const Hosted = "hosted"
 
 // The kinds of members.
 const (

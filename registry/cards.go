@@ -51,11 +51,11 @@ func forCaller(card api.Card, c api.Caller) api.Card {
 // AgentRegister answers agent.register, which replaces the caller's own card. It
 // changes neither what the registry says of the caller nor, outside --dev, the key.
 func (r *Registry) AgentRegister(ctx context.Context, c api.Caller, q api.RegisterAgent) (api.Card, error) {
-	if c.Operator {
-		return r.AgentAdd(ctx, c, q)
-	}
 	if q.Card == nil {
 		return api.Card{}, noCard()
+	}
+	if c.Operator {
+		return r.Add(ctx, *q.Card)
 	}
 	if q.Card.Agent != "" && q.Card.Agent != c.Agent {
 		return api.Card{}, session.Refuse(session.Unauthorized, "a card is its principal's own: agentId is not the principal of your subject")
@@ -81,18 +81,14 @@ func (r *Registry) AgentRegister(ctx context.Context, c api.Caller, q api.Regist
 	})
 }
 
-// AgentAdd answers agent.add.
-func (r *Registry) AgentAdd(ctx context.Context, _ api.Caller, q api.RegisterAgent) (api.Card, error) {
-	if q.Card == nil {
-		return api.Card{}, noCard()
-	}
-	return r.Add(ctx, *q.Card)
-}
-
 // Add registers a principal, or replaces its card and key, as agent.add does. Devices
 // that a human enrolled stay.
 func (r *Registry) Add(ctx context.Context, card api.Card) (api.Card, error) {
-	if card.Key == "" && !r.o.Dev {
+	return r.add(ctx, card)
+}
+
+func (r *Registry) add(ctx context.Context, card api.Card, hosted ...api.Device) (api.Card, error) {
+	if card.Key == "" && len(hosted) == 0 && !r.o.Dev {
 		return api.Card{}, cardFault("/card/key", "key is required: the principal's public nkey (U…)")
 	}
 	if err := r.check(&card); err != nil {
@@ -107,13 +103,11 @@ func (r *Registry) Add(ctx context.Context, card api.Card) (api.Card, error) {
 		if registered {
 			stored.Registry.RegisteredAt, stored.Registry.Devices = old.RegisteredAt, old.Devices
 		}
+		if len(hosted) > 0 {
+			stored.Registry.Devices = withHosted(stored.Registry.Devices, hosted...)
+		}
 		return nil
 	})
-}
-
-// AgentRemove answers agent.rm.
-func (r *Registry) AgentRemove(ctx context.Context, _ api.Caller, q api.AgentRef) (api.Card, error) {
-	return r.remove(ctx, q.Agent)
 }
 
 // AgentJWT answers agent.jwt: the user JWT that a NATS credentials file has beside the

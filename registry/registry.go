@@ -128,6 +128,9 @@ func (r *Registry) member(c api.Card) performatives.Member {
 	m := performatives.Member{
 		Agent: c.Agent, Key: c.Key, Kind: c.Kind, Authority: performatives.AuthorityPrincipal, TrustScore: c.Registry.TrustScore,
 	}
+	if key, hosted := hostedKey(c); hosted && m.Key == "" {
+		m.Key, m.Custody = key, performatives.Hosted
+	}
 	if r.decides(c) {
 		m.Authority = performatives.AuthorityDecide
 		m.Limited, m.Limits = len(c.Registry.Limits) > 0, c.Registry.Limits
@@ -173,11 +176,6 @@ func (r *Registry) Owner(k performatives.Key) (performatives.Agent, bool) {
 func (r *Registry) Devices(a performatives.Agent) []api.Device {
 	card, _ := r.Card(a)
 	return card.Registry.Devices
-}
-
-// SignedByDevice tells whether one of the sender's devices signed.
-func (r *Registry) SignedByDevice(m *performatives.Message) bool {
-	return slices.ContainsFunc(r.Devices(m.Sender), func(d api.Device) bool { return m.VerifySignature(d.Key) == nil })
 }
 
 // Principal finds the principal that logs in with a key.

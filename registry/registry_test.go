@@ -179,7 +179,7 @@ func TestDisconnect(t *testing.T) {
 	release()
 	disconnected("a rotated key", old.Key())
 
-	_, err = r.AgentRemove(t.Context(), operator, api.AgentRef{Agent: alpha})
+	_, err = r.Remove(t.Context(), alpha)
 	testkit.Must(t, err)
 	disconnected("a removed principal", next)
 
@@ -195,11 +195,11 @@ func TestDisconnect(t *testing.T) {
 func TestRemove(t *testing.T) {
 	t.Parallel()
 	r := open(t, testkit.StartServer(t))
-	if _, err := r.AgentRemove(t.Context(), operator, api.AgentRef{Agent: alpha}); code(err) != session.UnknownAgent {
+	if _, err := r.Remove(t.Context(), alpha); code(err) != session.UnknownAgent {
 		t.Errorf("removed before it was registered: %v", err)
 	}
 	key := add(t, r, alpha).Key()
-	if card, err := r.AgentRemove(t.Context(), operator, api.AgentRef{Agent: alpha}); err != nil || card.Key != key {
+	if card, err := r.Remove(t.Context(), alpha); err != nil || card.Key != key {
 		t.Errorf("removed is %+v, %v", card, err)
 	}
 	if _, logsIn := r.Principal(key); logsIn {

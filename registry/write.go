@@ -90,9 +90,9 @@ func (r *Registry) write(ctx context.Context, c *api.Card, last uint64) error {
 	return nil
 }
 
-// remove unregisters a principal and returns its last card. Transcripts keep what
+// Remove unregisters a principal and returns its last card. Transcripts keep what
 // they pinned.
-func (r *Registry) remove(ctx context.Context, a performatives.Agent) (api.Card, error) {
+func (r *Registry) Remove(ctx context.Context, a performatives.Agent) (api.Card, error) {
 	defer r.holdConnections(a)()
 	for range maxAttempts {
 		card, revision, err := r.current(ctx, a)

@@ -137,6 +137,9 @@ func stateInk(state, before string) ink {
 // joins draws the humans whom the entry adds, and records the delegates.
 func (c *Chat) joins(p *page, e transcript.Entry) {
 	for _, m := range e.Stamp.Joined {
+		if m.Custody == performatives.Hosted {
+			p.put(bodyIndent, bodyIndent+2, hushed("hosted, so the broker holds the key that signs: "), c.cast.name(m.Agent))
+		}
 		switch m.Authority {
 		case performatives.AuthorityPrincipal, performatives.AuthorityBroker:
 		case performatives.AuthorityDecide:

@@ -223,7 +223,7 @@ func Card(c api.Card, s Style) string {
 		add("limit", number(l.MaxAmount)+" "+l.Currency)
 	}
 	for _, d := range c.Registry.Devices {
-		add("device", strings.Join(present(string(d.Key), d.Name), "  "))
+		add("device", strings.Join(present(string(d.Key), d.Name, d.Custody), "  "))
 	}
 	if c.Registry.RegisteredAt != "" {
 		add("registered", whenStamp(c.Registry.RegisteredAt))
@@ -237,6 +237,28 @@ func memberLeaves(name string, v performatives.Object) []leaf {
 		return nil
 	}
 	return appendLeaves(nil, name, v)
+}
+
+// Tokens lists tokens.
+func Tokens(list []api.Token, s Style) string {
+	var rows [][]span
+	for _, t := range list {
+		may := "act"
+		if t.ReadOnly {
+			may = "read"
+		}
+		rows = append(rows, []span{said(t.ID), said(string(t.Agent)), said(may), said(orNever(t.LastUsed)), said(orNever(t.Expires)), hushed(t.Name)})
+	}
+	return table(s, "no tokens", []column{
+		{"TOKEN", fixed}, {"PRINCIPAL", flexible}, {"MAY", optional}, {"LAST USED", optional}, {"EXPIRES", optional}, {"NAME", flexibleOptional},
+	}, rows)
+}
+
+func orNever(stamp string) string {
+	if stamp == "" {
+		return "never"
+	}
+	return whenStamp(stamp)
 }
 
 // Schemas lists schemas.

@@ -104,6 +104,17 @@ func (k keys) reserved() (all []performatives.Key, err error) {
 	return all, nil
 }
 
+// secret is what all brokers of an installation share and nobody else has: the raw
+// seed of the key that signs receipts.
+func (k keys) secret() ([]byte, error) {
+	seed, err := k.broker.Seed()
+	if err != nil {
+		return nil, err
+	}
+	_, raw, err := nkeys.DecodeSeed(seed)
+	return raw, err
+}
+
 // seed reads a key from the data directory, or creates it.
 func seed(dir, file string, create func() (nkeys.KeyPair, error)) (nkeys.KeyPair, error) {
 	path := filepath.Join(dir, file)

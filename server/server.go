@@ -127,6 +127,10 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	if err != nil {
 		return s, err
 	}
+	secret, err := s.keys.secret()
+	if err != nil {
+		return s, err
+	}
 	if s.mode.servesLogins() { // the NATS server already listens; logins wait until the registry is loaded
 		if err := s.openLogin(o); err != nil {
 			return s, err
@@ -135,7 +139,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	if s.Broker, err = OpenBroker(ctx, broker.Options{
 		ID: s.id, Conn: inside, Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Replicas: o.Replicas, Policy: o.Policy, Limits: o.Limits, Escalations: o.Rules, Log: o.Log, Now: o.Now,
 		Archive: o.Archive, InboxAge: o.InboxAge, Disconnect: disconnect, Silent: suspected, Durable: s.durable(o), SyncedAfter: s.syncedAfter(o),
-		Credentials: s.mode.credentials(s.keys), Reserved: reserved,
+		Credentials: s.mode.credentials(s.keys), Reserved: reserved, Secret: secret,
 	}); err != nil {
 		return s, err
 	}

@@ -260,7 +260,7 @@ func sameMember(a, b performatives.Member) bool {
 		}
 		return *m.TrustScore
 	}
-	return a.Key == b.Key && a.Kind == b.Kind && a.Authority == b.Authority && a.Limited == b.Limited && trust(a) == trust(b)
+	return a.Key == b.Key && a.Custody == b.Custody && a.Kind == b.Kind && a.Authority == b.Authority && a.Limited == b.Limited && trust(a) == trust(b)
 }
 
 // enter gives somebody a part, or a new one, and pins it.

@@ -54,6 +54,7 @@ var places = map[string]place{
 	"store":               plain("api", "internal/background", "internal/pending", "performatives"),
 
 	"registry":     plain("api", "internal/background", "performatives", "schemas", "session", "store"),
+	"custody":      plain("api", "internal/background", "performatives", "session", "store"),
 	"sessionlist":  plain("api", "internal/background", "performatives", "session", "store"),
 	"archive":      plain("api", "internal/background", "performatives", "session", "sessionlist", "store"),
 	"cluster":      plain("api", "internal/background", "performatives", "store"),
@@ -63,7 +64,7 @@ var places = map[string]place{
 	"client":         plain("internal/natscontext", "performatives", "schemas", "session", "transcript", "api"),
 	"login":          plain("api"),
 	"embedded":       plain("login", "api"),
-	"broker":         plain("registry", "sessionlist", "archive", "approvals", "cluster", "internal/background", "internal/pending", "store", "performatives", "delegation", "escalation", "schemas", "session", "modes", "transcript", "api"),
+	"broker":         plain("registry", "custody", "sessionlist", "archive", "approvals", "cluster", "internal/background", "internal/pending", "store", "performatives", "delegation", "escalation", "schemas", "session", "modes", "transcript", "api"),
 	"inbox":          plain("delegation", "escalation", "performatives", "render", "session", "transcript", "api"),
 	"backup":         plain("api"),
 	"notify":         plain("escalation", "performatives", "render", "api"),

@@ -22,7 +22,7 @@ func agentCommand() *cobra.Command {
 	return connects(group(&cobra.Command{
 		Use: "agent", Short: "register, list and remove agents",
 		Long: "The registry of principals: who may log in with which key, and each one's card. The\noperator registers and removes principals.",
-	}, agentAdd(), principalLs(""), principalShow(""), agentRotate(), agentCreds(), principalRm("")))
+	}, agentAdd(), principalLs(""), principalShow(""), agentRotate(), agentCreds(), agentHost(), agentUnhost(), principalRm("")))
 }
 
 // A registration is what add and rotate register.
@@ -31,7 +31,7 @@ type registration struct {
 	keyOut, publicKey string
 	credsOut          string
 	trust             float64
-	replace           bool
+	replace, hosted   bool
 
 	pair nkeys.KeyPair // nil if only the owner has the key
 }
@@ -51,8 +51,10 @@ func agentAdd() *cobra.Command {
 		Use: "add URI", Short: "register an agent and generate its key", Args: args(cobra.ExactArgs(1)),
 		Long: `Registers an agent. The command generates a key and writes its seed to a new file
 that only you can read. It is better if the agent generates its own key: pass the
-public key with --public-key.`,
+public key with --public-key. With --hosted the broker makes and holds a signing key
+instead: such an agent acts over HTTP with a token ('parley token add').`,
 		Example: `  parley agent add agent://acme.com/alpha --key-out alpha.nk --capability logs
+  parley agent add agent://acme.com/cron --hosted
   parley agent add agent://widgets.co/beta --public-key UDXU… --kind system`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("trust") {
@@ -65,6 +67,7 @@ public key with --public-key.`,
 	cmd.Flags().StringVar(&r.card.Kind, "kind", "", "`KIND`: system or personal (default: personal)")
 	cmd.Flags().StringSliceVar(&r.card.Capabilities, "capability", nil, "`CAPABILITY` of the agent; can be repeated")
 	cmd.Flags().StringSliceVar(&r.card.Schemas, "schema", nil, "`NAME` of a terms schema that the agent knows; can be repeated")
+	cmd.Flags().BoolVar(&r.hosted, "hosted", false, "the broker holds a signing key; --key-out or --public-key add a key of the agent's own")
 	cmd.Flags().Float64Var(&r.trust, "trust", 0, "trust `SCORE`, 0 to 100")
 	return cmd
 }
@@ -94,7 +97,11 @@ func (r *registration) add(cmd *cobra.Command, uri string, human bool) error {
 		if err != nil {
 			return err
 		}
-		card, err := c.operator.AddAgent(ctx, r.card)
+		register := c.operator.AddAgent
+		if r.hosted {
+			register = c.operator.AddHosted
+		}
+		card, err := register(ctx, r.card)
 		if err != nil {
 			return errors.Join(err, r.unmake(made, err))
 		}
@@ -129,6 +136,9 @@ func (r *registration) key(ctx context.Context, c connection) (made bool, err er
 		if !r.card.Key.Valid() {
 			return false, usage(errors.New("--public-key is a public user nkey: U and 55 more letters and digits, not the seed"))
 		}
+		return false, nil
+	}
+	if r.hosted && r.keyOut == "" && r.credsOut == "" {
 		return false, nil
 	}
 	if r.keyOut == "" && r.credsOut == "" {

@@ -19,14 +19,15 @@ import (
 
 // A verdict is the result of verifying one transcript.
 type verdict struct {
-	Source  string             `json:"source"` // a file or a session's id
-	Session string             `json:"sessionId,omitzero"`
-	Entries int                `json:"entries"`
-	State   string             `json:"state,omitzero"` // after the last entry
-	OK      bool               `json:"ok"`
-	Faults  []transcript.Fault `json:"faults"`
-	Derived []audit.Fault      `json:"derived"`        // faults of the broker's derived data, for an operator
-	Error   string             `json:"error,omitzero"` // why it could not be verified
+	Source  string                `json:"source"` // a file or a session's id
+	Session string                `json:"sessionId,omitzero"`
+	Entries int                   `json:"entries"`
+	State   string                `json:"state,omitzero"` // after the last entry
+	OK      bool                  `json:"ok"`
+	Hosted  []performatives.Agent `json:"hosted,omitzero"` // whose key the installation holds
+	Faults  []transcript.Fault    `json:"faults"`
+	Derived []audit.Fault         `json:"derived"`        // faults of the broker's derived data, for an operator
+	Error   string                `json:"error,omitzero"` // why it could not be verified
 }
 
 type verify struct {
@@ -148,6 +149,11 @@ func (v *verify) verdict(source string, data []byte, expect transcript.Expect) (
 			return found, err
 		}
 		found.Session, found.State = string(state.ID), state.Phase.String()
+		for _, a := range state.Participants() {
+			if p, _ := state.Party(a); p.Custody == performatives.Hosted {
+				found.Hosted = append(found.Hosted, a)
+			}
+		}
 	}
 	found.Faults = append(found.Faults, faults...)
 	found.OK = len(faults) == 0
@@ -171,6 +177,9 @@ func (v *verify) report(cmd *cobra.Command) error {
 	for _, found := range v.verdicts {
 		if found.OK {
 			fmt.Fprintf(&out, "ok     %s  %d entries, %s\n", render.Clean(found.Source), found.Entries, found.State)
+			for _, a := range found.Hosted {
+				fmt.Fprintf(&out, "       the broker holds the key of %s, which is hosted\n", a)
+			}
 			continue
 		}
 		bad++

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/render"
+)
+
+func agentHost() *cobra.Command {
+	return custodyCommand("host", "have the broker hold a signing key for an agent",
+		`The broker makes a signing key for the agent and keeps it sealed, so the agent can
+act over HTTP with a token. The agent's own key still works. Transcripts say which
+entries the broker signed (custody: hosted).`,
+		func(ctx context.Context, c connection, a performatives.Agent) (api.Card, error) {
+			return c.operator.Host(ctx, a)
+		})
+}
+
+func agentUnhost() *cobra.Command {
+	return custodyCommand("unhost", "destroy the signing key that the broker holds",
+		"The agent signs for itself from now on. It needs a key of its own.",
+		func(ctx context.Context, c connection, a performatives.Agent) (api.Card, error) {
+			return c.operator.Unhost(ctx, a)
+		})
+}
+
+func custodyCommand(name, short, long string, change func(context.Context, connection, performatives.Agent) (api.Card, error)) *cobra.Command {
+	return &cobra.Command{
+		Use: name + " URI", Short: short, Long: long, Args: args(cobra.ExactArgs(1)),
+		Example:           "  parley agent " + name + " agent://acme.com/procurement/alpha",
+		ValidArgsFunction: completeFirst(completeAgents("")),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return asOperator(cmd, func(ctx context.Context, c connection) error {
+				card, err := change(ctx, c, performatives.Agent(args[0]))
+				if err != nil {
+					return err
+				}
+				return show(cmd, card, func(s render.Style) string { return render.Card(card, s) })
+			})
+		},
+	}
+}

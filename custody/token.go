@@ -1,0 +1,360 @@
+package custody
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
+)
+
+const (
+	tokenStart  = "parley_"
+	idBytes     = 10 // 80 bits, drawn at random
+	secretBytes = 32
+	maxTokens   = 256 // of one principal
+	maxName     = 80  // characters of a token's name
+	provenFor   = time.Hour
+	useEvery    = time.Minute // a use is written at most so often
+
+	// defaultWorker is who uses an agent's URI as a token under --dev, if it names nobody.
+	defaultWorker = "default"
+)
+
+// lower writes ids and secrets.
+var lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// record is a token as it is stored.
+type record struct {
+	api.Token
+	Hash    []byte `json:"hash"`             // SHA-256 of the secret
+	Removed bool   `json:"removed,omitzero"`
+}
+
+// token is a token in memory.
+type token struct {
+	record
+	expires  time.Time // zero: never
+	revision uint64
+	gone     chan struct{} // closed when it is removed
+}
+
+// A Pass says whom a token lets in.
+type Pass struct {
+	Agent    performatives.Agent
+	Worker   string // the token's id
+	ReadOnly bool
+	Expires  time.Time       // zero: never
+	Removed  <-chan struct{} // closed when the token is removed; nil under --dev
+}
+
+// ErrToken means that a token lets nobody in.
+var ErrToken = session.Refuse(session.Unauthorized, "the token is missing, wrong, expired or removed: send Authorization: Bearer <token>")
+
+// Admit finds whom a token lets in, or returns ErrToken.
+func (c *Custody) Admit(ctx context.Context, bearer string) (Pass, error) {
+	if c.o.Dev && !strings.HasPrefix(bearer, tokenStart) {
+		uri, worker, _ := strings.Cut(bearer, "#")
+		a, err := performatives.ParseAgent(uri)
+		if err != nil || len(worker) > maxName {
+			return Pass{}, ErrToken
+		}
+		return Pass{Agent: a, Worker: cmp.Or(worker, defaultWorker)}, nil
+	}
+	id, secret, ok := strings.Cut(strings.TrimPrefix(bearer, tokenStart), "_")
+	if !ok || !strings.HasPrefix(bearer, tokenStart) || !isID(id) {
+		return Pass{}, ErrToken
+	}
+	t, known := c.token(id)
+	if !known {
+		if err := c.look(ctx, tokenPrefix+id); err != nil {
+			return Pass{}, session.Busy()
+		}
+		t, known = c.token(id)
+	}
+	if !known {
+		t = &token{record: record{Hash: make([]byte, sha256.Size)}} // the same work as for one that is
+	}
+	hash := sha256.Sum256([]byte(secret))
+	now := c.o.Now()
+	if right := subtle.ConstantTimeCompare(hash[:], t.Hash) == 1; !right || !known || t.over(now) {
+		return Pass{}, ErrToken
+	}
+	if _, registered := c.o.Registry.Card(t.Agent); !registered {
+		return Pass{}, ErrToken
+	}
+	c.used(t, now)
+	return Pass{t.Agent, t.ID, t.ReadOnly, t.expires, t.gone}, nil
+}
+
+func isID(s string) bool {
+	raw, err := lower.DecodeString(s)
+	return err == nil && len(raw) == idBytes
+}
+
+func (t *token) over(now time.Time) bool {
+	return t.Removed || !t.expires.IsZero() && !now.Before(t.expires)
+}
+
+// TokenAdd answers token.add.
+func (c *Custody) TokenAdd(ctx context.Context, _ api.Caller, q api.AddToken) (api.Token, error) {
+	agent, err := performatives.ParseAgent(string(q.Agent))
+	switch _, known := c.o.Registry.Card(q.Agent); {
+	case err != nil:
+		return api.Token{}, session.RefuseSchema(session.Fault{Path: "/agentId", Rule: "agent", Message: err.Error()})
+	case !known:
+		return api.Token{}, unregistered(agent)
+	case q.Lifetime < 0 || q.Lifetime > maxLifetime.Milliseconds():
+		return api.Token{}, session.RefuseSchema(session.Fault{Path: "/lifetimeMs", Rule: "maximum", Message: "lifetimeMs is 0 to ten years"})
+	case utf8.RuneCountInString(q.Name) > maxName:
+		return api.Token{}, session.RefuseSchema(session.Fault{Path: "/name", Rule: "maxLength", Message: fmt.Sprintf("name has at most %d characters", maxName)})
+	}
+	id := make([]byte, idBytes)
+	rand.Read(id) //nolint:errcheck // it never fails
+	t := api.Token{ID: lower.EncodeToString(id), Agent: agent, Name: q.Name, ReadOnly: q.ReadOnly}
+	return c.make(ctx, t, time.Duration(q.Lifetime)*time.Millisecond)
+}
+
+const maxLifetime = 10 * 365 * 24 * time.Hour
+
+// Prove makes a token for a principal that has shown that it has its key. A proof is
+// good once: the token's id is derived from it.
+func (c *Custody) Prove(ctx context.Context, p api.ProveToken) (api.Token, error) {
+	signed, err := p.SigningBytes()
+	if err != nil {
+		return api.Token{}, err
+	}
+	at, err := time.Parse(time.RFC3339Nano, p.Timestamp)
+	if err != nil {
+		return api.Token{}, session.Refuse(session.MalformedEnvelope, "/timestamp: want RFC 3339").With(map[string]string{"path": "/timestamp"})
+	}
+	if p.Audience != c.o.Broker {
+		return api.Token{}, session.Refuse(session.SignatureInvalid, "the proof is for another broker; this one is %s", c.o.Broker)
+	}
+	card, _ := c.o.Registry.Card(p.Agent)
+	key := cmp.Or(card.Key, c.o.Broker) // of a stranger: the same work, the same answer
+	if performatives.VerifyBytes(key, signed, p.Signature) != nil || card.Key == "" {
+		return api.Token{}, session.Refuse(session.SignatureInvalid, "the proof is not signed with the key of its agentId")
+	}
+	if err := c.o.Timely(at); err != nil {
+		return api.Token{}, err
+	}
+	id := sha256.Sum256(signed)
+	t, err := c.make(ctx, api.Token{ID: lower.EncodeToString(id[:idBytes]), Agent: p.Agent}, provenFor)
+	if errors.Is(err, store.ErrKeyExists) {
+		return t, session.Refuse(session.Unauthorized, "the proof was used before: sign another timestamp")
+	}
+	return t, err
+}
+
+// make stores a new token.
+func (c *Custody) make(ctx context.Context, t api.Token, lifetime time.Duration) (api.Token, error) {
+	if err := c.room(ctx, t.Agent); err != nil {
+		return api.Token{}, err
+	}
+	raw := make([]byte, secretBytes)
+	rand.Read(raw) //nolint:errcheck // it never fails
+	secret := lower.EncodeToString(raw)
+	hash := sha256.Sum256([]byte(secret))
+	now := c.o.Now().UTC().Truncate(time.Second)
+	t.Created = now.Format(time.RFC3339)
+	if lifetime > 0 {
+		t.Expires = now.Add(lifetime).Format(time.RFC3339)
+	}
+	if _, err := c.create(ctx, tokenPrefix+t.ID, record{Token: t, Hash: hash[:]}); err != nil {
+		return api.Token{}, err
+	}
+	t.Token = tokenStart + t.ID + "_" + secret
+	return t, nil
+}
+
+// room deletes a principal's tokens that are over, and refuses one token too many.
+func (c *Custody) room(ctx context.Context, a performatives.Agent) error {
+	now, left := c.o.Now(), 0
+	for _, t := range c.tokensOf(a) {
+		switch unexpired := now.Before(t.expires); {
+		case !t.over(now):
+			left++
+		case t.Removed && unexpired:
+			// Its proof may still be good.
+		default:
+			if err := c.dropToken(ctx, t); err != nil {
+				return err
+			}
+		}
+	}
+	if left >= maxTokens {
+		return session.Refuse(session.TooLarge, "%s has %d tokens, and there are no more than that: remove one (parley token rm)", a, maxTokens)
+	}
+	return nil
+}
+
+// TokenList answers token.list.
+func (c *Custody) TokenList(_ context.Context, _ api.Caller, q api.ListTokens) (api.Tokens, error) {
+	found := api.Tokens{Tokens: []api.Token{}}
+	now := c.o.Now()
+	for _, t := range c.tokensOf(q.Agent) {
+		if t.ID <= q.Cursor || t.over(now) {
+			continue
+		}
+		if len(found.Tokens) == api.PageSize(q.Limit) {
+			found.Next = found.Tokens[len(found.Tokens)-1].ID
+			break
+		}
+		found.Tokens = append(found.Tokens, c.shown(t))
+	}
+	return found, nil
+}
+
+// TokenRemove answers token.rm.
+func (c *Custody) TokenRemove(ctx context.Context, _ api.Caller, q api.TokenRef) (api.Token, error) {
+	t, known := c.token(q.ID)
+	if !known && isID(q.ID) {
+		if err := c.look(ctx, tokenPrefix+q.ID); err != nil {
+			return api.Token{}, err
+		}
+		t, known = c.token(q.ID)
+	}
+	if !known || t.Removed {
+		return api.Token{}, session.Refuse(session.UnknownAgent, "there is no token %.40q", q.ID)
+	}
+	return c.shown(t), c.removeToken(ctx, t)
+}
+
+// removeToken removes a token. Its record stays, as removed: the watch of another broker
+// or a proof must not bring it back.
+func (c *Custody) removeToken(ctx context.Context, t *token) error {
+	r := t.record
+	r.Removed = true
+	data, err := json.Marshal(r, json.Deterministic(true))
+	if err != nil {
+		return err
+	}
+	key := tokenPrefix + t.ID
+	revision, err := c.bucket.Put(ctx, key, data)
+	if err != nil {
+		return err
+	}
+	c.saw(store.Entry{Key: key, Value: data, Revision: revision})
+	return c.bucket.Sync()
+}
+
+// dropToken deletes what is left of a token that is over.
+func (c *Custody) dropToken(ctx context.Context, t *token) error {
+	if err := c.bucket.Delete(ctx, usePrefix+t.ID); err != nil {
+		return err
+	}
+	return c.remove(ctx, tokenPrefix+t.ID)
+}
+
+func (c *Custody) token(id string) (*token, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t, known := c.tokens[id]
+	return t, known
+}
+
+// tokensOf are a principal's tokens by id; of "" all that there are.
+func (c *Custody) tokensOf(a performatives.Agent) []*token {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var found []*token
+	for _, t := range c.tokens {
+		if a == "" || t.Agent == a {
+			found = append(found, t)
+		}
+	}
+	slices.SortFunc(found, func(a, b *token) int { return strings.Compare(a.ID, b.ID) })
+	return found
+}
+
+// shown is a token as it is listed.
+func (c *Custody) shown(t *token) api.Token {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	shown := t.Token
+	if at, used := c.uses[t.ID]; used {
+		shown.LastUsed = at.UTC().Format(time.RFC3339)
+	}
+	return shown
+}
+
+func (c *Custody) sawToken(e store.Entry) error {
+	id := strings.TrimPrefix(e.Key, tokenPrefix)
+	t := &token{revision: e.Revision, gone: make(chan struct{})}
+	if !e.Deleted {
+		if err := json.Unmarshal(e.Value, &t.record); err != nil {
+			return err
+		}
+		if t.Expires != "" {
+			var err error
+			if t.expires, err = time.Parse(time.RFC3339, t.Expires); err != nil {
+				return err
+			}
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old, known := c.tokens[id]
+	if known && e.Revision > 0 && e.Revision <= old.revision {
+		return nil
+	}
+	if known && !old.Removed && (e.Deleted || t.Removed) {
+		close(old.gone)
+	}
+	if e.Deleted {
+		delete(c.tokens, id)
+		delete(c.uses, id)
+		return nil
+	}
+	c.tokens[id] = t
+	return nil
+}
+
+// used notes a use of a token, now and then in the bucket.
+func (c *Custody) used(t *token, now time.Time) {
+	c.mu.Lock()
+	stale := now.Sub(c.uses[t.ID]) >= useEvery
+	if stale {
+		c.uses[t.ID] = now
+	}
+	c.mu.Unlock()
+	if !stale {
+		return
+	}
+	c.work.Go(func(ctx context.Context) {
+		if _, err := c.bucket.Put(ctx, usePrefix+t.ID, []byte(now.UTC().Format(time.RFC3339))); err != nil {
+			c.o.Log.Debug("the use of a token was not noted")
+		}
+	})
+}
+
+func (c *Custody) sawUse(e store.Entry) error {
+	if e.Deleted {
+		return nil
+	}
+	at, err := time.Parse(time.RFC3339, string(e.Value))
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if id := strings.TrimPrefix(e.Key, usePrefix); at.After(c.uses[id]) {
+		c.uses[id] = at
+	}
+	return nil
+}
