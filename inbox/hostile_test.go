@@ -38,7 +38,7 @@ func TestHostileText(t *testing.T) {
 	asked, err := buys.Session(s.ID()).Escalate(w.Ctx, client.Escalation{Reason: client.AuthorityLimit, Urgency: client.High, Context: hostile, About: "p1"})
 	testkit.Must(t, err)
 
-	for _, path := range []string{"", "items/" + string(asked.ID), "part/items/" + string(asked.ID), "part/queue", "sessions", "sessions/" + string(s.ID()), "items/x%E2%80%AEy", "?search=x%E2%80%AEy"} {
+	for _, path := range []string{"", "items/" + asked.ID, "part/items/" + asked.ID, "part/queue", "sessions", "sessions/" + string(s.ID()), "items/x%E2%80%AEy", "?search=x%E2%80%AEy"} {
 		got := v.sends("GET", "/inbox/"+path, "")
 		for _, c := range got.body {
 			if c != '\n' && !unicode.IsPrint(c) {

@@ -45,10 +45,10 @@ func TestHostileText(t *testing.T) {
 	asked, err := buys.Escalate(w.Ctx, client.Escalation{Reason: client.AuthorityLimit, Urgency: client.High, Context: hostile, About: "p1"})
 	testkit.Must(t, err)
 	decider := w.Client(alice.Agent)
-	_, err = decider.CommentEscalation(w.Ctx, string(asked.ID), hostile)
+	_, err = decider.CommentEscalation(w.Ctx, asked.ID, hostile)
 	testkit.Must(t, err)
 
-	id, item, file := string(s.ID()), string(asked.ID), filepath.Join(t.TempDir(), "deal.json")
+	id, item, file := string(s.ID()), asked.ID, filepath.Join(t.TempDir(), "deal.json")
 	if said, status := w.reports([]string{"agreement", "export", id, "-o", file, "--url", w.URL, "--data", w.Data}); status != done {
 		t.Fatal(said)
 	}

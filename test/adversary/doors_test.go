@@ -210,7 +210,7 @@ func TestExposedKeys(t *testing.T) {
 		t.Errorf("health is %d %q, and the log has %d warnings", status, text, logs.Len())
 	}
 	b.Down()
-	testkit.Must(t, os.Chmod(filepath.Join(b.Data, server.BrokerSeed), 0o644))
+	testkit.Must(t, os.Chmod(filepath.Join(b.Data, server.BrokerSeed), 0o644)) //nolint:gosec // which is what is reported
 	b.Up()
 	if status, text := health(); status != http.StatusOK || text != "ok\nwarning: broker.nk can be read by others\n" {
 		t.Errorf("health is %d %q", status, text)

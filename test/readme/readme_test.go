@@ -64,7 +64,7 @@ func TestSecondTour(t *testing.T) {
 	newShell(t).runs("docs/TOUR.md", 3)
 }
 
-// runs runs the blocks of a document, at least so many, and returns what the last printed.
+// runs executes the blocks of a document, at least so many, and returns what the last printed.
 func (s *shell) runs(name string, least int) (out string) {
 	s.t.Helper()
 	blocks := blocksOf(document(s.t, name))
