@@ -7,9 +7,17 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// A SessionRef is the request of session.get and session.consumer.
+// A SessionRef is the request of a verb about one session.
 type SessionRef struct {
 	Session performatives.SessionID `json:"sessionId"`
+}
+
+// GetSession is the request of session.get. With a part it asks for a page of one list of the view.
+type GetSession struct {
+	Session performatives.SessionID `json:"sessionId"`
+	Part    string                  `json:"part,omitzero"`   // participants, proposals, commitments, delegations, authorities or deadlines
+	Limit   int                     `json:"limit,omitzero"`  // of a part: 1–1000, by default 100
+	Cursor  string                  `json:"cursor,omitzero"` // of a part: next of the page before
 }
 
 // Pages are at most this long, and this long by default.
@@ -25,9 +33,6 @@ func PageSize(limit int) int {
 	}
 	return min(limit, MaxPage)
 }
-
-// MaxPageBytes keeps a page below the server's largest message, 1 MiB.
-const MaxPageBytes = 700 << 10
 
 // ListSessions is the request of session.list; sessions come newest first.
 type ListSessions struct {
@@ -84,6 +89,8 @@ type Card struct {
 	Availability        jsontext.Value      `json:"availability,omitzero"`
 
 	Registry Registry `json:"registry,omitzero"`
+
+	Truncated bool `json:"truncated,omitzero"` // in a list: long values are cut; agent.get has them
 }
 
 // Registry is what the registry holds of a principal, and no card can claim.
@@ -184,9 +191,17 @@ type SchemaRef struct {
 	Name string `json:"name"`
 }
 
-// SchemaNames answers schema.list, without the schemas themselves.
+// ListSchemas is the request of schema.list.
+type ListSchemas struct {
+	Limit  int    `json:"limit,omitzero"` // 1–1000, by default 100
+	Cursor string `json:"cursor,omitzero"`
+}
+
+// SchemaNames is a page of schema.list, without the schemas themselves: the bodies' first, then terms
+// schemas by name.
 type SchemaNames struct {
 	Schemas []Schema `json:"schemas"`
+	Next    string   `json:"next,omitzero"`
 }
 
 // Broker answers broker.info.

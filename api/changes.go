@@ -37,13 +37,17 @@ func Compare(terms, before jsontext.Value, labels map[string]Label) []Change {
 	return changes
 }
 
+// maxPath is the length of a path from which on an object is one value: a long name would be repeated
+// with each of its members.
+const maxPath = 200
+
 // leaves are the values of terms that are no objects, by dotted path.
 func leaves(terms jsontext.Value) map[string]jsontext.Value {
 	found := map[string]jsontext.Value{}
 	var walk func(path string, v jsontext.Value)
 	walk = func(path string, v jsontext.Value) {
 		var inner map[string]jsontext.Value
-		if v.Kind() == '{' && json.Unmarshal(v, &inner) == nil && len(inner) > 0 {
+		if v.Kind() == '{' && len(path) < maxPath && json.Unmarshal(v, &inner) == nil && len(inner) > 0 {
 			for name, value := range inner {
 				walk(path+"."+name, value)
 			}

@@ -79,7 +79,8 @@ type EscalationItem struct {
 	IfUnanswered *IfUnanswered    `json:"ifUnanswered,omitzero"` // absent once it is over
 	Comments     []CaseAction     `json:"comments,omitzero"`     // of colleagues, oldest first; never in the transcript
 	Transcript   []jsontext.Value `json:"transcript,omitzero"`
-	Next         *uint64          `json:"next,omitzero"` // since of session.messages for the rest of a long transcript
+	Next         *uint64          `json:"next,omitzero"`    // cursor of the next page of the part, by default of the transcript
+	Omitted      map[string]int   `json:"omitted,omitzero"` // how many are left out of which other part
 }
 
 // A Case is what humans have done about an escalation, from its case log. None of it is in the
@@ -142,6 +143,8 @@ type Change struct {
 	Kind   string         `json:"kind"` // same, changed, added or removed
 	Before jsontext.Value `json:"before,omitzero"`
 	After  jsontext.Value `json:"after,omitzero"`
+
+	Truncated bool `json:"truncated,omitzero"` // something in it is cut; the part changes has it in full
 }
 
 // The kinds of Change.
@@ -164,9 +167,30 @@ type IfUnanswered struct {
 	Then string `json:"then"` // for a person to read
 }
 
-// EscalationRef is the request of escalation.get, .release and .history.
+// EscalationRef is the request of escalation.release.
 type EscalationRef struct {
 	Escalation string `json:"escalationId"`
+}
+
+// GetEscalation is the request of escalation.get. With a part it asks for a page of it, in full.
+type GetEscalation struct {
+	Escalation string `json:"escalationId"`
+	Part       string `json:"part,omitzero"`   // changes, comments or transcript
+	Limit      int    `json:"limit,omitzero"`  // of a part: 1–1000, by default 100
+	Cursor     uint64 `json:"cursor,omitzero"` // of a part: next of the page before; of transcript a sequenceNumber
+}
+
+// The parts of an item that are read page by page.
+const (
+	PartChanges    = "changes"
+	PartComments   = "comments"
+	PartTranscript = "transcript"
+)
+
+// ReadCaseLog is the request of escalation.history.
+type ReadCaseLog struct {
+	Escalation string `json:"escalationId"`
+	Cursor     uint64 `json:"cursor,omitzero"` // next of the page before
 }
 
 // ClaimEscalation is the request of escalation.claim. Who has claimed it may
@@ -198,10 +222,11 @@ type TransferEscalation struct {
 	Reason     string              `json:"reason,omitzero"`
 }
 
-// A CaseLog answers escalation.history: everything that was done about an escalation, oldest first.
+// A CaseLog is a page of escalation.history: everything that was done about an escalation, oldest first.
 type CaseLog struct {
 	Escalation string       `json:"escalationId"`
 	Actions    []CaseAction `json:"events"`
+	Next       *uint64      `json:"next,omitzero"` // cursor of the next page; absent on the last
 }
 
 // A CaseAction is one thing that was done about an escalation, by a human or by the clock.

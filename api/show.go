@@ -13,8 +13,8 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// ViewSession shows a session at a time of the broker's clock. One that is over
-// stays as it was: nothing expires any more.
+// ViewSession shows all of a session at a time of the broker's clock. One that is over
+// stays as it was: nothing expires any more. ViewPage bounds what is sent.
 func ViewSession(s *session.State, at time.Time) SessionView {
 	if s.Phase.Over() && at.After(s.Updated) {
 		at = s.Updated
@@ -33,7 +33,7 @@ func ViewSession(s *session.State, at time.Time) SessionView {
 		p, _ := s.Party(a)
 		v.Participants = append(v.Participants, viewParty(s, p, at))
 		if bound, some := s.Bound(a); some {
-			v.Authorities = append(v.Authorities, AuthorityView{a, bound.Escalation, bound.RulingsAuthority, bound.Denied})
+			v.Authorities = append(v.Authorities, AuthorityView{OnBehalfOf: a, Escalation: bound.Escalation, RulingsAuthority: bound.RulingsAuthority, Denied: bound.Denied})
 		}
 	}
 	for _, o := range s.Offers() {
@@ -93,6 +93,9 @@ func viewOffer(s *session.State, o *session.Offer, at time.Time) OfferView {
 	}
 	if !o.Expires.IsZero() {
 		v.ValidUntil = Timestamp(s.Wall(o.Expires, at))
+	}
+	if o.Acceptances() == 0 {
+		return v
 	}
 	for _, a := range s.Participants() {
 		if o.AcceptedBy(a) {

@@ -40,8 +40,8 @@ type VerbOf[Request, Reply any] struct{ Verb }
 
 // The verbs (PROTOCOL.md §9), in the order of the document.
 var (
-	SessionGet = define[SessionRef, SessionView]("session.get", Principal, Read,
-		"one session as it is now")
+	SessionGet = define[GetSession, SessionView]("session.get", Principal, Read,
+		"one session as it is now, or a page of one of its parts")
 	SessionList = define[ListSessions, Sessions]("session.list", Principal, Read,
 		"the caller's sessions, newest first")
 	SessionMessages = define[ListMessages, Messages]("session.messages", Principal, Read,
@@ -69,13 +69,13 @@ var (
 		"register a terms schema, which never changes after that")
 	SchemaGet = define[SchemaRef, Schema]("schema.get", Principal, Read,
 		"one body schema or terms schema")
-	SchemaList = define[struct{}, SchemaNames]("schema.list", Principal, Read,
+	SchemaList = define[ListSchemas, SchemaNames]("schema.list", Principal, Read,
 		"the names of all schemas")
 
 	EscalationList = define[ListEscalations, Escalations]("escalation.list", Principal, Read,
 		"the escalation inbox: open items first, the one due first at the top")
-	EscalationGet = define[EscalationRef, EscalationItem]("escalation.get", Principal, Read,
-		"one escalation with the transcript and the changes at stake")
+	EscalationGet = define[GetEscalation, EscalationItem]("escalation.get", Principal, Read,
+		"one escalation with the transcript and the changes at stake, or a page of one of these")
 	EscalationClaim = define[ClaimEscalation, EscalationItem]("escalation.claim", Principal, Write,
 		"hold an escalation for a while, so that colleagues decide others")
 	EscalationRelease = define[EscalationRef, EscalationItem]("escalation.release", Principal, Write,
@@ -86,7 +86,7 @@ var (
 		"write to colleagues; agents and other organisations never see it")
 	EscalationTransfer = define[TransferEscalation, EscalationItem]("escalation.transfer", Principal, Write,
 		"pass an escalation to a colleague or to a later level of its route")
-	EscalationHistory = define[EscalationRef, CaseLog]("escalation.history", Principal, Read,
+	EscalationHistory = define[ReadCaseLog, CaseLog]("escalation.history", Principal, Read,
 		"everything that happened around an escalation, oldest first")
 	EscalationWatch = define[WatchEscalations, Watched]("escalation.watch", Principal, Read,
 		"wait until an escalation changes", waits)

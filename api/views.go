@@ -10,7 +10,8 @@ import (
 )
 
 // A SessionView is the reply of session.get (PROTOCOL.md §9). Lists are in the
-// order of the transcript; times are the broker's, in RFC 3339.
+// order of the transcript; times are the broker's, in RFC 3339. Asked for a part, it
+// has one list only, a page of it.
 type SessionView struct {
 	Session      performatives.SessionID `json:"sessionId"`
 	State        session.Phase           `json:"state"`
@@ -19,15 +20,19 @@ type SessionView struct {
 	Created      string                  `json:"createdAt"`
 	Updated      string                  `json:"updatedAt"`
 	Closing      string                  `json:"reason,omitzero"` // why it is over
-	Participants []PartyView             `json:"participants"`
-	Invitation   OfferView               `json:"invitation"`
-	Proposals    []OfferView             `json:"proposals"`
-	Commitments  []OfferView             `json:"commitments"`
-	Delegations  []GrantView             `json:"delegations"`
+	Participants []PartyView             `json:"participants,omitzero"`
+	Invitation   OfferView               `json:"invitation,omitzero"`
+	Proposals    []OfferView             `json:"proposals,omitzero"`
+	Commitments  []OfferView             `json:"commitments,omitzero"`
+	Delegations  []GrantView             `json:"delegations,omitzero"`
 	Escalation   *EscalationView         `json:"escalation,omitzero"`  // the one that pauses the session, else the newest
 	Authorities  []AuthorityView         `json:"authorities,omitzero"` // what rulings let each side agree to
 	Head         session.ChainHead       `json:"head"`
-	Deadlines    []DeadlineView          `json:"deadlines"`
+	Deadlines    []DeadlineView          `json:"deadlines,omitzero"`
+
+	Truncated bool           `json:"truncated,omitzero"` // something is left out, or cut
+	Omitted   map[string]int `json:"omitted,omitzero"`   // how many are left out of which part
+	Next      string         `json:"next,omitzero"`      // of a part: cursor of the next page; absent on the last
 
 	ModePart jsontext.Value `json:",embed" jsonschema:"-"` // the members that the mode adds (PROTOCOL.md §8), an object; nil for none
 }
@@ -77,6 +82,7 @@ type GrantView struct {
 	Depth      int                 `json:"depth"`
 	Reference  string              `json:"referenceId,omitzero"`
 	ValidUntil string              `json:"validUntil,omitzero"`
+	Truncated  bool                `json:"truncated,omitzero"` // something in it is cut
 }
 
 // An EscalationView is one escalation.
@@ -98,6 +104,7 @@ type EscalationView struct {
 	Status          string                     `json:"status"`             // open, approved, denied, modified, guidance, closed or expired
 	DecidedBy       performatives.Agent        `json:"decidedBy,omitzero"`
 	DecidedAt       string                     `json:"decidedAt,omitzero"`
+	Truncated       bool                       `json:"truncated,omitzero"` // something in it is cut
 }
 
 // A VoteView is one human's ruling.
@@ -114,7 +121,8 @@ type AuthorityView struct {
 	OnBehalfOf performatives.Agent `json:"onBehalfOf"`
 	Escalation escalation.ID       `json:"escalationId"`
 	performatives.RulingsAuthority
-	Denied []escalation.Denial `json:"denied,omitzero"` // since the last approval
+	Denied    []escalation.Denial `json:"denied,omitzero"`    // since the last approval
+	Truncated bool                `json:"truncated,omitzero"` // something in it is cut
 }
 
 // A DeadlineView is one deadline in force.
@@ -139,4 +147,6 @@ type SessionSummary struct {
 	Updated  string                  `json:"updatedAt"`
 	Messages uint64                  `json:"messages"`
 	Awaiting bool                    `json:"awaitingYou"`
+
+	Truncated bool `json:"truncated,omitzero"` // long values are cut; session.get has more
 }

@@ -58,7 +58,6 @@ func (a *Approvals) act(ctx context.Context, c api.Caller, id string, judge func
 	if item, err = a.find(ctx, c, id); err != nil {
 		return item, err
 	}
-	a.compare(&item)
 	return item, a.detail(ctx, &item)
 }
 
@@ -202,8 +201,8 @@ func levelNamed(item api.EscalationItem, name string) (int, error) {
 	return 0, session.Refuse(session.MalformedEnvelope, "there is no level %.80q; there is %s", name, strings.Join(names, ", "))
 }
 
-// History answers escalation.history, for those who see the case log.
-func (a *Approvals) History(ctx context.Context, c api.Caller, q api.EscalationRef) (api.CaseLog, error) {
+// History answers escalation.history, a page of the case log, for those who see it.
+func (a *Approvals) History(ctx context.Context, c api.Caller, q api.ReadCaseLog) (api.CaseLog, error) {
 	found := api.CaseLog{Escalation: q.Escalation}
 	item, err := a.find(ctx, c, q.Escalation)
 	if err != nil {
@@ -212,6 +211,6 @@ func (a *Approvals) History(ctx context.Context, c api.Caller, q api.EscalationR
 	if !a.isInsider(c, item.Organisation) {
 		return found, unknownEscalation()
 	}
-	found.Actions, err = a.cases.history(ctx, item.Organisation, item.ID)
+	found.Actions, found.Next, err = a.cases.history(ctx, item.Organisation, item.ID, q.Cursor)
 	return found, err
 }

@@ -15,6 +15,8 @@
 //   - An approval that has ended stays ended, and its votes and actions only become more.
 //   - The humans of its organisation, their auditors and operators see all of an approval. Agents and
 //     the other side see what is at stake and how it ended. Others learn nothing.
+//   - An approval is bounded in bytes, whatever the offer, the question and the session have: long parts
+//     are cut and marked, and read page by page.
 package approvals
 
 import (
@@ -23,6 +25,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
@@ -47,6 +50,8 @@ type Sessions interface {
 	MayRead(context.Context, api.Caller, performatives.SessionID) bool
 	// Messages reads a page of a transcript.
 	Messages(context.Context, api.ListMessages) (api.Messages, error)
+	// Terms are those of an offer, in full.
+	Terms(ctx context.Context, id performatives.SessionID, offer string) (jsontext.Value, error)
 	// Reconcile calls Approvals.Reconcile with the session as it is now, and waits for it.
 	Reconcile(context.Context, performatives.SessionID) error
 }

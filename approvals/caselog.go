@@ -167,29 +167,25 @@ func (a *Approvals) Notified(ctx context.Context, item *api.EscalationItem, told
 	})
 }
 
-// maxHistory bounds what one answer holds.
-const maxHistory = 2000
+// errPageFull ends a reading that has a page.
+var errPageFull = errors.New("the page is full")
 
-// errMoreHistory ends a reading that has as much as is shown.
-var errMoreHistory = errors.New("there is more history than is shown")
-
-// history is the case log of an approval, oldest action first.
-func (c *cases) history(ctx context.Context, org performatives.Organisation, id escalation.ID) ([]escalation.Action, error) {
-	subject := api.CaseLogOf(org, string(id))
-	actions := []escalation.Action{}
-	err := c.store.Read(ctx, api.CaseLogStream, subject, 1, func(m store.Message) error {
-		if len(actions) == maxHistory {
-			return errMoreHistory
-		}
+// history is a page of the case log of an approval, oldest action first, from a stream sequence on.
+func (c *cases) history(ctx context.Context, org performatives.Organisation, id escalation.ID, from uint64) (actions []escalation.Action, next *uint64, err error) {
+	page := api.NewPage[escalation.Action](api.MaxPage)
+	err = c.store.Read(ctx, api.CaseLogStream, api.CaseLogOf(org, string(id)), max(from, 1), func(m store.Message) error {
 		var e caseEntry
 		if err := json.Unmarshal(m.Data, &e); err != nil {
 			return err
 		}
-		actions = append(actions, e.Action)
+		if !page.Add(e.Action, api.Size(e.Action)) {
+			next = &m.Sequence
+			return errPageFull
+		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, errMoreHistory) {
-		return nil, err
+	if errors.Is(err, errPageFull) {
+		err = nil
 	}
-	return actions, nil
+	return page.Items, next, err
 }

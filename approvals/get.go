@@ -3,19 +3,23 @@ package approvals
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 )
 
 // Get answers escalation.get: an approval with its transcript, and for insiders with all that helps
-// to decide.
-func (a *Approvals) Get(ctx context.Context, c api.Caller, q api.EscalationRef) (api.EscalationItem, error) {
+// to decide; or a page of one of its parts, in full.
+func (a *Approvals) Get(ctx context.Context, c api.Caller, q api.GetEscalation) (api.EscalationItem, error) {
+	if err := checkGet(&q); err != nil {
+		return api.EscalationItem{}, err
+	}
 	item, err := a.find(ctx, c, q.Escalation)
 	if err != nil {
 		return item, err
@@ -24,15 +28,73 @@ func (a *Approvals) Get(ctx context.Context, c api.Caller, q api.EscalationRef) 
 		if item, err = a.current(ctx, c, item); err != nil {
 			return item, err
 		}
-		a.viewed(ctx, c, &item)
-		if err := a.detail(ctx, &item); err != nil {
-			return item, err
+		if q.Part == "" {
+			a.viewed(ctx, c, &item)
 		}
 	}
-	a.compare(&item)
+	if q.Part != "" {
+		return a.part(ctx, item, &q)
+	}
+	if err := a.detail(ctx, &item); err != nil {
+		return item, err
+	}
 	messages, err := a.o.Sessions.Messages(ctx, api.ListMessages{Session: item.Session, Limit: api.MaxPage})
 	addTranscript(&item, messages)
 	return item, err
+}
+
+var itemParts = []string{api.PartChanges, api.PartComments, api.PartTranscript}
+
+func checkGet(q *api.GetEscalation) error {
+	switch {
+	case q.Part == "" && q.Cursor > 0:
+		return malformed("/cursor", "a cursor goes with a part: "+strings.Join(itemParts, ", "))
+	case q.Part != "" && !slices.Contains(itemParts, q.Part):
+		return malformed("/part", "part is one of "+strings.Join(itemParts, ", "))
+	}
+	return nil
+}
+
+func malformed(path, why string) error {
+	return session.Refuse(session.MalformedEnvelope, "%s: %s", path, why).With(map[string]string{"path": path})
+}
+
+// part is a page of a part of an approval.
+func (a *Approvals) part(ctx context.Context, item api.EscalationItem, q *api.GetEscalation) (api.EscalationItem, error) {
+	switch q.Part {
+	case api.PartChanges:
+		if err := a.compare(ctx, &item); err != nil {
+			return item, err
+		}
+		item.Changes, item.Next = pageOf(item.Changes, q)
+	case api.PartComments:
+		comments, err := a.comments(ctx, &item)
+		if err != nil {
+			return item, err
+		}
+		item.Comments, item.Next = pageOf(comments, q)
+	case api.PartTranscript:
+		messages, err := a.o.Sessions.Messages(ctx, api.ListMessages{Session: item.Session, Since: q.Cursor, Limit: q.Limit})
+		if err != nil {
+			return item, err
+		}
+		item.Transcript, item.Next = messages.Messages, messages.Next
+	}
+	item.Proposal, item.Previous, item.Labels, item.TermsSchema = nil, nil, nil, nil // the whole item has them
+	return item, nil
+}
+
+// pageOf is the page of a list that is asked for, and where the next one starts; nil is nowhere.
+func pageOf[E any](all []E, q *api.GetEscalation) ([]E, *uint64) {
+	page := api.NewPage[E](q.Limit)
+	for n := min(q.Cursor, uint64(len(all))); n < uint64(len(all)); n++ {
+		entry := all[n]
+		api.Fit(&entry, api.MaxPageBytes)
+		if !page.Add(entry, api.Size(entry)) {
+			return page.Items, &n
+		}
+	}
+	return page.Items, nil
 }
 
 // viewAgain is after how long a look at an approval counts as another one.
@@ -96,8 +158,8 @@ func (a *Approvals) fromStream(ctx context.Context, c api.Caller, id string) (*a
 			if last == nil {
 				continue
 			}
-			item := new(api.EscalationItem)
-			if err := json.Unmarshal(last.Data, item); err != nil {
+			item, err := readItem(last.Data)
+			if err != nil {
 				return nil, err
 			}
 			return newApproval(item, a.o.Now()), nil

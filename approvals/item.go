@@ -33,7 +33,38 @@ func (a *Approvals) item(s *session.State, of *escalation.Item, at time.Time) ap
 		},
 	}
 	asOf(&item, at)
+	fit(&item)
 	return item
+}
+
+// fit bounds an approval, without its transcript. Of the counterparties, those of its own organisation
+// come first: they may not decide.
+func fit(item *api.EscalationItem) {
+	if api.Size(item) > api.MaxItemBytes {
+		ours := func(p performatives.Agent) bool { return p.Organisation() == item.Organisation }
+		item.Counterparties = slices.Clone(item.Counterparties)
+		slices.SortStableFunc(item.Counterparties, func(a, b performatives.Agent) int {
+			switch {
+			case ours(a) == ours(b):
+				return 0
+			case ours(a):
+				return -1
+			}
+			return 1
+		})
+		api.Fit(item, api.MaxItemBytes)
+	}
+}
+
+// readItem reads an approval as its subject has it, without the transcript.
+func readItem(data []byte) (*api.EscalationItem, error) {
+	item := new(api.EscalationItem)
+	if err := json.Unmarshal(data, item); err != nil {
+		return nil, err
+	}
+	item.Transcript, item.Next = nil, nil // the session has them
+	fit(item)
+	return item, nil
 }
 
 // routeOf is who is asked.
@@ -146,37 +177,19 @@ func levelAsking(item *api.EscalationItem, human performatives.Agent) (level int
 	return level, level >= 0
 }
 
-// weight is about how many bytes an approval has without its transcript.
-func weight(item *api.EscalationItem) int {
-	n := 2048 + len(item.Context) + len(item.TermsSchema)
-	for _, offer := range []*api.OfferView{item.Proposal, item.Previous} {
-		if offer != nil {
-			n += len(offer.Terms) + len(offer.Subject)
-		}
-	}
-	for _, c := range item.Changes {
-		n += 64 + len(c.Path) + len(c.Before) + len(c.After)
-	}
-	for _, e := range item.Comments {
-		n += 128 + len(e.Text)
-	}
-	return n
-}
+// maxDetailBytes are for what an approval has in detail: what is left of a page is for its transcript.
+const maxDetailBytes = 448 << 10
 
-// maxItemBytes keeps an approval below the server's largest message, 1 MiB.
-const maxItemBytes = 900 << 10
-
-// addTranscript adds as much of the transcript's beginning as one message holds; the rest is read
-// from the session.
-func addTranscript(item *api.EscalationItem, page api.Messages) {
-	left := maxItemBytes - weight(item)
-	item.Next = page.Next
-	for n, m := range page.Messages {
-		if left -= len(m); left < 0 {
+// addTranscript adds as much of the transcript's beginning as one message holds; the rest is a part.
+func addTranscript(item *api.EscalationItem, messages api.Messages) {
+	left := api.MaxPageBytes - api.Size(item)
+	item.Next = messages.Next
+	for n, m := range messages.Messages {
+		if left -= len(m) + 1; left < 0 {
 			next := uint64(n)
-			page.Messages, item.Next = page.Messages[:n], &next
+			messages.Messages, item.Next = messages.Messages[:n], &next
 			break
 		}
 	}
-	item.Transcript = page.Messages
+	item.Transcript = messages.Messages
 }

@@ -15,7 +15,7 @@ import (
 // List answers escalation.list: humans who may decide see their organisation's approvals, agents
 // those of their sessions.
 func (a *Approvals) List(ctx context.Context, c api.Caller, q api.ListEscalations) (api.Escalations, error) {
-	found := api.Escalations{Escalations: []api.EscalationItem{}}
+	var found api.Escalations
 	if err := checkList(&q); err != nil {
 		return found, err
 	}
@@ -28,8 +28,8 @@ func (a *Approvals) List(ctx context.Context, c api.Caller, q api.ListEscalation
 	if len(all.open)+len(all.closed) > 0 && insider {
 		found.Counts, found.Now = a.counts(c, all.open), api.Timestamp(a.o.Now())
 	}
-	size, words, limit := 0, searchWords(q.Search), api.PageSize(q.Limit)
-	list := page(all, q.Status, q.Cursor)
+	words, items := searchWords(q.Search), api.NewPage[api.EscalationItem](q.Limit)
+	list := behind(all, q.Status, q.Cursor)
 	for n, k := range list {
 		if !a.matches(c, k, &q, words) {
 			continue
@@ -38,12 +38,12 @@ func (a *Approvals) List(ctx context.Context, c api.Caller, q api.ListEscalation
 		if !visible {
 			continue
 		}
-		if size += weight(&item); len(found.Escalations) == limit || size > api.MaxPageBytes && len(found.Escalations) > 0 {
+		if !items.Add(item, k.size) {
 			found.Next = cursorAt(list[n-1])
 			break
 		}
-		found.Escalations = append(found.Escalations, item)
 	}
+	found.Escalations = items.Items
 	return found, nil
 }
 
@@ -77,9 +77,9 @@ func cursorAt(k *approval) string {
 	return resolvedCursor + k.key
 }
 
-// page is what is behind a cursor: open approvals come first, in the order of their keys, then the
+// behind is what is behind a cursor: open approvals come first, in the order of their keys, then the
 // others in the reverse.
-func page(all lists, status, cursor string) (list []*approval) {
+func behind(all lists, status, cursor string) (list []*approval) {
 	if status != "resolved" {
 		list = after(all.open, cursor, openCursor)
 	}

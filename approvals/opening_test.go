@@ -58,6 +58,10 @@ func (oneMessage) Messages(context.Context, api.ListMessages) (api.Messages, err
 	return api.Messages{Messages: []jsontext.Value{jsontext.Value(`{}`)}}, nil
 }
 
+func (oneMessage) Terms(context.Context, performatives.SessionID, string) (jsontext.Value, error) {
+	return nil, nil
+}
+
 func (oneMessage) Reconcile(context.Context, performatives.SessionID) error { return nil }
 
 func openStore(t *testing.T) (*store.Store, *nats.Conn) {
@@ -117,23 +121,23 @@ func TestMemoryIsBounded(t *testing.T) {
 	if err != nil || len(list.Escalations) != 2 || list.Escalations[0].ID != ids[2] || list.Escalations[1].ID != ids[1] {
 		t.Errorf("the list is %+v %v", list, err)
 	}
-	first := api.EscalationRef{Escalation: string(ids[0])}
+	first := string(ids[0])
 	for _, c := range []api.Caller{human, {Operator: true}} {
-		item, err := a.Get(ctx, c, first)
+		item, err := a.Get(ctx, c, api.GetEscalation{Escalation: first})
 		if err != nil || item.Status != performatives.Denied || item.DecidedBy != alice || len(item.Transcript) != 1 {
 			t.Errorf("%+v reads %+v %v", c, item, err)
 		}
-		history, err := a.History(ctx, c, first)
+		history, err := a.History(ctx, c, api.ReadCaseLog{Escalation: first})
 		if err != nil || len(history.Actions) != 1 || history.Actions[0].Kind != escalation.Notified {
 			t.Errorf("%+v reads the history %+v %v", c, history, err)
 		}
 	}
-	_, unknown := a.Get(ctx, human, api.EscalationRef{Escalation: string(testkit.NewID())})
+	_, unknown := a.Get(ctx, human, api.GetEscalation{Escalation: string(testkit.NewID())})
 	for _, c := range []struct {
 		caller api.Caller
 		id     string
 	}{{human, "x"}, {human, "*"}, {human, ">"}, {human, ""}, {api.Caller{Agent: bob}, string(ids[0])}, {api.Caller{Agent: alpha}, string(ids[2])}} {
-		_, err := a.Get(ctx, c.caller, api.EscalationRef{Escalation: c.id})
+		_, err := a.Get(ctx, c.caller, api.GetEscalation{Escalation: c.id})
 		if code(err) != session.UnknownSession || err.Error() != unknown.Error() {
 			t.Errorf("%s asks for %q: %v", c.caller.Agent, c.id, err)
 		}

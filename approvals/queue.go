@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
@@ -58,12 +57,13 @@ type approval struct {
 	*api.EscalationItem
 	key  string // by which it is sorted
 	text string // in which it is searched
+	size int    // in bytes, as it is sent
 }
 
 func newApproval(item *api.EscalationItem, at time.Time) *approval {
 	item.Transcript, item.Next = nil, nil // the session has them
 	asOf(item, at)
-	return &approval{item, sortKey(item), searchable(item)}
+	return &approval{item, sortKey(item), searchable(item), api.Size(item)}
 }
 
 // sortKey sorts open approvals by when an answer is due, and others by when they ended.
@@ -83,8 +83,8 @@ func newQueue(now func() time.Time, forget func(escalation.ID)) *queue {
 
 func (a *Approvals) followQueue(ctx context.Context) error {
 	return a.o.Store.FollowAll(ctx, a.work, api.EscalationsStream, func(m store.Message) {
-		item := new(api.EscalationItem)
-		if err := json.Unmarshal(m.Data, item); err != nil {
+		item, err := readItem(m.Data)
+		if err != nil {
 			a.o.Log.Error("escalation item", zap.String("subject", m.Subject), zap.Error(err))
 			return
 		}
@@ -110,11 +110,11 @@ func (q *queue) put(item *api.EscalationItem) {
 	if old != nil {
 		remove(old, &q.all, org)
 		if old.Status != statusOpen {
-			q.closedBytes -= weight(old.EscalationItem)
+			q.closedBytes -= old.size
 		}
 	}
 	if item.Status != statusOpen {
-		q.closedBytes += weight(item)
+		q.closedBytes += k.size
 	}
 	for _, l := range []*lists{&q.all, org} {
 		insert(l.with(item), k)
@@ -161,7 +161,7 @@ func (q *queue) trim() {
 	for len(q.all.closed)-n > q.maxClosed || q.closedBytes > maxClosedBytes && n < len(q.all.closed) {
 		k := q.all.closed[n]
 		n++
-		q.closedBytes -= weight(k.EscalationItem)
+		q.closedBytes -= k.size
 		delete(q.byID, k.ID)
 		remove(k, q.byOrg[k.Organisation])
 		q.forget(k.ID)

@@ -73,12 +73,12 @@ func (a *Approvals) write(ctx context.Context, s *Session, of *escalation.Item) 
 	var sequence uint64
 	if last != nil {
 		sequence = last.Sequence
-		var old api.EscalationItem
-		if err := json.Unmarshal(last.Data, &old); err != nil {
+		old, err := readItem(last.Data)
+		if err != nil {
 			return err
 		}
-		if !newer(&old, &item) {
-			a.queue.put(&old)
+		if !newer(old, &item) {
+			a.queue.put(old)
 			return nil
 		}
 	}

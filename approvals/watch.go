@@ -47,7 +47,7 @@ func (a *Approvals) Watch(ctx context.Context, c api.Caller, q api.WatchEscalati
 			}
 			if item, visible := a.seenBy(ctx, c, found); visible {
 				answer.Changed = append(answer.Changed, item)
-				size += weight(&item)
+				size += found.size
 			}
 		}
 		if size > api.MaxPageBytes {

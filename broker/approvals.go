@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/approvals"
 	"github.com/parley-asp/parley/performatives"
@@ -43,6 +45,15 @@ func (s approvalSessions) MayRead(ctx context.Context, c api.Caller, id performa
 
 func (s approvalSessions) Messages(ctx context.Context, q api.ListMessages) (api.Messages, error) {
 	return s.b.sessionMessages(ctx, api.Caller{Operator: true}, q)
+}
+
+func (s approvalSessions) Terms(ctx context.Context, id performatives.SessionID, offer string) (terms jsontext.Value, err error) {
+	err = s.b.view(ctx, id, func(l *cachedSession) {
+		if o, known := l.state.Offer(offer); known {
+			terms = o.Terms
+		}
+	})
+	return terms, err
 }
 
 func (s approvalSessions) Reconcile(ctx context.Context, id performatives.SessionID) error {

@@ -30,7 +30,7 @@ type place struct {
 	sequence int64  // of the last entry that it holds; -1 for none
 }
 
-// sideEffects are applied in this order.
+// sideEffects are applied in this order. One that fails does not hold up the others.
 var sideEffects = [...]struct {
 	derive func(*Broker, context.Context, *cachedSession) error
 	then   failpoint
@@ -43,18 +43,19 @@ const postponable = 2
 // escalation item, inboxes, and then, or a little later, the timer and the session list. What
 // fails is tried again; entries count as applied only when all of it is done.
 func (b *Broker) applySideEffects(ctx context.Context, l *cachedSession) {
-	var err error
+	var failed error
 	for i, step := range sideEffects {
-		if i == postponable && b.postpone(l) {
+		if i == postponable && failed == nil && b.postpone(l) {
 			l.attempts = 0
 			return
 		}
-		if err = step.derive(b, ctx, l); err != nil {
-			break
+		if err := step.derive(b, ctx, l); err != nil {
+			failed = errors.Join(failed, err)
+			continue
 		}
 		b.reaches(step.then)
 	}
-	if err == nil {
+	if failed == nil {
 		for _, d := range l.unapplied {
 			b.cluster.Applied(d.position)
 		}
@@ -65,7 +66,7 @@ func (b *Broker) applySideEffects(ctx context.Context, l *cachedSession) {
 		return // a peer, or the next start, recovers it
 	}
 	l.attempts++
-	b.Log.Warn("side effects are retried", zap.String("session", string(l.id)), zap.Int("attempt", l.attempts), zap.Error(err))
+	b.Log.Warn("side effects are retried", zap.String("session", string(l.id)), zap.Int("attempt", l.attempts), zap.Error(failed))
 	b.later(l, min(time.Duration(l.attempts)*100*time.Millisecond, 5*time.Second))
 }
 

@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -70,12 +71,16 @@ func (b *Broker) mayNotRead(l *cachedSession, p session.Party) error {
 	return session.Refuse(session.AuthorityExceeded, "your delegation in this session has ended")
 }
 
-func (b *Broker) sessionGet(ctx context.Context, c api.Caller, q api.SessionRef) (v api.SessionView, err error) {
-	err = b.readable(ctx, c, q.Session, func(l *cachedSession) error {
-		v = api.ViewSession(&l.state, b.clock(l))
+func (b *Broker) sessionGet(ctx context.Context, c api.Caller, q api.GetSession) (api.SessionView, error) {
+	var s session.State
+	var at time.Time
+	if err := b.readable(ctx, c, q.Session, func(l *cachedSession) error {
+		s, at = l.state, b.clock(l)
 		return nil
-	})
-	return v, err
+	}); err != nil {
+		return api.SessionView{}, err
+	}
+	return api.ViewPage(&s, at, q) // the session goes on meanwhile
 }
 
 func (b *Broker) sessionList(ctx context.Context, c api.Caller, q api.ListSessions) (api.Sessions, error) {
@@ -87,34 +92,41 @@ func (b *Broker) sessionList(ctx context.Context, c api.Caller, q api.ListSessio
 	if q.Awaiting != "" && q.Awaiting != "me" {
 		return api.Sessions{}, session.Refuse(session.MalformedEnvelope, `awaiting is "me" or absent`)
 	}
-	found := api.Sessions{Sessions: []api.SessionSummary{}}
-	most := api.PageSize(q.Limit)
+	page, most := api.NewPage[api.SessionSummary](q.Limit), api.PageSize(q.Limit)
 	for cursor := q.Cursor; ; {
 		some, err := b.ofCaller(ctx, c, q.State, cursor, most+1)
 		if err != nil {
-			return found, err
+			return api.Sessions{}, err
 		}
 		for _, id := range some {
-			if len(found.Sessions) == most {
-				found.Next = string(found.Sessions[most-1].Session)
-				return found, nil
+			if len(page.Items) == most {
+				return sessionsBefore(page), nil
 			}
 			cursor = string(id)
-			err := b.listed(ctx, c, id, func(l *cachedSession) error {
-				s := api.Summarise(&l.state, c.Agent, b.clock(l))
-				if (q.State == "" || s.State.String() == q.State) && (q.Awaiting == "" || s.Awaiting) {
-					found.Sessions = append(found.Sessions, s)
+			full := false
+			if err := b.listed(ctx, c, id, func(l *cachedSession) error {
+				row := api.Summarise(&l.state, c.Agent, b.clock(l))
+				if (q.State == "" || row.State.String() == q.State) && (q.Awaiting == "" || row.Awaiting) {
+					api.Fit(&row, api.MaxRowBytes)
+					full = !page.Add(row, api.Size(row))
 				}
 				return nil
-			})
-			if err != nil {
-				return found, err
+			}); err != nil {
+				return api.Sessions{}, err
+			}
+			if full {
+				return sessionsBefore(page), nil
 			}
 		}
 		if len(some) <= most {
-			return found, nil
+			return api.Sessions{Sessions: page.Items}, nil
 		}
 	}
+}
+
+// sessionsBefore is a full page, and where the next one starts.
+func sessionsBefore(page *api.PageOf[api.SessionSummary]) api.Sessions {
+	return api.Sessions{Sessions: page.Items, Next: string(page.Items[len(page.Items)-1].Session)}
 }
 
 func (b *Broker) sessionMessages(ctx context.Context, c api.Caller, q api.ListMessages) (api.Messages, error) {

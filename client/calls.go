@@ -97,9 +97,10 @@ func (c *calls) Sessions(ctx context.Context, filter api.ListSessions) iter.Seq2
 	}, func(p api.Sessions) ([]api.SessionSummary, string) { return p.Sessions, p.Next })
 }
 
-// View is a session as it stands.
+// View is a session as it stands. One that is too large for a message has Truncated set, and Omitted says how
+// many entries of which part are left out: [Client.Proposals] and the like read all of a part.
 func (c *calls) View(ctx context.Context, id performatives.SessionID) (api.SessionView, error) {
-	return call(ctx, c, api.SessionGet, api.SessionRef{Session: id})
+	return call(ctx, c, api.SessionGet, api.GetSession{Session: id})
 }
 
 // Transcript is every entry of a session so far, from the first, in the form
@@ -199,9 +200,16 @@ func (c *calls) Schema(ctx context.Context, name string) (api.Schema, error) {
 }
 
 // Schemas lists all schemas, without their text.
-func (c *calls) Schemas(ctx context.Context) ([]api.Schema, error) {
-	reply, err := call(ctx, c, api.SchemaList, struct{}{})
-	return reply.Schemas, err
+func (c *calls) Schemas(ctx context.Context) (all []api.Schema, err error) {
+	for s, err := range pages(func(cursor string) (api.SchemaNames, error) {
+		return call(ctx, c, api.SchemaList, api.ListSchemas{Limit: api.MaxPage, Cursor: cursor})
+	}, func(p api.SchemaNames) ([]api.Schema, string) { return p.Schemas, p.Next }) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
 }
 
 // EscalationPage is a page of the escalation inbox, with counts.
@@ -218,9 +226,15 @@ func (c *calls) Escalations(ctx context.Context, filter api.ListEscalations) ite
 	}, func(p api.Escalations) ([]api.EscalationItem, string) { return p.Escalations, p.Next })
 }
 
-// Escalation is one item of the escalation inbox, with the transcript.
+// Escalation is one item of the escalation inbox, with the transcript. What was too large for a message
+// is cut, and Truncated set: EscalationPart has it in full.
 func (c *calls) Escalation(ctx context.Context, id string) (api.EscalationItem, error) {
-	return call(ctx, c, api.EscalationGet, api.EscalationRef{Escalation: id})
+	return call(ctx, c, api.EscalationGet, api.GetEscalation{Escalation: id})
+}
+
+// EscalationPart is a page of a part of an item: of api.PartChanges, api.PartComments or api.PartTranscript.
+func (c *calls) EscalationPart(ctx context.Context, page api.GetEscalation) (api.EscalationItem, error) {
+	return call(ctx, c, api.EscalationGet, page)
 }
 
 // Broker says who the broker is.

@@ -41,7 +41,18 @@ func (c *calls) TransferEscalation(ctx context.Context, t api.TransferEscalation
 
 // EscalationHistory is everything that happened around an item, oldest first.
 func (c *calls) EscalationHistory(ctx context.Context, id string) (api.CaseLog, error) {
-	return call(ctx, c, api.EscalationHistory, api.EscalationRef{Escalation: id})
+	all := api.CaseLog{Escalation: id, Actions: []api.CaseAction{}}
+	for cursor := uint64(0); ; {
+		page, err := call(ctx, c, api.EscalationHistory, api.ReadCaseLog{Escalation: id, Cursor: cursor})
+		if err != nil {
+			return page, err
+		}
+		all.Actions = append(all.Actions, page.Actions...)
+		if page.Next == nil {
+			return all, nil
+		}
+		cursor = *page.Next
+	}
 }
 
 // WatchEscalations returns what has changed since a cursor as soon as something

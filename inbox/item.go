@@ -60,11 +60,11 @@ type event struct {
 }
 
 func (i *Inbox) item(r *http.Request, who *person, id string) (*item, error) {
-	it, err := ask(r.Context(), i, who.Agent, api.EscalationGet, api.EscalationRef{Escalation: id})
+	it, err := ask(r.Context(), i, who.Agent, api.EscalationGet, api.GetEscalation{Escalation: id})
 	if err != nil {
 		return nil, err
 	}
-	history, err := ask(r.Context(), i, who.Agent, api.EscalationHistory, api.EscalationRef{Escalation: id})
+	history, err := ask(r.Context(), i, who.Agent, api.EscalationHistory, api.ReadCaseLog{Escalation: id})
 	if err != nil && !refused(err) { // the history may be hidden from those who see the item
 		return nil, err
 	}

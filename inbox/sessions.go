@@ -49,7 +49,7 @@ type sessionView struct {
 
 func (i *Inbox) sessionPage(w http.ResponseWriter, r *http.Request, who *person) {
 	id := performatives.SessionID(r.PathValue("id"))
-	view, err := ask(r.Context(), i, who.Agent, api.SessionGet, api.SessionRef{Session: id})
+	view, err := ask(r.Context(), i, who.Agent, api.SessionGet, api.GetSession{Session: id})
 	if err != nil {
 		i.trouble(w, r, who, err)
 		return

@@ -278,7 +278,7 @@ func (w *world) remembers(item string, want ...string) {
 			told++
 		}
 	}
-	request, err := json.Marshal(api.EscalationRef{Escalation: item})
+	request, err := json.Marshal(api.GetEscalation{Escalation: item})
 	testkit.Must(w, err)
 	reply, err := w.Conn.Request(api.OperatorCall(api.EscalationHistory.Name), request, testkit.Patience)
 	testkit.Must(w, err)

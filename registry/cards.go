@@ -14,20 +14,20 @@ import (
 
 // AgentList answers agent.list.
 func (r *Registry) AgentList(_ context.Context, c api.Caller, q api.ListAgents) (api.Agents, error) {
-	found := api.Agents{Agents: []api.Card{}}
+	page := api.NewPage[api.Card](q.Limit)
 	for _, card := range r.cache.list(func(card api.Card) bool {
 		return string(card.Agent) > q.Cursor &&
 			(q.Organization == "" || string(card.Agent.Organisation()) == q.Organization) &&
 			(q.Capability == "" || slices.Contains(card.Capabilities, q.Capability)) &&
 			(q.Kind == "" || card.Kind == q.Kind)
 	}) {
-		if len(found.Agents) == api.PageSize(q.Limit) {
-			found.Next = string(found.Agents[len(found.Agents)-1].Agent)
-			break
+		row := forCaller(card, c)
+		api.Fit(&row, api.MaxRowBytes)
+		if !page.Add(row, api.Size(row)) {
+			return api.Agents{Agents: page.Items, Next: string(page.Items[len(page.Items)-1].Agent)}, nil
 		}
-		found.Agents = append(found.Agents, forCaller(card, c))
 	}
-	return found, nil
+	return api.Agents{Agents: page.Items}, nil
 }
 
 // AgentGet answers agent.get.

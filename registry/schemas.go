@@ -276,11 +276,30 @@ func (s *Schemas) Get(_ context.Context, _ api.Caller, q api.SchemaRef) (api.Sch
 
 // List answers schema.list: the schemas of the bodies and of the rest of the contract,
 // then the terms schemas by name.
-func (s *Schemas) List(context.Context, api.Caller, struct{}) (api.SchemaNames, error) {
+func (s *Schemas) List(_ context.Context, _ api.Caller, q api.ListSchemas) (api.SchemaNames, error) {
+	page := api.NewPage[api.Schema](q.Limit)
+	fixed := published()
+	at := slices.Index(fixed, q.Cursor)
+	for n, row := range s.names() {
+		if q.Cursor != "" && (n <= at || at < 0 && (n < len(fixed) || row.Name <= q.Cursor)) {
+			continue
+		}
+		if !page.Add(row, api.Size(row)) {
+			return api.SchemaNames{Schemas: page.Items, Next: page.Items[len(page.Items)-1].Name}, nil
+		}
+	}
+	return api.SchemaNames{Schemas: page.Items}, nil
+}
+
+// published are the schemas that are part of the program.
+func published() []string { return slices.Concat(schemas.Names(), schemas.Contracts()) }
+
+// names are all schemas in the order of schema.list, without their text.
+func (s *Schemas) names() []api.Schema {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	all := []api.Schema{}
-	for _, name := range slices.Concat(schemas.Names(), schemas.Contracts()) {
+	var all []api.Schema
+	for _, name := range published() {
 		all = append(all, api.Schema{Name: name, Kind: schemas.Kind(name)})
 	}
 	terms := make([]api.Schema, 0, len(s.records))
@@ -291,5 +310,5 @@ func (s *Schemas) List(context.Context, api.Caller, struct{}) (api.SchemaNames, 
 		}
 	}
 	slices.SortFunc(terms, func(a, b api.Schema) int { return strings.Compare(a.Name, b.Name) })
-	return api.SchemaNames{Schemas: append(all, terms...)}, nil
+	return append(all, terms...)
 }

@@ -18,5 +18,5 @@ func (s *Server) openNotify(ctx context.Context, o Options) (err error) {
 
 // item returns an escalation as operators see it, not one person's view.
 func (s *Server) item(ctx context.Context, id string) (api.EscalationItem, error) {
-	return ask(ctx, s, api.EscalationGet, api.EscalationRef{Escalation: id})
+	return ask(ctx, s, api.EscalationGet, api.GetEscalation{Escalation: id})
 }

@@ -59,6 +59,9 @@ func (o *Offer) AcceptedBy(side performatives.Agent) bool {
 	return accepted
 }
 
+// Acceptances is how many sides have accepted the offer.
+func (o *Offer) Acceptances() int { return o.acceptedBy.Len() }
+
 // OpenFields are the fields of an offer that still wait for answers, sorted.
 func (s *State) OpenFields(o *Offer) []string {
 	if o.questions.Len() == 0 {

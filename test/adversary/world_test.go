@@ -37,8 +37,8 @@ type world struct {
 
 func newWorld(t testing.TB, log ...*zap.Logger) *world {
 	t.Helper()
-	// No timer goes off while the store is being looked at.
-	policy := performatives.Policy{InvitationTimeout: time.Hour.Milliseconds(), MaxDuration: time.Hour.Milliseconds()}
+	// No timer goes off while the store is being looked at. What is critical is over soon.
+	policy := performatives.Policy{InvitationTimeout: time.Hour.Milliseconds(), MaxDuration: time.Hour.Milliseconds(), EscalationCritical: 2000}
 	o := testkit.Options{Sync: time.Minute, Policy: policy}
 	if len(log) > 0 {
 		o.Log = log[0]
