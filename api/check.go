@@ -230,3 +230,26 @@ func (c *Check) cutValue(v jsontext.Value) jsontext.Value {
 	}
 	return cut
 }
+
+// Asked is what a human is told of a delegation, on asp.people.<org>.<delegationId>.
+type Asked struct {
+	Kind       string                  `json:"kind"` // asked
+	At         time.Time               `json:"at"`
+	Human      performatives.Agent     `json:"human"`
+	Session    performatives.SessionID `json:"sessionId"`
+	Delegation delegation.ID           `json:"delegationId"`
+	From       performatives.Agent     `json:"from"`
+	OnBehalfOf performatives.Agent     `json:"onBehalfOf"`
+	Authority  string                  `json:"authority"`
+	Scope      string                  `json:"scope"` // cut
+	ValidUntil string                  `json:"validUntil,omitzero"`
+}
+
+// AskedOf is that of a delegation at a time of the broker's clock.
+func AskedOf(s *session.State, g delegation.Grant, at time.Time) Asked {
+	v := viewGrant(s, g, at)
+	return Asked{
+		Kind: "asked", At: at.UTC(), Human: g.To, Session: s.ID, Delegation: g.ID, From: g.From, OnBehalfOf: g.Principal,
+		Authority: v.Authority, Scope: new(Check).cut(v.Scope, maxCheckText), ValidUntil: v.ValidUntil,
+	}
+}

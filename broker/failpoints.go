@@ -11,6 +11,7 @@ const (
 	reconciled   failpoint = "after the escalation item"
 	delivering   failpoint = "after one of the inbox copies"
 	delivered    failpoint = "after the inbox copies"
+	told         failpoint = "after the delegates were told"
 	timed        failpoint = "after the timer"
 	listed       failpoint = "after the index"
 )
@@ -18,7 +19,7 @@ const (
 // Failpoints are those on an act's way, in their order.
 func Failpoints() []string {
 	var all []string
-	for _, p := range []failpoint{beforeAppend, appended, answered, reconciled, delivering, delivered, timed, listed} {
+	for _, p := range []failpoint{beforeAppend, appended, answered, reconciled, delivering, delivered, told, timed, listed} {
 		all = append(all, string(p))
 	}
 	return all

@@ -74,6 +74,7 @@ type contents struct {
 	rowState        session.Phase // in the session list
 	rowParticipants int           // in the session list
 	approvals       approvals.Written
+	told            int // delegations whose targets were told
 }
 
 func newSessions(b *Broker) *sessions {

@@ -28,7 +28,7 @@ func (p *post) wants(k escalation.Kind) bool { return slices.Contains(p.mail.Eve
 // send sends one mail to each recipient. If a retry repeats a mail, it has the same
 // Message-ID, and mailboxes show it once.
 func (p *post) send(ctx context.Context, note Notification, _ time.Time) (who string, err error) {
-	if note.Enrolled == nil && note.Item.Status != "open" && !slices.Contains([]escalation.Kind{escalation.Decided, escalation.Ended}, note.Event.Kind) {
+	if note.Enrolled == nil && note.Asked == nil && note.Item.Status != "open" && !slices.Contains([]escalation.Kind{escalation.Decided, escalation.Ended}, note.Event.Kind) {
 		return "", nil // the item has ended, so nobody needs to act
 	}
 	to := p.to(note)
@@ -112,6 +112,9 @@ func subject(note Notification) string {
 	if note.Enrolled != nil {
 		return "A browser can sign your decisions from now on"
 	}
+	if note.Asked != nil {
+		return fmt.Sprintf("[check] %s asks %s", note.Asked.From, note.Asked.Human)
+	}
 	it := &note.Item
 	what := "needs a decision"
 	switch note.Event.Kind {
@@ -137,6 +140,9 @@ func subject(note Notification) string {
 func text(note Notification) string {
 	if note.Enrolled != nil {
 		return enrolledText(note)
+	}
+	if note.Asked != nil {
+		return askedText(note)
 	}
 	it := &note.Item
 	var b strings.Builder

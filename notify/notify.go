@@ -1,5 +1,5 @@
-// Package notify sends webhooks and mail about escalations, with links into the
-// inbox. Opening a link decides nothing (PROTOCOL.md §7).
+// Package notify sends webhooks and mail about escalations and checks, with links
+// into the inbox. Opening a link decides nothing (PROTOCOL.md §7).
 //
 //	n, err := notify.Start(ctx, notify.Options{Conn: nc, Config: c, Item: item})
 //	if err != nil { … }
@@ -55,6 +55,9 @@ type Notifier struct {
 	Options
 	stop context.CancelFunc
 	work sync.WaitGroup
+
+	mu     sync.Mutex
+	checks map[string][]time.Time // of the last hour, by target and human
 }
 
 // A Notification is one event of one item, for a target.
@@ -65,6 +68,7 @@ type Notification struct {
 	Link  string
 
 	Enrolled *api.Enrolled // if set, there is no item
+	Asked    *api.Asked    // likewise
 }
 
 // A target receives notifications. send returns whom it notified, "" if there was
@@ -91,7 +95,7 @@ func Start(ctx context.Context, o Options) (*Notifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Notifier{Options: o}
+	n := &Notifier{Options: o, checks: map[string][]time.Time{}}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	n.stop = stop
 	for org, of := range o.Config.Organisations {
@@ -166,6 +170,11 @@ func (n *Notifier) process(ctx context.Context, m jetstream.Msg, to target, name
 		end(log, m.Ack())
 		return
 	}
+	if note.Asked != nil && meta.NumDelivered == 1 && !n.admits(name, note.Asked.Human) {
+		log.Warn("notify: too many checks in an hour", zap.String("human", string(note.Asked.Human)))
+		end(log, m.Ack())
+		return
+	}
 	one, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
 	err = n.send(one, note, to)
@@ -194,6 +203,12 @@ func end(log *zap.Logger, err error) {
 // notificationOf decodes a message. It does not look up the item.
 func notificationOf(m jetstream.Msg, meta *jetstream.MsgMetadata) (Notification, error) {
 	if api.IsOfPeople(m.Subject()) {
+		var of struct {
+			Kind escalation.Kind `json:"kind"`
+		}
+		if err := json.Unmarshal(m.Data(), &of); err == nil && of.Kind == Asked {
+			return asked(m.Data())
+		}
 		e := new(api.Enrolled)
 		err := json.Unmarshal(m.Data(), e)
 		return Notification{
@@ -213,7 +228,9 @@ const Enrolled escalation.Kind = "enrolled"
 
 func (n *Notifier) send(ctx context.Context, note Notification, to target) (err error) {
 	note.Link = n.Config.Links
-	if note.Enrolled == nil {
+	if note.Asked != nil {
+		note.Link += "checks/" + string(note.Asked.Session)
+	} else if note.Enrolled == nil {
 		id := note.ID[:36]
 		if note.Item, err = n.Item(ctx, id); err != nil {
 			return err
@@ -221,7 +238,7 @@ func (n *Notifier) send(ctx context.Context, note Notification, to target) (err 
 		note.Link += "items/" + id
 	}
 	who, err := to.send(ctx, note, n.Now())
-	if err != nil || who == "" || n.Sent == nil || note.Enrolled != nil || !slices.Contains(mailEvents, note.Event.Kind) {
+	if err != nil || who == "" || n.Sent == nil || note.Enrolled != nil || note.Asked != nil || !slices.Contains(mailEvents, note.Event.Kind) {
 		return err
 	}
 	if err := n.Sent(ctx, &note.Item, who); err != nil { // sending it again would be worse

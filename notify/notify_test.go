@@ -409,3 +409,76 @@ func TestConfig(t *testing.T) {
 		t.Errorf("no file: %v", err)
 	}
 }
+
+// TestAsked checks that a human to whom an agent delegates is told once, with text of
+// others quoted.
+func TestAsked(t *testing.T) {
+	t.Parallel()
+	const seller, buyer = performatives.Agent("agent://clouds.example/sales"), performatives.Agent("agent://acme.example/alpha")
+	w := listens(t)
+	w.Broker = testkit.StartBroker(t, testkit.Options{Dev: true, Notify: w.config(both)})
+	must := func(_ client.Receipt, err error) { t.Helper(); testkit.Must(t, err) }
+	theirs, ours := w.client(seller), w.client(buyer)
+	s, err := theirs.Invite(t.Context(), client.Invitation{ProposalID: "inv", With: []performatives.Agent{buyer}, Purpose: "x"})
+	testkit.Must(t, err)
+	must(ours.Session(s.ID()).Accept(t.Context(), "inv"))
+	ask := client.Delegation{Scope: "check this\r\nBcc: x@evil.example \u202e", Authority: client.Advisory}
+	must(ours.Session(s.ID()).Delegate(t.Context(), alice, ask))
+	mail := next(w, w.mails)
+	head, text, _ := strings.Cut(mail, "\r\n\r\n")
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "=\r\n", ""), "=3D", "=")
+	if !strings.HasPrefix(head, "RCPT alice@acme.example\r\n") || strings.Contains(head, "evil") || !strings.Contains(head, string(buyer)+" asks") ||
+		!strings.Contains(text, "> check this") || !strings.Contains(text, `\u202e`) || !strings.Contains(text, "checks/"+string(s.ID())) {
+		t.Errorf("the mail is %s", mail)
+	}
+	var p notify.AskedPayload
+	testkit.Must(t, json.UnmarshalRead(next(w, w.heard).Body, &p))
+	if p.Type != "check.asked" || p.Human != alice || p.Session != s.ID() || p.Authority != client.Advisory || !strings.HasSuffix(p.Link, "checks/"+string(s.ID())) {
+		t.Errorf("the hook is told %+v", p)
+	}
+	w.Down() // the session is read anew, and nobody is told again
+	w.Up()
+	must(w.client(seller).Session(s.ID()).Observe(t.Context(), "still here", nil))
+	must(w.client(buyer).Session(s.ID()).Delegate(t.Context(), bob, ask))
+	var second notify.AskedPayload
+	testkit.Must(t, json.UnmarshalRead(next(w, w.heard).Body, &second))
+	if second.Human != bob {
+		t.Errorf("the second the hook is told of is %+v", second)
+	}
+}
+
+// TestAskedOften checks that nobody floods a human: the rest is on the page.
+func TestAskedOften(t *testing.T) {
+	t.Parallel()
+	const buyer, seller = performatives.Agent("agent://acme.example/alpha"), performatives.Agent("agent://clouds.example/sales")
+	w := listens(t)
+	w.Broker = testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute, Notify: w.config(both)})
+	ours := w.client(buyer)
+	s, err := ours.Invite(t.Context(), client.Invitation{ProposalID: "inv", With: []performatives.Agent{seller}, Purpose: "x"})
+	testkit.Must(t, err)
+	_, err = w.client(seller).Session(s.ID()).Accept(t.Context(), "inv")
+	testkit.Must(t, err)
+	for range 31 {
+		asked, err := s.Delegate(t.Context(), alice, client.Delegation{Scope: "again", Authority: client.Advisory})
+		testkit.Must(t, err)
+		_, err = s.Withdraw(t.Context(), asked.ID)
+		testkit.Must(t, err)
+	}
+	_, err = s.Delegate(t.Context(), bob, client.Delegation{Scope: "once", Authority: client.Advisory})
+	testkit.Must(t, err)
+	for n := range 31 {
+		var p notify.AskedPayload
+		testkit.Must(t, json.UnmarshalRead(next(w, w.heard).Body, &p))
+		if (p.Human == bob) != (n == 30) {
+			t.Fatalf("the hook is told of %s at %d", p.Human, n)
+		}
+	}
+}
+
+func (w *world) client(a performatives.Agent) *client.Client {
+	w.Helper()
+	c, err := client.Connect(w.ctx, w.URL, a, client.Unsigned())
+	testkit.Must(w, err)
+	w.Cleanup(func() { c.Close() }) //nolint:errcheck // the test is over
+	return c
+}

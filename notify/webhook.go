@@ -76,6 +76,9 @@ func stake(it *api.EscalationItem) *escalation.Amount {
 // payload returns the body for an event.
 func payload(note Notification) any {
 	it, e := &note.Item, note.Event
+	if note.Asked != nil {
+		return askedPayload(note)
+	}
 	if of := note.Enrolled; of != nil {
 		return EnrolledPayload{ID: note.ID, Type: "human." + string(e.Kind), At: e.At, Human: of.Human, Device: of.Device, Link: note.Link}
 	}

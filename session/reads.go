@@ -78,9 +78,13 @@ func (s *State) OpenFields(o *Offer) []string {
 }
 
 // Grants are all delegations in the order of the transcript.
-func (s *State) Grants() []delegation.Grant {
-	all := make([]delegation.Grant, len(s.grantOrder))
-	for i, id := range s.grantOrder {
+func (s *State) Grants() []delegation.Grant { return s.GrantsAfter(0) }
+
+// GrantsAfter are all delegations but the first n.
+func (s *State) GrantsAfter(n int) []delegation.Grant {
+	later := s.grantOrder[min(n, len(s.grantOrder)):]
+	all := make([]delegation.Grant, len(later))
+	for i, id := range later {
 		all[i], _ = s.grants.Get(id)
 	}
 	return all
