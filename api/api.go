@@ -53,6 +53,8 @@ type ListMessages struct {
 	Session performatives.SessionID `json:"sessionId"`
 	Since   uint64                  `json:"since,omitzero"` // first sequenceNumber wanted
 	Limit   int                     `json:"limit,omitzero"` // 1–1000, by default 100
+
+	Message performatives.MessageID `json:"messageId,omitzero"` // only this one
 }
 
 // Messages is a page of a transcript: delivered envelopes in order.
@@ -158,11 +160,12 @@ type UserJWT struct {
 
 // ListAgents is the request of agent.list; agents come by URI.
 type ListAgents struct {
-	Organization string `json:"organization,omitzero"` // the URI's host
-	Capability   string `json:"capability,omitzero"`
-	Kind         string `json:"kind,omitzero"`
-	Limit        int    `json:"limit,omitzero"`
-	Cursor       string `json:"cursor,omitzero"`
+	Organization string  `json:"organization,omitzero"` // the URI's host
+	Capability   string  `json:"capability,omitzero"`
+	Kind         string  `json:"kind,omitzero"`
+	MinTrust     float64 `json:"minTrust,omitzero"` // a trust score of at least this
+	Limit        int     `json:"limit,omitzero"`
+	Cursor       string  `json:"cursor,omitzero"`
 }
 
 // Agents is a page of agent.list.

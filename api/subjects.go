@@ -24,6 +24,7 @@ const (
 	BrokersBucket      = "ASP_BROKERS"
 	EnrolBucket        = "ASP_ENROLMENTS"
 	KeysBucket         = "ASP_KEYS"
+	IdempotencyBucket  = "ASP_IDEMPOTENCY"
 )
 
 // StreamOf is the stream that a key-value bucket is in.

@@ -29,6 +29,7 @@ import (
 	"github.com/parley-asp/parley/cluster"
 	"github.com/parley-asp/parley/custody"
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/idempotency"
 	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
@@ -138,6 +139,7 @@ type Broker struct {
 	store    *store.Store
 	registry *registry.Registry
 	custody  *custody.Custody
+	keys     *idempotency.Keys
 	terms    *registry.Schemas
 	list     *sessionlist.List
 	archive  *archive.Archive
@@ -185,6 +187,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 	}{
 		{"registry", b.openRegistry},
 		{"custody", b.openCustody},
+		{"idempotency keys", b.openKeys},
 		{"terms schemas", b.openTerms},
 		{"session list", b.openList},
 		{"approvals", b.openApprovals},

@@ -5,6 +5,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/custody"
+	"github.com/parley-asp/parley/idempotency"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/registry"
 )
@@ -24,6 +25,14 @@ func (b *Broker) openCustody(ctx context.Context) (err error) {
 	})
 	return err
 }
+
+func (b *Broker) openKeys(ctx context.Context) (err error) {
+	b.keys, err = idempotency.Open(ctx, b.store)
+	return err
+}
+
+// IdempotencyKeys remember the acts that gateways make.
+func (b *Broker) IdempotencyKeys() *idempotency.Keys { return b.keys }
 
 // Custody holds the keys of hosted agents, and tokens.
 func (b *Broker) Custody() *custody.Custody { return b.custody }

@@ -134,6 +134,13 @@ func (b *Broker) sessionMessages(ctx context.Context, c api.Caller, q api.ListMe
 	var archived bool
 	look := func(l *cachedSession) error {
 		places, archived = l.sequences, l.archived
+		if q.Message != "" {
+			seen, has := l.state.Seen(q.Message)
+			if !has {
+				return session.Refuse(session.UnknownSession, "the session has no message %.36q", q.Message)
+			}
+			q.Since, q.Limit = seen.Sequence, 1
+		}
 		return nil
 	}
 	if err := b.readable(ctx, c, q.Session, look); err != nil {

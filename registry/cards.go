@@ -19,7 +19,8 @@ func (r *Registry) AgentList(_ context.Context, c api.Caller, q api.ListAgents) 
 		return string(card.Agent) > q.Cursor &&
 			(q.Organization == "" || string(card.Agent.Organisation()) == q.Organization) &&
 			(q.Capability == "" || slices.Contains(card.Capabilities, q.Capability)) &&
-			(q.Kind == "" || card.Kind == q.Kind)
+			(q.Kind == "" || card.Kind == q.Kind) &&
+			(q.MinTrust <= 0 || card.Registry.TrustScore != nil && *card.Registry.TrustScore >= q.MinTrust)
 	}) {
 		row := forCaller(card, c)
 		api.Fit(&row, api.MaxRowBytes)

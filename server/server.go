@@ -35,6 +35,7 @@ type Options struct {
 	Sync   time.Duration // fsync interval of the store; 0 fsyncs before each acceptance
 
 	HTTPConnections int            // open HTTP connections of one address; 0 is DefaultHTTPConnections, below zero no bound
+	HTTPOrigins     []string       // of other sites whose pages may call the HTTP gateway
 	HTTPProxies     []netip.Prefix // reverse proxies, whose X-Forwarded-For is believed
 
 	TLS       TLS

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	httpgateway "github.com/parley-asp/parley/gateway/http"
 	"github.com/parley-asp/parley/inbox"
 	"github.com/parley-asp/parley/performatives"
 )
@@ -63,6 +64,11 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 		Broker: s.Broker, Key: s.Key(), Dev: s.Dev, Humans: s.humans, Meet: s.meet, From: visitors.from, Log: log, Now: s.Now,
 	})
 	mux.Handle("/inbox/", http.StripPrefix("/inbox", pages))
+	gateway := httpgateway.New(httpgateway.Options{
+		Broker: s.Broker, Custody: s.Custody(), Keys: s.IdempotencyKeys(), Dev: s.Dev, Origins: o.HTTPOrigins, Log: log, Now: s.Now,
+	})
+	mux.Handle(httpgateway.Base+"/", gateway)
+	mux.Handle("/openapi.json", gateway)
 	for _, path := range []string{"GET /{$}", "GET /inbox"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "inbox/") // relative: a reverse proxy may add a prefix

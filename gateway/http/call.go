@@ -1,0 +1,354 @@
+package httpgateway
+
+import (
+	"errors"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/custody"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// MaxBody is the largest body, more than the largest envelope (PROTOCOL.md §3).
+const MaxBody = 300 << 10
+
+// maxPage is how many entries or rows a page has at most.
+const maxPage = 200
+
+// serve authenticates a request and answers it.
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, row route) {
+	c := &call{g: g, w: w, r: r, route: row}
+	if err := c.enter(); err != nil {
+		g.refuse(w, err)
+		return
+	}
+	if row.serve != nil {
+		row.serve(c)
+		return
+	}
+	request, err := c.request()
+	if err != nil {
+		g.refuse(w, err)
+		return
+	}
+	c.answer(request)
+}
+
+// enter finds whom the request is for.
+func (c *call) enter() (err error) {
+	for _, values := range c.r.URL.Query() {
+		if slices.ContainsFunc(values, func(v string) bool { return strings.HasPrefix(v, "parley_") }) {
+			return custody.ErrToken // a URL ends up in logs
+		}
+	}
+	if c.route.public {
+		return nil
+	}
+	scheme, bearer, _ := strings.Cut(c.r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || len(c.r.Header.Values("Authorization")) != 1 {
+		return custody.ErrToken
+	}
+	if c.pass, err = c.g.o.Custody.Admit(c.r.Context(), strings.TrimSpace(bearer)); err != nil {
+		return err
+	}
+	if c.route.acts() && c.pass.ReadOnly {
+		return session.Refuse(session.Unauthorized, "the token is read-only")
+	}
+	return nil
+}
+
+// answer calls the route's verb and writes the reply.
+func (c *call) answer(request []byte) {
+	reply, err := c.g.o.Broker.CallAs(c.r.Context(), c.pass.Agent, c.route.verb.Name, request)
+	if err != nil {
+		c.g.refuse(c.w, err)
+		return
+	}
+	write(c.w, http.StatusOK, jsonType, reply)
+}
+
+// request makes the verb's request of path, query and body.
+func (c *call) request() ([]byte, error) {
+	members := map[string]jsontext.Value{}
+	if c.route.body == verbBody {
+		given, err := c.object(true)
+		if err != nil {
+			return nil, err
+		}
+		members = given
+	}
+	if err := c.query(members); err != nil {
+		return nil, err
+	}
+	for _, name := range c.route.inPath() {
+		if _, twice := members[name]; twice {
+			return nil, malformed("/"+name, "is in the path")
+		}
+		members[name] = text(c.r.PathValue(name))
+	}
+	return json.Marshal(members, json.Deterministic(true))
+}
+
+// query reads the query's parameters as members of the verb's request.
+func (c *call) query(members map[string]jsontext.Value) error {
+	values, err := url.ParseQuery(c.r.URL.RawQuery)
+	if err != nil {
+		return malformed("", "the query is not percent-encoded as it should be")
+	}
+	takes := c.route.parameters()
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		at := slices.IndexFunc(takes, func(p parameter) bool { return p.name == name })
+		switch {
+		case at < 0:
+			return malformed("/"+clip(name), "the path takes no such parameter")
+		case len(values[name]) != 1:
+			return malformed("/"+clip(name), "is there more than once")
+		}
+		p := takes[at]
+		value, err := p.value(values.Get(name))
+		if err != nil {
+			return malformed("/"+clip(name), err.Error())
+		}
+		if _, twice := members[p.member]; twice {
+			return malformed("/"+clip(name), "says the same as another parameter")
+		}
+		members[p.member] = value
+	}
+	return nil
+}
+
+// A parameter is a member of a verb's request in a query.
+type parameter struct {
+	name, member string
+	kind         reflect.Kind
+}
+
+// parameters are those of the query: all members of the verb's request that are not in
+// the path, by the names that HTTP has for them.
+func (r *route) parameters() (all []parameter) {
+	if r.body != noBody || r.verb.Request == nil {
+		return nil
+	}
+	inPath := r.inPath()
+	if slices.Contains(inPath, "messageId") {
+		return nil
+	}
+	kinds := map[string]reflect.Kind{}
+	for i := range r.verb.Request.NumField() {
+		f := r.verb.Request.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		t := f.Type
+		if t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		kinds[name] = t.Kind()
+		renamed := slices.Contains(slices.Collect(maps.Values(r.names)), name)
+		if !renamed && !slices.Contains(inPath, name) {
+			all = append(all, parameter{name, name, t.Kind()})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.names)) {
+		all = append(all, parameter{name, r.names[name], kinds[r.names[name]]})
+	}
+	return all
+}
+
+var errNumber = errors.New("is not a number of this kind")
+
+func (p parameter) value(s string) (jsontext.Value, error) {
+	switch p.kind {
+	case reflect.String:
+		return text(s), nil
+	case reflect.Bool:
+		b, err := strconv.ParseBool(s)
+		if err != nil {
+			return nil, errors.New("is true or false")
+		}
+		return jsontext.Value(strconv.FormatBool(b)), nil
+	case reflect.Float32, reflect.Float64:
+		f, err := strconv.ParseFloat(s, 64)
+		if err != nil || f != f || f-f != 0 {
+			return nil, errNumber
+		}
+		data, err := json.Marshal(f)
+		return data, err
+	default:
+		const most = 1<<53 - 1
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil || n > most {
+			return nil, errNumber
+		}
+		if p.member == "limit" {
+			if n == 0 {
+				return nil, errNumber
+			}
+			n = min(n, maxPage)
+		}
+		return jsontext.Value(strconv.FormatUint(n, 10)), nil
+	}
+}
+
+func text(s string) jsontext.Value {
+	data, err := jsontext.AppendQuote(nil, s)
+	if err != nil { // it is not UTF-8, and no id, cursor or name is
+		return jsontext.Value(`"\ufffd"`)
+	}
+	return data
+}
+
+// object reads the body as a JSON object.
+func (c *call) object(orNone bool) (map[string]jsontext.Value, error) {
+	data, err := c.read(jsonType)
+	if err != nil {
+		return nil, err
+	}
+	members := map[string]jsontext.Value{}
+	if len(data) == 0 && orNone {
+		return members, nil
+	}
+	return members, decode(data, &members)
+}
+
+// decode reads I-JSON: valid UTF-8, and no member twice.
+func decode(data []byte, into any) error {
+	canonical, err := performatives.Canonical(data)
+	if err == nil {
+		err = performatives.Unmarshal(canonical, into, "")
+	}
+	if err == nil {
+		return nil
+	}
+	if bad, is := errors.AsType[*performatives.Malformed](err); is {
+		return malformed(bad.Path, bad.Why)
+	}
+	if errors.Is(err, performatives.ErrTooLarge) {
+		return tooLarge()
+	}
+	return malformed("", err.Error())
+}
+
+// status is an error that HTTP has a status of its own for.
+type status struct {
+	*session.Refusal
+	code int
+}
+
+func (s status) Unwrap() error { return s.Refusal }
+
+// read reads the body, which has to be of one of these types.
+func (c *call) read(types ...string) ([]byte, error) {
+	c.r.Body = http.MaxBytesReader(c.w, c.r.Body, MaxBody)
+	data, err := io.ReadAll(c.r.Body)
+	_, large := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case large:
+		return nil, tooLarge()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, status{session.Refuse(session.MalformedEnvelope, "the body took too long to come"), http.StatusRequestTimeout}
+	case err != nil:
+		return nil, malformed("", "the body ends early")
+	case len(data) > 0 && !slices.Contains(types, c.contentType()):
+		return nil, status{
+			session.Refuse(session.MalformedEnvelope, "the Content-Type is %s", strings.Join(types, " or ")), http.StatusUnsupportedMediaType,
+		}
+	}
+	return data, nil
+}
+
+// contentType is that of the body.
+func (c *call) contentType() string {
+	kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+	if err != nil || len(c.r.Header.Values("Content-Type")) != 1 {
+		return ""
+	}
+	return kind
+}
+
+func tooLarge() error {
+	return session.Refuse(session.TooLarge, "a body has at most %d bytes", MaxBody).With(map[string]int{"maxBytes": MaxBody})
+}
+
+// malformed refuses what cannot be read; path is a JSON pointer, or of a parameter.
+func malformed(path, why string) error {
+	if path == "" {
+		return session.Refuse(session.MalformedEnvelope, "%s", why)
+	}
+	return session.Refuse(session.MalformedEnvelope, "%s: %s", path, why).With(map[string]string{"path": path})
+}
+
+func clip(s string) string { return s[:min(len(s), performatives.MaxID)] }
+
+// message answers with one entry.
+func (c *call) message() {
+	request, err := c.request()
+	if err != nil {
+		c.g.refuse(c.w, err)
+		return
+	}
+	reply, err := c.g.o.Broker.CallAs(c.r.Context(), c.pass.Agent, c.route.verb.Name, request)
+	var page api.Messages
+	if err == nil {
+		err = json.Unmarshal(reply, &page)
+	}
+	if err != nil || len(page.Messages) != 1 {
+		c.g.refuse(c.w, err)
+		return
+	}
+	write(c.w, http.StatusOK, jsonType, page.Messages[0])
+}
+
+// card registers the caller's own card.
+func (c *call) card() {
+	card, err := c.object(false)
+	if err != nil {
+		c.g.refuse(c.w, err)
+		return
+	}
+	of := text(c.r.PathValue("agentId"))
+	if given, has := card["agentId"]; has && string(given) != string(of) {
+		c.g.refuse(c.w, malformed("/agentId", "is not the one in the path"))
+		return
+	}
+	card["agentId"] = of
+	request, err := json.Marshal(map[string]any{"card": card}, json.Deterministic(true))
+	if err != nil {
+		c.g.refuse(c.w, err)
+		return
+	}
+	c.answer(request)
+}
+
+// prove makes a token for who proves to have its principal's key.
+func (c *call) prove() {
+	data, err := c.read(jsonType)
+	var proof api.ProveToken
+	if err == nil {
+		err = decode(data, &proof)
+	}
+	var token api.Token
+	if err == nil {
+		token, err = c.g.o.Custody.Prove(c.r.Context(), proof)
+	}
+	var reply []byte
+	if err == nil {
+		reply, err = json.Marshal(token, json.Deterministic(true))
+	}
+	if err != nil {
+		c.g.refuse(c.w, err)
+		return
+	}
+	write(c.w, http.StatusCreated, jsonType, reply)
+}

@@ -1,0 +1,154 @@
+// Package httpgateway is the HTTP face of a broker: it decodes requests, calls the verbs
+// of package api and submits envelopes, and encodes the answers (docs/HTTP.md).
+//
+//	gateway := httpgateway.New(httpgateway.Options{Broker: b, Custody: b.Custody(), Keys: b.IdempotencyKeys()})
+//	mux.Handle("/v1/asp/", gateway)
+//	defer gateway.Close()
+//
+// A request comes with a token, which says for whom it acts. For an agent that is hosted
+// the gateway makes the envelope and signs it; all others send envelopes that they have
+// signed. Every request goes to the brokers over the principal's own subjects, so limits
+// and checks are those of NATS, and whichever broker owns the session answers. No rule of
+// the protocol lives here: what a route takes and answers follows from its verb.
+package httpgateway
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/custody"
+	"github.com/parley-asp/parley/idempotency"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// A Broker answers verbs and judges envelopes for a principal that is authenticated.
+// Refusals are *session.Refusal.
+type Broker interface {
+	CallAs(ctx context.Context, as performatives.Agent, verb string, request []byte) ([]byte, error)
+	SubmitAs(ctx context.Context, as performatives.Agent, s performatives.SessionID, envelope []byte) (api.Acceptance, error)
+}
+
+// Custody knows tokens, and signs for hosted agents.
+type Custody interface {
+	Admit(ctx context.Context, bearer string) (custody.Pass, error)
+	Prove(ctx context.Context, proof api.ProveToken) (api.Token, error)
+	Signer(ctx context.Context, a performatives.Agent) (performatives.Signer, error)
+}
+
+// Keys remember what was sent under an Idempotency-Key.
+type Keys interface {
+	Reserve(ctx context.Context, a performatives.Agent, key string, act idempotency.Act) (first idempotency.Act, repeat bool, err error)
+	Replace(ctx context.Context, a performatives.Agent, key string, was, act idempotency.Act) error
+}
+
+// Options say what is served.
+type Options struct {
+	Broker  Broker
+	Custody Custody
+	Keys    Keys
+	Dev     bool     // loopback names only
+	Origins []string // of other sites whose pages may call
+	Log     *zap.Logger
+	Now     func() time.Time
+}
+
+// A Gateway serves requests below Base, and the OpenAPI description at /openapi.json.
+type Gateway struct {
+	o   Options
+	mux *http.ServeMux
+}
+
+// Base is the path that all routes begin with.
+const Base = "/v1/asp"
+
+// New makes a gateway.
+func New(o Options) *Gateway {
+	g := &Gateway{o: o, mux: http.NewServeMux()}
+	for _, r := range routes() {
+		g.mux.HandleFunc(r.method+" "+Base+r.path, func(w http.ResponseWriter, req *http.Request) {
+			g.serve(w, req, r)
+		})
+	}
+	for _, path := range []string{"GET /openapi.json", "GET " + Base + "/openapi.json"} {
+		g.mux.HandleFunc(path, g.describe)
+	}
+	return g
+}
+
+// ServeHTTP serves a request.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	if g.o.Dev && !loopback(r.Host) { // prevents DNS rebinding, which --dev has no login against
+		fail(w, http.StatusForbidden, session.Refuse(session.Unauthorized, "--dev serves localhost only"))
+		return
+	}
+	if g.crossOrigin(w, r) {
+		return
+	}
+	if _, pattern := g.mux.Handler(r); pattern == "" {
+		g.noRoute(w, r)
+		return
+	}
+	g.mux.ServeHTTP(w, r)
+}
+
+// noRoute refuses a path or a method that there is not.
+func (g *Gateway) noRoute(w http.ResponseWriter, r *http.Request) {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := g.mux.Handler(other); pattern != "" {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) == 0 {
+		fail(w, http.StatusNotFound, session.Refuse(session.MalformedEnvelope, "there is no such path; %s/openapi.json lists all", Base))
+		return
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	fail(w, http.StatusMethodNotAllowed, session.Refuse(session.MalformedEnvelope, "the path takes %s", strings.Join(allowed, ", ")))
+}
+
+// crossOrigin lets pages of listed origins call, and answers a browser's preflight.
+func (g *Gateway) crossOrigin(w http.ResponseWriter, r *http.Request) (answered bool) {
+	if len(g.o.Origins) == 0 {
+		return false
+	}
+	h := w.Header()
+	h.Add("Vary", "Origin")
+	origin := r.Header.Get("Origin")
+	if !slices.Contains(g.o.Origins, origin) {
+		return false
+	}
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Set("Access-Control-Expose-Headers", "Location, Retry-After")
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
+		return false
+	}
+	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE")
+	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID")
+	h.Set("Access-Control-Max-Age", "600")
+	w.WriteHeader(http.StatusNoContent)
+	return true
+}
+
+func loopback(hostport string) bool {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host = hostport
+	}
+	host = strings.Trim(host, "[]")
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

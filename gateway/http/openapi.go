@@ -1,0 +1,248 @@
+package httpgateway
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/schemas"
+	"github.com/parley-asp/parley/session"
+)
+
+// An object is a part of the description.
+type object map[string]any
+
+// describe serves the OpenAPI description.
+func (g *Gateway) describe(w http.ResponseWriter, _ *http.Request) {
+	write(w, http.StatusOK, jsonType, description())
+}
+
+// description is made of the table that serves.
+var description = sync.OnceValue(func() []byte {
+	paths := map[string]object{}
+	for _, r := range routes() {
+		path := Base + r.path
+		if paths[path] == nil {
+			paths[path] = object{}
+		}
+		paths[path][strings.ToLower(r.method)] = r.operation()
+	}
+	data, err := json.Marshal(object{
+		"openapi": "3.1.0",
+		"info": object{
+			"title": "parley: Agent Session Protocol over HTTP", "version": api.Version,
+			"description": "Sessions in which agents negotiate (npayload's Agent Session Protocol, " + performatives.Version + ").",
+			"license":     object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
+		},
+		"servers":  []object{{"url": "/"}},
+		"security": []object{{"token": []string{}}},
+		"paths":    paths,
+		"components": object{
+			"securitySchemes": object{"token": object{"type": "http", "scheme": "bearer", "description": "parley token add, or POST " + Base + "/token"}},
+			"schemas":         components(),
+		},
+	}, json.Deterministic(true))
+	if err != nil {
+		panic(err) // of a table that never changes
+	}
+	return data
+})
+
+// replies are the contract schemas that describe what verbs answer.
+var replies = map[string]string{
+	api.SessionGet.Name: "session-view", api.SessionList.Name: "session-list",
+	api.AgentGet.Name: "agent-card", api.AgentRegister.Name: "agent-card",
+	api.EscalationList.Name: "escalation-list", api.EscalationGet.Name: "escalation-item", api.EscalationHistory.Name: "case-log",
+}
+
+// components are the schemas that operations refer to.
+func components() object {
+	all := object{
+		"problem": object{
+			"type": "object", "required": []string{"type", "title", "status", "detail", "code", "category", "retryable"},
+			"properties": object{
+				"type": object{"type": "string", "format": "uri"}, "title": object{"type": "string"}, "status": object{"type": "integer"},
+				"detail": object{"type": "string"}, "code": object{"enum": codes()}, "category": object{"type": "string"},
+				"retryable": object{"type": "boolean"}, "details": object{},
+			},
+		},
+		"act": object{
+			"type": "object", "required": []string{"performative", "body"}, "additionalProperties": false,
+			"properties": object{
+				"performative": object{"enum": performatives.All()}, "body": object{"type": "object"},
+				"recipient": object{"type": "string"}, "constraints": object{"type": "object"}, "messageId": object{"type": "string", "format": "uuid"},
+			},
+		},
+		"opening": object{
+			"type": "object", "required": []string{"with", "purpose"}, "additionalProperties": false,
+			"properties": object{
+				"with": object{"type": "array", "items": object{"type": "string"}, "minItems": 1}, "purpose": object{"type": "string"},
+				"subject": object{"type": "string"}, "mode": object{"type": "string"}, "terms": object{"type": "object"},
+				"validUntil": object{"type": "string", "format": "date-time"},
+			},
+		},
+		"proof": object{
+			"type": "object", "required": []string{"agentId", "timestamp", "audience", "signature"}, "additionalProperties": false,
+			"properties": object{
+				"agentId": object{"type": "string"}, "timestamp": object{"type": "string", "format": "date-time"},
+				"audience": object{"type": "string"}, "signature": object{"type": "string"},
+			},
+		},
+	}
+	for _, name := range append(slices.Sorted(maps.Values(replies)), "acceptance", "entry", "envelope") {
+		all[name] = contract(name)
+	}
+	all["close"] = contract(performatives.Close.String())
+	return all
+}
+
+// contract is a published schema, without what it is called elsewhere.
+func contract(name string) object {
+	text, _ := schemas.Get(name)
+	var schema object
+	if err := json.Unmarshal(text, &schema); err != nil {
+		panic(err) // a test has read every schema
+	}
+	delete(schema, "$id")
+	delete(schema, "$schema")
+	return schema
+}
+
+func codes() []session.Code {
+	all := session.Codes()
+	slices.Sort(all)
+	return all
+}
+
+func (r *route) operation() object {
+	name := strings.NewReplacer("{", "", "}", "", "/", "_").Replace(strings.TrimPrefix(r.path, "/"))
+	o := object{"operationId": strings.ToLower(r.method) + "_" + name, "summary": r.doc, "responses": r.responses()}
+	if r.public {
+		o["security"] = []object{}
+	}
+	var parameters []object
+	for _, p := range r.inPath() {
+		parameters = append(parameters, object{"name": p, "in": "path", "required": true, "schema": object{"type": "string", "minLength": 1}})
+	}
+	for _, p := range r.parameters() {
+		parameters = append(parameters, object{"name": p.name, "in": "query", "schema": p.schema()})
+	}
+	if r.body == actBody || r.body == openBody || r.body == closeBody {
+		parameters = append(parameters, object{
+			"name": "Idempotency-Key", "in": "header", "schema": object{"type": "string", "minLength": 1, "maxLength": maxKey, "pattern": "^[!-~]+$"},
+			"description": "the same key and content again gets the first acceptance, for a day at least",
+		})
+	}
+	if len(parameters) > 0 {
+		o["parameters"] = parameters
+	}
+	if body := r.requestBody(); body != nil {
+		o["requestBody"] = body
+	}
+	return o
+}
+
+func (p parameter) schema() object {
+	switch (parameter{kind: p.kind}).sample() {
+	case `"1"`:
+		return object{"type": "string"}
+	case "true":
+		return object{"type": "boolean"}
+	}
+	least := 0
+	if p.member == "limit" {
+		least = 1
+	}
+	return object{"type": "integer", "minimum": least}
+}
+
+// sample tells what kind of value a parameter has.
+func (p parameter) sample() string {
+	if v, err := p.value("1"); err == nil {
+		return string(v)
+	}
+	return ""
+}
+
+func (r *route) requestBody() object {
+	ref := func(name string) object { return object{"schema": object{"$ref": "#/components/schemas/" + name}} }
+	content := func(required bool, types object) object { return object{"required": required, "content": types} }
+	switch r.body {
+	case verbBody:
+		return content(false, object{jsonType: object{"schema": r.members()}})
+	case actBody:
+		return content(true, object{jsonType: ref("act"), envelopeType: ref("envelope")})
+	case openBody:
+		return content(true, object{jsonType: ref("opening"), envelopeType: ref("envelope")})
+	case closeBody:
+		return content(false, object{jsonType: ref("close")})
+	case cardBody:
+		return content(true, object{jsonType: object{"schema": object{"type": "object"}}})
+	case proofBody:
+		return content(true, object{jsonType: ref("proof")})
+	default:
+		return nil
+	}
+}
+
+// members is the schema of the verb's request without what is in the path.
+func (r *route) members() object {
+	properties := object{}
+	inPath := r.inPath()
+	other := route{verb: r.verb}
+	for _, p := range other.parameters() {
+		if !slices.Contains(inPath, p.member) {
+			properties[p.member] = p.schema()
+		}
+	}
+	return object{"type": "object", "properties": properties, "additionalProperties": false}
+}
+
+// responses are all answers of a route: what it is for, and problems.
+func (r *route) responses() object {
+	success := r.success
+	if success == 0 {
+		success = http.StatusOK
+	}
+	schema := object{"type": "object"}
+	name := replies[r.verb.Name]
+	switch {
+	case r.body == actBody || r.body == openBody || r.body == closeBody:
+		name = "acceptance"
+	case slices.Contains(r.inPath(), "messageId"):
+		name = "entry"
+	}
+	if name != "" {
+		schema = object{"$ref": "#/components/schemas/" + name}
+	}
+	ok := object{"description": r.doc, "content": object{jsonType: object{"schema": schema}}}
+	if r.body == openBody {
+		ok["headers"] = object{"Location": object{"schema": object{"type": "string"}}}
+	}
+	all := object{strconv.Itoa(success): ok}
+	problem := object{problemType: object{"schema": object{"$ref": "#/components/schemas/problem"}}}
+	for _, status := range r.problems() {
+		all[strconv.Itoa(status)] = object{"description": http.StatusText(status), "content": problem}
+	}
+	return all
+}
+
+// problems are the statuses of refusals that a route can answer.
+func (r *route) problems() []int {
+	all := []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound,
+		http.StatusTooManyRequests, http.StatusServiceUnavailable}
+	if r.body != noBody {
+		all = append(all, http.StatusRequestTimeout, http.StatusConflict, http.StatusRequestEntityTooLarge,
+			http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusLocked)
+	} else {
+		all = append(all, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity)
+	}
+	return all
+}

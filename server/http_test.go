@@ -1,0 +1,318 @@
+package server_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+const (
+	cron   = performatives.Agent("agent://acme.com/cron")
+	seller = performatives.Agent("agent://widgets.co/seller")
+	other  = performatives.Agent("agent://other.io/spy")
+)
+
+// An httpWorld is a broker with hosted agents and their tokens.
+type httpWorld struct {
+	*testkit.World
+	tokens map[performatives.Agent]string
+}
+
+func newHTTPWorld(t *testing.T, o testkit.Options) httpWorld {
+	t.Helper()
+	o.HTTP = "127.0.0.1:0"
+	w := httpWorld{testkit.NewWorld(t, o), map[performatives.Agent]string{}}
+	for _, a := range []performatives.Agent{cron, seller, other} {
+		_, err := w.OperatorClient().AddHosted(w.Ctx, api.Card{Agent: a})
+		testkit.Must(t, err)
+		w.tokens[a] = w.token(api.AddToken{Agent: a})
+	}
+	return w
+}
+
+func (w httpWorld) token(q api.AddToken) string {
+	w.Helper()
+	made, err := w.OperatorClient().AddToken(w.Ctx, q)
+	testkit.Must(w, err)
+	return made.Token
+}
+
+// An answer is what HTTP answered.
+type answer struct {
+	testing.TB
+	status int
+	header http.Header
+	body   []byte
+}
+
+// send sends a request; change alters it first.
+func (w httpWorld) send(method, path, token, body string, change ...func(*http.Request)) answer {
+	w.Helper()
+	r, err := http.NewRequestWithContext(w.Ctx, method, "http://"+w.HTTPAddr+path, strings.NewReader(body))
+	testkit.Must(w, err)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	for _, c := range change {
+		c(r)
+	}
+	reply, err := http.DefaultClient.Do(r)
+	testkit.Must(w, err)
+	defer reply.Body.Close()
+	data, err := io.ReadAll(reply.Body)
+	testkit.Must(w, err)
+	return answer{w.TB, reply.StatusCode, reply.Header, data}
+}
+
+// is reads an answer that must have this status.
+func (a answer) is(status int, into any) {
+	a.Helper()
+	if a.status != status {
+		a.Fatalf("answered %d, want %d: %s", a.status, status, a.body)
+	}
+	if into != nil {
+		testkit.Must(a, json.Unmarshal(a.body, into))
+	}
+}
+
+// refused asserts a problem document (RFC 9457).
+func (a answer) refused(status int, code session.Code) {
+	a.Helper()
+	var p struct {
+		Type, Title, Detail, Code, Category string
+		Status                              int
+	}
+	if err := json.Unmarshal(a.body, &p, json.MatchCaseInsensitiveNames(true)); err != nil || a.status != status || p.Status != status ||
+		p.Code != string(code) || p.Type != "urn:asp:error:"+string(code) || p.Detail == "" || a.header.Get("Content-Type") != "application/problem+json" {
+		a.Errorf("answered %d %s, want %d %s: %s", a.status, a.header.Get("Content-Type"), status, code, a.body)
+	}
+}
+
+func key(k string) func(*http.Request) {
+	return func(r *http.Request) { r.Header.Set("Idempotency-Key", k) }
+}
+
+// GATEWAYS.md G2: hosted agents negotiate over HTTP alone, retries are answered with the
+// first acceptance, also after a restart, and the transcript says who holds the keys.
+func TestHTTPNegotiation(t *testing.T) {
+	t.Parallel()
+	w := newHTTPWorld(t, testkit.Options{})
+	opening := fmt.Sprintf(`{"with":[%q],"purpose":"buy cups","terms":{"invitationTimeoutMs":600000}}`, seller)
+	var opened, again api.Acceptance
+	first := w.send("POST", "/v1/asp/sessions", w.tokens[cron], opening, key("k1"))
+	first.is(http.StatusCreated, &opened)
+	if got, want := first.header.Get("Location"), "/v1/asp/sessions/"+string(opened.Session); got != want {
+		t.Errorf("Location is %q, want %q", got, want)
+	}
+	path := "/v1/asp/sessions/" + string(opened.Session)
+	w.send("POST", "/v1/asp/sessions", w.tokens[cron], strings.Replace(opening, "cups", "mugs", 1), key("k1")).refused(http.StatusConflict, session.Duplicate)
+
+	w.Down()
+	w.Up()
+	w.send("POST", "/v1/asp/sessions", w.tokens[cron], opening, key("k1")).is(http.StatusCreated, &again)
+	if !again.Duplicate || again.Message != opened.Message || again.Session != opened.Session {
+		t.Errorf("a retry is answered %+v, the first %+v", again, opened)
+	}
+
+	accept := `{"performative":"ACCEPT","body":{"referenceId":"invitation"}}`
+	w.send("POST", path+"/messages", w.tokens[other], accept).refused(http.StatusNotFound, session.UnknownSession)
+	w.send("POST", path+"/messages", w.tokens[seller], accept).is(http.StatusOK, nil)
+	offer := fmt.Sprintf(`{"performative":"PROPOSE","messageId":%q,"body":{"proposalId":"p","type":"service-agreement","subject":"cups","terms":{"price":5}}}`, testkit.NewID())
+	var offered api.Acceptance
+	w.send("POST", path+"/messages", w.tokens[seller], offer).is(http.StatusOK, &offered)
+	w.send("POST", path+"/messages", w.tokens[seller], offer).is(http.StatusOK, &again)
+	if !again.Duplicate || again.Sequence != offered.Sequence {
+		t.Errorf("the same messageId again is answered %+v", again)
+	}
+	w.send("POST", path+"/messages", w.tokens[seller], strings.Replace(offer, "5", "6", 1)).refused(http.StatusConflict, session.Duplicate)
+
+	var page api.Messages
+	w.send("GET", path+"/messages?since_sequence=1&limit=1", w.tokens[cron], "").is(http.StatusOK, &page)
+	if len(page.Messages) != 1 || page.Next == nil || *page.Next != 2 {
+		t.Errorf("the page is %s, next %v", page.Messages, page.Next)
+	}
+	if one := w.send("GET", path+"/messages/"+string(offered.Message), w.tokens[cron], ""); one.status != http.StatusOK || !bytes.Contains(one.body, []byte(offered.Hash)) {
+		t.Errorf("one message is %d %s", one.status, one.body)
+	}
+	w.send("GET", path+"/messages/"+string(testkit.NewID()), w.tokens[cron], "").refused(http.StatusNotFound, session.UnknownSession)
+	var view api.SessionView
+	w.send("GET", path, w.tokens[cron], "").is(http.StatusOK, &view)
+	for _, p := range view.Participants {
+		if p.Custody != performatives.Hosted {
+			t.Errorf("the custody of the key of %s is %q", p.Agent, p.Custody)
+		}
+	}
+	w.send("GET", "/v1/asp/sessions?awaiting=me", w.tokens[cron], "").is(http.StatusOK, nil)
+	w.send("DELETE", path, w.tokens[cron], `{"outcome":"completed","summary":"done"}`).is(http.StatusOK, &again)
+	if again.State != session.Closed {
+		t.Errorf("after DELETE the session is %s", again.State)
+	}
+}
+
+// GATEWAYS.md G1: who signs for itself sends envelopes, and nobody signs for it.
+func TestHTTPSigned(t *testing.T) {
+	t.Parallel()
+	w := newHTTPWorld(t, testkit.Options{})
+	alpha := w.Principal(performatives.Agent("agent://acme.com/alpha"))
+	token := w.token(api.AddToken{Agent: alpha.Agent})
+	id := testkit.NewSession()
+	envelope := alpha.Envelope(id, &performatives.ProposeBody{
+		ProposalID: "i", Type: performatives.SessionInvitation, Subject: "s", Terms: []byte(fmt.Sprintf(`{"purpose":"p","participants":[%q]}`, seller)),
+	})
+	signed := func(r *http.Request) { r.Header.Set("Content-Type", "application/asp+json") }
+	w.send("POST", "/v1/asp/sessions", token, string(envelope), signed).is(http.StatusCreated, nil)
+	w.send("POST", "/v1/asp/sessions/"+string(id)+"/messages", token, `{"performative":"OBSERVE","body":{"subject":"x"}}`).refused(http.StatusForbidden, session.Unauthorized)
+	w.send("POST", "/v1/asp/sessions", w.tokens[cron], string(envelope), signed).refused(http.StatusForbidden, session.Unauthorized)
+	w.send("POST", "/v1/asp/sessions", token, "{", signed).refused(http.StatusBadRequest, session.MalformedEnvelope)
+
+	proof := api.ProveToken{Agent: alpha.Agent, Timestamp: time.Now().UTC().Format(time.RFC3339Nano), Audience: w.Server.Key()}
+	bytesOf, err := proof.SigningBytes()
+	testkit.Must(t, err)
+	proof.Signature, err = performatives.SignBytes(alpha.Signer, bytesOf)
+	testkit.Must(t, err)
+	data, err := json.Marshal(proof)
+	testkit.Must(t, err)
+	var made api.Token
+	w.send("POST", "/v1/asp/token", "", string(data)).is(http.StatusCreated, &made)
+	w.send("GET", "/v1/asp/sessions", made.Token, "").is(http.StatusOK, nil)
+	w.send("POST", "/v1/asp/token", "", string(data)).refused(http.StatusForbidden, session.Unauthorized)
+}
+
+// Each bad request has a clear answer, and strangers learn nothing.
+func TestHTTPRefusals(t *testing.T) {
+	t.Parallel()
+	w := newHTTPWorld(t, testkit.Options{HTTPOrigins: []string{"https://acme.com"}})
+	var opened api.Acceptance
+	w.send("POST", "/v1/asp/sessions", w.tokens[cron], fmt.Sprintf(`{"with":[%q],"purpose":"x"}`, seller)).is(http.StatusCreated, &opened)
+	of, none := "/v1/asp/sessions/"+string(opened.Session), "/v1/asp/sessions/"+string(testkit.NewSession())
+	act := `{"performative":"OBSERVE","body":{"subject":"x"}}`
+	for _, ask := range []struct{ method, path, body string }{{"GET", "", ""}, {"GET", "/messages", ""}, {"POST", "/messages", act}, {"DELETE", "", "{}"}} {
+		a, b := w.send(ask.method, of+ask.path, w.tokens[other], ask.body), w.send(ask.method, none+ask.path, w.tokens[other], ask.body)
+		a.refused(http.StatusNotFound, session.UnknownSession)
+		a.header.Del("Date")
+		b.header.Del("Date")
+		if !bytes.Equal(a.body, b.body) || fmt.Sprint(a.header) != fmt.Sprint(b.header) {
+			t.Errorf("%s %s tells a stranger\n%s %v, and of no session\n%s %v", ask.method, ask.path, a.body, a.header, b.body, b.header)
+		}
+	}
+
+	readOnly := w.token(api.AddToken{Agent: cron, ReadOnly: true})
+	w.send("GET", of, readOnly, "").is(http.StatusOK, nil)
+	w.send("POST", of+"/messages", readOnly, act).refused(http.StatusForbidden, session.Unauthorized)
+	gone, err := w.OperatorClient().AddToken(w.Ctx, api.AddToken{Agent: cron})
+	testkit.Must(t, err)
+	_, err = w.OperatorClient().RemoveToken(w.Ctx, gone.ID)
+	testkit.Must(t, err)
+	for _, token := range []string{"", "parley_x_y", gone.Token, string(cron), strings.ToUpper(w.tokens[cron])} {
+		a := w.send("GET", of, token, "")
+		a.refused(http.StatusUnauthorized, session.Unauthorized)
+		if a.header.Get("WWW-Authenticate") == "" {
+			t.Error("a 401 without WWW-Authenticate")
+		}
+	}
+	w.send("GET", of+"?access_token="+w.tokens[cron], "", "").refused(http.StatusUnauthorized, session.Unauthorized)
+	w.send("GET", of+"?access_token="+w.tokens[cron], w.tokens[cron], "").refused(http.StatusUnauthorized, session.Unauthorized)
+
+	send := func(method, path, body string, change ...func(*http.Request)) answer {
+		return w.send(method, path, w.tokens[cron], body, change...)
+	}
+	kind := func(k string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set("Content-Type", k) }
+	}
+	for _, bad := range []string{"{", `[]`, `{"performative":"OBSERVE","performative":"CLOSE"}`, `{"performatif":"OBSERVE"}`, "{\"performative\":\"\xff\"}", `{"performative":7}`, `null`, ``} {
+		send("POST", of+"/messages", bad).refused(http.StatusBadRequest, session.MalformedEnvelope)
+	}
+	send("POST", of+"/messages", `{"performative":"SHOUT","body":{}}`).refused(http.StatusBadRequest, session.UnknownPerformative)
+	send("POST", of+"/messages", act, kind("text/plain")).refused(http.StatusUnsupportedMediaType, session.MalformedEnvelope)
+	send("POST", of+"/messages", act, kind("application/x-www-form-urlencoded")).refused(http.StatusUnsupportedMediaType, session.MalformedEnvelope)
+	send("POST", of+"/messages", strings.Repeat(" ", 300<<10)+act).refused(http.StatusRequestEntityTooLarge, session.TooLarge)
+	send("POST", of+"/messages", act, key(strings.Repeat("k", 256))).refused(http.StatusBadRequest, session.MalformedEnvelope)
+	for _, bad := range []string{"?limit=x", "?limit=0", "?limit=-1", "?limit=1&limit=2", "?since=%zz", "?surprise=1", "?since_sequence=1&cursor=2"} {
+		send("GET", of+"/messages"+bad, "").refused(http.StatusBadRequest, session.MalformedEnvelope)
+	}
+	send("GET", "/v1/asp/sessions?state=NEVER", "").refused(http.StatusBadRequest, session.MalformedEnvelope)
+	send("GET", "/v1/asp/nothing", "").refused(http.StatusNotFound, session.MalformedEnvelope)
+	if a := send("PUT", of, "{}"); a.status != http.StatusMethodNotAllowed || a.header.Get("Allow") != "GET, DELETE" {
+		t.Errorf("PUT of a session is answered %d, Allow %q", a.status, a.header.Get("Allow"))
+	}
+	send("GET", "/v1/asp/agents/"+url.PathEscape("agent://no.where/x")+"/card", "").refused(http.StatusNotFound, session.UnknownAgent)
+	send("GET", "/v1/asp/agents/"+url.PathEscape(string(seller))+"/card", "").is(http.StatusOK, nil)
+	send("PUT", "/v1/asp/agents/"+url.PathEscape(string(seller))+"/card", `{"name":"x"}`).refused(http.StatusForbidden, session.Unauthorized)
+	send("PUT", "/v1/asp/agents/"+url.PathEscape(string(cron))+"/card", `{"name":"Cron\r\nX: y"}`).is(http.StatusOK, nil)
+
+	from := func(origin string) func(*http.Request) {
+		return func(r *http.Request) {
+			r.Header.Set("Origin", origin)
+			r.Header.Set("Access-Control-Request-Method", "POST")
+		}
+	}
+	if a := w.send("OPTIONS", of+"/messages", "", "", from("https://acme.com")); a.status != http.StatusNoContent || a.header.Get("Access-Control-Allow-Origin") != "https://acme.com" {
+		t.Errorf("the preflight of a listed origin is answered %d %v", a.status, a.header)
+	}
+	if a := w.send("OPTIONS", of+"/messages", "", "", from("https://evil.com")); a.header.Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("the preflight of another origin is answered %d %v", a.status, a.header)
+	}
+}
+
+// Under --dev the URI is a token, and a rebound name gets nothing.
+func TestHTTPDev(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t, testkit.Options{Dev: true, HTTP: "127.0.0.1:0"})
+	h := httpWorld{w, nil}
+	var opened api.Acceptance
+	h.send("POST", "/v1/asp/sessions", string(cron)+"#one", fmt.Sprintf(`{"with":[%q],"purpose":"x"}`, seller)).is(http.StatusCreated, &opened)
+	h.send("GET", "/v1/asp/sessions/"+string(opened.Session), string(seller), "").is(http.StatusOK, nil)
+	h.send("GET", "/v1/asp/sessions", "agent://", "").refused(http.StatusUnauthorized, session.Unauthorized)
+	h.send("GET", "/v1/asp/sessions", string(cron), "", func(r *http.Request) { r.Host = "evil.com" }).refused(http.StatusForbidden, session.Unauthorized)
+	var described struct {
+		OpenAPI string `json:"openapi"`
+		Paths   map[string]map[string]any
+	}
+	h.send("GET", "/openapi.json", "", "").is(http.StatusOK, &described)
+	if described.OpenAPI != "3.1.0" {
+		t.Errorf("the description says OpenAPI %q", described.OpenAPI)
+	}
+	a, b := h.send("GET", "/openapi.json", "", ""), h.send("GET", "/v1/asp/openapi.json", "", "")
+	if !bytes.Equal(a.body, b.body) {
+		t.Error("the two descriptions differ")
+	}
+}
+
+// docs/HTTP.md: its lines run as they stand, with curl alone.
+func TestHTTPPage(t *testing.T) {
+	t.Parallel()
+	curl, err := exec.LookPath("curl")
+	testkit.Must(t, err)
+	page, err := os.ReadFile("../docs/HTTP.md")
+	testkit.Must(t, err)
+	w := testkit.NewWorld(t, testkit.Options{Dev: true, HTTP: "127.0.0.1:0"})
+	var script strings.Builder
+	script.WriteString("set -eu\ncurl() { " + curl + " --fail-with-body \"$@\"; }\n")
+	blocks := regexp.MustCompile("(?s)```sh run\n(.*?)```").FindAllSubmatch(page, -1)
+	for _, b := range blocks {
+		script.Write(b[1])
+	}
+	run := exec.CommandContext(w.Ctx, "bash", "-c", strings.ReplaceAll(script.String(), "127.0.0.1:8080", w.HTTPAddr))
+	out, err := run.CombinedOutput()
+	if err != nil || len(blocks) < 3 || !bytes.Contains(out, []byte(`"duplicate":true`)) || !bytes.Contains(out, []byte(`"state":"CLOSED"`)) {
+		t.Errorf("%d blocks: %v\n%s", len(blocks), err, out)
+	}
+}
