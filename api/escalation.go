@@ -122,6 +122,7 @@ type You struct {
 	Why    string                `json:"why,omitzero"`    // not, or not without a bound
 	Limits []performatives.Limit `json:"limits,omitzero"` // the caller's ceilings; none is no ceiling
 	Voted  bool                  `json:"voted,omitzero"`
+	Reads  bool                  `json:"reads,omitzero"` // only reads, as auditors do
 }
 
 // An Approver is somebody who is, or will be, asked.
@@ -197,7 +198,8 @@ type ReadCaseLog struct {
 // do so again, for longer.
 type ClaimEscalation struct {
 	Escalation string `json:"escalationId"`
-	Lease      int64  `json:"leaseMs,omitzero"` // by default 10 minutes, at most 8 hours
+	Lease      int64  `json:"leaseMs,omitzero"`  // by default 10 minutes, at most 8 hours
+	TakeOver   bool   `json:"takeOver,omitzero"` // end the claim of a colleague, who is told
 }
 
 // AssignEscalation is the request of escalation.assign; to "" takes it back.
@@ -236,8 +238,11 @@ type CaseAction = escalation.Action
 // something has changed since the cursor, or after waitMs. Without since it
 // answers at once with the cursor of now.
 type WatchEscalations struct {
-	Since string `json:"since,omitzero"`
-	Wait  int64  `json:"waitMs,omitzero"` // at most 25,000
+	Since   string `json:"since,omitzero"`
+	Wait    int64  `json:"waitMs,omitzero"`  // at most 25,000
+	Urgency string `json:"urgency,omitzero"` // these three as in escalation.list
+	Claimed string `json:"claimed,omitzero"`
+	Search  string `json:"search,omitzero"`
 }
 
 // Watched answers escalation.watch.

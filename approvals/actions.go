@@ -81,11 +81,15 @@ func (a *Approvals) current(ctx context.Context, c api.Caller, item api.Escalati
 // Claim answers escalation.claim.
 func (a *Approvals) Claim(ctx context.Context, c api.Caller, q api.ClaimEscalation) (api.EscalationItem, error) {
 	lease := time.Duration(q.Lease) * time.Millisecond
-	if lease <= 0 {
+	switch {
+	case q.Lease == 0:
 		lease = defaultLease
+	case q.Lease < 0, q.Lease > longestLease.Milliseconds():
+		return api.EscalationItem{}, session.Refuse(session.MalformedEnvelope, "/leaseMs: a claim lasts between 1 ms and %d ms, which is 8 hours", longestLease.Milliseconds()).
+			With(map[string]string{"path": "/leaseMs"})
 	}
 	return a.act(ctx, c, q.Escalation, func(item api.EscalationItem, now escalation.Case, at time.Time) (escalation.Action, error) {
-		e := escalation.Action{Kind: escalation.Claimed, Until: at.Add(min(lease, longestLease)).UTC()}
+		e := escalation.Action{Kind: escalation.Claimed, Until: at.Add(lease).UTC()}
 		if c.Operator {
 			return e, session.Refuse(session.Unauthorized, "an operator decides nothing, so it cannot claim an escalation")
 		}
@@ -96,14 +100,25 @@ func (a *Approvals) Claim(ctx context.Context, c api.Caller, q api.ClaimEscalati
 		case slices.Contains(item.Counterparties, c.Agent):
 			return e, session.Refuse(session.Unauthorized, "you take part for the other side in this session, so you cannot decide for this one")
 		}
-		return e, checkUnclaimed(now, c, at)
+		if held := now.HeldByAnother(c.Agent, at); held != nil && q.TakeOver {
+			e.To, e.Text = held.By, "taken over"
+			return e, nil
+		}
+		return e, a.checkUnclaimed(&item, now, c, at)
 	})
 }
 
-// checkUnclaimed refuses if a colleague has claimed the approval.
-func checkUnclaimed(now escalation.Case, c api.Caller, at time.Time) error {
+// locks tells whether a claim keeps colleagues from deciding: its holder can decide.
+func (a *Approvals) locks(item *api.EscalationItem, held *escalation.Claim) bool {
+	member, known := a.o.Registry.Member(held.By)
+	level, asked := levelAsking(item, held.By)
+	return known && escalation.MayDecide(member, item.Organisation) && asked && level <= item.Route.Level && held.By != item.By
+}
+
+// checkUnclaimed refuses if a colleague who can decide has claimed the approval.
+func (a *Approvals) checkUnclaimed(item *api.EscalationItem, now escalation.Case, c api.Caller, at time.Time) error {
 	held := now.HeldByAnother(c.Agent, at)
-	if held == nil || c.Operator {
+	if held == nil || c.Operator || !a.locks(item, held) {
 		return nil
 	}
 	return session.Refuse(session.WrongTurn, "%s has claimed it until %s", held.By, api.Timestamp(held.Until)).With(map[string]any{"claim": held})
@@ -111,11 +126,11 @@ func checkUnclaimed(now escalation.Case, c api.Caller, at time.Time) error {
 
 // Release answers escalation.release.
 func (a *Approvals) Release(ctx context.Context, c api.Caller, q api.EscalationRef) (api.EscalationItem, error) {
-	return a.act(ctx, c, q.Escalation, func(_ api.EscalationItem, now escalation.Case, at time.Time) (escalation.Action, error) {
+	return a.act(ctx, c, q.Escalation, func(item api.EscalationItem, now escalation.Case, at time.Time) (escalation.Action, error) {
 		if now.Held(at) == nil {
 			return escalation.Action{}, session.Refuse(session.WrongTurn, "nobody has claimed it")
 		}
-		return escalation.Action{Kind: escalation.Released}, checkUnclaimed(now, c, at)
+		return escalation.Action{Kind: escalation.Released}, a.checkUnclaimed(&item, now, c, at)
 	})
 }
 
@@ -185,7 +200,7 @@ func (a *Approvals) Transfer(ctx context.Context, c api.Caller, q api.TransferEs
 		if q.Level != "" && e.Level <= item.Route.Level {
 			return e, session.Refuse(session.WrongState, "%s has been asked already", levelName(item.Route.Levels[e.Level], e.Level))
 		}
-		return e, checkUnclaimed(now, c, at)
+		return e, a.checkUnclaimed(&item, now, c, at)
 	})
 }
 

@@ -3,9 +3,11 @@ package approvals_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -97,5 +99,57 @@ func TestActions(t *testing.T) {
 	o.until(alice, e, func(i api.EscalationItem) bool { return i.Status == performatives.Approved })
 	if got := kindsOf(o.history(e)); !slices.Equal(got, want) {
 		t.Errorf("the history is\n%v, want\n%v", got, want)
+	}
+}
+
+// A claim locks nobody out who can decide when its holder cannot, and can be taken over.
+func TestTakeOver(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, nil)
+	id := o.asks("15000")
+	o.does(alice, "escalation.claim", api.ClaimEscalation{Escalation: string(id)})
+	o.refused(session.WrongTurn, anna, "escalation.claim", api.ClaimEscalation{Escalation: string(id)})
+	for _, lease := range []int64{-1, (8 * time.Hour).Milliseconds() + 1} {
+		o.refused(session.MalformedEnvelope, alice, "escalation.claim", api.ClaimEscalation{Escalation: string(id), Lease: lease})
+	}
+	item := o.does(anna, "escalation.claim", api.ClaimEscalation{Escalation: string(id), TakeOver: true})
+	if item.Case.Claim == nil || item.Case.Claim.By != anna {
+		t.Fatalf("claimed by %+v", item.Case.Claim)
+	}
+	history := o.history(id)
+	if last := history[len(history)-1]; last.Kind != escalation.Claimed || last.By != anna || last.To != alice {
+		t.Errorf("the history ends with %+v", last)
+	}
+	o.refused(session.WrongTurn, alice, "escalation.release", api.EscalationRef{Escalation: string(id)})
+	o.b.Register(anna, func(c *api.Card) { c.Registry.MayDecide = false })
+	if _, err := o.rules(alice, id, performatives.Denied); err != nil {
+		t.Errorf("a claim by somebody who may not decide keeps a colleague from deciding: %v", err)
+	}
+}
+
+// A watch has the filters of the list.
+func TestWatchFilters(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, nil)
+	o.refused(session.MalformedEnvelope, alice, "escalation.list", api.ListEscalations{Urgency: "bogus"})
+	o.refused(session.MalformedEnvelope, alice, "escalation.watch", api.WatchEscalations{Urgency: "bogus"})
+	now, err := calls[api.Watched](o, alice, "escalation.watch", api.WatchEscalations{})
+	testkit.Must(t, err)
+	id := o.asks("15000")
+	o.until(alice, id, func(api.EscalationItem) bool { return true })
+	for _, c := range []struct {
+		q    api.WatchEscalations
+		want int
+	}{
+		{api.WatchEscalations{}, 1},
+		{api.WatchEscalations{Urgency: "high"}, 1},
+		{api.WatchEscalations{Urgency: "low"}, 0},
+		{api.WatchEscalations{Claimed: api.ClaimedByOthers}, 0},
+		{api.WatchEscalations{Search: "boats"}, 0},
+	} {
+		c.q.Since = now.Cursor
+		if got, err := calls[api.Watched](o, alice, "escalation.watch", c.q); err != nil || len(got.Changed) != c.want {
+			t.Errorf("%+v finds %d (%v), want %d", c.q, len(got.Changed), err, c.want)
+		}
 	}
 }

@@ -195,7 +195,7 @@ func (a *Approvals) seenBy(ctx context.Context, c api.Caller, k *approval) (api.
 // you is what the caller may do with an approval.
 func (a *Approvals) you(c api.Caller, item *api.EscalationItem) *api.You {
 	member, _ := a.o.Registry.Member(c.Agent)
-	you := &api.You{Limits: member.Limits}
+	you := &api.You{Limits: member.Limits, Reads: !escalation.MayDecide(member, item.Organisation)}
 	you.Voted = slices.ContainsFunc(item.Votes, func(v api.VoteView) bool { return v.By == c.Agent })
 	level, asked := levelAsking(item, c.Agent)
 	now := escalation.Case{Claim: item.Case.Claim}
@@ -210,8 +210,8 @@ func (a *Approvals) you(c api.Caller, item *api.EscalationItem) *api.You {
 		you.Why = "the rules ask other people"
 	case level > item.Route.Level:
 		you.Why = "you are asked if the level before you has not answered by " + item.Route.Levels[level-1].Due
-	case now.HeldByAnother(c.Agent, a.o.Now()) != nil:
-		you.Why = string(item.Case.Claim.By) + " has claimed it"
+	case now.HeldByAnother(c.Agent, a.o.Now()) != nil && a.locks(item, item.Case.Claim):
+		you.Why = string(item.Case.Claim.By) + " has claimed it: take over, or wait until the claim ends"
 	default:
 		you.Decide = true
 		switch {

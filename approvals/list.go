@@ -53,6 +53,9 @@ func checkList(q *api.ListEscalations) error {
 	default:
 		return session.Refuse(session.MalformedEnvelope, "status is open, resolved or all")
 	}
+	if q.Urgency != "" && !slices.Contains(urgencies, escalation.Urgency(q.Urgency)) {
+		return session.Refuse(session.MalformedEnvelope, "urgency is low, medium, high or critical")
+	}
 	switch q.Claimed {
 	case "", api.ClaimedByMe, api.ClaimedByNobody, api.ClaimedByOthers:
 	default:

@@ -85,7 +85,7 @@ func (a *Approvals) CheckSeen(ctx context.Context, s session.State, m *performat
 		return err
 	}
 	item := a.item(&s, open, at)
-	if held := now.HeldByAnother(m.Sender, at); held != nil {
+	if held := now.HeldByAnother(m.Sender, at); held != nil && a.locks(&item, held) {
 		return session.Refuse(session.WrongTurn, "%s has claimed it until %s: decide together, or ask for a release", held.By, api.Timestamp(held.Until)).
 			With(map[string]any{"escalationId": open.ID, "claim": held, "escalation": item})
 	}

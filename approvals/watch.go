@@ -20,6 +20,11 @@ const LongestWatch = 25 * time.Second
 // Watch answers escalation.watch, once an approval that the caller may see has changed.
 func (a *Approvals) Watch(ctx context.Context, c api.Caller, q api.WatchEscalations) (api.Watched, error) {
 	answer := api.Watched{Changed: []api.EscalationItem{}}
+	filter := api.ListEscalations{Urgency: q.Urgency, Claimed: q.Claimed, Search: q.Search}
+	if err := checkList(&filter); err != nil {
+		return answer, err
+	}
+	words := searchWords(q.Search)
 	if q.Since == "" {
 		_, now, _, _ := a.changes.since(0)
 		answer.Cursor = strconv.FormatUint(now, 10)
@@ -42,7 +47,7 @@ func (a *Approvals) Watch(ctx context.Context, c api.Caller, q api.WatchEscalati
 		size := 0
 		for _, id := range ids {
 			found, known := a.queue.find(id)
-			if !known {
+			if !known || !a.matches(c, found, &filter, words) {
 				continue
 			}
 			if item, visible := a.seenBy(ctx, c, found); visible {

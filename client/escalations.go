@@ -17,6 +17,11 @@ func (c *calls) ClaimEscalation(ctx context.Context, id string, lease time.Durat
 	return call(ctx, c, api.EscalationClaim, api.ClaimEscalation{Escalation: id, Lease: lease.Milliseconds()})
 }
 
+// TakeOverEscalation claims an item that a colleague has claimed, who is told.
+func (c *calls) TakeOverEscalation(ctx context.Context, id string, lease time.Duration) (api.EscalationItem, error) {
+	return call(ctx, c, api.EscalationClaim, api.ClaimEscalation{Escalation: id, Lease: lease.Milliseconds(), TakeOver: true})
+}
+
 // ReleaseEscalation lets go of it; an operator releases anybody's.
 func (c *calls) ReleaseEscalation(ctx context.Context, id string) (api.EscalationItem, error) {
 	return call(ctx, c, api.EscalationRelease, api.EscalationRef{Escalation: id})
@@ -56,7 +61,7 @@ func (c *calls) EscalationHistory(ctx context.Context, id string) (api.CaseLog, 
 }
 
 // WatchEscalations returns what has changed since a cursor as soon as something
-// has, or after a while. Without a cursor it returns that of now.
-func (c *calls) WatchEscalations(ctx context.Context, since string, wait time.Duration) (api.Watched, error) {
-	return once(ctx, c, api.EscalationWatch, api.WatchEscalations{Since: since, Wait: wait.Milliseconds()}, wait+c.link.timeout)
+// has, or after q.Wait. Without a cursor it returns that of now.
+func (c *calls) WatchEscalations(ctx context.Context, q api.WatchEscalations) (api.Watched, error) {
+	return once(ctx, c, api.EscalationWatch, q, time.Duration(q.Wait)*time.Millisecond+c.link.timeout)
 }

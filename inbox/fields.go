@@ -17,7 +17,7 @@ import (
 // A field is one term in the Modify form: the rule that binds it and the value.
 type field struct {
 	term
-	At       string // the path as the offer has it; Path is for display
+	At       string // the path as the offer has it, as JSON; Path is for display
 	Type     string // number, text, select, or fixed for a value that can only stay as it is
 	Raw      string // the value as JSON
 	Value    string // of an input
@@ -68,7 +68,7 @@ func asFields(item *api.EscalationItem) []field {
 			continue
 		}
 		known := schema.at(strings.TrimPrefix(t.at, "terms."))
-		f := field{term: t, At: t.at, Type: "fixed", Raw: string(after), Value: plainValue(after), First: n < firstTerms || t.weight() < 2}
+		f := field{term: t, At: jsonText(t.at), Type: "fixed", Raw: render.JSON(string(after)), Value: plainValue(after), First: n < firstTerms || t.weight() < 2}
 		switch {
 		case len(known.Enum) > 0:
 			f.choices(after, known.Enum)
@@ -109,8 +109,17 @@ func (f *field) choices(now jsontext.Value, of []jsontext.Value) {
 		of = append([]jsontext.Value{now}, of...)
 	}
 	for _, v := range of {
-		f.Options = append(f.Options, option{string(v), clean(plainValue(v)), bytes.Equal(v, now)})
+		f.Options = append(f.Options, option{render.JSON(string(v)), clean(plainValue(v)), bytes.Equal(v, now)})
 	}
+}
+
+// jsonText is a string as JSON without characters that a page escapes.
+func jsonText(s string) string {
+	quoted, err := jsontext.AppendQuote(nil, s)
+	if err != nil {
+		return `""` // it was in JSON, so it is valid
+	}
+	return render.JSON(string(quoted))
 }
 
 func isDecimal(text string) bool {

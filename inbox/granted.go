@@ -111,9 +111,13 @@ func tallyOf(item *api.EscalationItem) tally {
 	return t
 }
 
-// numbers returns the paths of the terms that may hold an amount.
+// numbers returns the paths of the terms that may hold an amount, without those that a
+// page cannot show as they are.
 func numbers(item *api.EscalationItem) (paths []string) {
 	for _, c := range item.Changes {
+		if clean(c.Path) != c.Path {
+			continue
+		}
 		if c.After.Kind() == '0' || c.After.Kind() == '"' && isDecimal(plainValue(c.After)) {
 			paths = append(paths, c.Path)
 		}

@@ -48,6 +48,9 @@ type item struct {
 	Approves         bool   // and has neither voted nor escalated it
 	Extent           string // what the Approve form proposes: amount, terms or any; "" if the reader cannot approve
 	Ceilings         string // the reader's
+	Acts             bool   // and may comment, claim and hand over
+	Lapsed           bool   // the offer at stake has expired
+	OfferUntil       time.Time
 	Matter           string // changes when what is decided changes
 }
 
@@ -70,6 +73,7 @@ func (i *Inbox) item(r *http.Request, who *person, id string) (*item, error) {
 	}
 	v := asItem(&it, who)
 	v.Now = i.Now()
+	v.Lapsed = v.Lapsed || !v.OfferUntil.IsZero() && v.Now.After(v.OfferUntil)
 	v.Events = asEvents(history.Actions)
 	v.Query = filter(asked(r.URL.Query()))
 	for n := range history.Actions {
@@ -88,9 +92,12 @@ func asItem(it *api.EscalationItem, who *person) *item {
 		Levels: asLevels(it), Due: dueOf(it), At: stamp(it.At), Decided: stamp(it.DecidedAt), Opened: it.Status == "open",
 	}
 	v.Decides = it.You == nil || it.You.Decide // the broker authorizes it anyway
-	v.Approves = (it.You == nil || !it.You.Voted) && it.By != who.Agent
+	v.Approves = v.Decides && (it.You == nil || !it.You.Voted) && it.By != who.Agent
+	v.Acts = it.You == nil || !it.You.Reads
 	us := it.Organisation
 	if it.Proposal != nil {
+		v.OfferUntil = stamp(it.Proposal.ValidUntil)
+		v.Lapsed = it.Proposal.Status == "expired"
 		v.OfferTheirs = it.Proposal.By.Organisation() != us
 		v.TitleTheirs = v.OfferTheirs && it.Proposal.Subject != ""
 	}
@@ -169,13 +176,20 @@ func asEvents(events []api.CaseAction) []event {
 		if !known {
 			text = string(e.Kind)
 		}
+		if e.Kind == escalation.Claimed && e.To != "" {
+			text, e.Text = "taken over by", ""
+		}
 		if e.By != "" && !strings.HasPrefix(string(e.By), "broker://") {
 			text += " " + called(e.By)
 		} else if e.Kind == escalation.Reminded || e.Kind == escalation.Reescalated || e.Kind == escalation.Ended {
 			text += ", by timer"
 		}
 		if e.To != "" {
-			text += " → " + called(e.To)
+			arrow := " → "
+			if e.Kind == escalation.Claimed {
+				arrow = " from "
+			}
+			text += arrow + called(e.To)
 		}
 		v := event{At: e.At, Text: text, Until: e.Until}
 		switch {

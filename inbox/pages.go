@@ -22,7 +22,7 @@ var templates embed.FS
 func openPages(a *assets) *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
 		"asset": a.at, "iso": iso, "moment": moment, "called": called, "org": organisation, "clean": clean, "line": oneLine,
-		"money": money, "link": link, "plural": plural, "sentence": sentence, "lacks": lacks,
+		"money": money, "link": link, "plural": plural, "sentence": sentence, "letters": letters, "lacks": lacks,
 		"left": func(due, now time.Time) string { return span(due.Sub(now)) },
 		"ago":  func(at, now time.Time) string { return age(now.Sub(at)) },
 	}).ParseFS(templates, "templates/*.html"))

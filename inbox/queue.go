@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -42,6 +43,8 @@ type row struct {
 	Amount                                   string
 	Held                                     string // who has claimed or decided it
 	Mine                                     bool
+	Mark                                     string // what the reader may do
+	Lapsed                                   bool   // the offer at stake has expired
 	Due, At                                  time.Time
 	Open, Current                            bool
 }
@@ -110,7 +113,8 @@ func (i *Inbox) queue(r *http.Request, who *person, open string) (*queue, error)
 	}
 	if list.Next != "" {
 		values.Del("at") // of a part of a page
-		if values.Set("limit", strconv.Itoa(min(api.MaxPage, q.Limit+4*queuePageSize))); q.Limit == api.MaxPage {
+		// A page also ends where it has too many bytes; a higher limit shows no more then.
+		if values.Set("limit", strconv.Itoa(min(api.MaxPage, q.Limit+4*queuePageSize))); q.Limit == api.MaxPage || view.Shown < q.Limit {
 			values.Del("limit")
 			values.Set("cursor", list.Next)
 			view.Turns = true
@@ -177,6 +181,9 @@ func asRow(item *api.EscalationItem, me performatives.Agent) row {
 	if s := stakeOf(item); s != nil {
 		r.Amount = s.Sum
 	}
+	if r.Open {
+		r.Mark = markOf(item, me)
+	}
 	switch {
 	case !r.Open:
 		if item.DecidedBy.IsHuman() {
@@ -191,6 +198,34 @@ func asRow(item *api.EscalationItem, me performatives.Agent) row {
 		r.Held = "you"
 	}
 	return r
+}
+
+// markOf says in a few words what a reader may do with an item.
+func markOf(item *api.EscalationItem, me performatives.Agent) string {
+	you := item.You
+	if you == nil || you.Reads {
+		return ""
+	}
+	t := tallyOf(item)
+	switch {
+	case you.Voted:
+		return "you approved"
+	case !you.Decide:
+		return "not for you now"
+	case item.By == me:
+		return "you asked"
+	case len(you.Limits) > 0 && item.Amount == nil && (item.Route == nil || item.Route.NonMonetary == ""):
+		return "no amount found"
+	case item.Amount != nil && !within(you.Limits, item.Amount):
+		return "above your ceiling"
+	case t.Wanted > 1:
+		return strconv.Itoa(t.Approved) + " of " + strconv.Itoa(t.Wanted)
+	}
+	return "you can decide"
+}
+
+func within(limits []performatives.Limit, a *escalation.Amount) bool {
+	return escalation.Within(limits, &performatives.RulingsAuthority{MaxAmount: &a.Value, Currency: a.Currency})
 }
 
 // titleOf returns the proposal's subject, which the counterparty may have written.

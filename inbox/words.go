@@ -3,6 +3,7 @@ package inbox
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -207,4 +208,45 @@ func plural(n int, one, many string) string {
 		return "1 " + one
 	}
 	return strconv.Itoa(n) + " " + many
+}
+
+// scripts are named if a principal's name has letters of them.
+var scripts = []struct {
+	name  string
+	table *unicode.RangeTable
+}{
+	{"Latin", unicode.Latin}, {"Cyrillic", unicode.Cyrillic}, {"Greek", unicode.Greek}, {"Armenian", unicode.Armenian},
+	{"Cherokee", unicode.Cherokee}, {"Hebrew", unicode.Hebrew}, {"Arabic", unicode.Arabic}, {"Han", unicode.Han},
+	{"Hiragana", unicode.Hiragana}, {"Katakana", unicode.Katakana}, {"Hangul", unicode.Hangul}, {"Devanagari", unicode.Devanagari},
+}
+
+// letters names the scripts of a principal's letters, "" if all are plain Latin ones.
+// A name with others can look like another name. Letters that only look Latin, such as
+// full-width ones, are special.
+func letters(a performatives.Agent) string {
+	var found []string
+	odd := false
+	for _, r := range called(a) {
+		if !unicode.IsLetter(r) {
+			continue
+		}
+		name := "other"
+		for _, s := range scripts {
+			if unicode.Is(s.table, r) {
+				name = s.name
+				break
+			}
+		}
+		plain := name == "Latin" && (r < 0x250 || r >= 0x1e00 && r < 0x1f00) // with accents
+		if name == "Latin" && !plain {
+			name = "special"
+		}
+		if odd = odd || !plain; !slices.Contains(found, name) {
+			found = append(found, name)
+		}
+	}
+	if !odd {
+		return ""
+	}
+	return strings.Join(found, " and ")
 }

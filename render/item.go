@@ -151,10 +151,7 @@ func itemRows(e api.EscalationItem, names cast) []row {
 	}
 	for _, v := range e.Votes {
 		value := []span{names.name(v.By), said(" " + v.Decision + " at " + whenStamp(v.At))}
-		if a := v.Authority; a != nil && a.MaxAmount != nil {
-			value = append(value, said(", up to "+strings.Join(present(number(*a.MaxAmount), a.Currency), " ")), hushed(strings.TrimSuffix(" at "+a.TermPath, " at ")))
-		}
-		add("ruling", value...)
+		add("ruling", append(value, granted(v.Authority)...)...)
 	}
 	if held := holder(e, names); held != "" {
 		value := []span{said(held)}
@@ -176,6 +173,26 @@ func itemRows(e api.EscalationItem, names cast) []row {
 		add("revision", hushed(fmt.Sprintf("%d", e.Revision)))
 	}
 	return rows
+}
+
+// granted says what a ruling allows.
+func granted(a *performatives.RulingsAuthority) (value []span) {
+	if a == nil {
+		return nil
+	}
+	if a.MaxAmount != nil {
+		value = append(value, said(", up to "+strings.Join(present(number(*a.MaxAmount), a.Currency), " ")), hushed(strings.TrimSuffix(" at "+a.TermPath, " at ")))
+	}
+	for _, b := range a.Bounds {
+		value = append(value, said(", "+b.String()))
+	}
+	if a.TermsHash != "" {
+		value = append(value, said(", exactly the terms that were shown"))
+	}
+	if a.ValidUntil != nil {
+		value = append(value, said(", until "+when(*a.ValidUntil)))
+	}
+	return value
 }
 
 // routeRows show the approvers of each level.

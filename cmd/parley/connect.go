@@ -67,12 +67,13 @@ type caller interface {
 	EscalationPage(context.Context, api.ListEscalations) (api.Escalations, error)
 	Escalation(context.Context, string) (api.EscalationItem, error)
 	ClaimEscalation(context.Context, string, time.Duration) (api.EscalationItem, error)
+	TakeOverEscalation(context.Context, string, time.Duration) (api.EscalationItem, error)
 	ReleaseEscalation(context.Context, string) (api.EscalationItem, error)
 	AssignEscalation(context.Context, string, performatives.Agent) (api.EscalationItem, error)
 	CommentEscalation(context.Context, string, string) (api.EscalationItem, error)
 	TransferEscalation(context.Context, api.TransferEscalation) (api.EscalationItem, error)
 	EscalationHistory(context.Context, string) (api.CaseLog, error)
-	WatchEscalations(context.Context, string, time.Duration) (api.Watched, error)
+	WatchEscalations(context.Context, api.WatchEscalations) (api.Watched, error)
 	Broker(context.Context) (api.Broker, error)
 	Conn() *nats.Conn
 	Close() error

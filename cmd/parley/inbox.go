@@ -134,11 +134,19 @@ func inboxHistory() *cobra.Command {
 
 func inboxClaim() *cobra.Command {
 	var lease time.Duration
+	var takeOver bool
 	cmd := action("claim ID", "claim an escalation while you work on it", cobra.ExactArgs(1),
 		"  parley inbox claim "+exampleEscalation+" --for 30m \\\n   "+asAlice,
 		func(ctx context.Context, c connection, args []string) (api.EscalationItem, error) {
+			if lease < 0 || lease > 8*time.Hour {
+				return api.EscalationItem{}, usage(errors.New("--for is between 1ms and 8h"))
+			}
+			if takeOver {
+				return c.TakeOverEscalation(ctx, args[0], lease)
+			}
 			return c.ClaimEscalation(ctx, args[0], lease)
 		})
+	cmd.Flags().BoolVar(&takeOver, "take-over", false, "end the claim of a colleague, who is told")
 	cmd.Flags().DurationVar(&lease, "for", 0, "how long the claim lasts (default: 10m)")
 	return cmd
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,12 +13,6 @@ import (
 	"github.com/parley-asp/parley/render"
 	"github.com/parley-asp/parley/session"
 )
-
-// bounds limit what an agent may agree to after a ruling.
-type bounds struct {
-	maxAmount                      float64
-	currency, termPath, validUntil string
-}
 
 // rule makes the approve, modify and deny commands.
 func rule(name, short, decision string) *cobra.Command {
@@ -35,10 +28,7 @@ func rule(name, short, decision string) *cobra.Command {
 	if decision != performatives.Denied {
 		cmd.Example += ` \
     --max-amount 15000 --currency USD --comment "for this month"`
-		cmd.Flags().Float64Var(&b.maxAmount, "max-amount", 0, "the highest `AMOUNT` that the agent may agree to, enforced by the broker")
-		cmd.Flags().StringVar(&b.currency, "currency", "", "`CURRENCY` of --max-amount, such as EUR")
-		cmd.Flags().StringVar(&b.termPath, "term-path", "", "`PATH` of the amount in an offer, such as terms.pricePerMonth (default: the paths that the escalation rules list)")
-		cmd.Flags().StringVar(&b.validUntil, "valid-until", "", "`TIME` until which the bounds apply, such as 2026-12-31T00:00:00Z")
+		b.flags(cmd, decision)
 	}
 	seen.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -47,9 +37,22 @@ func rule(name, short, decision string) *cobra.Command {
 			return err
 		}
 		if decision == performatives.Modified && authority == nil {
-			return usage(errors.New("modify needs bounds, such as --max-amount 12000 --currency USD"))
+			return usage(errors.New("modify needs bounds, such as --max 'terms.price=12000 USD'"))
 		}
-		return decide(cmd, args[0], client.Ruling{Decision: decision, Comment: comment, Authority: authority}, seen)
+		return decide(cmd, args[0], client.Ruling{Decision: decision, Comment: comment, Authority: authority}, seen, func(r *client.Ruling, item api.EscalationItem) {
+			if b.exactly || decision == performatives.Approved && authority == nil && item.Amount == nil && !b.unbounded {
+				if authority == nil {
+					authority = new(performatives.RulingsAuthority)
+				}
+				authority.TermsHash = item.TermsHash
+				if r.Authority = authority; authority.Empty() {
+					r.Authority = nil
+				}
+			}
+			for _, more := range over(r.Authority, item) {
+				note(cmd, "warning: this allows more: "+more)
+			}
+		})
 	}
 	return cmd
 }
@@ -61,7 +64,7 @@ func inboxGuide() *cobra.Command {
 		Example:           "  parley inbox guide " + exampleEscalation + ` "ask for 30 days" \` + "\n   " + asAlice,
 		ValidArgsFunction: completeFirst(completeEscalations),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return decide(cmd, args[0], client.Ruling{Decision: performatives.Guidance, Comment: args[1]}, seen)
+			return decide(cmd, args[0], client.Ruling{Decision: performatives.Guidance, Comment: args[1]}, seen, nil)
 		},
 	}
 	seen.flags(cmd)
@@ -75,28 +78,9 @@ func (s *reviewed) flags(cmd *cobra.Command) {
 	cmd.Flags().Int64Var(&s.revision, "revision", -1, "decide only if the escalation is still at this `REVISION`, which 'parley inbox show' prints; -1 is any")
 }
 
-// authority returns the bounds, or nil without any.
-func (b bounds) authority(cmd *cobra.Command) (*performatives.RulingsAuthority, error) {
-	a := performatives.RulingsAuthority{Currency: b.currency, TermPath: b.termPath}
-	if cmd.Flags().Changed("max-amount") {
-		a.MaxAmount = &b.maxAmount
-	}
-	if b.validUntil != "" {
-		until, err := time.Parse(time.RFC3339, b.validUntil)
-		if err != nil {
-			return nil, usage(fmt.Errorf("--valid-until %s: want a time such as 2026-12-31T00:00:00Z", b.validUntil))
-		}
-		a.ValidUntil = &until
-	}
-	if a.Empty() {
-		return nil, nil
-	}
-	return &a, nil
-}
-
-// decide sends a ruling signed by the human of --as. The broker refuses it if the
-// escalation has changed since it was read.
-func decide(cmd *cobra.Command, escalation string, ruling client.Ruling, seen reviewed) error {
+// decide sends a ruling signed by the human of --as, completed from the item. The
+// broker refuses it if the escalation has changed since it was read.
+func decide(cmd *cobra.Command, escalation string, ruling client.Ruling, seen reviewed, complete func(*client.Ruling, api.EscalationItem)) error {
 	if !performatives.Agent(text(cmd, "as")).IsHuman() {
 		return usage(errors.New("only a human can decide: set --as human://… and --key"))
 	}
@@ -110,6 +94,9 @@ func decide(cmd *cobra.Command, escalation string, ruling client.Ruling, seen re
 		}
 		if item.Status == "open" && item.ViewHash != "" {
 			ruling.On = &item
+		}
+		if complete != nil {
+			complete(&ruling, item)
 		}
 		receipt, err := c.principal.Session(item.Session).Rule(ctx, string(item.ID), ruling)
 		if err != nil {

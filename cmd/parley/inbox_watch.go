@@ -48,7 +48,8 @@ func watch(cmd *cobra.Command, filter api.ListEscalations) error {
 
 func follow(ctx context.Context, cmd *cobra.Command, c connection, filter api.ListEscalations) error {
 	asJSON, screen := asked(cmd, "json"), style(cmd)
-	seen, err := c.WatchEscalations(ctx, "", 0)
+	changes := api.WatchEscalations{Urgency: filter.Urgency, Claimed: filter.Claimed, Search: filter.Search}
+	seen, err := c.WatchEscalations(ctx, changes)
 	if err != nil {
 		return err
 	}
@@ -60,7 +61,8 @@ func follow(ctx context.Context, cmd *cobra.Command, c connection, filter api.Li
 		return err
 	}
 	for {
-		now, err := c.WatchEscalations(ctx, seen.Cursor, redrawEvery)
+		changes.Since, changes.Wait = seen.Cursor, redrawEvery.Milliseconds()
+		now, err := c.WatchEscalations(ctx, changes)
 		if err != nil {
 			return err
 		}

@@ -49,10 +49,10 @@ function amount(form, warnings) {
 function term(row, warnings) {
   const rule = $('[data-rule]', row).value;
   if (!rule) return undefined;
-  const { term: termPath, type, label } = row.dataset;
+  const { at, type, label } = row.dataset;
   const was = JSON.parse(row.dataset.raw);
   const field = $('[data-value]', row);
-  const bound = { termPath };
+  const bound = { termPath: JSON.parse(at) };
   if (type === 'fixed') bound.equals = was;
   else if (type === 'select') bound.equals = JSON.parse(field.value);
   else if (type === 'text') bound.equals = field.value;

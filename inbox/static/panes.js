@@ -98,12 +98,15 @@ export async function open(id, { push = true, focus = true, live = false } = {})
   const same = item()?.dataset.id === id;
   if (same && writing()) return void behind(writing(), answer.html); // do not replace an open form
   const restore = same ? remember() : () => {};
+  const held = same && item().dataset.claim === 'mine';
   const top = scrollY;
   put(main, answer.html);
   main.hidden = false;
   panes.classList.add('split');
+  queue.removeAttribute('role');
   ready();
   restore();
+  if (held && item().dataset.claim === 'theirs') say('A colleague has taken over your claim.');
   if (push) history.pushState({}, '', new URL(where, talk.root));
   if (same) scrollTo(0, top);
   else { scrollTo(0, 0); rows().find((r) => r.dataset.id === id)?.scrollIntoView({ block: 'nearest' }); }
@@ -118,6 +121,7 @@ export function shut({ push = true } = {}) {
   main.replaceChildren();
   main.hidden = true;
   panes.classList.remove('split');
+  queue.setAttribute('role', 'main');
   if (push) history.pushState({}, '', new URL('./' + asked, talk.root));
   mark();
   title();

@@ -4,6 +4,7 @@ package browser
 
 import (
 	"context"
+	"os"
 	"strings"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -88,5 +89,20 @@ func (b *browser) readable() {
 })()`)
 	if strings.TrimSpace(faults) != "" {
 		b.Errorf("too faint to read:\n%s", faults)
+	}
+}
+
+// accessible asserts that axe-core finds nothing on the page as it is.
+func (b *browser) accessible(where string) {
+	b.Helper()
+	script, err := os.ReadFile(*axe)
+	if err != nil {
+		b.Fatalf("axe-core, which .ci/browser gets: %v", err)
+	}
+	get[bool](b, string(script)+"\n;true")
+	faults := get[string](b, `axe.run(document, { resultTypes: ['violations'], preload: false }).then((r) => r.violations.map((v) =>
+  v.id + ': ' + v.help + '\n' + v.nodes.slice(0, 4).map((n) => '    ' + n.html.slice(0, 160)).join('\n')).join('\n'))`)
+	if faults != "" {
+		b.Errorf("%s: axe-core finds\n%s", where, faults)
 	}
 }

@@ -3,11 +3,15 @@
 package browser
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
@@ -97,4 +101,122 @@ func TestDrafts(t *testing.T) {
 	b.reads("#item > .notice button", "Next: Second")
 	b.presses("j")
 	b.reads("#item-title", "Second")
+}
+
+// TestAccessible has axe-core look at every page, in both schemes and on a phone.
+func TestAccessible(t *testing.T) {
+	w := newWorld(t, testkit.Options{Rules: fourEyes()})
+	w.takes(6 * time.Minute)
+	_, _, id := w.asks("Enterprise plan", "high", manyTerms())
+	buyer, _, other := w.asks("Second", "low", plan)
+	w.calls(bob, api.EscalationClaim.Name, api.ClaimEscalation{Escalation: other})
+	door := w.browser()
+	door.opens("login")
+	door.sees("#code")
+	door.accessible("the sign-in")
+	b := w.enters(alice, "")
+	b.reads(".live", "live")
+	for _, path := range []string{"", "?status=resolved", "items/" + id, "items/" + other, "checks", "sessions", "sessions/" + string(buyer.ID())} {
+		b.opens(path)
+		b.sees("main, .queue")
+		b.accessible("/" + path)
+	}
+	b.dark()
+	b.opens("items/" + id)
+	b.sees("#item")
+	b.accessible("an item in the dark")
+	for _, form := range []string{"approve", "modify", "deny", "guidance", "pass"} {
+		b.clicks("[data-open=" + form + "]")
+		b.sees("#" + form + "[open]")
+		b.accessible(form)
+		b.presses("\x1b")
+		b.holds(`!document.querySelector("dialog[open]")`)
+	}
+	b.presses("?")
+	b.sees("#help[open]")
+	b.accessible("help")
+	b.presses("\x1b")
+	b.do(chromedp.EmulateViewport(320, 640, chromedp.EmulateMobile))
+	b.opens("items/" + id)
+	b.accessible("a phone")
+}
+
+// manyTerms are 122 terms, some with long keys and values.
+func manyTerms() map[string]any {
+	terms := map[string]any{"pricePerMonth": 15000, "currency": "USD", strings.Repeat("veryLongKey", 30): strings.Repeat("W", 3000)}
+	for n := len(terms); n < 122; n++ {
+		terms[fmt.Sprintf("term%03d", n)] = n
+	}
+	return terms
+}
+
+// TestManyTerms shows what has changed first, folds the rest, and fits every window.
+func TestManyTerms(t *testing.T) {
+	w := newWorld(t, testkit.Options{})
+	buyer, seller := w.opens("Offer an enterprise plan")
+	terms := manyTerms()
+	w.said(seller.Propose(w.Ctx, client.Proposal{ID: "p1", Type: "service-agreement", Subject: "Plan", Terms: terms}))
+	terms["term077"], terms["pricePerMonth"] = 78, 15000.1
+	w.said(buyer.Counter(w.Ctx, "p1", client.Proposal{ID: "p2", Subject: "Plan", Terms: terms}))
+	terms["pricePerMonth"] = 15000.05
+	w.said(seller.Counter(w.Ctx, "p2", client.Proposal{ID: "p3", Subject: "Plan", Terms: terms}))
+	receipt, err := buyer.Escalate(w.Ctx, client.Escalation{Reason: client.AuthorityLimit, Urgency: client.High, About: "p3", Context: "over my limit"})
+	testkit.Must(t, err)
+	b := w.enters(alice, "items/"+string(receipt.Message))
+	b.sees("#item")
+	b.reads("table.terms tbody tr:first-child", "−0.05")
+	if n := get[int](b, `[...document.querySelectorAll("table.terms tbody tr")].filter((r) => r.checkVisibility()).length`); n != 12 {
+		t.Errorf("%d of 122 terms are shown at once", n)
+	}
+	b.clicks(".first details.rest > summary")
+	b.holds(`[...document.querySelectorAll("table.terms tbody tr")].filter((r) => r.checkVisibility()).length === 122`)
+	for _, width := range []int64{320, 375, 768, 1021, 1440} {
+		b.do(chromedp.EmulateViewport(width, 800))
+		b.fits()
+		for _, form := range []string{"approve", "modify", "pass"} {
+			b.clicks("[data-open=" + form + "]")
+			b.sees("#" + form + "[open]")
+			b.fits()
+			if over := get[float64](b, `(() => { const d = document.querySelector("dialog[open]"); return d.scrollWidth - d.clientWidth; })()`); over > 0 {
+				t.Errorf("at %d the form %s is %g pixels wider than itself", width, form, over)
+			}
+			b.presses("\x1b")
+			b.holds(`!document.querySelector("dialog[open]")`)
+		}
+	}
+	for _, path := range []string{"", "sessions", "sessions/" + string(buyer.ID())} {
+		b.do(chromedp.EmulateViewport(320, 640, chromedp.EmulateMobile))
+		b.opens(path)
+		b.sees("main, .queue")
+		b.fits()
+	}
+}
+
+// TestAuditor shows an auditor everything, and nothing to do.
+func TestAuditor(t *testing.T) {
+	w := newWorld(t, testkit.Options{})
+	carol := performatives.Agent("human://acme.example/carol")
+	w.registers(carol, func(c *api.Card) { c.Registry.MayDecide, c.Registry.Auditor = false, true })
+	_, _, id := w.asks("Enterprise plan", "high", plan)
+	b := w.enters(carol, "items/"+id)
+	b.reads("#item-title", "Enterprise plan")
+	b.sees(".events")
+	if b.has("#item form, #item dialog, #item [data-open], [data-do=claim], [data-do=release]") {
+		t.Error("an auditor is offered actions")
+	}
+}
+
+// TestTakeOver takes a claim over from a colleague, who sees it.
+func TestTakeOver(t *testing.T) {
+	w := newWorld(t, testkit.Options{})
+	_, _, id := w.asks("Enterprise plan", "high", plan)
+	one, two := w.enters(alice, "items/"+id), w.enters(bob, "items/"+id)
+	one.reads(".live", "live")
+	one.clicks("[data-do=claim]")
+	two.reads("#item > .notice", "alice has claimed this")
+	two.clicks("[data-do=take-over]")
+	two.reads("#item > .notice", "You have claimed this")
+	one.reads("#toast", "A colleague has taken over your claim")
+	one.reads(".events", "taken over by bob from alice")
+	one.reads("#item > .notice", "bob has claimed this")
 }

@@ -42,6 +42,7 @@ const (
 
 var (
 	screenshots = flag.Bool("screenshots", false, "write the screenshots of docs/")
+	axe         = flag.String("axe", "", "axe.min.js of axe-core, which .ci/browser gets")
 	chromium    = flag.String("chromium", "chromium", "the browser to run")
 )
 

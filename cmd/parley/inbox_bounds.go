@@ -1,0 +1,125 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// bounds limit what an agent may agree to after a ruling.
+type bounds struct {
+	maxAmount                      float64
+	currency, termPath, validUntil string
+	most, least, equal             []string
+	exactly, unbounded             bool
+}
+
+func (b *bounds) flags(cmd *cobra.Command, decision string) {
+	cmd.Flags().Float64Var(&b.maxAmount, "max-amount", 0, "the highest `AMOUNT` that the agent may agree to, enforced by the broker")
+	cmd.Flags().StringVar(&b.currency, "currency", "", "`CURRENCY` of --max-amount, such as EUR")
+	cmd.Flags().StringVar(&b.termPath, "term-path", "", "`PATH` of the amount in an offer, such as terms.pricePerMonth (default: the paths that the escalation rules list)")
+	cmd.Flags().StringVar(&b.validUntil, "valid-until", "", "`TIME` until which the bounds apply, such as 2026-12-31T00:00:00Z")
+	cmd.Flags().StringArrayVar(&b.most, "max", nil, "`PATH=VALUE` that a term may reach, such as 'terms.price=12000 USD'; repeat for several terms")
+	cmd.Flags().StringArrayVar(&b.least, "min", nil, "`PATH=VALUE` that a term may not go below, such as terms.seats=250")
+	cmd.Flags().StringArrayVar(&b.equal, "equals", nil, "`PATH=VALUE` that a term must have, as JSON or text, such as terms.region=eu")
+	if decision == performatives.Approved {
+		cmd.Flags().BoolVar(&b.exactly, "exactly", false, "allow exactly the terms at stake; the default for terms without an amount")
+		cmd.Flags().BoolVar(&b.unbounded, "unbounded", false, "set no bound for terms without an amount")
+	}
+}
+
+// authority returns the bounds, or nil without any.
+func (b *bounds) authority(cmd *cobra.Command) (*performatives.RulingsAuthority, error) {
+	a := performatives.RulingsAuthority{Currency: strings.ToUpper(b.currency), TermPath: b.termPath}
+	if cmd.Flags().Changed("max-amount") {
+		a.MaxAmount = &b.maxAmount
+	}
+	for _, kind := range []struct {
+		flag  string
+		given []string
+	}{{"max", b.most}, {"min", b.least}, {"equals", b.equal}} {
+		for _, text := range kind.given {
+			bound, err := parseBound(kind.flag, text)
+			if err != nil {
+				return nil, usage(err)
+			}
+			a.Bounds = append(a.Bounds, bound)
+		}
+	}
+	if b.validUntil != "" {
+		until, err := time.Parse(time.RFC3339, b.validUntil)
+		if err != nil {
+			return nil, usage(fmt.Errorf("--valid-until %s: want a time such as 2026-12-31T00:00:00Z", b.validUntil))
+		}
+		a.ValidUntil = &until
+	}
+	if b.exactly && b.unbounded {
+		return nil, usage(errors.New("set either --exactly or --unbounded"))
+	}
+	if a.Empty() {
+		return nil, nil
+	}
+	return &a, nil
+}
+
+// parseBound reads PATH=VALUE, the value of a maximum or minimum with a currency.
+func parseBound(flag, text string) (b performatives.RulingsBound, err error) {
+	path, value, ok := strings.Cut(text, "=")
+	if path = strings.TrimSpace(path); !ok || path == "" {
+		return b, fmt.Errorf("--%s %s: want PATH=VALUE, such as terms.price=12000", flag, text)
+	}
+	b.TermPath = path
+	if flag == "equals" {
+		if b.Equals = jsontext.Value(strings.TrimSpace(value)); !b.Equals.IsValid() {
+			b.Equals, err = json.Marshal(value)
+		}
+		return b, err
+	}
+	number, currency, _ := strings.Cut(strings.TrimSpace(value), " ")
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil {
+		return b, fmt.Errorf("--%s %s: %q is not a number", flag, text, number)
+	}
+	if b.Currency = strings.ToUpper(strings.TrimSpace(currency)); flag == "max" {
+		b.Max = &n
+	} else {
+		b.Min = &n
+	}
+	return b, nil
+}
+
+// over returns what an authority allows beyond what was asked for, as text.
+func over(a *performatives.RulingsAuthority, item api.EscalationItem) (more []string) {
+	if a == nil {
+		return nil
+	}
+	if item.Amount != nil && a.MaxAmount != nil && *a.MaxAmount > item.Amount.Value {
+		more = append(more, fmt.Sprintf("%s, where %s is asked for", plain(*a.MaxAmount), plain(item.Amount.Value)))
+	}
+	for _, c := range item.Changes {
+		var asked float64
+		if c.After.Kind() != '0' || json.Unmarshal(c.After, &asked) != nil {
+			continue
+		}
+		for _, b := range a.Bounds {
+			if b.TermPath != c.Path && "terms."+b.TermPath != c.Path {
+				continue
+			}
+			if b.Max != nil && *b.Max > asked || b.Min != nil && *b.Min < asked {
+				more = append(more, fmt.Sprintf("%s, where %s is asked for", b.String(), plain(asked)))
+			}
+		}
+	}
+	return more
+}
+
+func plain(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
