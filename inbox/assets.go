@@ -51,5 +51,5 @@ func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", mime.TypeByExtension(path.Ext(r.PathValue("name"))))
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
-	w.Write(data) //nolint:errcheck // the client disconnected
+	send(w, r, http.StatusOK, data)
 }

@@ -40,7 +40,7 @@ func (i *Inbox) checksPage(w http.ResponseWriter, r *http.Request, who *person) 
 	}
 	p := i.page(r, who, "checks", "Checks")
 	p.Checks = list
-	i.show(w, http.StatusOK, "page", p)
+	i.show(w, r, http.StatusOK, "page", p)
 }
 
 func (i *Inbox) checksPart(w http.ResponseWriter, r *http.Request, who *person) {
@@ -49,7 +49,7 @@ func (i *Inbox) checksPart(w http.ResponseWriter, r *http.Request, who *person) 
 		i.trouble(w, r, who, err)
 		return
 	}
-	i.show(w, http.StatusOK, "checks", list)
+	i.show(w, r, http.StatusOK, "checks", list)
 }
 
 func (i *Inbox) checks(r *http.Request, who *person) (*checks, error) {
@@ -118,7 +118,7 @@ func (i *Inbox) checkPage(w http.ResponseWriter, r *http.Request, who *person) {
 	}
 	p := i.page(r, who, "checks", v.Title)
 	p.Check = v
-	i.show(w, http.StatusOK, "page", p)
+	i.show(w, r, http.StatusOK, "page", p)
 }
 
 func (i *Inbox) checkPart(w http.ResponseWriter, r *http.Request, who *person) {
@@ -127,7 +127,7 @@ func (i *Inbox) checkPart(w http.ResponseWriter, r *http.Request, who *person) {
 		i.trouble(w, r, who, err)
 		return
 	}
-	i.show(w, http.StatusOK, "check", v)
+	i.show(w, r, http.StatusOK, "check", v)
 }
 
 // The words for an assessment that the form offers, and the codes of a rejection.

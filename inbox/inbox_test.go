@@ -1,6 +1,7 @@
 package inbox_test
 
 import (
+	"compress/gzip"
 	"context"
 	"crypto/ed25519"
 	"encoding/hex"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -298,6 +300,28 @@ func TestHeaders(t *testing.T) {
 		for _, link := range []string{`href="/`, `src="/`, `action="/`} {
 			if strings.Contains(got.body, link) {
 				t.Errorf("%s has a link that is not relative", path)
+			}
+		}
+	}
+}
+
+// Pages and assets are compressed for browsers that take it.
+func TestGzip(t *testing.T) {
+	t.Parallel()
+	_, v := serve(t, testkit.Options{})
+	style := regexp.MustCompile(`static/\w+/inbox\.css`).FindString(v.sends("GET", "/inbox/login", "").body)
+	for encoding, want := range map[string]string{"gzip, br": "gzip", "br, gzip;q=0": "", "identity": ""} {
+		got := v.sends("GET", "/inbox/"+style, "", func(r *http.Request) { r.Header.Set("Accept-Encoding", encoding) })
+		if got.header.Get("Content-Encoding") != want || got.header.Get("Vary") != "Accept-Encoding" {
+			t.Errorf("%q is answered in %q", encoding, got.header.Get("Content-Encoding"))
+		}
+		if want == "gzip" {
+			z, err := gzip.NewReader(strings.NewReader(got.body))
+			testkit.Must(t, err)
+			text, err := io.ReadAll(z)
+			testkit.Must(t, err)
+			if !strings.Contains(string(text), ":root") || len(got.body) > len(text)/2 {
+				t.Errorf("%d bytes hold %d", len(got.body), len(text))
 			}
 		}
 	}

@@ -64,7 +64,7 @@ func (i *Inbox) page(r *http.Request, who *person, at, title string) *page {
 
 // show renders a template completely before it writes, and escapes what is invisible
 // wherever it stands: in text, attributes and the values of forms.
-func (i *Inbox) show(w http.ResponseWriter, status int, name string, data any) {
+func (i *Inbox) show(w http.ResponseWriter, r *http.Request, status int, name string, data any) {
 	var out bytes.Buffer
 	if err := i.pages.ExecuteTemplate(&out, name, data); err != nil {
 		i.Log.Error("inbox page", zap.String("page", name), zap.Error(err))
@@ -72,8 +72,7 @@ func (i *Inbox) show(w http.ResponseWriter, status int, name string, data any) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
-	w.Write([]byte(clean(out.String()))) //nolint:errcheck // the client disconnected
+	send(w, r, status, []byte(clean(out.String())))
 }
 
 // trouble shows an error as a page, or as a part.
@@ -88,10 +87,10 @@ func (i *Inbox) trouble(w http.ResponseWriter, r *http.Request, who *person, err
 	p := i.page(r, who, "", "Not available")
 	p.Trouble = words
 	if strings.HasPrefix(r.URL.Path, "/part/") {
-		i.show(w, status, "trouble", p)
+		i.show(w, r, status, "trouble", p)
 		return
 	}
-	i.show(w, status, "page", p)
+	i.show(w, r, status, "page", p)
 }
 
 func (i *Inbox) queuePage(w http.ResponseWriter, r *http.Request, who *person) {
@@ -101,7 +100,7 @@ func (i *Inbox) queuePage(w http.ResponseWriter, r *http.Request, who *person) {
 		i.trouble(w, r, who, err)
 		return
 	}
-	i.show(w, http.StatusOK, "page", p)
+	i.show(w, r, http.StatusOK, "page", p)
 }
 
 func (i *Inbox) itemPage(w http.ResponseWriter, r *http.Request, who *person) {
@@ -116,7 +115,7 @@ func (i *Inbox) itemPage(w http.ResponseWriter, r *http.Request, who *person) {
 		i.trouble(w, r, who, err)
 		return
 	}
-	i.show(w, http.StatusOK, "page", p)
+	i.show(w, r, http.StatusOK, "page", p)
 }
 
 func (i *Inbox) queuePart(w http.ResponseWriter, r *http.Request, who *person) {
@@ -125,7 +124,7 @@ func (i *Inbox) queuePart(w http.ResponseWriter, r *http.Request, who *person) {
 		i.trouble(w, r, who, err)
 		return
 	}
-	i.show(w, http.StatusOK, "queue", q)
+	i.show(w, r, http.StatusOK, "queue", q)
 }
 
 func (i *Inbox) itemPart(w http.ResponseWriter, r *http.Request, who *person) {
@@ -134,7 +133,7 @@ func (i *Inbox) itemPart(w http.ResponseWriter, r *http.Request, who *person) {
 		i.trouble(w, r, who, err)
 		return
 	}
-	i.show(w, http.StatusOK, "item", it)
+	i.show(w, r, http.StatusOK, "item", it)
 }
 
 func (i *Inbox) loginPage(w http.ResponseWriter, r *http.Request) {
@@ -147,5 +146,5 @@ func (i *Inbox) loginPage(w http.ResponseWriter, r *http.Request) {
 		}
 		p.Humans = humans
 	}
-	i.show(w, http.StatusOK, "page", p)
+	i.show(w, r, http.StatusOK, "page", p)
 }

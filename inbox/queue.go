@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/parley-asp/parley/api"
@@ -43,9 +44,9 @@ type row struct {
 	Amount                                   string
 	Held                                     string // who has claimed or decided it
 	Mine                                     bool
-	Mark                                     string // what the reader may do
-	Lapsed                                   bool   // the offer at stake has expired
-	Due, At                                  time.Time
+	Mark                                     string    // what the reader may do
+	Lapsed                                   bool      // the offer at stake has expired
+	Due, At                                  time.Time // At is when it was escalated, or decided
 	Open, Current                            bool
 }
 
@@ -186,8 +187,11 @@ func asRow(item *api.EscalationItem, me performatives.Agent) row {
 	}
 	switch {
 	case !r.Open:
-		if item.DecidedBy.IsHuman() {
+		if r.At = stamp(item.DecidedAt); item.DecidedBy.IsHuman() {
 			r.Held = called(item.DecidedBy)
+		}
+		if g := inForce(item); g != nil && (item.Status == performatives.Approved || item.Status == performatives.Modified) {
+			r.Mark = strings.Join(g.Lines, "; ")
 		}
 	case item.Case.Claim != nil:
 		r.Held, r.Mine = called(item.Case.Claim.By), item.Case.Claim.By == me

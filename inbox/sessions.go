@@ -36,7 +36,7 @@ func (i *Inbox) sessionsPage(w http.ResponseWriter, r *http.Request, who *person
 		}
 		p.Sessions.Rows = append(p.Sessions.Rows, row)
 	}
-	i.show(w, http.StatusOK, "page", p)
+	i.show(w, r, http.StatusOK, "page", p)
 }
 
 // A sessionView is one session.
@@ -65,7 +65,7 @@ func (i *Inbox) sessionPage(w http.ResponseWriter, r *http.Request, who *person)
 	}
 	p := i.page(r, who, "sessions", v.Title)
 	p.Session = v
-	i.show(w, http.StatusOK, "page", p)
+	i.show(w, r, http.StatusOK, "page", p)
 }
 
 // since returns where a page of a long conversation starts.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
 )
 
 func TestFigure(t *testing.T) {
@@ -97,5 +98,16 @@ func TestDelta(t *testing.T) {
 	}
 	if got := delta(api.Change{Kind: api.Changed, Before: []byte("5.1"), After: []byte("5.05")}); got != "−0.05 (−1 %)" {
 		t.Errorf("%q", got)
+	}
+}
+
+// A name that is not in plain Latin letters is marked.
+func TestLetters(t *testing.T) {
+	for name, want := range map[string]string{
+		"sales/beta": "", "josé": "", "s\u0430les": "Latin and Cyrillic", "\u0441\u0430": "Cyrillic", "\uff41cme": "special and Latin", "\u03b1": "Greek",
+	} {
+		if got := letters(performatives.Agent("agent://acme.com/" + name)); got != want {
+			t.Errorf("%q has %q letters, want %q", name, got, want)
+		}
 	}
 }

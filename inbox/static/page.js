@@ -4,7 +4,7 @@ import * as clock from './clock.js';
 import * as bounds from './bounds.js';
 import * as drafts from './drafts.js';
 import * as talk from './talk.js';
-import { $, body, item, main, panes, queue } from './dom.js';
+import { $, all, body, item, main, panes, queue } from './dom.js';
 import { door } from './door.js';
 import { call, note, openForm, ready, sign } from './forms.js';
 import { follow } from './live.js';
@@ -25,6 +25,12 @@ const actions = {
   close: (button) => button.closest('dialog').close(),
   leave: async () => { drafts.dropAll(); await talk.leave(); location.assign(new URL('login?out', talk.root)); },
   back: () => shut(),
+  print: () => {
+    const folded = all('details:not([open])', main);
+    for (const d of folded) d.open = true; // paper cannot be unfolded
+    print();
+    for (const d of folded) d.open = false;
+  },
   claim: () => call('claim', {}),
   'take-over': () => call('claim', { takeOver: true }, 'You have taken over the claim. Your colleague sees that.'),
   release: () => call('release', {}),

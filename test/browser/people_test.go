@@ -220,3 +220,20 @@ func TestTakeOver(t *testing.T) {
 	one.reads(".events", "taken over by bob from alice")
 	one.reads("#item > .notice", "bob has claimed this")
 }
+
+// TestDecided lists when items were decided and what is in force, and prints an item.
+func TestDecided(t *testing.T) {
+	w := newWorld(t, testkit.Options{})
+	buyer, _, id := w.asks("Enterprise plan", "high", plan)
+	most := 12000.0
+	w.said(w.as(bob).Session(buyer.ID()).Rule(w.Ctx, id, client.Ruling{Decision: performatives.Approved, Authority: &performatives.RulingsAuthority{MaxAmount: &most, Currency: "USD"}}))
+	b := w.enters(alice, "?status=resolved")
+	b.reads(".row", "at most USD 12,000")
+	b.reads(".row .held", "bob")
+	b.reads(".row .age", "decided")
+	b.clicks(".row")
+	b.sees("#item")
+	get[bool](b, `(window.print = () => { window.printed = document.querySelectorAll("main details:not([open])").length; }, true)`)
+	b.clicks("[data-do=print]")
+	b.holds(`window.printed === 0`)
+}
