@@ -48,8 +48,6 @@ func forgedUser(t testing.TB, user, account nkeys.KeyPair) string {
 	testkit.Must(t, err)
 	claims := jwt.NewUserClaims(key)
 	claims.Name, claims.Audience = alpha.Token(), login.PrincipalsAccount
-	claims.Permissions, err = login.Permissions(login.Identity{Name: alpha.Token(), Role: login.Principal})
-	testkit.Must(t, err)
 	signed, err := claims.Encode(account)
 	testkit.Must(t, err)
 	return signed
