@@ -1,6 +1,9 @@
 package render
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/parley-asp/parley/api"
@@ -30,7 +33,19 @@ func (c *Chat) End(v api.SessionView) string {
 	if !v.State.Over() {
 		c.running(p, v)
 	}
+	if v.Truncated {
+		p.put(2, 4, span{"shortened: ", warn}, said("the summary is cut"+leftOut(v.Omitted)+"; the conversation has all"))
+	}
 	return p.String()
+}
+
+// leftOut says how many entries of which part are left out.
+func leftOut(omitted map[string]int) string {
+	text := ""
+	for _, part := range slices.Sorted(maps.Keys(omitted)) {
+		text += fmt.Sprintf(", without %d of the %s", omitted[part], part)
+	}
+	return text
 }
 
 // standing draws an offer that is accepted or open.

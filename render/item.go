@@ -124,6 +124,9 @@ func Item(e api.EscalationItem, s Style) string {
 		p.put(2, 4, hushed("at stake: "), said(o.Subject), hushed(" offered by "), names.name(o.From), hushed(", "+o.Status))
 		p.rows(bodyIndent, termRows(e))
 	}
+	if e.Truncated {
+		p.put(2, 4, span{"shortened: ", warn}, said("what is too long here is cut"+leftOut(e.Omitted)+"; "), hushed("parley session show "+string(e.Session)+" --full shows all"))
+	}
 	for _, comment := range e.Comments {
 		p.put(2, 4, names.name(comment.By), hushed(" to colleagues, "+when(comment.At)))
 		p.quote(bodyIndent, comment.Text)

@@ -1,6 +1,8 @@
 package render_test
 
 import (
+	"strings"
+	"testing"
 	"time"
 
 	"github.com/parley-asp/parley/api"
@@ -41,4 +43,18 @@ func inboxOf(item api.EscalationItem, style render.Style) string {
 			{Kind: escalation.Transferred, At: noon, By: alice, To: "human://acme.com/chief", Text: "above me"},
 		}}, style) + render.History(api.CaseLog{}, style) +
 		render.Enrolment(api.Enrolment{Agent: alice, Code: "ABCD-EFGH-IJKL-MNOP", Expires: noon}, style)
+}
+
+// TestShortenedItem: an item that was cut says so, what is left out, and where all of it is.
+func TestShortenedItem(t *testing.T) {
+	t.Parallel()
+	item := api.EscalationItem{Session: "s1", Omitted: map[string]int{"changes": 7}}
+	item.Truncated = true
+	text := render.Item(item, render.Style{Width: 200})
+	if !strings.Contains(text, "shortened: what is too long here is cut, without 7 of the changes; parley session show s1 --full shows all") {
+		t.Error(text)
+	}
+	if item.Truncated = false; strings.Contains(render.Item(item, render.Style{Width: 200}), "shortened") {
+		t.Error("an item that is whole says that it is not")
+	}
 }
