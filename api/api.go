@@ -63,6 +63,25 @@ type Messages struct {
 	Next     *uint64          `json:"next,omitzero"` // since of the next page; absent on the last
 }
 
+// ListInbox is the request of inbox.messages.
+type ListInbox struct {
+	Since *uint64 `json:"since,omitzero"` // cursor of a page before; absent: no messages, and the newest cursor
+	Limit int     `json:"limit,omitzero"` // 1–1000, by default 100
+}
+
+// An InboxPage is a page of a principal's inbox, over all its sessions, in the order of delivery.
+type InboxPage struct {
+	Messages []InboxMessage `json:"messages"`
+	Cursor   uint64         `json:"cursor"`        // where the next page begins
+	More     bool           `json:"more,omitzero"` // there is one now
+}
+
+// An InboxMessage is one entry as it was delivered.
+type InboxMessage struct {
+	Cursor   uint64         `json:"cursor"`
+	Envelope jsontext.Value `json:"envelope"`
+}
+
 // A Consumer is the reply of session.consumer: a pull consumer of one session's messages for the
 // caller. It hands out one message at a time, and the next once that is acknowledged.
 type Consumer struct {

@@ -54,6 +54,9 @@ var (
 	CheckGet = define[SessionRef, Check]("check.get", Principal, Read,
 		"what was delegated to the caller in one session, with the offer at stake")
 
+	InboxMessages = define[ListInbox, InboxPage]("inbox.messages", Principal, Read,
+		"what was delivered to the caller, in all its sessions; takes nothing from a consumer")
+
 	AgentRegister = define[RegisterAgent, Card]("agent.register", Principal, Write,
 		"replace the caller's own card")
 	AgentRotate = define[RotateKey, Card]("agent.rotate", Principal, Write,

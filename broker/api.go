@@ -26,6 +26,7 @@ func (b *Broker) answers() []answer {
 		handle(api.SessionConsumer, b.sessionConsumer),
 		handle(api.CheckList, b.checkList),
 		handle(api.CheckGet, b.checkGet),
+		handle(api.InboxMessages, b.inboxMessages),
 		handle(api.AgentRegister, b.registry.AgentRegister),
 		handleThen(api.AgentRotate, b.registry.AgentRotate),
 		handle(api.AgentJWT, b.registry.AgentJWT),

@@ -29,6 +29,7 @@ import (
 	"github.com/parley-asp/parley/cluster"
 	"github.com/parley-asp/parley/custody"
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/feed"
 	"github.com/parley-asp/parley/idempotency"
 	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/modes"
@@ -140,6 +141,8 @@ type Broker struct {
 	registry *registry.Registry
 	custody  *custody.Custody
 	keys     *idempotency.Keys
+	entries  *feed.Feed // of transcripts
+	copies   *feed.Feed // of inboxes
 	terms    *registry.Schemas
 	list     *sessionlist.List
 	archive  *archive.Archive
@@ -181,6 +184,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		b.Archive = archive.Policy{}
 	}
 	b.archive = archive.New(b.store, o.Log)
+	b.openFeeds()
 	for _, start := range []struct {
 		what string
 		do   func(context.Context) error
@@ -214,6 +218,8 @@ func (b *Broker) Close(ctx context.Context) error {
 // closeParts closes the parts that are open, the last one first: what brings work,
 // then the work, then what the work needs.
 func (b *Broker) closeParts(ctx context.Context) {
+	b.entries.Close()
+	b.copies.Close()
 	b.timers.close(ctx)
 	if b.archiver != nil {
 		b.archiver.Close()

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -293,6 +294,99 @@ func TestHTTPDev(t *testing.T) {
 	a, b := h.send("GET", "/openapi.json", "", ""), h.send("GET", "/v1/asp/openapi.json", "", "")
 	if !bytes.Equal(a.body, b.body) {
 		t.Error("the two descriptions differ")
+	}
+}
+
+// GATEWAYS.md G2: entries come as they are accepted, a stream resumes without a gap, also at
+// another broker's cursor, and ends with the session, or when its token is removed.
+func TestHTTPEvents(t *testing.T) {
+	t.Parallel()
+	w := newHTTPWorld(t, testkit.Options{})
+	var opened, sent api.Acceptance
+	w.send("POST", "/v1/asp/sessions", w.tokens[cron], fmt.Sprintf(`{"with":[%q],"purpose":"x"}`, seller)).is(http.StatusCreated, &opened)
+	path := "/v1/asp/sessions/" + string(opened.Session)
+	removed, err := w.OperatorClient().AddToken(w.Ctx, api.AddToken{Agent: cron, ReadOnly: true})
+	testkit.Must(t, err)
+	w.send("GET", path+"/events", w.tokens[other], "").refused(http.StatusNotFound, session.UnknownSession)
+
+	inbox, all, second := w.events("/v1/asp/inbox/events", w.tokens[cron], ""), w.events(path+"/events", w.tokens[cron], ""), w.events(path+"/events", removed.Token, "0")
+	if e := all(); e.name != "session_state" || !strings.Contains(e.data, `"state":"INVITED"`) {
+		t.Errorf("first came %+v", e)
+	}
+	if e := all(); e.name != "message" || e.id != "0" {
+		t.Errorf("then came %+v", e)
+	}
+	w.send("POST", path+"/messages", w.tokens[seller], `{"performative":"ACCEPT","body":{"referenceId":"invitation"}}`).is(http.StatusOK, &sent)
+	for name, next := range map[string]func() event{"all": all, "second": second} {
+		if e := next(); e.name != "session_state" || !strings.Contains(e.data, `"previous":"INVITED"`) {
+			t.Errorf("%s: then came %+v", name, e)
+		}
+		if e := next(); e.id != "1" || !strings.Contains(e.data, string(sent.Hash)) {
+			t.Errorf("%s: then came %+v", name, e)
+		}
+	}
+	delivered := inbox()
+	if delivered.name != "message" || !strings.Contains(delivered.data, string(sent.Hash)) {
+		t.Errorf("the inbox has %+v", delivered)
+	}
+	_, err = w.OperatorClient().RemoveToken(w.Ctx, removed.ID)
+	testkit.Must(t, err)
+	if e := second(); e.name != "" {
+		t.Errorf("a removed token hears %+v", e)
+	}
+	w.send("DELETE", path, w.tokens[seller], "").is(http.StatusOK, nil)
+	if e := all(); !strings.Contains(e.data, "CLOSED") {
+		t.Errorf("then came %+v", e)
+	}
+	if e := all(); e.id != "2" {
+		t.Errorf("then came %+v", e)
+	}
+	if e := all(); e.name != "" {
+		t.Errorf("after the end came %+v", e)
+	}
+	if e := w.events("/v1/asp/inbox/events", w.tokens[cron], delivered.id)(); !strings.Contains(e.data, `"sequenceNumber":2`) {
+		t.Errorf("the resumed inbox has %+v", e)
+	}
+	if a := w.send("GET", path+"/events?since_sequence=3", w.tokens[cron], ""); a.status != http.StatusNoContent {
+		t.Errorf("a session that is over is answered %d", a.status)
+	}
+}
+
+// An event is one server-sent event; the zero event is the end of its stream.
+type event struct{ name, id, data string }
+
+// events opens a stream and returns what reads its next event.
+func (w httpWorld) events(path, token, last string) func() event {
+	w.Helper()
+	r, err := http.NewRequestWithContext(w.Ctx, http.MethodGet, "http://"+w.HTTPAddr+path, nil)
+	testkit.Must(w, err)
+	r.Header.Set("Authorization", "Bearer "+token)
+	if last != "" {
+		r.Header.Set("Last-Event-ID", last)
+	}
+	reply, err := http.DefaultClient.Do(r)
+	testkit.Must(w, err)
+	w.Cleanup(func() { reply.Body.Close() })
+	if reply.StatusCode != http.StatusOK {
+		w.Fatalf("%s is answered %s", path, reply.Status)
+	}
+	lines := bufio.NewScanner(reply.Body)
+	lines.Buffer(nil, 1<<20)
+	return func() (e event) {
+		w.Helper()
+		for lines.Scan() {
+			switch field, value, _ := strings.Cut(lines.Text(), ": "); {
+			case lines.Text() == "" && e != event{}:
+				return e
+			case field == "event":
+				e.name = value
+			case field == "id":
+				e.id = value
+			case field == "data":
+				e.data = value
+			}
+		}
+		return e
 	}
 }
 

@@ -24,6 +24,7 @@ type web struct {
 	addr   string
 	server *http.Server
 	inbox  *inbox.Inbox
+	http   *httpgateway.Gateway
 }
 
 // Timeouts of HTTP. Live connections, which follow the inbox, extend theirs.
@@ -65,7 +66,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	})
 	mux.Handle("/inbox/", http.StripPrefix("/inbox", pages))
 	gateway := httpgateway.New(httpgateway.Options{
-		Broker: s.Broker, Custody: s.Custody(), Keys: s.IdempotencyKeys(), Dev: s.Dev, Origins: o.HTTPOrigins, Log: log, Now: s.Now,
+		Broker: s.Broker, Custody: s.Custody(), Keys: s.IdempotencyKeys(), Feeds: s.Broker, Dev: s.Dev, Origins: o.HTTPOrigins, Log: log, Now: s.Now,
 	})
 	mux.Handle(httpgateway.Base+"/", gateway)
 	mux.Handle("/openapi.json", gateway)
@@ -91,17 +92,19 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	} else {
 		go server.Serve(listener) //nolint:errcheck // returns when closed
 	}
-	return &web{addr, server, pages}, nil
+	return &web{addr, server, pages, gateway}, nil
 }
 
 func (w *web) close(ctx context.Context) {
-	w.inbox.Close()        // live connections are never idle
+	w.inbox.Close() // live connections are never idle
+	w.http.Close()
 	w.server.Shutdown(ctx) //nolint:errcheck // the process exits
 }
 
 // crash closes every connection at once.
 func (w *web) crash() {
 	w.inbox.Close()
+	w.http.Close()
 	w.server.Close() //nolint:errcheck // as a crash would
 }
 

@@ -15,6 +15,8 @@ type Feed struct {
 	Stream         string
 	Filters        []string // subjects; none are all
 	LastPerSubject bool     // of what is stored already only the last message of each subject
+	From           uint64   // a stream sequence to begin at; 0 is the first message
+	HeadersOnly    bool     // without the messages' data
 	After          uint64   // only what comes after this sequence
 }
 
@@ -28,6 +30,10 @@ func (s *Store) Follow(ctx context.Context, work *background.Group, f Feed, saw 
 	if f.After > 0 {
 		how.DeliverPolicy, how.OptStartSeq = jetstream.DeliverByStartSequencePolicy, f.After+1
 	}
+	if f.From > 0 {
+		how.DeliverPolicy, how.OptStartSeq = jetstream.DeliverByStartSequencePolicy, f.From
+	}
+	how.HeadersOnly = f.HeadersOnly
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -142,6 +142,9 @@ func (r *route) parameters() (all []parameter) {
 	if r.body != noBody || r.verb.Request == nil {
 		return nil
 	}
+	if r.resumes != "" {
+		return []parameter{{r.resumes, r.resumes, reflect.Uint64}}
+	}
 	inPath := r.inPath()
 	if slices.Contains(inPath, "messageId") {
 		return nil

@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -49,11 +50,18 @@ type Keys interface {
 	Replace(ctx context.Context, a performatives.Agent, key string, was, act idempotency.Act) error
 }
 
+// Feeds tell of what is stored, after it is.
+type Feeds interface {
+	WatchSession(ctx context.Context, id performatives.SessionID) (changed <-chan struct{}, stop func(), err error)
+	WatchInbox(ctx context.Context, a performatives.Agent) (changed <-chan struct{}, stop func(), err error)
+}
+
 // Options say what is served.
 type Options struct {
 	Broker  Broker
 	Custody Custody
 	Keys    Keys
+	Feeds   Feeds
 	Dev     bool     // loopback names only
 	Origins []string // of other sites whose pages may call
 	Log     *zap.Logger
@@ -62,8 +70,10 @@ type Options struct {
 
 // A Gateway serves requests below Base, and the OpenAPI description at /openapi.json.
 type Gateway struct {
-	o   Options
-	mux *http.ServeMux
+	o      Options
+	mux    *http.ServeMux
+	ending chan struct{} // closed to end streams
+	end    sync.Once
 }
 
 // Base is the path that all routes begin with.
@@ -71,7 +81,7 @@ const Base = "/v1/asp"
 
 // New makes a gateway.
 func New(o Options) *Gateway {
-	g := &Gateway{o: o, mux: http.NewServeMux()}
+	g := &Gateway{o: o, mux: http.NewServeMux(), ending: make(chan struct{})}
 	for _, r := range routes() {
 		g.mux.HandleFunc(r.method+" "+Base+r.path, func(w http.ResponseWriter, req *http.Request) {
 			g.serve(w, req, r)
@@ -82,6 +92,9 @@ func New(o Options) *Gateway {
 	}
 	return g
 }
+
+// Close ends all streams; their readers resume at another broker.
+func (g *Gateway) Close() { g.end.Do(func() { close(g.ending) }) }
 
 // ServeHTTP serves a request.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -227,6 +227,10 @@ func (r *route) responses() object {
 		ok["headers"] = object{"Location": object{"schema": object{"type": "string"}}}
 	}
 	all := object{strconv.Itoa(success): ok}
+	if r.resumes != "" {
+		ok["content"] = object{eventsType: object{"schema": object{"type": "string"}}}
+		all[strconv.Itoa(http.StatusNoContent)] = object{"description": "the session is over, and nothing comes after the event"}
+	}
 	problem := object{problemType: object{"schema": object{"$ref": "#/components/schemas/problem"}}}
 	for _, status := range r.problems() {
 		all[strconv.Itoa(status)] = object{"description": http.StatusText(status), "content": problem}

@@ -18,6 +18,7 @@ type route struct {
 	names        map[string]string // query parameters that HTTP calls otherwise than the verb
 	body         bodyOf
 	serve        func(*call) // instead of calling the verb
+	resumes      string      // the parameter at which a stream of events goes on
 	public       bool        // without a token
 	success      int         // 0 is 200
 }
@@ -26,13 +27,13 @@ type route struct {
 type bodyOf int
 
 const (
-	noBody     bodyOf = iota
-	verbBody          // the members of the verb's request that are not in the path
-	actBody           // an act: {performative, body, …}, or a signed envelope
-	openBody          // what opens a session, or a signed envelope
-	closeBody         // the body of a CLOSE
-	cardBody          // the caller's card
-	proofBody         // a proof for a token
+	noBody    bodyOf = iota
+	verbBody         // the members of the verb's request that are not in the path
+	actBody          // an act: {performative, body, …}, or a signed envelope
+	openBody         // what opens a session, or a signed envelope
+	closeBody        // the body of a CLOSE
+	cardBody         // the caller's card
+	proofBody        // a proof for a token
 )
 
 // routes is the table of G2.
@@ -59,6 +60,8 @@ func routes() []route {
 		get("/sessions/{sessionId}/messages/{messageId}", api.SessionMessages.Verb, func(r *route) {
 			r.doc, r.serve = "one entry of a session's transcript", (*call).message
 		}),
+		get("/sessions/{sessionId}/events", api.SessionMessages.Verb, events("since_sequence", (*call).events)),
+		get("/inbox/events", api.InboxMessages.Verb, events("cursor", (*call).inboxEvents)),
 		get("/agents", api.AgentList.Verb, called("min_trust", "minTrust")),
 		get("/agents/{agentId}/card", api.AgentGet.Verb),
 		verb(http.MethodPut, "/agents/{agentId}/card", api.AgentRegister.Verb, cardBody, func(r *route) { r.serve = (*call).card }),
@@ -70,6 +73,13 @@ func routes() []route {
 		post("/escalations/{escalationId}/assign", api.EscalationAssign.Verb),
 		post("/escalations/{escalationId}/comment", api.EscalationComment.Verb),
 		post("/escalations/{escalationId}/transfer", api.EscalationTransfer.Verb),
+	}
+}
+
+// events makes a route a stream of events, which resumes at a parameter.
+func events(resumes string, serve func(*call)) func(*route) {
+	return func(r *route) {
+		r.doc, r.resumes, r.serve = "events as they happen (SSE); Last-Event-ID resumes", resumes, serve
 	}
 }
 
