@@ -121,7 +121,7 @@ func (c *cases) append(ctx context.Context, org performatives.Organisation, id e
 		sequence, err := c.store.PutIf(ctx, store.Message{Subject: api.CaseLogOf(org, string(id)), Data: data}, at.sequence)
 		if err == nil {
 			c.put(id, caseAt{next, sequence})
-			return c.store.Sync(api.CaseLogStream, len(data))
+			return c.store.Sync(api.CaseLogStream, sequence)
 		}
 		if !errors.Is(err, store.ErrConflict) {
 			return fmt.Errorf("case log: %w", err)

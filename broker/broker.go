@@ -65,10 +65,10 @@ type Options struct {
 	Log      *zap.Logger          // nil is silent
 	Now      func() time.Time     // nil is time.Now
 
-	// Durable, if there is one, returns once what a stream has acknowledged is on disk; added says how many
-	// bytes more than when it was last asked, at least. It is for what cannot be derived again, which is
+	// Durable, if there is one, returns once what a stream has acknowledged is on disk, the message with
+	// a sequence in particular, 0 for none. It is for what cannot be derived again, which is
 	// answered after it. Nil: an acknowledgement is all that there is to wait for.
-	Durable func(stream string, added int) error
+	Durable func(stream string, sequence uint64) error
 
 	// SyncedAfter is how long the server may take to have on disk what it acknowledged; 0 is the 2 minutes of
 	// its default, and some. What was derived before is there after a power failure.

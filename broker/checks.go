@@ -113,9 +113,9 @@ func (b *Broker) tellDelegates(ctx context.Context, l *cachedSession) error {
 				return err
 			}
 			// Its subject is its own: a second write conflicts with the first.
-			_, err = b.store.PutIf(ctx, store.Message{Subject: api.PeopleOf(g.To.Organisation(), string(g.ID)), Data: data}, 0)
+			sequence, err := b.store.PutIf(ctx, store.Message{Subject: api.PeopleOf(g.To.Organisation(), string(g.ID)), Data: data}, 0)
 			if err == nil {
-				err = b.store.Sync(api.CaseLogStream, len(data))
+				err = b.store.Sync(api.CaseLogStream, sequence)
 			}
 			if err != nil && !errors.Is(err, store.ErrConflict) {
 				return fmt.Errorf("notice of a delegation: %w", err)

@@ -49,7 +49,7 @@ func TestDiskFails(t *testing.T) {
 	var failed atomic.Bool
 	b, _ := at.OpenBroker(func(o *broker.Options) {
 		o.Alone = true
-		o.Durable = func(string, int) error {
+		o.Durable = func(string, uint64) error {
 			if failed.Load() {
 				return syscall.EIO
 			}

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -20,11 +21,11 @@ var ErrElsewhere = errors.New("embedded: the messages are not in the store's fil
 // Durable fsyncs that file. It is a group commit: one fsync serves all callers that
 // wait for one, unlike the server's own "sync_interval: always".
 //
-// added is the least number of bytes that the caller had acknowledged since its
-// last call. The files must have grown by that much, or Durable returns
-// ErrElsewhere: a server that stores messages differently is never taken for
-// durable. A failed fsync is final, because it leaves unknown what was lost.
-func (s *Server) Durable(stream string, added int) error {
+// sequence is that of a message that was acknowledged, 0 for none in particular. It
+// must be in the file that was fsynced, or Durable returns ErrElsewhere: a server that
+// stores messages differently is never taken for durable. A failed fsync is final,
+// because it leaves unknown what was lost.
+func (s *Server) Durable(stream string, sequence uint64) error {
 	s.mu.Lock()
 	f := s.files[stream]
 	if f == nil {
@@ -32,7 +33,7 @@ func (s *Server) Durable(stream string, added int) error {
 		s.files[stream] = f
 	}
 	s.mu.Unlock()
-	return f.durable(int64(added))
+	return f.durable(sequence)
 }
 
 // blocks are the files of one stream: 1.blk, 2.blk and so on. Only the last is
@@ -47,27 +48,27 @@ type blocks struct {
 	fault error   // final
 
 	// These belong to the running commit.
-	last         *os.File
-	number       int
-	before       int64 // bytes of earlier blocks, less the bytes at the start
-	acknowledged int64 // bytes acknowledged since the start, at least
+	last   *os.File
+	number int
+	read   int64  // bytes of the last block whose records are known
+	seen   uint64 // the highest sequence in them, or in an earlier block
 }
 
 // A commit is one fsync and all callers that wait for it.
 type commit struct {
-	added int64
-	done  chan struct{}
-	err   error
+	sequence uint64 // the highest that one of them waits for
+	done     chan struct{}
+	err      error
 }
 
 // durable waits for the first commit that begins after the call.
-func (f *blocks) durable(added int64) error {
+func (f *blocks) durable(sequence uint64) error {
 	f.mu.Lock()
 	if f.next == nil {
 		f.next = &commit{done: make(chan struct{})}
 	}
 	mine := f.next
-	mine.added += added
+	mine.sequence = max(mine.sequence, sequence)
 	lead := !f.busy
 	f.busy = true
 	f.mu.Unlock()
@@ -95,7 +96,7 @@ func (f *blocks) run() (more bool) {
 	fault := f.fault
 	f.mu.Unlock()
 	if fault == nil {
-		fault = f.sync(r.added)
+		fault = f.sync(r.sequence)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -107,11 +108,31 @@ func (f *blocks) run() (more bool) {
 	return f.busy
 }
 
-// sync fsyncs the last block and those that were started since.
-func (f *blocks) sync(added int64) error {
-	f.acknowledged += added
+// sync fsyncs the last block and those that were started since. A message that is not
+// in them may be in files that took the place of those: the server writes a block
+// anew, or drops it, once messages were deleted.
+func (f *blocks) sync(sequence uint64) error {
+	if err := f.syncNewer(sequence == 0); err != nil || f.seen >= sequence {
+		return err
+	}
+	if f.last != nil {
+		if err := f.last.Close(); err != nil {
+			return err
+		}
+	}
+	f.last, f.number, f.seen = nil, 0, 0
+	if err := f.syncNewer(true); err != nil {
+		return err
+	}
+	if f.seen < sequence {
+		return fmt.Errorf("%w: %s has messages up to %d, and %d was acknowledged", ErrElsewhere, f.pattern, f.seen, sequence)
+	}
+	return nil
+}
+
+func (f *blocks) syncNewer(all bool) error {
 	for {
-		next, err := f.newer(added == 0)
+		next, err := f.newer(all)
 		if err != nil {
 			return err
 		}
@@ -122,19 +143,46 @@ func (f *blocks) sync(added int64) error {
 			return err
 		}
 	}
-	var grown int64
-	if f.last != nil {
-		if err := f.last.Sync(); err != nil {
-			return err
-		}
-		size, err := f.size()
-		if err != nil {
-			return err
-		}
-		grown = f.before + size
+	if f.last == nil {
+		return nil
 	}
-	if grown < f.acknowledged {
-		return fmt.Errorf("%w: %s has %d bytes less than were acknowledged", ErrElsewhere, f.pattern, f.acknowledged-grown)
+	return errors.Join(f.last.Sync(), f.scan())
+}
+
+// A record of a block begins with its length, sequence, time, and the length of its
+// subject. The highest bit of the length says that there are headers; the two highest
+// of a sequence, that the message was deleted.
+const (
+	recordHeader = 4 + 8 + 8 + 2
+	withHeaders  = 1 << 31
+	deletedAbove = 1 << 62
+)
+
+// scan reads which messages the last block has.
+func (f *blocks) scan() error {
+	info, err := f.last.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() < f.read { // something was cut off
+		f.read, f.seen = 0, 0
+	}
+	var header [recordHeader]byte
+	for f.read+recordHeader <= info.Size() {
+		if _, err := f.last.ReadAt(header[:], f.read); err != nil {
+			return err
+		}
+		length := int64(binary.LittleEndian.Uint32(header[:]) &^ withHeaders)
+		if length < recordHeader {
+			return fmt.Errorf("%w: a record of %s has %d bytes", ErrElsewhere, f.last.Name(), length)
+		}
+		if f.read+length > info.Size() {
+			break // it is being written
+		}
+		f.read += length
+		if sequence := binary.LittleEndian.Uint64(header[4:]); sequence < deletedAbove {
+			f.seen = max(f.seen, sequence)
+		}
 	}
 	return nil
 }
@@ -166,34 +214,16 @@ func (f *blocks) advance(number int) error {
 	if err != nil {
 		return err
 	}
-	first := f.last == nil
-	if !first {
-		size, err := f.size()
-		if err := errors.Join(err, f.last.Sync(), f.last.Close()); err != nil {
+	if f.last != nil {
+		if err := errors.Join(f.last.Sync(), f.scan(), f.last.Close()); err != nil {
 			return errors.Join(err, next.Close())
 		}
-		f.before += size
 	}
-	f.last, f.number = next, number
-	if first && f.acknowledged == 0 {
-		size, err := f.size()
-		if err != nil {
-			return err
-		}
-		f.before = -size
-	}
+	f.last, f.number, f.read = next, number, 0
 	return f.syncDir()
 }
 
 func (f *blocks) block(n int) string { return filepath.Join(f.dir, strconv.Itoa(n)+".blk") }
-
-func (f *blocks) size() (int64, error) {
-	info, err := f.last.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
-}
 
 // syncDir fsyncs the directory, so that the names of the blocks are durable.
 func (f *blocks) syncDir() error {

@@ -29,10 +29,11 @@ func TestDurable(t *testing.T) {
 	for n := range workers {
 		all.Go(func() {
 			for range each {
-				if _, err := w.js.Publish(w.ctx, fmt.Sprint("s.", n), make([]byte, size)); err != nil {
-					t.Error(err)
+				ack, err := w.js.Publish(w.ctx, fmt.Sprint("s.", n), make([]byte, size))
+				if err == nil {
+					err = w.server.Durable("S", ack.Sequence)
 				}
-				if err := w.server.Durable("S", size); err != nil {
+				if err != nil {
 					t.Error(err)
 				}
 			}
@@ -46,38 +47,50 @@ func TestDurable(t *testing.T) {
 	}
 	// Messages and whole blocks may be deleted.
 	testkit.Must(t, stream.Purge(w.ctx))
-	_, err = w.js.Publish(w.ctx, "s.0", make([]byte, size))
-	testkit.Must(t, err)
-	if err := w.server.Durable("S", 0); err != nil {
-		t.Error(err)
+	for _, sequence := range []bool{false, true} {
+		ack, err := w.js.Publish(w.ctx, "s.0", make([]byte, size))
+		testkit.Must(t, err)
+		if !sequence {
+			ack.Sequence = 0
+		}
+		if err := w.server.Durable("S", ack.Sequence); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
-// Bytes that are not in the expected files are not durable, and that is final.
+// Messages that are not in the expected files are not durable, and that is final, also if
+// it is only the last of many.
 func TestDurableElsewhere(t *testing.T) {
 	t.Parallel()
 	w := start(t, true)
 	_, err := w.js.CreateStream(w.ctx, jetstream.StreamConfig{Name: "M", Subjects: []string{"m"}, Storage: jetstream.MemoryStorage})
 	testkit.Must(t, err)
-	_, err = w.js.Publish(w.ctx, "m", []byte("in memory"))
+	ack, err := w.js.Publish(w.ctx, "m", []byte("in memory"))
 	testkit.Must(t, err)
 	for range 2 {
-		if err := w.server.Durable("M", 9); !errors.Is(err, embedded.ErrElsewhere) {
+		if err := w.server.Durable("M", ack.Sequence); !errors.Is(err, embedded.ErrElsewhere) {
 			t.Errorf("%v, want %v", err, embedded.ErrElsewhere)
 		}
 	}
 	_, err = w.js.CreateStream(w.ctx, jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}, Storage: jetstream.FileStorage})
 	testkit.Must(t, err)
-	_, err = w.js.Publish(w.ctx, "s", []byte("on disk"))
-	testkit.Must(t, err)
-	testkit.Must(t, w.server.Durable("S", 0))
+	say := func(text string) uint64 {
+		ack, err := w.js.Publish(w.ctx, "s", []byte(text))
+		testkit.Must(t, err)
+		return ack.Sequence
+	}
+	for n := range 100 {
+		testkit.Must(t, w.server.Durable("S", say(fmt.Sprint("on disk ", n))))
+	}
 	path, err := filepath.Glob(filepath.Join(w.store, "jetstream", "*", "streams", "S", "msgs", "*.blk"))
 	testkit.Must(t, err)
-	_, err = w.js.Publish(w.ctx, "s", []byte("cut off"))
+	before, err := os.Stat(path[0])
 	testkit.Must(t, err)
-	testkit.Must(t, os.Truncate(path[0], 1))
+	lost := say("cut off")
+	testkit.Must(t, os.Truncate(path[0], before.Size()))
 	for range 2 {
-		if err := w.server.Durable("S", 7); !errors.Is(err, embedded.ErrElsewhere) {
+		if err := w.server.Durable("S", lost); !errors.Is(err, embedded.ErrElsewhere) {
 			t.Errorf("%v, want %v", err, embedded.ErrElsewhere)
 		}
 	}

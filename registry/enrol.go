@@ -147,10 +147,11 @@ func (r *Registry) tellEnrolled(ctx context.Context, a performatives.Agent, devi
 	if err != nil {
 		return err
 	}
-	if _, err := r.o.Store.Put(ctx, store.Message{Subject: api.PeopleOf(a.Organisation(), a.Token()), Data: data}); err != nil {
+	sequence, err := r.o.Store.Put(ctx, store.Message{Subject: api.PeopleOf(a.Organisation(), a.Token()), Data: data})
+	if err != nil {
 		return err
 	}
-	return r.o.Store.Sync(api.CaseLogStream, len(data))
+	return r.o.Store.Sync(api.CaseLogStream, sequence)
 }
 
 func clip(s string, most int) string {

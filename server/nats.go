@@ -53,7 +53,7 @@ func (o Options) interval() time.Duration { return cmp.Or(o.Sync, derivedSync) }
 
 // durable returns what the broker waits for before it accepts an act; nil means
 // the publish acknowledgement.
-func (s *Server) durable(o Options) func(stream string, added int) error {
+func (s *Server) durable(o Options) func(stream string, sequence uint64) error {
 	if s.nats == nil || o.Sync != 0 {
 		return nil
 	}

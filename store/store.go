@@ -39,9 +39,9 @@ type Options struct {
 
 	ArchiveIfThere bool // a store that was made without an archive is no error
 
-	// Sync, if there is one, returns once what a stream acknowledged is on disk; added is how many bytes were
-	// written since the last call, at least. Nil: an acknowledgement is all there is to wait for.
-	Sync func(stream string, added int) error
+	// Sync, if there is one, returns once what a stream acknowledged is on disk, the message with a
+	// sequence in particular, 0 for none. Nil: an acknowledgement is all there is to wait for.
+	Sync func(stream string, sequence uint64) error
 }
 
 // A Store is open until it is closed.
@@ -94,15 +94,16 @@ func (s *Store) InboxAge() time.Duration { return s.o.InboxAge }
 // Archives tells whether there is an archive, whether this broker fills it or not.
 func (s *Store) Archives() bool { return s.streams[api.ArchiveStream] != nil }
 
-// Sync returns once what a stream acknowledged is as safe as it is to be.
-func (s *Store) Sync(stream string, added int) error {
+// Sync returns once what a stream acknowledged is as safe as it is to be, the message
+// with a sequence in particular, 0 for none.
+func (s *Store) Sync(stream string, sequence uint64) error {
 	if s.o.Sync == nil {
 		return nil
 	}
 	if s.syncFailed.Load() {
 		return ErrSyncFailed
 	}
-	err := s.o.Sync(stream, added)
+	err := s.o.Sync(stream, sequence)
 	if err != nil && s.syncFailed.CompareAndSwap(false, true) {
 		s.o.Log.Error("nothing more is accepted", zap.Error(ErrSyncFailed), zap.String("stream", stream), zap.NamedError("cause", err))
 	}

@@ -31,7 +31,7 @@ func (s *Store) Append(ctx context.Context, id performatives.SessionID, entry []
 	if err != nil {
 		return 0, writeError(err)
 	}
-	if err := s.Sync(api.SessionsStream, len(entry)); err != nil {
+	if err := s.Sync(api.SessionsStream, sequence); err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrIndeterminate, err)
 	}
 	return sequence, nil

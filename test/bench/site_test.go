@@ -77,7 +77,7 @@ func newLimitedSite(b testing.TB, sync time.Duration, tcp bool, limits broker.Li
 		b.Cleanup(nc.Close)
 		return nc
 	}
-	var durable func(string, int) error
+	var durable func(string, uint64) error
 	if s.sync = sync; sync == 0 {
 		durable = s.server.Durable
 	}
