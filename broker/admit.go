@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
@@ -290,63 +289,6 @@ func (b *Broker) enter(ctx context.Context, l *cachedSession, m *performatives.M
 	b.announce(l, m, before, act.stamp)
 	l.compact()
 	return nil
-}
-
-// enterDeadlines appends the broker's CLOSE for deadlines that have passed.
-func (b *Broker) enterDeadlines(ctx context.Context, l *cachedSession) error {
-	for {
-		at := b.clock(l)
-		deadline, passed := l.state.Ending(at)
-		if !passed {
-			return nil
-		}
-		m, err := b.closing(l.id, deadline, at)
-		if err != nil {
-			return err
-		}
-		if err := b.restore(ctx, l, m); err != nil {
-			return err
-		}
-		next, err := session.Step(l.state, session.Event{Message: m, At: at, Broker: b.Signer.Key()})
-		if err != nil {
-			return err
-		}
-		act, err := b.seal(l, m, next, at)
-		if err != nil {
-			return err
-		}
-		if err := b.enter(ctx, l, m, act); err != nil {
-			return err
-		}
-	}
-}
-
-// closing is the broker's own CLOSE for a deadline (PROTOCOL.md §3).
-func (b *Broker) closing(id performatives.SessionID, d session.Deadline, at time.Time) (*performatives.Message, error) {
-	message, err := uuid.NewV7()
-	if err != nil {
-		return nil, err
-	}
-	envelope, err := performatives.Draft{
-		ID: performatives.MessageID(message.String()), Session: id, Timestamp: at,
-		Sender: performatives.BrokerAgent(b.Signer.Key()),
-		Body:   &performatives.CloseBody{Outcome: performatives.FailedEnd, Reason: d.Code, Summary: deadlineSummary[d.Code]},
-	}.Envelope(b.Signer)
-	if err != nil {
-		return nil, err
-	}
-	m, err := performatives.Read(envelope)
-	if err != nil {
-		return nil, err
-	}
-	return m, m.DecodeBody()
-}
-
-// deadlineSummary is the same for everybody, so it tells no more than that.
-var deadlineSummary = map[string]string{
-	session.SessionTimeout:    "the session's time is over",
-	session.InvitationTimeout: "the invitation was not answered in time",
-	session.EscalationExpired: "no decision was made in time",
 }
 
 func acceptance(m *performatives.Message, seen session.Seen, duplicate bool) api.Acceptance {

@@ -89,7 +89,7 @@ func (o *Options) start(ctx context.Context, dir, name string, args ...string) (
 		if found := listening.FindStringSubmatch(line); found != nil {
 			p.url = found[1]
 		} else if err != nil {
-			text, _ := os.ReadFile(p.log) //nolint:errcheck // the first error is enough
+			text, _ := os.ReadFile(p.log)
 			return p, errors.Join(fmt.Errorf("%s did not start: %w\n%s", strings.Join(p.cmd.Args, " "), err, text), log.Close())
 		}
 	}

@@ -125,19 +125,19 @@ func negotiation(pair [2]*party, acts, bytes int) []act {
 		script[i].from = i % 2
 		var remarks performatives.Remarks
 		remarks.Message = text
-		switch {
-		case i == 0:
+		switch i {
+		case 0:
 			script[i].body = &performatives.ProposeBody{
 				ProposalID: "inv", Type: performatives.SessionInvitation, Subject: "log ingestion", Remarks: remarks,
 				Terms: []byte(`{"participants":["` + string(pair[1].Agent) + `"],"maxDuration":86400000,"invitationTimeoutMs":600000}`),
 			}
-		case i == 1:
+		case 1:
 			script[i].body = &performatives.AcceptBody{ReferenceID: "inv", Remarks: remarks}
-		case i == acts-1:
+		case acts - 1:
 			script[i].body = &performatives.CloseBody{Outcome: performatives.Completed, Summary: text}
-		case i == opening:
+		case opening:
 			script[i].body = &performatives.ProposeBody{ProposalID: offer(i), Type: "service-agreement", Subject: "log ingestion", Terms: terms, Remarks: remarks}
-		case i == acts-2:
+		case acts - 2:
 			script[i].body = &performatives.AcceptBody{ReferenceID: offer(i - 1), Remarks: remarks}
 		default:
 			script[i].body = &performatives.CounterBody{ProposalID: offer(i), ReferenceID: offer(i - 1), Terms: terms, Remarks: remarks}
