@@ -82,8 +82,14 @@ type InboxMessage struct {
 	Envelope jsontext.Value `json:"envelope"`
 }
 
+// AskConsumer is the request of session.consumer.
+type AskConsumer struct {
+	Session performatives.SessionID `json:"sessionId"`
+	Ahead   int                     `json:"ahead,omitzero"` // messages that may wait for their acknowledgement, 1–1000; by default 1: strictly in order
+}
+
 // A Consumer is the reply of session.consumer: a pull consumer of one session's messages for the
-// caller. It hands out one message at a time, and the next once that is acknowledged.
+// caller.
 type Consumer struct {
 	Stream   string `json:"stream"`          // ASP_INBOX
 	Name     string `json:"consumer"`        // one of SessionConsumers of the caller

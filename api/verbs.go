@@ -46,8 +46,8 @@ var (
 		"the caller's sessions, newest first")
 	SessionMessages = define[ListMessages, Messages]("session.messages", Principal, Read,
 		"a session's transcript: delivered envelopes in order")
-	SessionConsumer = define[SessionRef, Consumer]("session.consumer", Principal, Write,
-		"a pull consumer of one session's messages, strictly in order")
+	SessionConsumer = define[AskConsumer, Consumer]("session.consumer", Principal, Write,
+		"a pull consumer of one session's messages, by default strictly in order")
 
 	CheckList = define[ListChecks, Checks]("check.list", Principal, Read,
 		"what others delegated to the caller, newest session first")

@@ -12,17 +12,23 @@ import (
 	"github.com/parley-asp/parley/store"
 )
 
+// maxAhead is the most messages that a session consumer hands out before one is acknowledged.
+const maxAhead = 1000
+
 // sessionConsumer answers session.consumer. The consumers themselves are all that is kept: one that
 // has the session's filter is the session's, and a name without a consumer is free.
-func (b *Broker) sessionConsumer(ctx context.Context, c api.Caller, q api.SessionRef) (api.Consumer, error) {
+func (b *Broker) sessionConsumer(ctx context.Context, c api.Caller, q api.AskConsumer) (api.Consumer, error) {
 	if c.Operator {
 		return api.Consumer{}, session.Refuse(session.Unauthorized, "an operator has no inbox; ask as a principal of the session")
+	}
+	if q.Ahead < 0 || q.Ahead > maxAhead {
+		return api.Consumer{}, session.Refuse(session.MalformedEnvelope, "/ahead: want 1 to %d", maxAhead).With(map[string]string{"path": "/ahead"})
 	}
 	if err := b.hasInbox(ctx, c, q.Session); err != nil {
 		return api.Consumer{}, err
 	}
 	for range maxRaces {
-		name, pending, err := b.consumerOf(ctx, c.Agent, q.Session)
+		name, pending, err := b.consumerOf(ctx, c.Agent, q.Session, max(q.Ahead, 1))
 		if errors.Is(err, store.ErrConflict) {
 			continue // another call was faster to take the name
 		}
@@ -60,14 +66,14 @@ func (b *Broker) hasInbox(ctx context.Context, c api.Caller, id performatives.Se
 
 // consumerOf finds the session's consumer, or creates it under the first free name from where the
 // session's hash points. Calls at the same time agree on that name.
-func (b *Broker) consumerOf(ctx context.Context, a performatives.Agent, id performatives.SessionID) (name string, pending uint64, err error) {
+func (b *Broker) consumerOf(ctx context.Context, a performatives.Agent, id performatives.SessionID, ahead int) (name string, pending uint64, err error) {
 	h := fnv.New32a()
 	h.Write([]byte(id))
 	names := api.SessionConsumers(a.Token())
 	first := int(h.Sum32() % api.MaxSessionConsumers)
 	subject, free := api.Inbox(a, id), ""
 	for _, name := range slices.Concat(names[first:], names[:first]) {
-		filter, pending, err := b.store.FindConsumer(ctx, api.InboxStream, name)
+		found, pending, err := b.store.FindConsumer(ctx, api.InboxStream, name)
 		switch {
 		case errors.Is(err, store.ErrNoConsumer):
 			if free == "" {
@@ -75,7 +81,7 @@ func (b *Broker) consumerOf(ctx context.Context, a performatives.Agent, id perfo
 			}
 		case err != nil:
 			return "", 0, err
-		case filter == subject:
+		case found.Subject == subject && found.MaxAckPending == ahead:
 			return name, pending, nil
 		}
 	}
@@ -84,7 +90,7 @@ func (b *Broker) consumerOf(ctx context.Context, a performatives.Agent, id perfo
 			"you have %d session consumers; one that nobody pulls from is free after %s", len(names), store.SessionConsumerIdle)
 	}
 	pending, err = b.store.AddSessionConsumer(ctx, store.Consumer{
-		Stream: api.InboxStream, Name: free, Subject: subject, Description: string(a) + " in " + string(id),
+		Stream: api.InboxStream, Name: free, Subject: subject, Description: string(a) + " in " + string(id), MaxAckPending: ahead,
 	})
 	return free, pending, err
 }

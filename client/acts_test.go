@@ -31,7 +31,8 @@ func TestEveryActIsHeard(t *testing.T) {
 	p4 := was(buyer.Counter(w.Ctx, p3.ID, offer(7), client.Because("budget")))
 	q := was(seller.Query(w.Ctx, client.Query{Type: "volume", Subject: "events", Parameters: map[string]any{"unit": "s"}}))
 	was(buyer.Inform(w.Ctx, performatives.Result, map[string]any{"query": q.ID, "events": 5000}))
-	asked := was(seller.Clarify(w.Ctx, p4.ID, client.Ask("terms.price", "a month?", "yes", "no")))
+	asked := was(seller.Clarify(w.Ctx, p4.ID, []client.Question{client.Ask("terms.price", "a month?", "yes", "no")},
+		client.Note("before I say yes"), client.Assess(map[string]int{"fit": 2})))
 	was(buyer.Answer(w.Ctx, asked.ID, map[string]any{"terms.price": "yes"}))
 	was(buyer.Delegate(w.Ctx, gamma, client.Delegation{
 		Scope: "review", Authority: client.Advisory, For: p4.ID, ValidUntil: soon, MaxDepth: &depth,

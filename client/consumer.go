@@ -12,24 +12,32 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// consumer finds the principal's durable consumer. Under --dev a principal that
-// nobody has named yet has none; it registers itself.
-func (in *inbox) consumer(ctx context.Context) (jetstream.Consumer, error) {
-	c := in.client
+// consumer finds the consumer that the feed pulls from: that of its session, or the principal's
+// shared one.
+func (f *feed) consumer(ctx context.Context) (jetstream.Consumer, error) {
+	c := f.in.client
 	js, err := jetstream.New(c.link.nc)
 	if err != nil {
 		return nil, err
 	}
-	token := c.agent.Token()
+	shared := f.session == ""
 	for attempt := 0; ; attempt++ {
 		if err := c.link.connected(ctx); err != nil {
 			return nil, err
 		}
-		consumer, err := in.find(ctx, js, token)
-		if err == nil || errors.Is(err, nats.ErrPermissionViolation) {
-			return consumer, err
+		var consumer jetstream.Consumer
+		if shared {
+			consumer, err = c.find(ctx, js, c.agent.Token())
+		} else {
+			consumer, err = f.own(ctx, js)
 		}
-		if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		switch {
+		case err == nil, shared && errors.Is(err, nats.ErrPermissionViolation):
+			return consumer, err
+		case errors.Is(err, errShared):
+			shared = true
+			continue
+		case shared && errors.Is(err, jetstream.ErrConsumerNotFound):
 			if err := c.introduce(ctx); err != nil {
 				return nil, err
 			}
@@ -41,12 +49,34 @@ func (in *inbox) consumer(ctx context.Context) (jetstream.Consumer, error) {
 	}
 }
 
-func (in *inbox) find(ctx context.Context, js jetstream.JetStream, token string) (jetstream.Consumer, error) {
-	one, cancel := context.WithTimeout(ctx, in.client.link.timeout)
+// errShared says that there is no consumer for the session, and the shared one has to do.
+var errShared = errors.New("no session consumer")
+
+// own finds the session's consumer. The shared one has to do where the principal has as many as it
+// may, or where the broker or the login knows nothing of session consumers.
+func (f *feed) own(ctx context.Context, js jetstream.JetStream) (jetstream.Consumer, error) {
+	c := f.in.client
+	found, err := once(ctx, &c.calls, api.SessionConsumer, api.AskConsumer{Session: f.session, Ahead: 4 * ahead}, c.link.timeout)
+	switch {
+	case errors.Is(err, Refused(session.RateLimited)), errors.Is(err, Refused(session.MalformedEnvelope)):
+		c.link.log.Warn("a session is read from the shared inbox", slog.String("session", string(f.session)), slog.Any("error", err))
+		return nil, errShared
+	case err != nil: // such as a session that has yet to be opened
+		return nil, err
+	}
+	consumer, err := c.find(ctx, js, found.Name)
+	if errors.Is(err, nats.ErrPermissionViolation) {
+		return nil, errShared
+	}
+	return consumer, err
+}
+
+func (c *Client) find(ctx context.Context, js jetstream.JetStream, name string) (jetstream.Consumer, error) {
+	one, cancel := context.WithTimeout(ctx, c.link.timeout)
 	defer cancel()
-	one, stop := in.client.link.waiting.watch(one, "$JS.API.CONSUMER.INFO."+api.InboxStream+"."+token)
+	one, stop := c.link.waiting.watch(one, "$JS.API.CONSUMER.INFO."+api.InboxStream+"."+name)
 	defer stop()
-	consumer, err := js.Consumer(one, api.InboxStream, token)
+	consumer, err := js.Consumer(one, api.InboxStream, name)
 	return consumer, why(one, err)
 }
 

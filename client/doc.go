@@ -38,12 +38,39 @@
 //
 // # Messages
 //
-// The inbox is kept by the server: what is not acknowledged comes again, also
-// to the next process. Within a client, a loop sees each entry once, and those
-// of a session in the order of the transcript, also where the network delivered
-// one twice, late or not at all. What a process took and did not acknowledge
-// before it crashed comes when the broker's ack wait is over (30 s), which may
-// be after newer entries; a [Client] that is closed gives it back at once.
+// [Client.Messages] and [Client.Await] read the principal's shared inbox: each
+// message goes to one of the processes that read it. It is for workers that each
+// can handle any session, and for hearing of invitations. [Session.Messages] and
+// [Session.Await] read one session through a consumer of its own (session.consumer,
+// PROTOCOL.md §9): processes that read different sessions take nothing from each
+// other, and those that read the same one share it. What one of them acknowledges
+// is still in the shared inbox for other processes. A session that nobody has read
+// for 10 minutes starts from its first message again.
+//
+// What is not acknowledged comes again, also to the next process. Within a client,
+// a loop sees each entry once, whichever way it came, and those of a session in
+// the order of the transcript, also where the network delivered one twice, late or
+// not at all. What a process took and did not acknowledge before it crashed comes
+// when the broker's ack wait is over (30 s), which may be after newer entries; a
+// [Client] that is closed gives it back at once. While the body of a loop runs, its
+// message is kept from coming again, however long that takes.
+//
+// # Writing an agent
+//
+// An agent is a loop over Messages with a switch on [Message.Body], whose types are
+// those of package performatives; [Message.Ref] is what an answer refers to, and
+// [Terms] reads the terms of an offer. Session has a method for each act:
+//
+//	invitation    Client.Invite, Accept, Reject, Withdraw
+//	offers        Propose, Counter, Accept, Reject, Withdraw
+//	questions     Clarify and Answer about an offer; Query and Inform about anything
+//	commitments   Commit, Accept, Reject, Counter, Withdraw
+//	delegates     Delegate; the delegate's Accept, or any act that it may send
+//	humans        Escalate; the human's Rule
+//	the rest      Observe, Close
+//
+// [Session.View] tells where the session stands, and whose answer is awaited. The
+// package's examples are whole agents, and run as tests.
 //
 // A Client is safe for use by several goroutines.
 package client

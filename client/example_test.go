@@ -143,7 +143,9 @@ func ExampleSession_Clarify() {
 		Type: "service-agreement", Subject: "replicated storage",
 		Terms: map[string]any{"replicas": 3, "storageLimit": "2TB"},
 	}))
-	question := try(buyers.Clarify(ctx, p.ID, client.Ask("terms.storageLimit", "per replica or in total?", "per replica", "total")))
+	question := try(buyers.Clarify(ctx, p.ID, []client.Question{
+		client.Ask("terms.storageLimit", "per replica or in total?", "per replica", "total"),
+	}, client.Note("we count per replica")))
 
 	_, err := buyers.Accept(ctx, p.ID)
 	fmt.Println(errors.Is(err, client.Refused(session.ClarificationPending)))

@@ -47,7 +47,8 @@ func (g *gaps) missing(m *Message, delivery, reconnects uint64) (from uint64, ma
 }
 
 // deliver puts a delivery into the mailbox, behind what is missing before it.
-func (in *inbox) deliver(ctx context.Context, raw jetstream.Msg) {
+func (f *feed) deliver(ctx context.Context, raw jetstream.Msg) {
+	in := f.in
 	at, err := raw.Metadata()
 	if err != nil {
 		return // not from JetStream
@@ -59,10 +60,10 @@ func (in *inbox) deliver(ctx context.Context, raw jetstream.Msg) {
 		in.fault(at.Sequence.Stream, &unreadable{err})
 		return
 	}
-	m := &Message{Entry: entry, inbox: in, raw: raw}
-	from, may := in.gaps.missing(m, at.Sequence.Consumer, in.client.link.nc.Stats().Reconnects)
+	m := &Message{Entry: entry, inbox: in, came: []delivery{{f, raw}}}
+	from, may := f.gaps.missing(m, at.Sequence.Consumer, in.client.link.nc.Stats().Reconnects)
 	if may {
-		in.fill(ctx, m.Message.Session, from, m.Stamp.Sequence)
+		f.fill(ctx, m.Message.Session, from, m.Stamp.Sequence)
 	}
 	in.mu.Lock()
 	again := in.put(m)
@@ -76,7 +77,8 @@ func (in *inbox) deliver(ctx context.Context, raw jetstream.Msg) {
 
 // fill reads the entries of others from one place up to before another. What
 // cannot be read now is delivered again later.
-func (in *inbox) fill(ctx context.Context, id performatives.SessionID, from, end uint64) {
+func (f *feed) fill(ctx context.Context, id performatives.SessionID, from, end uint64) {
+	in := f.in
 	ctx, cancel := context.WithTimeout(ctx, 2*in.client.link.timeout)
 	defer cancel()
 	for e, err := range in.client.entries(ctx, id, from) {
@@ -91,7 +93,7 @@ func (in *inbox) fill(ctx context.Context, id performatives.SessionID, from, end
 			continue
 		}
 		in.mu.Lock()
-		in.put(&Message{Entry: e, inbox: in})
+		in.put(&Message{Entry: e, inbox: in, came: []delivery{{by: f}}})
 		in.mu.Unlock()
 	}
 }

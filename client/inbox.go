@@ -10,23 +10,36 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
 )
 
-// An inbox pulls from the principal's durable consumer while somebody reads,
-// and for a little while after.
+// An inbox is what the others say. One feed brings what the principal's shared consumer hands out, and
+// one for each session that is read by itself what its own consumer does. A message that two feeds bring
+// is one message.
 type inbox struct {
 	client *Client
 
 	mu sync.Mutex
 	mailbox
+	feeds  map[performatives.SessionID]*feed // "" is the shared one
+	closed bool
+}
+
+// A feed pulls from a consumer while somebody reads, and for a little while after. Its fields need the
+// inbox's lock.
+type feed struct {
+	in      *inbox
+	session performatives.SessionID // "" for the shared consumer
+	readers int
+	held    int                // messages that it has brought and nobody has acknowledged
 	pulling context.CancelFunc // stops pulling; nil while nobody does
 	stopped chan struct{}      // closed when pulling has stopped
 	idle    *time.Timer        // stops pulling some time after the last reader left
-	closed  bool
-	failed  error // why nothing can be pulled
-	limit   int   // unacknowledged messages that the broker hands out; 0 is no limit
+	failed  error              // why nothing can be pulled
+	limit   int                // unacknowledged messages that the broker hands out; 0 is no limit
+	ackWait time.Duration
 
-	gaps gaps
+	gaps gaps // of the goroutine that pulls
 }
 
 const (
@@ -37,7 +50,9 @@ const (
 	drainedFor = 2 * time.Second  // to get what is under way
 )
 
-func newInbox(c *Client) *inbox { return &inbox{client: c, mailbox: newMailbox()} }
+func newInbox(c *Client) *inbox {
+	return &inbox{client: c, mailbox: newMailbox(), feeds: map[performatives.SessionID]*feed{}}
+}
 
 // enter lets a reader in, and starts pulling.
 func (in *inbox) enter(r *reader) error {
@@ -46,39 +61,46 @@ func (in *inbox) enter(r *reader) error {
 	if in.closed {
 		return ErrClosed
 	}
-	in.readers[r] = true
-	in.wake()
-	if in.idle != nil {
-		in.idle.Stop()
+	f := in.feeds[r.session]
+	if f == nil {
+		f = &feed{in: in, session: r.session}
+		in.feeds[r.session] = f
 	}
-	if in.pulling == nil {
-		in.start()
+	f.readers++
+	r.feed, in.readers[r] = f, true
+	in.wake()
+	if f.idle != nil {
+		f.idle.Stop()
+	}
+	if f.pulling == nil {
+		f.start()
 	}
 	return nil
 }
 
-func (in *inbox) start() {
+func (f *feed) start() {
 	ctx, cancel := context.WithCancel(context.Background())
-	in.pulling, in.stopped, in.failed = cancel, make(chan struct{}), nil
-	in.gaps = gaps{}
-	go in.run(ctx, in.stopped)
+	f.pulling, f.stopped, f.failed = cancel, make(chan struct{}), nil
+	f.gaps = gaps{}
+	go f.run(ctx, f.stopped)
 }
 
 func (in *inbox) leave(r *reader) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.mailbox.leave(r)
-	if len(in.readers) > 0 || in.pulling == nil {
+	f := r.feed
+	if f.readers--; f.readers > 0 || f.pulling == nil {
 		return
 	}
-	if in.idle != nil {
-		in.idle.Stop()
+	if f.idle != nil {
+		f.idle.Stop()
 	}
-	in.idle = time.AfterFunc(idleFor, func() {
+	f.idle = time.AfterFunc(idleFor, func() {
 		in.mu.Lock()
 		defer in.mu.Unlock()
-		if len(in.readers) == 0 && in.pulling != nil {
-			in.pulling()
+		if f.readers == 0 && f.pulling != nil {
+			f.pulling()
 		}
 	})
 }
@@ -88,62 +110,70 @@ func (in *inbox) close() {
 	in.mu.Lock()
 	in.closed = true
 	in.wake()
-	if in.idle != nil {
-		in.idle.Stop()
-	}
-	pulling, stopped := in.pulling, in.stopped
-	if pulling == nil {
-		in.giveBack()
+	var stopping []chan struct{}
+	for _, f := range in.feeds {
+		if f.idle != nil {
+			f.idle.Stop()
+		}
+		if f.pulling == nil {
+			f.giveBack()
+			continue
+		}
+		f.pulling()
+		stopping = append(stopping, f.stopped)
 	}
 	in.mu.Unlock()
-	if pulling != nil {
-		pulling()
+	for _, stopped := range stopping {
 		<-stopped
 	}
 }
 
 // run pulls until it is stopped or cannot go on.
-func (in *inbox) run(ctx context.Context, stopped chan struct{}) {
+func (f *feed) run(ctx context.Context, stopped chan struct{}) {
 	defer close(stopped)
-	err := in.pull(ctx)
+	err := f.pull(ctx)
+	in := f.in
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.pulling = nil
+	f.pulling = nil
 	switch {
 	case ctx.Err() == nil:
-		in.failed = err
-	case len(in.readers) > 0 && !in.closed: // somebody came while it stopped
-		in.start()
+		f.failed = err
+	case f.readers > 0 && !in.closed: // somebody came while it stopped
+		f.start()
 	default:
-		in.giveBack()
+		f.giveBack()
+		delete(in.feeds, f.session)
 	}
 	in.wake()
 }
 
 // giveBack lets come again, at once and anywhere, what is not acknowledged.
-func (in *inbox) giveBack() {
-	for _, raw := range in.empty() {
+func (f *feed) giveBack() {
+	for _, raw := range f.in.empty(f) {
 		if err := raw.Nak(); err != nil {
-			in.client.link.log.Debug("not given back", slog.Any("error", err))
+			f.in.client.link.log.Debug("not given back", slog.Any("error", err))
 		}
 	}
 }
 
 // pull fills the mailbox until the context ends or there is nothing to pull from.
-func (in *inbox) pull(ctx context.Context) error {
+func (f *feed) pull(ctx context.Context) error {
+	in := f.in
 	for attempt := 0; ; attempt++ {
-		consumer, err := in.consumer(ctx)
+		consumer, err := f.consumer(ctx)
 		if err != nil {
 			return err
 		}
 		in.mu.Lock()
-		in.limit = max(0, consumer.CachedInfo().Config.MaxAckPending)
+		config := consumer.CachedInfo().Config
+		f.limit, f.ackWait = max(0, config.MaxAckPending), config.AckWait
 		in.mu.Unlock()
 		pulls, err := consumer.Messages(jetstream.PullMaxMessages(ahead), jetstream.PullExpiry(pullFor),
 			jetstream.PullHeartbeat(pullBeat), jetstream.WithMessagesErrOnMissingHeartbeat(false))
 		if err == nil {
-			err = in.receive(ctx, pulls)
-			in.drain(consumer, pulls)
+			err = f.receive(ctx, pulls)
+			f.drain(consumer, pulls)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -159,26 +189,26 @@ func (in *inbox) pull(ctx context.Context) error {
 }
 
 // receive puts into the mailbox what comes, as long as there is room.
-func (in *inbox) receive(ctx context.Context, pulls jetstream.MessagesContext) error {
+func (f *feed) receive(ctx context.Context, pulls jetstream.MessagesContext) error {
 	for {
-		if err := in.room(ctx); err != nil {
+		if err := f.room(ctx); err != nil {
 			return err
 		}
 		raw, err := pulls.Next(jetstream.NextContext(ctx))
 		if err != nil {
 			return err
 		}
-		in.deliver(ctx, raw)
+		f.deliver(ctx, raw)
 	}
 }
 
 // room waits until there are readers and not enough for them to read.
-func (in *inbox) room(ctx context.Context) error {
+func (f *feed) room(ctx context.Context) error {
 	for {
-		in.mu.Lock()
-		enough := len(in.readers) == 0 || in.wanted() >= ahead
-		changed := in.changed
-		in.mu.Unlock()
+		f.in.mu.Lock()
+		enough := f.readers == 0 || f.in.wanted(f) >= ahead
+		changed := f.in.changed
+		f.in.mu.Unlock()
 		if !enough {
 			return ctx.Err()
 		}
@@ -193,8 +223,9 @@ func (in *inbox) room(ctx context.Context) error {
 // drain takes in what is under way already. The server finds out that nobody
 // waits any more when it is asked about the consumer; had it not, it would lose
 // the order of what is given back while it looks for somebody to deliver to.
-func (in *inbox) drain(consumer jetstream.Consumer, pulls jetstream.MessagesContext) {
-	if !in.client.link.nc.IsConnected() {
+func (f *feed) drain(consumer jetstream.Consumer, pulls jetstream.MessagesContext) {
+	link := f.in.client.link
+	if !link.nc.IsConnected() {
 		pulls.Stop()
 		return
 	}
@@ -206,21 +237,21 @@ func (in *inbox) drain(consumer jetstream.Consumer, pulls jetstream.MessagesCont
 		if err != nil {
 			break
 		}
-		in.deliver(ctx, raw)
+		f.deliver(ctx, raw)
 	}
 	if _, err := consumer.Info(ctx); err != nil {
-		in.client.link.log.Debug("inbox", slog.Any("error", err))
+		link.log.Debug("inbox", slog.Any("error", err))
 	}
 }
 
-// ack acknowledges a message, by whichever delivery of it is the newest.
+// ack acknowledges a message, by the newest delivery of each feed.
 func (in *inbox) ack(m *Message) error {
 	in.mu.Lock()
 	open, is := in.open[m.key()]
 	done := in.done.has(m.key())
-	var raw jetstream.Msg
+	var came []delivery
 	if is {
-		raw = open.raw
+		came = append(came, open.came...)
 	}
 	in.mu.Unlock()
 	switch {
@@ -229,8 +260,11 @@ func (in *inbox) ack(m *Message) error {
 	case !is:
 		return ErrGivenBack
 	}
-	if raw != nil {
-		if err := raw.Ack(); err != nil && !errors.Is(err, jetstream.ErrMsgAlreadyAckd) {
+	for _, d := range came {
+		if d.raw == nil {
+			continue
+		}
+		if err := d.raw.Ack(); err != nil && !errors.Is(err, jetstream.ErrMsgAlreadyAckd) {
 			return err
 		}
 	}
@@ -238,6 +272,39 @@ func (in *inbox) ack(m *Message) error {
 	defer in.mu.Unlock()
 	in.acknowledged(open)
 	return nil
+}
+
+// keep keeps a message from being delivered again while its reader works on it, until stop.
+func (in *inbox) keep(m *Message) (stop func()) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	every := 10 * time.Second
+	for _, f := range in.feeds {
+		if f.ackWait > 0 {
+			every = min(every, f.ackWait/3)
+		}
+	}
+	var again *time.Timer
+	again = time.AfterFunc(every, func() {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		for _, d := range m.came {
+			if d.raw == nil {
+				continue
+			}
+			if err := d.raw.InProgress(); err != nil {
+				in.client.link.log.Debug("not kept", slog.Any("error", err))
+			}
+		}
+		if in.open[m.key()] == m {
+			again.Reset(every)
+		}
+	})
+	return func() {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		again.Stop()
+	}
 }
 
 // accepted notes an act of our own that ended a session.

@@ -20,8 +20,8 @@ func Ask(field, question string, options ...any) Question { return Question{fiel
 
 // Clarify asks what fields of an offer or commitment mean. Until its author has
 // answered every question, it can be neither accepted nor rejected. The
-// receipt's ID is the clarification's.
-func (s *Session) Clarify(ctx context.Context, offer string, questions ...Question) (Receipt, error) {
+// receipt's ID is the clarification's. In bilateral/1 it needs [Assess].
+func (s *Session) Clarify(ctx context.Context, offer string, questions []Question, options ...ActOption) (Receipt, error) {
 	body := &performatives.ClarifyBody{ReferenceID: offer, Questions: []performatives.Question{}}
 	for _, q := range questions {
 		asked := performatives.Question{Field: q.Field, Question: q.Text}
@@ -34,7 +34,7 @@ func (s *Session) Clarify(ctx context.Context, offer string, questions ...Questi
 		}
 		body.Questions = append(body.Questions, asked)
 	}
-	return s.Say(ctx, body)
+	return s.Say(ctx, body, options...)
 }
 
 // Answer answers a clarification, by field; id is the clarification's, or the

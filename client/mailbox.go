@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -32,6 +33,7 @@ func newMailbox() mailbox {
 type reader struct {
 	session performatives.SessionID
 	acts    []performatives.Performative // none is all
+	feed    *feed
 }
 
 func (b *mailbox) wake() {
@@ -43,16 +45,21 @@ func (b *mailbox) wake() {
 // acknowledged before is to be acknowledged again.
 func (b *mailbox) put(m *Message) (again bool) {
 	k := m.key()
-	if old, known := b.open[k]; known {
-		if m.raw != nil {
-			old.raw = m.raw
-		}
-		return false
-	}
+	came := m.came
+	m.came = nil
 	if b.done.has(k) {
 		return true
 	}
-	b.open[k] = m
+	old, known := b.open[k]
+	if !known {
+		old, b.open[k] = m, m
+	}
+	for _, d := range came {
+		old.arrived(d)
+	}
+	if known {
+		return false
+	}
 	if m.State().Over() {
 		b.over.add(k.session)
 	}
@@ -121,17 +128,20 @@ func (b *mailbox) acknowledged(m *Message) {
 		return
 	}
 	delete(b.open, k)
+	for _, d := range m.came {
+		d.by.held--
+	}
 	b.waiting = slices.DeleteFunc(b.waiting, func(w *Message) bool { return w == m })
 	b.done.add(k)
 	b.wake()
 }
 
-// wanted is how many messages wait for a reader that there is.
-func (b *mailbox) wanted() int {
+// wanted is how many messages wait for a feed's readers.
+func (b *mailbox) wanted(f *feed) int {
 	n := 0
 	for _, m := range b.waiting {
 		for r := range b.readers {
-			if b.isFor(m, r) {
+			if r.feed == f && b.isFor(m, r) {
 				n++
 				break
 			}
@@ -140,20 +150,33 @@ func (b *mailbox) wanted() int {
 	return n
 }
 
-// empty gives everything back: it returns the deliveries, in their order.
-func (b *mailbox) empty() []jetstream.Msg {
-	for _, m := range b.open {
-		if m.taken != nil {
-			b.wait(m)
+// empty gives back what a feed brought: it returns the deliveries, in their order. What
+// another feed has brought as well stays.
+func (b *mailbox) empty(f *feed) []jetstream.Msg {
+	var given []*Message
+	raws := map[*Message]jetstream.Msg{}
+	for k, m := range b.open {
+		at := slices.IndexFunc(m.came, func(d delivery) bool { return d.by == f })
+		if at < 0 {
+			continue
+		}
+		if raw := m.came[at].raw; raw != nil {
+			given, raws[m] = append(given, m), raw
+		}
+		if m.came = slices.Delete(m.came, at, at+1); len(m.came) == 0 {
+			delete(b.open, k)
+			b.waiting = slices.DeleteFunc(b.waiting, func(w *Message) bool { return w == m })
 		}
 	}
+	f.held = 0
+	b.bad = map[uint64]bool{}
+	slices.SortFunc(given, func(a, b *Message) int {
+		return cmp.Or(cmp.Compare(a.Message.Session, b.Message.Session), cmp.Compare(a.Stamp.Sequence, b.Stamp.Sequence))
+	})
 	var back []jetstream.Msg
-	for _, m := range b.waiting {
-		if m.raw != nil {
-			back = append(back, m.raw)
-		}
+	for _, m := range given {
+		back = append(back, raws[m])
 	}
-	b.waiting, b.open, b.bad = nil, map[key]*Message{}, map[uint64]bool{}
 	return back
 }
 

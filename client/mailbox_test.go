@@ -58,7 +58,7 @@ func TestMailboxSharesOut(t *testing.T) {
 	b.readers[all], b.readers[ofA] = true, true
 	b.put(letter("a", 1))
 	b.put(letter("b", 1))
-	if got := b.wanted(); got != 2 {
+	if got := b.wanted(nil); got != 2 {
 		t.Errorf("%d are wanted, want 2", got)
 	}
 	if m := b.take(all); m.Message.Session != "b" || b.take(all) != nil {
@@ -66,6 +66,29 @@ func TestMailboxSharesOut(t *testing.T) {
 	}
 	if b.leave(ofA); b.take(all) == nil {
 		t.Error("nobody reads session a any more")
+	}
+}
+
+// What one feed gives back stays while another has brought it too, and is acknowledged to both.
+func TestMailboxOfTwoFeeds(t *testing.T) {
+	b := newMailbox()
+	shared, own := &feed{}, &feed{}
+	for _, f := range []*feed{shared, own} {
+		m := letter("a", 1)
+		m.came = []delivery{{by: f}}
+		b.put(m)
+	}
+	other := letter("b", 1)
+	other.came = []delivery{{by: shared}}
+	b.put(other)
+	if shared.held != 2 || own.held != 1 || len(b.waiting) != 2 {
+		t.Errorf("held are %d and %d of %d", shared.held, own.held, len(b.waiting))
+	}
+	if b.empty(shared); shared.held != 0 || !slices.Equal(b.order(), []string{"a1"}) {
+		t.Errorf("the first has given back all, and %q wait", b.order())
+	}
+	if b.acknowledged(b.waiting[0]); own.held != 0 || len(b.open) != 0 {
+		t.Errorf("acknowledged, and %d are held", own.held)
 	}
 }
 

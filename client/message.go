@@ -18,8 +18,28 @@ type Message struct {
 	transcript.Entry // the message as its sender made it, and the broker's stamp
 
 	inbox *inbox
-	raw   jetstream.Msg // its newest delivery; nil while it was only read from the transcript
-	taken *reader       // the loop that has it; nil while it waits
+	came  []delivery // its newest delivery by each feed
+	taken *reader    // the loop that has it; nil while it waits
+}
+
+// A delivery is a message as a feed brought it; raw is nil while it was only read from the transcript.
+type delivery struct {
+	by  *feed
+	raw jetstream.Msg
+}
+
+// arrived notes a delivery.
+func (m *Message) arrived(d delivery) {
+	for i := range m.came {
+		if m.came[i].by == d.by {
+			if d.raw != nil {
+				m.came[i].raw = d.raw
+			}
+			return
+		}
+	}
+	m.came = append(m.came, d)
+	d.by.held++
 }
 
 // Session is the session that it belongs to.

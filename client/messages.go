@@ -32,10 +32,12 @@ func (c *Client) Messages(ctx context.Context) iter.Seq2[*Message, error] {
 	return c.inbox.read(ctx, &reader{})
 }
 
-// Messages is the part of the inbox that belongs to this session, as
-// [Client.Messages]. It ends after the entry that ends the session, or with an
-// act of this client that does. Of a session that was over, and read to its
-// end, before this client came, nothing comes and the loop waits.
+// Messages is what the others say in this session, as [Client.Messages], and by a
+// consumer of its own, so that no other session's reader takes any of it. It ends
+// after the entry that ends the session, or with an act of this client that does.
+// Of a session that was over, and read to its end by another process in the last
+// 10 minutes, nothing comes and the loop waits. Where the principal reads 32
+// sessions already, or may not use session consumers, it reads the shared inbox.
 func (s *Session) Messages(ctx context.Context) iter.Seq2[*Message, error] {
 	return s.client.inbox.read(ctx, &reader{session: s.id})
 }
@@ -78,7 +80,12 @@ func (in *inbox) read(ctx context.Context, r *reader) iter.Seq2[*Message, error]
 				return
 			}
 			_, goesOn := errors.AsType[*unreadable](err)
-			if !yield(m, err) || err != nil && !goesOn {
+			stop := func() {}
+			if m != nil {
+				stop = in.keep(m)
+			}
+			more := yield(m, err)
+			if stop(); !more || err != nil && !goesOn {
 				return
 			}
 		}
@@ -120,9 +127,9 @@ func (in *inbox) look(r *reader) (*Message, error) {
 	switch {
 	case in.ended(r):
 		return nil, ErrSessionOver
-	case in.failed != nil:
-		return nil, in.failed
-	case in.limit > 0 && len(in.open) >= in.limit:
+	case r.feed.failed != nil:
+		return nil, r.feed.failed
+	case r.feed.limit > 0 && r.feed.held >= r.feed.limit:
 		return nil, ErrBacklog
 	}
 	return nil, nil

@@ -93,7 +93,8 @@ func (w world) until(what string, a performatives.Agent, is func(*jetstream.Cons
 // comes again.
 func TestBreakAndResume(t *testing.T) {
 	w := start(t, testkit.Options{})
-	ours, theirs := w.introduced(w.Client(alpha), w.Client(beta))
+	ours := w.Client(alpha)
+	_, theirs := w.introduced(ours, w.Client(beta))
 	w.remark(theirs, "1", "2", "3", "4", "5")
 	w.want(w.reads(ours.Messages, 2, "3"), "1", "2", "3")
 	w.want(w.reads(ours.Messages, 9, "5"), "3", "4", "5")
@@ -117,7 +118,9 @@ func TestTheNextClientGoesOn(t *testing.T) {
 func TestAClientThatReadsNoMore(t *testing.T) {
 	t.Parallel()
 	w := start(t, testkit.Options{})
-	ours, theirs := w.introduced(w.Client(alpha), w.Client(beta))
+	_, theirs := w.introduced(w.Client(alpha), w.Client(beta))
+	ours := w.Client(alpha)
+	w.want(w.reads(ours.Messages, 9, "ACCEPT"), "ACCEPT")
 	w.remark(theirs, "1", "2")
 	var kept *client.Message
 	for m, err := range ours.Messages(w.Ctx) {
@@ -137,16 +140,17 @@ func TestAClientThatReadsNoMore(t *testing.T) {
 // once.
 func TestOnceInALoop(t *testing.T) {
 	w := start(t, testkit.Options{})
-	ours, theirs := w.introduced(w.Client(alpha), w.Client(beta))
+	ours := w.Client(alpha)
+	_, theirs := w.introduced(ours, w.Client(beta))
 	w.tune(alpha, func(c *jetstream.ConsumerConfig) { c.AckWait = 100 * time.Millisecond })
 	w.remark(theirs, "1")
 	var kept []*client.Message
 	for m, err := range ours.Messages(w.Ctx) {
 		testkit.Must(t, err)
 		if kept = append(kept, m); heard(m) == "2" {
+			w.until("1 is delivered again", alpha, func(i *jetstream.ConsumerInfo) bool { return i.Delivered.Consumer >= 5 })
 			break
 		}
-		w.until("it is delivered again", alpha, func(i *jetstream.ConsumerInfo) bool { return i.Delivered.Consumer >= 4 })
 		w.remark(theirs, "2")
 	}
 	if len(kept) != 2 {
@@ -160,6 +164,59 @@ func TestOnceInALoop(t *testing.T) {
 	w.until("both are acknowledged", alpha, func(i *jetstream.ConsumerInfo) bool { return i.NumAckPending == 0 })
 	w.remark(theirs, "3")
 	w.want(w.reads(ours.Messages, 9, "3"), "3")
+}
+
+// A message is not delivered again while the body of its loop runs.
+func TestKeptWhileItsReaderWorks(t *testing.T) {
+	w := start(t, testkit.Options{})
+	_, theirs := w.introduced(w.Client(alpha), w.Client(beta))
+	ours := w.Client(alpha)
+	w.tune(alpha, func(c *jetstream.ConsumerConfig) { c.AckWait = time.Second })
+	w.want(w.reads(ours.Messages, 9, "ACCEPT"), "ACCEPT")
+	w.remark(theirs, "1")
+	acks := must(w.Conn.SubscribeSync("$JS.ACK.ASP_INBOX." + alpha.Token() + ".>"))(t)
+	for m, err := range ours.Messages(w.Ctx) {
+		testkit.Must(t, err)
+		for progress := 0; progress < 5; { // each a third of the ack wait after the one before
+			if said := must(acks.NextMsgWithContext(w.Ctx))(t); string(said.Data) == "+WPI" {
+				progress++
+			}
+		}
+		testkit.Must(t, m.Ack())
+		break
+	}
+	if info := w.consumer(alpha).CachedInfo(); info.NumRedelivered != 0 || info.Delivered.Consumer != 2 {
+		t.Errorf("delivered %d times, %d again", info.Delivered.Consumer, info.NumRedelivered)
+	}
+}
+
+// Processes of one agent, each waiting in its own session, take nothing from each other.
+func TestEachProcessItsSession(t *testing.T) {
+	w := start(t, testkit.Options{})
+	seller := w.Client(beta)
+	answered := make(chan error, 3)
+	for range 3 {
+		process := w.Client(alpha)
+		s := must(process.Invite(w.Ctx, client.Invitation{With: []performatives.Agent{beta}}))(t)
+		go func() {
+			if _, err := s.Await(w.Ctx, performatives.Accept); err != nil {
+				answered <- err
+				return
+			}
+			_, err := s.Await(w.Ctx, performatives.Query)
+			answered <- err
+		}()
+	}
+	for range 3 {
+		invitation := must(seller.Await(w.Ctx, performatives.Propose))(t)
+		theirs := invitation.Session()
+		must(theirs.Accept(w.Ctx, invitation.Ref()))(t)
+		must(theirs.Query(w.Ctx, client.Query{Type: "x", Subject: "x"}))(t)
+	}
+	for range 3 {
+		testkit.Must(t, <-answered)
+	}
+	w.until("the shared inbox has it all", alpha, func(i *jetstream.ConsumerInfo) bool { return i.NumPending == 6 && i.NumAckPending == 0 })
 }
 
 // next is the subject of a loop's next message, "" at its end.

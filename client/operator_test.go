@@ -11,6 +11,7 @@ import (
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/schemas"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -116,7 +117,7 @@ func TestWhatAPrincipalAsks(t *testing.T) {
 	if s := must(b.Schema(w.Ctx, "service-agreement-v1"))(t); len(s.Schema) == 0 {
 		t.Errorf("the schema is %+v", s)
 	}
-	if n := len(must(b.Schemas(w.Ctx))(t)); n != len(performatives.All())+2 {
+	if n := len(must(b.Schemas(w.Ctx))(t)); n != len(schemas.Names())+len(schemas.Contracts())+1 {
 		t.Errorf("there are %d schemas", n)
 	}
 }

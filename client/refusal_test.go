@@ -32,7 +32,7 @@ func TestRefusals(t *testing.T) {
 		{"an offer that is not there", act(theirs.Accept(w.Ctx, "p9")), session.ProposalUnknown},
 		{"a session that is not there", act(nowhere.Observe(w.Ctx, "x", nil)), session.UnknownSession},
 		{"too large to send", act(ours.Observe(w.Ctx, "x", strings.Repeat("x", performatives.MaxEnvelope))), session.TooLarge},
-		{"a field that is not there", act(theirs.Clarify(w.Ctx, p.ID, client.Ask("terms.storage", "how much?"))), session.SchemaInvalid},
+		{"a field that is not there", act(theirs.Clarify(w.Ctx, p.ID, []client.Question{client.Ask("terms.storage", "how much?")})), session.SchemaInvalid},
 		{"a place that is taken", act(ours.Observe(w.Ctx, "x", nil, client.LinkTo(performatives.Link{PreviousHash: performatives.NoHash}))), session.ChainConflict},
 		{"a mode that is not there", invited(a.Invite(w.Ctx, client.Invitation{With: []performatives.Agent{beta}, Mode: "chess/1"})), session.ModeViolation},
 		{"somebody who is not there", invited(a.Invite(w.Ctx, client.Invitation{With: []performatives.Agent{"agent://nowhere.org/x"}})), session.UnknownAgent},

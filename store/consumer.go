@@ -18,6 +18,7 @@ const InboxAckWait = 30 * time.Second
 // A Consumer is a durable pull consumer for programs of other people.
 type Consumer struct {
 	Stream, Name, Subject, Description string
+	MaxAckPending                      int // of a session consumer; 1 is strictly in order
 }
 
 // EnsureConsumer creates a durable consumer, or brings it up to date.
@@ -32,27 +33,27 @@ func (s *Store) EnsureConsumer(ctx context.Context, c Consumer) error {
 // SessionConsumerIdle is how long a session consumer stays without a pull.
 const SessionConsumerIdle = 10 * time.Minute
 
-// FindConsumer returns the subject that a consumer is filtered to, and how many messages are to be
-// acknowledged; ErrNoConsumer if there is none.
-func (s *Store) FindConsumer(ctx context.Context, stream, name string) (subject string, pending uint64, err error) {
+// FindConsumer returns a consumer by name, and how many messages are to be acknowledged;
+// ErrNoConsumer if there is none.
+func (s *Store) FindConsumer(ctx context.Context, stream, name string) (found Consumer, pending uint64, err error) {
 	c, err := s.js.Consumer(ctx, stream, name)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		return "", 0, ErrNoConsumer
+		return found, 0, ErrNoConsumer
 	}
 	if err != nil {
-		return "", 0, err
+		return found, 0, err
 	}
 	info := c.CachedInfo()
-	return info.Config.FilterSubject, info.NumPending + uint64(info.NumAckPending), nil //nolint:gosec // not negative
+	found = Consumer{stream, name, info.Config.FilterSubject, info.Config.Description, info.Config.MaxAckPending}
+	return found, info.NumPending + uint64(info.NumAckPending), nil //nolint:gosec // not negative
 }
 
-// AddSessionConsumer creates a consumer that hands out one message at a time, in order, and expires
-// when nobody pulls from it. It returns ErrConflict if the name is another's.
+// AddSessionConsumer creates a consumer that expires when nobody pulls from it. It returns ErrConflict if the name is another's.
 func (s *Store) AddSessionConsumer(ctx context.Context, c Consumer) (pending uint64, err error) {
 	made, err := s.js.CreateConsumer(ctx, c.Stream, jetstream.ConsumerConfig{
 		Durable: c.Name, FilterSubject: c.Subject, Description: c.Description,
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: InboxAckWait, DeliverPolicy: jetstream.DeliverAllPolicy,
-		MaxAckPending: 1, InactiveThreshold: SessionConsumerIdle,
+		MaxAckPending: c.MaxAckPending, InactiveThreshold: SessionConsumerIdle,
 	})
 	if errors.Is(err, jetstream.ErrConsumerExists) {
 		return 0, ErrConflict

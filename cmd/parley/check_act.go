@@ -78,7 +78,7 @@ func checkAsk() *cobra.Command {
 			for _, o := range options {
 				choices = append(choices, o)
 			}
-			return s.Clarify(ctx, offer, client.Ask(field, args[0], choices...))
+			return s.Clarify(ctx, offer, []client.Question{client.Ask(field, args[0], choices...)})
 		})
 	cmd.Flags().StringVar(&field, "field", "", "`PATH` of a term, such as terms.region: until it is answered, the offer can be neither accepted nor rejected")
 	cmd.Flags().StringArrayVar(&options, "option", nil, "`TEXT` of a possible answer; may be repeated")

@@ -80,9 +80,10 @@ func buysReplicas() rules {
 			if isInvitation(m) {
 				return sent(s.Accept(ctx, m.Ref()))
 			}
-			return sent(s.Clarify(ctx, m.Ref(),
+			return sent(s.Clarify(ctx, m.Ref(), []client.Question{
 				client.Ask("terms.consistencyLevel", "Does 'strong' refer to linearizable or sequential consistency?", "linearizable", "sequential", "causal"),
-				client.Ask("terms.storageLimit", "Is the 500 GB limit per replica or total across all replicas?", "per-replica", "total")))
+				client.Ask("terms.storageLimit", "Is the 500 GB limit per replica or total across all replicas?", "per-replica", "total"),
+			}))
 		case *performatives.InformBody:
 			given, ok := body.Answers()
 			if !ok {

@@ -136,6 +136,37 @@ func TestSessionConsumerOrder(t *testing.T) {
 	}
 }
 
+// TestSessionConsumerAhead: with ahead, newer messages come before older ones are acknowledged, from
+// another consumer than the strict one.
+func TestSessionConsumerAhead(t *testing.T) {
+	t.Parallel()
+	b := testkit.StartBroker(t, testkit.Options{})
+	a, w := join(t, b, alpha), join(t, b, beta)
+	id := v7()
+	accepted(t, a.says(id, "PROPOSE", invite(beta)))
+	accepted(t, w.says(id, "ACCEPT", `{"referenceId":"inv"}`))
+	accepted(t, a.says(id, "INFORM", `{"type":"fact","data":1}`))
+	strict := w.consumerOf(id)
+	asks := func(ahead string) *nats.Msg {
+		return ask(t, w.nc, "asp.agent."+token(beta)+".api.session.consumer", []byte(`{"sessionId":"`+id+`","ahead":`+ahead+`}`))
+	}
+	var loose sessionConsumer
+	testkit.Must(t, json.Unmarshal(asks("2").Data, &loose))
+	if loose.Consumer == strict.Consumer {
+		t.Fatalf("the same consumer: %s", loose.Consumer)
+	}
+	for _, want := range []int{0, 2} {
+		if _, e := w.next(loose); e.Sequence != want {
+			t.Errorf("%s, want entry %d", e, want)
+		}
+	}
+	for _, ahead := range []string{"-1", "1001", `"2"`} {
+		if got := checkRefusal(t, asks(ahead)); got != "malformed" {
+			t.Errorf("ahead %s: %s", ahead, got)
+		}
+	}
+}
+
 // TestSessionConsumerLimit: a principal has so many of them, and others have theirs.
 func TestSessionConsumerLimit(t *testing.T) {
 	t.Parallel()
