@@ -52,7 +52,9 @@ func sealer(secret []byte) (cipher.AEAD, error) {
 }
 
 // boundTo is what a sealed key is bound to: it opens for this agent and key only.
-func boundTo(a performatives.Agent, k performatives.Key) []byte { return []byte(string(a) + "\n" + string(k)) }
+func boundTo(a performatives.Agent, k performatives.Key) []byte {
+	return []byte(string(a) + "\n" + string(k))
+}
 
 // hostedKey is the public half of an agent's hosted key, which is made if there is none.
 func (c *Custody) hostedKey(ctx context.Context, a performatives.Agent) (performatives.Key, error) {

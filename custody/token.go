@@ -41,7 +41,7 @@ var lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(b
 // record is a token as it is stored.
 type record struct {
 	api.Token
-	Hash    []byte `json:"hash"`             // SHA-256 of the secret
+	Hash    []byte `json:"hash"` // SHA-256 of the secret
 	Removed bool   `json:"removed,omitzero"`
 }
 
@@ -124,7 +124,7 @@ func (c *Custody) TokenAdd(ctx context.Context, _ api.Caller, q api.AddToken) (a
 		return api.Token{}, session.RefuseSchema(session.Fault{Path: "/name", Rule: "maxLength", Message: fmt.Sprintf("name has at most %d characters", maxName)})
 	}
 	id := make([]byte, idBytes)
-	rand.Read(id) //nolint:errcheck // it never fails
+	rand.Read(id)
 	t := api.Token{ID: lower.EncodeToString(id), Agent: agent, Name: q.Name, ReadOnly: q.ReadOnly}
 	return c.make(ctx, t, time.Duration(q.Lifetime)*time.Millisecond)
 }
@@ -167,7 +167,7 @@ func (c *Custody) make(ctx context.Context, t api.Token, lifetime time.Duration)
 		return api.Token{}, err
 	}
 	raw := make([]byte, secretBytes)
-	rand.Read(raw) //nolint:errcheck // it never fails
+	rand.Read(raw)
 	secret := lower.EncodeToString(raw)
 	hash := sha256.Sum256([]byte(secret))
 	now := c.o.Now().UTC().Truncate(time.Second)

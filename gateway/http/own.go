@@ -1,0 +1,52 @@
+package httpgateway
+
+import (
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/parley-asp/parley/api"
+)
+
+// card registers the caller's own card.
+func (c *call) card() {
+	card, err := c.object(false)
+	if err != nil {
+		c.g.refuse(c.w, err)
+		return
+	}
+	of := text(c.r.PathValue("agentId"))
+	if given, has := card["agentId"]; has && string(given) != string(of) {
+		c.g.refuse(c.w, malformed("/agentId", "is not the one in the path"))
+		return
+	}
+	card["agentId"] = of
+	request, err := json.Marshal(map[string]any{"card": card}, json.Deterministic(true))
+	if err != nil {
+		c.g.refuse(c.w, err)
+		return
+	}
+	c.answer(request)
+}
+
+// prove makes a token for who proves to have its principal's key.
+func (c *call) prove() {
+	data, err := c.read(jsonType)
+	var proof api.ProveToken
+	if err == nil {
+		err = decode(data, &proof)
+	}
+	var token api.Token
+	if err == nil {
+		token, err = c.g.o.Custody.Prove(c.r.Context(), proof)
+	}
+	var reply []byte
+	if err == nil {
+		reply, err = json.Marshal(token, json.Deterministic(true))
+	}
+	if err != nil {
+		c.g.refuse(c.w, err)
+		return
+	}
+	write(c.w, http.StatusCreated, jsonType, reply)
+}
