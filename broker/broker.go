@@ -61,6 +61,7 @@ type Options struct {
 	Policy   performatives.Policy // zero fields are the defaults of PROTOCOL.md
 	Limits   Limits               // of one principal; zero fields are defaults
 	InboxAge time.Duration        // how long inbox copies are kept; 0 is as long as they are, 7 days at first
+	Lag      time.Duration        // of timers and session rows behind transcripts; 0 is 2 s, below zero none
 	Archive  archive.Policy       // when sessions that are over leave the transcripts' stream
 	Log      *zap.Logger          // nil is silent
 	Now      func() time.Time     // nil is time.Now
@@ -170,7 +171,7 @@ type Broker struct {
 // what a broker before it left undone, and then serves.
 func Open(ctx context.Context, o Options) (*Broker, error) {
 	o = o.withDefaults()
-	b := &Broker{Options: o, id: cmp.Or(o.ID, nuid.Next()), lag: derivedLag, work: background.New()}
+	b := &Broker{Options: o, id: cmp.Or(o.ID, nuid.Next()), lag: max(0, cmp.Or(o.Lag, derivedLag)), work: background.New()}
 	b.sessions, b.limiter = newSessions(b), newLimiter(o.Limits, o.Now)
 	b.judging, b.calls = newScheduler(runtime.GOMAXPROCS(0)), newScheduler(maxCalls)
 	b.checking, b.calls.most = newScheduler(1), maxWaitingCalls

@@ -25,7 +25,7 @@ func (b *Broker) postpone(l *cachedSession) bool {
 	timer, unset := b.nextTimer(l)
 	lags := !l.lagsUntil.IsZero()
 	switch {
-	case len(l.unapplied) == 0, !lags && !unset && !l.rowChanged(), // there is nothing to write
+	case b.lag == 0, len(l.unapplied) == 0, !lags && !unset && !l.rowChanged(), // there is nothing to write
 		lags && !now.Before(l.lagsUntil),
 		unset && timer.Before(b.clock(l).Add(2*b.lag)), // the server must know of it in time
 		!lags && b.sessions.working() > maxLagging, l.memory() > maxLaggingBytes,
