@@ -277,3 +277,29 @@ func BenchmarkValidatePropose(b *testing.B) {
 		}
 	}
 }
+
+// GATEWAYS.md G1: a transcript says which keys the installation holds, and the entry's schema lists it.
+func TestEntryListsCustody(t *testing.T) {
+	text, _ := schemas.Get("entry")
+	var entry struct {
+		Properties struct {
+			Integrity struct {
+				Properties struct {
+					Joined struct {
+						Items struct {
+							Properties map[string]struct {
+								Enum []string `json:"enum"`
+							} `json:"properties"`
+						} `json:"items"`
+					} `json:"joined"`
+				} `json:"properties"`
+			} `json:"integrity"`
+		} `json:"properties"`
+	}
+	if err := json.Unmarshal(text, &entry); err != nil {
+		t.Fatal(err)
+	}
+	if got := entry.Properties.Integrity.Properties.Joined.Items.Properties["custody"].Enum; !slices.Equal(got, []string{"hosted"}) {
+		t.Errorf("custody is one of %q", got)
+	}
+}

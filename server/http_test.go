@@ -288,6 +288,15 @@ func TestHTTPDev(t *testing.T) {
 		Paths   map[string]map[string]any
 	}
 	h.send("GET", "/openapi.json", "", "").is(http.StatusOK, &described)
+	for path, operations := range described.Paths {
+		for method, o := range operations {
+			for _, code := range session.Codes() {
+				if !strings.Contains(fmt.Sprint(o), fmt.Sprintf("%d:map", code.Status())) {
+					t.Errorf("%s %s does not describe %d %s", method, path, code.Status(), code)
+				}
+			}
+		}
+	}
 	if described.OpenAPI != "3.1.0" {
 		t.Errorf("the description says OpenAPI %q", described.OpenAPI)
 	}
@@ -310,6 +319,7 @@ func TestHTTPEvents(t *testing.T) {
 	w.send("GET", path+"/events", w.tokens[other], "").refused(http.StatusNotFound, session.UnknownSession)
 
 	inbox, all, second := w.events("/v1/asp/inbox/events", w.tokens[cron], ""), w.events(path+"/events", w.tokens[cron], ""), w.events(path+"/events", removed.Token, "0")
+	beyond := w.events(path+"/events?since_sequence=100", w.tokens[cron], "")
 	if e := all(); e.name != "session_state" || !strings.Contains(e.data, `"state":"INVITED"`) {
 		t.Errorf("first came %+v", e)
 	}
@@ -347,8 +357,13 @@ func TestHTTPEvents(t *testing.T) {
 	if e := w.events("/v1/asp/inbox/events", w.tokens[cron], delivered.id)(); !strings.Contains(e.data, `"sequenceNumber":2`) {
 		t.Errorf("the resumed inbox has %+v", e)
 	}
-	if a := w.send("GET", path+"/events?since_sequence=3", w.tokens[cron], ""); a.status != http.StatusNoContent {
-		t.Errorf("a session that is over is answered %d", a.status)
+	for _, since := range []string{"3", "4", "9007199254740991"} {
+		if a := w.send("GET", path+"/events?since_sequence="+since, w.tokens[cron], ""); a.status != http.StatusNoContent {
+			t.Errorf("a session that is over is answered %d from %s on", a.status, since)
+		}
+	}
+	if e := beyond(); e.name != "" {
+		t.Errorf("a stream from beyond the end has %+v", e)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/internal/background"
-	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -29,19 +28,20 @@ const (
 // told of something new, so a slow reader costs nothing but its connection.
 type stream struct {
 	c   *call
-	ctx context.Context //nolint:containedctx // the request's, until the token ends
 	out *http.ResponseController
 }
 
 // events serves a session's entries as they are accepted.
 func (c *call) events() {
-	s := &sessionEvents{c: c}
 	from, err := c.resume("since_sequence")
 	if err != nil {
 		c.g.refuse(c.w, err)
 		return
 	}
-	s.next = from
+	s := sessionEvents{&sessionReader{c: c}}
+	if from != nil {
+		s.from = *from
+	}
 	c.stream(func(ctx context.Context) (<-chan struct{}, func(), error) {
 		return c.g.o.Feeds.WatchSession(ctx, c.session())
 	}, s.first, s.read)
@@ -85,7 +85,9 @@ func (c *call) resume(parameter string) (*uint64, error) {
 
 // stream writes events until they are over, the client is gone or too slow, the token
 // ends, or the gateway closes.
-func (c *call) stream(watch func(context.Context) (<-chan struct{}, func(), error), first, read func(context.Context, *stream) (over bool, err error)) {
+func (c *call) stream(watch func(context.Context) (<-chan struct{}, func(), error), 
+	first func(context.Context) (over bool, err error), read func(context.Context, *stream) (over bool, err error),
+) {
 	ctx, cancel := context.WithCancel(c.r.Context())
 	defer cancel()
 	if !c.pass.Expires.IsZero() {
@@ -98,8 +100,8 @@ func (c *call) stream(watch func(context.Context) (<-chan struct{}, func(), erro
 		return
 	}
 	defer stop()
-	s := &stream{c: c, ctx: ctx, out: http.NewResponseController(c.w)}
-	over, err := first(ctx, s)
+	s := &stream{c: c, out: http.NewResponseController(c.w)}
+	over, err := first(ctx)
 	if err != nil {
 		c.g.refuse(c.w, err)
 		return
@@ -168,93 +170,24 @@ func message(id uint64, data []byte) string {
 	return fmt.Sprintf("event: message\nid: %d\ndata: %s\n\n", id, data)
 }
 
-// call calls a verb for the stream.
-func (s *stream) call(verb api.Verb, request, reply any) error {
-	data, err := json.Marshal(request)
-	if err != nil {
-		return err
-	}
-	answer, err := s.c.g.o.Broker.CallAs(s.ctx, s.c.pass.Agent, verb.Name, data)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(answer, reply)
-}
-
 // sessionEvents are those of one session.
 type sessionEvents struct {
-	c     *call
-	next  *uint64 // the sequence number of the next entry
-	state string  // after the entry before
+	*sessionReader
 }
 
-// first finds where the stream begins; over means that the session has ended before.
-func (e *sessionEvents) first(_ context.Context, s *stream) (over bool, err error) {
-	if e.next == nil {
-		e.next = new(uint64)
-	}
-	var page api.Messages
-	request := api.ListMessages{Session: e.c.session(), Since: max(*e.next, 1) - 1, Limit: 1}
-	if err := s.call(api.SessionMessages.Verb, request, &page); err != nil || *e.next == 0 || len(page.Messages) == 0 {
-		return false, err
-	}
-	entry, err := receiptOf(page.Messages[0])
-	e.state = entry.Integrity.Receipt.State
-	phase, _ := session.ParsePhase(e.state)
-	return phase.Over(), err
-}
-
-// received is what a stream needs of an entry.
-type received struct {
-	Sequence  uint64 `json:"sequenceNumber"`
-	Integrity struct {
-		Receipt performatives.Receipt `json:"receipt"`
-	} `json:"integrity"`
-}
-
-func receiptOf(entry jsontext.Value) (r received, err error) {
-	return r, json.Unmarshal(entry, &r)
-}
-
-// read writes the entries that are there.
-func (e *sessionEvents) read(_ context.Context, s *stream) (over bool, err error) {
-	for more := true; more; {
-		var page api.Messages
-		if err := s.call(api.SessionMessages.Verb, api.ListMessages{Session: e.c.session(), Since: *e.next, Limit: eventPage}, &page); err != nil {
-			return false, err
-		}
-		for _, m := range page.Messages {
-			entry, err := receiptOf(m)
+func (e sessionEvents) read(ctx context.Context, s *stream) (over bool, err error) {
+	return e.sessionReader.read(ctx, func(changed *stateChange, entry received, data jsontext.Value) error {
+		text := message(entry.Sequence, data)
+		if changed != nil {
+			change, err := json.Marshal(changed, json.Deterministic(true))
 			if err != nil {
-				return false, err
+				return err
 			}
-			text, receipt := message(entry.Sequence, m), entry.Integrity.Receipt
-			if receipt.State != e.state {
-				change, err := json.Marshal(stateChange{receipt.State, e.state, receipt.AcceptedAt}, json.Deterministic(true))
-				if err != nil {
-					return false, err
-				}
-				// It comes before the entry and has no id: who resumes hears it again rather than not at all.
-				text = "event: session_state\ndata: " + string(change) + "\n\n" + text
-			}
-			if err := s.write(text); err != nil {
-				return false, err
-			}
-			*e.next, e.state = entry.Sequence+1, receipt.State
-			if phase, _ := session.ParsePhase(e.state); phase.Over() {
-				return true, nil
-			}
+			// It comes before the entry and has no id: who resumes hears it again rather than not at all.
+			text = "event: session_state\ndata: " + string(change) + "\n\n" + text
 		}
-		more = page.Next != nil
-	}
-	return false, nil
-}
-
-// A stateChange is the data of session_state.
-type stateChange struct {
-	State    string `json:"state"`
-	Previous string `json:"previous,omitzero"`
-	At       string `json:"timestamp"`
+		return s.write(text)
+	})
 }
 
 // inboxEvents are those of all sessions of a principal.
@@ -263,20 +196,20 @@ type inboxEvents struct {
 	next *uint64 // cursor
 }
 
-func (i *inboxEvents) first(_ context.Context, s *stream) (over bool, err error) {
+func (i *inboxEvents) first(ctx context.Context) (over bool, err error) {
 	if i.next != nil {
 		return false, nil
 	}
 	var page api.InboxPage
-	err = s.call(api.InboxMessages.Verb, api.ListInbox{}, &page)
+	err = i.c.ask(ctx, api.InboxMessages.Verb, api.ListInbox{}, &page)
 	i.next = &page.Cursor
 	return false, err
 }
 
-func (i *inboxEvents) read(_ context.Context, s *stream) (over bool, err error) {
+func (i *inboxEvents) read(ctx context.Context, s *stream) (over bool, err error) {
 	for {
 		var page api.InboxPage
-		if err := s.call(api.InboxMessages.Verb, api.ListInbox{Since: i.next, Limit: eventPage}, &page); err != nil {
+		if err := i.c.ask(ctx, api.InboxMessages.Verb, api.ListInbox{Since: i.next, Limit: eventPage}, &page); err != nil {
 			return false, err
 		}
 		for _, m := range page.Messages {

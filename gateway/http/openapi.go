@@ -238,15 +238,14 @@ func (r *route) responses() object {
 	return all
 }
 
-// problems are the statuses of refusals that a route can answer.
-func (r *route) problems() []int {
-	all := []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound,
-		http.StatusTooManyRequests, http.StatusServiceUnavailable}
+// problems are the statuses of refusals: those of the protocol, and HTTP's own.
+func (r *route) problems() (all []int) {
+	for _, c := range session.Codes() {
+		all = append(all, c.Status())
+	}
+	all = append(all, http.StatusMethodNotAllowed)
 	if r.body != noBody {
-		all = append(all, http.StatusRequestTimeout, http.StatusConflict, http.StatusRequestEntityTooLarge,
-			http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusLocked)
-	} else {
-		all = append(all, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity)
+		all = append(all, http.StatusRequestTimeout, http.StatusUnsupportedMediaType)
 	}
 	return all
 }

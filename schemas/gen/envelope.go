@@ -76,6 +76,7 @@ type sealed struct {
 type member struct {
 	AgentID   string `json:"agentId"`
 	Key       string `json:"key,omitzero" jsonschema:"description=Public nkey that verifies its entries"`
+	Custody   string `json:"custody,omitzero" jsonschema:"enum=hosted,description=hosted: the installation holds the private half of key; absent where the principal holds it"`
 	Kind      string `json:"kind" jsonschema:"enum=system,enum=personal,enum=human,enum=broker"`
 	Authority string `json:"authority" jsonschema:"enum=principal,enum=full,enum=limited,enum=advisory,enum=decide,enum=broker"`
 }
