@@ -104,6 +104,9 @@ type Route struct {
 	// NonMonetary says that humans with a ceiling may approve exactly the terms that are shown, which name
 	// no amount: allow is one of them, two is two.
 	NonMonetary string `json:"nonMonetary,omitzero"`
+	// ReasonToDeny says that a denial needs a comment.
+	ReasonToDeny bool     `json:"reasonToDeny,omitzero"`
+	Reasons      []string `json:"reasons,omitzero"` // to deny, offered to humans
 }
 
 // A Level is one of them.

@@ -71,7 +71,7 @@ func readItem(data []byte) (*api.EscalationItem, error) {
 func routeOf(of *escalation.Item, now escalation.Case) *api.Route {
 	on := *of
 	on.Route = now.Route(of.Route)
-	r := &api.Route{Rule: now.Plan.Rule}
+	r := &api.Route{Rule: now.Plan.Rule, Reasons: now.Plan.Reasons, ReasonToDeny: of.Route != nil && of.Route.ReasonToDeny}
 	if of.NonMonetary() {
 		r.NonMonetary = of.Route.NonMonetary
 	}

@@ -42,9 +42,10 @@ type Action struct {
 // A Plan is what the rules say of a route besides who decides. It is the organisation's own affair, so
 // no transcript has it.
 type Plan struct {
-	Rule   string      `json:"rule,omitzero"`
-	Names  []string    `json:"names,omitzero"`  // of the levels
-	Remind []time.Time `json:"remind,omitzero"` // of each level, before it is due; zero is never
+	Rule    string      `json:"rule,omitzero"`
+	Names   []string    `json:"names,omitzero"`   // of the levels
+	Remind  []time.Time `json:"remind,omitzero"`  // of each level, before it is due; zero is never
+	Reasons []string    `json:"reasons,omitzero"` // to deny, offered to humans
 }
 
 // A Claim reserves an escalation for one human, until the lease is over.

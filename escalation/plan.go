@@ -37,7 +37,7 @@ func (r *Rules) Route(ask Ask) (*performatives.Route, Plan) {
 			break
 		}
 	}
-	route, plan := &performatives.Route{Amounts: o.Amounts, NonMonetary: o.NonMonetary}, Plan{Rule: rule.Name}
+	route, plan := &performatives.Route{Amounts: o.Amounts, NonMonetary: o.NonMonetary, ReasonToDeny: o.Deny.Required}, Plan{Rule: rule.Name, Reasons: o.Deny.Reasons}
 	calendar, last, from := r.Calendars[o.Calendar], time.Duration(0), ask.At
 	for n, asked := range append([]Asked{rule.Asked}, rule.Chain...) {
 		within := asked.Due.of(ask.Urgency)

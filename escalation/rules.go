@@ -28,6 +28,7 @@ type Organisation struct {
 	// NonMonetary is "allow" or "two": how many humans with a ceiling approve terms
 	// that name no amount. "" leaves that to humans without a ceiling.
 	NonMonetary string  `yaml:"nonMonetary"`
+	Deny        Deny    `yaml:"deny"`
 	Rules       []*Rule `yaml:"rules"` // the first match applies
 }
 
@@ -167,6 +168,7 @@ func (r *Rules) Check() error {
 		if n := o.NonMonetary; n != "" && n != NonMonetaryAllow && n != NonMonetaryTwo {
 			fault(fmt.Errorf("%q is neither %s nor %s", n, NonMonetaryAllow, NonMonetaryTwo), "organisations", string(host), "nonMonetary")
 		}
+		fault(o.Deny.check(), "organisations", string(host), "deny")
 		for name, members := range o.Groups {
 			for _, a := range members {
 				fault(isHumanOf(a, host), "organisations", string(host), "groups", name)

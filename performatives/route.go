@@ -20,6 +20,8 @@ type Route struct {
 	// NonMonetary lets a human with a ceiling approve terms that name no amount, by
 	// "allow" alone and by "two" with a second human. "" does not.
 	NonMonetary string `json:"nonMonetary,omitzero"`
+	// ReasonToDeny refuses a denial without a comment.
+	ReasonToDeny bool `json:"reasonToDeny,omitzero"`
 }
 
 // A Level is who is asked, and how many of them have to approve.

@@ -193,6 +193,9 @@ func (t *Command) mayRule(ruling performatives.RulingData) error {
 	if err := t.asked(item); err != nil {
 		return err
 	}
+	if err := t.mayDeny(item, ruling); err != nil {
+		return err
+	}
 	return t.mayApprove(item, ruling)
 }
 

@@ -12,10 +12,12 @@ import (
 
 // routes reads whom the rules ask: levels apart by /, each of who, how many of
 // them, and within what time from the ESCALATE; "everybody" is who may decide,
-// "at" a path to where the amount stands, and "nonMonetary" allow or two.
+// "at" a path to where the amount stands, "nonMonetary" allow or two, and
+// "reasonToDeny" wants a reason of whoever denies.
 func (c *conversation) routes(words []string) error {
 	var amounts []string
 	var nonMonetary string
+	var reasonToDeny bool
 	words = slices.DeleteFunc(slices.Clone(words), func(word string) bool {
 		path, is := strings.CutPrefix(word, "at=")
 		if is {
@@ -25,7 +27,8 @@ func (c *conversation) routes(words []string) error {
 		if says {
 			nonMonetary = how
 		}
-		return is || says
+		reasonToDeny = reasonToDeny || word == "reasonToDeny"
+		return is || says || word == "reasonToDeny"
 	})
 	type level struct {
 		performatives.Level
@@ -53,7 +56,7 @@ func (c *conversation) routes(words []string) error {
 		levels = append(levels, l)
 	}
 	c.route = func(now time.Time) *performatives.Route {
-		r := &performatives.Route{Amounts: amounts, NonMonetary: nonMonetary}
+		r := &performatives.Route{Amounts: amounts, NonMonetary: nonMonetary, ReasonToDeny: reasonToDeny}
 		for _, l := range levels {
 			l.Due = now.Add(l.within)
 			r.Levels = append(r.Levels, l.Level)

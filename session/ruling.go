@@ -41,6 +41,14 @@ func list(agents []performatives.Agent) string {
 	return strings.Join(names, ", ")
 }
 
+// mayDeny refuses a denial without a reason where the rules want one.
+func (t *Command) mayDeny(item *escalation.Item, ruling performatives.RulingData) error {
+	if ruling.Decision != performatives.Denied || item.Route == nil || !item.Route.ReasonToDeny || strings.TrimSpace(ruling.Comment) != "" {
+		return nil
+	}
+	return RefuseSchema(Fault{Path: "/data/comment", Rule: "reason", Message: "data.comment must say why: the rules of " + string(item.Org) + " want a reason to deny"})
+}
+
 // mayApprove judges an approval: not by who asked for it, not twice, not above
 // the human's ceiling, and about the same amount as the approvals before it.
 func (t *Command) mayApprove(item *escalation.Item, ruling performatives.RulingData) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +18,7 @@ import (
 // rule makes the approve, modify and deny commands.
 func rule(name, short, decision string) *cobra.Command {
 	var comment string
+	var reason int
 	var b bounds
 	var seen reviewed
 	cmd := &cobra.Command{
@@ -29,6 +31,9 @@ func rule(name, short, decision string) *cobra.Command {
 		cmd.Example += ` \
     --max-amount 15000 --currency USD --comment "for this month"`
 		b.flags(cmd, decision)
+	} else {
+		cmd.Flags().IntVar(&reason, "reason", 0, "the `NUMBER` of a reason that your rules offer, in place of --comment")
+		cmd.MarkFlagsMutuallyExclusive("comment", "reason")
 	}
 	seen.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -39,7 +44,10 @@ func rule(name, short, decision string) *cobra.Command {
 		if decision == performatives.Modified && authority == nil {
 			return usage(errors.New("modify needs bounds, such as --max 'terms.price=12000 USD'"))
 		}
-		return decide(cmd, args[0], client.Ruling{Decision: decision, Comment: comment, Authority: authority}, seen, func(r *client.Ruling, item api.EscalationItem) {
+		return decide(cmd, args[0], client.Ruling{Decision: decision, Comment: comment, Authority: authority}, seen, func(r *client.Ruling, item api.EscalationItem) error {
+			if decision == performatives.Denied {
+				return giveReason(r, item, reason)
+			}
 			if b.exactly || decision == performatives.Approved && authority == nil && item.Amount == nil && !b.unbounded {
 				if authority == nil {
 					authority = new(performatives.RulingsAuthority)
@@ -52,9 +60,33 @@ func rule(name, short, decision string) *cobra.Command {
 			for _, more := range over(r.Authority, item) {
 				note(cmd, "warning: this allows more: "+more)
 			}
+			return nil
 		})
 	}
 	return cmd
+}
+
+// giveReason completes a denial with a reason that the rules offer, by its number.
+func giveReason(r *client.Ruling, item api.EscalationItem, number int) error {
+	var reasons []string
+	var required bool
+	if item.Route != nil {
+		reasons, required = item.Route.Reasons, item.Route.ReasonToDeny
+	}
+	if number > 0 && number <= len(reasons) {
+		r.Comment = reasons[number-1]
+	}
+	if number == 0 && !required || strings.TrimSpace(r.Comment) != "" {
+		return nil
+	}
+	var offers strings.Builder
+	for n, reason := range reasons {
+		fmt.Fprintf(&offers, "; --reason %d: %s", n+1, render.Clean(reason))
+	}
+	if number != 0 {
+		return usage(fmt.Errorf("your rules offer no reason %d: use --comment%s", number, offers.String()))
+	}
+	return usage(fmt.Errorf("your rules want a reason to deny: use --comment%s", offers.String()))
 }
 
 func inboxGuide() *cobra.Command {
@@ -80,7 +112,7 @@ func (s *reviewed) flags(cmd *cobra.Command) {
 
 // decide sends a ruling signed by the human of --as, completed from the item. The
 // broker refuses it if the escalation has changed since it was read.
-func decide(cmd *cobra.Command, escalation string, ruling client.Ruling, seen reviewed, complete func(*client.Ruling, api.EscalationItem)) error {
+func decide(cmd *cobra.Command, escalation string, ruling client.Ruling, seen reviewed, complete func(*client.Ruling, api.EscalationItem) error) error {
 	if !performatives.Agent(text(cmd, "as")).IsHuman() {
 		return usage(errors.New("only a human can decide: set --as human://… and --key"))
 	}
@@ -96,7 +128,9 @@ func decide(cmd *cobra.Command, escalation string, ruling client.Ruling, seen re
 			ruling.On = &item
 		}
 		if complete != nil {
-			complete(&ruling, item)
+			if err := complete(&ruling, item); err != nil {
+				return err
+			}
 		}
 		receipt, err := c.principal.Session(item.Session).Rule(ctx, string(item.ID), ruling)
 		if err != nil {

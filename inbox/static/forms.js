@@ -47,8 +47,9 @@ function look(form) {
 // forPeople words a refusal that names fields of the protocol.
 function forPeople(error) {
   if (error.code !== 'schema_invalid') return error.message;
-  const changes = error.details?.errors?.some((e) => e.rule === 'changes');
-  return changes ? 'This allows just what was asked for. Change a bound, or choose Approve instead.' : 'The broker cannot read this form. Check what you entered; nothing was signed.';
+  const broken = (rule) => error.details?.errors?.some((e) => e.rule === rule);
+  if (broken('reason')) return 'Your rules want a reason to deny.';
+  return broken('changes') ? 'This allows just what was asked for. Change a bound, or choose Approve instead.' : 'The broker cannot read this form. Check what you entered; nothing was signed.';
 }
 
 export async function sign(form) {

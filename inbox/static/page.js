@@ -70,6 +70,7 @@ function written({ target }) {
   if (target.id === 'search') return search(target, 250);
   if (!target.form) return;
   bounds.choose(target);
+  if ('reason' in target.dataset && target.value) target.form.elements.comment.value = target.value;
   if (target.name === 'extent') bounds.extent(target.form);
   drafts.save(target.form);
 }
