@@ -218,7 +218,7 @@ func (b *bilateral) take(t *session.Command) {
 	case t.Act == asp.Accept:
 		b.finish(statusPending, "")
 		t.Carry(session.Closed, statusPending)
-	case t.Act == asp.Reject && !(b.capped() && t.Before(2)):
+	case t.Act == asp.Reject && (!b.capped() || !t.Before(2)):
 		b.finish(statusRejected, "")
 		t.Carry(session.Closed, statusRejected)
 	case b.capped(): // any other turn leaves nobody to answer it

@@ -238,7 +238,7 @@ func (b binding) round(t *session.Command) binding {
 		}
 		o := t.Offering()
 		b.live, b.expires = o.ID, o.Expires
-		b.hash, _ = agreementOf(t) //nolint:errcheck // offerSigned has made it before
+		b.hash, _ = agreementOf(t) // offerSigned has made it before
 		return b
 	}
 	t.Carry(session.Closed, b.status)

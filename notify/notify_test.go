@@ -479,6 +479,6 @@ func (w *world) client(a performatives.Agent) *client.Client {
 	w.Helper()
 	c, err := client.Connect(w.ctx, w.URL, a, client.Unsigned())
 	testkit.Must(w, err)
-	w.Cleanup(func() { c.Close() }) //nolint:errcheck // the test is over
+	w.Cleanup(func() { c.Close() })
 	return c
 }

@@ -14,7 +14,7 @@ type Binding struct {
 // Binds is the binding itself, to read or to set.
 func (b *Binding) Binds() *Binding { return b }
 
-func (b *Binding) parts() []Part {
+func (b *Binding) agreement() []Part {
 	return []Part{Details{Words: faint(words(" · ",
 		Word{Lead: "category ", Name: "category", Text: b.Category},
 		Word{Lead: "effective from ", Name: "effective from", Text: b.EffectiveFrom},

@@ -47,6 +47,6 @@ func (b *CounterBody) Text() Text {
 		Line: words("",
 			Word{Kind: Reference, Text: b.ReferenceID}, Word{Kind: OwnID, Lead: " with ", Text: b.ProposalID},
 			Word{Kind: Subject, Lead: ": ", Text: b.Subject}),
-		Below: below(slices.Concat(b.Offer().parts(), b.Binding.parts(), []Part{Prose{Text: b.Reason}}, b.remarks())...),
+		Below: below(slices.Concat(b.Offer().parts(), b.agreement(), []Part{Prose{Text: b.Reason}}, b.remarks())...),
 	}
 }

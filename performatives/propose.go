@@ -45,7 +45,7 @@ func (b *ProposeBody) Offer() Offer {
 func (b *ProposeBody) Text() Text {
 	return Text{
 		Line:  words("", Word{Kind: OwnID, Text: b.ProposalID}, Word{Text: b.Type}, Word{Kind: Subject, Lead: ": ", Text: b.Subject}),
-		Below: below(slices.Concat(b.Offer().parts(), b.Binding.parts(), b.remarks())...),
+		Below: below(slices.Concat(b.Offer().parts(), b.agreement(), b.remarks())...),
 	}
 }
 

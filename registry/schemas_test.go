@@ -56,15 +56,15 @@ func TestSchemas(t *testing.T) {
 		t.Errorf("a schema that nobody registered: %v", err)
 	}
 	var terms []string
-	for page, list := (api.ListSchemas{Limit: 3}), (api.SchemaNames{}); ; page.Cursor = list.Next {
-		list, err = later.List(t.Context(), api.Caller{}, page)
+	for page := (api.ListSchemas{Limit: 3}); ; {
+		list, err := later.List(t.Context(), api.Caller{}, page)
 		testkit.Must(t, err)
 		for _, r := range list.Schemas {
 			if r.Kind == "terms" {
 				terms = append(terms, r.Name)
 			}
 		}
-		if list.Next == "" {
+		if page.Cursor = list.Next; page.Cursor == "" {
 			break
 		}
 	}

@@ -184,7 +184,7 @@ func TestHTTPSigned(t *testing.T) {
 	w.send("POST", "/v1/asp/sessions", w.tokens[cron], string(envelope), signed).refused(http.StatusForbidden, session.Unauthorized)
 	w.send("POST", "/v1/asp/sessions", token, "{", signed).refused(http.StatusBadRequest, session.MalformedEnvelope)
 
-	proof := api.ProveToken{Agent: alpha.Agent, Timestamp: time.Now().UTC().Format(time.RFC3339Nano), Audience: w.Server.Key()}
+	proof := api.ProveToken{Agent: alpha.Agent, Timestamp: time.Now().UTC().Format(time.RFC3339Nano), Audience: w.Key()}
 	bytesOf, err := proof.SigningBytes()
 	testkit.Must(t, err)
 	proof.Signature, err = performatives.SignBytes(alpha.Signer, bytesOf)

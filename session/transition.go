@@ -32,7 +32,7 @@ func ParsePhase(name string) (Phase, bool) {
 func Phases() []Phase {
 	all := make([]Phase, phases)
 	for p := range all {
-		all[p] = Phase(p) //nolint:gosec // below phases
+		all[p] = Phase(p)
 	}
 	return all
 }

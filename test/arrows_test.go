@@ -39,7 +39,7 @@ var places = map[string]place{
 	"escalation":           pure("performatives"),
 	"schemas":              pure("performatives"),
 	"schemas/gen":          plain("performatives", "schemas", "api", "session"), // writes the *.json; not part of the program
-	"schemas/internal/...": plain("performatives", "schemas"), // the same
+	"schemas/internal/...": plain("performatives", "schemas"),                   // the same
 	"internal/persist":     pure(),
 	"internal/natscontext": plain(),
 	"session":              pure("performatives", "delegation", "escalation", "internal/persist"),

@@ -76,12 +76,12 @@ func TestUndecidable(t *testing.T) {
 	sessions := w.escalates("high")
 	a, js := w.Principal(alice), w.inside()
 	items := map[performatives.SessionID]api.EscalationItem{}
-	for cursor, page := "", (api.Escalations{}); ; cursor = page.Next {
-		page = answered[api.Escalations](t, a, api.EscalationList.Name, fmt.Sprintf(`{"cursor":%q}`, cursor))
+	for cursor := ""; ; {
+		page := answered[api.Escalations](t, a, api.EscalationList.Name, fmt.Sprintf(`{"cursor":%q}`, cursor))
 		for _, item := range page.Escalations {
 			items[item.Session] = item
 		}
-		if page.Next == "" {
+		if cursor = page.Next; cursor == "" {
 			break
 		}
 	}
@@ -180,12 +180,12 @@ func TestBigListsAreRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for range 6 {
-		terms := fmt.Sprintf(`{"participants":[%q],"purpose":"%s"}`, alpha, strings.Repeat(`\u0002`, 36_000))
+		terms := fmt.Sprintf(`{"participants":[%q],"purpose":`, alpha) + `"` + strings.Repeat(`\u0002`, 36_000) + `"}`
 		w.Principal(eve).Say(testkit.NewSession(), &performatives.ProposeBody{ProposalID: "inv", Type: performatives.SessionInvitation, Subject: "s", Terms: jsontext.Value(terms)})
 	}
 	for _, who := range []performatives.Agent{eve, mallory, beta, bob, delta} {
-		answered[api.Card](t, w.Principal(who), api.AgentRegister.Name, fmt.Sprintf(`{"card":{"description":"%s","kind":%q,"capabilities":[%q]}}`,
-			strings.Repeat(`\u0001`, 5_000), map[bool]string{true: "human", false: "personal"}[who.IsHuman()], strings.Repeat("c", 34_000)))
+		answered[api.Card](t, w.Principal(who), api.AgentRegister.Name, `{"card":{"description":"`+strings.Repeat(`\u0001`, 5_000)+fmt.Sprintf(`","kind":%q,"capabilities":[%q]}}`,
+			map[bool]string{true: "human", false: "personal"}[who.IsHuman()], strings.Repeat("c", 34_000)))
 	}
 	cut, rows := 0, 0
 	for _, s := range answered[api.Sessions](t, w.Principal(alpha), api.SessionList.Name, `{}`).Sessions {
