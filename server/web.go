@@ -99,6 +99,7 @@ func (w *web) close(ctx context.Context) {
 	w.inbox.Close() // live connections are never idle
 	w.http.Close()
 	w.server.Shutdown(ctx) //nolint:errcheck // the process exits
+	w.http.Wait(ctx)
 }
 
 // crash closes every connection at once.

@@ -57,7 +57,13 @@ func (c *call) act() {
 		c.g.refuse(c.w, err)
 		return
 	}
-	c.say(c.session(), s, http.StatusOK)
+	c.answerAct(c.session(), s, http.StatusOK)
+}
+
+// answerAct says something and answers with the acceptance.
+func (c *call) answerAct(id performatives.SessionID, s said, success int) {
+	accepted, err := c.say(id, s)
+	c.accepted(accepted, err, success)
 }
 
 // close says CLOSE.
@@ -72,7 +78,7 @@ func (c *call) close() {
 		c.g.refuse(c.w, err)
 		return
 	}
-	c.say(c.session(), said{Performative: performatives.Close.String(), Body: raw}, http.StatusOK)
+	c.answerAct(c.session(), said{Performative: performatives.Close.String(), Body: raw}, http.StatusOK)
 }
 
 // open opens a session.
@@ -100,7 +106,7 @@ func (c *call) open() {
 		c.g.refuse(c.w, err)
 		return
 	}
-	c.say("", s, http.StatusCreated)
+	c.answerAct("", s, http.StatusCreated)
 }
 
 // invitation is the PROPOSE that opens the session.
@@ -167,11 +173,10 @@ func (c *call) accepted(accepted api.Acceptance, err error, success int) {
 }
 
 // say makes an envelope, signs it as the hosted agent and submits it.
-func (c *call) say(id performatives.SessionID, s said, success int) {
+func (c *call) say(id performatives.SessionID, s said) (accepted api.Acceptance, err error) {
 	signer, err := c.g.o.Custody.Signer(c.r.Context(), c.pass.Agent)
 	if err != nil {
-		c.g.refuse(c.w, err)
-		return
+		return accepted, err
 	}
 	act := idempotency.Act{Session: id, Message: s.Message, At: c.g.o.Now().UTC().Truncate(time.Millisecond)}
 	if act.Session == "" {
@@ -182,20 +187,15 @@ func (c *call) say(id performatives.SessionID, s said, success int) {
 	}
 	key, err := c.key(id, s)
 	if err != nil {
-		c.g.refuse(c.w, err)
-		return
+		return accepted, err
 	}
 	if key == "" {
-		accepted, err := c.send(act, s, signer)
-		c.accepted(accepted, err, success)
-		return
+		return c.send(act, s, signer)
 	}
 	if act.Content, err = content(id, s); err != nil {
-		c.g.refuse(c.w, err)
-		return
+		return accepted, err
 	}
-	accepted, err := c.once(key, act, s, signer)
-	c.accepted(accepted, err, success)
+	return c.once(key, act, s, signer)
 }
 
 // once sends an act that may have been sent before under the same key.

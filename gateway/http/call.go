@@ -65,10 +65,12 @@ func (c *call) enter() (err error) {
 		return err
 	}
 	if c.route.acts() && c.pass.ReadOnly {
-		return session.Refuse(session.Unauthorized, "the token is read-only")
+		return errReadOnly
 	}
 	return nil
 }
+
+var errReadOnly = session.Refuse(session.Unauthorized, "the token is read-only")
 
 // answer calls the route's verb and writes the reply.
 func (c *call) answer(request []byte) {

@@ -85,15 +85,11 @@ func (c *call) resume(parameter string) (*uint64, error) {
 
 // stream writes events until they are over, the client is gone or too slow, the token
 // ends, or the gateway closes.
-func (c *call) stream(watch func(context.Context) (<-chan struct{}, func(), error), 
+func (c *call) stream(watch func(context.Context) (<-chan struct{}, func(), error),
 	first func(context.Context) (over bool, err error), read func(context.Context, *stream) (over bool, err error),
 ) {
-	ctx, cancel := context.WithCancel(c.r.Context())
+	ctx, cancel := c.untilExpiry()
 	defer cancel()
-	if !c.pass.Expires.IsZero() {
-		ctx, cancel = context.WithDeadline(ctx, c.pass.Expires)
-		defer cancel()
-	}
 	changed, stop, err := watch(ctx)
 	if err != nil {
 		c.g.refuse(c.w, err)
@@ -147,6 +143,14 @@ func (c *call) stream(watch func(context.Context) (<-chan struct{}, func(), erro
 			}
 		}
 	}
+}
+
+// untilExpiry is the request's context until the token expires.
+func (c *call) untilExpiry() (context.Context, context.CancelFunc) {
+	if c.pass.Expires.IsZero() {
+		return context.WithCancel(c.r.Context())
+	}
+	return context.WithDeadline(c.r.Context(), c.pass.Expires)
 }
 
 func retryable(err error) bool {

@@ -74,6 +74,7 @@ type Gateway struct {
 	mux    *http.ServeMux
 	ending chan struct{} // closed to end streams
 	end    sync.Once
+	open   sync.WaitGroup // WebSockets, of which http.Server knows nothing
 }
 
 // Base is the path that all routes begin with.
@@ -95,6 +96,19 @@ func New(o Options) *Gateway {
 
 // Close ends all streams; their readers resume at another broker.
 func (g *Gateway) Close() { g.end.Do(func() { close(g.ending) }) }
+
+// Wait waits for WebSockets to close, after Close.
+func (g *Gateway) Wait(ctx context.Context) {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		g.open.Wait()
+	}()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+	}
+}
 
 // ServeHTTP serves a request.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {

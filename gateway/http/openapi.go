@@ -232,6 +232,9 @@ func (r *route) responses() object {
 		all[strconv.Itoa(http.StatusNoContent)] = object{"description": "the session is over, and nothing comes after the event"}
 	}
 	problem := object{problemType: object{"schema": object{"$ref": "#/components/schemas/problem"}}}
+	if success == http.StatusSwitchingProtocols {
+		delete(ok, "content")
+	}
 	for _, status := range r.problems() {
 		all[strconv.Itoa(status)] = object{"description": http.StatusText(status), "content": problem}
 	}
@@ -244,6 +247,9 @@ func (r *route) problems() (all []int) {
 		all = append(all, c.Status())
 	}
 	all = append(all, http.StatusMethodNotAllowed)
+	if r.success == http.StatusSwitchingProtocols {
+		all = append(all, http.StatusUpgradeRequired)
+	}
 	if r.body != noBody {
 		all = append(all, http.StatusRequestTimeout, http.StatusUnsupportedMediaType)
 	}

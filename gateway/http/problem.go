@@ -33,14 +33,20 @@ const (
 	jsonType    = "application/json"
 )
 
-// refuse answers with a refusal. What is none is an internal cause: it is logged, and the
-// answer says only that the broker cannot answer now.
-func (g *Gateway) refuse(w http.ResponseWriter, err error) {
+// refusal is what an error is to a client. What is no refusal is an internal cause: it is
+// logged, and the client hears only that the broker cannot answer now.
+func (g *Gateway) refusal(err error) *session.Refusal {
 	refusal, is := errors.AsType[*session.Refusal](err)
 	if !is {
 		g.o.Log.Error("http", zap.Error(err))
 		refusal = session.Busy()
 	}
+	return refusal
+}
+
+// refuse answers with a refusal.
+func (g *Gateway) refuse(w http.ResponseWriter, err error) {
+	refusal := g.refusal(err)
 	code := refusal.Code.Status()
 	if refusal == custody.ErrToken {
 		code = http.StatusUnauthorized

@@ -19,7 +19,7 @@ type route struct {
 	body         bodyOf
 	serve        func(*call) // instead of calling the verb
 	resumes      string      // the parameter at which a stream of events goes on
-	public       bool        // without a token
+	public       bool        // without a token in the request
 	success      int         // 0 is 200
 }
 
@@ -61,6 +61,7 @@ func routes() []route {
 			r.doc, r.serve = "one entry of a session's transcript", (*call).message
 		}),
 		get("/sessions/{sessionId}/events", api.SessionMessages.Verb, events("since_sequence", (*call).events)),
+		{method: http.MethodGet, path: "/sessions/{sessionId}/ws", doc: "a WebSocket (subprotocol " + subprotocol + "): act, and hear entries as they are accepted", serve: (*call).socket, public: true, success: http.StatusSwitchingProtocols},
 		get("/inbox/events", api.InboxMessages.Verb, events("cursor", (*call).inboxEvents)),
 		get("/agents", api.AgentList.Verb, called("min_trust", "minTrust")),
 		get("/agents/{agentId}/card", api.AgentGet.Verb),

@@ -1,0 +1,103 @@
+package httpgateway
+
+import (
+	"context"
+	"reflect"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// Frames that the server sends (GATEWAYS.md G2).
+type (
+	greeting struct {
+		Type         string          `json:"type"` // auth_ok
+		Session      string          `json:"sessionId"`
+		State        string          `json:"state"`
+		Participants []api.PartyView `json:"participants"`
+		Last         *uint64         `json:"lastSequence"` // of the session
+	}
+	entryFrame struct {
+		Type     string         `json:"type"` // message
+		Envelope jsontext.Value `json:"envelope"`
+	}
+	stateFrame struct {
+		Type        string `json:"type"` // session_state
+		stateChange `json:",embed"`
+	}
+	ack struct {
+		Type     string                  `json:"type"` // ack
+		Message  performatives.MessageID `json:"messageId"`
+		Sequence uint64                  `json:"sequenceNumber"`
+	}
+	beat struct {
+		Type  string `json:"type"` // heartbeat
+		At    string `json:"timestamp"`
+		State string `json:"state"`
+	}
+	refused struct {
+		Type    string                  `json:"type"` // error
+		Code    session.Code            `json:"code"`
+		Text    string                  `json:"message"`
+		Message performatives.MessageID `json:"messageId,omitzero"`
+	}
+)
+
+// A sending is a frame that a client sends after auth.
+type sending struct {
+	Type     string         `json:"type"` // send or pong
+	Envelope jsontext.Value `json:"envelope,omitzero"`
+	Said     said           `json:",embed"`
+}
+
+// take answers a frame.
+func (s *socket) take(ctx context.Context, in incoming) (pong bool, err error) {
+	if in.tooLarge {
+		return false, errTooLarge
+	}
+	var frame sending
+	if err := s.c.strictly(in.data, &frame, "type", "envelope", "performative", "body", "recipient", "constraints", "messageId"); err != nil {
+		return false, s.fail(ctx, err, "")
+	}
+	switch {
+	case frame.Type == "pong":
+		return true, nil
+	case frame.Type != "send":
+		return false, s.fail(ctx, malformed("/type", "is send or pong"), "")
+	}
+	id, accepted, err := s.submit(ctx, frame)
+	if err != nil {
+		return false, s.fail(ctx, err, id)
+	}
+	return false, s.write(ctx, ack{"ack", accepted.Message, accepted.Sequence})
+}
+
+// submit submits what a client sends, signed or to be signed; id is its messageId, as far as it has one.
+func (s *socket) submit(ctx context.Context, frame sending) (id performatives.MessageID, accepted api.Acceptance, err error) {
+	id = frame.Said.Message
+	if frame.Envelope != nil {
+		if m, err := performatives.Read(frame.Envelope); err == nil {
+			id = m.ID
+		}
+	}
+	switch {
+	case s.c.pass.ReadOnly:
+		err = errReadOnly
+	case frame.Envelope == nil:
+		accepted, err = s.c.say(s.c.session(), frame.Said)
+	case !reflect.ValueOf(frame.Said).IsZero():
+		err = malformed("/envelope", "says all there is")
+	default:
+		accepted, err = s.c.g.o.Broker.SubmitAs(ctx, s.c.pass.Agent, s.c.session(), frame.Envelope)
+	}
+	return id, accepted, err
+}
+
+// fail tells the client of a refusal.
+func (s *socket) fail(ctx context.Context, err error, id performatives.MessageID) error {
+	refusal := s.c.g.refusal(err)
+	return s.write(ctx, refused{"error", refusal.Code, api.Refused(refusal).Error.Message, id})
+}

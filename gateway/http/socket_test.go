@@ -1,0 +1,166 @@
+package httpgateway_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coder/websocket"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/custody"
+	httpgateway "github.com/parley-asp/parley/gateway/http"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// idle is a session in which nothing happens, of anybody who comes; time passes in a bubble.
+type idle struct {
+	expires time.Duration // of the token; 0 is never
+}
+
+func (idle) CallAs(_ context.Context, _ performatives.Agent, verb string, _ []byte) ([]byte, error) {
+	if verb == api.SessionGet.Name {
+		return []byte(`{"sessionId":"s","state":"CONVERSING","head":{"sequenceNumber":0}}`), nil
+	}
+	return []byte(`{"messages":[]}`), nil
+}
+
+func (idle) SubmitAs(context.Context, performatives.Agent, performatives.SessionID, []byte) (api.Acceptance, error) {
+	return api.Acceptance{}, nil
+}
+
+func (i idle) Admit(context.Context, string) (pass custody.Pass, err error) {
+	if i.expires != 0 {
+		pass.Expires = time.Now().Add(i.expires)
+	}
+	return pass, nil
+}
+
+func (idle) Prove(context.Context, api.ProveToken) (t api.Token, err error) { return t, nil }
+
+func (idle) Signer(context.Context, performatives.Agent) (performatives.Signer, error) {
+	return nil, custody.ErrToken
+}
+
+func (idle) WatchSession(context.Context, performatives.SessionID) (<-chan struct{}, func(), error) {
+	return nil, func() {}, nil
+}
+
+func (idle) WatchInbox(context.Context, performatives.Agent) (<-chan struct{}, func(), error) {
+	return nil, func() {}, nil
+}
+
+// pipes is a listener whose connections are pipes in memory.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	c, open := <-p
+	if !open {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+func (p pipes) Close() error   { return nil }
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// inBubble connects to a gateway in a bubble of its own time.
+func inBubble(t *testing.T, i idle, test func(t *testing.T, conn *websocket.Conn)) {
+	synctest.Test(t, func(t *testing.T) {
+		gateway := httpgateway.New(httpgateway.Options{Broker: i, Custody: i, Feeds: i, Log: zap.NewNop(), Now: time.Now})
+		listener, server := make(pipes), &http.Server{Handler: gateway}
+		go server.Serve(listener) //nolint:errcheck // returns when closed
+		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+			ours, theirs := net.Pipe()
+			listener <- theirs
+			return ours, nil
+		}}
+		conn, _, err := websocket.Dial(t.Context(), "ws://parley/v1/asp/sessions/s/ws", &websocket.DialOptions{HTTPClient: &http.Client{Transport: transport}}) //nolint:bodyclose // the connection is the body
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t, conn)
+		conn.CloseNow() //nolint:errcheck // the test is over
+		gateway.Close()
+		gateway.Wait(t.Context())
+		close(listener)
+		server.Close()
+		transport.CloseIdleConnections()
+	})
+}
+
+func says(t *testing.T, conn *websocket.Conn, text string) {
+	t.Helper()
+	if err := conn.Write(t.Context(), websocket.MessageText, []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hears reads a frame of this type; a number is the code that the connection is closed with.
+func hears(t *testing.T, conn *websocket.Conn, kind string, code websocket.StatusCode) {
+	t.Helper()
+	_, data, err := conn.Read(t.Context())
+	if code != 0 && websocket.CloseStatus(err) != code || code == 0 && !strings.HasPrefix(string(data), `{"type":"`+kind+`"`) {
+		t.Fatalf("heard %s, %v, want %s %d", data, err, kind, code)
+	}
+}
+
+// GATEWAYS.md G2: who does not authenticate within 10 s is closed out.
+func TestSocketWithoutAuth(t *testing.T) {
+	inBubble(t, idle{}, func(t *testing.T, conn *websocket.Conn) {
+		began := time.Now()
+		hears(t, conn, "", 4001)
+		if took := time.Since(began); took != 10*time.Second {
+			t.Errorf("closed after %s", took)
+		}
+	})
+}
+
+// GATEWAYS.md G2: a heartbeat every 30 s, and two without a pong close.
+func TestSocketHeartbeat(t *testing.T) {
+	inBubble(t, idle{}, func(t *testing.T, conn *websocket.Conn) {
+		says(t, conn, `{"type":"auth","token":"t","lastSequence":0}`)
+		hears(t, conn, "auth_ok", 0)
+		began := time.Now()
+		for range 5 {
+			hears(t, conn, "heartbeat", 0)
+			says(t, conn, `{"type":"pong"}`)
+		}
+		if took := time.Since(began); took != 150*time.Second {
+			t.Errorf("five heartbeats took %s", took)
+		}
+		hears(t, conn, "heartbeat", 0)
+		hears(t, conn, "heartbeat", 0)
+		hears(t, conn, "", 4008)
+		if took := time.Since(began); took != 240*time.Second {
+			t.Errorf("closed after %s", took)
+		}
+	})
+}
+
+// A token that expires ends its sockets.
+func TestSocketExpires(t *testing.T) {
+	inBubble(t, idle{expires: time.Second}, func(t *testing.T, conn *websocket.Conn) {
+		says(t, conn, `{"type":"auth","token":"t","lastSequence":0}`)
+		hears(t, conn, "auth_ok", 0)
+		hears(t, conn, "", 4001)
+	})
+}
+
+// A client that does not read is cut off after 10 s.
+func TestSocketSlowReader(t *testing.T) {
+	inBubble(t, idle{}, func(t *testing.T, conn *websocket.Conn) {
+		says(t, conn, `{"type":"auth","token":"t","lastSequence":0}`)
+		synctest.Wait() // auth_ok is on its way
+		later, cancel := context.WithTimeout(t.Context(), 11*time.Second)
+		defer cancel()
+		<-later.Done()
+		if _, data, err := conn.Read(t.Context()); err == nil {
+			t.Errorf("after 11 s it reads %s", data)
+		}
+	})
+}
