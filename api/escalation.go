@@ -24,9 +24,16 @@ type ListEscalations struct {
 	Claimed      string                     `json:"claimed,omitzero"`      // me, nobody or others
 	Organisation performatives.Organisation `json:"organisation,omitzero"` // for operators, who see all
 	Session      performatives.SessionID    `json:"sessionId,omitzero"`
-	Search       string                     `json:"search,omitzero"` // words, all of which are in what it is about, between whom, or why
-	Limit        int                        `json:"limit,omitzero"`  // 1–1000, by default 100
-	Cursor       string                     `json:"cursor,omitzero"`
+	Search       string                     `json:"search,omitzero"`       // words, all of which are in what it is about, between whom, or why
+	Counterparty performatives.Organisation `json:"counterparty,omitzero"` // only with somebody of this one
+	// Of those that have ended: how, by whose decision or approval, and when, from
+	// DecidedFrom until before DecidedUntil.
+	Outcome      string              `json:"outcome,omitzero"` // approved, modified, denied, guidance, expired or closed
+	DecidedBy    performatives.Agent `json:"decidedBy,omitzero"`
+	DecidedFrom  string              `json:"decidedFrom,omitzero"`
+	DecidedUntil string              `json:"decidedUntil,omitzero"`
+	Limit        int                 `json:"limit,omitzero"` // 1–1000, by default 100
+	Cursor       string              `json:"cursor,omitzero"`
 }
 
 // Escalations is a page of escalation.list: open ones by when an answer is due,

@@ -64,6 +64,28 @@ func checkList(q *api.ListEscalations) error {
 	if len(q.Search) > maxSearch {
 		return session.Refuse(session.TooLarge, "a search has at most %d bytes", maxSearch)
 	}
+	return checkEnded(q)
+}
+
+var outcomes = []string{
+	performatives.Approved, performatives.Modified, performatives.Denied, performatives.Guidance, escalation.EndExpired, escalation.EndClosed,
+}
+
+// checkEnded checks the filters of approvals that have ended, and writes their times as approvals do.
+func checkEnded(q *api.ListEscalations) error {
+	if q.Outcome != "" && !slices.Contains(outcomes, q.Outcome) {
+		return session.Refuse(session.MalformedEnvelope, "outcome is %s", strings.Join(outcomes, ", ")).With(map[string]string{"path": "/outcome"})
+	}
+	for path, at := range map[string]*string{"/decidedFrom": &q.DecidedFrom, "/decidedUntil": &q.DecidedUntil} {
+		if *at == "" {
+			continue
+		}
+		t, err := time.Parse(time.RFC3339, *at)
+		if err != nil {
+			return session.Refuse(session.MalformedEnvelope, "%s: %.40q is not a time such as 2026-03-02T15:04:05Z", path, *at).With(map[string]string{"path": path})
+		}
+		*at = api.Timestamp(t)
+	}
 	return nil
 }
 
@@ -112,7 +134,8 @@ func after(list []*approval, cursor, of string) []*approval {
 
 // matches tells whether a request asks for an approval.
 func (a *Approvals) matches(c api.Caller, k *approval, q *api.ListEscalations, words []string) bool {
-	if q.Urgency != "" && k.Urgency != q.Urgency || q.Session != "" && k.Session != q.Session || !k.contains(words) {
+	if q.Urgency != "" && k.Urgency != q.Urgency || q.Session != "" && k.Session != q.Session || !k.contains(words) ||
+		!endedAs(k, q) || !isWith(k, q.Counterparty) {
 		return false
 	}
 	if q.Claimed == "" {
@@ -129,6 +152,24 @@ func (a *Approvals) matches(c api.Caller, k *approval, q *api.ListEscalations, w
 		return held != nil && held.By != c.Agent
 	}
 	return held == nil
+}
+
+// endedAs tells whether an approval has ended as a request wants.
+func endedAs(k *approval, q *api.ListEscalations) bool {
+	if q.Outcome == "" && q.DecidedBy == "" && q.DecidedFrom == "" && q.DecidedUntil == "" {
+		return true
+	}
+	return k.Status != statusOpen && (q.Outcome == "" || k.Status == q.Outcome) && (q.DecidedBy == "" || decidedBy(k, q.DecidedBy)) &&
+		k.DecidedAt >= q.DecidedFrom && (q.DecidedUntil == "" || k.DecidedAt < q.DecidedUntil)
+}
+
+func decidedBy(k *approval, human performatives.Agent) bool {
+	return k.EscalationItem.DecidedBy == human || slices.ContainsFunc(k.Votes, func(v api.VoteView) bool { return v.By == human })
+}
+
+// isWith tells whether somebody of an organisation is on the other side; "" is any.
+func isWith(k *approval, org performatives.Organisation) bool {
+	return org == "" || slices.ContainsFunc(k.Counterparties, func(a performatives.Agent) bool { return a.Organisation() == org })
 }
 
 // heldAt is the claim in force at a time.

@@ -1,10 +1,13 @@
 package approvals_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -42,4 +45,43 @@ func TestSearch(t *testing.T) {
 		t.Errorf("a stranger finds %+v %v", list, err)
 	}
 	o.refused(session.TooLarge, alice, api.EscalationList.Name, api.ListEscalations{Search: string(make([]byte, 300))})
+}
+
+// What has ended is found by how, by whom and when it did, and all by who was on the other side.
+func TestEndedFilters(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, nil)
+	denied := o.asks("9000")
+	_, err := o.rules(alice, denied, performatives.Denied)
+	testkit.Must(t, err)
+	approved := o.asks("15000")
+	_, err = o.rules(anna, approved, performatives.Approved)
+	testkit.Must(t, err)
+	at := o.item(alice, approved).DecidedAt
+	open := o.asks("1")
+	for _, c := range []struct {
+		ask  api.ListEscalations
+		want []escalation.ID
+	}{
+		{api.ListEscalations{Outcome: performatives.Denied}, []escalation.ID{denied}},
+		{api.ListEscalations{DecidedBy: anna}, []escalation.ID{approved}},
+		{api.ListEscalations{DecidedBy: chief}, nil},
+		{api.ListEscalations{DecidedFrom: at}, []escalation.ID{approved}},
+		{api.ListEscalations{DecidedUntil: at}, []escalation.ID{denied}},
+		{api.ListEscalations{DecidedFrom: "2126-01-01T01:00:00+01:00"}, nil},
+		{api.ListEscalations{Counterparty: "widgets.co"}, []escalation.ID{open, approved, denied}},
+		{api.ListEscalations{Counterparty: "acme.com"}, nil},
+	} {
+		c.ask.Status = "all"
+		list, err := calls[api.Escalations](o, alice, api.EscalationList.Name, c.ask)
+		var got []escalation.ID
+		for _, item := range list.Escalations {
+			got = append(got, item.ID)
+		}
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%+v finds %v %v, want %v", c.ask, got, err, c.want)
+		}
+	}
+	o.refused(session.MalformedEnvelope, alice, api.EscalationList.Name, api.ListEscalations{Outcome: "won"})
+	o.refused(session.MalformedEnvelope, alice, api.EscalationList.Name, api.ListEscalations{DecidedFrom: "monday"})
 }

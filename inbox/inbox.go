@@ -88,6 +88,7 @@ func New(o Options) *Inbox {
 		"GET /part/checks":      i.checksPart,
 		"GET /part/checks/{id}": i.checkPart,
 		"GET /part/items/{id}":  i.itemPart,
+		"GET /decided.csv":      i.export,
 		"GET /events":           i.follow,
 		"POST /submit":          i.submit,
 		"POST /call/{verb}":     i.call,

@@ -3,6 +3,7 @@ package inbox
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,9 +26,10 @@ type queue struct {
 	Turns  bool   // More leads to the next page
 	Shown  int
 	Now    time.Time
-	Asked  api.ListEscalations
+	Asked  filters
 	Query  string // the filter as a URL query
 	Plain  string // the same without the search
+	Ended  *ended // of the view of what was decided
 }
 
 // A tab is one choice of a filter.
@@ -50,28 +52,39 @@ type row struct {
 	Open, Current                            bool
 }
 
-// asked parses a filter from a URL query.
-func asked(q url.Values) api.ListEscalations {
+// A filters is what a page asks for. The days are of the reader's time zone.
+type filters struct {
+	api.ListEscalations
+	From, Until, Zone string
+}
+
+// asked parses filters from a URL query.
+func asked(q url.Values) filters {
 	limit, err := strconv.Atoi(q.Get("limit"))
 	if err != nil || limit < 1 || limit > api.MaxPage {
 		limit = queuePageSize
 	}
-	return api.ListEscalations{
+	f := filters{api.ListEscalations{
 		Status: q.Get("status"), Urgency: q.Get("urgency"), Claimed: q.Get("claimed"), Search: q.Get("search"), Limit: limit, Cursor: q.Get("cursor"),
+	}, q.Get("from"), q.Get("until"), q.Get("zone")}
+	if f.Status == "resolved" {
+		f.ended(q)
 	}
+	return f
 }
 
 // A choice changes a filter.
-type choice func(*api.ListEscalations)
+type choice func(*filters)
 
 // filter formats a filter as a URL query, without defaults.
-func filter(of api.ListEscalations, choices ...choice) string {
+func filter(of filters, choices ...choice) string {
 	for _, choose := range choices {
 		choose(&of)
 	}
 	q := url.Values{}
-	for name, value := range map[string]string{"status": of.Status, "urgency": of.Urgency, "claimed": of.Claimed, "search": of.Search} {
-		if value != "" && (name != "status" || value != "open") {
+	for name, value := range map[string]string{"status": of.Status, "urgency": of.Urgency, "claimed": of.Claimed, "search": of.Search,
+		"outcome": of.Outcome, "by": string(of.DecidedBy), "from": of.From, "until": of.Until, "zone": of.Zone} {
+		if value != "" && (name == "status" || of.Status == "resolved" || !slices.Contains(ofEnded, name)) && (name != "status" || value != "open") {
 			q.Set(name, value)
 		}
 	}
@@ -93,7 +106,8 @@ func link(path, query string) string {
 func (i *Inbox) queue(r *http.Request, who *person, open string) (*queue, error) {
 	values := r.URL.Query()
 	q := asked(values)
-	list, err := ask(r.Context(), i, who.Agent, api.EscalationList, q)
+	q.DecidedBy = inFull(q.DecidedBy, who.Agent)
+	list, err := ask(r.Context(), i, who.Agent, api.EscalationList, q.ListEscalations)
 	if err != nil {
 		return nil, err
 	}
@@ -103,9 +117,10 @@ func (i *Inbox) queue(r *http.Request, who *person, open string) (*queue, error)
 	}
 	view := &queue{
 		Counts: list.Counts, Open: open, Shown: len(list.Escalations), Now: now, Asked: q,
-		Query: filter(q), Plain: filter(q, func(a *api.ListEscalations) { a.Search = "" }),
+		Query: filter(q), Plain: filter(q, func(a *filters) { a.Search = "" }),
 	}
 	view.Tabs = tabs(q, list.Counts)
+	view.Ended = asEnded(q, list.Escalations)
 	for n := range list.Escalations {
 		line := asRow(&list.Escalations[n], who.Agent)
 		line.Link = link("items/"+line.ID, view.Query)
@@ -126,7 +141,7 @@ func (i *Inbox) queue(r *http.Request, who *person, open string) (*queue, error)
 }
 
 // tabs returns the filter links above the list, with counts.
-func tabs(q api.ListEscalations, counts api.EscalationCounts) []tab {
+func tabs(q filters, counts api.EscalationCounts) []tab {
 	var all []tab
 	add := func(group, name, query string, count int, counted, chosen bool) {
 		all = append(all, tab{group, name, link("", query), count, counted, chosen})
@@ -136,7 +151,7 @@ func tabs(q api.ListEscalations, counts api.EscalationCounts) []tab {
 		status = "open"
 	}
 	which := func(s, claimed string) choice {
-		return func(a *api.ListEscalations) { a.Status, a.Claimed = s, claimed }
+		return func(a *filters) { a.Status, a.Claimed = s, claimed }
 	}
 	add("Which", "Open", filter(q, which("open", q.Claimed)), counts.Open, true, status == "open")
 	add("Which", "Decided", filter(q, which("resolved", "")), 0, false, status == "resolved")
@@ -151,7 +166,7 @@ func tabs(q api.ListEscalations, counts api.EscalationCounts) []tab {
 			if chosen {
 				next = ""
 			}
-			add("Whose", c.name, filter(q, func(a *api.ListEscalations) { a.Claimed = next }), c.count, true, chosen)
+			add("Whose", c.name, filter(q, func(a *filters) { a.Claimed = next }), c.count, true, chosen)
 		}
 		for _, u := range []string{"critical", "high", "medium", "low"} {
 			chosen := q.Urgency == u
@@ -160,7 +175,7 @@ func tabs(q api.ListEscalations, counts api.EscalationCounts) []tab {
 				next = ""
 			}
 			if counts.Urgency[u] > 0 || chosen {
-				add("Urgency", u, filter(q, func(a *api.ListEscalations) { a.Urgency = next }), counts.Urgency[u], true, chosen)
+				add("Urgency", u, filter(q, func(a *filters) { a.Urgency = next }), counts.Urgency[u], true, chosen)
 			}
 		}
 	}

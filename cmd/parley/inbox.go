@@ -58,6 +58,11 @@ func inboxLs() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&filter.Status, "status", "open", "only this `STATUS`: open, resolved or all")
 	queueFlags(cmd, &filter)
+	cmd.Flags().StringVar(&filter.Outcome, "outcome", "", "of those that have ended, only with this `OUTCOME`: approved, modified, denied, guidance, expired or closed")
+	cmd.Flags().StringVar((*string)(&filter.DecidedBy), "decided-by", "", "of those that have ended, only decided or approved by this `HUMAN`")
+	cmd.Flags().StringVar(&filter.DecidedFrom, "decided-from", "", "of those that have ended, only from this `TIME` on, such as 2026-03-02T00:00:00Z")
+	cmd.Flags().StringVar(&filter.DecidedUntil, "decided-until", "", "of those that have ended, only before this `TIME`")
+	cmd.Flags().StringVar((*string)(&filter.Counterparty), "with", "", "only with somebody of this `ORGANISATION`")
 	l.flags(cmd)
 	cmd.Flags().BoolVar(&follow, "watch", false, "keep running and print changes, as 'parley inbox watch' does")
 	return cmd

@@ -62,8 +62,16 @@ function submitted(event) {
   const form = event.target;
   event.preventDefault();
   if (form.role === 'search') search(form.elements.search, 0);
+  else if (form.dataset.do === 'narrow') narrow(form);
   else if (form.dataset.decision) sign(form);
   else if (form.dataset.do) note(form);
+}
+
+// narrow asks for what was decided with the filters of a form. Its days are the reader's.
+function narrow(form) {
+  form.elements.zone.value = Intl.DateTimeFormat().resolvedOptions().timeZone ?? '';
+  const query = [...new FormData(form)].filter(([, value]) => value.trim());
+  asks('?' + new URLSearchParams(query));
 }
 
 function written({ target }) {

@@ -40,7 +40,12 @@ export async function refreshQueue(changed = []) {
     const choice = at?.dataset.choice;
     const typed = at?.id === 'search' && [at.value, at.selectionStart, at.selectionEnd];
     const top = queue.scrollTop;
+    const half = at?.matches('.narrow input') && at.closest('.narrow'); // being filled in
     put(queue, answer.html);
+    if (half) {
+      $('.narrow', queue)?.replaceWith(half);
+      at.focus({ preventScroll: true });
+    }
     queue.scrollTop = top;
     if (typed) {
       const again = $('#search');
@@ -48,7 +53,7 @@ export async function refreshQueue(changed = []) {
       again.focus({ preventScroll: true });
       again.setSelectionRange(typed[1], typed[2]);
     }
-    if (choice) $(`[data-choice="${CSS.escape(choice)}"]`, queue)?.focus({ preventScroll: true });
+    if (choice && !half) $(`[data-choice="${CSS.escape(choice)}"]`, queue)?.focus({ preventScroll: true });
     for (const row of rows()) {
       if (row.dataset.id === focused) row.focus({ preventScroll: true });
       if (changed.includes(row.dataset.id) || (before.size && !before.has(row.dataset.id) && changed.length)) row.classList.add('fresh');

@@ -1,0 +1,150 @@
+package inbox
+
+import (
+	"bytes"
+	"encoding/csv"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// ofEnded are the filters of what was decided, in a URL.
+var ofEnded = []string{"outcome", "by", "from", "until", "zone"}
+
+// ended parses the filters of what was decided. A day or a zone that is none is left
+// as it is, and the broker refuses it.
+func (f *filters) ended(q url.Values) {
+	f.Outcome, f.DecidedBy = q.Get("outcome"), performatives.Agent(strings.TrimSpace(q.Get("by")))
+	zone := time.UTC
+	if len(f.Zone) <= 64 {
+		if z, err := time.LoadLocation(f.Zone); err == nil {
+			zone = z
+		}
+	}
+	f.DecidedFrom, f.DecidedUntil = dayIn(f.From, zone, 0), dayIn(f.Until, zone, 1)
+}
+
+// dayIn returns when a day begins, a number of days later.
+func dayIn(day string, zone *time.Location, later int) string {
+	t, err := time.ParseInLocation(time.DateOnly, day, zone)
+	if err != nil {
+		return day
+	}
+	return t.AddDate(0, 0, later).Format(time.RFC3339)
+}
+
+// inFull completes the short name of a colleague.
+func inFull(name, me performatives.Agent) performatives.Agent {
+	if name == "" || strings.Contains(string(name), "://") {
+		return name
+	}
+	return performatives.Agent("human://" + organisation(me) + "/" + string(name))
+}
+
+// ended is the form above what was decided.
+type ended struct {
+	Outcomes []string
+	People   []performatives.Agent // to choose from: those who decided what is shown
+	Export   string                // link
+	Narrowed bool
+}
+
+func asEnded(q filters, items []api.EscalationItem) *ended {
+	if q.Status != "resolved" {
+		return nil
+	}
+	e := &ended{Outcomes: []string{"approved", "modified", "denied", "guidance", "expired", "closed"}, Export: link("decided.csv", filter(q))}
+	e.Narrowed = q.Outcome != "" || q.DecidedBy != "" || q.From != "" || q.Until != ""
+	for n := range items {
+		if by := items[n].DecidedBy; by.IsHuman() && !slices.Contains(e.People, by) {
+			e.People = append(e.People, by)
+		}
+	}
+	slices.Sort(e.People)
+	return e
+}
+
+// maxExported are the rows of an export: what the broker lists of ended items.
+const maxExported = 10_000
+
+// export sends what was decided as CSV (RFC 4180), with the filters of the view.
+func (i *Inbox) export(w http.ResponseWriter, r *http.Request, who *person) {
+	query := r.URL.Query()
+	query.Set("status", "resolved")
+	q := asked(query)
+	q.DecidedBy, q.Limit, q.Cursor = inFull(q.DecidedBy, who.Agent), api.MaxPage, ""
+	var out bytes.Buffer
+	rows := csv.NewWriter(&out)
+	rows.UseCRLF = true
+	rows.Write([]string{ //nolint:errcheck // to memory
+		"item", "session", "outcome", "decidedAt", "decidedBy", "comment", "inForce", "subject", "purpose", "reason", "urgency",
+		"askedAt", "askedBy", "onBehalfOf", "counterparties", "amount", "currency",
+	})
+	for n := 0; n < maxExported; {
+		page, err := ask(r.Context(), i, who.Agent, api.EscalationList, q.ListEscalations)
+		if err != nil {
+			i.trouble(w, r, who, err)
+			return
+		}
+		for k := range page.Escalations {
+			rows.Write(exported(&page.Escalations[k])) //nolint:errcheck // to memory
+		}
+		if n += len(page.Escalations); page.Next == "" {
+			break
+		}
+		q.Cursor = page.Next
+	}
+	rows.Flush()
+	h := w.Header()
+	h.Set("Content-Type", "text/csv; charset=utf-8; header=present")
+	h.Set("Content-Disposition", `attachment; filename="decided.csv"`)
+	send(w, r, http.StatusOK, out.Bytes())
+}
+
+func exported(item *api.EscalationItem) []string {
+	var comment, inforce, subject, amount, currency string
+	for _, v := range item.Votes {
+		if v.Decision == item.Status {
+			comment = v.Comment
+		}
+	}
+	if g := inForce(item); g != nil {
+		inforce = strings.Join(g.Lines, "; ")
+		if !g.Until.IsZero() {
+			inforce = strings.TrimPrefix(inforce+"; until "+iso(g.Until), "; ")
+		}
+	}
+	if item.Proposal != nil {
+		subject = item.Proposal.Subject
+	}
+	if item.Amount != nil {
+		amount, currency = strconv.FormatFloat(item.Amount.Value, 'f', -1, 64), item.Amount.Currency
+	}
+	with := make([]string, len(item.Counterparties))
+	for n, other := range item.Counterparties {
+		with[n] = string(other)
+	}
+	row := []string{
+		string(item.ID), string(item.Session), item.Status, item.DecidedAt, string(item.DecidedBy), comment, inforce, subject, item.Purpose, item.Reason,
+		item.Urgency, item.At, string(item.By), string(item.OnBehalfOf), strings.Join(with, " "), amount, currency,
+	}
+	for n := range row {
+		row[n] = cell(row[n])
+	}
+	return row
+}
+
+// cell makes text what a spreadsheet shows and does not compute.
+func cell(text string) string {
+	text = oneLine(text)
+	if strings.IndexAny(text, "=+-@＝＋－＠") == 0 {
+		return "'" + text
+	}
+	return text
+}
