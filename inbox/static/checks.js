@@ -18,7 +18,7 @@ const id = () => keys.newID(clock.now());
 // terms returns the terms of an offer with what the form's fields say.
 function terms(form) {
   const offer = JSON.parse(form.dataset.terms);
-  const fields = new Map(all('[data-path]', form).map((f) => [f.dataset.path, f]));
+  const fields = new Map(all('[data-path]', form).map((f) => [JSON.parse(f.dataset.path), f]));
   const read = (f) => {
     if (f.dataset.type === 'json') return JSON.parse(f.value);
     if (f.dataset.type !== 'number') return f.value;

@@ -131,8 +131,8 @@ func TestCheckWithFullAuthority(t *testing.T) {
 	b.reads("#accept .refused", "retentionDays") // still asked about
 	b.presses("\x1b")
 	b.clicks("[data-form=counter]")
-	b.types(`#counter [data-path="terms.retentionDays"]`, "30.5")
-	b.do(chromedp.SetValue(css(`#counter [data-path="terms.trial"]`), "false"))
+	b.types(`#counter [data-path='"terms.retentionDays"']`, "30.5")
+	b.do(chromedp.SetValue(css(`#counter [data-path='"terms.trial"']`), "false"))
 	b.clicks("#counter button[type=submit]")
 	b.reads(".offer", "by carol")
 	view, err := w.as(alpha).View(w.Ctx, buyer.ID())
