@@ -39,7 +39,7 @@ func newWorld(t testing.TB, log ...*zap.Logger) *world {
 	t.Helper()
 	// No timer goes off while the store is being looked at. What is critical is over soon.
 	policy := performatives.Policy{InvitationTimeout: time.Hour.Milliseconds(), MaxDuration: time.Hour.Milliseconds(), EscalationCritical: 2000}
-	o := testkit.Options{Sync: time.Minute, Policy: policy, Lag: -1} // what is derived is there with the answer
+	o := testkit.Options{Sync: time.Minute, Policy: policy, Lag: -1, HTTP: "127.0.0.1:0"} // what is derived is there with the answer
 	if len(log) > 0 {
 		o.Log = log[0]
 	}
