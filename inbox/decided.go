@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"net/http"
 	"net/url"
@@ -45,6 +46,26 @@ func inFull(name, me performatives.Agent) performatives.Agent {
 		return name
 	}
 	return performatives.Agent("human://" + organisation(me) + "/" + string(name))
+}
+
+// shownEarlier are the earlier items about a counterparty on a page.
+const shownEarlier = 5
+
+// earlier returns the newest other items about the organisation on the other side.
+func (i *Inbox) earlier(ctx context.Context, who *person, it *api.EscalationItem) (rows []row, err error) {
+	n := slices.IndexFunc(it.Counterparties, func(a performatives.Agent) bool { return a.Organisation() != it.Organisation })
+	if n < 0 || who.Agent.Organisation() != it.Organisation {
+		return nil, nil
+	}
+	list, err := ask(ctx, i, who.Agent, api.EscalationList, api.ListEscalations{
+		Status: "resolved", Counterparty: it.Counterparties[n].Organisation(), Limit: shownEarlier + 1,
+	})
+	for k := range list.Escalations {
+		if e := &list.Escalations[k]; e.ID != it.ID && len(rows) < shownEarlier {
+			rows = append(rows, asRow(e, who.Agent))
+		}
+	}
+	return rows, err
 }
 
 // ended is the form above what was decided.

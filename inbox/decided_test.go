@@ -67,6 +67,14 @@ func TestExport(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, rows[0][name], want)
 		}
 	}
+	// An item names what was decided about the same other organisation, and no other.
+	_, next := escalates(w, "agent://widgets.example/gamma", "again")
+	_, other := escalates(w, "agent://gadgets.example/delta", "elsewhere")
+	for id, shown := range map[string]bool{next: true, other: false, item: false} {
+		if got := v.sends("GET", "/inbox/part/items/"+id, "").body; strings.Contains(got, `<a href="items/`+item+`">`) != shown {
+			t.Errorf("the history of %s names the item: %t", id, !shown)
+		}
+	}
 	day, _, _ := strings.Cut(rows[0]["decidedAt"], "T")
 	for query, want := range map[string]int{
 		"outcome=denied": 1, "outcome=approved": 0, "by=alice": 1, "by=" + url.QueryEscape(string(alice)): 1, "by=bob": 0,
@@ -88,7 +96,7 @@ func TestExport(t *testing.T) {
 	if got := v.sends("GET", "/inbox/decided.csv?from="+day+"&zone=..%2F..%2Fetc%2Fpasswd", ""); got.status != http.StatusOK {
 		t.Errorf("a zone that is none is answered %d", got.status)
 	}
-	if open := v.sends("GET", "/inbox/?outcome=denied", "").body; !slices.Contains(strings.Fields(open), `data-open="1">`) || !strings.Contains(open, "still open") {
+	if open := v.sends("GET", "/inbox/?outcome=denied", "").body; !slices.Contains(strings.Fields(open), `data-open="3">`) || !strings.Contains(open, "still open") {
 		t.Error("the filters of what was decided hide what is open")
 	}
 }

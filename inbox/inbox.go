@@ -53,13 +53,14 @@ type Options struct {
 // An Inbox serves the pages.
 type Inbox struct {
 	Options
-	mux      *http.ServeMux
-	pages    *template.Template
-	assets   *assets
-	people   *people
-	failures *failures
-	ending   chan struct{} // closed to end live connections
-	end      sync.Once
+	mux       *http.ServeMux
+	pages     *template.Template
+	assets    *assets
+	people    *people
+	failures  *failures
+	verifying chan struct{} // holds one
+	ending    chan struct{} // closed to end live connections
+	end       sync.Once
 }
 
 // New returns the pages. They expect their URL prefix to be stripped.
@@ -74,7 +75,7 @@ func New(o Options) *Inbox {
 		o.From = func(r *http.Request) string { return hostOf(r.RemoteAddr) }
 	}
 	i := &Inbox{
-		Options: o, mux: http.NewServeMux(), assets: openAssets(), people: newPeople(o.Now), failures: newFailures(o.Now), ending: make(chan struct{}),
+		Options: o, mux: http.NewServeMux(), assets: openAssets(), people: newPeople(o.Now), failures: newFailures(o.Now), verifying: make(chan struct{}, 1), ending: make(chan struct{}),
 	}
 	i.pages = openPages(i.assets)
 	for pattern, page := range map[string]func(http.ResponseWriter, *http.Request, *person){
@@ -91,6 +92,7 @@ func New(o Options) *Inbox {
 		"GET /decided.csv":      i.export,
 		"GET /events":           i.follow,
 		"POST /submit":          i.submit,
+		"POST /verify/{id}":     i.verify,
 		"POST /call/{verb}":     i.call,
 	} {
 		i.mux.HandleFunc(pattern, i.signedIn(page))

@@ -30,6 +30,7 @@ type item struct {
 	Talk             []entry
 	Rest             bool // the conversation has more entries
 	Events           []event
+	Earlier          []row // items about the same other organisation
 	Colleagues       []api.Approver
 	Due, At, Decided time.Time
 	Opened           bool
@@ -76,6 +77,9 @@ func (i *Inbox) item(r *http.Request, who *person, id string) (*item, error) {
 	v.Lapsed = v.Lapsed || !v.OfferUntil.IsZero() && v.Now.After(v.OfferUntil)
 	v.Events = asEvents(history.Actions)
 	v.Query = filter(asked(r.URL.Query()))
+	if v.Earlier, err = i.earlier(r.Context(), who, &it); err != nil {
+		return nil, err
+	}
 	for n := range history.Actions {
 		if a := &history.Actions[n]; a.To != "" && a.To == v.Assignee {
 			v.HandedOver = a

@@ -1,12 +1,15 @@
 package inbox_test
 
 import (
+	"context"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/inbox"
 	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 )
@@ -45,6 +48,42 @@ func escalates(w *testkit.World, seller performatives.Agent, subject string) (se
 	asked, err := buys.Escalate(w.Ctx, client.Escalation{Reason: client.AuthorityLimit, Urgency: client.High, Context: "above my limit", About: "p1"})
 	testkit.Must(w, err)
 	return s.ID(), asked.ID
+}
+
+// The button says that a transcript is genuine, and to strangers that there is none.
+func TestVerify(t *testing.T) {
+	t.Parallel()
+	w, v := entersWorld(t, nil)
+	in, item := escalates(w, beta, "A plan")
+	if status, body := v.posts("/inbox/verify/"+string(in), nil); status != http.StatusOK || !strings.Contains(body, `"count":0`) || !strings.Contains(body, `"entries":4`) {
+		t.Errorf("%d %s", status, body)
+	}
+	for _, path := range []string{"items/" + item, "sessions/" + string(in)} {
+		if got := v.sends("GET", "/inbox/"+path, "").body; !strings.Contains(got, `data-do="verify" data-session="`+string(in)+`"`) {
+			t.Errorf("%s has no button", path)
+		}
+	}
+	v.posts("/inbox/login", map[string]any{"agentId": "human://elsewhere.example/eve"})
+	if status, body := v.posts("/inbox/verify/"+string(in), nil); status != http.StatusNotFound {
+		t.Errorf("a stranger is answered %d %s", status, body)
+	}
+	// With another broker's key no receipt is right.
+	who := string(alice)
+	pages := inbox.New(inbox.Options{Broker: w.Broker, Key: "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4", Dev: true, Meet: func(context.Context, performatives.Agent) error { return nil }})
+	posts := func(path, body, cookie string) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(w.Ctx, "POST", "http://localhost"+path, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Parley-Inbox", "1")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+		r.Header.Set("Cookie", cookie)
+		got := httptest.NewRecorder()
+		pages.ServeHTTP(got, r)
+		return got
+	}
+	cookie, _, _ := strings.Cut(posts("/login", `{"agentId":"`+who+`"}`, "").Header().Get("Set-Cookie"), ";")
+	if got := posts("/verify/"+string(in), "{}", cookie).Body.String(); strings.Contains(got, `"count":0`) || !strings.Contains(got, `"faults":["line 1`) {
+		t.Errorf("with another key: %s", got)
+	}
 }
 
 // The form offers the reasons of the rules, and wants one where they do.

@@ -8,6 +8,7 @@ import { $, all, body, item, main, panes, queue } from './dom.js';
 import { door } from './door.js';
 import { call, note, openForm, ready, sign } from './forms.js';
 import { follow } from './live.js';
+import { verify } from './verify.js';
 import { asks, moved, open, refreshQueue, search, shut, step } from './panes.js';
 
 function changed({ changed: ids, sessions = [], reset, now }) {
@@ -31,6 +32,7 @@ const actions = {
     print();
     for (const d of folded) d.open = false;
   },
+  verify,
   claim: () => call('claim', {}),
   'take-over': () => call('claim', { takeOver: true }, 'You have taken over the claim. Your colleague sees that.'),
   release: () => call('release', {}),
