@@ -110,11 +110,11 @@ func (r *target) close() {
 // acts with bodies of so many bytes.
 func (r *target) workers(sessions, acts, body int) []*worker {
 	all := make([]*worker, sessions)
-	var scripts [][]act
+	var scripts [][]performatives.Body
 	for i := range all {
 		pair := r.pairs[i%len(r.pairs)]
 		if i < len(r.pairs) {
-			scripts = append(scripts, negotiation(pair, acts, body))
+			scripts = append(scripts, Negotiation(pair[1].Agent, acts, body))
 		}
 		all[i] = newWorker(r, pair, scripts[i%len(r.pairs)])
 	}

@@ -17,13 +17,13 @@ import (
 type worker struct {
 	target   *target
 	pair     [2]*party
-	script   []act // of each session
+	script   []performatives.Body // of each session: the parties take turns
 	id       performatives.SessionID
 	acts     int            // submitted in this session
 	received chan time.Time // when the act was delivered
 }
 
-func newWorker(r *target, pair [2]*party, script []act) *worker {
+func newWorker(r *target, pair [2]*party, script []performatives.Body) *worker {
 	k := &worker{target: r, pair: pair, script: script, received: make(chan time.Time, 1)}
 	k.begin()
 	return k
@@ -57,11 +57,10 @@ func (k *worker) next(ctx context.Context) (t roundTrip, err error) {
 		k.leave()
 		k.begin()
 	}
-	a := k.script[k.acts]
+	body, sender, other := k.script[k.acts], k.pair[k.acts%2], k.pair[1-k.acts%2]
 	k.acts++
-	sender, other := k.pair[a.from], k.pair[1-a.from]
 	envelope, err := performatives.Draft{
-		ID: performatives.MessageID(uuid.Must(uuid.NewV7()).String()), Session: k.id, Timestamp: time.Now(), Sender: sender.Agent, Body: a.body,
+		ID: performatives.MessageID(uuid.Must(uuid.NewV7()).String()), Session: k.id, Timestamp: time.Now(), Sender: sender.Agent, Body: body,
 	}.Envelope(sender.signer)
 	if err != nil {
 		return t, err
@@ -104,43 +103,36 @@ func submitAll(ctx context.Context, workers []*worker, acts int) error {
 	return g.Wait()
 }
 
-// An act is a body and its sender, one of a pair.
-type act struct {
-	from int
-	body performatives.Body
-}
-
 // opening is the number of acts that open a session.
 const opening = 2
 
-// negotiation returns the acts of a whole session: the invitation, its acceptance, an offer,
-// counter-offers, the acceptance of the last one, a CLOSE. Each body has about so many bytes.
-// Without room for an offer it is closed at once.
-func negotiation(pair [2]*party, acts, bytes int) []act {
-	script := make([]act, acts)
+// Negotiation returns the acts of a whole session, which the two parties send in turns: the
+// invitation, its acceptance, an offer, counter-offers, the acceptance of the last one, a
+// CLOSE. Each body has about so many bytes. Without room for an offer it is closed at once.
+func Negotiation(invited performatives.Agent, acts, bytes int) []performatives.Body {
+	script := make([]performatives.Body, acts)
 	offer := func(i int) string { return fmt.Sprint("p", i) }
 	text := strings.Repeat("x", max(0, bytes-overhead))
 	for i := range script {
 		terms := fmt.Appendf(nil, `{"currency":"USD","pricePerMonth":%d,"region":"eu-west-1","retentionDays":30,"slaPercent":99.9}`, 400+i)
-		script[i].from = i % 2
 		var remarks performatives.Remarks
 		remarks.Message = text
 		switch i {
 		case 0:
-			script[i].body = &performatives.ProposeBody{
+			script[i] = &performatives.ProposeBody{
 				ProposalID: "inv", Type: performatives.SessionInvitation, Subject: "log ingestion", Remarks: remarks,
-				Terms: []byte(`{"participants":["` + string(pair[1].Agent) + `"],"maxDuration":86400000,"invitationTimeoutMs":600000}`),
+				Terms: []byte(`{"participants":["` + string(invited) + `"],"maxDuration":86400000,"invitationTimeoutMs":600000}`),
 			}
 		case 1:
-			script[i].body = &performatives.AcceptBody{ReferenceID: "inv", Remarks: remarks}
+			script[i] = &performatives.AcceptBody{ReferenceID: "inv", Remarks: remarks}
 		case acts - 1:
-			script[i].body = &performatives.CloseBody{Outcome: performatives.Completed, Summary: text}
+			script[i] = &performatives.CloseBody{Outcome: performatives.Completed, Summary: text}
 		case opening:
-			script[i].body = &performatives.ProposeBody{ProposalID: offer(i), Type: "service-agreement", Subject: "log ingestion", Terms: terms, Remarks: remarks}
+			script[i] = &performatives.ProposeBody{ProposalID: offer(i), Type: "service-agreement", Subject: "log ingestion", Terms: terms, Remarks: remarks}
 		case acts - 2:
-			script[i].body = &performatives.AcceptBody{ReferenceID: offer(i - 1), Remarks: remarks}
+			script[i] = &performatives.AcceptBody{ReferenceID: offer(i - 1), Remarks: remarks}
 		default:
-			script[i].body = &performatives.CounterBody{ProposalID: offer(i), ReferenceID: offer(i - 1), Terms: terms, Remarks: remarks}
+			script[i] = &performatives.CounterBody{ProposalID: offer(i), ReferenceID: offer(i - 1), Terms: terms, Remarks: remarks}
 		}
 	}
 	return script

@@ -177,13 +177,13 @@ func (w *writer) session(ctx context.Context, pair [2]*party) (performatives.Ses
 		})
 	}
 	var entries [][]byte
-	for _, act := range negotiation(pair, finishedActs, 0) {
+	for i, body := range Negotiation(pair[1].Agent, finishedActs, 0) {
 		if err := ctx.Err(); err != nil {
 			return id, err
 		}
 		var err error
 		var entry []byte
-		if state, entry, err = w.act(state, id, pair[act.from], act.body, known); err != nil {
+		if state, entry, err = w.act(state, id, pair[i%2], body, known); err != nil {
 			return id, err
 		}
 		entries = append(entries, entry)
