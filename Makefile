@@ -3,7 +3,7 @@
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build run demo
 build: ## build dist/parley
@@ -51,10 +51,14 @@ generate: ## write the generated files again
 drift: ## fail if a generated file is not what its generator writes
 	@.ci/run drift
 
-.PHONY: bench micro fuzz
+.PHONY: bench bench-peers micro fuzz
 bench: ## what an act costs next to the store alone; BENCH="--sync 1m --sessions 128" says what
 	@.ci/run build
 	dist/parley bench $(BENCH)
+bench-peers: ## parley and PostgreSQL behind an HTTP API, in turns; BENCH="--rounds 8 --sessions 128" says how
+	@.ci/run build
+	go -C scripts/peers build -o ../../dist/peers .
+	dist/peers $(BENCH)
 micro: ## every Go benchmark; BENCH=<regexp> picks some
 	go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem ./...
 fuzz: ## each fuzz target for FUZZTIME (5s)

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/parley-asp/parley/modes"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/schemas"
+	"github.com/parley-asp/parley/session"
+)
+
+// A cached session spares reading the transcript for each act. PostgreSQL decides: no two
+// acts get the same sequence number.
+type cached struct {
+	mu    sync.Mutex
+	state *session.State // nil until it is loaded
+}
+
+// An acceptance is the answer to an act.
+type acceptance struct {
+	Sequence uint64 `json:"sequenceNumber"`
+	State    string `json:"state"`
+}
+
+// submit validates an act, steps the session and appends.
+func (a *api) submit(r *http.Request, data []byte) (any, error) {
+	m, err := performatives.Read(data)
+	if err != nil {
+		return nil, session.Refuse(session.MalformedEnvelope, "%s", err)
+	}
+	if who, ok := a.caller(r); !ok || m.Sender != who {
+		return nil, session.Refuse(session.Unauthorized, "the sender is not the caller")
+	}
+	if faults := schemas.Validate(m.Performative, m.RawBody); len(faults) > 0 {
+		return nil, session.Refuse(session.SchemaInvalid, "the body is not valid").With(faults)
+	}
+	if err := m.DecodeBody(); err != nil {
+		return nil, session.Refuse(session.SchemaInvalid, "%s", err)
+	}
+	a.mu.Lock()
+	c, ok := a.sessions[m.Session]
+	if !ok {
+		c = &cached{}
+		a.sessions[m.Session] = c
+	}
+	a.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		accepted, err := a.step(r.Context(), c, m)
+		if c.state == nil || c.state.Phase == session.Idle || c.state.Phase.Over() { // an act that comes all the same loads it
+			a.mu.Lock()
+			delete(a.sessions, m.Session)
+			a.mu.Unlock()
+		}
+		var conflict *pgconn.PgError
+		if !errors.As(err, &conflict) || conflict.Code != "23505" { // unique_violation: another API was first
+			return accepted, err
+		}
+		c.state = nil
+	}
+}
+
+// appendAct appends an act, updates its session and tells its readers, in one transaction.
+const appendAct = `
+WITH act AS (INSERT INTO acts VALUES ($1, $2, $3, $4, $5)),
+     row AS (INSERT INTO sessions VALUES ($1, $4, $2 + 1, $3)
+             ON CONFLICT (session) DO UPDATE SET state = excluded.state, acts = excluded.acts, updated = excluded.updated)
+SELECT pg_notify('acts', reader || ' ' || $1::uuid || ' ' || $2::int) FROM unnest($6::text[]) AS reader`
+
+func (a *api) step(ctx context.Context, c *cached, m *performatives.Message) (accepted acceptance, err error) {
+	if c.state == nil {
+		if c.state, err = a.load(ctx, m.Session); err != nil {
+			return accepted, err
+		}
+	}
+	at := time.Now().Truncate(time.Microsecond) // as PostgreSQL keeps it
+	next, err := session.Step(*c.state, a.event(m, at))
+	var repeat *session.Repeat
+	if errors.As(err, &repeat) {
+		return acceptance{repeat.Seen.Sequence, repeat.Seen.Phase.String()}, nil
+	}
+	if err != nil {
+		return accepted, err
+	}
+	accepted = acceptance{c.state.Next, next.Phase.String()}
+	readers := make([]string, 0, 1)
+	for _, reader := range next.Audience() {
+		readers = append(readers, string(reader))
+	}
+	if _, err := a.db.Exec(ctx, appendAct, string(m.Session), accepted.Sequence, at, accepted.State, string(m.SigningBytes()), readers); err != nil {
+		return accepted, err
+	}
+	c.state = &next
+	return accepted, nil
+}
+
+// load folds a transcript.
+func (a *api) load(ctx context.Context, id performatives.SessionID) (*session.State, error) {
+	state := session.New(id, modes.All())
+	rows, err := a.db.Query(ctx, "SELECT accepted, envelope FROM acts WHERE session = $1 ORDER BY sequence", string(id))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var at time.Time
+		var envelope string
+		if err := rows.Scan(&at, &envelope); err != nil {
+			return nil, err
+		}
+		m, err := performatives.Read([]byte(envelope))
+		if err == nil {
+			err = m.DecodeBody()
+		}
+		if err != nil {
+			return nil, err
+		}
+		if state, err = session.Step(state, a.event(m, at)); err != nil {
+			return nil, err
+		}
+	}
+	return &state, rows.Err()
+}
+
+// event is what Step sees of an act: parley's own rules, with its defaults.
+func (a *api) event(m *performatives.Message, at time.Time) session.Event {
+	e := session.Event{Message: m, At: at, Policy: performatives.Policy{
+		Format:            performatives.Format,
+		InvitationTimeout: session.DefaultInvitationTimeout.Milliseconds(),
+		MaxDuration:       session.DefaultMaxDuration.Milliseconds(),
+	}}
+	named := append(session.Invites(m), m.Sender)
+	if body, ok := m.Body.(performatives.Naming); ok {
+		named = append(named, body.Names()...)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, agent := range named {
+		if member, ok := a.members[agent]; ok {
+			e.Known.Add(member)
+		}
+	}
+	return e
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+const tables = `
+CREATE TABLE agents (agent text PRIMARY KEY, token text NOT NULL UNIQUE);
+CREATE TABLE sessions (session uuid PRIMARY KEY, state text NOT NULL, acts int NOT NULL, updated timestamptz NOT NULL);
+CREATE TABLE acts (session uuid, sequence int, accepted timestamptz NOT NULL, state text NOT NULL, envelope text NOT NULL, PRIMARY KEY (session, sequence));`
+
+// connections to PostgreSQL: more share an fsync, and each is a process.
+const connections = 16
+
+// An api is the HTTP API before PostgreSQL. Agents show a token; nothing is signed.
+//
+//	POST /agents  {"agentId"} → {"token"}
+//	POST /acts    an envelope → {"sequenceNumber", "state"}
+//	GET  /acts    the acts for the caller from now on, one a line
+type api struct {
+	db *pgxpool.Pool
+
+	mu          sync.Mutex
+	members     map[performatives.Agent]performatives.Member
+	callers     map[string]performatives.Agent // by token
+	sessions    map[performatives.SessionID]*cached
+	subscribers map[performatives.Agent]chan position
+}
+
+// A position is an act's: its session and its sequence number there.
+type position struct {
+	session  string
+	sequence int
+}
+
+// serve runs the API until the context ends, and prints its URL.
+func serve(ctx context.Context, out io.Writer) error {
+	config, err := pgxpool.ParseConfig(os.Getenv(databaseURL))
+	if err != nil {
+		return err
+	}
+	config.MaxConns = connections
+	db, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if _, err := db.Exec(ctx, tables); err != nil {
+		return err
+	}
+	listener, err := pgx.ConnectConfig(ctx, config.ConnConfig)
+	if err != nil {
+		return err
+	}
+	defer listener.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the process ends
+	if _, err := listener.Exec(ctx, "LISTEN acts"); err != nil {
+		return err
+	}
+	a := &api{
+		db: db, members: map[performatives.Agent]performatives.Member{}, callers: map[string]performatives.Agent{},
+		sessions: map[performatives.SessionID]*cached{}, subscribers: map[performatives.Agent]chan position{},
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /agents", answer(a.register))
+	mux.HandleFunc("POST /acts", answer(a.submit))
+	mux.HandleFunc("GET /acts", a.stream)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "http://%s\n", l.Addr())
+	g, serving := errgroup.WithContext(ctx)
+	g.Go(func() error { return server.Serve(l) })
+	g.Go(func() error { return a.notify(serving, listener) })
+	g.Go(func() error { <-serving.Done(); return server.Close() })
+	if err := g.Wait(); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// answer writes what a request comes to, or a refusal with its code.
+func answer(do func(*http.Request, []byte) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var value any
+		data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, performatives.MaxEnvelope))
+		if err == nil {
+			value, err = do(r, data)
+		}
+		var refusal *session.Refusal
+		switch {
+		case errors.As(err, &refusal):
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			value = map[string]any{"code": refusal.Code, "message": refusal.Message, "details": refusal.Details}
+		case err != nil:
+			fmt.Fprintln(os.Stderr, "api:", err)
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+		json.NewEncoder(w).Encode(value) //nolint:errcheck // the client is gone
+	}
+}
+
+func (a *api) register(r *http.Request, data []byte) (any, error) {
+	var body struct{ AgentID string }
+	if err := json.Unmarshal(data, &body); err != nil {
+		return nil, session.Refuse(session.MalformedEnvelope, "%s", err)
+	}
+	agent, err := performatives.ParseAgent(body.AgentID)
+	if err != nil {
+		return nil, session.Refuse(session.MalformedEnvelope, "%s", err)
+	}
+	token := rand.Text()
+	if _, err := a.db.Exec(r.Context(), "INSERT INTO agents VALUES ($1, $2)", string(agent), token); err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.callers[token] = agent
+	a.members[agent] = performatives.Member{Agent: agent, Kind: performatives.KindSystem, Authority: performatives.AuthorityPrincipal}
+	return map[string]string{"token": token}, nil
+}
+
+// caller is whose token the request shows.
+func (a *api) caller(r *http.Request) (performatives.Agent, bool) {
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	agent, ok := a.callers[token]
+	return agent, ok
+}
+
+// notify passes PostgreSQL's notifications to the subscribers. One who falls behind is dropped.
+func (a *api) notify(ctx context.Context, listener *pgx.Conn) error {
+	for {
+		n, err := listener.WaitForNotification(ctx)
+		if err != nil {
+			return err
+		}
+		var at position
+		var to performatives.Agent
+		if _, err := fmt.Sscan(n.Payload, &to, &at.session, &at.sequence); err != nil {
+			return err
+		}
+		a.mu.Lock()
+		if subscriber, ok := a.subscribers[to]; ok {
+			select {
+			case subscriber <- at:
+			default:
+				close(subscriber)
+				delete(a.subscribers, to)
+			}
+		}
+		a.mu.Unlock()
+	}
+}
+
+// stream writes the caller's acts as PostgreSQL tells of them.
+func (a *api) stream(w http.ResponseWriter, r *http.Request) {
+	who, ok := a.caller(r)
+	if !ok {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	subscriber := make(chan position, 1024)
+	a.mu.Lock()
+	a.subscribers[who] = subscriber
+	a.mu.Unlock()
+	for {
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case at, ok := <-subscriber:
+			if !ok {
+				return
+			}
+			if err := a.write(r.Context(), w, at, subscriber); err != nil {
+				fmt.Fprintln(os.Stderr, "api: stream:", err)
+				return
+			}
+		}
+	}
+}
+
+// write writes an act and those that wait behind it, which it reads together.
+func (a *api) write(ctx context.Context, w io.Writer, at position, more <-chan position) error {
+	var batch pgx.Batch
+	for {
+		batch.Queue("SELECT accepted, state, envelope FROM acts WHERE session = $1 AND sequence = $2", at.session, at.sequence).QueryRow(func(row pgx.Row) error {
+			var accepted time.Time
+			var state, envelope string
+			if err := row.Scan(&accepted, &state, &envelope); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(w, `{"sequenceNumber":%d,"acceptedAt":%q,"state":%q,"envelope":%s}`+"\n", at.sequence, accepted.Format(time.RFC3339Nano), state, envelope)
+			return err
+		})
+		if len(more) == 0 {
+			return a.db.SendBatch(ctx, &batch).Close()
+		}
+		at = <-more
+	}
+}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/parley-asp/parley/internal/bench"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// As in parley bench: what is warmed up first, and when what an act leaves to be done has
+// been counted.
+const (
+	warmUp  = 500 * time.Millisecond
+	follows = 3 * time.Second
+	timeout = 30 * time.Second
+)
+
+// measurePeer measures the peer at one level.
+func (o options) measurePeer(ctx context.Context, sessions int) (f bench.Figures, err error) {
+	s, err := startServers(ctx, o.postgres, o.dir)
+	if err != nil {
+		return f, err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the streams
+	transport := &http.Transport{MaxIdleConnsPerHost: sessions + 2*bench.DefaultPairs}
+	defer transport.CloseIdleConnections()
+	var pairs [bench.DefaultPairs][2]*agent
+	for n := range pairs {
+		for i, name := range []string{"agent://acme.com/buyer-%d", "agent://widgets.co/seller-%d"} {
+			pairs[n][i] = &agent{name: performatives.Agent(fmt.Sprintf(name, n)), url: s.url, client: &http.Client{Transport: transport}}
+			if err := pairs[n][i].join(ctx); err != nil {
+				return f, err
+			}
+		}
+	}
+	workers := make([]*worker, sessions)
+	for i := range workers {
+		pair := pairs[i%len(pairs)]
+		script := bench.Negotiation(pair[1].name, bench.DefaultActs, bench.DefaultBody)
+		workers[i] = &worker{pair: pair, script: script, received: make(chan arrival, len(script))}
+	}
+	if _, _, err := turn(ctx, workers, warmUp); err != nil {
+		return f, err
+	}
+	before, err := s.cpu()
+	if err != nil {
+		return f, err
+	}
+	trips, elapsed, err := turn(ctx, workers, time.Duration(o.seconds*float64(time.Second)))
+	if err != nil {
+		return f, err
+	}
+	time.Sleep(follows)
+	after, err := s.cpu()
+	if err != nil {
+		return f, err
+	}
+	var accepted, received []time.Duration
+	for _, t := range trips {
+		accepted, received = append(accepted, t.accepted), append(received, t.received)
+	}
+	return bench.Figures{
+		PerSecond: float64(len(trips)) / elapsed.Seconds(), Accepted: spread(accepted), Received: spread(received),
+		CPU: micros(after-before) / float64(len(trips)),
+	}, nil
+}
+
+func spread(all []time.Duration) bench.Spread {
+	slices.Sort(all)
+	at := func(q float64) float64 { return micros(all[int(q*float64(len(all)-1))]) }
+	return bench.Spread{P50: at(.5), P99: at(.99)}
+}
+
+func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+
+// An agent submits acts by HTTP and reads those of its counterparty from one stream.
+type agent struct {
+	name       performatives.Agent
+	url, token string
+	client     *http.Client
+	workers    sync.Map // chan arrival by session
+}
+
+// An arrival is an act that was received.
+type arrival struct {
+	sequence int
+	at       time.Time
+}
+
+func (a *agent) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, a.url+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+a.token)
+	return a.client.Do(r)
+}
+
+// post reads the answer, all of it, so that the connection is used again.
+func (a *agent) post(ctx context.Context, path string, body []byte) ([]byte, error) {
+	answer, err := a.send(ctx, http.MethodPost, path, body)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close() //nolint:errcheck // it is read
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %s", path, answer.Status, text)
+	}
+	return text, err
+}
+
+// join registers the agent and starts to receive.
+func (a *agent) join(ctx context.Context) error {
+	answer, err := a.post(ctx, "/agents", fmt.Appendf(nil, `{"agentId":%q}`, a.name))
+	if err != nil {
+		return err
+	}
+	var registered struct{ Token string }
+	if err := json.Unmarshal(answer, &registered); err != nil {
+		return err
+	}
+	a.token = registered.Token
+	stream, err := a.send(ctx, http.MethodGet, "/acts", nil) // subscribed once there is an answer
+	if err == nil {
+		go a.receive(stream.Body)
+	}
+	return err
+}
+
+// receive reads the stream until it ends; an act that does not arrive fails its worker.
+func (a *agent) receive(stream io.ReadCloser) {
+	defer stream.Close() //nolint:errcheck // it has ended
+	for lines := bufio.NewReader(stream); ; {
+		text, err := lines.ReadBytes('\n')
+		at := time.Now()
+		var act struct {
+			SequenceNumber int
+			Envelope       struct{ SessionID string }
+		}
+		if err != nil || json.Unmarshal(text, &act) != nil {
+			return
+		}
+		if received, ok := a.workers.Load(act.Envelope.SessionID); ok {
+			received.(chan arrival) <- arrival{act.SequenceNumber, at} //nolint:errcheck // nothing else is stored
+		}
+	}
+}
+
+// A worker holds one session after the other, as parley bench's do.
+type worker struct {
+	pair     [2]*agent
+	script   []performatives.Body
+	id       string
+	acts     int // submitted in this session
+	received chan arrival
+}
+
+type roundTrip struct{ accepted, received time.Duration }
+
+// submit submits the next act and waits until it is accepted and received.
+func (k *worker) submit(ctx context.Context) (t roundTrip, err error) {
+	if k.acts == len(k.script) || k.id == "" {
+		for _, a := range k.pair {
+			a.workers.Delete(k.id)
+		}
+		k.id, k.acts = uuid.Must(uuid.NewV7()).String(), 0
+		for _, a := range k.pair {
+			a.workers.Store(k.id, k.received)
+		}
+	}
+	sender := k.pair[k.acts%2]
+	envelope, err := performatives.Draft{
+		ID: performatives.MessageID(uuid.Must(uuid.NewV7()).String()), Session: performatives.SessionID(k.id), Timestamp: time.Now(),
+		Sender: sender.name, Body: k.script[k.acts],
+	}.Envelope(nil)
+	if err != nil {
+		return t, err
+	}
+	start := time.Now()
+	if _, err := sender.post(ctx, "/acts", envelope); err != nil {
+		return t, err
+	}
+	t.accepted = time.Since(start)
+	select {
+	case got := <-k.received:
+		if got.sequence != k.acts {
+			return t, fmt.Errorf("session %s: received act %d instead of %d", k.id, got.sequence, k.acts)
+		}
+		t.received = got.at.Sub(start)
+	case <-ctx.Done():
+		return t, fmt.Errorf("session %s: an accepted act was not delivered: %w", k.id, ctx.Err())
+	}
+	k.acts++
+	return t, nil
+}
+
+// turn drives all workers until the time is up.
+func turn(ctx context.Context, workers []*worker, d time.Duration) ([]roundTrip, time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, d+timeout)
+	defer cancel()
+	found := make([][]roundTrip, len(workers))
+	start := time.Now()
+	g, ctx := errgroup.WithContext(ctx)
+	for i, k := range workers {
+		g.Go(func() error {
+			for time.Since(start) < d {
+				t, err := k.submit(ctx)
+				if err != nil {
+					return err
+				}
+				found[i] = append(found[i], t)
+			}
+			return nil
+		})
+	}
+	err := g.Wait()
+	return slices.Concat(found...), time.Since(start), err
+}
