@@ -198,6 +198,9 @@ const (
 	PartTranscript = "transcript"
 )
 
+// ItemParts are the parts of an item that can be asked for.
+func ItemParts() []string { return []string{PartChanges, PartComments, PartTranscript} }
+
 // ReadCaseLog is the request of escalation.history.
 type ReadCaseLog struct {
 	Escalation string `json:"escalationId"`

@@ -43,14 +43,12 @@ func (a *Approvals) Get(ctx context.Context, c api.Caller, q api.GetEscalation) 
 	return item, err
 }
 
-var itemParts = []string{api.PartChanges, api.PartComments, api.PartTranscript}
-
 func checkGet(q *api.GetEscalation) error {
 	switch {
 	case q.Part == "" && q.Cursor > 0:
-		return malformed("/cursor", "a cursor goes with a part: "+strings.Join(itemParts, ", "))
-	case q.Part != "" && !slices.Contains(itemParts, q.Part):
-		return malformed("/part", "part is one of "+strings.Join(itemParts, ", "))
+		return malformed("/cursor", "a cursor goes with a part: "+strings.Join(api.ItemParts(), ", "))
+	case q.Part != "" && !slices.Contains(api.ItemParts(), q.Part):
+		return malformed("/part", "part is one of "+strings.Join(api.ItemParts(), ", "))
 	}
 	return nil
 }

@@ -127,11 +127,15 @@ func Item(e api.EscalationItem, s Style) string {
 	if e.Truncated {
 		p.put(2, 4, span{"shortened: ", warn}, said("what is too long here is cut"+leftOut(e.Omitted)+"; "), hushed("parley session show "+string(e.Session)+" --full shows all"))
 	}
-	for _, comment := range e.Comments {
+	p.comments(e.Comments, names)
+	return p.String()
+}
+
+func (p *page) comments(all []api.CaseAction, names cast) {
+	for _, comment := range all {
 		p.put(2, 4, names.name(comment.By), hushed(" to colleagues, "+when(comment.At)))
 		p.quote(bodyIndent, comment.Text)
 	}
-	return p.String()
 }
 
 func itemRows(e api.EscalationItem, names cast) []row {

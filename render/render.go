@@ -19,6 +19,7 @@
 package render
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/parley-asp/parley/api"
@@ -44,13 +45,31 @@ func (s Style) width() int {
 	return max(s.Width, minWidth)
 }
 
-// Conversation formats a transcript and the session's state.
+// Conversation formats a transcript, or its beginning and some later entries, and the
+// session's state. It says how many entries are left out.
 func Conversation(entries []transcript.Entry, view api.SessionView, s Style) string {
 	chat := NewChat(s)
 	var out strings.Builder
+	next := uint64(0)
 	for _, e := range entries {
+		out.WriteString(leftOutFrom(next, e.Stamp.Sequence, s))
 		out.WriteString(chat.Add(e))
+		next = e.Stamp.Sequence + 1
+	}
+	if last := view.Head.Sequence; last != nil {
+		out.WriteString(leftOutFrom(next, *last+1, s))
 	}
 	out.WriteString(chat.End(view))
 	return out.String()
+}
+
+// leftOutFrom says that the entries from one sequence number to another are left out.
+func leftOutFrom(from, to uint64, s Style) string {
+	if to <= from {
+		return ""
+	}
+	p := &page{Style: s}
+	p.gap()
+	p.put(bodyIndent, bodyIndent, span{fmt.Sprintf("… %s left out (--cursor %d begins with them)", count(int(to-from), "message", "messages"), from), warn}) //nolint:gosec // a session has fewer
+	return p.String()
 }

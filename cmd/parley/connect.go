@@ -55,6 +55,8 @@ func connects(cmd *cobra.Command) *cobra.Command {
 type caller interface {
 	Sessions(context.Context, api.ListSessions) iter.Seq2[api.SessionSummary, error]
 	SessionPage(context.Context, api.ListSessions) (api.Sessions, error)
+	ViewPart(context.Context, api.GetSession) (api.SessionView, error)
+	EscalationPart(context.Context, api.GetEscalation) (api.EscalationItem, error)
 	View(context.Context, performatives.SessionID) (api.SessionView, error)
 	Envelopes(context.Context, performatives.SessionID, uint64) iter.Seq2[jsontext.Value, error]
 	AgentPage(context.Context, api.ListAgents) (api.Agents, error)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -84,36 +83,6 @@ func queue(ctx context.Context, c connection, filter api.ListEscalations, l list
 		return page.Escalations, page.Next, err
 	})
 	return list, err
-}
-
-func inboxShow() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "show ID", Short: "show an escalation and the conversation behind it", Args: args(cobra.ExactArgs(1)),
-		Example:           "  parley inbox show " + exampleEscalation,
-		ValidArgsFunction: completeFirst(completeEscalations),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return with(cmd, func(ctx context.Context, c connection) error {
-				item, err := c.escalation(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				entries, err := read(item.Transcript)
-				if err != nil {
-					return err
-				}
-				return show(cmd, item, func(s render.Style) string {
-					var out strings.Builder
-					chat := render.NewChat(s)
-					for _, e := range entries {
-						out.WriteString(chat.Add(e))
-					}
-					return out.String() + "\n" + render.Item(item, s)
-				})
-			})
-		},
-	}
-	fullFlag(cmd)
-	return cmd
 }
 
 func inboxHistory() *cobra.Command {

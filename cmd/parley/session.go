@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"github.com/parley-asp/parley/api"
@@ -48,46 +47,8 @@ func sessionLs() *cobra.Command {
 	return cmd
 }
 
-func sessionShow() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "show ID", Short: "show a session as a conversation", Args: args(cobra.ExactArgs(1)),
-		Long: `Shows who said what, the terms of each offer and how they differ from the
-previous offer: ~ changed, + added, - removed. The right column is the session's
-state after each act. Refused acts are not part of a session.`,
-		Example:           "  parley session show " + exampleSession,
-		ValidArgsFunction: completeFirst(completeSessions),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return with(cmd, func(ctx context.Context, c connection) error {
-				id, err := c.sessionID(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				view, lines, err := c.upTo(ctx, id)
-				if err != nil {
-					return err
-				}
-				entries, err := read(lines)
-				if err != nil {
-					return err
-				}
-				return show(cmd, conversation{view, lines}, func(s render.Style) string {
-					return render.Conversation(entries, view, s)
-				})
-			})
-		},
-	}
-	fullFlag(cmd)
-	return cmd
-}
-
 func fullFlag(cmd *cobra.Command) {
 	cmd.Flags().Bool("full", false, "omit nothing: every line of long messages, every id")
-}
-
-// A conversation is what session show prints as JSON.
-type conversation struct {
-	Session  api.SessionView  `json:"session"`
-	Messages []jsontext.Value `json:"messages"`
 }
 
 func sessionExport() *cobra.Command {
