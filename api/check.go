@@ -3,7 +3,6 @@ package api
 import (
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -59,11 +58,10 @@ type Check struct {
 // The bounds of a check.
 const (
 	maxCheckParties = 20
-	maxCheckText    = 1000 // bytes of a text in check.list
-	maxScopeText    = 8000 // bytes of the scope in check.get
 	maxChanges      = 200
-	maxChangeBytes  = 1000 // of a value
-	maxPathBytes    = 300
+	maxTextBytes    = 8 << 10 // of the scope or the purpose in check.get
+	maxChangeBytes  = 2 << 10 // of a change
+	maxLabelBytes   = 1 << 10 // of a label
 )
 
 // Open reports whether the delegation stands and the session is not over.
@@ -83,8 +81,7 @@ func ViewCheck(s *session.State, you performatives.Agent, at time.Time) (c Check
 		return c, false
 	}
 	c = Check{GrantView: viewGrant(s, g, at), Session: s.ID, State: s.Phase, Mode: s.Mode.Name, Result: g.Result, Participants: []performatives.Agent{}}
-	c.Scope = c.cut(c.Scope, maxScopeText)
-	c.Purpose = c.cut(s.Agreed.Purpose, maxCheckText)
+	c.Purpose = s.Agreed.Purpose
 	c.Participants = s.Participants()
 	if len(c.Participants) > maxCheckParties {
 		c.Participants, c.Truncated = c.Participants[:maxCheckParties], true
@@ -92,6 +89,8 @@ func ViewCheck(s *session.State, you performatives.Agent, at time.Time) (c Check
 	if asked, known := s.Seen(performatives.MessageID(g.ID)); known {
 		c.Asked = Timestamp(asked.AcceptedAt)
 	}
+	c.fitted(Fit(&c.Scope, maxTextBytes))
+	c.fitted(Fit(&c.Purpose, maxTextBytes))
 	if !c.Open() {
 		return c, true
 	}
@@ -107,7 +106,7 @@ func ViewCheck(s *session.State, you performatives.Agent, at time.Time) (c Check
 
 // Brief is the check as a list has it.
 func (c Check) Brief() Check {
-	c.Scope = c.cut(c.Scope, maxCheckText)
+	Fit(&c, entryBytes)
 	return c
 }
 
@@ -136,7 +135,8 @@ func (c *Check) AddOffer(s *session.State, at time.Time, labels func(schema stri
 			if c.Labels == nil {
 				c.Labels = map[string]Label{}
 			}
-			c.Labels[change.Path] = Label{c.cut(l.Title, maxPathBytes), c.cut(l.Description, maxCheckText)}
+			c.fitted(Fit(&l, maxLabelBytes))
+			c.Labels[change.Path] = l
 		}
 	}
 	c.Proposal = c.bounded(view)
@@ -165,20 +165,14 @@ func (c *Check) atStake(s *session.State, at time.Time) (newest *session.Offer) 
 // bounded is an offer without its terms.
 func (c *Check) bounded(o OfferView) *OfferView {
 	o.Terms = nil
-	o.Subject, o.Type, o.Schema = c.cut(o.Subject, maxCheckText), c.cut(o.Type, maxPathBytes), c.cut(o.Schema, maxPathBytes)
-	if len(o.Pending) > maxCheckParties {
-		o.Pending, c.Truncated = o.Pending[:maxCheckParties], true
-	}
-	for n := range o.Pending {
-		o.Pending[n] = c.cut(o.Pending[n], maxPathBytes)
-	}
-	if len(o.AcceptedBy) > maxCheckParties {
-		o.AcceptedBy, c.Truncated = o.AcceptedBy[:maxCheckParties], true
-	}
+	c.fitted(Fit(&o, entryBytes))
 	return &o
 }
 
-// fewer keeps so many changes, those that differ first, and cuts long values.
+// fitted notes that something was cut.
+func (c *Check) fitted(cut bool) { c.Truncated = c.Truncated || cut }
+
+// fewer keeps so many changes, those that differ first, and cuts what is long in them.
 func (c *Check) fewer(all []Change) []Change {
 	slices.SortStableFunc(all, func(a, b Change) int {
 		if (a.Kind == Same) == (b.Kind == Same) {
@@ -193,42 +187,9 @@ func (c *Check) fewer(all []Change) []Change {
 		all, c.Truncated = all[:maxChanges], true
 	}
 	for n := range all {
-		change := &all[n]
-		change.Path, change.Label = c.cut(change.Path, maxPathBytes), c.cut(change.Label, maxPathBytes)
-		change.Before, change.After = c.cutValue(change.Before), c.cutValue(change.After)
+		c.fitted(Fit(&all[n], maxChangeBytes))
 	}
 	return all
-}
-
-// cut bounds a text, and notes that it did.
-func (c *Check) cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	c.Truncated = true
-	for !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most] + "…"
-}
-
-// cutValue bounds a JSON value: what is too long becomes a text.
-func (c *Check) cutValue(v jsontext.Value) jsontext.Value {
-	if len(v) <= maxChangeBytes {
-		return v
-	}
-	text := string(v)
-	if v.Kind() == '"' {
-		if plain, err := jsontext.AppendUnquote(nil, v); err == nil {
-			text = string(plain)
-		}
-	}
-	cut, err := jsontext.AppendQuote(nil, c.cut(text, maxChangeBytes))
-	if err != nil {
-		c.Truncated = true
-		return jsontext.Value(`"…"`)
-	}
-	return cut
 }
 
 // Asked is what a human is told of a delegation, on asp.people.<org>.<delegationId>.
@@ -248,8 +209,10 @@ type Asked struct {
 // AskedOf is that of a delegation at a time of the broker's clock.
 func AskedOf(s *session.State, g delegation.Grant, at time.Time) Asked {
 	v := viewGrant(s, g, at)
-	return Asked{
+	asked := Asked{
 		Kind: "asked", At: at.UTC(), Human: g.To, Session: s.ID, Delegation: g.ID, From: g.From, OnBehalfOf: g.Principal,
-		Authority: v.Authority, Scope: new(Check).cut(v.Scope, maxCheckText), ValidUntil: v.ValidUntil,
+		Authority: v.Authority, Scope: v.Scope, ValidUntil: v.ValidUntil,
 	}
+	Fit(&asked, MaxRowBytes)
+	return asked
 }

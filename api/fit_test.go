@@ -115,3 +115,13 @@ func TestFitKeepsTheBeginning(t *testing.T) {
 		t.Errorf("the terms became %.100s … %s", v.Terms, v.Terms[max(0, len(v.Terms)-100):])
 	}
 }
+
+// A check is bounded as it is sent: what JSON escapes counts with its escapes.
+func TestCheckIsBoundedAsSent(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("\x01", 100_000)
+	check := api.Check{GrantView: api.GrantView{Scope: long}, Purpose: long}.Brief()
+	if size := api.Size(check); size > 4<<10 || !check.Truncated || !strings.HasSuffix(check.Scope, "…") {
+		t.Errorf("%d bytes, truncated: %v", size, check.Truncated)
+	}
+}
