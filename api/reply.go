@@ -74,15 +74,41 @@ const (
 // submitted it waits for the answer.
 const AskerHeader = "Asp-Asker"
 
-// Refused writes a refusal for the wire.
+// Bounds of a refusal on the wire. A counterparty decides how long some of them would be, such as
+// the list of open fields.
+const (
+	maxMessageBytes = 4 << 10
+	maxDetailsBytes = MaxItemBytes + 8<<10 // some have an item of the escalation inbox
+)
+
+// Refused writes a refusal for the wire. What is too long is cut, and details that are say so:
+// they have the member truncated.
 func Refused(r *session.Refusal) ErrorReply {
 	e := Error{Code: r.Code, Category: r.Code.Category(), Message: r.Message, Retryable: r.Code.Retryable()}
+	if textSize(e.Message) > maxMessageBytes {
+		e.Message = cutText(e.Message, maxMessageBytes)
+	}
 	if r.Details != nil {
 		if raw, err := json.Marshal(r.Details, json.Deterministic(true)); err == nil {
-			e.Details = raw
+			e.Details = boundedDetails(raw)
 		}
 	}
 	return ErrorReply{Error: e}
+}
+
+func boundedDetails(raw jsontext.Value) jsontext.Value {
+	if len(raw) <= maxDetailsBytes {
+		return raw
+	}
+	cut := cutJSON(raw, maxDetailsBytes)
+	if cut.Kind() != '{' {
+		return cut
+	}
+	cut = cut[:len(cut)-1]
+	if len(cut) > 1 {
+		cut = append(cut, ',')
+	}
+	return append(cut, `"truncated":true}`...)
 }
 
 // Refusal reads a refusal from the wire; Details keeps its JSON.
