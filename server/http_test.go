@@ -241,6 +241,11 @@ func TestHTTPRefusals(t *testing.T) {
 	for _, bad := range []string{"{", `[]`, `{"performative":"OBSERVE","performative":"CLOSE"}`, `{"performatif":"OBSERVE"}`, "{\"performative\":\"\xff\"}", `{"performative":7}`, `null`, ``} {
 		send("POST", of+"/messages", bad).refused(http.StatusBadRequest, session.MalformedEnvelope)
 	}
+	for _, no := range []string{"null", "[]", "1"} {
+		send("PUT", "/v1/asp/agents/"+url.PathEscape(string(cron))+"/card", no).refused(http.StatusBadRequest, session.MalformedEnvelope)
+		send("POST", "/v1/asp/escalations/x/claim", no).refused(http.StatusBadRequest, session.MalformedEnvelope)
+		send("DELETE", of, no).refused(http.StatusBadRequest, session.MalformedEnvelope)
+	}
 	send("POST", of+"/messages", `{"performative":"SHOUT","body":{}}`).refused(http.StatusBadRequest, session.UnknownPerformative)
 	send("POST", of+"/messages", act, kind("text/plain")).refused(http.StatusUnsupportedMediaType, session.MalformedEnvelope)
 	send("POST", of+"/messages", act, kind("application/x-www-form-urlencoded")).refused(http.StatusUnsupportedMediaType, session.MalformedEnvelope)

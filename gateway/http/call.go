@@ -224,7 +224,13 @@ func (c *call) object(orNone bool) (map[string]jsontext.Value, error) {
 	if len(data) == 0 && orNone {
 		return members, nil
 	}
-	return members, decode(data, &members)
+	if err := decode(data, &members); err != nil {
+		return nil, err
+	}
+	if members == nil {
+		return nil, malformed("", "want a JSON object, not null")
+	}
+	return members, nil
 }
 
 // decode reads I-JSON: valid UTF-8, and no member twice.
