@@ -142,7 +142,6 @@ type Broker struct {
 	registry *registry.Registry
 	custody  *custody.Custody
 	keys     *idempotency.Keys
-	entries  *feed.Feed // of transcripts
 	copies   *feed.Feed // of inboxes
 	terms    *registry.Schemas
 	list     *sessionlist.List
@@ -185,7 +184,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		b.Archive = archive.Policy{}
 	}
 	b.archive = archive.New(b.store, o.Log)
-	b.openFeeds()
+	b.openFeed()
 	for _, start := range []struct {
 		what string
 		do   func(context.Context) error
@@ -219,7 +218,6 @@ func (b *Broker) Close(ctx context.Context) error {
 // closeParts closes the parts that are open, the last one first: what brings work,
 // then the work, then what the work needs.
 func (b *Broker) closeParts(ctx context.Context) {
-	b.entries.Close()
 	b.copies.Close()
 	b.timers.close(ctx)
 	if b.archiver != nil {

@@ -1,8 +1,8 @@
 // Package feed tells readers that a stream has something new for them.
 //
-//	f := feed.New(s, api.SessionsStream, func(subject string) string { return subject })
+//	f := feed.New(s, api.InboxStream, func(subject string) []string { return []string{subject} })
 //	defer f.Close()
-//	changed, stop, err := f.Watch(ctx, api.Session(id))
+//	changed, stop, err := f.Watch(ctx, api.Inbox(agent, id))
 //	defer stop()
 //	// read what is there, then wait for changed, and read on
 //
@@ -22,7 +22,7 @@ import (
 type Feed struct {
 	store  *store.Store
 	stream string
-	key    func(subject string) string // what watchers of a subject watch
+	keys   func(subject string) []string // what watchers of a subject watch
 
 	opening sync.Mutex // held while the consumer is opened or closed
 	work    *background.Group
@@ -34,8 +34,8 @@ type Feed struct {
 }
 
 // New makes a feed that nobody watches yet.
-func New(s *store.Store, stream string, key func(subject string) string) *Feed {
-	return &Feed{store: s, stream: stream, key: key, watchers: map[string]map[chan struct{}]struct{}{}}
+func New(s *store.Store, stream string, keys func(subject string) []string) *Feed {
+	return &Feed{store: s, stream: stream, keys: keys, watchers: map[string]map[chan struct{}]struct{}{}}
 }
 
 // Watch tells of what is stored from now on. Changes that nobody has taken yet are told
@@ -106,10 +106,12 @@ func (f *Feed) Close() {
 func (f *Feed) saw(m store.Message, _ bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for c := range f.watchers[f.key(m.Subject)] {
-		select {
-		case c <- struct{}{}:
-		default: // it has not looked at the one before yet
+	for _, key := range f.keys(m.Subject) {
+		for c := range f.watchers[key] {
+			select {
+			case c <- struct{}{}:
+			default: // it has not looked at the one before yet
+			}
 		}
 	}
 }

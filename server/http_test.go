@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/archive"
 	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -315,7 +316,7 @@ func TestHTTPDev(t *testing.T) {
 // another broker's cursor, and ends with the session, or when its token is removed.
 func TestHTTPEvents(t *testing.T) {
 	t.Parallel()
-	w := newHTTPWorld(t, testkit.Options{})
+	w := newHTTPWorld(t, testkit.Options{Archive: archive.Policy{After: time.Hour}})
 	var opened, sent api.Acceptance
 	w.send("POST", "/v1/asp/sessions", w.tokens[cron], fmt.Sprintf(`{"with":[%q],"purpose":"x"}`, seller)).is(http.StatusCreated, &opened)
 	path := "/v1/asp/sessions/" + string(opened.Session)
