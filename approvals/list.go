@@ -164,7 +164,7 @@ func endedAs(k *approval, q *api.ListEscalations) bool {
 }
 
 func decidedBy(k *approval, human performatives.Agent) bool {
-	return k.EscalationItem.DecidedBy == human || slices.ContainsFunc(k.Votes, func(v api.VoteView) bool { return v.By == human })
+	return k.DecidedBy == human || slices.ContainsFunc(k.Votes, func(v api.VoteView) bool { return v.By == human })
 }
 
 // isWith tells whether somebody of an organisation is on the other side; "" is any.
