@@ -207,13 +207,14 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request) {
 func (a *api) write(ctx context.Context, w io.Writer, at position, more <-chan position) error {
 	var batch pgx.Batch
 	for {
+		sequence := at.sequence
 		batch.Queue("SELECT accepted, state, envelope FROM acts WHERE session = $1 AND sequence = $2", at.session, at.sequence).QueryRow(func(row pgx.Row) error {
 			var accepted time.Time
 			var state, envelope string
 			if err := row.Scan(&accepted, &state, &envelope); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(w, `{"sequenceNumber":%d,"acceptedAt":%q,"state":%q,"envelope":%s}`+"\n", at.sequence, accepted.Format(time.RFC3339Nano), state, envelope)
+			_, err := fmt.Fprintf(w, `{"sequenceNumber":%d,"acceptedAt":%q,"state":%q,"envelope":%s}`+"\n", sequence, accepted.Format(time.RFC3339Nano), state, envelope)
 			return err
 		})
 		if len(more) == 0 {
