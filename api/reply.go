@@ -40,7 +40,7 @@ type Error struct {
 
 // Limited are the details of a rate_limited.
 type Limited struct {
-	Limit      string `json:"limit"`              // rate, inFlight, sessions, bytes or organisationBytes
+	Limit      string `json:"limit"`              // rate, inFlight, sessions, bytes, organisationBytes, consumers or connections
 	RetryAfter int64  `json:"retryAfterMs"`       // when it may be heard
 	MaxBytes   int    `json:"maxBytes,omitzero"`  // in a minute
 	BytesLeft  *int   `json:"bytesLeft,omitzero"` // of them, now

@@ -9,6 +9,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/parley-asp/parley/api"
+	httpgateway "github.com/parley-asp/parley/gateway/http"
 )
 
 // DefaultHTTPConnections is how many HTTP connections one address may have open.
@@ -151,7 +155,7 @@ func refuseOver(next http.Handler) http.Handler {
 			return
 		}
 		w.Header().Set("Connection", "close")
-		w.Header().Set("Retry-After", "5")
-		http.Error(w, "too many connections from your address", http.StatusTooManyRequests)
+		refusal := api.RateLimited("connections", 5*time.Second, "there are too many connections from your address")
+		httpgateway.Refuse(w, refusal)
 	})
 }

@@ -57,6 +57,11 @@ func (g *Gateway) refuse(w http.ResponseWriter, err error) {
 	fail(w, code, refusal)
 }
 
+// Refuse answers a request that did not reach a gateway.
+func Refuse(w http.ResponseWriter, refusal *session.Refusal) {
+	fail(w, refusal.Code.Status(), refusal)
+}
+
 // fail writes a problem document.
 func fail(w http.ResponseWriter, status int, refusal *session.Refusal) {
 	e := api.Refused(refusal).Error

@@ -107,6 +107,9 @@ func TestConnectionsOfAnAddress(t *testing.T) {
 		if err != nil {
 			return 0, err
 		}
+		if kind := answer.Header.Get("Content-Type"); answer.StatusCode == http.StatusTooManyRequests && kind != "application/problem+json" {
+			t.Errorf("the refusal is %s", kind)
+		}
 		return answer.StatusCode, answer.Body.Close()
 	}
 	open := func(from string) net.Conn {
