@@ -109,7 +109,7 @@ func Build(a Accepted) (Document, error) {
 		Session: a.Offer.Message.Session, Proposal: a.Offer.Message.Body.ID(a.Offer.Message.ID),
 		Parties: a.Parties, Terms: offering.Offer().Terms, Salt: saltOf(a.Offer.Message),
 	}
-	if b, binds := a.Offer.Message.Body.(binder); binds {
+	if b, binds := a.Offer.Message.Body.(performatives.Binder); binds {
 		o.Binding = *b.Binds()
 	}
 	if o.EffectiveFrom == "" {
@@ -126,13 +126,10 @@ func Build(a Accepted) (Document, error) {
 	return d, nil
 }
 
-// A binder is an offer that may have a binding.
-type binder interface{ Binds() *performatives.Binding }
-
 // saltOf is the salt of an offer: the one that it has, or one that derives from what
 // only the participants know.
 func saltOf(m *performatives.Message) Salt {
-	if b, binds := m.Body.(binder); binds {
+	if b, binds := m.Body.(performatives.Binder); binds {
 		if salt, given := ParseSalt(b.Binds().AgreementSalt); given {
 			return salt
 		}

@@ -114,11 +114,12 @@ func takesTurn(t *session.Command) bool {
 	}
 }
 
+// noCommitments is for modes that an ACCEPT ends.
 func noCommitments(t *session.Command) error {
 	if t.Act != asp.Commit {
 		return nil
 	}
-	return session.Violation("no_commitments", "bilateral/1 ends with an ACCEPT; there is nothing to COMMIT")
+	return session.Violation("no_commitments", "%s ends with an ACCEPT; there is nothing to COMMIT", t.Mode.Name)
 }
 
 func alternating(t *session.Command) error {

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/agreement"
@@ -18,7 +17,7 @@ var Binding = &session.Mode{
 	Name: "binding/1",
 	Min:  2, Max: 2,
 	Open:      openBinding,
-	Rules:     []session.Rule{noCommitmentsHere, linkedBySender},
+	Rules:     []session.Rule{noCommitments, linkedBySender},
 	Offering:  []session.Rule{oneLiveOffer, withinMaxRounds, nextRound, inCategory, bindingComplete, offerSigned},
 	Answering: []session.Rule{session.NotOwn, session.Addressed, session.StillOpen, session.NothingPending, acceptanceSigned},
 	Binds:     true,
@@ -76,13 +75,6 @@ func openBinding(_ *session.Command, policy jsontext.Value) (any, error) {
 	return b, nil
 }
 
-func noCommitmentsHere(t *session.Command) error {
-	if t.Act != asp.Commit {
-		return nil
-	}
-	return session.Violation("no_commitments", "binding/1 ends with an ACCEPT, which binds; there is nothing to COMMIT")
-}
-
 // isRound tells the acts on offers from all others.
 func isRound(t *session.Command) bool {
 	switch t.Act {
@@ -136,7 +128,7 @@ func inCategory(t *session.Command) error {
 
 // binds is the binding of the offer that the act makes.
 func binds(t *session.Command) *asp.Binding {
-	return t.Message.Body.(interface{ Binds() *asp.Binding }).Binds() //nolint:errcheck,forcetypeassert // PROPOSE and COUNTER have one
+	return t.Message.Body.(asp.Binder).Binds() //nolint:errcheck,forcetypeassert // PROPOSE and COUNTER have one
 }
 
 // bindingComplete insists on what the agreement needs.
@@ -276,13 +268,4 @@ func viewBinding(s *session.State, _ time.Time) any {
 		v.Agreement = agreement.IDOf(s.ID, b.live)
 	}
 	return v
-}
-
-// texts reads a list of strings; absent is none.
-func (p *parameters) texts(name string) (texts []string) {
-	raw, given := p.value(name)
-	if given && (raw.Kind() != '[' || json.Unmarshal(raw, &texts) != nil) {
-		p.fault("/"+name, "type", "policy.%s must be a list of strings", name)
-	}
-	return texts
 }

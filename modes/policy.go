@@ -107,6 +107,15 @@ func (p *parameters) text(name string) (text string) {
 	return text
 }
 
+// texts reads a list of strings; absent is none.
+func (p *parameters) texts(name string) (texts []string) {
+	raw, given := p.value(name)
+	if given && (raw.Kind() != '[' || json.Unmarshal(raw, &texts) != nil) {
+		p.fault("/"+name, "type", "policy.%s must be a list of strings", name)
+	}
+	return texts
+}
+
 // truth reads a boolean.
 func (p *parameters) truth(name string, byDefault bool) bool {
 	raw, given := p.value(name)

@@ -64,6 +64,8 @@ type (
 	Named interface{ SetID(id string) }
 	// Offering bodies offer terms.
 	Offering interface{ Offer() Offer }
+	// Binder bodies may make an agreement of what they offer.
+	Binder interface{ Binds() *Binding }
 	// Explained bodies may give a reason.
 	Explained interface{ Because(reason string) }
 	// Remarked bodies may have remarks.
