@@ -3,11 +3,16 @@ package session
 // Before reports whether the session was opened under an earlier format of transcripts,
 // and so keeps the rules of that format: a transcript replays as it was accepted.
 //
-// Rules since format 2: an answer is one of its question's options; a modification
-// changes something; a denial binds; an amount that cannot be read exceeds a bound in a PROPOSE too; nobody
-// delegates to a human who decides for another party; a party's kind stays as it was
-// pinned; bilateral/1 ends with a rejection if its last turn is a REJECT; convergent/1
-// refuses ids in which nothing is visible and actions that contradict the outcome.
+// These rules hold since format 2:
+//   - An answer is one of the options of its question.
+//   - A modification changes something.
+//   - A denial binds.
+//   - An amount that cannot be read exceeds a bound, in a PROPOSE too.
+//   - Nobody delegates to a human who decides for another party.
+//   - A party's kind stays as it was pinned.
+//   - bilateral/1 ends with a rejection if its last turn is a REJECT.
+//   - convergent/1 refuses ids in which nothing is visible, and actions that contradict
+//     the outcome.
 func (t *Command) Before(format int) bool {
 	policy := t.Policy
 	if t.Phase == Idle {
