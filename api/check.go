@@ -80,9 +80,7 @@ func ViewCheck(s *session.State, you performatives.Agent, at time.Time) (c Check
 	if !ok || !s.HasPart(you) {
 		return c, false
 	}
-	c = Check{GrantView: viewGrant(s, g, at), Session: s.ID, State: s.Phase, Mode: s.Mode.Name, Result: g.Result, Participants: []performatives.Agent{}}
-	c.Purpose = s.Agreed.Purpose
-	c.Participants = s.Participants()
+	c = Check{GrantView: viewGrant(s, g, at), Session: s.ID, State: s.Phase, Mode: s.Mode.Name, Result: g.Result, Purpose: s.Agreed.Purpose, Participants: s.Participants()}
 	if len(c.Participants) > maxCheckParties {
 		c.Participants, c.Truncated = c.Participants[:maxCheckParties], true
 	}
