@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/delegation"
-	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/sessionlist"
@@ -70,30 +68,18 @@ func (b *Broker) check(ctx context.Context, a performatives.Agent, id performati
 
 // checkGet answers check.get.
 func (b *Broker) checkGet(ctx context.Context, c api.Caller, q api.SessionRef) (check api.Check, err error) {
-	if _, err := performatives.ParseSessionID(string(q.Session)); err != nil {
-		return check, session.NoSuchSession()
-	}
-	if strange, err := b.stranger(ctx, c, q.Session, false); err != nil {
-		return check, err
-	} else if strange {
-		return check, session.NoSuchSession()
-	}
-	var ok bool
-	if err := b.view(ctx, q.Session, func(l *cachedSession) {
-		if l.state.Phase == session.Idle {
-			return
-		}
+	err = b.existing(ctx, c, q.Session, func(l *cachedSession) error {
 		at := b.clock(l)
-		if check, ok = api.ViewCheck(&l.state, c.Agent, at); ok && l.state.MayRead(c.Agent, at) {
+		var ok bool
+		if check, ok = api.ViewCheck(&l.state, c.Agent, at); !ok {
+			return session.NoSuchSession()
+		}
+		if l.state.MayRead(c.Agent, at) {
 			check.AddOffer(&l.state, at, b.labels)
 		}
-	}); err != nil {
-		return check, err
-	}
-	if !ok {
-		return check, session.NoSuchSession()
-	}
-	return check, nil
+		return nil
+	})
+	return check, err
 }
 
 // labels are what a terms schema calls the terms.
@@ -123,29 +109,5 @@ func (b *Broker) tellDelegates(ctx context.Context, l *cachedSession) error {
 		}
 		l.told++
 	}
-	return nil
-}
-
-// InboxEnd is the sequence of the last message in a principal's inbox, 0 for none.
-func (b *Broker) InboxEnd(ctx context.Context, a performatives.Agent) (uint64, error) {
-	last, err := b.store.Last(ctx, api.InboxStream, api.InboxOf(a))
-	if err != nil || last == nil {
-		return 0, err
-	}
-	return last.Sequence, nil
-}
-
-// FollowInbox calls heard with the session of each message that comes into a principal's
-// inbox after a sequence, until ctx is done.
-func (b *Broker) FollowInbox(ctx context.Context, a performatives.Agent, after uint64, heard func(id performatives.SessionID, sequence uint64)) error {
-	work := background.New()
-	defer work.Close()
-	feed := store.Feed{Stream: api.InboxStream, Filters: []string{api.InboxOf(a)}, After: after}
-	if _, err := b.store.Follow(ctx, work, feed, func(m store.Message, _ bool) {
-		heard(performatives.SessionID(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]), m.Sequence)
-	}); err != nil {
-		return err
-	}
-	<-ctx.Done()
 	return nil
 }

@@ -15,6 +15,24 @@ import (
 
 // readable reads a session if the caller may read it.
 func (b *Broker) readable(ctx context.Context, c api.Caller, id performatives.SessionID, read func(*cachedSession) error) error {
+	return b.existing(ctx, c, id, func(l *cachedSession) error {
+		party, has := l.state.Party(c.Agent)
+		switch {
+		case b.mayAudit(c, l) || b.decidesIn(c, l):
+			return read(l)
+		case !c.Operator && !has:
+			return session.NoSuchSession()
+		case !c.Operator && !l.state.MayRead(c.Agent, b.clock(l)):
+			return b.mayNotRead(l, party)
+		default:
+			return read(l)
+		}
+	})
+}
+
+// existing looks at a session that exists. What a caller without a part in it may know is
+// for look to say; a known stranger is refused before it.
+func (b *Broker) existing(ctx context.Context, c api.Caller, id performatives.SessionID, look func(*cachedSession) error) error {
 	if _, err := performatives.ParseSessionID(string(id)); err != nil {
 		return session.NoSuchSession()
 	}
@@ -23,18 +41,10 @@ func (b *Broker) readable(ctx context.Context, c api.Caller, id performatives.Se
 	} else if foreign {
 		return session.NoSuchSession()
 	}
-	var refusal error
+	var refusal error = session.NoSuchSession()
 	if err := b.view(ctx, id, func(l *cachedSession) {
-		party, has := l.state.Party(c.Agent)
-		switch {
-		case l.state.Phase != session.Idle && (b.mayAudit(c, l) || b.decidesIn(c, l)):
-			refusal = read(l)
-		case l.state.Phase == session.Idle, !c.Operator && !has:
-			refusal = session.NoSuchSession()
-		case !c.Operator && !l.state.MayRead(c.Agent, b.clock(l)):
-			refusal = b.mayNotRead(l, party)
-		default:
-			refusal = read(l)
+		if l.state.Phase != session.Idle {
+			refusal = look(l)
 		}
 	}); err != nil {
 		return err

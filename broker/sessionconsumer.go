@@ -45,23 +45,12 @@ func (b *Broker) sessionConsumer(ctx context.Context, c api.Caller, q api.AskCon
 
 // hasInbox refuses whoever has no part in a session. A delegate has an inbox before it joins.
 func (b *Broker) hasInbox(ctx context.Context, c api.Caller, id performatives.SessionID) error {
-	if _, err := performatives.ParseSessionID(string(id)); err != nil {
-		return session.NoSuchSession()
-	}
-	if foreign, err := b.stranger(ctx, c, id, false); err != nil {
-		return err
-	} else if foreign {
-		return session.NoSuchSession()
-	}
-	var refusal error
-	if err := b.view(ctx, id, func(l *cachedSession) {
-		if l.state.Phase == session.Idle || !l.state.HasPart(c.Agent) && !b.decidesIn(c, l) {
-			refusal = session.NoSuchSession()
+	return b.existing(ctx, c, id, func(l *cachedSession) error {
+		if l.state.HasPart(c.Agent) || b.decidesIn(c, l) {
+			return nil
 		}
-	}); err != nil {
-		return err
-	}
-	return refusal
+		return session.NoSuchSession()
+	})
 }
 
 // consumerOf finds the session's consumer, or creates it under the first free name from where the

@@ -32,10 +32,8 @@ type Broker interface {
 	SubmitAs(ctx context.Context, as performatives.Agent, s performatives.SessionID, envelope []byte) (api.Acceptance, error)
 	// Redeem enrols a browser's key with a code, and returns the code's human.
 	Redeem(ctx context.Context, code string, key performatives.Key, name string) (performatives.Agent, error)
-	// InboxEnd is the sequence of the last message in a principal's inbox.
-	InboxEnd(ctx context.Context, a performatives.Agent) (uint64, error)
-	// FollowInbox calls heard with the session of each later message, until ctx is done.
-	FollowInbox(ctx context.Context, a performatives.Agent, after uint64, heard func(id performatives.SessionID, sequence uint64)) error
+	// WatchInbox tells of new messages in a principal's inbox, until stop.
+	WatchInbox(ctx context.Context, a performatives.Agent) (changed <-chan struct{}, stop func(), err error)
 }
 
 // Options configure an Inbox.

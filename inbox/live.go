@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,8 +51,8 @@ func (i *Inbox) cursor(ctx context.Context, who *person) (cursor, error) {
 	if err != nil {
 		return cursor{}, err
 	}
-	inbox, err := i.Broker.InboxEnd(ctx, who.Agent)
-	return cursor{now.Cursor, inbox}, err
+	inbox, err := ask(ctx, i, who.Agent, api.InboxMessages, api.ListInbox{})
+	return cursor{now.Cursor, inbox.Cursor}, err
 }
 
 // follow sends changes as server-sent events until the browser disconnects. It starts
@@ -149,10 +150,44 @@ func (i *Inbox) watchItems(ctx context.Context, who *person, at cursor, to chan<
 
 // watchInbox sends the sessions in which something happens.
 func (i *Inbox) watchInbox(ctx context.Context, who *person, at cursor, to chan<- news) error {
-	return i.Broker.FollowInbox(ctx, who.Agent, at.inbox, func(id performatives.SessionID, sequence uint64) {
-		select {
-		case to <- news{change{Changed: []string{}, Sessions: []performatives.SessionID{id}}, func(c *cursor) { c.inbox = sequence }}:
-		case <-ctx.Done():
+	changed, stop, err := i.Broker.WatchInbox(ctx, who.Agent)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	for next := at.inbox; ; {
+		page, err := ask(ctx, i, who.Agent, api.InboxMessages, api.ListInbox{Since: &next})
+		if err != nil {
+			return err
 		}
-	})
+		next = page.Cursor
+		if n := (news{change{Changed: []string{}, Sessions: sessionsOf(page)}, func(c *cursor) { c.inbox = page.Cursor }}); len(n.Sessions) > 0 {
+			select {
+			case to <- n:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		if page.More {
+			continue
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// sessionsOf are the sessions of a page of messages.
+func sessionsOf(page api.InboxPage) (found []performatives.SessionID) {
+	for _, m := range page.Messages {
+		var of struct {
+			Session performatives.SessionID `json:"sessionId"`
+		}
+		if json.Unmarshal(m.Envelope, &of) == nil && !slices.Contains(found, of.Session) {
+			found = append(found, of.Session)
+		}
+	}
+	return found
 }
