@@ -65,7 +65,11 @@ func (o options) measurePeer(ctx context.Context, sessions int) (f bench.Figures
 	if err != nil {
 		return f, err
 	}
-	time.Sleep(follows)
+	select { // CPU that follows the last act counts
+	case <-time.After(follows):
+	case <-ctx.Done():
+		return f, ctx.Err()
+	}
 	after, err := s.cpu()
 	if err != nil {
 		return f, err
