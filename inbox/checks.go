@@ -159,10 +159,11 @@ func (i *Inbox) check(r *http.Request, who *person) (*check, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.Talk, v.Next = asTalk(messages.Messages, ours), messages.Next
+	t := newTeller(ours, i.labels(r.Context(), who))
+	v.Talk, v.Next = t.all(messages.Messages), messages.Next
 	if c.Result > 0 {
 		if e, err := i.entry(r.Context(), who, id, c.Result); err == nil {
-			shown := asEntry(e, ours)
+			shown := t.entry(e)
 			v.Answer = &shown
 		}
 	}

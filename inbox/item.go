@@ -72,7 +72,7 @@ func (i *Inbox) item(r *http.Request, who *person, id string) (*item, error) {
 	if err != nil && !refused(err) { // the history may be hidden from those who see the item
 		return nil, err
 	}
-	v := asItem(&it, who)
+	v := asItem(&it, who, newTeller(it.Organisation, i.labels(r.Context(), who)))
 	v.Now = i.Now()
 	v.Lapsed = v.Lapsed || !v.OfferUntil.IsZero() && v.Now.After(v.OfferUntil)
 	v.Events = asEvents(history.Actions)
@@ -88,11 +88,11 @@ func (i *Inbox) item(r *http.Request, who *person, id string) (*item, error) {
 	return v, nil
 }
 
-func asItem(it *api.EscalationItem, who *person) *item {
+func asItem(it *api.EscalationItem, who *person, t *teller) *item {
 	v := &item{
 		EscalationItem: *it, Me: who, Title: titleOf(it), Why: reasonText(it.Reason), Asks: it.By, AsksFor: it.OnBehalfOf,
 		Suggested: asProse(it.SuggestedAction), Compared: it.Previous != nil, Fields: asFields(it),
-		Stake: stakeOf(it), Paths: numbers(it), Tally: tallyOf(it), Votes: asVotes(it), InForce: inForce(it), Talk: asTalk(it.Transcript, it.Organisation), Rest: it.Next != nil,
+		Stake: stakeOf(it), Paths: numbers(it), Tally: tallyOf(it), Votes: asVotes(it), InForce: inForce(it), Talk: t.all(it.Transcript), Rest: it.Next != nil,
 		Levels: asLevels(it), Due: dueOf(it), At: stamp(it.At), Decided: stamp(it.DecidedAt), Opened: it.Status == "open",
 	}
 	v.Decides = it.You == nil || it.You.Decide // the broker authorizes it anyway

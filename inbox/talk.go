@@ -1,12 +1,16 @@
 package inbox
 
 import (
+	"cmp"
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/render"
 	"github.com/parley-asp/parley/transcript"
@@ -24,6 +28,8 @@ type entry struct {
 	Line   string // what the act refers to
 	Text   []prose
 	Pairs  []pair
+	Terms  []term // of an offer, those that differ from the offer before
+	Rest   string // what is said of the other terms
 	At     time.Time
 	Hash   string
 	Stake  bool
@@ -34,8 +40,18 @@ type pair struct {
 	Value prose
 }
 
-// asTalk formats a transcript from an organisation's point of view.
-func asTalk(raw []jsontext.Value, us performatives.Organisation) []entry {
+// A teller formats a transcript, entry by entry, from an organisation's point of view.
+type teller struct {
+	us     performatives.Organisation
+	offers *render.Offers
+	labels func(schema string) map[string]api.Label
+}
+
+func newTeller(us performatives.Organisation, labels func(schema string) map[string]api.Label) *teller {
+	return &teller{us, render.NewOffers(), labels}
+}
+
+func (t *teller) all(raw []jsontext.Value) []entry {
 	all := make([]entry, 0, len(raw))
 	for _, data := range raw {
 		e, err := transcript.Read(data)
@@ -43,12 +59,12 @@ func asTalk(raw []jsontext.Value, us performatives.Organisation) []entry {
 			all = append(all, entry{Act: "?", Who: "unreadable entry", Kind: "theirs", Text: []prose{asProse(string(data))}})
 			continue
 		}
-		all = append(all, asEntry(e, us))
+		all = append(all, t.entry(e))
 	}
 	return all
 }
 
-func asEntry(e transcript.Entry, us performatives.Organisation) entry {
+func (t *teller) entry(e transcript.Entry) entry {
 	m := e.Message
 	v := entry{
 		Number: e.Stamp.Sequence, Act: render.Clean(m.ActName), Who: called(m.Sender), Org: organisation(m.Sender), URI: m.Sender,
@@ -63,7 +79,7 @@ func asEntry(e transcript.Entry, us performatives.Organisation) entry {
 	switch {
 	case strings.HasPrefix(string(m.Sender), "broker://"):
 		v.Kind, v.Who, v.Org = "broker", "broker", ""
-	case m.Sender.Organisation() != us:
+	case m.Sender.Organisation() != t.us:
 		v.Kind = "theirs"
 	case m.Sender.IsHuman():
 		v.Kind = "human"
@@ -75,7 +91,45 @@ func asEntry(e transcript.Entry, us performatives.Organisation) entry {
 		return v
 	}
 	v.act(m.Body.Text())
+	v.compared(t.offers.Add(e), t.labels)
 	return v
+}
+
+// compared adds an offer's terms, as session show draws them.
+func (v *entry) compared(c render.Comparison, labels func(schema string) map[string]api.Label) {
+	shown := c.Terms[:min(len(c.Terms), maxPairs)]
+	var rest []string
+	if more := len(c.Terms) - len(shown); more > 0 {
+		rest = append(rest, plural(more, "more term", "more terms"))
+	}
+	switch before := fmt.Sprintf("%s (#%d)", c.Before, c.Entry); {
+	case c.Before == "":
+	case len(c.Terms) == 0:
+		rest = append(rest, "the same terms as "+before)
+	case c.Same > 0:
+		rest = append(rest, plural(c.Same, "other term", "other terms")+" as in "+before)
+	}
+	v.Rest = oneLine(strings.Join(rest, ", "))
+	if len(shown) == 0 {
+		return
+	}
+	names := labels(c.Schema)
+	for _, t := range shown {
+		label := names["terms."+t.Path]
+		v.Terms = append(v.Terms, term{
+			Path: clean(t.Path), Label: clean(cmp.Or(label.Title, t.Path)), Note: clean(label.Description), Kind: t.Kind,
+			Was: asProse(termText(t.Was)), Now: asProse(termText(t.Now)), Delta: t.Change(),
+		})
+	}
+}
+
+// termText formats a term's value: a number in groups of digits, and anything else as
+// session show does, which tells "2" from 2.
+func termText(v jsontext.Value) string {
+	if v.Kind() == '0' {
+		return valueText(v)
+	}
+	return render.Value(v)
 }
 
 func (v *entry) text(texts ...string) {
@@ -146,8 +200,7 @@ func (v *entry) act(t performatives.Text) {
 			} else {
 				v.members(part.Name+".", part.Value)
 			}
-		case performatives.Terms:
-			v.value(part.Value)
+		case performatives.Terms: // compared shows them
 		case performatives.Details:
 			v.details(part)
 		case performatives.Asked:
@@ -214,4 +267,24 @@ func wordText(w performatives.Word) string {
 	case performatives.Plain, performatives.Subject, performatives.OwnID, performatives.Reference, performatives.Principal:
 	}
 	return w.Text
+}
+
+// maxSchemas is the maximum number of terms schemas that a page reads for labels.
+const maxSchemas = 8
+
+// labels returns what terms schemas call terms, and reads each schema once.
+func (i *Inbox) labels(ctx context.Context, who *person) func(schema string) map[string]api.Label {
+	known := map[string]map[string]api.Label{"": nil}
+	return func(name string) map[string]api.Label {
+		if found, read := known[name]; read || len(known) > maxSchemas {
+			return found
+		}
+		schema, err := ask(ctx, i, who.Agent, api.SchemaGet, api.SchemaRef{Name: name})
+		if err != nil { // it was removed, or the broker is busy: paths are shown
+			known[name] = nil
+			return nil
+		}
+		known[name] = api.Labels(schema.Schema)
+		return known[name]
+	}
 }

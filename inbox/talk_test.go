@@ -3,6 +3,7 @@ package inbox
 import (
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/transcript"
 )
@@ -34,11 +36,12 @@ func TestTalk(t *testing.T) {
 	var out strings.Builder
 	for _, a := range acts {
 		m := &performatives.Message{Sender: "agent://acme.com/a", Performative: a.Act, ActName: a.Act.String(), RawBody: a.Body}
-		e := asEntry(transcript.Entry{Message: m}, "acme.com")
+		e := newTeller("acme.com", noLabels).entry(transcript.Entry{Message: m})
 		fmt.Fprintf(&out, "%s %s\n", e.Act, e.Line)
 		for _, text := range e.Text {
 			fmt.Fprintf(&out, "  | %s\n", text.All)
 		}
+		e.show(&out)
 		for _, p := range e.Pairs {
 			fmt.Fprintf(&out, "  %s: %s\n", p.Name, p.Value.All)
 		}
@@ -55,5 +58,69 @@ func TestTalk(t *testing.T) {
 	}
 	if out.String() != string(want) {
 		t.Errorf("the acts read differently; -update rewrites %s:\n%s", golden, out.String())
+	}
+}
+
+func noLabels(string) map[string]api.Label { return nil }
+
+func (v *entry) show(out io.Writer) {
+	for _, t := range v.Terms {
+		switch t.Kind {
+		case api.Changed:
+			fmt.Fprintf(out, "  ~ %s: %s → %s (%s)\n", t.Label, t.Was.All, t.Now.All, t.Delta)
+		case api.Added:
+			fmt.Fprintf(out, "  + %s: %s\n", t.Label, t.Now.All)
+		case api.Removed:
+			fmt.Fprintf(out, "  - %s: %s\n", t.Label, t.Was.All)
+		default:
+			fmt.Fprintf(out, "  %s: %s\n", t.Label, t.Now.All)
+		}
+	}
+	if v.Rest != "" {
+		fmt.Fprintf(out, "  (%s)\n", v.Rest)
+	}
+}
+
+// TestTalkCompares draws a conversation with what each offer changes, in the words of
+// the terms schema, as session show does.
+func TestTalkCompares(t *testing.T) {
+	t.Parallel()
+	teller := newTeller("acme.com", func(schema string) map[string]api.Label {
+		if schema != "plan-v1" {
+			t.Errorf("the labels of %q are asked for", schema)
+		}
+		return map[string]api.Label{"terms.price.amount": {Title: "Price"}}
+	})
+	var out strings.Builder
+	for n, act := range []struct {
+		act  performatives.Performative
+		body string
+	}{
+		{performatives.Propose, `{"proposalId":"p1","type":"plan","subject":"Plan","schema":"plan-v1","terms":{"price":{"amount":20000,"currency":"EUR"},"seats":50,"trial":true,"version":"2"}}`},
+		{performatives.Counter, `{"proposalId":"p2","referenceId":"p1","terms":{"price":{"amount":15000,"currency":"EUR"},"seats":50,"regions":["eu","us"],"version":2}}`},
+		{performatives.Counter, `{"proposalId":"p3","referenceId":"p2","terms":{"price":{"amount":15000,"currency":"EUR"},"seats":50,"regions":["eu","us"],"version":2}}`},
+	} {
+		m := &performatives.Message{Sender: "agent://acme.com/a", Performative: act.act, ActName: act.act.String(), RawBody: jsontext.Value(act.body)}
+		v := teller.entry(transcript.Entry{Message: m, Stamp: performatives.Stamp{Sequence: uint64(n)}})
+		fmt.Fprintf(&out, "%s %s\n", v.Act, v.Line)
+		v.show(&out)
+	}
+	const want = `PROPOSE Plan · plan · p1
+  Price: 20,000
+  price.currency: EUR
+  seats: 50
+  trial: true
+  version: "2"
+COUNTER p1 with p2
+  ~ Price: 20,000 → 15,000 (-25 %)
+  + regions: [eu, us]
+  ~ version: "2" → 2 ()
+  - trial: true
+  (2 other terms as in p1 (#0))
+COUNTER p2 with p3
+  (the same terms as p2 (#1))
+`
+	if got := out.String(); got != want {
+		t.Errorf("the conversation is\n%s", got)
 	}
 }

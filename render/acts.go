@@ -1,7 +1,6 @@
 package render
 
 import (
-	"cmp"
 	"strings"
 	"time"
 
@@ -18,37 +17,14 @@ func (c *Chat) act(p *page, e transcript.Entry) {
 		c.line(p, e.Message.ActName, nil)
 		c.value(p, e.Message.RawBody)
 	} else {
-		before := c.enter(e)
+		offered := c.offers.Add(e)
 		text := body.Text()
 		c.line(p, e.Message.ActName, text.Line)
 		for _, part := range text.Below {
-			c.part(p, part, before, body.ID(e.Message.ID))
+			c.part(p, part, offered)
 		}
 	}
 	c.constraints(p, e.Message.Constraints)
-}
-
-// enter records what the act's id refers to. It returns the id of the offer to
-// compare the terms with: the one it replaces, else the newest of its type.
-func (c *Chat) enter(e transcript.Entry) (before string) {
-	body := e.Message.Body
-	id := body.ID(e.Message.ID)
-	offering, offers := body.(performatives.Offering)
-	if !offers {
-		c.note(id, e, "", nil)
-		return ""
-	}
-	offer, replaced := offering.Offer(), body.Refers()
-	typ := cmp.Or(offer.Type, c.refs[replaced].typ)
-	if before = replaced; replaced == "" {
-		before = c.newest[typ]
-	}
-	if replaced == "" && typ == performatives.SessionInvitation || replaced != "" && replaced == c.invites {
-		c.invites = id
-	}
-	c.newest[typ] = id
-	c.note(id, e, typ, offer.Terms)
-	return before
 }
 
 // line draws the first line of an act. The URI of a principal in it follows below.
@@ -108,9 +84,8 @@ func (c *Chat) word(w performatives.Word) span {
 	return s
 }
 
-// part draws a part below the first line. Terms are those of the offer now, compared
-// with those of the offer before.
-func (c *Chat) part(p *page, part performatives.Part, before, now string) {
+// part draws a part below the first line. Terms are drawn as they were compared.
+func (c *Chat) part(p *page, part performatives.Part, offered Comparison) {
 	switch part := part.(type) {
 	case performatives.Prose:
 		c.heading(p, part.Name)
@@ -119,7 +94,7 @@ func (c *Chat) part(p *page, part performatives.Part, before, now string) {
 		c.heading(p, part.Name)
 		c.value(p, part.Value)
 	case performatives.Terms:
-		c.terms(p, before, now, now == c.invites)
+		c.terms(p, offered)
 	case performatives.Details:
 		spans := c.words(part.Words)
 		if part.Of != "" {
@@ -148,7 +123,7 @@ func asked(questions []performatives.Question) []row {
 			if i == 0 {
 				before = "  "
 			}
-			value = append(value, hushed(before+worded(o)))
+			value = append(value, hushed(before+Value(o)))
 		}
 		rows = append(rows, row{mark: span{"?", warn}, name: q.Field, value: value})
 	}
@@ -158,7 +133,7 @@ func asked(questions []performatives.Question) []row {
 func answered(answers []performatives.Answer) []row {
 	var rows []row
 	for _, a := range answers {
-		rows = append(rows, row{mark: span{"!", good}, name: a.Field, value: []span{said(worded(a.Answer))}})
+		rows = append(rows, row{mark: span{"!", good}, name: a.Field, value: []span{said(Value(a.Answer))}})
 	}
 	return rows
 }

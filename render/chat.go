@@ -13,25 +13,15 @@ import (
 // A Chat draws a transcript entry by entry.
 type Chat struct {
 	Style
-	cast    cast
-	refs    map[string]ref
-	newest  map[string]string // type → the newest offer of that type
-	invites string            // the invitation in force
-	day     string
-	state   string
-}
-
-// A ref is what an id refers to.
-type ref struct {
-	id    string
-	entry uint64
-	typ   string
-	terms []leaf
+	cast   cast
+	offers *Offers
+	day    string
+	state  string
 }
 
 // NewChat returns a Chat for a new transcript.
 func NewChat(s Style) *Chat {
-	return &Chat{Style: s, cast: newCast(), refs: map[string]ref{}, newest: map[string]string{}}
+	return &Chat{Style: s, cast: newCast(), offers: NewOffers()}
 }
 
 const (
@@ -150,16 +140,9 @@ func (c *Chat) joins(p *page, e transcript.Entry) {
 	}
 }
 
-// note records what an id refers to, for later acts.
-func (c *Chat) note(id string, e transcript.Entry, typ string, terms performatives.Object) {
-	if id != "" {
-		c.refs[id] = ref{id: id, entry: e.Stamp.Sequence, typ: typ, terms: flatten(terms)}
-	}
-}
-
 // refer draws a reference: the number of the entry, and the id if it is short.
 func (c *Chat) refer(id string) span {
-	r, known := c.refs[id]
+	r, known := c.offers.refs[id]
 	switch {
 	case !known && id == "":
 		return hushed("nothing")

@@ -83,19 +83,16 @@ func checkRows(c api.Check) (rows []row) {
 func changeRows(changes []api.Change, compared bool) (rows []row) {
 	same := 0
 	for _, c := range changes {
-		name := strings.TrimPrefix(c.Path, "terms.")
-		switch {
-		case !compared:
-			rows = append(rows, row{name: name, value: []span{said(worded(c.After)), hushed(strings.TrimSuffix("  "+c.Label, "  "))}})
-		case c.Kind == api.Added:
-			rows = append(rows, row{span{"+", good}, name, []span{{worded(c.After), good}}})
-		case c.Kind == api.Removed:
-			rows = append(rows, row{span{"-", bad}, name, []span{{worded(c.Before), bad}}})
-		case c.Kind == api.Changed:
-			rows = append(rows, row{span{"~", warn}, name, []span{{worded(c.Before), bad}, hushed(" → "), {worded(c.After), good}, hushed(percent(c.Before, c.After))}})
-		default:
+		t := Term{strings.TrimPrefix(c.Path, "terms."), c.Kind, c.Before, c.After}
+		if compared && c.Kind == api.Same {
 			same++
+			continue
 		}
+		row := termRows([]Term{t})[0]
+		if !compared {
+			row.value = append(row.value, hushed(strings.TrimSuffix("  "+c.Label, "  ")))
+		}
+		rows = append(rows, row)
 	}
 	if same > 0 {
 		rows = append(rows, row{value: []span{hushed(count(same, "term", "terms") + " unchanged")}})

@@ -122,7 +122,7 @@ func Item(e api.EscalationItem, s Style) string {
 	}
 	if o := e.Proposal; o != nil {
 		p.put(2, 4, hushed("at stake: "), said(o.Subject), hushed(" offered by "), names.name(o.From), hushed(", "+o.Status))
-		p.rows(bodyIndent, termRows(e))
+		p.rows(bodyIndent, stakeRows(e))
 	}
 	if e.Truncated {
 		p.put(2, 4, span{"shortened: ", warn}, said("what is too long here is cut"+leftOut(e.Omitted)+"; "), hushed("parley session show "+string(e.Session)+" --full shows all"))
@@ -232,10 +232,11 @@ func routeRows(e api.EscalationItem, names cast) (rows []row) {
 	return rows
 }
 
-// termRows are the terms at stake: those that differ from the previous offer, or all.
-func termRows(e api.EscalationItem) []row {
+// stakeRows are the terms at stake: those that differ from the previous offer, or all.
+func stakeRows(e api.EscalationItem) []row {
 	if e.Previous != nil {
-		rows, same := differences(flatten(e.Previous.Terms), flatten(e.Proposal.Terms))
+		terms, same := differences(flatten(e.Previous.Terms), flatten(e.Proposal.Terms))
+		rows := termRows(terms)
 		if same > 0 {
 			rows = append(rows, row{name: "", value: []span{hushed(count(same, "term", "terms") + " unchanged")}})
 		}

@@ -1,30 +1,92 @@
 package render
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/transcript"
 )
 
-// terms draws an offer's terms, compared with those of another.
-func (c *Chat) terms(p *page, before, now string, invitation bool) {
-	after := c.refs[now].terms
-	old, has := c.refs[before]
-	if invitation {
-		after, old.terms = readable(after), readable(old.terms)
+// Offers compares each offer of a transcript with the one before it: the one that it
+// replaces, else the newest of its type.
+type Offers struct {
+	refs    map[string]ref
+	newest  map[string]string // type → the newest offer of that type
+	invites string            // the invitation in force
+}
+
+// A ref is what an id refers to.
+type ref struct {
+	id, typ, schema string
+	entry           uint64
+	terms           []leaf
+}
+
+// A Comparison is an offer's terms beside those of the offer before it.
+type Comparison struct {
+	Before string // the id of the offer before; "" if there is none to compare with
+	Entry  uint64 // the sequence number of the offer before
+	Schema string // the terms schema of the offer
+	Terms  []Term // those that differ, or all if there is none before
+	Same   int    // the number of those that do not differ
+}
+
+// NewOffers returns the Offers of a transcript that begins.
+func NewOffers() *Offers { return &Offers{refs: map[string]ref{}, newest: map[string]string{}} }
+
+// Add takes the next entry, and compares the offer that it makes.
+func (o *Offers) Add(e transcript.Entry) Comparison {
+	body := e.Message.Body
+	id := body.ID(e.Message.ID)
+	offering, offers := body.(performatives.Offering)
+	if !offers {
+		o.note(ref{id: id, entry: e.Stamp.Sequence})
+		return Comparison{}
 	}
-	if !has || before == now || !overlap(old.terms, after) {
-		p.rows(bodyIndent, rowsOf(after))
-		return
+	offer, replaced := offering.Offer(), body.Refers()
+	typ := cmp.Or(offer.Type, o.refs[replaced].typ)
+	before := replaced
+	if replaced == "" {
+		before = o.newest[typ]
 	}
-	rows, same := differences(old.terms, after)
-	p.rows(bodyIndent, rows)
+	if replaced == "" && typ == performatives.SessionInvitation || replaced != "" && replaced == o.invites {
+		o.invites = id
+	}
+	o.newest[typ] = id
+	old, known := o.refs[before]
+	r := ref{id, typ, cmp.Or(offer.Schema, o.refs[replaced].schema), e.Stamp.Sequence, flatten(jsontext.Value(offer.Terms))}
+	o.note(r)
+	after, was := r.terms, old.terms
+	if id == o.invites {
+		after, was = readable(after), readable(was)
+	}
+	if !known || before == id || !overlap(was, after) {
+		return Comparison{Schema: r.schema, Terms: termsOf(after)}
+	}
+	c := Comparison{Before: before, Entry: old.entry, Schema: r.schema}
+	c.Terms, c.Same = differences(was, after)
+	return c
+}
+
+func (o *Offers) note(r ref) {
+	if r.id != "" {
+		o.refs[r.id] = r
+	}
+}
+
+// terms draws an offer's terms as they were compared.
+func (c *Chat) terms(p *page, offered Comparison) {
+	p.rows(bodyIndent, termRows(offered.Terms))
 	switch {
-	case len(rows) == 0:
-		p.put(bodyIndent+2, bodyIndent+2, hushed("the same terms as "+c.refer(before).text))
-	case same > 0:
-		p.put(bodyIndent+2, bodyIndent+2, hushed(count(same, "other term", "other terms")+" as in "+c.refer(before).text))
+	case offered.Before == "":
+	case len(offered.Terms) == 0:
+		p.put(bodyIndent+2, bodyIndent+2, hushed("the same terms as "+c.refer(offered.Before).text))
+	case offered.Same > 0:
+		p.put(bodyIndent+2, bodyIndent+2, hushed(count(offered.Same, "other term", "other terms")+" as in "+c.refer(offered.Before).text))
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/api"
 )
 
 // A leaf is one value of a JSON document and the dotted path to it.
@@ -89,9 +91,9 @@ func elementsOf(v jsontext.Value) []jsontext.Value {
 	return elements
 }
 
-// worded formats a value for people: strings without quotes, unless that would be
+// Value formats a value for people: strings without quotes, unless that would be
 // ambiguous.
-func worded(v jsontext.Value) string {
+func Value(v jsontext.Value) string {
 	switch v.Kind() {
 	case '"':
 		text, err := jsontext.AppendUnquote(nil, v)
@@ -107,7 +109,7 @@ func worded(v jsontext.Value) string {
 		elements := elementsOf(v)
 		words := make([]string, len(elements))
 		for i, e := range elements {
-			words[i] = worded(e)
+			words[i] = Value(e)
 			if strings.ContainsAny(words[i], ",[]") {
 				words[i] = string(e)
 			}
@@ -125,17 +127,27 @@ type row struct {
 	value []span
 }
 
-func rowsOf(leaves []leaf) []row {
-	rows := make([]row, len(leaves))
+func rowsOf(leaves []leaf) []row { return termRows(termsOf(leaves)) }
+
+// A Term is one value of an offer's terms, beside what it was in the offer before.
+type Term struct {
+	Path     string
+	Kind     string // api.Same, Changed, Added or Removed
+	Was, Now jsontext.Value
+}
+
+// termsOf lists the terms of an offer that is compared with no other.
+func termsOf(leaves []leaf) []Term {
+	terms := make([]Term, len(leaves))
 	for i, l := range leaves {
-		rows[i] = row{name: l.path, value: []span{said(worded(l.json))}}
+		terms[i] = Term{Path: l.path, Kind: api.Same, Now: l.json}
 	}
-	return rows
+	return terms
 }
 
 // differences returns the changes from one offer's terms to another's, and the number
 // of unchanged leaves.
-func differences(before, after []leaf) (rows []row, same int) {
+func differences(before, after []leaf) (terms []Term, same int) {
 	old := map[string]jsontext.Value{}
 	for _, l := range before {
 		old[l.path] = l.json
@@ -146,34 +158,54 @@ func differences(before, after []leaf) (rows []row, same int) {
 		was, had := old[l.path]
 		switch {
 		case !had:
-			rows = append(rows, row{span{"+", good}, l.path, []span{{worded(l.json), good}}})
+			terms = append(terms, Term{Path: l.path, Kind: api.Added, Now: l.json})
 		case bytes.Equal(was, l.json):
 			same++
 		default:
-			rows = append(rows, row{span{"~", warn}, l.path, []span{
-				{worded(was), bad}, hushed(" → "), {worded(l.json), good}, hushed(percent(was, l.json)),
-			}})
+			terms = append(terms, Term{l.path, api.Changed, was, l.json})
 		}
 	}
 	for _, l := range before {
 		if !now[l.path] {
-			rows = append(rows, row{span{"-", bad}, l.path, []span{{worded(l.json), bad}}})
+			terms = append(terms, Term{Path: l.path, Kind: api.Removed, Was: l.json})
 		}
 	}
-	return rows, same
+	return terms, same
 }
 
-// percent formats the relative change of a number.
-func percent(was, now jsontext.Value) string {
-	if was.Kind() != '0' || now.Kind() != '0' {
+// termRows are terms as rows, with a mark before what has changed.
+func termRows(terms []Term) []row {
+	rows := make([]row, len(terms))
+	for i, t := range terms {
+		rows[i] = row{name: t.Path}
+		switch r := &rows[i]; t.Kind {
+		case api.Added:
+			r.mark, r.value = span{"+", good}, []span{{Value(t.Now), good}}
+		case api.Removed:
+			r.mark, r.value = span{"-", bad}, []span{{Value(t.Was), bad}}
+		case api.Changed:
+			r.mark, r.value = span{"~", warn}, []span{{Value(t.Was), bad}, hushed(" → "), {Value(t.Now), good}}
+			if change := t.Change(); change != "" {
+				r.value = append(r.value, hushed(" ("+change+")"))
+			}
+		default:
+			r.value = []span{said(Value(t.Now))}
+		}
+	}
+	return rows
+}
+
+// Change formats the relative change of a number, such as +25 %.
+func (t Term) Change() string {
+	if t.Was.Kind() != '0' || t.Now.Kind() != '0' {
 		return ""
 	}
-	a, errA := strconv.ParseFloat(string(was), 64)
-	b, errB := strconv.ParseFloat(string(now), 64)
+	a, errA := strconv.ParseFloat(string(t.Was), 64)
+	b, errB := strconv.ParseFloat(string(t.Now), 64)
 	if errA != nil || errB != nil || a <= 0 || b < 0 || b/a > 100 {
 		return ""
 	}
-	return fmt.Sprintf(" (%+.4g %%)", (b-a)/a*100)
+	return fmt.Sprintf("%+.4g %%", (b-a)/a*100)
 }
 
 // widestName is the maximum width of the name column.

@@ -44,6 +44,8 @@ func TestPictures(t *testing.T) {
 	b.clicks(`.row[data-id="` + id + `"]`)
 	b.sees("#item")
 	b.reads("#item .title", "Enterprise plan")
+	b.reads(".talk .offered dd.changed", "+15.38 %")
+	b.reads(".talk .offered dt.changed", "Price per month")
 	b.fits()
 	b.photographs("item-light")
 	b.clicks("[data-open=approve]")
