@@ -256,7 +256,22 @@ func TestHTTPRefusals(t *testing.T) {
 		send("GET", of+"/messages"+bad, "").refused(http.StatusBadRequest, session.MalformedEnvelope)
 	}
 	send("GET", "/v1/asp/sessions?state=NEVER", "").refused(http.StatusBadRequest, session.MalformedEnvelope)
-	send("GET", "/v1/asp/nothing", "").refused(http.StatusNotFound, session.MalformedEnvelope)
+	for _, path := range []string{"/nothing", "", "/", "//sessions", "/sessions/../sessions", "/sessions/", "/agents/" + string(seller) + "/card", "/sessions%2F"} {
+		send("GET", "/v1/asp"+path, "").refused(http.StatusNotFound, session.MalformedEnvelope)
+	}
+	for missing, body := range map[string]string{"/with": `{"purpose":"x"}`, "/purpose": `{"with":["agent://widgets.co/seller"]}`} {
+		a := send("POST", "/v1/asp/sessions", body)
+		a.refused(http.StatusBadRequest, session.MalformedEnvelope)
+		if !strings.Contains(string(a.body), `"`+missing+`: is missing"`) {
+			t.Errorf("without %s: %s", missing, a.body)
+		}
+	}
+	if a := send("GET", of+"/events", "", func(r *http.Request) { r.Header.Set("Last-Event-ID", "x") }); !strings.Contains(string(a.body), `"path":"/Last-Event-ID"`) {
+		t.Errorf("a bad Last-Event-ID is answered %s", a.body)
+	}
+	if a := send("HEAD", of+"/events", ""); a.status != http.StatusOK || a.header.Get("Content-Type") != "text/event-stream" {
+		t.Errorf("HEAD of events is answered %d %v", a.status, a.header)
+	}
 	if a := send("PUT", of, "{}"); a.status != http.StatusMethodNotAllowed || a.header.Get("Allow") != "GET, DELETE" {
 		t.Errorf("PUT of a session is answered %d, Allow %q", a.status, a.header.Get("Allow"))
 	}
@@ -276,6 +291,25 @@ func TestHTTPRefusals(t *testing.T) {
 	}
 	if a := w.send("OPTIONS", of+"/messages", "", "", from("https://evil.com")); a.header.Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("the preflight of another origin is answered %d %v", a.status, a.header)
+	}
+}
+
+// HTTP/2 is spoken without TLS too, by a client that knows so.
+func TestHTTP2(t *testing.T) {
+	t.Parallel()
+	w := newHTTPWorld(t, testkit.Options{})
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: protocols}
+	defer transport.CloseIdleConnections()
+	r, err := http.NewRequestWithContext(w.Ctx, http.MethodGet, "http://"+w.HTTPAddr+"/v1/asp/inbox/events", nil)
+	testkit.Must(t, err)
+	r.Header.Set("Authorization", "Bearer "+w.tokens[cron])
+	reply, err := transport.RoundTrip(r)
+	testkit.Must(t, err)
+	defer reply.Body.Close()
+	if reply.ProtoMajor != 2 || reply.StatusCode != http.StatusOK {
+		t.Errorf("answered %s %s", reply.Proto, reply.Status)
 	}
 }
 
@@ -326,7 +360,7 @@ func TestHTTPEvents(t *testing.T) {
 
 	inbox, all, second := w.events("/v1/asp/inbox/events", w.tokens[cron], ""), w.events(path+"/events", w.tokens[cron], ""), w.events(path+"/events", removed.Token, "0")
 	beyond := w.events(path+"/events?since_sequence=100", w.tokens[cron], "")
-	if e := all(); e.name != "session_state" || !strings.Contains(e.data, `"state":"INVITED"`) {
+	if e := all(); e.name != "session_state" || !strings.HasPrefix(e.data, `{"state":"INVITED","previous":"IDLE",`) {
 		t.Errorf("first came %+v", e)
 	}
 	if e := all(); e.name != "message" || e.id != "0" {

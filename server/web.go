@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -68,7 +69,6 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	gateway := httpgateway.New(httpgateway.Options{
 		Broker: s.Broker, Custody: s.Custody(), Keys: s.IdempotencyKeys(), Feeds: s.Broker, Dev: s.Dev, Origins: o.HTTPOrigins, Log: log, Now: s.Now,
 	})
-	mux.Handle(httpgateway.Base+"/", gateway)
 	mux.Handle("/openapi.json", gateway)
 	for _, path := range []string{"GET /{$}", "GET /inbox"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
@@ -76,8 +76,12 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 			w.WriteHeader(http.StatusSeeOther)
 		})
 	}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true) // behind a reverse proxy that ends TLS
 	server := &http.Server{
-		Handler: refuseOver(mux), ConnContext: mark, MaxHeaderBytes: maxHeader,
+		Handler: refuseOver(below(httpgateway.Base, gateway, mux)), Protocols: protocols, ConnContext: mark, MaxHeaderBytes: maxHeader,
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 	}
 	// Its errors are about clients, such as one that does not speak TLS.
@@ -93,6 +97,18 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 		go server.Serve(listener) //nolint:errcheck // returns when closed
 	}
 	return &web{addr, server, pages, gateway}, nil
+}
+
+// below serves the paths below base by a handler that gets them as they were sent: a mux
+// redirects those that are not clean.
+func below(base string, handler, rest http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == base || strings.HasPrefix(r.URL.Path, base+"/") {
+			handler.ServeHTTP(w, r)
+			return
+		}
+		rest.ServeHTTP(w, r)
+	})
 }
 
 func (w *web) close(ctx context.Context) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -53,7 +54,7 @@ func (c *call) act() {
 		return
 	}
 	var s said
-	if err := c.strictly(data, &s, "performative", "body", "recipient", "constraints", "messageId"); err != nil {
+	if err := strictly(data, &s, "performative", "body?", "recipient?", "constraints?", "messageId?"); err != nil {
 		c.g.refuse(c.w, err)
 		return
 	}
@@ -97,7 +98,7 @@ func (c *call) open() {
 		return
 	}
 	var o opening
-	if err := c.strictly(data, &o, "with", "purpose", "subject", "mode", "terms", "validUntil"); err != nil {
+	if err := strictly(data, &o, "with", "purpose", "subject?", "mode?", "terms?", "validUntil?"); err != nil {
 		c.g.refuse(c.w, err)
 		return
 	}
@@ -136,14 +137,18 @@ func (o opening) invitation() (s said, err error) {
 	return said{Performative: performatives.Propose.String(), Body: raw}, err
 }
 
-// strictly decodes an object that has no other members.
-func (c *call) strictly(data []byte, into any, members ...string) error {
+// strictly decodes an object that has these members and no others; "?" marks one that it may lack.
+func strictly(data []byte, into any, members ...string) error {
 	given := map[string]jsontext.Value{}
 	if err := decode(data, &given); err != nil {
 		return err
 	}
 	for _, m := range members {
-		delete(given, m)
+		name, optional := strings.CutSuffix(m, "?")
+		if _, has := given[name]; !has && !optional {
+			return malformed("/"+name, "is missing")
+		}
+		delete(given, name)
 	}
 	for name := range given {
 		return malformed("/"+clip(name), "is not taken here")

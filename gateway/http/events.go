@@ -70,7 +70,7 @@ func (c *call) resume(parameter string) (*uint64, error) {
 	}
 	value, plus := c.r.URL.Query().Get(parameter), uint64(0)
 	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
-		value, plus = last, 1
+		parameter, value, plus = "Last-Event-ID", last, 1
 	}
 	if value == "" {
 		return nil, nil //nolint:nilnil // from where the stream begins
@@ -108,7 +108,7 @@ func (c *call) stream(watch func(context.Context) (<-chan struct{}, func(), erro
 	}
 	c.w.Header().Set("Content-Type", eventsType)
 	s.out.SetReadDeadline(time.Time{}) //nolint:errcheck // of a connection that has a deadline
-	if s.write(": "+api.ServiceName+"\n\n") != nil {
+	if s.write(": "+api.ServiceName+"\n\n") != nil || c.r.Method == http.MethodHead {
 		return
 	}
 	idle := time.NewTicker(commentWait)

@@ -16,6 +16,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -122,7 +123,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if g.crossOrigin(w, r) {
 		return
 	}
-	if _, pattern := g.mux.Handler(r); pattern == "" {
+	if _, pattern := g.mux.Handler(r); pattern == "" || !clean(r) {
 		g.noRoute(w, r)
 		return
 	}
@@ -139,12 +140,20 @@ func (g *Gateway) noRoute(w http.ResponseWriter, r *http.Request) {
 			allowed = append(allowed, method)
 		}
 	}
-	if len(allowed) == 0 {
-		fail(w, http.StatusNotFound, session.Refuse(session.MalformedEnvelope, "there is no such path; %s/openapi.json lists all", Base))
+	if len(allowed) == 0 || !clean(r) {
+		fail(w, http.StatusNotFound, session.Refuse(session.MalformedEnvelope,
+			"there is no such path; %s/openapi.json lists all, and an agent's URI in one is percent-encoded", Base))
 		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	fail(w, http.StatusMethodNotAllowed, session.Refuse(session.MalformedEnvelope, "the path takes %s", strings.Join(allowed, ", ")))
+}
+
+// clean tells whether the path is as a client should send it. http.ServeMux answers
+// another one with a redirect, which an agent's URI that is not percent-encoded does not survive.
+func clean(r *http.Request) bool {
+	escaped := r.URL.EscapedPath()
+	return strings.TrimSuffix(escaped, "/") == path.Clean(escaped)
 }
 
 // crossOrigin lets pages of listed origins call, and answers a browser's preflight.

@@ -77,7 +77,7 @@ func components() object {
 			"type": "object", "required": []string{"performative", "body"}, "additionalProperties": false,
 			"properties": object{
 				"performative": object{"enum": performatives.All()}, "body": object{"type": "object"},
-				"recipient": object{"type": "string"}, "constraints": object{"type": "object"}, "messageId": object{"type": "string", "format": "uuid"},
+				"recipient": object{"type": []string{"string", "object"}}, "constraints": object{"type": "object"}, "messageId": object{"type": "string", "format": "uuid"},
 			},
 		},
 		"opening": object{

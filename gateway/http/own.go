@@ -34,7 +34,7 @@ func (c *call) prove() {
 	data, err := c.read(jsonType)
 	var proof api.ProveToken
 	if err == nil {
-		err = decode(data, &proof)
+		err = strictly(data, &proof, "agentId", "timestamp", "audience", "signature")
 	}
 	var token api.Token
 	if err == nil {

@@ -30,7 +30,7 @@ type received struct {
 // A stateChange is the data of session_state.
 type stateChange struct {
 	State    string `json:"state"`
-	Previous string `json:"previous,omitzero"`
+	Previous string `json:"previous"`
 	At       string `json:"timestamp"`
 }
 
@@ -38,6 +38,7 @@ type stateChange struct {
 func (r *sessionReader) first(ctx context.Context) (over bool, err error) {
 	var page api.Messages
 	request := api.ListMessages{Session: r.c.session(), Since: max(r.from, 1) - 1, Limit: 1}
+	r.state = session.Idle.String()
 	if err := r.c.ask(ctx, api.SessionMessages.Verb, request, &page); err != nil || r.from == 0 {
 		return false, err
 	}
