@@ -1,7 +1,9 @@
 // Package conformance holds what a plain NATS client sees of a broker: the
 // conversations of testdata, and tests of what does not fit into a text.
 // Nothing on the client's side of them is code of ours: envelopes are raw JSON,
-// inboxes are read through their durable pull consumers.
+// inboxes are read through their durable pull consumers. The conversations run
+// over HTTP too, and are answered the same: envelopes are posted, verbs are
+// called by their paths, inboxes are read from /inbox/events.
 //
 // A conversation is a text that a person reads and another program can run:
 //

@@ -74,13 +74,23 @@ func TestConversations(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := play(t, string(text), rulesFor(t, file))
+			got := play(t, string(text), rulesFor(t, file), false)
 			if *update {
 				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			} else if got != string(text) {
 				t.Errorf("the answers are others now; if they should be, run with -update:\n%s", cmp.Diff(string(text), got))
+			}
+		})
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt")+" over HTTP", func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := play(t, string(text), rulesFor(t, file), true); got != string(text) {
+				t.Errorf("HTTP answers otherwise than NATS:\n%s", cmp.Diff(string(text), got))
 			}
 		})
 	}
@@ -94,6 +104,10 @@ type stage struct {
 	js     jetstream.JetStream
 	events *nats.Subscription
 	items  *nats.Subscription
+
+	overHTTP bool
+	cursors  map[string]string // by principal: the last event of /inbox/events
+	heard    map[string]int    // by principal: how many there were
 
 	session string
 	sent    map[string][]byte // by name
@@ -116,8 +130,9 @@ func rulesFor(t *testing.T, file string) *escalation.Rules {
 	return rules
 }
 
-func play(t *testing.T, text string, rules *escalation.Rules) string {
-	s := &stage{T: t, broker: testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute, Rules: rules})}
+func play(t *testing.T, text string, rules *escalation.Rules, overHTTP bool) string {
+	broker := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute, Rules: rules, HTTP: "127.0.0.1:0"})
+	s := &stage{T: t, broker: broker, overHTTP: overHTTP, cursors: map[string]string{}, heard: map[string]int{}}
 	s.connect()
 	s.scene()
 	var out strings.Builder
@@ -176,7 +191,7 @@ func (s *stage) do(line string) []string {
 	case "?":
 		who, rest, _ := strings.Cut(rest, " ")
 		verb, request, _ := strings.Cut(rest, " ")
-		return []string{s.request("asp.agent."+token(s.who(who))+".api."+verb, []byte(s.expand(request)))}
+		return []string{s.call(s.who(who), verb, s.expand(request))}
 	case "inbox":
 		who, how, _ := strings.Cut(rest, " ")
 		return s.inbox(s.who(who), how == "whole")
@@ -215,9 +230,8 @@ func (s *stage) submit(rest string) string {
 	if s.opener == "" {
 		s.opener = uri
 	}
-	subject := "asp.agent." + token(uri) + ".submit." + s.session
 	if act == "again" {
-		return s.request(subject, s.sent[rest])
+		return s.say(uri, s.sent[rest])
 	}
 	body, over, _ := strings.Cut(rest, " + ")
 	id, label := v7(), "m"+strconv.Itoa(len(s.sent)+1)
@@ -238,7 +252,27 @@ func (s *stage) submit(rest string) string {
 		s.Fatal(err)
 	}
 	s.sent[label] = data
-	return s.request(subject, data)
+	return s.say(uri, data)
+}
+
+// say submits an envelope.
+func (s *stage) say(uri string, envelope []byte) string {
+	s.Helper()
+	if s.overHTTP {
+		return s.post(uri, envelope)
+	}
+	return s.request("asp.agent."+token(uri)+".submit."+s.session, envelope)
+}
+
+// call calls a verb. Not all have a path in HTTP.
+func (s *stage) call(uri, verb, request string) string {
+	s.Helper()
+	if s.overHTTP {
+		if answer, has := s.callHTTP(uri, verb, request); has {
+			return answer
+		}
+	}
+	return s.request("asp.agent."+token(uri)+".api."+verb, []byte(request))
 }
 
 func (s *stage) read(text string) (v any) {
@@ -413,45 +447,60 @@ func (s *stage) inbox(uri string, whole bool) []string {
 	if err != nil {
 		return []string{"| no inbox: " + err.Error()}
 	}
+	receive := s.fetch
+	if s.overHTTP {
+		receive = s.hear
+	}
 	var lines []string
-	unread := s.unread(ctx, uri, consumer)
+	transcript := s.transcript()
+	for _, m := range receive(ctx, uri, consumer) {
+		var e entry
+		if err := json.Unmarshal(m, &e); err != nil {
+			s.Fatal(err)
+		}
+		if e.Sequence >= len(transcript) || transcript[e.Sequence] != string(m) {
+			s.Errorf("%s has received what is not entry %d: %s", uri, e.Sequence, m)
+		}
+		if whole {
+			lines = append(lines, "| "+s.pretty(m))
+			continue
+		}
+		lines = append(lines, "| "+s.mask(e.String()))
+	}
+	return lines
+}
+
+// fetch reads what a principal has not acknowledged, and returns what is of this session.
+func (s *stage) fetch(ctx context.Context, uri string, consumer jetstream.Consumer) (messages [][]byte) {
+	read, err := consumer.Info(ctx)
+	if err != nil {
+		s.Fatal(err)
+	}
+	unread := s.delivered(ctx, uri) - int(read.AckFloor.Consumer) //nolint:gosec // a few messages
 	if unread == 0 {
-		return lines
+		return nil
 	}
 	batch, err := consumer.Fetch(unread, jetstream.FetchMaxWait(wait))
 	if err != nil {
 		s.Fatal(err)
 	}
-	transcript := s.transcript()
 	for m := range batch.Messages() {
 		if err := m.DoubleAck(ctx); err != nil {
 			s.Fatal(err)
 		}
-		if m.Subject() != "asp.agent."+token(uri)+".inbox."+s.session {
-			continue
+		if m.Subject() == "asp.agent."+token(uri)+".inbox."+s.session {
+			messages = append(messages, m.Data())
 		}
-		var e entry
-		if err := json.Unmarshal(m.Data(), &e); err != nil {
-			s.Fatal(err)
-		}
-		if e.Sequence >= len(transcript) || transcript[e.Sequence] != string(m.Data()) {
-			s.Errorf("%s has received what is not entry %d: %s", uri, e.Sequence, m.Data())
-		}
-		if whole {
-			lines = append(lines, "| "+s.pretty(m.Data()))
-			continue
-		}
-		lines = append(lines, "| "+s.mask(e.String()))
 	}
 	if err := batch.Error(); err != nil {
 		s.Fatal(err)
 	}
-	return lines
+	return messages
 }
 
-// unread counts what the stream has for a principal and the principal has not
-// acknowledged. The consumer's own count may be a moment behind the stream.
-func (s *stage) unread(ctx context.Context, uri string, consumer jetstream.Consumer) int {
+// delivered counts what the stream has for a principal. A consumer's own count may be a
+// moment behind the stream.
+func (s *stage) delivered(ctx context.Context, uri string) (n int) {
 	stream, err := s.js.Stream(ctx, "ASP_INBOX")
 	if err != nil {
 		s.Fatal(err)
@@ -460,15 +509,10 @@ func (s *stage) unread(ctx context.Context, uri string, consumer jetstream.Consu
 	if err != nil {
 		s.Fatal(err)
 	}
-	read, err := consumer.Info(ctx)
-	if err != nil {
-		s.Fatal(err)
+	for _, of := range info.State.Subjects {
+		n += int(of) //nolint:gosec // a few messages
 	}
-	there := 0
-	for _, n := range info.State.Subjects {
-		there += int(n) //nolint:gosec // a few messages
-	}
-	return there - int(read.AckFloor.Consumer) //nolint:gosec // a few messages
+	return n
 }
 
 // entry is what a line about a delivered envelope shows.
@@ -550,12 +594,28 @@ var categories = []string{"protocol", "schema", "authority", "integrity", "tempo
 func checkRefusal(t testing.TB, m *nats.Msg) string {
 	t.Helper()
 	var answer map[string]json.RawMessage
-	var e map[string]any
 	if err := json.Unmarshal(m.Data, &answer); err != nil {
 		t.Fatalf("a refusal that is no JSON: %q", m.Data)
 	}
-	if err := json.Unmarshal(answer["error"], &e); err != nil || string(answer["accepted"]) != "false" || len(answer) != 2 {
+	if string(answer["accepted"]) != "false" || len(answer) != 2 {
 		t.Fatalf("not the shape of a refusal: %s", m.Data)
+	}
+	code := checkError(t, answer["error"])
+	if got := m.Header.Get("Nats-Service-Error-Code"); got != statuses[code] {
+		t.Errorf("%s has the micro error code %q, want %q", code, got, statuses[code])
+	}
+	if m.Header.Get("Nats-Service-Error") == "" {
+		t.Errorf("%s has no micro error", code)
+	}
+	return code
+}
+
+// checkError holds the error of a refusal to its shape and returns its code.
+func checkError(t testing.TB, data []byte) string {
+	t.Helper()
+	var e map[string]any
+	if err := json.Unmarshal(data, &e); err != nil {
+		t.Fatalf("not the shape of a refusal: %s", data)
 	}
 	code, _ := e["code"].(string)
 	category, _ := e["category"].(string)
@@ -566,17 +626,11 @@ func checkRefusal(t testing.TB, m *nats.Msg) string {
 		fields++
 	}
 	if statuses[code] == "" || !slices.Contains(categories, category) || message == "" || !retryable || len(e) != fields {
-		t.Errorf("not the shape of a refusal: %s", m.Data)
-	}
-	if got := m.Header.Get("Nats-Service-Error-Code"); got != statuses[code] {
-		t.Errorf("%s has the micro error code %q, want %q", code, got, statuses[code])
-	}
-	if m.Header.Get("Nats-Service-Error") == "" {
-		t.Errorf("%s has no micro error", code)
+		t.Errorf("not the shape of a refusal: %s", data)
 	}
 	for _, inside := range []string{"goroutine", "nats:", "runtime error", ".go:", "jetstream", "performatives.", "session.", "panic"} {
 		if strings.Contains(message, inside) && !strings.Contains(message, "session.get, session.list") {
-			t.Errorf("a refusal leaks %q: %s", inside, m.Data)
+			t.Errorf("a refusal leaks %q: %s", inside, data)
 		}
 	}
 	return code

@@ -1,0 +1,260 @@
+package conformance
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/internal/testkit"
+)
+
+// post submits an envelope over HTTP. The answer is printed as that of NATS is.
+func (s *stage) post(uri string, envelope []byte) string {
+	s.Helper()
+	path := "/sessions/" + s.session + "/messages"
+	var e struct{ SessionID string }
+	if json.Unmarshal(envelope, &e) == nil && e.SessionID == s.session && s.values["hash0"] == "" {
+		path = "/sessions"
+	}
+	a := s.send(http.MethodPost, path, uri, "application/asp+json", envelope)
+	if created := a.Header.Get("Location"); path == "/sessions" && a.StatusCode < 300 && (a.StatusCode != http.StatusCreated || created != "/v1/asp/sessions/"+s.session) {
+		s.Errorf("what opens the session is answered %d, Location %q", a.StatusCode, created)
+	}
+	return s.printed(a)
+}
+
+// paths say where HTTP has a verb: ":name" takes the place of a member of its request, what
+// is left is the query of a GET and the body of others.
+var paths = map[string]string{
+	"session.get": "GET /sessions/:sessionId", "session.list": "GET /sessions", "session.messages": "GET /sessions/:sessionId/messages",
+	"agent.get": "GET /agents/:agentId/card", "agent.list": "GET /agents", "agent.register": "PUT /agents/:agentId/card",
+	"escalation.list": "GET /escalations", "escalation.get": "GET /escalations/:escalationId", "escalation.history": "GET /escalations/:escalationId/history",
+	"escalation.claim": "POST /escalations/:escalationId/claim", "escalation.release": "POST /escalations/:escalationId/release",
+	"escalation.comment": "POST /escalations/:escalationId/comment",
+}
+
+// names are what the query calls a member otherwise.
+var names = map[string]string{"since": "since_sequence", "minTrust": "min_trust"}
+
+// callHTTP calls a verb over HTTP, if it has a path there that can say the request.
+func (s *stage) callHTTP(uri, verb, request string) (answer string, has bool) {
+	s.Helper()
+	method, path, has := strings.Cut(paths[verb], " ")
+	members := map[string]any{}
+	if !has || request != "" && json.Unmarshal([]byte(request), &members) != nil {
+		return "", false
+	}
+	if card, is := members["card"].(map[string]any); is {
+		members = maps.Clone(card)
+		if members["agentId"] == nil {
+			members["agentId"] = uri
+		}
+	}
+	for _, name := range slices.Collect(maps.Keys(members)) {
+		if value, is := members[name].(string); is && strings.Contains(path, "/:"+name) {
+			path = strings.Replace(path, "/:"+name, "/"+url.PathEscape(value), 1)
+			delete(members, name)
+		}
+	}
+	if strings.Contains(path, "/:") {
+		return "", false // what is missing has no path
+	}
+	var body []byte
+	if method == http.MethodGet {
+		query := url.Values{}
+		for name, value := range members {
+			if other := names[name]; other != "" {
+				name = other
+			}
+			query.Set(name, fmt.Sprint(value))
+		}
+		path += "?" + query.Encode()
+	} else if data, err := json.Marshal(members); err == nil {
+		body = data
+	}
+	a := s.send(method, path, uri, "application/json", body)
+	answer = s.printed(a)
+	if strings.Contains(answer, `"code":"malformed"`) {
+		// A gateway reads the query itself, and names what is wrong as HTTP does.
+		if over := s.request("asp.agent."+token(uri)+".api."+verb, []byte(request)); strings.Contains(over, `"code":"malformed"`) {
+			return over, true
+		}
+	}
+	return answer, true
+}
+
+// A reply is an answer of HTTP.
+type reply struct {
+	*http.Response
+	body []byte
+}
+
+// send sends a request as a principal.
+func (s *stage) send(method, path, uri, contentType string, body []byte) reply {
+	s.Helper()
+	r, err := http.NewRequestWithContext(s.Context(), method, "http://"+s.broker.HTTPAddr+"/v1/asp"+path, strings.NewReader(string(body)))
+	if err != nil {
+		s.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+uri)
+	if len(body) > 0 {
+		r.Header.Set("Content-Type", contentType)
+	}
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer a.Body.Close()
+	data, err := io.ReadAll(a.Body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return reply{a, data}
+}
+
+// printed prints an answer as that of NATS is printed: a problem document says the same as
+// the error of a refusal (GATEWAYS.md G2).
+func (s *stage) printed(a reply) string {
+	s.Helper()
+	if a.StatusCode < 300 {
+		if got := a.Header.Get("Content-Type"); got != "application/json" {
+			s.Errorf("an answer is %s", got)
+		}
+		return "< " + s.pretty(a.body)
+	}
+	status := strconv.Itoa(a.StatusCode)
+	refusal := problem(s.T, a)
+	data, err := json.Marshal(map[string]any{"accepted": false, "error": refusal})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return "< " + status + " " + s.pretty(data)
+}
+
+// problem holds a problem document to its shape (RFC 9457) and returns the error that it tells of.
+func problem(t testing.TB, a reply) map[string]any {
+	t.Helper()
+	var p map[string]any
+	if err := json.Unmarshal(a.body, &p); err != nil {
+		t.Fatalf("a refusal that is no JSON: %q", a.body)
+	}
+	e := maps.Clone(p)
+	for _, own := range []string{"type", "title", "status", "detail"} {
+		delete(e, own)
+	}
+	e["message"] = p["detail"]
+	data, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := checkError(t, data)
+	if p["type"] != "urn:asp:error:"+code || p["title"] == "" || p["status"] != float64(a.StatusCode) || statuses[code] != strconv.Itoa(a.StatusCode) ||
+		a.Header.Get("Content-Type") != "application/problem+json" {
+		t.Errorf("not the problem document of %s: %d %v %s", code, a.StatusCode, a.Header, a.body)
+	}
+	if waits := a.StatusCode == http.StatusTooManyRequests || a.StatusCode == http.StatusServiceUnavailable; waits != (a.Header.Get("Retry-After") != "") {
+		t.Errorf("%d has Retry-After %q", a.StatusCode, a.Header.Get("Retry-After"))
+	}
+	if (a.StatusCode == http.StatusUnauthorized) != (a.Header.Get("WWW-Authenticate") != "") {
+		t.Errorf("%d has WWW-Authenticate %q", a.StatusCode, a.Header.Get("WWW-Authenticate"))
+	}
+	return e
+}
+
+// hear reads what a principal has not read of /inbox/events, and returns what is of this session.
+func (s *stage) hear(ctx context.Context, uri string, _ jetstream.Consumer) (messages [][]byte) {
+	unread := s.delivered(ctx, uri) - s.heard[uri]
+	if unread == 0 {
+		return nil
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.broker.HTTPAddr+"/v1/asp/inbox/events", nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+uri)
+	r.Header.Set("Last-Event-ID", s.cursors[uri])
+	if s.cursors[uri] == "" {
+		r.Header.Set("Last-Event-ID", "0")
+	}
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer a.Body.Close()
+	lines := bufio.NewScanner(a.Body)
+	lines.Buffer(nil, 1<<20)
+	for unread > 0 {
+		if !lines.Scan() {
+			s.Fatalf("%d events of %s did not come: %v", unread, uri, lines.Err())
+		}
+		switch field, value, _ := strings.Cut(lines.Text(), ": "); field {
+		case "id":
+			s.cursors[uri] = value
+		case "data":
+			var e struct{ SessionID string }
+			if err := json.Unmarshal([]byte(value), &e); err != nil {
+				s.Fatal(err)
+			}
+			if e.SessionID == s.session {
+				messages = append(messages, []byte(value))
+			}
+			unread--
+			s.heard[uri]++
+		}
+	}
+	return messages
+}
+
+// TestStrangersOverHTTP: on every path of the OpenAPI description that names a session or an
+// escalation, what there is not and what is of others are answered in the same bytes (PROTOCOL.md §9).
+func TestStrangersOverHTTP(t *testing.T) {
+	t.Parallel()
+	s := &stage{T: t, broker: testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute, HTTP: "127.0.0.1:0"})}
+	s.connect()
+	s.scene()
+	s.submit(`alpha PROPOSE ` + invite(beta))
+	s.submit(`beta ACCEPT {"referenceId":"inv"}`)
+	s.submit(`alpha ESCALATE {"reason":"policy-ambiguous","urgency":"low","context":"odd"}`)
+	var description struct{ Paths map[string]map[string]struct{} }
+	if err := json.Unmarshal(s.send(http.MethodGet, "/openapi.json", alpha, "", nil).body, &description); err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	for _, template := range slices.Sorted(maps.Keys(description.Paths)) {
+		for method := range description.Paths[template] {
+			var answers []string
+			for _, ids := range [][3]string{{s.session, s.values["m1"], s.values["m3"]}, {v7(), v7(), v7()}} {
+				path := strings.NewReplacer("{sessionId}", ids[0], "{messageId}", ids[1], "{escalationId}", ids[2]).Replace(template)
+				if path == template || strings.HasSuffix(path, "/ws") { // a WebSocket says who it is later: server/http_socket_test.go
+					continue
+				}
+				body := map[bool]string{true: `{"performative":"OBSERVE","body":{"subject":"x"}}`, false: `{}`}[strings.HasSuffix(path, "/messages")]
+				a := s.send(strings.ToUpper(method), strings.TrimPrefix(path, "/v1/asp"), cast["stranger"], "application/json", []byte(body))
+				problem(t, a)
+				a.Header.Del("Date")
+				answers = append(answers, fmt.Sprint(a.StatusCode, a.Header, string(a.body)))
+			}
+			if len(answers) == 0 {
+				continue
+			}
+			if asked++; answers[0] != answers[1] {
+				t.Errorf("%s %s tells a stranger\n%s, and of what there is not\n%s", method, template, answers[0], answers[1])
+			}
+		}
+	}
+	if asked < 12 {
+		t.Errorf("only %d operations name a session or an escalation", asked)
+	}
+}
