@@ -42,10 +42,11 @@ type Check struct {
 	Participants []performatives.Agent        `json:"participants"` // at most 20
 	Asked        string                       `json:"askedAt"`
 	Awaiting     bool                         `json:"awaitingYou"`
-	Allows       []performatives.Performative `json:"allows,omitzero"`    // what may be sent now
-	MaxDepth     int                          `json:"maxDepth"`           // of the delegates that it may name; 0 for none
-	Result       uint64                       `json:"result,omitzero"`    // sequence number of the newest INFORM result
-	Truncated    bool                         `json:"truncated,omitzero"` // long texts are cut
+	Allows       []performatives.Performative `json:"allows,omitzero"`      // what may be sent now
+	MaxDepth     int                          `json:"maxDepth"`             // of the delegates that it may name; 0 for none
+	Result       uint64                       `json:"result,omitzero"`      // sequence number of the newest INFORM result
+	AlsoOffered  []delegation.ID              `json:"alsoOffered,omitzero"` // by other sides, at most 20: one may be accepted
+	Truncated    bool                         `json:"truncated,omitzero"`   // long texts are cut
 
 	// Of check.get only, while the caller may read the session:
 	Closing  string           `json:"reason,omitzero"`   // why it is over
@@ -58,6 +59,7 @@ type Check struct {
 // The bounds of a check.
 const (
 	maxCheckParties = 20
+	maxAlsoOffered  = 20
 	maxChanges      = 200
 	maxTextBytes    = 8 << 10 // of the scope or the purpose in check.get
 	maxChangeBytes  = 2 << 10 // of a change
@@ -76,8 +78,9 @@ func ViewCheck(s *session.State, you performatives.Agent, at time.Time) (c Check
 		at = s.Updated
 	}
 	party, _ := s.Party(you)
-	g, ok := s.Grant(party.Grant)
-	if !ok || !s.HasPart(you) {
+	grants := s.GrantsOf(party, at)
+	g := grants[0]
+	if g.ID == "" || !s.HasPart(you) {
 		return c, false
 	}
 	c = Check{GrantView: viewGrant(s, g, at), Session: s.ID, State: s.Phase, Mode: s.Mode.Name, Result: g.Result, Purpose: s.Agreed.Purpose, Participants: s.Participants()}
@@ -87,13 +90,18 @@ func ViewCheck(s *session.State, you performatives.Agent, at time.Time) (c Check
 	if asked, known := s.Seen(performatives.MessageID(g.ID)); known {
 		c.Asked = Timestamp(asked.AcceptedAt)
 	}
+	for _, also := range grants[1:min(len(grants), maxAlsoOffered+1)] {
+		c.AlsoOffered = append(c.AlsoOffered, also.ID)
+	}
 	c.fitted(Fit(&c.Scope, maxTextBytes))
 	c.fitted(Fit(&c.Purpose, maxTextBytes))
 	if !c.Open() {
 		return c, true
 	}
 	if s.Phase != session.Escalated {
-		c.Allows = g.Authority.Acts()
+		if g.Status == delegation.Active || len(grants) == 1 {
+			c.Allows = g.Authority.Acts()
+		}
 		c.Awaiting = g.Status == delegation.Offered || g.Result == 0 || s.Awaits(you, at)
 	}
 	if g.Authority.Allows(performatives.Delegate) {

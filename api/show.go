@@ -74,8 +74,8 @@ func viewParty(s *session.State, p session.Party, at time.Time) PartyView {
 	v := PartyView{Agent: p.Agent, Role: p.Role.String(), Kind: p.Kind, Status: "joined", Authority: p.Authority, Key: p.Key, Custody: p.Custody}
 	switch {
 	case p.Role == session.Delegate:
-		g, _ := s.Grant(p.Grant)
-		v.Status, v.OnBehalfOf = grantStatus(s, g, at), g.Principal
+		g := s.GrantsOf(p, at)[0]
+		v.Status, v.Authority, v.OnBehalfOf = grantStatus(s, g, at), g.Authority.String(), g.Principal
 	case p.Role == session.Invitee && !p.Answered:
 		v.Status = "invited"
 	}

@@ -12,8 +12,7 @@ import (
 )
 
 // question is an escalation as the rules look at it.
-func (a *Approvals) question(s *session.State, by performatives.Agent, body *performatives.EscalateBody, offer *session.Offer) escalation.Ask {
-	side := s.SideOf(by)
+func (a *Approvals) question(s *session.State, side, by performatives.Agent, body *performatives.EscalateBody, offer *session.Offer) escalation.Ask {
 	card, _ := a.o.Registry.Card(side)
 	urgency := escalation.Urgency(body.Urgency)
 	deciders := a.o.Registry.Deciders(side.Organisation())
@@ -35,10 +34,10 @@ func (a *Approvals) question(s *session.State, by performatives.Agent, body *per
 // may decide, so that a refusal can name them.
 func (a *Approvals) Route(s session.State, e *session.Event) {
 	m := e.Message
-	side := s.SideOf(m.Sender)
+	side := s.SideOf(m.Sender, e.At)
 	org := side.Organisation()
 	if body, ok := m.Body.(*performatives.EscalateBody); ok {
-		question := a.question(&s, m.Sender, body, s.AtStake(body, side, e.At))
+		question := a.question(&s, side, m.Sender, body, s.AtStake(body, side, e.At))
 		question.At = e.At
 		e.Route, _ = a.o.Rules.Route(question)
 	} else {
@@ -67,7 +66,7 @@ func (a *Approvals) plan(s *session.State, of *escalation.Item) escalation.Plan 
 	if of.Route == nil {
 		return escalation.PlanFor(of)
 	}
-	question := a.question(s, of.By, of.Body, nil)
+	question := a.question(s, of.Principal, of.By, of.Body, nil)
 	question.At, question.Amount = of.At, func([]string) *escalation.Amount { return of.Amount }
 	_, plan := a.o.Rules.Route(question)
 	return plan

@@ -71,7 +71,7 @@ func (b *Broker) listed(ctx context.Context, c api.Caller, id performatives.Sess
 
 // mayNotRead tells a delegate why it cannot read: not yet, or no longer.
 func (b *Broker) mayNotRead(l *cachedSession, p session.Party) error {
-	grant, _ := l.state.Grant(p.Grant)
+	grant := l.state.GrantsOf(p, b.clock(l))[0]
 	if grant.Status.String() == "declined" {
 		return session.NoSuchSession()
 	}

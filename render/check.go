@@ -73,6 +73,9 @@ func checkRows(c api.Check) (rows []row) {
 	if c.Result > 0 {
 		add("your result", fmt.Sprintf("entry %d", c.Result))
 	}
+	if n := len(c.AlsoOffered); n > 0 {
+		add("also offered", count(n, "delegation", "delegations")+" of other sides; you may accept one at a time")
+	}
 	if c.Status == "offered" {
 		rows = append(rows, row{name: "you", value: []span{{"join to read the transcript and the offer: 'parley check join'", warn}}})
 	}

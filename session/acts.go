@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/delegation"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 )
@@ -86,8 +87,11 @@ func (t *Command) addresses() error {
 	}
 	t.offering.To = p.Agent
 	if p.Role == Delegate {
-		g, _ := t.grants.Get(p.Grant)
-		t.offering.To = g.Principal
+		all := t.GrantsOf(p, t.At)
+		if len(all) > 1 && all[0].Status == delegation.Offered {
+			return RefuseSchema(Fault{Path: "/recipient", Rule: "participant", Message: "several sides delegated to the recipient, who accepted none: it acts for nobody yet"})
+		}
+		t.offering.To = all[0].Principal
 	}
 	if t.offering.To == t.Side {
 		return RefuseSchema(Fault{Path: "/recipient", Rule: "participant", Message: "an offer to one's own side has nobody to answer it"})

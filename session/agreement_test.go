@@ -38,7 +38,7 @@ func (c *conversation) bind(a *act, b body, with string) error {
 	fill("agreementSalt", base64.RawURLEncoding.EncodeToString(salt[:]))
 	o.EffectiveUntil, _ = b["effectiveUntil"].(string)
 	o.Category, _ = b["category"].(string)
-	side := c.state.SideOf(a.draft.Sender)
+	side := c.state.SideOf(a.draft.Sender, c.now)
 	o.Parties = []performatives.Agent{side, c.state.Other(side)}
 	terms, err := json.Marshal(b["terms"])
 	if err != nil {

@@ -19,8 +19,8 @@ func (s *State) Awaits(you performatives.Agent, at time.Time) bool {
 		return s.open.Asks(p.Member, at)
 	}
 	side := you
-	g, granted := s.grants.Get(p.Grant)
-	if granted && g.Status == delegation.Offered {
+	g := s.grantOf(p, s.clock(at))
+	if g.ID != "" && g.Status == delegation.Offered {
 		return true
 	}
 	if p.Role == Delegate {

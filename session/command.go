@@ -202,8 +202,10 @@ func (t *Command) mayRule(ruling performatives.RulingData) error {
 // withinGrant holds a delegate to its delegation. Answering the delegation
 // itself, and taking back one that it made, are always its own to do.
 func (t *Command) withinGrant() error {
-	at := t.Now
-	if err := delegation.Standing(*t.Grant, at, t.grants.Get); err != nil {
+	if t.Grant == nil {
+		return t.ambiguous()
+	}
+	if err := delegation.Standing(*t.Grant, t.Now, t.grants.Get); err != nil {
 		return t.exceeded(err)
 	}
 	if t.about != nil && (t.about.ID == t.Grant.ID || t.Act == performatives.Withdraw) {
@@ -249,10 +251,8 @@ func (t *Command) rejoin() {
 	if old, was := t.parties.Get(t.From.Agent); !was || old.Role != t.From.Role || !sameMember(old.Member, t.From.Member) {
 		t.enter(t.From)
 	}
-	if t.Grant != nil && t.Grant.Status == delegation.Offered && (t.about == nil || t.about.ID != t.Grant.ID) {
-		t.Grant.Status = delegation.Active
-		t.unawait(string(t.Grant.ID))
-		t.grants = t.grants.With(t.Grant.ID, *t.Grant)
+	if t.joins() {
+		t.join()
 	}
 }
 
@@ -281,7 +281,8 @@ func (t *Command) enter(p Party) {
 // actsFor names the principal on every act that a delegate does for it;
 // answering the delegation itself it does for itself.
 func (t *Command) actsFor() {
-	if t.Grant != nil && (t.about == nil || t.about.ID != t.Grant.ID) {
-		t.Last.OnBehalfOf = t.Grant.Principal
+	if t.Grant == nil || t.about != nil && (t.about.ID == t.Grant.ID || t.about.To == t.From.Agent && !t.Before(2)) {
+		return
 	}
+	t.Last.OnBehalfOf = t.Grant.Principal
 }

@@ -96,7 +96,7 @@ func (s *State) Needed(m *performatives.Message, at time.Time) []*Offer {
 		found = s.AtIssue(s.open)
 	}
 	if body, ok := m.Body.(*performatives.EscalateBody); ok {
-		if o := s.AtStake(body, s.SideOf(m.Sender), at); o != nil {
+		if o := s.AtStake(body, s.SideOf(m.Sender, at), at); o != nil {
 			return s.compactOf(found, o.ID, true)
 		}
 	}

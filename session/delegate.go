@@ -2,6 +2,7 @@ package session
 
 import (
 	"slices"
+	"time"
 
 	"github.com/parley-asp/parley/delegation"
 	"github.com/parley-asp/parley/escalation"
@@ -39,16 +40,18 @@ func (t *Command) narrows(body *performatives.DelegateBody) error {
 	return nil
 }
 
-// mayTake refuses a target that cannot act for the sender: who has a part of
-// its own here, who stands for another side, or who holds a delegation already.
+// mayTake refuses a target that cannot act for the sender: who has a part of its
+// own here, who accepted a delegation, or whom the same side asks already.
 func (t *Command) mayTake(target performatives.Agent) error {
 	if p, ok := t.parties.Get(target); ok {
 		if p.Role != Delegate {
 			return Refuse(Unauthorized, "%s has a part of its own in this session and cannot act for another", target)
 		}
-		if g, _ := t.grants.Get(p.Grant); delegation.Standing(g, t.Now, t.grants.Get) == nil {
-			return Refuse(Duplicate, "%s holds a delegation in this session already; WITHDRAW it first", target).
-				With(map[string]any{"delegationId": g.ID})
+		for _, g := range t.standing(p, t.Now) {
+			if g.Status == delegation.Active || g.Principal == t.Side || t.Before(2) {
+				return Refuse(Duplicate, "%s holds a delegation in this session already; WITHDRAW it first", target).
+					With(map[string]any{"delegationId": g.ID})
+			}
 		}
 	}
 	m, registered := t.event.Known.Get(target)
@@ -74,9 +77,98 @@ func delegated(t *Command) {
 	g := *t.granted
 	t.grants = t.grants.With(g.ID, g)
 	t.grantOrder = append(slices.Clip(t.grantOrder), g.ID)
-	member, _ := t.event.Known.Get(g.To)
-	member.Authority = g.Authority.String()
-	t.enter(Party{Member: member, Role: Delegate, Grant: g.ID})
+	was, _ := t.parties.Get(g.To)
+	p := Party{Role: Delegate}
+	p.Member, _ = t.event.Known.Get(g.To)
+	p.Authority = g.Authority.String()
+	t.enter(p.with(append(t.standing(was, t.Now), g)))
+}
+
+// standing are the delegations that somebody accepted or may accept, the accepted one
+// first.
+func (s *State) standing(p Party, now time.Time) []delegation.Grant {
+	var all []delegation.Grant
+	for _, id := range append([]delegation.ID{p.Grant}, p.Waiting...) {
+		if g, ok := s.grants.Get(id); ok && g.Status <= delegation.Active && delegation.Standing(g, now, s.grants.Get) == nil {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// with is the party with these delegations, if there are any.
+func (p Party) with(grants []delegation.Grant) Party {
+	if len(grants) > 0 {
+		p.Grant, p.Waiting = grants[0].ID, ids(grants[1:])
+	}
+	return p
+}
+
+func ids(grants []delegation.Grant) []delegation.ID {
+	var all []delegation.ID
+	for _, g := range grants {
+		all = append(all, g.ID)
+	}
+	return all
+}
+
+// grantOf is the delegation that somebody accepted, else the first that it may
+// accept, else the last that it had.
+func (s *State) grantOf(p Party, now time.Time) delegation.Grant {
+	if all := s.standing(p, now); len(all) > 0 {
+		return all[0]
+	}
+	g, _ := s.grants.Get(p.Grant)
+	return g
+}
+
+// actsUnder is the delegation that an act rests on: the one that it answers, the one
+// that the sender accepted, or the only one that it may accept; nil if there are more.
+func (t *Command) actsUnder(p Party) *delegation.Grant {
+	all := t.standing(p, t.Now)
+	if answersDelegation(t.Act) {
+		for _, g := range all {
+			if string(g.ID) == t.Message.Body.Refers() {
+				return &g
+			}
+		}
+	}
+	if len(all) > 1 && all[0].Status == delegation.Offered {
+		return nil
+	}
+	g := t.grantOf(p, t.Now)
+	return &g
+}
+
+// ambiguous refuses an act of somebody to whom several sides delegated and who
+// accepted none.
+func (t *Command) ambiguous() error {
+	offered := ids(t.standing(t.From, t.Now))
+	return Refuse(AuthorityExceeded, "%d delegations are offered to you: ACCEPT the one that you act under", len(offered)).
+		With(map[string]any{"rule": "ambiguous", "delegations": offered})
+}
+
+// joins reports whether the act accepts the delegation that it rests on.
+func (t *Command) joins() bool {
+	switch {
+	case t.Grant == nil || t.Grant.Status != delegation.Offered:
+		return false
+	case t.about == nil:
+		return true
+	case t.about.ID == t.Grant.ID:
+		return t.Act == performatives.Accept
+	}
+	return t.Before(2)
+}
+
+// join accepts it; what else is offered may be accepted once this one is over.
+func (t *Command) join() {
+	t.Grant.Status = delegation.Active
+	t.unawait(string(t.Grant.ID))
+	t.grants = t.grants.With(t.Grant.ID, *t.Grant)
+	p, _ := t.parties.Get(t.Grant.To)
+	others := slices.DeleteFunc(t.standing(p, t.Now), func(g delegation.Grant) bool { return g.ID == t.Grant.ID })
+	t.parties = t.parties.With(p.Agent, p.with(append([]delegation.Grant{*t.Grant}, others...)))
 }
 
 // answersGrant judges ACCEPT and REJECT of a delegation: its target's to give, once.
@@ -86,8 +178,17 @@ func (t *Command) answersGrant() error {
 		return Refuse(OwnProposal, "it is your own delegation; its target answers it, and WITHDRAW takes it back")
 	case t.about.To != t.From.Agent:
 		return Refuse(Unauthorized, "the delegation is offered to %s, who answers it", t.about.To)
-	case t.about.Status != delegation.Offered:
-		return Refuse(ProposalNotOpen, "the delegation is %s", t.about.Status).With(map[string]any{"referenceId": t.about.ID, "status": t.about.Status.String()})
+	}
+	status := t.about.Status
+	if !t.Before(2) {
+		status = delegation.StatusAt(*t.about, t.Now, t.grants.Get)
+	}
+	if status != delegation.Offered {
+		return Refuse(ProposalNotOpen, "the delegation is %s", status).With(map[string]any{"referenceId": t.about.ID, "status": status.String()})
+	}
+	if held := t.grantOf(t.From, t.Now); t.Act == performatives.Accept && held.Status == delegation.Active && !t.Before(2) {
+		return Refuse(Duplicate, "you act under another delegation in this session; WITHDRAW it first").
+			With(map[string]any{"delegationId": held.ID})
 	}
 	return nil
 }
@@ -114,4 +215,7 @@ func (t *Command) settleGrant(status delegation.Status) {
 	g.Status = status
 	t.grants = t.grants.With(g.ID, g)
 	t.unawait(string(g.ID))
+	if p, ok := t.parties.Get(g.To); ok && len(p.Waiting) > 0 {
+		t.parties = t.parties.With(p.Agent, p.with(t.standing(p, t.Now)))
+	}
 }

@@ -9,6 +9,8 @@ package session
 //   - A denial binds.
 //   - An amount that cannot be read exceeds a bound, in a PROPOSE too.
 //   - Nobody delegates to a human who decides for another party.
+//   - A delegation that was not accepted keeps no other side from delegating to the same
+//     principal, who accepts one of them.
 //   - A party's kind stays as it was pinned.
 //   - bilateral/1 ends with a rejection if its last turn is a REJECT.
 //   - convergent/1 refuses ids in which nothing is visible, and actions that contradict

@@ -90,6 +90,16 @@ func (s *State) GrantsAfter(n int) []delegation.Grant {
 	return all
 }
 
+// GrantsOf are the delegations that somebody accepted or may accept, the accepted one
+// first; without any the last that it had, the zero Grant for none.
+func (s *State) GrantsOf(p Party, at time.Time) []delegation.Grant {
+	if all := s.standing(p, s.clock(at)); len(all) > 0 {
+		return all
+	}
+	g, _ := s.grants.Get(p.Grant)
+	return []delegation.Grant{g}
+}
+
 // Bound is what the last ruling lets a side agree to.
 func (s *State) Bound(side performatives.Agent) (*escalation.Bound, bool) { return s.bounds.Get(side) }
 

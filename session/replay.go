@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/parley-asp/parley/performatives"
 )
@@ -47,10 +48,9 @@ func Replay(s State, m *performatives.Message, stamp performatives.Stamp) (State
 }
 
 // SideOf is the principal for whom somebody acts in the end.
-func (s *State) SideOf(sender performatives.Agent) performatives.Agent {
-	p, _ := s.parties.Get(sender)
-	if g, ok := s.grants.Get(p.Grant); ok && p.Role == Delegate {
-		return g.Principal
+func (s *State) SideOf(sender performatives.Agent, at time.Time) performatives.Agent {
+	if p, _ := s.parties.Get(sender); p.Role == Delegate {
+		return s.GrantsOf(p, at)[0].Principal
 	}
 	return sender
 }

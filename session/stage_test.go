@@ -300,7 +300,7 @@ func (s *stage) event(m *performatives.Message) session.Event {
 			e.Route = s.route(s.now)
 		}
 		for a, member := range s.registry {
-			if a.IsHuman() && member.Authority == performatives.AuthorityDecide && a.Organisation() == s.state.SideOf(m.Sender).Organisation() {
+			if a.IsHuman() && member.Authority == performatives.AuthorityDecide && a.Organisation() == s.state.SideOf(m.Sender, s.now).Organisation() {
 				know(a)
 			}
 		}

@@ -125,9 +125,10 @@ func (r Role) String() string { return roleNames[r] }
 type Party struct {
 	performatives.Member
 	Role     Role
-	Grant    delegation.ID // of a delegate: the newest
-	Answered bool          // of an invitee: accepted the invitation
-	Sequence uint64        // of the entry by which it came
+	Grant    delegation.ID   // of a delegate: the one that it accepted, else the first that it may accept
+	Waiting  []delegation.ID // offered to it by other sides meanwhile; never changed
+	Answered bool            // of an invitee: accepted the invitation
+	Sequence uint64          // of the entry by which it came
 }
 
 // A kind is what an id names.

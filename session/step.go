@@ -86,7 +86,7 @@ type Command struct {
 	Act  performatives.Performative
 	Was  Phase // the session's phase before the act
 
-	Grant *delegation.Grant // what a delegate's authority rests on
+	Grant *delegation.Grant // what a delegate's authority rests on; nil while that is ambiguous
 	Offer *Offer            // what referenceId names, where that is an offer
 
 	event    *Event
@@ -130,12 +130,17 @@ func (t *Command) part() error {
 	if !ok {
 		return NoSuchSession()
 	}
-	t.From, t.Side = t.asKnown(from), from.Agent
+	t.Side = from.Agent
 	if from.Role == Delegate {
-		grant, _ := t.grants.Get(from.Grant)
-		t.Grant, t.Side = &grant, grant.Principal
+		if t.Grant = t.actsUnder(from); t.Grant != nil {
+			t.Side = t.Grant.Principal
+		}
 	}
 	t.resolve()
+	if t.joins() {
+		from.Authority = t.Grant.Authority.String()
+	}
+	t.From = t.asKnown(from)
 	t.reroute()
 	return nil
 }
@@ -170,9 +175,9 @@ func (s *State) hasPart(a performatives.Agent) (Party, bool) {
 func (t *Command) partOf(sender performatives.Agent) (Party, bool) {
 	p, ok := t.hasPart(sender)
 	if m, _ := t.event.Known.Get(sender); t.Decides(m) && (!ok || t.idle(p)) {
-		p, ok = Party{Member: m, Role: Approver, Grant: p.Grant}, true
+		p, ok = Party{Member: m, Role: Approver, Grant: p.Grant, Waiting: p.Waiting}, true
 	}
-	offered, _ := t.grants.Get(p.Grant)
+	offered := t.grantOf(p, t.Now)
 	if p.Role == Approver && offered.Status == delegation.Offered && offered.ID != "" && t.Phase != Escalated && !approverActs[t.Act] {
 		p.Role, p.Authority = Delegate, offered.Authority.String()
 	}
