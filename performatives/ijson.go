@@ -71,7 +71,7 @@ func Canonical(data []byte) (jsontext.Value, error) {
 
 // canonicalOf is Canonical for any length.
 func canonicalOf(data []byte) (jsontext.Value, error) {
-	if plainlyCanonical(data) {
+	if PlainlyCanonical(data) {
 		return data[:len(data):len(data)], nil
 	}
 	return canonicalise(data)

@@ -3,6 +3,7 @@ package performatives
 import (
 	"bytes"
 	"errors"
+	"iter"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -88,6 +89,33 @@ func split(into document, object jsontext.Value) (document, error) {
 		}
 		if at = end + 1; object[end] != ',' || at >= len(object) {
 			return nil, errObject
+		}
+	}
+}
+
+// Members returns the names and values of a PlainlyCanonical object.
+func Members(object jsontext.Value) iter.Seq2[[]byte, jsontext.Value] {
+	return func(yield func([]byte, jsontext.Value) bool) {
+		for at := 1; at < len(object)-1; {
+			colon := past(object, at)
+			end := past(object, colon+1)
+			if !yield(object[at+1:colon-1], object[colon+1:end]) {
+				return
+			}
+			at = end + 1
+		}
+	}
+}
+
+// Items returns the items of a PlainlyCanonical array.
+func Items(list jsontext.Value) iter.Seq[jsontext.Value] {
+	return func(yield func(jsontext.Value) bool) {
+		for at := 1; at < len(list)-1; {
+			end := past(list, at)
+			if !yield(list[at:end]) {
+				return
+			}
+			at = end + 1
 		}
 	}
 }
@@ -211,7 +239,7 @@ func closed(out []byte) []byte {
 // Canonicalise puts a value that is I-JSON already into RFC 8785 form.
 func Canonicalise(v jsontext.Value) (jsontext.Value, error) {
 	c := v.Clone()
-	if plainlyCanonical(v) {
+	if PlainlyCanonical(v) {
 		return c, nil
 	}
 	if err := c.Canonicalize(); err != nil {

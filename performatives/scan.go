@@ -6,12 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// plainlyCanonical tells in one pass whether the data is I-JSON in RFC 8785
+// PlainlyCanonical tells in one pass whether the data is I-JSON in RFC 8785
 // form, as most envelopes come: their senders signed that form. Only a yes
 // counts. It is not said of some that are, such as an object with names beyond
 // ASCII or a number of more than 15 digits; those go the long way, through the
 // canonicaliser, which alone words what is wrong.
-func plainlyCanonical(data []byte) bool {
+func PlainlyCanonical(data []byte) bool {
 	s := scan{data: data}
 	return s.value(1) && s.at == len(s.data)
 }

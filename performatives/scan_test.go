@@ -16,7 +16,7 @@ func FuzzPlainlyCanonical(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		want, err := canonicalise(data)
-		if plainlyCanonical(data) && (err != nil || !bytes.Equal(want, data)) {
+		if PlainlyCanonical(data) && (err != nil || !bytes.Equal(want, data)) {
 			t.Fatalf("%q is taken; the canonicaliser makes it %q, %v", data, want, err)
 		}
 		if got, gotErr := Canonical(data); !bytes.Equal(got, want) || (gotErr == nil) != (err == nil) {
@@ -34,7 +34,7 @@ func TestPlainlyCanonical(t *testing.T) {
 		`{}`, `[]`, `""`, `0`, `-1`, `true`, `false`, `null`, `{"":1}`, `{"A":1,"a":{"b":[{},[],""]}}`, `[{"a":1},{"a":1}]`,
 		`10.25`, `-0.5`, `0.000001`, `999999999999999`, `"é 😀 <>&/"`, `"\n\t\b\f\r\"\\\u0000\u001f"`, "\"\u007f\u2028\"", deep(MaxDepth),
 	} {
-		if !plainlyCanonical([]byte(in)) {
+		if !PlainlyCanonical([]byte(in)) {
 			t.Errorf("%s is canonical", in)
 		}
 		if got, err := canonicalise([]byte(in)); err != nil || string(got) != in {
@@ -47,7 +47,7 @@ func TestPlainlyCanonical(t *testing.T) {
 		`"`, `"a`, `"\`, `"\u00`, `"\u000`, `"\u001F"`, `"\u000a"`, `"\u0041"`, `"\/"`, `"\x"`, "\"\n\"", "\"\xff\"", "\"\xed\xa0\x80\"", "\"\xe2\x82\"", `"\ud83d\ude00"`,
 		`tru`, `True`, `nul`, `NaN`, "\ufeff{}", "{}\x00", "\x00", deep(MaxDepth + 1),
 	} {
-		if plainlyCanonical([]byte(in)) {
+		if PlainlyCanonical([]byte(in)) {
 			t.Errorf("%q is taken as it is", in)
 		}
 	}
