@@ -91,7 +91,7 @@ func (l *List) loadArchived(ctx context.Context, work *background.Group, ended *
 func (l *List) replace(ended *table) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, r := range l.table.all { // the row of an open session may have been left behind
+	for r := range l.table.all.values() { // the row of an open session may have been left behind
 		id := l.table.rows[r].session()
 		stale, _ := l.table.row(id)
 		if now, ok := ended.row(id); ok && now.Entries > stale.Entries {

@@ -146,19 +146,19 @@ func (l *List) Page(ctx context.Context, selection Selection, state, before stri
 }
 
 // A Selection says whose sessions a Page lists.
-type Selection func(*table) [][]uint32
+type Selection func(*table) []runs
 
 // All selects every session.
-func All() Selection { return func(t *table) [][]uint32 { return [][]uint32{t.all} } }
+func All() Selection { return func(t *table) []runs { return []runs{t.all} } }
 
 // One selects the sessions in which an agent takes part.
 func One(a performatives.Agent) Selection {
-	return func(t *table) [][]uint32 { return [][]uint32{t.of[t.numbers[a]]} }
+	return func(t *table) []runs { return []runs{t.of[t.numbers[a]]} }
 }
 
 // Organisation selects the sessions in which an agent of an organisation takes part.
 func Organisation(o performatives.Organisation) Selection {
-	return func(t *table) (found [][]uint32) {
+	return func(t *table) (found []runs) {
 		for n, a := range t.names {
 			if a != "" && a.Organisation() == o {
 				found = append(found, t.of[n])

@@ -18,8 +18,8 @@ type table struct {
 	names   []performatives.Agent // by number
 	numbers map[performatives.Agent]uint32
 	rows    []compactRow
-	all     []uint32            // indexes of rows, sorted by session
-	of      [][]uint32          // by agent: the rows that name it, sorted by session
+	all     runs                // indexes of rows
+	of      []runs              // by agent: the rows that name it
 	more    map[uint32][]uint32 // by row: the participants after the first four
 }
 
@@ -33,7 +33,7 @@ type compactRow struct {
 }
 
 func newTable() *table {
-	return &table{numbers: map[performatives.Agent]uint32{}, names: []performatives.Agent{""}, of: [][]uint32{nil}, more: map[uint32][]uint32{}}
+	return &table{numbers: map[performatives.Agent]uint32{}, names: []performatives.Agent{""}, of: []runs{nil}, more: map[uint32][]uint32{}}
 }
 
 // number is an agent's number; an agent that is not known gets the next.
@@ -64,18 +64,12 @@ func (r *compactRow) session() performatives.SessionID {
 	return performatives.SessionID(h)
 }
 
-// find searches rows that are sorted by session.
-func (t *table) find(sorted []uint32, id [16]byte) (at int, ok bool) {
-	return slices.BinarySearchFunc(sorted, id, func(r uint32, id [16]byte) int { return bytes.Compare(t.rows[r].id[:], id[:]) })
-}
-
 // row is a session's row.
 func (t *table) row(id performatives.SessionID) (row Row, ok bool) {
-	at, ok := t.find(t.all, compact(id))
+	r, ok := t.rowOf(compact(id))
 	if !ok {
 		return row, false
 	}
-	r := t.all[at]
 	row = Row{State: t.rows[r].state, Entries: uint64(t.rows[r].entries)}
 	for _, n := range t.participants(r) {
 		row.Participants = append(row.Participants, t.names[n])
@@ -85,12 +79,11 @@ func (t *table) row(id performatives.SessionID) (row Row, ok bool) {
 
 // part tells whether a session is there, and names an agent.
 func (t *table) part(id performatives.SessionID, a performatives.Agent) (there, part bool) {
-	at, there := t.find(t.all, compact(id))
+	r, there := t.rowOf(compact(id))
 	n, known := t.numbers[a]
 	if !there || !known {
 		return there, false
 	}
-	r := t.all[at]
 	return true, slices.Contains(t.rows[r].participants[:], n) || slices.Contains(t.more[r], n)
 }
 
@@ -105,29 +98,15 @@ func (t *table) participants(r uint32) []uint32 {
 // put adds a session, or replaces its row.
 func (t *table) put(id performatives.SessionID, row Row) {
 	c := compact(id)
-	at, ok := t.find(t.all, c)
-	if !ok {
-		r := t.add(c, row)
-		t.all = slices.Insert(t.all, at, r)
-		for _, n := range t.participants(r) {
-			t.addTo(n, r)
-		}
-		return
+	r, ok := t.rowOf(c)
+	if ok {
+		t.fill(r, row)
+	} else {
+		r = t.add(c, row)
+		t.all = t.insert(t.all, r)
 	}
-	r := t.all[at]
-	old := slices.Clone(t.participants(r))
-	t.fill(r, row)
 	for _, n := range t.participants(r) {
-		if !slices.Contains(old, n) {
-			t.addTo(n, r)
-		}
-	}
-}
-
-// addTo adds a row to those of an agent.
-func (t *table) addTo(n, r uint32) {
-	if at, ok := t.find(t.of[n], t.rows[r].id); !ok {
-		t.of[n] = slices.Insert(t.of[n], at, r)
+		t.of[n] = t.insert(t.of[n], r)
 	}
 }
 
@@ -154,27 +133,27 @@ func (t *table) fill(r uint32, row Row) {
 
 // page is the page of the archive's index that has a session, 0 for none.
 func (t *table) page(id performatives.SessionID) uint64 {
-	if at, ok := t.find(t.all, compact(id)); ok {
-		return uint64(t.rows[t.all[at]].page)
+	if r, ok := t.rowOf(compact(id)); ok {
+		return uint64(t.rows[r].page)
 	}
 	return 0
 }
 
 func (t *table) setPage(id performatives.SessionID, page uint64) {
-	if at, ok := t.find(t.all, compact(id)); ok {
-		t.rows[t.all[at]].page = uint32(page) //nolint:gosec // there are fewer pages
+	if r, ok := t.rowOf(compact(id)); ok {
+		t.rows[r].page = uint32(page) //nolint:gosec // there are fewer pages
 	}
 }
 
 // sort sorts all rows that were added. A session that was added twice was moving
 // to the archive: one of its rows has the page.
 func (t *table) sort() {
-	t.all = make([]uint32, len(t.rows))
+	all := make([]uint32, len(t.rows))
 	for r := range t.rows {
-		t.all[r] = uint32(r)
+		all[r] = uint32(r)
 	}
-	slices.SortFunc(t.all, t.order)
-	t.all = slices.CompactFunc(t.all, func(a, b uint32) bool {
+	slices.SortFunc(all, func(a, b uint32) int { return bytes.Compare(t.rows[a].id[:], t.rows[b].id[:]) })
+	all = slices.CompactFunc(all, func(a, b uint32) bool {
 		same := t.rows[a].id == t.rows[b].id
 		if same {
 			page := max(t.rows[a].page, t.rows[b].page)
@@ -182,69 +161,42 @@ func (t *table) sort() {
 		}
 		return same
 	})
-	for _, r := range t.all {
+	for _, r := range all {
+		t.all = t.insert(t.all, r)
 		for _, n := range t.participants(r) {
-			t.of[n] = append(t.of[n], r)
+			t.of[n] = t.insert(t.of[n], r)
 		}
 	}
 }
 
-func (t *table) order(a, b uint32) int { return bytes.Compare(t.rows[a].id[:], t.rows[b].id[:]) }
-
-// merge adds the rows of a small table, which may be newer, in one pass.
+// merge adds the rows of a small table, which may be newer.
 func (t *table) merge(few *table) {
-	var fresh []uint32
-	of := map[uint32][]uint32{}
-	for _, r := range few.all {
+	for r := range few.all.values() {
 		id := few.rows[r].session()
 		row, _ := few.row(id)
-		if old, ok := t.row(id); ok {
-			if old.Entries <= row.Entries {
-				t.put(id, row)
-			}
-			if page := few.rows[r].page; page > 0 {
-				t.setPage(id, uint64(page))
-			}
-			continue
+		if old, ok := t.row(id); !ok || old.Entries <= row.Entries {
+			t.put(id, row)
 		}
-		at := t.add(few.rows[r].id, row)
-		t.rows[at].page = few.rows[r].page
-		fresh = append(fresh, at)
-		for _, n := range t.participants(at) {
-			of[n] = append(of[n], at)
+		if page := few.rows[r].page; page > 0 {
+			t.setPage(id, uint64(page))
 		}
 	}
-	t.all = t.mergeSorted(t.all, fresh)
-	for n, rows := range of {
-		t.of[n] = t.mergeSorted(t.of[n], rows)
-	}
-}
-
-// mergeSorted merges two sorted lists of rows.
-func (t *table) mergeSorted(a, b []uint32) []uint32 {
-	all := make([]uint32, 0, len(a)+len(b))
-	for len(a) > 0 && len(b) > 0 {
-		if t.order(a[0], b[0]) < 0 {
-			all, a = append(all, a[0]), a[1:]
-		} else {
-			all, b = append(all, b[0]), b[1:]
-		}
-	}
-	return append(append(all, a...), b...)
 }
 
 // newest picks at most n sessions in a state ("" is any) from sorted rows, the
 // newest first, before a cursor.
-func (t *table) newest(sorted []uint32, state, before string, n int) []performatives.SessionID {
-	end := len(sorted)
+func (t *table) newest(sorted runs, state, before string, n int) []performatives.SessionID {
+	rows := sorted.values()
 	if before != "" {
-		end, _ = slices.BinarySearchFunc(sorted, before, func(r uint32, before string) int {
-			return cmp.Compare(string(t.rows[r].session()), before)
-		})
+		run, at, _ := sorted.search(func(r uint32) int { return cmp.Compare(string(t.rows[r].session()), before) })
+		rows = sorted.before(run, at)
 	}
 	var found []performatives.SessionID
-	for i := end - 1; i >= 0 && len(found) < n; i-- {
-		if r := &t.rows[sorted[i]]; state == "" || r.state.String() == state {
+	for r := range rows {
+		if len(found) == n {
+			break
+		}
+		if r := &t.rows[r]; state == "" || r.state.String() == state {
 			found = append(found, r.session())
 		}
 	}

@@ -1,6 +1,7 @@
 package sessionlist
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -77,6 +78,9 @@ func TestTable(t *testing.T) {
 		}
 	}
 	slices.SortFunc(ids, func(a, b performatives.SessionID) int { return strings.Compare(string(b), string(a)) })
+	for _, sorted := range append([]runs{past.all}, past.of...) {
+		checkRuns(t, past, sorted)
+	}
 	if got := past.newest(past.all, "", "", len(ids)+1); !slices.Equal(got, ids) {
 		t.Errorf("all: %v, want %v", got, ids)
 	}
@@ -92,6 +96,58 @@ func TestTable(t *testing.T) {
 		want = want[:min(5, len(want))]
 		if got := past.newest(One(a)(past)[0], "INTRODUCED", string(half), 5); !slices.Equal(got, want) {
 			t.Errorf("of %s: %v, want %v", a, got, want)
+		}
+	}
+}
+
+// An insertion moves no more than one run, also of sessions with old ids, which sort before
+// all others. Runs stay so full that there are few of them.
+func TestOldSessions(t *testing.T) {
+	t.Parallel()
+	const sessions = 40_000
+	r := rand.New(rand.NewPCG(3, 4))
+	for name, id := range map[string]func(n int) int{
+		"newer and newer": func(n int) int { return n },
+		"older and older": func(n int) int { return sessions - n },
+		"random":          func(int) int { return r.IntN(1 << 40) },
+	} {
+		table := newTable()
+		var want []performatives.SessionID
+		for n := range sessions {
+			at := performatives.SessionID(fmt.Sprintf("019478a3-0001-7def-8a12-%012x", id(n)))
+			want = append(want, at)
+			table.put(at, Row{State: session.Invited, Entries: 1, Participants: []performatives.Agent{"agent://acme.com/a"}})
+		}
+		slices.SortFunc(want, func(a, b performatives.SessionID) int { return strings.Compare(string(b), string(a)) })
+		want = slices.Compact(want)
+		for _, sorted := range []runs{table.all, table.of[1]} {
+			checkRuns(t, table, sorted)
+			if got := table.newest(sorted, "", "", sessions); !slices.Equal(got, want) {
+				t.Errorf("%s: %d sessions are listed, in another order than %d", name, len(got), len(want))
+			}
+			if most := 3 * len(want) / maxRun; len(sorted) > most {
+				t.Errorf("%s: %d runs, want at most %d", name, len(sorted), most)
+			}
+		}
+		if got := table.newest(table.all, "", string(want[600]), 700); !slices.Equal(got, want[601:1301]) {
+			t.Errorf("%s: another page", name)
+		}
+	}
+}
+
+func checkRuns(t *testing.T, table *table, sorted runs) {
+	t.Helper()
+	var last [16]byte
+	for n, run := range sorted {
+		if len(run) == 0 || len(run) > maxRun {
+			t.Errorf("run %d has %d rows", n, len(run))
+		}
+		for _, r := range run {
+			if id := table.rows[r].id; bytes.Compare(last[:], id[:]) >= 0 {
+				t.Errorf("run %d: %x after %x", n, id, last)
+			} else {
+				last = id
+			}
 		}
 	}
 }
