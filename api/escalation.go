@@ -288,9 +288,10 @@ type Enrolment struct {
 	Expires time.Time           `json:"expiresAt"`
 }
 
-// DeviceRef is the request of human.unenrol; the reply is the card.
+// DeviceRef is the request of human.unenrol; the reply is the card. A human may omit
+// their own agentId.
 type DeviceRef struct {
-	Agent performatives.Agent `json:"agentId"`
+	Agent performatives.Agent `json:"agentId,omitzero"`
 	Key   performatives.Key   `json:"key"`
 }
 

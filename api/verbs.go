@@ -61,6 +61,8 @@ var (
 		"replace the caller's own card")
 	AgentRotate = define[RotateKey, Card]("agent.rotate", Principal, Write,
 		"give a principal another key", auditors)
+	HumanUnenrol = define[DeviceRef, Card]("human.unenrol", Principal, Write,
+		"take an enrolled key away", auditors)
 	AgentJWT = define[AskUserJWT, UserJWT]("agent.jwt", Principal, Read,
 		"the NATS user JWT for a principal's credentials file")
 	AgentGet = define[AgentRef, Card]("agent.get", Principal, Read,
@@ -121,8 +123,6 @@ var (
 		"what the store holds of a session beside its transcript")
 	HumanEnrol = define[EnrolHuman, Enrolment]("human.enrol", Operator, Write,
 		"make a code by which a human's browser enrols a key of its own")
-	HumanUnenrol = define[DeviceRef, Card]("human.unenrol", Operator, Write,
-		"take an enrolled key away")
 )
 
 // table has every verb; define fills it.

@@ -29,6 +29,7 @@ func (b *Broker) answers() []answer {
 		handle(api.InboxMessages, b.inboxMessages),
 		handle(api.AgentRegister, b.registry.AgentRegister),
 		handleThen(api.AgentRotate, b.registry.AgentRotate),
+		handle(api.HumanUnenrol, b.registry.HumanUnenrol),
 		handle(api.AgentJWT, b.registry.AgentJWT),
 		handle(api.AgentGet, b.registry.AgentGet),
 		handle(api.AgentList, b.registry.AgentList),
@@ -57,7 +58,6 @@ func (b *Broker) answers() []answer {
 		handle(api.AuditMessages, b.auditMessages),
 		handle(api.AuditSession, b.auditSession),
 		handle(api.HumanEnrol, b.registry.HumanEnrol),
-		handle(api.HumanUnenrol, b.registry.HumanUnenrol),
 	}
 }
 

@@ -285,6 +285,12 @@ func (c *Client) RotateKey(ctx context.Context, to performatives.Signer) (api.Ca
 	return once(ctx, &c.calls, api.AgentRotate, request, c.link.timeout)
 }
 
+// Unenrol takes the key of one of the human's browsers away, and returns the card
+// without it.
+func (c *Client) Unenrol(ctx context.Context, key performatives.Key) (api.Card, error) {
+	return call(ctx, &c.calls, api.HumanUnenrol, api.DeviceRef{Agent: c.agent, Key: key})
+}
+
 // Register says who the client's principal is: it replaces the card, whose
 // agentId and key are by default the client's own.
 func (c *Client) Register(ctx context.Context, card api.Card) (api.Card, error) {

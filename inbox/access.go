@@ -117,12 +117,12 @@ type proof struct {
 	Signature string `json:"signature"`
 }
 
-const proofPurpose = "parley inbox sign-in"
+const signIn = "parley inbox sign-in" // a purpose of a proof
 
 var errProof = session.Refuse(session.SignatureInvalid, "the signature is wrong; try again")
 
-// key checks a proof and returns the key in the registry's encoding.
-func (i *Inbox) key(p proof, origin string) (performatives.Key, error) {
+// key checks a proof for a purpose, and returns the key in the registry's encoding.
+func (i *Inbox) key(p proof, origin, purpose string) (performatives.Key, error) {
 	public, err := hex.DecodeString(p.Key)
 	if err != nil || len(public) != ed25519.PublicKeySize {
 		return "", errProof
@@ -132,7 +132,7 @@ func (i *Inbox) key(p proof, origin string) (performatives.Key, error) {
 		return "", errProof
 	}
 	key := performatives.Key(encoded)
-	signed, err := json.Marshal(map[string]string{"challenge": p.Challenge, "origin": origin, "purpose": proofPurpose}, json.Deterministic(true))
+	signed, err := json.Marshal(map[string]string{"challenge": p.Challenge, "origin": origin, "purpose": purpose}, json.Deterministic(true))
 	if err != nil {
 		return "", err
 	}
@@ -155,7 +155,7 @@ func (i *Inbox) enrol(w http.ResponseWriter, r *http.Request) {
 	if !i.read(w, r, &q) {
 		return
 	}
-	key, err := i.key(q.proof, r.Header.Get("Origin"))
+	key, err := i.key(q.proof, r.Header.Get("Origin"), signIn)
 	var who performatives.Agent
 	if err == nil {
 		who, err = i.Broker.Redeem(r.Context(), strings.TrimSpace(q.Code), key, q.Name)
@@ -180,7 +180,7 @@ func (i *Inbox) login(w http.ResponseWriter, r *http.Request) {
 		i.meets(w, r, q.Agent)
 		return
 	}
-	key, err := i.key(q.proof, r.Header.Get("Origin"))
+	key, err := i.key(q.proof, r.Header.Get("Origin"), signIn)
 	if err == nil {
 		var card api.Card
 		if card, err = i.card(r.Context(), q.Agent); err != nil || !q.Agent.IsHuman() || !holds(card, key) {
@@ -250,7 +250,7 @@ func (i *Inbox) logout(w http.ResponseWriter, r *http.Request) {
 	i.answer(w, r, map[string]bool{"signedIn": false}, nil)
 }
 
-// read decodes a request before sign-in, unless its address failed too often.
+// read decodes a request with a proof, unless its address failed too often.
 func (i *Inbox) read(w http.ResponseWriter, r *http.Request, into any) bool {
 	if i.failures.tooMany(i.From(r)) {
 		i.answer(w, r, nil, tooManyFailures("your address"))

@@ -81,6 +81,7 @@ func New(o Options) *Inbox {
 		"GET /items/{id}":       i.itemPage,
 		"GET /sessions":         i.sessionsPage,
 		"GET /sessions/{id}":    i.sessionPage,
+		"GET /settings":         i.settingsPage,
 		"GET /checks":           i.checksPage,
 		"GET /checks/{id}":      i.checkPage,
 		"GET /part/queue":       i.queuePart,
@@ -91,6 +92,7 @@ func New(o Options) *Inbox {
 		"GET /events":           i.follow,
 		"POST /submit":          i.submit,
 		"POST /verify/{id}":     i.verify,
+		"POST /unenrol":         i.unenrol,
 		"POST /call/{verb}":     i.call,
 	} {
 		i.mux.HandleFunc(pattern, i.signedIn(page))

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/inbox"
@@ -78,15 +79,28 @@ func (v *visitor) sends(method, path, body string, change ...func(*http.Request)
 	return answer{got.StatusCode, got.Header, string(data)}
 }
 
-// proof proves that the visitor has a key.
+// proof proves that the visitor has a key, to sign in.
 func (v *visitor) proof(origin string) map[string]any {
+	v.Helper()
+	return v.proofFor(origin, "parley inbox sign-in")
+}
+
+// nkey is the visitor's key as the registry has it.
+func (v *visitor) nkey() string {
+	v.Helper()
+	key, err := nkeys.Encode(nkeys.PrefixByteUser, v.public)
+	testkit.Must(v, err)
+	return string(key)
+}
+
+func (v *visitor) proofFor(origin, purpose string) map[string]any {
 	v.Helper()
 	data := v.sends("POST", "/inbox/challenge", "{}").body
 	var c struct {
 		Challenge string `json:"challenge"`
 	}
 	testkit.Must(v, json.Unmarshal([]byte(data), &c))
-	signed := `{"challenge":"` + c.Challenge + `","origin":"` + origin + `","purpose":"parley inbox sign-in"}`
+	signed := `{"challenge":"` + c.Challenge + `","origin":"` + origin + `","purpose":"` + purpose + `"}`
 	return map[string]any{
 		"challenge": c.Challenge, "key": hex.EncodeToString(v.public),
 		"signature": "ed25519:" + hex.EncodeToString(ed25519.Sign(v.key, []byte(signed))),
@@ -206,6 +220,61 @@ func TestKeyTakenAway(t *testing.T) {
 	}
 	if status, _ := v.posts("/inbox/call/escalation.claim", map[string]any{}); status != http.StatusUnauthorized {
 		t.Errorf("without the key a call is answered %d", status)
+	}
+}
+
+// TestOwnKeys: a human revokes the keys of their browsers, with the key of the browser
+// that asks. The cookie alone is not enough, and neither is a proof that signs in.
+func TestOwnKeys(t *testing.T) {
+	t.Parallel()
+	b, laptop := serve(t, testkit.Options{})
+	phone := visits(t, b)
+	b.Register(alice)
+	for name, v := range map[string]*visitor{"laptop": laptop, "phone": phone} {
+		enrol := v.proof(v.root)
+		enrol["code"], enrol["name"] = code(t, b, alice), name
+		if status, body := v.posts("/inbox/enrol", enrol); status != http.StatusOK {
+			t.Fatal(body)
+		}
+	}
+	page := laptop.sends("GET", "/inbox/settings", "").body
+	for _, want := range []string{laptop.nkey(), phone.nkey(), "this browser"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not have %q", want)
+		}
+	}
+	revoke := func(v *visitor, p map[string]any, key string) int {
+		p["revoke"] = key
+		status, _ := v.posts("/inbox/unenrol", p)
+		return status
+	}
+	purpose := "parley inbox: revoke "
+	for what, p := range map[string]map[string]any{
+		"no proof":                      {},
+		"a proof that signs in":         laptop.proof(laptop.root),
+		"a proof for another key":       laptop.proofFor(laptop.root, purpose+laptop.nkey()),
+		"a proof by another own key":    phone.proofFor(phone.root, purpose+phone.nkey()),
+		"a proof for another origin":    laptop.proofFor("https://evil.example", purpose+phone.nkey()),
+		"a proof without the challenge": {"key": laptop.proof(laptop.root)["key"]},
+	} {
+		if status := revoke(laptop, p, phone.nkey()); status != http.StatusUnauthorized {
+			t.Errorf("%s is answered %d", what, status)
+		}
+	}
+	if status := revoke(laptop, laptop.proofFor(laptop.root, purpose+phone.nkey()), phone.nkey()); status != http.StatusOK {
+		t.Errorf("the phone's key is revoked with %d", status)
+	}
+	if got := phone.sends("GET", "/inbox/", ""); got.status != http.StatusSeeOther {
+		t.Errorf("without its key, the phone is answered %d", got.status)
+	}
+	if got := laptop.sends("GET", "/inbox/", ""); got.status != http.StatusOK {
+		t.Errorf("with its key, the laptop is answered %d", got.status)
+	}
+	if status := revoke(laptop, laptop.proofFor(laptop.root, purpose+laptop.nkey()), laptop.nkey()); status != http.StatusOK {
+		t.Errorf("its own key is revoked with %d", status)
+	}
+	if got := laptop.sends("GET", "/inbox/", ""); got.status != http.StatusSeeOther {
+		t.Errorf("without its key, the laptop is answered %d", got.status)
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 
 // A browser makes a key that never leaves it. Its human enrols the key with a code
 // from an operator, and from then on the key signs like the human's own. It does not
-// log in to NATS, and an operator can take it away.
+// log in to NATS, and its human or an operator can take it away.
 
 const (
 	codeValid  = 15 * time.Minute // and a code is used only once
@@ -173,9 +173,18 @@ func (r *Registry) mayEnrol(c api.Card, key performatives.Key) error {
 	return nil
 }
 
-// HumanUnenrol answers human.unenrol: acts that the device signs are refused from now
-// on.
-func (r *Registry) HumanUnenrol(ctx context.Context, _ api.Caller, q api.DeviceRef) (api.Card, error) {
+// HumanUnenrol answers human.unenrol, of an operator or of the human: acts that the
+// device signs are refused from now on.
+func (r *Registry) HumanUnenrol(ctx context.Context, c api.Caller, q api.DeviceRef) (api.Card, error) {
+	if !c.Operator {
+		if q.Agent != "" && q.Agent != c.Agent {
+			return api.Card{}, session.Refuse(session.Unauthorized, "a device is its human's own: agentId is not the principal of your subject")
+		}
+		q.Agent = c.Agent
+	}
+	if _, err := r.human(q.Agent); err != nil {
+		return api.Card{}, err
+	}
 	return r.change(ctx, q.Agent, func(c *api.Card) error {
 		left := slices.DeleteFunc(slices.Clone(c.Registry.Devices), func(d api.Device) bool { return d.Key == q.Key })
 		if len(left) == len(c.Registry.Devices) {

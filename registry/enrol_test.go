@@ -97,7 +97,13 @@ func TestMaxDevices(t *testing.T) {
 	if _, err := r.Redeem(t.Context(), more, newKey(t), "one more"); code(err) != session.TooLarge {
 		t.Errorf("one more: %v", err)
 	}
-	_, err := r.HumanUnenrol(t.Context(), operator, api.DeviceRef{Agent: alice, Key: last})
+	if _, err := r.HumanUnenrol(t.Context(), api.Caller{Agent: anna}, api.DeviceRef{Agent: alice, Key: last}); code(err) != session.Unauthorized {
+		t.Errorf("taken away by another human: %v", err)
+	}
+	if _, err := r.HumanUnenrol(t.Context(), api.Caller{Agent: alpha}, api.DeviceRef{Key: last}); code(err) != session.MalformedEnvelope {
+		t.Errorf("taken away by an agent: %v", err)
+	}
+	_, err := r.HumanUnenrol(t.Context(), api.Caller{Agent: alice}, api.DeviceRef{Key: last})
 	testkit.Must(t, err)
 	if _, err := r.HumanUnenrol(t.Context(), operator, api.DeviceRef{Agent: alice, Key: last}); code(err) != session.UnknownAgent {
 		t.Errorf("taken away twice: %v", err)

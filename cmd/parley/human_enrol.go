@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/render"
 )
@@ -35,11 +36,22 @@ the devices.`,
 func humanUnenrol() *cobra.Command {
 	return &cobra.Command{
 		Use: "unenrol URI KEY", Short: "revoke a browser's key", Args: args(cobra.ExactArgs(2)),
+		Long:              "What the key signs is refused at once. An operator revokes any key, and a human their\nown, with --as.",
 		Example:           "  parley human unenrol human://acme.com/alice UDXU…",
 		ValidArgsFunction: completeFirst(completeAgents(performatives.KindHuman)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return asOperator(cmd, func(ctx context.Context, c connection) error {
-				card, err := c.operator.Unenrol(ctx, performatives.Agent(args[0]), performatives.Key(args[1]))
+			return with(cmd, func(ctx context.Context, c connection) error {
+				human, key := performatives.Agent(args[0]), performatives.Key(args[1])
+				var card api.Card
+				var err error
+				switch {
+				case c.operator != nil:
+					card, err = c.operator.Unenrol(ctx, human, key)
+				case human != c.principal.Agent():
+					err = usage(errors.New("a human revokes only their own keys: omit --as to revoke them as the operator"))
+				default:
+					card, err = c.principal.Unenrol(ctx, key)
+				}
 				if err != nil {
 					return err
 				}

@@ -6,7 +6,7 @@ import * as talk from './talk.js';
 
 const next = () => {
   const to = new URLSearchParams(location.search).get('next') || '';
-  return new URL(/^(items|sessions|checks)(\/[0-9a-f-]{36})?(\?[\w=&.%+-]*)?$|^\?[\w=&.%+-]*$/.test(to) ? to : './', talk.root);
+  return new URL(/^(items|sessions|checks|settings)(\/[0-9a-f-]{36})?(\?[\w=&.%+-]*)?$|^\?[\w=&.%+-]*$/.test(to) ? to : './', talk.root);
 };
 
 export async function door() {

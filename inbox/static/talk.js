@@ -60,9 +60,9 @@ export const part = (path) => withLogin(async () => {
   return { ok: answer.ok, html };
 });
 
-async function proof(key) {
+async function proof(key, purpose = 'parley inbox sign-in') {
   const { challenge } = await once('challenge', {});
-  const signed = keys.canonical({ challenge, origin: location.origin, purpose: 'parley inbox sign-in' });
+  const signed = keys.canonical({ challenge, origin: location.origin, purpose });
   return { challenge, key: key.public, signature: await keys.sign(key, signed) };
 }
 
@@ -74,6 +74,15 @@ export async function enrol(code, name) {
   const key = await keys.make();
   const answer = await once('enrol', { code, name, ...(await proof(key)) });
   await keys.keep({ ...key, agentId: answer.agentId });
+}
+
+// revoke has one of the human's own keys signed out for good: it is true while this
+// browser is still signed in.
+export async function revoke(device) {
+  const key = await keys.current();
+  const { signedIn } = await post('unenrol', { revoke: device, ...(key && await proof(key, 'parley inbox: revoke ' + device)) });
+  if (!signedIn) await keys.forget();
+  return signedIn;
 }
 
 export const be = (agentId) => once('login', { agentId });

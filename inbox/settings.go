@@ -1,0 +1,72 @@
+package inbox
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// settings is the page of the reader's own keys and preferences. The preferences stay
+// in the browser.
+type settings struct {
+	Own     performatives.Key // logs in to NATS; "" if the human has none
+	Devices []device
+}
+
+// A device is one of the reader's browsers.
+type device struct {
+	api.Device
+	Number   int
+	This     bool // the reader uses it now
+	Enrolled time.Time
+}
+
+func (i *Inbox) settingsPage(w http.ResponseWriter, r *http.Request, who *person) {
+	card, err := i.card(r.Context(), who.Agent)
+	if err != nil {
+		i.trouble(w, r, who, err)
+		return
+	}
+	p := i.page(r, who, "settings", "Settings")
+	p.Settings = &settings{Own: card.Key}
+	for n, d := range card.Registry.Devices {
+		p.Settings.Devices = append(p.Settings.Devices, device{d, n + 1, d.Key == who.Key, stamp(d.Enrolled)})
+	}
+	i.show(w, r, http.StatusOK, "page", p)
+}
+
+// revokes is the purpose of the proof that revokes a key: a cookie alone cannot do it.
+func revokes(key performatives.Key) string { return "parley inbox: revoke " + string(key) }
+
+// unenrol revokes the key of one of the reader's browsers. The reader's own key signs
+// the request, and signs out if it is the one that is revoked.
+func (i *Inbox) unenrol(w http.ResponseWriter, r *http.Request, who *person) {
+	var q struct {
+		proof
+		Revoke performatives.Key `json:"revoke"`
+	}
+	if !i.read(w, r, &q) {
+		return
+	}
+	if who.Key != "" { // --dev has none
+		key, err := i.key(q.proof, r.Header.Get("Origin"), revokes(q.Revoke))
+		if err == nil && key != who.Key {
+			err = errProof
+		}
+		if err != nil {
+			i.fails(w, r, "", err)
+			return
+		}
+	}
+	if _, err := ask(r.Context(), i, who.Agent, api.HumanUnenrol, api.DeviceRef{Key: q.Revoke}); err != nil {
+		i.answer(w, r, nil, err)
+		return
+	}
+	if q.Revoke == who.Key {
+		i.logout(w, r)
+		return
+	}
+	i.answer(w, r, map[string]bool{"signedIn": true}, nil)
+}

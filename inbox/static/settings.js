@@ -1,0 +1,24 @@
+// The page of the human's own keys and preferences.
+
+import { $, toDoor } from './dom.js';
+import * as talk from './talk.js';
+
+async function revoke(form) {
+  const submit = $('button[type=submit]', form);
+  if (submit.disabled) return;
+  submit.disabled = true;
+  try {
+    const signedIn = await talk.revoke(form.dataset.key);
+    location.assign(new URL(signedIn ? 'settings' : 'login', talk.root));
+  } catch (error) {
+    if (error.status === 401) return toDoor();
+    $('.refused', form).textContent = error.message;
+    submit.disabled = false;
+  }
+}
+
+document.addEventListener('click', ({ target }) => {
+  const button = target.closest('[data-revoke]');
+  if (button) document.getElementById(button.dataset.revoke).showModal();
+});
+document.addEventListener('submit', ({ target }) => { if (target.dataset.key) revoke(target); });
