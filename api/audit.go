@@ -31,8 +31,8 @@ type AuditRef struct {
 	Cursor  string                  `json:"cursor,omitzero"` // next of the page before
 }
 
-// Held is what a broker keeps of a session besides its transcript. All but
-// Copies are on the first page only.
+// Held is what a broker keeps of a session besides its transcript. Items, Copies and Inboxes
+// are paged; the rest is on the first page only.
 type Held struct {
 	Session  performatives.SessionID `json:"sessionId"`
 	At       string                  `json:"at"`                      // by the broker's clock

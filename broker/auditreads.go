@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -24,11 +25,7 @@ import (
 // from the store and not from this broker's caches; the operator's verifier judges it
 // (package audit).
 
-// Sizes of pages.
-const (
-	auditedPage = 10_000 // sessions
-	copiesPage  = 4_000  // inbox copies
-)
+const auditedPage = 10_000 // sessions
 
 // auditSessions lists the sessions by their transcripts, not by the session list.
 func (b *Broker) auditSessions(ctx context.Context, _ api.Caller, q api.ListAudit) (api.AuditedSessions, error) {
@@ -95,20 +92,55 @@ func (b *Broker) auditMessages(ctx context.Context, _ api.Caller, q api.AuditTra
 	return found, err
 }
 
+// The parts of audit.session that are paged, in their order: the second is the copies, or the
+// inboxes if there are too many copies. A cursor is a part and where to go on in it.
+const (
+	itemsPart   = "items"
+	copiesPart  = "copies"
+	inboxesPart = "inboxes"
+)
+
 // auditSession is what the store has of a session besides its transcript.
 func (b *Broker) auditSession(ctx context.Context, _ api.Caller, q api.AuditRef) (api.Held, error) {
 	held := api.Held{Session: q.Session, Copies: []api.HeldCopy{}}
 	if _, err := performatives.ParseSessionID(string(q.Session)); err != nil {
 		return held, session.NoSuchSession()
 	}
+	part, from, _ := strings.Cut(cmp.Or(q.Cursor, itemsPart+":0"), ":")
+	at, err := strconv.ParseUint(from, 10, 64)
+	if read := map[string]bool{itemsPart: err == nil, copiesPart: err == nil, inboxesPart: true}; !read[part] {
+		return held, session.Refuse(session.MalformedEnvelope, "cursor is next of the page before")
+	}
 	if q.Cursor == "" {
-		for _, find := range []func(context.Context, *api.Held) error{b.heldHead, b.heldRow, b.heldTimer, b.heldItems} {
+		for _, find := range []func(context.Context, *api.Held) error{b.heldHead, b.heldRow, b.heldTimer} {
 			if err := find(ctx, &held); err != nil {
 				return held, err
 			}
 		}
 	}
-	return held, b.heldCopies(ctx, &held, q.Cursor)
+	left := room(api.MaxPageBytes - api.Size(held))
+	if part == itemsPart {
+		if err := b.heldItems(ctx, &held, at, &left); err != nil || held.Next != "" {
+			return held, err
+		}
+		from = ""
+	}
+	if part != copiesPart {
+		if counted, err := b.heldInboxes(ctx, &held, from, &left); counted || err != nil {
+			return held, err
+		}
+		at = 0
+	}
+	return held, b.heldCopies(ctx, &held, at, &left)
+}
+
+// room is how many bytes a page has left.
+type room int
+
+// fits takes a value's room; one that finds none is the first of the next page.
+func (r *room) fits(v any) bool {
+	*r -= room(api.Size(v) + 1)
+	return *r >= 0
 }
 
 func (b *Broker) heldHead(ctx context.Context, held *api.Held) error {
@@ -153,7 +185,7 @@ func (b *Broker) heldTimer(ctx context.Context, held *api.Held) error {
 }
 
 // heldItems are the escalations that the transcript knows, as the stream has them.
-func (b *Broker) heldItems(ctx context.Context, held *api.Held) error {
+func (b *Broker) heldItems(ctx context.Context, held *api.Held, from uint64, left *room) error {
 	var all []*escalation.Item
 	if err := b.view(ctx, held.Session, func(l *cachedSession) {
 		l.state.Escalations(func(item *escalation.Item) { all = append(all, item) })
@@ -161,8 +193,8 @@ func (b *Broker) heldItems(ctx context.Context, held *api.Held) error {
 		return nil //nolint:nilerr // the verifier finds why a transcript does not replay
 	}
 	slices.SortFunc(all, func(a, b *escalation.Item) int { return cmp.Compare(a.Sequence, b.Sequence) })
-	for _, of := range all {
-		view := api.ViewEscalation(of)
+	for n := int(min(from, uint64(len(all)))); n < len(all); n++ { //nolint:gosec // at most len(all)
+		view := api.ViewEscalation(all[n])
 		last, err := b.store.Last(ctx, api.EscalationsStream, api.Escalation(view.Organisation, view.Urgency, string(view.ID)))
 		if err != nil {
 			return err
@@ -172,35 +204,29 @@ func (b *Broker) heldItems(ctx context.Context, held *api.Held) error {
 			continue
 		}
 		item.Transcript, item.Next = nil, nil
+		if !left.fits(item) {
+			held.Next = fmt.Sprintf("%s:%d", itemsPart, n)
+			return nil
+		}
 		held.Items = append(held.Items, item)
 	}
 	return nil
 }
 
-// heldCopies is a page of the session's inbox copies, from a position in the stream on.
+// heldCopies are the session's inbox copies from a position in the stream on.
 // One reading for all inboxes: the copies of an entry are next to each other, and reading
 // inbox by inbox would look at all of them once for each inbox.
-func (b *Broker) heldCopies(ctx context.Context, held *api.Held, cursor string) error {
-	inboxes := api.InboxesOf(held.Session)
-	var from uint64
-	if cursor != "" {
-		var err error
-		if from, err = strconv.ParseUint(cursor, 10, 64); err != nil {
-			return session.Refuse(session.MalformedEnvelope, "cursor is next of the page before")
-		}
-	} else if counted, err := b.heldInboxes(ctx, held, inboxes); counted || err != nil {
-		return err
-	}
-	err := b.store.Read(ctx, api.InboxStream, inboxes, from, func(e store.Message) error {
-		if len(held.Copies) == copiesPage {
-			held.Next = strconv.FormatUint(e.Sequence, 10)
-			return errPageFull
-		}
+func (b *Broker) heldCopies(ctx context.Context, held *api.Held, from uint64, left *room) error {
+	err := b.store.Read(ctx, api.InboxStream, api.InboxesOf(held.Session), from, func(e store.Message) error {
 		agent, err := inboxOwner(e.Subject)
 		if err != nil {
 			return err
 		}
 		held.Copies = append(held.Copies, api.HeldCopy{Agent: agent, Hash: performatives.HashOf(e.Data)})
+		if last := len(held.Copies) - 1; !left.fits(held.Copies[last]) {
+			held.Copies, held.Next = held.Copies[:last], fmt.Sprintf("%s:%d", copiesPart, e.Sequence)
+			return errPageFull
+		}
 		return nil
 	})
 	if errors.Is(err, errPageFull) {
@@ -209,9 +235,9 @@ func (b *Broker) heldCopies(ctx context.Context, held *api.Held, cursor string) 
 	return err
 }
 
-// heldInboxes counts the copies of a session that has too many to list.
-func (b *Broker) heldInboxes(ctx context.Context, held *api.Held, inboxes string) (counted bool, err error) {
-	counts, _, err := b.store.Counts(ctx, api.InboxStream, inboxes, 0)
+// heldInboxes counts the copies of a session that has too many to list, from an inbox on.
+func (b *Broker) heldInboxes(ctx context.Context, held *api.Held, from string, left *room) (counted bool, err error) {
+	counts, _, err := b.store.Counts(ctx, api.InboxStream, api.InboxesOf(held.Session), 0)
 	if err != nil {
 		return false, err
 	}
@@ -219,10 +245,13 @@ func (b *Broker) heldInboxes(ctx context.Context, held *api.Held, inboxes string
 	for _, n := range counts {
 		all += n
 	}
-	if all <= api.MaxHeldCopies {
+	if all <= api.MaxHeldCopies && from == "" {
 		return false, nil
 	}
 	for _, subject := range slices.Sorted(maps.Keys(counts)) {
+		if subject < from {
+			continue
+		}
 		agent, err := inboxOwner(subject)
 		if err != nil {
 			return true, err
@@ -231,9 +260,15 @@ func (b *Broker) heldInboxes(ctx context.Context, held *api.Held, inboxes string
 		if err != nil {
 			return true, err
 		}
-		if last != nil { // else it has expired since
-			held.Inboxes = append(held.Inboxes, api.HeldInbox{Agent: agent, Copies: counts[subject], Last: performatives.HashOf(last.Data)})
+		if last == nil { // it has expired since
+			continue
 		}
+		inbox := api.HeldInbox{Agent: agent, Copies: counts[subject], Last: performatives.HashOf(last.Data)}
+		if !left.fits(inbox) {
+			held.Next = inboxesPart + ":" + subject
+			return true, nil
+		}
+		held.Inboxes = append(held.Inboxes, inbox)
 	}
 	return true, nil
 }

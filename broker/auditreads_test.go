@@ -13,6 +13,7 @@ import (
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/transcript"
 )
 
@@ -25,6 +26,56 @@ func (l line) reads(verb, request string, reply any) {
 	}
 	if err := json.Unmarshal(m.Data, reply); err != nil {
 		l.Fatalf("%s: %v", m.Data, err)
+	}
+}
+
+// A reply is bounded in bytes: items and copies that are too long for one are paged, and
+// together they are everything.
+func TestHeldIsPaged(t *testing.T) {
+	t.Parallel()
+	l := limits(t, broker.Limits{})
+	var crowd []performatives.Agent
+	for i := range 60 {
+		crowd = append(crowd, performatives.Agent(fmt.Sprintf("agent://many.org/%s%d", strings.Repeat("a", 170), i)))
+	}
+	id := newID()
+	l.heard(l.says(id, alpha, "PROPOSE", invitation(crowd...)))
+	for _, a := range crowd {
+		l.heard(l.says(id, a, "ACCEPT", `{"referenceId":"inv"}`))
+	}
+	long := fmt.Sprintf(`{"reason":"authority-limit","urgency":"low","context":%q}`, strings.Repeat("x", api.MaxItemBytes))
+	for range 8 {
+		l.heard(l.says(id, alpha, "ESCALATE", long))
+		view, err := l.viewed(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.rules(id, string(view.Escalation.ID))
+	}
+	const entries = 1 + 60 + 2*8
+	read := func() (held api.Held, pages int) {
+		for ; pages == 0 || held.Next != ""; pages++ {
+			var page api.Held
+			l.reads(api.AuditSession.Name, fmt.Sprintf(`{"sessionId":%q,"cursor":%q}`, id, held.Next), &page)
+			if size := api.Size(page); size > api.MaxPageBytes+100 { // next comes last
+				t.Errorf("page %d has %d bytes", pages, size)
+			}
+			if (page.Index != nil) != (pages == 0) {
+				t.Errorf("page %d has the row %v", pages, page.Index)
+			}
+			held.Items, held.Copies, held.Next = append(held.Items, page.Items...), append(held.Copies, page.Copies...), page.Next
+		}
+		return held, pages
+	}
+	held, pages := read()
+	for try := 0; len(held.Copies) < 60*entries && try < 100; try++ { // the last copies may be on their way
+		held, pages = read()
+	}
+	if len(held.Items) != 8 || len(held.Copies) < 60*entries || pages < 3 {
+		t.Errorf("%d items and %d copies on %d pages", len(held.Items), len(held.Copies), pages)
+	}
+	for _, cursor := range []string{"items:x", "copies:", "17", "others:1"} {
+		l.refused(l.ask(api.OperatorCall(api.AuditSession.Name), fmt.Appendf(nil, `{"sessionId":%q,"cursor":%q}`, id, cursor)), session.MalformedEnvelope)
 	}
 }
 

@@ -47,7 +47,9 @@ func (o *Operator) Held(ctx context.Context, id performatives.SessionID) (api.He
 	for next := held.Next; err == nil && next != ""; {
 		var page api.Held
 		page, err = call(ctx, &o.calls, api.AuditSession, api.AuditRef{Session: id, Cursor: next})
+		held.Items = append(held.Items, page.Items...)
 		held.Copies = append(held.Copies, page.Copies...)
+		held.Inboxes = append(held.Inboxes, page.Inboxes...)
 		next = page.Next
 	}
 	held.Next = ""

@@ -205,19 +205,16 @@ func (c *Custody) room(ctx context.Context, a performatives.Agent) error {
 
 // TokenList answers token.list.
 func (c *Custody) TokenList(_ context.Context, _ api.Caller, q api.ListTokens) (api.Tokens, error) {
-	found := api.Tokens{Tokens: []api.Token{}}
-	now := c.o.Now()
+	page, now := api.NewPage[api.Token](q.Limit), c.o.Now()
 	for _, t := range c.tokensOf(q.Agent) {
 		if t.ID <= q.Cursor || t.over(now) {
 			continue
 		}
-		if len(found.Tokens) == api.PageSize(q.Limit) {
-			found.Next = found.Tokens[len(found.Tokens)-1].ID
-			break
+		if shown := c.shown(t); !page.Add(shown, api.Size(shown)) {
+			return api.Tokens{Tokens: page.Items, Next: page.Items[len(page.Items)-1].ID}, nil
 		}
-		found.Tokens = append(found.Tokens, c.shown(t))
 	}
-	return found, nil
+	return api.Tokens{Tokens: page.Items}, nil
 }
 
 // TokenRemove answers token.rm.
