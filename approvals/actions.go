@@ -226,6 +226,10 @@ func (a *Approvals) History(ctx context.Context, c api.Caller, q api.ReadCaseLog
 	if !a.isInsider(c, item.Organisation) {
 		return found, unknownEscalation()
 	}
+	// Whoever has the answer to a decision finds it in the history, though that follows the answer.
+	if err := a.o.Sessions.Reconcile(ctx, item.Session); err != nil {
+		return found, err
+	}
 	found.Actions, found.Next, err = a.cases.history(ctx, item.Organisation, item.ID, q.Cursor)
 	return found, err
 }

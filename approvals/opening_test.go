@@ -79,6 +79,17 @@ func optionsOf(s *store.Store) approvals.Options {
 	return approvals.Options{Store: s, Registry: people{alice: true, bob: true}, Sessions: oneMessage{}, Schema: noSchema}
 }
 
+// stored is an approval as the stream has it.
+func stored(status string, deadline time.Time) api.EscalationItem {
+	return api.EscalationItem{
+		EscalationView: api.EscalationView{
+			ID: escalation.ID(testkit.NewID()), By: alpha, OnBehalfOf: alpha, Organisation: "acme.com", Reason: "authority-limit",
+			Urgency: "high", Context: jsontext.Value(`"?"`), Deadline: api.Timestamp(deadline), Status: status,
+		},
+		Session: testkit.NewSession(), Head: &session.ChainHead{}, Route: &api.Route{Levels: []api.Level{{Quorum: 1}}},
+	}
+}
+
 // Memory has the approvals that ended last. Their humans find the others by their ids, as they were,
 // and others find none.
 func TestMemoryIsBounded(t *testing.T) {
@@ -93,13 +104,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	var ids []escalation.ID
 	for n, status := range []string{performatives.Denied, performatives.Denied, "open"} {
 		ended := time.Date(2026, 7, 1, 12, n, 0, 0, time.UTC)
-		item := api.EscalationItem{
-			EscalationView: api.EscalationView{
-				ID: escalation.ID(testkit.NewID()), By: alpha, OnBehalfOf: alpha, Organisation: "acme.com", Reason: "authority-limit",
-				Urgency: "high", Context: jsontext.Value(`"?"`), Deadline: api.Timestamp(ended.Add(time.Hour)), Status: status,
-			},
-			Session: testkit.NewSession(), Head: &session.ChainHead{}, Route: &api.Route{Levels: []api.Level{{Quorum: 1}}},
-		}
+		item := stored(status, ended.Add(time.Hour))
 		if status != "open" {
 			item.DecidedBy, item.DecidedAt = alice, api.Timestamp(ended)
 		}
@@ -142,6 +147,42 @@ func TestMemoryIsBounded(t *testing.T) {
 			t.Errorf("%s asks for %q: %v", c.caller.Agent, c.id, err)
 		}
 	}
+}
+
+// A case log follows the answer to a decision. A history that is asked for then waits for it.
+func TestHistoryHasTheDecision(t *testing.T) {
+	t.Parallel()
+	s, _ := openStore(t)
+	var a *approvals.Approvals
+	item := stored(performatives.Approved, time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC))
+	item.DecidedBy, item.DecidedAt = alice, item.Deadline
+	o := optionsOf(s)
+	o.Sessions = decided{id: item.Session, reconcile: func(ctx context.Context) error { return a.Notified(ctx, &item, "decided") }}
+	data, err := json.Marshal(item)
+	testkit.Must(t, err)
+	_, err = s.Put(t.Context(), store.Message{Subject: api.Escalation("acme.com", "high", string(item.ID)), Data: data})
+	testkit.Must(t, err)
+	a, err = approvals.Open(t.Context(), o)
+	testkit.Must(t, err)
+	defer a.Close()
+	history, err := a.History(t.Context(), api.Caller{Agent: alice}, api.ReadCaseLog{Escalation: string(item.ID)})
+	if err != nil || len(history.Actions) != 1 {
+		t.Errorf("the history is %+v %v", history, err)
+	}
+}
+
+// decided is a session whose decision is not in the case log yet.
+type decided struct {
+	oneMessage
+	id        performatives.SessionID
+	reconcile func(context.Context) error
+}
+
+func (d decided) Reconcile(ctx context.Context, id performatives.SessionID) error {
+	if id != d.id {
+		return session.NoSuchSession()
+	}
+	return d.reconcile(ctx)
 }
 
 // Whichever step of Open fails, and after Close, nothing is left that follows a stream. It is not
