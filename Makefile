@@ -34,7 +34,7 @@ browser: ## the inbox's pages in a real Chromium, installed where it is missing
 	@.ci/browser
 
 .PHONY: languages
-languages: ## the programs of docs/LANGUAGES.md in Python and Node, and asyncapi.yaml by its tool
+languages: ## docs/LANGUAGES.md in Python and Node, asyncapi.yaml by its tool, HTTP by schemathesis and a generated client
 	@.ci/languages
 
 .PHONY: fault fault-long long

@@ -71,8 +71,10 @@ func (k *Keys) Reserve(ctx context.Context, a performatives.Agent, key string, a
 	return first, true, json.Unmarshal(found.Value, &first)
 }
 
-// Replace notes an act instead of another that was not accepted. It returns
-// store.ErrConflict if somebody else was faster.
+// ErrConflict says that somebody else was faster.
+var ErrConflict = store.ErrConflict
+
+// Replace notes an act instead of another that was not accepted, or returns ErrConflict.
 func (k *Keys) Replace(ctx context.Context, a performatives.Agent, key string, was, act Act) error {
 	data, err := json.Marshal(act)
 	if err != nil {

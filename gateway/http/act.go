@@ -203,8 +203,22 @@ func (c *call) say(id performatives.SessionID, s said) (accepted api.Acceptance,
 	return c.once(key, act, s, signer)
 }
 
+// maxTries is how often an act is tried while others come under its key.
+const maxTries = 5
+
 // once sends an act that may have been sent before under the same key.
 func (c *call) once(key string, act idempotency.Act, s said, signer performatives.Signer) (accepted api.Acceptance, err error) {
+	for range maxTries {
+		accepted, err = c.try(key, act, s, signer)
+		if !errors.Is(err, idempotency.ErrConflict) {
+			return accepted, err
+		}
+	}
+	return accepted, session.Busy()
+}
+
+// try fails with idempotency.ErrConflict if another request was faster.
+func (c *call) try(key string, act idempotency.Act, s said, signer performatives.Signer) (accepted api.Acceptance, err error) {
 	ctx, agent := c.r.Context(), c.pass.Agent
 	first, repeat, err := c.g.o.Keys.Reserve(ctx, agent, key, act)
 	if err != nil {
@@ -231,7 +245,7 @@ func (c *call) once(key string, act idempotency.Act, s said, signer performative
 		again.Session = first.Session
 	}
 	if err := c.g.o.Keys.Replace(ctx, agent, key, first, again); err != nil {
-		return accepted, session.Busy() // another request was faster
+		return accepted, err
 	}
 	return c.send(again, s, signer)
 }

@@ -25,6 +25,9 @@ import (
 // MaxBody is the largest body, more than the largest envelope (PROTOCOL.md §3).
 const MaxBody = 300 << 10
 
+// maxInteger is the largest that survives a double.
+const maxInteger = 1<<53 - 1
+
 // maxPage is how many entries or rows a page has at most.
 const maxPage = 200
 
@@ -191,9 +194,8 @@ func (p parameter) value(s string) (jsontext.Value, error) {
 		data, err := json.Marshal(f)
 		return data, err
 	default:
-		const most = 1<<53 - 1
 		n, err := strconv.ParseUint(s, 10, 64)
-		if err != nil || n > most {
+		if err != nil || n > maxInteger {
 			return nil, errNumber
 		}
 		if p.member == "limit" {

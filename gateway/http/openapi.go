@@ -3,6 +3,7 @@ package httpgateway
 import (
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,6 +61,21 @@ var replies = map[string]string{
 	api.SessionGet.Name: "session-view", api.SessionList.Name: "session-list",
 	api.AgentGet.Name: "agent-card", api.AgentRegister.Name: "agent-card",
 	api.EscalationList.Name: "escalation-list", api.EscalationGet.Name: "escalation-item", api.EscalationHistory.Name: "case-log",
+	api.EscalationClaim.Name: "escalation-item", api.EscalationRelease.Name: "escalation-item", api.EscalationAssign.Name: "escalation-item",
+	api.EscalationComment.Name: "escalation-item", api.EscalationTransfer.Name: "escalation-item",
+}
+
+// pages are replies that are lists of a contract schema.
+var pages = map[string]object{
+	api.SessionMessages.Name: page("messages", "entry", "integer"), api.AgentList.Name: page("agents", "agent-card", "string"),
+}
+
+// page is a list under a name, and what the next page is asked for by.
+func page(name, item, next string) object {
+	return object{
+		"type": "object", "required": []string{name},
+		"properties": object{name: object{"type": "array", "items": object{"$ref": "#/components/schemas/" + item}}, "next": object{"type": next}},
+	}
 }
 
 // components are the schemas that operations refer to.
@@ -77,7 +93,7 @@ func components() object {
 			"type": "object", "required": []string{"performative", "body"}, "additionalProperties": false,
 			"properties": object{
 				"performative": object{"enum": performatives.All()}, "body": object{"type": "object"},
-				"recipient": object{"type": []string{"string", "object"}}, "constraints": object{"type": "object"}, "messageId": object{"type": "string", "format": "uuid"},
+				"recipient": object{"type": []string{"string", "object"}}, "constraints": object{"type": "object"}, "messageId": object{"type": "string", "format": "uuid", "pattern": "^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"},
 			},
 		},
 		"opening": object{
@@ -93,6 +109,13 @@ func components() object {
 			"properties": object{
 				"agentId": object{"type": "string"}, "timestamp": object{"type": "string", "format": "date-time"},
 				"audience": object{"type": "string"}, "signature": object{"type": "string"},
+			},
+		},
+		"token": object{
+			"type": "object", "required": []string{"id", "agentId", "createdAt", "expiresAt", "token"},
+			"properties": object{
+				"id": object{"type": "string"}, "agentId": object{"type": "string"}, "token": object{"type": "string"},
+				"createdAt": object{"type": "string", "format": "date-time"}, "expiresAt": object{"type": "string", "format": "date-time"},
 			},
 		},
 	}
@@ -112,7 +135,28 @@ func contract(name string) object {
 	}
 	delete(schema, "$id")
 	delete(schema, "$schema")
+	spell(schema)
 	return schema
+}
+
+// spell writes {} for the schema true, which not every generator of clients reads.
+func spell(schema map[string]any) {
+	for keyword, value := range schema {
+		switch value := value.(type) {
+		case bool:
+			if value && !slices.Contains([]string{"additionalProperties", "uniqueItems", "const", "default"}, keyword) {
+				schema[keyword] = object{}
+			}
+		case map[string]any:
+			spell(value)
+		case []any:
+			for _, v := range value {
+				if inner, is := v.(map[string]any); is {
+					spell(inner)
+				}
+			}
+		}
+	}
 }
 
 func codes() []session.Code {
@@ -150,25 +194,19 @@ func (r *route) operation() object {
 }
 
 func (p parameter) schema() object {
-	switch (parameter{kind: p.kind}).sample() {
-	case `"1"`:
+	switch p.kind {
+	case reflect.String:
 		return object{"type": "string"}
-	case "true":
+	case reflect.Bool:
 		return object{"type": "boolean"}
+	case reflect.Float32, reflect.Float64:
+		return object{"type": "number"}
 	}
 	least := 0
 	if p.member == "limit" {
 		least = 1
 	}
-	return object{"type": "integer", "minimum": least}
-}
-
-// sample tells what kind of value a parameter has.
-func (p parameter) sample() string {
-	if v, err := p.value("1"); err == nil {
-		return string(v)
-	}
-	return ""
+	return object{"type": "integer", "minimum": least, "maximum": maxInteger}
 }
 
 func (r *route) requestBody() object {
@@ -199,7 +237,9 @@ func (r *route) members() object {
 	other := route{verb: r.verb}
 	for _, p := range other.parameters() {
 		if !slices.Contains(inPath, p.member) {
-			properties[p.member] = p.schema()
+			schema := p.schema()
+			schema["type"] = []any{schema["type"], "null"} // as if it were not there
+			properties[p.member] = schema
 		}
 	}
 	return object{"type": "object", "properties": properties, "additionalProperties": false}
@@ -216,8 +256,12 @@ func (r *route) responses() object {
 	switch {
 	case r.body == actBody || r.body == openBody || r.body == closeBody:
 		name = "acceptance"
+	case r.body == proofBody:
+		name = "token"
 	case slices.Contains(r.inPath(), "messageId"):
 		name = "entry"
+	case pages[r.verb.Name] != nil:
+		schema = pages[r.verb.Name]
 	}
 	if name != "" {
 		schema = object{"$ref": "#/components/schemas/" + name}
@@ -228,7 +272,7 @@ func (r *route) responses() object {
 	}
 	all := object{strconv.Itoa(success): ok}
 	if r.resumes != "" {
-		ok["content"] = object{eventsType: object{"schema": object{"type": "string"}}}
+		ok["content"] = object{eventsType: object{}} // JSON Schema says nothing of events
 		all[strconv.Itoa(http.StatusNoContent)] = object{"description": "the session is over, and nothing comes after the event"}
 	}
 	problem := object{problemType: object{"schema": object{"$ref": "#/components/schemas/problem"}}}

@@ -1,7 +1,7 @@
 //go:build languages
 
-// Package languages runs the programs of docs/LANGUAGES.md as they stand there:
-// .ci/languages installs what they use, and runs this.
+// Package languages runs the programs of docs/LANGUAGES.md as they stand there, and holds
+// HTTP to its OpenAPI description: .ci/languages installs what they use, and runs this.
 package languages
 
 import (
