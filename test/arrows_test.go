@@ -46,7 +46,8 @@ var places = map[string]place{
 	"modes":                pure("agreement", "performatives", "delegation", "escalation", "internal/persist", "session"),
 	"transcript":           pure("performatives"),
 	"agreement":            pure("performatives", "session", "transcript"),
-	"api":                  pure("performatives", "delegation", "escalation", "schemas", "session", "modes"),
+	"discovery":            pure("performatives"),
+	"api":                  pure("discovery", "performatives", "delegation", "escalation", "schemas", "session", "modes"),
 	"audit":                pure("performatives", "escalation", "session", "transcript", "api"),
 
 	"internal/background": plain(),

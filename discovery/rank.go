@@ -1,0 +1,161 @@
+package discovery
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/performatives"
+)
+
+// A Source says who assessed an agent.
+type Source string
+
+// The two of them.
+const (
+	ByAgent    Source = "agent"    // the agent answered the call itself
+	ByRegistry Source = "registry" // its card was assessed
+)
+
+// A Candidate is an agent with its assessment.
+type Candidate struct {
+	Agent      performatives.Agent `json:"agentId"`
+	Source     Source              `json:"source"`
+	Assessment `json:",inline"`
+	Trust      *float64       `json:"trustScore,omitzero"` // 0 to 100, the registry's
+	Pricing    jsontext.Value `json:"pricing,omitzero"`
+}
+
+// A Policy says which of two candidates comes first, negative for the first. Candidates
+// that are equal by it are ordered by Best.
+type Policy func(a, b *Candidate) int
+
+// Best orders by whether the agent accepts, score, confidence and trust, and last by the
+// agent's URI, so that no two candidates are equal.
+func Best(a, b *Candidate) int {
+	return cmp.Or(
+		accepted(a, b),
+		cmp.Compare(b.Score, a.Score),
+		cmp.Compare(b.Confidence, a.Confidence),
+		cmp.Compare(b.trust(), a.trust()),
+		cmp.Compare(a.Agent, b.Agent),
+	)
+}
+
+// Rank sorts candidates by a policy. Those that refuse come last in any policy.
+func Rank(candidates []Candidate, by Policy) {
+	slices.SortFunc(candidates, func(a, b Candidate) int { return cmp.Or(accepted(&a, &b), by(&a, &b), Best(&a, &b)) })
+}
+
+func accepted(a, b *Candidate) int {
+	switch {
+	case a.Accepted == b.Accepted:
+		return 0
+	case a.Accepted:
+		return -1
+	}
+	return 1
+}
+
+func (c *Candidate) trust() float64 {
+	if c.Trust == nil {
+		return -1
+	}
+	return *c.Trust
+}
+
+// price is infinite for an agent that names none.
+func (c *Candidate) price() float64 {
+	if value, ok := price(c.Pricing); ok && !math.IsNaN(value) {
+		return value
+	}
+	return math.Inf(1)
+}
+
+// queue is infinite where it is unknown.
+func (c *Candidate) queue() float64 {
+	if c.QueueDepth == nil {
+		return math.Inf(1)
+	}
+	return float64(*c.QueueDepth)
+}
+
+// ParsePolicy reads a policy: best, cheapest, queue, trust, each with an optional least
+// score as in cheapest:0.6, or weights as in score=3,trust=1,cost=1.
+func ParsePolicy(text string) (Policy, error) {
+	if strings.Contains(text, "=") {
+		return parseWeighted(text)
+	}
+	name, least, bounded := strings.Cut(text, ":")
+	var by Policy
+	switch name {
+	case "", "best":
+		by = Best
+	case "cheapest":
+		by = func(a, b *Candidate) int { return cmp.Compare(a.price(), b.price()) }
+	case "queue":
+		by = func(a, b *Candidate) int { return cmp.Compare(a.queue(), b.queue()) }
+	case "trust":
+		by = func(a, b *Candidate) int { return cmp.Compare(b.trust(), a.trust()) }
+	default:
+		return nil, fmt.Errorf("there is no ranking %.40q; there is best, cheapest, queue, trust, or weights such as score=3,trust=1", name)
+	}
+	if !bounded {
+		return by, nil
+	}
+	threshold, err := strconv.ParseFloat(least, 64)
+	if err != nil || !(threshold >= 0 && threshold <= 1) {
+		return nil, fmt.Errorf("%.40q is not a least score from 0 to 1", least)
+	}
+	return func(a, b *Candidate) int {
+		enough := func(c *Candidate) int {
+			if c.Score >= threshold {
+				return 0
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(enough(a), enough(b)), by(a, b))
+	}, nil
+}
+
+// measures are what a weighted policy adds up, each from 0 to 1.
+var measures = map[string]func(*Candidate) float64{
+	"score":      func(c *Candidate) float64 { return c.Score },
+	"confidence": func(c *Candidate) float64 { return c.Confidence },
+	"trust":      func(c *Candidate) float64 { return max(0, c.trust()) / 100 },
+	"skill":      func(c *Candidate) float64 { return c.subscores().SkillMatch },
+	"load":       func(c *Candidate) float64 { return c.subscores().Load },
+	"cost":       func(c *Candidate) float64 { return c.subscores().Cost },
+	"latency":    func(c *Candidate) float64 { return c.subscores().Performance },
+}
+
+func (c *Candidate) subscores() Subscores {
+	if c.Subscores == nil {
+		return Subscores{}
+	}
+	return *c.Subscores
+}
+
+func parseWeighted(text string) (Policy, error) {
+	weights := map[string]float64{}
+	for part := range strings.SplitSeq(text, ",") {
+		name, number, _ := strings.Cut(part, "=")
+		weight, err := strconv.ParseFloat(number, 64)
+		if measures[name] == nil || err != nil || !(weight >= 0 && weight <= 1000) {
+			return nil, fmt.Errorf("%.40q is not a weight: write score, confidence, trust, skill, load, cost or latency, = and a number from 0 to 1000", part)
+		}
+		weights[name] = weight
+	}
+	total := func(c *Candidate) (total float64) {
+		for _, name := range []string{"score", "confidence", "trust", "skill", "load", "cost", "latency"} {
+			total += weights[name] * measures[name](c)
+		}
+		return total
+	}
+	return func(a, b *Candidate) int { return cmp.Compare(total(b), total(a)) }, nil
+}
