@@ -32,12 +32,21 @@ type ListEscalations struct {
 	DecidedBy    performatives.Agent `json:"decidedBy,omitzero"`
 	DecidedFrom  string              `json:"decidedFrom,omitzero"`
 	DecidedUntil string              `json:"decidedUntil,omitzero"`
+	Sort         string              `json:"sort,omitzero"`  // due (default), newest or amount
 	Limit        int                 `json:"limit,omitzero"` // 1–1000, by default 100
 	Cursor       string              `json:"cursor,omitzero"`
 }
 
+// The orders of escalation.list: by when an answer is due, and by when they ended; by
+// when they were escalated, newest first; by the amount at stake, largest first.
+const (
+	SortDue    = "due"
+	SortNewest = "newest"
+	SortAmount = "amount"
+)
+
 // Escalations is a page of escalation.list: open ones by when an answer is due,
-// soonest first; others after them, newest first.
+// soonest first; others after them, newest first. Sort says otherwise.
 type Escalations struct {
 	Escalations []EscalationItem `json:"escalations"`
 	Counts      EscalationCounts `json:"counts,omitzero"` // for the humans of an organisation

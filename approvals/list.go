@@ -29,7 +29,7 @@ func (a *Approvals) List(ctx context.Context, c api.Caller, q api.ListEscalation
 		found.Counts, found.Now = a.counts(c, all.open), api.Timestamp(a.o.Now())
 	}
 	words, items := searchWords(q.Search), api.NewPage[api.EscalationItem](q.Limit)
-	list := behind(all, q.Status, q.Cursor)
+	list := behind(all, &q)
 	for n, k := range list {
 		if !a.matches(c, k, &q, words) {
 			continue
@@ -39,7 +39,7 @@ func (a *Approvals) List(ctx context.Context, c api.Caller, q api.ListEscalation
 			continue
 		}
 		if !items.Add(item, k.size) {
-			found.Next = cursorAt(list[n-1])
+			found.Next = cursorAt(list[n-1], q.Sort)
 			break
 		}
 	}
@@ -60,6 +60,9 @@ func checkList(q *api.ListEscalations) error {
 	case "", api.ClaimedByMe, api.ClaimedByNobody, api.ClaimedByOthers:
 	default:
 		return session.Refuse(session.MalformedEnvelope, "claimed is me, nobody or others")
+	}
+	if !slices.Contains([]string{"", api.SortDue, api.SortNewest, api.SortAmount}, q.Sort) {
+		return malformed("/sort", "sort is due, newest or amount")
 	}
 	if len(q.Search) > maxSearch {
 		return session.Refuse(session.TooLarge, "a search has at most %d bytes", maxSearch)
@@ -95,41 +98,40 @@ const (
 	resolvedCursor = "r"
 )
 
-func cursorAt(k *approval) string {
+func cursorAt(k *approval, sort string) string {
 	if k.Status == statusOpen {
-		return openCursor + k.key
+		return openCursor + orderOf(sort, true).key(k)
 	}
-	return resolvedCursor + k.key
+	return resolvedCursor + orderOf(sort, false).key(k)
 }
 
-// behind is what is behind a cursor: open approvals come first, in the order of their keys, then the
-// others in the reverse.
-func behind(all lists, status, cursor string) (list []*approval) {
-	if status != "resolved" {
-		list = after(all.open, cursor, openCursor)
+// behind is what is behind a cursor: open approvals come first, then those that have ended.
+func behind(all lists, q *api.ListEscalations) (list []*approval) {
+	at, key := "", ""
+	if q.Cursor != "" {
+		if at, key = q.Cursor[:1], q.Cursor[1:]; at != openCursor && at != resolvedCursor {
+			return nil
+		}
 	}
-	if status == "resolved" || status == "all" {
-		slices.Reverse(all.closed)
-		list = append(list, after(all.closed, cursor, resolvedCursor)...)
+	for _, part := range []struct {
+		cursor string
+		list   []*approval
+		wanted bool
+	}{
+		{openCursor, all.open, q.Status != "resolved" && at != resolvedCursor},
+		{resolvedCursor, all.closed, q.Status == "resolved" || q.Status == "all"},
+	} {
+		if !part.wanted {
+			continue
+		}
+		o := orderOf(q.Sort, part.cursor == openCursor)
+		o.sort(part.list, q.Sort)
+		if at == part.cursor {
+			part.list = o.after(part.list, key)
+		}
+		list = append(list, part.list...)
 	}
 	return list
-}
-
-func after(list []*approval, cursor, of string) []*approval {
-	switch {
-	case cursor == "", of == resolvedCursor && strings.HasPrefix(cursor, openCursor):
-		return list
-	case !strings.HasPrefix(cursor, of):
-		return nil
-	}
-	key := cursor[1:]
-	n := slices.IndexFunc(list, func(k *approval) bool {
-		return of == openCursor && k.key > key || of == resolvedCursor && k.key < key
-	})
-	if n < 0 {
-		return nil
-	}
-	return list[n:]
 }
 
 // matches tells whether a request asks for an approval.

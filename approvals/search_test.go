@@ -85,3 +85,41 @@ func TestEndedFilters(t *testing.T) {
 	o.refused(session.MalformedEnvelope, alice, api.EscalationList.Name, api.ListEscalations{Outcome: "won"})
 	o.refused(session.MalformedEnvelope, alice, api.EscalationList.Name, api.ListEscalations{DecidedFrom: "monday"})
 }
+
+// A list is sorted as it is asked for, and paged in that order.
+func TestSort(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, nil)
+	first := o.asks("9000")
+	second := o.asks("15000")
+	third := o.asks("700")
+	gone := o.asks("800")
+	_, err := o.rules(alice, gone, performatives.Denied)
+	testkit.Must(t, err)
+	for _, c := range []struct {
+		sort, status string
+		want         []escalation.ID
+	}{
+		{"", "all", []escalation.ID{first, second, third, gone}},
+		{api.SortDue, "", []escalation.ID{first, second, third}},
+		{api.SortNewest, "", []escalation.ID{third, second, first}},
+		{api.SortAmount, "", []escalation.ID{second, first, third}},
+		{api.SortAmount, "all", []escalation.ID{second, first, third, gone}},
+	} {
+		var got []escalation.ID
+		for q := (api.ListEscalations{Sort: c.sort, Status: c.status, Limit: 1}); ; {
+			list, err := calls[api.Escalations](o, alice, api.EscalationList.Name, q)
+			testkit.Must(t, err)
+			for _, item := range list.Escalations {
+				got = append(got, item.ID)
+			}
+			if q.Cursor = list.Next; q.Cursor == "" || len(got) > len(c.want) {
+				break
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("by %q, %q are %v, want %v", c.sort, c.status, got, c.want)
+		}
+	}
+	o.refused(session.MalformedEnvelope, alice, api.EscalationList.Name, api.ListEscalations{Sort: "price"})
+}

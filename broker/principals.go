@@ -61,6 +61,12 @@ func (b *Broker) Principal(k performatives.Key) (performatives.Agent, bool) {
 	return b.registry.Principal(k)
 }
 
+// NameOf returns a principal's display name, or "".
+func (b *Broker) NameOf(a performatives.Agent) string {
+	card, _ := b.registry.Card(a)
+	return card.Name
+}
+
 // Redeem enrols a key, such as a browser's, with a code from human.enrol, and returns
 // the human whose key it is now.
 func (b *Broker) Redeem(ctx context.Context, code string, key performatives.Key, name string) (performatives.Agent, error) {

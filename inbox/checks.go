@@ -159,7 +159,7 @@ func (i *Inbox) check(r *http.Request, who *person) (*check, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := newTeller(ours, i.labels(r.Context(), who))
+	t := i.newTeller(r.Context(), who, ours)
 	v.Talk, v.Next = t.all(messages.Messages), messages.Next
 	if c.Result > 0 {
 		if e, err := i.entry(r.Context(), who, id, c.Result); err == nil {

@@ -62,7 +62,7 @@ func (i *Inbox) earlier(ctx context.Context, who *person, it *api.EscalationItem
 	})
 	for k := range list.Escalations {
 		if e := &list.Escalations[k]; e.ID != it.ID && len(rows) < shownEarlier {
-			rows = append(rows, asRow(e, who.Agent))
+			rows = append(rows, i.row(e, who.Agent))
 		}
 	}
 	return rows, err

@@ -32,6 +32,8 @@ type Broker interface {
 	SubmitAs(ctx context.Context, as performatives.Agent, s performatives.SessionID, envelope []byte) (api.Acceptance, error)
 	// Redeem enrols a browser's key with a code, and returns the code's human.
 	Redeem(ctx context.Context, code string, key performatives.Key, name string) (performatives.Agent, error)
+	// NameOf returns a principal's display name in the registry, or "".
+	NameOf(a performatives.Agent) string
 	// WatchInbox tells of new messages in a principal's inbox, until stop.
 	WatchInbox(ctx context.Context, a performatives.Agent) (changed <-chan struct{}, stop func(), err error)
 }
@@ -75,7 +77,7 @@ func New(o Options) *Inbox {
 	i := &Inbox{
 		Options: o, mux: http.NewServeMux(), assets: openAssets(), people: newPeople(o.Now), failures: newFailures(o.Now), verifying: make(chan struct{}, 1), ending: make(chan struct{}),
 	}
-	i.pages = openPages(i.assets)
+	i.pages = i.openPages()
 	for pattern, page := range map[string]func(http.ResponseWriter, *http.Request, *person){
 		"GET /{$}":              i.queuePage,
 		"GET /items/{id}":       i.itemPage,

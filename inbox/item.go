@@ -72,10 +72,10 @@ func (i *Inbox) item(r *http.Request, who *person, id string) (*item, error) {
 	if err != nil && !refused(err) { // the history may be hidden from those who see the item
 		return nil, err
 	}
-	v := asItem(&it, who, newTeller(it.Organisation, i.labels(r.Context(), who)))
+	v := asItem(&it, who, i.newTeller(r.Context(), who, it.Organisation))
 	v.Now = i.Now()
 	v.Lapsed = v.Lapsed || !v.OfferUntil.IsZero() && v.Now.After(v.OfferUntil)
-	v.Events = asEvents(history.Actions)
+	v.Events = i.events(history.Actions)
 	v.Query = filter(asked(r.URL.Query()))
 	if v.Earlier, err = i.earlier(r.Context(), who, &it); err != nil {
 		return nil, err
@@ -171,8 +171,8 @@ func ceilings(limits []performatives.Limit) string {
 	return strings.Join(all, ", ")
 }
 
-// asEvents formats the history, newest first.
-func asEvents(events []api.CaseAction) []event {
+// events formats the history, newest first.
+func (i *Inbox) events(events []api.CaseAction) []event {
 	all := make([]event, 0, len(events))
 	for n := len(events) - 1; n >= 0; n-- {
 		e := events[n]
@@ -184,7 +184,7 @@ func asEvents(events []api.CaseAction) []event {
 			text, e.Text = "taken over by", ""
 		}
 		if e.By != "" && !strings.HasPrefix(string(e.By), "broker://") {
-			text += " " + called(e.By)
+			text += " " + i.called(e.By)
 		} else if e.Kind == escalation.Reminded || e.Kind == escalation.Reescalated || e.Kind == escalation.Ended {
 			text += ", by timer"
 		}
@@ -193,7 +193,7 @@ func asEvents(events []api.CaseAction) []event {
 			if e.Kind == escalation.Claimed {
 				arrow = " from "
 			}
-			text += arrow + called(e.To)
+			text += arrow + i.called(e.To)
 		}
 		v := event{At: e.At, Text: text, Until: e.Until}
 		switch {

@@ -19,9 +19,9 @@ import (
 //go:embed templates/*.html
 var templates embed.FS
 
-func openPages(a *assets) *template.Template {
+func (i *Inbox) openPages() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
-		"asset": a.at, "iso": iso, "moment": moment, "called": called, "org": organisation, "clean": clean, "line": oneLine,
+		"asset": i.assets.at, "iso": iso, "moment": moment, "called": i.called, "path": pathOf, "org": organisation, "clean": clean, "line": oneLine,
 		"money": money, "link": link, "plural": plural, "sentence": sentence, "letters": letters, "lacks": lacks,
 		"left": func(due, now time.Time) string { return span(due.Sub(now)) },
 		"ago":  func(at, now time.Time) string { return age(now.Sub(at)) },

@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -65,7 +66,7 @@ func asked(q url.Values) filters {
 		limit = queuePageSize
 	}
 	f := filters{api.ListEscalations{
-		Status: q.Get("status"), Urgency: q.Get("urgency"), Claimed: q.Get("claimed"), Search: q.Get("search"), Limit: limit, Cursor: q.Get("cursor"),
+		Status: q.Get("status"), Urgency: q.Get("urgency"), Claimed: q.Get("claimed"), Search: q.Get("search"), Sort: q.Get("sort"), Limit: limit, Cursor: q.Get("cursor"),
 	}, q.Get("from"), q.Get("until"), q.Get("zone")}
 	if f.Status == "resolved" {
 		f.ended(q)
@@ -82,9 +83,9 @@ func filter(of filters, choices ...choice) string {
 		choose(&of)
 	}
 	q := url.Values{}
-	for name, value := range map[string]string{"status": of.Status, "urgency": of.Urgency, "claimed": of.Claimed, "search": of.Search,
+	for name, value := range map[string]string{"status": of.Status, "urgency": of.Urgency, "claimed": of.Claimed, "search": of.Search, "sort": of.Sort,
 		"outcome": of.Outcome, "by": string(of.DecidedBy), "from": of.From, "until": of.Until, "zone": of.Zone} {
-		if value != "" && (name == "status" || of.Status == "resolved" || !slices.Contains(ofEnded, name)) && (name != "status" || value != "open") {
+		if value != "" && (name != "sort" || value != api.SortDue) && (name == "status" || of.Status == "resolved" || !slices.Contains(ofEnded, name)) && (name != "status" || value != "open") {
 			q.Set(name, value)
 		}
 	}
@@ -122,7 +123,7 @@ func (i *Inbox) queue(r *http.Request, who *person, open string) (*queue, error)
 	view.Tabs = tabs(q, list.Counts)
 	view.Ended = asEnded(q, list.Escalations)
 	for n := range list.Escalations {
-		line := asRow(&list.Escalations[n], who.Agent)
+		line := i.row(&list.Escalations[n], who.Agent)
 		line.Link = link("items/"+line.ID, view.Query)
 		line.Current = line.ID == open
 		view.Rows = append(view.Rows, line)
@@ -150,6 +151,7 @@ func tabs(q filters, counts api.EscalationCounts) []tab {
 	if status == "" {
 		status = "open"
 	}
+	sort := cmp.Or(q.Sort, api.SortDue)
 	which := func(s, claimed string) choice {
 		return func(a *filters) { a.Status, a.Claimed = s, claimed }
 	}
@@ -179,20 +181,27 @@ func tabs(q filters, counts api.EscalationCounts) []tab {
 			}
 		}
 	}
+	for _, by := range []string{api.SortDue, api.SortNewest, api.SortAmount} {
+		name := by
+		if by == api.SortDue && status == "resolved" {
+			name = "decided"
+		}
+		add("Sort by", name, filter(q, func(a *filters) { a.Sort = by }), 0, false, sort == by)
+	}
 	return all
 }
 
-func asRow(item *api.EscalationItem, me performatives.Agent) row {
+func (i *Inbox) row(item *api.EscalationItem, me performatives.Agent) row {
 	r := row{
 		ID: string(item.ID), Title: titleOf(item), Reason: reasonText(item.Reason), Urgency: item.Urgency, Status: item.Status,
-		Asks: called(item.By), Org: string(item.Organisation),
+		Asks: i.called(item.By), Org: string(item.Organisation),
 		Due: dueOf(item), At: stamp(item.At), Open: item.Status == "open",
 	}
 	for n, other := range item.Counterparties {
 		if n > 0 {
 			r.With += ", "
 		}
-		r.With += called(other) + " · " + organisation(other)
+		r.With += i.called(other) + " · " + organisation(other)
 	}
 	if s := stakeOf(item); s != nil {
 		r.Amount = s.Sum
@@ -203,15 +212,15 @@ func asRow(item *api.EscalationItem, me performatives.Agent) row {
 	switch {
 	case !r.Open:
 		if r.At = stamp(item.DecidedAt); item.DecidedBy.IsHuman() {
-			r.Held = called(item.DecidedBy)
+			r.Held = i.called(item.DecidedBy)
 		}
 		if g := inForce(item); g != nil && (item.Status == performatives.Approved || item.Status == performatives.Modified) {
 			r.Mark = strings.Join(g.Lines, "; ")
 		}
 	case item.Case.Claim != nil:
-		r.Held, r.Mine = called(item.Case.Claim.By), item.Case.Claim.By == me
+		r.Held, r.Mine = i.called(item.Case.Claim.By), item.Case.Claim.By == me
 	case item.Case.Assignee != "":
-		r.Held, r.Mine = "→ "+called(item.Case.Assignee), item.Case.Assignee == me
+		r.Held, r.Mine = "→ "+i.called(item.Case.Assignee), item.Case.Assignee == me
 	}
 	if r.Mine {
 		r.Held = "you"

@@ -59,7 +59,7 @@ func (i *Inbox) sessionPage(w http.ResponseWriter, r *http.Request, who *person)
 		i.trouble(w, r, who, err)
 		return
 	}
-	v := &sessionView{SessionView: view, Title: oneLine(view.Purpose), Talk: newTeller(who.Agent.Organisation(), i.labels(r.Context(), who)).all(messages.Messages), Next: messages.Next}
+	v := &sessionView{SessionView: view, Title: oneLine(view.Purpose), Talk: i.newTeller(r.Context(), who, who.Agent.Organisation()).all(messages.Messages), Next: messages.Next}
 	if v.Title == "" {
 		v.Title = "Session"
 	}

@@ -45,10 +45,11 @@ type teller struct {
 	us     performatives.Organisation
 	offers *render.Offers
 	labels func(schema string) map[string]api.Label
+	called func(performatives.Agent) string
 }
 
-func newTeller(us performatives.Organisation, labels func(schema string) map[string]api.Label) *teller {
-	return &teller{us, render.NewOffers(), labels}
+func (i *Inbox) newTeller(ctx context.Context, who *person, us performatives.Organisation) *teller {
+	return &teller{us, render.NewOffers(), i.labels(ctx, who), i.called}
 }
 
 func (t *teller) all(raw []jsontext.Value) []entry {
@@ -67,14 +68,14 @@ func (t *teller) all(raw []jsontext.Value) []entry {
 func (t *teller) entry(e transcript.Entry) entry {
 	m := e.Message
 	v := entry{
-		Number: e.Stamp.Sequence, Act: render.Clean(m.ActName), Who: called(m.Sender), Org: organisation(m.Sender), URI: m.Sender,
+		Number: e.Stamp.Sequence, Act: render.Clean(m.ActName), Who: t.called(m.Sender), Org: organisation(m.Sender), URI: m.Sender,
 		Hash: string(e.Stamp.Hash),
 	}
 	if at, err := e.Stamp.AcceptedAt(); err == nil {
 		v.At = at
 	}
 	if e.Stamp.OnBehalfOf != "" {
-		v.Behalf = called(e.Stamp.OnBehalfOf)
+		v.Behalf = t.called(e.Stamp.OnBehalfOf)
 	}
 	switch {
 	case strings.HasPrefix(string(m.Sender), "broker://"):
@@ -90,7 +91,7 @@ func (t *teller) entry(e transcript.Entry) entry {
 		v.value(m.RawBody)
 		return v
 	}
-	v.act(m.Body.Text())
+	v.act(m.Body.Text(), t.called)
 	v.compared(t.offers.Add(e), t.labels)
 	return v
 }
@@ -184,7 +185,7 @@ func (v *entry) members(prefix string, raw jsontext.Value) {
 }
 
 // act adds an act's first line and its parts.
-func (v *entry) act(t performatives.Text) {
+func (v *entry) act(t performatives.Text, called func(performatives.Agent) string) {
 	v.line(t.Line)
 	for _, part := range t.Below {
 		switch part := part.(type) {
@@ -202,7 +203,7 @@ func (v *entry) act(t performatives.Text) {
 			}
 		case performatives.Terms: // compared shows them
 		case performatives.Details:
-			v.details(part)
+			v.details(part, called)
 		case performatives.Asked:
 			for _, q := range part {
 				v.pair(q.Field, q.Question)
@@ -243,7 +244,7 @@ func continues(w performatives.Word) bool {
 }
 
 // details adds facts about a principal as one pair, and others as a pair each.
-func (v *entry) details(d performatives.Details) {
+func (v *entry) details(d performatives.Details, called func(performatives.Agent) string) {
 	var sentence strings.Builder
 	for _, w := range d.Words {
 		sentence.WriteString(w.Lead + wordText(w))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/render"
 	"github.com/parley-asp/parley/transcript"
 )
 
@@ -36,7 +37,7 @@ func TestTalk(t *testing.T) {
 	var out strings.Builder
 	for _, a := range acts {
 		m := &performatives.Message{Sender: "agent://acme.com/a", Performative: a.Act, ActName: a.Act.String(), RawBody: a.Body}
-		e := newTeller("acme.com", noLabels).entry(transcript.Entry{Message: m})
+		e := (&teller{"acme.com", render.NewOffers(), noLabels, pathOf}).entry(transcript.Entry{Message: m})
 		fmt.Fprintf(&out, "%s %s\n", e.Act, e.Line)
 		for _, text := range e.Text {
 			fmt.Fprintf(&out, "  | %s\n", text.All)
@@ -85,12 +86,12 @@ func (v *entry) show(out io.Writer) {
 // the terms schema, as session show does.
 func TestTalkCompares(t *testing.T) {
 	t.Parallel()
-	teller := newTeller("acme.com", func(schema string) map[string]api.Label {
+	teller := &teller{"acme.com", render.NewOffers(), func(schema string) map[string]api.Label {
 		if schema != "plan-v1" {
 			t.Errorf("the labels of %q are asked for", schema)
 		}
 		return map[string]api.Label{"terms.price.amount": {Title: "Price"}}
-	})
+	}, pathOf}
 	var out strings.Builder
 	for n, act := range []struct {
 		act  performatives.Performative

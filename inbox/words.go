@@ -120,14 +120,31 @@ func money(n float64, currency string) string {
 	return strings.TrimSpace(render.Clean(currency) + " " + text)
 }
 
-// called returns a principal's short name, its path.
-func called(a performatives.Agent) string {
+// pathOf returns a principal's short name, its path.
+func pathOf(a performatives.Agent) string {
 	_, rest, _ := strings.Cut(string(a), "://")
 	_, path, ok := strings.Cut(rest, "/")
 	if !ok {
 		return rest
 	}
 	return path
+}
+
+// maxName is the maximum length of a display name, in characters.
+const maxName = 40
+
+// called returns a principal's name in the registry and its path, or the path alone. A
+// name is what somebody chose, so it never stands alone.
+func (i *Inbox) called(a performatives.Agent) string {
+	path := pathOf(a)
+	name := []rune(oneLine(i.Broker.NameOf(a)))
+	if len(name) > maxName {
+		name = append(name[:maxName], '…')
+	}
+	if len(name) == 0 || strings.EqualFold(string(name), path[strings.LastIndexByte(path, '/')+1:]) {
+		return path
+	}
+	return string(name) + " (" + path + ")"
 }
 
 func organisation(a performatives.Agent) string { return string(a.Organisation()) }
@@ -226,7 +243,7 @@ var scripts = []struct {
 func letters(a performatives.Agent) string {
 	var found []string
 	odd := false
-	for _, r := range called(a) {
+	for _, r := range pathOf(a) {
 		if !unicode.IsLetter(r) {
 			continue
 		}

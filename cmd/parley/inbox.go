@@ -37,7 +37,7 @@ func inboxLs() *cobra.Command {
 	var l listing
 	var follow bool
 	cmd := &cobra.Command{
-		Use: "ls", Short: "list escalations, the one due first at the top", Args: args(cobra.NoArgs),
+		Use: "ls", Short: "list escalations, by default the one due first at the top", Args: args(cobra.NoArgs),
 		Example: "  parley inbox ls" + asAlice + `
   parley inbox ls --urgency critical --claimed nobody \
    ` + asAlice,
@@ -62,6 +62,7 @@ func inboxLs() *cobra.Command {
 	cmd.Flags().StringVar(&filter.DecidedFrom, "decided-from", "", "of those that have ended, only from this `TIME` on, such as 2026-03-02T00:00:00Z")
 	cmd.Flags().StringVar(&filter.DecidedUntil, "decided-until", "", "of those that have ended, only before this `TIME`")
 	cmd.Flags().StringVar((*string)(&filter.Counterparty), "with", "", "only with somebody of this `ORGANISATION`")
+	cmd.Flags().StringVar(&filter.Sort, "sort", api.SortDue, "`ORDER`: due, newest or amount (the largest of each currency first)")
 	l.flags(cmd)
 	cmd.Flags().BoolVar(&follow, "watch", false, "keep running and print changes, as 'parley inbox watch' does")
 	return cmd

@@ -2,7 +2,7 @@
 // more than was asked for.
 
 import { $, all } from './dom.js';
-import { now } from './clock.js';
+import { now, read } from './clock.js';
 
 const most = 64; // bounds in one authority
 
@@ -67,7 +67,7 @@ function term(row, warnings) {
 function until(form) {
   const field = form.elements.validUntil;
   if (!field?.value) return undefined;
-  const at = new Date(field.value);
+  const at = read(field.value);
   if (at.getTime() <= now()) throw new Fault(field, '“Valid until” is in the past.');
   return at.toISOString();
 }

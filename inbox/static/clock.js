@@ -1,6 +1,8 @@
 // Times on the page: time left, age, and dates in the reader's time zone, by the
 // server's clock.
 
+import { chosen } from './preferences.js';
+
 let ahead = 0; // ms that the server's clock is ahead of this machine's
 
 export function set(serverTime) {
@@ -27,9 +29,37 @@ function age(ms) {
   return `${Math.floor(ms / 86400e3)}d`;
 }
 
-const today = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' });
-const other = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
-const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'long' });
+// format is of the time zone that the human has chosen, else of the browser's.
+function format(options, locale) {
+  try {
+    return new Intl.DateTimeFormat(locale, { ...options, timeZone: chosen.zone || undefined });
+  } catch { // a zone that this browser does not know
+    return new Intl.DateTimeFormat(locale, options);
+  }
+}
+
+const today = format({ hour: '2-digit', minute: '2-digit', second: '2-digit' });
+const other = format({ day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
+const exact = format({ dateStyle: 'full', timeStyle: 'long' });
+const day = format({ dateStyle: 'short' });
+const wall = format({ year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' }, 'en-US');
+
+export const zone = () => exact.resolvedOptions().timeZone;
+
+// offset returns the ms that the zone's clocks are ahead of UTC.
+function offset(at) {
+  const p = Object.fromEntries(wall.formatToParts(at).map(({ type, value }) => [type, Number(value)]));
+  return Date.UTC(p.year, p.month - 1, p.day, p.hour, p.minute, p.second) - Math.floor(at / 1000) * 1000;
+}
+
+// read returns the time that an input of type datetime-local says in the zone.
+export function read(value) {
+  const utc = Date.parse(value + 'Z');
+  return new Date(utc - offset(utc - offset(utc)));
+}
+
+// write returns a time as an input of type datetime-local has it.
+export const write = (at) => new Date(at + offset(at)).toISOString().slice(0, 16);
 
 function put(element, text) {
   const last = element.lastChild;
@@ -69,10 +99,10 @@ export function start(below) {
   for (const element of below.querySelectorAll('time[data-at]')) {
     const at = new Date(element.dateTime);
     if (Number.isNaN(at.getTime())) continue;
-    const same = at.toDateString() === new Date(now()).toDateString();
-    element.textContent = (same ? today : other).format(at);
+    element.textContent = (day.format(at) === day.format(now()) ? today : other).format(at);
     element.title = exact.format(at);
   }
+  for (const element of below.querySelectorAll('[data-zone]')) element.textContent = zone();
   for (const element of below.querySelectorAll('time[data-left], time[data-age]')) watcher.observe(element);
 }
 

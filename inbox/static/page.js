@@ -3,13 +3,14 @@
 import * as clock from './clock.js';
 import * as bounds from './bounds.js';
 import * as drafts from './drafts.js';
+import * as filters from './filters.js';
 import * as talk from './talk.js';
 import { $, all, body, item, main, panes, queue } from './dom.js';
 import { door } from './door.js';
 import { call, note, openForm, ready, sign } from './forms.js';
 import { follow } from './live.js';
 import { verify } from './verify.js';
-import { asks, moved, open, refreshQueue, search, shut, step } from './panes.js';
+import { asks, current, moved, open, refreshQueue, search, shut, step } from './panes.js';
 
 function changed({ changed: ids, sessions = [], reset, now }) {
   if (now) clock.set(now);
@@ -33,6 +34,8 @@ const actions = {
     for (const d of folded) d.open = false;
   },
   verify,
+  'save-filter': () => $('#save-filter').showModal(),
+  'forget-filter': () => filters.forget(current()),
   claim: () => call('claim', {}),
   'take-over': () => call('claim', { takeOver: true }, 'You have taken over the claim. Your colleague sees that.'),
   release: () => call('release', {}),
@@ -65,13 +68,14 @@ function submitted(event) {
   event.preventDefault();
   if (form.role === 'search') search(form.elements.search, 0);
   else if (form.dataset.do === 'narrow') narrow(form);
+  else if (form.dataset.do === 'keep-filter') filters.keep(form, current());
   else if (form.dataset.decision) sign(form);
   else if (form.dataset.do) note(form);
 }
 
 // narrow asks for what was decided with the filters of a form. Its days are the reader's.
 function narrow(form) {
-  form.elements.zone.value = Intl.DateTimeFormat().resolvedOptions().timeZone ?? '';
+  form.elements.zone.value = clock.zone();
   const query = [...new FormData(form)].filter(([, value]) => value.trim());
   asks('?' + new URLSearchParams(query));
 }

@@ -1,6 +1,7 @@
 // The two panes: the queue, and the item beside it.
 
 import { $, all, item, main, panes, put, queue, rows, say, toDoor } from './dom.js';
+import * as filters from './filters.js';
 import * as talk from './talk.js';
 import { behind, ready, writing } from './forms.js';
 
@@ -42,6 +43,7 @@ export async function refreshQueue(changed = []) {
     const top = queue.scrollTop;
     const half = at?.matches('.narrow input') && at.closest('.narrow'); // being filled in
     put(queue, answer.html);
+    filters.draw(asked);
     if (half) {
       $('.narrow', queue)?.replaceWith(half);
       at.focus({ preventScroll: true });
@@ -200,4 +202,10 @@ export function moved() {
   refreshQueue();
 }
 
-if (panes) mark();
+// current is the query of the queue.
+export const current = () => asked;
+
+if (panes) {
+  mark();
+  filters.draw(asked);
+}

@@ -1,6 +1,7 @@
 // The page of the human's own keys and preferences.
 
-import { $, toDoor } from './dom.js';
+import { $, say, toDoor } from './dom.js';
+import { choose, chosen } from './preferences.js';
 import * as talk from './talk.js';
 
 async function revoke(form) {
@@ -22,3 +23,14 @@ document.addEventListener('click', ({ target }) => {
   if (button) document.getElementById(button.dataset.revoke).showModal();
 });
 document.addEventListener('submit', ({ target }) => { if (target.dataset.key) revoke(target); });
+
+const preferences = $('#preferences');
+for (const zone of ['UTC', ...Intl.supportedValuesOf('timeZone').filter((z) => z !== 'UTC')]) preferences.elements.zone.add(new Option(zone, zone));
+for (const [name, value] of Object.entries(chosen)) {
+  const field = preferences.elements[name];
+  if (field) field.value = value;
+}
+preferences.addEventListener('change', () => {
+  choose({ zone: preferences.elements.zone.value });
+  say('Saved for this browser.');
+});

@@ -3,10 +3,14 @@
 package browser
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/internal/testkit"
 )
 
@@ -36,4 +40,84 @@ func TestOwnKeys(t *testing.T) {
 	laptop.clicks("#revoke-1 button[type=submit]")
 	laptop.sees("#code")
 	laptop.holds(`document.querySelector("#refused").textContent === ""`) // it has forgotten the key
+}
+
+// TestSortsAndSaves sorts the queue, and keeps a filter under a name across reloads.
+func TestSortsAndSaves(t *testing.T) {
+	w := newWorld(t, testkit.Options{})
+	for _, price := range []int{9000, 15000, 700} {
+		w.asks(fmt.Sprintf("For %d", price), "high", map[string]any{"pricePerMonth": price, "currency": "USD"})
+	}
+	b := w.enters(alice, "")
+	order := func(want string) {
+		t.Helper()
+		b.holds(`[...document.querySelectorAll(".row .what b")].map((e) => e.textContent.slice(4)).join() === "` + want + `"`)
+	}
+	order("9000,15000,700")
+	b.clicks(`[data-choice=amount]`)
+	order("15000,9000,700")
+	b.clicks(`[data-choice=newest]`)
+	order("700,15000,9000")
+	b.clicks(`[data-choice=high]`)
+	b.holds(`location.search.includes("urgency=high") && location.search.includes("sort=newest")`)
+
+	b.clicks("#save")
+	b.sees("#save-filter[open]")
+	b.accessible("saving a filter")
+	b.types("#filter-name", "Urgent first")
+	b.presses(kb.Enter)
+	b.reads("#saved a", "Urgent first")
+	b.holds(`document.activeElement.id === "forget"`)
+	b.opens("")
+	order("9000,15000,700")
+	b.do(chromedp.EmulateViewport(320, 640, chromedp.EmulateMobile))
+	b.fits()
+	b.accessible("the queue with a saved filter, on a phone")
+	b.do(chromedp.EmulateViewport(1440, 900))
+	b.clicks("#saved a")
+	order("700,15000,9000")
+	b.clicks("#forget")
+	b.holds(`document.querySelector("#saved").hidden`)
+	b.do(chromedp.Reload())
+	b.sees("#save")
+	b.holds(`document.querySelector("#saved").hidden`)
+}
+
+// TestTimeZone shows and reads times in the zone that the human has chosen.
+func TestTimeZone(t *testing.T) {
+	w := newWorld(t, testkit.Options{})
+	buyer, _, id := w.asks("Enterprise plan", "high", plan)
+	b := w.enters(alice, "")
+	b.opens("settings")
+	b.holds(`document.querySelector("#zone").options.length > 100`)
+	get[bool](b, `(() => { const z = document.querySelector("#zone"); z.value = "Australia/Adelaide"; z.dispatchEvent(new Event("change", { bubbles: true })); return true; })()`)
+	b.reads("#toast", "Saved")
+	b.opens("items/" + id)
+	b.clicks("[data-open=approve]")
+	b.reads("#approve [data-zone]", "Australia/Adelaide")
+	const far = "2099-03-01T10:00"
+	get[bool](b, `(() => { const f = document.querySelector("#approve-until"); f.value = "`+far+`"; return true; })()`)
+	b.clicks("#approve button[type=submit]")
+	b.reads("#item > .notice", "approved by alice")
+	b.reads("#item > .notice", "10:00")
+	rulings := w.rulings(buyer)
+	if want := time.Date(2099, 2, 28, 23, 30, 0, 0, time.UTC); len(rulings) != 1 || rulings[0].Authority == nil || rulings[0].Authority.ValidUntil == nil || !rulings[0].Authority.ValidUntil.Equal(want) {
+		t.Errorf("signed was %+v", rulings)
+	}
+}
+
+// TestDisplayNames shows the names that the registry has, beside those that the protocol has.
+func TestDisplayNames(t *testing.T) {
+	w := newWorld(t, testkit.Options{})
+	w.registers(bob, func(c *api.Card) { c.Name = "Robert Tables" })
+	w.registers(sales, func(c *api.Card) { c.Name = "Alice, your own CFO" })
+	_, _, id := w.asks("Enterprise plan", "high", plan)
+	b := w.enters(alice, "items/"+id)
+	b.reads(".people", "Robert Tables (bob)")
+	b.reads(".parties", "Alice, your own CFO (sales/enterprise) clouds.example")
+	b.reads(".row .who", "with Alice, your own CFO (sales/enterprise) · clouds.example")
+	b.do(chromedp.EmulateViewport(320, 640, chromedp.EmulateMobile))
+	b.fits()
+	b.opens("sessions")
+	b.fits()
 }
