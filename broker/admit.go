@@ -32,8 +32,8 @@ func (b *Broker) admit(ctx context.Context, l *cachedSession, id performatives.S
 			return api.Acceptance{}, b.fromStranger(m, signed)
 		}
 	}
-	if l.id != id { // it was a stranger's when it was queued
-		return api.Acceptance{}, session.Busy()
+	if l.id != id {
+		return api.Acceptance{}, errNoStranger
 	}
 	if err := b.load(ctx, l); err != nil {
 		return api.Acceptance{}, b.trouble("load", l.id, err)
@@ -54,7 +54,13 @@ func (b *Broker) admit(ctx context.Context, l *cachedSession, id performatives.S
 			}
 		case isRefusal(err) && fresh:
 			// The session was loaded for this act. One more read would tell a stranger, by
-			// its time, that the session exists.
+			// its time, that the session exists. A PROPOSE in none is asked about here as one in
+			// somebody else's session was in stranger.
+			if m.Performative == performatives.Propose {
+				if _, asked := b.invited(ctx, api.Caller{Agent: m.Sender}, id); asked != nil {
+					return api.Acceptance{}, asked
+				}
+			}
 			return api.Acceptance{}, err
 		case isRefusal(err):
 			// Only the newest transcript may refuse.

@@ -68,6 +68,12 @@ func (b *Broker) InMemory(id performatives.SessionID) bool {
 	return l != nil && l.loaded
 }
 
+// Listed tells whether the list has a session.
+func (b *Broker) Listed(id performatives.SessionID) bool {
+	there, _ := b.list.Part(id, "")
+	return there
+}
+
 // CacheBytes sets how many bytes the session cache has.
 func (b *Broker) CacheBytes(most int) { b.sessions.most = most }
 

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/google/uuid"
@@ -16,10 +17,10 @@ import (
 // exist (PROTOCOL.md §9).
 
 // knownStranger tells from the session list alone that the caller has no part in a session,
-// and whether the list has it. A broker with peers may hear late of new participants, so it
-// loads the session.
+// and whether the list has it. A broker with peers may hear late of new participants: see
+// invited.
 func (b *Broker) knownStranger(c api.Caller, id performatives.SessionID) (strange, there bool) {
-	if c.Operator || !b.Alone {
+	if c.Operator {
 		return false, false
 	}
 	there, part := b.list.Part(id, c.Agent)
@@ -59,8 +60,13 @@ func (b *Broker) stranger(ctx context.Context, c api.Caller, id performatives.Se
 	if !strange || mayOpen && !there {
 		return false, nil
 	}
+	if invited, err := b.invited(ctx, c, id); invited || err != nil {
+		return false, err
+	}
 	if there {
 		id = noneSuch()
+	} else if !b.listLoaded() { // it may be in the archive
+		return false, nil
 	}
 	last, err := b.store.LastEntry(ctx, id)
 	if err != nil {
@@ -68,6 +74,31 @@ func (b *Broker) stranger(ctx context.Context, c api.Caller, id performatives.Se
 	}
 	return last == 0, nil
 }
+
+func (b *Broker) listLoaded() bool {
+	select {
+	case <-b.list.Loaded():
+		return true
+	default:
+		return false
+	}
+}
+
+// invited looks for a session in the inbox of a caller whom the list does not name: a peer may
+// have accepted a DELEGATE a moment ago, and its row comes later than the copy in the inbox.
+func (b *Broker) invited(ctx context.Context, c api.Caller, id performatives.SessionID) (bool, error) {
+	if b.Alone {
+		return false, nil
+	}
+	copied, err := b.store.Last(ctx, api.InboxStream, api.Inbox(c.Agent, id))
+	if err != nil {
+		return false, b.trouble("looking for a session", id, err)
+	}
+	return copied != nil, nil
+}
+
+// errNoStranger means that an act which waited as a stranger's belongs in its session's queue.
+var errNoStranger = errors.New("the sender takes part in the session")
 
 // fromStranger judges a stranger's act as one in no session, by the same order of checks.
 func (b *Broker) fromStranger(m *performatives.Message, signed func() error) error {

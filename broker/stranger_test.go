@@ -1,14 +1,19 @@
 package broker_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -90,6 +95,84 @@ func TestStrangersWaitAlike(t *testing.T) {
 			t.Errorf("%s: an answer about a live session takes longer than one about none in %.0f%% of the pairs", act, 100*share)
 		}
 	}
+}
+
+// A broker with peers treats a stranger alike: it reads nothing of somebody else's session, and
+// waits for nothing that the session does. Whom a peer has just brought in it knows by its inbox.
+func TestStrangersAmongPeers(t *testing.T) {
+	t.Parallel()
+	at := newSite(t)
+	one, nc := at.OpenBroker(unlimited)
+	two, _ := at.OpenBroker(unlimited)
+	at.meet(one, two)
+	id := newID()
+	tell := func(b *server.Broker, of performatives.SessionID, a performatives.Agent, act, body string) (api.Acceptance, error) {
+		type answer struct {
+			api.Acceptance
+			error
+		}
+		answers := make(chan answer, 1)
+		b.Submit(of, a, envelope(string(of), a, act, body), func() {}, func(accepted api.Acceptance, err error) { answers <- answer{accepted, err} })
+		said := <-answers
+		return said.Acceptance, said.error
+	}
+	heard := func(b *server.Broker, a performatives.Agent, act, body string) api.Acceptance {
+		t.Helper()
+		accepted, err := tell(b, id, a, act, body)
+		if err != nil {
+			t.Fatalf("%s of %s: %v", act, a, err)
+		}
+		return accepted
+	}
+	heard(one, alpha, "PROPOSE", invitation(beta))
+	heard(one, beta, "ACCEPT", `{"referenceId":"inv"}`)
+	for !two.Listed(id) {
+		testkit.Must(t, nc.Flush())
+	}
+	const eve = "agent://evil.example/eve"
+	strange := func(b *server.Broker, of performatives.SessionID) {
+		t.Helper()
+		for act, body := range map[string]string{"OBSERVE": `{"subject":"x"}`, "ACCEPT": `{"referenceId":"inv"}`, "PROPOSE": `{"proposalId":"p","type":"x","subject":"x","terms":{}}`} {
+			if _, err := tell(b, of, eve, act, body); !isUnknown(err) {
+				t.Errorf("%s: %v", act, err)
+			}
+		}
+		read := make(chan error, 1)
+		b.Call(api.Caller{Agent: eve}, api.SessionGet.Name, fmt.Appendf(nil, `{"sessionId":%q}`, of), func() {}, func(_ any, _ bool, err error) { read <- err })
+		if err := <-read; !isUnknown(err) {
+			t.Errorf("session.get: %v", err)
+		}
+	}
+	if strange(two, id); two.InMemory(id) {
+		t.Fatal("a stranger had the session read")
+	}
+	for _, b := range []*server.Broker{one, two} {
+		letGo := b.Hold(id)
+		strange(b, id)
+		strange(b, newID())
+		letGo()
+	}
+	// A row that comes late does not keep out who was brought in.
+	one.Lag(time.Hour)
+	const delegate = "agent://law.org/d"
+	heard(one, alpha, "DELEGATE", `{"targetAgent":"`+delegate+`","scope":"x","authority":"limited"}`)
+	js, err := jetstream.New(at.Connect())
+	testkit.Must(t, err)
+	inbox, err := js.Stream(t.Context(), api.InboxStream)
+	testkit.Must(t, err)
+	for {
+		if _, err := inbox.GetLastMsgForSubject(t.Context(), api.Inbox(delegate, id)); err == nil {
+			break
+		}
+	}
+	heard(two, delegate, "OBSERVE", `{"subject":"x"}`)
+	at.close(two)
+	at.close(one)
+}
+
+func isUnknown(err error) bool {
+	r, ok := errors.AsType[*session.Refusal](err)
+	return ok && r.Code == session.UnknownSession
 }
 
 // longerShare is in how many of the pairs the first wait is the longer one (Mann and Whitney's U).

@@ -26,11 +26,25 @@ func (b *Broker) Isolated() bool { return b.cluster.Isolated() }
 // Submit judges an envelope when its session's turn comes, and answers once, after
 // release. Side effects follow the answer.
 func (b *Broker) Submit(id performatives.SessionID, sender performatives.Agent, envelope []byte, release func(), answer func(api.Acceptance, error)) {
-	queued := b.sessions.run(b.queueOf(id, sender), func(ctx context.Context, l *cachedSession) {
-		defer release()
+	b.submit(b.queueOf(id, sender), id, sender, envelope, release, answer)
+}
+
+// submit judges an envelope when the turn of a queue comes.
+func (b *Broker) submit(queue, id performatives.SessionID, sender performatives.Agent, envelope []byte, release func(), answer func(api.Acceptance, error)) {
+	queued := b.sessions.run(queue, func(ctx context.Context, l *cachedSession) {
+		moved := false
+		defer func() {
+			if !moved {
+				release()
+			}
+		}()
 		l.slot = b.judging.enter(sender)
 		defer l.slot.done()
 		accepted, err := b.admit(ctx, l, id, sender, envelope)
+		if moved = errors.Is(err, errNoStranger); moved {
+			b.submit(id, id, sender, envelope, release, answer)
+			return
+		}
 		release() // whoever has the answer may ask the next
 		answer(accepted, err)
 		var refusal *session.Refusal
