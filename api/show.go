@@ -76,6 +76,8 @@ func viewParty(s *session.State, p session.Party, at time.Time) PartyView {
 	case p.Role == session.Delegate:
 		g := s.GrantsOf(p, at)[0]
 		v.Status, v.Authority, v.OnBehalfOf = grantStatus(s, g, at), g.Authority.String(), g.Principal
+	case p.Role == session.Standby:
+		v.OnBehalfOf = p.StandsFor
 	case p.Role == session.Invitee && !p.Answered:
 		v.Status = "invited"
 	}

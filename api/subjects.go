@@ -25,6 +25,7 @@ const (
 	EnrolBucket        = "ASP_ENROLMENTS"
 	KeysBucket         = "ASP_KEYS"
 	IdempotencyBucket  = "ASP_IDEMPOTENCY"
+	ClaimsBucket       = "ASP_CLAIMS"
 )
 
 // StreamOf is the stream that a key-value bucket is in.

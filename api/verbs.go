@@ -49,6 +49,13 @@ var (
 	SessionConsumer = define[AskConsumer, Consumer]("session.consumer", Principal, Write,
 		"a pull consumer of one session's messages, by default strictly in order")
 
+	TurnPickup = define[PickUpTurn, Turn]("turn.pickup", Principal, Write,
+		"claim the turn that has waited longest for the caller; {} when none waits")
+	TurnRespond = define[RespondTurn, Acceptance]("turn.respond", Principal, Write,
+		"answer a claimed turn")
+	TurnRelease = define[ReleaseTurn, ReleasedTurn]("turn.release", Principal, Write,
+		"end the claim on a turn, which waits again")
+
 	CheckList = define[ListChecks, Checks]("check.list", Principal, Read,
 		"what others delegated to the caller, newest session first")
 	CheckGet = define[SessionRef, Check]("check.get", Principal, Read,

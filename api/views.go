@@ -40,7 +40,7 @@ type SessionView struct {
 // A PartyView is one party.
 type PartyView struct {
 	Agent      performatives.Agent `json:"agentId"`
-	Role       string              `json:"role"` // inviter, invitee, delegate or approver
+	Role       string              `json:"role"` // inviter, invitee, delegate, standby or approver
 	Kind       string              `json:"kind"`
 	Status     string              `json:"status"` // joined or invited; of a delegate: offered, active, declined, withdrawn or expired
 	Authority  string              `json:"authority"`

@@ -38,6 +38,7 @@ import (
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/sessionlist"
 	"github.com/parley-asp/parley/store"
+	"github.com/parley-asp/parley/turns"
 )
 
 // ClockSkew is how far an envelope's timestamp may be from the broker's clock.
@@ -58,13 +59,15 @@ type Options struct {
 	Modes       session.Modes     // nil is all
 	Escalations *escalation.Rules // who decides what; checked; nil is everybody who may
 
-	Policy   performatives.Policy // zero fields are the defaults of PROTOCOL.md
-	Limits   Limits               // of one principal; zero fields are defaults
-	InboxAge time.Duration        // how long inbox copies are kept; 0 is as long as they are, 7 days at first
-	Lag      time.Duration        // of timers and session rows behind transcripts; 0 is 2 s, below zero none
-	Archive  archive.Policy       // when sessions that are over leave the transcripts' stream
-	Log      *zap.Logger          // nil is silent
-	Now      func() time.Time     // nil is time.Now
+	Policy       performatives.Policy // zero fields are the defaults of PROTOCOL.md
+	Limits       Limits               // of one principal; zero fields are defaults
+	ClaimTimeout time.Duration        // of a claim on a turn; 0 is 6 h
+
+	InboxAge time.Duration    // how long inbox copies are kept; 0 is as long as they are, 7 days at first
+	Lag      time.Duration    // of timers and session rows behind transcripts; 0 is 2 s, below zero none
+	Archive  archive.Policy   // when sessions that are over leave the transcripts' stream
+	Log      *zap.Logger      // nil is silent
+	Now      func() time.Time // nil is time.Now
 
 	// Durable, if there is one, returns once what a stream has acknowledged is on disk, the message with
 	// a sequence in particular, 0 for none. It is for what cannot be derived again, which is
@@ -115,6 +118,7 @@ func (o Options) withDefaults() Options {
 	or(&p.EscalationHigh, escalation.DefaultHigh)
 	or(&p.EscalationCritical, escalation.DefaultCritical)
 	or(&p.MaxPaused, escalation.MaxPaused)
+	or(&p.ParkedTimeout, session.DefaultParked)
 	o.Limits = o.Limits.withDefaults()
 	o.SyncedAfter = cmp.Or(o.SyncedAfter, 130*time.Second)
 	if o.Modes == nil {
@@ -143,6 +147,7 @@ type Broker struct {
 	custody  *custody.Custody
 	keys     *idempotency.Keys
 	copies   *feed.Feed // of inboxes
+	turns    *turns.Turns
 	terms    *registry.Schemas
 	list     *sessionlist.List
 	archive  *archive.Archive
@@ -193,6 +198,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		{"custody", b.openCustody},
 		{"idempotency keys", b.openKeys},
 		{"terms schemas", b.openTerms},
+		{"turns", b.openTurns},
 		{"session list", b.openList},
 		{"approvals", b.openApprovals},
 		{"membership", b.join},
@@ -238,6 +244,9 @@ func (b *Broker) closeParts(ctx context.Context) {
 	}
 	if b.custody != nil {
 		b.custody.Close()
+	}
+	if b.turns != nil {
+		b.turns.Close()
 	}
 	b.closeRegistry()
 	b.store.Close()

@@ -23,7 +23,7 @@ var Bilateral = &session.Mode{
 	Duration:  clockOf,
 	Deadlines: bilateralDeadlines,
 	Ended:     endedByClock,
-	Awaits:    func(s *session.State, side asp.Agent, _ time.Time) bool { return turns(s).next == side },
+	Turn:      turnOf,
 	View:      viewBilateral,
 }
 
@@ -41,7 +41,9 @@ type bilateral struct {
 	clock   time.Duration
 	began   time.Time // when the first turn was taken, on the session's clock
 	next    asp.Agent
-	count   int64 // turns taken
+	moved   uint64    // the entry since which next is to speak
+	movedAt time.Time // when that was, on the session's clock
+	count   int64     // turns taken
 	last    asp.Performative
 	roles   [2]string // what each side said of its own user, in its last assessed turn
 	why     string    // the last reasoning
@@ -49,6 +51,13 @@ type bilateral struct {
 	expires time.Time
 	status  string
 	outcome *outcome
+}
+
+func turnOf(s *session.State, side asp.Agent, _ time.Time) (session.Turn, bool) {
+	b := turns(s)
+	return session.Turn{
+		Side: side, Reference: b.offer, Sequence: b.moved, Since: b.movedAt, Number: uint64(b.count), Cap: uint64(b.cap), //nolint:gosec // both are at least 0
+	}, b.next == side
 }
 
 func turns(s *session.State) bilateral {
@@ -188,6 +197,9 @@ func afterTurn(t *session.Command) {
 		t.Carry(session.Closed, reasonWithdrawn)
 	case takesTurn(t):
 		b.take(t)
+		b.moved, b.movedAt = t.Next, t.Now
+	case t.Was == session.Invited:
+		b.moved, b.movedAt = t.Next, t.Now
 	}
 	t.Own = b
 }

@@ -23,9 +23,9 @@ var Convergent = &session.Mode{
 	Effects: map[asp.Performative]func(*session.Command){
 		asp.Accept: fillSlot, asp.Reject: noteRejection, asp.Counter: retireCountered, asp.Withdraw: emptySlots,
 	},
-	After:  afterCommit,
-	Awaits: awaitsPeer,
-	View:   viewConvergent,
+	After: afterCommit,
+	Turn:  peersTurn,
+	View:  viewConvergent,
 }
 
 const mostPeers = 1000
@@ -185,7 +185,7 @@ func seen(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) }
 // notItsOwn: nobody asks themselves; and authors accept their own offers, but
 // explicitly: no delegate does it for them (PROTOCOL.md §6).
 func notItsOwn(t *session.Command) error {
-	if t.Act == asp.Clarify || t.Act == asp.Accept && t.Grant != nil {
+	if t.Act == asp.Clarify || t.Act == asp.Accept && t.ForAnother() {
 		return session.NotOwn(t)
 	}
 	return nil
@@ -214,19 +214,25 @@ func afterCommit(t *session.Command) {
 	t.Own = c
 }
 
-// awaitsPeer: a peer without an acceptance of a live offer is waited for; once
-// all is said, whoever may commit.
-func awaitsPeer(s *session.State, side asp.Agent, at time.Time) bool {
+// peersTurn: a peer without an acceptance of a live offer is to answer the newest; once all
+// is said, whoever may commit.
+func peersTurn(s *session.State, side asp.Agent, at time.Time) (turn session.Turn, waits bool) {
 	c, now := peers(s), s.Clock(at)
+	commits := side == c.initiator || c.authority[side]
 	switch c.phase(s, now) {
-	case phaseConverged, phaseTerminal:
-		return side == c.initiator || c.authority[side]
+	case phaseConverged:
+		o, _ := s.Offer(c.accepted(s, now))
+		return s.TurnOn(o, side), commits
+	case phaseTerminal:
+		o, _ := s.Offer(c.terminal.Proposal)
+		return s.TurnOn(o, side), commits
 	case phaseCommitted:
-		return false
+		return turn, false
 	}
-	if c.coordinator && side == c.initiator || s.LiveOffers() == 0 {
-		return false
+	newest := s.NewestLive(now)
+	if c.coordinator && side == c.initiator || newest == nil {
+		return turn, false
 	}
 	id, filled := c.slots.Get(side)
-	return !filled || !live(s, id, now)
+	return s.TurnOn(newest, side), !filled || !live(s, id, now)
 }

@@ -41,9 +41,10 @@ type Member struct {
 	Key        Key      `json:"key,omitzero"`     // absent only under --dev
 	Custody    string   `json:"custody,omitzero"` // of the key: hosted, or absent where the principal holds it itself
 	Kind       string   `json:"kind"`             // system, personal, human or broker
-	Authority  string   `json:"authority"`        // principal, full, limited, advisory, decide or broker
+	Authority  string   `json:"authority"`        // principal, full, limited, advisory, standby, decide or broker
 	TrustScore *float64 `json:"trustScore,omitzero"`
 	Limited    bool     `json:"limited,omitzero"` // of a human who may decide: there is a ceiling
+	Standby    Agent    `json:"standby,omitzero"` // of a principal: who may take turns that it leaves waiting
 	Policy     *Policy  `json:"policy,omitzero"`  // of the broker: what it promises for the session's life
 	Route      *Route   `json:"route,omitzero"`   // of the broker: who decides the escalation that the entry opens, or rules on
 
@@ -66,6 +67,7 @@ const (
 const (
 	AuthorityPrincipal = "principal"
 	AuthorityDecide    = "decide"
+	AuthorityStandby   = "standby"
 	AuthorityBroker    = "broker"
 )
 
@@ -85,6 +87,7 @@ type Policy struct {
 	EscalationHigh     int64 `json:"escalationHighMs"`
 	EscalationCritical int64 `json:"escalationCriticalMs"`
 	MaxPaused          int64 `json:"maxPausedMs"`
+	ParkedTimeout      int64 `json:"parkedTimeoutMs,omitzero"` // after which a standby may take a turn
 }
 
 // TimeFormat writes acceptedAt: UTC, always nine digits, so that it sorts.

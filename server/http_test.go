@@ -445,23 +445,29 @@ func (w httpWorld) events(path, token, last string) func() event {
 	}
 }
 
-// docs/HTTP.md: its lines run as they stand, with curl alone.
-func TestHTTPPage(t *testing.T) {
+// docs/HTTP.md and docs/TURNS.md: their lines run as they stand, with curl alone.
+func TestHTTPPages(t *testing.T) {
 	t.Parallel()
 	curl, err := exec.LookPath("curl")
 	testkit.Must(t, err)
-	page, err := os.ReadFile("../docs/HTTP.md")
-	testkit.Must(t, err)
-	w := testkit.NewWorld(t, testkit.Options{Dev: true, HTTP: "127.0.0.1:0"})
-	var script strings.Builder
-	script.WriteString("set -eu\ncurl() { " + curl + " --fail-with-body \"$@\"; }\n")
-	blocks := regexp.MustCompile("(?s)```sh run\n(.*?)```").FindAllSubmatch(page, -1)
-	for _, b := range blocks {
-		script.Write(b[1])
-	}
-	run := exec.CommandContext(w.Ctx, "bash", "-c", strings.ReplaceAll(script.String(), "127.0.0.1:8080", w.HTTPAddr))
-	out, err := run.CombinedOutput()
-	if err != nil || len(blocks) < 3 || !bytes.Contains(out, []byte(`"duplicate":true`)) || !bytes.Contains(out, []byte(`"state":"CLOSED"`)) {
-		t.Errorf("%d blocks: %v\n%s", len(blocks), err, out)
+	for name, wants := range map[string][]string{
+		"HTTP.md": {`"duplicate":true`, `"state":"CLOSED"`}, "TURNS.md": {`"state":"INTRODUCED"`, "\n204\n"},
+	} {
+		page, err := os.ReadFile("../docs/" + name)
+		testkit.Must(t, err)
+		w := testkit.NewWorld(t, testkit.Options{Dev: true, HTTP: "127.0.0.1:0"})
+		var script strings.Builder
+		script.WriteString("set -eu\ncurl() { " + curl + " --fail-with-body \"$@\"; echo; }\n")
+		blocks := regexp.MustCompile("(?s)```sh run\n(.*?)```").FindAllSubmatch(page, -1)
+		for _, b := range blocks {
+			script.Write(b[1])
+		}
+		run := exec.CommandContext(w.Ctx, "bash", "-c", strings.ReplaceAll(script.String(), "127.0.0.1:8080", w.HTTPAddr))
+		out, err := run.CombinedOutput()
+		for _, want := range wants {
+			if err != nil || len(blocks) < 2 || !bytes.Contains(out, []byte(want)) {
+				t.Errorf("%s has %d blocks, and no %q: %v\n%s", name, len(blocks), want, err, out)
+			}
+		}
 	}
 }

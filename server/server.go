@@ -52,6 +52,7 @@ type Options struct {
 	Limits   broker.Limits     // per principal
 	Archive  archive.Policy    // when finished sessions move to the archive
 	Lag      time.Duration     // of timers and session rows behind transcripts; 0 is 2 s, below zero none
+	Claim    time.Duration     // of a turn, by --claim-timeout; 0 is 6 h
 	InboxAge time.Duration     // retention of inbox copies; 0 keeps the store's setting, initially 7 days
 	Rules    *escalation.Rules // who decides escalations, already checked; nil: every human who may decide
 	Notify   *notify.Config    // who is notified of escalations, and how; nil: nobody
@@ -140,7 +141,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	}
 	if s.Broker, err = OpenBroker(ctx, broker.Options{
 		ID: s.id, Conn: inside, Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Replicas: o.Replicas, Policy: o.Policy, Limits: o.Limits, Escalations: o.Rules, Log: o.Log, Now: o.Now,
-		Lag: o.Lag, Archive: o.Archive, InboxAge: o.InboxAge, Disconnect: disconnect, Silent: suspected, Durable: s.durable(o), SyncedAfter: s.syncedAfter(o),
+		Lag: o.Lag, Archive: o.Archive, ClaimTimeout: o.Claim, InboxAge: o.InboxAge, Disconnect: disconnect, Silent: suspected, Durable: s.durable(o), SyncedAfter: s.syncedAfter(o),
 		Credentials: s.mode.credentials(s.keys), Reserved: reserved, Secret: secret,
 	}); err != nil {
 		return s, err

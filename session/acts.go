@@ -82,7 +82,7 @@ func (t *Command) addresses() error {
 		return nil
 	}
 	p, ok := t.hasPart(to)
-	if !ok || p.Role == Approver {
+	if !ok || p.Role >= Approver {
 		return RefuseSchema(Fault{Path: "/recipient", Rule: "participant", Message: "the recipient has no part in the session, so could not answer"})
 	}
 	t.offering.To = p.Agent
@@ -156,6 +156,7 @@ func orNone(list []string) string {
 
 // put enters an offer and takes note of its id, its terms and its expiry.
 func (t *Command) put(o *Offer) {
+	o.moved, o.movedAt = t.Next, t.Now
 	o.Sequence, o.Body = t.Next, bytes.Clone(o.Body) // which shares the memory of the whole message
 	t.size += sizeOf(o)
 	t.live = t.live.With(o.ID, o)

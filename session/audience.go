@@ -15,7 +15,7 @@ import (
 func (s *State) Audience() []performatives.Agent {
 	to := make([]performatives.Agent, 0, len(s.roll))
 	for _, a := range s.roll {
-		if p, _ := s.parties.Get(a); a != s.Last.sender && (p.Role != Delegate || s.hears(p, s.Last.now)) {
+		if p, _ := s.parties.Get(a); a != s.Last.sender && p.Role != Standby && (p.Role != Delegate || s.hears(p, s.Last.now)) {
 			to = append(to, a)
 		}
 	}

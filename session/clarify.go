@@ -48,7 +48,9 @@ func clarified(t *Command) {
 		q.offers(asked)
 	}
 	t.questions = t.questions.With(q.ID, q)
-	t.change(t.Offer.ID, func(o *Offer) { o.questions = o.questions.With(q.ID, true) })
+	t.change(t.Offer.ID, func(o *Offer) {
+		o.questions, o.moved, o.movedAt = o.questions.With(q.ID, true), t.Next, t.Now
+	})
 }
 
 // settleQuestion leaves only the fields that are still open; a clarification
@@ -61,6 +63,8 @@ func (t *Command) settleQuestion(q Question, open []string) {
 	}
 	t.questions = t.questions.With(q.ID, &q)
 	if len(open) == 0 {
-		t.change(q.Offer, func(o *Offer) { o.questions = o.questions.Without(q.ID) })
+		t.change(q.Offer, func(o *Offer) {
+			o.questions, o.moved, o.movedAt = o.questions.Without(q.ID), t.Next, t.Now
+		})
 	}
 }

@@ -80,6 +80,7 @@ func (s *State) others(all []Deadline, at time.Time) []Deadline {
 	if s.open != nil {
 		all = append(all, Deadline{Code: EscalationExpired, At: s.open.Due, Ends: true, Ref: string(s.open.ID), To: Failed})
 	}
+	all = s.parkedDeadlines(all, at)
 	if s.Mode.Deadlines != nil {
 		for _, d := range s.Mode.Deadlines(s) {
 			d.At = s.wall(d.At, at)

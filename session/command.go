@@ -109,6 +109,7 @@ func (t *Command) asKnown(p Party) Party {
 	if !t.Before(2) {
 		m.Kind = cmp.Or(p.Kind, m.Kind)
 	}
+	m.Standby = p.Standby
 	p.Member = m
 	return p
 }
@@ -161,6 +162,10 @@ func (t *Command) authorised() error {
 	case Inviter, Invitee:
 	case Delegate:
 		if err := t.withinGrant(); err != nil {
+			return err
+		}
+	case Standby:
+		if err := t.standsIn(); err != nil {
 			return err
 		}
 	case Approver:
@@ -270,6 +275,9 @@ func sameMember(a, b performatives.Member) bool {
 func (t *Command) enter(p Party) {
 	was, again := t.parties.Get(p.Agent)
 	p.Sequence = was.Sequence
+	if p.Role > Invitee {
+		p.Standby = ""
+	}
 	if !again {
 		p.Sequence = t.Next
 		t.roll = append(t.roll[:len(t.roll):len(t.roll)], p.Agent)
@@ -278,9 +286,12 @@ func (t *Command) enter(p Party) {
 	t.Last.Joined = append(t.Last.Joined, p.Member)
 }
 
-// actsFor names the principal on every act that a delegate does for it;
+// actsFor names the principal on every act that a delegate or a standby does for it;
 // answering the delegation itself it does for itself.
 func (t *Command) actsFor() {
+	if t.From.Role == Standby {
+		t.Last.OnBehalfOf = t.Side
+	}
 	if t.Grant == nil || t.about != nil && (t.about.ID == t.Grant.ID || t.about.To == t.From.Agent && !t.Before(2)) {
 		return
 	}

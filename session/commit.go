@@ -31,7 +31,7 @@ func commits(t *Command) error {
 		return nil
 	}
 	for i, o := range body.Terms.Obligations {
-		if p, ok := t.hasPart(o.Party); !ok || p.Role == Approver {
+		if p, ok := t.hasPart(o.Party); !ok || p.Role >= Approver {
 			return RefuseSchema(Fault{
 				Path: fmt.Sprintf("/terms/obligations/%d/party", i), Rule: "participant",
 				Message: fmt.Sprintf("%s has no part in the session", o.Party),

@@ -45,8 +45,17 @@ func (t *Command) LastsUntil(onClock time.Time) {
 	}
 }
 
-// LiveOffers counts the offers that nothing has happened to.
-func (s *State) LiveOffers() int { return s.live.Len() }
+// NewestLive is the newest proposal that is open at a time on the session's clock, else the
+// newest that expired and that nothing else has happened to; nil for none.
+func (s *State) NewestLive(now time.Time) (newest *Offer) {
+	open := func(o *Offer) bool { return o.StatusAt(now) == Open }
+	for _, o := range s.live.All() {
+		if o.IsProposal() && (newest == nil || open(o) && !open(newest) || open(o) == open(newest) && o.Sequence > newest.Sequence) {
+			newest = o
+		}
+	}
+	return newest
+}
 
 // SortFaults puts faults in the order of their paths.
 func SortFaults(faults []Fault) {

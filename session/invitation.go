@@ -22,6 +22,8 @@ const (
 type Invitation struct {
 	performatives.InvitationTerms
 	Invitees []performatives.Agent // without the inviter, in order, once each
+
+	parked time.Duration // how long a turn waits before a standby may take it; 0 is the broker's default
 }
 
 // Invites lists whom an invitation names, in the order of the principals: for
@@ -84,7 +86,10 @@ func (t *Command) invites() error {
 // readPolicy lets the mode read its parameters. It runs on the turn's own copy
 // of the state: a refusal drops that copy.
 func (t *Command) readPolicy() error {
-	policy := t.opening.Policy
+	policy, err := t.readParked(t.opening.Policy)
+	if err != nil {
+		return err
+	}
 	if t.Mode.Open == nil {
 		t.Own = nil
 		var given map[string]jsontext.Value
@@ -93,8 +98,7 @@ func (t *Command) readPolicy() error {
 		}
 		return nil
 	}
-	own, err := t.Mode.Open(t, policy)
-	t.Own = own
+	t.Own, err = t.Mode.Open(t, policy)
 	return err
 }
 
@@ -146,11 +150,12 @@ func (t *Command) openSession() {
 	}
 	t.Last.Joined = append(t.Last.Joined, broker)
 	t.principals = len(t.opening.Invitees) + 1
-	t.enter(principal(t.From.Member, Inviter))
+	t.enter(principal(t.standby(t.From.Member), Inviter))
 	for _, a := range t.opening.Invitees {
 		m, _ := t.event.Known.Get(a)
-		t.enter(principal(m, Invitee))
+		t.enter(principal(t.standby(m), Invitee))
 	}
+	t.pinStandbys()
 	t.agree(t.At)
 }
 

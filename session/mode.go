@@ -47,8 +47,8 @@ type Mode struct {
 	Deadlines func(*State) []Deadline
 	// Ended is told when a deadline, the mode's own or not, ended the session.
 	Ended func(*Command, Deadline)
-	// Awaits tells whether the session waits for a side; nil asks the offers.
-	Awaits func(s *State, side performatives.Agent, at time.Time) bool
+	// Turn is the turn that waits for a side; nil asks the offers.
+	Turn func(s *State, side performatives.Agent, at time.Time) (Turn, bool)
 	// View is what the mode adds to the view of a session: a struct of JSON
 	// members that the view does not have. Nil adds nothing.
 	View func(s *State, at time.Time) any
@@ -74,12 +74,15 @@ func judge(rules []Rule, t *Command) error {
 
 // The rules below are asp/1's; other modes pick from them.
 
+// ForAnother tells whether the sender acts for another: it is a delegate or a standby.
+func (t *Command) ForAnother() bool { return t.Side != t.From.Agent }
+
 // NotOwn refuses who answers an offer of its own side.
 func NotOwn(t *Command) error {
 	if t.Offer.Side != t.Side {
 		return nil
 	}
-	if t.Grant != nil {
+	if t.ForAnother() {
 		return Refuse(OwnProposal, "%q is the offer of %s, for whom you act; the other side answers it", t.Offer.ID, t.Side)
 	}
 	return Refuse(OwnProposal, "%q is your own offer; the other side answers it, and WITHDRAW takes it back", t.Offer.ID)

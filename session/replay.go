@@ -49,8 +49,13 @@ func Replay(s State, m *performatives.Message, stamp performatives.Stamp) (State
 
 // SideOf is the principal for whom somebody acts in the end.
 func (s *State) SideOf(sender performatives.Agent, at time.Time) performatives.Agent {
-	if p, _ := s.parties.Get(sender); p.Role == Delegate {
+	p, _ := s.parties.Get(sender)
+	switch p.Role {
+	case Standby:
+		return p.StandsFor
+	case Delegate:
 		return s.GrantsOf(p, at)[0].Principal
+	default:
+		return sender
 	}
-	return sender
 }

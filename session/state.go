@@ -61,6 +61,7 @@ type State struct {
 	latest     Seen                                          // of the last entry; the zero value before the first
 
 	openCommitments, acceptedCommitments int
+	standbys                             int // parties who stand by
 
 	size      int      // about how much of memory it takes
 	compacted string   // the expiries before are of compact offers
@@ -115,9 +116,10 @@ const (
 	Invitee       // a principal like the inviter
 	Delegate      // acts for a principal
 	Approver      // a human who may decide an escalation of the organisation
+	Standby       // takes turns that its principal leaves waiting
 )
 
-var roleNames = [...]string{"", "inviter", "invitee", "delegate", "approver"}
+var roleNames = [...]string{"", "inviter", "invitee", "delegate", "approver", "standby"}
 
 func (r Role) String() string { return roleNames[r] }
 
@@ -129,6 +131,8 @@ type Party struct {
 	Waiting  []delegation.ID // offered to it by other sides meanwhile; never changed
 	Answered bool            // of an invitee: accepted the invitation
 	Sequence uint64          // of the entry by which it came
+
+	StandsFor performatives.Agent // of a standby: its principal
 }
 
 // A kind is what an id names.
@@ -180,6 +184,8 @@ type Offer struct {
 	Body       jsontext.Value
 	Compact    bool      // Terms and Body are in its entry only
 	Expires    time.Time // on the session's clock; zero is never
+	moved      uint64    // the entry that made it, or that asked or answered about it last
+	movedAt    time.Time // when that was, on the session's clock
 	openAs     string    // a proposal's key among the open terms
 	acceptedBy persist.Table[performatives.Agent, bool]
 	questions  persist.Table[string, bool] // of clarifications still open

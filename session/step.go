@@ -136,6 +136,9 @@ func (t *Command) part() error {
 			t.Side = t.Grant.Principal
 		}
 	}
+	if from.Role == Standby {
+		t.Side = from.StandsFor
+	}
 	t.resolve()
 	if t.joins() {
 		from.Authority = t.Grant.Authority.String()

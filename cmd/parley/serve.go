@@ -20,7 +20,9 @@ import (
 	"github.com/parley-asp/parley/notify"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
+	"github.com/parley-asp/parley/turns"
 )
 
 type serve struct {
@@ -32,7 +34,7 @@ type serve struct {
 	logLevel               string
 	logJSON                bool
 	low, medium, high, top time.Duration
-	invitation             time.Duration
+	invitation, parked     time.Duration
 }
 
 func serveCommand() *cobra.Command {
@@ -101,9 +103,15 @@ func (s *serve) complete(cmd *cobra.Command) error {
 			return usage(errors.New("the --escalation times and --invitation-timeout are at least 1ms"))
 		}
 	}
+	if s.parked < time.Millisecond || s.parked > session.LongestDuration {
+		return usage(fmt.Errorf("--parked-timeout is 1ms to %s", session.LongestDuration))
+	}
+	if s.Claim < time.Millisecond || s.Claim > turns.LongestTimeout {
+		return usage(fmt.Errorf("--claim-timeout is 1ms to %s", turns.LongestTimeout))
+	}
 	s.Policy = performatives.Policy{
-		InvitationTimeout: ms(s.invitation),
-		EscalationLow:     ms(s.low), EscalationMedium: ms(s.medium), EscalationHigh: ms(s.high), EscalationCritical: ms(s.top),
+		InvitationTimeout: ms(s.invitation), ParkedTimeout: ms(s.parked),
+		EscalationLow: ms(s.low), EscalationMedium: ms(s.medium), EscalationHigh: ms(s.high), EscalationCritical: ms(s.top),
 	}
 	s.Sync = time.Duration(s.sync)
 	log, err := newLog(cmd.ErrOrStderr(), s.logLevel, s.logJSON)

@@ -9,6 +9,8 @@ import (
 	httpgateway "github.com/parley-asp/parley/gateway/http"
 
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/turns"
 )
 
 func (s *serve) flags(flags *pflag.FlagSet) {
@@ -43,6 +45,8 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 		flags.DurationVar(&s.high, "escalation-high", time.Hour, "time to answer an escalation of high urgency")
 		flags.DurationVar(&s.top, "escalation-critical", 15*time.Minute, "time to answer an escalation of critical urgency")
 		flags.DurationVar(&s.invitation, "invitation-timeout", 30*time.Second, "time to answer an invitation that sets no timeout")
+		flags.DurationVar(&s.parked, "parked-timeout", session.DefaultParked, "time that a turn waits before its principal's standby may take it")
+		flags.DurationVar(&s.Claim, "claim-timeout", turns.DefaultTimeout, "time that an agent has to answer a turn that it picked up, after which the turn waits again")
 	})
 	groupFlags(flags, "Limits", func(flags *pflag.FlagSet) {
 		limitFlags(flags, &s.Limits)

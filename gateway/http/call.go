@@ -88,12 +88,18 @@ func (c *call) answer(request []byte) {
 // request makes the verb's request of path, query and body.
 func (c *call) request() ([]byte, error) {
 	members := map[string]jsontext.Value{}
-	if c.route.body == verbBody {
+	if c.route.body == verbBody || c.route.body == turnBody {
 		given, err := c.object(true)
 		if err != nil {
 			return nil, err
 		}
 		members = given
+	}
+	if c.route.hasWorker() {
+		if _, given := members[workerMember]; given {
+			return nil, malformed("/"+workerMember, "is the token's id")
+		}
+		members[workerMember] = text(c.pass.Worker)
 	}
 	if err := c.query(members); err != nil {
 		return nil, err
@@ -138,7 +144,7 @@ func (c *call) query(members map[string]jsontext.Value) error {
 // A parameter is a member of a verb's request in a query.
 type parameter struct {
 	name, member string
-	kind         reflect.Kind
+	of           reflect.Type
 }
 
 // parameters are those of the query: all members of the verb's request that are not in
@@ -148,13 +154,13 @@ func (r *route) parameters() (all []parameter) {
 		return nil
 	}
 	if r.resumes != "" {
-		return []parameter{{r.resumes, r.resumes, reflect.Uint64}}
+		return []parameter{{r.resumes, r.resumes, reflect.TypeFor[uint64]()}}
 	}
 	inPath := r.inPath()
 	if slices.Contains(inPath, "messageId") {
 		return nil
 	}
-	kinds := map[string]reflect.Kind{}
+	types := map[string]reflect.Type{}
 	for i := range r.verb.Request.NumField() {
 		f := r.verb.Request.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -162,14 +168,14 @@ func (r *route) parameters() (all []parameter) {
 		if t.Kind() == reflect.Pointer {
 			t = t.Elem()
 		}
-		kinds[name] = t.Kind()
+		types[name] = t
 		renamed := slices.Contains(slices.Collect(maps.Values(r.names)), name)
 		if !renamed && !slices.Contains(inPath, name) {
-			all = append(all, parameter{name, name, t.Kind()})
+			all = append(all, parameter{name, name, t})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.names)) {
-		all = append(all, parameter{name, r.names[name], kinds[r.names[name]]})
+		all = append(all, parameter{name, r.names[name], types[r.names[name]]})
 	}
 	return all
 }
@@ -177,7 +183,7 @@ func (r *route) parameters() (all []parameter) {
 var errNumber = errors.New("is not a number of this kind")
 
 func (p parameter) value(s string) (jsontext.Value, error) {
-	switch p.kind {
+	switch p.of.Kind() {
 	case reflect.String:
 		return text(s), nil
 	case reflect.Bool:

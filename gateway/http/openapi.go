@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
@@ -194,7 +195,13 @@ func (r *route) operation() object {
 }
 
 func (p parameter) schema() object {
-	switch p.kind {
+	switch p.of {
+	case reflect.TypeFor[jsontext.Value]():
+		return object{}
+	case reflect.TypeFor[[]string]():
+		return object{"type": "array", "items": object{"type": "string"}}
+	}
+	switch p.of.Kind() {
 	case reflect.String:
 		return object{"type": "string"}
 	case reflect.Bool:
@@ -215,6 +222,8 @@ func (r *route) requestBody() object {
 	switch r.body {
 	case verbBody:
 		return content(false, object{jsonType: object{"schema": r.members()}})
+	case turnBody:
+		return content(true, object{jsonType: object{"schema": r.members()}, envelopeType: ref("envelope")})
 	case actBody:
 		return content(true, object{jsonType: ref("act"), envelopeType: ref("envelope")})
 	case openBody:
@@ -236,9 +245,11 @@ func (r *route) members() object {
 	inPath := r.inPath()
 	other := route{verb: r.verb}
 	for _, p := range other.parameters() {
-		if !slices.Contains(inPath, p.member) {
+		if !slices.Contains(inPath, p.member) && p.member != workerMember && p.member != envelopeMember {
 			schema := p.schema()
-			schema["type"] = []any{schema["type"], "null"} // as if it were not there
+			if one, typed := schema["type"]; typed {
+				schema["type"] = []any{one, "null"} // as if it were not there
+			}
 			properties[p.member] = schema
 		}
 	}

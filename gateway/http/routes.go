@@ -29,6 +29,7 @@ type bodyOf int
 const (
 	noBody    bodyOf = iota
 	verbBody         // the members of the verb's request that are not in the path
+	turnBody         // the same, or a signed envelope
 	actBody          // an act: {performative, body, …}, or a signed envelope
 	openBody         // what opens a session, or a signed envelope
 	closeBody        // the body of a CLOSE
@@ -49,6 +50,9 @@ func routes() []route {
 		return verb(http.MethodGet, path, v, noBody, change...)
 	}
 	post := func(path string, v api.Verb) route { return verb(http.MethodPost, path, v, verbBody) }
+	turns := func(path string, v api.Verb, body bodyOf, serve func(*call)) route {
+		return verb(http.MethodPost, path, v, body, func(r *route) { r.serve = serve })
+	}
 	return []route{
 		{method: http.MethodPost, path: "/token", doc: "get a token for an hour by a proof of the principal's key", body: proofBody, serve: (*call).prove, public: true, success: http.StatusCreated},
 		{method: http.MethodPost, path: "/sessions", doc: "open a session", body: openBody, serve: (*call).open, success: http.StatusCreated},
@@ -66,6 +70,9 @@ func routes() []route {
 		get("/agents", api.AgentList.Verb, called("min_trust", "minTrust")),
 		get("/agents/{agentId}/card", api.AgentGet.Verb),
 		verb(http.MethodPut, "/agents/{agentId}/card", api.AgentRegister.Verb, cardBody, func(r *route) { r.serve = (*call).card }),
+		turns("/turns/pickup", api.TurnPickup.Verb, verbBody, (*call).pickup),
+		turns("/turns/{turnId}/respond", api.TurnRespond.Verb, turnBody, (*call).respond),
+		post("/turns/{turnId}/release", api.TurnRelease.Verb),
 		get("/escalations", api.EscalationList.Verb),
 		get("/escalations/{escalationId}", api.EscalationGet.Verb),
 		get("/escalations/{escalationId}/history", api.EscalationHistory.Verb),
@@ -102,6 +109,15 @@ func (r *route) inPath() (names []string) {
 		}
 	}
 	return names
+}
+
+// hasWorker tells whether the verb asks which of the caller's programs calls.
+func (r *route) hasWorker() bool {
+	if r.verb.Request == nil {
+		return false
+	}
+	_, has := r.verb.Request.FieldByName("Worker")
+	return has
 }
 
 // acts tells whether the route changes something, which a read-only token may not.

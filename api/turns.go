@@ -1,0 +1,98 @@
+package api
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/performatives"
+)
+
+// DefaultWorker is who claims a turn if the request names nobody.
+const DefaultWorker = "default"
+
+// PickUpTurn is the request of turn.pickup. The reply is {} when nothing waits.
+type PickUpTurn struct {
+	Modes   []string                `json:"modes,omitzero"`     // only in these
+	Session performatives.SessionID `json:"sessionId,omitzero"` // only in this one
+	Lease   int64                   `json:"leaseMs,omitzero"`   // how long the claim lasts, at most and by default the broker's --claim-timeout
+	Worker  string                  `json:"worker,omitzero"`    // which of the caller's programs asks; over HTTP its token's id
+}
+
+// A Turn is one that waits for the caller, claimed for one of its workers.
+type Turn struct {
+	Session        performatives.SessionID `json:"sessionId,omitzero"`
+	Mode           string                  `json:"mode,omitzero"`
+	OnBehalfOf     performatives.Agent     `json:"onBehalfOf,omitzero"` // whose turn it is, if not the caller's own
+	Claim          *TurnClaim              `json:"claim,omitzero"`
+	Turn           *TurnNumber             `json:"turn,omitzero"`
+	Reference      string                  `json:"referenceId,omitzero"`    // what waits for an answer
+	CounterpartAct string                  `json:"counterpartAct,omitzero"` // the performative that the turn answers; none at first
+	History        []TurnEntry             `json:"history,omitzero"`        // the newest entries, oldest first
+	View           *SessionView            `json:"view,omitzero"`           // as of session.get
+	Terms          jsontext.Value          `json:"terms,omitzero"`          // of the invitation
+	SeedAssessment jsontext.Value          `json:"seedAssessment,omitzero"` // of the invitation's terms
+	Private        jsontext.Value          `json:"private,omitzero"`        // what the caller's side alone may know
+	Truncated      bool                    `json:"truncated,omitzero"`      // history has not all entries, or a part of one
+}
+
+// A TurnClaim holds a turn for one worker.
+type TurnClaim struct {
+	ID    string `json:"id"`
+	Until string `json:"until"` // then the turn waits for any worker again
+}
+
+// A TurnNumber says where the turns stand.
+type TurnNumber struct {
+	Number   uint64 `json:"number"`       // turns taken so far; in modes that do not count them, entries
+	Cap      uint64 `json:"cap,omitzero"` // turns that the mode allows
+	Deadline string `json:"deadline"`     // the answer has to come before
+}
+
+// A TurnEntry is one entry of the transcript in short.
+type TurnEntry struct {
+	Sequence     uint64              `json:"sequenceNumber"`
+	From         performatives.Agent `json:"from"`
+	OnBehalfOf   performatives.Agent `json:"onBehalfOf,omitzero"`
+	Performative string              `json:"performative"`
+	Body         jsontext.Value      `json:"body"`
+	At           string              `json:"at"`
+}
+
+// RespondTurn is the request of turn.respond. A hosted principal says what it wants to
+// say; any other sends the envelope that it has signed.
+type RespondTurn struct {
+	ID           string         `json:"turnId"` // a claim's id, or the session whose turn the caller has claimed
+	Worker       string         `json:"worker,omitzero"`
+	Performative string         `json:"performative,omitzero"`
+	Body         jsontext.Value `json:"body,omitzero"`
+	Assessment   jsontext.Value `json:"assessment,omitzero"` // becomes a member of body
+	Message      string         `json:"message,omitzero"`    // likewise
+	Recipient    jsontext.Value `json:"recipient,omitzero"`
+	Envelope     jsontext.Value `json:"envelope,omitzero"` // signed, instead of all of these
+}
+
+// ReleaseTurn is the request of turn.release: the turn waits for any worker again.
+type ReleaseTurn struct {
+	ID     string `json:"turnId"`
+	Worker string `json:"worker,omitzero"`
+}
+
+// ReleasedTurn is the reply of turn.release.
+type ReleasedTurn struct {
+	Session  performatives.SessionID `json:"sessionId"`
+	Claim    string                  `json:"claimId"`
+	Released bool                    `json:"released"`
+}
+
+// TurnDetails are the details of a refusal that is about the claim, and not about the act.
+type TurnDetails struct {
+	Turn  string `json:"turn"`           // unclaimed, claimed, gone or another's
+	Until string `json:"until,omitzero"` // of a claim
+}
+
+// What TurnDetails say of a turn.
+const (
+	TurnUnclaimed = "unclaimed"
+	TurnClaimed   = "claimed" // by another worker
+	TurnGone      = "gone"    // another face of the principal has answered, or the session went on
+	TurnAnothers  = "another's"
+)

@@ -1,0 +1,52 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// PickUp claims the turn that has waited longest for the client's principal. Its Claim is
+// nil when none waits.
+func (c *Client) PickUp(ctx context.Context, q api.PickUpTurn) (api.Turn, error) {
+	return call(ctx, &c.calls, api.TurnPickup, q)
+}
+
+// RespondTurn answers a turn that was picked up, by the id of its session: q.ID. A client
+// with a key signs the act; for a hosted principal without one the broker does.
+func (c *Client) RespondTurn(ctx context.Context, q api.RespondTurn) (api.Acceptance, error) {
+	if c.link.signer == nil || len(q.Envelope) > 0 {
+		return call(ctx, &c.calls, api.TurnRespond, q)
+	}
+	id, err := performatives.ParseSessionID(q.ID)
+	if err != nil {
+		return api.Acceptance{}, err
+	}
+	act := performatives.Parse(q.Performative)
+	if act == performatives.Unknown {
+		return api.Acceptance{}, fmt.Errorf("there is no performative %q", q.Performative)
+	}
+	body := performatives.NewBody(act)
+	if err := json.Unmarshal(q.Body, body); err != nil {
+		return api.Acceptance{}, fmt.Errorf("the body of %s: %w", act, err)
+	}
+	envelope, err := performatives.Draft{
+		ID: performatives.MessageID(uuid.Must(uuid.NewV7()).String()), Session: id, Timestamp: time.Now(), Sender: c.agent, Body: body,
+	}.Envelope(c.link.signer)
+	if err != nil {
+		return api.Acceptance{}, err
+	}
+	return call(ctx, &c.calls, api.TurnRespond, api.RespondTurn{ID: q.ID, Worker: q.Worker, Envelope: jsontext.Value(envelope)})
+}
+
+// ReleaseTurn ends the claim on a turn, which waits again.
+func (c *Client) ReleaseTurn(ctx context.Context, q api.ReleaseTurn) (api.ReleasedTurn, error) {
+	return call(ctx, &c.calls, api.TurnRelease, q)
+}

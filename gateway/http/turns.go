@@ -1,0 +1,103 @@
+package httpgateway
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/session"
+)
+
+// Members of a verb's request that HTTP has elsewhere.
+const (
+	workerMember   = "worker"   // the token's id
+	envelopeMember = "envelope" // a body of its own type
+)
+
+// pickup claims the turn that has waited longest, or answers 204.
+func (c *call) pickup() {
+	reply, err := c.called()
+	switch {
+	case err != nil:
+		c.g.refuse(c.w, err)
+	case bytes.Equal(reply, []byte("{}")):
+		c.w.WriteHeader(http.StatusNoContent)
+	default:
+		write(c.w, http.StatusOK, jsonType, reply)
+	}
+}
+
+// respond answers a turn with an act, or with a signed envelope.
+func (c *call) respond() {
+	if c.contentType() != envelopeType {
+		reply, err := c.called()
+		c.responded(reply, err)
+		return
+	}
+	envelope, err := c.read(envelopeType)
+	if err == nil && len(envelope) == 0 {
+		err = malformed("", "the body is a signed envelope")
+	}
+	if err != nil {
+		c.g.refuse(c.w, err)
+		return
+	}
+	var signed map[string]jsontext.Value
+	if err := decode(envelope, &signed); err != nil {
+		c.g.refuse(c.w, err)
+		return
+	}
+	request, err := json.Marshal(api.RespondTurn{ID: c.r.PathValue("turnId"), Worker: c.pass.Worker, Envelope: envelope})
+	if err != nil {
+		c.g.refuse(c.w, err)
+		return
+	}
+	reply, err := c.g.o.Broker.CallAs(c.r.Context(), c.pass.Agent, c.route.verb.Name, request)
+	c.responded(reply, err)
+}
+
+// responded answers with the acceptance. What the protocol refuses is 422, so that it
+// differs from a claim that is lost.
+func (c *call) responded(reply []byte, err error) {
+	if err == nil {
+		write(c.w, http.StatusOK, jsonType, reply)
+		return
+	}
+	if refusal, is := errors.AsType[*session.Refusal](err); is && ofAct(refusal) {
+		err = status{refusal, http.StatusUnprocessableEntity}
+	}
+	c.g.refuse(c.w, err)
+}
+
+// ofAct tells whether a refusal is about the act, and not about the turn, the request or
+// the broker.
+func ofAct(refusal *session.Refusal) bool {
+	switch refusal.Code {
+	case session.MalformedEnvelope, session.UnknownSession, session.TooLarge, session.RateLimited, session.Unavailable:
+		return false
+	default:
+		return turnOf(refusal) == ""
+	}
+}
+
+// turnOf is what a refusal says of the claim, "" if it is not about that.
+func turnOf(refusal *session.Refusal) string {
+	var details api.TurnDetails
+	if raw, is := refusal.Details.(jsontext.Value); is && json.Unmarshal(raw, &details) == nil {
+		return details.Turn
+	}
+	return ""
+}
+
+// called calls the route's verb with the request that path and body make.
+func (c *call) called() ([]byte, error) {
+	request, err := c.request()
+	if err != nil {
+		return nil, err
+	}
+	return c.g.o.Broker.CallAs(c.r.Context(), c.pass.Agent, c.route.verb.Name, request)
+}

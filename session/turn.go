@@ -1,0 +1,91 @@
+package session
+
+import (
+	"time"
+
+	"github.com/parley-asp/parley/delegation"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// A Turn waits for one side: the next word is its own (GATEWAYS.md G3). Side, Reference and
+// Sequence identify it: once its side has answered, it is gone and does not come back.
+type Turn struct {
+	Side      performatives.Agent // the principal who is to answer
+	Reference string              // what it answers, such as an offer; "" if a mode names nothing
+	Sequence  uint64              // the entry since which it waits
+	Since     time.Time           // when that was, on the session's clock
+	Number    uint64              // turns taken, in a mode that counts them; else the entries so far
+	Cap       uint64              // turns that the mode allows; 0 is no cap
+}
+
+// TurnOf is the turn that waits for an agent: its own, that of the principal for whom it is
+// a full delegate, or one that waits so long that it may stand in. Nobody has a turn while
+// the session is paused.
+func (s *State) TurnOf(you performatives.Agent, at time.Time) (Turn, bool) {
+	p, ok := s.parties.Get(you)
+	if !ok || s.Phase.Over() || s.Phase == Escalated {
+		return Turn{}, false
+	}
+	g := s.grantOf(p, s.clock(at))
+	if g.ID != "" && g.Status == delegation.Offered {
+		return Turn{Side: you, Reference: string(g.ID), Sequence: g.Sequence, Since: s.clock(s.Updated), Number: s.Next}, true
+	}
+	switch p.Role {
+	case Delegate:
+		if g.Status != delegation.Active || g.Authority != delegation.Full {
+			return Turn{}, false
+		}
+		return s.turnOf(g.Principal, at)
+	case Approver:
+		return Turn{}, false
+	case Standby:
+		turn, waits := s.turnOf(p.StandsFor, at)
+		return turn, waits && s.parked(turn, at)
+	default:
+		return s.turnOf(you, at)
+	}
+}
+
+// turnOf is the turn of a principal.
+func (s *State) turnOf(side performatives.Agent, at time.Time) (Turn, bool) {
+	if s.Mode.Turn != nil && s.Phase >= Introduced {
+		return s.Mode.Turn(s, side, at)
+	}
+	return s.unanswered(side, at)
+}
+
+// unanswered is the offer of another side that a side may answer, or its own that it was
+// asked about, whichever waits longest.
+func (s *State) unanswered(side performatives.Agent, at time.Time) (Turn, bool) {
+	now := s.clock(at)
+	var oldest *Offer
+	for _, o := range s.live.All() {
+		if o.StatusAt(now) != Open || oldest != nil && oldest.moved <= o.moved {
+			continue
+		}
+		asked := len(s.OpenFields(o)) > 0
+		_, said := o.acceptedBy.Get(side)
+		if o.Side == side && asked || o.Side != side && !asked && !said && (o.To == "" || o.To == side) {
+			oldest = o
+		}
+	}
+	if oldest == nil {
+		return Turn{}, false
+	}
+	return s.TurnOn(oldest, side), true
+}
+
+// TurnOn is a side's turn to answer an offer.
+func (s *State) TurnOn(o *Offer, side performatives.Agent) Turn {
+	return Turn{Side: side, Reference: o.ID, Sequence: o.moved, Since: o.movedAt, Number: s.Next}
+}
+
+// Awaits tells whether the session waits for an answer of this party: a turn is its own, or
+// an escalation asks it.
+func (s *State) Awaits(you performatives.Agent, at time.Time) bool {
+	if p, ok := s.parties.Get(you); ok && s.Phase == Escalated {
+		return s.open.Asks(p.Member, at)
+	}
+	_, waits := s.TurnOf(you, at)
+	return waits
+}

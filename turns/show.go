@@ -1,0 +1,147 @@
+package turns
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// Bounds of the history of a turn.
+const (
+	maxHistory      = 100 // entries
+	maxHistoryBytes = 256 << 10
+)
+
+// noAct is what the first turn answers.
+const noAct = "none"
+
+// show is a claimed turn with all that its worker needs to answer it.
+func (t *Turns) show(ctx context.Context, a performatives.Agent, w waiting, c claim) (api.Turn, error) {
+	shown := api.Turn{
+		Session: w.state.ID, Mode: w.state.Mode.Name, Reference: w.turn.Reference,
+		Claim: &api.TurnClaim{ID: w.id, Until: api.Timestamp(c.Until)},
+		Turn:  &api.TurnNumber{Number: w.turn.Number, Cap: w.turn.Cap, Deadline: c.Deadline},
+	}
+	if w.turn.Side != a {
+		shown.OnBehalfOf = w.turn.Side
+	}
+	if !w.state.MayRead(a, w.at) { // a delegation that is offered: who joins may read
+		shown.CounterpartAct = performatives.Delegate.String()
+		return shown, nil
+	}
+	view, err := api.ViewPage(&w.state, w.at, api.GetSession{Session: w.state.ID})
+	if err != nil {
+		return shown, err
+	}
+	shown.View = &view
+	shown.Terms, shown.SeedAssessment = invited(w.state.Invitation())
+	if err := t.history(ctx, a, w, &shown); err != nil {
+		return shown, err
+	}
+	api.Fit(&shown, api.MaxPageBytes)
+	return shown, nil
+}
+
+// invited are the terms of an invitation, and their seed assessment.
+func invited(o *session.Offer) (terms, seed jsontext.Value) {
+	var members struct {
+		Seed    jsontext.Value `json:"seedAssessment"`
+		Context struct {
+			Seed jsontext.Value `json:"seedAssessment"`
+		} `json:"context"`
+	}
+	if o == nil || json.Unmarshal(o.Terms, &members) != nil {
+		return nil, nil
+	}
+	if members.Seed == nil {
+		members.Seed = members.Context.Seed
+	}
+	return o.Terms, members.Seed
+}
+
+// history adds the newest entries, and which act the turn answers.
+func (t *Turns) history(ctx context.Context, a performatives.Agent, w waiting, shown *api.Turn) error {
+	since := w.state.Next - min(w.state.Next, maxHistory)
+	for next := &since; next != nil; {
+		page, err := t.o.Sessions.Messages(ctx, a, api.ListMessages{Session: w.state.ID, Since: *next, Limit: maxHistory})
+		if err != nil {
+			return err
+		}
+		next = page.Next
+		for _, raw := range page.Messages {
+			entry, err := read(raw)
+			if err != nil {
+				return err
+			}
+			if entry.Sequence < w.state.Next { // the session may have gone on
+				shown.History = append(shown.History, entry)
+			}
+		}
+	}
+	shown.CounterpartAct = noAct
+	if act, err := t.answers(ctx, a, w, shown.History); err != nil {
+		return err
+	} else if act != "" && w.turn.Reference != "" {
+		shown.CounterpartAct = act
+	}
+	size := 0
+	for i, entry := range slices.Backward(shown.History) {
+		if size += api.Size(entry); size > maxHistoryBytes && i+1 < len(shown.History) {
+			shown.History = shown.History[i+1:]
+			break
+		}
+	}
+	shown.Truncated = len(shown.History) < int(w.state.Next) //nolint:gosec // far below 2^63
+	return nil
+}
+
+// answers is the performative of the entry since which the turn waits.
+func (t *Turns) answers(ctx context.Context, a performatives.Agent, w waiting, history []api.TurnEntry) (string, error) {
+	for _, entry := range history {
+		if entry.Sequence == w.turn.Sequence {
+			return entry.Performative, nil
+		}
+	}
+	page, err := t.o.Sessions.Messages(ctx, a, api.ListMessages{Session: w.state.ID, Since: w.turn.Sequence, Limit: 1})
+	if err != nil || len(page.Messages) == 0 {
+		return "", err
+	}
+	entry, err := read(page.Messages[0])
+	return entry.Performative, err
+}
+
+var errEntry = errors.New("an entry of a transcript cannot be read")
+
+// read reads an entry in short.
+func read(raw jsontext.Value) (entry api.TurnEntry, err error) {
+	var e struct {
+		Sequence     uint64 `json:"sequenceNumber"`
+		Performative string `json:"performative"`
+		Sender       struct {
+			Agent performatives.Agent `json:"agentId"`
+		} `json:"sender"`
+		Content struct {
+			Body jsontext.Value `json:"body"`
+		} `json:"content"`
+		Integrity struct {
+			OnBehalfOf performatives.Agent `json:"onBehalfOf"`
+			Receipt    struct {
+				AcceptedAt string `json:"acceptedAt"`
+			} `json:"receipt"`
+		} `json:"integrity"`
+	}
+	if err := json.Unmarshal(raw, &e); err != nil {
+		return entry, errors.Join(errEntry, err)
+	}
+	return api.TurnEntry{
+		Sequence: e.Sequence, From: e.Sender.Agent, OnBehalfOf: e.Integrity.OnBehalfOf, Performative: e.Performative,
+		Body: e.Content.Body, At: e.Integrity.Receipt.AcceptedAt,
+	}, nil
+}
