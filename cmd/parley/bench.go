@@ -37,6 +37,7 @@ Run nothing else on the machine meanwhile.`,
 		Example: `  parley bench
   parley bench --sync 1m --sessions 128 --seconds 30
   parley bench --acts 200 --sessions 128
+  parley bench --face http --sync 1m --sessions 1,128
   parley bench --brokers 3 --sessions 128 --report bench.json --plot bench.svg`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runBench(cmd, o) },
 	}
@@ -52,6 +53,8 @@ Run nothing else on the machine meanwhile.`,
 	flags.StringVar(&o.Operator, "operator", "", "with --url: `FILE` with the seed of the broker's operator; not needed under --dev")
 	flags.IntSliceVar(&o.PIDs, "pid", nil, "with --url: local process `IDS` whose CPU time and memory to measure")
 	flags.StringVar(&o.Dir, "dir", "", "`DIR` for the stores (default: the system's temporary directory)")
+	flags.String("face", "", "instead compare acts over `FACE` http with the same over NATS: signed, received as events, and hosted")
+	flags.Int("streams", 1000, "with --face: number of idle streams of events whose memory to measure")
 	flags.String("report", "", "also write the report as JSON to `FILE`")
 	flags.String("plot", "", "plot throughput and latency by concurrent sessions, as SVG, to `FILE`")
 	flags.Int("lengths", 0, "instead compare an act in sessions of --acts with one in sessions of `N` acts; without a value, 10,000")
@@ -118,7 +121,16 @@ func measure(ctx context.Context, cmd *cobra.Command, o bench.Options) (bench.Re
 	if err != nil {
 		return bench.Report{}, err
 	}
+	streams, err := cmd.Flags().GetInt("streams")
+	if err != nil {
+		return bench.Report{}, err
+	}
+	face := text(cmd, "face")
 	switch {
+	case face != "" && face != "http":
+		return bench.Report{}, usage(errors.New("--face is http"))
+	case face != "" && (stored > 0 || long > 0 || o.URL != "" || o.Brokers > 0) || streams < 0:
+		return bench.Report{}, usage(errors.New("--face goes without --stored, --lengths, --url and --brokers; --streams is 0 or more"))
 	case o.Archived && !o.Written || o.Copies && !o.Archived || o.Written && stored == 0:
 		return bench.Report{}, usage(errors.New("--written needs --stored, --archived needs --written, and --copies needs --archived"))
 	case stored < 0 || long < 0 || open < 1 || o.Pairs < 1:
@@ -129,6 +141,8 @@ func measure(ctx context.Context, cmd *cobra.Command, o bench.Options) (bench.Re
 		return bench.Stored(ctx, o, stored, open)
 	case long > 0:
 		return bench.Lengths(ctx, o, long)
+	case face != "":
+		return bench.HTTP(ctx, o, streams)
 	}
 	return bench.Run(ctx, o)
 }

@@ -139,9 +139,13 @@ func (o opening) invitation() (s said, err error) {
 
 // strictly decodes an object that has these members and no others; "?" marks one that it may lack.
 func strictly(data []byte, into any, members ...string) error {
+	canonical, err := performatives.Canonical(data)
 	given := map[string]jsontext.Value{}
-	if err := decode(data, &given); err != nil {
-		return err
+	if err == nil {
+		err = performatives.Unmarshal(canonical, &given, "")
+	}
+	if err != nil {
+		return unreadable(err)
 	}
 	for _, m := range members {
 		name, optional := strings.CutSuffix(m, "?")
@@ -153,7 +157,7 @@ func strictly(data []byte, into any, members ...string) error {
 	for name := range given {
 		return malformed("/"+clip(name), "is not taken here")
 	}
-	return decode(data, into)
+	return unreadable(performatives.Unmarshal(canonical, into, ""))
 }
 
 // submit submits an envelope as it is.
@@ -304,24 +308,24 @@ func (c *call) send(act idempotency.Act, s said, signer performatives.Signer) (a
 		Agent performatives.Agent `json:"agentId"`
 	}
 	type content struct {
-		MimeType string         `json:"mimeType"`
 		Body     jsontext.Value `json:"body,omitzero"`
+		MimeType string         `json:"mimeType"`
 	}
-	envelope, err := json.Marshal(struct {
-		Version      string                  `json:"version"`
+	envelope, err := json.Marshal(struct { // in canonical order, which is the quickest to read
+		Constraints  jsontext.Value          `json:"constraints,omitzero"`
+		Content      content                 `json:"content"`
+		Integrity    struct{}                `json:"integrity"`
 		Message      performatives.MessageID `json:"messageId"`
+		Performative string                  `json:"performative"`
+		Recipient    jsontext.Value          `json:"recipient,omitzero"`
+		Sender       sender                  `json:"sender"`
 		Session      performatives.SessionID `json:"sessionId"`
 		Timestamp    string                  `json:"timestamp"`
-		Sender       sender                  `json:"sender"`
-		Recipient    jsontext.Value          `json:"recipient,omitzero"`
-		Performative string                  `json:"performative"`
-		Content      content                 `json:"content"`
-		Constraints  jsontext.Value          `json:"constraints,omitzero"`
-		Integrity    struct{}                `json:"integrity"`
+		Version      string                  `json:"version"`
 	}{
 		Version: performatives.Version, Message: act.Message, Session: act.Session,
 		Timestamp: act.At.Format("2006-01-02T15:04:05.000Z"), Sender: sender{c.pass.Agent}, Recipient: s.Recipient,
-		Performative: s.Performative, Content: content{jsonType, s.Body}, Constraints: s.Constraints,
+		Performative: s.Performative, Content: content{s.Body, jsonType}, Constraints: s.Constraints,
 	})
 	if err != nil {
 		return api.Acceptance{}, err

@@ -247,6 +247,11 @@ func decode(data []byte, into any) error {
 	if err == nil {
 		err = performatives.Unmarshal(canonical, into, "")
 	}
+	return unreadable(err)
+}
+
+// unreadable is the refusal of what is no I-JSON of the type that is wanted.
+func unreadable(err error) error {
 	if err == nil {
 		return nil
 	}

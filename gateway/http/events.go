@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -22,6 +23,7 @@ const (
 	writeWithin = 10 * time.Second       // or the reader is too slow, and resumes on another connection
 	retryWait   = 250 * time.Millisecond // after a reading that was refused for now
 	eventPage   = 100
+	writeAtOnce = 64 << 10 // bytes
 )
 
 // A stream is an open SSE response. It holds no queue: it reads what is stored when it is
@@ -216,10 +218,16 @@ func (i *inboxEvents) read(ctx context.Context, s *stream) (over bool, err error
 		if err := i.c.ask(ctx, api.InboxMessages.Verb, api.ListInbox{Since: i.next, Limit: eventPage}, &page); err != nil {
 			return false, err
 		}
-		for _, m := range page.Messages {
-			if err := s.write(message(m.Cursor, m.Envelope)); err != nil {
+		var events strings.Builder
+		for n, m := range page.Messages {
+			events.WriteString(message(m.Cursor, m.Envelope))
+			if events.Len() < writeAtOnce && n < len(page.Messages)-1 {
+				continue
+			}
+			if err := s.write(events.String()); err != nil {
 				return false, err
 			}
+			events.Reset()
 		}
 		*i.next = page.Cursor
 		if !page.More {

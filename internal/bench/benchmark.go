@@ -88,7 +88,7 @@ func (o *Options) say(format string, args ...any) {
 
 // Run measures throughput, latency and cost at each level.
 func Run(ctx context.Context, o Options) (Report, error) {
-	return o.report(ctx, "parley", rawName, func(ctx context.Context, w *world, r *Report) error {
+	return o.report(ctx, []string{"parley", rawName}, func(ctx context.Context, w *world, r *Report) error {
 		for _, sessions := range o.Sessions {
 			level := Level{Sync: w.sync, Sessions: sessions}
 			var err error
@@ -111,22 +111,22 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	})
 }
 
-// report measures two targets for each fsync interval.
-func (o *Options) report(ctx context.Context, one, other string, measure func(context.Context, *world, *Report) error) (r Report, err error) {
+// report measures targets for each fsync interval.
+func (o *Options) report(ctx context.Context, names []string, measure func(context.Context, *world, *Report) error) (r Report, err error) {
 	if err := o.complete(); err != nil {
 		return r, err
 	}
 	r = newReport(*o)
 	for _, sync := range o.Syncs {
-		if err := o.measure(ctx, sync, one, other, &r, measure); err != nil {
+		if err := o.measure(ctx, sync, names, &r, measure); err != nil {
 			return r, fmt.Errorf("bench: %w", err)
 		}
 	}
 	return r, nil
 }
 
-func (o *Options) measure(ctx context.Context, sync time.Duration, one, other string, r *Report, measure func(context.Context, *world, *Report) error) (err error) {
-	w, err := openWorld(ctx, o, syncName(sync), one, other)
+func (o *Options) measure(ctx context.Context, sync time.Duration, names []string, r *Report, measure func(context.Context, *world, *Report) error) (err error) {
+	w, err := openWorld(ctx, o, syncName(sync), names...)
 	if err != nil {
 		return err
 	}

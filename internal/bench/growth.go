@@ -30,7 +30,7 @@ func (o *Options) grow(ctx context.Context, what string, sync string, little, mu
 
 // Lengths compares the cost of an act in sessions of o.Acts with the cost in long ones.
 func Lengths(ctx context.Context, o Options, long int) (Report, error) {
-	return o.report(ctx, "short", "long", func(ctx context.Context, w *world, r *Report) error {
+	return o.report(ctx, []string{"short", "long"}, func(ctx context.Context, w *world, r *Report) error {
 		for _, sessions := range o.Sessions {
 			short := &measurement{target: w.targets[0], workers: w.targets[0].workers(sessions, o.Acts, o.Body)}
 			much := &measurement{target: w.targets[1], workers: w.targets[1].workers(sessions, long, o.Body)}

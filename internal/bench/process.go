@@ -56,14 +56,18 @@ func NATSServer(out io.Writer, config string) error {
 
 // A process is a broker or a NATS server started for the measurement.
 type process struct {
-	cmd *exec.Cmd
-	url string // of its NATS server
-	log string // file with its output
+	cmd  *exec.Cmd
+	url  string // of its NATS server
+	http string // URL of its HTTP, if it serves that
+	log  string // file with its output
 }
 
-var listening = regexp.MustCompile(`^\s*NATS\s+((?:nats|tls)://[^\s]+)`)
+var (
+	listening = regexp.MustCompile(`^\s*NATS\s+((?:nats|tls)://[^\s]+)`)
+	serving   = regexp.MustCompile(`^\s*HTTP\s+(http://[^\s]+)`)
+)
 
-// start starts the program, and returns once it has printed its NATS URL.
+// start starts the program, and returns once it has printed its NATS URL, and that of HTTP.
 func (o *Options) start(ctx context.Context, dir, name string, args ...string) (*process, error) {
 	p := &process{log: filepath.Join(dir, name+".log"), cmd: exec.Command(o.Program, args...)}
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -84,10 +88,12 @@ func (o *Options) start(ctx context.Context, dir, name string, args ...string) (
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { p.cmd.Process.Kill() })() //nolint:errcheck // then it is gone
 	lines := bufio.NewReader(io.TeeReader(out, log))
-	for p.url == "" {
+	for p.url == "" || p.http == "" && slices.Contains(args, httpFlag) {
 		line, err := lines.ReadString('\n')
 		if found := listening.FindStringSubmatch(line); found != nil {
 			p.url = found[1]
+		} else if found := serving.FindStringSubmatch(line); found != nil {
+			p.http = found[1]
 		} else if err != nil {
 			text, _ := os.ReadFile(p.log)
 			return p, errors.Join(fmt.Errorf("%s did not start: %w\n%s", strings.Join(p.cmd.Args, " "), err, text), log.Close())

@@ -20,6 +20,9 @@ type Report struct {
 	Levels  []Level   `json:"levels,omitzero"`
 	Growth  []Growth  `json:"growth,omitzero"`
 	Started []Started `json:"started,omitzero"`
+
+	Faces []FaceLevel   `json:"faces,omitzero"`
+	Idle  []IdleStreams `json:"idleStreams,omitzero"`
 }
 
 // A Level is one fsync interval with a number of concurrent sessions.
@@ -111,6 +114,19 @@ func (r Report) Table() string {
 		line("%8s  %-6s %9.2f  %11.2f %7.2f  %11.2f %7.2f  %8.2f", "", "ratio",
 			l.Ratio.PerSecond, l.Ratio.Accepted.P50, l.Ratio.Accepted.P99, l.Ratio.Received.P50, l.Ratio.Received.P99, l.Ratio.CPU)
 		line("%8s  CPU/act is %.1f verifications' worth; meanwhile one takes %.1f µs, an fsync %.0f µs", "", l.Verifications, l.Machine.Verify, l.Machine.Fsync)
+	}
+	for _, l := range r.Faces {
+		line("\n--sync %s, %d at a time; each face has a broker of its own", l.Sync, l.Sessions)
+		line("  %-6s %9s  %19s  %19s  %8s  %s", "", "acts/s", "accepted p50    p99", "received p50    p99", "CPU/act", "of nats: p50, CPU")
+		for _, f := range l.Faces {
+			line("  %-6s %9.0f  %11.0f %7.0f  %11.0f %7.0f  %8.1f  %+.0f µs, %.2f×", f.Name, f.Is.PerSecond, f.Is.Accepted.P50, f.Is.Accepted.P99,
+				f.Is.Received.P50, f.Is.Received.P99, f.Is.CPU, f.Is.Accepted.P50-l.Faces[0].Is.Accepted.P50, f.Ratio.CPU)
+		}
+		line("  an event is seen %.0f µs after its act was accepted (p50; p99 %.0f); hosted costs %.1f signature checks of %.1f µs more than events",
+			l.Seen.P50, l.Seen.P99, l.Signed, l.Machine.Verify)
+	}
+	for _, s := range r.Idle {
+		line("\n%d idle streams of events: %.1f KiB each", s.Streams, s.Each)
 	}
 	for _, g := range r.Growth {
 		line("\n%s; --sync %s, %d at a time", g.What, g.Sync, g.Sessions)

@@ -46,7 +46,7 @@ func Stored(ctx context.Context, o Options, finished, open int) (Report, error) 
 	if o.URL != "" || o.Brokers > 0 {
 		return Report{}, errors.New("bench: stored sessions are measured on brokers with an embedded server")
 	}
-	return o.report(ctx, "few", "many", func(ctx context.Context, w *world, r *Report) error {
+	return o.report(ctx, []string{"few", "many"}, func(ctx context.Context, w *world, r *Report) error {
 		return o.stored(ctx, w, finished, open, r)
 	})
 }

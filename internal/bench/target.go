@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -18,14 +19,34 @@ import (
 
 // A target is what the load is sent to: the broker, or a raw stream.
 type target struct {
-	name     string
-	process  int                                                      // index of its first process in the world
-	pids     []int                                                    // processes to measure
-	subject  func(from, to *party, id performatives.SessionID) string // of an act
-	accepted func(*nats.Msg) error                                    // checks the reply
-	join     func(context.Context, *person) (*party, error)           // registers and connects a person
-	pairs    [][2]*party
-	conns    []*nats.Conn
+	name    string
+	process int   // index of its first process in the world
+	pids    []int // processes to measure
+	encode  func(from *party, id performatives.SessionID, body performatives.Body) ([]byte, error)
+	submit  func(ctx context.Context, from, to *party, id performatives.SessionID, message []byte) error // until it is accepted
+	join    func(context.Context, *person) (*party, error)                                               // registers and connects a person
+	pairs   [][2]*party
+	conns   []*nats.Conn
+	http    string // URL of HTTP
+	close   func() // of what else is open
+}
+
+// signed makes the envelope of an act.
+func signed(from *party, id performatives.SessionID, body performatives.Body) ([]byte, error) {
+	return performatives.Draft{
+		ID: performatives.MessageID(uuid.Must(uuid.NewV7()).String()), Session: id, Timestamp: time.Now(), Sender: from.Agent, Body: body,
+	}.Envelope(from.signer)
+}
+
+// request submits by a NATS request.
+func request(subject func(from, to *party, id performatives.SessionID) string, accepted func(*nats.Msg) error) func(context.Context, *party, *party, performatives.SessionID, []byte) error {
+	return func(ctx context.Context, from, to *party, id performatives.SessionID, message []byte) error {
+		answer, err := from.nc.RequestWithContext(ctx, subject(from, to, id), message)
+		if err != nil {
+			return err
+		}
+		return accepted(answer)
+	}
 }
 
 // A person is an agent and its key, the same on both targets.
@@ -39,7 +60,8 @@ func (p *person) login() nats.Option { return nats.Nkey(string(p.signer.Key()), 
 // A party is a person at one target, with a connection and a durable consumer.
 type party struct {
 	*person
-	nc *nats.Conn
+	nc    *nats.Conn
+	token string // for HTTP
 
 	mu      sync.RWMutex
 	workers map[string]*worker // by session
@@ -72,18 +94,23 @@ func (p *party) listen(ctx context.Context, stream string) error {
 	_, err = consumer.Consume(func(m jetstream.Msg) {
 		now := time.Now()
 		subject := m.Subject()
-		p.mu.RLock()
-		k := p.workers[subject[strings.LastIndexByte(subject, '.')+1:]]
-		p.mu.RUnlock()
 		m.Ack() //nolint:errcheck // a redelivery fails the measurement
-		if k != nil {
-			select {
-			case k.received <- now:
-			default: // a redelivery; the first delivery counts
-			}
-		}
+		p.hear(subject[strings.LastIndexByte(subject, '.')+1:], now)
 	})
 	return err
+}
+
+// hear tells the worker of a session that its act was delivered.
+func (p *party) hear(id string, at time.Time) {
+	p.mu.RLock()
+	k := p.workers[id]
+	p.mu.RUnlock()
+	if k != nil {
+		select {
+		case k.received <- at:
+		default: // a redelivery; the first delivery counts
+		}
+	}
 }
 
 // enter starts receiving for a worker.
@@ -100,7 +127,10 @@ func (p *party) leave(k *worker) {
 	delete(p.workers, string(k.id))
 }
 
-func (r *target) close() {
+func (r *target) leave() {
+	if r.close != nil {
+		r.close()
+	}
 	for _, nc := range r.conns {
 		nc.Close()
 	}

@@ -59,18 +59,13 @@ func (k *worker) next(ctx context.Context) (t roundTrip, err error) {
 	}
 	body, sender, other := k.script[k.acts], k.pair[k.acts%2], k.pair[1-k.acts%2]
 	k.acts++
-	envelope, err := performatives.Draft{
-		ID: performatives.MessageID(uuid.Must(uuid.NewV7()).String()), Session: k.id, Timestamp: time.Now(), Sender: sender.Agent, Body: body,
-	}.Envelope(sender.signer)
+	message, err := k.target.encode(sender, k.id, body)
 	if err != nil {
 		return t, err
 	}
 	start := time.Now()
-	answer, err := sender.nc.RequestWithContext(ctx, k.target.subject(sender, other, k.id), envelope)
-	t.accepted, t.bytes = time.Since(start), len(envelope)
-	if err == nil {
-		err = k.target.accepted(answer)
-	}
+	err = k.target.submit(ctx, sender, other, k.id, message)
+	t.accepted, t.bytes = time.Since(start), len(message)
 	if err != nil {
 		return t, fmt.Errorf("%s: session %s: %w", k.target.name, k.id, err)
 	}

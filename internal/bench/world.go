@@ -43,8 +43,11 @@ func openWorld(ctx context.Context, o *Options, sync string, names ...string) (w
 	o.say("sync %s: starting %s", sync, strings.Join(names, " and "))
 	for _, name := range names {
 		open := w.openBroker
-		if name == rawName {
+		switch name {
+		case rawName:
 			open = w.openRaw
+		case overHTTP, hosted, overEvents:
+			open = w.openHTTP
 		}
 		r, err := open(ctx, name)
 		if err != nil {
@@ -75,15 +78,35 @@ func openWorld(ctx context.Context, o *Options, sync string, names ...string) (w
 // openBroker starts the broker, or several brokers on an external server, or uses
 // the running one.
 func (w *world) openBroker(ctx context.Context, name string) (*target, error) {
-	o, data := w.options, filepath.Join(w.dir, name)
-	r := &target{
-		name:     name,
-		process:  len(w.processes),
-		subject:  func(from, _ *party, id performatives.SessionID) string { return api.Submit(from.Agent, id) },
-		accepted: acceptedByBroker,
+	r, operator, url, err := w.startBroker(ctx, name)
+	if err != nil {
+		return nil, err
 	}
-	url, login := o.URL, client.Unsigned()
-	var err error
+	r.join = func(ctx context.Context, p *person) (*party, error) {
+		if _, err := operator.AddAgent(ctx, api.Card{Agent: p.Agent, Key: p.signer.Key()}); err != nil {
+			return nil, err
+		}
+		there, err := r.enter(p, url)
+		if err != nil {
+			return nil, err
+		}
+		return there, there.listen(ctx, api.InboxStream)
+	}
+	return r, nil
+}
+
+// enter connects a person that is registered.
+func (r *target) enter(p *person, url string) (*party, error) {
+	return r.connect(p, url, p.login(), nats.CustomInboxPrefix("_INBOX."+p.Agent.Token()))
+}
+
+// startBroker starts a broker, of which the operator registers the agents. args are further flags of serve.
+func (w *world) startBroker(ctx context.Context, name string, args ...string) (r *target, operator *client.Operator, url string, err error) {
+	o, data := w.options, filepath.Join(w.dir, name)
+	r = &target{name: name, process: len(w.processes), encode: signed}
+	r.submit = request(func(from, _ *party, id performatives.SessionID) string { return api.Submit(from.Agent, id) }, acceptedByBroker)
+	url = o.URL
+	login := client.Unsigned()
 	switch {
 	case url != "":
 		r.pids = o.PIDs
@@ -91,39 +114,27 @@ func (w *world) openBroker(ctx context.Context, name string) (*target, error) {
 			login = client.SeedFile(o.Operator)
 		}
 	case o.Brokers == 0:
-		url, err = w.serve(ctx, r, name, "--data", data, "--listen", "127.0.0.1:0", "--sync", w.sync)
+		url, err = w.serve(ctx, r, name, append([]string{"--data", data, "--listen", "127.0.0.1:0", "--sync", w.sync}, args...)...)
 	default:
 		if url, err = w.serveNATS(ctx, r, name+"-nats", data); err != nil {
-			return nil, err
+			return r, nil, url, err
 		}
 		for i := range o.Brokers {
 			if _, err = w.serve(ctx, r, fmt.Sprintf("%s-%d", name, i), "--data", data, "--nats", url); err != nil {
-				return nil, err
+				return r, nil, url, err
 			}
 		}
 	}
 	if err != nil {
-		return nil, err
+		return r, nil, url, err
 	}
 	if o.URL == "" {
 		login = client.SeedFile(filepath.Join(data, server.OperatorSeed))
 	}
-	operator, err := client.ConnectOperator(ctx, url, login)
-	if err != nil {
-		return nil, err
+	if operator, err = client.ConnectOperator(ctx, url, login); err == nil {
+		w.operators = append(w.operators, operator)
 	}
-	w.operators = append(w.operators, operator)
-	r.join = func(ctx context.Context, p *person) (*party, error) {
-		if _, err := operator.AddAgent(ctx, api.Card{Agent: p.Agent, Key: p.signer.Key()}); err != nil {
-			return nil, err
-		}
-		there, err := r.connect(p, url, p.login(), nats.CustomInboxPrefix("_INBOX."+p.Agent.Token()))
-		if err != nil {
-			return nil, err
-		}
-		return there, there.listen(ctx, api.InboxStream)
-	}
-	return r, nil
+	return r, operator, url, err
 }
 
 // serve starts a broker, whose cost counts for a target.
@@ -162,7 +173,7 @@ func (w *world) start(ctx context.Context, r *target, name string, args []string
 	if err != nil {
 		return "", err
 	}
-	r.pids = append(r.pids, p.cmd.Process.Pid)
+	r.pids, r.http = append(r.pids, p.cmd.Process.Pid), p.http
 	return p.url, nil
 }
 
@@ -179,11 +190,8 @@ func rawSubject(to performatives.Agent, id string) string {
 // openRaw starts the NATS server of the raw target, with a stream like that of
 // the transcripts.
 func (w *world) openRaw(ctx context.Context, name string) (*target, error) {
-	r := &target{
-		name:     name,
-		subject:  func(_, to *party, id performatives.SessionID) string { return rawSubject(to.Agent, string(id)) },
-		accepted: acceptedByStore,
-	}
+	r := &target{name: name, encode: signed}
+	r.submit = request(func(_, to *party, id performatives.SessionID) string { return rawSubject(to.Agent, string(id)) }, acceptedByStore)
 	data := filepath.Join(w.dir, name)
 	url, err := w.serveNATS(ctx, r, name+"-nats", data)
 	if err != nil {
@@ -245,7 +253,7 @@ func nkeyLogin(k nkeys.KeyPair) (nats.Option, error) {
 // close stops every process and removes the stores.
 func (w *world) close(err *error) {
 	for _, r := range w.targets {
-		r.close()
+		r.leave()
 	}
 	for _, operator := range w.operators {
 		*err = errors.Join(*err, operator.Close())
