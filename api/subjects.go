@@ -26,6 +26,7 @@ const (
 	KeysBucket         = "ASP_KEYS"
 	IdempotencyBucket  = "ASP_IDEMPOTENCY"
 	ClaimsBucket       = "ASP_CLAIMS"
+	PrivateBucket      = "ASP_PRIVATE"
 )
 
 // StreamOf is the stream that a key-value bucket is in.

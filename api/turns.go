@@ -1,9 +1,11 @@
 package api
 
 import (
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 )
 
 // DefaultWorker is who claims a turn if the request names nobody.
@@ -87,6 +89,16 @@ type ReleasedTurn struct {
 type TurnDetails struct {
 	Turn  string `json:"turn"`           // unclaimed, claimed, gone or another's
 	Until string `json:"until,omitzero"` // of a claim
+}
+
+// TurnOf is what a refusal that came over the wire says of the claim, "" if it is not about
+// that.
+func TurnOf(refusal *session.Refusal) string {
+	var details TurnDetails
+	if raw, is := refusal.Details.(jsontext.Value); is && json.Unmarshal(raw, &details) == nil {
+		return details.Turn
+	}
+	return ""
 }
 
 // What TurnDetails say of a turn.

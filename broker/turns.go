@@ -18,6 +18,9 @@ func (b *Broker) openTurns(ctx context.Context) (err error) {
 	return err
 }
 
+// Turns are the turns that wait for agents.
+func (b *Broker) Turns() *turns.Turns { return b.turns }
+
 // turnSessions are the sessions as package turns sees them.
 type turnSessions struct{ b *Broker }
 

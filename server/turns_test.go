@@ -247,7 +247,9 @@ func TestTurnsSigned(t *testing.T) {
 	if turn.Reference != "p1" || turn.CounterpartAct != "PROPOSE" || turn.Turn.Number != 4 {
 		t.Errorf("the turn is %+v", turn)
 	}
-	respond := func(worker, rest string) string { return fmt.Sprintf(`{"turnId":%q,"worker":%q,%s}`, turn.Claim.ID, worker, rest) }
+	respond := func(worker, rest string) string {
+		return fmt.Sprintf(`{"turnId":%q,"worker":%q,%s}`, turn.Claim.ID, worker, rest)
+	}
 	testkit.Refused(t, beta.Call(api.TurnRespond.Name, respond("w", `"performative":"ACCEPT","body":{"referenceId":"p1"}`)), session.Unauthorized)
 	envelope := string(beta.Envelope(id, &performatives.AcceptBody{ReferenceID: "p1"}))
 	testkit.Refused(t, beta.Call(api.TurnRespond.Name, respond("other", `"envelope":`+envelope)), session.WrongTurn)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	httpgateway "github.com/parley-asp/parley/gateway/http"
+	indexgateway "github.com/parley-asp/parley/gateway/index"
 	"github.com/parley-asp/parley/inbox"
 	"github.com/parley-asp/parley/performatives"
 )
@@ -67,9 +68,14 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	})
 	mux.Handle("/inbox/", http.StripPrefix("/inbox", pages))
 	gateway := httpgateway.New(httpgateway.Options{
-		Broker: s.Broker, Custody: s.Custody(), Keys: s.IdempotencyKeys(), Feeds: s.Broker, Dev: s.Dev, Origins: o.HTTPOrigins, Log: log, Now: s.Now,
+		Broker: s.Broker, Custody: s.Custody(), Keys: s.IdempotencyKeys(), Private: s.Turns(), Feeds: s.Broker, Dev: s.Dev, Origins: o.HTTPOrigins, Log: log, Now: s.Now,
 	})
 	mux.Handle("/openapi.json", gateway)
+	var index http.Handler = indexgateway.New(indexgateway.Options{Broker: s.Broker, Custody: s.Custody(), Log: log})
+	if s.Dev {
+		index = httpgateway.Local(index)
+	}
+	mux.Handle(indexgateway.Base, index)
 	for _, path := range []string{"GET /{$}", "GET /inbox"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "inbox/") // relative: a reverse proxy may add a prefix

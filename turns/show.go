@@ -42,6 +42,9 @@ func (t *Turns) show(ctx context.Context, a performatives.Agent, w waiting, c cl
 	}
 	shown.View = &view
 	shown.Terms, shown.SeedAssessment = invited(w.state.Invitation())
+	if shown.Private, err = t.privateOf(ctx, w); err != nil {
+		return shown, err
+	}
 	if err := t.history(ctx, a, w, &shown); err != nil {
 		return shown, err
 	}

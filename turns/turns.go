@@ -71,9 +71,10 @@ const (
 
 // Turns is open until it is closed.
 type Turns struct {
-	o      Options
-	bucket *store.Bucket
-	work   *background.Group
+	o       Options
+	bucket  *store.Bucket
+	private *store.Bucket
+	work    *background.Group
 
 	mu     sync.Mutex
 	claims map[string]stored // by id, those that this broker knows of
@@ -88,7 +89,11 @@ func Open(ctx context.Context, o Options) (*Turns, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Turns{o: o, bucket: bucket, work: background.New(), claims: map[string]stored{}}
+	private, err := o.Store.Bucket(ctx, api.PrivateBucket, "what inviters say for their own side alone", privateKept)
+	if err != nil {
+		return nil, err
+	}
+	t := &Turns{o: o, bucket: bucket, private: private, work: background.New(), claims: map[string]stored{}}
 	if err := bucket.Watch(ctx, t.work, t.saw); err != nil {
 		t.Close()
 		return nil, err

@@ -304,6 +304,12 @@ func content(id performatives.SessionID, s said) (performatives.Hash, error) {
 // send submits the envelope of an act. The same act makes the same bytes. One that is too
 // malformed to sign is submitted too: the broker says what is wrong.
 func (c *call) send(act idempotency.Act, s said, signer performatives.Signer) (api.Acceptance, error) {
+	body, private := withoutPrivate(s)
+	if s.Body = body; len(private) > 0 {
+		if err := c.g.o.Private.KeepPrivate(c.r.Context(), c.pass.Agent, act.Session, private); err != nil {
+			return api.Acceptance{}, err
+		}
+	}
 	type sender struct {
 		Agent performatives.Agent `json:"agentId"`
 	}

@@ -22,6 +22,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
@@ -51,6 +52,11 @@ type Keys interface {
 	Replace(ctx context.Context, a performatives.Agent, key string, was, act idempotency.Act) error
 }
 
+// Private holds aside what a hosted inviter says for its own side alone.
+type Private interface {
+	KeepPrivate(ctx context.Context, a performatives.Agent, id performatives.SessionID, private jsontext.Value) error
+}
+
 // Feeds tell of what is stored, after it is.
 type Feeds interface {
 	WatchSession(ctx context.Context, id performatives.SessionID) (changed <-chan struct{}, stop func(), err error)
@@ -62,6 +68,7 @@ type Options struct {
 	Broker  Broker
 	Custody Custody
 	Keys    Keys
+	Private Private
 	Feeds   Feeds
 	Dev     bool     // loopback names only
 	Origins []string // of other sites whose pages may call
@@ -177,6 +184,18 @@ func (g *Gateway) crossOrigin(w http.ResponseWriter, r *http.Request) (answered 
 	h.Set("Access-Control-Max-Age", "600")
 	w.WriteHeader(http.StatusNoContent)
 	return true
+}
+
+// Local serves requests for loopback names only: without a login there is nothing else that
+// keeps pages of other sites out (DNS rebinding).
+func Local(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !loopback(r.Host) {
+			fail(w, http.StatusForbidden, session.Refuse(session.Unauthorized, "--dev serves localhost only"))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 func loopback(hostport string) bool {

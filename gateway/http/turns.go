@@ -80,17 +80,8 @@ func ofAct(refusal *session.Refusal) bool {
 	case session.MalformedEnvelope, session.UnknownSession, session.TooLarge, session.RateLimited, session.Unavailable:
 		return false
 	default:
-		return turnOf(refusal) == ""
+		return api.TurnOf(refusal) == ""
 	}
-}
-
-// turnOf is what a refusal says of the claim, "" if it is not about that.
-func turnOf(refusal *session.Refusal) string {
-	var details api.TurnDetails
-	if raw, is := refusal.Details.(jsontext.Value); is && json.Unmarshal(raw, &details) == nil {
-		return details.Turn
-	}
-	return ""
 }
 
 // called calls the route's verb with the request that path and body make.

@@ -1,0 +1,179 @@
+package indexgateway
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// Index's actions.
+const (
+	propose  = "propose"
+	counter  = "counter"
+	accept   = "accept"
+	reject   = "reject"
+	question = "question"
+)
+
+// A decision is the body of a response.
+type decision struct {
+	Action     string         `json:"action"`
+	Message    string         `json:"message"`
+	Assessment jsontext.Value `json:"assessment"`
+}
+
+// respond answers a claimed turn.
+func (c *call) respond() (any, error) {
+	var d decision
+	if err := c.read(&d); err != nil {
+		return nil, err
+	}
+	reasoning, err := d.check()
+	if err != nil {
+		return nil, err
+	}
+	id := performatives.SessionID(c.r.PathValue("negotiationId"))
+	var view api.SessionView
+	if err := c.ask(api.SessionGet.Verb, api.GetSession{Session: id}, &view); err != nil {
+		return nil, err
+	}
+	act, body := d.act(c.pass.Agent, view, reasoning)
+	request := api.RespondTurn{ID: string(id), Worker: c.pass.Worker, Performative: act.String()}
+	if request.Body, err = json.Marshal(body, json.Deterministic(true)); err != nil {
+		return nil, err
+	}
+	if act != performatives.Inform {
+		request.Assessment, request.Message = d.Assessment, d.Message
+	}
+	if err := c.ask(api.TurnRespond.Verb, request, &api.Acceptance{}); err != nil {
+		return nil, err
+	}
+	return map[string]bool{"success": true}, nil
+}
+
+var (
+	actions = []string{propose, counter, accept, reject, question}
+	roles   = []string{"agent", "patient", "peer"}
+)
+
+// check refuses a body that Index would.
+func (d decision) check() (reasoning string, err error) {
+	var a struct {
+		Reasoning *string `json:"reasoning"`
+		Roles     struct {
+			Own   string `json:"ownUser"`
+			Other string `json:"otherUser"`
+		} `json:"suggestedRoles"`
+	}
+	switch {
+	case !slices.Contains(actions, d.Action):
+		return "", problem{http.StatusBadRequest, "action is one of propose, counter, accept, reject, question"}
+	case d.Assessment.Kind() != '{' || json.Unmarshal(d.Assessment, &a) != nil || a.Reasoning == nil || *a.Reasoning == "":
+		return "", problem{http.StatusBadRequest, "assessment has a reasoning and suggestedRoles"}
+	case !slices.Contains(roles, a.Roles.Own) || !slices.Contains(roles, a.Roles.Other):
+		return "", problem{http.StatusBadRequest, "assessment.suggestedRoles has ownUser and otherUser, each agent, patient or peer"}
+	}
+	return *a.Reasoning, nil
+}
+
+// act is what an action says in this session: offers carry the roles, which are all that
+// Index negotiates. An offer of one's own that was asked about is answered or amended.
+func (d decision) act(self performatives.Agent, view api.SessionView, reasoning string) (performatives.Performative, map[string]any) {
+	var offer api.OfferView
+	if n := len(view.Proposals); n > 0 {
+		offer = view.Proposals[n-1]
+	}
+	var part modePart
+	if json.Unmarshal(view.ModePart, &part) != nil {
+		part.Turn.Next = self
+	}
+	mine := offer.From == part.Turn.Next
+	id := fmt.Sprintf("turn-%d", view.Head.Next.Sequence)
+	terms := map[string]any{"assessment": d.Assessment}
+	about := offer.Proposal
+	switch {
+	case d.Action == propose:
+		return performatives.Propose, map[string]any{"proposalId": id, "type": "opportunity", "subject": subject(view), "terms": terms}
+	case d.Action == accept && mine && offer.Proposal != "":
+		given := make([]map[string]string, 0, len(offer.Pending))
+		for _, field := range offer.Pending {
+			given = append(given, map[string]string{"field": field, "answer": cmp.Or(d.Message, reasoning)})
+		}
+		return performatives.Inform, map[string]any{"type": performatives.Fact, "data": map[string]any{
+			"referenceId": about, "answers": given, "action": accept, "message": d.Message,
+		}}
+	case d.Action == accept:
+		return performatives.Accept, map[string]any{"referenceId": about}
+	case d.Action == reject:
+		return performatives.Reject, map[string]any{"referenceId": about, "code": "unspecified", "reason": reasoning, "retryable": false}
+	case d.Action == question && !mine:
+		return performatives.Clarify, map[string]any{
+			"referenceId": about, "questions": []map[string]string{{"field": "terms", "question": cmp.Or(d.Message, reasoning)}},
+		}
+	default:
+		body := map[string]any{"proposalId": id, "referenceId": about, "terms": terms}
+		if d.Action == question { // of one who was asked: it routes the same as counter
+			body["reason"] = question
+		}
+		return performatives.Counter, body
+	}
+}
+
+func subject(view api.SessionView) string { return cmp.Or(view.Invitation.Subject, "opportunity") }
+
+// history are the turns that were taken, as far as the turn shows them. Turns are told from
+// other acts as bilateral/1 does: they carry an assessment, or answer a question.
+func history(t api.Turn, source performatives.Agent) []past {
+	taken := []past{}
+	for _, e := range t.History {
+		var body struct {
+			Type       string         `json:"type"`
+			Reason     string         `json:"reason"`
+			Message    *string        `json:"message"`
+			Assessment jsontext.Value `json:"assessment"`
+			Data       struct {
+				Action  string         `json:"action"`
+				Message *string        `json:"message"`
+				Answers jsontext.Value `json:"answers"`
+			} `json:"data"`
+		}
+		if json.Unmarshal(e.Body, &body) != nil {
+			continue
+		}
+		action := actionOf[performatives.Parse(e.Performative)]
+		switch {
+		case action == answers && len(body.Data.Answers) > 0:
+			if action, body.Message = counter, body.Data.Message; body.Data.Action == accept {
+				action = accept
+			}
+		case action == "" || action == answers || len(body.Assessment) == 0:
+			continue
+		case action == counter && body.Reason == question:
+			action = question
+		}
+		turn := past{Agent: "candidate", Action: action, Message: body.Message}
+		if e.From == source || e.OnBehalfOf == source {
+			turn.Agent = "source"
+		}
+		taken = append(taken, turn)
+	}
+	for i := range taken {
+		taken[i].Number = t.Turn.Number - uint64(len(taken)) + uint64(i) //nolint:gosec // far below 2^63
+	}
+	return taken
+}
+
+// answers is the action of an INFORM.
+const answers = "answers"
+
+var actionOf = map[performatives.Performative]string{
+	performatives.Propose: propose, performatives.Counter: counter, performatives.Accept: accept, performatives.Reject: reject,
+	performatives.Clarify: question, performatives.Inform: answers,
+}

@@ -1,0 +1,199 @@
+// Package indexgateway serves the paths by which Index Network's agents poll for their turns
+// and answer them, so that its clients work unchanged (docs/TURNS.md).
+//
+//	mux.Handle(indexgateway.Base, indexgateway.New(indexgateway.Options{Broker: b, Custody: b.Custody(), Log: log}))
+//
+//	POST /api/agents/{id}/negotiations/pickup
+//	POST /api/agents/{id}/negotiations/{negotiationId}/respond
+//
+// A negotiation is a session in bilateral/1, its source the inviter. {id} is the id of the
+// caller's token. The gateway calls turn.pickup and turn.respond, and translates between
+// Index's actions and acts; no rule lives here.
+package indexgateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/custody"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// Base is the path that all routes begin with.
+const Base = "/api/agents/"
+
+// A Broker answers verbs for a principal that is authenticated.
+type Broker interface {
+	CallAs(ctx context.Context, as performatives.Agent, verb string, request []byte) ([]byte, error)
+}
+
+// Custody knows tokens.
+type Custody interface {
+	Admit(ctx context.Context, bearer string) (custody.Pass, error)
+}
+
+// Options say what is served.
+type Options struct {
+	Broker  Broker
+	Custody Custody
+	Log     *zap.Logger
+}
+
+// A Gateway serves requests below Base.
+type Gateway struct {
+	o   Options
+	mux *http.ServeMux
+}
+
+// New makes a gateway.
+func New(o Options) *Gateway {
+	g := &Gateway{o: o, mux: http.NewServeMux()}
+	g.mux.HandleFunc("POST "+Base+"{id}/negotiations/pickup", g.serve((*call).pickup))
+	g.mux.HandleFunc("POST "+Base+"{id}/negotiations/{negotiationId}/respond", g.serve((*call).respond))
+	g.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { fail(w, http.StatusNotFound, "Not found") })
+	return g
+}
+
+// ServeHTTP serves a request.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	g.mux.ServeHTTP(w, r)
+}
+
+// A call is one request.
+type call struct {
+	g    *Gateway
+	r    *http.Request
+	pass custody.Pass
+}
+
+// serve authenticates a request and answers it: a reply of nil is 204.
+func (g *Gateway) serve(do func(*call) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c := &call{g: g, r: r}
+		err := c.enter()
+		var reply any
+		if err == nil {
+			reply, err = do(c)
+		}
+		switch {
+		case err != nil:
+			g.refuse(w, err)
+		case reply == nil:
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			write(w, http.StatusOK, reply)
+		}
+	}
+}
+
+// enter finds whom the request is for: {id} is the caller's own.
+func (c *call) enter() (err error) {
+	bearer := c.r.Header.Get("X-Api-Key")
+	if scheme, token, _ := strings.Cut(c.r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
+		bearer = token
+	}
+	if c.pass, err = c.g.o.Custody.Admit(c.r.Context(), strings.TrimSpace(bearer)); err != nil {
+		return err
+	}
+	if c.pass.ReadOnly || c.pass.Worker != c.r.PathValue("id") {
+		return problem{http.StatusForbidden, "The agent is not yours"}
+	}
+	return nil
+}
+
+// maxBody is the largest body.
+const maxBody = 300 << 10
+
+// read reads the body as JSON.
+func (c *call) read(w any) error {
+	data, err := io.ReadAll(io.LimitReader(c.r.Body, maxBody+1))
+	switch {
+	case err != nil:
+		return problem{http.StatusBadRequest, "The body ends early"}
+	case len(data) > maxBody:
+		return problem{http.StatusRequestEntityTooLarge, "The body is too large"}
+	case json.Unmarshal(data, w) != nil:
+		return problem{http.StatusBadRequest, "Invalid request body"}
+	}
+	return nil
+}
+
+// ask calls a verb and reads its reply.
+func (c *call) ask(verb api.Verb, request, reply any) error {
+	data, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	answer, err := c.g.o.Broker.CallAs(c.r.Context(), c.pass.Agent, verb.Name, data)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(answer, reply)
+}
+
+// A problem is a refusal of this gateway.
+type problem struct {
+	status int
+	why    string
+}
+
+func (p problem) Error() string { return p.why }
+
+// refuse answers with Index's statuses: what the protocol refuses of a turn that is the
+// caller's is a bad body, and its claim stays.
+func (g *Gateway) refuse(w http.ResponseWriter, err error) {
+	own, is := errors.AsType[problem](err)
+	refusal, protocol := errors.AsType[*session.Refusal](err)
+	switch {
+	case is:
+		fail(w, own.status, own.why)
+	case err == custody.ErrToken: //nolint:errorlint // it comes as it is
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		fail(w, http.StatusUnauthorized, "Unauthorized")
+	case !protocol:
+		g.o.Log.Error("http", zap.Error(err))
+		fail(w, http.StatusServiceUnavailable, "Unavailable")
+	case ofTurn(refusal):
+		fail(w, refusal.Code.Status(), refusal.Message)
+	default:
+		fail(w, http.StatusBadRequest, refusal.Message)
+	}
+}
+
+// ofTurn tells whether a refusal is about the turn or the broker, and not about the body.
+func ofTurn(refusal *session.Refusal) bool {
+	switch refusal.Code {
+	case session.UnknownSession, session.RateLimited, session.Unavailable, session.UnknownAgent:
+		return true
+	default:
+		return api.TurnOf(refusal) != ""
+	}
+}
+
+// fail writes an error as Index's clients read it.
+func fail(w http.ResponseWriter, status int, why string) {
+	write(w, status, struct {
+		Error string `json:"error"`
+	}{why})
+}
+
+func write(w http.ResponseWriter, status int, reply any) {
+	data, err := json.Marshal(reply, json.Deterministic(true))
+	if err != nil {
+		status, data = http.StatusInternalServerError, []byte(`{"error":"Unavailable"}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(data) //nolint:errcheck // the client went away
+}
