@@ -131,7 +131,9 @@ func TestTakeOver(t *testing.T) {
 func TestWatchFilters(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, nil)
-	o.refused(session.MalformedEnvelope, alice, "escalation.list", api.ListEscalations{Urgency: "bogus"})
+	for _, bogus := range []api.ListEscalations{{Urgency: "bogus"}, {Session: "bogus"}, {DecidedBy: "bogus"}, {Cursor: "bogus"}} {
+		o.refused(session.MalformedEnvelope, alice, "escalation.list", bogus)
+	}
 	o.refused(session.MalformedEnvelope, alice, "escalation.watch", api.WatchEscalations{Urgency: "bogus"})
 	now, err := calls[api.Watched](o, alice, "escalation.watch", api.WatchEscalations{})
 	testkit.Must(t, err)

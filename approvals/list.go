@@ -64,6 +64,12 @@ func checkList(q *api.ListEscalations) error {
 	if !slices.Contains([]string{"", api.SortDue, api.SortNewest, api.SortAmount}, q.Sort) {
 		return malformed("/sort", "sort is due, newest or amount")
 	}
+	if _, err := performatives.ParseSessionID(string(q.Session)); q.Session != "" && err != nil {
+		return malformed("/sessionId", "a session id is a UUIDv7")
+	}
+	if q.Cursor != "" && !strings.HasPrefix(q.Cursor, openCursor) && !strings.HasPrefix(q.Cursor, resolvedCursor) {
+		return malformed("/cursor", "cursor is next of the page before")
+	}
 	if len(q.Search) > maxSearch {
 		return session.Refuse(session.TooLarge, "a search has at most %d bytes", maxSearch)
 	}
@@ -78,6 +84,9 @@ var outcomes = []string{
 func checkEnded(q *api.ListEscalations) error {
 	if q.Outcome != "" && !slices.Contains(outcomes, q.Outcome) {
 		return session.Refuse(session.MalformedEnvelope, "outcome is %s", strings.Join(outcomes, ", ")).With(map[string]string{"path": "/outcome"})
+	}
+	if _, err := performatives.ParseAgent(string(q.DecidedBy)); q.DecidedBy != "" && err != nil {
+		return malformed("/decidedBy", err.Error())
 	}
 	for path, at := range map[string]*string{"/decidedFrom": &q.DecidedFrom, "/decidedUntil": &q.DecidedUntil} {
 		if *at == "" {
@@ -109,9 +118,7 @@ func cursorAt(k *approval, sort string) string {
 func behind(all lists, q *api.ListEscalations) (list []*approval) {
 	at, key := "", ""
 	if q.Cursor != "" {
-		if at, key = q.Cursor[:1], q.Cursor[1:]; at != openCursor && at != resolvedCursor {
-			return nil
-		}
+		at, key = q.Cursor[:1], q.Cursor[1:]
 	}
 	for _, part := range []struct {
 		cursor string

@@ -3,6 +3,7 @@ package approvals
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -41,23 +42,24 @@ func (a *Approvals) Reconcile(ctx context.Context, s Session, written Written) (
 	if newest == nil {
 		return written, nil
 	}
-	if err := a.bringUpToDate(ctx, &s.State, newest, s.At); err != nil {
-		return written, err
-	}
+	outdated := a.bringUpToDate(ctx, &s.State, newest, s.At)
 	version := Written(fmt.Sprint(newest.ID, " ", newest.End.How, " ", len(newest.Votes), " ", a.cases.cached(newest.ID).Actions))
-	if written == version {
+	if written == version && outdated == nil {
 		return written, nil
 	}
 	var all []*escalation.Item
 	s.State.Escalations(func(item *escalation.Item) { all = append(all, item) })
 	slices.SortFunc(all, func(a, b *escalation.Item) int { return cmp.Compare(a.Sequence, b.Sequence) })
-	for _, item := range all {
+	var failed error
+	for _, item := range all { // one that fails does not hide those after it
 		if err := a.bringUpToDate(ctx, &s.State, item, s.At); err != nil {
-			return written, err
+			failed = errors.Join(failed, err)
+		} else if err := a.write(ctx, &s, item); err != nil {
+			failed = errors.Join(failed, err)
 		}
-		if err := a.write(ctx, &s, item); err != nil {
-			return written, err
-		}
+	}
+	if failed != nil {
+		return written, failed
 	}
 	return version, nil
 }

@@ -108,7 +108,10 @@ func (t *Times) UnmarshalYAML(read func(any) error) error {
 	return nil
 }
 
-var urgencies = []Urgency{Low, Medium, High, Critical}
+var (
+	urgencies = []Urgency{Low, Medium, High, Critical}
+	reasons   = []string{"authority-limit", "confidence-low", "policy-ambiguous", "adversarial-detected"} // of an ESCALATE
+)
 
 // of returns the time for an urgency, 0 if none is configured.
 func (t Times) of(u Urgency) time.Duration {
@@ -210,6 +213,14 @@ func (r *Rule) check(o *Organisation, host performatives.Organisation) *Fault {
 		if !slices.Contains(urgencies, u) {
 			return &Fault{Path: []string{"match", "urgency"}, Err: fmt.Errorf("there is no %q", u)}
 		}
+	}
+	for _, reason := range r.Match.Reason {
+		if !slices.Contains(reasons, reason) {
+			return &Fault{Path: []string{"match", "reason"}, Err: fmt.Errorf("there is no %q; there is %s", reason, strings.Join(reasons, ", "))}
+		}
+	}
+	if a := r.Match.Amount; a != nil && a.Max != nil && *a.Max < a.Min {
+		return &Fault{Path: []string{"match", "amount"}, Err: fmt.Errorf("max %g is below min %g", *a.Max, a.Min)}
 	}
 	for n, level := range append([]Asked{r.Asked}, r.Chain...) {
 		var path []string

@@ -14,6 +14,11 @@ import (
 
 // AgentList answers agent.list.
 func (r *Registry) AgentList(_ context.Context, c api.Caller, q api.ListAgents) (api.Agents, error) {
+	switch q.Kind {
+	case "", performatives.KindSystem, performatives.KindPersonal, performatives.KindHuman:
+	default:
+		return api.Agents{}, session.Refuse(session.MalformedEnvelope, "kind is system, personal or human").With(map[string]string{"path": "/kind"})
+	}
 	page := api.NewPage[api.Card](q.Limit)
 	for _, card := range r.cache.list(func(card api.Card) bool {
 		return string(card.Agent) > q.Cursor &&

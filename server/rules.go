@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -30,12 +31,39 @@ func ReadRules(path string) (*escalation.Rules, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(rules); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", path, cmp.Or(wrongTime(&document), err))
 	}
 	if err := rules.Check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, withLines(err, &document))
 	}
 	return rules, nil
+}
+
+// wrongTime is the first due or remind of the file that is no duration, with its line: the
+// decoder does not tell the line of a text that its type refuses.
+func wrongTime(node *yaml.Node) error {
+	for n, child := range node.Content {
+		key := ""
+		if node.Kind == yaml.MappingNode && n%2 == 1 {
+			key = node.Content[n-1].Value
+		}
+		switch key {
+		case "groups", "calendars": // their keys are names
+			continue
+		case "due", "remind":
+			var into any = new(escalation.Times)
+			if child.Kind == yaml.ScalarNode {
+				into = new(escalation.Duration)
+			}
+			if err := child.Decode(into); err != nil {
+				return fmt.Errorf("line %d: %s: %w", child.Line, key, err)
+			}
+		}
+		if err := wrongTime(child); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // withLines adds their lines to the faults of the rules.
