@@ -407,6 +407,39 @@ func TestHTTPEvents(t *testing.T) {
 	}
 }
 
+// GATEWAYS.md G1, G2: a removed token's streams end within a second, at every broker.
+func TestRemovedTokenElsewhere(t *testing.T) {
+	t.Parallel()
+	o := configured(t)
+	w := newHTTPWorld(t, o)
+	o.HTTP = "127.0.0.1:0"
+	there := w
+	there.World = &testkit.World{TB: t, Broker: testkit.StartBroker(t, o), Ctx: w.Ctx}
+	var opened api.Acceptance
+	w.send("POST", "/v1/asp/sessions", w.tokens[cron], fmt.Sprintf(`{"with":[%q],"purpose":"x"}`, seller)).is(http.StatusCreated, &opened)
+	path := "/v1/asp/sessions/" + string(opened.Session)
+	there.send("GET", path, w.tokens[seller], "").is(http.StatusOK, nil)
+	there.send("GET", path, w.tokens[other], "").refused(http.StatusNotFound, session.UnknownSession)
+	removed, err := w.OperatorClient().AddToken(w.Ctx, api.AddToken{Agent: seller, ReadOnly: true})
+	testkit.Must(t, err)
+	inbox, events := there.events("/v1/asp/inbox/events", removed.Token, ""), there.events(path+"/events?since_sequence=1", removed.Token, "")
+	socket := there.socket(opened.Session, removed.Token, `,"lastSequence":0`)
+	socket.next("auth_ok")
+	began := time.Now()
+	_, err = w.OperatorClient().RemoveToken(w.Ctx, removed.ID)
+	testkit.Must(t, err)
+	for _, next := range []func() event{inbox, events} {
+		if e := next(); e != (event{}) {
+			t.Errorf("a removed token hears %+v", e)
+		}
+	}
+	socket.closes(4001)
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("the streams of a removed token ended after %s", took)
+	}
+	there.send("GET", path, removed.Token, "").refused(http.StatusUnauthorized, session.Unauthorized)
+}
+
 // An event is one server-sent event; the zero event is the end of its stream.
 type event struct{ name, id, data string }
 

@@ -2,6 +2,7 @@ package httpgateway_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
@@ -21,13 +24,22 @@ import (
 // idle is a session in which nothing happens, of anybody who comes; time passes in a bubble.
 type idle struct {
 	expires time.Duration // of the token; 0 is never
+	entries uint64        // of the session, with 8 KiB each
 }
 
-func (idle) CallAs(_ context.Context, _ performatives.Agent, verb string, _ []byte) ([]byte, error) {
+func (i idle) CallAs(_ context.Context, _ performatives.Agent, verb string, request []byte) ([]byte, error) {
 	if verb == api.SessionGet.Name {
 		return []byte(`{"sessionId":"s","state":"CONVERSING","head":{"sequenceNumber":0}}`), nil
 	}
-	return []byte(`{"messages":[]}`), nil
+	var q api.ListMessages
+	if err := json.Unmarshal(request, &q); err != nil {
+		return nil, err
+	}
+	page := api.Messages{Messages: []jsontext.Value{}}
+	for n := q.Since; n < i.entries; n++ {
+		page.Messages = append(page.Messages, fmt.Appendf(nil, `{"sequenceNumber":%d,"integrity":{"receipt":{"state":"CONVERSING"}},"text":%q}`, n, strings.Repeat("x", 8<<10)))
+	}
+	return json.Marshal(page)
 }
 
 func (idle) SubmitAs(context.Context, performatives.Agent, performatives.SessionID, []byte) (api.Acceptance, error) {
@@ -70,6 +82,18 @@ func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // inBubble connects to a gateway in a bubble of its own time.
 func inBubble(t *testing.T, i idle, test func(t *testing.T, conn *websocket.Conn)) {
+	bubble(t, i, func(t *testing.T, transport *http.Transport) {
+		conn, _, err := websocket.Dial(t.Context(), "ws://parley/v1/asp/sessions/s/ws", &websocket.DialOptions{HTTPClient: &http.Client{Transport: transport}}) //nolint:bodyclose // the connection is the body
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t, conn)
+		conn.CloseNow() //nolint:errcheck // the test is over
+	})
+}
+
+// bubble serves a gateway in a bubble of its own time.
+func bubble(t *testing.T, i idle, test func(t *testing.T, transport *http.Transport)) {
 	synctest.Test(t, func(t *testing.T) {
 		gateway := httpgateway.New(httpgateway.Options{Broker: i, Custody: i, Feeds: i, Log: zap.NewNop(), Now: time.Now})
 		listener, server := make(pipes), &http.Server{Handler: gateway}
@@ -79,12 +103,7 @@ func inBubble(t *testing.T, i idle, test func(t *testing.T, conn *websocket.Conn
 			listener <- theirs
 			return ours, nil
 		}}
-		conn, _, err := websocket.Dial(t.Context(), "ws://parley/v1/asp/sessions/s/ws", &websocket.DialOptions{HTTPClient: &http.Client{Transport: transport}}) //nolint:bodyclose // the connection is the body
-		if err != nil {
-			t.Fatal(err)
-		}
-		test(t, conn)
-		conn.CloseNow() //nolint:errcheck // the test is over
+		test(t, transport)
 		gateway.Close()
 		gateway.Wait(t.Context())
 		close(listener)

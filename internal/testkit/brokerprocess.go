@@ -22,7 +22,8 @@ import (
 // A BrokerProcess is a node in a process of its own.
 type BrokerProcess struct {
 	*Process
-	URL string // where principals connect
+	URL      string // where principals connect
+	HTTPAddr string // if it serves HTTP
 }
 
 // ProcessOptions say what a broker process runs.
@@ -30,6 +31,7 @@ type ProcessOptions struct {
 	Data     string
 	Listen   string // host:port of an embedded server, "" is a free port
 	NATS     string // URL of a server elsewhere instead
+	HTTP     string // host:port, "" is none
 	Dev      bool
 	Replicas int
 	Archive  archive.Policy
@@ -47,9 +49,10 @@ func StartBrokerProcess(t testing.TB, o ProcessOptions) *BrokerProcess {
 	}
 	data, err := json.Marshal(o)
 	Must(t, err)
-	p, url, err := start(t, nil, "broker", "", processOptions+"="+string(data))
+	p, ready, err := start(t, nil, "broker", "", processOptions+"="+string(data))
 	Must(t, err)
-	return &BrokerProcess{p, url}
+	url, http, _ := strings.Cut(ready, " ")
+	return &BrokerProcess{p, url, http}
 }
 
 // DieAt has the process kill itself when an act reaches a failpoint. Acts that were accepted
@@ -78,13 +81,13 @@ func brokerProcess() error {
 	var ahead atomic.Int64
 	ahead.Store(int64(o.Ahead))
 	n, err := server.Start(context.Background(), server.Options{
-		Data: o.Data, Listen: o.Listen, NATS: o.NATS, Dev: o.Dev, Replicas: o.Replicas, Archive: o.Archive, Log: log,
+		Data: o.Data, Listen: o.Listen, NATS: o.NATS, HTTP: o.HTTP, Dev: o.Dev, Replicas: o.Replicas, Archive: o.Archive, Log: log,
 		Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
 	})
 	if err != nil {
 		return err
 	}
-	fmt.Println(n.URL)
+	fmt.Println(strings.TrimSpace(n.URL + " " + n.HTTPAddr))
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); fmt.Println(in.Text()) {
 		switch what, rest, _ := strings.Cut(in.Text(), " "); what {
 		case "die":

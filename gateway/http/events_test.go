@@ -1,0 +1,106 @@
+package httpgateway_test
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// reads opens a stream of events after last and reads its lines.
+func reads(t *testing.T, transport *http.Transport, last string) *bufio.Scanner {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://parley/v1/asp/sessions/s/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer t")
+	if last != "" {
+		r.Header.Set("Last-Event-ID", last)
+	}
+	reply, err := transport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { reply.Body.Close() })
+	if reply.StatusCode != http.StatusOK || reply.Header.Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("answered %s %v", reply.Status, reply.Header)
+	}
+	lines := bufio.NewScanner(reply.Body)
+	lines.Buffer(nil, 1<<20)
+	return lines
+}
+
+// GATEWAYS.md G2: a comment every 15 s.
+func TestEventsComment(t *testing.T) {
+	bubble(t, idle{}, func(t *testing.T, transport *http.Transport) {
+		lines, began, comments := reads(t, transport, ""), time.Now(), 0
+		for comments < 4 && lines.Scan() {
+			if strings.HasPrefix(lines.Text(), ":") {
+				comments++
+			}
+		}
+		if took := time.Since(began); took != 45*time.Second {
+			t.Errorf("the first comment and three more took %s", took)
+		}
+		transport.CloseIdleConnections()
+	})
+}
+
+// A token that expires ends its streams.
+func TestEventsExpire(t *testing.T) {
+	bubble(t, idle{expires: time.Second}, func(t *testing.T, transport *http.Transport) {
+		lines, began := reads(t, transport, ""), time.Now()
+		for lines.Scan() { //nolint:revive // until the stream ends
+		}
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("the stream ends after %s", took)
+		}
+	})
+}
+
+// GATEWAYS.md G2: a reader that is slow for 10 s loses its connection, and no entry.
+func TestEventsSlowReader(t *testing.T) {
+	const entries = 20
+	bubble(t, idle{entries: entries}, func(t *testing.T, transport *http.Transport) {
+		var heard []int
+		for last := ""; len(heard) < entries; {
+			lines, before := reads(t, transport, last), len(heard)
+			id := ""
+			for lines.Scan() {
+				switch field, value, _ := strings.Cut(lines.Text(), ": "); field {
+				case "id":
+					id = value
+				case "data":
+					n, err := strconv.Atoi(id)
+					if err != nil {
+						continue // of session_state
+					}
+					last, id, heard = id, "", append(heard, n)
+					if len(heard) == before+2 && len(heard) < entries-4 { // then it reads nothing for 11 s
+						later, cancel := context.WithTimeout(t.Context(), 11*time.Second)
+						defer cancel()
+						<-later.Done()
+					}
+				}
+				if len(heard) == entries {
+					break
+				}
+			}
+			if len(heard) == before {
+				t.Fatalf("after %v a stream brings nothing", heard)
+			}
+			if len(heard) == entries && before == 0 {
+				t.Error("a slow reader kept its connection")
+			}
+		}
+		for n, got := range heard {
+			if n != got {
+				t.Fatalf("it heard %v", heard)
+			}
+		}
+	})
+}
