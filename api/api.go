@@ -1,6 +1,8 @@
 package api
 
 import (
+	"time"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -127,8 +129,28 @@ type Registry struct {
 	Auditor      bool                  `json:"auditor,omitzero"`    // a human who reads the organisation's sessions, and only reads
 	Limits       []performatives.Limit `json:"limits,omitzero"`     // of a human who may decide: the ceilings; none is no ceiling
 	Devices      []Device              `json:"devices,omitzero"`    // keys that a human's browsers sign with
+	Away         *Away                 `json:"away,omitzero"`       // who stands in for a human, until it is over
 	RegisteredAt string                `json:"registeredAt,omitzero"`
 	UpdatedAt    string                `json:"updatedAt,omitzero"`
+}
+
+// Away says who stands in for a human, and for how long. It gives the stand-in no right.
+type Away struct {
+	To    performatives.Agent `json:"to"`
+	From  time.Time           `json:"from"`
+	Until time.Time           `json:"until"`
+}
+
+// At tells whether the human is away at a time.
+func (a *Away) At(t time.Time) bool { return a != nil && !t.Before(a.From) && t.Before(a.Until) }
+
+// SetAway is the request of human.away; the reply is the card. A human may omit their
+// own agentId. Without to they are back.
+type SetAway struct {
+	Agent performatives.Agent `json:"agentId,omitzero"`
+	To    performatives.Agent `json:"to,omitzero"`    // a colleague who may decide
+	From  time.Time           `json:"from,omitzero"`  // by default now
+	Until time.Time           `json:"until,omitzero"` // at most 366 days later
 }
 
 // RegisterAgent is the request of agent.register, whose reply is the card as registered.

@@ -154,6 +154,7 @@ type Approver struct {
 	Limits  []performatives.Limit `json:"limits,omitzero"`
 	Voted   bool                  `json:"voted,omitzero"`
 	Trigger bool                  `json:"trigger,omitzero"` // sent the ESCALATE, so may not approve it
+	Away    *Away                 `json:"away,omitzero"`    // who stands in now
 }
 
 // A Change is one term of the proposal at stake: what it was and what it is.

@@ -70,6 +70,8 @@ var (
 		"give a principal another key", auditors)
 	HumanUnenrol = define[DeviceRef, Card]("human.unenrol", Principal, Write,
 		"take an enrolled key away", auditors)
+	HumanAway = define[SetAway, Card]("human.away", Principal, Write,
+		"say who stands in for a human, and until when; without a stand-in, the human is back")
 	AgentJWT = define[AskUserJWT, UserJWT]("agent.jwt", Principal, Read,
 		"the NATS user JWT for a principal's credentials file")
 	AgentGet = define[AgentRef, Card]("agent.get", Principal, Read,

@@ -136,13 +136,15 @@ func (a *Approvals) Release(ctx context.Context, c api.Caller, q api.EscalationR
 
 // Assign answers escalation.assign.
 func (a *Approvals) Assign(ctx context.Context, c api.Caller, q api.AssignEscalation) (api.EscalationItem, error) {
-	return a.act(ctx, c, q.Escalation, func(item api.EscalationItem, _ escalation.Case, _ time.Time) (escalation.Action, error) {
+	return a.act(ctx, c, q.Escalation, func(item api.EscalationItem, now escalation.Case, at time.Time) (escalation.Action, error) {
+		e := escalation.Action{Kind: escalation.Assigned, To: q.To}
 		if q.To != "" {
 			if _, err := a.colleague(item, q.To); err != nil {
-				return escalation.Action{}, err
+				return e, err
 			}
+			a.replaceAbsent(&item, &e, at)
 		}
-		return escalation.Action{Kind: escalation.Assigned, To: q.To}, nil
+		return e, nil
 	})
 }
 
@@ -200,6 +202,7 @@ func (a *Approvals) Transfer(ctx context.Context, c api.Caller, q api.TransferEs
 		if q.Level != "" && e.Level <= item.Route.Level {
 			return e, session.Refuse(session.WrongState, "%s has been asked already", levelName(item.Route.Levels[e.Level], e.Level))
 		}
+		a.replaceAbsent(&item, &e, at)
 		return e, a.checkUnclaimed(&item, now, c, at)
 	})
 }

@@ -136,6 +136,9 @@ func (a *Approvals) bringUpToDate(ctx context.Context, s *session.State, of *esc
 	missing := func(c escalation.Case) (escalation.Action, error) {
 		e, some := c.Missing(of, func() escalation.Plan { return a.plan(s, of) }, at)
 		if !some {
+			e, some = a.standIn(c, of)
+		}
+		if !some {
 			return e, errNothing
 		}
 		return e, nil

@@ -127,8 +127,8 @@ func (a *Approvals) approvers(item *api.EscalationItem) []api.Approver {
 		all = append(all, api.Approver{
 			Agent: member.Agent, Name: card.Name, Level: level, Turn: level <= item.Route.Level, Limits: member.Limits,
 			Enough:  !member.Limited || item.Amount != nil && within(member, item.Amount) || item.Route.NonMonetary != "",
-			Trigger: member.Agent == item.By,
-			Voted:   slices.ContainsFunc(item.Votes, func(v api.VoteView) bool { return v.By == member.Agent }),
+			Trigger: member.Agent == item.By, Away: awayNow(card, a.o.Now()),
+			Voted: slices.ContainsFunc(item.Votes, func(v api.VoteView) bool { return v.By == member.Agent }),
 		})
 	}
 	slices.SortFunc(all, func(x, y api.Approver) int {

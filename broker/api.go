@@ -33,6 +33,7 @@ func (b *Broker) answers() []answer {
 		handle(api.AgentRegister, b.registry.AgentRegister),
 		handleThen(api.AgentRotate, b.registry.AgentRotate),
 		handle(api.HumanUnenrol, b.registry.HumanUnenrol),
+		handle(api.HumanAway, b.registry.HumanAway),
 		handle(api.AgentJWT, b.registry.AgentJWT),
 		handle(api.AgentGet, b.registry.AgentGet),
 		handle(api.AgentList, b.registry.AgentList),

@@ -291,6 +291,17 @@ func (c *Client) Unenrol(ctx context.Context, key performatives.Key) (api.Card, 
 	return call(ctx, &c.calls, api.HumanUnenrol, api.DeviceRef{Agent: c.agent, Key: key})
 }
 
+// Away says who stands in for the human from a time, zero for now, until another. The
+// stand-in gets no right by it.
+func (c *Client) Away(ctx context.Context, to performatives.Agent, from, until time.Time) (api.Card, error) {
+	return call(ctx, &c.calls, api.HumanAway, api.SetAway{Agent: c.agent, To: to, From: from, Until: until})
+}
+
+// Back ends what Away says.
+func (c *Client) Back(ctx context.Context) (api.Card, error) {
+	return call(ctx, &c.calls, api.HumanAway, api.SetAway{Agent: c.agent})
+}
+
 // Register says who the client's principal is: it replaces the card, whose
 // agentId and key are by default the client's own.
 func (c *Client) Register(ctx context.Context, card api.Card) (api.Card, error) {

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"io"
+	"time"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
@@ -85,6 +86,16 @@ func (o *Operator) Enrol(ctx context.Context, human performatives.Agent) (api.En
 // Unenrol takes such a key away; it returns the card without it.
 func (o *Operator) Unenrol(ctx context.Context, human performatives.Agent, key performatives.Key) (api.Card, error) {
 	return call(ctx, &o.calls, api.HumanUnenrol, api.DeviceRef{Agent: human, Key: key})
+}
+
+// Away says who stands in for a human from a time, zero for now, until another.
+func (o *Operator) Away(ctx context.Context, human, to performatives.Agent, from, until time.Time) (api.Card, error) {
+	return call(ctx, &o.calls, api.HumanAway, api.SetAway{Agent: human, To: to, From: from, Until: until})
+}
+
+// Back ends what Away says.
+func (o *Operator) Back(ctx context.Context, human performatives.Agent) (api.Card, error) {
+	return call(ctx, &o.calls, api.HumanAway, api.SetAway{Agent: human})
 }
 
 // RemoveAgent takes a principal out of the registry; it can log in no more.

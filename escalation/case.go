@@ -37,6 +37,8 @@ type Action struct {
 	Text  string              `json:"text,omitzero"`  // of commented; why transferred; the decision; of opened: the rule
 	Level int                 `json:"level,omitzero"` // of reescalated, reminded and transferred: index of the level
 	Plan  *Plan               `json:"plan,omitzero"`  // of opened
+
+	Absent performatives.Agent `json:"absent,omitzero"` // whom To stands in for
 }
 
 // A Plan is what the rules say of a route besides who decides. It is the organisation's own affair, so
@@ -74,6 +76,7 @@ type Case struct {
 	Raised   *Raise                            `json:"raised,omitzero"`
 	Level    int                               `json:"level,omitzero"`    // the highest that was asked
 	Reminded int                               `json:"reminded,omitzero"` // how many levels
+	StandIns int                               `json:"standIns,omitzero"` // how many levels no stand-in is to be found for
 	Votes    int                               `json:"votes,omitzero"`
 	Ended    string                            `json:"ended,omitzero"`
 }
@@ -102,6 +105,7 @@ func (c Case) With(e Action) Case {
 		c.Claim = nil
 	case Assigned:
 		c.Assignee = e.To
+		c.StandIns = c.Level + 1
 	case Commented:
 		c.Comments++
 		c.Revision++
@@ -109,6 +113,9 @@ func (c Case) With(e Action) Case {
 		c.Claim, c.Assignee = nil, e.To
 		if e.Level > c.Level {
 			c.Raised, c.Level = &Raise{e.Level, e.At}, e.Level
+		}
+		if e.To != "" {
+			c.StandIns = c.Level + 1
 		}
 		c.Revision++
 	case Reminded:

@@ -59,7 +59,7 @@ func (i *Inbox) visitor(r *http.Request) (person, bool) {
 	card, err := i.card(r.Context(), who.Agent)
 	switch {
 	case err == nil && (who.Key == "" || holds(card, who.Key)):
-		who.New = newDevices(card, who.Key, i.Now())
+		who.New, who.Away = newDevices(card, who.Key, i.Now()), card.Registry.Away
 		return who, true
 	case err == nil, isCode(err, session.UnknownAgent):
 		i.people.leave(cookie.Value)

@@ -189,12 +189,12 @@ func (i *Inbox) check(r *http.Request, who *person) (*check, error) {
 
 // passOn finds to whom, and with which authority, the reader may hand the check over.
 func (i *Inbox) passOn(ctx context.Context, who *person, v *check) error {
-	people, err := ask(ctx, i, who.Agent, api.AgentList, api.ListAgents{Organization: organisation(who.Agent), Kind: performatives.KindHuman})
+	people, err := i.colleagues(ctx, who)
 	if err != nil {
 		return err
 	}
-	for _, card := range people.Agents {
-		if card.Agent != who.Agent && !card.Registry.Auditor && !slices.Contains(v.Participants, card.Agent) {
+	for _, card := range people {
+		if !slices.Contains(v.Participants, card.Agent) {
 			v.Colleagues = append(v.Colleagues, card)
 		}
 	}
@@ -204,6 +204,12 @@ func (i *Inbox) passOn(ctx context.Context, who *person, v *check) error {
 		}
 	}
 	return nil
+}
+
+// colleagues are the other humans of the reader's organisation, without auditors.
+func (i *Inbox) colleagues(ctx context.Context, who *person) ([]api.Card, error) {
+	people, err := ask(ctx, i, who.Agent, api.AgentList, api.ListAgents{Organization: organisation(who.Agent), Kind: performatives.KindHuman})
+	return slices.DeleteFunc(people.Agents, func(c api.Card) bool { return c.Agent == who.Agent || c.Registry.Auditor }), err
 }
 
 // entry reads one entry of a transcript.

@@ -15,6 +15,7 @@ import (
 // callable are the verbs that pages may call. Decisions are envelopes, which go to
 // submit.
 var callable = map[string]bool{
+	api.HumanAway.Name:       true,
 	api.EscalationClaim.Name: true, api.EscalationRelease.Name: true, api.EscalationAssign.Name: true,
 	api.EscalationComment.Name: true, api.EscalationTransfer.Name: true,
 }

@@ -185,6 +185,8 @@ func (i *Inbox) events(events []api.CaseAction) []event {
 		}
 		if e.By != "" && !strings.HasPrefix(string(e.By), "broker://") {
 			text += " " + i.called(e.By)
+		} else if e.Kind == escalation.Assigned {
+			text = "assigned"
 		} else if e.Kind == escalation.Reminded || e.Kind == escalation.Reescalated || e.Kind == escalation.Ended {
 			text += ", by timer"
 		}
@@ -194,6 +196,9 @@ func (i *Inbox) events(events []api.CaseAction) []event {
 				arrow = " from "
 			}
 			text += arrow + i.called(e.To)
+		}
+		if e.Absent != "" {
+			text += ", who stands in for " + i.called(e.Absent)
 		}
 		v := event{At: e.At, Text: text, Until: e.Until}
 		switch {

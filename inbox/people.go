@@ -26,6 +26,7 @@ type person struct {
 	Name  string
 	Key   performatives.Key // in the browser; "" in --dev
 	New   []api.Device      // other browsers enrolled recently
+	Away  *api.Away         // from a time on, until it is over
 	ends  time.Time
 }
 

@@ -13,6 +13,8 @@ import (
 type settings struct {
 	Own     performatives.Key // logs in to NATS; "" if the human has none
 	Devices []device
+	Decides bool       // the reader may be away
+	Others  []api.Card // colleagues who may decide
 }
 
 // A device is one of the reader's browsers.
@@ -33,6 +35,18 @@ func (i *Inbox) settingsPage(w http.ResponseWriter, r *http.Request, who *person
 	p.Settings = &settings{Own: card.Key}
 	for n, d := range card.Registry.Devices {
 		p.Settings.Devices = append(p.Settings.Devices, device{d, n + 1, d.Key == who.Key, stamp(d.Enrolled)})
+	}
+	if p.Settings.Decides = card.Registry.MayDecide || i.Dev; p.Settings.Decides {
+		colleagues, err := i.colleagues(r.Context(), who)
+		if err != nil {
+			i.trouble(w, r, who, err)
+			return
+		}
+		for _, c := range colleagues {
+			if c.Registry.MayDecide || i.Dev {
+				p.Settings.Others = append(p.Settings.Others, c)
+			}
+		}
 	}
 	i.show(w, r, http.StatusOK, "page", p)
 }

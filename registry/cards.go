@@ -27,7 +27,7 @@ func (r *Registry) AgentList(_ context.Context, c api.Caller, q api.ListAgents) 
 			(q.Kind == "" || card.Kind == q.Kind) &&
 			(q.MinTrust <= 0 || card.Registry.TrustScore != nil && *card.Registry.TrustScore >= q.MinTrust)
 	}) {
-		row := forCaller(card, c)
+		row := r.forCaller(card, c)
 		api.Fit(&row, api.MaxRowBytes)
 		if !page.Add(row, api.Size(row)) {
 			return api.Agents{Agents: page.Items, Next: string(page.Items[len(page.Items)-1].Agent)}, nil
@@ -42,14 +42,18 @@ func (r *Registry) AgentGet(_ context.Context, c api.Caller, q api.AgentRef) (ap
 	if !ok {
 		return api.Card{}, unregistered(q.Agent)
 	}
-	return forCaller(card, c), nil
+	return r.forCaller(card, c), nil
 }
 
 // forCaller leaves out what only the card's own organisation may read: the other side
-// of a negotiation would gain from knowing how much a human may decide on.
-func forCaller(card api.Card, c api.Caller) api.Card {
+// of a negotiation would gain from knowing how much a human may decide on. An absence
+// that is over is left out, too.
+func (r *Registry) forCaller(card api.Card, c api.Caller) api.Card {
 	if !c.Operator && c.Agent.Organisation() != card.Agent.Organisation() {
-		card.Registry.Limits, card.Registry.Devices = nil, nil
+		card.Registry.Limits, card.Registry.Devices, card.Registry.Away = nil, nil, nil
+	}
+	if away := card.Registry.Away; away != nil && !r.o.Now().Before(away.Until) {
+		card.Registry.Away = nil
 	}
 	return card
 }
@@ -106,6 +110,7 @@ func (r *Registry) add(ctx context.Context, card api.Card, hosted ...api.Device)
 	return r.update(ctx, card.Agent, func(stored *api.Card, registered bool) error {
 		old := stored.Registry
 		*stored = card
+		stored.Registry.Away = old.Away
 		if registered {
 			stored.Registry.RegisteredAt, stored.Registry.Devices = old.RegisteredAt, old.Devices
 		}

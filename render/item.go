@@ -264,6 +264,9 @@ func History(h api.CaseLog, s Style) string {
 		if e.To != "" {
 			line = append(line, said(" to "), names.name(e.To))
 		}
+		if e.Absent != "" {
+			line = append(line, said(" for "), names.name(e.Absent))
+		}
 		if !e.Until.IsZero() {
 			line = append(line, hushed(" until "+when(e.Until)))
 		}

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -221,6 +222,9 @@ func Card(c api.Card, s Style) string {
 	}
 	for _, l := range c.Registry.Limits {
 		add("limit", number(l.MaxAmount)+" "+l.Currency)
+	}
+	if away := c.Registry.Away; away != nil {
+		add("away", fmt.Sprintf("from %s until %s, and %s stands in", when(away.From), when(away.Until), away.To))
 	}
 	for _, d := range c.Registry.Devices {
 		add("device", strings.Join(present(string(d.Key), d.Name, d.Custody), "  "))

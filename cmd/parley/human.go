@@ -17,7 +17,7 @@ func humanCommand() *cobra.Command {
 		Use: "human", Short: "register, list and remove humans",
 		Long: "Humans decide what agents escalate to them.",
 	}, humanAdd(), principalLs(performatives.KindHuman), principalShow(performatives.KindHuman),
-		humanEnrol(), humanUnenrol(), principalRm(performatives.KindHuman)))
+		humanAway(), humanBack(), humanEnrol(), humanUnenrol(), principalRm(performatives.KindHuman)))
 }
 
 func humanAdd() *cobra.Command {

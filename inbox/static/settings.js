@@ -1,6 +1,7 @@
 // The page of the human's own keys and preferences.
 
-import { $, say, toDoor } from './dom.js';
+import { read, write } from './clock.js';
+import { $, all, say, toDoor } from './dom.js';
 import { choose, chosen } from './preferences.js';
 import * as talk from './talk.js';
 
@@ -34,3 +35,31 @@ preferences.addEventListener('change', () => {
   choose({ zone: preferences.elements.zone.value });
   say('Saved for this browser.');
 });
+
+// ---- out of office ----
+
+const absence = $('#absence');
+
+async function away(request) {
+  const buttons = all('button', absence);
+  const refused = $('.refused', absence);
+  refused.textContent = '';
+  for (const b of buttons) b.disabled = true;
+  try {
+    await talk.post('call/human.away', request);
+    location.reload();
+  } catch (error) {
+    if (error.status === 401) return toDoor();
+    refused.textContent = error.message;
+    for (const b of buttons) b.disabled = false;
+  }
+}
+
+for (const field of all('input[data-time]', absence ?? undefined)) field.value = write(Date.parse(field.dataset.time));
+absence?.addEventListener('submit', (event) => {
+  event.preventDefault();
+  const { to, from, until } = absence.elements;
+  if (!absence.reportValidity()) return;
+  away({ to: to.value, from: from.value ? read(from.value).toISOString() : undefined, until: read(until.value).toISOString() });
+});
+$('#back')?.addEventListener('click', () => away({}));

@@ -121,3 +121,37 @@ func TestDisplayNames(t *testing.T) {
 	b.opens("sessions")
 	b.fits()
 }
+
+// TestOutOfOffice has a colleague stand in for a human, who then is back.
+func TestOutOfOffice(t *testing.T) {
+	w := newWorld(t, testkit.Options{})
+	b := w.enters(alice, "")
+	b.opens("settings")
+	b.clicks("#absence button.primary")
+	b.holds(`document.querySelector("#away-until").matches(":invalid") && !document.querySelector(".dev")`) // it has an end
+	get[bool](b, `(() => { document.querySelector("#away-until").value = "2020-01-01T10:00"; return true; })()`)
+	b.clicks("#absence button.primary")
+	b.reads("#absence .refused", "not over yet")
+	get[bool](b, `(() => { document.querySelector("#away-until").value = new Date(Date.now() + 864e5).toISOString().slice(0, 16); return true; })()`)
+	b.clicks("#absence button.primary")
+	b.reads(".dev", "You are away until")
+	b.reads(".dev", "bob stands in")
+	b.accessible("/settings, out of office")
+	b.do(chromedp.EmulateViewport(320, 640, chromedp.EmulateMobile))
+	b.fits()
+	b.do(chromedp.EmulateViewport(1440, 900))
+
+	_, _, id := w.asks("Enterprise plan", "high", plan)
+	stand := w.enters(bob, "items/"+id)
+	stand.reads("#item > .notice", "Handed over to you, standing in for alice.")
+	stand.reads(".events", "assigned → bob, who stands in for alice")
+	stand.reads(".people", "bob stands in")
+	stand.reads(".row .held", "you")
+	stand.accessible("an item of somebody who is away")
+	stand.do(chromedp.EmulateViewport(320, 640, chromedp.EmulateMobile))
+	stand.fits()
+
+	b.opens("settings")
+	b.clicks("#back")
+	b.holds(`!document.querySelector("#back") && !document.querySelector(".dev")`)
+}
