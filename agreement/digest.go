@@ -6,6 +6,7 @@ import (
 	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -16,14 +17,22 @@ import (
 // An ID names an agreement: agr_ and 26 characters.
 type ID string
 
+// Valid tells whether it has the form of an id.
+func (id ID) Valid() bool {
+	rest, ok := strings.CutPrefix(string(id), "agr_")
+	return ok && len(rest) == 26 && strings.Trim(rest, crockfordAlphabet) == ""
+}
+
 // crockford is Crockford's base32, which has no I, L, O and U.
-var crockford = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPadding(base32.NoPadding)
+var crockford = base32.NewEncoding(crockfordAlphabet).WithPadding(base32.NoPadding)
 
 // IDOf is the id of the agreement on a proposal of a session.
 func IDOf(session performatives.SessionID, proposal string) ID {
 	sum := sha256.Sum256([]byte(string(session) + ":" + proposal))
 	return ID("agr_" + crockford.EncodeToString(sum[:])[:26])
 }
+
+const crockfordAlphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 // A Salt is the secret that the salts of all terms derive from. Whoever does not have
 // it, and not the term's own salt, cannot guess a term from its digest.

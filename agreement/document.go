@@ -16,6 +16,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/inclusion"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/transcript"
 )
@@ -47,7 +48,7 @@ type Document struct {
 	Hash       Digest                    `json:"agreement_hash"`
 	Signatures map[DID]string            `json:"signatures,omitzero"` // over the hash, in binding/1
 	Evidence   *Evidence                 `json:"evidence,omitzero"`
-	Log        jsontext.Value            `json:"log,omitzero"`
+	Log        *inclusion.Proof          `json:"log,omitzero"` // not covered by the hash
 }
 
 // Evidence is the entries of the transcript that made the agreement, as they were
@@ -151,6 +152,12 @@ func (d Document) Redact(keep ...string) Document {
 		d.Evidence = &Evidence{Keys: d.Evidence.Keys}
 	}
 	return d
+}
+
+// MarshalJSON writes the document in canonical form, in replies too.
+func (d Document) MarshalJSON() ([]byte, error) {
+	type members Document
+	return canonical(members(d))
 }
 
 // Bytes are the document in canonical form (RFC 8785), the form in which it is kept.

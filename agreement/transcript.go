@@ -23,20 +23,22 @@ func Of(entries []transcript.Entry, modes session.Modes) ([]Document, error) {
 	}
 	var all []Document
 	for _, a := range state.Agreements() {
-		accepted := Accepted{
-			Parties: a.Parties, Offer: entries[a.Offer], Acceptance: entries[a.Acceptance],
-			Keys: map[performatives.Agent]performatives.Key{},
-		}
-		for _, signer := range append([]performatives.Agent{accepted.Offer.Message.Sender, accepted.Acceptance.Message.Sender}, a.Parties...) {
-			if key := state.PartyKey(signer); key != "" {
-				accepted.Keys[signer] = key
-			}
-		}
-		d, err := Build(accepted)
+		d, err := Made(&state, a, entries[a.Offer], entries[a.Acceptance])
 		if err != nil {
 			return nil, fmt.Errorf("the agreement on %q: %w", a.Proposal, err)
 		}
 		all = append(all, d)
 	}
 	return all, nil
+}
+
+// Made is the agreement that two entries of a session have made.
+func Made(state *session.State, a session.Agreement, offer, acceptance transcript.Entry) (Document, error) {
+	made := Accepted{Parties: a.Parties, Offer: offer, Acceptance: acceptance, Keys: map[performatives.Agent]performatives.Key{}}
+	for _, signer := range append([]performatives.Agent{offer.Message.Sender, acceptance.Message.Sender}, a.Parties...) {
+		if key := state.PartyKey(signer); key != "" {
+			made.Keys[signer] = key
+		}
+	}
+	return Build(made)
 }

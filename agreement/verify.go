@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"golang.org/x/mod/sumdb/note"
 
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/transcript"
@@ -25,6 +26,7 @@ func (f Fault) String() string { return f.Member + ": " + f.Why }
 type Trust struct {
 	Keys   map[performatives.Agent]performatives.Key // of parties and delegates; those of the evidence if absent
 	Broker performatives.Key                         // whose receipts the evidence has; "" takes the one that it names
+	Log    note.Verifier                             // whose checkpoints the position in the public log has; nil leaves it unchecked
 	// Unsigned accepts evidence of a broker that ran with --dev.
 	Unsigned bool
 }
@@ -35,6 +37,7 @@ type Report struct {
 	Faults   []Fault
 	Signed   []DID    // the parties whose signature over the hash is right
 	Redacted []string // terms of which only the digest is there
+	Logged   bool     // it is in the public log, by the log's key
 }
 
 // Proves says what a document without faults proves.
@@ -65,6 +68,7 @@ func Verify(data []byte, trust Trust) Report {
 	v.dates()
 	v.evidence()
 	v.signatures()
+	v.log()
 	return v.Report
 }
 

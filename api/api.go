@@ -260,4 +260,11 @@ type Broker struct {
 	Version string            `json:"version"`
 	NATS    string            `json:"nats"` // version of the NATS server
 	Dev     bool              `json:"dev,omitzero"`
+	Log     LogKey            `json:"log"`
+}
+
+// A LogKey is what names the installation's public log, and what verifies it.
+type LogKey struct {
+	Origin string `json:"origin"`
+	Key    string `json:"key,omitzero"` // NAME+HASH+KEY, as signed-note has it
 }

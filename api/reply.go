@@ -68,6 +68,7 @@ const (
 const (
 	SequenceHeader = "Asp-Sequence" // the entry's sequenceNumber
 	FormatHeader   = "Asp-Format"   // version of the transcript's format
+	SessionHeader  = "Asp-Session"  // of a leaf of the public log: where it comes from
 )
 
 // AskerHeader of an act that one broker hands on to another: where whoever

@@ -27,6 +27,9 @@ const (
 	IdempotencyBucket  = "ASP_IDEMPOTENCY"
 	ClaimsBucket       = "ASP_CLAIMS"
 	PrivateBucket      = "ASP_PRIVATE"
+	LogStream          = "ASP_LOG"
+	LedgerBucket       = "ASP_LEDGER"
+	RestoredKey        = "restored" // of the ledger's bucket: what the log was restored from
 )
 
 // StreamOf is the stream that a key-value bucket is in.
@@ -46,6 +49,7 @@ const (
 	AllCalls       = "asp.agent.*.api.*.*"
 	AllOperator    = "asp.operator.api.*.*"
 	AllEvents      = "asp.event.>"
+	AllLeaves      = "asp.log.*.*"
 )
 
 // ArchiveIndexPage is the subject of the archive's index, many sessions to a message.
@@ -135,6 +139,9 @@ func Index(s performatives.SessionID) string { return "asp.index." + string(s) }
 
 // IndexOver is the subject of the row of a session that has ended.
 func IndexOver(s performatives.SessionID) string { return "asp.index.over." + string(s) }
+
+// Leaf is the subject of the one leaf that the public log has of an agreement or a session.
+func Leaf(kind, id string) string { return "asp.log." + kind + "." + id }
 
 // Event is where monitors hear of a session.
 func Event(s performatives.SessionID, kind string) string {

@@ -3,6 +3,8 @@ package api
 import (
 	"reflect"
 	"slices"
+
+	"github.com/parley-asp/parley/agreement"
 )
 
 // A Role says who may call a verb.
@@ -63,6 +65,11 @@ var (
 
 	InboxMessages = define[ListInbox, InboxPage]("inbox.messages", Principal, Read,
 		"what was delivered to the caller, in all its sessions; takes nothing from a consumer")
+
+	AgreementGet = define[GetAgreement, agreement.Document]("agreement.get", Principal, Read,
+		"an agreement as a document that proves itself, with its position in the public log")
+	AgreementList = define[ListAgreements, Agreements]("agreement.list", Principal, Read,
+		"what the caller's sessions have agreed on, newest session first")
 
 	AgentRegister = define[RegisterAgent, Card]("agent.register", Principal, Write,
 		"replace the caller's own card")

@@ -58,7 +58,29 @@ func Restore(ctx context.Context, nc *nats.Conn, from io.Reader, o Options) (m M
 		chunk: func(_ string, data []byte) error { return send(ctx, nc, to, data) },
 		end:   func(string) error { return send(ctx, nc, to, nil) },
 	})
+	if err == nil && slices.Contains(m.Streams, api.LogStream) {
+		err = boundLog(ctx, nc)
+	}
 	return m, err
+}
+
+// boundLog notes how long the public log was in the backup. What was published since
+// others may have kept, so the log must not grow before an operator says what that is.
+func boundLog(ctx context.Context, nc *nats.Conn) error {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	log, err := js.Stream(ctx, api.LogStream)
+	if err != nil {
+		return err
+	}
+	bucket, err := js.KeyValue(ctx, api.LedgerBucket)
+	if err != nil {
+		return err
+	}
+	_, err = bucket.Put(ctx, api.RestoredKey, fmt.Appendf(nil, `{"size":%d}`, log.CachedInfo().State.LastSeq))
+	return err
 }
 
 // config is the server's description of a stream, passed back as it was.

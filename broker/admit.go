@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/schemas"
@@ -284,13 +285,16 @@ func (b *Broker) enter(ctx context.Context, l *cachedSession, m *performatives.M
 		return err
 	}
 	b.reaches(appended)
-	before, participants := l.state.Phase, len(l.state.Participants())
+	before, participants, agreements := l.state.Phase, len(l.state.Participants()), l.state.AgreementCount()
 	l.unwritten = l.unwritten || b.Alone && act.stamp.Sequence == 0
 	l.state, l.last, l.sequences = act.next.Sealed(m.ID, act.stamp.Hash), position, append(l.sequences, position)
 	l.bytes += len(act.entry)
 	l.unapplied = append(l.unapplied, delivery{
 		sequence: act.stamp.Sequence, position: position, entry: act.entry, to: l.state.Audience(),
 	})
+	for _, a := range l.state.AgreementsAfter(agreements) {
+		b.unlogged.Store(agreement.IDOf(l.id, a.Proposal), l.id)
+	}
 	b.note(l, before, participants)
 	b.announce(l, m, before, act.stamp)
 	l.compact()

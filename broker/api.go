@@ -30,6 +30,8 @@ func (b *Broker) answers() []answer {
 		handle(api.CheckList, b.checkList),
 		handle(api.CheckGet, b.checkGet),
 		handle(api.InboxMessages, b.inboxMessages),
+		handle(api.AgreementGet, b.agreementGet),
+		handle(api.AgreementList, b.agreementList),
 		handle(api.AgentRegister, b.registry.AgentRegister),
 		handleThen(api.AgentRotate, b.registry.AgentRotate),
 		handle(api.HumanUnenrol, b.registry.HumanUnenrol),
@@ -195,5 +197,5 @@ func (b *Broker) answer(c api.Caller, v answer, request []byte, wait func() *slo
 }
 
 func (b *Broker) brokerInfo(context.Context, api.Caller, struct{}) (api.Broker, error) {
-	return api.Broker{Key: b.Signer.Key(), Version: api.Version, NATS: b.Conn.ConnectedServerVersion(), Dev: b.Dev}, nil
+	return api.Broker{Key: b.Signer.Key(), Version: api.Version, NATS: b.Conn.ConnectedServerVersion(), Dev: b.Dev, Log: api.LogKey{Origin: b.ledger.Origin(), Key: b.ledger.VerifierKey()}}, nil
 }

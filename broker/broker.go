@@ -16,6 +16,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,6 +33,7 @@ import (
 	"github.com/parley-asp/parley/feed"
 	"github.com/parley-asp/parley/idempotency"
 	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/ledger"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/registry"
@@ -98,6 +100,12 @@ type Options struct {
 	// nil hosts nothing.
 	Secret []byte
 
+	// LogOrigin names the public log; "" is made of the broker's key. All brokers of the
+	// installation share it. Published keeps the log's newest checkpoint outside the store.
+	LogOrigin string
+	Published ledger.Published
+	LogResume string // after a restore: the newest checkpoint that was published
+
 	// Credentials, if there is one, makes the user JWT that a NATS credentials file of a principal
 	// has beside the seed. Without it the NATS server does not look at such files.
 	Credentials func(performatives.Agent, performatives.Key) (userJWT string, err error)
@@ -150,6 +158,7 @@ type Broker struct {
 	turns    *turns.Turns
 	terms    *registry.Schemas
 	list     *sessionlist.List
+	ledger   *ledger.Ledger
 	archive  *archive.Archive
 	archiver *archive.Archiver
 	timers   timers
@@ -162,6 +171,7 @@ type Broker struct {
 
 	approvals *approvals.Approvals
 
+	unlogged    sync.Map // agreements whose leaf is not in the public log yet, and their sessions
 	limitEvents limitEvents
 	lag         time.Duration // of timers and session rows
 
@@ -201,6 +211,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		{"turns", b.openTurns},
 		{"session list", b.openList},
 		{"approvals", b.openApprovals},
+		{"ledger", b.openLedger},
 		{"membership", b.join},
 		{"timers", b.openTimers},
 		{"archive", b.openArchiver},
@@ -238,6 +249,9 @@ func (b *Broker) closeParts(ctx context.Context) {
 	b.work.Close()
 	if b.approvals != nil {
 		b.approvals.Close()
+	}
+	if b.ledger != nil {
+		b.ledger.Close()
 	}
 	if b.list != nil {
 		b.list.Close()

@@ -5,8 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/inclusion"
 	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/test/fault"
@@ -28,6 +30,7 @@ func TestStoppedAtEachStep(t *testing.T) {
 		{"OBSERVE", `{"subject":"x"}`},
 		{"PROPOSE", `{"proposalId":"p1","type":"x","subject":"x","terms":{}}`},
 		{"ESCALATE", `{"reason":"confidence-low","urgency":"low","context":"x"}`},
+		{"ACCEPT", `{"referenceId":"p0"}`},
 		{"CLOSE", `{}`},
 	} {
 		for _, point := range broker.Failpoints() {
@@ -39,7 +42,7 @@ func TestStoppedAtEachStep(t *testing.T) {
 					t.Fatal(err)
 				}
 				s := w.Open(alpha, beta, gamma)
-				s.Say(beta, "INFORM", `{"type":"fact","data":1}`)
+				s.Say(beta, "PROPOSE", `{"proposalId":"p0","type":"x","subject":"x","terms":{}}`)
 
 				ctx, cancel := context.WithCancel(t.Context())
 				stopped := b.StopAt(point)
@@ -60,7 +63,10 @@ func TestStoppedAtEachStep(t *testing.T) {
 					}
 					s.Say(alice, "INFORM", `{"type":"resolution","data":{"escalationId":"`+string(found.Escalations[0].ID)+`","decision":"approved"}}`)
 					s.Say(alpha, "OBSERVE", `{"subject":"on we go"}`)
+				case "ACCEPT":
+					onlyLeaf(t, b, inclusion.Agreement, string(agreement.IDOf(s.ID, "p0")))
 				case "CLOSE":
+					onlyLeaf(t, b, inclusion.Session, string(s.ID))
 					if state != "CLOSED" {
 						t.Errorf("the session is %s", state)
 					}
@@ -75,6 +81,26 @@ func TestStoppedAtEachStep(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// onlyLeaf waits until the public log has the leaf of an agreement or a session, and insists
+// that it has no other.
+func onlyLeaf(t *testing.T, b *testkit.Broker, kind inclusion.Kind, id string) {
+	t.Helper()
+	key, err := inclusion.ParseKey(b.Ledger().VerifierKey())
+	testkit.Must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var proof *inclusion.Proof
+	for proof == nil {
+		if proof, err = b.Ledger().Proof(ctx, kind, id); err != nil {
+			t.Fatalf("the log does not have the leaf of %s %s: %v", kind, id, err)
+		}
+	}
+	testkit.Must(t, proof.Verify(key))
+	if c, err := inclusion.Open(proof.Checkpoint, key); err != nil || c.Tree.N != 1 {
+		t.Errorf("the log has %d leaves, %v", c.Tree.N, err)
 	}
 }
 

@@ -12,6 +12,7 @@ const (
 	delivering   failpoint = "after one of the inbox copies"
 	delivered    failpoint = "after the inbox copies"
 	told         failpoint = "after the delegates were told"
+	logged       failpoint = "after the leaves of the log"
 	timed        failpoint = "after the timer"
 	listed       failpoint = "after the index"
 )
@@ -19,7 +20,7 @@ const (
 // Failpoints are those on an act's way, in their order.
 func Failpoints() []string {
 	var all []string
-	for _, p := range []failpoint{beforeAppend, appended, answered, reconciled, delivering, delivered, told, timed, listed} {
+	for _, p := range []failpoint{beforeAppend, appended, answered, reconciled, delivering, delivered, told, logged, timed, listed} {
 		all = append(all, string(p))
 	}
 	return all

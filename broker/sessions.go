@@ -74,7 +74,9 @@ type contents struct {
 	rowState        session.Phase // in the session list
 	rowParticipants int           // in the session list
 	approvals       approvals.Written
-	told            int // delegations whose targets were told
+	told            int  // delegations whose targets were told
+	leaves          int  // agreements whose leaves are in the log
+	ended           bool // the leaf of its end is in the log
 }
 
 func newSessions(b *Broker) *sessions {

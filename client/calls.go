@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go"
 
+	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/transcript"
@@ -167,6 +168,19 @@ func (c *calls) Agents(ctx context.Context, filter api.ListAgents) iter.Seq2[api
 		filter.Cursor = cursor
 		return call(ctx, c, api.AgentList, filter)
 	}, func(p api.Agents) ([]api.Card, string) { return p.Agents, p.Next })
+}
+
+// Agreement reads an agreement, with its position in the public log.
+func (c *calls) Agreement(ctx context.Context, q api.GetAgreement) (agreement.Document, error) {
+	return call(ctx, c, api.AgreementGet, q)
+}
+
+// Agreements lists what the caller's sessions have agreed on, the newest session first.
+func (c *calls) Agreements(ctx context.Context, q api.ListAgreements) iter.Seq2[api.AgreementRow, error] {
+	return pages(func(cursor string) (api.Agreements, error) {
+		q.Cursor = cursor
+		return call(ctx, c, api.AgreementList, q)
+	}, func(page api.Agreements) ([]api.AgreementRow, string) { return page.Agreements, page.Next })
 }
 
 // Card is what a principal says of itself, and the registry of it.

@@ -26,7 +26,7 @@ type sample struct {
 
 // derivedStreams hold what follows from the transcripts. The server fsyncs them
 // now and then, each by itself.
-var derivedStreams = [...]string{api.InboxStream, api.EscalationsStream, api.TimersStream, api.IndexStream}
+var derivedStreams = [...]string{api.InboxStream, api.EscalationsStream, api.TimersStream, api.IndexStream, api.LogStream}
 
 // derivedEnds are the last sequences of the derived streams.
 func (m *Membership) derivedEnds(ctx context.Context) (map[string]uint64, error) {

@@ -6,7 +6,11 @@
 // and it may carry a session further forward (PROTOCOL.md §8).
 package modes
 
-import "github.com/parley-asp/parley/session"
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/session"
+)
 
 // All are the modes that an invitation may pick.
 func All() session.Modes {
@@ -22,9 +26,17 @@ func All() session.Modes {
 var ASP = &session.Mode{
 	Name: session.DefaultMode,
 	Min:  2, Max: 1000,
+	Open:       openASP,
 	Rules:      []session.Rule{session.CommitmentTerms},
 	Offering:   []session.Rule{session.NotRepeated},
 	Answering:  []session.Rule{session.NotOwn, session.Addressed, session.StillOpen, session.NothingPending},
 	Committing: []session.Rule{session.AcceptedFirst},
 	Binds:      true,
+}
+
+// openASP: asp/1 has no parameters of its own.
+func openASP(_ *session.Command, policy jsontext.Value) (any, error) {
+	p := readPolicy(policy)
+	p.publish()
+	return nil, p.judged()
 }

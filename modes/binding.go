@@ -69,6 +69,7 @@ func openBinding(_ *session.Command, policy jsontext.Value) (any, error) {
 	if ms := p.number("defaultValidityMs", 1); ms > 0 {
 		b.validity = time.Duration(min(ms, session.LongestDuration.Milliseconds())) * time.Millisecond
 	}
+	p.publish()
 	if err := p.judged(); err != nil {
 		return nil, err
 	}

@@ -70,6 +70,7 @@ func openConvergent(t *session.Command, policy jsontext.Value) (any, error) {
 	if c.coordinator {
 		c.peers--
 	}
+	p.publish()
 	if err := p.judged(); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/agreement"
 	asp "github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -114,6 +115,15 @@ func (p *parameters) texts(name string) (texts []string) {
 		p.fault("/"+name, "type", "policy.%s must be a list of strings", name)
 	}
 	return texts
+}
+
+// publish reads what a leaf of the public log shows of an agreement, for whom it concerns
+// later: agreement.PublishOf.
+func (p *parameters) publish() {
+	raw, given := p.value("publish")
+	if _, ok := agreement.ParsePublish(raw); given && !ok {
+		p.fault("/publish", "type", `policy.publish must be "hash", "terms" or a list of terms`)
+	}
 }
 
 // truth reads a boolean.

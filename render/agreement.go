@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/parley-asp/parley/agreement"
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -50,6 +51,13 @@ func Agreement(r agreement.Report, s Style) string {
 	if e := d.Evidence; e != nil && e.Offer != nil {
 		proof = append(proof, fact("offer", entryLine(e.Offer)), fact("acceptance", entryLine(e.Acceptance)))
 	}
+	if d.Log != nil {
+		checked := ", not checked"
+		if r.Logged {
+			checked = ""
+		}
+		proof = append(proof, fact("public log", "leaf "+strconv.FormatInt(d.Log.Index, 10)+checked))
+	}
 	p.rows(2, proof)
 	if len(r.Faults) == 0 {
 		p.put(2, 4, span{r.Proves(), good})
@@ -61,17 +69,17 @@ func Agreement(r agreement.Report, s Style) string {
 }
 
 // Agreements lists agreements.
-func Agreements(all []agreement.Document, s Style) string {
+func Agreements(all []api.AgreementRow, s Style) string {
 	rows := make([][]span, len(all))
 	for i, d := range all {
 		parties := make([]string, len(d.Parties))
 		for j, party := range d.Parties {
 			parties[j] = string(party)
 		}
-		rows[i] = []span{said(string(d.ID)), said(strings.Join(parties, ", ")), said(day(d.EffectiveFrom)), said(day(d.EffectiveUntil)), hushed(strconv.Itoa(len(d.Terms)))}
+		rows[i] = []span{said(string(d.Agreement)), said(strings.Join(parties, ", ")), said(day(d.EffectiveFrom)), said(day(d.EffectiveUntil)), hushed(string(d.Session))}
 	}
 	return table(s, "no agreement", []column{
-		{"AGREEMENT", fixed}, {"PARTIES", flexible}, {"FROM", optional}, {"UNTIL", optional}, {"TERMS", optional},
+		{"AGREEMENT", fixed}, {"PARTIES", flexible}, {"FROM", optional}, {"UNTIL", optional}, {"SESSION", optional},
 	}, rows)
 }
 

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -47,6 +48,9 @@ type Options struct {
 	NATSOptions []nats.Option // how the broker logs in there; nil: as Config says, and the broker serves its logins
 	NATSCreds   string        // a credentials file instead; if Nsc wrote it, the broker serves logins too
 	Replicas    int           // replicas of each stream; more than 1 needs an external cluster
+
+	LogOrigin string // name of the public log; "" is made of the broker's key
+	LogResume string // after a restore: the newest checkpoint of the log that was published
 
 	Policy   performatives.Policy
 	Limits   broker.Limits     // per principal
@@ -143,6 +147,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 		ID: s.id, Conn: inside, Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Replicas: o.Replicas, Policy: o.Policy, Limits: o.Limits, Escalations: o.Rules, Log: o.Log, Now: o.Now,
 		Lag: o.Lag, Archive: o.Archive, ClaimTimeout: o.Claim, InboxAge: o.InboxAge, Disconnect: disconnect, Silent: suspected, Durable: s.durable(o), SyncedAfter: s.syncedAfter(o),
 		Credentials: s.mode.credentials(s.keys), Reserved: reserved, Secret: secret,
+		LogOrigin: o.LogOrigin, LogResume: o.LogResume, Published: checkpointFile{filepath.Join(o.Data, CheckpointFile)},
 	}); err != nil {
 		return s, err
 	}

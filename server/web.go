@@ -54,6 +54,9 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 		for _, file := range exposed(o.Data) {
 			text += "warning: " + file + " can be read by others\n"
 		}
+		if why := s.Ledger().Trouble(); why != nil {
+			text += "warning: " + why.Error() + "\n"
+		}
 		w.Write([]byte(text)) //nolint:errcheck // the client went away
 	})
 	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
@@ -76,6 +79,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 		index = httpgateway.Local(index)
 	}
 	mux.Handle(indexgateway.Base, index)
+	mux.Handle("/log/", s.Ledger())
 	for _, path := range []string{"GET /{$}", "GET /inbox"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "inbox/") // relative: a reverse proxy may add a prefix

@@ -15,7 +15,15 @@ type Agreement struct {
 }
 
 // Agreements are the session's, in the order of the transcript.
-func (s *State) Agreements() []Agreement { return slices.Clone(s.agreements) }
+func (s *State) Agreements() []Agreement { return s.AgreementsAfter(0) }
+
+// AgreementCount is how many there are.
+func (s *State) AgreementCount() int { return len(s.agreements) }
+
+// AgreementsAfter are all agreements but the first n.
+func (s *State) AgreementsAfter(n int) []Agreement {
+	return slices.Clone(s.agreements[min(n, len(s.agreements)):])
+}
 
 // Agree notes that an offer binds its author and others from this act on.
 func (t *Command) Agree(proposal string, others ...performatives.Agent) {

@@ -70,6 +70,10 @@ func (s *Store) openStreams(ctx context.Context) error {
 			Name: api.IndexStream, Subjects: []string{api.AllIndex, api.AllOver}, Description: "list of sessions; derived",
 			MaxMsgsPerSubject: rowsKept, AllowDirect: true, AllowMsgTTL: true, AllowRollup: true,
 		},
+		{ // the public log: a leaf's place is its sequence, so nothing in it is ever deleted
+			Name: api.LogStream, Subjects: []string{api.AllLeaves}, Description: "leaves of the public log, in order",
+			DenyDelete: true, DenyPurge: true, AllowDirect: true,
+		},
 	}
 	if retention == jetstream.WorkQueuePolicy {
 		configs = append(configs, jetstream.StreamConfig{

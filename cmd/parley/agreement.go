@@ -8,10 +8,14 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/parley-asp/parley/agreement"
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/inclusion"
+	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/render"
@@ -26,46 +30,57 @@ COMMIT in convergent/1: one file that says who agreed on what, and proves it.`,
 	}, agreementLs(), agreementExport(), agreementShow(), agreementRedact(), agreementVerify())
 }
 
-// agreements are those of a transcript: of a session of the caller's, or in a file that
-// 'parley session export' wrote.
-func agreements(cmd *cobra.Command, source string) (all []agreement.Document, err error) {
-	if data, err := os.ReadFile(source); err == nil {
-		return agreementsOf(data)
-	}
-	err = with(cmd, func(ctx context.Context, c connection) error {
-		id, err := c.sessionID(ctx, source)
-		if err != nil {
-			return err
-		}
-		lines, err := c.messages(ctx, id, 0)
-		if err != nil {
-			return err
-		}
-		all, err = agreementsOf(export(lines))
-		return err
-	})
-	return all, err
-}
-
-func agreementsOf(lines []byte) ([]agreement.Document, error) {
-	entries, err := transcript.ReadAll(bytes.NewReader(lines))
+// inFile are the agreements of a transcript that 'parley session export' wrote, or
+// none of them and false.
+func inFile(name string) (all []agreement.Document, is bool, err error) {
+	data, err := os.ReadFile(name)
 	if err != nil {
-		return nil, err
+		return nil, false, nil //nolint:nilerr // it names a session
 	}
-	return agreement.Of(entries, modes.All())
+	entries, err := transcript.ReadAll(bytes.NewReader(data))
+	if err != nil {
+		return nil, true, err
+	}
+	all, err = agreement.Of(entries, modes.All())
+	return all, true, err
 }
 
 func agreementLs() *cobra.Command {
 	return connects(&cobra.Command{
-		Use: "ls SESSION | FILE", Short: "list the agreements of a session", Args: args(cobra.ExactArgs(1)),
-		Example:           "  parley agreement ls " + exampleSession,
+		Use: "ls [SESSION | FILE]", Short: "list agreements", Args: args(cobra.MaximumNArgs(1)),
+		Long:              "Lists the agreements of all your sessions, the newest session first, or of one.",
+		Example:           "  parley agreement ls\n  parley agreement ls " + exampleSession,
 		ValidArgsFunction: completeFirst(completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			all, err := agreements(cmd, args[0])
+			var rows []api.AgreementRow
+			all, is, err := inFile(strings.Join(args, ""))
+			for _, d := range all {
+				rows = append(rows, api.AgreementRow{
+					Agreement: d.ID, Session: d.Negotiation, Parties: d.Parties, Category: d.Category,
+					EffectiveFrom: d.EffectiveFrom, EffectiveUntil: d.EffectiveUntil, Hash: d.Hash,
+				})
+			}
+			if !is {
+				err = with(cmd, func(ctx context.Context, c connection) (err error) {
+					var q api.ListAgreements
+					if len(args) > 0 {
+						if q.Session, err = c.sessionID(ctx, args[0]); err != nil {
+							return err
+						}
+					}
+					for row, err := range c.Agreements(ctx, q) {
+						if err != nil {
+							return err
+						}
+						rows = append(rows, row)
+					}
+					return nil
+				})
+			}
 			if err != nil {
 				return err
 			}
-			return show(cmd, all, func(s render.Style) string { return render.Agreements(all, s) })
+			return show(cmd, rows, func(s render.Style) string { return render.Agreements(rows, s) })
 		},
 	})
 }
@@ -74,14 +89,28 @@ func agreementExport() *cobra.Command {
 	var file, proposal string
 	cmd := &cobra.Command{
 		Use: "export SESSION | FILE", Short: "write an agreement as a file", Args: args(cobra.ExactArgs(1)),
-		Long: `Writes the newest agreement of a session, or the one on --proposal. It is made from
-the transcript, here or in a FILE of 'parley session export', and 'parley agreement
-verify' checks it offline. The file has the
+		Long: `Writes the newest agreement of a session, or the one on --proposal, with its position
+in the public log. Of a FILE of 'parley session export' it is made without the broker,
+and has no position. 'parley agreement verify' checks it offline. The file has the
 terms' salts: who has a salt can tell whether a guess of its term is right.`,
 		Example:           "  parley agreement export " + exampleSession + " -o deal.json",
 		ValidArgsFunction: completeFirst(completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			all, err := agreements(cmd, args[0])
+			all, is, err := inFile(args[0])
+			if !is {
+				err = with(cmd, func(ctx context.Context, c connection) error {
+					var q api.GetAgreement
+					if q.Session, err = c.sessionID(ctx, args[0]); err != nil {
+						return err
+					}
+					if proposal != "" {
+						q.Agreement = agreement.IDOf(q.Session, proposal)
+					}
+					d, err := loggedAgreement(ctx, cmd, c, q)
+					all = append(all, d)
+					return err
+				})
+			}
 			if err != nil {
 				return err
 			}
@@ -97,6 +126,26 @@ terms' salts: who has a salt can tell whether a guess of its term is right.`,
 	cmd.Flags().StringVarP(&file, "out", "o", "", "`FILE` to write (default: standard output)")
 	return connects(cmd)
 }
+
+// loggedAgreement reads an agreement once it is in the public log, or as it is after a while.
+func loggedAgreement(ctx context.Context, cmd *cobra.Command, c connection, q api.GetAgreement) (d agreement.Document, err error) {
+	for end := time.Now().Add(untilLogged); ; {
+		d, err = c.Agreement(ctx, q)
+		switch {
+		case err != nil || d.Log != nil:
+			return d, err
+		case time.Now().After(end):
+			note(cmd, "parley: the agreement has no position in the public log yet")
+			return d, nil
+		}
+		if err := background.Pause(ctx, untilLogged/100); err != nil {
+			return d, err
+		}
+	}
+}
+
+// untilLogged is how long it takes an agreement to be in the public log, at most.
+const untilLogged = 10 * time.Second
 
 func writeAgreement(cmd *cobra.Command, d agreement.Document, file string) error {
 	data, err := d.Bytes()
@@ -157,14 +206,15 @@ entries of offer and acceptance leave too, because they tell all terms.`,
 }
 
 func agreementVerify() *cobra.Command {
-	var broker string
+	var broker, logKey string
 	var keys []string
 	var unsigned bool
 	cmd := &cobra.Command{
 		Use: "verify FILE", Short: "check an agreement offline", Args: args(cobra.ExactArgs(1)),
 		Long: `Checks the digests and the hash, the parties' signatures, and the entries of offer
-and acceptance with their receipts. Without --broker-key and --key it takes the
-keys that the file names: compare them with those that you trust.`,
+and acceptance with their receipts; with --log-key also that the agreement is in the
+public log. Without --broker-key and --key it takes the keys that the file names:
+compare them with those that you trust.`,
 		Example: `  parley agreement verify deal.json --broker-key UAFC…
   parley agreement verify public.json --key agent://acme.com/buyer=UBX2…`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -180,6 +230,12 @@ keys that the file names: compare them with those that you trust.`,
 				}
 				trust.Keys[a] = performatives.Key(key)
 			}
+			if logKey != "" {
+				var err error
+				if trust.Log, err = inclusion.ParseKey(logKey); err != nil {
+					return usage(fmt.Errorf("--log-key: %w", err))
+				}
+			}
 			data, err := os.ReadFile(args[0])
 			if err != nil {
 				return err
@@ -189,6 +245,7 @@ keys that the file names: compare them with those that you trust.`,
 	}
 	cmd.Flags().StringVar(&broker, "broker-key", "", "the broker's public `KEY` (default: the one that the receipts name)")
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "a party's `URI=KEY`; repeatable (default: the keys in the file)")
+	cmd.Flags().StringVar(&logKey, "log-key", "", "the public log's `KEY`, as 'parley log key' prints it (default: its position is not checked)")
 	cmd.Flags().BoolVar(&unsigned, "allow-unsigned", false, "accept unsigned entries, as a broker under --dev does")
 	return cmd
 }
@@ -199,8 +256,9 @@ func reportAgreement(cmd *cobra.Command, r agreement.Report) error {
 		OK       bool              `json:"ok"`
 		Signed   []agreement.DID   `json:"signed"`
 		Redacted []string          `json:"redacted"`
+		Logged   bool              `json:"logged"`
 		Faults   []agreement.Fault `json:"faults"`
-	}{r.Document.ID, len(r.Faults) == 0, r.Signed, r.Redacted, r.Faults}
+	}{r.Document.ID, len(r.Faults) == 0, r.Signed, r.Redacted, r.Logged, r.Faults}
 	err := show(cmd, result, func(s render.Style) string { return render.Agreement(r, s) })
 	if err == nil && !result.OK {
 		err = fmt.Errorf("the agreement does not hold: %d faults", len(r.Faults))

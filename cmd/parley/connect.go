@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
@@ -58,6 +59,8 @@ type caller interface {
 	ViewPart(context.Context, api.GetSession) (api.SessionView, error)
 	EscalationPart(context.Context, api.GetEscalation) (api.EscalationItem, error)
 	View(context.Context, performatives.SessionID) (api.SessionView, error)
+	Agreement(context.Context, api.GetAgreement) (agreement.Document, error)
+	Agreements(context.Context, api.ListAgreements) iter.Seq2[api.AgreementRow, error]
 	Envelopes(context.Context, performatives.SessionID, uint64) iter.Seq2[jsontext.Value, error]
 	AgentPage(context.Context, api.ListAgents) (api.Agents, error)
 	Card(context.Context, performatives.Agent) (api.Card, error)

@@ -47,7 +47,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "mode": mode, "replace": replace, "keep": keep, "prefix": prefix, "terminate": terminate,
+			"exits": exits, "mode": mode, "replace": replace, "keep": keep, "prefix": prefix, "terminate": terminate, "cut": cut,
 		},
 	})
 }
@@ -93,6 +93,12 @@ func replace(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("%s has no %q", args[0], args[1])
 	}
 	ts.Check(os.WriteFile(name, []byte(strings.Replace(string(text), args[1], args[2], 1)), 0o600))
+}
+
+// cut writes a file without its last line: cut FROM TO.
+func cut(ts *testscript.TestScript, _ bool, args []string) {
+	text := strings.TrimSuffix(ts.ReadFile(args[0]), "\n")
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text[:strings.LastIndexByte(text, '\n')+1]), 0o600))
 }
 
 // terminate sends SIGTERM to what runs in the background.

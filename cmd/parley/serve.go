@@ -29,7 +29,7 @@ type serve struct {
 	server.Options
 	sync                   fsync
 	creds, context, nkey   string
-	rules, notify          string
+	rules, notify, resume  string
 	proxies                []string
 	logLevel               string
 	logJSON                bool
@@ -128,6 +128,13 @@ func (s *serve) complete(cmd *cobra.Command) error {
 		if s.Notify, err = notify.Load(s.notify); err != nil {
 			return usage(fmt.Errorf("--notify: %w", err))
 		}
+	}
+	if s.resume != "" {
+		checkpoint, err := os.ReadFile(s.resume)
+		if err != nil {
+			return usage(fmt.Errorf("--log-resume: %w", err))
+		}
+		s.LogResume = string(checkpoint)
 	}
 	for _, proxy := range s.proxies {
 		network, err := parseNetwork(proxy)

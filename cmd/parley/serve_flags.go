@@ -53,6 +53,10 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 		flags.IntVar(&s.Connections, "limit-connections", server.DefaultConnections, "connections to the embedded NATS server per principal; -1 is unlimited")
 		flags.IntVar(&s.HTTPConnections, "limit-http", server.DefaultHTTPConnections, "HTTP connections per address; -1 is unlimited")
 	})
+	groupFlags(flags, "Public log", func(flags *pflag.FlagSet) {
+		flags.StringVar(&s.LogOrigin, "log-origin", "", "`NAME` of the public log, such as acme.com/log; another name begins another log; all brokers of an installation give the same (default: parley/ and the broker's key)")
+		flags.StringVar(&s.resume, "log-resume", "", "`FILE` with the newest checkpoint of the log that was published, to let a restored log grow again")
+	})
 	groupFlags(flags, "Log", func(flags *pflag.FlagSet) {
 		flags.StringVar(&s.logLevel, "log-level", "warn", "`LEVEL`: debug, info, warn or error")
 		flags.BoolVar(&s.logJSON, "log-json", false, "log as JSON")

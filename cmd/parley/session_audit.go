@@ -99,7 +99,7 @@ func (v *verify) broker(cmd *cobra.Command, args []string) error {
 	for i, arg := range args {
 		work.Go(func() error {
 			if allFiles([]string{arg}) {
-				one := &verify{brokerKey: v.brokerKey, expect: v.expect}
+				one := &verify{brokerKey: v.brokerKey, expect: v.expect, inLog: v.inLog, leaves: v.leaves}
 				err := one.files([]string{arg})
 				found[i] = one.verdicts
 				return err

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-asp/parley/audit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/render"
+	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/transcript"
 )
 
@@ -38,6 +39,9 @@ type verify struct {
 	wait      time.Duration // for side effects that a broker has yet to apply
 	verdicts  []verdict
 	items     []audit.Fault // escalations without a transcript
+
+	inLog  bool            // the end has to be in the public log
+	leaves map[string]bool // hashes that the log has
 }
 
 func sessionVerify() *cobra.Command {
@@ -57,6 +61,7 @@ audit' does. --all verifies every transcript in the store; --timeout applies to
 each session, and a session that cannot be verified is reported with the reason.`,
 		Example: `  parley session verify deal.jsonl --broker-key UAFC…
   parley session verify ` + exampleSession + `
+  parley session verify deal.jsonl --log --log-url https://acme.com/log
   parley session verify --all`,
 		Args: args(func(_ *cobra.Command, args []string) error {
 			if v.all == (len(args) > 0) {
@@ -69,6 +74,11 @@ each session, and a session that cannot be verified is reported with the reason.
 			if key := performatives.Key(v.brokerKey); key != "" && !key.Valid() {
 				return usage(errors.New("--broker-key is a public user nkey: U and 55 more letters and digits"))
 			}
+			if v.inLog {
+				if err := v.readLog(cmd); err != nil {
+					return err
+				}
+			}
 			if err := v.run(cmd, args); err != nil {
 				return err
 			}
@@ -79,6 +89,8 @@ each session, and a session that cannot be verified is reported with the reason.
 	cmd.Flags().StringVar(&v.brokerKey, "broker-key", "", "the broker's public `KEY` (default: ask the broker)")
 	cmd.Flags().StringVar(&v.head, "head", "", "expected `HASH` of the last entry; detects entries missing at the end")
 	v.waitFlag(cmd)
+	cmd.Flags().BoolVar(&v.inLog, "log", false, "the session has ended, and the public log must have its last entry; detects entries missing at the end")
+	logFlags(cmd)
 	cmd.Flags().IntVar(&v.expect.Length, "entries", 0, "expected number `N` of entries")
 	cmd.Flags().BoolVar(&v.expect.AllowUnsigned, "allow-unsigned", false, "accept unsigned entries of principals with a key, as a broker under --dev does")
 	return cmd
@@ -149,6 +161,7 @@ func (v *verify) verdict(source string, data []byte, expect transcript.Expect) (
 			return found, err
 		}
 		found.Session, found.State = string(state.ID), state.Phase.String()
+		faults = append(faults, v.logged(state)...)
 		for _, a := range state.Participants() {
 			if p, _ := state.Party(a); p.Custody == performatives.Hosted {
 				found.Hosted = append(found.Hosted, a)
@@ -158,6 +171,36 @@ func (v *verify) verdict(source string, data []byte, expect transcript.Expect) (
 	found.Faults = append(found.Faults, faults...)
 	found.OK = len(faults) == 0
 	return found, nil
+}
+
+// readLog reads and checks the public log.
+func (v *verify) readLog(cmd *cobra.Command) error {
+	l, err := openLog(cmd.Context(), cmd)
+	if err != nil {
+		return err
+	}
+	found, err := l.whole()
+	if err != nil {
+		return fmt.Errorf("the public log: %w", err)
+	}
+	v.leaves = found.hashes
+	return nil
+}
+
+// inTheLog is the rule that the public log has the end of a session.
+const inTheLog transcript.Rule = "log"
+
+// logged holds the end of a transcript against the public log. A session that is still
+// open passes with --all only: nobody can tell it from one whose end was cut off.
+func (v *verify) logged(s session.State) []transcript.Fault {
+	if !v.inLog || v.leaves[string(s.Head)] || v.all && !s.Phase.Over() {
+		return nil
+	}
+	why := "the public log does not have this entry as the end of a session"
+	if !s.Phase.Over() {
+		why += ": the session is open, or its end was cut off"
+	}
+	return []transcript.Fault{{Sequence: s.Next - 1, Rule: inTheLog, Why: why}}
 }
 
 func countLines(data []byte) int {

@@ -73,6 +73,8 @@ func routes() []route {
 		turns("/turns/pickup", api.TurnPickup.Verb, verbBody, (*call).pickup),
 		turns("/turns/{turnId}/respond", api.TurnRespond.Verb, turnBody, (*call).respond),
 		post("/turns/{turnId}/release", api.TurnRelease.Verb),
+		get("/agreements", api.AgreementList.Verb),
+		get("/agreements/{agreementId}", api.AgreementGet.Verb),
 		get("/escalations", api.EscalationList.Verb),
 		get("/escalations/{escalationId}", api.EscalationGet.Verb),
 		get("/escalations/{escalationId}/history", api.EscalationHistory.Verb),

@@ -173,6 +173,7 @@ func (s *stage) connect() {
 func (s *stage) scene() {
 	s.session, s.sent, s.names, s.values, s.opener = v7(), map[string][]byte{}, map[string]string{}, map[string]string{}, ""
 	s.name("session", s.session)
+	s.name("logkey", s.broker.Ledger().VerifierKey())
 	s.name("broker", string(s.broker.Key()))
 }
 

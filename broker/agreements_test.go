@@ -1,0 +1,176 @@
+package broker_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-asp/parley/agreement"
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/inclusion"
+	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// agree opens a session with a policy in which a price is agreed.
+func agree(w *testkit.World, policy string) (performatives.SessionID, agreement.ID) {
+	w.Helper()
+	a, b, id := w.Principal(alpha), w.Principal(beta), testkit.NewSession()
+	terms := fmt.Appendf(nil, `{"participants":[%q],"policy":%s}`, beta, policy)
+	a.Say(id, &performatives.ProposeBody{ProposalID: "inv", Type: performatives.SessionInvitation, Subject: "a deal", Terms: terms})
+	b.Say(id, &performatives.AcceptBody{ReferenceID: "inv"})
+	a.Say(id, &performatives.ProposeBody{ProposalID: "p1", Type: "x", Subject: "x", Terms: []byte(`{"price":5,"secret":"s"}`)})
+	b.Say(id, &performatives.AcceptBody{ReferenceID: "p1"})
+	return id, agreement.IDOf(id, "p1")
+}
+
+// get asks for an agreement until it has its position in the log.
+func get(w *testkit.World, request string) (data []byte, d agreement.Document) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Ctx, 10*time.Second) // GATEWAYS.md G4
+	defer cancel()
+	for d.Log == nil {
+		if ctx.Err() != nil {
+			w.Fatal("the agreement is not in the log after 10 s")
+		}
+		data = w.Principal(alpha).Call(api.AgreementGet.Name, request).Data
+		testkit.Must(w, json.Unmarshal(data, &d))
+	}
+	return data, d
+}
+
+// GATEWAYS.md G4: an agreement is there for its parties as soon as the ACCEPT is answered, with its
+// position in the log within 10 s, and decides offline.
+func TestAgreement(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t, testkit.Options{HTTP: "127.0.0.1:0"})
+	id, deal := agree(w, `{}`)
+	var at agreement.Document
+	testkit.Must(t, json.Unmarshal(w.Principal(beta).Call(api.AgreementGet.Name, fmt.Sprintf(`{"agreementId":%q}`, deal)).Data, &at))
+	if at.ID != deal || at.Negotiation != id {
+		t.Errorf("right after the ACCEPT: %+v", at)
+	}
+	key, err := inclusion.ParseKey(w.Ledger().VerifierKey())
+	testkit.Must(t, err)
+	data, d := get(w, fmt.Sprintf(`{"sessionId":%q}`, id))
+	report := agreement.Verify(data, agreement.Trust{Broker: w.Key(), Log: key})
+	if len(report.Faults) > 0 || !report.Logged {
+		t.Errorf("%+v", report)
+	}
+	if string(d.Log.Leaf) != fmt.Sprintf(`{"at":%q,"hash":%q,"type":"agreement"}`, acceptedAt(t, d), d.Hash) {
+		t.Errorf("the leaf is %s", d.Log.Leaf)
+	}
+	for i := 0; i < len(data); i += 13 { // TestEveryByte in package agreement changes all
+		changed := append([]byte{}, data...)
+		changed[i] ^= 1
+		if r := agreement.Verify(changed, agreement.Trust{Broker: w.Key(), Log: key}); len(r.Faults) == 0 {
+			around := string(changed[max(0, i-30):min(len(changed), i+30)])
+			if !strings.Contains(string(changed[max(0, i-300):i]), `"keys":{`) { // the verifier trusts those of the file
+				t.Errorf("byte %d can be changed: …%s…", i, around)
+			}
+		}
+	}
+	r, err := http.NewRequestWithContext(w.Ctx, http.MethodGet, "http://"+w.HTTPAddr+"/log/checkpoint", nil)
+	testkit.Must(t, err)
+	answer, err := http.DefaultClient.Do(r)
+	testkit.Must(t, err)
+	defer answer.Body.Close()
+	signed, err := io.ReadAll(answer.Body)
+	testkit.Must(t, err)
+	if c, err := inclusion.Open(string(signed), key); err != nil || c.Tree.N != 1 {
+		t.Errorf("the checkpoint is %s, %v", signed, err)
+	}
+}
+
+func acceptedAt(t *testing.T, d agreement.Document) string {
+	t.Helper()
+	_, stamp, _, err := performatives.ReadDelivered(d.Evidence.Acceptance)
+	testkit.Must(t, err)
+	return stamp.Receipt.AcceptedAt
+}
+
+// terms.policy.publish lets a leaf show terms.
+func TestPublishedTerms(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t, testkit.Options{})
+	for policy, terms := range map[string]string{`{"publish":"hash"}`: "", `{"publish":"terms"}`: `{"price":5,"secret":"s"}`, `{"publish":["price"]}`: `{"price":5}`} {
+		id, _ := agree(w, policy)
+		_, d := get(w, fmt.Sprintf(`{"sessionId":%q}`, id))
+		leaf, err := inclusion.ReadLeaf(d.Log.Leaf)
+		testkit.Must(t, err)
+		if got := len(leaf.Terms); got > 0 != (terms != "") || terms != "" && !strings.Contains(string(d.Log.Leaf), `"terms":`+terms+`,"type"`) {
+			t.Errorf("%s: the leaf is %s", policy, d.Log.Leaf)
+		}
+	}
+	a := w.Principal(alpha)
+	for _, policy := range []string{`{"publish":"all"}`, `{"publish":[1]}`, `{"publish":{}}`} {
+		id := testkit.NewSession()
+		terms := fmt.Appendf(nil, `{"participants":[%q],"policy":%s}`, beta, policy)
+		testkit.Refused(t, a.Submit(id, a.Envelope(id, &performatives.ProposeBody{
+			ProposalID: "inv", Type: performatives.SessionInvitation, Subject: "x", Terms: terms,
+		})), session.SchemaInvalid)
+	}
+}
+
+// agreement.list: the newest session first, page by page; strangers see and learn nothing.
+func TestAgreementList(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t, testkit.Options{HTTP: "127.0.0.1:0"})
+	var deals []agreement.ID
+	for range 5 {
+		_, deal := agree(w, `{}`)
+		deals = append([]agreement.ID{deal}, deals...)
+	}
+	last, _ := agree(w, `{}`)
+	w.Principal(alpha).Say(last, &performatives.ProposeBody{ProposalID: "p2", Type: "x", Subject: "x", Terms: []byte(`{"price":6}`)})
+	w.Principal(beta).Say(last, &performatives.AcceptBody{ReferenceID: "p2"})
+	deals = append([]agreement.ID{agreement.IDOf(last, "p1"), agreement.IDOf(last, "p2")}, deals...)
+	var found []agreement.ID
+	cursor := ""
+	for range 10 {
+		var page api.Agreements
+		testkit.Must(t, json.Unmarshal(w.Principal(beta).Call(api.AgreementList.Name, fmt.Sprintf(`{"limit":3,"cursor":%q}`, cursor)).Data, &page))
+		for _, row := range page.Agreements {
+			found = append(found, row.Agreement)
+		}
+		if cursor = page.Next; cursor == "" {
+			break
+		}
+	}
+	if fmt.Sprint(found) != fmt.Sprint(deals) {
+		t.Errorf("listed %v, want %v", found, deals)
+	}
+	stranger := w.Principal(gamma)
+	var none api.Agreements
+	testkit.Must(t, json.Unmarshal(stranger.Call(api.AgreementList.Name, `{}`).Data, &none))
+	unknown := stranger.Call(api.AgreementGet.Name, `{"agreementId":"agr_00000000000000000000000000"}`)
+	foreign := stranger.Call(api.AgreementGet.Name, fmt.Sprintf(`{"agreementId":%q}`, deals[0]))
+	if len(none.Agreements) > 0 || string(unknown.Data) != string(foreign.Data) {
+		t.Errorf("a stranger sees %+v, %s, %s", none, unknown.Data, foreign.Data)
+	}
+	testkit.Refused(t, foreign, session.UnknownSession)
+	testkit.Refused(t, stranger.Call(api.AgreementGet.Name, `{}`), session.MalformedEnvelope)
+	testkit.Refused(t, stranger.Call(api.AgreementGet.Name, `{"agreementId":"agr_*"}`), session.UnknownSession)
+	testkit.Refused(t, stranger.Call(api.AgreementList.Name, `{"cursor":"x.-1"}`), session.MalformedEnvelope)
+
+	token, err := w.OperatorClient().AddToken(w.Ctx, api.AddToken{Agent: alpha})
+	testkit.Must(t, err)
+	for path, want := range map[string]int{"/agreements?limit=2": 200, "/agreements/" + url.PathEscape(string(deals[0])): 200, "/agreements/agr_x": 404} {
+		r, err := http.NewRequestWithContext(w.Ctx, http.MethodGet, "http://"+w.HTTPAddr+"/v1/asp"+path, nil)
+		testkit.Must(t, err)
+		r.Header.Set("Authorization", "Bearer "+token.Token)
+		answer, err := http.DefaultClient.Do(r)
+		testkit.Must(t, err)
+		answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("%s: %s", path, answer.Status)
+		}
+	}
+}

@@ -1,0 +1,289 @@
+// Package ledger is the public log: one leaf for each agreement and for each session that
+// has ended, in a Merkle tree whose signed checkpoints anybody may keep.
+//
+//	l, err := ledger.Open(ctx, ledger.Options{Store: s, Secret: secret})
+//	if err != nil { … }
+//	defer l.Close()
+//	err = l.Append(ctx, inclusion.Agreement, id, session, leaf) // once, however often it is called
+//	proof, err := l.Proof(ctx, inclusion.Agreement, id)
+//
+// The order of the leaves is that of one stream. Each leaf has a subject of its own, which
+// takes one message: whoever appends first wins, and the leaf is there once, whatever
+// crashes. Every broker follows the stream and makes the same tree, tiles and checkpoints of
+// it, alike to the byte; none of them is stored.
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/inclusion"
+	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/store"
+)
+
+// Options say what log it is.
+type Options struct {
+	Store  *store.Store
+	Secret []byte            // of the installation: the log's key derives from it; nil publishes nothing
+	Key    performatives.Key // of the installation, for the default origin
+	Origin string            // the log's name; "" is parley/ and Key
+	Log    *zap.Logger       // nil is silent
+
+	// Published keeps the newest checkpoint where no restore of the store reaches it; nil keeps none.
+	Published Published
+
+	// Resume is the newest checkpoint that was published of a log that was restored from a
+	// backup. If the log has all of it, it grows again.
+	Resume string
+
+	// Failpoint, if there is one, is called at each of Failpoints.
+	Failpoint func(name string)
+}
+
+// Published is where the newest checkpoint is kept outside the store.
+type Published interface {
+	Load() (checkpoint string, err error) // "" for none
+	Save(checkpoint string) error
+}
+
+// The failpoints, in the order in which a checkpoint passes them.
+const (
+	leafIntegrated  = "after a leaf is in the tree"
+	checkpointMade  = "after a checkpoint is signed"
+	checkpointSaved = "after a checkpoint is saved"
+)
+
+// Failpoints are the names with which Options.Failpoint is called.
+func Failpoints() []string { return []string{leafIntegrated, checkpointMade, checkpointSaved} }
+
+// publishInterval is how long new leaves wait for a checkpoint that has them.
+const publishInterval = 200 * time.Millisecond
+
+var (
+	errNoTile = errors.New("the log has no such tile")
+	errTorn   = errors.New("the stream of the log lacks leaves")
+)
+
+// A Ledger follows the log until it is closed.
+type Ledger struct {
+	o      Options
+	origin string
+	signer note.Signer
+	key    string // the verifier key
+	prior  *inclusion.Checkpoint
+	most   atomic.Int64 // of a restored log that may not grow
+	state  *store.Bucket
+	http   http.Handler
+	work   *background.Group
+
+	mu   sync.Mutex
+	tree tree
+
+	published atomic.Pointer[published]
+	refused   atomic.Pointer[Refusal] // why nothing is published
+}
+
+// published is what is served: the newest checkpoint.
+type published struct {
+	size   int64
+	signed string
+}
+
+// Open starts to follow the log. It is served once all its leaves are read.
+func Open(ctx context.Context, o Options) (l *Ledger, err error) {
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.Failpoint == nil {
+		o.Failpoint = func(string) {}
+	}
+	l = &Ledger{o: o, work: background.New()}
+	l.most.Store(unbounded)
+	l.refuse(errStarting)
+	if err := l.openKey(); err != nil {
+		return nil, err
+	}
+	if err := l.openPrior(); err != nil {
+		return nil, err
+	}
+	if err := l.openResume(); err != nil {
+		return nil, err
+	}
+	if err := l.openRestored(ctx); err != nil {
+		return nil, err
+	}
+	l.http = l.handler()
+	caughtUp, err := o.Store.Follow(ctx, l.work, store.Feed{Stream: api.LogStream}, l.integrate)
+	if err != nil {
+		l.work.Close()
+		return nil, err
+	}
+	if l.signer == nil {
+		l.refuse(errNoKey)
+	} else {
+		l.work.Go(func(ctx context.Context) {
+			if background.Await(ctx, caughtUp) == nil {
+				l.run(ctx)
+			}
+		})
+	}
+	return l, nil
+}
+
+// Close ends the ledger's goroutines.
+func (l *Ledger) Close() { l.work.Close() }
+
+// Append adds a leaf to the log, unless it has the leaf of this agreement or session already.
+func (l *Ledger) Append(ctx context.Context, kind inclusion.Kind, id string, session performatives.SessionID, leaf []byte) error {
+	sent, err := l.o.Store.Send(api.LogStream, store.Message{
+		Subject: api.Leaf(string(kind), id), Data: leaf, Header: store.Header{api.SessionHeader: {string(session)}},
+	}, 0)
+	if err != nil {
+		return err
+	}
+	if _, err := sent.Stored(); err != nil && !errors.Is(err, store.ErrConflict) {
+		return fmt.Errorf("leaf of the log: %w", err)
+	}
+	return ctx.Err()
+}
+
+// integrate adds the next leaf of the stream to the tree.
+func (l *Ledger) integrate(m store.Message, _ bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch at := int64(m.Sequence) - 1; { //nolint:gosec // far below 2^63
+	case at < l.tree.size:
+		return // it comes again after a reconnection
+	case at > l.tree.size:
+		l.broken(fmt.Errorf("%w: after the one at %d comes %d", errTorn, l.tree.size-1, at))
+		return
+	}
+	if err := l.tree.add(m.Data); err != nil {
+		l.broken(err)
+		return
+	}
+	l.o.Failpoint(leafIntegrated)
+}
+
+func (l *Ledger) now() tree {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tree.snapshot()
+}
+
+// run publishes checkpoints.
+func (l *Ledger) run(ctx context.Context) {
+	for {
+		if err := l.publish(ctx); err != nil && ctx.Err() == nil {
+			l.o.Log.Warn("the log's checkpoint is published later", zap.Error(err))
+		}
+		if background.Pause(ctx, publishInterval) != nil {
+			return
+		}
+	}
+}
+
+// publish signs a checkpoint of the leaves that are there, once they are on disk.
+func (l *Ledger) publish(ctx context.Context) error {
+	t := l.now()
+	if l.agrees(ctx, t) != nil {
+		return nil //nolint:nilerr // it was said
+	}
+	size := l.bounded(t.size)
+	if last := l.published.Load(); last != nil && last.size == size {
+		return nil
+	}
+	if err := l.o.Store.Sync(api.LogStream, uint64(size)); err != nil { //nolint:gosec // not negative
+		return err
+	}
+	c := inclusion.Checkpoint{Origin: l.origin, Tree: tlog.Tree{N: size}}
+	var err error
+	if c.Tree.Hash, err = tlog.TreeHash(size, l.reader(ctx, t)); err != nil {
+		return err
+	}
+	signed, err := note.Sign(&note.Note{Text: c.Text()}, l.signer)
+	if err != nil {
+		return err
+	}
+	l.o.Failpoint(checkpointMade)
+	if l.o.Published != nil {
+		if err := l.o.Published.Save(string(signed)); err != nil {
+			return err
+		}
+	}
+	l.o.Failpoint(checkpointSaved)
+	l.prior = &c
+	l.published.Store(&published{size, string(signed)})
+	return nil
+}
+
+// Proof is the position of a leaf, nil while no checkpoint has it.
+func (l *Ledger) Proof(ctx context.Context, kind inclusion.Kind, id string) (*inclusion.Proof, error) {
+	last := l.published.Load()
+	if last == nil || l.Refused() != nil {
+		return nil, nil //nolint:nilnil,nilerr // no proof is an answer
+	}
+	m, err := l.o.Store.Last(ctx, api.LogStream, api.Leaf(string(kind), id))
+	if err != nil || m == nil || int64(m.Sequence) > last.size { //nolint:gosec // far below 2^63
+		return nil, err
+	}
+	index := int64(m.Sequence) - 1 //nolint:gosec // far below 2^63
+	path, err := tlog.ProveRecord(last.size, index, l.reader(ctx, l.now()))
+	if err != nil {
+		return nil, err
+	}
+	p := inclusion.New(index, m.Data, last.signed, path)
+	return &p, nil
+}
+
+// SessionOf is the session that a leaf comes from, "" for none.
+func (l *Ledger) SessionOf(ctx context.Context, kind inclusion.Kind, id string) (performatives.SessionID, error) {
+	m, err := l.o.Store.Last(ctx, api.LogStream, api.Leaf(string(kind), id))
+	if err != nil || m == nil {
+		return "", err
+	}
+	return performatives.SessionID(m.Header.Get(api.SessionHeader)), nil
+}
+
+// leaves are some leaves from an index on.
+func (l *Ledger) leaves(ctx context.Context, from int64, n int) (all [][]byte, err error) {
+	full := errors.New("enough")
+	err = l.o.Store.Read(ctx, api.LogStream, api.AllLeaves, uint64(from)+1, func(m store.Message) error { //nolint:gosec // not negative
+		all = append(all, m.Data)
+		if len(all) == n {
+			return full
+		}
+		return nil
+	})
+	if errors.Is(err, full) {
+		return all, nil
+	}
+	if err == nil {
+		err = fmt.Errorf("%w: %d of %d from %d on", errTorn, len(all), n, from)
+	}
+	return nil, err
+}
+
+func (l *Ledger) leafHashes(ctx context.Context, tile int64) ([]tlog.Hash, error) {
+	leaves, err := l.leaves(ctx, tile*tileWidth, tileWidth)
+	if err != nil {
+		return nil, err
+	}
+	hashes := make([]tlog.Hash, len(leaves))
+	for i, leaf := range leaves {
+		hashes[i] = tlog.RecordHash(leaf)
+	}
+	return hashes, nil
+}
