@@ -37,6 +37,10 @@ browser: ## the inbox's pages in a real Chromium, installed where it is missing
 languages: ## docs/LANGUAGES.md in Python and Node, asyncapi.yaml by its tool, HTTP by schemathesis and a generated client
 	@.ci/languages
 
+.PHONY: interop
+interop: ## programs of others (tessera) read what parley makes
+	@.ci/interop
+
 .PHONY: fault fault-long long
 fault: ## kills, pauses, clocks, lost servers: the short form, which `make test` has too
 	go test -count=1 -v ./test/fault

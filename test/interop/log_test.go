@@ -1,0 +1,182 @@
+// Package interop lets programs of others check what parley makes. It is a module of its
+// own, so that parley does not depend on them; .ci/interop runs it.
+package interop
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/transparency-dev/merkle/proof"
+	"github.com/transparency-dev/merkle/rfc6962"
+	"github.com/transparency-dev/tessera/api"
+	"github.com/transparency-dev/tessera/client"
+	"github.com/transparency-dev/tessera/fsck"
+	"golang.org/x/mod/sumdb/note"
+)
+
+// A broker is parley serve --dev.
+type broker struct {
+	testing.TB
+	program, nats, site string
+}
+
+func serve(t *testing.T) *broker {
+	t.Helper()
+	b := &broker{TB: t, program: filepath.Join(t.TempDir(), "parley")}
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", b.program, "./cmd/parley")
+	build.Dir = filepath.Join("..", "..")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	running := exec.CommandContext(t.Context(), b.program, "serve", "--dev", "--sync", "1m", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
+	running.Cancel = func() error { return running.Process.Signal(os.Interrupt) }
+	said, err := running.StderrPipe()
+	if err == nil {
+		err = running.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(said)
+	for (b.nats == "" || b.site == "") && lines.Scan() {
+		for word := range strings.FieldsSeq(lines.Text()) {
+			switch {
+			case strings.HasPrefix(word, "nats://"):
+				b.nats = word
+			case strings.HasPrefix(word, "http://") && b.site == "":
+				b.site = word
+			}
+		}
+	}
+	go func() {
+		for lines.Scan() { // or it stops when the pipe is full
+		}
+		running.Wait() //nolint:errcheck // it was interrupted
+	}()
+	return b
+}
+
+func (b *broker) parley(args ...string) string {
+	b.Helper()
+	out, err := exec.CommandContext(b.Context(), b.program, append(args, "--url", b.nats)...).Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			out = append(out, exit.Stderr...)
+		}
+		b.Fatalf("parley %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// call sends a request over HTTP, and returns a member of the answer.
+func (b *broker) call(as, method, path, body, member string) string {
+	b.Helper()
+	r, err := http.NewRequestWithContext(b.Context(), method, b.site+"/v1/asp"+path, strings.NewReader(body))
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+as)
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var found map[string]any
+	if err := json.NewDecoder(answer.Body).Decode(&found); err != nil || answer.StatusCode >= http.StatusBadRequest {
+		b.Fatalf("%s %s: %s %v %v", method, path, answer.Status, found, err)
+	}
+	text, _ := found[member].(string)
+	return text
+}
+
+// deal is a session with an agreement: two leaves.
+func (b *broker) deal(n int) {
+	b.Helper()
+	buyer, seller := fmt.Sprintf("agent://acme.com/buyer-%d", n/20), fmt.Sprintf("agent://widgets.co/seller-%d", n/20)
+	id := b.call(buyer, http.MethodPost, "/sessions", fmt.Sprintf(`{"with":[%q],"purpose":"cups"}`, seller), "sessionId")
+	for _, act := range []struct{ as, body string }{
+		{seller, `{"performative":"ACCEPT","body":{"referenceId":"invitation"}}`},
+		{seller, `{"performative":"PROPOSE","body":{"proposalId":"p1","type":"service-agreement","subject":"cups","terms":{"price":500}}}`},
+		{buyer, `{"performative":"ACCEPT","body":{"referenceId":"p1"}}`},
+	} {
+		b.call(act.as, http.MethodPost, "/sessions/"+id+"/messages", act.body, "")
+	}
+	b.call(buyer, http.MethodDelete, "/sessions/"+id, `{"outcome":"completed","summary":"agreed"}`, "")
+}
+
+func hashes(bundle []byte) (all [][]byte, err error) {
+	var b api.EntryBundle
+	if err := b.UnmarshalText(bundle); err != nil {
+		return nil, err
+	}
+	for _, entry := range b.Entries {
+		all = append(all, rfc6962.DefaultHasher.HashLeaf(entry))
+	}
+	return all, nil
+}
+
+// TestTessera: tessera's fsck and client accept a log that a broker wrote.
+func TestTessera(t *testing.T) {
+	b := serve(t)
+	key, err := note.NewVerifier(b.parley("log", "key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := url.Parse(b.site + "/log/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := client.NewHTTPFetcher(at, http.DefaultClient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	tracker, err := client.NewLogStateTracker(ctx, log.ReadTile, nil, key, key.Name(), client.UnilateralConsensus(log.ReadCheckpoint))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 150 {
+		b.deal(n)
+		for n%30 == 29 && tracker.Latest().Size < 2*uint64(n+1) { // each checkpoint extends the one before
+			if _, _, _, err := tracker.Update(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	size, root := tracker.Latest().Size, tracker.Latest().Hash
+	prover, err := client.NewProofBuilder(ctx, size, log.ReadTile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for index := uint64(0); index < size; index += 37 {
+		bundle, err := client.GetEntryBundle(ctx, log.ReadEntryBundle, index/256, size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path, err := prover.InclusionProof(ctx, index)
+		if err == nil {
+			err = proof.VerifyInclusion(rfc6962.DefaultHasher, index, size, rfc6962.DefaultHasher.HashLeaf(bundle.Entries[index%256]), path, root)
+		}
+		if err != nil {
+			t.Errorf("leaf %d: %v", index, err)
+		}
+	}
+	if err := fsck.New(key.Name(), key, log, hashes, fsck.Opts{N: 2}).Check(ctx); err != nil {
+		t.Error(err)
+	}
+	fmt.Fprintf(os.Stderr, "tessera accepts a log of %d leaves\n", size)
+}
