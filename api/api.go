@@ -116,6 +116,7 @@ type Card struct {
 	MaxTransactionValue *float64            `json:"maxTransactionValue,omitzero"`
 	Currency            string              `json:"currency,omitzero"`
 	Availability        jsontext.Value      `json:"availability,omitzero"`
+	Standby             performatives.Agent `json:"standby,omitzero"` // a system agent of the same organisation that may take turns left waiting
 
 	Registry Registry `json:"registry,omitzero"`
 

@@ -230,8 +230,16 @@ func (b *Broker) event(l *cachedSession, m *performatives.Message) session.Event
 		}
 		e.Known.Add(me)
 	}
-	for _, a := range session.Invites(m) {
+	invited := session.Invites(m)
+	for _, a := range invited {
 		know(a)
+	}
+	if invited != nil {
+		for _, a := range append(invited, m.Sender) {
+			if member, ok := e.Known.Get(a); ok && member.Standby != "" {
+				know(member.Standby)
+			}
+		}
 	}
 	b.approvals.Route(l.state, &e)
 	if body, ok := m.Body.(performatives.Naming); ok {

@@ -147,6 +147,9 @@ func (b *Broker) atDeadline(ctx context.Context, l *cachedSession) error {
 		return nil
 	}
 	b.tellExpired(l)
+	if err := b.tellStandbys(ctx, l); err != nil {
+		return err
+	}
 	l.armed = time.Time{} // it fired
 	if err := b.enterDeadlines(ctx, l); err != nil {
 		if _, readErr := b.current(ctx, l); readErr != nil {

@@ -20,7 +20,7 @@ var Bilateral = &session.Mode{
 	Answering: []session.Rule{notOwnUnlessAsked, addressedUnlessOwn, session.StillOpen},
 	Effects:   map[asp.Performative]func(*session.Command){asp.Inform: settleAnswered},
 	After:     afterTurn,
-	Duration:  clockOf,
+	Duration:  needs,
 	Deadlines: bilateralDeadlines,
 	Ended:     endedByClock,
 	Turn:      turnOf,

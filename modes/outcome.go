@@ -47,7 +47,21 @@ func (b *bilateral) finish(status, reason string) {
 	}
 }
 
-func clockOf(s *session.State) time.Duration { return turns(s).clock }
+// needs is how long a session lasts by default: its clock, or its turns, each of which may
+// wait until a standby takes it (GATEWAYS.md G3).
+func needs(s *session.State) time.Duration {
+	b, parked := turns(s), s.Parked()
+	switch {
+	case parked == 0: // of a session that was opened before there were standbys
+		return b.clock
+	case b.cap > 0:
+		return time.Duration(min(float64(b.cap)*float64(parked+claimed), float64(session.LongestDuration)))
+	}
+	return min(b.clock+parked, session.LongestDuration)
+}
+
+// claimed is how long a turn may be claimed before it waits again.
+const claimed = 6 * time.Hour
 
 // bilateralDeadlines are the clock and the expiry of the open offer: either
 // ends the session as stalled.

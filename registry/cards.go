@@ -166,6 +166,8 @@ func (r *Registry) check(c *api.Card) error {
 		return cardFault("/card/kind", "kind is system or personal; of a human:// it is human")
 	case c.Key != "" && !c.Key.Valid():
 		return cardFault("/card/key", "key is a public user nkey (U…)")
+	case c.Standby != "" && (human || c.Standby == c.Agent || c.Standby.IsHuman() || c.Standby.Organisation() != c.Agent.Organisation()):
+		return cardFault("/card/standby", "a standby is another agent of the same organisation; its kind is system")
 	case c.Registry.Auditor && (!human || c.Registry.MayDecide):
 		return cardFault("/card/registry/auditor", "an auditor is a human who may not decide")
 	case c.Registry.TrustScore != nil && (*c.Registry.TrustScore < 0 || *c.Registry.TrustScore > 100):

@@ -127,6 +127,7 @@ func (r *Registry) Member(a performatives.Agent) (performatives.Member, bool) {
 func (r *Registry) member(c api.Card) performatives.Member {
 	m := performatives.Member{
 		Agent: c.Agent, Key: c.Key, Kind: c.Kind, Authority: performatives.AuthorityPrincipal, TrustScore: c.Registry.TrustScore,
+		Standby: c.Standby,
 	}
 	if key, hosted := hostedKey(c); hosted && m.Key == "" {
 		m.Key, m.Custody = key, performatives.Hosted

@@ -29,6 +29,7 @@ var update = flag.Bool("update", false, "write the answers in testdata and docs/
 //	+31s : …                       time passes; deadlines due are entered
 //	register carol decide          the registry learns about somebody
 //	kind beta system               … or another kind
+//	standby alpha delta            … or who takes the turns that it leaves waiting
 //	trust beta 20                  … or about somebody's trust score
 //	limit alice 15000 USD          … or about a human's ceiling
 //	route alice,carol 2 1h / chief 1 2h   the rules ask two of alice and carol within 1 h, then the chief within 2 h
@@ -177,6 +178,14 @@ func (c *conversation) perform(said string, words []string) ([]string, error) {
 		}
 		member := c.registry[cast[words[1]]]
 		member.Kind = words[2]
+		c.registry[member.Agent] = member
+		return nil, nil
+	case "standby": // standby alpha delta
+		if len(words) != 3 {
+			return nil, errors.New("who stands by for whom?")
+		}
+		member := c.registry[cast[words[1]]]
+		member.Standby = cast[words[2]]
 		c.registry[member.Agent] = member
 		return nil, nil
 	case "limit": // limit alice 15000 USD

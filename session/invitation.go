@@ -173,6 +173,9 @@ func (t *Command) agree(from time.Time) {
 	if d := t.Mode.Duration; d != nil {
 		longest = max(longest, d(&t.State).Milliseconds())
 	}
+	if t.Agreed.parked > 0 || t.standbys > 0 { // time for a turn of each side to wait, and be taken
+		longest = max(longest, min(2*t.Parked(), LongestDuration).Milliseconds())
+	}
 	t.duration = t.Created.Add(ms(t.Agreed.MaxDuration, longest))
 	t.answerBy = from.Add(ms(t.Agreed.InvitationTimeoutMs, t.Policy.InvitationTimeout))
 	if v := t.offering.Expires; !v.IsZero() && v.Before(t.answerBy) {

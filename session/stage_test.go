@@ -289,8 +289,10 @@ func (s *stage) event(m *performatives.Message) session.Event {
 		}
 	}
 	know(m.Sender)
+	know(s.registry[m.Sender].Standby)
 	for _, a := range session.Invites(m) {
 		know(a)
+		know(s.registry[a].Standby)
 	}
 	switch body := m.Body.(type) {
 	case *performatives.DelegateBody:

@@ -67,6 +67,7 @@ instead: such an agent acts over HTTP with a token ('parley token add').`,
 	cmd.Flags().StringVar(&r.card.Kind, "kind", "", "`KIND`: system or personal (default: personal)")
 	cmd.Flags().StringSliceVar(&r.card.Capabilities, "capability", nil, "`CAPABILITY` of the agent; can be repeated")
 	cmd.Flags().StringSliceVar(&r.card.Schemas, "schema", nil, "`NAME` of a terms schema that the agent knows; can be repeated")
+	cmd.Flags().StringVar((*string)(&r.card.Standby), "standby", "", "`URI` of a system agent of the same organisation that may take turns left waiting")
 	cmd.Flags().BoolVar(&r.hosted, "hosted", false, "the broker holds a signing key; --key-out or --public-key add a key of the agent's own")
 	cmd.Flags().Float64Var(&r.trust, "trust", 0, "trust `SCORE`, 0 to 100")
 	return cmd

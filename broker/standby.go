@@ -1,0 +1,32 @@
+package broker
+
+import (
+	"context"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// tellStandbys puts the entry since which a turn waits into the inbox of the standby that may
+// take it by now, once. The session's timer fires then.
+func (b *Broker) tellStandbys(ctx context.Context, l *cachedSession) error {
+	_, overdue := l.state.Waiting(b.clock(l))
+	for _, w := range overdue {
+		e, err := b.store.At(ctx, api.SessionsStream, l.sequences[w.Sequence])
+		if err != nil {
+			return err
+		}
+		if e == nil {
+			return errMoved
+		}
+		if l.inboxes == nil {
+			l.inboxes = map[performatives.Agent]place{}
+		}
+		delete(l.inboxes, w.Standby) // another broker may have told it
+		told := delivery{sequence: w.Sequence, entry: e.Data, to: []performatives.Agent{w.Standby}, again: true}
+		if err := b.deliverOne(ctx, l, told); err != nil {
+			return err
+		}
+	}
+	return nil
+}
