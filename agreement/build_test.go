@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nkeys"
-
 	"github.com/parley-asp/parley/agreement"
+	"github.com/parley-asp/parley/internal/testkey"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -28,16 +27,7 @@ var start = time.Date(2026, 3, 7, 14, 30, 0, 0, time.UTC)
 // signerOf derives the same key from a name each time.
 func signerOf(t testing.TB, name string) performatives.Signer {
 	t.Helper()
-	seed := sha256.Sum256([]byte("parley agreement test vectors: " + name))
-	raw, err := nkeys.EncodeSeed(nkeys.PrefixByteUser, seed[:])
-	if err != nil {
-		t.Fatal(err)
-	}
-	pair, err := nkeys.FromSeed(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := performatives.NewSigner(pair)
+	s, err := performatives.NewSigner(testkey.Of("parley agreement test vectors: " + name))
 	if err != nil {
 		t.Fatal(err)
 	}

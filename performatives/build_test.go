@@ -1,12 +1,11 @@
 package performatives
 
 import (
-	"crypto/sha256"
 	"errors"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nkeys"
+	"github.com/parley-asp/parley/internal/testkey"
 )
 
 // envelope is a whole one, as in PROTOCOL.md §3, unsigned.
@@ -35,16 +34,7 @@ var acceptedAt = time.Date(2026, 3, 7, 14, 30, 1, 5, time.FixedZone("", 3600))
 // testKey makes the same nkey of a name each time.
 func testKey(t testing.TB, name string) Signer {
 	t.Helper()
-	seed := sha256.Sum256([]byte(name))
-	raw, err := nkeys.EncodeSeed(nkeys.PrefixByteUser, seed[:])
-	if err != nil {
-		t.Fatal(err)
-	}
-	pair, err := nkeys.FromSeed(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := NewSigner(pair)
+	s, err := NewSigner(testkey.Of(name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,15 +1,14 @@
 package render_test
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/testkey"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -37,16 +36,7 @@ type stage struct {
 
 func newStage(t testing.TB) *stage {
 	t.Helper()
-	seed := sha256.Sum256([]byte("the broker of these pictures"))
-	raw, err := nkeys.EncodeSeed(nkeys.PrefixByteUser, seed[:])
-	if err != nil {
-		t.Fatal(err)
-	}
-	pair, err := nkeys.FromSeed(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	broker, err := performatives.NewSigner(pair)
+	broker, err := performatives.NewSigner(testkey.Of("the broker of these pictures"))
 	if err != nil {
 		t.Fatal(err)
 	}

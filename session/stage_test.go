@@ -1,7 +1,6 @@
 package session_test
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,10 +9,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
-	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/internal/testkey"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/schemas"
@@ -52,16 +51,7 @@ func brokerKey() performatives.Signer { return signerOf("the broker") }
 
 // signerOf derives the same key from a name each time.
 func signerOf(name string) performatives.Signer {
-	seed := sha256.Sum256([]byte(name + " of these conversations"))
-	raw, err := nkeys.EncodeSeed(nkeys.PrefixByteUser, seed[:])
-	if err != nil {
-		panic(err)
-	}
-	pair, err := nkeys.FromSeed(raw)
-	if err != nil {
-		panic(err)
-	}
-	signer, err := performatives.NewSigner(pair)
+	signer, err := performatives.NewSigner(testkey.Of(name + " of these conversations"))
 	if err != nil {
 		panic(err)
 	}

@@ -29,8 +29,11 @@ func plain(imports ...string) place { return place{imports: imports} }
 // free is a place where things are put together.
 var free = place{free: true}
 
-// testkit is what tests run against: it imports testing, so nothing of the program may import it.
-const testkit = "internal/testkit"
+// testkit is what tests run against, and testkey has their keys: nothing of the program may import them.
+const (
+	testkit = "internal/testkit"
+	testkey = "internal/testkey"
+)
 
 // places is the architecture. A path that ends in /... stands for all below it.
 var places = map[string]place{
@@ -81,7 +84,8 @@ var places = map[string]place{
 	"internal/demo":  plain("client", "modes", "server", "performatives", "render", "session", "transcript", "api"),
 	"internal/bench": plain("internal/background", "archive", "sessionlist", "audit", "broker", "client", "escalation", "modes", "server", "performatives", "session", "transcript", "api"),
 	"cmd/parley":     free,
-	testkit:          free, // and only tests may import it
+	testkit:          free,   // and only tests may import it
+	testkey:          pure(), // the same
 	"test/...":       free,
 }
 
@@ -178,6 +182,7 @@ func TestArrowsAreHeard(t *testing.T) {
 		{"wiring", "cmd/parley/serve.go", `import "github.com/parley-asp/parley/broker"; import "os"`, ""},
 		{"testkit in a test", "test/fault/witness.go", `import "github.com/parley-asp/parley/internal/testkit"`, ""},
 		{"testkit in the program", "cmd/parley/serve.go", `import "github.com/parley-asp/parley/internal/testkit"`, "only tests may import"},
+		{"a test's key in the program", "session/step.go", `import "github.com/parley-asp/parley/internal/testkey"`, "only tests may import"},
 		{"no row", "gossip/gossip.go", ``, "gossip has no row"},
 		{"no row, tests only", "gossip/gossip_test.go", ``, ""},
 		{"IO", "session/step.go", `import "os/exec"`, "session is pure and must not import os/exec"},

@@ -58,8 +58,8 @@ func importFaults(name string, file *ast.File, say func(token.Pos, string, ...an
 		}
 		ours, isOurs := strings.CutPrefix(imported, module+"/")
 		switch {
-		case ours == testkit && !isTest(name):
-			say(spec.Pos(), "only tests may import %s", testkit)
+		case (ours == testkit || ours == testkey) && !isTest(name):
+			say(spec.Pos(), "only tests may import %s", ours)
 		case isOurs && !here.free && !slices.Contains(here.imports, ours):
 			say(spec.Pos(), "%s must not import %s; it may import %s", dir, ours, list(here.imports))
 		case here.pure && slices.ContainsFunc(impure, func(pattern string) bool { return below(pattern, imported) }):

@@ -2,14 +2,13 @@ package transcript
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/nats-io/nkeys"
 
+	"github.com/parley-asp/parley/internal/testkey"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -28,16 +27,7 @@ var start = time.Date(2026, 3, 7, 14, 30, 0, 0, time.UTC)
 // key derives the same nkey from a name each time.
 func key(t testing.TB, name string) performatives.Signer {
 	t.Helper()
-	seed := sha256.Sum256([]byte("parley transcript test vectors: " + name))
-	raw, err := nkeys.EncodeSeed(nkeys.PrefixByteUser, seed[:])
-	if err != nil {
-		t.Fatal(err)
-	}
-	pair, err := nkeys.FromSeed(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := performatives.NewSigner(pair)
+	s, err := performatives.NewSigner(testkey.Of("parley transcript test vectors: " + name))
 	if err != nil {
 		t.Fatal(err)
 	}
