@@ -58,6 +58,9 @@ func (l *link) once(ctx context.Context, subject string, data []byte, patience t
 // request sends a request and waits for its answer, on whatever the connection
 // is by then.
 func (l *link) request(one context.Context, subject string, data []byte) ([]byte, error) {
+	if l.http != nil {
+		return l.http.request(one, subject, data)
+	}
 	reply, err := l.nc.RequestMsgWithContext(one, &nats.Msg{Subject: subject, Data: data})
 	switch {
 	case errors.Is(err, nats.ErrConnectionClosed):

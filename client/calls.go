@@ -23,7 +23,7 @@ type calls struct {
 	subject func(verb string) string
 }
 
-// Conn is the NATS connection, for what the client does not do.
+// Conn is the NATS connection, for what the client does not do; nil over HTTP.
 func (c *calls) Conn() *nats.Conn { return c.link.nc }
 
 // call calls a verb, and repeats the request until it is answered or the

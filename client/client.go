@@ -76,6 +76,7 @@ func (c *Client) Session(id performatives.SessionID) *Session { return &Session{
 type link struct {
 	nc      *nats.Conn
 	own     bool // close it at the end
+	http    *web // instead of nc
 	signer  performatives.Signer
 	timeout time.Duration
 	log     *slog.Logger
@@ -91,8 +92,8 @@ const (
 
 // dial opens the connection of a login of this name.
 func dial(ctx context.Context, c *config, name, title string) (*link, error) {
-	l := &link{nc: c.conn, own: c.conn == nil, signer: c.signer, timeout: c.timeout, log: c.log}
-	if !l.own {
+	l := &link{nc: c.conn, own: c.conn == nil, http: c.http, signer: c.signer, timeout: c.timeout, log: c.log}
+	if !l.own || l.http != nil {
 		return l, nil
 	}
 	options := []nats.Option{
@@ -138,7 +139,7 @@ func dial(ctx context.Context, c *config, name, title string) (*link, error) {
 
 // connected waits for the connection.
 func (l *link) connected(ctx context.Context) error {
-	if l.nc.IsConnected() {
+	if l.http != nil || l.nc.IsConnected() {
 		return nil
 	}
 	changed := l.nc.StatusChanged(nats.CONNECTED, nats.CLOSED)
@@ -159,6 +160,10 @@ func (l *link) connected(ctx context.Context) error {
 }
 
 func (l *link) close() error {
+	if l.http != nil {
+		l.http.transport.CloseIdleConnections()
+		return nil
+	}
 	var err error
 	if l.nc.IsConnected() {
 		err = l.nc.FlushTimeout(l.timeout)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -21,7 +22,8 @@ type inbox struct {
 
 	mu sync.Mutex
 	mailbox
-	feeds  map[performatives.SessionID]*feed // "" is the shared one
+	feeds  map[performatives.SessionID]*feed // "" is the shared one, and the only one over HTTP
+	cursor atomic.Uint64                     // over HTTP: of the last event
 	closed bool
 }
 
@@ -61,10 +63,14 @@ func (in *inbox) enter(r *reader) error {
 	if in.closed {
 		return ErrClosed
 	}
-	f := in.feeds[r.session]
+	of := r.session
+	if in.client.link.http != nil {
+		of = ""
+	}
+	f := in.feeds[of]
 	if f == nil {
-		f = &feed{in: in, session: r.session}
-		in.feeds[r.session] = f
+		f = &feed{in: in, session: of}
+		in.feeds[of] = f
 	}
 	f.readers++
 	r.feed, in.readers[r] = f, true
@@ -150,6 +156,9 @@ func (f *feed) run(ctx context.Context, stopped chan struct{}) {
 
 // giveBack lets come again, at once and anywhere, what is not acknowledged.
 func (f *feed) giveBack() {
+	if f.in.client.link.http != nil {
+		return // it stays in the mailbox
+	}
 	for _, raw := range f.in.empty(f) {
 		if err := raw.Nak(); err != nil {
 			f.in.client.link.log.Debug("not given back", slog.Any("error", err))
@@ -160,6 +169,9 @@ func (f *feed) giveBack() {
 // pull fills the mailbox until the context ends or there is nothing to pull from.
 func (f *feed) pull(ctx context.Context) error {
 	in := f.in
+	if in.client.link.http != nil {
+		return f.follow(ctx)
+	}
 	for attempt := 0; ; attempt++ {
 		consumer, err := f.consumer(ctx)
 		if err != nil {

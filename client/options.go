@@ -23,6 +23,7 @@ type Option func(*config) error
 type config struct {
 	url      string
 	conn     *nats.Conn    // the caller's own
+	http     *web          // instead of NATS
 	login    []nats.Option // how to log in
 	more     []nats.Option // the caller's
 	signer   performatives.Signer
@@ -158,7 +159,7 @@ func configure(url string, options []Option) (*config, error) {
 			return nil, fmt.Errorf("client: %w", err)
 		}
 	}
-	if c.signer == nil && !c.unsigned {
+	if c.signer == nil && !c.unsigned && c.http == nil {
 		return nil, fmt.Errorf("client: %w", errNoKey)
 	}
 	if c.unsigned {

@@ -22,17 +22,23 @@ inbox: npayload's six patterns (asp), a match assessed in turns (bilateral), pee
 who counter until all agree (convergent), or all of them. It prints each
 conversation as it happens, and verifies every transcript offline at the end.
 
+With --face http the agents hold no keys: they are hosted, send what they want to
+say over HTTP, and read their inbox as server-sent events. The human signs.
+
 It starts a broker with logins and signatures, and removes it at the end. With
 --url it plays on a running broker, where it registers its agents (of the domains
 *.example) with fresh keys. Unless that broker runs with --dev, it needs the
 operator's key: --operator, or operator.nk in --data.`,
 		Example: `  parley demo
   parley demo --mode all --keep ./demo
+  parley demo --face http
   parley demo --url nats://127.0.0.1:4222 --data ./parley-data`,
 		RunE: runDemo,
 	}
 	flags := cmd.Flags()
 	flags.String("mode", demo.ASP, "`MODE` to play: "+strings.Join(demo.Choices(), ", "))
+	flags.String("face", demo.NATS, "`FACE` of the broker that the agents speak to: "+strings.Join(demo.Faces(), ", "))
+	flags.String("http", "http://127.0.0.1:8080", "with --url and --face http: `URL` of the broker's HTTP")
 	flags.String("url", "", "play on the broker at this NATS `URL` (default: start one)")
 	flags.String("data", defaultData, "with --url: the broker's data `DIR`, which holds operator.nk")
 	flags.String("operator", "", "with --url: `FILE` with the seed of the broker's operator")
@@ -43,11 +49,14 @@ operator's key: --operator, or operator.nk in --data.`,
 
 func runDemo(cmd *cobra.Command, _ []string) error {
 	o := demo.Options{
-		URL: text(cmd, "url"), Mode: text(cmd, "mode"), Keep: text(cmd, "keep"),
+		URL: text(cmd, "url"), Face: text(cmd, "face"), HTTP: text(cmd, "http"), Mode: text(cmd, "mode"), Keep: text(cmd, "keep"),
 		Style: style(cmd), Quiet: asked(cmd, "quiet"),
 	}
 	if !slices.Contains(demo.Choices(), o.Mode) {
 		return usage(fmt.Errorf("--mode %s: want %s", o.Mode, strings.Join(demo.Choices(), ", ")))
+	}
+	if !slices.Contains(demo.Faces(), o.Face) {
+		return usage(fmt.Errorf("--face %s: want %s", o.Face, strings.Join(demo.Faces(), ", ")))
 	}
 	reach, err := operatorOf(cmd, &o)
 	if err != nil {

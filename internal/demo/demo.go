@@ -39,6 +39,8 @@ import (
 // start a broker, play the six patterns, and print nothing.
 type Options struct {
 	URL      string        // NATS address of the broker to play on; "" starts one
+	Face     string        // one of Faces; default NATS
+	HTTP     string        // with URL and Face HTTP: URL of that broker's HTTP
 	Operator nkeys.KeyPair // of that broker; nil under --dev
 	Mode     string        // one of Choices; default ASP
 	Keep     string        // directory for the transcripts and the started broker's data; "" removes them

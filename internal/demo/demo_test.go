@@ -38,10 +38,23 @@ func playAll(t *testing.T, o Options) (Report, string) {
 	return r, out.String()
 }
 
-// Every scene, end to end, on the demo's own broker with logins and signatures.
+// Every scene, end to end, on the demo's own broker with logins and signatures, and the same
+// over HTTP with hosted agents.
 func TestScenes(t *testing.T) {
 	t.Parallel()
-	r, out := playAll(t, Options{Mode: All})
+	for _, face := range Faces() {
+		t.Run(face, func(t *testing.T) {
+			t.Parallel()
+			everyScene(t, face)
+		})
+	}
+}
+
+func everyScene(t *testing.T, face string) {
+	r, out := playAll(t, Options{Mode: All, Face: face})
+	if hosted := strings.Contains(out, "hosted, so the broker holds the key that signs: alpha"); hosted != (face == HTTP) {
+		t.Errorf("over %s agents are hosted: %t", face, hosted)
+	}
 	want := []struct {
 		pattern, mode, outcome string
 		messages               int

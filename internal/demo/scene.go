@@ -61,6 +61,15 @@ const (
 	All        = "all"
 )
 
+// The faces that agents speak to.
+const (
+	NATS = "nats"
+	HTTP = "http"
+)
+
+// Faces lists what Options.Face may be.
+func Faces() []string { return []string{NATS, HTTP} }
+
 // Choices lists what Options.Mode may be.
 func Choices() []string { return []string{ASP, Bilateral, Convergent, All} }
 

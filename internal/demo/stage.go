@@ -19,6 +19,7 @@ import (
 // A stage is the broker, and the operator that registers the cast.
 type stage struct {
 	url      string
+	http     string            // URL of HTTP, to play over that
 	key      performatives.Key // of the broker
 	dev      bool
 	operator *client.Operator
@@ -34,6 +35,10 @@ const (
 // open starts a broker, or connects to the running one.
 func open(ctx context.Context, o Options) (s *stage, err error) {
 	s = &stage{url: o.URL}
+	listen := ""
+	if o.Face == HTTP {
+		s.http, listen = o.HTTP, "127.0.0.1:0"
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
@@ -49,10 +54,13 @@ func open(ctx context.Context, o Options) (s *stage, err error) {
 			}
 			data = s.temp
 		}
-		if s.server, err = server.Start(ctx, server.Options{Data: data, Listen: "127.0.0.1:-1"}); err != nil {
+		if s.server, err = server.Start(ctx, server.Options{Data: data, Listen: "127.0.0.1:-1", HTTP: listen}); err != nil {
 			return s, err
 		}
 		s.url, pair = s.server.URL, s.server.Operator()
+		if listen != "" {
+			s.http = "http://" + s.server.HTTPAddr
+		}
 	}
 	if err := s.connectOperator(ctx, pair); err != nil {
 		return s, err
@@ -99,7 +107,8 @@ func (s *stage) close() error {
 	return errors.Join(errs...)
 }
 
-// enter registers a principal with a fresh key and connects it by that key.
+// enter registers a principal with a fresh key and connects it by that key. Over HTTP it
+// has a token, and an agent is hosted: the broker holds its key.
 func (s *stage) enter(ctx context.Context, r role) (*client.Client, error) {
 	pair, err := nkeys.CreateUser()
 	if err != nil {
@@ -113,10 +122,20 @@ func (s *stage) enter(ctx context.Context, r role) (*client.Client, error) {
 		Agent: r.agent, Name: r.name, Kind: r.kind, Key: signer.Key(), Protocols: []string{performatives.Version},
 		Registry: api.Registry{MayDecide: r.agent.IsHuman(), Limits: r.limits},
 	}
-	if _, err := s.operator.AddAgent(ctx, card); err != nil {
+	add, options := s.operator.AddAgent, []client.Option{client.Key(signer)}
+	if s.http != "" && !r.agent.IsHuman() {
+		add, options, card.Key = s.operator.AddHosted, nil, ""
+	}
+	if _, err := add(ctx, card); err != nil {
 		return nil, err
 	}
-	options := []client.Option{client.Key(signer)}
+	if s.http != "" {
+		made, err := s.operator.AddToken(ctx, api.AddToken{Agent: r.agent, Name: "demo", Lifetime: time.Hour.Milliseconds()})
+		if err != nil {
+			return nil, err
+		}
+		return client.Connect(ctx, "", r.agent, append(options, client.HTTP(s.http, made.Token))...)
+	}
 	if s.dev { // no login; acts are signed anyway
 		nc, err := nats.Connect(s.url, nats.Name(string(r.agent)), nats.CustomInboxPrefix("_INBOX."+r.agent.Token()))
 		if err != nil {
@@ -130,7 +149,7 @@ func (s *stage) enter(ctx context.Context, r role) (*client.Client, error) {
 // leave closes a principal's connection.
 func (s *stage) leave(c *client.Client) {
 	c.Close() //nolint:errcheck // its acts were accepted
-	if s.dev {
+	if s.dev && s.http == "" {
 		c.Conn().Close()
 	}
 }

@@ -227,7 +227,9 @@ func TestStrangersOverHTTP(t *testing.T) {
 	s.submit(`alpha PROPOSE ` + invite(beta))
 	s.submit(`beta ACCEPT {"referenceId":"inv"}`)
 	s.submit(`alpha ESCALATE {"reason":"policy-ambiguous","urgency":"low","context":"odd"}`)
-	var description struct{ Paths map[string]map[string]struct{} }
+	var description struct {
+		Paths map[string]map[string]struct{}
+	}
 	if err := json.Unmarshal(s.send(http.MethodGet, "/openapi.json", alpha, "", nil).body, &description); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,84 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// A hosted agent without a key and one that signs for itself talk over HTTP. Refusals are those
+// of NATS, and messages go on after the broker was gone.
+func TestHTTP(t *testing.T) {
+	t.Parallel()
+	const hosted, signs = performatives.Agent("agent://acme.com/hosted"), performatives.Agent("agent://widgets.co/signs")
+	w := testkit.NewWorld(t, testkit.Options{HTTP: "127.0.0.1:0"})
+	operator := w.OperatorClient()
+	_, err := operator.AddHosted(w.Ctx, api.Card{Agent: hosted})
+	testkit.Must(t, err)
+	enter := func(a performatives.Agent, options ...client.Option) *client.Client {
+		made, err := operator.AddToken(w.Ctx, api.AddToken{Agent: a})
+		testkit.Must(t, err)
+		c, err := client.Connect(w.Ctx, "", a, append(options, client.HTTP("http://"+w.HTTPAddr, made.Token))...)
+		testkit.Must(t, err)
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	a, b := enter(hosted), enter(signs, client.Key(w.Principal(signs).Signer))
+
+	opened, err := a.Invite(w.Ctx, client.Invitation{With: []performatives.Agent{signs}, Purpose: "cups"})
+	testkit.Must(t, err)
+	invitation, err := b.Await(w.Ctx, performatives.Propose)
+	testkit.Must(t, err)
+	answers := invitation.Session()
+	_, err = answers.Accept(w.Ctx, invitation.Ref())
+	testkit.Must(t, err)
+	_, err = opened.Accept(w.Ctx, "nothing")
+	if refusal, is := errors.AsType[*session.Refusal](err); !is || refusal.Code != session.WrongState {
+		t.Errorf("an ACCEPT of nothing is answered %v", err)
+	}
+	accepted, err := opened.Await(w.Ctx, performatives.Accept)
+	testkit.Must(t, err)
+	testkit.Must(t, accepted.Verify(w.Key()))
+	w.Down()
+	w.Up()
+	_, err = opened.Observe(w.Ctx, "back again", nil)
+	testkit.Must(t, err)
+	m, err := answers.Await(w.Ctx)
+	testkit.Must(t, err)
+	if got := heard(m); got != "back again" {
+		t.Errorf("then came %s", got)
+	}
+	view, err := opened.View(w.Ctx)
+	testkit.Must(t, err)
+	if view.State != session.Conversing || view.Participants[0].Custody != performatives.Hosted || view.Participants[1].Custody == performatives.Hosted {
+		t.Errorf("the view is %+v", view)
+	}
+	entries, err := answers.Transcript(w.Ctx)
+	testkit.Must(t, err)
+	if len(entries) != 3 {
+		t.Errorf("the transcript has %d entries", len(entries))
+	}
+	if page, err := a.SessionPage(w.Ctx, api.ListSessions{Limit: 5}); err != nil || len(page.Sessions) != 1 {
+		t.Errorf("the sessions are %+v, %v", page, err)
+	}
+	if _, err := a.PutSchema(w.Ctx, "x-v1", map[string]any{"type": "object"}); err == nil {
+		t.Error("schema.put has no path in HTTP, and was answered")
+	}
+
+	// A token that is refused ends what reads with it.
+	wrong, err := client.Connect(w.Ctx, "", hosted, client.HTTP("http://"+w.HTTPAddr, "parley_x_y"))
+	testkit.Must(t, err)
+	defer wrong.Close()
+	if _, err := wrong.Await(w.Ctx); !errors.Is(err, client.Refused(session.Unauthorized)) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a wrong token reads %v", err)
+	}
+	if _, err := client.Connect(w.Ctx, "", hosted, client.HTTP("nonsense", "x")); err == nil {
+		t.Error("no URL is taken for one")
+	}
+}
