@@ -1,6 +1,7 @@
 // Signing in.
 
 import { $, body } from './dom.js';
+import { possible } from './guard.js';
 import * as keys from './keys.js';
 import * as talk from './talk.js';
 
@@ -21,7 +22,7 @@ export async function door() {
     $('#refused').textContent = '';
     try {
       if (form.dataset.do === 'be') await talk.be(form.elements.agent.value.trim());
-      else await talk.enrol(form.elements.code.value, form.elements.name.value.trim());
+      else await talk.enrol(form.elements.code.value, form.elements.name.value.trim(), form.elements.guarded.checked);
       location.replace(next());
     } catch (error) {
       refused(error);
@@ -35,9 +36,11 @@ export async function door() {
   if ('dev' in body.dataset) return;
   const why = keys.impossible();
   if (why) return refused(new Error(why));
+  possible().then((yes) => { $('#guard').hidden = !yes; });
   const key = await keys.current().catch(() => undefined);
   if (!key) return;
   const enter = async () => {
+    $('#refused').textContent = '';
     $('#known').hidden = false;
     $('#again').hidden = true;
     try {
@@ -45,10 +48,18 @@ export async function door() {
       location.replace(next());
     } catch (error) {
       $('#known').hidden = true;
+      $('#again').hidden = !key.guard; // it may be tried again
       refused(error);
     }
   };
-  if (!new URLSearchParams(location.search).has('out')) return enter();
+  if (!new URLSearchParams(location.search).has('out') && !talk.isLocked() && !key.guard) return enter();
+  if (talk.isLocked()) {
+    $('#why').textContent = 'Locked: there was no input for a while.';
+    $('[data-do=again]').textContent = 'Unlock';
+  } else if (key.guard) {
+    $('#why').textContent = 'You are not signed in.';
+    $('[data-do=again]').textContent = 'Sign in';
+  }
   $('#again b').textContent = key.agentId;
   $('#again').hidden = false;
   $('[data-do=again]').addEventListener('click', enter);

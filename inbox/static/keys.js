@@ -1,5 +1,7 @@
-// This browser's Ed25519 key. It is not extractable: IndexedDB stores the key
-// object, never its bytes.
+// This browser's Ed25519 key. It is not extractable: IndexedDB stores the key object,
+// never its bytes. A guarded key is stored encrypted instead, and asks for each use.
+
+import * as guard from './guard.js';
 
 const store = 'keys';
 
@@ -26,9 +28,9 @@ async function inStore(mode, use) {
   }
 }
 
-// current returns {agentId, pair, public} of the last enrolment, or undefined.
+// current returns {agentId, public, pair or guard} of the last enrolment, or undefined.
 export const current = () => inStore('readonly', (s) => s.get('current'));
-export const keep = (key) => inStore('readwrite', (s) => s.put(key, 'current'));
+export const keep = ({ pair, ...key }) => inStore('readwrite', (s) => s.put(key.guard ? key : { ...key, pair }, 'current'));
 export const forget = () => inStore('readwrite', (s) => s.delete('current'));
 
 const hex = (buffer) => [...new Uint8Array(buffer)].map((b) => b.toString(16).padStart(2, '0')).join('');
@@ -40,18 +42,22 @@ export function impossible() {
   return '';
 }
 
-export async function make() {
+export async function make(guarded) {
+  const key = {};
   try {
-    const pair = await crypto.subtle.generateKey('Ed25519', false, ['sign', 'verify']);
-    return { pair, public: hex(await crypto.subtle.exportKey('raw', pair.publicKey)) };
+    key.pair = await crypto.subtle.generateKey('Ed25519', guarded, ['sign', 'verify']); // extractable until it is encrypted
+    key.public = hex(await crypto.subtle.exportKey('raw', key.pair.publicKey));
   } catch {
     throw new Error('This browser does not support Ed25519 keys. Chrome 137, Firefox 129, Safari 17 and later do.');
   }
+  if (guarded) key.guard = await guard.lock(key.pair.privateKey);
+  return key;
 }
 
 // sign signs a text's UTF-8 and formats the signature as ASP does.
 export async function sign(key, text) {
-  return 'ed25519:' + hex(await crypto.subtle.sign('Ed25519', key.pair.privateKey, new TextEncoder().encode(text)));
+  const privateKey = key.pair?.privateKey ?? await guard.unlock(key.guard);
+  return 'ed25519:' + hex(await crypto.subtle.sign('Ed25519', privateKey, new TextEncoder().encode(text)));
 }
 
 // canonical returns the RFC 8785 form of plain data. It sorts members by UTF-16 code

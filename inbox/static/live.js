@@ -6,20 +6,22 @@ import { root } from './talk.js';
 
 const name = 'parley-inbox' + root.pathname;
 const channel = new BroadcastChannel(name);
+let holds = false; // this tab has the connection
 let cursor = document.body.dataset.cursor ?? '';
 
-// follow calls onChange with each {changed, reset, now}, and state with 'yes' or 'no'
-// and whether the server refused the connection.
+// follow calls onChange with each {changed, reset, now} and whether this tab holds the
+// connection, and state with 'yes' or 'no' and whether the server refused the connection.
 export function follow(onChange, state) {
   channel.onmessage = ({ data }) => {
     if (!data.change) return state(data.live, data.refused);
     const gap = data.since !== cursor;
     cursor = data.cursor;
     state('yes', false);
-    onChange(gap ? { ...data.change, reset: true } : data.change);
+    onChange(gap ? { ...data.change, reset: true } : data.change, holds);
   };
   const tell = (message) => { channel.postMessage(message); channel.onmessage({ data: message }); };
   const listen = () => new Promise(() => {
+    holds = true;
     let source;
     let pause = 500;
     const open = () => {

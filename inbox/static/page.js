@@ -8,12 +8,15 @@ import * as talk from './talk.js';
 import { $, all, body, item, main, panes, queue } from './dom.js';
 import { door } from './door.js';
 import { call, note, openForm, ready, sign } from './forms.js';
+import { watch } from './idle.js';
 import { follow } from './live.js';
+import * as notices from './notices.js';
 import { verify } from './verify.js';
 import { asks, current, moved, open, refreshQueue, search, shut, step } from './panes.js';
 
-function changed({ changed: ids, sessions = [], reset, now }) {
+function changed({ changed: ids, sessions = [], reset, now }, holds) {
   if (now) clock.set(now);
+  if (holds && ids.length) notices.news(ids);
   if (reset || sessions.length) document.dispatchEvent(new CustomEvent('heard', { detail: { sessions, reset } }));
   if (!reset && !ids.length) return;
   if (queue) refreshQueue(ids);
@@ -125,6 +128,7 @@ clock.start(document);
 if (body.dataset.page === 'login') {
   door();
 } else {
+  watch();
   document.addEventListener('click', clicked);
   document.addEventListener('keydown', pressed);
   document.addEventListener('submit', submitted);

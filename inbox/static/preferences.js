@@ -1,7 +1,9 @@
 // What the human has chosen for this browser. It stays here.
 
 const name = 'parley-preferences ' + (document.body.dataset.me ?? '');
-const defaults = { zone: '' }; // zone '' is the browser's
+// The time zone, '' for the browser's; the minutes without input after which the page
+// locks, 0 for never; desktop notifications, and a sound with them.
+const defaults = { zone: '', idle: 15, notify: false, sound: false };
 
 function stored(key, none) {
   try {
@@ -17,6 +19,8 @@ export function choose(change) {
   Object.assign(chosen, change);
   localStorage.setItem(name, JSON.stringify(chosen));
 }
+
+addEventListener('storage', ({ key }) => { if (key === name) Object.assign(chosen, stored(name, {})); }); // in another tab
 
 // ---- saved filters of the queue ----
 

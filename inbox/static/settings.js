@@ -3,6 +3,7 @@
 import { read, write } from './clock.js';
 import { $, all, say, toDoor } from './dom.js';
 import { choose, chosen } from './preferences.js';
+import * as notices from './notices.js';
 import * as talk from './talk.js';
 
 async function revoke(form) {
@@ -27,14 +28,32 @@ document.addEventListener('submit', ({ target }) => { if (target.dataset.key) re
 
 const preferences = $('#preferences');
 for (const zone of ['UTC', ...Intl.supportedValuesOf('timeZone').filter((z) => z !== 'UTC')]) preferences.elements.zone.add(new Option(zone, zone));
-for (const [name, value] of Object.entries(chosen)) {
-  const field = preferences.elements[name];
-  if (field) field.value = value;
-}
+const { zone, idle, sound } = preferences.elements;
+zone.value = chosen.zone;
+idle.value = chosen.idle;
+sound.checked = chosen.sound;
 preferences.addEventListener('change', () => {
-  choose({ zone: preferences.elements.zone.value });
+  if (!preferences.reportValidity()) return;
+  choose({ zone: zone.value, idle: Number(idle.value), sound: sound.checked });
   say('Saved for this browser.');
 });
+sound.addEventListener('change', () => { if (sound.checked) notices.beep(); });
+
+// notified says whether new items are shown, and what the button does.
+function notified() {
+  const on = chosen.notify && notices.allowed();
+  $('#notify').textContent = on ? 'Do not notify me' : 'Notify me of new items';
+  $('#notify').disabled = !notices.possible();
+  $('#notified').textContent = on ? 'This browser shows a notification while a page of the inbox is open.'
+    : !notices.possible() ? 'This browser has no notifications.'
+      : Notification.permission === 'denied' ? 'The browser blocks notifications of this site.' : '';
+}
+$('#notify').addEventListener('click', async () => {
+  const on = chosen.notify && notices.allowed();
+  choose({ notify: !on && (await Notification.requestPermission()) === 'granted' });
+  notified();
+});
+notified();
 
 // ---- out of office ----
 

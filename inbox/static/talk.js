@@ -35,10 +35,23 @@ async function once(path, body) {
   return data;
 }
 
+// What all tabs share.
+export function stored(key) {
+  try { return localStorage.getItem(key); } catch { return null; }
+}
+export function store(key, value) {
+  try { localStorage.setItem(key, value); } catch { /* the browser stores nothing */ }
+}
+
+export const locked = 'parley-locked';
+export const isLocked = () => stored(locked) === 'yes';
+const unlock = () => { store(locked, ''); store('parley-input', Date.now()); };
+
 // again signs in again after the server's sign-in has expired.
 async function again() {
+  if (isLocked()) return false;
   const key = await keys.current().catch(() => undefined);
-  return key ? enter(key).then(() => true, () => false) : false;
+  return key && !key.guard ? enter(key).then(() => true, () => false) : false; // a guarded key asks the human
 }
 
 async function withLogin(call) {
@@ -67,13 +80,16 @@ async function proof(key, purpose = 'parley inbox sign-in') {
 }
 
 export async function enter(key) {
-  return once('login', { agentId: key.agentId, ...(await proof(key)) });
+  const answer = await once('login', { agentId: key.agentId, ...(await proof(key)) });
+  unlock();
+  return answer;
 }
 
-export async function enrol(code, name) {
-  const key = await keys.make();
+export async function enrol(code, name, guarded) {
+  const key = await keys.make(guarded);
   const answer = await once('enrol', { code, name, ...(await proof(key)) });
   await keys.keep({ ...key, agentId: answer.agentId });
+  unlock();
 }
 
 // revoke has one of the human's own keys signed out for good: it is true while this
@@ -85,7 +101,10 @@ export async function revoke(device) {
   return signedIn;
 }
 
-export const be = (agentId) => once('login', { agentId });
+export async function be(agentId) {
+  await once('login', { agentId });
+  unlock();
+}
 
 export async function leave() {
   await once('logout', {});

@@ -155,3 +155,61 @@ func TestOutOfOffice(t *testing.T) {
 	b.clicks("#back")
 	b.holds(`!document.querySelector("#back") && !document.querySelector(".dev")`)
 }
+
+// TestLocks locks every page after a time without input, until the key is asked again.
+func TestLocks(t *testing.T) {
+	w := newWorld(t, testkit.Options{})
+	_, _, id := w.asks("Enterprise plan", "high", plan)
+	b := w.enters(alice, "items/"+id)
+	b.types("#comment", "half a note")
+	other, closes := b.tab()
+	defer closes()
+	other.opens("sessions")
+	other.sees(".list")
+	const idle = `localStorage.setItem("parley-input", String(Date.now() - 16 * 60e3))`
+	get[bool](b, `(`+idle+`, true)`)
+	b.reads("#again", "Locked: there was no input for a while.")
+	b.accessible("a locked page")
+	other.reads("#again", "Locked")
+	other.opens("") // the key alone does not sign in now
+	other.reads("#again", "Locked")
+	b.clicks("[data-do=again]")
+	b.holds(`document.querySelector("#comment")?.value === "half a note"`)
+	other.opens("settings")
+	other.sees("#idle")
+	get[bool](other, `(() => { const f = document.querySelector("#idle"); f.value = "0"; f.dispatchEvent(new Event("change", { bubbles: true })); return true; })()`)
+	other.reads("#toast", "Saved")
+	get[bool](other, `(`+idle+`, document.dispatchEvent(new Event("visibilitychange")), true)`)
+	b.holds(`JSON.parse(localStorage.getItem("parley-preferences human://acme.example/alice")).idle === 0 && !!document.querySelector("#item")`)
+}
+
+// TestNotifies shows a desktop notification of what the human is to decide, once they
+// have asked for it, without a word of the counterparty.
+func TestNotifies(t *testing.T) {
+	w := newWorld(t, testkit.Options{})
+	b := w.enters(alice, "")
+	const fake = `(() => {
+  window.shown = [];
+  window.Notification = class { static permission = 'granted'; static requestPermission = async () => 'granted'; constructor(title, o) { shown.push(title + ': ' + o.body); } };
+  window.AudioContext = class { constructor() { shown.push('a sound'); throw new Error('no sound'); } };
+  return true;
+})()`
+	b.reads(".live", "live")
+	get[bool](b, fake)
+	_, _, quiet := w.asks("Not asked for", "low", plan)
+	b.sees(`.row[data-id="` + quiet + `"]`)
+	b.opens("settings")
+	b.sees("#notify")
+	get[bool](b, fake)
+	b.clicks("#notify")
+	b.reads("#notified", "This browser shows a notification")
+	b.holds(`!document.querySelector("#sound").checked`)
+	b.opens("")
+	b.reads(".live", "live")
+	get[bool](b, fake)
+	w.asks("Their words", "high", plan)
+	b.holds(`shown.length > 0`)
+	if got := get[string](b, `shown.join("; ")`); got != "Decision needed (high): procurement/alpha acme.example · USD 15,000" {
+		t.Errorf("it shows %q", got)
+	}
+}

@@ -1,0 +1,44 @@
+// The idle lock: without input for a while, every tab of this browser signs out and
+// hides what it shows. To go on, the key is asked again.
+
+import { chosen } from './preferences.js';
+import * as talk from './talk.js';
+
+const input = 'parley-input'; // when the last input was, in any tab
+const step = 5e3; // ms between checks
+
+let noted = 0;
+function note() {
+  noted = Date.now();
+  talk.store(input, noted);
+}
+
+async function lock() {
+  document.documentElement.dataset.locked = '';
+  talk.store(talk.locked, 'yes');
+  const here = location.href.slice(talk.root.href.length);
+  await talk.leave().catch(() => {}); // what is shown is hidden all the same
+  location.replace(new URL('login?next=' + encodeURIComponent(here), talk.root));
+}
+
+function check() {
+  if ('locked' in document.documentElement.dataset) return;
+  const idle = chosen.idle * 60e3;
+  const last = Number(talk.stored(input));
+  if (talk.isLocked() || (idle && last && Date.now() - last >= idle)) lock();
+}
+
+export function watch() {
+  check();
+  if (!('locked' in document.documentElement.dataset)) note();
+  for (const kind of ['pointerdown', 'pointermove', 'keydown', 'wheel', 'touchstart', 'input']) {
+    document.addEventListener(kind, () => {
+      if (Date.now() - noted < step) return;
+      check();
+      note();
+    }, { capture: true, passive: true });
+  }
+  addEventListener('storage', check);
+  document.addEventListener('visibilitychange', check);
+  setInterval(check, step);
+}
