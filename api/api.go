@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/discovery"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -117,6 +118,9 @@ type Card struct {
 	Currency            string              `json:"currency,omitzero"`
 	Availability        jsontext.Value      `json:"availability,omitzero"`
 	Standby             performatives.Agent `json:"standby,omitzero"` // a system agent of the same organisation that may take turns left waiting
+	Skills              []discovery.Skill   `json:"skills,omitzero"`
+	Pricing             jsontext.Value      `json:"pricing,omitzero"`    // {amount, currency, per}
+	QueueDepth          jsontext.Value      `json:"queueDepth,omitzero"` // how many tasks wait for it; null is unknown
 
 	Registry Registry `json:"registry,omitzero"`
 

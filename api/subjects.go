@@ -50,6 +50,7 @@ const (
 	AllOperator    = "asp.operator.api.*.*"
 	AllEvents      = "asp.event.>"
 	AllLeaves      = "asp.log.*.*"
+	AllDiscovery   = "asp.discovery.>" // calls for proposals
 )
 
 // ArchiveIndexPage is the subject of the archive's index, many sessions to a message.

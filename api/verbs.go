@@ -85,6 +85,13 @@ var (
 		"one principal's card")
 	AgentList = define[ListAgents, Agents]("agent.list", Principal, Read,
 		"the cards of principals, by URI")
+	AgentSearch = define[SearchAgents, Agents]("agent.search", Principal, Read,
+		"the cards of agents by capability, text, schema, trust and organisation")
+
+	DiscoveryCall = define[CallForProposals, Proposals]("discovery.call", Principal, Read,
+		"ask all agents that could do a task how well they fit, and rank them", waits)
+	DiscoveryAnswer = define[AnswerCall, Answered]("discovery.answer", Principal, Write,
+		"an agent's own assessment in answer to a call")
 
 	SchemaPut = define[PutSchema, Schema]("schema.put", Principal, Write,
 		"register a terms schema, which never changes after that")
@@ -163,6 +170,12 @@ func define[Request, Reply any](name string, role Role, access Access, doc strin
 	}
 	table = append(table, v)
 	return VerbOf[Request, Reply]{v}
+}
+
+// Members lists the fields of a request or reply that are members of its JSON, those of
+// embedded structs included.
+func Members(t reflect.Type) []reflect.StructField {
+	return slices.DeleteFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return f.Anonymous })
 }
 
 // VerbNames are the names of the verbs that a role may call, sorted.

@@ -36,6 +36,7 @@ import (
 	"github.com/parley-asp/parley/ledger"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/proposals"
 	"github.com/parley-asp/parley/registry"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/sessionlist"
@@ -170,6 +171,7 @@ type Broker struct {
 	calls    *scheduler // of verbs
 
 	approvals *approvals.Approvals
+	proposals *proposals.Calls
 
 	unlogged    sync.Map // agreements whose leaf is not in the public log yet, and their sessions
 	limitEvents limitEvents
@@ -215,6 +217,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		{"membership", b.join},
 		{"timers", b.openTimers},
 		{"archive", b.openArchiver},
+		{"calls for proposals", b.openProposals},
 		{"api", b.openAPI},
 	} {
 		if err := b.store.Patiently(ctx, start.what, start.do); err != nil {
@@ -236,6 +239,9 @@ func (b *Broker) Close(ctx context.Context) error {
 // then the work, then what the work needs.
 func (b *Broker) closeParts(ctx context.Context) {
 	b.copies.Close()
+	if b.proposals != nil {
+		b.proposals.Close()
+	}
 	b.timers.close(ctx)
 	if b.archiver != nil {
 		b.archiver.Close()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -39,8 +40,8 @@ func requestOf[Q any](data []byte) (request Q, err error) {
 func members(request reflect.Type, given map[string]jsontext.Value) error {
 	var takes []string
 	missing := ""
-	for i := range request.NumField() {
-		name, options, _ := strings.Cut(request.Field(i).Tag.Get("json"), ",")
+	for _, field := range api.Members(request) {
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		takes = append(takes, name)
 		if value := given[name]; missing == "" && options != "omitzero" && (len(value) == 0 || value.Kind() == 'n') {
 			missing = name

@@ -24,11 +24,11 @@ const (
 
 // A Candidate is an agent with its assessment.
 type Candidate struct {
-	Agent      performatives.Agent `json:"agentId"`
-	Source     Source              `json:"source"`
-	Assessment `json:",inline"`
-	Trust      *float64       `json:"trustScore,omitzero"` // 0 to 100, the registry's
-	Pricing    jsontext.Value `json:"pricing,omitzero"`
+	Agent  performatives.Agent `json:"agentId"`
+	Source Source              `json:"source"`
+	Assessment
+	Trust   *float64       `json:"trustScore,omitzero"` // 0 to 100, the registry's
+	Pricing jsontext.Value `json:"pricing,omitzero"`
 }
 
 // A Policy says which of two candidates comes first, negative for the first. Candidates

@@ -1,6 +1,8 @@
 package embedded
 
 import (
+	"slices"
+
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/parley-asp/parley/login"
@@ -56,7 +58,8 @@ var (
 		{"$JS.API.CONSUMER.LIST.*", server.Singleton},
 		{"$JS.API.CONSUMER.NAMES.*", server.Singleton},
 	}
-	monitorStreams = []string{"asp.event.>", "asp.escalation.>"}
+	monitorStreams   = []string{"asp.event.>", "asp.escalation.>"}
+	principalStreams = []string{"asp.discovery.>"}
 )
 
 func subjects(services []service) []string {
@@ -77,10 +80,10 @@ type access struct {
 // What each account imports, with logins and in development.
 var (
 	production = []access{
-		{login.PrincipalsAccount, principalServices, nil},
+		{login.PrincipalsAccount, principalServices, principalStreams},
 		{login.OperatorsAccount, operatorServices, monitorStreams},
 	}
-	development = []access{{login.PrincipalsAccount, devServices, monitorStreams}}
+	development = []access{{login.PrincipalsAccount, devServices, slices.Concat(monitorStreams, principalStreams)}}
 )
 
 // accounts are those of a server in development, which is in config mode. Their names are their

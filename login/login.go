@@ -98,6 +98,7 @@ func Permissions(id Identity) (jwt.Permissions, error) {
 			return jwt.Permissions{}, fmt.Errorf("login: %q is not the token of a principal", id.Name)
 		}
 		may.Pub.Allow = jwt.StringList{"asp.agent." + id.Name + ".submit.*", "asp.agent." + id.Name + ".api.*.*"}
+		may.Sub.Allow = append(may.Sub.Allow, api.AllDiscovery)
 		// No wildcards for stream and consumer: with them, "+NXT" would read the inboxes of
 		// others. So session consumers have a fixed set of names.
 		for _, consumer := range append([]string{id.Name}, api.SessionConsumers(id.Name)...) {

@@ -46,7 +46,7 @@ func TestPermissions(t *testing.T) {
 				"$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX.@acme_com~al=69ce",
 				"$JS.ACK.ASP_INBOX.@acme_com~al=69ce.>",
 			),
-			hears: []string{"_INBOX.@acme_com~al=69ce.>"},
+			hears: []string{"_INBOX.@acme_com~al=69ce.>", "asp.discovery.>"},
 		},
 		{
 			id:      login.Identity{Name: "operator", Role: login.Operator},

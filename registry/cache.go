@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/discovery"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -20,6 +21,8 @@ type cache struct {
 	logins    map[performatives.Key]performatives.Agent
 	devices   map[performatives.Key]performatives.Agent
 	deciders  map[performatives.Organisation]map[performatives.Agent]bool
+	capable   map[string]map[performatives.Agent]bool // by capability
+	profiles  map[performatives.Agent]*discovery.Profile
 }
 
 func newCache(decides func(api.Card) bool) *cache {
@@ -27,6 +30,7 @@ func newCache(decides func(api.Card) bool) *cache {
 		decides: decides, cards: map[performatives.Agent]api.Card{}, revisions: map[performatives.Agent]uint64{},
 		logins: map[performatives.Key]performatives.Agent{}, devices: map[performatives.Key]performatives.Agent{},
 		deciders: map[performatives.Organisation]map[performatives.Agent]bool{},
+		capable:  map[string]map[performatives.Agent]bool{}, profiles: map[performatives.Agent]*discovery.Profile{},
 	}
 }
 
@@ -45,6 +49,12 @@ func (c *cache) put(card api.Card, revision uint64) (old api.Card, changed bool)
 	}
 	for _, d := range card.Registry.Devices {
 		c.devices[d.Key] = card.Agent
+	}
+	for _, capability := range card.Capabilities {
+		if c.capable[capability] == nil {
+			c.capable[capability] = map[performatives.Agent]bool{}
+		}
+		c.capable[capability][card.Agent] = true
 	}
 	if c.decides(card) {
 		org := card.Agent.Organisation()
@@ -75,6 +85,13 @@ func (c *cache) forget(a performatives.Agent) (old api.Card) {
 		delete(c.devices, d.Key)
 	}
 	delete(c.deciders[a.Organisation()], a)
+	delete(c.profiles, a)
+	for _, capability := range old.Capabilities {
+		delete(c.capable[capability], a)
+		if len(c.capable[capability]) == 0 {
+			delete(c.capable, capability)
+		}
+	}
 	return old
 }
 

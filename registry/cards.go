@@ -177,6 +177,9 @@ func (r *Registry) check(c *api.Card) error {
 	case len(c.Registry.Limits) > 0 && !human:
 		return cardFault("/card/registry/limits", "limits are of a human who may decide")
 	}
+	if err := checkSkills(c); err != nil {
+		return err
+	}
 	seen := map[string]bool{}
 	for i, l := range c.Registry.Limits {
 		if len(l.Currency) != 3 || l.Currency != strings.ToUpper(l.Currency) || l.MaxAmount < 0 || seen[l.Currency] {

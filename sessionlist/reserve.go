@@ -24,13 +24,28 @@ func (l *List) Reserve(inviter performatives.Agent, limit int) (release func(), 
 	}), open, true
 }
 
-// count counts the open sessions of each inviter.
+// Busy is how many open sessions a principal takes part in.
+func (l *List) Busy(a performatives.Agent) int {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.busy[a]
+}
+
+// count counts the open sessions of each inviter, and of each participant.
 func (l *List) count(old, now Row) {
-	if len(old.Participants) > 0 && !old.State.Over() {
-		add(l.open, old.Participants[0], -1)
+	l.countOpen(old, -1)
+	l.countOpen(now, 1)
+}
+
+func (l *List) countOpen(row Row, n int) {
+	if row.State.Over() {
+		return
 	}
-	if len(now.Participants) > 0 && !now.State.Over() {
-		add(l.open, now.Participants[0], 1)
+	for i, a := range row.Participants {
+		if i == 0 {
+			add(l.open, a, n)
+		}
+		add(l.busy, a, n)
 	}
 }
 

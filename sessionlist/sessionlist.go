@@ -64,6 +64,7 @@ type List struct {
 	mu             sync.RWMutex
 	table          *table
 	open, reserved map[performatives.Agent]int // sessions by inviter: open, and about to be
+	busy           map[performatives.Agent]int // open sessions by participant
 }
 
 // Open returns once memory has the open sessions. It loads the ended ones in the background.
@@ -73,7 +74,7 @@ func Open(ctx context.Context, o Options) (*List, error) {
 	}
 	l := &List{
 		o: o, work: background.New(), loaded: make(chan struct{}), table: newTable(),
-		open: map[performatives.Agent]int{}, reserved: map[performatives.Agent]int{},
+		open: map[performatives.Agent]int{}, reserved: map[performatives.Agent]int{}, busy: map[performatives.Agent]int{},
 	}
 	if err := l.followOpen(ctx); err != nil {
 		l.Close()

@@ -161,8 +161,7 @@ func (r *route) parameters() (all []parameter) {
 		return nil
 	}
 	types := map[string]reflect.Type{}
-	for i := range r.verb.Request.NumField() {
-		f := r.verb.Request.Field(i)
+	for _, f := range api.Members(r.verb.Request) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		t := f.Type
 		if t.Kind() == reflect.Pointer {

@@ -75,6 +75,8 @@ func routes() []route {
 		post("/turns/{turnId}/release", api.TurnRelease.Verb),
 		get("/agreements", api.AgreementList.Verb),
 		get("/agreements/{agreementId}", api.AgreementGet.Verb),
+		get("/discover", api.AgentSearch.Verb, called("min_trust", "minTrust")),
+		post("/discover", api.DiscoveryCall.Verb),
 		get("/escalations", api.EscalationList.Verb),
 		get("/escalations/{escalationId}", api.EscalationGet.Verb),
 		get("/escalations/{escalationId}/history", api.EscalationHistory.Verb),

@@ -172,8 +172,8 @@ func TestVerbs(t *testing.T) {
 // membersOf are the JSON members of a type, sorted, with a ? where one may be absent.
 func membersOf(of reflect.Type) []string {
 	names := []string{}
-	for i := range of.NumField() {
-		name, more, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+	for _, field := range api.Members(of) {
+		name, more, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if strings.Contains(more, "omitzero") {
 			name += "?"
 		}

@@ -1,0 +1,110 @@
+package api
+
+import (
+	"strings"
+
+	"github.com/parley-asp/parley/discovery"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// Bounds of discovery.
+const (
+	MaxSkills      = 100       // of a card
+	MaxCardBytes   = 64 << 10  // of a card
+	MaxAnswerBytes = 16 << 10  // of an agent's answer to a call
+	MaxTaskBytes   = 128 << 10 // of a call
+	MaxWait        = 10_000    // milliseconds that a call waits for answers
+	DefaultWait    = 500       // of them, if the call does not say
+	MaxAsked       = 2_000     // agents that a call asks, those with the most trust first
+	MaxNamed       = 200       // agents that a call names
+)
+
+// AnyCapability is the last part of the subject of a call that names no single capability.
+const AnyCapability = "any"
+
+// Discovery is the subject on which agents with a capability hear of calls. The dots of a
+// capability stay; what a subject cannot hold is written as = and two hexadecimal digits.
+func Discovery(capability string) string {
+	if capability == "" || strings.HasSuffix(capability, ".*") {
+		capability = AnyCapability
+	}
+	const hexadecimal = "0123456789ABCDEF"
+	var subject strings.Builder
+	subject.WriteString("asp.discovery.")
+	for i := range len(capability) {
+		c := capability[i]
+		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' ||
+			c == '.' && i > 0 && i < len(capability)-1 && capability[i-1] != '.'
+		if plain {
+			subject.WriteByte(c)
+			continue
+		}
+		subject.WriteString("=" + string(hexadecimal[c>>4]) + string(hexadecimal[c&15]))
+	}
+	return subject.String()
+}
+
+// HasCapability reports whether one of an agent's capabilities is the one wanted: exactly,
+// or below a prefix as in data.*.
+func HasCapability(capabilities []string, wanted string) bool {
+	prefix, any := strings.CutSuffix(wanted, "*")
+	for _, c := range capabilities {
+		if c == wanted || any && strings.HasSuffix(prefix, ".") && strings.HasPrefix(c, prefix) {
+			return true
+		}
+	}
+	return wanted == ""
+}
+
+// SearchAgents is the request of agent.search; agents come by URI.
+type SearchAgents struct {
+	Capability   string  `json:"capability,omitzero"` // exact, or a prefix as in data.*
+	Query        string  `json:"query,omitzero"`      // words that are all in the card
+	Schema       string  `json:"schema,omitzero"`     // a terms schema that the agent knows
+	MinTrust     float64 `json:"minTrust,omitzero"`
+	Kind         string  `json:"kind,omitzero"`
+	Organization string  `json:"organization,omitzero"` // the URI's host
+	Limit        int     `json:"limit,omitzero"`
+	Cursor       string  `json:"cursor,omitzero"`
+}
+
+// CallForProposals is the request of discovery.call.
+type CallForProposals struct {
+	discovery.Task
+	Capability string                `json:"capability,omitzero"` // exact, or a prefix as in data.*
+	Agents     []performatives.Agent `json:"agents,omitzero"`     // only these
+	MinTrust   float64               `json:"minTrust,omitzero"`
+	WaitMs     *int                  `json:"waitMs,omitzero"` // 500; at most 10,000; 0 asks nobody, and assesses cards
+	Rank       string                `json:"rank,omitzero"`   // best, cheapest, queue, trust, or weights
+	Limit      int                   `json:"limit,omitzero"`  // of candidates: 20, at most 200
+}
+
+// A CallNotice is what agents hear of a call for proposals, on Discovery of its capability.
+type CallNotice struct {
+	ID         string              `json:"callId"`
+	From       performatives.Agent `json:"from,omitzero"` // who asks; absent is an operator
+	Capability string              `json:"capability,omitzero"`
+	Until      string              `json:"until"` // a later answer does not count
+	discovery.Task
+}
+
+// Proposals is the reply of discovery.call.
+type Proposals struct {
+	ID         string                `json:"callId"`
+	Candidates []discovery.Candidate `json:"candidates"`         // best first
+	Asked      int                   `json:"asked"`              // agents that match
+	Answered   int                   `json:"answered"`           // of them, by themselves and in time
+	Truncated  bool                  `json:"truncated,omitzero"` // there are more candidates than the reply has
+}
+
+// AnswerCall is the request of discovery.answer.
+type AnswerCall struct {
+	ID string `json:"callId"`
+	discovery.Assessment
+}
+
+// Answered is the reply of discovery.answer.
+type Answered struct {
+	ID      string `json:"callId"`
+	Counted bool   `json:"counted"` // not late, not the second, and from who was asked
+}

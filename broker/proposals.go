@@ -1,0 +1,42 @@
+package broker
+
+import (
+	"context"
+
+	"github.com/nats-io/nats.go"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/proposals"
+)
+
+func (b *Broker) openProposals(context.Context) (err error) {
+	b.proposals, err = proposals.Open(proposals.Options{
+		Registry: b.registry, Bus: bus{b}, Broker: b.id, Queue: b.list.Busy, Now: b.Now,
+	})
+	return err
+}
+
+// A bus is the broker's connection, for messages that need not last.
+type bus struct{ b *Broker }
+
+func (t bus) Publish(subject string, data []byte) error { return t.b.Conn.Publish(subject, data) }
+
+func (t bus) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {
+	reply, err := t.b.Conn.RequestWithContext(ctx, subject, data)
+	if err != nil {
+		return nil, err
+	}
+	return reply.Data, nil
+}
+
+func (t bus) Listen(subject string, answer func([]byte) []byte) (stop func(), err error) {
+	s, err := t.b.Conn.Subscribe(subject, func(m *nats.Msg) {
+		if err := m.Respond(answer(m.Data)); err != nil {
+			t.b.Log.Debug("reply not sent", zap.Error(err))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = s.Unsubscribe() }, nil // fails only on a connection that is closed
+}

@@ -1,0 +1,185 @@
+// Package proposals calls for proposals: it asks all agents that could do a task how well
+// they fit, gathers their answers for a while, and ranks them.
+//
+//	c, err := proposals.Open(proposals.Options{Registry: r, Bus: bus, …})
+//	if err != nil { … }
+//	defer c.Close()
+//	found, err := c.Call(ctx, caller, api.CallForProposals{Task: task, Capability: "translate"})
+//
+// An agent answers with its own assessment by discovery.answer, at any broker: the broker
+// that made the call listens on a subject of its own. Whoever does not answer in time is
+// assessed from its card. An answer that is late, that is an agent's second, or that is from
+// somebody who was not asked does not count.
+package proposals
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/discovery"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// Registry is what a call reads of cards.
+type Registry interface {
+	Capable(capability string) []api.Card
+	Card(performatives.Agent) (api.Card, bool)
+	Profile(performatives.Agent) (*discovery.Profile, bool)
+}
+
+// A Bus connects brokers and agents.
+type Bus interface {
+	// Publish tells whoever listens.
+	Publish(subject string, data []byte) error
+	// Request asks one other, and fails if nobody listens.
+	Request(ctx context.Context, subject string, data []byte) ([]byte, error)
+	// Listen answers requests until stop.
+	Listen(subject string, answer func(data []byte) []byte) (stop func(), err error)
+}
+
+// Options say how calls are made.
+type Options struct {
+	Registry Registry
+	Bus      Bus
+	Broker   string // this broker's ID, one token
+	Now      func() time.Time
+
+	// Queue is how many open sessions an agent takes part in, for one that does not say
+	// itself how long its queue is.
+	Queue func(performatives.Agent) int
+}
+
+// Bounds of the calls that wait at one broker.
+const (
+	maxWaiting    = 1_000
+	maxOfOne      = 8 // of one principal
+	answerTimeout = 2 * time.Second
+)
+
+// Calls are the calls that this broker makes.
+type Calls struct {
+	o    Options
+	stop func()
+
+	mu      sync.Mutex
+	waiting map[string]*call
+	ofOne   map[performatives.Agent]int
+}
+
+// A call waits for answers.
+type call struct {
+	asked   map[performatives.Agent]bool
+	answers map[performatives.Agent]discovery.Assessment
+	all     chan struct{} // closed when all have answered
+}
+
+// An answer goes from the broker that an agent answered to the broker that made the call.
+type answer struct {
+	ID         string               `json:"callId"`
+	Agent      performatives.Agent  `json:"agentId"`
+	Assessment discovery.Assessment `json:"assessment"`
+}
+
+// Open listens for answers until Close.
+func Open(o Options) (*Calls, error) {
+	c := &Calls{o: o, waiting: map[string]*call{}, ofOne: map[performatives.Agent]int{}}
+	var err error
+	c.stop, err = o.Bus.Listen(answersOf(o.Broker), c.heard)
+	return c, err
+}
+
+// Close stops listening. Calls that wait end without further answers.
+func (c *Calls) Close() { c.stop() }
+
+func answersOf(broker string) string { return "asp.call." + broker }
+
+// Call answers discovery.call.
+func (c *Calls) Call(ctx context.Context, caller api.Caller, q api.CallForProposals) (api.Proposals, error) {
+	rank, wait, err := check(q)
+	if err != nil {
+		return api.Proposals{}, err
+	}
+	cards := c.matching(q)
+	found := api.Proposals{ID: c.o.Broker + "." + uuid.NewString(), Candidates: []discovery.Candidate{}, Asked: len(cards)}
+	answers := map[performatives.Agent]discovery.Assessment{}
+	if wait > 0 && len(cards) > 0 {
+		if answers, err = c.gather(ctx, caller, q, found.ID, cards, wait); err != nil {
+			return api.Proposals{}, err
+		}
+	}
+	found.Answered = len(answers)
+	task := q.Task.Prepare()
+	for _, card := range cards {
+		candidate := discovery.Candidate{Agent: card.Agent, Source: discovery.ByAgent, Trust: card.Registry.TrustScore, Pricing: card.Pricing}
+		own, answered := answers[card.Agent]
+		candidate.Assessment = own
+		if !answered {
+			profile, registered := c.o.Registry.Profile(card.Agent)
+			if !registered {
+				continue
+			}
+			candidate.Source, candidate.Assessment = discovery.ByRegistry, profile.Assess(task, c.queue(card), nil)
+		}
+		found.Candidates = append(found.Candidates, candidate)
+	}
+	discovery.Rank(found.Candidates, rank)
+	found.Candidates, found.Truncated = fitting(found.Candidates, q.Limit)
+	return found, nil
+}
+
+// check refuses a call that makes no sense, and reads what it asks for.
+func check(q api.CallForProposals) (rank discovery.Policy, wait time.Duration, err error) {
+	fault := func(path, message string) error {
+		return session.RefuseSchema(session.Fault{Path: path, Rule: "call", Message: message})
+	}
+	ms := api.DefaultWait
+	if q.WaitMs != nil {
+		ms = *q.WaitMs
+	}
+	rank, unknown := discovery.ParsePolicy(q.Rank)
+	switch {
+	case q.Summary == "":
+		return nil, 0, fault("/task_summary", "task_summary is required")
+	case len([]rune(q.Summary)) > discovery.MaxText || len([]rune(q.Details)) > discovery.MaxText:
+		return nil, 0, fault("/task_summary", "task_summary and task_details have at most 10,000 characters each")
+	case q.Weights.Negative() != "":
+		return nil, 0, fault("/weights/"+q.Weights.Negative(), "a weight is at least 0")
+	case ms < 0 || ms > api.MaxWait:
+		return nil, 0, fault("/waitMs", "waitMs is from 0 to 10,000")
+	case q.Limit < 0 || q.Limit > maxCandidates:
+		return nil, 0, fault("/limit", "limit is from 1 to 200")
+	case len(q.Agents) > api.MaxNamed:
+		return nil, 0, fault("/agents", "a call names at most 200 agents")
+	case unknown != nil:
+		return nil, 0, fault("/rank", unknown.Error())
+	}
+	return rank, time.Duration(ms) * time.Millisecond, nil
+}
+
+// matching is the agents that a call asks. If they are too many, those with the most trust
+// are asked.
+func (c *Calls) matching(q api.CallForProposals) (cards []api.Card) {
+	if q.Agents == nil {
+		cards = c.o.Registry.Capable(q.Capability)
+	}
+	for _, a := range q.Agents {
+		card, registered := c.o.Registry.Card(a)
+		twice := slices.ContainsFunc(cards, func(other api.Card) bool { return other.Agent == a })
+		if registered && !twice && card.Kind != performatives.KindHuman && api.HasCapability(card.Capabilities, q.Capability) {
+			cards = append(cards, card)
+		}
+	}
+	cards = slices.DeleteFunc(cards, func(card api.Card) bool { return q.MinTrust > 0 && trust(card) < q.MinTrust })
+	if len(cards) > api.MaxAsked {
+		slices.SortStableFunc(cards, func(a, b api.Card) int { return cmp.Compare(trust(b), trust(a)) })
+		cards = cards[:api.MaxAsked]
+	}
+	return cards
+}

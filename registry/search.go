@@ -1,0 +1,154 @@
+package registry
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/discovery"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// AgentSearch answers agent.search.
+func (r *Registry) AgentSearch(_ context.Context, c api.Caller, q api.SearchAgents) (api.Agents, error) {
+	words := strings.Fields(strings.ToLower(q.Query))
+	page := api.NewPage[api.Card](q.Limit)
+	for _, card := range r.cache.withCapability(q.Capability) {
+		if string(card.Agent) <= q.Cursor || card.Kind == performatives.KindHuman ||
+			q.Organization != "" && string(card.Agent.Organisation()) != q.Organization ||
+			q.Kind != "" && card.Kind != q.Kind ||
+			q.Schema != "" && !slices.Contains(card.Schemas, q.Schema) ||
+			q.MinTrust > 0 && (card.Registry.TrustScore == nil || *card.Registry.TrustScore < q.MinTrust) ||
+			!says(card, words) {
+			continue
+		}
+		row := r.forCaller(card, c)
+		api.Fit(&row, api.MaxRowBytes)
+		if !page.Add(row, api.Size(row)) {
+			return api.Agents{Agents: page.Items, Next: string(page.Items[len(page.Items)-1].Agent)}, nil
+		}
+	}
+	return api.Agents{Agents: page.Items}, nil
+}
+
+// says reports whether a card has all the words in what people read of it.
+func says(card api.Card, words []string) bool {
+	if len(words) == 0 {
+		return true
+	}
+	texts := append([]string{string(card.Agent), card.Name, card.Description, card.Organization}, card.Capabilities...)
+	for _, skill := range card.Skills {
+		texts = append(append(texts, skill.ID, skill.Name, skill.Description), skill.Tags...)
+	}
+	text := strings.ToLower(strings.Join(texts, "\n"))
+	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
+}
+
+// Capable returns the cards of agents with a capability, by URI; "" is every agent. No human
+// is among them.
+func (r *Registry) Capable(capability string) []api.Card {
+	return slices.DeleteFunc(r.cache.withCapability(capability), func(card api.Card) bool { return card.Kind == performatives.KindHuman })
+}
+
+// Profile is what an agent's card says of its skills, read once for each card.
+func (r *Registry) Profile(a performatives.Agent) (*discovery.Profile, bool) {
+	return r.cache.profile(a)
+}
+
+// withCapability is the cards with a capability, sorted by URI. Only a search without one
+// reads all cards.
+func (c *cache) withCapability(wanted string) (found []api.Card) {
+	if wanted == "" {
+		return c.list(func(api.Card) bool { return true })
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	agents := c.capable[wanted]
+	if strings.HasSuffix(wanted, ".*") {
+		agents = map[performatives.Agent]bool{}
+		for capability, of := range c.capable {
+			if api.HasCapability([]string{capability}, wanted) {
+				for a := range of {
+					agents[a] = true
+				}
+			}
+		}
+	}
+	for a := range agents {
+		found = append(found, c.cards[a])
+	}
+	slices.SortFunc(found, func(a, b api.Card) int { return cmp.Compare(a.Agent, b.Agent) })
+	return found
+}
+
+func (c *cache) profile(a performatives.Agent) (*discovery.Profile, bool) {
+	c.mu.RLock()
+	card, known := c.cards[a]
+	profile, read := c.profiles[a]
+	revision := c.revisions[a]
+	c.mu.RUnlock()
+	if read || !known {
+		return profile, read
+	}
+	profile = discovery.NewProfile(card.Skills, card.Pricing)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.revisions[a] == revision {
+		c.profiles[a] = profile
+	}
+	return profile, true
+}
+
+// checkSkills refuses skills that are too many, or a card that is too large.
+func checkSkills(c *api.Card) error {
+	switch size := api.Size(c); {
+	case size > api.MaxCardBytes:
+		return cardFault("/card", fmt.Sprintf("a card has at most %d bytes; this one has %d", api.MaxCardBytes, size))
+	case len(c.Skills) > api.MaxSkills:
+		return cardFault("/card/skills", fmt.Sprintf("a card has at most %d skills; this one has %d", api.MaxSkills, len(c.Skills)))
+	case len(c.Skills) > 0 && c.Kind == performatives.KindHuman:
+		return cardFault("/card/skills", "skills are of an agent")
+	}
+	for i, skill := range c.Skills {
+		if skill.ID == "" || skill.Name == "" {
+			return cardFault(fmt.Sprintf("/card/skills/%d", i), "a skill has an id and a name")
+		}
+	}
+	if kind := c.QueueDepth.Kind(); kind != 'n' && c.QueueDepth != nil {
+		var depth uint32
+		if json.Unmarshal(c.QueueDepth, &depth) != nil {
+			return cardFault("/card/queueDepth", "queueDepth is a whole number of at least 0, or null where it is unknown")
+		}
+	}
+	return checkPricing(c.Pricing)
+}
+
+// checkPricing refuses a price that no budget could be compared with.
+func checkPricing(pricing jsontext.Value) error {
+	if pricing == nil {
+		return nil
+	}
+	price := struct {
+		Amount jsontext.Value `json:"amount"`
+	}{pricing}
+	if pricing.Kind() == '{' {
+		price.Amount = nil
+		if json.Unmarshal(pricing, &price) != nil {
+			price.Amount = nil
+		}
+	}
+	if !decimal.MatchString(strings.Trim(string(price.Amount), `"`)) {
+		return cardFault("/card/pricing", `pricing is such as {"amount": "0.05", "currency": "USD", "per": "page"}; the amount is a decimal number`)
+	}
+	return nil
+}
+
+// decimal is an amount that is not negative.
+var decimal = regexp.MustCompile(`^[0-9]{1,30}(\.[0-9]{1,30})?$`)
