@@ -1,7 +1,7 @@
 //go:build browser
 
 // Package browser goes through the escalation inbox in a real Chromium, as a
-// person does: .ci/browser installs it where it is missing, and runs this.
+// person does, and has an agent in a page negotiate: .ci/browser installs it where it is missing, and runs this.
 package browser
 
 import (
