@@ -13,7 +13,10 @@ import (
 )
 
 // An act is a message in the making.
-type act struct{ performatives.Draft }
+type act struct {
+	performatives.Draft
+	sign func(performatives.Signer) error // what the body has signed; nil for nothing
+}
 
 // An ActOption changes one act.
 type ActOption func(*act) error

@@ -55,6 +55,11 @@ func (s *Session) Say(ctx context.Context, body performatives.Body, options ...A
 			return Receipt{}, saying(body.Act(), err)
 		}
 	}
+	if a.sign != nil {
+		if err := a.sign(s.client.link.signer); err != nil {
+			return Receipt{}, err
+		}
+	}
 	envelope, err := a.Envelope(s.client.link.signer)
 	if err != nil {
 		return Receipt{}, unfit(err)

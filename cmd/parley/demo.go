@@ -19,8 +19,9 @@ func demoCommand() *cobra.Command {
 		Use: "demo", Short: "play negotiations between real agents, and verify them", Args: args(cobra.NoArgs),
 		Long: `Plays negotiations between agents that each have their own key, connection and
 inbox: npayload's six patterns (asp), a match assessed in turns (bilateral), peers
-who counter until all agree (convergent), or all of them. It prints each
-conversation as it happens, and verifies every transcript offline at the end.
+who counter until all agree (convergent), an agreement that both sign (binding), or
+all of them. It prints each conversation as it happens, and verifies every transcript
+and agreement offline at the end.
 
 With --face http the agents hold no keys: they are hosted, send what they want to
 say over HTTP, and read their inbox as server-sent events. The human signs.
@@ -30,6 +31,7 @@ It starts a broker with logins and signatures, and removes it at the end. With
 *.example) with fresh keys. Unless that broker runs with --dev, it needs the
 operator's key: --operator, or operator.nk in --data.`,
 		Example: `  parley demo
+  parley demo --mode binding
   parley demo --mode all --keep ./demo
   parley demo --face http
   parley demo --url nats://127.0.0.1:4222 --data ./parley-data`,

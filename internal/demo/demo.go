@@ -9,7 +9,7 @@
 //	fmt.Println(report.OK)
 //
 // The scenes are npayload's six negotiation patterns with their own terms, and
-// one session in each of the modes bilateral/1 and convergent/1.
+// one session in each of the modes bilateral/1, convergent/1 and binding/1.
 //
 // Invariants:
 //
@@ -89,8 +89,10 @@ func run(ctx context.Context, o Options, list []scene) (Report, error) {
 		report.Scenes = append(report.Scenes, r)
 		report.OK = report.OK && r.OK()
 	}
+	kept := keep(o.Keep, list, all)
+	signed := p.agreements(s, all, &report, o)
 	p.summary(&report, o)
-	return report, errors.Join(keep(o.Keep, list, all), p.err)
+	return report, errors.Join(kept, signed, p.err)
 }
 
 // Transcripts is the subdirectory of Keep that holds the exported transcripts.

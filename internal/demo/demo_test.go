@@ -67,6 +67,7 @@ func everyScene(t *testing.T, face string) {
 		{"escalation", "asp/1", "completed", 7},
 		{"bilateral", "bilateral/1", "pending", 7},
 		{"convergent", "convergent/1", "completed", 11},
+		{"binding", "binding/1", "accepted", 5},
 	}
 	if len(r.Scenes) != len(want) {
 		t.Fatalf("%d scenes, want %d", len(r.Scenes), len(want))

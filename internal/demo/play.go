@@ -8,8 +8,10 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/transcript"
 )
@@ -23,7 +25,9 @@ type played struct {
 	received []transcript.Entry // by the agents
 	entries  []transcript.Entry // exported from the broker
 	view     api.SessionView
-	err      error // why the scene failed
+
+	agreement *agreement.Document // of a session in binding/1, with its position in the log
+	err       error               // why the scene failed
 }
 
 // play plays a scene, each role in its own goroutine, until the session is over. It
@@ -62,6 +66,11 @@ func (s *stage) play(ctx context.Context, sc *scene, show func(transcript.Entry)
 	}
 	if p.err == nil {
 		p.view, p.err = inviter.View(ctx)
+	}
+	if p.err == nil && sc.mode() == modes.Binding.Name {
+		var d agreement.Document
+		d, p.err = logged(ctx, cast[0].Client, p.id)
+		p.agreement = &d
 	}
 	return p
 }

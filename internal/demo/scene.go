@@ -58,6 +58,7 @@ const (
 	ASP        = "asp"
 	Bilateral  = "bilateral"
 	Convergent = "convergent"
+	Binding    = "binding"
 	All        = "all"
 )
 
@@ -71,7 +72,7 @@ const (
 func Faces() []string { return []string{NATS, HTTP} }
 
 // Choices lists what Options.Mode may be.
-func Choices() []string { return []string{ASP, Bilateral, Convergent, All} }
+func Choices() []string { return []string{ASP, Bilateral, Convergent, Binding, All} }
 
 // scenes returns new scenes, because their agents keep state.
 func scenes(choice string) []scene {
@@ -83,8 +84,10 @@ func scenes(choice string) []scene {
 		return []scene{bilateralMatch()}
 	case Convergent:
 		return []scene{convergentRounds()}
+	case Binding:
+		return []scene{signedAgreement()}
 	case All:
-		return slices.Concat(patterns, []scene{bilateralMatch(), convergentRounds()})
+		return slices.Concat(patterns, []scene{bilateralMatch(), convergentRounds(), signedAgreement()})
 	default:
 		return nil
 	}

@@ -21,6 +21,7 @@ type stage struct {
 	url      string
 	http     string            // URL of HTTP, to play over that
 	key      performatives.Key // of the broker
+	logKey   string            // of its public log
 	dev      bool
 	operator *client.Operator
 	server   *server.Server // nil for a running broker
@@ -66,7 +67,7 @@ func open(ctx context.Context, o Options) (s *stage, err error) {
 		return s, err
 	}
 	broker, err := s.operator.Broker(ctx)
-	s.key, s.dev = broker.Key, broker.Dev
+	s.key, s.logKey, s.dev = broker.Key, broker.Log.Key, broker.Dev
 	return s, err
 }
 

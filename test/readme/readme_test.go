@@ -64,6 +64,12 @@ func TestSecondTour(t *testing.T) {
 	newShell(t).runs("docs/TOUR.md", 3)
 }
 
+// TestAgreements runs the blocks of docs/AGREEMENTS.md.
+func TestAgreements(t *testing.T) {
+	t.Parallel()
+	newShell(t).runs("docs/AGREEMENTS.md", 3)
+}
+
 // runs executes the blocks of a document, at least so many, and returns what the last printed.
 func (s *shell) runs(name string, least int) (out string) {
 	s.t.Helper()
