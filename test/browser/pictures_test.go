@@ -48,6 +48,8 @@ func TestPictures(t *testing.T) {
 	b.reads(".talk .offered dt.changed", "Price per month")
 	b.fits()
 	b.photographs("item-light")
+	get[bool](b, `(document.querySelector("#talk").scrollIntoView(), scrollBy(0, -120), true)`)
+	b.photographs("conversation-light")
 	b.clicks("[data-open=approve]")
 	b.sees("#approve[open]")
 	b.photographs("approve-light")
@@ -72,6 +74,12 @@ func TestPictures(t *testing.T) {
 	b.opens("sessions")
 	b.sees(".list")
 	b.fits()
+
+	b.do(chromedp.EmulateViewport(1440, 900))
+	b.opens("settings")
+	b.sees("#preferences")
+	b.readable()
+	b.photographs("settings-light")
 }
 
 // fillsQueue asks for decisions of many kinds.
