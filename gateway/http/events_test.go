@@ -3,6 +3,7 @@ package httpgateway_test
 import (
 	"bufio"
 	"context"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -102,5 +103,29 @@ func TestEventsSlowReader(t *testing.T) {
 				t.Fatalf("it heard %v", heard)
 			}
 		}
+	})
+}
+
+// A body that comes too slowly is refused, and its act is not heard.
+func TestSlowBody(t *testing.T) {
+	bubble(t, idle{}, func(t *testing.T, transport *http.Transport) {
+		body, rest := io.Pipe()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://parley/v1/asp/sessions/s/messages", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer t")
+		r.Header.Set("Content-Type", "application/json")
+		go io.WriteString(rest, `{"performative":`) //nolint:errcheck // and then nothing
+		began := time.Now()
+		reply, err := transport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer reply.Body.Close()
+		if took := time.Since(began); reply.StatusCode != http.StatusRequestTimeout || reply.Header.Get("Content-Type") != "application/problem+json" || took != 30*time.Second {
+			t.Errorf("answered %s %v after %s", reply.Status, reply.Header, took)
+		}
+		rest.Close()
 	})
 }

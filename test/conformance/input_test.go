@@ -16,7 +16,7 @@ import (
 // dev is a broker under --dev and a plain connection to it.
 func dev(t *testing.T) (*testkit.Broker, *nats.Conn) {
 	t.Helper()
-	b := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute})
+	b := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute, HTTP: "127.0.0.1:0"})
 	return b, b.Plain()
 }
 
@@ -83,11 +83,11 @@ func accepted(t *testing.T, m *nats.Msg) acceptance {
 	return a
 }
 
-// TestBadBytes is what is refused before anything else is looked at
+// TestBadBytes is what is refused before anything else is looked at, over NATS and over HTTP
 // (PROTOCOL.md §3, size and JSON).
 func TestBadBytes(t *testing.T) {
 	t.Parallel()
-	_, nc := dev(t)
+	b, nc := dev(t)
 	session := open(t, nc)
 	good := envelope(session, alpha, "INFORM", `{"type":"fact","data":"DATA"}`)
 	with := func(data string) string { return strings.Replace(good, `"DATA"`, data, 1) }
@@ -137,6 +137,13 @@ func TestBadBytes(t *testing.T) {
 				accepted(t, m)
 			} else if got := checkRefusal(t, m); got != c.want {
 				t.Errorf("%s, want %s: %s", got, c.want, m.Data)
+			}
+			over := &stage{T: t, broker: b}
+			a := over.send("POST", "/sessions/"+session+"/messages", alpha, "application/asp+json", []byte(strings.Replace(c.data, idOf(good), v7(), 1)))
+			if c.want == "" && a.StatusCode != 200 {
+				t.Errorf("over HTTP %d: %s", a.StatusCode, a.body)
+			} else if c.want != "" && problem(t, a)["code"] != c.want {
+				t.Errorf("over HTTP %s, want %s", a.body, c.want)
 			}
 		})
 	}
