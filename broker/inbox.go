@@ -109,7 +109,7 @@ func (b *Broker) retrySideEffects(ctx context.Context, l *cachedSession) {
 // again and goes on from there.
 func (b *Broker) deliver(ctx context.Context, l *cachedSession) (err error) {
 	for range maxRaces {
-		if err = b.deliverAll(ctx, l); err == nil {
+		if err = b.deliverAll(ctx, l, l.unapplied); err == nil {
 			return nil
 		}
 		l.inboxes = nil
@@ -120,28 +120,39 @@ func (b *Broker) deliver(ctx context.Context, l *cachedSession) (err error) {
 	return err
 }
 
-func (b *Broker) deliverAll(ctx context.Context, l *cachedSession) error {
+// deliverAll writes what it can, in order: an inbox whose copy fails gets no later one, and
+// holds up no other inbox. It returns one of the errors, a conflict before others.
+func (b *Broker) deliverAll(ctx context.Context, l *cachedSession, all []delivery) (err error) {
 	if l.inboxes == nil {
 		l.inboxes = map[performatives.Agent]place{}
 	}
-	for _, d := range l.unapplied {
-		if err := b.deliverOne(ctx, l, d); err != nil {
-			return err
+	failed := map[performatives.Agent]error{}
+	for _, d := range all {
+		b.deliverOne(ctx, l, d, failed)
+	}
+	for _, why := range failed {
+		if err == nil || errors.Is(why, store.ErrConflict) {
+			err = why
 		}
 	}
-	return nil
+	return err
 }
 
-func (b *Broker) deliverOne(ctx context.Context, l *cachedSession, d delivery) error {
+func (b *Broker) deliverOne(ctx context.Context, l *cachedSession, d delivery, failed map[performatives.Agent]error) {
 	type copyTo struct {
 		agent performatives.Agent
 		sent  *store.Pending
 	}
 	var copies []copyTo
+	fail := func(a performatives.Agent, err error) { failed[a] = fmt.Errorf("inbox of %s: %w", a, err) }
 	for _, a := range d.to {
+		if failed[a] != nil {
+			continue
+		}
 		at, err := b.inboxEnd(ctx, l, a, d)
 		if err != nil {
-			return err
+			fail(a, err)
+			continue
 		}
 		if at.sequence >= int64(d.sequence) { //nolint:gosec // far below 2^63
 			continue
@@ -151,7 +162,8 @@ func (b *Broker) deliverOne(ctx context.Context, l *cachedSession, d delivery) e
 			Header: store.Header{api.SequenceHeader: {strconv.FormatUint(d.sequence, 10)}},
 		}, at.position)
 		if err != nil {
-			return err
+			fail(a, err)
+			continue
 		}
 		copies = append(copies, copyTo{a, copied})
 		b.reaches(delivering)
@@ -159,11 +171,11 @@ func (b *Broker) deliverOne(ctx context.Context, l *cachedSession, d delivery) e
 	for _, c := range copies {
 		position, err := c.sent.Stored()
 		if err != nil {
-			return fmt.Errorf("inbox of %s: %w", c.agent, err)
+			fail(c.agent, err)
+			continue
 		}
 		l.inboxes[c.agent] = place{position, int64(d.sequence)} //nolint:gosec // far below 2^63
 	}
-	return nil
 }
 
 // inboxEnd finds the end of an inbox. Before the first entry of a session is delivered,

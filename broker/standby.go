@@ -11,6 +11,7 @@ import (
 // take it by now, once. The session's timer fires then.
 func (b *Broker) tellStandbys(ctx context.Context, l *cachedSession) error {
 	_, overdue := l.state.Waiting(b.clock(l))
+	var told []delivery
 	for _, w := range overdue {
 		e, err := b.store.At(ctx, api.SessionsStream, l.sequences[w.Sequence])
 		if err != nil {
@@ -19,14 +20,8 @@ func (b *Broker) tellStandbys(ctx context.Context, l *cachedSession) error {
 		if e == nil {
 			return errMoved
 		}
-		if l.inboxes == nil {
-			l.inboxes = map[performatives.Agent]place{}
-		}
 		delete(l.inboxes, w.Standby) // another broker may have told it
-		told := delivery{sequence: w.Sequence, entry: e.Data, to: []performatives.Agent{w.Standby}, again: true}
-		if err := b.deliverOne(ctx, l, told); err != nil {
-			return err
-		}
+		told = append(told, delivery{sequence: w.Sequence, entry: e.Data, to: []performatives.Agent{w.Standby}, again: true})
 	}
-	return nil
+	return b.deliverAll(ctx, l, told)
 }
