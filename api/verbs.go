@@ -58,6 +58,9 @@ var (
 	TurnRelease = define[ReleaseTurn, ReleasedTurn]("turn.release", Principal, Write,
 		"end the claim on a turn, which waits again")
 
+	InsightsGet = define[GetInsights, Insights]("insights.get", Principal, Read,
+		"how the sessions of the caller's organisation went that ended in a time")
+
 	CheckList = define[ListChecks, Checks]("check.list", Principal, Read,
 		"what others delegated to the caller, newest session first")
 	CheckGet = define[SessionRef, Check]("check.get", Principal, Read,

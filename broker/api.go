@@ -27,6 +27,7 @@ func (b *Broker) answers() []answer {
 		handle(api.TurnPickup, b.turns.Pickup),
 		handle(api.TurnRespond, b.turns.Respond),
 		handle(api.TurnRelease, b.turns.Release),
+		handle(api.InsightsGet, b.insightsGet),
 		handle(api.CheckList, b.checkList),
 		handle(api.CheckGet, b.checkGet),
 		handle(api.InboxMessages, b.inboxMessages),

@@ -157,6 +157,7 @@ type Broker struct {
 	keys     *idempotency.Keys
 	copies   *feed.Feed // of inboxes
 	turns    *turns.Turns
+	digests  digests
 	terms    *registry.Schemas
 	list     *sessionlist.List
 	ledger   *ledger.Ledger

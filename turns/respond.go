@@ -142,7 +142,7 @@ var errGone = about(session.WrongTurn, api.TurnGone, "the turn is gone: it was a
 func (t *Turns) gone(ctx context.Context, a performatives.Agent, name string) bool {
 	_, found, w, err := t.claimed(ctx, a, name)
 	turn, waits := w.state.TurnOf(a, w.at)
-	return err == nil && !(waits && found.of(turn))
+	return err == nil && (!waits || !found.of(turn))
 }
 
 // fresh tells whether an envelope of this time may still be submitted.

@@ -77,6 +77,7 @@ func routes() []route {
 		get("/agreements/{agreementId}", api.AgreementGet.Verb),
 		get("/discover", api.AgentSearch.Verb, called("min_trust", "minTrust")),
 		post("/discover", api.DiscoveryCall.Verb),
+		get("/insights", api.InsightsGet.Verb),
 		get("/escalations", api.EscalationList.Verb),
 		get("/escalations/{escalationId}", api.EscalationGet.Verb),
 		get("/escalations/{escalationId}/history", api.EscalationHistory.Verb),

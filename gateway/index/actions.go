@@ -165,7 +165,7 @@ func history(t api.Turn, source performatives.Agent) []past {
 		taken = append(taken, turn)
 	}
 	for i := range taken {
-		taken[i].Number = t.Turn.Number - uint64(len(taken)) + uint64(i) //nolint:gosec // far below 2^63
+		taken[i].Number = t.Turn.Number - uint64(len(taken)) + uint64(i)
 	}
 	return taken
 }

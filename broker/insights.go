@@ -1,0 +1,181 @@
+package broker
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/insights"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
+)
+
+// digests are what insights count of sessions that are over, which never changes. They are
+// read in the background when somebody asks.
+type digests struct {
+	reading sync.Mutex // while a call reads
+
+	mu sync.Mutex
+	of map[performatives.SessionID]*insights.Digest // nil: the transcript cannot be read
+}
+
+// Bounds of insights.
+const (
+	insightsAnswer  = 1500 * time.Millisecond // a call reads no longer than this
+	insightsDefault = 7 * 24 * time.Hour
+	maxDigests      = 250_000
+	// longestSession is how long before its end a session was opened at most, pauses and the
+	// clocks of those who make ids included.
+	longestSession = session.LongestDuration + 8*24*time.Hour
+)
+
+// insightsGet answers insights.get with what it has read within its time; whoever asks again
+// gets more.
+func (b *Broker) insightsGet(ctx context.Context, c api.Caller, q api.GetInsights) (api.Insights, error) {
+	until, err := timeOr(q.Until, "/until", b.Now())
+	if err != nil {
+		return api.Insights{}, err
+	}
+	since, err := timeOr(q.Since, "/since", until.Add(-insightsDefault))
+	if err != nil {
+		return api.Insights{}, err
+	}
+	ids, open, err := b.insightful(ctx, c, since, until)
+	if err != nil {
+		return api.Insights{}, err
+	}
+	reading, cancel := context.WithTimeout(ctx, insightsAnswer)
+	defer cancel()
+	b.readDigests(reading, ids)
+	org := func(o performatives.Organisation) bool { return c.Operator || o == c.Agent.Organisation() }
+	sum, read := insights.New(since, until, q.Mode, org), 0
+	b.digests.mu.Lock()
+	for _, id := range ids {
+		d, known := b.digests.of[id]
+		if known {
+			read++
+		}
+		if d != nil && b.mayCount(c, d) {
+			sum.Add(d)
+		}
+	}
+	b.digests.mu.Unlock()
+	reply := sum.Insights()
+	reply.Open, reply.Read, reply.Of, reply.Complete = open, read, len(ids), read == len(ids)
+	return reply, nil
+}
+
+func timeOr(text, path string, otherwise time.Time) (time.Time, error) {
+	if text == "" {
+		return otherwise, nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return at, session.Refuse(session.MalformedEnvelope, "%s: want RFC 3339", path).With(map[string]string{"path": path})
+	}
+	return at, nil
+}
+
+// insightful are the sessions of a caller that are over and may have ended in a time, and
+// how many are open.
+func (b *Broker) insightful(ctx context.Context, c api.Caller, since, until time.Time) (ids []performatives.SessionID, open int, err error) {
+	for before := ""; len(ids) < maxDigests; {
+		page, err := b.ofCaller(ctx, c, "", before, api.MaxPage)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, id := range page {
+			before = string(id)
+			made, known := madeAt(id)
+			if known && made.Before(since.Add(-longestSession)) {
+				return ids, open, nil // the rest is older
+			}
+			row, listed := b.list.Row(id)
+			switch {
+			case !listed:
+			case !row.State.Over():
+				open++
+			case !known || made.Before(until.Add(ClockSkew)):
+				ids = append(ids, id)
+			}
+		}
+		if len(page) < api.MaxPage {
+			break
+		}
+	}
+	return ids, open, nil
+}
+
+// madeAt is when a session's id was made.
+func madeAt(id performatives.SessionID) (time.Time, bool) {
+	u, err := uuid.Parse(string(id))
+	if err != nil || u.Version() != 7 {
+		return time.Time{}, false
+	}
+	return time.Unix(u.Time().UnixTime()), true
+}
+
+// mayCount tells whether a session counts for a caller: it, or for who sees its
+// organisation's sessions a colleague, is a principal there.
+func (b *Broker) mayCount(c api.Caller, d *insights.Digest) bool {
+	member, _ := b.registry.Member(c.Agent)
+	whole := b.registry.Audits(c) || member.Authority == performatives.AuthorityDecide
+	for _, a := range d.Principals {
+		if c.Operator || a == c.Agent || whole && a.Organisation() == c.Agent.Organisation() {
+			return true
+		}
+	}
+	return false
+}
+
+// readDigests reads sessions until all are read, or the time is over. One call reads at a time.
+func (b *Broker) readDigests(ctx context.Context, ids []performatives.SessionID) {
+	if !b.digests.reading.TryLock() {
+		return // another call reads
+	}
+	defer b.digests.reading.Unlock()
+	for _, id := range ids {
+		b.digests.mu.Lock()
+		if b.digests.of == nil || len(b.digests.of) >= maxDigests+api.MaxPage {
+			b.digests.of = map[performatives.SessionID]*insights.Digest{}
+		}
+		_, known := b.digests.of[id]
+		b.digests.mu.Unlock()
+		if known {
+			continue
+		}
+		d, err := b.digest(ctx, id)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			b.Log.Warn("insights leave a session out", zap.String("session", string(id)), zap.Error(err))
+		}
+		b.digests.mu.Lock()
+		b.digests.of[id] = d
+		b.digests.mu.Unlock()
+	}
+}
+
+// digest reads a session that is over, without the session cache: it would evict the
+// sessions that are at work.
+func (b *Broker) digest(ctx context.Context, id performatives.SessionID) (*insights.Digest, error) {
+	row, _ := b.list.Row(id)
+	var entries [][]byte
+	err := b.store.Read(ctx, api.SessionsStream, api.Session(id), 0, func(e store.Message) error {
+		entries = append(entries, e.Data)
+		return nil
+	})
+	if err == nil && uint64(len(entries)) < row.Entries {
+		entries, err = b.archive.Entries(ctx, id)
+	}
+	if err != nil || len(entries) == 0 {
+		return nil, err
+	}
+	return insights.Read(entries)
+}

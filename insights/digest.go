@@ -1,0 +1,256 @@
+// Package insights counts how sessions went: how they ended, after how many turns and how
+// long, what was countered, rejected and asked.
+//
+//	d, err := insights.Read(entries)
+//	s := insights.New(insights.Time(since, until), "", of)
+//	s.Add(d)
+//	reply := s.Insights()
+//
+// A digest is made from the delivered envelopes of one session that is over, and never
+// changes. It has counts and names, and none of what was offered.
+package insights
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/performatives"
+)
+
+// An End is how a session ended.
+type End uint8
+
+// The ends.
+const (
+	Failed End = iota
+	Agreed
+	Rejected
+	Stalled
+)
+
+// A Digest is what is counted of one session.
+type Digest struct {
+	Mode        string
+	Principals  []performatives.Agent
+	Began, Last time.Time
+	Agreed      time.Time // zero for no agreement
+	End         End
+	Turns       int
+	Countered   []string // top-level terms that a COUNTER changed, once for each
+	Rejects     []string // codes
+	Asked       []string // fields
+	Escalations []Escalation
+}
+
+// An Escalation is one escalation.
+type Escalation struct {
+	By       performatives.Organisation
+	At, Done time.Time
+	Decision string // "" if nobody decided
+}
+
+// maxNames bounds what is kept of one session, and the bytes of a name.
+const (
+	maxNames = 64
+	maxName  = 80
+)
+
+// entry is what is read of a delivered envelope.
+type entry struct {
+	Message string `json:"messageId"`
+	Act     string `json:"performative"`
+	Sender  struct {
+		Agent performatives.Agent `json:"agentId"`
+	} `json:"sender"`
+	Content struct {
+		Body body `json:"body"`
+	} `json:"content"`
+	Integrity struct {
+		OnBehalfOf performatives.Agent `json:"onBehalfOf"`
+		Joined     []struct {
+			Agent     performatives.Agent `json:"agentId"`
+			Authority string              `json:"authority"`
+		} `json:"joined"`
+		Receipt struct {
+			At    time.Time `json:"acceptedAt"`
+			State string    `json:"state"`
+		} `json:"receipt"`
+	} `json:"integrity"`
+}
+
+type body struct {
+	Proposal  string         `json:"proposalId"`
+	Reference string         `json:"referenceId"`
+	Type      string         `json:"type"`
+	Terms     jsontext.Value `json:"terms"`
+	Code      string         `json:"code"`
+	Reason    string         `json:"reason"`
+	Outcome   string         `json:"outcome"`
+	Questions []struct {
+		Field string `json:"field"`
+	} `json:"questions"`
+	Data jsontext.Value `json:"data"`
+}
+
+// Read makes the digest of a session that is over.
+func Read(entries [][]byte) (*Digest, error) {
+	r := reader{digest: &Digest{}, offers: map[string]jsontext.Value{}, open: map[string]int{}}
+	for _, data := range entries {
+		var e entry
+		if err := json.Unmarshal(data, &e); err != nil {
+			return nil, err
+		}
+		r.add(e)
+	}
+	r.finish()
+	return r.digest, nil
+}
+
+// A reader folds entries into a digest.
+type reader struct {
+	digest *Digest
+	offers map[string]jsontext.Value // terms of proposals
+	open   map[string]int            // escalations by id: the index in the digest
+	last   entry
+}
+
+// turnActs are the acts that are counted as turns.
+var turnActs = map[string]bool{"PROPOSE": true, "COUNTER": true, "ACCEPT": true, "REJECT": true, "CLARIFY": true, "COMMIT": true}
+
+func (r *reader) add(e entry) {
+	d, b, at := r.digest, e.Content.Body, e.Integrity.Receipt.At
+	if d.Began.IsZero() {
+		r.invited(e)
+		r.last = e
+		return
+	}
+	_, about := r.offers[b.Reference]
+	invitation := r.last.Integrity.Receipt.State == "INVITED"
+	switch e.Act {
+	case "PROPOSE":
+		r.offers[b.Proposal] = b.Terms
+	case "COUNTER":
+		if !invitation {
+			d.Countered = keep(d.Countered, changed(r.offers[b.Reference], b.Terms)...)
+			r.offers[b.Proposal] = b.Terms
+		}
+	case "ACCEPT":
+		if about {
+			d.Agreed = at
+		}
+	case "REJECT":
+		d.Rejects = keep(d.Rejects, b.Code)
+	case "CLARIFY":
+		for _, q := range b.Questions {
+			d.Asked = keep(d.Asked, q.Field)
+		}
+	case "COMMIT":
+		if b.Outcome != "rejected" && d.Mode == "convergent/1" {
+			d.Agreed = at
+		}
+	case "ESCALATE":
+		side := cmp.Or(e.Integrity.OnBehalfOf, e.Sender.Agent)
+		r.open[e.Message] = len(d.Escalations)
+		if len(d.Escalations) < maxNames {
+			d.Escalations = append(d.Escalations, Escalation{By: side.Organisation(), At: at})
+		}
+	case "INFORM":
+		r.decided(e)
+	}
+	if turnActs[e.Act] && !invitation {
+		d.Turns++
+	}
+	r.last, d.Last = e, at
+}
+
+// invited reads the entry that opens the session.
+func (r *reader) invited(e entry) {
+	var terms struct {
+		Mode string `json:"mode"`
+	}
+	if json.Unmarshal(e.Content.Body.Terms, &terms) != nil {
+		terms.Mode = ""
+	}
+	d := r.digest
+	d.Mode, d.Began, d.Last = cmp.Or(clip(terms.Mode), "asp/1"), e.Integrity.Receipt.At, e.Integrity.Receipt.At
+	for _, m := range e.Integrity.Joined {
+		if m.Authority == performatives.AuthorityPrincipal {
+			d.Principals = append(d.Principals, m.Agent)
+		}
+	}
+}
+
+// decided notes a human's ruling.
+func (r *reader) decided(e entry) {
+	var ruling struct {
+		Escalation string `json:"escalationId"`
+		Decision   string `json:"decision"`
+	}
+	if e.Content.Body.Type != performatives.Resolution || json.Unmarshal(e.Content.Body.Data, &ruling) != nil {
+		return
+	}
+	if i, ok := r.open[ruling.Escalation]; ok && i < len(r.digest.Escalations) {
+		r.digest.Escalations[i].Decision, r.digest.Escalations[i].Done = ruling.Decision, e.Integrity.Receipt.At
+	}
+}
+
+// finish says how the session ended.
+func (r *reader) finish() {
+	d, e := r.digest, r.last
+	if d.Mode == "convergent/1" && e.Integrity.Receipt.State == "CLOSED" && e.Act == "COMMIT" {
+		d.Agreed = time.Time{} // it carried a rejection out
+	}
+	switch {
+	case !d.Agreed.IsZero():
+		d.End = Agreed
+	case e.Act == "REJECT", e.Act == "WITHDRAW", e.Act == "COMMIT":
+		d.End = Rejected
+	case e.Sender.Agent.IsBroker() && e.Content.Body.Reason != "invitation_timeout" && e.Content.Body.Reason != "escalation_expired":
+		d.End = Stalled
+	case e.Act != "CLOSE": // the cap of turns
+		d.End = Stalled
+	case len(d.Rejects) > 0 && e.Content.Body.Outcome != "failed":
+		d.End = Rejected
+	default:
+		d.End = Failed
+	}
+}
+
+// keep adds names, once each.
+func keep(names []string, more ...string) []string {
+	for _, name := range more {
+		if name = clip(name); name != "" && len(names) < maxNames && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func clip(name string) string {
+	return strings.ToValidUTF8(name[:min(len(name), maxName)], "")
+}
+
+// changed are the top-level terms in which two offers differ.
+func changed(before, after jsontext.Value) (names []string) {
+	var was, is map[string]jsontext.Value
+	if json.Unmarshal(before, &was) != nil || json.Unmarshal(after, &is) != nil {
+		return nil
+	}
+	for name, value := range is {
+		if string(was[name]) != string(value) {
+			names = append(names, name)
+		}
+	}
+	for name := range was {
+		if _, still := is[name]; !still {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

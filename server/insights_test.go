@@ -1,0 +1,77 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/session"
+)
+
+// GATEWAYS.md G3: insights count how sessions ended, what was countered, rejected and asked,
+// also after a restart; a stranger counts nothing.
+func TestInsights(t *testing.T) {
+	t.Parallel()
+	clock := &testkit.Clock{}
+	w := newHTTPWorld(t, testkit.Options{Now: clock.Now})
+	say := func(path, token, act, body string) {
+		t.Helper()
+		w.send("POST", path+"/messages", token, fmt.Sprintf(`{"performative":%q,"body":%s}`, act, body)).is(http.StatusOK, nil)
+	}
+	remark := `,` + assessed + `}`
+	agreed := sessionPath(w.match())
+	say(agreed, w.tokens[cron], "PROPOSE", `{"proposalId":"p1","type":"x","subject":"s","terms":{"price":5,"days":1}`+remark)
+	say(agreed, w.tokens[seller], "CLARIFY", `{"referenceId":"p1","questions":[{"field":"terms.days","question":"?"}]`+remark)
+	say(agreed, w.tokens[cron], "COUNTER", `{"proposalId":"p2","referenceId":"p1","terms":{"price":5,"days":2}`+remark)
+	say(agreed, w.tokens[seller], "COUNTER", `{"proposalId":"p3","referenceId":"p2","terms":{"price":6,"days":2}`+remark)
+	clock.Advance(10 * time.Second)
+	say(agreed, w.tokens[cron], "ACCEPT", `{"referenceId":"p3"`+remark)
+	rejected := sessionPath(w.match())
+	say(rejected, w.tokens[cron], "PROPOSE", `{"proposalId":"p1","type":"x","subject":"s","terms":{}`+remark)
+	say(rejected, w.tokens[seller], "REJECT", `{"referenceId":"p1","code":"budget_exceeded","reason":"r","retryable":false`+remark)
+	w.match() // stays open
+	refused := sessionPath(w.invites(`"invitationTimeoutMs":600000`))
+	say(refused, w.tokens[seller], "REJECT", `{"referenceId":"invitation","code":"capacity_unavailable","reason":"r","retryable":false}`)
+	closed := sessionPath(w.match())
+	w.send("DELETE", closed, w.tokens[cron], `{"outcome":"failed"}`).is(http.StatusOK, nil)
+
+	ends := api.Ends{Agreed: 1, Rejected: 2, Failed: 1}
+	want := api.Insights{
+		Sessions: 4, Open: 1, Ends: ends, Modes: []api.ModeEnds{{Mode: "bilateral/1", Ends: ends}},
+		Turns: []api.TurnCount{{Turns: 0, Sessions: 2}, {Turns: 2, Sessions: 1}, {Turns: 5, Sessions: 1}},
+		Terms: []api.Frequency{{Name: "days", Count: 1}, {Name: "price", Count: 1}}, Asked: []api.Frequency{{Name: "terms.days", Count: 1}},
+		Rejects:  []api.Frequency{{Name: "budget_exceeded", Count: 1}, {Name: "capacity_unavailable", Count: 1}},
+		Complete: true, Read: 4, Of: 4,
+	}
+	clock.Advance(time.Second)
+	for range 2 {
+		var got api.Insights
+		w.send("GET", "/v1/asp/insights", w.tokens[seller], "").is(http.StatusOK, &got)
+		if got.Agreed.Count != 1 || got.Agreed.Median < 10_000 || got.Agreed.Median > 60_000 {
+			t.Errorf("the time to agreement is %+v", got.Agreed)
+		}
+		got.Since, got.Until, got.Agreed = "", "", api.Times{}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("insights: %s", diff)
+		}
+		w.Down()
+		w.Up()
+	}
+	var none api.Insights
+	if w.send("GET", "/v1/asp/insights", w.tokens[other], "").is(http.StatusOK, &none); none.Sessions != 0 || none.Open != 0 {
+		t.Errorf("a stranger counts %+v", none)
+	}
+	if w.send("GET", "/v1/asp/insights?mode=asp/1", w.tokens[seller], "").is(http.StatusOK, &none); none.Sessions != 0 {
+		t.Errorf("in another mode there are %+v", none)
+	}
+	until := clock.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
+	if w.send("GET", "/v1/asp/insights?until="+until, w.tokens[seller], "").is(http.StatusOK, &none); none.Sessions != 0 {
+		t.Errorf("before that there are %+v", none)
+	}
+	w.send("GET", "/v1/asp/insights?since=monday", w.tokens[seller], "").refused(http.StatusBadRequest, session.MalformedEnvelope)
+}
