@@ -67,6 +67,14 @@ func (b *Broker) NameOf(a performatives.Agent) string {
 	return card.Name
 }
 
+// KeysOf are the registered key of a principal and the one that the installation holds for it,
+// "" for none.
+func (b *Broker) KeysOf(a performatives.Agent) (own, hosted performatives.Key) {
+	card, _ := b.registry.Card(a)
+	hosted, _ = b.registry.HostedKey(a)
+	return card.Key, hosted
+}
+
 // Redeem enrols a key, such as a browser's, with a code from human.enrol, and returns
 // the human whose key it is now.
 func (b *Broker) Redeem(ctx context.Context, code string, key performatives.Key, name string) (performatives.Agent, error) {

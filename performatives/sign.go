@@ -16,6 +16,9 @@ type Key string
 // Valid tells whether it is a user nkey.
 func (k Key) Valid() bool { return k.public() != nil }
 
+// Public is the raw key, nil where k is no user nkey.
+func (k Key) Public() ed25519.PublicKey { return k.public() }
+
 // public is the raw key, or nil where k is no user nkey. It insists on the one
 // spelling of 56 characters: base32 decoding skips line breaks.
 func (k Key) public() ed25519.PublicKey {

@@ -80,6 +80,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	}
 	mux.Handle(indexgateway.Base, index)
 	mux.Handle("/log/", s.Ledger())
+	mux.HandleFunc("GET /did/{token}/did.json", s.did)
 	for _, path := range []string{"GET /{$}", "GET /inbox"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "inbox/") // relative: a reverse proxy may add a prefix

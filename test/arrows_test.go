@@ -81,7 +81,7 @@ var places = map[string]place{
 	"inbox":          plain("delegation", "escalation", "performatives", "render", "session", "transcript", "api"),
 	"backup":         plain("api"),
 	"notify":         plain("escalation", "performatives", "render", "api"),
-	"server":         plain("gateway/http", "gateway/index", "gateway/nats", "registry", "archive", "broker", "embedded", "escalation", "inbox", "login", "notify", "performatives", "api"),
+	"server":         plain("agreement", "gateway/http", "gateway/index", "gateway/nats", "registry", "archive", "broker", "embedded", "escalation", "inbox", "login", "notify", "performatives", "api"),
 	"render":         pure("agreement", "performatives", "session", "transcript", "api"),
 	"internal/demo":  plain("agreement", "inclusion", "internal/background", "client", "modes", "server", "performatives", "render", "session", "transcript", "api"),
 	"internal/bench": plain("internal/background", "archive", "sessionlist", "audit", "broker", "client", "escalation", "modes", "server", "performatives", "session", "transcript", "api"),
