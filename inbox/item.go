@@ -183,11 +183,12 @@ func (i *Inbox) events(events []api.CaseAction) []event {
 		if e.Kind == escalation.Claimed && e.To != "" {
 			text, e.Text = "taken over by", ""
 		}
-		if e.By != "" && !strings.HasPrefix(string(e.By), "broker://") {
+		switch {
+		case e.By != "" && !strings.HasPrefix(string(e.By), "broker://"):
 			text += " " + i.called(e.By)
-		} else if e.Kind == escalation.Assigned {
+		case e.Kind == escalation.Assigned:
 			text = "assigned"
-		} else if e.Kind == escalation.Reminded || e.Kind == escalation.Reescalated || e.Kind == escalation.Ended {
+		case e.Kind == escalation.Reminded, e.Kind == escalation.Reescalated, e.Kind == escalation.Ended:
 			text += ", by timer"
 		}
 		if e.To != "" {

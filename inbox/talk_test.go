@@ -3,7 +3,6 @@ package inbox
 import (
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,7 +63,7 @@ func TestTalk(t *testing.T) {
 
 func noLabels(string) map[string]api.Label { return nil }
 
-func (v *entry) show(out io.Writer) {
+func (v *entry) show(out *strings.Builder) {
 	for _, t := range v.Terms {
 		switch t.Kind {
 		case api.Changed:

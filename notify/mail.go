@@ -157,6 +157,7 @@ func text(note Notification) string {
 	if it.Amount != nil {
 		line("At stake", render.Clean(escalation.Money(it.Amount.Value, it.Amount.Currency)))
 	}
+	line("Stand-in for", string(note.Event.Absent))
 	for _, a := range it.Counterparties {
 		line("With", string(a))
 	}
@@ -185,7 +186,7 @@ func enrolledText(note Notification) string {
 	fmt.Fprintf(&b, "A browser was enrolled for %s at %s.\nWhat its key signs counts as yours.\n", e.Human, e.At.UTC().Format("2 January 2006, 15:04 UTC"))
 	quote(&b, "It was called", e.Device.Name)
 	fmt.Fprintf(&b, `
-If this was not you, have an operator take the key away, at once:
+If this was not you, revoke the key at once, under Settings in the inbox, or have an operator do it:
 
   parley human unenrol %s %s
 

@@ -376,6 +376,10 @@ func TestMail(t *testing.T) {
 	if mail := next(w, w.mails); !strings.Contains(strings.ReplaceAll(mail, "\r\n ", " "), "was assigned to you") || !strings.HasPrefix(mail, "RCPT alice@acme.example\r\n") {
 		t.Errorf("assigned to alice, and the mail is %s", mail)
 	}
+	w.happens(escalation.Action{Kind: escalation.Assigned, To: alice, Absent: bob})
+	if mail := next(w, w.mails); !strings.Contains(mail, "Stand-in for "+string(bob)) || !strings.HasPrefix(mail, "RCPT alice@acme.example\r\n") {
+		t.Errorf("alice stands in for bob, and the mail is %s", mail)
+	}
 }
 
 // TestConfig checks the errors of a configuration and their paths.

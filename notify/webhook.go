@@ -38,6 +38,7 @@ type Payload struct {
 	Amount     *escalation.Amount         `json:"amount,omitzero"`
 	By         performatives.Agent        `json:"by,omitzero"` // absent for events of the clock
 	To         performatives.Agent        `json:"to,omitzero"`
+	Absent     performatives.Agent        `json:"absent,omitzero"` // whom To stands in for
 	Link       string                     `json:"link"`
 }
 
@@ -85,7 +86,7 @@ func payload(note Notification) any {
 	return Payload{
 		ID: note.ID, Type: "escalation." + string(e.Kind), At: e.At, Escalation: string(it.ID), Session: it.Session,
 		Org: it.Organisation, Asks: it.By, Reason: it.Reason, Urgency: it.Urgency, Status: it.Status, Due: due(it), Amount: stake(it),
-		By: e.By, To: e.To, Link: note.Link,
+		By: e.By, To: e.To, Absent: e.Absent, Link: note.Link,
 	}
 }
 

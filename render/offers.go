@@ -58,7 +58,7 @@ func (o *Offers) Add(e transcript.Entry) Comparison {
 	}
 	o.newest[typ] = id
 	old, known := o.refs[before]
-	r := ref{id, typ, cmp.Or(offer.Schema, o.refs[replaced].schema), e.Stamp.Sequence, flatten(jsontext.Value(offer.Terms))}
+	r := ref{id, typ, cmp.Or(offer.Schema, o.refs[replaced].schema), e.Stamp.Sequence, flatten(offer.Terms)}
 	o.note(r)
 	after, was := r.terms, old.terms
 	if id == o.invites {
