@@ -28,3 +28,38 @@ func TestOneInboxHoldsUpNoOther(t *testing.T) {
 	}
 	s.Delivered(gamma)
 }
+
+// An item of the escalation inbox that cannot be read holds up no other of its session.
+func TestOneItemHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	w := newShelf(t, archive.Policy{})
+	s := w.Open(alpha, beta)
+	escalates := func() (subject, id string) {
+		t.Helper()
+		s.Say(alpha, "ESCALATE", asks)
+		var view api.SessionView
+		w.Call(api.SessionGet.Name, `{"sessionId":"`+string(s.ID)+`"}`, &view)
+		id = string(view.Escalation.ID)
+		return api.Escalation(alpha.Organisation(), "high", id), id
+	}
+	items, err := w.js.Stream(t.Context(), api.EscalationsStream)
+	testkit.Must(t, err)
+	stored := func(subject string) bool {
+		for range 5_000 { // it follows the answer
+			if _, err := items.GetLastMsgForSubject(t.Context(), subject); err == nil {
+				return true
+			}
+		}
+		return false
+	}
+	first, id := escalates()
+	if !stored(first) {
+		t.Fatal("there is no item")
+	}
+	s.Say(alice, "INFORM", `{"type":"resolution","data":{"escalationId":"`+id+`","decision":"guidance"}}`)
+	_, err = w.js.Publish(t.Context(), first, []byte("not an item"))
+	testkit.Must(t, err)
+	if second, _ := escalates(); !stored(second) {
+		t.Error("the second item is not stored")
+	}
+}
