@@ -134,12 +134,16 @@ func (b *Broker) agreementList(ctx context.Context, c api.Caller, q api.ListAgre
 		}
 		return agreementsPage(page, q.Session, skip, s), err
 	}
-	sessions, err := b.ofCaller(ctx, c, "", at, maxAgreeing)
+	before := at
+	if within {
+		before += "." // that session too, if it is one of the caller's
+	}
+	sessions, err := b.ofCaller(ctx, c, "", before, maxAgreeing)
 	if err != nil {
 		return api.Agreements{}, err
 	}
-	if within {
-		sessions = append([]performatives.SessionID{performatives.SessionID(at)}, sessions...)
+	if len(sessions) == 0 || string(sessions[0]) != at {
+		skip = 0
 	}
 	for _, id := range sessions {
 		s = agreed{}

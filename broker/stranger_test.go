@@ -37,6 +37,7 @@ func TestStrangersHaveNothingRead(t *testing.T) {
 			for _, verb := range []string{api.SessionGet.Name, api.SessionMessages.Name} {
 				l.refused(l.ask(api.Call(stranger, verb), fmt.Appendf(nil, `{"sessionId":%q}`, of)), session.UnknownSession)
 			}
+			l.heard(l.ask(api.Call(stranger, api.AgreementList.Name), fmt.Appendf(nil, `{"cursor":"%s.0"}`, of)))
 			l.refused(l.says(of, stranger, "ACCEPT", `{"referenceId":"inv"}`), session.UnknownSession)
 			l.refused(l.says(of, stranger, "PROPOSE", `{"proposalId":"p","type":"x","subject":"x","terms":{}}`), session.UnknownSession)
 			l.refused(l.says(of, stranger, "CLOSE", `{"outcome":"no such"}`), session.SchemaInvalid)

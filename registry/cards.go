@@ -14,10 +14,8 @@ import (
 
 // AgentList answers agent.list.
 func (r *Registry) AgentList(_ context.Context, c api.Caller, q api.ListAgents) (api.Agents, error) {
-	switch q.Kind {
-	case "", performatives.KindSystem, performatives.KindPersonal, performatives.KindHuman:
-	default:
-		return api.Agents{}, session.Refuse(session.MalformedEnvelope, "kind is system, personal or human").With(map[string]string{"path": "/kind"})
+	if err := checkKind(q.Kind); err != nil {
+		return api.Agents{}, err
 	}
 	page := api.NewPage[api.Card](q.Limit)
 	for _, card := range r.cache.list(func(card api.Card) bool {
@@ -34,6 +32,15 @@ func (r *Registry) AgentList(_ context.Context, c api.Caller, q api.ListAgents) 
 		}
 	}
 	return api.Agents{Agents: page.Items}, nil
+}
+
+// checkKind refuses a filter that no principal matches.
+func checkKind(kind string) error {
+	switch kind {
+	case "", performatives.KindSystem, performatives.KindPersonal, performatives.KindHuman:
+		return nil
+	}
+	return session.Refuse(session.MalformedEnvelope, "kind is system, personal or human").With(map[string]string{"path": "/kind"})
 }
 
 // AgentGet answers agent.get.

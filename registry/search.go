@@ -18,6 +18,9 @@ import (
 
 // AgentSearch answers agent.search.
 func (r *Registry) AgentSearch(_ context.Context, c api.Caller, q api.SearchAgents) (api.Agents, error) {
+	if err := checkKind(q.Kind); err != nil {
+		return api.Agents{}, err
+	}
 	words := strings.Fields(strings.ToLower(q.Query))
 	page := api.NewPage[api.Card](q.Limit)
 	for _, card := range r.cache.withCapability(q.Capability) {
