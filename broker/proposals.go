@@ -16,6 +16,9 @@ func (b *Broker) openProposals(context.Context) (err error) {
 	return err
 }
 
+// Proposals calls for proposals.
+func (b *Broker) Proposals() *proposals.Calls { return b.proposals }
+
 // A bus is the broker's connection, for messages that need not last.
 type bus struct{ b *Broker }
 

@@ -134,6 +134,16 @@ func (c *Calls) Call(ctx context.Context, caller api.Caller, q api.CallForPropos
 	return found, nil
 }
 
+// Assess assesses an agent by its card, which has to be registered.
+func (c *Calls) Assess(a performatives.Agent, task *discovery.Prepared) (discovery.Assessment, bool) {
+	card, registered := c.o.Registry.Card(a)
+	profile, read := c.o.Registry.Profile(a)
+	if !registered || !read || card.Kind == performatives.KindHuman {
+		return discovery.Assessment{}, false
+	}
+	return profile.Assess(task, c.queue(card), nil), true
+}
+
 // check refuses a call that makes no sense, and reads what it asks for.
 func check(q api.CallForProposals) (rank discovery.Policy, wait time.Duration, err error) {
 	fault := func(path, message string) error {

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	bindugateway "github.com/parley-asp/parley/gateway/bindu"
 	httpgateway "github.com/parley-asp/parley/gateway/http"
 	indexgateway "github.com/parley-asp/parley/gateway/index"
 	"github.com/parley-asp/parley/inbox"
@@ -79,6 +80,14 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 		index = httpgateway.Local(index)
 	}
 	mux.Handle(indexgateway.Base, index)
+	negotiation := bindugateway.Options{Assess: s.Proposals().Assess, From: visitors.from}
+	if o.BinduAuth {
+		negotiation.Admit = func(r *http.Request) error {
+			_, err := s.Custody().Admit(r.Context(), strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+			return err
+		}
+	}
+	mux.Handle(bindugateway.Base, bindugateway.New(negotiation))
 	mux.Handle("/log/", s.Ledger())
 	mux.HandleFunc("GET /did/{token}/did.json", s.did)
 	for _, path := range []string{"GET /{$}", "GET /inbox"} {

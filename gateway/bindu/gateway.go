@@ -1,0 +1,177 @@
+// Package bindugateway answers for agents as Bindu's agents do: how well each fits a task.
+// Orchestrators for Bindu work unchanged (docs/DISCOVERY.md).
+//
+//	mux.Handle(bindugateway.Base, bindugateway.New(bindugateway.Options{Assess: assess, From: from}))
+//
+//	POST /bindu/{token}/agent/negotiation
+//
+// {token} is the token of the agent's URI. Anybody may ask, unless Admit is set; each
+// address may ask so often. Statuses and texts are Bindu's.
+package bindugateway
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/time/rate"
+
+	"github.com/parley-asp/parley/discovery"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// Base is the path that all routes begin with.
+const Base = "/bindu/"
+
+// Options say what is served.
+type Options struct {
+	// Assess assesses an agent by its card; false is no such agent.
+	Assess func(performatives.Agent, *discovery.Prepared) (discovery.Assessment, bool)
+	// From is the address of a request.
+	From func(*http.Request) string
+	// Admit refuses requests without a token of parley's; nil admits all.
+	Admit func(*http.Request) error
+}
+
+// Bounds of requests.
+const (
+	maxBody      = 300 << 10
+	perSecond    = 50 // from one address
+	burst        = 200
+	maxAddresses = 10_000 // that are remembered
+)
+
+// x402 is the extension that a client may name, and is then told of.
+const (
+	extensions = "X-A2A-Extensions"
+	x402       = "https://github.com/google-a2a/a2a-x402/v0.1"
+)
+
+// A Gateway serves requests below Base.
+type Gateway struct {
+	o Options
+
+	mu    sync.Mutex
+	rates map[string]*rate.Limiter // by address
+}
+
+// New makes a gateway.
+func New(o Options) *Gateway { return &Gateway{o: o, rates: map[string]*rate.Limiter{}} }
+
+// ServeHTTP serves a request.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	token, negotiates := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, Base), "/agent/negotiation")
+	agent, err := performatives.ParseToken(token)
+	switch {
+	case !negotiates:
+		refuse(w, http.StatusNotFound, "Not Found")
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
+	case !g.allow(g.o.From(r)):
+		w.Header().Set("Retry-After", "1")
+		refuse(w, http.StatusTooManyRequests, "Too many requests")
+	case g.o.Admit != nil && g.o.Admit(r) != nil:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		refuse(w, http.StatusUnauthorized, "Unauthorized")
+	case err != nil:
+		refuse(w, http.StatusNotFound, "Agent not found")
+	default:
+		g.negotiate(w, r, agent)
+	}
+}
+
+// negotiate answers with the agent's assessment of the task. A refusal of the task is an
+// answer too.
+func (g *Gateway) negotiate(w http.ResponseWriter, r *http.Request, agent performatives.Agent) {
+	task, status, fault := read(r)
+	if fault != "" {
+		refuse(w, status, fault)
+		return
+	}
+	a, known := g.o.Assess(agent, task.Prepare())
+	if !known {
+		refuse(w, http.StatusNotFound, "Agent not found")
+		return
+	}
+	if strings.Contains(r.Header.Get(extensions), x402) {
+		w.Header().Set(extensions, x402)
+	}
+	write(w, http.StatusOK, a)
+}
+
+// read reads a task from a body of any content type. A member that is null is absent.
+func read(r *http.Request) (task discovery.Task, status int, fault string) {
+	data, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	if len(data) > maxBody {
+		return task, http.StatusRequestEntityTooLarge, "The body is too large"
+	}
+	members := map[string]jsontext.Value{}
+	if err != nil || json.Unmarshal(data, &members, jsontext.AllowDuplicateNames(true)) != nil {
+		return task, http.StatusBadRequest, "Invalid JSON payload"
+	}
+	var summary string
+	if json.Unmarshal(members["task_summary"], &summary) != nil || summary == "" {
+		return task, http.StatusBadRequest, "'task_summary' is required"
+	}
+	if utf8.RuneCountInString(summary) > discovery.MaxText {
+		return task, http.StatusBadRequest, "task_summary exceeds maximum length of 10000 characters"
+	}
+	if json.Unmarshal(data, &task, jsontext.AllowDuplicateNames(true)) != nil {
+		return task, http.StatusBadRequest, "Invalid task: a member has the wrong type"
+	}
+	if name := task.Weights.Negative(); name != "" {
+		return task, http.StatusBadRequest, "Invalid weights: Weight '" + name + "' must be non-negative"
+	}
+	return task, http.StatusOK, ""
+}
+
+// allow counts a request from an address. When too many addresses ask, the oldest counts
+// are forgotten.
+func (g *Gateway) allow(address string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	limiter := g.rates[address]
+	if limiter == nil {
+		if len(g.rates) >= maxAddresses {
+			g.forget(time.Now())
+		}
+		limiter = rate.NewLimiter(perSecond, burst)
+		g.rates[address] = limiter
+	}
+	return limiter.Allow()
+}
+
+// forget drops the addresses that may ask as often as new ones, or else all.
+func (g *Gateway) forget(now time.Time) {
+	for address, limiter := range g.rates {
+		if limiter.TokensAt(now) >= burst {
+			delete(g.rates, address)
+		}
+	}
+	if len(g.rates) >= maxAddresses {
+		clear(g.rates)
+	}
+}
+
+func refuse(w http.ResponseWriter, status int, why string) {
+	write(w, status, struct {
+		Error string `json:"error"`
+	}{why})
+}
+
+func write(w http.ResponseWriter, status int, reply any) {
+	data, err := json.Marshal(reply)
+	if err != nil {
+		status, data = http.StatusInternalServerError, []byte(`{"error":"Internal error"}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	w.Write(data) //nolint:errcheck // the client went away
+}

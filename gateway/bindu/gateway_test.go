@@ -1,0 +1,113 @@
+package bindugateway
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/discovery"
+	"github.com/parley-asp/parley/performatives"
+)
+
+const extractor performatives.Agent = "agent://papers.example/extractor"
+
+func serve(t *testing.T, change func(*Options)) *Gateway {
+	t.Helper()
+	profile := discovery.NewProfile([]discovery.Skill{{ID: "pdf", Name: "PDF", Tags: []string{"pdf", "tables"}}}, jsontext.Value(`{"amount":"0.0005"}`))
+	o := Options{
+		Assess: func(a performatives.Agent, t *discovery.Prepared) (discovery.Assessment, bool) {
+			return profile.Assess(t, discovery.QueueDepth(1), nil), a == extractor
+		},
+		From: func(*http.Request) string { return "192.0.2.1" },
+	}
+	if change != nil {
+		change(&o)
+	}
+	return New(o)
+}
+
+// Statuses and texts are Bindu's.
+func TestNegotiation(t *testing.T) {
+	t.Parallel()
+	g := serve(t, nil)
+	path := Base + extractor.Token() + "/agent/negotiation"
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		want               string
+	}{
+		{"POST", path, `{"task_summary":"extract pdf tables"}`, 200, `{"accepted":true,"score":0.7667,"confidence":0.8,"skill_matches":[{"skill_id":"pdf","skill_name":"PDF","score":0.6667,"reasons":["tags: pdf, tables"]}],"matched_tags":["pdf","tables"],"latency_estimate_ms":5000,"queue_depth":1,"subscores":{"skill_match":0.6667,"io_compatibility":1,"load":0.5,"cost":0.5,"performance":1}}`},
+		{"POST", path, `{"task_summary":"pdf","required_tools":["x"]}`, 200, `{"accepted":false,"score":0,"confidence":1,"rejection_reason":"required_tool_missing"}`},
+		{"POST", path, `{"task_summary":"pdf","max_cost_amount":"0.0001","unknown":1,"weights":null}`, 200, `{"accepted":false,"score":0,"confidence":0.9,"rejection_reason":"cost_exceeds_budget"}`},
+		{"POST", path, `{"task_summary":`, 400, `{"error":"Invalid JSON payload"}`},
+		{"POST", path, ``, 400, `{"error":"Invalid JSON payload"}`},
+		{"POST", path, `[]`, 400, `{"error":"Invalid JSON payload"}`},
+		{"POST", path, `{"task_summary":""}`, 400, `{"error":"'task_summary' is required"}`},
+		{"POST", path, `{"task_summary":null}`, 400, `{"error":"'task_summary' is required"}`},
+		{"POST", path, `{}`, 400, `{"error":"'task_summary' is required"}`},
+		{"POST", path, `{"task_summary":"` + strings.Repeat("ü", 10_001) + `"}`, 400, `{"error":"task_summary exceeds maximum length of 10000 characters"}`},
+		{"POST", path, `{"task_summary":"pdf","weights":{"cost":-1,"performance":-2}}`, 400, `{"error":"Invalid weights: Weight 'performance' must be non-negative"}`},
+		{"POST", path, `{"task_summary":"pdf","weights":{"cost":"x"}}`, 400, `{"error":"Invalid task: a member has the wrong type"}`},
+		{"POST", path, `{"task_summary":"` + strings.Repeat("x", maxBody) + `"}`, 413, `{"error":"The body is too large"}`},
+		{"POST", Base + "nobody_example~x/agent/negotiation", `{"task_summary":"pdf"}`, 404, `{"error":"Agent not found"}`},
+		{"POST", Base + "%20/agent/negotiation", `{"task_summary":"pdf"}`, 404, `{"error":"Agent not found"}`},
+		{"POST", Base + "x/agent", ``, 404, `{"error":"Not Found"}`},
+		{"GET", path, ``, 405, "Method Not Allowed\n"},
+	} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(c.method, c.path, strings.NewReader(c.body))
+		r.Header.Set("Content-Type", "text/csv")
+		g.ServeHTTP(w, r)
+		if w.Code != c.status || w.Body.String() != c.want {
+			t.Errorf("%s %.80s %.80s: %d %s", c.method, c.path, c.body, w.Code, w.Body)
+		}
+		if c.status == 405 && (w.Header().Get("Allow") != "POST" || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain")) {
+			t.Error(w.Header())
+		}
+	}
+}
+
+func TestExtensionIsEchoed(t *testing.T) {
+	t.Parallel()
+	g := serve(t, nil)
+	for body, want := range map[string]string{`{"task_summary":"pdf"}`: x402, `{}`: ""} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodPost, Base+extractor.Token()+"/agent/negotiation", strings.NewReader(body))
+		r.Header.Set(extensions, "https://other.example, "+x402)
+		if g.ServeHTTP(w, r); w.Header().Get(extensions) != want {
+			t.Errorf("%s: %v", body, w.Header())
+		}
+	}
+}
+
+func TestLimitsAndTokens(t *testing.T) {
+	t.Parallel()
+	ask := func(g *Gateway) *http.Response {
+		w := httptest.NewRecorder()
+		g.ServeHTTP(w, httptest.NewRequest(http.MethodPost, Base+extractor.Token()+"/agent/negotiation", strings.NewReader(`{"task_summary":"pdf"}`)))
+		return w.Result()
+	}
+	closed := ask(serve(t, func(o *Options) { o.Admit = func(*http.Request) error { return errors.New("no token") } }))
+	if closed.StatusCode != http.StatusUnauthorized || closed.Header.Get("WWW-Authenticate") != "Bearer" {
+		t.Error(closed.Status, closed.Header)
+	}
+	g, refused := serve(t, nil), 0
+	for range 2 * burst {
+		if r := ask(g); r.StatusCode == http.StatusTooManyRequests && r.Header.Get("Retry-After") != "" {
+			refused++
+		}
+	}
+	if refused == 0 {
+		t.Error("one address asks as often as it likes")
+	}
+	for i := range maxAddresses + 10 {
+		g.allow(string(rune(i)))
+	}
+	if len(g.rates) > maxAddresses {
+		t.Errorf("%d addresses are remembered", len(g.rates))
+	}
+}
