@@ -75,7 +75,7 @@ var places = map[string]place{
 	"gateway/index": plain("api", "custody", "modes", "performatives", "session"),
 	"gateway/nats":  plain("api", "broker", "cluster", "internal/background", "internal/pending", "performatives", "schemas", "session"),
 
-	"client":         plain("agreement", "internal/natscontext", "performatives", "schemas", "session", "transcript", "api"),
+	"client":         plain("agreement", "discovery", "internal/natscontext", "performatives", "schemas", "session", "transcript", "api"),
 	"login":          plain("api"),
 	"embedded":       plain("login", "api"),
 	"broker":         plain("agreement", "inclusion", "ledger", "proposals", "registry", "custody", "feed", "idempotency", "sessionlist", "archive", "approvals", "insights", "turns", "cluster", "internal/background", "internal/pending", "store", "performatives", "delegation", "escalation", "schemas", "session", "modes", "transcript", "api"),
@@ -83,7 +83,7 @@ var places = map[string]place{
 	"backup":         plain("api"),
 	"notify":         plain("escalation", "performatives", "render", "api"),
 	"server":         plain("gateway/bindu", "agreement", "gateway/http", "gateway/index", "gateway/nats", "registry", "archive", "broker", "embedded", "escalation", "inbox", "login", "notify", "performatives", "api"),
-	"render":         pure("agreement", "performatives", "session", "transcript", "api"),
+	"render":         pure("agreement", "discovery", "performatives", "session", "transcript", "api"),
 	"internal/demo":  plain("agreement", "inclusion", "internal/background", "client", "modes", "server", "performatives", "render", "session", "transcript", "api"),
 	"internal/bench": plain("internal/background", "archive", "sessionlist", "audit", "broker", "client", "escalation", "modes", "server", "performatives", "session", "transcript", "api"),
 	"cmd/parley":     free,

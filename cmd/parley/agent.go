@@ -7,8 +7,10 @@ import (
 	"os"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nkeys"
 	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
@@ -32,6 +34,7 @@ type registration struct {
 	credsOut          string
 	trust             float64
 	replace, hosted   bool
+	file              string // with the card
 
 	pair nkeys.KeyPair // nil if only the owner has the key
 }
@@ -68,6 +71,7 @@ instead: such an agent acts over HTTP with a token ('parley token add').`,
 	cmd.Flags().StringSliceVar(&r.card.Capabilities, "capability", nil, "`CAPABILITY` of the agent; can be repeated")
 	cmd.Flags().StringSliceVar(&r.card.Schemas, "schema", nil, "`NAME` of a terms schema that the agent knows; can be repeated")
 	cmd.Flags().StringVar((*string)(&r.card.Standby), "standby", "", "`URI` of a system agent of the same organisation that may take turns left waiting")
+	cmd.Flags().StringVarP(&r.file, "file", "f", "", "`FILE` with the card as JSON or YAML, such as its skills and price; flags take precedence")
 	cmd.Flags().BoolVar(&r.hosted, "hosted", false, "the broker holds a signing key; --key-out or --public-key add a key of the agent's own")
 	cmd.Flags().Float64Var(&r.trust, "trust", 0, "trust `SCORE`, 0 to 100")
 	return cmd
@@ -88,6 +92,9 @@ func (r *registration) add(cmd *cobra.Command, uri string, human bool) error {
 		return usage(errors.New("an auditor cannot decide: set either --auditor or --may-decide"))
 	case r.publicKey != "" && (r.keyOut != "" || r.credsOut != ""):
 		return usage(errors.New("--key-out and --creds-out are for a generated key: omit them with --public-key"))
+	}
+	if err := r.fromFile(cmd); err != nil {
+		return usage(err)
 	}
 	r.card.Agent = agent
 	return with(cmd, func(ctx context.Context, c connection) error {
@@ -111,6 +118,42 @@ func (r *registration) add(cmd *cobra.Command, uri string, human bool) error {
 		}
 		return show(cmd, card, func(s render.Style) string { return render.Card(card, s) })
 	})
+}
+
+// fromFile reads the card, and puts what the flags say over it.
+func (r *registration) fromFile(cmd *cobra.Command) error {
+	if r.file == "" {
+		return nil
+	}
+	data, err := os.ReadFile(r.file)
+	if err != nil {
+		return err
+	}
+	var document any
+	if err := yaml.Unmarshal(data, &document); err != nil { // JSON is YAML
+		return fmt.Errorf("%s: %w", r.file, err)
+	}
+	if data, err = json.Marshal(document); err != nil {
+		return fmt.Errorf("%s: %w", r.file, err)
+	}
+	flags := r.card
+	r.card = api.Card{}
+	if err := json.Unmarshal(data, &r.card, json.RejectUnknownMembers(true)); err != nil {
+		return fmt.Errorf("%s is not a card: %w", r.file, err)
+	}
+	r.card.Registry = flags.Registry
+	for name, put := range map[string]func(){
+		"name":        func() { r.card.Name = flags.Name },
+		"description": func() { r.card.Description = flags.Description },
+		"kind":        func() { r.card.Kind = flags.Kind },
+		"capability":  func() { r.card.Capabilities = flags.Capabilities },
+		"schema":      func() { r.card.Schemas = flags.Schemas },
+	} {
+		if cmd.Flags().Changed(name) {
+			put()
+		}
+	}
+	return nil
 }
 
 // free returns an error if the principal is registered, unless --replace is set.

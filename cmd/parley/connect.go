@@ -63,6 +63,7 @@ type caller interface {
 	Agreements(context.Context, api.ListAgreements) iter.Seq2[api.AgreementRow, error]
 	Envelopes(context.Context, performatives.SessionID, uint64) iter.Seq2[jsontext.Value, error]
 	AgentPage(context.Context, api.ListAgents) (api.Agents, error)
+	Find(context.Context, api.CallForProposals) (api.Proposals, error)
 	Card(context.Context, performatives.Agent) (api.Card, error)
 	UserJWT(context.Context, performatives.Agent, performatives.Key) (string, error)
 	Schema(context.Context, string) (api.Schema, error)

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/discovery"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/render"
+)
+
+func findCommand() *cobra.Command {
+	var q api.CallForProposals
+	var cost string
+	var agents []string
+	var within time.Duration
+	var invite int
+	cmd := &cobra.Command{
+		Use: "find TASK", Short: "ask who could do a task, and rank them", Args: args(cobra.ExactArgs(1)),
+		Long: `Asks all agents that could do a task how well they fit, and ranks them. An agent
+that is there answers itself; any other is assessed by its card. The subscores say
+why: skill match, input and output, speed, load and cost, each from 0 to 1.
+
+--rank is best, cheapest, queue or trust, each with an optional least score as in
+cheapest:0.6, or weights of score, confidence, trust, skill, load, cost and latency.
+With --invite the principal of --as opens a session with each of the best ones that
+accept.`,
+		Example: `  parley find "extract tables from PDF invoices" --max-cost 0.001
+  parley find "translate a manual" --capability "text.*" --rank score=3,trust=1`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ms := int(within.Milliseconds())
+			q.Summary, q.WaitMs = args[0], &ms
+			for _, a := range agents {
+				q.Agents = append(q.Agents, performatives.Agent(a))
+			}
+			if cost != "" {
+				amount, err := json.Marshal(cost)
+				if err != nil {
+					return err
+				}
+				q.MaxCost = amount
+			}
+			if _, err := discovery.ParsePolicy(q.Rank); err != nil {
+				return usage(err)
+			}
+			return with(cmd, func(ctx context.Context, c connection) error {
+				if invite > 0 && c.principal == nil {
+					return usage(errors.New("--invite opens sessions: say as whom with --as"))
+				}
+				found, err := c.Find(ctx, q)
+				if err != nil {
+					return err
+				}
+				if err := show(cmd, found, func(s render.Style) string { return render.Proposals(found, s) }); err != nil || invite == 0 {
+					return err
+				}
+				return inviteBest(cmd, ctx, c.principal, found, q.Summary, invite)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&q.Details, "details", "", "longer `TEXT` about the task")
+	f.StringVar(&q.Capability, "capability", "", "only agents with this `CAPABILITY`, or a prefix as in data.*")
+	f.StringSliceVar(&agents, "agent", nil, "only this agent `URI`; can be repeated")
+	f.StringSliceVar(&q.InputTypes, "input", nil, "the agent reads this MIME `TYPE`; one of several is enough")
+	f.StringSliceVar(&q.OutputTypes, "output", nil, "the agent writes this MIME `TYPE`; one of several is enough")
+	f.StringSliceVar(&q.RequiredTools, "require-tool", nil, "the agent has this `TOOL`; can be repeated")
+	f.StringSliceVar(&q.ForbiddenTools, "forbid-tool", nil, "no skill of the agent has this `TOOL`; can be repeated")
+	f.Float64Var(&q.MaxLatency, "max-latency-ms", 0, "`MILLISECONDS` that it should take; an estimate of more than twice as many refuses")
+	f.StringVar(&cost, "max-cost", "", "the most that it may cost, an `AMOUNT` such as 0.001")
+	f.Float64Var(&q.MinScore, "min-score", 0, "accept from this `SCORE`, 0 to 1")
+	f.Float64Var(&q.MinTrust, "min-trust", 0, "only agents with at least this trust `SCORE`, 0 to 100")
+	f.DurationVar(&within, "within", api.DefaultWait*time.Millisecond, "how long to wait for answers, at most 10s; 0s asks cards alone")
+	f.StringVar(&q.Rank, "rank", "best", "`POLICY` of the ranking")
+	f.IntVar(&q.Limit, "limit", 20, "show at most `N` agents, up to 200")
+	f.IntVar(&invite, "invite", 0, "open sessions with the best `N`")
+	return connects(cmd)
+}
+
+// inviteBest opens a session with each of the best that accept.
+func inviteBest(cmd *cobra.Command, ctx context.Context, c *client.Client, found api.Proposals, purpose string, n int) error {
+	for _, candidate := range found.Candidates {
+		if n == 0 || !candidate.Accepted {
+			break
+		}
+		s, err := c.Invite(ctx, client.Invitation{With: []performatives.Agent{candidate.Agent}, Purpose: purpose})
+		if err != nil {
+			return err
+		}
+		note(cmd, "Invited "+string(candidate.Agent)+" to "+string(s.ID())+".")
+		n--
+	}
+	return nil
+}
