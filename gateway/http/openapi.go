@@ -199,7 +199,7 @@ func (p parameter) schema() object {
 	case reflect.TypeFor[jsontext.Value]():
 		return object{}
 	case reflect.TypeFor[[]string]():
-		return object{"type": "array", "items": object{"type": "string"}}
+		return object{"type": "array", "items": object{"type": []string{"string", "null"}}}
 	}
 	switch p.of.Kind() {
 	case reflect.String:
@@ -249,6 +249,7 @@ func (r *route) members() object {
 			schema := p.schema()
 			if one, typed := schema["type"]; typed {
 				schema["type"] = []any{one, "null"} // as if it were not there
+				delete(schema, "maximum")           // any integer that survives a double is read
 			}
 			properties[p.member] = schema
 		}
@@ -284,7 +285,9 @@ func (r *route) responses() object {
 	all := object{strconv.Itoa(success): ok}
 	if r.resumes != "" {
 		ok["content"] = object{eventsType: object{}} // JSON Schema says nothing of events
-		all[strconv.Itoa(http.StatusNoContent)] = object{"description": "the session is over, and nothing comes after the event"}
+	}
+	if r.empty != "" {
+		all[strconv.Itoa(http.StatusNoContent)] = object{"description": r.empty}
 	}
 	problem := object{problemType: object{"schema": object{"$ref": "#/components/schemas/problem"}}}
 	if success == http.StatusSwitchingProtocols {

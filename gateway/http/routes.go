@@ -21,6 +21,7 @@ type route struct {
 	resumes      string      // the parameter at which a stream of events goes on
 	public       bool        // without a token in the request
 	success      int         // 0 is 200
+	empty        string      // when it is answered 204
 }
 
 // bodyOf says what a request has as its body.
@@ -50,9 +51,6 @@ func routes() []route {
 		return verb(http.MethodGet, path, v, noBody, change...)
 	}
 	post := func(path string, v api.Verb) route { return verb(http.MethodPost, path, v, verbBody) }
-	turns := func(path string, v api.Verb, body bodyOf, serve func(*call)) route {
-		return verb(http.MethodPost, path, v, body, func(r *route) { r.serve = serve })
-	}
 	return []route{
 		{method: http.MethodPost, path: "/token", doc: "get a token for an hour by a proof of the principal's key", body: proofBody, serve: (*call).prove, public: true, success: http.StatusCreated},
 		{method: http.MethodPost, path: "/sessions", doc: "open a session", body: openBody, serve: (*call).open, success: http.StatusCreated},
@@ -70,8 +68,8 @@ func routes() []route {
 		get("/agents", api.AgentList.Verb, called("min_trust", "minTrust")),
 		get("/agents/{agentId}/card", api.AgentGet.Verb),
 		verb(http.MethodPut, "/agents/{agentId}/card", api.AgentRegister.Verb, cardBody, func(r *route) { r.serve = (*call).card }),
-		turns("/turns/pickup", api.TurnPickup.Verb, verbBody, (*call).pickup),
-		turns("/turns/{turnId}/respond", api.TurnRespond.Verb, turnBody, (*call).respond),
+		verb(http.MethodPost, "/turns/pickup", api.TurnPickup.Verb, verbBody, func(r *route) { r.serve, r.empty = (*call).pickup, "no turn waits" }),
+		verb(http.MethodPost, "/turns/{turnId}/respond", api.TurnRespond.Verb, turnBody, func(r *route) { r.serve = (*call).respond }),
 		post("/turns/{turnId}/release", api.TurnRelease.Verb),
 		get("/agreements", api.AgreementList.Verb),
 		get("/agreements/{agreementId}", api.AgreementGet.Verb),
@@ -93,6 +91,7 @@ func routes() []route {
 func events(resumes string, serve func(*call)) func(*route) {
 	return func(r *route) {
 		r.doc, r.resumes, r.serve = "events as they happen (SSE); Last-Event-ID resumes", resumes, serve
+		r.empty = "the session is over, and nothing comes after the event"
 	}
 }
 
