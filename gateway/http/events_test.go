@@ -55,7 +55,8 @@ func TestEventsComment(t *testing.T) {
 func TestEventsExpire(t *testing.T) {
 	bubble(t, idle{expires: time.Second}, func(t *testing.T, transport *http.Transport) {
 		lines, began := reads(t, transport, ""), time.Now()
-		for lines.Scan() { //nolint:revive // until the stream ends
+		for lines.Scan() {
+			continue // until the stream ends
 		}
 		if took := time.Since(began); took != time.Second {
 			t.Errorf("the stream ends after %s", took)
@@ -83,8 +84,8 @@ func TestEventsSlowReader(t *testing.T) {
 					last, id, heard = id, "", append(heard, n)
 					if len(heard) == before+2 && len(heard) < entries-4 { // then it reads nothing for 11 s
 						later, cancel := context.WithTimeout(t.Context(), 11*time.Second)
-						defer cancel()
 						<-later.Done()
+						cancel()
 					}
 				}
 				if len(heard) == entries {

@@ -182,7 +182,7 @@ func (p *party) follow(ctx context.Context, url string, transport *http.Transpor
 		return err
 	}
 	q.Header.Set("Authorization", "Bearer "+p.token)
-	a, err := transport.RoundTrip(q)
+	a, err := transport.RoundTrip(q) //nolint:bodyclose // who reads it closes it
 	if err != nil {
 		return err
 	}

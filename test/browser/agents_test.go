@@ -44,7 +44,7 @@ const script = `
 func TestAgentInAPage(t *testing.T) {
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
-		fmt.Fprint(w, "<!doctype html><title>agent</title>")
+		fmt.Fprint(w, "<!doctype html><title>agent</title>") //nolint:errcheck // the browser went away
 	}))
 	t.Cleanup(site.Close)
 	w := newWorld(t, testkit.Options{Dev: true, HTTPOrigins: []string{site.URL}})

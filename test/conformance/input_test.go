@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -139,8 +140,8 @@ func TestBadBytes(t *testing.T) {
 				t.Errorf("%s, want %s: %s", got, c.want, m.Data)
 			}
 			over := &stage{T: t, broker: b}
-			a := over.send("POST", "/sessions/"+session+"/messages", alpha, "application/asp+json", []byte(strings.Replace(c.data, idOf(good), v7(), 1)))
-			if c.want == "" && a.StatusCode != 200 {
+			a := over.send(http.MethodPost, "/sessions/"+session+"/messages", alpha, "application/asp+json", []byte(strings.Replace(c.data, idOf(good), v7(), 1)))
+			if c.want == "" && a.StatusCode != http.StatusOK {
 				t.Errorf("over HTTP %d: %s", a.StatusCode, a.body)
 			} else if c.want != "" && problem(t, a)["code"] != c.want {
 				t.Errorf("over HTTP %s, want %s", a.body, c.want)
