@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -374,8 +375,9 @@ var (
 )
 
 func (s *stage) mask(text string) string {
-	for value, name := range s.names {
-		text = strings.ReplaceAll(text, value, "${"+name+"}")
+	values := slices.SortedFunc(maps.Keys(s.names), func(a, b string) int { return len(b) - len(a) }) // one may be part of a longer one
+	for _, value := range values {
+		text = strings.ReplaceAll(text, value, "${"+s.names[value]+"}")
 	}
 	text = someTime.ReplaceAllString(text, "$${time}")
 	text = whatIsShown.ReplaceAllString(text, `"shown":"$${shown}"`)
