@@ -96,7 +96,7 @@ func (b *Broker) agreementGet(ctx context.Context, c api.Caller, q api.GetAgreem
 }
 
 // sessionOf is the session of an agreement. What nobody has agreed on is answered like
-// the agreement of others.
+// the agreement of others, after the same work.
 func (b *Broker) sessionOf(ctx context.Context, id agreement.ID) (performatives.SessionID, error) {
 	if id == "" {
 		return "", session.Refuse(session.MalformedEnvelope, "name agreementId or sessionId")
@@ -109,7 +109,7 @@ func (b *Broker) sessionOf(ctx context.Context, id agreement.ID) (performatives.
 	}
 	s, err := b.ledger.SessionOf(ctx, inclusion.Agreement, string(id))
 	if err == nil && s == "" {
-		err = session.NoSuchSession()
+		s = noneSuch()
 	}
 	return s, err
 }
