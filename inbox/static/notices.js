@@ -8,7 +8,7 @@ export const possible = () => 'Notification' in globalThis;
 export const allowed = () => possible() && Notification.permission === 'granted';
 
 const told = new Set();
-const began = Date.now();
+const began = Date.parse(document.body.dataset.now); // of the page, by the server's clock
 
 // news tells of those of the changed items that are new and the human's to decide. It
 // shows nothing that a counterparty wrote: others may see the screen.
@@ -22,7 +22,7 @@ export async function news(changed) {
     const text = (selector) => row.querySelector(selector)?.textContent.trim() ?? '';
     if (!changed.includes(id) || told.has(id)) continue;
     told.add(id);
-    if (Date.parse(row.querySelector('[data-age]').dateTime) < began - 60e3 || !/^(you can decide|\d+ of \d+)$/.test(text('.mark'))) continue;
+    if (Date.parse(row.querySelector('[data-age]').dateTime) < began || !/^(you can decide|\d+ of \d+)$/.test(text('.mark'))) continue;
     show(id, `Decision needed (${text('.urgency')})`, [text('.who span'), text('.amount')].filter(Boolean).join(' · '));
     rang = true;
   }
