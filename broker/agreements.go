@@ -19,9 +19,10 @@ type agreed struct {
 	state     session.State
 	sequences []uint64
 	archived  bool
+	recent    []delivery // entries that need not be read again
 }
 
-func agreedIn(l *cachedSession) agreed { return agreed{l.state, l.sequences, l.archived} }
+func agreedIn(l *cachedSession) agreed { return agreed{l.state, l.sequences, l.archived, l.unapplied} }
 
 // agreement makes one of the agreements of its two entries.
 func (b *Broker) agreement(ctx context.Context, s agreed, a session.Agreement) (d agreement.Document, acceptedAt string, err error) {
@@ -44,6 +45,11 @@ func (b *Broker) agreement(ctx context.Context, s agreed, a session.Agreement) (
 
 // entryOf reads an entry from the transcript, or from the archive.
 func (b *Broker) entryOf(ctx context.Context, s agreed, sequence uint64) ([]byte, error) {
+	for _, d := range s.recent {
+		if d.sequence == sequence && d.entry != nil {
+			return d.entry, nil
+		}
+	}
 	if !s.archived && sequence < uint64(len(s.sequences)) {
 		m, err := b.store.At(ctx, api.SessionsStream, s.sequences[sequence])
 		if err != nil {

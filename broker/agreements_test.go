@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -173,4 +174,39 @@ func TestAgreementList(t *testing.T) {
 			t.Errorf("%s: %s", path, answer.Status)
 		}
 	}
+}
+
+// BenchmarkAgreements makes agreements in 16 sessions at once. s/log is how long after the last
+// ACCEPT the last of them is in a checkpoint.
+func BenchmarkAgreements(b *testing.B) {
+	w := testkit.NewWorld(b, testkit.Options{Dev: true, Sync: time.Minute})
+	const talks = 16
+	var talking sync.WaitGroup
+	last := make([]agreement.ID, talks)
+	begin := time.Now()
+	for i := range talks {
+		one, two := w.Principal(performatives.Agent(fmt.Sprintf("agent://acme.com/a%d", i))), w.Principal(performatives.Agent(fmt.Sprintf("agent://widgets.co/b%d", i)))
+		one.Conn()
+		two.Conn()
+		talking.Go(func() {
+			id := w.Open(one, two)
+			for n := range b.N / talks {
+				offer := fmt.Sprintf("p%d", n)
+				one.Say(id, testkit.Offer(offer, n))
+				two.Say(id, &performatives.AcceptBody{ReferenceID: offer})
+				last[i] = agreement.IDOf(id, offer)
+			}
+		})
+	}
+	talking.Wait()
+	said := time.Now()
+	for _, id := range last {
+		for proof := (*inclusion.Proof)(nil); proof == nil && id != ""; {
+			var err error
+			proof, err = w.Ledger().Proof(w.Ctx, inclusion.Agreement, string(id))
+			testkit.Must(b, err)
+		}
+	}
+	b.ReportMetric(float64(b.N)/said.Sub(begin).Seconds(), "agreements/s")
+	b.ReportMetric(time.Since(said).Seconds(), "s/log")
 }

@@ -61,7 +61,7 @@ func (l *Ledger) serveTile(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	data, err := t.tile(tile, func(n int64) ([]tlog.Hash, error) { return l.leafHashes(r.Context(), n) })
+	data, err := t.tile(tile)
 	l.answer(w, data, err)
 }
 

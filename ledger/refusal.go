@@ -131,7 +131,7 @@ func (l *Ledger) openRestored(ctx context.Context) (err error) {
 }
 
 // agrees tells whether a tree extends the last checkpoint, and serves it if it does.
-func (l *Ledger) agrees(ctx context.Context, t tree) error {
+func (l *Ledger) agrees(ctx context.Context, t *tree) error {
 	if why := l.Refused(); why == nil {
 		return nil
 	} else if errors.Is(why, errTorn) {
@@ -142,7 +142,7 @@ func (l *Ledger) agrees(ctx context.Context, t tree) error {
 			l.broken(fmt.Errorf("%w: it has %d leaves, the checkpoint %d", ErrContradiction, t.size, p.Tree.N))
 			return l.Refused()
 		}
-		root, err := tlog.TreeHash(p.Tree.N, l.reader(ctx, t))
+		root, err := tlog.TreeHash(p.Tree.N, t)
 		if err != nil {
 			return err
 		}
