@@ -34,7 +34,7 @@ func Bind(a Agreement) ActOption {
 			return errNotAnOffer
 		}
 		var salt agreement.Salt
-		rand.Read(salt[:]) //nolint:errcheck // it never fails
+		rand.Read(salt[:])
 		b := body.Binds()
 		b.AgreementSalt = base64.RawURLEncoding.EncodeToString(salt[:])
 		b.Category, b.EffectiveFrom = a.Category, a.From.UTC().Format(time.RFC3339)
