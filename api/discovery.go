@@ -108,3 +108,12 @@ type Answered struct {
 	ID      string `json:"callId"`
 	Counted bool   `json:"counted"` // not late, not the second, and from who was asked
 }
+
+// SearchText is what people read of a card, in lower case, for a search.
+func (c Card) SearchText() string {
+	texts := append([]string{string(c.Agent), c.Name, c.Description, c.Organization}, c.Capabilities...)
+	for _, skill := range c.Skills {
+		texts = append(append(texts, skill.ID, skill.Name, skill.Description), skill.Tags...)
+	}
+	return strings.ToLower(strings.Join(texts, "\n"))
+}

@@ -134,6 +134,9 @@ func (c *Calls) Call(ctx context.Context, caller api.Caller, q api.CallForPropos
 	return found, nil
 }
 
+// Agents lists the cards of all agents, by URI.
+func (c *Calls) Agents() []api.Card { return c.o.Registry.Capable("") }
+
 // Assess assesses an agent by its card, which has to be registered.
 func (c *Calls) Assess(a performatives.Agent, task *discovery.Prepared) (discovery.Assessment, bool) {
 	card, registered := c.o.Registry.Card(a)

@@ -46,11 +46,7 @@ func says(card api.Card, words []string) bool {
 	if len(words) == 0 {
 		return true
 	}
-	texts := append([]string{string(card.Agent), card.Name, card.Description, card.Organization}, card.Capabilities...)
-	for _, skill := range card.Skills {
-		texts = append(append(texts, skill.ID, skill.Name, skill.Description), skill.Tags...)
-	}
-	text := strings.ToLower(strings.Join(texts, "\n"))
+	text := card.SearchText()
 	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
 }
 

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	ardgateway "github.com/parley-asp/parley/gateway/ard"
 	bindugateway "github.com/parley-asp/parley/gateway/bindu"
 	httpgateway "github.com/parley-asp/parley/gateway/http"
 	indexgateway "github.com/parley-asp/parley/gateway/index"
@@ -80,7 +81,8 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 		index = httpgateway.Local(index)
 	}
 	mux.Handle(indexgateway.Base, index)
-	negotiation := bindugateway.Options{Assess: s.Proposals().Assess, From: visitors.from}
+	public := newOften(visitors.from)
+	negotiation := bindugateway.Options{Assess: s.Proposals().Assess, Allow: public.allow}
 	if o.BinduAuth {
 		negotiation.Admit = func(r *http.Request) error {
 			_, err := s.Custody().Admit(r.Context(), strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
@@ -88,6 +90,10 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 		}
 	}
 	mux.Handle(bindugateway.Base, bindugateway.New(negotiation))
+	catalog := ardgateway.New(ardgateway.Options{Agents: s.Proposals().Agents, Allow: public.allow})
+	for _, path := range []string{ardgateway.CatalogPath, ardgateway.AgentsPath, ardgateway.SearchPath} {
+		mux.Handle(path, catalog)
+	}
 	mux.Handle("/log/", s.Ledger())
 	mux.HandleFunc("GET /did/{token}/did.json", s.did)
 	for _, path := range []string{"GET /{$}", "GET /inbox"} {

@@ -1,25 +1,22 @@
 // Package bindugateway answers for agents as Bindu's agents do: how well each fits a task.
 // Orchestrators for Bindu work unchanged (docs/DISCOVERY.md).
 //
-//	mux.Handle(bindugateway.Base, bindugateway.New(bindugateway.Options{Assess: assess, From: from}))
+//	mux.Handle(bindugateway.Base, bindugateway.New(bindugateway.Options{Assess: assess, Allow: allow}))
 //
 //	POST /bindu/{token}/agent/negotiation
 //
 // {token} is the token of the agent's URI. Anybody may ask, unless Admit is set; each
-// address may ask so often. Statuses and texts are Bindu's.
+// address may ask so often (Allow). Statuses and texts are Bindu's.
 package bindugateway
 
 import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
-	"time"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"golang.org/x/time/rate"
 
 	"github.com/parley-asp/parley/discovery"
 	"github.com/parley-asp/parley/performatives"
@@ -32,19 +29,14 @@ const Base = "/bindu/"
 type Options struct {
 	// Assess assesses an agent by its card; false is no such agent.
 	Assess func(performatives.Agent, *discovery.Prepared) (discovery.Assessment, bool)
-	// From is the address of a request.
-	From func(*http.Request) string
+	// Allow counts a request of an address; false is too many.
+	Allow func(*http.Request) bool
 	// Admit refuses requests without a token of parley's; nil admits all.
 	Admit func(*http.Request) error
 }
 
-// Bounds of requests.
-const (
-	maxBody      = 300 << 10
-	perSecond    = 50 // from one address
-	burst        = 200
-	maxAddresses = 10_000 // that are remembered
-)
+// maxBody is the largest body.
+const maxBody = 300 << 10
 
 // x402 is the extension that a client may name, and is then told of.
 const (
@@ -53,15 +45,10 @@ const (
 )
 
 // A Gateway serves requests below Base.
-type Gateway struct {
-	o Options
-
-	mu    sync.Mutex
-	rates map[string]*rate.Limiter // by address
-}
+type Gateway struct{ o Options }
 
 // New makes a gateway.
-func New(o Options) *Gateway { return &Gateway{o: o, rates: map[string]*rate.Limiter{}} }
+func New(o Options) *Gateway { return &Gateway{o} }
 
 // ServeHTTP serves a request.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -73,7 +60,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
-	case !g.allow(g.o.From(r)):
+	case !g.o.Allow(r):
 		w.Header().Set("Retry-After", "1")
 		refuse(w, http.StatusTooManyRequests, "Too many requests")
 	case g.o.Admit != nil && g.o.Admit(r) != nil:
@@ -129,34 +116,6 @@ func read(r *http.Request) (task discovery.Task, status int, fault string) {
 		return task, http.StatusBadRequest, "Invalid weights: Weight '" + name + "' must be non-negative"
 	}
 	return task, http.StatusOK, ""
-}
-
-// allow counts a request from an address. When too many addresses ask, the oldest counts
-// are forgotten.
-func (g *Gateway) allow(address string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	limiter := g.rates[address]
-	if limiter == nil {
-		if len(g.rates) >= maxAddresses {
-			g.forget(time.Now())
-		}
-		limiter = rate.NewLimiter(perSecond, burst)
-		g.rates[address] = limiter
-	}
-	return limiter.Allow()
-}
-
-// forget drops the addresses that may ask as often as new ones, or else all.
-func (g *Gateway) forget(now time.Time) {
-	for address, limiter := range g.rates {
-		if limiter.TokensAt(now) >= burst {
-			delete(g.rates, address)
-		}
-	}
-	if len(g.rates) >= maxAddresses {
-		clear(g.rates)
-	}
 }
 
 func refuse(w http.ResponseWriter, status int, why string) {

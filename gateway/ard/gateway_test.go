@@ -1,0 +1,99 @@
+package ardgateway
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/discovery"
+)
+
+func ask(t *testing.T, method, path, body string, allow bool) *httptest.ResponseRecorder {
+	t.Helper()
+	trust := 70.0
+	g := New(Options{
+		Agents: func() []api.Card {
+			return []api.Card{
+				{
+					Agent: "agent://papers.example/desk/extractor", Name: "Extractor", Capabilities: []string{"extract.pdf"}, Description: "<b>tables</b>",
+					Skills:   []discovery.Skill{{ID: "pdf", Name: "PDF", Tags: []string{"pdf", "tables"}}},
+					Registry: api.Registry{TrustScore: &trust, UpdatedAt: "2026-03-07T14:30:00Z"},
+				},
+				{Agent: "agent://words.example/ü", Capabilities: []string{"translate"}},
+			}
+		},
+		Allow: func(*http.Request) bool { return allow },
+	})
+	w := httptest.NewRecorder()
+	g.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
+	return w
+}
+
+func TestCatalog(t *testing.T) {
+	t.Parallel()
+	w := ask(t, http.MethodGet, CatalogPath, "", true)
+	var got struct {
+		Version string           `json:"specVersion"`
+		Entries []map[string]any `json:"entries"`
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got.Version != "1.0" || len(got.Entries) != 3 || w.Header().Get("Content-Type") != "application/ai-catalog+json" {
+		t.Fatal(w.Body, w.Header(), err)
+	}
+	if e := got.Entries[0]; e["type"] != registryType || e["url"] != "http://example.com/" {
+		t.Error(e)
+	}
+	for i, want := range []string{"urn:air:papers.example:agent:desk.extractor", "urn:air:words.example:agent:_"} {
+		if e := got.Entries[i+1]; e["identifier"] != want || e["data"] == nil || e["url"] != nil {
+			t.Error(e)
+		}
+	}
+	for _, path := range []string{CatalogPath, AgentsPath} {
+		if body := ask(t, http.MethodGet, path, "", true).Body.String(); strings.Contains(body, "trustScore") || !strings.Contains(body, "agent://papers.example/desk/extractor") {
+			t.Error(path, body)
+		}
+	}
+}
+
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`{"query":{"text":"PDF tables"}}`:                                         `"score":100`,
+		`{"query":{"text":"pdf house"},"federation":"referrals"}`:                 `"referrals":[]`,
+		`{"query":{"text":"house"}}`:                                              `{"results":[]}`,
+		`{"query":{"text":"","filter":{"capabilities":["translate"]}}}`:           `words.example`,
+		`{"query":{"text":"","filter":{"type":"` + cardType + `"}},"pageSize":1}`: `"pageToken":"1"`,
+		`{"query":{"text":""},"pageSize":1,"pageToken":"1"}`:                      `words.example`,
+		`{"query":{"text":""},"pageToken":"999"}`:                                 `{"results":[]}`,
+		`{"query":{"text":"","filter":{"luck":["x"]}}}`:                           `not \"luck\"`,
+		`{"query":{}}`: `query.text is required`,
+		`{"query":{"text":"x"},"federation":"all"}`: `federation is`,
+		`{"query":{"text":"x"},"pageSize":101}`:     `pageSize is`,
+		`{"query":{"text":"x"},"pageToken":"-1"}`:   `pageSize is`,
+		`{"query":{"text":"x"},"more":1}`:           `INVALID_ARGUMENT`,
+		`[`:                                         `INVALID_ARGUMENT`,
+		`{"query":{"text":"` + strings.Repeat("x", maxBody) + `"}}`: `64 KiB`,
+	} {
+		if w := ask(t, http.MethodPost, SearchPath, body, true); !strings.Contains(w.Body.String(), want) || (w.Code == 200) == strings.Contains(w.Body.String(), "errorCode") {
+			t.Errorf("%.80s: %d %s", body, w.Code, w.Body)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		method, path string
+		allow        bool
+		status       int
+	}{
+		{http.MethodPost, CatalogPath, true, 405}, {http.MethodGet, SearchPath, true, 405}, {http.MethodGet, CatalogPath, false, 429}, {http.MethodGet, "/x", true, 404},
+	} {
+		if w := ask(t, c.method, c.path, "", c.allow); w.Code != c.status {
+			t.Errorf("%s %s: %d", c.method, c.path, w.Code)
+		}
+	}
+}
