@@ -241,6 +241,9 @@ func (b *Broker) arm(ctx context.Context, l *cachedSession) error {
 		}
 		return b.store.Purge(ctx, api.TimersStream, timerAt+string(l.id))
 	}
+	if err := b.tellStandbys(ctx, l); err != nil { // a turn may be theirs before a timer is set
+		return err
+	}
 	next, unset := b.nextTimer(l)
 	if !unset {
 		return nil

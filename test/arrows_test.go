@@ -66,6 +66,7 @@ var places = map[string]place{
 	"cluster":       plain("api", "internal/background", "performatives", "store"),
 	"approvals":     plain("api", "escalation", "internal/background", "performatives", "session", "store"),
 	"insights":      pure("api", "performatives"),
+	"negotiator":    plain("api", "performatives", "session"),
 	"turns":         plain("api", "internal/background", "performatives", "session", "store"),
 	"proposals":     plain("api", "discovery", "performatives", "session"),
 	"feed":          plain("internal/background", "store"),

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-asp/parley/negotiator"
+	"github.com/parley-asp/parley/performatives"
+)
+
+func negotiatorCommand() *cobra.Command {
+	var file, modelURL, model string
+	var poll, modelTimeout time.Duration
+	var once bool
+	a := &negotiator.Agent{Worker: "negotiator"}
+	cmd := &cobra.Command{
+		Use: "negotiator", Short: "run an agent that negotiates by a policy", Args: args(cobra.NoArgs),
+		Long: `Takes the turns that wait for the principal of --as, and as a standby those that its
+principals leave waiting. The policy, a YAML file, says what each term is worth,
+where to begin, how to concede and where to stop; examples/negotiator has one that
+buys and one that sells. What the policy does not know, or what is beyond it at the
+end, is escalated to a human.
+
+With --model an endpoint that speaks OpenAI's chat completions proposes the terms,
+within the policy; PARLEY_MODEL_KEY is its key. A turn for which it proposes
+nothing usable is left for later.`,
+		Example: `  parley negotiator --policy examples/negotiator/sell.yaml \
+    --as agent://widgets.co/seller --key seller.nk`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if text(cmd, "as") == "" {
+				return usage(errors.New("turns are a principal's: set --as agent://… and --key"))
+			}
+			if file == "" || poll < time.Millisecond || (model == "") != (modelURL == "") {
+				return usage(errors.New("set --policy, a --poll of at least 1ms, and --model and --model-url together or not at all"))
+			}
+			data, err := os.ReadFile(file)
+			if err != nil {
+				return usage(err)
+			}
+			if a.Policy, err = negotiator.Parse(data); err != nil {
+				return usage(fmt.Errorf("--policy %s: %w", file, err))
+			}
+			if model != "" {
+				key, _ := lookup("PARLEY_MODEL_KEY")
+				a.Model = negotiator.NewModel(modelURL, model, key, modelTimeout)
+			}
+			a.Self, a.Lease = performatives.Agent(text(cmd, "as")), max(leftFor, 4*modelTimeout).Milliseconds()
+			return negotiate(cmd, a, poll, once)
+		},
+	}
+	cmd.Flags().StringVar(&file, "policy", "", "YAML `FILE` with the policy")
+	cmd.Flags().DurationVar(&poll, "poll", 5*time.Second, "how often to look for turns")
+	cmd.Flags().BoolVar(&once, "once", false, "stop when no turn waits")
+	cmd.Flags().StringVar(&model, "model", "", "`NAME` of a model that proposes terms")
+	cmd.Flags().StringVar(&modelURL, "model-url", "", "`URL` of its endpoint, such as https://api.example.com/v1")
+	cmd.Flags().DurationVar(&modelTimeout, "model-timeout", 30*time.Second, "how long the model may take")
+	return connects(cmd)
+}
+
+// leftFor is how long a turn that was left stays claimed.
+const leftFor = time.Minute
+
+// negotiate takes turns until it is interrupted.
+func negotiate(cmd *cobra.Command, a *negotiator.Agent, poll time.Duration, once bool) error {
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	c, err := connect(ctx, cmd)
+	if err != nil {
+		return err
+	}
+	defer c.Close() //nolint:errcheck // everything was answered
+	a.Broker = c.principal
+	ticker := time.NewTicker(poll)
+	defer ticker.Stop()
+	for {
+		did, err := a.Step(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil // interrupted by the user
+		case errors.Is(err, negotiator.ErrLeft):
+			note(cmd, err.Error())
+			continue
+		case err != nil:
+			return explain(cmd, err)
+		case did != "":
+			if err := say(cmd, did+"\n"); err != nil {
+				return err
+			}
+			continue
+		case once:
+			return nil
+		}
+		if err := tick(ctx, ticker); err != nil {
+			return nil // interrupted by the user
+		}
+	}
+}
+
+func tick(ctx context.Context, ticker *time.Ticker) error {
+	select {
+	case <-ticker.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
