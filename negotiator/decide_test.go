@@ -26,10 +26,10 @@ func example(t interface{ Fatal(...any) }, name string) *negotiator.Policy {
 func TestExamplesAgree(t *testing.T) {
 	t.Parallel()
 	sides := []*negotiator.Policy{example(t, "buy.yaml"), example(t, "sell.yaml")}
-	const cap = 8
+	const turns = 8
 	var offer map[string]any
-	for turn := range cap {
-		d := sides[turn%2].Decide(negotiator.Situation{Offer: offer, Time: float64(turn) / (cap - 1), Last: turn == cap-1})
+	for turn := range turns {
+		d := sides[turn%2].Decide(negotiator.Situation{Offer: offer, Time: float64(turn) / (turns - 1), Last: turn == turns-1})
 		t.Log(turn, d.Act, d.Terms, d.Reason)
 		switch d.Act {
 		case negotiator.Accept:

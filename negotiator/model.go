@@ -85,7 +85,7 @@ func (m *Model) propose(ctx context.Context, theirs, ours map[string]any) (map[s
 	if err != nil {
 		return nil, errors.New("it does not answer in time")
 	}
-	defer reply.Body.Close()
+	defer reply.Body.Close() //nolint:errcheck // all of it was read
 	data, err := io.ReadAll(io.LimitReader(reply.Body, maxCompletion))
 	if err != nil || reply.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("it answers %d", reply.StatusCode)
