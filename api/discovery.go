@@ -47,9 +47,9 @@ func Discovery(capability string) string {
 // HasCapability reports whether one of an agent's capabilities is the one wanted: exactly,
 // or below a prefix as in data.*.
 func HasCapability(capabilities []string, wanted string) bool {
-	prefix, any := strings.CutSuffix(wanted, "*")
+	prefix, below := strings.CutSuffix(wanted, "*")
 	for _, c := range capabilities {
-		if c == wanted || any && strings.HasSuffix(prefix, ".") && strings.HasPrefix(c, prefix) {
+		if c == wanted || below && strings.HasSuffix(prefix, ".") && strings.HasPrefix(c, prefix) {
 			return true
 		}
 	}

@@ -11,21 +11,21 @@ type GetInsights struct {
 // times, no scores. Of a human who may decide, or an auditor, these are the organisation's
 // sessions; of an agent its own; of an operator all.
 type Insights struct {
-	Since     string           `json:"since"`
-	Until     string           `json:"until"`
-	Sessions  int              `json:"sessions"` // that ended in this time
-	Open      int              `json:"open"`     // that have not ended
-	Ends      Ends             `json:"ends"`
-	Modes     []ModeEnds       `json:"modes"`
-	Turns     []TurnCount      `json:"turns"`           // how many sessions took how many turns
-	Agreed    Times            `json:"timeToAgreement"` // from the first entry to the agreement
-	Terms     []Frequency      `json:"counteredTerms"`  // top-level terms that a COUNTER changed
-	Rejects   []Frequency      `json:"rejectCodes"`
-	Asked     []Frequency      `json:"clarifyFields"`
+	Since     string         `json:"since"`
+	Until     string         `json:"until"`
+	Sessions  int            `json:"sessions"` // that ended in this time
+	Open      int            `json:"open"`     // that have not ended
+	Ends      Ends           `json:"ends"`
+	Modes     []ModeEnds     `json:"modes"`
+	Turns     []TurnCount    `json:"turns"`           // how many sessions took how many turns
+	Agreed    Times          `json:"timeToAgreement"` // from the first entry to the agreement
+	Terms     []Frequency    `json:"counteredTerms"`  // top-level terms that a COUNTER changed
+	Rejects   []Frequency    `json:"rejectCodes"`
+	Asked     []Frequency    `json:"clarifyFields"`
 	Escalated EscalationEnds `json:"escalations"` // of the caller's side
-	Complete  bool             `json:"complete"`    // false: the broker is still reading; ask again
-	Read      int              `json:"read"`        // sessions that it has read
-	Of        int              `json:"of"`          // sessions that there are to read
+	Complete  bool           `json:"complete"`    // false: the broker is still reading; ask again
+	Read      int            `json:"read"`        // sessions that it has read
+	Of        int            `json:"of"`          // sessions that there are to read
 }
 
 // Ends count sessions by how they ended.

@@ -95,6 +95,6 @@ func (c *Client) byCard(card api.Card) Assessor {
 		} else if json.Unmarshal(card.QueueDepth, &queue) != nil {
 			queue = nil
 		}
-		return profile.Assess(q.Task.Prepare(), queue, nil), true
+		return profile.Assess(q.Prepare(), queue, nil), true
 	}
 }

@@ -115,7 +115,7 @@ func (c *Calls) Call(ctx context.Context, caller api.Caller, q api.CallForPropos
 		}
 	}
 	found.Answered = len(answers)
-	task := q.Task.Prepare()
+	task := q.Prepare()
 	for _, card := range cards {
 		candidate := discovery.Candidate{Agent: card.Agent, Source: discovery.ByAgent, Trust: card.Registry.TrustScore, Pricing: card.Pricing}
 		own, answered := answers[card.Agent]

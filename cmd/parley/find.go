@@ -60,7 +60,7 @@ accept.`,
 				if err := show(cmd, found, func(s render.Style) string { return render.Proposals(found, s) }); err != nil || invite == 0 {
 					return err
 				}
-				return inviteBest(cmd, ctx, c.principal, found, q.Summary, invite)
+				return inviteBest(ctx, cmd, c.principal, found, q.Summary, invite)
 			})
 		},
 	}
@@ -84,7 +84,7 @@ accept.`,
 }
 
 // inviteBest opens a session with each of the best that accept.
-func inviteBest(cmd *cobra.Command, ctx context.Context, c *client.Client, found api.Proposals, purpose string, n int) error {
+func inviteBest(ctx context.Context, cmd *cobra.Command, c *client.Client, found api.Proposals, purpose string, n int) error {
 	for _, candidate := range found.Candidates {
 		if n == 0 || !candidate.Accepted {
 			break

@@ -86,17 +86,17 @@ func TestExtensionIsEchoed(t *testing.T) {
 
 func TestLimitsAndTokens(t *testing.T) {
 	t.Parallel()
-	ask := func(g *Gateway) *http.Response {
+	ask := func(g *Gateway) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		g.ServeHTTP(w, httptest.NewRequest(http.MethodPost, Base+extractor.Token()+"/agent/negotiation", strings.NewReader(`{"task_summary":"pdf"}`)))
-		return w.Result()
+		return w
 	}
 	closed := ask(serve(t, func(o *Options) { o.Admit = func(*http.Request) error { return errors.New("no token") } }))
-	if closed.StatusCode != http.StatusUnauthorized || closed.Header.Get("WWW-Authenticate") != "Bearer" {
-		t.Error(closed.Status, closed.Header)
+	if closed.Code != http.StatusUnauthorized || closed.Header().Get("WWW-Authenticate") != "Bearer" {
+		t.Error(closed.Code, closed.Header())
 	}
 	often := ask(serve(t, func(o *Options) { o.Allow = func(*http.Request) bool { return false } }))
-	if often.StatusCode != http.StatusTooManyRequests || often.Header.Get("Retry-After") == "" {
-		t.Error(often.Status, often.Header)
+	if often.Code != http.StatusTooManyRequests || often.Header().Get("Retry-After") == "" {
+		t.Error(often.Code, often.Header())
 	}
 }
