@@ -113,6 +113,8 @@ const base = "/v1/asp"
 var paths = map[string]string{
 	api.SessionList.Name: "GET /sessions", api.SessionGet.Name: "GET /sessions/:sessionId", api.SessionMessages.Name: "GET /sessions/:sessionId/messages",
 	api.AgentList.Name: "GET /agents", api.AgentGet.Name: "GET /agents/:agentId/card",
+	api.AgreementList.Name: "GET /agreements", api.AgreementGet.Name: "GET /agreements/:agreementId", api.InsightsGet.Name: "GET /insights",
+	api.AgentSearch.Name: "GET /discover", api.DiscoveryCall.Name: "POST /discover",
 	api.EscalationList.Name: "GET /escalations", api.EscalationGet.Name: "GET /escalations/:escalationId",
 	api.EscalationHistory.Name: "GET /escalations/:escalationId/history", api.EscalationClaim.Name: "POST /escalations/:escalationId/claim",
 	api.EscalationRelease.Name: "POST /escalations/:escalationId/release", api.EscalationAssign.Name: "POST /escalations/:escalationId/assign",

@@ -26,8 +26,8 @@ func signedAgreement() scene {
 			Policy: map[string]any{"categories": []string{"pricing"}, "maxRounds": 4},
 		},
 		cast: []role{
-			{agent: buyer, name: "Trip planner", kind: performatives.KindSystem, rules: buysForecasts(seller)},
-			{agent: seller, name: "Forecasts", kind: performatives.KindSystem, rules: sellsForecasts(buyer)},
+			{agent: buyer, name: "Trip planner", kind: performatives.KindSystem, signs: true, rules: buysForecasts(seller)},
+			{agent: seller, name: "Forecasts", kind: performatives.KindSystem, signs: true, rules: sellsForecasts(buyer)},
 		},
 		steps:   "PROPOSE → ACCEPT → PROPOSE → COUNTER → ACCEPT",
 		agreed:  "p2",
@@ -103,8 +103,15 @@ const logPoll = 50 * time.Millisecond
 
 // logged is the agreement of a session, once the public log has it.
 func logged(ctx context.Context, c *client.Client, id performatives.SessionID) (agreement.Document, error) {
+	var wanted api.GetAgreement
+	for row, err := range c.Agreements(ctx, api.ListAgreements{Session: id}) {
+		if err != nil {
+			return agreement.Document{}, err
+		}
+		wanted.Agreement = row.Agreement
+	}
 	for {
-		d, err := c.Agreement(ctx, api.GetAgreement{Session: id})
+		d, err := c.Agreement(ctx, wanted)
 		if err != nil || d.Log != nil {
 			return d, err
 		}

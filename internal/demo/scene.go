@@ -33,6 +33,7 @@ type role struct {
 	rules rules
 
 	limits []performatives.Limit // of a human who may decide
+	signs  bool                  // with a key of its own, over HTTP too
 }
 
 // rules answer one message of an agent's inbox. The first message is the

@@ -109,7 +109,7 @@ func (s *stage) close() error {
 }
 
 // enter registers a principal with a fresh key and connects it by that key. Over HTTP it
-// has a token, and an agent is hosted: the broker holds its key.
+// has a token, and an agent that does not sign itself is hosted: the broker holds its key.
 func (s *stage) enter(ctx context.Context, r role) (*client.Client, error) {
 	pair, err := nkeys.CreateUser()
 	if err != nil {
@@ -124,7 +124,7 @@ func (s *stage) enter(ctx context.Context, r role) (*client.Client, error) {
 		Registry: api.Registry{MayDecide: r.agent.IsHuman(), Limits: r.limits},
 	}
 	add, options := s.operator.AddAgent, []client.Option{client.Key(signer)}
-	if s.http != "" && !r.agent.IsHuman() {
+	if s.http != "" && !r.agent.IsHuman() && !r.signs {
 		add, options, card.Key = s.operator.AddHosted, nil, ""
 	}
 	if _, err := add(ctx, card); err != nil {
