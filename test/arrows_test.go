@@ -86,7 +86,7 @@ var places = map[string]place{
 	"notify":         plain("escalation", "performatives", "render", "api"),
 	"server":         plain("gateway/ard", "gateway/bindu", "agreement", "gateway/http", "gateway/index", "gateway/nats", "registry", "archive", "broker", "embedded", "escalation", "inbox", "login", "notify", "performatives", "api"),
 	"render":         pure("agreement", "discovery", "performatives", "session", "transcript", "api"),
-	"internal/demo":  plain("agreement", "inclusion", "internal/background", "client", "modes", "server", "performatives", "render", "session", "transcript", "api"),
+	"internal/demo":  plain("agreement", "inclusion", "internal/background", "client", "modes", "negotiator", "server", "performatives", "render", "session", "transcript", "api"),
 	"internal/bench": plain("internal/background", "archive", "sessionlist", "audit", "broker", "client", "escalation", "modes", "server", "performatives", "session", "transcript", "api"),
 	"cmd/parley":     free,
 	testkit:          free,   // and only tests may import it

@@ -20,8 +20,9 @@ func demoCommand() *cobra.Command {
 		Long: `Plays negotiations between agents that each have their own key, connection and
 inbox: npayload's six patterns (asp), a match assessed in turns (bilateral), peers
 who counter until all agree (convergent), an agreement that both sign (binding), or
-all of them. It prints each conversation as it happens, and verifies every transcript
-and agreement offline at the end.
+all of these; or two negotiators whose offers converge (haggle). It prints each
+conversation as it happens, and verifies every transcript and agreement offline at
+the end.
 
 With --face http the agents hold no keys: they are hosted, send what they want to
 say over HTTP, and read their inbox as server-sent events. The human signs.
@@ -32,6 +33,7 @@ It starts a broker with logins and signatures, and removes it at the end. With
 operator's key: --operator, or operator.nk in --data.`,
 		Example: `  parley demo
   parley demo --mode binding
+  parley demo --mode haggle
   parley demo --mode all --keep ./demo
   parley demo --face http
   parley demo --url nats://127.0.0.1:4222 --data ./parley-data`,
@@ -59,6 +61,9 @@ func runDemo(cmd *cobra.Command, _ []string) error {
 	}
 	if !slices.Contains(demo.Faces(), o.Face) {
 		return usage(fmt.Errorf("--face %s: want %s", o.Face, strings.Join(demo.Faces(), ", ")))
+	}
+	if o.Mode == demo.Haggle && o.Face == demo.HTTP {
+		return usage(errors.New("--mode haggle is played over NATS: omit --face http"))
 	}
 	reach, err := operatorOf(cmd, &o)
 	if err != nil {

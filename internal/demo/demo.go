@@ -9,7 +9,8 @@
 //	fmt.Println(report.OK)
 //
 // The scenes are npayload's six negotiation patterns with their own terms, and
-// one session in each of the modes bilateral/1, convergent/1 and binding/1.
+// one session in each of the modes bilateral/1, convergent/1 and binding/1. Besides them
+// two negotiators haggle, over NATS.
 //
 // Invariants:
 //
@@ -64,6 +65,9 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	if list == nil {
 		return Report{}, fmt.Errorf("unknown mode %q; the modes are %s", o.Mode, strings.Join(Choices(), ", "))
 	}
+	if o.Mode == Haggle && o.Face == HTTP {
+		return Report{}, errors.New("negotiators haggle over NATS")
+	}
 	return run(ctx, o, list)
 }
 
@@ -79,6 +83,7 @@ func run(ctx context.Context, o Options, list []scene) (Report, error) {
 		chat := p.scene(&list[i], i+1)
 		all[i] = s.play(ctx, &list[i], func(e transcript.Entry) { p.entry(chat, e) }, p.remark)
 		p.end(chat, all[i])
+		p.draw(&list[i], all[i])
 	}
 	if err := errors.Join(ctx.Err(), s.close()); err != nil {
 		return Report{}, err

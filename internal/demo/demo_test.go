@@ -50,6 +50,23 @@ func TestScenes(t *testing.T) {
 	}
 }
 
+// Two negotiators agree, and their offers are drawn.
+func TestHaggle(t *testing.T) {
+	t.Parallel()
+	r, out := playAll(t, Options{Mode: Haggle})
+	if s := r.Scenes[0]; s.Mode != "bilateral/1" || s.Outcome != "pending" || s.Messages < 6 {
+		t.Errorf("%+v", s)
+	}
+	for _, want := range []string{"●", "○", " agreed"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %s in\n%s", want, out)
+		}
+	}
+	if _, err := Run(t.Context(), Options{Mode: Haggle, Face: HTTP}); err == nil {
+		t.Error("negotiators haggle over HTTP")
+	}
+}
+
 func everyScene(t *testing.T, face string) {
 	r, out := playAll(t, Options{Mode: All, Face: face})
 	if hosted := strings.Contains(out, "hosted, so the broker holds the key that signs: alpha"); hosted != (face == HTTP) {

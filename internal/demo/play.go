@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -115,15 +116,19 @@ func (a *actor) run(ctx context.Context, id performatives.SessionID, decide rule
 			return err
 		}
 		received(m.Entry)
-		if err := decide(ctx, a, m); err != nil {
-			return err
+		decided := decide(ctx, a, m)
+		if decided != nil && !errors.Is(decided, errOver) {
+			return decided
 		}
-		if err := m.Ack(); err != nil {
+		if err := m.Ack(); err != nil || decided != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// errOver is of rules that know that the session is over, because they ended it.
+var errOver = errors.New("the session is over")
 
 // join waits for the first message of the session, and drops what an earlier demo
 // on the same broker left in the inbox.

@@ -22,6 +22,7 @@ type scene struct {
 	steps   string // the expected acts in order, separated by arrows
 	agreed  string // the expected accepted offer
 	outcome string // and the expected outcome of the session
+	drawn   string // a term whose values are drawn at the end
 }
 
 // A role is one principal of a scene. It has its own key, connection and inbox, and
@@ -60,6 +61,7 @@ const (
 	Bilateral  = "bilateral"
 	Convergent = "convergent"
 	Binding    = "binding"
+	Haggle     = "haggle"
 	All        = "all"
 )
 
@@ -73,7 +75,7 @@ const (
 func Faces() []string { return []string{NATS, HTTP} }
 
 // Choices lists what Options.Mode may be.
-func Choices() []string { return []string{ASP, Bilateral, Convergent, Binding, All} }
+func Choices() []string { return []string{ASP, Bilateral, Convergent, Binding, Haggle, All} }
 
 // scenes returns new scenes, because their agents keep state.
 func scenes(choice string) []scene {
@@ -87,6 +89,8 @@ func scenes(choice string) []scene {
 		return []scene{convergentRounds()}
 	case Binding:
 		return []scene{signedAgreement()}
+	case Haggle:
+		return []scene{haggle()}
 	case All:
 		return slices.Concat(patterns, []scene{bilateralMatch(), convergentRounds(), signedAgreement()})
 	default:
