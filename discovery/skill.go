@@ -85,6 +85,22 @@ func readSkill(s Skill) skill {
 	return r
 }
 
+// Text is what a skill says of itself, for an embedding: its name, description, tags,
+// keywords and capabilities.
+func (s Skill) Text() string {
+	var says assessed
+	if s.Assessment.Kind() == '{' {
+		_ = json.Unmarshal(s.Assessment, &says) // what cannot be read says nothing
+	}
+	var parts []string
+	for _, part := range []string{s.Name, s.Description, strings.Join(s.Tags, " "), strings.Join(says.Keywords, " ")} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(append(parts, strings.Join(members(s.Capabilities), " ")), " ")
+}
+
 func orUnknown(name string) string {
 	if name == "" {
 		return "unknown"

@@ -137,14 +137,19 @@ func (c *Calls) Call(ctx context.Context, caller api.Caller, q api.CallForPropos
 // Agents lists the cards of all agents, by URI.
 func (c *Calls) Agents() []api.Card { return c.o.Registry.Capable("") }
 
-// Assess assesses an agent by its card, which has to be registered.
-func (c *Calls) Assess(a performatives.Agent, task *discovery.Prepared) (discovery.Assessment, bool) {
+// Assess assesses an agent by its card, which has to be registered. similar, if there is
+// one, compares the task with the agent's skills.
+func (c *Calls) Assess(a performatives.Agent, task *discovery.Prepared, similar func([]discovery.Skill) discovery.Similarity) (discovery.Assessment, bool) {
 	card, registered := c.o.Registry.Card(a)
 	profile, read := c.o.Registry.Profile(a)
 	if !registered || !read || card.Kind == performatives.KindHuman {
 		return discovery.Assessment{}, false
 	}
-	return profile.Assess(task, c.queue(card), nil), true
+	var alike discovery.Similarity
+	if similar != nil {
+		alike = similar(card.Skills)
+	}
+	return profile.Assess(task, c.queue(card), alike), true
 }
 
 // check refuses a call that makes no sense, and reads what it asks for.

@@ -38,6 +38,7 @@ type Options struct {
 	HTTPConnections int            // open HTTP connections of one address; 0 is DefaultHTTPConnections, below zero no bound
 	HTTPOrigins     []string       // of other sites whose pages may call the HTTP gateway
 	BinduAuth       bool           // who asks on Bindu's path needs a token
+	Embeddings      Embeddings     // that its answers go by, besides keywords
 	HTTPProxies     []netip.Prefix // reverse proxies, whose X-Forwarded-For is believed
 
 	TLS       TLS

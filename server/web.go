@@ -82,7 +82,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	}
 	mux.Handle(indexgateway.Base, index)
 	public := newOften(visitors.from)
-	negotiation := bindugateway.Options{Assess: s.Proposals().Assess, Allow: public.allow}
+	negotiation := bindugateway.Options{Assess: s.assessor(o), Allow: public.allow}
 	if o.BinduAuth {
 		negotiation.Admit = func(r *http.Request) error {
 			_, err := s.Custody().Admit(r.Context(), strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))

@@ -94,6 +94,10 @@ func (s *serve) run(cmd *cobra.Command) error {
 
 // complete turns the flags into server options.
 func (s *serve) complete(cmd *cobra.Command) error {
+	if (s.Embeddings.URL == "") != (s.Embeddings.Model == "") {
+		return usage(errors.New("set --embeddings and --embeddings-model together or not at all"))
+	}
+	s.Embeddings.Key, _ = lookup("PARLEY_EMBEDDINGS_KEY")
 	if err := s.checkRetention(cmd); err != nil {
 		return err
 	}

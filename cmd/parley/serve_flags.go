@@ -21,6 +21,8 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 		flags.StringSliceVar(&s.proxies, "http-proxy", nil, "`ADDRESS` or network of a reverse proxy in front of HTTP, whose X-Forwarded-For names the client; can be repeated")
 		flags.StringSliceVar(&s.HTTPOrigins, "http-origins", nil, "`ORIGIN` such as https://acme.com whose pages may call "+httpgateway.Base+"; can be repeated (default: none)")
 		flags.BoolVar(&s.BinduAuth, "bindu-auth", false, "ask for a token on "+bindugateway.Base+" (default: anybody may ask how well an agent fits)")
+		flags.StringVar(&s.Embeddings.URL, "embeddings", "", "`URL` of an endpoint that speaks OpenAI's embeddings, by which answers there go besides keywords; PARLEY_EMBEDDINGS_KEY is its key")
+		flags.StringVar(&s.Embeddings.Model, "embeddings-model", "", "`NAME` of its model")
 		flags.StringVar(&s.Websocket, "websocket", "", "`HOST:PORT` of NATS over WebSocket, for browsers and edge agents; with --dev, pages of the same origin only")
 		flags.StringVar(&s.TLS.Cert, "tls-cert", "", "PEM `FILE` with the certificate chain for NATS, WebSocket and HTTP")
 		flags.StringVar(&s.TLS.Key, "tls-key", "", "PEM `FILE` with the key of --tls-cert")

@@ -10,6 +10,7 @@
 package bindugateway
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -28,7 +29,7 @@ const Base = "/bindu/"
 // Options say what is served.
 type Options struct {
 	// Assess assesses an agent by its card; false is no such agent.
-	Assess func(performatives.Agent, *discovery.Prepared) (discovery.Assessment, bool)
+	Assess func(context.Context, performatives.Agent, *discovery.Prepared) (discovery.Assessment, bool)
 	// Allow counts a request of an address; false is too many.
 	Allow func(*http.Request) bool
 	// Admit refuses requests without a token of parley's; nil admits all.
@@ -81,7 +82,7 @@ func (g *Gateway) negotiate(w http.ResponseWriter, r *http.Request, agent perfor
 		refuse(w, status, fault)
 		return
 	}
-	a, known := g.o.Assess(agent, task.Prepare())
+	a, known := g.o.Assess(r.Context(), agent, task.Prepare())
 	if !known {
 		refuse(w, http.StatusNotFound, "Agent not found")
 		return

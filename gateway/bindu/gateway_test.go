@@ -1,6 +1,7 @@
 package bindugateway
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -19,7 +20,7 @@ func serve(t *testing.T, change func(*Options)) *Gateway {
 	t.Helper()
 	profile := discovery.NewProfile([]discovery.Skill{{ID: "pdf", Name: "PDF", Tags: []string{"pdf", "tables"}}}, jsontext.Value(`{"amount":"0.0005"}`))
 	o := Options{
-		Assess: func(a performatives.Agent, t *discovery.Prepared) (discovery.Assessment, bool) {
+		Assess: func(_ context.Context, a performatives.Agent, t *discovery.Prepared) (discovery.Assessment, bool) {
 			return profile.Assess(t, discovery.QueueDepth(1), nil), a == extractor
 		},
 		Allow: func(*http.Request) bool { return true },
