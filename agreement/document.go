@@ -121,7 +121,8 @@ func Build(a Accepted) (Document, error) {
 		return d, err
 	}
 	d.Evidence = &Evidence{Offer: a.Offer.Bytes, Acceptance: a.Acceptance.Bytes, Keys: a.Keys}
-	if accept, ok := a.Acceptance.Message.Body.(*performatives.AcceptBody); ok && accept.AgreementSignature != "" && o.AgreementSignature != "" && len(a.Parties) == 2 {
+	if accept, ok := a.Acceptance.Message.Body.(*performatives.AcceptBody); ok && len(a.Parties) == 2 && // other modes do not check signatures
+		SignedBy(a.Keys[a.Parties[0]], d.Hash, o.AgreementSignature) && SignedBy(a.Keys[a.Parties[1]], d.Hash, accept.AgreementSignature) {
 		d.Signatures = map[DID]string{d.Parties[0]: o.AgreementSignature, d.Parties[1]: accept.AgreementSignature}
 	}
 	return d, nil

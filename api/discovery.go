@@ -10,6 +10,8 @@ import (
 // Bounds of discovery.
 const (
 	MaxSkills      = 100       // of a card
+	MaxOfSkill     = 200       // of each list of a skill, such as its tags
+	MaxCapability  = 128       // bytes of a capability
 	MaxCardBytes   = 64 << 10  // of a card
 	MaxAnswerBytes = 16 << 10  // of an agent's answer to a call
 	MaxTaskBytes   = 128 << 10 // of a call

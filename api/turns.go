@@ -21,19 +21,19 @@ type PickUpTurn struct {
 
 // A Turn is one that waits for the caller, claimed for one of its workers.
 type Turn struct {
-	Session        performatives.SessionID `json:"sessionId,omitzero"`
-	Mode           string                  `json:"mode,omitzero"`
-	OnBehalfOf     performatives.Agent     `json:"onBehalfOf,omitzero"` // whose turn it is, if not the caller's own
-	Claim          *TurnClaim              `json:"claim,omitzero"`
-	Turn           *TurnNumber             `json:"turn,omitzero"`
-	Reference      string                  `json:"referenceId,omitzero"`    // what waits for an answer
-	CounterpartAct string                  `json:"counterpartAct,omitzero"` // the performative that the turn answers; none at first
-	History        []TurnEntry             `json:"history,omitzero"`        // the newest entries, oldest first
-	View           *SessionView            `json:"view,omitzero"`           // as of session.get
-	Terms          jsontext.Value          `json:"terms,omitzero"`          // of the invitation
-	SeedAssessment jsontext.Value          `json:"seedAssessment,omitzero"` // of the invitation's terms
-	Private        jsontext.Value          `json:"private,omitzero"`        // what the caller's side alone may know
-	Truncated      bool                    `json:"truncated,omitzero"`      // history has not all entries, or a part of one
+	Session         performatives.SessionID `json:"sessionId,omitzero"`
+	Mode            string                  `json:"mode,omitzero"`
+	OnBehalfOf      performatives.Agent     `json:"onBehalfOf,omitzero"` // whose turn it is, if not the caller's own
+	Claim           *TurnClaim              `json:"claim,omitzero"`
+	Turn            *TurnNumber             `json:"turn,omitzero"`
+	Reference       string                  `json:"referenceId,omitzero"`     // what waits for an answer
+	CounterpartyAct string                  `json:"counterpartyAct,omitzero"` // the performative that the turn answers; none at first
+	History         []TurnEntry             `json:"history,omitzero"`         // the newest entries, oldest first
+	View            *SessionView            `json:"view,omitzero"`            // as of session.get
+	Terms           jsontext.Value          `json:"terms,omitzero"`           // of the invitation
+	SeedAssessment  jsontext.Value          `json:"seedAssessment,omitzero"`  // of the invitation's terms
+	Private         jsontext.Value          `json:"private,omitzero"`         // what the caller's side alone may know
+	Truncated       bool                    `json:"truncated,omitzero"`       // history has not all entries, or a part of one
 }
 
 // A TurnClaim holds a turn for one worker.
@@ -104,7 +104,8 @@ func TurnOf(refusal *session.Refusal) string {
 // What TurnDetails say of a turn.
 const (
 	TurnUnclaimed = "unclaimed"
-	TurnClaimed   = "claimed" // by another worker
-	TurnGone      = "gone"    // another face of the principal has answered, or the session went on
+	TurnClaimed   = "claimed"  // by another worker
+	TurnUnsigned  = "unsigned" // its agent signs for itself, and sent no envelope
+	TurnGone      = "gone"     // another face of the principal has answered, or the session went on
 	TurnAnothers  = "another's"
 )

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 
 	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
@@ -19,12 +20,25 @@ func (b *Broker) openProposals(context.Context) (err error) {
 // Proposals calls for proposals.
 func (b *Broker) Proposals() *proposals.Calls { return b.proposals }
 
-// A bus is the broker's connection, for messages that need not last.
+// A bus is the broker's connection, for messages that need not last. The server disconnects
+// who sends a subject of more than 4 KiB, so a bus sends none that is nearly so long.
 type bus struct{ b *Broker }
 
-func (t bus) Publish(subject string, data []byte) error { return t.b.Conn.Publish(subject, data) }
+const longestSubject = 1 << 10
+
+var errSubject = errors.New("the subject is too long")
+
+func (t bus) Publish(subject string, data []byte) error {
+	if len(subject) > longestSubject {
+		return errSubject
+	}
+	return t.b.Conn.Publish(subject, data)
+}
 
 func (t bus) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {
+	if len(subject) > longestSubject {
+		return nil, errSubject
+	}
 	reply, err := t.b.Conn.RequestWithContext(ctx, subject, data)
 	if err != nil {
 		return nil, err

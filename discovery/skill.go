@@ -85,6 +85,16 @@ func readSkill(s Skill) skill {
 	return r
 }
 
+// Longest is how many items the longest list of the skill has.
+func (s Skill) Longest() int {
+	var says assessed
+	if s.Assessment.Kind() == '{' {
+		_ = json.Unmarshal(s.Assessment, &says) // what cannot be read says nothing
+	}
+	return max(len(s.Tags), len(s.InputModes), len(s.OutputModes), len(s.AllowedTools), len(members(s.Capabilities)),
+		len(says.Keywords), len(says.Specializations), len(says.AntiPatterns))
+}
+
 // Text is what a skill says of itself, for an embedding: its name, description, tags,
 // keywords and capabilities.
 func (s Skill) Text() string {

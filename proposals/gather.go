@@ -81,7 +81,7 @@ func (c *Calls) Answer(ctx context.Context, caller api.Caller, q api.AnswerCall)
 		return api.Answered{}, err
 	}
 	broker, _, found := strings.Cut(q.ID, ".")
-	if !found || !token(broker) {
+	if !found || !brokerID(broker) {
 		return api.Answered{ID: q.ID}, nil
 	}
 	if broker == c.o.Broker {
@@ -173,8 +173,16 @@ func trust(card api.Card) float64 {
 	return *card.Registry.TrustScore
 }
 
-// token reports whether a text is one token of a subject.
-func token(text string) bool { return text != "" && !strings.ContainsAny(text, " .*>\t\r\n") }
+// maxBroker is longer than a broker's ID is.
+const maxBroker = 128
+
+// brokerID reports whether a text can be the ID of a broker, which is one token of a subject.
+// The server disconnects who sends a subject of more than 4 KiB.
+func brokerID(text string) bool {
+	return text != "" && len(text) <= maxBroker && !strings.ContainsFunc(text, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune(".*>", r)
+	})
+}
 
 // Candidates of one reply.
 const (

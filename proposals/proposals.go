@@ -15,6 +15,7 @@ package proposals
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -137,6 +138,9 @@ func (c *Calls) Call(ctx context.Context, caller api.Caller, q api.CallForPropos
 // Agents lists the cards of all agents, by URI.
 func (c *Calls) Agents() []api.Card { return c.o.Registry.Capable("") }
 
+// maxWanted is how many types or tools of a kind a task names.
+const maxWanted = 100
+
 // Assess assesses an agent by its card, which has to be registered. similar, if there is
 // one, compares the task with the agent's skills.
 func (c *Calls) Assess(a performatives.Agent, task *discovery.Prepared, similar func([]discovery.Skill) discovery.Similarity) (discovery.Assessment, bool) {
@@ -171,6 +175,10 @@ func check(q api.CallForProposals) (rank discovery.Policy, wait time.Duration, e
 		return nil, 0, fault("/weights/"+q.Weights.Negative(), "a weight is at least 0")
 	case ms < 0 || ms > api.MaxWait:
 		return nil, 0, fault("/waitMs", "waitMs is from 0 to 10,000")
+	case len(q.Capability) > api.MaxCapability:
+		return nil, 0, fault("/capability", fmt.Sprintf("a capability has at most %d bytes", api.MaxCapability))
+	case len(q.InputTypes) > maxWanted || len(q.OutputTypes) > maxWanted || len(q.RequiredTools) > maxWanted || len(q.ForbiddenTools) > maxWanted:
+		return nil, 0, fault("/input_mime_types", fmt.Sprintf("a task names at most %d types or tools of a kind", maxWanted))
 	case q.Limit < 0 || q.Limit > maxCandidates:
 		return nil, 0, fault("/limit", "limit is from 1 to 200")
 	case len(q.Agents) > api.MaxNamed:

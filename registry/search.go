@@ -115,9 +115,17 @@ func checkSkills(c *api.Card) error {
 	case len(c.Skills) > 0 && c.Kind == performatives.KindHuman:
 		return cardFault("/card/skills", "skills are of an agent")
 	}
+	for i, capability := range c.Capabilities {
+		if len(capability) > api.MaxCapability {
+			return cardFault(fmt.Sprintf("/card/capabilities/%d", i), fmt.Sprintf("a capability has at most %d bytes", api.MaxCapability))
+		}
+	}
 	for i, skill := range c.Skills {
-		if skill.ID == "" || skill.Name == "" {
+		switch {
+		case skill.ID == "" || skill.Name == "":
 			return cardFault(fmt.Sprintf("/card/skills/%d", i), "a skill has an id and a name")
+		case skill.Longest() > api.MaxOfSkill:
+			return cardFault(fmt.Sprintf("/card/skills/%d", i), fmt.Sprintf("each list of a skill has at most %d items", api.MaxOfSkill))
 		}
 	}
 	if kind := c.QueueDepth.Kind(); kind != 'n' && c.QueueDepth != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// did serves the DID document of a principal that has a key, for everybody: what an
+// did serves the DID document of an agent that has a key, for everybody: what an
 // agreement is signed with can be looked up where the party is registered.
 func (s *Server) did(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
@@ -17,7 +17,7 @@ func (s *Server) did(w http.ResponseWriter, r *http.Request) {
 	h.Set("Access-Control-Allow-Origin", "*")
 	a, err := performatives.ParseToken(r.PathValue("token"))
 	own, hosted := s.KeysOf(a)
-	if err != nil || own == "" && hosted == "" {
+	if err != nil || a.IsHuman() || own == "" && hosted == "" { // who the humans are is nobody's business
 		h.Set("Cache-Control", "no-store")
 		http.Error(w, "no such DID", http.StatusNotFound)
 		return

@@ -27,6 +27,18 @@ func newOften(from func(*http.Request) string) *often {
 	return &often{from: from, rates: map[string]*rate.Limiter{}}
 }
 
+// limit refuses requests of addresses that ask too often.
+func (o *often) limit(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !o.allow(r) {
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "too many requests from your address", http.StatusTooManyRequests)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	})
+}
+
 // allow counts a request; false is too many.
 func (o *often) allow(r *http.Request) bool {
 	address := o.from(r)

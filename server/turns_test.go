@@ -70,13 +70,13 @@ func TestTurns(t *testing.T) {
 	w.nothing(w.tokens[cron])
 	id := w.invites(`"invitationTimeoutMs":600000,"seedAssessment":{"score":80}`)
 	invited := w.pickup(w.tokens[seller])
-	if invited.Session != id || invited.CounterpartAct != "PROPOSE" || invited.Reference != "invitation" || invited.View.State != session.Invited {
+	if invited.Session != id || invited.CounterpartyAct != "PROPOSE" || invited.Reference != "invitation" || invited.View.State != session.Invited {
 		t.Errorf("the invitation waits as %+v", invited)
 	}
 	w.respond(invited.Claim.ID, w.tokens[seller], `{"performative":"ACCEPT","body":{"referenceId":"invitation"}}`).is(http.StatusOK, nil)
 
 	first := w.pickup(w.tokens[cron])
-	if first.Session != id || first.Mode != "bilateral/1" || first.Turn.Number != 0 || first.Turn.Cap != 0 || first.CounterpartAct != "none" ||
+	if first.Session != id || first.Mode != "bilateral/1" || first.Turn.Number != 0 || first.Turn.Cap != 0 || first.CounterpartyAct != "none" ||
 		len(first.History) != 2 || !strings.Contains(string(first.Terms), "buy cups") || string(first.SeedAssessment) != `{"score":80}` || first.Claim.Until == "" || first.Turn.Deadline == "" {
 		t.Errorf("the first turn is %+v", first)
 	}
@@ -102,7 +102,7 @@ func TestTurns(t *testing.T) {
 	w.nothing(w.tokens[cron])
 
 	turn := w.pickup(w.tokens[seller])
-	if turn.Turn.Number != 1 || turn.CounterpartAct != "PROPOSE" || turn.Reference != "p1" || turn.Claim.ID == first.Claim.ID {
+	if turn.Turn.Number != 1 || turn.CounterpartyAct != "PROPOSE" || turn.Reference != "p1" || turn.Claim.ID == first.Claim.ID {
 		t.Errorf("the second turn is %+v", turn)
 	}
 	w.nothing(second)
@@ -244,7 +244,7 @@ func TestTurnsSigned(t *testing.T) {
 	alpha.Say(id, testkit.Offer("p1", 5))
 	var turn api.Turn
 	testkit.Must(t, json.Unmarshal(beta.Call(api.TurnPickup.Name, `{"worker":"w"}`).Data, &turn))
-	if turn.Reference != "p1" || turn.CounterpartAct != "PROPOSE" || turn.Turn.Number != 4 {
+	if turn.Reference != "p1" || turn.CounterpartyAct != "PROPOSE" || turn.Turn.Number != 4 {
 		t.Errorf("the turn is %+v", turn)
 	}
 	respond := func(worker, rest string) string {

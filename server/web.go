@@ -46,6 +46,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 		return nil, err
 	}
 	visitors := newAddresses(o.HTTPConnections, o.HTTPProxies)
+	public := newOften(visitors.from)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
 		if err := s.Healthy(r.Context()); err != nil {
@@ -73,7 +74,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	})
 	mux.Handle("/inbox/", http.StripPrefix("/inbox", pages))
 	gateway := httpgateway.New(httpgateway.Options{
-		Broker: s.Broker, Custody: s.Custody(), Keys: s.IdempotencyKeys(), Private: s.Turns(), Feeds: s.Broker, Dev: s.Dev, Origins: o.HTTPOrigins, Log: log, Now: s.Now,
+		Broker: s.Broker, Custody: s.Custody(), Keys: s.IdempotencyKeys(), Private: asides{s}, Feeds: s.Broker, Dev: s.Dev, Origins: o.HTTPOrigins, Log: log, Now: s.Now,
 	})
 	mux.Handle("/openapi.json", gateway)
 	var index http.Handler = indexgateway.New(indexgateway.Options{Broker: s.Broker, Custody: s.Custody(), Log: log})
@@ -81,7 +82,6 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 		index = httpgateway.Local(index)
 	}
 	mux.Handle(indexgateway.Base, index)
-	public := newOften(visitors.from)
 	negotiation := bindugateway.Options{Assess: s.assessor(o), Allow: public.allow}
 	if o.BinduAuth {
 		negotiation.Admit = func(r *http.Request) error {
@@ -94,8 +94,8 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	for _, path := range []string{ardgateway.CatalogPath, ardgateway.AgentsPath, ardgateway.SearchPath} {
 		mux.Handle(path, catalog)
 	}
-	mux.Handle("/log/", s.Ledger())
-	mux.HandleFunc("GET /did/{token}/did.json", s.did)
+	mux.Handle("/log/", public.limit(s.Ledger()))
+	mux.Handle("GET /did/{token}/did.json", public.limit(http.HandlerFunc(s.did)))
 	for _, path := range []string{"GET /{$}", "GET /inbox"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "inbox/") // relative: a reverse proxy may add a prefix

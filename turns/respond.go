@@ -154,6 +154,9 @@ const freshFor = 4 * time.Minute
 // submit submits the response that the claim holds. The same response makes the same bytes.
 func (t *Turns) submit(ctx context.Context, a performatives.Agent, id string, found stored, s said) (accepted api.Acceptance, err error) {
 	signer, err := t.o.Signer(ctx, a)
+	if refusal, is := errors.AsType[*session.Refusal](err); is && refusal.Code == session.Unauthorized {
+		return accepted, about(session.Unauthorized, api.TurnUnsigned, refusal.Message)
+	}
 	if err != nil {
 		return accepted, err
 	}

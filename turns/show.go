@@ -33,7 +33,7 @@ func (t *Turns) show(ctx context.Context, a performatives.Agent, w waiting, c cl
 		shown.OnBehalfOf = w.turn.Side
 	}
 	if !w.state.MayRead(a, w.at) { // a delegation that is offered: who joins may read
-		shown.CounterpartAct = performatives.Delegate.String()
+		shown.CounterpartyAct = performatives.Delegate.String()
 		return shown, nil
 	}
 	view, err := api.ViewPage(&w.state, w.at, api.GetSession{Session: w.state.ID})
@@ -88,11 +88,11 @@ func (t *Turns) history(ctx context.Context, a performatives.Agent, w waiting, s
 			}
 		}
 	}
-	shown.CounterpartAct = noAct
+	shown.CounterpartyAct = noAct
 	if act, err := t.answers(ctx, a, w, shown.History); err != nil {
 		return err
 	} else if act != "" && w.turn.Reference != "" {
-		shown.CounterpartAct = act
+		shown.CounterpartyAct = act
 	}
 	size := 0
 	for i, entry := range slices.Backward(shown.History) {

@@ -23,6 +23,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -78,6 +79,7 @@ type Turns struct {
 
 	mu     sync.Mutex
 	claims map[string]stored // by id, those that this broker knows of
+	sweep  int               // look for those that the bucket has forgotten when there are so many
 }
 
 // Open reads the claims and follows them until Close.
@@ -173,8 +175,22 @@ func (t *Turns) saw(e store.Entry) {
 		delete(t.claims, e.Key)
 	default:
 		t.claims[e.Key] = now
+		t.forgetOld()
 	}
 }
+
+// forgetOld drops the claims that the bucket has dropped by their age, which it does not tell.
+func (t *Turns) forgetOld() {
+	if len(t.claims) < t.sweep {
+		return
+	}
+	old := t.o.Now().Add(-kept)
+	maps.DeleteFunc(t.claims, func(_ string, c stored) bool { return !c.Until.IsZero() && c.Until.Before(old) })
+	t.sweep = max(minSweep, 2*len(t.claims))
+}
+
+// minSweep is how many claims are not worth a look.
+const minSweep = 1024
 
 // known is what this broker knows of a claim; another may have changed it since.
 func (t *Turns) known(id string) (stored, bool) {

@@ -81,7 +81,7 @@ func turnText(t api.Turn) string {
 	}
 	fmt.Fprintf(&b, "\ndeadline   %s\n", t.Turn.Deadline)
 	if t.Reference != "" {
-		fmt.Fprintf(&b, "answers    %s %s\n", t.CounterpartAct, render.Clean(t.Reference))
+		fmt.Fprintf(&b, "answers    %s %s\n", t.CounterpartyAct, render.Clean(t.Reference))
 	}
 	for _, e := range t.History {
 		fmt.Fprintf(&b, "%10d %s %s %s\n", e.Sequence, e.From, e.Performative, render.JSON(string(e.Body)))

@@ -44,6 +44,9 @@ const (
 	maxBody    = 64 << 10
 	maxEntries = 1_000 // of the catalog and of the list; search finds the others
 	maxResults = 100   // of one page of a search
+	maxWords   = 32    // of a search; more do not count
+	maxTags    = 50    // of an entry
+	maxFilter  = 8     // fields
 )
 
 // Options say what is shown.
@@ -155,6 +158,9 @@ func (g *Gateway) search(w http.ResponseWriter, r *http.Request) {
 	case q.Query.Text == nil:
 		fail(w, http.StatusBadRequest, "INVALID_ARGUMENT", "query.text is required")
 		return
+	case len(q.Query.Filter) > maxFilter:
+		fail(w, http.StatusBadRequest, "INVALID_ARGUMENT", "filter has at most 8 fields")
+		return
 	case !slices.Contains([]string{"", "auto", "referrals", "none"}, q.Federation):
 		fail(w, http.StatusBadRequest, "INVALID_ARGUMENT", "federation is auto, referrals or none")
 		return
@@ -169,13 +175,17 @@ func (g *Gateway) search(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, "INVALID_ARGUMENT", "pageSize is from 1 to 100, and pageToken comes from the page before")
 		return
 	}
-	found, unknown := g.find(q, base(r))
+	found, unknown := g.find(q)
 	if unknown != "" {
 		fail(w, http.StatusBadRequest, "INVALID_ARGUMENT", "filter takes identifier, displayName, type, tags and capabilities, each with a text or texts; not "+unknown)
 		return
 	}
 	found = found[min(from, len(found)):]
-	reply := map[string]any{"results": found[:min(size, len(found))]}
+	results := []result{}
+	for _, m := range found[:min(size, len(found))] {
+		results = append(results, result{entryOf(m.card), m.score, base(r)})
+	}
+	reply := map[string]any{"results": results}
 	if len(found) > size {
 		reply["pageToken"] = strconv.Itoa(from + size)
 	}
@@ -185,25 +195,50 @@ func (g *Gateway) search(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusOK, "application/json", reply)
 }
 
-func (g *Gateway) find(q query, source string) (found []result, unknown string) {
-	found = []result{}
-	words := strings.Fields(strings.ToLower(*q.Query.Text))
-	for _, card := range g.o.Agents() {
-		e := entryOf(card)
-		fits := true
-		for field, wanted := range q.Query.Filter {
-			ok, known := e.has(field, wanted)
-			if !known {
-				return nil, strconv.Quote(field)
-			}
-			fits = fits && ok
-		}
-		if score := relevance(card, words); fits && score > 0 {
-			found = append(found, result{e, score, source})
+// A match is a card that a search found.
+type match struct {
+	card  api.Card
+	score int
+}
+
+func (g *Gateway) find(q query) (found []match, unknown string) {
+	words := wordsOf(*q.Query.Text)
+	for field, wanted := range q.Query.Filter {
+		if _, known := (entry{}).has(field, wanted); !known {
+			return nil, strconv.Quote(field)
 		}
 	}
-	slices.SortStableFunc(found, func(a, b result) int { return b.Score - a.Score })
+	for _, card := range g.o.Agents() {
+		score := relevance(card, words)
+		if score > 0 && fits(card, q.Query.Filter) {
+			found = append(found, match{card, score})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b match) int { return b.score - a.score })
 	return found, ""
+}
+
+// wordsOf returns the first different words of a text.
+func wordsOf(text string) (words []string) {
+	for word := range strings.FieldsSeq(strings.ToLower(text)) {
+		if len(words) < maxWords && !slices.Contains(words, word) {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+func fits(card api.Card, filter map[string]jsontext.Value) bool {
+	if len(filter) == 0 {
+		return true
+	}
+	e := entryOf(card)
+	for field, wanted := range filter {
+		if ok, _ := e.has(field, wanted); !ok {
+			return false
+		}
+	}
+	return true
 }
 
 // has tells whether a field has one of the values wanted; false for an unknown field.
@@ -240,15 +275,15 @@ func relevance(card api.Card, words []string) int {
 func entryOf(card api.Card) entry {
 	shown := public(card)
 	e := entry{
-		Identifier: identifier(card.Agent), Name: card.Name, Type: cardType, Data: &shown, Description: card.Description,
-		Capabilities: card.Capabilities, UpdatedAt: card.Registry.UpdatedAt,
+		Identifier: identifier(card.Agent), Name: shown.Name, Type: cardType, Data: &shown, Description: shown.Description,
+		Capabilities: shown.Capabilities, UpdatedAt: card.Registry.UpdatedAt,
 	}
 	if e.Name == "" {
 		e.Name = string(card.Agent)
 	}
-	for _, skill := range card.Skills {
+	for _, skill := range shown.Skills {
 		for _, tag := range skill.Tags {
-			if !slices.Contains(e.Tags, tag) {
+			if len(e.Tags) < maxTags && !slices.Contains(e.Tags, tag) {
 				e.Tags = append(e.Tags, tag)
 			}
 		}

@@ -36,8 +36,12 @@ type Options struct {
 	Admit func(*http.Request) error
 }
 
-// maxBody is the largest body.
-const maxBody = 300 << 10
+// Bounds of requests.
+const (
+	maxBody    = 300 << 10
+	maxDetails = 128 << 10 // bytes
+	maxWanted  = 1_000     // types or tools of a kind
+)
 
 // x402 is the extension that a client may name, and is then told of.
 const (
@@ -112,6 +116,9 @@ func read(r *http.Request) (task discovery.Task, status int, fault string) {
 	}
 	if json.Unmarshal(data, &task, jsontext.AllowDuplicateNames(true)) != nil {
 		return task, http.StatusBadRequest, "Invalid task: a member has the wrong type"
+	}
+	if max(len(task.InputTypes), len(task.OutputTypes), len(task.RequiredTools), len(task.ForbiddenTools)) > maxWanted || len(task.Details) > maxDetails {
+		return task, http.StatusBadRequest, "Invalid task: it names too many types or tools, or its details are too long"
 	}
 	if name := task.Weights.Negative(); name != "" {
 		return task, http.StatusBadRequest, "Invalid weights: Weight '" + name + "' must be non-negative"

@@ -57,6 +57,9 @@ func (c *call) inboxEvents() {
 		c.g.refuse(c.w, err)
 		return
 	}
+	if from != nil && c.r.Header.Get("Last-Event-ID") == "" {
+		*from++ // a cursor is the id of the last event that was seen, too
+	}
 	i.next = from
 	c.stream(func(ctx context.Context) (<-chan struct{}, func(), error) {
 		return c.g.o.Feeds.WatchInbox(ctx, c.pass.Agent)

@@ -183,6 +183,9 @@ func ofTurn(refusal *session.Refusal) bool {
 
 // fail writes an error as Index's clients read it.
 func fail(w http.ResponseWriter, status int, why string) {
+	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
 	write(w, status, struct {
 		Error string `json:"error"`
 	}{why})

@@ -2,6 +2,7 @@ package indexgateway
 
 import (
 	"cmp"
+	"errors"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -22,8 +23,8 @@ type negotiation struct {
 }
 
 type opportunity struct {
-	ID        jsontext.Value `json:"id,omitzero"`
-	Reasoning jsontext.Value `json:"reasoning,omitzero"`
+	ID        jsontext.Value `json:"id"`
+	Reasoning jsontext.Value `json:"reasoning"`
 	Actors    jsontext.Value `json:"actors"`
 	Status    string         `json:"status"`
 }
@@ -64,17 +65,28 @@ func (c *call) pickup() (any, error) {
 		if err != nil || t.Claim == nil {
 			return nil, err
 		}
-		if t.View != nil && t.View.State > session.Invited {
+		switch {
+		case t.View == nil: // a delegation, which is the agent's own to accept
+			return nil, c.ask(api.TurnRelease.Verb, api.ReleaseTurn{ID: t.Claim.ID, Worker: c.pass.Worker}, &api.ReleasedTurn{})
+		case t.View.State > session.Invited:
 			return translate(t)
 		}
 		if err := c.ask(api.TurnRespond.Verb, api.RespondTurn{
 			ID: t.Claim.ID, Worker: c.pass.Worker, Performative: performatives.Accept.String(),
 			Body: object("referenceId", t.Reference),
-		}, &api.Acceptance{}); err != nil {
+		}, &api.Acceptance{}); lost(err) {
+			continue // the invitation is over, or another program has accepted it
+		} else if err != nil {
 			return nil, err
 		}
 	}
 	return nil, nil //nolint:nilnil // the next pickup goes on
+}
+
+// lost tells whether a turn was gone before it was answered.
+func lost(err error) bool {
+	refusal, is := errors.AsType[*session.Refusal](err)
+	return is && api.TurnOf(refusal) == api.TurnGone
 }
 
 // translate is a turn in Index's shape.
@@ -109,7 +121,7 @@ func translate(t api.Turn) (any, error) {
 		Discoverer: part.Turn.Next == source,
 	}
 	if n.Context.Discoverer {
-		n.Context.Query = private.Query
+		n.Context.Query = or(private.Query, string(terms.Context["discoveryQuery"]))
 	} else {
 		n.Context.Own, n.Context.Other = n.Context.Other, n.Context.Own
 	}
@@ -158,6 +170,7 @@ func (g given) opportunity(status string) *opportunity {
 	if v := g["opportunity"]; v.Kind() != '{' || json.Unmarshal(v, &o) != nil {
 		return nil
 	}
+	o.ID, o.Reasoning = or(o.ID, "null"), or(o.Reasoning, "null")
 	o.Actors, o.Status = or(o.Actors, "[]"), cmp.Or(o.Status, status)
 	return o
 }

@@ -112,6 +112,12 @@ func TestCallForProposals(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	// A subject of more than 4 KiB would cost the broker its connection.
+	go answer(agent(2), strings.Repeat("A", 6000)+".x", `"accepted":true,"score":1,"confidence":1`)
+	if reply := <-counted; !strings.Contains(reply, `"counted":false`) {
+		t.Errorf("an answer to a call with a long name: %s", reply)
+	}
+
 	// Nobody is waited for; a ranking of one's own; only those who are named.
 	got = read(api(alpha, "discovery.call", `{`+task+`,"waitMs":0,"rank":"queue","agents":["`+agent(3)+`","`+agent(2)+`","`+agent(2)+`","agent://nobody.com/x"]}`))
 	if got.Asked != 2 || got.Answered != 0 || got.Candidates[0].AgentID != agent(2) {
@@ -123,11 +129,13 @@ func TestCallForProposals(t *testing.T) {
 	}
 	for request, want := range map[string]string{
 		`{}`: `/task_summary`,
-		`{"task_summary":"x","weights":{"load":-1}}`: `/weights/load`,
-		`{"task_summary":"x","waitMs":10001}`:        `/waitMs`,
-		`{"task_summary":"x","rank":"luck"}`:         `/rank`,
-		`{"task_summary":"x","limit":201}`:           `/limit`,
-		`{"task_summary":"x","wait":1}`:              `malformed`,
+		`{"task_summary":"x","weights":{"load":-1}}`:                                      `/weights/load`,
+		`{"task_summary":"x","waitMs":10001}`:                                             `/waitMs`,
+		`{"task_summary":"x","rank":"luck"}`:                                              `/rank`,
+		`{"task_summary":"x","limit":201}`:                                                `/limit`,
+		`{"task_summary":"x","capability":"` + strings.Repeat("c", 200) + `"}`:            `/capability`,
+		`{"task_summary":"x","forbidden_tools":["x"` + strings.Repeat(`,"x"`, 100) + `]}`: `at most 100`,
+		`{"task_summary":"x","wait":1}`:                                                   `malformed`,
 	} {
 		if reply := string(api(alpha, "discovery.call", request)); !strings.Contains(reply, want) {
 			t.Errorf("%s: %s", request, reply)
@@ -161,7 +169,9 @@ func TestAgentSearch(t *testing.T) {
 		}
 	}
 	for card, path := range map[string]string{
-		`{"skills":[{"id":"x"}]}`:                      `/card/skills/0`,
+		`{"skills":[{"id":"x"}]}`:                                                            `/card/skills/0`,
+		`{"capabilities":["` + strings.Repeat("c", 200) + `"]}`:                              `/card/capabilities/0`,
+		`{"skills":[{"id":"x","name":"x","tags":["t"` + strings.Repeat(`,"t"`, 200) + `]}]}`: `/card/skills/0`,
 		`{"queueDepth":-1}`:                            `/card/queueDepth`,
 		`{"pricing":{"amount":"-1","currency":"USD"}}`: `/card/pricing`,
 		`{"skills":[{"id":"x","name":"x","tags":[` + strings.Repeat(`"tag",`, 12000) + `"tag"]}]}`: `at most 65536 bytes`,
