@@ -133,22 +133,25 @@ func TestNegativeWeights(t *testing.T) {
 	}
 }
 
-// words are few, so that skills and tasks have some in common.
-var words = rapid.SampledFrom([]string{"pdf", "invoice", "table", "extract", "image", "translate", "ab", "c"})
+// words draws from few, so that skills and tasks have some in common. Tests that run at the
+// same time share no generator.
+func words() *rapid.Generator[string] {
+	return rapid.SampledFrom([]string{"pdf", "invoice", "table", "extract", "image", "translate", "ab", "c"})
+}
 
 func drawSkills(t *rapid.T) []discovery.Skill {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) discovery.Skill {
 		return discovery.Skill{
-			ID: rapid.StringN(1, 5, 5).Draw(t, "id"), Name: words.Draw(t, "name"),
-			Tags:         rapid.SliceOfN(words, 0, 4).Draw(t, "tags"),
-			AllowedTools: rapid.SliceOfN(words, 0, 2).Draw(t, "tools"),
+			ID: rapid.StringN(1, 5, 5).Draw(t, "id"), Name: words().Draw(t, "name"),
+			Tags:         rapid.SliceOfN(words(), 0, 4).Draw(t, "tags"),
+			AllowedTools: rapid.SliceOfN(words(), 0, 2).Draw(t, "tools"),
 		}
 	}), 1, 6).Draw(t, "skills")
 }
 
 func drawTask(t *rapid.T) discovery.Task {
 	return discovery.Task{
-		Summary:    strings.Join(rapid.SliceOfN(words, 1, 6).Draw(t, "summary"), " "),
+		Summary:    strings.Join(rapid.SliceOfN(words(), 1, 6).Draw(t, "summary"), " "),
 		MaxLatency: float64(rapid.SampledFrom([]int{0, 4000, 9000}).Draw(t, "latency")),
 	}
 }
@@ -197,7 +200,7 @@ func TestForbiddenToolRejects(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		skills, task := drawSkills(t), drawTask(t)
-		task.ForbiddenTools = rapid.SliceOfN(words, 1, 3).Draw(t, "forbidden")
+		task.ForbiddenTools = rapid.SliceOfN(words(), 1, 3).Draw(t, "forbidden")
 		forbidden := slices.ContainsFunc(skills, func(s discovery.Skill) bool {
 			return slices.ContainsFunc(s.AllowedTools, func(tool string) bool { return slices.Contains(task.ForbiddenTools, tool) })
 		})
