@@ -184,8 +184,8 @@ func TestBigListsAreRead(t *testing.T) {
 		w.Principal(eve).Say(testkit.NewSession(), &performatives.ProposeBody{ProposalID: "inv", Type: performatives.SessionInvitation, Subject: "s", Terms: jsontext.Value(terms)})
 	}
 	for _, who := range []performatives.Agent{eve, mallory, beta, bob, delta} {
-		answered[api.Card](t, w.Principal(who), api.AgentRegister.Name, `{"card":{"description":"`+strings.Repeat(`\u0001`, 5_000)+fmt.Sprintf(`","kind":%q,"capabilities":[%q]}}`,
-			map[bool]string{true: "human", false: "personal"}[who.IsHuman()], strings.Repeat("c", 34_000)))
+		answered[api.Card](t, w.Principal(who), api.AgentRegister.Name, `{"card":{"description":"`+strings.Repeat(`\u0001`, 5_000)+fmt.Sprintf(`","kind":%q,"protocols":[%q]}}`,
+			map[bool]string{true: "human", false: "personal"}[who.IsHuman()], strings.Repeat("p", 34_000)))
 	}
 	cut, rows := 0, 0
 	for _, s := range answered[api.Sessions](t, w.Principal(alpha), api.SessionList.Name, `{}`).Sessions {
@@ -209,7 +209,7 @@ func TestBigListsAreRead(t *testing.T) {
 		t.Errorf("agent.list has %d cards, of which %d are cut", rows, cut)
 	}
 	card := answered[api.Card](t, w.Principal(alpha), api.AgentGet.Name, fmt.Sprintf(`{"agentId":%q}`, eve))
-	if card.Truncated || len(card.Capabilities[0]) != 34_000 {
+	if card.Truncated || len(card.Protocols[0]) != 34_000 {
 		t.Errorf("agent.get has only a part of a card")
 	}
 }
