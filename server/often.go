@@ -8,23 +8,39 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Bounds of requests that need no token, of each address.
+// Bounds of requests that need no token.
 const (
-	publicRate   = 50 // a second
-	publicBurst  = 200
+	askedOften   = 1_000  // a second of an address, of what costs little: an assessment, a DID document
+	searched     = 50     // of what reads all cards
 	maxAddresses = 10_000 // that are remembered
+	readAtATime  = 16     // of the public log, by all together; others wait
 )
 
 // often counts the requests of each address on paths that are open to everybody.
 type often struct {
-	from func(*http.Request) string
+	from  func(*http.Request) string
+	rate  rate.Limit // a second
+	burst int        // after a pause: what four seconds have
 
 	mu    sync.Mutex
 	rates map[string]*rate.Limiter // by address
 }
 
-func newOften(from func(*http.Request) string) *often {
-	return &often{from: from, rates: map[string]*rate.Limiter{}}
+func newOften(from func(*http.Request) string, perSecond int) *often {
+	return &often{from: from, rate: rate.Limit(perSecond), burst: 4 * perSecond, rates: map[string]*rate.Limiter{}}
+}
+
+// atATime serves only so many requests at once.
+func atATime(most int, handler http.Handler) http.Handler {
+	slots := make(chan struct{}, most)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+			handler.ServeHTTP(w, r)
+		case <-r.Context().Done():
+		}
+	})
 }
 
 // limit refuses requests of addresses that ask too often.
@@ -49,7 +65,7 @@ func (o *often) allow(r *http.Request) bool {
 		if len(o.rates) >= maxAddresses {
 			o.forget(time.Now())
 		}
-		limiter = rate.NewLimiter(publicRate, publicBurst)
+		limiter = rate.NewLimiter(o.rate, o.burst)
 		o.rates[address] = limiter
 	}
 	return limiter.Allow()
@@ -58,7 +74,7 @@ func (o *often) allow(r *http.Request) bool {
 // forget drops the addresses that may ask as often as new ones, or else all.
 func (o *often) forget(now time.Time) {
 	for address, limiter := range o.rates {
-		if limiter.TokensAt(now) >= publicBurst {
+		if limiter.TokensAt(now) >= float64(o.burst) {
 			delete(o.rates, address)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"sync"
 	"testing"
 )
 
@@ -11,10 +12,10 @@ import (
 func TestOften(t *testing.T) {
 	t.Parallel()
 	address := "192.0.2.1"
-	o := newOften(func(*http.Request) string { return address })
+	o := newOften(func(*http.Request) string { return address }, searched)
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	refused := 0
-	for range 2 * publicBurst {
+	for range 2 * o.burst {
 		if !o.allow(r) {
 			refused++
 		}
@@ -30,5 +31,29 @@ func TestOften(t *testing.T) {
 	}
 	if len(o.rates) > maxAddresses {
 		t.Errorf("%d addresses are remembered", len(o.rates))
+	}
+}
+
+// What costs much to read is read by few at a time; the others wait.
+func TestAtATime(t *testing.T) {
+	t.Parallel()
+	inside, goOn := make(chan struct{}, 3), make(chan struct{})
+	h := atATime(2, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		inside <- struct{}{}
+		<-goOn
+	}))
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() { h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil)) })
+	}
+	<-inside
+	<-inside
+	if len(inside) > 0 {
+		t.Error("three at a time")
+	}
+	close(goOn)
+	all.Wait()
+	if len(inside) != 1 {
+		t.Error("one was not served")
 	}
 }

@@ -46,7 +46,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 		return nil, err
 	}
 	visitors := newAddresses(o.HTTPConnections, o.HTTPProxies)
-	public := newOften(visitors.from)
+	public, searches := newOften(visitors.from, askedOften), newOften(visitors.from, searched)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
 		if err := s.Healthy(r.Context()); err != nil {
@@ -90,11 +90,11 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 		}
 	}
 	mux.Handle(bindugateway.Base, bindugateway.New(negotiation))
-	catalog := ardgateway.New(ardgateway.Options{Agents: s.Proposals().Agents, Allow: public.allow})
+	catalog := ardgateway.New(ardgateway.Options{Agents: s.Proposals().Agents, Allow: searches.allow})
 	for _, path := range []string{ardgateway.CatalogPath, ardgateway.AgentsPath, ardgateway.SearchPath} {
 		mux.Handle(path, catalog)
 	}
-	mux.Handle("/log/", public.limit(s.Ledger()))
+	mux.Handle("/log/", atATime(readAtATime, s.Ledger()))
 	mux.Handle("GET /did/{token}/did.json", public.limit(http.HandlerFunc(s.did)))
 	for _, path := range []string{"GET /{$}", "GET /inbox"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
