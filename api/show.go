@@ -149,4 +149,4 @@ func Summarise(s *session.State, you performatives.Agent, at time.Time) SessionS
 }
 
 // Timestamp is how replies write a time: RFC 3339 in UTC, to the millisecond, so that it sorts.
-func Timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+func Timestamp(t time.Time) string { return performatives.FormatTime(t) }

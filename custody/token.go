@@ -65,6 +65,14 @@ type Pass struct {
 // ErrToken means that a token lets nobody in.
 var ErrToken = session.Refuse(session.Unauthorized, "the token is missing, wrong, expired or removed: send Authorization: Bearer <token>")
 
+// Bearer is the token of an Authorization header, "" without one.
+func Bearer(header string) string {
+	if scheme, token, _ := strings.Cut(header, " "); strings.EqualFold(scheme, "Bearer") {
+		return strings.TrimSpace(token)
+	}
+	return ""
+}
+
 // Admit finds whom a token lets in, or returns ErrToken.
 func (c *Custody) Admit(ctx context.Context, bearer string) (Pass, error) {
 	if c.o.Dev && !strings.HasPrefix(bearer, tokenStart) {

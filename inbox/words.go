@@ -173,7 +173,7 @@ func stamp(s string) time.Time {
 	return t
 }
 
-func iso(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+func iso(t time.Time) string { return performatives.FormatTime(t) }
 
 // moment formats a time in UTC. With JavaScript, the browser shows it in the reader's
 // time zone.

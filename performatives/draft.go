@@ -52,7 +52,7 @@ func (d Draft) Envelope(s Signer) ([]byte, error) {
 		Integrity      integrity    `json:"integrity"`
 	}{
 		Version: Version, MessageID: d.ID, SessionID: d.Session,
-		Timestamp: d.Timestamp.UTC().Format("2006-01-02T15:04:05.000Z"),
+		Timestamp: FormatTime(d.Timestamp),
 		Sender:    sender{d.Sender, d.OrgID}, Recipient: d.Recipient,
 		Performative: d.Body.Act(), Constraints: d.Constraints, Broker: d.Broker,
 		Content: content{"application/json", d.Body, d.Context},
@@ -68,4 +68,64 @@ func (d Draft) Envelope(s Signer) ([]byte, error) {
 		return Canonical(raw)
 	}
 	return Sign(raw, s)
+}
+
+// FormatTime writes a time as envelopes have it: RFC 3339 in UTC, to the millisecond, so that it sorts.
+func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// A RawDraft is a message that is made of JSON which nobody has checked. Equal drafts make
+// equal bytes.
+type RawDraft struct {
+	ID           MessageID
+	Session      SessionID
+	Timestamp    time.Time
+	Sender       Agent
+	Performative string
+	Recipient    jsontext.Value
+	Body         jsontext.Value
+	Constraints  jsontext.Value
+	Link         *Link
+}
+
+// Envelope writes the draft and, unless the signer is nil, signs it. What is too malformed
+// to sign stays unsigned: the broker says what is wrong with it.
+func (d RawDraft) Envelope(s Signer) ([]byte, error) {
+	type content struct {
+		Body     jsontext.Value `json:"body,omitzero"`
+		MimeType string         `json:"mimeType"`
+	}
+	type integrity struct {
+		PreviousHash Hash `json:"previousHash,omitzero"`
+	}
+	type sender struct {
+		AgentID Agent `json:"agentId"`
+	}
+	w := struct { // in canonical order, which is the quickest to read
+		Constraints    jsontext.Value `json:"constraints,omitzero"`
+		Content        content        `json:"content"`
+		Integrity      integrity      `json:"integrity"`
+		MessageID      MessageID      `json:"messageId"`
+		Performative   string         `json:"performative"`
+		Recipient      jsontext.Value `json:"recipient,omitzero"`
+		Sender         sender         `json:"sender"`
+		SequenceNumber *uint64        `json:"sequenceNumber,omitzero"`
+		SessionID      SessionID      `json:"sessionId"`
+		Timestamp      string         `json:"timestamp"`
+		Version        string         `json:"version"`
+	}{
+		Constraints: d.Constraints, Content: content{d.Body, "application/json"},
+		MessageID: d.ID, Performative: d.Performative, Recipient: d.Recipient, Sender: sender{d.Sender},
+		SessionID: d.Session, Timestamp: FormatTime(d.Timestamp), Version: Version,
+	}
+	if d.Link != nil {
+		w.SequenceNumber, w.Integrity.PreviousHash = &d.Link.Sequence, d.Link.PreviousHash
+	}
+	raw, err := json.Marshal(w)
+	if err != nil || s == nil {
+		return raw, err
+	}
+	if signed, err := Sign(raw, s); err == nil {
+		return signed, nil
+	}
+	return raw, nil
 }

@@ -2,6 +2,7 @@ package proposals
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ func (c *Calls) gather(ctx context.Context, caller api.Caller, q api.CallForProp
 		waiting.asked[card.Agent] = true
 	}
 	if !c.begin(caller.Agent, id, waiting) {
-		return nil, session.Refuse(session.RateLimited, "too many calls of yours wait for answers; at most %d may", maxOfOne)
+		return nil, api.RateLimited("calls", wait, "too many calls for proposals wait for answers; of yours at most %d may", maxOfOne)
 	}
 	defer c.end(caller.Agent, id)
 	notice, err := json.Marshal(api.CallNotice{
@@ -37,6 +38,7 @@ func (c *Calls) gather(ctx context.Context, caller api.Caller, q api.CallForProp
 	defer cancel()
 	select {
 	case <-waiting.all:
+	case <-c.closed:
 	case <-ctx.Done():
 	}
 	return c.end(caller.Agent, id), nil
@@ -76,16 +78,17 @@ func (c *Calls) Answer(ctx context.Context, caller api.Caller, q api.AnswerCall)
 	if err := checkAnswer(q); err != nil {
 		return api.Answered{}, err
 	}
-	data, err := json.Marshal(answer{ID: q.ID, Agent: caller.Agent, Assessment: q.Assessment})
-	if err != nil {
-		return api.Answered{}, err
-	}
+	given := answer{ID: q.ID, Agent: caller.Agent, Assessment: q.Assessment}
 	broker, _, found := strings.Cut(q.ID, ".")
 	if !found || !brokerID(broker) {
 		return api.Answered{ID: q.ID}, nil
 	}
 	if broker == c.o.Broker {
-		return api.Answered{ID: q.ID, Counted: c.count(data)}, nil
+		return api.Answered{ID: q.ID, Counted: c.count(given)}, nil
+	}
+	data, err := json.Marshal(given)
+	if err != nil {
+		return api.Answered{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -97,18 +100,15 @@ func (c *Calls) Answer(ctx context.Context, caller api.Caller, q api.AnswerCall)
 const counted = "counted"
 
 func (c *Calls) heard(data []byte) []byte {
-	if c.count(data) {
+	var given answer
+	if json.Unmarshal(data, &given) == nil && c.count(given) {
 		return []byte(counted)
 	}
 	return nil
 }
 
 // count reports whether an answer counts.
-func (c *Calls) count(data []byte) bool {
-	var a answer
-	if json.Unmarshal(data, &a) != nil {
-		return false
-	}
+func (c *Calls) count(a answer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	waiting, there := c.waiting[a.ID]
@@ -130,21 +130,21 @@ func checkAnswer(q api.AnswerCall) error {
 	if size := api.Size(q); size > api.MaxAnswerBytes {
 		return session.Refuse(session.TooLarge, "an answer has at most %d bytes; this one has %d", api.MaxAnswerBytes, size)
 	}
-	numbers := map[string]float64{"score": q.Score, "confidence": q.Confidence}
+	type number struct {
+		path  string
+		value float64
+	}
+	numbers := []number{{"score", q.Score}, {"confidence", q.Confidence}}
 	if s := q.Subscores; s != nil {
-		numbers["subscores/skill_match"], numbers["subscores/io_compatibility"] = s.SkillMatch, s.IOCompatibility
-		numbers["subscores/load"], numbers["subscores/cost"], numbers["subscores/performance"] = s.Load, s.Cost, s.Performance
+		numbers = append(numbers, number{"subscores/skill_match", s.SkillMatch}, number{"subscores/io_compatibility", s.IOCompatibility},
+			number{"subscores/performance", s.Performance}, number{"subscores/load", s.Load}, number{"subscores/cost", s.Cost})
 	}
-	for _, match := range q.Matches {
-		numbers["skill_matches"] = max(numbers["skill_matches"], match.Score)
-		if match.Score < 0 {
-			numbers["skill_matches"] = match.Score
-			break
-		}
+	for i, match := range q.Matches {
+		numbers = append(numbers, number{fmt.Sprintf("skill_matches/%d/score", i), match.Score})
 	}
-	for name, n := range numbers {
-		if !(n >= 0 && n <= 1) {
-			return session.RefuseSchema(session.Fault{Path: "/" + name, Rule: "range", Message: name + " is a number from 0 to 1"})
+	for _, n := range numbers {
+		if !(n.value >= 0 && n.value <= 1) {
+			return session.RefuseSchema(session.Fault{Path: "/" + n.path, Rule: "range", Message: n.path + " is a number from 0 to 1"})
 		}
 	}
 	if q.QueueDepth != nil && *q.QueueDepth < 0 || q.Latency != nil && !(*q.Latency >= 0) {
@@ -190,20 +190,17 @@ const (
 	defaultCandidates = 20
 )
 
-// fitting keeps as many candidates, the best ones, as a reply may have.
-func fitting(all []discovery.Candidate, limit int) (kept []discovery.Candidate, cut bool) {
+// page is the best candidates, as many as a reply may have.
+func page(all []discovery.Candidate, limit int) (kept []discovery.Candidate, cut bool) {
 	if limit == 0 {
 		limit = defaultCandidates
 	}
-	bytes := 0
-	for i := range all {
-		if i == limit {
-			return all[:i], true
-		}
-		api.Fit(&all[i], api.MaxRowBytes)
-		if bytes += api.Size(all[i]); bytes > api.MaxPageBytes {
-			return all[:i], true
+	p := api.NewPage[discovery.Candidate](limit)
+	for _, candidate := range all {
+		api.Fit(&candidate, api.MaxRowBytes)
+		if !p.Add(candidate, api.Size(candidate)) {
+			return p.Items, true
 		}
 	}
-	return all, false
+	return p.Items, false
 }

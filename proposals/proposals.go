@@ -19,6 +19,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -69,6 +70,9 @@ type Calls struct {
 	o    Options
 	stop func()
 
+	closed chan struct{}
+	close  sync.Once
+
 	mu      sync.Mutex
 	waiting map[string]*call
 	ofOne   map[performatives.Agent]int
@@ -90,14 +94,17 @@ type answer struct {
 
 // Open listens for answers until Close.
 func Open(o Options) (*Calls, error) {
-	c := &Calls{o: o, waiting: map[string]*call{}, ofOne: map[performatives.Agent]int{}}
+	c := &Calls{o: o, closed: make(chan struct{}), waiting: map[string]*call{}, ofOne: map[performatives.Agent]int{}}
 	var err error
 	c.stop, err = o.Bus.Listen(answersOf(o.Broker), c.heard)
 	return c, err
 }
 
-// Close stops listening. Calls that wait end without further answers.
-func (c *Calls) Close() { c.stop() }
+// Close stops listening, and ends the calls that wait with the answers they have.
+func (c *Calls) Close() {
+	c.close.Do(func() { close(c.closed) })
+	c.stop()
+}
 
 func answersOf(broker string) string { return "asp.call." + broker }
 
@@ -131,7 +138,7 @@ func (c *Calls) Call(ctx context.Context, caller api.Caller, q api.CallForPropos
 		found.Candidates = append(found.Candidates, candidate)
 	}
 	discovery.Rank(found.Candidates, rank)
-	found.Candidates, found.Truncated = fitting(found.Candidates, q.Limit)
+	found.Candidates, found.Truncated = page(found.Candidates, q.Limit)
 	return found, nil
 }
 
@@ -169,7 +176,7 @@ func check(q api.CallForProposals) (rank discovery.Policy, wait time.Duration, e
 	switch {
 	case q.Summary == "":
 		return nil, 0, fault("/task_summary", "task_summary is required")
-	case len([]rune(q.Summary)) > discovery.MaxText || len([]rune(q.Details)) > discovery.MaxText:
+	case utf8.RuneCountInString(q.Summary) > discovery.MaxText || utf8.RuneCountInString(q.Details) > discovery.MaxText:
 		return nil, 0, fault("/task_summary", "task_summary and task_details have at most 10,000 characters each")
 	case q.Weights.Negative() != "":
 		return nil, 0, fault("/weights/"+q.Weights.Negative(), "a weight is at least 0")

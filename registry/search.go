@@ -142,16 +142,17 @@ func checkPricing(pricing jsontext.Value) error {
 	if pricing == nil {
 		return nil
 	}
-	price := struct {
-		Amount jsontext.Value `json:"amount"`
-	}{pricing}
+	amount := pricing
 	if pricing.Kind() == '{' {
-		price.Amount = nil
-		if json.Unmarshal(pricing, &price) != nil {
-			price.Amount = nil
+		var price struct {
+			Amount jsontext.Value `json:"amount"`
 		}
+		if err := json.Unmarshal(pricing, &price); err != nil {
+			return err
+		}
+		amount = price.Amount
 	}
-	if !decimal.MatchString(strings.Trim(string(price.Amount), `"`)) {
+	if !decimal.MatchString(strings.Trim(string(amount), `"`)) {
 		return cardFault("/card/pricing", `pricing is such as {"amount": "0.05", "currency": "USD", "per": "page"}; the amount is a decimal number`)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -129,6 +130,24 @@ func TestIndex(t *testing.T) {
 		if bytes.Contains(a.body, secret) {
 			t.Errorf("what is private is in %s", a.body)
 		}
+	}
+
+	// A delegation that is offered to it waits for the agent itself, and holds up no turn.
+	alpha := w.Principal("agent://acme.com/alpha")
+	var elsewhere api.Acceptance
+	w.send("POST", "/v1/asp/sessions", w.tokens[other], fmt.Sprintf(`{"with":[%q],"purpose":"x","mode":"bilateral/1"}`, alpha.Agent)).is(http.StatusCreated, &elsewhere)
+	alpha.Say(elsewhere.Session, &performatives.AcceptBody{ReferenceID: "invitation"})
+	w.send("POST", sessionPath(elsewhere.Session)+"/messages", w.tokens[other],
+		fmt.Sprintf(`{"performative":"DELEGATE","body":{"targetAgent":%q,"scope":"x","authority":"full"}}`, seller)).is(http.StatusOK, nil)
+	w.invites(`"invitationTimeoutMs":600000`)
+	w.negotiations(candidate, "pickup", "").is(http.StatusNoContent, nil) // it accepts the invitation
+	var waits negotiated
+	w.negotiations(source, "pickup", "").is(http.StatusOK, &waits)
+	w.negotiations(source, waits.ID+"/respond", decides("propose", "hello")).is(http.StatusOK, nil)
+	w.negotiations(candidate, "pickup", "").is(http.StatusOK, nil)
+	w.negotiations(candidate, waits.ID+"/respond", decides("reject", "")).is(http.StatusOK, nil)
+	if turn := w.pickup(candidate); turn.CounterpartyAct != "DELEGATE" || turn.Session != elsewhere.Session {
+		t.Errorf("what still waits for it is %+v", turn)
 	}
 
 	// A rejection, by the key as Index's plugin sends it.

@@ -254,6 +254,20 @@ func TestTurnsSigned(t *testing.T) {
 	envelope := string(beta.Envelope(id, &performatives.AcceptBody{ReferenceID: "p1"}))
 	testkit.Refused(t, beta.Call(api.TurnRespond.Name, respond("other", `"envelope":`+envelope)), session.WrongTurn)
 	token := w.token(api.AddToken{Agent: beta.Agent})
+	var own api.Turn // claimed by the token's worker, so that only the missing signature is wrong
+	var released api.ReleasedTurn
+	testkit.Must(t, json.Unmarshal(beta.Call(api.TurnRelease.Name, fmt.Sprintf(`{"turnId":%q,"worker":"w"}`, turn.Claim.ID)).Data, &released))
+	if !released.Released {
+		t.Errorf("the release is answered %+v", released)
+	}
+	w.send("POST", "/v1/asp/turns/pickup", token, "").is(http.StatusOK, &own)
+	unsigned := w.respond(own.Claim.ID, token, `{"performative":"ACCEPT","body":{"referenceId":"p1"}}`)
+	unsigned.refused(http.StatusForbidden, session.Unauthorized)
+	if !bytes.Contains(unsigned.body, []byte(`"turn":"unsigned"`)) {
+		t.Errorf("the refusal is %s", unsigned.body)
+	}
+	w.send("POST", "/v1/asp/turns/"+own.Claim.ID+"/release", token, "").is(http.StatusOK, nil)
+	testkit.Must(t, json.Unmarshal(beta.Call(api.TurnPickup.Name, `{"worker":"w"}`).Data, &turn))
 	asp := func(r *http.Request) { r.Header.Set("Content-Type", "application/asp+json") }
 	w.send("POST", "/v1/asp/turns/"+turn.Claim.ID+"/respond", token, envelope, asp).refused(http.StatusConflict, session.WrongTurn)
 	w.send("POST", "/v1/asp/turns/"+turn.Claim.ID+"/respond", token, "[", asp).refused(http.StatusBadRequest, session.MalformedEnvelope)

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/custody"
 	ardgateway "github.com/parley-asp/parley/gateway/ard"
 	bindugateway "github.com/parley-asp/parley/gateway/bindu"
 	httpgateway "github.com/parley-asp/parley/gateway/http"
@@ -46,7 +47,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 		return nil, err
 	}
 	visitors := newAddresses(o.HTTPConnections, o.HTTPProxies)
-	public, searches := newOften(visitors.from, askedOften), newOften(visitors.from, searched)
+	public, searches := newAddressLimiter(visitors.from, cheapRate), newAddressLimiter(visitors.from, searchRate)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
 		if err := s.Healthy(r.Context()); err != nil {
@@ -74,7 +75,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	})
 	mux.Handle("/inbox/", http.StripPrefix("/inbox", pages))
 	gateway := httpgateway.New(httpgateway.Options{
-		Broker: s.Broker, Custody: s.Custody(), Keys: s.IdempotencyKeys(), Private: asides{s}, Feeds: s.Broker, Dev: s.Dev, Origins: o.HTTPOrigins, Log: log, Now: s.Now,
+		Broker: s.Broker, Custody: s.Custody(), Keys: s.IdempotencyKeys(), Private: privateTerms{s}, Feeds: s.Broker, Dev: s.Dev, Origins: o.HTTPOrigins, Log: log, Now: s.Now,
 	})
 	mux.Handle("/openapi.json", gateway)
 	var index http.Handler = indexgateway.New(indexgateway.Options{Broker: s.Broker, Custody: s.Custody(), Log: log})
@@ -83,9 +84,12 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	}
 	mux.Handle(indexgateway.Base, index)
 	negotiation := bindugateway.Options{Assess: s.assessor(o), Allow: public.allow}
+	if o.Embeddings.URL != "" {
+		negotiation.Allow = searches.allow // each may cost a paid call
+	}
 	if o.BinduAuth {
 		negotiation.Admit = func(r *http.Request) error {
-			_, err := s.Custody().Admit(r.Context(), strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+			_, err := s.Custody().Admit(r.Context(), custody.Bearer(r.Header.Get("Authorization")))
 			return err
 		}
 	}
@@ -94,7 +98,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	for _, path := range []string{ardgateway.CatalogPath, ardgateway.AgentsPath, ardgateway.SearchPath} {
 		mux.Handle(path, catalog)
 	}
-	mux.Handle("/log/", atATime(readAtATime, s.Ledger()))
+	mux.Handle("/log/", limitConcurrency(logReaders, s.Ledger()))
 	mux.Handle("GET /did/{token}/did.json", public.limit(http.HandlerFunc(s.did)))
 	for _, path := range []string{"GET /{$}", "GET /inbox"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {

@@ -186,4 +186,4 @@ func (t *Command) deadlinePassed() error {
 }
 
 // stamp writes a time as all replies do.
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+func stamp(t time.Time) string { return performatives.FormatTime(t) }

@@ -78,7 +78,7 @@ func (t *Turns) waiting(ctx context.Context, a performatives.Agent, q api.PickUp
 			return nil, err
 		}
 		turn, waits := state.TurnOf(a, at)
-		if waits && (len(q.Modes) == 0 || slices.Contains(q.Modes, state.Mode.Name)) {
+		if waits && (len(q.Modes) == 0 || slices.Contains(q.Modes, state.Mode.Name)) && (!q.Joined || state.MayRead(a, at)) {
 			all = append(all, waiting{state, at, turn, claimID(id, turn)})
 		}
 	}

@@ -105,35 +105,33 @@ func (t *Turns) respond(ctx context.Context, a performatives.Agent, worker, name
 	}
 	turn, waits := w.state.TurnOf(a, w.at)
 	waits = waits && found.of(turn)
+	again := false
 	if r := found.Response; r != nil && s.envelope == nil && found.Worker == worker && r.Content == s.content {
 		_, in := w.state.Seen(r.Message)
-		if in || waits && found.held(t.o.Now()) && r.Link.Sequence == w.state.Next && t.fresh(r.At) {
-			return t.submit(ctx, a, id, found, s)
-		}
+		again = in || waits && found.held(t.o.Now()) && r.Link.Sequence == w.state.Next && t.fresh(r.At)
 	}
-	if !waits {
+	if !again && !waits {
 		return accepted, errGone
 	}
-	if err := t.holds(found.claim, worker); err != nil {
-		return accepted, err
+	if !again {
+		if err := t.holds(found.claim, worker); err != nil {
+			return accepted, err
+		}
 	}
 	if s.envelope != nil {
 		return t.o.Sessions.Submit(ctx, a, found.Session, s.envelope)
 	}
-	r := response{
-		At: t.o.Now().UTC().Truncate(time.Millisecond), Content: s.content,
-		Link: performatives.Link{Sequence: w.state.Next, PreviousHash: w.state.Head},
-	}
-	if found.Response != nil { // what was submitted before and not accepted keeps its id: one of them can be
-		r.Message = found.Response.Message
-	} else {
-		r.Message = performatives.MessageID(uuid.Must(uuid.NewV7()).String())
-	}
-	found.Response = &r
-	if err := t.write(ctx, id, &found); err != nil {
+	signer, err := t.signer(ctx, a)
+	if err != nil {
 		return accepted, err
 	}
-	return t.submit(ctx, a, id, found, s)
+	if !again {
+		found.Response = t.response(found.Response, w, s)
+		if err := t.write(ctx, id, &found); err != nil {
+			return accepted, err
+		}
+	}
+	return t.submit(ctx, a, id, found, s, signer)
 }
 
 var errGone = about(session.WrongTurn, api.TurnGone, "the turn is gone: it was answered, or the session went on")
@@ -151,23 +149,38 @@ func (t *Turns) fresh(at time.Time) bool { return t.o.Now().Sub(at) < freshFor }
 // freshFor is less than the broker allows.
 const freshFor = 4 * time.Minute
 
-// submit submits the response that the claim holds. The same response makes the same bytes.
-func (t *Turns) submit(ctx context.Context, a performatives.Agent, id string, found stored, s said) (accepted api.Acceptance, err error) {
+// signer signs for an agent that is hosted.
+func (t *Turns) signer(ctx context.Context, a performatives.Agent) (performatives.Signer, error) {
 	signer, err := t.o.Signer(ctx, a)
 	if refusal, is := errors.AsType[*session.Refusal](err); is && refusal.Code == session.Unauthorized {
-		return accepted, about(session.Unauthorized, api.TurnUnsigned, refusal.Message)
+		return nil, about(session.Unauthorized, api.TurnUnsigned, refusal.Message)
 	}
+	return signer, err
+}
+
+// response is what the answer to a turn is made of. One that was submitted before and not
+// accepted keeps its id, so that only one of the two can be accepted.
+func (t *Turns) response(before *response, w waiting, s said) *response {
+	r := response{
+		Message: performatives.MessageID(uuid.Must(uuid.NewV7()).String()),
+		At:      t.o.Now().UTC().Truncate(time.Millisecond), Content: s.content,
+		Link: performatives.Link{Sequence: w.state.Next, PreviousHash: w.state.Head},
+	}
+	if before != nil {
+		r.Message = before.Message
+	}
+	return &r
+}
+
+// submit submits the response that the claim holds. The same response makes the same bytes.
+func (t *Turns) submit(ctx context.Context, a performatives.Agent, id string, found stored, s said, signer performatives.Signer) (accepted api.Acceptance, err error) {
+	r := found.Response
+	envelope, err := performatives.RawDraft{
+		ID: r.Message, Session: found.Session, Timestamp: r.At, Sender: a,
+		Performative: s.act, Recipient: s.recipient, Body: s.body, Link: &r.Link,
+	}.Envelope(signer)
 	if err != nil {
 		return accepted, err
-	}
-	envelope, err := write(a, found.Session, found.Response, s)
-	if err != nil {
-		return accepted, err
-	}
-	if signer != nil {
-		if signed, err := performatives.Sign(envelope, signer); err == nil {
-			envelope = signed // what is too malformed to sign the broker refuses
-		}
 	}
 	if accepted, err = t.o.Sessions.Submit(ctx, a, found.Session, envelope); err != nil {
 		return accepted, err
@@ -179,34 +192,4 @@ func (t *Turns) submit(ctx context.Context, a performatives.Agent, id string, fo
 		}
 	}
 	return accepted, nil
-}
-
-// write writes the envelope of a response.
-func write(a performatives.Agent, id performatives.SessionID, r *response, s said) ([]byte, error) {
-	type sender struct {
-		Agent performatives.Agent `json:"agentId"`
-	}
-	type content struct {
-		MimeType string         `json:"mimeType"`
-		Body     jsontext.Value `json:"body,omitzero"`
-	}
-	type integrity struct {
-		PreviousHash performatives.Hash `json:"previousHash"`
-	}
-	return json.Marshal(struct {
-		Version      string                  `json:"version"`
-		Message      performatives.MessageID `json:"messageId"`
-		Session      performatives.SessionID `json:"sessionId"`
-		Sequence     uint64                  `json:"sequenceNumber"`
-		Timestamp    string                  `json:"timestamp"`
-		Sender       sender                  `json:"sender"`
-		Recipient    jsontext.Value          `json:"recipient,omitzero"`
-		Performative string                  `json:"performative"`
-		Content      content                 `json:"content"`
-		Integrity    integrity               `json:"integrity"`
-	}{
-		Version: performatives.Version, Message: r.Message, Session: id, Sequence: r.Link.Sequence,
-		Timestamp: r.At.Format("2006-01-02T15:04:05.000Z"), Sender: sender{a}, Recipient: s.recipient,
-		Performative: s.act, Content: content{"application/json", s.body}, Integrity: integrity{r.Link.PreviousHash},
-	}, json.Deterministic(true))
 }

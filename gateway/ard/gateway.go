@@ -1,7 +1,7 @@
 // Package ardgateway shows to everybody which agents there are: as an AI catalog, by the
 // search of Agentic Resource Discovery (ARD, draft 0.9), and as a list of cards.
 //
-//	gateway := ardgateway.New(ardgateway.Options{Agents: agents, From: from})
+//	gateway := ardgateway.New(ardgateway.Options{Agents: agents, Allow: allow})
 //
 //	GET  /.well-known/ai-catalog.json
 //	GET  /.well-known/asp/agents.json
@@ -257,7 +257,7 @@ func (e entry) has(field string, wanted jsontext.Value) (ok, known bool) {
 	return slices.ContainsFunc(values, func(v string) bool { return slices.Contains(texts, v) }), known
 }
 
-// relevance is how many of a hundred words the card has.
+// relevance is the percentage of the words that the card has.
 func relevance(card api.Card, words []string) int {
 	if len(words) == 0 {
 		return 100

@@ -301,8 +301,7 @@ func content(id performatives.SessionID, s said) (performatives.Hash, error) {
 	return performatives.Hash(hex.EncodeToString(sum[:])), nil
 }
 
-// send submits the envelope of an act. The same act makes the same bytes. One that is too
-// malformed to sign is submitted too: the broker says what is wrong.
+// send submits the envelope of an act. The same act makes the same bytes.
 func (c *call) send(act idempotency.Act, s said, signer performatives.Signer) (api.Acceptance, error) {
 	body, private := withoutPrivate(s)
 	if s.Body = body; len(private) > 0 {
@@ -310,36 +309,12 @@ func (c *call) send(act idempotency.Act, s said, signer performatives.Signer) (a
 			return api.Acceptance{}, err
 		}
 	}
-	type sender struct {
-		Agent performatives.Agent `json:"agentId"`
-	}
-	type content struct {
-		Body     jsontext.Value `json:"body,omitzero"`
-		MimeType string         `json:"mimeType"`
-	}
-	envelope, err := json.Marshal(struct { // in canonical order, which is the quickest to read
-		Constraints  jsontext.Value          `json:"constraints,omitzero"`
-		Content      content                 `json:"content"`
-		Integrity    struct{}                `json:"integrity"`
-		Message      performatives.MessageID `json:"messageId"`
-		Performative string                  `json:"performative"`
-		Recipient    jsontext.Value          `json:"recipient,omitzero"`
-		Sender       sender                  `json:"sender"`
-		Session      performatives.SessionID `json:"sessionId"`
-		Timestamp    string                  `json:"timestamp"`
-		Version      string                  `json:"version"`
-	}{
-		Version: performatives.Version, Message: act.Message, Session: act.Session,
-		Timestamp: act.At.Format("2006-01-02T15:04:05.000Z"), Sender: sender{c.pass.Agent}, Recipient: s.Recipient,
-		Performative: s.Performative, Content: content{s.Body, jsonType}, Constraints: s.Constraints,
-	})
+	envelope, err := performatives.RawDraft{
+		ID: act.Message, Session: act.Session, Timestamp: act.At, Sender: c.pass.Agent,
+		Performative: s.Performative, Recipient: s.Recipient, Body: s.Body, Constraints: s.Constraints,
+	}.Envelope(signer)
 	if err != nil {
 		return api.Acceptance{}, err
-	}
-	if signer != nil {
-		if signed, err := performatives.Sign(envelope, signer); err == nil {
-			envelope = signed
-		}
 	}
 	return c.g.o.Broker.SubmitAs(c.r.Context(), c.pass.Agent, act.Session, envelope)
 }

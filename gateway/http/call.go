@@ -60,11 +60,10 @@ func (c *call) enter() (err error) {
 	if c.route.public {
 		return nil
 	}
-	scheme, bearer, _ := strings.Cut(c.r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") || len(c.r.Header.Values("Authorization")) != 1 {
+	if len(c.r.Header.Values("Authorization")) != 1 {
 		return custody.ErrToken
 	}
-	if c.pass, err = c.g.o.Custody.Admit(c.r.Context(), strings.TrimSpace(bearer)); err != nil {
+	if c.pass, err = c.g.o.Custody.Admit(c.r.Context(), custody.Bearer(c.r.Header.Get("Authorization"))); err != nil {
 		return err
 	}
 	if c.route.acts() && c.pass.ReadOnly {

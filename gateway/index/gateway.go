@@ -12,11 +12,11 @@
 package indexgateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"go.uber.org/zap"
@@ -99,11 +99,8 @@ func (g *Gateway) serve(do func(*call) (any, error)) http.HandlerFunc {
 
 // enter finds whom the request is for: {id} is the caller's own.
 func (c *call) enter() (err error) {
-	bearer := c.r.Header.Get("X-Api-Key")
-	if scheme, token, _ := strings.Cut(c.r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
-		bearer = token
-	}
-	if c.pass, err = c.g.o.Custody.Admit(c.r.Context(), strings.TrimSpace(bearer)); err != nil {
+	bearer := cmp.Or(custody.Bearer(c.r.Header.Get("Authorization")), c.r.Header.Get("X-Api-Key"))
+	if c.pass, err = c.g.o.Custody.Admit(c.r.Context(), bearer); err != nil {
 		return err
 	}
 	if c.pass.ReadOnly || c.pass.Worker != c.r.PathValue("id") {

@@ -57,18 +57,15 @@ type turnContext struct {
 const maxInvitations = 32
 
 // pickup claims the turn that has waited longest. An agent of Index's knows no invitations:
-// one that waits is accepted.
+// one that waits is accepted. A delegation that is offered is the agent's own to accept.
 func (c *call) pickup() (any, error) {
 	for range maxInvitations {
 		var t api.Turn
-		err := c.ask(api.TurnPickup.Verb, api.PickUpTurn{Modes: []string{modes.Bilateral.Name}, Worker: c.pass.Worker}, &t)
+		err := c.ask(api.TurnPickup.Verb, api.PickUpTurn{Modes: []string{modes.Bilateral.Name}, Joined: true, Worker: c.pass.Worker}, &t)
 		if err != nil || t.Claim == nil {
 			return nil, err
 		}
-		switch {
-		case t.View == nil: // a delegation, which is the agent's own to accept
-			return nil, c.ask(api.TurnRelease.Verb, api.ReleaseTurn{ID: t.Claim.ID, Worker: c.pass.Worker}, &api.ReleasedTurn{})
-		case t.View.State > session.Invited:
+		if t.View.State > session.Invited {
 			return translate(t)
 		}
 		if err := c.ask(api.TurnRespond.Verb, api.RespondTurn{

@@ -12,7 +12,7 @@ import (
 func TestOften(t *testing.T) {
 	t.Parallel()
 	address := "192.0.2.1"
-	o := newOften(func(*http.Request) string { return address }, searched)
+	o := newAddressLimiter(func(*http.Request) string { return address }, searchRate)
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	refused := 0
 	for range 2 * o.burst {
@@ -38,7 +38,7 @@ func TestOften(t *testing.T) {
 func TestAtATime(t *testing.T) {
 	t.Parallel()
 	inside, goOn := make(chan struct{}, 3), make(chan struct{})
-	h := atATime(2, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	h := limitConcurrency(2, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		inside <- struct{}{}
 		<-goOn
 	}))

@@ -10,14 +10,14 @@ import (
 
 // Bounds of requests that need no token.
 const (
-	askedOften   = 1_000  // a second of an address, of what costs little: an assessment, a DID document
-	searched     = 50     // of what reads all cards
+	cheapRate    = 1_000  // a second of an address, of what costs little: an assessment, a DID document
+	searchRate   = 50     // of what reads all cards
 	maxAddresses = 10_000 // that are remembered
-	readAtATime  = 16     // of the public log, by all together; others wait
+	logReaders   = 16     // of the public log, by all together; others wait
 )
 
 // often counts the requests of each address on paths that are open to everybody.
-type often struct {
+type addressLimiter struct {
 	from  func(*http.Request) string
 	rate  rate.Limit // a second
 	burst int        // after a pause: what four seconds have
@@ -26,12 +26,12 @@ type often struct {
 	rates map[string]*rate.Limiter // by address
 }
 
-func newOften(from func(*http.Request) string, perSecond int) *often {
-	return &often{from: from, rate: rate.Limit(perSecond), burst: 4 * perSecond, rates: map[string]*rate.Limiter{}}
+func newAddressLimiter(from func(*http.Request) string, perSecond int) *addressLimiter {
+	return &addressLimiter{from: from, rate: rate.Limit(perSecond), burst: 4 * perSecond, rates: map[string]*rate.Limiter{}}
 }
 
-// atATime serves only so many requests at once.
-func atATime(most int, handler http.Handler) http.Handler {
+// limitConcurrency serves only so many requests at once.
+func limitConcurrency(most int, handler http.Handler) http.Handler {
 	slots := make(chan struct{}, most)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -44,9 +44,9 @@ func atATime(most int, handler http.Handler) http.Handler {
 }
 
 // limit refuses requests of addresses that ask too often.
-func (o *often) limit(handler http.Handler) http.Handler {
+func (l *addressLimiter) limit(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !o.allow(r) {
+		if !l.allow(r) {
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, "too many requests from your address", http.StatusTooManyRequests)
 			return
@@ -56,29 +56,29 @@ func (o *often) limit(handler http.Handler) http.Handler {
 }
 
 // allow counts a request; false is too many.
-func (o *often) allow(r *http.Request) bool {
-	address := o.from(r)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	limiter := o.rates[address]
+func (l *addressLimiter) allow(r *http.Request) bool {
+	address := l.from(r)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	limiter := l.rates[address]
 	if limiter == nil {
-		if len(o.rates) >= maxAddresses {
-			o.forget(time.Now())
+		if len(l.rates) >= maxAddresses {
+			l.forget(time.Now())
 		}
-		limiter = rate.NewLimiter(o.rate, o.burst)
-		o.rates[address] = limiter
+		limiter = rate.NewLimiter(l.rate, l.burst)
+		l.rates[address] = limiter
 	}
 	return limiter.Allow()
 }
 
 // forget drops the addresses that may ask as often as new ones, or else all.
-func (o *often) forget(now time.Time) {
-	for address, limiter := range o.rates {
-		if limiter.TokensAt(now) >= float64(o.burst) {
-			delete(o.rates, address)
+func (l *addressLimiter) forget(now time.Time) {
+	for address, limiter := range l.rates {
+		if limiter.TokensAt(now) >= float64(l.burst) {
+			delete(l.rates, address)
 		}
 	}
-	if len(o.rates) >= maxAddresses {
-		clear(o.rates)
+	if len(l.rates) >= maxAddresses {
+		clear(l.rates)
 	}
 }

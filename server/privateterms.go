@@ -8,11 +8,11 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// asides holds aside what a hosted inviter says for its own side alone. Its bytes count as
+// privateTerms holds aside what a hosted inviter says for its own side alone. Its bytes count as
 // those of an act do.
-type asides struct{ s *Server }
+type privateTerms struct{ s *Server }
 
-func (a asides) KeepPrivate(ctx context.Context, as performatives.Agent, id performatives.SessionID, private jsontext.Value) error {
+func (a privateTerms) KeepPrivate(ctx context.Context, as performatives.Agent, id performatives.SessionID, private jsontext.Value) error {
 	release, err := a.s.Admit(as, id, len(private))
 	if err != nil {
 		return err
