@@ -19,6 +19,7 @@ import (
 	bindugateway "github.com/parley-asp/parley/gateway/bindu"
 	httpgateway "github.com/parley-asp/parley/gateway/http"
 	indexgateway "github.com/parley-asp/parley/gateway/index"
+	"github.com/parley-asp/parley/hosted"
 	"github.com/parley-asp/parley/inbox"
 	"github.com/parley-asp/parley/performatives"
 )
@@ -74,8 +75,11 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 		Broker: s.Broker, Key: s.Key(), Dev: s.Dev, Humans: s.humans, Meet: s.meet, From: visitors.from, Log: log, Now: s.Now,
 	})
 	mux.Handle("/inbox/", http.StripPrefix("/inbox", pages))
+	agents := hosted.New(hosted.Options{
+		Broker: s.Broker, Custody: s.Custody(), Keys: s.IdempotencyKeys(), Private: privateTerms{s}, Now: s.Now,
+	})
 	gateway := httpgateway.New(httpgateway.Options{
-		Broker: s.Broker, Custody: s.Custody(), Keys: s.IdempotencyKeys(), Private: privateTerms{s}, Feeds: s.Broker, Dev: s.Dev, Origins: o.HTTPOrigins, Log: log, Now: s.Now,
+		Broker: s.Broker, Custody: s.Custody(), Hosted: agents, Feeds: s.Broker, Dev: s.Dev, Origins: o.HTTPOrigins, Log: log,
 	})
 	mux.Handle("/openapi.json", gateway)
 	var index http.Handler = indexgateway.New(indexgateway.Options{Broker: s.Broker, Custody: s.Custody(), Log: log})

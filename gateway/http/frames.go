@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/hosted"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -50,7 +51,7 @@ type (
 type sending struct {
 	Type     string         `json:"type"` // send or pong
 	Envelope jsontext.Value `json:"envelope,omitzero"`
-	Said     said           `json:",embed"`
+	Said     hosted.Said    `json:",embed"`
 }
 
 // take answers a frame.

@@ -1,7 +1,7 @@
 // Package httpgateway is the HTTP face of a broker: it decodes requests, calls the verbs
 // of package api and submits envelopes, and encodes the answers (docs/HTTP.md).
 //
-//	gateway := httpgateway.New(httpgateway.Options{Broker: b, Custody: b.Custody(), Keys: b.IdempotencyKeys()})
+//	gateway := httpgateway.New(httpgateway.Options{Broker: b, Custody: b.Custody(), Hosted: h})
 //	mux.Handle("/v1/asp/", gateway)
 //	defer gateway.Close()
 //
@@ -20,14 +20,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/custody"
-	"github.com/parley-asp/parley/idempotency"
+	"github.com/parley-asp/parley/hosted"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -39,22 +37,15 @@ type Broker interface {
 	SubmitAs(ctx context.Context, as performatives.Agent, s performatives.SessionID, envelope []byte) (api.Acceptance, error)
 }
 
-// Custody knows tokens, and signs for hosted agents.
+// Custody knows tokens.
 type Custody interface {
 	Admit(ctx context.Context, bearer string) (custody.Pass, error)
 	Prove(ctx context.Context, proof api.ProveToken) (api.Token, error)
-	Signer(ctx context.Context, a performatives.Agent) (performatives.Signer, error)
 }
 
-// Keys remember what was sent under an Idempotency-Key.
-type Keys interface {
-	Reserve(ctx context.Context, a performatives.Agent, key string, act idempotency.Act) (first idempotency.Act, repeat bool, err error)
-	Replace(ctx context.Context, a performatives.Agent, key string, was, act idempotency.Act) error
-}
-
-// Private holds aside what a hosted inviter says for its own side alone.
-type Private interface {
-	KeepPrivate(ctx context.Context, a performatives.Agent, id performatives.SessionID, private jsontext.Value) error
+// Hosted says acts for hosted agents.
+type Hosted interface {
+	Say(ctx context.Context, as performatives.Agent, id performatives.SessionID, key string, said hosted.Said) (api.Acceptance, error)
 }
 
 // Feeds tell of what is stored, after it is.
@@ -67,13 +58,11 @@ type Feeds interface {
 type Options struct {
 	Broker  Broker
 	Custody Custody
-	Keys    Keys
-	Private Private
+	Hosted  Hosted
 	Feeds   Feeds
 	Dev     bool     // loopback names only
 	Origins []string // of other sites whose pages may call
 	Log     *zap.Logger
-	Now     func() time.Time
 }
 
 // A Gateway serves requests below Base, and the OpenAPI description at /openapi.json.

@@ -4,10 +4,8 @@ import (
 	"net/http"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/performatives"
 )
 
 // card registers the caller's own card.
@@ -29,29 +27,6 @@ func (c *call) card() {
 		return
 	}
 	c.answer(request)
-}
-
-// withoutPrivate takes terms.private out of an invitation: the transcript is for both sides.
-func withoutPrivate(s said) (body, private jsontext.Value) {
-	var whole, terms map[string]jsontext.Value
-	var is string
-	if s.Performative != performatives.Propose.String() || json.Unmarshal(s.Body, &whole) != nil ||
-		json.Unmarshal(whole["type"], &is) != nil || is != performatives.SessionInvitation || json.Unmarshal(whole["terms"], &terms) != nil {
-		return s.Body, nil
-	}
-	private, has := terms["private"]
-	if !has {
-		return s.Body, nil
-	}
-	delete(terms, "private")
-	var err error
-	if whole["terms"], err = json.Marshal(terms, json.Deterministic(true)); err == nil {
-		body, err = json.Marshal(whole, json.Deterministic(true))
-	}
-	if err != nil {
-		return s.Body, nil // unreachable: all of it was read
-	}
-	return body, private
 }
 
 // prove makes a token for who proves to have its principal's key.

@@ -95,7 +95,7 @@ func inBubble(t *testing.T, i idle, test func(t *testing.T, conn *websocket.Conn
 // bubble serves a gateway in a bubble of its own time.
 func bubble(t *testing.T, i idle, test func(t *testing.T, transport *http.Transport)) {
 	synctest.Test(t, func(t *testing.T) {
-		gateway := httpgateway.New(httpgateway.Options{Broker: i, Custody: i, Feeds: i, Log: zap.NewNop(), Now: time.Now})
+		gateway := httpgateway.New(httpgateway.Options{Broker: i, Custody: i, Feeds: i, Log: zap.NewNop()})
 		listener, server := make(pipes), &http.Server{Handler: gateway, ReadTimeout: 30 * time.Second}
 		go server.Serve(listener) //nolint:errcheck // returns when closed
 		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {

@@ -1,0 +1,178 @@
+// Package hosted says what hosted agents want to say, for gateways: it makes the envelope,
+// signs it with the agent's hosted key and submits it.
+//
+//	h := hosted.New(hosted.Options{Broker: b, Custody: b.Custody(), Keys: b.IdempotencyKeys(), Private: p, Now: time.Now})
+//	accepted, err := h.Say(ctx, agent, id, "key k1", hosted.Said{Performative: "ACCEPT", Body: body})
+//
+// What is said again under the same key makes the same envelope, which the broker answers
+// with its first acceptance, also after a restart. Other content under a key is refused.
+package hosted
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/idempotency"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// A Broker answers verbs and judges envelopes for a principal that is authenticated.
+// Refusals are *session.Refusal.
+type Broker interface {
+	CallAs(ctx context.Context, as performatives.Agent, verb string, request []byte) ([]byte, error)
+	SubmitAs(ctx context.Context, as performatives.Agent, s performatives.SessionID, envelope []byte) (api.Acceptance, error)
+}
+
+// Custody signs for hosted agents. A nil signer signs nothing (--dev).
+type Custody interface {
+	Signer(ctx context.Context, a performatives.Agent) (performatives.Signer, error)
+}
+
+// Keys remember what was said under a key.
+type Keys interface {
+	Reserve(ctx context.Context, a performatives.Agent, key string, act idempotency.Act) (first idempotency.Act, repeat bool, err error)
+	Replace(ctx context.Context, a performatives.Agent, key string, was, act idempotency.Act) error
+}
+
+// Private holds aside what a hosted inviter says for its own side alone.
+type Private interface {
+	KeepPrivate(ctx context.Context, a performatives.Agent, id performatives.SessionID, private jsontext.Value) error
+}
+
+// Options are what it needs.
+type Options struct {
+	Broker  Broker
+	Custody Custody
+	Keys    Keys
+	Private Private
+	Now     func() time.Time
+}
+
+// Agents says acts for hosted agents.
+type Agents struct{ o Options }
+
+// New makes it.
+func New(o Options) *Agents { return &Agents{o} }
+
+// A Said is what a hosted agent wants to say.
+type Said struct {
+	Performative string                  `json:"performative"`
+	Body         jsontext.Value          `json:"body,omitzero"`
+	Recipient    jsontext.Value          `json:"recipient,omitzero"`
+	Constraints  jsontext.Value          `json:"constraints,omitzero"`
+	Message      performatives.MessageID `json:"messageId,omitzero"` // "" makes one
+}
+
+// Say says something in a session, or in a new one if id is "". What is retried has a key.
+func (h *Agents) Say(ctx context.Context, as performatives.Agent, id performatives.SessionID, key string, said Said) (accepted api.Acceptance, err error) {
+	signer, err := h.o.Custody.Signer(ctx, as)
+	if err != nil {
+		return accepted, err
+	}
+	s := speech{Agents: h, as: as, session: id, key: key, said: said, signer: signer}
+	made := idempotency.Act{Session: id, Message: said.Message, At: h.o.Now().UTC().Truncate(time.Millisecond)}
+	if made.Session == "" {
+		made.Session = performatives.SessionID(newID())
+	}
+	if made.Message == "" {
+		made.Message = performatives.MessageID(newID())
+	}
+	if key == "" {
+		return s.send(ctx, made)
+	}
+	if made.Content, err = content(id, said); err != nil {
+		return accepted, err
+	}
+	for range maxTries {
+		accepted, err = s.try(ctx, made)
+		if !errors.Is(err, idempotency.ErrConflict) {
+			return accepted, err
+		}
+	}
+	return accepted, session.Busy()
+}
+
+// maxTries is how often an act is tried while others come under its key.
+const maxTries = 5
+
+// A speech is one act on its way.
+type speech struct {
+	*Agents
+	as      performatives.Agent
+	session performatives.SessionID // "" is a new one
+	key     string
+	said    Said
+	signer  performatives.Signer
+}
+
+// try fails with idempotency.ErrConflict if another request was faster.
+func (s speech) try(ctx context.Context, made idempotency.Act) (accepted api.Acceptance, err error) {
+	first, repeat, err := s.o.Keys.Reserve(ctx, s.as, s.key, made)
+	if err != nil {
+		return accepted, err
+	}
+	if !repeat {
+		return s.send(ctx, first)
+	}
+	if first.Content == made.Content {
+		accepted, err = s.send(ctx, first)
+		if !errors.Is(err, &session.Refusal{Code: session.StaleTimestamp}) {
+			return accepted, err
+		}
+	} else if taken, err := s.taken(ctx, first); err != nil {
+		return accepted, err
+	} else if taken {
+		return accepted, session.Refuse(session.Duplicate, "something else was accepted under this Idempotency-Key or messageId").
+			With(map[string]any{"id": first.Message})
+	}
+	// The first attempt was not accepted. Its message id stays, so only one of the two can be.
+	again := made
+	again.Message = first.Message
+	if s.session == "" {
+		again.Session = first.Session
+	}
+	if err := s.o.Keys.Replace(ctx, s.as, s.key, first, again); err != nil {
+		return accepted, err
+	}
+	return s.send(ctx, again)
+}
+
+// taken tells whether an act is in its session's transcript.
+func (s speech) taken(ctx context.Context, made idempotency.Act) (bool, error) {
+	request, err := json.Marshal(api.ListMessages{Session: made.Session, Message: made.Message})
+	if err != nil {
+		return false, err
+	}
+	_, err = s.o.Broker.CallAs(ctx, s.as, api.SessionMessages.Name, request)
+	if errors.Is(err, &session.Refusal{Code: session.UnknownSession}) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// send submits the envelope of an act. The same act makes the same bytes.
+func (s speech) send(ctx context.Context, made idempotency.Act) (api.Acceptance, error) {
+	body, private := s.said.withoutPrivate()
+	if len(private) > 0 {
+		if err := s.o.Private.KeepPrivate(ctx, s.as, made.Session, private); err != nil {
+			return api.Acceptance{}, err
+		}
+	}
+	envelope, err := performatives.RawDraft{
+		ID: made.Message, Session: made.Session, Timestamp: made.At, Sender: s.as,
+		Performative: s.said.Performative, Recipient: s.said.Recipient, Body: body, Constraints: s.said.Constraints,
+	}.Envelope(s.signer)
+	if err != nil {
+		return api.Acceptance{}, err
+	}
+	return s.o.Broker.SubmitAs(ctx, s.as, made.Session, envelope)
+}
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
