@@ -1,6 +1,8 @@
 package api
 
 import (
+	"time"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -85,6 +87,31 @@ type ReleasedTurn struct {
 	Claim    string                  `json:"claimId"`
 	Released bool                    `json:"released"`
 }
+
+// WaitTurn is the request of turn.wait.
+type WaitTurn struct {
+	Modes   []string                `json:"modes,omitzero"`     // only in these
+	Session performatives.SessionID `json:"sessionId,omitzero"` // only in this one; its end answers too
+	Since   *uint64                 `json:"since,omitzero"`     // with a session: an entry at this sequenceNumber answers too
+	Wait    int64                   `json:"waitMs,omitzero"`    // how long, at most 25 s; 0 answers at once
+}
+
+// LongestWait is how long a call waits for something to happen, at most.
+const LongestWait = 25 * time.Second
+
+// WaitedTurn is the reply of turn.wait.
+type WaitedTurn struct {
+	Status string `json:"status"`        // turn, news, over or none
+	Turn   *Turn  `json:"turn,omitzero"` // the one that has waited longest, without a claim
+}
+
+// What turn.wait waited for.
+const (
+	WaitTurnWaits = "turn"
+	WaitNews      = "news" // the session has the entry since which the caller asked
+	WaitOver      = "over" // the session is
+	WaitNone      = "none" // nothing happened
+)
 
 // TurnDetails are the details of a refusal that is about the claim, and not about the act.
 type TurnDetails struct {

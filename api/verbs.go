@@ -57,6 +57,8 @@ var (
 		"answer a claimed turn")
 	TurnRelease = define[ReleaseTurn, ReleasedTurn]("turn.release", Principal, Write,
 		"end the claim on a turn, which waits again")
+	TurnWait = define[WaitTurn, WaitedTurn]("turn.wait", Principal, Read,
+		"wait until a turn waits for the caller, or a session goes on; claims nothing", waits)
 
 	InsightsGet = define[GetInsights, Insights]("insights.get", Principal, Read,
 		"how the sessions of the caller's organisation went that ended in a time")

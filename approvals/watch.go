@@ -14,9 +14,6 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// LongestWatch is how long a watch waits, at most.
-const LongestWatch = 25 * time.Second
-
 // Watch answers escalation.watch, once an approval that the caller may see has changed.
 func (a *Approvals) Watch(ctx context.Context, c api.Caller, q api.WatchEscalations) (api.Watched, error) {
 	answer := api.Watched{Changed: []api.EscalationItem{}}
@@ -39,7 +36,7 @@ func (a *Approvals) Watch(ctx context.Context, c api.Caller, q api.WatchEscalati
 		return answer, err
 	}
 	defer leave()
-	wait := time.NewTimer(min(time.Duration(max(q.Wait, 0))*time.Millisecond, LongestWatch))
+	wait := time.NewTimer(min(time.Duration(max(q.Wait, 0))*time.Millisecond, api.LongestWait))
 	defer wait.Stop()
 	for {
 		ids, now, forgotten, next := a.changes.since(since)

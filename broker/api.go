@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/approvals"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -27,6 +26,7 @@ func (b *Broker) answers() []answer {
 		handle(api.TurnPickup, b.turns.Pickup),
 		handle(api.TurnRespond, b.turns.Respond),
 		handle(api.TurnRelease, b.turns.Release),
+		handle(api.TurnWait, b.turns.Wait),
 		handle(api.InsightsGet, b.insightsGet),
 		handle(api.CheckList, b.checkList),
 		handle(api.CheckGet, b.checkGet),
@@ -186,7 +186,7 @@ func (b *Broker) answer(c api.Caller, v answer, request []byte, wait func() *slo
 	within := callTimeout
 	if wait == nil {
 		release()
-		within = approvals.LongestWatch + callTimeout
+		within = api.LongestWait + callTimeout
 	} else {
 		defer wait().done()
 	}

@@ -232,6 +232,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 // Close stops serving, finishes what was accepted, and leaves no work behind.
 func (b *Broker) Close(ctx context.Context) error {
 	b.approvals.StopWatches()
+	b.turns.StopWaits()
 	b.closeParts(ctx)
 	return nil
 }

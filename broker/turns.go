@@ -13,7 +13,7 @@ import (
 
 func (b *Broker) openTurns(ctx context.Context) (err error) {
 	b.turns, err = turns.Open(ctx, turns.Options{
-		Store: b.store, Sessions: turnSessions{b}, Signer: b.custody.Signer, Timeout: b.ClaimTimeout, Now: b.Now, Log: b.Log,
+		Store: b.store, Sessions: turnSessions{b}, Signer: b.custody.Signer, Timeout: b.ClaimTimeout, Watch: b.WatchInbox, Now: b.Now, Log: b.Log,
 	})
 	return err
 }

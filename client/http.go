@@ -112,7 +112,8 @@ const base = "/v1/asp"
 // of it is the query of a GET and the body of others.
 var paths = map[string]string{
 	api.SessionList.Name: "GET /sessions", api.SessionGet.Name: "GET /sessions/:sessionId", api.SessionMessages.Name: "GET /sessions/:sessionId/messages",
-	api.AgentList.Name: "GET /agents", api.AgentGet.Name: "GET /agents/:agentId/card",
+	api.TurnPickup.Name: "POST /turns/pickup", api.TurnRespond.Name: "POST /turns/:turnId/respond", api.TurnRelease.Name: "POST /turns/:turnId/release",
+	api.TurnWait.Name: "GET /turns/wait", api.AgentList.Name: "GET /agents", api.AgentGet.Name: "GET /agents/:agentId/card",
 	api.AgreementList.Name: "GET /agreements", api.AgreementGet.Name: "GET /agreements/:agreementId", api.InsightsGet.Name: "GET /insights",
 	api.AgentSearch.Name: "GET /discover", api.DiscoveryCall.Name: "POST /discover",
 	api.EscalationList.Name: "GET /escalations", api.EscalationGet.Name: "GET /escalations/:escalationId",

@@ -276,3 +276,51 @@ func TestTurnsSigned(t *testing.T) {
 		t.Errorf("with nothing to wait for, the reply is %s", none.Data)
 	}
 }
+
+// waits asks for turn.wait over HTTP.
+func (w httpWorld) waits(token, query string) (waited api.WaitedTurn) {
+	w.Helper()
+	w.send("GET", "/v1/asp/turns/wait?"+query, token, "").is(http.StatusOK, &waited)
+	return waited
+}
+
+// GATEWAYS.md G6: whoever waits is answered by the act that makes it its turn, by the news it
+// asked for and by the end of the session, and claims nothing.
+func TestWaitForTurn(t *testing.T) {
+	t.Parallel()
+	w := newHTTPWorld(t, testkit.Options{})
+	if got := w.waits(w.tokens[seller], ""); got.Status != api.WaitNone || got.Turn != nil {
+		t.Errorf("before the invitation the seller hears %+v", got)
+	}
+	waited := make(chan api.WaitedTurn)
+	go func() { waited <- w.waits(w.tokens[seller], "waitMs=25000") }()
+	id := w.invites(`"invitationTimeoutMs":600000`)
+	if got := <-waited; got.Status != api.WaitTurnWaits || got.Turn.Session != id || got.Turn.Claim != nil || got.Turn.View == nil {
+		t.Errorf("the invitation ends the wait with %+v", got)
+	}
+	w.send("POST", sessionPath(id)+"/messages", w.tokens[seller], `{"performative":"ACCEPT","body":{"referenceId":"invitation"}}`).is(http.StatusOK, nil)
+	in := "sessionId=" + string(id)
+	if got := w.waits(w.tokens[seller], in+"&since=2"); got.Status != api.WaitNone {
+		t.Errorf("in the other side's turn the seller hears %+v", got)
+	}
+	if got := w.waits(w.tokens[seller], in+"&since=1"); got.Status != api.WaitNews {
+		t.Errorf("of the entry that is there the seller hears %+v", got)
+	}
+	turn := w.pickup(w.tokens[cron])
+	go func() { waited <- w.waits(w.tokens[seller], in+"&waitMs=25000") }()
+	w.respond(turn.Claim.ID, w.tokens[cron], proposes).is(http.StatusOK, nil)
+	if got := <-waited; got.Status != api.WaitTurnWaits || got.Turn.Reference != "p1" || got.Turn.Turn.Number != 1 || got.Turn.Turn.Deadline == "" {
+		t.Errorf("the offer ends the wait with %+v", got)
+	}
+	go func() { waited <- w.waits(w.tokens[cron], in+"&waitMs=25000") }()
+	taken := w.pickup(w.tokens[seller])
+	w.respond(taken.Claim.ID, w.tokens[seller], accepts).is(http.StatusOK, nil)
+	if got := <-waited; got.Status != api.WaitOver {
+		t.Errorf("the end of the session ends the wait with %+v", got)
+	}
+	stranger, none := w.send("GET", "/v1/asp/turns/wait?"+in, w.tokens[other], ""), w.send("GET", "/v1/asp/turns/wait?sessionId="+string(testkit.NewSession()), w.tokens[other], "")
+	if stranger.refused(http.StatusNotFound, session.UnknownSession); !bytes.Equal(stranger.body, none.body) {
+		t.Errorf("a stranger learns that a session is there:\n%s\n%s", stranger.body, none.body)
+	}
+	w.send("GET", "/v1/asp/turns/wait?since=1", w.tokens[seller], "").refused(http.StatusBadRequest, session.MalformedEnvelope)
+}

@@ -57,8 +57,10 @@ type Options struct {
 	// Signer signs for a hosted agent, or refuses. It is nil where nothing is signed.
 	Signer  func(ctx context.Context, a performatives.Agent) (performatives.Signer, error)
 	Timeout time.Duration // of a claim; 0 is 6 hours
-	Now     func() time.Time
-	Log     *zap.Logger
+	// Watch tells of what is delivered to an agent. Only Wait needs it.
+	Watch func(ctx context.Context, a performatives.Agent) (changed <-chan struct{}, stop func(), err error)
+	Now   func() time.Time
+	Log   *zap.Logger
 }
 
 // Bounds of claims.
@@ -76,6 +78,10 @@ type Turns struct {
 	bucket  *store.Bucket
 	private *store.Bucket
 	work    *background.Group
+
+	waits     waits
+	stopped   chan struct{} // closed when those who wait are to be answered
+	stopWaits sync.Once
 
 	mu     sync.Mutex
 	claims map[string]stored // by id, those that this broker knows of
@@ -95,7 +101,7 @@ func Open(ctx context.Context, o Options) (*Turns, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Turns{o: o, bucket: bucket, private: private, work: background.New(), claims: map[string]stored{}}
+	t := &Turns{o: o, bucket: bucket, private: private, work: background.New(), claims: map[string]stored{}, waits: waits{of: map[performatives.Agent]*waiter{}}, stopped: make(chan struct{})}
 	if err := bucket.Watch(ctx, t.work, t.saw); err != nil {
 		t.Close()
 		return nil, err

@@ -71,6 +71,7 @@ func routes() []route {
 		verb(http.MethodPost, "/turns/pickup", api.TurnPickup.Verb, verbBody, func(r *route) { r.serve, r.empty = (*call).pickup, "no turn waits" }),
 		verb(http.MethodPost, "/turns/{turnId}/respond", api.TurnRespond.Verb, turnBody, func(r *route) { r.serve = (*call).respond }),
 		post("/turns/{turnId}/release", api.TurnRelease.Verb),
+		get("/turns/wait", api.TurnWait.Verb),
 		get("/agreements", api.AgreementList.Verb),
 		get("/agreements/{agreementId}", api.AgreementGet.Verb),
 		get("/discover", api.AgentSearch.Verb, called("min_trust", "minTrust")),
