@@ -80,6 +80,7 @@ var places = map[string]place{
 	"gateway/nats":  plain("api", "broker", "cluster", "internal/background", "internal/pending", "performatives", "schemas", "session"),
 
 	"client":         plain("agreement", "discovery", "internal/natscontext", "performatives", "schemas", "session", "transcript", "api"),
+	"tender":         plain("api", "client", "negotiator", "performatives", "session"),
 	"login":          plain("api"),
 	"embedded":       plain("login", "api"),
 	"broker":         plain("agreement", "inclusion", "ledger", "proposals", "registry", "custody", "feed", "idempotency", "sessionlist", "archive", "approvals", "insights", "turns", "cluster", "internal/background", "internal/pending", "store", "performatives", "delegation", "escalation", "schemas", "session", "modes", "transcript", "api"),
@@ -88,7 +89,7 @@ var places = map[string]place{
 	"notify":         plain("escalation", "performatives", "render", "api"),
 	"server":         plain("custody", "discovery", "embeddings", "gateway/ard", "gateway/bindu", "agreement", "gateway/http", "gateway/index", "gateway/nats", "hosted", "registry", "archive", "broker", "embedded", "escalation", "inbox", "login", "notify", "performatives", "api"),
 	"render":         pure("agreement", "discovery", "performatives", "session", "transcript", "api"),
-	"internal/demo":  plain("agreement", "inclusion", "internal/background", "client", "modes", "negotiator", "server", "performatives", "render", "session", "transcript", "api"),
+	"internal/demo":  plain("agreement", "inclusion", "internal/background", "client", "modes", "negotiator", "server", "performatives", "render", "session", "tender", "transcript", "api"),
 	"internal/bench": plain("internal/background", "archive", "sessionlist", "audit", "broker", "client", "escalation", "modes", "server", "performatives", "session", "transcript", "api"),
 	"cmd/parley":     free,
 	testkit:          free,   // and only tests may import it

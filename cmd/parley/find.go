@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
@@ -20,7 +21,9 @@ func findCommand() *cobra.Command {
 	var cost string
 	var agents []string
 	var within time.Duration
-	var invite int
+	var invite, among int
+	var asks tenderRequest
+	var o tenderOptions
 	cmd := &cobra.Command{
 		Use: "find TASK", Short: "ask who could do a task, and rank them", Args: args(cobra.ExactArgs(1)),
 		Long: `Asks all agents that could do a task how well they fit, and ranks them. An agent
@@ -30,9 +33,14 @@ why: skill match, input and output, speed, load and cost, each from 0 to 1.
 --rank is best, cheapest, queue or trust, each with an optional least score as in
 cheapest:0.6, or weights of score, confidence, trust, skill, load, cost and latency.
 With --invite the principal of --as opens a session with each of the best ones that
-accept.`,
+accept.
+
+--tender invites them too, and compares their offers beside each other: it proposes
+--terms to each, or waits for what they propose, accepts one as --accept says, and
+withdraws from the others. parley tender ID goes on with it after an interruption.`,
 		Example: `  parley find "extract tables from PDF invoices" --max-cost 0.001
-  parley find "translate a manual" --capability "text.*" --rank score=3,trust=1`,
+  parley find "translate a manual" --capability "text.*" --rank score=3,trust=1
+  parley find "print cups" --tender 3 --terms cups.yaml --as agent://acme.com/me`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ms := int(within.Milliseconds())
 			q.Summary, q.WaitMs = args[0], &ms
@@ -48,6 +56,9 @@ accept.`,
 			}
 			if _, err := discovery.ParsePolicy(q.Rank); err != nil {
 				return usage(err)
+			}
+			if among > 0 {
+				return asks.run(cmd, &o, q, among)
 			}
 			return with(cmd, func(ctx context.Context, c connection) error {
 				if invite > 0 && c.principal == nil {
@@ -80,6 +91,12 @@ accept.`,
 	f.StringVar(&q.Rank, "rank", "best", "`POLICY` of the ranking")
 	f.IntVar(&q.Limit, "limit", 20, "show at most `N` agents, up to 200")
 	f.IntVar(&invite, "invite", 0, "open sessions with the best `N`")
+	groupFlags(f, "Tender flags", func(f *pflag.FlagSet) {
+		f.IntVar(&among, "tender", 0, "compare the offers of the best `N`, at most 20, and accept one")
+		f.StringVar(&asks.terms, "terms", "", "`FILE` of JSON or YAML with the terms to propose (default: wait for their offers)")
+		f.StringVar(&asks.schema, "schema", "", "`NAME` of the terms schema of all offers")
+		o.flags(f)
+	})
 	return connects(cmd)
 }
 

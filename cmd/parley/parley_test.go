@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -47,7 +48,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "mode": mode, "replace": replace, "keep": keep, "prefix": prefix, "terminate": terminate, "cut": cut,
+			"exits": exits, "mode": mode, "replace": replace, "keep": keep, "prefix": prefix, "terminate": terminate, "cut": cut, "capture": capture,
 		},
 	})
 }
@@ -106,6 +107,16 @@ func terminate(ts *testscript.TestScript, _ bool, _ []string) {
 	for _, running := range ts.BackgroundCmds() {
 		ts.Check(running.Process.Signal(syscall.SIGTERM))
 	}
+}
+
+// capture puts what a regular expression's group matches in standard error into a variable:
+// capture TENDER 'Tender (.+) with'.
+func capture(ts *testscript.TestScript, _ bool, args []string) {
+	match := regexp.MustCompile(args[1]).FindStringSubmatch(ts.ReadFile("stderr"))
+	if len(match) != 2 {
+		ts.Fatalf("standard error has no %s", args[1])
+	}
+	ts.Setenv(args[0], match[1])
 }
 
 // prefix puts the first characters of a text into a variable: prefix NAME TEXT LENGTH.

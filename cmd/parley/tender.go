@@ -1,0 +1,286 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/parley-asp/parley/negotiator"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/render"
+	"github.com/parley-asp/parley/tender"
+)
+
+func tenderCommand() *cobra.Command {
+	var o tenderOptions
+	cmd := &cobra.Command{
+		Use: "tender ID", Short: "go on with a tender: compare offers, accept one", Args: args(cobra.ExactArgs(1)),
+		Long: `Goes on with a tender that parley find --tender has opened, as the principal of --as.
+It shows the newest offers beside each other, on a terminal live, until every agent
+has answered or --for is over. Then --accept decides: best accepts the best offer, the
+URI of an agent accepts that agent's, none withdraws from all, and ask asks you.
+
+Best is the offer with the --lowest or --highest value of a term, or the one that is
+worth most by --policy. With --policy each offer is answered by counter-offers first.
+
+It accepts first, and then withdraws from the others: it withdraws our offers,
+rejects theirs, and closes the sessions. Everything is read from the broker, so the
+same command goes on after an interruption. Run one at a time for a tender.`,
+		Example: `  parley tender ID --lowest price --as agent://acme.com/buyer
+  parley tender ID --accept agent://cups.example/sales --as agent://acme.com/me`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd, func(ctx context.Context, c connection) (*tender.Tender, error) {
+				return tender.Resume(ctx, c.principal, performatives.SessionID(args[0]))
+			})
+		},
+	}
+	o.flags(cmd.Flags())
+	return connects(cmd)
+}
+
+// tenderOptions say how a tender is decided.
+type tenderOptions struct {
+	accept, policy string
+	rule           tender.Rule
+	within         time.Duration
+}
+
+// The words of --accept; anything else is an agent's URI.
+const (
+	acceptAsk  = "ask"
+	acceptBest = "best"
+	acceptNone = "none"
+)
+
+func (o *tenderOptions) flags(f *pflag.FlagSet) {
+	f.StringVar(&o.accept, "accept", acceptAsk, "whose offer to accept: ask, best, none, or an agent's `URI`")
+	f.StringVar(&o.rule.Lowest, "lowest", "", "the best offer has the lowest number in this `TERM`, such as price or price.amount (default price, without --highest and --policy)")
+	f.StringVar(&o.rule.Highest, "highest", "", "the best offer has the highest number in this `TERM`")
+	f.StringVar(&o.policy, "policy", "", "YAML `FILE` with a policy, as of parley negotiator, that makes our offers")
+	f.DurationVar(&o.within, "for", time.Minute, "how long to wait for offers")
+}
+
+// read checks the flags and reads the policy.
+func (o *tenderOptions) read(cmd *cobra.Command) error {
+	switch {
+	case text(cmd, "as") == "":
+		return usage(errors.New("a tender is a principal's: say whose with --as"))
+	case o.rule.Lowest != "" && o.rule.Highest != "":
+		return usage(errors.New("--lowest or --highest, not both"))
+	case o.within < 0:
+		return usage(errors.New("--for is not below 0"))
+	}
+	if o.accept != acceptAsk && o.accept != acceptBest && o.accept != acceptNone {
+		if _, err := performatives.ParseAgent(o.accept); err != nil {
+			return usage(fmt.Errorf("--accept %s: want ask, best, none or an agent: %w", o.accept, err))
+		}
+	}
+	if o.policy != "" {
+		data, err := os.ReadFile(o.policy)
+		if err != nil {
+			return usage(err)
+		}
+		if o.rule.Policy, err = negotiator.Parse(data); err != nil {
+			return usage(fmt.Errorf("--policy %s: %w", o.policy, err))
+		}
+	}
+	if o.rule == (tender.Rule{}) {
+		o.rule.Lowest = "price"
+	}
+	return nil
+}
+
+// run opens or resumes a tender, waits for offers, and decides.
+func (o *tenderOptions) run(cmd *cobra.Command, begin func(context.Context, connection) (*tender.Tender, error)) error {
+	if err := o.read(cmd); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	c, err := connect(ctx, cmd)
+	if err != nil {
+		return err
+	}
+	defer c.Close() //nolint:errcheck // everything was answered
+	t, err := begin(ctx, c)
+	if t == nil || t.ID == "" {
+		return explain(cmd, err)
+	}
+	if err == nil {
+		t.Policy = o.rule.Policy
+		err = o.decide(ctx, cmd, t)
+	}
+	again := "parley tender " + string(t.ID) + " goes on"
+	switch {
+	case ctx.Err() != nil:
+		return errors.New("interrupted; " + again)
+	case err != nil:
+		return advise(explain(cmd, err), "%s.", again)
+	}
+	return nil
+}
+
+// readEvery is how often the sessions of a tender are read.
+const readEvery = 500 * time.Millisecond
+
+// await shows the offers until nothing more is awaited.
+func (o *tenderOptions) await(ctx context.Context, cmd *cobra.Command, t *tender.Tender) ([]tender.Bid, error) {
+	ticker := time.NewTicker(readEvery)
+	defer ticker.Stop()
+	until := time.Now().Add(o.within)
+	shown, told := "", ""
+	for {
+		bids, err := t.Bids(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if now := o.draw(bids, style(cmd)); now != shown && !asked(cmd, "json") {
+			shown = now
+			if style(cmd).Colour {
+				now = "\x1b[H\x1b[2J" + now
+			}
+			if err := say(cmd, now+"\n"); err != nil {
+				return nil, err
+			}
+		}
+		_, decided := tender.Chosen(bids)
+		if decided || o.accept == acceptNone {
+			return bids, nil
+		}
+		said, err := t.Advance(ctx, bids)
+		if err != nil && ctx.Err() == nil && err.Error() != told {
+			told = err.Error()
+			note(cmd, told)
+		}
+		if said == 0 && (tender.Settled(bids) || o.named(bids) || !time.Now().Before(until)) {
+			return bids, nil
+		}
+		if said == 0 {
+			if err := tick(ctx, ticker); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// named reports whether the agent of --accept has made its offer.
+func (o *tenderOptions) named(bids []tender.Bid) bool {
+	return slices.ContainsFunc(bids, func(b tender.Bid) bool { return string(b.Agent) == o.accept && b.Open() })
+}
+
+func (o *tenderOptions) draw(bids []tender.Bid, s render.Style) string {
+	best, _ := o.rule.Best(bids)
+	rows := make([]render.Bid, 0, len(bids))
+	for _, b := range bids {
+		row := render.Bid{Number: b.Number, Agent: b.Agent, Standing: string(b.Standing), Offers: b.Offers, Best: b.Number == best.Number}
+		if b.Reason != "" {
+			row.Standing += ": " + b.Reason
+		}
+		if b.Offer != nil {
+			row.Terms = b.Offer.Terms
+		}
+		rows = append(rows, row)
+	}
+	return render.Bids(rows, s)
+}
+
+// A decision is what a tender has come to.
+type decision struct {
+	Tender   performatives.SessionID `json:"tenderId"`
+	Accepted performatives.Agent     `json:"accepted,omitzero"`
+	Session  performatives.SessionID `json:"sessionId,omitzero"` // of the one accepted
+	Bids     []tender.Bid            `json:"bids"`
+}
+
+// decide waits for offers, accepts one, and withdraws from the others.
+func (o *tenderOptions) decide(ctx context.Context, cmd *cobra.Command, t *tender.Tender) error {
+	bids, err := o.await(ctx, cmd, t)
+	if err != nil {
+		return err
+	}
+	chosen, decided := tender.Chosen(bids) // an earlier run may have been interrupted
+	if !decided {
+		if chosen, decided, err = o.choose(ctx, cmd, bids); err != nil {
+			return err
+		}
+	}
+	switch {
+	case decided:
+		err = t.Accept(ctx, chosen)
+	case o.accept == acceptNone:
+		err = t.Withdraw(ctx, 0)
+	default:
+		note(cmd, "Nothing is accepted; parley tender "+string(t.ID)+" goes on.")
+	}
+	if err != nil {
+		return err
+	}
+	if bids, err = t.Bids(ctx); err != nil {
+		return err
+	}
+	d := decision{Tender: t.ID, Bids: bids}
+	if decided {
+		d.Accepted, d.Session = chosen.Agent, chosen.Session
+		note(cmd, "Accepted the offer of "+string(chosen.Agent)+" in "+string(chosen.Session)+"; withdrew from the others.")
+	}
+	if !asked(cmd, "json") {
+		return nil
+	}
+	return show(cmd, d, nil)
+}
+
+// choose picks the bid to accept.
+func (o *tenderOptions) choose(ctx context.Context, cmd *cobra.Command, bids []tender.Bid) (chosen tender.Bid, decided bool, err error) {
+	if o.accept == acceptNone {
+		return chosen, false, nil
+	}
+	if o.accept == acceptBest {
+		if chosen, decided = o.rule.Best(bids); !decided {
+			err = errors.New("no offer that can be compared came in")
+		}
+		return chosen, decided, err
+	}
+	name := o.accept
+	if name == acceptAsk {
+		if name, err = askWhich(ctx, cmd); err != nil || name == "" {
+			return chosen, false, err
+		}
+	}
+	for _, b := range bids {
+		if name == string(b.Agent) || name == strconv.Itoa(b.Number) {
+			if !b.Open() {
+				return b, false, fmt.Errorf("there is no open offer of %s", b.Agent)
+			}
+			return b, true, nil
+		}
+	}
+	return chosen, false, fmt.Errorf("%.80q is no agent of this tender", name)
+}
+
+// askWhich reads a number or an agent from standard input; "" is none.
+func askWhich(ctx context.Context, cmd *cobra.Command) (string, error) {
+	io := bufio.NewReader(cmd.InOrStdin())
+	note(cmd, "Accept which? Its number, or Enter for none yet:")
+	answer := make(chan string, 1)
+	go func() {
+		line, _ := io.ReadString('\n') // the end of the input is no answer
+		answer <- strings.TrimSpace(line)
+	}()
+	select {
+	case name := <-answer:
+		return name, nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
