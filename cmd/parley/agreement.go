@@ -87,13 +87,15 @@ func agreementLs() *cobra.Command {
 
 func agreementExport() *cobra.Command {
 	var file, proposal string
+	var as principalOrFormat
 	cmd := &cobra.Command{
 		Use: "export SESSION | FILE", Short: "write an agreement as a file", Args: args(cobra.ExactArgs(1)),
 		Long: `Writes the newest agreement of a session, or the one on --proposal, with its position
 in the public log. Of a FILE of 'parley session export' it is made without the broker,
 and has no position. 'parley agreement verify' checks it offline. The file has the
-terms' salts: who has a salt can tell whether a guess of its term is right.`,
-		Example:           "  parley agreement export " + exampleSession + " -o deal.json",
+terms' salts: who has a salt can tell whether a guess of its term is right. With --as
+and a format it writes what another protocol takes from the agreement.`,
+		Example:           "  parley agreement export " + exampleSession + " -o deal.json\n  parley agreement export " + exampleSession + " --as adcp",
 		ValidArgsFunction: completeFirst(completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			all, is, err := inFile(args[0])
@@ -115,16 +117,27 @@ terms' salts: who has a salt can tell whether a guess of its term is right.`,
 				return err
 			}
 			for _, d := range slices.Backward(all) {
-				if proposal == "" || d.ID == agreement.IDOf(d.Negotiation, proposal) {
+				if proposal != "" && d.ID != agreement.IDOf(d.Negotiation, proposal) {
+					continue
+				}
+				if as.format == "" {
 					return writeAgreement(cmd, d, file)
 				}
+				m, err := mappingOf(d, as.format)
+				if err != nil {
+					return err
+				}
+				return writeMapping(cmd, m, file)
 			}
 			return errors.New("the session has no such agreement")
 		},
 	}
 	cmd.Flags().StringVar(&proposal, "proposal", "", "the `ID` of the accepted proposal (default: the newest)")
 	cmd.Flags().StringVarP(&file, "out", "o", "", "`FILE` to write (default: standard output)")
-	return connects(cmd)
+	connects(cmd)
+	flag := cmd.PersistentFlags().Lookup("as")
+	flag.Value, flag.Usage = &as, flag.Usage+"; or write the agreement as "+formatNames()
+	return cmd
 }
 
 // loggedAgreement reads an agreement once it is in the public log, or as it is after a while.
@@ -159,19 +172,38 @@ func writeAgreement(cmd *cobra.Command, d agreement.Document, file string) error
 }
 
 func agreementShow() *cobra.Command {
-	return &cobra.Command{
+	var as string
+	cmd := &cobra.Command{
 		Use: "show FILE", Short: "show an agreement as a cover sheet", Args: args(cobra.ExactArgs(1)),
-		Long:    "Shows who agreed on what, from when to when, and what proves it.",
-		Example: "  parley agreement show deal.json",
+		Long: `Shows who agreed on what, from when to when, and what proves it. With --as it shows
+what another protocol takes from the agreement, and what that protocol's public
+documents leave open.`,
+		Example: "  parley agreement show deal.json\n  parley agreement show deal.json --as ap2",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			data, err := os.ReadFile(args[0])
 			if err != nil {
 				return err
 			}
 			r := agreement.Verify(data, agreement.Trust{Unsigned: true})
-			return show(cmd, r.Document, func(s render.Style) string { return render.Agreement(r, s) })
+			if as == "" {
+				return show(cmd, r.Document, func(s render.Style) string { return render.Agreement(r, s) })
+			}
+			if len(r.Faults) > 0 {
+				return notValid(args[0], r)
+			}
+			m, err := mappingOf(r.Document, as)
+			if err != nil {
+				return err
+			}
+			return show(cmd, m, func(s render.Style) string { return render.Mapping(m, s) })
 		},
 	}
+	cmd.Flags().StringVar(&as, "as", "", "the `FORMAT` of what comes after: "+formatNames()+" (default: the agreement itself)")
+	return cmd
+}
+
+func notValid(file string, r agreement.Report) error {
+	return fmt.Errorf("%s is not a valid agreement: %s", file, r.Faults[0])
 }
 
 func agreementRedact() *cobra.Command {
@@ -190,7 +222,7 @@ entries of offer and acceptance leave too, because they tell all terms.`,
 			}
 			r := agreement.Verify(data, agreement.Trust{Unsigned: true})
 			if len(r.Faults) > 0 {
-				return fmt.Errorf("%s is not a valid agreement: %s", args[0], r.Faults[0])
+				return notValid(args[0], r)
 			}
 			for _, name := range keep {
 				if _, has := r.Document.Terms[name]; !has {
