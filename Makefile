@@ -13,11 +13,13 @@ run: ## the main job: the six patterns of the demo, from source
 demo: ## the same from a freshly built dist/parley
 	@.ci/run demo
 
-.PHONY: test race fmt vet lint vuln mod
+.PHONY: test race race-all fmt vet lint vuln mod
 test: ## every test
 	go test ./...
-race: ## the tests under the race detector, long ones in their short form
+race: ## the tests under the race detector, without those that start processes, and long ones in their short form
 	@.ci/run race
+race-all: ## every test under the race detector
+	CGO_ENABLED=1 go test -race -timeout 30m ./...
 fmt: ## fail if a file is not gofmt-ed
 	@.ci/run fmt
 vet: ## go vet
