@@ -56,6 +56,7 @@ var places = map[string]place{
 
 	"internal/background": plain(),
 	"internal/pending":    plain(),
+	"internal/publicnet":  plain(),
 	"store":               plain("api", "internal/background", "internal/pending", "performatives"),
 
 	"registry":      plain("api", "discovery", "internal/background", "performatives", "schemas", "session", "store"),

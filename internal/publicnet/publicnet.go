@@ -1,0 +1,88 @@
+// Package publicnet makes HTTP clients for URLs that strangers name: they reach public
+// addresses only, and follow no redirects.
+//
+//	client := publicnet.Client(10*time.Second, false)
+//	answer, err := client.Do(request) // publicnet.ErrPrivate if the host is at a private address
+//
+// The address is checked when the connection is made, after the name was resolved, so a name
+// that resolves otherwise the second time gains nothing.
+package publicnet
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"syscall"
+	"time"
+)
+
+// ErrPrivate means that an address is not one of the public internet.
+var ErrPrivate = errors.New("the address is private")
+
+// reserved are networks that are not public and that netip does not tell apart.
+var reserved = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
+	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"),
+	netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("64:ff9b::/96"),
+	netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("100::/64"), netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2001:db8::/32"),
+	netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("fec0::/10"),
+}
+
+// Public tells whether an address is one of the public internet.
+func Public(ip netip.Addr) bool {
+	ip = ip.Unmap().WithZone("")
+	if !ip.IsGlobalUnicast() || ip.IsPrivate() {
+		return false
+	}
+	for _, network := range reserved {
+		if network.Contains(ip) {
+			return false
+		}
+	}
+	return true
+}
+
+// Client makes a client that gives up on a request after a time. With private it reaches
+// private addresses, too.
+func Client(timeout time.Duration, private bool) *http.Client {
+	dialer := &net.Dialer{Timeout: timeout, Control: func(_, address string, _ syscall.RawConn) error {
+		if to, err := netip.ParseAddrPort(address); err != nil || !private && !Public(to.Addr()) {
+			return ErrPrivate
+		}
+		return nil
+	}}
+	return &http.Client{
+		Timeout:       timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			DialContext: dialer.DialContext, ForceAttemptHTTP2: true, TLSHandshakeTimeout: timeout, ResponseHeaderTimeout: timeout,
+			MaxIdleConns: 100, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10,
+		},
+	}
+}
+
+// maxURL is how long a URL is at most.
+const maxURL = 2048
+
+// Check refuses a URL that a client of this package would not reach, as far as can be told
+// without resolving its host.
+func Check(text string, private bool) error {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || len(text) > maxURL || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || u.Fragment != "":
+		return fmt.Errorf("want an http(s) URL of at most %d bytes, without user and fragment", maxURL)
+	case private:
+		return nil
+	}
+	host := u.Hostname()
+	if ip, err := netip.ParseAddr(host); err == nil && !Public(ip) {
+		return ErrPrivate
+	}
+	if host == "localhost" || len(host) > 10 && host[len(host)-10:] == ".localhost" {
+		return ErrPrivate
+	}
+	return nil
+}

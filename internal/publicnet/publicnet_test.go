@@ -1,0 +1,60 @@
+package publicnet_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-asp/parley/internal/publicnet"
+)
+
+func TestPublic(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]bool{
+		"8.8.8.8": true, "2606:4700::1111": true, "127.0.0.1": false, "10.1.2.3": false, "192.168.0.1": false, "172.16.0.1": false, "169.254.169.254": false,
+		"100.64.0.1": false, "0.0.0.0": false, "::1": false, "::ffff:127.0.0.1": false, "fe80::1": false, "fc00::1": false, "64:ff9b::7f00:1": false, "224.0.0.1": false,
+		"255.255.255.255": false, "::": false, "fec0::1": false,
+	} {
+		if got := publicnet.Public(netip.MustParseAddr(address)); got != want {
+			t.Errorf("%s is public: %v", address, got)
+		}
+	}
+}
+
+// A server at a loopback address is reached by who may reach it only, also by a name, and a
+// redirect is followed by nobody.
+func TestClient(t *testing.T) {
+	t.Parallel()
+	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
+	defer inner.Close()
+	server := httptest.NewServer(http.RedirectHandler(inner.URL, http.StatusTemporaryRedirect))
+	defer server.Close()
+	for _, url := range []string{server.URL, strings.Replace(server.URL, "127.0.0.1", "localhost", 1)} {
+		if err := publicnet.Check(url, false); !errors.Is(err, publicnet.ErrPrivate) {
+			t.Errorf("Check(%s): %v", url, err)
+		}
+		if _, err := publicnet.Client(time.Minute, false).Post(url, "text/plain", http.NoBody); !errors.Is(err, publicnet.ErrPrivate) {
+			t.Errorf("%s is reached: %v", url, err)
+		}
+	}
+	answer, err := publicnet.Client(time.Minute, true).Post(server.URL, "text/plain", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusTemporaryRedirect {
+		t.Errorf("answered %s", answer.Status)
+	}
+	for _, url := range []string{"", "ftp://a.io/", "http://", "https://user@a.io/", "https://a.io/#x", "https://a.io/" + strings.Repeat("x", 3000)} {
+		if publicnet.Check(url, true) == nil {
+			t.Errorf("%.40q is taken", url)
+		}
+	}
+	if err := publicnet.Check("https://hooks.acme.com/x?y=1", false); err != nil {
+		t.Error(err)
+	}
+}
