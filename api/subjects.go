@@ -27,6 +27,7 @@ const (
 	IdempotencyBucket  = "ASP_IDEMPOTENCY"
 	ClaimsBucket       = "ASP_CLAIMS"
 	PrivateBucket      = "ASP_PRIVATE"
+	SeenBucket         = "ASP_SEEN"
 	LogStream          = "ASP_LOG"
 	LedgerBucket       = "ASP_LEDGER"
 	RestoredKey        = "restored" // of the ledger's bucket: what the log was restored from

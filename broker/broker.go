@@ -27,6 +27,7 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/approvals"
 	"github.com/parley-asp/parley/archive"
+	"github.com/parley-asp/parley/availability"
 	"github.com/parley-asp/parley/cluster"
 	"github.com/parley-asp/parley/custody"
 	"github.com/parley-asp/parley/escalation"
@@ -173,6 +174,7 @@ type Broker struct {
 
 	approvals *approvals.Approvals
 	proposals *proposals.Calls
+	available *availability.Agents
 
 	unlogged    sync.Map // agreements whose leaf is not in the public log yet, and their sessions
 	limitEvents limitEvents
@@ -218,6 +220,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		{"membership", b.join},
 		{"timers", b.openTimers},
 		{"archive", b.openArchiver},
+		{"availability", b.openAvailability},
 		{"calls for proposals", b.openProposals},
 		{"api", b.openAPI},
 	} {
@@ -243,6 +246,9 @@ func (b *Broker) closeParts(ctx context.Context) {
 	b.copies.Close()
 	if b.proposals != nil {
 		b.proposals.Close()
+	}
+	if b.available != nil {
+		b.available.Close()
 	}
 	b.timers.close(ctx)
 	if b.archiver != nil {

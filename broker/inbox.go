@@ -221,10 +221,8 @@ func (b *Broker) announce(l *cachedSession, m *performatives.Message, before ses
 		event["reason"] = l.state.Closing
 		b.tell(l.id, "timeout", event)
 	case after == session.Escalated && before != after:
-		for _, item := range l.state.NewestEscalations() {
-			event["escalationId"] = item.ID
-			b.tell(l.id, "escalated", event)
-		}
+		event["escalationId"] = l.state.Escalation().ID
+		b.tell(l.id, "escalated", event)
 	case before == session.Escalated && !after.Over():
 		b.tell(l.id, "resumed", event)
 	}

@@ -7,18 +7,35 @@ import (
 	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/availability"
+	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/proposals"
 )
 
 func (b *Broker) openProposals(context.Context) (err error) {
 	b.proposals, err = proposals.Open(proposals.Options{
 		Registry: b.registry, Bus: bus{b}, Broker: b.id, Queue: b.list.Busy, Now: b.Now,
+		Gone: func(a performatives.Agent) bool {
+			online, last := b.available.Of(a)
+			return !online && !last.IsZero()
+		},
 	})
 	return err
 }
 
 // Proposals calls for proposals.
 func (b *Broker) Proposals() *proposals.Calls { return b.proposals }
+
+func (b *Broker) openAvailability(ctx context.Context) (err error) {
+	b.available, err = availability.Open(ctx, availability.Options{
+		Store: b.store, Bus: bus{b}, Now: b.Now, Log: b.Log,
+		Known: func(a performatives.Agent) bool { _, registered := b.registry.Card(a); return registered || b.Dev },
+	})
+	return err
+}
+
+// Seen says that an agent is there: it holds a stream open.
+func (b *Broker) Seen(a performatives.Agent) { b.available.Seen(a) }
 
 // A bus is the broker's connection, for messages that need not last. The server disconnects
 // who sends a subject of more than 4 KiB, so a bus sends none that is nearly so long.

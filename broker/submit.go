@@ -13,6 +13,7 @@ import (
 // Admit lets one request of so many bytes of a principal in, as fast and as many at a time as its
 // limits allow, or refuses it; id is "" for a call. release says that it was answered.
 func (b *Broker) Admit(sender performatives.Agent, id performatives.SessionID, size int) (release func(), err error) {
+	b.available.Seen(sender)
 	release, err = b.limiter.admit(sender, size)
 	if err != nil {
 		b.tellLimited(sender, cmp.Or(id, noSession), err)

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -30,7 +31,7 @@ type Assessor func(context.Context, api.CallNotice) (discovery.Assessment, bool)
 // Assess answers calls for proposals until stop, or until the client is closed. A nil
 // assessor goes by the agent's card as it was registered when Assess began, and by the
 // sessions that wait for the agent. The agent hears of calls for the capabilities of that
-// card, and of those that name none.
+// card, and of those that name none. Meanwhile the agent is online.
 func (c *Client) Assess(ctx context.Context, assess Assessor) (stop func(), err error) {
 	if c.link.nc == nil {
 		return nil, errors.New("client: calls for proposals are heard over NATS only")
@@ -43,11 +44,14 @@ func (c *Client) Assess(ctx context.Context, assess Assessor) (stop func(), err 
 		assess = c.byCard(card)
 	}
 	var heard []*nats.Subscription
-	stop = func() {
+	stopped := make(chan struct{})
+	stop = sync.OnceFunc(func() {
+		close(stopped)
 		for _, s := range heard {
 			_ = s.Unsubscribe() // fails only on a connection that is closed
 		}
-	}
+	})
+	go c.stayOnline(stopped)
 	for _, capability := range append([]string{""}, card.Capabilities...) {
 		s, err := c.link.nc.Subscribe(api.Discovery(capability), func(m *nats.Msg) { c.answer(m.Data, card, assess) })
 		if err != nil {
@@ -59,6 +63,25 @@ func (c *Client) Assess(ctx context.Context, assess Assessor) (stop func(), err 
 	ctx, cancel := context.WithTimeout(ctx, connectWait)
 	defer cancel()
 	return stop, c.link.nc.FlushWithContext(ctx)
+}
+
+// heartbeat is how often an agent that only listens says that it is there; it is online for a
+// minute.
+const heartbeat = 20 * time.Second
+
+func (c *Client) stayOnline(stopped <-chan struct{}) {
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for !c.link.nc.IsClosed() {
+		select {
+		case <-beat.C:
+			ctx, cancel := context.WithTimeout(context.Background(), heartbeat)
+			_, _ = once(ctx, &c.calls, api.BrokerInfo, struct{}{}, heartbeat) // the next beat may be heard
+			cancel()
+		case <-stopped:
+			return
+		}
+	}
 }
 
 // answer answers one call in time, or not at all.

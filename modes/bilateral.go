@@ -20,7 +20,6 @@ var Bilateral = &session.Mode{
 	Answering: []session.Rule{notOwnUnlessAsked, addressedUnlessOwn, session.StillOpen},
 	Effects:   map[asp.Performative]func(*session.Command){asp.Inform: settleAnswered},
 	After:     afterTurn,
-	Confirms:  func(s *session.State) bool { return turns(s).confirm },
 	Duration:  needs,
 	Deadlines: bilateralDeadlines,
 	Ended:     endedByClock,
@@ -46,12 +45,10 @@ type bilateral struct {
 	movedAt time.Time // when that was, on the session's clock
 	count   int64     // turns taken
 	last    asp.Performative
-	said    [2]assessment // of each side, in its last assessed turn
-	why     string        // the last reasoning
-	offer   string        // the open offer
-	offered asp.MessageID // of the act that made it
+	roles   [2]string // what each side said of its own user, in its last assessed turn
+	why     string    // the last reasoning
+	offer   string    // the open offer
 	expires time.Time
-	confirm bool // people confirm what is agreed
 	status  string
 	outcome *outcome
 }
@@ -82,7 +79,6 @@ func openBilateral(t *session.Command, policy jsontext.Value) (any, error) {
 	}
 	p := readPolicy(policy)
 	limit, ms := p.number("turnCap", 1), p.number("wallClockMs", 1)
-	b.confirm = p.truth("confirm", false)
 	if err := p.judged(); err != nil {
 		return nil, err
 	}
@@ -192,8 +188,6 @@ func settleAnswered(t *session.Command) {
 func afterTurn(t *session.Command) {
 	b := turns(&t.State)
 	switch {
-	case b.status == statusPending:
-		b.confirmed(t)
 	case t.Phase == session.Failed:
 		b.finish(statusRejected, "")
 	case t.Phase == session.Closed:
@@ -228,15 +222,15 @@ func (b *bilateral) take(t *session.Command) {
 	b.count, b.last, b.next = b.count+1, t.Act, b.sides[1-side]
 	if t.Act != asp.Inform {
 		a := readAssessment(t.Message.Body)
-		b.said[side], b.why = a, a.reasoning
+		b.roles[side], b.why = a.ownUser, a.reasoning
 	}
 	if offer := t.Offering(); offer != nil {
-		b.offer, b.offered, b.expires = offer.ID, t.Message.ID, offer.Expires
+		b.offer, b.expires = offer.ID, offer.Expires
 	}
 	switch {
 	case t.Act == asp.Accept:
 		b.finish(statusPending, "")
-		b.agreed(t, side)
+		t.Carry(session.Closed, statusPending)
 	case t.Act == asp.Reject && (!b.capped() || !t.Before(2)):
 		b.finish(statusRejected, "")
 		t.Carry(session.Closed, statusRejected)

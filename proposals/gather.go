@@ -17,9 +17,19 @@ import (
 
 // gather asks the agents, and waits until all have answered or the time is over.
 func (c *Calls) gather(ctx context.Context, caller api.Caller, q api.CallForProposals, id string, cards []api.Card, wait time.Duration) (map[performatives.Agent]discovery.Assessment, error) {
-	waiting := &call{asked: map[performatives.Agent]bool{}, answers: map[performatives.Agent]discovery.Assessment{}, all: make(chan struct{})}
+	waiting := &call{
+		asked: map[performatives.Agent]bool{}, answers: map[performatives.Agent]discovery.Assessment{},
+		all: make(chan struct{}), present: make(chan struct{}),
+	}
 	for _, card := range cards {
-		waiting.asked[card.Agent] = true
+		gone := c.o.Gone != nil && c.o.Gone(card.Agent)
+		waiting.asked[card.Agent] = !gone
+		if !gone {
+			waiting.online++
+		}
+	}
+	if waiting.online == 0 {
+		close(waiting.present)
 	}
 	if !c.begin(caller.Agent, id, waiting) {
 		return nil, api.RateLimited("calls", wait, "too many calls for proposals wait for answers; of yours at most %d may", maxOfOne)
@@ -40,6 +50,14 @@ func (c *Calls) gather(ctx context.Context, caller api.Caller, q api.CallForProp
 	case <-waiting.all:
 	case <-c.closed:
 	case <-ctx.Done():
+	case <-waiting.present: // the others are offline, as far as this broker knows
+		brief, cancel := context.WithTimeout(ctx, briefly)
+		defer cancel()
+		select {
+		case <-waiting.all:
+		case <-c.closed:
+		case <-brief.Done():
+		}
 	}
 	return c.end(caller.Agent, id), nil
 }
@@ -112,13 +130,22 @@ func (c *Calls) count(a answer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	waiting, there := c.waiting[a.ID]
-	if !there || !waiting.asked[a.Agent] {
+	if !there {
+		return false
+	}
+	online, asked := waiting.asked[a.Agent]
+	if !asked {
 		return false
 	}
 	if _, twice := waiting.answers[a.Agent]; twice {
 		return false
 	}
 	waiting.answers[a.Agent] = a.Assessment
+	if online {
+		if waiting.online--; waiting.online == 0 {
+			close(waiting.present)
+		}
+	}
 	if len(waiting.answers) == len(waiting.asked) {
 		close(waiting.all)
 	}

@@ -53,6 +53,9 @@ type Options struct {
 	Broker   string // this broker's ID, one token
 	Now      func() time.Time
 
+	// Gone tells that an agent was there and is offline now. No call waits long for those.
+	Gone func(performatives.Agent) bool
+
 	// Queue is how many open sessions an agent takes part in, for one that does not say
 	// itself how long its queue is.
 	Queue func(performatives.Agent) int
@@ -63,6 +66,7 @@ const (
 	maxWaiting    = 1_000
 	maxOfOne      = 8 // of one principal
 	answerTimeout = 2 * time.Second
+	briefly       = 100 * time.Millisecond // for agents that are offline
 )
 
 // Calls are the calls that this broker makes.
@@ -80,9 +84,12 @@ type Calls struct {
 
 // A call waits for answers.
 type call struct {
-	asked   map[performatives.Agent]bool
+	asked   map[performatives.Agent]bool // true of those that are waited for
 	answers map[performatives.Agent]discovery.Assessment
 	all     chan struct{} // closed when all have answered
+
+	online  int           // of those asked: online, or never seen, and have not answered
+	present chan struct{} // closed when these have
 }
 
 // An answer goes from the broker that an agent answered to the broker that made the call.

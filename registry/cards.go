@@ -54,10 +54,14 @@ func (r *Registry) AgentGet(_ context.Context, c api.Caller, q api.AgentRef) (ap
 
 // forCaller leaves out what only the card's own organisation may read: the other side
 // of a negotiation would gain from knowing how much a human may decide on. An absence
-// that is over is left out, too.
+// that is over is left out, too. An agent's availability is as it is now.
 func (r *Registry) forCaller(card api.Card, c api.Caller) api.Card {
 	if !c.Operator && c.Agent.Organisation() != card.Agent.Organisation() {
 		card.Registry.Limits, card.Registry.Devices, card.Registry.Away = nil, nil, nil
+	}
+	if r.o.Available != nil && card.Kind != performatives.KindHuman {
+		online, last := r.o.Available(card.Agent)
+		card.Availability = api.Availability(card.Availability, online, last)
 	}
 	if away := card.Registry.Away; away != nil && !r.o.Now().Before(away.Until) {
 		card.Registry.Away = nil
@@ -187,6 +191,7 @@ func (r *Registry) check(c *api.Card) error {
 	if err := checkSkills(c); err != nil {
 		return err
 	}
+	c.Availability = api.OwnAvailability(c.Availability)
 	seen := map[string]bool{}
 	for i, l := range c.Registry.Limits {
 		if len(l.Currency) != 3 || l.Currency != strings.ToUpper(l.Currency) || l.MaxAmount < 0 || seen[l.Currency] {

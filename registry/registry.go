@@ -47,6 +47,9 @@ type Options struct {
 	// key. It must not wait for the registry.
 	Disconnect func(performatives.Agent, performatives.Key)
 
+	// Available tells whether an agent is online, and when it was last seen.
+	Available func(performatives.Agent) (online bool, last time.Time)
+
 	// Credentials, if there is one, makes the user JWT of a principal's NATS credentials
 	// file. Without it the NATS server does not read such files.
 	Credentials func(performatives.Agent, performatives.Key) (userJWT string, err error)

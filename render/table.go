@@ -177,12 +177,23 @@ func Agents(list []api.Card, s Style) string {
 			trust = number(*c.Registry.TrustScore)
 		}
 		rows = append(rows, []span{
-			said(string(c.Agent)), said(kindOf(c)), said(trust), said(c.Name), hushed(strings.Join(c.Capabilities, ", ")),
+			said(string(c.Agent)), said(kindOf(c)), said(availabilityOf(c)), said(trust), said(c.Name), hushed(strings.Join(c.Capabilities, ", ")),
 		})
 	}
 	return table(s, "no principals", []column{
-		{"PRINCIPAL", fixed}, {"KIND", fixed}, {"TRUST", optional}, {"NAME", flexibleOptional}, {"CAPABILITIES", flexibleOptional},
+		{"PRINCIPAL", fixed}, {"KIND", fixed}, {"SEEN (UTC)", optional}, {"TRUST", optional}, {"NAME", flexibleOptional}, {"CAPABILITIES", flexibleOptional},
 	}, rows)
+}
+
+// availabilityOf is online, or when an agent was last seen.
+func availabilityOf(c api.Card) string {
+	switch online, last := c.Available(); {
+	case online:
+		return api.Online
+	case !last.IsZero():
+		return strings.TrimSuffix(when(last), " UTC")
+	}
+	return "-"
 }
 
 func kindOf(c api.Card) string {

@@ -78,16 +78,15 @@ func (t *Command) wrongState(what string) error {
 
 // heardWhilePaused hears the humans who may decide, and nobody else.
 func (t *Command) heardWhilePaused() error {
-	if _, over := t.Ending(t.At); !over && t.mayEnd() {
+	if _, over := t.Ending(t.At); !over && escalation.MayDecide(t.From.Member, t.open.Org) {
 		if _, rules := t.ruling(); rules || t.Act == performatives.Close {
 			return nil
 		}
 	}
-	open := t.Escalation()
-	return Refuse(SessionEscalated, "the session waits for a human of %s to decide, until %s", open.Org, stamp(open.Due)).
+	return Refuse(SessionEscalated, "the session waits for a human of %s to decide, until %s", t.open.Org, stamp(t.open.Due)).
 		With(map[string]any{
-			"escalationId": open.ID, "organisation": open.Org,
-			"urgency": open.Body.Urgency, "deadline": stamp(open.Due),
+			"escalationId": t.open.ID, "organisation": t.open.Org,
+			"urgency": t.open.Body.Urgency, "deadline": stamp(t.open.Due),
 		})
 }
 
@@ -157,7 +156,7 @@ func (t *Command) authorised() error {
 		}
 	}
 	if t.Phase == Escalated { // a human's CLOSE: nothing else is heard
-		return t.mayDecide(t.EscalationFor(t.Message))
+		return t.asked(t.open)
 	}
 	switch t.From.Role {
 	case Inviter, Invitee:
@@ -196,15 +195,13 @@ func (t *Command) mayRule(ruling performatives.RulingData) error {
 	if !known || !item.Open() {
 		return nil
 	}
-	if err := t.mayDecide(item); err != nil {
+	if err := t.asked(item); err != nil {
 		return err
 	}
-	for _, check := range []func(*escalation.Item, performatives.RulingData) error{t.mayDeny, t.mayApprove, t.mayConfirm} {
-		if err := check(item, ruling); err != nil {
-			return err
-		}
+	if err := t.mayDeny(item, ruling); err != nil {
+		return err
 	}
-	return nil
+	return t.mayApprove(item, ruling)
 }
 
 // withinGrant holds a delegate to its delegation. Answering the delegation

@@ -10,9 +10,9 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// mayDecide refuses a human whom the route does not ask, or not yet, and one who is
+// asked refuses a human whom the route does not ask, or not yet, and one who is
 // the other side in this session: nobody decides for both.
-func (t *Command) mayDecide(item *escalation.Item) error {
+func (t *Command) asked(item *escalation.Item) error {
 	if t.From.Role <= Invitee && t.From.Agent != item.Principal {
 		return Refuse(Unauthorized, "you are the other side in this session: somebody else decides for %s", item.Principal).
 			With(map[string]any{"escalationId": item.ID, "whoCan": t.whoCan(item, nil)})
@@ -131,36 +131,35 @@ func (t *Command) whoCan(item *escalation.Item, granted *performatives.RulingsAu
 // ruled enters a ruling. An approval that is not enough yet leaves the session
 // paused; what enough have approved, or one has denied or answered, is decided.
 func (t *Command) ruled(ruling performatives.RulingData) {
-	open, granted := t.EscalationFor(t.Message), ruling.Authority
+	granted := ruling.Authority
 	if escalation.Approves(ruling.Decision) {
-		granted, _ = open.Granted(ruling.Authority, t.From.Limited)
+		granted, _ = t.open.Granted(ruling.Authority, t.From.Limited)
 	}
-	item := open.With(escalation.Vote{
+	t.open = t.open.With(escalation.Vote{
 		By: t.From.Agent, Decision: ruling.Decision, Comment: ruling.Comment, Authority: granted,
 		At: t.At, Message: t.Message.ID, Digest: t.decisionDigest(), Limited: t.From.Limited,
 	})
-	t.changeItem(item)
-	switch denied := ruling.Decision == performatives.Denied; {
-	case escalation.Approves(ruling.Decision) && item.Missing(t.At) > 0:
+	t.items = t.items.With(t.open.ID, t.open)
+	t.newest = t.open
+	switch {
+	case ruling.Decision == performatives.Denied:
+		if !t.Before(2) {
+			t.deny()
+		}
+	case !escalation.Approves(ruling.Decision):
+	case t.open.Missing(t.At) > 0:
 		return
-	case item.Confirms() && denied: // what one does not confirm, nobody needs to
-		t.endItem(item, t.From.Agent, ruling.Decision)
-		t.endItems(t.From.Agent, escalation.EndClosed)
-		return
-	case item.Confirms():
-	case denied && !t.Before(2):
-		t.deny(item)
-	case escalation.Approves(ruling.Decision):
-		t.allow(item)
+	default:
+		t.allow()
 	}
-	t.endItem(item, t.From.Agent, ruling.Decision)
+	t.endItem(t.From.Agent, ruling.Decision)
 }
 
 // allow puts what enough humans have approved in force for the side that
 // asked: the narrowest of it, in place of what an earlier ruling allowed.
-func (t *Command) allow(item *escalation.Item) {
+func (t *Command) allow() {
 	var all *performatives.RulingsAuthority
-	for _, v := range item.Votes {
+	for _, v := range t.open.Votes {
 		if escalation.Approves(v.Decision) {
 			if both, err := escalation.Intersect(all, v.Authority); err == nil { // mayApprove has seen to it
 				all = both
@@ -168,28 +167,28 @@ func (t *Command) allow(item *escalation.Item) {
 		}
 	}
 	if all == nil {
-		t.bounds = t.bounds.Without(item.Principal)
+		t.bounds = t.bounds.Without(t.open.Principal)
 		return
 	}
-	bound := &escalation.Bound{RulingsAuthority: *all, Escalation: item.ID}
-	if item.Route != nil {
-		bound.Amounts = item.Route.Amounts
+	bound := &escalation.Bound{RulingsAuthority: *all, Escalation: t.open.ID}
+	if t.open.Route != nil {
+		bound.Amounts = t.open.Route.Amounts
 	}
-	t.bounds = t.bounds.With(item.Principal, bound)
+	t.bounds = t.bounds.With(t.open.Principal, bound)
 }
 
 // deny puts what a human has denied out of reach of the side that asked, until an
 // approval. What was granted before stays as it is.
-func (t *Command) deny(item *escalation.Item) {
-	if item.Offer == "" {
+func (t *Command) deny() {
+	if t.open.Offer == "" {
 		return
 	}
-	bound := escalation.Bound{Escalation: item.ID}
-	if old, some := t.bounds.Get(item.Principal); some {
+	bound := escalation.Bound{Escalation: t.open.ID}
+	if old, some := t.bounds.Get(t.open.Principal); some {
 		bound = *old
 	}
-	bound.Denied = append(slices.Clip(bound.Denied), escalation.Denial{Escalation: item.ID, Offer: item.Offer, Terms: item.Terms})
-	t.bounds = t.bounds.With(item.Principal, &bound)
+	bound.Denied = append(slices.Clip(bound.Denied), escalation.Denial{Escalation: t.open.ID, Offer: t.open.Offer, Terms: t.open.Terms})
+	t.bounds = t.bounds.With(t.open.Principal, &bound)
 }
 
 // withinRuling holds a side to the last rulings in what it agrees to by ACCEPT,

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -66,6 +67,26 @@ func (s *Store) AddSessionConsumer(ctx context.Context, c Consumer) (pending uin
 
 // ErrNoConsumer means that there is no consumer of this name.
 var ErrNoConsumer = errors.New("no such consumer")
+
+// OnPull calls saw with the name of a stream's consumer when somebody pulls from it. Of all
+// brokers, one hears of each pull.
+func (s *Store) OnPull(stream string, saw func(consumer string)) (stop func(), err error) {
+	prefix := "$JS.API.CONSUMER.MSG.NEXT." + stream + "."
+	pulls, err := s.nc.QueueSubscribe(prefix+"*", api.ServiceName, func(m *nats.Msg) { saw(strings.TrimPrefix(m.Subject, prefix)) })
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = pulls.Unsubscribe() }, nil // fails only on a connection that is closed
+}
+
+// WaitingPulls is how many pulls wait for messages of a consumer.
+func (s *Store) WaitingPulls(ctx context.Context, stream, name string) (int, error) {
+	c, err := s.js.Consumer(ctx, stream, name)
+	if err != nil {
+		return 0, err
+	}
+	return c.CachedInfo().NumWaiting, nil
+}
 
 // RemoveConsumer removes a consumer, if it is there.
 func (s *Store) RemoveConsumer(ctx context.Context, stream, name string) error {

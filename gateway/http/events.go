@@ -136,6 +136,7 @@ func (c *call) stream(watch func(context.Context) (<-chan struct{}, func(), erro
 			case <-changed:
 				quiet = false
 			case <-idle.C:
+				c.g.o.Feeds.Seen(c.pass.Agent)
 				if s.write(":\n\n") != nil {
 					return
 				}

@@ -50,6 +50,7 @@ type Hosted interface {
 
 // Feeds tell of what is stored, after it is.
 type Feeds interface {
+	Seen(a performatives.Agent) // it holds a stream open
 	WatchSession(ctx context.Context, id performatives.SessionID) (changed <-chan struct{}, stop func(), err error)
 	WatchInbox(ctx context.Context, a performatives.Agent) (changed <-chan struct{}, stop func(), err error)
 }

@@ -188,6 +188,7 @@ func (s *socket) serve(ctx context.Context) error {
 					return err
 				}
 				if pong {
+					s.c.g.o.Feeds.Seen(s.c.pass.Agent)
 					unanswered = 0
 				}
 			case now := <-heartbeat.C:

@@ -62,7 +62,6 @@ const (
 	Convergent = "convergent"
 	Binding    = "binding"
 	Haggle     = "haggle"
-	Tender     = "tender"
 	All        = "all"
 )
 
@@ -76,7 +75,7 @@ const (
 func Faces() []string { return []string{NATS, HTTP} }
 
 // Choices lists what Options.Mode may be.
-func Choices() []string { return []string{ASP, Bilateral, Convergent, Binding, Haggle, Tender, All} }
+func Choices() []string { return []string{ASP, Bilateral, Convergent, Binding, Haggle, All} }
 
 // scenes returns new scenes, because their agents keep state.
 func scenes(choice string) []scene {
@@ -92,8 +91,6 @@ func scenes(choice string) []scene {
 		return []scene{signedAgreement()}
 	case Haggle:
 		return []scene{haggle()}
-	case Tender:
-		return tenders()
 	case All:
 		return slices.Concat(patterns, []scene{bilateralMatch(), convergentRounds(), signedAgreement()})
 	default:
