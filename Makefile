@@ -40,7 +40,7 @@ languages: ## docs/LANGUAGES.md in Python and Node, asyncapi.yaml by its tool, H
 	@.ci/languages
 
 .PHONY: interop
-interop: ## programs of others (tessera) read what parley makes
+interop: ## programs of others, in Go, Rust and Python, read what parley makes
 	@.ci/interop
 
 .PHONY: fault fault-long long

@@ -4,18 +4,22 @@ package interop
 
 import (
 	"bufio"
-	"context"
+	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/transparency-dev/merkle/proof"
 	"github.com/transparency-dev/merkle/rfc6962"
@@ -23,6 +27,11 @@ import (
 	"github.com/transparency-dev/tessera/client"
 	"github.com/transparency-dev/tessera/fsck"
 	"golang.org/x/mod/sumdb/note"
+)
+
+var (
+	rust   = flag.String("rust", "", "the program of rust/, built")
+	python = flag.String("python", "", "a Python with requirements.txt")
 )
 
 // A broker is parley serve --dev.
@@ -128,10 +137,11 @@ func hashes(bundle []byte) (all [][]byte, err error) {
 	return all, nil
 }
 
-// TestTessera: tessera's fsck and client accept a log that a broker wrote.
-func TestTessera(t *testing.T) {
+// TestClients: programs of others accept a log that a broker wrote, and none with a byte changed.
+func TestClients(t *testing.T) {
 	b := serve(t)
-	key, err := note.NewVerifier(b.parley("log", "key"))
+	vkey := b.parley("log", "key")
+	key, err := note.NewVerifier(vkey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,40 +153,81 @@ func TestTessera(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	tracker, err := client.NewLogStateTracker(ctx, log.ReadTile, nil, key, key.Name(), client.UnilateralConsensus(log.ReadCheckpoint))
+	tracker, err := client.NewLogStateTracker(t.Context(), log.ReadTile, nil, key, key.Name(), client.UnilateralConsensus(log.ReadCheckpoint))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for n := range 150 {
 		b.deal(n)
 		for n%30 == 29 && tracker.Latest().Size < 2*uint64(n+1) { // each checkpoint extends the one before
-			if _, _, _, err := tracker.Update(ctx); err != nil {
+			if _, _, _, err := tracker.Update(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	size, root := tracker.Latest().Size, tracker.Latest().Hash
-	prover, err := client.NewProofBuilder(ctx, size, log.ReadTile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for index := uint64(0); index < size; index += 37 {
-		bundle, err := client.GetEntryBundle(ctx, log.ReadEntryBundle, index/256, size)
+	size := tracker.Latest().Size
+	t.Run("tessera", func(t *testing.T) {
+		prover, err := client.NewProofBuilder(t.Context(), size, log.ReadTile)
 		if err != nil {
 			t.Fatal(err)
 		}
-		path, err := prover.InclusionProof(ctx, index)
-		if err == nil {
-			err = proof.VerifyInclusion(rfc6962.DefaultHasher, index, size, rfc6962.DefaultHasher.HashLeaf(bundle.Entries[index%256]), path, root)
+		for index := uint64(0); index < size; index += 37 {
+			bundle, err := client.GetEntryBundle(t.Context(), log.ReadEntryBundle, index/256, size)
+			if err != nil {
+				t.Fatal(err)
+			}
+			path, err := prover.InclusionProof(t.Context(), index)
+			if err == nil {
+				err = proof.VerifyInclusion(rfc6962.DefaultHasher, index, size, rfc6962.DefaultHasher.HashLeaf(bundle.Entries[index%256]), path, tracker.Latest().Hash)
+			}
+			if err != nil {
+				t.Errorf("leaf %d: %v", index, err)
+			}
 		}
-		if err != nil {
-			t.Errorf("leaf %d: %v", index, err)
+		if err := fsck.New(key.Name(), key, log, hashes, fsck.Opts{N: 2}).Check(t.Context()); err != nil {
+			t.Error(err)
 		}
+	})
+	programs := map[string]func(site string) *exec.Cmd{
+		"rust": func(site string) *exec.Cmd {
+			return exec.CommandContext(t.Context(), *rust, strings.TrimPrefix(site, "http://"), vkey)
+		},
+		"python": func(site string) *exec.Cmd {
+			return exec.CommandContext(t.Context(), *python, "readlog.py", site+"/log", vkey)
+		},
 	}
-	if err := fsck.New(key.Name(), key, log, hashes, fsck.Opts{N: 2}).Check(ctx); err != nil {
-		t.Error(err)
+	for name, read := range programs {
+		t.Run(name, func(t *testing.T) {
+			if out, err := read(b.site).CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != strconv.FormatUint(size, 10) {
+				t.Errorf("%v: %s", err, out)
+			}
+			for _, path := range []string{"checkpoint", "tile/0/000", "tile/1/", "tile/entries/001"} {
+				if out, err := read(b.changed(path)).CombinedOutput(); err == nil {
+					t.Errorf("a byte of %s was changed, and it says: %s", path, out)
+				}
+			}
+		})
 	}
-	fmt.Fprintf(os.Stderr, "tessera accepts a log of %d leaves\n", size)
+}
+
+// changed is a site that serves what the broker does, with the last byte of some paths changed.
+func (b *broker) changed(path string) string {
+	site, err := url.Parse(b.site)
+	if err != nil {
+		b.Fatal(err)
+	}
+	between := httputil.NewSingleHostReverseProxy(site)
+	between.ModifyResponse = func(r *http.Response) error {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || !strings.HasPrefix(r.Request.URL.Path, "/log/"+path) || len(body) < 3 {
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			return err
+		}
+		body[len(body)-3] ^= 4 // of a checkpoint, in its signature
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		return nil
+	}
+	front := httptest.NewServer(between)
+	b.Cleanup(front.Close)
+	return front.URL
 }
