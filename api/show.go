@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -47,8 +48,8 @@ func ViewSession(s *session.State, at time.Time) SessionView {
 	for _, g := range s.Grants() {
 		v.Delegations = append(v.Delegations, viewGrant(s, g, at))
 	}
-	if item := s.NewestEscalation(); item != nil {
-		v.Escalation = ViewEscalation(item)
+	if asked := s.NewestEscalations(); len(asked) > 0 {
+		v.Escalation = ViewEscalation(cmp.Or(s.Escalation(), asked[len(asked)-1]))
 	}
 	for _, d := range s.Deadlines(at) {
 		paused := d.Code != session.EscalationExpired && s.ClockStopped(at)

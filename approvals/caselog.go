@@ -155,12 +155,13 @@ func (a *Approvals) bringUpToDate(ctx context.Context, s *session.State, of *esc
 
 // NextDue is when the clock next adds to the case log of the escalation that pauses a session: a
 // reminder is due, or the next level is asked. It is false for never.
-func (a *Approvals) NextDue(s session.State, now time.Time) (time.Time, bool) {
-	open := s.Escalation()
-	if open == nil {
-		return time.Time{}, false
+func (a *Approvals) NextDue(s session.State, now time.Time) (next time.Time, ok bool) {
+	for _, item := range s.NewestEscalations() {
+		if due, some := a.cases.cached(item.ID).NextDue(item, now); some && (!ok || due.Before(next)) {
+			next, ok = due, true
+		}
 	}
-	return a.cases.cached(open.ID).NextDue(open, now)
+	return next, ok
 }
 
 // Notified adds to the case log who was told of an approval, and how. It changes nothing for who decides.

@@ -29,27 +29,29 @@ type Written string
 // Note makes memory agree with a session before its act is answered, so that whoever has the answer
 // finds what the act did.
 func (a *Approvals) Note(s session.State, at time.Time) {
-	if newest := s.NewestEscalation(); newest != nil {
+	for _, newest := range s.NewestEscalations() {
 		item := a.item(&s, newest, at)
 		a.queue.put(&item)
 	}
 }
 
 // Reconcile makes the approvals of a session, and their case logs, agree with it, unless they are
-// written already. The newest one tells: the others have ended.
+// written already. The newest ones tell: the others have ended.
 func (a *Approvals) Reconcile(ctx context.Context, s Session, written Written) (Written, error) {
-	newest := s.State.NewestEscalation()
-	if newest == nil {
-		return written, nil
+	var version Written
+	var outdated error
+	for _, newest := range s.State.NewestEscalations() {
+		outdated = errors.Join(outdated, a.bringUpToDate(ctx, &s.State, newest, s.At))
+		version += Written(fmt.Sprint(newest.ID, " ", newest.End.How, " ", len(newest.Votes), " ", a.cases.cached(newest.ID).Actions, " "))
 	}
-	outdated := a.bringUpToDate(ctx, &s.State, newest, s.At)
-	version := Written(fmt.Sprint(newest.ID, " ", newest.End.How, " ", len(newest.Votes), " ", a.cases.cached(newest.ID).Actions))
 	if written == version && outdated == nil {
 		return written, nil
 	}
 	var all []*escalation.Item
 	s.State.Escalations(func(item *escalation.Item) { all = append(all, item) })
-	slices.SortFunc(all, func(a, b *escalation.Item) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	slices.SortFunc(all, func(a, b *escalation.Item) int {
+		return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.ID, b.ID))
+	})
 	var failed error
 	for _, item := range all { // one that fails does not hide those after it
 		if err := a.bringUpToDate(ctx, &s.State, item, s.At); err != nil {

@@ -36,12 +36,16 @@ func (a *Approvals) Route(s session.State, e *session.Event) {
 	m := e.Message
 	side := s.SideOf(m.Sender, e.At)
 	org := side.Organisation()
+	if offer, confirms := s.ToConfirm(m); confirms {
+		a.routesToConfirm(&s, e, offer, side)
+		return
+	}
 	if body, ok := m.Body.(*performatives.EscalateBody); ok {
 		question := a.question(&s, side, m.Sender, body, s.AtStake(body, side, e.At))
 		question.At = e.At
 		e.Route, _ = a.o.Rules.Route(question)
 	} else {
-		open := s.Escalation()
+		open := s.EscalationFor(m)
 		if open == nil || !m.Sender.IsHuman() {
 			return
 		}
@@ -50,8 +54,27 @@ func (a *Approvals) Route(s session.State, e *session.Event) {
 			e.Route = r
 		}
 	}
+	a.knowDeciders(e, org)
+}
+
+// routesToConfirm adds those by which the organisations of both sides confirm an offer.
+func (a *Approvals) routesToConfirm(s *session.State, e *session.Event, offer *session.Offer, accepts performatives.Agent) {
+	by := map[performatives.Agent]performatives.Agent{offer.Side: offer.By, accepts: e.Message.Sender}
+	for _, side := range []performatives.Agent{offer.Side, accepts} {
+		org := side.Organisation()
+		question := a.question(s, side, by[side], session.ConfirmationBody(offer.ID, nil), offer)
+		question.At = e.At
+		if route, _ := a.o.Rules.Route(question); route != nil {
+			route.Organisation = org
+			e.ConfirmedBy(route)
+		}
+		a.knowDeciders(e, org)
+	}
+}
+
+func (a *Approvals) knowDeciders(e *session.Event, org performatives.Organisation) {
 	for _, human := range a.o.Registry.Deciders(org) {
-		if human.Agent != m.Sender {
+		if human.Agent != e.Message.Sender {
 			e.Known.Add(human)
 		}
 	}
@@ -75,7 +98,7 @@ func (a *Approvals) plan(s *session.State, of *escalation.Item) escalation.Plan 
 // CheckSeen refuses a decision on an approval that a colleague has claimed, or that has changed since
 // the human saw it. The transcript knows of neither, so this is the last check of an act.
 func (a *Approvals) CheckSeen(ctx context.Context, s session.State, m *performatives.Message, at time.Time) error {
-	open := s.Escalation()
+	open := s.EscalationFor(m)
 	if open == nil || !m.Sender.IsHuman() {
 		return nil
 	}

@@ -87,11 +87,12 @@ func (b *Broker) restoreOffers(ctx context.Context, l *cachedSession, offers []*
 // restoreEscalated reads what an item of the escalation inbox shows, if it may have to be
 // written.
 func (b *Broker) restoreEscalated(ctx context.Context, l *cachedSession) error {
-	newest := l.state.NewestEscalation()
-	if newest == nil || l.archived || !newest.Open() && (len(l.unapplied) == 0 || newest.End.Sequence < l.unapplied[0].sequence) {
-		return nil
+	for _, newest := range l.state.NewestEscalations() { // several are about one offer
+		if !l.archived && (newest.Open() || len(l.unapplied) > 0 && newest.End.Sequence >= l.unapplied[0].sequence) {
+			return b.restoreOffers(ctx, l, l.state.AtIssue(newest))
+		}
 	}
-	return b.restoreOffers(ctx, l, l.state.AtIssue(newest))
+	return nil
 }
 
 // restoreOffer reads what an offer offered from its entry.

@@ -88,6 +88,66 @@ func TestNoDecider(t *testing.T) {
 	}
 }
 
+// Where people are to confirm what is agreed, both organisations need somebody who can: who
+// takes part confirms nothing of its own (PROTOCOL.md §8).
+func TestNobodyToConfirm(t *testing.T) {
+	t.Parallel()
+	b := testkit.StartBroker(t, testkit.Options{Sync: time.Minute})
+	signers := map[performatives.Agent]performatives.Signer{}
+	says := func(id performatives.SessionID, a performatives.Agent, body performatives.Body) error {
+		if _, known := signers[a]; !known {
+			signers[a] = signer(t, b.Register(a))
+		}
+		_, err := b.SubmitAs(t.Context(), a, id, signedEnvelope(t, id, a, signers[a], body))
+		return err
+	}
+	invites := func(with performatives.Agent) performatives.Body {
+		return &performatives.ProposeBody{
+			ProposalID: "inv", Type: performatives.SessionInvitation, Subject: "x",
+			Terms: []byte(`{"mode":"bilateral/1","policy":{"confirm":true},"participants":["` + string(with) + `"]}`),
+		}
+	}
+	lacks := func(err error, organisation string) {
+		t.Helper()
+		refusal, ok := errors.AsType[*session.Refusal](err)
+		if !ok || refusal.Code != session.Unauthorized {
+			t.Fatalf("%v, want unauthorized", err)
+		}
+		details, err := json.Marshal(refusal.Details)
+		if err != nil || string(details) != `{"organisation":"`+organisation+`","rule":"no_decider"}` {
+			t.Errorf("%s, %v", details, err)
+		}
+	}
+	for _, a := range []performatives.Agent{alpha, beta, alice} {
+		signers[a] = signer(t, b.Register(a))
+	}
+	lacks(says(newID(), alpha, invites(beta)), "widgets.co")
+	bob := performatives.Agent("human://widgets.co/bob")
+	signers[bob] = signer(t, b.Register(bob))
+	lacks(says(newID(), alpha, invites(bob)), "widgets.co")
+
+	// Both have somebody: then bob is removed, and there is nothing to agree any more.
+	id := newID()
+	remarked := performatives.Remarks{Assessment: []byte(`{"reasoning":"it fits","suggestedRoles":{"ownUser":"peer","otherUser":"peer"}}`)}
+	if err := errors.Join(
+		says(id, alpha, invites(beta)),
+		says(id, beta, &performatives.AcceptBody{ReferenceID: "inv"}),
+		says(id, alpha, &performatives.ProposeBody{ProposalID: "p1", Type: "opportunity", Subject: "x", Terms: []byte(`{}`), Remarks: remarked}),
+	); err != nil {
+		t.Fatal(err)
+	}
+	removed := make(chan error, 1)
+	b.Call(api.Caller{Operator: true}, api.AgentRemove.Name, []byte(`{"agentId":"`+string(bob)+`"}`), func() {}, func(_ any, _ bool, err error) { removed <- err })
+	if err := <-removed; err != nil {
+		t.Fatal(err)
+	}
+	lacks(says(id, beta, &performatives.AcceptBody{ReferenceID: "p1", Remarks: remarked}), "widgets.co")
+	signers[bob] = signer(t, b.Register(bob))
+	if err := says(id, beta, &performatives.AcceptBody{ReferenceID: "p1", Remarks: remarked}); err != nil {
+		t.Error(err)
+	}
+}
+
 // A side escalates only so often in a session; the other side's do not count.
 func TestEscalationsAreLimited(t *testing.T) {
 	t.Parallel()

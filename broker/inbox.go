@@ -221,8 +221,10 @@ func (b *Broker) announce(l *cachedSession, m *performatives.Message, before ses
 		event["reason"] = l.state.Closing
 		b.tell(l.id, "timeout", event)
 	case after == session.Escalated && before != after:
-		event["escalationId"] = l.state.Escalation().ID
-		b.tell(l.id, "escalated", event)
+		for _, item := range l.state.NewestEscalations() {
+			event["escalationId"] = item.ID
+			b.tell(l.id, "escalated", event)
+		}
 	case before == session.Escalated && !after.Over():
 		b.tell(l.id, "resumed", event)
 	}

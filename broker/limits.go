@@ -2,6 +2,7 @@ package broker
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -104,6 +105,9 @@ func (b *Broker) fits(l *cachedSession, m *performatives.Message, entry []byte) 
 // appended, or was not.
 func (b *Broker) roomFor(l *cachedSession, m *performatives.Message, next *session.State) (leave func(), err error) {
 	most := b.Limits.Participants
+	if err := b.mayConfirm(l, m, next); err != nil {
+		return nil, err
+	}
 	switch m.Performative {
 	case performatives.Propose:
 		if l.state.Phase != session.Idle {
@@ -133,14 +137,37 @@ func (b *Broker) roomFor(l *cachedSession, m *performatives.Message, next *sessi
 func (b *Broker) mayEscalate(next *session.State) error {
 	item := next.Escalation()
 	if !b.Dev && len(b.registry.Deciders(item.Org)) == 0 {
-		return session.Refuse(session.Unauthorized, "%s has no registered human who may decide, so nobody could answer", item.Org).
-			With(map[string]any{"rule": "no_decider", "organisation": item.Org})
+		return noDecider(item.Org, "so nobody could answer")
 	}
 	if most := b.Limits.Escalations; next.EscalationsOf(item.Principal) > most {
 		return session.Refuse(session.RateLimited, "%s has escalated %d times in this session, and may not again: answer, or CLOSE", item.Principal, most).
 			With(map[string]any{"limit": "escalations", "maxEscalations": most})
 	}
 	return nil
+}
+
+// mayConfirm refuses to open a session, or to agree in it, where people are to confirm what
+// is agreed and a side has nobody who could. Who takes part does not confirm.
+func (b *Broker) mayConfirm(l *cachedSession, m *performatives.Message, next *session.State) error {
+	agrees := m.Performative == performatives.Accept && next.Phase == session.Escalated
+	if b.Dev || !next.Confirms() || next.Phase.Over() || l.state.Phase > session.Invited && !agrees {
+		return nil
+	}
+	for _, a := range next.Participants()[:next.Principals()] {
+		able := func(human performatives.Member) bool {
+			p, takesPart := next.Party(human.Agent)
+			return !takesPart || p.Role > session.Invitee
+		}
+		if org := a.Organisation(); !slices.ContainsFunc(b.registry.Deciders(org), able) {
+			return noDecider(org, "so nobody could confirm what is agreed")
+		}
+	}
+	return nil
+}
+
+func noDecider(org performatives.Organisation, so string) error {
+	return session.Refuse(session.Unauthorized, "%s has no registered human who may decide, %s", org, so).
+		With(map[string]any{"rule": "no_decider", "organisation": org})
 }
 
 // tooMany is final: the same act will not be accepted later.

@@ -97,6 +97,9 @@ const (
 // Open reports whether the item still waits for a decision.
 func (i *Item) Open() bool { return i.End.How == "" }
 
+// Confirms reports whether the item asks to confirm an agreement.
+func (i *Item) Confirms() bool { return i.Body.Reason == performatives.Confirmation }
+
 // MayDecide reports whether a member is a human of the organisation with the
 // authority to decide. Agents never may.
 func MayDecide(m performatives.Member, org performatives.Organisation) bool {

@@ -45,6 +45,7 @@ type item struct {
 	Tally            tally
 	Votes            []vote
 	InForce          *grant // what the approvals so far allow together
+	Confirms         bool   // the agents have agreed: it is confirmed, or not
 	Decides          bool   // the reader may decide
 	Approves         bool   // and has neither voted nor escalated it
 	Extent           string // what the Approve form proposes: amount, terms or any; "" if the reader cannot approve
@@ -95,6 +96,7 @@ func asItem(it *api.EscalationItem, who *person, t *teller) *item {
 		Stake: stakeOf(it), Paths: numbers(it), Tally: tallyOf(it), Votes: asVotes(it), InForce: inForce(it), Talk: t.all(it.Transcript), Rest: it.Next != nil,
 		Levels: asLevels(it), Due: dueOf(it), At: stamp(it.At), Decided: stamp(it.DecidedAt), Opened: it.Status == "open",
 	}
+	v.Confirms = it.Reason == performatives.Confirmation
 	v.Decides = it.You == nil || it.You.Decide // the broker authorizes it anyway
 	v.Approves = v.Decides && (it.You == nil || !it.You.Voted) && it.By != who.Agent
 	v.Acts = it.You == nil || !it.You.Reads

@@ -50,6 +50,50 @@ func escalates(w *testkit.World, seller performatives.Agent, subject string) (se
 	return s.ID(), asked.ID
 }
 
+// An agreement is confirmed or declined, by each organisation; nothing else is offered.
+func TestConfirm(t *testing.T) {
+	t.Parallel()
+	w, v := entersWorld(t, nil)
+	bob := performatives.Agent("human://widgets.example/bob")
+	w.Client(bob)
+	s, err := w.Client(alpha).Invite(w.Ctx, client.Invitation{
+		ProposalID: "inv", With: []performatives.Agent{beta}, Purpose: "a match", Mode: "bilateral/1", Policy: map[string]any{"confirm": true},
+	})
+	testkit.Must(t, err)
+	answers := w.Client(beta).Session(s.ID())
+	_, err = answers.Accept(w.Ctx, "inv")
+	testkit.Must(t, err)
+	fits := map[string]any{"reasoning": "it fits", "suggestedRoles": map[string]string{"ownUser": "peer", "otherUser": "peer"}}
+	offer, err := s.Propose(w.Ctx, client.Proposal{ID: "p1", Type: "opportunity", Subject: "A boat", Terms: map[string]any{"days": 3}}, client.Assess(fits))
+	testkit.Must(t, err)
+	accepted, err := answers.Accept(w.Ctx, "p1", client.Assess(fits))
+	testkit.Must(t, err)
+	if accepted.State.String() != "ESCALATED" {
+		t.Fatalf("the session is %s", accepted.State)
+	}
+	page := v.sends("GET", "/inbox/items/"+string(offer.Message), "").body
+	for _, want := range []string{"An agreement to confirm", "A boat", "Confirm <kbd", "Decline <kbd", "Sign and confirm", "it fits"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the item does not say %q", want)
+		}
+	}
+	for _, never := range []string{`data-open="modify"`, `data-open="guidance"`, `id="modify"`, `id="guidance"`, `name="extent"`} {
+		if strings.Contains(page, never) {
+			t.Errorf("the item offers %s", never)
+		}
+	}
+	for human, item := range map[performatives.Agent]performatives.MessageID{alice: offer.Message, bob: accepted.Message} {
+		_, err := w.Client(human).Session(s.ID()).Rule(w.Ctx, string(item), client.Ruling{Decision: performatives.Approved})
+		testkit.Must(t, err)
+	}
+	if status, body := v.posts("/inbox/verify/"+string(s.ID()), nil); status != http.StatusOK || !strings.Contains(body, `"count":0`) {
+		t.Errorf("%d %s", status, body)
+	}
+	if page := v.sends("GET", "/inbox/items/"+string(offer.Message), "").body; !strings.Contains(page, "<b>approved</b>") || strings.Contains(page, "In force") {
+		t.Error("the item is not said to be approved, and no more than that")
+	}
+}
+
 // The button says that a transcript is genuine, and to strangers that there is none.
 func TestVerify(t *testing.T) {
 	t.Parallel()

@@ -155,6 +155,8 @@ var reasons = map[string]string{
 	"confidence-low":       "The agent is not confident",
 	"policy-ambiguous":     "The policy is ambiguous",
 	"adversarial-detected": "The agent suspects bad faith",
+
+	performatives.Confirmation: "An agreement to confirm",
 }
 
 func reasonText(reason string) string {

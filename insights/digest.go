@@ -99,7 +99,7 @@ type body struct {
 
 // Read makes the digest of a session that is over.
 func Read(entries [][]byte) (*Digest, error) {
-	r := reader{digest: &Digest{}, offers: map[string]jsontext.Value{}, open: map[string]int{}}
+	r := reader{digest: &Digest{}, offers: map[string]offer{}, open: map[string]int{}}
 	for _, data := range entries {
 		var e entry
 		if err := json.Unmarshal(data, &e); err != nil {
@@ -114,9 +114,17 @@ func Read(entries [][]byte) (*Digest, error) {
 // A reader folds entries into a digest.
 type reader struct {
 	digest *Digest
-	offers map[string]jsontext.Value // terms of proposals
-	open   map[string]int            // escalations by id: the index in the digest
+	offers map[string]offer
+	open   map[string]int // escalations by id: the index in the digest
 	last   entry
+
+	confirming bool // people are asked to confirm what was agreed
+}
+
+type offer struct {
+	terms   jsontext.Value
+	message string
+	side    performatives.Agent
 }
 
 // turnActs are the acts that are counted as turns.
@@ -129,18 +137,27 @@ func (r *reader) add(e entry) {
 		r.last = e
 		return
 	}
-	_, about := r.offers[b.Reference]
+	side := cmp.Or(e.Integrity.OnBehalfOf, e.Sender.Agent)
+	replaced, about := r.offers[b.Reference]
 	invitation := r.last.Integrity.Receipt.State == "INVITED"
 	switch e.Act {
 	case "PROPOSE":
-		r.offers[b.Proposal] = b.Terms
+		r.offers[b.Proposal] = offer{b.Terms, e.Message, side}
 	case "COUNTER":
 		if !invitation {
-			d.Countered = keep(d.Countered, changed(r.offers[b.Reference], b.Terms)...)
-			r.offers[b.Proposal] = b.Terms
+			d.Countered = keep(d.Countered, changed(replaced.terms, b.Terms)...)
+			r.offers[b.Proposal] = offer{b.Terms, e.Message, side}
 		}
 	case "ACCEPT":
-		if about {
+		switch {
+		case !about:
+		case e.Integrity.Receipt.State == "ESCALATED": // people have to confirm it
+			r.confirming = true
+			r.escalated(replaced.message, replaced.side, at)
+			if side.Organisation() != replaced.side.Organisation() {
+				r.escalated(e.Message, side, at)
+			}
+		default:
 			d.Agreed = at
 		}
 	case "REJECT":
@@ -154,11 +171,7 @@ func (r *reader) add(e entry) {
 			d.Agreed = at
 		}
 	case "ESCALATE":
-		side := cmp.Or(e.Integrity.OnBehalfOf, e.Sender.Agent)
-		r.open[e.Message] = len(d.Escalations)
-		if len(d.Escalations) < maxNames {
-			d.Escalations = append(d.Escalations, Escalation{By: side.Organisation(), At: at})
-		}
+		r.escalated(e.Message, side, at)
 	case "INFORM":
 		r.decided(e)
 	}
@@ -166,6 +179,14 @@ func (r *reader) add(e entry) {
 		d.Turns++
 	}
 	r.last, d.Last = e, at
+}
+
+func (r *reader) escalated(id string, side performatives.Agent, at time.Time) {
+	d := r.digest
+	r.open[id] = len(d.Escalations)
+	if len(d.Escalations) < maxNames {
+		d.Escalations = append(d.Escalations, Escalation{By: side.Organisation(), At: at})
+	}
 }
 
 // invited reads the entry that opens the session.
@@ -197,6 +218,9 @@ func (r *reader) decided(e entry) {
 	if i, ok := r.open[ruling.Escalation]; ok && i < len(r.digest.Escalations) {
 		r.digest.Escalations[i].Decision, r.digest.Escalations[i].Done = ruling.Decision, e.Integrity.Receipt.At
 	}
+	if r.confirming && ruling.Decision == performatives.Approved && e.Integrity.Receipt.State == "CLOSED" {
+		r.digest.Agreed = e.Integrity.Receipt.At
+	}
 }
 
 // finish says how the session ended.
@@ -208,6 +232,8 @@ func (r *reader) finish() {
 	switch {
 	case !d.Agreed.IsZero():
 		d.End = Agreed
+	case r.confirming && !e.Sender.Agent.IsBroker():
+		d.End = Rejected
 	case e.Act == "REJECT", e.Act == "WITHDRAW", e.Act == "COMMIT":
 		d.End = Rejected
 	case e.Sender.Agent.IsBroker() && e.Content.Body.Reason != "invitation_timeout" && e.Content.Body.Reason != "escalation_expired":

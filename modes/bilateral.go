@@ -20,6 +20,7 @@ var Bilateral = &session.Mode{
 	Answering: []session.Rule{notOwnUnlessAsked, addressedUnlessOwn, session.StillOpen},
 	Effects:   map[asp.Performative]func(*session.Command){asp.Inform: settleAnswered},
 	After:     afterTurn,
+	Confirms:  func(s *session.State) bool { return turns(s).confirm },
 	Duration:  needs,
 	Deadlines: bilateralDeadlines,
 	Ended:     endedByClock,
@@ -45,10 +46,12 @@ type bilateral struct {
 	movedAt time.Time // when that was, on the session's clock
 	count   int64     // turns taken
 	last    asp.Performative
-	roles   [2]string // what each side said of its own user, in its last assessed turn
-	why     string    // the last reasoning
-	offer   string    // the open offer
+	said    [2]assessment // of each side, in its last assessed turn
+	why     string        // the last reasoning
+	offer   string        // the open offer
+	offered asp.MessageID // of the act that made it
 	expires time.Time
+	confirm bool // people confirm what is agreed
 	status  string
 	outcome *outcome
 }
@@ -79,6 +82,7 @@ func openBilateral(t *session.Command, policy jsontext.Value) (any, error) {
 	}
 	p := readPolicy(policy)
 	limit, ms := p.number("turnCap", 1), p.number("wallClockMs", 1)
+	b.confirm = p.truth("confirm", false)
 	if err := p.judged(); err != nil {
 		return nil, err
 	}
@@ -188,6 +192,8 @@ func settleAnswered(t *session.Command) {
 func afterTurn(t *session.Command) {
 	b := turns(&t.State)
 	switch {
+	case b.status == statusPending:
+		b.confirmed(t)
 	case t.Phase == session.Failed:
 		b.finish(statusRejected, "")
 	case t.Phase == session.Closed:
@@ -222,15 +228,15 @@ func (b *bilateral) take(t *session.Command) {
 	b.count, b.last, b.next = b.count+1, t.Act, b.sides[1-side]
 	if t.Act != asp.Inform {
 		a := readAssessment(t.Message.Body)
-		b.roles[side], b.why = a.ownUser, a.reasoning
+		b.said[side], b.why = a, a.reasoning
 	}
 	if offer := t.Offering(); offer != nil {
-		b.offer, b.expires = offer.ID, offer.Expires
+		b.offer, b.offered, b.expires = offer.ID, t.Message.ID, offer.Expires
 	}
 	switch {
 	case t.Act == asp.Accept:
 		b.finish(statusPending, "")
-		t.Carry(session.Closed, statusPending)
+		b.agreed(t, side)
 	case t.Act == asp.Reject && (!b.capped() || !t.Before(2)):
 		b.finish(statusRejected, "")
 		t.Carry(session.Closed, statusRejected)

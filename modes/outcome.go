@@ -13,6 +13,8 @@ import (
 const (
 	statusNegotiating = "negotiating"
 	statusPending     = "pending" // accepted: for the humans to confirm
+	statusConfirmed   = "confirmed"
+	statusDeclined    = "declined"
 	statusRejected    = "rejected"
 	statusStalled     = "stalled"
 
@@ -35,14 +37,15 @@ type agreedRole struct {
 }
 
 func (b *bilateral) finish(status, reason string) {
+	agrees := status == statusPending || status == statusConfirmed
 	b.status, b.next = status, ""
 	b.outcome = &outcome{
-		HasOpportunity: status == statusPending, AgreedRoles: []agreedRole{},
+		HasOpportunity: agrees, AgreedRoles: []agreedRole{},
 		Reasoning: b.why, TurnCount: b.count, Reason: reason,
 	}
-	if status == statusPending {
+	if agrees {
 		for i, side := range b.sides {
-			b.outcome.AgreedRoles = append(b.outcome.AgreedRoles, agreedRole{side, b.roles[i]})
+			b.outcome.AgreedRoles = append(b.outcome.AgreedRoles, agreedRole{side, b.said[i].ownUser})
 		}
 	}
 }
@@ -97,14 +100,15 @@ type turnView struct {
 
 // bilateralView is what the mode adds to the view.
 type bilateralView struct {
-	Status  string   `json:"status"`
-	Outcome *outcome `json:"outcome,omitzero"` // at the end
-	Turn    turnView `json:"turn"`
+	Status    string         `json:"status"`
+	Outcome   *outcome       `json:"outcome,omitzero"` // at the end
+	Turn      turnView       `json:"turn"`
+	Confirmed []confirmation `json:"confirmations,omitzero"`
 }
 
 func viewBilateral(s *session.State, _ time.Time) any {
 	b := turns(s)
-	v := bilateralView{b.status, b.outcome, turnView{Number: b.count, Next: b.next, Cap: b.cap}}
+	v := bilateralView{Status: b.status, Outcome: b.outcome, Turn: turnView{Number: b.count, Next: b.next, Cap: b.cap}, Confirmed: confirmations(s)}
 	if b.count > 0 {
 		v.Turn.Last = b.last.String()
 	}

@@ -11,6 +11,9 @@ type EscalateBody struct {
 	ReferenceID     string         `json:"referenceId,omitzero" jsonschema:"format=asp-id,description=The proposal at stake"`
 }
 
+// Confirmation is the reason of an item that asks to confirm an agreement; no ESCALATE has it.
+const Confirmation = "confirmation"
+
 var _ = enter("ESCALATE", Action, func() Body { return new(EscalateBody) })
 
 // Act is ESCALATE.

@@ -22,6 +22,8 @@ type Route struct {
 	NonMonetary string `json:"nonMonetary,omitzero"`
 	// ReasonToDeny refuses a denial without a comment.
 	ReasonToDeny bool `json:"reasonToDeny,omitzero"`
+	// Organisation is whose route it is, where several confirm an agreement.
+	Organisation Organisation `json:"organisation,omitzero"`
 }
 
 // A Level is who is asked, and how many of them have to approve.

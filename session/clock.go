@@ -77,8 +77,10 @@ func (s *State) others(all []Deadline, at time.Time) []Deadline {
 	if s.Phase == Invited {
 		all = append(all, Deadline{Code: InvitationTimeout, At: s.wall(s.answerBy, at), Ends: true, Ref: s.invitation.ID, To: Failed})
 	}
-	if s.open != nil {
-		all = append(all, Deadline{Code: EscalationExpired, At: s.open.Due, Ends: true, Ref: string(s.open.ID), To: Failed})
+	for _, item := range s.asked {
+		if item.Open() {
+			all = append(all, Deadline{Code: EscalationExpired, At: item.Due, Ends: true, Ref: string(item.ID), To: Failed})
+		}
 	}
 	all = s.parkedDeadlines(all, at)
 	if s.Mode.Deadlines != nil {
@@ -108,8 +110,7 @@ func (s *State) Ending(at time.Time) (Deadline, bool) {
 // what can be banked.
 func (s *State) NextDeadline(at time.Time) (time.Time, bool) {
 	var some room
-	if s.open != nil {
-		next := s.open.Due
+	if next, paused := s.firstDue(); paused {
 		left := s.mostPaused() - s.banked
 		if full := s.pausedAt.Add(max(left, 0)); full.After(at) && full.Before(next) {
 			next = full
@@ -133,6 +134,16 @@ func (s *State) NextDeadline(at time.Time) (time.Time, bool) {
 		next = all[0].At
 	}
 	return next, !next.IsZero()
+}
+
+// firstDue is when the first of the open items is due.
+func (s *State) firstDue() (due time.Time, open bool) {
+	for _, item := range s.asked {
+		if item.Open() && (!open || item.Due.Before(due)) {
+			due, open = item.Due, true
+		}
+	}
+	return due, open
 }
 
 // expiryKey sorts offers by when they expire, those that never do last.
@@ -171,13 +182,12 @@ func (t *Command) deadlinePassed() error {
 	if !passed || d.Code != body.Reason {
 		return Refuse(WrongState, "no deadline %q has passed", body.Reason)
 	}
-	if t.open != nil {
-		how := escalation.EndExpired
-		if d.Code != EscalationExpired {
-			how = escalation.EndClosed
+	for _, item := range t.asked {
+		if d.Code == EscalationExpired && item.Open() && !t.At.Before(item.Due) {
+			t.endItem(item, t.Message.Sender, escalation.EndExpired)
 		}
-		t.endItem(t.Message.Sender, how)
 	}
+	t.endItems(t.Message.Sender, escalation.EndClosed)
 	t.Phase, t.Closing = d.To, d.Code
 	if t.Mode.Ended != nil {
 		t.Mode.Ended(t, d)

@@ -14,7 +14,5 @@ var _ = does(performatives.Close, deed{happens: ended})
 func ended(t *Command) {
 	body := t.Message.Body.(*performatives.CloseBody) //nolint:errcheck,forcetypeassert // its act says so
 	t.Closing = cmp.Or(body.Outcome, performatives.Completed)
-	if t.open != nil {
-		t.endItem(t.From.Agent, escalation.EndClosed)
-	}
+	t.endItems(t.From.Agent, escalation.EndClosed)
 }

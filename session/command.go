@@ -78,15 +78,16 @@ func (t *Command) wrongState(what string) error {
 
 // heardWhilePaused hears the humans who may decide, and nobody else.
 func (t *Command) heardWhilePaused() error {
-	if _, over := t.Ending(t.At); !over && escalation.MayDecide(t.From.Member, t.open.Org) {
+	if _, over := t.Ending(t.At); !over && t.mayEnd() {
 		if _, rules := t.ruling(); rules || t.Act == performatives.Close {
 			return nil
 		}
 	}
-	return Refuse(SessionEscalated, "the session waits for a human of %s to decide, until %s", t.open.Org, stamp(t.open.Due)).
+	open := t.Escalation()
+	return Refuse(SessionEscalated, "the session waits for a human of %s to decide, until %s", open.Org, stamp(open.Due)).
 		With(map[string]any{
-			"escalationId": t.open.ID, "organisation": t.open.Org,
-			"urgency": t.open.Body.Urgency, "deadline": stamp(t.open.Due),
+			"escalationId": open.ID, "organisation": open.Org,
+			"urgency": open.Body.Urgency, "deadline": stamp(open.Due),
 		})
 }
 
@@ -156,7 +157,7 @@ func (t *Command) authorised() error {
 		}
 	}
 	if t.Phase == Escalated { // a human's CLOSE: nothing else is heard
-		return t.asked(t.open)
+		return t.mayDecide(t.EscalationFor(t.Message))
 	}
 	switch t.From.Role {
 	case Inviter, Invitee:
@@ -195,13 +196,15 @@ func (t *Command) mayRule(ruling performatives.RulingData) error {
 	if !known || !item.Open() {
 		return nil
 	}
-	if err := t.asked(item); err != nil {
+	if err := t.mayDecide(item); err != nil {
 		return err
 	}
-	if err := t.mayDeny(item, ruling); err != nil {
-		return err
+	for _, check := range []func(*escalation.Item, performatives.RulingData) error{t.mayDeny, t.mayApprove, t.mayConfirm} {
+		if err := check(item, ruling); err != nil {
+			return err
+		}
 	}
-	return t.mayApprove(item, ruling)
+	return nil
 }
 
 // withinGrant holds a delegate to its delegation. Answering the delegation

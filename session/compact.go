@@ -92,8 +92,8 @@ func (s *State) Needed(m *performatives.Message, at time.Time) []*Offer {
 		return nil
 	}
 	var found []*Offer
-	if s.open != nil {
-		found = s.AtIssue(s.open)
+	if open := s.Escalation(); open != nil { // others are about the same offer
+		found = s.AtIssue(open)
 	}
 	if body, ok := m.Body.(*performatives.EscalateBody); ok {
 		if o := s.AtStake(body, s.SideOf(m.Sender, at), at); o != nil {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"crypto/sha256"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -27,33 +28,57 @@ func escalates(t *Command) error {
 // organisation of the principal concerned, and are to be asked, their part in it.
 func escalated(t *Command) {
 	body := t.Message.Body.(*performatives.EscalateBody) //nolint:errcheck,forcetypeassert // its act says so
+	t.pause(t.newItem(escalation.ID(t.Message.ID), t.From.Agent, t.Side, body, t.AtStake(body, t.Side, t.At), t.event.Route))
+}
+
+// newItem asks the organisation of a side about an offer, nil for none.
+func (t *Command) newItem(id escalation.ID, by, side performatives.Agent, body *performatives.EscalateBody, o *Offer, r *performatives.Route) *escalation.Item {
 	item := &escalation.Item{
-		ID: escalation.ID(t.Message.ID), By: t.From.Agent, Principal: t.Side, Org: t.Side.Organisation(),
-		Body: body, At: t.At, Sequence: t.Next,
+		ID: id, By: by, Principal: side, Org: side.Organisation(), Body: body, At: t.At, Sequence: t.Next,
 		Due: t.At.Add(escalation.Urgency(body.Urgency).Within(t.Policy)),
 	}
 	var paths []string
-	if r := t.event.Route; r != nil && len(r.Levels) > 0 {
+	if r != nil && len(r.Levels) > 0 {
 		item.Route, item.Due, paths = r, r.Levels[len(r.Levels)-1].Due, r.Amounts
-		t.pinRoute(r)
 	}
-	if o := t.AtStake(body, t.Side, t.At); o != nil {
+	if o != nil {
 		item.Offer, item.Terms = o.ID, t.pledge(o).Terms
 		item.Amount, item.Unreadable = t.amountAtStake(o, paths)
 	}
+	return item
+}
+
+// pause stops the session until all items have ended.
+func (t *Command) pause(items ...*escalation.Item) {
+	t.asked, t.resumeTo, t.pausedAt = items, t.Phase, t.At
+	for _, item := range items {
+		if item.Route != nil {
+			t.pinRoute(item.Route)
+		}
+		t.items = t.items.With(item.ID, item)
+		t.deciders = t.deciders.With(item.Org, true)
+		for _, m := range t.event.Known.sorted() {
+			p, has := t.hasPart(m.Agent)
+			joins := !has || t.idle(p)
+			if !item.Names(m) || !joins && (p.Role == Delegate || sameMember(p.Member, m)) {
+				continue
+			}
+			if p.Member = m; joins {
+				p.Role = Approver
+			}
+			t.enter(p)
+		}
+	}
+}
+
+// changeItem puts an item in the place of what it was.
+func (t *Command) changeItem(item *escalation.Item) {
 	t.items = t.items.With(item.ID, item)
-	t.deciders = t.deciders.With(item.Org, true)
-	t.open, t.newest, t.resumeTo, t.pausedAt = item, item, t.Phase, t.At
-	for _, m := range t.event.Known.sorted() {
-		p, has := t.hasPart(m.Agent)
-		joins := !has || t.idle(p)
-		if !item.Names(m) || !joins && (p.Role == Delegate || sameMember(p.Member, m)) {
-			continue
+	t.asked = slices.Clone(t.asked)
+	for i, old := range t.asked {
+		if old.ID == item.ID {
+			t.asked[i] = item
 		}
-		if p.Member = m; joins {
-			p.Role = Approver
-		}
-		t.enter(p)
 	}
 }
 
@@ -69,11 +94,11 @@ func (t *Command) pinRoute(r *performatives.Route) {
 // transferred it before its time: it counts for the ruling, and is pinned with it.
 func (t *Command) reroute() {
 	_, rules := t.ruling()
-	if r := t.event.Route; r != nil && t.open != nil && (rules || t.Act == performatives.Close) {
-		item := *t.open
-		item.Route = r
-		t.open, t.rerouted = &item, true
-		t.items = t.items.With(item.ID, &item)
+	open := t.EscalationFor(t.Message)
+	if r := t.event.Route; r != nil && open != nil && (rules || t.Act == performatives.Close) {
+		item := *open
+		item.Route, t.rerouted = r, true
+		t.changeItem(&item)
 	}
 }
 
@@ -126,13 +151,21 @@ func (s *State) amountAtStake(o *Offer, paths []string) (highest *escalation.Amo
 	return highest, unreadable
 }
 
-// endItem closes the open escalation and banks the time that it took.
-func (t *Command) endItem(by performatives.Agent, how string) {
-	item := *t.open
+// endItem ends an open item. With the last one the pause ends, and its time is banked.
+func (t *Command) endItem(open *escalation.Item, by performatives.Agent, how string) {
+	item := *open
 	item.End = escalation.End{By: by, How: how, At: t.At, Sequence: t.Next}
-	t.items = t.items.With(item.ID, &item)
-	t.banked = t.bankedAt(t.At)
-	t.open, t.newest = nil, &item
+	t.changeItem(&item)
+	if t.Escalation() == nil {
+		t.banked = t.bankedAt(t.At)
+	}
+}
+
+// endItems ends all that are open.
+func (t *Command) endItems(by performatives.Agent, how string) {
+	for open := t.Escalation(); open != nil; open = t.Escalation() {
+		t.endItem(open, by, how)
+	}
 }
 
 // decisionDigest is what makes two rulings the same decision: their data, but

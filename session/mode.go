@@ -36,6 +36,9 @@ type Mode struct {
 	// After follows every accepted act. It may carry the session further.
 	After func(*Command)
 
+	// Confirms says that an ACCEPT of a proposal waits for humans, by Command.Confirm. Nil
+	// waits for nobody.
+	Confirms func(*State) bool
 	// Binds says that an ACCEPT of a proposal makes an agreement.
 	Binds bool
 	// Validity is how long an offer is valid that does not say; nil is for ever.

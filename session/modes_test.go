@@ -33,6 +33,7 @@ var modeOpenings = [][]string{
 	{`alpha invite i1 -> beta {"mode":"bilateral/1"}`, `beta ACCEPT i1`, `alpha PROPOSE p1 {"price":1} roles=agent/peer`},
 	{`kind alpha system`, `kind beta system`, `alpha invite i1 -> beta {"mode":"bilateral/1"}`, `beta ACCEPT i1`, `beta DELEGATE d1 delia full`, `alpha PROPOSE p1 {"price":1} roles=agent/peer`},
 	{`alpha invite i1 -> beta {"mode":"bilateral/1","policy":{"wallClockMs":60000}}`, `beta ACCEPT i1`, `alpha PROPOSE p1 {"price":1} roles=agent/peer until=20m`, `beta CLARIFY c1 p1 terms roles=peer/peer`},
+	{`alpha invite i1 -> beta {"mode":"bilateral/1","policy":{"confirm":true}}`, `beta ACCEPT i1`, `alpha PROPOSE p1 {"price":1} roles=agent/peer as=e1`, `beta ACCEPT p1 roles=peer/agent as=e2`},
 	{`alpha invite i1 -> beta, gamma {"mode":"convergent/1"}`, `beta ACCEPT i1`, `gamma ACCEPT i1`, `beta PROPOSE p1 {"price":1}`},
 	{`alpha invite i1 -> beta {"mode":"convergent/1"}`, `beta ACCEPT i1`, `beta PROPOSE p1 {"price":1}`, `alpha ACCEPT p1`, `beta ACCEPT p1`},
 	{`alpha invite i1 -> beta, gamma {"mode":"convergent/1","policy":{"initiatorRole":"coordinator","counterRetires":false}}`, `beta ACCEPT i1`, `gamma ACCEPT i1`, `beta PROPOSE p1 {"price":1}`, `gamma REJECT p1 {"terminal":true}`},

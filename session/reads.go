@@ -113,5 +113,5 @@ func (s *State) Wall(onClock, at time.Time) time.Time { return s.wall(onClock, a
 // ClockStopped tells whether the session's clock stands still at a time: it is
 // paused, and may bank more.
 func (s *State) ClockStopped(at time.Time) bool {
-	return s.open != nil && s.bankedAt(at) < s.mostPaused()
+	return s.Phase == Escalated && s.bankedAt(at) < s.mostPaused()
 }

@@ -27,8 +27,10 @@ func Replay(s State, m *performatives.Message, stamp performatives.Stamp) (State
 			if member.Policy != nil {
 				e.Policy = *member.Policy
 			}
-			if member.Route != nil {
-				e.Route = member.Route
+			if r := member.Route; r != nil && r.Organisation != "" {
+				e.ConfirmedBy(r)
+			} else if r != nil {
+				e.Route = r
 			}
 			continue
 		}

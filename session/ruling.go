@@ -10,9 +10,9 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// asked refuses a human whom the route does not ask, or not yet, and one who is
+// mayDecide refuses a human whom the route does not ask, or not yet, and one who is
 // the other side in this session: nobody decides for both.
-func (t *Command) asked(item *escalation.Item) error {
+func (t *Command) mayDecide(item *escalation.Item) error {
 	if t.From.Role <= Invitee && t.From.Agent != item.Principal {
 		return Refuse(Unauthorized, "you are the other side in this session: somebody else decides for %s", item.Principal).
 			With(map[string]any{"escalationId": item.ID, "whoCan": t.whoCan(item, nil)})
@@ -131,35 +131,36 @@ func (t *Command) whoCan(item *escalation.Item, granted *performatives.RulingsAu
 // ruled enters a ruling. An approval that is not enough yet leaves the session
 // paused; what enough have approved, or one has denied or answered, is decided.
 func (t *Command) ruled(ruling performatives.RulingData) {
-	granted := ruling.Authority
+	open, granted := t.EscalationFor(t.Message), ruling.Authority
 	if escalation.Approves(ruling.Decision) {
-		granted, _ = t.open.Granted(ruling.Authority, t.From.Limited)
+		granted, _ = open.Granted(ruling.Authority, t.From.Limited)
 	}
-	t.open = t.open.With(escalation.Vote{
+	item := open.With(escalation.Vote{
 		By: t.From.Agent, Decision: ruling.Decision, Comment: ruling.Comment, Authority: granted,
 		At: t.At, Message: t.Message.ID, Digest: t.decisionDigest(), Limited: t.From.Limited,
 	})
-	t.items = t.items.With(t.open.ID, t.open)
-	t.newest = t.open
-	switch {
-	case ruling.Decision == performatives.Denied:
-		if !t.Before(2) {
-			t.deny()
-		}
-	case !escalation.Approves(ruling.Decision):
-	case t.open.Missing(t.At) > 0:
+	t.changeItem(item)
+	switch denied := ruling.Decision == performatives.Denied; {
+	case escalation.Approves(ruling.Decision) && item.Missing(t.At) > 0:
 		return
-	default:
-		t.allow()
+	case item.Confirms() && denied: // what one does not confirm, nobody needs to
+		t.endItem(item, t.From.Agent, ruling.Decision)
+		t.endItems(t.From.Agent, escalation.EndClosed)
+		return
+	case item.Confirms():
+	case denied && !t.Before(2):
+		t.deny(item)
+	case escalation.Approves(ruling.Decision):
+		t.allow(item)
 	}
-	t.endItem(t.From.Agent, ruling.Decision)
+	t.endItem(item, t.From.Agent, ruling.Decision)
 }
 
 // allow puts what enough humans have approved in force for the side that
 // asked: the narrowest of it, in place of what an earlier ruling allowed.
-func (t *Command) allow() {
+func (t *Command) allow(item *escalation.Item) {
 	var all *performatives.RulingsAuthority
-	for _, v := range t.open.Votes {
+	for _, v := range item.Votes {
 		if escalation.Approves(v.Decision) {
 			if both, err := escalation.Intersect(all, v.Authority); err == nil { // mayApprove has seen to it
 				all = both
@@ -167,28 +168,28 @@ func (t *Command) allow() {
 		}
 	}
 	if all == nil {
-		t.bounds = t.bounds.Without(t.open.Principal)
+		t.bounds = t.bounds.Without(item.Principal)
 		return
 	}
-	bound := &escalation.Bound{RulingsAuthority: *all, Escalation: t.open.ID}
-	if t.open.Route != nil {
-		bound.Amounts = t.open.Route.Amounts
+	bound := &escalation.Bound{RulingsAuthority: *all, Escalation: item.ID}
+	if item.Route != nil {
+		bound.Amounts = item.Route.Amounts
 	}
-	t.bounds = t.bounds.With(t.open.Principal, bound)
+	t.bounds = t.bounds.With(item.Principal, bound)
 }
 
 // deny puts what a human has denied out of reach of the side that asked, until an
 // approval. What was granted before stays as it is.
-func (t *Command) deny() {
-	if t.open.Offer == "" {
+func (t *Command) deny(item *escalation.Item) {
+	if item.Offer == "" {
 		return
 	}
-	bound := escalation.Bound{Escalation: t.open.ID}
-	if old, some := t.bounds.Get(t.open.Principal); some {
+	bound := escalation.Bound{Escalation: item.ID}
+	if old, some := t.bounds.Get(item.Principal); some {
 		bound = *old
 	}
-	bound.Denied = append(slices.Clip(bound.Denied), escalation.Denial{Escalation: t.open.ID, Offer: t.open.Offer, Terms: t.open.Terms})
-	t.bounds = t.bounds.With(t.open.Principal, &bound)
+	bound.Denied = append(slices.Clip(bound.Denied), escalation.Denial{Escalation: item.ID, Offer: item.Offer, Terms: item.Terms})
+	t.bounds = t.bounds.With(item.Principal, &bound)
 }
 
 // withinRuling holds a side to the last rulings in what it agrees to by ACCEPT,

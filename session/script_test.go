@@ -290,8 +290,8 @@ func (c *conversation) resolved(object string) string {
 		if id, ok := c.ids[at[1:]]; ok {
 			return id
 		}
-		if item := c.state.NewestEscalation(); at == "@terms" && item != nil {
-			return string(item.Terms)
+		if asked := c.state.NewestEscalations(); at == "@terms" && len(asked) > 0 {
+			return string(asked[0].Terms)
 		}
 		return at
 	})

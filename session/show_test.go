@@ -31,7 +31,7 @@ func (c *conversation) show(what []string) ([]string, error) {
 			return nil, err
 		}
 		say("%s", status)
-	case "turn", "outcome", "projection", "round", "agreementId", "agreementHash":
+	case "turn", "outcome", "projection", "round", "confirmations", "agreementId", "agreementHash":
 		say("%s", cmp.Or(string(partOf(v, what[0])), "absent"))
 	case "invitation":
 		say("%s of %s: %s %s", v.Invitation.Proposal, v.Invitation.From, v.Invitation.Status, v.Invitation.Terms)

@@ -297,7 +297,18 @@ func (s *stage) event(m *performatives.Message) session.Event {
 			}
 		}
 	}
-	if open := s.state.Escalation(); open != nil { // what a ruling's refusal may advise
+	offer, confirms := s.state.ToConfirm(m)
+	for a, member := range s.registry {
+		if confirms && (escalation.MayDecide(member, offer.Side.Organisation()) || escalation.MayDecide(member, s.state.SideOf(m.Sender, s.now).Organisation())) {
+			know(a)
+		}
+	}
+	if confirms && s.route != nil {
+		route := *s.route(s.now)
+		route.Organisation = offer.Side.Organisation()
+		e.ConfirmedBy(&route)
+	}
+	if open := s.state.EscalationFor(m); open != nil { // what a ruling's refusal may advise
 		for a, member := range s.registry {
 			if escalation.MayDecide(member, open.Org) {
 				know(a)

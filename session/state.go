@@ -52,8 +52,7 @@ type State struct {
 	grantOrder []delegation.ID
 	agreements []Agreement
 	items      persist.Table[escalation.ID, *escalation.Item]
-	open       *escalation.Item // the one that pauses the session
-	newest     *escalation.Item
+	asked      []*escalation.Item // by the newest ESCALATE, or to confirm an agreement; never changed
 	deciders   persist.Table[performatives.Organisation, bool]
 	bounds     persist.Table[performatives.Agent, *escalation.Bound] // by side: what rulings let it agree to
 	bound      persist.Table[string, Binding]
@@ -270,35 +269,6 @@ func (s *State) named(id string) kind {
 		return anEscalation
 	}
 	return nothing
-}
-
-// Escalation is the item that pauses the session, nil while it is not paused.
-func (s *State) Escalation() *escalation.Item { return s.open }
-
-// Escalations calls each with every item of the session, in no order.
-func (s *State) Escalations(each func(*escalation.Item)) {
-	for _, item := range s.items.All() {
-		each(item)
-	}
-}
-
-// NewestEscalation is the item that was opened last, nil for none.
-func (s *State) NewestEscalation() *escalation.Item {
-	if s.open != nil {
-		return s.open
-	}
-	return s.newest
-}
-
-// EscalationsOf counts how often a side has escalated.
-func (s *State) EscalationsOf(side performatives.Agent) int {
-	n := 0
-	for _, item := range s.items.All() {
-		if item.Principal == side {
-			n++
-		}
-	}
-	return n
 }
 
 // Grant finds a delegation.

@@ -25,6 +25,16 @@ type Event struct {
 	// Route is pinned by an ESCALATE, and anew by a ruling where the item has
 	// been transferred since; nil asks everybody who may decide.
 	Route *performatives.Route
+	// Confirm are the routes by which organisations confirm what an ACCEPT agrees to.
+	Confirm map[performatives.Organisation]*performatives.Route
+}
+
+// ConfirmedBy adds the route by which its organisation confirms what an ACCEPT agrees to.
+func (e *Event) ConfirmedBy(r *performatives.Route) {
+	if e.Confirm == nil {
+		e.Confirm = map[performatives.Organisation]*performatives.Route{}
+	}
+	e.Confirm[r.Organisation] = r
 }
 
 // A TermsVerdict is the outcome of validating an offer's terms against the
@@ -229,7 +239,7 @@ func (t *Command) happen() {
 	}
 	t.rejoin()
 	if t.rerouted {
-		t.pinRoute(t.open.Route)
+		t.pinRoute(t.event.Route)
 	}
 	t.actsFor()
 	if happens := acts[t.Act].happens; happens != nil {

@@ -95,7 +95,7 @@ func (s *State) commitmentsStand() Phase {
 }
 
 // decided tells that no escalation pauses the session.
-func decided(s *State) bool { return s.open == nil }
+func decided(s *State) bool { return s.Escalation() == nil }
 
 func everyInviteeAccepted(s *State) bool {
 	return s.invitation.acceptedBy.Len() >= s.principals-1

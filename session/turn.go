@@ -1,9 +1,11 @@
 package session
 
 import (
+	"slices"
 	"time"
 
 	"github.com/parley-asp/parley/delegation"
+	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -84,7 +86,7 @@ func (s *State) TurnOn(o *Offer, side performatives.Agent) Turn {
 // an escalation asks it.
 func (s *State) Awaits(you performatives.Agent, at time.Time) bool {
 	if p, ok := s.parties.Get(you); ok && s.Phase == Escalated {
-		return s.open.Asks(p.Member, at)
+		return slices.ContainsFunc(s.asked, func(item *escalation.Item) bool { return item.Open() && item.Asks(p.Member, at) })
 	}
 	_, waits := s.TurnOf(you, at)
 	return waits

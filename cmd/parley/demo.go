@@ -20,7 +20,8 @@ func demoCommand() *cobra.Command {
 		Long: `Plays negotiations between agents that each have their own key, connection and
 inbox: npayload's six patterns (asp), a match assessed in turns (bilateral), peers
 who counter until all agree (convergent), an agreement that both sign (binding), or
-all of these; or two negotiators whose offers converge (haggle). It prints each
+all of these; or two negotiators whose offers converge (haggle); or a buyer who
+compares the offers of three sellers and accepts one (tender). It prints each
 conversation as it happens, and verifies every transcript and agreement offline at
 the end.
 
@@ -34,6 +35,7 @@ operator's key: --operator, or operator.nk in --data.`,
 		Example: `  parley demo
   parley demo --mode binding
   parley demo --mode haggle
+  parley demo --mode tender
   parley demo --mode all --keep ./demo
   parley demo --face http
   parley demo --url nats://127.0.0.1:4222 --data ./parley-data`,
@@ -62,8 +64,8 @@ func runDemo(cmd *cobra.Command, _ []string) error {
 	if !slices.Contains(demo.Faces(), o.Face) {
 		return usage(fmt.Errorf("--face %s: want %s", o.Face, strings.Join(demo.Faces(), ", ")))
 	}
-	if o.Mode == demo.Haggle && o.Face == demo.HTTP {
-		return usage(errors.New("--mode haggle is played over NATS: omit --face http"))
+	if (o.Mode == demo.Haggle || o.Mode == demo.Tender) && o.Face == demo.HTTP {
+		return usage(fmt.Errorf("--mode %s is played over NATS: omit --face http", o.Mode))
 	}
 	reach, err := operatorOf(cmd, &o)
 	if err != nil {

@@ -81,8 +81,10 @@ export async function sign(form) {
     drafts.drop(form);
     form.closest('dialog').close();
     await Promise.all([open(shown.dataset.id, { push: false }), refreshQueue()]);
-    const waits = accepted.state === 'ESCALATED';
-    say(waits ? `Signed: ${item()?.dataset.tally ?? ''}. More approvals are needed before the session continues.` : `Signed: ${form.dataset.decision}. The session continues (${accepted.state}).`);
+    const paused = accepted.state === 'ESCALATED';
+    const waits = paused && item()?.dataset.status === 'open';
+    const after = paused ? 'It waits for the other organisation.' : accepted.state === 'CLOSED' ? 'The session is over.' : `The session continues (${accepted.state}).`;
+    say(waits ? `Signed: ${item()?.dataset.tally ?? ''}. More approvals are needed before the session continues.` : `Signed: ${form.dataset.decision}. ${after}`);
     if (!waits) decided();
   } catch (error) {
     await failed(form, error);

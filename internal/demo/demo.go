@@ -10,7 +10,7 @@
 //
 // The scenes are npayload's six negotiation patterns with their own terms, and
 // one session in each of the modes bilateral/1, convergent/1 and binding/1. Besides them
-// two negotiators haggle, over NATS.
+// two negotiators haggle, and one buyer chooses between three sellers, over NATS.
 //
 // Invariants:
 //
@@ -65,7 +65,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	if list == nil {
 		return Report{}, fmt.Errorf("unknown mode %q; the modes are %s", o.Mode, strings.Join(Choices(), ", "))
 	}
-	if o.Mode == Haggle && o.Face == HTTP {
+	if (o.Mode == Haggle || o.Mode == Tender) && o.Face == HTTP {
 		return Report{}, errors.New("negotiators haggle over NATS")
 	}
 	return run(ctx, o, list)
@@ -79,10 +79,15 @@ func run(ctx context.Context, o Options, list []scene) (Report, error) {
 	p := newPrinter(o)
 	p.opening(s)
 	all := make([]played, len(list))
+	if o.Mode == Tender {
+		all = s.tender(ctx, list, p)
+	}
 	for i := range list {
-		chat := p.scene(&list[i], i+1)
-		all[i] = s.play(ctx, &list[i], func(e transcript.Entry) { p.entry(chat, e) }, p.remark)
-		p.end(chat, all[i])
+		if o.Mode != Tender {
+			chat := p.scene(&list[i], i+1)
+			all[i] = s.play(ctx, &list[i], func(e transcript.Entry) { p.entry(chat, e) }, p.remark)
+			p.end(chat, all[i])
+		}
 		p.draw(&list[i], all[i])
 	}
 	if err := errors.Join(ctx.Err(), s.close()); err != nil {

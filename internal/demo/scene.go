@@ -62,6 +62,7 @@ const (
 	Convergent = "convergent"
 	Binding    = "binding"
 	Haggle     = "haggle"
+	Tender     = "tender"
 	All        = "all"
 )
 
@@ -75,7 +76,7 @@ const (
 func Faces() []string { return []string{NATS, HTTP} }
 
 // Choices lists what Options.Mode may be.
-func Choices() []string { return []string{ASP, Bilateral, Convergent, Binding, Haggle, All} }
+func Choices() []string { return []string{ASP, Bilateral, Convergent, Binding, Haggle, Tender, All} }
 
 // scenes returns new scenes, because their agents keep state.
 func scenes(choice string) []scene {
@@ -91,6 +92,8 @@ func scenes(choice string) []scene {
 		return []scene{signedAgreement()}
 	case Haggle:
 		return []scene{haggle()}
+	case Tender:
+		return tenders()
 	case All:
 		return slices.Concat(patterns, []scene{bilateralMatch(), convergentRounds(), signedAgreement()})
 	default:

@@ -1,0 +1,63 @@
+package session
+
+import (
+	"slices"
+
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// Escalation is the item that pauses the session, the first of several; nil while it is
+// not paused.
+func (s *State) Escalation() *escalation.Item {
+	for _, item := range s.asked {
+		if item.Open() {
+			return item
+		}
+	}
+	return nil
+}
+
+// EscalationFor is the open item that a human rules on or closes, nil for none.
+func (s *State) EscalationFor(m *performatives.Message) *escalation.Item {
+	var named escalation.ID
+	if inform, ok := m.Body.(*performatives.InformBody); ok {
+		ruling, _ := inform.Ruling()
+		named = escalation.ID(ruling.EscalationID)
+	}
+	for _, item := range s.asked {
+		if item.Open() && (item.ID == named || named == "" && item.Org == m.Sender.Organisation()) {
+			return item
+		}
+	}
+	return nil
+}
+
+// Escalations calls each with every item of the session, in no order.
+func (s *State) Escalations(each func(*escalation.Item)) {
+	for _, item := range s.items.All() {
+		each(item)
+	}
+}
+
+// NewestEscalations are the items that were opened last: one, or those of all
+// organisations that confirm an agreement. Do not change them.
+func (s *State) NewestEscalations() []*escalation.Item { return s.asked }
+
+// EscalationsOf counts how often a side has escalated.
+func (s *State) EscalationsOf(side performatives.Agent) int {
+	n := 0
+	for _, item := range s.items.All() {
+		if item.Principal == side {
+			n++
+		}
+	}
+	return n
+}
+
+// mayEnd reports whether the sender may decide for an organisation that is asked still.
+func (t *Command) mayEnd() bool {
+	return slices.ContainsFunc(t.asked, func(item *escalation.Item) bool {
+		return item.Open() && escalation.MayDecide(t.From.Member, item.Org)
+	})
+}
