@@ -186,7 +186,7 @@ func (p *Profile) match(t *Prepared, similar Similarity) (m matched) {
 		if t.Summary != "" && slices.ContainsFunc(s.antiPatterns, func(pattern string) bool { return strings.Contains(t.text, pattern) }) {
 			continue
 		}
-		one := Match{Skill: s.id, Name: s.name, Reasons: []string{}}
+		one := Match{Skill: s.id, Name: s.name, Reasons: make([]string, 0, 2)}
 		score, common := jaccard(t.keywords, s.keywords)
 		if similar != nil && t.Summary != "" {
 			if alike := similar(i); alike > 0 {
@@ -200,18 +200,18 @@ func (p *Profile) match(t *Prepared, similar Similarity) (m matched) {
 			}
 		}
 		if common > 0 {
-			both := func(word string) bool { return t.keywords[word] && s.keywords[word] }
-			if tags := matching(s.tags, both); tags != nil {
-				one.Reasons = append(one.Reasons, "tags: "+strings.Join(tags, ", "))
-				m.tags = appendNew(m.tags, tags)
+			if why := matching("tags: ", s.tags, t.keywords, &m.tags); why != "" {
+				one.Reasons = append(one.Reasons, why)
 			}
-			if capabilities := matching(s.capabilities, both); capabilities != nil {
-				one.Reasons = append(one.Reasons, "capabilities: "+strings.Join(capabilities, ", "))
-				m.capabilities = appendNew(m.capabilities, capabilities)
+			if why := matching("capabilities: ", s.capabilities, t.keywords, &m.capabilities); why != "" {
+				one.Reasons = append(one.Reasons, why)
 			}
 		}
 		if score > 0 {
 			one.Score = round4(score)
+			if m.matches == nil {
+				m.matches = make([]Match, 0, len(p.skills)-i)
+			}
 			m.matches = append(m.matches, one)
 		}
 	}
@@ -219,29 +219,17 @@ func (p *Profile) match(t *Prepared, similar Similarity) (m matched) {
 	return m
 }
 
-func appendNew(all, more []string) []string {
-	for _, one := range more {
-		if !slices.Contains(all, one) {
-			all = append(all, one)
-		}
-	}
-	return all
-}
-
 // jaccard is the part of both sets' keywords that they have in common.
-func jaccard(a, b set) (part float64, common int) {
-	if len(b) < len(a) {
-		a, b = b, a
-	}
-	for keyword := range a {
-		if b[keyword] {
+func jaccard(task set, skill []string) (part float64, common int) {
+	for _, keyword := range skill {
+		if task[keyword] {
 			common++
 		}
 	}
-	if len(a) == 0 && len(b) == 0 {
+	if len(task) == 0 && len(skill) == 0 {
 		return 0, 0
 	}
-	return float64(common) / float64(len(a)+len(b)-common), common
+	return float64(common) / float64(len(task)+len(skill)-common), common
 }
 
 // load falls with the queue.

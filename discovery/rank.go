@@ -29,15 +29,18 @@ type Candidate struct {
 	Assessment
 	Trust   *float64       `json:"trustScore,omitzero"` // 0 to 100, the registry's
 	Pricing jsontext.Value `json:"pricing,omitzero"`
+	Why     string         `json:"why,omitzero"` // what the policy went by; empty for one that refuses
 }
 
-// A Policy says which of two candidates comes first, negative for the first. Candidates
-// that are equal by it are ordered by Best.
-type Policy func(a, b *Candidate) int
+// A Policy ranks candidates.
+type Policy struct {
+	order func(a, b *Candidate) int // negative if a comes first
+	why   func(*Candidate) string
+}
 
-// Best orders by whether the agent accepts, score, confidence and trust, and last by the
+// best orders by whether the agent accepts, score, confidence and trust, and last by the
 // agent's URI, so that no two candidates are equal.
-func Best(a, b *Candidate) int {
+func best(a, b *Candidate) int {
 	return cmp.Or(
 		accepted(a, b),
 		cmp.Compare(b.Score, a.Score),
@@ -47,9 +50,19 @@ func Best(a, b *Candidate) int {
 	)
 }
 
-// Rank sorts candidates by a policy. Those that refuse come last in any policy.
-func Rank(candidates []Candidate, by Policy) {
-	slices.SortFunc(candidates, func(a, b Candidate) int { return cmp.Or(accepted(&a, &b), by(&a, &b), Best(&a, &b)) })
+// Rank sorts candidates. Those that refuse come last in any policy; those that are equal by
+// it are ordered by best.
+func (p Policy) Rank(candidates []Candidate) {
+	slices.SortFunc(candidates, func(a, b Candidate) int { return cmp.Or(accepted(&a, &b), p.order(&a, &b), best(&a, &b)) })
+}
+
+// Explain says of each candidate what the policy went by.
+func (p Policy) Explain(candidates []Candidate) {
+	for i := range candidates {
+		if c := &candidates[i]; c.Accepted {
+			c.Why = p.why(c)
+		}
+	}
 }
 
 func accepted(a, b *Candidate) int {
@@ -92,35 +105,62 @@ func ParsePolicy(text string) (Policy, error) {
 		return parseWeighted(text)
 	}
 	name, least, bounded := strings.Cut(text, ":")
-	var by Policy
-	switch name {
-	case "", "best":
-		by = Best
-	case "cheapest":
-		by = func(a, b *Candidate) int { return cmp.Compare(a.price(), b.price()) }
-	case "queue":
-		by = func(a, b *Candidate) int { return cmp.Compare(a.queue(), b.queue()) }
-	case "trust":
-		by = func(a, b *Candidate) int { return cmp.Compare(b.trust(), a.trust()) }
-	default:
-		return nil, fmt.Errorf("there is no ranking %.40q; there is best, cheapest, queue, trust, or weights such as score=3,trust=1", name)
+	by, known := policies[cmp.Or(name, "best")]
+	if !known {
+		return Policy{}, fmt.Errorf("there is no ranking %.40q; there is best, cheapest, queue, trust, or weights such as score=3,trust=1", name)
 	}
 	if !bounded {
 		return by, nil
 	}
 	threshold, err := strconv.ParseFloat(least, 64)
 	if err != nil || !(threshold >= 0 && threshold <= 1) {
-		return nil, fmt.Errorf("%.40q is not a least score from 0 to 1", least)
+		return Policy{}, fmt.Errorf("%.40q is not a least score from 0 to 1", least)
 	}
-	return func(a, b *Candidate) int {
-		enough := func(c *Candidate) int {
-			if c.Score >= threshold {
-				return 0
-			}
-			return 1
+	below := func(c *Candidate) int {
+		if c.Score >= threshold {
+			return 0
 		}
-		return cmp.Or(cmp.Compare(enough(a), enough(b)), by(a, b))
+		return 1
+	}
+	return Policy{
+		order: func(a, b *Candidate) int { return cmp.Or(cmp.Compare(below(a), below(b)), by.order(a, b)) },
+		why: func(c *Candidate) string {
+			return by.why(c) + "; score " + number(c.Score) + []string{" is at least ", " is below "}[below(c)] + number(threshold)
+		},
 	}, nil
+}
+
+// policies are the rankings that have a name.
+var policies = map[string]Policy{
+	"best": {best, func(c *Candidate) string {
+		return "score " + number(c.Score) + ", confidence " + number(c.Confidence) + ", " + c.trusted()
+	}},
+	"cheapest": {
+		func(a, b *Candidate) int { return cmp.Compare(a.price(), b.price()) },
+		func(c *Candidate) string { return known("price ", c.price(), "no price") },
+	},
+	"queue": {
+		func(a, b *Candidate) int { return cmp.Compare(a.queue(), b.queue()) },
+		func(c *Candidate) string { return known("queue ", c.queue(), "queue unknown") },
+	},
+	"trust": {func(a, b *Candidate) int { return cmp.Compare(b.trust(), a.trust()) }, (*Candidate).trusted},
+}
+
+func (c *Candidate) trusted() string {
+	if c.Trust == nil {
+		return "no trust score"
+	}
+	return "trust " + number(*c.Trust)
+}
+
+func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+
+// known names a value that is not infinite.
+func known(name string, value float64, otherwise string) string {
+	if math.IsInf(value, 0) {
+		return otherwise
+	}
+	return name + number(value)
 }
 
 // measures are what a weighted policy adds up, each from 0 to 1.
@@ -147,15 +187,29 @@ func parseWeighted(text string) (Policy, error) {
 		name, number, _ := strings.Cut(part, "=")
 		weight, err := strconv.ParseFloat(number, 64)
 		if measures[name] == nil || err != nil || !(weight >= 0 && weight <= 1000) {
-			return nil, fmt.Errorf("%.40q is not a weight: write score, confidence, trust, skill, load, cost or latency, = and a number from 0 to 1000", part)
+			return Policy{}, fmt.Errorf("%.40q is not a weight: write score, confidence, trust, skill, load, cost or latency, = and a number from 0 to 1000", part)
 		}
 		weights[name] = weight
 	}
 	total := func(c *Candidate) (total float64) {
-		for _, name := range []string{"score", "confidence", "trust", "skill", "load", "cost", "latency"} {
+		for _, name := range measured {
 			total += weights[name] * measures[name](c)
 		}
 		return total
 	}
-	return func(a, b *Candidate) int { return cmp.Compare(total(b), total(a)) }, nil
+	return Policy{
+		order: func(a, b *Candidate) int { return cmp.Compare(total(b), total(a)) },
+		why: func(c *Candidate) string {
+			var terms []string
+			for _, name := range measured {
+				if weights[name] > 0 {
+					terms = append(terms, number(weights[name])+" × "+name+" "+number(round4(measures[name](c))))
+				}
+			}
+			return strings.Join(terms, " + ") + " = " + number(round4(total(c)))
+		},
+	}, nil
 }
+
+// measured are the names of measures in the order in which they are added.
+var measured = []string{"score", "confidence", "trust", "skill", "load", "cost", "latency"}

@@ -1,6 +1,8 @@
 package discovery
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -43,34 +45,41 @@ type skill struct {
 	id, name        string
 	tags            []named
 	capabilities    []named
-	keywords        set
+	keywords        []string // each once
 	specializations []specialization // domains in lower case
 	antiPatterns    []string         // in lower case
 }
 
-// named is a tag or a capability with the words that match it.
+// named is a tag or a capability with those of its words that are keywords of the skill.
 type named struct {
 	name  string
 	words []string
 }
 
 func readSkill(s Skill) skill {
-	r := skill{id: orUnknown(s.ID), name: orUnknown(s.Name), keywords: set{}}
+	r := skill{id: orUnknown(s.ID), name: orUnknown(s.Name)}
+	keywords := set{}
 	var says assessed
 	if s.Assessment.Kind() == '{' {
 		_ = json.Unmarshal(s.Assessment, &says) // what cannot be read says nothing
 	}
 	for _, keyword := range says.Keywords {
-		r.keywords[lower(keyword)] = true
+		keywords[lower(keyword)] = true
 	}
 	for _, tag := range s.Tags {
-		r.keywords.addTokens(tag)
+		keywords.addTokens(tag)
 		r.tags = append(r.tags, named{tag, strings.FieldsFunc(lower(tag), isSpace)})
 	}
-	r.keywords.addTokens(r.name)
+	keywords.addTokens(r.name)
 	for _, capability := range members(s.Capabilities) {
-		r.keywords.addTokens(capability)
+		keywords.addTokens(capability)
 		r.capabilities = append(r.capabilities, named{capability, strings.Split(lower(capability), "_")})
+	}
+	r.keywords = slices.Collect(maps.Keys(keywords))
+	for _, all := range [][]named{r.tags, r.capabilities} {
+		for i := range all {
+			all[i].words = slices.DeleteFunc(all[i].words, func(word string) bool { return !keywords[word] })
+		}
 	}
 	for _, raw := range says.Specializations {
 		var of specialization
@@ -151,17 +160,26 @@ func members(object jsontext.Value) (names []string) {
 	return names
 }
 
-// matching returns those of which a word is among the keywords.
-func matching(all []named, keywords func(string) bool) (found []string) {
-	for _, one := range all {
-		for _, word := range one.words {
-			if keywords(word) {
-				found = append(found, one.name)
-				break
-			}
+// matching lists those of which a word is among the keywords, after a title, and adds them
+// to all that were found. It is "" if there is none.
+func matching(title string, names []named, keywords set, found *[]string) string {
+	var list strings.Builder
+	for _, one := range names {
+		if !slices.ContainsFunc(one.words, func(word string) bool { return keywords[word] }) {
+			continue
+		}
+		if list.Len() == 0 {
+			list.Grow(64)
+			list.WriteString(title)
+		} else {
+			list.WriteString(", ")
+		}
+		list.WriteString(one.name)
+		if !slices.Contains(*found, one.name) {
+			*found = append(*found, one.name)
 		}
 	}
-	return found
+	return list.String()
 }
 
 // isSpace is Unicode's white space, with the four separators of ASCII.

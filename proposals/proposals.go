@@ -144,8 +144,9 @@ func (c *Calls) Call(ctx context.Context, caller api.Caller, q api.CallForPropos
 		}
 		found.Candidates = append(found.Candidates, candidate)
 	}
-	discovery.Rank(found.Candidates, rank)
+	rank.Rank(found.Candidates)
 	found.Candidates, found.Truncated = page(found.Candidates, q.Limit)
+	rank.Explain(found.Candidates)
 	return found, nil
 }
 
@@ -182,23 +183,23 @@ func check(q api.CallForProposals) (rank discovery.Policy, wait time.Duration, e
 	rank, unknown := discovery.ParsePolicy(q.Rank)
 	switch {
 	case q.Summary == "":
-		return nil, 0, fault("/task_summary", "task_summary is required")
+		return rank, 0, fault("/task_summary", "task_summary is required")
 	case utf8.RuneCountInString(q.Summary) > discovery.MaxText || utf8.RuneCountInString(q.Details) > discovery.MaxText:
-		return nil, 0, fault("/task_summary", "task_summary and task_details have at most 10,000 characters each")
+		return rank, 0, fault("/task_summary", "task_summary and task_details have at most 10,000 characters each")
 	case q.Weights.Negative() != "":
-		return nil, 0, fault("/weights/"+q.Weights.Negative(), "a weight is at least 0")
+		return rank, 0, fault("/weights/"+q.Weights.Negative(), "a weight is at least 0")
 	case ms < 0 || ms > api.MaxWait:
-		return nil, 0, fault("/waitMs", "waitMs is from 0 to 10,000")
+		return rank, 0, fault("/waitMs", "waitMs is from 0 to 10,000")
 	case len(q.Capability) > api.MaxCapability:
-		return nil, 0, fault("/capability", fmt.Sprintf("a capability has at most %d bytes", api.MaxCapability))
+		return rank, 0, fault("/capability", fmt.Sprintf("a capability has at most %d bytes", api.MaxCapability))
 	case len(q.InputTypes) > maxWanted || len(q.OutputTypes) > maxWanted || len(q.RequiredTools) > maxWanted || len(q.ForbiddenTools) > maxWanted:
-		return nil, 0, fault("/input_mime_types", fmt.Sprintf("a task names at most %d types or tools of a kind", maxWanted))
+		return rank, 0, fault("/input_mime_types", fmt.Sprintf("a task names at most %d types or tools of a kind", maxWanted))
 	case q.Limit < 0 || q.Limit > maxCandidates:
-		return nil, 0, fault("/limit", "limit is from 1 to 200")
+		return rank, 0, fault("/limit", "limit is from 1 to 200")
 	case len(q.Agents) > api.MaxNamed:
-		return nil, 0, fault("/agents", "a call names at most 200 agents")
+		return rank, 0, fault("/agents", "a call names at most 200 agents")
 	case unknown != nil:
-		return nil, 0, fault("/rank", unknown.Error())
+		return rank, 0, fault("/rank", unknown.Error())
 	}
 	return rank, time.Duration(ms) * time.Millisecond, nil
 }

@@ -34,13 +34,17 @@ func subscores(c discovery.Candidate) string {
 	return fmt.Sprintf("%.2f %.2f %.2f %.2f %.2f", s.SkillMatch, s.IOCompatibility, s.Performance, s.Load, s.Cost)
 }
 
-// why is the reason of a refusal, or of the best match.
+// why is the reason of a refusal, or of the best match, and what the ranking went by.
 func why(c discovery.Candidate) string {
 	if c.Rejection != "" {
 		return string(c.Rejection)
 	}
-	if len(c.Matches) == 0 {
-		return ""
+	var reasons []string
+	if len(c.Matches) > 0 {
+		reasons = []string{c.Matches[0].Name + ": " + strings.Join(c.Matches[0].Reasons, "; ")}
 	}
-	return c.Matches[0].Name + ": " + strings.Join(c.Matches[0].Reasons, "; ")
+	if c.Why != "" {
+		reasons = append(reasons, c.Why)
+	}
+	return strings.Join(reasons, "; ")
 }
