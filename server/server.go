@@ -216,7 +216,7 @@ func (s *Server) end() {
 		s.nats.Shutdown()
 	}
 	if s.lock != nil {
-		s.lock.Close() //nolint:errcheck // nothing was written
+		unlock(s.lock)
 	}
 }
 
