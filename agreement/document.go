@@ -57,6 +57,7 @@ type Evidence struct {
 	Offer      jsontext.Value                            `json:"offer,omitzero"`
 	Acceptance jsontext.Value                            `json:"acceptance,omitzero"`
 	Keys       map[performatives.Agent]performatives.Key `json:"keys,omitzero"`
+	DIDKeys    map[performatives.Agent]performatives.Key `json:"did_keys,omitzero"` // that signed the hash, where Keys has those of the entries
 }
 
 // An Offer is what an agreement would be about: what its author signs in binding/1.
@@ -93,7 +94,16 @@ func Draft(o Offer) (Document, error) {
 type Accepted struct {
 	Parties           []performatives.Agent // who made the offer comes first
 	Offer, Acceptance transcript.Entry
-	Keys              map[performatives.Agent]performatives.Key // of the two senders
+	Keys              map[performatives.Agent][]performatives.Key // that were pinned for them and the two senders, the newest first
+}
+
+// signer is the key that signed, the newest if none did.
+func (a Accepted) signer(of performatives.Agent, signed func(performatives.Key) bool) performatives.Key {
+	keys := a.Keys[of]
+	if len(keys) == 0 {
+		return ""
+	}
+	return keys[max(0, slices.IndexFunc(keys, signed))]
 }
 
 var errNoOffer = errors.New("the entry makes no offer")
@@ -120,12 +130,46 @@ func Build(a Accepted) (Document, error) {
 	if err != nil {
 		return d, err
 	}
-	d.Evidence = &Evidence{Offer: a.Offer.Bytes, Acceptance: a.Acceptance.Bytes, Keys: a.Keys}
-	if accept, ok := a.Acceptance.Message.Body.(*performatives.AcceptBody); ok && len(a.Parties) == 2 && // other modes do not check signatures
-		SignedBy(a.Keys[a.Parties[0]], d.Hash, o.AgreementSignature) && SignedBy(a.Keys[a.Parties[1]], d.Hash, accept.AgreementSignature) {
-		d.Signatures = map[DID]string{d.Parties[0]: o.AgreementSignature, d.Parties[1]: accept.AgreementSignature}
+	d.Evidence = &Evidence{Offer: a.Offer.Bytes, Acceptance: a.Acceptance.Bytes, Keys: map[performatives.Agent]performatives.Key{}}
+	for _, m := range []*performatives.Message{a.Offer.Message, a.Acceptance.Message} {
+		d.Evidence.know(m.Sender, a.signer(m.Sender, func(k performatives.Key) bool { return m.VerifySignature(k) == nil }))
 	}
+	d.sign(a, o.AgreementSignature)
 	return d, nil
+}
+
+// sign takes in the signatures over the hash, if both parties made them: modes other than
+// binding/1 do not check them.
+func (d *Document) sign(a Accepted, offered string) {
+	accept, is := a.Acceptance.Message.Body.(*performatives.AcceptBody)
+	signatures, own := map[DID]string{}, map[performatives.Agent]performatives.Key{}
+	for i, party := range a.Parties {
+		signature := offered
+		if i > 0 && is {
+			signature = accept.AgreementSignature
+		}
+		key := a.signer(party, func(k performatives.Key) bool { return SignedBy(k, d.Hash, signature) })
+		d.Evidence.know(party, key)
+		if SignedBy(key, d.Hash, signature) {
+			signatures[d.Parties[i]] = signature
+		}
+		if key != d.Evidence.Keys[party] {
+			own[party] = key
+		}
+	}
+	if !is || len(a.Parties) != 2 || len(signatures) < len(a.Parties) {
+		return
+	}
+	if d.Signatures = signatures; len(own) > 0 {
+		d.Evidence.DIDKeys = own
+	}
+}
+
+// know notes the key of a signer, if it is not known.
+func (e *Evidence) know(a performatives.Agent, k performatives.Key) {
+	if _, known := e.Keys[a]; !known && k != "" {
+		e.Keys[a] = k
+	}
 }
 
 // saltOf is the salt of an offer: the one that it has, or one that derives from what
@@ -150,7 +194,7 @@ func (d Document) Redact(keep ...string) Document {
 	}
 	d.Terms, d.Salts = terms, salts
 	if d.Evidence != nil {
-		d.Evidence = &Evidence{Keys: d.Evidence.Keys}
+		d.Evidence = &Evidence{Keys: d.Evidence.Keys, DIDKeys: d.Evidence.DIDKeys}
 	}
 	return d
 }

@@ -2,6 +2,7 @@ package agreement
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -136,7 +137,14 @@ func (v *verifier) evidence() {
 	if !offered || !accepted {
 		return
 	}
-	made, err := Build(Accepted{Parties: v.parties(), Offer: offer, Acceptance: acceptance, Keys: said.Keys})
+	keys := map[performatives.Agent][]performatives.Key{}
+	for a, k := range said.Keys {
+		keys[a] = []performatives.Key{k}
+	}
+	for a, k := range said.DIDKeys {
+		keys[a] = append(keys[a], k)
+	}
+	made, err := Build(Accepted{Parties: v.parties(), Offer: offer, Acceptance: acceptance, Keys: keys})
 	switch {
 	case err != nil:
 		v.fault("/evidence/offer", "%v", err)
@@ -187,7 +195,7 @@ func (v *verifier) entry(member string, data []byte) (transcript.Entry, bool) {
 	}
 	sender := e.Message.Sender
 	key, known := v.trust.Keys[sender]
-	if !known {
+	if _, apart := v.Document.Evidence.DIDKeys[sender]; !known || apart { // the trusted key signed the hash
 		key = v.Document.Evidence.Keys[sender]
 	}
 	switch {
@@ -230,13 +238,16 @@ func (v *verifier) party(i int) performatives.Agent {
 func (v *verifier) signatures() {
 	d := &v.Document
 	if len(d.Signatures) == 0 {
+		if d.Evidence != nil && len(d.Evidence.DIDKeys) > 0 {
+			v.fault("/evidence/did_keys", "are keys of signatures that are not here")
+		}
 		return
 	}
 	for i, party := range d.Parties {
 		agent := v.party(i)
 		key, known := v.trust.Keys[agent]
 		if !known && d.Evidence != nil {
-			key = d.Evidence.Keys[agent]
+			key = cmp.Or(d.Evidence.DIDKeys[agent], d.Evidence.Keys[agent])
 		}
 		switch signature, signed := d.Signatures[party]; {
 		case !signed:

@@ -47,6 +47,7 @@ type PartyView struct {
 	OnBehalfOf performatives.Agent `json:"onBehalfOf,omitzero"`
 	Key        performatives.Key   `json:"key,omitzero"`
 	Custody    string              `json:"custody,omitzero"` // hosted: the installation holds the key
+	DIDKey     performatives.Key   `json:"didKey,omitzero"`  // the party's own key, where key is hosted
 }
 
 // An OfferView is an invitation, a proposal or a commitment.

@@ -225,8 +225,7 @@ func (b *Broker) event(l *cachedSession, m *performatives.Message) session.Event
 	}
 	if me, ok := b.registry.Member(m.Sender); ok {
 		if m.SignedBy != "" {
-			me.Key = m.SignedBy // perhaps a device's: the entry is verified with this key
-			me.Custody = b.registry.Custody(m.Sender, m.SignedBy)
+			me = b.registry.Signing(me, m.SignedBy) // perhaps a device's: the entry is verified with this key
 		}
 		e.Known.Add(me)
 	}

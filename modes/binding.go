@@ -17,7 +17,7 @@ var Binding = &session.Mode{
 	Name: "binding/1",
 	Min:  2, Max: 2,
 	Open:      openBinding,
-	Rules:     []session.Rule{noCommitments, linkedBySender},
+	Rules:     []session.Rule{noCommitments, linkedBySender, asSigned},
 	Offering:  []session.Rule{oneLiveOffer, withinMaxRounds, nextRound, inCategory, bindingComplete, offerSigned},
 	Answering: []session.Rule{session.NotOwn, session.Addressed, session.StillOpen, session.NothingPending, acceptanceSigned},
 	Binds:     true,
@@ -188,11 +188,12 @@ func acceptanceSigned(t *session.Command) error {
 	return signed(t, bound(&t.State).hash, body.AgreementSignature)
 }
 
-// signed insists on the party's own key, also of a delegate: a stolen or borrowed
-// signature binds nobody. A party that joined without a key, under --dev, has none.
+// signed insists on a key of the party, also of a delegate: a stolen or borrowed signature
+// binds nobody. That is its own key, or the one that the installation signs its entries with.
+// A party that joined without a key, under --dev, has none.
 func signed(t *session.Command, hash agreement.Digest, signature string) error {
-	key := t.PartyKey(t.Side)
-	if key == "" || agreement.SignedBy(key, hash, signature) {
+	key, own := t.PartyKey(t.Side), t.OwnKey(t.Side)
+	if key == "" || agreement.SignedBy(own, hash, signature) || agreement.SignedBy(key, hash, signature) {
 		return nil
 	}
 	return session.Refuse(session.SignatureInvalid, "agreementSignature is not of the key of %s over the agreement_hash %s", t.Side, hash).

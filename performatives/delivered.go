@@ -40,6 +40,7 @@ type Member struct {
 	Agent      Agent    `json:"agentId"`
 	Key        Key      `json:"key,omitzero"`     // absent only under --dev
 	Custody    string   `json:"custody,omitzero"` // of the key: hosted, or absent where the principal holds it itself
+	DIDKey     Key      `json:"didKey,omitzero"`  // the principal's own key, where key is hosted
 	Kind       string   `json:"kind"`             // system, personal, human or broker
 	Authority  string   `json:"authority"`        // principal, full, limited, advisory, standby, decide or broker
 	TrustScore *float64 `json:"trustScore,omitzero"`

@@ -83,6 +83,7 @@ type RawDraft struct {
 	Performative string
 	Recipient    jsontext.Value
 	Body         jsontext.Value
+	Context      []jsontext.Value
 	Constraints  jsontext.Value
 	Link         *Link
 }
@@ -91,8 +92,9 @@ type RawDraft struct {
 // to sign stays unsigned: the broker says what is wrong with it.
 func (d RawDraft) Envelope(s Signer) ([]byte, error) {
 	type content struct {
-		Body     jsontext.Value `json:"body,omitzero"`
-		MimeType string         `json:"mimeType"`
+		Body     jsontext.Value   `json:"body,omitzero"`
+		Context  []jsontext.Value `json:"context,omitzero"`
+		MimeType string           `json:"mimeType"`
 	}
 	type integrity struct {
 		PreviousHash Hash `json:"previousHash,omitzero"`
@@ -113,7 +115,7 @@ func (d RawDraft) Envelope(s Signer) ([]byte, error) {
 		Timestamp      string         `json:"timestamp"`
 		Version        string         `json:"version"`
 	}{
-		Constraints: d.Constraints, Content: content{d.Body, "application/json"},
+		Constraints: d.Constraints, Content: content{d.Body, d.Context, "application/json"},
 		MessageID: d.ID, Performative: d.Performative, Recipient: d.Recipient, Sender: sender{d.Sender},
 		SessionID: d.Session, Timestamp: FormatTime(d.Timestamp), Version: Version,
 	}

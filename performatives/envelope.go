@@ -26,7 +26,8 @@ type Message struct {
 	Performative Performative
 	ActName      string // as sent, also where it is no performative
 	RawBody      jsontext.Value
-	Body         Body // set by DecodeBody
+	Context      jsontext.Value // a list of what rides beside the body; nil for none
+	Body         Body           // set by DecodeBody
 	Constraints  Constraints
 	Link         *Link  // nil where the broker is to link it
 	Broker       Key    // the one that it is for, if its sender says so

@@ -32,7 +32,7 @@ func (w fields) message() (*Message, error) {
 	case w.context != nil && w.context.Kind() != '[':
 		return nil, malformed("/content/context", "want a list")
 	}
-	m := &Message{Version: text(w.version), ActName: text(w.act), RawBody: w.body}
+	m := &Message{Version: text(w.version), ActName: text(w.act), RawBody: w.body, Context: w.context}
 	m.Performative = Parse(m.ActName)
 	var err error
 	if m.ID, err = ParseMessageID(text(w.id)); err != nil {

@@ -41,12 +41,17 @@ func (r *Registry) Unhost(ctx context.Context, a performatives.Agent) (api.Card,
 	})
 }
 
-// Custody says who holds the key that a principal signed with: hosted, or "".
-func (r *Registry) Custody(a performatives.Agent, key performatives.Key) string {
-	if d, hosted := r.HostedKey(a); hosted && d == key {
-		return performatives.Hosted
+// Signing is what an entry pins of a principal that signed it with this one of its keys.
+func (r *Registry) Signing(m performatives.Member, key performatives.Key) performatives.Member {
+	own := m.Key
+	m.Key, m.Custody = key, ""
+	if d, hosted := r.HostedKey(m.Agent); hosted && d == key {
+		m.Custody = performatives.Hosted
+		if own != key {
+			m.DIDKey = own
+		}
 	}
-	return ""
+	return m
 }
 
 // HostedKey is the key that the installation signs for an agent with.

@@ -19,6 +19,7 @@ import (
 	bindugateway "github.com/parley-asp/parley/gateway/bindu"
 	httpgateway "github.com/parley-asp/parley/gateway/http"
 	indexgateway "github.com/parley-asp/parley/gateway/index"
+	oapgateway "github.com/parley-asp/parley/gateway/oap"
 	"github.com/parley-asp/parley/hosted"
 	"github.com/parley-asp/parley/inbox"
 	"github.com/parley-asp/parley/performatives"
@@ -87,6 +88,12 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 		index = httpgateway.Local(index)
 	}
 	mux.Handle(indexgateway.Base, index)
+	var oap http.Handler = oapgateway.New(oapgateway.Options{Broker: s.Broker, Custody: s.Custody(), Key: s.Key(), Log: log, Now: s.Now})
+	if s.Dev {
+		oap = httpgateway.Local(oap)
+	}
+	mux.Handle(oapgateway.Base, oap)
+	mux.Handle("GET "+oapgateway.ManifestPath, public.limit(oap))
 	negotiation := bindugateway.Options{Assess: s.assessor(o), Allow: public.allow}
 	if o.Embeddings.URL != "" {
 		negotiation.Allow = searches.allow // each may cost a paid call

@@ -2,6 +2,7 @@ package session
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/parley-asp/parley/delegation"
 	"github.com/parley-asp/parley/escalation"
@@ -271,7 +272,7 @@ func sameMember(a, b performatives.Member) bool {
 		}
 		return *m.TrustScore
 	}
-	return a.Key == b.Key && a.Custody == b.Custody && a.Kind == b.Kind && a.Authority == b.Authority && a.Limited == b.Limited && trust(a) == trust(b)
+	return a.Key == b.Key && a.DIDKey == b.DIDKey && a.Custody == b.Custody && a.Kind == b.Kind && a.Authority == b.Authority && a.Limited == b.Limited && trust(a) == trust(b)
 }
 
 // enter gives somebody a part, or a new one, and pins it.
@@ -280,6 +281,15 @@ func (t *Command) enter(p Party) {
 	p.Sequence = was.Sequence
 	if p.Role > Invitee {
 		p.Standby = ""
+	}
+	if again {
+		p.keys = was.keys
+	}
+	if p.Key != was.Key {
+		p.keys = append(slices.Clip(p.keys), p.Key)
+	}
+	if p.DIDKey != was.DIDKey {
+		p.keys = append(slices.Clip(p.keys), p.DIDKey)
 	}
 	if !again {
 		p.Sequence = t.Next

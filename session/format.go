@@ -15,6 +15,8 @@ package session
 //   - bilateral/1 ends with a rejection if its last turn is a REJECT.
 //   - convergent/1 refuses ids in which nothing is visible, and actions that contradict
 //     the outcome.
+//   - In binding/1 a document that an act carries in OAP's form is signed by the party's own
+//     key, and says what the act says.
 func (t *Command) Before(format int) bool {
 	policy := t.Policy
 	if t.Phase == Idle {

@@ -31,6 +31,21 @@ func (s *State) PartyKey(a performatives.Agent) performatives.Key {
 	return p.Key
 }
 
+// OwnKey is the party's own key, if it joined with one: it may differ from the one that the
+// installation signs its entries with.
+func (s *State) OwnKey(a performatives.Agent) performatives.Key {
+	p, _ := s.parties.Get(a)
+	return cmp.Or(p.DIDKey, p.Key)
+}
+
+// PinnedKeys are all keys that the transcript has pinned for a party, the newest first.
+func (s *State) PinnedKeys(a performatives.Agent) []performatives.Key {
+	p, _ := s.parties.Get(a)
+	keys := slices.DeleteFunc(slices.Clone(p.keys), func(k performatives.Key) bool { return k == "" })
+	slices.Reverse(keys)
+	return keys
+}
+
 // OfDelegation tells whether an ACCEPT, REJECT or WITHDRAW is of a delegation.
 func (t *Command) OfDelegation() bool { return t.about != nil }
 

@@ -132,6 +132,8 @@ type Party struct {
 	Sequence uint64          // of the entry by which it came
 
 	StandsFor performatives.Agent // of a standby: its principal
+
+	keys []performatives.Key // all that were pinned for it, the newest last; never changed
 }
 
 // A kind is what an id names.
