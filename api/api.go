@@ -121,6 +121,7 @@ type Card struct {
 	Skills              []discovery.Skill   `json:"skills,omitzero"`
 	Pricing             jsontext.Value      `json:"pricing,omitzero"`    // {amount, currency, per}
 	QueueDepth          jsontext.Value      `json:"queueDepth,omitzero"` // how many tasks wait for it; null is unknown
+	A2A                 bool                `json:"a2a,omitzero"`        // of a hosted agent: clients of A2A reach it at /a2a/<token>/
 
 	Registry Registry `json:"registry,omitzero"`
 

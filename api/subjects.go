@@ -28,6 +28,7 @@ const (
 	ClaimsBucket       = "ASP_CLAIMS"
 	PrivateBucket      = "ASP_PRIVATE"
 	SeenBucket         = "ASP_SEEN"
+	A2ABucket          = "ASP_A2A"
 	LogStream          = "ASP_LOG"
 	LedgerBucket       = "ASP_LEDGER"
 	RestoredKey        = "restored" // of the ledger's bucket: what the log was restored from

@@ -38,6 +38,7 @@ import (
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/proposals"
+	"github.com/parley-asp/parley/records"
 	"github.com/parley-asp/parley/registry"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/sessionlist"
@@ -156,6 +157,7 @@ type Broker struct {
 	registry *registry.Registry
 	custody  *custody.Custody
 	keys     *idempotency.Keys
+	a2a      *records.Records
 	copies   *feed.Feed // of inboxes
 	turns    *turns.Turns
 	digests  digests
@@ -212,6 +214,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		{"registry", b.openRegistry},
 		{"custody", b.openCustody},
 		{"idempotency keys", b.openKeys},
+		{"records of A2A", b.openA2A},
 		{"terms schemas", b.openTerms},
 		{"turns", b.openTurns},
 		{"session list", b.openList},

@@ -8,6 +8,7 @@ import (
 	"github.com/parley-asp/parley/custody"
 	"github.com/parley-asp/parley/idempotency"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/records"
 	"github.com/parley-asp/parley/registry"
 )
 
@@ -32,6 +33,17 @@ func (b *Broker) openKeys(ctx context.Context) (err error) {
 	b.keys, err = idempotency.Open(ctx, b.store)
 	return err
 }
+
+func (b *Broker) openA2A(ctx context.Context) (err error) {
+	b.a2a, err = records.Open(ctx, b.store, api.A2ABucket, "what is to be done for clients of A2A")
+	return err
+}
+
+// A2ARecords are what is to be done for clients of A2A.
+func (b *Broker) A2ARecords() *records.Records { return b.a2a }
+
+// Card finds a principal's card.
+func (b *Broker) Card(a performatives.Agent) (api.Card, bool) { return b.registry.Card(a) }
 
 // IdempotencyKeys remember the acts that gateways make.
 func (b *Broker) IdempotencyKeys() *idempotency.Keys { return b.keys }

@@ -39,6 +39,7 @@ type Custody interface {
 type Keys interface {
 	Reserve(ctx context.Context, a performatives.Agent, key string, act idempotency.Act) (first idempotency.Act, repeat bool, err error)
 	Replace(ctx context.Context, a performatives.Agent, key string, was, act idempotency.Act) error
+	Get(ctx context.Context, a performatives.Agent, key string) (act idempotency.Act, found bool, err error)
 }
 
 // Private holds aside what a hosted inviter says for its own side alone.
@@ -99,6 +100,16 @@ func (h *Agents) Say(ctx context.Context, as performatives.Agent, id performativ
 	return accepted, session.Busy()
 }
 
+// Before finds the session in which something was accepted under a key before.
+func (h *Agents) Before(ctx context.Context, as performatives.Agent, key string) (id performatives.SessionID, accepted bool, err error) {
+	made, found, err := h.o.Keys.Get(ctx, as, key)
+	if err != nil || !found {
+		return "", false, err
+	}
+	accepted, err = h.taken(ctx, as, made)
+	return made.Session, accepted, err
+}
+
 // maxTries is how often an act is tried while others come under its key.
 const maxTries = 5
 
@@ -126,7 +137,7 @@ func (s speech) try(ctx context.Context, made idempotency.Act) (accepted api.Acc
 		if !errors.Is(err, &session.Refusal{Code: session.StaleTimestamp}) {
 			return accepted, err
 		}
-	} else if taken, err := s.taken(ctx, first); err != nil {
+	} else if taken, err := s.taken(ctx, s.as, first); err != nil {
 		return accepted, err
 	} else if taken {
 		return accepted, session.Refuse(session.Duplicate, "something else was accepted under this Idempotency-Key or messageId").
@@ -145,12 +156,12 @@ func (s speech) try(ctx context.Context, made idempotency.Act) (accepted api.Acc
 }
 
 // taken tells whether an act is in its session's transcript.
-func (s speech) taken(ctx context.Context, made idempotency.Act) (bool, error) {
+func (h *Agents) taken(ctx context.Context, as performatives.Agent, made idempotency.Act) (bool, error) {
 	request, err := json.Marshal(api.ListMessages{Session: made.Session, Message: made.Message})
 	if err != nil {
 		return false, err
 	}
-	_, err = s.o.Broker.CallAs(ctx, s.as, api.SessionMessages.Name, request)
+	_, err = h.o.Broker.CallAs(ctx, as, api.SessionMessages.Name, request)
 	if errors.Is(err, &session.Refusal{Code: session.UnknownSession}) {
 		return false, nil
 	}

@@ -71,6 +71,19 @@ func (k *Keys) Reserve(ctx context.Context, a performatives.Agent, key string, a
 	return first, true, json.Unmarshal(found.Value, &first)
 }
 
+// Get finds what was noted under a key.
+func (k *Keys) Get(ctx context.Context, a performatives.Agent, key string) (act Act, found bool, err error) {
+	e, err := k.bucket.Get(ctx, bucketKey(a, key))
+	if errors.Is(err, store.ErrNoKey) {
+		return act, false, nil
+	}
+	if err != nil {
+		return act, false, err
+	}
+	act.revision = e.Revision
+	return act, true, json.Unmarshal(e.Value, &act)
+}
+
 // ErrConflict says that somebody else was faster.
 var ErrConflict = store.ErrConflict
 

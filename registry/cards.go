@@ -183,6 +183,8 @@ func (r *Registry) check(c *api.Card) error {
 		return cardFault("/card/registry/auditor", "an auditor is a human who may not decide")
 	case c.Registry.TrustScore != nil && (*c.Registry.TrustScore < 0 || *c.Registry.TrustScore > 100):
 		return cardFault("/card/registry/trustScore", "trustScore is 0 to 100")
+	case c.A2A && human:
+		return cardFault("/card/a2a", "a2a is of an agent")
 	case c.MaxTransactionValue != nil && *c.MaxTransactionValue < 0:
 		return cardFault("/card/maxTransactionValue", "maxTransactionValue is at least 0")
 	case len(c.Registry.Limits) > 0 && !human:

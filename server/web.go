@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/custody"
+	a2agateway "github.com/parley-asp/parley/gateway/a2a"
 	ardgateway "github.com/parley-asp/parley/gateway/ard"
 	bindugateway "github.com/parley-asp/parley/gateway/bindu"
 	httpgateway "github.com/parley-asp/parley/gateway/http"
@@ -32,6 +33,7 @@ type web struct {
 	server *http.Server
 	inbox  *inbox.Inbox
 	http   *httpgateway.Gateway
+	a2a    *a2agateway.Gateway
 }
 
 // Timeouts of HTTP. Live connections, which follow the inbox, extend theirs.
@@ -105,6 +107,16 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 		}
 	}
 	mux.Handle(bindugateway.Base, bindugateway.New(negotiation))
+	met := s.a2a(o, agents, public, log)
+	if err := met.Open(context.Background()); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	var a2a http.Handler = met
+	if s.Dev {
+		a2a = httpgateway.Local(met)
+	}
+	mux.Handle(a2agateway.Base, a2a)
+	mux.HandleFunc("GET "+a2agateway.DocumentPath, a2agateway.Document)
 	catalog := ardgateway.New(ardgateway.Options{Agents: s.Proposals().Agents, Allow: searches.allow})
 	for _, path := range []string{ardgateway.CatalogPath, ardgateway.AgentsPath, ardgateway.SearchPath} {
 		mux.Handle(path, catalog)
@@ -137,7 +149,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	} else {
 		go server.Serve(listener) //nolint:errcheck // returns when closed
 	}
-	return &web{addr, server, pages, gateway}, nil
+	return &web{addr, server, pages, gateway, met}, nil
 }
 
 // below serves the paths below base by a handler that gets them as they were sent: a mux
@@ -155,6 +167,7 @@ func below(base string, handler, rest http.Handler) http.Handler {
 func (w *web) close(ctx context.Context) {
 	w.inbox.Close() // live connections are never idle
 	w.http.Close()
+	w.a2a.Close()
 	w.server.Shutdown(ctx) //nolint:errcheck // the process exits
 	w.http.Wait(ctx)
 }
@@ -163,6 +176,7 @@ func (w *web) close(ctx context.Context) {
 func (w *web) crash() {
 	w.inbox.Close()
 	w.http.Close()
+	w.a2a.Close()
 	w.server.Close() //nolint:errcheck // as a crash would
 }
 

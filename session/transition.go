@@ -101,16 +101,25 @@ func everyInviteeAccepted(s *State) bool {
 	return s.invitation.acceptedBy.Len() >= s.principals-1
 }
 
-// heardIn lists the acts that a state hears, for refusals that teach.
-func heardIn(p Phase) string {
-	var acts []string
+// Hears lists the acts that a state hears.
+func (p Phase) Hears() (acts []performatives.Performative) {
 	for _, act := range performatives.All() {
 		if lifecycle[p][act].heard {
-			acts = append(acts, act.String())
+			acts = append(acts, act)
 		}
 	}
+	return acts
+}
+
+// heardIn names the acts that a state hears, for refusals that teach.
+func heardIn(p Phase) string {
+	acts := p.Hears()
 	if len(acts) == 0 {
 		return "nothing"
 	}
-	return strings.Join(acts, ", ")
+	names := make([]string, 0, len(acts))
+	for _, act := range acts {
+		names = append(names, act.String())
+	}
+	return strings.Join(names, ", ")
 }

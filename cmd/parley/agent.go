@@ -73,6 +73,7 @@ instead: such an agent acts over HTTP with a token ('parley token add').`,
 	cmd.Flags().StringVar((*string)(&r.card.Standby), "standby", "", "`URI` of a system agent of the same organisation that may take turns left waiting")
 	cmd.Flags().StringVarP(&r.file, "file", "f", "", "`FILE` with the card as JSON or YAML, such as its skills and price; flags take precedence")
 	cmd.Flags().BoolVar(&r.hosted, "hosted", false, "the broker holds a signing key; --key-out or --public-key add a key of the agent's own")
+	cmd.Flags().BoolVar(&r.card.A2A, "serve-a2a", false, "let clients of A2A reach the agent, which has to be hosted")
 	cmd.Flags().Float64Var(&r.trust, "trust", 0, "trust `SCORE`, 0 to 100")
 	return cmd
 }
@@ -148,6 +149,7 @@ func (r *registration) fromFile(cmd *cobra.Command) error {
 		"kind":        func() { r.card.Kind = flags.Kind },
 		"capability":  func() { r.card.Capabilities = flags.Capabilities },
 		"schema":      func() { r.card.Schemas = flags.Schemas },
+		"serve-a2a":   func() { r.card.A2A = flags.A2A },
 	} {
 		if cmd.Flags().Changed(name) {
 			put()

@@ -20,6 +20,8 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 		flags.StringVar(&s.HTTP, "http", "127.0.0.1:8080", "`HOST:PORT` of HTTP; \"\" disables it")
 		flags.StringSliceVar(&s.proxies, "http-proxy", nil, "`ADDRESS` or network of a reverse proxy in front of HTTP, whose X-Forwarded-For names the client; can be repeated")
 		flags.StringSliceVar(&s.HTTPOrigins, "http-origins", nil, "`ORIGIN` such as https://acme.com whose pages may call "+httpgateway.Base+"; can be repeated (default: none)")
+		flags.StringVar(&s.HTTPURL, "http-url", "", "`URL` at which others reach HTTP, such as https://parley.acme.com; agent cards name it (default: that of each request)")
+		flags.BoolVar(&s.PrivateWebhooks, "private-webhooks", false, "let webhooks that clients of A2A name be at private addresses")
 		flags.BoolVar(&s.BinduAuth, "bindu-auth", false, "ask for a token on "+bindugateway.Base+" (default: anybody may ask how well an agent fits)")
 		flags.StringVar(&s.Embeddings.URL, "embeddings", "", "`URL` of an endpoint that speaks OpenAI's embeddings, by which answers there go besides keywords; PARLEY_EMBEDDINGS_KEY is its key")
 		flags.StringVar(&s.Embeddings.Model, "embeddings-model", "", "`NAME` of its model")

@@ -1,0 +1,208 @@
+package a2agateway
+
+import (
+	"cmp"
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/go-json-experiment/json"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/extensions"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// Paths below an agent's own.
+const (
+	CardPath = ".well-known/agent-card.json"
+	KeysPath = ".well-known/jwks.json"
+)
+
+// DocumentPath is where the extension's document is served.
+const DocumentPath = "/asp/v0.1"
+
+// Document serves what the extension says.
+func Document(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/markdown; charset=utf-8")
+	http.ServeContent(w, r, "", time.Time{}, strings.NewReader(extensions.ASP))
+}
+
+// object is JSON in the making. Cards are written as objects, in the JSON of A2A's proto
+// definition, because that is what is signed.
+type object = map[string]any
+
+// wellKnown serves what everybody may read of an agent.
+func (g *Gateway) wellKnown(w http.ResponseWriter, r *http.Request, path string, card api.Card) {
+	w.Header().Set("Access-Control-Allow-Origin", "*")
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", http.MethodGet)
+		fail(w, http.StatusMethodNotAllowed, "UNIMPLEMENTED", "the path takes GET")
+		return
+	}
+	signer, err := g.o.Custody.Signer(r.Context(), card.Agent)
+	if err != nil {
+		fail(w, http.StatusServiceUnavailable, "UNAVAILABLE", "try again")
+		return
+	}
+	switch {
+	case path == CardPath:
+		signed, err := signedCard(card, g.base(r)+Base+card.Agent.Token(), g.o.Version, signer)
+		if err != nil {
+			fail(w, http.StatusInternalServerError, "INTERNAL", "internal error")
+			return
+		}
+		write(w, http.StatusOK, signed)
+	case path == KeysPath && signer != nil:
+		write(w, http.StatusOK, object{"keys": []object{jwk(signer.Key())}})
+	default:
+		fail(w, http.StatusNotFound, "NOT_FOUND", "there is no such path")
+	}
+}
+
+// base is the URL at which others reach HTTP.
+func (g *Gateway) base(r *http.Request) string {
+	if g.o.URL != "" {
+		return strings.TrimSuffix(g.o.URL, "/")
+	}
+	if r.TLS != nil {
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
+}
+
+// Media types of parts.
+const (
+	textType     = "text/plain"
+	jsonType     = "application/json"
+	envelopeType = "application/asp+json"
+)
+
+// agentCard is an agent's card as A2A v1.0 has it.
+func agentCard(card api.Card, url, version string) object {
+	modes := []string{textType, jsonType, envelopeType}
+	skills := []object{}
+	for _, s := range card.Skills {
+		skills = append(skills, object{
+			"id": s.ID, "name": s.Name, "description": cmp.Or(s.Description, s.Name), "tags": append([]string{}, s.Tags...),
+			"inputModes": append([]string{}, s.InputModes...), "outputModes": append([]string{}, s.OutputModes...),
+		})
+	}
+	if len(skills) == 0 {
+		skills = append(skills, object{
+			"id": "negotiate", "name": "Negotiate", "description": "Agrees on terms in a signed session of the Agent Session Protocol.",
+			"tags": append([]string{"negotiation"}, card.Capabilities...),
+		})
+	}
+	bindings := []object{}
+	for _, b := range []struct{ url, binding, version string }{
+		{url + "/", string(a2a.TransportProtocolJSONRPC), string(a2a.Version)}, {url, string(a2a.TransportProtocolHTTPJSON), string(a2a.Version)},
+		{url + "/", string(a2a.TransportProtocolJSONRPC), "0.3"}, {url, string(a2a.TransportProtocolHTTPJSON), "0.3"},
+	} {
+		bindings = append(bindings, object{"url": b.url, "protocolBinding": b.binding, "protocolVersion": b.version})
+	}
+	host := string(card.Agent.Organisation())
+	return object{
+		"name": cmp.Or(card.Name, string(card.Agent)), "description": cmp.Or(card.Description, "Negotiates for "+host+" as "+string(card.Agent)+"."),
+		"version": version, "provider": object{"organization": cmp.Or(card.Organization, host), "url": "https://" + host},
+		"supportedInterfaces": bindings, "defaultInputModes": modes, "defaultOutputModes": modes, "skills": skills,
+		"capabilities": object{"streaming": true, "pushNotifications": true, "extensions": []object{{
+			"uri": Extension, "description": "A context is a session of the Agent Session Protocol; signed envelopes travel in data parts.",
+			"params": object{"agentId": string(card.Agent), "envelope": envelopeType},
+		}}},
+		"securitySchemes": object{"bearer": object{"httpAuthSecurityScheme": object{"scheme": "Bearer", "description": "A token of the caller's principal ('parley token add')."}}},
+	}
+}
+
+// signedCard is the card with its signature (A2A §8.4), and beside that what clients of 0.3
+// read. Verifiers of 1.0 leave that out, as it is no member of theirs.
+func signedCard(card api.Card, url, version string, signer performatives.Signer) (object, error) {
+	whole := agentCard(card, url, version)
+	if signer != nil {
+		signature, err := signCard(whole, url+"/"+KeysPath, signer)
+		if err != nil {
+			return nil, err
+		}
+		whole["signatures"] = []object{signature}
+	}
+	whole["protocolVersion"], whole["url"], whole["preferredTransport"] = "0.3.0", url+"/", string(a2a.TransportProtocolJSONRPC)
+	whole["additionalInterfaces"] = []object{
+		{"url": url + "/", "transport": string(a2a.TransportProtocolJSONRPC)}, {"url": url, "transport": string(a2a.TransportProtocolHTTPJSON)},
+	}
+	// Clients of 1.0 differ on how securityRequirements are written; those in Python read this instead.
+	whole["security"] = []object{{"bearer": []string{}}}
+	bearer := whole["securitySchemes"].(object)["bearer"].(object) //nolint:errcheck,forcetypeassert // made above
+	inner := bearer["httpAuthSecurityScheme"].(object)             //nolint:errcheck,forcetypeassert // made above
+	bearer["type"], bearer["scheme"], bearer["description"] = "http", inner["scheme"], inner["description"]
+	return whole, nil
+}
+
+// signCard signs a card: JWS over its canonical JSON without what is empty.
+func signCard(card object, keys string, signer performatives.Signer) (object, error) {
+	data, err := json.Marshal(filled(card), json.Deterministic(true))
+	if err != nil {
+		return nil, err
+	}
+	payload, err := performatives.Canonical(data)
+	if err != nil {
+		return nil, err
+	}
+	header, err := json.Marshal(object{"alg": "EdDSA", "typ": "JOSE", "kid": string(signer.Key()), "jku": keys}, json.Deterministic(true))
+	if err != nil {
+		return nil, err
+	}
+	protected := base64.RawURLEncoding.EncodeToString(header)
+	signature, err := signer.Sign([]byte(protected + "." + base64.RawURLEncoding.EncodeToString(payload)))
+	return object{"protected": protected, "signature": base64.RawURLEncoding.EncodeToString(signature)}, err
+}
+
+// filled is a value without empty texts, lists and objects, as the canonical form of a card
+// has none; nil is nothing.
+func filled(value any) any {
+	switch v := value.(type) {
+	case object:
+		kept := object{}
+		for name, member := range v {
+			if m := filled(member); m != nil {
+				kept[name] = m
+			}
+		}
+		if len(kept) > 0 {
+			return kept
+		}
+	case []object:
+		kept := []any{}
+		for _, member := range v {
+			if m := filled(member); m != nil {
+				kept = append(kept, m)
+			}
+		}
+		if len(kept) > 0 {
+			return kept
+		}
+	case []string:
+		kept := []any{}
+		for _, text := range v {
+			if text != "" {
+				kept = append(kept, text)
+			}
+		}
+		if len(kept) > 0 {
+			return kept
+		}
+	case string:
+		if v != "" {
+			return v
+		}
+	default:
+		return v
+	}
+	return nil
+}
+
+// jwk is a key as JSON Web Keys have it.
+func jwk(k performatives.Key) object {
+	return object{"kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "use": "sig", "kid": string(k), "x": base64.RawURLEncoding.EncodeToString(k.Public())}
+}

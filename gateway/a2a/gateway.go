@@ -1,0 +1,279 @@
+// Package a2agateway lets clients of A2A meet hosted agents: each with "a2a": true in its
+// card is an A2A v1.0 server of its own, with JSON-RPC and REST (docs/A2A.md).
+//
+//	gateway := a2agateway.New(a2agateway.Options{Broker: b, Custody: b.Custody(), Hosted: h, …})
+//	mux.Handle(a2agateway.Base, gateway)
+//	defer gateway.Close()
+//
+//	/a2a/{token}/.well-known/agent-card.json   for everybody, signed with the agent's key
+//	/a2a/{token}/                              JSON-RPC; REST below it
+//
+// {token} is that of the agent's URI. The caller's bearer token says which principal it is.
+// A context is a session of the caller with the agent, with one task, which has the same id.
+// Messages become the caller's acts, and the transcript is the task's history. No rule of the
+// protocol lives here: acts are judged by the broker, and the task's state is read off the
+// session's view.
+package a2agateway
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
+	"github.com/a2aproject/a2a-go/v2/a2asrv"
+	a2alog "github.com/a2aproject/a2a-go/v2/log"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/custody"
+	"github.com/parley-asp/parley/hosted"
+	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// Base is the path that all routes begin with.
+const Base = "/a2a/"
+
+// Extension is the URI of the extension by which signed envelopes travel in data parts.
+const Extension = "https://parley-asp.github.io/asp/v0.1"
+
+// A Broker answers verbs and judges envelopes for a principal that is authenticated.
+// Refusals are *session.Refusal.
+type Broker interface {
+	CallAs(ctx context.Context, as performatives.Agent, verb string, request []byte) ([]byte, error)
+	SubmitAs(ctx context.Context, as performatives.Agent, s performatives.SessionID, envelope []byte) (api.Acceptance, error)
+}
+
+// Custody knows tokens, and signs for hosted agents.
+type Custody interface {
+	Admit(ctx context.Context, bearer string) (custody.Pass, error)
+	Signer(ctx context.Context, a performatives.Agent) (performatives.Signer, error)
+}
+
+// Hosted says acts for hosted agents.
+type Hosted interface {
+	Say(ctx context.Context, as performatives.Agent, id performatives.SessionID, key string, said hosted.Said) (api.Acceptance, error)
+	Before(ctx context.Context, as performatives.Agent, key string) (id performatives.SessionID, accepted bool, err error)
+}
+
+// Options say what is served.
+type Options struct {
+	Broker  Broker
+	Custody Custody
+	Hosted  Hosted
+	Records Records
+
+	// Served finds the card of an agent that A2A reaches.
+	Served func(performatives.Agent) (api.Card, bool)
+	// WatchSession tells of new entries of a session.
+	WatchSession func(ctx context.Context, id performatives.SessionID) (changed <-chan struct{}, stop func(), err error)
+	// Owns tells whether this broker, and no other, does what there is to do for a session.
+	Owns func(performatives.SessionID) bool
+	// CheckURL refuses a URL that Push would not reach.
+	CheckURL func(string) error
+	// Allow counts a request that needs no token; false is too many.
+	Allow func(*http.Request) bool
+
+	URL     string       // at which others reach HTTP; "" is that of each request
+	Push    *http.Client // that calls webhooks, which strangers name
+	Version string
+	Log     *zap.Logger
+	Now     func() time.Time
+}
+
+// A Gateway serves requests below Base.
+type Gateway struct {
+	o         Options
+	ctx       context.Context //nolint:containedctx // the gateway's life, with which streams end
+	work      *background.Group
+	followers followers
+	rpc, rest,
+	oldRPC, oldREST http.Handler
+}
+
+// keepAlive is between comments on a stream that is idle.
+const keepAlive = 15 * time.Second
+
+// New makes a gateway.
+func New(o Options) *Gateway {
+	work := background.New()
+	g := &Gateway{o: o, work: work, ctx: work.Context()}
+	g.followers = followers{Gateway: g, running: map[string]*follower{}}
+	transport := []a2asrv.TransportOption{a2asrv.WithTransportKeepAlive(keepAlive), a2asrv.WithTransportPanicHandler(func(why any) error {
+		o.Log.Error("a2a", zap.Any("panic", why))
+		return a2a.ErrInternalError
+	})}
+	g.rpc, g.rest = a2asrv.NewJSONRPCHandler(tasks{g}, transport...), a2asrv.NewRESTHandler(tasks{g}, transport...)
+	g.oldRPC, g.oldREST = a2av0.NewJSONRPCHandler(tasks{g}, transport...), a2av0.NewRESTHandler(tasks{g}, transport...)
+	return g
+}
+
+// Open resumes what was to be done when the process ended. It is for after the listener is up.
+func (g *Gateway) Open(ctx context.Context) error { return g.followers.open(ctx) }
+
+// Close ends streams and what runs in the background.
+func (g *Gateway) Close() { g.work.Close() }
+
+// A call is one authenticated request to an agent.
+type call struct {
+	pass  custody.Pass
+	agent performatives.Agent
+	asp   bool // the caller asked for Extension
+}
+
+type callKey struct{}
+
+// callOf is the call that a request of the library's is of.
+func callOf(ctx context.Context) call {
+	c, _ := ctx.Value(callKey{}).(call)
+	return c
+}
+
+// ServeHTTP serves a request.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	token, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, Base), "/")
+	agent, err := performatives.ParseToken(token)
+	card, served := g.o.Served(agent)
+	public := strings.HasPrefix(path, ".well-known/")
+	switch {
+	case public && !g.o.Allow(r):
+		h.Set("Retry-After", "1")
+		fail(w, http.StatusTooManyRequests, "RESOURCE_EXHAUSTED", "too many requests from your address")
+	case err != nil || !served:
+		fail(w, http.StatusNotFound, "NOT_FOUND", "there is no such agent")
+	case public:
+		g.wellKnown(w, r, path, card)
+	default:
+		g.serve(w, r, agent, path)
+	}
+}
+
+// maxBody is the largest body, more than the largest envelope.
+const maxBody = 300 << 10
+
+// serve authenticates a request, reads it and passes it to the library.
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, agent performatives.Agent, path string) {
+	pass, err := g.admit(r)
+	if err != nil {
+		if errors.Is(err, custody.ErrToken) {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="asp"`)
+			fail(w, http.StatusUnauthorized, "UNAUTHENTICATED", "send Authorization: Bearer <token>")
+			return
+		}
+		fail(w, http.StatusServiceUnavailable, "UNAVAILABLE", "try again")
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		fail(w, http.StatusRequestEntityTooLarge, "INVALID_ARGUMENT", "the body is too large")
+		return
+	} else if err != nil {
+		fail(w, http.StatusBadRequest, "INVALID_ARGUMENT", "the body ends early")
+		return
+	}
+	c := call{pass: pass, agent: agent}
+	for _, name := range []string{"A2A-Extensions", "X-A2A-Extensions"} {
+		for _, value := range r.Header.Values(name) {
+			if strings.Contains(value, Extension) {
+				c.asp = true
+				w.Header().Set(name, Extension)
+			}
+		}
+	}
+	ctx, cancel := g.until(r.Context(), pass)
+	defer cancel()
+	ctx = a2alog.AttachLogger(context.WithValue(ctx, callKey{}, c), slog.New(slog.DiscardHandler))
+	inner := r.Clone(ctx)
+	inner.Body, inner.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	inner.URL.Path, inner.URL.RawPath = "/"+path, ""
+	stream := &patient{ResponseWriter: w, out: http.NewResponseController(w)}
+	g.binding(inner, body).ServeHTTP(stream, inner)
+}
+
+// binding is by which protocol a request is to be read: its path and A2A-Version say so, and
+// for JSON-RPC the style of the method's name.
+func (g *Gateway) binding(r *http.Request, body []byte) http.Handler {
+	version := r.Header.Get(a2a.SvcParamVersion)
+	old := strings.HasPrefix(version, "0.3")
+	if version != "" && !old && version != "1" && !strings.HasPrefix(version, "1.0") {
+		return versionRefused(r.URL.Path == "/")
+	}
+	if r.URL.Path == "/" {
+		if old || oldMethod(body) {
+			return g.oldRPC
+		}
+		return g.rpc
+	}
+	if path, is := strings.CutPrefix(r.URL.Path, "/v1/"); is { // where 0.3 has REST
+		r.URL.Path = "/" + path
+		return g.oldREST
+	}
+	if old {
+		return g.oldREST
+	}
+	return g.rest
+}
+
+// admit finds whom a request is for.
+func (g *Gateway) admit(r *http.Request) (custody.Pass, error) {
+	if len(r.Header.Values("Authorization")) != 1 {
+		return custody.Pass{}, custody.ErrToken
+	}
+	return g.o.Custody.Admit(r.Context(), custody.Bearer(r.Header.Get("Authorization")))
+}
+
+// until is a request's context until its token ends or the gateway closes.
+func (g *Gateway) until(ctx context.Context, pass custody.Pass) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	ends := []func() bool{context.AfterFunc(g.ctx, cancel)}
+	if !pass.Expires.IsZero() {
+		timer := time.AfterFunc(pass.Expires.Sub(g.o.Now()), cancel)
+		ends = append(ends, timer.Stop)
+	}
+	if pass.Removed != nil {
+		go func() {
+			select {
+			case <-pass.Removed:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return ctx, func() {
+		cancel()
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
+// errReadOnly refuses what changes something to a token that only reads.
+var errReadOnly = session.Refuse(session.Unauthorized, "the token is read-only")
+
+// patient gives each write to a stream its own deadline, so that a stream may last and a
+// client that is too slow is cut off.
+type patient struct {
+	http.ResponseWriter
+	out *http.ResponseController
+}
+
+const writeWithin = 10 * time.Second
+
+func (p *patient) Write(data []byte) (int, error) {
+	p.out.SetWriteDeadline(time.Now().Add(writeWithin)) //nolint:errcheck // of a connection that has a deadline
+	return p.ResponseWriter.Write(data)
+}
+
+// Flush flushes what was written.
+func (p *patient) Flush() { p.out.Flush() } //nolint:errcheck // the client went away

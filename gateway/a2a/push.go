@@ -1,0 +1,252 @@
+package a2agateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// A pushRecord is a webhook that hears of a task.
+type pushRecord struct {
+	Config a2a.PushConfig `json:"config"`
+	Told   uint64         `json:"told"` // entries that the webhook has heard of
+	State  a2a.TaskState  `json:"state"`
+}
+
+// Bounds of webhooks.
+const (
+	maxPush     = 10 // of a caller for a task
+	maxPushText = 2 << 10
+	pushTries   = 6
+	firstPause  = time.Second // between tries; it doubles
+)
+
+// checkPush refuses a webhook that is not called, or whose texts are too long.
+func (g *Gateway) checkPush(_ context.Context, p *a2a.PushConfig) error {
+	if err := g.o.CheckURL(p.URL); err != nil {
+		return invalid("url: %v", err)
+	}
+	size := len(p.ID) + len(p.Token)
+	if p.Auth != nil {
+		size += len(p.Auth.Scheme) + len(p.Auth.Credentials)
+	}
+	if size > maxPushText || strings.ContainsFunc(p.Token+headerOf(p.Auth), func(r rune) bool { return r < ' ' || r > '~' }) {
+		return invalid("id, token and authentication have at most %d printable ASCII characters", maxPushText)
+	}
+	return nil
+}
+
+func headerOf(a *a2a.PushAuthInfo) string {
+	if a == nil || a.Scheme == "" || a.Credentials == "" {
+		return ""
+	}
+	return a.Scheme + " " + a.Credentials
+}
+
+// addPush notes a webhook for a task, which is called from now on.
+func (g *Gateway) addPush(ctx context.Context, c call, id performatives.SessionID, p a2a.PushConfig) (*a2a.PushConfig, error) {
+	s, err := g.look(ctx, c, id)
+	if err != nil {
+		return nil, err
+	}
+	mine, err := g.followers.mine(ctx, c, id)
+	if err != nil {
+		return nil, err
+	}
+	if p.ID == "" {
+		p.ID = uuid.Must(uuid.NewV7()).String()
+	}
+	p.TaskID, p.Tenant = a2a.TaskID(id), ""
+	r := record{Session: id, Caller: c.pass.Agent, Agent: c.agent, Push: &pushRecord{Config: p, State: s.state(c.pass.Agent)}}
+	if head := s.view.Head.Sequence; head != nil {
+		r.Push.Told = *head + 1
+	}
+	key := pushKind + r.key(p.ID)
+	if _, again := mine[key]; !again && len(mine) >= maxPush {
+		return nil, invalid("a task has at most %d webhooks", maxPush)
+	}
+	g.followers.stop(key)
+	return &p, g.followers.put(ctx, key, r)
+}
+
+// CreateTaskPushConfig adds a webhook.
+func (t tasks) CreateTaskPushConfig(ctx context.Context, p *a2a.PushConfig) (*a2a.PushConfig, error) {
+	c := callOf(ctx)
+	if c.pass.ReadOnly {
+		return nil, t.refusal(errReadOnly)
+	}
+	if err := t.checkPush(ctx, p); err != nil {
+		return nil, t.refusal(err)
+	}
+	made, err := t.addPush(ctx, c, performatives.SessionID(p.TaskID), *p)
+	return made, t.refusal(err)
+}
+
+// GetTaskPushConfig answers with a webhook.
+func (t tasks) GetTaskPushConfig(ctx context.Context, q *a2a.GetTaskPushConfigRequest) (*a2a.PushConfig, error) {
+	_, r, err := t.push(ctx, q.TaskID, q.ID)
+	if err != nil {
+		return nil, t.refusal(err)
+	}
+	return &r.Push.Config, nil
+}
+
+// push finds a webhook of the caller's.
+func (t tasks) push(ctx context.Context, task a2a.TaskID, id string) (string, record, error) {
+	c := callOf(ctx)
+	if _, err := t.look(ctx, c, performatives.SessionID(task)); err != nil {
+		return "", record{}, err
+	}
+	mine, err := t.followers.mine(ctx, c, performatives.SessionID(task))
+	if err != nil {
+		return "", record{}, err
+	}
+	for key, r := range mine {
+		if r.Push.Config.ID == id {
+			return key, r, nil
+		}
+	}
+	return "", record{}, noTask()
+}
+
+// ListTaskPushConfigs answers with the caller's webhooks for a task.
+func (t tasks) ListTaskPushConfigs(ctx context.Context, q *a2a.ListTaskPushConfigRequest) (*a2a.ListTaskPushConfigResponse, error) {
+	c := callOf(ctx)
+	if _, err := t.look(ctx, c, performatives.SessionID(q.TaskID)); err != nil {
+		return nil, t.refusal(err)
+	}
+	mine, err := t.followers.mine(ctx, c, performatives.SessionID(q.TaskID))
+	if err != nil {
+		return nil, t.refusal(err)
+	}
+	found := &a2a.ListTaskPushConfigResponse{Configs: []*a2a.PushConfig{}}
+	for _, r := range mine {
+		found.Configs = append(found.Configs, &r.Push.Config)
+	}
+	slices.SortFunc(found.Configs, func(a, b *a2a.PushConfig) int { return strings.Compare(a.ID, b.ID) })
+	return found, nil
+}
+
+// DeleteTaskPushConfig takes a webhook away.
+func (t tasks) DeleteTaskPushConfig(ctx context.Context, q *a2a.DeleteTaskPushConfigRequest) error {
+	if callOf(ctx).pass.ReadOnly {
+		return t.refusal(errReadOnly)
+	}
+	key, _, err := t.push(ctx, q.TaskID, q.ID)
+	if err != nil {
+		return t.refusal(err)
+	}
+	t.followers.stop(key)
+	return t.refusal(t.o.Records.Delete(ctx, key))
+}
+
+// notify tells a webhook of what is new; done is once it heard that the task is over.
+func (f *followers) notify(ctx context.Context, key string, c call, r *record) (done bool, err error) {
+	s, err := f.look(ctx, c, r.Session)
+	if refused(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	next, state := uint64(0), s.state(c.pass.Agent)
+	if head := s.view.Head.Sequence; head != nil {
+		next = *head + 1
+	}
+	if next == r.Push.Told && state == r.Push.State {
+		return state.Terminal() && s.view.State.Over(), nil
+	}
+	none := 0
+	task, err := f.write(ctx, c, s, &none, state.Terminal())
+	if err != nil {
+		return false, err
+	}
+	if err := f.post(ctx, *r, fmt.Sprintf("%s.%d", key, next), task); err != nil {
+		if ctx.Err() != nil {
+			return false, err
+		}
+		f.o.Log.Info("a webhook was not reached", zap.String("task", string(task.ID)), zap.Error(err))
+	}
+	r.Push.Told, r.Push.State = next, state
+	if done = s.view.State.Over(); done {
+		return true, nil
+	}
+	if was, err := f.o.Records.Get(ctx, key); err != nil || was == nil {
+		return was == nil && err == nil, err // it was deleted meanwhile
+	}
+	return false, f.store(ctx, key, *r)
+}
+
+// post posts a task to a webhook, again and again if that fails.
+func (f *followers) post(ctx context.Context, r record, id string, task *a2a.Task) error {
+	body, err := json.Marshal(object{"task": task})
+	if err != nil {
+		return err
+	}
+	pause := firstPause
+	for try := 1; ; try++ {
+		if err = f.postOnce(ctx, r, id, body); err == nil || try == pushTries {
+			return err
+		}
+		if err := background.Pause(ctx, pause); err != nil {
+			return err
+		}
+		pause *= 2
+	}
+}
+
+// postOnce posts once. The signature is that of Standard Webhooks, by the agent's key.
+func (f *followers) postOnce(ctx context.Context, r record, id string, body []byte) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.Push.Config.URL, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	stamp := strconv.FormatInt(f.o.Now().Unix(), 10)
+	h := request.Header
+	h.Set("Content-Type", "application/json")
+	h.Set("User-Agent", "parley")
+	h.Set(a2a.SvcParamVersion, string(a2a.Version))
+	h.Set("Webhook-Id", id)
+	h.Set("Webhook-Timestamp", stamp)
+	if signer, err := f.o.Custody.Signer(ctx, r.Agent); err != nil {
+		return err
+	} else if signer != nil {
+		signature, err := signer.Sign([]byte(id + "." + stamp + "." + string(body)))
+		if err != nil {
+			return err
+		}
+		h.Set("Webhook-Signature", "v1a,"+base64.StdEncoding.EncodeToString(signature))
+		h.Set("Webhook-Key-Id", string(signer.Key()))
+	}
+	if r.Push.Config.Token != "" {
+		h.Set("X-A2A-Notification-Token", r.Push.Config.Token)
+	}
+	if auth := headerOf(r.Push.Config.Auth); auth != "" {
+		h.Set("Authorization", auth)
+	}
+	answer, err := f.o.Push.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()                              //nolint:errcheck // only the status matters
+	io.Copy(io.Discard, io.LimitReader(answer.Body, 4096)) //nolint:errcheck // for reuse of the connection
+	if answer.StatusCode/100 != 2 {
+		return fmt.Errorf("answered %s", answer.Status)
+	}
+	return nil
+}

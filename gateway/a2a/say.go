@@ -1,0 +1,383 @@
+package a2agateway
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/hosted"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// said is what a message says: text, an action, or an envelope that the caller has signed.
+type said struct {
+	id       string // of the message
+	text     string
+	action   object
+	envelope []byte
+}
+
+// maxText is how much of the first message the purpose of a session holds.
+const maxText = 200
+
+// read reads a message. One that has neither text nor data says nothing.
+func read(m *a2a.Message) (s said, err error) {
+	switch {
+	case m == nil:
+		return s, invalid("message is missing")
+	case m.ID == "" || len(m.ID) > performatives.MaxID:
+		return s, invalid("message.messageId has 1 to %d bytes", performatives.MaxID)
+	case len(m.Parts) == 0:
+		return s, invalid("message.parts is empty")
+	case m.ContextID != "" && m.TaskID != "" && m.ContextID != string(m.TaskID):
+		return s, invalid("message.contextId is not of the task: a context has one task, with the same id")
+	}
+	s.id = m.ID
+	for _, p := range m.Parts {
+		switch content := p.Content.(type) {
+		case a2a.Text:
+			s.text = strings.TrimSpace(s.text + "\n" + string(content))
+		case a2a.Data:
+			data, is := content.Value.(map[string]any)
+			if !is || s.action != nil || s.envelope != nil {
+				return s, invalid("a message has one data part: an object with an action, or a signed envelope")
+			}
+			if version, _ := data["version"].(string); strings.HasPrefix(version, "asp/") {
+				if s.envelope, err = json.Marshal(data, json.Deterministic(true)); err != nil {
+					return s, invalid("the envelope is no JSON")
+				}
+				continue
+			}
+			s.action = maps.Clone(data)
+		default:
+			return s, a2a.NewError(a2a.ErrUnsupportedContentType, "parts are text or data; files are not taken")
+		}
+	}
+	if s.text == "" && s.action == nil && s.envelope == nil {
+		return s, invalid("the message says nothing")
+	}
+	return s, nil
+}
+
+// SendMessage says what a message says, and answers with the task.
+func (t tasks) SendMessage(ctx context.Context, q *a2a.SendMessageRequest) (a2a.SendMessageResult, error) {
+	c := callOf(ctx)
+	id, err := t.say(ctx, c, q)
+	if err != nil {
+		return nil, t.refusal(err)
+	}
+	config := cmp.Or(q.Config, &a2a.SendMessageConfig{})
+	if !config.ReturnImmediately {
+		t.wait(ctx, c, id)
+	}
+	task, err := t.task(ctx, c, id, config.HistoryLength, true)
+	if err != nil {
+		return nil, t.refusal(err)
+	}
+	return task, nil
+}
+
+// say says what a message says, and sets up the notifications that come with it. It returns
+// the session.
+func (g *Gateway) say(ctx context.Context, c call, q *a2a.SendMessageRequest) (performatives.SessionID, error) {
+	s, err := read(q.Message)
+	if err != nil {
+		return "", err
+	}
+	if c.pass.ReadOnly {
+		return "", errReadOnly
+	}
+	if q.Config != nil && q.Config.PushConfig != nil {
+		if err := g.checkPush(ctx, q.Config.PushConfig); err != nil {
+			return "", err
+		}
+	}
+	if q.Config != nil && q.Config.HistoryLength != nil && *q.Config.HistoryLength < 0 {
+		return "", invalid("historyLength is at least 0")
+	}
+	id, err := g.act(ctx, c, performatives.SessionID(cmp.Or(string(q.Message.TaskID), q.Message.ContextID)), q.Message.TaskID != "", s)
+	if err != nil {
+		return "", err
+	}
+	if q.Config != nil && q.Config.PushConfig != nil {
+		if _, err := g.addPush(ctx, c, id, *q.Config.PushConfig); err != nil {
+			return "", err
+		}
+	}
+	return id, nil
+}
+
+// act makes a message an act: in the session that it names, else in a new one.
+func (g *Gateway) act(ctx context.Context, c call, id performatives.SessionID, task bool, s said) (performatives.SessionID, error) {
+	if s.envelope != nil {
+		return g.submit(ctx, c, id, s)
+	}
+	key := c.agent.Token() + " " + string(id) + " " + s.id
+	if was, accepted, err := g.o.Hosted.Before(ctx, c.pass.Agent, "a2a open "+key); err != nil || accepted && s.opensOnly() {
+		return was, err // a message that came before is answered as it was then
+	} else if accepted {
+		return was, g.hold(ctx, c, was, s)
+	}
+	if was, accepted, err := g.o.Hosted.Before(ctx, c.pass.Agent, "a2a "+key); err != nil || accepted {
+		return was, err
+	}
+	if id != "" {
+		view, err := g.look(ctx, c, id)
+		if task || err == nil {
+			if err != nil {
+				return "", err
+			}
+			act, err := s.act(c, view)
+			if err != nil {
+				return "", err
+			}
+			_, err = g.o.Hosted.Say(ctx, c.pass.Agent, id, "a2a "+key, act)
+			return id, err
+		}
+		if _, err := performatives.ParseSessionID(string(id)); err != nil {
+			return "", invalid("a contextId of your own is a UUIDv7 in lower case; without one you get one")
+		}
+	}
+	return g.open(ctx, c, id, "a2a open "+key, s)
+}
+
+// submit submits an envelope as it is.
+func (g *Gateway) submit(ctx context.Context, c call, id performatives.SessionID, s said) (performatives.SessionID, error) {
+	m, err := performatives.Read(s.envelope)
+	if err != nil {
+		return "", invalid("the envelope: %v", err)
+	}
+	if id != "" && m.Session != id {
+		return "", invalid("the envelope is of another session than the message")
+	}
+	accepted, err := g.o.Broker.SubmitAs(ctx, c.pass.Agent, m.Session, s.envelope)
+	return accepted.Session, err
+}
+
+// actions are the names of acts that are not their performative's.
+var actions = map[string]performatives.Performative{
+	"question": performatives.Clarify, "ask": performatives.Query, "answer": performatives.Inform,
+}
+
+// opens is the action that only opens a session.
+const opens = "open"
+
+// performative is the act of the action; text alone is INFORM or QUERY.
+func (s said) performative() (performatives.Performative, error) {
+	if s.action == nil {
+		if strings.HasSuffix(s.text, "?") {
+			return performatives.Query, nil
+		}
+		return performatives.Inform, nil
+	}
+	name, _ := s.action["action"].(string)
+	if act, known := actions[strings.ToLower(name)]; known {
+		return act, nil
+	}
+	act := performatives.Parse(strings.ToUpper(name))
+	if act == performatives.Unknown {
+		names := slices.Sorted(maps.Keys(actions))
+		for _, p := range performatives.All() {
+			names = append(names, strings.ToLower(p.String()))
+		}
+		return act, invalid("data.action is one of %s, or %s to open a session", strings.Join(names, ", "), opens)
+	}
+	return act, nil
+}
+
+// members of a data part that are no part of the body.
+var outside = []string{"action", "body", "recipient", "constraints", "purpose", "mode"}
+
+// act is what a message says in a session. What it leaves out is taken from what waits for
+// the caller's answer.
+func (s said) act(c call, at snapshot) (hosted.Said, error) {
+	act, err := s.performative()
+	if err != nil {
+		return hosted.Said{}, err
+	}
+	body := object{}
+	given, explicit := s.action["body"].(map[string]any)
+	if explicit {
+		maps.Copy(body, given)
+	} else {
+		maps.Copy(body, s.action)
+		for _, name := range outside {
+			delete(body, name)
+		}
+	}
+	if s.action["action"] == "question" && body["referenceId"] == nil {
+		if waiting, _ := at.open(c.pass.Agent); len(waiting) == 0 {
+			act = performatives.Query // there is no offer to ask about
+		}
+	}
+	s.fill(act, body, c, at)
+	said, err := speak(act, body)
+	if err != nil {
+		return said, invalid("the data part is no JSON")
+	}
+	for name, into := range map[string]*jsontext.Value{"recipient": &said.Recipient, "constraints": &said.Constraints} {
+		if value, has := s.action[name]; has {
+			if *into, err = json.Marshal(value, json.Deterministic(true)); err != nil {
+				return said, invalid("data.%s is no JSON", name)
+			}
+		}
+	}
+	return said, nil
+}
+
+// fill completes a body.
+func (s said) fill(act performatives.Performative, body object, c call, at snapshot) {
+	message, _ := body["message"].(string)
+	text := cmp.Or(s.text, message)
+	or := func(name string, value any) {
+		if _, has := body[name]; !has && value != nil && value != "" {
+			body[name] = value
+		}
+	}
+	var reference, subject string
+	var asked []string
+	if waiting, _ := at.open(c.pass.Agent); len(waiting) > 0 {
+		newest := waiting[len(waiting)-1]
+		reference, asked = id(newest), newest.Pending
+	}
+	subject = cmp.Or(at.view.Invitation.Subject, at.view.Purpose, clip(s.text), "offer")
+	switch act { //nolint:exhaustive // the rest has nothing that can be guessed
+	case performatives.Propose:
+		or("proposalId", s.id)
+		or("type", "offer")
+		or("subject", subject)
+		or("terms", object{})
+		or("message", s.text)
+	case performatives.Counter:
+		or("proposalId", s.id)
+		or("referenceId", reference)
+		or("message", s.text)
+	case performatives.Accept:
+		or("referenceId", reference)
+		or("message", s.text)
+	case performatives.Reject:
+		or("referenceId", reference)
+		or("code", "unspecified")
+		or("reason", cmp.Or(text, "rejected"))
+		or("retryable", false)
+	case performatives.Clarify:
+		or("referenceId", reference)
+		if text != "" {
+			or("questions", []object{{"field": "terms", "question": text}})
+		}
+	case performatives.Query:
+		delete(body, "message")
+		or("queryId", s.id)
+		or("queryType", "question")
+		or("subject", text)
+	case performatives.Inform:
+		delete(body, "message")
+		or("type", performatives.Fact)
+		or("data", s.facts(text, reference, asked, c, at))
+	case performatives.Escalate:
+		or("reason", "policy-ambiguous")
+		or("urgency", "medium")
+		or("context", object{"summary": text})
+	case performatives.Close:
+		or("summary", text)
+	}
+}
+
+// facts are the data of an INFORM: answers to what the caller was asked of its own offer, or
+// to the last question, or just text.
+func (s said) facts(text, reference string, asked []string, c call, at snapshot) object {
+	if len(asked) > 0 {
+		answers := []object{}
+		for _, field := range asked {
+			answers = append(answers, object{"field": field, "answer": text})
+		}
+		return object{"referenceId": reference, "answers": answers}
+	}
+	data := object{"text": text}
+	if n := len(at.entries); n > 0 {
+		last := at.entries[n-1]
+		var query struct {
+			ID string `json:"queryId"`
+		}
+		if last.Performative == performatives.Query.String() && last.Sender.Agent != c.pass.Agent && json.Unmarshal(last.Content.Body, &query) == nil {
+			data["queryId"] = query.ID
+		}
+	}
+	return data
+}
+
+// speak is an act with a body.
+func speak(act performatives.Performative, body object) (hosted.Said, error) {
+	raw, err := json.Marshal(body, json.Deterministic(true))
+	return hosted.Said{Performative: act.String(), Body: raw}, err
+}
+
+// open opens a session with the agent. What else the first message says is said once the
+// invitation is accepted.
+func (g *Gateway) open(ctx context.Context, c call, id performatives.SessionID, key string, s said) (performatives.SessionID, error) {
+	only := s.opensOnly()
+	if !only {
+		if _, err := s.performative(); err != nil {
+			return "", err
+		}
+	}
+	purpose, _ := s.action["purpose"].(string)
+	subject, _ := s.action["subject"].(string)
+	mode, _ := s.action["mode"].(string)
+	o := hosted.Opening{
+		With: []performatives.Agent{c.agent}, Mode: mode, Subject: subject,
+		Purpose: cmp.Or(purpose, clip(s.text), subject, "negotiate"),
+		Terms:   map[string]jsontext.Value{"invitationTimeoutMs": invitationTimeout},
+	}
+	if only {
+		terms, _ := s.action["terms"].(map[string]any)
+		for member, value := range terms {
+			raw, err := json.Marshal(value, json.Deterministic(true))
+			if err != nil {
+				return "", invalid("data.terms is no JSON")
+			}
+			o.Terms[member] = raw
+		}
+	}
+	invitation, err := o.Invitation()
+	if err != nil {
+		return "", invalid("the message is no UTF-8")
+	}
+	accepted, err := g.o.Hosted.Say(ctx, c.pass.Agent, id, key, invitation)
+	if err != nil || only {
+		return accepted.Session, err
+	}
+	return accepted.Session, g.hold(ctx, c, accepted.Session, s)
+}
+
+// hold has a first message said once the invitation is accepted. What was said already is not
+// said again.
+func (g *Gateway) hold(ctx context.Context, c call, id performatives.SessionID, s said) error {
+	first, err := s.act(c, snapshot{})
+	if err != nil {
+		return err
+	}
+	return g.followers.hold(ctx, c, id, first)
+}
+
+func (s said) opensOnly() bool {
+	name, _ := s.action["action"].(string)
+	return strings.EqualFold(name, opens)
+}
+
+// invitationTimeout is in milliseconds: an agent may be one that polls for its turns.
+var invitationTimeout = jsontext.Value("3600000")
+
+func clip(s string) string {
+	runes := []rune(s)
+	if len(runes) <= maxText {
+		return s
+	}
+	return string(runes[:maxText-1]) + "…"
+}

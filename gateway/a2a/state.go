@@ -1,0 +1,211 @@
+package a2agateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/go-json-experiment/json"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// modePart is what modes add to a view, as far as a task's state depends on it.
+type modePart struct {
+	Turn struct {
+		Next performatives.Agent `json:"next"`
+	} `json:"turn"`
+}
+
+func (s snapshot) mode() (part modePart) {
+	if len(s.view.ModePart) > 0 && json.Unmarshal(s.view.ModePart, &part) != nil {
+		return modePart{}
+	}
+	return part
+}
+
+// open are the offers that wait for an answer of this side; all is of any side.
+func (s snapshot) open(side performatives.Agent) (waiting []api.OfferView, all int) {
+	for _, o := range slices.Concat([]api.OfferView{s.view.Invitation}, s.view.Proposals, s.view.Commitments) {
+		if o.Status != "open" {
+			continue
+		}
+		all++
+		asked := len(o.Pending) > 0
+		if o.From == side && asked || o.From != side && !asked && !slices.Contains(o.AcceptedBy, side) && (o.To == "" || o.To == side) {
+			waiting = append(waiting, o)
+		}
+	}
+	return waiting, all
+}
+
+// agreed tells whether something was accepted.
+func (s snapshot) agreed() bool {
+	return s.view.Closing == "agreed" || slices.ContainsFunc(slices.Concat(s.view.Proposals, s.view.Commitments), func(o api.OfferView) bool { return o.Status == "accepted" })
+}
+
+// rejected tells whether the last word on an offer, or on the invitation, was a REJECT.
+func (s snapshot) rejected() bool {
+	offers := s.view.Proposals
+	return s.view.Closing == "rejected" || s.view.Invitation.Status == "rejected" || len(offers) > 0 && offers[len(offers)-1].Status == "rejected"
+}
+
+// state is the task's state for a caller (GATEWAYS.md G7).
+func (s snapshot) state(caller performatives.Agent) a2a.TaskState {
+	waiting, open := s.open(caller)
+	next := s.mode().Turn.Next
+	switch {
+	case s.view.State == session.Escalated:
+		return a2a.TaskStateAuthRequired
+	case s.view.State.Over() && s.agreed():
+		return a2a.TaskStateCompleted
+	case s.view.State.Over() && s.rejected():
+		return a2a.TaskStateRejected
+	case s.view.State == session.Failed:
+		return a2a.TaskStateFailed
+	case s.view.State == session.Closed:
+		return a2a.TaskStateCanceled
+	case len(waiting) > 0 || s.view.State > session.Invited && next == caller:
+		return a2a.TaskStateInputRequired
+	case open > 0 || next != "":
+		return a2a.TaskStateWorking
+	case s.agreed():
+		return a2a.TaskStateCompleted
+	case s.last() == caller:
+		return a2a.TaskStateWorking
+	default:
+		return a2a.TaskStateInputRequired
+	}
+}
+
+// last is who spoke last.
+func (s snapshot) last() performatives.Agent {
+	if len(s.entries) == 0 {
+		return ""
+	}
+	return s.entries[len(s.entries)-1].Sender.Agent
+}
+
+// status says where the task stands, and what the caller may do about it.
+func (s snapshot) status(c call) a2a.TaskStatus {
+	state := s.state(c.pass.Agent)
+	status := a2a.TaskStatus{State: state}
+	if at, err := time.Parse(time.RFC3339, s.view.Updated); err == nil {
+		status.Timestamp = &at
+	}
+	text, data := s.explain(c, state)
+	data["sessionId"], data["state"] = string(s.view.Session), s.view.State.String()
+	sequence := uint64(0)
+	if s.view.Head.Sequence != nil {
+		sequence = *s.view.Head.Sequence
+	}
+	status.Message = &a2a.Message{
+		ID: fmt.Sprintf("%s/%d", s.view.Session, sequence), ContextID: string(s.view.Session), TaskID: a2a.TaskID(s.view.Session), Role: a2a.MessageRoleAgent,
+		Parts: a2a.ContentParts{{Content: a2a.Text(text), MediaType: textType}, {Content: a2a.Data{Value: data}, MediaType: jsonType}},
+	}
+	return status
+}
+
+// explain is the status in a sentence, and for programs.
+func (s snapshot) explain(c call, state a2a.TaskState) (string, object) {
+	switch state {
+	case a2a.TaskStateAuthRequired:
+		if e := s.view.Escalation; e != nil {
+			return fmt.Sprintf("A human of %s decides about it by %s; nothing else is heard until then.", e.Organisation, e.Deadline),
+				object{"escalationId": string(e.ID), "organisation": string(e.Organisation), "deadline": e.Deadline, "urgency": e.Urgency}
+		}
+	case a2a.TaskStateInputRequired:
+		return s.asks(c)
+	case a2a.TaskStateWorking:
+		if s.view.State == session.Invited {
+			return "The invitation waits for " + string(c.agent) + ".", object{}
+		}
+		return "It is the turn of " + string(c.agent) + ".", object{}
+	case a2a.TaskStateCompleted:
+		return "There is an agreement.", object{}
+	case a2a.TaskStateFailed, a2a.TaskStateRejected, a2a.TaskStateCanceled:
+		return "The session is over without an agreement: " + s.view.Closing + ".", object{"reason": s.view.Closing}
+	case a2a.TaskStateSubmitted, a2a.TaskStateUnspecified:
+	}
+	return "The session is " + s.view.State.String() + ".", object{}
+}
+
+// asks says what would be heard of the caller.
+func (s snapshot) asks(c call) (string, object) {
+	heard := []string{}
+	for _, act := range s.view.State.Hears() {
+		heard = append(heard, act.String())
+	}
+	data, text := object{"heard": heard}, "It is your turn."
+	if waiting, _ := s.open(c.pass.Agent); len(waiting) > 0 {
+		ids := []string{}
+		for _, o := range waiting {
+			ids = append(ids, id(o))
+		}
+		data["waiting"] = ids
+		newest := waiting[len(waiting)-1]
+		if len(newest.Pending) > 0 {
+			data["asked"] = newest.Pending
+			text += fmt.Sprintf(" You were asked about %s of %s.", strings.Join(newest.Pending, ", "), id(newest))
+		} else {
+			text += fmt.Sprintf(" %s of %s waits for your answer: {\"action\": \"accept\"}, \"counter\" with terms, \"reject\" or \"question\".", id(newest), newest.From)
+		}
+	}
+	return text + " Heard is " + strings.Join(heard, ", ") + ".", data
+}
+
+func id(o api.OfferView) string {
+	if o.Commitment != "" {
+		return o.Commitment
+	}
+	return o.Proposal
+}
+
+// artifacts are what came of the session: its outcome once it is over, and its agreement.
+func (g *Gateway) artifacts(ctx context.Context, c call, s snapshot) (all []*a2a.Artifact, err error) {
+	if s.view.State.Over() {
+		outcome := object{"state": s.view.State.String(), "reason": s.view.Closing, "agreed": s.agreed(), "mode": s.view.Mode}
+		var part any
+		if len(s.view.ModePart) > 0 && json.Unmarshal(s.view.ModePart, &part) == nil {
+			outcome["result"] = part
+		}
+		all = append(all, artifact("outcome", "How the session ended.", outcome))
+	}
+	if !s.agreed() {
+		return all, nil
+	}
+	var page api.Agreements
+	if err := g.ask(ctx, c.pass.Agent, api.AgreementList.Verb, api.ListAgreements{Session: s.view.Session}, &page); err != nil {
+		return nil, err
+	}
+	for _, row := range page.Agreements {
+		var document object
+		err := g.ask(ctx, c.pass.Agent, api.AgreementGet.Verb, api.GetAgreement{Agreement: row.Agreement}, &document)
+		if _, refused := errors.AsType[*session.Refusal](err); refused {
+			continue // one that cannot be shown, such as with terms that are too long
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, artifact("agreement", "The agreement as a document that proves itself.", document))
+	}
+	for i, a := range all { // ids are unique
+		if i > 1 && a.Name == "agreement" {
+			a.ID = a2a.ArtifactID(fmt.Sprintf("agreement-%d", i))
+		}
+	}
+	return all, nil
+}
+
+func artifact(name, description string, data object) *a2a.Artifact {
+	return &a2a.Artifact{
+		ID: a2a.ArtifactID(name), Name: name, Description: description, Extensions: []string{Extension},
+		Parts: a2a.ContentParts{{Content: a2a.Data{Value: data}, MediaType: jsonType}},
+	}
+}

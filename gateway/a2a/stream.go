@@ -1,0 +1,148 @@
+package a2agateway
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// waitFor is how long a message that is not streamed waits for an answer. Most agents take
+// longer: the task says that they work on it.
+const waitFor = time.Second
+
+// wait waits until the task does not work any more, as long as a client is to be kept waiting.
+func (g *Gateway) wait(ctx context.Context, c call, id performatives.SessionID) {
+	ctx, cancel := context.WithTimeout(ctx, waitFor)
+	defer cancel()
+	g.watch(ctx, id, func() bool { //nolint:errcheck // it waited long enough
+		s, err := g.look(ctx, c, id)
+		return err == nil && s.state(c.pass.Agent) == a2a.TaskStateWorking
+	})
+}
+
+// watch calls look, and again whenever the session goes on, until it returns false.
+func (g *Gateway) watch(ctx context.Context, id performatives.SessionID, look func() bool) error {
+	changed, stop, err := g.o.WatchSession(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	for look() {
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+type events = iter.Seq2[a2a.Event, error]
+
+// SendStreamingMessage says what a message says, and streams the task until it is the
+// caller's turn, or over.
+func (t tasks) SendStreamingMessage(ctx context.Context, q *a2a.SendMessageRequest) events {
+	return func(yield func(a2a.Event, error) bool) {
+		c := callOf(ctx)
+		id, err := t.say(ctx, c, q)
+		if err != nil {
+			yield(nil, t.refusal(err))
+			return
+		}
+		var history *int
+		if q.Config != nil {
+			history = q.Config.HistoryLength
+		}
+		t.stream(ctx, c, id, history, yield, func(s a2a.TaskState) bool { return s.Terminal() || s == a2a.TaskStateInputRequired })
+	}
+}
+
+// SubscribeToTask streams a task until it is over.
+func (t tasks) SubscribeToTask(ctx context.Context, q *a2a.SubscribeToTaskRequest) events {
+	return func(yield func(a2a.Event, error) bool) {
+		c, id := callOf(ctx), performatives.SessionID(q.ID)
+		s, err := t.look(ctx, c, id)
+		if err == nil && s.state(c.pass.Agent).Terminal() {
+			err = a2a.NewError(a2a.ErrUnsupportedOperation, "the task is over")
+		}
+		if err != nil {
+			yield(nil, t.refusal(err))
+			return
+		}
+		t.stream(ctx, c, id, nil, yield, a2a.TaskState.Terminal)
+	}
+}
+
+// stream yields the task, then what others say as updates of its status, and its artifacts.
+func (t tasks) stream(ctx context.Context, c call, id performatives.SessionID, history *int, yield func(a2a.Event, error) bool, last func(a2a.TaskState) bool) {
+	var told *uint64
+	var state a2a.TaskState
+	failed := t.watch(ctx, id, func() bool {
+		s, err := t.look(ctx, c, id)
+		if retryable(err) {
+			return true
+		}
+		var all []a2a.Event
+		if err == nil {
+			all, err = t.news(ctx, c, s, told, state, history)
+		}
+		if err != nil {
+			yield(nil, t.refusal(err))
+			return false
+		}
+		state, told = s.state(c.pass.Agent), s.view.Head.Sequence
+		for _, e := range all {
+			if !yield(e, nil) {
+				return false
+			}
+		}
+		return !last(state)
+	})
+	if failed != nil && ctx.Err() == nil {
+		yield(nil, t.refusal(failed))
+	}
+}
+
+func retryable(err error) bool {
+	refusal, is := errors.AsType[*session.Refusal](err)
+	return is && (refusal.Code == session.Unavailable || refusal.Code == session.RateLimited)
+}
+
+// news are the events since an entry, all of it as a task at first.
+func (g *Gateway) news(ctx context.Context, c call, s snapshot, told *uint64, was a2a.TaskState, history *int) ([]a2a.Event, error) {
+	if told == nil {
+		task, err := g.write(ctx, c, s, history, true)
+		return []a2a.Event{task}, err
+	}
+	info := a2a.TaskInfo{TaskID: a2a.TaskID(s.view.Session), ContextID: string(s.view.Session)}
+	state := s.state(c.pass.Agent)
+	var all []a2a.Event
+	for _, e := range s.entries {
+		if m := e.message(c); e.Sequence > *told && m.Role == a2a.MessageRoleAgent {
+			update := a2a.NewStatusUpdateEvent(info, a2a.TaskStateWorking, m)
+			if at, err := time.Parse(time.RFC3339, e.Integrity.Receipt.At); err == nil {
+				update.Status.Timestamp = &at
+			}
+			all = append(all, update)
+		}
+	}
+	if state.Terminal() {
+		artifacts, err := g.artifacts(ctx, c, s)
+		if err != nil {
+			return nil, err
+		}
+		for _, artifact := range artifacts {
+			all = append(all, &a2a.TaskArtifactUpdateEvent{Artifact: artifact, ContextID: info.ContextID, TaskID: info.TaskID, LastChunk: true})
+		}
+	}
+	if state != was || len(all) > 0 {
+		all = append(all, &a2a.TaskStatusUpdateEvent{ContextID: info.ContextID, TaskID: info.TaskID, Status: s.status(c)})
+	}
+	return all, nil
+}

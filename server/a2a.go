@@ -1,0 +1,36 @@
+package server
+
+import (
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/api"
+	a2agateway "github.com/parley-asp/parley/gateway/a2a"
+	"github.com/parley-asp/parley/hosted"
+	"github.com/parley-asp/parley/internal/publicnet"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// pushTimeout is how long a webhook of a client has to answer.
+const pushTimeout = 10 * time.Second
+
+// a2a is the gateway by which clients of A2A reach hosted agents.
+func (s *Server) a2a(o Options, agents *hosted.Agents, public *addressLimiter, log *zap.Logger) *a2agateway.Gateway {
+	return a2agateway.New(a2agateway.Options{
+		Broker: s.Broker, Custody: s.Custody(), Hosted: agents, Records: s.A2ARecords(),
+		Served: func(a performatives.Agent) (api.Card, bool) {
+			card, known := s.Card(a)
+			_, held := s.KeysOf(a)
+			return card, known && card.A2A && (held != "" || s.Dev)
+		},
+		WatchSession: s.WatchSession,
+		Owns: func(id performatives.SessionID) bool {
+			_, elsewhere := s.Members().Owner(id)
+			return !elsewhere
+		},
+		CheckURL: func(url string) error { return publicnet.Check(url, o.PrivateWebhooks) },
+		Allow:    public.allow, URL: o.HTTPURL, Push: publicnet.Client(pushTimeout, o.PrivateWebhooks),
+		Version: api.Version, Log: log, Now: s.Now,
+	})
+}
