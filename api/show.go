@@ -72,7 +72,7 @@ func members(part any) jsontext.Value {
 }
 
 func viewParty(s *session.State, p session.Party, at time.Time) PartyView {
-	v := PartyView{Agent: p.Agent, Role: p.Role.String(), Kind: p.Kind, Status: "joined", Authority: p.Authority, Key: p.Key, Custody: p.Custody, DIDKey: p.DIDKey}
+	v := PartyView{Agent: p.Agent, Role: p.Role.String(), Kind: p.Kind, Status: "joined", Authority: p.Authority, Key: p.Key, Custody: p.Custody, DIDKey: p.DIDKey, Conformance: p.Conformance}
 	switch {
 	case p.Role == session.Delegate:
 		g := s.GrantsOf(p, at)[0]

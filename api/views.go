@@ -39,15 +39,16 @@ type SessionView struct {
 
 // A PartyView is one party.
 type PartyView struct {
-	Agent      performatives.Agent `json:"agentId"`
-	Role       string              `json:"role"` // inviter, invitee, delegate, standby or approver
-	Kind       string              `json:"kind"`
-	Status     string              `json:"status"` // joined or invited; of a delegate: offered, active, declined, withdrawn or expired
-	Authority  string              `json:"authority"`
-	OnBehalfOf performatives.Agent `json:"onBehalfOf,omitzero"`
-	Key        performatives.Key   `json:"key,omitzero"`
-	Custody    string              `json:"custody,omitzero"` // hosted: the installation holds the key
-	DIDKey     performatives.Key   `json:"didKey,omitzero"`  // the party's own key, where key is hosted
+	Agent       performatives.Agent `json:"agentId"`
+	Role        string              `json:"role"` // inviter, invitee, delegate, standby or approver
+	Kind        string              `json:"kind"`
+	Status      string              `json:"status"` // joined or invited; of a delegate: offered, active, declined, withdrawn or expired
+	Authority   string              `json:"authority"`
+	OnBehalfOf  performatives.Agent `json:"onBehalfOf,omitzero"`
+	Key         performatives.Key   `json:"key,omitzero"`
+	Custody     string              `json:"custody,omitzero"`          // hosted: the installation holds the key
+	DIDKey      performatives.Key   `json:"didKey,omitzero"`           // the party's own key, where key is hosted
+	Conformance string              `json:"conformanceLevel,omitzero"` // minimal: it takes INFORM, QUERY and CLOSE only
 }
 
 // An OfferView is an invitation, a proposal or a commitment.

@@ -17,6 +17,7 @@ package registry
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -131,6 +132,9 @@ func (r *Registry) member(c api.Card) performatives.Member {
 	m := performatives.Member{
 		Agent: c.Agent, Key: c.Key, Kind: c.Kind, Authority: performatives.AuthorityPrincipal, TrustScore: c.Registry.TrustScore,
 		Standby: c.Standby,
+	}
+	if level := ""; json.Unmarshal(c.ConformanceLevel, &level) == nil && strings.EqualFold(level, performatives.Minimal) && !c.Agent.IsHuman() {
+		m.Conformance = performatives.Minimal
 	}
 	if key, hosted := hostedKey(c); hosted && m.Key == "" {
 		m.Key, m.Custody = key, performatives.Hosted

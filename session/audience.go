@@ -11,11 +11,12 @@ import (
 
 // Audience is who receives the last entry: every principal, every delegate who
 // has joined and whose authority stands, every human who may decide here, and
-// the delegate that the entry is about; never its sender (PROTOCOL.md §2, §6).
+// the delegate that the entry is about; never its sender (PROTOCOL.md §2, §6), nor a
+// Minimal agent that does not know the act.
 func (s *State) Audience() []performatives.Agent {
 	to := make([]performatives.Agent, 0, len(s.roll))
 	for _, a := range s.roll {
-		if p, _ := s.parties.Get(a); a != s.Last.sender && p.Role != Standby && (p.Role != Delegate || s.hears(p, s.Last.now)) {
+		if p, _ := s.parties.Get(a); a != s.Last.sender && p.Role != Standby && (s.Last.simple || !p.minimal()) && (p.Role != Delegate || s.hears(p, s.Last.now)) {
 			to = append(to, a)
 		}
 	}

@@ -111,7 +111,7 @@ func (t *Command) asKnown(p Party) Party {
 	if !t.Before(2) {
 		m.Kind = cmp.Or(p.Kind, m.Kind)
 	}
-	m.Standby = p.Standby
+	m.Standby, m.Conformance = p.Standby, p.Conformance
 	p.Member = m
 	return p
 }
@@ -294,6 +294,9 @@ func (t *Command) enter(p Party) {
 	if !again {
 		p.Sequence = t.Next
 		t.roll = append(t.roll[:len(t.roll):len(t.roll)], p.Agent)
+		if p.minimal() && p.Role != Standby && !t.Before(2) {
+			t.minimals = append(slices.Clip(t.minimals), p.Agent)
+		}
 	}
 	t.parties = t.parties.With(p.Agent, p)
 	t.Last.Joined = append(t.Last.Joined, p.Member)

@@ -13,6 +13,7 @@ package session
 //     principal, who accepts one of them.
 //   - A party's kind stays as it was pinned.
 //   - bilateral/1 ends with a rejection if its last turn is a REJECT.
+//   - A Minimal agent sends, and is sent, what its conformance level has.
 //   - convergent/1 refuses ids in which nothing is visible, and actions that contradict
 //     the outcome.
 //   - In binding/1 a document that an act carries in OAP's form is signed by the party's own

@@ -78,6 +78,9 @@ func (t *Command) invites() error {
 	if n := len(inv.Invitees) + 1; n < mode.Min || n > mode.Max {
 		return Violation("parties", "mode %s takes %d to %d principals; the invitation names %d", mode.Name, mode.Min, mode.Max, n)
 	}
+	if err := t.opensTo(inv.Invitees); err != nil {
+		return err
+	}
 	t.Mode = mode
 	t.inviter = t.Side
 	return t.readPolicy()

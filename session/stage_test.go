@@ -29,6 +29,7 @@ var cast = map[string]performatives.Agent{
 	"delia": "agent://widgets.co/pricing/delia",
 	"dora":  "agent://widgets.co/pricing/dora",
 	"dirk":  "agent://widgets.co/pricing/dirk",
+	"mini":  "agent://sensors.io/mini", // of conformance level Minimal
 	"alice": "human://acme.com/alice",
 	"carol": "human://acme.com/carol",
 	"chief": "human://acme.com/chief",
@@ -98,6 +99,9 @@ func newStage(t teller) *stage {
 		}
 		trust := 60.0
 		member := performatives.Member{Agent: agent, Kind: performatives.KindPersonal, Authority: performatives.AuthorityPrincipal, TrustScore: &trust}
+		if name == "mini" {
+			member.Conformance = performatives.Minimal
+		}
 		if agent.IsHuman() {
 			member.Kind = performatives.KindHuman
 		}

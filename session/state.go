@@ -41,6 +41,7 @@ type State struct {
 	invitation *Offer
 	principals int
 	roll       []performatives.Agent // parties in the order in which they came
+	minimals   []performatives.Agent // those of conformance level Minimal; never changed
 	parties    persist.Table[performatives.Agent, Party]
 	live       persist.Table[string, *Offer]        // offers whose status is Open; some of them have expired
 	past       persist.Table[string, *Offer]        // all others
@@ -91,6 +92,7 @@ type Effect struct {
 
 	sender performatives.Agent
 	now    time.Time             // on the session's clock
+	simple bool                  // Minimal agents hear it, too
 	also   []performatives.Agent // who hears the entry though not, or no longer, a listener
 	ended  []string              // offers that it ended
 }

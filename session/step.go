@@ -220,6 +220,9 @@ func (t *Command) fitsMode() error {
 	if t.Phase == Idle {
 		return t.invites()
 	}
+	if err := t.conforms(); err != nil {
+		return err
+	}
 	return judge(t.Mode.Rules, t)
 }
 
@@ -276,6 +279,7 @@ func (t *Command) record() {
 	t.latest = Seen{ID: m.ID, Sequence: t.Next, Sender: m.Sender, Digest: m.Digest(), Phase: t.Phase, AcceptedAt: t.At}
 	t.Updated = t.At
 	t.Last.sender, t.Last.now, t.Last.also = m.Sender, t.Now, t.before
+	t.Last.simple = t.Before(2) || t.simple()
 	switch {
 	case t.Act == performatives.Delegate:
 		t.Last.also = append(t.Last.also, t.granted.To)
