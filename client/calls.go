@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -41,6 +42,15 @@ func once[Q, A any](ctx context.Context, c *calls, verb api.VerbOf[Q, A], reques
 	return exchange(c, verb, request, func(subject string, data []byte) ([]byte, error) {
 		return c.link.request(one, subject, data)
 	})
+}
+
+// Call calls a verb by its name, with a request and a reply in JSON, for programs that pass both
+// on. It repeats the request as the other calls do, unless the verb waits for something.
+func (c *calls) Call(ctx context.Context, verb string, request []byte) ([]byte, error) {
+	if waits := slices.ContainsFunc(api.Verbs(), func(v api.Verb) bool { return v.Name == verb && v.Waits }); waits {
+		return c.link.once(ctx, c.subject(verb), request, api.LongestWait+c.link.timeout)
+	}
+	return c.link.ask(ctx, c.subject(verb), request)
 }
 
 // exchange writes the request, sends it, and reads the reply.

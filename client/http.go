@@ -94,6 +94,9 @@ func (w *web) request(ctx context.Context, subject string, data []byte) ([]byte,
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", nats.ErrDisconnected, err)
 	}
+	if reply.StatusCode == http.StatusNoContent {
+		return []byte("{}"), nil
+	}
 	if strings.HasSuffix(subject, api.BrokerInfo.Name) {
 		var version struct {
 			Broker performatives.Key `json:"broker"`

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -36,6 +37,13 @@ func (c *Client) RespondTurn(ctx context.Context, q api.RespondTurn) (api.Accept
 	body := performatives.NewBody(act)
 	if err := json.Unmarshal(q.Body, body); err != nil {
 		return api.Acceptance{}, fmt.Errorf("the body of %s: %w", act, err)
+	}
+	if remarked, is := body.(performatives.Remarked); is {
+		remark := remarked.Remark()
+		if len(remark.Assessment) == 0 {
+			remark.Assessment = q.Assessment
+		}
+		remark.Message = cmp.Or(remark.Message, q.Message)
 	}
 	envelope, err := performatives.Draft{
 		ID: performatives.MessageID(uuid.Must(uuid.NewV7()).String()), Session: id, Timestamp: time.Now(), Sender: c.agent, Body: body,

@@ -40,6 +40,7 @@ type Options struct {
 	HTTPURL         string         // at which others reach HTTP; "" is that of each request
 	PrivateWebhooks bool           // webhooks that clients of A2A name may be at private addresses
 	BinduAuth       bool           // who asks on Bindu's path needs a token
+	OIDC            OIDC           // whose tokens MCP takes, besides the broker's own
 	Embeddings      Embeddings     // that its answers go by, besides keywords
 	HTTPProxies     []netip.Prefix // reverse proxies, whose X-Forwarded-For is believed
 

@@ -20,6 +20,7 @@ import (
 	bindugateway "github.com/parley-asp/parley/gateway/bindu"
 	httpgateway "github.com/parley-asp/parley/gateway/http"
 	indexgateway "github.com/parley-asp/parley/gateway/index"
+	mcpgateway "github.com/parley-asp/parley/gateway/mcp"
 	oapgateway "github.com/parley-asp/parley/gateway/oap"
 	"github.com/parley-asp/parley/hosted"
 	"github.com/parley-asp/parley/inbox"
@@ -96,6 +97,16 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	}
 	mux.Handle(oapgateway.Base, oap)
 	mux.Handle("GET "+oapgateway.ManifestPath, public.limit(oap))
+	var assistants http.Handler = mcpgateway.ServeHTTP(mcpgateway.HTTPOptions{
+		Broker: s.Broker, Signers: s.Custody(), Admit: s.admits(o.OIDC), Resource: o.OIDC.Audience, Issuer: o.OIDC.Issuer, Origins: o.HTTPOrigins,
+		Log: log, Now: s.Now,
+	})
+	if s.Dev {
+		assistants = httpgateway.Local(assistants)
+	}
+	for _, path := range []string{mcpgateway.Path, mcpgateway.MetadataPath, mcpgateway.MetadataPath + mcpgateway.Path} {
+		mux.Handle(path, assistants)
+	}
 	negotiation := bindugateway.Options{Assess: s.assessor(o), Allow: public.allow}
 	if o.Embeddings.URL != "" {
 		negotiation.Allow = searches.allow // each may cost a paid call

@@ -97,6 +97,9 @@ func (s *serve) complete(cmd *cobra.Command) error {
 	if (s.Embeddings.URL == "") != (s.Embeddings.Model == "") {
 		return usage(errors.New("set --embeddings and --embeddings-model together or not at all"))
 	}
+	if (s.OIDC.Issuer == "") != (s.OIDC.Audience == "") {
+		return usage(errors.New("set --oidc-issuer and --oidc-audience together or not at all: tokens for another service let nobody in"))
+	}
 	s.Embeddings.Key, _ = lookup("PARLEY_EMBEDDINGS_KEY")
 	if err := s.checkRetention(cmd); err != nil {
 		return err

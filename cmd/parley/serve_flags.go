@@ -8,6 +8,7 @@ import (
 
 	bindugateway "github.com/parley-asp/parley/gateway/bindu"
 	httpgateway "github.com/parley-asp/parley/gateway/http"
+	mcpgateway "github.com/parley-asp/parley/gateway/mcp"
 
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
@@ -23,6 +24,9 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 		flags.StringVar(&s.HTTPURL, "http-url", "", "`URL` at which others reach HTTP, such as https://parley.acme.com; agent cards name it (default: that of each request)")
 		flags.BoolVar(&s.PrivateWebhooks, "private-webhooks", false, "let webhooks that clients of A2A name be at private addresses")
 		flags.BoolVar(&s.BinduAuth, "bindu-auth", false, "ask for a token on "+bindugateway.Base+" (default: anybody may ask how well an agent fits)")
+		flags.StringVar(&s.OIDC.Issuer, "oidc-issuer", "", "`URL` of an OpenID Connect issuer whose tokens let principals in at "+mcpgateway.Path+", besides the broker's own")
+		flags.StringVar(&s.OIDC.Audience, "oidc-audience", "", "`URL` that its tokens are for: that of "+mcpgateway.Path+" as clients know it")
+		flags.StringVar(&s.OIDC.Claim, "oidc-claim", "sub", "`NAME` of the claim with the principal's URI")
 		flags.StringVar(&s.Embeddings.URL, "embeddings", "", "`URL` of an endpoint that speaks OpenAI's embeddings, by which answers there go besides keywords; PARLEY_EMBEDDINGS_KEY is its key")
 		flags.StringVar(&s.Embeddings.Model, "embeddings-model", "", "`NAME` of its model")
 		flags.StringVar(&s.Websocket, "websocket", "", "`HOST:PORT` of NATS over WebSocket, for browsers and edge agents; with --dev, pages of the same origin only")

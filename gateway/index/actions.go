@@ -22,21 +22,36 @@ const (
 	question = "question"
 )
 
-// A decision is the body of a response.
-type decision struct {
+// A Decision is the body of a response.
+type Decision struct {
 	Action     string         `json:"action"`
 	Message    string         `json:"message"`
 	Assessment jsontext.Value `json:"assessment"`
 }
 
+// Response is what a decision says in a session, as turn.respond takes it. The error is for who
+// decided.
+func (d Decision) Response(self performatives.Agent, view api.SessionView) (q api.RespondTurn, err error) {
+	reasoning, err := d.check()
+	if err != nil {
+		return q, err
+	}
+	act, body := d.act(self, view, reasoning)
+	q = api.RespondTurn{ID: string(view.Session), Performative: act.String()}
+	if act != performatives.Inform {
+		q.Assessment, q.Message = d.Assessment, d.Message
+	}
+	q.Body, err = json.Marshal(body, json.Deterministic(true))
+	return q, err
+}
+
 // respond answers a claimed turn.
 func (c *call) respond() (any, error) {
-	var d decision
+	var d Decision
 	if err := c.read(&d); err != nil {
 		return nil, err
 	}
-	reasoning, err := d.check()
-	if err != nil {
+	if _, err := d.check(); err != nil {
 		return nil, err
 	}
 	id := performatives.SessionID(c.r.PathValue("negotiationId"))
@@ -44,14 +59,11 @@ func (c *call) respond() (any, error) {
 	if err := c.ask(api.SessionGet.Verb, api.GetSession{Session: id}, &view); err != nil {
 		return nil, err
 	}
-	act, body := d.act(c.pass.Agent, view, reasoning)
-	request := api.RespondTurn{ID: string(id), Worker: c.pass.Worker, Performative: act.String()}
-	if request.Body, err = json.Marshal(body, json.Deterministic(true)); err != nil {
+	request, err := d.Response(c.pass.Agent, view)
+	if err != nil {
 		return nil, err
 	}
-	if act != performatives.Inform {
-		request.Assessment, request.Message = d.Assessment, d.Message
-	}
+	request.Worker = c.pass.Worker
 	if err := c.ask(api.TurnRespond.Verb, request, &api.Acceptance{}); err != nil {
 		return nil, err
 	}
@@ -64,7 +76,7 @@ var (
 )
 
 // check refuses a body that Index would.
-func (d decision) check() (reasoning string, err error) {
+func (d Decision) check() (reasoning string, err error) {
 	var a struct {
 		Reasoning *string `json:"reasoning"`
 		Roles     struct {
@@ -85,7 +97,7 @@ func (d decision) check() (reasoning string, err error) {
 
 // act is what an action says in this session: offers carry the roles, which are all that
 // Index negotiates. An offer of one's own that was asked about is answered or amended.
-func (d decision) act(self performatives.Agent, view api.SessionView, reasoning string) (performatives.Performative, map[string]any) {
+func (d Decision) act(self performatives.Agent, view api.SessionView, reasoning string) (performatives.Performative, map[string]any) {
 	var offer api.OfferView
 	if n := len(view.Proposals); n > 0 {
 		offer = view.Proposals[n-1]
@@ -128,11 +140,32 @@ func (d decision) act(self performatives.Agent, view api.SessionView, reasoning 
 
 func subject(view api.SessionView) string { return cmp.Or(view.Invitation.Subject, "opportunity") }
 
-// history are the turns that were taken, as far as the turn shows them. Turns are told from
-// other acts as bilateral/1 does: they carry an assessment, or answer a question.
+// A Taken is an entry that took a turn.
+type Taken struct {
+	Entry      api.TurnEntry
+	Side       string // source or candidate
+	Action     string
+	Message    *string
+	Assessment jsontext.Value
+}
+
+// history are the turns that were taken, as far as the turn shows them.
 func history(t api.Turn, source performatives.Agent) []past {
-	taken := []past{}
-	for _, e := range t.History {
+	turns := []past{}
+	for _, taken := range Turns(t.History, source) {
+		turns = append(turns, past{Agent: taken.Side, Action: taken.Action, Message: taken.Message})
+	}
+	for i := range turns {
+		turns[i].Number = t.Turn.Number - uint64(len(turns)) + uint64(i)
+	}
+	return turns
+}
+
+// Turns are the turns among entries. They are told from other acts as bilateral/1 does: they
+// carry an assessment, or answer a question.
+func Turns(entries []api.TurnEntry, source performatives.Agent) []Taken {
+	taken := []Taken{}
+	for _, e := range entries {
 		var body struct {
 			Type       string         `json:"type"`
 			Reason     string         `json:"reason"`
@@ -158,14 +191,11 @@ func history(t api.Turn, source performatives.Agent) []past {
 		case action == counter && body.Reason == question:
 			action = question
 		}
-		turn := past{Agent: "candidate", Action: action, Message: body.Message}
+		turn := Taken{Entry: e, Side: "candidate", Action: action, Message: body.Message, Assessment: body.Assessment}
 		if e.From == source || e.OnBehalfOf == source {
-			turn.Agent = "source"
+			turn.Side = "source"
 		}
 		taken = append(taken, turn)
-	}
-	for i := range taken {
-		taken[i].Number = t.Turn.Number - uint64(len(taken)) + uint64(i)
 	}
 	return taken
 }

@@ -19,7 +19,7 @@ type negotiation struct {
 	Task        performatives.SessionID `json:"taskId"`
 	Opportunity *opportunity            `json:"opportunity"` // null if the invitation names none
 	Turn        turn                    `json:"turn"`
-	Context     turnContext             `json:"context"`
+	Context     Context                 `json:"context"`
 }
 
 type opportunity struct {
@@ -44,7 +44,8 @@ type past struct {
 	Message *string `json:"message"`
 }
 
-type turnContext struct {
+// A Context is what a side may know of a negotiation.
+type Context struct {
 	Own        jsontext.Value `json:"ownUser"`
 	Other      jsontext.Value `json:"otherUser"`
 	Index      jsontext.Value `json:"indexContext"`
@@ -88,41 +89,55 @@ func lost(err error) bool {
 
 // translate is a turn in Index's shape.
 func translate(t api.Turn) (any, error) {
-	var terms struct {
-		Context given `json:"context"`
-	}
-	var private struct {
-		Query jsontext.Value `json:"discoveryQuery"`
-	}
 	var part modePart
 	if err := json.Unmarshal(t.View.ModePart, &part); err != nil {
 		return nil, err
 	}
-	if json.Unmarshal(t.Terms, &terms) != nil {
-		terms.Context = given{} // what it is, is the inviter's to say
-	}
-	if len(t.Private) > 0 && json.Unmarshal(t.Private, &private) != nil {
-		private.Query = nil
-	}
-	source, candidate := sides(t.View)
+	source, _ := Sides(t.View)
 	n := negotiation{
-		ID: t.Session, Task: t.Session, Opportunity: terms.Context.opportunity(part.Status),
+		ID: t.Session, Task: t.Session, Opportunity: contextOf(t.Terms).opportunity(part.Status),
 		Turn: turn{Number: t.Turn.Number, Deadline: t.Turn.Deadline, History: history(t, source), Counterparty: "none"},
 	}
 	if taken := n.Turn.History; len(taken) > 0 {
 		n.Turn.Counterparty = taken[len(taken)-1].Action
 	}
-	n.Context = turnContext{
-		Own: terms.Context.user("source", source), Other: terms.Context.user("candidate", candidate),
-		Index: or(terms.Context["indexContext"], `{"networkId":""}`), Seed: or(or(terms.Context["seedAssessment"], string(t.SeedAssessment)), "null"),
-		Discoverer: part.Turn.Next == source,
-	}
-	if n.Context.Discoverer {
-		n.Context.Query = or(private.Query, string(terms.Context["discoveryQuery"]))
-	} else {
-		n.Context.Own, n.Context.Other = n.Context.Other, n.Context.Own
-	}
+	n.Context = ContextOf(t.View, t.Terms, t.SeedAssessment, t.Private, part.Turn.Next == source)
 	return n, nil
+}
+
+// contextOf is the context in the invitation's terms: what it is, is the inviter's to say.
+func contextOf(terms jsontext.Value) given {
+	var of struct {
+		Context given `json:"context"`
+	}
+	if len(terms) == 0 || json.Unmarshal(terms, &of) != nil {
+		return given{}
+	}
+	return of.Context
+}
+
+// ContextOf is what the source, or else the candidate, may know: of the invitation's terms, its
+// seed assessment, and what is private to the side.
+func ContextOf(view *api.SessionView, terms, seed, private jsontext.Value, ofSource bool) Context {
+	var aside struct {
+		Query jsontext.Value `json:"discoveryQuery"`
+	}
+	if len(private) > 0 && json.Unmarshal(private, &aside) != nil {
+		aside.Query = nil
+	}
+	source, candidate := Sides(view)
+	of := contextOf(terms)
+	c := Context{
+		Own: of.user("source", source), Other: of.user("candidate", candidate),
+		Index: or(of["indexContext"], `{"networkId":""}`), Seed: or(or(of["seedAssessment"], string(seed)), "null"),
+		Discoverer: ofSource,
+	}
+	if ofSource {
+		c.Query = or(aside.Query, string(of["discoveryQuery"]))
+	} else {
+		c.Own, c.Other = c.Other, c.Own
+	}
+	return c
 }
 
 // modePart is what bilateral/1 adds to a view.
@@ -134,8 +149,8 @@ type modePart struct {
 	} `json:"turn"`
 }
 
-// sides are the inviter and the invitee.
-func sides(v *api.SessionView) (source, candidate performatives.Agent) {
+// Sides are the inviter and the invitee.
+func Sides(v *api.SessionView) (source, candidate performatives.Agent) {
 	for _, p := range v.Participants {
 		switch p.Role {
 		case session.Inviter.String():

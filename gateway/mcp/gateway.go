@@ -1,0 +1,120 @@
+// Package mcpgateway gives assistants that speak MCP the tools to negotiate (docs/MCP.md).
+//
+//	server := mcpgateway.New(mcpgateway.Options{Caller: mcpgateway.Only(caller), Log: log})
+//	err := server.Run(ctx, &mcp.StdioTransport{})
+//
+// A tool decodes its arguments, says one act or calls verbs as its caller, and encodes the
+// answer. No rule of the protocol lives here. These hold:
+//   - A refusal is the result of a tool, with isError: the code, the sentence, and which tools
+//     would be heard in the state that the session is in.
+//   - What others wrote never reaches a description, a prompt or an instruction. In results it
+//     is quoted, labelled with its author, and its invisible characters are escaped.
+//   - The server holds nothing for a client between two requests, so any broker may answer the
+//     next one, and a client that waits loses nothing when a broker restarts.
+package mcpgateway
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// A Caller is the principal for whom a client acts.
+type Caller interface {
+	Agent() performatives.Agent
+	// Call calls a verb. Refusals are *session.Refusal.
+	Call(ctx context.Context, verb string, request []byte) ([]byte, error)
+	// Say submits an act, signed by the principal's key.
+	Say(ctx context.Context, id performatives.SessionID, body performatives.Body, to performatives.Agent) (api.Acceptance, error)
+	// Respond answers a turn that was picked up.
+	Respond(ctx context.Context, q api.RespondTurn) (api.Acceptance, error)
+	// Worker names the program among those of the principal, "" by default.
+	Worker() string
+	// ReadOnly tells that it may say nothing.
+	ReadOnly() bool
+}
+
+// Options say what is served, and to whom.
+type Options struct {
+	// Caller finds who calls, and until when: the context ends when the client is gone or may
+	// call no more.
+	Caller func(ctx context.Context, extra *mcp.RequestExtra) (context.Context, context.CancelFunc, Caller, error)
+	Log    *zap.Logger
+}
+
+// Only is a Caller of Options for a server that acts for one principal.
+func Only(c Caller) func(context.Context, *mcp.RequestExtra) (context.Context, context.CancelFunc, Caller, error) {
+	return func(ctx context.Context, _ *mcp.RequestExtra) (context.Context, context.CancelFunc, Caller, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		return ctx, cancel, c, nil
+	}
+}
+
+// New makes a server, for any transport.
+func New(o Options) *mcp.Server {
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	g := &gateway{o}
+	server := mcp.NewServer(&mcp.Implementation{
+		Name: "parley", Title: "parley", Version: api.Version, WebsiteURL: "https://github.com/parley-asp/parley",
+	}, &mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{}})
+	for _, t := range tools() {
+		server.AddTool(t.describe(), g.serve(t))
+	}
+	g.addResources(server)
+	addPrompts(server)
+	return server
+}
+
+type gateway struct{ o Options }
+
+// A call is one request of a client.
+type call struct {
+	Caller
+	log *zap.Logger
+}
+
+// enter finds who calls.
+func (g *gateway) enter(ctx context.Context, extra *mcp.RequestExtra) (context.Context, context.CancelFunc, *call, error) {
+	ctx, cancel, caller, err := g.o.Caller(ctx, extra)
+	return ctx, cancel, &call{caller, g.o.Log}, err
+}
+
+// ask calls a verb and reads its reply.
+func ask[Q, A any](ctx context.Context, c *call, verb api.VerbOf[Q, A], request Q) (reply A, err error) {
+	data, err := json.Marshal(request)
+	if err != nil {
+		return reply, err
+	}
+	answer, err := c.Call(ctx, verb.Name, data)
+	if err != nil {
+		return reply, err
+	}
+	return reply, json.Unmarshal(answer, &reply)
+}
+
+// refusal is what an error is to a client. What is no refusal is an internal cause: it is
+// logged, and the client hears only that the broker cannot answer now.
+func (c *call) refusal(err error) *session.Refusal {
+	refusal, is := errors.AsType[*session.Refusal](err)
+	if !is {
+		c.log.Error("mcp", zap.Error(err))
+		refusal = session.Busy()
+	}
+	return refusal
+}
+
+// errReadOnly refuses acts for a token that only reads.
+var errReadOnly = session.Refuse(session.Unauthorized, "the token is read-only: it can list, read and wait, and say nothing")
+
+// tried is how long a broker that cannot answer now is asked again.
+const tried = 250 * time.Millisecond

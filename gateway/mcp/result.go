@@ -1,0 +1,119 @@
+package mcpgateway
+
+import (
+	"context"
+	stdjson "encoding/json"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/render"
+	"github.com/parley-asp/parley/session"
+)
+
+// A result is what a tool answers: a value for programs, and a text for a model. Without a text
+// the value is shown, as JSON.
+type result struct {
+	value any
+	text  string
+}
+
+func (r result) encode() (*mcp.CallToolResult, error) {
+	data, err := json.Marshal(r.value, json.Deterministic(true))
+	if err != nil {
+		return nil, err
+	}
+	structured, err := visible(data)
+	if err != nil {
+		return nil, err
+	}
+	if r.text == "" {
+		r.text = spelt(structured)
+	}
+	return &mcp.CallToolResult{StructuredContent: stdjson.RawMessage(structured), Content: []mcp.Content{&mcp.TextContent{Text: r.text}}}, nil
+}
+
+// A failure is a refusal as a tool's result.
+type failure struct {
+	Success *bool    `json:"success,omitzero"`
+	Error   any      `json:"error"`
+	Code    any      `json:"code,omitzero"`
+	State   string   `json:"state,omitzero"` // that the session is in
+	Heard   []string `json:"heard,omitzero"` // tools that would be heard in it
+}
+
+// refused is a refusal as a model can act on it. It comes as text alone: clients hold a value to
+// the schema of what is heard.
+func (c *call) refused(ctx context.Context, t tool, args jsontext.Value, err error) *mcp.CallToolResult {
+	refusal := c.refusal(err)
+	e := api.Refused(refusal).Error
+	f := failure{Error: e}
+	if t.plain {
+		no := false
+		f = failure{Success: &no, Error: e.Message, Code: e.Code}
+	}
+	f.State, f.Heard = c.heard(ctx, args, refusal)
+	data, err := json.Marshal(f, json.Deterministic(true))
+	if err == nil {
+		data, err = visible(data)
+	}
+	if err != nil {
+		data = jsontext.Value(`{"error":"unavailable"}`)
+	}
+	text := spelt(data)
+	if !t.plain {
+		text = "Refused (" + string(e.Code) + "): " + render.Clean(e.Message) + "\n" + text
+	}
+	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
+}
+
+// heard are the tools that would be heard in the session that a call was about. The mode, turns
+// and what is open may narrow it further, which the refusal's sentence says.
+func (c *call) heard(ctx context.Context, args jsontext.Value, refusal *session.Refusal) (state string, heard []string) {
+	var of struct {
+		Session     performatives.SessionID `json:"sessionId"`
+		Negotiation performatives.SessionID `json:"negotiationId"`
+	}
+	switch refusal.Code {
+	case session.WrongState, session.WrongTurn, session.ProposalNotOpen, session.ProposalUnknown, session.OwnProposal, session.ClarificationPending,
+		session.SessionEscalated, session.ModeViolation, session.SchemaInvalid, session.AuthorityExceeded:
+	default:
+		return "", nil
+	}
+	if json.Unmarshal(args, &of) != nil {
+		return "", nil
+	}
+	if of.Session == "" {
+		of.Session = of.Negotiation
+	}
+	view, err := ask(ctx, c, api.SessionGet, api.GetSession{Session: of.Session})
+	if err != nil {
+		return "", nil
+	}
+	return view.State.String(), toolsHeard(view.State)
+}
+
+// toolsHeard are the tools whose acts a state hears from agents.
+func toolsHeard(p session.Phase) []string {
+	heard := []string{}
+	for _, act := range p.Hears() {
+		if name := toolOf[act]; name != "" && !slices.Contains(heard, name) {
+			heard = append(heard, name)
+		}
+	}
+	if p == session.Escalated { // those of humans
+		heard = heard[:0]
+	}
+	return append(heard, "wait_for_turn", "get_transcript")
+}
+
+// toolOf names the tool that says an act.
+var toolOf = map[performatives.Performative]string{
+	performatives.Propose: "propose", performatives.Counter: "counter", performatives.Accept: "accept", performatives.Reject: "reject",
+	performatives.Query: "ask", performatives.Clarify: "ask", performatives.Inform: "answer", performatives.Commit: "commit",
+	performatives.Delegate: "delegate", performatives.Escalate: "escalate", performatives.Withdraw: "withdraw", performatives.Close: "close",
+}

@@ -1,0 +1,160 @@
+package mcpgateway
+
+import (
+	"context"
+	"maps"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	act "github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// A tool is one row of the table of tools.
+type tool struct {
+	name, title, doc string
+	hints            hints
+	input, output    object
+	run              func(*call, context.Context, jsontext.Value) (result, error)
+	plain            bool // as Index has it: a failure is {success: false, error}
+}
+
+// hints say what a call of a tool does.
+type hints int
+
+const (
+	reads   hints = iota // changes nothing
+	adds                 // adds to what is said; a repeat adds again
+	binds                // cannot be taken back; a repeat is refused
+	repeats              // adds nothing when it is repeated
+)
+
+// tools is the table, in the order in which clients list it.
+func tools() []tool {
+	return append(negotiations(), []tool{
+		{
+			name: "find_agents", title: "Find agents", hints: reads, run: (*call).findAgents, input: findInput, output: findOutput,
+			doc: "Find agents to negotiate with: by a task (ranked by how well each says it fits), or by capability, words, organisation and trust.",
+		},
+		{
+			name: "open_session", title: "Open a session", hints: adds, run: (*call).open, input: openInput(), output: acceptance(nil),
+			doc: "Invite one or more agents to negotiate. They accept or reject; then make an offer with propose. Use wait_for_turn to hear their answer.",
+		},
+		says("propose", "Make an offer", adds, act.Propose, "Make an offer in a session. The terms are yours to choose within your mandate.", "proposalId"),
+		says("counter", "Counter an offer", adds, act.Counter, "Replace the other side's open offer by one of your own. referenceId is the offer you answer.", "proposalId"),
+		says("accept", "Accept", binds, act.Accept, "Accept an invitation, offer, commitment or delegation: referenceId names it. This binds your principal."),
+		says("reject", "Reject", binds, act.Reject, "Reject an invitation, offer, commitment or delegation, with a code and a reason."),
+		{
+			name: "ask", title: "Ask", hints: adds, run: (*call).question, output: acceptance(nil),
+			input: closed(inSession(ofBodies(nil, act.Clarify, act.Query))),
+			doc:   "Ask the other side. With referenceId and questions: about fields of its offer, such as terms.price (CLARIFY), which cannot be accepted until it answers. With subject and queryType: about anything else (QUERY).",
+		},
+		{
+			name: "answer", title: "Answer", hints: adds, run: (*call).inform, output: acceptance(nil),
+			input: closed(inSession(object{
+				"referenceId?": text("the offer that was asked about, or the queryId"),
+				"answers?":     list(closed(object{"field": text("as in the question"), "answer": object{}})),
+				"type?":        enum("by default fact with answers, else result", act.Fact, act.Result, act.ErrorReport, act.Progress),
+				"data?":        object{"description": "any information, if it is not answers to a question about an offer"},
+			})),
+			doc: "Answer questions about your offer, field by field, or tell the other side something (INFORM).",
+		},
+		says("commit", "Commit", binds, act.Commit, "Commit to obligations that carry out an accepted offer. This binds your principal.", "commitmentId"),
+		says("delegate", "Delegate", adds, act.Delegate, "Let another agent act in this session for your principal, within bounds."),
+		{
+			name: "escalate", title: "Escalate to a human", hints: adds, run: (*call).escalate, output: escalateOutput,
+			input: closed(inSession(ofBodies(nil, act.Escalate))),
+			doc:   "Pause the session until a human of your organisation has decided. It answers at once with who is asked and until when; wait_for_turn brings the ruling. No agent can decide it.",
+		},
+		says("withdraw", "Withdraw", binds, act.Withdraw, "Take back your own open offer, commitment, question or delegation."),
+		says("close", "Close the session", binds, act.Close, "End the session."),
+		{
+			name: "wait_for_turn", title: "Wait for a turn", hints: reads, run: (*call).wait, input: waitInput, output: waitOutput,
+			doc: "Wait, at most 50 seconds, until a turn waits for you, in one session or in any. With since, also until the session has that entry, such as the ruling on an escalation. Call it again when it answers none.",
+		},
+		{
+			name: "get_transcript", title: "Read a transcript", hints: reads, run: (*call).transcript, input: transcriptInput, output: transcriptOutput,
+			doc: "Read what was said in a session, in order, page by page.",
+		},
+		{
+			name: "verify_transcript", title: "Verify a transcript", hints: reads, run: (*call).verify, output: verifyOutput,
+			input: closed(object{"sessionId": text("")}),
+			doc:   "Check every signature, hash and receipt of a session's transcript.",
+		},
+	}...)
+}
+
+// says is a tool that says one act, whose members are those of the act's body.
+func says(name, title string, h hints, p act.Performative, doc string, optional ...string) tool {
+	return tool{
+		name: name, title: title, doc: doc, hints: h, output: acceptance(nil),
+		input: closed(inSession(ofBodies(optional, p))),
+		run: func(c *call, ctx context.Context, args jsontext.Value) (result, error) {
+			return c.act(ctx, p, args)
+		},
+	}
+}
+
+// inSession adds what all acts take.
+func inSession(members object) object {
+	all := maps.Clone(members)
+	all["sessionId"] = text("the session")
+	all["recipient?"] = text("whom it is for, agent://…; by default everybody in the session")
+	return all
+}
+
+// describe is the tool as clients list it.
+func (t tool) describe() *mcp.Tool {
+	no, yes := false, true
+	a := &mcp.ToolAnnotations{Title: t.title, ReadOnlyHint: t.hints == reads, IdempotentHint: t.hints != adds, DestructiveHint: &no, OpenWorldHint: &yes}
+	if t.hints == binds {
+		a.DestructiveHint = &yes
+	}
+	return &mcp.Tool{Name: t.name, Title: t.title, Description: t.doc, InputSchema: t.input, OutputSchema: t.output, Annotations: a}
+}
+
+// serve runs a tool for a client.
+func (g *gateway) serve(t tool) mcp.ToolHandler {
+	return func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		ctx, cancel, c, err := g.enter(ctx, r.Extra)
+		if err != nil {
+			return nil, err
+		}
+		defer cancel()
+		args, err := arguments(r.Params.Arguments)
+		var res result
+		switch {
+		case err != nil:
+		case c.ReadOnly() && t.hints != reads:
+			err = errReadOnly
+		default:
+			res, err = t.run(c, ctx, args)
+		}
+		if err != nil {
+			return c.refused(ctx, t, args, err), nil
+		}
+		return res.encode()
+	}
+}
+
+// arguments reads a client's arguments as I-JSON.
+func arguments(raw []byte) (jsontext.Value, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return jsontext.Value("{}"), nil
+	}
+	value, err := act.Canonical(raw)
+	if err != nil {
+		return nil, session.Refuse(session.MalformedEnvelope, "the arguments cannot be read: %s", err)
+	}
+	return value, nil
+}
+
+// read decodes arguments, which have these members and no others.
+func read(args jsontext.Value, into any) error {
+	if err := json.Unmarshal(args, into, json.RejectUnknownMembers(true)); err != nil {
+		return session.Refuse(session.MalformedEnvelope, "the arguments are not as the tool's input schema says: %.300s", err.Error())
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// bearer adds a token to requests.
+type bearer string
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(b))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// assistant connects an MCP client with a token.
+func (w httpWorld) assistant(token string) assistant {
+	w.Helper()
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	s, err := client.Connect(w.Ctx, &mcp.StreamableClientTransport{
+		Endpoint: "http://" + w.HTTPAddr + "/mcp", HTTPClient: &http.Client{Transport: bearer(token)}, DisableStandaloneSSE: true,
+	}, nil)
+	testkit.Must(w, err)
+	w.Cleanup(func() { s.Close() })
+	return assistant{w, s}
+}
+
+// An assistant calls tools.
+type assistant struct {
+	w httpWorld
+	*mcp.ClientSession
+}
+
+// try calls a tool.
+func (a assistant) try(ctx context.Context, tool string, args map[string]any) (*mcp.CallToolResult, error) {
+	return a.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: args})
+}
+
+// does calls a tool that must be heard, and reads its result.
+func (a assistant) does(tool string, args map[string]any, into any) *mcp.CallToolResult {
+	a.w.Helper()
+	res, err := a.try(a.w.Ctx, tool, args)
+	testkit.Must(a.w, err)
+	if res.IsError {
+		a.w.Fatalf("%s is refused: %s", tool, textOf(res))
+	}
+	if into != nil {
+		data, err := json.Marshal(res.StructuredContent)
+		testkit.Must(a.w, err)
+		testkit.Must(a.w, json.Unmarshal(data, into))
+	}
+	return res
+}
+
+// refused calls a tool that must be refused with a code.
+func (a assistant) refused(tool, code string, args map[string]any) *mcp.CallToolResult {
+	a.w.Helper()
+	res, err := a.try(a.w.Ctx, tool, args)
+	testkit.Must(a.w, err)
+	if text := textOf(res); !res.IsError || !strings.Contains(text, `"`+code+`"`) {
+		a.w.Errorf("%s is answered %s, want the code %s", tool, text, code)
+	}
+	return res
+}
+
+func textOf(res *mcp.CallToolResult) string {
+	var b strings.Builder
+	for _, c := range res.Content {
+		if text, is := c.(*mcp.TextContent); is {
+			b.WriteString(text.Text)
+		}
+	}
+	return b.String()
+}
+
+type heard struct {
+	Session   performatives.SessionID `json:"sessionId"`
+	Sequence  uint64                  `json:"sequenceNumber"`
+	Reference string                  `json:"referenceId"`
+	State     string                  `json:"state"`
+	Next      struct {
+		Tool      string         `json:"tool"`
+		Arguments map[string]any `json:"arguments"`
+	} `json:"next"`
+}
+
+type waitedFor struct {
+	Status     string                  `json:"status"`
+	Session    performatives.SessionID `json:"sessionId"`
+	Reference  string                  `json:"referenceId"`
+	Escalation struct {
+		Status    string `json:"status"`
+		DecidedBy string `json:"decidedBy"`
+	} `json:"escalation"`
+	Heard []string `json:"heard"`
+}
+
+type anything = map[string]any
+
+// GATEWAYS.md G6: two assistants with tokens negotiate to an agreement, and verify it.
+func TestMCPNegotiation(t *testing.T) {
+	t.Parallel()
+	w := newHTTPWorld(t, testkit.Options{})
+	buyer, vendor := w.assistant(w.tokens[cron]), w.assistant(w.tokens[seller])
+	var opened, offer, accepted heard
+	buyer.does("open_session", anything{"with": []any{seller}, "purpose": "1,000 cups", "invitationTimeoutMs": 600000}, &opened)
+	var turn waitedFor
+	vendor.does("wait_for_turn", anything{}, &turn)
+	if turn.Status != "turn" || turn.Session != opened.Session || turn.Reference != "invitation" {
+		t.Fatalf("the vendor hears %+v", turn)
+	}
+	vendor.does("accept", anything{"sessionId": turn.Session, "referenceId": turn.Reference}, nil)
+	buyer.does(opened.Next.Tool, opened.Next.Arguments, &turn)
+	if turn.Status != "news" || len(turn.Heard) == 0 {
+		t.Errorf("the buyer hears %+v", turn)
+	}
+	buyer.refused("commit", "wrong_state", anything{"sessionId": opened.Session, "referenceId": "p", "terms": anything{"obligations": []any{anything{"party": cron, "action": "pay"}}}})
+	buyer.does("propose", anything{"sessionId": opened.Session, "type": "service-agreement", "subject": "cups", "terms": anything{"price": 5}}, &offer)
+	buyer.refused("accept", "own_proposal", anything{"sessionId": opened.Session, "referenceId": offer.Reference})
+	vendor.does("wait_for_turn", anything{"sessionId": opened.Session}, &turn)
+	if turn.Status != "turn" || turn.Reference != offer.Reference {
+		t.Errorf("the vendor hears %+v, want %s", turn, offer.Reference)
+	}
+	vendor.does("ask", anything{"sessionId": opened.Session, "referenceId": offer.Reference, "questions": []any{anything{"field": "terms.price", "question": "per cup?"}}}, nil)
+	vendor.refused("accept", "clarification_pending", anything{"sessionId": opened.Session, "referenceId": offer.Reference})
+	buyer.does("answer", anything{"sessionId": opened.Session, "referenceId": offer.Reference, "answers": []any{anything{"field": "terms.price", "answer": "yes"}}}, nil)
+	vendor.does("counter", anything{"sessionId": opened.Session, "referenceId": offer.Reference, "terms": anything{"price": 6}}, &offer)
+	buyer.does("accept", anything{"sessionId": opened.Session, "referenceId": offer.Reference}, &accepted)
+	var verified struct {
+		Verified bool `json:"verified"`
+		Entries  int  `json:"entries"`
+	}
+	buyer.does("verify_transcript", anything{"sessionId": opened.Session}, &verified)
+	if !verified.Verified || verified.Entries != int(accepted.Sequence)+1 {
+		t.Errorf("the transcript is %+v, want %d entries", verified, accepted.Sequence+1)
+	}
+	buyer.does("close", anything{"sessionId": opened.Session, "outcome": "completed"}, nil)
+	vendor.does("wait_for_turn", anything{"sessionId": opened.Session}, &turn)
+	if turn.Status != "over" {
+		t.Errorf("after CLOSE the vendor hears %+v", turn)
+	}
+	var listed struct {
+		Success bool `json:"success"`
+		Data    struct {
+			Count        int `json:"count"`
+			Negotiations []struct {
+				ID     performatives.SessionID `json:"id"`
+				Role   string                  `json:"role"`
+				Status string                  `json:"status"`
+			} `json:"negotiations"`
+		} `json:"data"`
+	}
+	vendor.does("list_negotiations", anything{"status": "completed"}, &listed)
+	if d := listed.Data; !listed.Success || d.Count != 1 || d.Negotiations[0].ID != opened.Session || d.Negotiations[0].Role != "candidate" {
+		t.Errorf("the vendor lists %+v", listed)
+	}
+	reader := w.assistant(w.token(api.AddToken{Agent: seller, ReadOnly: true}))
+	reader.does("get_transcript", anything{"sessionId": opened.Session}, nil)
+	reader.refused("close", "unauthorized", anything{"sessionId": opened.Session})
+	spy := w.assistant(w.tokens[other])
+	there := textOf(spy.refused("get_transcript", "unknown_session", anything{"sessionId": opened.Session}))
+	if nowhere := textOf(spy.refused("get_transcript", "unknown_session", anything{"sessionId": testkit.NewSession()})); there != nowhere {
+		t.Errorf("a stranger learns that a session is there:\n%s\n%s", there, nowhere)
+	}
+}
