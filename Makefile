@@ -35,6 +35,10 @@ mod: ## go.mod and go.sum: verified and tidy
 browser: ## the inbox's pages in a real Chromium, installed where it is missing
 	@.ci/browser
 
+.PHONY: gateways
+gateways: ## the gateways by other people's clients, servers and suites
+	@.ci/gateways
+
 .PHONY: languages
 languages: ## docs/LANGUAGES.md in Python and Node, asyncapi.yaml by its tool, HTTP by schemathesis and a generated client
 	@.ci/languages

@@ -15,7 +15,7 @@ var tagged = regexp.MustCompile(`(?m)^//go:build ([a-z]+)$`)
 func TestSuites(t *testing.T) {
 	t.Parallel()
 	text := map[string]string{}
-	for _, name := range []string{"CONTRIBUTING.md", ".ci/run", ".ci/browser", ".ci/languages"} {
+	for _, name := range []string{"CONTRIBUTING.md", ".ci/run", ".ci/browser", ".ci/languages", ".ci/gateways"} {
 		data, err := os.ReadFile(filepath.Join("..", name))
 		if err != nil {
 			t.Fatal(err)
@@ -34,11 +34,11 @@ func TestSuites(t *testing.T) {
 	}
 	for tag := range tags {
 		command := regexp.MustCompile("go test [^\n]*-tags " + tag + `\b`)
-		if !strings.Contains(text["CONTRIBUTING.md"], "-tags "+tag) || !command.MatchString(text[".ci/run"]+text[".ci/browser"]+text[".ci/languages"]) {
+		if !strings.Contains(text["CONTRIBUTING.md"], "-tags "+tag) || !command.MatchString(text[".ci/run"]+text[".ci/browser"]+text[".ci/languages"]+text[".ci/gateways"]) {
 			t.Errorf("the suite with the tag %s is not named in CONTRIBUTING.md, or not run by .ci/run", tag)
 		}
 	}
-	if !tags["browser"] || !tags["languages"] || !tags["long"] {
+	if !tags["browser"] || !tags["languages"] || !tags["gateways"] || !tags["long"] {
 		t.Errorf("the tags of suites are %v: the test looks in the wrong place", tags)
 	}
 }
