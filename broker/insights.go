@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,23 +11,24 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/insights"
+	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
 )
 
 // digests are what insights count of sessions that are over, which never changes. They are
-// read in the background when somebody asks.
+// read in the background once somebody asks.
 type digests struct {
-	reading sync.Mutex // while a call reads
-
-	mu sync.Mutex
-	of map[performatives.SessionID]*insights.Digest // nil: the transcript cannot be read
+	mu   sync.Mutex
+	of   map[performatives.SessionID]*insights.Digest // nil: the transcript cannot be read
+	read <-chan struct{}                              // closed once those that are read now are; nil while nobody reads
 }
 
 // Bounds of insights.
 const (
-	insightsAnswer  = 1500 * time.Millisecond // a call reads no longer than this
+	insightsAnswer  = 1500 * time.Millisecond // a call waits no longer than this
+	insightsPage    = 10_000                  // sessions that are listed at once
 	insightsDefault = 7 * 24 * time.Hour
 	maxDigests      = 250_000
 	// longestSession is how long before its end a session was opened at most, pauses and the
@@ -34,8 +36,8 @@ const (
 	longestSession = session.LongestDuration + 8*24*time.Hour
 )
 
-// insightsGet answers insights.get with what it has read within its time; whoever asks again
-// gets more.
+// insightsGet answers insights.get with what is read within its time; the rest is read
+// meanwhile, for whoever asks again.
 func (b *Broker) insightsGet(ctx context.Context, c api.Caller, q api.GetInsights) (api.Insights, error) {
 	until, err := timeOr(q.Until, "/until", b.Now())
 	if err != nil {
@@ -85,7 +87,7 @@ func timeOr(text, path string, otherwise time.Time) (time.Time, error) {
 // how many are open.
 func (b *Broker) insightful(ctx context.Context, c api.Caller, since, until time.Time) (ids []performatives.SessionID, open int, err error) {
 	for before := ""; len(ids) < maxDigests; {
-		page, err := b.ofCaller(ctx, c, "", before, api.MaxPage)
+		page, err := b.ofCaller(ctx, c, "", before, insightsPage)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -104,7 +106,7 @@ func (b *Broker) insightful(ctx context.Context, c api.Caller, since, until time
 				ids = append(ids, id)
 			}
 		}
-		if len(page) < api.MaxPage {
+		if len(page) < insightsPage {
 			break
 		}
 	}
@@ -133,33 +135,56 @@ func (b *Broker) mayCount(c api.Caller, d *insights.Digest) bool {
 	return false
 }
 
-// readDigests reads sessions until all are read, or the time is over. One call reads at a time.
+// readDigests waits until sessions are read, or the time is over.
 func (b *Broker) readDigests(ctx context.Context, ids []performatives.SessionID) {
-	if !b.digests.reading.TryLock() {
-		return // another call reads
+	for {
+		read, some := b.readMissing(ids)
+		if !some || background.Await(ctx, read) != nil {
+			return
+		}
 	}
-	defer b.digests.reading.Unlock()
-	for _, id := range ids {
-		b.digests.mu.Lock()
-		if b.digests.of == nil || len(b.digests.of) >= maxDigests+api.MaxPage {
-			b.digests.of = map[performatives.SessionID]*insights.Digest{}
-		}
+}
+
+// readMissing has those read that are not, one session after the other: reading is not to
+// slow down acts. While others are read, it waits for those.
+func (b *Broker) readMissing(ids []performatives.SessionID) (read <-chan struct{}, some bool) {
+	b.digests.mu.Lock()
+	defer b.digests.mu.Unlock()
+	if b.digests.read != nil {
+		return b.digests.read, true
+	}
+	missing := slices.DeleteFunc(slices.Clone(ids), func(id performatives.SessionID) bool {
 		_, known := b.digests.of[id]
-		b.digests.mu.Unlock()
-		if known {
-			continue
-		}
+		return known
+	})
+	done := make(chan struct{})
+	if len(missing) == 0 || !b.work.Go(func(ctx context.Context) { b.fillDigests(ctx, missing, done) }) {
+		return nil, false
+	}
+	b.digests.read = done
+	return done, true
+}
+
+func (b *Broker) fillDigests(ctx context.Context, ids []performatives.SessionID, done chan<- struct{}) {
+	for _, id := range ids {
 		d, err := b.digest(ctx, id)
 		if ctx.Err() != nil {
-			return
+			break
 		}
 		if err != nil {
 			b.Log.Warn("insights leave a session out", zap.String("session", string(id)), zap.Error(err))
 		}
 		b.digests.mu.Lock()
+		if b.digests.of == nil || len(b.digests.of) >= maxDigests+insightsPage {
+			b.digests.of = map[performatives.SessionID]*insights.Digest{}
+		}
 		b.digests.of[id] = d
 		b.digests.mu.Unlock()
 	}
+	b.digests.mu.Lock()
+	b.digests.read = nil
+	b.digests.mu.Unlock()
+	close(done)
 }
 
 // digest reads a session that is over, without the session cache: it would evict the

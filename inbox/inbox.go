@@ -83,6 +83,7 @@ func New(o Options) *Inbox {
 		"GET /items/{id}":       i.itemPage,
 		"GET /sessions":         i.sessionsPage,
 		"GET /sessions/{id}":    i.sessionPage,
+		"GET /insights":         i.insightsPage,
 		"GET /settings":         i.settingsPage,
 		"GET /checks":           i.checksPage,
 		"GET /checks/{id}":      i.checkPage,

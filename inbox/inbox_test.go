@@ -352,7 +352,7 @@ func TestHeaders(t *testing.T) {
 		t.Errorf("the cookie is %q: its path is the browser's to say, behind a proxy", cookie)
 	}
 	v.posts("/inbox/login", map[string]any{"agentId": alice})
-	for _, path := range []string{"/inbox/", "/inbox/login", "/inbox/sessions", "/inbox/items/none", "/inbox/nowhere"} {
+	for _, path := range []string{"/inbox/", "/inbox/login", "/inbox/sessions", "/inbox/insights", "/inbox/items/none", "/inbox/nowhere"} {
 		got := v.sends("GET", path, "")
 		policy := got.header.Get("Content-Security-Policy")
 		if !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "frame-ancestors 'none'") || strings.Contains(policy, "unsafe") {

@@ -46,6 +46,7 @@ type page struct {
 	Session  *sessionView
 	Checks   *checks
 	Check    *check
+	Insights *insights
 	Settings *settings
 	Trouble  string
 	Humans   []api.Card // under --dev, to choose from

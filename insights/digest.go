@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unique"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -201,7 +202,7 @@ func (r *reader) invited(e entry) {
 	d.Mode, d.Began, d.Last = cmp.Or(clip(terms.Mode), "asp/1"), e.Integrity.Receipt.At, e.Integrity.Receipt.At
 	for _, m := range e.Integrity.Joined {
 		if m.Authority == performatives.AuthorityPrincipal {
-			d.Principals = append(d.Principals, m.Agent)
+			d.Principals = append(d.Principals, unique.Make(m.Agent).Value())
 		}
 	}
 }
@@ -258,7 +259,7 @@ func keep(names []string, more ...string) []string {
 }
 
 func clip(name string) string {
-	return strings.ToValidUTF8(name[:min(len(name), maxName)], "")
+	return unique.Make(strings.ToValidUTF8(name[:min(len(name), maxName)], "")).Value()
 }
 
 // changed are the top-level terms in which two offers differ.
