@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/parley-asp/parley/agreement"
@@ -74,20 +73,9 @@ func signAs(signer performatives.Signer, s performatives.SessionID, offer perfor
 	if signer == nil {
 		return "", errNoSigner
 	}
-	offering, makes := offer.(performatives.Offering)
-	binder, binds := offer.(performatives.Binder)
-	if !makes || !binds {
+	signature, err := agreement.SignOffer(signer, s, offer, id, parties...)
+	if errors.Is(err, agreement.ErrNotBinding) {
 		return "", errNotAccept
 	}
-	salt, ok := agreement.ParseSalt(binder.Binds().AgreementSalt)
-	if !ok {
-		return "", errNotAccept
-	}
-	d, err := agreement.Draft(agreement.Offer{
-		Session: s, Proposal: id, Parties: parties, Terms: offering.Offer().Terms, Salt: salt, Binding: *binder.Binds(),
-	})
-	if err != nil {
-		return "", fmt.Errorf("client: the terms make no agreement: %w", err)
-	}
-	return agreement.Sign(signer, d.Hash)
+	return signature, err
 }

@@ -176,14 +176,30 @@ func (s speech) send(ctx context.Context, made idempotency.Act) (api.Acceptance,
 			return api.Acceptance{}, err
 		}
 	}
-	envelope, err := performatives.RawDraft{
+	draft := performatives.RawDraft{
 		ID: made.Message, Session: made.Session, Timestamp: made.At, Sender: s.as,
 		Performative: s.said.Performative, Recipient: s.said.Recipient, Body: body, Constraints: s.said.Constraints,
-	}.Envelope(s.signer)
+	}
+	accepted, err := s.submit(ctx, draft)
+	for range maxTries {
+		bound, wanted, failed := s.bind(ctx, draft, err)
+		if failed != nil {
+			return accepted, failed
+		}
+		if !wanted {
+			break
+		}
+		accepted, err = s.submit(ctx, bound)
+	}
+	return accepted, err
+}
+
+func (s speech) submit(ctx context.Context, draft performatives.RawDraft) (api.Acceptance, error) {
+	envelope, err := draft.Envelope(s.signer)
 	if err != nil {
 		return api.Acceptance{}, err
 	}
-	return s.o.Broker.SubmitAs(ctx, s.as, made.Session, envelope)
+	return s.o.Broker.SubmitAs(ctx, s.as, draft.Session, envelope)
 }
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -21,6 +21,7 @@ var Binding = &session.Mode{
 	Offering:  []session.Rule{oneLiveOffer, withinMaxRounds, nextRound, inCategory, bindingComplete, offerSigned},
 	Answering: []session.Rule{session.NotOwn, session.Addressed, session.StillOpen, session.NothingPending, acceptanceSigned},
 	Binds:     true,
+	Signed:    true,
 	Validity:  func(s *session.State) time.Duration { return bound(s).validity },
 	After:     afterBinding,
 	Deadlines: bindingDeadlines,

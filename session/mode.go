@@ -41,6 +41,8 @@ type Mode struct {
 	Confirms func(*State) bool
 	// Binds says that an ACCEPT of a proposal makes an agreement.
 	Binds bool
+	// Signed says that an offer and its ACCEPT carry the parties' signatures of the agreement.
+	Signed bool
 	// Validity is how long an offer is valid that does not say; nil is for ever.
 	Validity func(*State) time.Duration
 	// Duration is how long a session lasts at least by default; nil is no more

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
+	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -131,7 +132,39 @@ func (t *Turns) respond(ctx context.Context, a performatives.Agent, worker, name
 			return accepted, err
 		}
 	}
+	if s.body, err = t.signed(ctx, a, w.state, found, s, signer); err != nil {
+		return accepted, err
+	}
 	return t.submit(ctx, a, id, found, s, signer)
+}
+
+// signed is what is said with the signatures of the agreement that the mode wants.
+func (t *Turns) signed(ctx context.Context, a performatives.Agent, state session.State, found stored, s said, signer performatives.Signer) (jsontext.Value, error) {
+	act := performatives.Parse(s.act)
+	if !state.Mode.Signed || act != performatives.Propose && act != performatives.Counter && act != performatives.Accept {
+		return s.body, nil
+	}
+	p := agreement.Party{Signer: signer, Session: found.Session, Message: found.Response.Message, At: found.Response.At, Self: a}
+	for _, other := range state.Participants()[:state.Principals()] {
+		if other != a {
+			p.Other = other
+		}
+	}
+	var names struct {
+		Reference string `json:"referenceId"`
+	}
+	if act == performatives.Accept && json.Unmarshal(s.body, &names) == nil {
+		if offer, ok := state.Offer(names.Reference); ok {
+			page, err := t.o.Sessions.Messages(ctx, a, api.ListMessages{Session: found.Session, Since: offer.Sequence, Limit: 1})
+			if err != nil {
+				return nil, err
+			}
+			if p.Offer, err = agreement.OfferIn(page.Messages); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return p.Complete(act, s.body)
 }
 
 var errGone = about(session.WrongTurn, api.TurnGone, "the turn is gone: it was answered, or the session went on")

@@ -123,7 +123,7 @@ func TestAccessible(t *testing.T) {
 		b.sees("main, .queue")
 		b.accessible("/" + path)
 	}
-	b.reads("#ends-desc", "failed 1")
+	b.reads(".chart table", "failed")
 	b.readable()
 	b.dark()
 	b.opens("insights")
