@@ -16,6 +16,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -32,6 +33,8 @@ import (
 // Registry is what a call reads of cards.
 type Registry interface {
 	Capable(capability string) []api.Card
+	Trusted(most int, least float64) []api.Card
+	Agents() iter.Seq[api.Card]
 	Card(performatives.Agent) (api.Card, bool)
 	Profile(performatives.Agent) (*discovery.Profile, bool)
 }
@@ -150,8 +153,8 @@ func (c *Calls) Call(ctx context.Context, caller api.Caller, q api.CallForPropos
 	return found, nil
 }
 
-// Agents lists the cards of all agents, by URI.
-func (c *Calls) Agents() []api.Card { return c.o.Registry.Capable("") }
+// Agents goes through the cards of all agents, by URI.
+func (c *Calls) Agents() iter.Seq[api.Card] { return c.o.Registry.Agents() }
 
 // maxWanted is how many types or tools of a kind a task names.
 const maxWanted = 100
@@ -207,7 +210,11 @@ func check(q api.CallForProposals) (rank discovery.Policy, wait time.Duration, e
 // matching is the agents that a call asks. If they are too many, those with the most trust
 // are asked.
 func (c *Calls) matching(q api.CallForProposals) (cards []api.Card) {
-	if q.Agents == nil {
+	switch {
+	case q.Agents != nil:
+	case q.Capability == "":
+		return c.o.Registry.Trusted(api.MaxAsked, q.MinTrust)
+	default:
 		cards = c.o.Registry.Capable(q.Capability)
 	}
 	for _, a := range q.Agents {

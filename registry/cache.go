@@ -23,6 +23,8 @@ type cache struct {
 	deciders  map[performatives.Organisation]map[performatives.Agent]bool
 	capable   map[string]map[performatives.Agent]bool // by capability
 	profiles  map[performatives.Agent]*discovery.Profile
+	uris      order
+	trust     order
 }
 
 func newCache(decides func(api.Card) bool) *cache {
@@ -31,6 +33,7 @@ func newCache(decides func(api.Card) bool) *cache {
 		logins: map[performatives.Key]performatives.Agent{}, devices: map[performatives.Key]performatives.Agent{},
 		deciders: map[performatives.Organisation]map[performatives.Agent]bool{},
 		capable:  map[string]map[performatives.Agent]bool{}, profiles: map[performatives.Agent]*discovery.Profile{},
+		uris: order{compare: byURI}, trust: order{compare: byTrust},
 	}
 }
 
@@ -44,6 +47,8 @@ func (c *cache) put(card api.Card, revision uint64) (old api.Card, changed bool)
 	c.revisions[card.Agent] = revision
 	old = c.forget(card.Agent)
 	c.cards[card.Agent] = card
+	c.uris.add(card)
+	c.trust.add(card)
 	if card.Key != "" {
 		c.logins[card.Key] = card.Agent
 	}
@@ -80,6 +85,8 @@ func (c *cache) remove(a performatives.Agent, revision uint64) (old api.Card, ch
 func (c *cache) forget(a performatives.Agent) (old api.Card) {
 	old = c.cards[a]
 	delete(c.cards, a)
+	c.uris.remove(old)
+	c.trust.remove(old)
 	delete(c.logins, old.Key)
 	for _, d := range old.Registry.Devices {
 		delete(c.devices, d.Key)

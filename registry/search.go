@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ func (r *Registry) AgentSearch(_ context.Context, c api.Caller, q api.SearchAgen
 	}
 	words := strings.Fields(strings.ToLower(q.Query))
 	page := api.NewPage[api.Card](q.Limit)
-	for _, card := range r.cache.withCapability(q.Capability) {
+	for card := range r.search(q.Capability, performatives.Agent(q.Cursor)) {
 		if string(card.Agent) <= q.Cursor || card.Kind == performatives.KindHuman ||
 			q.Organization != "" && string(card.Agent.Organisation()) != q.Organization ||
 			q.Kind != "" && card.Kind != q.Kind ||
@@ -50,10 +51,30 @@ func says(card api.Card, words []string) bool {
 	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
 }
 
-// Capable returns the cards of agents with a capability, by URI; "" is every agent. No human
-// is among them.
+// Capable returns the cards of agents with a capability, by URI. No human is among them.
 func (r *Registry) Capable(capability string) []api.Card {
 	return slices.DeleteFunc(r.cache.withCapability(capability), func(card api.Card) bool { return card.Kind == performatives.KindHuman })
+}
+
+// Trusted returns the cards of those agents that have the most trust, and at least as much
+// as least, unless that is 0.
+func (r *Registry) Trusted(most int, least float64) []api.Card { return r.cache.trusted(most, least) }
+
+// Agents goes through the cards of all agents, by URI.
+func (r *Registry) Agents() iter.Seq[api.Card] { return r.search("", "") }
+
+// search goes through the cards with a capability, or all of agents after a cursor, by URI.
+func (r *Registry) search(capability string, cursor performatives.Agent) iter.Seq[api.Card] {
+	if capability != "" {
+		return slices.Values(r.cache.withCapability(capability))
+	}
+	return func(yield func(api.Card) bool) {
+		for _, one := range r.cache.after(cursor) {
+			if card, _, there := r.cache.card(one.agent); there && !yield(card) {
+				return
+			}
+		}
+	}
 }
 
 // Profile is what an agent's card says of its skills, read once for each card.
@@ -61,12 +82,8 @@ func (r *Registry) Profile(a performatives.Agent) (*discovery.Profile, bool) {
 	return r.cache.profile(a)
 }
 
-// withCapability is the cards with a capability, sorted by URI. Only a search without one
-// reads all cards.
+// withCapability is the cards with a capability, sorted by URI.
 func (c *cache) withCapability(wanted string) (found []api.Card) {
-	if wanted == "" {
-		return c.list(func(api.Card) bool { return true })
-	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	agents := c.capable[wanted]

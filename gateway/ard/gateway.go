@@ -13,6 +13,7 @@ package ardgateway
 
 import (
 	"io"
+	"iter"
 	"net/http"
 	"regexp"
 	"slices"
@@ -51,7 +52,7 @@ const (
 
 // Options say what is shown.
 type Options struct {
-	Agents func() []api.Card // all agents, by URI
+	Agents func() iter.Seq[api.Card] // all agents, by URI
 	Allow  func(*http.Request) bool
 }
 
@@ -127,9 +128,13 @@ func (g *Gateway) agents(w http.ResponseWriter) {
 	write(w, http.StatusOK, "application/json", api.Agents{Agents: cards})
 }
 
-func (g *Gateway) first() []api.Card {
-	cards := g.o.Agents()
-	return cards[:min(len(cards), maxEntries)]
+func (g *Gateway) first() (cards []api.Card) {
+	for card := range g.o.Agents() {
+		if cards = append(cards, card); len(cards) == maxEntries {
+			break
+		}
+	}
+	return cards
 }
 
 // A query is the body of a search.
@@ -208,7 +213,7 @@ func (g *Gateway) find(q query) (found []match, unknown string) {
 			return nil, strconv.Quote(field)
 		}
 	}
-	for _, card := range g.o.Agents() {
+	for card := range g.o.Agents() {
 		score := relevance(card, words)
 		if score > 0 && fits(card, q.Query.Filter) {
 			found = append(found, match{card, score})

@@ -1,8 +1,10 @@
 package ardgateway
 
 import (
+	"iter"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,15 +18,15 @@ func ask(t *testing.T, method, path, body string, allow bool) *httptest.Response
 	t.Helper()
 	trust := 70.0
 	g := New(Options{
-		Agents: func() []api.Card {
-			return []api.Card{
+		Agents: func() iter.Seq[api.Card] {
+			return slices.Values([]api.Card{
 				{
 					Agent: "agent://papers.example/desk/extractor", Name: "Extractor", Capabilities: []string{"extract.pdf"}, Description: "<b>tables</b>",
 					Skills:   []discovery.Skill{{ID: "pdf", Name: "PDF", Tags: []string{"pdf", "tables"}}},
 					Registry: api.Registry{TrustScore: &trust, UpdatedAt: "2026-03-07T14:30:00Z"},
 				},
 				{Agent: "agent://words.example/ü", Capabilities: []string{"translate"}},
-			}
+			})
 		},
 		Allow: func(*http.Request) bool { return allow },
 	})

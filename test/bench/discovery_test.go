@@ -115,7 +115,7 @@ func publishCards(b *testing.B, nc *nats.Conn) {
 			}
 		}
 		data := must(json.Marshal(card))
-		must(js.PublishAsync(fmt.Sprintf("$KV.%s.a%d_example/agent", api.AgentsBucket, n), data))
+		must(js.PublishAsync(fmt.Sprintf("$KV.%s.a%d_example/agent", api.AgentsBucket, n), data, jetstream.WithStallWait(time.Minute)))
 	}
 	<-js.PublishAsyncComplete()
 	missed.Range(func(subject, err any) bool {
