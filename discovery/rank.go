@@ -53,7 +53,21 @@ func best(a, b *Candidate) int {
 // Rank sorts candidates. Those that refuse come last in any policy; those that are equal by
 // it are ordered by best.
 func (p Policy) Rank(candidates []Candidate) {
-	slices.SortFunc(candidates, func(a, b Candidate) int { return cmp.Or(accepted(&a, &b), p.order(&a, &b), best(&a, &b)) })
+	sorted := make([]*Candidate, len(candidates)) // a candidate is large
+	for i := range candidates {
+		sorted[i] = &candidates[i]
+	}
+	slices.SortFunc(sorted, func(a, b *Candidate) int {
+		if order := cmp.Or(accepted(a, b), p.order(a, b)); order != 0 {
+			return order
+		}
+		return best(a, b)
+	})
+	ranked := make([]Candidate, len(candidates))
+	for i, c := range sorted {
+		ranked[i] = *c
+	}
+	copy(candidates, ranked)
 }
 
 // Explain says of each candidate what the policy went by.

@@ -125,7 +125,7 @@ func (c *Calls) Call(ctx context.Context, caller api.Caller, q api.CallForPropos
 		return api.Proposals{}, err
 	}
 	cards := c.matching(q)
-	found := api.Proposals{ID: c.o.Broker + "." + uuid.NewString(), Candidates: []discovery.Candidate{}, Asked: len(cards)}
+	found := api.Proposals{ID: c.o.Broker + "." + uuid.NewString(), Candidates: make([]discovery.Candidate, 0, len(cards)), Asked: len(cards)}
 	answers := map[performatives.Agent]discovery.Assessment{}
 	if wait > 0 && len(cards) > 0 {
 		if answers, err = c.gather(ctx, caller, q, found.ID, cards, wait); err != nil {
