@@ -119,9 +119,11 @@ type Card struct {
 	Availability        jsontext.Value      `json:"availability,omitzero"`
 	Standby             performatives.Agent `json:"standby,omitzero"` // a system agent of the same organisation that may take turns left waiting
 	Skills              []discovery.Skill   `json:"skills,omitzero"`
-	Pricing             jsontext.Value      `json:"pricing,omitzero"`    // {amount, currency, per}
-	QueueDepth          jsontext.Value      `json:"queueDepth,omitzero"` // how many tasks wait for it; null is unknown
-	A2A                 bool                `json:"a2a,omitzero"`        // of a hosted agent: clients of A2A reach it at /a2a/<token>/
+	Pricing             jsontext.Value      `json:"pricing,omitzero"`     // {amount, currency, per}
+	QueueDepth          jsontext.Value      `json:"queueDepth,omitzero"`  // how many tasks wait for it; null is unknown
+	A2A                 bool                `json:"a2a,omitzero"`         // of a hosted agent: clients of A2A reach it at /a2a/<token>/
+	MACP                bool                `json:"macp,omitzero"`        // of a hosted agent: it has accepted MACP's invitations in advance
+	MACPSender          string              `json:"macp_sender,omitzero"` // its name in MACP, by default its URI
 
 	Registry Registry `json:"registry,omitzero"`
 

@@ -12,8 +12,9 @@ type AddAgent struct {
 type AddToken struct {
 	Agent    performatives.Agent `json:"agentId"`
 	Name     string              `json:"name,omitzero"`
-	Lifetime int64               `json:"lifetimeMs,omitzero"` // 0: until it is removed
-	ReadOnly bool                `json:"readOnly,omitzero"`   // it reads and cannot act
+	Lifetime int64               `json:"lifetimeMs,omitzero"`  // 0: until it is removed
+	ReadOnly bool                `json:"readOnly,omitzero"`    // it reads and cannot act
+	Sender   string              `json:"macp_sender,omitzero"` // what MACP calls who holds it, by default as the card says
 }
 
 // A Token lets a program act for one principal over every protocol that is not NATS. Its
@@ -23,6 +24,7 @@ type Token struct {
 	Agent    performatives.Agent `json:"agentId"`
 	Name     string              `json:"name,omitzero"`
 	ReadOnly bool                `json:"readOnly,omitzero"`
+	Sender   string              `json:"macp_sender,omitzero"`
 	Created  string              `json:"createdAt"`
 	Expires  string              `json:"expiresAt,omitzero"`
 	LastUsed string              `json:"lastUsedAt,omitzero"` // to the minute

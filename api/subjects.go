@@ -26,6 +26,7 @@ const (
 	KeysBucket         = "ASP_KEYS"
 	IdempotencyBucket  = "ASP_IDEMPOTENCY"
 	ClaimsBucket       = "ASP_CLAIMS"
+	MACPBucket         = "ASP_MACP"
 	PrivateBucket      = "ASP_PRIVATE"
 	SeenBucket         = "ASP_SEEN"
 	A2ABucket          = "ASP_A2A"

@@ -10,6 +10,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/records"
 	"github.com/parley-asp/parley/registry"
+	"github.com/parley-asp/parley/store"
 )
 
 func (b *Broker) openRegistry(ctx context.Context) (err error) {
@@ -47,6 +48,20 @@ func (b *Broker) Card(a performatives.Agent) (api.Card, bool) { return b.registr
 
 // IdempotencyKeys remember the acts that gateways make.
 func (b *Broker) IdempotencyKeys() *idempotency.Keys { return b.keys }
+
+// MACPSender finds the principal that MACP knows by a name: a token's, which an operator has
+// given it, or else a card's.
+func (b *Broker) MACPSender(name string) (performatives.Agent, bool) {
+	if a, known := b.custody.MACPSender(name); known {
+		return a, true
+	}
+	return b.registry.MACPSender(name)
+}
+
+// MACPRecords is where the MACP gateway keeps names of sessions, and policies.
+func (b *Broker) MACPRecords(ctx context.Context) (*store.Bucket, error) {
+	return b.store.Bucket(ctx, api.MACPBucket, "names of MACP's sessions, and its policies", 0)
+}
 
 // Custody holds the keys of hosted agents, and tokens.
 func (b *Broker) Custody() *custody.Custody { return b.custody }

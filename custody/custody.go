@@ -38,6 +38,7 @@ import (
 
 // A Registry has the cards that hosted keys are enrolled in.
 type Registry interface {
+	CheckMACPSender(a performatives.Agent, name string) error
 	Card(performatives.Agent) (api.Card, bool)
 	HostedKey(performatives.Agent) (performatives.Key, bool)
 	Add(context.Context, api.Card) (api.Card, error)
@@ -71,6 +72,7 @@ type Custody struct {
 
 	mu     sync.Mutex
 	tokens map[string]*token // by id
+	names  map[string]string // ids of tokens by their name in MACP
 	uses   map[string]time.Time
 	keys   map[performatives.Agent]hosted
 }
@@ -83,7 +85,7 @@ func Open(ctx context.Context, o Options) (*Custody, error) {
 	}
 	c := &Custody{
 		o: o, bucket: bucket, work: background.New(),
-		tokens: map[string]*token{}, uses: map[string]time.Time{}, keys: map[performatives.Agent]hosted{},
+		tokens: map[string]*token{}, names: map[string]string{}, uses: map[string]time.Time{}, keys: map[performatives.Agent]hosted{},
 	}
 	if c.seal, err = sealer(o.Secret); err != nil {
 		return nil, err

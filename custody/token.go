@@ -57,6 +57,7 @@ type token struct {
 type Pass struct {
 	Agent    performatives.Agent
 	Worker   string // the token's id
+	Sender   string // what MACP calls its holder; "" is as the card says
 	ReadOnly bool
 	Expires  time.Time       // zero: never
 	Removed  <-chan struct{} // closed when the token is removed; nil under --dev
@@ -106,7 +107,7 @@ func (c *Custody) Admit(ctx context.Context, bearer string) (Pass, error) {
 		return Pass{}, ErrToken
 	}
 	c.used(t, now)
-	return Pass{t.Agent, t.ID, t.ReadOnly, t.expires, t.gone}, nil
+	return Pass{t.Agent, t.ID, t.Sender, t.ReadOnly, t.expires, t.gone}, nil
 }
 
 func isID(s string) bool {
@@ -131,9 +132,15 @@ func (c *Custody) TokenAdd(ctx context.Context, _ api.Caller, q api.AddToken) (a
 	case utf8.RuneCountInString(q.Name) > maxName:
 		return api.Token{}, session.RefuseSchema(session.Fault{Path: "/name", Rule: "maxLength", Message: fmt.Sprintf("name has at most %d characters", maxName)})
 	}
+	if owner, taken := c.MACPSender(q.Sender); taken && owner != agent {
+		return api.Token{}, session.Refuse(session.Duplicate, "the macp_sender belongs to another principal")
+	}
+	if err := c.o.Registry.CheckMACPSender(agent, q.Sender); err != nil {
+		return api.Token{}, err
+	}
 	id := make([]byte, idBytes)
 	rand.Read(id)
-	t := api.Token{ID: lower.EncodeToString(id), Agent: agent, Name: q.Name, ReadOnly: q.ReadOnly}
+	t := api.Token{ID: lower.EncodeToString(id), Agent: agent, Name: q.Name, ReadOnly: q.ReadOnly, Sender: q.Sender}
 	return c.make(ctx, t, time.Duration(q.Lifetime)*time.Millisecond)
 }
 
@@ -273,6 +280,17 @@ func (c *Custody) token(id string) (*token, bool) {
 	return t, known
 }
 
+// MACPSender finds the principal of a token with this name in MACP.
+func (c *Custody) MACPSender(name string) (performatives.Agent, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t, known := c.tokens[c.names[name]]
+	if !known || t.over(c.o.Now()) {
+		return "", false
+	}
+	return t.Agent, true
+}
+
 // tokensOf are a principal's tokens by id; of "" all that there are.
 func (c *Custody) tokensOf(a performatives.Agent) []*token {
 	c.mu.Lock()
@@ -320,6 +338,12 @@ func (c *Custody) sawToken(e store.Entry) error {
 	}
 	if known && !old.Removed && (e.Deleted || t.Removed) {
 		close(old.gone)
+	}
+	if known && (e.Deleted || t.Removed) && c.names[old.Sender] == id {
+		delete(c.names, old.Sender)
+	}
+	if _, taken := c.names[t.Sender]; t.Sender != "" && !taken && !t.Removed {
+		c.names[t.Sender] = id
 	}
 	if e.Deleted {
 		delete(c.tokens, id)

@@ -69,6 +69,7 @@ type Said struct {
 	Recipient    jsontext.Value          `json:"recipient,omitzero"`
 	Constraints  jsontext.Value          `json:"constraints,omitzero"`
 	Message      performatives.MessageID `json:"messageId,omitzero"` // "" makes one
+	Context      []jsontext.Value        `json:"context,omitzero"`
 }
 
 // Say says something in a session, or in a new one if id is "". What is retried has a key.
@@ -178,7 +179,7 @@ func (s speech) send(ctx context.Context, made idempotency.Act) (api.Acceptance,
 	}
 	draft := performatives.RawDraft{
 		ID: made.Message, Session: made.Session, Timestamp: made.At, Sender: s.as,
-		Performative: s.said.Performative, Recipient: s.said.Recipient, Body: body, Constraints: s.said.Constraints,
+		Performative: s.said.Performative, Recipient: s.said.Recipient, Body: body, Context: s.said.Context, Constraints: s.said.Constraints,
 	}
 	accepted, err := s.submit(ctx, draft)
 	for range maxTries {

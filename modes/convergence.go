@@ -13,13 +13,16 @@ import (
 type convergent struct {
 	initiator   asp.Agent
 	coordinator bool
-	peers       int
+	chair       bool // its acceptance does not count, and its COMMIT does
+	peers       int  // whose acceptance counts
 	acceptance  string
 	keepLive    bool               // a counter leaves its target live
 	maxRounds   int64              // 0 is no bound
 	anyReject   bool               // every REJECT is terminal
 	version     string             // of the policy, "" for none
 	authority   map[asp.Agent]bool // who commits besides the initiator; never changed
+
+	othersCommit bool // and the initiator does not, unless authority says so
 
 	rounds    int64
 	slots     persist.Table[asp.Agent, string] // who accepts which offer
@@ -142,7 +145,9 @@ func (c *convergent) vote(s *session.State, side asp.Agent, id string, by int) {
 	if o, ok := s.Offer(id); ok {
 		author = o.Side == side
 	}
-	v.all += by
+	if !c.chair || side != c.initiator {
+		v.all += by
+	}
 	if !author {
 		v.byOthers += by
 	}

@@ -47,6 +47,7 @@ const (
 const (
 	rolePeer        = "peer"
 	roleCoordinator = "coordinator" // it neither offers nor accepts
+	roleChair       = "chair"       // it may offer and accept, and need not: its COMMIT says that it agrees
 )
 
 func openConvergent(t *session.Command, policy jsontext.Value) (any, error) {
@@ -56,10 +57,12 @@ func openConvergent(t *session.Command, policy jsontext.Value) (any, error) {
 		principals[a] = true
 	}
 	p := readPolicy(policy)
+	role := p.word("initiatorRole", rolePeer, "participant", roleCoordinator, roleChair)
 	c := convergent{
 		initiator:   inviter,
 		peers:       len(principals),
-		coordinator: p.word("initiatorRole", rolePeer, "participant", roleCoordinator) == roleCoordinator,
+		coordinator: role == roleCoordinator,
+		chair:       role == roleChair,
 		acceptance:  p.word("acceptance", allParties, counterparty, initiatorOnly),
 		keepLive:    !p.truth("counterRetires", true),
 		maxRounds:   p.number("maxRounds", 0),
@@ -67,7 +70,8 @@ func openConvergent(t *session.Command, policy jsontext.Value) (any, error) {
 		version:     p.text("policyVersion"),
 		authority:   p.principals("commitAuthority", principals),
 	}
-	if c.coordinator {
+	c.othersCommit = !p.truth("initiatorCommits", true)
+	if c.coordinator || c.chair {
 		c.peers--
 	}
 	p.publish()
@@ -79,6 +83,10 @@ func openConvergent(t *session.Command, policy jsontext.Value) (any, error) {
 		return nil, session.Violation("parties", "convergent/1 is for 2 to %d peers, besides a coordinator; here are %d", mostPeers, c.peers)
 	case c.coordinator && c.acceptance == initiatorOnly:
 		return nil, session.Violation("policy", "a coordinator accepts nothing, so acceptance cannot be the initiator's")
+	case c.chair && (c.acceptance != allParties || len(c.authority) > 0 || c.othersCommit):
+		return nil, session.Violation("policy", "a chair agrees by its COMMIT: nobody else commits, and acceptance is of all the others")
+	case c.othersCommit && len(c.authority) == 0:
+		return nil, session.Violation("policy", "nobody could commit: commitAuthority names nobody")
 	}
 	return c, nil
 }
@@ -126,7 +134,7 @@ func commitsRightly(t *session.Command) error {
 		return err
 	}
 	switch phase := c.phase(&t.State, t.Now); {
-	case t.Side != c.initiator && !c.authority[t.Side]:
+	case !c.commits(t.Side):
 		return session.Violation("not_initiator", "only %s commits, or who is in commitAuthority", c.initiator)
 	case phase == phaseTerminal && !rejects:
 		return session.Violation("outcome_mismatch", "an offer was rejected for good: the outcome of a COMMIT is rejected")
@@ -140,6 +148,11 @@ func commitsRightly(t *session.Command) error {
 		return session.Violation("not_converged", "nobody can COMMIT before one live offer, and no other, has the acceptances that it needs")
 	}
 	return nil
+}
+
+// commits tells who may COMMIT.
+func (c convergent) commits(side asp.Agent) bool {
+	return side == c.initiator && !c.othersCommit || c.authority[side]
 }
 
 // pinnedVersions refuses a COMMIT that was made for another version of the mode, or
@@ -219,7 +232,7 @@ func afterCommit(t *session.Command) {
 // is said, whoever may commit.
 func peersTurn(s *session.State, side asp.Agent, at time.Time) (turn session.Turn, waits bool) {
 	c, now := peers(s), s.Clock(at)
-	commits := side == c.initiator || c.authority[side]
+	commits := c.commits(side)
 	switch c.phase(s, now) {
 	case phaseConverged:
 		o, _ := s.Offer(c.accepted(s, now))

@@ -25,6 +25,7 @@ type cache struct {
 	profiles  map[performatives.Agent]*discovery.Profile
 	uris      order
 	trust     order
+	senders   map[string]performatives.Agent // by name in MACP
 }
 
 func newCache(decides func(api.Card) bool) *cache {
@@ -34,6 +35,7 @@ func newCache(decides func(api.Card) bool) *cache {
 		deciders: map[performatives.Organisation]map[performatives.Agent]bool{},
 		capable:  map[string]map[performatives.Agent]bool{}, profiles: map[performatives.Agent]*discovery.Profile{},
 		uris: order{compare: byURI}, trust: order{compare: byTrust},
+		senders: map[string]performatives.Agent{},
 	}
 }
 
@@ -51,6 +53,9 @@ func (c *cache) put(card api.Card, revision uint64) (old api.Card, changed bool)
 	c.trust.add(card)
 	if card.Key != "" {
 		c.logins[card.Key] = card.Agent
+	}
+	if _, taken := c.senders[card.MACPSender]; card.MACPSender != "" && !taken {
+		c.senders[card.MACPSender] = card.Agent
 	}
 	for _, d := range card.Registry.Devices {
 		c.devices[d.Key] = card.Agent
@@ -88,6 +93,9 @@ func (c *cache) forget(a performatives.Agent) (old api.Card) {
 	c.uris.remove(old)
 	c.trust.remove(old)
 	delete(c.logins, old.Key)
+	if c.senders[old.MACPSender] == a {
+		delete(c.senders, old.MACPSender)
+	}
 	for _, d := range old.Registry.Devices {
 		delete(c.devices, d.Key)
 	}
@@ -108,6 +116,13 @@ func (c *cache) card(a performatives.Agent) (card api.Card, revision uint64, ok 
 	defer c.mu.RUnlock()
 	card, ok = c.cards[a]
 	return card, c.revisions[a], ok
+}
+
+func (c *cache) sender(name string) (performatives.Agent, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	a, ok := c.senders[name]
+	return a, ok
 }
 
 // login finds whose key to log in with it is.

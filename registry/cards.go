@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
@@ -190,6 +191,9 @@ func (r *Registry) check(c *api.Card) error {
 	case len(c.Registry.Limits) > 0 && !human:
 		return cardFault("/card/registry/limits", "limits are of a human who may decide")
 	}
+	if err := r.CheckMACPSender(c.Agent, c.MACPSender); err != nil {
+		return err
+	}
 	if err := checkSkills(c); err != nil {
 		return err
 	}
@@ -206,6 +210,30 @@ func (r *Registry) check(c *api.Card) error {
 	}
 	return r.free(c.Key, a)
 }
+
+// maxSender is the length of a name in MACP.
+const maxSender = 128
+
+// CheckMACPSender refuses a principal's name in MACP that is another's, or that could be
+// taken for one.
+func (r *Registry) CheckMACPSender(a performatives.Agent, name string) error {
+	switch owner, taken := r.MACPSender(name); {
+	case name == "":
+		return nil
+	case len(name) > maxSender || strings.TrimSpace(name) != name || strings.ContainsFunc(name, func(x rune) bool { return !unicode.IsGraphic(x) }):
+		return session.RefuseSchema(session.Fault{
+			Path: "/macp_sender", Rule: "format", Message: fmt.Sprintf("macp_sender has 1 to %d bytes, all of them visible", maxSender),
+		})
+	case strings.Contains(name, "://") && name != string(a):
+		return session.RefuseSchema(session.Fault{Path: "/macp_sender", Rule: "format", Message: "macp_sender is no URI but its principal's own"})
+	case taken && owner != a:
+		return session.Refuse(session.Duplicate, "the macp_sender belongs to another principal")
+	}
+	return nil
+}
+
+// MACPSender finds the principal that MACP knows by this name.
+func (r *Registry) MACPSender(name string) (performatives.Agent, bool) { return r.cache.sender(name) }
 
 // free refuses a key that belongs to another than this principal.
 func (r *Registry) free(k performatives.Key, a performatives.Agent) error {

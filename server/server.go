@@ -23,6 +23,7 @@ import (
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/embedded"
 	"github.com/parley-asp/parley/escalation"
+	macpgateway "github.com/parley-asp/parley/gateway/macp"
 	"github.com/parley-asp/parley/notify"
 	"github.com/parley-asp/parley/performatives"
 )
@@ -34,6 +35,8 @@ type Options struct {
 	HTTP   string        // HTTP host:port; "" disables HTTP
 	Dev    bool          // no logins; loopback only
 	Sync   time.Duration // fsync interval of the store; 0 fsyncs before each acceptance
+
+	MACP string // host:port of MACP's gRPC; "" disables it
 
 	HTTPConnections int            // open HTTP connections of one address; 0 is DefaultHTTPConnections, below zero no bound
 	HTTPOrigins     []string       // of other sites whose pages may call the HTTP gateway
@@ -75,6 +78,7 @@ type Server struct {
 	URL          string // where principals connect
 	WebsocketURL string // the same over WebSocket; "" if disabled
 	HTTPAddr     string
+	MACPAddr     string
 
 	id    string // unique among the brokers that share the streams
 	keys  keys
@@ -82,6 +86,7 @@ type Server struct {
 	nats  *embedded.Server // nil with an external server
 	lock  *os.File         // of the embedded server's store
 	web   *web
+	macp  *macpgateway.Gateway
 	conns []*nats.Conn
 
 	notifier *notify.Notifier
@@ -97,7 +102,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 		o.Log = zap.NewNop()
 	}
 	if o.Dev {
-		for _, address := range []string{o.Listen, o.HTTP, o.Websocket} {
+		for _, address := range []string{o.Listen, o.HTTP, o.Websocket, o.MACP} {
 			if err := loopbackOnly(address); err != nil {
 				return nil, err
 			}
@@ -166,6 +171,11 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 		}
 		s.HTTPAddr = s.web.addr
 	}
+	if o.MACP != "" {
+		if err := s.openMACP(ctx, o, tlsConfig); err != nil {
+			return s, err
+		}
+	}
 	return s, nil
 }
 
@@ -177,6 +187,9 @@ func (s *Server) ServesLogins() bool { return s.mode.servesLogins() }
 
 // Close stops accepting requests, finishes those that were accepted, and stops the NATS server.
 func (s *Server) Close(ctx context.Context) error {
+	if s.macp != nil {
+		s.macp.Close(ctx)
+	}
 	if s.web != nil {
 		s.web.close(ctx)
 	}
@@ -190,6 +203,9 @@ func (s *Server) Close(ctx context.Context) error {
 
 // Crash stops the embedded NATS server under the running broker, for recovery tests.
 func (s *Server) Crash() {
+	if s.macp != nil {
+		s.macp.Crash()
+	}
 	if s.web != nil {
 		s.web.crash()
 	}

@@ -22,7 +22,6 @@ import (
 	indexgateway "github.com/parley-asp/parley/gateway/index"
 	mcpgateway "github.com/parley-asp/parley/gateway/mcp"
 	oapgateway "github.com/parley-asp/parley/gateway/oap"
-	"github.com/parley-asp/parley/hosted"
 	"github.com/parley-asp/parley/inbox"
 	"github.com/parley-asp/parley/performatives"
 )
@@ -79,9 +78,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 		Broker: s.Broker, Key: s.Key(), Dev: s.Dev, Humans: s.humans, Meet: s.meet, From: visitors.from, Log: log, Now: s.Now,
 	})
 	mux.Handle("/inbox/", http.StripPrefix("/inbox", pages))
-	agents := hosted.New(hosted.Options{
-		Broker: s.Broker, Custody: s.Custody(), Keys: s.IdempotencyKeys(), Private: privateTerms{s}, Now: s.Now,
-	})
+	agents := s.hosted()
 	gateway := httpgateway.New(httpgateway.Options{
 		Broker: s.Broker, Custody: s.Custody(), Hosted: agents, Feeds: s.Broker, Dev: s.Dev, Origins: o.HTTPOrigins, Log: log,
 	})

@@ -83,8 +83,12 @@ var places = map[string]place{
 	"gateway/http":  plain("api", "custody", "hosted", "internal/background", "performatives", "schemas", "session"),
 	"gateway/index": plain("api", "custody", "modes", "performatives", "session"),
 	"gateway/oap":   plain("agreement", "api", "custody", "modes", "performatives", "session"),
+	"gateway/macp":  plain("api", "custody", "gateway/macp/pb", "hosted", "internal/background", "performatives", "session", "store"),
 	"gateway/mcp":   plain("api", "custody", "discovery", "gateway/index", "internal/background", "performatives", "render", "schemas", "session", "transcript"),
 	"gateway/nats":  plain("api", "broker", "cluster", "internal/background", "internal/pending", "performatives", "schemas", "session"),
+
+	"gateway/macp/pb":  plain(), // generated
+	"gateway/macp/gen": plain(), // writes pb; not part of the program
 
 	"client":         plain("agreement", "discovery", "internal/natscontext", "performatives", "schemas", "session", "transcript", "api"),
 	"tender":         plain("api", "client", "negotiator", "performatives", "session"),
@@ -94,7 +98,7 @@ var places = map[string]place{
 	"inbox":          plain("delegation", "escalation", "performatives", "render", "session", "transcript", "api"),
 	"backup":         plain("api"),
 	"notify":         plain("escalation", "performatives", "render", "api"),
-	"server":         plain("gateway/a2a", "internal/publicnet", "custody", "discovery", "embeddings", "gateway/ard", "gateway/bindu", "agreement", "gateway/http", "gateway/index", "gateway/mcp", "gateway/nats", "gateway/oap", "hosted", "registry", "archive", "broker", "embedded", "escalation", "inbox", "login", "notify", "performatives", "api"),
+	"server":         plain("gateway/a2a", "internal/publicnet", "custody", "discovery", "embeddings", "gateway/ard", "gateway/bindu", "agreement", "gateway/http", "gateway/index", "gateway/macp", "gateway/mcp", "gateway/nats", "gateway/oap", "hosted", "registry", "archive", "broker", "embedded", "escalation", "inbox", "login", "notify", "performatives", "api"),
 	"render":         pure("agreement", "discovery", "performatives", "session", "transcript", "api"),
 	"internal/demo":  plain("agreement", "inclusion", "internal/background", "client", "modes", "negotiator", "server", "performatives", "render", "session", "tender", "transcript", "api"),
 	"internal/bench": plain("internal/background", "archive", "sessionlist", "audit", "broker", "client", "escalation", "modes", "server", "performatives", "session", "transcript", "api"),

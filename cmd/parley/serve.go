@@ -255,6 +255,9 @@ func (s *serve) started(n *server.Server) string {
 		line("HTTP", "%s://%s", scheme, n.HTTPAddr)
 		line("inbox", "%s://%s/inbox/  where humans decide", scheme, n.HTTPAddr)
 	}
+	if n.MACPAddr != "" {
+		line("MACP", "%s", n.MACPAddr)
+	}
 	line("data", "%s", data)
 	line("key", "%s  verifies receipts and transcripts", n.Key())
 	if s.NATS == "" {

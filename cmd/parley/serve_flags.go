@@ -19,6 +19,7 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 	groupFlags(flags, "Listeners", func(flags *pflag.FlagSet) {
 		flags.StringVar(&s.Listen, "listen", "127.0.0.1:4222", "`HOST:PORT` of the embedded NATS server; port 0 picks a free one")
 		flags.StringVar(&s.HTTP, "http", "127.0.0.1:8080", "`HOST:PORT` of HTTP; \"\" disables it")
+		flags.StringVar(&s.MACP, "macp", "", "`HOST:PORT` of MACP's gRPC, for the agents that are met there (default: none)")
 		flags.StringSliceVar(&s.proxies, "http-proxy", nil, "`ADDRESS` or network of a reverse proxy in front of HTTP, whose X-Forwarded-For names the client; can be repeated")
 		flags.StringSliceVar(&s.HTTPOrigins, "http-origins", nil, "`ORIGIN` such as https://acme.com whose pages may call "+httpgateway.Base+"; can be repeated (default: none)")
 		flags.StringVar(&s.HTTPURL, "http-url", "", "`URL` at which others reach HTTP, such as https://parley.acme.com; agent cards name it (default: that of each request)")
@@ -30,7 +31,7 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 		flags.StringVar(&s.Embeddings.URL, "embeddings", "", "`URL` of an endpoint that speaks OpenAI's embeddings, by which answers there go besides keywords; PARLEY_EMBEDDINGS_KEY is its key")
 		flags.StringVar(&s.Embeddings.Model, "embeddings-model", "", "`NAME` of its model")
 		flags.StringVar(&s.Websocket, "websocket", "", "`HOST:PORT` of NATS over WebSocket, for browsers and edge agents; with --dev, pages of the same origin only")
-		flags.StringVar(&s.TLS.Cert, "tls-cert", "", "PEM `FILE` with the certificate chain for NATS, WebSocket and HTTP")
+		flags.StringVar(&s.TLS.Cert, "tls-cert", "", "PEM `FILE` with the certificate chain for NATS, WebSocket, HTTP and MACP")
 		flags.StringVar(&s.TLS.Key, "tls-key", "", "PEM `FILE` with the key of --tls-cert")
 		flags.StringVar(&s.TLS.CA, "tls-ca", "", "PEM `FILE` with the CA that verifies clients (mutual TLS) and the external server")
 		flags.BoolVar(&s.Dev, "dev", false, "no logins: any local program can act as anyone; loopback only")

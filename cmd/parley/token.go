@@ -50,6 +50,7 @@ sends acts that it has signed itself.`,
 	}
 	cmd.Flags().StringVar(&q.Name, "name", "", "`NAME` of what uses the token")
 	cmd.Flags().DurationVar(&expires, "expires", 0, "how long the token is valid (default: until it is removed)")
+	cmd.Flags().StringVar(&q.Sender, "macp-sender", "", "`NAME` of the principal in MACP (default: as its card says, or its URI)")
 	cmd.Flags().BoolVar(&q.ReadOnly, "read-only", false, "the token can read and cannot act")
 	return cmd
 }

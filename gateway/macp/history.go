@@ -1,0 +1,326 @@
+package macpgateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/gateway/macp/pb"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// An entry is what MACP sees of one.
+type entry struct {
+	ID           performatives.MessageID `json:"messageId"`
+	Sequence     uint64                  `json:"sequenceNumber"`
+	Timestamp    time.Time               `json:"timestamp"`
+	Performative string                  `json:"performative"`
+	Sender       struct {
+		Agent performatives.Agent `json:"agentId"`
+	} `json:"sender"`
+	Content struct {
+		Body    jsontext.Value   `json:"body"`
+		Context []jsontext.Value `json:"context"`
+	} `json:"content"`
+	Integrity struct {
+		OnBehalfOf performatives.Agent   `json:"onBehalfOf"`
+		Receipt    performatives.Receipt `json:"receipt"`
+	} `json:"integrity"`
+}
+
+// A history reads a session's entries as MACP's messages, from the first one.
+type history struct {
+	g         *Gateway
+	c         caller
+	id        performatives.SessionID
+	name      string // what MACP calls the session
+	start     *pb.SessionStartPayload
+	names     map[performatives.Agent]string
+	proposals map[string]bool
+	next      uint64 // sequence number of the entry that is read next
+	over      bool   // MACP hears nothing of the session any more
+}
+
+// history begins to read a session, of which the caller has to be a part.
+func (g *Gateway) history(ctx context.Context, c caller, id performatives.SessionID, name string) (*history, error) {
+	h := &history{g: g, c: c, id: id, name: name, names: map[performatives.Agent]string{}, proposals: map[string]bool{}}
+	if v, err := g.view(ctx, c, id); err != nil {
+		return h, err
+	} else if v.Invitation.Proposal == "" {
+		return h, session.Busy() // unreachable: a session begins with one
+	}
+	page, err := h.page(ctx, 1)
+	if err != nil || len(page.Messages) != 1 {
+		return h, err
+	}
+	_, err = h.message(page.Messages[0])
+	h.next = 0
+	return h, err
+}
+
+const pageSize = 100
+
+func (h *history) page(ctx context.Context, limit int) (page api.Messages, err error) {
+	request := api.ListMessages{Session: h.id, Since: h.next, Limit: limit}
+	return page, h.g.ask(ctx, h.c.pass.Agent, api.SessionMessages.Verb, request, &page)
+}
+
+// read emits the messages that are there.
+func (h *history) read(ctx context.Context, emit func(*pb.Envelope) error) error {
+	for more := true; more && !h.over; {
+		page, err := h.page(ctx, pageSize)
+		if err != nil {
+			return err
+		}
+		for _, raw := range page.Messages {
+			e, err := h.message(raw)
+			if err != nil {
+				return err
+			}
+			if e == nil {
+				continue
+			}
+			if err := emit(e); err != nil {
+				return err
+			}
+		}
+		more = page.Next != nil
+	}
+	return nil
+}
+
+// message is an entry as MACP's message; nil for what MACP has no message for, such as the
+// acceptance of an invitation, a question or an escalation.
+func (h *history) message(raw jsontext.Value) (*pb.Envelope, error) {
+	var e entry
+	if err := json.Unmarshal(raw, &e); err != nil {
+		return nil, err
+	}
+	h.next = e.Sequence + 1
+	phase, _ := session.ParsePhase(e.Integrity.Receipt.State)
+	h.over = phase.Over() || phase == session.Executing
+	if e.Sequence == 0 {
+		return h.opening(e)
+	}
+	made, is := h.payload(e)
+	if !is {
+		return nil, nil //nolint:nilnil // MACP has no message for it
+	}
+	own := e.own()
+	if own == nil || own.GetMessageType() != made.GetMessageType() || !says(own, e) {
+		own = made
+	}
+	own.Sender, own.SessionId = h.nameOf(e), h.name
+	return own, nil
+}
+
+func (h *history) nameOf(e entry) string {
+	a := e.Sender.Agent
+	if e.Integrity.OnBehalfOf != "" {
+		a = e.Integrity.OnBehalfOf
+	}
+	if name, known := h.names[a]; known {
+		return name
+	}
+	return h.g.nameOf(a)
+}
+
+// own is MACP's own envelope, as its sender gave it; nil if there is none.
+func (e entry) own() *pb.Envelope {
+	for _, item := range e.Content.Context {
+		var has map[string]jsontext.Value
+		var coded string
+		if json.Unmarshal(item, &has) != nil || json.Unmarshal(has[contextEntry], &coded) != nil {
+			continue
+		}
+		raw, err := base64.StdEncoding.DecodeString(coded)
+		own := &pb.Envelope{}
+		if err == nil && proto.Unmarshal(raw, own) == nil {
+			return own
+		}
+	}
+	return nil
+}
+
+// says tells whether MACP's own envelope says what the act says, and nothing else: it comes
+// from the act's sender, and nobody has checked it before.
+func says(own *pb.Envelope, e entry) bool {
+	var body struct {
+		Reference string `json:"referenceId"`
+	}
+	if json.Unmarshal(e.Content.Body, &body) != nil {
+		return false
+	}
+	a, err := actOf(own, body.Reference)
+	if err != nil || a.performative.String() != e.Performative {
+		return false
+	}
+	want, err := json.Marshal(a.body)
+	return err == nil && same(want, e.Content.Body)
+}
+
+func same(a, b []byte) bool {
+	x, err := performatives.Canonical(a)
+	y, fault := performatives.Canonical(b)
+	return err == nil && fault == nil && bytes.Equal(x, y)
+}
+
+// opening is the SessionStart that an invitation is.
+func (h *history) opening(e entry) (*pb.Envelope, error) {
+	var body struct {
+		Terms performatives.InvitationTerms `json:"terms"`
+	}
+	if err := json.Unmarshal(e.Content.Body, &body); err != nil {
+		return nil, err
+	}
+	own := e.own()
+	var r roster
+	var err error
+	if own != nil && own.GetMessageType() == start {
+		r, err = h.g.readStart(own)
+	}
+	if own == nil || err != nil || !r.is(e.Sender.Agent, body.Terms) {
+		r = roster{start: &pb.SessionStartPayload{
+			Intent: body.Terms.Purpose, ModeVersion: modeVersion, ConfigurationVersion: configDef, TtlMs: body.Terms.MaxDuration,
+			PolicyVersion: policyVersion(body.Terms),
+		}}
+		for _, a := range append([]performatives.Agent{e.Sender.Agent}, body.Terms.Participants...) {
+			r.parties = append(r.parties, a)
+			r.start.Participants = append(r.start.Participants, h.g.nameOf(a))
+		}
+		own = h.envelope(e, start, r.start)
+	} else {
+		h.names[e.Sender.Agent] = own.GetSender()
+	}
+	h.start = r.start
+	for i, a := range r.parties {
+		h.names[a] = r.start.GetParticipants()[i]
+	}
+	own.Sender, own.SessionId = h.nameOf(e), h.name
+	return own, nil
+}
+
+// is tells whether a roster is that of an invitation.
+func (r roster) is(inviter performatives.Agent, terms performatives.InvitationTerms) bool {
+	invited := map[performatives.Agent]bool{inviter: true}
+	for _, a := range terms.Participants {
+		invited[a] = true
+	}
+	named := map[performatives.Agent]bool{inviter: true}
+	for _, a := range r.parties {
+		if named[a] = true; !invited[a] {
+			return false
+		}
+	}
+	return len(named) == len(invited) && r.start.GetTtlMs() == terms.MaxDuration && subject(r.start.GetIntent(), modeURI) == terms.Purpose
+}
+
+func policyVersion(t performatives.InvitationTerms) string {
+	var policy struct {
+		Version string `json:"policyVersion"`
+	}
+	if json.Unmarshal(jsontext.Value(t.Policy), &policy) != nil {
+		return ""
+	}
+	return policy.Version
+}
+
+// envelope is a message for an act that did not come by MACP.
+func (h *history) envelope(e entry, kind string, payload proto.Message) *pb.Envelope {
+	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(payload)
+	if err != nil {
+		data = nil // unreachable: all texts come from JSON
+	}
+	return &pb.Envelope{
+		MacpVersion: version, Mode: modeURI, MessageType: kind, MessageId: string(e.ID), TimestampUnixMs: e.Timestamp.UnixMilli(), Payload: data,
+	}
+}
+
+// payload makes the message of an act.
+func (h *history) payload(e entry) (*pb.Envelope, bool) {
+	var b struct {
+		Proposal   string                    `json:"proposalId"`
+		Reference  string                    `json:"referenceId"`
+		Subject    string                    `json:"subject"`
+		Terms      map[string]jsontext.Value `json:"terms"`
+		Reason     string                    `json:"reason"`
+		Terminal   bool                      `json:"terminal"`
+		Commitment string                    `json:"commitmentId"`
+		Action     string                    `json:"action"`
+		Scope      string                    `json:"authorityScope"`
+		Outcome    string                    `json:"outcome"`
+		Policy     string                    `json:"policyVersion"`
+	}
+	if json.Unmarshal(e.Content.Body, &b) != nil {
+		return nil, false
+	}
+	p := performatives.Parse(e.Performative)
+	if p == performatives.Propose || p == performatives.Counter && h.proposals[b.Reference] {
+		h.proposals[b.Proposal] = true
+	} else if p != performatives.Commit && !h.proposals[b.Reference] {
+		return nil, false
+	}
+	switch p {
+	case performatives.Propose:
+		o := offered(b.Terms, b.Subject)
+		return h.envelope(e, proposal, &pb.ProposalPayload{ProposalId: b.Proposal, Title: o.title, Summary: o.summary, Details: o.details, Tags: o.tags}), true
+	case performatives.Counter:
+		o := offered(b.Terms, b.Subject)
+		return h.envelope(e, counter, &pb.CounterProposalPayload{
+			ProposalId: b.Proposal, SupersedesProposalId: b.Reference, Title: o.title, Summary: o.summary, Details: o.details,
+		}), true
+	case performatives.Accept:
+		return h.envelope(e, accept, &pb.AcceptPayload{ProposalId: b.Reference, Reason: b.Reason}), true
+	case performatives.Withdraw:
+		return h.envelope(e, withdraw, &pb.WithdrawPayload{ProposalId: b.Reference, Reason: b.Reason}), true
+	case performatives.Reject:
+		return h.envelope(e, reject, &pb.RejectPayload{ProposalId: b.Reference, Terminal: b.Terminal, Reason: b.Reason}), true
+	case performatives.Commit:
+		positive := b.Outcome != "rejected"
+		if b.Action == "" {
+			b.Action = map[bool]string{true: "proposal.accepted", false: "proposal.rejected"}[positive]
+		}
+		return h.envelope(e, commitment, &pb.CommitmentPayload{
+			CommitmentId: b.Commitment, Action: b.Action, AuthorityScope: b.Scope, Reason: b.Reason, OutcomePositive: positive,
+			ModeVersion: h.start.GetModeVersion(), ConfigurationVersion: h.start.GetConfigurationVersion(), PolicyVersion: b.Policy,
+		}), true
+	default:
+		return nil, false
+	}
+}
+
+// An offer is a proposal's terms in MACP.
+type offer struct {
+	title, summary string
+	details        []byte
+	tags           []string
+}
+
+// offered reads terms: those that are MACP's as such, all others as details.
+func offered(terms map[string]jsontext.Value, subject string) (o offer) {
+	own := true
+	for name := range terms {
+		own = own && (name == "title" || name == "summary" || name == "details" || name == "tags")
+	}
+	if own && json.Unmarshal(terms["title"], &o.title) == nil {
+		json.Unmarshal(terms["summary"], &o.summary) //nolint:errcheck // absent, or no text
+		json.Unmarshal(terms["tags"], &o.tags)       //nolint:errcheck // the same
+		var text string
+		if o.details = terms["details"]; json.Unmarshal(o.details, &text) == nil {
+			o.details = []byte(text)
+		}
+		return o
+	}
+	o.title = subject
+	if data, err := json.Marshal(terms, json.Deterministic(true)); err == nil {
+		o.details = data
+	}
+	return o
+}

@@ -1,0 +1,152 @@
+package macpgateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/parley-asp/parley/custody"
+	"github.com/parley-asp/parley/gateway/macp/pb"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// A code is one of MACP's registry of error codes.
+type code string
+
+const (
+	unsupportedVersion code = "UNSUPPORTED_PROTOCOL_VERSION"
+	invalidEnvelope    code = "INVALID_ENVELOPE"
+	invalidRequest     code = "INVALID_REQUEST"
+	invalidSessionID   code = "INVALID_SESSION_ID"
+	sessionExists      code = "SESSION_ALREADY_EXISTS"
+	sessionNotFound    code = "SESSION_NOT_FOUND"
+	sessionNotOpen     code = "SESSION_NOT_OPEN"
+	modeNotSupported   code = "MODE_NOT_SUPPORTED"
+	forbidden          code = "FORBIDDEN"
+	unauthenticated    code = "UNAUTHENTICATED"
+	duplicateMessage   code = "DUPLICATE_MESSAGE"
+	payloadTooLarge    code = "PAYLOAD_TOO_LARGE"
+	rateLimited        code = "RATE_LIMITED"
+	policyDenied       code = "POLICY_DENIED"
+	unknownPolicy      code = "UNKNOWN_POLICY_VERSION"
+	invalidPolicy      code = "INVALID_POLICY_DEFINITION"
+	internalError      code = "INTERNAL_ERROR"
+)
+
+// statuses are gRPC's for MACP's codes; all others are FAILED_PRECONDITION.
+var statuses = map[code]codes.Code{
+	invalidEnvelope: codes.InvalidArgument, invalidRequest: codes.InvalidArgument, invalidSessionID: codes.InvalidArgument,
+	invalidPolicy: codes.InvalidArgument, modeNotSupported: codes.InvalidArgument, sessionExists: codes.AlreadyExists,
+	sessionNotFound: codes.NotFound, forbidden: codes.PermissionDenied, unauthenticated: codes.Unauthenticated,
+	payloadTooLarge: codes.ResourceExhausted, rateLimited: codes.ResourceExhausted, internalError: codes.Unavailable,
+}
+
+// A problem is a refusal of this gateway.
+type problem struct {
+	code code
+	why  string
+}
+
+func (p problem) Error() string { return string(p.code) + ": " + p.why }
+
+// refusals are MACP's codes for the protocol's; the rules of a mode have their own.
+var refusals = map[session.Code]code{
+	session.MalformedEnvelope: invalidEnvelope, session.VersionUnsupported: unsupportedVersion, session.UnknownPerformative: invalidEnvelope,
+	session.StaleTimestamp: invalidEnvelope, session.SignatureInvalid: unauthenticated, session.Unauthorized: forbidden,
+	session.AuthorityExceeded: policyDenied, session.OwnProposal: forbidden, session.UnknownSession: sessionNotFound,
+	session.UnknownAgent: invalidEnvelope, session.WrongState: sessionNotOpen, session.WrongTurn: invalidEnvelope,
+	session.Duplicate: duplicateMessage, session.ChainConflict: internalError, session.ProposalUnknown: invalidEnvelope,
+	session.ProposalNotOpen: invalidEnvelope, session.ClarificationPending: invalidEnvelope, session.EscalationResolved: sessionNotOpen,
+	session.TooLarge: payloadTooLarge, session.SchemaInvalid: invalidEnvelope, session.SchemaUnsupported: invalidEnvelope,
+	session.ModeViolation: invalidEnvelope, session.SessionEscalated: sessionNotOpen, session.InsufficientTrust: forbidden,
+	session.RateLimited: rateLimited, session.Unavailable: internalError,
+}
+
+// rules are MACP's codes for what convergent/1 refuses.
+var rules = map[string]code{
+	"not_initiator": forbidden, "coordinator": forbidden, "ccc": forbidden, "version_mismatch": unknownPolicy, "max_rounds": policyDenied,
+}
+
+// problem says in MACP's words why something failed; offer is the id that it would have given
+// to a proposal or a commitment.
+func (g *Gateway) problem(err error, offer string) problem {
+	own, is := errors.AsType[problem](err)
+	refusal, protocol := errors.AsType[*session.Refusal](err)
+	unreadable, _ := errors.AsType[*performatives.Malformed](err)
+	switch {
+	case is:
+		return own
+	case err == custody.ErrToken: //nolint:errorlint // it comes as it is
+		return problem{unauthenticated, refusal.Message}
+	case errors.Is(err, performatives.ErrTooLarge):
+		return problem{payloadTooLarge, fmt.Sprintf("an act, with MACP's bytes, has at most %d bytes", performatives.MaxEnvelope)}
+	case unreadable != nil:
+		return problem{invalidEnvelope, unreadable.Error()}
+	case !protocol:
+		if !errors.Is(err, context.Canceled) {
+			g.o.Log.Error("macp", zap.Error(err))
+		}
+		return problem{internalError, "the broker cannot say now; send it again"}
+	}
+	p := problem{refusals[refusal.Code], refusal.Message}
+	var details struct {
+		Rule     string `json:"rule"`
+		ID       string `json:"id"`
+		State    string `json:"state"`
+		Proposal string `json:"proposalId"`
+	}
+	if data, err := json.Marshal(refusal.Details); err != nil || json.Unmarshal(data, &details) != nil {
+		return p // its details are a list, of a schema's faults
+	}
+	if named, has := rules[details.Rule]; has && refusal.Code == session.ModeViolation {
+		p.code = named
+	}
+	if refusal.Code == session.WrongState && (details.State == session.Introduced.String() || details.State == session.Conversing.String()) {
+		p.code = invalidEnvelope // it is open, and hears something else
+	}
+	if refusal.Code == session.Duplicate && (details.Proposal != "" || details.ID == offer && offer != "") {
+		p.code = invalidEnvelope
+	}
+	return p
+}
+
+// status is a problem as gRPC's status, with MACP's code in the trailer.
+func (g *Gateway) status(ctx context.Context, err error) error {
+	p := g.problem(err, "")
+	grpc.SetTrailer(ctx, metadata.Pairs("macp-error-code", string(p.code))) //nolint:errcheck // of a call, which has one
+	grade, has := statuses[p.code]
+	if !has {
+		grade = codes.FailedPrecondition
+	}
+	return status.Error(grade, p.Error())
+}
+
+// denied are the details of POLICY_DENIED.
+type denied struct {
+	Reasons []string `json:"reasons"`
+	Denials []denial `json:"denials"`
+}
+
+type denial struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// message is a problem as MACP's error about an envelope.
+func (p problem) message(e *pb.Envelope) *pb.MACPError {
+	m := &pb.MACPError{Code: string(p.code), Message: p.why, SessionId: e.GetSessionId(), MessageId: e.GetMessageId()}
+	if p.code == policyDenied {
+		if details, err := json.Marshal(denied{[]string{p.why}, []denial{{"unspecified", p.why}}}, json.Deterministic(true)); err == nil {
+			m.Details = details
+		}
+	}
+	return m
+}

@@ -1,0 +1,254 @@
+package macpgateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"regexp"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/gateway/macp/pb"
+	"github.com/parley-asp/parley/hosted"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
+)
+
+// Send says one message.
+func (g *Gateway) Send(ctx context.Context, q *pb.SendRequest) (*pb.SendResponse, error) {
+	e := q.GetEnvelope()
+	if e == nil {
+		return nil, g.status(ctx, problem{invalidRequest, "a SendRequest has an envelope"})
+	}
+	c, err := g.acting(ctx)
+	var s sent
+	if err == nil {
+		s, err = g.send(ctx, c, e)
+	}
+	if err != nil {
+		return &pb.SendResponse{Ack: g.nack(e, s.offer, err)}, nil
+	}
+	return &pb.SendResponse{Ack: s.ack(e)}, nil
+}
+
+// A sent is a message that was accepted.
+type sent struct {
+	api.Acceptance
+	offer string
+}
+
+// nack is the answer to a message that was refused.
+func (g *Gateway) nack(e *pb.Envelope, offer string, err error) *pb.Ack {
+	a := &pb.Ack{MessageId: e.GetMessageId(), SessionId: e.GetSessionId(), AcceptedAtUnixMs: time.Now().UnixMilli()}
+	if errors.Is(err, &session.Refusal{Code: session.SessionEscalated}) {
+		a.SessionState = pb.SessionState_SESSION_STATE_SUSPENDED
+	}
+	a.Error = g.problem(err, offer).message(e)
+	return a
+}
+
+func (s sent) ack(e *pb.Envelope) *pb.Ack {
+	a := &pb.Ack{Ok: true, Duplicate: s.Duplicate, MessageId: e.GetMessageId(), SessionId: e.GetSessionId(), SessionState: pb.SessionState_SESSION_STATE_OPEN}
+	if at, err := time.Parse(time.RFC3339Nano, s.AcceptedAt); err == nil {
+		a.AcceptedAtUnixMs = at.UnixMilli()
+	}
+	if e.GetMessageType() == commitment {
+		a.SessionState = pb.SessionState_SESSION_STATE_RESOLVED
+	}
+	return a
+}
+
+// noPart is the answer to who has no part in a session, as to who names one that there is not.
+var noPart = problem{forbidden, "there is no such session, or you take no part in it"}
+
+// send says a message as its sender.
+func (g *Gateway) send(ctx context.Context, c caller, e *pb.Envelope) (s sent, err error) {
+	if err := check(e); err != nil {
+		return s, err
+	}
+	if sender := e.GetSender(); sender != "" && sender != c.name && sender != string(c.pass.Agent) {
+		return s, problem{unauthenticated, "the token is not the sender's"}
+	}
+	own := proto.CloneOf(e)
+	own.Sender = c.name
+	if e.GetMessageType() == start {
+		return g.start(ctx, c, own)
+	}
+	id, err := g.find(ctx, e.GetSessionId())
+	if err != nil {
+		return s, hidden(err)
+	}
+	var accepted string
+	if _, native := performatives.ParseSessionID(e.GetSessionId()); native == nil || e.GetMessageType() == commitment {
+		v, err := g.view(ctx, c, id) // of a session that MACP has not started, it tells the mode
+		if err != nil {
+			return s, hidden(err)
+		}
+		accepted = v.part.Projection.Accepted
+	}
+	a, err := actOf(own, accepted)
+	if err == nil && a.performative == performatives.Commit {
+		err = g.sameVersions(ctx, c, id, own)
+	}
+	s.offer = a.offer
+	if err != nil {
+		return s, err
+	}
+	said, err := a.says(own)
+	if err != nil {
+		return s, err
+	}
+	s.Acceptance, err = g.o.Hosted.Say(ctx, c.pass.Agent, id, keyOf(e), said)
+	return s, hidden(err)
+}
+
+// keyOf is what a message is retried by.
+func keyOf(e *pb.Envelope) string { return "macp " + e.GetSessionId() + " " + e.GetMessageId() }
+
+// hidden tells a stranger nothing of a session.
+func hidden(err error) error {
+	own, is := errors.AsType[problem](err)
+	if is && own.code == sessionNotFound || errors.Is(err, &session.Refusal{Code: session.UnknownSession}) {
+		return noPart
+	}
+	return err
+}
+
+// check refuses an envelope that is none of this mode's.
+func check(e *pb.Envelope) error {
+	switch {
+	case e.GetMacpVersion() != version:
+		return problem{unsupportedVersion, "macp_version is " + version}
+	case e.GetMessageType() == "" || e.GetMessageId() == "" || len(e.GetMessageId()) > maxName:
+		return invalid("an envelope has a message_type, and a message_id of at most %d bytes", maxName)
+	case e.GetSessionId() == "" || e.GetMode() == "":
+		return invalid("an envelope has a session_id and a mode; signals and progress are not carried")
+	case e.GetMode() != modeURI:
+		return problem{modeNotSupported, "the mode is " + modeURI}
+	case !validSession(e.GetSessionId()):
+		return problem{invalidSessionID, "a session_id is a UUID of version 4 or 7 in lower case, or 22 to 128 characters of base64url"}
+	}
+	return nil
+}
+
+var (
+	uuidShape = regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
+	uuidWord  = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[47][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
+	base64url = regexp.MustCompile(`^[A-Za-z0-9_-]{22,128}$`)
+)
+
+func validSession(id string) bool {
+	if uuidShape.MatchString(id) {
+		return uuidWord.MatchString(id)
+	}
+	return base64url.MatchString(id)
+}
+
+// start opens a session, and accepts for those who have accepted in advance.
+func (g *Gateway) start(ctx context.Context, c caller, e *pb.Envelope) (s sent, err error) {
+	r, err := g.readStart(e)
+	if err != nil {
+		return s, err
+	}
+	said, err := g.invites(ctx, c, e, r)
+	if err != nil {
+		return s, err
+	}
+	for _, a := range append(r.parties, c.pass.Agent) {
+		if err := g.meet(ctx, a); err != nil {
+			return s, err
+		}
+	}
+	id, err := g.reserve(ctx, e.GetSessionId())
+	if err != nil {
+		return s, err
+	}
+	s.Acceptance, err = g.o.Hosted.Say(ctx, c.pass.Agent, id, keyOf(e), said)
+	for _, taken := range []session.Code{session.WrongState, session.UnknownSession, session.SessionEscalated} {
+		if errors.Is(err, &session.Refusal{Code: taken}) {
+			return s, problem{sessionExists, "the session_id is used already"}
+		}
+	}
+	if err != nil {
+		return s, err
+	}
+	accepts := hosted.Said{Performative: performatives.Accept.String()}
+	if accepts.Body, err = json.Marshal(reasoned(invitation, "accepted in advance"), json.Deterministic(true)); err != nil {
+		return s, err
+	}
+	for _, a := range r.parties {
+		card, _ := g.o.Agents.Card(a)
+		if a == c.pass.Agent || !card.MACP {
+			continue
+		}
+		_, err := g.o.Hosted.Say(ctx, a, id, "macp "+e.GetSessionId(), accepts)
+		// Who signs for itself answers itself; and of a start that is sent again all is over.
+		if errors.Is(err, &session.Refusal{Code: session.Unauthorized}) || errors.Is(err, &session.Refusal{Code: session.WrongState}) {
+			continue
+		}
+		if err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// sessionKey is where the id of a session is.
+func sessionKey(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return "session." + hex.EncodeToString(sum[:])
+}
+
+// find is the session that MACP knows by an id. A UUIDv7 is a session's own.
+func (g *Gateway) find(ctx context.Context, id string) (performatives.SessionID, error) {
+	if own, err := performatives.ParseSessionID(id); err == nil {
+		return own, nil
+	}
+	if !validSession(id) {
+		return "", problem{sessionNotFound, "there is no such session"}
+	}
+	found, err := g.o.Records.Get(ctx, sessionKey(id))
+	if errors.Is(err, store.ErrNoKey) {
+		return "", problem{sessionNotFound, "there is no such session"}
+	}
+	return performatives.SessionID(found.Value), err
+}
+
+// reserve is find for a session that is started.
+func (g *Gateway) reserve(ctx context.Context, id string) (performatives.SessionID, error) {
+	if own, err := performatives.ParseSessionID(id); err == nil {
+		return own, nil
+	}
+	made := uuid.Must(uuid.NewV7()).String()
+	switch _, err := g.o.Records.Create(ctx, sessionKey(id), []byte(made)); {
+	case errors.Is(err, store.ErrKeyExists):
+		return g.find(ctx, id)
+	case err != nil:
+		return "", err
+	}
+	return performatives.SessionID(made), g.o.Records.Sync()
+}
+
+// sameVersions refuses a commitment that was made for other versions than the session has.
+func (g *Gateway) sameVersions(ctx context.Context, c caller, id performatives.SessionID, e *pb.Envelope) error {
+	p, err := read(e.GetPayload(), &pb.CommitmentPayload{})
+	if err != nil {
+		return err
+	}
+	t, err := g.history(ctx, c, id, e.GetSessionId())
+	switch {
+	case err != nil:
+		return hidden(err)
+	case p.GetModeVersion() != t.start.GetModeVersion():
+		return invalid("the session's mode_version is %q", t.start.GetModeVersion())
+	case p.GetConfigurationVersion() != t.start.GetConfigurationVersion():
+		return invalid("the session's configuration_version is %q", t.start.GetConfigurationVersion())
+	}
+	return nil
+}
