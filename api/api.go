@@ -138,6 +138,8 @@ type Registry struct {
 	Limits       []performatives.Limit `json:"limits,omitzero"`     // of a human who may decide: the ceilings; none is no ceiling
 	Devices      []Device              `json:"devices,omitzero"`    // keys that a human's browsers sign with
 	Away         *Away                 `json:"away,omitzero"`       // who stands in for a human, until it is over
+	A2A          string                `json:"a2a,omitzero"`         // URL of the server of an agent elsewhere, which speaks A2A
+	A2AUnsigned  bool                  `json:"a2aUnsigned,omitzero"` // its agent card need not be signed
 	RegisteredAt string                `json:"registeredAt,omitzero"`
 	UpdatedAt    string                `json:"updatedAt,omitzero"`
 }

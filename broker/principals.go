@@ -43,6 +43,11 @@ func (b *Broker) openA2A(ctx context.Context) (err error) {
 // A2ARecords are what is to be done for clients of A2A.
 func (b *Broker) A2ARecords() *records.Records { return b.a2a }
 
+// RemoteAgents lists the cards that name a server elsewhere, if anything changed since a revision.
+func (b *Broker) RemoteAgents(since uint64) (cards []api.Card, revision uint64) {
+	return b.registry.RemoteAgents(since)
+}
+
 // Card finds a principal's card.
 func (b *Broker) Card(a performatives.Agent) (api.Card, bool) { return b.registry.Card(a) }
 

@@ -165,6 +165,8 @@ func (r *Registry) AgentJWT(_ context.Context, c api.Caller, q api.AskUserJWT) (
 	return api.UserJWT{Agent: agent, Key: q.Key, JWT: token}, err
 }
 
+const maxURL = 2048 // bytes
+
 // check completes a card and refuses one that does not make sense.
 func (r *Registry) check(c *api.Card) error {
 	a, err := performatives.ParseAgent(string(c.Agent))
@@ -184,6 +186,8 @@ func (r *Registry) check(c *api.Card) error {
 		return cardFault("/card/registry/auditor", "an auditor is a human who may not decide")
 	case c.Registry.TrustScore != nil && (*c.Registry.TrustScore < 0 || *c.Registry.TrustScore > 100):
 		return cardFault("/card/registry/trustScore", "trustScore is 0 to 100")
+	case c.Registry.A2A != "" && (human || len(c.Registry.A2A) > maxURL || !strings.HasPrefix(c.Registry.A2A, "https://") && !strings.HasPrefix(c.Registry.A2A, "http://")):
+		return cardFault("/card/registry/a2a", "a2a is the http(s) URL of an agent's server")
 	case c.A2A && human:
 		return cardFault("/card/a2a", "a2a is of an agent")
 	case c.MaxTransactionValue != nil && *c.MaxTransactionValue < 0:

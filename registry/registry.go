@@ -114,6 +114,14 @@ func (r *Registry) Card(a performatives.Agent) (api.Card, bool) {
 	return card, ok
 }
 
+// RemoteAgents lists the cards that name a server elsewhere, if anything changed since a revision.
+func (r *Registry) RemoteAgents(since uint64) (cards []api.Card, revision uint64) {
+	if revision = r.seen.Load(); revision == since {
+		return nil, revision
+	}
+	return r.cache.list(func(c api.Card) bool { return c.Registry.A2A != "" }), revision
+}
+
 // Member is what a transcript pins of a principal. Under --dev every principal is
 // known; the card of a new one is written when an act of it, or one that names it, is
 // accepted.

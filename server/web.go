@@ -34,6 +34,7 @@ type web struct {
 	inbox  *inbox.Inbox
 	http   *httpgateway.Gateway
 	a2a    *a2agateway.Gateway
+	talks  *a2agateway.Remotes
 }
 
 // Timeouts of HTTP. Live connections, which follow the inbox, extend theirs.
@@ -157,7 +158,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	} else {
 		go server.Serve(listener) //nolint:errcheck // returns when closed
 	}
-	return &web{addr, server, pages, gateway, met}, nil
+	return &web{addr, server, pages, gateway, met, s.remotes(met)}, nil
 }
 
 // below serves the paths below base by a handler that gets them as they were sent: a mux
@@ -175,6 +176,7 @@ func below(base string, handler, rest http.Handler) http.Handler {
 func (w *web) close(ctx context.Context) {
 	w.inbox.Close() // live connections are never idle
 	w.http.Close()
+	w.talks.Close()
 	w.a2a.Close()
 	w.server.Shutdown(ctx) //nolint:errcheck // the process exits
 	w.http.Wait(ctx)
@@ -184,6 +186,7 @@ func (w *web) close(ctx context.Context) {
 func (w *web) crash() {
 	w.inbox.Close()
 	w.http.Close()
+	w.talks.Close()
 	w.a2a.Close()
 	w.server.Close() //nolint:errcheck // as a crash would
 }

@@ -77,7 +77,7 @@ var places = map[string]place{
 	"idempotency":   plain("api", "performatives", "store"),
 	"hosted":        plain("agreement", "api", "idempotency", "performatives", "session"),
 	"records":       plain("store"),
-	"gateway/a2a":   plain("api", "custody", "extensions", "hosted", "internal/background", "performatives", "session"),
+	"gateway/a2a":   plain("api", "custody", "extensions", "hosted", "internal/background", "internal/publicnet", "performatives", "session"),
 	"gateway/ard":   plain("api", "performatives"),
 	"gateway/bindu": plain("discovery", "performatives"),
 	"gateway/http":  plain("api", "custody", "hosted", "internal/background", "performatives", "schemas", "session"),

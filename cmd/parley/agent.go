@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
+	a2agateway "github.com/parley-asp/parley/gateway/a2a"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/render"
 	"github.com/parley-asp/parley/server"
@@ -55,7 +56,9 @@ func agentAdd() *cobra.Command {
 		Long: `Registers an agent. The command generates a key and writes its seed to a new file
 that only you can read. It is better if the agent generates its own key: pass the
 public key with --public-key. With --hosted the broker makes and holds a signing key
-instead: such an agent acts over HTTP with a token ('parley token add').`,
+instead: such an agent acts over HTTP with a token ('parley token add'). With --a2a the
+agent is one that speaks A2A elsewhere, at its URI's domain: what it is told is sent
+there, and what it answers is signed by a key that the broker holds.`,
 		Example: `  parley agent add agent://acme.com/alpha --key-out alpha.nk --capability logs
   parley agent add agent://acme.com/cron --hosted
   parley agent add agent://widgets.co/beta --public-key UDXU… --kind system`,
@@ -74,6 +77,8 @@ instead: such an agent acts over HTTP with a token ('parley token add').`,
 	cmd.Flags().StringVarP(&r.file, "file", "f", "", "`FILE` with the card as JSON or YAML, such as its skills and price; flags take precedence")
 	cmd.Flags().BoolVar(&r.hosted, "hosted", false, "the broker holds a signing key; --key-out or --public-key add a key of the agent's own")
 	cmd.Flags().BoolVar(&r.card.A2A, "serve-a2a", false, "let clients of A2A reach the agent, which has to be hosted")
+	cmd.Flags().StringVar(&r.card.Registry.A2A, "a2a", "", "`URL` of the server of an agent elsewhere, which speaks A2A: the broker talks to it, and signs for it")
+	cmd.Flags().BoolVar(&r.card.Registry.A2AUnsigned, "a2a-unsigned", false, "the agent card at --a2a need not be signed")
 	cmd.Flags().Float64Var(&r.trust, "trust", 0, "trust `SCORE`, 0 to 100")
 	return cmd
 }
@@ -98,6 +103,12 @@ func (r *registration) add(cmd *cobra.Command, uri string, human bool) error {
 		return usage(err)
 	}
 	r.card.Agent = agent
+	if url := r.card.Registry.A2A; url != "" {
+		r.hosted = true
+		if err := a2agateway.CheckRemote(cmd.Context(), agent, url, r.card.Registry.A2AUnsigned); err != nil {
+			return err
+		}
+	}
 	return with(cmd, func(ctx context.Context, c connection) error {
 		if err := r.free(ctx, c); err != nil {
 			return err

@@ -172,6 +172,16 @@ func filled(value any) any {
 		if len(kept) > 0 {
 			return kept
 		}
+	case []any:
+		kept := []any{}
+		for _, member := range v {
+			if m := filled(member); m != nil {
+				kept = append(kept, m)
+			}
+		}
+		if len(kept) > 0 {
+			return kept
+		}
 	case []object:
 		kept := []any{}
 		for _, member := range v {

@@ -1,0 +1,223 @@
+package a2agateway
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/custody"
+	"github.com/parley-asp/parley/hosted"
+	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// A conversation is a session as the agent's server has it.
+type conversation struct {
+	Context string     `json:"contextId"`
+	Task    a2a.TaskID `json:"taskId"`
+	Answers int        `json:"answers"`
+}
+
+// exchange sends one entry and says what is answered. done is whether a failure matters no
+// more, because the session is over.
+func (t *talk) exchange(ctx context.Context, m api.InboxMessage) (done bool, err error) {
+	g := t.o.Gateway
+	e, err := readEntry(m.Envelope)
+	if err != nil {
+		return true, nil //nolint:nilerr // no version of ours wrote it
+	}
+	c := call{pass: custody.Pass{Agent: t.agent}, agent: t.agent}
+	key := "remote " + string(e.Message)
+	if _, said, err := g.o.Hosted.Before(ctx, t.agent, key); err != nil || said {
+		return false, err // it was answered before a crash
+	}
+	s, err := g.look(ctx, c, e.Session)
+	if refused(err) || isA2A(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	over := s.view.State.Over()
+	talked := t.key(contextKind, string(e.Session))
+	var at conversation
+	if data, err := g.o.Records.Get(ctx, talked); err != nil {
+		return over, err
+	} else if len(data) > 0 && json.Unmarshal(data, &at) != nil {
+		at = conversation{}
+	}
+	reply, err := t.send(ctx, &at, t.message(e, s, string(e.Message)))
+	if err != nil {
+		return over, err
+	}
+	if over {
+		return true, g.o.Records.Delete(ctx, talked)
+	}
+	if at.Answers < maxAnswers {
+		at.Answers++
+		if err := t.answer(ctx, c, key, s, e, reply, &at); err != nil {
+			return false, err
+		}
+	}
+	data, err := json.Marshal(at)
+	if err != nil {
+		return false, err
+	}
+	return false, g.o.Records.Put(ctx, talked, data)
+}
+
+func isA2A(err error) bool { _, is := err.(*a2a.Error); return is } //nolint:errorlint // made by look
+
+// message is an entry as the agent reads it.
+func (t *talk) message(e entry, s snapshot, id string) *a2a.Message {
+	heard := []string{}
+	for _, act := range s.view.State.Hears() {
+		heard = append(heard, strings.ToLower(act.String()))
+	}
+	data := object{
+		"performative": e.Performative, "from": string(e.Sender.Agent), "sessionId": string(e.Session), "sequenceNumber": e.Sequence,
+		"state": s.view.State.String(), "heard": heard,
+	}
+	var body any
+	if json.Unmarshal(e.Content.Body, &body) == nil {
+		data["body"] = body
+	}
+	text := fmt.Sprintf("%s of %s", e.Performative, e.Sender.Agent)
+	if said := e.text(); said != "" {
+		text += ": " + said
+	}
+	return &a2a.Message{ID: id, Role: a2a.MessageRoleUser, Parts: a2a.ContentParts{
+		{Content: a2a.Text(text), MediaType: textType}, {Content: a2a.Data{Value: data}, MediaType: jsonType},
+	}}
+}
+
+// A reply is what an agent answered.
+type reply struct {
+	parts a2a.ContentParts
+	auth  bool // it wants credentials
+}
+
+// send sends a message and waits for the answer, while the agent works on it.
+func (t *talk) send(ctx context.Context, at *conversation, m *a2a.Message) (r reply, err error) {
+	if t.server == nil {
+		if t.server, err = connect(ctx, t.agent, t.url, t.unsigned); err != nil {
+			return r, err
+		}
+	}
+	m.ContextID, m.TaskID = at.Context, at.Task
+	asking, cancel := context.WithTimeout(ctx, AnswerWithin)
+	defer cancel()
+	result, err := t.server.client.SendMessage(asking, &a2a.SendMessageRequest{Message: m})
+	if err != nil {
+		return r, err
+	}
+	task, is := result.(*a2a.Task)
+	if !is {
+		message, _ := result.(*a2a.Message)
+		at.Context, at.Task = cmp.Or(message.ContextID, at.Context), ""
+		return reply{parts: message.Parts}, nil
+	}
+	for until, pause := time.Now().Add(workWithin), retryWait; task.Status.State == a2a.TaskStateSubmitted || task.Status.State == a2a.TaskStateWorking; pause *= 2 {
+		if time.Now().After(until) {
+			return r, fmt.Errorf("its task %.80q is %s for %s", task.ID, task.Status.State, workWithin)
+		}
+		if err := background.Pause(ctx, pause); err != nil {
+			return r, err
+		}
+		polling, cancel := context.WithTimeout(ctx, AnswerWithin)
+		task, err = t.server.client.GetTask(polling, &a2a.GetTaskRequest{ID: task.ID})
+		cancel()
+		if err != nil {
+			return r, err
+		}
+	}
+	at.Context, at.Task = task.ContextID, task.ID
+	if task.Status.State.Terminal() {
+		at.Task = "" // the next message begins another in the same context
+	}
+	return replyOf(task), nil
+}
+
+// replyOf is what a task says: its status, else its artifacts, else what the agent said last.
+func replyOf(task *a2a.Task) reply {
+	r := reply{auth: task.Status.State == a2a.TaskStateAuthRequired}
+	if task.Status.Message != nil {
+		r.parts = task.Status.Message.Parts
+	}
+	for _, artifact := range task.Artifacts {
+		if len(r.parts) == 0 {
+			r.parts = artifact.Parts
+		}
+	}
+	for i := len(task.History) - 1; i >= 0 && len(r.parts) == 0; i-- {
+		if task.History[i].Role == a2a.MessageRoleAgent {
+			r.parts = task.History[i].Parts
+		}
+	}
+	return r
+}
+
+// answer says what an agent answered. What the protocol refuses, it is told, and may mend once.
+func (t *talk) answer(ctx context.Context, c call, key string, s snapshot, e entry, r reply, at *conversation) error {
+	err := t.say(ctx, c, key, s, e, r)
+	if !refused(err) && !isA2A(err) {
+		return err
+	}
+	told := t.message(e, s, uuid.NewSHA1(uuid.Nil, []byte(key)).String())
+	told.Parts = a2a.ContentParts{{Content: a2a.Text("That was refused: " + err.Error()), MediaType: textType}, told.Parts[1]}
+	mended, err := t.send(ctx, at, told)
+	if err != nil {
+		return err
+	}
+	if err := t.say(ctx, c, key, s, e, mended); !refused(err) && !isA2A(err) {
+		return err
+	}
+	return nil
+}
+
+// say says an answer as the agent. An invitation that is answered in words is accepted.
+func (t *talk) say(ctx context.Context, c call, key string, s snapshot, e entry, r reply) error {
+	g := t.o.Gateway
+	words := said{id: "answer-" + string(e.Message)}
+	for _, p := range r.parts {
+		switch content := p.Content.(type) {
+		case a2a.Text:
+			words.text = strings.TrimSpace(words.text + "\n" + string(content))
+		case a2a.Data:
+			if data, is := content.Value.(map[string]any); is && words.action == nil && data["action"] != nil {
+				words.action = data
+			}
+		}
+	}
+	if r.auth { // it is shown, not obeyed
+		shown, err := speak(performatives.Observe, object{"subject": "auth-required", "data": object{"text": words.text}})
+		if err != nil || s.view.State == session.Invited {
+			return err
+		}
+		_, err = g.o.Hosted.Say(ctx, t.agent, e.Session, key, shown)
+		return err
+	}
+	var act hosted.Said
+	var err error
+	switch invited := s.view.State == session.Invited && s.view.Invitation.From != t.agent; {
+	case words.text == "" && words.action == nil:
+		return nil
+	case invited && words.action == nil:
+		act, err = speak(performatives.Accept, object{"referenceId": s.view.Invitation.Proposal, "message": words.text})
+	default:
+		act, err = words.act(c, s)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = g.o.Hosted.Say(ctx, t.agent, e.Session, key, act)
+	return err
+}

@@ -1,0 +1,195 @@
+package a2agateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// Remotes let agents that speak A2A elsewhere take part as principals: what arrives in the
+// inbox of one is sent to its server, and what that answers is said by its hosted key.
+//
+//	r := a2agateway.NewRemotes(a2agateway.RemoteOptions{Gateway: g, Agents: b.RemoteAgents, …})
+//	defer r.Close()
+//
+// The broker that owns an agent, and no other, talks to it, one message after the other. The
+// position in the inbox is durable; a message that is sent again after a crash has the same
+// messageId, and its answer makes the same act.
+type Remotes struct {
+	o    RemoteOptions
+	work *background.Group
+
+	mu      sync.Mutex
+	running map[performatives.Agent]context.CancelFunc
+}
+
+// RemoteOptions say what is run.
+type RemoteOptions struct {
+	Gateway *Gateway // whose broker and records it uses
+
+	// Agents lists the cards that name a server elsewhere, if anything changed since a revision.
+	Agents func(since uint64) (cards []api.Card, revision uint64)
+	// WatchInbox tells of new messages in a principal's inbox.
+	WatchInbox func(ctx context.Context, a performatives.Agent) (changed <-chan struct{}, stop func(), err error)
+}
+
+// lookEvery is how often new agents are looked for.
+const lookEvery = time.Second
+
+// NewRemotes starts talking.
+func NewRemotes(o RemoteOptions) *Remotes {
+	r := &Remotes{o: o, work: background.New(), running: map[performatives.Agent]context.CancelFunc{}}
+	r.work.Go(func(ctx context.Context) {
+		var cards []api.Card
+		var revision uint64
+		for first := true; ; first = false {
+			if changed, now := o.Agents(revision); first || now != revision {
+				cards, revision = changed, now
+			}
+			r.run(cards)
+			if background.Pause(ctx, lookEvery) != nil {
+				return
+			}
+		}
+	})
+	return r
+}
+
+// Close stops talking.
+func (r *Remotes) Close() { r.work.Close() }
+
+// run talks to the agents that this broker owns, and to no others.
+func (r *Remotes) run(cards []api.Card) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	owned := map[performatives.Agent]bool{}
+	for _, card := range cards {
+		a := card.Agent
+		if owned[a] = r.o.Gateway.o.Owns(performatives.SessionID(a)); !owned[a] || r.running[a] != nil {
+			continue
+		}
+		ctx, cancel := context.WithCancel(r.work.Context())
+		if r.work.Go(func(context.Context) {
+			defer cancel()
+			t := &talk{Remotes: r, agent: a, url: card.Registry.A2A, unsigned: card.Registry.A2AUnsigned}
+			t.run(ctx)
+		}) {
+			r.running[a] = cancel
+		}
+	}
+	for a, cancel := range r.running {
+		if !owned[a] {
+			cancel()
+			delete(r.running, a)
+		}
+	}
+}
+
+// A talk is with one agent.
+type talk struct {
+	*Remotes
+	agent    performatives.Agent
+	url      string
+	unsigned bool
+
+	server   *server // nil until its card was read
+	failures int     // in a row: the circuit breaker's
+}
+
+// AnswerWithin is how long an agent elsewhere has to answer one request.
+const AnswerWithin = 30 * time.Second
+
+// Bounds of a talk.
+const (
+	workWithin = 2 * time.Minute // of a task that its server works on
+	maxBreak   = time.Minute     // between attempts while the circuit breaker is open
+	opensAfter = 3               // failures in a row
+	maxAnswers = 200             // in a session
+	maxReply   = 1 << 20         // bytes
+)
+
+func (t *talk) key(kind, name string) string {
+	sum := sha256.Sum256([]byte(string(t.agent) + "\n" + name))
+	return kind + hex.EncodeToString(sum[:16])
+}
+
+// Kinds of records of talks.
+const (
+	cursorKind  = "cursor."
+	contextKind = "context."
+)
+
+// run sends what is in the inbox, in order, and waits for more.
+func (t *talk) run(ctx context.Context) {
+	g := t.o.Gateway
+	changed, stop, err := t.o.WatchInbox(ctx, t.agent)
+	if err != nil {
+		return
+	}
+	defer stop()
+	cursor := uint64(0)
+	if data, err := g.o.Records.Get(ctx, t.key(cursorKind, "")); err != nil || len(data) > 0 && json.Unmarshal(data, &cursor) != nil {
+		g.o.Log.Error("a2a remote cursor", zap.String("agent", string(t.agent)), zap.Error(err))
+		return
+	}
+	for ctx.Err() == nil {
+		var page api.InboxPage
+		if err := g.ask(ctx, t.agent, api.InboxMessages.Verb, api.ListInbox{Since: &cursor, Limit: 16}, &page); err != nil {
+			background.Pause(ctx, retryWait) //nolint:errcheck // the loop looks
+			continue
+		}
+		for _, m := range page.Messages {
+			if !t.deliver(ctx, m) {
+				return
+			}
+			cursor = m.Cursor + 1
+			data, err := json.Marshal(cursor)
+			for err == nil && g.o.Records.Put(ctx, t.key(cursorKind, ""), data) != nil && background.Pause(ctx, retryWait) == nil {
+				continue // what follows would be sent again
+			}
+		}
+		if page.Cursor > cursor {
+			cursor = page.Cursor
+		}
+		if page.More {
+			continue
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// deliver sends one message until it is answered, or not worth sending any more; false is the
+// end of the talk.
+func (t *talk) deliver(ctx context.Context, m api.InboxMessage) bool {
+	for tries := 0; ; tries++ {
+		done, err := t.exchange(ctx, m)
+		switch {
+		case ctx.Err() != nil:
+			return false
+		case err == nil:
+			t.failures = 0
+			return true
+		case done: // the session went on without it
+			return true
+		}
+		t.server = nil
+		if t.failures++; t.failures == opensAfter {
+			t.o.Gateway.o.Log.Warn("an agent elsewhere does not answer", zap.String("agent", string(t.agent)), zap.Error(err))
+		}
+		if background.Pause(ctx, min(retryWait<<min(t.failures-1, 6), maxBreak)) != nil {
+			return false
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package a2agateway
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2aclient"
+	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
+	"github.com/go-json-experiment/json"
+
+	"github.com/parley-asp/parley/internal/publicnet"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// A server is where an agent elsewhere is reached.
+type server struct{ client *a2aclient.Client }
+
+// Errors of an agent's card.
+var (
+	ErrDomain    = errors.New("the agent's card names a server of another domain than the agent's URI")
+	ErrUnsigned  = errors.New("the agent's card is not signed")
+	ErrSignature = errors.New("no signature of the agent's card is valid")
+)
+
+// CheckRemote reads an agent's card at a URL and checks its domain and its signature.
+func CheckRemote(ctx context.Context, agent performatives.Agent, url string, unsigned bool) error {
+	_, err := connect(ctx, agent, url, unsigned)
+	return err
+}
+
+// remoteClient reaches servers that an operator named, which may be at private addresses. What
+// they answer is bounded, and they redirect to nowhere.
+var remoteClient = func() *http.Client {
+	client := publicnet.Client(AnswerWithin, true)
+	client.Transport = boundedReplies{client.Transport}
+	return client
+}()
+
+// connect reads an agent's card, checks it, and makes a client for its server.
+func connect(ctx context.Context, agent performatives.Agent, base string, unsigned bool) (*server, error) {
+	ctx, cancel := context.WithTimeout(ctx, AnswerWithin)
+	defer cancel()
+	data, err := fetch(ctx, strings.TrimSuffix(base, "/")+"/"+CardPath)
+	if err != nil {
+		return nil, err
+	}
+	card, err := a2av0.NewAgentCardParser()(data)
+	if err != nil {
+		return nil, fmt.Errorf("the agent's card: %w", err)
+	}
+	if err := sameDomain(agent, base); err != nil {
+		return nil, err
+	}
+	for _, at := range card.SupportedInterfaces {
+		if err := sameDomain(agent, at.URL); err != nil {
+			return nil, err
+		}
+	}
+	if len(card.Signatures) > 0 || !unsigned {
+		if err := verifyCard(ctx, agent, card.Signatures, data); err != nil {
+			return nil, err
+		}
+	}
+	made, err := a2aclient.NewFromCard(ctx, card, a2aclient.WithJSONRPCTransport(remoteClient), a2aclient.WithRESTTransport(remoteClient),
+		a2av0.WithJSONRPCTransport(a2av0.JSONRPCTransportConfig{Client: remoteClient}))
+	if err != nil {
+		return nil, err
+	}
+	return &server{made}, nil
+}
+
+// sameDomain refuses a URL whose host is not the agent's organisation, or below it.
+func sameDomain(agent performatives.Agent, text string) error {
+	u, err := url.Parse(text)
+	domain := string(agent.Organisation())
+	if err != nil || u.Hostname() != domain && !strings.HasSuffix(u.Hostname(), "."+domain) {
+		return fmt.Errorf("%w: %.200q is not at %s", ErrDomain, text, domain)
+	}
+	return nil
+}
+
+func fetch(ctx context.Context, url string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := remoteClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was read
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answers %s", url, answer.Status)
+	}
+	return io.ReadAll(answer.Body)
+}
+
+// boundedReplies cuts off replies that are too large.
+type boundedReplies struct{ inner http.RoundTripper }
+
+func (b boundedReplies) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := b.inner.RoundTrip(r)
+	if err == nil {
+		answer.Body = http.MaxBytesReader(nil, answer.Body, maxReply)
+	}
+	return answer, err
+}
+
+// signedMembers are the members of a card of A2A 1.0 that a signature covers. Others, such as
+// those of 0.3, are not.
+var signedMembers = []string{
+	"name", "description", "supportedInterfaces", "provider", "version", "documentationUrl", "capabilities", "securitySchemes",
+	"securityRequirements", "defaultInputModes", "defaultOutputModes", "skills", "iconUrl",
+}
+
+// verifyCard checks that one of a card's signatures is valid, by a key that the agent's domain
+// publishes.
+func verifyCard(ctx context.Context, agent performatives.Agent, signatures []a2a.AgentCardSignature, data []byte) error {
+	if len(signatures) == 0 {
+		return ErrUnsigned
+	}
+	var whole object
+	if err := json.Unmarshal(data, &whole); err != nil {
+		return err
+	}
+	card := object{}
+	for _, name := range signedMembers {
+		card[name] = whole[name]
+	}
+	marshalled, err := json.Marshal(filled(card), json.Deterministic(true))
+	if err != nil {
+		return err
+	}
+	payload, err := performatives.Canonical(marshalled)
+	if err != nil {
+		return err
+	}
+	for _, s := range signatures[:min(len(signatures), 8)] {
+		if verifyOne(ctx, agent, s, payload) == nil {
+			return nil
+		}
+	}
+	return ErrSignature
+}
+
+func verifyOne(ctx context.Context, agent performatives.Agent, s a2a.AgentCardSignature, payload []byte) error {
+	var header struct {
+		Alg string `json:"alg"`
+		Kid string `json:"kid"`
+		Jku string `json:"jku"`
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(s.Protected)
+	if err == nil {
+		err = json.Unmarshal(raw, &header)
+	}
+	if err == nil {
+		err = sameDomain(agent, header.Jku)
+	}
+	if err != nil {
+		return err
+	}
+	data, err := fetch(ctx, header.Jku)
+	if err != nil {
+		return err
+	}
+	var published struct {
+		Keys []struct {
+			Kid string `json:"kid"`
+			Kty string `json:"kty"`
+			Crv string `json:"crv"`
+			X   string `json:"x"`
+			Y   string `json:"y"`
+		} `json:"keys"`
+	}
+	if err := json.Unmarshal(data, &published); err != nil {
+		return err
+	}
+	signature, err := base64.RawURLEncoding.DecodeString(s.Signature)
+	if err != nil {
+		return err
+	}
+	signed := []byte(s.Protected + "." + base64.RawURLEncoding.EncodeToString(payload))
+	for _, k := range published.Keys {
+		x, err := base64.RawURLEncoding.DecodeString(k.X)
+		if k.Kid != header.Kid || err != nil {
+			continue
+		}
+		switch {
+		case header.Alg == "EdDSA" && k.Crv == "Ed25519" && len(x) == ed25519.PublicKeySize:
+			if ed25519.Verify(x, signed, signature) {
+				return nil
+			}
+		case header.Alg == "ES256" && k.Crv == "P-256" && len(signature) == 64:
+			y, err := base64.RawURLEncoding.DecodeString(k.Y)
+			key := &ecdsa.PublicKey{Curve: elliptic.P256(), X: new(big.Int).SetBytes(x), Y: new(big.Int).SetBytes(y)}
+			hash := sha256.Sum256(signed)
+			if err == nil && ecdsa.Verify(key, hash[:], new(big.Int).SetBytes(signature[:32]), new(big.Int).SetBytes(signature[32:])) {
+				return nil
+			}
+		}
+	}
+	return ErrSignature
+}

@@ -1,0 +1,193 @@
+package server_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2asrv"
+	"github.com/go-json-experiment/json"
+
+	"github.com/parley-asp/parley/api"
+	a2agateway "github.com/parley-asp/parley/gateway/a2a"
+	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// robot is an agent elsewhere: its domain is where its server listens.
+const robot = performatives.Agent("agent://127.0.0.1/robot")
+
+// A robotServer speaks A2A by the Go SDK, and signs its card.
+type robotServer struct {
+	a2asrv.RequestHandler
+	*httptest.Server
+
+	mu   sync.Mutex
+	down bool
+	came []string // messageIds, in order
+	auth bool
+}
+
+func startRobot(t *testing.T, change ...func(card map[string]any)) *robotServer {
+	t.Helper()
+	r := &robotServer{}
+	mux := http.NewServeMux()
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		r.mu.Lock()
+		down := r.down
+		r.mu.Unlock()
+		if down {
+			http.Error(w, "down", http.StatusBadGateway)
+			return
+		}
+		mux.ServeHTTP(w, req)
+	}))
+	t.Cleanup(r.Close)
+	public, private, err := ed25519.GenerateKey(nil)
+	testkit.Must(t, err)
+	card := map[string]any{
+		"name": "Robot", "description": "sells", "version": "1", "capabilities": map[string]any{"streaming": true}, "defaultInputModes": []any{"text/plain"}, "defaultOutputModes": []any{"text/plain"},
+		"skills":              []any{map[string]any{"id": "s", "name": "s", "description": "s", "tags": []any{"s"}}},
+		"supportedInterfaces": []any{map[string]any{"url": r.URL + "/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}},
+	}
+	data, err := json.Marshal(card)
+	testkit.Must(t, err)
+	payload, err := performatives.Canonical(data)
+	testkit.Must(t, err)
+	protected := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"alg":"EdDSA","kid":"k","jku":%q,"typ":"JOSE"}`, r.URL+"/keys"))
+	card["signatures"] = []any{map[string]any{"protected": protected, "signature": base64.RawURLEncoding.EncodeToString(
+		ed25519.Sign(private, []byte(protected+"."+base64.RawURLEncoding.EncodeToString(payload))))}}
+	for _, c := range change {
+		c(card)
+	}
+	data, err = json.Marshal(card)
+	testkit.Must(t, err)
+	mux.HandleFunc("/.well-known/agent-card.json", func(w http.ResponseWriter, _ *http.Request) { w.Write(data) }) //nolint:errcheck // a test
+	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":%q}]}`, base64.RawURLEncoding.EncodeToString(public)) //nolint:errcheck // a test
+	})
+	mux.Handle("/rpc", a2asrv.NewJSONRPCHandler(r))
+	return r
+}
+
+// SendMessage answers in words, counters an offer at 6, and asks for credentials when told.
+func (r *robotServer) SendMessage(_ context.Context, q *a2a.SendMessageRequest) (a2a.SendMessageResult, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(q.Message.Parts) != 2 {
+		return nil, a2a.ErrInvalidParams
+	}
+	r.came = append(r.came, q.Message.ID)
+	data, _ := q.Message.Parts[1].Data().(map[string]any)
+	switch act := data["performative"]; {
+	case r.auth:
+		return &a2a.Task{ID: "t", ContextID: "c", Status: a2a.TaskStatus{State: a2a.TaskStateAuthRequired, Message: a2a.NewMessage(a2a.MessageRoleAgent, a2a.NewTextPart("log in at evil.example"))}}, nil
+	case act == "PROPOSE" && data["state"] == "CONVERSING":
+		return &a2a.Task{ID: "t", ContextID: "c", Status: a2a.TaskStatus{
+			State: a2a.TaskStateInputRequired, Message: a2a.NewMessage(a2a.MessageRoleAgent, a2a.NewDataPart(map[string]any{"action": "counter", "terms": map[string]any{"price": 6}})),
+		}}, nil
+	case act == "ACCEPT" || act == "CLOSE":
+		return &a2a.Message{ID: "m", Role: a2a.MessageRoleAgent, Parts: a2a.ContentParts{a2a.NewTextPart("")}}, nil
+	default:
+		return a2a.NewMessage(a2a.MessageRoleAgent, a2a.NewTextPart("Welcome")), nil
+	}
+}
+
+func (r *robotServer) set(down, auth bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.down, r.auth = down, auth
+}
+
+func (w httpWorld) addRobot(url string) {
+	w.Helper()
+	card := api.Card{Agent: robot}
+	card.Registry.A2A = url
+	_, err := w.OperatorClient().AddHosted(w.Ctx, card)
+	testkit.Must(w, err)
+}
+
+// GATEWAYS.md G7, outbound: an agent elsewhere is invited and bargains through its own server,
+// its answers are acts signed by a hosted key, its auth-required is shown and not obeyed, and a
+// restart loses nothing and sends nothing twice.
+func TestA2ARemote(t *testing.T) {
+	t.Parallel()
+	w := newHTTPWorld(t, testkit.Options{})
+	r := startRobot(t)
+	testkit.Must(t, a2agateway.CheckRemote(w.Ctx, robot, r.URL, false))
+	w.addRobot(r.URL)
+	var opened api.Acceptance
+	w.send("POST", "/v1/asp/sessions", w.tokens[cron], fmt.Sprintf(`{"with":[%q],"purpose":"buy cups","terms":{"invitationTimeoutMs":600000}}`, robot)).is(http.StatusCreated, &opened)
+	id := string(opened.Session)
+	say := func(act string) {
+		t.Helper()
+		w.send("POST", sessionPath(opened.Session)+"/messages", w.tokens[cron], act).is(http.StatusOK, nil)
+	}
+	if acts := w.acts(id, 2); acts[1] != "ACCEPT" {
+		t.Fatalf("the invitation is answered with %v", acts)
+	}
+	r.set(true, false) // the server is down, and the broker restarts
+	say(`{"performative":"PROPOSE","body":{"proposalId":"p1","type":"offer","subject":"cups","terms":{"price":5}}}`)
+	w.Down()
+	w.Up()
+	r.set(false, false)
+	if acts := w.acts(id, 4); !slices.Equal(acts, []string{"PROPOSE", "ACCEPT", "PROPOSE", "COUNTER"}) {
+		t.Errorf("after a restart the acts are %v", acts)
+	}
+	r.set(false, true)
+	say(`{"performative":"QUERY","body":{"queryId":"q","queryType":"question","subject":"how many?"}}`)
+	if acts := w.acts(id, 6); acts[5] != "OBSERVE" {
+		t.Errorf("auth-required is shown as %v", acts)
+	}
+	var view api.SessionView
+	w.send("GET", sessionPath(opened.Session), w.tokens[cron], "").is(http.StatusOK, &view)
+	counter := view.Proposals[len(view.Proposals)-1]
+	if counter.From != robot || string(counter.Terms) != `{"price":6}` {
+		t.Errorf("the counter is %+v", counter)
+	}
+	r.set(false, false)
+	say(fmt.Sprintf(`{"performative":"ACCEPT","body":{"referenceId":%q}}`, counter.Proposal))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	seen := map[string]bool{}
+	for _, came := range r.came {
+		if seen[came] {
+			t.Errorf("message %s came twice", came)
+		}
+		seen[came] = true
+	}
+}
+
+// An agent's card has to be signed by a key of the agent's domain, and to name servers there.
+func TestA2ARemoteCard(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(map[string]any)
+		want   error
+	}{
+		"forged":   {func(card map[string]any) { card["name"] = "Bank" }, a2agateway.ErrSignature},
+		"unsigned": {func(card map[string]any) { delete(card, "signatures") }, a2agateway.ErrUnsigned},
+		"another domain": {func(card map[string]any) {
+			card["supportedInterfaces"].([]any)[0].(map[string]any)["url"] = "https://evil.example/"
+		}, a2agateway.ErrDomain}, //nolint:forcetypeassert // made above
+		"unsigned part": {func(card map[string]any) { card["x"] = "y" }, nil},
+	} {
+		r := startRobot(t, c.change)
+		if err := a2agateway.CheckRemote(t.Context(), robot, r.URL, false); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+		if err := a2agateway.CheckRemote(t.Context(), seller, r.URL, true); !errors.Is(err, a2agateway.ErrDomain) {
+			t.Errorf("%s: the card of another agent: %v", name, err)
+		}
+	}
+	r := startRobot(t, func(card map[string]any) { delete(card, "signatures") })
+	testkit.Must(t, a2agateway.CheckRemote(t.Context(), robot, r.URL, true))
+}
