@@ -11,15 +11,8 @@ type DID string
 
 const method = "did:web:"
 
-// DIDOf is the DID of a principal: did:web with its host and path. A human's has a
-// percent-encoded @ before the name.
-func DIDOf(a performatives.Agent) DID {
-	_, rest, _ := strings.Cut(string(a), "://")
-	if a.IsHuman() {
-		rest = strings.Replace(rest, "/", "/%40", 1)
-	}
-	return DID(method + strings.ReplaceAll(rest, "/", ":"))
-}
+// DIDOf is the DID of a principal: did:web with its host and path.
+func DIDOf(a performatives.Agent) DID { return DID(performatives.WebDID(a)) }
 
 // Agent is the principal of a DID that DIDOf made.
 func (d DID) Agent() (performatives.Agent, error) {

@@ -68,6 +68,7 @@ type Offer struct {
 	Terms    performatives.Object
 	Salt     Salt
 	performatives.Binding
+	Confidentiality Confidentiality
 }
 
 // Draft is the document of an offer before anybody has signed it.
@@ -75,6 +76,7 @@ func Draft(o Offer) (Document, error) {
 	d := Document{Core: Core{
 		ID: IDOf(o.Session, o.Proposal), Negotiation: o.Session, Category: o.Category,
 		EffectiveFrom: o.EffectiveFrom, EffectiveUntil: o.EffectiveUntil,
+		CCC: o.Confidentiality.CCC, Obligations: o.Confidentiality.Obligations,
 	}}
 	for _, a := range o.Parties {
 		d.Parties = append(d.Parties, DIDOf(a))
@@ -95,6 +97,7 @@ type Accepted struct {
 	Parties           []performatives.Agent // who made the offer comes first
 	Offer, Acceptance transcript.Entry
 	Keys              map[performatives.Agent][]performatives.Key // that were pinned for them and the two senders, the newest first
+	Confidentiality   Confidentiality
 }
 
 // signer is the key that signed, the newest if none did.
@@ -118,7 +121,7 @@ func Build(a Accepted) (Document, error) {
 	}
 	o := Offer{
 		Session: a.Offer.Message.Session, Proposal: a.Offer.Message.Body.ID(a.Offer.Message.ID),
-		Parties: a.Parties, Terms: offering.Offer().Terms, Salt: saltOf(a.Offer.Message),
+		Parties: a.Parties, Terms: offering.Offer().Terms, Salt: saltOf(a.Offer.Message), Confidentiality: a.Confidentiality,
 	}
 	if b, binds := a.Offer.Message.Body.(performatives.Binder); binds {
 		o.Binding = *b.Binds()

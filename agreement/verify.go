@@ -144,7 +144,7 @@ func (v *verifier) evidence() {
 	for a, k := range said.DIDKeys {
 		keys[a] = append(keys[a], k)
 	}
-	made, err := Build(Accepted{Parties: v.parties(), Offer: offer, Acceptance: acceptance, Keys: keys})
+	made, err := Build(Accepted{Parties: v.parties(), Offer: offer, Acceptance: acceptance, Keys: keys, Confidentiality: Confidentiality{v.Document.CCC, v.Document.Obligations}})
 	switch {
 	case err != nil:
 		v.fault("/evidence/offer", "%v", err)

@@ -118,6 +118,7 @@ type Card struct {
 	Currency            string              `json:"currency,omitzero"`
 	Availability        jsontext.Value      `json:"availability,omitzero"`
 	Standby             performatives.Agent `json:"standby,omitzero"` // a system agent of the same organisation that may take turns left waiting
+	CCC                 jsontext.Value      `json:"ccc,omitzero"`     // OAP's Confidentiality and Compliance Context; only its organisation reads it
 	Skills              []discovery.Skill   `json:"skills,omitzero"`
 	Pricing             jsontext.Value      `json:"pricing,omitzero"`     // {amount, currency, per}
 	QueueDepth          jsontext.Value      `json:"queueDepth,omitzero"`  // how many tasks wait for it; null is unknown

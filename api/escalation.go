@@ -74,6 +74,7 @@ type EscalationItem struct {
 	Previous       *OfferView              `json:"previous,omitzero"` // the offer that it countered
 	Counterparties []performatives.Agent   `json:"theirs,omitzero"`   // of the other sides; what they wrote is their word
 	Head           *session.ChainHead      `json:"head,omitzero"`     // of the transcript
+	CCC            jsontext.Value          `json:"ccc,omitzero"`      // the confidentiality that the session inherits
 
 	// The rest is for the humans of the organisation, its auditors, and operators.
 	Due   string `json:"due,omitzero"` // when an answer is due from who is asked now; deadline is when all time is over

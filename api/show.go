@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/delegation"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
@@ -55,6 +56,8 @@ func ViewSession(s *session.State, at time.Time) SessionView {
 		paused := d.Code != session.EscalationExpired && s.ClockStopped(at)
 		v.Deadlines = append(v.Deadlines, DeadlineView{d.Code, Timestamp(d.At), d.Ends, d.Ref, paused})
 	}
+	inherits := agreement.ConfidentialityOf(s)
+	v.CCC, v.Obligations = inherits.CCC, inherits.Obligations
 	if s.Mode.View != nil {
 		v.ModePart = members(s.Mode.View(s, at))
 	}

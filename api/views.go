@@ -34,6 +34,9 @@ type SessionView struct {
 	Omitted   map[string]int `json:"omitted,omitzero"`   // how many are left out of which part
 	Next      string         `json:"next,omitzero"`      // of a part: cursor of the next page; absent on the last
 
+	CCC         jsontext.Value `json:"ccc,omitzero"`                  // what the session inherits of the parties' contexts: its regulatory_classification
+	Obligations jsontext.Value `json:"regulatedObligations,omitzero"` // of the parties that are regulated, where others are not
+
 	ModePart jsontext.Value `json:",embed" jsonschema:"-"` // the members that the mode adds (PROTOCOL.md §8), an object; nil for none
 }
 

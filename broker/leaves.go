@@ -53,7 +53,7 @@ func (b *Broker) appendAgreement(ctx context.Context, l *cachedSession, a sessio
 	if err != nil {
 		return err
 	}
-	leaf, err := d.Leaf(acceptedAt, agreement.PublishOf(l.state.Agreed.Policy))
+	leaf, err := d.Leaf(acceptedAt, agreement.PublishIn(&l.state))
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,8 @@ type Agreement struct {
 	From     time.Time           // when it begins
 	Until    time.Time           // when it ends; zero is never
 	Category string              // such as pricing
+
+	Confidentiality agreement.Confidentiality // ccc and regulatedObligations of the session's view, if it has them
 }
 
 var (
@@ -41,7 +43,7 @@ func Bind(a Agreement) ActOption {
 			b.EffectiveUntil = a.Until.UTC().Format(time.RFC3339)
 		}
 		m.sign = func(signer performatives.Signer) (err error) {
-			b.AgreementSignature, err = signAs(signer, m.Session, m.Body, m.ref(), m.Sender, a.With)
+			b.AgreementSignature, err = signAs(signer, m.Session, m.Body, m.ref(), a.Confidentiality, m.Sender, a.With)
 			return err
 		}
 		return nil
@@ -49,8 +51,9 @@ func Bind(a Agreement) ActOption {
 }
 
 // Sign signs the agreement that an offer becomes by this ACCEPT. The hash is made of the
-// offer as it was received, not of what a broker says.
-func Sign(offer *Message) ActOption {
+// offer as it was received, not of what a broker says. inherited are ccc and
+// regulatedObligations of the session's view, if it has them.
+func Sign(offer *Message, inherited ...agreement.Confidentiality) ActOption {
 	return func(m *act) error {
 		body, ok := m.Body.(*performatives.AcceptBody)
 		if !ok || body.ReferenceID != offer.Ref() {
@@ -61,7 +64,7 @@ func Sign(offer *Message) ActOption {
 			by = offer.OnBehalfOf()
 		}
 		m.sign = func(signer performatives.Signer) (err error) {
-			body.AgreementSignature, err = signAs(signer, m.Session, offer.Body(), offer.Ref(), by, m.Sender)
+			body.AgreementSignature, err = signAs(signer, m.Session, offer.Body(), offer.Ref(), append(inherited, agreement.Confidentiality{})[0], by, m.Sender)
 			return err
 		}
 		return nil
@@ -69,11 +72,11 @@ func Sign(offer *Message) ActOption {
 }
 
 // signAs signs the agreement of two parties on an offer.
-func signAs(signer performatives.Signer, s performatives.SessionID, offer performatives.Body, id string, parties ...performatives.Agent) (string, error) {
+func signAs(signer performatives.Signer, s performatives.SessionID, offer performatives.Body, id string, c agreement.Confidentiality, parties ...performatives.Agent) (string, error) {
 	if signer == nil {
 		return "", errNoSigner
 	}
-	signature, err := agreement.SignOffer(signer, s, offer, id, parties...)
+	signature, err := agreement.SignOffer(signer, s, offer, id, c, parties...)
 	if errors.Is(err, agreement.ErrNotBinding) {
 		return "", errNotAccept
 	}

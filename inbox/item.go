@@ -56,6 +56,9 @@ type item struct {
 	Matter           string // changes when what is decided changes
 }
 
+// Classification is the confidentiality that the session inherits of its parties, in words.
+func (v item) Classification() string { return classified(v.CCC) }
+
 // An event is an entry of an item's history, as text.
 type event struct {
 	At    time.Time

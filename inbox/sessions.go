@@ -3,7 +3,11 @@ package inbox
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
@@ -45,6 +49,18 @@ type sessionView struct {
 	Title string
 	Talk  []entry
 	Next  *uint64
+}
+
+// Classification is the confidentiality that the session inherits of its parties, in words.
+func (v sessionView) Classification() string { return classified(v.CCC) }
+
+// classified is a regulatory classification in words; "" for none.
+func classified(ccc jsontext.Value) string {
+	var inherited performatives.Regulation
+	if len(ccc) == 0 || json.Unmarshal(ccc, &inherited) != nil || inherited.Classification == performatives.Unregulated {
+		return ""
+	}
+	return strings.ReplaceAll(inherited.Classification, "_", " ")
 }
 
 func (i *Inbox) sessionPage(w http.ResponseWriter, r *http.Request, who *person) {

@@ -37,20 +37,22 @@ type Receipt struct {
 // A Member is a party to the session as pinned in the transcript when it
 // joined: enough to verify everything it says, offline.
 type Member struct {
-	Agent       Agent    `json:"agentId"`
-	Key         Key      `json:"key,omitzero"`     // absent only under --dev
-	Custody     string   `json:"custody,omitzero"` // of the key: hosted, or absent where the principal holds it itself
-	DIDKey      Key      `json:"didKey,omitzero"`  // the principal's own key, where key is hosted
-	Kind        string   `json:"kind"`             // system, personal, human or broker
-	Authority   string   `json:"authority"`        // principal, full, limited, advisory, standby, decide or broker
-	TrustScore  *float64 `json:"trustScore,omitzero"`
-	Limited     bool     `json:"limited,omitzero"`          // of a human who may decide: there is a ceiling
-	Standby     Agent    `json:"standby,omitzero"`          // of a principal: who may take turns that it leaves waiting
-	Conformance string   `json:"conformanceLevel,omitzero"` // minimal of an agent that only exchanges information
-	Policy      *Policy  `json:"policy,omitzero"`           // of the broker: what it promises for the session's life
-	Route       *Route   `json:"route,omitzero"`            // of the broker: who decides the escalation that the entry opens, or rules on
+	Agent       Agent       `json:"agentId"`
+	Key         Key         `json:"key,omitzero"`     // absent only under --dev
+	Custody     string      `json:"custody,omitzero"` // of the key: hosted, or absent where the principal holds it itself
+	DIDKey      Key         `json:"didKey,omitzero"`  // the principal's own key, where key is hosted
+	CCC         *Regulation `json:"ccc,omitzero"`     // of a principal: what its card's context says of its profession or trade
+	Kind        string      `json:"kind"`             // system, personal, human or broker
+	Authority   string      `json:"authority"`        // principal, full, limited, advisory, standby, decide or broker
+	TrustScore  *float64    `json:"trustScore,omitzero"`
+	Limited     bool        `json:"limited,omitzero"`          // of a human who may decide: there is a ceiling
+	Standby     Agent       `json:"standby,omitzero"`          // of a principal: who may take turns that it leaves waiting
+	Conformance string      `json:"conformanceLevel,omitzero"` // minimal of an agent that only exchanges information
+	Policy      *Policy     `json:"policy,omitzero"`           // of the broker: what it promises for the session's life
+	Route       *Route      `json:"route,omitzero"`            // of the broker: who decides the escalation that the entry opens, or rules on
 
-	Limits []Limit `json:"-"` // of a human who may decide, as the registry has them
+	Limits  []Limit        `json:"-"` // of a human who may decide, as the registry has them
+	Context jsontext.Value `json:"-"` // the context of its card (CCC), as the registry has it
 }
 
 // Minimal is the conformance level of an agent that knows INFORM, QUERY and CLOSE.

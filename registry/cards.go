@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/schemas"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -58,7 +59,7 @@ func (r *Registry) AgentGet(_ context.Context, c api.Caller, q api.AgentRef) (ap
 // that is over is left out, too. An agent's availability is as it is now.
 func (r *Registry) forCaller(card api.Card, c api.Caller) api.Card {
 	if !c.Operator && c.Agent.Organisation() != card.Agent.Organisation() {
-		card.Registry.Limits, card.Registry.Devices, card.Registry.Away = nil, nil, nil
+		card.Registry.Limits, card.Registry.Devices, card.Registry.Away, card.CCC = nil, nil, nil, nil
 	}
 	if r.o.Available != nil && card.Kind != performatives.KindHuman {
 		online, last := r.o.Available(card.Agent)
@@ -200,6 +201,9 @@ func (r *Registry) check(c *api.Card) error {
 	}
 	if err := checkSkills(c); err != nil {
 		return err
+	}
+	if faults := schemas.ValidateCCC(c.CCC); len(faults) > 0 {
+		return cardFault("/card/ccc"+faults[0].Path, faults[0].Message)
 	}
 	c.Availability = api.OwnAvailability(c.Availability)
 	seen := map[string]bool{}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
@@ -32,6 +33,12 @@ func Agreement(r agreement.Report, s Style) string {
 	add("about", d.Category)
 	add("from", day(d.EffectiveFrom))
 	add("until", day(d.EffectiveUntil))
+	for _, inherited := range []struct {
+		name  string
+		value jsontext.Value
+	}{{"confidentiality", d.CCC}, {"obligations", d.Obligations}} {
+		add(inherited.name, string(inherited.value))
+	}
 	p.rows(0, rows)
 	p.gap()
 	terms, err := json.Marshal(d.Terms, json.Deterministic(true))

@@ -235,7 +235,7 @@ func TestOAP(t *testing.T) {
 	}
 
 	w.proves(agreed.body)
-	w.replays(performatives.SessionID(strings.TrimPrefix(id, "neg_")))
+	w.replays(performatives.SessionID(strings.TrimPrefix(id, "neg_")), 3)
 }
 
 // proves checks an agreement offline, by the parties' own keys.
@@ -255,7 +255,7 @@ func (w oapWorld) proves(body []byte) {
 }
 
 // replays verifies a transcript, and that it has the documents as the parties signed them.
-func (w oapWorld) replays(id performatives.SessionID) {
+func (w oapWorld) replays(id performatives.SessionID, want int) {
 	w.Helper()
 	entries, err := w.OperatorClient().Transcript(w.Ctx, id)
 	testkit.Must(w, err)
@@ -274,8 +274,8 @@ func (w oapWorld) replays(id performatives.SessionID) {
 		testkit.Must(w, err)
 		documents += len(agreement.OAPIn(e.Message.Context))
 	}
-	if documents != 3 {
-		w.Errorf("%d documents are in the transcript, want those of two proposals and an acceptance", documents)
+	if documents != want {
+		w.Errorf("%d documents of OAP are in the transcript, want %d", documents, want)
 	}
 }
 

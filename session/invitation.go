@@ -83,7 +83,10 @@ func (t *Command) invites() error {
 	}
 	t.Mode = mode
 	t.inviter = t.Side
-	return t.readPolicy()
+	if err := t.readPolicy(); err != nil {
+		return err
+	}
+	return t.barred()
 }
 
 // readPolicy lets the mode read its parameters. It runs on the turn's own copy
@@ -187,6 +190,7 @@ func (t *Command) agree(from time.Time) {
 }
 
 func principal(m performatives.Member, r Role) Party {
+	m = regulated(m)
 	m.Authority = performatives.AuthorityPrincipal
 	return Party{Member: m, Role: r, Answered: r == Inviter}
 }

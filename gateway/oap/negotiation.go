@@ -182,7 +182,8 @@ func (v view) offer(from performatives.Agent, d agreement.OAPDocument) (made dra
 	for _, id := range []string{strings.TrimPrefix(d.Proposal, agreement.OAPProposal), d.Proposal} {
 		made.Offer = agreement.Offer{
 			Session: v.Session, Proposal: id, Parties: []performatives.Agent{from, v.other(from)}, Terms: d.Terms,
-			Binding: performatives.Binding{EffectiveFrom: d.EffectiveFrom, EffectiveUntil: d.EffectiveUntil, Category: d.Category},
+			Binding:         performatives.Binding{EffectiveFrom: d.EffectiveFrom, EffectiveUntil: d.EffectiveUntil, Category: d.Category},
+			Confidentiality: v.confidentiality(),
 		}
 		made.salt = salt
 		made.Salt, _ = agreement.ParseSalt(salt)

@@ -27,6 +27,8 @@ type negotiation struct {
 	Expires   string           `json:"valid_until,omitzero"`
 	Agreement agreement.ID     `json:"agreement_id,omitzero"`
 	Hash      agreement.Digest `json:"agreement_hash,omitzero"`
+	CCC       jsontext.Value   `json:"ccc,omitzero"`
+	Regulated jsontext.Value   `json:"regulated_obligations,omitzero"`
 	History   []past           `json:"history,omitzero"`
 	Next      string           `json:"next,omitzero"` // cursor of the next page of the history
 }
@@ -44,7 +46,7 @@ type past struct {
 func (v view) negotiation() negotiation {
 	n := negotiation{
 		ID: negotiationID(v.Session), State: v.part.Status, Round: v.part.Round, MaxRounds: v.part.MaxRounds,
-		Agreement: v.part.Agreement, Hash: v.part.Hash,
+		Agreement: v.part.Agreement, Hash: v.part.Hash, CCC: v.CCC, Regulated: v.Obligations,
 	}
 	for _, p := range v.Participants {
 		if p.Role == session.Inviter.String() || p.Role == session.Invitee.String() {
@@ -153,7 +155,7 @@ func (c *call) draft() (int, any, error) {
 	}
 	offer := agreement.Offer{
 		Session: v.Session, Proposal: o.Proposal, Parties: []performatives.Agent{o.From, v.other(o.From)},
-		Terms: offering.Offer().Terms, Binding: *binder.Binds(),
+		Terms: offering.Offer().Terms, Binding: *binder.Binds(), Confidentiality: v.confidentiality(),
 	}
 	offer.Salt, _ = agreement.ParseSalt(offer.AgreementSalt)
 	d, err := agreement.Draft(offer)
