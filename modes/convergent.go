@@ -228,9 +228,20 @@ func afterCommit(t *session.Command) {
 	t.Own = c
 }
 
-// peersTurn: a peer without an acceptance of a live offer is to answer the newest; once all
-// is said, whoever may commit.
+// peersTurn: while no offer waits for a peer, a question about one of its own, or a query, does.
 func peersTurn(s *session.State, side asp.Agent, at time.Time) (turn session.Turn, waits bool) {
+	if turn, waits = convergesBy(s, side, at); waits {
+		return turn, waits
+	}
+	if turn, waits = s.AskedAbout(side, at); waits {
+		return turn, waits
+	}
+	return s.Queried(side)
+}
+
+// convergesBy: a peer without an acceptance of a live offer is to answer the newest; once all
+// is said, whoever may commit.
+func convergesBy(s *session.State, side asp.Agent, at time.Time) (turn session.Turn, waits bool) {
 	c, now := peers(s), s.Clock(at)
 	commits := c.commits(side)
 	switch c.phase(s, now) {

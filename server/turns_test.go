@@ -324,3 +324,21 @@ func TestWaitForTurn(t *testing.T) {
 	}
 	w.send("GET", "/v1/asp/turns/wait?since=1", w.tokens[seller], "").refused(http.StatusBadRequest, session.MalformedEnvelope)
 }
+
+// GATEWAYS.md G3: a QUERY is a turn of who is asked, and its answer a response.
+func TestQueriedTurn(t *testing.T) {
+	t.Parallel()
+	w := newHTTPWorld(t, testkit.Options{})
+	var opened api.Acceptance
+	w.send("POST", "/v1/asp/sessions", w.tokens[cron], fmt.Sprintf(`{"with":[%q],"purpose":"cups"}`, seller)).is(http.StatusCreated, &opened)
+	at := sessionPath(opened.Session) + "/messages"
+	w.send("POST", at, w.tokens[seller], `{"performative":"ACCEPT","body":{"referenceId":"invitation"}}`).is(http.StatusOK, nil)
+	w.send("POST", at, w.tokens[cron], fmt.Sprintf(`{"performative":"QUERY","recipient":%q,"body":{"queryId":"q1","queryType":"stock","subject":"cups"}}`, seller)).is(http.StatusOK, nil)
+	w.nothing(w.tokens[cron])
+	turn := w.pickup(w.tokens[seller])
+	if turn.Reference != "q1" || turn.CounterpartyAct != "QUERY" {
+		t.Errorf("the turn is about %q, after %s", turn.Reference, turn.CounterpartyAct)
+	}
+	w.respond(turn.Claim.ID, w.tokens[seller], `{"performative":"INFORM","body":{"type":"fact","data":{"queryId":"q1","stock":3}}}`).is(http.StatusOK, nil)
+	w.nothing(w.tokens[seller])
+}

@@ -47,7 +47,7 @@ func clarified(t *Command) {
 		}
 		q.offers(asked)
 	}
-	t.questions = t.questions.With(q.ID, q)
+	t.questions, t.asking = t.questions.With(q.ID, q), t.asking.With(q.ID, true)
 	t.change(t.Offer.ID, func(o *Offer) {
 		o.questions, o.moved, o.movedAt = o.questions.With(q.ID, true), t.Next, t.Now
 	})
@@ -58,7 +58,7 @@ func clarified(t *Command) {
 func (t *Command) settleQuestion(q Question, open []string) {
 	q.Open = open
 	if len(open) == 0 {
-		q.options = nil
+		q.options, t.asking = nil, t.asking.Without(q.ID)
 		t.unawait(q.ID)
 	}
 	t.questions = t.questions.With(q.ID, &q)

@@ -11,6 +11,7 @@ package session
 //   - Nobody delegates to a human who decides for another party.
 //   - A delegation that was not accepted keeps no other side from delegating to the same
 //     principal, who accepts one of them.
+//   - A query is a turn of who is to answer it.
 //   - A party's kind stays as it was pinned.
 //   - bilateral/1 ends with a rejection if its last turn is a REJECT.
 //   - A Minimal agent sends, and is sent, what its conformance level has.

@@ -29,6 +29,7 @@ func informed(t *Command) {
 		return
 	}
 	t.reports()
+	t.answersQuery()
 	if effect := t.Mode.Effects[performatives.Inform]; effect != nil {
 		effect(t)
 		return

@@ -146,7 +146,8 @@ var standbyActs = map[performatives.Performative]bool{
 // answersTurn tells whether the act is about what a turn waits for.
 func (t *Command) answersTurn(turn Turn) bool {
 	if t.Act == performatives.Inform {
-		return slices.ContainsFunc(t.settles, func(a answering) bool { return a.question.Offer == turn.Reference })
+		inform, _ := t.Message.Body.(*performatives.InformBody)
+		return slices.ContainsFunc(t.settles, func(a answering) bool { return a.question.Offer == turn.Reference }) || inform.Query() == turn.Reference
 	}
 	return t.Offer != nil && t.Offer.ID == turn.Reference
 }

@@ -49,6 +49,8 @@ type State struct {
 	expiries   *immutable.SortedMap[string, string] // … by when they expire
 	awaited    *immutable.SortedMap[string, string] // messages that ask for an answer within a time, by when
 	questions  persist.Table[string, *Question]
+	asking     persist.Table[string, bool] // ids of questions with open fields
+	queries    persist.Table[string, *openQuery]
 	grants     persist.Table[delegation.ID, delegation.Grant]
 	grantOrder []delegation.ID
 	agreements []Agreement

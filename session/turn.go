@@ -57,7 +57,7 @@ func (s *State) turnOf(side performatives.Agent, at time.Time) (Turn, bool) {
 }
 
 // unanswered is the offer of another side that a side may answer, or its own that it was
-// asked about, whichever waits longest.
+// asked about, whichever waits longest; else a query.
 func (s *State) unanswered(side performatives.Agent, at time.Time) (Turn, bool) {
 	now := s.clock(at)
 	var oldest *Offer
@@ -65,9 +65,29 @@ func (s *State) unanswered(side performatives.Agent, at time.Time) (Turn, bool) 
 		if o.StatusAt(now) != Open || oldest != nil && oldest.moved <= o.moved {
 			continue
 		}
-		asked := len(s.OpenFields(o)) > 0
 		_, said := o.acceptedBy.Get(side)
-		if o.Side == side && asked || o.Side != side && !asked && !said && (o.To == "" || o.To == side) {
+		if o.Side != side && !said && (o.To == "" || o.To == side) && len(s.OpenFields(o)) == 0 {
+			oldest = o
+		}
+	}
+	turn, waits := s.AskedAbout(side, at)
+	if oldest != nil && (!waits || oldest.moved < turn.Sequence) {
+		turn, waits = s.TurnOn(oldest, side), true
+	}
+	if !waits { // a query that nobody cares for is not to hide an offer
+		return s.Queried(side)
+	}
+	return turn, waits
+}
+
+// AskedAbout is the offer of a side, open or accepted, about which a question has waited
+// longest.
+func (s *State) AskedAbout(side performatives.Agent, at time.Time) (Turn, bool) {
+	now := s.clock(at)
+	var oldest *Offer
+	for id := range s.asking.All() {
+		q, _ := s.questions.Get(id)
+		if o, ok := s.Offer(q.Offer); ok && o.Side == side && o.StatusAt(now) <= Accepted && (oldest == nil || o.moved < oldest.moved) {
 			oldest = o
 		}
 	}
