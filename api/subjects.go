@@ -32,7 +32,8 @@ const (
 	A2ABucket          = "ASP_A2A"
 	LogStream          = "ASP_LOG"
 	LedgerBucket       = "ASP_LEDGER"
-	RestoredKey        = "restored" // of the ledger's bucket: what the log was restored from
+	RestoredKey        = "restored"   // of the ledger's bucket: what the log was restored from
+	CheckpointKey      = "checkpoint" // of the ledger's bucket: the newest that witnesses have cosigned
 )
 
 // StreamOf is the stream that a key-value bucket is in.

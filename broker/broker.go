@@ -108,6 +108,7 @@ type Options struct {
 	LogOrigin string
 	Published ledger.Published
 	LogResume string // after a restore: the newest checkpoint that was published
+	Witnesses ledger.Witnesses
 
 	// Credentials, if there is one, makes the user JWT that a NATS credentials file of a principal
 	// has beside the seed. Without it the NATS server does not look at such files.

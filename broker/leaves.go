@@ -12,7 +12,7 @@ import (
 
 func (b *Broker) openLedger(ctx context.Context) (err error) {
 	b.ledger, err = ledger.Open(ctx, ledger.Options{
-		Store: b.store, Secret: b.Secret, Key: b.Key(), Origin: b.LogOrigin, Published: b.Published, Resume: b.LogResume, Log: b.Log, Failpoint: b.reach,
+		Store: b.store, Secret: b.Secret, Key: b.Key(), Origin: b.LogOrigin, Published: b.Published, Resume: b.LogResume, Witnesses: b.Witnesses, Log: b.Log, Failpoint: b.reach,
 	})
 	return err
 }

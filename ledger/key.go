@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/mod/sumdb/note"
+
+	"github.com/parley-asp/parley/inclusion"
 )
 
 // purpose separates the log's key from all else that is derived from the secret.
@@ -32,6 +34,9 @@ func (l *Ledger) openKey() error {
 	public, _ := ed25519.NewKeyFromSeed(seed).Public().(ed25519.PublicKey)
 	if l.key, err = note.NewEd25519VerifierKey(l.origin, public); err != nil {
 		return fmt.Errorf("the log's origin %q: %w", l.origin, err)
+	}
+	if l.verifier, err = inclusion.ParseKey(l.key); err != nil {
+		return err
 	}
 	hash := strings.Split(strings.TrimPrefix(l.key, l.origin+"+"), "+")[0]
 	l.signer, err = note.NewSigner("PRIVATE+KEY+" + l.origin + "+" + hash + "+" + base64.StdEncoding.EncodeToString(append([]byte{seedType}, seed...)))

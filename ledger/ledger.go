@@ -10,7 +10,8 @@
 // The order of the leaves is that of one stream. Each leaf has a subject of its own, which
 // takes one message: whoever appends first wins, and the leaf is there once, whatever
 // crashes. Every broker follows the stream and makes the same tree, tiles and checkpoints of
-// it, alike to the byte; none of them is stored.
+// it, alike to the byte. None of them is stored, but the newest checkpoint if witnesses
+// cosign it.
 package ledger
 
 import (
@@ -48,6 +49,9 @@ type Options struct {
 	// backup. If the log has all of it, it grows again.
 	Resume string
 
+	// Witnesses cosign checkpoints before they are published; none by default.
+	Witnesses Witnesses
+
 	// Failpoint, if there is one, is called at each of Failpoints.
 	Failpoint func(name string)
 }
@@ -60,13 +64,16 @@ type Published interface {
 
 // The failpoints, in the order in which a checkpoint passes them.
 const (
-	leafIntegrated  = "after a leaf is in the tree"
-	checkpointMade  = "after a checkpoint is signed"
-	checkpointSaved = "after a checkpoint is saved"
+	leafIntegrated     = "after a leaf is in the tree"
+	checkpointMade     = "after a checkpoint is signed"
+	checkpointCosigned = "after a checkpoint is cosigned"
+	checkpointSaved    = "after a checkpoint is saved"
 )
 
 // Failpoints are the names with which Options.Failpoint is called.
-func Failpoints() []string { return []string{leafIntegrated, checkpointMade, checkpointSaved} }
+func Failpoints() []string {
+	return []string{leafIntegrated, checkpointMade, checkpointCosigned, checkpointSaved}
+}
 
 // publishInterval is how long new leaves wait for a checkpoint that has them.
 const publishInterval = 200 * time.Millisecond
@@ -83,10 +90,16 @@ type Ledger struct {
 	signer note.Signer
 	key    string // the verifier key
 	prior  *inclusion.Checkpoint
-	most   atomic.Int64 // of a restored log that may not grow
-	state  *store.Bucket
-	http   http.Handler
-	work   *background.Group
+
+	verifier  note.Verifier
+	witnesses []*cosigner
+	keys      []note.Verifier // of the witnesses
+	revision  uint64          // of the checkpoint that brokers share
+
+	most  atomic.Int64 // of a restored log that may not grow
+	state *store.Bucket
+	http  http.Handler
+	work  *background.Group
 
 	mu   sync.Mutex
 	tree tree
@@ -113,6 +126,9 @@ func Open(ctx context.Context, o Options) (l *Ledger, err error) {
 	l.most.Store(unbounded)
 	l.refuse(errStarting)
 	if err := l.openKey(); err != nil {
+		return nil, err
+	}
+	if err := l.openWitnesses(); err != nil {
 		return nil, err
 	}
 	if err := l.openPrior(); err != nil {
@@ -185,11 +201,19 @@ func (l *Ledger) now() tree {
 
 // run publishes checkpoints.
 func (l *Ledger) run(ctx context.Context) {
+	interval, before := publishInterval, ""
+	if len(l.witnesses) > 0 {
+		interval = witnessInterval
+	}
 	for {
+		why := ""
 		if err := l.publish(ctx); err != nil && ctx.Err() == nil {
-			l.o.Log.Warn("the log's checkpoint is published later", zap.Error(err))
+			if why = err.Error(); why != before {
+				l.o.Log.Warn("the log's checkpoint is published later", zap.Error(err))
+			}
 		}
-		if background.Pause(ctx, publishInterval) != nil {
+		before = why
+		if background.Pause(ctx, interval) != nil {
 			return
 		}
 	}
@@ -200,6 +224,11 @@ func (l *Ledger) publish(ctx context.Context) error {
 	t := l.now()
 	if l.agrees(ctx, &t) != nil {
 		return nil //nolint:nilerr // it was said
+	}
+	if len(l.witnesses) > 0 {
+		if err := l.shared(ctx, &t); err != nil {
+			return err
+		}
 	}
 	size := l.bounded(t.size)
 	if last := l.published.Load(); last != nil && last.size == size {
@@ -218,14 +247,32 @@ func (l *Ledger) publish(ctx context.Context) error {
 		return err
 	}
 	l.o.Failpoint(checkpointMade)
+	if len(l.witnesses) > 0 {
+		cosigned, err := l.cosigned(ctx, c, string(signed), &t)
+		if err != nil {
+			return err
+		}
+		l.o.Failpoint(checkpointCosigned)
+		if err := l.share(ctx, cosigned); errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrKeyExists) {
+			return nil // another broker was faster, whose checkpoint is published next
+		} else if err != nil {
+			return err
+		}
+		signed = []byte(cosigned)
+	}
+	return l.serve(c, string(signed))
+}
+
+// serve publishes a checkpoint.
+func (l *Ledger) serve(c inclusion.Checkpoint, signed string) error {
 	if l.o.Published != nil {
-		if err := l.o.Published.Save(string(signed)); err != nil {
+		if err := l.o.Published.Save(signed); err != nil {
 			return err
 		}
 	}
 	l.o.Failpoint(checkpointSaved)
 	l.prior = &c
-	l.published.Store(&published{size, string(signed)})
+	l.published.Store(&published{c.Tree.N, signed})
 	return nil
 }
 

@@ -303,11 +303,15 @@ func TestFailpoints(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t)
 			saved, stopped, end := newBoard(), make(chan struct{}), make(chan struct{})
+			policy := func(*ledger.Options) {}
+			if strings.Contains(point, "cosigned") {
+				policy = witnessed(p, 0, p.newWitness("witness"))
+			}
 			first := p.open(newBoard())
 			first.append(names(0, 5)...)
 			first.has(5)
 			var once sync.Once
-			p.open(saved, func(o *ledger.Options) {
+			p.open(saved, policy, func(o *ledger.Options) {
 				o.Failpoint = func(name string) {
 					if name == point {
 						once.Do(func() { close(stopped) })
@@ -317,7 +321,7 @@ func TestFailpoints(t *testing.T) {
 			})
 			t.Cleanup(func() { close(end) })
 			<-stopped
-			next := p.open(saved)
+			next := p.open(saved, policy)
 			next.append(names(0, 10)...)
 			if c := next.has(10); c.Tree.N != 10 || c != first.has(10) {
 				t.Errorf("%+v", c)

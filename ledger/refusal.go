@@ -62,11 +62,7 @@ func (l *Ledger) openPrior() error {
 	if err != nil || signed == "" {
 		return err
 	}
-	key, err := inclusion.ParseKey(l.key)
-	if err != nil {
-		return err
-	}
-	c, err := inclusion.Open(signed, key)
+	c, err := inclusion.Open(signed, l.verifier)
 	if _, unsigned := errors.AsType[*note.UnverifiedNoteError](err); unsigned {
 		return nil // of another origin or key: another log
 	}
@@ -82,11 +78,10 @@ func (l *Ledger) openResume() error {
 	if l.o.Resume == "" {
 		return nil
 	}
-	key, err := inclusion.ParseKey(l.key)
-	if err != nil {
-		return err
+	if l.verifier == nil {
+		return errNoKey
 	}
-	c, err := inclusion.Open(l.o.Resume, key)
+	c, err := inclusion.Open(l.o.Resume, l.verifier)
 	if err != nil {
 		return fmt.Errorf("the checkpoint to resume the log from: %w", err)
 	}

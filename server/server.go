@@ -24,6 +24,7 @@ import (
 	"github.com/parley-asp/parley/embedded"
 	"github.com/parley-asp/parley/escalation"
 	macpgateway "github.com/parley-asp/parley/gateway/macp"
+	"github.com/parley-asp/parley/ledger"
 	"github.com/parley-asp/parley/notify"
 	"github.com/parley-asp/parley/performatives"
 )
@@ -59,6 +60,7 @@ type Options struct {
 
 	LogOrigin string // name of the public log; "" is made of the broker's key
 	LogResume string // after a restore: the newest checkpoint of the log that was published
+	Witnesses ledger.Witnesses
 
 	Policy   performatives.Policy
 	Limits   broker.Limits     // per principal
@@ -157,7 +159,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 		ID: s.id, Conn: inside, Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Replicas: o.Replicas, Policy: o.Policy, Limits: o.Limits, Escalations: o.Rules, Log: o.Log, Now: o.Now,
 		Lag: o.Lag, Archive: o.Archive, ClaimTimeout: o.Claim, InboxAge: o.InboxAge, Disconnect: disconnect, Silent: suspected, Durable: s.durable(o), SyncedAfter: s.syncedAfter(o),
 		Credentials: s.mode.credentials(s.keys), Reserved: reserved, Secret: secret,
-		LogOrigin: o.LogOrigin, LogResume: o.LogResume, Published: checkpointFile{filepath.Join(o.Data, CheckpointFile)},
+		LogOrigin: o.LogOrigin, LogResume: o.LogResume, Witnesses: o.Witnesses, Published: checkpointFile{filepath.Join(o.Data, CheckpointFile)},
 	}); err != nil {
 		return s, err
 	}

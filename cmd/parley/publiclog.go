@@ -24,6 +24,8 @@ type publicLog struct {
 	url  string
 	key  signednote.Verifier
 	http http.Client
+
+	witnesses []signednote.Verifier // that must have cosigned
 }
 
 // Bounds of what a log answers.
@@ -40,6 +42,7 @@ const defaultLogURL = "http://127.0.0.1:8080/log"
 func logFlags(cmd *cobra.Command) {
 	cmd.Flags().String("log-url", defaultLogURL, "`URL` of the public log")
 	cmd.Flags().String("log-key", "", "the log's `KEY`, as 'parley log key' prints it (default: ask the broker)")
+	cmd.Flags().StringArray("witness-key", nil, "the `KEY` of a witness that must have cosigned the checkpoint; repeatable")
 }
 
 // openLog finds the log that the flags name.
@@ -58,7 +61,19 @@ func openLog(ctx context.Context, cmd *cobra.Command) (*publicLog, error) {
 	if err != nil {
 		return nil, usage(fmt.Errorf("--log-key: %w", err))
 	}
-	return &publicLog{ctx: ctx, url: strings.TrimSuffix(text(cmd, "log-url"), "/"), key: verifier, http: http.Client{Timeout: logTimeout}}, nil
+	l := &publicLog{ctx: ctx, url: strings.TrimSuffix(text(cmd, "log-url"), "/"), key: verifier, http: http.Client{Timeout: logTimeout}}
+	witnesses, err := cmd.Flags().GetStringArray("witness-key")
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range witnesses {
+		w, err := inclusion.ParseWitness(key)
+		if err != nil {
+			return nil, usage(fmt.Errorf("--witness-key: %w", err))
+		}
+		l.witnesses = append(l.witnesses, w)
+	}
+	return l, nil
 }
 
 // get reads a path below the log's URL, of at most so many bytes.
@@ -90,7 +105,24 @@ func (l *publicLog) checkpoint() (c inclusion.Checkpoint, signed string, err err
 	if err == nil {
 		c, err = inclusion.Open(string(data), l.key)
 	}
+	if err == nil {
+		err = l.cosigned(string(data))
+	}
 	return c, string(data), err
+}
+
+// cosigned checks that all witnesses have cosigned a checkpoint.
+func (l *publicLog) cosigned(signed string) error {
+	for _, w := range l.witnesses {
+		lines, err := inclusion.Cosignatures(signed, []signednote.Verifier{w})
+		if err == nil && len(lines) == 0 {
+			err = fmt.Errorf("the witness %s has not cosigned the log's checkpoint", w.Name())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Height, ReadTiles and SaveTiles let tlog read the tiles, which it checks.

@@ -16,7 +16,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/inclusion"
 	"github.com/parley-asp/parley/internal/natscontext"
+	"github.com/parley-asp/parley/ledger"
 	"github.com/parley-asp/parley/notify"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
@@ -30,7 +32,7 @@ type serve struct {
 	sync                   fsync
 	creds, context, nkey   string
 	rules, notify, resume  string
-	proxies                []string
+	proxies, witnesses     []string
 	logLevel               string
 	logJSON                bool
 	low, medium, high, top time.Duration
@@ -142,6 +144,17 @@ func (s *serve) complete(cmd *cobra.Command) error {
 			return usage(fmt.Errorf("--log-resume: %w", err))
 		}
 		s.LogResume = string(checkpoint)
+	}
+	for _, text := range s.witnesses {
+		vkey, url, _ := strings.Cut(strings.TrimSpace(text), " ")
+		key, err := inclusion.ParseWitness(vkey)
+		if err != nil {
+			return usage(fmt.Errorf("--witness: want \"KEY URL\": %w", err))
+		}
+		s.Witnesses.All = append(s.Witnesses.All, ledger.Witness{Key: key, URL: strings.TrimSpace(url)})
+	}
+	if err := s.Witnesses.Check(); err != nil {
+		return usage(fmt.Errorf("--witness: %w", err))
 	}
 	for _, proxy := range s.proxies {
 		network, err := parseNetwork(proxy)

@@ -40,7 +40,7 @@ type broker struct {
 	program, nats, site string
 }
 
-func serve(t *testing.T) *broker {
+func serve(t *testing.T, args ...string) *broker {
 	t.Helper()
 	b := &broker{TB: t, program: filepath.Join(t.TempDir(), "parley")}
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", b.program, "./cmd/parley")
@@ -48,7 +48,9 @@ func serve(t *testing.T) *broker {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	running := exec.CommandContext(t.Context(), b.program, "serve", "--dev", "--sync", "1m", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
+	running := exec.CommandContext(t.Context(), b.program, append([]string{
+		"serve", "--dev", "--sync", "1m", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0",
+	}, args...)...)
 	running.Cancel = func() error { return running.Process.Signal(os.Interrupt) }
 	said, err := running.StderrPipe()
 	if err == nil {
@@ -78,15 +80,19 @@ func serve(t *testing.T) *broker {
 
 func (b *broker) parley(args ...string) string {
 	b.Helper()
-	out, err := exec.CommandContext(b.Context(), b.program, append(args, "--url", b.nats)...).Output()
+	out, err := b.try(args...)
 	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			out = append(out, exit.Stderr...)
-		}
 		b.Fatalf("parley %s: %v: %s", strings.Join(args, " "), err, out)
 	}
-	return strings.TrimSpace(string(out))
+	return out
+}
+
+func (b *broker) try(args ...string) (string, error) {
+	out, err := exec.CommandContext(b.Context(), b.program, append(args, "--url", b.nats)...).Output()
+	if exit, failed := errors.AsType[*exec.ExitError](err); failed {
+		out = append(out, exit.Stderr...)
+	}
+	return strings.TrimSpace(string(out)), err
 }
 
 // call sends a request over HTTP, and returns a member of the answer.
