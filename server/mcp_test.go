@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 )
@@ -172,4 +173,44 @@ func TestMCPNegotiation(t *testing.T) {
 	if nowhere := textOf(spy.refused("get_transcript", "unknown_session", anything{"sessionId": testkit.NewSession()})); there != nowhere {
 		t.Errorf("a stranger learns that a session is there:\n%s\n%s", there, nowhere)
 	}
+}
+
+// GATEWAYS.md G6: escalate answers at once with the item, who is asked and until when; the
+// assistant can decide nothing, and wait_for_turn brings the human's ruling.
+func TestMCPEscalation(t *testing.T) {
+	t.Parallel()
+	const alice = performatives.Agent("human://acme.com/alice")
+	w := newHTTPWorld(t, testkit.Options{})
+	w.Principal(alice)
+	buyer, vendor := w.assistant(w.tokens[cron]), w.assistant(w.tokens[seller])
+	var opened, offer heard
+	buyer.does("open_session", anything{"with": []any{seller}, "purpose": "1,000 cups", "invitationTimeoutMs": 600000}, &opened)
+	vendor.does("accept", anything{"sessionId": opened.Session, "referenceId": "invitation"}, nil)
+	vendor.does("propose", anything{"sessionId": opened.Session, "type": "service-agreement", "subject": "cups", "terms": anything{"price": 5}}, &offer)
+	var asked struct {
+		heard
+		Escalation struct {
+			ID       string   `json:"escalationId"`
+			Asked    []string `json:"asked"`
+			Deadline string   `json:"deadline"`
+		} `json:"escalation"`
+	}
+	buyer.does("escalate", anything{"sessionId": opened.Session, "reason": "authority-limit", "urgency": "high", "context": "5 each?", "referenceId": offer.Reference}, &asked)
+	if e := asked.Escalation; e.ID == "" || len(e.Asked) == 0 || e.Deadline == "" || asked.State != "ESCALATED" || asked.Next.Tool != "wait_for_turn" {
+		t.Fatalf("escalate is answered %+v", asked)
+	}
+	buyer.refused("accept", "session_escalated", anything{"sessionId": opened.Session, "referenceId": offer.Reference})
+	buyer.refused("answer", "unauthorized", anything{"sessionId": opened.Session, "type": "resolution", "data": anything{"escalationId": asked.Escalation.ID, "decision": "approved"}})
+	ruled := make(chan waitedFor)
+	go func() {
+		var turn waitedFor
+		buyer.does(asked.Next.Tool, asked.Next.Arguments, &turn)
+		ruled <- turn
+	}()
+	_, err := w.Client(alice).Session(opened.Session).Rule(w.Ctx, asked.Escalation.ID, client.Ruling{Decision: performatives.Approved})
+	testkit.Must(t, err)
+	if turn := <-ruled; turn.Status != "turn" || turn.Reference != offer.Reference || turn.Escalation.Status != performatives.Approved || turn.Escalation.DecidedBy != string(alice) {
+		t.Errorf("the ruling comes as %+v", turn)
+	}
+	buyer.does("accept", anything{"sessionId": opened.Session, "referenceId": offer.Reference}, nil)
 }

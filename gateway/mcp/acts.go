@@ -44,11 +44,11 @@ func address(args jsontext.Value) (id act.SessionID, to act.Agent, body map[stri
 		Session act.SessionID `json:"sessionId"`
 		To      act.Agent     `json:"recipient"`
 	}
-	if err := json.Unmarshal(args, &body); err != nil {
-		return "", "", nil, session.Refuse(session.MalformedEnvelope, "the arguments are a JSON object")
+	if err := read(args, &body); err != nil {
+		return "", "", nil, err
 	}
-	if err := json.Unmarshal(args, &of); err != nil || of.Session == "" {
-		return "", "", nil, session.Refuse(session.MalformedEnvelope, "sessionId is missing, or sessionId and recipient are not texts")
+	if err := read(args, &of); err != nil {
+		return "", "", nil, err
 	}
 	if _, err := act.ParseSessionID(string(of.Session)); err != nil {
 		return "", "", nil, session.NoSuchSession()
@@ -65,8 +65,8 @@ func (c *call) say(ctx context.Context, id act.SessionID, p act.Performative, me
 		return said{}, err
 	}
 	body := act.NewBody(p)
-	if err := json.Unmarshal(raw, body, json.RejectUnknownMembers(true)); err != nil {
-		return said{}, session.Refuse(session.MalformedEnvelope, "the arguments are not as the tool's input schema says: %.300s", err.Error())
+	if err := read(raw, body); err != nil {
+		return said{}, err
 	}
 	if named, is := body.(act.Named); is && body.ID("") == "" {
 		named.SetID(strings.ToLower(p.String()) + "-" + uuid.NewString()[:8])
@@ -182,14 +182,14 @@ func (c *call) open(ctx context.Context, args jsontext.Value) (result, error) {
 		Subject string         `json:"subject"`
 		Until   jsontext.Value `json:"validUntil"`
 	}
-	if json.Unmarshal(args, &terms) != nil || json.Unmarshal(args, &of) != nil || len(of.With) == 0 || of.Purpose == "" {
-		return result{}, session.Refuse(session.MalformedEnvelope, "want with, a list of agents, and purpose, a text")
+	if err := read(args, &terms); err != nil {
+		return result{}, err
 	}
-	known := openInput()["properties"].(object)
-	for name := range terms {
-		if _, is := known[name]; !is {
-			return result{}, session.Refuse(session.MalformedEnvelope, "%.40s is not taken here", name)
-		}
+	if err := read(args, &of); err != nil {
+		return result{}, err
+	}
+	if len(of.With) == 0 {
+		return result{}, unreadable(&act.Malformed{Path: "/with", Why: "names nobody"})
 	}
 	for _, name := range []string{"with", "subject", "validUntil"} {
 		delete(terms, name)

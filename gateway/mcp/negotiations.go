@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	indexgateway "github.com/parley-asp/parley/gateway/index"
+	"github.com/parley-asp/parley/modes"
 	act "github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -156,8 +157,19 @@ func (c *call) row(ctx context.Context, s api.SessionSummary) (row, error) {
 			}
 		}
 	}
-	if s.Messages == 0 {
-		return r, nil
+	if s.Mode == modes.Bilateral.Name { // which counts turns
+		view, err := ask(ctx, c, api.SessionGet, api.GetSession{Session: s.Session})
+		if err != nil {
+			return r, err
+		}
+		var part struct {
+			Turn struct {
+				Number uint64 `json:"number"`
+			} `json:"turn"`
+		}
+		if len(view.ModePart) > 0 && json.Unmarshal(view.ModePart, &part) == nil {
+			r.Turns = part.Turn.Number
+		}
 	}
 	page, err := ask(ctx, c, api.SessionMessages, api.ListMessages{Session: s.Session, Since: s.Messages - min(s.Messages, recent), Limit: recent})
 	if err != nil {

@@ -2,9 +2,11 @@ package mcpgateway
 
 import (
 	"context"
+	"errors"
 	"maps"
+	"slices"
+	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -123,7 +125,7 @@ func (g *gateway) serve(t tool) mcp.ToolHandler {
 			return nil, err
 		}
 		defer cancel()
-		args, err := arguments(r.Params.Arguments)
+		args, err := t.arguments(r.Params.Arguments)
 		var res result
 		switch {
 		case err != nil:
@@ -139,22 +141,54 @@ func (g *gateway) serve(t tool) mcp.ToolHandler {
 	}
 }
 
-// arguments reads a client's arguments as I-JSON.
-func arguments(raw []byte) (jsontext.Value, error) {
+// arguments reads a client's arguments as I-JSON. They have the members of the input schema, and
+// no others.
+func (t tool) arguments(raw []byte) (jsontext.Value, error) {
 	if len(raw) == 0 || string(raw) == "null" {
-		return jsontext.Value("{}"), nil
+		raw = []byte("{}")
 	}
 	value, err := act.Canonical(raw)
+	given := map[string]jsontext.Value{}
+	if err == nil {
+		err = act.Unmarshal(value, &given, "")
+	}
 	if err != nil {
-		return nil, session.Refuse(session.MalformedEnvelope, "the arguments cannot be read: %s", err)
+		return nil, unreadable(err)
+	}
+	known, _ := t.input["properties"].(object)
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if _, is := known[name]; !is {
+			return nil, unreadable(&act.Malformed{Path: "/" + name[:min(len(name), act.MaxID)], Why: "is not taken here; there is " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")})
+		}
+	}
+	required, _ := t.input["required"].([]string)
+	for _, name := range required {
+		if _, is := given[name]; !is {
+			return nil, unreadable(&act.Malformed{Path: "/" + name, Why: "is missing"})
+		}
 	}
 	return value, nil
 }
 
-// read decodes arguments, which have these members and no others.
+// read decodes arguments.
 func read(args jsontext.Value, into any) error {
-	if err := json.Unmarshal(args, into, json.RejectUnknownMembers(true)); err != nil {
-		return session.Refuse(session.MalformedEnvelope, "the arguments are not as the tool's input schema says: %.300s", err.Error())
+	if err := act.Unmarshal(args, into, ""); err != nil {
+		return unreadable(err)
 	}
 	return nil
+}
+
+// unreadable refuses arguments that are not as the input schema says.
+func unreadable(err error) error {
+	bad, is := errors.AsType[*act.Malformed](err)
+	switch {
+	case errors.Is(err, act.ErrTooLarge):
+		return session.Refuse(session.TooLarge, "%s", err)
+	case is && bad.Path != "":
+		return session.Refuse(session.MalformedEnvelope, "%s: %s", bad.Path, bad.Why).With(map[string]string{"path": bad.Path})
+	case is:
+		return session.Refuse(session.MalformedEnvelope, "the arguments: %s", bad.Why)
+	default:
+		return session.Refuse(session.MalformedEnvelope, "the arguments are not JSON that can be read")
+	}
 }

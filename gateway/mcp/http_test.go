@@ -1,0 +1,201 @@
+package mcpgateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/custody"
+	mcpgateway "github.com/parley-asp/parley/gateway/mcp"
+	"github.com/parley-asp/parley/performatives"
+)
+
+const buyer = performatives.Agent("agent://acme.com/buyer")
+
+// A waitingBroker answers nothing until its caller is gone.
+type waitingBroker struct {
+	entered, left chan struct{}
+}
+
+func (b waitingBroker) CallAs(ctx context.Context, _ performatives.Agent, _ string, _ []byte) ([]byte, error) {
+	b.entered <- struct{}{}
+	<-ctx.Done()
+	b.left <- struct{}{}
+	return nil, ctx.Err()
+}
+
+func (waitingBroker) SubmitAs(context.Context, performatives.Agent, performatives.SessionID, []byte) (a api.Acceptance, err error) {
+	return a, err
+}
+
+func (waitingBroker) Signer(context.Context, performatives.Agent) (performatives.Signer, error) {
+	return nil, nil //nolint:nilnil // nothing is signed
+}
+
+// gateway serves a broker for one token, "good".
+func gateway(t *testing.T, b waitingBroker, removed <-chan struct{}) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(mcpgateway.ServeHTTP(mcpgateway.HTTPOptions{
+		Broker: b, Signers: b, Origins: []string{"https://acme.com"}, Issuer: "https://login.acme.com", Log: zap.NewNop(), Now: time.Now,
+		Admit: func(_ context.Context, bearer string) (custody.Pass, error) {
+			if bearer != "good" {
+				return custody.Pass{}, custody.ErrToken
+			}
+			return custody.Pass{Agent: buyer, Worker: "w", Removed: removed}, nil
+		},
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+const waits = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait_for_turn","arguments":{}}}`
+
+// post sends a request with the good token; change alters it first.
+func post(ctx context.Context, t *testing.T, url, body string, change ...func(http.Header)) (status int, header http.Header, answer string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer good")
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	for _, c := range change {
+		c(r.Header)
+	}
+	reply, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, nil, err.Error()
+	}
+	defer reply.Body.Close()
+	data, err := io.ReadAll(reply.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return reply.StatusCode, reply.Header, string(data)
+}
+
+func set(name, value string) func(http.Header) { return func(h http.Header) { h.Set(name, value) } }
+
+// A client that disconnects in the middle of a wait ends it, in each revision, and so does the
+// removal of its token.
+func TestEndOfAWait(t *testing.T) {
+	t.Parallel()
+	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
+		b := waitingBroker{make(chan struct{}), make(chan struct{})}
+		removed := make(chan struct{})
+		s := gateway(t, b, removed)
+		of := []func(http.Header){set("Mcp-Protocol-Version", revision)}
+		call := waits
+		if revision == "2026-07-28" {
+			of = append(of, set("Mcp-Method", "tools/call"), set("Mcp-Name", "wait_for_turn"))
+			call = strings.Replace(waits, `"params":{`, `"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}},`, 1)
+		}
+		ctx, disconnect := context.WithCancel(t.Context())
+		go post(ctx, t, s.URL+"/mcp", call, of...)
+		<-b.entered
+		disconnect()
+		<-b.left
+		answered := make(chan string)
+		go func() {
+			_, _, answer := post(t.Context(), t, s.URL+"/mcp", call, of...)
+			answered <- answer
+		}()
+		<-b.entered
+		close(removed)
+		<-b.left
+		if answer := <-answered; !strings.Contains(answer, "unavailable") {
+			t.Errorf("%s: when the token is removed the wait is answered %s", revision, answer)
+		}
+	}
+}
+
+// What comes in from outside is bounded, and refused before it costs anything.
+func TestBadRequests(t *testing.T) {
+	t.Parallel()
+	s := gateway(t, waitingBroker{}, nil)
+	list := `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+	for name, c := range map[string]struct {
+		body   string
+		change func(http.Header)
+		status int
+		says   string
+	}{
+		"no token":       {list, func(h http.Header) { h.Del("Authorization") }, http.StatusUnauthorized, ""},
+		"another token":  {list, set("Authorization", "Bearer bad"), http.StatusUnauthorized, ""},
+		"10 MB":          {`{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("x", 10<<20) + `"}`, set("X", ""), http.StatusRequestEntityTooLarge, ""},
+		"other pages":    {list, set("Origin", "https://evil.example"), http.StatusForbidden, ""},
+		"a listed page":  {list, set("Origin", "https://acme.com"), http.StatusOK, `"respond_to_negotiation"`},
+		"no JSON":        {`{`, set("X", ""), http.StatusBadRequest, ""},
+		"no such method": {strings.Replace(list, "tools/list", "tools/eat", 1), set("X", ""), http.StatusBadRequest, "tools/eat"},
+		"no such tool":   {strings.Replace(waits, "wait_for_turn", "eat", 1), set("X", ""), http.StatusOK, "-32602"},
+		"wrong types":    {strings.Replace(waits, `{}`, `{"sessionId":7}`, 1), set("X", ""), http.StatusOK, "/sessionId: want a string"},
+		"members twice":  {strings.Replace(waits, `{}`, `{"since":1,"since":2}`, 1), set("X", ""), http.StatusOK, "since"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			status, header, answer := post(t.Context(), t, s.URL+"/mcp", c.body, c.change)
+			if status != c.status || !strings.Contains(answer, c.says) {
+				t.Errorf("answered %d %.300s", status, answer)
+			}
+			if challenge := header.Get("WWW-Authenticate"); status == http.StatusUnauthorized && !strings.Contains(challenge, `resource_metadata="`+s.URL+`/.well-known/oauth-protected-resource/mcp"`) {
+				t.Errorf("the challenge is %q", challenge)
+			}
+		})
+	}
+	reply, err := http.Get(s.URL + "/.well-known/oauth-protected-resource/mcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	var metadata struct {
+		Resource string   `json:"resource"`
+		Servers  []string `json:"authorization_servers"`
+	}
+	if err := json.NewDecoder(reply.Body).Decode(&metadata); err != nil || metadata.Resource != s.URL+"/mcp" || len(metadata.Servers) != 1 {
+		t.Errorf("the metadata is %+v, %v", metadata, err)
+	}
+}
+
+// A thousand clients that wait cost less than 100 MB, their own side of the connections included.
+func TestAThousandWait(t *testing.T) {
+	const clients, most = 1000, 100 << 20
+	b := waitingBroker{make(chan struct{}), make(chan struct{}, clients)}
+	s := gateway(t, b, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	before := inUse()
+	for range clients {
+		done.Go(func() { post(ctx, t, s.URL+"/mcp", waits) })
+	}
+	for range clients {
+		<-b.entered
+	}
+	if grown := inUse() - before; grown > most {
+		t.Errorf("%d clients that wait take %d bytes", clients, grown)
+	} else {
+		t.Logf("%d clients that wait take %d KiB", clients, grown>>10)
+	}
+	cancel()
+	done.Wait()
+	for range clients {
+		<-b.left
+	}
+}
+
+func inUse() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse + m.StackInuse
+}
