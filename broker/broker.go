@@ -154,26 +154,27 @@ type Broker struct {
 	Options
 	id string // of this process among the brokers
 
-	store    *store.Store
-	registry *registry.Registry
-	custody  *custody.Custody
-	keys     *idempotency.Keys
-	a2a      *records.Records
-	copies   *feed.Feed // of inboxes
-	turns    *turns.Turns
-	digests  digests
-	terms    *registry.Schemas
-	list     *sessionlist.List
-	ledger   *ledger.Ledger
-	archive  *archive.Archive
-	archiver *archive.Archiver
-	timers   timers
-	sessions *sessions
-	cluster  *cluster.Membership
-	limiter  *limiter
-	judging  *scheduler // of acts, while they keep a core busy
-	checking *scheduler // of terms against their schema, where that takes long
-	calls    *scheduler // of verbs
+	store     *store.Store
+	registry  *registry.Registry
+	custody   *custody.Custody
+	keys      *idempotency.Keys
+	a2a       *records.Records
+	copies    *feed.Feed // of inboxes
+	turns     *turns.Turns
+	digests   digests
+	terms     *registry.Schemas
+	list      *sessionlist.List
+	ledger    *ledger.Ledger
+	archive   *archive.Archive
+	archiver  *archive.Archiver
+	timers    timers
+	sessions  *sessions
+	cluster   *cluster.Membership
+	limiter   *limiter
+	judging   *scheduler // of acts, while they keep a core busy
+	checking  *scheduler // of terms against their schema, where that takes long
+	calls     *scheduler // of verbs
+	assessing *scheduler // of cards, for calls for proposals
 
 	approvals *approvals.Approvals
 	proposals *proposals.Calls
@@ -197,6 +198,8 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 	b.sessions, b.limiter = newSessions(b), newLimiter(o.Limits, o.Now)
 	b.judging, b.calls = newScheduler(runtime.GOMAXPROCS(0)), newScheduler(maxCalls)
 	b.checking, b.calls.most = newScheduler(1), maxWaitingCalls
+	b.assessing = newScheduler(max(1, runtime.GOMAXPROCS(0)/2))
+	b.assessing.most = maxWaitingCalls
 	var err error
 	if b.store, err = store.Open(ctx, store.Options{
 		Conn: o.Conn, Replicas: o.Replicas, InboxAge: o.InboxAge, Archive: o.Archive.After > 0, ArchiveIfThere: o.Archive.IfThere, Sync: o.Durable, Log: o.Log,

@@ -10,17 +10,27 @@ import (
 	"github.com/parley-asp/parley/availability"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/proposals"
+	"github.com/parley-asp/parley/session"
 )
 
 func (b *Broker) openProposals(context.Context) (err error) {
 	b.proposals, err = proposals.Open(proposals.Options{
-		Registry: b.registry, Bus: bus{b}, Broker: b.id, Queue: b.list.Busy, Now: b.Now,
+		Registry: b.registry, Bus: bus{b}, Broker: b.id, Queue: b.list.Busy, Now: b.Now, Enter: b.takeSlot,
 		Gone: func(a performatives.Agent) bool {
 			online, last := b.available.Of(a)
 			return !online && !last.IsZero()
 		},
 	})
 	return err
+}
+
+// takeSlot waits for a slot to assess cards in. There are so few that acts have a core left.
+func (b *Broker) takeSlot(a performatives.Agent) (leave func(), err error) {
+	wait, joined := b.assessing.join(a)
+	if !joined {
+		return nil, session.Busy()
+	}
+	return wait().done, nil
 }
 
 // Proposals calls for proposals.

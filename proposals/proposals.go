@@ -56,6 +56,10 @@ type Options struct {
 	Broker   string // this broker's ID, one token
 	Now      func() time.Time
 
+	// Enter waits until it is a caller's turn to have cards assessed, or refuses; leave ends
+	// the turn. A call does not hold it while it waits for answers.
+	Enter func(performatives.Agent) (leave func(), err error)
+
 	// Gone tells that an agent was there and is offline now. No call waits long for those.
 	Gone func(performatives.Agent) bool
 
@@ -124,8 +128,11 @@ func (c *Calls) Call(ctx context.Context, caller api.Caller, q api.CallForPropos
 	if err != nil {
 		return api.Proposals{}, err
 	}
-	cards := c.matching(q)
-	found := api.Proposals{ID: c.o.Broker + "." + uuid.NewString(), Candidates: make([]discovery.Candidate, 0, len(cards)), Asked: len(cards)}
+	var cards []api.Card
+	if err := c.inTurn(caller, func() { cards = c.matching(q) }); err != nil {
+		return api.Proposals{}, err
+	}
+	found := api.Proposals{ID: c.o.Broker + "." + uuid.NewString(), Asked: len(cards)}
 	answers := map[performatives.Agent]discovery.Assessment{}
 	if wait > 0 && len(cards) > 0 {
 		if answers, err = c.gather(ctx, caller, q, found.ID, cards, wait); err != nil {
@@ -133,7 +140,28 @@ func (c *Calls) Call(ctx context.Context, caller api.Caller, q api.CallForPropos
 		}
 	}
 	found.Answered = len(answers)
-	task := q.Prepare()
+	return found, c.inTurn(caller, func() {
+		candidates := c.assess(q, cards, answers)
+		rank.Rank(candidates)
+		found.Candidates, found.Truncated = page(candidates, q.Limit)
+		rank.Explain(found.Candidates)
+	})
+}
+
+// inTurn works when it is the caller's turn.
+func (c *Calls) inTurn(caller api.Caller, work func()) error {
+	leave, err := c.o.Enter(caller.Agent)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	work()
+	return nil
+}
+
+// assess takes the answers, and assesses the cards of those who gave none.
+func (c *Calls) assess(q api.CallForProposals, cards []api.Card, answers map[performatives.Agent]discovery.Assessment) []discovery.Candidate {
+	task, candidates := q.Prepare(), make([]discovery.Candidate, 0, len(cards))
 	for _, card := range cards {
 		candidate := discovery.Candidate{Agent: card.Agent, Source: discovery.ByAgent, Trust: card.Registry.TrustScore, Pricing: card.Pricing}
 		own, answered := answers[card.Agent]
@@ -145,12 +173,9 @@ func (c *Calls) Call(ctx context.Context, caller api.Caller, q api.CallForPropos
 			}
 			candidate.Source, candidate.Assessment = discovery.ByRegistry, profile.Assess(task, c.queue(card), nil)
 		}
-		found.Candidates = append(found.Candidates, candidate)
+		candidates = append(candidates, candidate)
 	}
-	rank.Rank(found.Candidates)
-	found.Candidates, found.Truncated = page(found.Candidates, q.Limit)
-	rank.Explain(found.Candidates)
-	return found, nil
+	return candidates
 }
 
 // Agents goes through the cards of all agents, by URI.

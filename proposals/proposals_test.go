@@ -2,10 +2,14 @@ package proposals_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
@@ -14,6 +18,7 @@ import (
 	"github.com/parley-asp/parley/discovery"
 	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/proposals"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -200,3 +205,61 @@ func TestFlood(t *testing.T) {
 	_, err = calls.Call(w.Ctx, api.Caller{Agent: buyer}, q)
 	testkit.Must(t, err)
 }
+
+// TestTurns: cards are assessed in a turn of the caller's, which it does not keep while it
+// waits for answers. A caller that gets none is refused.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	var turns, held int
+	o := proposals.Options{Registry: nobodyElse{}, Broker: "b", Now: time.Now, Queue: func(performatives.Agent) int { return 0 }}
+	o.Enter = func(a performatives.Agent) (func(), error) {
+		if a == outsider {
+			return nil, session.Busy()
+		}
+		turns++
+		held++
+		return func() { held-- }, nil
+	}
+	ctx, enough := context.WithCancel(t.Context())
+	o.Bus = bus{func() {
+		if held != 0 {
+			t.Error("a turn is held while answers are awaited")
+		}
+		enough()
+	}}
+	calls, err := proposals.Open(o)
+	testkit.Must(t, err)
+	defer calls.Close()
+	wait := api.MaxWait
+	q := api.CallForProposals{Task: discovery.Task{Summary: "pdf"}, Capability: "extract.pdf", WaitMs: &wait}
+	found, err := calls.Call(ctx, api.Caller{Agent: buyer}, q)
+	if err != nil || len(found.Candidates) != 1 || turns != 2 || held != 0 {
+		t.Errorf("%+v %v; %d turns, %d held", found, err, turns, held)
+	}
+	if _, err := calls.Call(ctx, api.Caller{Agent: outsider}, q); !errors.Is(err, &session.Refusal{Code: session.Unavailable}) {
+		t.Errorf("without a turn: %v", err)
+	}
+}
+
+// nobodyElse is a registry of one agent.
+type nobodyElse struct{}
+
+var only = api.Card{Agent: "agent://a.example/pdf", Capabilities: []string{"extract.pdf"}, Skills: []discovery.Skill{pdf}}
+
+func (nobodyElse) Capable(string) []api.Card                 { return []api.Card{only} }
+func (nobodyElse) Trusted(int, float64) []api.Card           { return []api.Card{only} }
+func (nobodyElse) Agents() iter.Seq[api.Card]                { return slices.Values([]api.Card{only}) }
+func (nobodyElse) Card(performatives.Agent) (api.Card, bool) { return only, true }
+func (nobodyElse) Profile(performatives.Agent) (*discovery.Profile, bool) {
+	return discovery.NewProfile(only.Skills, nil), true
+}
+
+// A bus on which nobody listens.
+type bus struct{ published func() }
+
+func (b bus) Publish(string, []byte) error {
+	b.published()
+	return nil
+}
+func (bus) Request(context.Context, string, []byte) ([]byte, error)     { return nil, nats.ErrNoResponders }
+func (bus) Listen(string, func([]byte) []byte) (stop func(), err error) { return func() {}, nil }
