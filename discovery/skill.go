@@ -45,7 +45,7 @@ type skill struct {
 	id, name        string
 	tags            []named
 	capabilities    []named
-	keywords        []string // each once
+	keywords        []string         // each once
 	specializations []specialization // domains in lower case
 	antiPatterns    []string         // in lower case
 }

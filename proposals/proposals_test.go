@@ -160,7 +160,7 @@ func TestForty(t *testing.T) {
 	}
 }
 
-// answers answers a call over NATS.
+// answers sends an answer over NATS.
 func (a *agent) answers(id, body, want string) {
 	reply, err := a.Conn().Request("asp.agent."+a.Agent.Token()+".api.discovery.answer", []byte(`{"callId":"`+id+`",`+body+`}`), testkit.Patience)
 	if err != nil || !strings.Contains(string(reply.Data), want) {

@@ -14,7 +14,7 @@ import (
 // been sorted anew; no human is among them.
 func TestOrders(t *testing.T) {
 	t.Parallel()
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // no secret
+	random := rand.New(rand.NewPCG(1, 2))
 	c := newCache(func(api.Card) bool { return false })
 	cards := map[performatives.Agent]api.Card{}
 	for revision := range uint64(400) {

@@ -114,12 +114,16 @@ func (s *stage) tender(ctx context.Context, list []scene, p *printer) []played {
 	t.Policy = policy
 	var sellers []*actor
 	var agents []performatives.Agent
+	defer func() {
+		for _, a := range sellers {
+			s.leave(a.Client)
+		}
+	}()
 	for i := range list {
 		c, err := s.enter(ctx, list[i].cast[1])
 		if err != nil {
 			return fail(err)
 		}
-		defer s.leave(c)
 		sellers, agents = append(sellers, &actor{Client: c}), append(agents, c.Agent())
 	}
 	if err := t.Invite(ctx, agents, 0); err != nil {
@@ -132,7 +136,7 @@ func (s *stage) tender(ctx context.Context, list []scene, p *printer) []played {
 	// The sellers answer, and the buyer hears them, in each session; it decides over all.
 	heard := make(chan struct{}, 1)
 	records := make([]*record, len(list))
-	cast := sellers
+	cast := slices.Clone(sellers)
 	for i := range list {
 		all[i].id, records[i] = bids[i].Session, newRecord(func(transcript.Entry) {})
 		cast = append(cast, &actor{Client: buyer})
