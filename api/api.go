@@ -126,23 +126,45 @@ type Card struct {
 	MACP                bool                `json:"macp,omitzero"`        // of a hosted agent: it has accepted MACP's invitations in advance
 	MACPSender          string              `json:"macp_sender,omitzero"` // its name in MACP, by default its URI
 
-	Registry Registry `json:"registry,omitzero"`
+	DomainVerified bool     `json:"domainVerified,omitzero"` // the registry's: the domain of the URI vouches for the key
+	Registry       Registry `json:"registry,omitzero"`
 
 	Truncated bool `json:"truncated,omitzero"` // in a list: long values are cut; agent.get has them
 }
 
 // Registry is what the registry holds of a principal, and no card can claim.
 type Registry struct {
-	TrustScore   *float64              `json:"trustScore,omitzero"` // 0–100
-	MayDecide    bool                  `json:"mayDecide,omitzero"`  // a human who decides escalations
-	Auditor      bool                  `json:"auditor,omitzero"`    // a human who reads the organisation's sessions, and only reads
-	Limits       []performatives.Limit `json:"limits,omitzero"`     // of a human who may decide: the ceilings; none is no ceiling
-	Devices      []Device              `json:"devices,omitzero"`    // keys that a human's browsers sign with
-	Away         *Away                 `json:"away,omitzero"`       // who stands in for a human, until it is over
+	TrustScore   *float64              `json:"trustScore,omitzero"`  // 0–100
+	MayDecide    bool                  `json:"mayDecide,omitzero"`   // a human who decides escalations
+	Auditor      bool                  `json:"auditor,omitzero"`     // a human who reads the organisation's sessions, and only reads
+	Limits       []performatives.Limit `json:"limits,omitzero"`      // of a human who may decide: the ceilings; none is no ceiling
+	Devices      []Device              `json:"devices,omitzero"`     // keys that a human's browsers sign with
+	Away         *Away                 `json:"away,omitzero"`        // who stands in for a human, until it is over
 	A2A          string                `json:"a2a,omitzero"`         // URL of the server of an agent elsewhere, which speaks A2A
 	A2AUnsigned  bool                  `json:"a2aUnsigned,omitzero"` // its agent card need not be signed
+	Domain       *DomainProof          `json:"domain,omitzero"`      // of the key that it names only
 	RegisteredAt string                `json:"registeredAt,omitzero"`
 	UpdatedAt    string                `json:"updatedAt,omitzero"`
+}
+
+// A DomainProof says that the domain of a principal's URI vouches for a key.
+type DomainProof struct {
+	Key performatives.Key `json:"key"`
+	By  string            `json:"by"` // operator, dns or file
+	At  string            `json:"at"`
+}
+
+// Who says that a domain vouches for a key.
+const (
+	ByOperator = "operator"
+	ByDNS      = "dns"
+	ByFile     = "file"
+)
+
+// VerifyDomain is the request of agent.verify; the reply is the card.
+type VerifyDomain struct {
+	Agent performatives.Agent `json:"agentId,omitzero"` // of a principal: its own
+	By    string              `json:"by"`               // operator, dns or file
 }
 
 // Away says who stands in for a human, and for how long. It gives the stand-in no right.

@@ -64,6 +64,7 @@ type SearchAgents struct {
 	Query        string  `json:"query,omitzero"`      // words that are all in the card
 	Schema       string  `json:"schema,omitzero"`     // a terms schema that the agent knows
 	MinTrust     float64 `json:"minTrust,omitzero"`
+	Verified     bool    `json:"domainVerified,omitzero"` // only those whose domain vouches for their key
 	Kind         string  `json:"kind,omitzero"`
 	Organization string  `json:"organization,omitzero"` // the URI's host
 	Limit        int     `json:"limit,omitzero"`

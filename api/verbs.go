@@ -84,6 +84,8 @@ var (
 		"take an enrolled key away", auditors)
 	HumanAway = define[SetAway, Card]("human.away", Principal, Write,
 		"say who stands in for a human, and until when; without a stand-in, the human is back")
+	AgentVerify = define[VerifyDomain, Card]("agent.verify", Principal, Write,
+		"have the domain of an agent's URI vouch for its key, or an operator", waits)
 	AgentJWT = define[AskUserJWT, UserJWT]("agent.jwt", Principal, Read,
 		"the NATS user JWT for a principal's credentials file")
 	AgentGet = define[AgentRef, Card]("agent.get", Principal, Read,

@@ -37,6 +37,7 @@ func (b *Broker) answers() []answer {
 		handleThen(api.AgentRotate, b.registry.AgentRotate),
 		handle(api.HumanUnenrol, b.registry.HumanUnenrol),
 		handle(api.HumanAway, b.registry.HumanAway),
+		handle(api.AgentVerify, b.registry.AgentVerify),
 		handle(api.AgentJWT, b.registry.AgentJWT),
 		handle(api.AgentGet, b.registry.AgentGet),
 		handle(api.AgentList, b.registry.AgentList),

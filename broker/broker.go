@@ -30,6 +30,7 @@ import (
 	"github.com/parley-asp/parley/availability"
 	"github.com/parley-asp/parley/cluster"
 	"github.com/parley-asp/parley/custody"
+	"github.com/parley-asp/parley/domainproof"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/feed"
 	"github.com/parley-asp/parley/idempotency"
@@ -110,6 +111,10 @@ type Options struct {
 	LogResume string // after a restore: the newest checkpoint that was published
 	Witnesses ledger.Witnesses
 
+	// Prove asks the domain of an agent's URI, by dns or file, whether a key is its own; nil asks
+	// the public internet.
+	Prove func(ctx context.Context, host string, key performatives.Key, by string) error
+
 	// Credentials, if there is one, makes the user JWT that a NATS credentials file of a principal
 	// has beside the seed. Without it the NATS server does not look at such files.
 	Credentials func(performatives.Agent, performatives.Key) (userJWT string, err error)
@@ -138,6 +143,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()
+	}
+	if o.Prove == nil {
+		o.Prove = domainproof.New().Prove
 	}
 	now := o.Now
 	if now == nil {

@@ -17,6 +17,7 @@ func (b *Broker) openRegistry(ctx context.Context) (err error) {
 	b.registry, err = registry.Open(ctx, registry.Options{
 		Store: b.store, Broker: b.Key(), Reserved: b.Reserved, Dev: b.Dev, Alone: b.Alone, Now: b.Now, Log: b.Log,
 		Timely: b.timely, Disconnect: b.Disconnect, Credentials: b.Credentials,
+		Prove:     b.Prove,
 		Available: func(a performatives.Agent) (online bool, last time.Time) { return b.available.Of(a) },
 	})
 	return err

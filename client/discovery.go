@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/discovery"
+	"github.com/parley-asp/parley/performatives"
 )
 
 // Find calls for proposals: it asks all agents that could do a task how well they fit, and
@@ -22,6 +23,11 @@ func (c *calls) Find(ctx context.Context, q api.CallForProposals) (api.Proposals
 // SearchAgents returns one page of the cards of agents that a search finds, by URI.
 func (c *calls) SearchAgents(ctx context.Context, q api.SearchAgents) (api.Agents, error) {
 	return call(ctx, c, api.AgentSearch, q)
+}
+
+// VerifyDomain has the domain of an agent's URI vouch for its key, by dns or file, or an operator.
+func (c *calls) VerifyDomain(ctx context.Context, a performatives.Agent, by string) (api.Card, error) {
+	return call(ctx, c, api.AgentVerify, api.VerifyDomain{Agent: a, By: by})
 }
 
 // An Assessor says how well the agent fits the task of a call; false does not answer, and the

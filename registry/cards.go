@@ -61,6 +61,7 @@ func (r *Registry) forCaller(card api.Card, c api.Caller) api.Card {
 	if !c.Operator && c.Agent.Organisation() != card.Agent.Organisation() {
 		card.Registry.Limits, card.Registry.Devices, card.Registry.Away, card.CCC = nil, nil, nil, nil
 	}
+	card.DomainVerified = card.Registry.Domain != nil && card.Registry.Domain.Key == signs(card)
 	if r.o.Available != nil && card.Kind != performatives.KindHuman {
 		online, last := r.o.Available(card.Agent)
 		card.Availability = api.Availability(card.Availability, online, last)
@@ -123,7 +124,7 @@ func (r *Registry) add(ctx context.Context, card api.Card, hosted ...api.Device)
 	return r.update(ctx, card.Agent, func(stored *api.Card, registered bool) error {
 		old := stored.Registry
 		*stored = card
-		stored.Registry.Away = old.Away
+		stored.Registry.Away, stored.Registry.Domain = old.Away, old.Domain
 		if registered {
 			stored.Registry.RegisteredAt, stored.Registry.Devices = old.RegisteredAt, old.Devices
 		}
@@ -205,7 +206,7 @@ func (r *Registry) check(c *api.Card) error {
 	if faults := schemas.ValidateCCC(c.CCC); len(faults) > 0 {
 		return cardFault("/card/ccc"+faults[0].Path, faults[0].Message)
 	}
-	c.Availability = api.OwnAvailability(c.Availability)
+	c.Availability, c.DomainVerified = api.OwnAvailability(c.Availability), false
 	seen := map[string]bool{}
 	for i, l := range c.Registry.Limits {
 		if len(l.Currency) != 3 || l.Currency != strings.ToUpper(l.Currency) || l.MaxAmount < 0 || seen[l.Currency] {

@@ -48,6 +48,9 @@ type Options struct {
 	// key. It must not wait for the registry.
 	Disconnect func(performatives.Agent, performatives.Key)
 
+	// Prove asks a host whether it vouches for a key.
+	Prove func(ctx context.Context, host string, key performatives.Key, by string) error
+
 	// Available tells whether an agent is online, and when it was last seen.
 	Available func(performatives.Agent) (online bool, last time.Time)
 
@@ -64,6 +67,7 @@ type Registry struct {
 	cache  *cache
 	seen   atomic.Uint64 // the newest revision of the bucket that the watch has delivered
 	work   *background.Group
+	asking chan struct{} // holds one for each domain that is being asked
 
 	mu   sync.Mutex
 	held map[performatives.Agent]*held // disconnects that wait for an answer
@@ -79,7 +83,7 @@ func Open(ctx context.Context, o Options) (*Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Registry{o: o, bucket: bucket, codes: codes, work: background.New(), held: map[performatives.Agent]*held{}}
+	r := &Registry{o: o, bucket: bucket, codes: codes, work: background.New(), asking: make(chan struct{}, atATime), held: map[performatives.Agent]*held{}}
 	r.cache = newCache(r.decides)
 	if err := bucket.Watch(ctx, r.work, r.saw); err != nil {
 		r.Close()

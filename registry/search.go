@@ -30,6 +30,7 @@ func (r *Registry) AgentSearch(_ context.Context, c api.Caller, q api.SearchAgen
 			q.Kind != "" && card.Kind != q.Kind ||
 			q.Schema != "" && !slices.Contains(card.Schemas, q.Schema) ||
 			q.MinTrust > 0 && (card.Registry.TrustScore == nil || *card.Registry.TrustScore < q.MinTrust) ||
+			q.Verified && !r.forCaller(card, c).DomainVerified ||
 			!says(card, words) {
 			continue
 		}

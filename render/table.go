@@ -228,6 +228,9 @@ func Card(c api.Card, s Style) string {
 	}
 	rows = append(rows, rowsOf(memberLeaves("conformance", c.ConformanceLevel))...)
 	rows = append(rows, rowsOf(memberLeaves("availability", c.Availability))...)
+	if c.DomainVerified && c.Registry.Domain != nil {
+		add("domain", "verified by "+c.Registry.Domain.By+", "+whenStamp(c.Registry.Domain.At))
+	}
 	if c.Registry.TrustScore != nil {
 		add("trust score", number(*c.Registry.TrustScore))
 	}

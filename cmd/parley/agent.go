@@ -25,7 +25,7 @@ func agentCommand() *cobra.Command {
 	return connects(group(&cobra.Command{
 		Use: "agent", Short: "register, list and remove agents",
 		Long: "The registry of principals: who may log in with which key, and each one's card. The\noperator registers and removes principals.",
-	}, agentAdd(), principalLs(""), principalShow(""), agentRotate(), agentCreds(), agentHost(), agentUnhost(), principalRm("")))
+	}, agentAdd(), principalLs(""), principalShow(""), agentRotate(), agentCreds(), agentHost(), agentUnhost(), agentVerifyDomain(), principalRm("")))
 }
 
 // A registration is what add and rotate register.

@@ -44,3 +44,31 @@ func custodyCommand(name, short, long string, change func(context.Context, conne
 		},
 	}
 }
+
+func agentVerifyDomain() *cobra.Command {
+	var by string
+	cmd := &cobra.Command{
+		Use: "verify-domain URI", Short: "have the domain of an agent's URI vouch for its key", Args: args(cobra.ExactArgs(1)),
+		Long: `Binds the agent's key to the domain of its URI; its card then says domainVerified.
+The operator vouches for it, or, with --by, the domain does: by a DNS TXT record
+of _parley.DOMAIN that is parley-key=KEY, or by a file at
+https://DOMAIN/.well-known/asp/keys.json that is {"keys": ["KEY"]}. With --as the
+agent has its own domain asked. A new key has to be verified again.`,
+		Example: `  parley agent verify-domain agent://acme.com/alpha --by dns`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			agent, err := performatives.ParseAgent(args[0])
+			if err != nil {
+				return usage(err)
+			}
+			return with(cmd, func(ctx context.Context, c connection) error {
+				card, err := c.VerifyDomain(ctx, agent, by)
+				if err != nil {
+					return err
+				}
+				return show(cmd, card, func(s render.Style) string { return render.Card(card, s) })
+			})
+		},
+	}
+	cmd.Flags().StringVar(&by, "by", api.ByOperator, "`WHO` vouches: operator, dns or file")
+	return connects(cmd)
+}

@@ -64,6 +64,7 @@ type caller interface {
 	Envelopes(context.Context, performatives.SessionID, uint64) iter.Seq2[jsontext.Value, error]
 	AgentPage(context.Context, api.ListAgents) (api.Agents, error)
 	Find(context.Context, api.CallForProposals) (api.Proposals, error)
+	VerifyDomain(ctx context.Context, a performatives.Agent, by string) (api.Card, error)
 	Card(context.Context, performatives.Agent) (api.Card, error)
 	UserJWT(context.Context, performatives.Agent, performatives.Key) (string, error)
 	Schema(context.Context, string) (api.Schema, error)
