@@ -57,10 +57,13 @@ type Options struct {
 }
 
 // A Gateway serves its three paths.
-type Gateway struct{ o Options }
+type Gateway struct {
+	o         Options
+	searching chan struct{} // a search reads all cards, so there is one at a time
+}
 
 // New makes a gateway.
-func New(o Options) *Gateway { return &Gateway{o} }
+func New(o Options) *Gateway { return &Gateway{o, make(chan struct{}, 1)} }
 
 // ServeHTTP serves a request.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -180,7 +183,13 @@ func (g *Gateway) search(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, "INVALID_ARGUMENT", "pageSize is from 1 to 100, and pageToken comes from the page before")
 		return
 	}
+	select {
+	case g.searching <- struct{}{}:
+	case <-r.Context().Done():
+		return // the client went away
+	}
 	found, unknown := g.find(q)
+	<-g.searching
 	if unknown != "" {
 		fail(w, http.StatusBadRequest, "INVALID_ARGUMENT", "filter takes identifier, displayName, type, tags and capabilities, each with a text or texts; not "+unknown)
 		return

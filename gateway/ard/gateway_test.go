@@ -1,6 +1,7 @@
 package ardgateway
 
 import (
+	"context"
 	"iter"
 	"net/http"
 	"net/http/httptest"
@@ -97,5 +98,38 @@ func TestRefusals(t *testing.T) {
 		if w := ask(t, c.method, c.path, "", c.allow); w.Code != c.status {
 			t.Errorf("%s %s: %d", c.method, c.path, w.Code)
 		}
+	}
+}
+
+// Searches take turns, and who has gone away while it waited takes none.
+func TestSearchesTakeTurns(t *testing.T) {
+	t.Parallel()
+	reading, goOn := make(chan struct{}), make(chan struct{})
+	reads := 0
+	g := New(Options{
+		Agents: func() iter.Seq[api.Card] {
+			reads++
+			close(reading)
+			<-goOn
+			return slices.Values([]api.Card{})
+		},
+		Allow: func(*http.Request) bool { return true },
+	})
+	search := func(ctx context.Context) {
+		g.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPost, SearchPath, strings.NewReader(`{"query":{"text":"pdf"}}`)))
+	}
+	done := make(chan struct{})
+	go func() {
+		search(t.Context())
+		close(done)
+	}()
+	<-reading
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	search(gone)
+	close(goOn)
+	<-done
+	if reads != 1 {
+		t.Errorf("%d searches read the cards", reads)
 	}
 }
