@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/parley-asp/parley/api"
@@ -50,5 +51,35 @@ func BenchmarkProof(b *testing.B) {
 			b.Fatalf("leaf %d is at %d", i, proof.Index)
 		}
 		testkit.Must(b, proof.Verify(key))
+	}
+}
+
+// appenders are how many append at once in BenchmarkAppend, as brokers do for many sessions.
+const appenders = 64
+
+// BenchmarkAppend: 1,000 leaves from the first append until a checkpoint has them all.
+func BenchmarkAppend(b *testing.B) {
+	p := newPlace(b)
+	p.ctx = b.Context()
+	l := p.open(newBoard())
+	size := 0
+	for b.Loop() {
+		const batch = 1000
+		next := make(chan string)
+		var appending sync.WaitGroup
+		for range appenders {
+			appending.Go(func() {
+				for id := range next {
+					l.append(id)
+				}
+			})
+		}
+		for i := range batch {
+			next <- fmt.Sprintf("s%07d", size+i)
+		}
+		close(next)
+		appending.Wait()
+		size += batch
+		l.has(int64(size))
 	}
 }
