@@ -3,7 +3,6 @@ package broker_test
 import (
 	"flag"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -37,9 +36,6 @@ func BenchmarkInsights(b *testing.B) {
 	wait.Wait()
 	br.Down()
 	br.Up()
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
 	began, calls, longest := time.Now(), 0, time.Duration(0)
 	for complete := false; !complete; calls++ {
 		asked := time.Now()
@@ -47,15 +43,12 @@ func BenchmarkInsights(b *testing.B) {
 		longest = max(longest, time.Since(asked))
 	}
 	first := time.Since(began)
-	runtime.GC()
-	runtime.ReadMemStats(&after)
 	for b.Loop() {
 		counts(b, br, n)
 	}
 	b.ReportMetric(first.Seconds(), "s/first")
 	b.ReportMetric(float64(calls), "calls/first")
 	b.ReportMetric(float64(longest.Milliseconds()), "ms/call")
-	b.ReportMetric((float64(after.HeapAlloc)-float64(before.HeapAlloc))/float64(n), "B/session")
 }
 
 // counts asks as an operator, and reports whether the answer counts all sessions.
