@@ -132,10 +132,7 @@ func (c *Custody) TokenAdd(ctx context.Context, _ api.Caller, q api.AddToken) (a
 	case utf8.RuneCountInString(q.Name) > maxName:
 		return api.Token{}, session.RefuseSchema(session.Fault{Path: "/name", Rule: "maxLength", Message: fmt.Sprintf("name has at most %d characters", maxName)})
 	}
-	if owner, taken := c.MACPSender(q.Sender); taken && owner != agent {
-		return api.Token{}, session.Refuse(session.Duplicate, "the macp_sender belongs to another principal")
-	}
-	if err := c.o.Registry.CheckMACPSender(agent, q.Sender); err != nil {
+	if err := c.checkMACPSender(agent, q.Sender); err != nil {
 		return api.Token{}, err
 	}
 	id := make([]byte, idBytes)
@@ -280,17 +277,6 @@ func (c *Custody) token(id string) (*token, bool) {
 	return t, known
 }
 
-// MACPSender finds the principal of a token with this name in MACP.
-func (c *Custody) MACPSender(name string) (performatives.Agent, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	t, known := c.tokens[c.names[name]]
-	if !known || t.over(c.o.Now()) {
-		return "", false
-	}
-	return t.Agent, true
-}
-
 // tokensOf are a principal's tokens by id; of "" all that there are.
 func (c *Custody) tokensOf(a performatives.Agent) []*token {
 	c.mu.Lock()
@@ -339,51 +325,12 @@ func (c *Custody) sawToken(e store.Entry) error {
 	if known && !old.Removed && (e.Deleted || t.Removed) {
 		close(old.gone)
 	}
-	if known && (e.Deleted || t.Removed) && c.names[old.Sender] == id {
-		delete(c.names, old.Sender)
-	}
-	if _, taken := c.names[t.Sender]; t.Sender != "" && !taken && !t.Removed {
-		c.names[t.Sender] = id
-	}
+	c.name(id, old, t)
 	if e.Deleted {
 		delete(c.tokens, id)
 		delete(c.uses, id)
 		return nil
 	}
 	c.tokens[id] = t
-	return nil
-}
-
-// used notes a use of a token, now and then in the bucket.
-func (c *Custody) used(t *token, now time.Time) {
-	c.mu.Lock()
-	stale := now.Sub(c.uses[t.ID]) >= useEvery
-	if stale {
-		c.uses[t.ID] = now
-	}
-	c.mu.Unlock()
-	if !stale {
-		return
-	}
-	c.work.Go(func(ctx context.Context) {
-		if _, err := c.bucket.Put(ctx, usePrefix+t.ID, []byte(now.UTC().Format(time.RFC3339))); err != nil {
-			c.o.Log.Debug("the use of a token was not noted")
-		}
-	})
-}
-
-func (c *Custody) sawUse(e store.Entry) error {
-	if e.Deleted {
-		return nil
-	}
-	at, err := time.Parse(time.RFC3339, string(e.Value))
-	if err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if id := strings.TrimPrefix(e.Key, usePrefix); at.After(c.uses[id]) {
-		c.uses[id] = at
-	}
 	return nil
 }

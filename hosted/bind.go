@@ -75,7 +75,7 @@ func (s speech) linkOf(ctx context.Context, draft performatives.RawDraft) (*perf
 	var found api.Messages
 	err := s.ask(ctx, api.SessionMessages.Name, api.ListMessages{Session: draft.Session, Message: draft.ID}, &found)
 	if errors.Is(err, &session.Refusal{Code: session.UnknownSession}) {
-		return nil, nil // there is no entry with this id
+		return nil, nil //nolint:nilerr // there is no entry with this id
 	}
 	if err != nil || len(found.Messages) == 0 {
 		return nil, err

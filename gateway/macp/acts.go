@@ -134,7 +134,7 @@ func terms(title, summary string, details []byte, tags []string) map[string]any 
 	canonical, err := performatives.Canonical(details)
 	switch {
 	case err == nil && (canonical[0] == '{' || canonical[0] == '['):
-		t["details"] = jsontext.Value(canonical)
+		t["details"] = canonical
 	case utf8.Valid(details):
 		t["details"] = string(details)
 	default:

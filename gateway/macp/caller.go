@@ -123,7 +123,7 @@ func (g *Gateway) ask(ctx context.Context, as performatives.Agent, verb api.Verb
 
 // view is a session as the caller sees it.
 func (g *Gateway) view(ctx context.Context, c caller, id performatives.SessionID) (v view, err error) {
-	if err = g.ask(ctx, c.pass.Agent, api.SessionGet.Verb, api.GetSession{Session: id}, &v.SessionView); err != nil {
+	if err := g.ask(ctx, c.pass.Agent, api.SessionGet.Verb, api.GetSession{Session: id}, &v.SessionView); err != nil {
 		return v, err
 	}
 	if v.Mode != mode {

@@ -122,7 +122,7 @@ func (w *world) must(sender, kind, session, payload string) {
 
 func (w *world) starts(initiator, session string, participants ...string) {
 	w.Helper()
-	w.must(initiator, "SessionStart", session, fmt.Sprintf(`{"intent":"cups","participants":["%s"],"ttlMs":"60000",%s}`, strings.Join(participants, `","`), versions))
+	w.must(initiator, "SessionStart", session, `{"intent":"cups","participants":["`+strings.Join(participants, `","`)+`"],"ttlMs":"60000",`+versions+`}`)
 }
 
 func base64Of(data []byte) string { return base64.StdEncoding.EncodeToString(data) }
@@ -183,13 +183,13 @@ func (w *world) line(line string) string {
 	var trailer metadata.MD
 	switch what {
 	case "stream":
-		after, err := strconv.ParseUint(rest, 10, 64)
+		after, err := strconv.Atoi(rest)
 		testkit.Must(w, err)
 		var b strings.Builder
-		for i, e := range w.reads(who, sessionID(session), after, -1) {
+		for i, e := range w.reads(who, sessionID(session), uint64(max(after, 0)), -1) {
 			p := payloads[e.GetMessageType()]()
 			testkit.Must(w, proto.Unmarshal(e.GetPayload(), p))
-			fmt.Fprintf(&b, "\n  %d %s %s %s", int(after)+i+1, e.GetSender(), e.GetMessageType(), shown(w, p))
+			fmt.Fprintf(&b, "\n  %d %s %s %s", after+i+1, e.GetSender(), e.GetMessageType(), shown(w, p))
 		}
 		return b.String()
 	case "get":

@@ -3,6 +3,7 @@ package macpgateway_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,8 +73,8 @@ func TestHosted(t *testing.T) {
 	for _, e := range w.reads("the buyer", sessionID("s1"), 0, -1) {
 		senders = append(senders, e.GetSender())
 	}
-	if got := strings.Join(senders, ", "); got != "the buyer, agent://widgets.co/seller, agent://widgets.co/seller, agent://acme.com/own, the buyer" {
-		t.Errorf("they are called %s", got)
+	if want := []string{"the buyer", string(seller), string(seller), string(own.Agent), "the buyer"}; !slices.Equal(senders, want) {
+		t.Errorf("they are called %q, want %q", senders, want)
 	}
 	for _, asked := range []string{string(id), sessionID("s1"), sessionID("none")} {
 		if _, err := w.GetSession(w.as(string(spy)), &pb.GetSessionRequest{SessionId: asked}); status.Code(err) != codes.NotFound {

@@ -226,7 +226,7 @@ func policyVersion(t performatives.InvitationTerms) string {
 	var policy struct {
 		Version string `json:"policyVersion"`
 	}
-	if json.Unmarshal(jsontext.Value(t.Policy), &policy) != nil {
+	if json.Unmarshal(t.Policy, &policy) != nil {
 		return ""
 	}
 	return policy.Version

@@ -97,7 +97,7 @@ func (g *Gateway) metadata(ctx context.Context, name string) (*pb.SessionMetadat
 
 // none is the answer of reads to who has no part in a session.
 func none(err error) error {
-	if hidden(err) == error(noPart) {
+	if errors.Is(hidden(err), noPart) {
 		return problem{sessionNotFound, noPart.why}
 	}
 	return err

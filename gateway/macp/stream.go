@@ -95,7 +95,7 @@ func (s *stream) serve(ctx context.Context) error {
 				return s.read(ctx)
 			}
 			if f.err != nil {
-				return nil //nolint:nilerr // the client went away
+				return nil // the client went away
 			}
 			if err := s.take(ctx, f.StreamSessionRequest); err != nil {
 				return err
@@ -212,7 +212,7 @@ func (s *stream) read(ctx context.Context) error {
 			return err
 		}
 		if background.Pause(ctx, retryWait) != nil {
-			return nil
+			return nil //nolint:nilerr // the client went away
 		}
 	}
 }
