@@ -71,6 +71,8 @@ func (s snapshot) state(caller performatives.Agent) a2a.TaskState {
 		return a2a.TaskStateFailed
 	case s.view.State == session.Closed:
 		return a2a.TaskStateCanceled
+	case s.held:
+		return a2a.TaskStateWorking
 	case len(waiting) > 0 || s.view.State > session.Invited && next == caller:
 		return a2a.TaskStateInputRequired
 	case open > 0 || next != "":

@@ -37,6 +37,7 @@ func (g *Gateway) ask(ctx context.Context, as performatives.Agent, verb api.Verb
 type snapshot struct {
 	view    api.SessionView
 	entries []entry
+	held    bool // what the caller said first is still to be said
 }
 
 // maxHistory is how many entries a task shows at most.
@@ -52,6 +53,14 @@ func (g *Gateway) look(ctx context.Context, c call, id performatives.SessionID) 
 	}
 	if !slices.ContainsFunc(s.view.Participants, func(p api.PartyView) bool { return p.Agent == c.agent }) {
 		return s, noTask()
+	}
+	if s.view.State == session.Introduced {
+		r := record{Session: id, Caller: c.pass.Agent, Agent: c.agent}
+		data, err := g.o.Records.Get(ctx, heldKind+r.key(""))
+		if err != nil {
+			return s, err
+		}
+		s.held = len(data) > 0
 	}
 	next := uint64(0)
 	if head := s.view.Head.Sequence; head != nil {
