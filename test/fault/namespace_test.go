@@ -55,7 +55,8 @@ func run(t testing.TB, command ...string) {
 
 // TestFullDisk fills the disk under a broker. From then on nothing is accepted;
 // when there is room again, and the broker was started again, all that it
-// promised is there and all go on.
+// promised is there and all go on. The public log never forks, and has one leaf for each
+// agreement and each ended session.
 func TestFullDisk(t *testing.T) {
 	if !alone(t) {
 		return
@@ -63,22 +64,28 @@ func TestFullDisk(t *testing.T) {
 	disk := t.TempDir()
 	run(t, "mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", disk)
 	t.Cleanup(func() { run(t, "umount", "--lazy", disk) })
-	c := startNode(t, filepath.Join(disk, "data"), "127.0.0.1:-1")
-	k := startTalk(t, c.URL, 2, 6)
+	o := testkit.ProcessOptions{Data: filepath.Join(disk, "data"), HTTP: "127.0.0.1:0", Dev: true}
+	c := testkit.StartBrokerProcess(t, o)
+	o.Listen = strings.TrimPrefix(c.URL, "nats://")
+	k, w := startTalk(t, c.URL, 2, 6), newWatch(t)
 	times := 3
 	if testing.Short() {
 		times = 1
 	}
 	for range times {
 		k.after(3)
+		w.grows(c)
 		ballast := fill(t, filepath.Join(disk, "ballast"))
 		k.standsStill()
 		testkit.Must(t, os.Remove(ballast))
 		c.Kill()
-		c = again(t, filepath.Join(disk, "data"), c)
+		c = testkit.StartBrokerProcess(t, o)
+		w.grows(c)
 	}
 	k.after(3)
 	k.check(t, c.URL, times, "times that the disk was full")
+	w.complete(c, len(k.sessions))
+	w.grows(c)
 }
 
 // fill writes a file until the disk has no room for more.
