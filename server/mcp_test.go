@@ -138,11 +138,11 @@ func TestMCPNegotiation(t *testing.T) {
 	vendor.does("counter", anything{"sessionId": opened.Session, "referenceId": offer.Reference, "terms": anything{"price": 6}}, &offer)
 	buyer.does("accept", anything{"sessionId": opened.Session, "referenceId": offer.Reference}, &accepted)
 	var verified struct {
-		Verified bool `json:"verified"`
-		Entries  int  `json:"entries"`
+		Verified bool   `json:"verified"`
+		Entries  uint64 `json:"entries"`
 	}
 	buyer.does("verify_transcript", anything{"sessionId": opened.Session}, &verified)
-	if !verified.Verified || verified.Entries != int(accepted.Sequence)+1 {
+	if !verified.Verified || verified.Entries != accepted.Sequence+1 {
 		t.Errorf("the transcript is %+v, want %d entries", verified, accepted.Sequence+1)
 	}
 	buyer.does("close", anything{"sessionId": opened.Session, "outcome": "completed"}, nil)

@@ -95,7 +95,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	}
 	mux.Handle(oapgateway.Base, oap)
 	mux.Handle("GET "+oapgateway.ManifestPath, public.limit(oap))
-	var assistants http.Handler = mcpgateway.ServeHTTP(mcpgateway.HTTPOptions{
+	assistants := mcpgateway.ServeHTTP(mcpgateway.HTTPOptions{
 		Broker: s.Broker, Signers: s.Custody(), Admit: s.admits(o.OIDC), Resource: o.OIDC.Audience, Issuer: o.OIDC.Issuer, Origins: o.HTTPOrigins,
 		Log: log, Now: s.Now,
 	})

@@ -16,7 +16,7 @@ import (
 )
 
 // stdioClient starts parley mcp as an assistant does.
-func stdioClient(t *testing.T, ctx context.Context, args ...string) func(tool string, args map[string]any) map[string]any {
+func stdioClient(ctx context.Context, t *testing.T, args ...string) func(tool string, args map[string]any) map[string]any {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, "parley", append([]string{"mcp"}, args...)...)
 	cmd.Stderr = os.Stderr
@@ -53,8 +53,8 @@ func TestMCPOverStdio(t *testing.T) {
 	token, err := w.OperatorClient().AddToken(w.Ctx, api.AddToken{Agent: beta})
 	testkit.Must(t, err)
 
-	buyer := stdioClient(t, w.Ctx, "--as", string(alpha), "--key", key, "--url", w.URL)
-	vendor := stdioClient(t, w.Ctx, "--token", token.Token, "--http", "http://"+w.HTTPAddr)
+	buyer := stdioClient(w.Ctx, t, "--as", string(alpha), "--key", key, "--url", w.URL)
+	vendor := stdioClient(w.Ctx, t, "--token", token.Token, "--http", "http://"+w.HTTPAddr)
 	opened := buyer("open_session", map[string]any{"with": []any{beta}, "purpose": "cups", "invitationTimeoutMs": 600000})
 	id := opened["sessionId"]
 	if turn := vendor("wait_for_turn", nil); turn["sessionId"] != id || turn["referenceId"] != "invitation" {
@@ -69,7 +69,7 @@ func TestMCPOverStdio(t *testing.T) {
 	go func() { heard <- buyer("wait_for_turn", map[string]any{"sessionId": id}) }()
 	w.Down()
 	w.Up()
-	vendor = stdioClient(t, w.Ctx, "--token", token.Token, "--http", "http://"+w.HTTPAddr) // which has another port now
+	vendor = stdioClient(w.Ctx, t, "--token", token.Token, "--http", "http://"+w.HTTPAddr) // which has another port now
 	turn := vendor("wait_for_turn", map[string]any{"sessionId": id})
 	countered := vendor("counter", map[string]any{"sessionId": id, "referenceId": turn["referenceId"], "terms": map[string]any{"price": 4.5}})
 	if turn := <-heard; turn["status"] != "turn" || turn["referenceId"] != countered["referenceId"] {

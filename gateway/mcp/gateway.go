@@ -48,6 +48,7 @@ type Options struct {
 	// call no more.
 	Caller func(ctx context.Context, extra *mcp.RequestExtra) (context.Context, context.CancelFunc, Caller, error)
 	Log    *zap.Logger
+	Change func(*mcp.ServerOptions) // of the server, for a suite that wants more than the gateway has
 }
 
 // Only is a Caller of Options for a server that acts for one principal.
@@ -64,9 +65,13 @@ func New(o Options) *mcp.Server {
 		o.Log = zap.NewNop()
 	}
 	g := &gateway{o}
+	options := &mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{}}
+	if o.Change != nil {
+		o.Change(options)
+	}
 	server := mcp.NewServer(&mcp.Implementation{
 		Name: "parley", Title: "parley", Version: api.Version, WebsiteURL: "https://github.com/parley-asp/parley",
-	}, &mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{}})
+	}, options)
 	for _, t := range tools() {
 		server.AddTool(t.describe(), g.serve(t))
 	}

@@ -44,8 +44,7 @@ type HTTPOptions struct {
 // ServeHTTP is a handler of Path and MetadataPath. Every request stands for itself, in every
 // revision of MCP, so it needs no session and any broker may serve the next one.
 func ServeHTTP(o HTTPOptions) http.Handler {
-	server := New(Options{Caller: callerOf, Log: o.Log})
-	return Serve(o, server, false)
+	return Serve(o, New(Options{Caller: Admitted, Log: o.Log}), false)
 }
 
 // Serve is ServeHTTP for a server of New to which more was added. A stateful one keeps
@@ -178,9 +177,9 @@ func (h *handler) metadata(w http.ResponseWriter, r *http.Request) {
 // errGone ends the calls of a client that is gone.
 var errGone = errors.New("the client is gone")
 
-// callerOf finds the caller of a request that a token let in. The context ends when the client
-// is gone, and when the token is removed or expires.
-func callerOf(ctx context.Context, extra *mcp.RequestExtra) (context.Context, context.CancelFunc, Caller, error) {
+// Admitted is a Caller of Options for Serve: it finds the caller of a request that a token let in.
+// The context ends when the client is gone, and when the token is removed or expires.
+func Admitted(ctx context.Context, extra *mcp.RequestExtra) (context.Context, context.CancelFunc, Caller, error) {
 	if extra == nil || extra.TokenInfo == nil {
 		return ctx, func() {}, nil, session.Refuse(session.Unauthorized, "a token is needed")
 	}

@@ -32,6 +32,16 @@ func hosts(t *testing.T) (w *testkit.World, env []string) {
 	return w, env
 }
 
+// tokenOf finds a token in the environment.
+func tokenOf(env []string, name string) string {
+	for _, e := range env {
+		if token, is := strings.CutPrefix(e, name+"="); is {
+			return token
+		}
+	}
+	return ""
+}
+
 // The TypeScript and the Python SDK of MCP play a whole session each, and hold every result to
 // its tool's schema.
 func TestMCPClients(t *testing.T) {
@@ -59,12 +69,7 @@ func TestMCPClients(t *testing.T) {
 func TestMCPInspector(t *testing.T) {
 	t.Parallel()
 	w, env := hosts(t)
-	token := ""
-	for _, e := range env {
-		if value, is := strings.CutPrefix(e, "BUYER="); is {
-			token = value
-		}
-	}
+	token := tokenOf(env, "BUYER")
 	inspect := func(args ...string) string {
 		args = append([]string{"--cli", "http://" + w.HTTPAddr + "/mcp", "--transport", "http", "--header", "Authorization: Bearer " + token}, args...)
 		return string(must(t)(node(t, env, "node_modules/.bin/mcp-inspector", args...)))

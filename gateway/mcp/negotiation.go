@@ -1,0 +1,155 @@
+package mcpgateway
+
+import (
+	"context"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/api"
+	indexgateway "github.com/parley-asp/parley/gateway/index"
+	act "github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// A turn is one that was taken.
+type turn struct {
+	Number    int            `json:"turnNumber"`
+	Speaker   string         `json:"speaker"`
+	Sender    act.Agent      `json:"senderId"`
+	Quoted    bool           `json:"quoted"`
+	Action    string         `json:"action"`
+	Reasoning *string        `json:"reasoning"`
+	Roles     jsontext.Value `json:"suggestedRoles"`
+	Message   *string        `json:"message"`
+	Created   string         `json:"createdAt"`
+}
+
+// maxTurns are shown of a negotiation, the newest.
+const maxTurns = 200
+
+// negotiation reads one.
+func (c *call) negotiation(ctx context.Context, args jsontext.Value) (result, error) {
+	var q struct {
+		ID act.SessionID `json:"negotiationId"`
+	}
+	if err := read(args, &q); err != nil {
+		return result{}, err
+	}
+	view, err := ask(ctx, c, api.SessionGet, api.GetSession{Session: q.ID})
+	if err != nil {
+		return result{}, err
+	}
+	now, err := ask(ctx, c, api.TurnWait, api.WaitTurn{Session: q.ID})
+	if err != nil {
+		return result{}, err
+	}
+	since := view.Head.Next.Sequence - min(view.Head.Next.Sequence, maxTurns)
+	page, err := ask(ctx, c, api.SessionMessages, api.ListMessages{Session: q.ID, Since: since, Limit: maxTurns})
+	if err != nil {
+		return result{}, err
+	}
+	said, err := c.entries(page.Messages)
+	if err != nil {
+		return result{}, err
+	}
+	source, candidate := indexgateway.Sides(&view)
+	mine := source == c.Agent() || now.Turn != nil && now.Turn.OnBehalfOf == source
+	turns := []turn{}
+	for i, t := range indexgateway.Turns(turnEntries(said), source) {
+		turns = append(turns, c.turnOf(i+1, t))
+	}
+	part := struct {
+		Outcome jsontext.Value `json:"outcome"`
+	}{jsontext.Value("null")}
+	if len(view.ModePart) > 0 && json.Unmarshal(view.ModePart, &part) != nil {
+		part.Outcome = jsontext.Value("null")
+	}
+	data := struct {
+		ID           act.SessionID        `json:"id"`
+		Status       string               `json:"status"`
+		Role         string               `json:"role"`
+		Counterparty act.Agent            `json:"counterpartyId"`
+		Mode         string               `json:"mode"`
+		State        string               `json:"state"`
+		Count        int                  `json:"turnCount"`
+		Yours        bool                 `json:"isUsersTurn"`
+		Turns        []turn               `json:"turns"`
+		Outcome      jsontext.Value       `json:"outcome"`
+		Context      indexgateway.Context `json:"context"`
+		Created      string               `json:"createdAt"`
+		Updated      string               `json:"updatedAt"`
+		Notice       string               `json:"notice"`
+	}{
+		ID: q.ID, Role: "candidate", Counterparty: source, Mode: view.Mode, State: view.State.String(), Count: len(turns), Yours: now.Status == api.WaitTurnWaits,
+		Turns: turns, Outcome: part.Outcome, Created: view.Created, Updated: view.Updated, Notice: notice,
+	}
+	data.Status = statusOf(view.State, data.Yours)
+	if mine {
+		data.Role, data.Counterparty = "source", candidate
+	}
+	var private, seed jsontext.Value
+	if now.Turn != nil {
+		private, seed = now.Turn.Private, now.Turn.SeedAssessment
+	}
+	data.Context = indexgateway.ContextOf(&view, view.Invitation.Terms, seed, private, mine)
+	return result{value: success{true, data}}, nil
+}
+
+func (c *call) turnOf(number int, t indexgateway.Taken) turn {
+	one := turn{
+		Number: number, Speaker: t.Side, Sender: t.Entry.From, Quoted: t.Entry.From != c.Agent(), Action: t.Action,
+		Message: t.Message, Created: t.Entry.At, Roles: jsontext.Value("null"),
+	}
+	var of struct {
+		Reasoning *string        `json:"reasoning"`
+		Roles     jsontext.Value `json:"suggestedRoles"`
+	}
+	if len(t.Assessment) > 0 && json.Unmarshal(t.Assessment, &of) == nil {
+		one.Reasoning = of.Reasoning
+		if len(of.Roles) > 0 {
+			one.Roles = of.Roles
+		}
+	}
+	return one
+}
+
+// respond takes a turn. One that nobody has claimed is claimed for this client.
+func (c *call) respond(ctx context.Context, args jsontext.Value) (result, error) {
+	var q struct {
+		ID        act.SessionID  `json:"negotiationId"`
+		Action    string         `json:"action"`
+		Reasoning string         `json:"reasoning"`
+		Roles     jsontext.Value `json:"suggestedRoles"`
+		Message   string         `json:"message"`
+	}
+	if err := read(args, &q); err != nil {
+		return result{}, err
+	}
+	if len(q.Roles) == 0 {
+		q.Roles = jsontext.Value("null")
+	}
+	assessment, err := json.Marshal(map[string]any{"reasoning": q.Reasoning, "suggestedRoles": q.Roles}, json.Deterministic(true))
+	if err != nil {
+		return result{}, err
+	}
+	view, err := ask(ctx, c, api.SessionGet, api.GetSession{Session: q.ID})
+	if err != nil {
+		return result{}, err
+	}
+	response, err := indexgateway.Decision{Action: q.Action, Message: q.Message, Assessment: assessment}.Response(c.Agent(), view)
+	if err != nil {
+		return result{}, session.Refuse(session.MalformedEnvelope, "%s", err)
+	}
+	if _, err := ask(ctx, c, api.TurnPickup, api.PickUpTurn{Session: q.ID, Worker: c.Worker()}); err != nil {
+		return result{}, err
+	}
+	response.Worker = c.Worker()
+	accepted, err := c.Respond(ctx, response)
+	if err != nil {
+		return result{}, err
+	}
+	return result{value: success{true, map[string]any{
+		"negotiationId": q.ID, "action": q.Action, "state": accepted.State, "messageId": accepted.Message, "sequenceNumber": accepted.Sequence,
+	}}}, nil
+}
