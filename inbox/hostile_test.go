@@ -6,7 +6,9 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/discovery"
 	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 )
@@ -38,7 +40,10 @@ func TestHostileText(t *testing.T) {
 	asked, err := buys.Session(s.ID()).Escalate(w.Ctx, client.Escalation{Reason: client.AuthorityLimit, Urgency: client.High, Context: hostile, About: "p1"})
 	testkit.Must(t, err)
 
-	for _, path := range []string{"", "items/" + asked.ID, "part/items/" + asked.ID, "part/queue", "sessions", "sessions/" + string(s.ID()), "items/x%E2%80%AEy", "?search=x%E2%80%AEy"} {
+	_, err = w.Client(seller).Register(w.Ctx, api.Card{Name: hostile, Description: hostile, Capabilities: []string{hostile}, Skills: []discovery.Skill{{ID: "s", Name: hostile}}})
+	testkit.Must(t, err)
+
+	for _, path := range []string{"agents", "agents?search=x%E2%80%AEy", "part/agents", "", "items/" + asked.ID, "part/items/" + asked.ID, "part/queue", "sessions", "sessions/" + string(s.ID()), "items/x%E2%80%AEy", "?search=x%E2%80%AEy"} {
 		got := v.sends("GET", "/inbox/"+path, "")
 		for _, c := range got.body {
 			if c != '\n' && !unicode.IsPrint(c) {

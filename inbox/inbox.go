@@ -84,6 +84,8 @@ func New(o Options) *Inbox {
 		"GET /sessions":         i.sessionsPage,
 		"GET /sessions/{id}":    i.sessionPage,
 		"GET /insights":         i.insightsPage,
+		"GET /agents":           i.agentsPage,
+		"GET /part/agents":      i.agentsPart,
 		"GET /settings":         i.settingsPage,
 		"GET /checks":           i.checksPage,
 		"GET /checks/{id}":      i.checkPage,

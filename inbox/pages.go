@@ -43,6 +43,7 @@ type page struct {
 	Queue    *queue
 	Item     *item
 	Sessions *sessions
+	Agents   *agents
 	Session  *sessionView
 	Checks   *checks
 	Check    *check

@@ -132,9 +132,9 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	}
 	mux.Handle("/log/", limitConcurrency(logReaders, s.Ledger()))
 	mux.Handle("GET /did/{token}/did.json", public.limit(http.HandlerFunc(s.did)))
-	for _, path := range []string{"GET /{$}", "GET /inbox"} {
+	for path, to := range map[string]string{"GET /{$}": "inbox/", "GET /inbox": "inbox/", "GET /agents": "inbox/agents"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Location", "inbox/") // relative: a reverse proxy may add a prefix
+			w.Header().Set("Location", to) // relative: a reverse proxy may add a prefix
 			w.WriteHeader(http.StatusSeeOther)
 		})
 	}

@@ -118,7 +118,7 @@ func TestAccessible(t *testing.T) {
 	door.accessible("the sign-in")
 	b := w.enters(alice, "")
 	b.reads(".live", "live")
-	for _, path := range []string{"", "?status=resolved", "items/" + id, "items/" + other, "checks", "sessions", "sessions/" + string(buyer.ID()), "insights"} {
+	for _, path := range []string{"", "?status=resolved", "items/" + id, "items/" + other, "checks", "sessions", "sessions/" + string(buyer.ID()), "agents", "insights"} {
 		b.opens(path)
 		b.sees("main, .queue")
 		b.accessible("/" + path)

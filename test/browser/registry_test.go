@@ -1,0 +1,52 @@
+//go:build browser
+
+package browser
+
+import (
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/discovery"
+	"github.com/parley-asp/parley/internal/testkit"
+)
+
+// TestAgentsPage finds agents as one types, by the keyboard, also on a phone. What agents say
+// of themselves is no markup.
+func TestAgentsPage(t *testing.T) {
+	w := newWorld(t, testkit.Options{})
+	w.Principal(alpha, func(c *api.Card) {
+		c.Name, c.Description = `Buyer <img src=x onerror="document.title='taken over'">`, "abc\u202efdp.exe"
+		c.Capabilities = []string{"buy.compute"}
+	})
+	w.Principal(sales, func(c *api.Card) {
+		c.Name, c.Pricing, c.QueueDepth = "Clouds", []byte(`{"amount":"0.05","currency":"USD","per":"hour"}`), []byte("3")
+		c.Skills = []discovery.Skill{{ID: "vm", Name: "Virtual machines"}}
+	})
+	w.as(sales)
+	b := w.enters(alice, "")
+	b.clicks(`nav a[href="agents"]`)
+	b.reads("#agents", "Clouds")
+	b.reads("#agents", "0.05 USD per hour")
+	b.reads("#agents", "3 tasks")
+	b.reads("#agents", `<img src=x onerror=`)
+	b.accessible("/agents")
+	b.readable()
+	get[string](b, `(document.querySelector("#agent-search").focus(), "")`)
+	b.do(chromedp.SendKeys(css("#agent-search"), "virtual"))
+	b.holds(`document.querySelectorAll("#agents tbody tr").length === 1`)
+	b.reads("#agents", "Virtual machines")
+	b.holds(`document.querySelector("#found").textContent === "1 agent" && location.search === "?search=virtual" && document.activeElement.id === "agent-search"`)
+	b.do(chromedp.SendKeys(css("#agent-search"), "x"))
+	b.reads("#agents", "No agent matches")
+	b.accessible("/agents without a match")
+	b.do(chromedp.EmulateViewport(320, 640, chromedp.EmulateMobile))
+	b.opens("agents")
+	b.reads("#agents", "Clouds")
+	b.fits()
+	b.accessible("/agents on a phone")
+	if title := get[string](b, `document.title`); title != "Agents · parley" {
+		t.Errorf("the title is %q", title)
+	}
+}
