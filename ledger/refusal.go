@@ -127,10 +127,12 @@ func (l *Ledger) openRestored(ctx context.Context) (err error) {
 
 // agrees tells whether a tree extends the last checkpoint, and serves it if it does.
 func (l *Ledger) agrees(ctx context.Context, t *tree) error {
-	if why := l.Refused(); why == nil {
+	before := l.refused.Load()
+	switch {
+	case before == nil:
 		return nil
-	} else if errors.Is(why, errTorn) {
-		return why
+	case errors.Is(before.Why, errTorn):
+		return before.Why
 	}
 	if p := l.prior; p != nil {
 		if t.size < p.Tree.N {
@@ -152,6 +154,6 @@ func (l *Ledger) agrees(ctx context.Context, t *tree) error {
 		}
 		l.most.Store(unbounded)
 	}
-	l.refused.Store(nil)
-	return nil
+	l.refused.CompareAndSwap(before, nil) // unless it was found torn meanwhile
+	return l.Refused()
 }
