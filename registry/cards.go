@@ -61,7 +61,7 @@ func (r *Registry) forCaller(card api.Card, c api.Caller) api.Card {
 	if !c.Operator && c.Agent.Organisation() != card.Agent.Organisation() {
 		card.Registry.Limits, card.Registry.Devices, card.Registry.Away, card.CCC = nil, nil, nil, nil
 	}
-	card.DomainVerified = card.Registry.Domain != nil && card.Registry.Domain.Key == signs(card)
+	card.DomainVerified = vouched(card)
 	if r.o.Available != nil && card.Kind != performatives.KindHuman {
 		online, last := r.o.Available(card.Agent)
 		card.Availability = api.Availability(card.Availability, online, last)

@@ -59,6 +59,9 @@ func (r *Registry) asksDomain(ctx context.Context, a performatives.Agent, key pe
 	return nil
 }
 
+// vouched tells whether the domain of a principal's URI vouches for the key that it has now.
+func vouched(c api.Card) bool { return c.Registry.Domain != nil && c.Registry.Domain.Key == signs(c) }
+
 // signs is the key that a principal signs with.
 func signs(c api.Card) performatives.Key {
 	if key, hosted := hostedKey(c); hosted && c.Key == "" {

@@ -30,7 +30,7 @@ func (r *Registry) AgentSearch(_ context.Context, c api.Caller, q api.SearchAgen
 			q.Kind != "" && card.Kind != q.Kind ||
 			q.Schema != "" && !slices.Contains(card.Schemas, q.Schema) ||
 			q.MinTrust > 0 && (card.Registry.TrustScore == nil || *card.Registry.TrustScore < q.MinTrust) ||
-			q.Verified && !r.forCaller(card, c).DomainVerified ||
+			q.Verified && !vouched(card) ||
 			!says(card, words) {
 			continue
 		}
@@ -54,7 +54,11 @@ func says(card api.Card, words []string) bool {
 
 // Capable returns the cards of agents with a capability, by URI. No human is among them.
 func (r *Registry) Capable(capability string) []api.Card {
-	return slices.DeleteFunc(r.cache.withCapability(capability), func(card api.Card) bool { return card.Kind == performatives.KindHuman })
+	agents := slices.DeleteFunc(r.cache.withCapability(capability), func(card api.Card) bool { return card.Kind == performatives.KindHuman })
+	for i := range agents {
+		agents[i].DomainVerified = vouched(agents[i])
+	}
+	return agents
 }
 
 // Trusted returns the cards of those agents that have the most trust, and at least as much

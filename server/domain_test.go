@@ -51,6 +51,9 @@ func TestDomainVerified(t *testing.T) {
 		if err != nil || len(found.Agents) > 0 != want {
 			t.Errorf("a search finds %d: %v", len(found.Agents), err)
 		}
+		if shown := b.Proposals().Agents(); len(shown) != 2 || shown[0].DomainVerified != want { // to everybody, too
+			t.Errorf("the public list has %+v", shown)
+		}
 	}
 	verified(false)
 	for _, refused := range []struct {
