@@ -1,9 +1,15 @@
 package agreement
 
 import (
+	"fmt"
+	"net/url"
 	"slices"
+	"strings"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/mr-tron/base58"
+	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/performatives"
 )
@@ -50,7 +56,79 @@ func DIDDocumentOf(a performatives.Agent, own, hosted performatives.Key) DIDDocu
 }
 
 // DIDKeyOf is the did:key of a key.
-func DIDKeyOf(k performatives.Key) DID { return DID("did:key:" + multibase(k)) }
+func DIDKeyOf(k performatives.Key) DID { return DID(didKey + multibase(k)) }
+
+const didKey = "did:key:"
+
+// KeyOf is the key of a did:key; "" of anything else.
+func KeyOf(d DID) performatives.Key {
+	encoded, is := strings.CutPrefix(string(d), didKey)
+	if !is {
+		return ""
+	}
+	return keyOf(encoded)
+}
+
+// keyOf is the key that multibase wrote; "" of anything else.
+func keyOf(encoded string) performatives.Key {
+	digits, _ := strings.CutPrefix(encoded, "z")
+	raw, err := base58.Decode(digits)
+	if err != nil || len(raw) < len(ed25519) {
+		return ""
+	}
+	public, err := nkeys.Encode(nkeys.PrefixByteUser, raw[len(ed25519):])
+	if k := performatives.Key(public); err == nil && k.Valid() && multibase(k) == encoded {
+		return k
+	}
+	return ""
+}
+
+// ReadDIDDocument are the keys by which the subject of a DID document makes assertions.
+func ReadDIDDocument(data []byte, did DID) (keys []performatives.Key, err error) {
+	var d struct {
+		ID        DID              `json:"id"`
+		Keys      []DIDKey         `json:"verificationMethod"`
+		Assertion []jsontext.Value `json:"assertionMethod"`
+	}
+	if err := json.Unmarshal(data, &d); err != nil {
+		return nil, err
+	}
+	if d.ID != did {
+		return nil, fmt.Errorf("the document is of %.200q", d.ID)
+	}
+	asserts := map[string]bool{}
+	for _, raw := range d.Assertion {
+		var id string
+		var key DIDKey
+		switch {
+		case json.Unmarshal(raw, &id) == nil:
+			asserts[id] = true
+		case json.Unmarshal(raw, &key) == nil:
+			asserts[key.ID] = true
+			d.Keys = append(d.Keys, key)
+		}
+	}
+	for _, k := range d.Keys {
+		if key := keyOf(k.Multibase); key != "" && (asserts[k.ID] || asserts[strings.TrimPrefix(k.ID, string(did))]) {
+			keys = append(keys, key)
+		}
+	}
+	return keys, nil
+}
+
+// DocumentURL is where the document of a did:web is; "" of anything else.
+func DocumentURL(d DID) string {
+	rest, is := strings.CutPrefix(string(d), method)
+	host, path, _ := strings.Cut(rest, ":")
+	host, err := url.PathUnescape(host)
+	if !is || err != nil || host == "" || strings.ContainsAny(host, "/?#@") || strings.ContainsAny(path, "/?#@") {
+		return ""
+	}
+	if path == "" {
+		path = ".well-known"
+	}
+	return "https://" + strings.ToLower(host) + "/" + strings.ReplaceAll(path, ":", "/") + "/did.json"
+}
 
 // ed25519 is the multicodec of an Ed25519 public key.
 var ed25519 = []byte{0xed, 0x01}

@@ -58,6 +58,7 @@ type Evidence struct {
 	Acceptance jsontext.Value                            `json:"acceptance,omitzero"`
 	Keys       map[performatives.Agent]performatives.Key `json:"keys,omitzero"`
 	DIDKeys    map[performatives.Agent]performatives.Key `json:"did_keys,omitzero"` // that signed the hash, where Keys has those of the entries
+	DIDs       map[performatives.Agent]DID               `json:"dids,omitzero"`     // of parties that have registered another than their own host's
 }
 
 // An Offer is what an agreement would be about: what its author signs in binding/1.
@@ -68,7 +69,7 @@ type Offer struct {
 	Terms    performatives.Object
 	Salt     Salt
 	performatives.Binding
-	Confidentiality Confidentiality
+	Inherited Inherited
 }
 
 // Draft is the document of an offer before anybody has signed it.
@@ -76,10 +77,10 @@ func Draft(o Offer) (Document, error) {
 	d := Document{Core: Core{
 		ID: IDOf(o.Session, o.Proposal), Negotiation: o.Session, Category: o.Category,
 		EffectiveFrom: o.EffectiveFrom, EffectiveUntil: o.EffectiveUntil,
-		CCC: o.Confidentiality.CCC, Obligations: o.Confidentiality.Obligations,
+		CCC: o.Inherited.CCC, Obligations: o.Inherited.Obligations,
 	}}
 	for _, a := range o.Parties {
-		d.Parties = append(d.Parties, DIDOf(a))
+		d.Parties = append(d.Parties, o.Inherited.DIDOf(a))
 	}
 	err := json.Unmarshal(o.Terms, &d.Terms)
 	if err != nil {
@@ -97,7 +98,7 @@ type Accepted struct {
 	Parties           []performatives.Agent // who made the offer comes first
 	Offer, Acceptance transcript.Entry
 	Keys              map[performatives.Agent][]performatives.Key // that were pinned for them and the two senders, the newest first
-	Confidentiality   Confidentiality
+	Inherited         Inherited
 }
 
 // signer is the key that signed, the newest if none did.
@@ -121,7 +122,7 @@ func Build(a Accepted) (Document, error) {
 	}
 	o := Offer{
 		Session: a.Offer.Message.Session, Proposal: a.Offer.Message.Body.ID(a.Offer.Message.ID),
-		Parties: a.Parties, Terms: offering.Offer().Terms, Salt: saltOf(a.Offer.Message), Confidentiality: a.Confidentiality,
+		Parties: a.Parties, Terms: offering.Offer().Terms, Salt: saltOf(a.Offer.Message), Inherited: a.Inherited,
 	}
 	if b, binds := a.Offer.Message.Body.(performatives.Binder); binds {
 		o.Binding = *b.Binds()
@@ -136,6 +137,14 @@ func Build(a Accepted) (Document, error) {
 	d.Evidence = &Evidence{Offer: a.Offer.Bytes, Acceptance: a.Acceptance.Bytes, Keys: map[performatives.Agent]performatives.Key{}}
 	for _, m := range []*performatives.Message{a.Offer.Message, a.Acceptance.Message} {
 		d.Evidence.know(m.Sender, a.signer(m.Sender, func(k performatives.Key) bool { return m.VerifySignature(k) == nil }))
+	}
+	for _, party := range a.Parties {
+		if did, registered := a.Inherited.DIDs[party]; registered {
+			if d.Evidence.DIDs == nil {
+				d.Evidence.DIDs = map[performatives.Agent]DID{}
+			}
+			d.Evidence.DIDs[party] = did
+		}
 	}
 	d.sign(a, o.AgreementSignature)
 	return d, nil
@@ -197,7 +206,7 @@ func (d Document) Redact(keep ...string) Document {
 	}
 	d.Terms, d.Salts = terms, salts
 	if d.Evidence != nil {
-		d.Evidence = &Evidence{Keys: d.Evidence.Keys, DIDKeys: d.Evidence.DIDKeys}
+		d.Evidence = &Evidence{Keys: d.Evidence.Keys, DIDKeys: d.Evidence.DIDKeys, DIDs: d.Evidence.DIDs}
 	}
 	return d
 }

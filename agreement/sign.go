@@ -18,7 +18,7 @@ var ErrNotBinding = errors.New("agreement: the offer has no agreementSalt, or is
 
 // SignOffer signs the agreement that an offer becomes between two parties, who made the
 // offer first. The signer is one of them.
-func SignOffer(signer performatives.Signer, s performatives.SessionID, offer performatives.Body, id string, c Confidentiality, parties ...performatives.Agent) (string, error) {
+func SignOffer(signer performatives.Signer, s performatives.SessionID, offer performatives.Body, id string, c Inherited, parties ...performatives.Agent) (string, error) {
 	offering, makes := offer.(performatives.Offering)
 	binder, binds := offer.(performatives.Binder)
 	if !makes || !binds {
@@ -29,7 +29,7 @@ func SignOffer(signer performatives.Signer, s performatives.SessionID, offer per
 		return "", ErrNotBinding
 	}
 	d, err := Draft(Offer{
-		Session: s, Proposal: id, Parties: parties, Terms: offering.Offer().Terms, Salt: salt, Binding: *binder.Binds(), Confidentiality: c,
+		Session: s, Proposal: id, Parties: parties, Terms: offering.Offer().Terms, Salt: salt, Binding: *binder.Binds(), Inherited: c,
 	})
 	if err != nil {
 		return "", fmt.Errorf("the terms make no agreement: %w", err)
@@ -48,7 +48,7 @@ type Party struct {
 	Other   performatives.Agent
 	Offer   performatives.Body // that an ACCEPT is of
 
-	Confidentiality Confidentiality // that the session inherits
+	Inherited Inherited // that the session inherits
 }
 
 // OfferIn is the body of the first of some entries, nil for none.
@@ -116,7 +116,7 @@ func (p Party) sign(act performatives.Performative, body jsontext.Value) (string
 	if signer == nil {
 		signer = nobody{}
 	}
-	return SignOffer(signer, p.Session, offer, id, p.Confidentiality, parties...)
+	return SignOffer(signer, p.Session, offer, id, p.Inherited, parties...)
 }
 
 // salt derives from a signature, which nobody else can make.

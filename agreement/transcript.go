@@ -34,7 +34,7 @@ func Of(entries []transcript.Entry, modes session.Modes) ([]Document, error) {
 
 // Made is the agreement that two entries of a session have made.
 func Made(state *session.State, a session.Agreement, offer, acceptance transcript.Entry) (Document, error) {
-	made := Accepted{Parties: a.Parties, Offer: offer, Acceptance: acceptance, Keys: map[performatives.Agent][]performatives.Key{}, Confidentiality: ConfidentialityOf(state)}
+	made := Accepted{Parties: a.Parties, Offer: offer, Acceptance: acceptance, Keys: map[performatives.Agent][]performatives.Key{}, Inherited: InheritedOf(state)}
 	for _, signer := range append([]performatives.Agent{offer.Message.Sender, acceptance.Message.Sender}, a.Parties...) {
 		made.Keys[signer] = state.PinnedKeys(signer)
 	}

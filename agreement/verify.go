@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -144,7 +145,7 @@ func (v *verifier) evidence() {
 	for a, k := range said.DIDKeys {
 		keys[a] = append(keys[a], k)
 	}
-	made, err := Build(Accepted{Parties: v.parties(), Offer: offer, Acceptance: acceptance, Keys: keys, Confidentiality: Confidentiality{v.Document.CCC, v.Document.Obligations}})
+	made, err := Build(Accepted{Parties: v.parties(), Offer: offer, Acceptance: acceptance, Keys: keys, Inherited: Inherited{v.Document.CCC, v.Document.Obligations, said.DIDs}})
 	switch {
 	case err != nil:
 		v.fault("/evidence/offer", "%v", err)
@@ -227,6 +228,13 @@ func (v *verifier) party(i int) performatives.Agent {
 	if i >= len(v.Document.Parties) {
 		return ""
 	}
+	if e := v.Document.Evidence; e != nil {
+		for a, did := range e.DIDs {
+			if did == v.Document.Parties[i] {
+				return a
+			}
+		}
+	}
 	a, err := v.Document.Parties[i].Agent()
 	if err != nil {
 		v.fault(fmt.Sprintf("/parties/%d", i), "is no DID of a principal")
@@ -254,6 +262,8 @@ func (v *verifier) signatures() {
 			v.fault("/signatures", "%s has not signed", party)
 		case key == "":
 			v.fault("/signatures/"+string(party), "the key of %s is not known", agent)
+		case strings.HasPrefix(string(party), didKey) && party != DIDKeyOf(key):
+			v.fault("/signatures/"+string(party), "is of %s, which is another key", key)
 		case !SignedBy(key, d.Hash, signature):
 			v.fault("/signatures/"+string(party), "is not of the key %s", key)
 		default:

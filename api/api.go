@@ -135,6 +135,7 @@ type Card struct {
 // Registry is what the registry holds of a principal, and no card can claim.
 type Registry struct {
 	TrustScore   *float64              `json:"trustScore,omitzero"`  // 0–100
+	DID          string                `json:"did,omitzero"`         // that an operator registered instead of that of the agent's host
 	MayDecide    bool                  `json:"mayDecide,omitzero"`   // a human who decides escalations
 	Auditor      bool                  `json:"auditor,omitzero"`     // a human who reads the organisation's sessions, and only reads
 	Limits       []performatives.Limit `json:"limits,omitzero"`      // of a human who may decide: the ceilings; none is no ceiling

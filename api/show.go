@@ -56,12 +56,23 @@ func ViewSession(s *session.State, at time.Time) SessionView {
 		paused := d.Code != session.EscalationExpired && s.ClockStopped(at)
 		v.Deadlines = append(v.Deadlines, DeadlineView{d.Code, Timestamp(d.At), d.Ends, d.Ref, paused})
 	}
-	inherits := agreement.ConfidentialityOf(s)
+	inherits := agreement.InheritedOf(s)
 	v.CCC, v.Obligations = inherits.CCC, inherits.Obligations
 	if s.Mode.View != nil {
 		v.ModePart = members(s.Mode.View(s, at))
 	}
 	return v
+}
+
+// Inherits is what the agreements of the session inherit of its parties.
+func (v SessionView) Inherits() agreement.Inherited {
+	c := agreement.Inherited{CCC: v.CCC, Obligations: v.Obligations, DIDs: map[performatives.Agent]agreement.DID{}}
+	for _, p := range v.Participants {
+		if p.DID != "" {
+			c.DIDs[p.Agent] = agreement.DID(p.DID)
+		}
+	}
+	return c
 }
 
 // members writes what a mode adds. Modes are part of the program: one whose
@@ -75,7 +86,7 @@ func members(part any) jsontext.Value {
 }
 
 func viewParty(s *session.State, p session.Party, at time.Time) PartyView {
-	v := PartyView{Agent: p.Agent, Role: p.Role.String(), Kind: p.Kind, Status: "joined", Authority: p.Authority, Key: p.Key, Custody: p.Custody, DIDKey: p.DIDKey, Conformance: p.Conformance}
+	v := PartyView{Agent: p.Agent, Role: p.Role.String(), Kind: p.Kind, Status: "joined", Authority: p.Authority, Key: p.Key, Custody: p.Custody, DIDKey: p.DIDKey, DID: p.DID, Conformance: p.Conformance}
 	switch {
 	case p.Role == session.Delegate:
 		g := s.GrantsOf(p, at)[0]

@@ -51,6 +51,7 @@ type PartyView struct {
 	Key         performatives.Key   `json:"key,omitzero"`
 	Custody     string              `json:"custody,omitzero"`          // hosted: the installation holds the key
 	DIDKey      performatives.Key   `json:"didKey,omitzero"`           // the party's own key, where key is hosted
+	DID         string              `json:"did,omitzero"`              // that it registered instead of that of its host
 	Conformance string              `json:"conformanceLevel,omitzero"` // minimal: it takes INFORM, QUERY and CLOSE only
 }
 

@@ -97,6 +97,10 @@ type Options struct {
 	// before the change is answered, and must not wait for the broker.
 	Disconnect func(performatives.Agent, performatives.Key)
 
+	// DIDDocument reads the DID document at a URL, for an operator who registers a did:web; nil
+	// reads none.
+	DIDDocument func(ctx context.Context, url string) ([]byte, error)
+
 	// Reserved are the installation's own keys, besides Signer's: no principal is registered with one.
 	Reserved []performatives.Key
 

@@ -17,7 +17,7 @@ func (b *Broker) openRegistry(ctx context.Context) (err error) {
 	b.registry, err = registry.Open(ctx, registry.Options{
 		Store: b.store, Broker: b.Key(), Reserved: b.Reserved, Dev: b.Dev, Alone: b.Alone, Now: b.Now, Log: b.Log,
 		Timely: b.timely, Disconnect: b.Disconnect, Credentials: b.Credentials,
-		Prove:     b.Prove,
+		Prove: b.Prove, Document: b.DIDDocument,
 		Available: func(a performatives.Agent) (online bool, last time.Time) { return b.available.Of(a) },
 	})
 	return err
@@ -101,6 +101,9 @@ func (b *Broker) NameOf(a performatives.Agent) string {
 	card, _ := b.registry.Card(a)
 	return card.Name
 }
+
+// AgentOf is who has registered a DID.
+func (b *Broker) AgentOf(did string) (performatives.Agent, bool) { return b.registry.AgentOf(did) }
 
 // KeysOf are the registered key of a principal and the one that the installation holds for it,
 // "" for none.

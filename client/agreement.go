@@ -17,7 +17,7 @@ type Agreement struct {
 	Until    time.Time           // when it ends; zero is never
 	Category string              // such as pricing
 
-	Confidentiality agreement.Confidentiality // ccc and regulatedObligations of the session's view, if it has them
+	Inherited agreement.Inherited // ccc and regulatedObligations of the session's view, if it has them
 }
 
 var (
@@ -43,7 +43,7 @@ func Bind(a Agreement) ActOption {
 			b.EffectiveUntil = a.Until.UTC().Format(time.RFC3339)
 		}
 		m.sign = func(signer performatives.Signer) (err error) {
-			b.AgreementSignature, err = signAs(signer, m.Session, m.Body, m.ref(), a.Confidentiality, m.Sender, a.With)
+			b.AgreementSignature, err = signAs(signer, m.Session, m.Body, m.ref(), a.Inherited, m.Sender, a.With)
 			return err
 		}
 		return nil
@@ -53,7 +53,7 @@ func Bind(a Agreement) ActOption {
 // Sign signs the agreement that an offer becomes by this ACCEPT. The hash is made of the
 // offer as it was received, not of what a broker says. inherited are ccc and
 // regulatedObligations of the session's view, if it has them.
-func Sign(offer *Message, inherited ...agreement.Confidentiality) ActOption {
+func Sign(offer *Message, inherited ...agreement.Inherited) ActOption {
 	return func(m *act) error {
 		body, ok := m.Body.(*performatives.AcceptBody)
 		if !ok || body.ReferenceID != offer.Ref() {
@@ -64,7 +64,7 @@ func Sign(offer *Message, inherited ...agreement.Confidentiality) ActOption {
 			by = offer.OnBehalfOf()
 		}
 		m.sign = func(signer performatives.Signer) (err error) {
-			body.AgreementSignature, err = signAs(signer, m.Session, offer.Body(), offer.Ref(), append(inherited, agreement.Confidentiality{})[0], by, m.Sender)
+			body.AgreementSignature, err = signAs(signer, m.Session, offer.Body(), offer.Ref(), append(inherited, agreement.Inherited{})[0], by, m.Sender)
 			return err
 		}
 		return nil
@@ -72,7 +72,7 @@ func Sign(offer *Message, inherited ...agreement.Confidentiality) ActOption {
 }
 
 // signAs signs the agreement of two parties on an offer.
-func signAs(signer performatives.Signer, s performatives.SessionID, offer performatives.Body, id string, c agreement.Confidentiality, parties ...performatives.Agent) (string, error) {
+func signAs(signer performatives.Signer, s performatives.SessionID, offer performatives.Body, id string, c agreement.Inherited, parties ...performatives.Agent) (string, error) {
 	if signer == nil {
 		return "", errNoSigner
 	}

@@ -41,7 +41,7 @@ func (s speech) bind(ctx context.Context, draft performatives.RawDraft, err erro
 	}
 	if binds {
 		p := agreement.Party{Signer: s.signer, Session: draft.Session, Message: draft.ID, At: draft.Timestamp, Self: s.as}
-		p.Confidentiality = agreement.Confidentiality{CCC: view.CCC, Obligations: view.Obligations}
+		p.Inherited = view.Inherits()
 		for _, other := range view.Participants {
 			if other.Agent != s.as && (other.Role == session.Inviter.String() || other.Role == session.Invitee.String()) {
 				p.Other = other.Agent

@@ -172,7 +172,7 @@ func agreementOf(t *session.Command) (agreement.Digest, error) {
 	salt, _ := agreement.ParseSalt(b.AgreementSalt)
 	d, err := agreement.Draft(agreement.Offer{
 		Session: t.Message.Session, Proposal: o.ID, Parties: []asp.Agent{t.Side, t.Other(t.Side)},
-		Terms: o.Terms, Salt: salt, Binding: *b, Confidentiality: agreement.ConfidentialityOf(&t.State),
+		Terms: o.Terms, Salt: salt, Binding: *b, Inherited: agreement.InheritedOf(&t.State),
 	})
 	return d.Hash, err
 }

@@ -65,9 +65,9 @@ func offersElse(t *session.Command, d agreement.OAPDocument, o asp.Offer) string
 		return "negotiation_id"
 	case !agreement.OAPNames(d.Previous, agreement.OAPProposal, t.Message.Body.Refers()):
 		return "previous_proposal_id"
-	case d.From != agreement.DIDOf(t.Side):
+	case d.From != agreement.InheritedOf(&t.State).DIDOf(t.Side):
 		return "from"
-	case d.To != agreement.DIDOf(t.Other(t.Side)):
+	case d.To != agreement.InheritedOf(&t.State).DIDOf(t.Other(t.Side)):
 		return "to"
 	case d.Round == nil || b.Round == nil || *d.Round != *b.Round:
 		return "round"

@@ -41,6 +41,7 @@ type Member struct {
 	Key         Key         `json:"key,omitzero"`     // absent only under --dev
 	Custody     string      `json:"custody,omitzero"` // of the key: hosted, or absent where the principal holds it itself
 	DIDKey      Key         `json:"didKey,omitzero"`  // the principal's own key, where key is hosted
+	DID         string      `json:"did,omitzero"`     // of a principal that has registered another than WebDID
 	CCC         *Regulation `json:"ccc,omitzero"`     // of a principal: what its card's context says of its profession or trade
 	Kind        string      `json:"kind"`             // system, personal, human or broker
 	Authority   string      `json:"authority"`        // principal, full, limited, advisory, standby, decide or broker

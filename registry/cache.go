@@ -21,6 +21,7 @@ type cache struct {
 	logins    map[performatives.Key]performatives.Agent
 	devices   map[performatives.Key]performatives.Agent
 	deciders  map[performatives.Organisation]map[performatives.Agent]bool
+	dids      map[string]performatives.Agent
 	capable   map[string]map[performatives.Agent]bool // by capability
 	profiles  map[performatives.Agent]*discovery.Profile
 	uris      order
@@ -33,6 +34,7 @@ func newCache(decides func(api.Card) bool) *cache {
 		decides: decides, cards: map[performatives.Agent]api.Card{}, revisions: map[performatives.Agent]uint64{},
 		logins: map[performatives.Key]performatives.Agent{}, devices: map[performatives.Key]performatives.Agent{},
 		deciders: map[performatives.Organisation]map[performatives.Agent]bool{},
+		dids:     map[string]performatives.Agent{},
 		capable:  map[string]map[performatives.Agent]bool{}, profiles: map[performatives.Agent]*discovery.Profile{},
 		uris: order{compare: byURI}, trust: order{compare: byTrust},
 		senders: map[string]performatives.Agent{},
@@ -59,6 +61,9 @@ func (c *cache) put(card api.Card, revision uint64) (old api.Card, changed bool)
 	}
 	for _, d := range card.Registry.Devices {
 		c.devices[d.Key] = card.Agent
+	}
+	if did := card.Registry.DID; did != "" {
+		c.dids[did] = card.Agent
 	}
 	for _, capability := range card.Capabilities {
 		if c.capable[capability] == nil {
@@ -93,6 +98,9 @@ func (c *cache) forget(a performatives.Agent) (old api.Card) {
 	c.uris.remove(old)
 	c.trust.remove(old)
 	delete(c.logins, old.Key)
+	if c.dids[old.Registry.DID] == a {
+		delete(c.dids, old.Registry.DID)
+	}
 	if c.senders[old.MACPSender] == a {
 		delete(c.senders, old.MACPSender)
 	}
@@ -130,6 +138,14 @@ func (c *cache) login(k performatives.Key) (performatives.Agent, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	a, ok := c.logins[k]
+	return a, ok
+}
+
+// named finds who has registered a DID.
+func (c *cache) named(did string) (performatives.Agent, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	a, ok := c.dids[did]
 	return a, ok
 }
 

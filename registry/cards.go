@@ -118,6 +118,9 @@ func (r *Registry) add(ctx context.Context, card api.Card, hosted ...api.Device)
 	if err := r.check(&card); err != nil {
 		return api.Card{}, err
 	}
+	if err := r.checkDID(ctx, &card); err != nil {
+		return api.Card{}, err
+	}
 	if err := r.openInbox(ctx, card.Agent); err != nil {
 		return api.Card{}, err
 	}

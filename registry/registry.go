@@ -54,6 +54,9 @@ type Options struct {
 	// Available tells whether an agent is online, and when it was last seen.
 	Available func(performatives.Agent) (online bool, last time.Time)
 
+	// Document reads the DID document at a URL; nil reads none.
+	Document func(ctx context.Context, url string) ([]byte, error)
+
 	// Credentials, if there is one, makes the user JWT of a principal's NATS credentials
 	// file. Without it the NATS server does not read such files.
 	Credentials func(performatives.Agent, performatives.Key) (userJWT string, err error)
@@ -143,7 +146,7 @@ func (r *Registry) Member(a performatives.Agent) (performatives.Member, bool) {
 func (r *Registry) member(c api.Card) performatives.Member {
 	m := performatives.Member{
 		Agent: c.Agent, Key: c.Key, Kind: c.Kind, Authority: performatives.AuthorityPrincipal, TrustScore: c.Registry.TrustScore,
-		Standby: c.Standby, Context: c.CCC,
+		Standby: c.Standby, Context: c.CCC, DID: c.Registry.DID,
 	}
 	if level := ""; json.Unmarshal(c.ConformanceLevel, &level) == nil && strings.EqualFold(level, performatives.Minimal) && !c.Agent.IsHuman() {
 		m.Conformance = performatives.Minimal

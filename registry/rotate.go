@@ -40,6 +40,9 @@ func (r *Registry) AgentRotate(ctx context.Context, c api.Caller, q api.RotateKe
 				return err
 			}
 		}
+		if card.Registry.DID != "" && card.Key != q.Key {
+			return session.Refuse(session.Unauthorized, "%s has a DID with its key: an operator registers both anew (parley agent add --replace --did)", q.Agent)
+		}
 		card.Key = q.Key
 		return nil
 	})

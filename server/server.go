@@ -42,6 +42,7 @@ type Options struct {
 	HTTPConnections int            // open HTTP connections of one address; 0 is DefaultHTTPConnections, below zero no bound
 	HTTPOrigins     []string       // of other sites whose pages may call the HTTP gateway
 	HTTPURL         string         // at which others reach HTTP; "" is that of each request
+	DIDHosts        []string       // whose DID documents an operator may register
 	PrivateWebhooks bool           // webhooks that clients of A2A name may be at private addresses
 	BinduAuth       bool           // who asks on Bindu's path needs a token
 	OIDC            OIDC           // whose tokens MCP takes, besides the broker's own
@@ -156,7 +157,8 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 		}
 	}
 	if s.Broker, err = OpenBroker(ctx, broker.Options{
-		ID: s.id, Conn: inside, Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Replicas: o.Replicas, Policy: o.Policy, Limits: o.Limits, Escalations: o.Rules, Log: o.Log, Now: o.Now,
+		DIDDocument: didDocuments(o.DIDHosts),
+		ID:          s.id, Conn: inside, Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Replicas: o.Replicas, Policy: o.Policy, Limits: o.Limits, Escalations: o.Rules, Log: o.Log, Now: o.Now,
 		Lag: o.Lag, Archive: o.Archive, ClaimTimeout: o.Claim, InboxAge: o.InboxAge, Disconnect: disconnect, Silent: suspected, Durable: s.durable(o), SyncedAfter: s.syncedAfter(o),
 		Credentials: s.mode.credentials(s.keys), Reserved: reserved, Secret: secret,
 		LogOrigin: o.LogOrigin, LogResume: o.LogResume, Witnesses: o.Witnesses, Published: checkpointFile{filepath.Join(o.Data, CheckpointFile)},

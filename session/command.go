@@ -111,7 +111,7 @@ func (t *Command) asKnown(p Party) Party {
 	if !t.Before(2) {
 		m.Kind = cmp.Or(p.Kind, m.Kind)
 	}
-	m.Standby, m.Conformance, m.CCC = p.Standby, p.Conformance, p.CCC
+	m.Standby, m.Conformance, m.CCC, m.DID = p.Standby, p.Conformance, p.CCC, p.DID
 	p.Member = m
 	return p
 }

@@ -18,14 +18,15 @@ func (t *Command) barred() error {
 	}
 	categories := t.categories()
 	all := append([]performatives.Agent{t.Side}, t.opening.Invitees...)
-	contexts := make([]*performatives.CCC, len(all))
+	contexts, called := make([]*performatives.CCC, len(all)), make([][]string, len(all))
 	for i, a := range all {
 		m, _ := t.event.Known.Get(a)
 		contexts[i], _ = performatives.ReadCCC(m.Context) //nolint:errcheck // the registry checked it
+		called[i] = names(a, m.DID, contexts[i])
 	}
 	for i, c := range contexts {
 		for j := range all {
-			if i != j && c.Bars(names(all[i], c), names(all[j], contexts[j]), categories, t.At) {
+			if i != j && c.Bars(called[i], called[j], categories, t.At) {
 				return Violation("ccc", "the confidentiality obligations of the parties do not allow this session")
 			}
 		}
@@ -33,10 +34,13 @@ func (t *Command) barred() error {
 	return nil
 }
 
-// names are what the lists of a context may call a principal: its URI, its DID, that of its
+// names are what the lists of a context may call a principal: its URI, its DIDs, that of its
 // organisation, its scope.
-func names(a performatives.Agent, c *performatives.CCC) []string {
+func names(a performatives.Agent, did string, c *performatives.CCC) []string {
 	all := []string{string(a), performatives.WebDID(a), "did:web:" + string(a.Organisation())}
+	if did != "" {
+		all = append(all, did)
+	}
 	if c != nil && c.Scope != "" {
 		all = append(all, c.Scope)
 	}

@@ -38,6 +38,15 @@ func (s *State) OwnKey(a performatives.Agent) performatives.Key {
 	return cmp.Or(p.DIDKey, p.Key)
 }
 
+// DID is the one that a principal has registered, "" for none.
+func (s *State) DID(a performatives.Agent) string {
+	p, _ := s.parties.Get(a)
+	if p.Role > Invitee {
+		return ""
+	}
+	return p.DID
+}
+
 // PinnedKeys are all keys that the transcript has pinned for a party, the newest first.
 func (s *State) PinnedKeys(a performatives.Agent) []performatives.Key {
 	p, _ := s.parties.Get(a)

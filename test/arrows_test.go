@@ -59,7 +59,7 @@ var places = map[string]place{
 	"internal/publicnet":  plain(),
 	"store":               plain("api", "internal/background", "internal/pending", "performatives"),
 
-	"registry":      plain("api", "discovery", "internal/background", "performatives", "schemas", "session", "store"),
+	"registry":      plain("agreement", "api", "discovery", "internal/background", "performatives", "schemas", "session", "store"),
 	"custody":       plain("api", "internal/background", "performatives", "session", "store"),
 	"sessionlist":   plain("api", "internal/background", "performatives", "session", "store"),
 	"archive":       plain("api", "internal/background", "performatives", "session", "sessionlist", "store"),

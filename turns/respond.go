@@ -145,7 +145,7 @@ func (t *Turns) signed(ctx context.Context, a performatives.Agent, state session
 		return s.body, nil
 	}
 	p := agreement.Party{Signer: signer, Session: found.Session, Message: found.Response.Message, At: found.Response.At, Self: a}
-	p.Confidentiality = agreement.ConfidentialityOf(&state)
+	p.Inherited = agreement.InheritedOf(&state)
 	for _, other := range state.Participants()[:state.Principals()] {
 		if other != a {
 			p.Other = other

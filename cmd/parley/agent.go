@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	a2agateway "github.com/parley-asp/parley/gateway/a2a"
@@ -79,6 +80,7 @@ there, and what it answers is signed by a key that the broker holds.`,
 	cmd.Flags().BoolVar(&r.card.A2A, "serve-a2a", false, "let clients of A2A reach the agent, which has to be hosted")
 	cmd.Flags().StringVar(&r.card.Registry.A2A, "a2a", "", "`URL` of the server of an agent elsewhere, which speaks A2A: the broker talks to it, and signs for it")
 	cmd.Flags().BoolVar(&r.card.Registry.A2AUnsigned, "a2a-unsigned", false, "the agent card at --a2a need not be signed")
+	cmd.Flags().StringVar(&r.card.Registry.DID, "did", "", "`DID` that agreements name: did:key of --public-key, or did:web of a host in --did-hosts whose document has that key")
 	cmd.Flags().Float64Var(&r.trust, "trust", 0, "trust `SCORE`, 0 to 100")
 	return cmd
 }
@@ -101,6 +103,9 @@ func (r *registration) add(cmd *cobra.Command, uri string, human bool) error {
 	}
 	if err := r.fromFile(cmd); err != nil {
 		return usage(err)
+	}
+	if own := agreement.KeyOf(agreement.DID(r.card.Registry.DID)); own != "" && r.publicKey == "" && r.keyOut == "" && r.credsOut == "" {
+		r.publicKey = string(own)
 	}
 	r.card.Agent = agent
 	if url := r.card.Registry.A2A; url != "" {

@@ -116,11 +116,6 @@ func (v view) other(self performatives.Agent) performatives.Agent {
 	return v.Participants[i].Agent
 }
 
-// confidentiality is what the agreement inherits of its parties.
-func (v view) confidentiality() agreement.Confidentiality {
-	return agreement.Confidentiality{CCC: v.CCC, Obligations: v.Obligations}
-}
-
 // key is a party's own key.
 func (v view) key(a performatives.Agent) performatives.Key {
 	for _, p := range v.Participants {

@@ -48,7 +48,8 @@ type Custody interface {
 type Options struct {
 	Broker  Broker
 	Custody Custody
-	Key     performatives.Key // of the broker, whose did:key the manifest names
+	AgentOf func(did string) (performatives.Agent, bool) // who has registered a DID
+	Key     performatives.Key                            // of the broker, whose did:key the manifest names
 	Now     func() time.Time
 	Log     *zap.Logger
 }

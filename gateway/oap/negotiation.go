@@ -43,7 +43,7 @@ func (c *call) open() (int, any, error) {
 	if err := performatives.Unmarshal(data, &o, ""); err != nil {
 		return 0, nil, bad("%s", err)
 	}
-	to, err := party(o.To)
+	to, err := c.g.party(o.To)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -70,7 +70,10 @@ func (c *call) open() (int, any, error) {
 }
 
 // party is whom a DID or an agent's URI names.
-func party(name string) (performatives.Agent, error) {
+func (g *Gateway) party(name string) (performatives.Agent, error) {
+	if a, registered := g.o.AgentOf(name); registered {
+		return a, nil
+	}
 	a, err := performatives.ParseAgent(name)
 	if err != nil {
 		a, err = agreement.DID(name).Agent()
@@ -182,8 +185,8 @@ func (v view) offer(from performatives.Agent, d agreement.OAPDocument) (made dra
 	for _, id := range []string{strings.TrimPrefix(d.Proposal, agreement.OAPProposal), d.Proposal} {
 		made.Offer = agreement.Offer{
 			Session: v.Session, Proposal: id, Parties: []performatives.Agent{from, v.other(from)}, Terms: d.Terms,
-			Binding:         performatives.Binding{EffectiveFrom: d.EffectiveFrom, EffectiveUntil: d.EffectiveUntil, Category: d.Category},
-			Confidentiality: v.confidentiality(),
+			Binding:   performatives.Binding{EffectiveFrom: d.EffectiveFrom, EffectiveUntil: d.EffectiveUntil, Category: d.Category},
+			Inherited: v.Inherits(),
 		}
 		made.salt = salt
 		made.Salt, _ = agreement.ParseSalt(salt)
@@ -244,7 +247,7 @@ func (c *call) accept() (int, any, error) {
 	refused := c.submit(act{as: c.pass.Agent, session: v.Session, performative: performatives.Accept, body: body, document: document, linked: true})
 	var made agreement.Document
 	err = c.ask(api.AgreementGet.Verb, api.GetAgreement{Session: v.Session, Agreement: agreement.IDOf(v.Session, id)}, &made)
-	self := agreement.DIDOf(c.pass.Agent)
+	self := v.Inherits().DIDOf(c.pass.Agent)
 	if refused != nil && (err != nil || made.Parties[0] == self || made.Signatures[self] != signature) { // else its answer was lost
 		return 0, nil, refused
 	}

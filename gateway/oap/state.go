@@ -50,7 +50,7 @@ func (v view) negotiation() negotiation {
 	}
 	for _, p := range v.Participants {
 		if p.Role == session.Inviter.String() || p.Role == session.Invitee.String() {
-			n.Parties = append(n.Parties, agreement.DIDOf(p.Agent))
+			n.Parties = append(n.Parties, v.Inherits().DIDOf(p.Agent))
 		}
 	}
 	if v.part.Live != "" {
@@ -108,7 +108,7 @@ func (v view) opens(m *performatives.Message) bool {
 }
 
 func (v view) past(name string, m *performatives.Message, stamp performatives.Stamp) past {
-	p := past{Act: name, From: agreement.DIDOf(side(m, stamp)), At: stamp.Receipt.AcceptedAt, Document: m.RawBody}
+	p := past{Act: name, From: v.Inherits().DIDOf(side(m, stamp)), At: stamp.Receipt.AcceptedAt, Document: m.RawBody}
 	if signed := agreement.OAPIn(m.Context); len(signed) > 0 {
 		p.Document = signed[0]
 	}
@@ -155,7 +155,7 @@ func (c *call) draft() (int, any, error) {
 	}
 	offer := agreement.Offer{
 		Session: v.Session, Proposal: o.Proposal, Parties: []performatives.Agent{o.From, v.other(o.From)},
-		Terms: offering.Offer().Terms, Binding: *binder.Binds(), Confidentiality: v.confidentiality(),
+		Terms: offering.Offer().Terms, Binding: *binder.Binds(), Inherited: v.Inherits(),
 	}
 	offer.Salt, _ = agreement.ParseSalt(offer.AgreementSalt)
 	d, err := agreement.Draft(offer)

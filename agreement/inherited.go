@@ -7,13 +7,32 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// A Confidentiality is what an agreement inherits of its parties: the most restrictive
+// An Inherited is what an agreement inherits of its parties: their DIDs, the most restrictive
 // regulatory classification, and the obligations of those that are regulated where others
 // are not (OAP RFC-0002, section 3.7). Its members are nil for none.
-type Confidentiality struct{ CCC, Obligations jsontext.Value }
+type Inherited struct {
+	CCC, Obligations jsontext.Value
+	DIDs             map[performatives.Agent]DID // of parties that have registered another than DIDOf
+}
 
-// ConfidentialityOf is that of a session.
-func ConfidentialityOf(s *session.State) (c Confidentiality) {
+// DIDOf is the DID of a party in the session.
+func (c Inherited) DIDOf(a performatives.Agent) DID {
+	if did, registered := c.DIDs[a]; registered {
+		return did
+	}
+	return DIDOf(a)
+}
+
+// InheritedOf is that of a session.
+func InheritedOf(s *session.State) (c Inherited) {
+	for _, a := range s.Participants() {
+		if did := s.DID(a); did != "" {
+			if c.DIDs == nil {
+				c.DIDs = map[performatives.Agent]DID{}
+			}
+			c.DIDs[a] = DID(did)
+		}
+	}
 	classification := s.Classification()
 	if classification == "" {
 		return c
@@ -24,7 +43,7 @@ func ConfidentialityOf(s *session.State) (c Confidentiality) {
 	}
 	var obligations []obligation
 	for _, a := range s.Obligated() {
-		obligations = append(obligations, obligation{DIDOf(a), *s.Regulation(a)})
+		obligations = append(obligations, obligation{c.DIDOf(a), *s.Regulation(a)})
 	}
 	c.CCC, _ = canonical(performatives.Regulation{Classification: classification}) //nolint:errcheck // texts
 	if len(obligations) > 0 {
