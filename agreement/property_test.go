@@ -50,7 +50,7 @@ func TestAnyTerms(t *testing.T) {
 				continue // nothing is left that these keys have signed
 			}
 			changed := bytes.Clone(whole)
-			changed[i] ^= byte(rapid.IntRange(1, 255).Draw(r, "change"))
+			changed[i] ^= rapid.ByteRange(1, 255).Draw(r, "change")
 			report := agreement.Verify(changed, trust)
 			if len(report.Faults) == 0 {
 				r.Fatalf("byte %d can be changed: …%s…", i, changed[max(0, i-20):min(len(changed), i+20)])
