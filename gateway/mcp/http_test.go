@@ -183,7 +183,7 @@ func TestAThousandWait(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close()
+		t.Cleanup(func() { c.Close() })
 		if _, err := io.WriteString(c, request); err != nil {
 			t.Fatal(err)
 		}
