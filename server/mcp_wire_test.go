@@ -16,7 +16,7 @@ import (
 	"github.com/parley-asp/parley/internal/testkit"
 )
 
-var update = flag.Bool("update", false, "write what was answered to testdata/mcp")
+var update = flag.Bool("update", false, "write what was answered to testdata")
 
 // Conversations of testdata/mcp go over the wire to a broker: "calls" are lines of who calls, a
 // tool and its arguments, in which {S} is the session that was opened last and {R} the newest

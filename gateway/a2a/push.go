@@ -183,6 +183,7 @@ func (f *followers) notify(ctx context.Context, key string, c call, r *record) (
 		f.o.Log.Info("a webhook was not reached", zap.String("task", string(task.ID)), zap.Error(err))
 	}
 	r.Push.Told, r.Push.State = next, state
+	ctx = context.WithoutCancel(ctx) // what was told is noted, also while the gateway closes
 	if done = s.view.State.Over(); done {
 		return true, nil
 	}
