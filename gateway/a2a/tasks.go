@@ -48,7 +48,7 @@ func (g *Gateway) look(ctx context.Context, c call, id performatives.SessionID) 
 	if _, err := performatives.ParseSessionID(string(id)); err != nil {
 		return s, noTask()
 	}
-	if err = g.ask(ctx, c.pass.Agent, api.SessionGet.Verb, api.GetSession{Session: id}, &s.view); err != nil {
+	if err := g.ask(ctx, c.pass.Agent, api.SessionGet.Verb, api.GetSession{Session: id}, &s.view); err != nil {
 		return s, err
 	}
 	if !slices.ContainsFunc(s.view.Participants, func(p api.PartyView) bool { return p.Agent == c.agent }) {

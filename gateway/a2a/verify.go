@@ -13,6 +13,7 @@ import (
 	"math/big"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
@@ -204,7 +205,10 @@ func verifyOne(ctx context.Context, agent performatives.Agent, s a2a.AgentCardSi
 			}
 		case header.Alg == "ES256" && k.Crv == "P-256" && len(signature) == 64:
 			y, err := base64.RawURLEncoding.DecodeString(k.Y)
-			key := &ecdsa.PublicKey{Curve: elliptic.P256(), X: new(big.Int).SetBytes(x), Y: new(big.Int).SetBytes(y)}
+			if err != nil {
+				continue
+			}
+			key, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), slices.Concat([]byte{4}, x, y))
 			hash := sha256.Sum256(signed)
 			if err == nil && ecdsa.Verify(key, hash[:], new(big.Int).SetBytes(signature[:32]), new(big.Int).SetBytes(signature[32:])) {
 				return nil

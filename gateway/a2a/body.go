@@ -1,0 +1,97 @@
+package a2agateway
+
+import (
+	"cmp"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/parley-asp/parley/hosted"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// fill completes a body.
+func (s said) fill(act performatives.Performative, body object, c call, at snapshot) {
+	message, _ := body["message"].(string)
+	text := cmp.Or(s.text, message)
+	or := func(name string, value any) {
+		if _, has := body[name]; !has && value != nil && value != "" {
+			body[name] = value
+		}
+	}
+	var reference, subject string
+	var asked []string
+	if waiting, _ := at.open(c.pass.Agent); len(waiting) > 0 {
+		newest := waiting[len(waiting)-1]
+		reference, asked = id(newest), newest.Pending
+	}
+	subject = cmp.Or(at.view.Invitation.Subject, at.view.Purpose, clip(s.text), "offer")
+	switch act { //nolint:exhaustive // the rest has nothing that can be guessed
+	case performatives.Propose:
+		or("proposalId", s.id)
+		or("type", "offer")
+		or("subject", subject)
+		or("terms", object{})
+		or("message", s.text)
+	case performatives.Counter:
+		or("proposalId", s.id)
+		or("referenceId", reference)
+		or("message", s.text)
+	case performatives.Accept:
+		or("referenceId", reference)
+		or("message", s.text)
+	case performatives.Reject:
+		or("referenceId", reference)
+		or("code", "unspecified")
+		or("reason", cmp.Or(text, "rejected"))
+		or("retryable", false)
+	case performatives.Clarify:
+		or("referenceId", reference)
+		if text != "" {
+			or("questions", []object{{"field": "terms", "question": text}})
+		}
+	case performatives.Query:
+		delete(body, "message")
+		or("queryId", s.id)
+		or("queryType", "question")
+		or("subject", text)
+	case performatives.Inform:
+		delete(body, "message")
+		or("type", performatives.Fact)
+		or("data", s.facts(text, reference, asked, c, at))
+	case performatives.Escalate:
+		or("reason", "policy-ambiguous")
+		or("urgency", "medium")
+		or("context", object{"summary": text})
+	case performatives.Close:
+		or("summary", text)
+	}
+}
+
+// facts are the data of an INFORM: answers to what the caller was asked of its own offer, or
+// to the last question, or just text.
+func (s said) facts(text, reference string, asked []string, c call, at snapshot) object {
+	if len(asked) > 0 {
+		answers := []object{}
+		for _, field := range asked {
+			answers = append(answers, object{"field": field, "answer": text})
+		}
+		return object{"referenceId": reference, "answers": answers}
+	}
+	data := object{"text": text}
+	if n := len(at.entries); n > 0 {
+		last := at.entries[n-1]
+		var query struct {
+			ID string `json:"queryId"`
+		}
+		if last.Performative == performatives.Query.String() && last.Sender.Agent != c.pass.Agent && json.Unmarshal(last.Content.Body, &query) == nil {
+			data["queryId"] = query.ID
+		}
+	}
+	return data
+}
+
+// speak is an act with a body.
+func speak(act performatives.Performative, body object) (hosted.Said, error) {
+	raw, err := json.Marshal(body, json.Deterministic(true))
+	return hosted.Said{Performative: act.String(), Body: raw}, err
+}
