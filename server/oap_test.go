@@ -145,7 +145,7 @@ func (w oapWorld) agrees(p members, from, to performatives.Agent) {
 	testkit.Must(w, err)
 }
 
-// signs signs a document with a party's own key.
+// signs adds to a document a signature by a party's own key.
 func (w oapWorld) signs(document members, by performatives.Agent) members {
 	w.Helper()
 	signed := maps.Clone(document)
