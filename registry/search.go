@@ -54,11 +54,7 @@ func says(card api.Card, words []string) bool {
 
 // Capable returns the cards of agents with a capability, by URI. No human is among them.
 func (r *Registry) Capable(capability string) []api.Card {
-	agents := slices.DeleteFunc(r.cache.withCapability(capability), func(card api.Card) bool { return card.Kind == performatives.KindHuman })
-	for i := range agents {
-		agents[i].DomainVerified = vouched(agents[i])
-	}
-	return agents
+	return slices.DeleteFunc(r.cache.withCapability(capability), func(card api.Card) bool { return card.Kind == performatives.KindHuman })
 }
 
 // Trusted returns the cards of those agents that have the most trust, and at least as much
@@ -75,7 +71,9 @@ func (r *Registry) search(capability string, cursor performatives.Agent) iter.Se
 	}
 	return func(yield func(api.Card) bool) {
 		for _, one := range r.cache.after(cursor) {
-			if card, _, there := r.cache.card(one.agent); there && !yield(card) {
+			card, _, there := r.cache.card(one.agent)
+			card.DomainVerified = vouched(card)
+			if there && !yield(card) {
 				return
 			}
 		}
