@@ -45,9 +45,9 @@ func InheritedOf(s *session.State) (c Inherited) {
 	for _, a := range s.Obligated() {
 		obligations = append(obligations, obligation{c.DIDOf(a), *s.Regulation(a)})
 	}
-	c.CCC, _ = canonical(performatives.Regulation{Classification: classification}) //nolint:errcheck // texts
+	c.CCC, _ = canonical(performatives.Regulation{Classification: classification}) // texts
 	if len(obligations) > 0 {
-		c.Obligations, _ = canonical(obligations) //nolint:errcheck // texts
+		c.Obligations, _ = canonical(obligations) // texts
 	}
 	return c
 }

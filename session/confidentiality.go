@@ -21,7 +21,7 @@ func (t *Command) barred() error {
 	contexts, called := make([]*performatives.CCC, len(all)), make([][]string, len(all))
 	for i, a := range all {
 		m, _ := t.event.Known.Get(a)
-		contexts[i], _ = performatives.ReadCCC(m.Context) //nolint:errcheck // the registry checked it
+		contexts[i], _ = performatives.ReadCCC(m.Context) // the registry checked it
 		called[i] = names(a, m.DID, contexts[i])
 	}
 	for i, c := range contexts {

@@ -203,7 +203,7 @@ func ofRule(refusal *session.Refusal) (status int, code string) {
 		Rule string `json:"rule"`
 	}
 	if details == nil {
-		details, _ = json.Marshal(refusal.Details) //nolint:errcheck // then it has no rule
+		details, _ = json.Marshal(refusal.Details) // then it has no rule
 	}
 	if json.Unmarshal(details, &of) != nil {
 		of.Rule = ""

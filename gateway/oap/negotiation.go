@@ -97,7 +97,7 @@ func (o opening) policy() (map[string]jsontext.Value, error) {
 				return nil, bad("policy.default_validity_minutes is a whole number of minutes, at least 1")
 			}
 			name = "defaultValidityMs"
-			value, _ = json.Marshal(int64(minutes) * time.Minute.Milliseconds()) //nolint:errcheck // a number
+			value, _ = json.Marshal(int64(minutes) * time.Minute.Milliseconds()) // a number
 		}
 		p[name] = value
 	}
@@ -108,7 +108,7 @@ func (o opening) policy() (map[string]jsontext.Value, error) {
 	if all, given := p["categories"]; given && (json.Unmarshal(all, &categories) != nil || !slices.Contains(categories, o.Category)) {
 		return nil, bad("policy.categories does not have %.100q", o.Category)
 	}
-	p["categories"], _ = json.Marshal([]string{o.Category}) //nolint:errcheck // a text
+	p["categories"], _ = json.Marshal([]string{o.Category}) // a text
 	return p, nil
 }
 
@@ -199,7 +199,7 @@ func (v view) offer(from performatives.Agent, d agreement.OAPDocument) (made dra
 	}
 	made.Proposal = strings.TrimPrefix(d.Proposal, agreement.OAPProposal)
 	if d.AgreementSignature == "" {
-		made.document, _ = agreement.Draft(made.Offer) //nolint:errcheck // it was made before
+		made.document, _ = agreement.Draft(made.Offer) // it was made before
 		return made, bad("agreement_signature is missing: sign the agreement_hash %s", made.document.Hash)
 	}
 	return made, nil
