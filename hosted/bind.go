@@ -30,7 +30,7 @@ func (s speech) bind(ctx context.Context, draft performatives.RawDraft, err erro
 		return draft, false, nil
 	}
 	var view api.SessionView
-	if failed = s.ask(ctx, api.SessionGet.Name, api.GetSession{Session: draft.Session}, &view); failed != nil {
+	if failed := s.ask(ctx, api.SessionGet.Name, api.GetSession{Session: draft.Session}, &view); failed != nil {
 		return draft, false, failed
 	}
 	draft.Link = &performatives.Link{Sequence: view.Head.Next.Sequence, PreviousHash: view.Head.Next.PreviousHash}
@@ -75,7 +75,7 @@ func (s speech) linkOf(ctx context.Context, draft performatives.RawDraft) (*perf
 	var found api.Messages
 	err := s.ask(ctx, api.SessionMessages.Name, api.ListMessages{Session: draft.Session, Message: draft.ID}, &found)
 	if errors.Is(err, &session.Refusal{Code: session.UnknownSession}) {
-		return nil, nil //nolint:nilerr // there is no entry with this id
+		return nil, nil // there is no entry with this id
 	}
 	if err != nil || len(found.Messages) == 0 {
 		return nil, err
@@ -93,7 +93,7 @@ func (s speech) offer(ctx context.Context, view api.SessionView, body jsontext.V
 		Reference string `json:"referenceId"`
 	}
 	if json.Unmarshal(body, &names) != nil {
-		return nil, nil
+		return nil, nil //nolint:nilerr // the broker says what is wrong with it
 	}
 	for _, o := range view.Proposals {
 		if o.Proposal == names.Reference {

@@ -149,7 +149,7 @@ func failed(err error, trailer metadata.MD) string {
 	return fmt.Sprintf("%s %s", status.Code(err), strings.Join(trailer.Get("macp-error-code"), ""))
 }
 
-// reads reads n messages of a session after a number, or all that there are until it is over if n is below zero.
+// reads returns n messages of a session after a number, or all that there are until it is over if n is below zero.
 func (w *world) reads(who, session string, after uint64, n int) (got []*pb.Envelope) {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.as(who))
