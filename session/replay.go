@@ -27,7 +27,7 @@ func Replay(s State, m *performatives.Message, stamp performatives.Stamp) (State
 			if member.Policy != nil {
 				e.Policy = *member.Policy
 			}
-			if r := member.Route; r != nil && r.Organisation != "" {
+			if r := member.Route; r != nil && r.Organisation != "" && m.Performative == performatives.Accept {
 				e.ConfirmedBy(r)
 			} else if r != nil {
 				e.Route = r
