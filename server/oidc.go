@@ -2,10 +2,13 @@ package server
 
 import (
 	"context"
+	"net/http"
 	"strings"
-	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/parley-asp/parley/custody"
 	"github.com/parley-asp/parley/performatives"
@@ -21,10 +24,14 @@ type OIDC struct {
 // An issuer verifies such tokens. The issuer's keys are fetched when the first one comes.
 type issuer struct {
 	OIDC
+	client *http.Client
 
-	mu       sync.Mutex
-	verifier *oidc.IDTokenVerifier
+	finding  singleflight.Group
+	verifier atomic.Pointer[oidc.IDTokenVerifier]
 }
+
+// issuerTimeout is how long a request to an issuer takes at most.
+const issuerTimeout = 5 * time.Second
 
 // admit finds whom a token lets in, or returns custody.ErrToken.
 func (i *issuer) admit(ctx context.Context, bearer string) (custody.Pass, error) {
@@ -48,17 +55,20 @@ func (i *issuer) admit(ctx context.Context, bearer string) (custody.Pass, error)
 	return custody.Pass{Agent: a, Worker: "oidc", Expires: token.Expiry}, nil
 }
 
+// verify finds the issuer. Those who come meanwhile wait for the same answer.
 func (i *issuer) verify(ctx context.Context) (*oidc.IDTokenVerifier, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.verifier == nil {
-		provider, err := oidc.NewProvider(context.WithoutCancel(ctx), i.Issuer)
+	if verifier := i.verifier.Load(); verifier != nil {
+		return verifier, nil
+	}
+	_, err, _ := i.finding.Do("", func() (any, error) {
+		provider, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), i.client), i.Issuer)
 		if err != nil {
 			return nil, err
 		}
-		i.verifier = provider.Verifier(&oidc.Config{ClientID: i.Audience})
-	}
-	return i.verifier, nil
+		i.verifier.Store(provider.Verifier(&oidc.Config{ClientID: i.Audience}))
+		return nil, nil
+	})
+	return i.verifier.Load(), err
 }
 
 // admits lets in by a token of the broker's, or of the issuer's, which has the form of a JWT.
@@ -69,7 +79,7 @@ func (s *Server) admits(o OIDC) func(context.Context, string) (custody.Pass, err
 	if o.Claim == "" {
 		o.Claim = "sub"
 	}
-	outside := &issuer{OIDC: o}
+	outside := &issuer{OIDC: o, client: &http.Client{Timeout: issuerTimeout}}
 	return func(ctx context.Context, bearer string) (custody.Pass, error) {
 		if strings.Count(bearer, ".") == 2 && strings.HasPrefix(bearer, "ey") {
 			return outside.admit(ctx, bearer)
