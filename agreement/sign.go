@@ -19,6 +19,15 @@ var ErrNotBinding = errors.New("agreement: the offer has no agreementSalt, or is
 // SignOffer signs the agreement that an offer becomes between two parties, who made the
 // offer first. The signer is one of them.
 func SignOffer(signer performatives.Signer, s performatives.SessionID, offer performatives.Body, id string, c Inherited, parties ...performatives.Agent) (string, error) {
+	hash, err := hashOf(s, offer, id, c, parties)
+	if err != nil {
+		return "", err
+	}
+	return Sign(signer, hash)
+}
+
+// hashOf is what two parties sign of an offer.
+func hashOf(s performatives.SessionID, offer performatives.Body, id string, c Inherited, parties []performatives.Agent) (Digest, error) {
 	offering, makes := offer.(performatives.Offering)
 	binder, binds := offer.(performatives.Binder)
 	if !makes || !binds {
@@ -34,7 +43,7 @@ func SignOffer(signer performatives.Signer, s performatives.SessionID, offer per
 	if err != nil {
 		return "", fmt.Errorf("the terms make no agreement: %w", err)
 	}
-	return Sign(signer, d.Hash)
+	return d.Hash, nil
 }
 
 // A Party makes what a hosted agent leaves out of an act in binding/1. The same act is
@@ -71,7 +80,7 @@ func OfferIn(entries []jsontext.Value) (performatives.Body, error) {
 // is: the protocol refuses it.
 func (p Party) Complete(act performatives.Performative, body jsontext.Value) (jsontext.Value, error) {
 	members := map[string]jsontext.Value{}
-	if json.Unmarshal(body, &members) != nil {
+	if json.Unmarshal(body, &members) != nil || members == nil {
 		return body, nil
 	}
 	add := func(name, value string) {
@@ -93,7 +102,7 @@ func (p Party) Complete(act performatives.Performative, body jsontext.Value) (js
 	}
 	signature, err := p.sign(act, completed)
 	if errors.Is(err, ErrNotBinding) {
-		return body, nil
+		return body, nil //nolint:nilerr // the protocol says what it lacks
 	}
 	if err != nil {
 		return nil, err
@@ -116,7 +125,11 @@ func (p Party) sign(act performatives.Performative, body jsontext.Value) (string
 	if signer == nil {
 		signer = nobody{}
 	}
-	return SignOffer(signer, p.Session, offer, id, p.Inherited, parties...)
+	hash, err := hashOf(p.Session, offer, id, p.Inherited, parties)
+	if err != nil {
+		return "", ErrNotBinding
+	}
+	return Sign(signer, hash)
 }
 
 // salt derives from a signature, which nobody else can make.

@@ -39,7 +39,7 @@ func BenchmarkStreams(b *testing.B) {
 	w := testkit.NewWorld(b, testkit.Options{Dev: true, HTTP: "127.0.0.1:0", HTTPConnections: -1})
 	memory, goroutines := inUse()
 	resident := residentMemory(b)
-	readers := exec.Command(os.Args[0], "-test.run=^$", "-hold="+w.HTTPAddr, "-streams="+strconv.Itoa(*streams)) //nolint:gosec // this program
+	readers := exec.Command(os.Args[0], "-test.run=^$", "-hold="+w.HTTPAddr, "-streams="+strconv.Itoa(*streams))
 	readers.Stderr = os.Stderr
 	stdin, err := readers.StdinPipe()
 	testkit.Must(b, err)
