@@ -36,6 +36,10 @@ func serves(t *testing.T, handler http.HandlerFunc) domainproof.Domain {
 	return domainproof.Domain{Client: client}
 }
 
+func write(w http.ResponseWriter, text string) {
+	_, _ = w.Write([]byte(text)) // the client may have read enough
+}
+
 // fails asserts that a domain does not prove the key, and says why.
 func fails(t *testing.T, d domainproof.Domain, by, why string) {
 	t.Helper()
@@ -51,16 +55,16 @@ func TestFile(t *testing.T) {
 		if r.Host != "acme.com" || r.URL.Path != "/.well-known/asp/keys.json" {
 			t.Errorf("asked %s %s", r.Host, r.URL)
 		}
-		fmt.Fprintf(w, `{"keys":[%q,%q]}`, other, key)
+		write(w, fmt.Sprintf(`{"keys":[%q,%q]}`, other, key))
 	})
 	if err := d.Prove(t.Context(), "acme.com", key, domainproof.File); err != nil {
 		t.Error(err)
 	}
 	for why, answer := range map[string]http.HandlerFunc{
-		"does not have the key": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"keys":[%q]}`, other) },
-		"is not {":              func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") },
+		"does not have the key": func(w http.ResponseWriter, _ *http.Request) { write(w, fmt.Sprintf(`{"keys":[%q]}`, other)) },
+		"is not {":              func(w http.ResponseWriter, _ *http.Request) { write(w, "<html>") },
 		"more than 64 KiB": func(w http.ResponseWriter, _ *http.Request) {
-			fmt.Fprintf(w, `{"keys":[%q]}%s`, key, strings.Repeat(" ", 64<<10))
+			write(w, fmt.Sprintf(`{"keys":[%q]}%s`, key, strings.Repeat(" ", 64<<10)))
 		},
 		"answers 404": http.NotFound,
 		"answers 302": func(w http.ResponseWriter, r *http.Request) {

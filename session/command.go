@@ -295,7 +295,7 @@ func (t *Command) enter(p Party) {
 		p.Sequence = t.Next
 		t.roll = append(t.roll[:len(t.roll):len(t.roll)], p.Agent)
 		if p.minimal() && p.Role != Standby && !t.Before(2) {
-			t.minimals = append(slices.Clip(t.minimals), p.Agent)
+			t.limited = append(slices.Clip(t.limited), p.Agent)
 		}
 	}
 	t.parties = t.parties.With(p.Agent, p)

@@ -27,7 +27,7 @@ func (t *Command) conforms() error {
 	if t.From.minimal() {
 		return t.notMinimal(t.From.Agent, "your conformance level is Minimal: you may send INFORM, QUERY and CLOSE, and answer invitations, not "+t.Act.String())
 	}
-	for _, a := range t.minimals {
+	for _, a := range t.limited {
 		if t.Message.Recipient == a || asks[t.Act] && t.Message.Recipient == "" {
 			return t.notMinimal(a, string(a)+" has conformance level Minimal: it takes INFORM, QUERY and CLOSE, not "+t.Act.String()+
 				"; address others in recipient")
