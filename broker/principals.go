@@ -102,6 +102,9 @@ func (b *Broker) NameOf(a performatives.Agent) string {
 	return card.Name
 }
 
+// HostedBesideOwn tells whether an agent has a key of its own and is hosted.
+func (b *Broker) HostedBesideOwn(a performatives.Agent) bool { return b.registry.HostedBesideOwn(a) }
+
 // AgentOf is who has registered a DID.
 func (b *Broker) AgentOf(did string) (performatives.Agent, bool) { return b.registry.AgentOf(did) }
 

@@ -60,6 +60,13 @@ func (r *Registry) HostedKey(a performatives.Agent) (performatives.Key, bool) {
 	return hostedKey(card)
 }
 
+// HostedBesideOwn tells whether an agent has a key of its own and is hosted.
+func (r *Registry) HostedBesideOwn(a performatives.Agent) bool {
+	card, _ := r.Card(a)
+	key, hosted := hostedKey(card)
+	return hosted && card.Key != "" && card.Key != key
+}
+
 func hostedKey(c api.Card) (performatives.Key, bool) {
 	i := slices.IndexFunc(c.Registry.Devices, isHosted)
 	if i < 0 {

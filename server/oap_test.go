@@ -285,6 +285,21 @@ func changed(p members, name string, to any) members {
 	return q
 }
 
+// Nobody but a party of OAP's has an invitation accepted in its name.
+func TestOAPInvitesOthers(t *testing.T) {
+	t.Parallel()
+	w := newOAPWorld(t)
+	var opened struct {
+		ID string `json:"negotiation_id"`
+	}
+	w.oap("POST", "open", alpha, map[string]any{"to": seller}).is(http.StatusCreated, &opened)
+	var view api.SessionView
+	w.send("GET", "/v1/asp/sessions/"+strings.TrimPrefix(opened.ID, agreement.OAPNegotiation), w.tokens[seller], "").is(http.StatusOK, &view)
+	if view.State != session.Invited {
+		t.Errorf("the seller, who is hosted and no party of OAP's, is asked, and the session is %s", view.State)
+	}
+}
+
 // RFC-0002, section 3.2: either party may walk away; what was withdrawn is accepted no more.
 func TestOAPEnds(t *testing.T) {
 	t.Parallel()

@@ -48,6 +48,8 @@ type Custody interface {
 type Options struct {
 	Broker  Broker
 	Custody Custody
+	// Party tells whether an agent is a party of OAP's: it has a key of its own and is hosted.
+	Party   func(performatives.Agent) bool
 	AgentOf func(did string) (performatives.Agent, bool) // who has registered a DID
 	Key     performatives.Key                            // of the broker, whose did:key the manifest names
 	Now     func() time.Time

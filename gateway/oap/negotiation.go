@@ -112,9 +112,11 @@ func (o opening) policy() (map[string]jsontext.Value, error) {
 	return p, nil
 }
 
-// introduce accepts the invitation for a party that is hosted. One that signs for itself
-// accepts as ever.
+// introduce accepts the invitation for another party of OAP's. Everybody else accepts as ever.
 func (c *call) introduce(id performatives.SessionID, to performatives.Agent) error {
+	if !c.g.o.Party(to) {
+		return nil
+	}
 	err := c.submit(act{as: to, session: id, performative: performatives.Accept, body: map[string]any{"referenceId": "invitation"}})
 	if errors.Is(err, &session.Refusal{Code: session.Unauthorized}) {
 		return nil
@@ -131,11 +133,6 @@ func (c *call) propose() (int, any, error) {
 	v, err := c.look()
 	if err != nil {
 		return 0, nil, err
-	}
-	if v.State == session.Invited { // the party may have been out of reach
-		if err := c.introduce(v.Session, v.other(c.pass.Agent)); err != nil {
-			return 0, nil, err
-		}
 	}
 	offer, err := v.offer(c.pass.Agent, d)
 	if err != nil {
