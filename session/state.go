@@ -41,7 +41,7 @@ type State struct {
 	invitation *Offer
 	principals int
 	roll       []performatives.Agent // parties in the order in which they came
-	limited   []performatives.Agent // those of conformance level Minimal; never changed
+	limited    []performatives.Agent // those of conformance level Minimal; never changed
 	parties    persist.Table[performatives.Agent, Party]
 	live       persist.Table[string, *Offer]        // offers whose status is Open; some of them have expired
 	past       persist.Table[string, *Offer]        // all others
