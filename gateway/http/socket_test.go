@@ -59,6 +59,8 @@ func (idle) Signer(context.Context, performatives.Agent) (performatives.Signer, 
 	return nil, custody.ErrToken
 }
 
+func (idle) Seen(performatives.Agent) {}
+
 func (idle) WatchSession(context.Context, performatives.SessionID) (<-chan struct{}, func(), error) {
 	return nil, func() {}, nil
 }
