@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -311,6 +312,29 @@ func TestA2ACard(t *testing.T) {
 	signed := []byte(parsed.Signatures[0].Protected + "." + base64.RawURLEncoding.EncodeToString(payload))
 	if !ed25519.Verify(x, signed, signature) || ed25519.Verify(x, append(signed, 'x'), signature) {
 		t.Errorf("the signature is not of %s", payload)
+	}
+}
+
+// Nobody gets a card that is signed for a host of its own choice.
+func TestA2ACardHost(t *testing.T) {
+	t.Parallel()
+	at := func(w httpWorld, host string) string {
+		return string(w.send("GET", sellerPath+"/"+a2agateway.CardPath, "", "", func(r *http.Request) { r.Host = host }).body)
+	}
+	w := newA2AWorld(t, testkit.Options{})
+	_, port, err := net.SplitHostPort(w.HTTPAddr)
+	testkit.Must(t, err)
+	for _, host := range []string{"evil.example", "evil.example:" + port, "127.0.0.1", "127.0.0.1:1", "127.0.0.2:" + port} {
+		if card := at(w, host); strings.Contains(card, `"signatures"`) || !strings.Contains(card, "http://"+host+"/") {
+			t.Errorf("asked as %s, the card is %s", host, card)
+		}
+	}
+	if card := at(w, "localhost:"+port); !strings.Contains(card, `"signatures"`) {
+		t.Errorf("on loopback the card is %s", card)
+	}
+	w = newA2AWorld(t, testkit.Options{HTTPURL: "https://parley.example"})
+	if card := at(w, "evil.example"); !strings.Contains(card, `"signatures"`) || strings.Contains(card, "evil") || !strings.Contains(card, "https://parley.example"+sellerPath) {
+		t.Errorf("with --http-url the card is %s", card)
 	}
 }
 

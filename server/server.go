@@ -41,7 +41,7 @@ type Options struct {
 
 	HTTPConnections int            // open HTTP connections of one address; 0 is DefaultHTTPConnections, below zero no bound
 	HTTPOrigins     []string       // of other sites whose pages may call the HTTP gateway
-	HTTPURL         string         // at which others reach HTTP; "" is that of each request
+	HTTPURL         string         // at which others reach HTTP; "" is that of each request, and cards are signed on loopback only
 	DIDHosts        []string       // whose DID documents an operator may register
 	PrivateWebhooks bool           // webhooks that clients of A2A name may be at private addresses
 	BinduAuth       bool           // who asks on Bindu's path needs a token

@@ -23,7 +23,7 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 		flags.StringVar(&s.MACP, "macp", "", "`HOST:PORT` of MACP's gRPC, for the agents that are met there (default: none)")
 		flags.StringSliceVar(&s.proxies, "http-proxy", nil, "`ADDRESS` or network of a reverse proxy in front of HTTP, whose X-Forwarded-For names the client; can be repeated")
 		flags.StringSliceVar(&s.HTTPOrigins, "http-origins", nil, "`ORIGIN` such as https://acme.com whose pages may call "+httpgateway.Base+"; can be repeated (default: none)")
-		flags.StringVar(&s.HTTPURL, "http-url", "", "`URL` at which others reach HTTP, such as https://parley.acme.com; agent cards name it (default: that of each request)")
+		flags.StringVar(&s.HTTPURL, "http-url", "", "`URL` at which others reach HTTP, such as https://parley.acme.com; agent cards name it (default: that of each request; such cards are signed on loopback only)")
 		flags.StringSliceVar(&s.DIDHosts, "did-hosts", nil, "`HOST` whose DID documents 'parley agent add --did' may name; can be repeated (default: none)")
 		flags.BoolVar(&s.PrivateWebhooks, "private-webhooks", false, "let webhooks that clients of A2A name be at private addresses")
 		flags.BoolVar(&s.BinduAuth, "bindu-auth", false, "ask for a token on "+bindugateway.Base+" (default: anybody may ask how well an agent fits)")

@@ -3,7 +3,9 @@ package a2agateway
 import (
 	"cmp"
 	"encoding/base64"
+	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -49,6 +51,9 @@ func (g *Gateway) wellKnown(w http.ResponseWriter, r *http.Request, path string,
 	}
 	switch {
 	case path == CardPath:
+		if !g.reachedAtOwn(r) {
+			signer = nil // nobody has the key vouch for a host of its choice
+		}
 		signed, err := signedCard(card, g.base(r)+Base+card.Agent.Token(), g.o.Version, signer)
 		if err != nil {
 			fail(w, http.StatusInternalServerError, "INTERNAL", "internal error")
@@ -71,6 +76,17 @@ func (g *Gateway) base(r *http.Request) string {
 		return "https://" + r.Host
 	}
 	return "http://" + r.Host
+}
+
+// reachedAtOwn tells whether base is this broker's own, and not just what a request says: it
+// was configured, or it is loopback and where the connection came in.
+func (g *Gateway) reachedAtOwn(r *http.Request) bool {
+	if g.o.URL != "" {
+		return true
+	}
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	host, port, err := net.SplitHostPort(r.Host)
+	return err == nil && local != nil && local.IP.IsLoopback() && port == strconv.Itoa(local.Port) && (host == "localhost" || local.IP.Equal(net.ParseIP(host)))
 }
 
 // Media types of parts.
