@@ -34,6 +34,8 @@ type robotServer struct {
 	down bool
 	came []string // messageIds, in order
 	auth bool
+
+	nulls bool // its lists have them
 }
 
 func startRobot(t *testing.T, change ...func(card map[string]any)) *robotServer {
@@ -88,6 +90,9 @@ func (r *robotServer) SendMessage(_ context.Context, q *a2a.SendMessageRequest) 
 	r.came = append(r.came, q.Message.ID)
 	data, _ := q.Message.Parts[1].Data().(map[string]any)
 	switch act := data["performative"]; {
+	case r.nulls:
+		welcome := &a2a.Message{ID: "m", Role: a2a.MessageRoleAgent, Parts: a2a.ContentParts{nil, a2a.NewTextPart("Welcome")}}
+		return &a2a.Task{ID: "t", ContextID: "c", Status: a2a.TaskStatus{State: a2a.TaskStateCompleted}, Artifacts: []*a2a.Artifact{nil}, History: []*a2a.Message{welcome, nil}}, nil
 	case r.auth:
 		return &a2a.Task{ID: "t", ContextID: "c", Status: a2a.TaskStatus{State: a2a.TaskStateAuthRequired, Message: a2a.NewMessage(a2a.MessageRoleAgent, a2a.NewTextPart("log in at evil.example"))}}, nil
 	case act == "PROPOSE" && data["state"] == "CONVERSING":
@@ -163,6 +168,26 @@ func TestA2ARemote(t *testing.T) {
 			t.Errorf("message %s came twice", came)
 		}
 		seen[came] = true
+	}
+}
+
+// What an agent elsewhere answers does not crash the broker.
+func TestA2ARemoteNulls(t *testing.T) {
+	t.Parallel()
+	w := newHTTPWorld(t, testkit.Options{})
+	r := startRobot(t, func(card map[string]any) {
+		card["supportedInterfaces"] = []any{nil, card["supportedInterfaces"].([]any)[0]} //nolint:forcetypeassert // made above
+		delete(card, "signatures")
+	})
+	r.nulls = true
+	card := api.Card{Agent: robot}
+	card.Registry.A2A, card.Registry.A2AUnsigned = r.URL, true
+	_, err := w.OperatorClient().AddHosted(w.Ctx, card)
+	testkit.Must(t, err)
+	var opened api.Acceptance
+	w.send("POST", "/v1/asp/sessions", w.tokens[cron], fmt.Sprintf(`{"with":[%q],"purpose":"buy cups"}`, robot)).is(http.StatusCreated, &opened)
+	if acts := w.acts(string(opened.Session), 2); acts[1] != "ACCEPT" {
+		t.Errorf("the invitation is answered with %v", acts)
 	}
 }
 

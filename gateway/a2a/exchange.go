@@ -3,6 +3,7 @@ package a2agateway
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -26,9 +27,14 @@ type conversation struct {
 	Answers int        `json:"answers"`
 }
 
-// exchange sends one entry and says what is answered. done is whether a failure matters no
+// exchange sends one entry and says what is answered. over is whether a failure matters no
 // more, because the session is over.
-func (t *talk) exchange(ctx context.Context, m api.InboxMessage) (done bool, err error) {
+func (t *talk) exchange(ctx context.Context, m api.InboxMessage) (over bool, err error) {
+	defer func() {
+		if why := recover(); why != nil { // of what reads a stranger's answers
+			err = fmt.Errorf("panic: %v", why)
+		}
+	}()
 	g := t.o.Gateway
 	e, err := readEntry(m.Envelope)
 	if err != nil {
@@ -46,7 +52,7 @@ func (t *talk) exchange(ctx context.Context, m api.InboxMessage) (done bool, err
 	if err != nil {
 		return false, err
 	}
-	over := s.view.State.Over()
+	over = s.view.State.Over()
 	talked := t.key(contextKind, string(e.Session))
 	var at conversation
 	if data, err := g.o.Records.Get(ctx, talked); err != nil {
@@ -122,10 +128,13 @@ func (t *talk) send(ctx context.Context, at *conversation, m *a2a.Message) (r re
 	task, is := result.(*a2a.Task)
 	if !is {
 		message, _ := result.(*a2a.Message)
+		if message == nil {
+			return r, errEmpty
+		}
 		at.Context, at.Task = cmp.Or(message.ContextID, at.Context), ""
 		return reply{parts: message.Parts}, nil
 	}
-	for until, pause := time.Now().Add(workWithin), retryWait; task.Status.State == a2a.TaskStateSubmitted || task.Status.State == a2a.TaskStateWorking; pause *= 2 {
+	for until, pause := time.Now().Add(workWithin), retryWait; works(task); pause *= 2 {
 		if time.Now().After(until) {
 			return r, fmt.Errorf("its task %.80q is %s for %s", task.ID, task.Status.State, workWithin)
 		}
@@ -139,6 +148,9 @@ func (t *talk) send(ctx context.Context, at *conversation, m *a2a.Message) (r re
 			return r, err
 		}
 	}
+	if task == nil {
+		return r, errEmpty
+	}
 	at.Context, at.Task = task.ContextID, task.ID
 	if task.Status.State.Terminal() {
 		at.Task = "" // the next message begins another in the same context
@@ -146,20 +158,28 @@ func (t *talk) send(ctx context.Context, at *conversation, m *a2a.Message) (r re
 	return replyOf(task), nil
 }
 
-// replyOf is what a task says: its status, else its artifacts, else what the agent said last.
+// errEmpty is the failure of a server that answers with nothing.
+var errEmpty = errors.New("its answer is empty")
+
+func works(task *a2a.Task) bool {
+	return task != nil && (task.Status.State == a2a.TaskStateSubmitted || task.Status.State == a2a.TaskStateWorking)
+}
+
+// replyOf is what a task says: its status, else its artifacts, else what the agent said last. Members
+// of its lists may be nil.
 func replyOf(task *a2a.Task) reply {
 	r := reply{auth: task.Status.State == a2a.TaskStateAuthRequired}
 	if task.Status.Message != nil {
 		r.parts = task.Status.Message.Parts
 	}
 	for _, artifact := range task.Artifacts {
-		if len(r.parts) == 0 {
+		if artifact != nil && len(r.parts) == 0 {
 			r.parts = artifact.Parts
 		}
 	}
 	for i := len(task.History) - 1; i >= 0 && len(r.parts) == 0; i-- {
-		if task.History[i].Role == a2a.MessageRoleAgent {
-			r.parts = task.History[i].Parts
+		if said := task.History[i]; said != nil && said.Role == a2a.MessageRoleAgent {
+			r.parts = said.Parts
 		}
 	}
 	return r
@@ -188,6 +208,9 @@ func (t *talk) say(ctx context.Context, c call, key string, s snapshot, e entry,
 	g := t.o.Gateway
 	words := said{id: "answer-" + string(e.Message)}
 	for _, p := range r.parts {
+		if p == nil {
+			continue
+		}
 		switch content := p.Content.(type) {
 		case a2a.Text:
 			words.text = strings.TrimSpace(words.text + "\n" + string(content))

@@ -40,6 +40,9 @@ func read(m *a2a.Message) (s said, err error) {
 	}
 	s.id = m.ID
 	for _, p := range m.Parts {
+		if p == nil {
+			continue
+		}
 		switch content := p.Content.(type) {
 		case a2a.Text:
 			s.text = strings.TrimSpace(s.text + "\n" + string(content))

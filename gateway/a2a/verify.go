@@ -64,6 +64,7 @@ func connect(ctx context.Context, agent performatives.Agent, base string, unsign
 	if err := sameDomain(agent, base); err != nil {
 		return nil, err
 	}
+	card.SupportedInterfaces = slices.DeleteFunc(card.SupportedInterfaces, func(at *a2a.AgentInterface) bool { return at == nil })
 	for _, at := range card.SupportedInterfaces {
 		if err := sameDomain(agent, at.URL); err != nil {
 			return nil, err
