@@ -26,7 +26,11 @@ conversation as it happens, and verifies every transcript and agreement offline 
 the end.
 
 With --face http the agents hold no keys: they are hosted, send what they want to
-say over HTTP, and read their inbox as server-sent events. The human signs.
+say over HTTP, and read their inbox as server-sent events. The human signs. It plays
+every mode but haggle and tender.
+
+With --face mcp two hosted agents play the sixth pattern, and nothing else, as
+assistants do: they call the tools of the broker's MCP server.
 
 It starts a broker with logins and signatures, and removes it at the end. With
 --url it plays on a running broker, where it registers its agents (of the domains
@@ -38,13 +42,14 @@ operator's key: --operator, or operator.nk in --data.`,
   parley demo --mode tender
   parley demo --mode all --keep ./demo
   parley demo --face http
+  parley demo --face mcp
   parley demo --url nats://127.0.0.1:4222 --data ./parley-data`,
 		RunE: runDemo,
 	}
 	flags := cmd.Flags()
-	flags.String("mode", demo.ASP, "`MODE` to play: "+strings.Join(demo.Choices(), ", "))
+	flags.String("mode", demo.ASP, "`MODE` to play: "+strings.Join(demo.Choices(demo.NATS), ", "))
 	flags.String("face", demo.NATS, "`FACE` of the broker that the agents speak to: "+strings.Join(demo.Faces(), ", "))
-	flags.String("http", "http://127.0.0.1:8080", "with --url and --face http: `URL` of the broker's HTTP")
+	flags.String("http", "http://127.0.0.1:8080", "with --url and another --face than nats: `URL` of the broker's HTTP")
 	flags.String("url", "", "play on the broker at this NATS `URL` (default: start one)")
 	flags.String("data", defaultData, "with --url: the broker's data `DIR`, which holds operator.nk")
 	flags.String("operator", "", "with --url: `FILE` with the seed of the broker's operator")
@@ -58,14 +63,11 @@ func runDemo(cmd *cobra.Command, _ []string) error {
 		URL: text(cmd, "url"), Face: text(cmd, "face"), HTTP: text(cmd, "http"), Mode: text(cmd, "mode"), Keep: text(cmd, "keep"),
 		Style: style(cmd), Quiet: asked(cmd, "quiet"),
 	}
-	if !slices.Contains(demo.Choices(), o.Mode) {
-		return usage(fmt.Errorf("--mode %s: want %s", o.Mode, strings.Join(demo.Choices(), ", ")))
-	}
 	if !slices.Contains(demo.Faces(), o.Face) {
 		return usage(fmt.Errorf("--face %s: want %s", o.Face, strings.Join(demo.Faces(), ", ")))
 	}
-	if (o.Mode == demo.Haggle || o.Mode == demo.Tender) && o.Face == demo.HTTP {
-		return usage(fmt.Errorf("--mode %s is played over NATS: omit --face http", o.Mode))
+	if choices := demo.Choices(o.Face); !slices.Contains(choices, o.Mode) {
+		return usage(fmt.Errorf("--mode %s: --face %s plays %s", o.Mode, o.Face, strings.Join(choices, ", ")))
 	}
 	reach, err := operatorOf(cmd, &o)
 	if err != nil {

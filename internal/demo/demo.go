@@ -10,7 +10,8 @@
 //
 // The scenes are npayload's six negotiation patterns with their own terms, and
 // one session in each of the modes bilateral/1, convergent/1 and binding/1. Besides them
-// two negotiators haggle, and one buyer chooses between three sellers, over NATS.
+// two negotiators haggle, and one buyer chooses between three sellers, over NATS. Over a
+// gateway, two hosted agents play one scene with the client library that others use.
 //
 // Invariants:
 //
@@ -21,12 +22,14 @@ package demo
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/nats-io/nkeys"
@@ -41,9 +44,9 @@ import (
 type Options struct {
 	URL      string        // NATS address of the broker to play on; "" starts one
 	Face     string        // one of Faces; default NATS
-	HTTP     string        // with URL and Face HTTP: URL of that broker's HTTP
+	HTTP     string        // with URL and a Face other than NATS: URL of that broker's HTTP
 	Operator nkeys.KeyPair // of that broker; nil under --dev
-	Mode     string        // one of Choices; default ASP
+	Mode     string        // one of Choices; default the first
 	Keep     string        // directory for the transcripts and the started broker's data; "" removes them
 
 	Out   io.Writer // nil prints nothing
@@ -61,14 +64,13 @@ type Report struct {
 // Run plays the scenes one after the other. The error means that they could not be
 // played; faults of a scene are in its Result.
 func Run(ctx context.Context, o Options) (Report, error) {
-	list := scenes(o.Mode)
-	if list == nil {
-		return Report{}, fmt.Errorf("unknown mode %q; the modes are %s", o.Mode, strings.Join(Choices(), ", "))
+	o.Face = cmp.Or(o.Face, NATS)
+	choices := Choices(o.Face)
+	o.Mode = cmp.Or(o.Mode, choices[0])
+	if !slices.Contains(choices, o.Mode) {
+		return Report{}, fmt.Errorf("unknown mode %q; over %s the modes are %s", o.Mode, o.Face, strings.Join(choices, ", "))
 	}
-	if (o.Mode == Haggle || o.Mode == Tender) && o.Face == HTTP {
-		return Report{}, errors.New("negotiators haggle over NATS")
-	}
-	return run(ctx, o, list)
+	return run(ctx, o, scenes(o.Face, o.Mode))
 }
 
 func run(ctx context.Context, o Options, list []scene) (Report, error) {

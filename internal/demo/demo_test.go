@@ -42,10 +42,42 @@ func playAll(t *testing.T, o Options) (Report, string) {
 // over HTTP with hosted agents.
 func TestScenes(t *testing.T) {
 	t.Parallel()
-	for _, face := range Faces() {
+	for _, face := range []string{NATS, HTTP} {
 		t.Run(face, func(t *testing.T) {
 			t.Parallel()
 			everyScene(t, face)
+		})
+	}
+}
+
+// Over a gateway two hosted agents play one scene with its client library; the report is of its
+// signed transcript.
+func TestGateways(t *testing.T) {
+	t.Parallel()
+	for face, want := range map[string]struct {
+		mode  string
+		other string // one that it has not
+		shown []string
+	}{
+		MCP: {"asp/1", Binding, []string{
+			"Enterprise sales calls open_session → INVITED", "Procurement alpha calls wait_for_turn → turn, INVITED; heard would be accept, ", "ACCEPT invitation",
+			"Procurement alpha calls escalate → ESCALATED", "in the escalation inbox of acme.example", "Approved at $15k",
+			"ACCEPT prop_050", "Procurement alpha calls accept → CONVERSING", "Enterprise sales calls close → CLOSED", "verified offline", "completed  yes",
+		}},
+	} {
+		t.Run(face, func(t *testing.T) {
+			t.Parallel()
+			b := testkit.StartBroker(t, testkit.Options{HTTP: "127.0.0.1:0"})
+			o := Options{URL: b.URL, HTTP: "http://" + b.HTTPAddr, Operator: b.Operator(), Face: face}
+			playAll(t, o)
+			r, out := playAll(t, o) // again, with the agents registered
+			if len(r.Scenes) != 1 || r.Scenes[0].Mode != want.mode || r.Scenes[0].Outcome != performatives.Completed {
+				t.Errorf("%+v", r.Scenes)
+			}
+			inOrder(t, out, want.shown...)
+			if _, err := Run(t.Context(), Options{Face: face, Mode: want.other}); err == nil || !strings.Contains(err.Error(), "over "+face) {
+				t.Errorf("%s over %s: %v", want.other, face, err)
+			}
 		})
 	}
 }

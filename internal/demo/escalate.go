@@ -103,13 +103,17 @@ func approves(ctx context.Context, a *actor, m *client.Message) error {
 	if m.Act() != performatives.Escalate {
 		return nil
 	}
-	item, err := inEscalationInbox(ctx, a.Client, m.Ref())
+	return a.approve(ctx, m.Session(), m.Ref())
+}
+
+func (a *actor) approve(ctx context.Context, s *client.Session, escalation string) error {
+	item, err := inEscalationInbox(ctx, a.Client, escalation)
 	if err != nil {
 		return err
 	}
 	a.say(fmt.Sprintf("in the escalation inbox of %s: %s, urgency %s, due %s", item.Organisation, item.Reason, item.Urgency, due(item.Deadline)))
 	limit := 15000.0
-	return sent(m.Session().Rule(ctx, string(item.ID), client.Ruling{
+	return sent(s.Rule(ctx, string(item.ID), client.Ruling{
 		Decision: performatives.Approved, Comment: "Approved at $15k",
 		Authority: &performatives.RulingsAuthority{MaxAmount: &limit, Currency: "USD", TermPath: "terms.pricePerMonth"},
 	}))

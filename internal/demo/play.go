@@ -51,22 +51,19 @@ func (s *stage) play(ctx context.Context, sc *scene, show func(transcript.Entry)
 	for _, a := range cast {
 		a.say = func(text string) { rec.remark(func() { remark(text) }) }
 	}
-	opening := sc.opening
-	opening.ID = p.id
-	inviter, err := cast[0].Invite(ctx, opening)
-	if err != nil {
-		p.err = err
-		return p
+	if sc.script != nil {
+		t := &talk{stage: s, scene: sc, cast: cast, rec: rec, id: p.id}
+		p.err = sc.script(ctx, t)
+		p.id = t.id
+	} else {
+		p.err = enact(ctx, sc, cast, p.id, rec)
 	}
-	p.err = together(ctx, cast, func(ctx context.Context, i int) error {
-		return cast[i].run(ctx, p.id, sc.cast[i].rules, rec.add)
-	})
 	p.received = rec.entries
 	if p.err == nil {
-		p.entries, p.err = inviter.Transcript(ctx)
+		p.entries, p.err = cast[0].Session(p.id).Transcript(ctx)
 	}
 	if p.err == nil {
-		p.view, p.err = inviter.View(ctx)
+		p.view, p.err = cast[0].Session(p.id).View(ctx)
 	}
 	if p.err == nil && sc.mode() == modes.Binding.Name {
 		var d agreement.Document
@@ -76,14 +73,26 @@ func (s *stage) play(ctx context.Context, sc *scene, show func(transcript.Entry)
 	return p
 }
 
+// enact has the first role invite the others, and each act by its rules.
+func enact(ctx context.Context, sc *scene, cast []*actor, id performatives.SessionID, rec *record) error {
+	opening := sc.opening
+	opening.ID = id
+	if _, err := cast[0].Invite(ctx, opening); err != nil {
+		return err
+	}
+	return together(ctx, cast, func(ctx context.Context, i int) error {
+		return cast[i].run(ctx, id, sc.cast[i].rules, rec.add)
+	})
+}
+
 // connectAll connects every role. On an error it returns those it connected.
 func (s *stage) connectAll(ctx context.Context, sc *scene) (cast []*actor, err error) {
 	for _, r := range sc.cast {
-		c, err := s.enter(ctx, r)
+		a, err := s.enter(ctx, r)
 		if err != nil {
 			return cast, fmt.Errorf("%s: %w", r.agent, err)
 		}
-		cast = append(cast, &actor{Client: c})
+		cast = append(cast, a)
 	}
 	return cast, nil
 }

@@ -82,7 +82,8 @@ func (p *printer) opening(s *stage) {
 	where := "its own broker at " + s.url + ": logins, signatures and fsync on, fresh keys"
 	switch {
 	case s.http != "":
-		where = "the broker at " + s.url + ", over HTTP at " + s.http + ": hosted agents with tokens, a human with a key"
+		over := map[string]string{HTTP: "HTTP at " + s.http, MCP: "MCP at " + s.http + mcpPath}
+		where = "the broker at " + s.url + ", over " + over[s.face] + ": hosted agents with tokens, a human with a key"
 	case s.server != nil:
 	case s.dev:
 		where = "the broker at " + s.url + ": --dev, so no logins; every act is signed anyway"

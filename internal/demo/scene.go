@@ -23,6 +23,8 @@ type scene struct {
 	agreed  string // the expected accepted offer
 	outcome string // and the expected outcome of the session
 	drawn   string // a term whose values are drawn at the end
+
+	script func(ctx context.Context, t *talk) error // of a scene over a gateway, instead of the rules
 }
 
 // A role is one principal of a scene. It has its own key, connection and inbox, and
@@ -44,7 +46,9 @@ type rules func(ctx context.Context, a *actor, m *client.Message) error
 // An actor is a connected agent.
 type actor struct {
 	*client.Client
-	say func(string) // prints a remark between entries
+	name  string
+	token string       // over HTTP
+	say   func(string) // prints a remark between entries
 }
 
 // mode returns the mode of the scene's session.
@@ -70,19 +74,32 @@ const (
 const (
 	NATS = "nats"
 	HTTP = "http"
+	MCP  = "mcp"
 )
 
 // Faces lists what Options.Face may be.
-func Faces() []string { return []string{NATS, HTTP} }
+func Faces() []string { return []string{NATS, HTTP, MCP} }
 
-// Choices lists what Options.Mode may be.
-func Choices() []string { return []string{ASP, Bilateral, Convergent, Binding, Haggle, Tender, All} }
+// Choices lists what Options.Mode may be over a face, the default first.
+func Choices(face string) []string {
+	switch face {
+	case HTTP:
+		return []string{ASP, Bilateral, Convergent, Binding, All} // negotiators haggle over NATS
+	case MCP:
+		return []string{ASP}
+	default:
+		return []string{ASP, Bilateral, Convergent, Binding, Haggle, Tender, All}
+	}
+}
 
 // scenes returns new scenes, because their agents keep state.
-func scenes(choice string) []scene {
+func scenes(face, choice string) []scene {
+	if face == MCP {
+		return []scene{overMCP()}
+	}
 	patterns := []scene{simpleAccept(), counterLoop(), rejectionWithRetry(), clarificationRound(), delegationMidSession(), escalationToHuman()}
 	switch choice {
-	case ASP, "":
+	case ASP:
 		return patterns
 	case Bilateral:
 		return []scene{bilateralMatch()}

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,8 @@ import (
 // A stage is the broker, and the operator that registers the cast.
 type stage struct {
 	url      string
-	http     string            // URL of HTTP, to play over that
+	face     string
+	http     string            // URL of HTTP, unless the face is NATS
 	key      performatives.Key // of the broker
 	logKey   string            // of its public log
 	dev      bool
@@ -35,9 +37,9 @@ const (
 
 // open starts a broker, or connects to the running one.
 func open(ctx context.Context, o Options) (s *stage, err error) {
-	s = &stage{url: o.URL}
+	s = &stage{url: o.URL, face: cmp.Or(o.Face, NATS)}
 	listen := ""
-	if o.Face == HTTP {
+	if s.face != NATS {
 		s.http, listen = o.HTTP, "127.0.0.1:0"
 	}
 	defer func() {
@@ -110,7 +112,7 @@ func (s *stage) close() error {
 
 // enter registers a principal with a fresh key and connects it by that key. Over HTTP it
 // has a token, and an agent that does not sign itself is hosted: the broker holds its key.
-func (s *stage) enter(ctx context.Context, r role) (*client.Client, error) {
+func (s *stage) enter(ctx context.Context, r role) (*actor, error) {
 	pair, err := nkeys.CreateUser()
 	if err != nil {
 		return nil, err
@@ -135,7 +137,8 @@ func (s *stage) enter(ctx context.Context, r role) (*client.Client, error) {
 		if err != nil {
 			return nil, err
 		}
-		return client.Connect(ctx, "", r.agent, append(options, client.HTTP(s.http, made.Token))...)
+		c, err := client.Connect(ctx, "", r.agent, append(options, client.HTTP(s.http, made.Token))...)
+		return &actor{Client: c, name: r.name, token: made.Token}, err
 	}
 	if s.dev { // no login; acts are signed anyway
 		nc, err := nats.Connect(s.url, nats.Name(string(r.agent)), nats.CustomInboxPrefix("_INBOX."+r.agent.Token()))
@@ -144,7 +147,8 @@ func (s *stage) enter(ctx context.Context, r role) (*client.Client, error) {
 		}
 		options = append(options, client.Conn(nc))
 	}
-	return client.Connect(ctx, s.url, r.agent, options...)
+	c, err := client.Connect(ctx, s.url, r.agent, options...)
+	return &actor{Client: c, name: r.name}, err
 }
 
 // leave closes a principal's connection.

@@ -95,10 +95,11 @@ func (s *stage) tender(ctx context.Context, list []scene, p *printer) []played {
 		}
 		return all
 	}
-	buyer, err := s.enter(ctx, list[0].cast[0])
+	entered, err := s.enter(ctx, list[0].cast[0])
 	if err != nil {
 		return fail(err)
 	}
+	buyer := entered.Client
 	defer s.leave(buyer)
 	policy, err := negotiator.Parse([]byte(asksForCups))
 	if err != nil {
@@ -120,11 +121,11 @@ func (s *stage) tender(ctx context.Context, list []scene, p *printer) []played {
 		}
 	}()
 	for i := range list {
-		c, err := s.enter(ctx, list[i].cast[1])
+		a, err := s.enter(ctx, list[i].cast[1])
 		if err != nil {
 			return fail(err)
 		}
-		sellers, agents = append(sellers, &actor{Client: c}), append(agents, c.Agent())
+		sellers, agents = append(sellers, a), append(agents, a.Agent())
 	}
 	if err := t.Invite(ctx, agents, 0); err != nil {
 		return fail(err)
