@@ -36,6 +36,8 @@ func (s *Server) a2a(o Options, agents *hosted.Agents, public *addressLimiter, l
 }
 
 // remotes talk to agents that speak A2A elsewhere.
-func (s *Server) remotes(gateway *a2agateway.Gateway) *a2agateway.Remotes {
-	return a2agateway.NewRemotes(a2agateway.RemoteOptions{Gateway: gateway, Agents: s.RemoteAgents, WatchInbox: s.WatchInbox})
+func (s *Server) remotes(o Options, gateway *a2agateway.Gateway) *a2agateway.Remotes {
+	return a2agateway.NewRemotes(a2agateway.RemoteOptions{
+		Gateway: gateway, Private: o.PrivateWebhooks || s.Dev, Agents: s.RemoteAgents, WatchInbox: s.WatchInbox,
+	})
 }

@@ -125,7 +125,7 @@ func (w httpWorld) addRobot(url string) {
 // restart loses nothing and sends nothing twice.
 func TestA2ARemote(t *testing.T) {
 	t.Parallel()
-	w := newHTTPWorld(t, testkit.Options{})
+	w := newHTTPWorld(t, testkit.Options{PrivateWebhooks: true})
 	r := startRobot(t)
 	testkit.Must(t, a2agateway.CheckRemote(w.Ctx, robot, r.URL, false))
 	w.addRobot(r.URL)
@@ -174,7 +174,7 @@ func TestA2ARemote(t *testing.T) {
 // What an agent elsewhere answers does not crash the broker.
 func TestA2ARemoteNulls(t *testing.T) {
 	t.Parallel()
-	w := newHTTPWorld(t, testkit.Options{})
+	w := newHTTPWorld(t, testkit.Options{PrivateWebhooks: true})
 	r := startRobot(t, func(card map[string]any) {
 		card["supportedInterfaces"] = []any{nil, card["supportedInterfaces"].([]any)[0]} //nolint:forcetypeassert // made above
 		delete(card, "signatures")
@@ -202,7 +202,10 @@ func TestA2ARemoteCard(t *testing.T) {
 		"unsigned": {func(card map[string]any) { delete(card, "signatures") }, a2agateway.ErrUnsigned},
 		"another domain": {func(card map[string]any) {
 			card["supportedInterfaces"].([]any)[0].(map[string]any)["url"] = "https://evil.example/"
-		}, a2agateway.ErrDomain}, //nolint:forcetypeassert // made above
+		}, a2agateway.ErrOrigin}, //nolint:forcetypeassert // made above
+		"another port": {func(card map[string]any) {
+			card["supportedInterfaces"].([]any)[0].(map[string]any)["url"] = "http://127.0.0.1:1/"
+		}, a2agateway.ErrOrigin}, //nolint:forcetypeassert // made above
 		"unsigned part": {func(card map[string]any) { card["x"] = "y" }, nil},
 	} {
 		r := startRobot(t, c.change)

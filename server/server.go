@@ -43,7 +43,7 @@ type Options struct {
 	HTTPOrigins     []string       // of other sites whose pages may call the HTTP gateway
 	HTTPURL         string         // at which others reach HTTP; "" is that of each request, and cards are signed on loopback only
 	DIDHosts        []string       // whose DID documents an operator may register
-	PrivateWebhooks bool           // webhooks that clients of A2A name may be at private addresses
+	PrivateWebhooks bool           // webhooks that clients of A2A name, and agents elsewhere, may be at private addresses
 	BinduAuth       bool           // who asks on Bindu's path needs a token
 	OIDC            OIDC           // whose tokens MCP takes, besides the broker's own
 	Embeddings      Embeddings     // that its answers go by, besides keywords

@@ -158,7 +158,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	} else {
 		go server.Serve(listener) //nolint:errcheck // returns when closed
 	}
-	return &web{addr, server, pages, gateway, met, s.remotes(met)}, nil
+	return &web{addr, server, pages, gateway, met, s.remotes(o, met)}, nil
 }
 
 // below serves the paths below base by a handler that gets them as they were sent: a mux

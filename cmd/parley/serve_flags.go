@@ -25,7 +25,7 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 		flags.StringSliceVar(&s.HTTPOrigins, "http-origins", nil, "`ORIGIN` such as https://acme.com whose pages may call "+httpgateway.Base+"; can be repeated (default: none)")
 		flags.StringVar(&s.HTTPURL, "http-url", "", "`URL` at which others reach HTTP, such as https://parley.acme.com; agent cards name it (default: that of each request; such cards are signed on loopback only)")
 		flags.StringSliceVar(&s.DIDHosts, "did-hosts", nil, "`HOST` whose DID documents 'parley agent add --did' may name; can be repeated (default: none)")
-		flags.BoolVar(&s.PrivateWebhooks, "private-webhooks", false, "let webhooks that clients of A2A name be at private addresses")
+		flags.BoolVar(&s.PrivateWebhooks, "private-webhooks", false, "let webhooks that clients of A2A name, and agents elsewhere that speak it, be at private addresses")
 		flags.BoolVar(&s.BinduAuth, "bindu-auth", false, "ask for a token on "+bindugateway.Base+" (default: anybody may ask how well an agent fits)")
 		flags.StringVar(&s.OIDC.Issuer, "oidc-issuer", "", "`URL` of an OpenID Connect issuer whose tokens let principals in at "+mcpgateway.Path+", besides the broker's own")
 		flags.StringVar(&s.OIDC.Audience, "oidc-audience", "", "`URL` that its tokens are for: that of "+mcpgateway.Path+" as clients know it")

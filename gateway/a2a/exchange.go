@@ -114,7 +114,7 @@ type reply struct {
 // send sends a message and waits for the answer, while the agent works on it.
 func (t *talk) send(ctx context.Context, at *conversation, m *a2a.Message) (r reply, err error) {
 	if t.server == nil {
-		if t.server, err = connect(ctx, t.agent, t.url, t.unsigned); err != nil {
+		if t.server, err = t.connect(ctx); err != nil {
 			return r, err
 		}
 	}

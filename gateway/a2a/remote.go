@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"net/http"
 	"sync"
 	"time"
 
@@ -25,8 +26,9 @@ import (
 // position in the inbox is durable; a message that is sent again after a crash has the same
 // messageId, and its answer makes the same act.
 type Remotes struct {
-	o    RemoteOptions
-	work *background.Group
+	o      RemoteOptions
+	client *http.Client
+	work   *background.Group
 
 	mu      sync.Mutex
 	running map[performatives.Agent]context.CancelFunc
@@ -35,6 +37,7 @@ type Remotes struct {
 // RemoteOptions say what is run.
 type RemoteOptions struct {
 	Gateway *Gateway // whose broker and records it uses
+	Private bool     // servers elsewhere may be at private addresses
 
 	// Agents lists the cards that name a server elsewhere, if anything changed since a revision.
 	Agents func(since uint64) (cards []api.Card, revision uint64)
@@ -47,7 +50,7 @@ const lookEvery = time.Second
 
 // NewRemotes starts talking.
 func NewRemotes(o RemoteOptions) *Remotes {
-	r := &Remotes{o: o, work: background.New(), running: map[performatives.Agent]context.CancelFunc{}}
+	r := &Remotes{o: o, client: remoteClient(o.Private), work: background.New(), running: map[performatives.Agent]context.CancelFunc{}}
 	r.work.Go(func(ctx context.Context) {
 		var cards []api.Card
 		var revision uint64
@@ -80,7 +83,7 @@ func (r *Remotes) run(cards []api.Card) {
 		ctx, cancel := context.WithCancel(r.work.Context())
 		if r.work.Go(func(context.Context) {
 			defer cancel()
-			t := &talk{Remotes: r, agent: a, url: card.Registry.A2A, unsigned: card.Registry.A2AUnsigned}
+			t := &talk{Remotes: r, remote: remote{r.client, a, card.Registry.A2A, card.Registry.A2AUnsigned}}
 			t.run(ctx)
 		}) {
 			r.running[a] = cancel
@@ -97,10 +100,7 @@ func (r *Remotes) run(cards []api.Card) {
 // A talk is with one agent.
 type talk struct {
 	*Remotes
-	agent    performatives.Agent
-	url      string
-	unsigned bool
-
+	remote
 	server   *server // nil until its card was read
 	failures int     // in a row: the circuit breaker's
 }

@@ -1,6 +1,7 @@
 package a2agateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -11,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -28,32 +30,46 @@ import (
 // A server is where an agent elsewhere is reached.
 type server struct{ client *a2aclient.Client }
 
+// A remote is an agent elsewhere as an operator named it. Whoever answers there names further
+// URLs, which are read only if they are of the same origin.
+type remote struct {
+	client   *http.Client
+	agent    performatives.Agent
+	url      string
+	unsigned bool // its card may be
+}
+
 // Errors of an agent's card.
 var (
 	ErrDomain    = errors.New("the agent's card names a server of another domain than the agent's URI")
+	ErrOrigin    = errors.New("the agent's card names another scheme, host or port than the agent's URL")
 	ErrUnsigned  = errors.New("the agent's card is not signed")
 	ErrSignature = errors.New("no signature of the agent's card is valid")
 )
 
-// CheckRemote reads an agent's card at a URL and checks its domain and its signature.
+// CheckRemote reads an agent's card at a URL and checks its domain and its signature. It is for
+// operators, who may name private addresses: whether a broker reaches them is up to the broker.
 func CheckRemote(ctx context.Context, agent performatives.Agent, url string, unsigned bool) error {
-	_, err := connect(ctx, agent, url, unsigned)
+	_, err := remote{remoteClient(true), agent, url, unsigned}.connect(ctx)
 	return err
 }
 
-// remoteClient reaches servers that an operator named, which may be at private addresses. What
-// they answer is bounded, and they redirect to nowhere.
-var remoteClient = func() *http.Client {
-	client := publicnet.Client(AnswerWithin, true)
+// remoteClient reaches servers elsewhere. What they answer is bounded, and they redirect to
+// nowhere.
+func remoteClient(private bool) *http.Client {
+	client := publicnet.Client(AnswerWithin, private)
 	client.Transport = boundedReplies{client.Transport}
 	return client
-}()
+}
 
 // connect reads an agent's card, checks it, and makes a client for its server.
-func connect(ctx context.Context, agent performatives.Agent, base string, unsigned bool) (*server, error) {
+func (r remote) connect(ctx context.Context) (*server, error) {
 	ctx, cancel := context.WithTimeout(ctx, AnswerWithin)
 	defer cancel()
-	data, err := fetch(ctx, strings.TrimSuffix(base, "/")+"/"+CardPath)
+	if err := r.sameDomain(); err != nil {
+		return nil, err
+	}
+	data, err := r.fetch(ctx, strings.TrimSuffix(r.url, "/")+"/"+CardPath)
 	if err != nil {
 		return nil, err
 	}
@@ -61,44 +77,62 @@ func connect(ctx context.Context, agent performatives.Agent, base string, unsign
 	if err != nil {
 		return nil, fmt.Errorf("the agent's card: %w", err)
 	}
-	if err := sameDomain(agent, base); err != nil {
-		return nil, err
-	}
 	card.SupportedInterfaces = slices.DeleteFunc(card.SupportedInterfaces, func(at *a2a.AgentInterface) bool { return at == nil })
 	for _, at := range card.SupportedInterfaces {
-		if err := sameDomain(agent, at.URL); err != nil {
+		if err := r.sameOrigin(at.URL); err != nil {
 			return nil, err
 		}
 	}
-	if len(card.Signatures) > 0 || !unsigned {
-		if err := verifyCard(ctx, agent, card.Signatures, data); err != nil {
+	if len(card.Signatures) > 0 || !r.unsigned {
+		if err := r.verifyCard(ctx, card.Signatures, data); err != nil {
 			return nil, err
 		}
 	}
-	made, err := a2aclient.NewFromCard(ctx, card, a2aclient.WithJSONRPCTransport(remoteClient), a2aclient.WithRESTTransport(remoteClient),
-		a2av0.WithJSONRPCTransport(a2av0.JSONRPCTransportConfig{Client: remoteClient}))
+	made, err := a2aclient.NewFromCard(ctx, card, a2aclient.WithJSONRPCTransport(r.client), a2aclient.WithRESTTransport(r.client),
+		a2av0.WithJSONRPCTransport(a2av0.JSONRPCTransportConfig{Client: r.client}))
 	if err != nil {
 		return nil, err
 	}
 	return &server{made}, nil
 }
 
-// sameDomain refuses a URL whose host is not the agent's organisation, or below it.
-func sameDomain(agent performatives.Agent, text string) error {
-	u, err := url.Parse(text)
-	domain := string(agent.Organisation())
+// sameDomain refuses an agent whose URL is not at the host of its organisation, or below it.
+func (r remote) sameDomain() error {
+	u, err := url.Parse(r.url)
+	domain := string(r.agent.Organisation())
 	if err != nil || u.Hostname() != domain && !strings.HasSuffix(u.Hostname(), "."+domain) {
-		return fmt.Errorf("%w: %.200q is not at %s", ErrDomain, text, domain)
+		return fmt.Errorf("%w: %.200q is not at %s", ErrDomain, r.url, domain)
 	}
 	return nil
 }
 
-func fetch(ctx context.Context, url string) ([]byte, error) {
+// sameOrigin refuses a URL of another origin than the agent's.
+func (r remote) sameOrigin(text string) error {
+	own, err := origin(r.url)
+	if err != nil {
+		return err
+	}
+	if named, err := origin(text); err != nil || named != own {
+		return fmt.Errorf("%w: %.200q is not at %s", ErrOrigin, text, own)
+	}
+	return nil
+}
+
+func origin(text string) (string, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "", err
+	}
+	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port), nil
+}
+
+func (r remote) fetch(ctx context.Context, url string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := remoteClient.Do(request)
+	answer, err := r.client.Do(request)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +163,7 @@ var signedMembers = []string{
 
 // verifyCard checks that one of a card's signatures is valid, by a key that the agent's domain
 // publishes.
-func verifyCard(ctx context.Context, agent performatives.Agent, signatures []a2a.AgentCardSignature, data []byte) error {
+func (r remote) verifyCard(ctx context.Context, signatures []a2a.AgentCardSignature, data []byte) error {
 	if len(signatures) == 0 {
 		return ErrUnsigned
 	}
@@ -150,14 +184,14 @@ func verifyCard(ctx context.Context, agent performatives.Agent, signatures []a2a
 		return err
 	}
 	for _, s := range signatures[:min(len(signatures), 8)] {
-		if verifyOne(ctx, agent, s, payload) == nil {
+		if r.verifyOne(ctx, s, payload) == nil {
 			return nil
 		}
 	}
 	return ErrSignature
 }
 
-func verifyOne(ctx context.Context, agent performatives.Agent, s a2a.AgentCardSignature, payload []byte) error {
+func (r remote) verifyOne(ctx context.Context, s a2a.AgentCardSignature, payload []byte) error {
 	var header struct {
 		Alg string `json:"alg"`
 		Kid string `json:"kid"`
@@ -168,12 +202,12 @@ func verifyOne(ctx context.Context, agent performatives.Agent, s a2a.AgentCardSi
 		err = json.Unmarshal(raw, &header)
 	}
 	if err == nil {
-		err = sameDomain(agent, header.Jku)
+		err = r.sameOrigin(header.Jku)
 	}
 	if err != nil {
 		return err
 	}
-	data, err := fetch(ctx, header.Jku)
+	data, err := r.fetch(ctx, header.Jku)
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,7 @@ func TestA2AServers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const robot = performatives.Agent("agent://127.0.0.1/robot")
-			w := testkit.NewWorld(t, testkit.Options{HTTP: "127.0.0.1:0"})
+			w := testkit.NewWorld(t, testkit.Options{HTTP: "127.0.0.1:0", PrivateWebhooks: true})
 			url := serve(t, program...)
 			testkit.Must(t, a2agateway.CheckRemote(w.Ctx, robot, url, false))
 			card := api.Card{Agent: robot}
