@@ -84,15 +84,11 @@ func (g *Gateway) send(ctx context.Context, c caller, e *pb.Envelope) (s sent, e
 	if err != nil {
 		return s, hidden(err)
 	}
-	var accepted string
-	if _, native := performatives.ParseSessionID(e.GetSessionId()); native == nil || e.GetMessageType() == commitment {
-		v, err := g.view(ctx, c, id) // of a session that MACP has not started, it tells the mode
-		if err != nil {
-			return s, hidden(err)
-		}
-		accepted = v.part.Projection.Accepted
+	v, err := g.view(ctx, c, id)
+	if err != nil {
+		return s, hidden(err)
 	}
-	a, err := actOf(own, accepted)
+	a, err := actOf(own, v.part.Projection.Accepted)
 	if err == nil && a.performative == performatives.Commit {
 		err = g.sameVersions(ctx, c, id, own)
 	}
