@@ -44,6 +44,7 @@ type Broker interface {
 // Hosted says acts for hosted agents.
 type Hosted interface {
 	Say(ctx context.Context, as performatives.Agent, id performatives.SessionID, key string, said hosted.Said) (api.Acceptance, error)
+	Before(ctx context.Context, as performatives.Agent, key string) (id performatives.SessionID, accepted bool, err error)
 }
 
 // Custody knows tokens.

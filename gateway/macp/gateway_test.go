@@ -129,7 +129,9 @@ func TestTokens(t *testing.T) {
 func TestAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testkit.Options{Dev: true})
-	w.starts("a", "s1", "a", "b")
+	first := w.envelope("a", "SessionStart", "s1", `{"participants":["a","b"],"ttlMs":"60000",`+versions+`}`)
+	w.is(w.sends("a", first), "ok OPEN")
+	w.is(w.sends("a", first), "ok OPEN duplicate")
 	e := w.envelope("b", "Proposal", "s1", `{"proposalId":"p1","title":"A"}`)
 	w.is(w.sends("b", e), "ok OPEN")
 	w.is(w.sends("b", e), "ok OPEN duplicate")
@@ -137,6 +139,7 @@ func TestAgain(t *testing.T) {
 	w.Up()
 	w.conn = w.dial()
 	w.MACPRuntimeServiceClient = pb.NewMACPRuntimeServiceClient(w.conn)
+	w.is(w.sends("a", first), "ok OPEN duplicate")
 	w.is(w.sends("b", e), "ok OPEN duplicate")
 	other := w.envelope("b", "Proposal", "s1", `{"proposalId":"p2","title":"B"}`)
 	other.MessageId = e.GetMessageId()

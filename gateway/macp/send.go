@@ -1,6 +1,7 @@
 package macpgateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,7 +10,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/google/uuid"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/parley-asp/parley/api"
@@ -161,17 +161,21 @@ func (g *Gateway) start(ctx context.Context, c caller, e *pb.Envelope) (s sent, 
 			return s, err
 		}
 	}
-	id, err := g.reserve(ctx, e.GetSessionId())
+	id, err := g.unstarted(ctx, c, e)
 	if err != nil {
 		return s, err
 	}
 	s.Acceptance, err = g.o.Hosted.Say(ctx, c.pass.Agent, id, keyOf(e), said)
 	for _, taken := range []session.Code{session.WrongState, session.UnknownSession, session.SessionEscalated} {
 		if errors.Is(err, &session.Refusal{Code: taken}) {
-			return s, problem{sessionExists, "the session_id is used already"}
+			return s, nameTaken
 		}
 	}
 	if err != nil {
+		return s, err
+	}
+	id = s.Session
+	if err := g.names(ctx, c, e.GetSessionId(), id); err != nil {
 		return s, err
 	}
 	accepts := hosted.Said{Performative: performatives.Accept.String()}
@@ -216,19 +220,49 @@ func (g *Gateway) find(ctx context.Context, id string) (performatives.SessionID,
 	return performatives.SessionID(found.Value), err
 }
 
-// reserve is find for a session that is started.
-func (g *Gateway) reserve(ctx context.Context, id string) (performatives.SessionID, error) {
-	if own, err := performatives.ParseSessionID(id); err == nil {
+var nameTaken = problem{sessionExists, "the session_id is used already"}
+
+// unstarted is the session that a SessionStart opens, or has opened before; "" is a new one.
+// What has another session by this name is refused.
+func (g *Gateway) unstarted(ctx context.Context, c caller, e *pb.Envelope) (performatives.SessionID, error) {
+	if own, err := performatives.ParseSessionID(e.GetSessionId()); err == nil {
 		return own, nil
 	}
-	made := uuid.Must(uuid.NewV7()).String()
-	switch _, err := g.o.Records.Create(ctx, sessionKey(id), []byte(made)); {
-	case errors.Is(err, store.ErrKeyExists):
-		return g.find(ctx, id)
-	case err != nil:
+	found, err := g.find(ctx, e.GetSessionId())
+	if own, is := errors.AsType[problem](err); is && own.code == sessionNotFound {
+		return "", nil
+	}
+	if err != nil {
 		return "", err
 	}
-	return performatives.SessionID(made), g.o.Records.Sync()
+	before, accepted, err := g.o.Hosted.Before(ctx, c.pass.Agent, keyOf(e))
+	if err == nil && (!accepted || before != found) {
+		err = nameTaken
+	}
+	return "", err
+}
+
+// names keeps the name of a session that was started. If another got the name meanwhile, the
+// invitation is taken back. Only sessions that there are have records, so refusals leave none.
+func (g *Gateway) names(ctx context.Context, c caller, name string, id performatives.SessionID) error {
+	if name == string(id) {
+		return nil
+	}
+	_, err := g.o.Records.Create(ctx, sessionKey(name), []byte(id))
+	if errors.Is(err, store.ErrKeyExists) {
+		var found performatives.SessionID
+		if found, err = g.find(ctx, name); err == nil && found != id {
+			v, err := g.view(ctx, c, id)
+			if err == nil {
+				err = g.close(ctx, c, v, nameTaken.why)
+			}
+			return cmp.Or(err, error(nameTaken))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return g.o.Records.Sync()
 }
 
 // sameVersions refuses a commitment that was made for other versions than the session has.
