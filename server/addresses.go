@@ -102,11 +102,15 @@ func addrOf(hostport string) netip.Addr {
 }
 
 // listen counts the connections of a listener.
-func (a *addresses) listen(l net.Listener) net.Listener { return countedListener{l, a} }
+func (a *addresses) listen(l net.Listener) net.Listener { return countedListener{l, a, false} }
+
+// listenStrictly closes a connection over the bound at once.
+func (a *addresses) listenStrictly(l net.Listener) net.Listener { return countedListener{l, a, true} }
 
 type countedListener struct {
 	net.Listener
 	addresses *addresses
+	strict    bool
 }
 
 func (l countedListener) Accept() (net.Conn, error) {
@@ -116,7 +120,12 @@ func (l countedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		addr := addrOf(conn.RemoteAddr().String())
-		if over, ok := l.addresses.enter(addr); ok {
+		over, ok := l.addresses.enter(addr)
+		if ok && over && l.strict {
+			l.addresses.leave(addr)
+			ok = false
+		}
+		if ok {
 			return &countedConn{Conn: conn, over: over, leave: sync.OnceFunc(func() { l.addresses.leave(addr) })}, nil
 		}
 		conn.Close() //nolint:errcheck // nothing was read or written

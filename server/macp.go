@@ -24,7 +24,7 @@ func (s *Server) openMACP(ctx context.Context, o Options, tlsConfig *tls.Config)
 		Broker: s.Broker, Hosted: s.hosted(), Custody: s.Custody(), Agents: s.Broker, Feeds: s.Broker, Records: records,
 		Dev: s.Dev, TLS: tlsConfig, Log: o.Log.Named("macp"),
 	})
-	go s.macp.Serve(newAddresses(o.HTTPConnections, nil).listen(listener)) //nolint:errcheck // returns when closed
+	go s.macp.Serve(newAddresses(o.HTTPConnections, nil).listenStrictly(listener)) //nolint:errcheck // returns when closed
 	return nil
 }
 
