@@ -23,7 +23,6 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 
@@ -87,16 +86,19 @@ type Options struct {
 // Bounds of what a client may ask for.
 const (
 	maxMessage    = 1 << 20 // bytes on the wire; an envelope that is larger than a session's is refused by name
-	maxStreams    = 1024    // of one caller, and of one connection
+	maxCalls      = 100     // of one connection at a time
+	maxStreams    = 1024    // of one caller
 	maxAllStreams = 16384
 	firstFrame    = 30 * time.Second // within which a stream says what it is for
-	callTimeout   = 30 * time.Second
-	idleTimeout   = 5 * time.Minute // of a connection without calls
-	pingEvery     = 30 * time.Second
-	pingTimeout   = 20 * time.Second
-	pingsAtLeast  = 5 * time.Second // between a client's pings
-	headerTimeout = 10 * time.Second
-	maxHeader     = 32 << 10 // bytes
+
+	arrivalTimeout = 30 * time.Second // of the request of any other call
+	callTimeout    = 30 * time.Second
+	idleTimeout    = 5 * time.Minute // of a connection without calls
+	pingEvery      = 30 * time.Second
+	pingTimeout    = 20 * time.Second
+	pingsAtLeast   = 5 * time.Second // between a client's pings
+	headerTimeout  = 10 * time.Second
+	maxHeader      = 32 << 10 // bytes
 )
 
 // A Gateway serves MACPRuntimeService.
@@ -117,42 +119,18 @@ type Gateway struct {
 func New(o Options) *Gateway {
 	g := &Gateway{o: o, ending: make(chan struct{}), streams: map[performatives.Agent]int{}}
 	options := []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(maxStreams), grpc.MaxHeaderListSize(maxHeader), grpc.ConnectionTimeout(headerTimeout),
+		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(maxCalls), grpc.MaxHeaderListSize(maxHeader), grpc.ConnectionTimeout(headerTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTimeout, Time: pingEvery, Timeout: pingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsAtLeast, PermitWithoutStream: true}),
-		grpc.UnaryInterceptor(within),
+		grpc.InTapHandle(arriving), grpc.UnaryInterceptor(g.within), grpc.StreamInterceptor(g.streaming),
 	}
 	if o.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(o.TLS.Clone())))
 	}
 	g.server = grpc.NewServer(options...)
 	pb.RegisterMACPRuntimeServiceServer(g.server, g)
-	grpc_health_v1.RegisterHealthServer(g.server, healthy{health.NewServer(), o.Broker})
+	grpc_health_v1.RegisterHealthServer(g.server, &healthy{broker: o.Broker, ending: g.ending, watches: make(chan struct{}, maxWatches)})
 	return g
-}
-
-// within bounds the time of a call.
-func within(ctx context.Context, request any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	return next(ctx, request)
-}
-
-// healthy answers what gRPC's health checks ask.
-type healthy struct {
-	*health.Server
-	broker Broker
-}
-
-func (h healthy) Check(ctx context.Context, request *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
-	if request.GetService() != "" && request.GetService() != pb.MACPRuntimeService_ServiceDesc.ServiceName {
-		return h.Server.Check(ctx, request) // which knows no such service
-	}
-	state := grpc_health_v1.HealthCheckResponse_SERVING
-	if h.broker.Healthy(ctx) != nil {
-		state = grpc_health_v1.HealthCheckResponse_NOT_SERVING
-	}
-	return &grpc_health_v1.HealthCheckResponse{Status: state}, nil
 }
 
 // Serve serves a listener until Close.

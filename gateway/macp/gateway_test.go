@@ -9,7 +9,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -191,26 +190,6 @@ func TestForged(t *testing.T) {
 	}
 }
 
-// The health of the broker is the service's.
-func TestHealth(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, testkit.Options{Dev: true})
-	health := grpc_health_v1.NewHealthClient(w.conn)
-	for _, service := range []string{"", "macp.v1.MACPRuntimeService"} {
-		got, err := health.Check(w.Ctx, &grpc_health_v1.HealthCheckRequest{Service: service})
-		testkit.Must(t, err)
-		if got.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
-			t.Errorf("%q is %s", service, got.GetStatus())
-		}
-	}
-	if _, err := health.Check(w.Ctx, &grpc_health_v1.HealthCheckRequest{Service: "other"}); status.Code(err) != codes.NotFound {
-		t.Errorf("another service: %v", err)
-	}
-	if _, err := w.Initialize(w.Ctx, &pb.InitializeRequest{SupportedProtocolVersions: []string{"9"}}); status.Code(err) != codes.FailedPrecondition {
-		t.Errorf("another version: %v", err)
-	}
-}
-
 // A thousand clients wait, some go away in between, and all others read what comes.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
@@ -223,6 +202,9 @@ func TestWaiting(t *testing.T) {
 	ctx, leave := context.WithCancel(w.as("b"))
 	var waiting []grpc.BidiStreamingClient[pb.StreamSessionRequest, pb.StreamSessionResponse]
 	for i := range clients {
+		if i%50 == 0 {
+			w.MACPRuntimeServiceClient = pb.NewMACPRuntimeServiceClient(w.dial())
+		}
 		within := w.as("b")
 		if i%10 == 0 {
 			within = ctx

@@ -9,7 +9,6 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/parley-asp/parley/custody"
@@ -121,7 +120,7 @@ func (g *Gateway) problem(err error, offer string) problem {
 // status is a problem as gRPC's status, with MACP's code in the trailer.
 func (g *Gateway) status(ctx context.Context, err error) error {
 	p := g.problem(err, "")
-	grpc.SetTrailer(ctx, metadata.Pairs("macp-error-code", string(p.code))) //nolint:errcheck // of a call, which has one
+	grpc.SetTrailer(ctx, trailer(p.code)) //nolint:errcheck // of a call, which has one
 	grade, has := statuses[p.code]
 	if !has {
 		grade = codes.FailedPrecondition

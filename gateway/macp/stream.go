@@ -34,6 +34,7 @@ type stream struct {
 // StreamSession serves a session's messages, those after a number first, and takes messages of it.
 func (g *Gateway) StreamSession(out grpc.BidiStreamingServer[pb.StreamSessionRequest, pb.StreamSessionResponse]) error {
 	ctx := out.Context()
+	arrived(ctx)
 	c, err := g.enter(ctx)
 	if err != nil {
 		return g.status(ctx, err)
