@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/internal/testkit"
 )
 
@@ -52,8 +54,12 @@ func TestA2APush(t *testing.T) {
 		t.Fatalf("the webhooks are %+v", list)
 	}
 	made.ID = list.Configs[0].ID
-	if code, _ := w.rpc(w.tokens[cron], "GetTaskPushNotificationConfig", fmt.Sprintf(`{"taskId":%q,"id":%q}`, id, made.ID), nil); code != 0 {
-		t.Errorf("a webhook is answered %d", code)
+	for _, method := range []string{"GetTaskPushNotificationConfig", "ListTaskPushNotificationConfigs"} {
+		var shown jsontext.Value
+		code, _ := w.rpc(w.tokens[cron], method, fmt.Sprintf(`{"taskId":%q,"id":%q}`, id, made.ID), &shown)
+		if text := string(shown); code != 0 || !strings.Contains(text, hook.URL) || strings.Contains(text, "secret") || strings.Contains(text, "abc") {
+			t.Errorf("%s is answered %d %s", method, code, text)
+		}
 	}
 	heard := map[string]bool{}
 	hears := func(state string) {
@@ -88,6 +94,34 @@ func TestA2APush(t *testing.T) {
 	hears("TASK_STATE_CANCELED")
 	if code, _ := w.rpc(w.tokens[other], "ListTaskPushNotificationConfigs", fmt.Sprintf(`{"taskId":%q}`, id), nil); code != -32001 {
 		t.Errorf("a stranger lists webhooks: %d", code)
+	}
+}
+
+// A webhook ends with the token that set it, and so does what waits for the invitation.
+func TestA2APushEnds(t *testing.T) {
+	t.Parallel()
+	w := newA2AWorld(t, testkit.Options{})
+	token, err := w.OperatorClient().AddToken(w.Ctx, api.AddToken{Agent: cron})
+	testkit.Must(t, err)
+	standing := w.tokens[cron]
+	w.tokens[cron] = token.Token // who says speaks with it
+	id := w.says("1", "", `{"text":"hello"}`).ID
+	if code, why := w.rpc(token.Token, "CreateTaskPushNotificationConfig", fmt.Sprintf(`{"taskId":%q,"url":"https://hook.invalid/"}`, id), nil); code != 0 {
+		t.Fatalf("%d %s", code, why)
+	}
+	w.tokens[cron] = standing
+	_, err = w.OperatorClient().RemoveToken(w.Ctx, token.ID)
+	testkit.Must(t, err)
+	w.asSeller(id, acceptsInvitation)
+	for {
+		records, err := w.A2ARecords().All(w.Ctx)
+		testkit.Must(t, err)
+		if len(records) == 0 {
+			break
+		}
+	}
+	if acts := w.acts(id, 2); len(acts) != 2 {
+		t.Errorf("the acts are %v", acts)
 	}
 }
 

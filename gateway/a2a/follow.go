@@ -29,11 +29,12 @@ type Records interface {
 }
 
 // A record is what is to be done for a caller: an act that waits for the invitation to be
-// accepted, or notifications of a task.
+// accepted, or notifications of a task. It ends with the token by which the caller asked for it.
 type record struct {
 	Session performatives.SessionID `json:"sessionId"`
 	Caller  performatives.Agent     `json:"caller"`
 	Agent   performatives.Agent     `json:"agent"`
+	Token   string                  `json:"token,omitzero"` // its id; "" under --dev
 	Said    *hosted.Said            `json:"said,omitzero"`
 	Push    *pushRecord             `json:"push,omitzero"`
 }
@@ -160,7 +161,10 @@ func (f *followers) run(ctx context.Context, key string, r record) {
 				done = true // another broker finds it
 				return false
 			}
-			over, err := step(ctx, key, c, &r)
+			over, err := f.ended(ctx, r)
+			if err == nil && !over {
+				over, err = step(ctx, key, c, &r)
+			}
 			if err != nil {
 				f.o.Log.Debug("a2a record", zap.String("key", key), zap.Error(err))
 				return false // and again, after a while
@@ -176,9 +180,28 @@ func (f *followers) run(ctx context.Context, key string, r record) {
 	}
 }
 
+// ended tells whether the token of a record lets nobody in any more.
+func (f *followers) ended(ctx context.Context, r record) (bool, error) {
+	if r.Token == "" {
+		return false, nil
+	}
+	stands, err := f.o.Custody.Stands(ctx, r.Token)
+	return !stands, err
+}
+
+// newRecord is a record of what a caller asks for.
+func newRecord(c call, id performatives.SessionID) record {
+	r := record{Session: id, Caller: c.pass.Agent, Agent: c.agent}
+	if c.pass.Removed != nil {
+		r.Token = c.pass.Worker
+	}
+	return r
+}
+
 // hold has an act said once a session's invitation is accepted.
 func (f *followers) hold(ctx context.Context, c call, id performatives.SessionID, said hosted.Said) error {
-	r := record{Session: id, Caller: c.pass.Agent, Agent: c.agent, Said: &said}
+	r := newRecord(c, id)
+	r.Said = &said
 	return f.put(ctx, heldKind+r.key(""), r)
 }
 

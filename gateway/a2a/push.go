@@ -72,7 +72,8 @@ func (g *Gateway) addPush(ctx context.Context, c call, id performatives.SessionI
 		p.ID = uuid.Must(uuid.NewV7()).String()
 	}
 	p.TaskID, p.Tenant = a2a.TaskID(id), ""
-	r := record{Session: id, Caller: c.pass.Agent, Agent: c.agent, Push: &pushRecord{Config: p, State: s.state(c.pass.Agent)}}
+	r := newRecord(c, id)
+	r.Push = &pushRecord{Config: p, State: s.state(c.pass.Agent)}
 	if head := s.view.Head.Sequence; head != nil {
 		r.Push.Told = *head + 1
 	}
@@ -103,7 +104,18 @@ func (t tasks) GetTaskPushConfig(ctx context.Context, q *a2a.GetTaskPushConfigRe
 	if err != nil {
 		return nil, t.refusal(err)
 	}
-	return &r.Push.Config, nil
+	return r.Push.shown(), nil
+}
+
+// shown is a webhook as it is read: without its secrets, which another program that acts for
+// the caller may have set.
+func (p pushRecord) shown() *a2a.PushConfig {
+	config := p.Config
+	config.Token = ""
+	if config.Auth != nil {
+		config.Auth = &a2a.PushAuthInfo{Scheme: config.Auth.Scheme}
+	}
+	return &config
 }
 
 // push finds a webhook of the caller's.
@@ -136,7 +148,7 @@ func (t tasks) ListTaskPushConfigs(ctx context.Context, q *a2a.ListTaskPushConfi
 	}
 	found := &a2a.ListTaskPushConfigResponse{Configs: []*a2a.PushConfig{}}
 	for _, r := range mine {
-		found.Configs = append(found.Configs, &r.Push.Config)
+		found.Configs = append(found.Configs, r.Push.shown())
 	}
 	slices.SortFunc(found.Configs, func(a, b *a2a.PushConfig) int { return strings.Compare(a.ID, b.ID) })
 	return found, nil
