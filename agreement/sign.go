@@ -81,7 +81,7 @@ func OfferIn(entries []jsontext.Value) (performatives.Body, error) {
 func (p Party) Complete(act performatives.Performative, body jsontext.Value) (jsontext.Value, error) {
 	members := map[string]jsontext.Value{}
 	if json.Unmarshal(body, &members) != nil || members == nil {
-		return body, nil
+		return body, nil //nolint:nilerr // the protocol refuses it
 	}
 	add := func(name, value string) {
 		if _, given := members[name]; !given {
@@ -102,7 +102,7 @@ func (p Party) Complete(act performatives.Performative, body jsontext.Value) (js
 	}
 	signature, err := p.sign(act, completed)
 	if errors.Is(err, ErrNotBinding) {
-		return body, nil //nolint:nilerr // the protocol says what it lacks
+		return body, nil // the protocol says what it lacks
 	}
 	if err != nil {
 		return nil, err

@@ -240,19 +240,16 @@ func (a *Agents) due(ctx context.Context, agent performatives.Agent, s *sighting
 		return false
 	case since < OnlineFor:
 		return here && unrecorded >= renewAfter
-	case here && a.waits(ctx, agent): // one long pull is a sign of life, too
-		a.Seen(agent)
-		return false
+	case !here:
+		return since >= 2*OnlineFor
 	}
-	return here || since >= 2*OnlineFor
-}
-
-// waits tells whether somebody waits for messages of an agent's inbox.
-func (a *Agents) waits(ctx context.Context, agent performatives.Agent) bool {
 	ctx, cancel := context.WithTimeout(ctx, waitingWait)
 	defer cancel()
 	pulls, err := a.o.Store.WaitingPulls(ctx, api.InboxStream, agent.Token())
-	return err == nil && pulls > 0
+	if err == nil && pulls > 0 { // one long pull is a sign of life, too
+		a.Seen(agent)
+	}
+	return err == nil && pulls == 0 // what failed is tried again
 }
 
 func (a *Agents) tell(seen map[performatives.Agent]int64) {

@@ -142,8 +142,11 @@ func TestConsumers(t *testing.T) {
 	w.is(a, true, start)
 	w.Advance(2 * availability.OnlineFor)
 	w.is(a, false, start)
-	a.Sweep(t.Context())
-	w.is(a, true, start)
+	w.until(func() bool {
+		a.Sweep(t.Context())
+		online, _ := a.Of(agent)
+		return online
+	})
 	testkit.Must(t, waiting.Unsubscribe())
 	testkit.Must(t, client.Flush())
 	js, err := jetstream.New(w.Connect())

@@ -44,7 +44,7 @@ func fetchDID(ctx context.Context, client *http.Client, hosts []string, location
 	if err != nil {
 		return nil, err
 	}
-	defer answer.Body.Close()
+	defer answer.Body.Close() //nolint:errcheck // it was read
 	if answer.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s is answered %d", location, answer.StatusCode)
 	}

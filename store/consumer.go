@@ -76,12 +76,20 @@ func (s *Store) OnPull(stream string, saw func(consumer string)) (stop func(), e
 	if err != nil {
 		return nil, err
 	}
-	return func() { _ = pulls.Unsubscribe() }, nil // fails only on a connection that is closed
+	stop = func() { _ = pulls.Unsubscribe() } // fails only on a connection that is closed
+	if err := s.nc.Flush(); err != nil {
+		stop()
+		return nil, err
+	}
+	return stop, nil
 }
 
-// WaitingPulls is how many pulls wait for messages of a consumer.
+// WaitingPulls is how many pulls wait for messages of a consumer, if it is there.
 func (s *Store) WaitingPulls(ctx context.Context, stream, name string) (int, error) {
 	c, err := s.js.Consumer(ctx, stream, name)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return 0, nil
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -37,8 +37,12 @@ func TestClient(t *testing.T) {
 		if err := publicnet.Check(url, false); !errors.Is(err, publicnet.ErrPrivate) {
 			t.Errorf("Check(%s): %v", url, err)
 		}
-		if _, err := publicnet.Client(time.Minute, false).Post(url, "text/plain", http.NoBody); !errors.Is(err, publicnet.ErrPrivate) {
+		answer, err := publicnet.Client(time.Minute, false).Post(url, "text/plain", http.NoBody)
+		if !errors.Is(err, publicnet.ErrPrivate) {
 			t.Errorf("%s is reached: %v", url, err)
+		}
+		if err == nil {
+			answer.Body.Close()
 		}
 	}
 	answer, err := publicnet.Client(time.Minute, true).Post(server.URL, "text/plain", http.NoBody)

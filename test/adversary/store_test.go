@@ -21,8 +21,9 @@ import (
 	"github.com/parley-asp/parley/server"
 )
 
-// presence is the one bucket that changes by itself: brokers say that they are there.
-const presence = "KV_ASP_BROKERS"
+// byThemselves change by themselves: brokers say that they are there, and when agents were
+// last seen.
+var byThemselves = []string{"KV_ASP_BROKERS", "KV_" + api.SeenBucket}
 
 // harmless runs an attack that must leave no trace.
 func (w *world) harmless(attack func(), attackers ...performatives.Agent) {
@@ -65,7 +66,7 @@ func (w *world) store(js jetstream.JetStream, except []performatives.Agent) map[
 	streams := js.ListStreams(ctx)
 	for info := range streams.Info() {
 		name := info.Config.Name
-		if name == presence {
+		if slices.Contains(byThemselves, name) {
 			continue
 		}
 		held[name] = fmt.Sprintf("%+v", info.Config)
