@@ -29,8 +29,8 @@ With --face http the agents hold no keys: they are hosted, send what they want t
 say over HTTP, and read their inbox as server-sent events. The human signs. It plays
 every mode but haggle and tender.
 
-With --face mcp two hosted agents play the sixth pattern, and nothing else, as
-assistants do: they call the tools of the broker's MCP server.
+With --face mcp or a2a two hosted agents play the sixth pattern, and nothing else:
+over MCP as assistants who call the broker's tools, over A2A as servers of tasks.
 
 It starts a broker with logins and signatures, and removes it at the end. With
 --url it plays on a running broker, where it registers its agents (of the domains
@@ -43,6 +43,7 @@ operator's key: --operator, or operator.nk in --data.`,
   parley demo --mode all --keep ./demo
   parley demo --face http
   parley demo --face mcp
+  parley demo --face a2a
   parley demo --url nats://127.0.0.1:4222 --data ./parley-data`,
 		RunE: runDemo,
 	}

@@ -64,6 +64,13 @@ func TestGateways(t *testing.T) {
 			"Procurement alpha calls escalate → ESCALATED", "in the escalation inbox of acme.example", "Approved at $15k",
 			"ACCEPT prop_050", "Procurement alpha calls accept → CONVERSING", "Enterprise sales calls close → CLOSED", "verified offline", "completed  yes",
 		}},
+		A2A: {"asp/1", Convergent, []string{
+			"Enterprise sales sends SendMessage open to Procurement alpha → TASK_STATE_WORKING · The invitation waits for",
+			"Procurement alpha sends GetTask to Enterprise sales → TASK_STATE_INPUT_REQUIRED · It is your turn. invitation of", "ACCEPT invitation",
+			"SendMessage escalate to Enterprise sales → TASK_STATE_AUTH_REQUIRED · A human of acme.example decides", "in the escalation inbox of acme.example",
+			"Approved at $15k", "ACCEPT prop_050", "SendMessage accept to Enterprise sales → TASK_STATE_COMPLETED",
+			"SendMessage close to Procurement alpha → TASK_STATE_COMPLETED · There is an agreement. · artifact outcome · artifact agreement", "verified offline", "completed  yes",
+		}},
 	} {
 		t.Run(face, func(t *testing.T) {
 			t.Parallel()

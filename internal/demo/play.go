@@ -52,7 +52,7 @@ func (s *stage) play(ctx context.Context, sc *scene, show func(transcript.Entry)
 		a.say = func(text string) { rec.remark(func() { remark(text) }) }
 	}
 	if sc.script != nil {
-		t := &talk{stage: s, scene: sc, cast: cast, rec: rec, id: p.id}
+		t := &talk{stage: s, scene: sc, cast: cast, rec: rec}
 		p.err = sc.script(ctx, t)
 		p.id = t.id
 	} else {

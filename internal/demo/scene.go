@@ -75,17 +75,18 @@ const (
 	NATS = "nats"
 	HTTP = "http"
 	MCP  = "mcp"
+	A2A  = "a2a"
 )
 
 // Faces lists what Options.Face may be.
-func Faces() []string { return []string{NATS, HTTP, MCP} }
+func Faces() []string { return []string{NATS, HTTP, MCP, A2A} }
 
 // Choices lists what Options.Mode may be over a face, the default first.
 func Choices(face string) []string {
 	switch face {
 	case HTTP:
 		return []string{ASP, Bilateral, Convergent, Binding, All} // negotiators haggle over NATS
-	case MCP:
+	case MCP, A2A:
 		return []string{ASP}
 	default:
 		return []string{ASP, Bilateral, Convergent, Binding, Haggle, Tender, All}
@@ -94,8 +95,11 @@ func Choices(face string) []string {
 
 // scenes returns new scenes, because their agents keep state.
 func scenes(face, choice string) []scene {
-	if face == MCP {
+	switch face {
+	case MCP:
 		return []scene{overMCP()}
+	case A2A:
+		return []scene{overA2A()}
 	}
 	patterns := []scene{simpleAccept(), counterLoop(), rejectionWithRetry(), clarificationRound(), delegationMidSession(), escalationToHuman()}
 	switch choice {

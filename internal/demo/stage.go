@@ -128,6 +128,7 @@ func (s *stage) enter(ctx context.Context, r role) (*actor, error) {
 	add, options := s.operator.AddAgent, []client.Option{client.Key(signer)}
 	if s.http != "" && !r.agent.IsHuman() && !r.signs {
 		add, options, card.Key = s.operator.AddHosted, nil, ""
+		card.A2A = s.face == A2A
 	}
 	if _, err := add(ctx, card); err != nil {
 		return nil, err

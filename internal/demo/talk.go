@@ -13,7 +13,7 @@ type talk struct {
 	scene *scene
 	cast  []*actor
 	rec   *record
-	id    performatives.SessionID
+	id    performatives.SessionID // once there is one
 }
 
 // did prints what came of an agent's call in the session, and what it called.
