@@ -18,6 +18,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	a2agateway "github.com/parley-asp/parley/gateway/a2a"
+	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 )
@@ -36,16 +37,20 @@ type robotServer struct {
 	auth bool
 
 	nulls bool // its lists have them
+
+	once  sync.Once
+	asked chan struct{} // closed when somebody has
 }
 
 func startRobot(t *testing.T, change ...func(card map[string]any)) *robotServer {
 	t.Helper()
-	r := &robotServer{}
+	r := &robotServer{asked: make(chan struct{})}
 	mux := http.NewServeMux()
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.mu.Lock()
 		down := r.down
 		r.mu.Unlock()
+		r.once.Do(func() { close(r.asked) })
 		if down {
 			http.Error(w, "down", http.StatusBadGateway)
 			return
@@ -168,6 +173,22 @@ func TestA2ARemote(t *testing.T) {
 			t.Errorf("message %s came twice", came)
 		}
 		seen[came] = true
+	}
+}
+
+// An agent whose card changes is talked to where it is now.
+func TestA2ARemoteMoves(t *testing.T) {
+	t.Parallel()
+	w := newHTTPWorld(t, testkit.Options{PrivateWebhooks: true})
+	old := startRobot(t)
+	old.set(true, false)
+	w.addRobot(old.URL)
+	var opened api.Acceptance
+	w.send("POST", "/v1/asp/sessions", w.tokens[cron], fmt.Sprintf(`{"with":[%q],"purpose":"buy cups","terms":{"invitationTimeoutMs":600000}}`, robot)).is(http.StatusCreated, &opened)
+	testkit.Must(t, background.Await(w.Ctx, old.asked))
+	w.addRobot(startRobot(t).URL)
+	if acts := w.acts(string(opened.Session), 2); acts[1] != "ACCEPT" {
+		t.Errorf("the invitation is answered with %v", acts)
 	}
 }
 

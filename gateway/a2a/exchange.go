@@ -61,11 +61,11 @@ func (t *talk) exchange(ctx context.Context, m api.InboxMessage) (over bool, err
 		at = conversation{}
 	}
 	reply, err := t.send(ctx, &at, t.message(e, s, string(e.Message)))
-	if err != nil {
-		return over, err
-	}
 	if over {
-		return true, g.o.Records.Delete(ctx, talked)
+		return true, errors.Join(err, g.o.Records.Delete(ctx, talked))
+	}
+	if err != nil {
+		return false, err
 	}
 	if at.Answers < maxAnswers {
 		at.Answers++

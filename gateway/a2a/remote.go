@@ -31,7 +31,7 @@ type Remotes struct {
 	work   *background.Group
 
 	mu      sync.Mutex
-	running map[performatives.Agent]context.CancelFunc
+	running map[performatives.Agent]*talk
 }
 
 // RemoteOptions say what is run.
@@ -50,7 +50,7 @@ const lookEvery = time.Second
 
 // NewRemotes starts talking.
 func NewRemotes(o RemoteOptions) *Remotes {
-	r := &Remotes{o: o, client: remoteClient(o.Private), work: background.New(), running: map[performatives.Agent]context.CancelFunc{}}
+	r := &Remotes{o: o, client: remoteClient(o.Private), work: background.New(), running: map[performatives.Agent]*talk{}}
 	r.work.Go(func(ctx context.Context) {
 		var cards []api.Card
 		var revision uint64
@@ -70,37 +70,51 @@ func NewRemotes(o RemoteOptions) *Remotes {
 // Close stops talking.
 func (r *Remotes) Close() { r.work.Close() }
 
-// run talks to the agents that this broker owns, and to no others.
+// run talks to the agents that this broker owns, as their cards are now, and to no others. A talk
+// that has ended begins again.
 func (r *Remotes) run(cards []api.Card) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	owned := map[performatives.Agent]bool{}
+	wanted := map[performatives.Agent]remote{}
 	for _, card := range cards {
-		a := card.Agent
-		if owned[a] = r.o.Gateway.o.Owns(performatives.SessionID(a)); !owned[a] || r.running[a] != nil {
-			continue
-		}
-		ctx, cancel := context.WithCancel(r.work.Context())
-		if r.work.Go(func(context.Context) {
-			defer cancel()
-			t := &talk{Remotes: r, remote: remote{r.client, a, card.Registry.A2A, card.Registry.A2AUnsigned}}
-			t.run(ctx)
-		}) {
-			r.running[a] = cancel
+		if r.o.Gateway.o.Owns(performatives.SessionID(card.Agent)) {
+			wanted[card.Agent] = remote{r.client, card.Agent, card.Registry.A2A, card.Registry.A2AUnsigned}
 		}
 	}
-	for a, cancel := range r.running {
-		if !owned[a] {
-			cancel()
-			delete(r.running, a)
+	for a, t := range r.running {
+		if wanted[a] != t.remote {
+			t.cancel()
 		}
 	}
+	for a, want := range wanted {
+		if r.running[a] == nil {
+			r.start(want)
+		}
+	}
+}
+
+// start talks to an agent in the background. There is one talk with it at a time.
+func (r *Remotes) start(with remote) {
+	ctx, cancel := context.WithCancel(r.work.Context())
+	t := &talk{Remotes: r, remote: with, cancel: cancel}
+	if !r.work.Go(func(context.Context) {
+		t.run(ctx)
+		cancel()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.running, with.agent)
+	}) {
+		cancel()
+		return
+	}
+	r.running[with.agent] = t
 }
 
 // A talk is with one agent.
 type talk struct {
 	*Remotes
 	remote
+	cancel   context.CancelFunc
 	server   *server // nil until its card was read
 	failures int     // in a row: the circuit breaker's
 }
@@ -133,6 +147,7 @@ func (t *talk) run(ctx context.Context) {
 	g := t.o.Gateway
 	changed, stop, err := t.o.WatchInbox(ctx, t.agent)
 	if err != nil {
+		g.o.Log.Warn("a2a remote inbox", zap.String("agent", string(t.agent)), zap.Error(err))
 		return
 	}
 	defer stop()
