@@ -101,7 +101,7 @@ var places = map[string]place{
 	"notify":         plain("escalation", "performatives", "render", "api"),
 	"server":         plain("gateway/a2a", "internal/publicnet", "custody", "discovery", "embeddings", "gateway/ard", "gateway/bindu", "agreement", "gateway/http", "gateway/index", "gateway/macp", "gateway/mcp", "gateway/nats", "gateway/oap", "hosted", "registry", "archive", "broker", "embedded", "escalation", "inbox", "ledger", "login", "notify", "performatives", "api"),
 	"render":         pure("agreement", "discovery", "performatives", "session", "transcript", "api"),
-	"internal/demo":  plain("agreement", "inclusion", "internal/background", "client", "modes", "negotiator", "server", "performatives", "render", "session", "tender", "transcript", "api"),
+	"internal/demo":  plain("agreement", "inclusion", "internal/background", "client", "gateway/macp/pb", "modes", "negotiator", "server", "performatives", "render", "session", "tender", "transcript", "api"),
 	"internal/bench": plain("internal/background", "archive", "sessionlist", "audit", "broker", "client", "escalation", "modes", "server", "performatives", "session", "transcript", "api"),
 	"cmd/parley":     free,
 	testkit:          free,   // and only tests may import it

@@ -31,6 +31,7 @@ every mode but haggle and tender.
 
 With --face mcp or a2a two hosted agents play the sixth pattern, and nothing else:
 over MCP as assistants who call the broker's tools, over A2A as servers of tasks.
+With --face macp two send MACP's messages of the proposal mode (--mode convergent).
 
 It starts a broker with logins and signatures, and removes it at the end. With
 --url it plays on a running broker, where it registers its agents (of the domains
@@ -44,13 +45,15 @@ operator's key: --operator, or operator.nk in --data.`,
   parley demo --face http
   parley demo --face mcp
   parley demo --face a2a
+  parley demo --face macp
   parley demo --url nats://127.0.0.1:4222 --data ./parley-data`,
 		RunE: runDemo,
 	}
 	flags := cmd.Flags()
-	flags.String("mode", demo.ASP, "`MODE` to play: "+strings.Join(demo.Choices(demo.NATS), ", "))
+	flags.String("mode", "", "`MODE` to play: "+strings.Join(demo.Choices(demo.NATS), ", ")+" (default "+demo.ASP+", with --face macp "+demo.Convergent+")")
 	flags.String("face", demo.NATS, "`FACE` of the broker that the agents speak to: "+strings.Join(demo.Faces(), ", "))
 	flags.String("http", "http://127.0.0.1:8080", "with --url and another --face than nats: `URL` of the broker's HTTP")
+	flags.String("macp", "127.0.0.1:50051", "with --url and --face macp: `HOST:PORT` of the broker's MACP")
 	flags.String("url", "", "play on the broker at this NATS `URL` (default: start one)")
 	flags.String("data", defaultData, "with --url: the broker's data `DIR`, which holds operator.nk")
 	flags.String("operator", "", "with --url: `FILE` with the seed of the broker's operator")
@@ -61,13 +64,13 @@ operator's key: --operator, or operator.nk in --data.`,
 
 func runDemo(cmd *cobra.Command, _ []string) error {
 	o := demo.Options{
-		URL: text(cmd, "url"), Face: text(cmd, "face"), HTTP: text(cmd, "http"), Mode: text(cmd, "mode"), Keep: text(cmd, "keep"),
+		URL: text(cmd, "url"), Face: text(cmd, "face"), HTTP: text(cmd, "http"), MACP: text(cmd, "macp"), Mode: text(cmd, "mode"), Keep: text(cmd, "keep"),
 		Style: style(cmd), Quiet: asked(cmd, "quiet"),
 	}
 	if !slices.Contains(demo.Faces(), o.Face) {
 		return usage(fmt.Errorf("--face %s: want %s", o.Face, strings.Join(demo.Faces(), ", ")))
 	}
-	if choices := demo.Choices(o.Face); !slices.Contains(choices, o.Mode) {
+	if choices := demo.Choices(o.Face); o.Mode != "" && !slices.Contains(choices, o.Mode) {
 		return usage(fmt.Errorf("--mode %s: --face %s plays %s", o.Mode, o.Face, strings.Join(choices, ", ")))
 	}
 	reach, err := operatorOf(cmd, &o)

@@ -45,6 +45,7 @@ type Options struct {
 	URL      string        // NATS address of the broker to play on; "" starts one
 	Face     string        // one of Faces; default NATS
 	HTTP     string        // with URL and a Face other than NATS: URL of that broker's HTTP
+	MACP     string        // with URL and Face MACP: host:port of that broker's MACP
 	Operator nkeys.KeyPair // of that broker; nil under --dev
 	Mode     string        // one of Choices; default the first
 	Keep     string        // directory for the transcripts and the started broker's data; "" removes them

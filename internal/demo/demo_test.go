@@ -71,11 +71,15 @@ func TestGateways(t *testing.T) {
 			"Approved at $15k", "ACCEPT prop_050", "SendMessage accept to Enterprise sales → TASK_STATE_COMPLETED",
 			"SendMessage close to Procurement alpha → TASK_STATE_COMPLETED · There is an agreement. · artifact outcome · artifact agreement", "verified offline", "completed  yes",
 		}},
+		MACP: {"convergent/1", ASP, []string{
+			"Vendor sends SessionStart → SESSION_STATE_OPEN", "PROPOSE p1", "Vendor sends Proposal → ", "COUNTER p1 (#2) with p2", "Client sends CounterProposal → ",
+			"COUNTER p2 (#3) with p3", "ACCEPT p3", "ACCEPT p3", "COMMIT c1", "Vendor sends Commitment → SESSION_STATE_RESOLVED", "CLOSE completed", "verified offline", "completed  yes",
+		}},
 	} {
 		t.Run(face, func(t *testing.T) {
 			t.Parallel()
-			b := testkit.StartBroker(t, testkit.Options{HTTP: "127.0.0.1:0"})
-			o := Options{URL: b.URL, HTTP: "http://" + b.HTTPAddr, Operator: b.Operator(), Face: face}
+			b := testkit.StartBroker(t, testkit.Options{HTTP: "127.0.0.1:0", MACP: "127.0.0.1:0"})
+			o := Options{URL: b.URL, HTTP: "http://" + b.HTTPAddr, MACP: b.MACPAddr, Operator: b.Operator(), Face: face}
 			playAll(t, o)
 			r, out := playAll(t, o) // again, with the agents registered
 			if len(r.Scenes) != 1 || r.Scenes[0].Mode != want.mode || r.Scenes[0].Outcome != performatives.Completed {

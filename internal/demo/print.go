@@ -82,7 +82,7 @@ func (p *printer) opening(s *stage) {
 	where := "its own broker at " + s.url + ": logins, signatures and fsync on, fresh keys"
 	switch {
 	case s.http != "":
-		over := map[string]string{HTTP: "HTTP at " + s.http, MCP: "MCP at " + s.http + mcpPath, A2A: "A2A at " + s.http + a2aPath}
+		over := map[string]string{HTTP: "HTTP at " + s.http, MCP: "MCP at " + s.http + mcpPath, A2A: "A2A at " + s.http + a2aPath, MACP: "MACP at " + s.macp}
 		where = "the broker at " + s.url + ", over " + over[s.face] + ": hosted agents with tokens, a human with a key"
 	case s.server != nil:
 	case s.dev:

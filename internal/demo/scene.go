@@ -76,10 +76,11 @@ const (
 	HTTP = "http"
 	MCP  = "mcp"
 	A2A  = "a2a"
+	MACP = "macp"
 )
 
 // Faces lists what Options.Face may be.
-func Faces() []string { return []string{NATS, HTTP, MCP, A2A} }
+func Faces() []string { return []string{NATS, HTTP, MCP, A2A, MACP} }
 
 // Choices lists what Options.Mode may be over a face, the default first.
 func Choices(face string) []string {
@@ -88,6 +89,8 @@ func Choices(face string) []string {
 		return []string{ASP, Bilateral, Convergent, Binding, All} // negotiators haggle over NATS
 	case MCP, A2A:
 		return []string{ASP}
+	case MACP:
+		return []string{Convergent}
 	default:
 		return []string{ASP, Bilateral, Convergent, Binding, Haggle, Tender, All}
 	}
@@ -100,6 +103,8 @@ func scenes(face, choice string) []scene {
 		return []scene{overMCP()}
 	case A2A:
 		return []scene{overA2A()}
+	case MACP:
+		return []scene{overMACP()}
 	}
 	patterns := []scene{simpleAccept(), counterLoop(), rejectionWithRetry(), clarificationRound(), delegationMidSession(), escalationToHuman()}
 	switch choice {

@@ -22,6 +22,7 @@ type stage struct {
 	url      string
 	face     string
 	http     string            // URL of HTTP, unless the face is NATS
+	macp     string            // host:port, if that is the face
 	key      performatives.Key // of the broker
 	logKey   string            // of its public log
 	dev      bool
@@ -38,9 +39,12 @@ const (
 // open starts a broker, or connects to the running one.
 func open(ctx context.Context, o Options) (s *stage, err error) {
 	s = &stage{url: o.URL, face: cmp.Or(o.Face, NATS)}
-	listen := ""
+	listen, macp := "", ""
 	if s.face != NATS {
 		s.http, listen = o.HTTP, "127.0.0.1:0"
+	}
+	if s.face == MACP {
+		s.macp, macp = o.MACP, "127.0.0.1:0"
 	}
 	defer func() {
 		if err != nil {
@@ -57,12 +61,12 @@ func open(ctx context.Context, o Options) (s *stage, err error) {
 			}
 			data = s.temp
 		}
-		if s.server, err = server.Start(ctx, server.Options{Data: data, Listen: "127.0.0.1:-1", HTTP: listen}); err != nil {
+		if s.server, err = server.Start(ctx, server.Options{Data: data, Listen: "127.0.0.1:-1", HTTP: listen, MACP: macp}); err != nil {
 			return s, err
 		}
 		s.url, pair = s.server.URL, s.server.Operator()
 		if listen != "" {
-			s.http = "http://" + s.server.HTTPAddr
+			s.http, s.macp = "http://"+s.server.HTTPAddr, s.server.MACPAddr
 		}
 	}
 	if err := s.connectOperator(ctx, pair); err != nil {
@@ -128,7 +132,7 @@ func (s *stage) enter(ctx context.Context, r role) (*actor, error) {
 	add, options := s.operator.AddAgent, []client.Option{client.Key(signer)}
 	if s.http != "" && !r.agent.IsHuman() && !r.signs {
 		add, options, card.Key = s.operator.AddHosted, nil, ""
-		card.A2A = s.face == A2A
+		card.A2A, card.MACP = s.face == A2A, s.face == MACP
 	}
 	if _, err := add(ctx, card); err != nil {
 		return nil, err
