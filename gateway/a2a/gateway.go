@@ -23,6 +23,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
@@ -98,6 +99,9 @@ type Gateway struct {
 	followers followers
 	rpc, rest,
 	oldRPC, oldREST http.Handler
+
+	mu      sync.Mutex
+	streams map[performatives.Agent]int // open, of each caller
 }
 
 // keepAlive is between comments on a stream that is idle.
@@ -106,7 +110,7 @@ const keepAlive = 15 * time.Second
 // New makes a gateway.
 func New(o Options) *Gateway {
 	work := background.New()
-	g := &Gateway{o: o, work: work, ctx: work.Context()}
+	g := &Gateway{o: o, work: work, ctx: work.Context(), streams: map[performatives.Agent]int{}}
 	g.followers = followers{Gateway: g, running: map[string]*follower{}}
 	transport := []a2asrv.TransportOption{a2asrv.WithTransportKeepAlive(keepAlive), a2asrv.WithTransportPanicHandler(func(why any) error {
 		o.Log.Error("a2a", zap.Any("panic", why))

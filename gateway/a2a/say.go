@@ -3,6 +3,7 @@ package a2agateway
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/parley-asp/parley/hosted"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 )
 
 // said is what a message says: text, an action, or an envelope that the caller has signed.
@@ -131,8 +133,11 @@ func (g *Gateway) act(ctx context.Context, c call, id performatives.SessionID, t
 		return was, err
 	}
 	if id != "" {
+		if _, err := performatives.ParseSessionID(string(id)); err != nil && !task {
+			return "", invalid("a contextId of your own is a UUIDv7 in lower case; without one you get one")
+		}
 		view, err := g.look(ctx, c, id)
-		if task || err == nil {
+		if task || !errors.Is(err, &session.Refusal{Code: session.UnknownSession}) {
 			if err != nil {
 				return "", err
 			}
@@ -142,9 +147,6 @@ func (g *Gateway) act(ctx context.Context, c call, id performatives.SessionID, t
 			}
 			_, err = g.o.Hosted.Say(ctx, c.pass.Agent, id, "a2a "+key, act)
 			return id, err
-		}
-		if _, err := performatives.ParseSessionID(string(id)); err != nil {
-			return "", invalid("a contextId of your own is a UUIDv7 in lower case; without one you get one")
 		}
 	}
 	return g.open(ctx, c, id, "a2a open "+key, s)

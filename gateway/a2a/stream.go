@@ -8,6 +8,7 @@ import (
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 
+	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -79,18 +80,40 @@ func (t tasks) SubscribeToTask(ctx context.Context, q *a2a.SubscribeToTaskReques
 	}
 }
 
+// maxStreams is how many streams a caller has open at most.
+const maxStreams = 256
+
+// enterStream counts a stream of a caller, until leave.
+func (g *Gateway) enterStream(a performatives.Agent) (leave func(), err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.streams[a] >= maxStreams {
+		return nil, session.Refuse(session.RateLimited, "there are %d open streams of %s: close some", maxStreams, a)
+	}
+	g.streams[a]++
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.streams[a]--; g.streams[a] == 0 {
+			delete(g.streams, a)
+		}
+	}, nil
+}
+
 // stream yields the task, then what others say as updates of its status, and its artifacts.
 func (t tasks) stream(ctx context.Context, c call, id performatives.SessionID, history *int, yield func(a2a.Event, error) bool, last func(a2a.TaskState) bool) {
+	leave, err := t.enterStream(c.pass.Agent)
+	if err != nil {
+		yield(nil, t.refusal(err))
+		return
+	}
+	defer leave()
 	var told *uint64
 	var state a2a.TaskState
 	failed := t.watch(ctx, id, func() bool {
-		s, err := t.look(ctx, c, id)
-		if retryable(err) {
-			return true
-		}
-		var all []a2a.Event
-		if err == nil {
-			all, err = t.news(ctx, c, s, told, state, history)
+		s, all, err := t.since(ctx, c, id, told, state, history)
+		for retryable(err) && background.Pause(ctx, retryWait) == nil {
+			s, all, err = t.since(ctx, c, id, told, state, history) // nothing new may come that tells
 		}
 		if err != nil {
 			yield(nil, t.refusal(err))
@@ -107,6 +130,16 @@ func (t tasks) stream(ctx context.Context, c call, id performatives.SessionID, h
 	if failed != nil && ctx.Err() == nil {
 		yield(nil, t.refusal(failed))
 	}
+}
+
+// since is a session, and the events since an entry of it.
+func (g *Gateway) since(ctx context.Context, c call, id performatives.SessionID, told *uint64, was a2a.TaskState, history *int) (snapshot, []a2a.Event, error) {
+	s, err := g.look(ctx, c, id)
+	if err != nil {
+		return s, nil, err
+	}
+	all, err := g.news(ctx, c, s, told, was, history)
+	return s, all, err
 }
 
 func retryable(err error) bool {
