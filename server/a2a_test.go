@@ -121,6 +121,9 @@ func TestA2A(t *testing.T) {
 	if again := w.says("m1", "", `{"text":"Do you sell cups?"}`); again.ID != first.ID {
 		t.Errorf("the same message again is in task %s, the first in %s", again.ID, first.ID)
 	}
+	if code, why := w.rpc(w.tokens[cron], "SendMessage", `{"message":{"messageId":"m1","role":"ROLE_USER","parts":[{"text":"Do you sell mugs?"}]}}`, nil); code != -32004 {
+		t.Errorf("something else under the same messageId is answered %d %s", code, why)
+	}
 	w.asSeller(first.ID, acceptsInvitation)
 	if acts := w.acts(first.ID, 3); !slices.Equal(acts, []string{"PROPOSE", "ACCEPT", "QUERY"}) {
 		t.Errorf("the acts are %v", acts)

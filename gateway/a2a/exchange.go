@@ -38,7 +38,7 @@ func (t *talk) exchange(ctx context.Context, m api.InboxMessage) (over bool, err
 	g := t.o.Gateway
 	e, err := readEntry(m.Envelope)
 	if err != nil {
-		return true, nil //nolint:nilerr // no version of ours wrote it
+		return true, nil // no version of ours wrote it
 	}
 	c := call{pass: custody.Pass{Agent: t.agent}, agent: t.agent}
 	key := "remote " + string(e.Message)

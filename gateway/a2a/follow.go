@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -202,7 +203,16 @@ func newRecord(c call, id performatives.SessionID) record {
 func (f *followers) hold(ctx context.Context, c call, id performatives.SessionID, said hosted.Said) error {
 	r := newRecord(c, id)
 	r.Said = &said
-	return f.put(ctx, heldKind+r.key(""), r)
+	key := heldKind + r.key("")
+	data, err := f.o.Records.Get(ctx, key)
+	if err != nil {
+		return err
+	}
+	var was record
+	if len(data) > 0 && json.Unmarshal(data, &was) == nil && was.Said != nil && !reflect.DeepEqual(*was.Said, said) {
+		return session.Refuse(session.Duplicate, "something else waits under this messageId for the invitation to be accepted")
+	}
+	return f.put(ctx, key, r)
 }
 
 // say says an act that waits, if the session is open. What is refused then is not said.
