@@ -153,7 +153,13 @@ func TestA2A(t *testing.T) {
 	if got.Status.State != "TASK_STATE_INPUT_REQUIRED" || len(got.History) != 1 || !strings.Contains(got.Status.Message.Parts[0].Text(), "c1") {
 		t.Errorf("after a counter the task is %+v", got)
 	}
-	agreed := w.says("m4", first.ID, `{"data":{"action":"accept"}},{"text":"deal"}`)
+	w.asSeller(first.ID, `{"performative":"WITHDRAW","body":{"referenceId":"c1","reason":"sold out"}}`)
+	w.asSeller(first.ID, `{"performative":"PROPOSE","body":{"proposalId":"c2","type":"offer","subject":"cups","terms":{"price":9}}}`)
+	unclear := fmt.Sprintf(`{"message":{"messageId":"m4","role":"ROLE_USER","taskId":%q,"parts":[{"data":{"action":"accept"}}]}}`, first.ID)
+	if code, why := w.rpc(w.tokens[cron], "SendMessage", unclear, nil); code != -32602 || !strings.Contains(why, "c1, c2") {
+		t.Errorf("an acceptance of one of two new offers is answered %d %s", code, why)
+	}
+	agreed := w.says("m4", first.ID, `{"data":{"action":"accept","referenceId":"c2"}},{"text":"deal"}`)
 	names := []string{}
 	for _, a := range agreed.Artifacts {
 		names = append(names, a.Name)
@@ -161,7 +167,7 @@ func TestA2A(t *testing.T) {
 	if agreed.Status.State != "TASK_STATE_COMPLETED" || !slices.Equal(names, []string{"agreement"}) {
 		t.Errorf("at the end the task is %s with %v", agreed.Status.State, names)
 	}
-	if again := w.says("m4", first.ID, `{"data":{"action":"accept"}},{"text":"deal"}`); again.Status.State != "TASK_STATE_COMPLETED" {
+	if again := w.says("m4", first.ID, `{"data":{"action":"accept","referenceId":"c2"}},{"text":"deal"}`); again.Status.State != "TASK_STATE_COMPLETED" {
 		t.Errorf("the same act again leaves the task %s", again.Status.State)
 	}
 	w.asSeller(first.ID, `{"performative":"CLOSE","body":{"outcome":"completed"}}`)

@@ -221,6 +221,9 @@ func (s said) act(c call, at snapshot) (hosted.Said, error) {
 			act = performatives.Query // there is no offer to ask about
 		}
 	}
+	if offers := at.offeredSince(c.pass.Agent); act == performatives.Accept && body["referenceId"] == nil && len(offers) > 1 {
+		return hosted.Said{}, invalid("there is more than one new offer: data.referenceId says which you accept, of %s", strings.Join(offers, ", "))
+	}
 	s.fill(act, body, c, at)
 	said, err := speak(act, body)
 	if err != nil {
