@@ -46,7 +46,7 @@ func (b *browser) fits() {
 	b.Helper()
 	// Not innerWidth: a phone makes that as wide as what runs out of it.
 	if over := get[float64](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
-		b.Errorf("the page is %g pixels wider than the window", over)
+		b.Errorf("the page is %g pixels wider than the window, which has %g", over, get[float64](b, `document.documentElement.clientWidth`))
 	}
 }
 
