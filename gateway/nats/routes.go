@@ -160,7 +160,7 @@ func (r *routes) leave() error {
 }
 
 // leaveTimeout is how long a broker that leaves waits for the server to know.
-const leaveTimeout = time.Second
+const leaveTimeout = 5 * time.Second
 
 // routed is an act that the server routed here.
 type routed struct{ m *nats.Msg }
