@@ -18,7 +18,7 @@ type Cluster struct {
 }
 
 // StartCluster starts n servers, n1 and on, with the same configuration, and returns when all
-// have caught up with each other.
+// have caught up with each other. Their routes ping as docs/OPERATIONS.md recommends.
 func StartCluster(t testing.TB, config string, n int) *Cluster {
 	t.Helper()
 	ports := freePorts(t, 3*n)
@@ -30,7 +30,7 @@ func StartCluster(t testing.TB, config string, n int) *Cluster {
 	c := &Cluster{t: t}
 	started := make(chan error, n)
 	for i := range n {
-		own := fmt.Sprintf("http: \"127.0.0.1:%d\"\ncluster { name: parley, listen: \"127.0.0.1:%d\", routes: [%s] }\n",
+		own := fmt.Sprintf("http: \"127.0.0.1:%d\"\ncluster { name: parley, listen: \"127.0.0.1:%d\", routes: [%s], ping_interval: 2s, ping_max: 2 }\n",
 			health[i], routes[i], strings.Join(known, ", "))
 		s := NewServerProcess(t, fmt.Sprintf("n%d", i+1), fmt.Sprintf("127.0.0.1:%d", clients[i]), own+config)
 		c.Servers = append(c.Servers, s)

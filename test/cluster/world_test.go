@@ -23,8 +23,9 @@ const (
 	alpha = performatives.Agent("agent://acme.com/alpha")
 	beta  = performatives.Agent("agent://widgets.co/beta")
 
-	// patience is how long anything may take that has to happen.
-	patience = 2 * time.Minute
+	// patience is how long anything may take that has to happen. A message that a paused server
+	// swallows comes again after 30 s, and a session may meet that more than once.
+	patience = 4 * time.Minute
 )
 
 // A world is three servers, the brokers on them and their operator.
