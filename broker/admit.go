@@ -254,8 +254,8 @@ func (b *Broker) event(l *cachedSession, m *performatives.Message) session.Event
 // wait for it. Such work runs one piece at a time, and principals take turns.
 func (b *Broker) aside(l *cachedSession, a performatives.Agent, work func()) {
 	l.waits()
-	slot := b.checking.enter(a)
-	defer slot.done()
+	slot := b.checking.Enter(a)
+	defer slot.Done()
 	work()
 }
 

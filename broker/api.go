@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/scheduler"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -145,7 +146,7 @@ func (b *Broker) Call(c api.Caller, verb string, request []byte, release func(),
 
 // begin counts a call as work, unless the caller may not make it, or too many wait for their
 // turn. wait waits for the call's own.
-func (b *Broker) begin(c api.Caller, verb string) (v answer, wait func() *slot, err error) {
+func (b *Broker) begin(c api.Caller, verb string) (v answer, wait func() *scheduler.Slot, err error) {
 	if v, err = b.callable(c, verb); err != nil {
 		return v, nil, err
 	}
@@ -155,7 +156,7 @@ func (b *Broker) begin(c api.Caller, verb string) (v answer, wait func() *slot, 
 	if v.Waits { // it works little, so it takes nobody's slot
 		return v, nil, nil
 	}
-	wait, joined := b.calls.join(c.Agent)
+	wait, joined := b.calls.Join(c.Agent)
 	if !joined {
 		b.sessions.busy.Done()
 		return v, nil, session.Busy()
@@ -182,14 +183,14 @@ func (b *Broker) callable(c api.Caller, verb string) (answer, error) {
 	return v, nil
 }
 
-func (b *Broker) answer(c api.Caller, v answer, request []byte, wait func() *slot, release func(), tell func(reply any, last bool, err error)) {
+func (b *Broker) answer(c api.Caller, v answer, request []byte, wait func() *scheduler.Slot, release func(), tell func(reply any, last bool, err error)) {
 	defer release()
 	within := callTimeout
 	if wait == nil {
 		release()
 		within = api.LongestWait + callTimeout
 	} else {
-		defer wait().done()
+		defer wait().Done()
 	}
 	ctx, cancel := context.WithTimeout(b.work.Context(), within)
 	defer cancel()

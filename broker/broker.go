@@ -39,8 +39,10 @@ import (
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/proposals"
+	"github.com/parley-asp/parley/ratelimit"
 	"github.com/parley-asp/parley/records"
 	"github.com/parley-asp/parley/registry"
+	"github.com/parley-asp/parley/scheduler"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/sessionlist"
 	"github.com/parley-asp/parley/store"
@@ -182,18 +184,18 @@ type Broker struct {
 	timers    timers
 	sessions  *sessions
 	cluster   *cluster.Membership
-	limiter   *limiter
-	judging   *scheduler // of acts, while they keep a core busy
-	checking  *scheduler // of terms against their schema, where that takes long
-	calls     *scheduler // of verbs
-	assessing *scheduler // of cards, for calls for proposals
+	limiter   *ratelimit.Limiter
+	judging   *scheduler.Scheduler // of acts, while they keep a core busy
+	checking  *scheduler.Scheduler // of terms against their schema, where that takes long
+	calls     *scheduler.Scheduler // of verbs
+	assessing *scheduler.Scheduler // of cards, for calls for proposals
 
 	approvals *approvals.Approvals
 	proposals *proposals.Calls
 	available *availability.Agents
 
 	unlogged    sync.Map // agreements whose leaf is not in the public log yet, and their sessions
-	limitEvents limitEvents
+	limitEvents ratelimit.Events
 	lag         time.Duration // of timers and session rows
 
 	failpoint atomic.Pointer[func(string)] // set by tests only
@@ -207,11 +209,9 @@ type Broker struct {
 func Open(ctx context.Context, o Options) (*Broker, error) {
 	o = o.withDefaults()
 	b := &Broker{Options: o, id: cmp.Or(o.ID, nuid.Next()), lag: max(0, cmp.Or(o.Lag, derivedLag)), work: background.New()}
-	b.sessions, b.limiter = newSessions(b), newLimiter(o.Limits, o.Now)
-	b.judging, b.calls = newScheduler(runtime.GOMAXPROCS(0)), newScheduler(maxCalls)
-	b.checking, b.calls.most = newScheduler(1), maxWaitingCalls
-	b.assessing = newScheduler(max(1, runtime.GOMAXPROCS(0)/2))
-	b.assessing.most = maxWaitingCalls
+	b.sessions, b.limiter = newSessions(b), ratelimit.New(o.Limits.ofRequests(), o.Now)
+	b.judging, b.checking = scheduler.New(runtime.GOMAXPROCS(0), 0), scheduler.New(1, 0)
+	b.calls, b.assessing = scheduler.New(maxCalls, maxWaitingCalls), scheduler.New(max(1, runtime.GOMAXPROCS(0)/2), maxWaitingCalls)
 	var err error
 	if b.store, err = store.Open(ctx, store.Options{
 		Conn: o.Conn, Replicas: o.Replicas, InboxAge: o.InboxAge, Archive: o.Archive.After > 0, ArchiveIfThere: o.Archive.IfThere, Sync: o.Durable, Log: o.Log,

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
@@ -30,50 +29,6 @@ func bytesLeft(t *testing.T, err error, code session.Code, most int) (left int) 
 		t.Fatalf("details %s, want maxBytes %d and bytesLeft", raw, most)
 	}
 	return *d.BytesLeft
-}
-
-// A quota of bytes refills within a minute, says what is left of it and when there is
-// room, and is one principal's; that of an organisation is for its principals together.
-func TestByteQuotas(t *testing.T) {
-	t.Parallel()
-	const kib = 1 << 10
-	var clock manual
-	admit, copies, _ := broker.Limiter(broker.Limits{PrincipalBytes: 600 * kib, OrganisationBytes: 1000 * kib}, clock.now)
-	other := performatives.Agent("agent://acme.com/other")
-	send := func(a performatives.Agent, size int) error {
-		release, err := admit(a, size)
-		if err == nil {
-			release()
-		}
-		return err
-	}
-	testkit.Must(t, send(alpha, 500*kib))
-	err := send(alpha, 200*kib)
-	if left := bytesLeft(t, err, session.RateLimited, 600*kib); left != 100*kib {
-		t.Errorf("%d bytes are left", left)
-	}
-	again := time.Duration(limitedBy(t, err, "bytes")) * time.Millisecond
-	testkit.Must(t, send(alpha, 90*kib)) // a smaller one has room
-	testkit.Must(t, send(other, 390*kib))
-	err = send(other, 100*kib)
-	bytesLeft(t, err, session.RateLimited, 1000*kib)
-	limitedBy(t, err, "organisationBytes")
-	testkit.Must(t, send(beta, 600*kib))
-	clock.passes(again + 10*time.Second)
-	testkit.Must(t, send(alpha, 200*kib))
-	// Small copies are free of charge, large ones are not.
-	clock.passes(time.Minute)
-	copies(alpha, 4*kib, 1000)
-	testkit.Must(t, send(alpha, 0))
-	copies(alpha, 250*kib, 1000)
-	copies(alpha, 250*kib, 1000)
-	copies(alpha, 250*kib, 1000)
-	wait := time.Duration(limitedBy(t, send(alpha, kib), "bytes")) * time.Millisecond
-	if wait > 2*time.Minute {
-		t.Errorf("it owes %s", wait)
-	}
-	clock.passes(wait)
-	testkit.Must(t, send(alpha, kib))
 }
 
 // A session has so many bytes. Who has filled it is told what is left, may still end it,

@@ -48,7 +48,7 @@ func (b *Broker) read(id performatives.SessionID, who performatives.Agent, data 
 // is idle.
 func (b *Broker) verified(m *performatives.Message, member performatives.Member) func() error {
 	devices := b.registry.Devices(m.Sender)
-	if len(devices) > 0 || !b.judging.idle() { // the entry pins which of the sender's keys signed
+	if len(devices) > 0 || !b.judging.Idle() { // the entry pins which of the sender's keys signed
 		err := b.signed(m, member, devices)
 		return func() error { return err }
 	}

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"errors"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -28,5 +29,25 @@ func (b *Broker) tell(id performatives.SessionID, kind string, event map[string]
 func (b *Broker) tellRefused(id performatives.SessionID, a performatives.Agent, r *session.Refusal) {
 	b.tell(id, "refused", map[string]any{
 		"sessionId": id, "sender": a, "code": r.Code, "at": b.Now().UTC().Format(time.RFC3339Nano),
+	})
+}
+
+// noSession stands for the session in an event that is about none.
+const noSession = performatives.SessionID("-")
+
+// tellLimited tells monitors and the log that a principal exceeds its limits.
+func (b *Broker) tellLimited(a performatives.Agent, id performatives.SessionID, err error) {
+	var refusal *session.Refusal
+	if !errors.As(err, &refusal) {
+		return
+	}
+	now := b.Now()
+	n := b.limitEvents.Count(a, now)
+	if n == 0 {
+		return
+	}
+	b.Log.Debug("a principal exceeds its limits", zap.String("agent", string(a)), zap.Int("times", n), zap.Error(err))
+	b.tell(id, "limited", map[string]any{
+		"sessionId": id, "sender": a, "code": refusal.Code, "times": n, "details": refusal.Details, "at": now.UTC().Format(time.RFC3339Nano),
 	})
 }

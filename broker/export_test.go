@@ -46,12 +46,6 @@ func (b *Broker) ListWithin(ctx context.Context, a performatives.Agent) (api.Ses
 	return b.sessionList(ctx, api.Caller{Agent: a}, api.ListSessions{})
 }
 
-// Limiter is the rate limiter of these limits, by this clock; known is how many principals it has a bucket for.
-func Limiter(l Limits, now func() time.Time) (admit func(performatives.Agent, int) (func(), error), copies func(performatives.Agent, int, int), known func() int) {
-	r := newLimiter(l.withDefaults(), now)
-	return r.admit, r.chargeCopies, func() int { return len(r.buckets) + len(r.organisations) }
-}
-
 // Beat has the broker say how far it has come.
 func (b *Broker) Beat(ctx context.Context) error { return b.cluster.Heartbeat(ctx) }
 
@@ -107,7 +101,7 @@ func (b *Broker) Queued(id performatives.SessionID) int {
 const MaxQueue = maxQueue
 
 // HoldChecks keeps long checks of terms waiting until they are let go.
-func (b *Broker) HoldChecks(a performatives.Agent) (letGo func()) { return b.checking.enter(a).done }
+func (b *Broker) HoldChecks(a performatives.Agent) (letGo func()) { return b.checking.Enter(a).Done }
 
 // Lag sets how long timers and session rows may lag.
 func (b *Broker) Lag(d time.Duration) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/ratelimit"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -77,11 +78,13 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Advice on when to ask again, where nobody knows when there will be room.
-const (
-	afterAnAnswer = 50 * time.Millisecond
-	afterAnEnd    = 5 * time.Second
-)
+// ofRequests are the limits that hold before a request is read.
+func (l Limits) ofRequests() ratelimit.Limits {
+	return ratelimit.Limits{Rate: l.Rate, Burst: l.Burst, InFlight: l.InFlight, PrincipalBytes: l.PrincipalBytes, OrganisationBytes: l.OrganisationBytes}
+}
+
+// afterAnEnd is when to ask again, where nobody knows when there will be room.
+const afterAnEnd = 5 * time.Second
 
 // fits refuses an act for which the transcript has no room. What ends the session, or
 // the pause of one, is heard in a full one too.

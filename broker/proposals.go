@@ -26,11 +26,11 @@ func (b *Broker) openProposals(context.Context) (err error) {
 
 // takeSlot waits for a slot to assess cards in. There are so few that acts have a core left.
 func (b *Broker) takeSlot(a performatives.Agent) (leave func(), err error) {
-	wait, joined := b.assessing.join(a)
+	wait, joined := b.assessing.Join(a)
 	if !joined {
 		return nil, session.Busy()
 	}
-	return wait().done, nil
+	return wait().Done, nil
 }
 
 // Proposals calls for proposals.

@@ -16,6 +16,7 @@ import (
 	"github.com/parley-asp/parley/approvals"
 	"github.com/parley-asp/parley/cluster"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/scheduler"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
 	"github.com/parley-asp/parley/transcript"
@@ -50,7 +51,7 @@ type cachedSession struct {
 	size    int           // that sessions.bytes has of it
 	idle    *list.Element // nil while it cannot be evicted
 
-	slot          *slot            // of the act that is being judged
+	slot          *scheduler.Slot  // of the act that is being judged
 	indeterminate *cluster.Pending // an append that was not acknowledged
 	attempts      int              // at the side effects, without success
 	retrying      bool             // of the side effects, is scheduled
@@ -209,7 +210,7 @@ func (b *Broker) load(ctx context.Context, l *cachedSession) error {
 // waits releases the slot of the act that is being judged, if there is one.
 func (l *cachedSession) waits() {
 	if l.slot != nil {
-		l.slot.release()
+		l.slot.Release()
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // limits allow, or refuses it; id is "" for a call. release says that it was answered.
 func (b *Broker) Admit(sender performatives.Agent, id performatives.SessionID, size int) (release func(), err error) {
 	b.available.Seen(sender)
-	release, err = b.limiter.admit(sender, size)
+	release, err = b.limiter.Admit(sender, size)
 	if err != nil {
 		b.tellLimited(sender, cmp.Or(id, noSession), err)
 	}
@@ -39,8 +39,8 @@ func (b *Broker) submit(queue, id performatives.SessionID, sender performatives.
 				release()
 			}
 		}()
-		l.slot = b.judging.enter(sender)
-		defer l.slot.done()
+		l.slot = b.judging.Enter(sender)
+		defer l.slot.Done()
 		accepted, err := b.admit(ctx, l, id, sender, envelope)
 		if moved = errors.Is(err, errNoStranger); moved {
 			b.submit(id, id, sender, envelope, release, answer)
@@ -56,7 +56,7 @@ func (b *Broker) submit(queue, id performatives.SessionID, sender performatives.
 			b.reaches(answered)
 		}
 		if n := len(l.unapplied); err == nil && n > 0 {
-			b.limiter.chargeCopies(sender, len(envelope), len(l.unapplied[n-1].to))
+			b.limiter.ChargeCopies(sender, len(envelope), len(l.unapplied[n-1].to))
 		}
 		switch {
 		case len(l.unapplied) > 0:

@@ -61,6 +61,8 @@ var places = map[string]place{
 
 	"registry":      plain("agreement", "api", "discovery", "internal/background", "performatives", "schemas", "session", "store"),
 	"custody":       plain("api", "internal/background", "performatives", "session", "store"),
+	"scheduler":     plain("performatives"),
+	"ratelimit":     plain("api", "performatives", "session"),
 	"sessionlist":   plain("api", "internal/background", "performatives", "session", "store"),
 	"archive":       plain("api", "internal/background", "performatives", "session", "sessionlist", "store"),
 	"ledger":        plain("api", "inclusion", "internal/background", "performatives", "store"),
@@ -95,7 +97,7 @@ var places = map[string]place{
 	"tender":         plain("api", "client", "negotiator", "performatives", "session"),
 	"login":          plain("api"),
 	"embedded":       plain("login", "api"),
-	"broker":         plain("domainproof", "records", "agreement", "availability", "inclusion", "ledger", "proposals", "registry", "custody", "feed", "idempotency", "sessionlist", "archive", "approvals", "insights", "turns", "cluster", "internal/background", "internal/pending", "store", "performatives", "delegation", "escalation", "schemas", "session", "modes", "transcript", "api"),
+	"broker":         plain("domainproof", "records", "scheduler", "ratelimit", "agreement", "availability", "inclusion", "ledger", "proposals", "registry", "custody", "feed", "idempotency", "sessionlist", "archive", "approvals", "insights", "turns", "cluster", "internal/background", "internal/pending", "store", "performatives", "delegation", "escalation", "schemas", "session", "modes", "transcript", "api"),
 	"inbox":          plain("delegation", "escalation", "performatives", "render", "session", "transcript", "api"),
 	"backup":         plain("api"),
 	"notify":         plain("escalation", "performatives", "render", "api"),

@@ -1,23 +1,21 @@
-package broker
+// Package ratelimit bounds how many requests and bytes each principal may send, and its organisation.
+package ratelimit
 
 import (
-	"errors"
 	"maps"
 	"sync"
 	"time"
 
-	"go.uber.org/zap"
 	"golang.org/x/time/rate"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/session"
 )
 
-// A limiter admits the requests of each principal, as fast and as many at a time as
+// A Limiter admits the requests of each principal, as fast and as many at a time as
 // the limits allow. It comes before everything else: who exceeds its limits is refused
 // before anything of the request is read (PROTOCOL.md §3, order of checks).
-type limiter struct {
+type Limiter struct {
 	limits Limits
 	now    func() time.Time
 
@@ -26,6 +24,19 @@ type limiter struct {
 	organisations map[performatives.Organisation]*rate.Limiter // their bytes
 	sweepAt       int                                          // look for idle buckets when there are so many
 }
+
+// Limits are those of one principal, and OrganisationBytes those of its organisation.
+type Limits struct {
+	Rate     float64 // requests a second
+	Burst    int     // of them at once after a pause
+	InFlight int     // of them that wait for their answer
+
+	PrincipalBytes    int // that it sends in a minute
+	OrganisationBytes int // that its organisation sends in a minute
+}
+
+// afterAnAnswer is when to ask again, where nobody knows when there will be room.
+const afterAnAnswer = 50 * time.Millisecond
 
 // A bucket is what one principal uses of its limits.
 type bucket struct {
@@ -36,8 +47,9 @@ type bucket struct {
 
 const fewBuckets = 1024 // are kept without a look at which of them are idle
 
-func newLimiter(l Limits, now func() time.Time) *limiter {
-	return &limiter{
+// New makes a limiter by a clock.
+func New(l Limits, now func() time.Time) *Limiter {
+	return &Limiter{
 		limits: l, now: now, buckets: map[performatives.Agent]*bucket{},
 		organisations: map[performatives.Organisation]*rate.Limiter{}, sweepAt: fewBuckets,
 	}
@@ -50,7 +62,7 @@ func perMinute(quota int) *rate.Limiter {
 }
 
 // of finds what a principal and its organisation use of their limits.
-func (l *limiter) of(a performatives.Agent, now time.Time) (*bucket, *rate.Limiter) {
+func (l *Limiter) of(a performatives.Agent, now time.Time) (*bucket, *rate.Limiter) {
 	b := l.buckets[a]
 	if b == nil {
 		l.sweep(now)
@@ -65,8 +77,8 @@ func (l *limiter) of(a performatives.Agent, now time.Time) (*bucket, *rate.Limit
 	return b, org
 }
 
-// admit admits one request of so many bytes until it is released, or refuses it.
-func (l *limiter) admit(a performatives.Agent, size int) (release func(), err error) {
+// Admit admits one request of so many bytes until it is released, or refuses it.
+func (l *Limiter) Admit(a performatives.Agent, size int) (release func(), err error) {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,8 +130,8 @@ func charge(now time.Time, size int, quotas ...*rate.Limiter) {
 // same in sessions of any size.
 const freeOfCopy = 4 << 10
 
-// chargeCopies charges for the inbox copies of an act that was accepted.
-func (l *limiter) chargeCopies(a performatives.Agent, size, copies int) {
+// ChargeCopies charges for the inbox copies of an act that was accepted.
+func (l *Limiter) ChargeCopies(a performatives.Agent, size, copies int) {
 	if size <= freeOfCopy {
 		return
 	}
@@ -131,7 +143,7 @@ func (l *limiter) chargeCopies(a performatives.Agent, size, copies int) {
 }
 
 // sweep deletes the buckets that are as good as new: nothing in flight, and full again.
-func (l *limiter) sweep(now time.Time) {
+func (l *Limiter) sweep(now time.Time) {
 	if len(l.buckets) < l.sweepAt {
 		return
 	}
@@ -144,61 +156,4 @@ func (l *limiter) sweep(now time.Time) {
 
 func isFull(quota *rate.Limiter, now time.Time) bool {
 	return quota.TokensAt(now) >= float64(quota.Burst())
-}
-
-// limitedEvery is how often monitors hear that a principal exceeds its limits: who does
-// so may ask thousands of times a second.
-const limitedEvery = time.Second
-
-// noSession stands for the session in an event that is about none.
-const noSession = performatives.SessionID("-")
-
-// limitEvents are when monitors last heard of whom, and how often it has happened since.
-type limitEvents struct {
-	mu      sync.Mutex
-	told    map[performatives.Agent]limitEvent
-	sweepAt int // look for old ones when there are so many
-}
-
-type limitEvent struct {
-	at   time.Time
-	more int
-}
-
-// tellLimited tells monitors and the log that a principal exceeds its limits.
-func (b *Broker) tellLimited(a performatives.Agent, id performatives.SessionID, err error) {
-	var refusal *session.Refusal
-	if !errors.As(err, &refusal) {
-		return
-	}
-	now := b.Now()
-	n := b.limitEvents.count(a, now)
-	if n == 0 {
-		return
-	}
-	b.Log.Debug("a principal exceeds its limits", zap.String("agent", string(a)), zap.Int("times", n), zap.Error(err))
-	b.tell(id, "limited", map[string]any{
-		"sessionId": id, "sender": a, "code": refusal.Code, "times": n, "details": refusal.Details, "at": now.UTC().Format(time.RFC3339Nano),
-	})
-}
-
-// count notes a refusal and returns how many there are to tell of; 0 is none yet.
-func (e *limitEvents) count(a performatives.Agent, now time.Time) int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	last := e.told[a]
-	if now.Sub(last.at) < limitedEvery {
-		last.more++
-		e.told[a] = last
-		return 0
-	}
-	if len(e.told) >= e.sweepAt {
-		maps.DeleteFunc(e.told, func(_ performatives.Agent, of limitEvent) bool { return now.Sub(of.at) >= limitedEvery })
-		e.sweepAt = max(fewBuckets, 2*len(e.told))
-	}
-	if e.told == nil {
-		e.told = map[performatives.Agent]limitEvent{}
-	}
-	e.told[a] = limitEvent{at: now}
-	return last.more + 1
 }

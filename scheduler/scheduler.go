@@ -1,4 +1,5 @@
-package broker
+// Package scheduler divides slots for work fairly among principals.
+package scheduler
 
 import (
 	"sync"
@@ -7,14 +8,13 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// A scheduler divides a number of slots fairly among all who want to work at once:
+// A Scheduler divides a number of slots fairly among all who want to work at once:
 // each principal has a queue of its own, and the queues take turns. Whoever asks for
 // little waits for one piece of another's work, however much the other asks for.
-type scheduler struct {
+type Scheduler struct {
 	slots int
+	most  int          // that wait; 0 is no bound
 	busy  atomic.Int32 // pieces of work that have begun, those that wait for the store too
-
-	most int // that wait: then who has some waiting is refused; 0 is no bound
 
 	mu      sync.Mutex
 	waiting int
@@ -29,31 +29,32 @@ type queue struct {
 	waiting []chan struct{}
 }
 
-func newScheduler(slots int) *scheduler {
-	return &scheduler{slots: slots, free: slots, queues: map[performatives.Agent]*queue{}}
+// New makes a scheduler of so many slots. Once most wait, who has some waiting is refused; 0 is no bound.
+func New(slots, most int) *Scheduler {
+	return &Scheduler{most: most, slots: slots, free: slots, queues: map[performatives.Agent]*queue{}}
 }
 
-// A slot is held by one piece of work until it is released or the work is done.
-type slot struct {
-	scheduler *scheduler
+// A Slot is held by one piece of work until it is released or the work is done.
+type Slot struct {
+	scheduler *Scheduler
 	released  bool
 }
 
-// enter waits for a slot.
-func (s *scheduler) enter(a performatives.Agent) *slot {
-	wait, _ := s.join(a)
+// Enter waits for a slot.
+func (s *Scheduler) Enter(a performatives.Agent) *Slot {
+	wait, _ := s.Join(a)
 	return wait()
 }
 
-// join joins the queue for a slot, unless there is no room: then wait is nil. wait waits
+// Join joins the queue for a slot, unless there is no room: then wait is nil. wait waits
 // for the slot.
-func (s *scheduler) join(a performatives.Agent) (wait func() *slot, joined bool) {
+func (s *Scheduler) Join(a performatives.Agent) (wait func() *Slot, joined bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.free > 0 {
 		s.busy.Add(1)
 		s.free--
-		return func() *slot { return &slot{scheduler: s} }, true
+		return func() *Slot { return &Slot{scheduler: s} }, true
 	}
 	q := s.queues[a]
 	if q != nil && s.most > 0 && s.waiting >= s.most {
@@ -68,17 +69,17 @@ func (s *scheduler) join(a performatives.Agent) (wait func() *slot, joined bool)
 	q.waiting = append(q.waiting, turn)
 	s.busy.Add(1)
 	s.waiting++
-	return func() *slot { <-turn; return &slot{scheduler: s} }, true
+	return func() *Slot { <-turn; return &Slot{scheduler: s} }, true
 }
 
-// idle tells whether each piece of work may use two cores. With more work in hand,
+// Idle tells whether each piece of work may use two cores. With more work in hand,
 // what waits for the store now will want its core in a moment, and a second goroutine
 // only costs.
-func (s *scheduler) idle() bool { return 2*int(s.busy.Load()) <= s.slots }
+func (s *Scheduler) Idle() bool { return 2*int(s.busy.Load()) <= s.slots }
 
-// release gives the slot to whose turn it is, once. Work releases it before it waits
+// Release gives the slot to whose turn it is, once. Work releases it before it waits
 // for the store, so that others can use the core.
-func (s *slot) release() {
+func (s *Slot) Release() {
 	if s.released {
 		return
 	}
@@ -101,8 +102,8 @@ func (s *slot) release() {
 	}
 }
 
-// done releases the slot if it is still held: the work is done.
-func (s *slot) done() {
-	s.release()
+// Done releases the slot if it is still held: the work is done.
+func (s *Slot) Done() {
+	s.Release()
 	s.scheduler.busy.Add(-1)
 }

@@ -1,4 +1,4 @@
-package broker
+package scheduler
 
 import "testing"
 
@@ -6,28 +6,28 @@ import "testing"
 // released its slot; a second core is used only while there is one for each.
 func TestIdle(t *testing.T) {
 	t.Parallel()
-	s := newScheduler(4)
-	one, two := s.enter("agent://acme.com/a"), s.enter("agent://acme.com/b")
-	if !s.idle() {
+	s := New(4, 0)
+	one, two := s.Enter("agent://acme.com/a"), s.Enter("agent://acme.com/b")
+	if !s.Idle() {
 		t.Error("two pieces of work on four cores leave none idle")
 	}
-	three := s.enter("agent://acme.com/c")
-	three.release()
-	three.release()
-	if s.idle() {
+	three := s.Enter("agent://acme.com/c")
+	three.Release()
+	three.Release()
+	if s.Idle() {
 		t.Error("work that waits for the store is taken for done")
 	}
-	three.done()
-	if !s.idle() {
+	three.Done()
+	if !s.Idle() {
 		t.Error("work that is done is taken for work in hand")
 	}
-	one.done()
-	two.done()
+	one.Done()
+	two.Done()
 	if s.free != 4 {
 		t.Errorf("%d slots are free, not 4", s.free)
 	}
-	alone := newScheduler(1)
-	if alone.enter("agent://acme.com/a"); alone.idle() {
+	alone := New(1, 0)
+	if alone.Enter("agent://acme.com/a"); alone.Idle() {
 		t.Error("a second core where there is one")
 	}
 }
@@ -36,31 +36,30 @@ func TestIdle(t *testing.T) {
 // nobody is kept out by others.
 func TestWaitingIsBounded(t *testing.T) {
 	t.Parallel()
-	s := newScheduler(1)
-	s.most = 3
-	working := s.enter("agent://acme.com/a")
-	var waiting []func() *slot
+	s := New(1, 3)
+	working := s.Enter("agent://acme.com/a")
+	var waiting []func() *Slot
 	for range 3 {
-		wait, joined := s.join("agent://acme.com/a")
+		wait, joined := s.Join("agent://acme.com/a")
 		if !joined {
 			t.Fatal("there was room to wait")
 		}
 		waiting = append(waiting, wait)
 	}
-	if _, joined := s.join("agent://acme.com/a"); joined {
+	if _, joined := s.Join("agent://acme.com/a"); joined {
 		t.Error("four wait")
 	}
-	other, joined := s.join("agent://acme.com/b")
+	other, joined := s.Join("agent://acme.com/b")
 	if !joined {
 		t.Fatal("one principal keeps another out")
 	}
-	if _, joined := s.join("agent://acme.com/b"); joined {
+	if _, joined := s.Join("agent://acme.com/b"); joined {
 		t.Error("two of the other wait, too")
 	}
-	working.done()
-	waiting[0]().done()
-	other().done() // they take turns
-	if _, joined := s.join("agent://acme.com/a"); !joined {
+	working.Done()
+	waiting[0]().Done()
+	other().Done() // they take turns
+	if _, joined := s.Join("agent://acme.com/a"); !joined {
 		t.Error("there is room again")
 	}
 }
