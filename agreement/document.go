@@ -101,13 +101,16 @@ type Accepted struct {
 	Inherited         Inherited
 }
 
-// signer is the key that signed, the newest if none did.
+// signer is the key that signed, the newest if none did. An only key needs no check.
 func (a Accepted) signer(of performatives.Agent, signed func(performatives.Key) bool) performatives.Key {
-	keys := a.Keys[of]
-	if len(keys) == 0 {
+	switch keys := a.Keys[of]; len(keys) {
+	case 0:
 		return ""
+	case 1:
+		return keys[0]
+	default:
+		return keys[max(0, slices.IndexFunc(keys, signed))]
 	}
-	return keys[max(0, slices.IndexFunc(keys, signed))]
 }
 
 var errNoOffer = errors.New("the entry makes no offer")
