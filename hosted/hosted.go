@@ -111,6 +111,9 @@ func (h *Agents) Before(ctx context.Context, as performatives.Agent, key string)
 	return made.Session, accepted, err
 }
 
+// MaxKey is the length of a key that a client gives.
+const MaxKey = 255
+
 // maxTries is how often an act is tried while others come under its key.
 const maxTries = 5
 

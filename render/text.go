@@ -27,7 +27,20 @@ func JSON(text string) string {
 	return strings.Join(lines, "\n")
 }
 
+// printable tells whether a text is ASCII without controls, as most are.
+func printable(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
 func clean(s string, escape func(*strings.Builder, rune)) string {
+	if printable(s) {
+		return s
+	}
 	var b strings.Builder
 	marks := 0
 	for _, r := range s {

@@ -96,8 +96,8 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	mux.Handle(oapgateway.Base, oap)
 	mux.Handle("GET "+oapgateway.ManifestPath, public.limit(oap))
 	assistants := mcpgateway.ServeHTTP(mcpgateway.HTTPOptions{
-		Broker: s.Broker, Signers: s.Custody(), Admit: s.admits(o.OIDC), Resource: o.OIDC.Audience, Issuer: o.OIDC.Issuer, Origins: o.HTTPOrigins,
-		Log: log, Now: s.Now,
+		Broker: s.Broker, Hosted: agents, Admit: s.admits(o.OIDC), Resource: o.OIDC.Audience, Issuer: o.OIDC.Issuer, Origins: o.HTTPOrigins,
+		Log: log,
 	})
 	if s.Dev {
 		assistants = httpgateway.Local(assistants)

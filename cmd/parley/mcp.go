@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
@@ -49,7 +51,7 @@ func runMCP(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	defer c.Close() //nolint:errcheck // the assistant is gone
-	return stdio(ctx, mcpgateway.New(mcpgateway.Options{Caller: mcpgateway.Only(signing{c.principal})}))
+	return stdio(ctx, mcpgateway.New(mcpgateway.Options{Caller: mcpgateway.Only(&signing{Client: c.principal})}))
 }
 
 // stdio serves until the assistant closes standard input, or interrupts.
@@ -62,30 +64,42 @@ func stdio(ctx context.Context, server *mcp.Server) error {
 }
 
 // signing is a caller by the Go SDK, which signs with its key.
-type signing struct{ *client.Client }
-
-func (s signing) Worker() string { return "" }
-func (s signing) ReadOnly() bool { return false }
-
-func (s signing) Say(ctx context.Context, id performatives.SessionID, body performatives.Body, to performatives.Agent) (api.Acceptance, error) {
-	var options []client.ActOption
-	if to != "" {
-		options = append(options, client.To(to))
-	}
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
-	defer cancel()
-	receipt, err := s.Session(id).Say(ctx, body, options...)
-	return receipt.Acceptance, answered(err)
+type signing struct {
+	*client.Client
+	keys keys
 }
 
-func (s signing) Call(ctx context.Context, verb string, request []byte) ([]byte, error) {
+func (s *signing) Worker() string { return "" }
+func (s *signing) ReadOnly() bool { return false }
+
+func (s *signing) Say(ctx context.Context, id performatives.SessionID, key string, body performatives.Body, to performatives.Agent) (api.Acceptance, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	content, err := json.Marshal([]any{id, to, body.Act().String(), body}, json.Deterministic(true))
+	if err != nil {
+		return api.Acceptance{}, err
+	}
+	return s.keys.once(ctx, key, content, s.Submit, func() (api.Acceptance, error) {
+		var options []client.ActOption
+		if to != "" {
+			options = append(options, client.To(to))
+		}
+		if id == "" {
+			id = performatives.SessionID(uuid.Must(uuid.NewV7()).String())
+		}
+		receipt, err := s.Session(id).Say(ctx, body, options...)
+		return receipt.Acceptance, err
+	})
+}
+
+func (s *signing) Call(ctx context.Context, verb string, request []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, api.LongestWait+answerWithin)
 	defer cancel()
 	reply, err := s.Client.Call(ctx, verb, request)
 	return reply, answered(err)
 }
 
-func (s signing) Respond(ctx context.Context, q api.RespondTurn) (api.Acceptance, error) {
+func (s *signing) Respond(ctx context.Context, q api.RespondTurn) (api.Acceptance, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	accepted, err := s.RespondTurn(ctx, q)

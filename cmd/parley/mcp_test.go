@@ -63,7 +63,11 @@ func TestMCPOverStdio(t *testing.T) {
 	vendor("accept", map[string]any{"sessionId": id, "referenceId": "invitation"})
 	vendor("propose", map[string]any{"sessionId": id, "type": "service-agreement", "subject": "cups", "terms": map[string]any{"price": 5}})
 	offer := buyer("wait_for_turn", map[string]any{"sessionId": id})
-	buyer("counter", map[string]any{"sessionId": id, "referenceId": offer["referenceId"], "terms": map[string]any{"price": 4}})
+	counters := map[string]any{"sessionId": id, "referenceId": offer["referenceId"], "terms": map[string]any{"price": 4}, "idempotencyKey": "4"}
+	first := buyer("counter", counters)
+	if again := buyer("counter", counters); again["messageId"] != first["messageId"] || again["duplicate"] != true {
+		t.Errorf("the counter that is repeated is %v, was %v", again, first)
+	}
 
 	heard := make(chan map[string]any)
 	go func() { heard <- buyer("wait_for_turn", map[string]any{"sessionId": id}) }()

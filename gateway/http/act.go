@@ -137,14 +137,11 @@ func (c *call) say(id performatives.SessionID, s hosted.Said) (accepted api.Acce
 	return c.g.o.Hosted.Say(c.r.Context(), c.pass.Agent, id, key, s)
 }
 
-// maxKey is the length of an Idempotency-Key.
-const maxKey = 255
-
 // key is what an act is retried by: the header, or the messageId.
 func (c *call) key(id performatives.SessionID, s hosted.Said) (string, error) {
 	given := c.r.Header.Values("Idempotency-Key")
 	switch {
-	case len(given) > 1 || len(given) == 1 && (given[0] == "" || len(given[0]) > maxKey):
+	case len(given) > 1 || len(given) == 1 && (given[0] == "" || len(given[0]) > hosted.MaxKey):
 		return "", malformed("/Idempotency-Key", "has 1 to 255 characters, once")
 	case len(given) == 1:
 		return "key " + given[0], nil

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/hosted"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/schemas"
 	"github.com/parley-asp/parley/session"
@@ -181,7 +182,7 @@ func (r *route) operation() object {
 	}
 	if r.body == actBody || r.body == openBody || r.body == closeBody {
 		parameters = append(parameters, object{
-			"name": "Idempotency-Key", "in": "header", "schema": object{"type": "string", "minLength": 1, "maxLength": maxKey, "pattern": "^[!-~]+$"},
+			"name": "Idempotency-Key", "in": "header", "schema": object{"type": "string", "minLength": 1, "maxLength": hosted.MaxKey, "pattern": "^[!-~]+$"},
 			"description": "the same key and content again gets the first acceptance, for a day at least",
 		})
 	}

@@ -2,6 +2,7 @@ package mcpgateway
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/hosted"
 	act "github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -30,36 +32,44 @@ type next struct {
 
 // act says an act whose body is the arguments.
 func (c *call) act(ctx context.Context, p act.Performative, args jsontext.Value) (result, error) {
-	id, to, members, err := address(args)
+	a, body, err := address(args)
 	if err != nil {
 		return result{}, err
 	}
-	s, err := c.say(ctx, id, p, members, to)
+	s, err := c.say(ctx, a, p, body)
 	return result{value: s}, err
 }
 
-// address takes from the arguments what is not the body's.
-func address(args jsontext.Value) (id act.SessionID, to act.Agent, body map[string]jsontext.Value, err error) {
-	var of struct {
-		Session act.SessionID `json:"sessionId"`
-		To      act.Agent     `json:"recipient"`
-	}
-	if err := read(args, &body); err != nil {
-		return "", "", nil, err
-	}
-	if err := read(args, &of); err != nil {
-		return "", "", nil, err
-	}
-	if _, err := act.ParseSessionID(string(of.Session)); err != nil {
-		return "", "", nil, session.NoSuchSession()
-	}
-	delete(body, "sessionId")
-	delete(body, "recipient")
-	return of.Session, of.To, body, nil
+// An addressed act goes to a session.
+type addressed struct {
+	Session act.SessionID `json:"sessionId"` // "" opens one
+	To      act.Agent     `json:"recipient"`
+	Key     string        `json:"idempotencyKey"` // "" if it is not retried
 }
 
-// say makes a body and submits it. An id that the sender makes is made here if it is missing.
-func (c *call) say(ctx context.Context, id act.SessionID, p act.Performative, members map[string]jsontext.Value, to act.Agent) (said, error) {
+// address takes from the arguments what is not the body's.
+func address(args jsontext.Value) (a addressed, body map[string]jsontext.Value, err error) {
+	if err := read(args, &body); err != nil {
+		return a, nil, err
+	}
+	if err := read(args, &a); err != nil {
+		return a, nil, err
+	}
+	if _, err := act.ParseSessionID(string(a.Session)); err != nil {
+		return a, nil, session.NoSuchSession()
+	}
+	for _, name := range []string{"sessionId", "recipient", keyMember} {
+		delete(body, name)
+	}
+	return a, body, nil
+}
+
+// say makes a body and submits it. An id that the sender makes is made here if it is missing,
+// the same for the same key.
+func (c *call) say(ctx context.Context, a addressed, p act.Performative, members map[string]jsontext.Value) (said, error) {
+	if len(a.Key) > hosted.MaxKey {
+		return said{}, unreadable(&act.Malformed{Path: "/" + keyMember, Why: fmt.Sprintf("has at most %d bytes", hosted.MaxKey)})
+	}
 	raw, err := json.Marshal(members, json.Deterministic(true))
 	if err != nil {
 		return said{}, err
@@ -69,9 +79,13 @@ func (c *call) say(ctx context.Context, id act.SessionID, p act.Performative, me
 		return said{}, err
 	}
 	if named, is := body.(act.Named); is && body.ID("") == "" {
-		named.SetID(strings.ToLower(p.String()) + "-" + uuid.NewString()[:8])
+		unique := uuid.New()
+		if a.Key != "" {
+			unique = uuid.NewSHA1(uuid.NameSpaceOID, []byte(a.Key))
+		}
+		named.SetID(strings.ToLower(p.String()) + "-" + unique.String()[:8])
 	}
-	accepted, err := c.Say(ctx, id, body, to)
+	accepted, err := c.Say(ctx, a.Session, a.Key, body, a.To)
 	if err != nil {
 		return said{}, err
 	}
@@ -89,21 +103,21 @@ func waitNext(accepted api.Acceptance, why string) *next {
 
 // question says CLARIFY or QUERY.
 func (c *call) question(ctx context.Context, args jsontext.Value) (result, error) {
-	id, to, members, err := address(args)
+	a, body, err := address(args)
 	if err != nil {
 		return result{}, err
 	}
 	p := act.Query
-	if _, asked := members["questions"]; asked {
+	if _, asked := body["questions"]; asked {
 		p = act.Clarify
 	}
-	s, err := c.say(ctx, id, p, members, to)
+	s, err := c.say(ctx, a, p, body)
 	return result{value: s}, err
 }
 
 // inform says INFORM: answers to questions about an offer, or anything else.
 func (c *call) inform(ctx context.Context, args jsontext.Value) (result, error) {
-	id, to, members, err := address(args)
+	a, members, err := address(args)
 	if err != nil {
 		return result{}, err
 	}
@@ -141,7 +155,7 @@ func (c *call) inform(ctx context.Context, args jsontext.Value) (result, error) 
 	if body["data"], err = json.Marshal(data, json.Deterministic(true)); err != nil {
 		return result{}, err
 	}
-	s, err := c.say(ctx, id, act.Inform, body, to)
+	s, err := c.say(ctx, a, act.Inform, body)
 	return result{value: s}, err
 }
 
@@ -152,6 +166,12 @@ func quoted(s string) jsontext.Value {
 	}
 	return data
 }
+
+// keyMember is what an act is retried by, as by HTTP's Idempotency-Key.
+const keyMember = "idempotencyKey"
+
+var keySchema = text("of your making: the same call with the same key says nothing twice, and gives the first result",
+	object{"maxLength": hosted.MaxKey})
 
 // openInput is what a session is opened with: the invitation's terms, and who is invited.
 func openInput() object {
@@ -164,11 +184,12 @@ func openInput() object {
 	delete(members, "participants?")
 	delete(members, "purpose?")
 	maps.Copy(members, object{
-		"with":        object{"type": "array", "minItems": 1, "items": text("agent://…")},
-		"purpose":     text("what the session is for"),
-		"subject?":    text("in one line; by default the purpose"),
-		"validUntil?": text("when the invitation expires", object{"format": "date-time"}),
-		"context?":    object{"type": "object", "description": "what both sides should know"},
+		"with":          object{"type": "array", "minItems": 1, "items": text("agent://…")},
+		"purpose":       text("what the session is for"),
+		"subject?":      text("in one line; by default the purpose"),
+		"validUntil?":   text("when the invitation expires", object{"format": "date-time"}),
+		"context?":      object{"type": "object", "description": "what both sides should know"},
+		keyMember + "?": keySchema,
 	})
 	return closed(members)
 }
@@ -181,6 +202,7 @@ func (c *call) open(ctx context.Context, args jsontext.Value) (result, error) {
 		Purpose string         `json:"purpose"`
 		Subject string         `json:"subject"`
 		Until   jsontext.Value `json:"validUntil"`
+		Key     string         `json:"idempotencyKey"`
 	}
 	if err := read(args, &terms); err != nil {
 		return result{}, err
@@ -191,7 +213,7 @@ func (c *call) open(ctx context.Context, args jsontext.Value) (result, error) {
 	if len(of.With) == 0 {
 		return result{}, unreadable(&act.Malformed{Path: "/with", Why: "names nobody"})
 	}
-	for _, name := range []string{"with", "subject", "validUntil"} {
+	for _, name := range []string{"with", "subject", "validUntil", keyMember} {
 		delete(terms, name)
 	}
 	var err error
@@ -209,7 +231,7 @@ func (c *call) open(ctx context.Context, args jsontext.Value) (result, error) {
 	if body["terms"], err = json.Marshal(terms, json.Deterministic(true)); err != nil {
 		return result{}, err
 	}
-	s, err := c.say(ctx, act.SessionID(uuid.Must(uuid.NewV7()).String()), act.Propose, body, "")
+	s, err := c.say(ctx, addressed{Key: of.Key}, act.Propose, body)
 	return result{value: s}, err
 }
 
@@ -232,11 +254,11 @@ type escalated struct {
 
 // escalate pauses the session, and answers at once with how to wait.
 func (c *call) escalate(ctx context.Context, args jsontext.Value) (result, error) {
-	id, to, members, err := address(args)
+	a, body, err := address(args)
 	if err != nil {
 		return result{}, err
 	}
-	s, err := c.say(ctx, id, act.Escalate, members, to)
+	s, err := c.say(ctx, a, act.Escalate, body)
 	if err != nil {
 		return result{}, err
 	}
@@ -244,7 +266,7 @@ func (c *call) escalate(ctx context.Context, args jsontext.Value) (result, error
 	e := escalated{said: s}
 	e.Escalation.ID, e.Escalation.Status, e.Escalation.Asked = string(s.Message), "open", []string{}
 	// It was heard: what cannot be read now is left out.
-	if view, err := ask(ctx, c, api.SessionGet, api.GetSession{Session: id}); err == nil && view.Escalation != nil {
+	if view, err := ask(ctx, c, api.SessionGet, api.GetSession{Session: a.Session}); err == nil && view.Escalation != nil {
 		v := view.Escalation
 		e.Escalation.Org, e.Escalation.Deadline, e.Escalation.Urgency, e.Escalation.Status = string(v.Organisation), v.Deadline, v.Urgency, v.Status
 		e.Escalation.Asked = []string{"any human of " + string(v.Organisation) + " who may decide"}
@@ -252,8 +274,8 @@ func (c *call) escalate(ctx context.Context, args jsontext.Value) (result, error
 	if item, err := ask(ctx, c, api.EscalationGet, api.GetEscalation{Escalation: e.Escalation.ID}); err == nil && item.Route != nil && len(item.Route.Levels) > item.Route.Level {
 		if approvers := item.Route.Levels[item.Route.Level].Approvers; len(approvers) > 0 {
 			e.Escalation.Asked = e.Escalation.Asked[:0]
-			for _, a := range approvers {
-				e.Escalation.Asked = append(e.Escalation.Asked, string(a))
+			for _, who := range approvers {
+				e.Escalation.Asked = append(e.Escalation.Asked, string(who))
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -16,7 +17,7 @@ import (
 )
 
 // Forward makes a server that passes its clients' requests to the gateway at a URL, with a
-// token. What reads is repeated while the gateway is away.
+// token. What may be repeated is repeated while the gateway is away.
 func Forward(url, token string) *mcp.Server {
 	f := &forwarder{transport: &mcp.StreamableClientTransport{
 		Endpoint: url, HTTPClient: &http.Client{Transport: withToken{token, http.DefaultTransport}}, DisableStandaloneSSE: true, MaxRetries: -1,
@@ -52,7 +53,7 @@ func (f *forwarder) forward(next mcp.MethodHandler) mcp.MethodHandler {
 		switch r := r.(type) {
 		case *mcp.CallToolRequest:
 			params := &mcp.CallToolParams{Name: r.Params.Name, Arguments: r.Params.Arguments}
-			return f.try(ctx, onlyReads(params.Name), func(s *mcp.ClientSession) (mcp.Result, error) { return s.CallTool(ctx, params) })
+			return f.try(ctx, repeatable(r.Params), func(s *mcp.ClientSession) (mcp.Result, error) { return s.CallTool(ctx, params) })
 		case *mcp.ReadResourceRequest:
 			return f.try(ctx, true, func(s *mcp.ClientSession) (mcp.Result, error) {
 				return s.ReadResource(ctx, &mcp.ReadResourceParams{URI: r.Params.URI})
@@ -67,11 +68,17 @@ func (f *forwarder) forward(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-func onlyReads(name string) bool {
-	return slices.ContainsFunc(tools(), func(t tool) bool { return t.name == name && t.hints == reads })
+// repeatable tells whether a call says nothing twice if it is repeated: it only reads, or has
+// a key.
+func repeatable(q *mcp.CallToolParamsRaw) bool {
+	var has struct {
+		Key string `json:"idempotencyKey"`
+	}
+	return slices.ContainsFunc(tools(), func(t tool) bool { return t.name == q.Name && t.hints == reads }) ||
+		json.Unmarshal(q.Arguments, &has) == nil && has.Key != ""
 }
 
-// try does something with a connection. A gateway that is away is asked again for what only reads.
+// try does something with a connection. A gateway that is away is asked again for what may be repeated.
 func (f *forwarder) try(ctx context.Context, again bool, do func(*mcp.ClientSession) (mcp.Result, error)) (mcp.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, longest+api.LongestWait)
 	defer cancel()

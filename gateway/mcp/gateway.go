@@ -32,8 +32,10 @@ type Caller interface {
 	Agent() performatives.Agent
 	// Call calls a verb. Refusals are *session.Refusal.
 	Call(ctx context.Context, verb string, request []byte) ([]byte, error)
-	// Say submits an act, signed by the principal's key.
-	Say(ctx context.Context, id performatives.SessionID, body performatives.Body, to performatives.Agent) (api.Acceptance, error)
+	// Say submits an act, signed by the principal's key; an invitation without a session id opens
+	// a new session. What is said again under the same key, if there is one, is answered with its
+	// first acceptance.
+	Say(ctx context.Context, id performatives.SessionID, key string, body performatives.Body, to performatives.Agent) (api.Acceptance, error)
 	// Respond answers a turn that was picked up.
 	Respond(ctx context.Context, q api.RespondTurn) (api.Acceptance, error)
 	// Worker names the program among those of the principal, "" by default.

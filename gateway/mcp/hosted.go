@@ -2,64 +2,61 @@ package mcpgateway
 
 import (
 	"context"
-	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/google/uuid"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/custody"
+	"github.com/parley-asp/parley/hosted"
 	"github.com/parley-asp/parley/performatives"
 )
 
-// A Broker answers verbs and judges envelopes for a principal that is authenticated.
-// Refusals are *session.Refusal.
+// A Broker answers verbs for a principal that is authenticated. Refusals are *session.Refusal.
 type Broker interface {
 	CallAs(ctx context.Context, as performatives.Agent, verb string, request []byte) ([]byte, error)
-	SubmitAs(ctx context.Context, as performatives.Agent, s performatives.SessionID, envelope []byte) (api.Acceptance, error)
 }
 
-// A Signers signs for hosted agents.
-type Signers interface {
-	Signer(ctx context.Context, a performatives.Agent) (performatives.Signer, error)
+// Hosted says acts for hosted agents.
+type Hosted interface {
+	Say(ctx context.Context, as performatives.Agent, id performatives.SessionID, key string, said hosted.Said) (api.Acceptance, error)
 }
 
-// hosted is a caller in the broker's process, let in by a token. The broker signs for it.
-type hosted struct {
-	broker  Broker
-	signers Signers
-	pass    custody.Pass
-	now     func() time.Time
+// bearer is a caller in the broker's process, let in by a token. The broker signs for it.
+type bearer struct {
+	broker Broker
+	hosted Hosted
+	pass   custody.Pass
 }
 
-func (h hosted) Agent() performatives.Agent { return h.pass.Agent }
-func (h hosted) Worker() string             { return h.pass.Worker }
-func (h hosted) ReadOnly() bool             { return h.pass.ReadOnly }
+func (b bearer) Agent() performatives.Agent { return b.pass.Agent }
+func (b bearer) Worker() string             { return b.pass.Worker }
+func (b bearer) ReadOnly() bool             { return b.pass.ReadOnly }
 
-func (h hosted) Call(ctx context.Context, verb string, request []byte) ([]byte, error) {
-	return h.broker.CallAs(ctx, h.pass.Agent, verb, request)
+func (b bearer) Call(ctx context.Context, verb string, request []byte) ([]byte, error) {
+	return b.broker.CallAs(ctx, b.pass.Agent, verb, request)
 }
 
-func (h hosted) Say(ctx context.Context, id performatives.SessionID, body performatives.Body, to performatives.Agent) (accepted api.Acceptance, err error) {
-	signer, err := h.signers.Signer(ctx, h.pass.Agent)
-	if err != nil {
+func (b bearer) Say(ctx context.Context, id performatives.SessionID, key string, body performatives.Body, to performatives.Agent) (accepted api.Acceptance, err error) {
+	said := hosted.Said{Performative: body.Act().String()}
+	if said.Body, err = json.Marshal(body, json.Deterministic(true)); err != nil {
 		return accepted, err
 	}
-	envelope, err := performatives.Draft{
-		ID: performatives.MessageID(uuid.Must(uuid.NewV7()).String()), Session: id, Timestamp: h.now(), Sender: h.pass.Agent, Recipient: to, Body: body,
-	}.Envelope(signer)
-	if err != nil {
-		return accepted, unfit(err)
+	if to != "" {
+		said.Recipient = quoted(string(to))
 	}
-	return h.broker.SubmitAs(ctx, h.pass.Agent, id, envelope)
+	if key != "" {
+		key = "key " + key // one with HTTP's Idempotency-Key
+	}
+	accepted, err = b.hosted.Say(ctx, b.pass.Agent, id, key, said)
+	return accepted, unfit(err)
 }
 
-func (h hosted) Respond(ctx context.Context, q api.RespondTurn) (accepted api.Acceptance, err error) {
+func (b bearer) Respond(ctx context.Context, q api.RespondTurn) (accepted api.Acceptance, err error) {
 	data, err := json.Marshal(q)
 	if err != nil {
 		return accepted, err
 	}
-	reply, err := h.Call(ctx, api.TurnRespond.Name, data)
+	reply, err := b.Call(ctx, api.TurnRespond.Name, data)
 	if err != nil {
 		return accepted, err
 	}

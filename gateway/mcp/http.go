@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -29,16 +28,15 @@ const maxBody = 300 << 10
 
 // HTTPOptions say what is served over streamable HTTP, and to whom.
 type HTTPOptions struct {
-	Broker  Broker
-	Signers Signers
-	Admit   func(ctx context.Context, bearer string) (custody.Pass, error) // custody.ErrToken lets nobody in
+	Broker Broker
+	Hosted Hosted
+	Admit  func(ctx context.Context, bearer string) (custody.Pass, error) // custody.ErrToken lets nobody in
 	// Resource is the URL that clients know the gateway by, which an issuer's tokens are for; ""
 	// is made of the request's Host.
 	Resource string
 	Issuer   string   // of tokens besides the broker's own; "" is none
 	Origins  []string // of other sites whose pages may call
 	Log      *zap.Logger
-	Now      func() time.Time
 }
 
 // ServeHTTP is a handler of Path and MetadataPath. Every request stands for itself, in every
@@ -72,7 +70,7 @@ const passKey = "request"
 
 // admitted is a request that a token lets in.
 type admitted struct {
-	caller hosted
+	caller bearer
 	ctx    context.Context //nolint:containedctx // the request's own, which the SDK does not hand on in older revisions
 }
 
@@ -90,18 +88,18 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	metadata.Path = MetadataPath + metadata.Path
 	var busy bool
-	verify := func(ctx context.Context, bearer string, r *http.Request) (*auth.TokenInfo, error) {
-		pass, err := h.o.Admit(ctx, bearer)
+	verify := func(ctx context.Context, token string, r *http.Request) (*auth.TokenInfo, error) {
+		pass, err := h.o.Admit(ctx, token)
 		if err != nil {
 			busy = !errors.Is(err, custody.ErrToken)
 			return nil, auth.ErrInvalidToken
 		}
-		a := admitted{hosted{h.o.Broker, h.o.Signers, pass, h.o.Now}, r.Context()}
+		a := admitted{bearer{h.o.Broker, h.o.Hosted, pass}, r.Context()}
 		return &auth.TokenInfo{UserID: string(pass.Agent) + "#" + pass.Worker, Expiration: pass.Expires, Extra: map[string]any{passKey: a}}, nil
 	}
-	bearer := auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{ResourceMetadataURL: metadata.String(), AllowMissingExpiration: true})
+	verified := auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{ResourceMetadataURL: metadata.String(), AllowMissingExpiration: true})
 	answer := &answering{ResponseWriter: w, busy: &busy}
-	bearer(h.mcp).ServeHTTP(answer, r)
+	verified(h.mcp).ServeHTTP(answer, r)
 }
 
 // answering turns the refusal of a token that could not be looked at into 503.
@@ -189,7 +187,7 @@ func Admitted(ctx context.Context, extra *mcp.RequestExtra) (context.Context, co
 	done := func() { stop(); cancel(nil) }
 	if expires := a.caller.pass.Expires; !expires.IsZero() {
 		var expire context.CancelFunc
-		ctx, expire = context.WithDeadline(ctx, expires)
+		ctx, expire = context.WithDeadlineCause(ctx, expires, custody.ErrToken)
 		done = func() { stop(); expire(); cancel(nil) }
 	}
 	if removed := a.caller.pass.Removed; removed != nil {

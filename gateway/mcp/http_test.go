@@ -11,11 +11,11 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/custody"
 	mcpgateway "github.com/parley-asp/parley/gateway/mcp"
 	"github.com/parley-asp/parley/performatives"
@@ -35,26 +35,22 @@ func (b waitingBroker) CallAs(ctx context.Context, _ performatives.Agent, _ stri
 	return nil, ctx.Err()
 }
 
-func (waitingBroker) SubmitAs(context.Context, performatives.Agent, performatives.SessionID, []byte) (a api.Acceptance, err error) {
-	return a, err
-}
-
-func (waitingBroker) Signer(context.Context, performatives.Agent) (performatives.Signer, error) {
-	return nil, nil //nolint:nilnil // nothing is signed
-}
-
-// gateway serves a broker for one token, "good".
-func gateway(t *testing.T, b waitingBroker, removed <-chan struct{}) *httptest.Server {
-	t.Helper()
-	s := httptest.NewServer(mcpgateway.ServeHTTP(mcpgateway.HTTPOptions{
-		Broker: b, Signers: b, Origins: []string{"https://acme.com"}, Issuer: "https://login.acme.com", Log: zap.NewNop(), Now: time.Now,
+// handler serves a broker for one token, "good".
+func handler(b waitingBroker, expires time.Time, removed <-chan struct{}) http.Handler {
+	return mcpgateway.ServeHTTP(mcpgateway.HTTPOptions{
+		Broker: b, Origins: []string{"https://acme.com"}, Issuer: "https://login.acme.com", Log: zap.NewNop(),
 		Admit: func(_ context.Context, bearer string) (custody.Pass, error) {
 			if bearer != "good" {
 				return custody.Pass{}, custody.ErrToken
 			}
-			return custody.Pass{Agent: buyer, Worker: "w", Removed: removed}, nil
+			return custody.Pass{Agent: buyer, Worker: "w", Expires: expires, Removed: removed}, nil
 		},
-	}))
+	})
+}
+
+func gateway(t *testing.T, b waitingBroker, removed <-chan struct{}) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(handler(b, time.Time{}, removed))
 	t.Cleanup(s.Close)
 	return s
 }
@@ -69,9 +65,7 @@ func post(ctx context.Context, t *testing.T, url, body string, change ...func(ht
 		t.Error(err)
 		return 0, nil, ""
 	}
-	r.Header.Set("Authorization", "Bearer good")
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, text/event-stream")
+	authorize(r.Header)
 	for _, c := range change {
 		c(r.Header)
 	}
@@ -85,6 +79,13 @@ func post(ctx context.Context, t *testing.T, url, body string, change ...func(ht
 		t.Error(err)
 	}
 	return reply.StatusCode, reply.Header, string(data)
+}
+
+// authorize sets the headers of a request of MCP, with the good token.
+func authorize(h http.Header) {
+	h.Set("Authorization", "Bearer good")
+	h.Set("Content-Type", "application/json")
+	h.Set("Accept", "application/json, text/event-stream")
 }
 
 func set(name, value string) func(http.Header) { return func(h http.Header) { h.Set(name, value) } }
@@ -116,10 +117,27 @@ func TestEndOfAWait(t *testing.T) {
 		<-b.entered
 		close(removed)
 		<-b.left
-		if answer := <-answered; !strings.Contains(answer, "unavailable") {
+		if answer := <-answered; !strings.Contains(answer, "unauthorized") {
 			t.Errorf("%s: when the token is removed the wait is answered %s", revision, answer)
 		}
 	}
+}
+
+// A token that expires in the middle of a wait ends it.
+func TestExpiryEndsAWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const left = 20 * time.Second
+		began := time.Now()
+		b := waitingBroker{make(chan struct{}, 1), make(chan struct{}, 1)}
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp", strings.NewReader(waits))
+		authorize(r.Header)
+		answer := httptest.NewRecorder()
+		handler(b, began.Add(left), nil).ServeHTTP(answer, r)
+		if waited := time.Since(began); waited != left || !strings.Contains(answer.Body.String(), "unauthorized") {
+			t.Errorf("after %s the wait is answered %s", waited, answer.Body)
+		}
+	})
 }
 
 // What comes in from outside is bounded, and refused before it costs anything.

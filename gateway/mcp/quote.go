@@ -23,13 +23,17 @@ func quote(from performatives.Agent, what string, value jsontext.Value) string {
 // spelt is JSON with the same value, in which invisible characters, those that change how others
 // appear, and angle brackets are escaped.
 func spelt(value jsontext.Value) string {
-	text := render.JSON(string(value))
-	return strings.NewReplacer("<", `\u003c`, ">", `\u003e`).Replace(text)
+	return brackets.Replace(render.JSON(string(value)))
 }
+
+var brackets = strings.NewReplacer("<", `\u003c`, ">", `\u003e`)
 
 // visible is a JSON value whose texts have their invisible characters written out: a client
 // reads JSON before it shows it to a model.
 func visible(value jsontext.Value) (jsontext.Value, error) {
+	if text := string(value); !strings.Contains(text, `\`) && render.Clean(text) == text {
+		return value, nil
+	}
 	var v any
 	if err := json.Unmarshal(value, &v); err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/parley-asp/parley/custody"
 	act "github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -28,7 +29,7 @@ type hints int
 
 const (
 	reads   hints = iota // changes nothing
-	adds                 // adds to what is said; a repeat adds again
+	adds                 // adds to what is said; a repeat without idempotencyKey adds again
 	binds                // cannot be taken back; a repeat is refused
 	repeats              // adds nothing when it is repeated
 )
@@ -104,6 +105,7 @@ func inSession(members object) object {
 	all := maps.Clone(members)
 	all["sessionId"] = text("the session")
 	all["recipient?"] = text("whom it is for, agent://…; by default everybody in the session")
+	all[keyMember+"?"] = keySchema
 	return all
 }
 
@@ -133,6 +135,9 @@ func (g *gateway) serve(t tool) mcp.ToolHandler {
 			err = errReadOnly
 		default:
 			res, err = t.run(c, ctx, args)
+		}
+		if err != nil && context.Cause(ctx) == custody.ErrToken { //nolint:errorlint // it comes as it is
+			err = custody.ErrToken
 		}
 		if err != nil {
 			return c.refused(ctx, t, args, err), nil
