@@ -21,15 +21,15 @@ func (s *Server) openMACP(ctx context.Context, o Options, tlsConfig *tls.Config)
 	}
 	s.MACPAddr = listener.Addr().String()
 	s.macp = macpgateway.New(macpgateway.Options{
-		Broker: s.Broker, Hosted: s.hosted(), Custody: s.Custody(), Agents: s.Broker, Feeds: s.Broker, Records: records,
+		Broker: s.Broker, Hosted: s.Hosted(), Custody: s.Custody(), Agents: s.Broker, Feeds: s.Broker, Records: records,
 		Dev: s.Dev, TLS: tlsConfig, Log: o.Log.Named("macp"),
 	})
 	go s.macp.Serve(newAddresses(o.HTTPConnections, nil).listenStrictly(listener)) //nolint:errcheck // returns when closed
 	return nil
 }
 
-// hosted says acts for hosted agents.
-func (s *Server) hosted() *hosted.Agents {
+// Hosted says acts for hosted agents.
+func (s *Server) Hosted() *hosted.Agents {
 	return hosted.New(hosted.Options{
 		Broker: s.Broker, Custody: s.Custody(), Keys: s.IdempotencyKeys(), Private: privateTerms{s}, Now: s.Now,
 	})

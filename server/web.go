@@ -79,7 +79,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 		Broker: s.Broker, Key: s.Key(), Dev: s.Dev, Humans: s.humans, Meet: s.meet, From: visitors.from, Log: log, Now: s.Now,
 	})
 	mux.Handle("/inbox/", http.StripPrefix("/inbox", pages))
-	agents := s.hosted()
+	agents := s.Hosted()
 	gateway := httpgateway.New(httpgateway.Options{
 		Broker: s.Broker, Custody: s.Custody(), Hosted: agents, Feeds: s.Broker, Dev: s.Dev, Origins: o.HTTPOrigins, Log: log,
 	})

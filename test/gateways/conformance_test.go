@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -59,7 +58,7 @@ func TestMCPConformance(t *testing.T) {
 	server := gateway.New(gateway.Options{Caller: gateway.Admitted, Change: wants})
 	fixtures(server)
 	h := gateway.Serve(gateway.HTTPOptions{
-		Broker: w.Broker, Signers: w.Custody(), Admit: w.Custody().Admit, Log: zap.NewNop(), Now: time.Now,
+		Broker: w.Broker, Hosted: w.Hosted(), Admit: w.Custody().Admit, Log: zap.NewNop(),
 	}, server, true)
 	conforms(t, withToken(t, tokenOf(env, "BUYER"), h))
 }
