@@ -5,15 +5,10 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/session"
 )
 
 // An auditor is a human who may read the sessions in which its organisation takes part, and do
 // nothing else. The operator says in the registry who is one.
-
-func auditorsRead() error {
-	return session.Refuse(session.Unauthorized, "an auditor reads, and does nothing else")
-}
 
 // mayAudit tells whether the caller is an auditor, and somebody of its organisation may read
 // the session.

@@ -47,6 +47,7 @@ import (
 	"github.com/parley-asp/parley/sessionlist"
 	"github.com/parley-asp/parley/store"
 	"github.com/parley-asp/parley/turns"
+	"github.com/parley-asp/parley/verbs"
 )
 
 // ClockSkew is how far an envelope's timestamp may be from the broker's clock.
@@ -187,7 +188,6 @@ type Broker struct {
 	limiter   *ratelimit.Limiter
 	judging   *scheduler.Scheduler // of acts, while they keep a core busy
 	checking  *scheduler.Scheduler // of terms against their schema, where that takes long
-	calls     *scheduler.Scheduler // of verbs
 	assessing *scheduler.Scheduler // of cards, for calls for proposals
 
 	approvals *approvals.Approvals
@@ -200,7 +200,7 @@ type Broker struct {
 
 	failpoint atomic.Pointer[func(string)] // set by tests only
 
-	verbs map[string]answer // by name
+	verbs *verbs.Service
 	work  *background.Group
 }
 
@@ -210,8 +210,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 	o = o.withDefaults()
 	b := &Broker{Options: o, id: cmp.Or(o.ID, nuid.Next()), lag: max(0, cmp.Or(o.Lag, derivedLag)), work: background.New()}
 	b.sessions, b.limiter = newSessions(b), ratelimit.New(o.Limits.ofRequests(), o.Now)
-	b.judging, b.checking = scheduler.New(runtime.GOMAXPROCS(0), 0), scheduler.New(1, 0)
-	b.calls, b.assessing = scheduler.New(maxCalls, maxWaitingCalls), scheduler.New(max(1, runtime.GOMAXPROCS(0)/2), maxWaitingCalls)
+	b.judging, b.checking, b.assessing = scheduler.New(runtime.GOMAXPROCS(0), 0), scheduler.New(1, 0), scheduler.New(max(1, runtime.GOMAXPROCS(0)/2), maxAssessing)
 	var err error
 	if b.store, err = store.Open(ctx, store.Options{
 		Conn: o.Conn, Replicas: o.Replicas, InboxAge: o.InboxAge, Archive: o.Archive.After > 0, ArchiveIfThere: o.Archive.IfThere, Sync: o.Durable, Log: o.Log,
@@ -241,7 +240,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		{"archive", b.openArchiver},
 		{"availability", b.openAvailability},
 		{"calls for proposals", b.openProposals},
-		{"api", b.openAPI},
+		{"verbs", b.openVerbs},
 	} {
 		if err := b.store.Patiently(ctx, start.what, start.do); err != nil {
 			b.closeParts(ctx)

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"errors"
 	"slices"
 	"sync"
 
@@ -15,13 +14,14 @@ import (
 // it, and nothing is answered before.
 func (b *Broker) read(id performatives.SessionID, who performatives.Agent, data []byte) (m *performatives.Message, signed func() error, err error) {
 	if most := b.Limits.Bytes; len(data) > most {
-		return nil, nil, tooLarge(most, "an envelope has at most %d bytes here", most)
+		return nil, nil, session.RefuseTooLarge(most, "an envelope has at most %d bytes here", most)
 	}
 	m, err = performatives.Read(data)
 	if err != nil {
-		return nil, nil, unreadable(err)
+		return nil, nil, session.RefuseUnreadable(err)
 	}
 	member, registered := b.registry.Member(who)
+	reads := b.registry.RefuseAuditors(api.Caller{Agent: who})
 	switch {
 	case m.Session != id:
 		return nil, nil, session.Refuse(session.MalformedEnvelope, "/sessionId: is not the session of the subject").
@@ -30,8 +30,8 @@ func (b *Broker) read(id performatives.SessionID, who performatives.Agent, data 
 		return nil, nil, session.Refuse(session.Unauthorized, "sender.agentId is not the principal of the subject that you publish on")
 	case !registered:
 		return nil, nil, session.Refuse(session.UnknownAgent, "you are not registered")
-	case b.registry.Audits(api.Caller{Agent: who}):
-		return nil, nil, auditorsRead()
+	case reads != nil:
+		return nil, nil, reads
 	case m.Version != performatives.Version:
 		return nil, nil, session.Refuse(session.VersionUnsupported, "this broker speaks %s", performatives.Version).
 			With(map[string]any{"supported": []string{performatives.Version}})
@@ -56,22 +56,6 @@ func (b *Broker) verified(m *performatives.Message, member performatives.Member)
 	outcome := make(chan error, 1)
 	go func() { outcome <- b.signed(m, member, nil) }()
 	return sync.OnceValue(func() error { return <-outcome })
-}
-
-func unreadable(err error) error {
-	if errors.Is(err, performatives.ErrTooLarge) {
-		return tooLarge(performatives.MaxEnvelope, "%s", err)
-	}
-	r := session.Refuse(session.MalformedEnvelope, "%s", err)
-	var bad *performatives.Malformed
-	if errors.As(err, &bad) && bad.Path != "" {
-		r = r.With(map[string]string{"path": bad.Path})
-	}
-	return r
-}
-
-func tooLarge(most int, format string, args ...any) error {
-	return session.Refuse(session.TooLarge, format, args...).With(map[string]int{"maxBytes": most})
 }
 
 // signed insists on a signature by the sender's key or one of its devices. Under --dev an envelope may be unsigned,

@@ -24,6 +24,9 @@ func (b *Broker) openProposals(context.Context) (err error) {
 	return err
 }
 
+// maxAssessing is how many calls for proposals wait for a slot; then one more of each principal may.
+const maxAssessing = 1024
+
 // takeSlot waits for a slot to assess cards in. There are so few that acts have a core left.
 func (b *Broker) takeSlot(a performatives.Agent) (leave func(), err error) {
 	wait, joined := b.assessing.Join(a)

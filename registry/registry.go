@@ -28,6 +28,7 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
 )
 
@@ -181,6 +182,14 @@ func (r *Registry) Deciders(org performatives.Organisation) []performatives.Memb
 func (r *Registry) Audits(c api.Caller) bool {
 	card, _ := r.Card(c.Agent)
 	return !c.Operator && card.Registry.Auditor
+}
+
+// RefuseAuditors refuses to have a caller who is an auditor do more than read.
+func (r *Registry) RefuseAuditors(c api.Caller) error {
+	if r.Audits(c) {
+		return session.Refuse(session.Unauthorized, "an auditor reads, and does nothing else")
+	}
+	return nil
 }
 
 // Owner is the principal that a key belongs to, to log in with or as a device's. The

@@ -1,6 +1,11 @@
 package session
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/parley-asp/parley/performatives"
+)
 
 // A Code is why an act was refused. The set is closed (PROTOCOL.md §9).
 type Code string
@@ -144,6 +149,24 @@ func RefuseSchema(faults ...Fault) *Refusal {
 		r.Message += fmt.Sprintf(" (and %d more, see details)", n)
 	}
 	return r.With(faults)
+}
+
+// RefuseUnreadable refuses what is no I-JSON of the type that is wanted.
+func RefuseUnreadable(err error) error {
+	if errors.Is(err, performatives.ErrTooLarge) {
+		return RefuseTooLarge(performatives.MaxEnvelope, "%s", err)
+	}
+	r := Refuse(MalformedEnvelope, "%s", err)
+	var bad *performatives.Malformed
+	if errors.As(err, &bad) && bad.Path != "" {
+		r = r.With(map[string]string{"path": bad.Path})
+	}
+	return r
+}
+
+// RefuseTooLarge refuses what has more than so many bytes.
+func RefuseTooLarge(most int, format string, args ...any) error {
+	return Refuse(TooLarge, format, args...).With(map[string]int{"maxBytes": most})
 }
 
 // NoSuchSession answers for a session that does not exist and for one in which

@@ -1,4 +1,4 @@
-package broker
+package verbs
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 )
 
 // requestOf reads a request into its type. An empty one is {}. A member that the verb does
@@ -21,17 +22,17 @@ func requestOf[Q any](data []byte) (request Q, err error) {
 	}
 	canonical, err := performatives.Canonical(data)
 	if err != nil {
-		return request, unreadable(err)
+		return request, session.RefuseUnreadable(err)
 	}
 	given := map[string]jsontext.Value{}
 	if err := performatives.Unmarshal(canonical, &given, ""); err != nil {
-		return request, unreadable(err)
+		return request, session.RefuseUnreadable(err)
 	}
 	if err := members(reflect.TypeFor[Q](), given); err != nil {
-		return request, unreadable(err)
+		return request, session.RefuseUnreadable(err)
 	}
 	if err := performatives.Unmarshal(canonical, &request, ""); err != nil {
-		return request, unreadable(err)
+		return request, session.RefuseUnreadable(err)
 	}
 	return request, nil
 }
