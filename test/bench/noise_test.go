@@ -28,7 +28,7 @@ func BenchmarkNoise(b *testing.B) {
 		{"no limits, sync 1m", time.Minute, broker.Limits{Rate: -1, InFlight: -1}},
 	} {
 		b.Run(setup.name, func(b *testing.B) {
-			s := newLimitedSite(b, setup.sync, true, setup.limits)
+			s := newSite(b, setup.sync, true, func(o *broker.Options) { o.Limits = setup.limits })
 			quiet := s.session(3)
 			says := func(taken *spans) {
 				envelope := s.act(quiet, beta, remark())

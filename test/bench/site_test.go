@@ -37,6 +37,7 @@ const (
 type site struct {
 	testing.TB
 	server    *embedded.Server
+	broker    *server.Broker
 	sync      time.Duration
 	key       nkeys.KeyPair // the broker's
 	authority *login.Authority
@@ -57,12 +58,7 @@ func must[T any](v T, err error) T {
 }
 
 // newSite starts one; over TCP clients use a socket, else the process.
-func newSite(b testing.TB, sync time.Duration, tcp bool) *site {
-	b.Helper()
-	return newLimitedSite(b, sync, tcp, broker.Limits{})
-}
-
-func newLimitedSite(b testing.TB, sync time.Duration, tcp bool, limits broker.Limits) *site {
+func newSite(b testing.TB, sync time.Duration, tcp bool, change ...func(*broker.Options)) *site {
 	b.Helper()
 	key, callout := testkit.NewKey(b), testkit.NewKey(b)
 	authority, issuer := testkit.NewLogins(b)
@@ -81,9 +77,12 @@ func newLimitedSite(b testing.TB, sync time.Duration, tcp bool, limits broker.Li
 	if s.sync = sync; sync == 0 {
 		durable = s.server.Durable
 	}
-	open := must(server.OpenBroker(context.Background(), broker.Options{
-		Conn: inside(login.BrokerAccount, key), Signer: must(performatives.NewSigner(key)), Alone: true, Limits: limits, Durable: durable,
-	}))
+	o := broker.Options{Conn: inside(login.BrokerAccount, key), Signer: must(performatives.NewSigner(key)), Alone: true, Durable: durable}
+	for _, c := range change {
+		c(&o)
+	}
+	open := must(server.OpenBroker(context.Background(), o))
+	s.broker = open
 	b.Cleanup(func() { open.Close(context.Background()) })
 	stop := must(login.Serve(inside(login.CalloutAccount, callout), issuer, func(k string) (login.Identity, bool) {
 		a, ok := open.Principal(performatives.Key(k))
