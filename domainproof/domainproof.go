@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -82,31 +81,17 @@ func (d Domain) byRecord(ctx context.Context, host string, key performatives.Key
 
 func (d Domain) byFile(ctx context.Context, host string, key performatives.Key) error {
 	url := "https://" + host + Path
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	r.Header.Set("Accept", "application/json")
-	reply, err := d.Client.Do(r)
-	if errors.Is(err, publicnet.ErrPrivate) {
-		return fmt.Errorf("%s is at a private address, which is not read", host)
-	}
-	if err != nil {
-		return fmt.Errorf("%s cannot be read", url)
-	}
-	defer reply.Body.Close() //nolint:errcheck // it was read
-	if reply.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %d, not 200", url, reply.StatusCode)
-	}
-	data, err := io.ReadAll(io.LimitReader(reply.Body, maxFile+1))
+	data, err := publicnet.Get(ctx, d.Client, url, "application/json", maxFile)
 	var file struct {
 		Keys []performatives.Key `json:"keys"`
 	}
 	switch {
-	case err != nil:
+	case errors.Is(err, publicnet.ErrPrivate):
+		return fmt.Errorf("%s is at a private address, which is not read", host)
+	case errors.Is(err, publicnet.ErrAnswer):
+		return err
+	case err != nil: // why is for the broker's network to know
 		return fmt.Errorf("%s cannot be read", url)
-	case len(data) > maxFile:
-		return fmt.Errorf("%s has more than 64 KiB", url)
 	case json.Unmarshal(data, &file) != nil:
 		return fmt.Errorf(`%s is not {"keys": ["U…"]}`, url)
 	case !slices.Contains(file.Keys, key):

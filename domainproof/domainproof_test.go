@@ -66,8 +66,8 @@ func TestFile(t *testing.T) {
 		"more than 64 KiB": func(w http.ResponseWriter, _ *http.Request) {
 			write(w, fmt.Sprintf(`{"keys":[%q]}%s`, key, strings.Repeat(" ", 64<<10)))
 		},
-		"answers 404": http.NotFound,
-		"answers 302": func(w http.ResponseWriter, r *http.Request) {
+		"answered 404": http.NotFound,
+		"answered 302": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://acme.com/elsewhere", http.StatusFound)
 		},
 	} {

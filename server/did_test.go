@@ -2,7 +2,9 @@ package server_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -13,8 +15,11 @@ import (
 
 	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 )
 
 // GATEWAYS.md G4: the DID document of a principal has its registered key, as a Multikey.
@@ -113,4 +118,69 @@ func TestForeignDID(t *testing.T) {
 		t.Error("an agreement of another DID is verified")
 	}
 	w.replays(performatives.SessionID(strings.TrimPrefix(opened.ID, "neg_")), 2)
+}
+
+// GATEWAYS.md G4: a did:web elsewhere is registered if its document has the agent's key. The
+// document is read once, for an operator.
+func TestForeignDIDWeb(t *testing.T) {
+	t.Parallel()
+	const did, url = "did:web:id.example:agents:alpha", "https://id.example/agents/alpha/did.json"
+	own, another := testkit.Signer(t, testkit.NewKey(t)).Key(), testkit.Signer(t, testkit.NewKey(t)).Key()
+	var document any
+	var fetched []string
+	s := testkit.StartServer(t)
+	b, _ := s.OpenBroker(func(o *broker.Options) {
+		o.DIDDocument = func(_ context.Context, url string) ([]byte, error) {
+			if fetched = append(fetched, url); document == nil {
+				return nil, errors.New("its host is silent")
+			}
+			return json.Marshal(document)
+		}
+	})
+	defer func() { testkit.Must(t, b.Close(t.Context())) }()
+	operator, err := client.ConnectOperator(t.Context(), s.URL, client.Unsigned())
+	testkit.Must(t, err)
+	defer operator.Close()
+	registers := func(a performatives.Agent, key performatives.Key) error {
+		_, err := operator.AddAgent(t.Context(), api.Card{Agent: a, Key: key, Registry: api.Registry{DID: did}})
+		return err
+	}
+	has := func(id string, key performatives.Key) map[string]any {
+		return map[string]any{
+			"id": id, "assertionMethod": []string{"#key"}, "verificationMethod": []map[string]any{{
+				"id": id + "#key", "type": "Multikey", "controller": id, "publicKeyMultibase": strings.TrimPrefix(string(agreement.DIDKeyOf(key)), "did:key:"),
+			}},
+		}
+	}
+	for why, answered := range map[string]any{
+		"its host is silent":           nil,
+		"does not hold":                has("did:web:id.example", own),
+		"does not have the card's key": has(did, another),
+	} {
+		document = answered
+		if err := registers(alpha, own); !errors.Is(err, client.Refused(session.SchemaInvalid)) || !strings.Contains(err.Error(), why) {
+			t.Errorf("want %s: %v", why, err)
+		}
+	}
+	document, fetched = has(did, own), nil
+	testkit.Must(t, registers(alpha, own))
+	if len(fetched) != 1 || fetched[0] != url {
+		t.Errorf("the documents %q were read", fetched)
+	}
+	if err := registers(beta, own); err == nil {
+		t.Error("a second agent has the same DID")
+	}
+	owner, err := client.Connect(t.Context(), s.URL, alpha, client.Unsigned())
+	testkit.Must(t, err)
+	defer owner.Close()
+	card, err := owner.Card(t.Context(), alpha)
+	if err != nil || card.Registry.DID != did {
+		t.Errorf("the card has %q, %v", card.Registry.DID, err)
+	}
+	fetched = nil
+	_, err = owner.Register(t.Context(), api.Card{Agent: alpha, Key: own, Registry: api.Registry{DID: "did:web:other.example"}})
+	testkit.Must(t, err)
+	if card, err := owner.Card(t.Context(), alpha); err != nil || card.Registry.DID != did || len(fetched) > 0 {
+		t.Errorf("the agent changed its DID to %q, and %q were read: %v", card.Registry.DID, fetched, err)
+	}
 }

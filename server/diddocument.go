@@ -3,8 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -33,24 +31,5 @@ func fetchDID(ctx context.Context, client *http.Client, hosts []string, location
 	if err != nil || u.Scheme != "https" || !slices.Contains(hosts, u.Host) {
 		return nil, errDIDHost
 	}
-	ctx, cancel := context.WithTimeout(ctx, didWithin)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, location, http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	r.Header.Set("Accept", "application/did+ld+json, application/did+json, application/json")
-	answer, err := client.Do(r)
-	if err != nil {
-		return nil, err
-	}
-	defer answer.Body.Close() //nolint:errcheck // it was read
-	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s is answered %d", location, answer.StatusCode)
-	}
-	data, err := io.ReadAll(io.LimitReader(answer.Body, maxDocument+1))
-	if err == nil && len(data) > maxDocument {
-		err = fmt.Errorf("it has more than %d bytes", maxDocument)
-	}
-	return data, err
+	return publicnet.Get(ctx, client, location, "application/did+ld+json, application/did+json, application/json", maxDocument)
 }

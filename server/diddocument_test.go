@@ -4,11 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/parley-asp/parley/internal/publicnet"
 )
@@ -49,7 +52,7 @@ func TestFetchDID(t *testing.T) {
 		"https://other.com/.well-known/did.json":  "--did-hosts",
 		"http://example.com/.well-known/did.json": "--did-hosts",
 		"https://example.com:444/did.json":        "--did-hosts",
-		"https://example.com/large/did.json":      "more than",
+		"https://example.com/large/did.json":      "more than 64 KiB",
 		"https://example.com/elsewhere/did.json":  "answered 302",
 	} {
 		if _, err := fetchDID(t.Context(), client, hosts, url); err == nil || !strings.Contains(err.Error(), want) {
@@ -59,5 +62,39 @@ func TestFetchDID(t *testing.T) {
 	private := strings.Replace(tlsServer.URL, "https://", "", 1)
 	if _, err := didDocuments([]string{private})(t.Context(), tlsServer.URL+"/.well-known/did.json"); !errors.Is(err, publicnet.ErrPrivate) {
 		t.Errorf("a private address is reached: %v", err)
+	}
+}
+
+// A transport answers requests in place of a server.
+type transport func(*http.Request) (*http.Response, error)
+
+func (answer transport) RoundTrip(r *http.Request) (*http.Response, error) { return answer(r) }
+
+// unending is a body that ends with its request.
+type unending struct{ context.Context }
+
+func (u unending) Read([]byte) (int, error) { <-u.Done(); return 0, u.Err() }
+
+// GATEWAYS.md G4: a host has five seconds for its DID document, to the last byte.
+func TestSlowDID(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]transport{
+		"silent": func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		},
+		"never ends": func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(io.MultiReader(strings.NewReader("{"), unending{r.Context()}))}, nil
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client := publicnet.Client(didWithin, false)
+			client.Transport = answer
+			started := time.Now()
+			data, err := fetchDID(t.Context(), client, []string{"example.com"}, "https://example.com/.well-known/did.json")
+			if took := time.Since(started); !errors.Is(err, context.DeadlineExceeded) || took != 5*time.Second {
+				t.Errorf("%s: %q, %v after %s", name, data, err, took)
+			}
+		})
 	}
 }

@@ -2,15 +2,18 @@
 // addresses only, and follow no redirects.
 //
 //	client := publicnet.Client(10*time.Second, false)
-//	answer, err := client.Do(request) // publicnet.ErrPrivate if the host is at a private address
+//	data, err := publicnet.Get(ctx, client, url, "application/json", 64<<10)
+//	if errors.Is(err, publicnet.ErrPrivate) { … } // the host is at a private address
 //
 // The address is checked when the connection is made, after the name was resolved, so a name
 // that resolves otherwise the second time gains nothing.
 package publicnet
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -21,6 +24,9 @@ import (
 
 // ErrPrivate means that an address is not one of the public internet.
 var ErrPrivate = errors.New("the address is private")
+
+// ErrAnswer means that a server was reached, and answered something else than was asked for.
+var ErrAnswer = errors.New("the answer is refused")
 
 // reserved are networks that are not public and that netip does not tell apart.
 var reserved = []netip.Prefix{
@@ -62,6 +68,28 @@ func Client(timeout time.Duration, private bool) *http.Client {
 			MaxIdleConns: 100, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10,
 		},
 	}
+}
+
+// Get reads a document, which is answered 200 and has at most a number of bytes.
+func Get(ctx context.Context, client *http.Client, url, accept string, most int) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Accept", accept)
+	answer, err := client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was read
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%w: %s is answered %d, not 200", ErrAnswer, url, answer.StatusCode)
+	}
+	data, err := io.ReadAll(io.LimitReader(answer.Body, int64(most)+1))
+	if err == nil && len(data) > most {
+		return nil, fmt.Errorf("%w: %s has more than %d KiB", ErrAnswer, url, most>>10)
+	}
+	return data, err
 }
 
 // maxURL is how long a URL is at most.
