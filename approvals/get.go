@@ -197,6 +197,7 @@ func (a *Approvals) you(c api.Caller, item *api.EscalationItem) *api.You {
 	you.Voted = slices.ContainsFunc(item.Votes, func(v api.VoteView) bool { return v.By == c.Agent })
 	level, asked := levelAsking(item, c.Agent)
 	now := escalation.Case{Claim: item.Case.Claim}
+	confirms := item.Reason == performatives.Confirmation
 	switch {
 	case item.Status != statusOpen:
 		you.Why = "it is over: " + item.Status
@@ -221,8 +222,12 @@ func (a *Approvals) you(c api.Caller, item *api.EscalationItem) *api.You {
 			you.Why = "no amount is at stake: you may approve exactly these terms, and so does a second human"
 		case member.Limited && item.Amount == nil && item.Route.NonMonetary != "":
 			you.Why = "no amount is at stake: you may approve exactly these terms"
+		case member.Limited && item.Amount == nil && confirms:
+			you.Why = "no amount can be found in what the agents agreed: you may deny it, or let a colleague without a ceiling decide"
 		case member.Limited && item.Amount == nil:
 			you.Why = "no amount can be found in the offer: say which term is the amount and how much of it is allowed, or hand it to somebody without a ceiling"
+		case item.Amount != nil && !within(member, item.Amount) && confirms:
+			you.Why = "the agreed amount is above your ceiling: you may deny it, or let a colleague with a higher one decide"
 		case item.Amount != nil && !within(member, item.Amount):
 			you.Why = "the amount at stake is above your ceiling: approve a smaller amount, or let a colleague with a higher one decide"
 		}

@@ -152,8 +152,13 @@ func asOf(item *api.EscalationItem, at time.Time) {
 }
 
 // viewHash is of what matters to a decision: the question, how far the conversation and the votes
-// are, who is asked, and what colleagues said.
+// are, who is asked, and what colleagues said. While people confirm an agreement, the conversation
+// moves on only by what the other organisation decides, which matters to nobody else.
 func viewHash(item *api.EscalationItem) performatives.Hash {
+	var head performatives.Hash
+	if item.Reason != performatives.Confirmation {
+		head = item.Head.Hash
+	}
 	data, err := json.Marshal(struct {
 		ID       escalation.ID      `json:"escalationId"`
 		Status   string             `json:"status"`
@@ -161,7 +166,7 @@ func viewHash(item *api.EscalationItem) performatives.Hash {
 		Due      string             `json:"due"`
 		Votes    int                `json:"votes"`
 		Revision uint64             `json:"revision"`
-	}{item.ID, item.Status, item.Head.Hash, item.Due, len(item.Votes), item.Revision})
+	}{item.ID, item.Status, head, item.Due, len(item.Votes), item.Revision})
 	if err != nil {
 		return ""
 	}

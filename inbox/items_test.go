@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/inbox"
@@ -50,28 +51,36 @@ func escalates(w *testkit.World, seller performatives.Agent, subject string) (se
 	return s.ID(), asked.ID
 }
 
+// agreesToConfirm has alpha and beta agree on terms in a session where people confirm that. The
+// items of their organisations have the ids of the two acts.
+func agreesToConfirm(w *testkit.World, terms map[string]any) (session performatives.SessionID, offered, accepted performatives.MessageID) {
+	w.Helper()
+	s, err := w.Client(alpha).Invite(w.Ctx, client.Invitation{
+		ProposalID: "inv", With: []performatives.Agent{beta}, Purpose: "a match", Mode: "bilateral/1", Policy: map[string]any{"confirm": true},
+	})
+	testkit.Must(w, err)
+	answers := w.Client(beta).Session(s.ID())
+	_, err = answers.Accept(w.Ctx, "inv")
+	testkit.Must(w, err)
+	fits := client.Assess(map[string]any{"reasoning": "it fits", "suggestedRoles": map[string]string{"ownUser": "peer", "otherUser": "peer"}})
+	offer, err := s.Propose(w.Ctx, client.Proposal{ID: "p1", Type: "opportunity", Subject: "A boat", Terms: terms}, fits)
+	testkit.Must(w, err)
+	answer, err := answers.Accept(w.Ctx, "p1", fits)
+	testkit.Must(w, err)
+	if answer.State.String() != "ESCALATED" {
+		w.Fatalf("the session is %s", answer.State)
+	}
+	return s.ID(), offer.Message, answer.Message
+}
+
 // An agreement is confirmed or declined, by each organisation; nothing else is offered.
 func TestConfirm(t *testing.T) {
 	t.Parallel()
 	w, v := entersWorld(t, nil)
 	bob := performatives.Agent("human://widgets.example/bob")
 	w.Client(bob)
-	s, err := w.Client(alpha).Invite(w.Ctx, client.Invitation{
-		ProposalID: "inv", With: []performatives.Agent{beta}, Purpose: "a match", Mode: "bilateral/1", Policy: map[string]any{"confirm": true},
-	})
-	testkit.Must(t, err)
-	answers := w.Client(beta).Session(s.ID())
-	_, err = answers.Accept(w.Ctx, "inv")
-	testkit.Must(t, err)
-	fits := map[string]any{"reasoning": "it fits", "suggestedRoles": map[string]string{"ownUser": "peer", "otherUser": "peer"}}
-	offer, err := s.Propose(w.Ctx, client.Proposal{ID: "p1", Type: "opportunity", Subject: "A boat", Terms: map[string]any{"days": 3}}, client.Assess(fits))
-	testkit.Must(t, err)
-	accepted, err := answers.Accept(w.Ctx, "p1", client.Assess(fits))
-	testkit.Must(t, err)
-	if accepted.State.String() != "ESCALATED" {
-		t.Fatalf("the session is %s", accepted.State)
-	}
-	page := v.sends("GET", "/inbox/items/"+string(offer.Message), "").body
+	in, offer, accepted := agreesToConfirm(w, map[string]any{"days": 3})
+	page := v.sends("GET", "/inbox/items/"+string(offer), "").body
 	for _, want := range []string{"An agreement to confirm", "A boat", "Confirm <kbd", "Decline <kbd", "Sign and confirm", "it fits"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the item does not say %q", want)
@@ -82,15 +91,31 @@ func TestConfirm(t *testing.T) {
 			t.Errorf("the item offers %s", never)
 		}
 	}
-	for human, item := range map[performatives.Agent]performatives.MessageID{alice: offer.Message, bob: accepted.Message} {
-		_, err := w.Client(human).Session(s.ID()).Rule(w.Ctx, string(item), client.Ruling{Decision: performatives.Approved})
+	for human, item := range map[performatives.Agent]performatives.MessageID{alice: offer, bob: accepted} {
+		_, err := w.Client(human).Session(in).Rule(w.Ctx, string(item), client.Ruling{Decision: performatives.Approved})
 		testkit.Must(t, err)
 	}
-	if status, body := v.posts("/inbox/verify/"+string(s.ID()), nil); status != http.StatusOK || !strings.Contains(body, `"count":0`) {
+	if status, body := v.posts("/inbox/verify/"+string(in), nil); status != http.StatusOK || !strings.Contains(body, `"count":0`) {
 		t.Errorf("%d %s", status, body)
 	}
-	if page := v.sends("GET", "/inbox/items/"+string(offer.Message), "").body; !strings.Contains(page, "<b>approved</b>") || strings.Contains(page, "In force") {
+	if page := v.sends("GET", "/inbox/items/"+string(offer), "").body; !strings.Contains(page, "<b>approved</b>") || strings.Contains(page, "In force") {
 		t.Error("the item is not said to be approved, and no more than that")
+	}
+}
+
+// A human whose ceiling is below what was agreed cannot confirm a part of it.
+func TestConfirmAboveCeiling(t *testing.T) {
+	t.Parallel()
+	w, v := entersWorld(t, nil)
+	w.Client("human://widgets.example/bob")
+	_, err := w.OperatorClient().AddAgent(w.Ctx, api.Card{
+		Agent: alice, Kind: performatives.KindHuman, Registry: api.Registry{MayDecide: true, Limits: []performatives.Limit{{MaxAmount: 100, Currency: "USD"}}},
+	})
+	testkit.Must(t, err)
+	_, offer, _ := agreesToConfirm(w, map[string]any{"price": 1500, "currency": "USD"})
+	page := v.sends("GET", "/inbox/items/"+string(offer), "").body
+	if want := "The agreed amount is above your ceiling: you may deny it, or let a colleague with a higher one decide"; !strings.Contains(page, want) || strings.Contains(page, "smaller amount") {
+		t.Errorf("the item does not say %q", want)
 	}
 }
 

@@ -136,17 +136,33 @@ func decide(cmd *cobra.Command, escalation string, ruling client.Ruling, seen re
 		if err != nil {
 			return err
 		}
+		outcome := "the session is " + receipt.State.String()
+		if receipt.State == session.Escalated {
+			if outcome, err = c.pending(ctx, item); err != nil {
+				return err
+			}
+		}
 		return show(cmd, receipt.Acceptance, func(render.Style) string {
 			repeated := ""
 			if receipt.Duplicate {
 				repeated = " (already recorded)"
 			}
-			if receipt.State == session.Escalated {
-				return fmt.Sprintf("%s%s; more approvals are needed\n", ruling.Decision, repeated)
-			}
-			return fmt.Sprintf("%s%s; the session is %s\n", ruling.Decision, repeated, receipt.State)
+			return fmt.Sprintf("%s%s; %s\n", ruling.Decision, repeated, outcome)
 		})
 	})
+}
+
+// pending says who has yet to decide on an escalation that a ruling has not ended.
+func (c connection) pending(ctx context.Context, item api.EscalationItem) (string, error) {
+	const more = "more approvals are needed"
+	if item.Reason != performatives.Confirmation {
+		return more, nil
+	}
+	now, err := c.escalation(ctx, string(item.ID))
+	if err != nil || now.Status == "open" {
+		return more, err
+	}
+	return "your organisation has confirmed the agreement, the other one has not yet", nil
 }
 
 func changed(item api.EscalationItem, revision int64) error {

@@ -166,6 +166,7 @@ func check(err error) {
 //
 //	converse deal            from the invitation to the end
 //	converse escalate        up to an ESCALATE; prints the session and the escalation
+//	converse match           up to an ACCEPT that people confirm; prints the session and both items
 //	converse finish SESSION  from there, once a human has ruled
 func converse() {
 	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
@@ -187,6 +188,15 @@ func converse() {
 		asked := must(s.Escalate(ctx, client.Escalation{Reason: client.AuthorityLimit, Urgency: client.High, Context: "over my limit", About: "prop_40"}))
 		fmt.Println(s.ID())
 		fmt.Println(asked.ID)
+	case "match": // agreed in bilateral/1, for people to confirm
+		s := must(a.Invite(ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{beta}, Purpose: "A match", Mode: "bilateral/1", Policy: map[string]any{"confirm": true}}))
+		must(b.Session(s.ID()).Accept(ctx, "inv"))
+		fits := client.Assess(map[string]any{"reasoning": "it fits", "suggestedRoles": map[string]string{"ownUser": "peer", "otherUser": "peer"}})
+		offered := must(s.Propose(ctx, client.Proposal{ID: "prop_1", Type: "opportunity", Subject: "A boat for two", Terms: map[string]any{"days": 3}}, fits))
+		agreed := must(b.Session(s.ID()).Accept(ctx, "prop_1", fits))
+		fmt.Println(s.ID())
+		fmt.Println(offered.Message)
+		fmt.Println(agreed.Message)
 	case "delegate": // to a human, with the authority and the human that are named
 		s := open(ctx, a, b)
 		must(s.Propose(ctx, client.Proposal{ID: "prop_40", Type: "service-agreement", Subject: "Customer analytics", Terms: map[string]any{"region": "eu", "retentionDays": 30}}))

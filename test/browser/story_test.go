@@ -80,6 +80,44 @@ func (w *world) rulings(s *client.Session) (all []performatives.RulingData) {
 	return all
 }
 
+// TestConfirmation has two agents agree, and a human of each organisation confirm that, at two
+// pages that are open at the same time.
+func TestConfirmation(t *testing.T) {
+	w := newWorld(t, testkit.Options{})
+	const carol performatives.Agent = "human://clouds.example/carol"
+	w.registers(carol)
+	seller, err := w.as(sales).Invite(w.Ctx, client.Invitation{
+		ProposalID: "inv", With: []performatives.Agent{alpha}, Purpose: "A match", Mode: "bilateral/1", Policy: map[string]any{"confirm": true},
+	})
+	testkit.Must(t, err)
+	buyer := w.as(alpha).Session(seller.ID())
+	w.said(buyer.Accept(w.Ctx, "inv"))
+	fits := client.Assess(map[string]any{"reasoning": "it fits us both", "suggestedRoles": map[string]string{"ownUser": "peer", "otherUser": "peer"}})
+	offered, err := seller.Propose(w.Ctx, client.Proposal{ID: "p1", Type: "opportunity", Subject: "A boat for two", Terms: map[string]any{"days": 3}}, fits)
+	testkit.Must(t, err)
+	agreed, err := buyer.Accept(w.Ctx, "p1", fits)
+	testkit.Must(t, err)
+
+	ours, theirs := w.enters(alice, "items/"+string(agreed.Message)), w.enters(carol, "items/"+string(offered.Message))
+	for _, b := range []*browser{ours, theirs} {
+		b.reads("#item-title", "A boat for two")
+		b.reads(".said", "it fits us both")
+		b.reads(".live", "live")
+		b.clicks("[data-open=approve]")
+		b.sees("#approve[open]")
+	}
+	ours.clicks("#approve button[type=submit]")
+	ours.reads("#item > .notice", "approved by alice")
+	if got := w.state(buyer); got != "ESCALATED" {
+		t.Errorf("with one confirmation the session is %s", got)
+	}
+	theirs.clicks("#approve button[type=submit]")
+	theirs.reads("#item > .notice", "approved by carol")
+	if got := w.state(buyer); got != "CLOSED" {
+		t.Errorf("with both confirmations the session is %s", got)
+	}
+}
+
 // TestDoubleClick decides once.
 func TestDoubleClick(t *testing.T) {
 	w := newWorld(t, testkit.Options{})
