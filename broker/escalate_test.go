@@ -89,7 +89,8 @@ func TestNoDecider(t *testing.T) {
 }
 
 // Where people are to confirm what is agreed, both organisations need somebody who can: who
-// takes part confirms nothing of its own (PROTOCOL.md §8).
+// takes part confirms nothing of its own. Each learns of its own lack; who invites learns
+// nothing of the other (PROTOCOL.md §8).
 func TestNobodyToConfirm(t *testing.T) {
 	t.Parallel()
 	b := testkit.StartBroker(t, testkit.Options{Sync: time.Minute})
@@ -121,17 +122,24 @@ func TestNobodyToConfirm(t *testing.T) {
 	for _, a := range []performatives.Agent{alpha, beta, alice} {
 		signers[a] = signer(t, b.Register(a))
 	}
-	lacks(says(newID(), alpha, invites(beta)), "widgets.co")
+	accepts := &performatives.AcceptBody{ReferenceID: "inv"}
+	lacks(says(newID(), beta, invites(alpha)), "widgets.co")
+	alone := newID()
+	testkit.Must(t, says(alone, alpha, invites(beta)))
+	lacks(says(alone, beta, accepts), "widgets.co")
 	bob := performatives.Agent("human://widgets.co/bob")
 	signers[bob] = signer(t, b.Register(bob))
-	lacks(says(newID(), alpha, invites(bob)), "widgets.co")
+	himself := newID()
+	testkit.Must(t, says(himself, alpha, invites(bob)))
+	lacks(says(himself, bob, accepts), "widgets.co")
+	testkit.Must(t, says(alone, beta, accepts))
 
 	// Both have somebody: then bob is removed, and there is nothing to agree any more.
 	id := newID()
 	remarked := performatives.Remarks{Assessment: []byte(`{"reasoning":"it fits","suggestedRoles":{"ownUser":"peer","otherUser":"peer"}}`)}
 	if err := errors.Join(
 		says(id, alpha, invites(beta)),
-		says(id, beta, &performatives.AcceptBody{ReferenceID: "inv"}),
+		says(id, beta, accepts),
 		says(id, alpha, &performatives.ProposeBody{ProposalID: "p1", Type: "opportunity", Subject: "x", Terms: []byte(`{}`), Remarks: remarked}),
 	); err != nil {
 		t.Fatal(err)

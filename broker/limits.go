@@ -149,8 +149,9 @@ func (b *Broker) mayEscalate(next *session.State) error {
 	return nil
 }
 
-// mayConfirm refuses to open a session, or to agree in it, where people are to confirm what
-// is agreed and a side has nobody who could. Who takes part does not confirm.
+// mayConfirm refuses to enter a session where people are to confirm what is agreed, if the
+// sender's organisation has nobody who could, and to agree in it, if one has not. Who takes
+// part does not confirm. Whether an organisation has such people, no stranger learns.
 func (b *Broker) mayConfirm(l *cachedSession, m *performatives.Message, next *session.State) error {
 	agrees := m.Performative == performatives.Accept && next.Phase == session.Escalated
 	if b.Dev || !next.Confirms() || next.Phase.Over() || l.state.Phase > session.Invited && !agrees {
@@ -161,7 +162,8 @@ func (b *Broker) mayConfirm(l *cachedSession, m *performatives.Message, next *se
 			p, takesPart := next.Party(human.Agent)
 			return !takesPart || p.Role > session.Invitee
 		}
-		if org := a.Organisation(); !slices.ContainsFunc(b.registry.Deciders(org), able) {
+		org := a.Organisation()
+		if (agrees || org == m.Sender.Organisation()) && !slices.ContainsFunc(b.registry.Deciders(org), able) {
 			return noDecider(org, "so nobody could confirm what is agreed")
 		}
 	}
