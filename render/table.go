@@ -220,6 +220,7 @@ func Card(c api.Card, s Style) string {
 	add("description", c.Description)
 	add("organization", c.Organization)
 	add("key", string(c.Key))
+	add("did", c.Registry.DID)
 	add("capabilities", strings.Join(c.Capabilities, ", "))
 	add("protocols", strings.Join(c.Protocols, ", "))
 	add("schemas", strings.Join(c.Schemas, ", "))

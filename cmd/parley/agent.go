@@ -62,7 +62,8 @@ agent is one that speaks A2A elsewhere, at its URI's domain: what it is told is 
 there, and what it answers is signed by a key that the broker holds.`,
 		Example: `  parley agent add agent://acme.com/alpha --key-out alpha.nk --capability logs
   parley agent add agent://acme.com/cron --hosted
-  parley agent add agent://widgets.co/beta --public-key UDXU… --kind system`,
+  parley agent add agent://widgets.co/beta --public-key UDXU… --kind system
+  parley agent add agent://acme.com/buyer --did did:key:z6Mk…`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("trust") {
 				r.card.Registry.TrustScore = &r.trust
@@ -165,6 +166,7 @@ func (r *registration) fromFile(cmd *cobra.Command) error {
 		"kind":        func() { r.card.Kind = flags.Kind },
 		"capability":  func() { r.card.Capabilities = flags.Capabilities },
 		"schema":      func() { r.card.Schemas = flags.Schemas },
+		"standby":     func() { r.card.Standby = flags.Standby },
 		"serve-a2a":   func() { r.card.A2A = flags.A2A },
 	} {
 		if cmd.Flags().Changed(name) {
