@@ -126,17 +126,15 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	}
 	mux.Handle(a2agateway.Base, a2a)
 	mux.HandleFunc("GET "+a2agateway.DocumentPath, a2agateway.Document)
-	catalog := ardgateway.New(ardgateway.Options{Agents: s.Proposals().Agents, Allow: searches.allow})
-	for _, path := range []string{ardgateway.CatalogPath, ardgateway.AgentsPath, ardgateway.SearchPath} {
+	catalog := ardgateway.New(ardgateway.Options{Agents: s.Proposals().Agents, Allow: searches.allow, URL: o.HTTPURL})
+	for _, path := range []string{ardgateway.CatalogPath, ardgateway.AgentsPath, ardgateway.SearchPath, ardgateway.ExplorePath} {
 		mux.Handle(path, catalog)
 	}
+	mux.Handle("GET "+ardgateway.ListPath, pagesOr("inbox/agents", catalog))
 	mux.Handle("/log/", limitConcurrency(logReaders, s.Ledger()))
 	mux.Handle("GET /did/{token}/did.json", public.limit(http.HandlerFunc(s.did)))
-	for path, to := range map[string]string{"GET /{$}": "inbox/", "GET /inbox": "inbox/", "GET /agents": "inbox/agents"} {
-		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Location", to) // relative: a reverse proxy may add a prefix
-			w.WriteHeader(http.StatusSeeOther)
-		})
+	for _, path := range []string{"GET /{$}", "GET /inbox"} {
+		mux.Handle(path, redirect("inbox/"))
 	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -159,6 +157,28 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 		go server.Serve(listener) //nolint:errcheck // returns when closed
 	}
 	return &web{addr, server, pages, gateway, met, s.remotes(o, met)}, nil
+}
+
+// redirect leads to a relative URL: a reverse proxy may add a prefix.
+func redirect(to string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", to)
+		w.WriteHeader(http.StatusSeeOther)
+	})
+}
+
+// pagesOr leads browsers to a page, and serves others: who asks for HTML or sends a cookie
+// is a browser.
+func pagesOr(page string, others http.Handler) http.Handler {
+	browsers := redirect(page)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Add("Vary", "Accept, Cookie")
+		if strings.Contains(r.Header.Get("Accept"), "text/html") || r.Header.Get("Cookie") != "" {
+			browsers.ServeHTTP(w, r)
+			return
+		}
+		others.ServeHTTP(w, r)
+	})
 }
 
 // below serves the paths below base by a handler that gets them as they were sent: a mux

@@ -17,8 +17,15 @@ import (
 
 func ask(t *testing.T, method, path, body string, allow bool) *httptest.ResponseRecorder {
 	t.Helper()
+	return askAt(t, "", method, path, body, allow)
+}
+
+// askAt asks a gateway that others reach at a URL.
+func askAt(t *testing.T, url, method, path, body string, allow bool) *httptest.ResponseRecorder {
+	t.Helper()
 	trust := 70.0
 	g := New(Options{
+		URL: url,
 		Agents: func() iter.Seq[api.Card] {
 			return slices.Values([]api.Card{
 				{
@@ -26,7 +33,7 @@ func ask(t *testing.T, method, path, body string, allow bool) *httptest.Response
 					Skills:   []discovery.Skill{{ID: "pdf", Name: "PDF", Tags: []string{"pdf", "tables"}}},
 					Registry: api.Registry{TrustScore: &trust, UpdatedAt: "2026-03-07T14:30:00Z"},
 				},
-				{Agent: "agent://words.example/ü", Capabilities: []string{"translate"}},
+				{Agent: "agent://words_2.example/lingua", Capabilities: []string{"translate"}},
 			})
 		},
 		Allow: func(*http.Request) bool { return allow },
@@ -49,7 +56,7 @@ func TestCatalog(t *testing.T) {
 	if e := got.Entries[0]; e["type"] != registryType || e["url"] != "http://example.com/" {
 		t.Error(e)
 	}
-	for i, want := range []string{"urn:air:papers.example:agent:desk.extractor", "urn:air:words.example:agent:_"} {
+	for i, want := range []string{"urn:air:papers.example:agent:desk:extractor", "urn:air:words-2.example:agent:lingua"} {
 		if e := got.Entries[i+1]; e["identifier"] != want || e["data"] == nil || e["url"] != nil {
 			t.Error(e)
 		}
@@ -61,15 +68,34 @@ func TestCatalog(t *testing.T) {
 	}
 }
 
+// The registry's address is the one that the operator chose, or else that of the request.
+func TestAddress(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string][2]string{
+		"":                            {"urn:air:example.com:registry:parley", "http://example.com/"},
+		"https://parley.acme.com/asp": {"urn:air:parley.acme.com:registry:parley", "https://parley.acme.com/asp/"},
+		"http://[::1]:8080/":          {"urn:air:--1:registry:parley", "http://[::1]:8080/"},
+	} {
+		if got := askAt(t, url, http.MethodGet, CatalogPath, "", true).Body.String(); !strings.Contains(got, `"identifier":"`+want[0]+`"`) || !strings.Contains(got, `"url":"`+want[1]+`"`) {
+			t.Errorf("%s: %s", url, got)
+		}
+		if got := askAt(t, url, http.MethodPost, SearchPath, `{"query":{"text":""}}`, true).Body.String(); !strings.Contains(got, `"source":"`+want[1]+`"`) {
+			t.Errorf("%s: %s", url, got)
+		}
+	}
+}
+
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
 		`{"query":{"text":"PDF tables"}}`:                                         `"score":100`,
 		`{"query":{"text":"pdf house"},"federation":"referrals"}`:                 `"referrals":[]`,
 		`{"query":{"text":"house"}}`:                                              `{"results":[]}`,
-		`{"query":{"text":"","filter":{"capabilities":["translate"]}}}`:           `words.example`,
+		`{"query":{"text":"","filter":{"capabilities":["translate"]}}}`:           `words_2.example`,
 		`{"query":{"text":"","filter":{"type":"` + cardType + `"}},"pageSize":1}`: `"pageToken":"1"`,
-		`{"query":{"text":""},"pageSize":1,"pageToken":"1"}`:                      `words.example`,
+		`{"query":{"text":""},"pageSize":1,"pageToken":"1"}`:                      `words_2.example`,
+		`{"query":{"text":"","filter":{"publisher":["papers.example"]}}}`:         `"identifier":"urn:air:papers.example:agent:desk:extractor"`,
+		`{"query":{"text":"","filter":{"publisher":"example"}}}`:                  `{"results":[]}`,
 		`{"query":{"text":""},"pageToken":"999"}`:                                 `{"results":[]}`,
 		`{"query":{"text":"","filter":{"luck":["x"]}}}`:                           `not \"luck\"`,
 		`{"query":{}}`: `query.text is required`,
@@ -86,6 +112,26 @@ func TestSearch(t *testing.T) {
 	}
 }
 
+// ARD §7.4: the list pages through the entries.
+func TestList(t *testing.T) {
+	t.Parallel()
+	for query, want := range map[string]string{
+		"":                         `lingua`,
+		"?pageSize=1":              `"pageToken":"1"`,
+		"?pageSize=1&pageToken=1":  `{"items":[{"identifier":"urn:air:words-2.example:agent:lingua"`,
+		"?pageToken=2":             `{"items":[]}`,
+		"?pageSize=0":              `INVALID_ARGUMENT`,
+		"?pageSize=many":           `INVALID_ARGUMENT`,
+		"?pageToken=x":             `INVALID_ARGUMENT`,
+		"?orderBy=displayName":     `INVALID_ARGUMENT`,
+		"?filter=type%20%3D%20'x'": `INVALID_ARGUMENT`,
+	} {
+		if w := ask(t, http.MethodGet, ListPath+query, "", true); !strings.Contains(w.Body.String(), want) || (w.Code == 200) == strings.Contains(want, "INVALID") {
+			t.Errorf("%s: %d %s", query, w.Code, w.Body)
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -94,6 +140,7 @@ func TestRefusals(t *testing.T) {
 		status       int
 	}{
 		{http.MethodPost, CatalogPath, true, 405}, {http.MethodGet, SearchPath, true, 405}, {http.MethodGet, CatalogPath, false, 429}, {http.MethodGet, "/x", true, 404},
+		{http.MethodPost, ExplorePath, true, 501}, {http.MethodGet, ExplorePath, true, 405},
 	} {
 		if w := ask(t, c.method, c.path, "", c.allow); w.Code != c.status {
 			t.Errorf("%s %s: %d", c.method, c.path, w.Code)
