@@ -158,6 +158,11 @@ func route(subject string, data []byte) (method, path, contentType string, body 
 			delete(members, name)
 			continue
 		}
+		var list []string
+		if raw.Kind() == '[' && json.Unmarshal(raw, &list) == nil {
+			query[cmp.Or(names[name], name)] = list
+			continue
+		}
 		query.Set(cmp.Or(names[name], name), value)
 	}
 	if method == http.MethodGet {

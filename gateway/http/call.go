@@ -124,11 +124,11 @@ func (c *call) query(members map[string]jsontext.Value) error {
 		switch {
 		case at < 0:
 			return malformed("/"+clip(name), "the path takes no such parameter")
-		case len(values[name]) != 1:
+		case len(values[name]) != 1 && !takes[at].list():
 			return malformed("/"+clip(name), "is there more than once")
 		}
 		p := takes[at]
-		value, err := p.value(values.Get(name))
+		value, err := p.value(values[name])
 		if err != nil {
 			return malformed("/"+clip(name), err.Error())
 		}
@@ -180,7 +180,20 @@ func (r *route) parameters() (all []parameter) {
 
 var errNumber = errors.New("is not a number of this kind")
 
-func (p parameter) value(s string) (jsontext.Value, error) {
+// list tells whether the parameter may come several times, once for each text of a list.
+func (p parameter) list() bool {
+	return p.of.Kind() == reflect.Slice && p.of.Elem().Kind() == reflect.String
+}
+
+func (p parameter) value(all []string) (jsontext.Value, error) {
+	if p.list() {
+		texts := make([]jsontext.Value, len(all))
+		for i, s := range all {
+			texts[i] = text(s)
+		}
+		return json.Marshal(texts)
+	}
+	s := all[0]
 	switch p.of.Kind() {
 	case reflect.String:
 		return text(s), nil

@@ -196,10 +196,10 @@ func (r *route) operation() object {
 }
 
 func (p parameter) schema() object {
-	switch p.of {
-	case reflect.TypeFor[jsontext.Value]():
+	switch {
+	case p.of == reflect.TypeFor[jsontext.Value]():
 		return object{}
-	case reflect.TypeFor[[]string]():
+	case p.list():
 		return object{"type": "array", "items": object{"type": []string{"string", "null"}}}
 	}
 	switch p.of.Kind() {
