@@ -1,10 +1,15 @@
 package api
 
+import "github.com/parley-asp/parley/performatives"
+
 // GetInsights is the request of insights.get. Times are RFC 3339; by default the last 7 days.
 type GetInsights struct {
 	Since string `json:"since,omitzero"`
 	Until string `json:"until,omitzero"`
 	Mode  string `json:"mode,omitzero"`
+
+	// With counts only sessions with one of these agents, at most MaxNamed, and each agent's.
+	With []performatives.Agent `json:"with,omitzero"`
 }
 
 // Insights say how the sessions of an organisation went that ended in a time: counts and
@@ -17,6 +22,7 @@ type Insights struct {
 	Open      int            `json:"open"`     // that have not ended
 	Ends      Ends           `json:"ends"`
 	Modes     []ModeEnds     `json:"modes"`
+	Agents    []AgentEnds    `json:"agents,omitzero"` // those of With
 	Turns     []TurnCount    `json:"turns"`           // how many sessions took how many turns
 	Agreed    Times          `json:"timeToAgreement"` // from the first entry to the agreement
 	Terms     []Frequency    `json:"counteredTerms"`  // top-level terms that a COUNTER changed
@@ -39,6 +45,13 @@ type Ends struct {
 // ModeEnds are those of one mode.
 type ModeEnds struct {
 	Mode string `json:"mode"`
+	Ends
+}
+
+// AgentEnds are those with one agent.
+type AgentEnds struct {
+	Agent performatives.Agent `json:"agentId"`
+	Open  int                 `json:"open"`
 	Ends
 }
 

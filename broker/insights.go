@@ -14,6 +14,7 @@ import (
 	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/sessionlist"
 	"github.com/parley-asp/parley/store"
 )
 
@@ -47,15 +48,18 @@ func (b *Broker) insightsGet(ctx context.Context, c api.Caller, q api.GetInsight
 	if err != nil {
 		return api.Insights{}, err
 	}
-	ids, open, err := b.insightful(ctx, c, since, until)
+	if len(q.With) > api.MaxNamed {
+		return api.Insights{}, session.Refuse(session.MalformedEnvelope, "/with: names at most %d agents", api.MaxNamed).With(map[string]string{"path": "/with"})
+	}
+	org := func(o performatives.Organisation) bool { return c.Operator || o == c.Agent.Organisation() }
+	sum, read := insights.New(since, until, q.Mode, q.With, org), 0
+	ids, err := b.insightful(ctx, c, since, until, sum)
 	if err != nil {
 		return api.Insights{}, err
 	}
 	reading, cancel := context.WithTimeout(ctx, insightsAnswer)
 	defer cancel()
 	b.readDigests(reading, ids)
-	org := func(o performatives.Organisation) bool { return c.Operator || o == c.Agent.Organisation() }
-	sum, read := insights.New(since, until, q.Mode, org), 0
 	b.digests.mu.Lock()
 	for _, id := range ids {
 		d, known := b.digests.of[id]
@@ -63,12 +67,16 @@ func (b *Broker) insightsGet(ctx context.Context, c api.Caller, q api.GetInsight
 			read++
 		}
 		if d != nil && b.mayCount(c, d) {
-			sum.Add(d)
+			var row sessionlist.Row
+			if len(q.With) > 0 {
+				row, _ = b.list.Row(id)
+			}
+			sum.Add(d, row.Participants)
 		}
 	}
 	b.digests.mu.Unlock()
 	reply := sum.Insights()
-	reply.Open, reply.Read, reply.Of, reply.Complete = open, read, len(ids), read == len(ids)
+	reply.Read, reply.Of, reply.Complete = read, len(ids), read == len(ids)
 	return reply, nil
 }
 
@@ -83,25 +91,25 @@ func timeOr(text, path string, otherwise time.Time) (time.Time, error) {
 	return at, nil
 }
 
-// insightful are the sessions of a caller that are over and may have ended in a time, and
-// how many are open.
-func (b *Broker) insightful(ctx context.Context, c api.Caller, since, until time.Time) (ids []performatives.SessionID, open int, err error) {
+// insightful are the sessions of a caller that are over and may have ended in a time. It
+// counts those that are open.
+func (b *Broker) insightful(ctx context.Context, c api.Caller, since, until time.Time, sum *insights.Summary) (ids []performatives.SessionID, err error) {
 	for before := ""; len(ids) < maxDigests; {
 		page, err := b.ofCaller(ctx, c, "", before, insightsPage)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		for _, id := range page {
 			before = string(id)
 			made, known := madeAt(id)
 			if known && made.Before(since.Add(-longestSession)) {
-				return ids, open, nil // the rest is older
+				return ids, nil // the rest is older
 			}
 			row, listed := b.list.Row(id)
 			switch {
-			case !listed:
+			case !listed, !sum.Counts(row.Participants):
 			case !row.State.Over():
-				open++
+				sum.AddOpen(row.Participants)
 			case !known || made.Before(until.Add(ClockSkew)):
 				ids = append(ids, id)
 			}
@@ -110,7 +118,7 @@ func (b *Broker) insightful(ctx context.Context, c api.Caller, since, until time
 			break
 		}
 	}
-	return ids, open, nil
+	return ids, nil
 }
 
 // madeAt is when a session's id was made.

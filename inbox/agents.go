@@ -3,7 +3,7 @@ package inbox
 import (
 	"net/http"
 	"net/url"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,48 +11,32 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/session"
 )
 
-// agentsPageSize is how many agents a page has.
-const agentsPageSize = 50
+const (
+	agentsPageSize = 50 // agents of a page
+	agentsEnded    = 30 // days in which sessions ended that are counted
+)
 
 // agents is a page of the registry: those whose cards have the words of a search.
 type agents struct {
 	Rows   []agentRow
 	Search string
 	More   string // link to the next page
+
+	Days     int  // in which the sessions ended
+	Counting bool // the broker has not read all of them yet
 }
 
 // An agentRow is one agent. What it says of itself is text of a stranger.
 type agentRow struct {
-	Agent              performatives.Agent
-	Name, About        string
-	Does               []string
-	Price, Queue       string
-	Online, Verified   bool
-	LastSeen           time.Time
-	Open, Ended, Fails int // of the reader's sessions
-}
-
-func (i *Inbox) agentsPage(w http.ResponseWriter, r *http.Request, who *person) {
-	list, err := i.agents(r, who)
-	if err != nil {
-		i.trouble(w, r, who, err)
-		return
-	}
-	p := i.page(r, who, "agents", "Agents")
-	p.Agents = list
-	i.show(w, r, http.StatusOK, "page", p)
-}
-
-func (i *Inbox) agentsPart(w http.ResponseWriter, r *http.Request, who *person) {
-	list, err := i.agents(r, who)
-	if err != nil {
-		i.trouble(w, r, who, err)
-		return
-	}
-	i.show(w, r, http.StatusOK, "agentlist", list)
+	Agent            performatives.Agent
+	Name, About      string
+	Does             []string
+	Price, Queue     string
+	Online, Verified bool
+	LastSeen         time.Time
+	Sessions         string // the reader's with it, by outcome
 }
 
 func (i *Inbox) agents(r *http.Request, who *person) (*agents, error) {
@@ -61,13 +45,24 @@ func (i *Inbox) agents(r *http.Request, who *person) (*agents, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, err := ask(r.Context(), i, who.Agent, api.SessionList, api.ListSessions{Limit: api.MaxPage})
-	if err != nil {
-		return nil, err
+	list := &agents{Search: search, Days: agentsEnded}
+	ends := map[performatives.Agent]api.AgentEnds{}
+	if len(found.Agents) > 0 {
+		q := api.GetInsights{Since: api.Timestamp(i.Now().AddDate(0, 0, -agentsEnded))}
+		for _, card := range found.Agents {
+			q.With = append(q.With, card.Agent)
+		}
+		counted, err := ask(r.Context(), i, who.Agent, api.InsightsGet, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, of := range counted.Agents {
+			ends[of.Agent] = of
+		}
+		list.Counting = !counted.Complete
 	}
-	list := &agents{Search: search}
 	for _, card := range found.Agents {
-		list.Rows = append(list.Rows, rowOfAgent(card, own.Sessions))
+		list.Rows = append(list.Rows, rowOfAgent(card, ends[card.Agent]))
 	}
 	if found.Next != "" {
 		list.More = link("agents", url.Values{"search": {search}, "cursor": {found.Next}}.Encode())
@@ -75,7 +70,7 @@ func (i *Inbox) agents(r *http.Request, who *person) (*agents, error) {
 	return list, nil
 }
 
-func rowOfAgent(card api.Card, own []api.SessionSummary) agentRow {
+func rowOfAgent(card api.Card, ends api.AgentEnds) agentRow {
 	row := agentRow{Agent: card.Agent, Name: oneLine(card.Name), About: oneLine(card.Description), Verified: card.DomainVerified, Price: price(card)}
 	row.Online, row.LastSeen = card.Available()
 	for _, does := range card.Capabilities {
@@ -88,18 +83,22 @@ func rowOfAgent(card api.Card, own []api.SessionSummary) agentRow {
 	if json.Unmarshal(card.QueueDepth, &depth) == nil && card.QueueDepth.Kind() == '0' {
 		row.Queue = plural(depth, "task", "tasks")
 	}
-	for _, s := range own {
-		switch {
-		case !slices.Contains(s.Parties, card.Agent):
-		case s.State == session.Failed:
-			row.Fails++
-		case s.State == session.Closed:
-			row.Ended++
-		default:
-			row.Open++
+	row.Sessions = outcomes(ends)
+	return row
+}
+
+// outcomes counts sessions by outcome; "" for none.
+func outcomes(ends api.AgentEnds) string {
+	var parts []string
+	for _, of := range []struct {
+		count int
+		what  string
+	}{{ends.Open, "open"}, {ends.Agreed, "agreed"}, {ends.Rejected, "rejected"}, {ends.Stalled + ends.Failed, "ended otherwise"}} {
+		if of.count > 0 {
+			parts = append(parts, strconv.Itoa(of.count)+" "+of.what)
 		}
 	}
-	return row
+	return strings.Join(parts, ", ")
 }
 
 // price is what an agent says that it costs.

@@ -32,26 +32,6 @@ type checkRow struct {
 	Until, Held time.Time
 }
 
-func (i *Inbox) checksPage(w http.ResponseWriter, r *http.Request, who *person) {
-	list, err := i.checks(r, who)
-	if err != nil {
-		i.trouble(w, r, who, err)
-		return
-	}
-	p := i.page(r, who, "checks", "Checks")
-	p.Checks = list
-	i.show(w, r, http.StatusOK, "page", p)
-}
-
-func (i *Inbox) checksPart(w http.ResponseWriter, r *http.Request, who *person) {
-	list, err := i.checks(r, who)
-	if err != nil {
-		i.trouble(w, r, who, err)
-		return
-	}
-	i.show(w, r, http.StatusOK, "checks", list)
-}
-
 func (i *Inbox) checks(r *http.Request, who *person) (*checks, error) {
 	q := api.ListChecks{Status: r.URL.Query().Get("status"), Cursor: r.URL.Query().Get("cursor"), Limit: queuePageSize}
 	list, err := ask(r.Context(), i, who.Agent, api.CheckList, q)
@@ -108,26 +88,6 @@ type check struct {
 	Now                time.Time
 	Me                 *person
 	RejectCodes, Words []string
-}
-
-func (i *Inbox) checkPage(w http.ResponseWriter, r *http.Request, who *person) {
-	v, err := i.check(r, who)
-	if err != nil {
-		i.trouble(w, r, who, err)
-		return
-	}
-	p := i.page(r, who, "checks", v.Title)
-	p.Check = v
-	i.show(w, r, http.StatusOK, "page", p)
-}
-
-func (i *Inbox) checkPart(w http.ResponseWriter, r *http.Request, who *person) {
-	v, err := i.check(r, who)
-	if err != nil {
-		i.trouble(w, r, who, err)
-		return
-	}
-	i.show(w, r, http.StatusOK, "check", v)
 }
 
 // The words for an assessment that the form offers, and the codes of a rejection.

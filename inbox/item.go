@@ -67,7 +67,8 @@ type event struct {
 	Note  string // a comment or a rule
 }
 
-func (i *Inbox) item(r *http.Request, who *person, id string) (*item, error) {
+func (i *Inbox) item(r *http.Request, who *person) (*item, error) {
+	id := r.PathValue("id")
 	it, err := ask(r.Context(), i, who.Agent, api.EscalationGet, api.GetEscalation{Escalation: id})
 	if err != nil {
 		return nil, err

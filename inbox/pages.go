@@ -96,19 +96,38 @@ func (i *Inbox) trouble(w http.ResponseWriter, r *http.Request, who *person, err
 	i.show(w, r, status, "page", p)
 }
 
-func (i *Inbox) queuePage(w http.ResponseWriter, r *http.Request, who *person) {
-	p := i.page(r, who, "queue", "Inbox")
-	var err error
-	if p.Queue, err = i.queue(r, who, ""); err != nil {
-		i.trouble(w, r, who, err)
-		return
+// A load reads what a page or a part shows.
+type load[T any] func(*http.Request, *person) (T, error)
+
+// whole serves a page. put puts what was loaded into it.
+func whole[T any](i *Inbox, at string, load load[T], put func(*page, T)) func(http.ResponseWriter, *http.Request, *person) {
+	return func(w http.ResponseWriter, r *http.Request, who *person) {
+		p := i.page(r, who, at, "") // first: live updates start before what is loaded
+		loaded, err := load(r, who)
+		if err != nil {
+			i.trouble(w, r, who, err)
+			return
+		}
+		put(p, loaded)
+		i.show(w, r, http.StatusOK, "page", p)
 	}
-	i.show(w, r, http.StatusOK, "page", p)
+}
+
+// part serves a part of a page, for its scripts.
+func part[T any](i *Inbox, template string, load load[T]) func(http.ResponseWriter, *http.Request, *person) {
+	return func(w http.ResponseWriter, r *http.Request, who *person) {
+		loaded, err := load(r, who)
+		if err != nil {
+			i.trouble(w, r, who, err)
+			return
+		}
+		i.show(w, r, http.StatusOK, template, loaded)
+	}
 }
 
 func (i *Inbox) itemPage(w http.ResponseWriter, r *http.Request, who *person) {
 	p := i.page(r, who, "queue", "")
-	it, err := i.item(r, who, r.PathValue("id"))
+	it, err := i.item(r, who)
 	if err != nil {
 		i.trouble(w, r, who, err)
 		return
@@ -119,24 +138,6 @@ func (i *Inbox) itemPage(w http.ResponseWriter, r *http.Request, who *person) {
 		return
 	}
 	i.show(w, r, http.StatusOK, "page", p)
-}
-
-func (i *Inbox) queuePart(w http.ResponseWriter, r *http.Request, who *person) {
-	q, err := i.queue(r, who, r.URL.Query().Get("at"))
-	if err != nil {
-		i.trouble(w, r, who, err)
-		return
-	}
-	i.show(w, r, http.StatusOK, "queue", q)
-}
-
-func (i *Inbox) itemPart(w http.ResponseWriter, r *http.Request, who *person) {
-	it, err := i.item(r, who, r.PathValue("id"))
-	if err != nil {
-		i.trouble(w, r, who, err)
-		return
-	}
-	i.show(w, r, http.StatusOK, "item", it)
 }
 
 func (i *Inbox) loginPage(w http.ResponseWriter, r *http.Request) {

@@ -104,6 +104,14 @@ func link(path, query string) string {
 	return path
 }
 
+func (i *Inbox) wholeQueue(r *http.Request, who *person) (*queue, error) { return i.queue(r, who, "") }
+
+// queueBeside is the queue beside the item that the browser shows.
+func (i *Inbox) queueBeside(r *http.Request, who *person) (*queue, error) {
+	return i.queue(r, who, r.URL.Query().Get("at"))
+}
+
+// queue is a page of the list; open is the item beside it.
 func (i *Inbox) queue(r *http.Request, who *person, open string) (*queue, error) {
 	values := r.URL.Query()
 	q := asked(values)

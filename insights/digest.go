@@ -2,8 +2,8 @@
 // long, what was countered, rejected and asked.
 //
 //	d, err := insights.Read(entries)
-//	s := insights.New(insights.Time(since, until), "", of)
-//	s.Add(d)
+//	s := insights.New(since, until, "", nil, ours)
+//	s.Add(d, participants)
 //	reply := s.Insights()
 //
 // A digest is made from the delivered envelopes of one session that is over, and never

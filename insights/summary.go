@@ -19,29 +19,55 @@ type Summary struct {
 
 	reply                   api.Insights
 	modes                   map[string]*api.Ends
+	agents                  map[performatives.Agent]*api.AgentEnds
 	turns                   map[int]int
 	terms, rejects, asked   map[string]int
 	agreements, escalations []time.Duration
 }
 
-// New begins a summary of the sessions that ended in a time, in a mode ("" is any). ours
-// tells whose escalations count.
-func New(since, until time.Time, mode string, ours func(performatives.Organisation) bool) *Summary {
-	return &Summary{
+// New begins a summary of the sessions that ended in a time, in a mode ("" is any), with one
+// of some agents (nil is any). ours tells whose escalations count.
+func New(since, until time.Time, mode string, with []performatives.Agent, ours func(performatives.Organisation) bool) *Summary {
+	s := &Summary{
 		since: since, until: until, mode: mode, ours: ours,
-		modes: map[string]*api.Ends{}, turns: map[int]int{}, terms: map[string]int{}, rejects: map[string]int{}, asked: map[string]int{},
+		modes: map[string]*api.Ends{}, agents: map[performatives.Agent]*api.AgentEnds{}, turns: map[int]int{}, terms: map[string]int{}, rejects: map[string]int{}, asked: map[string]int{},
+	}
+	for _, a := range with {
+		s.agents[a] = &api.AgentEnds{Agent: a}
+	}
+	return s
+}
+
+// Counts tells whether a session with these participants counts.
+func (s *Summary) Counts(participants []performatives.Agent) bool {
+	return len(s.agents) == 0 || slices.ContainsFunc(participants, func(a performatives.Agent) bool { return s.agents[a] != nil })
+}
+
+// AddOpen counts a session that has not ended.
+func (s *Summary) AddOpen(participants []performatives.Agent) {
+	s.reply.Open++
+	for _, a := range participants {
+		if of := s.agents[a]; of != nil {
+			of.Open++
+		}
 	}
 }
 
-// Add counts a session.
-func (s *Summary) Add(d *Digest) {
+// Add counts a session that has ended.
+func (s *Summary) Add(d *Digest, participants []performatives.Agent) {
 	if d.Last.Before(s.since) || !d.Last.Before(s.until) || s.mode != "" && d.Mode != s.mode {
 		return
 	}
 	if s.modes[d.Mode] == nil {
 		s.modes[d.Mode] = &api.Ends{}
 	}
-	for _, ends := range []*api.Ends{&s.reply.Ends, s.modes[d.Mode]} {
+	counts := []*api.Ends{&s.reply.Ends, s.modes[d.Mode]}
+	for _, a := range participants {
+		if of := s.agents[a]; of != nil {
+			counts = append(counts, &of.Ends)
+		}
+	}
+	for _, ends := range counts {
 		switch d.End {
 		case Agreed:
 			ends.Agreed++
@@ -98,6 +124,9 @@ func (s *Summary) Insights() api.Insights {
 	r.Modes, r.Turns = []api.ModeEnds{}, []api.TurnCount{}
 	for _, mode := range slices.Sorted(maps.Keys(s.modes)) {
 		r.Modes = append(r.Modes, api.ModeEnds{Mode: mode, Ends: *s.modes[mode]})
+	}
+	for _, a := range slices.Sorted(maps.Keys(s.agents)) {
+		r.Agents = append(r.Agents, *s.agents[a])
 	}
 	for _, n := range slices.Sorted(maps.Keys(s.turns)) {
 		r.Turns = append(r.Turns, api.TurnCount{Turns: n, Sessions: s.turns[n]})

@@ -3,6 +3,8 @@ package server_test
 import (
 	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,6 +64,17 @@ func TestInsights(t *testing.T) {
 		w.Down()
 		w.Up()
 	}
+	var with api.Insights
+	query := "?with=" + url.QueryEscape(string(cron)) + "&with=" + url.QueryEscape("agent://no.where/x")
+	w.send("GET", "/v1/asp/insights"+query, w.tokens[seller], "").is(http.StatusOK, &with)
+	if diff := cmp.Diff([]api.AgentEnds{{Agent: cron, Open: 1, Ends: ends}, {Agent: "agent://no.where/x"}}, with.Agents); diff != "" || with.Sessions != 4 {
+		t.Errorf("with an agent: %s of %d", diff, with.Sessions)
+	}
+	var nobody api.Insights
+	if w.send("GET", "/v1/asp/insights?with=agent://no.where/x", w.tokens[seller], "").is(http.StatusOK, &nobody); nobody.Sessions != 0 || nobody.Open != 0 {
+		t.Errorf("with nobody: %+v", nobody)
+	}
+	w.send("GET", "/v1/asp/insights?"+strings.Repeat("with=x&", api.MaxNamed+1), w.tokens[seller], "").refused(http.StatusBadRequest, session.MalformedEnvelope)
 	var none api.Insights
 	if w.send("GET", "/v1/asp/insights", w.tokens[other], "").is(http.StatusOK, &none); none.Sessions != 0 || none.Open != 0 {
 		t.Errorf("a stranger counts %+v", none)

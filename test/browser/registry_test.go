@@ -8,8 +8,10 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/discovery"
 	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/performatives"
 )
 
 // TestAgentsPage finds agents as one types, by the keyboard, also on a phone. What agents say
@@ -24,12 +26,16 @@ func TestAgentsPage(t *testing.T) {
 		c.Name, c.Pricing, c.QueueDepth = "Clouds", []byte(`{"amount":"0.05","currency":"USD","per":"hour"}`), []byte("3")
 		c.Skills = []discovery.Skill{{ID: "vm", Name: "Virtual machines"}}
 	})
-	w.as(sales)
+	w.opens("a session that stays open")
+	refused, err := w.as(sales).Invite(w.Ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{alpha}, Purpose: "one that is rejected"})
+	testkit.Must(w, err)
+	w.said(w.as(alpha).Session(refused.ID()).Reject(w.Ctx, "inv", client.Rejection{Reason: "no"}))
 	b := w.enters(alice, "")
 	b.clicks(`nav a[href="agents"]`)
 	b.reads("#agents", "Clouds")
 	b.reads("#agents", "0.05 USD per hour")
 	b.reads("#agents", "3 tasks")
+	b.reads("#agents", "1 open, 1 rejected")
 	b.reads("#agents", `<img src=x onerror=`)
 	b.accessible("/agents")
 	b.readable()
