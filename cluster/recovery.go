@@ -26,7 +26,7 @@ type peer struct {
 // before: a broker without a record then has accepted nothing up to there.
 func (m *Membership) peers(ctx context.Context) (found []peer, err error) {
 	applied := m.applied()
-	records, err := m.bucket.Records(ctx)
+	records, err := m.bucket.Records(ctx, ">")
 	if err != nil {
 		return nil, err
 	}

@@ -1,8 +1,9 @@
 // Package records keeps what gateways have to do later, such as notifications, by key.
 //
 //	r, err := records.Open(ctx, s, api.A2ABucket, "what is to be done for clients of A2A")
-//	err = r.Put(ctx, "push.…", data)
-//	all, err := r.All(ctx)
+//	revision, err := r.Put(ctx, "push.…", data)
+//	revision, changed, err := r.Update(ctx, "push.…", data, revision)
+//	err = r.All(ctx, "push.…*", func(key string, data []byte, revision uint64) { … })
 //
 // What is put is as durable as an act that was accepted. There are few records at a time.
 package records
@@ -23,34 +24,52 @@ func Open(ctx context.Context, s *store.Store, name, description string) (*Recor
 	return &Records{bucket}, err
 }
 
-// All are the records that there are, by key.
-func (r *Records) All(ctx context.Context) (map[string][]byte, error) {
-	messages, err := r.bucket.Records(ctx)
-	all := map[string][]byte{}
+// All calls saw with each record whose key matches a pattern of subjects, such as "push.*" or
+// ">".
+func (r *Records) All(ctx context.Context, pattern string, saw func(key string, data []byte, revision uint64)) error {
+	messages, err := r.bucket.Records(ctx, pattern)
 	for _, m := range messages {
-		if len(m.Data) > 0 { // else it was deleted
-			all[m.Subject] = m.Data
-		}
+		saw(m.Subject, m.Data, m.Sequence)
 	}
-	return all, err
+	return err
 }
 
-// Get is one record, nil if it is not there.
-func (r *Records) Get(ctx context.Context, key string) ([]byte, error) {
+// Get is one record; without it, data is nil and the revision 0.
+func (r *Records) Get(ctx context.Context, key string) (data []byte, revision uint64, err error) {
 	e, err := r.bucket.Get(ctx, key)
 	if errors.Is(err, store.ErrNoKey) {
-		return nil, nil
+		return nil, 0, nil
 	}
-	return e.Value, err
+	return e.Value, e.Revision, err
 }
 
-// Put writes a record.
-func (r *Records) Put(ctx context.Context, key string, data []byte) error {
-	if _, err := r.bucket.Put(ctx, key, data); err != nil {
+// Put writes a record, whatever there is.
+func (r *Records) Put(ctx context.Context, key string, data []byte) (revision uint64, err error) {
+	if revision, err = r.bucket.Put(ctx, key, data); err != nil {
+		return 0, err
+	}
+	return revision, r.bucket.Sync()
+}
+
+// Update writes a record that is still at a revision; changed tells that it is not.
+func (r *Records) Update(ctx context.Context, key string, data []byte, at uint64) (revision uint64, changed bool, err error) {
+	revision, err = r.bucket.Update(ctx, key, data, at)
+	if errors.Is(err, store.ErrConflict) {
+		return 0, true, nil
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	return revision, false, r.bucket.Sync()
+}
+
+// Delete takes a record away, whatever there is.
+func (r *Records) Delete(ctx context.Context, key string) error { return r.bucket.Delete(ctx, key) }
+
+// DeleteIf takes a record away that is still at a revision. One that has changed stays.
+func (r *Records) DeleteIf(ctx context.Context, key string, at uint64) error {
+	if err := r.bucket.DeleteIf(ctx, key, at); !errors.Is(err, store.ErrConflict) {
 		return err
 	}
-	return r.bucket.Sync()
+	return nil
 }
-
-// Delete takes a record away.
-func (r *Records) Delete(ctx context.Context, key string) error { return r.bucket.Delete(ctx, key) }

@@ -1,13 +1,16 @@
 package server_test
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -97,6 +100,54 @@ func TestA2APush(t *testing.T) {
 	}
 }
 
+// A webhook that was replaced at another broker while it was called stays replaced.
+func TestA2APushReplaced(t *testing.T) {
+	t.Parallel()
+	w := newA2AWorld(t, testkit.Options{PrivateWebhooks: true})
+	came, once := make(chan string, 16), sync.Once{}
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		once.Do(func() { // as the other broker does
+			replaced := map[string][]byte{}
+			err := w.A2ARecords().All(w.Ctx, "push.>", func(key string, data []byte, _ uint64) {
+				replaced[key] = bytes.ReplaceAll(data, []byte("/old"), []byte("/new"))
+			})
+			for key, data := range replaced {
+				_, failed := w.A2ARecords().Put(w.Ctx, key, data)
+				err = errors.Join(err, failed)
+			}
+			if err != nil || len(replaced) != 1 {
+				t.Errorf("%d webhooks are replaced: %v", len(replaced), err)
+			}
+		})
+		came <- r.URL.Path
+	}))
+	t.Cleanup(hook.Close)
+	id := w.says("1", "", `{"data":{"action":"open","purpose":"cups"}}`).ID
+	if code, why := w.rpc(w.tokens[cron], "CreateTaskPushNotificationConfig", fmt.Sprintf(`{"taskId":%q,"url":%q}`, id, hook.URL+"/old"), nil); code != 0 {
+		t.Fatalf("%d %s", code, why)
+	}
+	w.asSeller(id, acceptsInvitation)
+	called := func() string {
+		t.Helper()
+		select {
+		case path := <-came:
+			return path
+		case <-w.Ctx.Done():
+			t.Fatal("no webhook is called")
+			return ""
+		}
+	}
+	if path := called(); path != "/old" {
+		t.Fatalf("first %s is called", path)
+	}
+	w.Down()
+	w.Up()
+	w.asSeller(id, `{"performative":"CLOSE","body":{"outcome":"abandoned"}}`)
+	if path := called(); path != "/new" {
+		t.Errorf("then %s is called", path)
+	}
+}
+
 // A webhook ends with the token that set it, and so does what waits for the invitation.
 func TestA2APushEnds(t *testing.T) {
 	t.Parallel()
@@ -114,9 +165,9 @@ func TestA2APushEnds(t *testing.T) {
 	testkit.Must(t, err)
 	w.asSeller(id, acceptsInvitation)
 	for {
-		records, err := w.A2ARecords().All(w.Ctx)
-		testkit.Must(t, err)
-		if len(records) == 0 {
+		records := 0
+		testkit.Must(t, w.A2ARecords().All(w.Ctx, ">", func(string, []byte, uint64) { records++ }))
+		if records == 0 {
 			break
 		}
 	}

@@ -138,9 +138,12 @@ func (b *Bucket) Watch(ctx context.Context, work *background.Group, saw func(Ent
 	return nil
 }
 
-// Records are the last message of each key, as the bucket's leader has them; the
-// subject of each is its key. It is for buckets with few keys.
-func (b *Bucket) Records(ctx context.Context) ([]Message, error) { return b.store.records(ctx, b.name) }
+// Records are the last message of each key that matches a pattern of subjects, as the
+// bucket's leader has them; the subject of each is its key. It is for patterns that few keys
+// match.
+func (b *Bucket) Records(ctx context.Context, pattern string) ([]Message, error) {
+	return b.store.records(ctx, b.name, pattern)
+}
 
 func fromKV(e jetstream.KeyValueEntry) Entry {
 	return Entry{Key: e.Key(), Value: e.Value(), Revision: e.Revision(), Deleted: e.Operation() != jetstream.KeyValuePut}

@@ -91,13 +91,13 @@ func (s *Store) readRest(ctx context.Context, stream, subject string, from, end 
 	return nil
 }
 
-func (s *Store) records(ctx context.Context, bucket string) ([]Message, error) {
+func (s *Store) records(ctx context.Context, bucket, pattern string) ([]Message, error) {
 	stream, prefix := api.StreamOf(bucket), "$KV."+bucket+"."
 	known, err := s.js.Stream(ctx, stream)
 	if err != nil {
 		return nil, err
 	}
-	info, err := known.Info(ctx, jetstream.WithSubjectFilter(prefix+">"))
+	info, err := known.Info(ctx, jetstream.WithSubjectFilter(prefix+pattern))
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func (t *talk) exchange(ctx context.Context, m api.InboxMessage) (over bool, err
 	over = s.view.State.Over()
 	talked := t.key(contextKind, string(e.Session))
 	var at conversation
-	if data, err := g.o.Records.Get(ctx, talked); err != nil {
+	if data, _, err := g.o.Records.Get(ctx, talked); err != nil {
 		return over, err
 	} else if len(data) > 0 && json.Unmarshal(data, &at) != nil {
 		at = conversation{}
@@ -77,7 +77,8 @@ func (t *talk) exchange(ctx context.Context, m api.InboxMessage) (over bool, err
 	if err != nil {
 		return false, err
 	}
-	return false, g.o.Records.Put(ctx, talked, data)
+	_, err = g.o.Records.Put(ctx, talked, data)
+	return false, err
 }
 
 func isA2A(err error) bool { _, is := err.(*a2a.Error); return is } //nolint:errorlint // made by look

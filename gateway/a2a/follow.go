@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"reflect"
-	"strings"
 	"sync"
 	"time"
 
@@ -23,10 +22,12 @@ import (
 
 // Records keep what is to be done once a session goes on.
 type Records interface {
-	All(ctx context.Context) (map[string][]byte, error)
-	Get(ctx context.Context, key string) ([]byte, error)
-	Put(ctx context.Context, key string, data []byte) error
+	All(ctx context.Context, pattern string, saw func(key string, data []byte, revision uint64)) error
+	Get(ctx context.Context, key string) (data []byte, revision uint64, err error)
+	Put(ctx context.Context, key string, data []byte) (revision uint64, err error)
+	Update(ctx context.Context, key string, data []byte, at uint64) (revision uint64, changed bool, err error)
 	Delete(ctx context.Context, key string) error
+	DeleteIf(ctx context.Context, key string, at uint64) error
 }
 
 // A record is what is to be done for a caller: an act that waits for the invitation to be
@@ -38,6 +39,8 @@ type record struct {
 	Token   string                  `json:"token,omitzero"` // its id; "" under --dev
 	Said    *hosted.Said            `json:"said,omitzero"`
 	Push    *pushRecord             `json:"push,omitzero"`
+
+	revision uint64
 }
 
 // Kinds of records, with which their keys begin.
@@ -81,36 +84,33 @@ func (f *followers) open(ctx context.Context) error {
 
 // sweep follows what this broker is to follow.
 func (f *followers) sweep(ctx context.Context) error {
-	all, err := f.o.Records.All(ctx)
-	if err != nil {
-		return err
-	}
-	for key, data := range all {
-		var r record
-		if err := json.Unmarshal(data, &r); err != nil {
-			f.o.Log.Error("a2a record", zap.String("key", key), zap.Error(err))
-			continue
+	for _, kind := range []string{heldKind, pushKind} {
+		if err := f.o.Records.All(ctx, kind+">", func(key string, data []byte, revision uint64) {
+			r, err := readRecord(data, revision)
+			if err != nil {
+				f.o.Log.Error("a2a record", zap.String("key", key), zap.Error(err))
+				return
+			}
+			f.follow(key, r)
+		}); err != nil {
+			return err
 		}
-		f.follow(key, r)
 	}
 	return nil
 }
 
-// put writes a record and follows its session.
-func (f *followers) put(ctx context.Context, key string, r record) error {
-	if err := f.store(ctx, key, r); err != nil {
-		return err
-	}
-	f.follow(key, r)
-	return nil
+func readRecord(data []byte, revision uint64) (record, error) {
+	r := record{revision: revision}
+	return r, json.Unmarshal(data, &r)
 }
 
-func (f *followers) store(ctx context.Context, key string, r record) error {
+func (f *followers) store(ctx context.Context, key string, r *record) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	return f.o.Records.Put(ctx, key, data)
+	r.revision, err = f.o.Records.Put(ctx, key, data)
+	return err
 }
 
 // follow does in the background what a record says, unless that is done already.
@@ -171,7 +171,7 @@ func (f *followers) run(ctx context.Context, key string, r record) {
 				return false // and again, after a while
 			}
 			if over {
-				done = f.o.Records.Delete(ctx, key) == nil
+				done = f.o.Records.DeleteIf(ctx, key, r.revision) == nil
 			}
 			return !over
 		}); err == nil && done {
@@ -204,15 +204,23 @@ func (f *followers) hold(ctx context.Context, c call, id performatives.SessionID
 	r := newRecord(c, id)
 	r.Said = &said
 	key := heldKind + r.key("")
-	data, err := f.o.Records.Get(ctx, key)
+	data, revision, err := f.o.Records.Get(ctx, key)
 	if err != nil {
 		return err
 	}
-	var was record
-	if len(data) > 0 && json.Unmarshal(data, &was) == nil && was.Said != nil && !reflect.DeepEqual(*was.Said, said) {
+	was, err := readRecord(data, revision)
+	switch {
+	case err != nil || was.Said == nil:
+		if err := f.store(ctx, key, &r); err != nil {
+			return err
+		}
+	case !reflect.DeepEqual(*was.Said, said):
 		return session.Refuse(session.Duplicate, "something else waits under this messageId for the invitation to be accepted")
+	default:
+		r = was
 	}
-	return f.put(ctx, key, r)
+	f.follow(key, r)
+	return nil
 }
 
 // say says an act that waits, if the session is open. What is refused then is not said.
@@ -239,15 +247,13 @@ func refused(err error) bool {
 	return is && !retryable(err)
 }
 
-// mine are the notifications of a caller for a task, by key.
-func (f *followers) mine(ctx context.Context, c call, id performatives.SessionID) (map[string]record, error) {
-	all, err := f.o.Records.All(ctx)
-	mine := map[string]record{}
-	for key, data := range all {
-		var r record
-		if strings.HasPrefix(key, pushKind+string(id)+".") && json.Unmarshal(data, &r) == nil && r.Caller == c.pass.Agent && r.Agent == c.agent && r.Push != nil {
-			mine[key] = r
+// webhooks are the notifications of a caller for a task, by key.
+func (f *followers) webhooks(ctx context.Context, c call, id performatives.SessionID) (map[string]record, error) {
+	found := map[string]record{}
+	err := f.o.Records.All(ctx, pushKind+string(id)+".*", func(key string, data []byte, revision uint64) {
+		if r, err := readRecord(data, revision); err == nil && r.Caller == c.pass.Agent && r.Agent == c.agent && r.Push != nil {
+			found[key] = r
 		}
-	}
-	return mine, err
+	})
+	return found, err
 }

@@ -64,7 +64,7 @@ func (g *Gateway) addPush(ctx context.Context, c call, id performatives.SessionI
 	if err != nil {
 		return nil, err
 	}
-	mine, err := g.followers.mine(ctx, c, id)
+	set, err := g.followers.webhooks(ctx, c, id)
 	if err != nil {
 		return nil, err
 	}
@@ -78,11 +78,17 @@ func (g *Gateway) addPush(ctx context.Context, c call, id performatives.SessionI
 		r.Push.Told = *head + 1
 	}
 	key := pushKind + r.key(p.ID)
-	if _, again := mine[key]; !again && len(mine) >= maxPush {
+	if _, again := set[key]; !again && len(set) >= maxPush {
 		return nil, invalid("a task has at most %d webhooks", maxPush)
 	}
 	g.followers.stop(key)
-	return &p, g.followers.put(ctx, key, r)
+	if err := g.followers.store(ctx, key, &r); err != nil {
+		return nil, err
+	}
+	if !s.view.State.Over() { // else there is nothing to tell, and the next sweep takes it away
+		g.followers.follow(key, r)
+	}
+	return &p, nil
 }
 
 // CreateTaskPushConfig adds a webhook.
@@ -100,7 +106,18 @@ func (t tasks) CreateTaskPushConfig(ctx context.Context, p *a2a.PushConfig) (*a2
 
 // GetTaskPushConfig answers with a webhook.
 func (t tasks) GetTaskPushConfig(ctx context.Context, q *a2a.GetTaskPushConfigRequest) (*a2a.PushConfig, error) {
-	_, r, err := t.push(ctx, q.TaskID, q.ID)
+	key, err := t.pushKey(ctx, q.TaskID, q.ID)
+	if err != nil {
+		return nil, t.refusal(err)
+	}
+	data, revision, err := t.o.Records.Get(ctx, key)
+	if err == nil && data == nil {
+		err = noTask()
+	}
+	if err != nil {
+		return nil, t.refusal(err)
+	}
+	r, err := readRecord(data, revision)
 	if err != nil {
 		return nil, t.refusal(err)
 	}
@@ -118,22 +135,13 @@ func (p pushRecord) shown() *a2a.PushConfig {
 	return &config
 }
 
-// push finds a webhook of the caller's.
-func (t tasks) push(ctx context.Context, task a2a.TaskID, id string) (string, record, error) {
-	c := callOf(ctx)
-	if _, err := t.look(ctx, c, performatives.SessionID(task)); err != nil {
-		return "", record{}, err
+// pushKey is the key of a webhook of the caller's.
+func (t tasks) pushKey(ctx context.Context, task a2a.TaskID, id string) (string, error) {
+	c, of := callOf(ctx), performatives.SessionID(task)
+	if _, err := t.look(ctx, c, of); err != nil {
+		return "", err
 	}
-	mine, err := t.followers.mine(ctx, c, performatives.SessionID(task))
-	if err != nil {
-		return "", record{}, err
-	}
-	for key, r := range mine {
-		if r.Push.Config.ID == id {
-			return key, r, nil
-		}
-	}
-	return "", record{}, noTask()
+	return pushKind + newRecord(c, of).key(id), nil
 }
 
 // ListTaskPushConfigs answers with the caller's webhooks for a task.
@@ -142,24 +150,24 @@ func (t tasks) ListTaskPushConfigs(ctx context.Context, q *a2a.ListTaskPushConfi
 	if _, err := t.look(ctx, c, performatives.SessionID(q.TaskID)); err != nil {
 		return nil, t.refusal(err)
 	}
-	mine, err := t.followers.mine(ctx, c, performatives.SessionID(q.TaskID))
+	set, err := t.followers.webhooks(ctx, c, performatives.SessionID(q.TaskID))
 	if err != nil {
 		return nil, t.refusal(err)
 	}
 	found := &a2a.ListTaskPushConfigResponse{Configs: []*a2a.PushConfig{}}
-	for _, r := range mine {
+	for _, r := range set {
 		found.Configs = append(found.Configs, r.Push.shown())
 	}
 	slices.SortFunc(found.Configs, func(a, b *a2a.PushConfig) int { return strings.Compare(a.ID, b.ID) })
 	return found, nil
 }
 
-// DeleteTaskPushConfig takes a webhook away.
+// DeleteTaskPushConfig takes a webhook away, if it is there.
 func (t tasks) DeleteTaskPushConfig(ctx context.Context, q *a2a.DeleteTaskPushConfigRequest) error {
 	if callOf(ctx).pass.ReadOnly {
 		return t.refusal(errReadOnly)
 	}
-	key, _, err := t.push(ctx, q.TaskID, q.ID)
+	key, err := t.pushKey(ctx, q.TaskID, q.ID)
 	if err != nil {
 		return t.refusal(err)
 	}
@@ -199,10 +207,15 @@ func (f *followers) notify(ctx context.Context, key string, c call, r *record) (
 	if done = s.view.State.Over(); done {
 		return true, nil
 	}
-	if was, err := f.o.Records.Get(ctx, key); err != nil || was == nil {
-		return was == nil && err == nil, err // it was deleted meanwhile
+	data, err := json.Marshal(*r)
+	if err != nil {
+		return false, err
 	}
-	return false, f.store(ctx, key, *r)
+	revision, changed, err := f.o.Records.Update(ctx, key, data, r.revision)
+	if err == nil && !changed {
+		r.revision = revision
+	}
+	return changed, err // by the caller, maybe at another broker
 }
 
 // post posts a task to a webhook, again and again if that fails.

@@ -152,7 +152,7 @@ func (t *talk) run(ctx context.Context) {
 	}
 	defer stop()
 	cursor := uint64(0)
-	if data, err := g.o.Records.Get(ctx, t.key(cursorKind, "")); err != nil || len(data) > 0 && json.Unmarshal(data, &cursor) != nil {
+	if data, _, err := g.o.Records.Get(ctx, t.key(cursorKind, "")); err != nil || len(data) > 0 && json.Unmarshal(data, &cursor) != nil {
 		g.o.Log.Error("a2a remote cursor", zap.String("agent", string(t.agent)), zap.Error(err))
 		return
 	}
@@ -168,8 +168,10 @@ func (t *talk) run(ctx context.Context) {
 			}
 			cursor = m.Cursor + 1
 			data, err := json.Marshal(cursor)
-			for err == nil && g.o.Records.Put(ctx, t.key(cursorKind, ""), data) != nil && background.Pause(ctx, retryWait) == nil {
-				continue // what follows would be sent again
+			for err == nil {
+				if _, err := g.o.Records.Put(ctx, t.key(cursorKind, ""), data); err == nil || background.Pause(ctx, retryWait) != nil {
+					break
+				}
 			}
 		}
 		if page.Cursor > cursor {

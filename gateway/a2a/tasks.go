@@ -56,7 +56,7 @@ func (g *Gateway) look(ctx context.Context, c call, id performatives.SessionID) 
 	}
 	if s.view.State == session.Introduced {
 		r := record{Session: id, Caller: c.pass.Agent, Agent: c.agent}
-		data, err := g.o.Records.Get(ctx, heldKind+r.key(""))
+		data, _, err := g.o.Records.Get(ctx, heldKind+r.key(""))
 		if err != nil {
 			return s, err
 		}
@@ -166,6 +166,9 @@ func (t tasks) ListTasks(ctx context.Context, q *a2a.ListTasksRequest) (*a2a.Lis
 	}
 	if size < 1 || size > maxPage {
 		return nil, invalid("pageSize is 1 to %d", maxPage)
+	}
+	if _, err := performatives.ParseSessionID(q.PageToken); err != nil && q.PageToken != "" {
+		return nil, invalid("pageToken is the nextPageToken of the page before")
 	}
 	if q.HistoryLength != nil && *q.HistoryLength < 0 {
 		return nil, invalid("historyLength is at least 0")
