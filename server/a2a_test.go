@@ -281,7 +281,12 @@ func TestA2ACard(t *testing.T) {
 	t.Parallel()
 	w := newA2AWorld(t, testkit.Options{})
 	var card map[string]any
-	w.send("GET", sellerPath+"/"+a2agateway.CardPath, "", "").is(http.StatusOK, &card)
+	read := w.send("GET", sellerPath+"/"+a2agateway.CardPath, "", "")
+	read.is(http.StatusOK, &card)
+	again := w.send("GET", sellerPath+"/"+a2agateway.CardPath, "", "", func(r *http.Request) { r.Header.Set("If-None-Match", read.header.Get("ETag")) })
+	if again.status != http.StatusNotModified || !strings.Contains(read.header.Get("Cache-Control"), "max-age=") {
+		t.Errorf("the card again is answered %d, the first time with %v", again.status, read.header)
+	}
 	var parsed a2a.AgentCard
 	data, err := json.Marshal(card)
 	testkit.Must(t, err)

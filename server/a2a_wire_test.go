@@ -2,16 +2,22 @@ package server_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/performatives"
 )
 
 // varying is what differs from run to run in an answer.
@@ -27,42 +33,131 @@ var varying = []struct {
 	{regexp.MustCompile(`"(protected|signature|price)": "[A-Za-z0-9_-]{40,}"`), `"$1": "BASE64"`},
 }
 
-// TestA2AWire holds conversations with the gateway to what testdata/a2a.txtar has: each file is a
-// request, named by who sends what where, and the file after it the answer. $TASK is the task of
-// the first answer. -update writes the answers.
+// Conversations of testdata/a2a go over the wire to a broker. A file is a step, and the file after
+// it what came of it, which -update writes. A step is one of
+//
+//	who METHOD path            a request, with headers as name=value
+//	who METHOD path until X    again and again until X is in the answer
+//	who stream path            a request whose answer is a stream: its first event
+//	next                       the next event of that stream, or its end
+//	leave                      of that stream; the client goes away
+//	remove who                 takes a token away
+//
+// $TASK is the task of the first answer, $PAGE the nextPageToken of the last that had one.
 func TestA2AWire(t *testing.T) {
 	t.Parallel()
-	const path = "testdata/a2a.txtar"
-	archive, err := txtar.ParseFile(path)
+	files, err := filepath.Glob("testdata/a2a/*.txtar")
 	testkit.Must(t, err)
-	w := newA2AWorld(t, testkit.Options{})
-	tokens := map[string]string{"cron": w.tokens[cron], "seller": w.tokens[seller], "other": w.tokens[other], "nobody": ""}
-	id := ""
-	for i := 0; i+1 < len(archive.Files); i += 2 {
-		name := strings.Fields(archive.Files[i].Name) // who METHOD path
-		with := func(s string) string {
-			return strings.NewReplacer("$TASK", id, "$SELLER", seller.Token()).Replace(s)
-		}
-		a := w.send(name[1], with(name[2]), tokens[name[0]], with(strings.TrimSpace(string(archive.Files[i].Data))))
-		if found := regexp.MustCompile(`"contextId":"([0-9a-f-]{36})"`).FindSubmatch(a.body); id == "" && found != nil {
-			id = string(found[1])
-		}
-		body := jsontext.Value(bytes.TrimSpace(a.body))
-		if len(body) > 0 {
-			testkit.Must(t, body.Canonicalize())
-			testkit.Must(t, body.Indent())
-		}
-		got := fmt.Sprintf("%d\n%s\n", a.status, body)
-		for _, v := range varying {
-			got = v.what.ReplaceAllString(got, v.is)
-		}
-		if *update {
-			archive.Files[i+1].Data = []byte(got)
-		} else if want := string(archive.Files[i+1].Data); got != want {
-			t.Errorf("%s is answered\n%s\nwant\n%s", archive.Files[i].Name, got, want)
+	if len(files) == 0 {
+		t.Fatal("there are no conversations")
+	}
+	for _, path := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			archive, err := txtar.ParseFile(path)
+			testkit.Must(t, err)
+			c := a2aConversation{httpWorld: newA2AWorld(t, testkit.Options{}), ids: map[string]string{}}
+			c.tokens = map[performatives.Agent]string{"cron": c.tokens[cron], "seller": c.tokens[seller], "other": c.tokens[other], "nobody": ""}
+			for name, lifetime := range map[string]time.Duration{"guest": 0, "brief": time.Second} { // also cron
+				made, err := c.OperatorClient().AddToken(c.Ctx, api.AddToken{Agent: cron, Lifetime: lifetime.Milliseconds()})
+				testkit.Must(t, err)
+				c.tokens[performatives.Agent(name)], c.ids[name] = made.Token, made.ID
+			}
+			for i := 0; i+1 < len(archive.Files); i += 2 {
+				got := c.step(strings.Fields(archive.Files[i].Name), string(archive.Files[i].Data))
+				if *update {
+					archive.Files[i+1].Data = []byte(got)
+				} else if want := string(archive.Files[i+1].Data); got != want {
+					t.Errorf("%s is answered\n%s\nwant\n%s", archive.Files[i].Name, got, want)
+				}
+			}
+			if *update {
+				testkit.Must(t, os.WriteFile(path, txtar.Format(archive), 0o600))
+			}
+		})
+	}
+}
+
+// An a2aConversation is one file.
+type a2aConversation struct {
+	httpWorld
+	ids        map[string]string // of tokens
+	task, page string
+	next       func() event
+	leave      context.CancelFunc
+}
+
+// step does what a step says.
+func (c *a2aConversation) step(step []string, body string) string {
+	c.Helper()
+	with := strings.NewReplacer("$TASK", c.task, "$PAGE", c.page, "$SELLER", seller.Token()).Replace
+	body = with(strings.TrimSpace(body))
+	switch {
+	case step[0] == "next":
+		return c.event()
+	case step[0] == "leave":
+		c.leave()
+		return ""
+	case step[0] == "remove":
+		_, err := c.OperatorClient().RemoveToken(c.Ctx, c.ids[step[1]])
+		testkit.Must(c, err)
+		return ""
+	}
+	token, path := c.tokens[performatives.Agent(step[0])], with(step[2])
+	if step[1] == "stream" {
+		ctx, leave := context.WithCancel(c.Ctx)
+		c.leave = leave
+		c.Cleanup(leave)
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.HTTPAddr+path, strings.NewReader(body))
+		testkit.Must(c, err)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Authorization", "Bearer "+token)
+		c.next = c.eventsOf(r)
+		return c.event()
+	}
+	change, until := func(*http.Request) {}, ""
+	if len(step) > 3 && step[3] == "until" {
+		until = step[4]
+	} else if len(step) > 3 {
+		change = func(r *http.Request) {
+			for _, header := range step[3:] {
+				name, value, _ := strings.Cut(header, "=")
+				r.Header.Set(name, value)
+			}
 		}
 	}
-	if *update {
-		testkit.Must(t, os.WriteFile(path, txtar.Format(archive), 0o600))
+	for {
+		a := c.send(step[1], path, token, body, change)
+		if got := fmt.Sprintf("%d\n%s\n", a.status, c.steady(a.body)); strings.Contains(got, until) {
+			return got
+		}
 	}
+}
+
+// event is the next event of the stream.
+func (c *a2aConversation) event() string {
+	e := c.next()
+	if e.data == "" {
+		return "the end\n"
+	}
+	return c.steady([]byte(e.data)) + "\n"
+}
+
+// steady is JSON without what differs from run to run. It notes what $TASK and $PAGE are.
+func (c *a2aConversation) steady(data []byte) string {
+	if found := regexp.MustCompile(`"contextId":"([0-9a-f-]{36})"`).FindSubmatch(data); c.task == "" && found != nil {
+		c.task = string(found[1])
+	}
+	if found := regexp.MustCompile(`"nextPageToken":"([^"]+)"`).FindSubmatch(data); found != nil {
+		c.page = string(found[1])
+	}
+	body := jsontext.Value(bytes.TrimSpace(data))
+	if len(body) > 0 {
+		testkit.Must(c, body.Canonicalize())
+		testkit.Must(c, body.Indent())
+	}
+	for _, v := range varying {
+		body = v.what.ReplaceAll(body, []byte(v.is))
+	}
+	return string(body)
 }

@@ -452,11 +452,17 @@ func (w httpWorld) events(path, token, last string) func() event {
 	if last != "" {
 		r.Header.Set("Last-Event-ID", last)
 	}
+	return w.eventsOf(r)
+}
+
+// eventsOf sends a request that is answered with a stream, and returns what reads its next event.
+func (w httpWorld) eventsOf(r *http.Request) func() event {
+	w.Helper()
 	reply, err := http.DefaultClient.Do(r)
 	testkit.Must(w, err)
 	w.Cleanup(func() { reply.Body.Close() })
 	if reply.StatusCode != http.StatusOK {
-		w.Fatalf("%s is answered %s", path, reply.Status)
+		w.Fatalf("%s is answered %s", r.URL.Path, reply.Status)
 	}
 	lines := bufio.NewScanner(reply.Body)
 	lines.Buffer(nil, 1<<20)

@@ -1,8 +1,11 @@
 package a2agateway
 
 import (
+	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"net"
 	"net/http"
 	"strconv"
@@ -54,12 +57,16 @@ func (g *Gateway) wellKnown(w http.ResponseWriter, r *http.Request, path string,
 		if !g.reachedAtOwn(r) {
 			signer = nil // nobody has the key vouch for a host of its choice
 		}
-		signed, err := signedCard(card, g.base(r)+Base+card.Agent.Token(), g.o.Version, signer)
+		data, err := signedCard(card, g.base(r)+Base+card.Agent.Token(), g.o.Version, signer)
 		if err != nil {
 			fail(w, http.StatusInternalServerError, "INTERNAL", "internal error")
 			return
 		}
-		write(w, http.StatusOK, signed)
+		digest := sha256.Sum256(data)
+		w.Header().Set("Content-Type", jsonType)
+		w.Header().Set("Cache-Control", "public, max-age=60")
+		w.Header().Set("ETag", `"`+hex.EncodeToString(digest[:16])+`"`)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
 	case path == KeysPath && signer != nil:
 		write(w, http.StatusOK, object{"keys": []object{jwk(signer.Key())}})
 	default:
@@ -134,7 +141,7 @@ func agentCard(card api.Card, url, version string) object {
 
 // signedCard is the card with its signature (A2A §8.4), and beside that what clients of 0.3
 // read. Verifiers of 1.0 leave that out, as it is no member of theirs.
-func signedCard(card api.Card, url, version string, signer performatives.Signer) (object, error) {
+func signedCard(card api.Card, url, version string, signer performatives.Signer) ([]byte, error) {
 	whole := agentCard(card, url, version)
 	if signer != nil {
 		signature, err := signCard(whole, url+"/"+KeysPath, signer)
@@ -152,7 +159,7 @@ func signedCard(card api.Card, url, version string, signer performatives.Signer)
 	bearer := whole["securitySchemes"].(object)["bearer"].(object) //nolint:errcheck,forcetypeassert // made above
 	inner := bearer["httpAuthSecurityScheme"].(object)             //nolint:errcheck,forcetypeassert // made above
 	bearer["type"], bearer["scheme"], bearer["description"] = "http", inner["scheme"], inner["description"]
-	return whole, nil
+	return json.Marshal(whole, json.Deterministic(true))
 }
 
 // signCard signs a card: JWS over its canonical JSON without what is empty.
@@ -189,35 +196,11 @@ func filled(value any) any {
 			return kept
 		}
 	case []any:
-		kept := []any{}
-		for _, member := range v {
-			if m := filled(member); m != nil {
-				kept = append(kept, m)
-			}
-		}
-		if len(kept) > 0 {
-			return kept
-		}
+		return filledList(v)
 	case []object:
-		kept := []any{}
-		for _, member := range v {
-			if m := filled(member); m != nil {
-				kept = append(kept, m)
-			}
-		}
-		if len(kept) > 0 {
-			return kept
-		}
+		return filledList(v)
 	case []string:
-		kept := []any{}
-		for _, text := range v {
-			if text != "" {
-				kept = append(kept, text)
-			}
-		}
-		if len(kept) > 0 {
-			return kept
-		}
+		return filledList(v)
 	case string:
 		if v != "" {
 			return v
@@ -226,6 +209,20 @@ func filled(value any) any {
 		return v
 	}
 	return nil
+}
+
+// filledList is a list without what is empty; nil is an empty one.
+func filledList[E any](list []E) any {
+	var kept []any
+	for _, member := range list {
+		if m := filled(member); m != nil {
+			kept = append(kept, m)
+		}
+	}
+	if kept == nil {
+		return nil
+	}
+	return kept
 }
 
 // jwk is a key as JSON Web Keys have it.

@@ -82,35 +82,3 @@ func write(w http.ResponseWriter, status int, reply any) {
 	w.WriteHeader(status)
 	w.Write(data) //nolint:errcheck // the client went away
 }
-
-// oldMethod tells whether a JSON-RPC request is one of 0.3, whose methods are called
-// message/send and the like.
-func oldMethod(body []byte) bool {
-	var request struct {
-		Method string `json:"method"`
-	}
-	if json.Unmarshal(body, &request) != nil {
-		return false
-	}
-	for _, c := range request.Method {
-		if c == '/' {
-			return true
-		}
-	}
-	return false
-}
-
-// versionRefused answers a request of a version of A2A that is not served.
-func versionRefused(rpc bool) http.Handler {
-	const why = "A2A-Version is 1.0 or 0.3"
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		info := []any{map[string]any{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "VERSION_NOT_SUPPORTED", "domain": a2a.ProtocolDomain}}
-		if rpc {
-			write(w, http.StatusOK, map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": -32009, "message": why, "data": info}})
-			return
-		}
-		write(w, http.StatusBadRequest, map[string]any{"error": map[string]any{
-			"code": http.StatusBadRequest, "status": "FAILED_PRECONDITION", "message": why, "details": info,
-		}})
-	})
-}

@@ -200,24 +200,31 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, agent performati
 	defer cancel()
 	ctx = a2alog.AttachLogger(context.WithValue(ctx, callKey{}, c), slog.New(slog.DiscardHandler))
 	inner := r.Clone(ctx)
-	inner.Body, inner.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	inner.URL.Path, inner.URL.RawPath = "/"+path, ""
-	stream := &patient{ResponseWriter: w, out: http.NewResponseController(w)}
-	g.binding(inner, body).ServeHTTP(stream, inner)
+	setBody(inner, body)
+	out := &response{ResponseWriter: w, out: http.NewResponseController(w), rest: path != ""}
+	g.binding(inner, body).ServeHTTP(out, inner)
+	out.release()
+}
+
+func setBody(r *http.Request, body []byte) {
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 }
 
 // binding is by which protocol a request is to be read: its path and A2A-Version say so, and
 // for JSON-RPC the style of the method's name.
 func (g *Gateway) binding(r *http.Request, body []byte) http.Handler {
-	version := r.Header.Get(a2a.SvcParamVersion)
+	version, rpc := r.Header.Get(a2a.SvcParamVersion), r.URL.Path == "/"
 	old := strings.HasPrefix(version, "0.3")
-	if version != "" && !old && version != "1" && !strings.HasPrefix(version, "1.0") {
-		return versionRefused(r.URL.Path == "/")
-	}
-	if r.URL.Path == "/" {
-		if old || oldMethod(body) {
-			return g.oldRPC
-		}
+	switch {
+	case version != "" && !old && version != "1" && !strings.HasPrefix(version, "1.0"):
+		return wrongVersion.answer(rpc)
+	case len(body) > 0 && !isJSON(r.Header.Get("Content-Type")):
+		return wrongType.answer(rpc)
+	case rpc && (old || oldMethod(body)):
+		return g.oldRPC
+	case rpc:
+		setBody(r, camelParams(body))
 		return g.rpc
 	}
 	if path, is := strings.CutPrefix(r.URL.Path, "/v1/"); is { // where 0.3 has REST
@@ -265,20 +272,3 @@ func (g *Gateway) until(ctx context.Context, pass custody.Pass) (context.Context
 
 // errReadOnly refuses what changes something to a token that only reads.
 var errReadOnly = session.Refuse(session.Unauthorized, "the token is read-only")
-
-// patient gives each write to a stream its own deadline, so that a stream may last and a
-// client that is too slow is cut off.
-type patient struct {
-	http.ResponseWriter
-	out *http.ResponseController
-}
-
-const writeWithin = 10 * time.Second
-
-func (p *patient) Write(data []byte) (int, error) {
-	p.out.SetWriteDeadline(time.Now().Add(writeWithin)) //nolint:errcheck // of a connection that has a deadline
-	return p.ResponseWriter.Write(data)
-}
-
-// Flush flushes what was written.
-func (p *patient) Flush() { p.out.Flush() } //nolint:errcheck // the client went away
