@@ -23,6 +23,7 @@ type convergent struct {
 	authority   map[asp.Agent]bool // who commits besides the initiator; never changed
 
 	othersCommit bool // and the initiator does not, unless authority says so
+	peersStay    bool // before a COMMIT, only the initiator and who commits may CLOSE
 
 	rounds    int64
 	slots     persist.Table[asp.Agent, string] // who accepts which offer

@@ -18,7 +18,7 @@ var Convergent = &session.Mode{
 	Name: "convergent/1",
 	Min:  2, Max: mostPeers + 1, // and a coordinator
 	Open:      openConvergent,
-	Rules:     []session.Rule{readableID, nothingAfterTerminal, coordinatorStaysOut, withinRounds, commitsRightly},
+	Rules:     []session.Rule{readableID, nothingAfterTerminal, coordinatorStaysOut, withinRounds, commitsRightly, closesRightly},
 	Answering: []session.Rule{notItsOwn, session.StillOpen, session.NothingPending},
 	Effects: map[asp.Performative]func(*session.Command){
 		asp.Accept: fillSlot, asp.Reject: noteRejection, asp.Counter: retireCountered, asp.Withdraw: emptySlots,
@@ -71,6 +71,7 @@ func openConvergent(t *session.Command, policy jsontext.Value) (any, error) {
 		authority:   p.principals("commitAuthority", principals),
 	}
 	c.othersCommit = !p.truth("initiatorCommits", true)
+	c.peersStay = !p.truth("peersClose", true)
 	if c.coordinator || c.chair {
 		c.peers--
 	}
@@ -148,6 +149,16 @@ func commitsRightly(t *session.Command) error {
 		return session.Violation("not_converged", "nobody can COMMIT before one live offer, and no other, has the acceptances that it needs")
 	}
 	return nil
+}
+
+// closesRightly hears a CLOSE before the COMMIT of the initiator and who may COMMIT, if the policy
+// says so.
+func closesRightly(t *session.Command) error {
+	c := peers(&t.State)
+	if t.Act != asp.Close || !c.peersStay || c.closed || t.Side == c.initiator || c.commits(t.Side) {
+		return nil
+	}
+	return session.Violation("not_initiator", "before a COMMIT only %s closes the session, or who is in commitAuthority", c.initiator)
 }
 
 // commits tells who may COMMIT.

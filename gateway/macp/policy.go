@@ -84,7 +84,7 @@ func (g *Gateway) parameters(ctx context.Context, c caller, s *pb.SessionStartPa
 	if id == "" {
 		id = defaultPolicy
 	}
-	p := map[string]any{"policyVersion": id}
+	p := map[string]any{"policyVersion": id, "peersClose": false}
 	inside := slices.Contains(parties, c.pass.Agent)
 	if id == defaultPolicy {
 		switch {

@@ -133,28 +133,14 @@ func (g *Gateway) CancelSession(ctx context.Context, q *pb.CancelSessionRequest)
 	if err != nil {
 		return nil, g.status(ctx, none(err))
 	}
-	e := &pb.Envelope{SessionId: q.GetSessionId()}
 	ack := &pb.Ack{Ok: true, SessionId: q.GetSessionId(), AcceptedAtUnixMs: time.Now().UnixMilli(), SessionState: v.state()}
-	switch {
-	case v.Invitation.From != c.pass.Agent && !v.commits(c.pass.Agent):
-		return nil, g.status(ctx, problem{forbidden, "who started the session cancels it, or who may commit"})
-	case ack.GetSessionState() == pb.SessionState_SESSION_STATE_OPEN || ack.GetSessionState() == pb.SessionState_SESSION_STATE_SUSPENDED:
+	if ack.GetSessionState() == pb.SessionState_SESSION_STATE_OPEN || ack.GetSessionState() == pb.SessionState_SESSION_STATE_SUSPENDED {
 		if err := g.close(ctx, c, v, q.GetReason()); err != nil {
-			return &pb.CancelSessionResponse{Ack: g.nack(e, "", err)}, nil
+			return nil, g.status(ctx, none(err))
 		}
 		ack.SessionState = pb.SessionState_SESSION_STATE_CANCELLED
 	}
 	return &pb.CancelSessionResponse{Ack: ack}, nil
-}
-
-// commits tells whether the session's policy lets a principal commit.
-func (v view) commits(a performatives.Agent) bool {
-	var terms struct {
-		Policy struct {
-			Authority []performatives.Agent `json:"commitAuthority"`
-		} `json:"policy"`
-	}
-	return json.Unmarshal(v.Invitation.Terms, &terms) == nil && slices.Contains(terms.Policy.Authority, a)
 }
 
 func (g *Gateway) close(ctx context.Context, c caller, v view, reason string) error {
