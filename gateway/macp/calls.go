@@ -4,20 +4,21 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 )
 
 type arrival struct{}
 
-// arriving cancels a call whose request has not arrived in time. gRPC reads the request of a
-// unary call before anything else can bound its time.
+// arriving cancels a call whose request has not arrived in time. A handler that reads it cannot.
 func arriving(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	late, cancel := context.WithCancel(ctx)
 	timer := time.AfterFunc(arrivalTimeout, cancel)
@@ -46,7 +47,25 @@ func (g *Gateway) within(ctx context.Context, request any, info *grpc.UnaryServe
 	return next(ctx, request)
 }
 
-// streaming answers INTERNAL if a stream panics.
+// register registers a service, its unary calls as streams of one request and one answer, which
+// are the same on the wire. gRPC reads the request of a unary call before anything can ask who
+// sends it.
+func (g *Gateway) register(of grpc.ServiceDesc, service any) {
+	of.Streams = slices.Clone(of.Streams)
+	for _, m := range of.Methods {
+		of.Streams = append(of.Streams, grpc.StreamDesc{StreamName: m.MethodName, Handler: func(service any, s grpc.ServerStream) error {
+			answer, err := m.Handler(service, s.Context(), s.RecvMsg, g.within)
+			if err != nil {
+				return err
+			}
+			return s.SendMsg(answer)
+		}})
+	}
+	of.Methods = nil
+	g.server.RegisterService(&of, service)
+}
+
+// streaming finds out who calls before it reads anything, and answers INTERNAL if a stream panics.
 func (g *Gateway) streaming(service any, s grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -54,7 +73,49 @@ func (g *Gateway) streaming(service any, s grpc.ServerStream, info *grpc.StreamS
 			s.SetTrailer(trailer(internalError))
 		}
 	}()
-	return next(service, s)
+	ctx := s.Context()
+	c, err := g.enter(ctx)
+	if err != nil { // health checks, and Initialize, need no token; the others say what is wrong with it
+		return next(service, anonymous{s, g})
+	}
+	return next(service, authenticated{s, context.WithValue(ctx, callerKey{}, c)})
+}
+
+type callerKey struct{}
+
+// authenticated is a call of a caller that is known.
+type authenticated struct {
+	grpc.ServerStream
+	ctx context.Context //nolint:containedctx // the stream's
+}
+
+func (a authenticated) Context() context.Context { return a.ctx }
+
+// anonymous is a call without a good token.
+type anonymous struct {
+	grpc.ServerStream
+	g *Gateway
+}
+
+// RecvMsg reads a message if few such calls of the connection are being read.
+func (a anonymous) RecvMsg(into any) error {
+	connection := ""
+	if p, is := peer.FromContext(a.Context()); is {
+		connection = p.Addr.String()
+	}
+	a.g.mu.Lock()
+	defer a.g.mu.Unlock()
+	if a.g.anonymous[connection] >= maxAnonymous {
+		return a.g.status(a.Context(), problem{rateLimited, "too many calls without a token at a time"})
+	}
+	a.g.anonymous[connection]++
+	a.g.mu.Unlock()
+	err := a.ServerStream.RecvMsg(into)
+	a.g.mu.Lock()
+	if a.g.anonymous[connection]--; a.g.anonymous[connection] == 0 {
+		delete(a.g.anonymous, connection)
+	}
+	return err
 }
 
 func trailer(c code) metadata.MD { return metadata.Pairs("macp-error-code", string(c)) }

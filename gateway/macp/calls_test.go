@@ -19,10 +19,12 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/custody"
 	macpgateway "github.com/parley-asp/parley/gateway/macp"
 	"github.com/parley-asp/parley/gateway/macp/pb"
 	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/performatives"
 )
 
 const bearer = "parley_secret"
@@ -34,6 +36,22 @@ type broken struct {
 }
 
 func (broken) Admit(_ context.Context, bearer string) (custody.Pass, error) { panic(bearer) }
+
+// empty is a Custody without tokens, but for those in it.
+type empty map[string]custody.Pass
+
+func (e empty) Admit(_ context.Context, bearer string) (custody.Pass, error) {
+	pass, has := e[bearer]
+	if !has {
+		return pass, custody.ErrToken
+	}
+	return pass, nil
+}
+
+// nobody has a card.
+type nobody struct{ macpgateway.Agents }
+
+func (nobody) Card(performatives.Agent) (c api.Card, known bool) { return c, false }
 
 func (b broken) Healthy(context.Context) error { return b.healthy }
 
@@ -91,7 +109,7 @@ func TestPanic(t *testing.T) {
 // A request that does not arrive ends; a stream of which all has arrived goes on.
 func TestLateRequest(t *testing.T) {
 	t.Parallel()
-	serve(t, macpgateway.Options{Broker: broken{}, Custody: broken{}, Log: zap.NewNop()}, func(ctx context.Context, g *macpgateway.Gateway, conn *grpc.ClientConn) {
+	serve(t, macpgateway.Options{Broker: broken{}, Custody: empty{}, Agents: nobody{}, Log: zap.NewNop()}, func(ctx context.Context, g *macpgateway.Gateway, conn *grpc.ClientConn) {
 		watch, err := pbhealth.NewHealthClient(conn).Watch(ctx, &pbhealth.HealthCheckRequest{})
 		testkit.Must(t, err)
 		_, err = watch.Recv()
@@ -110,13 +128,49 @@ func TestLateRequest(t *testing.T) {
 	})
 }
 
+// Of a connection, few calls without a good token are read at a time, so that strangers fill no
+// memory; one with a token waits for none of them.
+func TestAnonymous(t *testing.T) {
+	t.Parallel()
+	tokens := empty{bearer: {Agent: buyer}}
+	serve(t, macpgateway.Options{Broker: broken{}, Custody: tokens, Agents: nobody{}, Log: zap.NewNop()}, func(ctx context.Context, _ *macpgateway.Gateway, conn *grpc.ClientConn) {
+		stranger := metadata.NewOutgoingContext(ctx, metadata.Pairs("authorization", "Bearer parley_forged"))
+		c := pb.NewMACPRuntimeServiceClient(conn)
+		initialize := &pb.InitializeRequest{SupportedProtocolVersions: []string{"1.0"}}
+		var late []grpc.ClientStream
+		for _, method := range []string{
+			pb.MACPRuntimeService_Send_FullMethodName, pbhealth.Health_Check_FullMethodName, pbhealth.Health_Watch_FullMethodName, pb.MACPRuntimeService_Initialize_FullMethodName,
+		} {
+			slow, err := conn.NewStream(stranger, &grpc.StreamDesc{ClientStreams: true}, method)
+			testkit.Must(t, err)
+			late = append(late, slow)
+		}
+		synctest.Wait()
+		var trailer metadata.MD
+		if _, err := c.Initialize(stranger, initialize, grpc.Trailer(&trailer)); failed(err, trailer) != "ResourceExhausted RATE_LIMITED" {
+			t.Errorf("one too many hears %v", err)
+		}
+		if _, err := c.ListModes(ctx, &pb.ListModesRequest{}); err != nil {
+			t.Errorf("who has a token hears %v", err)
+		}
+		for _, slow := range late {
+			if err := slow.RecvMsg(&pb.SendResponse{}); status.Code(err) != codes.Canceled {
+				t.Errorf("a request that does not arrive ends with %v", err)
+			}
+		}
+		if _, err := c.Initialize(stranger, initialize); err != nil {
+			t.Errorf("after them one hears %v", err)
+		}
+	})
+}
+
 // The health of the broker is the service's. Few watch it, and they hear when it ends.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	for want, err := range map[pbhealth.HealthCheckResponse_ServingStatus]error{
 		pbhealth.HealthCheckResponse_SERVING: nil, pbhealth.HealthCheckResponse_NOT_SERVING: errors.New("the disk is full"),
 	} {
-		serve(t, macpgateway.Options{Broker: broken{healthy: err}, Log: zap.NewNop()}, func(ctx context.Context, g *macpgateway.Gateway, conn *grpc.ClientConn) {
+		serve(t, macpgateway.Options{Broker: broken{healthy: err}, Custody: empty{}, Agents: nobody{}, Log: zap.NewNop()}, func(ctx context.Context, g *macpgateway.Gateway, conn *grpc.ClientConn) {
 			c := pbhealth.NewHealthClient(conn)
 			for _, service := range []string{"", "macp.v1.MACPRuntimeService"} {
 				got, err := c.Check(ctx, &pbhealth.HealthCheckRequest{Service: service})

@@ -85,9 +85,11 @@ type Options struct {
 
 // Bounds of what a client may ask for.
 const (
-	maxMessage    = 1 << 20 // bytes on the wire; an envelope that is larger than a session's is refused by name
-	maxCalls      = 100     // of one connection at a time
-	maxStreams    = 1024    // of one caller
+	maxMessage    = 1 << 20  // bytes on the wire; an envelope that is larger than a session's is refused by name
+	maxCalls      = 100      // of one connection at a time
+	maxAnonymous  = 4        // of them without a good token whose requests are being read
+	maxUnread     = 64 << 10 // bytes of a call that nobody reads
+	maxStreams    = 1024     // of one caller
 	maxAllStreams = 16384
 	firstFrame    = 30 * time.Second // within which a stream says what it is for
 
@@ -110,26 +112,28 @@ type Gateway struct {
 	ending chan struct{} // closed to end streams
 	end    sync.Once
 
-	mu      sync.Mutex
-	streams map[performatives.Agent]int
-	open    int
+	mu        sync.Mutex
+	streams   map[performatives.Agent]int
+	open      int
+	anonymous map[string]int // calls without a token that are being read, by connection
 }
 
 // New makes a gateway.
 func New(o Options) *Gateway {
-	g := &Gateway{o: o, ending: make(chan struct{}), streams: map[performatives.Agent]int{}}
+	g := &Gateway{o: o, ending: make(chan struct{}), streams: map[performatives.Agent]int{}, anonymous: map[string]int{}}
 	options := []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(maxCalls), grpc.MaxHeaderListSize(maxHeader), grpc.ConnectionTimeout(headerTimeout),
+		grpc.MaxRecvMsgSize(maxMessage), grpc.StaticStreamWindowSize(maxUnread), grpc.StaticConnWindowSize(maxMessage),
+		grpc.MaxConcurrentStreams(maxCalls), grpc.MaxHeaderListSize(maxHeader), grpc.ConnectionTimeout(headerTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTimeout, Time: pingEvery, Timeout: pingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsAtLeast, PermitWithoutStream: true}),
-		grpc.InTapHandle(arriving), grpc.UnaryInterceptor(g.within), grpc.StreamInterceptor(g.streaming),
+		grpc.InTapHandle(arriving), grpc.StreamInterceptor(g.streaming),
 	}
 	if o.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(o.TLS.Clone())))
 	}
 	g.server = grpc.NewServer(options...)
-	pb.RegisterMACPRuntimeServiceServer(g.server, g)
-	grpc_health_v1.RegisterHealthServer(g.server, &healthy{broker: o.Broker, ending: g.ending, watches: make(chan struct{}, maxWatches)})
+	g.register(pb.MACPRuntimeService_ServiceDesc, g)
+	g.register(grpc_health_v1.Health_ServiceDesc, &healthy{broker: o.Broker, ending: g.ending, watches: make(chan struct{}, maxWatches)})
 	return g
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -17,6 +18,7 @@ import (
 	"github.com/parley-asp/parley/gateway/macp/pb"
 	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server"
 )
 
 const (
@@ -226,6 +228,25 @@ func TestWaiting(t *testing.T) {
 			t.Fatalf("a client reads %v, %v", r, err)
 		}
 	}
+}
+
+// MACP is served with the certificate of the other listeners, and not in plain text.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	ca := testkit.NewAuthority(t)
+	cert, key := ca.Issue("broker")
+	w := newWorld(t, testkit.Options{Dev: true, TLS: server.TLS{Cert: cert, Key: key}})
+	if _, err := w.ListModes(w.as("a"), &pb.ListModesRequest{}); status.Code(err) != codes.Unavailable {
+		t.Errorf("in plain text: %v", err)
+	}
+	trusts, err := credentials.NewClientTLSFromFile(ca.File, "127.0.0.1")
+	testkit.Must(t, err)
+	conn, err := grpc.NewClient(w.MACPAddr, grpc.WithTransportCredentials(trusts))
+	testkit.Must(t, err)
+	t.Cleanup(func() { conn.Close() })
+	w.MACPRuntimeServiceClient = pb.NewMACPRuntimeServiceClient(conn)
+	w.starts("a", "s1", "a", "b")
+	w.reads("b", sessionID("s1"), 0, 1)
 }
 
 // A stream says what is wrong with a message, and goes on; a broker that stops ends it.
