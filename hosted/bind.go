@@ -30,7 +30,7 @@ func (s speech) bind(ctx context.Context, draft performatives.RawDraft, err erro
 		return draft, false, nil
 	}
 	var view api.SessionView
-	if failed := s.ask(ctx, api.SessionGet.Name, api.GetSession{Session: draft.Session}, &view); failed != nil {
+	if failed := s.ask(ctx, api.SessionGet.Verb, api.GetSession{Session: draft.Session}, &view); failed != nil {
 		return draft, false, failed
 	}
 	draft.Link = &performatives.Link{Sequence: view.Head.Next.Sequence, PreviousHash: view.Head.Next.PreviousHash}
@@ -73,7 +73,7 @@ func wantsLink(err error) bool {
 // linkOf is the link of the agent's own entry with the draft's id, nil for none.
 func (s speech) linkOf(ctx context.Context, draft performatives.RawDraft) (*performatives.Link, error) {
 	var found api.Messages
-	err := s.ask(ctx, api.SessionMessages.Name, api.ListMessages{Session: draft.Session, Message: draft.ID}, &found)
+	err := s.ask(ctx, api.SessionMessages.Verb, api.ListMessages{Session: draft.Session, Message: draft.ID}, &found)
 	if errors.Is(err, &session.Refusal{Code: session.UnknownSession}) {
 		return nil, nil // there is no entry with this id
 	}
@@ -98,7 +98,7 @@ func (s speech) offer(ctx context.Context, view api.SessionView, body jsontext.V
 	for _, o := range view.Proposals {
 		if o.Proposal == names.Reference {
 			var found api.Messages
-			if err := s.ask(ctx, api.SessionMessages.Name, api.ListMessages{Session: view.Session, Since: o.Sequence, Limit: 1}, &found); err != nil {
+			if err := s.ask(ctx, api.SessionMessages.Verb, api.ListMessages{Session: view.Session, Since: o.Sequence, Limit: 1}, &found); err != nil {
 				return nil, err
 			}
 			return agreement.OfferIn(found.Messages)
@@ -108,14 +108,6 @@ func (s speech) offer(ctx context.Context, view api.SessionView, body jsontext.V
 }
 
 // ask calls a verb as the agent.
-func (s speech) ask(ctx context.Context, verb string, request, answer any) error {
-	data, err := json.Marshal(request)
-	if err != nil {
-		return err
-	}
-	reply, err := s.o.Broker.CallAs(ctx, s.as, verb, data)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(reply, answer)
+func (s speech) ask(ctx context.Context, verb api.Verb, request, reply any) error {
+	return api.CallAs(s.o.Broker.CallAs).Call(ctx, s.as, verb, request, reply)
 }

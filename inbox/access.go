@@ -94,15 +94,8 @@ func newDevices(card api.Card, own performatives.Key, now time.Time) (added []ap
 
 // ask calls a verb as a principal.
 func ask[Q, A any](ctx context.Context, i *Inbox, as performatives.Agent, verb api.VerbOf[Q, A], request Q) (answer A, err error) {
-	data, err := json.Marshal(request)
-	if err != nil {
-		return answer, err
-	}
-	reply, err := i.Broker.CallAs(ctx, as, verb.Name, data)
-	if err != nil {
-		return answer, err
-	}
-	return answer, json.Unmarshal(reply, &answer)
+	err = api.CallAs(i.Broker.CallAs).Call(ctx, as, verb.Verb, request, &answer)
+	return answer, err
 }
 
 func (i *Inbox) challenge(w http.ResponseWriter, r *http.Request) {

@@ -2,7 +2,6 @@ package turns
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/go-json-experiment/json"
@@ -79,12 +78,12 @@ func (t *Turns) history(ctx context.Context, a performatives.Agent, w waiting, s
 		}
 		next = page.Next
 		for _, raw := range page.Messages {
-			entry, err := read(raw)
+			entry, err := api.ReadEntry(raw)
 			if err != nil {
 				return err
 			}
 			if entry.Sequence < w.state.Next { // the session may have gone on
-				shown.History = append(shown.History, entry)
+				shown.History = append(shown.History, entry.TurnEntry)
 			}
 		}
 	}
@@ -116,35 +115,6 @@ func (t *Turns) answers(ctx context.Context, a performatives.Agent, w waiting, h
 	if err != nil || len(page.Messages) == 0 {
 		return "", err
 	}
-	entry, err := read(page.Messages[0])
+	entry, err := api.ReadEntry(page.Messages[0])
 	return entry.Performative, err
-}
-
-var errEntry = errors.New("an entry of a transcript cannot be read")
-
-// read reads an entry in short.
-func read(raw jsontext.Value) (entry api.TurnEntry, err error) {
-	var e struct {
-		Sequence     uint64 `json:"sequenceNumber"`
-		Performative string `json:"performative"`
-		Sender       struct {
-			Agent performatives.Agent `json:"agentId"`
-		} `json:"sender"`
-		Content struct {
-			Body jsontext.Value `json:"body"`
-		} `json:"content"`
-		Integrity struct {
-			OnBehalfOf performatives.Agent `json:"onBehalfOf"`
-			Receipt    struct {
-				AcceptedAt string `json:"acceptedAt"`
-			} `json:"receipt"`
-		} `json:"integrity"`
-	}
-	if err := json.Unmarshal(raw, &e); err != nil {
-		return entry, errors.Join(errEntry, err)
-	}
-	return api.TurnEntry{
-		Sequence: e.Sequence, From: e.Sender.Agent, OnBehalfOf: e.Integrity.OnBehalfOf, Performative: e.Performative,
-		Body: e.Content.Body, At: e.Integrity.Receipt.AcceptedAt,
-	}, nil
 }

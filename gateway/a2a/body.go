@@ -83,7 +83,7 @@ func (s said) facts(text, reference string, asked []string, c call, at snapshot)
 		var query struct {
 			ID string `json:"queryId"`
 		}
-		if last.Performative == performatives.Query.String() && last.Sender.Agent != c.pass.Agent && json.Unmarshal(last.Content.Body, &query) == nil {
+		if last.Performative == performatives.Query.String() && last.From != c.pass.Agent && json.Unmarshal(last.Body, &query) == nil {
 			data["queryId"] = query.ID
 		}
 	}

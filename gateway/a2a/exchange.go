@@ -27,7 +27,7 @@ type conversation struct {
 	Answers int        `json:"answers"`
 }
 
-// exchange sends one entry and says what is answered. over is whether a failure matters no
+// exchange sends one api.Entry and says what is answered. over is whether a failure matters no
 // more, because the session is over.
 func (t *talk) exchange(ctx context.Context, m api.InboxMessage) (over bool, err error) {
 	defer func() {
@@ -36,12 +36,12 @@ func (t *talk) exchange(ctx context.Context, m api.InboxMessage) (over bool, err
 		}
 	}()
 	g := t.o.Gateway
-	e, err := readEntry(m.Envelope)
+	e, err := api.ReadEntry(m.Envelope)
 	if err != nil {
 		return true, nil // no version of ours wrote it
 	}
 	c := call{pass: custody.Pass{Agent: t.agent}, agent: t.agent}
-	key := "remote " + string(e.Message)
+	key := "remote " + string(e.ID)
 	if _, said, err := g.o.Hosted.Before(ctx, t.agent, key); err != nil || said {
 		return false, err // it was answered before a crash
 	}
@@ -60,7 +60,7 @@ func (t *talk) exchange(ctx context.Context, m api.InboxMessage) (over bool, err
 	} else if len(data) > 0 && json.Unmarshal(data, &at) != nil {
 		at = conversation{}
 	}
-	reply, err := t.send(ctx, &at, t.message(e, s, string(e.Message)))
+	reply, err := t.send(ctx, &at, t.message(e, s, string(e.ID)))
 	if over {
 		return true, errors.Join(err, g.o.Records.Delete(ctx, talked))
 	}
@@ -84,21 +84,21 @@ func (t *talk) exchange(ctx context.Context, m api.InboxMessage) (over bool, err
 func isA2A(err error) bool { _, is := err.(*a2a.Error); return is } //nolint:errorlint // made by look
 
 // message is an entry as the agent reads it.
-func (t *talk) message(e entry, s snapshot, id string) *a2a.Message {
+func (t *talk) message(e api.Entry, s snapshot, id string) *a2a.Message {
 	heard := []string{}
 	for _, act := range s.view.State.Hears() {
 		heard = append(heard, strings.ToLower(act.String()))
 	}
 	data := object{
-		"performative": e.Performative, "from": string(e.Sender.Agent), "sessionId": string(e.Session), "sequenceNumber": e.Sequence,
+		"performative": e.Performative, "from": string(e.From), "sessionId": string(e.Session), "sequenceNumber": e.Sequence,
 		"state": s.view.State.String(), "heard": heard,
 	}
 	var body any
-	if json.Unmarshal(e.Content.Body, &body) == nil {
+	if json.Unmarshal(e.Body, &body) == nil {
 		data["body"] = body
 	}
-	text := fmt.Sprintf("%s of %s", e.Performative, e.Sender.Agent)
-	if said := e.text(); said != "" {
+	text := fmt.Sprintf("%s of %s", e.Performative, e.From)
+	if said := textOf(e); said != "" {
 		text += ": " + said
 	}
 	return &a2a.Message{ID: id, Role: a2a.MessageRoleUser, Parts: a2a.ContentParts{
@@ -187,7 +187,7 @@ func replyOf(task *a2a.Task) reply {
 }
 
 // answer says what an agent answered. What the protocol refuses, it is told, and may mend once.
-func (t *talk) answer(ctx context.Context, c call, key string, s snapshot, e entry, r reply, at *conversation) error {
+func (t *talk) answer(ctx context.Context, c call, key string, s snapshot, e api.Entry, r reply, at *conversation) error {
 	err := t.say(ctx, c, key, s, e, r)
 	if !refused(err) && !isA2A(err) {
 		return err
@@ -205,9 +205,9 @@ func (t *talk) answer(ctx context.Context, c call, key string, s snapshot, e ent
 }
 
 // say says an answer as the agent. An invitation that is answered in words is accepted.
-func (t *talk) say(ctx context.Context, c call, key string, s snapshot, e entry, r reply) error {
+func (t *talk) say(ctx context.Context, c call, key string, s snapshot, e api.Entry, r reply) error {
 	g := t.o.Gateway
-	words := said{id: "answer-" + string(e.Message)}
+	words := said{id: "answer-" + string(e.ID)}
 	for _, p := range r.parts {
 		if p == nil {
 			continue

@@ -5,67 +5,40 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/api"
 )
 
-// An entry is one of the transcript, as far as a message shows it.
-type entry struct {
-	raw jsontext.Value
-
-	Message      performatives.MessageID `json:"messageId"`
-	Session      performatives.SessionID `json:"sessionId"`
-	Sequence     uint64                  `json:"sequenceNumber"`
-	Performative string                  `json:"performative"`
-	Sender       struct {
-		Agent performatives.Agent `json:"agentId"`
-	} `json:"sender"`
-	Content struct {
-		Body jsontext.Value `json:"body"`
-	} `json:"content"`
-	Integrity struct {
-		OnBehalfOf performatives.Agent `json:"onBehalfOf"`
-		Receipt    struct {
-			At string `json:"acceptedAt"`
-		} `json:"receipt"`
-	} `json:"integrity"`
-}
-
-func readEntry(raw jsontext.Value) (entry, error) {
-	e := entry{raw: raw}
-	return e, json.Unmarshal(raw, &e)
-}
-
-// message is an entry as the caller reads it: its text, and the act as data; to who asked for
+// messageOf is an entry as the caller reads it: its text, and the act as data; to who asked for
 // Extension the signed envelope.
-func (e entry) message(c call) *a2a.Message {
+func messageOf(e api.Entry, c call) *a2a.Message {
 	m := &a2a.Message{
-		ID: string(e.Message), ContextID: string(e.Session), TaskID: a2a.TaskID(e.Session), Role: a2a.MessageRoleAgent,
-		Metadata: map[string]any{"performative": e.Performative, "from": string(e.Sender.Agent), "sequenceNumber": e.Sequence},
+		ID: string(e.ID), ContextID: string(e.Session), TaskID: a2a.TaskID(e.Session), Role: a2a.MessageRoleAgent,
+		Metadata: map[string]any{"performative": e.Performative, "from": string(e.From), "sequenceNumber": e.Sequence},
 	}
-	if e.Sender.Agent == c.pass.Agent || e.Integrity.OnBehalfOf == c.pass.Agent {
+	if e.From == c.pass.Agent || e.OnBehalfOf == c.pass.Agent {
 		m.Role = a2a.MessageRoleUser
 	}
-	if text := e.text(); text != "" {
+	if text := textOf(e); text != "" {
 		m.Parts = append(m.Parts, &a2a.Part{Content: a2a.Text(text), MediaType: textType})
 	}
-	data := object{"performative": e.Performative, "from": string(e.Sender.Agent), "sequenceNumber": e.Sequence, "at": e.Integrity.Receipt.At}
-	if e.Integrity.OnBehalfOf != "" {
-		data["onBehalfOf"] = string(e.Integrity.OnBehalfOf)
+	data := object{"performative": e.Performative, "from": string(e.From), "sequenceNumber": e.Sequence, "at": e.At}
+	if e.OnBehalfOf != "" {
+		data["onBehalfOf"] = string(e.OnBehalfOf)
 	}
 	kind := jsonType
 	var envelope object
 	var body any
-	if c.asp && json.Unmarshal(e.raw, &envelope) == nil {
+	if c.asp && json.Unmarshal(e.Bytes, &envelope) == nil {
 		data, kind, m.Extensions = envelope, envelopeType, []string{Extension}
-	} else if json.Unmarshal(e.Content.Body, &body) == nil {
+	} else if json.Unmarshal(e.Body, &body) == nil {
 		data["body"] = body
 	}
 	m.Parts = append(m.Parts, &a2a.Part{Content: a2a.Data{Value: data}, MediaType: kind})
 	return m
 }
 
-// text is what an act says in words, "" if it says nothing.
-func (e entry) text() string {
+// textOf is what an act says in words, "" if it says nothing.
+func textOf(e api.Entry) string {
 	var body struct {
 		Message string         `json:"message"`
 		Reason  string         `json:"reason"`
@@ -73,7 +46,7 @@ func (e entry) text() string {
 		Summary string         `json:"summary"`
 		Data    jsontext.Value `json:"data"`
 	}
-	if json.Unmarshal(e.Content.Body, &body) != nil {
+	if json.Unmarshal(e.Body, &body) != nil {
 		return ""
 	}
 	var said struct {

@@ -91,7 +91,7 @@ func (s snapshot) last() performatives.Agent {
 	if len(s.entries) == 0 {
 		return ""
 	}
-	return s.entries[len(s.entries)-1].Sender.Agent
+	return s.entries[len(s.entries)-1].From
 }
 
 // status says where the task stands, and what the caller may do about it.
@@ -167,7 +167,7 @@ func (s snapshot) asks(c call) (string, object) {
 func (s snapshot) offeredSince(caller performatives.Agent) (ids []string) {
 	spoke := uint64(0)
 	for _, e := range s.entries {
-		if e.Sender.Agent == caller {
+		if e.From == caller {
 			spoke = e.Sequence
 		}
 	}

@@ -157,9 +157,9 @@ func (g *Gateway) news(ctx context.Context, c call, s snapshot, told *uint64, wa
 	state := s.state(c.pass.Agent)
 	var all []a2a.Event
 	for _, e := range s.entries {
-		if m := e.message(c); e.Sequence > *told && m.Role == a2a.MessageRoleAgent {
+		if m := messageOf(e, c); e.Sequence > *told && m.Role == a2a.MessageRoleAgent {
 			update := a2a.NewStatusUpdateEvent(info, a2a.TaskStateWorking, m)
-			if at, err := time.Parse(time.RFC3339, e.Integrity.Receipt.At); err == nil {
+			if at, err := time.Parse(time.RFC3339, e.At); err == nil {
 				update.Status.Timestamp = &at
 			}
 			all = append(all, update)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 	"github.com/a2aproject/a2a-go/v2/a2asrv"
-	"github.com/go-json-experiment/json"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/hosted"
@@ -22,21 +21,13 @@ var _ a2asrv.RequestHandler = tasks{}
 
 // ask calls a verb as the caller and reads its reply.
 func (g *Gateway) ask(ctx context.Context, as performatives.Agent, verb api.Verb, request, reply any) error {
-	data, err := json.Marshal(request)
-	if err != nil {
-		return err
-	}
-	answer, err := g.o.Broker.CallAs(ctx, as, verb.Name, data)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(answer, reply)
+	return api.CallAs(g.o.Broker.CallAs).Call(ctx, as, verb, request, reply)
 }
 
 // A snapshot is a session as its caller sees it: the view, and the newest entries.
 type snapshot struct {
 	view    api.SessionView
-	entries []entry
+	entries []api.Entry
 	held    bool // what the caller said first is still to be said
 }
 
@@ -72,7 +63,7 @@ func (g *Gateway) look(ctx context.Context, c call, id performatives.SessionID) 
 			return s, err
 		}
 		for _, raw := range page.Messages {
-			e, err := readEntry(raw)
+			e, err := api.ReadEntry(raw)
 			if err != nil {
 				return s, err
 			}
@@ -102,7 +93,7 @@ func (g *Gateway) write(ctx context.Context, c call, s snapshot, history *int, a
 		from = max(0, len(s.entries)-max(0, *history))
 	}
 	for _, e := range s.entries[from:] {
-		t.History = append(t.History, e.message(c))
+		t.History = append(t.History, messageOf(e, c))
 	}
 	var err error
 	if artifacts {

@@ -97,13 +97,5 @@ func (r *sessionReader) read(ctx context.Context, emit func(changed *stateChange
 
 // ask calls a verb and reads its reply.
 func (c *call) ask(ctx context.Context, verb api.Verb, request, reply any) error {
-	data, err := json.Marshal(request)
-	if err != nil {
-		return err
-	}
-	answer, err := c.g.o.Broker.CallAs(ctx, c.pass.Agent, verb.Name, data)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(answer, reply)
+	return api.CallAs(c.g.o.Broker.CallAs).Call(ctx, c.pass.Agent, verb, request, reply)
 }

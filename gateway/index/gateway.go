@@ -128,15 +128,7 @@ func (c *call) read(w any) error {
 
 // ask calls a verb and reads its reply.
 func (c *call) ask(verb api.Verb, request, reply any) error {
-	data, err := json.Marshal(request)
-	if err != nil {
-		return err
-	}
-	answer, err := c.g.o.Broker.CallAs(c.r.Context(), c.pass.Agent, verb.Name, data)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(answer, reply)
+	return api.CallAs(c.g.o.Broker.CallAs).Call(c.r.Context(), c.pass.Agent, verb, request, reply)
 }
 
 // A problem is a refusal of this gateway.

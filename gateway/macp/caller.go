@@ -113,15 +113,7 @@ func (g *Gateway) meet(ctx context.Context, a performatives.Agent) error {
 
 // ask calls a verb and reads its reply.
 func (g *Gateway) ask(ctx context.Context, as performatives.Agent, verb api.Verb, request, reply any) error {
-	data, err := json.Marshal(request)
-	if err != nil {
-		return err
-	}
-	answer, err := g.o.Broker.CallAs(ctx, as, verb.Name, data)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(answer, reply)
+	return api.CallAs(g.o.Broker.CallAs).Call(ctx, as, verb, request, reply)
 }
 
 // view is a session as the caller sees it.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -15,25 +14,6 @@ import (
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
-
-// An entry is what MACP sees of one.
-type entry struct {
-	ID           performatives.MessageID `json:"messageId"`
-	Sequence     uint64                  `json:"sequenceNumber"`
-	Timestamp    time.Time               `json:"timestamp"`
-	Performative string                  `json:"performative"`
-	Sender       struct {
-		Agent performatives.Agent `json:"agentId"`
-	} `json:"sender"`
-	Content struct {
-		Body    jsontext.Value   `json:"body"`
-		Context []jsontext.Value `json:"context"`
-	} `json:"content"`
-	Integrity struct {
-		OnBehalfOf performatives.Agent   `json:"onBehalfOf"`
-		Receipt    performatives.Receipt `json:"receipt"`
-	} `json:"integrity"`
-}
 
 // A history reads a session's entries as MACP's messages, from the first one.
 type history struct {
@@ -99,12 +79,12 @@ func (h *history) read(ctx context.Context, emit func(*pb.Envelope) error) error
 // message is an entry as MACP's message; nil for what MACP has no message for, such as the
 // acceptance of an invitation, a question or an escalation.
 func (h *history) message(raw jsontext.Value) (*pb.Envelope, error) {
-	var e entry
-	if err := json.Unmarshal(raw, &e); err != nil {
+	e, err := api.ReadEntry(raw)
+	if err != nil {
 		return nil, err
 	}
 	h.next = e.Sequence + 1
-	phase, _ := session.ParsePhase(e.Integrity.Receipt.State)
+	phase, _ := session.ParsePhase(e.Receipt.State)
 	h.over = phase.Over() || phase == session.Executing
 	if e.Sequence == 0 {
 		return h.opening(e)
@@ -113,7 +93,7 @@ func (h *history) message(raw jsontext.Value) (*pb.Envelope, error) {
 	if !is {
 		return nil, nil //nolint:nilnil // MACP has no message for it
 	}
-	own := e.own()
+	own := ownOf(e)
 	if own == nil || own.GetMessageType() != made.GetMessageType() || !says(own, e) {
 		own = made
 	}
@@ -121,10 +101,10 @@ func (h *history) message(raw jsontext.Value) (*pb.Envelope, error) {
 	return own, nil
 }
 
-func (h *history) nameOf(e entry) string {
-	a := e.Sender.Agent
-	if e.Integrity.OnBehalfOf != "" {
-		a = e.Integrity.OnBehalfOf
+func (h *history) nameOf(e api.Entry) string {
+	a := e.From
+	if e.OnBehalfOf != "" {
+		a = e.OnBehalfOf
 	}
 	if name, known := h.names[a]; known {
 		return name
@@ -132,9 +112,9 @@ func (h *history) nameOf(e entry) string {
 	return h.g.nameOf(a)
 }
 
-// own is MACP's own envelope, as its sender gave it; nil if there is none.
-func (e entry) own() *pb.Envelope {
-	for _, item := range e.Content.Context {
+// ownOf is MACP's own envelope, as its sender gave it; nil if there is none.
+func ownOf(e api.Entry) *pb.Envelope {
+	for _, item := range e.Context {
 		var has map[string]jsontext.Value
 		var coded string
 		if json.Unmarshal(item, &has) != nil || json.Unmarshal(has[contextEntry], &coded) != nil {
@@ -151,11 +131,11 @@ func (e entry) own() *pb.Envelope {
 
 // says tells whether MACP's own envelope says what the act says, and nothing else: it comes
 // from the act's sender, and nobody has checked it before.
-func says(own *pb.Envelope, e entry) bool {
+func says(own *pb.Envelope, e api.Entry) bool {
 	var body struct {
 		Reference string `json:"referenceId"`
 	}
-	if json.Unmarshal(e.Content.Body, &body) != nil {
+	if json.Unmarshal(e.Body, &body) != nil {
 		return false
 	}
 	a, err := actOf(own, body.Reference)
@@ -163,7 +143,7 @@ func says(own *pb.Envelope, e entry) bool {
 		return false
 	}
 	want, err := json.Marshal(a.body)
-	return err == nil && same(want, e.Content.Body)
+	return err == nil && same(want, e.Body)
 }
 
 func same(a, b []byte) bool {
@@ -173,31 +153,31 @@ func same(a, b []byte) bool {
 }
 
 // opening is the SessionStart that an invitation is.
-func (h *history) opening(e entry) (*pb.Envelope, error) {
+func (h *history) opening(e api.Entry) (*pb.Envelope, error) {
 	var body struct {
 		Terms performatives.InvitationTerms `json:"terms"`
 	}
-	if err := json.Unmarshal(e.Content.Body, &body); err != nil {
+	if err := json.Unmarshal(e.Body, &body); err != nil {
 		return nil, err
 	}
-	own := e.own()
+	own := ownOf(e)
 	var r roster
 	var err error
 	if own != nil && own.GetMessageType() == start {
 		r, err = h.g.readStart(own)
 	}
-	if own == nil || err != nil || !r.is(e.Sender.Agent, body.Terms) {
+	if own == nil || err != nil || !r.is(e.From, body.Terms) {
 		r = roster{start: &pb.SessionStartPayload{
 			Intent: body.Terms.Purpose, ModeVersion: modeVersion, ConfigurationVersion: configDef, TtlMs: body.Terms.MaxDuration,
 			PolicyVersion: policyVersion(body.Terms),
 		}}
-		for _, a := range append([]performatives.Agent{e.Sender.Agent}, body.Terms.Participants...) {
+		for _, a := range append([]performatives.Agent{e.From}, body.Terms.Participants...) {
 			r.parties = append(r.parties, a)
 			r.start.Participants = append(r.start.Participants, h.g.nameOf(a))
 		}
 		own = h.envelope(e, start, r.start)
 	} else {
-		h.names[e.Sender.Agent] = own.GetSender()
+		h.names[e.From] = own.GetSender()
 	}
 	h.start = r.start
 	for i, a := range r.parties {
@@ -233,7 +213,7 @@ func policyVersion(t performatives.InvitationTerms) string {
 }
 
 // envelope is a message for an act that did not come by MACP.
-func (h *history) envelope(e entry, kind string, payload proto.Message) *pb.Envelope {
+func (h *history) envelope(e api.Entry, kind string, payload proto.Message) *pb.Envelope {
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(payload)
 	if err != nil {
 		data = nil // unreachable: all texts come from JSON
@@ -244,7 +224,7 @@ func (h *history) envelope(e entry, kind string, payload proto.Message) *pb.Enve
 }
 
 // payload makes the message of an act.
-func (h *history) payload(e entry) (*pb.Envelope, bool) {
+func (h *history) payload(e api.Entry) (*pb.Envelope, bool) {
 	var b struct {
 		Proposal   string                    `json:"proposalId"`
 		Reference  string                    `json:"referenceId"`
@@ -258,7 +238,7 @@ func (h *history) payload(e entry) (*pb.Envelope, bool) {
 		Outcome    string                    `json:"outcome"`
 		Policy     string                    `json:"policyVersion"`
 	}
-	if json.Unmarshal(e.Content.Body, &b) != nil {
+	if json.Unmarshal(e.Body, &b) != nil {
 		return nil, false
 	}
 	p := performatives.Parse(e.Performative)

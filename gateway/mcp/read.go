@@ -42,29 +42,12 @@ func (e entry) quoted() string {
 func (c *call) entries(raw []jsontext.Value) ([]entry, error) {
 	all := []entry{}
 	for _, r := range raw {
-		var e struct {
-			Sequence     uint64         `json:"sequenceNumber"`
-			Performative string         `json:"performative"`
-			To           jsontext.Value `json:"recipient"`
-			Sender       struct {
-				Agent act.Agent `json:"agentId"`
-			} `json:"sender"`
-			Content struct {
-				Body jsontext.Value `json:"body"`
-			} `json:"content"`
-			Integrity struct {
-				OnBehalfOf act.Agent   `json:"onBehalfOf"`
-				Receipt    act.Receipt `json:"receipt"`
-			} `json:"integrity"`
-		}
-		if err := json.Unmarshal(r, &e); err != nil {
+		e, err := api.ReadEntry(r)
+		if err != nil {
 			return nil, err
 		}
-		one := c.entryOf(api.TurnEntry{
-			Sequence: e.Sequence, From: e.Sender.Agent, OnBehalfOf: e.Integrity.OnBehalfOf, Performative: e.Performative,
-			Body: e.Content.Body, At: e.Integrity.Receipt.AcceptedAt,
-		})
-		one.To = e.To
+		one := c.entryOf(e.TurnEntry)
+		one.To = e.Recipient
 		all = append(all, one)
 	}
 	return all, nil

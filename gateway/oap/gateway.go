@@ -149,15 +149,7 @@ func bad(format string, args ...any) error {
 
 // ask calls a verb and reads its reply.
 func (c *call) ask(verb api.Verb, request, reply any) error {
-	data, err := json.Marshal(request)
-	if err != nil {
-		return err
-	}
-	answer, err := c.g.o.Broker.CallAs(c.r.Context(), c.pass.Agent, verb.Name, data)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(answer, reply)
+	return api.CallAs(c.g.o.Broker.CallAs).Call(c.r.Context(), c.pass.Agent, verb, request, reply)
 }
 
 // OAP's error codes (OAP-CORE-1.0, appendix B).
