@@ -7,7 +7,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/schemas"
@@ -25,7 +24,7 @@ func (b *Broker) admit(ctx context.Context, l *cachedSession, id performatives.S
 	}
 	fresh := !l.loaded
 	if fresh {
-		foreign, err := b.stranger(ctx, api.Caller{Agent: m.Sender}, id, m.Performative == performatives.Propose)
+		foreign, err := b.access.Stranger(ctx, api.Caller{Agent: m.Sender}, id, m.Performative == performatives.Propose)
 		if err != nil {
 			return api.Acceptance{}, err
 		}
@@ -58,7 +57,7 @@ func (b *Broker) admit(ctx context.Context, l *cachedSession, id performatives.S
 			// its time, that the session exists. A PROPOSE in none is asked about here as one in
 			// somebody else's session was in stranger.
 			if m.Performative == performatives.Propose {
-				if _, asked := b.invited(ctx, api.Caller{Agent: m.Sender}, id); asked != nil {
+				if _, asked := b.access.Invited(ctx, api.Caller{Agent: m.Sender}, id); asked != nil {
 					return api.Acceptance{}, asked
 				}
 			}
@@ -300,7 +299,7 @@ func (b *Broker) enter(ctx context.Context, l *cachedSession, m *performatives.M
 		sequence: act.stamp.Sequence, position: position, entry: act.entry, to: l.state.Audience(),
 	})
 	for _, a := range l.state.AgreementsAfter(agreements) {
-		b.unlogged.Store(agreement.IDOf(l.id, a.Proposal), l.id)
+		b.agreements.Made(l.id, a)
 	}
 	b.note(l, before, participants)
 	b.announce(l, m, before, act.stamp)

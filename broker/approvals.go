@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/access"
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/approvals"
 	"github.com/parley-asp/parley/performatives"
@@ -27,7 +28,7 @@ func (b *Broker) reconcileApprovals(ctx context.Context, l *cachedSession) (err 
 	l.approvals, err = b.approvals.Reconcile(ctx, approvals.Session{
 		State: l.state, At: b.clock(l),
 		Messages: func(ctx context.Context) (api.Messages, error) {
-			return b.messages(ctx, l.sequences, api.ListMessages{Session: l.id, Limit: api.MaxPage})
+			return b.entries.Page(ctx, api.ListMessages{Session: l.id, Limit: api.MaxPage}, l.sequences, l.archived)
 		},
 	}, l.approvals)
 	return err
@@ -40,11 +41,11 @@ func (s approvalSessions) MayRead(ctx context.Context, c api.Caller, id performa
 	if !s.b.list.Names(ctx, id, c.Agent) && !s.b.registry.Audits(c) {
 		return false // without loading the sessions of strangers
 	}
-	return s.b.readable(ctx, c, id, func(*cachedSession) error { return nil }) == nil
+	return s.b.access.Readable(ctx, c, id, func(*access.Session) error { return nil }) == nil
 }
 
 func (s approvalSessions) Messages(ctx context.Context, q api.ListMessages) (api.Messages, error) {
-	return s.b.sessionMessages(ctx, api.Caller{Operator: true}, q)
+	return s.b.queries.SessionMessages(ctx, api.Caller{Operator: true}, q)
 }
 
 func (s approvalSessions) Terms(ctx context.Context, id performatives.SessionID, offer string) (terms jsontext.Value, err error) {

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/archive"
 	"github.com/parley-asp/parley/cluster"
 	"github.com/parley-asp/parley/performatives"
@@ -65,23 +62,4 @@ func (b *Broker) fromArchive(ctx context.Context, l *cachedSession) (is bool, er
 	l.rowState, l.rowParticipants = l.state.Phase, len(l.state.Participants())
 	b.resolved(l)
 	return true, nil
-}
-
-// archivedMessages is a page of a transcript in the archive.
-func (b *Broker) archivedMessages(ctx context.Context, q api.ListMessages) (api.Messages, error) {
-	found := api.Messages{Messages: []jsontext.Value{}}
-	entries, err := b.archive.Entries(ctx, q.Session)
-	if err != nil {
-		return found, err
-	}
-	size := 0
-	for next := q.Since; next < uint64(len(entries)); next++ {
-		if len(found.Messages) == api.PageSize(q.Limit) || size+len(entries[next]) > api.MaxPageBytes && size > 0 {
-			found.Next = &next
-			break
-		}
-		found.Messages = append(found.Messages, entries[next])
-		size += len(entries[next])
-	}
-	return found, nil
 }

@@ -62,6 +62,8 @@ func (b *Broker) auditSessions(ctx context.Context, _ api.Caller, q api.ListAudi
 	return found, nil
 }
 
+var errPageFull = errors.New("the page is full")
+
 // auditMessages is a page of a transcript as it is stored.
 func (b *Broker) auditMessages(ctx context.Context, _ api.Caller, q api.AuditTranscript) (api.Stored, error) {
 	found, size := api.Stored{Messages: [][]byte{}}, 0

@@ -16,7 +16,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +23,8 @@ import (
 	"github.com/nats-io/nuid"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/access"
+	"github.com/parley-asp/parley/agreements"
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/approvals"
 	"github.com/parley-asp/parley/archive"
@@ -31,6 +32,7 @@ import (
 	"github.com/parley-asp/parley/cluster"
 	"github.com/parley-asp/parley/custody"
 	"github.com/parley-asp/parley/domainproof"
+	"github.com/parley-asp/parley/entries"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/feed"
 	"github.com/parley-asp/parley/idempotency"
@@ -39,6 +41,7 @@ import (
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/proposals"
+	"github.com/parley-asp/parley/queries"
 	"github.com/parley-asp/parley/ratelimit"
 	"github.com/parley-asp/parley/records"
 	"github.com/parley-asp/parley/registry"
@@ -190,11 +193,14 @@ type Broker struct {
 	checking  *scheduler.Scheduler // of terms against their schema, where that takes long
 	assessing *scheduler.Scheduler // of cards, for calls for proposals
 
-	approvals *approvals.Approvals
-	proposals *proposals.Calls
-	available *availability.Agents
+	access     *access.Access
+	entries    *entries.Reader
+	queries    *queries.Queries
+	agreements *agreements.Agreements
+	approvals  *approvals.Approvals
+	proposals  *proposals.Calls
+	available  *availability.Agents
 
-	unlogged    sync.Map // agreements whose leaf is not in the public log yet, and their sessions
 	limitEvents ratelimit.Events
 	lag         time.Duration // of timers and session rows
 
@@ -233,6 +239,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		{"terms schemas", b.openTerms},
 		{"turns", b.openTurns},
 		{"session list", b.openList},
+		{"queries", b.openQueries},
 		{"approvals", b.openApprovals},
 		{"ledger", b.openLedger},
 		{"membership", b.join},

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/parley-asp/parley/api"
@@ -94,6 +95,9 @@ func (b *Broker) restoreEscalated(ctx context.Context, l *cachedSession) error {
 	}
 	return nil
 }
+
+// errMoved means that entries have left the stream: the session is moving to the archive.
+var errMoved = errors.New("the session has left the stream")
 
 // restoreOffer reads what an offer offered from its entry.
 func (b *Broker) restoreOffer(ctx context.Context, l *cachedSession, o *session.Offer) error {

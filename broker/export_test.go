@@ -43,7 +43,7 @@ func (b *Broker) Hold(id performatives.SessionID) (letGo func()) {
 
 // ListWithin is session.list with the caller's deadline.
 func (b *Broker) ListWithin(ctx context.Context, a performatives.Agent) (api.Sessions, error) {
-	return b.sessionList(ctx, api.Caller{Agent: a}, api.ListSessions{})
+	return b.queries.SessionList(ctx, api.Caller{Agent: a}, api.ListSessions{})
 }
 
 // Beat has the broker say how far it has come.

@@ -95,7 +95,7 @@ func timeOr(text, path string, otherwise time.Time) (time.Time, error) {
 // counts those that are open.
 func (b *Broker) insightful(ctx context.Context, c api.Caller, since, until time.Time, sum *insights.Summary) (ids []performatives.SessionID, err error) {
 	for before := ""; len(ids) < maxDigests; {
-		page, err := b.ofCaller(ctx, c, "", before, insightsPage)
+		page, err := b.access.OfCaller(ctx, c, "", before, insightsPage)
 		if err != nil {
 			return nil, err
 		}

@@ -3,17 +3,17 @@ package broker
 import (
 	"context"
 
-	"github.com/parley-asp/parley/agreement"
+	"github.com/parley-asp/parley/agreements"
 	"github.com/parley-asp/parley/inclusion"
 	"github.com/parley-asp/parley/ledger"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/session"
 )
 
 func (b *Broker) openLedger(ctx context.Context) (err error) {
 	b.ledger, err = ledger.Open(ctx, ledger.Options{
 		Store: b.store, Secret: b.Secret, Key: b.Key(), Origin: b.LogOrigin, Published: b.Published, Resume: b.LogResume, Witnesses: b.Witnesses, Log: b.Log, Failpoint: b.reach,
 	})
+	b.agreements = agreements.New(agreements.Options{Access: b.access, Entries: b.entries, Ledger: b.ledger})
 	return err
 }
 
@@ -29,7 +29,7 @@ func (b *Broker) appendLeaves(ctx context.Context, l *cachedSession) error {
 	first := l.unapplied[0].sequence
 	for _, a := range l.state.AgreementsAfter(l.leaves) {
 		if a.Acceptance >= first { // the leaves of earlier ones were applied
-			if err := b.appendAgreement(ctx, l, a); err != nil {
+			if err := b.agreements.Append(ctx, b.snapshot(l), a); err != nil {
 				return err
 			}
 		}
@@ -46,20 +46,4 @@ func (b *Broker) appendLeaves(ctx context.Context, l *cachedSession) error {
 	}
 	l.ended = err == nil
 	return err
-}
-
-func (b *Broker) appendAgreement(ctx context.Context, l *cachedSession, a session.Agreement) error {
-	d, acceptedAt, err := b.agreement(ctx, agreedIn(l), a)
-	if err != nil {
-		return err
-	}
-	leaf, err := d.Leaf(acceptedAt, agreement.PublishIn(&l.state))
-	if err != nil {
-		return err
-	}
-	if err := b.ledger.Append(ctx, inclusion.Agreement, string(d.ID), l.id, leaf); err != nil {
-		return err
-	}
-	b.unlogged.Delete(d.ID)
-	return nil
 }

@@ -3,8 +3,6 @@ package broker
 import (
 	"context"
 
-	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/sessionlist"
 )
@@ -52,17 +50,4 @@ func (b *Broker) writeRow(ctx context.Context, l *cachedSession) error {
 	}
 	l.rowState, l.rowParticipants = row.State, len(row.Participants)
 	return nil
-}
-
-// ofCaller lists at most n sessions that may concern a caller, as sessionlist.Page does.
-func (b *Broker) ofCaller(ctx context.Context, c api.Caller, state, before string, n int) ([]performatives.SessionID, error) {
-	selection := sessionlist.One(c.Agent)
-	member, ok := b.registry.Member(c.Agent)
-	switch {
-	case c.Agent == "":
-		selection = sessionlist.All()
-	case b.registry.Audits(c) || !c.Operator && ok && member.Authority == performatives.AuthorityDecide:
-		selection = sessionlist.Organisation(c.Agent.Organisation())
-	}
-	return b.list.Page(ctx, selection, state, before, n)
 }

@@ -27,7 +27,7 @@ func (b *Broker) Isolated() bool { return b.cluster.Isolated() }
 // Submit judges an envelope when its session's turn comes, and answers once, after
 // release. Side effects follow the answer.
 func (b *Broker) Submit(id performatives.SessionID, sender performatives.Agent, envelope []byte, release func(), answer func(api.Acceptance, error)) {
-	b.submit(b.queueOf(id, sender), id, sender, envelope, release, answer)
+	b.submit(b.access.QueueOf(id, sender), id, sender, envelope, release, answer)
 }
 
 // submit judges an envelope when the turn of a queue comes.

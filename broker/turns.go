@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/parley-asp/parley/access"
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -46,11 +47,11 @@ func (s turnSessions) Open(ctx context.Context, a performatives.Agent) (open []p
 
 // Look is a session as it is now, if the agent has a part in it.
 func (s turnSessions) Look(ctx context.Context, a performatives.Agent, id performatives.SessionID) (state session.State, at time.Time, err error) {
-	err = s.b.existing(ctx, api.Caller{Agent: a}, id, func(l *cachedSession) error {
-		if !l.state.HasPart(a) {
+	err = s.b.access.Existing(ctx, api.Caller{Agent: a}, id, func(now *access.Session) error {
+		if !now.State.HasPart(a) {
 			return session.NoSuchSession()
 		}
-		state, at = l.state, s.b.clock(l)
+		state, at = now.State, now.At
 		return nil
 	})
 	return state, at, err
@@ -58,7 +59,7 @@ func (s turnSessions) Look(ctx context.Context, a performatives.Agent, id perfor
 
 // Messages is a page of a transcript that the agent may read.
 func (s turnSessions) Messages(ctx context.Context, a performatives.Agent, q api.ListMessages) (api.Messages, error) {
-	return s.b.sessionMessages(ctx, api.Caller{Agent: a}, q)
+	return s.b.queries.SessionMessages(ctx, api.Caller{Agent: a}, q)
 }
 
 // Submit submits an envelope of an agent. Its call was let in already.

@@ -1,4 +1,4 @@
-package broker
+package queries
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"slices"
 
+	"github.com/parley-asp/parley/access"
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -15,20 +16,23 @@ import (
 // maxAhead is the most messages that a session consumer hands out before one is acknowledged.
 const maxAhead = 1000
 
-// sessionConsumer answers session.consumer. The consumers themselves are all that is kept: one that
+// maxRaces is how often a name for a consumer is looked for again because another call took it.
+const maxRaces = 16
+
+// SessionConsumer answers session.consumer. The consumers themselves are all that is kept: one that
 // has the session's filter is the session's, and a name without a consumer is free.
-func (b *Broker) sessionConsumer(ctx context.Context, c api.Caller, q api.AskConsumer) (api.Consumer, error) {
+func (x *Queries) SessionConsumer(ctx context.Context, c api.Caller, q api.AskConsumer) (api.Consumer, error) {
 	if c.Operator {
 		return api.Consumer{}, session.Refuse(session.Unauthorized, "an operator has no inbox; ask as a principal of the session")
 	}
 	if q.Ahead < 0 || q.Ahead > maxAhead {
 		return api.Consumer{}, session.Refuse(session.MalformedEnvelope, "/ahead: want 1 to %d", maxAhead).With(map[string]string{"path": "/ahead"})
 	}
-	if err := b.hasInbox(ctx, c, q.Session); err != nil {
+	if err := x.hasInbox(ctx, c, q.Session); err != nil {
 		return api.Consumer{}, err
 	}
 	for range maxRaces {
-		name, pending, err := b.consumerOf(ctx, c.Agent, q.Session, max(q.Ahead, 1))
+		name, pending, err := x.consumerOf(ctx, c.Agent, q.Session, max(q.Ahead, 1))
 		if errors.Is(err, store.ErrConflict) {
 			continue // another call was faster to take the name
 		}
@@ -44,9 +48,9 @@ func (b *Broker) sessionConsumer(ctx context.Context, c api.Caller, q api.AskCon
 }
 
 // hasInbox refuses whoever has no part in a session. A delegate has an inbox before it joins.
-func (b *Broker) hasInbox(ctx context.Context, c api.Caller, id performatives.SessionID) error {
-	return b.existing(ctx, c, id, func(l *cachedSession) error {
-		if l.state.HasPart(c.Agent) || b.decidesIn(c, l) {
+func (x *Queries) hasInbox(ctx context.Context, c api.Caller, id performatives.SessionID) error {
+	return x.Access.Existing(ctx, c, id, func(s *access.Session) error {
+		if s.State.HasPart(c.Agent) || x.Access.DecidesIn(c, s) {
 			return nil
 		}
 		return session.NoSuchSession()
@@ -55,14 +59,14 @@ func (b *Broker) hasInbox(ctx context.Context, c api.Caller, id performatives.Se
 
 // consumerOf finds the session's consumer, or creates it under the first free name from where the
 // session's hash points. Calls at the same time agree on that name.
-func (b *Broker) consumerOf(ctx context.Context, a performatives.Agent, id performatives.SessionID, ahead int) (name string, pending uint64, err error) {
+func (x *Queries) consumerOf(ctx context.Context, a performatives.Agent, id performatives.SessionID, ahead int) (name string, pending uint64, err error) {
 	h := fnv.New32a()
 	h.Write([]byte(id))
 	names := api.SessionConsumers(a.Token())
 	first := int(h.Sum32() % api.MaxSessionConsumers)
 	subject, free := api.Inbox(a, id), ""
 	for _, name := range slices.Concat(names[first:], names[:first]) {
-		found, pending, err := b.store.FindConsumer(ctx, api.InboxStream, name)
+		found, pending, err := x.Store.FindConsumer(ctx, api.InboxStream, name)
 		switch {
 		case errors.Is(err, store.ErrNoConsumer):
 			if free == "" {
@@ -78,7 +82,7 @@ func (b *Broker) consumerOf(ctx context.Context, a performatives.Agent, id perfo
 		return "", 0, api.RateLimited("consumers", store.SessionConsumerIdle,
 			"you have %d session consumers; one that nobody pulls from is free after %s", len(names), store.SessionConsumerIdle)
 	}
-	pending, err = b.store.AddSessionConsumer(ctx, store.Consumer{
+	pending, err = x.Store.AddSessionConsumer(ctx, store.Consumer{
 		Stream: api.InboxStream, Name: free, Subject: subject, Description: string(a) + " in " + string(id), MaxAckPending: ahead,
 	})
 	return free, pending, err

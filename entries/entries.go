@@ -1,0 +1,119 @@
+// Package entries reads transcripts, wherever they are: in their stream, in the archive, or on the way there.
+package entries
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/archive"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/store"
+)
+
+// A Reader reads transcripts.
+type Reader struct {
+	store   *store.Store
+	archive *archive.Archive
+}
+
+// New makes a reader.
+func New(s *store.Store, a *archive.Archive) *Reader { return &Reader{s, a} }
+
+var (
+	errPageFull = errors.New("the page is full")
+	errMoved    = errors.New("the session has left the stream")
+)
+
+// Page is a page of a transcript whose entries have these stream sequences, unless it is archived.
+func (r *Reader) Page(ctx context.Context, q api.ListMessages, sequences []uint64, archived bool) (api.Messages, error) {
+	if !archived {
+		found, err := r.inStream(ctx, q, sequences)
+		if !errors.Is(err, errMoved) || !r.store.Archives() {
+			return found, err
+		}
+	}
+	return r.inArchive(ctx, q)
+}
+
+func (r *Reader) inStream(ctx context.Context, q api.ListMessages, sequences []uint64) (api.Messages, error) {
+	found := api.Messages{Messages: []jsontext.Value{}}
+	if q.Since >= uint64(len(sequences)) {
+		return found, nil
+	}
+	next, size := q.Since, 0
+	err := r.store.Read(ctx, api.SessionsStream, api.Session(q.Session), sequences[q.Since], func(e store.Message) error {
+		if len(found.Messages) == api.PageSize(q.Limit) || size+len(e.Data) > api.MaxPageBytes && size > 0 {
+			found.Next = &next
+			return errPageFull
+		}
+		if next < uint64(len(sequences)) && e.Sequence != sequences[next] {
+			return errMoved
+		}
+		found.Messages = append(found.Messages, e.Data)
+		size += len(e.Data)
+		next++
+		return nil
+	})
+	if err == nil && next < uint64(len(sequences)) {
+		err = errMoved
+	}
+	if err != nil && !errors.Is(err, errPageFull) {
+		return found, err
+	}
+	return found, nil
+}
+
+func (r *Reader) inArchive(ctx context.Context, q api.ListMessages) (api.Messages, error) {
+	found := api.Messages{Messages: []jsontext.Value{}}
+	entries, err := r.archive.Entries(ctx, q.Session)
+	if err != nil {
+		return found, err
+	}
+	size := 0
+	for next := q.Since; next < uint64(len(entries)); next++ {
+		if len(found.Messages) == api.PageSize(q.Limit) || size+len(entries[next]) > api.MaxPageBytes && size > 0 {
+			found.Next = &next
+			break
+		}
+		found.Messages = append(found.Messages, entries[next])
+		size += len(entries[next])
+	}
+	return found, nil
+}
+
+// One is an entry of a session whose entries have these stream sequences, unless it is archived.
+func (r *Reader) One(ctx context.Context, id performatives.SessionID, sequence uint64, sequences []uint64, archived bool) ([]byte, error) {
+	if !archived && sequence < uint64(len(sequences)) {
+		m, err := r.store.At(ctx, api.SessionsStream, sequences[sequence])
+		if err != nil {
+			return nil, err
+		}
+		if m != nil {
+			return m.Data, nil
+		}
+	}
+	entries, err := r.archive.Entries(ctx, id)
+	if err == nil && sequence >= uint64(len(entries)) {
+		err = fmt.Errorf("session %s has no entry %d", id, sequence)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return entries[sequence], nil
+}
+
+// All are the entries of a session that has so many.
+func (r *Reader) All(ctx context.Context, id performatives.SessionID, n uint64) (entries [][]byte, err error) {
+	err = r.store.Read(ctx, api.SessionsStream, api.Session(id), 0, func(e store.Message) error {
+		entries = append(entries, e.Data)
+		return nil
+	})
+	if err == nil && uint64(len(entries)) < n {
+		entries, err = r.archive.Entries(ctx, id)
+	}
+	return entries, err
+}
