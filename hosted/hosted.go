@@ -11,6 +11,7 @@ package hosted
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -113,6 +114,19 @@ func (h *Agents) Before(ctx context.Context, as performatives.Agent, key string)
 
 // MaxKey is the length of a key that a client gives.
 const MaxKey = 255
+
+// KeyIn is what an HTTP request is retried by: its Idempotency-Key, "" for none.
+func KeyIn(h http.Header) (string, error) {
+	given := h.Values("Idempotency-Key")
+	switch {
+	case len(given) == 0:
+		return "", nil
+	case len(given) > 1 || given[0] == "" || len(given[0]) > MaxKey:
+		const path = "/Idempotency-Key"
+		return "", session.Refuse(session.MalformedEnvelope, "%s: has 1 to %d characters, once", path, MaxKey).With(map[string]string{"path": path})
+	}
+	return "key " + given[0], nil
+}
 
 // maxTries is how often an act is tried while others come under its key.
 const maxTries = 5

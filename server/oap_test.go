@@ -300,6 +300,26 @@ func TestOAPInvitesOthers(t *testing.T) {
 	}
 }
 
+// GATEWAYS.md G2: an act of a hosted agent is said once for each Idempotency-Key, also the
+// one that opens a negotiation.
+func TestOAPOpensOnce(t *testing.T) {
+	t.Parallel()
+	w := newOAPWorld(t)
+	opens := func(key, body string) answer {
+		return w.send("POST", "/oap/negotiation/open", w.tokens[alpha], body, func(r *http.Request) { r.Header.Set("Idempotency-Key", key) })
+	}
+	body := fmt.Sprintf(`{"to":%q}`, agreement.DIDOf(beta))
+	var first, again, other oapState
+	opens("k1", body).is(http.StatusCreated, &first)
+	opens("k1", body).is(http.StatusCreated, &again)
+	opens("k2", body).is(http.StatusCreated, &other)
+	if first.ID == "" || again.ID != first.ID || other.ID == first.ID || first.State != "open" || again.State != "open" {
+		t.Errorf("opened %+v, again %+v, and %+v", first, again, other)
+	}
+	opens("k1", fmt.Sprintf(`{"to":%q,"category":"pricing"}`, agreement.DIDOf(beta))).blocked(http.StatusConflict, "conflict")
+	opens(strings.Repeat("k", 256), body).blocked(http.StatusBadRequest, "invalid_input")
+}
+
 // RFC-0002, section 3.2: either party may walk away; what was withdrawn is accepted no more.
 func TestOAPEnds(t *testing.T) {
 	t.Parallel()

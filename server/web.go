@@ -89,7 +89,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 		index = httpgateway.Local(index)
 	}
 	mux.Handle(indexgateway.Base, index)
-	var oap http.Handler = oapgateway.New(oapgateway.Options{Broker: s.Broker, Custody: s.Custody(), AgentOf: s.AgentOf, Party: s.HostedBesideOwn, Key: s.Key(), Log: log, Now: s.Now})
+	var oap http.Handler = oapgateway.New(oapgateway.Options{Broker: s.Broker, Custody: s.Custody(), Hosted: agents, AgentOf: s.AgentOf, Party: s.HostedBesideOwn, Key: s.Key(), Log: log})
 	if s.Dev {
 		oap = httpgateway.Local(oap)
 	}

@@ -90,7 +90,7 @@ var places = map[string]place{
 	"gateway/bindu": plain("discovery", "performatives"),
 	"gateway/http":  plain("api", "custody", "hosted", "internal/background", "performatives", "schemas", "session"),
 	"gateway/index": plain("api", "custody", "modes", "performatives", "session"),
-	"gateway/oap":   plain("agreement", "api", "custody", "modes", "performatives", "session"),
+	"gateway/oap":   plain("agreement", "api", "custody", "hosted", "modes", "performatives", "session"),
 	"gateway/macp":  plain("api", "custody", "gateway/macp/pb", "hosted", "internal/background", "performatives", "session", "store"),
 	"gateway/mcp":   plain("api", "custody", "discovery", "gateway/index", "hosted", "internal/background", "modes", "performatives", "render", "schemas", "session", "transcript"),
 	"gateway/nats":  plain("api", "broker", "cluster", "internal/background", "internal/pending", "performatives", "schemas", "session"),

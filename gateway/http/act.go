@@ -139,16 +139,11 @@ func (c *call) say(id performatives.SessionID, s hosted.Said) (accepted api.Acce
 
 // key is what an act is retried by: the header, or the messageId.
 func (c *call) key(id performatives.SessionID, s hosted.Said) (string, error) {
-	given := c.r.Header.Values("Idempotency-Key")
-	switch {
-	case len(given) > 1 || len(given) == 1 && (given[0] == "" || len(given[0]) > hosted.MaxKey):
-		return "", malformed("/Idempotency-Key", "has 1 to 255 characters, once")
-	case len(given) == 1:
-		return "key " + given[0], nil
-	case s.Message != "":
-		return "message " + string(id) + " " + string(s.Message), nil
+	key, err := hosted.KeyIn(c.r.Header)
+	if err == nil && key == "" && s.Message != "" {
+		key = "message " + string(id) + " " + string(s.Message)
 	}
-	return "", nil
+	return key, err
 }
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }

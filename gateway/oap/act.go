@@ -1,78 +1,43 @@
 package oapgateway
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/google/uuid"
 
 	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/hosted"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
 
 // An act is what a request becomes.
 type act struct {
-	as           performatives.Agent
-	session      performatives.SessionID
 	performative performatives.Performative
 	body         map[string]any
 	document     jsontext.Value // as the party signed it; nil for none
-	linked       bool           // the envelope carries its place in the transcript
 }
 
-// maxRaces is how often an act is sent while others come before it.
-const maxRaces = 8
-
-// submit signs an act with the hosted key of its principal, and sends it.
-func (c *call) submit(a act) error {
-	for range maxRaces {
-		err := c.try(a)
-		if !errors.Is(err, &session.Refusal{Code: session.ChainConflict}) {
-			return err
-		}
-	}
-	return session.Busy()
-}
-
-func (c *call) try(a act) error {
-	signer, err := c.g.o.Custody.Signer(c.r.Context(), a.as)
+// say says an act for the caller, once for each Idempotency-Key.
+func (c *call) say(id performatives.SessionID, a act) error {
+	key, err := hosted.KeyIn(c.r.Header)
 	if err != nil {
 		return err
 	}
-	draft := performatives.RawDraft{
-		ID: performatives.MessageID(newID()), Session: a.session, Timestamp: c.g.o.Now(), Sender: a.as, Performative: a.performative.String(),
-	}
-	if draft.Body, err = json.Marshal(a.body, json.Deterministic(true)); err != nil {
+	said := hosted.Said{Performative: a.performative.String()}
+	if said.Body, err = json.Marshal(a.body, json.Deterministic(true)); err != nil {
 		return err
 	}
 	if a.document != nil {
-		if draft.Context, err = agreement.OAPContext(a.document); err != nil {
+		if said.Context, err = agreement.OAPContext(a.document); err != nil {
 			return err
 		}
 	}
-	if a.linked {
-		var head api.SessionView
-		if err := c.ask(api.SessionGet.Verb, api.GetSession{Session: a.session}, &head); err != nil {
-			return err
-		}
-		draft.Link = &performatives.Link{Sequence: head.Head.Next.Sequence, PreviousHash: head.Head.Next.PreviousHash}
-	}
-	data, err := draft.Envelope(signer)
-	if err != nil {
-		return err
-	}
-	if len(data) > performatives.MaxEnvelope {
-		return session.Refuse(session.TooLarge, "the proposal makes an envelope of %d bytes, which has at most %d: terms stand in it twice", len(data), performatives.MaxEnvelope)
-	}
-	_, err = c.g.o.Broker.SubmitAs(c.r.Context(), a.as, a.session, data)
+	_, err = c.g.o.Hosted.Say(c.r.Context(), c.pass.Agent, id, key, said)
 	return err
 }
-
-func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
 // A view is a session as this gateway reads it.
 type view struct {
@@ -91,18 +56,22 @@ type part struct {
 }
 
 // look reads the session that the path names, if it is a negotiation.
-func (c *call) look() (v view, err error) {
+func (c *call) look() (view, error) {
 	id, err := sessionOf(c.r.PathValue("id"))
-	if err == nil {
-		err = c.ask(api.SessionGet.Verb, api.GetSession{Session: id}, &v.SessionView)
+	if err != nil {
+		return view{}, err
 	}
-	if err == nil && v.Mode != negotiationMode {
-		err = session.NoSuchSession()
+	return c.view(id)
+}
+
+func (c *call) view(id performatives.SessionID) (v view, err error) {
+	if err := c.ask(api.SessionGet.Verb, api.GetSession{Session: id}, &v.SessionView); err != nil {
+		return v, err
 	}
-	if err == nil {
-		err = json.Unmarshal(v.ModePart, &v.part)
+	if v.Mode != negotiationMode {
+		return v, session.NoSuchSession()
 	}
-	return v, err
+	return v, json.Unmarshal(v.ModePart, &v.part)
 }
 
 // other is the other party.

@@ -1,7 +1,7 @@
 // Package oapgateway serves the paths by which parties negotiate as OAP's RFC-0002 has it
 // (docs/AGREEMENTS.md).
 //
-//	oap := oapgateway.New(oapgateway.Options{Broker: b, Custody: b.Custody(), Key: b.Key(), Log: log})
+//	oap := oapgateway.New(oapgateway.Options{Broker: b, Custody: b.Custody(), Hosted: agents, Key: b.Key(), Log: log})
 //	mux.Handle(oapgateway.Base, oap)
 //	mux.Handle("GET "+oapgateway.ManifestPath, oap)
 //
@@ -16,7 +16,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -25,6 +24,7 @@ import (
 	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/custody"
+	"github.com/parley-asp/parley/hosted"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -32,27 +32,30 @@ import (
 // Base is the path that all routes but the manifest's begin with.
 const Base = "/oap/"
 
-// A Broker answers verbs and judges envelopes for a principal that is authenticated.
+// A Broker answers verbs for a principal that is authenticated. Refusals are *session.Refusal.
 type Broker interface {
 	CallAs(ctx context.Context, as performatives.Agent, verb string, request []byte) ([]byte, error)
-	SubmitAs(ctx context.Context, as performatives.Agent, s performatives.SessionID, envelope []byte) (api.Acceptance, error)
 }
 
-// Custody knows tokens, and signs for hosted agents.
+// Custody knows tokens.
 type Custody interface {
 	Admit(ctx context.Context, bearer string) (custody.Pass, error)
-	Signer(ctx context.Context, a performatives.Agent) (performatives.Signer, error)
+}
+
+// Hosted says what hosted agents want to say.
+type Hosted interface {
+	Say(ctx context.Context, as performatives.Agent, id performatives.SessionID, key string, said hosted.Said) (api.Acceptance, error)
 }
 
 // Options say what is served.
 type Options struct {
 	Broker  Broker
 	Custody Custody
+	Hosted  Hosted
 	// Party tells whether an agent is a party of OAP's: it has a key of its own and is hosted.
 	Party   func(performatives.Agent) bool
 	AgentOf func(did string) (performatives.Agent, bool) // who has registered a DID
 	Key     performatives.Key                            // of the broker, whose did:key the manifest names
-	Now     func() time.Time
 	Log     *zap.Logger
 }
 

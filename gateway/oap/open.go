@@ -1,0 +1,131 @@
+package oapgateway
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/agreement"
+	"github.com/parley-asp/parley/hosted"
+	"github.com/parley-asp/parley/modes"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// An opening is the body of open.
+type opening struct {
+	To       string                    `json:"to"` // a DID or an agent's URI
+	Category string                    `json:"category"`
+	Policy   map[string]jsontext.Value `json:"policy"` // as in the manifest, or as in terms.policy
+}
+
+// How long a negotiation may take, and wait for a party that accepts invitations itself.
+const (
+	longest    = session.LongestDuration
+	invitation = 24 * time.Hour
+)
+
+// open opens a session, and accepts the invitation for a party that is hosted: OAP knows no
+// invitations, and one that is accepted binds nobody.
+func (c *call) open() (int, any, error) {
+	data, _, err := c.read()
+	if err != nil {
+		return 0, nil, err
+	}
+	var o opening
+	if err := performatives.Unmarshal(data, &o, ""); err != nil {
+		return 0, nil, bad("%s", err)
+	}
+	to, err := c.g.party(o.To)
+	if err != nil {
+		return 0, nil, err
+	}
+	terms, err := o.terms()
+	if err != nil {
+		return 0, nil, err
+	}
+	key, err := hosted.KeyIn(c.r.Header)
+	if err != nil {
+		return 0, nil, err
+	}
+	said, err := hosted.Opening{
+		With: []performatives.Agent{to}, Purpose: cmp.Or(o.Category, "negotiation"), Mode: modes.Binding.Name, Terms: terms,
+	}.Invitation()
+	if err != nil {
+		return 0, nil, err
+	}
+	made, err := c.g.o.Hosted.Say(c.r.Context(), c.pass.Agent, "", key, said)
+	if err == nil {
+		err = c.introduce(made.Session, to)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	v, err := c.view(made.Session)
+	return http.StatusCreated, negotiation{ID: negotiationID(made.Session), State: v.part.Status}, err
+}
+
+// party is whom a DID or an agent's URI names.
+func (g *Gateway) party(name string) (performatives.Agent, error) {
+	if a, registered := g.o.AgentOf(name); registered {
+		return a, nil
+	}
+	a, err := performatives.ParseAgent(name)
+	if err != nil {
+		a, err = agreement.DID(name).Agent()
+	}
+	if err != nil {
+		return "", bad("to is the DID or the URI of an agent")
+	}
+	return a, nil
+}
+
+// terms are the invitation's. Its policy has the names of binding/1.
+func (o opening) terms() (map[string]jsontext.Value, error) {
+	p := map[string]jsontext.Value{}
+	for name, value := range o.Policy {
+		switch name {
+		case "max_rounds":
+			name = "maxRounds"
+		case "default_validity_minutes":
+			var minutes float64
+			if json.Unmarshal(value, &minutes) != nil || minutes != float64(int64(minutes)) || minutes < 1 || minutes > longest.Minutes() {
+				return nil, bad("policy.default_validity_minutes is a whole number of minutes, at least 1")
+			}
+			name, value = "defaultValidityMs", milliseconds(time.Duration(minutes)*time.Minute)
+		}
+		p[name] = value
+	}
+	if o.Category != "" {
+		var categories []string
+		if all, given := p["categories"]; given && (json.Unmarshal(all, &categories) != nil || !slices.Contains(categories, o.Category)) {
+			return nil, bad("policy.categories does not have %.100q", o.Category)
+		}
+		p["categories"], _ = json.Marshal([]string{o.Category}) // a text
+	}
+	policy, err := json.Marshal(p, json.Deterministic(true))
+	return map[string]jsontext.Value{"policy": policy, "maxDuration": milliseconds(longest), "invitationTimeoutMs": milliseconds(invitation)}, err
+}
+
+func milliseconds(d time.Duration) jsontext.Value {
+	return strconv.AppendInt(nil, d.Milliseconds(), 10)
+}
+
+// introduce accepts the invitation for another party of OAP's. Everybody else accepts as ever.
+func (c *call) introduce(id performatives.SessionID, to performatives.Agent) error {
+	if !c.g.o.Party(to) {
+		return nil
+	}
+	said := hosted.Said{Performative: performatives.Accept.String(), Body: jsontext.Value(`{"referenceId":"invitation"}`)}
+	_, err := c.g.o.Hosted.Say(c.r.Context(), to, id, "invitation "+string(id), said)
+	if errors.Is(err, &session.Refusal{Code: session.Unauthorized}) {
+		return nil
+	}
+	return err
+}
