@@ -21,6 +21,9 @@ func (b *Broker) Admit(sender performatives.Agent, id performatives.SessionID, s
 	return release, err
 }
 
+// CheckRate refuses a principal that Admit would refuse now, before anything is stored for it.
+func (b *Broker) CheckRate(sender performatives.Agent) error { return b.limiter.Check(sender) }
+
 // Isolated tells that acts must not be judged now: this broker may have been taken for dead.
 func (b *Broker) Isolated() bool { return b.cluster.Isolated() }
 

@@ -29,6 +29,8 @@ import (
 type Broker interface {
 	CallAs(ctx context.Context, as performatives.Agent, verb string, request []byte) ([]byte, error)
 	SubmitAs(ctx context.Context, as performatives.Agent, s performatives.SessionID, envelope []byte) (api.Acceptance, error)
+	// CheckRate refuses a principal that has exceeded its rate.
+	CheckRate(as performatives.Agent) error
 }
 
 // Custody signs for hosted agents. A nil signer signs nothing (--dev).
@@ -89,6 +91,9 @@ func (h *Agents) Say(ctx context.Context, as performatives.Agent, id performativ
 	}
 	if key == "" {
 		return s.send(ctx, made)
+	}
+	if err := h.o.Broker.CheckRate(as); err != nil { // who sends too much fills no bucket with keys
+		return accepted, err
 	}
 	if made.Content, err = content(id, said); err != nil {
 		return accepted, err

@@ -83,14 +83,10 @@ func (l *Limiter) Admit(a performatives.Agent, size int) (release func(), err er
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b, org := l.of(a, now)
-	if b.inFlight >= l.limits.InFlight {
-		return nil, api.RateLimited("inFlight", afterAnAnswer, "%d of your requests wait for their answers, and there are no more than that at a time", b.inFlight)
+	if err := l.refuse(b, now); err != nil {
+		return nil, err
 	}
-	if !b.rate.AllowN(now, 1) {
-		missing := (1 - b.rate.TokensAt(now)) / l.limits.Rate
-		wait := time.Duration(missing*float64(time.Second)) + time.Millisecond
-		return nil, api.RateLimited("rate", wait, "no more than %g acts and calls a second, or %d at once after a pause", l.limits.Rate, l.limits.Burst)
-	}
+	b.rate.AllowN(now, 1)
 	if err := refuseBytes(b.bytes, now, size, "bytes", "you"); err != nil {
 		return nil, err
 	}
@@ -104,6 +100,28 @@ func (l *Limiter) Admit(a performatives.Agent, size int) (release func(), err er
 		defer l.mu.Unlock()
 		b.inFlight--
 	}), nil
+}
+
+// Check refuses a principal's request that Admit would refuse now, whatever its size. It charges
+// nothing.
+func (l *Limiter) Check(a performatives.Agent) error {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b, _ := l.of(a, now)
+	return l.refuse(b, now)
+}
+
+// refuse refuses one request more than the limits allow now.
+func (l *Limiter) refuse(b *bucket, now time.Time) error {
+	if b.inFlight >= l.limits.InFlight {
+		return api.RateLimited("inFlight", afterAnAnswer, "%d of your requests wait for their answers, and there are no more than that at a time", b.inFlight)
+	}
+	if tokens := b.rate.TokensAt(now); tokens < 1 && b.rate.Limit() != rate.Inf {
+		wait := time.Duration((1-tokens)/l.limits.Rate*float64(time.Second)) + time.Millisecond
+		return api.RateLimited("rate", wait, "no more than %g acts and calls a second, or %d at once after a pause", l.limits.Rate, l.limits.Burst)
+	}
+	return nil
 }
 
 // refuseBytes refuses a request for which a quota of bytes has no room now.

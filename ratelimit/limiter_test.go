@@ -50,10 +50,11 @@ func TestRate(t *testing.T) {
 		return time.Duration(limitedBy(t, err, "rate")) * time.Millisecond
 	}
 	for range 3 {
-		if asks(alpha) != 0 {
-			t.Error("refused within the burst")
+		if err := l.Check(alpha); err != nil || asks(alpha) != 0 {
+			t.Errorf("refused within the burst: %v", err)
 		}
 	}
+	limitedBy(t, l.Check(alpha), "rate")
 	again := asks(alpha)
 	if again <= 0 || again > 101*time.Millisecond {
 		t.Errorf("retry after %s, at 10 a second", again)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/session"
 )
@@ -132,5 +133,20 @@ func TestThousandConnections(t *testing.T) {
 	}
 	if there != opened {
 		t.Errorf("%d sessions are there, %d were opened", there, opened)
+	}
+}
+
+// An act that the rate limiter refuses leaves no record of its Idempotency-Key.
+func TestRefusedKey(t *testing.T) {
+	t.Parallel()
+	w := newHTTPWorld(t, testkit.Options{Limits: broker.Limits{Rate: 1e-6, Burst: 2}})
+	keys := []string{"first", "second", "third"}
+	for _, key := range keys {
+		a := w.send("POST", "/v1/asp/sessions", w.tokens[cron], fmt.Sprintf(`{"with":[%q],"purpose":"x"}`, seller), func(r *http.Request) { r.Header.Set("Idempotency-Key", key) })
+		_, noted, err := w.IdempotencyKeys().Get(w.Ctx, cron, "key "+key)
+		testkit.Must(t, err)
+		if accepted := a.status == http.StatusCreated; accepted != (key != "third") || noted != accepted {
+			t.Errorf("the %s act is answered %d, and its key is noted: %t", key, a.status, noted)
+		}
 	}
 }

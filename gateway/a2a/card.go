@@ -66,6 +66,9 @@ func (g *Gateway) wellKnown(w http.ResponseWriter, r *http.Request, path string,
 		w.Header().Set("Content-Type", jsonType)
 		w.Header().Set("Cache-Control", "public, max-age=60")
 		w.Header().Set("ETag", `"`+hex.EncodeToString(digest[:16])+`"`)
+		if at, err := time.Parse(time.RFC3339, cmp.Or(card.Registry.UpdatedAt, card.Registry.RegisteredAt)); err == nil {
+			w.Header().Set("Last-Modified", at.UTC().Format(http.TimeFormat))
+		}
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
 	case path == KeysPath && signer != nil:
 		write(w, http.StatusOK, object{"keys": []object{jwk(signer.Key())}})

@@ -10,7 +10,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -128,19 +127,7 @@ func origin(text string) (string, error) {
 }
 
 func (r remote) fetch(ctx context.Context, url string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := r.client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer answer.Body.Close() //nolint:errcheck // it was read
-	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers %s", url, answer.Status)
-	}
-	return io.ReadAll(answer.Body)
+	return publicnet.Get(ctx, r.client, url, jsonType, maxReply)
 }
 
 // boundedReplies cuts off replies that are too large.
