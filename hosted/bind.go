@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/calls"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -109,5 +110,5 @@ func (s speech) offer(ctx context.Context, view api.SessionView, body jsontext.V
 
 // ask calls a verb as the agent.
 func (s speech) ask(ctx context.Context, verb api.Verb, request, reply any) error {
-	return api.CallAs(s.o.Broker.CallAs).Call(ctx, s.as, verb, request, reply)
+	return calls.As(ctx, s.o.Broker, s.as, verb, request, reply)
 }

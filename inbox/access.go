@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/calls"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -94,7 +95,7 @@ func newDevices(card api.Card, own performatives.Key, now time.Time) (added []ap
 
 // ask calls a verb as a principal.
 func ask[Q, A any](ctx context.Context, i *Inbox, as performatives.Agent, verb api.VerbOf[Q, A], request Q) (answer A, err error) {
-	err = api.CallAs(i.Broker.CallAs).Call(ctx, as, verb.Verb, request, &answer)
+	err = calls.As(ctx, i.Broker, as, verb.Verb, request, &answer)
 	return answer, err
 }
 

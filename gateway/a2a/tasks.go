@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/hosted"
+	"github.com/parley-asp/parley/internal/calls"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -21,7 +22,7 @@ var _ a2asrv.RequestHandler = tasks{}
 
 // ask calls a verb as the caller and reads its reply.
 func (g *Gateway) ask(ctx context.Context, as performatives.Agent, verb api.Verb, request, reply any) error {
-	return api.CallAs(g.o.Broker.CallAs).Call(ctx, as, verb, request, reply)
+	return calls.As(ctx, g.o.Broker, as, verb, request, reply)
 }
 
 // A snapshot is a session as its caller sees it: the view, and the newest entries.

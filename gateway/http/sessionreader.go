@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/calls"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -97,5 +98,5 @@ func (r *sessionReader) read(ctx context.Context, emit func(changed *stateChange
 
 // ask calls a verb and reads its reply.
 func (c *call) ask(ctx context.Context, verb api.Verb, request, reply any) error {
-	return api.CallAs(c.g.o.Broker.CallAs).Call(ctx, c.pass.Agent, verb, request, reply)
+	return calls.As(ctx, c.g.o.Broker, c.pass.Agent, verb, request, reply)
 }

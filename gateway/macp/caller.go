@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/custody"
+	"github.com/parley-asp/parley/internal/calls"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -113,7 +114,7 @@ func (g *Gateway) meet(ctx context.Context, a performatives.Agent) error {
 
 // ask calls a verb and reads its reply.
 func (g *Gateway) ask(ctx context.Context, as performatives.Agent, verb api.Verb, request, reply any) error {
-	return api.CallAs(g.o.Broker.CallAs).Call(ctx, as, verb, request, reply)
+	return calls.As(ctx, g.o.Broker, as, verb, request, reply)
 }
 
 // view is a session as the caller sees it.

@@ -25,6 +25,7 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/custody"
 	"github.com/parley-asp/parley/hosted"
+	"github.com/parley-asp/parley/internal/calls"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -152,7 +153,7 @@ func bad(format string, args ...any) error {
 
 // ask calls a verb and reads its reply.
 func (c *call) ask(verb api.Verb, request, reply any) error {
-	return api.CallAs(c.g.o.Broker.CallAs).Call(c.r.Context(), c.pass.Agent, verb, request, reply)
+	return calls.As(c.r.Context(), c.g.o.Broker, c.pass.Agent, verb, request, reply)
 }
 
 // OAP's error codes (OAP-CORE-1.0, appendix B).
