@@ -18,15 +18,23 @@ import (
 
 var (
 	streams = flag.Int("streams", 100, "event streams that BenchmarkStreams opens")
+	clients = flag.Int("clients", 1000, "clients of MCP that BenchmarkMCPWait has wait")
 	hold    = flag.String("hold", "", "hold event streams of this address open, in a process of their own")
+	holdMCP = flag.String("hold-mcp", "", "the same, with clients of MCP that wait")
 )
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if *hold == "" {
+	var err error
+	switch {
+	case *hold != "":
+		err = holdOpen(*streams, func(int) (net.Conn, error) { return openStream(*hold) })
+	case *holdMCP != "":
+		err = holdOpen(*clients, func(i int) (net.Conn, error) { return waitByMCP(*holdMCP, i) })
+	default:
 		os.Exit(m.Run())
 	}
-	if err := holdStreams(*hold, *streams); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -39,16 +47,7 @@ func BenchmarkStreams(b *testing.B) {
 	w := testkit.NewWorld(b, testkit.Options{Dev: true, HTTP: "127.0.0.1:0", HTTPConnections: -1})
 	memory, goroutines := inUse()
 	resident := residentMemory(b)
-	readers := exec.Command(os.Args[0], "-test.run=^$", "-hold="+w.HTTPAddr, "-streams="+strconv.Itoa(*streams))
-	readers.Stderr = os.Stderr
-	stdin, err := readers.StdinPipe()
-	testkit.Must(b, err)
-	stdout, err := readers.StdoutPipe()
-	testkit.Must(b, err)
-	testkit.Must(b, readers.Start())
-	if ready, err := io.ReadAll(io.LimitReader(stdout, int64(len("ready")))); err != nil || string(ready) != "ready" {
-		b.Fatal(string(ready), err)
-	}
+	leave := connects(b, "-hold="+w.HTTPAddr, "-streams="+strconv.Itoa(*streams))
 	for b.Loop() {
 		more, then := inUse()
 		each := float64(*streams)
@@ -56,12 +55,31 @@ func BenchmarkStreams(b *testing.B) {
 		b.ReportMetric((residentMemory(b)-resident)/each, "resident-B/stream")
 		b.ReportMetric(float64(then-goroutines)/each, "goroutines/stream")
 	}
-	testkit.Must(b, stdin.Close())
-	testkit.Must(b, readers.Wait())
+	leave()
 }
 
-// holdStreams opens streams, says that it is ready, and holds them until its input ends.
-func holdStreams(address string, n int) error {
+// connects runs this program as clients that hold connections open, until they leave.
+func connects(b *testing.B, flags ...string) (leave func()) {
+	b.Helper()
+	others := exec.Command(os.Args[0], append([]string{"-test.run=^$"}, flags...)...)
+	others.Stderr = os.Stderr
+	stdin, err := others.StdinPipe()
+	testkit.Must(b, err)
+	stdout, err := others.StdoutPipe()
+	testkit.Must(b, err)
+	testkit.Must(b, others.Start())
+	if ready, err := io.ReadAll(io.LimitReader(stdout, int64(len("ready")))); err != nil || string(ready) != "ready" {
+		b.Fatal(string(ready), err)
+	}
+	return func() {
+		b.Helper()
+		testkit.Must(b, stdin.Close())
+		testkit.Must(b, others.Wait())
+	}
+}
+
+// holdOpen opens connections, says that it is ready, and holds them until its input ends.
+func holdOpen(n int, connect func(i int) (net.Conn, error)) error {
 	open := make(chan error)
 	slots := make(chan struct{}, 16)
 	connections := make([]net.Conn, n)
@@ -70,7 +88,7 @@ func holdStreams(address string, n int) error {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			var err error
-			connections[i], err = openStream(address)
+			connections[i], err = connect(i)
 			open <- err
 		}()
 	}
