@@ -34,6 +34,14 @@ type assessed struct {
 	AntiPatterns    []string         `json:"anti_patterns"`
 }
 
+// assessed reads what the skill says of tasks that it fits. What cannot be read says nothing.
+func (s Skill) assessed() (says assessed) {
+	if s.Assessment.Kind() == '{' {
+		_ = json.Unmarshal(s.Assessment, &says)
+	}
+	return says
+}
+
 // A specialization raises the score of tasks of a domain.
 type specialization struct {
 	Domain string  `json:"domain"`
@@ -59,10 +67,7 @@ type named struct {
 func readSkill(s Skill) skill {
 	r := skill{id: orUnknown(s.ID), name: orUnknown(s.Name)}
 	keywords := set{}
-	var says assessed
-	if s.Assessment.Kind() == '{' {
-		_ = json.Unmarshal(s.Assessment, &says) // what cannot be read says nothing
-	}
+	says := s.assessed()
 	for _, keyword := range says.Keywords {
 		keywords[lower(keyword)] = true
 	}
@@ -96,10 +101,7 @@ func readSkill(s Skill) skill {
 
 // Longest is how many items the longest list of the skill has.
 func (s Skill) Longest() int {
-	var says assessed
-	if s.Assessment.Kind() == '{' {
-		_ = json.Unmarshal(s.Assessment, &says) // what cannot be read says nothing
-	}
+	says := s.assessed()
 	return max(len(s.Tags), len(s.InputModes), len(s.OutputModes), len(s.AllowedTools), len(members(s.Capabilities)),
 		len(says.Keywords), len(says.Specializations), len(says.AntiPatterns))
 }
@@ -107,10 +109,7 @@ func (s Skill) Longest() int {
 // Text is what a skill says of itself, for an embedding: its name, description, tags,
 // keywords and capabilities.
 func (s Skill) Text() string {
-	var says assessed
-	if s.Assessment.Kind() == '{' {
-		_ = json.Unmarshal(s.Assessment, &says) // what cannot be read says nothing
-	}
+	says := s.assessed()
 	var parts []string
 	for _, part := range []string{s.Name, s.Description, strings.Join(s.Tags, " "), strings.Join(says.Keywords, " ")} {
 		if part != "" {

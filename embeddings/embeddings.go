@@ -82,7 +82,7 @@ func (c *Client) embed(ctx context.Context, texts []string) ([][]float32, error)
 	if err != nil || len(missing) == 0 {
 		return vectors, err
 	}
-	asked, err := c.ask(ctx, missing)
+	asked, err := c.ask(context.WithoutCancel(ctx), missing) // a caller that leaves is no failure of the endpoint
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {

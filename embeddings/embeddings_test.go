@@ -1,6 +1,7 @@
 package embeddings
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"net/http"
@@ -91,6 +92,20 @@ func TestFailures(t *testing.T) {
 	broken, at = false, at.Add(openFor)
 	if c.Similarity(t.Context(), discovery.Task{Summary: "x"}, nil) == nil {
 		t.Error("the circuit breaker stays open")
+	}
+}
+
+// Callers that leave do not open the circuit breaker.
+func TestCallersLeave(t *testing.T) {
+	t.Parallel()
+	c, _ := endpoint(t, vectors)
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	for i := range maxFailures {
+		c.Similarity(gone, discovery.Task{Summary: fmt.Sprint(i)}, nil)
+	}
+	if c.Similarity(t.Context(), discovery.Task{Summary: "x"}, nil) == nil {
+		t.Error("the circuit breaker is open")
 	}
 }
 
