@@ -4,7 +4,7 @@
 //	t, err := tender.New(c, tender.Request{Subject: "1,000 cups", Terms: terms})
 //	if err != nil { … }
 //	err = t.Invite(ctx, sellers, time.Minute)
-//	bids, err := t.Bids(ctx) // how each stands; t.Advance says what is ours to say
+//	bids, err := t.Gather(ctx, tender.Gathering{Until: time.Now().Add(time.Minute)})
 //	best, found := tender.Rule{Lowest: "price"}.Best(bids)
 //	err = t.Accept(ctx, best)
 //

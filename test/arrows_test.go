@@ -100,7 +100,7 @@ var places = map[string]place{
 	"gateway/macp/gen": plain(), // writes pb; not part of the program
 
 	"client":         plain("agreement", "discovery", "internal/natscontext", "performatives", "schemas", "session", "transcript", "api"),
-	"tender":         plain("api", "client", "negotiator", "performatives", "session"),
+	"tender":         plain("api", "client", "negotiator", "performatives", "render", "session"),
 	"login":          plain("api"),
 	"embedded":       plain("login", "api"),
 	"broker":         plain("domainproof", "records", "scheduler", "ratelimit", "verbs", "access", "entries", "queries", "agreements", "agreement", "availability", "inclusion", "ledger", "proposals", "registry", "custody", "feed", "idempotency", "sessionlist", "archive", "approvals", "insights", "turns", "cluster", "internal/background", "internal/pending", "store", "performatives", "delegation", "escalation", "schemas", "session", "modes", "transcript", "api"),

@@ -36,7 +36,7 @@ worth most by --policy. With --policy each offer is answered by counter-offers f
 
 It accepts first, and then withdraws from the others: it withdraws our offers,
 rejects theirs, and closes the sessions. Everything is read from the broker, so the
-same command goes on after an interruption. Run one at a time for a tender.`,
+same command goes on after an interruption. Do not run it twice at once for the same tender.`,
 		Example: `  parley tender ID --lowest price --as agent://acme.com/buyer
   parley tender ID --accept agent://cups.example/sales --as agent://acme.com/me`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -131,68 +131,38 @@ func (o *tenderOptions) run(cmd *cobra.Command, begin func(context.Context, conn
 	return nil
 }
 
-// readEvery is how often the sessions of a tender are read.
-const readEvery = 500 * time.Millisecond
-
 // await shows the offers until nothing more is awaited.
 func (o *tenderOptions) await(ctx context.Context, cmd *cobra.Command, t *tender.Tender) ([]tender.Bid, error) {
-	ticker := time.NewTicker(readEvery)
-	defer ticker.Stop()
-	until := time.Now().Add(o.within)
-	shown, told := "", ""
-	for {
+	shown, noted := "", ""
+	show := func(bids []tender.Bid) error {
+		now := render.Bids(o.rule.Rows(bids), style(cmd))
+		if now == shown || asked(cmd, "json") {
+			return nil
+		}
+		shown = now
+		if style(cmd).Colour {
+			now = "\x1b[H\x1b[2J" + now
+		}
+		return say(cmd, now+"\n")
+	}
+	if o.accept == acceptNone {
 		bids, err := t.Bids(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if now := o.draw(bids, style(cmd)); now != shown && !asked(cmd, "json") {
-			shown = now
-			if style(cmd).Colour {
-				now = "\x1b[H\x1b[2J" + now
-			}
-			if err := say(cmd, now+"\n"); err != nil {
-				return nil, err
-			}
-		}
-		_, decided := tender.Chosen(bids)
-		if decided || o.accept == acceptNone {
-			return bids, nil
-		}
-		said, err := t.Advance(ctx, bids)
-		if err != nil && ctx.Err() == nil && err.Error() != told {
-			told = err.Error()
-			note(cmd, told)
-		}
-		if said == 0 && (tender.Settled(bids) || o.named(bids) || !time.Now().Before(until)) {
-			return bids, nil
-		}
-		if said == 0 {
-			if err := tick(ctx, ticker); err != nil {
-				return nil, err
-			}
-		}
+		return bids, show(bids)
 	}
+	return t.Gather(ctx, tender.Gathering{Until: time.Now().Add(o.within), Enough: o.named, Read: show, Refused: func(err error) {
+		if err.Error() != noted {
+			noted = err.Error()
+			note(cmd, noted)
+		}
+	}})
 }
 
 // named reports whether the agent of --accept has made its offer.
 func (o *tenderOptions) named(bids []tender.Bid) bool {
 	return slices.ContainsFunc(bids, func(b tender.Bid) bool { return string(b.Agent) == o.accept && b.Open() })
-}
-
-func (o *tenderOptions) draw(bids []tender.Bid, s render.Style) string {
-	best, _ := o.rule.Best(bids)
-	rows := make([]render.Bid, 0, len(bids))
-	for _, b := range bids {
-		row := render.Bid{Number: b.Number, Agent: b.Agent, Standing: string(b.Standing), Offers: b.Offers, Best: b.Number == best.Number}
-		if b.Reason != "" {
-			row.Standing += ": " + b.Reason
-		}
-		if b.Offer != nil {
-			row.Terms = b.Offer.Terms
-		}
-		rows = append(rows, row)
-	}
-	return render.Bids(rows, s)
 }
 
 // A decision is what a tender has come to.

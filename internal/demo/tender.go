@@ -235,14 +235,5 @@ func (p *printer) bids(round int, bids []tender.Bid, rule tender.Rule) {
 	if p.quiet {
 		return
 	}
-	best, _ := rule.Best(bids)
-	var rows []render.Bid
-	for _, b := range bids {
-		row := render.Bid{Number: b.Number, Agent: b.Agent, Standing: string(b.Standing), Offers: b.Offers, Best: b.Number == best.Number}
-		if b.Offer != nil {
-			row.Terms = b.Offer.Terms
-		}
-		rows = append(rows, row)
-	}
-	p.print(fmt.Sprintf("Round %d\n%s\n", round, render.Bids(rows, p.style)))
+	p.print(fmt.Sprintf("Round %d\n%s\n", round, render.Bids(rule.Rows(bids), p.style)))
 }
