@@ -58,8 +58,8 @@ func agentAdd() *cobra.Command {
 that only you can read. It is better if the agent generates its own key: pass the
 public key with --public-key. With --hosted the broker makes and holds a signing key
 instead: such an agent acts over HTTP with a token ('parley token add'). With --a2a the
-agent is one that speaks A2A elsewhere, at its URI's domain: what it is told is sent
-there, and what it answers is signed by a key that the broker holds.`,
+agent runs on an A2A server elsewhere, at its URI's domain: the broker sends it what
+others say, and signs what it answers with a key that the broker holds.`,
 		Example: `  parley agent add agent://acme.com/alpha --key-out alpha.nk --capability logs
   parley agent add agent://acme.com/cron --hosted
   parley agent add agent://widgets.co/beta --public-key UDXU… --kind system
@@ -79,7 +79,7 @@ there, and what it answers is signed by a key that the broker holds.`,
 	cmd.Flags().StringVarP(&r.file, "file", "f", "", "`FILE` with the card as JSON or YAML, such as its skills and price; flags take precedence")
 	cmd.Flags().BoolVar(&r.hosted, "hosted", false, "the broker holds a signing key; --key-out or --public-key add a key of the agent's own")
 	cmd.Flags().BoolVar(&r.card.A2A, "serve-a2a", false, "let clients of A2A reach the agent, which has to be hosted")
-	cmd.Flags().StringVar(&r.card.Registry.A2A, "a2a", "", "`URL` of the server of an agent elsewhere, which speaks A2A: the broker talks to it, and signs for it")
+	cmd.Flags().StringVar(&r.card.Registry.A2A, "a2a", "", "`URL` of the A2A server on which the agent runs; the broker talks to it, and signs for it")
 	cmd.Flags().BoolVar(&r.card.Registry.A2AUnsigned, "a2a-unsigned", false, "the agent card at --a2a need not be signed")
 	cmd.Flags().StringVar(&r.card.Registry.DID, "did", "", "`DID` that agreements name: did:key of --public-key, or did:web of a host in --did-hosts whose document has that key")
 	cmd.Flags().Float64Var(&r.trust, "trust", 0, "trust `SCORE`, 0 to 100")

@@ -53,7 +53,7 @@ func agentVerifyDomain() *cobra.Command {
 The operator vouches for it, or, with --by, the domain does: by a DNS TXT record
 of _parley.DOMAIN that is parley-key=KEY, or by a file at
 https://DOMAIN/.well-known/asp/keys.json that is {"keys": ["KEY"]}. With --as the
-agent has its own domain asked. A new key has to be verified again.`,
+agent verifies its own domain. A new key has to be verified again.`,
 		Example: `  parley agent verify-domain agent://acme.com/alpha --by dns`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			agent, err := performatives.ParseAgent(args[0])

@@ -198,7 +198,7 @@ documents leave open.`,
 			return show(cmd, m, func(s render.Style) string { return render.Mapping(m, s) })
 		},
 	}
-	cmd.Flags().StringVar(&as, "as", "", "the `FORMAT` of what comes after: "+formatNames()+" (default: the agreement itself)")
+	cmd.Flags().StringVar(&as, "as", "", "show what the protocol of this `FORMAT` takes: "+formatNames()+" (default: the agreement itself)")
 	return cmd
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-asp/parley/agreement"
 )
 
-// formatNames are those of what comes after an agreement.
+// formatNames are the protocols to which an agreement can be mapped.
 func formatNames() string {
 	var names []string
 	for _, f := range agreement.Formats() {

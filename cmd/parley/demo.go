@@ -30,8 +30,8 @@ say over HTTP, and read their inbox as server-sent events. The human signs. It p
 every mode but haggle and tender.
 
 With --face mcp or a2a two hosted agents play the sixth pattern, and nothing else:
-over MCP as assistants who call the broker's tools, over A2A as servers of tasks.
-With --face macp two send MACP's messages of the proposal mode (--mode convergent).
+over MCP they call the broker's tools, over A2A they send each other messages.
+With --face macp two agents negotiate in MACP's proposal mode (--mode convergent).
 
 It starts a broker with logins and signatures, and removes it at the end. With
 --url it plays on a running broker, where it registers its agents (of the domains
@@ -51,8 +51,8 @@ operator's key: --operator, or operator.nk in --data.`,
 	}
 	flags := cmd.Flags()
 	flags.String("mode", "", "`MODE` to play: "+strings.Join(demo.Choices(demo.NATS), ", ")+" (default "+demo.ASP+", with --face macp "+demo.Convergent+")")
-	flags.String("face", demo.NATS, "`FACE` of the broker that the agents speak to: "+strings.Join(demo.Faces(), ", "))
-	flags.String("http", "http://127.0.0.1:8080", "with --url and another --face than nats: `URL` of the broker's HTTP")
+	flags.String("face", demo.NATS, "the interface (`FACE`) of the broker that the agents use: "+strings.Join(demo.Faces(), ", "))
+	flags.String("http", "http://127.0.0.1:8080", "with --url and any --face but nats: `URL` of the broker's HTTP")
 	flags.String("macp", "127.0.0.1:50051", "with --url and --face macp: `HOST:PORT` of the broker's MACP")
 	flags.String("url", "", "play on the broker at this NATS `URL` (default: start one)")
 	flags.String("data", defaultData, "with --url: the broker's data `DIR`, which holds operator.nk")

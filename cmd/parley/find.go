@@ -27,7 +27,7 @@ func findCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "find TASK", Short: "ask who could do a task, and rank them", Args: args(cobra.ExactArgs(1)),
 		Long: `Asks all agents that could do a task how well they fit, and ranks them. An agent
-that is there answers itself; any other is assessed by its card. The subscores say
+that is online answers itself; any other is assessed by its card. The subscores say
 why: skill match, input and output, speed, load and cost, each from 0 to 1.
 
 --rank is best, cheapest, queue or trust, each with an optional least score as in
@@ -83,11 +83,11 @@ withdraws from the others. parley tender ID goes on with it after an interruptio
 	f.StringSliceVar(&q.OutputTypes, "output", nil, "the agent writes this MIME `TYPE`; one of several is enough")
 	f.StringSliceVar(&q.RequiredTools, "require-tool", nil, "the agent has this `TOOL`; can be repeated")
 	f.StringSliceVar(&q.ForbiddenTools, "forbid-tool", nil, "no skill of the agent has this `TOOL`; can be repeated")
-	f.Float64Var(&q.MaxLatency, "max-latency-ms", 0, "`MILLISECONDS` that it should take; an estimate of more than twice as many refuses")
-	f.StringVar(&cost, "max-cost", "", "the most that it may cost, an `AMOUNT` such as 0.001")
-	f.Float64Var(&q.MinScore, "min-score", 0, "accept from this `SCORE`, 0 to 1")
+	f.Float64Var(&q.MaxLatency, "max-latency-ms", 0, "`MILLISECONDS` that the task may take; an agent that needs more than twice as many refuses")
+	f.StringVar(&cost, "max-cost", "", "the most that the task may cost, an `AMOUNT` such as 0.001")
+	f.Float64Var(&q.MinScore, "min-score", 0, "agents with a lower `SCORE`, 0 to 1, refuse")
 	f.Float64Var(&q.MinTrust, "min-trust", 0, "only agents with at least this trust `SCORE`, 0 to 100")
-	f.DurationVar(&within, "within", api.DefaultWait*time.Millisecond, "how long to wait for answers, at most 10s; 0s asks cards alone")
+	f.DurationVar(&within, "within", api.DefaultWait*time.Millisecond, "how long to wait for answers, at most 10s; 0s asks nobody and assesses cards")
 	f.StringVar(&q.Rank, "rank", "best", "`POLICY` of the ranking")
 	f.IntVar(&q.Limit, "limit", 20, "show at most `N` agents, up to 200")
 	f.IntVar(&invite, "invite", 0, "open sessions with the best `N`")

@@ -19,8 +19,8 @@ func humanAway() *cobra.Command {
 		Use: "away URI", Short: "say who stands in for a human", Args: args(cobra.ExactArgs(1)),
 		Long: `Until the end, new escalations that ask the human, and those that are handed to them,
 are assigned to the stand-in, who is notified. The stand-in is a colleague who may
-decide, and gets no right by it: what asks only the human stays with them. An operator
-says it of anybody, and a human of themselves, with --as.`,
+decide, and gains no right by it: what asks only the human stays with them. An operator
+sets it for anybody, and a human for themselves, with --as.`,
 		Example:           "  parley human away human://acme.com/alice \\\n    --to human://acme.com/bob --until 168h",
 		ValidArgsFunction: completeFirst(completeAgents(performatives.KindHuman)),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -121,7 +121,7 @@ func inboxClaim() *cobra.Command {
 			}
 			return c.ClaimEscalation(ctx, args[0], lease)
 		})
-	cmd.Flags().BoolVar(&takeOver, "take-over", false, "end the claim of a colleague, who is told")
+	cmd.Flags().BoolVar(&takeOver, "take-over", false, "end the claim of a colleague, who is notified")
 	cmd.Flags().DurationVar(&lease, "for", 0, "how long the claim lasts (default: 10m)")
 	return cmd
 }

@@ -80,8 +80,9 @@ func logMonitor() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "monitor", Short: "follow the log and check that it only grows", Args: args(cobra.NoArgs),
 		Long: `Prints each new leaf, and checks that each checkpoint extends the one before. The
-newest checkpoint is kept in --state: give it to others, and to 'parley restore'. A log
-that was changed ends the command with an error.`,
+newest checkpoint is kept in --state: compare it with what others have, and give it to
+'parley serve --log-resume' after a restore. A log that was changed ends the command
+with an error.`,
 		Example: "  parley log monitor --log-url https://acme.com/log --state acme.checkpoint",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if interval <= 0 {
