@@ -10,6 +10,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/custody"
 	"github.com/parley-asp/parley/performatives"
 )
@@ -25,6 +26,7 @@ type OIDC struct {
 type issuer struct {
 	OIDC
 	client *http.Client
+	known  func(performatives.Agent) (card api.Card, registered bool)
 
 	finding  singleflight.Group
 	verifier atomic.Pointer[oidc.IDTokenVerifier]
@@ -49,7 +51,7 @@ func (i *issuer) admit(ctx context.Context, bearer string) (custody.Pass, error)
 	}
 	name, _ := claims[i.Claim].(string)
 	a, err := performatives.ParseAgent(name)
-	if err != nil {
+	if _, registered := i.known(a); err != nil || !registered {
 		return custody.Pass{}, custody.ErrToken
 	}
 	return custody.Pass{Agent: a, Worker: "oidc", Expires: token.Expiry}, nil
@@ -79,7 +81,7 @@ func (s *Server) admits(o OIDC) func(context.Context, string) (custody.Pass, err
 	if o.Claim == "" {
 		o.Claim = "sub"
 	}
-	outside := &issuer{OIDC: o, client: &http.Client{Timeout: issuerTimeout}}
+	outside := &issuer{OIDC: o, client: &http.Client{Timeout: issuerTimeout}, known: s.Card}
 	return func(ctx context.Context, bearer string) (custody.Pass, error) {
 		if strings.Count(bearer, ".") == 2 && strings.HasPrefix(bearer, "ey") {
 			return outside.admit(ctx, bearer)

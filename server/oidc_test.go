@@ -3,6 +3,7 @@ package server_test
 import (
 	"crypto/rand"
 	"crypto/rsa"
+	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 )
 
@@ -54,6 +56,7 @@ func TestIssuer(t *testing.T) {
 	for why, bad := range map[string]string{
 		"another audience": token(map[string]any{"aud": "https://elsewhere.io"}, key), "expired": token(map[string]any{"exp": time.Now().Add(-time.Hour).Unix()}, key),
 		"another issuer": token(map[string]any{"iss": "https://evil.example"}, key), "another key": token(nil, other), "no principal": token(map[string]any{"agent": "alice"}, key),
+		"nobody registered": token(map[string]any{"agent": "agent://elsewhere.io/spy"}, key), "none's algorithm": unsigned(cron, issuer.URL, audience),
 	} {
 		if a := w.send("POST", "/mcp", bad, `{"jsonrpc":"2.0","id":1,"method":"ping"}`); a.status != http.StatusUnauthorized || a.header.Get("WWW-Authenticate") != `Bearer resource_metadata="https://parley.acme.com/.well-known/oauth-protected-resource/mcp"` {
 			t.Errorf("%s: answered %d %s", why, a.status, a.header.Get("WWW-Authenticate"))
@@ -70,4 +73,13 @@ func TestIssuer(t *testing.T) {
 	if metadata.Resource != audience || len(metadata.Servers) != 1 || metadata.Servers[0] != issuer.URL {
 		t.Errorf("the metadata is %+v", metadata)
 	}
+}
+
+// unsigned is a token with the algorithm "none".
+func unsigned(a performatives.Agent, issuer, audience string) string {
+	part := func(v map[string]any) string {
+		data, _ := json.Marshal(v) // of texts and a number
+		return base64.RawURLEncoding.EncodeToString(data)
+	}
+	return part(map[string]any{"alg": "none"}) + "." + part(map[string]any{"iss": issuer, "aud": audience, "sub": a, "agent": a, "exp": time.Now().Add(time.Hour).Unix()}) + "."
 }

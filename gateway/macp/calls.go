@@ -99,23 +99,33 @@ type anonymous struct {
 
 // RecvMsg reads a message if few such calls of the connection are being read.
 func (a anonymous) RecvMsg(into any) error {
+	leave, err := a.g.enterAnonymous(a.Context())
+	if err != nil {
+		return a.g.status(a.Context(), err)
+	}
+	defer leave()
+	return a.ServerStream.RecvMsg(into)
+}
+
+// enterAnonymous counts a call without a good token that is being read, until leave.
+func (g *Gateway) enterAnonymous(ctx context.Context) (leave func(), err error) {
 	connection := ""
-	if p, is := peer.FromContext(a.Context()); is {
+	if p, is := peer.FromContext(ctx); is {
 		connection = p.Addr.String()
 	}
-	a.g.mu.Lock()
-	defer a.g.mu.Unlock()
-	if a.g.anonymous[connection] >= maxAnonymous {
-		return a.g.status(a.Context(), problem{rateLimited, "too many calls without a token at a time"})
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.anonymous[connection] >= maxAnonymous {
+		return nil, problem{rateLimited, "too many calls without a token at a time"}
 	}
-	a.g.anonymous[connection]++
-	a.g.mu.Unlock()
-	err := a.ServerStream.RecvMsg(into)
-	a.g.mu.Lock()
-	if a.g.anonymous[connection]--; a.g.anonymous[connection] == 0 {
-		delete(a.g.anonymous, connection)
-	}
-	return err
+	g.anonymous[connection]++
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.anonymous[connection]--; g.anonymous[connection] == 0 {
+			delete(g.anonymous, connection)
+		}
+	}, nil
 }
 
 func trailer(c code) metadata.MD { return metadata.Pairs("macp-error-code", string(c)) }

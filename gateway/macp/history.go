@@ -21,6 +21,7 @@ type history struct {
 	c         caller
 	id        performatives.SessionID
 	name      string // what MACP calls the session
+	view      view   // the session when the reading began
 	start     *pb.SessionStartPayload
 	names     map[performatives.Agent]string
 	proposals map[string]bool
@@ -31,10 +32,9 @@ type history struct {
 // history begins to read a session, of which the caller has to be a part.
 func (g *Gateway) history(ctx context.Context, c caller, id performatives.SessionID, name string) (*history, error) {
 	h := &history{g: g, c: c, id: id, name: name, names: map[performatives.Agent]string{}, proposals: map[string]bool{}}
-	if v, err := g.view(ctx, c, id); err != nil {
+	var err error
+	if h.view, err = g.view(ctx, c, id); err != nil {
 		return h, err
-	} else if v.Invitation.Proposal == "" {
-		return h, session.Busy() // unreachable: a session begins with one
 	}
 	page, err := h.page(ctx, 1)
 	if err != nil || len(page.Messages) != 1 {

@@ -67,14 +67,11 @@ func (g *Gateway) metadata(ctx context.Context, name string) (*pb.SessionMetadat
 	if err != nil {
 		return nil, none(err)
 	}
-	v, err := g.view(ctx, c, id)
-	if err != nil {
-		return nil, none(err)
-	}
 	h, err := g.history(ctx, c, id, name)
 	if err != nil {
 		return nil, none(err)
 	}
+	v := h.view
 	m := &pb.SessionMetadata{
 		SessionId: name, Mode: modeURI, State: v.state(), ModeVersion: h.start.GetModeVersion(), ConfigurationVersion: h.start.GetConfigurationVersion(),
 		PolicyVersion: h.start.GetPolicyVersion(), Participants: h.start.GetParticipants(), ContextId: h.start.GetContextId(), Initiator: h.names[v.Invitation.From],

@@ -92,7 +92,7 @@ func (f *forwarder) try(ctx context.Context, again bool, do func(*mcp.ClientSess
 			return res, err
 		}
 		f.drop(s)
-		if !again || time.Now().After(until) || background.Pause(ctx, tried) != nil {
+		if !again || time.Now().After(until) || background.Pause(ctx, retryWait) != nil {
 			return nil, err
 		}
 	}

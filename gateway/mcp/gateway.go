@@ -123,5 +123,5 @@ func (c *call) refusal(err error) *session.Refusal {
 // errReadOnly refuses acts for a token that only reads.
 var errReadOnly = session.Refuse(session.Unauthorized, "the token is read-only: it can list, read and wait, and say nothing")
 
-// tried is how long a broker that cannot answer now is asked again.
-const tried = 250 * time.Millisecond
+// retryWait is between two calls of a broker that cannot answer now.
+const retryWait = 250 * time.Millisecond

@@ -25,10 +25,7 @@ type turn struct {
 	Created   string         `json:"createdAt"`
 }
 
-// maxTurns are shown of a negotiation, the newest.
-const maxTurns = 200
-
-// negotiation reads one.
+// negotiation reads one, with the newest of its turns.
 func (c *call) negotiation(ctx context.Context, args jsontext.Value) (result, error) {
 	var q struct {
 		ID act.SessionID `json:"negotiationId"`
@@ -44,8 +41,8 @@ func (c *call) negotiation(ctx context.Context, args jsontext.Value) (result, er
 	if err != nil {
 		return result{}, err
 	}
-	since := view.Head.Next.Sequence - min(view.Head.Next.Sequence, maxTurns)
-	page, err := ask(ctx, c, api.SessionMessages, api.ListMessages{Session: q.ID, Since: since, Limit: maxTurns})
+	since := view.Head.Next.Sequence - min(view.Head.Next.Sequence, maxEntries)
+	page, err := ask(ctx, c, api.SessionMessages, api.ListMessages{Session: q.ID, Since: since, Limit: maxEntries})
 	if err != nil {
 		return result{}, err
 	}

@@ -53,9 +53,12 @@ func (c *call) entries(raw []jsontext.Value) ([]entry, error) {
 	return all, nil
 }
 
+// maxEntries are those of a page.
+const maxEntries = 200
+
 var (
 	transcriptInput = closed(object{
-		"sessionId": text(""), "since?": number("the first sequenceNumber wanted", 0, 1<<53-1), "limit?": number("entries of a page, by default 50", 1, 200),
+		"sessionId": text(""), "since?": number("the first sequenceNumber wanted", 0, 1<<53-1), "limit?": number("entries of a page, by default 50", 1, maxEntries),
 	})
 	transcriptOutput = properties(object{
 		"sessionId": text(""), "entries": list(entrySchema), "next?": object{"type": "integer", "description": "since of the next page"},
@@ -72,7 +75,7 @@ func (c *call) transcript(ctx context.Context, args jsontext.Value) (result, err
 	if err := read(args, &q); err != nil {
 		return result{}, err
 	}
-	page, err := ask(ctx, c, api.SessionMessages, api.ListMessages{Session: q.Session, Since: q.Since, Limit: min(max(q.Limit, 1), 200)})
+	page, err := ask(ctx, c, api.SessionMessages, api.ListMessages{Session: q.Session, Since: q.Since, Limit: min(max(q.Limit, 1), maxEntries)})
 	if err != nil {
 		return result{}, err
 	}

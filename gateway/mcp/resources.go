@@ -53,7 +53,7 @@ func (g *gateway) resource(ctx context.Context, r *mcp.ReadResourceRequest) (*mc
 		schema, err = ask(ctx, c, api.SchemaGet, api.SchemaRef{Name: name})
 		data = schema.Schema
 	} else if id, is := strings.CutSuffix(strings.TrimPrefix(uri, sessionURI), "/transcript"); is {
-		data, err = c.json(ctx, api.SessionMessages.Verb, api.ListMessages{Session: act.SessionID(id), Limit: maxTurns})
+		data, err = c.json(ctx, api.SessionMessages.Verb, api.ListMessages{Session: act.SessionID(id), Limit: maxEntries})
 	} else {
 		data, err = c.json(ctx, api.SessionGet.Verb, api.GetSession{Session: act.SessionID(id)})
 	}

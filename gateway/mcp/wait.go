@@ -67,7 +67,7 @@ func (c *call) wait(ctx context.Context, args jsontext.Value) (result, error) {
 	}
 	left := longest
 	if q.Seconds != nil {
-		left = min(longest, time.Duration(max(0, *q.Seconds)*float64(time.Second)))
+		left = time.Duration(min(max(0, *q.Seconds), longest.Seconds()) * float64(time.Second))
 	}
 	until := time.Now().Add(left)
 	for {
@@ -85,7 +85,7 @@ func (c *call) wait(ctx context.Context, args jsontext.Value) (result, error) {
 		case !errors.Is(err, &session.Refusal{Code: session.Unavailable}) || left == 0:
 			return result{}, err
 		}
-		if err := background.Pause(ctx, tried); err != nil {
+		if err := background.Pause(ctx, retryWait); err != nil {
 			return result{}, session.Busy()
 		}
 	}
