@@ -164,6 +164,33 @@ func TestAnonymous(t *testing.T) {
 	})
 }
 
+// A token that expires or is removed ends the streams that it opened.
+func TestTokenEndsStream(t *testing.T) {
+	t.Parallel()
+	tokens := empty{}
+	serve(t, macpgateway.Options{Broker: broken{}, Custody: tokens, Agents: nobody{}, Log: zap.NewNop()}, func(ctx context.Context, _ *macpgateway.Gateway, conn *grpc.ClientConn) {
+		const left = 20 * time.Second
+		c, began, removed := pb.NewMACPRuntimeServiceClient(conn), time.Now(), make(chan struct{})
+		for why, pass := range map[string]custody.Pass{
+			"expires": {Agent: buyer, Expires: began.Add(left)}, "is removed": {Agent: buyer, Removed: removed},
+		} {
+			tokens[bearer] = pass
+			s, err := c.StreamSession(ctx)
+			testkit.Must(t, err)
+			synctest.Wait()
+			if pass.Removed != nil {
+				close(removed)
+			}
+			if _, err := s.Recv(); failed(err, s.Trailer()) != "Unauthenticated UNAUTHENTICATED" {
+				t.Errorf("the stream of a token that %s ends with %v", why, err)
+			}
+		}
+		if passed := time.Since(began); passed != left {
+			t.Errorf("both end after %s, want %s", passed, left)
+		}
+	})
+}
+
 // The health of the broker is the service's. Few watch it, and they hear when it ends.
 func TestHealth(t *testing.T) {
 	t.Parallel()
