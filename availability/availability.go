@@ -14,6 +14,7 @@ package availability
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -36,7 +37,7 @@ const (
 	renewAfter  = 15 * time.Minute // how old the record of an agent that is online gets
 	perMessage  = 1_000            // agents in one message to the other brokers
 	sightings   = "asp.availability"
-	waitingWait = 2 * time.Second
+	pullsWithin = 2 * time.Second
 )
 
 // A Bus connects brokers.
@@ -70,8 +71,8 @@ type sighting struct {
 	last atomic.Int64
 	here atomic.Bool // this broker saw it last
 
-	told     int64 // last, when the other brokers were told; used by sweep alone
-	recorded atomic.Int64
+	published int64 // last, as the other brokers heard it; used by sweep alone
+	recorded  atomic.Int64
 }
 
 // A record is what the bucket has of an agent.
@@ -200,28 +201,26 @@ func (a *Agents) saw(e store.Entry) {
 	}
 }
 
-// sweep tells the other brokers whom this one saw, and writes the records that are due.
+// sweep publishes whom this one saw, and writes the records that are due.
 func (a *Agents) sweep(ctx context.Context) {
 	a.mu.RLock()
-	all := make(map[performatives.Agent]*sighting, len(a.seen))
-	for agent, s := range a.seen {
-		all[agent] = s
-	}
+	all := maps.Clone(a.seen)
 	a.mu.RUnlock()
 	fresh := map[performatives.Agent]int64{}
 	for agent, s := range all {
 		switch last := s.last.Load(); {
 		case !a.o.Known(agent):
 			a.forget(ctx, agent)
-		case s.here.Load() && last > s.told:
-			s.told, fresh[agent] = last, last
+			delete(all, agent)
+		case s.here.Load() && last > s.published:
+			s.published, fresh[agent] = last, last
 			if len(fresh) == perMessage {
-				a.tell(fresh)
+				a.publish(fresh)
 				clear(fresh)
 			}
 		}
 	}
-	a.tell(fresh)
+	a.publish(fresh)
 	for agent, s := range all {
 		if ctx.Err() == nil && a.due(ctx, agent, s) {
 			a.write(ctx, agent, s)
@@ -243,7 +242,7 @@ func (a *Agents) due(ctx context.Context, agent performatives.Agent, s *sighting
 	case !here:
 		return since >= 2*OnlineFor
 	}
-	ctx, cancel := context.WithTimeout(ctx, waitingWait)
+	ctx, cancel := context.WithTimeout(ctx, pullsWithin)
 	defer cancel()
 	pulls, err := a.o.Store.WaitingPulls(ctx, api.InboxStream, agent.Token())
 	if err == nil && pulls > 0 { // one long pull is a sign of life, too
@@ -252,7 +251,7 @@ func (a *Agents) due(ctx context.Context, agent performatives.Agent, s *sighting
 	return err == nil && pulls == 0 // what failed is tried again
 }
 
-func (a *Agents) tell(seen map[performatives.Agent]int64) {
+func (a *Agents) publish(seen map[performatives.Agent]int64) {
 	if len(seen) == 0 {
 		return
 	}

@@ -2,6 +2,7 @@ package availability_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,6 +35,7 @@ type world struct {
 	*testing.T
 	*testkit.Server
 	*testkit.Clock
+	removed *atomic.Bool // the agent is
 }
 
 func (w world) open() *availability.Agents {
@@ -44,7 +46,7 @@ func (w world) open() *availability.Agents {
 	w.Cleanup(s.Close)
 	testkit.Must(w, s.EnsureConsumer(w.Context(), store.Consumer{Stream: api.InboxStream, Name: agent.Token(), Subject: api.InboxOf(agent)}))
 	a, err := availability.Open(w.Context(), availability.Options{
-		Store: s, Bus: bus{nc}, Known: func(a performatives.Agent) bool { return a == agent }, Now: w.Now, Log: zap.NewNop(),
+		Store: s, Bus: bus{nc}, Known: func(a performatives.Agent) bool { return a == agent && !w.removed.Load() }, Now: w.Now, Log: zap.NewNop(),
 	})
 	testkit.Must(w, err)
 	w.Cleanup(a.Close)
@@ -73,7 +75,7 @@ func (w world) until(holds func() bool) {
 
 func newWorld(t *testing.T) world {
 	t.Helper()
-	return world{t, testkit.StartServer(t), testkit.StoppedClock(start)}
+	return world{t, testkit.StartServer(t), testkit.StoppedClock(start), new(atomic.Bool)}
 }
 
 // An agent is online for a minute after each sign of life, at every broker, and was last seen
@@ -125,6 +127,23 @@ func TestBrokerGone(t *testing.T) {
 	w.Advance(2 * availability.OnlineFor)
 	peer.Sweep(t.Context())
 	w.is(w.open(), false, start.Add(10*time.Minute))
+}
+
+// Of an agent that was removed no record stays.
+func TestRemoved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.open()
+	a.Seen(agent)
+	w.removed.Store(true)
+	w.Advance(availability.OnlineFor)
+	a.Sweep(t.Context())
+	if n, err := a.Records(t.Context()); n != 1 || err != nil {
+		t.Errorf("besides the removal, %d records were written: %v", n-1, err)
+	}
+	if online, last := a.Of(agent); online || !last.IsZero() {
+		t.Errorf("it is online %t, last seen %s", online, last)
+	}
 }
 
 // An agent that pulls from its inbox is online, as long as a pull waits.
