@@ -2,7 +2,6 @@ package broker
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -103,8 +102,8 @@ func (b *Broker) fits(l *cachedSession, m *performatives.Message, entry []byte) 
 		With(map[string]int{"maxBytes": most, "bytesLeft": left})
 }
 
-// roomFor limits the participants of a session, and the sessions that an inviter has open. It
-// comes last: only an act that would be accepted is limited. release says that the act was
+// roomFor limits the participants of a session, and the sessions that an inviter has open, and
+// refuses what nobody could decide. It comes last: only an act that would be accepted is limited. release says that the act was
 // appended, or was not.
 func (b *Broker) roomFor(l *cachedSession, m *performatives.Message, next *session.State) (leave func(), err error) {
 	most := b.Limits.Participants
@@ -133,46 +132,6 @@ func (b *Broker) roomFor(l *cachedSession, m *performatives.Message, next *sessi
 	default:
 	}
 	return func() {}, nil
-}
-
-// mayEscalate refuses an ESCALATE that nobody may decide, or that is one too many
-// of its side: each pauses the session for everybody (PROTOCOL.md §7).
-func (b *Broker) mayEscalate(next *session.State) error {
-	item := next.Escalation()
-	if !b.Dev && len(b.registry.Deciders(item.Org)) == 0 {
-		return noDecider(item.Org, "so nobody could answer")
-	}
-	if most := b.Limits.Escalations; next.EscalationsOf(item.Principal) > most {
-		return session.Refuse(session.RateLimited, "%s has escalated %d times in this session, and may not again: answer, or CLOSE", item.Principal, most).
-			With(map[string]any{"limit": "escalations", "maxEscalations": most})
-	}
-	return nil
-}
-
-// mayConfirm refuses to enter a session where people are to confirm what is agreed, if the
-// sender's organisation has nobody who could, and to agree in it, if one has not. Who takes
-// part does not confirm. Whether an organisation has such people, no stranger learns.
-func (b *Broker) mayConfirm(l *cachedSession, m *performatives.Message, next *session.State) error {
-	agrees := m.Performative == performatives.Accept && next.Phase == session.Escalated
-	if b.Dev || !next.Confirms() || next.Phase.Over() || l.state.Phase > session.Invited && !agrees {
-		return nil
-	}
-	for _, a := range next.Participants()[:next.Principals()] {
-		able := func(human performatives.Member) bool {
-			p, takesPart := next.Party(human.Agent)
-			return !takesPart || p.Role > session.Invitee
-		}
-		org := a.Organisation()
-		if (agrees || org == m.Sender.Organisation()) && !slices.ContainsFunc(b.registry.Deciders(org), able) {
-			return noDecider(org, "so nobody could confirm what is agreed")
-		}
-	}
-	return nil
-}
-
-func noDecider(org performatives.Organisation, so string) error {
-	return session.Refuse(session.Unauthorized, "%s has no registered human who may decide, %s", org, so).
-		With(map[string]any{"rule": "no_decider", "organisation": org})
 }
 
 // tooMany is final: the same act will not be accepted later.

@@ -11,7 +11,7 @@ var minimalActs = map[performatives.Performative]bool{
 	performatives.Inform: true, performatives.Query: true, performatives.Close: true,
 }
 
-// asks are the acts that everybody may answer whom they are not addressed past.
+// asks are the acts that everybody may answer if they name no recipient.
 var asks = map[performatives.Performative]bool{
 	performatives.Propose: true, performatives.Counter: true, performatives.Commit: true, performatives.Clarify: true,
 }

@@ -1,0 +1,50 @@
+package broker
+
+import (
+	"slices"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// What is refused because an organisation has nobody who may decide.
+
+// mayEscalate refuses an ESCALATE that nobody may decide, or that is one too many
+// of its side: each pauses the session for everybody (PROTOCOL.md §7).
+func (b *Broker) mayEscalate(next *session.State) error {
+	item := next.Escalation()
+	if !b.Dev && len(b.registry.Deciders(item.Org)) == 0 {
+		return noDecider(item.Org, "so nobody could answer")
+	}
+	if most := b.Limits.Escalations; next.EscalationsOf(item.Principal) > most {
+		return session.Refuse(session.RateLimited, "%s has escalated %d times in this session, and may not again: answer, or CLOSE", item.Principal, most).
+			With(map[string]any{"limit": "escalations", "maxEscalations": most})
+	}
+	return nil
+}
+
+// mayConfirm refuses to enter a session where people are to confirm what is agreed, if the
+// sender's organisation has nobody who could, and to agree in it, if one has not. Who takes
+// part does not confirm. Whether an organisation has such people, no stranger learns.
+func (b *Broker) mayConfirm(l *cachedSession, m *performatives.Message, next *session.State) error {
+	agrees := m.Performative == performatives.Accept && next.Phase == session.Escalated
+	if b.Dev || !next.Confirms() || next.Phase.Over() || l.state.Phase > session.Invited && !agrees {
+		return nil
+	}
+	for _, a := range next.Participants()[:next.Principals()] {
+		able := func(human performatives.Member) bool {
+			p, takesPart := next.Party(human.Agent)
+			return !takesPart || p.Role > session.Invitee
+		}
+		org := a.Organisation()
+		if (agrees || org == m.Sender.Organisation()) && !slices.ContainsFunc(b.registry.Deciders(org), able) {
+			return noDecider(org, "so nobody could confirm what is agreed")
+		}
+	}
+	return nil
+}
+
+func noDecider(org performatives.Organisation, so string) error {
+	return session.Refuse(session.Unauthorized, "%s has no registered human who may decide, %s", org, so).
+		With(map[string]any{"rule": "no_decider", "organisation": org})
+}
