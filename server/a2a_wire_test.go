@@ -92,13 +92,13 @@ func (c *a2aConversation) step(step []string, body string) string {
 	c.Helper()
 	with := strings.NewReplacer("$TASK", c.task, "$PAGE", c.page, "$SELLER", seller.Token()).Replace
 	body = with(strings.TrimSpace(body))
-	switch {
-	case step[0] == "next":
+	switch step[0] {
+	case "next":
 		return c.event()
-	case step[0] == "leave":
+	case "leave":
 		c.leave()
 		return ""
-	case step[0] == "remove":
+	case "remove":
 		_, err := c.OperatorClient().RemoveToken(c.Ctx, c.ids[step[1]])
 		testkit.Must(c, err)
 		return ""

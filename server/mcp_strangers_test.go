@@ -11,7 +11,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// Whatever tool a stranger calls on a session of others, and whichever resource of it it reads,
+// Whatever tool a stranger calls on a session of others, and whichever of its resources they read,
 // the answer has the same bytes as for a session that does not exist.
 func TestMCPStranger(t *testing.T) {
 	t.Parallel()
