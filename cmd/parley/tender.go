@@ -121,15 +121,17 @@ func (o *tenderOptions) run(cmd *cobra.Command, begin func(context.Context, conn
 		t.Policy = o.rule.Policy
 		err = o.decide(ctx, cmd, t)
 	}
-	again := "parley tender " + string(t.ID) + " goes on"
 	switch {
 	case ctx.Err() != nil:
-		return errors.New("interrupted; " + again)
+		return advise(errors.New("interrupted"), "%s", again(t))
 	case err != nil:
-		return advise(explain(cmd, err), "%s.", again)
+		return advise(explain(cmd, err), "%s", again(t))
 	}
 	return nil
 }
+
+// again says how to go on with a tender.
+func again(t *tender.Tender) string { return "Run 'parley tender " + string(t.ID) + "' to continue." }
 
 // await shows the offers until nothing more is awaited.
 func (o *tenderOptions) await(ctx context.Context, cmd *cobra.Command, t *tender.Tender) ([]tender.Bid, error) {
@@ -191,7 +193,7 @@ func (o *tenderOptions) decide(ctx context.Context, cmd *cobra.Command, t *tende
 	case o.accept == acceptNone:
 		err = t.Withdraw(ctx, 0)
 	default:
-		note(cmd, "Nothing is accepted; parley tender "+string(t.ID)+" goes on.")
+		note(cmd, "Nothing is accepted yet. "+again(t))
 	}
 	if err != nil {
 		return err
