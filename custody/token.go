@@ -110,8 +110,8 @@ func (c *Custody) Admit(ctx context.Context, bearer string) (Pass, error) {
 	return Pass{t.Agent, t.ID, t.Sender, t.ReadOnly, t.expires, t.gone}, nil
 }
 
-// Stands tells whether a token, by its id, still lets in.
-func (c *Custody) Stands(ctx context.Context, id string) (bool, error) {
+// ValidToken tells whether a token, by its id, still lets in.
+func (c *Custody) ValidToken(ctx context.Context, id string) (bool, error) {
 	t, known := c.token(id)
 	if !known && isID(id) {
 		if err := c.look(ctx, tokenPrefix+id); err != nil {

@@ -16,7 +16,7 @@ const (
 	logReaders   = 16     // of the public log, by all together; others wait
 )
 
-// often counts the requests of each address on paths that are open to everybody.
+// An addressLimiter bounds the requests of each address on paths that are open to everybody.
 type addressLimiter struct {
 	from  func(*http.Request) string
 	rate  rate.Limit // a second

@@ -17,7 +17,7 @@ func (s *Server) did(w http.ResponseWriter, r *http.Request) {
 	h.Set("Access-Control-Allow-Origin", "*")
 	a, err := performatives.ParseToken(r.PathValue("token"))
 	own, hosted := s.KeysOf(a)
-	if err != nil || a.IsHuman() || own == "" && hosted == "" { // who the humans are is nobody's business
+	if err != nil || a.IsHuman() || own == "" && hosted == "" { // documents of humans would list who they are
 		h.Set("Cache-Control", "no-store")
 		http.Error(w, "no such DID", http.StatusNotFound)
 		return

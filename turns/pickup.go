@@ -48,11 +48,11 @@ func (t *Turns) Pickup(ctx context.Context, c api.Caller, q api.PickUpTurn) (api
 		}
 	}
 	for _, w := range all {
-		has, mine, err := t.take(ctx, w, worker, lease)
+		has, own, err := t.take(ctx, w, worker, lease)
 		if err != nil {
 			return api.Turn{}, err
 		}
-		if mine {
+		if own {
 			return t.show(ctx, c.Agent, w, has)
 		}
 	}
@@ -88,9 +88,9 @@ func (t *Turns) waiting(ctx context.Context, a performatives.Agent, q api.PickUp
 	return all, nil
 }
 
-// take claims a turn for a worker, unless another has it. It is mine too if the worker has
+// take claims a turn for a worker, unless another has it. It is its own too if the worker has
 // had it before.
-func (t *Turns) take(ctx context.Context, w waiting, worker string, lease time.Duration) (has claim, mine bool, err error) {
+func (t *Turns) take(ctx context.Context, w waiting, worker string, lease time.Duration) (has claim, own bool, err error) {
 	found, _ := t.known(w.id)
 	for {
 		now := t.o.Now()

@@ -186,15 +186,16 @@ func replyOf(task *a2a.Task) reply {
 	return r
 }
 
-// answer says what an agent answered. What the protocol refuses, it is told, and may mend once.
+// answer says what an agent answered. If that is refused, the agent gets the refusal, and may
+// answer once more.
 func (t *talk) answer(ctx context.Context, c call, key string, s snapshot, e api.Entry, r reply, at *conversation) error {
 	err := t.say(ctx, c, key, s, e, r)
 	if !refused(err) && !isA2A(err) {
 		return err
 	}
-	told := t.message(e, s, uuid.NewSHA1(uuid.Nil, []byte(key)).String())
-	told.Parts = a2a.ContentParts{{Content: a2a.Text("That was refused: " + err.Error()), MediaType: textType}, told.Parts[1]}
-	mended, err := t.send(ctx, at, told)
+	correction := t.message(e, s, uuid.NewSHA1(uuid.Nil, []byte(key)).String())
+	correction.Parts = a2a.ContentParts{{Content: a2a.Text("That was refused: " + err.Error()), MediaType: textType}, correction.Parts[1]}
+	mended, err := t.send(ctx, at, correction)
 	if err != nil {
 		return err
 	}

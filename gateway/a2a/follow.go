@@ -186,8 +186,8 @@ func (f *followers) ended(ctx context.Context, r record) (bool, error) {
 	if r.Token == "" {
 		return false, nil
 	}
-	stands, err := f.o.Custody.Stands(ctx, r.Token)
-	return !stands, err
+	valid, err := f.o.Custody.ValidToken(ctx, r.Token)
+	return !valid, err
 }
 
 // newRecord is a record of what a caller asks for.

@@ -56,7 +56,7 @@ type Broker interface {
 // Custody knows tokens, and signs for hosted agents.
 type Custody interface {
 	Admit(ctx context.Context, bearer string) (custody.Pass, error)
-	Stands(ctx context.Context, token string) (bool, error)
+	ValidToken(ctx context.Context, id string) (bool, error)
 	Signer(ctx context.Context, a performatives.Agent) (performatives.Signer, error)
 }
 

@@ -24,8 +24,8 @@ import (
 // A pushRecord is a webhook that hears of a task.
 type pushRecord struct {
 	Config a2a.PushConfig `json:"config"`
-	Told   uint64         `json:"told"` // entries that the webhook has heard of
-	State  a2a.TaskState  `json:"state"`
+	Next   uint64         `json:"next"`  // entry, which the webhook has not heard of
+	State  a2a.TaskState  `json:"state"` // that it has heard of
 }
 
 // Bounds of webhooks.
@@ -75,7 +75,7 @@ func (g *Gateway) addPush(ctx context.Context, c call, id performatives.SessionI
 	r := newRecord(c, id)
 	r.Push = &pushRecord{Config: p, State: s.state(c.pass.Agent)}
 	if head := s.view.Head.Sequence; head != nil {
-		r.Push.Told = *head + 1
+		r.Push.Next = *head + 1
 	}
 	key := pushKind + r.key(p.ID)
 	if _, again := set[key]; !again && len(set) >= maxPush {
@@ -188,7 +188,7 @@ func (f *followers) notify(ctx context.Context, key string, c call, r *record) (
 	if head := s.view.Head.Sequence; head != nil {
 		next = *head + 1
 	}
-	if next == r.Push.Told && state == r.Push.State {
+	if next == r.Push.Next && state == r.Push.State {
 		return state.Terminal() && s.view.State.Over(), nil
 	}
 	none := 0
@@ -202,8 +202,8 @@ func (f *followers) notify(ctx context.Context, key string, c call, r *record) (
 		}
 		f.o.Log.Info("a webhook was not reached", zap.String("task", string(task.ID)), zap.Error(err))
 	}
-	r.Push.Told, r.Push.State = next, state
-	ctx = context.WithoutCancel(ctx) // what was told is noted, also while the gateway closes
+	r.Push.Next, r.Push.State = next, state
+	ctx = context.WithoutCancel(ctx) // what it heard is noted, also while the gateway closes
 	if done = s.view.State.Over(); done {
 		return true, nil
 	}

@@ -81,7 +81,8 @@ func (r *response) release() {
 		data, status = corrected(data, status)
 	}
 	r.ResponseWriter.WriteHeader(status)
-	r.send(data) //nolint:errcheck // the client went away
+	r.held = bytes.Buffer{} // a stream may last
+	r.send(data)            //nolint:errcheck // the client went away
 }
 
 // statuses are those of REST that the library does not have.

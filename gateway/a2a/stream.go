@@ -108,18 +108,18 @@ func (t tasks) stream(ctx context.Context, c call, id performatives.SessionID, h
 		return
 	}
 	defer leave()
-	var told *uint64
+	var sent *uint64
 	var state a2a.TaskState
 	failed := t.watch(ctx, id, func() bool {
-		s, all, err := t.since(ctx, c, id, told, state, history)
+		s, all, err := t.since(ctx, c, id, sent, state, history)
 		for retryable(err) && background.Pause(ctx, retryWait) == nil {
-			s, all, err = t.since(ctx, c, id, told, state, history) // nothing new may come that tells
+			s, all, err = t.since(ctx, c, id, sent, state, history) // there may be no further change to wait for
 		}
 		if err != nil {
 			yield(nil, t.refusal(err))
 			return false
 		}
-		state, told = s.state(c.pass.Agent), s.view.Head.Sequence
+		state, sent = s.state(c.pass.Agent), s.view.Head.Sequence
 		for _, e := range all {
 			if !yield(e, nil) {
 				return false
@@ -133,12 +133,12 @@ func (t tasks) stream(ctx context.Context, c call, id performatives.SessionID, h
 }
 
 // since is a session, and the events since an entry of it.
-func (g *Gateway) since(ctx context.Context, c call, id performatives.SessionID, told *uint64, was a2a.TaskState, history *int) (snapshot, []a2a.Event, error) {
+func (g *Gateway) since(ctx context.Context, c call, id performatives.SessionID, sent *uint64, was a2a.TaskState, history *int) (snapshot, []a2a.Event, error) {
 	s, err := g.look(ctx, c, id)
 	if err != nil {
 		return s, nil, err
 	}
-	all, err := g.news(ctx, c, s, told, was, history)
+	all, err := g.news(ctx, c, s, sent, was, history)
 	return s, all, err
 }
 
@@ -148,8 +148,8 @@ func retryable(err error) bool {
 }
 
 // news are the events since an entry, all of it as a task at first.
-func (g *Gateway) news(ctx context.Context, c call, s snapshot, told *uint64, was a2a.TaskState, history *int) ([]a2a.Event, error) {
-	if told == nil {
+func (g *Gateway) news(ctx context.Context, c call, s snapshot, sent *uint64, was a2a.TaskState, history *int) ([]a2a.Event, error) {
+	if sent == nil {
 		task, err := g.write(ctx, c, s, history, true)
 		return []a2a.Event{task}, err
 	}
@@ -157,7 +157,7 @@ func (g *Gateway) news(ctx context.Context, c call, s snapshot, told *uint64, wa
 	state := s.state(c.pass.Agent)
 	var all []a2a.Event
 	for _, e := range s.entries {
-		if m := messageOf(e, c); e.Sequence > *told && m.Role == a2a.MessageRoleAgent {
+		if m := messageOf(e, c); e.Sequence > *sent && m.Role == a2a.MessageRoleAgent {
 			update := a2a.NewStatusUpdateEvent(info, a2a.TaskStateWorking, m)
 			if at, err := time.Parse(time.RFC3339, e.At); err == nil {
 				update.Status.Timestamp = &at

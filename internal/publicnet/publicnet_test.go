@@ -16,7 +16,7 @@ func TestPublic(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]bool{
 		"8.8.8.8": true, "2606:4700::1111": true, "127.0.0.1": false, "10.1.2.3": false, "192.168.0.1": false, "172.16.0.1": false, "169.254.169.254": false,
-		"100.64.0.1": false, "0.0.0.0": false, "::1": false, "::ffff:127.0.0.1": false, "fe80::1": false, "fc00::1": false, "64:ff9b::7f00:1": false, "224.0.0.1": false,
+		"100.64.0.1": false, "0.0.0.0": false, "::1": false, "::ffff:127.0.0.1": false, "fe80::1": false, "fc00::1": false, "::127.0.0.1": false, "64:ff9b::7f00:1": false, "224.0.0.1": false,
 		"255.255.255.255": false, "::": false, "fec0::1": false,
 	} {
 		if got := publicnet.Public(netip.MustParseAddr(address)); got != want {
