@@ -9,6 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/internal/testkit"
@@ -213,4 +214,29 @@ func TestMCPEscalation(t *testing.T) {
 		t.Errorf("the ruling comes as %+v", turn)
 	}
 	buyer.does("accept", anything{"sessionId": opened.Session, "referenceId": offer.Reference}, nil)
+}
+
+// In a mode that binds, the installation signs the agreement for assistants of hosted agents.
+func TestMCPBinding(t *testing.T) {
+	t.Parallel()
+	w := newHTTPWorld(t, testkit.Options{})
+	buyer, vendor := w.assistant(w.tokens[cron]), w.assistant(w.tokens[seller])
+	var opened, offer heard
+	buyer.does("open_session", anything{"with": []any{seller}, "purpose": "1,000 cups", "mode": "binding/1", "invitationTimeoutMs": 600000}, &opened)
+	vendor.does("accept", anything{"sessionId": opened.Session, "referenceId": "invitation"}, nil)
+	buyer.does("propose", anything{"sessionId": opened.Session, "type": "service-agreement", "subject": "cups", "terms": anything{"price": 5}}, &offer)
+	counter := anything{"sessionId": opened.Session, "referenceId": offer.Reference, "terms": anything{"price": 6}, "idempotencyKey": "once"}
+	vendor.does("counter", counter, nil)
+	vendor.does("counter", counter, &offer)
+	buyer.does("accept", anything{"sessionId": opened.Session, "referenceId": offer.Reference, "idempotencyKey": "accept"}, nil)
+	var agreed api.Agreements
+	w.send("GET", "/v1/asp/agreements", w.tokens[cron], "").is(http.StatusOK, &agreed)
+	if len(agreed.Agreements) != 1 {
+		t.Fatalf("the agreements are %+v, want one", agreed)
+	}
+	var document agreement.Document
+	w.send("GET", "/v1/asp/agreements/"+string(agreed.Agreements[0].Agreement), w.tokens[cron], "").is(http.StatusOK, &document)
+	if len(document.Signatures) != 2 {
+		t.Errorf("the agreement is signed by %v, want both", document.Signatures)
+	}
 }
