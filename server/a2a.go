@@ -1,6 +1,7 @@
 package server
 
 import (
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -19,11 +20,7 @@ const pushTimeout = 10 * time.Second
 func (s *Server) a2a(o Options, agents *hosted.Agents, public *addressLimiter, log *zap.Logger) *a2agateway.Gateway {
 	return a2agateway.New(a2agateway.Options{
 		Broker: s.Broker, Custody: s.Custody(), Hosted: agents, Records: s.A2ARecords(),
-		Served: func(a performatives.Agent) (api.Card, bool) {
-			card, known := s.Card(a)
-			_, held := s.KeysOf(a)
-			return card, known && card.A2A && (held != "" || s.Dev)
-		},
+		Served: s.servesA2A,
 		WatchSession: s.WatchSession,
 		Owns: func(id performatives.SessionID) bool {
 			_, elsewhere := s.Members().Owner(id)
@@ -33,6 +30,24 @@ func (s *Server) a2a(o Options, agents *hosted.Agents, public *addressLimiter, l
 		Allow:    public.allow, URL: o.HTTPURL, Push: publicnet.Client(pushTimeout, o.PrivateWebhooks),
 		Version: api.Version, Log: log, Now: s.Now,
 	})
+}
+
+// servesA2A finds the card of an agent that clients of A2A reach.
+func (s *Server) servesA2A(a performatives.Agent) (api.Card, bool) {
+	card, known := s.Card(a)
+	_, held := s.KeysOf(a)
+	return card, known && card.A2A && (held != "" || s.Dev)
+}
+
+// a2aCard is where an agent's A2A card is, "" for one that A2A does not reach.
+func (s *Server) a2aCard(card api.Card) string {
+	if !card.A2A {
+		return ""
+	}
+	if _, served := s.servesA2A(card.Agent); !served {
+		return ""
+	}
+	return strings.TrimPrefix(a2agateway.Base, "/") + card.Agent.Token() + "/" + a2agateway.CardPath
 }
 
 // remotes talk to agents that speak A2A elsewhere.

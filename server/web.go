@@ -126,7 +126,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	}
 	mux.Handle(a2agateway.Base, a2a)
 	mux.HandleFunc("GET "+a2agateway.DocumentPath, a2agateway.Document)
-	catalog := ardgateway.New(ardgateway.Options{Agents: s.Proposals().Agents, Allow: searches.allow, URL: o.HTTPURL})
+	catalog := ardgateway.New(ardgateway.Options{Agents: s.Proposals().Agents, Allow: searches.allow, URL: o.HTTPURL, A2A: s.a2aCard})
 	for _, path := range []string{ardgateway.CatalogPath, ardgateway.AgentsPath, ardgateway.SearchPath, ardgateway.ExplorePath} {
 		mux.Handle(path, catalog)
 	}

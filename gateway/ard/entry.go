@@ -25,11 +25,15 @@ type entry struct {
 	UpdatedAt    string    `json:"updatedAt,omitzero"`
 }
 
-func entryOf(card api.Card) entry {
+// entry is an agent's. An agent that speaks A2A is found as such.
+func (g *Gateway) entry(card api.Card, base string) entry {
 	shown := public(card)
 	e := entry{
 		Identifier: identifier(card.Agent), Name: shown.Name, Type: cardType, Data: &shown, Description: shown.Description,
 		Capabilities: shown.Capabilities, UpdatedAt: card.Registry.UpdatedAt,
+	}
+	if path := g.o.A2A(card); path != "" {
+		e.Type, e.URL, e.Data = a2aType, base+path, nil
 	}
 	if e.Name == "" {
 		e.Name = string(card.Agent)

@@ -47,6 +47,7 @@ const (
 const (
 	registryType = "application/ai-registry+json"
 	cardType     = "application/asp-agent-card+json"
+	a2aType      = "application/a2a-agent-card+json"
 )
 
 // Bounds.
@@ -67,6 +68,9 @@ type Options struct {
 	Agents func() iter.Seq[api.Card] // all agents, by URI
 	Allow  func(*http.Request) bool
 	URL    string // at which others reach HTTP; "" is that of each request
+
+	// A2A is where an agent's A2A card is, below the URL; "" for one that A2A does not reach.
+	A2A func(api.Card) (path string)
 }
 
 // A Gateway serves its paths.
@@ -113,7 +117,7 @@ func (g *Gateway) catalog(w http.ResponseWriter, r *http.Request) {
 		Description: "Agents that negotiate, with signed transcripts",
 	}}
 	for _, card := range g.first() {
-		entries = append(entries, entryOf(card))
+		entries = append(entries, g.entry(card, g.base(r)))
 	}
 	write(w, http.StatusOK, "application/ai-catalog+json", map[string]any{
 		"specVersion": "1.0", "host": map[string]string{"displayName": "parley at " + host}, "entries": entries,
@@ -165,7 +169,7 @@ func (g *Gateway) list(w http.ResponseWriter, r *http.Request) {
 			reply["pageToken"] = strconv.Itoa(from + size)
 			break
 		}
-		items = append(items, entryOf(card))
+		items = append(items, g.entry(card, g.base(r)))
 	}
 	reply["items"] = items
 	write(w, http.StatusOK, "application/json", reply)

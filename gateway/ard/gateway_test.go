@@ -26,6 +26,12 @@ func askAt(t *testing.T, url, method, path, body string, allow bool) *httptest.R
 	trust := 70.0
 	g := New(Options{
 		URL: url,
+		A2A: func(c api.Card) string {
+			if c.A2A {
+				return "a2a/card.json"
+			}
+			return ""
+		},
 		Agents: func() iter.Seq[api.Card] {
 			return slices.Values([]api.Card{
 				{
@@ -33,6 +39,7 @@ func askAt(t *testing.T, url, method, path, body string, allow bool) *httptest.R
 					Skills:   []discovery.Skill{{ID: "pdf", Name: "PDF", Tags: []string{"pdf", "tables"}}},
 					Registry: api.Registry{TrustScore: &trust, UpdatedAt: "2026-03-07T14:30:00Z"},
 				},
+				{Agent: "agent://talks.example/a", A2A: true, Capabilities: []string{"talk"}},
 				{Agent: "agent://words_2.example/lingua", Capabilities: []string{"translate"}},
 			})
 		},
@@ -50,12 +57,16 @@ func TestCatalog(t *testing.T) {
 		Version string           `json:"specVersion"`
 		Entries []map[string]any `json:"entries"`
 	}
-	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got.Version != "1.0" || len(got.Entries) != 3 || w.Header().Get("Content-Type") != "application/ai-catalog+json" {
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got.Version != "1.0" || len(got.Entries) != 4 || w.Header().Get("Content-Type") != "application/ai-catalog+json" {
 		t.Fatal(w.Body, w.Header(), err)
 	}
 	if e := got.Entries[0]; e["type"] != registryType || e["url"] != "http://example.com/" {
 		t.Error(e)
 	}
+	if e := got.Entries[2]; e["type"] != "application/a2a-agent-card+json" || e["url"] != "http://example.com/a2a/card.json" || e["data"] != nil {
+		t.Error(e)
+	}
+	got.Entries = slices.Delete(got.Entries, 2, 3)
 	for i, want := range []string{"urn:air:papers.example:agent:desk:extractor", "urn:air:words-2.example:agent:lingua"} {
 		if e := got.Entries[i+1]; e["identifier"] != want || e["data"] == nil || e["url"] != nil {
 			t.Error(e)
@@ -88,16 +99,17 @@ func TestAddress(t *testing.T) {
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
-		`{"query":{"text":"PDF tables"}}`:                                         `"score":100`,
-		`{"query":{"text":"pdf house"},"federation":"referrals"}`:                 `"referrals":[]`,
-		`{"query":{"text":"house"}}`:                                              `{"results":[]}`,
-		`{"query":{"text":"","filter":{"capabilities":["translate"]}}}`:           `words_2.example`,
-		`{"query":{"text":"","filter":{"type":"` + cardType + `"}},"pageSize":1}`: `"pageToken":"1"`,
-		`{"query":{"text":""},"pageSize":1,"pageToken":"1"}`:                      `words_2.example`,
-		`{"query":{"text":"","filter":{"publisher":["papers.example"]}}}`:         `"identifier":"urn:air:papers.example:agent:desk:extractor"`,
-		`{"query":{"text":"","filter":{"publisher":"example"}}}`:                  `{"results":[]}`,
-		`{"query":{"text":""},"pageToken":"999"}`:                                 `{"results":[]}`,
-		`{"query":{"text":"","filter":{"luck":["x"]}}}`:                           `not \"luck\"`,
+		`{"query":{"text":"PDF tables"}}`:                                             `"score":100`,
+		`{"query":{"text":"pdf house"},"federation":"referrals"}`:                     `"referrals":[]`,
+		`{"query":{"text":"house"}}`:                                                  `{"results":[]}`,
+		`{"query":{"text":"","filter":{"capabilities":["translate"]}}}`:               `words_2.example`,
+		`{"query":{"text":"","filter":{"type":"` + cardType + `"}},"pageSize":1}`:     `"pageToken":"1"`,
+		`{"query":{"text":""},"pageSize":1,"pageToken":"2"}`:                          `words_2.example`,
+		`{"query":{"text":"","filter":{"publisher":["papers.example"]}}}`:             `"identifier":"urn:air:papers.example:agent:desk:extractor"`,
+		`{"query":{"text":"","filter":{"type":["application/a2a-agent-card+json"]}}}`: `{"results":[{"identifier":"urn:air:talks.example:agent:a"`,
+		`{"query":{"text":"","filter":{"publisher":"example"}}}`:                      `{"results":[]}`,
+		`{"query":{"text":""},"pageToken":"999"}`:                                     `{"results":[]}`,
+		`{"query":{"text":"","filter":{"luck":["x"]}}}`:                               `not \"luck\"`,
 		`{"query":{}}`: `query.text is required`,
 		`{"query":{"text":"x"},"federation":"all"}`: `federation is`,
 		`{"query":{"text":"x"},"pageSize":101}`:     `pageSize is`,
@@ -118,8 +130,8 @@ func TestList(t *testing.T) {
 	for query, want := range map[string]string{
 		"":                         `lingua`,
 		"?pageSize=1":              `"pageToken":"1"`,
-		"?pageSize=1&pageToken=1":  `{"items":[{"identifier":"urn:air:words-2.example:agent:lingua"`,
-		"?pageToken=2":             `{"items":[]}`,
+		"?pageSize=1&pageToken=2":  `{"items":[{"identifier":"urn:air:words-2.example:agent:lingua"`,
+		"?pageToken=3":             `{"items":[]}`,
 		"?pageSize=0":              `INVALID_ARGUMENT`,
 		"?pageSize=many":           `INVALID_ARGUMENT`,
 		"?pageToken=x":             `INVALID_ARGUMENT`,
@@ -160,6 +172,7 @@ func TestSearchesTakeTurns(t *testing.T) {
 			<-goOn
 			return slices.Values([]api.Card{})
 		},
+		A2A:   func(api.Card) string { return "" },
 		Allow: func(*http.Request) bool { return true },
 	})
 	search := func(ctx context.Context) {

@@ -67,7 +67,7 @@ func (g *Gateway) search(w http.ResponseWriter, r *http.Request) {
 	found = found[min(from, len(found)):]
 	results := []result{}
 	for _, m := range found[:min(size, len(found))] {
-		results = append(results, result{entryOf(m.card), m.score, g.base(r)})
+		results = append(results, result{g.entry(m.card, g.base(r)), m.score, g.base(r)})
 	}
 	reply := map[string]any{"results": results}
 	if len(found) > size {
@@ -101,7 +101,7 @@ func (g *Gateway) find(q query) (found []match, unknown string) {
 	}
 	for card := range g.o.Agents() {
 		score := relevance(card, words)
-		if score > 0 && fits(card, q.Query.Filter) {
+		if score > 0 && g.fits(card, q.Query.Filter) {
 			found = append(found, match{card, score})
 		}
 	}
@@ -119,11 +119,11 @@ func wordsOf(text string) (words []string) {
 	return words
 }
 
-func fits(card api.Card, filter map[string]jsontext.Value) bool {
+func (g *Gateway) fits(card api.Card, filter map[string]jsontext.Value) bool {
 	if len(filter) == 0 {
 		return true
 	}
-	e := entryOf(card)
+	e := g.entry(card, "")
 	for field, wanted := range filter {
 		if ok, _ := e.has(field, wanted); !ok {
 			return false
