@@ -31,7 +31,7 @@ func (b *Broker) answers() []verbs.Answer {
 		verbs.Handle(api.TurnRespond, b.turns.Respond),
 		verbs.Handle(api.TurnRelease, b.turns.Release),
 		verbs.Handle(api.TurnWait, b.turns.Wait),
-		verbs.Handle(api.InsightsGet, b.insightsGet),
+		verbs.Handle(api.InsightsGet, b.insights.Get),
 		verbs.Handle(api.CheckList, b.queries.CheckList),
 		verbs.Handle(api.CheckGet, b.queries.CheckGet),
 		verbs.Handle(api.InboxMessages, b.queries.InboxMessages),
@@ -69,9 +69,9 @@ func (b *Broker) answers() []verbs.Answer {
 		verbs.Handle(api.TokenList, b.custody.TokenList),
 		verbs.Handle(api.TokenRemove, b.custody.TokenRemove),
 		verbs.Handle(api.SchemaRemove, b.terms.Remove),
-		verbs.Handle(api.AuditSessions, b.auditSessions),
-		verbs.Handle(api.AuditMessages, b.auditMessages),
-		verbs.Handle(api.AuditSession, b.auditSession),
+		verbs.Handle(api.AuditSessions, b.audits.Sessions),
+		verbs.Handle(api.AuditMessages, b.audits.Messages),
+		verbs.Handle(api.AuditSession, b.audits.Session),
 		verbs.Handle(api.HumanEnrol, b.registry.HumanEnrol),
 	}
 }

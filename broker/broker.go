@@ -28,6 +28,7 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/approvals"
 	"github.com/parley-asp/parley/archive"
+	"github.com/parley-asp/parley/auditreads"
 	"github.com/parley-asp/parley/availability"
 	"github.com/parley-asp/parley/cluster"
 	"github.com/parley-asp/parley/custody"
@@ -36,6 +37,7 @@ import (
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/feed"
 	"github.com/parley-asp/parley/idempotency"
+	"github.com/parley-asp/parley/insights"
 	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/ledger"
 	"github.com/parley-asp/parley/modes"
@@ -49,6 +51,7 @@ import (
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/sessionlist"
 	"github.com/parley-asp/parley/store"
+	"github.com/parley-asp/parley/timers"
 	"github.com/parley-asp/parley/turns"
 	"github.com/parley-asp/parley/verbs"
 )
@@ -179,13 +182,12 @@ type Broker struct {
 	a2a       *records.Records
 	copies    *feed.Feed // of inboxes
 	turns     *turns.Turns
-	digests   digests
 	terms     *registry.Schemas
 	list      *sessionlist.List
 	ledger    *ledger.Ledger
 	archive   *archive.Archive
 	archiver  *archive.Archiver
-	timers    timers
+	timers    *timers.Timers
 	sessions  *sessions
 	cluster   *cluster.Membership
 	limiter   *ratelimit.Limiter
@@ -196,6 +198,8 @@ type Broker struct {
 	access     *access.Access
 	entries    *entries.Reader
 	queries    *queries.Queries
+	audits     *auditreads.Reads
+	insights   *insights.Insights
 	agreements *agreements.Agreements
 	approvals  *approvals.Approvals
 	proposals  *proposals.Calls
@@ -228,6 +232,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 	}
 	b.archive = archive.New(b.store, o.Log)
 	b.openFeed()
+	b.timers = timers.New(timers.Options{Store: b.store, Due: b.due, Work: b.work, Log: o.Log})
 	for _, start := range []struct {
 		what string
 		do   func(context.Context) error
@@ -243,7 +248,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		{"approvals", b.openApprovals},
 		{"ledger", b.openLedger},
 		{"membership", b.join},
-		{"timers", b.openTimers},
+		{"timers", b.timers.Start},
 		{"archive", b.openArchiver},
 		{"availability", b.openAvailability},
 		{"calls for proposals", b.openProposals},
@@ -275,7 +280,7 @@ func (b *Broker) closeParts(ctx context.Context) {
 	if b.available != nil {
 		b.available.Close()
 	}
-	b.timers.close(ctx)
+	b.timers.Close(ctx)
 	if b.archiver != nil {
 		b.archiver.Close()
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/archive"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/timers"
 )
 
 // StopAt ends the work on whichever session reaches the point next, as if the
@@ -88,7 +89,7 @@ func (b *Broker) Forgets(id performatives.SessionID, done func()) bool {
 }
 
 // TimerAgain is when a timer without progress is delivered again.
-const TimerAgain = timerAgain
+const TimerAgain = timers.Again
 
 // Queued is how much work waits for a session.
 func (b *Broker) Queued(id performatives.SessionID) int {

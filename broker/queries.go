@@ -4,7 +4,9 @@ import (
 	"context"
 
 	"github.com/parley-asp/parley/access"
+	"github.com/parley-asp/parley/auditreads"
 	"github.com/parley-asp/parley/entries"
+	"github.com/parley-asp/parley/insights"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/queries"
 )
@@ -19,6 +21,10 @@ func (b *Broker) openQueries(context.Context) error {
 	})
 	b.entries = entries.New(b.store, b.archive)
 	b.queries = queries.New(queries.Options{Access: b.access, Entries: b.entries, List: b.list, Store: b.store, Schema: b.terms.Lookup})
+	b.insights = insights.Open(insights.Options{
+		Access: b.access, Entries: b.entries, List: b.list, Registry: b.registry, Skew: ClockSkew, Now: b.Now, Work: b.work, Log: b.Log,
+	})
+	b.audits = auditreads.New(auditreads.Options{Store: b.store, Archive: b.archive, List: b.list, Timers: b.timers, Access: b.access, Now: b.Now})
 	return nil
 }
 

@@ -2,136 +2,24 @@ package broker
 
 import (
 	"context"
-	"maps"
-	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
-	"go.uber.org/zap"
 
-	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/cluster"
-	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/store"
 )
-
-// Timers are scheduled messages of the server: durable, one for each session,
-// for its next deadline. A timer is a hint: State decides whether a deadline has passed, so a
-// timer that fires early, late or twice does no harm.
-type timers struct {
-	b    *Broker
-	stop func(context.Context) // nil before they are open
-
-	mu   sync.Mutex
-	held map[uint64]store.Delivery // those that fired and are not done, by sequence
-}
-
-// close lets the timers that fired come to their end, unless the server is gone.
-func (t *timers) close(ctx context.Context) {
-	if t.stop != nil {
-		t.stop(ctx)
-	}
-}
-
-const (
-	timerAt       = "asp.timer.at."
-	timerDue      = "asp.timer.due."
-	timerConsumer = "brokers"
-)
-
-// A timer that fired is delivered to one broker, which reports progress until it is done. If
-// that one is dead or stopped, another one gets the timer once the first may be suspected. A
-// broker that does not pull gets no more. After an outage, many have fired: the brokers get
-// so many at a time.
-const (
-	timerAgain    = cluster.SuspectAfter
-	timerProgress = timerAgain / 3
-	timerPull     = 2 * time.Second
-	timersAtOnce  = 256
-)
-
-// openTimers consumes timers that fired; all brokers share them.
-func (b *Broker) openTimers(ctx context.Context) error {
-	b.timers.b, b.timers.held = b, map[uint64]store.Delivery{}
-	queue, err := b.store.Queue(ctx, store.QueueConfig{
-		Stream: api.TimersStream, Name: timerConsumer, Subject: timerDue + "*", AckWait: timerAgain, MaxAckPending: timersAtOnce,
-	})
-	if err != nil {
-		return err
-	}
-	if b.timers.stop, err = queue.Consume(timerPull, timersAtOnce, b.timers.due); err == nil {
-		b.work.Go(b.timers.reportProgress)
-	}
-	return err
-}
-
-// reportProgress keeps the timers that are held from being delivered again.
-func (t *timers) reportProgress(ctx context.Context) {
-	for background.Pause(ctx, timerProgress) == nil {
-		t.mu.Lock()
-		held := slices.Collect(maps.Values(t.held))
-		t.mu.Unlock()
-		for _, m := range held {
-			if err := m.Progress(); err != nil {
-				t.b.Log.Debug("progress of a timer not reported", zap.Error(err))
-			}
-		}
-	}
-}
-
-// hold notes a timer that fired; false means that it is held already, and comes again.
-func (t *timers) hold(m store.Delivery) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	_, again := t.held[m.Sequence]
-	t.held[m.Sequence] = m // the newest delivery is the one to acknowledge
-	return !again
-}
-
-// release ends the work on a timer, and returns its newest delivery.
-func (t *timers) release(m store.Delivery) store.Delivery {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	newest := t.held[m.Sequence]
-	delete(t.held, m.Sequence)
-	return newest
-}
 
 // due looks at a session whose timer fired.
-func (t *timers) due(m store.Delivery) {
-	if !t.hold(m) {
-		return
-	}
-	id, err := performatives.ParseSessionID(strings.TrimPrefix(m.Subject, timerDue))
-	if err != nil {
-		t.done(m)
-		return
-	}
-	if !t.b.sessions.run(id, func(ctx context.Context, l *cachedSession) {
-		if err := t.b.atDeadline(ctx, l); err != nil {
-			t.b.trouble("timer", id, err) //nolint:errcheck // it logs; the timer comes again
-			t.later(m)
-			return
+func (b *Broker) due(id performatives.SessionID, done func(error)) {
+	if !b.sessions.run(id, func(ctx context.Context, l *cachedSession) {
+		err := b.atDeadline(ctx, l)
+		if err != nil {
+			b.trouble("timer", id, err) //nolint:errcheck // it logs; the timer comes again
 		}
-		t.done(m)
+		done(err)
 	}) {
-		t.later(m)
-	}
-}
-
-func (t *timers) done(m store.Delivery) {
-	if err := t.release(m).Ack(); err != nil {
-		t.b.Log.Debug("timer not acknowledged", zap.Error(err))
-	}
-}
-
-func (t *timers) later(m store.Delivery) {
-	if err := t.release(m).Later(time.Second); err != nil {
-		t.b.Log.Debug("timer not returned", zap.Error(err))
+		done(session.Busy())
 	}
 }
 
@@ -239,7 +127,7 @@ func (b *Broker) arm(ctx context.Context, l *cachedSession) error {
 		if l.unwritten {
 			return nil
 		}
-		return b.store.Purge(ctx, api.TimersStream, timerAt+string(l.id))
+		return b.timers.Purge(ctx, l.id)
 	}
 	if err := b.tellStandbys(ctx, l); err != nil { // a turn may be theirs before a timer is set
 		return err
@@ -249,13 +137,7 @@ func (b *Broker) arm(ctx context.Context, l *cachedSession) error {
 		return nil
 	}
 	l.unwritten = false
-	if _, err := b.store.Put(ctx, store.Message{
-		Subject: timerAt + string(l.id),
-		Header: store.Header{
-			store.ScheduleHeader:       {"@at " + next.UTC().Format(time.RFC3339Nano)},
-			store.ScheduleTargetHeader: {timerDue + string(l.id)},
-		},
-	}); err != nil {
+	if err := b.timers.Set(ctx, l.id, next); err != nil {
 		return err
 	}
 	l.armed = next

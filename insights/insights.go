@@ -1,4 +1,4 @@
-package broker
+package insights
 
 import (
 	"context"
@@ -9,42 +9,59 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/access"
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/insights"
+	"github.com/parley-asp/parley/entries"
 	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/sessionlist"
-	"github.com/parley-asp/parley/store"
 )
 
-// digests are what insights count of sessions that are over, which never changes. They are
-// read in the background once somebody asks.
-type digests struct {
-	mu   sync.Mutex
-	of   map[performatives.SessionID]*insights.Digest // nil: the transcript cannot be read
-	read <-chan struct{}                              // closed once those that are read now are; nil while nobody reads
+// Options say where sessions are, and who asks.
+type Options struct {
+	Access   *access.Access
+	Entries  *entries.Reader
+	List     *sessionlist.List
+	Registry access.Registry
+	Skew     time.Duration // between the clocks of those who make ids
+	Now      func() time.Time
+	Work     *background.Group
+	Log      *zap.Logger
 }
 
-// Bounds of insights.
+// Insights counts sessions for those who may know how they went. It keeps the digests of sessions that
+// are over, which never change, and reads them in the background once somebody asks.
+type Insights struct {
+	Options
+
+	mu   sync.Mutex
+	of   map[performatives.SessionID]*Digest // nil: the transcript cannot be read
+	read <-chan struct{}                     // closed once those that are read now are; nil while nobody reads
+}
+
+// Open makes the answers.
+func Open(o Options) *Insights { return &Insights{Options: o} }
+
+// Bounds of
 const (
-	insightsAnswer  = 1500 * time.Millisecond // a call waits no longer than this
-	insightsPage    = 10_000                  // sessions that are listed at once
-	insightsDefault = 7 * 24 * time.Hour
-	maxDigests      = 250_000
+	answerWithin = 1500 * time.Millisecond // a call waits no longer than this
+	pageSize     = 10_000                  // sessions that are listed at once
+	defaultTime  = 7 * 24 * time.Hour
+	maxDigests   = 250_000
 	// longestSession is how long before its end a session was opened at most, pauses and the
 	// clocks of those who make ids included.
 	longestSession = session.LongestDuration + 8*24*time.Hour
 )
 
-// insightsGet answers insights.get with what is read within its time; the rest is read
+// Get answers insights.get with what is read within its time; the rest is read
 // meanwhile, for whoever asks again.
-func (b *Broker) insightsGet(ctx context.Context, c api.Caller, q api.GetInsights) (api.Insights, error) {
-	until, err := timeOr(q.Until, "/until", b.Now())
+func (x *Insights) Get(ctx context.Context, c api.Caller, q api.GetInsights) (api.Insights, error) {
+	until, err := timeOr(q.Until, "/until", x.Now())
 	if err != nil {
 		return api.Insights{}, err
 	}
-	since, err := timeOr(q.Since, "/since", until.Add(-insightsDefault))
+	since, err := timeOr(q.Since, "/since", until.Add(-defaultTime))
 	if err != nil {
 		return api.Insights{}, err
 	}
@@ -52,29 +69,29 @@ func (b *Broker) insightsGet(ctx context.Context, c api.Caller, q api.GetInsight
 		return api.Insights{}, session.Refuse(session.MalformedEnvelope, "/with: names at most %d agents", api.MaxNamed).With(map[string]string{"path": "/with"})
 	}
 	org := func(o performatives.Organisation) bool { return c.Operator || o == c.Agent.Organisation() }
-	sum, read := insights.New(since, until, q.Mode, q.With, org), 0
-	ids, err := b.insightful(ctx, c, since, until, sum)
+	sum, read := New(since, until, q.Mode, q.With, org), 0
+	ids, err := x.countable(ctx, c, since, until, sum)
 	if err != nil {
 		return api.Insights{}, err
 	}
-	reading, cancel := context.WithTimeout(ctx, insightsAnswer)
+	reading, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	b.readDigests(reading, ids)
-	b.digests.mu.Lock()
+	x.readDigests(reading, ids)
+	x.mu.Lock()
 	for _, id := range ids {
-		d, known := b.digests.of[id]
+		d, known := x.of[id]
 		if known {
 			read++
 		}
-		if d != nil && b.mayCount(c, d) {
+		if d != nil && x.mayCount(c, d) {
 			var row sessionlist.Row
 			if len(q.With) > 0 {
-				row, _ = b.list.Row(id)
+				row, _ = x.List.Row(id)
 			}
 			sum.Add(d, row.Participants)
 		}
 	}
-	b.digests.mu.Unlock()
+	x.mu.Unlock()
 	reply := sum.Insights()
 	reply.Read, reply.Of, reply.Complete = read, len(ids), read == len(ids)
 	return reply, nil
@@ -91,11 +108,11 @@ func timeOr(text, path string, otherwise time.Time) (time.Time, error) {
 	return at, nil
 }
 
-// insightful are the sessions of a caller that are over and may have ended in a time. It
+// countable are the sessions of a caller that are over and may have ended in a time. It
 // counts those that are open.
-func (b *Broker) insightful(ctx context.Context, c api.Caller, since, until time.Time, sum *insights.Summary) (ids []performatives.SessionID, err error) {
+func (x *Insights) countable(ctx context.Context, c api.Caller, since, until time.Time, sum *Summary) (ids []performatives.SessionID, err error) {
 	for before := ""; len(ids) < maxDigests; {
-		page, err := b.access.OfCaller(ctx, c, "", before, insightsPage)
+		page, err := x.Access.OfCaller(ctx, c, "", before, pageSize)
 		if err != nil {
 			return nil, err
 		}
@@ -105,16 +122,16 @@ func (b *Broker) insightful(ctx context.Context, c api.Caller, since, until time
 			if known && made.Before(since.Add(-longestSession)) {
 				return ids, nil // the rest is older
 			}
-			row, listed := b.list.Row(id)
+			row, listed := x.List.Row(id)
 			switch {
 			case !listed, !sum.Counts(row.Participants):
 			case !row.State.Over():
 				sum.AddOpen(row.Participants)
-			case !known || made.Before(until.Add(ClockSkew)):
+			case !known || made.Before(until.Add(x.Skew)):
 				ids = append(ids, id)
 			}
 		}
-		if len(page) < insightsPage {
+		if len(page) < pageSize {
 			break
 		}
 	}
@@ -132,9 +149,9 @@ func madeAt(id performatives.SessionID) (time.Time, bool) {
 
 // mayCount tells whether a session counts for a caller: it, or for who sees its
 // organisation's sessions a colleague, is a principal there.
-func (b *Broker) mayCount(c api.Caller, d *insights.Digest) bool {
-	member, _ := b.registry.Member(c.Agent)
-	whole := b.registry.Audits(c) || member.Authority == performatives.AuthorityDecide
+func (x *Insights) mayCount(c api.Caller, d *Digest) bool {
+	member, _ := x.Registry.Member(c.Agent)
+	whole := x.Registry.Audits(c) || member.Authority == performatives.AuthorityDecide
 	for _, a := range d.Principals {
 		if c.Operator || a == c.Agent || whole && a.Organisation() == c.Agent.Organisation() {
 			return true
@@ -144,9 +161,9 @@ func (b *Broker) mayCount(c api.Caller, d *insights.Digest) bool {
 }
 
 // readDigests waits until sessions are read, or the time is over.
-func (b *Broker) readDigests(ctx context.Context, ids []performatives.SessionID) {
+func (x *Insights) readDigests(ctx context.Context, ids []performatives.SessionID) {
 	for {
-		read, some := b.readMissing(ids)
+		read, some := x.readMissing(ids)
 		if !some || background.Await(ctx, read) != nil {
 			return
 		}
@@ -155,60 +172,53 @@ func (b *Broker) readDigests(ctx context.Context, ids []performatives.SessionID)
 
 // readMissing has those read that are not, one session after the other: reading is not to
 // slow down acts. While others are read, it waits for those.
-func (b *Broker) readMissing(ids []performatives.SessionID) (read <-chan struct{}, some bool) {
-	b.digests.mu.Lock()
-	defer b.digests.mu.Unlock()
-	if b.digests.read != nil {
-		return b.digests.read, true
+func (x *Insights) readMissing(ids []performatives.SessionID) (read <-chan struct{}, some bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.read != nil {
+		return x.read, true
 	}
 	missing := slices.DeleteFunc(slices.Clone(ids), func(id performatives.SessionID) bool {
-		_, known := b.digests.of[id]
+		_, known := x.of[id]
 		return known
 	})
 	done := make(chan struct{})
-	if len(missing) == 0 || !b.work.Go(func(ctx context.Context) { b.fillDigests(ctx, missing, done) }) {
+	if len(missing) == 0 || !x.Work.Go(func(ctx context.Context) { x.fillDigests(ctx, missing, done) }) {
 		return nil, false
 	}
-	b.digests.read = done
+	x.read = done
 	return done, true
 }
 
-func (b *Broker) fillDigests(ctx context.Context, ids []performatives.SessionID, done chan<- struct{}) {
+func (x *Insights) fillDigests(ctx context.Context, ids []performatives.SessionID, done chan<- struct{}) {
 	for _, id := range ids {
-		d, err := b.digest(ctx, id)
+		d, err := x.digest(ctx, id)
 		if ctx.Err() != nil {
 			break
 		}
 		if err != nil {
-			b.Log.Warn("insights leave a session out", zap.String("session", string(id)), zap.Error(err))
+			x.Log.Warn("insights leave a session out", zap.String("session", string(id)), zap.Error(err))
 		}
-		b.digests.mu.Lock()
-		if b.digests.of == nil || len(b.digests.of) >= maxDigests+insightsPage {
-			b.digests.of = map[performatives.SessionID]*insights.Digest{}
+		x.mu.Lock()
+		if x.of == nil || len(x.of) >= maxDigests+pageSize {
+			x.of = map[performatives.SessionID]*Digest{}
 		}
-		b.digests.of[id] = d
-		b.digests.mu.Unlock()
+		x.of[id] = d
+		x.mu.Unlock()
 	}
-	b.digests.mu.Lock()
-	b.digests.read = nil
-	b.digests.mu.Unlock()
+	x.mu.Lock()
+	x.read = nil
+	x.mu.Unlock()
 	close(done)
 }
 
 // digest reads a session that is over, without the session cache: it would evict the
 // sessions that are at work.
-func (b *Broker) digest(ctx context.Context, id performatives.SessionID) (*insights.Digest, error) {
-	row, _ := b.list.Row(id)
-	var entries [][]byte
-	err := b.store.Read(ctx, api.SessionsStream, api.Session(id), 0, func(e store.Message) error {
-		entries = append(entries, e.Data)
-		return nil
-	})
-	if err == nil && uint64(len(entries)) < row.Entries {
-		entries, err = b.archive.Entries(ctx, id)
-	}
+func (x *Insights) digest(ctx context.Context, id performatives.SessionID) (*Digest, error) {
+	row, _ := x.List.Row(id)
+	entries, err := x.Entries.All(ctx, id, row.Entries)
 	if err != nil || len(entries) == 0 {
 		return nil, err
 	}
-	return insights.Read(entries)
+	return Read(entries)
 }

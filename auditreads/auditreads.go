@@ -1,4 +1,5 @@
-package broker
+// Package auditreads reads for an operator what the store has of sessions.
+package auditreads
 
 import (
 	"cmp"
@@ -13,11 +14,15 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/parley-asp/parley/access"
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/archive"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/sessionlist"
 	"github.com/parley-asp/parley/store"
+	"github.com/parley-asp/parley/timers"
 	"github.com/parley-asp/parley/transcript"
 )
 
@@ -25,21 +30,37 @@ import (
 // from the store and not from this broker's caches; the operator's verifier judges it
 // (package audit).
 
+// Options say where the store's parts are.
+type Options struct {
+	Store   *store.Store
+	Archive *archive.Archive
+	List    *sessionlist.List
+	Timers  *timers.Timers
+	Access  *access.Access
+	Now     func() time.Time
+}
+
+// Reads answers verbs of operators who audit.
+type Reads struct{ Options }
+
+// New makes the answers.
+func New(o Options) *Reads { return &Reads{o} }
+
 const auditedPage = 10_000 // sessions
 
-// auditSessions lists the sessions by their transcripts, not by the session list.
-func (b *Broker) auditSessions(ctx context.Context, _ api.Caller, q api.ListAudit) (api.AuditedSessions, error) {
+// Sessions answers audit.sessions: it lists the sessions by their transcripts, not by the session list.
+func (r *Reads) Sessions(ctx context.Context, _ api.Caller, q api.ListAudit) (api.AuditedSessions, error) {
 	found := api.AuditedSessions{Sessions: []performatives.SessionID{}}
 	if q.Cursor < 0 {
 		return found, session.Refuse(session.MalformedEnvelope, "cursor is next of the page before")
 	}
 	// An even cursor counts in the transcripts' stream, an odd one in the archive.
 	stream, filter, prefix, at := api.SessionsStream, api.AllSessions, api.Session(""), q.Cursor/2
-	if q.Cursor%2 == 1 && b.store.Archives() {
+	if q.Cursor%2 == 1 && r.Store.Archives() {
 		stream, filter, prefix = api.ArchiveStream, api.AllArchive, api.Archive("")
 	}
 	from := at / store.SubjectPage * store.SubjectPage
-	subjects, total, err := b.store.Subjects(ctx, stream, filter, from)
+	subjects, total, err := r.Store.Subjects(ctx, stream, filter, from)
 	if err != nil {
 		return found, err
 	}
@@ -55,7 +76,7 @@ func (b *Broker) auditSessions(ctx context.Context, _ api.Caller, q api.ListAudi
 	switch {
 	case at+len(subjects) < total && len(subjects) > 0:
 		found.Next = &next
-	case stream == api.SessionsStream && b.store.Archives():
+	case stream == api.SessionsStream && r.Store.Archives():
 		next = 1
 		found.Next = &next
 	}
@@ -64,8 +85,8 @@ func (b *Broker) auditSessions(ctx context.Context, _ api.Caller, q api.ListAudi
 
 var errPageFull = errors.New("the page is full")
 
-// auditMessages is a page of a transcript as it is stored.
-func (b *Broker) auditMessages(ctx context.Context, _ api.Caller, q api.AuditTranscript) (api.Stored, error) {
+// Messages answers audit.messages: it is a page of a transcript as it is stored.
+func (r *Reads) Messages(ctx context.Context, _ api.Caller, q api.AuditTranscript) (api.Stored, error) {
 	found, size := api.Stored{Messages: [][]byte{}}, 0
 	if _, err := performatives.ParseSessionID(string(q.Session)); err != nil {
 		return found, session.NoSuchSession()
@@ -78,12 +99,12 @@ func (b *Broker) auditMessages(ctx context.Context, _ api.Caller, q api.AuditTra
 		found.Messages = append(found.Messages, e.Data)
 		return nil
 	}
-	entries, err := b.archive.Entries(ctx, q.Session)
+	entries, err := r.Archive.Entries(ctx, q.Session)
 	if err != nil {
 		return found, err
 	}
 	if entries == nil {
-		err = b.store.Read(ctx, api.SessionsStream, api.Session(q.Session), q.Cursor, each)
+		err = r.Store.Read(ctx, api.SessionsStream, api.Session(q.Session), q.Cursor, each)
 	}
 	for i := max(q.Cursor, 1); err == nil && i <= uint64(len(entries)); i++ {
 		err = each(store.Message{Sequence: i, Data: entries[i-1]})
@@ -102,8 +123,8 @@ const (
 	inboxesPart = "inboxes"
 )
 
-// auditSession is what the store has of a session besides its transcript.
-func (b *Broker) auditSession(ctx context.Context, _ api.Caller, q api.AuditRef) (api.Held, error) {
+// Session answers audit.session: it is what the store has of a session besides its transcript.
+func (r *Reads) Session(ctx context.Context, _ api.Caller, q api.AuditRef) (api.Held, error) {
 	held := api.Held{Session: q.Session, Copies: []api.HeldCopy{}}
 	if _, err := performatives.ParseSessionID(string(q.Session)); err != nil {
 		return held, session.NoSuchSession()
@@ -114,26 +135,29 @@ func (b *Broker) auditSession(ctx context.Context, _ api.Caller, q api.AuditRef)
 		return held, session.Refuse(session.MalformedEnvelope, "cursor is next of the page before")
 	}
 	if q.Cursor == "" {
-		for _, find := range []func(context.Context, *api.Held) error{b.heldHead, b.heldRow, b.heldTimer} {
+		for _, find := range []func(context.Context, *api.Held) error{r.heldHead, r.heldRow} {
 			if err := find(ctx, &held); err != nil {
 				return held, err
 			}
 		}
+		if held.Timer, held.Due, err = r.Timers.Stored(ctx, q.Session); err != nil {
+			return held, err
+		}
 	}
 	left := room(api.MaxPageBytes - api.Size(held))
 	if part == itemsPart {
-		if err := b.heldItems(ctx, &held, at, &left); err != nil || held.Next != "" {
+		if err := r.heldItems(ctx, &held, at, &left); err != nil || held.Next != "" {
 			return held, err
 		}
 		from = ""
 	}
 	if part != copiesPart {
-		if counted, err := b.heldInboxes(ctx, &held, from, &left); counted || err != nil {
+		if counted, err := r.heldInboxes(ctx, &held, from, &left); counted || err != nil {
 			return held, err
 		}
 		at = 0
 	}
-	return held, b.heldCopies(ctx, &held, at, &left)
+	return held, r.heldCopies(ctx, &held, at, &left)
 }
 
 // room is how many bytes a page has left.
@@ -145,16 +169,16 @@ func (r *room) fits(v any) bool {
 	return *r >= 0
 }
 
-func (b *Broker) heldHead(ctx context.Context, held *api.Held) error {
-	held.At, held.InboxAge = b.Now().UTC().Format(time.RFC3339Nano), b.store.InboxAge().Milliseconds()
-	last, err := b.store.Last(ctx, api.SessionsStream, api.Session(held.Session))
+func (r *Reads) heldHead(ctx context.Context, held *api.Held) error {
+	held.At, held.InboxAge = r.Now().UTC().Format(time.RFC3339Nano), r.Store.InboxAge().Milliseconds()
+	last, err := r.Store.Last(ctx, api.SessionsStream, api.Session(held.Session))
 	if err != nil {
 		return err
 	}
 	var data []byte
 	if last != nil {
 		data = last.Data
-	} else if entries, err := b.archive.Entries(ctx, held.Session); err != nil || entries == nil {
+	} else if entries, err := r.Archive.Entries(ctx, held.Session); err != nil || entries == nil {
 		return err
 	} else {
 		data = entries[len(entries)-1]
@@ -165,39 +189,26 @@ func (b *Broker) heldHead(ctx context.Context, held *api.Held) error {
 	return nil
 }
 
-func (b *Broker) heldRow(ctx context.Context, held *api.Held) error {
-	row, err := b.list.Stored(ctx, held.Session)
+func (r *Reads) heldRow(ctx context.Context, held *api.Held) error {
+	row, err := r.List.Stored(ctx, held.Session)
 	if row != nil {
 		held.Index = &api.HeldRow{State: row.State.String(), Participants: row.Participants, Entries: row.Entries}
 	}
 	return err
 }
 
-func (b *Broker) heldTimer(ctx context.Context, held *api.Held) error {
-	set, err := b.store.Last(ctx, api.TimersStream, timerAt+string(held.Session))
-	if err != nil {
-		return err
-	}
-	if set != nil {
-		held.Timer, _ = strings.CutPrefix(set.Header.Get(store.ScheduleHeader), "@at ")
-	}
-	due, err := b.store.Last(ctx, api.TimersStream, timerDue+string(held.Session))
-	held.Due = due != nil
-	return err
-}
-
 // heldItems are the escalations that the transcript knows, as the stream has them.
-func (b *Broker) heldItems(ctx context.Context, held *api.Held, from uint64, left *room) error {
+func (r *Reads) heldItems(ctx context.Context, held *api.Held, from uint64, left *room) error {
 	var all []*escalation.Item
-	if err := b.view(ctx, held.Session, func(l *cachedSession) {
-		l.state.Escalations(func(item *escalation.Item) { all = append(all, item) })
+	if err := r.Access.View(ctx, held.Session, func(s *access.Session) {
+		s.State.Escalations(func(item *escalation.Item) { all = append(all, item) })
 	}); err != nil {
 		return nil //nolint:nilerr // the verifier finds why a transcript does not replay
 	}
 	slices.SortFunc(all, func(a, b *escalation.Item) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	for n := int(min(from, uint64(len(all)))); n < len(all); n++ { //nolint:gosec // at most len(all)
 		view := api.ViewEscalation(all[n])
-		last, err := b.store.Last(ctx, api.EscalationsStream, api.Escalation(view.Organisation, view.Urgency, string(view.ID)))
+		last, err := r.Store.Last(ctx, api.EscalationsStream, api.Escalation(view.Organisation, view.Urgency, string(view.ID)))
 		if err != nil {
 			return err
 		}
@@ -218,8 +229,8 @@ func (b *Broker) heldItems(ctx context.Context, held *api.Held, from uint64, lef
 // heldCopies are the session's inbox copies from a position in the stream on.
 // One reading for all inboxes: the copies of an entry are next to each other, and reading
 // inbox by inbox would look at all of them once for each inbox.
-func (b *Broker) heldCopies(ctx context.Context, held *api.Held, from uint64, left *room) error {
-	err := b.store.Read(ctx, api.InboxStream, api.InboxesOf(held.Session), from, func(e store.Message) error {
+func (r *Reads) heldCopies(ctx context.Context, held *api.Held, from uint64, left *room) error {
+	err := r.Store.Read(ctx, api.InboxStream, api.InboxesOf(held.Session), from, func(e store.Message) error {
 		agent, err := inboxOwner(e.Subject)
 		if err != nil {
 			return err
@@ -238,8 +249,8 @@ func (b *Broker) heldCopies(ctx context.Context, held *api.Held, from uint64, le
 }
 
 // heldInboxes counts the copies of a session that has too many to list, from an inbox on.
-func (b *Broker) heldInboxes(ctx context.Context, held *api.Held, from string, left *room) (counted bool, err error) {
-	counts, _, err := b.store.Counts(ctx, api.InboxStream, api.InboxesOf(held.Session), 0)
+func (r *Reads) heldInboxes(ctx context.Context, held *api.Held, from string, left *room) (counted bool, err error) {
+	counts, _, err := r.Store.Counts(ctx, api.InboxStream, api.InboxesOf(held.Session), 0)
 	if err != nil {
 		return false, err
 	}
@@ -258,7 +269,7 @@ func (b *Broker) heldInboxes(ctx context.Context, held *api.Held, from string, l
 		if err != nil {
 			return true, err
 		}
-		last, err := b.store.Last(ctx, api.InboxStream, subject)
+		last, err := r.Store.Last(ctx, api.InboxStream, subject)
 		if err != nil {
 			return true, err
 		}
