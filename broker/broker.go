@@ -36,7 +36,6 @@ import (
 	"github.com/parley-asp/parley/entries"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/feed"
-	"github.com/parley-asp/parley/idempotency"
 	"github.com/parley-asp/parley/insights"
 	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/ledger"
@@ -45,7 +44,6 @@ import (
 	"github.com/parley-asp/parley/proposals"
 	"github.com/parley-asp/parley/queries"
 	"github.com/parley-asp/parley/ratelimit"
-	"github.com/parley-asp/parley/records"
 	"github.com/parley-asp/parley/registry"
 	"github.com/parley-asp/parley/scheduler"
 	"github.com/parley-asp/parley/session"
@@ -178,8 +176,6 @@ type Broker struct {
 	store     *store.Store
 	registry  *registry.Registry
 	custody   *custody.Custody
-	keys      *idempotency.Keys
-	a2a       *records.Records
 	copies    *feed.Feed // of inboxes
 	turns     *turns.Turns
 	terms     *registry.Schemas
@@ -239,8 +235,6 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 	}{
 		{"registry", b.openRegistry},
 		{"custody", b.openCustody},
-		{"idempotency keys", b.openKeys},
-		{"records of A2A", b.openA2A},
 		{"terms schemas", b.openTerms},
 		{"turns", b.openTurns},
 		{"session list", b.openList},
@@ -318,6 +312,9 @@ func (b *Broker) Healthy(ctx context.Context) error {
 	_, err := b.store.Info(ctx, api.SessionsStream)
 	return err
 }
+
+// Store is the broker's store, for what gateways keep beside it.
+func (b *Broker) Store() *store.Store { return b.store }
 
 // Members are this broker and its peers.
 func (b *Broker) Members() *cluster.Membership { return b.cluster }

@@ -20,7 +20,7 @@ func (b *Broker) tell(id performatives.SessionID, kind string, event map[string]
 		b.Log.Error("event", zap.Error(err))
 		return
 	}
-	if err := b.Conn.Publish(api.Event(id, kind), data); err != nil {
+	if err := b.store.Bus().Publish(api.Event(id, kind), data); err != nil {
 		b.Log.Debug("event not published", zap.Error(err))
 	}
 }

@@ -6,11 +6,8 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/custody"
-	"github.com/parley-asp/parley/idempotency"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/records"
 	"github.com/parley-asp/parley/registry"
-	"github.com/parley-asp/parley/store"
 )
 
 func (b *Broker) openRegistry(ctx context.Context) (err error) {
@@ -31,19 +28,6 @@ func (b *Broker) openCustody(ctx context.Context) (err error) {
 	return err
 }
 
-func (b *Broker) openKeys(ctx context.Context) (err error) {
-	b.keys, err = idempotency.Open(ctx, b.store)
-	return err
-}
-
-func (b *Broker) openA2A(ctx context.Context) (err error) {
-	b.a2a, err = records.Open(ctx, b.store, api.A2ABucket, "what is to be done for clients of A2A")
-	return err
-}
-
-// A2ARecords are what is to be done for clients of A2A.
-func (b *Broker) A2ARecords() *records.Records { return b.a2a }
-
 // RemoteAgents lists the cards that name a server elsewhere, if anything changed since a revision.
 func (b *Broker) RemoteAgents(since uint64) (cards []api.Card, revision uint64) {
 	return b.registry.RemoteAgents(since)
@@ -52,9 +36,6 @@ func (b *Broker) RemoteAgents(since uint64) (cards []api.Card, revision uint64) 
 // Card finds a principal's card.
 func (b *Broker) Card(a performatives.Agent) (api.Card, bool) { return b.registry.Card(a) }
 
-// IdempotencyKeys remember the acts that gateways make.
-func (b *Broker) IdempotencyKeys() *idempotency.Keys { return b.keys }
-
 // MACPSender finds the principal that MACP knows by a name: a token's, which an operator has
 // given it, or else a card's.
 func (b *Broker) MACPSender(name string) (performatives.Agent, bool) {
@@ -62,11 +43,6 @@ func (b *Broker) MACPSender(name string) (performatives.Agent, bool) {
 		return a, true
 	}
 	return b.registry.MACPSender(name)
-}
-
-// MACPRecords is where the MACP gateway keeps names of sessions, and policies.
-func (b *Broker) MACPRecords(ctx context.Context) (*store.Bucket, error) {
-	return b.store.Bucket(ctx, api.MACPBucket, "names of MACP's sessions, and its policies", 0)
 }
 
 // Custody holds the keys of hosted agents, and tokens.

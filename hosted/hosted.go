@@ -1,7 +1,7 @@
 // Package hosted says what hosted agents want to say, for gateways: it makes the envelope,
 // signs it with the agent's hosted key and submits it.
 //
-//	h := hosted.New(hosted.Options{Broker: b, Custody: b.Custody(), Keys: b.IdempotencyKeys(), Private: p, Now: time.Now})
+//	h := hosted.New(hosted.Options{Broker: b, Custody: b.Custody(), Keys: keys, Private: p, Now: time.Now})
 //	accepted, err := h.Say(ctx, agent, id, "key k1", hosted.Said{Performative: "ACCEPT", Body: body})
 //
 // What is said again under the same key makes the same envelope, which the broker answers
