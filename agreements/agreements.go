@@ -11,6 +11,7 @@ import (
 	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/entries"
+	"github.com/parley-asp/parley/fit"
 	"github.com/parley-asp/parley/inclusion"
 	"github.com/parley-asp/parley/ledger"
 	"github.com/parley-asp/parley/performatives"
@@ -109,7 +110,7 @@ func (x *Agreements) Get(ctx context.Context, c api.Caller, q api.GetAgreement) 
 	if d.Log, err = x.Ledger.Proof(ctx, inclusion.Agreement, string(d.ID)); err != nil {
 		return d, err
 	}
-	if size := api.Size(d); size > api.MaxPageBytes {
+	if size := fit.Size(d); size > api.MaxPageBytes {
 		return d, session.Refuse(session.TooLarge, "the agreement has %d bytes, a reply at most %d: 'parley agreement export' makes it of the transcript", size, api.MaxPageBytes)
 	}
 	return d, nil
@@ -210,8 +211,8 @@ func (x *Agreements) addAgreements(ctx context.Context, page *api.PageOf[api.Agr
 			Agreement: d.ID, Session: d.Negotiation, Proposal: a.Proposal, Parties: d.Parties, Category: d.Category,
 			EffectiveFrom: d.EffectiveFrom, EffectiveUntil: d.EffectiveUntil, Hash: d.Hash, AcceptedAt: acceptedAt,
 		}
-		api.Fit(&row, api.MaxRowBytes)
-		if !page.Add(row, api.Size(row)) {
+		fit.To(&row, api.MaxRowBytes)
+		if !page.Add(row, fit.Size(row)) {
 			return nil
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/delegation"
+	"github.com/parley-asp/parley/fit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -93,8 +94,8 @@ func ViewCheck(s *session.State, you performatives.Agent, at time.Time) (c Check
 	for _, also := range grants[1:min(len(grants), maxAlsoOffered+1)] {
 		c.AlsoOffered = append(c.AlsoOffered, also.ID)
 	}
-	c.fitted(Fit(&c.Scope, maxTextBytes))
-	c.fitted(Fit(&c.Purpose, maxTextBytes))
+	c.fitted(fit.To(&c.Scope, maxTextBytes))
+	c.fitted(fit.To(&c.Purpose, maxTextBytes))
 	if !c.Open() {
 		return c, true
 	}
@@ -112,7 +113,7 @@ func ViewCheck(s *session.State, you performatives.Agent, at time.Time) (c Check
 
 // Brief is the check as a list has it.
 func (c Check) Brief() Check {
-	Fit(&c, entryBytes)
+	fit.To(&c, entryBytes)
 	return c
 }
 
@@ -141,7 +142,7 @@ func (c *Check) AddOffer(s *session.State, at time.Time, labels func(schema stri
 			if c.Labels == nil {
 				c.Labels = map[string]Label{}
 			}
-			c.fitted(Fit(&l, maxLabelBytes))
+			c.fitted(fit.To(&l, maxLabelBytes))
 			c.Labels[change.Path] = l
 		}
 	}
@@ -171,7 +172,7 @@ func (c *Check) atStake(s *session.State, at time.Time) (newest *session.Offer) 
 // bounded is an offer without its terms.
 func (c *Check) bounded(o OfferView) *OfferView {
 	o.Terms = nil
-	c.fitted(Fit(&o, entryBytes))
+	c.fitted(fit.To(&o, entryBytes))
 	return &o
 }
 
@@ -193,7 +194,7 @@ func (c *Check) fewer(all []Change) []Change {
 		all, c.Truncated = all[:maxChanges], true
 	}
 	for n := range all {
-		c.fitted(Fit(&all[n], maxChangeBytes))
+		c.fitted(fit.To(&all[n], maxChangeBytes))
 	}
 	return all
 }
@@ -219,6 +220,6 @@ func AskedOf(s *session.State, g delegation.Grant, at time.Time) Asked {
 		Kind: "asked", At: at.UTC(), Human: g.To, Session: s.ID, Delegation: g.ID, From: g.From, OnBehalfOf: g.Principal,
 		Authority: v.Authority, Scope: v.Scope, ValidUntil: v.ValidUntil,
 	}
-	Fit(&asked, MaxRowBytes)
+	fit.To(&asked, MaxRowBytes)
 	return asked
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-asp/parley/fit"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -44,7 +45,7 @@ func partOf[E any](name string, newest bool, of func(*SessionView) *[]E) part {
 		clear: func(v *SessionView) { *of(v) = nil },
 		size: func(v *SessionView, most int) (n int) {
 			for i := range *of(v) {
-				if n += Size((*of(v))[i]) + 1; n > most {
+				if n += fit.Size((*of(v))[i]) + 1; n > most {
 					break
 				}
 			}
@@ -57,8 +58,8 @@ func partOf[E any](name string, newest bool, of func(*SessionView) *[]E) part {
 			}
 			kept, size := 0, 0
 			for i := range all {
-				Fit(&all[i], entryBytes)
-				if size += Size(all[i]) + 1; size > partBytes {
+				fit.To(&all[i], entryBytes)
+				if size += fit.Size(all[i]) + 1; size > partBytes {
 					break
 				}
 				kept++
@@ -74,8 +75,8 @@ func partOf[E any](name string, newest bool, of func(*SessionView) *[]E) part {
 			page, all := NewPage[E](limit), *of(from)
 			for next = min(start, len(all)); next < len(all); next++ {
 				entry := all[next]
-				Fit(&entry, MaxPageBytes)
-				if more = !page.Add(entry, Size(entry)); more {
+				fit.To(&entry, MaxPageBytes)
+				if more = !page.Add(entry, fit.Size(entry)); more {
 					break
 				}
 			}
@@ -149,7 +150,7 @@ func (v *SessionView) bound() {
 	for _, p := range parts {
 		p.clear(&rest)
 	}
-	size := Size(rest)
+	size := fit.Size(rest)
 	for _, p := range parts {
 		if size <= MaxPageBytes {
 			size += p.size(v, MaxPageBytes-size)
@@ -158,7 +159,7 @@ func (v *SessionView) bound() {
 	if size <= MaxPageBytes {
 		return
 	}
-	Fit(&rest, restBytes)
+	fit.To(&rest, restBytes)
 	omitted := map[string]int{}
 	for _, p := range parts {
 		if n := p.trim(&rest, v); n > 0 {

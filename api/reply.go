@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/fit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -86,8 +87,8 @@ const (
 // they have the member truncated.
 func Refused(r *session.Refusal) ErrorReply {
 	e := Error{Code: r.Code, Category: r.Code.Category(), Message: r.Message, Retryable: r.Code.Retryable()}
-	if textSize(e.Message) > maxMessageBytes {
-		e.Message = cutText(e.Message, maxMessageBytes)
+	if fit.TextSize(e.Message) > maxMessageBytes {
+		e.Message = fit.Text(e.Message, maxMessageBytes)
 	}
 	if r.Details != nil {
 		if raw, err := json.Marshal(r.Details, json.Deterministic(true)); err == nil {
@@ -101,7 +102,7 @@ func boundedDetails(raw jsontext.Value) jsontext.Value {
 	if len(raw) <= maxDetailsBytes {
 		return raw
 	}
-	cut := cutJSON(raw, maxDetailsBytes)
+	cut := fit.JSON(raw, maxDetailsBytes)
 	if cut.Kind() != '{' {
 		return cut
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/fit"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -31,7 +32,7 @@ func TestRefusedIsBounded(t *testing.T) {
 		"faults":  session.RefuseSchema(faults...),
 	} {
 		reply := api.Refused(r)
-		if size := api.Size(reply); size > 80<<10 {
+		if size := fit.Size(reply); size > 80<<10 {
 			t.Errorf("%s: %d bytes", name, size)
 		}
 		if reply.Error.Code != r.Code || !reply.Error.Details.IsValid() && r.Details != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/fit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
@@ -182,7 +183,7 @@ func (c *cases) history(ctx context.Context, org performatives.Organisation, id 
 		if err := json.Unmarshal(m.Data, &e); err != nil {
 			return err
 		}
-		if !page.Add(e.Action, api.Size(e.Action)) {
+		if !page.Add(e.Action, fit.Size(e.Action)) {
 			next = &m.Sequence
 			return errPageFull
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/fit"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -41,7 +42,7 @@ func (a *Approvals) detail(ctx context.Context, item *api.EscalationItem) error 
 			omit(item, api.PartComments, omitted)
 		}
 	}
-	api.Fit(item, maxDetailBytes)
+	fit.To(item, maxDetailBytes)
 	return nil
 }
 
@@ -55,7 +56,7 @@ func omit(item *api.EscalationItem, part string, n int) {
 // mostTelling are the changes that have room, in their order: first the one at stake and those that
 // change something, then the others.
 func mostTelling(item *api.EscalationItem) (kept []api.Change, omitted int) {
-	if api.Size(item.Changes) <= partBytes {
+	if fit.Size(item.Changes) <= partBytes {
 		return item.Changes, 0
 	}
 	keep, size := make([]bool, len(item.Changes)), 0
@@ -66,8 +67,8 @@ func mostTelling(item *api.EscalationItem) (kept []api.Change, omitted int) {
 			if telling != (c.Kind != api.Same || item.Amount != nil && item.Amount.Path == c.Path) {
 				continue
 			}
-			api.Fit(c, entryBytes)
-			if size += api.Size(*c) + 1; size > partBytes {
+			fit.To(c, entryBytes)
+			if size += fit.Size(*c) + 1; size > partBytes {
 				break
 			}
 			keep[n] = true
@@ -86,7 +87,7 @@ func mostTelling(item *api.EscalationItem) (kept []api.Change, omitted int) {
 func newest(comments []api.CaseAction) (kept []api.CaseAction, omitted int) {
 	size := 0
 	for n := len(comments) - 1; n >= 0; n-- {
-		if size += api.Size(comments[n]) + 1; size > partBytes {
+		if size += fit.Size(comments[n]) + 1; size > partBytes {
 			return comments[n+1:], n + 1
 		}
 	}

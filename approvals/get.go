@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/fit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -87,8 +88,8 @@ func pageOf[E any](all []E, q *api.GetEscalation) ([]E, *uint64) {
 	page := api.NewPage[E](q.Limit)
 	for n := min(q.Cursor, uint64(len(all))); n < uint64(len(all)); n++ {
 		entry := all[n]
-		api.Fit(&entry, api.MaxPageBytes)
-		if !page.Add(entry, api.Size(entry)) {
+		fit.To(&entry, api.MaxPageBytes)
+		if !page.Add(entry, fit.Size(entry)) {
 			return page.Items, &n
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/fit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -33,14 +34,14 @@ func (a *Approvals) item(s *session.State, of *escalation.Item, at time.Time) ap
 		},
 	}
 	asOf(&item, at)
-	fit(&item)
+	bound(&item)
 	return item
 }
 
-// fit bounds an approval, without its transcript. Of the counterparties, those of its own organisation
+// bound bounds an approval, without its transcript. Of the counterparties, those of its own organisation
 // come first: they may not decide.
-func fit(item *api.EscalationItem) {
-	if api.Size(item) > api.MaxItemBytes {
+func bound(item *api.EscalationItem) {
+	if fit.Size(item) > api.MaxItemBytes {
 		ours := func(p performatives.Agent) bool { return p.Organisation() == item.Organisation }
 		item.Counterparties = slices.Clone(item.Counterparties)
 		slices.SortStableFunc(item.Counterparties, func(a, b performatives.Agent) int {
@@ -52,7 +53,7 @@ func fit(item *api.EscalationItem) {
 			}
 			return 1
 		})
-		api.Fit(item, api.MaxItemBytes)
+		fit.To(item, api.MaxItemBytes)
 	}
 }
 
@@ -63,7 +64,7 @@ func readItem(data []byte) (*api.EscalationItem, error) {
 		return nil, err
 	}
 	item.Transcript, item.Next = nil, nil // the session has them
-	fit(item)
+	bound(item)
 	return item, nil
 }
 
@@ -187,7 +188,7 @@ const maxDetailBytes = 448 << 10
 
 // addTranscript adds as much of the transcript's beginning as one message holds; the rest is a part.
 func addTranscript(item *api.EscalationItem, messages api.Messages) {
-	left := api.MaxPageBytes - api.Size(item)
+	left := api.MaxPageBytes - fit.Size(item)
 	item.Next = messages.Next
 	for n, m := range messages.Messages {
 		if left -= len(m) + 1; left < 0 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/fit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/store"
 )
@@ -63,7 +64,7 @@ type approval struct {
 func newApproval(item *api.EscalationItem, at time.Time) *approval {
 	item.Transcript, item.Next = nil, nil // the session has them
 	asOf(item, at)
-	return &approval{item, sortKey(item), searchable(item), api.Size(item)}
+	return &approval{item, sortKey(item), searchable(item), fit.Size(item)}
 }
 
 // sortKey sorts open approvals by when an answer is due, and others by when they ended.

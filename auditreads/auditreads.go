@@ -18,6 +18,7 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/archive"
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/fit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/sessionlist"
@@ -144,7 +145,7 @@ func (r *Reads) Session(ctx context.Context, _ api.Caller, q api.AuditRef) (api.
 			return held, err
 		}
 	}
-	left := room(api.MaxPageBytes - api.Size(held))
+	left := room(api.MaxPageBytes - fit.Size(held))
 	if part == itemsPart {
 		if err := r.heldItems(ctx, &held, at, &left); err != nil || held.Next != "" {
 			return held, err
@@ -165,7 +166,7 @@ type room int
 
 // fits takes a value's room; one that finds none is the first of the next page.
 func (r *room) fits(v any) bool {
-	*r -= room(api.Size(v) + 1)
+	*r -= room(fit.Size(v) + 1)
 	return *r >= 0
 }
 

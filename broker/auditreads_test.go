@@ -11,6 +11,7 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/audit"
 	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/fit"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -57,7 +58,7 @@ func TestHeldIsPaged(t *testing.T) {
 		for ; pages == 0 || held.Next != ""; pages++ {
 			var page api.Held
 			l.reads(api.AuditSession.Name, fmt.Sprintf(`{"sessionId":%q,"cursor":%q}`, id, held.Next), &page)
-			if size := api.Size(page); size > api.MaxPageBytes+100 { // next comes last
+			if size := fit.Size(page); size > api.MaxPageBytes+100 { // next comes last
 				t.Errorf("page %d has %d bytes", pages, size)
 			}
 			if (page.Index != nil) != (pages == 0) {

@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/fit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
@@ -234,7 +235,7 @@ func (c *Custody) TokenList(_ context.Context, _ api.Caller, q api.ListTokens) (
 		if t.ID <= q.Cursor || t.over(now) {
 			continue
 		}
-		if shown := c.shown(t); !page.Add(shown, api.Size(shown)) {
+		if shown := c.shown(t); !page.Add(shown, fit.Size(shown)) {
 			return api.Tokens{Tokens: page.Items, Next: page.Items[len(page.Items)-1].ID}, nil
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/discovery"
+	"github.com/parley-asp/parley/fit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -154,7 +155,7 @@ func (c *Calls) count(a answer) bool {
 
 // checkAnswer refuses numbers that no assessment has, and an answer that is too long.
 func checkAnswer(q api.AnswerCall) error {
-	if size := api.Size(q); size > api.MaxAnswerBytes {
+	if size := fit.Size(q); size > api.MaxAnswerBytes {
 		return session.Refuse(session.TooLarge, "an answer has at most %d bytes; this one has %d", api.MaxAnswerBytes, size)
 	}
 	type number struct {
@@ -224,8 +225,8 @@ func page(all []discovery.Candidate, limit int) (kept []discovery.Candidate, cut
 	}
 	p := api.NewPage[discovery.Candidate](limit)
 	for _, candidate := range all {
-		api.Fit(&candidate, api.MaxRowBytes)
-		if !p.Add(candidate, api.Size(candidate)) {
+		fit.To(&candidate, api.MaxRowBytes)
+		if !p.Add(candidate, fit.Size(candidate)) {
 			return p.Items, true
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/parley-asp/parley/access"
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/fit"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -42,8 +43,8 @@ func (x *Queries) SessionList(ctx context.Context, c api.Caller, q api.ListSessi
 			if err := x.Access.Listed(ctx, c, id, func(s *access.Session) error {
 				row := api.Summarise(&s.State, c.Agent, s.At)
 				if (q.State == "" || row.State.String() == q.State) && (q.Awaiting == "" || row.Awaiting) {
-					api.Fit(&row, api.MaxRowBytes)
-					full = !page.Add(row, api.Size(row))
+					fit.To(&row, api.MaxRowBytes)
+					full = !page.Add(row, fit.Size(row))
 				}
 				return nil
 			}); err != nil {

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/fit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/schemas"
 	"github.com/parley-asp/parley/session"
@@ -28,8 +29,8 @@ func (r *Registry) AgentList(_ context.Context, c api.Caller, q api.ListAgents) 
 			(q.MinTrust <= 0 || card.Registry.TrustScore != nil && *card.Registry.TrustScore >= q.MinTrust)
 	}) {
 		row := r.forCaller(card, c)
-		api.Fit(&row, api.MaxRowBytes)
-		if !page.Add(row, api.Size(row)) {
+		fit.To(&row, api.MaxRowBytes)
+		if !page.Add(row, fit.Size(row)) {
 			return api.Agents{Agents: page.Items, Next: string(page.Items[len(page.Items)-1].Agent)}, nil
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/fit"
 	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/schemas"
@@ -284,7 +285,7 @@ func (s *Schemas) List(_ context.Context, _ api.Caller, q api.ListSchemas) (api.
 		if q.Cursor != "" && (n <= at || at < 0 && (n < len(fixed) || row.Name <= q.Cursor)) {
 			continue
 		}
-		if !page.Add(row, api.Size(row)) {
+		if !page.Add(row, fit.Size(row)) {
 			return api.SchemaNames{Schemas: page.Items, Next: page.Items[len(page.Items)-1].Name}, nil
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/discovery"
+	"github.com/parley-asp/parley/fit"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -35,8 +36,8 @@ func (r *Registry) AgentSearch(_ context.Context, c api.Caller, q api.SearchAgen
 			continue
 		}
 		row := r.forCaller(card, c)
-		api.Fit(&row, api.MaxRowBytes)
-		if !page.Add(row, api.Size(row)) {
+		fit.To(&row, api.MaxRowBytes)
+		if !page.Add(row, fit.Size(row)) {
 			return api.Agents{Agents: page.Items, Next: string(page.Items[len(page.Items)-1].Agent)}, nil
 		}
 	}
@@ -127,7 +128,7 @@ func (c *cache) profile(a performatives.Agent) (*discovery.Profile, bool) {
 
 // checkSkills refuses skills that are too many, or a card that is too large.
 func checkSkills(c *api.Card) error {
-	switch size := api.Size(c); {
+	switch size := fit.Size(c); {
 	case size > api.MaxCardBytes:
 		return cardFault("/card", fmt.Sprintf("a card has at most %d bytes; this one has %d", api.MaxCardBytes, size))
 	case len(c.Skills) > api.MaxSkills:

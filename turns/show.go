@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/fit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -47,7 +48,7 @@ func (t *Turns) show(ctx context.Context, a performatives.Agent, w waiting, c cl
 	if err := t.history(ctx, a, w, &shown); err != nil {
 		return shown, err
 	}
-	api.Fit(&shown, api.MaxPageBytes)
+	fit.To(&shown, api.MaxPageBytes)
 	return shown, nil
 }
 
@@ -95,7 +96,7 @@ func (t *Turns) history(ctx context.Context, a performatives.Agent, w waiting, s
 	}
 	size := 0
 	for i, entry := range slices.Backward(shown.History) {
-		if size += api.Size(entry); size > maxHistoryBytes && i+1 < len(shown.History) {
+		if size += fit.Size(entry); size > maxHistoryBytes && i+1 < len(shown.History) {
 			shown.History = shown.History[i+1:]
 			break
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/fit"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -51,7 +52,7 @@ func (g *Gateway) entry(card api.Card, base string) entry {
 // public is what an agent says of itself.
 func public(card api.Card) api.Card {
 	card.Registry = api.Registry{}
-	api.Fit(&card, api.MaxRowBytes)
+	fit.To(&card, api.MaxRowBytes)
 	return card
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/fit"
 	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 )
@@ -91,7 +92,7 @@ func TestUndecidable(t *testing.T) {
 			t.Errorf("%s: the queue lacks it", name)
 			continue
 		}
-		if size := api.Size(listed); size > api.MaxItemBytes+4<<10 {
+		if size := fit.Size(listed); size > api.MaxItemBytes+4<<10 {
 			t.Errorf("%s: it has %d bytes in the queue", name, size)
 		}
 		ref := fmt.Sprintf(`{"escalationId":%q`, listed.ID)
@@ -192,7 +193,7 @@ func TestBigListsAreRead(t *testing.T) {
 		if rows++; s.Truncated {
 			cut++
 		}
-		if size := api.Size(s); size > api.MaxRowBytes {
+		if size := fit.Size(s); size > api.MaxRowBytes {
 			t.Errorf("a row has %d bytes", size)
 		}
 	}

@@ -1,4 +1,4 @@
-package api_test
+package fit_test
 
 import (
 	"reflect"
@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/fit"
 )
 
 // fill makes everything that can be long in a value as long as an act can make it: texts of control
@@ -73,7 +74,7 @@ func fits[T any](t *testing.T, most int) {
 		t.Fatalf("%T: %v", v, err)
 	}
 	short = v
-	if cut := api.Fit(&short, most); !cut || !reflect.ValueOf(short).FieldByName("Truncated").Bool() {
+	if cut := fit.To(&short, most); !cut || !reflect.ValueOf(short).FieldByName("Truncated").Bool() {
 		t.Errorf("%T: %d bytes were cut, and it does not say so", v, len(before))
 	}
 	sent, err := json.Marshal(short)
@@ -91,7 +92,7 @@ func fits[T any](t *testing.T, most int) {
 	if after, err := json.Marshal(v, json.Deterministic(true)); err != nil || string(after) != string(before) {
 		t.Errorf("%T: cutting changed the original, which others share: %v", v, err)
 	}
-	if api.Fit(&short, most) {
+	if fit.To(&short, most) {
 		t.Errorf("%T: what fits was cut again", v)
 	}
 }
@@ -101,7 +102,7 @@ func TestFitLeavesWhatFits(t *testing.T) {
 	t.Parallel()
 	v := api.OfferView{Proposal: "p1", Subject: strings.Repeat("x", 3000), Terms: jsontext.Value(`{"price":1}`)}
 	before := v
-	if api.Fit(&v, 4<<10) || !reflect.DeepEqual(v, before) {
+	if fit.To(&v, 4<<10) || !reflect.DeepEqual(v, before) {
 		t.Errorf("it became %+v", v)
 	}
 }
@@ -111,7 +112,7 @@ func TestFitLeavesWhatFits(t *testing.T) {
 func TestFitKeepsTheBeginning(t *testing.T) {
 	t.Parallel()
 	v := api.OfferView{Terms: jsontext.Value(`{"a":"` + strings.Repeat("x", 100_000) + `","b":{"c":2},"d":1}`)}
-	if !api.Fit(&v, 4<<10) || !v.Truncated || !strings.HasSuffix(string(v.Terms), `…","b":{"c":2},"d":1}`) {
+	if !fit.To(&v, 4<<10) || !v.Truncated || !strings.HasSuffix(string(v.Terms), `…","b":{"c":2},"d":1}`) {
 		t.Errorf("the terms became %.100s … %s", v.Terms, v.Terms[max(0, len(v.Terms)-100):])
 	}
 }
@@ -121,7 +122,7 @@ func TestCheckIsBoundedAsSent(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("\x01", 100_000)
 	check := api.Check{GrantView: api.GrantView{Scope: long}, Purpose: long}.Brief()
-	if size := api.Size(check); size > 4<<10 || !check.Truncated || !strings.HasSuffix(check.Scope, "…") {
+	if size := fit.Size(check); size > 4<<10 || !check.Truncated || !strings.HasSuffix(check.Scope, "…") {
 		t.Errorf("%d bytes, truncated: %v", size, check.Truncated)
 	}
 }

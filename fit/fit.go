@@ -1,4 +1,5 @@
-package api
+// Package fit cuts what is long in values until they fit into a number of bytes. They stay values of the same kind.
+package fit
 
 import (
 	"bytes"
@@ -12,14 +13,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A reply is bounded in bytes by construction: rows of lists, items and views are cut to fit (Fit),
-// and lists are paged. Sizes are those of the JSON that is sent, escapes included.
-const (
-	MaxPageBytes = 700 << 10 // of a page: below the server's largest message, 1 MiB
-	MaxItemBytes = 64 << 10  // of an item of the escalation inbox, without its transcript
-	MaxRowBytes  = 8 << 10   // of a row of a list
-)
-
 // Size is how many bytes a value has as it is sent.
 func Size(v any) int {
 	data, err := json.Marshal(v)
@@ -29,15 +22,15 @@ func Size(v any) int {
 	return len(data)
 }
 
-// shortest is the lowest limit that Fit tries: everything that is short by nature, such as an id,
+// shortest is the lowest limit that To tries: everything that is short by nature, such as an id,
 // a status or a time, has fewer bytes.
 const shortest = 256
 
-// Fit cuts what is long in a value until it has at most so many bytes, and tells whether anything
+// To cuts what is long in a value until it has at most so many bytes, and tells whether anything
 // was cut: texts, JSON values and lists above a limit, which is halved until the rest fits. Named
 // strings, such as agents and hashes, stay. Each struct in which something was cut has its field
 // Truncated set, if it has one. What is cut is copied first: others may share it.
-func Fit[T any](v *T, most int) (cut bool) {
+func To[T any](v *T, most int) (cut bool) {
 	for limit := most / 2; limit >= shortest && Size(v) > most; limit /= 2 {
 		cut = shorten(reflect.ValueOf(v).Elem(), limit) || cut
 	}
@@ -54,12 +47,12 @@ func shorten(v reflect.Value, limit int) (cut bool) {
 	switch {
 	case v.Type() == rawType:
 		if v.Len() > limit {
-			v.SetBytes(cutJSON(v.Bytes(), limit))
+			v.SetBytes(JSON(v.Bytes(), limit))
 			return true
 		}
 	case v.Type() == textType:
-		if textSize(v.String()) > limit {
-			v.SetString(cutText(v.String(), limit))
+		if TextSize(v.String()) > limit {
+			v.SetString(Text(v.String(), limit))
 			return true
 		}
 	case v.Kind() == reflect.Pointer && !v.IsNil():
@@ -110,7 +103,7 @@ func shortenMap(v reflect.Value, limit int) bool {
 		e := reflect.New(v.Type().Elem()).Elem()
 		e.Set(v.MapIndex(key))
 		shorten(e, limit/4)
-		if size += textSize(key.String()) + Size(e.Interface()) + 2; size > limit {
+		if size += TextSize(key.String()) + Size(e.Interface()) + 2; size > limit {
 			break
 		}
 		kept.SetMapIndex(key, e)
@@ -119,8 +112,8 @@ func shortenMap(v reflect.Value, limit int) bool {
 	return true
 }
 
-// textSize is how many bytes a text has as a JSON string.
-func textSize(s string) int {
+// TextSize is how many bytes a text has as a JSON string.
+func TextSize(s string) int {
 	n := 2
 	for _, r := range s {
 		n += runeSize(r)
@@ -140,9 +133,9 @@ func runeSize(r rune) int {
 
 const ellipsis = "…"
 
-// cutText is the beginning of a text, so long that it has at most so many bytes as a JSON string.
-func cutText(s string, most int) string {
-	n := textSize(ellipsis)
+// Text is the beginning of a text, so long that it has at most so many bytes as a JSON string.
+func Text(s string, most int) string {
+	n := TextSize(ellipsis)
 	for i, r := range s {
 		if n += runeSize(r); n > most {
 			return s[:i] + ellipsis
@@ -151,9 +144,9 @@ func cutText(s string, most int) string {
 	return s
 }
 
-// cutJSON is the beginning of a JSON value, as a value of the same kind with at most so many bytes.
+// JSON is the beginning of a JSON value, as a value of the same kind with at most so many bytes.
 // A member or element gets at most half of what is left, so that one long one does not hide the rest.
-func cutJSON(v jsontext.Value, most int) jsontext.Value {
+func JSON(v jsontext.Value, most int) jsontext.Value {
 	if len(v) <= most {
 		return v
 	}
@@ -163,7 +156,7 @@ func cutJSON(v jsontext.Value, most int) jsontext.Value {
 		if err != nil {
 			return jsontext.Value(`""`)
 		}
-		short, err := jsontext.AppendQuote(nil, cutText(string(text), most))
+		short, err := jsontext.AppendQuote(nil, Text(string(text), most))
 		if err != nil {
 			return jsontext.Value(`""`)
 		}
@@ -203,7 +196,7 @@ func cutComposite(v jsontext.Value, most int, end byte) jsontext.Value {
 			if kind := value.Kind(); left/2 < shortestPart || kind != '"' && kind != '{' && kind != '[' {
 				break
 			}
-			value = cutJSON(value, left/2)
+			value = JSON(value, left/2)
 		}
 		if len(out) > 1 {
 			out = append(out, ',')
@@ -215,23 +208,3 @@ func cutComposite(v jsontext.Value, most int, end byte) jsontext.Value {
 
 // shortestPart is the least that is left of a member or element that is cut.
 const shortestPart = 32
-
-// A PageOf is a page of a list, as it is filled.
-type PageOf[E any] struct {
-	Items []E
-	limit int
-	size  int
-}
-
-// NewPage is an empty page of at most limit items, 0 for the default.
-func NewPage[E any](limit int) *PageOf[E] { return &PageOf[E]{Items: []E{}, limit: PageSize(limit)} }
-
-// Add adds an item, and reports whether there was room: if not, it is the first of the next page.
-func (p *PageOf[E]) Add(item E, size int) bool {
-	if len(p.Items) == p.limit || p.size+size > MaxPageBytes && len(p.Items) > 0 {
-		return false
-	}
-	p.Items = append(p.Items, item)
-	p.size += size + 1
-	return true
-}
