@@ -111,10 +111,10 @@ func (t *Turns) respond(ctx context.Context, a performatives.Agent, worker, name
 		_, in := w.state.Seen(r.Message)
 		again = in || waits && found.held(t.o.Now()) && r.Link.Sequence == w.state.Next && t.fresh(r.At)
 	}
-	if !again && !waits {
-		return accepted, errGone
-	}
 	if !again {
+		if !waits {
+			return accepted, errGone
+		}
 		if err := t.holds(found.claim, worker); err != nil {
 			return accepted, err
 		}
