@@ -20,7 +20,7 @@ const pushTimeout = 10 * time.Second
 func (s *Server) a2a(o Options, agents *hosted.Agents, public *addressLimiter, log *zap.Logger) *a2agateway.Gateway {
 	return a2agateway.New(a2agateway.Options{
 		Broker: s.Broker, Custody: s.Custody(), Hosted: agents, Records: s.A2ARecords(),
-		Served: s.servesA2A,
+		Served:       s.servesA2A,
 		WatchSession: s.WatchSession,
 		Owns: func(id performatives.SessionID) bool {
 			_, elsewhere := s.Members().Owner(id)
