@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 
@@ -77,4 +79,27 @@ func TestStreamLeft(t *testing.T) {
 			t.Errorf("%s: after %d events %d still watch, and %d callers have streams", name, events, watched, len(g.streams))
 		}
 	}
+}
+
+// A stream ends when its token expires, or is removed.
+func TestUntil(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := New(Options{Now: time.Now})
+		defer g.Close()
+		begun, removed := time.Now(), make(chan struct{})
+		expires, cancel := g.until(t.Context(), custody.Pass{Expires: begun.Add(time.Minute), Removed: removed})
+		defer cancel()
+		<-expires.Done()
+		if lasted := time.Since(begun); lasted != time.Minute {
+			t.Errorf("a stream of a token that expires in a minute lasted %s", lasted)
+		}
+		ends, cancel := g.until(t.Context(), custody.Pass{Removed: removed})
+		defer cancel()
+		if ends.Err() != nil {
+			t.Error("a stream ended before its token was removed")
+		}
+		close(removed)
+		<-ends.Done()
+	})
 }
