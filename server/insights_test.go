@@ -66,7 +66,10 @@ func TestInsights(t *testing.T) {
 	}
 	var with api.Insights
 	query := "?with=" + url.QueryEscape(string(cron)) + "&with=" + url.QueryEscape("agent://no.where/x")
-	w.send("GET", "/v1/asp/insights"+query, w.tokens[seller], "").is(http.StatusOK, &with)
+	for !with.Complete && t.Context().Err() == nil { // it was started again
+		with = api.Insights{}
+		w.send("GET", "/v1/asp/insights"+query, w.tokens[seller], "").is(http.StatusOK, &with)
+	}
 	if diff := cmp.Diff([]api.AgentEnds{{Agent: cron, Open: 1, Ends: ends}, {Agent: "agent://no.where/x"}}, with.Agents); diff != "" || with.Sessions != 4 {
 		t.Errorf("with an agent: %s of %d", diff, with.Sessions)
 	}
