@@ -152,10 +152,10 @@ func commitsRightly(t *session.Command) error {
 }
 
 // closesRightly hears a CLOSE before the COMMIT of the initiator and who may COMMIT, if the policy
-// says so.
+// says so. While the session is ESCALATED it narrows nothing: only the humans who decide close it then.
 func closesRightly(t *session.Command) error {
 	c := peers(&t.State)
-	if t.Act != asp.Close || !c.peersStay || c.closed || t.Side == c.initiator || c.commits(t.Side) {
+	if t.Act != asp.Close || t.Phase == session.Escalated || !c.peersStay || c.closed || t.Side == c.initiator || c.commits(t.Side) {
 		return nil
 	}
 	return session.Violation("not_initiator", "before a COMMIT only %s closes the session, or who is in commitAuthority", c.initiator)

@@ -1,4 +1,4 @@
-// Package calls calls a verb of the broker as a principal whom a gateway has authenticated.
+// Package calls lets gateways call verbs of the broker as a principal whom they have authenticated.
 package calls
 
 import (
