@@ -23,22 +23,30 @@ func Refused(code session.Code) error { return &session.Refusal{Code: code} }
 // ask sends a request until it is answered or the context ends, the same bytes
 // each time. The error is a refusal, or says why there was no answer.
 func (l *link) ask(ctx context.Context, subject string, data []byte) ([]byte, error) {
+	reply, _, err := l.insist(ctx, subject, data)
+	return reply, err
+}
+
+// insist is ask, and tells of a failure whether an attempt may have been heard: its answer did
+// not come, or said that the broker does not know.
+func (l *link) insist(ctx context.Context, subject string, data []byte) (reply []byte, maybe bool, err error) {
 	for attempt := 0; ; attempt++ {
 		// A server that came back just now may have nobody yet to answer, and not
 		// say so: the first time is the shortest.
 		patience := min(time.Second<<min(attempt, 10), l.timeout)
-		reply, err := l.once(ctx, subject, data, patience)
+		reply, err = l.once(ctx, subject, data, patience)
+		maybe = maybe || err != nil && !denied(err)
 		if err == nil || !worthAsking(err) {
-			return reply, err
+			return reply, maybe, err
 		}
 		if ctx.Err() != nil {
-			return nil, ended(ctx, err)
+			return nil, maybe, ended(ctx, err)
 		}
 		l.log.Debug("asking again", slog.String("subject", subject), slog.Int("attempt", attempt+1), slog.Any("error", err))
 		select {
 		case <-time.After(max(pause(attempt), retryAfter(err))):
 		case <-ctx.Done():
-			return nil, ended(ctx, err)
+			return nil, maybe, ended(ctx, err)
 		}
 	}
 }
@@ -93,6 +101,13 @@ func retryAfter(err error) time.Duration {
 		return 0
 	}
 	return max(0, min(time.Duration(limited.RetryAfter)*time.Millisecond, mostPatient))
+}
+
+// denied tells whether an attempt was not heard for certain. The broker refuses as unavailable
+// also where it does not know.
+func denied(err error) bool {
+	refusal, refused := errors.AsType[*session.Refusal](err)
+	return refused && refusal.Code != session.Unavailable || errors.Is(err, nats.ErrPermissionViolation)
 }
 
 // worthAsking tells whether the same request may be answered otherwise later.

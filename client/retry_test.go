@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,7 +80,7 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 }
 
 // scripted is a NATS server whose every request gets the next of these answers,
-// and then no more.
+// nil for none, and then no more.
 func scripted(t *testing.T, answers ...any) (url string, requests func() [][]byte) {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
@@ -95,6 +96,10 @@ func scripted(t *testing.T, answers ...any) (url string, requests func() [][]byt
 	must(nc.Subscribe("asp.>", func(m *nats.Msg) {
 		seen <- m.Data
 		if len(answers) == 0 {
+			return
+		}
+		if answers[0] == nil {
+			answers = answers[1:]
 			return
 		}
 		reply := nats.NewMsg(m.Reply)
@@ -205,6 +210,48 @@ func TestAnUnansweredActCanBeAskedForLater(t *testing.T) {
 	if _, err := there.Submit(w.Ctx, unanswered.Envelope); !errors.Is(err, client.Refused(session.UnknownSession)) {
 		t.Errorf("asked for later: %v", err)
 	}
+}
+
+// A refusal that the broker may have made before it looked for the first copy says nothing of it.
+func TestARefusalAfterALostAnswer(t *testing.T) {
+	lost := []any{nil, session.Refuse(session.Unavailable, "")}
+	for code, final := range map[session.Code]bool{
+		session.RateLimited: false, session.SignatureInvalid: false, session.Unauthorized: false,
+		session.WrongState: true, session.StaleTimestamp: true,
+	} {
+		for _, first := range lost {
+			t.Run(fmt.Sprintf("%s after %v", code, first), func(t *testing.T) {
+				limit := api.Limited{RetryAfter: testkit.Patience.Milliseconds()} // much longer than it takes to give up
+				refusals := slices.Repeat([]any{session.Refuse(code, "").With(limit)}, 100)
+				url, _ := scripted(t, append([]any{first}, refusals...)...)
+				ctx, giveUp := context.WithCancel(t.Context())
+				defer giveUp()
+				impatient := slog.New(slog.NewTextHandler(hearing{"rate_limited", giveUp}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+				a := must(client.Connect(ctx, url, alpha, client.Unsigned(), client.Timeout(10*time.Millisecond), client.Log(impatient)))(t)
+				defer a.Close()
+				_, err := a.Session("019478a3-0001-7def-8a12-000000000001").Propose(ctx, offer(5))
+				if !errors.Is(err, client.Refused(code)) {
+					t.Errorf("the error is %v", err)
+				}
+				if _, unanswered := errors.AsType[*client.Unanswered](err); unanswered == final {
+					t.Errorf("unanswered: %t", unanswered)
+				}
+			})
+		}
+	}
+}
+
+// hearing calls something when a word is written.
+type hearing struct {
+	word string
+	then func()
+}
+
+func (h hearing) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte(h.word)) {
+		h.then()
+	}
+	return len(line), nil
 }
 
 // Who gives up while the broker cannot answer is told both.

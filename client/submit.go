@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
-	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
@@ -40,15 +39,16 @@ func (u *Unanswered) Unwrap() error { return u.Err }
 // --dev, and again until it is answered or the context ends. An envelope that
 // was accepted before is answered with its first acceptance and Duplicate set.
 // The error is a refusal, an [*Unanswered], or says what is wrong with the
-// envelope.
+// envelope. A refusal whose code is not Judged says nothing of what was sent by
+// an earlier call.
 func (c *Client) Submit(ctx context.Context, envelope []byte) (api.Acceptance, error) {
 	m, err := performatives.Read(envelope)
 	if err != nil {
 		return api.Acceptance{}, unfit(err)
 	}
-	reply, err := c.link.ask(ctx, api.Submit(c.agent, m.Session), envelope)
+	reply, maybe, err := c.link.insist(ctx, api.Submit(c.agent, m.Session), envelope)
 	if err != nil {
-		if settled(err) {
+		if refusal, refused := errors.AsType[*session.Refusal](err); !maybe || refused && refusal.Code.Judged() {
 			return api.Acceptance{}, err
 		}
 		return api.Acceptance{}, &Unanswered{envelope, err}
@@ -59,16 +59,6 @@ func (c *Client) Submit(ctx context.Context, envelope []byte) (api.Acceptance, e
 	}
 	c.inbox.accepted(accepted)
 	return accepted, nil
-}
-
-// settled tells whether a failed act was not accepted for certain. The broker
-// refuses as unavailable also where it does not know.
-func settled(err error) bool {
-	if errors.Is(err, nats.ErrPermissionViolation) {
-		return true
-	}
-	refusal, ok := errors.AsType[*session.Refusal](err)
-	return ok && refusal.Code != session.Unavailable
 }
 
 // unfit words as the broker would what need not be sent to be refused.

@@ -108,6 +108,19 @@ func (c Code) Category() Category { return codes[c].category }
 // Retryable tells whether the same act may be heard later.
 func (c Code) Retryable() bool { return codes[c].retryable }
 
+// Judged tells whether the broker refuses so only after it looked for the same bytes among what it
+// accepted (PROTOCOL.md §3): no earlier copy of a message that is refused so was accepted.
+func (c Code) Judged() bool {
+	switch c {
+	case MalformedEnvelope, VersionUnsupported, UnknownPerformative, SignatureInvalid, Unauthorized, UnknownAgent, TooLarge,
+		RateLimited, Unavailable:
+		return false // perhaps before it looked
+	default:
+		_, known := codes[c]
+		return known
+	}
+}
+
 // A Refusal is the broker's no: a code for machines, a sentence that tells a
 // person what was wrong and what would be heard instead.
 type Refusal struct {

@@ -41,6 +41,22 @@ func TestCodes(t *testing.T) {
 	}
 }
 
+// PROTOCOL.md §3: a copy is looked for after the checks that need no session, which these may come from.
+func TestJudged(t *testing.T) {
+	early := []session.Code{
+		"malformed", "version_unsupported", "unknown_performative", "signature_invalid", "unauthorized", "unknown_agent", "too_large",
+		"rate_limited", "unavailable",
+	}
+	for _, code := range session.Codes() {
+		if code.Judged() == slices.Contains(early, code) {
+			t.Errorf("%s is judged: %t", code, code.Judged())
+		}
+	}
+	if session.Code("of a later version").Judged() {
+		t.Error("a code that is not known says that the message was not accepted")
+	}
+}
+
 // PROTOCOL.md §9: unknown_session is byte for byte the same for a session that
 // does not exist and one in which the caller has no part, whatever it says.
 func TestStrangersLearnNothing(t *testing.T) {
