@@ -73,24 +73,25 @@ func (s *signing) Worker() string { return "" }
 func (s *signing) ReadOnly() bool { return false }
 
 func (s *signing) Say(ctx context.Context, id performatives.SessionID, key string, body performatives.Body, to performatives.Agent) (api.Acceptance, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
-	defer cancel()
 	content, err := json.Marshal([]any{id, to, body.Act().String(), body}, json.Deterministic(true))
 	if err != nil {
 		return api.Acceptance{}, err
 	}
-	return s.keys.once(ctx, key, content, s.Submit, func() (api.Acceptance, error) {
-		var options []client.ActOption
+	act := keyed{key: key, content: string(content), session: id, message: performatives.MessageID(newID())}
+	if id == "" {
+		act.session = performatives.SessionID(newID())
+	}
+	return s.keys.once(ctx, act, s.Submit, func(ctx context.Context, act keyed) (api.Acceptance, error) {
+		options := []client.ActOption{client.As(act.message)}
 		if to != "" {
 			options = append(options, client.To(to))
 		}
-		if id == "" {
-			id = performatives.SessionID(uuid.Must(uuid.NewV7()).String())
-		}
-		receipt, err := s.Session(id).Say(ctx, body, options...)
+		receipt, err := s.Session(act.session).Say(ctx, body, options...)
 		return receipt.Acceptance, err
 	})
 }
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
 func (s *signing) Call(ctx context.Context, verb string, request []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, api.LongestWait+answerWithin)
