@@ -132,7 +132,7 @@ var unsteady = []struct {
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "{time}"},
 	{regexp.MustCompile(`sha256:[0-9a-f]{64}`), "{hash}"},
 	{regexp.MustCompile(`\b[UA][A-Z2-7]{55}\b`), "{key}"},
-	{regexp.MustCompile(`\b(propose|counter|commit|query)-[0-9a-f]{8}\b`), "$1-{made}"},
+	{regexp.MustCompile(`\b(propose|counter|commit|query)-[0-9a-f]{16}\b`), "$1-{made}"},
 }
 
 // steady is a message as every run has it, indented.

@@ -2,13 +2,15 @@ package mcpgateway
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/google/uuid"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/hosted"
@@ -65,7 +67,7 @@ func address(args jsontext.Value) (a addressed, body map[string]jsontext.Value, 
 }
 
 // say makes a body and submits it. An id that the sender makes is made here if it is missing,
-// the same for the same key.
+// the same for the caller's same key in the session.
 func (c *call) say(ctx context.Context, a addressed, p act.Performative, members map[string]jsontext.Value) (said, error) {
 	if len(a.Key) > hosted.MaxKey {
 		return said{}, unreadable(&act.Malformed{Path: "/" + keyMember, Why: fmt.Sprintf("has at most %d bytes", hosted.MaxKey)})
@@ -79,11 +81,7 @@ func (c *call) say(ctx context.Context, a addressed, p act.Performative, members
 		return said{}, err
 	}
 	if named, is := body.(act.Named); is && body.ID("") == "" {
-		unique := uuid.New()
-		if a.Key != "" {
-			unique = uuid.NewSHA1(uuid.NameSpaceOID, []byte(a.Key))
-		}
-		named.SetID(strings.ToLower(p.String()) + "-" + unique.String()[:8])
+		named.SetID(strings.ToLower(p.String()) + "-" + c.unique(a))
 	}
 	accepted, err := c.Say(ctx, a.Session, a.Key, body, a.To)
 	if err != nil {
@@ -94,6 +92,16 @@ func (c *call) say(ctx context.Context, a addressed, p act.Performative, members
 		s.Next = waitNext(accepted, "to hear the answer")
 	}
 	return s, nil
+}
+
+// unique makes the end of an id, which a model can copy.
+func (c *call) unique(a addressed) string {
+	key := a.Key
+	if key == "" {
+		key = rand.Text()
+	}
+	sum := sha256.Sum256([]byte(strings.Join([]string{string(c.Agent()), string(a.Session), key}, "\n")))
+	return hex.EncodeToString(sum[:8])
 }
 
 // waitNext waits for what comes after an act.
