@@ -18,7 +18,7 @@ func (b *Broker) openList(ctx context.Context) (err error) {
 
 // row is the session's row in the session list.
 func (l *cachedSession) row() sessionlist.Row {
-	return sessionlist.Row{State: l.state.Phase, Participants: l.state.Participants(), Entries: l.state.Next}
+	return sessionlist.Row{State: l.state.Phase, Participants: l.state.Participants(), Principals: l.state.Principals(), Entries: l.state.Next}
 }
 
 // rowChanged tells whether the session list has another row, or none.

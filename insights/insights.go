@@ -1,6 +1,7 @@
 package insights
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -43,7 +44,7 @@ type Insights struct {
 // Open makes the answers.
 func Open(o Options) *Insights { return &Insights{Options: o} }
 
-// Bounds of
+// Bounds.
 const (
 	answerWithin = 1500 * time.Millisecond // a call waits no longer than this
 	pageSize     = 10_000                  // sessions that are listed at once
@@ -70,20 +71,26 @@ func (x *Insights) Get(ctx context.Context, c api.Caller, q api.GetInsights) (ap
 	}
 	org := func(o performatives.Organisation) bool { return c.Operator || o == c.Agent.Organisation() }
 	sum, read := New(since, until, q.Mode, q.With, org), 0
-	ids, err := x.countable(ctx, c, since, until, sum)
+	counts := x.counts(c)
+	ids, err := x.countable(ctx, c, since, until, sum, counts)
 	if err != nil {
 		return api.Insights{}, err
 	}
 	reading, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	x.readDigests(reading, ids)
+	of := len(ids)
 	x.mu.Lock()
 	for _, id := range ids {
 		d, known := x.of[id]
-		if known {
+		switch {
+		case known && d != nil && !slices.ContainsFunc(d.Principals, counts):
+			of--
+			continue
+		case known:
 			read++
 		}
-		if d != nil && x.mayCount(c, d) {
+		if d != nil {
 			var row sessionlist.Row
 			if len(q.With) > 0 {
 				row, _ = x.List.Row(id)
@@ -93,7 +100,7 @@ func (x *Insights) Get(ctx context.Context, c api.Caller, q api.GetInsights) (ap
 	}
 	x.mu.Unlock()
 	reply := sum.Insights()
-	reply.Read, reply.Of, reply.Complete = read, len(ids), read == len(ids)
+	reply.Read, reply.Of, reply.Complete = read, of, read == of
 	return reply, nil
 }
 
@@ -108,9 +115,11 @@ func timeOr(text, path string, otherwise time.Time) (time.Time, error) {
 	return at, nil
 }
 
-// countable are the sessions of a caller that are over and may have ended in a time. It
-// counts those that are open.
-func (x *Insights) countable(ctx context.Context, c api.Caller, since, until time.Time, sum *Summary) (ids []performatives.SessionID, err error) {
+// countable are the sessions that count for a caller, are over and may have ended in a time.
+// It counts those that are open.
+func (x *Insights) countable(
+	ctx context.Context, c api.Caller, since, until time.Time, sum *Summary, counts func(performatives.Agent) bool,
+) (ids []performatives.SessionID, err error) {
 	for before := ""; len(ids) < maxDigests; {
 		page, err := x.Access.OfCaller(ctx, c, "", before, pageSize)
 		if err != nil {
@@ -124,7 +133,7 @@ func (x *Insights) countable(ctx context.Context, c api.Caller, since, until tim
 			}
 			row, listed := x.List.Row(id)
 			switch {
-			case !listed, !sum.Counts(row.Participants):
+			case !listed, !mayCount(row, counts), !sum.Counts(row.Participants):
 			case !row.State.Over():
 				sum.AddOpen(row.Participants)
 			case !known || made.Before(until.Add(x.Skew)):
@@ -147,17 +156,25 @@ func madeAt(id performatives.SessionID) (time.Time, bool) {
 	return time.Unix(u.Time().UnixTime()), true
 }
 
-// mayCount tells whether a session counts for a caller: it, or for who sees its
-// organisation's sessions a colleague, is a principal there.
-func (x *Insights) mayCount(c api.Caller, d *Digest) bool {
+// counts tells whose sessions count for a caller: its own, and for who sees those of its
+// organisation its colleagues'. A session counts if one of its principals is such an agent,
+// for nobody who is its delegate, or was asked to be.
+func (x *Insights) counts(c api.Caller) func(performatives.Agent) bool {
 	member, _ := x.Registry.Member(c.Agent)
 	whole := x.Registry.Audits(c) || member.Authority == performatives.AuthorityDecide
-	for _, a := range d.Principals {
-		if c.Operator || a == c.Agent || whole && a.Organisation() == c.Agent.Organisation() {
-			return true
-		}
+	return func(a performatives.Agent) bool {
+		return c.Operator || a == c.Agent || whole && a.Organisation() == c.Agent.Organisation()
 	}
-	return false
+}
+
+// mayCount tells by its row whether a session may count. The row of an older version does not
+// tell who besides the first two is a principal: they count in what is over, by its transcript.
+func mayCount(row sessionlist.Row, counts func(performatives.Agent) bool) bool {
+	if row.Principals == 0 && row.State.Over() {
+		return true
+	}
+	first := min(cmp.Or(row.Principals, 2), len(row.Participants))
+	return slices.ContainsFunc(row.Participants[:first], counts)
 }
 
 // readDigests waits until sessions are read, or the time is over.

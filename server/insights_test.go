@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -90,4 +92,61 @@ func TestInsights(t *testing.T) {
 		t.Errorf("before that there are %+v", none)
 	}
 	w.send("GET", "/v1/asp/insights?since=monday", w.tokens[seller], "").refused(http.StatusBadRequest, session.MalformedEnvelope)
+}
+
+// A session counts for its principals and for who sees those of their organisations, open or
+// over. For a delegate it does not, whether it was asked, has joined or has declined.
+func TestInsightsOfDelegates(t *testing.T) {
+	t.Parallel()
+	w := newHTTPWorld(t, testkit.Options{})
+	const auditor, boss, helper = performatives.Agent("human://widgets.co/ann"), performatives.Agent("human://other.io/boss"), performatives.Agent("agent://other.io/helper")
+	w.Principal(helper)
+	w.Principal(auditor, func(c *api.Card) { c.Registry.MayDecide, c.Registry.Auditor = false, true })
+	w.Principal(boss, func(c *api.Card) { c.Registry.MayDecide = true })
+	path := sessionPath(w.match())
+	count := func(when string, want [2]int) { // of the principals' side: open, and over
+		t.Helper()
+		for who, counts := range map[performatives.Agent]bool{seller: true, cron: true, auditor: true, other: false, helper: false, boss: false} {
+			token, hosted := w.tokens[who]
+			ask := func(_ context.Context, q api.GetInsights) (got api.Insights, err error) {
+				w.send("GET", "/v1/asp/insights?with="+url.QueryEscape(string(q.With[0])), token, "").is(http.StatusOK, &got)
+				return got, nil
+			}
+			if !hosted {
+				ask = w.Client(who).Insights
+			}
+			got, err := ask(w.Ctx, api.GetInsights{With: []performatives.Agent{seller}})
+			for err == nil && !got.Complete && w.Ctx.Err() == nil {
+				got, err = ask(w.Ctx, api.GetInsights{With: []performatives.Agent{seller}})
+			}
+			testkit.Must(t, err)
+			shall := want
+			if !counts {
+				shall = [2]int{}
+			}
+			if has := [2]int{got.Open, got.Of}; has != shall || got.Agents[0].Open != shall[0] || got.Sessions != shall[1] {
+				t.Errorf("%s: %s counts %v (%+v), want %v", when, who, has, got, shall)
+			}
+		}
+	}
+	delegates := func(to performatives.Agent) (asked api.Acceptance) {
+		t.Helper()
+		w.send("POST", path+"/messages", w.tokens[cron], fmt.Sprintf(`{"performative":"DELEGATE","body":{"targetAgent":%q,"scope":"x","authority":"full"}}`, to)).is(http.StatusOK, &asked)
+		return asked
+	}
+	toOther, toHelper := delegates(other), delegates(helper)
+	count("asked", [2]int{1, 0})
+	w.send("POST", path+"/messages", w.tokens[other], fmt.Sprintf(`{"performative":"REJECT","body":{"referenceId":%q,"code":"unspecified","reason":"no","retryable":false}}`, toOther.Message)).is(http.StatusOK, nil)
+	_, err := w.Client(helper).Session(toOther.Session).Accept(w.Ctx, string(toHelper.Message))
+	testkit.Must(t, err)
+	if got := w.send("GET", path, w.tokens[other], ""); got.status != http.StatusNotFound {
+		t.Errorf("one that has declined reads the session: %d %s", got.status, got.body)
+	}
+	for _, when := range []string{"declined and joined", "after a restart"} {
+		count(when, [2]int{1, 0})
+		w.Down()
+		w.Up()
+	}
+	w.send("DELETE", path, w.tokens[cron], `{"outcome":"failed"}`).is(http.StatusOK, nil)
+	count("over", [2]int{0, 1})
 }

@@ -45,8 +45,9 @@ type Archive interface {
 // A Row is what the list has of a session.
 type Row struct {
 	State        session.Phase         `json:"state"`
-	Participants []performatives.Agent `json:"participants"` // the inviter first
-	Entries      uint64                `json:"entries"`      // of the transcript that the row was made from
+	Participants []performatives.Agent `json:"participants"`        // the inviter first, then whom it invited
+	Principals   int                   `json:"principals,omitzero"` // how many principals these are; 0 in a row of an older version
+	Entries      uint64                `json:"entries"`             // of the transcript that the row was made from
 }
 
 // A Listed session is a session with its row.

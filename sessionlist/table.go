@@ -29,6 +29,7 @@ type compactRow struct {
 	participants [4]uint32 // numbers, from 1; 0 is nobody
 	entries      uint32
 	page         uint32 // of the archive's index; 0 is none
+	principals   uint16
 	state        session.Phase
 }
 
@@ -70,7 +71,7 @@ func (t *table) row(id performatives.SessionID) (row Row, ok bool) {
 	if !ok {
 		return row, false
 	}
-	row = Row{State: t.rows[r].state, Entries: uint64(t.rows[r].entries)}
+	row = Row{State: t.rows[r].state, Entries: uint64(t.rows[r].entries), Principals: int(t.rows[r].principals)}
 	for _, n := range t.participants(r) {
 		row.Participants = append(row.Participants, t.names[n])
 	}
@@ -121,6 +122,7 @@ func (t *table) add(id [16]byte, row Row) uint32 {
 func (t *table) fill(r uint32, row Row) {
 	to := &t.rows[r]
 	to.state, to.entries, to.participants = row.State, uint32(min(row.Entries, 1<<32-1)), [4]uint32{}
+	to.principals = uint16(min(row.Principals, len(row.Participants), 1<<16-1)) //nolint:gosec // it fits
 	delete(t.more, r)
 	for i, a := range row.Participants {
 		if n := t.number(a); i < len(to.participants) {

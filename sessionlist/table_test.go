@@ -23,7 +23,7 @@ func TestTable(t *testing.T) {
 		return performatives.Agent(fmt.Sprintf("agent://acme.com/%d", r.IntN(7)))
 	}
 	some := func(entries uint64) Row {
-		l := Row{State: []session.Phase{session.Invited, session.Introduced, session.Closed}[r.IntN(3)], Entries: entries}
+		l := Row{Principals: r.IntN(2), State: []session.Phase{session.Invited, session.Introduced, session.Closed}[r.IntN(3)], Entries: entries}
 		for range 1 + r.IntN(6) {
 			if a := agent(); !slices.Contains(l.Participants, a) {
 				l.Participants = append(l.Participants, a)

@@ -191,7 +191,7 @@ func (w *writer) session(ctx context.Context, pair [2]*party) (performatives.Ses
 	if err := w.store(id, entries); err != nil {
 		return id, err
 	}
-	row := sessionlist.Row{State: state.Phase, Participants: state.Participants(), Entries: state.Next}
+	row := sessionlist.Row{State: state.Phase, Participants: state.Participants(), Principals: state.Principals(), Entries: state.Next}
 	if w.archived {
 		return id, w.list(sessionlist.Listed{Session: id, Row: row})
 	}
