@@ -136,33 +136,39 @@ func decide(cmd *cobra.Command, escalation string, ruling client.Ruling, seen re
 		if err != nil {
 			return err
 		}
-		outcome := "the session is " + receipt.State.String()
-		if receipt.State == session.Escalated {
-			if outcome, err = c.pending(ctx, item); err != nil {
-				return err
-			}
-		}
-		return show(cmd, receipt.Acceptance, func(render.Style) string {
-			repeated := ""
-			if receipt.Duplicate {
-				repeated = " (already recorded)"
-			}
-			return fmt.Sprintf("%s%s; %s\n", ruling.Decision, repeated, outcome)
-		})
+		return c.showRuling(ctx, cmd, ruling.Decision, item, receipt)
 	})
 }
 
-// pending says who has yet to decide on an escalation that a ruling has not ended.
-func (c connection) pending(ctx context.Context, item api.EscalationItem) (string, error) {
+// showRuling says what a ruling that is recorded has done.
+func (c connection) showRuling(ctx context.Context, cmd *cobra.Command, decision string, item api.EscalationItem, receipt client.Receipt) error {
+	return show(cmd, receipt.Acceptance, func(render.Style) string {
+		repeated, outcome := "", "the session is "+receipt.State.String()
+		if receipt.Duplicate {
+			repeated = " (already recorded)"
+		}
+		if receipt.State == session.Escalated {
+			outcome = c.pending(ctx, item)
+		}
+		return fmt.Sprintf("%s%s; %s\n", decision, repeated, outcome)
+	})
+}
+
+// pending says who has yet to decide on an escalation that a ruling has not ended. The ruling
+// counts, also if nobody answers this.
+func (c connection) pending(ctx context.Context, item api.EscalationItem) string {
 	const more = "more approvals are needed"
 	if item.Reason != performatives.Confirmation {
-		return more, nil
+		return more
 	}
 	now, err := c.escalation(ctx, string(item.ID))
-	if err != nil || now.Status == "open" {
-		return more, err
+	switch {
+	case err != nil:
+		return "others have yet to confirm the agreement"
+	case now.Status == "open":
+		return more
 	}
-	return "your organisation has confirmed the agreement, the other one has not yet", nil
+	return "your organisation has confirmed the agreement, the other one has not yet"
 }
 
 func changed(item api.EscalationItem, revision int64) error {
