@@ -34,7 +34,7 @@ import (
 type Registry interface {
 	Capable(capability string) []api.Card
 	Trusted(most int, least float64) []api.Card
-	Agents() iter.Seq[api.Card]
+	Agents(after performatives.Agent) iter.Seq[api.Card]
 	Card(performatives.Agent) (api.Card, bool)
 	Profile(performatives.Agent) (*discovery.Profile, bool)
 }
@@ -178,8 +178,10 @@ func (c *Calls) assess(q api.CallForProposals, cards []api.Card, answers map[per
 	return candidates
 }
 
-// Agents goes through the cards of all agents, by URI.
-func (c *Calls) Agents() iter.Seq[api.Card] { return c.o.Registry.Agents() }
+// Agents goes through the cards of all agents after one ("" is the beginning), by URI.
+func (c *Calls) Agents(after performatives.Agent) iter.Seq[api.Card] {
+	return c.o.Registry.Agents(after)
+}
 
 // maxWanted is how many types or tools of a kind a task names.
 const maxWanted = 100

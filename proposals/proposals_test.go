@@ -246,9 +246,11 @@ type nobodyElse struct{}
 
 var only = api.Card{Agent: "agent://a.example/pdf", Capabilities: []string{"extract.pdf"}, Skills: []discovery.Skill{pdf}}
 
-func (nobodyElse) Capable(string) []api.Card                 { return []api.Card{only} }
-func (nobodyElse) Trusted(int, float64) []api.Card           { return []api.Card{only} }
-func (nobodyElse) Agents() iter.Seq[api.Card]                { return slices.Values([]api.Card{only}) }
+func (nobodyElse) Capable(string) []api.Card       { return []api.Card{only} }
+func (nobodyElse) Trusted(int, float64) []api.Card { return []api.Card{only} }
+func (nobodyElse) Agents(performatives.Agent) iter.Seq[api.Card] {
+	return slices.Values([]api.Card{only})
+}
 func (nobodyElse) Card(performatives.Agent) (api.Card, bool) { return only, true }
 func (nobodyElse) Profile(performatives.Agent) (*discovery.Profile, bool) {
 	return discovery.NewProfile(only.Skills, nil), true

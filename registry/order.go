@@ -76,14 +76,14 @@ func (c *cache) inOrder(o *order, read func([]ranked)) {
 	read(o.agents)
 }
 
-// after is all agents after one, by URI.
-func (c *cache) after(cursor performatives.Agent) (agents []ranked) {
+// after is at most so many agents after one, by URI.
+func (c *cache) after(cursor performatives.Agent, most int) (agents []ranked) {
 	c.inOrder(&c.uris, func(all []ranked) {
 		i, found := slices.BinarySearchFunc(all, ranked{agent: cursor}, byURI)
 		if found {
 			i++
 		}
-		agents = slices.Clone(all[i:])
+		agents = slices.Clone(all[i:min(i+most, len(all))])
 	})
 	return agents
 }

@@ -43,11 +43,14 @@ func TestOrders(t *testing.T) {
 			}
 		}
 		slices.SortFunc(want, byURI)
-		if got := c.after(""); !slices.Equal(got, want) {
+		if got := c.after("", 999); !slices.Equal(got, want) {
 			t.Fatalf("by URI: %v, want %v", got, want)
 		}
-		if got := c.after(want[3].agent); !slices.Equal(got, want[4:]) {
+		if got := c.after(want[3].agent, 999); !slices.Equal(got, want[4:]) {
 			t.Fatalf("after %s: %v", want[3].agent, got)
+		}
+		if got := c.after(want[3].agent, 2); !slices.Equal(got, want[4:6]) {
+			t.Fatalf("two after %s: %v", want[3].agent, got)
 		}
 		slices.SortFunc(want, byTrust)
 		for _, least := range []float64{0, 2} {
@@ -60,5 +63,37 @@ func TestOrders(t *testing.T) {
 				t.Fatalf("by trust: %v, want %v", got, trusting)
 			}
 		}
+	}
+}
+
+// All agents come, each once, however many are looked up at once; also if one is gone meanwhile.
+func TestAgentsInParts(t *testing.T) {
+	t.Parallel()
+	r := &Registry{cache: newCache(func(api.Card) bool { return false })}
+	agent := func(n int) performatives.Agent { return performatives.Agent(fmt.Sprintf("agent://a.b/%04d", n)) }
+	for n := range 2*atOnce + 1 {
+		r.cache.put(api.Card{Agent: agent(n)}, uint64(n+1)) //nolint:gosec // it is small
+	}
+	for from, after := range []performatives.Agent{"", agent(0), agent(1)} {
+		at := from
+		for card := range r.Agents(after) {
+			if card.Agent != agent(at) {
+				t.Fatalf("after %q: %s, want %s", after, card.Agent, agent(at))
+			}
+			at++
+		}
+		if at != 2*atOnce+1 {
+			t.Errorf("after %q: %d agents", after, at-from)
+		}
+	}
+	seen := 0
+	for card := range r.Agents("") {
+		if seen++; card.Agent == agent(atOnce-1) {
+			r.cache.remove(card.Agent, 9_999)
+			r.cache.remove(agent(atOnce), 9_999)
+		}
+	}
+	if seen != 2*atOnce {
+		t.Errorf("%d agents, want %d", seen, 2*atOnce)
 	}
 }

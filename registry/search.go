@@ -62,8 +62,11 @@ func (r *Registry) Capable(capability string) []api.Card {
 // as least, unless that is 0.
 func (r *Registry) Trusted(most int, least float64) []api.Card { return r.cache.trusted(most, least) }
 
-// Agents goes through the cards of all agents, by URI.
-func (r *Registry) Agents() iter.Seq[api.Card] { return r.search("", "") }
+// Agents goes through the cards of all agents after one ("" is the beginning), by URI.
+func (r *Registry) Agents(after performatives.Agent) iter.Seq[api.Card] { return r.search("", after) }
+
+// atOnce is how many agents are looked up at once: who wants a page does not pay for all.
+const atOnce = 256
 
 // search goes through the cards with a capability, or all of agents after a cursor, by URI.
 func (r *Registry) search(capability string, cursor performatives.Agent) iter.Seq[api.Card] {
@@ -71,12 +74,18 @@ func (r *Registry) search(capability string, cursor performatives.Agent) iter.Se
 		return slices.Values(r.cache.withCapability(capability))
 	}
 	return func(yield func(api.Card) bool) {
-		for _, one := range r.cache.after(cursor) {
-			card, _, there := r.cache.card(one.agent)
-			card.DomainVerified = vouched(card)
-			if there && !yield(card) {
-				return
+		last, more := cursor, true
+		for more {
+			some := r.cache.after(last, atOnce)
+			for _, one := range some {
+				last = one.agent
+				card, _, there := r.cache.card(one.agent)
+				card.DomainVerified = vouched(card)
+				if there && !yield(card) {
+					return
+				}
 			}
+			more = len(some) == atOnce
 		}
 	}
 }

@@ -52,7 +52,7 @@ func TestDomainVerified(t *testing.T) {
 		if err != nil || len(found.Agents) > 0 != want {
 			t.Errorf("a search finds %d: %v", len(found.Agents), err)
 		}
-		if shown := slices.Collect(b.Proposals().Agents()); len(shown) != 2 || shown[0].DomainVerified != want { // to everybody, too
+		if shown := slices.Collect(b.Proposals().Agents("")); len(shown) != 2 || shown[0].DomainVerified != want { // to everybody, too
 			t.Errorf("the public list has %+v", shown)
 		}
 	}

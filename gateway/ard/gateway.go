@@ -23,6 +23,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
 )
 
 // The paths that are served.
@@ -65,7 +66,7 @@ const (
 
 // Options say what is shown.
 type Options struct {
-	Agents func() iter.Seq[api.Card] // all agents, by URI
+	Agents func(after performatives.Agent) iter.Seq[api.Card] // all agents after one ("" is the beginning), by URI
 	Allow  func(*http.Request) bool
 	URL    string // at which others reach HTTP; "" is that of each request
 
@@ -133,7 +134,7 @@ func (g *Gateway) agents(w http.ResponseWriter) {
 }
 
 func (g *Gateway) first() (cards []api.Card) {
-	for card := range g.o.Agents() {
+	for card := range g.o.Agents("") {
 		if cards = append(cards, card); len(cards) == maxEntries {
 			break
 		}
@@ -141,7 +142,8 @@ func (g *Gateway) first() (cards []api.Card) {
 	return cards
 }
 
-// list shows the entries of agents, by URI.
+// list shows the entries of agents, by URI. The token of a page is the last agent of the page
+// before, so that no page takes more than what it shows.
 func (g *Gateway) list(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	size, err := defaultItems, error(nil)
@@ -151,41 +153,43 @@ func (g *Gateway) list(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		size = 0 // which no page has
 	}
-	from, ok := start(w, size, query.Get("pageToken"))
-	switch {
-	case !ok:
+	last := performatives.Agent(query.Get("pageToken"))
+	if _, unknown := performatives.ParseAgent(string(last)); last != "" && unknown != nil || size < 1 || size > maxPage {
+		noPage(w)
 		return
-	case query.Has("filter") || query.Has("orderBy"):
+	}
+	if query.Has("filter") || query.Has("orderBy") {
 		fail(w, http.StatusBadRequest, invalidArgument, "the list takes pageSize and pageToken; POST /search takes a filter")
 		return
 	}
-	items, n := []entry{}, 0
+	items := []entry{}
 	reply := map[string]any{}
-	for card := range g.o.Agents() {
-		if n++; n <= from {
-			continue
-		}
+	for card := range g.o.Agents(last) {
 		if len(items) == size {
-			reply["pageToken"] = strconv.Itoa(from + size)
+			reply["pageToken"] = last
 			break
 		}
-		items = append(items, g.entry(card, g.base(r)))
+		items, last = append(items, g.entry(card, g.base(r))), card.Agent
 	}
 	reply["items"] = items
 	write(w, http.StatusOK, "application/json", reply)
 }
 
-// start is how many entries come before a page.
+// start is how many results come before a page of a search.
 func start(w http.ResponseWriter, size int, token string) (from int, ok bool) {
 	var err error
 	if token != "" {
 		from, err = strconv.Atoi(token)
 	}
 	if err != nil || from < 0 || size < 1 || size > maxPage {
-		fail(w, http.StatusBadRequest, invalidArgument, "pageSize is from 1 to 100, and pageToken comes from the page before")
+		noPage(w)
 		return 0, false
 	}
 	return from, true
+}
+
+func noPage(w http.ResponseWriter) {
+	fail(w, http.StatusBadRequest, invalidArgument, "pageSize is from 1 to 100, and pageToken comes from the page before")
 }
 
 // base is the URL at which others reach HTTP.

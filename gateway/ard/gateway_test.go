@@ -2,18 +2,38 @@ package ardgateway
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/discovery"
+	"github.com/parley-asp/parley/performatives"
 )
+
+// after goes through cards that are sorted, and notes each that is read.
+func after(cards []api.Card, read func()) func(performatives.Agent) iter.Seq[api.Card] {
+	return func(last performatives.Agent) iter.Seq[api.Card] {
+		return func(yield func(api.Card) bool) {
+			for _, card := range cards {
+				if card.Agent <= last {
+					continue
+				}
+				if read(); !yield(card) {
+					return
+				}
+			}
+		}
+	}
+}
 
 func ask(t *testing.T, method, path, body string, allow bool) *httptest.ResponseRecorder {
 	t.Helper()
@@ -32,17 +52,15 @@ func askAt(t *testing.T, url, method, path, body string, allow bool) *httptest.R
 			}
 			return ""
 		},
-		Agents: func() iter.Seq[api.Card] {
-			return slices.Values([]api.Card{
-				{
-					Agent: "agent://papers.example/desk/extractor", Name: "Extractor", Capabilities: []string{"extract.pdf"}, Description: "<b>tables</b>",
-					Skills:   []discovery.Skill{{ID: "pdf", Name: "PDF", Tags: []string{"pdf", "tables"}}},
-					Registry: api.Registry{TrustScore: &trust, UpdatedAt: "2026-03-07T14:30:00Z"},
-				},
-				{Agent: "agent://talks.example/a", A2A: true, Capabilities: []string{"talk"}},
-				{Agent: "agent://words_2.example/lingua", Capabilities: []string{"translate"}},
-			})
-		},
+		Agents: after([]api.Card{
+			{
+				Agent: "agent://papers.example/desk/extractor", Name: "Extractor", Capabilities: []string{"extract.pdf"}, Description: "<b>tables</b>",
+				Skills:   []discovery.Skill{{ID: "pdf", Name: "PDF", Tags: []string{"pdf", "tables"}}},
+				Registry: api.Registry{TrustScore: &trust, UpdatedAt: "2026-03-07T14:30:00Z"},
+			},
+			{Agent: "agent://talks.example/a", A2A: true, Capabilities: []string{"talk"}},
+			{Agent: "agent://words_2.example/lingua", Capabilities: []string{"translate"}},
+		}, func() {}),
 		Allow: func(*http.Request) bool { return allow },
 	})
 	w := httptest.NewRecorder()
@@ -128,10 +146,13 @@ func TestSearch(t *testing.T) {
 func TestList(t *testing.T) {
 	t.Parallel()
 	for query, want := range map[string]string{
-		"":                         `lingua`,
-		"?pageSize=1":              `"pageToken":"1"`,
-		"?pageSize=1&pageToken=2":  `{"items":[{"identifier":"urn:air:words-2.example:agent:lingua"`,
-		"?pageToken=3":             `{"items":[]}`,
+		"":            `lingua`,
+		"?pageSize=1": `"pageToken":"agent://papers.example/desk/extractor"`,
+		"?pageSize=1&pageToken=agent%3A%2F%2Ftalks.example%2Fa": `{"items":[{"identifier":"urn:air:words-2.example:agent:lingua"`,
+		"?pageSize=1&pageToken=agent://talks.example/was-here":  `{"items":[{"identifier":"urn:air:words-2.example:agent:lingua"`,
+		"?pageToken=agent://words_2.example/lingua":             `{"items":[]}`,
+		"?pageSize=101":            `INVALID_ARGUMENT`,
+		"?pageToken=99999999":      `INVALID_ARGUMENT`,
 		"?pageSize=0":              `INVALID_ARGUMENT`,
 		"?pageSize=many":           `INVALID_ARGUMENT`,
 		"?pageToken=x":             `INVALID_ARGUMENT`,
@@ -141,6 +162,43 @@ func TestList(t *testing.T) {
 		if w := ask(t, http.MethodGet, ListPath+query, "", true); !strings.Contains(w.Body.String(), want) || (w.Code == 200) == strings.Contains(want, "INVALID") {
 			t.Errorf("%s: %d %s", query, w.Code, w.Body)
 		}
+	}
+}
+
+// A page of the list costs what it shows, wherever it begins.
+func TestListReadsOnePage(t *testing.T) {
+	t.Parallel()
+	var cards []api.Card
+	for n := range 500 {
+		cards = append(cards, api.Card{Agent: performatives.Agent(fmt.Sprintf("agent://papers.example/%03d", n))})
+	}
+	reads := 0
+	g := New(Options{Agents: after(cards, func() { reads++ }), A2A: func(api.Card) string { return "" }, Allow: func(*http.Request) bool { return true }})
+	token, seen := "", 0
+	for {
+		w := httptest.NewRecorder()
+		g.ServeHTTP(w, httptest.NewRequest(http.MethodGet, ListPath+"?pageSize=60&pageToken="+url.QueryEscape(token), nil))
+		var page struct {
+			Items []jsontext.Value `json:"items"`
+			Token string           `json:"pageToken"`
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil || len(page.Items) == 0 || page.Token == token {
+			t.Fatal(err, w.Body)
+		}
+		if seen += len(page.Items); reads > 61 {
+			t.Errorf("a page after %q reads %d cards", token, reads)
+		}
+		if token, reads = page.Token, 0; token == "" {
+			break
+		}
+	}
+	if seen != len(cards) {
+		t.Errorf("the pages show %d of %d agents", seen, len(cards))
+	}
+	w := httptest.NewRecorder()
+	g.ServeHTTP(w, httptest.NewRequest(http.MethodGet, ListPath+"?pageToken=99999999", nil))
+	if w.Code != http.StatusBadRequest || reads > 0 {
+		t.Errorf("a token that no page gave: %d, %d cards read", w.Code, reads)
 	}
 }
 
@@ -166,7 +224,7 @@ func TestSearchesTakeTurns(t *testing.T) {
 	reading, goOn := make(chan struct{}), make(chan struct{})
 	reads := 0
 	g := New(Options{
-		Agents: func() iter.Seq[api.Card] {
+		Agents: func(performatives.Agent) iter.Seq[api.Card] {
 			reads++
 			close(reading)
 			<-goOn

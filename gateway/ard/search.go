@@ -99,7 +99,7 @@ func (g *Gateway) find(q query) (found []match, unknown string) {
 			return nil, strconv.Quote(field)
 		}
 	}
-	for card := range g.o.Agents() {
+	for card := range g.o.Agents("") {
 		score := relevance(card, words)
 		if score > 0 && g.fits(card, q.Query.Filter) {
 			found = append(found, match{card, score})
