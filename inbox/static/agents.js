@@ -5,16 +5,29 @@ import { $, put, toDoor } from './dom.js';
 
 const input = $('#agent-search');
 const list = $('#agents');
-let turn = 0;
 let pause;
+let asking = false;
+let again = false;
 
+// find shows what the words find. Each answer counts the reader's sessions, so that it asks for
+// no other one before it has come.
 async function find() {
   clearTimeout(pause);
-  const mine = ++turn;
+  again = asking;
+  if (asking) return;
+  asking = true;
+  do {
+    again = false;
+    await asks();
+  } while (again);
+  asking = false;
+}
+
+async function asks() {
   const query = input.value ? '?' + new URLSearchParams({ search: input.value }) : '';
   try {
     const answer = await talk.part('part/agents' + query);
-    if (mine !== turn || !answer.ok) return;
+    if (again || !answer.ok) return;
     put(list, answer.html);
     $('#found').textContent = $('[data-found]', list).dataset.found;
     history.replaceState(history.state, '', new URL('agents' + query, talk.root));
@@ -23,5 +36,5 @@ async function find() {
   }
 }
 
-input.addEventListener('input', () => { clearTimeout(pause); pause = setTimeout(find, 150); });
+input.addEventListener('input', () => { clearTimeout(pause); pause = setTimeout(find, 250); });
 $('#find').addEventListener('submit', (event) => { event.preventDefault(); find(); });

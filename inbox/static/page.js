@@ -68,6 +68,7 @@ function clicked(event) {
 
 function submitted(event) {
   const form = event.target;
+  if (form.id === 'find') return; // agents.js has it
   event.preventDefault();
   if (form.role === 'search') search(form.elements.search, 0);
   else if (form.dataset.do === 'narrow') narrow(form);

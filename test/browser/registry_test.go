@@ -47,6 +47,25 @@ func TestAgentsPage(t *testing.T) {
 	b.do(chromedp.SendKeys(css("#agent-search"), "x"))
 	b.reads("#agents", "No agent matches")
 	b.accessible("/agents without a match")
+	const calls = `(async () => {
+		const whole = window.fetch, asked = [], held = [];
+		const settled = () => new Promise(done => { const c = new MessageChannel(); c.port1.onmessage = done; c.port2.postMessage(0); });
+		window.fetch = (url, o) => { asked.push(new URL(url).search); return new Promise(go => held.push(() => go(whole(url, o)))); };
+		for (const word of ["c", "cl", "clouds"]) {
+			document.querySelector("#agent-search").value = word;
+			document.querySelector("#find").requestSubmit();
+			await settled();
+		}
+		const first = asked.length;
+		window.fetch = (url, o) => { asked.push(new URL(url).search); return whole(url, o); };
+		held.forEach(go => go());
+		window.asked = asked;
+		return first;
+	})()`
+	if n := get[int](b, calls); n != 1 {
+		t.Errorf("it asks %d times before it is answered once", n)
+	}
+	b.holds(`asked.join() === "?search=c,?search=clouds" && document.querySelectorAll("#agents tbody tr").length === 1 && location.search === "?search=clouds"`)
 	b.do(chromedp.EmulateViewport(320, 640, chromedp.EmulateMobile))
 	b.opens("agents")
 	b.reads("#agents", "Clouds")
