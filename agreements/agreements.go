@@ -116,8 +116,8 @@ func (x *Agreements) Get(ctx context.Context, c api.Caller, q api.GetAgreement) 
 	return d, nil
 }
 
-// sessionOf is the session of an agreement. What nobody has *access.Session on is answered like
-// the agreement of others, after the same work.
+// sessionOf is the session of an agreement. One that no session has is answered like the agreement
+// of others, after the same work.
 func (x *Agreements) sessionOf(ctx context.Context, id agreement.ID) (performatives.SessionID, error) {
 	if id == "" {
 		return "", session.Refuse(session.MalformedEnvelope, "name agreementId or sessionId")
