@@ -50,7 +50,7 @@ func (i *Inbox) insightsPage(w http.ResponseWriter, r *http.Request, who *person
 	}
 	until := i.Now()
 	since := until.AddDate(0, 0, -chosen.days)
-	found, err := ask(r.Context(), i, who.Agent, api.InsightsGet, api.GetInsights{Since: api.Timestamp(since), Until: api.Timestamp(until), Mode: mode})
+	found, err := ask(r.Context(), i, who.Agent, api.InsightsGet, api.GetInsights{Since: api.Timestamp(since), Mode: mode})
 	if err != nil {
 		i.trouble(w, r, who, err)
 		return

@@ -3,6 +3,7 @@ package registry_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -156,9 +157,15 @@ func TestDisconnect(t *testing.T) {
 	r := open(t, s, func(o *registry.Options) {
 		o.Disconnect = func(_ performatives.Agent, k performatives.Key) { here = append(here, k) }
 	})
-	open(t, s, func(o *registry.Options) {
+	other := open(t, s, func(o *registry.Options) {
 		o.Disconnect = func(_ performatives.Agent, k performatives.Key) { there <- k }
 	})
+	heard := func(a performatives.Agent, is func(api.Card) bool) { // or the next change replaces it
+		for card, known := other.Card(a); !known || !is(card); card, known = other.Card(a) {
+			testkit.Must(t, t.Context().Err())
+			runtime.Gosched()
+		}
+	}
 	disconnected := func(what string, want performatives.Key) {
 		t.Helper()
 		if !slices.Equal(here, []performatives.Key{want}) {
@@ -171,6 +178,7 @@ func TestDisconnect(t *testing.T) {
 	}
 
 	old, next := add(t, r, alpha), newKey(t)
+	heard(alpha, func(c api.Card) bool { return c.Key == old.Key() })
 	_, release, err := r.AgentRotate(t.Context(), operator, api.RotateKey{Agent: alpha, Key: next})
 	testkit.Must(t, err)
 	if len(here) > 0 {
@@ -186,6 +194,7 @@ func TestDisconnect(t *testing.T) {
 	decider := add(t, r, alice).Key()
 	_, err = r.Add(t.Context(), api.Card{Agent: alice, Key: decider, Description: "on leave", Registry: api.Registry{MayDecide: true}})
 	testkit.Must(t, err)
+	heard(alice, func(c api.Card) bool { return c.Registry.MayDecide })
 	_, err = r.Add(t.Context(), api.Card{Agent: alice, Key: decider})
 	testkit.Must(t, err)
 	disconnected("a human who may not decide any more", decider)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/mr-tron/base58"
@@ -126,11 +127,24 @@ func TestForeignDIDWeb(t *testing.T) {
 	t.Parallel()
 	const did, url = "did:web:id.example:agents:alpha", "https://id.example/agents/alpha/did.json"
 	own, another := testkit.Signer(t, testkit.NewKey(t)).Key(), testkit.Signer(t, testkit.NewKey(t)).Key()
+	var mu sync.Mutex
 	var document any
 	var fetched []string
+	answers := func(d any) {
+		mu.Lock()
+		defer mu.Unlock()
+		document, fetched = d, nil
+	}
+	wasFetched := func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return fetched
+	}
 	s := testkit.StartServer(t)
 	b, _ := s.OpenBroker(func(o *broker.Options) {
 		o.DIDDocument = func(_ context.Context, url string) ([]byte, error) {
+			mu.Lock()
+			defer mu.Unlock()
 			if fetched = append(fetched, url); document == nil {
 				return nil, errors.New("its host is silent")
 			}
@@ -157,15 +171,15 @@ func TestForeignDIDWeb(t *testing.T) {
 		"does not hold":                has("did:web:id.example", own),
 		"does not have the card's key": has(did, another),
 	} {
-		document = answered
+		answers(answered)
 		if err := registers(alpha, own); !errors.Is(err, client.Refused(session.SchemaInvalid)) || !strings.Contains(err.Error(), why) {
 			t.Errorf("want %s: %v", why, err)
 		}
 	}
-	document, fetched = has(did, own), nil
+	answers(has(did, own))
 	testkit.Must(t, registers(alpha, own))
-	if len(fetched) != 1 || fetched[0] != url {
-		t.Errorf("the documents %q were read", fetched)
+	if all := wasFetched(); len(all) != 1 || all[0] != url {
+		t.Errorf("the documents %q were read", all)
 	}
 	if err := registers(beta, own); err == nil {
 		t.Error("a second agent has the same DID")
@@ -177,10 +191,10 @@ func TestForeignDIDWeb(t *testing.T) {
 	if err != nil || card.Registry.DID != did {
 		t.Errorf("the card has %q, %v", card.Registry.DID, err)
 	}
-	fetched = nil
+	answers(has(did, own))
 	_, err = owner.Register(t.Context(), api.Card{Agent: alpha, Key: own, Registry: api.Registry{DID: "did:web:other.example"}})
 	testkit.Must(t, err)
-	if card, err := owner.Card(t.Context(), alpha); err != nil || card.Registry.DID != did || len(fetched) > 0 {
-		t.Errorf("the agent changed its DID to %q, and %q were read: %v", card.Registry.DID, fetched, err)
+	if card, err := owner.Card(t.Context(), alpha); err != nil || card.Registry.DID != did || len(wasFetched()) > 0 {
+		t.Errorf("the agent changed its DID to %q, and %q were read: %v", card.Registry.DID, wasFetched(), err)
 	}
 }
