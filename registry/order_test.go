@@ -72,7 +72,7 @@ func TestAgentsInParts(t *testing.T) {
 	r := &Registry{cache: newCache(func(api.Card) bool { return false })}
 	agent := func(n int) performatives.Agent { return performatives.Agent(fmt.Sprintf("agent://a.b/%04d", n)) }
 	for n := range 2*atOnce + 1 {
-		r.cache.put(api.Card{Agent: agent(n)}, uint64(n+1)) //nolint:gosec // it is small
+		r.cache.put(api.Card{Agent: agent(n)}, uint64(n+1))
 	}
 	for from, after := range []performatives.Agent{"", agent(0), agent(1)} {
 		at := from
