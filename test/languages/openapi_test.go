@@ -43,13 +43,14 @@ func TestSchemathesis(t *testing.T) {
 	post(ctx, t, w, "agent://acme.com/buyer", "/"+string(opened.Session)+"/messages", `{"performative":"ACCEPT","body":{"referenceId":"invitation"}}`)
 	escalated := post(ctx, t, w, "agent://acme.com/buyer", "/"+string(opened.Session)+"/messages",
 		`{"performative":"ESCALATE","body":{"reason":"policy-ambiguous","urgency":"low","context":"odd"}}`)
+	const parameters = "[parameters]\n\"query.waitMs\" = 1\n" // or a request waits for a turn that does not come
 	for name, run := range map[string]struct {
 		config string
 		args   []string
 	}{
-		"no session": {},
+		"no session": {config: parameters},
 		"a session": {
-			config: fmt.Sprintf("[parameters]\n\"path.sessionId\" = %q\n\"path.messageId\" = %q\n\"path.escalationId\" = %q\n\"path.agentId\" = %q\n",
+			config: parameters + fmt.Sprintf("\"path.sessionId\" = %q\n\"path.messageId\" = %q\n\"path.escalationId\" = %q\n\"path.agentId\" = %q\n",
 				opened.Session, opened.Message, escalated.Message, human),
 			args: []string{"--exclude-path-regex", "events$", "--exclude-method", "DELETE"}, // a stream does not end; CLOSE ends the session
 		},
