@@ -172,9 +172,6 @@ func (a *Approvals) Notified(ctx context.Context, item *api.EscalationItem, told
 	})
 }
 
-// errPageFull ends a reading that has a page.
-var errPageFull = errors.New("the page is full")
-
 // history is a page of the case log of an approval, oldest action first, from a stream sequence on.
 func (c *cases) history(ctx context.Context, org performatives.Organisation, id escalation.ID, from uint64) (actions []escalation.Action, next *uint64, err error) {
 	page := api.NewPage[escalation.Action](api.MaxPage)
@@ -185,12 +182,9 @@ func (c *cases) history(ctx context.Context, org performatives.Organisation, id 
 		}
 		if !page.Add(e.Action, fit.Size(e.Action)) {
 			next = &m.Sequence
-			return errPageFull
+			return store.ErrEnough
 		}
 		return nil
 	})
-	if errors.Is(err, errPageFull) {
-		err = nil
-	}
 	return page.Items, next, err
 }

@@ -84,8 +84,6 @@ func (r *Reads) Sessions(ctx context.Context, _ api.Caller, q api.ListAudit) (ap
 	return found, nil
 }
 
-var errPageFull = errors.New("the page is full")
-
 // Messages answers audit.messages: it is a page of a transcript as it is stored.
 func (r *Reads) Messages(ctx context.Context, _ api.Caller, q api.AuditTranscript) (api.Stored, error) {
 	found, size := api.Stored{Messages: [][]byte{}}, 0
@@ -95,7 +93,7 @@ func (r *Reads) Messages(ctx context.Context, _ api.Caller, q api.AuditTranscrip
 	each := func(e store.Message) error {
 		if size += len(e.Data); size > api.MaxPageBytes/2 && len(found.Messages) > 0 {
 			found.Next = e.Sequence
-			return errPageFull
+			return store.ErrEnough
 		}
 		found.Messages = append(found.Messages, e.Data)
 		return nil
@@ -110,7 +108,7 @@ func (r *Reads) Messages(ctx context.Context, _ api.Caller, q api.AuditTranscrip
 	for i := max(q.Cursor, 1); err == nil && i <= uint64(len(entries)); i++ {
 		err = each(store.Message{Sequence: i, Data: entries[i-1]})
 	}
-	if errors.Is(err, errPageFull) {
+	if errors.Is(err, store.ErrEnough) { // of the archive's entries
 		err = nil
 	}
 	return found, err
@@ -239,13 +237,10 @@ func (r *Reads) heldCopies(ctx context.Context, held *api.Held, from uint64, lef
 		held.Copies = append(held.Copies, api.HeldCopy{Agent: agent, Hash: performatives.HashOf(e.Data)})
 		if last := len(held.Copies) - 1; !left.fits(held.Copies[last]) {
 			held.Copies, held.Next = held.Copies[:last], fmt.Sprintf("%s:%d", copiesPart, e.Sequence)
-			return errPageFull
+			return store.ErrEnough
 		}
 		return nil
 	})
-	if errors.Is(err, errPageFull) {
-		return nil
-	}
 	return err
 }
 

@@ -2,10 +2,10 @@ package broker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/entries"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/transcript"
@@ -96,9 +96,6 @@ func (b *Broker) restoreEscalated(ctx context.Context, l *cachedSession) error {
 	return nil
 }
 
-// errMoved means that entries have left the stream: the session is moving to the archive.
-var errMoved = errors.New("the session has left the stream")
-
 // restoreOffer reads what an offer offered from its entry.
 func (b *Broker) restoreOffer(ctx context.Context, l *cachedSession, o *session.Offer) error {
 	e, err := b.store.At(ctx, api.SessionsStream, l.sequences[o.Sequence])
@@ -106,7 +103,7 @@ func (b *Broker) restoreOffer(ctx context.Context, l *cachedSession, o *session.
 		return err
 	}
 	if e == nil {
-		return fmt.Errorf("entry %d: %w", o.Sequence, errMoved)
+		return fmt.Errorf("entry %d: %w", o.Sequence, entries.ErrMoved)
 	}
 	entry, err := transcript.Read(e.Data)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/entries"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -18,7 +19,7 @@ func (b *Broker) tellStandbys(ctx context.Context, l *cachedSession) error {
 			return err
 		}
 		if e == nil {
-			return errMoved
+			return entries.ErrMoved
 		}
 		delete(l.inboxes, w.Standby) // another broker may have told it
 		told = append(told, delivery{sequence: w.Sequence, entry: e.Data, to: []performatives.Agent{w.Standby}, again: true})

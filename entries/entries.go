@@ -23,16 +23,14 @@ type Reader struct {
 // New makes a reader.
 func New(s *store.Store, a *archive.Archive) *Reader { return &Reader{s, a} }
 
-var (
-	errPageFull = errors.New("the page is full")
-	errMoved    = errors.New("the session has left the stream")
-)
+// ErrMoved means that entries have left the stream: the session is moving to the archive.
+var ErrMoved = errors.New("the session has left the stream")
 
 // Page is a page of a transcript whose entries have these stream sequences, unless it is archived.
 func (r *Reader) Page(ctx context.Context, q api.ListMessages, sequences []uint64, archived bool) (api.Messages, error) {
 	if !archived {
 		found, err := r.inStream(ctx, q, sequences)
-		if !errors.Is(err, errMoved) || !r.store.Archives() {
+		if !errors.Is(err, ErrMoved) || !r.store.Archives() {
 			return found, err
 		}
 	}
@@ -48,23 +46,20 @@ func (r *Reader) inStream(ctx context.Context, q api.ListMessages, sequences []u
 	err := r.store.Read(ctx, api.SessionsStream, api.Session(q.Session), sequences[q.Since], func(e store.Message) error {
 		if len(found.Messages) == api.PageSize(q.Limit) || size+len(e.Data) > api.MaxPageBytes && size > 0 {
 			found.Next = &next
-			return errPageFull
+			return store.ErrEnough
 		}
 		if next < uint64(len(sequences)) && e.Sequence != sequences[next] {
-			return errMoved
+			return ErrMoved
 		}
 		found.Messages = append(found.Messages, e.Data)
 		size += len(e.Data)
 		next++
 		return nil
 	})
-	if err == nil && next < uint64(len(sequences)) {
-		err = errMoved
+	if err == nil && found.Next == nil && next < uint64(len(sequences)) {
+		err = ErrMoved
 	}
-	if err != nil && !errors.Is(err, errPageFull) {
-		return found, err
-	}
-	return found, nil
+	return found, err
 }
 
 func (r *Reader) inArchive(ctx context.Context, q api.ListMessages) (api.Messages, error) {

@@ -2,14 +2,11 @@ package queries
 
 import (
 	"context"
-	"errors"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
 )
-
-var errPageFull = errors.New("the page is full")
 
 // InboxMessages answers inbox.messages.
 func (x *Queries) InboxMessages(ctx context.Context, c api.Caller, q api.ListInbox) (api.InboxPage, error) {
@@ -27,15 +24,12 @@ func (x *Queries) InboxMessages(ctx context.Context, c api.Caller, q api.ListInb
 	err := x.Store.Read(ctx, api.InboxStream, api.InboxOf(c.Agent), page.Cursor, func(m store.Message) error {
 		if len(page.Messages) == api.PageSize(q.Limit) || size+len(m.Data) > api.MaxPageBytes && size > 0 {
 			page.More = true
-			return errPageFull
+			return store.ErrEnough
 		}
 		page.Messages = append(page.Messages, api.InboxMessage{Cursor: m.Sequence, Envelope: m.Data})
 		page.Cursor = m.Sequence + 1
 		size += len(m.Data)
 		return nil
 	})
-	if errors.Is(err, errPageFull) {
-		err = nil
-	}
 	return page, err
 }

@@ -53,8 +53,18 @@ const (
 
 // Read calls each with the messages on a subject (wildcards allowed) from a
 // sequence on, in order: at least all that are there when it begins. An error of
-// each ends it.
+// each ends it; ErrEnough ends it without an error.
 func (s *Store) Read(ctx context.Context, stream, subject string, from uint64, each func(Message) error) error {
+	if err := s.read(ctx, stream, subject, from, each); !errors.Is(err, ErrEnough) {
+		return err
+	}
+	return nil
+}
+
+// ErrEnough is what each returns to end a reading that has what it needs.
+var ErrEnough = errors.New("the reading has what it needs")
+
+func (s *Store) read(ctx context.Context, stream, subject string, from uint64, each func(Message) error) error {
 	var end uint64
 	if s.replicated.Load() {
 		last, err := s.Last(ctx, stream, subject)
