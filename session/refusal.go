@@ -55,39 +55,41 @@ const (
 	CategoryInternal  Category = "internal"
 )
 
-// codes gives each code its HTTP status, its category, and whether the same act
-// may be heard later without being changed.
+// codes gives each code its HTTP status, its category, whether the same act may be
+// heard later without being changed, and whether the broker has judged it: it looked
+// before for the same bytes among what it accepted.
 var codes = map[Code]struct {
 	status    int
 	category  Category
 	retryable bool
+	judged    bool
 }{
-	MalformedEnvelope:    {400, CategoryProtocol, false},
-	VersionUnsupported:   {400, CategoryProtocol, false},
-	UnknownPerformative:  {400, CategoryProtocol, false},
-	StaleTimestamp:       {400, CategoryTemporal, true},
-	SignatureInvalid:     {401, CategoryIntegrity, false},
-	Unauthorized:         {403, CategoryAuthority, false},
-	AuthorityExceeded:    {403, CategoryAuthority, false},
-	OwnProposal:          {403, CategoryAuthority, false},
-	UnknownSession:       {404, CategoryProtocol, false},
-	UnknownAgent:         {404, CategoryProtocol, false},
-	WrongState:           {409, CategoryProtocol, false},
-	WrongTurn:            {409, CategoryProtocol, true},
-	Duplicate:            {409, CategoryProtocol, false},
-	ChainConflict:        {409, CategoryIntegrity, true},
-	ProposalUnknown:      {409, CategoryProtocol, false},
-	ProposalNotOpen:      {409, CategoryProtocol, false},
-	ClarificationPending: {409, CategoryProtocol, true},
-	EscalationResolved:   {409, CategoryProtocol, false},
-	TooLarge:             {413, CategoryLimit, false},
-	SchemaInvalid:        {422, CategorySchema, false},
-	SchemaUnsupported:    {422, CategorySchema, false},
-	ModeViolation:        {422, CategoryProtocol, false},
-	SessionEscalated:     {423, CategoryProtocol, true},
-	InsufficientTrust:    {403, CategoryTrust, false},
-	RateLimited:          {429, CategoryLimit, true},
-	Unavailable:          {503, CategoryInternal, true},
+	MalformedEnvelope:    {400, CategoryProtocol, false, false},
+	VersionUnsupported:   {400, CategoryProtocol, false, false},
+	UnknownPerformative:  {400, CategoryProtocol, false, false},
+	StaleTimestamp:       {400, CategoryTemporal, true, true},
+	SignatureInvalid:     {401, CategoryIntegrity, false, false},
+	Unauthorized:         {403, CategoryAuthority, false, false},
+	AuthorityExceeded:    {403, CategoryAuthority, false, true},
+	OwnProposal:          {403, CategoryAuthority, false, true},
+	UnknownSession:       {404, CategoryProtocol, false, true},
+	UnknownAgent:         {404, CategoryProtocol, false, false},
+	WrongState:           {409, CategoryProtocol, false, true},
+	WrongTurn:            {409, CategoryProtocol, true, true},
+	Duplicate:            {409, CategoryProtocol, false, true},
+	ChainConflict:        {409, CategoryIntegrity, true, true},
+	ProposalUnknown:      {409, CategoryProtocol, false, true},
+	ProposalNotOpen:      {409, CategoryProtocol, false, true},
+	ClarificationPending: {409, CategoryProtocol, true, true},
+	EscalationResolved:   {409, CategoryProtocol, false, true},
+	TooLarge:             {413, CategoryLimit, false, false},
+	SchemaInvalid:        {422, CategorySchema, false, true},
+	SchemaUnsupported:    {422, CategorySchema, false, true},
+	ModeViolation:        {422, CategoryProtocol, false, true},
+	SessionEscalated:     {423, CategoryProtocol, true, true},
+	InsufficientTrust:    {403, CategoryTrust, false, true},
+	RateLimited:          {429, CategoryLimit, true, false},
+	Unavailable:          {503, CategoryInternal, true, false},
 }
 
 // Codes lists all codes, for tables and tests.
@@ -110,16 +112,7 @@ func (c Code) Retryable() bool { return codes[c].retryable }
 
 // Judged tells whether the broker refuses so only after it looked for the same bytes among what it
 // accepted (PROTOCOL.md §3): no earlier copy of a message that is refused so was accepted.
-func (c Code) Judged() bool {
-	switch c {
-	case MalformedEnvelope, VersionUnsupported, UnknownPerformative, SignatureInvalid, Unauthorized, UnknownAgent, TooLarge,
-		RateLimited, Unavailable:
-		return false // perhaps before it looked
-	default:
-		_, known := codes[c]
-		return known
-	}
-}
+func (c Code) Judged() bool { return codes[c].judged }
 
 // A Refusal is the broker's no: a code for machines, a sentence that tells a
 // person what was wrong and what would be heard instead.
