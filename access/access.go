@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/delegation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/sessionlist"
@@ -105,10 +106,10 @@ func (x *Access) Listed(ctx context.Context, c api.Caller, id performatives.Sess
 // mayNotRead tells a delegate why it cannot read: not yet, or no longer.
 func mayNotRead(s *Session, p session.Party) error {
 	grant := s.State.GrantsOf(p, s.At)[0]
-	if grant.Status.String() == "declined" {
+	if grant.Status == delegation.Declined {
 		return session.NoSuchSession()
 	}
-	if grant.Status.String() == "offered" {
+	if grant.Status == delegation.Offered {
 		return session.Refuse(session.AuthorityExceeded, "join the session first: ACCEPT the DELEGATE %s, or send what its authority allows", grant.ID)
 	}
 	return session.Refuse(session.AuthorityExceeded, "your delegation in this session has ended")

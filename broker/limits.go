@@ -103,8 +103,8 @@ func (b *Broker) fits(l *cachedSession, m *performatives.Message, entry []byte) 
 }
 
 // roomFor limits the participants of a session, and the sessions that an inviter has open, and
-// refuses what nobody could decide. It comes last: only an act that would be accepted is limited. release says that the act was
-// appended, or was not.
+// refuses what nobody could decide. It comes last: only an act that would be accepted is
+// limited. leave says that the act was appended, or was not.
 func (b *Broker) roomFor(l *cachedSession, m *performatives.Message, next *session.State) (leave func(), err error) {
 	most := b.Limits.Participants
 	if err := b.mayConfirm(l, m, next); err != nil {

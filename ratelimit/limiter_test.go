@@ -187,16 +187,8 @@ func limitedBy(t *testing.T, err error, limit string) (retryAfterMs int64) {
 	if !ok || refusal.Code != session.RateLimited {
 		t.Fatalf("%v, want rate_limited", err)
 	}
-	var d api.Limited
-	switch details := refusal.Details.(type) {
-	case api.Limited:
-		d = details
-	default:
-		raw, err := json.Marshal(refusal.Details)
-		must(t, err)
-		must(t, json.Unmarshal(raw, &d))
-	}
-	if d.Limit != limit || d.RetryAfter <= 0 {
+	d, ok := refusal.Details.(api.Limited)
+	if !ok || d.Limit != limit || d.RetryAfter <= 0 {
 		t.Errorf("details %+v, want limit %s and when to ask again", d, limit)
 	}
 	return d.RetryAfter

@@ -65,7 +65,7 @@ var places = map[string]place{
 	"custody":       plain("fit", "api", "internal/background", "performatives", "session", "store"),
 	"scheduler":     plain("performatives"),
 	"ratelimit":     plain("api", "performatives", "session"),
-	"access":        plain("api", "performatives", "session", "sessionlist", "store"),
+	"access":        plain("api", "delegation", "performatives", "session", "sessionlist", "store"),
 	"entries":       plain("api", "archive", "performatives", "store"),
 	"queries":       plain("fit", "access", "api", "entries", "performatives", "session", "sessionlist", "store"),
 	"agreements":    plain("fit", "access", "agreement", "api", "entries", "inclusion", "ledger", "performatives", "session", "transcript"),

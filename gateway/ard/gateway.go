@@ -54,7 +54,7 @@ const (
 // Bounds.
 const (
 	maxBody    = 64 << 10
-	maxEntries = 1_000 // of the catalog and of the list; search finds the others
+	maxEntries = 1_000 // of the catalog and of agents.json; the list and search have the others
 	maxPage    = 100   // entries of one page
 	maxWords   = 32    // of a search; more do not count
 	maxTags    = 50    // of an entry
