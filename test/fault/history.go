@@ -15,12 +15,17 @@ import (
 // A history is what several clients asked about one session and were answered,
 // with the times of asking and answer. It has to be that of an append-only log:
 // there is one order of all that took effect, within those times, in which each
-// answer is what the log had to say (it is linearizable).
+// answer is what the log had to say (it is linearizable). While readings may lag,
+// they and refusals are what the log had to say that long before, at most.
 type history struct {
 	mu   sync.Mutex
 	ops  []porcupine.Operation
 	acts map[performatives.MessageID]*sent
+	old  []lag
 }
+
+// A lag is a time in which readings and refusals may be old, by so much.
+type lag struct{ from, to, by int64 }
 
 // A sent act has an answer or not, yet.
 type sent struct {
@@ -99,8 +104,51 @@ func (h *history) answer(id performatives.MessageID, refused bool) (called int64
 	defer h.mu.Unlock()
 	a := h.acts[id]
 	first = !a.answered
-	a.answered, a.refused = true, a.refused || refused
+	a.answered, a.refused = true, a.refused || refused && h.lag(now()) == 0
 	return a.at, first
+}
+
+// mayLag allows readings and refusals to be old by so much from now on, until that long after the
+// function that it returns is called.
+func (h *history) mayLag(by time.Duration) (until func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := len(h.old)
+	h.old = append(h.old, lag{from: now(), to: math.MaxInt64, by: by.Nanoseconds()})
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.old[n].to = now() + by.Nanoseconds()
+	}
+}
+
+// lags tells whether a refusal of that time may be old.
+func (h *history) lags(at int64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.lag(at) > 0
+}
+
+// lag is how old an answer of that time may be. The caller holds mu.
+func (h *history) lag(at int64) int64 {
+	for _, l := range h.old {
+		if at >= l.from && at <= l.to {
+			return l.by
+		}
+	}
+	return 0
+}
+
+// operations are those noted; what may be old counts as asked that much earlier. The caller holds mu.
+func (h *history) operations() []porcupine.Operation {
+	ops := append([]porcupine.Operation{}, h.ops...)
+	for i, op := range ops {
+		switch op.Input.(type) {
+		case ends, lost:
+			ops[i].Call -= h.lag(op.Return)
+		}
+	}
+	return ops
 }
 
 // takesBack tells whether an entry is an act that was refused.
@@ -116,9 +164,10 @@ func (h *history) takesBack(e transcript.Entry) bool {
 func (h *history) why() (found []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, a := range h.ops {
+	ops := h.operations()
+	for _, a := range ops {
 		entry, ok := a.Input.(appends)
-		for _, b := range h.ops {
+		for _, b := range ops {
 			next := uint64(math.MaxUint64)
 			switch asked := b.Input.(type) {
 			case ends:
@@ -143,7 +192,7 @@ func (h *history) why() (found []string) {
 func (h *history) linearizable(entries []transcript.Entry) porcupine.CheckResult {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	ops, promised := append([]porcupine.Operation{}, h.ops...), map[uint64]bool{}
+	ops, promised := h.operations(), map[uint64]bool{}
 	for _, op := range h.ops {
 		if asked, is := op.Input.(appends); is {
 			promised[asked.entry] = true

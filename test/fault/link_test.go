@@ -3,7 +3,9 @@
 package fault_test
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -36,6 +38,7 @@ func TestLinkCut(t *testing.T) {
 		cuts = 1
 	}
 	for range cuts {
+		healthy(t)
 		was, err := strconv.Atoi(strings.TrimPrefix(leader(t, address(1)), "n"))
 		testkit.Must(t, err)
 		other := 1 + was%3
@@ -56,7 +59,16 @@ func TestLinkCut(t *testing.T) {
 		if old.readings == 0 || old.acts == 0 {
 			t.Error("nothing was said, or nothing read")
 		}
-		healthy(t)
+	}
+}
+
+// healthy waits until each server says that it has caught up with the others.
+func healthy(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	for i := 1; i <= 3; i++ {
+		testkit.Must(t, testkit.Serving(ctx, http.DefaultClient, fmt.Sprintf("http://10.9.0.%d:8222/healthz", i)))
 	}
 }
 

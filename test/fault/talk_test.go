@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
@@ -120,6 +121,14 @@ func (k *talk) allow(acts int64) {
 		default:
 		}
 	}
+}
+
+// mayLag is MayLag of every session.
+func (k *talk) mayLag(by time.Duration) (until []func()) {
+	for _, s := range k.sessions {
+		until = append(until, s.MayLag(by))
+	}
+	return until
 }
 
 // A tally is how much was asked and answered, and what happened meanwhile.
