@@ -18,7 +18,7 @@ import (
 
 // A Session is a session as Reconcile needs it.
 type Session struct {
-	State    session.State
+	State    *session.State
 	At       time.Time                                   // by the session's clock
 	Messages func(context.Context) (api.Messages, error) // the first page of its transcript
 }
@@ -28,9 +28,9 @@ type Written string
 
 // Note makes memory agree with a session before its act is answered, so that whoever has the answer
 // finds what the act did.
-func (a *Approvals) Note(s session.State, at time.Time) {
+func (a *Approvals) Note(s *session.State, at time.Time) {
 	for _, newest := range s.NewestEscalations() {
-		item := a.item(&s, newest, at)
+		item := a.item(s, newest, at)
 		a.queue.put(&item)
 	}
 }
@@ -41,7 +41,7 @@ func (a *Approvals) Reconcile(ctx context.Context, s Session, written Written) (
 	var version Written
 	var outdated error
 	for _, newest := range s.State.NewestEscalations() {
-		outdated = errors.Join(outdated, a.bringUpToDate(ctx, &s.State, newest, s.At))
+		outdated = errors.Join(outdated, a.bringUpToDate(ctx, s.State, newest, s.At))
 		version += Written(fmt.Sprint(newest.ID, " ", newest.End.How, " ", len(newest.Votes), " ", a.cases.cached(newest.ID).Actions, " "))
 	}
 	if written == version && outdated == nil {
@@ -54,7 +54,7 @@ func (a *Approvals) Reconcile(ctx context.Context, s Session, written Written) (
 	})
 	var failed error
 	for _, item := range all { // one that fails does not hide those after it
-		if err := a.bringUpToDate(ctx, &s.State, item, s.At); err != nil {
+		if err := a.bringUpToDate(ctx, s.State, item, s.At); err != nil {
 			failed = errors.Join(failed, err)
 		} else if err := a.write(ctx, &s, item); err != nil {
 			failed = errors.Join(failed, err)
@@ -68,7 +68,7 @@ func (a *Approvals) Reconcile(ctx context.Context, s Session, written Written) (
 
 // write writes one approval, unless its subject says as much already.
 func (a *Approvals) write(ctx context.Context, s *Session, of *escalation.Item) error {
-	item := a.item(&s.State, of, s.At)
+	item := a.item(s.State, of, s.At)
 	subject := api.Escalation(item.Organisation, item.Urgency, string(item.ID))
 	last, err := a.o.Store.Last(ctx, api.EscalationsStream, subject)
 	if err != nil {

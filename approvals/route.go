@@ -32,16 +32,16 @@ func (a *Approvals) question(s *session.State, side, by performatives.Agent, bod
 // Route adds to an event the route that its act is judged by: the one that the rules give an ESCALATE
 // now, and for a ruling the escalation's own if it was transferred since. It also adds the humans who
 // may decide, so that a refusal can name them.
-func (a *Approvals) Route(s session.State, e *session.Event) {
+func (a *Approvals) Route(s *session.State, e *session.Event) {
 	m := e.Message
 	side := s.SideOf(m.Sender, e.At)
 	org := side.Organisation()
 	if offer, confirms := s.ToConfirm(m); confirms {
-		a.routesToConfirm(&s, e, offer, side)
+		a.routesToConfirm(s, e, offer, side)
 		return
 	}
 	if body, ok := m.Body.(*performatives.EscalateBody); ok {
-		question := a.question(&s, side, m.Sender, body, s.AtStake(body, side, e.At))
+		question := a.question(s, side, m.Sender, body, s.AtStake(body, side, e.At))
 		question.At = e.At
 		e.Route, _ = a.o.Rules.Route(question)
 	} else {
@@ -97,7 +97,7 @@ func (a *Approvals) plan(s *session.State, of *escalation.Item) escalation.Plan 
 
 // CheckSeen refuses a decision on an approval that a colleague has claimed, or that has changed since
 // the human saw it. The transcript knows of neither, so this is the last check of an act.
-func (a *Approvals) CheckSeen(ctx context.Context, s session.State, m *performatives.Message, at time.Time) error {
+func (a *Approvals) CheckSeen(ctx context.Context, s *session.State, m *performatives.Message, at time.Time) error {
 	open := s.EscalationFor(m)
 	if open == nil || !m.Sender.IsHuman() {
 		return nil
@@ -106,7 +106,7 @@ func (a *Approvals) CheckSeen(ctx context.Context, s session.State, m *performat
 	if err != nil {
 		return err
 	}
-	item := a.item(&s, open, at)
+	item := a.item(s, open, at)
 	if held := now.HeldByAnother(m.Sender, at); held != nil && a.locks(&item, held) {
 		return session.Refuse(session.WrongTurn, "%s has claimed it until %s: decide together, or ask for a release", held.By, api.Timestamp(held.Until)).
 			With(map[string]any{"escalationId": open.ID, "claim": held, "escalation": item})

@@ -126,7 +126,7 @@ func (b *Broker) try(ctx context.Context, l *cachedSession, m *performatives.Mes
 	if err := b.addressed(l, m); err != nil {
 		return api.Acceptance{}, err
 	}
-	if err := b.approvals.CheckSeen(ctx, l.state, m, b.clock(l)); err != nil {
+	if err := b.approvals.CheckSeen(ctx, &l.state, m, b.clock(l)); err != nil {
 		return api.Acceptance{}, err
 	}
 	if err := b.meet(ctx, m, act.next.Last.Joined); err != nil {
@@ -239,7 +239,7 @@ func (b *Broker) event(l *cachedSession, m *performatives.Message) session.Event
 			}
 		}
 	}
-	b.approvals.Route(l.state, &e)
+	b.approvals.Route(&l.state, &e)
 	if body, ok := m.Body.(performatives.Naming); ok {
 		for _, a := range body.Names() {
 			know(a)

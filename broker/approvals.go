@@ -26,7 +26,7 @@ func (b *Broker) reconcileApprovals(ctx context.Context, l *cachedSession) (err 
 		return err
 	}
 	l.approvals, err = b.approvals.Reconcile(ctx, approvals.Session{
-		State: l.state, At: b.clock(l),
+		State: &l.state, At: b.clock(l),
 		Messages: func(ctx context.Context) (api.Messages, error) {
 			return b.entries.Page(ctx, api.ListMessages{Session: l.id, Limit: api.MaxPage}, l.sequences, l.archived)
 		},

@@ -34,7 +34,7 @@ func (b *Broker) note(l *cachedSession, before session.Phase, participants int) 
 		b.list.Keep(l.id, row)
 	}
 	if before == session.Escalated || l.state.Phase == session.Escalated {
-		b.approvals.Note(l.state, b.clock(l))
+		b.approvals.Note(&l.state, b.clock(l))
 	}
 }
 
