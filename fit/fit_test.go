@@ -20,13 +20,13 @@ func fill(v reflect.Value, depth int) {
 	case v.Type() == reflect.TypeFor[jsontext.Value]():
 		v.SetBytes([]byte(`{"a":` + strings.Repeat(`{"b":[`, 20) + strings.Repeat("1,", 2000) + `"` + strings.Repeat(`\u0001`, 500) + `"` + strings.Repeat(`]}`, 20) + `}`))
 	case v.Type() == reflect.TypeFor[string]():
-		v.SetString(strings.Repeat("\x01\"é", 4000))
+		v.SetString(strings.Repeat("\x01\"é", 1000))
 	case v.Kind() == reflect.String: // named: an agent, a hash
 		v.SetString(strings.Repeat("x", 250))
 	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.String:
-		v.Set(reflect.MakeSlice(v.Type(), 300, 300))
+		v.Set(reflect.MakeSlice(v.Type(), 100, 100))
 		fill(v.Index(0), depth+1)
-		for i := range 299 {
+		for i := range 99 {
 			v.Index(i + 1).Set(v.Index(0))
 		}
 	case v.Kind() == reflect.Pointer:
