@@ -49,9 +49,10 @@ func (g *Gateway) entry(card api.Card, base string) entry {
 	return e
 }
 
-// public is what an agent says of itself.
+// public is what an agent says of itself to everybody: its confidentiality context is for its
+// own organisation.
 func public(card api.Card) api.Card {
-	card.Registry = api.Registry{}
+	card.Registry, card.CCC = api.Registry{}, nil
 	fit.To(&card, api.MaxRowBytes)
 	return card
 }

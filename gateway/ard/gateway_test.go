@@ -56,6 +56,7 @@ func askAt(t *testing.T, url, method, path, body string, allow bool) *httptest.R
 			{
 				Agent: "agent://papers.example/desk/extractor", Name: "Extractor", Capabilities: []string{"extract.pdf"}, Description: "<b>tables</b>",
 				Skills:   []discovery.Skill{{ID: "pdf", Name: "PDF", Tags: []string{"pdf", "tables"}}},
+				CCC:      jsontext.Value(`{"ccc_version": "1.0", "scope_id": "desk", "embargo_list": ["did:web:talks.example"]}`),
 				Registry: api.Registry{TrustScore: &trust, UpdatedAt: "2026-03-07T14:30:00Z"},
 			},
 			{Agent: "agent://talks.example/a", A2A: true, Capabilities: []string{"talk"}},
@@ -90,8 +91,8 @@ func TestCatalog(t *testing.T) {
 			t.Error(e)
 		}
 	}
-	for _, path := range []string{CatalogPath, AgentsPath} {
-		if body := ask(t, http.MethodGet, path, "", true).Body.String(); strings.Contains(body, "trustScore") || !strings.Contains(body, "agent://papers.example/desk/extractor") {
+	for _, path := range []string{CatalogPath, AgentsPath, ListPath} {
+		if body := ask(t, http.MethodGet, path, "", true).Body.String(); strings.Contains(body, "trustScore") || strings.Contains(body, `"ccc"`) || !strings.Contains(body, "agent://papers.example/desk/extractor") {
 			t.Error(path, body)
 		}
 	}
