@@ -205,6 +205,7 @@ func TestOAP(t *testing.T) {
 	if s.State != "countered" || s.Round != 2 || s.Proposal != "prp_2" {
 		t.Errorf("after a counter-proposal it is %+v", s)
 	}
+	w.oap("POST", id+"/propose", alpha, w.proposal(id, "prp_3", "prp_1", 3, alpha)).blocked(http.StatusConflict, "conflict")
 	w.oap("POST", id+"/accept", beta, w.acceptance("prp_1", s.Hash, beta)).blocked(http.StatusConflict, "conflict")
 
 	core := w.oap("GET", id+"/draft/prp_2", alpha, nil)
@@ -327,15 +328,18 @@ func TestOAPEnds(t *testing.T) {
 	for name, end := range map[string]struct {
 		path, state string
 		as          performatives.Agent
+		of          members
 	}{
-		"the author takes it back": {"/withdraw", "withdrawn", alpha},
-		"the other walks away":     {"/withdraw", "withdrawn", beta},
-		"the other rejects it":     {"/reject", "rejected", beta},
+		"the author takes it back":        {"/withdraw", "withdrawn", alpha, members{}},
+		"the other walks away":            {"/withdraw", "withdrawn", beta, members{}},
+		"the other walks away, naming it": {"/withdraw", "withdrawn", beta, members{"proposal_id": "prp_1"}},
+		"the other rejects it":            {"/reject", "rejected", beta, members{}},
 	} {
 		id := w.opens()
 		var s, ended oapState
 		w.oap("POST", id+"/propose", alpha, w.proposal(id, "prp_1", nil, 1, alpha)).is(http.StatusOK, &s)
-		w.oap("POST", id+end.path, end.as, members{"reason": "no"}).is(http.StatusOK, &ended)
+		w.oap("POST", id+"/withdraw", end.as, members{"proposal_id": "prp_9"}).blocked(http.StatusConflict, "conflict")
+		w.oap("POST", id+end.path, end.as, w.signs(changed(end.of, "reason", "no"), end.as)).is(http.StatusOK, &ended)
 		if ended.State != end.state {
 			t.Errorf("%s: the state is %q, want %q", name, ended.State, end.state)
 		}

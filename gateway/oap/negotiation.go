@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"net/http"
 	"strings"
 
@@ -43,10 +44,19 @@ func (c *call) propose() (int, any, error) {
 		a.performative, body["referenceId"] = performatives.Counter, v.proposal(d.Previous)
 	}
 	if err := c.say(v.Session, a); err != nil && !c.made(v, offer.Proposal, d) {
-		return 0, nil, err
+		return 0, nil, stale(err)
 	}
 	v, err = c.look()
 	return http.StatusOK, v.negotiation(), err
+}
+
+// stale has a proposal that follows one's own answered as any that does not follow the newest
+// of the other party (RFC-0002, section 5).
+func stale(err error) error {
+	if refusal, is := errors.AsType[*session.Refusal](err); is && refusal.Code == session.OwnProposal {
+		return session.Refuse(session.ProposalNotOpen, "previous_proposal_id names a proposal of your own: it has to name the newest of the other party")
+	}
+	return err
 }
 
 // A draft is an offer, and the agreement that it would become.
@@ -157,13 +167,15 @@ func (c *call) reject() (int, any, error) {
 	})
 }
 
-// withdraw walks away: it takes back the caller's own live proposal, or else closes the session.
+// withdraw walks away: it takes back the caller's own proposal, or else closes the session.
 func (c *call) withdraw() (int, any, error) {
 	return c.end(func(v view, d agreement.OAPDocument) (performatives.Performative, map[string]any, error) {
 		id := v.named(d)
-		if o, has := v.find(id); v.State == session.Invited {
+		o, has := v.find(id)
+		switch {
+		case v.State == session.Invited:
 			id = v.Invitation.Proposal
-		} else if !has || o.From != c.pass.Agent && d.Proposal == "" {
+		case id == "", has && id == v.part.Live && o.From != c.pass.Agent:
 			return performatives.Close, map[string]any{"outcome": "abandoned", "summary": d.Reason}, nil
 		}
 		return performatives.Withdraw, map[string]any{"referenceId": id, "reason": d.Reason}, nil
