@@ -32,7 +32,7 @@ type agents struct {
 type agentRow struct {
 	Agent            performatives.Agent
 	Name, About      string
-	Does             []string
+	Capabilities     []string // and names of skills
 	Price, Queue     string
 	Online, Verified bool
 	LastSeen         time.Time
@@ -73,11 +73,11 @@ func (i *Inbox) agents(r *http.Request, who *person) (*agents, error) {
 func rowOfAgent(card api.Card, ends api.AgentEnds) agentRow {
 	row := agentRow{Agent: card.Agent, Name: oneLine(card.Name), About: oneLine(card.Description), Verified: card.DomainVerified, Price: price(card)}
 	row.Online, row.LastSeen = card.Available()
-	for _, does := range card.Capabilities {
-		row.Does = append(row.Does, oneLine(does))
+	for _, capability := range card.Capabilities {
+		row.Capabilities = append(row.Capabilities, oneLine(capability))
 	}
 	for _, skill := range card.Skills {
-		row.Does = append(row.Does, oneLine(skill.Name))
+		row.Capabilities = append(row.Capabilities, oneLine(skill.Name))
 	}
 	var depth int
 	if json.Unmarshal(card.QueueDepth, &depth) == nil && card.QueueDepth.Kind() == '0' {

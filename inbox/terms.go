@@ -70,16 +70,23 @@ func foldTerms(all []term) (first, rest []term) {
 // inWords makes a label from a term's path if the schema has none.
 func inWords(path string) string {
 	path = strings.TrimPrefix(path, "terms.")
+	letters := []rune(path)
+	within := func(i int, from, to rune) bool {
+		return i >= 0 && i < len(letters) && letters[i] >= from && letters[i] <= to
+	}
 	var b strings.Builder
-	for i, r := range path {
-		switch {
-		case r == '.' || r == '_' || r == '-':
-			b.WriteRune(' ')
-		case r >= 'A' && r <= 'Z' && i > 0:
-			b.WriteString(" " + strings.ToLower(string(r)))
-		default:
-			b.WriteRune(r)
+	for i, r := range letters {
+		capital := within(i, 'A', 'Z')
+		if i > 0 && capital && (!within(i-1, 'A', 'Z') || within(i+1, 'a', 'z')) {
+			b.WriteByte(' ')
+			if !within(i+1, 'A', 'Z') { // of two or more capitals, such as SLA, it stays
+				r = unicode.ToLower(r)
+			}
 		}
+		if r == '.' || r == '_' || r == '-' {
+			r = ' '
+		}
+		b.WriteRune(r)
 	}
 	text := clean(strings.Join(strings.Fields(b.String()), " "))
 	first, size := utf8.DecodeRuneInString(text)

@@ -70,7 +70,7 @@ func TestLongProse(t *testing.T) {
 
 func TestInWords(t *testing.T) {
 	t.Parallel()
-	for path, want := range map[string]string{"terms.pricePerMonth": "Price per month", "terms.a_b.c": "A b c", "terms.": "?", "terms.ümlaut": "Ümlaut"} {
+	for path, want := range map[string]string{"terms.pricePerMonth": "Price per month", "terms.a_b.c": "A b c", "terms.": "?", "terms.ümlaut": "Ümlaut", "terms.maxURL": "Max URL", "terms.SLAPercent": "SLA percent", "terms.planB": "Plan b", "terms.sla.EU": "Sla EU"} {
 		if got := inWords(path); got != want {
 			t.Errorf("inWords(%s) = %s, want %s", path, got, want)
 		}

@@ -164,7 +164,7 @@ func TestManyTerms(t *testing.T) {
 	w.said(seller.Propose(w.Ctx, client.Proposal{ID: "p1", Type: "service-agreement", Subject: "Plan", Terms: terms}))
 	terms["term077"], terms["pricePerMonth"] = 78, 15000.1
 	w.said(buyer.Counter(w.Ctx, "p1", client.Proposal{ID: "p2", Subject: "Plan", Terms: terms}))
-	terms["pricePerMonth"] = 15000.05
+	terms["pricePerMonth"], terms[strings.Repeat("added", 30)] = 15000.05, strings.Repeat("v", 900)
 	w.said(seller.Counter(w.Ctx, "p2", client.Proposal{ID: "p3", Subject: "Plan", Terms: terms}))
 	receipt, err := buyer.Escalate(w.Ctx, client.Escalation{Reason: client.AuthorityLimit, Urgency: client.High, About: "p3", Context: "over my limit"})
 	testkit.Must(t, err)
@@ -172,13 +172,18 @@ func TestManyTerms(t *testing.T) {
 	b.sees("#item")
 	b.reads("table.terms tbody tr:first-child", "−0.05")
 	if n := get[int](b, `[...document.querySelectorAll("table.terms tbody tr")].filter((r) => r.checkVisibility()).length`); n != 12 {
-		t.Errorf("%d of 122 terms are shown at once", n)
+		t.Errorf("%d of %d terms are shown at once", n, len(terms))
 	}
 	b.clicks(".first details.rest > summary")
-	b.holds(`[...document.querySelectorAll("table.terms tbody tr")].filter((r) => r.checkVisibility()).length === 122`)
+	b.holds(fmt.Sprintf(`[...document.querySelectorAll("table.terms tbody tr")].filter((r) => r.checkVisibility()).length === %d`, len(terms)))
 	for _, width := range []int64{320, 375, 768, 1021, 1440} {
 		b.do(chromedp.EmulateViewport(width, 800))
 		b.fits()
+		for _, what := range []string{".entry dd", "table.terms td.was"} {
+			if narrow := get[float64](b, `Math.min(...[...document.querySelectorAll("`+what+`")].filter((e) => e.checkVisibility()).map((e) => e.clientWidth))`); narrow < 80 {
+				t.Errorf("at %d a long name or value leaves %g pixels to a %s", width, narrow, what)
+			}
+		}
 		for _, form := range []string{"approve", "modify", "pass"} {
 			b.clicks("[data-open=" + form + "]")
 			b.sees("#" + form + "[open]")
