@@ -276,7 +276,7 @@ compare them with those that you trust.`,
 		},
 	}
 	cmd.Flags().StringVar(&broker, "broker-key", "", "the broker's public `KEY` (default: the one that the receipts name)")
-	cmd.Flags().StringArrayVar(&keys, "key", nil, "a party's `URI=KEY`; repeatable (default: the keys in the file)")
+	cmd.Flags().StringArrayVar(&keys, "key", nil, "a party's `URI=KEY`; can be repeated (default: the keys in the file)")
 	cmd.Flags().StringVar(&logKey, "log-key", "", "the public log's `KEY`, as 'parley log key' prints it (default: its position is not checked)")
 	cmd.Flags().BoolVar(&unsigned, "allow-unsigned", false, "accept unsigned entries, as a broker under --dev does")
 	return cmd

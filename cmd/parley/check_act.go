@@ -58,7 +58,7 @@ func checkAnswer() *cobra.Command {
 		})
 	cmd.Flags().StringVar(&f.Assessment, "assessment", "", "the result in a `WORD`: compliant, non-compliant, inconclusive or another")
 	cmd.Flags().StringVar(&f.Details, "details", "", "`TEXT` that explains the assessment")
-	cmd.Flags().StringArrayVar(&f.Conditions, "condition", nil, "`TEXT` of a condition for the assessment; may be repeated")
+	cmd.Flags().StringArrayVar(&f.Conditions, "condition", nil, "`TEXT` of a condition for the assessment; can be repeated")
 	return cmd
 }
 
@@ -81,7 +81,7 @@ func checkAsk() *cobra.Command {
 			return s.Clarify(ctx, offer, []client.Question{client.Ask(field, args[0], choices...)})
 		})
 	cmd.Flags().StringVar(&field, "field", "", "`PATH` of a term, such as terms.region: until it is answered, the offer can be neither accepted nor rejected")
-	cmd.Flags().StringArrayVar(&options, "option", nil, "`TEXT` of a possible answer; may be repeated")
+	cmd.Flags().StringArrayVar(&options, "option", nil, "`TEXT` of a possible answer; can be repeated")
 	return cmd
 }
 

@@ -28,7 +28,7 @@ func (b *bounds) flags(cmd *cobra.Command, decision string) {
 	cmd.Flags().StringVar(&b.currency, "currency", "", "`CURRENCY` of --max-amount, such as EUR")
 	cmd.Flags().StringVar(&b.termPath, "term-path", "", "`PATH` of the amount in an offer, such as terms.pricePerMonth (default: the paths that the escalation rules list)")
 	cmd.Flags().StringVar(&b.validUntil, "valid-until", "", "`TIME` until which the bounds apply, such as 2026-12-31T00:00:00Z")
-	cmd.Flags().StringArrayVar(&b.most, "max", nil, "`PATH=VALUE` that a term may reach, such as 'terms.price=12000 USD'; repeat for several terms")
+	cmd.Flags().StringArrayVar(&b.most, "max", nil, "`PATH=VALUE` that a term may reach, such as 'terms.price=12000 USD'; can be repeated")
 	cmd.Flags().StringArrayVar(&b.least, "min", nil, "`PATH=VALUE` that a term may not go below, such as terms.seats=250")
 	cmd.Flags().StringArrayVar(&b.equal, "equals", nil, "`PATH=VALUE` that a term must have, as JSON or text, such as terms.region=eu")
 	if decision == performatives.Approved {

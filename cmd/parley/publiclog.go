@@ -42,7 +42,7 @@ const defaultLogURL = "http://127.0.0.1:8080/log"
 func logFlags(cmd *cobra.Command) {
 	cmd.Flags().String("log-url", defaultLogURL, "`URL` of the public log")
 	cmd.Flags().String("log-key", "", "the log's `KEY`, as 'parley log key' prints it (default: ask the broker)")
-	cmd.Flags().StringArray("witness-key", nil, "the `KEY` of a witness that must have cosigned the checkpoint; repeatable")
+	cmd.Flags().StringArray("witness-key", nil, "the `KEY` of a witness that must have cosigned the checkpoint; can be repeated")
 }
 
 // openLog finds the log that the flags name.

@@ -6,11 +6,13 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/render"
@@ -31,14 +33,35 @@ func (m misused) Unwrap() error { return m.error }
 
 func usage(err error) error { return misused{err} }
 
-// args turns cobra's argument errors into usage errors.
+// args says how to call a command that check refuses for the number of its arguments.
 func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return usage(fmt.Errorf("%w: %s", err, cmd.UseLine()))
+		if check(cmd, args) != nil {
+			return usage(fmt.Errorf("wrong number of arguments (%d); usage: %s", len(args), cmd.UseLine()))
 		}
 		return nil
 	}
+}
+
+// flagFault says what a flag or an environment variable, name, wants, if a number or
+// a duration cannot be read.
+func flagFault(name string, err error) error {
+	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	number, isNumber := errors.AsType[*strconv.NumError](err)
+	switch {
+	case isNumber && number.Func == "ParseBool":
+		return fmt.Errorf("%s: want true or false, not %q", name, invalid.GetValue())
+	case isNumber && errors.Is(err, strconv.ErrRange):
+		return fmt.Errorf("%s: %s is out of range", name, invalid.GetValue())
+	case isNumber:
+		return fmt.Errorf("%s: want a number, not %q", name, invalid.GetValue())
+	case strings.HasPrefix(invalid.Unwrap().Error(), "time: "):
+		return fmt.Errorf("%s: want a duration such as 30s or 2h, not %q", name, invalid.GetValue())
+	}
+	return fmt.Errorf("%s: %w", name, invalid.Unwrap())
 }
 
 // advise adds a sentence, on a line of its own, that says what the user can do.

@@ -48,7 +48,12 @@ func rootCommand() *cobra.Command {
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return fromEnvironment(cmd.Flags()) },
 	})
 	root.PersistentFlags().Bool("json", false, "print data and errors as JSON")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+			err = flagFault("--"+invalid.GetFlag().Name, err)
+		}
+		return usage(err)
+	})
 	root.SetUsageTemplate(usageTemplate)
 	for _, g := range commands {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
@@ -59,6 +64,17 @@ func rootCommand() *cobra.Command {
 		}
 	}
 	root.AddCommand(versionCommand())
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Use, cmd.Short, cmd.Long, cmd.Example = "help [COMMAND…]", "describe a command", "", "  parley help session show"
+			cmd.Run, cmd.RunE = nil, helpOf
+		case "completion":
+			cmd.Short = "print a script that completes commands in a shell"
+		}
+	}
 	reflowAll(root)
 	return root
 }
@@ -81,6 +97,20 @@ func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// helpOf describes the command that args name. Cobra's own describes the program if
+// there is no such command.
+func helpOf(help *cobra.Command, args []string) error {
+	cmd, rest, err := help.Root().Find(args)
+	if err == nil && len(rest) > 0 {
+		err = cmd.ValidateArgs(rest)
+	}
+	if err != nil {
+		return usage(err)
+	}
+	cmd.InitDefaultHelpFlag()
+	return cmd.Help()
+}
+
 // fromEnvironment sets the flags that the command line does not set.
 func fromEnvironment(flags *pflag.FlagSet) error {
 	var faults []error
@@ -91,7 +121,7 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 			return
 		}
 		if err := flags.Set(f.Name, value); err != nil {
-			faults = append(faults, fmt.Errorf("%s: %w", name, err))
+			faults = append(faults, flagFault(name, err))
 		}
 	})
 	if len(faults) > 0 {

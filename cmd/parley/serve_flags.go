@@ -68,7 +68,7 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 	})
 	groupFlags(flags, "Public log", func(flags *pflag.FlagSet) {
 		flags.StringVar(&s.LogOrigin, "log-origin", "", "`NAME` of the public log, such as acme.com/log; another name begins another log; all brokers of an installation give the same (default: parley/ and the broker's key)")
-		flags.StringArrayVar(&s.witnesses, "witness", nil, "`KEY URL` of a witness that cosigns the log's checkpoints (C2SP tlog-witness); repeatable; all brokers of an installation give the same")
+		flags.StringArrayVar(&s.witnesses, "witness", nil, "`KEY URL` of a witness that cosigns the log's checkpoints (C2SP tlog-witness); can be repeated; all brokers of an installation give the same")
 		flags.IntVar(&s.Witnesses.Quorum, "witness-quorum", 0, "how many witnesses must cosign a checkpoint before it is published (default: all)")
 		flags.DurationVar(&s.Witnesses.Timeout, "witness-timeout", ledger.DefaultWitnessTimeout, "how long a witness may take to answer")
 		flags.StringVar(&s.resume, "log-resume", "", "`FILE` with the newest checkpoint of the log that was published, to let a restored log grow again")

@@ -63,12 +63,12 @@ each session, and a session that cannot be verified is reported with the reason.
   parley session verify ` + exampleSession + `
   parley session verify deal.jsonl --log --log-url https://acme.com/log
   parley session verify --all`,
-		Args: args(func(_ *cobra.Command, args []string) error {
+		Args: func(_ *cobra.Command, args []string) error {
 			if v.all == (len(args) > 0) {
-				return errors.New("name sessions or files, or set --all")
+				return usage(errors.New("name sessions or files, or set --all"))
 			}
 			return nil
-		}),
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			v.expect.Head = performatives.Hash(v.head)
 			if key := performatives.Key(v.brokerKey); key != "" && !key.Valid() {

@@ -60,7 +60,7 @@ func turnPickup() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringSliceVar(&q.Modes, "mode", nil, "only turns in this `MODE`; may be repeated")
+	cmd.Flags().StringSliceVar(&q.Modes, "mode", nil, "only turns in this `MODE`; can be repeated")
 	cmd.Flags().DurationVar(&lease, "lease", 0, "how long the claim lasts, if not as long as the broker lets it")
 	workerFlag(cmd, &q.Worker)
 	return cmd
