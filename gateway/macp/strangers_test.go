@@ -36,4 +36,26 @@ func TestStranger(t *testing.T) {
 			}
 		}
 	}
+	for _, stream := range []func(id string) *pb.StreamSessionRequest{
+		func(id string) *pb.StreamSessionRequest { return &pb.StreamSessionRequest{SubscribeSessionId: id} },
+		func(id string) *pb.StreamSessionRequest {
+			return &pb.StreamSessionRequest{Envelope: &pb.Envelope{MacpVersion: "1.0", Mode: modeURI, MessageType: "Accept", MessageId: "m1", SessionId: id}}
+		},
+	} {
+		var want string
+		for _, id := range ids {
+			s, err := w.StreamSession(w.as("spy"))
+			testkit.Must(t, err)
+			testkit.Must(t, s.Send(stream(id)))
+			r, err := s.Recv()
+			testkit.Must(t, err)
+			r.GetError().SessionId = ""
+			if want == "" {
+				want = shown(t, r)
+			}
+			if got := shown(t, r); r.GetError() == nil || got != want {
+				t.Errorf("of %s the spy's stream hears %s, of another session %s", id, got, want)
+			}
+		}
+	}
 }

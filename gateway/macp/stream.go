@@ -138,7 +138,7 @@ func (s *stream) take(ctx context.Context, q *pb.StreamSessionRequest) error {
 			return invalid("a stream is of one session")
 		}
 		if e == nil {
-			return s.follow(ctx, name, q.GetAfterSequence())
+			return none(s.follow(ctx, name, q.GetAfterSequence()))
 		}
 		if s.c.pass.ReadOnly {
 			return problem{forbidden, "the token is read-only"}
