@@ -164,11 +164,21 @@ func TestA2A(t *testing.T) {
 	for _, a := range agreed.Artifacts {
 		names = append(names, a.Name)
 	}
-	if agreed.Status.State != "TASK_STATE_COMPLETED" || !slices.Equal(names, []string{"agreement"}) {
+	if agreed.Status.State != "TASK_STATE_COMPLETED" || !slices.Equal(names, []string{"outcome", "agreement"}) {
 		t.Errorf("at the end the task is %s with %v", agreed.Status.State, names)
 	}
 	if again := w.says("m4", first.ID, `{"data":{"action":"accept","referenceId":"c2"}},{"text":"deal"}`); again.Status.State != "TASK_STATE_COMPLETED" {
 		t.Errorf("the same act again leaves the task %s", again.Status.State)
+	}
+	if code, why := w.rpc(w.tokens[cron], "CancelTask", fmt.Sprintf(`{"id":%q}`, first.ID), nil); code != -32002 {
+		t.Errorf("cancel of a completed task is answered %d %s", code, why)
+	}
+	more := `{"message":{"messageId":"m6","role":"ROLE_USER",%q:%q,"parts":[{"text":"thanks"}]}}`
+	if code, why := w.rpc(w.tokens[cron], "SendMessage", fmt.Sprintf(more, "taskId", first.ID), nil); code != -32004 {
+		t.Errorf("text to a completed task is answered %d %s", code, why)
+	}
+	if code, why := w.rpc(w.tokens[cron], "SendMessage", fmt.Sprintf(more, "contextId", first.ID), nil); code != 0 {
+		t.Errorf("text to the context of a completed task is answered %d %s", code, why)
 	}
 	w.asSeller(first.ID, `{"performative":"CLOSE","body":{"outcome":"completed"}}`)
 	if code, message := w.rpc(w.tokens[cron], "SendMessage", fmt.Sprintf(`{"message":{"messageId":"m5","role":"ROLE_USER","taskId":%q,"parts":[{"text":"more"}]}}`, first.ID), nil); code != -32004 {

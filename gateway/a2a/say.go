@@ -141,6 +141,9 @@ func (g *Gateway) act(ctx context.Context, c call, id performatives.SessionID, t
 			if err != nil {
 				return "", err
 			}
+			if task && s.action == nil && !view.view.State.Over() && view.state(c.pass.Agent).Terminal() {
+				return "", a2a.NewError(a2a.ErrUnsupportedOperation, "the task is completed; its context takes text without the taskId, and actions")
+			}
 			act, err := s.act(c, view)
 			if err != nil {
 				return "", err

@@ -186,15 +186,18 @@ func id(o api.OfferView) string {
 	return o.Proposal
 }
 
-// artifacts are what came of the session: its outcome once it is over, and its agreement.
+// artifacts are what came of the session: its outcome once the task is over, and its agreements.
 func (g *Gateway) artifacts(ctx context.Context, c call, s snapshot) (all []*a2a.Artifact, err error) {
-	if s.view.State.Over() {
-		outcome := object{"state": s.view.State.String(), "reason": s.view.Closing, "agreed": s.agreed(), "mode": s.view.Mode}
+	if s.state(c.pass.Agent).Terminal() {
+		outcome := object{"state": s.view.State.String(), "agreed": s.agreed(), "mode": s.view.Mode}
+		if s.view.Closing != "" {
+			outcome["reason"] = s.view.Closing
+		}
 		var part any
 		if len(s.view.ModePart) > 0 && json.Unmarshal(s.view.ModePart, &part) == nil {
 			outcome["result"] = part
 		}
-		all = append(all, artifact("outcome", "How the session ended.", outcome))
+		all = append(all, artifact("outcome", "What came of the session.", outcome))
 	}
 	if !s.agreed() {
 		return all, nil
@@ -203,6 +206,7 @@ func (g *Gateway) artifacts(ctx context.Context, c call, s snapshot) (all []*a2a
 	if err := g.ask(ctx, c.pass.Agent, api.AgreementList.Verb, api.ListAgreements{Session: s.view.Session}, &page); err != nil {
 		return nil, err
 	}
+	agreements := 0
 	for _, row := range page.Agreements {
 		var document object
 		err := g.ask(ctx, c.pass.Agent, api.AgreementGet.Verb, api.GetAgreement{Agreement: row.Agreement}, &document)
@@ -212,12 +216,11 @@ func (g *Gateway) artifacts(ctx context.Context, c call, s snapshot) (all []*a2a
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, artifact("agreement", "The agreement as a document that proves itself.", document))
-	}
-	for i, a := range all { // ids are unique
-		if i > 1 && a.Name == "agreement" {
-			a.ID = a2a.ArtifactID(fmt.Sprintf("agreement-%d", i))
+		one := artifact("agreement", "The agreement as a document that proves itself.", document)
+		if agreements++; agreements > 1 {
+			one.ID = a2a.ArtifactID(fmt.Sprintf("agreement-%d", agreements))
 		}
+		all = append(all, one)
 	}
 	return all, nil
 }

@@ -126,6 +126,8 @@ func (t tasks) CancelTask(ctx context.Context, q *a2a.CancelTaskRequest) (*a2a.T
 	switch invitation := s.view.Invitation; {
 	case s.view.State.Over() || s.view.State == session.Escalated:
 		return nil, a2a.NewError(a2a.ErrTaskNotCancelable, "the session is "+s.view.State.String())
+	case s.state(c.pass.Agent).Terminal():
+		return nil, a2a.NewError(a2a.ErrTaskNotCancelable, "the task is completed; the action close ends its session")
 	case s.view.State == session.Invited && invitation.From == c.pass.Agent:
 		said, err = speak(performatives.Withdraw, object{"referenceId": invitation.Proposal, "reason": "canceled"})
 	case s.view.State == session.Invited:
