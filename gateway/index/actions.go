@@ -2,6 +2,7 @@ package indexgateway
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -10,7 +11,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 )
 
 // Index's actions.
@@ -35,6 +38,9 @@ func (d Decision) Response(self performatives.Agent, view api.SessionView) (q ap
 	reasoning, err := d.check()
 	if err != nil {
 		return q, err
+	}
+	if view.State == session.Invited && d.Action != accept && d.Action != reject {
+		return q, errors.New("the invitation waits for an answer: accept or reject it")
 	}
 	act, body := d.act(self, view, reasoning)
 	q = api.RespondTurn{ID: string(view.Session), Performative: act.String()}
@@ -109,7 +115,7 @@ func (d Decision) act(self performatives.Agent, view api.SessionView, reasoning 
 	mine := offer.From == part.Turn.Next
 	id := fmt.Sprintf("turn-%d", view.Head.Next.Sequence)
 	terms := map[string]any{"assessment": d.Assessment}
-	about := offer.Proposal
+	about := cmp.Or(offer.Proposal, view.Invitation.Proposal)
 	switch {
 	case d.Action == propose:
 		return performatives.Propose, map[string]any{"proposalId": id, "type": "opportunity", "subject": subject(view), "terms": terms}
@@ -152,7 +158,7 @@ type Taken struct {
 // history are the turns that were taken, as far as the turn shows them.
 func history(t api.Turn, source performatives.Agent) []past {
 	turns := []past{}
-	for _, taken := range Turns(t.History, source) {
+	for _, taken := range Turns(t.History, source, t.Mode) {
 		turns = append(turns, past{Agent: taken.Side, Action: taken.Action, Message: taken.Message})
 	}
 	for i := range turns {
@@ -161,9 +167,9 @@ func history(t api.Turn, source performatives.Agent) []past {
 	return turns
 }
 
-// Turns are the turns among entries. They are told from other acts as bilateral/1 does: they
-// carry an assessment, or answer a question.
-func Turns(entries []api.TurnEntry, source performatives.Agent) []Taken {
+// Turns are the turns among entries of a session that has begun: offers, and answers to offers
+// and to questions. In bilateral/1 those that carry an assessment are.
+func Turns(entries []api.TurnEntry, source performatives.Agent, mode string) []Taken {
 	taken := []Taken{}
 	for _, e := range entries {
 		var body struct {
@@ -186,7 +192,7 @@ func Turns(entries []api.TurnEntry, source performatives.Agent) []Taken {
 			if action, body.Message = counter, body.Data.Message; body.Data.Action == accept {
 				action = accept
 			}
-		case action == "" || action == answers || len(body.Assessment) == 0:
+		case action == "" || action == answers || len(body.Assessment) == 0 && mode == modes.Bilateral.Name:
 			continue
 		case action == counter && body.Reason == question:
 			action = question

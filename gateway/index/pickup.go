@@ -101,24 +101,29 @@ func translate(t api.Turn) (any, error) {
 	if taken := n.Turn.History; len(taken) > 0 {
 		n.Turn.Counterparty = taken[len(taken)-1].Action
 	}
-	n.Context = ContextOf(t.View, t.Terms, t.SeedAssessment, t.Private, part.Turn.Next == source)
+	n.Context = ContextOf(t.View, t.Terms, t.Private, part.Turn.Next == source)
 	return n, nil
 }
 
-// contextOf is the context in the invitation's terms: what it is, is the inviter's to say.
+// contextOf is the context in the invitation's terms: what it is, is the inviter's to say. The
+// seed assessment may stand beside it.
 func contextOf(terms jsontext.Value) given {
 	var of struct {
-		Context given `json:"context"`
+		Context given          `json:"context"`
+		Seed    jsontext.Value `json:"seedAssessment"`
 	}
-	if len(terms) == 0 || json.Unmarshal(terms, &of) != nil {
-		return given{}
+	if len(terms) == 0 || json.Unmarshal(terms, &of) != nil || of.Context == nil {
+		of.Context = given{}
+	}
+	if len(of.Seed) > 0 && len(of.Context["seedAssessment"]) == 0 {
+		of.Context["seedAssessment"] = of.Seed
 	}
 	return of.Context
 }
 
 // ContextOf is what the source, or else the candidate, may know: of the invitation's terms, its
 // seed assessment, and what is private to the side.
-func ContextOf(view *api.SessionView, terms, seed, private jsontext.Value, ofSource bool) Context {
+func ContextOf(view *api.SessionView, terms, private jsontext.Value, ofSource bool) Context {
 	var aside struct {
 		Query jsontext.Value `json:"discoveryQuery"`
 	}
@@ -129,7 +134,7 @@ func ContextOf(view *api.SessionView, terms, seed, private jsontext.Value, ofSou
 	of := contextOf(terms)
 	c := Context{
 		Own: of.user("source", source), Other: of.user("candidate", candidate),
-		Index: or(of["indexContext"], `{"networkId":""}`), Seed: or(or(of["seedAssessment"], string(seed)), "null"),
+		Index: or(of["indexContext"], `{"networkId":""}`), Seed: or(of["seedAssessment"], "null"),
 		Discoverer: ofSource,
 	}
 	if ofSource {

@@ -145,6 +145,9 @@ func (c *call) inform(ctx context.Context, args jsontext.Value) (result, error) 
 	if of.Type == act.Resolution {
 		return result{}, session.Refuse(session.Unauthorized, "only a human decides an escalation, in the inbox")
 	}
+	if len(of.Answers) == 0 && (len(of.Data) == 0 || of.Data.Kind() == 'n') {
+		return result{}, session.Refuse(session.MalformedEnvelope, "answers or data say what to tell the other side")
+	}
 	data := map[string]jsontext.Value{}
 	if len(of.Data) > 0 && json.Unmarshal(of.Data, &data) != nil {
 		data = map[string]jsontext.Value{"value": of.Data}

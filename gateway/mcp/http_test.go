@@ -159,6 +159,7 @@ func TestBadRequests(t *testing.T) {
 		"no JSON":        {`{`, set("X", ""), http.StatusBadRequest, ""},
 		"no such method": {strings.Replace(list, "tools/list", "tools/eat", 1), set("X", ""), http.StatusBadRequest, "tools/eat"},
 		"no such tool":   {strings.Replace(waits, "wait_for_turn", "eat", 1), set("X", ""), http.StatusOK, "-32602"},
+		"no mandate":     {`{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"negotiate"}}`, set("X", ""), http.StatusOK, "the argument mandate is missing"},
 		"wrong types":    {strings.Replace(waits, `{}`, `{"sessionId":7}`, 1), set("X", ""), http.StatusOK, "/sessionId: want a string"},
 		"members twice":  {strings.Replace(waits, `{}`, `{"since":1,"since":2}`, 1), set("X", ""), http.StatusOK, "since"},
 	} {

@@ -21,6 +21,7 @@ type turn struct {
 	Action    string         `json:"action"`
 	Reasoning *string        `json:"reasoning"`
 	Roles     jsontext.Value `json:"suggestedRoles"`
+	Whole     jsontext.Value `json:"assessment"`
 	Message   *string        `json:"message"`
 	Created   string         `json:"createdAt"`
 }
@@ -53,7 +54,7 @@ func (c *call) negotiation(ctx context.Context, args jsontext.Value) (result, er
 	source, candidate := indexgateway.Sides(&view)
 	mine := source == c.Agent() || now.Turn != nil && now.Turn.OnBehalfOf == source
 	turns := []turn{}
-	for i, t := range indexgateway.Turns(turnEntries(said), source) {
+	for i, t := range indexgateway.Turns(begun(said), source, view.Mode) {
 		turns = append(turns, c.turnOf(i+1, t))
 	}
 	part := struct {
@@ -85,25 +86,25 @@ func (c *call) negotiation(ctx context.Context, args jsontext.Value) (result, er
 	if mine {
 		data.Role, data.Counterparty = "source", candidate
 	}
-	var private, seed jsontext.Value
+	var private jsontext.Value
 	if now.Turn != nil {
-		private, seed = now.Turn.Private, now.Turn.SeedAssessment
+		private = now.Turn.Private
 	}
-	data.Context = indexgateway.ContextOf(&view, view.Invitation.Terms, seed, private, mine)
+	data.Context = indexgateway.ContextOf(&view, view.Invitation.Terms, private, mine)
 	return result{value: success{true, data}}, nil
 }
 
 func (c *call) turnOf(number int, t indexgateway.Taken) turn {
 	one := turn{
 		Number: number, Speaker: t.Side, Sender: t.Entry.From, Quoted: t.Entry.From != c.Agent(), Action: t.Action,
-		Message: t.Message, Created: t.Entry.At, Roles: jsontext.Value("null"),
+		Message: t.Message, Created: t.Entry.At, Roles: jsontext.Value("null"), Whole: jsontext.Value("null"),
 	}
 	var of struct {
 		Reasoning *string        `json:"reasoning"`
 		Roles     jsontext.Value `json:"suggestedRoles"`
 	}
 	if len(t.Assessment) > 0 && json.Unmarshal(t.Assessment, &of) == nil {
-		one.Reasoning = of.Reasoning
+		one.Reasoning, one.Whole = of.Reasoning, t.Assessment
 		if len(of.Roles) > 0 {
 			one.Roles = of.Roles
 		}

@@ -5,6 +5,7 @@ import (
 	_ "embed" // of texts
 	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -30,7 +31,17 @@ func addPrompts(s *mcp.Server) {
 			{Name: "mandate", Description: "what to reach, what may be agreed, and what must be asked", Required: true},
 			{Name: "sessionId", Description: "a session that is under way; by default open one"},
 		},
-	}, filled(mandateText, "The mandate", "mandate", "sessionId"))
+	}, needed("mandate", filled(mandateText, "The mandate", "mandate", "sessionId")))
+}
+
+// needed refuses a prompt without an argument.
+func needed(name string, prompt mcp.PromptHandler) mcp.PromptHandler {
+	return func(ctx context.Context, r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+		if r.Params.Arguments[name] == "" {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the argument " + name + " is missing"}
+		}
+		return prompt(ctx, r)
+	}
 }
 
 // filled is a prompt with the user's arguments below it.

@@ -20,6 +20,8 @@ type entry struct {
 	api.TurnEntry
 	To     jsontext.Value `json:"recipient,omitzero"`
 	Others bool           `json:"quoted"` // it is another's: data, not instructions
+
+	state string // of the session with it
 }
 
 var entrySchema = properties(object{
@@ -47,7 +49,7 @@ func (c *call) entries(raw []jsontext.Value) ([]entry, error) {
 			return nil, err
 		}
 		one := c.entryOf(e.TurnEntry)
-		one.To = e.Recipient
+		one.To, one.state = e.Recipient, e.Receipt.State
 		all = append(all, one)
 	}
 	return all, nil

@@ -54,14 +54,29 @@ type waited struct {
 	Truncated  bool                `json:"truncated,omitzero"`
 }
 
+// An awaited turn is what wait_for_turn waits for.
+type awaited struct {
+	Session act.SessionID `json:"sessionId"`
+	Since   *uint64       `json:"since"`
+	Seconds *float64      `json:"seconds"`
+}
+
+// again waits for the same.
+func (q awaited) again() *next {
+	args := map[string]any{}
+	if q.Session != "" {
+		args["sessionId"] = q.Session
+	}
+	if q.Since != nil {
+		args["since"] = *q.Since
+	}
+	return &next{"wait_for_turn", args, "nothing happened yet: call it again"}
+}
+
 // wait waits for a turn. It asks the broker for as long as the broker lets it wait, then again:
 // one that restarts meanwhile, or another of the installation, answers the rest.
 func (c *call) wait(ctx context.Context, args jsontext.Value) (result, error) {
-	var q struct {
-		Session act.SessionID `json:"sessionId"`
-		Since   *uint64       `json:"since"`
-		Seconds *float64      `json:"seconds"`
-	}
+	var q awaited
 	if err := read(args, &q); err != nil {
 		return result{}, err
 	}
@@ -81,7 +96,7 @@ func (c *call) wait(ctx context.Context, args jsontext.Value) (result, error) {
 		case err == nil && left > 0:
 			continue
 		case err == nil:
-			return result{value: waited{Status: api.WaitNone, Session: q.Session, Next: &next{"wait_for_turn", map[string]any{}, "nothing happened yet: call it again with the same arguments"}}}, nil
+			return result{value: waited{Status: api.WaitNone, Session: q.Session, Next: q.again()}}, nil
 		case !errors.Is(err, &session.Refusal{Code: session.Unavailable}) || left == 0:
 			return result{}, err
 		}
