@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
@@ -103,6 +104,23 @@ func TestSignedAgreement(t *testing.T) {
 	d.Evidence = nil
 	if report = agreement.Verify(bytesOf(t, d), agreement.Trust{}); len(report.Faults) != 2 {
 		t.Errorf("signatures of unknown keys pass: %+v", report)
+	}
+}
+
+// TestAnySpelling: a document that somebody has indented holds; one with a member twice does not.
+func TestAnySpelling(t *testing.T) {
+	t.Parallel()
+	indented := jsontext.Value(bytesOf(t, signed(t)))
+	if err := indented.Indent(); err != nil {
+		t.Fatal(err)
+	}
+	trust := agreement.Trust{Broker: signerOf(t, "broker").Key()}
+	if report := agreement.Verify(append(indented, '\n'), trust); len(report.Faults) > 0 || len(report.Signed) != 2 {
+		t.Error(report.Faults)
+	}
+	twice := bytes.Replace(indented, []byte(`"agreement_id"`), []byte(`"agreement_id": "agr_0", "agreement_id"`), 1)
+	if report := agreement.Verify(twice, trust); len(report.Faults) == 0 {
+		t.Error("a document with two ids holds")
 	}
 }
 

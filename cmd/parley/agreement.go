@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -89,23 +90,24 @@ func agreementExport() *cobra.Command {
 	var file, proposal string
 	var as principalOrFormat
 	cmd := &cobra.Command{
-		Use: "export SESSION | FILE", Short: "write an agreement as a file", Args: args(cobra.ExactArgs(1)),
-		Long: `Writes the newest agreement of a session, or the one on --proposal, with its position
-in the public log. Of a FILE of 'parley session export' it is made without the broker,
-and has no position. 'parley agreement verify' checks it offline. The file has the
-terms' salts: who has a salt can tell whether a guess of its term is right. With --as
-and a format it writes what another protocol takes from the agreement.`,
+		Use: "export SESSION | AGREEMENT | FILE", Short: "write an agreement as a file", Args: args(cobra.ExactArgs(1)),
+		Long: `Writes the newest agreement of a session, the one on --proposal, or the AGREEMENT of
+this id (agr_…), with its position in the public log. Of a FILE of 'parley session
+export' it is made without the broker, and has no position. 'parley agreement verify'
+checks it offline. The file has the terms' salts: who has a salt can tell whether a
+guess of its term is right. With --as and a format it writes what another protocol
+takes from the agreement.`,
 		Example:           "  parley agreement export " + exampleSession + " -o deal.json\n  parley agreement export " + exampleSession + " --as adcp",
 		ValidArgsFunction: completeFirst(completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			all, is, err := inFile(args[0])
 			if !is {
 				err = with(cmd, func(ctx context.Context, c connection) error {
-					var q api.GetAgreement
-					if q.Session, err = c.sessionID(ctx, args[0]); err != nil {
+					q, err := c.agreementOf(ctx, args[0])
+					if err != nil {
 						return err
 					}
-					if proposal != "" {
+					if proposal != "" && q.Session != "" {
 						q.Agreement = agreement.IDOf(q.Session, proposal)
 					}
 					d, err := loggedAgreement(ctx, cmd, c, q)
@@ -135,9 +137,17 @@ and a format it writes what another protocol takes from the agreement.`,
 	cmd.Flags().StringVar(&proposal, "proposal", "", "the `ID` of the accepted proposal (default: the newest)")
 	cmd.Flags().StringVarP(&file, "out", "o", "", "`FILE` to write (default: standard output)")
 	connects(cmd)
-	flag := cmd.PersistentFlags().Lookup("as")
-	flag.Value, flag.Usage = &as, flag.Usage+"; or write the agreement as "+formatNames()
+	as.replaces(cmd, "write")
 	return cmd
+}
+
+// agreementOf is the agreement of an id, or the newest of a session.
+func (c connection) agreementOf(ctx context.Context, arg string) (q api.GetAgreement, err error) {
+	if id := agreement.ID(arg); id.Valid() {
+		return api.GetAgreement{Agreement: id}, nil
+	}
+	q.Session, err = c.sessionID(ctx, arg)
+	return q, err
 }
 
 // loggedAgreement reads an agreement once it is in the public log, or as it is after a while.
@@ -172,33 +182,49 @@ func writeAgreement(cmd *cobra.Command, d agreement.Document, file string) error
 }
 
 func agreementShow() *cobra.Command {
-	var as string
+	var as principalOrFormat
 	cmd := &cobra.Command{
-		Use: "show FILE", Short: "show an agreement as a cover sheet", Args: args(cobra.ExactArgs(1)),
-		Long: `Shows who agreed on what, from when to when, and what proves it. With --as it shows
-what another protocol takes from the agreement, and what that protocol's public
-documents leave open.`,
-		Example: "  parley agreement show deal.json\n  parley agreement show deal.json --as ap2",
+		Use: "show FILE | SESSION | AGREEMENT", Short: "show an agreement as a cover sheet", Args: args(cobra.ExactArgs(1)),
+		Long: `Shows who agreed on what, from when to when, and what proves it: of a FILE, or, from
+the broker, of the newest agreement of a session or the AGREEMENT of this id (agr_…).
+With --as and a format it shows what another protocol takes from the agreement, and
+what that protocol's public documents leave open.`,
+		Example:           "  parley agreement show deal.json\n  parley agreement show deal.json --as ap2\n  parley agreement show " + exampleSession,
+		ValidArgsFunction: completeFirst(completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			data, err := os.ReadFile(args[0])
+			if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(args[0], "./") {
+				err = with(cmd, func(ctx context.Context, c connection) error {
+					q, err := c.agreementOf(ctx, args[0])
+					if err != nil {
+						return err
+					}
+					d, err := c.Agreement(ctx, q)
+					if err == nil {
+						data, err = d.Bytes()
+					}
+					return err
+				})
+			}
 			if err != nil {
 				return err
 			}
 			r := agreement.Verify(data, agreement.Trust{Unsigned: true})
-			if as == "" {
+			if as.format == "" {
 				return show(cmd, r.Document, func(s render.Style) string { return render.Agreement(r, s) })
 			}
 			if len(r.Faults) > 0 {
 				return notValid(args[0], r)
 			}
-			m, err := mappingOf(r.Document, as)
+			m, err := mappingOf(r.Document, as.format)
 			if err != nil {
 				return err
 			}
 			return show(cmd, m, func(s render.Style) string { return render.Mapping(m, s) })
 		},
 	}
-	cmd.Flags().StringVar(&as, "as", "", "show what the protocol of this `FORMAT` takes: "+formatNames()+" (default: the agreement itself)")
+	connects(cmd)
+	as.replaces(cmd, "show")
 	return cmd
 }
 

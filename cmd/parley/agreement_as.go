@@ -24,6 +24,12 @@ func formatNames() string {
 // A principalOrFormat is the value of a flag --as that names either, or, given twice, both.
 type principalOrFormat struct{ principal, format string }
 
+// replaces makes it the value of the command's connection flag --as.
+func (v *principalOrFormat) replaces(cmd *cobra.Command, does string) {
+	flag := cmd.PersistentFlags().Lookup("as")
+	flag.Value, flag.Usage = v, flag.Usage+"; or "+does+" the agreement as "+formatNames()
+}
+
 func (v *principalOrFormat) Set(value string) error {
 	if strings.Contains(value, "://") {
 		v.principal = value

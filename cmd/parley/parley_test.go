@@ -109,12 +109,12 @@ func terminate(ts *testscript.TestScript, _ bool, _ []string) {
 	}
 }
 
-// capture puts what a regular expression's group matches in standard error into a variable:
+// capture puts what a regular expression's group matches in the output into a variable:
 // capture TENDER 'Tender (.+) with'.
 func capture(ts *testscript.TestScript, _ bool, args []string) {
-	match := regexp.MustCompile(args[1]).FindStringSubmatch(ts.ReadFile("stderr"))
+	match := regexp.MustCompile(args[1]).FindStringSubmatch(ts.ReadFile("stdout") + ts.ReadFile("stderr"))
 	if len(match) != 2 {
-		ts.Fatalf("standard error has no %s", args[1])
+		ts.Fatalf("the output has no %s", args[1])
 	}
 	ts.Setenv(args[0], match[1])
 }
