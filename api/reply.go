@@ -23,7 +23,7 @@ type Acceptance struct {
 	Duplicate  bool                    `json:"duplicate,omitzero"` // it was accepted before
 }
 
-// An ErrorReply answers what was refused. It comes as a NATS micro error:
+// An ErrorReply is the answer to what was refused. It comes as a NATS micro error:
 // header Nats-Service-Error-Code is the HTTP status of the code.
 type ErrorReply struct {
 	Accepted bool  `json:"accepted"` // false

@@ -1,6 +1,7 @@
 package httpgateway
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"maps"
@@ -295,6 +296,8 @@ func (c *call) read(types ...string) ([]byte, error) {
 		return nil, status{session.Refuse(session.MalformedEnvelope, "the body took too long to come"), http.StatusRequestTimeout}
 	case err != nil:
 		return nil, malformed("", "the body ends early")
+	case cmp.Or(c.r.Header.Get("Content-Encoding"), "identity") != "identity":
+		return nil, status{session.Refuse(session.MalformedEnvelope, "a body comes without Content-Encoding"), http.StatusUnsupportedMediaType}
 	case len(data) > 0 && !slices.Contains(types, c.contentType()):
 		return nil, status{
 			session.Refuse(session.MalformedEnvelope, "the Content-Type is %s", strings.Join(types, " or ")), http.StatusUnsupportedMediaType,

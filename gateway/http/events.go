@@ -175,9 +175,12 @@ func (s *stream) write(text string) error {
 	return s.out.Flush()
 }
 
-// message is an event with an id; JSON on the wire has no line break.
+// unicodeBreaks escapes what Unicode calls a line break and an event stream does not: many clients split lines by Unicode's rules.
+var unicodeBreaks = strings.NewReplacer("\u0085", `\u0085`, "\u2028", `\u2028`, "\u2029", `\u2029`)
+
+// message is an event with an id; JSON on the wire has no other line break.
 func message(id uint64, data []byte) string {
-	return fmt.Sprintf("event: message\nid: %d\ndata: %s\n\n", id, data)
+	return fmt.Sprintf("event: message\nid: %d\ndata: %s\n\n", id, unicodeBreaks.Replace(string(data)))
 }
 
 // sessionEvents are those of one session.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-json-experiment/json"
 )
 
 // reads opens a stream of events after last and reads its lines.
@@ -103,6 +105,48 @@ func TestEventsSlowReader(t *testing.T) {
 			if n != got {
 				t.Fatalf("it heard %v", heard)
 			}
+		}
+	})
+}
+
+// What Unicode calls a line break is escaped: many clients split an event stream by Unicode's rules.
+func TestEventsUnicodeBreaks(t *testing.T) {
+	const breaks = "\u0085\u2028\u2029"
+	bubble(t, idle{entries: 1, text: breaks}, func(t *testing.T, transport *http.Transport) {
+		for lines := reads(t, transport, ""); lines.Scan(); {
+			data, is := strings.CutPrefix(lines.Text(), "data: ")
+			if !is || !strings.Contains(data, `"text"`) {
+				continue
+			}
+			var entry struct {
+				Text string `json:"text"`
+			}
+			if err := json.Unmarshal([]byte(data), &entry); err != nil || !strings.HasSuffix(entry.Text, breaks) || strings.ContainsAny(data, breaks) {
+				t.Errorf("%v in %s", err, data[len(data)-40:])
+			}
+			break
+		}
+		transport.CloseIdleConnections()
+	})
+}
+
+// A body is read as it comes: one that is said to be encoded is refused, and its act is not heard.
+func TestEncodedBody(t *testing.T) {
+	bubble(t, idle{}, func(t *testing.T, transport *http.Transport) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://parley/v1/asp/sessions/s/messages", strings.NewReader(`{"performative":"OBSERVE","body":{"subject":"x"}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer t")
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Content-Encoding", "gzip")
+		reply, err := transport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer reply.Body.Close()
+		if reply.StatusCode != http.StatusUnsupportedMediaType || reply.Header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("answered %s %v", reply.Status, reply.Header)
 		}
 	})
 }

@@ -25,6 +25,7 @@ import (
 type idle struct {
 	expires time.Duration // of the token; 0 is never
 	entries uint64        // of the session, with 8 KiB each
+	text    string        // at the end of each
 }
 
 func (i idle) CallAs(_ context.Context, _ performatives.Agent, verb string, request []byte) ([]byte, error) {
@@ -37,7 +38,7 @@ func (i idle) CallAs(_ context.Context, _ performatives.Agent, verb string, requ
 	}
 	page := api.Messages{Messages: []jsontext.Value{}}
 	for n := q.Since; n < i.entries; n++ {
-		page.Messages = append(page.Messages, fmt.Appendf(nil, `{"sequenceNumber":%d,"integrity":{"receipt":{"state":"CONVERSING"}},"text":%q}`, n, strings.Repeat("x", 8<<10)))
+		page.Messages = append(page.Messages, fmt.Appendf(nil, `{"sequenceNumber":%d,"integrity":{"receipt":{"state":"CONVERSING"}},"text":"%s"}`, n, strings.Repeat("x", 8<<10)+i.text))
 	}
 	return json.Marshal(page)
 }
