@@ -57,7 +57,10 @@ func (s *table) say(from performatives.Agent, body performatives.Body) {
 	s.Helper()
 	n := len(s.entries)
 	at := start.Add(time.Duration(n) * time.Second)
-	next := transcript.Next(s.entries)
+	next := performatives.Link{PreviousHash: performatives.NoHash}
+	if n > 0 {
+		next = s.entries[n-1].Next()
+	}
 	envelope, err := performatives.Draft{
 		ID: performatives.MessageID(fmt.Sprintf("019478a3-7b2c-7def-8a12-%012x", n)), Session: sessionID, Sender: from, Body: body,
 		Timestamp: at, Link: &next,

@@ -9,16 +9,15 @@ import (
 
 // Bounds of discovery.
 const (
-	MaxSkills      = 100       // of a card
-	MaxOfSkill     = 200       // of each list of a skill, such as its tags
-	MaxCapability  = 128       // bytes of a capability
-	MaxCardBytes   = 64 << 10  // of a card
-	MaxAnswerBytes = 16 << 10  // of an agent's answer to a call
-	MaxTaskBytes   = 128 << 10 // of a call
-	MaxWait        = 10_000    // milliseconds that a call waits for answers
-	DefaultWait    = 500       // of them, if the call does not say
-	MaxAsked       = 2_000     // agents that a call asks, those with the most trust first
-	MaxNamed       = 200       // agents that a call names
+	MaxSkills      = 100      // of a card
+	MaxOfSkill     = 200      // of each list of a skill, such as its tags
+	MaxCapability  = 128      // bytes of a capability
+	MaxCardBytes   = 64 << 10 // of a card
+	MaxAnswerBytes = 16 << 10 // of an agent's answer to a call
+	MaxWait        = 10_000   // milliseconds that a call waits for answers
+	DefaultWait    = 500      // of them, if the call does not say
+	MaxAsked       = 2_000    // agents that a call asks, those with the most trust first
+	MaxNamed       = 200      // agents that a call names
 )
 
 // AnyCapability is the last part of the subject of a call that names no single capability.

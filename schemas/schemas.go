@@ -75,12 +75,6 @@ func Get(name string) (jsontext.Value, bool) {
 	return nil, false
 }
 
-// Body returns the schema of the act's body, nil for Unknown.
-func Body(p performatives.Performative) jsontext.Value {
-	schema, _ := Get(p.String())
-	return schema
-}
-
 func read(name string) jsontext.Value {
 	text, err := files.ReadFile(name + ".json")
 	if err != nil { // an act without its file: run go generate

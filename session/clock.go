@@ -18,7 +18,6 @@ const (
 	EscalationExpired = "escalation_expired"
 	ProposalExpired   = "proposal_expired"
 	ResponseTimeout   = "response_timeout"
-	PauseExhausted    = "pause_exhausted"
 )
 
 // A Deadline is a time at which something ends by itself.

@@ -83,12 +83,20 @@ func negotiation(t testing.TB) []step {
 	}
 }
 
+// after is the position of the entry after these.
+func after(entries []Entry) performatives.Link {
+	if len(entries) == 0 {
+		return performatives.Link{PreviousHash: performatives.NoHash}
+	}
+	return entries[len(entries)-1].Next()
+}
+
 // deliver makes the entries that a broker would make of the steps.
 func deliver(t testing.TB, in performatives.SessionID, broker string, steps []step) []Entry {
 	t.Helper()
 	var entries []Entry
 	for i, s := range steps {
-		next := Next(entries)
+		next := after(entries)
 		if s.previous != "" {
 			next.PreviousHash = s.previous
 		}

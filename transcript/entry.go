@@ -62,12 +62,3 @@ func unreadable(err error) Rule {
 func (e Entry) Next() performatives.Link {
 	return performatives.Link{Sequence: e.Stamp.Sequence + 1, PreviousHash: e.Stamp.Hash}
 }
-
-// Next is the position of the entry after these, which are a transcript or a part
-// of one.
-func Next(entries []Entry) performatives.Link {
-	if len(entries) == 0 {
-		return performatives.Link{PreviousHash: performatives.NoHash}
-	}
-	return entries[len(entries)-1].Next()
-}

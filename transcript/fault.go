@@ -23,14 +23,6 @@ const (
 	Head      Rule = "head"      // the last entry is the expected one
 )
 
-// Rules lists all rules in the order in which they are checked.
-func Rules() []Rule {
-	return []Rule{
-		JSON, Canonical, Session, Hash, Receipt, Sequence, Previous,
-		Time, Duplicate, Broker, Pinned, Signature, Length, Head,
-	}
-}
-
 // A Fault is one error in a transcript.
 type Fault struct {
 	Line     int    `json:"line"`     // of the export, from 1; 0 for a single entry

@@ -50,7 +50,7 @@ func swap(t testing.TB, line []byte, old, replacement string) []byte {
 func vectors(t testing.TB) []vector {
 	good := genuine(t)
 	n := len(good)
-	head := func(entries []Entry) performatives.Hash { return Next(entries).PreviousHash }
+	head := func(entries []Entry) performatives.Hash { return after(entries).PreviousHash }
 	whole := deliver(t, session, "broker", negotiation(t))
 	other := bytesOf(deliver(t, otherSession, "broker", negotiation(t)))
 	bend := func(at int, f func(*step)) [][]byte {
@@ -361,7 +361,10 @@ func TestEveryRuleHasAVector(t *testing.T) {
 			broken[rule] = true
 		}
 	}
-	for _, r := range Rules() {
+	for _, r := range []Rule{
+		JSON, Canonical, Session, Hash, Receipt, Sequence, Previous,
+		Time, Duplicate, Broker, Pinned, Signature, Length, Head,
+	} {
 		if !broken[string(r)] {
 			t.Errorf("no vector breaks %s", r)
 		}

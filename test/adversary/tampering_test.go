@@ -182,7 +182,8 @@ func TestLyingBroker(t *testing.T) {
 	liar, err := performatives.NewSigner(key)
 	testkit.Must(t, err)
 	linked := func(d *performatives.Draft) {
-		next := transcript.Next(w.read(alpha))
+		entries := w.read(alpha)
+		next := entries[len(entries)-1].Next()
 		d.Link = &next
 	}
 	w.Principal(alpha).Say(w.deal, testkit.Fact("first"))
