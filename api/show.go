@@ -64,6 +64,23 @@ func ViewSession(s *session.State, at time.Time) SessionView {
 	return v
 }
 
+// A ModeTurn is where the turns stand in a mode that counts them.
+type ModeTurn struct {
+	Number uint64              `json:"number"` // turns taken
+	Next   performatives.Agent `json:"next"`   // who takes the next
+}
+
+// Turn tells where the turns stand, if the session's mode counts them.
+func (v SessionView) Turn() (turn ModeTurn, counted bool) {
+	var part struct {
+		Turn *ModeTurn `json:"turn"`
+	}
+	if len(v.ModePart) == 0 || json.Unmarshal(v.ModePart, &part) != nil || part.Turn == nil {
+		return turn, false
+	}
+	return *part.Turn, true
+}
+
 // Inherits is what the agreements of the session inherit of its parties.
 func (v SessionView) Inherits() agreement.Inherited {
 	c := agreement.Inherited{CCC: v.CCC, Obligations: v.Obligations, DIDs: map[performatives.Agent]agreement.DID{}}

@@ -16,20 +16,6 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// modePart is what modes add to a view, as far as a task's state depends on it.
-type modePart struct {
-	Turn struct {
-		Next performatives.Agent `json:"next"`
-	} `json:"turn"`
-}
-
-func (s snapshot) mode() (part modePart) {
-	if len(s.view.ModePart) > 0 && json.Unmarshal(s.view.ModePart, &part) != nil {
-		return modePart{}
-	}
-	return part
-}
-
 // open are the offers that wait for an answer of this side; all is of any side.
 func (s snapshot) open(side performatives.Agent) (waiting []api.OfferView, all int) {
 	for _, o := range slices.Concat([]api.OfferView{s.view.Invitation}, s.view.Proposals, s.view.Commitments) {
@@ -59,7 +45,7 @@ func (s snapshot) rejected() bool {
 // state is the task's state for a caller (GATEWAYS.md G7).
 func (s snapshot) state(caller performatives.Agent) a2a.TaskState {
 	waiting, open := s.open(caller)
-	next := s.mode().Turn.Next
+	turn, _ := s.view.Turn()
 	switch {
 	case s.view.State == session.Escalated:
 		return a2a.TaskStateAuthRequired
@@ -73,9 +59,9 @@ func (s snapshot) state(caller performatives.Agent) a2a.TaskState {
 		return a2a.TaskStateCanceled
 	case s.held:
 		return a2a.TaskStateWorking
-	case len(waiting) > 0 || s.view.State > session.Invited && next == caller:
+	case len(waiting) > 0 || s.view.State > session.Invited && turn.Next == caller:
 		return a2a.TaskStateInputRequired
-	case open > 0 || next != "":
+	case open > 0 || turn.Next != "":
 		return a2a.TaskStateWorking
 	case s.agreed():
 		return a2a.TaskStateCompleted

@@ -108,11 +108,11 @@ func (d Decision) act(self performatives.Agent, view api.SessionView, reasoning 
 	if n := len(view.Proposals); n > 0 {
 		offer = view.Proposals[n-1]
 	}
-	var part modePart
-	if json.Unmarshal(view.ModePart, &part) != nil {
-		part.Turn.Next = self
+	turn, counted := view.Turn()
+	if !counted {
+		turn.Next = self
 	}
-	mine := offer.From == part.Turn.Next
+	mine := offer.From == turn.Next
 	id := fmt.Sprintf("turn-%d", view.Head.Next.Sequence)
 	terms := map[string]any{"assessment": d.Assessment}
 	about := cmp.Or(offer.Proposal, view.Invitation.Proposal)

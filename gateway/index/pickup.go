@@ -89,10 +89,13 @@ func lost(err error) bool {
 
 // translate is a turn in Index's shape.
 func translate(t api.Turn) (any, error) {
-	var part modePart
+	var part struct {
+		Status string `json:"status"`
+	}
 	if err := json.Unmarshal(t.View.ModePart, &part); err != nil {
 		return nil, err
 	}
+	next, _ := t.View.Turn()
 	source, _ := Sides(t.View)
 	n := negotiation{
 		ID: t.Session, Task: t.Session, Opportunity: contextOf(t.Terms).opportunity(part.Status),
@@ -101,7 +104,7 @@ func translate(t api.Turn) (any, error) {
 	if taken := n.Turn.History; len(taken) > 0 {
 		n.Turn.Counterparty = taken[len(taken)-1].Action
 	}
-	n.Context = ContextOf(t.View, t.Terms, t.Private, part.Turn.Next == source)
+	n.Context = ContextOf(t.View, t.Terms, t.Private, next.Next == source)
 	return n, nil
 }
 
@@ -143,15 +146,6 @@ func ContextOf(view *api.SessionView, terms, private jsontext.Value, ofSource bo
 		c.Own, c.Other = c.Other, c.Own
 	}
 	return c
-}
-
-// modePart is what bilateral/1 adds to a view.
-type modePart struct {
-	Status string `json:"status"`
-	Turn   struct {
-		Number uint64              `json:"number"`
-		Next   performatives.Agent `json:"next"`
-	} `json:"turn"`
 }
 
 // Sides are the inviter and the invitee.

@@ -3,7 +3,6 @@ package mcpgateway
 import (
 	"context"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
@@ -163,14 +162,8 @@ func (c *call) row(ctx context.Context, s api.SessionSummary) (row, error) {
 		if err != nil {
 			return r, err
 		}
-		var part struct {
-			Turn struct {
-				Number uint64 `json:"number"`
-			} `json:"turn"`
-		}
-		if len(view.ModePart) > 0 && json.Unmarshal(view.ModePart, &part) == nil {
-			r.Turns = part.Turn.Number
-		}
+		turn, _ := view.Turn()
+		r.Turns = turn.Number
 	}
 	page, err := ask(ctx, c, api.SessionMessages, api.ListMessages{Session: s.Session, Since: s.Messages - min(s.Messages, recent), Limit: recent})
 	if err != nil {
