@@ -49,6 +49,7 @@ var places = map[string]place{
 	"modes":                pure("agreement", "performatives", "delegation", "escalation", "internal/persist", "session"),
 	"transcript":           pure("performatives"),
 	"inclusion":            pure("performatives"),
+	"publiclog":            plain("inclusion"),
 	"agreement":            pure("inclusion", "performatives", "session", "transcript"),
 	"discovery":            pure("performatives"),
 	"fit":                  pure(),

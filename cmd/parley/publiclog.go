@@ -2,39 +2,134 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"strings"
+	"io/fs"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 	signednote "golang.org/x/mod/sumdb/note"
-	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/parley-asp/parley/inclusion"
+	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/publiclog"
+	"github.com/parley-asp/parley/render"
 )
 
-// A publicLog reads a broker's public log over HTTP, as C2SP's tlog-tiles says, and believes
-// nothing that its checkpoint does not prove.
-type publicLog struct {
-	ctx  context.Context //nolint:containedctx // tlog's interface for tiles has none
-	url  string
-	key  signednote.Verifier
-	http http.Client
-
-	witnesses []signednote.Verifier // that must have cosigned
+func logCommand() *cobra.Command {
+	return connects(group(&cobra.Command{
+		Use: "log", Short: "verify and follow the public log",
+		Long: `The public log has one leaf for each agreement and for each session that has ended.
+Its signed checkpoints commit the broker to them: a leaf cannot be changed, moved or
+taken out later. The broker serves it over HTTP at /log/ (C2SP tlog-tiles).`,
+	}, logKey(), logVerify(), logMonitor()))
 }
 
-// Bounds of what a log answers.
-const (
-	maxCheckpoint = 64 << 10
-	maxBundle     = bundleLeaves * (inclusion.MaxLeaf + 2)
-	bundleLeaves  = 256
-	logTimeout    = 30 * time.Second
-)
+func logKey() *cobra.Command {
+	return &cobra.Command{
+		Use: "key", Short: "print the key that verifies the log", Args: args(cobra.NoArgs),
+		Long:    "Prints the verifier key of the broker's log: its origin, a hash, and the key.",
+		Example: "  parley log key > log.key",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return with(cmd, func(ctx context.Context, c connection) error {
+				info, err := c.Broker(ctx)
+				if err == nil && info.Log.Key == "" {
+					err = errors.New("the broker publishes no log")
+				}
+				if err != nil {
+					return err
+				}
+				return show(cmd, info.Log, func(render.Style) string { return info.Log.Key + "\n" })
+			})
+		},
+	}
+}
+
+func logVerify() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "verify", Short: "read the whole log and check it", Args: args(cobra.NoArgs),
+		Long: `Reads every leaf and every tile of the log, and checks that they have the root hash
+of its signed checkpoint, and that nothing is in the log twice.`,
+		Example: "  parley log verify --log-url https://acme.com/log --log-key \"$(cat log.key)\"",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := openLog(cmd.Context(), cmd)
+			if err != nil {
+				return err
+			}
+			found, err := l.Whole(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return show(cmd, map[string]any{
+				"origin": found.Origin, "leaves": found.Tree.N, "agreements": found.Agreements, "sessions": found.Sessions,
+				"rootHash": found.Tree.Hash.String(), "ok": true,
+			}, func(render.Style) string {
+				return fmt.Sprintf("ok     %s  %d leaves: %d agreements, %d sessions\n       root hash %s\n",
+					render.Clean(found.Origin), found.Tree.N, found.Agreements, found.Sessions, found.Tree.Hash)
+			})
+		},
+	}
+	logFlags(cmd)
+	return cmd
+}
+
+func logMonitor() *cobra.Command {
+	var file string
+	var interval time.Duration
+	var once bool
+	cmd := &cobra.Command{
+		Use: "monitor", Short: "follow the log and check that it only grows", Args: args(cobra.NoArgs),
+		Long: `Prints each new leaf, and checks that each checkpoint extends the one before. The
+newest checkpoint is kept in --state: compare it with what others have, and give it to
+'parley serve --log-resume' after a restore. A log that was changed ends the command
+with an error.`,
+		Example: "  parley log monitor --log-url https://acme.com/log --state acme.checkpoint",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if interval <= 0 {
+				return usage(errors.New("--interval is a duration such as 10s"))
+			}
+			l, err := openLog(cmd.Context(), cmd)
+			if err != nil {
+				return err
+			}
+			for {
+				if err := followLog(cmd, l, file); err != nil || once {
+					return err
+				}
+				if err := background.Pause(cmd.Context(), interval); err != nil {
+					return err
+				}
+			}
+		},
+	}
+	logFlags(cmd)
+	cmd.Flags().StringVar(&file, "state", "log-checkpoint", "`FILE` of the newest checkpoint that was checked")
+	cmd.Flags().DurationVar(&interval, "interval", 10*time.Second, "time between two looks at the log")
+	cmd.Flags().BoolVar(&once, "once", false, "look once")
+	return cmd
+}
+
+// followLog checks that the log extends the checkpoint in a file, prints the new leaves, and
+// puts the new checkpoint into the file.
+func followLog(cmd *cobra.Command, l *publiclog.Log, file string) error {
+	var before inclusion.Checkpoint
+	kept, err := os.ReadFile(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	default:
+		if before, err = l.Open(string(kept)); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	signed, err := l.Follow(cmd.Context(), before.Tree, func(leaf []byte) error { return say(cmd, render.Clean(string(leaf))+"\n") })
+	if err != nil || string(kept) == signed {
+		return err
+	}
+	return os.WriteFile(file, []byte(signed), 0o600)
+}
 
 const defaultLogURL = "http://127.0.0.1:8080/log"
 
@@ -46,7 +141,7 @@ func logFlags(cmd *cobra.Command) {
 }
 
 // openLog finds the log that the flags name.
-func openLog(ctx context.Context, cmd *cobra.Command) (*publicLog, error) {
+func openLog(ctx context.Context, cmd *cobra.Command) (*publiclog.Log, error) {
 	key := text(cmd, "log-key")
 	if key == "" {
 		if err := with(cmd, func(ctx context.Context, c connection) error {
@@ -61,177 +156,21 @@ func openLog(ctx context.Context, cmd *cobra.Command) (*publicLog, error) {
 	if err != nil {
 		return nil, usage(fmt.Errorf("--log-key: %w", err))
 	}
-	l := &publicLog{ctx: ctx, url: strings.TrimSuffix(text(cmd, "log-url"), "/"), key: verifier, http: http.Client{Timeout: logTimeout}}
-	witnesses, err := cmd.Flags().GetStringArray("witness-key")
+	keys, err := cmd.Flags().GetStringArray("witness-key")
 	if err != nil {
 		return nil, err
 	}
-	for _, key := range witnesses {
+	var witnesses []signednote.Verifier
+	for _, key := range keys {
 		w, err := inclusion.ParseWitness(key)
 		if err != nil {
 			return nil, usage(fmt.Errorf("--witness-key: %w", err))
 		}
-		l.witnesses = append(l.witnesses, w)
+		witnesses = append(witnesses, w)
+	}
+	l, err := publiclog.New(text(cmd, "log-url"), verifier, witnesses)
+	if err != nil {
+		return nil, usage(fmt.Errorf("--log-url: %w", err))
 	}
 	return l, nil
-}
-
-// get reads a path below the log's URL, of at most so many bytes.
-func (l *publicLog) get(path string, most int64) ([]byte, error) {
-	r, err := http.NewRequestWithContext(l.ctx, http.MethodGet, l.url+"/"+path, nil)
-	if err != nil {
-		return nil, usage(err)
-	}
-	answer, err := l.http.Do(r)
-	if err != nil {
-		return nil, err
-	}
-	defer answer.Body.Close() //nolint:errcheck // it was read
-	data, err := io.ReadAll(io.LimitReader(answer.Body, most+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case answer.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("%s/%s: %s: %.200s", l.url, path, answer.Status, data)
-	case int64(len(data)) > most:
-		return nil, fmt.Errorf("%s/%s has more than %d bytes", l.url, path, most)
-	}
-	return data, nil
-}
-
-// checkpoint is the newest.
-func (l *publicLog) checkpoint() (c inclusion.Checkpoint, signed string, err error) {
-	data, err := l.get("checkpoint", maxCheckpoint)
-	if err == nil {
-		c, err = inclusion.Open(string(data), l.key)
-	}
-	if err == nil {
-		err = l.cosigned(string(data))
-	}
-	return c, string(data), err
-}
-
-// cosigned checks that all witnesses have cosigned a checkpoint.
-func (l *publicLog) cosigned(signed string) error {
-	for _, w := range l.witnesses {
-		lines, err := inclusion.Cosignatures(signed, []signednote.Verifier{w})
-		if err == nil && len(lines) == 0 {
-			err = fmt.Errorf("the witness %s has not cosigned the log's checkpoint", w.Name())
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Height, ReadTiles and SaveTiles let tlog read the tiles, which it checks.
-func (l *publicLog) Height() int { return 8 }
-
-// ReadTiles reads tiles.
-func (l *publicLog) ReadTiles(tiles []tlog.Tile) ([][]byte, error) {
-	all := make([][]byte, len(tiles))
-	for i, tile := range tiles {
-		var err error
-		if all[i], err = l.get(strings.Replace(tile.Path(), "tile/8/", "tile/", 1), int64(tile.W)*tlog.HashSize); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
-// SaveTiles keeps nothing.
-func (l *publicLog) SaveTiles([]tlog.Tile, [][]byte) {}
-
-var errBundle = errors.New("an entry bundle of the log is not a list of leaves")
-
-// leaves calls each with the leaves from an index on, up to the size of a tree; each checks them.
-func (l *publicLog) leaves(from, size int64, each func(index int64, leaf []byte) error) error {
-	for first := from / bundleLeaves * bundleLeaves; first < size; first += bundleLeaves {
-		width := int(min(size-first, bundleLeaves))
-		tile := tlog.Tile{H: 8, L: -1, N: first / bundleLeaves, W: width}
-		data, err := l.get(strings.Replace(tile.Path(), "tile/8/data/", "tile/entries/", 1), maxBundle)
-		if err != nil {
-			return err
-		}
-		for index := first; index < first+int64(width); index++ {
-			if len(data) < 2 || len(data)-2 < int(binary.BigEndian.Uint16(data)) {
-				return errBundle
-			}
-			n := int(binary.BigEndian.Uint16(data))
-			if index >= from {
-				if err := each(index, data[2:2+n]); err != nil {
-					return fmt.Errorf("leaf %d: %w", index, err)
-				}
-			}
-			data = data[2+n:]
-		}
-		if len(data) > 0 {
-			return errBundle
-		}
-	}
-	return nil
-}
-
-// A wholeLog is a log that was read from its first leaf on, and checked.
-type wholeLog struct {
-	inclusion.Checkpoint
-	agreements, sessions int
-	hashes               map[string]bool // of the leaves
-}
-
-// whole reads all leaves, and compares the root and every tile with what they make.
-func (l *publicLog) whole() (found wholeLog, err error) {
-	if found.Checkpoint, _, err = l.checkpoint(); err != nil {
-		return found, err
-	}
-	found.hashes = map[string]bool{}
-	var stored []tlog.Hash
-	reader := tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) {
-		all := make([]tlog.Hash, len(indexes))
-		for i, index := range indexes {
-			all[i] = stored[index]
-		}
-		return all, nil
-	})
-	if err := l.leaves(0, found.Tree.N, func(index int64, data []byte) error {
-		leaf, err := inclusion.ReadLeaf(data)
-		if err != nil {
-			return err
-		}
-		switch leaf.Type {
-		case inclusion.Agreement:
-			found.agreements++
-		case inclusion.Session:
-			found.sessions++
-		default:
-			return fmt.Errorf("it is of type %q", leaf.Type)
-		}
-		if found.hashes[leaf.Hash] {
-			return fmt.Errorf("%s is in the log twice", leaf.Hash)
-		}
-		found.hashes[leaf.Hash] = true
-		hashes, err := tlog.StoredHashes(index, data, reader)
-		stored = append(stored, hashes...)
-		return err
-	}); err != nil {
-		return found, err
-	}
-	root, err := tlog.TreeHash(found.Tree.N, reader)
-	if err != nil {
-		return found, err
-	}
-	if root != found.Tree.Hash {
-		return found, fmt.Errorf("the %d leaves have the root hash %s, the checkpoint %s", found.Tree.N, root, found.Tree.Hash)
-	}
-	for _, tile := range tlog.NewTiles(8, 0, found.Tree.N) {
-		want, err := tlog.ReadTileData(tile, reader)
-		if err != nil {
-			return found, err
-		}
-		if got, err := l.ReadTiles([]tlog.Tile{tile}); err != nil || string(got[0]) != string(want) {
-			return found, fmt.Errorf("tile %s is not that of the leaves: %w", tile.Path(), err)
-		}
-	}
-	return found, nil
 }

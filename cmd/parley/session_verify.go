@@ -179,11 +179,11 @@ func (v *verify) readLog(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	found, err := l.whole()
+	found, err := l.Whole(cmd.Context())
 	if err != nil {
 		return fmt.Errorf("the public log: %w", err)
 	}
-	v.leaves = found.hashes
+	v.leaves = found.Hashes
 	return nil
 }
 
