@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/parley-asp/parley/internal/ijson"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/transcript"
 )
@@ -60,7 +61,7 @@ func (r Report) Proves() string {
 // any spelling will do. A document without faults proves what Report says.
 func Verify(data []byte, trust Trust) Report {
 	v := verifier{trust: trust}
-	canonical, err := performatives.Canonicalise(jsontext.Value(data))
+	canonical, err := ijson.Canonicalise(jsontext.Value(data))
 	if err == nil {
 		err = json.Unmarshal(canonical, &v.Document, json.RejectUnknownMembers(true))
 	}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/internal/ijson"
 )
 
 // Who linked an entry to the one before it.
@@ -173,7 +175,7 @@ func ReadDelivered(data []byte) (m *Message, s Stamp, recomputed Hash, err error
 	if len(data) > 4*MaxEnvelope {
 		return nil, s, "", ErrTooLarge
 	}
-	canonical, err := canonicalOf(data)
+	canonical, err := ijson.Canonical(data)
 	if err != nil {
 		return nil, s, "", err
 	}
@@ -253,7 +255,7 @@ func marshalCanonical(v any) (jsontext.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Canonicalise(raw)
+	return ijson.Canonicalise(raw)
 }
 
 // appendQuote writes a JSON string as RFC 8785 does.

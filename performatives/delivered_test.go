@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/parley-asp/parley/internal/ijson"
 )
 
 // linkedBySender's place is the one that the envelope says.
@@ -61,7 +63,7 @@ func TestDeliver(t *testing.T) {
 			continue
 		}
 		data, stamp := mustDeliver(t, m, tt.stamp)
-		if canonical, err := Canonicalise(data); err != nil || !Equal(canonical, data) {
+		if canonical, err := ijson.Canonicalise(data); err != nil || !Equal(canonical, data) {
 			t.Errorf("%s: not canonical: %s", name, data)
 		}
 		if !strings.Contains(string(data), `"linkedBy":"`+tt.linkedBy+`"`) {

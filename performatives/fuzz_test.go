@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/internal/ijson"
 )
 
 // FuzzRead: Read never panics; its canonical form is a fixed point; and what it
@@ -74,7 +76,7 @@ func FuzzReadDelivered(f *testing.F) {
 		if err != nil {
 			return
 		}
-		canonical, err := Canonicalise(data)
+		canonical, err := ijson.Canonicalise(data)
 		if err != nil {
 			t.Fatalf("read %q, which is not JSON: %v", data, err)
 		}

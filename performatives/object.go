@@ -3,10 +3,11 @@ package performatives
 import (
 	"bytes"
 	"errors"
-	"iter"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/internal/ijson"
 )
 
 // A document is a canonical JSON object taken apart at its top level, so that
@@ -75,11 +76,11 @@ func split(into document, object jsontext.Value) (document, error) {
 		return into, nil
 	}
 	for at := 1; ; {
-		colon := past(object, at)
+		colon := ijson.Past(object, at)
 		if object[at] != '"' || colon >= len(object) || object[colon] != ':' {
 			return nil, errObject
 		}
-		end := past(object, colon+1)
+		end := ijson.Past(object, colon+1)
 		if end >= len(object) {
 			return nil, errObject
 		}
@@ -91,65 +92,6 @@ func split(into document, object jsontext.Value) (document, error) {
 			return nil, errObject
 		}
 	}
-}
-
-// Members returns the names and values of a PlainlyCanonical object.
-func Members(object jsontext.Value) iter.Seq2[[]byte, jsontext.Value] {
-	return func(yield func([]byte, jsontext.Value) bool) {
-		for at := 1; at < len(object)-1; {
-			colon := past(object, at)
-			end := past(object, colon+1)
-			if !yield(object[at+1:colon-1], object[colon+1:end]) {
-				return
-			}
-			at = end + 1
-		}
-	}
-}
-
-// Items returns the items of a PlainlyCanonical array.
-func Items(list jsontext.Value) iter.Seq[jsontext.Value] {
-	return func(yield func(jsontext.Value) bool) {
-		for at := 1; at < len(list)-1; {
-			end := past(list, at)
-			if !yield(list[at:end]) {
-				return
-			}
-			at = end + 1
-		}
-	}
-}
-
-// past is where the value ends that begins there, or the end of the text, past
-// which there is nothing. The text is canonical: without spaces, and well-formed.
-func past(text []byte, at int) int {
-	for depth := 0; at < len(text); at++ {
-		switch text[at] {
-		case '"':
-			for at++; at < len(text) && text[at] != '"'; at++ {
-				if text[at] == '\\' {
-					at++
-				}
-			}
-			if depth == 0 {
-				return min(at+1, len(text))
-			}
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth == 0 {
-				return at // after a number or a word
-			}
-			if depth--; depth == 0 {
-				return at + 1
-			}
-		case ',', ':':
-			if depth == 0 {
-				return at
-			}
-		}
-	}
-	return len(text)
 }
 
 func (d document) get(name string) jsontext.Value {
@@ -234,16 +176,4 @@ func closed(out []byte) []byte {
 		out = out[:len(out)-1]
 	}
 	return append(out, '}')
-}
-
-// Canonicalise puts a value that is I-JSON already into RFC 8785 form.
-func Canonicalise(v jsontext.Value) (jsontext.Value, error) {
-	c := v.Clone()
-	if PlainlyCanonical(v) {
-		return c, nil
-	}
-	if err := c.Canonicalize(); err != nil {
-		return nil, err
-	}
-	return c, nil
 }

@@ -12,7 +12,7 @@ import (
 
 // Bounds of a terms schema. CompileTerms refuses a schema that exceeds one of them,
 // before the library compiles it where that takes time or memory. A schema also nests
-// at most performatives.MaxDepth deep.
+// at most ijson.MaxDepth deep.
 const (
 	MaxTermsSchema  = 64 << 10 // bytes
 	MaxSubschemas   = 1024     // objects and booleans; compiling takes time in their square

@@ -23,6 +23,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/internal/ijson"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -136,7 +137,7 @@ func byLibrary(p performatives.Performative, body jsontext.Value) []Fault {
 
 // fits reports whether a body is sure to have no faults. Most bodies have none.
 func fits(p performatives.Performative, body jsontext.Value) bool {
-	if p == performatives.Unknown || p >= performatives.Acts || !performatives.PlainlyCanonical(body) {
+	if p == performatives.Unknown || p >= performatives.Acts || !ijson.PlainlyCanonical(body) {
 		return false
 	}
 	if s, ok := shapes[p](); !ok || !s.fits(body) {
@@ -146,7 +147,7 @@ func fits(p performatives.Performative, body jsontext.Value) bool {
 		return true
 	}
 	var terms jsontext.Value
-	for name, value := range performatives.Members(body) {
+	for name, value := range ijson.Members(body) {
 		switch string(name) {
 		case "terms":
 			terms = value

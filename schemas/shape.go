@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/internal/ijson"
 )
 
 // A shape accepts canonical JSON that is valid by a schema, without decoding it. It is
@@ -213,7 +213,7 @@ func (s *shape) fits(v jsontext.Value) bool {
 
 func (s *shape) fitsObject(v jsontext.Value) bool {
 	seen := uint64(0)
-	for name, value := range performatives.Members(v) {
+	for name, value := range ijson.Members(v) {
 		field := s.fields[string(name)]
 		if !field.shape.fits(value) {
 			return false
@@ -225,7 +225,7 @@ func (s *shape) fitsObject(v jsontext.Value) bool {
 
 func (s *shape) fitsList(v jsontext.Value) bool {
 	n := 0
-	for item := range performatives.Items(v) {
+	for item := range ijson.Items(v) {
 		if n++; !s.items.fits(item) {
 			return false
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/internal/ijson"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -32,7 +33,7 @@ func FuzzShape(f *testing.F) {
 		if taken && faults != nil {
 			t.Fatalf("%s %s is taken; the library says %+v", act, body, faults)
 		}
-		if !taken && faults == nil && performatives.PlainlyCanonical(body) && !strings.Contains(string(body), `\`) && !strings.Contains(string(body), `"authority"`) {
+		if !taken && faults == nil && ijson.PlainlyCanonical(body) && !strings.Contains(string(body), `\`) && !strings.Contains(string(body), `"authority"`) {
 			t.Fatalf("%s %s is not taken, and the library finds no fault", act, body)
 		}
 	})

@@ -37,20 +37,21 @@ const (
 
 // places is the architecture. A path that ends in /... stands for all below it.
 var places = map[string]place{
-	"performatives":        pure(),
+	"performatives":        pure("internal/ijson"),
 	"delegation":           pure("performatives"),
 	"escalation":           pure("performatives"),
-	"schemas":              pure("performatives"),
+	"schemas":              pure("internal/ijson", "performatives"),
 	"schemas/gen":          plain("performatives", "schemas", "api", "session"), // writes the *.json; not part of the program
 	"schemas/internal/...": plain("performatives", "schemas"),                   // the same
 	"internal/persist":     pure(),
+	"internal/ijson":       pure(),
 	"internal/natscontext": plain(),
 	"session":              pure("performatives", "delegation", "escalation", "internal/persist"),
 	"modes":                pure("agreement", "performatives", "delegation", "escalation", "internal/persist", "session"),
-	"transcript":           pure("performatives"),
+	"transcript":           pure("internal/ijson", "performatives"),
 	"inclusion":            pure("performatives"),
 	"publiclog":            plain("inclusion"),
-	"agreement":            pure("inclusion", "performatives", "session", "transcript"),
+	"agreement":            pure("internal/ijson", "inclusion", "performatives", "session", "transcript"),
 	"discovery":            pure("performatives"),
 	"fit":                  pure(),
 	"api":                  pure("fit", "agreement", "discovery", "performatives", "delegation", "escalation", "schemas", "session", "modes"),

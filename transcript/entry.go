@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/internal/ijson"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -38,7 +39,7 @@ func read(data []byte) (Entry, *Fault) {
 		return Entry{}, &Fault{Rule: unreadable(err), Why: err.Error()}
 	}
 	e := Entry{Message: m, Stamp: stamp, Bytes: bytes.Clone(data), Recomputed: recomputed}
-	canonical, err := performatives.Canonicalise(jsontext.Value(data))
+	canonical, err := ijson.Canonicalise(jsontext.Value(data))
 	if err != nil || !performatives.Equal(canonical, data) {
 		return e, &Fault{
 			Sequence: stamp.Sequence, Rule: Canonical,

@@ -1,4 +1,4 @@
-package performatives
+package ijson
 
 import (
 	"bytes"
@@ -144,11 +144,11 @@ func (s *scan) escape() bool {
 		s.at += 2
 		return true
 	}
-	if len(rest) < 5 || string(rest[:3]) != "u00" {
+	if len(rest) < 5 || string(rest[:3]) != "u00" || rest[3] != '0' && rest[3] != '1' {
 		return false
 	}
-	c := unhex(rest[3])<<4 | unhex(rest[4])
-	if c < 0 || c >= ' ' || c == '\b' || c == '\f' || c == '\n' || c == '\r' || c == '\t' {
+	low := strings.IndexByte("0123456789abcdef", rest[4])
+	if low < 0 || strings.IndexByte("\b\f\n\r\t", (rest[3]-'0')<<4|byte(low)) >= 0 {
 		return false
 	}
 	s.at += 6

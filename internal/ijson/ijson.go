@@ -1,4 +1,6 @@
-package performatives
+// Package ijson reads I-JSON (RFC 7493) and writes it in RFC 8785 form, which is what everybody
+// signs and hashes. Of what it refuses it says where and why.
+package ijson
 
 import (
 	"bytes"
@@ -12,16 +14,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Limits of an envelope (PROTOCOL.md §3).
-const (
-	MaxEnvelope = 256 << 10 // bytes
-	MaxDepth    = 64        // nested objects and arrays
-)
+// MaxDepth is how deep objects and arrays may be nested (PROTOCOL.md §3).
+const MaxDepth = 64
 
-// ErrTooLarge is for an envelope of more than MaxEnvelope bytes.
-var ErrTooLarge = fmt.Errorf("the envelope has more than %d bytes", MaxEnvelope)
-
-// Malformed says where an envelope is not what it must be.
+// Malformed says where JSON is not what it must be.
 type Malformed struct {
 	Path string // JSON pointer, "" for the whole
 	Why  string
@@ -34,7 +30,8 @@ func (m *Malformed) Error() string {
 	return m.Path + ": " + m.Why
 }
 
-func malformed(path, format string, args ...any) error {
+// Errorf is a *Malformed, cut where it is long.
+func Errorf(path, format string, args ...any) error {
 	return &Malformed{Path: clip(path), Why: clip(fmt.Sprintf(format, args...))}
 }
 
@@ -48,29 +45,10 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// Canonical reads one I-JSON value (RFC 7493) and returns its RFC 8785 bytes.
-// It refuses duplicate keys, invalid UTF-8, numbers that a double cannot hold,
-// and nesting deeper than MaxDepth. Neither the data nor its canonical form may
-// have more than MaxEnvelope bytes. Data that is canonical already is returned
-// itself, so do not change it afterwards.
+// Canonical reads one I-JSON value and returns its RFC 8785 bytes. It refuses duplicate keys,
+// invalid UTF-8, numbers that a double cannot hold, and nesting deeper than MaxDepth. Data that is
+// canonical already is returned itself, so do not change it afterwards.
 func Canonical(data []byte) (jsontext.Value, error) {
-	if len(data) > MaxEnvelope {
-		return nil, ErrTooLarge
-	}
-	v, err := canonicalOf(data)
-	if err != nil {
-		return nil, err
-	}
-	// RFC 8785 writes 1e20 as 21 digits: what is signed, kept and delivered has
-	// to fit as well.
-	if len(v) > MaxEnvelope {
-		return nil, ErrTooLarge
-	}
-	return v, nil
-}
-
-// canonicalOf is Canonical for any length.
-func canonicalOf(data []byte) (jsontext.Value, error) {
 	if PlainlyCanonical(data) {
 		return data[:len(data):len(data)], nil
 	}
@@ -84,9 +62,21 @@ func canonicalise(data []byte) (jsontext.Value, error) {
 	}
 	v := jsontext.Value(bytes.Clone(data))
 	if err := v.Canonicalize(); err != nil {
-		return nil, malformed("", "not I-JSON")
+		return nil, Errorf("", "not I-JSON")
 	}
 	return v, nil
+}
+
+// Canonicalise puts a value that is I-JSON already into RFC 8785 form.
+func Canonicalise(v jsontext.Value) (jsontext.Value, error) {
+	c := v.Clone()
+	if PlainlyCanonical(v) {
+		return c, nil
+	}
+	if err := c.Canonicalize(); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 func checkIJSON(data []byte) error {
@@ -94,19 +84,19 @@ func checkIJSON(data []byte) error {
 	for {
 		token, err := d.ReadToken()
 		if errors.Is(err, io.EOF) && d.InputOffset() > 0 {
-			return malformed("", "the JSON ends early")
+			return Errorf("", "the JSON ends early")
 		}
 		if err != nil {
-			return malformed(syntaxPath(d, err), "not I-JSON: %s", syntaxReason(err))
+			return Errorf(syntaxPath(d, err), "not I-JSON: %s", syntaxReason(err))
 		}
 		switch token.Kind() {
 		case '{', '[':
 			if d.StackDepth() > MaxDepth {
-				return malformed("", "nested deeper than %d", MaxDepth)
+				return Errorf("", "nested deeper than %d", MaxDepth)
 			}
 		case '0':
 			if !survivesDouble(token.String()) {
-				return malformed(string(d.StackPointer()), "the number does not survive a double; send it as a string")
+				return Errorf(string(d.StackPointer()), "the number does not survive a double; send it as a string")
 			}
 		}
 		if d.StackDepth() == 0 {
@@ -114,7 +104,7 @@ func checkIJSON(data []byte) error {
 		}
 	}
 	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
-		return malformed("", "more than one JSON value")
+		return Errorf("", "more than one JSON value")
 	}
 	return nil
 }
