@@ -53,7 +53,7 @@ const (
 	maxPending = 32 << 20
 	// A login waits for the callout's answer.
 	loginTimeout = 5 * time.Second
-	readyTimeout = 10 * time.Second
+	readyTimeout = time.Minute // it reads its streams first
 )
 
 // Options configure the server. StoreDir, Listen, Authority and Broker are required, and Callout

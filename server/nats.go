@@ -90,11 +90,23 @@ func (s *Server) login(o Options, account string, key nkeys.KeyPair, options ...
 		return nil, err
 	}
 	nc, err := s.dial(o, append(options, how)...)
+	for range 2 { // a slow machine may take longer for TLS and a login
+		if !isTimeout(err) {
+			break
+		}
+		nc, err = s.dial(o, append(options, how)...)
+	}
 	if network, ok := errors.AsType[*net.OpError](err); err != nil && s.nats == nil &&
 		!errors.Is(err, nats.ErrNoServers) && (!ok || network.Op != "dial") {
 		err = fmt.Errorf("%w: %w", ErrNotLetIn, err)
 	}
 	return nc, err
+}
+
+// isTimeout tells errors of a server that took too long.
+func isTimeout(err error) bool {
+	network, ok := errors.AsType[net.Error](err)
+	return errors.Is(err, nats.ErrTimeout) || ok && network.Timeout()
 }
 
 // Pings detect a server that died without closing the connection, so that the
