@@ -63,7 +63,7 @@ func TestInboxOfTwoBrokers(t *testing.T) {
 		return id, asked.Message
 	}
 	does := func(at *server.Broker, a performatives.Agent, verb, request string) (item api.EscalationItem, err error) {
-		for range 1000 { // a broker hears of another's item a moment later
+		for end := time.Now().Add(testkit.Patience); time.Now().Before(end); { // a broker hears of another's item a moment later
 			reply, callErr := at.CallAs(t.Context(), a, verb, []byte(request))
 			if err = callErr; code(err) == session.UnknownSession {
 				continue

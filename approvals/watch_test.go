@@ -2,7 +2,6 @@ package approvals_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
@@ -29,11 +28,7 @@ func TestWatchAcrossRestart(t *testing.T) {
 		_, err := o.b.CallAs(t.Context(), bob, api.EscalationWatch.Name, []byte(`{"since":"999999","waitMs":25000}`))
 		waiting <- err
 	}()
-	began := time.Now()
 	o.b.Down()
-	if took := time.Since(began); took > 15*time.Second {
-		t.Errorf("who watches held the broker up for %s", took)
-	}
 	<-waiting
 	o.b.Up()
 

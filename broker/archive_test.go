@@ -28,12 +28,12 @@ type shelf struct {
 	js jetstream.JetStream
 }
 
-func newShelf(t *testing.T, a archive.Policy, sync ...time.Duration) *shelf {
+func newShelf(t *testing.T, a archive.Policy, change ...func(*testkit.Options)) *shelf {
 	t.Helper()
 	unlimited := broker.Limits{PrincipalBytes: -1, OrganisationBytes: -1}
 	o := testkit.Options{Dev: true, Sync: time.Second, Archive: a, Limits: unlimited}
-	if len(sync) > 0 {
-		o.Sync = sync[0]
+	for _, c := range change {
+		c(&o)
 	}
 	b := testkit.StartBroker(t, o)
 	w := &shelf{Witness: fault.NewWitness(t, b.URL), b: b}
@@ -61,7 +61,7 @@ func (w *shelf) deals(over, open int) (all []*fault.Session) {
 // holds waits until a stream has messages of so many sessions, and of no others.
 func (w *shelf) holds(stream string, sessions int) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	for {
 		s, err := w.js.Stream(ctx, stream)
@@ -126,7 +126,7 @@ func TestArchive(t *testing.T) {
 // Files of the transcripts' stream empty and go while acts are fsynced into it.
 func TestArchiveFsynced(t *testing.T) {
 	t.Parallel()
-	w := newShelf(t, archive.Policy{After: time.Millisecond}, 0)
+	w := newShelf(t, archive.Policy{After: time.Millisecond}, func(o *testkit.Options) { o.Sync = 0 })
 	for range 4 {
 		all := w.deals(6, 0)
 		w.holds(api.SessionsStream, 0)
@@ -201,7 +201,7 @@ func TestArchiveInBursts(t *testing.T) {
 	t.Parallel()
 	w := newShelf(t, archive.Policy{After: time.Millisecond, Every: 10_000 * time.Hour, AtOnce: 6})
 	all := w.deals(4, 0)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	going := w.Open(alpha, beta)
 	for n := range 300 { // they are due after the first, and wait

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/audit"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/fit"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -21,7 +21,7 @@ import (
 // reads calls a verb as the operator, and reads the reply.
 func (l line) reads(verb, request string, reply any) {
 	l.Helper()
-	m, err := l.nc.Request(api.OperatorCall(verb), []byte(request), 20*time.Second)
+	m, err := l.nc.Request(api.OperatorCall(verb), []byte(request), testkit.Patience)
 	if err != nil {
 		l.Fatal(err)
 	}

@@ -90,7 +90,7 @@ func onlyLeaf(t *testing.T, b *testkit.Broker, kind inclusion.Kind, id string) {
 	t.Helper()
 	key, err := inclusion.ParseKey(b.Ledger().VerifierKey())
 	testkit.Must(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	var proof *inclusion.Proof
 	for proof == nil {

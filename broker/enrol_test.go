@@ -127,7 +127,7 @@ func enrol(t *testing.T, b *testkit.Broker, a performatives.Agent) (e api.Enrolm
 // operator asks as an operator, on the broker's own connection.
 func operator(t *testing.T, b *testkit.Broker, verb string, request []byte, answer any) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	reply, err := b.Conn.RequestWithContext(ctx, api.OperatorCall(verb), request)
 	testkit.Must(t, err)

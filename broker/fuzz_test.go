@@ -63,7 +63,7 @@ var inside = []string{"goroutine", "nats:", "runtime error", "jetstream", "json:
 
 func answer(t *testing.T, nc *nats.Conn, subject string, data []byte) {
 	t.Helper()
-	m, err := nc.Request(subject, data, 20*time.Second)
+	m, err := testkit.Request(nc, subject, data)
 	if err != nil {
 		t.Fatalf("%s %q: %v", subject, data, err)
 	}

@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -45,7 +46,7 @@ func TestOneItemHoldsUpNoOther(t *testing.T) {
 	items, err := w.js.Stream(t.Context(), api.EscalationsStream)
 	testkit.Must(t, err)
 	stored := func(subject string) bool {
-		for range 5_000 { // it follows the answer
+		for end := time.Now().Add(testkit.Patience); time.Now().Before(end); { // it follows the answer
 			if _, err := items.GetLastMsgForSubject(t.Context(), subject); err == nil {
 				return true
 			}

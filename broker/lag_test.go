@@ -7,19 +7,22 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/archive"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/test/fault"
 )
 
-// longLag is long for a test, and still twice as short as an invitation may take: the
+// longLag is long for a test, and still twice as short as an invitation may take here: the
 // timer of what falls due sooner is set at once.
-const longLag = 12 * time.Second
+const longLag = 20 * time.Minute
+
+func longInvitations(o *testkit.Options) { o.Policy.InvitationTimeout = time.Hour.Milliseconds() }
 
 // While timers and rows lag, nothing of them is in the store, and nobody who asks can tell: not of this
 // broker, not of the next after it was killed, which has written all of it before it serves. A deadline
 // that falls due meanwhile ends its session.
 func TestKilledWithinTheLag(t *testing.T) {
 	t.Parallel()
-	w := newShelf(t, archive.Policy{})
+	w := newShelf(t, archive.Policy{}, longInvitations)
 	w.b.Lag(longLag)
 	var all []*fault.Session
 	for n := range 6 {
@@ -60,7 +63,7 @@ func TestKilledWithinTheLag(t *testing.T) {
 // it leaves nothing to the next one.
 func TestOverWithinTheLag(t *testing.T) {
 	t.Parallel()
-	w := newShelf(t, archive.Policy{})
+	w := newShelf(t, archive.Policy{}, longInvitations)
 	w.b.Lag(longLag)
 	for range 3 {
 		w.Open(alpha, beta).Say(alpha, "CLOSE", "{}")

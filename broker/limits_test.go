@@ -58,7 +58,7 @@ func limits(t *testing.T, l broker.Limits) line {
 // ask returns the refusal, nil for what was heard.
 func (l line) ask(subject string, data []byte) error {
 	l.Helper()
-	m, err := l.nc.Request(subject, data, 20*time.Second)
+	m, err := testkit.Request(l.nc, subject, data)
 	if err != nil {
 		l.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestRate(t *testing.T) {
 	limitedBy(t, l.ask(api.Call(alpha, "no.verb"), nil), "rate")
 	l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
 	var page api.Messages
-	m, err := l.nc.Request(api.OperatorCall(api.SessionMessages.Name), []byte(`{"sessionId":"`+string(id)+`"}`), 20*time.Second)
+	m, err := l.nc.Request(api.OperatorCall(api.SessionMessages.Name), []byte(`{"sessionId":"`+string(id)+`"}`), testkit.Patience)
 	testkit.Must(t, err)
 	if err := json.Unmarshal(m.Data, &page); err != nil || len(page.Messages) != 2 {
 		t.Errorf("the transcript has %d entries (%v), want 2", len(page.Messages), err)
@@ -144,7 +144,7 @@ func TestLimitedIsToldOf(t *testing.T) {
 		limitedBy(t, l.says(id, alpha, "CLOSE", `{"summary":"secret words"}`), "rate")
 	}
 	limitedBy(t, l.ask(api.Call(alpha, api.BrokerInfo.Name), nil), "rate")
-	m, err := events.NextMsg(20 * time.Second)
+	m, err := events.NextMsg(testkit.Patience)
 	testkit.Must(t, err)
 	var event struct {
 		Kind, Sender, Code string
@@ -217,7 +217,7 @@ func TestInFlight(t *testing.T) {
 	l.heard(l.ask(api.Call(beta, api.BrokerInfo.Name), nil))
 	letGo()
 	for range 3 {
-		m, err := answers.NextMsg(20 * time.Second)
+		m, err := answers.NextMsg(testkit.Patience)
 		if err != nil || m.Header.Get(api.ErrorCodeHeader) != "" {
 			t.Error(m, err)
 		}
@@ -285,7 +285,7 @@ func TestOrderOfOne(t *testing.T) {
 		testkit.Must(t, l.nc.PublishRequest(api.Submit(alpha, id), answers.Subject, envelope(string(id), alpha, act, body)))
 	}
 	for range acts {
-		m, err := answers.NextMsg(20 * time.Second)
+		m, err := answers.NextMsg(testkit.Patience)
 		testkit.Must(t, err)
 		if m.Header.Get(api.ErrorCodeHeader) != "" {
 			t.Errorf("%s", m.Data)

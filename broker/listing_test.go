@@ -59,7 +59,7 @@ func TestListAfterRestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	for {
 		s, err := js.Stream(ctx, api.IndexStream)

@@ -7,10 +7,10 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -106,7 +106,7 @@ func TestLongChecksHoldNoSlot(t *testing.T) {
 	}
 	letGo()
 	for range ids {
-		m, err := answers.NextMsg(20 * time.Second)
+		m, err := answers.NextMsg(testkit.Patience)
 		if err != nil || m.Header.Get(api.ErrorCodeHeader) != "" {
 			t.Error(m, err)
 		}
@@ -129,7 +129,7 @@ func TestSchemaIsRemoved(t *testing.T) {
 	l.refused(remove(api.Call(alpha, api.SchemaRemove.Name), "a-v1"), session.MalformedEnvelope) // it is no verb of theirs
 	l.refused(remove(api.OperatorCall(api.SchemaRemove.Name), "b-v1"), session.SchemaUnsupported)
 	l.refused(remove(api.OperatorCall(api.SchemaRemove.Name), "PROPOSE"), session.SchemaUnsupported)
-	m, err := l.nc.Request(api.OperatorCall(api.SchemaRemove.Name), []byte(`{"name":"a-v1"}`), 20*time.Second)
+	m, err := l.nc.Request(api.OperatorCall(api.SchemaRemove.Name), []byte(`{"name":"a-v1"}`), testkit.Patience)
 	if err != nil || string(m.Data) != `{"name":"a-v1","version":1,"kind":"terms","by":"`+string(alpha)+`","schema":{"type":"object"}}` {
 		t.Errorf("%s, %v", m.Data, err)
 	}
@@ -154,7 +154,7 @@ func TestSchemaIsRemoved(t *testing.T) {
 
 func (l line) listed() string {
 	l.Helper()
-	m, err := l.nc.Request(api.OperatorCall(api.SchemaList.Name), nil, 20*time.Second)
+	m, err := l.nc.Request(api.OperatorCall(api.SchemaList.Name), nil, testkit.Patience)
 	if err != nil {
 		l.Fatal(err)
 	}

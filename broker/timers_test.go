@@ -9,6 +9,7 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/archive"
 	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/test/fault"
 )
 
@@ -53,7 +54,7 @@ func TestResponseTimeIsTold(t *testing.T) {
 	}
 	proposes("p1", 60_000)
 	proposes("p2", 50)
-	m, err := told.NextMsg(20 * time.Second)
+	m, err := told.NextMsg(testkit.Patience)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -89,7 +90,7 @@ func TestOptionsArrive(t *testing.T) {
 	const id = performatives.MessageID("019478a3-7b2c-7def-8a12-3456789abcde")
 	r := must(ours.Propose(w.Ctx, offer(5),
 		client.To(beta), client.Note("fresh"), client.Assess(map[string]int{"fit": 3}), client.As(id), client.LinkTo(place),
-		client.Allow(performatives.Accept, performatives.Reject), client.AnswerWithin(testkit.Patience), client.RequireTrust(0),
+		client.Allow(performatives.Accept, performatives.Reject), client.AnswerWithin(time.Minute), client.RequireTrust(0),
 		client.Attach("a", 2)))(t)
 	m := must(theirs.Await(w.Ctx))(t)
 	body := m.Body().(*performatives.ProposeBody)
@@ -101,7 +102,7 @@ func TestOptionsArrive(t *testing.T) {
 		t.Errorf("got %s", m.Bytes)
 	case *m.Message.Link != place:
 		t.Errorf("its place is %+v, want %+v", m.Message.Link, place)
-	case len(c.AllowedPerformatives) != 2, *c.MaxResponseTimeMs != 30000, *c.RequiredTrustScore != 0:
+	case len(c.AllowedPerformatives) != 2, *c.MaxResponseTimeMs != 60_000, *c.RequiredTrustScore != 0:
 		t.Errorf("its constraints are %+v", c)
 	case !strings.Contains(string(m.Bytes), `"context":["a",2]`):
 		t.Errorf("got %s", m.Bytes)

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/login"
 )
 
@@ -156,7 +157,7 @@ func (c *callout) ask(req *jwt.AuthorizationRequestClaims) *jwt.AuthorizationRes
 	c.t.Helper()
 	data, err := req.Encode(c.asking)
 	must(c.t, err)
-	msg, err := c.nc.Request("$SYS.REQ.USER.AUTH", []byte(data), 30*time.Second)
+	msg, err := c.nc.Request("$SYS.REQ.USER.AUTH", []byte(data), testkit.Patience)
 	must(c.t, err)
 	res, err := jwt.DecodeAuthorizationResponseClaims(string(msg.Data))
 	must(c.t, err)
@@ -270,7 +271,7 @@ func TestCalloutIgnoresOthers(t *testing.T) {
 func TestCalloutStops(t *testing.T) {
 	c := serve(t)
 	c.stop()
-	if _, err := c.nc.Request("$SYS.REQ.USER.AUTH", nil, 30*time.Second); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := c.nc.Request("$SYS.REQ.USER.AUTH", nil, testkit.Patience); !errors.Is(err, nats.ErrNoResponders) {
 		t.Fatalf("got %v, want %v", err, nats.ErrNoResponders)
 	}
 }

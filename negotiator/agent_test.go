@@ -193,7 +193,11 @@ func TestModel(t *testing.T) {
 			id := invite(w, "bilateral/1")
 			buys, sells := agent(w, buyer, "buy.yaml"), agent(w, seller, "sell.yaml")
 			haggle(w, sells) // it accepts the invitation
-			buys.Model = negotiator.NewModel(endpoint.URL+"/v1", "m", "key", 500*time.Millisecond)
+			within := testkit.Patience
+			if c.answer == "late" {
+				within = 500 * time.Millisecond
+			}
+			buys.Model = negotiator.NewModel(endpoint.URL+"/v1", "m", "key", within)
 			did, err := buys.Step(w.Ctx)
 			if c.takes != (did != "") || c.takes == errors.Is(err, negotiator.ErrLeft) {
 				t.Errorf("the step says %q, %v", did, err)

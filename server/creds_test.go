@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats.go"
@@ -67,8 +66,8 @@ func TestCreds(t *testing.T) {
 
 		_, err = w.OperatorClient().RemoveAgent(w.Ctx, alpha)
 		testkit.Must(t, err)
-		testkit.Cut(t, l, testkit.Patience)
-		testkit.Cut(t, bare, testkit.Patience)
+		testkit.Cut(t, l)
+		testkit.Cut(t, bare)
 		if _, err := w.dial(alpha, nats.UserCredentials(file)); !errors.Is(err, nats.ErrAuthorization) {
 			t.Errorf("who is removed: %v, want %v", err, nats.ErrAuthorization)
 		}
@@ -134,19 +133,14 @@ func TestNoCredsInConfigMode(t *testing.T) {
 	}
 }
 
-// Removing a principal closes its connections within two seconds, plus some time
-// on a machine that runs other tests.
+// Removing a principal closes its connections without their doing anything.
 func TestRemovalIsAtOnce(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, o server.Options) {
 		w := start(t, o)
 		l := w.logsIn(alpha, w.registers(alpha))
-		from := time.Now()
 		_, err := w.OperatorClient().RemoveAgent(w.Ctx, alpha)
 		testkit.Must(t, err)
-		testkit.Cut(t, l, testkit.Patience)
-		if took := time.Since(from); took > 10*time.Second {
-			t.Errorf("out after %s", took)
-		}
+		testkit.Cut(t, l)
 	})
 }

@@ -23,8 +23,8 @@ func TestRemovedIsOut(t *testing.T) {
 		one, two, other := w.logsIn(alpha, a), w.logsIn(alpha, a), w.logsIn(beta, b)
 		_, err := w.OperatorClient().RemoveAgent(w.Ctx, alpha)
 		testkit.Must(t, err)
-		testkit.Cut(t, one, testkit.Patience)
-		testkit.Cut(t, two, testkit.Patience)
+		testkit.Cut(t, one)
+		testkit.Cut(t, two)
 		if _, err := w.dial(alpha, testkit.Login(t, a)); !errors.Is(err, nats.ErrAuthorization) {
 			t.Errorf("logging in again: %v, want %v", err, nats.ErrAuthorization)
 		}
@@ -40,7 +40,7 @@ func TestRotatedKeyIsOut(t *testing.T) {
 		before := w.registers(alpha)
 		old := w.logsIn(alpha, before)
 		after := w.registers(alpha)
-		testkit.Cut(t, old, testkit.Patience)
+		testkit.Cut(t, old)
 		w.asks(w.logsIn(alpha, after), alpha)
 		if _, err := w.dial(alpha, testkit.Login(t, before)); !errors.Is(err, nats.ErrAuthorization) {
 			t.Errorf("logging in with the old key: %v, want %v", err, nats.ErrAuthorization)
@@ -68,7 +68,7 @@ func TestConcurrentLoginIsOut(t *testing.T) {
 		after := w.registers(alpha)
 		close(gate.open)
 		old, current := <-late, w.logsIn(alpha, after)
-		testkit.Cut(t, old, testkit.Patience)
+		testkit.Cut(t, old)
 		w.asks(current, alpha)
 		if current.IsClosed() {
 			t.Error("the connection with the new key is closed too")
@@ -102,9 +102,9 @@ func removesByAnother(t *testing.T, o server.Options) {
 		_, err = one.OperatorClient().RemoveAgent(one.Ctx, alpha)
 		testkit.Must(t, err)
 		late, err := one.dial(alpha, testkit.Login(t, key))
-		testkit.Cut(t, l, testkit.Patience)
+		testkit.Cut(t, l)
 		if err == nil {
-			testkit.Cut(t, late, testkit.Patience)
+			testkit.Cut(t, late)
 		}
 	}
 }

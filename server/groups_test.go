@@ -89,7 +89,7 @@ func TestRevokedDeciderCannotPull(t *testing.T) {
 			w.asks(l, buyer) // nothing was taken away
 			continue
 		}
-		testkit.Cut(t, l, testkit.Patience)
+		testkit.Cut(t, l)
 		again := w.logsIn(buyer, key)
 		testkit.Must(t, again.Publish("$JS.API.CONSUMER.MSG.NEXT.ASP_ESCALATIONS.acme_com~buyers", []byte(`{"no_wait":true}`)))
 		if testkit.Allowed(t, again) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
@@ -91,9 +90,9 @@ func refusal(t testing.TB, nc *nats.Conn) error {
 }
 
 // Cut waits until the NATS server has closed a connection.
-func Cut(t testing.TB, nc *nats.Conn, within time.Duration) {
+func Cut(t testing.TB, nc *nats.Conn) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), within)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	closed := nc.StatusChanged(nats.CLOSED)
 	if nc.IsClosed() {
@@ -102,6 +101,6 @@ func Cut(t testing.TB, nc *nats.Conn, within time.Duration) {
 	select {
 	case <-closed:
 	case <-ctx.Done():
-		t.Fatalf("the connection is still there after %s", within)
+		t.Fatalf("the connection is still there after %s", Patience)
 	}
 }

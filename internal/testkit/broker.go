@@ -24,8 +24,9 @@ import (
 	"github.com/parley-asp/parley/server"
 )
 
-// Patience is how long a test waits for what must happen before it fails.
-const Patience = 30 * time.Second
+// Patience is how long a test waits for what must happen before it fails. It is long, since other
+// work may slow the machine down, and costs nothing where it happens.
+const Patience = 3 * time.Minute
 
 // Options say what a broker runs. The zero Options are an embedded server on a free port, in a
 // temporary directory, with logins and an fsync before each answer.
@@ -67,7 +68,7 @@ func (b *Broker) Up() {
 			_, o.Listen, _ = strings.Cut(b.URL, "://")
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	n, err := server.Start(ctx, o)
 	Must(b.t, err)
@@ -81,7 +82,7 @@ func (b *Broker) Down() {
 		return
 	}
 	b.up = false
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	if err := b.Close(ctx); err != nil {
 		b.t.Error(err)
@@ -111,7 +112,7 @@ func (b *Broker) Register(a performatives.Agent, change ...func(*api.Card)) nkey
 // Plain is a NATS connection with no code of ours, as a stranger would make one.
 func (b *Broker) Plain(options ...nats.Option) *nats.Conn {
 	b.t.Helper()
-	nc, err := nats.Connect(b.URL, append([]nats.Option{nats.Timeout(time.Minute)}, options...)...)
+	nc, err := nats.Connect(b.URL, append([]nats.Option{nats.Timeout(Patience)}, options...)...)
 	Must(b.t, err)
 	b.t.Cleanup(nc.Close)
 	return nc

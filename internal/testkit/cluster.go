@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 )
 
 // A Cluster is several server processes that know each other.
@@ -69,7 +68,7 @@ func (c *Cluster) Named(name string) *ServerProcess {
 // the next be taken away.
 func (c *Cluster) Healthy() {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	for _, url := range c.health {
 		Must(c.t, Serving(ctx, http.DefaultClient, url))

@@ -3,6 +3,7 @@ package testkit
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 )
 
 // A Principal speaks to a broker over a plain NATS connection of its own.
@@ -99,15 +101,28 @@ func (p *Principal) Call(verb, request string) *nats.Msg {
 	return p.Request(api.Call(p.Agent, verb), []byte(request))
 }
 
-// Request sends a request that somebody must answer.
+// Request sends a request that somebody must answer, the same bytes again while the broker is
+// unavailable, as it may be on a slow machine.
 func (p *Principal) Request(subject string, data []byte) *nats.Msg {
 	p.Helper()
-	m, err := p.Conn().Request(subject, data, Patience)
+	m, err := Request(p.Conn(), subject, data)
 	if err != nil {
 		p.Fatalf("%s: %v", subject, err)
 	}
 	return m
 }
+
+// Request is [Principal.Request] on any connection.
+func Request(nc *nats.Conn, subject string, data []byte) (*nats.Msg, error) {
+	for end := time.Now().Add(Patience); ; {
+		m, err := nc.Request(subject, data, Patience)
+		if err != nil || m.Header.Get(api.ErrorCodeHeader) != unavailable || time.Now().After(end) {
+			return m, err
+		}
+	}
+}
+
+var unavailable = fmt.Sprint(session.Unavailable.Status())
 
 // Read takes the next n entries from the principal's inbox and acknowledges them.
 func (p *Principal) Read(n int) (entries [][]byte) {

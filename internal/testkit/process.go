@@ -90,9 +90,9 @@ func start(t testing.TB, via []string, name, dir string, env ...string) (p *Proc
 // information is what a NATS server says when all is well.
 var information = regexp.MustCompile(`(?m)^.*\[INF\].*\n`)
 
-// line reads a line of standard output within a minute.
+// line reads a line of standard output.
 func (p *Process) line() (string, error) {
-	late := time.AfterFunc(time.Minute, func() { p.signal(syscall.SIGKILL) })
+	late := time.AfterFunc(Patience, func() { p.signal(syscall.SIGKILL) })
 	defer late.Stop()
 	line, err := p.out.ReadString('\n')
 	return strings.TrimSuffix(line, "\n"), err
@@ -123,7 +123,7 @@ func (p *Process) Resume() { p.signal(syscall.SIGCONT) }
 
 // Dies waits until the process has ended by itself.
 func (p *Process) Dies() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	select {
 	case <-p.ended:

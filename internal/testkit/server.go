@@ -139,7 +139,7 @@ func natsServer() error {
 	}
 	s.ConfigureLogger()
 	s.Start()
-	if !s.ReadyForConnections(time.Minute) {
+	if !s.ReadyForConnections(Patience) {
 		return errors.New("the server does not listen")
 	}
 	fmt.Println("ready")

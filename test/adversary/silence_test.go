@@ -27,7 +27,7 @@ var (
 func TestLogIsSilent(t *testing.T) {
 	t.Parallel()
 	core, logs := observer.New(zap.DebugLevel)
-	w := newWorld(t, zap.New(core))
+	w := newWorld(t, func(o *testkit.Options) { o.Log = zap.New(core) })
 	const secret = "the-price-nobody-must-know"
 	p, a := w.Principal(eve), w.Principal(alpha)
 	w.Principal(alpha).Say(w.deal, testkit.Fact(secret))
@@ -69,7 +69,7 @@ func TestLogIsSilent(t *testing.T) {
 	}
 	gone := w.Principal(carol).Conn()
 	w.Operates().Request(api.OperatorCall(api.AgentRemove.Name), fmt.Appendf(nil, `{"agentId":%q}`, carol))
-	testkit.Cut(t, gone, atOnce)
+	testkit.Cut(t, gone)
 	w.Down()
 	w.Up()
 

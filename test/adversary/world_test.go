@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/internal/testkit"
@@ -35,13 +34,13 @@ type world struct {
 	oversees *nats.Conn              // the operator's connection, once needed
 }
 
-func newWorld(t testing.TB, log ...*zap.Logger) *world {
+func newWorld(t testing.TB, change ...func(*testkit.Options)) *world {
 	t.Helper()
 	// No timer goes off while the store is being looked at. What is critical is over soon.
 	policy := performatives.Policy{InvitationTimeout: time.Hour.Milliseconds(), MaxDuration: time.Hour.Milliseconds(), EscalationCritical: 2000}
 	o := testkit.Options{Sync: time.Minute, Policy: policy, Lag: -1, HTTP: "127.0.0.1:0"} // what is derived is there with the answer
-	if len(log) > 0 {
-		o.Log = log[0]
+	for _, c := range change {
+		c(&o)
 	}
 	w := &world{World: testkit.NewWorld(t, o)}
 	for _, a := range cast {

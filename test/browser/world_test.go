@@ -35,9 +35,9 @@ const (
 	alice = performatives.Agent("human://acme.example/alice")
 	bob   = performatives.Agent("human://acme.example/bob")
 
-	patience = 45 * time.Second // for what must come
-	shift    = 3 * time.Minute  // for a whole test, unless it takes longer
-	grace    = 90 * time.Second // for what still goes on then
+	patience = 2 * time.Minute // for what must come
+	shift    = 8 * time.Minute // for a whole test, unless it takes longer
+	grace    = 3 * time.Minute // for what still goes on then
 )
 
 var (

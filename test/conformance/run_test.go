@@ -27,7 +27,7 @@ import (
 
 var update = flag.Bool("update", false, "write the answers in testdata again")
 
-const wait = 30 * time.Second
+const wait = testkit.Patience
 
 // cast is who the names in a conversation are.
 var cast = map[string]string{

@@ -42,7 +42,7 @@ func serveProgram(t *testing.T, data, listen string, more ...string) *program {
 	nc, err := nats.Connect("nats://"+listen, nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(5*time.Millisecond), nats.ReconnectJitter(0, 0))
 	testkit.Must(t, err)
 	defer nc.Close()
-	if err := nc.FlushTimeout(30 * time.Second); err != nil {
+	if err := nc.FlushTimeout(testkit.Patience); err != nil {
 		t.Fatalf("%v\n%s", err, p.says(t))
 	}
 	return p
@@ -119,7 +119,7 @@ func archived(t *testing.T, data, listen string, sessions int) {
 	defer nc.Close()
 	js, err := jetstream.New(nc)
 	testkit.Must(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	for {
 		archive, err := js.Stream(ctx, api.ArchiveStream)

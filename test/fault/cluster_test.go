@@ -50,7 +50,7 @@ func leader(t testing.TB, url string) string {
 	defer nc.Close()
 	js, err := jetstream.New(nc)
 	testkit.Must(t, err)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	for ctx.Err() == nil {
 		one, cancel := context.WithTimeout(ctx, time.Second) // what is asked in an election may be lost

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/coder/websocket"
 
@@ -25,7 +24,7 @@ import (
 func TestStreamsResume(t *testing.T) {
 	t.Parallel()
 	const acts, buyer, seller = 60, "agent://acme.com/buyer", "agent://widgets.co/seller"
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	at := testkit.StartServerProcess(t, onDisk)
 	var brokers []*testkit.BrokerProcess

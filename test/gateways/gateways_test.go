@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/parley-asp/parley/internal/testkit"
 )
@@ -20,7 +19,7 @@ import (
 var installed = flag.String("installed", "", "the directory in which .ci/gateways has installed Python and Node packages")
 
 // within is how long a program may take.
-const within = 3 * time.Minute
+const within = 2 * testkit.Patience
 
 // node runs a program of the installed packages, or one that lies beside them.
 func node(t *testing.T, env []string, program string, args ...string) (printed []byte, err error) {

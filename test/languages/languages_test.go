@@ -15,7 +15,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
@@ -74,7 +73,7 @@ func TestDeal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*testkit.Patience)
 			defer cancel()
 			w := testkit.NewWorld(t, testkit.Options{Websocket: "127.0.0.1:-1"})
 			sells := start(t, ctx, w.Principal(seller), url(w), "node", program(t, "js seller.mjs"))

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nkeys"
 
@@ -23,7 +22,7 @@ import (
 // OAP's paths, and verifies what they signed.
 func TestOAP(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	w := testkit.NewWorld(t, testkit.Options{HTTP: "127.0.0.1:0"})
 	own := map[performatives.Agent]performatives.Key{}
