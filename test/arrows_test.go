@@ -101,6 +101,8 @@ var places = map[string]place{
 	"gateway/mcp":   plain("api", "custody", "discovery", "gateway/index", "hosted", "internal/background", "modes", "performatives", "render", "schemas", "session", "transcript"),
 	"gateway/nats":  plain("api", "broker", "cluster", "internal/background", "internal/pending", "performatives", "schemas", "session"),
 
+	"gateway/mcp/signing": plain("api", "client", "performatives", "session"),
+
 	"gateway/macp/pb":  plain(), // generated
 	"gateway/macp/gen": plain(), // writes pb; not part of the program
 
