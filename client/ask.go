@@ -67,7 +67,7 @@ func (l *link) once(ctx context.Context, subject string, data []byte, patience t
 // is by then.
 func (l *link) request(one context.Context, subject string, data []byte) ([]byte, error) {
 	if l.http != nil {
-		return l.http.request(one, subject, data)
+		return l.http.Request(one, subject, data)
 	}
 	reply, err := l.nc.RequestMsgWithContext(one, &nats.Msg{Subject: subject, Data: data})
 	switch {

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/client/internal/web"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -75,8 +76,8 @@ func (c *Client) Session(id performatives.SessionID) *Session { return &Session{
 // A link is a connection and what is needed to ask something over it.
 type link struct {
 	nc      *nats.Conn
-	own     bool // close it at the end
-	http    *web // instead of nc
+	own     bool      // close it at the end
+	http    *web.Conn // instead of nc
 	signer  performatives.Signer
 	timeout time.Duration
 	log     *slog.Logger
@@ -161,7 +162,7 @@ func (l *link) connected(ctx context.Context) error {
 
 func (l *link) close() error {
 	if l.http != nil {
-		l.http.transport.CloseIdleConnections()
+		l.http.Close()
 		return nil
 	}
 	var err error

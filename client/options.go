@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
+	"github.com/parley-asp/parley/client/internal/web"
 	"github.com/parley-asp/parley/internal/natscontext"
 	"github.com/parley-asp/parley/performatives"
 )
@@ -23,7 +24,7 @@ type Option func(*config) error
 type config struct {
 	url      string
 	conn     *nats.Conn    // the caller's own
-	http     *web          // instead of NATS
+	http     *web.Conn     // instead of NATS
 	login    []nats.Option // how to log in
 	more     []nats.Option // the caller's
 	signer   performatives.Signer

@@ -106,22 +106,23 @@ var places = map[string]place{
 	"gateway/macp/pb":  plain(), // generated
 	"gateway/macp/gen": plain(), // writes pb; not part of the program
 
-	"client":         plain("agreement", "discovery", "internal/natscontext", "performatives", "schemas", "session", "transcript", "api"),
-	"tender":         plain("api", "client", "negotiator", "performatives", "render", "session"),
-	"login":          plain("api"),
-	"embedded":       plain("login", "api"),
-	"broker":         plain("domainproof", "scheduler", "ratelimit", "verbs", "access", "entries", "queries", "agreements", "auditreads", "timers", "agreement", "availability", "inclusion", "ledger", "proposals", "registry", "custody", "feed", "sessionlist", "archive", "approvals", "insights", "turns", "cluster", "internal/background", "store", "performatives", "delegation", "escalation", "schemas", "session", "modes", "transcript", "api"),
-	"inbox":          plain("delegation", "escalation", "performatives", "render", "session", "transcript", "api", "internal/calls"),
-	"backup":         plain("api"),
-	"notify":         plain("escalation", "performatives", "render", "api"),
-	"server":         plain("gateway/a2a", "internal/publicnet", "custody", "discovery", "embeddings", "gateway/ard", "gateway/bindu", "agreement", "gateway/http", "gateway/index", "gateway/macp", "gateway/mcp", "gateway/nats", "gateway/oap", "hosted", "idempotency", "records", "store", "registry", "archive", "broker", "embedded", "escalation", "inbox", "ledger", "login", "notify", "performatives", "api"),
-	"render":         pure("agreement", "discovery", "performatives", "session", "transcript", "api"),
-	"internal/demo":  plain("agreement", "inclusion", "internal/background", "client", "gateway/macp/pb", "modes", "negotiator", "server", "performatives", "render", "session", "tender", "transcript", "api"),
-	"internal/bench": plain("internal/background", "archive", "sessionlist", "audit", "broker", "client", "escalation", "modes", "server", "performatives", "session", "transcript", "api"),
-	"cmd/parley":     free,
-	testkit:          free,   // and only tests may import it
-	testkey:          pure(), // the same
-	"test/...":       free,
+	"client":              plain("client/internal/web", "agreement", "discovery", "internal/natscontext", "performatives", "schemas", "session", "transcript", "api"),
+	"client/internal/web": plain("api", "performatives"),
+	"tender":              plain("api", "client", "negotiator", "performatives", "render", "session"),
+	"login":               plain("api"),
+	"embedded":            plain("login", "api"),
+	"broker":              plain("domainproof", "scheduler", "ratelimit", "verbs", "access", "entries", "queries", "agreements", "auditreads", "timers", "agreement", "availability", "inclusion", "ledger", "proposals", "registry", "custody", "feed", "sessionlist", "archive", "approvals", "insights", "turns", "cluster", "internal/background", "store", "performatives", "delegation", "escalation", "schemas", "session", "modes", "transcript", "api"),
+	"inbox":               plain("delegation", "escalation", "performatives", "render", "session", "transcript", "api", "internal/calls"),
+	"backup":              plain("api"),
+	"notify":              plain("escalation", "performatives", "render", "api"),
+	"server":              plain("gateway/a2a", "internal/publicnet", "custody", "discovery", "embeddings", "gateway/ard", "gateway/bindu", "agreement", "gateway/http", "gateway/index", "gateway/macp", "gateway/mcp", "gateway/nats", "gateway/oap", "hosted", "idempotency", "records", "store", "registry", "archive", "broker", "embedded", "escalation", "inbox", "ledger", "login", "notify", "performatives", "api"),
+	"render":              pure("agreement", "discovery", "performatives", "session", "transcript", "api"),
+	"internal/demo":       plain("agreement", "inclusion", "internal/background", "client", "gateway/macp/pb", "modes", "negotiator", "server", "performatives", "render", "session", "tender", "transcript", "api"),
+	"internal/bench":      plain("internal/background", "archive", "sessionlist", "audit", "broker", "client", "escalation", "modes", "server", "performatives", "session", "transcript", "api"),
+	"cmd/parley":          free,
+	testkit:               free,   // and only tests may import it
+	testkey:               pure(), // the same
+	"test/...":            free,
 }
 
 // tellsActsApart are the packages that may switch over the bodies of acts: the
