@@ -46,6 +46,31 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+// TestPackages: the table of docs/ARCHITECTURE.md has every package but those of internal/.
+func TestPackages(t *testing.T) {
+	table, _, _ := strings.Cut(document(t, "docs/ARCHITECTURE.md"), "Three rules")
+	found := 0
+	for _, pattern := range []string{"*/*.go", "gateway/*/*.go", "cmd/*/*.go"} {
+		files, err := filepath.Glob(filepath.Join(root(t), pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			folder, err := filepath.Rel(root(t), filepath.Dir(file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			found++
+			if name := filepath.ToSlash(folder); name != "test" && !strings.Contains(table, "`"+name+"/`") {
+				t.Errorf("docs/ARCHITECTURE.md does not name %s", name)
+			}
+		}
+	}
+	if found < 100 {
+		t.Errorf("%d files were found", found)
+	}
+}
+
 // prose is a document without what stands between fences.
 func prose(document string) string {
 	var out strings.Builder
