@@ -13,7 +13,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/custody"
 	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/session"
 )
 
 // Forward makes a server that passes its clients' requests to the gateway at a URL, with a
@@ -36,7 +38,12 @@ type withToken struct {
 func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+w.token)
-	return w.next.RoundTrip(r)
+	answer, err := w.next.RoundTrip(r)
+	if err == nil && answer.StatusCode == http.StatusUnauthorized {
+		answer.Body.Close() //nolint:errcheck // it is not read
+		return nil, custody.ErrToken
+	}
+	return answer, err
 }
 
 // A forwarder passes requests on.
@@ -53,7 +60,12 @@ func (f *forwarder) forward(next mcp.MethodHandler) mcp.MethodHandler {
 		switch r := r.(type) {
 		case *mcp.CallToolRequest:
 			params := &mcp.CallToolParams{Name: r.Params.Name, Arguments: r.Params.Arguments}
-			return f.try(ctx, repeatable(r.Params), func(s *mcp.ClientSession) (mcp.Result, error) { return s.CallTool(ctx, params) })
+			t := named(r.Params.Name)
+			res, err := f.try(ctx, t.repeatable(r.Params.Arguments), func(s *mcp.ClientSession) (mcp.Result, error) { return s.CallTool(ctx, params) })
+			if _, is := errors.AsType[*session.Refusal](err); is {
+				return (&call{}).refused(ctx, t, nil, err), nil
+			}
+			return res, err
 		case *mcp.ReadResourceRequest:
 			return f.try(ctx, true, func(s *mcp.ClientSession) (mcp.Result, error) {
 				return s.ReadResource(ctx, &mcp.ReadResourceParams{URI: r.Params.URI})
@@ -68,15 +80,31 @@ func (f *forwarder) forward(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
+// named is the tool of a name; without one, it only reads.
+func named(name string) (found tool) {
+	for _, t := range tools() {
+		if t.name == name {
+			found = t
+		}
+	}
+	return found
+}
+
 // repeatable tells whether a call says nothing twice if it is repeated: it only reads, or has
 // a key.
-func repeatable(q *mcp.CallToolParamsRaw) bool {
+func (t tool) repeatable(args []byte) bool {
 	var has struct {
 		Key string `json:"idempotencyKey"`
 	}
-	return slices.ContainsFunc(tools(), func(t tool) bool { return t.name == q.Name && t.hints == reads }) ||
-		json.Unmarshal(q.Arguments, &has) == nil && has.Key != ""
+	return t.hints == reads || json.Unmarshal(args, &has) == nil && has.Key != ""
 }
+
+// errUnanswered is of what may have been said, and must not be repeated by itself.
+var errUnanswered = session.Refuse(session.Unavailable, "the broker did not answer; see whether it was said before you repeat it, or give an idempotencyKey")
+
+// unanswered are the codes that the SDK gives to a request which the gateway did not answer:
+// the connection was closed, at either end, or the request could not be sent.
+var unanswered = []int64{-32003, -32004, -32005}
 
 // try does something with a connection. A gateway that is away is asked again for what may be repeated.
 func (f *forwarder) try(ctx context.Context, again bool, do func(*mcp.ClientSession) (mcp.Result, error)) (mcp.Result, error) {
@@ -88,12 +116,17 @@ func (f *forwarder) try(ctx context.Context, again bool, do func(*mcp.ClientSess
 		if err == nil {
 			res, err = do(s)
 		}
-		if _, answered := errors.AsType[*jsonrpc.Error](err); err == nil || answered {
+		if answer, is := errors.AsType[*jsonrpc.Error](err); err == nil || is && !slices.Contains(unanswered, answer.Code) {
 			return res, err
 		}
 		f.drop(s)
-		if !again || time.Now().After(until) || background.Pause(ctx, retryWait) != nil {
-			return nil, err
+		switch {
+		case errors.Is(err, custody.ErrToken):
+			return nil, custody.ErrToken
+		case !again:
+			return nil, errUnanswered
+		case time.Now().After(until) || background.Pause(ctx, retryWait) != nil:
+			return nil, session.Busy()
 		}
 	}
 }

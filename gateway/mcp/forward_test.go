@@ -1,0 +1,71 @@
+package mcpgateway_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	mcpgateway "github.com/parley-asp/parley/gateway/mcp"
+)
+
+// A broker that goes away in the middle of a call is asked again for what may be repeated; of
+// what may not, and of a bad token, the assistant hears at once.
+func TestForwardWhileAway(t *testing.T) {
+	t.Parallel()
+	var said atomic.Int32
+	served := mcp.NewServer(&mcp.Implementation{Name: "broker"}, nil)
+	for _, tool := range []string{"wait_for_turn", "propose"} {
+		served.AddTool(&mcp.Tool{Name: tool, InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			said.Add(1)
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "answered"}}}, nil
+		})
+	}
+	serves := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return served }, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true})
+	for name, c := range map[string]struct {
+		token, tool, args string
+		says              string
+		said              int32
+	}{
+		"a wait":         {"good", "wait_for_turn", `{}`, "answered", 1},
+		"an act":         {"good", "propose", `{}`, "Refused (unavailable)", 0},
+		"an act's retry": {"good", "propose", `{"idempotencyKey":"k"}`, "answered", 1},
+		"a bad token":    {"bad", "wait_for_turn", `{}`, "Refused (unauthorized)", 0},
+	} {
+		said.Store(0)
+		var lost atomic.Bool
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "Bearer good" {
+				http.Error(w, "no", http.StatusUnauthorized)
+				return
+			}
+			body, err := io.ReadAll(r.Body)
+			if err != nil || strings.Contains(string(body), `"tools/call"`) && !lost.Swap(true) {
+				panic(http.ErrAbortHandler) // the broker is killed
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			serves.ServeHTTP(w, r)
+		}))
+		here, there := mcp.NewInMemoryTransports()
+		go mcpgateway.Forward(s.URL, c.token).Run(t.Context(), there) //nolint:errcheck // it ends with the test
+		client, err := mcp.NewClient(&mcp.Implementation{Name: "assistant"}, nil).Connect(t.Context(), here, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := client.CallTool(t.Context(), &mcp.CallToolParams{Name: c.tool, Arguments: json.RawMessage(c.args)})
+		if err != nil {
+			t.Errorf("%s fails: %v", name, err)
+		} else if text := res.Content[0].(*mcp.TextContent).Text; !strings.Contains(text, c.says) || said.Load() != c.said {
+			t.Errorf("%s is answered %q, and was said %d times", name, text, said.Load())
+		}
+		client.Close()
+		s.Close()
+	}
+}
