@@ -53,7 +53,7 @@ fault: ## kills, pauses, clocks, lost servers: the short form, which `make test`
 long: ## each fault of fault-long once
 	@.ci/run long
 fault-long: ## for FOR (30m), then a full disk and partitions; the last two need user and network namespaces
-	go test -count=1 -tags long -timeout 3h -v -run 'Long|FullDisk|Partitioned|LinkCut' ./test/fault -args -for $(or $(FOR),30m)
+	go test -count=1 -tags long -timeout 3h -v -run 'Long|FullDisk|Partitioned|LinkCut|Reconnects' ./test/fault -args -for $(or $(FOR),30m)
 
 .PHONY: generate drift
 generate: ## write the generated files again

@@ -99,6 +99,10 @@ type Options struct {
 	// acts until the server notices, which may take minutes. It connects again if it lives.
 	Silent func(id string)
 
+	// Reconnect, if there is one, connects to another server, if one is known. The broker calls it when
+	// the server has acknowledged nothing for 10 seconds: it may be cut off from the others.
+	Reconnect func()
+
 	// Disconnect, if there is one, closes the connections that a principal made with a key that is not
 	// its own any more, or that gives it less than before, whichever broker changed that. It is called
 	// before the change is answered, and must not wait for the broker.

@@ -13,7 +13,7 @@ func (b *Broker) join(ctx context.Context) (err error) {
 	if b.cluster == nil {
 		if b.cluster, err = cluster.Open(ctx, cluster.Options{
 			Store: b.store, ID: b.id, Alone: b.Alone, SyncedAfter: b.SyncedAfter, Log: b.Log, Now: b.Now,
-			Recover: b.recover, Suspect: b.Silent,
+			Recover: b.recover, Suspect: b.Silent, Reconnect: b.Reconnect,
 		}); err != nil {
 			return err
 		}

@@ -5,6 +5,9 @@ import "time"
 const (
 	isolatedAfter = 2500 * time.Millisecond // sooner than peers suspect this broker
 	rejoinPause   = time.Second             // for refusing what was queued while it was isolated
+
+	// reconnectAfter is longer than an election takes.
+	reconnectAfter = 10 * time.Second
 )
 
 // renewed notes that the record was acknowledged, as it was sent at a time.
@@ -15,6 +18,24 @@ func (m *Membership) renewed(sent time.Time) {
 		m.rejoined = time.Now().Add(rejoinPause)
 	}
 	m.acked = sent
+}
+
+// reconnect leaves a server that has acknowledged nothing for too long. It may be cut off from the
+// other servers, and still be there for whoever is connected to it.
+func (m *Membership) reconnect() {
+	if m.o.Alone || m.o.Reconnect == nil {
+		return
+	}
+	m.mu.Lock()
+	now := time.Now()
+	due := now.Sub(m.acked) > reconnectAfter && now.Sub(m.reconnected) > reconnectAfter
+	if due {
+		m.reconnected = now
+	}
+	m.mu.Unlock()
+	if due {
+		m.o.Reconnect()
+	}
 }
 
 // dead tells whether a peer has sent no heartbeat for too long. Do not declare peers

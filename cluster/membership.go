@@ -56,6 +56,9 @@ type Options struct {
 
 	// Suspect, if there is one, hears of a peer that is silent, before its work is recovered.
 	Suspect func(id string)
+
+	// Reconnect, if there is one, connects to another server, if one is known.
+	Reconnect func()
 }
 
 // Membership is this broker among its peers.
@@ -75,6 +78,8 @@ type Membership struct {
 	members    []string          // brokers that are alive
 	acked      time.Time         // when the record was sent that was acknowledged last
 	rejoined   time.Time         // until then this broker counts as isolated
+
+	reconnected time.Time // when another server was tried last
 
 	looking sync.Mutex // at the peers, one at a time
 	writing sync.Mutex // of the record
@@ -230,6 +235,7 @@ func (m *Membership) beat(ctx context.Context) {
 		}
 		if err := m.Heartbeat(ctx); err != nil && ctx.Err() == nil {
 			m.o.Log.Warn("heartbeat", zap.Error(err))
+			m.reconnect()
 		}
 	}
 }

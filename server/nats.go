@@ -130,7 +130,7 @@ func (s *Server) dial(o Options, options ...nats.Option) (*nats.Conn, error) {
 	nc, err := nats.Connect(url, append(options, nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsMissed))...)
 	if err == nil {
-		s.conns = append(s.conns, nc)
+		s.conns.add(nc)
 	}
 	return nc, err
 }

@@ -90,7 +90,7 @@ type Server struct {
 	lock  *os.File         // of the embedded server's store
 	web   *web
 	macp  *macpgateway.Gateway
-	conns []*nats.Conn
+	conns ownConnections
 
 	notifier *notify.Notifier
 	stop     func()
@@ -159,7 +159,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	if s.Broker, err = OpenBroker(ctx, broker.Options{
 		DIDDocument: didDocuments(o.DIDHosts),
 		ID:          s.id, Conn: inside, Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Replicas: o.Replicas, Policy: o.Policy, Limits: o.Limits, Escalations: o.Rules, Log: o.Log, Now: o.Now,
-		Lag: o.Lag, Archive: o.Archive, ClaimTimeout: o.Claim, InboxAge: o.InboxAge, Disconnect: disconnect, Silent: suspected, Durable: s.durable(o), SyncedAfter: s.syncedAfter(o),
+		Lag: o.Lag, Archive: o.Archive, ClaimTimeout: o.Claim, InboxAge: o.InboxAge, Disconnect: disconnect, Silent: suspected, Reconnect: func() { s.conns.reconnect(o.Log) }, Durable: s.durable(o), SyncedAfter: s.syncedAfter(o),
 		Credentials: s.mode.credentials(s.keys), Reserved: reserved, Secret: secret,
 		LogOrigin: o.LogOrigin, LogResume: o.LogResume, Witnesses: o.Witnesses, Published: checkpointFile{filepath.Join(o.Data, CheckpointFile)},
 	}); err != nil {
@@ -218,9 +218,7 @@ func (s *Server) Crash() {
 	}
 	s.nats.Shutdown()
 	s.nats = nil
-	for _, nc := range s.conns {
-		nc.Close() // or the broker waits for replies
-	}
+	s.conns.close() // or the broker waits for replies
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	s.Broker.Close(ctx) //nolint:errcheck // the connections are closed
@@ -232,9 +230,7 @@ func (s *Server) end() {
 	if s.stop != nil {
 		s.stop()
 	}
-	for _, nc := range s.conns {
-		nc.Close()
-	}
+	s.conns.close()
 	if s.nats != nil {
 		s.nats.Shutdown()
 	}

@@ -16,10 +16,6 @@ import (
 	"github.com/parley-asp/parley/test/fault"
 )
 
-// mostOld is what OPERATIONS.md says of how old a reading may be where the
-// transcripts' leader is cut off from one server, with room for a slow machine.
-const mostOld = 2500 * time.Millisecond
-
 // TestLinkCut cuts only the link from the transcripts' leader to another server,
 // which gets itself elected by the third one. Acts are said there and nowhere
 // else, so that the leader before hears of nothing, and a session is read beside
