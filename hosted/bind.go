@@ -26,7 +26,8 @@ func (s speech) bind(ctx context.Context, draft performatives.RawDraft, err erro
 	if !binds && act != performatives.Reject && act != performatives.Withdraw {
 		return draft, false, nil
 	}
-	repeated := errors.Is(err, &session.Refusal{Code: session.Duplicate})
+	// A duplicate that names a head was perhaps accepted before, with what is added here.
+	repeated := isDuplicate(err) && draft.Link != nil
 	if !repeated && !wantsLink(err) && !errors.Is(err, &session.Refusal{Code: session.ChainConflict}) {
 		return draft, false, nil
 	}
@@ -34,11 +35,8 @@ func (s speech) bind(ctx context.Context, draft performatives.RawDraft, err erro
 	if failed := s.ask(ctx, api.SessionGet.Verb, api.GetSession{Session: draft.Session}, &view); failed != nil {
 		return draft, false, failed
 	}
-	draft.Link = &performatives.Link{Sequence: view.Head.Next.Sequence, PreviousHash: view.Head.Next.PreviousHash}
-	if repeated { // perhaps it was accepted before, with the link that it had then
-		if draft.Link, failed = s.linkOf(ctx, draft); draft.Link == nil || failed != nil {
-			return draft, false, failed
-		}
+	if !repeated {
+		draft.Link = &performatives.Link{Sequence: view.Head.Next.Sequence, PreviousHash: view.Head.Next.PreviousHash}
 	}
 	if binds {
 		p := agreement.Party{Signer: s.signer, Session: draft.Session, Message: draft.ID, At: draft.Timestamp, Self: s.as}
@@ -71,21 +69,23 @@ func wantsLink(err error) bool {
 	return failed == nil && json.Unmarshal(raw, &details) == nil && details.Rule == "linked"
 }
 
-// linkOf is the link of the agent's own entry with the draft's id, nil for none.
-func (s speech) linkOf(ctx context.Context, draft performatives.RawDraft) (*performatives.Link, error) {
-	var found api.Messages
-	err := s.ask(ctx, api.SessionMessages.Verb, api.ListMessages{Session: draft.Session, Message: draft.ID}, &found)
+// repeat is the draft with the time and the link of the agent's own entry with its id; false if there is none.
+// If it says the same, it makes the same envelope.
+func (s speech) repeat(ctx context.Context, draft performatives.RawDraft) (again performatives.RawDraft, found bool, failed error) {
+	var page api.Messages
+	err := s.ask(ctx, api.SessionMessages.Verb, api.ListMessages{Session: draft.Session, Message: draft.ID}, &page)
 	if errors.Is(err, &session.Refusal{Code: session.UnknownSession}) {
-		return nil, nil // there is no entry with this id
+		return draft, false, nil // there is no entry with this id
 	}
-	if err != nil || len(found.Messages) == 0 {
-		return nil, err
+	if err != nil || len(page.Messages) == 0 {
+		return draft, false, err
 	}
-	m, _, _, err := performatives.ReadDelivered(found.Messages[0])
+	m, _, _, err := performatives.ReadDelivered(page.Messages[0])
 	if err != nil || m.Sender != s.as {
-		return nil, err
+		return draft, false, err
 	}
-	return m.Link, nil
+	draft.Timestamp, draft.Link = m.Timestamp, m.Link
+	return draft, true, nil
 }
 
 // offer is the body of the offer that an ACCEPT names, nil for none.

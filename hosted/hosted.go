@@ -6,6 +6,7 @@
 //
 // What is said again under the same key makes the same envelope, which the broker answers
 // with its first acceptance, also after a restart. Other content under a key is refused.
+// So is what is said again with its messageId, whatever its key.
 package hosted
 
 import (
@@ -204,6 +205,16 @@ func (s speech) send(ctx context.Context, made idempotency.Act) (api.Acceptance,
 		Performative: s.said.Performative, Recipient: s.said.Recipient, Body: body, Context: s.said.Context, Constraints: s.said.Constraints,
 	}
 	accepted, err := s.submit(ctx, draft)
+	if isDuplicate(err) {
+		again, found, failed := s.repeat(ctx, draft)
+		if failed != nil {
+			return accepted, failed
+		}
+		if found {
+			draft = again
+			accepted, err = s.submit(ctx, draft)
+		}
+	}
 	for range maxTries {
 		bound, wanted, failed := s.bind(ctx, draft, err)
 		if failed != nil {
@@ -224,5 +235,7 @@ func (s speech) submit(ctx context.Context, draft performatives.RawDraft) (api.A
 	}
 	return s.o.Broker.SubmitAs(ctx, s.as, draft.Session, envelope)
 }
+
+func isDuplicate(err error) bool { return errors.Is(err, &session.Refusal{Code: session.Duplicate}) }
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -143,10 +143,12 @@ func TestHTTPNegotiation(t *testing.T) {
 	w.send("POST", path+"/messages", w.tokens[seller], accept).is(http.StatusOK, nil)
 	offer := fmt.Sprintf(`{"performative":"PROPOSE","messageId":%q,"body":{"proposalId":"p","type":"service-agreement","subject":"cups","terms":{"price":5}}}`, testkit.NewID())
 	var offered api.Acceptance
-	w.send("POST", path+"/messages", w.tokens[seller], offer).is(http.StatusOK, &offered)
-	w.send("POST", path+"/messages", w.tokens[seller], offer).is(http.StatusOK, &again)
-	if !again.Duplicate || again.Sequence != offered.Sequence {
-		t.Errorf("the same messageId again is answered %+v", again)
+	w.send("POST", path+"/messages", w.tokens[seller], offer, key("k2")).is(http.StatusOK, &offered)
+	for _, retry := range []func(*http.Request){key("k2"), key("k3"), func(*http.Request) {}} { // the messageId is enough
+		w.send("POST", path+"/messages", w.tokens[seller], offer, retry).is(http.StatusOK, &again)
+		if !again.Duplicate || again.Sequence != offered.Sequence {
+			t.Errorf("the same messageId again is answered %+v", again)
+		}
 	}
 	w.send("POST", path+"/messages", w.tokens[seller], strings.Replace(offer, "5", "6", 1)).refused(http.StatusConflict, session.Duplicate)
 
