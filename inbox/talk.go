@@ -91,7 +91,7 @@ func (t *teller) entry(e transcript.Entry) entry {
 		v.value(m.RawBody)
 		return v
 	}
-	v.act(m.Body.Text(), t.called)
+	v.act(m.Body.Text(), t)
 	v.compared(t.offers.Add(e), t.labels)
 	return v
 }
@@ -185,9 +185,9 @@ func (v *entry) members(prefix string, raw jsontext.Value) {
 }
 
 // act adds an act's first line and its parts.
-func (v *entry) act(t performatives.Text, called func(performatives.Agent) string) {
-	v.line(t.Line)
-	for _, part := range t.Below {
+func (v *entry) act(said performatives.Text, t *teller) {
+	v.line(said.Line, t)
+	for _, part := range said.Below {
 		switch part := part.(type) {
 		case performatives.Prose:
 			if part.Name == "" {
@@ -203,7 +203,7 @@ func (v *entry) act(t performatives.Text, called func(performatives.Agent) strin
 			}
 		case performatives.Terms: // compared shows them
 		case performatives.Details:
-			v.details(part, called)
+			v.details(part, t)
 		case performatives.Asked:
 			for _, q := range part {
 				v.pair(q.Field, q.Question)
@@ -218,10 +218,10 @@ func (v *entry) act(t performatives.Text, called func(performatives.Agent) strin
 
 // line joins the facts of an act's first line, the subject first and its own id last.
 // Times become pairs.
-func (v *entry) line(words []performatives.Word) {
+func (v *entry) line(words []performatives.Word, t *teller) {
 	var subject, facts, own []string
 	for _, w := range words {
-		lead, text := strings.TrimLeft(w.Lead, " :,"), wordText(w)
+		lead, text := strings.TrimLeft(w.Lead, " :,"), t.word(w)
 		switch {
 		case w.Kind == performatives.Moment:
 			v.pair(w.Name, text)
@@ -244,28 +244,33 @@ func continues(w performatives.Word) bool {
 }
 
 // details adds facts about a principal as one pair, and others as a pair each.
-func (v *entry) details(d performatives.Details, called func(performatives.Agent) string) {
+func (v *entry) details(d performatives.Details, t *teller) {
 	var sentence strings.Builder
 	for _, w := range d.Words {
-		sentence.WriteString(w.Lead + wordText(w))
+		sentence.WriteString(w.Lead + t.word(w))
 		if d.Of == "" && w.Name != "" {
-			v.pair(w.Name, wordText(w))
+			v.pair(w.Name, t.word(w))
 		}
 	}
 	if d.Of != "" {
-		v.pair(called(d.Of), sentence.String())
+		v.pair(t.called(d.Of), sentence.String())
 	}
 }
 
-func wordText(w performatives.Word) string {
+// word is the text of a word. What a reference names is told by its entry's number.
+func (t *teller) word(w performatives.Word) string {
 	switch w.Kind {
+	case performatives.Reference:
+		if text, known := t.offers.Refer(w.Text, false); known {
+			return text
+		}
 	case performatives.Code:
 		return reasonText(w.Text)
 	case performatives.Moment:
 		return moment(w.At)
 	case performatives.Money:
 		return money(w.Amount, w.Text)
-	case performatives.Plain, performatives.Subject, performatives.OwnID, performatives.Reference, performatives.Principal:
+	case performatives.Plain, performatives.Subject, performatives.OwnID, performatives.Principal:
 	}
 	return w.Text
 }

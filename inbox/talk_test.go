@@ -82,7 +82,7 @@ func (v *entry) show(out *strings.Builder) {
 }
 
 // TestTalkCompares draws a conversation with what each offer changes, in the words of
-// the terms schema, as session show does.
+// the terms schema, and with what each act refers to, as session show does.
 func TestTalkCompares(t *testing.T) {
 	t.Parallel()
 	teller := &teller{"acme.com", render.NewOffers(), func(schema string) map[string]api.Label {
@@ -99,8 +99,10 @@ func TestTalkCompares(t *testing.T) {
 		{performatives.Propose, `{"proposalId":"p1","type":"plan","subject":"Plan","schema":"plan-v1","terms":{"price":{"amount":20000,"currency":"EUR"},"seats":50,"trial":true,"version":"2"}}`},
 		{performatives.Counter, `{"proposalId":"p2","referenceId":"p1","terms":{"price":{"amount":15000,"currency":"EUR"},"seats":50,"regions":["eu","us"],"version":2}}`},
 		{performatives.Counter, `{"proposalId":"p3","referenceId":"p2","terms":{"price":{"amount":15000,"currency":"EUR"},"seats":50,"regions":["eu","us"],"version":2}}`},
+		{performatives.Delegate, `{"targetAgent":"agent://acme.com/b","scope":"the plan","authority":"advisory"}`},
+		{performatives.Accept, `{"referenceId":"019478a3-0002-7def-8a12-000000000003"}`},
 	} {
-		m := &performatives.Message{Sender: "agent://acme.com/a", Performative: act.act, ActName: act.act.String(), RawBody: jsontext.Value(act.body)}
+		m := &performatives.Message{ID: performatives.MessageID(fmt.Sprintf("019478a3-0002-7def-8a12-%012d", n)), Sender: "agent://acme.com/a", Performative: act.act, ActName: act.act.String(), RawBody: jsontext.Value(act.body)}
 		v := teller.entry(transcript.Entry{Message: m, Stamp: performatives.Stamp{Sequence: uint64(n)}})
 		fmt.Fprintf(&out, "%s %s\n", v.Act, v.Line)
 		v.show(&out)
@@ -111,14 +113,16 @@ func TestTalkCompares(t *testing.T) {
   seats: 50
   trial: true
   version: "2"
-COUNTER p1 with p2
+COUNTER p1 (#0) with p2
   ~ Price: 20,000 → 15,000 (-25 %)
   + regions: [eu, us]
   ~ version: "2" → 2 ()
   - trial: true
   (2 other terms as in p1 (#0))
-COUNTER p2 with p3
+COUNTER p2 (#1) with p3
   (the same terms as p2 (#1))
+DELEGATE to agent://acme.com/b · advisory authority
+ACCEPT #3
 `
 	if got := out.String(); got != want {
 		t.Errorf("the conversation is\n%s", got)

@@ -142,17 +142,14 @@ func (c *Chat) joins(p *page, e transcript.Entry) {
 
 // refer draws a reference: the number of the entry, and the id if it is short.
 func (c *Chat) refer(id string) span {
-	r, known := c.offers.refs[id]
+	text, known := c.offers.Refer(id, c.Full)
 	switch {
-	case !known && id == "":
+	case known:
+		return loud(text)
+	case id == "":
 		return hushed("nothing")
-	case !known:
-		return loud(short(Clean(id), shortID))
-	case c.Full || len(id) <= shortID:
-		return loud(id + " (#" + strconv.FormatUint(r.entry, 10) + ")")
-	default:
-		return loud("#" + strconv.FormatUint(r.entry, 10))
 	}
+	return loud(short(Clean(id), shortID))
 }
 
 // own draws the id that an act introduces, if it is short.

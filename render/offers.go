@@ -38,6 +38,19 @@ type Comparison struct {
 // NewOffers returns the Offers of a transcript that begins.
 func NewOffers() *Offers { return &Offers{refs: map[string]ref{}, newest: map[string]string{}} }
 
+// Refer says which entry an id is of, as in p2 (#3); of a long id only #3, unless full.
+func (o *Offers) Refer(id string, full bool) (text string, known bool) {
+	r, known := o.refs[id]
+	if !known {
+		return "", false
+	}
+	entry := "#" + strconv.FormatUint(r.entry, 10)
+	if full || len(id) <= shortID {
+		return id + " (" + entry + ")", true
+	}
+	return entry, true
+}
+
 // Add takes the next entry, and compares the offer that it makes.
 func (o *Offers) Add(e transcript.Entry) Comparison {
 	body := e.Message.Body
