@@ -3,23 +3,16 @@ package broker
 import (
 	"container/list"
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
-	"go.uber.org/zap"
-
-	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/approvals"
 	"github.com/parley-asp/parley/cluster"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/scheduler"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/store"
-	"github.com/parley-asp/parley/transcript"
 )
 
 // sessions is the session cache. It runs the work of each session in order, and
@@ -190,145 +183,5 @@ func (s *sessions) drain(ctx context.Context) {
 	select {
 	case <-done:
 	case <-ctx.Done():
-	}
-}
-
-// forget makes the next piece of work read the session anew.
-func (l *cachedSession) forget(modes session.Modes) {
-	l.contents = contents{state: session.New(l.id, modes)}
-}
-
-// load reads the transcript, if nothing of the session is cached.
-func (b *Broker) load(ctx context.Context, l *cachedSession) error {
-	if l.loaded {
-		return nil
-	}
-	_, err := b.current(ctx, l)
-	return err
-}
-
-// waits releases the slot of the act that is being judged, if there is one.
-func (l *cachedSession) waits() {
-	if l.slot != nil {
-		l.slot.Release()
-	}
-}
-
-// catchUp folds the entries after the last cached one.
-func (b *Broker) catchUp(ctx context.Context, l *cachedSession) error {
-	return b.catchUpFrom(ctx, l, b.cluster.AllApplied())
-}
-
-// catchUpFrom folds entries. The side effects of those after the applied sequence may be
-// missing: another broker appended them and may not have applied them.
-func (b *Broker) catchUpFrom(ctx context.Context, l *cachedSession, settled uint64) error {
-	if b.store.SyncFailed() {
-		return store.ErrSyncFailed
-	}
-	before, known := l.last, len(l.unapplied)
-	err := b.store.Read(ctx, api.SessionsStream, api.Session(l.id), l.last+1, func(e store.Message) error {
-		entry, err := transcript.Read(e.Data)
-		if err != nil {
-			return fmt.Errorf("%w: %w", cluster.ErrBroken, err)
-		}
-		next, err := session.Replay(l.state, entry.Message, entry.Stamp)
-		if err != nil {
-			return fmt.Errorf("%w: %w", cluster.ErrBroken, err)
-		}
-		l.state, l.last, l.sequences = next, e.Sequence, append(l.sequences, e.Sequence)
-		l.bytes += len(e.Data)
-		l.armed, l.inboxes, l.unwritten = time.Time{}, nil, false // the broker that appended the entry may have set the timer, and delivers it
-		if e.Sequence > settled {
-			b.cluster.Unapplied(e.Sequence)
-			l.unapplied = append(l.unapplied, delivery{
-				sequence: entry.Stamp.Sequence, position: e.Sequence, entry: e.Data, to: next.Audience(), again: true,
-			})
-		}
-		return nil
-	})
-	if err == nil && l.last == before || errors.Is(err, cluster.ErrBroken) {
-		if is, err := b.fromArchive(ctx, l); is || err != nil { // it is in the archive, or on its way there
-			return err
-		}
-	}
-	if err != nil {
-		return err
-	}
-	l.loaded, l.state = true, l.state.CompactAll(longOffer)
-	b.resolved(l)
-	if len(l.unapplied) > known { // whoever is answered from here must find it in the list
-		b.list.Keep(l.id, l.row())
-	}
-	return nil
-}
-
-// resolved ends an indeterminate append: the transcript was read after it, so its outcome
-// is known.
-func (b *Broker) resolved(l *cachedSession) {
-	if l.indeterminate != nil {
-		b.cluster.Appended(l.indeterminate, 0)
-		l.indeterminate = nil
-	}
-}
-
-// current catches up with the transcript before a refusal or a reading is based on the
-// cached session: another broker may have moved it on.
-func (b *Broker) current(ctx context.Context, l *cachedSession) (moved bool, err error) {
-	if b.store.SyncFailed() {
-		return false, store.ErrSyncFailed
-	}
-	l.waits()
-	if l.archived {
-		return false, nil
-	}
-	last, err := b.store.LastEntry(ctx, l.id)
-	if err != nil {
-		return false, err
-	}
-	if last == 0 && !l.loaded {
-		if is, err := b.fromArchive(ctx, l); is || err != nil {
-			return is, err
-		}
-	}
-	if last == l.last {
-		l.loaded = true
-		b.resolved(l)
-		return false, nil
-	}
-	return true, b.catchUp(ctx, l)
-}
-
-// view reads a session that is up to date, in its turn, and waits for that. Once it
-// has returned, read does not run any more: it writes what the caller owns.
-func (b *Broker) view(ctx context.Context, id performatives.SessionID, read func(*cachedSession)) error {
-	done := make(chan error, 1)
-	var mu sync.Mutex
-	gone := false // nobody waits any more; under mu
-	if !b.sessions.run(id, func(ctx context.Context, l *cachedSession) {
-		_, err := b.current(ctx, l)
-		mu.Lock()
-		if err == nil && !gone {
-			read(l)
-		}
-		mu.Unlock()
-		done <- err
-		if len(l.unapplied) > 0 {
-			b.applySideEffects(ctx, l)
-		}
-	}) {
-		return session.Busy()
-	}
-	select {
-	case err := <-done:
-		if err != nil {
-			b.Log.Error("session not read", zap.String("session", string(id)), zap.Error(err))
-			return session.Busy()
-		}
-		return nil
-	case <-ctx.Done():
-		mu.Lock()
-		gone = true
-		mu.Unlock()
-		return session.Busy()
 	}
 }
