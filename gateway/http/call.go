@@ -4,14 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"io"
-	"maps"
 	"mime"
 	"net/http"
-	"net/url"
 	"os"
-	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -111,119 +107,6 @@ func (c *call) request() ([]byte, error) {
 		members[name] = text(c.r.PathValue(name))
 	}
 	return json.Marshal(members, json.Deterministic(true))
-}
-
-// query reads the query's parameters as members of the verb's request.
-func (c *call) query(members map[string]jsontext.Value) error {
-	values, err := url.ParseQuery(c.r.URL.RawQuery)
-	if err != nil {
-		return malformed("", "the query is not percent-encoded as it should be")
-	}
-	takes := c.route.parameters()
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		at := slices.IndexFunc(takes, func(p parameter) bool { return p.name == name })
-		switch {
-		case at < 0:
-			return malformed("/"+clip(name), "the path takes no such parameter")
-		case len(values[name]) != 1 && !takes[at].list():
-			return malformed("/"+clip(name), "is there more than once")
-		}
-		p := takes[at]
-		value, err := p.value(values[name])
-		if err != nil {
-			return malformed("/"+clip(name), err.Error())
-		}
-		if _, twice := members[p.member]; twice {
-			return malformed("/"+clip(name), "says the same as another parameter")
-		}
-		members[p.member] = value
-	}
-	return nil
-}
-
-// A parameter is a member of a verb's request in a query.
-type parameter struct {
-	name, member string
-	of           reflect.Type
-}
-
-// parameters are those of the query: all members of the verb's request that are not in
-// the path, by the names that HTTP has for them.
-func (r *route) parameters() (all []parameter) {
-	if r.body != noBody || r.verb.Request == nil {
-		return nil
-	}
-	if r.resumes != "" {
-		return []parameter{{r.resumes, r.resumes, reflect.TypeFor[uint64]()}}
-	}
-	inPath := r.inPath()
-	if slices.Contains(inPath, "messageId") {
-		return nil
-	}
-	types := map[string]reflect.Type{}
-	for _, f := range api.Members(r.verb.Request) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		t := f.Type
-		if t.Kind() == reflect.Pointer {
-			t = t.Elem()
-		}
-		types[name] = t
-		renamed := slices.Contains(slices.Collect(maps.Values(r.names)), name)
-		if !renamed && !slices.Contains(inPath, name) {
-			all = append(all, parameter{name, name, t})
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(r.names)) {
-		all = append(all, parameter{name, r.names[name], types[r.names[name]]})
-	}
-	return all
-}
-
-var errNumber = errors.New("is not a number of this kind")
-
-// list tells whether the parameter may come several times, once for each text of a list.
-func (p parameter) list() bool {
-	return p.of.Kind() == reflect.Slice && p.of.Elem().Kind() == reflect.String
-}
-
-func (p parameter) value(all []string) (jsontext.Value, error) {
-	if p.list() {
-		texts := make([]jsontext.Value, len(all))
-		for i, s := range all {
-			texts[i] = text(s)
-		}
-		return json.Marshal(texts)
-	}
-	s := all[0]
-	switch p.of.Kind() {
-	case reflect.String:
-		return text(s), nil
-	case reflect.Bool:
-		b, err := strconv.ParseBool(s)
-		if err != nil {
-			return nil, errors.New("is true or false")
-		}
-		return jsontext.Value(strconv.FormatBool(b)), nil
-	case reflect.Float32, reflect.Float64:
-		f, err := strconv.ParseFloat(s, 64)
-		if err != nil || f != f || f-f != 0 {
-			return nil, errNumber
-		}
-		data, err := json.Marshal(f)
-		return data, err
-	default:
-		n, err := strconv.ParseUint(s, 10, 64)
-		if err != nil || n > maxInteger {
-			return nil, errNumber
-		}
-		if p.member == "limit" {
-			if n == 0 {
-				return nil, errNumber
-			}
-			n = min(n, maxPage)
-		}
-		return jsontext.Value(strconv.FormatUint(n, 10)), nil
-	}
 }
 
 func text(s string) jsontext.Value {

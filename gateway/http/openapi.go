@@ -3,14 +3,12 @@ package httpgateway
 import (
 	"maps"
 	"net/http"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/hosted"
@@ -193,28 +191,6 @@ func (r *route) operation() object {
 		o["requestBody"] = body
 	}
 	return o
-}
-
-func (p parameter) schema() object {
-	switch {
-	case p.of == reflect.TypeFor[jsontext.Value]():
-		return object{}
-	case p.list():
-		return object{"type": "array", "items": object{"type": []string{"string", "null"}}}
-	}
-	switch p.of.Kind() {
-	case reflect.String:
-		return object{"type": "string"}
-	case reflect.Bool:
-		return object{"type": "boolean"}
-	case reflect.Float32, reflect.Float64:
-		return object{"type": "number"}
-	}
-	least := 0
-	if p.member == "limit" {
-		least = 1
-	}
-	return object{"type": "integer", "minimum": least, "maximum": maxInteger}
 }
 
 func (r *route) requestBody() object {
