@@ -1,0 +1,109 @@
+package session
+
+import (
+	"github.com/parley-asp/parley/delegation"
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// authorised asks what the sender may send: a delegate by its grant, an
+// approver by being one; and whether it is trusted enough to answer.
+func (t *Command) authorised() error {
+	if t.Act == performatives.Inform {
+		if ruling, ok := t.ruling(); ok {
+			return t.mayRule(ruling)
+		}
+	}
+	if t.Phase == Escalated { // a human's CLOSE: nothing else is heard
+		return t.mayDecide(t.EscalationFor(t.Message))
+	}
+	switch t.From.Role {
+	case Inviter, Invitee:
+	case Delegate:
+		if err := t.withinGrant(); err != nil {
+			return err
+		}
+	case Standby:
+		if err := t.standsIn(); err != nil {
+			return err
+		}
+	case Approver:
+		if t.Phase != Escalated && !approverActs[t.Act] {
+			return Refuse(AuthorityExceeded, "you are here to decide escalations; besides a resolution you may send INFORM, QUERY and OBSERVE")
+		}
+	}
+	if err := t.withinRuling(); err != nil {
+		return err
+	}
+	return t.trusted()
+}
+
+var approverActs = map[performatives.Performative]bool{
+	performatives.Inform: true, performatives.Query: true, performatives.Observe: true,
+}
+
+// mayRule insists on a human of the escalating organisation who may decide.
+func (t *Command) mayRule(ruling performatives.RulingData) error {
+	item, known := t.items.Get(escalation.ID(ruling.EscalationID))
+	if !t.From.Agent.IsHuman() {
+		return Refuse(Unauthorized, "only a human resolves an escalation, never an agent")
+	}
+	if known && !escalation.MayDecide(t.From.Member, item.Org) || !known && t.From.Authority != performatives.AuthorityDecide {
+		return Refuse(Unauthorized, "only a human of the escalating organisation who may decide resolves it")
+	}
+	if !known || !item.Open() {
+		return nil
+	}
+	if err := t.mayDecide(item); err != nil {
+		return err
+	}
+	for _, check := range []func(*escalation.Item, performatives.RulingData) error{t.mayDeny, t.mayApprove, t.mayConfirm} {
+		if err := check(item, ruling); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withinGrant holds a delegate to its delegation. Answering the delegation
+// itself, and taking back one that it made, are always its own to do.
+func (t *Command) withinGrant() error {
+	if t.Grant == nil {
+		return t.ambiguous()
+	}
+	if err := delegation.Standing(*t.Grant, t.Now, t.grants.Get); err != nil {
+		return t.exceeded(err)
+	}
+	if t.about != nil && (t.about.ID == t.Grant.ID || t.Act == performatives.Withdraw) {
+		return nil
+	}
+	if err := t.Grant.Can(t.Act, t.line()); err != nil {
+		return t.exceeded(err)
+	}
+	if body, ok := t.Message.Body.(*performatives.DelegateBody); ok {
+		return t.narrows(body)
+	}
+	return nil
+}
+
+func (t *Command) exceeded(err error) error {
+	acts := make([]string, 0, performatives.Acts)
+	for _, p := range t.Grant.Authority.Acts() {
+		acts = append(acts, p.String())
+	}
+	return Refuse(AuthorityExceeded, "%s", err).
+		With(map[string]any{"delegationId": t.Grant.ID, "authority": t.Grant.Authority.String(), "allows": acts})
+}
+
+// line is the first proposal of the line of counters that the act is about.
+func (t *Command) line() string {
+	switch {
+	case t.Offer != nil:
+		return t.Offer.Line
+	case t.question != nil:
+		if o, ok := t.State.Offer(t.question.Offer); ok {
+			return o.Line
+		}
+	}
+	return ""
+}
