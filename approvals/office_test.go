@@ -60,7 +60,13 @@ func (o *office) envelope(a performatives.Agent, body performatives.Body) []byte
 // says submits an act.
 func (o *office) says(a performatives.Agent, body performatives.Body) (api.Acceptance, error) {
 	o.Helper()
-	return o.b.SubmitAs(o.Context(), a, o.id, o.envelope(a, body))
+	data := o.envelope(a, body)
+	for { // the same bytes again, while the machine is too slow for the broker to answer
+		accepted, err := o.b.SubmitAs(o.Context(), a, o.id, data)
+		if code(err) != session.Unavailable {
+			return accepted, err
+		}
+	}
 }
 
 func (o *office) heard(a performatives.Agent, body performatives.Body) api.Acceptance {
@@ -94,6 +100,9 @@ func calls[A any](o *office, a performatives.Agent, verb string, request any) (a
 		o.Fatal(err)
 	}
 	reply, err := o.b.CallAs(o.Context(), a, verb, data)
+	for code(err) == session.Unavailable { // the machine is too slow for the broker to answer
+		reply, err = o.b.CallAs(o.Context(), a, verb, data)
+	}
 	if err != nil {
 		return answer, err
 	}

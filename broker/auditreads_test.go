@@ -21,7 +21,7 @@ import (
 // reads calls a verb as the operator, and reads the reply.
 func (l line) reads(verb, request string, reply any) {
 	l.Helper()
-	m, err := l.nc.Request(api.OperatorCall(verb), []byte(request), testkit.Patience)
+	m, err := testkit.Request(l.nc, api.OperatorCall(verb), []byte(request))
 	if err != nil {
 		l.Fatal(err)
 	}

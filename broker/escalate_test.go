@@ -36,7 +36,7 @@ func (l line) rules(id performatives.SessionID, escalation string) {
 
 func (l line) viewed(id performatives.SessionID) (view api.SessionView, err error) {
 	l.Helper()
-	m, err := l.nc.Request(api.OperatorCall(api.SessionGet.Name), []byte(`{"sessionId":"`+string(id)+`"}`), testkit.Patience)
+	m, err := testkit.Request(l.nc, api.OperatorCall(api.SessionGet.Name), []byte(`{"sessionId":"`+string(id)+`"}`))
 	if err != nil {
 		return view, err
 	}
@@ -202,7 +202,7 @@ func TestWallClockIsSet(t *testing.T) {
 // replayed folds a transcript and insists that its times do not go backwards.
 func (l line) replayed(id performatives.SessionID) session.State {
 	l.Helper()
-	m, err := l.nc.Request(api.OperatorCall(api.SessionMessages.Name), []byte(`{"sessionId":"`+string(id)+`"}`), testkit.Patience)
+	m, err := testkit.Request(l.nc, api.OperatorCall(api.SessionMessages.Name), []byte(`{"sessionId":"`+string(id)+`"}`))
 	if err != nil {
 		l.Fatal(err)
 	}

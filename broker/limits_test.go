@@ -123,7 +123,7 @@ func TestRate(t *testing.T) {
 	limitedBy(t, l.ask(api.Call(alpha, "no.verb"), nil), "rate")
 	l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
 	var page api.Messages
-	m, err := l.nc.Request(api.OperatorCall(api.SessionMessages.Name), []byte(`{"sessionId":"`+string(id)+`"}`), testkit.Patience)
+	m, err := testkit.Request(l.nc, api.OperatorCall(api.SessionMessages.Name), []byte(`{"sessionId":"`+string(id)+`"}`))
 	testkit.Must(t, err)
 	if err := json.Unmarshal(m.Data, &page); err != nil || len(page.Messages) != 2 {
 		t.Errorf("the transcript has %d entries (%v), want 2", len(page.Messages), err)

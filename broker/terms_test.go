@@ -129,7 +129,7 @@ func TestSchemaIsRemoved(t *testing.T) {
 	l.refused(remove(api.Call(alpha, api.SchemaRemove.Name), "a-v1"), session.MalformedEnvelope) // it is no verb of theirs
 	l.refused(remove(api.OperatorCall(api.SchemaRemove.Name), "b-v1"), session.SchemaUnsupported)
 	l.refused(remove(api.OperatorCall(api.SchemaRemove.Name), "PROPOSE"), session.SchemaUnsupported)
-	m, err := l.nc.Request(api.OperatorCall(api.SchemaRemove.Name), []byte(`{"name":"a-v1"}`), testkit.Patience)
+	m, err := testkit.Request(l.nc, api.OperatorCall(api.SchemaRemove.Name), []byte(`{"name":"a-v1"}`))
 	if err != nil || string(m.Data) != `{"name":"a-v1","version":1,"kind":"terms","by":"`+string(alpha)+`","schema":{"type":"object"}}` {
 		t.Errorf("%s, %v", m.Data, err)
 	}
@@ -154,7 +154,7 @@ func TestSchemaIsRemoved(t *testing.T) {
 
 func (l line) listed() string {
 	l.Helper()
-	m, err := l.nc.Request(api.OperatorCall(api.SchemaList.Name), nil, testkit.Patience)
+	m, err := testkit.Request(l.nc, api.OperatorCall(api.SchemaList.Name), nil)
 	if err != nil {
 		l.Fatal(err)
 	}

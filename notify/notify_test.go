@@ -280,7 +280,7 @@ func (w *world) remembers(item string, want ...string) {
 	}
 	request, err := json.Marshal(api.GetEscalation{Escalation: item})
 	testkit.Must(w, err)
-	reply, err := w.Conn.Request(api.OperatorCall(api.EscalationHistory.Name), request, testkit.Patience)
+	reply, err := testkit.Request(w.Conn, api.OperatorCall(api.EscalationHistory.Name), request)
 	testkit.Must(w, err)
 	for _, who := range want {
 		if !strings.Contains(string(reply.Data), who) {

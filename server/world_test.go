@@ -129,7 +129,7 @@ func (w world) logsIn(a performatives.Agent, key nkeys.KeyPair) *nats.Conn {
 // asks makes a call that must succeed.
 func (w world) asks(l *nats.Conn, a performatives.Agent) {
 	w.Helper()
-	res, err := l.RequestWithContext(w.Ctx, api.Call(a, api.SessionList.Name), nil)
+	res, err := testkit.Request(l, api.Call(a, api.SessionList.Name), nil)
 	testkit.Must(w, err)
 	if code := res.Header.Get("Nats-Service-Error-Code"); code != "" {
 		w.Fatalf("refused: %s", res.Data)

@@ -69,24 +69,28 @@ func (w hostedWorld) gives(q api.AddToken) api.Token {
 	}
 }
 
-// asks sends a request with a token; a body that is an envelope is sent as one.
+// asks sends a request with a token, again while the broker is unavailable; a body that is an envelope is sent as one.
 func (w hostedWorld) asks(token, method, path, body string) (status int, answer string) {
 	w.Helper()
-	r, err := http.NewRequestWithContext(w.Ctx, method, "http://"+w.HTTPAddr+"/v1/asp"+path, strings.NewReader(body))
-	testkit.Must(w, err)
-	r.Header.Set("Content-Type", "application/json")
-	if strings.Contains(body, `"version"`) {
-		r.Header.Set("Content-Type", "application/asp+json")
+	for {
+		r, err := http.NewRequestWithContext(w.Ctx, method, "http://"+w.HTTPAddr+"/v1/asp"+path, strings.NewReader(body))
+		testkit.Must(w, err)
+		r.Header.Set("Content-Type", "application/json")
+		if strings.Contains(body, `"version"`) {
+			r.Header.Set("Content-Type", "application/asp+json")
+		}
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+		reply, err := http.DefaultClient.Do(r)
+		testkit.Must(w, err)
+		data, err := io.ReadAll(reply.Body)
+		reply.Body.Close()
+		testkit.Must(w, err)
+		if reply.StatusCode != http.StatusServiceUnavailable {
+			return reply.StatusCode, string(data)
+		}
 	}
-	if token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
-	}
-	reply, err := http.DefaultClient.Do(r)
-	testkit.Must(w, err)
-	defer reply.Body.Close()
-	data, err := io.ReadAll(reply.Body)
-	testkit.Must(w, err)
-	return reply.StatusCode, string(data)
 }
 
 // An attempt is a request of an attacker.

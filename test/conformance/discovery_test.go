@@ -48,7 +48,7 @@ func TestCallForProposals(t *testing.T) {
 	// Agent 0 scores itself, twice; 1 sends what is no score; alpha was not asked.
 	counted := make(chan string, 8)
 	answer := func(who, id, body string) {
-		reply, err := nc.Request("asp.agent."+token(who)+".api.discovery.answer", []byte(`{"callId":"`+id+`",`+body+`}`), nats.DefaultTimeout)
+		reply, err := nc.Request("asp.agent."+token(who)+".api.discovery.answer", []byte(`{"callId":"`+id+`",`+body+`}`), wait)
 		if err != nil {
 			counted <- err.Error()
 			return

@@ -101,27 +101,31 @@ type reply struct {
 	body []byte
 }
 
-// send sends a request as a principal.
+// send sends a request as a principal, again while the broker is unavailable.
 func (s *stage) send(method, path, uri, contentType string, body []byte) reply {
 	s.Helper()
-	r, err := http.NewRequestWithContext(s.Context(), method, "http://"+s.broker.HTTPAddr+"/v1/asp"+path, strings.NewReader(string(body)))
-	if err != nil {
-		s.Fatal(err)
+	for {
+		r, err := http.NewRequestWithContext(s.Context(), method, "http://"+s.broker.HTTPAddr+"/v1/asp"+path, strings.NewReader(string(body)))
+		if err != nil {
+			s.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+uri)
+		if len(body) > 0 {
+			r.Header.Set("Content-Type", contentType)
+		}
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			s.Fatal(err)
+		}
+		data, err := io.ReadAll(a.Body)
+		a.Body.Close()
+		if err != nil {
+			s.Fatal(err)
+		}
+		if a.StatusCode != http.StatusServiceUnavailable {
+			return reply{a, data}
+		}
 	}
-	r.Header.Set("Authorization", "Bearer "+uri)
-	if len(body) > 0 {
-		r.Header.Set("Content-Type", contentType)
-	}
-	a, err := http.DefaultClient.Do(r)
-	if err != nil {
-		s.Fatal(err)
-	}
-	defer a.Body.Close()
-	data, err := io.ReadAll(a.Body)
-	if err != nil {
-		s.Fatal(err)
-	}
-	return reply{a, data}
 }
 
 // printed prints an answer as that of NATS is printed: a problem document says the same as

@@ -23,7 +23,7 @@ func dev(t *testing.T) (*testkit.Broker, *nats.Conn) {
 
 func ask(t *testing.T, nc *nats.Conn, subject string, data []byte) *nats.Msg {
 	t.Helper()
-	m, err := nc.Request(subject, data, wait)
+	m, err := testkit.Request(nc, subject, data)
 	if err != nil {
 		t.Fatalf("%s: %v", subject, err)
 	}

@@ -312,7 +312,7 @@ func (s *stage) expand(text string) string {
 // request asks and prints the answer, after its micro error code if it has one.
 func (s *stage) request(subject string, data []byte) string {
 	s.Helper()
-	m, err := s.nc.Request(subject, data, wait)
+	m, err := testkit.Request(s.nc, subject, data)
 	if err != nil {
 		s.Fatalf("%s: %v", subject, err)
 	}
@@ -558,7 +558,7 @@ func (s *stage) transcript() []string {
 	var all []string
 	for {
 		request := fmt.Sprintf(`{"sessionId":%q,"since":%d,"limit":3}`, s.session, len(all))
-		m, err := s.nc.Request("asp.operator.api.session.messages", []byte(request), wait)
+		m, err := testkit.Request(s.nc, "asp.operator.api.session.messages", []byte(request))
 		if err != nil {
 			s.Fatal(err)
 		}

@@ -78,7 +78,7 @@ func ask(t *testing.T, url, verb, request string, reply any) {
 	nc, err := nats.Connect(url)
 	testkit.Must(t, err)
 	defer nc.Close()
-	m, err := nc.Request(api.Call(beta, verb), []byte(request), testkit.Patience)
+	m, err := testkit.Request(nc, api.Call(beta, verb), []byte(request))
 	testkit.Must(t, err)
 	if m.Header.Get(api.ErrorHeader) != "" {
 		t.Fatalf("%s is refused: %s", verb, m.Data)
