@@ -180,6 +180,8 @@ func TestA2A(t *testing.T) {
 	if code, why := w.rpc(w.tokens[cron], "SendMessage", fmt.Sprintf(more, "contextId", first.ID), nil); code != 0 {
 		t.Errorf("text to the context of a completed task is answered %d %s", code, why)
 	}
+	w.says("m7", first.ID, fmt.Sprintf(`{"data":{"action":"commit","referenceId":"c2","terms":{"obligations":[{"party":%q,"action":"pay"}]}}}`, cron))
+	w.asSeller(first.ID, `{"performative":"ACCEPT","body":{"referenceId":"m7"}}`)
 	w.asSeller(first.ID, `{"performative":"CLOSE","body":{"outcome":"completed"}}`)
 	if code, message := w.rpc(w.tokens[cron], "SendMessage", fmt.Sprintf(`{"message":{"messageId":"m5","role":"ROLE_USER","taskId":%q,"parts":[{"text":"more"}]}}`, first.ID), nil); code != -32004 {
 		t.Errorf("a message to a task that is over is answered %d %s", code, message)

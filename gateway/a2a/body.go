@@ -58,6 +58,8 @@ func (s said) fill(act performatives.Performative, body object, c call, at snaps
 		delete(body, "message")
 		or("type", performatives.Fact)
 		or("data", s.facts(text, reference, asked, c, at))
+	case performatives.Commit:
+		or("commitmentId", s.id)
 	case performatives.Escalate:
 		or("reason", "policy-ambiguous")
 		or("urgency", "medium")
