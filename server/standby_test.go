@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/audit"
 	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
@@ -59,7 +60,33 @@ func TestStandby(t *testing.T) {
 				t.Errorf("the invitation pins no standby: %s", first)
 			}
 			replay(t, alpha, id)
+			audited(w, id)
+			alpha.Say(id, testkit.Offer("p3", 7))
+			beta.Say(id, &performatives.CounterBody{ProposalID: "p4", ReferenceID: "p3", Terms: []byte(`{"price":8}`)})
+			if entry := delta.Read(1)[0]; !bytes.Contains(entry, []byte(`"p4"`)) {
+				t.Errorf("the standby is told %s", entry)
+			}
+			audited(w, id)
 		})
+	}
+}
+
+// audited returns when all that the broker derives agrees with the transcript, or at the end
+// of the test's time.
+func audited(w *testkit.World, id performatives.SessionID) {
+	w.Helper()
+	operator := w.OperatorClient()
+	for faults := []audit.Fault{{}}; len(faults) > 0; {
+		entries, err := operator.Transcript(w.Ctx, id)
+		if err != nil {
+			w.Fatal(err, faults)
+		}
+		held, err := operator.Held(w.Ctx, id)
+		if err != nil {
+			w.Fatal(err, faults)
+		}
+		faults, err = audit.Session(entries, held, modes.All())
+		testkit.Must(w, err)
 	}
 }
 
