@@ -85,7 +85,7 @@ func Agreements(all []api.AgreementRow, s Style) string {
 		}
 		rows[i] = []span{said(string(d.Agreement)), said(strings.Join(parties, ", ")), said(day(d.EffectiveFrom)), said(day(d.EffectiveUntil)), hushed(string(d.Session))}
 	}
-	return table(s, "no agreement", []column{
+	return table(s, "no agreements", []column{
 		{"AGREEMENT", fixed}, {"PARTIES", flexible}, {"FROM", optional}, {"UNTIL", optional}, {"SESSION", optional},
 	}, rows)
 }

@@ -19,7 +19,7 @@ func Escalations(list api.Escalations, s Style) string {
 	}
 	text := table(s, "no escalations", []column{
 		{"ESCALATION", identifier}, {"STATUS", fixed}, {"URGENCY", fixed}, {"DUE (UTC)", optional}, {"LEFT", fixed}, {"AMOUNT", fixed},
-		{"CLAIMED BY", flexibleOptional}, {"BY", flexible}, {"REASON", flexibleOptional}, {"PURPOSE", flexibleOptional},
+		{"CLAIMED BY", flexibleOptional}, {"BY", flexible}, {"REASON", flexibleOptional}, {"PURPOSE", flexible},
 	}, rows)
 	n := list.Counts
 	if n.Open == 0 {
