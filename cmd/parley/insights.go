@@ -64,11 +64,15 @@ func (c connection) insights(ctx context.Context, cmd *cobra.Command, q api.GetI
 func insightsText(f api.Insights, digest bool) string {
 	var b strings.Builder
 	day := func(text string) string { return text[:min(len(text), len("2006-01-02"))] }
-	fmt.Fprintf(&b, "%s to %s: %d sessions ended, %d are open.\n", day(f.Since), day(f.Until), f.Sessions, f.Open)
+	ended := "sessions"
+	if f.Sessions == 1 {
+		ended = "session"
+	}
+	fmt.Fprintf(&b, "%s to %s: %d %s ended; open now: %d.\n", day(f.Since), day(f.Until), f.Sessions, ended, f.Open)
 	if f.Sessions == 0 {
 		return b.String()
 	}
-	fmt.Fprintf(&b, "%d agreed, %d were rejected, %d stalled, %d failed.\n", f.Ends.Agreed, f.Ends.Rejected, f.Ends.Stalled, f.Ends.Failed)
+	fmt.Fprintf(&b, "%d agreed, %d rejected, %d stalled, %d failed.\n", f.Ends.Agreed, f.Ends.Rejected, f.Ends.Stalled, f.Ends.Failed)
 	if digest {
 		f.Modes, f.Turns = nil, nil
 	}
@@ -101,8 +105,10 @@ func insightsText(f api.Insights, digest bool) string {
 		b.WriteString("\n")
 	}
 	if e := f.Escalated; e.Time.Count+e.Expired > 0 {
-		fmt.Fprintf(&b, "Escalations: %d approved, %d denied, %d modified, %d with guidance, %d undecided; decided in %s in the median.\n",
-			e.Approved, e.Denied, e.Modified, e.Guidance, e.Expired, took(e.Time.Median))
+		fmt.Fprintf(&b, "Escalations: %d approved, %d denied, %d modified, %d with guidance, %d undecided.\n", e.Approved, e.Denied, e.Modified, e.Guidance, e.Expired)
+		if e.Time.Count > 0 {
+			fmt.Fprintf(&b, "Decisions took %s in the median.\n", took(e.Time.Median))
+		}
 	}
 	return b.String()
 }
