@@ -241,16 +241,16 @@ func (s *socket) authenticate(ctx context.Context) error {
 		return errEnding
 	}
 	var auth struct {
-		Type  string  `json:"type"`
-		Token string  `json:"token"`
-		Last  *uint64 `json:"lastSequence,omitzero"`
+		Type  string `json:"type"`
+		Token string `json:"token"`
+		Last  *int64 `json:"lastSequence,omitzero"` // -1 before the first entry
 	}
 	switch {
 	case !open:
 		return io.EOF
 	case in.tooLarge:
 		return errTooLarge
-	case decode(in.data, &auth) != nil || auth.Type != "auth":
+	case decode(in.data, &auth) != nil || auth.Type != "auth" || auth.Last != nil && *auth.Last < -1:
 		return errNoAuth
 	}
 	var err error
@@ -258,7 +258,7 @@ func (s *socket) authenticate(ctx context.Context) error {
 		return s.closing(err)
 	}
 	if auth.Last != nil {
-		s.reader.from = min(*auth.Last, 1<<53-2) + 1
+		s.reader.from = uint64(min(*auth.Last, 1<<53-2) + 1)
 	}
 	return nil
 }

@@ -164,6 +164,20 @@ func TestSocketHeartbeat(t *testing.T) {
 	})
 }
 
+// Who has no entry yet may say so as a sequence number: -1 comes before 0.
+func TestSocketFromTheFirst(t *testing.T) {
+	inBubble(t, idle{entries: 1}, func(t *testing.T, conn *websocket.Conn) {
+		says(t, conn, `{"type":"auth","token":"t","lastSequence":-1}`)
+		hears(t, conn, "auth_ok", 0)
+		hears(t, conn, "session_state", 0)
+		hears(t, conn, "message", 0)
+	})
+	inBubble(t, idle{entries: 1}, func(t *testing.T, conn *websocket.Conn) {
+		says(t, conn, `{"type":"auth","token":"t","lastSequence":-2}`)
+		hears(t, conn, "", 4001)
+	})
+}
+
 // A token that expires ends its sockets.
 func TestSocketExpires(t *testing.T) {
 	inBubble(t, idle{expires: time.Second}, func(t *testing.T, conn *websocket.Conn) {
