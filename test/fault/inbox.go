@@ -2,6 +2,7 @@ package fault
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -18,21 +19,27 @@ import (
 // sessions: reading acknowledges.
 type mailboxes struct {
 	sync.Mutex
-	last map[string]uint64 // by consumer: position of the last message
-	read map[string][]jetstream.Msg
+	read map[string][]received // by subject, in the order of the stream
 }
 
-// take acknowledges a message and keeps it. A server that is killed may forget
-// an acknowledgement and send what stands at the same position again: that is
-// no second copy.
+// A received message has a place in the inbox stream.
+type received struct {
+	jetstream.Msg
+	at uint64
+}
+
+// take acknowledges a message and keeps it in its place. What was lost on its way comes again
+// later, after others, and a server that is killed may forget an acknowledgement and send a message
+// again: that is no second copy.
 func (b *mailboxes) take(ctx context.Context, m jetstream.Msg) error {
 	meta, err := m.Metadata()
 	if err != nil {
 		return err
 	}
-	if meta.Sequence.Stream > b.last[meta.Consumer] {
-		b.last[meta.Consumer] = meta.Sequence.Stream
-		b.read[m.Subject()] = append(b.read[m.Subject()], m)
+	one := received{m, meta.Sequence.Stream}
+	i, kept := slices.BinarySearchFunc(b.read[m.Subject()], one, func(a, b received) int { return cmp.Compare(a.at, b.at) })
+	if !kept {
+		b.read[m.Subject()] = slices.Insert(b.read[m.Subject()], i, one)
 	}
 	for {
 		one, cancel := context.WithTimeout(ctx, once)
@@ -90,7 +97,7 @@ func (w *Witness) consumer(ctx context.Context, party performatives.Agent) jetst
 
 // collect reads a party's inbox until n entries of the session are there, and
 // then whatever else is.
-func (s *Session) collect(party performatives.Agent, n int) []jetstream.Msg {
+func (s *Session) collect(party performatives.Agent, n int) []received {
 	s.witness.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -54,7 +54,7 @@ func NewWitness(t testing.TB, url string) *Witness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &Witness{TB: t, nc: nc, js: js, missed: make(chan struct{}, 1), boxes: &mailboxes{last: map[string]uint64{}, read: map[string][]jetstream.Msg{}}}
+	w := &Witness{TB: t, nc: nc, js: js, missed: make(chan struct{}, 1), boxes: &mailboxes{read: map[string][]received{}}}
 	var info api.Broker
 	w.Call(api.BrokerInfo.Name, "{}", &info)
 	w.key = info.Key
