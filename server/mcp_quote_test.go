@@ -65,6 +65,9 @@ func TestMCPInjection(t *testing.T) {
 		testkit.Must(t, err)
 		text := res.Contents[0].Text
 		hides(t, uri, text)
+		if res.CacheScope != "private" {
+			t.Errorf("of %s a cache is told %q", uri, res.CacheScope)
+		}
 		if !json.Valid([]byte(text)) || strings.ContainsAny(text, "<>") {
 			t.Errorf("%s is %s", uri, text)
 		}
@@ -149,8 +152,8 @@ func TestMCPDescriptions(t *testing.T) {
 	}
 	resources, err := a.ListResources(w.Ctx, nil)
 	testkit.Must(t, err)
-	if len(resources.Resources) != 13 { // the acts' schemas, and no session yet
-		t.Errorf("there are %d resources", len(resources.Resources))
+	if len(resources.Resources) != 13 || resources.CacheScope != "private" { // the acts' schemas, and no session yet
+		t.Errorf("there are %d resources, %s", len(resources.Resources), resources.CacheScope)
 	}
 	for _, rule := range []string{"Produce no output for a user", "Ask the user nothing", "most conservative action"} {
 		if !strings.Contains(a.InitializeResult().Instructions, rule) {

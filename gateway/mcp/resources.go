@@ -23,6 +23,9 @@ const (
 // maxResources are the sessions that a list of resources has.
 const maxResources = 100
 
+// callers is what no cache may give to others.
+var callers = mcp.Cacheable{CacheScope: "private"}
+
 // addResources adds sessions, their transcripts, and schemas.
 func (g *gateway) addResources(s *mcp.Server) {
 	for _, t := range []mcp.ResourceTemplate{
@@ -64,7 +67,7 @@ func (g *gateway) resource(ctx context.Context, r *mcp.ReadResourceRequest) (*mc
 		}
 		return nil, mcp.ResourceNotFoundError(uri)
 	}
-	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: jsonType, Text: spelt(data)}}}, nil
+	return &mcp.ReadResourceResult{Cacheable: callers, Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: jsonType, Text: spelt(data)}}}, nil
 }
 
 // json calls a verb, and returns the reply as it is.
@@ -93,6 +96,7 @@ func (g *gateway) listed(next mcp.MethodHandler) mcp.MethodHandler {
 		if err != nil {
 			return nil, errors.New(c.refusal(err).Message)
 		}
+		list.Cacheable = callers
 		for _, s := range page.Sessions {
 			list.Resources = append(list.Resources, &mcp.Resource{
 				Name: "session " + string(s.Session), URI: sessionURI + string(s.Session), MIMEType: jsonType,
