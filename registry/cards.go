@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -24,7 +23,7 @@ func (r *Registry) AgentList(_ context.Context, c api.Caller, q api.ListAgents) 
 	for _, card := range r.cache.list(func(card api.Card) bool {
 		return string(card.Agent) > q.Cursor &&
 			(q.Organization == "" || string(card.Agent.Organisation()) == q.Organization) &&
-			(q.Capability == "" || slices.Contains(card.Capabilities, q.Capability)) &&
+			api.HasCapability(card.Capabilities, q.Capability) &&
 			(q.Kind == "" || card.Kind == q.Kind) &&
 			(q.MinTrust <= 0 || card.Registry.TrustScore != nil && *card.Registry.TrustScore >= q.MinTrust)
 	}) {

@@ -276,7 +276,7 @@ func TestAgentList(t *testing.T) {
 		add(t, r, a)
 	}
 	_, err := r.Add(t.Context(), api.Card{
-		Agent: alice, Key: newKey(t), Capabilities: []string{"leases"},
+		Agent: alice, Key: newKey(t), Capabilities: []string{"leases", "data.csv"},
 		Registry: api.Registry{MayDecide: true, Limits: []performatives.Limit{{Currency: "USD", MaxAmount: 5}}},
 	})
 	testkit.Must(t, err)
@@ -290,6 +290,8 @@ func TestAgentList(t *testing.T) {
 		{api.ListAgents{Cursor: string(alice)}, []performatives.Agent{anna}, ""},
 		{api.ListAgents{Organization: "acme.com", Kind: performatives.KindHuman}, []performatives.Agent{alice, anna}, ""},
 		{api.ListAgents{Capability: "leases"}, []performatives.Agent{alice}, ""},
+		{api.ListAgents{Capability: "data.*"}, []performatives.Agent{alice}, ""},
+		{api.ListAgents{Capability: "data"}, nil, ""},
 	} {
 		found, err := r.AgentList(t.Context(), api.Caller{Agent: beta}, test.q)
 		testkit.Must(t, err)
