@@ -54,27 +54,12 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	visitors := newAddresses(o.HTTPConnections, o.HTTPProxies)
 	public, searches := newAddressLimiter(visitors.from, cheapRate), newAddressLimiter(visitors.from, searchRate)
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
-		if err := s.Healthy(r.Context()); err != nil {
-			http.Error(w, "unavailable", http.StatusServiceUnavailable)
-			return
-		}
-		text := "ok\n"
-		for _, file := range exposed(o.Data) {
-			text += "warning: " + file + " can be read by others\n"
-		}
-		if why := s.Ledger().Trouble(); why != nil {
-			text += "warning: " + why.Error() + "\n"
-		}
-		w.Write([]byte(text)) //nolint:errcheck // the client went away
-	})
-	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		data, err := json.Marshal(map[string]string{"version": api.Version, "broker": string(s.Key())}, json.Deterministic(true))
-		if err == nil {
-			w.Write(append(data, '\n')) //nolint:errcheck // the client went away
-		}
-	})
+	local := func(h http.Handler) http.Handler { return h }
+	if s.Dev {
+		local = httpgateway.Local
+	}
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { s.health(w, r, o.Data) })
+	mux.HandleFunc("GET /version", s.version)
 	pages := inbox.New(inbox.Options{
 		Broker: s.Broker, Key: s.Key(), Dev: s.Dev, Humans: s.humans, Meet: s.meet, From: visitors.from, Log: log, Now: s.Now,
 	})
@@ -84,47 +69,23 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 		Broker: s.Broker, Custody: s.Custody(), Hosted: agents, Feeds: s.Broker, Dev: s.Dev, Origins: o.HTTPOrigins, Log: log,
 	})
 	mux.Handle("/openapi.json", gateway)
-	var index http.Handler = indexgateway.New(indexgateway.Options{Broker: s.Broker, Custody: s.Custody(), Log: log})
-	if s.Dev {
-		index = httpgateway.Local(index)
-	}
-	mux.Handle(indexgateway.Base, index)
-	var oap http.Handler = oapgateway.New(oapgateway.Options{Broker: s.Broker, Custody: s.Custody(), Hosted: agents, AgentOf: s.AgentOf, Party: s.HostedBesideOwn, Key: s.Key(), Log: log})
-	if s.Dev {
-		oap = httpgateway.Local(oap)
-	}
+	mux.Handle(indexgateway.Base, local(indexgateway.New(indexgateway.Options{Broker: s.Broker, Custody: s.Custody(), Log: log})))
+	oap := local(oapgateway.New(oapgateway.Options{Broker: s.Broker, Custody: s.Custody(), Hosted: agents, AgentOf: s.AgentOf, Party: s.HostedBesideOwn, Key: s.Key(), Log: log}))
 	mux.Handle(oapgateway.Base, oap)
 	mux.Handle("GET "+oapgateway.ManifestPath, public.limit(oap))
-	assistants := mcpgateway.ServeHTTP(mcpgateway.HTTPOptions{
+	assistants := local(mcpgateway.ServeHTTP(mcpgateway.HTTPOptions{
 		Broker: s.Broker, Hosted: agents, Admit: s.admits(o.OIDC), Resource: o.OIDC.Audience, Issuer: o.OIDC.Issuer, Origins: o.HTTPOrigins,
 		Log: log,
-	})
-	if s.Dev {
-		assistants = httpgateway.Local(assistants)
-	}
+	}))
 	for _, path := range []string{mcpgateway.Path, mcpgateway.MetadataPath, mcpgateway.MetadataPath + mcpgateway.Path} {
 		mux.Handle(path, assistants)
 	}
-	negotiation := bindugateway.Options{Assess: s.assessor(o), Allow: public.allow}
-	if o.Embeddings.URL != "" {
-		negotiation.Allow = searches.allow // each may cost a paid call
-	}
-	if o.BinduAuth {
-		negotiation.Admit = func(r *http.Request) error {
-			_, err := s.Custody().Admit(r.Context(), custody.Bearer(r.Header.Get("Authorization")))
-			return err
-		}
-	}
-	mux.Handle(bindugateway.Base, bindugateway.New(negotiation))
+	mux.Handle(bindugateway.Base, bindugateway.New(s.bindu(o, public, searches)))
 	met := s.a2a(o, agents, public, log)
 	if err := met.Open(context.Background()); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	var a2a http.Handler = met
-	if s.Dev {
-		a2a = httpgateway.Local(met)
-	}
-	mux.Handle(a2agateway.Base, a2a)
+	mux.Handle(a2agateway.Base, local(met))
 	mux.HandleFunc("GET "+a2agateway.DocumentPath, a2agateway.Document)
 	catalog := ardgateway.New(ardgateway.Options{Agents: s.Proposals().Agents, Allow: searches.allow, URL: o.HTTPURL, A2A: s.a2aCard})
 	for _, path := range []string{ardgateway.CatalogPath, ardgateway.AgentsPath, ardgateway.SearchPath, ardgateway.ExplorePath} {
@@ -136,16 +97,8 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	for _, path := range []string{"GET /{$}", "GET /inbox"} {
 		mux.Handle(path, redirect("inbox/"))
 	}
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(true)
-	protocols.SetUnencryptedHTTP2(true) // behind a reverse proxy that ends TLS
-	server := &http.Server{
-		Handler: refuseOver(below(httpgateway.Base, gateway, mux)), Protocols: protocols, ConnContext: mark, MaxHeaderBytes: maxHeader,
-		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-	}
-	// Its errors are about clients, such as one that does not speak TLS.
-	if server.ErrorLog, err = zap.NewStdLogAt(log, zap.DebugLevel); err != nil {
+	server, err := newHTTPServer(refuseOver(below(httpgateway.Base, gateway, mux)), log)
+	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	addr := listener.Addr().String()
@@ -157,6 +110,59 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 		go server.Serve(listener) //nolint:errcheck // returns when closed
 	}
 	return &web{addr, server, pages, gateway, met, s.remotes(o, met)}, nil
+}
+
+// health is for an orchestrator, and warns its operator.
+func (s *Server) health(w http.ResponseWriter, r *http.Request, data string) {
+	if err := s.Healthy(r.Context()); err != nil {
+		http.Error(w, "unavailable", http.StatusServiceUnavailable)
+		return
+	}
+	text := "ok\n"
+	for _, file := range exposed(data) {
+		text += "warning: " + file + " can be read by others\n"
+	}
+	if why := s.Ledger().Trouble(); why != nil {
+		text += "warning: " + why.Error() + "\n"
+	}
+	w.Write([]byte(text)) //nolint:errcheck // the client went away
+}
+
+func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	data, err := json.Marshal(map[string]string{"version": api.Version, "broker": string(s.Key())}, json.Deterministic(true))
+	if err == nil {
+		w.Write(append(data, '\n')) //nolint:errcheck // the client went away
+	}
+}
+
+// bindu is who may ask for an assessment, and how often.
+func (s *Server) bindu(o Options, public, searches *addressLimiter) bindugateway.Options {
+	negotiation := bindugateway.Options{Assess: s.assessor(o), Allow: public.allow}
+	if o.Embeddings.URL != "" {
+		negotiation.Allow = searches.allow // each may cost a paid call
+	}
+	if o.BinduAuth {
+		negotiation.Admit = func(r *http.Request) error {
+			_, err := s.Custody().Admit(r.Context(), custody.Bearer(r.Header.Get("Authorization")))
+			return err
+		}
+	}
+	return negotiation
+}
+
+func newHTTPServer(handler http.Handler, log *zap.Logger) (server *http.Server, err error) {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true) // behind a reverse proxy that ends TLS
+	server = &http.Server{
+		Handler: handler, Protocols: protocols, ConnContext: mark, MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+	}
+	// Its errors are about clients, such as one that does not speak TLS.
+	server.ErrorLog, err = zap.NewStdLogAt(log, zap.DebugLevel)
+	return server, err
 }
 
 // redirect leads to a relative URL: a reverse proxy may add a prefix.
