@@ -12,8 +12,6 @@ import (
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/parley-asp/parley/performatives"
 )
 
 // clone copies a verifier, so that tests can continue from the same state.
@@ -250,22 +248,6 @@ func TestLongLineIsOneFault(t *testing.T) {
 	long := bytes.Repeat([]byte("x"), 2*maxLine)
 	if diff := cmp.Diff([]string{"3 json"}, verify(t, export(with(lines, 2, long)), Expect{})); diff != "" {
 		t.Error(diff)
-	}
-}
-
-// The first entry links to 64 zeros, every other to the hash of the previous one
-// (PROTOCOL.md §3).
-func TestNext(t *testing.T) {
-	t.Parallel()
-	entries := deliver(t, session, "broker", negotiation(t))
-	for i, e := range entries {
-		want := performatives.Link{Sequence: uint64(i), PreviousHash: e.Stamp.PreviousHash}
-		if got := after(entries[:i]); got != want {
-			t.Errorf("after %d entries: %v, want %v", i, got, want)
-		}
-		if e.Recomputed != e.Stamp.Hash {
-			t.Errorf("entry %d: recomputed %s, states %s", i, e.Recomputed, e.Stamp.Hash)
-		}
 	}
 }
 
