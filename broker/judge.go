@@ -1,0 +1,134 @@
+package broker
+
+import (
+	"context"
+	"time"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/schemas"
+	"github.com/parley-asp/parley/session"
+)
+
+// A judged act is accepted by Step and has yet to be appended.
+type judged struct {
+	next  session.State
+	at    time.Time
+	entry []byte
+	stamp performatives.Stamp
+}
+
+// judge applies the checks that need the session, in their order. Its only effect is that a
+// deadline which has passed is appended.
+func (b *Broker) judge(ctx context.Context, l *cachedSession, m *performatives.Message) (judged, error) {
+	if seen, again := l.state.Seen(m.ID); again && seen.Sender == m.Sender && seen.Digest == m.Digest() {
+		return judged{}, &session.Repeat{Seen: seen}
+	}
+	if err := b.timely(m.Timestamp); err != nil {
+		return judged{}, err
+	}
+	if err := checkBody(m); err != nil {
+		return judged{}, err
+	}
+	if err := b.enterDeadlines(ctx, l); err != nil {
+		return judged{}, err
+	}
+	if err := b.restore(ctx, l, m); err != nil {
+		return judged{}, err
+	}
+	event := b.event(l, m)
+	next, err := session.Step(l.state, event)
+	if err != nil {
+		return judged{}, err
+	}
+	return b.seal(l, m, next, event.At)
+}
+
+// addressed refuses a recipient that neither the session nor the registry knows
+// (PROTOCOL.md §10).
+func (b *Broker) addressed(l *cachedSession, m *performatives.Message) error {
+	if _, party := l.state.Party(m.Recipient); m.Recipient == "" || party {
+		return nil
+	}
+	if _, registered := b.registry.Member(m.Recipient); registered {
+		return nil
+	}
+	return session.Refuse(session.UnknownAgent, "%s is not registered", m.Recipient).With(map[string]any{"agentId": m.Recipient})
+}
+
+func (b *Broker) timely(at time.Time) error {
+	now := b.Now()
+	if off := at.Sub(now); off > ClockSkew || off < -ClockSkew {
+		return session.Refuse(session.StaleTimestamp, "timestamp is more than %s away from the broker's clock, %s", ClockSkew, now.UTC().Format(time.RFC3339Nano)).
+			With(map[string]string{"now": now.UTC().Format(time.RFC3339Nano)})
+	}
+	return nil
+}
+
+// checkBody validates and decodes the body, once for a message.
+func checkBody(m *performatives.Message) error {
+	if m.Body != nil {
+		return nil
+	}
+	if faults := schemas.Validate(m.Performative, m.RawBody); len(faults) > 0 {
+		return session.RefuseSchema(asFaults(faults)...)
+	}
+	if err := m.DecodeBody(); err != nil {
+		return session.Refuse(session.SchemaInvalid, "%s", err)
+	}
+	return nil
+}
+
+func asFaults(faults []schemas.Fault) []session.Fault {
+	out := make([]session.Fault, len(faults))
+	for i, f := range faults {
+		out[i] = session.Fault(f)
+	}
+	return out
+}
+
+// event gathers what Step needs from outside: the time, the principals that the act names,
+// and the verdict of the terms schema.
+func (b *Broker) event(l *cachedSession, m *performatives.Message) session.Event {
+	e := session.Event{
+		Message: m, At: b.clock(l), Policy: b.Policy, Broker: b.Signer.Key(),
+	}
+	know := func(a performatives.Agent) {
+		if member, ok := b.registry.Member(a); ok && a != m.Sender {
+			e.Known.Add(member)
+		}
+	}
+	if me, ok := b.registry.Member(m.Sender); ok {
+		if m.SignedBy != "" {
+			me = b.registry.Signing(me, m.SignedBy) // perhaps a device's: the entry is verified with this key
+		}
+		e.Known.Add(me)
+	}
+	invited := session.Invites(m)
+	for _, a := range invited {
+		know(a)
+	}
+	if invited != nil {
+		for _, a := range append(invited, m.Sender) {
+			if member, ok := e.Known.Get(a); ok && member.Standby != "" {
+				know(member.Standby)
+			}
+		}
+	}
+	b.approvals.Route(&l.state, &e)
+	if body, ok := m.Body.(performatives.Naming); ok {
+		for _, a := range body.Names() {
+			know(a)
+		}
+	}
+	e.Terms = b.terms.Verdict(&l.state, m, func(check func()) { b.aside(l, m.Sender, check) })
+	return e
+}
+
+// seal makes the entry of an accepted act.
+func (b *Broker) seal(l *cachedSession, m *performatives.Message, next session.State, at time.Time) (judged, error) {
+	entry, stamp, err := m.Deliver(performatives.Stamp{
+		Sequence: l.state.Next, PreviousHash: l.state.Head,
+		OnBehalfOf: next.Last.OnBehalfOf, Joined: next.Last.Joined,
+	}, at, next.Phase.String(), b.Signer)
+	return judged{next, at, entry, stamp}, err
+}
