@@ -20,7 +20,7 @@ func TestFirstLoginIsTooSlow(t *testing.T) {
 	address := testkit.StartServerProcess(t, config).Address
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	testkit.Must(t, err)
-	go forwards(l, address)
+	go forwards(t, l, address)
 	t.Cleanup(func() { l.Close() })
 	s, err := server.Start(t.Context(), server.Options{Data: data, NATS: "nats://" + l.Addr().String()})
 	testkit.Must(t, err)
@@ -28,13 +28,13 @@ func TestFirstLoginIsTooSlow(t *testing.T) {
 }
 
 // forwards joins each connection to an address, but for the first, on which it says nothing.
-func forwards(l net.Listener, address string) {
+func forwards(t *testing.T, l net.Listener, address string) {
 	for first := true; ; first = false {
 		near, err := l.Accept()
 		if err != nil {
 			return
 		}
-		defer near.Close()
+		t.Cleanup(func() { near.Close() })
 		if first {
 			continue
 		}
@@ -42,7 +42,6 @@ func forwards(l net.Listener, address string) {
 		if err != nil {
 			return
 		}
-		defer far.Close()
 		for to, from := range map[net.Conn]net.Conn{near: far, far: near} {
 			go func() {
 				io.Copy(to, from) //nolint:errcheck // it ends with either connection

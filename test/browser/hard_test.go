@@ -455,7 +455,7 @@ func TestSignsOut(t *testing.T) {
 func TestTenThousand(t *testing.T) {
 	const items, workers = 10000, 8
 	w := newWorld(t, testkit.Options{Sync: time.Minute, Limits: broker.Limits{Rate: 1e6, InFlight: 1000, Sessions: 2 * items}})
-	w.takes(9 * time.Minute)
+	w.takes(15 * time.Minute)
 	w.as(sales)
 	w.as(alpha)
 	began := time.Now()

@@ -106,7 +106,7 @@ func TestDrafts(t *testing.T) {
 // TestAccessible has axe-core look at every page, in both schemes and on a phone.
 func TestAccessible(t *testing.T) {
 	w := newWorld(t, testkit.Options{Rules: fourEyes()})
-	w.takes(6 * time.Minute)
+	w.takes(15 * time.Minute)
 	_, _, id := w.asks("Enterprise plan", "high", manyTerms())
 	buyer, _, other := w.asks("Second", "low", plan)
 	w.calls(bob, api.EscalationClaim.Name, api.ClaimEscalation{Escalation: other})

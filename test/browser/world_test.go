@@ -411,7 +411,7 @@ func (b *browser) photographs(name string) {
 func (b *browser) picture() []byte {
 	b.Helper()
 	for try := 1; ; try++ {
-		ctx, cancel := context.WithTimeout(b.ctx, 5*time.Second)
+		ctx, cancel := context.WithTimeout(b.ctx, 15*time.Second)
 		png, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
 		cancel()
 		if err == nil {

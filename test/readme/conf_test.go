@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
@@ -32,7 +31,7 @@ func TestServerConfiguration(t *testing.T) {
 	text = strings.Replace(text, "/var/lib/nats", t.TempDir(), 1)
 	url := testkit.StartServerProcess(t, text).URL()
 
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*testkit.Patience)
 	defer cancel()
 	n, err := server.Start(ctx, server.Options{Data: t.TempDir(), NATS: url, NATSOptions: []nats.Option{testkit.Login(t, keys["BROKER"])}})
 	testkit.Must(t, err)
@@ -43,7 +42,7 @@ func TestServerConfiguration(t *testing.T) {
 	defer operator.Close()
 	events, err := operator.Conn().SubscribeSync(api.AllEvents)
 	testkit.Must(t, err)
-	if _, err := operator.Conn().Request("$SRV.INFO.asp", nil, time.Minute); err != nil {
+	if _, err := operator.Conn().Request("$SRV.INFO.asp", nil, testkit.Patience); err != nil {
 		t.Errorf("the operator finds no service: %v", err)
 	}
 	join := func(uri performatives.Agent, who string) *client.Client {

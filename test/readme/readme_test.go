@@ -102,7 +102,7 @@ type shell struct {
 	blocks  int
 }
 
-const patience = 8 * time.Minute // for the whole tour, go install included
+const patience = 20 * time.Minute // for the whole tour, go install included
 
 func newShell(t *testing.T) *shell {
 	t.Helper()
