@@ -36,7 +36,7 @@ func python(ctx context.Context, t *testing.T, dir, program string, args ...stri
 // TestSchemathesis holds every answer of HTTP to the OpenAPI description: with ids that do not exist, and
 // with those of a session and an escalation.
 func TestSchemathesis(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*testkit.Patience)
 	defer cancel()
 	w := testkit.NewWorld(t, testkit.Options{Dev: true, HTTP: "127.0.0.1:0", Sync: time.Minute})
 	opened := post(ctx, t, w, human, "", `{"with":["agent://acme.com/buyer"],"purpose":"cups","terms":{"invitationTimeoutMs":600000}}`)
@@ -60,7 +60,7 @@ func TestSchemathesis(t *testing.T) {
 			testkit.Must(t, os.WriteFile(filepath.Join(dir, "schemathesis.toml"), []byte(run.config), 0o600))
 			python(ctx, t, dir, "st", append([]string{
 				"--config-file", "schemathesis.toml", "run", "http://" + w.HTTPAddr + "/openapi.json", "-H", "Authorization: Bearer " + string(human),
-				"--phases", "coverage,fuzzing", "--max-examples", "10", "--seed", "1", "--request-timeout", "1", "--warnings", "off", "--suppress-health-check", "all",
+				"--phases", "coverage,fuzzing", "--max-examples", "10", "--seed", "1", "--request-timeout", "1", "--request-retries", "5", "--warnings", "off", "--suppress-health-check", "all",
 				"--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance," +
 					"response_headers_conformance,allow_header_conformance,negative_data_rejection,ignored_auth",
 			}, run.args...)...)
@@ -70,7 +70,7 @@ func TestSchemathesis(t *testing.T) {
 
 // TestGeneratedClient has a client that is generated from the OpenAPI description negotiate.
 func TestGeneratedClient(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*testkit.Patience)
 	defer cancel()
 	w := testkit.NewWorld(t, testkit.Options{Dev: true, HTTP: "127.0.0.1:0"})
 	dir := t.TempDir()
