@@ -258,7 +258,7 @@ func (s *socket) authenticate(ctx context.Context) error {
 		return s.closing(err)
 	}
 	if auth.Last != nil {
-		s.reader.from = uint64(min(*auth.Last, 1<<53-2) + 1)
+		s.reader.from = uint64(max(0, min(*auth.Last, 1<<53-2)+1))
 	}
 	return nil
 }
