@@ -76,6 +76,7 @@ func rootCommand() *cobra.Command {
 		}
 	}
 	reflowAll(root)
+	completeChoices(root)
 	return root
 }
 
