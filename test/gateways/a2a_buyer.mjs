@@ -44,5 +44,5 @@ assert(states.includes(AUTH_REQUIRED) && states.at(-1) === INPUT_REQUIRED, `${st
 await say(3, { action: 'accept' });
 assert.equal(states.at(-1), COMPLETED, `${states}`);
 const done = await client.getTask({ tenant: '', id: task });
-const agreement = done.artifacts[0].parts[0].content.value;
+const agreement = done.artifacts.find((a) => a.name === 'agreement').parts[0].content.value;
 console.log(JSON.stringify({ task, history: done.history.length, price: agreement.terms.price, agreement: agreement.agreement_id }));

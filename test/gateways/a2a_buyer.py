@@ -61,7 +61,7 @@ async def main() -> None:
         done = await client.get_task(GetTaskRequest(id=task))
         listed = await client.list_tasks(ListTasksRequest(include_artifacts=True))
         assert [t.id for t in listed.tasks].count(task) == 1
-        agreement = MessageToDict(done.artifacts[0].parts[0].data)
+        agreement = MessageToDict(next(a for a in done.artifacts if a.name == "agreement").parts[0].data)
         print(json.dumps({"task": task, "history": len(done.history), "price": agreement["terms"]["price"], "agreement": agreement["agreement_id"]}))
 
 
