@@ -184,13 +184,13 @@ def stream():
     buyer, proj = client_of("buyer"), ProposalProjection()
     first = buyer.open_stream()
     first.send_subscribe(session.session_id)
-    seen = [first.read(timeout=30), first.read(timeout=30)]
+    seen = [first.read(timeout=120), first.read(timeout=30)]
     assert [e.message_type for e in seen] == ["SessionStart", "Proposal"]
     first.cancel()
     session.counter_propose("p2", "p1", "Counter", sender="buyer", auth=auth("buyer"))
     second = buyer.open_stream()
     second.send_subscribe(session.session_id, after_sequence=2)
-    seen.append(second.read(timeout=30))
+    seen.append(second.read(timeout=120))
     assert seen[-1].message_type == "CounterProposal"
     errors = []
     second.on_inline_error(errors.append)
@@ -198,17 +198,17 @@ def stream():
     second.send(wrong)
     accepts = session._accept_envelope("p2", reason="", sender="buyer", auth=auth("buyer"))
     second.send(accepts)  # what is sent on the stream comes back on it
-    seen.append(second.read(timeout=30))
+    seen.append(second.read(timeout=120))
     assert seen[-1] == accepts, seen[-1]
     assert [(e.code, e.message_id) for e in errors] == [("INVALID_ENVELOPE", wrong.message_id)], errors
     live = client_of("seller").open_stream()
     live.send_subscribe(session.session_id, after_sequence=10_000_000)  # beyond the end: only what comes
     sellers = session._accept_envelope("p2", reason="", sender="seller", auth=auth("seller"))
     live.send(sellers)
-    assert live.read(timeout=30) == sellers
+    assert live.read(timeout=120) == sellers
     session.commit(action="contract.agreed", authority_scope="x", reason="both accept")
-    seen += list(second.responses(timeout=30))  # it ends with the session
-    assert [e.message_type for e in live.responses(timeout=30)] == ["Commitment"]
+    seen += list(second.responses(timeout=120))  # it ends with the session
+    assert [e.message_type for e in live.responses(timeout=120)] == ["Commitment"]
     for envelope in seen:
         proj.apply_envelope(envelope)
     assert proj.accepted_proposal() == "p2" and proj.is_committed and proj.proposals["p1"].title == "Standard"
@@ -276,7 +276,7 @@ def suspended():
     stream.send_subscribe(session.session_id)
     proj = ProposalProjection()
     for _ in range(4):
-        proj.apply_envelope(stream.read(timeout=30))
+        proj.apply_envelope(stream.read(timeout=120))
     assert proj.accepted_proposal() == "p1" and proj.proposals["p1"].sender == seller
     assert session.commit(action="contract.agreed", authority_scope="x", reason="all accept").ok
     print("committed", flush=True)
