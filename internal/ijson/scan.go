@@ -147,8 +147,7 @@ func (s *scan) escape() bool {
 	if len(rest) < 5 || string(rest[:3]) != "u00" || rest[3] != '0' && rest[3] != '1' {
 		return false
 	}
-	low := strings.IndexByte("0123456789abcdef", rest[4])
-	if low < 0 || strings.IndexByte("\b\f\n\r\t", (rest[3]-'0')<<4|byte(low)) >= 0 {
+	if strings.IndexByte("0123456789abcdef", rest[4]) < 0 || rest[3] == '0' && strings.IndexByte("89acd", rest[4]) >= 0 { // \b \t \n \f \r
 		return false
 	}
 	s.at += 6
