@@ -15,10 +15,8 @@ import (
 
 	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/inclusion"
 	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/modes"
-	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/render"
 	"github.com/parley-asp/parley/transcript"
 )
@@ -228,10 +226,6 @@ what that protocol's public documents leave open.`,
 	return cmd
 }
 
-func notValid(file string, r agreement.Report) error {
-	return fmt.Errorf("%s is not a valid agreement: %s", file, r.Faults[0])
-}
-
 func agreementRedact() *cobra.Command {
 	var keep []string
 	var file string
@@ -261,65 +255,4 @@ entries of offer and acceptance leave too, because they tell all terms.`,
 	cmd.Flags().StringSliceVar(&keep, "keep", nil, "`TERMS` to keep, separated by commas (default: none)")
 	cmd.Flags().StringVarP(&file, "out", "o", "", "`FILE` to write (default: standard output)")
 	return cmd
-}
-
-func agreementVerify() *cobra.Command {
-	var broker, logKey string
-	var keys []string
-	var unsigned bool
-	cmd := &cobra.Command{
-		Use: "verify FILE", Short: "check an agreement offline", Args: args(cobra.ExactArgs(1)),
-		Long: `Checks the digests and the hash, the parties' signatures, and the entries of offer
-and acceptance with their receipts; with --log-key also that the agreement is in the
-public log. Without --broker-key and --key it takes the keys that the file names:
-compare them with those that you trust.`,
-		Example: `  parley agreement verify deal.json --broker-key UAFC…
-  parley agreement verify public.json --key agent://acme.com/buyer=UBX2…`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			trust := agreement.Trust{Broker: performatives.Key(broker), Unsigned: unsigned, Keys: map[performatives.Agent]performatives.Key{}}
-			if broker != "" && !trust.Broker.Valid() {
-				return usage(errors.New("--broker-key is a public user nkey: U and 55 more letters and digits"))
-			}
-			for _, pair := range keys {
-				uri, key, _ := strings.Cut(pair, "=")
-				a, err := performatives.ParseAgent(uri)
-				if k := performatives.Key(key); err != nil || !k.Valid() {
-					return usage(fmt.Errorf("--key %s is not a principal's URI, =, and its public user nkey", pair))
-				}
-				trust.Keys[a] = performatives.Key(key)
-			}
-			if logKey != "" {
-				var err error
-				if trust.Log, err = inclusion.ParseKey(logKey); err != nil {
-					return usage(fmt.Errorf("--log-key: %w", err))
-				}
-			}
-			data, err := os.ReadFile(args[0])
-			if err != nil {
-				return err
-			}
-			return reportAgreement(cmd, agreement.Verify(data, trust))
-		},
-	}
-	cmd.Flags().StringVar(&broker, "broker-key", "", "the broker's public `KEY` (default: the one that the receipts name)")
-	cmd.Flags().StringArrayVar(&keys, "key", nil, "a party's `URI=KEY`; can be repeated (default: the keys in the file)")
-	cmd.Flags().StringVar(&logKey, "log-key", "", "the public log's `KEY`, as 'parley log key' prints it (default: its position is not checked)")
-	cmd.Flags().BoolVar(&unsigned, "allow-unsigned", false, "accept unsigned entries, as a broker under --dev does")
-	return cmd
-}
-
-func reportAgreement(cmd *cobra.Command, r agreement.Report) error {
-	result := struct {
-		ID       agreement.ID      `json:"agreementId"`
-		OK       bool              `json:"ok"`
-		Signed   []agreement.DID   `json:"signed"`
-		Redacted []string          `json:"redacted"`
-		Logged   bool              `json:"logged"`
-		Faults   []agreement.Fault `json:"faults"`
-	}{r.Document.ID, len(r.Faults) == 0, r.Signed, r.Redacted, r.Logged, r.Faults}
-	err := show(cmd, result, func(s render.Style) string { return render.Agreement(r, s) })
-	if err == nil && !result.OK {
-		err = fmt.Errorf("the agreement does not hold: %d faults", len(r.Faults))
-	}
-	return err
 }
