@@ -139,15 +139,6 @@ takes from the agreement.`,
 	return cmd
 }
 
-// agreementOf is the agreement of an id, or the newest of a session.
-func (c connection) agreementOf(ctx context.Context, arg string) (q api.GetAgreement, err error) {
-	if id := agreement.ID(arg); id.Valid() {
-		return api.GetAgreement{Agreement: id}, nil
-	}
-	q.Session, err = c.sessionID(ctx, arg)
-	return q, err
-}
-
 // loggedAgreement reads an agreement once it is in the public log, or as it is after a while.
 func loggedAgreement(ctx context.Context, cmd *cobra.Command, c connection, q api.GetAgreement) (d agreement.Document, err error) {
 	for end := time.Now().Add(untilLogged); ; {

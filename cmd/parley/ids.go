@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/render"
@@ -50,6 +51,15 @@ func (c connection) sessionID(ctx context.Context, arg string) (performatives.Se
 	}
 	id, err := unique("session", arg, ids)
 	return performatives.SessionID(id), err
+}
+
+// agreementOf is the agreement of an id, or the newest of a session.
+func (c connection) agreementOf(ctx context.Context, arg string) (q api.GetAgreement, err error) {
+	if id := agreement.ID(arg); id.Valid() {
+		return api.GetAgreement{Agreement: id}, nil
+	}
+	q.Session, err = c.sessionID(ctx, arg)
+	return q, err
 }
 
 // sessionsFrom returns sessions whose id begins with a prefix. The list is sorted
