@@ -122,6 +122,10 @@ func (h *history) mayLag(by time.Duration) (until func()) {
 	}
 }
 
+// MayLag allows readings and refusals to be old by so much, until that long after the function
+// that it returns is called. Acceptances never are old.
+func (s *Session) MayLag(by time.Duration) (until func()) { return s.history.mayLag(by) }
+
 // lags tells whether a refusal of that time may be old.
 func (h *history) lags(at int64) bool {
 	h.mu.Lock()

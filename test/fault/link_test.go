@@ -16,6 +16,25 @@ import (
 	"github.com/parley-asp/parley/test/fault"
 )
 
+// mostOld is what OPERATIONS.md says of how old a reading may be where the
+// transcripts' leader has lost one server, with room for a slow machine.
+const mostOld = 2500 * time.Millisecond
+
+// mayLag is MayLag of every session, by what OPERATIONS.md says.
+func mayLag(talks []*talk) (until func()) {
+	var ends []func()
+	for _, k := range talks {
+		for _, s := range k.sessions {
+			ends = append(ends, s.MayLag(mostOld))
+		}
+	}
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
 // TestLinkCut cuts only the link from the transcripts' leader to another server,
 // which gets itself elected by the third one. Acts are said there and nowhere
 // else, so that the leader before hears of nothing, and a session is read beside

@@ -88,3 +88,17 @@ func (s *Session) read(at Place) {
 	defer s.mu.Unlock()
 	s.told = append(s.told, at)
 }
+
+func (s *Session) transcript() (lines [][]byte) {
+	s.witness.Helper()
+	for {
+		var page api.Messages
+		s.witness.Call(api.SessionMessages.Name, fmt.Sprintf(`{"sessionId":%q,"since":%d}`, s.ID, len(lines)), &page)
+		for _, m := range page.Messages {
+			lines = append(lines, m)
+		}
+		if page.Next == nil {
+			return lines
+		}
+	}
+}

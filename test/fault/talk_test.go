@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
@@ -119,25 +118,6 @@ func (k *talk) allow(acts int64) {
 		select {
 		case k.turns <- struct{}{}:
 		default:
-		}
-	}
-}
-
-// mostOld is what OPERATIONS.md says of how old a reading may be where the
-// transcripts' leader has lost one server, with room for a slow machine.
-const mostOld = 2500 * time.Millisecond
-
-// mayLag is MayLag of every session, by what OPERATIONS.md says.
-func mayLag(talks []*talk) (until func()) {
-	var ends []func()
-	for _, k := range talks {
-		for _, s := range k.sessions {
-			ends = append(ends, s.MayLag(mostOld))
-		}
-	}
-	return func() {
-		for _, end := range ends {
-			end()
 		}
 	}
 }

@@ -212,10 +212,6 @@ func (s *Session) Late(party performatives.Agent) time.Duration {
 	return ended.Sub(s.Deadline)
 }
 
-// MayLag allows readings and refusals to be old by so much, until that long after the function
-// that it returns is called. Acceptances never are old.
-func (s *Session) MayLag(by time.Duration) (until func()) { return s.history.mayLag(by) }
-
 func (s *Session) keep(p promise) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -328,20 +324,6 @@ func (s *Session) Check(parties ...performatives.Agent) {
 		}
 		if got := s.received(party, lines, len(want)); !slices.Equal(got, want) {
 			s.witness.Errorf("session %s: %s has received %v, want %v", s.ID, party, got, want)
-		}
-	}
-}
-
-func (s *Session) transcript() (lines [][]byte) {
-	s.witness.Helper()
-	for {
-		var page api.Messages
-		s.witness.Call(api.SessionMessages.Name, fmt.Sprintf(`{"sessionId":%q,"since":%d}`, s.ID, len(lines)), &page)
-		for _, m := range page.Messages {
-			lines = append(lines, m)
-		}
-		if page.Next == nil {
-			return lines
 		}
 	}
 }
