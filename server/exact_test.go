@@ -45,8 +45,8 @@ func measure(t *testing.T, nc *nats.Conn) (f footprint) {
 			}
 		}
 	}
-	f.subscriptions = subscriptions(t, nc)
-	js, err := jetstream.New(nc)
+	f.subscriptions = nc.NumSubscriptions()
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(testkit.Patience))
 	testkit.Must(t, err)
 	streams := js.ListStreams(t.Context())
 	for s := range streams.Info() {
@@ -77,14 +77,19 @@ func measure(t *testing.T, nc *nats.Conn) (f footprint) {
 	return f
 }
 
-// subscriptions counts those of a connection. The library says that a consumer is closed a
-// moment before it unsubscribes, so it gets the time of some round trips.
-func subscriptions(t *testing.T, nc *nats.Conn) int {
+// settles waits until something has left what was there before it. The library says that a
+// consumer is closed a moment before it unsubscribes.
+func settles(t *testing.T, nc *nats.Conn, before footprint, what string) {
 	t.Helper()
-	for range 100 {
-		testkit.Must(t, nc.Flush())
+	for end := time.Now().Add(testkit.Patience); ; {
+		after := measure(t, nc)
+		if after.equal(before) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s leaves\n%+v, before it there was\n%+v", what, after, before)
+		}
 	}
-	return nc.NumSubscriptions()
 }
 
 func (f footprint) equal(g footprint) bool {
@@ -103,11 +108,11 @@ func TestNothingIsLeft(t *testing.T) { //nolint:paralleltest // it counts the go
 	}
 	end := func(b *server.Broker) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 		defer cancel()
 		testkit.Must(t, b.Close(ctx))
 	}
-	js, err := jetstream.New(nc)
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(testkit.Patience))
 	testkit.Must(t, err)
 	measure(t, nc) // what the library keeps from now on
 	before := measure(t, nc)
@@ -122,14 +127,12 @@ func TestNothingIsLeft(t *testing.T) { //nolint:paralleltest // it counts the go
 			t.Errorf("the broker opens although another stream has %s", obstacle)
 		}
 		testkit.Must(t, js.DeleteStream(t.Context(), "OBSTACLE"))
-		if after := measure(t, nc); !after.equal(before) {
-			t.Errorf("a start that fails at %s leaves\n%+v, before it there was\n%+v", obstacle, after, before)
-		}
+		settles(t, nc, before, "a start that fails at "+obstacle)
 	}
 	b, err := open()
 	testkit.Must(t, err)
 	end(b)
-	before.subscriptions = subscriptions(t, nc)
+	settles(t, nc, before, "the first Close")
 	for stream, consumer := range map[string]string{api.TimersStream: "brokers", api.IndexStream: "archiver"} {
 		testkit.Must(t, js.DeleteConsumer(t.Context(), stream, consumer))
 		_, err := js.CreateConsumer(t.Context(), stream, jetstream.ConsumerConfig{
@@ -142,16 +145,12 @@ func TestNothingIsLeft(t *testing.T) { //nolint:paralleltest // it counts the go
 			t.Errorf("the broker opens although somebody else's %s is in %s", consumer, stream)
 		}
 		testkit.Must(t, js.DeleteConsumer(t.Context(), stream, consumer))
-		if after := measure(t, nc); !after.equal(before) {
-			t.Errorf("a start that fails at %s leaves\n%+v, before it there was\n%+v", consumer, after, before)
-		}
+		settles(t, nc, before, "a start that fails at "+consumer)
 	}
 	for range 3 {
 		b, err := open()
 		testkit.Must(t, err)
 		end(b)
-		if after := measure(t, nc); !after.equal(before) {
-			t.Errorf("after Close there is\n%+v, before there was\n%+v", after, before)
-		}
+		settles(t, nc, before, "Close")
 	}
 }
