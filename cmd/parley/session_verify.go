@@ -211,6 +211,13 @@ func countLines(data []byte) int {
 	return n
 }
 
+func entries(n int) string {
+	if n == 1 {
+		return "1 entry"
+	}
+	return fmt.Sprint(n, " entries")
+}
+
 func (v *verify) report(cmd *cobra.Command) error {
 	bad := 0
 	var out strings.Builder
@@ -219,7 +226,7 @@ func (v *verify) report(cmd *cobra.Command) error {
 	}
 	for _, found := range v.verdicts {
 		if found.OK {
-			fmt.Fprintf(&out, "ok     %s  %d entries, %s\n", render.Clean(found.Source), found.Entries, found.State)
+			fmt.Fprintf(&out, "ok     %s  %s, %s\n", render.Clean(found.Source), entries(found.Entries), found.State)
 			for _, a := range found.Hosted {
 				fmt.Fprintf(&out, "       the broker holds the key of %s, which is hosted\n", a)
 			}
@@ -230,7 +237,7 @@ func (v *verify) report(cmd *cobra.Command) error {
 			fmt.Fprintf(&out, "ERROR  %s  not verified: %s\n", render.Clean(found.Source), render.Clean(found.Error))
 			continue
 		}
-		fmt.Fprintf(&out, "FAULT  %s  %d entries\n", render.Clean(found.Source), found.Entries)
+		fmt.Fprintf(&out, "FAULT  %s  %s\n", render.Clean(found.Source), entries(found.Entries))
 		for _, f := range found.Faults {
 			fmt.Fprintf(&out, "       %s\n", render.Clean(f.Error()))
 		}
