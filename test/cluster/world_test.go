@@ -25,7 +25,7 @@ const (
 
 	// patience is how long anything may take that has to happen. A message that a paused server
 	// swallows comes again after 30 s, and a session may meet that more than once.
-	patience = 4 * time.Minute
+	patience = 10 * time.Minute
 )
 
 // A world is three servers, the brokers on them and their operator.
