@@ -1,7 +1,6 @@
 package httpgateway
 
 import (
-	"cmp"
 	"errors"
 	"io"
 	"mime"
@@ -179,7 +178,7 @@ func (c *call) read(types ...string) ([]byte, error) {
 		return nil, status{session.Refuse(session.MalformedEnvelope, "the body took too long to come"), http.StatusRequestTimeout}
 	case err != nil:
 		return nil, malformed("", "the body ends early")
-	case cmp.Or(c.r.Header.Get("Content-Encoding"), "identity") != "identity":
+	case slices.ContainsFunc(c.r.Header.Values("Content-Encoding"), func(e string) bool { return e != "" && e != "identity" }):
 		return nil, status{session.Refuse(session.MalformedEnvelope, "a body comes without Content-Encoding"), http.StatusUnsupportedMediaType}
 	case len(data) > 0 && !slices.Contains(types, c.contentType()):
 		return nil, status{

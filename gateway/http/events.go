@@ -175,12 +175,9 @@ func (s *stream) write(text string) error {
 	return s.out.Flush()
 }
 
-// unicodeBreaks escapes what Unicode calls a line break and an event stream does not: many clients split lines by Unicode's rules.
-var unicodeBreaks = strings.NewReplacer("\u0085", `\u0085`, "\u2028", `\u2028`, "\u2029", `\u2029`)
-
-// message is an event with an id; JSON on the wire has no other line break.
+// message is an event with an id; JSON on the wire has neither LF nor CR, which end a line of a stream.
 func message(id uint64, data []byte) string {
-	return fmt.Sprintf("event: message\nid: %d\ndata: %s\n\n", id, unicodeBreaks.Replace(string(data)))
+	return fmt.Sprintf("event: message\nid: %d\ndata: %s\n\n", id, data)
 }
 
 // sessionEvents are those of one session.
