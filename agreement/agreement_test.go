@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -121,6 +122,12 @@ func TestAnySpelling(t *testing.T) {
 	twice := bytes.Replace(indented, []byte(`"agreement_id"`), []byte(`"agreement_id": "agr_0", "agreement_id"`), 1)
 	if report := agreement.Verify(twice, trust); len(report.Faults) == 0 {
 		t.Error("a document with two ids holds")
+	}
+	document := signed(t)
+	document.Terms["units"] = jsontext.Value("9007199254740992")
+	other := bytes.Replace(bytesOf(t, document), []byte("9007199254740992"), []byte("9007199254740993"), 1)
+	if report := agreement.Verify(other, trust); len(report.Faults) != 1 || !strings.Contains(report.Faults[0].Why, "double") {
+		t.Error("a number that no double holds is read as another one", report.Faults)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/parley-asp/parley/internal/ijson"
@@ -61,7 +60,7 @@ func (r Report) Proves() string {
 // any spelling will do. A document without faults proves what Report says.
 func Verify(data []byte, trust Trust) Report {
 	v := verifier{trust: trust}
-	canonical, err := ijson.Canonicalise(jsontext.Value(data))
+	canonical, err := ijson.CanonicalWithin(data, maxDepth)
 	if err == nil {
 		err = json.Unmarshal(canonical, &v.Document, json.RejectUnknownMembers(true))
 	}
@@ -79,6 +78,9 @@ func Verify(data []byte, trust Trust) Report {
 	v.log()
 	return v.Report
 }
+
+// maxDepth is how deep a document may be nested: it holds whole entries.
+const maxDepth = 2 * ijson.MaxDepth
 
 type verifier struct {
 	Report

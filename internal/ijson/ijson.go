@@ -48,16 +48,19 @@ func clip(s string) string {
 // Canonical reads one I-JSON value and returns its RFC 8785 bytes. It refuses duplicate keys,
 // invalid UTF-8, numbers that a double cannot hold, and nesting deeper than MaxDepth. Data that is
 // canonical already is returned itself, so do not change it afterwards.
-func Canonical(data []byte) (jsontext.Value, error) {
+func Canonical(data []byte) (jsontext.Value, error) { return CanonicalWithin(data, MaxDepth) }
+
+// CanonicalWithin is Canonical for another depth.
+func CanonicalWithin(data []byte, depth int) (jsontext.Value, error) {
 	if PlainlyCanonical(data) {
 		return data[:len(data):len(data)], nil
 	}
-	return canonicalise(data)
+	return canonicalise(data, depth)
 }
 
 // canonicalise does it by way of the library, for any spelling.
-func canonicalise(data []byte) (jsontext.Value, error) {
-	if err := checkIJSON(data); err != nil {
+func canonicalise(data []byte, depth int) (jsontext.Value, error) {
+	if err := checkIJSON(data, depth); err != nil {
 		return nil, err
 	}
 	v := jsontext.Value(bytes.Clone(data))
@@ -79,7 +82,7 @@ func Canonicalise(v jsontext.Value) (jsontext.Value, error) {
 	return c, nil
 }
 
-func checkIJSON(data []byte) error {
+func checkIJSON(data []byte, depth int) error {
 	d := jsontext.NewDecoder(bytes.NewReader(data))
 	for {
 		token, err := d.ReadToken()
@@ -91,8 +94,8 @@ func checkIJSON(data []byte) error {
 		}
 		switch token.Kind() {
 		case '{', '[':
-			if d.StackDepth() > MaxDepth {
-				return Errorf("", "nested deeper than %d", MaxDepth)
+			if d.StackDepth() > depth {
+				return Errorf("", "nested deeper than %d", depth)
 			}
 		case '0':
 			if !survivesDouble(token.String()) {

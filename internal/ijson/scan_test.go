@@ -15,7 +15,7 @@ func FuzzPlainlyCanonical(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		want, err := canonicalise(data)
+		want, err := canonicalise(data, MaxDepth)
 		if PlainlyCanonical(data) && (err != nil || !bytes.Equal(want, data)) {
 			t.Fatalf("%q is taken; the canonicaliser makes it %q, %v", data, want, err)
 		}
@@ -37,7 +37,7 @@ func TestPlainlyCanonical(t *testing.T) {
 		if !PlainlyCanonical([]byte(in)) {
 			t.Errorf("%s is canonical", in)
 		}
-		if got, err := canonicalise([]byte(in)); err != nil || string(got) != in {
+		if got, err := canonicalise([]byte(in), MaxDepth); err != nil || string(got) != in {
 			t.Errorf("%s: %s, %v", in, got, err)
 		}
 	}
