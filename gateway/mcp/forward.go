@@ -61,17 +61,19 @@ func (f *forwarder) forward(next mcp.MethodHandler) mcp.MethodHandler {
 		case *mcp.CallToolRequest:
 			params := &mcp.CallToolParams{Name: r.Params.Name, Arguments: r.Params.Arguments}
 			t := named(r.Params.Name)
-			res, err := f.try(ctx, t.repeatable(r.Params.Arguments), func(s *mcp.ClientSession) (mcp.Result, error) { return s.CallTool(ctx, params) })
+			res, err := f.try(ctx, t.repeatable(r.Params.Arguments), func(ctx context.Context, s *mcp.ClientSession) (mcp.Result, error) {
+				return s.CallTool(ctx, params)
+			})
 			if _, is := errors.AsType[*session.Refusal](err); is {
 				return (&call{}).refused(ctx, t, nil, err), nil
 			}
 			return res, err
 		case *mcp.ReadResourceRequest:
-			return f.try(ctx, true, func(s *mcp.ClientSession) (mcp.Result, error) {
+			return f.try(ctx, true, func(ctx context.Context, s *mcp.ClientSession) (mcp.Result, error) {
 				return s.ReadResource(ctx, &mcp.ReadResourceParams{URI: r.Params.URI})
 			})
 		case *mcp.ListResourcesRequest:
-			return f.try(ctx, true, func(s *mcp.ClientSession) (mcp.Result, error) {
+			return f.try(ctx, true, func(ctx context.Context, s *mcp.ClientSession) (mcp.Result, error) {
 				return s.ListResources(ctx, &mcp.ListResourcesParams{Cursor: r.Params.Cursor})
 			})
 		default:
@@ -80,7 +82,7 @@ func (f *forwarder) forward(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// named is the tool of a name; without one, it only reads.
+// named finds a tool by its name. The zero tool, if there is none, only reads.
 func named(name string) (found tool) {
 	for _, t := range tools() {
 		if t.name == name {
@@ -99,34 +101,39 @@ func (t tool) repeatable(args []byte) bool {
 	return t.hints == reads || json.Unmarshal(args, &has) == nil && has.Key != ""
 }
 
-// errUnanswered is of what may have been said, and must not be repeated by itself.
-var errUnanswered = session.Refuse(session.Unavailable, "the broker did not answer; see whether it was said before you repeat it, or give an idempotencyKey")
+// patience is how long a call takes at most, with all its repeats: clients give up after a minute.
+const patience = longest + 5*time.Second
 
 // unanswered are the codes that the SDK gives to a request which the gateway did not answer:
 // the connection was closed, at either end, or the request could not be sent.
 var unanswered = []int64{-32003, -32004, -32005}
 
 // try does something with a connection. A gateway that is away is asked again for what may be repeated.
-func (f *forwarder) try(ctx context.Context, again bool, do func(*mcp.ClientSession) (mcp.Result, error)) (mcp.Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, longest+api.LongestWait)
+func (f *forwarder) try(ctx context.Context, again bool, do func(context.Context, *mcp.ClientSession) (mcp.Result, error)) (mcp.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for until := time.Now().Add(longest); ; {
+	for {
 		s, err := f.connect(ctx)
+		connected := err == nil
 		var res mcp.Result
-		if err == nil {
-			res, err = do(s)
+		if connected {
+			res, err = do(ctx, s)
 		}
 		if answer, is := errors.AsType[*jsonrpc.Error](err); err == nil || is && !slices.Contains(unanswered, answer.Code) {
 			return res, err
 		}
-		f.drop(s)
+		if ctx.Err() == nil {
+			f.drop(s)
+		}
 		switch {
 		case errors.Is(err, custody.ErrToken):
 			return nil, custody.ErrToken
-		case !again:
-			return nil, errUnanswered
-		case time.Now().After(until) || background.Pause(ctx, retryWait) != nil:
-			return nil, session.Busy()
+		case !again && !connected:
+			return nil, session.Refuse(session.Unavailable, "nothing was said, for the broker cannot be reached: %v", err)
+		case !again: // it may have been said
+			return nil, session.Refuse(session.Unavailable, "the broker did not answer; see whether it was said before you repeat it, or give an idempotencyKey: %v", err)
+		case background.Pause(ctx, retryWait) != nil:
+			return nil, session.Refuse(session.Unavailable, "the broker cannot be reached: %v", err)
 		}
 	}
 }

@@ -69,3 +69,24 @@ func TestForwardWhileAway(t *testing.T) {
 		s.Close()
 	}
 }
+
+// An act that cannot be sent was not said, and the assistant hears so.
+func TestForwardUnreachable(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.NotFoundHandler())
+	s.Close()
+	here, there := mcp.NewInMemoryTransports()
+	go mcpgateway.Forward(s.URL, "good").Run(t.Context(), there) //nolint:errcheck // it ends with the test
+	client, err := mcp.NewClient(&mcp.Implementation{Name: "assistant"}, nil).Connect(t.Context(), here, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	res, err := client.CallTool(t.Context(), &mcp.CallToolParams{Name: "propose", Arguments: json.RawMessage(`{}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := res.Content[0].(*mcp.TextContent).Text; !strings.Contains(text, "nothing was said") || !strings.Contains(text, "refused") {
+		t.Errorf("the answer is %q", text)
+	}
+}
