@@ -352,6 +352,10 @@ func TestOAPEnds(t *testing.T) {
 	if s := w.state(id); s.State != "withdrawn" {
 		t.Errorf("who walks away before any proposal leaves it %q", s.State)
 	}
+	id = w.opens()
+	w.oap("POST", id+"/propose", alpha, w.proposal(id, "prp_1", nil, 1, alpha)).is(http.StatusOK, nil)
+	w.oap("POST", id+"/propose", beta, w.proposal(id, "prp_2", "prp_1", 2, beta)).is(http.StatusOK, nil)
+	w.oap("POST", id+"/withdraw", beta, members{"proposal_id": "prp_1"}).blocked(http.StatusConflict, "conflict") // no longer the newest
 }
 
 // "Limits and bad input": each is refused with OAP's code, and changes nothing.

@@ -177,6 +177,8 @@ func (c *call) withdraw() (int, any, error) {
 			id = v.Invitation.Proposal
 		case id == "", has && id == v.part.Live && o.From != c.pass.Agent:
 			return performatives.Close, map[string]any{"outcome": "abandoned", "summary": d.Reason}, nil
+		case has && o.From != c.pass.Agent:
+			return 0, nil, session.Refuse(session.ProposalNotOpen, "%s is not the newest proposal of the other party any more", id)
 		}
 		return performatives.Withdraw, map[string]any{"referenceId": id, "reason": d.Reason}, nil
 	})
