@@ -8,7 +8,7 @@
 // Invariants:
 //
 //   - Without faults, every principal has exactly the entries addressed to it, in order,
-//     except those that have expired, and a standby that of the turn that it may take;
+//     except those that have expired, and a standby those of the turns that it may take;
 //     the timer fires no later than the next deadline; the session row and the
 //     escalation inbox agree with the transcript.
 //   - Session trusts the transcript: verify that first (package transcript, and a replay).
@@ -112,8 +112,8 @@ func Session(entries []transcript.Entry, held api.Held, modes session.Modes) ([]
 	return c.faults, nil
 }
 
-// standbys finds the standbys. Each is told of the entries since which turns waited too long:
-// now of that of the turn that it may take.
+// standbys finds the standbys. A standby gets a copy of the entry that made a turn wait, once the turn
+// has waited too long.
 func (c *check) standbys() {
 	for _, a := range c.state.Participants() {
 		if p, _ := c.state.Party(a); p.Role == session.Standby {

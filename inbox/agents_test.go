@@ -93,8 +93,8 @@ func TestAgentsBySessions(t *testing.T) {
 	open(w.Client(gamma), beta) // of others
 
 	for path, want := range map[string]string{
-		"/inbox/agents?search=beta":      "1 open, 1 agreed, 2 rejected, 1 ended otherwise</td>",
-		"/inbox/part/agents?search=beta": "1 open, 1 agreed, 2 rejected, 1 ended otherwise</td>",
+		"/inbox/agents?search=beta":      "</span>1 open, 1 agreed, 2 rejected, 1 ended otherwise</td>",
+		"/inbox/part/agents?search=beta": "</span>1 open, 1 agreed, 2 rejected, 1 ended otherwise</td>",
 		"/inbox/agents?search=gamma":     `<span class="soft">none</span>`,
 	} {
 		page := v.sends("GET", path, "").body

@@ -116,7 +116,7 @@ func TestPartitioned(t *testing.T) {
 		talks = append(talks, talkOf(w, 1, uint64(i)))
 	}
 	random := rand.New(rand.NewPCG(7, 7))
-	settled := func() {} // ends the time in which readings may lag: OPERATIONS.md, "Three servers"
+	endLag := func() {} // ends the time in which readings may lag: OPERATIONS.md, "Three servers"
 	cuts := 6
 	if testing.Short() {
 		cuts = 3 // one of each kind
@@ -133,23 +133,23 @@ func TestPartitioned(t *testing.T) {
 			what, ports = "from "+host(j), []string{ij}
 		}
 		t.Logf("%s is cut off %s", host(i), what)
-		settled()
+		endLag()
 		if len(ports) == 1 { // two servers lead in turn
-			settled = mayLag(talks)
+			endLag = mayLag(talks)
 		}
 		mend := l.cut(ports...)
 		for _, other := range []int{j, k} { // the others go on, with other leaders if need be
 			talks[other-1].after(2)
 		}
 		if len(ports) > 1 { // whoever comes back has one link before the other, and may lead at once
-			settled = mayLag(talks)
+			endLag = mayLag(talks)
 		}
 		mend()
 		for _, k := range talks {
 			k.after(1)
 		}
 	}
-	settled()
+	endLag()
 	for _, k := range talks {
 		k.check(t, address(1), cuts, "partitions")
 	}
