@@ -162,3 +162,40 @@ func TestIndex(t *testing.T) {
 		t.Errorf("after the rejection the session is %s, %s", ended.State, ended.Closing)
 	}
 }
+
+// GATEWAYS.md G3: an invitation waits for accept or reject, and its answer is no turn, also where
+// an assistant gives it.
+func TestIndexInvitation(t *testing.T) {
+	t.Parallel()
+	w := newHTTPWorld(t, testkit.Options{})
+	id := w.invites(matchTerms)
+	respond := string(id) + "/respond"
+	w.negotiations(w.tokens[seller], respond, decides("buy", "")).says(http.StatusBadRequest)
+	for _, action := range []string{"propose", "counter", "question"} {
+		w.negotiations(w.tokens[seller], respond, decides(action, "")).says(http.StatusConflict)
+	}
+	w.assistant(w.tokens[seller]).does("respond_to_negotiation", anything{
+		"negotiationId": id, "action": "accept", "reasoning": "it fits", "suggestedRoles": anything{"ownUser": "agent", "otherUser": "patient"},
+	}, nil)
+	var n negotiated
+	w.negotiations(w.tokens[cron], "pickup", "").is(http.StatusOK, &n)
+	if n.Turn.Number != 0 || len(n.Turn.History) != 0 || n.Turn.Counterparty != "none" {
+		t.Errorf("after the invitation the turn is %+v", n.Turn)
+	}
+	if said := w.send("GET", sessionPath(id)+"/messages", w.tokens[cron], ""); bytes.Contains(said.body, []byte("it fits")) {
+		t.Errorf("the answer to the invitation has an assessment: %s", said.body)
+	}
+}
+
+// An invitation is answered without an assessment by a worker that has claimed it.
+func TestIndexInvitationUnassessed(t *testing.T) {
+	t.Parallel()
+	w := newHTTPWorld(t, testkit.Options{})
+	id := w.invites(matchTerms)
+	w.pickup(w.tokens[seller])
+	w.negotiations(w.tokens[seller], string(id)+"/respond", `{"action":"reject"}`).is(http.StatusOK, nil)
+	var view api.SessionView
+	if w.send("GET", sessionPath(id), w.tokens[cron], "").is(http.StatusOK, &view); view.State != session.Failed {
+		t.Errorf("after the rejection of its invitation the session is %s", view.State)
+	}
+}

@@ -2,7 +2,6 @@ package indexgateway
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -35,17 +34,18 @@ type Decision struct {
 // Response is what a decision says in a session, as turn.respond takes it. The error is for who
 // decided.
 func (d Decision) Response(self performatives.Agent, view api.SessionView) (q api.RespondTurn, err error) {
-	reasoning, err := d.check()
+	invited := view.State == session.Invited
+	reasoning, err := d.check(invited)
 	if err != nil {
 		return q, err
-	}
-	if view.State == session.Invited && d.Action != accept && d.Action != reject {
-		return q, errors.New("the invitation waits for an answer: accept or reject it")
 	}
 	act, body := d.act(self, view, reasoning)
 	q = api.RespondTurn{ID: string(view.Session), Performative: act.String()}
 	if act != performatives.Inform {
-		q.Assessment, q.Message = d.Assessment, d.Message
+		q.Message = d.Message
+		if !invited { // the answer to an invitation is no turn
+			q.Assessment = d.Assessment
+		}
 	}
 	q.Body, err = json.Marshal(body, json.Deterministic(true))
 	return q, err
@@ -55,9 +55,6 @@ func (d Decision) Response(self performatives.Agent, view api.SessionView) (q ap
 func (c *call) respond() (any, error) {
 	var d Decision
 	if err := c.read(&d); err != nil {
-		return nil, err
-	}
-	if _, err := d.check(); err != nil {
 		return nil, err
 	}
 	id := performatives.SessionID(c.r.PathValue("negotiationId"))
@@ -81,8 +78,8 @@ var (
 	roles   = []string{"agent", "patient", "peer"}
 )
 
-// check refuses a body that Index would.
-func (d Decision) check() (reasoning string, err error) {
+// check refuses a body that Index would. An invitation is answered without an assessment.
+func (d Decision) check(invited bool) (reasoning string, err error) {
 	var a struct {
 		Reasoning *string `json:"reasoning"`
 		Roles     struct {
@@ -93,6 +90,10 @@ func (d Decision) check() (reasoning string, err error) {
 	switch {
 	case !slices.Contains(actions, d.Action):
 		return "", problem{http.StatusBadRequest, "action is one of propose, counter, accept, reject, question"}
+	case invited && d.Action != accept && d.Action != reject:
+		return "", problem{http.StatusConflict, "the invitation waits for an answer: accept or reject it"}
+	case invited && len(d.Assessment) == 0:
+		return cmp.Or(d.Message, d.Action), nil
 	case d.Assessment.Kind() != '{' || json.Unmarshal(d.Assessment, &a) != nil || a.Reasoning == nil || *a.Reasoning == "":
 		return "", problem{http.StatusBadRequest, "assessment has a reasoning and suggestedRoles"}
 	case !slices.Contains(roles, a.Roles.Own) || !slices.Contains(roles, a.Roles.Other):
@@ -158,41 +159,61 @@ type Taken struct {
 // history are the turns that were taken, as far as the turn shows them.
 func history(t api.Turn, source performatives.Agent) []past {
 	turns := []past{}
-	for _, taken := range Turns(t.History, source, t.Mode) {
+	for _, taken := range Turns(t.History, source, t.View) {
 		turns = append(turns, past{Agent: taken.Side, Action: taken.Action, Message: taken.Message})
 	}
+	earlier := t.Turn.Number - min(t.Turn.Number, uint64(len(turns)))
 	for i := range turns {
-		turns[i].Number = t.Turn.Number - uint64(len(turns)) + uint64(i)
+		turns[i].Number = earlier + uint64(i)
 	}
 	return turns
 }
 
-// Turns are the turns among entries of a session that has begun: offers, and answers to offers
-// and to questions. In bilateral/1 those that carry an assessment are.
-func Turns(entries []api.TurnEntry, source performatives.Agent, mode string) []Taken {
-	taken := []Taken{}
+// Turns are the turns among entries of a session: offers, and answers to offers and to questions;
+// what answers the invitation, a commitment or a delegation is none. In bilateral/1 those that
+// carry an assessment are.
+func Turns(entries []api.TurnEntry, source performatives.Agent, view *api.SessionView) []Taken {
+	taken, offered := []Taken{}, map[string]bool{}
+	for _, o := range view.Proposals {
+		offered[o.Proposal] = true
+	}
 	for _, e := range entries {
 		var body struct {
+			Proposal   string         `json:"proposalId"`
+			Reference  string         `json:"referenceId"`
 			Type       string         `json:"type"`
 			Reason     string         `json:"reason"`
 			Message    *string        `json:"message"`
 			Assessment jsontext.Value `json:"assessment"`
 			Data       struct {
-				Action  string         `json:"action"`
-				Message *string        `json:"message"`
-				Answers jsontext.Value `json:"answers"`
+				Reference string         `json:"referenceId"`
+				Action    string         `json:"action"`
+				Message   *string        `json:"message"`
+				Answers   jsontext.Value `json:"answers"`
 			} `json:"data"`
 		}
 		if json.Unmarshal(e.Body, &body) != nil {
 			continue
 		}
 		action := actionOf[performatives.Parse(e.Performative)]
+		switch action {
+		case propose, counter:
+			offered[body.Proposal] = true
+		case accept, reject, question:
+			if !offered[body.Reference] {
+				continue
+			}
+		case answers:
+			if body.Data.Reference == view.Invitation.Proposal {
+				continue
+			}
+		}
 		switch {
 		case action == answers && len(body.Data.Answers) > 0:
 			if action, body.Message = counter, body.Data.Message; body.Data.Action == accept {
 				action = accept
 			}
-		case action == "" || action == answers || len(body.Assessment) == 0 && mode == modes.Bilateral.Name:
+		case action == "" || action == answers || len(body.Assessment) == 0 && view.Mode == modes.Bilateral.Name:
 			continue
 		case action == counter && body.Reason == question:
 			action = question

@@ -54,7 +54,7 @@ func (c *call) negotiation(ctx context.Context, args jsontext.Value) (result, er
 	source, candidate := indexgateway.Sides(&view)
 	mine := source == c.Agent() || now.Turn != nil && now.Turn.OnBehalfOf == source
 	turns := []turn{}
-	for i, t := range indexgateway.Turns(begun(said), source, view.Mode) {
+	for i, t := range indexgateway.Turns(begun(said), source, &view) {
 		turns = append(turns, c.turnOf(i+1, t))
 	}
 	part := struct {

@@ -157,11 +157,11 @@ func (c *call) row(ctx context.Context, s api.SessionSummary) (row, error) {
 			}
 		}
 	}
+	view, err := ask(ctx, c, api.SessionGet, api.GetSession{Session: s.Session})
+	if err != nil {
+		return r, err
+	}
 	if s.Mode == modes.Bilateral.Name { // which counts turns
-		view, err := ask(ctx, c, api.SessionGet, api.GetSession{Session: s.Session})
-		if err != nil {
-			return r, err
-		}
 		turn, _ := view.Turn()
 		r.Turns = turn.Number
 	}
@@ -173,7 +173,7 @@ func (c *call) row(ctx context.Context, s api.SessionSummary) (row, error) {
 	if err != nil {
 		return r, err
 	}
-	if taken := indexgateway.Turns(begun(said), s.Inviter, s.Mode); len(taken) > 0 {
+	if taken := indexgateway.Turns(begun(said), s.Inviter, &view); len(taken) > 0 {
 		last := taken[len(taken)-1]
 		r.Action, r.Message = &last.Action, last.Message
 	}
