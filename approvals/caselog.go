@@ -24,8 +24,10 @@ import (
 type cases struct {
 	store *store.Store
 
-	mu   sync.RWMutex
-	byID map[escalation.ID]caseAt
+	mu        sync.RWMutex
+	byID      map[escalation.ID]caseAt
+	followed  uint64                   // the stream sequence that was followed last
+	forgotten map[escalation.ID]uint64 // those that were forgotten before their last action was followed
 }
 
 // A caseAt is a case and the stream sequence of its last action.
@@ -40,7 +42,9 @@ type caseEntry struct {
 	Case   escalation.Case   `json:"desk"`
 }
 
-func newCases(s *store.Store) *cases { return &cases{store: s, byID: map[escalation.ID]caseAt{}} }
+func newCases(s *store.Store) *cases {
+	return &cases{store: s, byID: map[escalation.ID]caseAt{}, forgotten: map[escalation.ID]uint64{}}
+}
 
 func (a *Approvals) followCases(ctx context.Context) error {
 	return a.o.Store.FollowAll(ctx, a.work, api.CaseLogStream, func(m store.Message) {
@@ -52,7 +56,7 @@ func (a *Approvals) followCases(ctx context.Context) error {
 			a.o.Log.Error("case log", zap.String("subject", m.Subject), zap.Error(err))
 			return
 		}
-		a.cases.put(escalation.ID(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]), at)
+		a.cases.follow(escalation.ID(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]), at)
 	})
 }
 
@@ -62,10 +66,28 @@ func readCase(m *store.Message) (caseAt, error) {
 	return caseAt{e.Case, m.Sequence}, err
 }
 
-// put takes the newer case.
+// follow takes a case from the stream, unless it was forgotten since.
+func (c *cases) follow(id escalation.ID, at caseAt) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.followed = at.sequence
+	last, forgotten := c.forgotten[id]
+	if forgotten && at.sequence >= last {
+		delete(c.forgotten, id)
+	}
+	if !forgotten || at.sequence > last {
+		c.keep(id, at)
+	}
+}
+
 func (c *cases) put(id escalation.ID, at caseAt) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.keep(id, at)
+}
+
+// keep takes the newer case. The caller holds mu.
+func (c *cases) keep(id escalation.ID, at caseAt) {
 	if c.byID[id].sequence < at.sequence {
 		c.byID[id] = at
 	}
@@ -81,6 +103,9 @@ func (c *cases) cached(id escalation.ID) escalation.Case {
 func (c *cases) forget(id escalation.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if last := c.byID[id].sequence; last > c.followed {
+		c.forgotten[id] = last
+	}
 	delete(c.byID, id)
 }
 
