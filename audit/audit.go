@@ -66,7 +66,7 @@ type check struct {
 	entries []transcript.Entry
 	index   map[performatives.Hash]int              // of entries, by the hash of their bytes
 	due     map[performatives.Agent]map[uint64]bool // sequence numbers of the entries for each principal
-	told    map[performatives.Agent]bool            // standbys, who may have copies of earlier turns
+	standby map[performatives.Agent]bool            // who is one, and may have copies of earlier turns
 	faults  []Fault
 }
 
@@ -80,7 +80,7 @@ func Session(entries []transcript.Entry, held api.Held, modes session.Modes) ([]
 	}
 	c := &check{
 		held: held, at: at, state: session.New(held.Session, modes), entries: entries,
-		index: map[performatives.Hash]int{}, due: map[performatives.Agent]map[uint64]bool{}, told: map[performatives.Agent]bool{},
+		index: map[performatives.Hash]int{}, due: map[performatives.Agent]map[uint64]bool{}, standby: map[performatives.Agent]bool{},
 	}
 	if len(entries) == 0 {
 		return nil, errors.New("there is no transcript")
@@ -117,7 +117,7 @@ func Session(entries []transcript.Entry, held api.Held, modes session.Modes) ([]
 func (c *check) standbys() {
 	for _, a := range c.state.Participants() {
 		if p, _ := c.state.Party(a); p.Role == session.Standby {
-			if c.told[a] = true; c.due[a] == nil {
+			if c.standby[a] = true; c.due[a] == nil {
 				c.due[a] = map[uint64]bool{}
 			}
 		}
@@ -162,7 +162,7 @@ func (c *check) inboxes() {
 			c.fault(Inbox, a, "it has entry %d after entry %d", sequence, c.entries[before].Stamp.Sequence)
 		}
 		last[a] = max(before, i)
-		if !c.due[a][sequence] && !c.told[a] && before < i {
+		if !c.due[a][sequence] && !c.standby[a] && before < i {
 			c.fault(Inbox, a, "it has entry %d, which is not for %s", sequence, a)
 		}
 		delete(c.due[a], sequence)
@@ -188,11 +188,11 @@ func (c *check) counts() {
 		switch {
 		case !there:
 			c.fault(Inbox, a, "it ends with a copy that is not an entry of the transcript (sha256 %s)", inbox.Last)
-		case most == 0 && !c.told[a]:
+		case most == 0 && !c.standby[a]:
 			c.fault(Inbox, a, "it has %d copies, but no entry of the session is for %s", inbox.Copies, a)
 		case c.entries[i].Stamp.Sequence < last:
 			c.fault(Inbox, a, "it ends with entry %d; entry %d is missing", c.entries[i].Stamp.Sequence, last)
-		case inbox.Copies < least || inbox.Copies > most+c.later() && !c.told[a]:
+		case inbox.Copies < least || inbox.Copies > most+c.later() && !c.standby[a]:
 			c.fault(Inbox, a, "it has %d copies; there are %d entries for %s", inbox.Copies, most, a)
 		}
 	}
