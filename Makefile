@@ -40,7 +40,7 @@ gateways: ## the gateways by other people's clients, servers and suites
 	@.ci/gateways
 
 .PHONY: languages
-languages: ## docs/LANGUAGES.md in Python and Node, asyncapi.yaml by its tool, HTTP by schemathesis and a generated client
+languages: ## the agents of examples/agents in Python and Node, asyncapi.yaml by its tool, HTTP by schemathesis and a generated client
 	@.ci/languages
 
 .PHONY: interop
@@ -71,7 +71,7 @@ bench-peers: ## parley and PostgreSQL behind an HTTP API, in turns; BENCH="--rou
 	dist/peers $(BENCH)
 micro: ## every Go benchmark; BENCH=<regexp> picks some
 	go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem ./...
-fuzz: ## each fuzz target for FUZZTIME (5s)
+fuzz: ## each fuzz target for FUZZTIME (3s)
 	@.ci/run fuzz
 
 .PHONY: ci

@@ -1,8 +1,10 @@
 package api
 
 import (
+	"strconv"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/discovery"
@@ -20,7 +22,8 @@ type Card struct {
 	Capabilities        []string            `json:"capabilities,omitzero"`
 	Protocols           []string            `json:"protocols,omitzero"`
 	Schemas             []string            `json:"schemas,omitzero"`
-	Key                 performatives.Key   `json:"key,omitzero"`
+	Key                 performatives.Key   `json:"key,omitzero"`       // signs, and logs in nowhere
+	LoginKeys           []performatives.Key `json:"loginKeys,omitzero"` // log in to NATS, and sign nothing
 	ConformanceLevel    jsontext.Value      `json:"conformanceLevel,omitzero"`
 	MaxTransactionValue *float64            `json:"maxTransactionValue,omitzero"`
 	Currency            string              `json:"currency,omitzero"`
@@ -47,6 +50,7 @@ type Registry struct {
 	MayDecide    bool                  `json:"mayDecide,omitzero"`   // a human who decides escalations
 	Auditor      bool                  `json:"auditor,omitzero"`     // a human who reads the organisation's sessions, and only reads
 	Limits       []performatives.Limit `json:"limits,omitzero"`      // of a human who may decide: the ceilings; none is no ceiling
+	FormerKeys   []performatives.Key   `json:"formerKeys,omitzero"`  // that it signed with: nobody may log in with one
 	Devices      []Device              `json:"devices,omitzero"`     // keys that a human's browsers sign with
 	Away         *Away                 `json:"away,omitzero"`        // who stands in for a human, until it is over
 	A2A          string                `json:"a2a,omitzero"`         // URL of the server of an agent elsewhere, which speaks A2A
@@ -83,7 +87,7 @@ type Away struct {
 	Until time.Time           `json:"until"`
 }
 
-// At tells whether the human is away at a time.
+// At reports whether the human is away at a time.
 func (a *Away) At(t time.Time) bool { return a != nil && !t.Before(a.From) && t.Before(a.Until) }
 
 // SetAway is the request of human.away; the reply is the card. A human may omit their
@@ -101,23 +105,25 @@ type RegisterAgent struct {
 }
 
 // RotateKey is the request of agent.rotate; the reply is the card with the new
-// key. A principal signs it with the key that it has and with the new one, an
+// keys. A principal signs it with the key that it has and with the new one, an
 // operator with none.
 type RotateKey struct {
-	Agent     performatives.Agent `json:"agentId,omitzero"` // of a principal: its own
-	Key       performatives.Key   `json:"key"`              // the new one
+	Agent     performatives.Agent `json:"agentId,omitzero"`   // of a principal: its own
+	Key       performatives.Key   `json:"key"`                // the new one that signs
+	LoginKeys []performatives.Key `json:"loginKeys,omitzero"` // the new ones that log in; absent: those that it has
 	Timestamp string              `json:"timestamp,omitzero"`
 	Signature string              `json:"signature,omitzero"` // over SigningBytes, by the key that it has
 	Proof     string              `json:"proof,omitzero"`     // over the same, by the new one
 }
 
-// SigningBytes are the JCS bytes of {agentId, key, timestamp}.
+// SigningBytes are the JCS bytes of {agentId, key, timestamp}, with loginKeys where there are any.
 func (r RotateKey) SigningBytes() ([]byte, error) {
 	return canonical(struct {
 		Agent     performatives.Agent `json:"agentId"`
 		Key       performatives.Key   `json:"key"`
+		LoginKeys []performatives.Key `json:"loginKeys,omitzero"`
 		Timestamp string              `json:"timestamp"`
-	}{r.Agent, r.Key, r.Timestamp})
+	}{r.Agent, r.Key, r.LoginKeys, r.Timestamp})
 }
 
 // An AgentRef is the request of agent.get and agent.rm; the reply is the card.
@@ -128,7 +134,7 @@ type AgentRef struct {
 // AskUserJWT is the request of agent.jwt. A principal asks about itself.
 type AskUserJWT struct {
 	Agent performatives.Agent `json:"agentId,omitzero"`
-	Key   performatives.Key   `json:"key,omitzero"` // absent: the one it is registered with; else one that it will be
+	Key   performatives.Key   `json:"key,omitzero"` // absent: the first login key of its card; else one that will be there
 }
 
 // UserJWT is the reply of agent.jwt: what a NATS credentials file (.creds) of the
@@ -153,4 +159,172 @@ type ListAgents struct {
 type Agents struct {
 	Agents []Card `json:"agents"`
 	Next   string `json:"next,omitzero"`
+}
+
+// The status of an agent's availability.
+const (
+	Online  = "online"
+	Offline = "offline"
+)
+
+// Availability is what a card says of when its agent is there, with what the registry adds:
+// its status, and lastSeen where it is offline and was seen before. What is no object is
+// under "stated".
+func Availability(own jsontext.Value, online bool, last time.Time) jsontext.Value {
+	said := ownMembers(own)
+	said["status"] = quoted(Offline)
+	switch {
+	case online:
+		said["status"] = quoted(Online)
+	case !last.IsZero():
+		said["lastSeen"] = quoted(last.UTC().Format(time.RFC3339))
+	}
+	return objectOf(said)
+}
+
+// OwnAvailability is an availability without what only the registry says.
+func OwnAvailability(said jsontext.Value) jsontext.Value {
+	if said.Kind() != '{' {
+		return said
+	}
+	return objectOf(ownMembers(said))
+}
+
+// Available reads whether an agent is online, and when it was last seen, from a card as the
+// registry shows it.
+func (c Card) Available() (online bool, lastSeen time.Time) {
+	var is struct {
+		Status   string    `json:"status"`
+		LastSeen time.Time `json:"lastSeen"`
+	}
+	if json.Unmarshal(c.Availability, &is) != nil {
+		return false, time.Time{}
+	}
+	return is.Status == Online, is.LastSeen
+}
+
+func ownMembers(availability jsontext.Value) map[string]jsontext.Value {
+	said := map[string]jsontext.Value{}
+	switch {
+	case availability.Kind() == '{' && json.Unmarshal(availability, &said) != nil:
+		return map[string]jsontext.Value{}
+	case availability.Kind() != '{' && len(availability) > 0:
+		said["stated"] = availability
+	}
+	delete(said, "status")
+	delete(said, "lastSeen")
+	return said
+}
+
+func objectOf(members map[string]jsontext.Value) jsontext.Value {
+	data, err := json.Marshal(members, json.Deterministic(true))
+	if err != nil || len(members) == 0 {
+		return nil
+	}
+	return data
+}
+
+func quoted(s string) jsontext.Value { return jsontext.Value(strconv.Quote(s)) }
+
+// AddAgent is the request of agent.add; the reply is the card as registered.
+type AddAgent struct {
+	Card   *Card `json:"card"`
+	Hosted bool  `json:"hosted,omitzero"` // the installation makes and holds a signing key for it
+}
+
+// AddToken is the request of token.add; the reply is the token with its secret.
+type AddToken struct {
+	Agent    performatives.Agent `json:"agentId"`
+	Name     string              `json:"name,omitzero"`
+	Lifetime int64               `json:"lifetimeMs,omitzero"`  // 0: until it is removed
+	ReadOnly bool                `json:"readOnly,omitzero"`    // it reads and cannot act
+	Sender   string              `json:"macp_sender,omitzero"` // what MACP calls who holds it, by default as the card says
+}
+
+// A Token lets a program act for one principal over every protocol that is not NATS. Its
+// id names the worker that holds it.
+type Token struct {
+	ID       string              `json:"id"`
+	Agent    performatives.Agent `json:"agentId"`
+	Name     string              `json:"name,omitzero"`
+	ReadOnly bool                `json:"readOnly,omitzero"`
+	Sender   string              `json:"macp_sender,omitzero"`
+	Created  string              `json:"createdAt"`
+	Expires  string              `json:"expiresAt,omitzero"`
+	LastUsed string              `json:"lastUsedAt,omitzero"` // to the minute
+	Token    string              `json:"token,omitzero"`      // parley_<id>_<secret>, in the reply of token.add only
+}
+
+// ListTokens is the request of token.list; tokens come by id.
+type ListTokens struct {
+	Agent  performatives.Agent `json:"agentId,omitzero"`
+	Limit  int                 `json:"limit,omitzero"`
+	Cursor string              `json:"cursor,omitzero"`
+}
+
+// Tokens is a page of token.list.
+type Tokens struct {
+	Tokens []Token `json:"tokens"`
+	Next   string  `json:"next,omitzero"`
+}
+
+// A TokenRef is the request of token.rm; the reply is the token that was removed.
+type TokenRef struct {
+	ID string `json:"id"`
+}
+
+// ProveToken is the request by which a principal that signs for itself gets a token that
+// lives an hour (POST /v1/asp/token).
+type ProveToken struct {
+	Agent     performatives.Agent `json:"agentId"`
+	Timestamp string              `json:"timestamp"`
+	Audience  performatives.Key   `json:"audience"`  // the broker's public key
+	Signature string              `json:"signature"` // over SigningBytes, by the principal's key
+}
+
+// SigningBytes are the JCS bytes of {agentId, audience, timestamp}.
+func (p ProveToken) SigningBytes() ([]byte, error) {
+	return canonical(struct {
+		Agent     performatives.Agent `json:"agentId"`
+		Audience  performatives.Key   `json:"audience"`
+		Timestamp string              `json:"timestamp"`
+	}{p.Agent, p.Audience, p.Timestamp})
+}
+
+// Enrolled is what a human is told of a device that signs for them from now on,
+// on asp.people.<org>.<token>.
+type Enrolled struct {
+	Kind   string              `json:"kind"` // enrolled
+	At     time.Time           `json:"at"`
+	Human  performatives.Agent `json:"human"`
+	Device Device              `json:"device"`
+}
+
+// EnrolHuman is the request of human.enrol.
+type EnrolHuman struct {
+	Agent performatives.Agent `json:"agentId"`
+}
+
+// Enrolment answers human.enrol: a code, good once, by which the human's browser
+// has a key of its own registered.
+type Enrolment struct {
+	Agent   performatives.Agent `json:"agentId"`
+	Code    string              `json:"code"`
+	Expires time.Time           `json:"expiresAt"`
+}
+
+// DeviceRef is the request of human.unenrol; the reply is the card. A human may omit
+// their own agentId.
+type DeviceRef struct {
+	Agent performatives.Agent `json:"agentId,omitzero"`
+	Key   performatives.Key   `json:"key"`
+}
+
+// A Device is a key that a human enrolled, such as a browser's, or that the installation
+// holds for an agent. It signs like the principal's own; it does not log in to NATS.
+type Device struct {
+	Key      performatives.Key `json:"key"`
+	Name     string            `json:"name,omitzero"`
+	Enrolled string            `json:"enrolledAt,omitzero"`
+	Custody  string            `json:"custody,omitzero"` // hosted: the installation holds it
 }

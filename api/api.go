@@ -1,3 +1,24 @@
+// Package api is the broker's public contract: subjects, verbs, and the JSON of
+// requests, replies and refusals.
+//
+// Every verb is one row of a table, with the types of its request and reply:
+//
+//	subject := api.Call("agent://acme.com/alpha", api.SessionGet.Name)
+//	fmt.Println(subject) // asp.agent.acme_com~alpha.api.session.get
+//	for _, v := range api.Verbs() {
+//		if v.Role == api.Operator && v.Access == api.Read {
+//			fmt.Println(v.Name, v.Request.Name(), v.Reply.Name())
+//		}
+//	}
+//
+// These hold:
+//   - A gateway serves what [Verbs] lists and nothing else; [VerbOf] makes the
+//     compiler check the types at both ends.
+//   - docs/PROTOCOL.md §9 has the same verbs, in the same order, with the same
+//     members; a test compares them.
+//   - A [SessionView] is derived from a session.State and a time alone, and has
+//     the members of the session's mode without knowing any mode.
+//   - The package is pure: no IO, no clock.
 package api
 
 import (
@@ -152,4 +173,41 @@ type Broker struct {
 type LogKey struct {
 	Origin string `json:"origin"`
 	Key    string `json:"key,omitzero"` // NAME+HASH+KEY, as signed-note has it
+}
+
+// Version is parley's own.
+const Version = "0.1.0"
+
+// A Caller is who calls a verb: a principal, or an operator, who sees everything.
+type Caller struct {
+	Agent    performatives.Agent // "" of an operator
+	Operator bool
+}
+
+// A reply is bounded in bytes by construction: rows of lists, items and views are cut to fit (package fit),
+// and lists are paged. Sizes are those of the JSON that is sent, escapes included.
+const (
+	MaxPageBytes = 700 << 10 // of a page: below the server's largest message, 1 MiB
+	MaxItemBytes = 64 << 10  // of an item of the escalation inbox, without its transcript
+	MaxRowBytes  = 8 << 10   // of a row of a list
+)
+
+// A PageOf is a page of a list, as it is filled.
+type PageOf[E any] struct {
+	Items []E
+	limit int
+	size  int
+}
+
+// NewPage is an empty page of at most limit items, 0 for the default.
+func NewPage[E any](limit int) *PageOf[E] { return &PageOf[E]{Items: []E{}, limit: PageSize(limit)} }
+
+// Add adds an item, and reports whether there was room: if not, it is the first of the next page.
+func (p *PageOf[E]) Add(item E, size int) bool {
+	if len(p.Items) == p.limit || p.size+size > MaxPageBytes && len(p.Items) > 0 {
+		return false
+	}
+	p.Items = append(p.Items, item)
+	p.size += size + 1
+	return true
 }

@@ -23,7 +23,7 @@ const (
 // AnyCapability is the last part of the subject of a call that names no single capability.
 const AnyCapability = "any"
 
-// Discovery is the subject on which agents with a capability hear of calls. The dots of a
+// Discovery is the subject on which agents with a capability are told of calls. The dots of a
 // capability stay; what a subject cannot hold is written as = and two hexadecimal digits.
 func Discovery(capability string) string {
 	if capability == "" || strings.HasSuffix(capability, ".*") {
@@ -81,7 +81,7 @@ type CallForProposals struct {
 	Limit      int                   `json:"limit,omitzero"`  // of candidates: 20, at most 200
 }
 
-// A CallNotice is what agents hear of a call for proposals, on Discovery of its capability.
+// A CallNotice is what agents receive of a call for proposals, on Discovery of its capability.
 type CallNotice struct {
 	ID         string              `json:"callId"`
 	From       performatives.Agent `json:"from,omitzero"` // who asks; absent is an operator

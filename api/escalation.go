@@ -1,6 +1,9 @@
 package api
 
 import (
+	"cmp"
+
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/escalation"
@@ -68,16 +71,16 @@ type EscalationItem struct {
 	EscalationView
 	Session        performatives.SessionID `json:"sessionId"`
 	Purpose        string                  `json:"purpose,omitzero"`
-	Proposal       *OfferView              `json:"proposal,omitzero"` // the one at stake
-	Previous       *OfferView              `json:"previous,omitzero"` // the offer that it countered
-	Counterparties []performatives.Agent   `json:"theirs,omitzero"`   // of the other sides; what they wrote is their word
-	Head           *session.ChainHead      `json:"head,omitzero"`     // of the transcript
-	CCC            jsontext.Value          `json:"ccc,omitzero"`      // the confidentiality that the session inherits
+	Proposal       *OfferView              `json:"proposal,omitzero"`       // the one at stake
+	Previous       *OfferView              `json:"previous,omitzero"`       // the offer that it countered
+	Counterparties []performatives.Agent   `json:"counterparties,omitzero"` // of the other sides; what they wrote is their word
+	Head           *session.ChainHead      `json:"head,omitzero"`           // of the transcript
+	CCC            jsontext.Value          `json:"ccc,omitzero"`            // the confidentiality that the session inherits
 
 	// The rest is for the humans of the organisation, its auditors, and operators.
 	Due   string `json:"due,omitzero"` // when an answer is due from who is asked now; deadline is when all time is over
 	Route *Route `json:"route,omitzero"`
-	Case  Case   `json:"desk,omitzero"`
+	Case  Case   `json:"case,omitzero"`
 
 	// Revision and ViewHash name what the human sees. An INFORM resolution that repeats them is refused
 	// (409) if the item has changed since.
@@ -96,6 +99,27 @@ type EscalationItem struct {
 	Transcript   []jsontext.Value `json:"transcript,omitzero"`
 	Next         *uint64          `json:"next,omitzero"`    // cursor of the next page of the part, by default of the transcript
 	Omitted      map[string]int   `json:"omitted,omitzero"` // how many are left out of which other part
+}
+
+// AnswerDue is when an answer is due: from who is asked now, or else at all.
+func (e *EscalationItem) AnswerDue() string { return cmp.Or(e.Due, e.Deadline) }
+
+// ReadEscalationItem reads an item as its subject has it. Up to the end of 2026 its case and
+// its counterparties had other names.
+func ReadEscalationItem(data []byte) (*EscalationItem, error) {
+	var item struct {
+		EscalationItem
+		Desk   Case                  `json:"desk"`
+		Theirs []performatives.Agent `json:"theirs"`
+	}
+	if err := json.Unmarshal(data, &item); err != nil {
+		return nil, err
+	}
+	item.Case = cmp.Or(item.Case, item.Desk)
+	if item.Counterparties == nil {
+		item.Counterparties = item.Theirs
+	}
+	return &item.EscalationItem, nil
 }
 
 // A Case is what humans have done about an escalation, from its case log. None of it is in the

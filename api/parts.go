@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/parley-asp/parley/fit"
+	"github.com/parley-asp/parley/api/fit"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -18,7 +18,6 @@ type part struct {
 	size  func(v *SessionView, most int) int                                  // of the list; it stops above most
 	trim  func(to, from *SessionView) (omitted int)                           // copies what partBytes hold
 	page  func(to, from *SessionView, start, limit int) (next int, more bool) // copies a page
-	add   func(to, from *SessionView) int                                     // counts what it adds
 }
 
 // Bytes of a view that is too large for one message.
@@ -83,10 +82,6 @@ func partOf[E any](name string, newest bool, of func(*SessionView) *[]E) part {
 			*of(to) = page.Items
 			return next, more
 		},
-		add: func(to, from *SessionView) int {
-			*of(to) = slices.Concat(*of(to), *of(from))
-			return len(*of(from))
-		},
 	}
 }
 
@@ -126,18 +121,6 @@ func ViewPage(s *session.State, at time.Time, q GetSession) (SessionView, error)
 		page.Next = strconv.Itoa(next)
 	}
 	return page, nil
-}
-
-// Append adds the next page of a part to the pages before, and counts its items.
-func (v *SessionView) Append(page SessionView) (items int) {
-	before := *v
-	*v = page
-	for _, p := range parts {
-		p.clear(v)
-		p.add(v, &before)
-		items += p.add(v, &page)
-	}
-	return items
 }
 
 func malformedRequest(path, why string) error {

@@ -6,12 +6,12 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/parley-asp/parley/fit"
+	"github.com/parley-asp/parley/api/fit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
 
-// An Acceptance answers a submit that was heard.
+// An Acceptance answers a submit that was accepted.
 type Acceptance struct {
 	Accepted   bool                    `json:"accepted"` // true
 	Session    performatives.SessionID `json:"sessionId"`
@@ -41,8 +41,8 @@ type Error struct {
 
 // Limited are the details of a rate_limited.
 type Limited struct {
-	Limit      string `json:"limit"`              // rate, inFlight, sessions, bytes, organisationBytes, consumers or connections
-	RetryAfter int64  `json:"retryAfterMs"`       // when it may be heard
+	Limit      string `json:"limit"`              // rate, bytes, bytesOut, cpu, items, inFlight, buffered, streams, of an organisation organisationBytes …, or sessions, consumers, connections
+	RetryAfter int64  `json:"retryAfterMs"`       // when it may be accepted
 	MaxBytes   int    `json:"maxBytes,omitzero"`  // in a minute
 	BytesLeft  *int   `json:"bytesLeft,omitzero"` // of them, now
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/fit"
+	"github.com/parley-asp/parley/api/fit"
 	"github.com/parley-asp/parley/session"
 )
 

@@ -8,11 +8,11 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/delegation"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/agreement"
 )
 
 // ViewSession shows all of a session at a time of the broker's clock. One that is over
@@ -34,8 +34,10 @@ func ViewSession(s *session.State, at time.Time) SessionView {
 	for _, a := range s.Participants() {
 		p, _ := s.Party(a)
 		v.Participants = append(v.Participants, viewParty(s, p, at))
-		if bound, some := s.Bound(a); some {
-			v.Authorities = append(v.Authorities, AuthorityView{OnBehalfOf: a, Escalation: bound.Escalation, RulingsAuthority: bound.RulingsAuthority, Denied: bound.Denied})
+		for bound, _ := s.Bound(a); bound != nil; bound = bound.Else {
+			v.Authorities = append(v.Authorities, AuthorityView{
+				OnBehalfOf: a, Escalation: bound.Escalation, RulingsAuthority: bound.RulingsAuthority, Thread: bound.Thread, Denied: bound.Denied,
+			})
 		}
 	}
 	for _, o := range s.Offers() {

@@ -14,7 +14,7 @@ const (
 	SessionsStream     = "ASP_SESSIONS"
 	InboxStream        = "ASP_INBOX"
 	EscalationsStream  = "ASP_ESCALATIONS"
-	CaseLogStream      = "ASP_DESK"
+	CaseLogStream      = "ASP_CASES"
 	TimersStream       = "ASP_TIMERS"
 	IndexStream        = "ASP_INDEX"
 	ArchiveStream      = "ASP_ARCHIVE"
@@ -44,13 +44,14 @@ const (
 	AllSessions    = "asp.session.*"
 	AllInboxes     = "asp.agent.*.inbox.*"
 	AllEscalations = "asp.escalation.*.*.*"
-	AllCaseLogs    = "asp.desk.*.*"
+	AllCaseLogs    = CaseLogs + "*.*"
 	AllPeople      = "asp.people.*.*"
 	AllIndex       = "asp.index.*"      // sessions that are not over
 	AllOver        = "asp.index.over.*" // those that are
 	AllArchive     = "asp.archive.*"
 	AllSubmits     = "asp.agent.*.submit.*"
 	AllCalls       = "asp.agent.*.api.*.*"
+	AllSays        = "asp.agent.*.api.session.say"
 	AllOperator    = "asp.operator.api.*.*"
 	AllEvents      = "asp.event.>"
 	AllLeaves      = "asp.log.*.*"
@@ -73,24 +74,30 @@ func Inbox(a performatives.Agent, s performatives.SessionID) string {
 	return "asp.agent." + a.Token() + ".inbox." + string(s)
 }
 
-// HandedOn is what stands before the subject of a request that one broker
-// hands on to another.
-func HandedOn(broker string) string { return "asp.broker." + broker + "." }
+// CaseLogs is what the subjects of all case logs begin with.
+const CaseLogs = "asp.case."
 
-// A server elsewhere can bring acts to the broker that their session is at home
-// with. It knows nothing of sessions and brokers: a mapping in the brokers' account,
-// of AllSubmits to HomeMapping, names one of so many partitions, and brokers
+// Forwarded is what stands before the subject of a request that one broker
+// forwards to another.
+func Forwarded(broker string) string { return "asp.broker." + broker + "." }
+
+// A server elsewhere can route acts to the broker that owns the partition of their
+// session. It knows nothing of sessions and brokers: a mapping in the brokers' account,
+// of AllSubmits to RouteMapping, names one of so many partitions, and brokers
 // subscribe to those. Principals are in another account, where these subjects lead
 // nowhere.
 const (
-	Partitions  = 128
-	AllAtHome   = "asp.home.*.agent.*.submit.*"
-	HomeMapping = "asp.home.{{partition(128,2)}}.agent.{{wildcard(1)}}.submit.{{wildcard(2)}}"
+	Partitions   = 128
+	AllRouted    = "asp.route.*.agent.*.submit.*"
+	RouteMapping = "asp.route.{{partition(128,2)}}.agent.{{wildcard(1)}}.submit.{{wildcard(2)}}"
+
+	// OldRouted is AllRouted where the server's mapping was made up to the end of 2026.
+	OldRouted = "asp.home.*.agent.*.submit.*"
 )
 
-// AtHome is all that the server brings to the home of a partition.
-func AtHome(partition int) string {
-	return "asp.home." + strconv.Itoa(partition) + ".agent.*.submit.*"
+// Routed is all that the server routes to the owner of a partition.
+func Routed(partition int) string {
+	return "asp.route." + strconv.Itoa(partition) + ".agent.*.submit.*"
 }
 
 // PartitionOf is the partition of a session, as the server finds it.
@@ -100,10 +107,13 @@ func PartitionOf(s performatives.SessionID) int {
 	return int(h.Sum32() % Partitions)
 }
 
-// Brought is the submit subject of which the server made this one.
-func Brought(subject string) (submit string, is bool) {
-	_, rest, is := strings.Cut(strings.TrimPrefix(subject, "asp.home."), ".")
-	return "asp." + rest, is && strings.HasPrefix(subject, "asp.home.")
+// Unrouted is the submit subject of which the server made this one.
+func Unrouted(subject string) (submit string, is bool) {
+	t := strings.SplitN(subject, ".", 4)
+	if len(t) < 4 || t[0] != "asp" || t[1] != "route" && t[1] != "home" {
+		return "", false
+	}
+	return "asp." + t[3], true
 }
 
 // InboxOf is all that a principal receives.
@@ -148,7 +158,7 @@ func IndexOver(s performatives.SessionID) string { return "asp.index.over." + st
 // Leaf is the subject of the one leaf that the public log has of an agreement or a session.
 func Leaf(kind, id string) string { return "asp.log." + kind + "." + id }
 
-// Event is where monitors hear of a session.
+// Event is where monitors are told of a session.
 func Event(s performatives.SessionID, kind string) string {
 	return "asp.event." + string(s) + "." + kind
 }
@@ -160,7 +170,7 @@ func Escalation(org performatives.Organisation, urgency, id string) string {
 
 // CaseLogOf is the subject of the case log of one escalation.
 func CaseLogOf(org performatives.Organisation, id string) string {
-	return "asp.desk." + org.Token() + "." + id
+	return CaseLogs + org.Token() + "." + id
 }
 
 // PeopleOf is the subject of what happens to a human's keys, by which nothing is
@@ -169,7 +179,7 @@ func PeopleOf(org performatives.Organisation, token string) string {
 	return "asp.people." + org.Token() + "." + token
 }
 
-// IsOfPeople tells whether a subject is such a one.
+// IsOfPeople reports whether a subject is such a one.
 func IsOfPeople(subject string) bool { return strings.HasPrefix(subject, "asp.people.") }
 
 // EscalationsOf is all items of an organisation.
@@ -182,7 +192,7 @@ func GroupConsumer(org performatives.Organisation, group string) string {
 	return org.Token() + "~" + group
 }
 
-// IsGroupConsumer tells whether a name is of such a consumer.
+// IsGroupConsumer reports whether a name is of such a consumer.
 func IsGroupConsumer(name string) bool { return strings.Contains(name, "~") }
 
 var errSubject = errors.New("not a subject of this shape")

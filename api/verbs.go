@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/parley-asp/parley/agreement"
+	"github.com/parley-asp/parley/session/agreement"
 )
 
 // A Role says who may call a verb.
@@ -32,9 +32,15 @@ type Verb struct {
 	Access   Access
 	Auditors bool // an auditor may call it
 	Waits    bool // it may wait for something to happen, and does little work
+	Once     bool // a repeat would do it again, so it is sent once
 	Request  reflect.Type
 	Reply    reflect.Type
 	Doc      string // one line, without a full stop
+
+	HTTP  Endpoint // "" of a verb that HTTP does not have
+	Query []Query  // members that a query calls otherwise
+	Body  string   // the member that is the whole body; "": the body has all members that are not in the path
+	Tool  string   // the tool of MCP that calls it; "": none
 }
 
 // A VerbOf is a verb with the types of its request and its reply.
@@ -43,25 +49,27 @@ type VerbOf[Request, Reply any] struct{ Verb }
 // The verbs (PROTOCOL.md §9), in the order of the document.
 var (
 	SessionGet = define[GetSession, SessionView]("session.get", Principal, Read,
-		"one session as it is now, or a page of one of its parts")
+		"one session as it is now, or a page of one of its parts", at("GET /sessions/{sessionId}"), tool("get_negotiation"))
 	SessionList = define[ListSessions, Sessions]("session.list", Principal, Read,
-		"the caller's sessions, newest first")
+		"the caller's sessions, newest first", at("GET /sessions"), tool("list_negotiations"))
 	SessionMessages = define[ListMessages, Messages]("session.messages", Principal, Read,
-		"a session's transcript: delivered envelopes in order")
+		"a session's transcript: delivered envelopes in order", at("GET /sessions/{sessionId}/messages", Query{"since_sequence", "since"}, Query{"cursor", "since"}), tool("get_transcript"))
 	SessionConsumer = define[AskConsumer, Consumer]("session.consumer", Principal, Write,
 		"a pull consumer of one session's messages, by default strictly in order")
+	SessionSay = define[Say, Acceptance]("session.say", Principal, Write,
+		"say an act as a hosted agent: the broker makes the envelope and signs it")
 
 	TurnPickup = define[PickUpTurn, Turn]("turn.pickup", Principal, Write,
-		"claim the turn that has waited longest for the caller; {} when none waits")
+		"claim the turn that has waited longest for the caller; {} when none waits", at("POST /turns/pickup"))
 	TurnRespond = define[RespondTurn, Acceptance]("turn.respond", Principal, Write,
-		"answer a claimed turn")
+		"answer a claimed turn", at("POST /turns/{turnId}/respond"), tool("respond_to_negotiation"))
 	TurnRelease = define[ReleaseTurn, ReleasedTurn]("turn.release", Principal, Write,
-		"end the claim on a turn, which waits again")
+		"end the claim on a turn, which waits again", at("POST /turns/{turnId}/release"))
 	TurnWait = define[WaitTurn, WaitedTurn]("turn.wait", Principal, Read,
-		"wait until a turn waits for the caller, or a session goes on; claims nothing", waits)
+		"wait until a turn waits for the caller, or a session goes on; claims nothing", at("GET /turns/wait"), tool("wait_for_turn"), waits)
 
 	InsightsGet = define[GetInsights, Insights]("insights.get", Principal, Read,
-		"how the sessions of the caller's organisation went that ended in a time")
+		"how the sessions of the caller's organisation went that ended in a time", at("GET /insights"))
 
 	CheckList = define[ListChecks, Checks]("check.list", Principal, Read,
 		"what others delegated to the caller, newest session first")
@@ -72,12 +80,12 @@ var (
 		"what was delivered to the caller, in all its sessions; takes nothing from a consumer")
 
 	AgreementGet = define[GetAgreement, agreement.Document]("agreement.get", Principal, Read,
-		"an agreement as a document that proves itself, with its position in the public log")
+		"an agreement as a document that proves itself, with its position in the public log", at("GET /agreements/{agreementId}"))
 	AgreementList = define[ListAgreements, Agreements]("agreement.list", Principal, Read,
-		"what the caller's sessions have agreed on, newest session first")
+		"what the caller's sessions have agreed on, newest session first", at("GET /agreements"))
 
 	AgentRegister = define[RegisterAgent, Card]("agent.register", Principal, Write,
-		"replace the caller's own card")
+		"replace the caller's own card", at("PUT /agents/{agentId}/card"), body("card"))
 	AgentRotate = define[RotateKey, Card]("agent.rotate", Principal, Write,
 		"give a principal another key", auditors)
 	HumanUnenrol = define[DeviceRef, Card]("human.unenrol", Principal, Write,
@@ -89,14 +97,14 @@ var (
 	AgentJWT = define[AskUserJWT, UserJWT]("agent.jwt", Principal, Read,
 		"the NATS user JWT for a principal's credentials file")
 	AgentGet = define[AgentRef, Card]("agent.get", Principal, Read,
-		"one principal's card")
+		"one principal's card", at("GET /agents/{agentId}/card"))
 	AgentList = define[ListAgents, Agents]("agent.list", Principal, Read,
-		"the cards of principals, by URI")
+		"the cards of principals, by URI", at("GET /agents", Query{"min_trust", "minTrust"}))
 	AgentSearch = define[SearchAgents, Agents]("agent.search", Principal, Read,
-		"the cards of agents by capability, text, schema, trust and organisation")
+		"the cards of agents by capability, text, schema, trust and organisation", at("GET /discover", Query{"min_trust", "minTrust"}), tool("find_agents"))
 
 	DiscoveryCall = define[CallForProposals, Proposals]("discovery.call", Principal, Read,
-		"ask all agents that could do a task how well they fit, and rank them", waits)
+		"ask all agents that could do a task how well they fit, and rank them", at("POST /discover"), waits)
 	DiscoveryAnswer = define[AnswerCall, Answered]("discovery.answer", Principal, Write,
 		"an agent's own assessment in answer to a call")
 
@@ -108,21 +116,21 @@ var (
 		"the names of all schemas")
 
 	EscalationList = define[ListEscalations, Escalations]("escalation.list", Principal, Read,
-		"the escalation inbox: open items first, the one due first at the top")
+		"the escalation inbox: open items first, the one due first at the top", at("GET /escalations"))
 	EscalationGet = define[GetEscalation, EscalationItem]("escalation.get", Principal, Read,
-		"one escalation with the transcript and the changes at stake, or a page of one of these")
+		"one escalation with the transcript and the changes at stake, or a page of one of these", at("GET /escalations/{escalationId}"))
 	EscalationClaim = define[ClaimEscalation, EscalationItem]("escalation.claim", Principal, Write,
-		"hold an escalation for a while, so that colleagues decide others")
+		"hold an escalation for a while, so that colleagues decide others", at("POST /escalations/{escalationId}/claim"))
 	EscalationRelease = define[EscalationRef, EscalationItem]("escalation.release", Principal, Write,
-		"end a claim")
+		"end a claim", at("POST /escalations/{escalationId}/release"))
 	EscalationAssign = define[AssignEscalation, EscalationItem]("escalation.assign", Principal, Write,
-		"say who is to decide, or that nobody in particular is")
+		"say who is to decide, or that nobody in particular is", at("POST /escalations/{escalationId}/assign"))
 	EscalationComment = define[CommentEscalation, EscalationItem]("escalation.comment", Principal, Write,
-		"write to colleagues; agents and other organisations never see it")
+		"write to colleagues; agents and other organisations never see it", at("POST /escalations/{escalationId}/comment"), once)
 	EscalationTransfer = define[TransferEscalation, EscalationItem]("escalation.transfer", Principal, Write,
-		"pass an escalation to a colleague or to a later level of its route")
+		"pass an escalation to a colleague or to a later level of its route", at("POST /escalations/{escalationId}/transfer"), once)
 	EscalationHistory = define[ReadCaseLog, CaseLog]("escalation.history", Principal, Read,
-		"everything that happened around an escalation, oldest first")
+		"everything that happened around an escalation, oldest first", at("GET /escalations/{escalationId}/history"))
 	EscalationWatch = define[WatchEscalations, Watched]("escalation.watch", Principal, Read,
 		"wait until an escalation changes", waits)
 
@@ -161,11 +169,24 @@ var table []Verb
 // Verbs is the whole table, in the order of the document.
 func Verbs() []Verb { return slices.Clone(table) }
 
+// VerbNamed is the verb of that name, or an empty one.
+func VerbNamed(name string) Verb {
+	if i := slices.IndexFunc(table, func(v Verb) bool { return v.Name == name }); i >= 0 {
+		return table[i]
+	}
+	return Verb{}
+}
+
 // A trait is what few verbs have.
 type trait func(*Verb)
 
 func auditors(v *Verb) { v.Auditors = true } // although it writes
 func waits(v *Verb)    { v.Waits = true }
+func once(v *Verb)     { v.Once = true }
+
+func at(e Endpoint, renamed ...Query) trait { return func(v *Verb) { v.HTTP, v.Query = e, renamed } }
+func body(member string) trait              { return func(v *Verb) { v.Body = member } }
+func tool(name string) trait                { return func(v *Verb) { v.Tool = name } }
 
 func define[Request, Reply any](name string, role Role, access Access, doc string, traits ...trait) VerbOf[Request, Reply] {
 	v := Verb{

@@ -1,12 +1,17 @@
 package api
 
 import (
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/delegation"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/agreement"
 )
 
 // A SessionView is the reply of session.get (PROTOCOL.md §9). Lists are in the
@@ -127,6 +132,7 @@ type AuthorityView struct {
 	OnBehalfOf performatives.Agent `json:"onBehalfOf"`
 	Escalation escalation.ID       `json:"escalationId"`
 	performatives.RulingsAuthority
+	Thread    *escalation.Thread  `json:"thread,omitzero"`    // that it is narrowed to
 	Denied    []escalation.Denial `json:"denied,omitzero"`    // since the last approval
 	Truncated bool                `json:"truncated,omitzero"` // something in it is cut
 }
@@ -155,4 +161,86 @@ type SessionSummary struct {
 	Awaiting bool                    `json:"awaitingYou"`
 
 	Truncated bool `json:"truncated,omitzero"` // long values are cut; session.get has more
+}
+
+// An Entry is what a reader who verifies nothing takes from an entry of a transcript.
+// transcript.Read reads one that is to be verified.
+type Entry struct {
+	TurnEntry
+
+	ID        performatives.MessageID
+	Session   performatives.SessionID
+	Timestamp time.Time // by the sender's clock
+	Recipient jsontext.Value
+	Context   []jsontext.Value
+	Receipt   performatives.Receipt
+	Bytes     jsontext.Value // as delivered
+}
+
+// ReadEntry reads an entry as session.messages returns it.
+func ReadEntry(data jsontext.Value) (Entry, error) {
+	var e struct {
+		ID           performatives.MessageID `json:"messageId"`
+		Session      performatives.SessionID `json:"sessionId"`
+		Sequence     uint64                  `json:"sequenceNumber"`
+		Timestamp    time.Time               `json:"timestamp"`
+		Performative string                  `json:"performative"`
+		Recipient    jsontext.Value          `json:"recipient"`
+		Sender       struct {
+			Agent performatives.Agent `json:"agentId"`
+		} `json:"sender"`
+		Content struct {
+			Body    jsontext.Value   `json:"body"`
+			Context []jsontext.Value `json:"context"`
+		} `json:"content"`
+		Integrity struct {
+			OnBehalfOf performatives.Agent   `json:"onBehalfOf"`
+			Receipt    performatives.Receipt `json:"receipt"`
+		} `json:"integrity"`
+	}
+	if err := json.Unmarshal(data, &e); err != nil {
+		return Entry{}, fmt.Errorf("an entry of a transcript cannot be read: %w", err)
+	}
+	return Entry{
+		TurnEntry: TurnEntry{
+			Sequence: e.Sequence, From: e.Sender.Agent, OnBehalfOf: e.Integrity.OnBehalfOf, Performative: e.Performative,
+			Body: e.Content.Body, At: e.Integrity.Receipt.AcceptedAt,
+		},
+		ID: e.ID, Session: e.Session, Timestamp: e.Timestamp, Recipient: e.Recipient, Context: e.Content.Context,
+		Receipt: e.Integrity.Receipt, Bytes: data,
+	}, nil
+}
+
+// GetAgreement is the request of agreement.get. A session without an id of an agreement
+// stands for its newest one.
+type GetAgreement struct {
+	Agreement agreement.ID            `json:"agreementId,omitzero"`
+	Session   performatives.SessionID `json:"sessionId,omitzero"`
+}
+
+// ListAgreements is the request of agreement.list: those of the caller's sessions, the
+// newest session first, or of one session.
+type ListAgreements struct {
+	Session performatives.SessionID `json:"sessionId,omitzero"`
+	Limit   int                     `json:"limit,omitzero"`
+	Cursor  string                  `json:"cursor,omitzero"`
+}
+
+// Agreements is a page of agreement.list.
+type Agreements struct {
+	Agreements []AgreementRow `json:"agreements"`
+	Next       string         `json:"next,omitzero"`
+}
+
+// An AgreementRow is an agreement in a list.
+type AgreementRow struct {
+	Agreement      agreement.ID            `json:"agreementId"`
+	Session        performatives.SessionID `json:"sessionId"`
+	Proposal       string                  `json:"proposalId"`
+	Parties        []agreement.DID         `json:"parties"` // who made the offer comes first
+	Category       string                  `json:"category,omitzero"`
+	EffectiveFrom  string                  `json:"effectiveFrom"`
+	EffectiveUntil string                  `json:"effectiveUntil,omitzero"`
+	Hash           agreement.Digest        `json:"agreementHash"`
+	AcceptedAt     string                  `json:"acceptedAt"`
 }

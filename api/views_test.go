@@ -50,7 +50,7 @@ func invited(t *testing.T, mode *session.Mode, at time.Time) session.State {
 	return state
 }
 
-// A mode that this package has never heard of adds members to the view, in its
+// A mode that this package does not know adds members to the view, in its
 // own order, and a reader gets them back.
 func TestModePart(t *testing.T) {
 	t.Parallel()

@@ -23,16 +23,16 @@ func (b *Broker) admit(ctx context.Context, l *cachedSession, id performatives.S
 	}
 	fresh := !l.loaded
 	if fresh {
-		foreign, err := b.access.Stranger(ctx, api.Caller{Agent: m.Sender}, id, m.Performative == performatives.Propose)
+		outside, err := b.parts.Reads.NonParticipant(ctx, api.Caller{Agent: m.Sender}, id, m.Performative == performatives.Propose)
 		if err != nil {
 			return api.Acceptance{}, err
 		}
-		if foreign {
-			return api.Acceptance{}, b.fromStranger(m, signed)
+		if outside {
+			return api.Acceptance{}, b.fromNonParticipant(m, signed)
 		}
 	}
 	if l.id != id {
-		return api.Acceptance{}, errNoStranger
+		return api.Acceptance{}, errParticipant
 	}
 	if err := b.load(ctx, l); err != nil {
 		return api.Acceptance{}, b.trouble("load", l.id, err)
@@ -47,16 +47,16 @@ func (b *Broker) admit(ctx context.Context, l *cachedSession, id performatives.S
 				return api.Acceptance{}, b.trouble("catch up", l.id, err)
 			}
 		case errors.Is(err, store.ErrIndeterminate):
-			b.Log.Warn("append not acknowledged; reading what happened", zap.String("session", string(l.id)), zap.Error(err))
+			b.o.Log.Warn("append not acknowledged; reading what happened", zap.String("session", string(l.id)), zap.Error(err))
 			if _, err := b.current(ctx, l); err != nil {
 				return api.Acceptance{}, b.trouble("read back", l.id, err)
 			}
 		case isRefusal(err) && fresh:
-			// The session was loaded for this act. One more read would tell a stranger, by
+			// The session was loaded for this act. One more read would tell a non-participant, by
 			// its time, that the session exists. A PROPOSE in none is asked about here as one in
-			// somebody else's session was in stranger.
+			// the session of others is in NonParticipant.
 			if m.Performative == performatives.Propose {
-				if _, asked := b.access.Invited(ctx, api.Caller{Agent: m.Sender}, id); asked != nil {
+				if _, asked := b.parts.Reads.Invited(ctx, api.Caller{Agent: m.Sender}, id); asked != nil {
 					return api.Acceptance{}, asked
 				}
 			}
@@ -75,7 +75,7 @@ func (b *Broker) admit(ctx context.Context, l *cachedSession, id performatives.S
 		}
 		fresh = false
 	}
-	b.Log.Warn("an act lost every race", zap.String("session", string(l.id)), zap.String("message", string(m.ID)))
+	b.o.Log.Warn("an act lost every race", zap.String("session", string(l.id)), zap.String("message", string(m.ID)))
 	return api.Acceptance{}, session.Busy()
 }
 
@@ -89,7 +89,7 @@ func isRefusal(err error) bool {
 
 // trouble logs an internal cause and answers without it.
 func (b *Broker) trouble(what string, id performatives.SessionID, err error) error {
-	b.Log.Error(what, zap.String("session", string(id)), zap.Error(err))
+	b.o.Log.Error(what, zap.String("session", string(id)), zap.Error(err))
 	return session.Busy()
 }
 
@@ -117,13 +117,13 @@ func (b *Broker) try(ctx context.Context, l *cachedSession, m *performatives.Mes
 	if err := b.addressed(l, m); err != nil {
 		return api.Acceptance{}, err
 	}
-	if err := b.approvals.CheckSeen(ctx, &l.state, m, b.clock(l)); err != nil {
+	if err := b.parts.Approvals.CheckSeen(ctx, &l.state, m, b.clock(l)); err != nil {
 		return api.Acceptance{}, err
 	}
 	if err := b.meet(ctx, m, act.next.Last.Joined); err != nil {
 		return api.Acceptance{}, err
 	}
-	if b.cluster.Isolated() {
+	if b.parts.Members.Isolated() {
 		return api.Acceptance{}, session.Busy()
 	}
 	if err := b.enter(ctx, l, m, act); err != nil {
@@ -145,7 +145,7 @@ func (b *Broker) aside(l *cachedSession, a performatives.Agent, work func()) {
 // clock is the broker's time, but never before the session's last entry: time does not go
 // backwards in a transcript, however the clocks of several brokers differ.
 func (b *Broker) clock(l *cachedSession) time.Time {
-	if now := b.Now(); now.After(l.state.Updated) {
+	if now := b.o.Now(); now.After(l.state.Updated) {
 		return now
 	}
 	return l.state.Updated
@@ -153,31 +153,31 @@ func (b *Broker) clock(l *cachedSession) time.Time {
 
 // enter appends an act's entry and updates the cached session.
 func (b *Broker) enter(ctx context.Context, l *cachedSession, m *performatives.Message, act judged) error {
-	pending := b.cluster.Appending()
+	pending := b.parts.Members.Appending()
 	l.waits()
 	b.reaches(beforeAppend)
-	position, err := b.store.Append(ctx, l.id, act.entry, l.last)
+	position, err := b.parts.Store.Append(ctx, l.id, act.entry, l.last)
 	if errors.Is(err, store.ErrIndeterminate) && l.indeterminate == nil {
 		l.indeterminate = pending
 		return err
 	}
-	b.cluster.Appended(pending, position)
+	b.parts.Members.Appended(pending, position)
 	if err != nil {
 		return err
 	}
 	b.reaches(appended)
-	before, participants, agreements := l.state.Phase, len(l.state.Participants()), l.state.AgreementCount()
-	l.unwritten = l.unwritten || b.Alone && act.stamp.Sequence == 0
+	before, agreements := markOf(&l.state), l.state.AgreementCount()
+	l.unwritten = l.unwritten || b.o.Alone && act.stamp.Sequence == 0
 	l.state, l.last, l.sequences = act.next.Sealed(m.ID, act.stamp.Hash), position, append(l.sequences, position)
 	l.bytes += len(act.entry)
 	l.unapplied = append(l.unapplied, delivery{
 		sequence: act.stamp.Sequence, position: position, entry: act.entry, to: l.state.Audience(),
 	})
 	for _, a := range l.state.AgreementsAfter(agreements) {
-		b.agreements.Made(l.id, a)
+		b.parts.Reads.AgreementMade(l.id, a)
 	}
-	b.note(l, before, participants)
-	b.announce(l, m, before, act.stamp)
+	b.note(l, before)
+	b.announce(l, m, before.state, act.stamp)
 	l.compact()
 	return nil
 }
@@ -187,4 +187,22 @@ func acceptance(m *performatives.Message, seen session.Seen, duplicate bool) api
 		Accepted: true, Session: m.Session, Message: seen.ID, Sequence: seen.Sequence, Hash: seen.Hash,
 		State: seen.Phase, AcceptedAt: seen.AcceptedAt.UTC().Format(performatives.TimeFormat), Duplicate: duplicate,
 	}
+}
+
+// errParticipant means that an act which waited as a non-participant's belongs in its session's queue.
+var errParticipant = errors.New("the sender takes part in the session")
+
+// fromNonParticipant judges a non-participant's act as one in no session, by the same order of checks.
+func (b *Broker) fromNonParticipant(m *performatives.Message, signed func() error) error {
+	err := b.Timely(m.Timestamp)
+	if err == nil {
+		err = checkBody(m)
+	}
+	if forged := signed(); forged != nil {
+		return forged
+	}
+	if err != nil {
+		return err
+	}
+	return session.NoSuchSession()
 }

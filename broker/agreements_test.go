@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/inclusion"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/agreement"
+	"github.com/parley-asp/parley/session/agreement/inclusion"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // agree opens a session with a policy in which a price is agreed.
@@ -55,10 +55,10 @@ func TestAgreement(t *testing.T) {
 	if at.ID != deal || at.Negotiation != id {
 		t.Errorf("right after the ACCEPT: %+v", at)
 	}
-	key, err := inclusion.ParseKey(w.Ledger().VerifierKey())
+	key, err := inclusion.ParseKey(w.Server.Broker.Parts.Ledger.VerifierKey())
 	testkit.Must(t, err)
 	data, d := get(w, fmt.Sprintf(`{"sessionId":%q}`, id))
-	report := agreement.Verify(data, agreement.Trust{Broker: w.Key(), Log: key})
+	report := agreement.Verify(data, agreement.Trust{Broker: w.Server.Broker.Command.Key(), Log: key})
 	if len(report.Faults) > 0 || !report.Logged {
 		t.Errorf("%+v", report)
 	}
@@ -68,7 +68,7 @@ func TestAgreement(t *testing.T) {
 	for i := 0; i < len(data); i += 13 { // TestEveryByte in package agreement changes all
 		changed := append([]byte{}, data...)
 		changed[i] ^= 1
-		if r := agreement.Verify(changed, agreement.Trust{Broker: w.Key(), Log: key}); len(r.Faults) == 0 {
+		if r := agreement.Verify(changed, agreement.Trust{Broker: w.Server.Broker.Command.Key(), Log: key}); len(r.Faults) == 0 {
 			around := string(changed[max(0, i-30):min(len(changed), i+30)])
 			if !strings.Contains(string(changed[max(0, i-300):i]), `"keys":{`) { // the verifier trusts those of the file
 				t.Errorf("byte %d can be changed: …%s…", i, around)
@@ -117,7 +117,7 @@ func TestPublishedTerms(t *testing.T) {
 	}
 }
 
-// agreement.list: the newest session first, page by page; strangers see and learn nothing.
+// agreement.list: the newest session first, page by page; outsiders see and learn nothing.
 func TestAgreementList(t *testing.T) {
 	t.Parallel()
 	w := testkit.NewWorld(t, testkit.Options{HTTP: "127.0.0.1:0"})
@@ -145,18 +145,18 @@ func TestAgreementList(t *testing.T) {
 	if fmt.Sprint(found) != fmt.Sprint(deals) {
 		t.Errorf("listed %v, want %v", found, deals)
 	}
-	stranger := w.Principal(gamma)
+	outsider := w.Principal(gamma)
 	var none api.Agreements
-	testkit.Must(t, json.Unmarshal(stranger.Call(api.AgreementList.Name, `{}`).Data, &none))
-	unknown := stranger.Call(api.AgreementGet.Name, `{"agreementId":"agr_00000000000000000000000000"}`)
-	foreign := stranger.Call(api.AgreementGet.Name, fmt.Sprintf(`{"agreementId":%q}`, deals[0]))
+	testkit.Must(t, json.Unmarshal(outsider.Call(api.AgreementList.Name, `{}`).Data, &none))
+	unknown := outsider.Call(api.AgreementGet.Name, `{"agreementId":"agr_00000000000000000000000000"}`)
+	foreign := outsider.Call(api.AgreementGet.Name, fmt.Sprintf(`{"agreementId":%q}`, deals[0]))
 	if len(none.Agreements) > 0 || string(unknown.Data) != string(foreign.Data) {
-		t.Errorf("a stranger sees %+v, %s, %s", none, unknown.Data, foreign.Data)
+		t.Errorf("an outsider sees %+v, %s, %s", none, unknown.Data, foreign.Data)
 	}
 	testkit.Refused(t, foreign, session.UnknownSession)
-	testkit.Refused(t, stranger.Call(api.AgreementGet.Name, `{}`), session.MalformedEnvelope)
-	testkit.Refused(t, stranger.Call(api.AgreementGet.Name, `{"agreementId":"agr_*"}`), session.UnknownSession)
-	testkit.Refused(t, stranger.Call(api.AgreementList.Name, `{"cursor":"x.-1"}`), session.MalformedEnvelope)
+	testkit.Refused(t, outsider.Call(api.AgreementGet.Name, `{}`), session.MalformedEnvelope)
+	testkit.Refused(t, outsider.Call(api.AgreementGet.Name, `{"agreementId":"agr_*"}`), session.UnknownSession)
+	testkit.Refused(t, outsider.Call(api.AgreementList.Name, `{"cursor":"x.-1"}`), session.MalformedEnvelope)
 
 	token, err := w.OperatorClient().AddToken(w.Ctx, api.AddToken{Agent: alpha})
 	testkit.Must(t, err)
@@ -200,7 +200,7 @@ func BenchmarkAgreements(b *testing.B) {
 	for _, id := range last {
 		for proof := (*inclusion.Proof)(nil); proof == nil && id != ""; {
 			var err error
-			proof, err = w.Ledger().Proof(w.Ctx, inclusion.Agreement, string(id))
+			proof, err = w.Server.Broker.Parts.Ledger.Proof(w.Ctx, inclusion.Agreement, string(id))
 			testkit.Must(b, err)
 		}
 	}

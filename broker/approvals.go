@@ -3,70 +3,73 @@ package broker
 import (
 	"cmp"
 	"context"
+	"slices"
 
-	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/parley-asp/parley/access"
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/approvals"
+	"github.com/parley-asp/parley/broker/approvals"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 )
-
-func (b *Broker) openApprovals(ctx context.Context) (err error) {
-	b.approvals, err = approvals.Open(ctx, approvals.Options{
-		Store: b.store, Registry: b.registry, Sessions: approvalSessions{b}, Schema: b.terms.Lookup,
-		Rules: b.Escalations, Dev: b.Dev, Log: b.Log, Now: b.Now,
-	})
-	return err
-}
 
 // reconcileApprovals makes the approvals of a session, and their case logs, agree with it.
 func (b *Broker) reconcileApprovals(ctx context.Context, l *cachedSession) (err error) {
 	if err := b.restoreEscalated(ctx, l); err != nil {
 		return err
 	}
-	l.approvals, err = b.approvals.Reconcile(ctx, approvals.Session{
+	l.approvals, err = b.parts.Approvals.Reconcile(ctx, approvals.Session{
 		State: &l.state, At: b.clock(l),
 		Messages: func(ctx context.Context) (api.Messages, error) {
-			return b.entries.Page(ctx, api.ListMessages{Session: l.id, Limit: api.MaxPage}, l.sequences, l.archived)
+			return b.parts.Reader.Page(ctx, api.ListMessages{Session: l.id, Limit: api.MaxPage}, l.sequences, l.archived)
 		},
 	}, l.approvals)
 	return err
 }
 
-// approvalSessions reads sessions for the escalation inbox.
-type approvalSessions struct{ b *Broker }
-
-func (s approvalSessions) MayRead(ctx context.Context, c api.Caller, id performatives.SessionID) bool {
-	if !s.b.list.Names(ctx, id, c.Agent) && !s.b.registry.Audits(c) {
-		return false // without loading the sessions of strangers
-	}
-	return s.b.access.Readable(ctx, c, id, func(*access.Session) error { return nil }) == nil
-}
-
-func (s approvalSessions) Messages(ctx context.Context, q api.ListMessages) (api.Messages, error) {
-	return s.b.queries.SessionMessages(ctx, api.Caller{Operator: true}, q)
-}
-
-func (s approvalSessions) Terms(ctx context.Context, id performatives.SessionID, offer string) (terms jsontext.Value, err error) {
-	err = s.b.view(ctx, id, func(l *cachedSession) {
-		if o, known := l.state.Offer(offer); known {
-			terms = o.Terms
-		}
-	})
-	return terms, err
-}
-
-func (s approvalSessions) Reconcile(ctx context.Context, id performatives.SessionID) error {
+// Reconcile makes the approvals of a session agree with it as it is now, and waits for it.
+func (b *Broker) Reconcile(ctx context.Context, id performatives.SessionID) error {
 	var failed error
-	err := s.b.view(ctx, id, func(l *cachedSession) { failed = s.b.reconcileApprovals(s.b.work.Context(), l) })
+	err := b.view(ctx, id, func(l *cachedSession) { failed = b.reconcileApprovals(b.parts.Work.Context(), l) })
 	return cmp.Or(err, failed)
 }
 
-// Notified adds to the case log who was told of an approval, and how.
-func (b *Broker) Notified(ctx context.Context, item *api.EscalationItem, told string) error {
-	return b.approvals.Notified(ctx, item, told)
+// What is refused because an organisation has nobody who may decide.
+
+// mayEscalate refuses an ESCALATE that nobody may decide, or that is one too many
+// of its side: each pauses the session for everybody (PROTOCOL.md §7).
+func (b *Broker) mayEscalate(next *session.State) error {
+	item := next.Escalation()
+	if !b.o.Dev && len(b.parts.Registry.Deciders(item.Org)) == 0 {
+		return noDecider(item.Org, "so nobody could answer")
+	}
+	if most := b.o.Limits.Escalations; next.EscalationsOf(item.Principal) > most {
+		return session.Refuse(session.RateLimited, "%s has escalated %d times in this session, and may not again: answer, or CLOSE", item.Principal, most).
+			With(map[string]any{"limit": "escalations", "maxEscalations": most})
+	}
+	return nil
 }
 
-// Groups are the consumers of the groups that a human is in who may decide.
-func (b *Broker) Groups(human performatives.Agent) []string { return b.approvals.Groups(human) }
+// mayConfirm refuses to enter a session where people are to confirm what is agreed, if the
+// sender's organisation has nobody who could, and to agree in it, if one has not. Who takes
+// part does not confirm. Whether an organisation has such people, no non-participant learns.
+func (b *Broker) mayConfirm(l *cachedSession, m *performatives.Message, next *session.State) error {
+	agrees := m.Performative == performatives.Accept && next.Phase == session.Escalated
+	if b.o.Dev || !next.Confirms() || next.Phase.Over() || l.state.Phase > session.Invited && !agrees {
+		return nil
+	}
+	for _, a := range next.Participants()[:next.Principals()] {
+		able := func(human performatives.Member) bool {
+			p, takesPart := next.Party(human.Agent)
+			return !takesPart || p.Role > session.Invitee
+		}
+		org := a.Organisation()
+		if (agrees || org == m.Sender.Organisation()) && !slices.ContainsFunc(b.parts.Registry.Deciders(org), able) {
+			return noDecider(org, "so nobody could confirm what is agreed")
+		}
+	}
+	return nil
+}
+
+func noDecider(org performatives.Organisation, so string) error {
+	return session.Refuse(session.Unauthorized, "%s has no registered human who may decide, %s", org, so).
+		With(map[string]any{"rule": "no_decider", "organisation": org})
+}

@@ -12,13 +12,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/archive"
-	"github.com/parley-asp/parley/broker"
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/broker/archive"
+	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/store"
 	"github.com/parley-asp/parley/test/fault"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // A shelf is a broker with an archive, and a look at its streams.
@@ -30,14 +30,15 @@ type shelf struct {
 
 func newShelf(t *testing.T, a archive.Policy, change ...func(*testkit.Options)) *shelf {
 	t.Helper()
-	unlimited := broker.Limits{PrincipalBytes: -1, OrganisationBytes: -1}
+	unlimited := limits.Limits{PrincipalBytes: -1, OrganisationBytes: -1}
+	a.Retry, a.Takeover = 100*time.Millisecond, time.Second
 	o := testkit.Options{Dev: true, Sync: time.Second, Archive: a, Limits: unlimited}
 	for _, c := range change {
 		c(&o)
 	}
 	b := testkit.StartBroker(t, o)
 	w := &shelf{Witness: fault.NewWitness(t, b.URL), b: b}
-	login, err := nats.NkeyOptionFromSeed(b.Data + "/" + server.BrokerSeed)
+	login, err := nats.NkeyOptionFromSeed(b.Data + "/" + server.BrokerLogin)
 	testkit.Must(t, err)
 	if w.js, err = jetstream.New(b.Plain(login, nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))); err != nil {
 		t.Fatal(err)
@@ -61,17 +62,10 @@ func (w *shelf) deals(over, open int) (all []*fault.Session) {
 // holds waits until a stream has messages of so many sessions, and of no others.
 func (w *shelf) holds(stream string, sessions int) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
-	defer cancel()
-	for {
-		s, err := w.js.Stream(ctx, stream)
-		if err == nil && s.CachedInfo().State.NumSubjects == uint64(sessions) { //nolint:gosec // a count
-			return
-		}
-		if ctx.Err() != nil {
-			w.Fatalf("%s does not come to hold %d sessions: %v", stream, sessions, err)
-		}
-	}
+	testkit.Eventually(w, fmt.Sprintf("%s holds %d sessions", stream, sessions), func() bool {
+		s, err := w.js.Stream(w.Context(), stream)
+		return err == nil && s.CachedInfo().State.NumSubjects == uint64(sessions) //nolint:gosec // a count
+	})
 }
 
 // What is in the archive is answered like anything else: acts again, acts late, lists,
@@ -100,7 +94,7 @@ func TestArchive(t *testing.T) {
 			t.Error("a session is opened in the place of one that was archived")
 		}
 		if code := long.Code("agent://strange.org/eve", "OBSERVE", `{"subject":"late"}`); code != "unknown_session" {
-			t.Errorf("a stranger: %s", code)
+			t.Errorf("an outsider: %s", code)
 		}
 		var found api.Sessions
 		w.Call(api.SessionList.Name, `{"state":"CLOSED"}`, &found)
@@ -142,7 +136,7 @@ func TestArchiveFsynced(t *testing.T) {
 			s.Say(alpha, "CLOSE", "{}")
 		}
 	}
-	if err := w.b.Healthy(t.Context()); err != nil {
+	if err := w.b.Broker.Command.Healthy(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -155,7 +149,7 @@ func TestArchiveCrashes(t *testing.T) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			w := newShelf(t, archive.Policy{After: 200 * time.Millisecond})
-			stopped := w.b.StopAt(point)
+			stopped := w.b.Broker.Command.StopAt(point)
 			all := w.deals(4, 1) // the first may wait for the point
 			<-stopped
 			w.b.Crash()

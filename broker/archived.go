@@ -5,27 +5,18 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/parley-asp/parley/archive"
-	"github.com/parley-asp/parley/cluster"
+	"github.com/parley-asp/parley/broker/cluster"
+	"github.com/parley-asp/parley/broker/sessionlist"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/sessionlist"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/transcript"
 )
-
-func (b *Broker) openArchiver(ctx context.Context) (err error) {
-	b.archiver, err = archive.Open(ctx, archive.Options{
-		Store: b.store, List: b.list, Policy: b.Archive, Log: b.Log, Ended: b.ended,
-		Failpoint: b.reach,
-	})
-	return err
-}
 
 // errNotEnded means that a session cannot be archived now.
 var errNotEnded = errors.New("the session has not ended, or side effects are not applied")
 
-// ended is the row of a session that may be archived.
-func (b *Broker) ended(ctx context.Context, id performatives.SessionID) (sessionlist.Row, error) {
+// Ended is the row of a session that may be archived.
+func (b *Broker) Ended(ctx context.Context, id performatives.SessionID) (sessionlist.Row, error) {
 	var row sessionlist.Row
 	var refusal error
 	if err := b.view(ctx, id, func(l *cachedSession) {
@@ -38,17 +29,17 @@ func (b *Broker) ended(ctx context.Context, id performatives.SessionID) (session
 	return row, refusal
 }
 
-// fromArchive folds the archive's entries into a cached session, and tells whether
+// fromArchive folds the archive's entries into a cached session, and reports whether
 // there are any. Their side effects were applied before they were archived.
 func (b *Broker) fromArchive(ctx context.Context, l *cachedSession) (is bool, err error) {
-	entries, err := b.archive.Entries(ctx, l.id)
+	entries, err := b.parts.Reader.Archived(ctx, l.id)
 	if err != nil || entries == nil {
 		return false, err
 	}
 	for _, d := range l.unapplied {
-		b.cluster.Applied(d.position)
+		b.parts.Members.Applied(d.position)
 	}
-	l.forget(b.Modes)
+	l.forget(b.o.Modes)
 	for _, data := range entries {
 		e, err := transcript.Read(data)
 		if err != nil {
@@ -59,7 +50,7 @@ func (b *Broker) fromArchive(ctx context.Context, l *cachedSession) (is bool, er
 		}
 	}
 	l.archived, l.loaded, l.state = true, true, l.state.CompactAll(longOffer)
-	l.rowState, l.rowParticipants = l.state.Phase, len(l.state.Participants())
+	l.listed = markOf(&l.state)
 	b.resolved(l)
 	return true, nil
 }

@@ -8,14 +8,14 @@ import (
 	"testing"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/audit"
-	"github.com/parley-asp/parley/broker"
-	"github.com/parley-asp/parley/fit"
-	"github.com/parley-asp/parley/internal/testkit"
-	"github.com/parley-asp/parley/modes"
+	"github.com/parley-asp/parley/api/fit"
+	"github.com/parley-asp/parley/broker/limits"
+	"github.com/parley-asp/parley/client/audit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/modes"
+	"github.com/parley-asp/parley/session/transcript"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // reads calls a verb as the operator, and reads the reply.
@@ -34,19 +34,19 @@ func (l line) reads(verb, request string, reply any) {
 // together they are everything.
 func TestHeldIsPaged(t *testing.T) {
 	t.Parallel()
-	l := limits(t, broker.Limits{})
+	l := limited(t, limits.Limits{})
 	var crowd []performatives.Agent
 	for i := range 60 {
 		crowd = append(crowd, performatives.Agent(fmt.Sprintf("agent://many.org/%s%d", strings.Repeat("a", 170), i)))
 	}
 	id := newID()
-	l.heard(l.says(id, alpha, "PROPOSE", invitation(crowd...)))
+	l.accepted(l.says(id, alpha, "PROPOSE", invitation(crowd...)))
 	for _, a := range crowd {
-		l.heard(l.says(id, a, "ACCEPT", `{"referenceId":"inv"}`))
+		l.accepted(l.says(id, a, "ACCEPT", `{"referenceId":"inv"}`))
 	}
 	long := fmt.Sprintf(`{"reason":"authority-limit","urgency":"low","context":%q}`, strings.Repeat("x", api.MaxItemBytes))
 	for range 8 {
-		l.heard(l.says(id, alpha, "ESCALATE", long))
+		l.accepted(l.says(id, alpha, "ESCALATE", long))
 		view, err := l.viewed(id)
 		if err != nil {
 			t.Fatal(err)
@@ -68,10 +68,12 @@ func TestHeldIsPaged(t *testing.T) {
 		}
 		return held, pages
 	}
-	held, pages := read()
-	for try := 0; len(held.Copies) < 60*entries && try < 100; try++ { // the last copies may be on their way
+	var held api.Held
+	var pages int
+	testkit.Eventually(t, "the last copies are there", func() bool {
 		held, pages = read()
-	}
+		return len(held.Copies) >= 60*entries
+	})
 	if len(held.Items) != 8 || len(held.Copies) < 60*entries || pages < 3 {
 		t.Errorf("%d items and %d copies on %d pages", len(held.Items), len(held.Copies), pages)
 	}
@@ -84,15 +86,15 @@ func TestHeldIsPaged(t *testing.T) {
 // counts them instead, and the counts find what is missing.
 func TestHeldOfACrowd(t *testing.T) {
 	t.Parallel()
-	l := limits(t, broker.Limits{})
+	l := limited(t, limits.Limits{})
 	var crowd []performatives.Agent
 	for i := range 145 {
 		crowd = append(crowd, performatives.Agent(fmt.Sprintf("agent://many.org/a%d", i)))
 	}
 	id := newID()
-	l.heard(l.says(id, alpha, "PROPOSE", invitation(crowd...)))
+	l.accepted(l.says(id, alpha, "PROPOSE", invitation(crowd...)))
 	for _, a := range crowd {
-		l.heard(l.says(id, a, "ACCEPT", `{"referenceId":"inv"}`))
+		l.accepted(l.says(id, a, "ACCEPT", `{"referenceId":"inv"}`))
 	}
 	ref := fmt.Sprintf(`{"sessionId":%q}`, id)
 	var stored api.Stored
@@ -114,12 +116,13 @@ func TestHeldOfACrowd(t *testing.T) {
 		}
 		return fmt.Sprint(found)
 	}
-	whole := held()
-	for try := 0; faults(whole) != "[]" && try < 100; try++ { // the last copies may be on their way
+	var whole api.Held
+	testkit.Eventually(t, "the last copies are there", func() bool {
 		whole = held()
-	}
-	if len(whole.Copies) > 0 || len(whole.Inboxes) != 146 || whole.Next != "" || faults(whole) != "[]" {
-		t.Fatalf("%d copies, %d inboxes, next %q, %s", len(whole.Copies), len(whole.Inboxes), whole.Next, faults(whole))
+		return faults(whole) == "[]"
+	})
+	if len(whole.Copies) > 0 || len(whole.Inboxes) != 146 || whole.Next != "" {
+		t.Fatalf("%d copies, %d inboxes, next %q", len(whole.Copies), len(whole.Inboxes), whole.Next)
 	}
 	for name, c := range map[string]struct {
 		breaks func(*api.Held)

@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/broker"
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // bytesLeft insists that a refusal tells a quota and what is left of it.
@@ -36,17 +36,17 @@ func bytesLeft(t *testing.T, err error, code session.Code, most int) (left int) 
 func TestSessionBytes(t *testing.T) {
 	t.Parallel()
 	const most = 64 << 10
-	l := limits(t, broker.Limits{SessionBytes: most})
+	l := limited(t, limits.Limits{SessionBytes: most})
 	id, other := newID(), newID()
 	for _, s := range []performatives.SessionID{id, other} {
-		l.heard(l.says(s, alpha, "PROPOSE", invitation(beta)))
-		l.heard(l.says(s, beta, "ACCEPT", `{"referenceId":"inv"}`))
+		l.accepted(l.says(s, alpha, "PROPOSE", invitation(beta)))
+		l.accepted(l.says(s, beta, "ACCEPT", `{"referenceId":"inv"}`))
 	}
 	offer := func(n, size int) error {
 		return l.says(id, alpha, "PROPOSE", fmt.Sprintf(`{"proposalId":"p%d","type":"x","subject":"x","terms":{"n":%d,"x":%q}}`, n, n, strings.Repeat("x", size)))
 	}
-	l.heard(offer(1, 20_000))
-	l.heard(offer(2, 20_000))
+	l.accepted(offer(1, 20_000))
+	l.accepted(offer(2, 20_000))
 	left := bytesLeft(t, offer(3, 30_000), session.TooLarge, most)
 	l.Down()
 	l.Up()
@@ -54,28 +54,28 @@ func TestSessionBytes(t *testing.T) {
 	if again := bytesLeft(t, offer(3, 30_000), session.TooLarge, most); again != left || left < 15_000 || left > 25_000 {
 		t.Errorf("%d and then %d bytes are left of %d", left, again, most)
 	}
-	l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"p1"}`)) // there is room for it
-	l.heard(offer(4, left-4000))
+	l.accepted(l.says(id, beta, "ACCEPT", `{"referenceId":"p1"}`)) // there is room for it
+	l.accepted(offer(4, left-4000))
 	bytesLeft(t, l.says(id, beta, "OBSERVE", fmt.Sprintf(`{"subject":%q}`, strings.Repeat("x", 5000))), session.TooLarge, most)
-	l.heard(l.says(other, alpha, "OBSERVE", `{"subject":"x"}`))
-	l.heard(l.says(id, beta, "CLOSE", fmt.Sprintf(`{"outcome":"failed","summary":%q}`, strings.Repeat("x", 5000))))
+	l.accepted(l.says(other, alpha, "OBSERVE", `{"subject":"x"}`))
+	l.accepted(l.says(id, beta, "CLOSE", fmt.Sprintf(`{"outcome":"failed","summary":%q}`, strings.Repeat("x", 5000))))
 }
 
-// A human's decision is heard in a full session: the pause would not end otherwise.
+// A human's decision is accepted in a full session: the pause would not end otherwise.
 func TestRulingInFullSession(t *testing.T) {
 	t.Parallel()
 	const most = 24 << 10
-	l := limits(t, broker.Limits{SessionBytes: most})
+	l := limited(t, limits.Limits{SessionBytes: most})
 	id := newID()
-	l.heard(l.says(id, alpha, "PROPOSE", invitation(beta)))
-	l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
-	l.heard(l.says(id, alpha, "PROPOSE", fmt.Sprintf(`{"proposalId":"p","type":"x","subject":"x","terms":{"x":%q}}`, strings.Repeat("x", 15_000))))
-	l.heard(l.says(id, alpha, "ESCALATE", `{"reason":"policy-ambiguous","urgency":"low","context":"x"}`))
+	l.accepted(l.says(id, alpha, "PROPOSE", invitation(beta)))
+	l.accepted(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
+	l.accepted(l.says(id, alpha, "PROPOSE", fmt.Sprintf(`{"proposalId":"p","type":"x","subject":"x","terms":{"x":%q}}`, strings.Repeat("x", 15_000))))
+	l.accepted(l.says(id, alpha, "ESCALATE", `{"reason":"policy-ambiguous","urgency":"low","context":"x"}`))
 	var view api.SessionView
 	l.reads(api.SessionGet.Name, `{"sessionId":"`+string(id)+`"}`, &view)
 	ruling := func(escalation, comment string) error {
 		return l.says(id, "human://acme.com/alice", "INFORM", fmt.Sprintf(`{"type":"resolution","data":{"escalationId":%q,"decision":"guidance","comment":%q}}`, escalation, comment))
 	}
-	l.heard(ruling(string(view.Escalation.ID), strings.Repeat("x", 8000)))
+	l.accepted(ruling(string(view.Escalation.ID), strings.Repeat("x", 8000)))
 	bytesLeft(t, l.says(id, beta, "OBSERVE", fmt.Sprintf(`{"subject":%q}`, strings.Repeat("x", 8000))), session.TooLarge, most)
 }

@@ -5,10 +5,10 @@ import (
 	"fmt"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/entries"
+	"github.com/parley-asp/parley/broker/archive"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/transcript"
 )
 
 // The cached sessions are bounded in number and bytes. A session that is not cached is read
@@ -98,12 +98,12 @@ func (b *Broker) restoreEscalated(ctx context.Context, l *cachedSession) error {
 
 // restoreOffer reads what an offer offered from its entry.
 func (b *Broker) restoreOffer(ctx context.Context, l *cachedSession, o *session.Offer) error {
-	e, err := b.store.At(ctx, api.SessionsStream, l.sequences[o.Sequence])
+	e, err := b.parts.Store.At(ctx, api.SessionsStream, l.sequences[o.Sequence])
 	if err != nil {
 		return err
 	}
 	if e == nil {
-		return fmt.Errorf("entry %d: %w", o.Sequence, entries.ErrMoved)
+		return fmt.Errorf("entry %d: %w", o.Sequence, archive.ErrMoved)
 	}
 	entry, err := transcript.Read(e.Data)
 	if err != nil {

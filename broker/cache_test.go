@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -16,27 +16,27 @@ import (
 func TestCacheCountsBytes(t *testing.T) {
 	t.Parallel()
 	const most = 1 << 20
-	l := limits(t, broker.Limits{})
-	l.CacheBytes(most)
+	l := limited(t, limits.Limits{})
+	l.Server.Broker.Command.CacheBytes(most)
 	var all []performatives.SessionID
 	for range 8 {
 		id := newID()
-		l.heard(l.says(id, alpha, "PROPOSE", invitation(beta)))
-		l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
-		l.heard(l.says(id, alpha, "PROPOSE", fmt.Sprintf(`{"proposalId":"p","type":"x","subject":"x","terms":{"x":%q}}`, strings.Repeat("x", 150_000))))
+		l.accepted(l.says(id, alpha, "PROPOSE", invitation(beta)))
+		l.accepted(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
+		l.accepted(l.says(id, alpha, "PROPOSE", fmt.Sprintf(`{"proposalId":"p","type":"x","subject":"x","terms":{"x":%q}}`, strings.Repeat("x", 150_000))))
 		all = append(all, id)
 	}
-	if n := l.Cached(); n > most {
+	if n := l.Server.Broker.Command.Cached(); n > most {
 		t.Errorf("%d bytes are cached, of at most %d", n, most)
 	}
-	if l.InMemory(all[0]) || !l.InMemory(all[7]) {
+	if l.Server.Broker.Command.InMemory(all[0]) || !l.Server.Broker.Command.InMemory(all[7]) {
 		t.Error("not the session that worked longest ago was forgotten")
 	}
-	letGo := l.Hold(all[6])
+	letGo := l.Server.Broker.Command.Hold(all[6])
 	for _, id := range all[:5] {
-		l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"p"}`))
+		l.accepted(l.says(id, beta, "ACCEPT", `{"referenceId":"p"}`))
 	}
-	if !l.InMemory(all[6]) {
+	if !l.Server.Broker.Command.InMemory(all[6]) {
 		t.Error("a session was forgotten while it worked")
 	}
 	letGo()
@@ -47,15 +47,15 @@ func TestCacheCountsBytes(t *testing.T) {
 func TestOffersThatAreOver(t *testing.T) {
 	t.Parallel()
 	const long = 100_000
-	l := limits(t, broker.Limits{})
+	l := limited(t, limits.Limits{})
 	id := newID()
-	l.heard(l.says(id, alpha, "PROPOSE", invitation(beta)))
-	l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
+	l.accepted(l.says(id, alpha, "PROPOSE", invitation(beta)))
+	l.accepted(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
 	terms := func(n int) string { return fmt.Sprintf(`{"price":%d,"x":%q}`, n, strings.Repeat("x", long)) }
-	l.heard(l.says(id, alpha, "PROPOSE", `{"proposalId":"p0","type":"x","subject":"x","terms":`+terms(0)+`}`))
+	l.accepted(l.says(id, alpha, "PROPOSE", `{"proposalId":"p0","type":"x","subject":"x","terms":`+terms(0)+`}`))
 	sides := []performatives.Agent{beta, alpha}
 	for n := 1; n < 20; n++ {
-		l.heard(l.says(id, sides[(n-1)%2], "COUNTER", fmt.Sprintf(`{"proposalId":"p%d","referenceId":"p%d","terms":%s}`, n, n-1, terms(n))))
+		l.accepted(l.says(id, sides[(n-1)%2], "COUNTER", fmt.Sprintf(`{"proposalId":"p%d","referenceId":"p%d","terms":%s}`, n, n-1, terms(n))))
 	}
 	check := func(when string) {
 		t.Helper()
@@ -69,7 +69,7 @@ func TestOffersThatAreOver(t *testing.T) {
 		if n := len(view.Proposals); n != 20 || !view.Proposals[0].Truncated || view.Proposals[19].Truncated || view.Proposals[19].Terms == nil {
 			t.Errorf("%s: the view has %d proposals, and not the open one whole and the others cut", when, n)
 		}
-		if n := l.Cached(); n < long || n > 6*long {
+		if n := l.Server.Broker.Command.Cached(); n < long || n > 6*long {
 			t.Errorf("%s: %d bytes are cached for one open offer of %d", when, n, long)
 		}
 	}
@@ -78,7 +78,7 @@ func TestOffersThatAreOver(t *testing.T) {
 	l.Up()
 	l.nc = l.Plain()
 	check("after a restart")
-	l.heard(l.says(id, alpha, "ESCALATE", `{"reason":"authority-limit","urgency":"low","context":"x","referenceId":"p18"}`))
+	l.accepted(l.says(id, alpha, "ESCALATE", `{"reason":"authority-limit","urgency":"low","context":"x","referenceId":"p18"}`))
 	var list api.Escalations
 	l.reads(api.EscalationList.Name, `{}`, &list)
 	if len(list.Escalations) != 1 {

@@ -10,11 +10,12 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/cluster"
+	"github.com/parley-asp/parley/broker/cluster"
+	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/transcript"
 	"github.com/parley-asp/parley/store"
-	"github.com/parley-asp/parley/transcript"
 )
 
 // forget makes the next piece of work read the session anew.
@@ -40,17 +41,17 @@ func (l *cachedSession) waits() {
 
 // catchUp folds the entries after the last cached one.
 func (b *Broker) catchUp(ctx context.Context, l *cachedSession) error {
-	return b.catchUpFrom(ctx, l, b.cluster.AllApplied())
+	return b.catchUpFrom(ctx, l, b.parts.Members.AllApplied())
 }
 
 // catchUpFrom folds entries. The side effects of those after the applied sequence may be
 // missing: another broker appended them and may not have applied them.
-func (b *Broker) catchUpFrom(ctx context.Context, l *cachedSession, settled uint64) error {
-	if b.store.SyncFailed() {
+func (b *Broker) catchUpFrom(ctx context.Context, l *cachedSession, applied uint64) error {
+	if b.parts.Store.SyncFailed() {
 		return store.ErrSyncFailed
 	}
 	before, known := l.last, len(l.unapplied)
-	err := b.store.Read(ctx, api.SessionsStream, api.Session(l.id), l.last+1, func(e store.Message) error {
+	err := b.parts.Store.ReadSent(ctx, api.SessionsStream, api.Session(l.id), l.last+1, func(e store.Message) error {
 		entry, err := transcript.Read(e.Data)
 		if err != nil {
 			return fmt.Errorf("%w: %w", cluster.ErrBroken, err)
@@ -62,8 +63,8 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *cachedSession, settled uint
 		l.state, l.last, l.sequences = next, e.Sequence, append(l.sequences, e.Sequence)
 		l.bytes += len(e.Data)
 		l.armed, l.inboxes, l.unwritten = time.Time{}, nil, false // the broker that appended the entry may have set the timer, and delivers it
-		if e.Sequence > settled {
-			b.cluster.Unapplied(e.Sequence)
+		if e.Sequence > applied {
+			b.parts.Members.Unapplied(e.Sequence)
 			l.unapplied = append(l.unapplied, delivery{
 				sequence: entry.Stamp.Sequence, position: e.Sequence, entry: e.Data, to: next.Audience(), again: true,
 			})
@@ -81,7 +82,7 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *cachedSession, settled uint
 	l.loaded, l.state = true, l.state.CompactAll(longOffer)
 	b.resolved(l)
 	if len(l.unapplied) > known { // whoever is answered from here must find it in the list
-		b.list.Keep(l.id, l.row())
+		b.parts.List.Keep(l.id, l.row())
 	}
 	return nil
 }
@@ -90,7 +91,7 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *cachedSession, settled uint
 // is known.
 func (b *Broker) resolved(l *cachedSession) {
 	if l.indeterminate != nil {
-		b.cluster.Appended(l.indeterminate, 0)
+		b.parts.Members.Appended(l.indeterminate, 0)
 		l.indeterminate = nil
 	}
 }
@@ -98,14 +99,14 @@ func (b *Broker) resolved(l *cachedSession) {
 // current catches up with the transcript before a refusal or a reading is based on the
 // cached session: another broker may have moved it on.
 func (b *Broker) current(ctx context.Context, l *cachedSession) (moved bool, err error) {
-	if b.store.SyncFailed() {
+	if b.parts.Store.SyncFailed() {
 		return false, store.ErrSyncFailed
 	}
 	l.waits()
 	if l.archived {
 		return false, nil
 	}
-	last, err := b.store.LastEntry(ctx, l.id)
+	last, err := b.parts.Store.LastEntry(ctx, l.id)
 	if err != nil {
 		return false, err
 	}
@@ -128,13 +129,16 @@ func (b *Broker) view(ctx context.Context, id performatives.SessionID, read func
 	done := make(chan error, 1)
 	var mu sync.Mutex
 	gone := false // nobody waits any more; under mu
+	caller := ctx
 	if !b.sessions.run(id, func(ctx context.Context, l *cachedSession) {
+		begun := time.Now()
 		_, err := b.current(ctx, l)
 		mu.Lock()
 		if err == nil && !gone {
 			read(l)
 		}
 		mu.Unlock()
+		limits.Worked(caller, time.Since(begun))
 		done <- err
 		if len(l.unapplied) > 0 {
 			b.applySideEffects(ctx, l)
@@ -142,17 +146,41 @@ func (b *Broker) view(ctx context.Context, id performatives.SessionID, read func
 	}) {
 		return session.Busy()
 	}
-	select {
-	case err := <-done:
-		if err != nil {
-			b.Log.Error("session not read", zap.String("session", string(id)), zap.Error(err))
-			return session.Busy()
+	var err error
+	limits.Away(ctx, func() { // the session may be busy with the acts of others
+		select {
+		case err = <-done:
+		case <-ctx.Done():
+			mu.Lock()
+			gone = true
+			mu.Unlock()
+			err = ctx.Err()
 		}
+	})
+	if err == nil {
 		return nil
-	case <-ctx.Done():
-		mu.Lock()
-		gone = true
-		mu.Unlock()
-		return session.Busy()
 	}
+	if ctx.Err() == nil {
+		b.o.Log.Error("session not read", zap.String("session", string(id)), zap.Error(err))
+	}
+	return session.Busy()
+}
+
+// Recover reads a session anew and applies the side effects of its entries after a sequence.
+func (b *Broker) Recover(id performatives.SessionID, after uint64) <-chan error {
+	done := make(chan error, 1)
+	if !b.sessions.run(id, func(ctx context.Context, l *cachedSession) {
+		for _, d := range l.unapplied { // what this broker has still to deliver it finds again
+			after = min(after, d.position-1)
+		}
+		l.forget(b.o.Modes)
+		err := b.catchUpFrom(ctx, l, after)
+		if err == nil {
+			b.applySideEffects(ctx, l)
+		}
+		done <- err
+	}) {
+		done <- session.Busy()
+	}
+	return done
 }

@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
-	"github.com/parley-asp/parley/inclusion"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session/agreement"
+	"github.com/parley-asp/parley/session/agreement/inclusion"
 	"github.com/parley-asp/parley/test/fault"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 const (
@@ -38,14 +38,14 @@ func TestStoppedAtEachStep(t *testing.T) {
 				t.Parallel()
 				b := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute})
 				w := fault.NewWitness(t, b.URL)
-				if _, err := b.AddAgent(t.Context(), api.Card{Agent: alice}); err != nil {
+				if _, err := b.Broker.Parts.Registry.Add(t.Context(), api.Card{Agent: alice}); err != nil {
 					t.Fatal(err)
 				}
 				s := w.Open(alpha, beta, gamma)
 				s.Say(beta, "PROPOSE", `{"proposalId":"p0","type":"x","subject":"x","terms":{}}`)
 
 				ctx, cancel := context.WithCancel(t.Context())
-				stopped := b.StopAt(point)
+				stopped := b.Broker.Command.StopAt(point)
 				go func() { <-stopped; cancel() }()
 				s.SayOnce(ctx, alpha, act.name, act.body)
 				<-stopped
@@ -88,13 +88,13 @@ func TestStoppedAtEachStep(t *testing.T) {
 // that it has no other.
 func onlyLeaf(t *testing.T, b *testkit.Broker, kind inclusion.Kind, id string) {
 	t.Helper()
-	key, err := inclusion.ParseKey(b.Ledger().VerifierKey())
+	key, err := inclusion.ParseKey(b.Broker.Parts.Ledger.VerifierKey())
 	testkit.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	var proof *inclusion.Proof
 	for proof == nil {
-		if proof, err = b.Ledger().Proof(ctx, kind, id); err != nil {
+		if proof, err = b.Broker.Parts.Ledger.Proof(ctx, kind, id); err != nil {
 			t.Fatalf("the log does not have the leaf of %s %s: %v", kind, id, err)
 		}
 	}

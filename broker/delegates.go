@@ -21,9 +21,9 @@ func (b *Broker) tellDelegates(ctx context.Context, l *cachedSession) error {
 				return err
 			}
 			// Its subject is its own: a second write conflicts with the first.
-			sequence, err := b.store.PutIf(ctx, store.Message{Subject: api.PeopleOf(g.To.Organisation(), string(g.ID)), Data: data}, 0)
+			sequence, err := b.parts.Store.PutIf(ctx, store.Message{Subject: api.PeopleOf(g.To.Organisation(), string(g.ID)), Data: data}, 0)
 			if err == nil {
-				err = b.store.Sync(api.CaseLogStream, sequence)
+				err = b.parts.Store.Sync(api.CaseLogStream, sequence)
 			}
 			if err != nil && !errors.Is(err, store.ErrConflict) {
 				return fmt.Errorf("notice of a delegation: %w", err)

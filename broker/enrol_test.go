@@ -2,7 +2,6 @@ package broker_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -11,9 +10,9 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 const anna = performatives.Agent("human://acme.com/anna")
@@ -28,55 +27,55 @@ func TestEnrolledKeySigns(t *testing.T) {
 	b.Register(anna)
 	b.Register(beta)
 
-	if _, err := b.Redeem(ctx, "AAAA-BBBB-CCCC-DDDD", newSigner(t).Key(), "guess"); code(err) != session.Unauthorized {
+	if _, err := b.Broker.Parts.Registry.Redeem(ctx, "AAAA-BBBB-CCCC-DDDD", newSigner(t).Key(), "guess"); testkit.CodeOf(err) != session.Unauthorized {
 		t.Errorf("a code that was never made: %v", err)
 	}
 	browser := newSigner(t)
 	e := enrol(t, b, alice)
-	if _, err := b.Redeem(ctx, e.Code, own.Key(), "the human's own key"); code(err) != session.Duplicate {
+	if _, err := b.Broker.Parts.Registry.Redeem(ctx, e.Code, own.Key(), "the human's own key"); testkit.CodeOf(err) != session.Duplicate {
 		t.Errorf("a key that is somebody's already: %v", err)
 	}
-	if who, err := b.Redeem(ctx, e.Code, browser.Key(), "firefox"); err != nil || who != alice {
+	if who, err := b.Broker.Parts.Registry.Redeem(ctx, e.Code, browser.Key(), "firefox"); err != nil || who != alice {
 		t.Fatal(who, err)
 	}
-	if _, err := b.Redeem(ctx, e.Code, newSigner(t).Key(), "again"); code(err) != session.Unauthorized {
+	if _, err := b.Broker.Parts.Registry.Redeem(ctx, e.Code, newSigner(t).Key(), "again"); testkit.CodeOf(err) != session.Unauthorized {
 		t.Errorf("a code that was used: %v", err)
 	}
-	if _, err := b.Redeem(ctx, enrol(t, b, anna).Code, browser.Key(), "another human's"); code(err) != session.Duplicate {
+	if _, err := b.Broker.Parts.Registry.Redeem(ctx, enrol(t, b, anna).Code, browser.Key(), "another human's"); testkit.CodeOf(err) != session.Duplicate {
 		t.Errorf("another's device: %v", err)
 	}
-	if who, logsIn := b.Principal(browser.Key()); logsIn {
+	if who, logsIn := b.Broker.Parts.Registry.Principal(browser.Key()); logsIn {
 		t.Errorf("a device logs in as %s", who)
 	}
 
 	id := performatives.SessionID(uuid.Must(uuid.NewV7()).String())
 	invites := func(s performatives.Signer) (api.Acceptance, error) {
-		return b.SubmitAs(ctx, alice, id, signedEnvelope(t, id, alice, s, &performatives.ProposeBody{
+		return b.Broker.Gateway.SubmitAs(ctx, alice, id, signedEnvelope(t, id, alice, s, &performatives.ProposeBody{
 			ProposalID: "i1", Type: performatives.SessionInvitation, Subject: "a talk", Terms: []byte(`{"participants":["` + string(beta) + `"]}`),
 		}))
 	}
-	if _, err := invites(newSigner(t)); code(err) != session.SignatureInvalid {
+	if _, err := invites(newSigner(t)); testkit.CodeOf(err) != session.SignatureInvalid {
 		t.Errorf("a key that nobody enrolled: %v", err)
 	}
 	accepted, err := invites(browser)
 	if err != nil || accepted.State != session.Invited {
 		t.Fatal(accepted, err)
 	}
-	reply, err := b.CallAs(ctx, alice, api.SessionGet.Name, []byte(`{"sessionId":"`+string(id)+`"}`))
+	reply, err := b.Broker.Gateway.CallAs(ctx, alice, api.SessionGet.Name, []byte(`{"sessionId":"`+string(id)+`"}`))
 	testkit.Must(t, err)
 	var view api.SessionView
 	testkit.Must(t, json.Unmarshal(reply, &view))
 	if view.Participants[0].Key != browser.Key() {
 		t.Errorf("pinned is %s", view.Participants[0].Key)
 	}
-	if _, err := b.CallAs(ctx, anna, api.SessionGet.Name, []byte(`{"sessionId":"`+string(id)+`"}`)); code(err) != session.UnknownSession {
-		t.Errorf("a stranger: %v", err)
+	if _, err := b.Broker.Gateway.CallAs(ctx, anna, api.SessionGet.Name, []byte(`{"sessionId":"`+string(id)+`"}`)); testkit.CodeOf(err) != session.UnknownSession {
+		t.Errorf("an outsider: %v", err)
 	}
 
 	unenrol, err := json.Marshal(api.DeviceRef{Agent: alice, Key: browser.Key()})
 	testkit.Must(t, err)
 	operator(t, b, api.HumanUnenrol.Name, unenrol, nil)
-	if _, err := b.SubmitAs(ctx, alice, id, signedEnvelope(t, id, alice, browser, &performatives.WithdrawBody{ReferenceID: "i1"})); code(err) != session.SignatureInvalid {
+	if _, err := b.Broker.Gateway.SubmitAs(ctx, alice, id, signedEnvelope(t, id, alice, browser, &performatives.WithdrawBody{ReferenceID: "i1"})); testkit.CodeOf(err) != session.SignatureInvalid {
 		t.Errorf("a key that was taken away: %v", err)
 	}
 }
@@ -90,7 +89,7 @@ func TestDeviceEscalates(t *testing.T) {
 	b.Register(alice)
 	betas := signer(t, b.Register(beta))
 	browser := newSigner(t)
-	if _, err := b.Redeem(ctx, enrol(t, b, alice).Code, browser.Key(), "firefox"); err != nil {
+	if _, err := b.Broker.Parts.Registry.Redeem(ctx, enrol(t, b, alice).Code, browser.Key(), "firefox"); err != nil {
 		t.Fatal(err)
 	}
 	id := performatives.SessionID(uuid.Must(uuid.NewV7()).String())
@@ -105,11 +104,11 @@ func TestDeviceEscalates(t *testing.T) {
 		{beta, betas, &performatives.AcceptBody{ReferenceID: "i1"}},
 		{alice, browser, &performatives.EscalateBody{Reason: "confidence-low", Urgency: "high", Context: []byte(`"?"`)}},
 	} {
-		if _, err := b.SubmitAs(ctx, act.by, id, signedEnvelope(t, id, act.by, act.signer, act.body)); err != nil {
+		if _, err := b.Broker.Gateway.SubmitAs(ctx, act.by, id, signedEnvelope(t, id, act.by, act.signer, act.body)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	reply, err := b.CallAs(ctx, alice, api.SessionGet.Name, []byte(`{"sessionId":"`+string(id)+`"}`))
+	reply, err := b.Broker.Gateway.CallAs(ctx, alice, api.SessionGet.Name, []byte(`{"sessionId":"`+string(id)+`"}`))
 	testkit.Must(t, err)
 	var view api.SessionView
 	testkit.Must(t, json.Unmarshal(reply, &view))
@@ -129,7 +128,7 @@ func operator(t *testing.T, b *testkit.Broker, verb string, request []byte, answ
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
-	reply, err := b.Conn.RequestWithContext(ctx, api.OperatorCall(verb), request)
+	reply, err := b.Broker.Options.Conn.RequestWithContext(ctx, api.OperatorCall(verb), request)
 	testkit.Must(t, err)
 	if reply.Header.Get(api.ErrorHeader) != "" {
 		t.Fatalf("%s: %s", verb, reply.Data)
@@ -160,12 +159,4 @@ func signedEnvelope(t *testing.T, id performatives.SessionID, from performatives
 	}.Envelope(s)
 	testkit.Must(t, err)
 	return e
-}
-
-func code(err error) session.Code {
-	var r *session.Refusal
-	if errors.As(err, &r) {
-		return r.Code
-	}
-	return ""
 }

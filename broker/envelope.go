@@ -13,15 +13,15 @@ import (
 // performative, signature. The signature may still be under verification: signed waits for
 // it, and nothing is answered before.
 func (b *Broker) read(id performatives.SessionID, who performatives.Agent, data []byte) (m *performatives.Message, signed func() error, err error) {
-	if most := b.Limits.Bytes; len(data) > most {
+	if most := b.o.Limits.Bytes; len(data) > most {
 		return nil, nil, session.RefuseTooLarge(most, "an envelope has at most %d bytes here", most)
 	}
 	m, err = performatives.Read(data)
 	if err != nil {
 		return nil, nil, session.RefuseUnreadable(err)
 	}
-	member, registered := b.registry.Member(who)
-	reads := b.registry.RefuseAuditors(api.Caller{Agent: who})
+	member, registered := b.parts.Registry.Member(who)
+	reads := b.parts.Registry.RefuseAuditors(api.Caller{Agent: who})
 	switch {
 	case m.Session != id:
 		return nil, nil, session.Refuse(session.MalformedEnvelope, "/sessionId: is not the session of the subject").
@@ -38,8 +38,8 @@ func (b *Broker) read(id performatives.SessionID, who performatives.Agent, data 
 	case m.Performative == performatives.Unknown:
 		return nil, nil, session.Refuse(session.UnknownPerformative, "%.40q is none of the thirteen performatives", m.ActName).
 			With(map[string]any{"performatives": performatives.All()})
-	case m.Broker != "" && m.Broker != b.Signer.Key():
-		return nil, nil, session.Refuse(session.SignatureInvalid, "the envelope was signed for another broker; this one is %s", b.Signer.Key())
+	case m.Broker != "" && m.Broker != b.o.Signer.Key():
+		return nil, nil, session.Refuse(session.SignatureInvalid, "the envelope was signed for another broker; this one is %s", b.o.Signer.Key())
 	}
 	return m, b.verified(m, member), nil
 }
@@ -47,7 +47,7 @@ func (b *Broker) read(id performatives.SessionID, who performatives.Agent, data 
 // verified begins to verify the signature, the longest of all checks, on another core if one
 // is idle.
 func (b *Broker) verified(m *performatives.Message, member performatives.Member) func() error {
-	devices := b.registry.Devices(m.Sender)
+	devices := b.parts.Registry.Devices(m.Sender)
 	if len(devices) > 0 || !b.judging.Idle() { // the entry pins which of the sender's keys signed
 		err := b.signed(m, member, devices)
 		return func() error { return err }
@@ -64,11 +64,11 @@ func (b *Broker) signed(m *performatives.Message, member performatives.Member, d
 	if m.Signature != "" && !performatives.WellFormedSignature(m.Signature) {
 		return session.Refuse(session.SignatureInvalid, "integrity.signature is ed25519: and 128 lower-case hex digits")
 	}
-	if b.Dev && (m.Signature == "" || member.Key == "" && len(devices) == 0) {
+	if b.o.Dev && (m.Signature == "" || member.Key == "" && len(devices) == 0) {
 		return nil
 	}
 	if m.Signature == "" {
-		return session.Refuse(session.SignatureInvalid, "integrity.signature is missing: sign with the key that you log in with")
+		return session.Refuse(session.SignatureInvalid, "integrity.signature is missing: sign with your signing key")
 	}
 	byDevice := func(d api.Device) bool { return m.VerifySignature(d.Key) == nil }
 	if err := m.VerifySignature(member.Key); err != nil && !slices.ContainsFunc(devices, byDevice) {

@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/broker"
-	"github.com/parley-asp/parley/internal/testkit"
-	"github.com/parley-asp/parley/modes"
+	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/modes"
+	"github.com/parley-asp/parley/session/transcript"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 const asks = `{"reason":"confidence-low","urgency":"high","context":"?"}`
@@ -21,7 +21,7 @@ const asks = `{"reason":"confidence-low","urgency":"high","context":"?"}`
 // escalates returns the escalation's id.
 func (l line) escalates(id performatives.SessionID, a performatives.Agent) string {
 	l.Helper()
-	l.heard(l.says(id, a, "ESCALATE", asks))
+	l.accepted(l.says(id, a, "ESCALATE", asks))
 	view, err := l.viewed(id)
 	if err != nil || view.Escalation == nil {
 		l.Fatal(view, err)
@@ -31,7 +31,7 @@ func (l line) escalates(id performatives.SessionID, a performatives.Agent) strin
 
 func (l line) rules(id performatives.SessionID, escalation string) {
 	l.Helper()
-	l.heard(l.says(id, alice, "INFORM", `{"type":"resolution","data":{"escalationId":"`+escalation+`","decision":"guidance"}}`))
+	l.accepted(l.says(id, alice, "INFORM", `{"type":"resolution","data":{"escalationId":"`+escalation+`","decision":"guidance"}}`))
 }
 
 func (l line) viewed(id performatives.SessionID) (view api.SessionView, err error) {
@@ -47,8 +47,8 @@ func (l line) viewed(id performatives.SessionID) (view api.SessionView, err erro
 func (l line) talk() performatives.SessionID {
 	l.Helper()
 	id := newID()
-	l.heard(l.says(id, alpha, "PROPOSE", invitation(beta)))
-	l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
+	l.accepted(l.says(id, alpha, "PROPOSE", invitation(beta)))
+	l.accepted(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
 	return id
 }
 
@@ -63,7 +63,7 @@ func TestNoDecider(t *testing.T) {
 		signers[a] = signer(t, b.Register(a))
 	}
 	says := func(a performatives.Agent, body performatives.Body) error {
-		_, err := b.SubmitAs(t.Context(), a, id, signedEnvelope(t, id, a, signers[a], body))
+		_, err := b.Broker.Gateway.SubmitAs(t.Context(), a, id, signedEnvelope(t, id, a, signers[a], body))
 		return err
 	}
 	escalates := &performatives.EscalateBody{Reason: "confidence-low", Urgency: "high", Context: []byte(`"?"`)}
@@ -99,7 +99,7 @@ func TestNobodyToConfirm(t *testing.T) {
 		if _, known := signers[a]; !known {
 			signers[a] = signer(t, b.Register(a))
 		}
-		_, err := b.SubmitAs(t.Context(), a, id, signedEnvelope(t, id, a, signers[a], body))
+		_, err := b.Broker.Gateway.SubmitAs(t.Context(), a, id, signedEnvelope(t, id, a, signers[a], body))
 		return err
 	}
 	invites := func(with performatives.Agent) performatives.Body {
@@ -145,7 +145,7 @@ func TestNobodyToConfirm(t *testing.T) {
 		t.Fatal(err)
 	}
 	removed := make(chan error, 1)
-	b.Call(api.Caller{Operator: true}, api.AgentRemove.Name, []byte(`{"agentId":"`+string(bob)+`"}`), func() {}, func(_ any, _ bool, err error) { removed <- err })
+	b.Broker.Verbs.Call(api.Caller{Operator: true}, api.AgentRemove.Name, []byte(`{"agentId":"`+string(bob)+`"}`), func() {}, func(_ any, _ bool, err error) { removed <- err })
 	if err := <-removed; err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestNobodyToConfirm(t *testing.T) {
 // A side escalates only so often in a session; the other side's do not count.
 func TestEscalationsAreLimited(t *testing.T) {
 	t.Parallel()
-	l := limits(t, broker.Limits{Escalations: 2})
+	l := limited(t, limits.Limits{Escalations: 2})
 	id := l.talk()
 	l.rules(id, l.escalates(id, alpha))
 	l.rules(id, l.escalates(id, alpha))
@@ -184,7 +184,7 @@ func TestWallClockIsSet(t *testing.T) {
 			clock.StepWall(step)
 			l.rules(id, asked)
 			clock.StepWall(-step / 2)
-			l.heard(l.says(id, alpha, "OBSERVE", `{"subject":"the time"}`))
+			l.accepted(l.says(id, alpha, "OBSERVE", `{"subject":"the time"}`))
 			state := l.replayed(id)
 			live, err := l.viewed(id)
 			if err != nil {
@@ -231,15 +231,15 @@ func (l line) replayed(id performatives.SessionID) session.State {
 // what waited for it touches nothing of a call that was answered (-race).
 func TestListWithABlockedSession(t *testing.T) {
 	t.Parallel()
-	l := limits(t, broker.Limits{})
+	l := limited(t, limits.Limits{})
 	l.talk()
-	letGo := l.Hold(l.talk())
+	letGo := l.Server.Broker.Command.Hold(l.talk())
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	part, err := l.ListWithin(ctx, alpha)
+	part, err := l.Server.Broker.Command.ListWithin(ctx, alpha)
 	l.refused(err, session.Unavailable)
 	letGo()
-	all, err := l.ListWithin(t.Context(), alpha)
+	all, err := l.Server.Broker.Command.ListWithin(t.Context(), alpha)
 	if err != nil || len(all.Sessions) != 2 || len(part.Sessions) > 1 {
 		t.Errorf("%d sessions, %v, want 2; %d before", len(all.Sessions), err, len(part.Sessions))
 	}

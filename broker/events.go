@@ -17,18 +17,18 @@ func (b *Broker) tell(id performatives.SessionID, kind string, event map[string]
 	event["kind"] = kind
 	data, err := json.Marshal(event, json.Deterministic(true))
 	if err != nil {
-		b.Log.Error("event", zap.Error(err))
+		b.o.Log.Error("event", zap.Error(err))
 		return
 	}
-	if err := b.store.Bus().Publish(api.Event(id, kind), data); err != nil {
-		b.Log.Debug("event not published", zap.Error(err))
+	if err := b.parts.Store.Bus().Publish(api.Event(id, kind), data); err != nil {
+		b.o.Log.Debug("event not published", zap.Error(err))
 	}
 }
 
 // tellRefused publishes that an act was refused: who and why, never what.
 func (b *Broker) tellRefused(id performatives.SessionID, a performatives.Agent, r *session.Refusal) {
 	b.tell(id, "refused", map[string]any{
-		"sessionId": id, "sender": a, "code": r.Code, "at": b.Now().UTC().Format(time.RFC3339Nano),
+		"sessionId": id, "sender": a, "code": r.Code, "at": b.o.Now().UTC().Format(time.RFC3339Nano),
 	})
 }
 
@@ -41,12 +41,12 @@ func (b *Broker) tellLimited(a performatives.Agent, id performatives.SessionID, 
 	if !errors.As(err, &refusal) {
 		return
 	}
-	now := b.Now()
+	now := b.o.Now()
 	n := b.limitEvents.Count(a, now)
 	if n == 0 {
 		return
 	}
-	b.Log.Debug("a principal exceeds its limits", zap.String("agent", string(a)), zap.Int("times", n), zap.Error(err))
+	b.o.Log.Debug("a principal exceeds its limits", zap.String("agent", string(a)), zap.Int("times", n), zap.Error(err))
 	b.tell(id, "limited", map[string]any{
 		"sessionId": id, "sender": a, "code": refusal.Code, "times": n, "details": refusal.Details, "at": now.UTC().Format(time.RFC3339Nano),
 	})

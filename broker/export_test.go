@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/archive"
+	"github.com/parley-asp/parley/broker/archive"
+	"github.com/parley-asp/parley/broker/timers"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/timers"
 )
 
 // StopAt ends the work on whichever session reaches the point next, as if the
@@ -44,18 +44,18 @@ func (b *Broker) Hold(id performatives.SessionID) (letGo func()) {
 
 // ListWithin is session.list with the caller's deadline.
 func (b *Broker) ListWithin(ctx context.Context, a performatives.Agent) (api.Sessions, error) {
-	return b.queries.SessionList(ctx, api.Caller{Agent: a}, api.ListSessions{})
+	return b.parts.Reads.SessionList(ctx, api.Caller{Agent: a}, api.ListSessions{})
 }
 
 // Beat has the broker say how far it has come.
-func (b *Broker) Beat(ctx context.Context) error { return b.cluster.Heartbeat(ctx) }
+func (b *Broker) Beat(ctx context.Context) error { return b.parts.Members.Heartbeat(ctx) }
 
-// Settled is the position that its record has.
-func (b *Broker) Settled() uint64 {
-	return b.cluster.Written()
+// Applied is the position that its record has.
+func (b *Broker) Applied() uint64 {
+	return b.parts.Members.Written()
 }
 
-// InMemory tells whether a session has been read.
+// InMemory reports whether a session has been read.
 func (b *Broker) InMemory(id performatives.SessionID) bool {
 	b.sessions.mu.Lock()
 	defer b.sessions.mu.Unlock()
@@ -63,9 +63,9 @@ func (b *Broker) InMemory(id performatives.SessionID) bool {
 	return l != nil && l.loaded
 }
 
-// Listed tells whether the list has a session.
+// Listed reports whether the list has a session.
 func (b *Broker) Listed(id performatives.SessionID) bool {
-	there, _ := b.list.Part(id, "")
+	there, _ := b.parts.List.Part(id, "")
 	return there
 }
 
@@ -83,7 +83,7 @@ func (b *Broker) Cached() int {
 // Forgets has a session do pieces of work that each forget it.
 func (b *Broker) Forgets(id performatives.SessionID, done func()) bool {
 	return b.sessions.run(id, func(_ context.Context, l *cachedSession) {
-		l.forget(b.Modes)
+		l.forget(b.o.Modes)
 		done()
 	})
 }

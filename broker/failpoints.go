@@ -30,9 +30,10 @@ func Failpoints() []string {
 // the archive. It is for tests.
 func (b *Broker) AtFailpoints(do func(where string)) { b.failpoint.Store(&do) }
 
-func (b *Broker) reaches(p failpoint) { b.reach(string(p)) }
+func (b *Broker) reaches(p failpoint) { b.Reach(string(p)) }
 
-func (b *Broker) reach(where string) {
+// Reach says that the work has come to a failpoint.
+func (b *Broker) Reach(where string) {
 	if do := b.failpoint.Load(); do != nil {
 		(*do)(where)
 	}

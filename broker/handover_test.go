@@ -14,21 +14,21 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
-	"github.com/parley-asp/parley/cluster"
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/broker/cluster"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/fault"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
-// TestHandedOn is one broker as another one sees it that hands acts on to it.
-// Whoever asked has an acceptance from the home, and whoever handed it on is told
-// so. That one has the answer itself where it is a refusal, where the home cannot
+// TestForwarded is one broker as another one sees it that forwards acts to it.
+// Whoever asked has an acceptance from the owner, and whoever handed it on is told
+// so. That one has the answer itself where it is a refusal, where the owner cannot
 // judge, or does not know who asked (brokers before this one do not say).
-func TestHandedOn(t *testing.T) {
+func TestForwarded(t *testing.T) {
 	t.Parallel()
 	at := newSite(t)
-	home, nc := at.OpenBroker()
+	owner, nc := at.OpenBroker()
 	w := fault.NewWitness(t, at.URL)
 	s := w.Open(alpha, beta)
 	listen := func(subject string) *nats.Subscription {
@@ -39,7 +39,7 @@ func TestHandedOn(t *testing.T) {
 	replies := nc.NewInbox() + "."
 	between, asker := listen(replies+"*"), listen(nc.NewInbox())
 	hand := func(number, asker, act string) {
-		m := &nats.Msg{Subject: api.HandedOn(home.ID()) + api.Submit(alpha, s.ID), Reply: replies + number, Header: nats.Header{}, Data: []byte(act)}
+		m := &nats.Msg{Subject: api.Forwarded(owner.Options.ID) + api.Submit(alpha, s.ID), Reply: replies + number, Header: nats.Header{}, Data: []byte(act)}
 		if asker != "" {
 			m.Header.Set(api.AskerHeader, asker)
 		}
@@ -50,7 +50,7 @@ func TestHandedOn(t *testing.T) {
 		m, err := who.NextMsg(testkit.Patience)
 		testkit.Must(t, err)
 		if m.Subject != subject || !bytes.Contains(m.Data, []byte(says)) {
-			t.Errorf("heard %s %s, not %s %s", m.Subject, m.Data, subject, says)
+			t.Errorf("received %s %s, not %s %s", m.Subject, m.Data, subject, says)
 		}
 	}
 	refused := string(session.MalformedEnvelope)
@@ -62,7 +62,7 @@ func TestHandedOn(t *testing.T) {
 	hand("a3", "", "{}")
 	hear(between, replies+"a3", refused)
 
-	letGo := home.Hold(s.ID)
+	letGo := owner.Command.Hold(s.ID)
 	for range broker.MaxQueue {
 		hand("b", "", "{}")
 	}
@@ -70,9 +70,9 @@ func TestHandedOn(t *testing.T) {
 	hear(between, replies+"a4", string(session.Unavailable))
 	letGo()
 	if m, err := asker.NextMsg(time.Millisecond); err == nil {
-		t.Errorf("the asker heard %s", m.Data)
+		t.Errorf("the asker received %s", m.Data)
 	}
-	at.close(home)
+	at.close(owner)
 }
 
 func observation(id performatives.SessionID) string {
@@ -82,7 +82,7 @@ func observation(id performatives.SessionID) string {
 
 // TestSilentHome has a broker that is there, as its record says, and answers
 // nothing. It may come to an act yet that another broker judges meanwhile. So what
-// is heard there is accepted there, and what is not is asked again later: the two
+// is allowed there is accepted there, and what is not is asked again later: the two
 // could differ in what they refuse. Only the first act waits for it.
 func TestSilentHome(t *testing.T) {
 	t.Parallel()
@@ -91,19 +91,19 @@ func TestSilentHome(t *testing.T) {
 	w := fault.NewWitness(t, at.URL)
 	s := w.Open(alpha, beta)
 	silent := "silent"
-	for n := 0; cluster.OwnersAmong([]string{here.ID(), silent}).Of(s.ID) != silent; n++ {
+	for n := 0; cluster.OwnersAmong([]string{here.Options.ID, silent}).Of(s.ID) != silent; n++ {
 		silent = fmt.Sprint("silent", n)
 	}
 	js, err := jetstream.New(nc)
 	testkit.Must(t, err)
-	presence, err := js.KeyValue(t.Context(), api.BrokersBucket)
+	records, err := js.KeyValue(t.Context(), api.BrokersBucket)
 	testkit.Must(t, err)
-	unheard, err := nc.SubscribeSync(api.HandedOn(silent) + api.AllSubmits)
+	unread, err := nc.SubscribeSync(api.Forwarded(silent) + api.AllSubmits)
 	testkit.Must(t, err)
 	lives, stop := context.WithCancel(t.Context())
 	var beating sync.WaitGroup
 	beating.Go(func() {
-		own, err := presence.Watch(lives, here.ID())
+		own, err := records.Watch(lives, here.Options.ID)
 		if err != nil {
 			t.Error(err)
 			return
@@ -112,7 +112,7 @@ func TestSilentHome(t *testing.T) {
 			if record == nil {
 				continue
 			}
-			if _, err := presence.Put(lives, silent, record.Value()); err != nil {
+			if _, err := records.Put(lives, silent, record.Value()); err != nil {
 				if lives.Err() == nil {
 					t.Error(err)
 				}
@@ -128,18 +128,18 @@ func TestSilentHome(t *testing.T) {
 	}
 	for forwarded(here) == 0 { // until the silent one is known, acts are judged here
 		if code, _ := submit(observation(s.ID)); code == "" && forwarded(here) > 0 {
-			t.Fatal("what waited for its home was heard after all")
+			t.Fatal("what waited for its owner was accepted after all")
 		}
 	}
 	known := time.Now()
 	if code, m := submit("{}"); code != "503" {
-		t.Errorf("a refusal is the last word, though the home may still hear the act: %s", m.Data)
+		t.Errorf("a refusal is the last word, though the owner may still hear the act: %s", m.Data)
 	}
 	if m, err := testkit.Request(nc, api.Submit(alpha, s.ID), []byte(observation(s.ID))); err != nil || m.Header.Get(api.ErrorCodeHeader) != "" {
 		t.Errorf("not accepted: %v %v", m, err)
 	}
 	probes := int(time.Since(known) / (10 * time.Second)) // of a circuit breaker that is open: none, unless this machine is very slow
-	if handed, _, err := unheard.Pending(); err != nil || handed < 1 || handed > 1+probes {
+	if handed, _, err := unread.Pending(); err != nil || handed < 1 || handed > 1+probes {
 		t.Errorf("%d acts were handed on: %v", handed, err)
 	}
 	stop()

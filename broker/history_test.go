@@ -5,18 +5,18 @@ import (
 	"testing"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/broker/limits"
 )
 
 // A history is read in batches, and not action by action.
 func TestHistoryIsReadInBatches(t *testing.T) {
 	t.Parallel()
 	const alice, comments = "human://acme.com/alice", 100
-	l := limits(t, broker.Limits{})
+	l := limited(t, limits.Limits{})
 	id := newID()
-	l.heard(l.says(id, alpha, "PROPOSE", invitation(beta)))
-	l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
-	l.heard(l.says(id, alpha, "ESCALATE", `{"reason":"authority-limit","urgency":"low","context":"x"}`))
+	l.accepted(l.says(id, alpha, "PROPOSE", invitation(beta)))
+	l.accepted(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
+	l.accepted(l.says(id, alpha, "ESCALATE", `{"reason":"authority-limit","urgency":"low","context":"x"}`))
 	var list api.Escalations
 	l.reads(api.EscalationList.Name, `{}`, &list)
 	if len(list.Escalations) != 1 {
@@ -24,12 +24,12 @@ func TestHistoryIsReadInBatches(t *testing.T) {
 	}
 	request := fmt.Sprintf(`"escalationId":%q`, list.Escalations[0].ID)
 	for n := range comments {
-		l.heard(l.ask(api.Call(alice, api.EscalationComment.Name), fmt.Appendf(nil, `{%s,"text":"%d"}`, request, n)))
+		l.accepted(l.ask(api.Call(alice, api.EscalationComment.Name), fmt.Appendf(nil, `{%s,"text":"%d"}`, request, n)))
 	}
-	before := l.Conn.Stats().OutMsgs
+	before := l.Server.Broker.Options.Conn.Stats().OutMsgs
 	var history api.CaseLog
 	l.reads(api.EscalationHistory.Name, "{"+request+"}", &history)
-	sent := l.Conn.Stats().OutMsgs - before
+	sent := l.Server.Broker.Options.Conn.Stats().OutMsgs - before
 	if n := len(history.Actions); n < comments || sent > comments/2 {
 		t.Errorf("%d actions were read with %d messages", n, sent)
 	}

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/broker/archive"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
@@ -58,7 +59,7 @@ func (b *Broker) applySideEffects(ctx context.Context, l *cachedSession) {
 	}
 	if failed == nil {
 		for _, d := range l.unapplied {
-			b.cluster.Applied(d.position)
+			b.parts.Members.Applied(d.position)
 		}
 		l.unapplied, l.lagsUntil, l.attempts = nil, time.Time{}, 0
 		return
@@ -67,7 +68,7 @@ func (b *Broker) applySideEffects(ctx context.Context, l *cachedSession) {
 		return // a peer, or the next start, recovers it
 	}
 	l.attempts++
-	b.Log.Warn("side effects are retried", zap.String("session", string(l.id)), zap.Int("attempt", l.attempts), zap.Error(failed))
+	b.o.Log.Warn("side effects are retried", zap.String("session", string(l.id)), zap.Int("attempt", l.attempts), zap.Error(failed))
 	b.later(l, min(time.Duration(l.attempts)*100*time.Millisecond, 5*time.Second))
 }
 
@@ -83,7 +84,7 @@ func (b *Broker) later(l *cachedSession, wait time.Duration) {
 func (b *Broker) after(delay time.Duration, id performatives.SessionID, do func(*Broker, context.Context, *cachedSession)) {
 	time.AfterFunc(delay, func() {
 		work := func(ctx context.Context, l *cachedSession) { do(b, ctx, l) }
-		if !b.sessions.run(id, work) && b.work.Context().Err() == nil {
+		if !b.sessions.run(id, work) && b.parts.Work.Context().Err() == nil {
 			b.after(time.Second, id, do)
 		}
 	})
@@ -157,7 +158,7 @@ func (b *Broker) deliverOne(ctx context.Context, l *cachedSession, d delivery, f
 		if at.sequence >= int64(d.sequence) { //nolint:gosec // far below 2^63
 			continue
 		}
-		copied, err := b.store.Send(api.InboxStream, store.Message{
+		copied, err := b.parts.Store.Send(api.InboxStream, store.Message{
 			Subject: api.Inbox(a, l.id), Data: d.entry,
 			Header: store.Header{api.SequenceHeader: {strconv.FormatUint(d.sequence, 10)}},
 		}, at.position)
@@ -187,7 +188,7 @@ func (b *Broker) inboxEnd(ctx context.Context, l *cachedSession, a performatives
 	}
 	at := place{0, -1}
 	if d.sequence > 0 || d.again {
-		m, err := b.store.Last(ctx, api.InboxStream, api.Inbox(a, l.id))
+		m, err := b.parts.Store.Last(ctx, api.InboxStream, api.Inbox(a, l.id))
 		if err != nil {
 			return at, err
 		}
@@ -232,4 +233,23 @@ func (b *Broker) announce(l *cachedSession, m *performatives.Message, before ses
 		event["reason"] = l.state.Closing
 		b.tell(l.id, "closed", event)
 	}
+}
+
+// tellStandbys puts the entry since which a turn waits into the inbox of the standby that may
+// take it by now, once. The session's timer fires then.
+func (b *Broker) tellStandbys(ctx context.Context, l *cachedSession) error {
+	_, overdue := l.state.Waiting(b.clock(l))
+	var told []delivery
+	for _, w := range overdue {
+		e, err := b.parts.Store.At(ctx, api.SessionsStream, l.sequences[w.Sequence])
+		if err != nil {
+			return err
+		}
+		if e == nil {
+			return archive.ErrMoved
+		}
+		delete(l.inboxes, w.Standby) // another broker may have told it
+		told = append(told, delivery{sequence: w.Sequence, entry: e.Data, to: []performatives.Agent{w.Standby}, again: true})
+	}
+	return b.deliverAll(ctx, l, told)
 }

@@ -2,13 +2,12 @@ package broker_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/archive"
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/broker/archive"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // An inbox that cannot be written to holds up no other one: not for this entry, and not for
@@ -43,24 +42,11 @@ func TestOneItemHoldsUpNoOther(t *testing.T) {
 		id = string(view.Escalation.ID)
 		return api.Escalation(alpha.Organisation(), "high", id), id
 	}
-	items, err := w.js.Stream(t.Context(), api.EscalationsStream)
-	testkit.Must(t, err)
-	stored := func(subject string) bool {
-		for end := time.Now().Add(testkit.Patience); time.Now().Before(end); { // it follows the answer
-			if _, err := items.GetLastMsgForSubject(t.Context(), subject); err == nil {
-				return true
-			}
-		}
-		return false
-	}
 	first, id := escalates()
-	if !stored(first) {
-		t.Fatal("there is no item")
-	}
+	testkit.Stored(t, w.js, api.EscalationsStream, first)
 	s.Say(alice, "INFORM", `{"type":"resolution","data":{"escalationId":"`+id+`","decision":"guidance"}}`)
-	_, err = w.js.Publish(t.Context(), first, []byte("not an item"))
+	_, err := w.js.Publish(t.Context(), first, []byte("not an item"))
 	testkit.Must(t, err)
-	if second, _ := escalates(); !stored(second) {
-		t.Error("the second item is not stored")
-	}
+	second, _ := escalates()
+	testkit.Stored(t, w.js, api.EscalationsStream, second)
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/broker"
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 var insightsOver = flag.Int("insights-over", 200, "sessions that BenchmarkInsights counts")
@@ -23,7 +23,7 @@ var insightsOver = flag.Int("insights-over", 200, "sessions that BenchmarkInsigh
 func BenchmarkInsights(b *testing.B) {
 	n := *insightsOver
 	br := testkit.StartBroker(b, testkit.Options{
-		Dev: true, Sync: time.Minute, Limits: broker.Limits{Rate: -1, Sessions: -1, PrincipalBytes: -1, OrganisationBytes: -1},
+		Dev: true, Sync: time.Minute, Limits: limits.Limits{Rate: -1, Sessions: -1, PrincipalBytes: -1, OrganisationBytes: -1},
 	})
 	var wait sync.WaitGroup
 	for w := range 16 {
@@ -55,7 +55,7 @@ func BenchmarkInsights(b *testing.B) {
 func counts(b *testing.B, br *testkit.Broker, n int) bool {
 	b.Helper()
 	answers := make(chan api.Insights, 1)
-	br.Call(api.Caller{Operator: true}, api.InsightsGet.Name, []byte(`{}`), func() {}, func(reply any, _ bool, err error) {
+	br.Broker.Verbs.Call(api.Caller{Operator: true}, api.InsightsGet.Name, []byte(`{}`), func() {}, func(reply any, _ bool, err error) {
 		var got api.Insights
 		data, failed := json.Marshal(reply)
 		if err != nil || failed != nil || json.Unmarshal(data, &got) != nil {
@@ -77,7 +77,7 @@ func dealt(b *testing.B, br *testkit.Broker, i int) {
 	says := func(a performatives.Agent, act, body string) {
 		envelope := fmt.Sprintf(`{"version":"asp/0.1","messageId":%q,"sessionId":%q,"timestamp":%q,"sender":{"agentId":%q},"performative":%q,"content":{"body":%s}}`,
 			newID(), id, time.Now().UTC().Format(time.RFC3339Nano), a, act, strings.TrimSuffix(body, "}")+`,"assessment":{"reasoning":"r","suggestedRoles":{"ownUser":"peer","otherUser":"peer"}}}`)
-		if _, err := br.SubmitAs(b.Context(), a, id, []byte(envelope)); err != nil {
+		if _, err := br.Broker.Gateway.SubmitAs(b.Context(), a, id, []byte(envelope)); err != nil {
 			b.Error(err)
 		}
 	}

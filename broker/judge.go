@@ -23,7 +23,7 @@ func (b *Broker) judge(ctx context.Context, l *cachedSession, m *performatives.M
 	if seen, again := l.state.Seen(m.ID); again && seen.Sender == m.Sender && seen.Digest == m.Digest() {
 		return judged{}, &session.Repeat{Seen: seen}
 	}
-	if err := b.timely(m.Timestamp); err != nil {
+	if err := b.Timely(m.Timestamp); err != nil {
 		return judged{}, err
 	}
 	if err := checkBody(m); err != nil {
@@ -49,14 +49,15 @@ func (b *Broker) addressed(l *cachedSession, m *performatives.Message) error {
 	if _, party := l.state.Party(m.Recipient); m.Recipient == "" || party {
 		return nil
 	}
-	if _, registered := b.registry.Member(m.Recipient); registered {
+	if _, registered := b.parts.Registry.Member(m.Recipient); registered {
 		return nil
 	}
 	return session.Refuse(session.UnknownAgent, "%s is not registered", m.Recipient).With(map[string]any{"agentId": m.Recipient})
 }
 
-func (b *Broker) timely(at time.Time) error {
-	now := b.Now()
+// Timely refuses a time that is too far from the broker's clock.
+func (b *Broker) Timely(at time.Time) error {
+	now := b.o.Now()
 	if off := at.Sub(now); off > ClockSkew || off < -ClockSkew {
 		return session.Refuse(session.StaleTimestamp, "timestamp is more than %s away from the broker's clock, %s", ClockSkew, now.UTC().Format(time.RFC3339Nano)).
 			With(map[string]string{"now": now.UTC().Format(time.RFC3339Nano)})
@@ -90,16 +91,16 @@ func asFaults(faults []schemas.Fault) []session.Fault {
 // and the verdict of the terms schema.
 func (b *Broker) event(l *cachedSession, m *performatives.Message) session.Event {
 	e := session.Event{
-		Message: m, At: b.clock(l), Policy: b.Policy, Broker: b.Signer.Key(),
+		Message: m, At: b.clock(l), Policy: b.o.Policy, Broker: b.o.Signer.Key(),
 	}
 	know := func(a performatives.Agent) {
-		if member, ok := b.registry.Member(a); ok && a != m.Sender {
+		if member, ok := b.parts.Registry.Member(a); ok && a != m.Sender {
 			e.Known.Add(member)
 		}
 	}
-	if me, ok := b.registry.Member(m.Sender); ok {
+	if me, ok := b.parts.Registry.Member(m.Sender); ok {
 		if m.SignedBy != "" {
-			me = b.registry.Signing(me, m.SignedBy) // perhaps a device's: the entry is verified with this key
+			me = b.parts.Registry.Signing(me, m.SignedBy) // perhaps a device's: the entry is verified with this key
 		}
 		e.Known.Add(me)
 	}
@@ -114,14 +115,29 @@ func (b *Broker) event(l *cachedSession, m *performatives.Message) session.Event
 			}
 		}
 	}
-	b.approvals.Route(&l.state, &e)
+	b.knowInvited(l, m, e.At, know)
+	b.parts.Approvals.Route(&l.state, &e)
 	if body, ok := m.Body.(performatives.Naming); ok {
 		for _, a := range body.Names() {
 			know(a)
 		}
 	}
-	e.Terms = b.terms.Verdict(&l.state, m, func(check func()) { b.aside(l, m.Sender, check) })
+	e.Terms = b.parts.Terms.Verdict(&l.state, m, func(check func()) { b.aside(l, m.Sender, check) })
 	return e
+}
+
+// knowInvited gathers, for an answer to the invitation, what the context of the answering
+// principal's card is held against.
+func (b *Broker) knowInvited(l *cachedSession, m *performatives.Message, at time.Time, know func(performatives.Agent)) {
+	if l.state.Phase != session.Invited || m.Performative != performatives.Accept && m.Performative != performatives.Counter {
+		return
+	}
+	side := l.state.SideOf(m.Sender, at)
+	if member, _ := b.parts.Registry.Member(side); len(member.Context) > 0 {
+		for _, a := range l.state.Participants()[:l.state.Principals()] {
+			know(a)
+		}
+	}
 }
 
 // seal makes the entry of an accepted act.
@@ -129,6 +145,15 @@ func (b *Broker) seal(l *cachedSession, m *performatives.Message, next session.S
 	entry, stamp, err := m.Deliver(performatives.Stamp{
 		Sequence: l.state.Next, PreviousHash: l.state.Head,
 		OnBehalfOf: next.Last.OnBehalfOf, Joined: next.Last.Joined,
-	}, at, next.Phase.String(), b.Signer)
+	}, at, next.Phase.String(), b.o.Signer)
 	return judged{next, at, entry, stamp}, err
+}
+
+// meet registers, under --dev, the principals that an act brings in.
+func (b *Broker) meet(ctx context.Context, m *performatives.Message, joined []performatives.Member) error {
+	named := []performatives.Agent{m.Sender, m.Recipient}
+	for _, member := range joined {
+		named = append(named, member.Agent)
+	}
+	return b.parts.Registry.Meet(ctx, named...)
 }

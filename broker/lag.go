@@ -33,7 +33,7 @@ func (b *Broker) postpone(l *cachedSession) bool {
 		return false
 	}
 	for _, d := range l.unapplied[1:] {
-		b.cluster.Applied(d.position)
+		b.parts.Members.Applied(d.position)
 	}
 	first := l.unapplied[0]
 	l.unapplied = []delivery{{sequence: first.sequence, position: first.position}}

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/archive"
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/broker/archive"
 	"github.com/parley-asp/parley/test/fault"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // longLag is long for a test, and still twice as short as an invitation may take here: the
@@ -23,7 +23,7 @@ func longInvitations(o *testkit.Options) { o.Policy.InvitationTimeout = time.Hou
 func TestKilledWithinTheLag(t *testing.T) {
 	t.Parallel()
 	w := newShelf(t, archive.Policy{}, longInvitations)
-	w.b.Lag(longLag)
+	w.b.Broker.Command.Lag(longLag)
 	var all []*fault.Session
 	for n := range 6 {
 		s := w.Open(alpha, beta)
@@ -53,7 +53,7 @@ func TestKilledWithinTheLag(t *testing.T) {
 		s.Again()
 		s.Check(alpha, beta)
 	}
-	w.b.Lag(2 * time.Second)
+	w.b.Broker.Command.Lag(2 * time.Second)
 	w.Invite(alpha, beta, 300*time.Millisecond).Closed(beta, "invitation_timeout")
 	w.holds(api.IndexStream, 7)
 	w.holds(api.TimersStream, 2)
@@ -64,7 +64,7 @@ func TestKilledWithinTheLag(t *testing.T) {
 func TestOverWithinTheLag(t *testing.T) {
 	t.Parallel()
 	w := newShelf(t, archive.Policy{}, longInvitations)
-	w.b.Lag(longLag)
+	w.b.Broker.Command.Lag(longLag)
 	for range 3 {
 		w.Open(alpha, beta).Say(alpha, "CLOSE", "{}")
 	}

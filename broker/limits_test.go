@@ -14,10 +14,10 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/broker"
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // limitedBy insists on a rate_limited of a limit and returns when to ask again.
@@ -49,13 +49,13 @@ type line struct {
 	nc *nats.Conn
 }
 
-func limits(t *testing.T, l broker.Limits) line {
+func limited(t *testing.T, l limits.Limits) line {
 	t.Helper()
 	b := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute, Limits: l})
 	return line{t, b, b.Plain()}
 }
 
-// ask returns the refusal, nil for what was heard.
+// ask returns the refusal, nil for what was accepted.
 func (l line) ask(subject string, data []byte) error {
 	l.Helper()
 	m, err := testkit.Request(l.nc, subject, data)
@@ -88,7 +88,7 @@ func (l line) refused(err error, want session.Code) {
 	}
 }
 
-func (l line) heard(err error) {
+func (l line) accepted(err error) {
 	l.Helper()
 	if err != nil {
 		l.Error(err)
@@ -111,17 +111,17 @@ func invitation(who ...performatives.Agent) string {
 // and is of one principal (PROTOCOL.md §3, §9).
 func TestRate(t *testing.T) {
 	t.Parallel()
-	l := limits(t, broker.Limits{Rate: 1e-6, Burst: 2})
+	l := limited(t, limits.Limits{Rate: 1e-6, Burst: 2})
 	id := newID()
-	l.heard(l.says(id, alpha, "PROPOSE", invitation(beta)))
-	l.heard(l.ask(api.Call(alpha, api.SessionGet.Name), []byte(`{"sessionId":"`+string(id)+`"}`)))
+	l.accepted(l.says(id, alpha, "PROPOSE", invitation(beta)))
+	l.accepted(l.ask(api.Call(alpha, api.SessionGet.Name), []byte(`{"sessionId":"`+string(id)+`"}`)))
 	for _, data := range [][]byte{
 		envelope(string(id), alpha, "CLOSE", "{}"), []byte("no JSON"), make([]byte, 300<<10), envelope(string(newID()), beta, "PROPOSE", invitation(alpha)),
 	} {
 		limitedBy(t, l.ask(api.Submit(alpha, id), data), "rate")
 	}
 	limitedBy(t, l.ask(api.Call(alpha, "no.verb"), nil), "rate")
-	l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
+	l.accepted(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
 	var page api.Messages
 	m, err := testkit.Request(l.nc, api.OperatorCall(api.SessionMessages.Name), []byte(`{"sessionId":"`+string(id)+`"}`))
 	testkit.Must(t, err)
@@ -134,12 +134,12 @@ func TestRate(t *testing.T) {
 func TestLimitedIsToldOf(t *testing.T) {
 	t.Parallel()
 	core, logs := observer.New(zap.DebugLevel)
-	b := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute, Limits: broker.Limits{Rate: 1e-6, Burst: 1}, Log: zap.New(core)})
+	b := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute, Limits: limits.Limits{Rate: 1e-6, Burst: 1}, Log: zap.New(core)})
 	l := line{t, b, b.Plain()}
 	events, err := l.nc.SubscribeSync("asp.event.*.limited")
 	testkit.Must(t, err)
 	id := newID()
-	l.heard(l.says(id, alpha, "PROPOSE", invitation(beta)))
+	l.accepted(l.says(id, alpha, "PROPOSE", invitation(beta)))
 	for range 5 {
 		limitedBy(t, l.says(id, alpha, "CLOSE", `{"summary":"secret words"}`), "rate")
 	}
@@ -167,16 +167,16 @@ func TestLimitedIsToldOf(t *testing.T) {
 // An envelope may be bound to fewer bytes than the protocol has, and not to more.
 func TestBytes(t *testing.T) {
 	t.Parallel()
-	l := limits(t, broker.Limits{Bytes: 2000})
+	l := limited(t, limits.Limits{Bytes: 2000})
 	id := newID()
-	l.heard(l.says(id, alpha, "PROPOSE", invitation(beta)))
+	l.accepted(l.says(id, alpha, "PROPOSE", invitation(beta)))
 	large := `{"type":"fact","data":"` + strings.Repeat("x", 2000) + `"}`
 	err := l.says(id, alpha, "INFORM", large)
 	l.refused(err, session.TooLarge)
 	if refusal, ok := errors.AsType[*session.Refusal](err); !ok || !strings.Contains(fmt.Sprintf("%s", refusal.Details), "2000") {
 		t.Errorf("the refusal does not say how many there may be: %v", err)
 	}
-	l = limits(t, broker.Limits{Bytes: 1 << 30})
+	l = limited(t, limits.Limits{Bytes: 1 << 30})
 	l.refused(l.says(id, alpha, "INFORM", strings.Repeat(" ", performatives.MaxEnvelope)+"{}"), session.TooLarge)
 }
 
@@ -184,29 +184,29 @@ func TestBytes(t *testing.T) {
 // organisations, and operators, take theirs.
 func TestSchemasOfOne(t *testing.T) {
 	t.Parallel()
-	l := limits(t, broker.Limits{Schemas: 2})
+	l := limited(t, limits.Limits{Schemas: 2})
 	put := func(subject func(string) string, name string) error {
 		return l.ask(subject(api.SchemaPut.Name), []byte(`{"name":"`+name+`","schema":{"type":"object"}}`))
 	}
 	by := func(a performatives.Agent) func(string) string {
 		return func(verb string) string { return api.Call(a, verb) }
 	}
-	l.heard(put(by(alpha), "a-v1"))
-	l.heard(put(by("agent://acme.com/other"), "b-v1"))
+	l.accepted(put(by(alpha), "a-v1"))
+	l.accepted(put(by("agent://acme.com/other"), "b-v1"))
 	l.refused(put(by(alpha), "c-v1"), session.TooLarge)
-	l.heard(put(by(alpha), "a-v1")) // the same again is no other
-	l.heard(put(by(beta), "c-v1"))
-	l.heard(put(api.OperatorCall, "d-v1"))
+	l.accepted(put(by(alpha), "a-v1")) // the same again is no other
+	l.accepted(put(by(beta), "c-v1"))
+	l.accepted(put(api.OperatorCall, "d-v1"))
 }
 
 // What waits for its answer is bounded, and answered all the same.
 func TestInFlight(t *testing.T) {
 	t.Parallel()
-	l := limits(t, broker.Limits{InFlight: 3})
+	l := limited(t, limits.Limits{InFlight: 3})
 	id := newID()
-	l.heard(l.says(id, alpha, "PROPOSE", invitation(beta)))
-	l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
-	letGo := l.Hold(id)
+	l.accepted(l.says(id, alpha, "PROPOSE", invitation(beta)))
+	l.accepted(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
+	letGo := l.Server.Broker.Command.Hold(id)
 	answers, err := l.nc.SubscribeSync(l.nc.NewInbox())
 	testkit.Must(t, err)
 	for range 3 {
@@ -214,7 +214,7 @@ func TestInFlight(t *testing.T) {
 	}
 	limitedBy(t, l.says(id, alpha, "OBSERVE", `{"subject":"x"}`), "inFlight")
 	limitedBy(t, l.ask(api.Call(alpha, api.BrokerInfo.Name), nil), "inFlight")
-	l.heard(l.ask(api.Call(beta, api.BrokerInfo.Name), nil))
+	l.accepted(l.ask(api.Call(beta, api.BrokerInfo.Name), nil))
 	letGo()
 	for range 3 {
 		m, err := answers.NextMsg(testkit.Patience)
@@ -222,17 +222,17 @@ func TestInFlight(t *testing.T) {
 			t.Error(m, err)
 		}
 	}
-	l.heard(l.says(id, alpha, "OBSERVE", `{"subject":"x"}`))
+	l.accepted(l.says(id, alpha, "OBSERVE", `{"subject":"x"}`))
 }
 
 // Who holds too many sessions open opens no more until one is over; the same
-// bytes are heard then. A restart does not forget them.
+// bytes are accepted then. A restart does not forget them.
 func TestSessionsOfOne(t *testing.T) {
 	t.Parallel()
-	l := limits(t, broker.Limits{Sessions: 2})
+	l := limited(t, limits.Limits{Sessions: 2})
 	one, two, three := newID(), newID(), newID()
 	for _, id := range []performatives.SessionID{one, two} {
-		l.heard(l.says(id, alpha, "PROPOSE", invitation(beta)))
+		l.accepted(l.says(id, alpha, "PROPOSE", invitation(beta)))
 	}
 	more := envelope(string(three), alpha, "PROPOSE", invitation(beta))
 	limitedBy(t, l.ask(api.Submit(alpha, three), more), "sessions")
@@ -240,39 +240,67 @@ func TestSessionsOfOne(t *testing.T) {
 	l.Up()
 	l.nc = l.Plain()
 	limitedBy(t, l.ask(api.Submit(alpha, three), more), "sessions")
-	l.heard(l.says(newID(), beta, "PROPOSE", invitation(alpha)))
-	l.heard(l.says(one, beta, "REJECT", `{"referenceId":"inv","code":"unspecified","reason":"x","retryable":false}`))
-	l.heard(l.ask(api.Submit(alpha, three), more))
+	l.accepted(l.says(newID(), beta, "PROPOSE", invitation(alpha)))
+	l.accepted(l.says(one, beta, "REJECT", `{"referenceId":"inv","code":"unspecified","reason":"x","retryable":false}`))
+	l.accepted(l.ask(api.Submit(alpha, three), more))
 	limitedBy(t, l.says(newID(), alpha, "PROPOSE", invitation(beta)), "sessions")
-	l.refused(l.says(newID(), alpha, "PROPOSE", `{}`), session.SchemaInvalid) // only what would be heard is limited
+	l.refused(l.says(newID(), alpha, "PROPOSE", `{}`), session.SchemaInvalid) // only what would be accepted is limited
+}
+
+// Whom an organisation invites has so many of its invitations to answer and no more, whichever
+// agents invite. Others invite meanwhile; an answer makes room, and a restart forgets nothing.
+func TestInvitationsOfOne(t *testing.T) {
+	t.Parallel()
+	l := limited(t, limits.Limits{Invitations: 2})
+	const colleague, second, innocent = "agent://acme.com/second", "agent://widgets.co/second", "agent://innocent.org/a"
+	one := newID()
+	l.accepted(l.says(one, alpha, "PROPOSE", invitation(beta)))
+	l.accepted(l.says(newID(), colleague, "PROPOSE", invitation(second, gamma)))
+	three := newID()
+	more := envelope(string(three), alpha, "PROPOSE", invitation(beta))
+	limitedBy(t, l.ask(api.Submit(alpha, three), more), "invitations")
+	l.accepted(l.says(newID(), innocent, "PROPOSE", invitation(beta)))
+	l.accepted(l.says(newID(), beta, "PROPOSE", invitation(alpha)))
+	for range 3 {
+		l.accepted(l.says(newID(), alpha, "PROPOSE", invitation(colleague)))
+	}
+	l.Down()
+	l.Up()
+	l.nc = l.Plain()
+	limitedBy(t, l.ask(api.Submit(alpha, three), more), "invitations")
+	l.accepted(l.says(one, beta, "ACCEPT", `{"referenceId":"inv"}`))
+	l.accepted(l.ask(api.Submit(alpha, three), more))
+	limitedBy(t, l.says(newID(), colleague, "PROPOSE", invitation(second)), "invitations")
+	l.accepted(l.says(three, alpha, "WITHDRAW", `{"referenceId":"inv"}`))
+	l.accepted(l.says(newID(), colleague, "PROPOSE", invitation(second)))
 }
 
 // The participants of a session are bounded, and those who are let in by
 // DELEGATE besides; no time changes that, so it is not rate_limited.
 func TestParticipants(t *testing.T) {
 	t.Parallel()
-	l := limits(t, broker.Limits{Participants: 2})
+	l := limited(t, limits.Limits{Participants: 2})
 	id := newID()
 	l.refused(l.says(id, alpha, "PROPOSE", invitation(beta, gamma)), session.TooLarge)
-	l.heard(l.says(id, alpha, "PROPOSE", invitation(beta)))
-	l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
+	l.accepted(l.says(id, alpha, "PROPOSE", invitation(beta)))
+	l.accepted(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
 	delegate := func(i int) error {
 		return l.says(id, alpha, "DELEGATE", fmt.Sprintf(`{"targetAgent":"agent://acme.com/d%d","scope":"x","authority":"full"}`, i))
 	}
-	l.heard(delegate(1))
-	l.heard(delegate(2))
+	l.accepted(delegate(1))
+	l.accepted(delegate(2))
 	l.refused(delegate(3), session.TooLarge)
-	l.heard(l.says(id, alpha, "ESCALATE", `{"reason":"authority-limit","urgency":"low","context":"x"}`))
+	l.accepted(l.says(id, alpha, "ESCALATE", `{"reason":"authority-limit","urgency":"low","context":"x"}`))
 }
 
-// Who sends without waiting is heard in the order in which it sent, also beyond
+// Who sends without waiting is answered in the order in which it sent, also beyond
 // what is worked on at once.
 func TestOrderOfOne(t *testing.T) {
 	t.Parallel()
-	l := limits(t, broker.Limits{})
+	l := limited(t, limits.Limits{})
 	id := newID()
-	l.heard(l.says(id, alpha, "PROPOSE", invitation(beta)))
-	l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
+	l.accepted(l.says(id, alpha, "PROPOSE", invitation(beta)))
+	l.accepted(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
 	answers, err := l.nc.SubscribeSync(l.nc.NewInbox())
 	testkit.Must(t, err)
 	const acts = 250

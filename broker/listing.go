@@ -3,38 +3,54 @@ package broker
 import (
 	"context"
 
+	"github.com/parley-asp/parley/broker/sessionlist"
+	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/sessionlist"
 )
-
-func (b *Broker) openList(ctx context.Context) (err error) {
-	o := sessionlist.Options{Store: b.store, Log: b.Log}
-	if b.store.Archives() {
-		o.Archive = b.archive
-	}
-	b.list, err = sessionlist.Open(ctx, o)
-	return err
-}
 
 // row is the session's row in the session list.
 func (l *cachedSession) row() sessionlist.Row {
-	return sessionlist.Row{State: l.state.Phase, Participants: l.state.Participants(), Principals: l.state.Principals(), Entries: l.state.Next}
+	return sessionlist.Row{
+		State: l.state.Phase, Participants: l.state.Participants(), Principals: l.state.Principals(), Answered: whoAnswered(&l.state), Entries: l.state.Next,
+	}
 }
 
-// rowChanged tells whether the session list has another row, or none.
-func (l *cachedSession) rowChanged() bool {
-	return l.rowState != l.state.Phase || l.rowParticipants != len(l.state.Participants())
+// whoAnswered are the invitees who have answered, while others have not.
+func whoAnswered(s *session.State) (all []performatives.Agent) {
+	if s.Phase != session.Invited {
+		return nil
+	}
+	for _, a := range s.Participants()[1:s.Principals()] {
+		if p, _ := s.Party(a); p.Answered {
+			all = append(all, a)
+		}
+	}
+	return all
 }
+
+// A rowMark tells one row of a session from the next.
+type rowMark struct {
+	state                  session.Phase
+	participants, answered int
+}
+
+func markOf(s *session.State) rowMark {
+	return rowMark{s.Phase, len(s.Participants()), len(whoAnswered(s))}
+}
+
+// rowChanged reports whether the session list has another row, or none.
+func (l *cachedSession) rowChanged() bool { return l.listed != markOf(&l.state) }
 
 // note updates the list and the escalation inbox in memory before an act is answered, so that
 // whoever has the acceptance finds what the act did.
-func (b *Broker) note(l *cachedSession, before session.Phase, participants int) {
-	row := l.row()
-	if before != row.State || participants != len(row.Participants) {
-		b.list.Keep(l.id, row)
+func (b *Broker) note(l *cachedSession, before rowMark) {
+	if before != markOf(&l.state) {
+		b.parts.List.Keep(l.id, l.row())
+	} else {
+		b.parts.List.Moved(l.id, sessionlist.Row{State: l.state.Phase, Participants: l.state.Participants()})
 	}
-	if before == session.Escalated || l.state.Phase == session.Escalated {
-		b.approvals.Note(&l.state, b.clock(l))
+	if before.state == session.Escalated || l.state.Phase == session.Escalated {
+		b.parts.Approvals.Note(&l.state, b.clock(l))
 	}
 }
 
@@ -45,9 +61,9 @@ func (b *Broker) writeRow(ctx context.Context, l *cachedSession) error {
 	}
 	row, only := l.row(), l.unwritten
 	l.unwritten = false
-	if err := b.list.Write(ctx, l.id, row, only); err != nil {
+	if err := b.parts.List.Write(ctx, l.id, row, only); err != nil {
 		return err
 	}
-	l.rowState, l.rowParticipants = row.State, len(row.Participants)
+	l.listed = markOf(&l.state)
 	return nil
 }

@@ -1,7 +1,6 @@
 package broker_test
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"time"
@@ -10,9 +9,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/test/fault"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // The list of sessions survives a restart, those that are over too, which come while the
@@ -51,7 +50,7 @@ func TestListAfterRestart(t *testing.T) {
 			t.Errorf("all: %v, want %v and %v", got, open, over)
 		}
 	}
-	login, err := nats.NkeyOptionFromSeed(b.Data + "/" + server.BrokerSeed)
+	login, err := nats.NkeyOptionFromSeed(b.Data + "/" + server.BrokerLogin)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,15 +58,11 @@ func TestListAfterRestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
-	defer cancel()
-	for {
-		s, err := js.Stream(ctx, api.IndexStream)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if left, err := s.Info(ctx, jetstream.WithSubjectFilter(api.AllIndex)); err != nil || len(left.State.Subjects) == len(open) {
-			return
-		}
-	}
+	s, err := js.Stream(t.Context(), api.IndexStream)
+	testkit.Must(t, err)
+	testkit.Eventually(t, "only open sessions are listed among the open", func() bool {
+		left, err := s.Info(t.Context(), jetstream.WithSubjectFilter(api.AllIndex))
+		testkit.Must(t, err)
+		return len(left.State.Subjects) == len(open)
+	})
 }

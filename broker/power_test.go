@@ -8,13 +8,13 @@ import (
 	"testing"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/broker"
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/test/fault"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // TestPowerFailure takes what was derived away, as a power failure does with
-// what is not fsynced, when it was noted as settled already: the next start
+// what is not fsynced, when it was noted as applied already: the next start
 // finds it missing and derives it again.
 func TestPowerFailure(t *testing.T) {
 	t.Parallel()
@@ -25,8 +25,8 @@ func TestPowerFailure(t *testing.T) {
 		s.Say(alpha, "OBSERVE", `{"subject":"x"}`)
 	}
 	last := uint64(13) // one invitation, two answers, ten remarks
-	for b.Settled() < last {
-		testkit.Must(t, b.Beat(t.Context()))
+	for b.Broker.Command.Applied() < last {
+		testkit.Must(t, b.Broker.Command.Beat(t.Context()))
 	}
 	b.Crash()
 	for _, stream := range []string{api.InboxStream, api.IndexStream} {
@@ -47,7 +47,7 @@ func TestDiskFails(t *testing.T) {
 	t.Parallel()
 	at := newSite(t)
 	var failed atomic.Bool
-	b, _ := at.OpenBroker(func(o *broker.Options) {
+	b, _ := at.OpenBroker(func(o *server.BrokerOptions) {
 		o.Alone = true
 		o.Durable = func(string, uint64) error {
 			if failed.Load() {
@@ -67,7 +67,7 @@ func TestDiskFails(t *testing.T) {
 		}
 		failed.Store(false) // which is no comfort: nobody knows what was lost
 	}
-	if b.Healthy(t.Context()) == nil {
+	if b.Command.Healthy(t.Context()) == nil {
 		t.Error("the broker says that it is well")
 	}
 }

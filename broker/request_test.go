@@ -9,17 +9,17 @@ import (
 	"time"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/broker"
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // A request without a required member, with a misspelt one or with one of another type is
 // malformed, and the refusal names its path (PROTOCOL.md §9).
 func TestMalformedRequests(t *testing.T) {
 	t.Parallel()
-	l := limits(t, broker.Limits{})
+	l := limited(t, limits.Limits{})
 	for _, c := range []struct{ verb, request, path, says string }{
 		{"session.get", ``, "/sessionId", "is missing"},
 		{"session.get", `{}`, "/sessionId", "is missing"},
@@ -52,8 +52,8 @@ func TestMalformedRequests(t *testing.T) {
 			t.Errorf("%s %s: details %s, want the path %q", c.verb, c.request, data, c.path)
 		}
 	}
-	l.heard(l.ask(api.Call(alpha, api.SessionList.Name), nil))
-	l.heard(l.ask(api.Call(alpha, api.SessionList.Name), []byte(`{"state":null}`)))
+	l.accepted(l.ask(api.Call(alpha, api.SessionList.Name), nil))
+	l.accepted(l.ask(api.Call(alpha, api.SessionList.Name), []byte(`{"state":null}`)))
 }
 
 // A wrong signature tells the SHA-256 of the bytes that were checked, so that its sender can

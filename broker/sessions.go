@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/parley-asp/parley/approvals"
-	"github.com/parley-asp/parley/cluster"
+	"github.com/parley-asp/parley/broker/approvals"
+	"github.com/parley-asp/parley/broker/cluster"
+	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/scheduler"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -44,7 +44,7 @@ type cachedSession struct {
 	size    int           // that sessions.bytes has of it
 	idle    *list.Element // nil while it cannot be evicted
 
-	slot          *scheduler.Slot  // of the act that is being judged
+	slot          *limits.Slot     // of the act that is being judged
 	indeterminate *cluster.Pending // an append that was not acknowledged
 	attempts      int              // at the side effects, without success
 	retrying      bool             // of the side effects, is scheduled
@@ -60,17 +60,17 @@ type contents struct {
 	loaded    bool
 	archived  bool // it is in the archive and does not change any more
 
-	unapplied       []delivery // accepted entries whose side effects may be missing
-	inboxes         map[performatives.Agent]place
-	armed           time.Time     // when the session's timer fires
-	lagsUntil       time.Time     // the timer and the row are written then; zero if they are written
-	unwritten       bool          // nobody has written a timer or a row yet, for certain
-	rowState        session.Phase // in the session list
-	rowParticipants int           // in the session list
-	approvals       approvals.Written
-	told            int  // delegations whose targets were told
-	leaves          int  // agreements whose leaves are in the log
-	ended           bool // the leaf of its end is in the log
+	unapplied []delivery // accepted entries whose side effects may be missing
+	inboxes   map[performatives.Agent]place
+	armed     time.Time // when the session's timer fires
+	looked    time.Time // when a timer that fired had the deadlines looked at
+	lagsUntil time.Time // the timer and the row are written then; zero if they are written
+	unwritten bool      // nobody has written a timer or a row yet, for certain
+	listed    rowMark   // of its row in the session list
+	approvals approvals.Written
+	told      int  // delegations whose targets were told
+	leaves    int  // agreements whose leaves are in the log
+	ended     bool // the leaf of its end is in the log
 }
 
 func newSessions(b *Broker) *sessions {
@@ -87,7 +87,7 @@ func (s *sessions) run(id performatives.SessionID, do func(context.Context, *cac
 	defer s.mu.Unlock()
 	l := s.cached[id]
 	if l == nil {
-		l = &cachedSession{id: id, contents: contents{state: session.New(id, s.b.Modes)}}
+		l = &cachedSession{id: id, contents: contents{state: session.New(id, s.b.o.Modes)}}
 		s.cached[id] = l
 	}
 	if s.shut || len(l.queue) >= maxQueue {
@@ -122,7 +122,7 @@ func (s *sessions) worker(l *cachedSession) {
 		}
 		select {
 		case l = <-s.next:
-		case <-s.b.work.Context().Done():
+		case <-s.b.parts.Work.Context().Done():
 			return
 		}
 		s.mu.Lock()
@@ -155,7 +155,7 @@ func (s *sessions) work(l *cachedSession) {
 		do := l.queue[0]
 		l.queue = l.queue[1:]
 		s.mu.Unlock()
-		do(s.b.work.Context(), l)
+		do(s.b.parts.Work.Context(), l)
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // What is entered while a session is being forgotten, to be read anew, is done.
@@ -20,7 +20,7 @@ func TestForgettingLosesNoWork(t *testing.T) {
 		entering.Go(func() {
 			for range 5000 {
 				undone.Add(1)
-				for !b.Forgets(id, undone.Done) { // too much waits
+				for !b.Broker.Command.Forgets(id, undone.Done) { // too much waits
 				}
 			}
 		})

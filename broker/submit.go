@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -13,24 +14,46 @@ import (
 // Admit lets one request of so many bytes of a principal in, as fast and as many at a time as its
 // limits allow, or refuses it; id is "" for a call. release says that it was answered.
 func (b *Broker) Admit(sender performatives.Agent, id performatives.SessionID, size int) (release func(), err error) {
-	b.available.Seen(sender)
-	release, err = b.limiter.Admit(sender, size)
+	account := b.accounts.Of(sender)
+	if release, err = account.Hold(limits.InFlight, 1); err == nil {
+		if err = account.Admit(1, size); err != nil {
+			release()
+		}
+	}
 	if err != nil {
 		b.tellLimited(sender, cmp.Or(id, noSession), err)
 	}
 	return release, err
 }
 
-// CheckRate refuses a principal that Admit would refuse now, before anything is stored for it.
-func (b *Broker) CheckRate(sender performatives.Agent) error { return b.limiter.Check(sender) }
+// Charge charges requests that a gateway answers by itself, or refuses them. It refuses whoever owes
+// something, of no requests as well.
+func (b *Broker) Charge(caller performatives.Agent, requests int) error {
+	err := b.accounts.Of(caller).Admit(requests, 0)
+	if err != nil {
+		b.tellLimited(caller, noSession, err)
+	}
+	return err
+}
+
+// freeOfCopy is what a copy of an act is free of charge, so that ordinary acts cost as many bytes in
+// sessions of any size.
+const freeOfCopy = 4 << 10
+
+// chargeCopies charges for the inbox copies of an act that was accepted.
+func (b *Broker) chargeCopies(sender performatives.Agent, size, copies int) {
+	account := b.accounts.Of(sender)
+	account.Spend(limits.Items, float64(copies))
+	account.Spend(limits.BytesIn, float64(copies*max(0, size-freeOfCopy)))
+}
 
 // Isolated tells that acts must not be judged now: this broker may have been taken for dead.
-func (b *Broker) Isolated() bool { return b.cluster.Isolated() }
+func (b *Broker) Isolated() bool { return b.parts.Members.Isolated() }
 
 // Submit judges an envelope when its session's turn comes, and answers once, after
 // release. Side effects follow the answer.
 func (b *Broker) Submit(id performatives.SessionID, sender performatives.Agent, envelope []byte, release func(), answer func(api.Acceptance, error)) {
-	b.submit(b.access.QueueOf(id, sender), id, sender, envelope, release, answer)
+	b.submit(b.parts.Reads.QueueOf(id, sender), id, sender, envelope, release, answer)
 }
 
 // submit judges an envelope when the turn of a queue comes.
@@ -45,7 +68,7 @@ func (b *Broker) submit(queue, id performatives.SessionID, sender performatives.
 		l.slot = b.judging.Enter(sender)
 		defer l.slot.Done()
 		accepted, err := b.admit(ctx, l, id, sender, envelope)
-		if moved = errors.Is(err, errNoStranger); moved {
+		if moved = errors.Is(err, errParticipant); moved {
 			b.submit(id, id, sender, envelope, release, answer)
 			return
 		}
@@ -59,7 +82,7 @@ func (b *Broker) submit(queue, id performatives.SessionID, sender performatives.
 			b.reaches(answered)
 		}
 		if n := len(l.unapplied); err == nil && n > 0 {
-			b.limiter.ChargeCopies(sender, len(envelope), len(l.unapplied[n-1].to))
+			b.chargeCopies(sender, len(envelope), len(l.unapplied[n-1].to))
 		}
 		switch {
 		case len(l.unapplied) > 0:

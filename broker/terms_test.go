@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/broker"
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 func agreeing(schema string, who ...performatives.Agent) string {
@@ -22,8 +22,8 @@ func agreeing(schema string, who ...performatives.Agent) string {
 func (l line) opens(schema string) performatives.SessionID {
 	l.Helper()
 	id := newID()
-	l.heard(l.says(id, alpha, "PROPOSE", agreeing(schema, beta)))
-	l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
+	l.accepted(l.says(id, alpha, "PROPOSE", agreeing(schema, beta)))
+	l.accepted(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
 	return id
 }
 
@@ -39,11 +39,11 @@ func putting(name, schema string) []byte {
 // that is too complex (PROTOCOL.md §4).
 func TestExpensiveTerms(t *testing.T) {
 	t.Parallel()
-	l := limits(t, broker.Limits{})
+	l := limited(t, limits.Limits{})
 	refs := func(to string) string {
 		return strings.TrimSuffix(strings.Repeat(`{"$ref":"#/$defs/`+to+`"},`, 12), ",")
 	}
-	l.heard(l.ask(api.Call(alpha, api.SchemaPut.Name), putting("twelves",
+	l.accepted(l.ask(api.Call(alpha, api.SchemaPut.Name), putting("twelves",
 		`{"$defs":{"c":{"minProperties":1},"b":{"allOf":[`+refs("c")+`]}},"allOf":[`+refs("b")+`]}`)))
 	id := l.opens("twelves")
 	var members strings.Builder
@@ -53,7 +53,7 @@ func TestExpensiveTerms(t *testing.T) {
 	err := l.says(id, alpha, "PROPOSE", offer("twelves", "p1", `{`+members.String()+`"x":0}`))
 	l.refused(err, session.SchemaInvalid)
 	l.fault(err, "/terms", "budget", "131072 steps")
-	l.heard(l.says(id, alpha, "PROPOSE", offer("twelves", "p1", `{"x":0}`)))
+	l.accepted(l.says(id, alpha, "PROPOSE", offer("twelves", "p1", `{"x":0}`)))
 	err = l.ask(api.Call(alpha, api.SchemaPut.Name), putting("patterns", `{"pattern":"`+strings.Repeat("x{1000}", 1000)+`"}`))
 	l.refused(err, session.SchemaInvalid)
 	l.fault(err, "/schema", "complexity", "may have at most 4096")
@@ -80,15 +80,15 @@ func (l line) fault(err error, path, rule, says string) {
 // many checks wait as there are slots.
 func TestLongChecksHoldNoSlot(t *testing.T) {
 	t.Parallel()
-	l := limits(t, broker.Limits{})
-	l.heard(l.ask(api.Call(alpha, api.SchemaPut.Name), putting("items", `{"properties":{"a":{"items":{"type":"integer"}}}}`)))
+	l := limited(t, limits.Limits{})
+	l.accepted(l.ask(api.Call(alpha, api.SchemaPut.Name), putting("items", `{"properties":{"a":{"items":{"type":"integer"}}}}`)))
 	var ids []performatives.SessionID
 	for range runtime.GOMAXPROCS(0) + 1 {
 		ids = append(ids, l.opens("items"))
 	}
 	other := newID()
-	l.heard(l.says(other, alpha, "PROPOSE", invitation(beta)))
-	letGo := l.HoldChecks("agent://gamma.example/other")
+	l.accepted(l.says(other, alpha, "PROPOSE", invitation(beta)))
+	letGo := l.Server.Broker.Command.HoldChecks("agent://gamma.example/other")
 	answers, err := l.nc.SubscribeSync(l.nc.NewInbox())
 	if err != nil {
 		t.Fatal(err)
@@ -99,8 +99,8 @@ func TestLongChecksHoldNoSlot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l.heard(l.says(other, beta, "ACCEPT", `{"referenceId":"inv"}`))
-	l.heard(l.says(other, beta, "OBSERVE", `{"subject":"meanwhile"}`))
+	l.accepted(l.says(other, beta, "ACCEPT", `{"referenceId":"inv"}`))
+	l.accepted(l.says(other, beta, "OBSERVE", `{"subject":"meanwhile"}`))
 	if n, _, err := answers.Pending(); err != nil || n > 0 {
 		t.Errorf("%d offers were answered without their check (%v)", n, err)
 	}
@@ -117,14 +117,14 @@ func TestLongChecksHoldNoSlot(t *testing.T) {
 // schema under it, also after a restart.
 func TestSchemaIsRemoved(t *testing.T) {
 	t.Parallel()
-	l := limits(t, broker.Limits{Schemas: 1})
+	l := limited(t, limits.Limits{Schemas: 1})
 	put := func(name, schema string) error {
 		return l.ask(api.Call(alpha, api.SchemaPut.Name), putting(name, schema))
 	}
 	remove := func(subject, name string) error { return l.ask(subject, []byte(`{"name":"`+name+`"}`)) }
-	l.heard(put("a-v1", `{"type":"object"}`))
+	l.accepted(put("a-v1", `{"type":"object"}`))
 	id := l.opens("a-v1")
-	l.heard(l.says(id, alpha, "PROPOSE", offer("a-v1", "p1", `{}`)))
+	l.accepted(l.says(id, alpha, "PROPOSE", offer("a-v1", "p1", `{}`)))
 
 	l.refused(remove(api.Call(alpha, api.SchemaRemove.Name), "a-v1"), session.MalformedEnvelope) // it is no verb of theirs
 	l.refused(remove(api.OperatorCall(api.SchemaRemove.Name), "b-v1"), session.SchemaUnsupported)
@@ -147,8 +147,8 @@ func TestSchemaIsRemoved(t *testing.T) {
 			l.nc = l.Plain()
 		}
 	}
-	l.heard(put("a-v1", `{ "type": "object" }`))
-	l.heard(l.says(id, alpha, "PROPOSE", offer("a-v1", "p2", `{"n":2}`)))
+	l.accepted(put("a-v1", `{ "type": "object" }`))
+	l.accepted(l.says(id, alpha, "PROPOSE", offer("a-v1", "p2", `{"n":2}`)))
 	l.refused(put("c-v1", `{}`), session.TooLarge) // the only one that it may have is back
 }
 
@@ -164,18 +164,18 @@ func (l line) listed() string {
 // The schemas of one organisation have so many bytes; a refusal says how many are left.
 func TestSchemaBytes(t *testing.T) {
 	t.Parallel()
-	l := limits(t, broker.Limits{SchemaBytes: 3000})
+	l := limited(t, limits.Limits{SchemaBytes: 3000})
 	large := `{"description":"` + strings.Repeat("x", 2000) + `"}`
 	put := func(subject, name, schema string) error { return l.ask(subject, putting(name, schema)) }
 	of := func(a performatives.Agent) string { return api.Call(a, api.SchemaPut.Name) }
-	l.heard(put(of(alpha), "a-v1", large))
+	l.accepted(put(of(alpha), "a-v1", large))
 	err := put(of("agent://acme.com/other"), "b-v1", large)
 	l.refused(err, session.TooLarge)
 	if refusal, ok := errors.AsType[*session.Refusal](err); !ok || !strings.Contains(fmt.Sprint(refusal.Details), "bytesLeft") {
 		t.Errorf("the refusal does not say how many are left: %v", err)
 	}
-	l.heard(put(of(alpha), "a-v1", large))
-	l.heard(put(of(alpha), "b-v1", `{}`))
-	l.heard(put(of(beta), "c-v1", large))
-	l.heard(put(api.OperatorCall(api.SchemaPut.Name), "d-v1", large))
+	l.accepted(put(of(alpha), "a-v1", large))
+	l.accepted(put(of(alpha), "b-v1", `{}`))
+	l.accepted(put(of(beta), "c-v1", large))
+	l.accepted(put(api.OperatorCall(api.SchemaPut.Name), "d-v1", large))
 }

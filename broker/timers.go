@@ -10,10 +10,10 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// due looks at a session whose timer fired.
-func (b *Broker) due(id performatives.SessionID, done func(error)) {
+// Due looks at a session whose timer was set for a time and fired.
+func (b *Broker) Due(id performatives.SessionID, at time.Time, done func(error)) {
 	if !b.sessions.run(id, func(ctx context.Context, l *cachedSession) {
-		err := b.atDeadline(ctx, l)
+		err := b.atDeadline(ctx, l, at)
 		if err != nil {
 			b.trouble("timer", id, err) //nolint:errcheck // it logs; the timer comes again
 		}
@@ -24,7 +24,7 @@ func (b *Broker) due(id performatives.SessionID, done func(error)) {
 }
 
 // atDeadline appends what the clock has ended and sets the next timer.
-func (b *Broker) atDeadline(ctx context.Context, l *cachedSession) error {
+func (b *Broker) atDeadline(ctx context.Context, l *cachedSession, at time.Time) error {
 	if err := b.load(ctx, l); err != nil {
 		return err
 	}
@@ -34,7 +34,8 @@ func (b *Broker) atDeadline(ctx context.Context, l *cachedSession) error {
 	if l.state.Phase == session.Idle {
 		return nil
 	}
-	b.tellExpired(l)
+	l.looked = b.clock(l)
+	b.tellLapsed(l, at)
 	if err := b.tellStandbys(ctx, l); err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func (b *Broker) enterDeadlines(ctx context.Context, l *cachedSession) error {
 		if err := b.restore(ctx, l, m); err != nil {
 			return err
 		}
-		next, err := session.Step(l.state, session.Event{Message: m, At: at, Broker: b.Signer.Key()})
+		next, err := session.Step(l.state, session.Event{Message: m, At: at, Broker: b.o.Signer.Key()})
 		if err != nil {
 			return err
 		}
@@ -86,9 +87,9 @@ func (b *Broker) closing(id performatives.SessionID, d session.Deadline, at time
 	}
 	envelope, err := performatives.Draft{
 		ID: performatives.MessageID(message.String()), Session: id, Timestamp: at,
-		Sender: performatives.BrokerAgent(b.Signer.Key()),
+		Sender: performatives.BrokerAgent(b.o.Signer.Key()),
 		Body:   &performatives.CloseBody{Outcome: performatives.FailedEnd, Reason: d.Code, Summary: deadlineSummary[d.Code]},
-	}.Envelope(b.Signer)
+	}.Envelope(b.o.Signer)
 	if err != nil {
 		return nil, err
 	}
@@ -106,15 +107,16 @@ var deadlineSummary = map[string]string{
 	session.EscalationExpired: "no decision was made in time",
 }
 
-// tellExpired publishes which offer has just expired; the session goes on.
-func (b *Broker) tellExpired(l *cachedSession) {
-	for _, d := range l.state.Deadlines(l.armed) {
-		if !d.Ends && !l.armed.IsZero() && !l.armed.Before(d.At) {
-			b.tell(l.id, "timeout", map[string]any{
-				"sessionId": l.id, "state": l.state.Phase, "reason": d.Code, "referenceId": d.Ref,
-				"at": d.At.UTC().Format(time.RFC3339Nano),
-			})
-		}
+// tellLapsed publishes the deadlines that have passed since a time and end nothing; the session goes on.
+func (b *Broker) tellLapsed(l *cachedSession, since time.Time) {
+	if since.IsZero() {
+		return
+	}
+	for _, d := range l.state.Lapsed(since, l.looked) {
+		b.tell(l.id, "timeout", map[string]any{
+			"sessionId": l.id, "state": l.state.Phase, "reason": d.Code, "referenceId": d.Ref,
+			"at": d.At.UTC().Format(time.RFC3339Nano),
+		})
 	}
 }
 
@@ -127,7 +129,7 @@ func (b *Broker) arm(ctx context.Context, l *cachedSession) error {
 		if l.unwritten {
 			return nil
 		}
-		return b.timers.Purge(ctx, l.id)
+		return b.parts.Timers.Purge(ctx, l.id)
 	}
 	if err := b.tellStandbys(ctx, l); err != nil { // a turn may be theirs before a timer is set
 		return err
@@ -137,7 +139,7 @@ func (b *Broker) arm(ctx context.Context, l *cachedSession) error {
 		return nil
 	}
 	l.unwritten = false
-	if err := b.timers.Set(ctx, l.id, next); err != nil {
+	if err := b.parts.Timers.Set(ctx, l.id, next); err != nil {
 		return err
 	}
 	l.armed = next
@@ -150,9 +152,18 @@ func (b *Broker) nextTimer(l *cachedSession) (next time.Time, unset bool) {
 		return next, false
 	}
 	now := b.clock(l)
-	next, some := l.state.NextDeadline(now)
-	if due, more := b.approvals.NextDue(l.state, now); more && (!some || due.Before(next)) {
+	next, some := l.state.NextDeadline(l.lookedAt())
+	if due, more := b.parts.Approvals.NextDue(l.state, now); more && (!some || due.Before(next)) {
 		next, some = due, true
 	}
 	return next, some && (!l.armed.After(now) || next.Before(l.armed))
+}
+
+// lookedAt is up to when deadlines were looked at: the last entry, or a timer that fired since. Those that
+// passed after it are still to be told, however long the entry took to be stored.
+func (l *cachedSession) lookedAt() time.Time {
+	if l.looked.After(l.state.Updated) {
+		return l.looked
+	}
+	return l.state.Updated
 }

@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/archive"
 	"github.com/parley-asp/parley/broker"
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/broker/archive"
+	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/test/fault"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // A session that is over has no timer any more, whether a party closed it, also where the broker had
@@ -39,10 +40,10 @@ func TestTimersOfWhatIsOver(t *testing.T) {
 // on, and the late answer counts (PROTOCOL.md §5).
 func TestResponseTimeIsTold(t *testing.T) {
 	t.Parallel()
-	l := limits(t, broker.Limits{})
+	l := limited(t, limits.Limits{})
 	id := newID()
-	l.heard(l.says(id, alpha, "PROPOSE", invitation(beta)))
-	l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
+	l.accepted(l.says(id, alpha, "PROPOSE", invitation(beta)))
+	l.accepted(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
 	told, err := l.nc.SubscribeSync(api.Event(id, "timeout"))
 	if err != nil {
 		t.Fatal(err)
@@ -50,10 +51,10 @@ func TestResponseTimeIsTold(t *testing.T) {
 	proposes := func(proposal string, within int) {
 		t.Helper()
 		act := envelope(string(id), alpha, "PROPOSE", `{"proposalId":"`+proposal+`","type":"x","subject":"x","terms":{"id":"`+proposal+`"}}`)
-		l.heard(l.ask(api.Submit(alpha, id), append(act[:len(act)-1], fmt.Sprintf(`,"constraints":{"maxResponseTimeMs":%d}}`, within)...)))
+		l.accepted(l.ask(api.Submit(alpha, id), append(act[:len(act)-1], fmt.Sprintf(`,"constraints":{"maxResponseTimeMs":%d}}`, within)...)))
 	}
-	proposes("p1", 60_000)
-	proposes("p2", 50)
+	proposes("p1", 600_000)
+	proposes("p2", 1) // it has passed when its timer is set
 	m, err := told.NextMsg(testkit.Patience)
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +63,7 @@ func TestResponseTimeIsTold(t *testing.T) {
 	if err := json.Unmarshal(m.Data, &event); err != nil || event.Kind != "timeout" || event.Reason != "response_timeout" || event.State != "CONVERSING" || event.ReferenceID != "p2" {
 		t.Errorf("%s %v", m.Data, err)
 	}
-	l.heard(l.says(id, beta, "ACCEPT", `{"referenceId":"p2"}`))
+	l.accepted(l.says(id, beta, "ACCEPT", `{"referenceId":"p2"}`))
 	var view api.SessionView
 	l.reads(api.SessionGet.Name, `{"sessionId":"`+string(id)+`"}`, &view)
 	if len(view.Deadlines) != 2 || view.Deadlines[0].Code != "response_timeout" || view.Deadlines[0].Ref != "p1" || view.Deadlines[0].Ends {
@@ -79,10 +80,10 @@ func TestTimersAreNotDeliveredAgain(t *testing.T) {
 	t.Parallel()
 	w := newShelf(t, archive.Policy{})
 	busy := w.Invite(alpha, beta, time.Second)
-	letGo := w.b.Hold(busy.ID)
+	letGo := w.b.Broker.Command.Hold(busy.ID)
 	// The next one fires when the first would have come again.
 	w.Invite(alpha, beta, 2*broker.TimerAgain).Closed(beta, "invitation_timeout")
-	if n := w.b.Queued(busy.ID); n != 1 {
+	if n := w.b.Broker.Command.Queued(busy.ID); n != 1 {
 		t.Errorf("%d pieces of work wait for the session, want its timer", n)
 	}
 	letGo()

@@ -21,7 +21,7 @@ type act struct {
 // An ActOption changes one act.
 type ActOption func(*act) error
 
-// To addresses the act: everybody hears it, and this principal is to answer.
+// To addresses the act: everybody receives it, and this principal is to answer.
 func To(a performatives.Agent) ActOption {
 	return func(m *act) error {
 		m.Recipient = a

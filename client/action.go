@@ -110,7 +110,7 @@ type Ruling struct {
 }
 
 // Rule decides an escalation; only a human who may decide for its organisation
-// is heard. The session goes on where it was paused. The same ruling again is
+// is accepted. The session goes on where it was paused. The same ruling again is
 // answered like the first; another, or a late one, is refused as
 // escalation_resolved.
 func (s *Session) Rule(ctx context.Context, escalation string, r Ruling, options ...ActOption) (Receipt, error) {

@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/transcript"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
-// A conversation in which each of the thirteen acts is heard, and whose
+// A conversation in which each of the thirteen acts is accepted, and whose
 // transcript is whole and genuine.
-func TestEveryActIsHeard(t *testing.T) {
+func TestEveryActIsAccepted(t *testing.T) {
 	w := start(t, testkit.Options{})
 	human := w.Client(alice)
 	w.seed(gamma)
@@ -60,10 +60,10 @@ func TestEveryActIsHeard(t *testing.T) {
 	was(buyer.Observe(w.Ctx, "latency", map[string]any{"ms": 3}))
 	was(seller.Close(w.Ctx, client.Closing{Summary: "done", Outcome: performatives.Completed, Reason: "all is delivered"}))
 
-	heard := map[performatives.Performative]bool{}
-	verifier := transcript.NewVerifier(w.Key(), transcript.Expect{Session: buyer.ID()})
+	accepted := map[performatives.Performative]bool{}
+	verifier := transcript.NewVerifier(w.Server.Broker.Command.Key(), transcript.Expect{Session: buyer.ID()})
 	for _, entry := range must(buyer.Transcript(w.Ctx))(t) {
-		heard[entry.Message.Performative] = true
+		accepted[entry.Message.Performative] = true
 		for _, fault := range verifier.Add(entry.Bytes) {
 			t.Error(fault)
 		}
@@ -72,8 +72,8 @@ func TestEveryActIsHeard(t *testing.T) {
 		t.Error(fault)
 	}
 	for _, act := range performatives.All() {
-		if !heard[act] {
-			t.Errorf("%s was not heard", act)
+		if !accepted[act] {
+			t.Errorf("%s was not accepted", act)
 		}
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session/agreement"
 )
 
 // An Agreement is what an offer of binding/1 becomes once it is accepted, besides its terms.

@@ -4,12 +4,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/agreement"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // GATEWAYS.md G4: the SDK makes salts and signatures by itself.
@@ -49,7 +49,7 @@ func TestBindAndSign(t *testing.T) {
 		t.Error("a remark is bound")
 	}
 	if _, err = theirs.Accept(w.Ctx, "p1", head()); err == nil {
-		t.Error("an acceptance without a signature is heard")
+		t.Error("an acceptance without a signature is accepted")
 	}
 	accepted, err := theirs.Accept(w.Ctx, "p1", head(), client.Sign(offer))
 	testkit.Must(t, err)
@@ -60,7 +60,7 @@ func TestBindAndSign(t *testing.T) {
 	testkit.Must(t, err)
 	data, err := d.Bytes()
 	testkit.Must(t, err)
-	if r := agreement.Verify(data, agreement.Trust{Broker: w.Key()}); len(r.Faults) > 0 || len(r.Signed) != 2 || d.Category != "pricing" {
+	if r := agreement.Verify(data, agreement.Trust{Broker: w.Server.Broker.Command.Key()}); len(r.Faults) > 0 || len(r.Signed) != 2 || d.Category != "pricing" {
 		t.Errorf("%+v", r)
 	}
 	for row, err := range seller.Agreements(w.Ctx, api.ListAgreements{}) {

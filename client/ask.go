@@ -27,7 +27,7 @@ func (l *link) ask(ctx context.Context, subject string, data []byte) ([]byte, er
 	return reply, err
 }
 
-// insist is ask, and tells of a failure whether an attempt may have been heard: its answer did
+// insist is ask, and tells of a failure whether an attempt may have been accepted: its answer did
 // not come, or said that the broker does not know.
 func (l *link) insist(ctx context.Context, subject string, data []byte) (reply []byte, maybe bool, err error) {
 	for attempt := 0; ; attempt++ {
@@ -103,14 +103,14 @@ func retryAfter(err error) time.Duration {
 	return max(0, min(time.Duration(limited.RetryAfter)*time.Millisecond, mostPatient))
 }
 
-// denied tells whether an attempt was not heard for certain. The broker refuses as unavailable
+// denied reports whether an attempt was not accepted for certain. The broker refuses as unavailable
 // also where it does not know.
 func denied(err error) bool {
 	refusal, refused := errors.AsType[*session.Refusal](err)
 	return refused && refusal.Code != session.Unavailable || errors.Is(err, nats.ErrPermissionViolation)
 }
 
-// worthAsking tells whether the same request may be answered otherwise later.
+// worthAsking reports whether the same request may be answered otherwise later.
 func worthAsking(err error) bool {
 	if refusal, ok := errors.AsType[*session.Refusal](err); ok {
 		return refusal.Code == session.Unavailable || refusal.Code == session.RateLimited

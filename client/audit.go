@@ -12,7 +12,7 @@ import (
 func (o *Operator) AuditedSessions(ctx context.Context) ([]performatives.SessionID, error) {
 	var all []performatives.SessionID
 	for cursor := 0; ; {
-		page, err := call(ctx, &o.calls, api.AuditSessions, api.ListAudit{Cursor: cursor})
+		page, err := call(ctx, &o.Calls, api.AuditSessions, api.ListAudit{Cursor: cursor})
 		if err != nil {
 			return nil, err
 		}
@@ -29,7 +29,7 @@ func (o *Operator) AuditedSessions(ctx context.Context) ([]performatives.Session
 func (o *Operator) Stored(ctx context.Context, id performatives.SessionID) ([][]byte, error) {
 	var all [][]byte
 	for cursor := uint64(0); ; {
-		page, err := call(ctx, &o.calls, api.AuditMessages, api.AuditTranscript{Session: id, Cursor: cursor})
+		page, err := call(ctx, &o.Calls, api.AuditMessages, api.AuditTranscript{Session: id, Cursor: cursor})
 		if err != nil {
 			return nil, err
 		}
@@ -43,10 +43,10 @@ func (o *Operator) Stored(ctx context.Context, id performatives.SessionID) ([][]
 
 // Held is what the broker keeps of a session beside its transcript.
 func (o *Operator) Held(ctx context.Context, id performatives.SessionID) (api.Held, error) {
-	held, err := call(ctx, &o.calls, api.AuditSession, api.AuditRef{Session: id})
+	held, err := call(ctx, &o.Calls, api.AuditSession, api.AuditRef{Session: id})
 	for next := held.Next; err == nil && next != ""; {
 		var page api.Held
-		page, err = call(ctx, &o.calls, api.AuditSession, api.AuditRef{Session: id, Cursor: next})
+		page, err = call(ctx, &o.Calls, api.AuditSession, api.AuditRef{Session: id, Cursor: next})
 		held.Items = append(held.Items, page.Items...)
 		held.Copies = append(held.Copies, page.Copies...)
 		held.Inboxes = append(held.Inboxes, page.Inboxes...)

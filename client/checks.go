@@ -8,25 +8,19 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// CheckPage returns one page of what others delegated to the client's principal,
-// newest session first; by default what still stands.
-func (c *Client) CheckPage(ctx context.Context, filter api.ListChecks) (api.Checks, error) {
-	return call(ctx, &c.calls, api.CheckList, filter)
-}
-
 // Checks are all that the filter selects; its Limit is the length of a page. An
 // error ends them.
 func (c *Client) Checks(ctx context.Context, filter api.ListChecks) iter.Seq2[api.Check, error] {
 	return pages(func(cursor string) (api.Checks, error) {
 		filter.Cursor = cursor
-		return c.CheckPage(ctx, filter)
+		return call(ctx, &c.Calls, api.CheckList, filter)
 	}, func(p api.Checks) ([]api.Check, string) { return p.Checks, p.Next })
 }
 
 // Check is what was delegated to the client's principal in one session. Once it
 // has joined, it has the offer at stake too.
 func (c *Client) Check(ctx context.Context, id performatives.SessionID) (api.Check, error) {
-	return call(ctx, &c.calls, api.CheckGet, api.SessionRef{Session: id})
+	return call(ctx, &c.Calls, api.CheckGet, api.SessionRef{Session: id})
 }
 
 // A Finding is the result of a check.

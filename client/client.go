@@ -18,7 +18,7 @@ import (
 
 // A Client is one principal's connection to the broker. It reconnects for ever.
 type Client struct {
-	calls
+	Calls
 	agent performatives.Agent
 	inbox *inbox
 }
@@ -38,7 +38,7 @@ func Connect(ctx context.Context, url string, agent performatives.Agent, options
 	if _, err := performatives.ParseAgent(string(agent)); err != nil {
 		return nil, fmt.Errorf("client: %q is no principal: %w", agent, err)
 	}
-	c, err := configure(url, options)
+	c, err := configure(url, options, true)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func Connect(ctx context.Context, url string, agent performatives.Agent, options
 	if err != nil {
 		return nil, err
 	}
-	client := &Client{agent: agent, calls: calls{l, func(verb string) string { return api.Call(agent, verb) }}}
+	client := &Client{agent: agent, Calls: Calls{l, func(verb string) string { return api.Call(agent, verb) }}}
 	client.inbox = newInbox(client)
 	return client, nil
 }

@@ -16,8 +16,8 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // write makes a file and returns its path.
@@ -28,7 +28,7 @@ func write(t *testing.T, path, text string) string {
 	return path
 }
 
-// Every way to log in leads in, and signs with the key that logs in.
+// Every way to log in leads in, with another key than the one that signs.
 func TestWaysToLogIn(t *testing.T) {
 	w := start(t, testkit.Options{})
 	seed := w.seed(alpha)
@@ -36,25 +36,29 @@ func TestWaysToLogIn(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", dir)
 	t.Setenv("SEEDS", dir)
 	file := write(t, filepath.Join(dir, "alpha.nk"), "# alpha\r\n"+seed+"\r\n")
-	write(t, filepath.Join(dir, "nats", "context", "acme.json"), fmt.Sprintf(`{"url": %q, "nkey": "$SEEDS/alpha.nk"}`, w.URL))
-	write(t, filepath.Join(dir, "nats", "context.txt"), "acme\n")
 	pair := must(nkeys.FromSeed([]byte(seed)))(t)
+	login := testkit.LoginOf(t, pair)
+	logs := write(t, filepath.Join(dir, "alpha.login.nk"), string(must(login.Seed())(t)))
+	alone := write(t, filepath.Join(dir, "alone.nk"), seed)
+	write(t, filepath.Join(dir, "nats", "context", "acme.json"), fmt.Sprintf(`{"url": %q, "nkey": "$SEEDS/alpha.login.nk"}`, w.URL))
+	write(t, filepath.Join(dir, "nats", "context.txt"), "acme\n")
 	signer := must(performatives.NewSigner(pair))(t)
 
 	there := w.URL
 	for name, c := range map[string]struct {
-		url    string
-		option client.Option
+		url     string
+		options []client.Option
 	}{
-		"a seed":                              {there, client.Seed(seed)},
-		"a file":                              {there, client.SeedFile(file)},
-		"a key":                               {there, client.Key(signer)},
-		"a context":                           {"", client.Context("acme")},
-		"the selected context":                {"", client.Context("")},
-		"an address over that of the context": {there + "," + there, client.Context("acme")},
+		"a file, and the one beside it":       {there, []client.Option{client.SeedFile(file)}},
+		"two files":                           {there, []client.Option{client.SeedFile(alone), client.LoginFile(logs)}},
+		"a seed, and a file":                  {there, []client.Option{client.LoginFile(logs), client.Seed(seed)}},
+		"keys":                                {there, testkit.Keys(t, signer)},
+		"a context":                           {"", []client.Option{client.Context("acme"), client.Seed(seed)}},
+		"the selected context":                {"", []client.Option{client.Context(""), client.SeedFile(alone)}},
+		"an address over that of the context": {there + "," + there, []client.Option{client.Context("acme"), client.Seed(seed)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := must(client.Connect(w.Ctx, c.url, alpha, c.option))(t)
+			a := must(client.Connect(w.Ctx, c.url, alpha, c.options...))(t)
 			defer a.Close()
 			if a.Key() != signer.Key() {
 				t.Errorf("signs with %q", a.Key())
@@ -76,7 +80,7 @@ func (w world) other() performatives.Agent {
 	return beta
 }
 
-// A credentials file signs with the seed in it. The embedded server takes none,
+// A credentials file logs in, and another key signs. The embedded server takes none,
 // so that the login shown here is that under --dev.
 func TestCreds(t *testing.T) {
 	w := start(t, testkit.Options{Dev: true})
@@ -88,10 +92,11 @@ func TestCreds(t *testing.T) {
 	file := write(t, filepath.Join(t.TempDir(), "alpha.creds"), string(creds))
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	write(t, filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "nats", "context", "acme.json"), fmt.Sprintf(`{"creds": %q}`, file))
+	signs := must(performatives.NewSigner(testkit.NewKey(t)))(t)
 	for name, option := range map[string]client.Option{"a file": client.Creds(file), "a context": client.Context("acme")} {
-		a := must(client.Connect(w.Ctx, w.URL, alpha, option))(t)
+		a := must(client.Connect(w.Ctx, w.URL, alpha, option, client.Key(signs)))(t)
 		t.Cleanup(func() { a.Close() })
-		if string(a.Key()) != claims.Subject {
+		if a.Key() != signs.Key() {
 			t.Errorf("%s: signs with %q", name, a.Key())
 		}
 		must(a.Register(w.Ctx, api.Card{Name: name}))(t)
@@ -106,8 +111,8 @@ func TestNoConnection(t *testing.T) {
 	config := filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "nats", "context")
 	write(t, filepath.Join(config, "user.json"), `{"user": "u", "password": "p"}`)
 	write(t, filepath.Join(config, "token.json"), `{"token": "t"}`)
-	stranger := must(nkeys.CreateUser())(t)
-	seed := string(must(stranger.Seed())(t))
+	outsider := must(nkeys.CreateUser())(t)
+	seed := string(must(outsider.Seed())(t))
 	account := string(must(must(nkeys.CreateAccount())(t).Seed())(t))
 	ctx, cancel := context.WithTimeout(w.Ctx, 300*time.Millisecond)
 	defer cancel()
@@ -142,7 +147,7 @@ func TestNoConnection(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	if _, err := client.ConnectOperator(ctx, w.URL); err == nil {
-		t.Error("an operator without a key connects")
+		t.Error("an operator without a login connects")
 	}
 }
 
@@ -150,11 +155,11 @@ func TestNoConnection(t *testing.T) {
 func TestConnectWaitsForTheServer(t *testing.T) {
 	t.Parallel()
 	w := start(t, testkit.Options{})
-	url, seed := w.URL, w.seed(alpha)
+	url, seed, login := w.URL, w.seed(alpha), w.login(alpha)
 	w.Down()
 	connected := make(chan error, 1)
 	go func() {
-		a, err := client.Connect(w.Ctx, url, alpha, client.Seed(seed))
+		a, err := client.Connect(w.Ctx, url, alpha, client.Seed(seed), login)
 		if err == nil {
 			err = a.Close()
 		}
@@ -169,8 +174,7 @@ func TestConnectWaitsForTheServer(t *testing.T) {
 // A connection that the caller made stays the caller's.
 func TestOwnConnection(t *testing.T) {
 	w := start(t, testkit.Options{})
-	pair := must(nkeys.FromSeed([]byte(w.seed(alpha))))(t)
-	nc := w.Plain(nats.Nkey(must(pair.PublicKey())(t), pair.Sign), nats.CustomInboxPrefix("_INBOX."+alpha.Token()))
+	nc := w.Plain(testkit.Login(t, w.Principal(alpha).Key), nats.CustomInboxPrefix("_INBOX."+alpha.Token()))
 	a := must(client.Connect(w.Ctx, "", alpha, client.Seed(w.seed(alpha)), client.Conn(nc)))(t)
 	s, _ := w.introduced(a, w.Client(beta))
 	w.want([]string{w.state(s).String()}, "INTRODUCED")

@@ -56,7 +56,7 @@ var errShared = errors.New("no session consumer")
 // may, or where the broker or the login knows nothing of session consumers.
 func (f *feed) own(ctx context.Context, js jetstream.JetStream) (jetstream.Consumer, error) {
 	c := f.in.client
-	found, err := once(ctx, &c.calls, api.SessionConsumer, api.AskConsumer{Session: f.session, Ahead: 4 * ahead}, c.link.timeout)
+	found, err := once(ctx, &c.Calls, api.SessionConsumer, api.AskConsumer{Session: f.session, Ahead: 4 * ahead}, c.link.timeout)
 	switch {
 	case errors.Is(err, Refused(session.RateLimited)), errors.Is(err, Refused(session.MalformedEnvelope)):
 		c.link.log.Warn("a session is read from the shared inbox", slog.String("session", string(f.session)), slog.Any("error", err))

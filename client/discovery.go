@@ -11,23 +11,12 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/discovery"
-	"github.com/parley-asp/parley/performatives"
 )
 
 // Find calls for proposals: it asks all agents that could do a task how well they fit, and
 // returns them ranked, best first.
-func (c *calls) Find(ctx context.Context, q api.CallForProposals) (api.Proposals, error) {
+func (c *Calls) Find(ctx context.Context, q api.CallForProposals) (api.Proposals, error) {
 	return call(ctx, c, api.DiscoveryCall, q)
-}
-
-// SearchAgents returns one page of the cards of agents that a search finds, by URI.
-func (c *calls) SearchAgents(ctx context.Context, q api.SearchAgents) (api.Agents, error) {
-	return call(ctx, c, api.AgentSearch, q)
-}
-
-// VerifyDomain has the domain of an agent's URI vouch for its key, by dns or file, or an operator.
-func (c *calls) VerifyDomain(ctx context.Context, a performatives.Agent, by string) (api.Card, error) {
-	return call(ctx, c, api.AgentVerify, api.VerifyDomain{Agent: a, By: by})
 }
 
 // An Assessor says how well the agent fits the task of a call; false does not answer, and the
@@ -36,11 +25,11 @@ type Assessor func(context.Context, api.CallNotice) (discovery.Assessment, bool)
 
 // Assess answers calls for proposals until stop, or until the client is closed. A nil
 // assessor goes by the agent's card as it was registered when Assess began, and by the
-// sessions that wait for the agent. The agent hears of calls for the capabilities of that
+// sessions that wait for the agent. The agent is told of calls for the capabilities of that
 // card, and of those that name none. Meanwhile the agent is online.
 func (c *Client) Assess(ctx context.Context, assess Assessor) (stop func(), err error) {
 	if c.link.nc == nil {
-		return nil, errors.New("client: calls for proposals are heard over NATS only")
+		return nil, errors.New("client: calls for proposals come over NATS only")
 	}
 	card, err := c.Card(ctx, c.agent)
 	if err != nil {
@@ -49,11 +38,11 @@ func (c *Client) Assess(ctx context.Context, assess Assessor) (stop func(), err 
 	if assess == nil {
 		assess = c.byCard(card)
 	}
-	var heard []*nats.Subscription
+	var subscribed []*nats.Subscription
 	stopped := make(chan struct{})
 	stop = sync.OnceFunc(func() {
 		close(stopped)
-		for _, s := range heard {
+		for _, s := range subscribed {
 			_ = s.Unsubscribe() // fails only on a connection that is closed
 		}
 	})
@@ -64,7 +53,7 @@ func (c *Client) Assess(ctx context.Context, assess Assessor) (stop func(), err 
 			stop()
 			return nil, err
 		}
-		heard = append(heard, s)
+		subscribed = append(subscribed, s)
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectWait)
 	defer cancel()
@@ -82,7 +71,7 @@ func (c *Client) stayOnline(stopped <-chan struct{}) {
 		select {
 		case <-beat.C:
 			ctx, cancel := context.WithTimeout(context.Background(), heartbeat)
-			_, _ = once(ctx, &c.calls, api.BrokerInfo, struct{}{}, heartbeat) // the next beat may be heard
+			_, _ = once(ctx, &c.Calls, api.BrokerInfo, struct{}{}, heartbeat) // the next beat may arrive
 			cancel()
 		case <-stopped:
 			return
@@ -103,7 +92,7 @@ func (c *Client) answer(notice []byte, card api.Card, assess Assessor) {
 	ctx, cancel := context.WithDeadline(context.Background(), until)
 	defer cancel()
 	if a, answers := assess(ctx, q); answers {
-		_, _ = once(ctx, &c.calls, api.DiscoveryAnswer, api.AnswerCall{ID: q.ID, Assessment: a}, time.Until(until)) // late is as good as never
+		_, _ = once(ctx, &c.Calls, api.DiscoveryAnswer, api.AnswerCall{ID: q.ID, Assessment: a}, time.Until(until)) // late is as good as never
 	}
 }
 
@@ -116,7 +105,7 @@ func (c *Client) byCard(card api.Card) Assessor {
 	return func(ctx context.Context, q api.CallNotice) (discovery.Assessment, bool) {
 		var queue *int
 		if card.QueueDepth == nil {
-			waiting, err := c.SessionPage(ctx, api.ListSessions{Awaiting: "me", Limit: mostWaiting})
+			waiting, err := call(ctx, &c.Calls, api.SessionList, api.ListSessions{Awaiting: "me", Limit: mostWaiting})
 			if err != nil {
 				return discovery.Assessment{}, false
 			}

@@ -40,7 +40,7 @@
 //
 // [Client.Messages] and [Client.Await] read the principal's shared inbox: each
 // message goes to one of the processes that read it. It is for workers that each
-// can handle any session, and for hearing of invitations. [Session.Messages] and
+// can handle any session, and for invitations. [Session.Messages] and
 // [Session.Await] read one session through a consumer of its own (session.consumer,
 // PROTOCOL.md §9): processes that read different sessions take nothing from each
 // other, and those that read the same one share it. What one of them acknowledges
@@ -69,7 +69,8 @@
 //	humans        Escalate; the human's Rule
 //	the rest      Observe, Close
 //
-// [Session.View] tells where the session stands, and whose answer is awaited. The
+// [Session.View] tells where the session stands, and whose answer is awaited. [Do]
+// asks any verb of package api, also those that have no method here. The
 // package's examples are whole agents, and run as tests.
 //
 // A Client is safe for use by several goroutines.

@@ -8,7 +8,7 @@ import (
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/transcript"
 )
 
 // An offer that is accepted as it is.
@@ -17,7 +17,7 @@ func Example() {
 	defer end()
 	ctx := broker.Ctx
 
-	buyer, err := client.Connect(ctx, broker.URL, alpha, client.Seed(broker.seed(alpha)))
+	buyer, err := client.Connect(ctx, broker.URL, alpha, client.Seed(broker.seed(alpha)), broker.login(alpha))
 	check(err)
 	defer buyer.Close()
 	seller := broker.Client(beta)

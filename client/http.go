@@ -50,15 +50,15 @@ func (f *feed) events(ctx context.Context) (came bool, err error) {
 		if err := f.room(ctx); err != nil {
 			return err
 		}
-		f.heard(id, data)
+		f.received(id, data)
 		in.cursor.Store(id)
 		return nil
 	})
 	return came, err
 }
 
-// heard puts an event into the mailbox.
-func (f *feed) heard(id uint64, data []byte) {
+// received puts an event into the mailbox.
+func (f *feed) received(id uint64, data []byte) {
 	in := f.in
 	entry, err := readEntry(data)
 	in.mu.Lock()

@@ -7,9 +7,9 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // A hosted agent without a key and one that signs for itself talk over HTTP. Refusals are those
@@ -44,14 +44,14 @@ func TestHTTP(t *testing.T) {
 	}
 	accepted, err := opened.Await(w.Ctx, performatives.Accept)
 	testkit.Must(t, err)
-	testkit.Must(t, accepted.Verify(w.Key()))
+	testkit.Must(t, accepted.Verify(w.Server.Broker.Command.Key()))
 	w.Down()
 	w.Up()
 	_, err = opened.Observe(w.Ctx, "back again", nil)
 	testkit.Must(t, err)
 	m, err := answers.Await(w.Ctx)
 	testkit.Must(t, err)
-	if got := heard(m); got != "back again" {
+	if got := subjectOf(m); got != "back again" {
 		t.Errorf("then came %s", got)
 	}
 	view, err := opened.View(w.Ctx)
@@ -64,7 +64,7 @@ func TestHTTP(t *testing.T) {
 	if len(entries) != 3 {
 		t.Errorf("the transcript has %d entries", len(entries))
 	}
-	if page, err := a.SessionPage(w.Ctx, api.ListSessions{Limit: 5}); err != nil || len(page.Sessions) != 1 {
+	if page, err := client.Do(w.Ctx, a, api.SessionList, api.ListSessions{Limit: 5}); err != nil || len(page.Sessions) != 1 {
 		t.Errorf("the sessions are %+v, %v", page, err)
 	}
 	if _, err := a.PutSchema(w.Ctx, "x-v1", map[string]any{"type": "object"}); err == nil {

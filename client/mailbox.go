@@ -107,7 +107,7 @@ func (b *mailbox) isFor(m *Message, r *reader) bool {
 	return true
 }
 
-// ended tells whether nothing that the reader might take will come any more.
+// ended reports whether nothing that the reader might take will come any more.
 func (b *mailbox) ended(r *reader) bool { return r.session != "" && b.over.has(r.session) }
 
 // leave is for a reader that ends: what it did not acknowledge waits again.

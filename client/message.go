@@ -9,7 +9,7 @@ import (
 
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/transcript"
 )
 
 // A Message is an entry that another participant, or the broker, made, as it

@@ -12,8 +12,8 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // remark sends OBSERVEs with these subjects.
@@ -24,8 +24,8 @@ func (w world) remark(s *client.Session, subjects ...string) {
 	}
 }
 
-// heard is the subject of an OBSERVE.
-func heard(m *client.Message) string {
+// subjectOf is the subject of an OBSERVE.
+func subjectOf(m *client.Message) string {
 	body, ok := m.Body().(*performatives.ObserveBody)
 	if !ok {
 		return m.Act().String()
@@ -41,10 +41,10 @@ func (w world) reads(messages func(context.Context) iter.Seq2[*client.Message, e
 		if err != nil {
 			w.Fatal(err, saw)
 		}
-		if saw = append(saw, heard(m)); len(saw) <= acks {
+		if saw = append(saw, subjectOf(m)); len(saw) <= acks {
 			testkit.Must(w, m.Ack())
 		}
-		if heard(m) == last {
+		if subjectOf(m) == last {
 			break
 		}
 	}
@@ -61,7 +61,7 @@ func (w world) want(got []string, want ...string) {
 // consumer is the durable consumer of an inbox, seen from the broker's side.
 func (w world) consumer(a performatives.Agent) jetstream.Consumer {
 	w.Helper()
-	js := must(jetstream.New(w.Conn))(w)
+	js := must(jetstream.New(w.Server.Broker.Options.Conn))(w)
 	return must(js.Consumer(w.Ctx, api.InboxStream, a.Token()))(w)
 }
 
@@ -70,7 +70,7 @@ func (w world) tune(a performatives.Agent, change func(*jetstream.ConsumerConfig
 	w.Helper()
 	config := w.consumer(a).CachedInfo().Config
 	change(&config)
-	js := must(jetstream.New(w.Conn))(w)
+	js := must(jetstream.New(w.Server.Broker.Options.Conn))(w)
 	must(js.UpdateConsumer(w.Ctx, api.InboxStream, config))(w)
 }
 
@@ -78,15 +78,7 @@ func (w world) tune(a performatives.Agent, change func(*jetstream.ConsumerConfig
 func (w world) until(what string, a performatives.Agent, is func(*jetstream.ConsumerInfo) bool) {
 	w.Helper()
 	consumer := w.consumer(a)
-	for {
-		info, err := consumer.Info(w.Ctx)
-		if err != nil {
-			w.Fatalf("%s: %v", what, err)
-		}
-		if is(info) {
-			return
-		}
-	}
+	testkit.Eventually(w, what, func() bool { return is(must(consumer.Info(w.Ctx))(w)) })
 }
 
 // A loop that is broken off goes on where it was: what was not acknowledged
@@ -147,7 +139,7 @@ func TestOnceInALoop(t *testing.T) {
 	var kept []*client.Message
 	for m, err := range ours.Messages(w.Ctx) {
 		testkit.Must(t, err)
-		if kept = append(kept, m); heard(m) == "2" {
+		if kept = append(kept, m); subjectOf(m) == "2" {
 			w.until("1 is delivered again", alpha, func(i *jetstream.ConsumerInfo) bool { return i.Delivered.Consumer >= 5 })
 			break
 		}
@@ -173,7 +165,7 @@ func TestKeptWhileItsReaderWorks(t *testing.T) {
 	first := w.Client(alpha)
 	w.want(w.reads(first.Messages, 9, "ACCEPT"), "ACCEPT")
 	testkit.Must(t, first.Close())
-	acks := must(w.Conn.SubscribeSync("$JS.ACK.ASP_INBOX." + alpha.Token() + ".>"))(t)
+	acks := must(w.Server.Broker.Options.Conn.SubscribeSync("$JS.ACK.ASP_INBOX." + alpha.Token() + ".>"))(t)
 	for wait := time.Second; ; wait *= 2 { // a slow machine may hold up the first signs of work for longer
 		w.tune(alpha, func(c *jetstream.ConsumerConfig) { c.AckWait = wait })
 		ours := w.Client(alpha)
@@ -239,7 +231,7 @@ func (w world) next(pull func() (*client.Message, error, bool)) string {
 		return ""
 	}
 	testkit.Must(w, m.Ack())
-	return heard(m)
+	return subjectOf(m)
 }
 
 // A session's own loop takes its messages, another loop the rest; a session's
@@ -335,7 +327,7 @@ func TestHowLoopsEnd(t *testing.T) {
 
 // Under --dev an agent that nobody has named yet can wait for its first
 // invitation.
-func TestAStrangerWaits(t *testing.T) {
+func TestAnOutsiderWaits(t *testing.T) {
 	w := start(t, testkit.Options{Dev: true})
 	connect := func(a performatives.Agent) *client.Client {
 		c := must(client.Connect(w.Ctx, w.URL, a, client.Unsigned()))(t)
@@ -347,11 +339,10 @@ func TestAStrangerWaits(t *testing.T) {
 	came := make(chan string, 1)
 	go func() { came <- w.next(pull) }()
 	a := connect(alpha)
-	for {
-		if _, err := a.Card(w.Ctx, beta); err == nil {
-			break // it registered itself
-		}
-	}
+	testkit.Eventually(t, "beta has registered itself", func() bool {
+		_, err := a.Card(w.Ctx, beta)
+		return err == nil
+	})
 	must(a.Invite(w.Ctx, client.Invitation{With: []performatives.Agent{beta}}))(t)
 	w.want([]string{<-came}, "PROPOSE")
 }

@@ -9,10 +9,10 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/schemas"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // all collects what an iterator yields.
@@ -29,20 +29,19 @@ func all[V any](t *testing.T, items func(func(V, error) bool)) (list []V) {
 // nothing.
 func TestOperator(t *testing.T) {
 	w := start(t, testkit.Options{})
-	operatorSeed := string(must(w.Operator().Seed())(t))
-	o := must(client.ConnectOperator(w.Ctx, w.URL, client.Seed(operatorSeed)))(t)
+	o := must(client.ConnectOperator(w.Ctx, w.URL, client.Login(testkit.Signer(t, w.Operator()))))(t)
 	defer o.Close()
 
 	pair := must(nkeys.CreateUser())(t)
 	trust := 70.0
 	card := must(o.AddAgent(w.Ctx, api.Card{
-		Agent: gamma, Name: "Gamma", Key: performatives.Key(must(pair.PublicKey())(t)), Capabilities: []string{"review"},
+		Agent: gamma, Name: "Gamma", Key: performatives.Key(must(pair.PublicKey())(t)), LoginKeys: testkit.LoginKeys(t, pair), Capabilities: []string{"review"},
 		Registry: api.Registry{TrustScore: &trust},
 	}))(t)
 	if card.Agent != gamma || *card.Registry.TrustScore != trust {
 		t.Errorf("registered %+v", card)
 	}
-	g := must(client.Connect(w.Ctx, w.URL, gamma, client.Seed(string(must(pair.Seed())(t)))))(t)
+	g := must(client.Connect(w.Ctx, w.URL, gamma, testkit.Keys(t, testkit.Signer(t, pair))...))(t)
 	defer g.Close()
 	w.Register("human://acme.com/alice") // without a decider nobody can escalate
 	ours, _ := w.introduced(w.Client(alpha), w.Client(beta))
@@ -67,7 +66,7 @@ func TestOperator(t *testing.T) {
 	if n := len(all(t, o.Agents(w.Ctx, api.ListAgents{Organization: "acme.com", Limit: 1}))); n != 3 {
 		t.Errorf("acme.com has %d agents and humans, want 3", n)
 	}
-	if key := must(o.BrokerKey(w.Ctx))(t); key != w.Key() {
+	if key := must(o.BrokerKey(w.Ctx))(t); key != w.Server.Broker.Command.Key() {
 		t.Errorf("the broker's key is %s", key)
 	}
 	if gone := must(o.RemoveAgent(w.Ctx, gamma))(t); gone.Name != "Gamma" {

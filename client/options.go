@@ -1,23 +1,26 @@
 package client
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/client/internal/web"
-	"github.com/parley-asp/parley/internal/natscontext"
+	"github.com/parley-asp/parley/client/natscontext"
+	"github.com/parley-asp/parley/internal/natslogin"
 	"github.com/parley-asp/parley/performatives"
 )
 
-// An Option says how to connect, as whom, and how to sign. One of [Seed],
-// [SeedFile], [Key], [Creds], [Context] and [Unsigned] is needed.
+// An Option says how to connect, as whom, and how to sign.
+//
+// A principal signs with one key, and logs in to NATS with another, since a NATS server chooses what a login
+// signs. [Seed], [SeedFile] and [Key] name the first, [Login], [LoginFile], [Creds] and [Context] the second.
+// SeedFile alone is enough where the login key is in the file beside it, alpha.login.nk for alpha.nk.
 type Option func(*config) error
 
 // config is what the options add up to.
@@ -26,6 +29,8 @@ type config struct {
 	conn     *nats.Conn    // the caller's own
 	http     *web.Conn     // instead of NATS
 	login    []nats.Option // how to log in
+	beside   string        // a file with a login key, unless login says more
+	shared   bool          // log in with the signing key
 	more     []nats.Option // the caller's
 	signer   performatives.Signer
 	unsigned bool
@@ -33,55 +38,84 @@ type config struct {
 	log      *slog.Logger
 }
 
-// Seed logs in and signs with the nkey of this seed ("SU…").
+// Seed signs with the nkey of this seed ("SU…").
 func Seed(seed string) Option {
 	return func(c *config) error {
 		pair, err := nkeys.FromSeed([]byte(seed))
 		if err != nil {
 			return fmt.Errorf("seed: %w", err)
 		}
-		return c.key(pair)
+		c.signer, err = performatives.NewSigner(pair)
+		return err
 	}
 }
 
-// SeedFile logs in and signs with the nkey whose seed is in this file.
+// SeedFile signs with the nkey whose seed is in this file, and logs in with the one in the file beside it.
 func SeedFile(path string) Option {
 	return func(c *config) error {
-		pair, err := seedIn(path)
+		pair, err := natslogin.Seed(path)
 		if err != nil {
 			return err
 		}
-		return c.key(pair)
+		c.beside = natslogin.FileBeside(path)
+		c.signer, err = performatives.NewSigner(pair)
+		return err
 	}
 }
 
-// Key logs in and signs with a key that is kept elsewhere.
+// Key signs with a key that is kept elsewhere.
 func Key(signer performatives.Signer) Option {
 	return func(c *config) error {
 		c.signer = signer
-		c.login = append(c.login, nats.Nkey(string(signer.Key()), signer.Sign))
 		return nil
 	}
 }
 
-// Creds logs in with a NATS credentials file and signs with the seed in it.
-func Creds(path string) Option {
+// Login logs in with a login key that is kept elsewhere.
+func Login(key performatives.Signer) Option {
 	return func(c *config) error {
-		pair, err := seedIn(path)
+		c.login = append(c.login, natslogin.Key(string(key.Key()), key.Sign))
+		return nil
+	}
+}
+
+// LoginFile logs in with the login key whose seed is in this file.
+func LoginFile(path string) Option {
+	return func(c *config) error {
+		pair, err := natslogin.Seed(path)
 		if err != nil {
 			return err
 		}
-		if c.signer, err = performatives.NewSigner(pair); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+		key, err := performatives.NewSigner(pair)
+		if err != nil {
+			return err
 		}
-		c.login = append(c.login, nats.UserCredentials(path))
+		return Login(key)(c)
+	}
+}
+
+// SharedKeys logs in with the key that signs, as before login keys. The server can then have it sign what it
+// likes. Only principals of before have such keys, and only a broker with --shared-keys lets them in.
+func SharedKeys() Option {
+	return func(c *config) error {
+		c.shared = true
+		return nil
+	}
+}
+
+// Creds logs in with a NATS credentials file.
+func Creds(path string) Option {
+	return func(c *config) error {
+		if _, err := natslogin.Seed(path); err != nil {
+			return err
+		}
+		c.login = append(c.login, natslogin.Creds(path))
 		return nil
 	}
 }
 
 // Context connects as a context of the nats command line says, or as the selected
-// one if name is empty. It gives the address unless [Connect] is given one. Its
-// creds or nkey sign too; with its user and password or its token, add a [Seed].
+// one if name is empty. It gives the address unless [Connect] is given one.
 func Context(name string) Option {
 	return func(c *config) error {
 		ctx, err := natscontext.Read(name)
@@ -96,13 +130,13 @@ func Context(name string) Option {
 		case ctx.Creds != "":
 			return Creds(ctx.Creds)(c)
 		case ctx.NKey != "":
-			return SeedFile(ctx.NKey)(c)
+			return LoginFile(ctx.NKey)(c)
 		}
 		return nil
 	}
 }
 
-// Unsigned signs nothing, which only a broker under --dev hears.
+// Unsigned signs nothing, which only a broker under --dev accepts.
 func Unsigned() Option {
 	return func(c *config) error {
 		c.unsigned = true
@@ -151,16 +185,17 @@ func Log(l *slog.Logger) Option {
 
 const defaultTimeout = 5 * time.Second
 
-var errNoKey = errors.New("no key: give one of Seed, SeedFile, Key, Creds, Context; or Unsigned for a broker under --dev")
+var errNoKey = errors.New("no key to sign with: give one of Seed, SeedFile and Key; or Unsigned for a broker under --dev")
 
-func configure(url string, options []Option) (*config, error) {
+// configure adds up options. An operator signs nothing.
+func configure(url string, options []Option, signs bool) (*config, error) {
 	c := &config{url: url, timeout: defaultTimeout, log: slog.New(slog.DiscardHandler)}
 	for _, set := range options {
 		if err := set(c); err != nil {
 			return nil, fmt.Errorf("client: %w", err)
 		}
 	}
-	if c.signer == nil && !c.unsigned && c.http == nil {
+	if signs && c.signer == nil && !c.unsigned && c.http == nil {
 		return nil, fmt.Errorf("client: %w", errNoKey)
 	}
 	if c.unsigned {
@@ -169,26 +204,24 @@ func configure(url string, options []Option) (*config, error) {
 	if c.url == "" {
 		c.url = nats.DefaultURL
 	}
+	if err := c.loginBeside(); err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
 	return c, nil
 }
 
-func (c *config) key(pair nkeys.KeyPair) error {
-	signer, err := performatives.NewSigner(pair)
-	if err != nil {
-		return err
+// loginBeside finds out how to log in if no option says it. Under --dev nobody has to.
+func (c *config) loginBeside() error {
+	switch {
+	case c.shared && c.signer != nil:
+		c.log.Warn("this key logs in and signs: have it replaced by two with 'parley agent rotate'", slog.String("key", string(c.signer.Key())))
+		return Login(c.signer)(c)
+	case len(c.login) > 0 || c.beside == "" || c.conn != nil || c.http != nil:
+		return nil
 	}
-	return Key(signer)(c)
-}
-
-// seedIn reads the seed in a file of its own or in a credentials file.
-func seedIn(path string) (nkeys.KeyPair, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
+	err := LoginFile(c.beside)(c)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	pair, err := nkeys.ParseDecoratedNKey(bytes.ReplaceAll(text, []byte("\r"), nil))
-	if err != nil {
-		return nil, fmt.Errorf("%s: no nkey seed in it", path)
-	}
-	return pair, nil
+	return err
 }

@@ -10,9 +10,9 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // A refusal is typed, whichever call it answers.
@@ -107,14 +107,14 @@ func TestOptionsArrive(t *testing.T) {
 	case !strings.Contains(string(m.Bytes), `"context":["a",2]`):
 		t.Errorf("got %s", m.Bytes)
 	}
-	if err := m.Verify(w.Key()); err != nil {
+	if err := m.Verify(w.Server.Broker.Command.Key()); err != nil {
 		t.Error(err)
 	}
 	if _, err := theirs.Counter(w.Ctx, r.ID, offer(4)); !errors.Is(err, client.Refused(session.WrongState)) {
 		t.Errorf("a COUNTER that was not allowed: %v", err)
 	}
 	m.Stamp.Hash = performatives.NoHash
-	if m.Verify(w.Key()) == nil {
+	if m.Verify(w.Server.Broker.Command.Key()) == nil {
 		t.Error("a changed hash is not found")
 	}
 }
@@ -123,7 +123,7 @@ func TestOptionsArrive(t *testing.T) {
 func TestAnothersKey(t *testing.T) {
 	w := start(t, testkit.Options{})
 	w.seed(beta)
-	c := must(client.Connect(w.Ctx, w.URL, beta, client.Seed(w.seed(alpha))))(t)
+	c := must(client.Connect(w.Ctx, w.URL, beta, client.Seed(w.seed(alpha)), w.login(alpha)))(t)
 	defer c.Close()
 	if _, err := c.Register(w.Ctx, api.Card{}); !errors.Is(err, nats.ErrPermissionViolation) {
 		t.Errorf("a call: %v", err)

@@ -17,9 +17,9 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // An act that is made while the broker is away is accepted, once, when it is
@@ -52,8 +52,8 @@ func TestAnActOutlastsARestart(t *testing.T) {
 func TestALostAnswerIsAskedForAgain(t *testing.T) {
 	w := start(t, testkit.Options{})
 	bad := newLine(t, w.URL)
-	seed := client.Seed(w.seed(alpha))
-	a := must(client.Connect(w.Ctx, bad.URL, alpha, seed, client.Timeout(200*time.Millisecond)))(t)
+	seed, login := client.Seed(w.seed(alpha)), w.login(alpha)
+	a := must(client.Connect(w.Ctx, bad.URL, alpha, seed, login, client.Timeout(200*time.Millisecond)))(t)
 	defer a.Close()
 	ours, theirs := w.introduced(a, w.Client(beta))
 
@@ -67,15 +67,15 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 		r, err := ours.Propose(w.Ctx, offer(5))
 		answers <- answer{r, err}
 	}()
-	heard := must(theirs.Await(w.Ctx, performatives.Propose))(t) // it was accepted
+	received := must(theirs.Await(w.Ctx, performatives.Propose))(t) // it was accepted
 	bad.deaf.Store(false)
 	bad.cut()
 	got := <-answers
 	if got.err != nil {
 		t.Fatal(got.err)
 	}
-	if !got.receipt.Duplicate || got.receipt.ID != heard.Ref() || got.receipt.Sequence != heard.Stamp.Sequence {
-		t.Errorf("the receipt is %+v, want the duplicate of entry %d", got.receipt, heard.Stamp.Sequence)
+	if !got.receipt.Duplicate || got.receipt.ID != received.Ref() || got.receipt.Sequence != received.Stamp.Sequence {
+		t.Errorf("the receipt is %+v, want the duplicate of entry %d", got.receipt, received.Stamp.Sequence)
 	}
 }
 
@@ -182,8 +182,8 @@ func TestAnActNamesItsBroker(t *testing.T) {
 	ours, _ := w.introduced(w.Client(alpha), w.Client(beta))
 	entries := must(ours.Transcript(w.Ctx))(t)
 	for _, e := range entries {
-		if e.Message.Broker != w.Key() {
-			t.Errorf("entry %d names the broker %q, want %q", e.Stamp.Sequence, e.Message.Broker, w.Key())
+		if e.Message.Broker != w.Server.Broker.Command.Key() {
+			t.Errorf("entry %d names the broker %q, want %q", e.Stamp.Sequence, e.Message.Broker, w.Server.Broker.Command.Key())
 		}
 	}
 }

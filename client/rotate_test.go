@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // A principal changes its key again and again; each time it is answered on the
@@ -18,7 +18,7 @@ func TestRotateKey(t *testing.T) {
 	for range 20 {
 		c, pair := w.Client(alpha), testkit.NewKey(t)
 		signer := testkit.Signer(t, pair)
-		if card := must(c.RotateKey(w.Ctx, signer))(t); card.Key != signer.Key() {
+		if card := must(c.RotateKey(w.Ctx, signer, testkit.LoginKeys(t, pair)...))(t); card.Key != signer.Key() {
 			t.Errorf("the card has %s, want %s", card.Key, signer.Key())
 		}
 		c.Close()
@@ -37,7 +37,7 @@ func TestOperatorRotatesKey(t *testing.T) {
 		t.Errorf("to the key of another: %v", err)
 	}
 	pair := testkit.NewKey(t)
-	must(o.RotateKey(w.Ctx, alpha, performatives.Key(testkit.Public(t, pair))))(t)
+	must(o.RotateKey(w.Ctx, alpha, performatives.Key(testkit.Public(t, pair)), testkit.LoginKeys(t, pair)...))(t)
 	w.Principal(alpha).SetKey(pair)
 	w.Client(alpha)
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/transcript"
 )
 
 // A Session is one session as its principal's client sees it. It holds nothing

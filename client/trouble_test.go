@@ -10,7 +10,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // What cannot be read is told once and does not end the loop.
@@ -20,7 +20,7 @@ func TestAnUnreadableMessage(t *testing.T) {
 	ours := w.Client(alpha)
 	w.want(w.reads(ours.Messages, 9, "ACCEPT"), "ACCEPT")
 	w.tune(alpha, func(c *jetstream.ConsumerConfig) { c.AckWait = 50 * time.Millisecond })
-	testkit.Must(t, w.Conn.Publish(api.Inbox(alpha, "019478a3-0001-7def-8a12-000000000001"), []byte("{}")))
+	testkit.Must(t, w.Server.Broker.Options.Conn.Publish(api.Inbox(alpha, "019478a3-0001-7def-8a12-000000000001"), []byte("{}")))
 	w.until("it is there", alpha, func(i *jetstream.ConsumerInfo) bool { return i.NumPending > 0 || i.NumAckPending > 0 })
 	w.remark(theirs, "1")
 	told := 0
@@ -32,7 +32,7 @@ func TestAnUnreadableMessage(t *testing.T) {
 		if err := m.Ack(); err != nil {
 			t.Error(err)
 		}
-		if heard(m) == "2" {
+		if subjectOf(m) == "2" {
 			break
 		}
 		w.until("it is delivered again", alpha, func(i *jetstream.ConsumerInfo) bool { return i.NumRedelivered > 0 })
@@ -52,7 +52,7 @@ func TestBacklog(t *testing.T) {
 	first.Close()
 	w.tune(alpha, func(c *jetstream.ConsumerConfig) { c.MaxAckPending = 3 })
 	w.remark(theirs, "1", "2", "3")
-	again := must(client.Connect(w.Ctx, w.URL, alpha, client.Seed(w.seed(alpha))))(t)
+	again := must(client.Connect(w.Ctx, w.URL, alpha, client.Seed(w.seed(alpha)), w.login(alpha)))(t)
 	defer again.Close()
 	var saw []string
 	for m, err := range again.Messages(w.Ctx) {
@@ -62,7 +62,7 @@ func TestBacklog(t *testing.T) {
 			}
 			continue
 		}
-		saw = append(saw, heard(m))
+		saw = append(saw, subjectOf(m))
 	}
 	w.want(saw, "ACCEPT", "1", "2")
 }
@@ -96,7 +96,7 @@ func TestALostDeliveryKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	w := start(t, testkit.Options{})
 	bad := newLine(t, w.URL)
-	a := must(client.Connect(w.Ctx, bad.URL, alpha, client.Seed(w.seed(alpha))))(t)
+	a := must(client.Connect(w.Ctx, bad.URL, alpha, client.Seed(w.seed(alpha)), w.login(alpha)))(t)
 	defer a.Close()
 	_, theirs := w.introduced(w.Client(alpha), w.Client(beta))
 	pull, end := iter.Pull2(a.Messages(w.Ctx))

@@ -17,14 +17,14 @@ import (
 // PickUp claims the turn that has waited longest for the client's principal. Its Claim is
 // nil when none waits.
 func (c *Client) PickUp(ctx context.Context, q api.PickUpTurn) (api.Turn, error) {
-	return call(ctx, &c.calls, api.TurnPickup, q)
+	return call(ctx, &c.Calls, api.TurnPickup, q)
 }
 
 // RespondTurn answers a turn that was picked up, by the id of its session: q.ID. A client
 // with a key signs the act; for a hosted principal without one the broker does.
 func (c *Client) RespondTurn(ctx context.Context, q api.RespondTurn) (api.Acceptance, error) {
 	if c.link.signer == nil || len(q.Envelope) > 0 {
-		return call(ctx, &c.calls, api.TurnRespond, q)
+		return call(ctx, &c.Calls, api.TurnRespond, q)
 	}
 	id, err := performatives.ParseSessionID(q.ID)
 	if err != nil {
@@ -51,10 +51,5 @@ func (c *Client) RespondTurn(ctx context.Context, q api.RespondTurn) (api.Accept
 	if err != nil {
 		return api.Acceptance{}, err
 	}
-	return call(ctx, &c.calls, api.TurnRespond, api.RespondTurn{ID: q.ID, Worker: q.Worker, Envelope: jsontext.Value(envelope)})
-}
-
-// ReleaseTurn ends the claim on a turn, which waits again.
-func (c *Client) ReleaseTurn(ctx context.Context, q api.ReleaseTurn) (api.ReleasedTurn, error) {
-	return call(ctx, &c.calls, api.TurnRelease, q)
+	return call(ctx, &c.Calls, api.TurnRespond, api.RespondTurn{ID: q.ID, Worker: q.Worker, Envelope: jsontext.Value(envelope)})
 }

@@ -7,9 +7,9 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 const (
@@ -31,6 +31,12 @@ func start(t testing.TB, o testkit.Options) world {
 func (w world) seed(a performatives.Agent) string {
 	w.Helper()
 	return string(must(w.Principal(a).Key.Seed())(w))
+}
+
+// login is how a principal logs in.
+func (w world) login(a performatives.Agent) client.Option {
+	w.Helper()
+	return client.Login(testkit.Signer(w, testkit.LoginOf(w, w.Principal(a).Key)))
 }
 
 // introduced is a session that the other side has accepted, as both see it.

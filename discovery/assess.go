@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -66,12 +65,14 @@ type Similarity func(skill int) float64
 
 // A Profile is what an agent says of itself, read once for all tasks.
 type Profile struct {
-	advertised []Skill
-	skills     []skill
-	tools      map[string]bool
-	price      float64
-	priced     bool
-	latency    float64
+	skills   []skill
+	inputs   map[string]bool
+	outputs  map[string]bool
+	tools    map[string]bool
+	patterns int // of all skills
+	price    float64
+	priced   bool
+	latency  float64
 }
 
 // unknownLatency is the estimate of an agent that declares none, in milliseconds.
@@ -79,13 +80,20 @@ const unknownLatency = 5000
 
 // NewProfile reads the skills and the price of a card.
 func NewProfile(skills []Skill, pricing jsontext.Value) *Profile {
-	p := &Profile{advertised: skills, tools: map[string]bool{}}
+	p := &Profile{inputs: map[string]bool{}, outputs: map[string]bool{}, tools: map[string]bool{}}
 	p.price, p.priced = price(pricing)
 	declared := false
 	for _, s := range skills {
-		p.skills = append(p.skills, readSkill(s))
-		for _, tool := range s.AllowedTools {
-			p.tools[tool] = true
+		read := readSkill(s)
+		p.skills = append(p.skills, read)
+		p.patterns += len(read.antiPatterns) + len(read.specializations)
+		for _, of := range []struct {
+			all   map[string]bool
+			names []string
+		}{{p.inputs, s.InputModes}, {p.outputs, s.OutputModes}, {p.tools, s.AllowedTools}} {
+			for _, name := range of.names {
+				of.all[name] = true
+			}
 		}
 		if ms, ok := s.milliseconds(); ok {
 			if !declared || ms > p.latency {
@@ -137,19 +145,17 @@ func (p *Profile) Assess(t *Prepared, queue *int, similar Similarity) Assessment
 
 // constrained looks for a constraint that the agent does not meet.
 func (p *Profile) constrained(t *Prepared) Reason {
-	if len(p.advertised) == 0 {
+	if len(p.skills) == 0 {
 		return NoSkills
 	}
-	some := func(wanted []string, of func(Skill) []string) bool {
-		return len(wanted) == 0 || slices.ContainsFunc(p.advertised, func(s Skill) bool {
-			return slices.ContainsFunc(of(s), func(mode string) bool { return slices.Contains(wanted, mode) })
-		})
+	some := func(wanted []string, all map[string]bool) bool {
+		return len(wanted) == 0 || slices.ContainsFunc(wanted, func(mode string) bool { return all[mode] })
 	}
 	has := func(tool string) bool { return p.tools[tool] }
 	switch {
-	case !some(t.InputTypes, func(s Skill) []string { return s.InputModes }):
+	case !some(t.InputTypes, p.inputs):
 		return InputUnsupported
-	case !some(t.OutputTypes, func(s Skill) []string { return s.OutputModes }):
+	case !some(t.OutputTypes, p.outputs):
 		return OutputUnsupported
 	case slices.ContainsFunc(t.RequiredTools, func(tool string) bool { return !has(tool) }):
 		return ToolMissing
@@ -181,9 +187,10 @@ func (p *Profile) match(t *Prepared, similar Similarity) (m matched) {
 	if len(t.keywords) == 0 && t.Summary == "" {
 		return m
 	}
+	var tags, capabilities found
 	for i := range p.skills {
 		s := &p.skills[i]
-		if t.Summary != "" && slices.ContainsFunc(s.antiPatterns, func(pattern string) bool { return strings.Contains(t.text, pattern) }) {
+		if t.Summary != "" && slices.ContainsFunc(s.antiPatterns, func(pattern string) bool { return t.text.contains(pattern, p.patterns) }) {
 			continue
 		}
 		one := Match{Skill: s.id, Name: s.name, Reasons: make([]string, 0, 2)}
@@ -195,15 +202,15 @@ func (p *Profile) match(t *Prepared, similar Similarity) (m matched) {
 			}
 		}
 		for _, of := range s.specializations {
-			if t.Summary != "" && strings.Contains(t.summary, of.Domain) {
+			if t.Summary != "" && t.summary.contains(of.Domain, p.patterns) {
 				score = min(1, score+of.Boost)
 			}
 		}
 		if common > 0 {
-			if why := matching("tags: ", s.tags, t.keywords, &m.tags); why != "" {
+			if why := matching("tags: ", s.tags, t.keywords, &tags); why != "" {
 				one.Reasons = append(one.Reasons, why)
 			}
-			if why := matching("capabilities: ", s.capabilities, t.keywords, &m.capabilities); why != "" {
+			if why := matching("capabilities: ", s.capabilities, t.keywords, &capabilities); why != "" {
 				one.Reasons = append(one.Reasons, why)
 			}
 		}
@@ -215,6 +222,7 @@ func (p *Profile) match(t *Prepared, similar Similarity) (m matched) {
 			m.matches = append(m.matches, one)
 		}
 	}
+	m.tags, m.capabilities = tags.names, capabilities.names
 	slices.SortStableFunc(m.matches, func(a, b Match) int { return cmp.Compare(b.Score, a.Score) })
 	return m
 }

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	_ "embed"
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"syscall"
@@ -211,6 +213,71 @@ func TestForbiddenToolRejects(t *testing.T) {
 			t.Fatalf("%v: %+v", forbidden, a)
 		}
 	})
+}
+
+// worst is a card of 64 KiB with as many short anti-patterns as skills have room for, and specializations.
+func worst() []discovery.Skill {
+	skills := make([]discovery.Skill, 60)
+	for i := range skills {
+		var patterns, domains []string
+		for j := range 100 {
+			patterns = append(patterns, fmt.Sprintf("%q", fmt.Sprintf("a%d", 100*i+j)))
+		}
+		for j := range 5 {
+			domains = append(domains, fmt.Sprintf(`{"domain":"b%d","confidence_boost":0.001}`, 5*i+j))
+		}
+		skills[i] = discovery.Skill{ID: fmt.Sprint(i), Name: "pdf", Assessment: jsontext.Value(
+			`{"anti_patterns":[` + strings.Join(patterns, ",") + `],"specializations":[` + strings.Join(domains, ",") + `]}`)}
+	}
+	return skills
+}
+
+// Patterns that are many, or are looked for in long texts, are found as if each were looked for alone.
+func TestManyPatterns(t *testing.T) {
+	t.Parallel()
+	profile := discovery.NewProfile(worst(), nil)
+	rapid.Check(t, func(t *rapid.T) {
+		var summary, details strings.Builder
+		for range rapid.IntRange(0, 400).Draw(t, "words") {
+			fmt.Fprintf(&summary, "b%d ", rapid.IntRange(0, 2000).Draw(t, "domain"))
+			fmt.Fprintf(&details, "A%d ", rapid.IntRange(0, 9000).Draw(t, "pattern"))
+		}
+		task := discovery.Task{Summary: "pdf " + summary.String(), Details: details.String()}
+		text := strings.ToLower(task.Summary + " " + task.Details)
+		got := map[string]float64{}
+		for _, m := range profile.Assess(task.Prepare(), nil, nil).Matches {
+			got[m.Skill] = m.Score
+		}
+		for i := range 60 {
+			out, boosts := false, 0
+			for j := range 100 {
+				out = out || strings.Contains(text, fmt.Sprintf("a%d", 100*i+j))
+			}
+			for j := range 5 {
+				if strings.Contains(strings.ToLower(task.Summary), fmt.Sprintf("b%d", 5*i+j)) {
+					boosts++
+				}
+			}
+			score, matches := got[fmt.Sprint(i)]
+			if matches == out {
+				t.Fatalf("skill %d: an anti-pattern is there: %t, and it matches: %t", i, out, matches)
+			}
+			plain := discovery.NewProfile([]discovery.Skill{{ID: "x", Name: "pdf"}}, nil).Assess(task.Prepare(), nil, nil).Matches[0].Score
+			if matches && math.Abs(score-plain-float64(boosts)/1000) > 0.0002 {
+				t.Fatalf("skill %d has %d domains and scores %v, without them %v", i, boosts, score, plain)
+			}
+		}
+	})
+}
+
+// BenchmarkAssessWorst is a card full of anti-patterns and a task as long as tasks may be.
+func BenchmarkAssessWorst(b *testing.B) {
+	profile := discovery.NewProfile(worst(), nil)
+	task := discovery.Task{Summary: strings.Repeat("ab", 5000), Details: strings.Repeat("ab", 64<<10)}
+	b.ReportAllocs()
+	for b.Loop() {
+		profile.Assess(task.Prepare(), nil, nil)
+	}
 }
 
 // No card and no task makes an assessment fail, or give a number that JSON has not.

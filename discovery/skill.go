@@ -161,7 +161,7 @@ func members(object jsontext.Value) (names []string) {
 
 // matching lists those of which a word is among the keywords, after a title, and adds them
 // to all that were found. It is "" if there is none.
-func matching(title string, names []named, keywords set, found *[]string) string {
+func matching(title string, names []named, keywords set, all *found) string {
 	var list strings.Builder
 	for _, one := range names {
 		if !slices.ContainsFunc(one.words, func(word string) bool { return keywords[word] }) {
@@ -174,11 +174,26 @@ func matching(title string, names []named, keywords set, found *[]string) string
 			list.WriteString(", ")
 		}
 		list.WriteString(one.name)
-		if !slices.Contains(*found, one.name) {
-			*found = append(*found, one.name)
-		}
+		all.add(one.name)
 	}
 	return list.String()
+}
+
+// found is names, each once, in the order in which they were found.
+type found struct {
+	names []string
+	have  set
+}
+
+func (f *found) add(name string) {
+	if f.have[name] {
+		return
+	}
+	if f.have == nil {
+		f.have = set{}
+	}
+	f.have[name] = true
+	f.names = append(f.names, name)
 }
 
 // isSpace is Unicode's white space, with the four separators of ASCII.

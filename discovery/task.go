@@ -9,12 +9,14 @@
 // price and its queue alone. The order of skills changes a score only where two match
 // equally well. Scores, confidences and subscores are from 0 to 1.
 //
-// The package is pure. What a stranger sends is bounded by its caller, and no input makes
+// The package is pure. What anybody sends is bounded by its caller, and no input makes
 // it panic.
 package discovery
 
 import (
+	"index/suffixarray"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -92,8 +94,8 @@ func (w Weights) normalised() Subscores {
 type Prepared struct {
 	Task
 	keywords set
-	summary  string // in lower case
-	text     string // summary and details in lower case
+	summary  searched // in lower case
+	text     searched // summary and details in lower case
 	maxCost  float64
 	capped   bool // there is a cost cap
 	weights  Subscores
@@ -101,11 +103,12 @@ type Prepared struct {
 
 // Prepare reads what all agents need of the task.
 func (t Task) Prepare() *Prepared {
-	p := &Prepared{Task: t, summary: lower(t.Summary), weights: t.Weights.normalised()}
-	p.text = p.summary
+	p := &Prepared{Task: t, weights: t.Weights.normalised()}
+	p.summary.text = lower(t.Summary)
+	p.text.text = p.summary.text
 	text := truncate(t.Summary)
 	if t.Details != "" {
-		p.text += " " + lower(t.Details)
+		p.text.text += " " + lower(t.Details)
 		text += " " + truncate(t.Details)
 	}
 	p.keywords = set{}
@@ -125,6 +128,25 @@ func truncate(text string) string {
 		}
 	}
 	return text
+}
+
+// A searched text is searched for many patterns in little more time than for one.
+type searched struct {
+	text  string
+	once  sync.Once
+	index *suffixarray.Index
+}
+
+// scanned is how many bytes are compared at most before an index pays.
+const scanned = 1 << 20
+
+// contains reports whether a pattern, which is one of so many, is in the text.
+func (s *searched) contains(pattern string, patterns int) bool {
+	if pattern == "" || patterns*len(s.text) <= scanned {
+		return strings.Contains(s.text, pattern)
+	}
+	s.once.Do(func() { s.index = suffixarray.New([]byte(s.text)) })
+	return len(s.index.Lookup([]byte(pattern), 1)) > 0
 }
 
 // A set holds keywords.

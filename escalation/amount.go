@@ -2,7 +2,9 @@ package escalation
 
 import (
 	"cmp"
+	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,25 +34,28 @@ const Readable = `a readable amount is a number, a decimal text such as "1500.50
 
 // Amounts returns the readable amounts at these paths of an offer's body, in the
 // order of the paths. Without paths it searches the usual ones. unread is the
-// first path at which something else stands, "" if there is none.
-func Amounts(body jsontext.Value, paths []string) (found []Amount, unread string) {
+// first path at which something else stands, "" if there is none. Strictly, a path
+// that can mean two places has no readable amount.
+func Amounts(body jsontext.Value, paths []string, strict bool) (found []Amount, unread string) {
 	var v any
 	if json.Unmarshal(body, &v) != nil {
 		return nil, ""
 	}
-	return amounts(v, paths)
+	return amounts(v, paths, strict)
 }
 
-func amounts(v any, paths []string) (found []Amount, unread string) {
+func amounts(v any, paths []string, strict bool) (found []Amount, unread string) {
 	if len(paths) == 0 {
 		paths = usualPaths
 	}
 	for _, path := range paths {
+		ambiguous := strict && meanings(v, path) > 1
 		at, in, ok := lookUp(v, &path)
 		if !ok {
 			continue
 		}
 		a, ok := amountOf(at, in, v, path)
+		ok = ok && !ambiguous
 		switch {
 		case ok:
 			found = append(found, a)
@@ -59,6 +64,69 @@ func amounts(v any, paths []string) (found []Amount, unread string) {
 		}
 	}
 	return found, unread
+}
+
+// amountsAnywhere returns the amounts in the terms of an offer's body, however deep they
+// are: what is named like an amount, and texts such as "99,999 USD".
+func amountsAnywhere(v any) (found []Amount, unread string) {
+	var walk func(at, in any, name, path string)
+	walk = func(at, in any, name, path string) {
+		switch at := at.(type) {
+		case nil, bool:
+			return
+		case []any:
+			for i, item := range at {
+				walk(item, at, name, path+"."+strconv.Itoa(i))
+			}
+			return
+		}
+		if namesAmount(name) || isMoney(at) {
+			if a, ok := amountOf(at, in, v, path); ok {
+				found = append(found, a)
+			} else if unread == "" {
+				unread = path
+			}
+			return
+		}
+		if object, is := at.(map[string]any); is {
+			for _, member := range slices.Sorted(maps.Keys(object)) {
+				walk(object[member], object, member, path+"."+member)
+			}
+		}
+	}
+	if terms, in, ok := performatives.Find(v, "terms"); ok {
+		walk(terms, in, "", "terms")
+	}
+	return found, unread
+}
+
+// amountNames are the words with which the name of an amount ends, or starts before "per".
+var amountNames = map[string]bool{
+	"amount": true, "total": true, "price": true, "cost": true, "fee": true, "budget": true, "payment": true, "value": true, "charge": true,
+}
+
+// words are those of a name in any of the usual spellings: setupFee, setup_fee, SETUP-FEE.
+var words = regexp.MustCompile(`[A-Z]*[a-z]+|[A-Z]+`)
+
+func namesAmount(name string) bool {
+	all := words.FindAllString(name, -1)
+	for i, word := range all {
+		word = strings.ToLower(word)
+		last := i == len(all)-1 || strings.EqualFold(all[i+1], "per")
+		if last && (amountNames[word] || amountNames[strings.TrimSuffix(word, "s")]) {
+			return true
+		}
+	}
+	return false
+}
+
+var money = regexp.MustCompile(`^([A-Z]{0,3}\s?[$€£¥]|[A-Z]{3})?\s?[0-9][0-9.,'’\s]*([$€£¥]|[A-Z]{3})?$`)
+
+// isMoney reports whether a value is a text of a number and a currency.
+func isMoney(v any) bool {
+	s, _ := v.(string)
+	s = strings.TrimSpace(s)
+	return money.MatchString(s) && strings.Trim(s, "0123456789.,'’ ") != ""
 }
 
 // lookUp finds what stands at a path, which may be relative to the terms.
@@ -71,6 +139,16 @@ func lookUp(v any, path *string) (found, in any, ok bool) {
 		*path = inTerms
 	}
 	return found, in, ok
+}
+
+// meanings counts the places that a path can mean.
+func meanings(v any, path string) (n int) {
+	for _, p := range []string{path, "terms." + path} {
+		for range performatives.Places(v, p) {
+			n++
+		}
+	}
+	return n
 }
 
 // amountOf reads a number, a decimal string, or an object with one. The currency

@@ -34,9 +34,36 @@ func TestAmounts(t *testing.T) {
 		`[]`:                                                              {},
 		`{`:                                                               {},
 	} {
-		got, _ := escalation.Amounts(jsontext.Value(body), nil)
+		got, _ := escalation.Amounts(jsontext.Value(body), nil, true)
 		if want == (escalation.Amount{}) && len(got) > 0 || want != (escalation.Amount{}) && (len(got) != 1 || got[0] != want) {
 			t.Errorf("%s: %+v, want %+v", body, got, want)
+		}
+	}
+}
+
+// A bound at a path that can mean two places is exceeded, whichever of them says less.
+func TestAmbiguousPath(t *testing.T) {
+	most := 10.0
+	single := performatives.RulingsAuthority{MaxAmount: &most, TermPath: "pricing.monthly"}
+	equals := performatives.RulingsAuthority{Bounds: []performatives.RulingsBound{{TermPath: "pricing.monthly", Equals: jsontext.Value("5")}}}
+	for body, within := range map[string]bool{
+		`{"terms":{"pricing":{"monthly":5}}}`:                                           true,
+		`{"terms":{"pricing.monthly":5}}`:                                               true,
+		`{"terms":{"pricing.monthly":5,"pricing":{"monthly":99999}}}`:                   false,
+		`{"terms.pricing.monthly":5,"terms":{"pricing":{"monthly":99999}}}`:             false,
+		`{"pricing":{"monthly":5},"terms":{"pricing":{"monthly":99999}}}`:               false,
+		`{"terms":{"pricing":{"monthly":5},"terms":{"pricing":{"monthly":"99999.0"}}}}`: true,
+	} {
+		for _, authority := range []performatives.RulingsAuthority{single, equals} {
+			pledge := escalation.Pledge{Bodies: []jsontext.Value{jsontext.Value(body)}}
+			bound := escalation.Bound{RulingsAuthority: authority, Strict: true}
+			if excess := bound.Exceeded(pledge); within != (excess == nil) {
+				t.Errorf("%s: %+v", body, excess)
+			}
+			bound.Strict = false // what was accepted under format 2 still is
+			if excess := bound.Exceeded(pledge); excess != nil {
+				t.Errorf("%s, before format 3: %+v", body, excess)
+			}
 		}
 	}
 }
@@ -51,8 +78,8 @@ func FuzzAmounts(f *testing.F) {
 		if path == "" {
 			return
 		}
-		bound := escalation.Bound{RulingsAuthority: performatives.RulingsAuthority{MaxAmount: &most, TermPath: path}}
-		found, unread := escalation.Amounts(body, []string{path})
+		bound := escalation.Bound{RulingsAuthority: performatives.RulingsAuthority{MaxAmount: &most, TermPath: path}, Strict: true}
+		found, unread := escalation.Amounts(body, []string{path}, true)
 		excess := bound.Exceeded(escalation.Pledge{Bodies: []jsontext.Value{body}})
 		if within := len(found) == 1 && unread == "" && !(found[0].Value > most); within != (excess == nil) {
 			t.Errorf("%+v, unread %q: %+v", found, unread, excess)

@@ -3,6 +3,8 @@ package escalation
 import (
 	"cmp"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,7 +20,49 @@ type Bound struct {
 	performatives.RulingsAuthority
 	Escalation ID
 	Amounts    []string // paths to search for the amount if there is no termPath
+	Strict     bool     // without any path, no amount in the terms may be more; no path means two places
 	Denied     []Denial // since the last approval
+	Thread     *Thread  // that it is narrowed to; nil is the whole session
+	Else       *Bound   // what holds outside of the thread; nil is nothing
+}
+
+// A Thread is the offers of one type and subject between the same sides, and what counters
+// one of them.
+type Thread struct {
+	Type    string `json:"type"`
+	Subject string `json:"subject"`
+	Line    string `json:"-"` // of counters
+	Between string `json:"-"` // "" is everybody
+}
+
+// Meets reports whether two threads are one, as far as can be told.
+func (t Thread) Meets(o Thread) bool {
+	return t.Line == o.Line || t.Type == o.Type && t.Subject == o.Subject && (t.Between == "" || o.Between == "" || t.Between == o.Between)
+}
+
+// For is the bound that holds for a pledge; nil is none. A pledge of which no thread can be
+// told may be about any.
+func (b *Bound) For(p Pledge) *Bound {
+	for ; b != nil; b = b.Else {
+		if b.Thread == nil || len(p.Threads) == 0 || slices.ContainsFunc(p.Threads, b.Thread.Meets) {
+			return b
+		}
+	}
+	return nil
+}
+
+// Without is a bound, and what holds outside of its thread, without that of a thread; nil is
+// nothing.
+func (b *Bound) Without(t Thread) *Bound {
+	switch {
+	case b == nil:
+		return nil
+	case b.Thread != nil && b.Thread.Meets(t):
+		return b.Else.Without(t)
+	}
+	rest := *b
+	rest.Denied, rest.Else = nil, b.Else.Without(t)
+	return &rest
 }
 
 // A Denial is what a human has denied.
@@ -34,6 +78,8 @@ type Pledge struct {
 	Escrow jsontext.Value     // the body of a commitment, whose escrow is an amount too
 	Offers []string           // ids of the offers that it agrees to
 	Terms  performatives.Hash // of the proposal's terms; "" if there is no proposal
+
+	Threads []Thread // that it is in
 }
 
 // An Excess is what exceeds a bound.
@@ -66,8 +112,10 @@ func (b *Bound) Denies(p Pledge) (Denial, bool) {
 // A limit is one bound with the paths that it applies to.
 type limit struct {
 	performatives.RulingsBound
-	paths  []string
-	single bool
+	paths      []string
+	single     bool
+	strict     bool
+	everywhere bool
 }
 
 // money reports whether the limit is the upper one of an amount of money.
@@ -76,8 +124,10 @@ func (l limit) money() bool { return l.single || l.Max != nil && l.Currency != "
 func (b *Bound) limits() []limit {
 	all := limitsOf(&b.RulingsAuthority)
 	for i := range all {
+		all[i].strict = b.Strict
 		if all[i].TermPath == "" {
 			all[i].paths = b.Amounts
+			all[i].everywhere = b.Strict && len(b.Amounts) == 0
 		}
 	}
 	return all
@@ -101,7 +151,7 @@ func limitsOf(a *performatives.RulingsAuthority) []limit {
 }
 
 // Names reports whether an offer's body names what is bound. Exact terms bind
-// every offer.
+// every offer. Since format 3 of transcripts every bound does.
 func (b *Bound) Names(body jsontext.Value) bool {
 	var v any
 	if b.TermsHash != "" || json.Unmarshal(body, &v) != nil {
@@ -157,6 +207,16 @@ func (l limit) exceeded(p Pledge) *Excess {
 			return excess
 		}
 	}
+	if l.everywhere {
+		for _, body := range p.Bodies {
+			var v any
+			if json.Unmarshal(body, &v) == nil {
+				if excess := l.exceededBy(amountsAnywhere(v)); excess != nil {
+					return excess
+				}
+			}
+		}
+	}
 	var commitment any
 	if l.money() && json.Unmarshal(p.Escrow, &commitment) == nil {
 		if _, _, has := performatives.Find(commitment, "escrow"); has {
@@ -176,7 +236,10 @@ func (l limit) exceededIn(v any, paths []string) *Excess {
 	if l.Equals != nil {
 		return l.differs(v)
 	}
-	found, unread := amounts(v, paths)
+	return l.exceededBy(amounts(v, paths, l.strict))
+}
+
+func (l limit) exceededBy(found []Amount, unread string) *Excess {
 	for _, a := range found {
 		other := a.Currency != "" && l.Currency != "" && !strings.EqualFold(a.Currency, l.Currency)
 		if other || l.Max != nil && a.Value > *l.Max || l.Min != nil && a.Value < *l.Min {
@@ -193,6 +256,9 @@ func (l limit) exceededIn(v any, paths []string) *Excess {
 // Amounts are compared as such.
 func (l limit) differs(v any) *Excess {
 	path := l.TermPath
+	if l.strict && meanings(v, path) > 1 {
+		return &Excess{Path: path, Why: path + " can mean two places in it"}
+	}
 	at, in, _ := lookUp(v, &path)
 	var only any
 	if json.Unmarshal(l.Equals, &only) == nil && reflect.DeepEqual(at, only) && l.Currency == "" {
@@ -227,6 +293,9 @@ func (b *Bound) String() string {
 	}
 	if b.ValidUntil != nil {
 		all = append(all, "until "+b.ValidUntil.UTC().Format(time.RFC3339))
+	}
+	if b.Thread != nil {
+		all = append(all, "in the thread of "+b.Thread.Type+" "+strconv.Quote(b.Thread.Subject))
 	}
 	return strings.Join(all, ", ")
 }

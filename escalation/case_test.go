@@ -9,7 +9,7 @@ import (
 )
 
 // Whoever looks, and whenever, notes the same: what the transcript and the
-// clock have brought about, each once, in order.
+// clock have caused, each once, in order.
 func TestCaseCatchesUp(t *testing.T) {
 	item := &escalation.Item{
 		ID: "e1", By: alpha, Org: "acme.com", At: monday, Due: monday.Add(3 * time.Hour),

@@ -28,6 +28,9 @@ func Intersect(a, b *performatives.RulingsAuthority) (*performatives.RulingsAuth
 		return a, nil
 	}
 	both := *a
+	if b.Scope != performatives.ThreadScope {
+		both.Scope = b.Scope // what one of them grants in the whole session binds there
+	}
 	if b.MaxAmount != nil {
 		if a.MaxAmount != nil && (!strings.EqualFold(a.Currency, b.Currency) || a.TermPath != b.TermPath) {
 			return nil, fmt.Errorf("the approval before yours is about an amount in %s at %s, yours about one in %s at %s: approve the same, or deny",

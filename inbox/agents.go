@@ -28,15 +28,14 @@ type agents struct {
 	Counting bool // the broker has not read all of them yet
 }
 
-// An agentRow is one agent. What it says of itself is text of a stranger.
+// An agentRow is one agent. What it says of itself is another's text.
 type agentRow struct {
-	Agent            performatives.Agent
-	Name, About      string
-	Capabilities     []string // and names of skills
-	Price, Queue     string
-	Online, Verified bool
-	LastSeen         time.Time
-	Sessions         string // the reader's with it, by outcome
+	api.Card
+	Skilled      []string // capabilities, and names of skills
+	Price, Queue string
+	Online       bool
+	LastSeen     time.Time
+	Sessions     string // the reader's with it, by outcome
 }
 
 func (i *Inbox) agents(r *http.Request, who *person) (*agents, error) {
@@ -71,19 +70,15 @@ func (i *Inbox) agents(r *http.Request, who *person) (*agents, error) {
 }
 
 func rowOfAgent(card api.Card, ends api.AgentEnds) agentRow {
-	row := agentRow{Agent: card.Agent, Name: oneLine(card.Name), About: oneLine(card.Description), Verified: card.DomainVerified, Price: price(card)}
+	row := agentRow{Card: card, Skilled: card.Capabilities, Price: price(card), Sessions: outcomes(ends)}
 	row.Online, row.LastSeen = card.Available()
-	for _, capability := range card.Capabilities {
-		row.Capabilities = append(row.Capabilities, oneLine(capability))
-	}
 	for _, skill := range card.Skills {
-		row.Capabilities = append(row.Capabilities, oneLine(skill.Name))
+		row.Skilled = append(row.Skilled, skill.Name)
 	}
 	var depth int
 	if json.Unmarshal(card.QueueDepth, &depth) == nil && card.QueueDepth.Kind() == '0' {
 		row.Queue = plural(depth, "task", "tasks")
 	}
-	row.Sessions = outcomes(ends)
 	return row
 }
 

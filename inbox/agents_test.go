@@ -8,8 +8,8 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/discovery"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // The page of agents shows who is registered, what they do and whether they are online, to
@@ -25,7 +25,7 @@ func TestAgents(t *testing.T) {
 		}
 	}
 	if got := v.sends("GET", "/inbox/part/agents", "", func(r *http.Request) { r.Header.Set("Parley-Inbox", "1") }); got.status != http.StatusUnauthorized {
-		t.Errorf("a part for a stranger: %d %s", got.status, got.body)
+		t.Errorf("a part for a visitor who is not signed in: %d %s", got.status, got.body)
 	}
 	if got := v.sends("GET", "/agents", ""); got.status != http.StatusOK || !strings.HasPrefix(got.body, `{"items":[`) {
 		t.Errorf("a program's /agents: %d %s", got.status, got.body)
@@ -97,10 +97,11 @@ func TestAgentsBySessions(t *testing.T) {
 		"/inbox/part/agents?search=beta": "</span>1 open, 1 agreed, 2 rejected, 1 ended otherwise</td>",
 		"/inbox/agents?search=gamma":     `<span class="soft">none</span>`,
 	} {
-		page := v.sends("GET", path, "").body
-		for strings.Contains(page, "some are not counted yet") && w.Ctx.Err() == nil {
+		var page string
+		testkit.Eventually(t, "all are counted", func() bool {
 			page = v.sends("GET", path, "").body
-		}
+			return !strings.Contains(page, "some are not counted yet")
+		})
 		if !strings.Contains(page, want) {
 			t.Errorf("%s does not have %s:\n%s", path, want, page)
 		}

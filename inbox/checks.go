@@ -13,23 +13,16 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/delegation"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/transcript"
 )
 
 // checks is a page of what agents delegated to the reader.
 type checks struct {
-	Rows   []checkRow
+	Me     performatives.Agent
+	Rows   []api.Check
 	Tabs   []tab
 	Status string
 	Next   string // link to the next page
-	Now    time.Time
-}
-
-type checkRow struct {
-	api.Check
-	Title       string
-	Theirs      bool // the scope is another organisation's text
-	Until, Held time.Time
 }
 
 func (i *Inbox) checks(r *http.Request, who *person) (*checks, error) {
@@ -38,18 +31,12 @@ func (i *Inbox) checks(r *http.Request, who *person) (*checks, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &checks{Status: q.Status, Now: i.Now()}
+	v := &checks{Me: who.Agent, Rows: list.Checks, Status: q.Status}
 	for _, t := range []struct{ name, status string }{{"Open", ""}, {"Over", api.OverChecks}, {"All", api.AllChecks}} {
 		v.Tabs = append(v.Tabs, tab{Name: t.name, Link: link("checks", values("status", t.status)), Chosen: q.Status == t.status})
 	}
 	if list.Next != "" {
 		v.Next = link("checks", values("status", q.Status, "cursor", list.Next))
-	}
-	for _, c := range list.Checks {
-		v.Rows = append(v.Rows, checkRow{
-			Check: c, Title: oneLine(c.Scope), Theirs: c.From.Organisation() != who.Agent.Organisation(),
-			Until: stamp(c.ValidUntil), Held: stamp(c.Asked),
-		})
 	}
 	return v, nil
 }
@@ -68,33 +55,21 @@ func values(pairs ...string) string {
 // A check is one delegation with everything that an answer needs.
 type check struct {
 	api.Check
-	Title              string
-	Asks               prose
-	Theirs             bool // the scope is another organisation's text
-	OfferTheirs        bool
-	Offered, Joined    bool
-	Standing           bool
-	Until, At          time.Time
-	Terms, MoreTerms   []term
-	Compared           bool
-	Fields             []field // of a counter-offer
-	Offer              string  // the terms at stake as JSON, for a counter-offer
-	Talk               []entry
-	Next               *uint64
-	Answer             *entry // what the reader reported last
-	May                map[string]bool
-	Colleagues         []api.Card
-	Authorities        []string // that the reader may pass on
-	Now                time.Time
-	Me                 *person
-	RejectCodes, Words []string
+	OfferByCounterparty bool
+	Offered, Joined     bool
+	Standing            bool
+	Terms, MoreTerms    termTable
+	Fields              []field // of a counter-offer
+	Offer               string  // the terms at stake as JSON, for a counter-offer
+	Conversation        []entry
+	Next                *uint64
+	Answer              *entry // what the reader reported last
+	May                 map[string]bool
+	Colleagues          []api.Card
+	Authorities         []string // that the reader may pass on
+	Now                 time.Time
+	Me                  *person
 }
-
-// The words for an assessment that the form offers, and the codes of a rejection.
-var (
-	assessments = []string{"compliant", "non-compliant", "inconclusive"}
-	rejectCodes = []string{"policy_violation", "budget_exceeded", "capacity_unavailable", "escalation_required", "unspecified"}
-)
 
 func (i *Inbox) check(r *http.Request, who *person) (*check, error) {
 	id := performatives.SessionID(r.PathValue("id"))
@@ -104,10 +79,8 @@ func (i *Inbox) check(r *http.Request, who *person) (*check, error) {
 	}
 	ours := c.OnBehalfOf.Organisation()
 	v := &check{
-		Check: c, Title: oneLine(c.Scope), Asks: asProse(c.Scope), Theirs: c.From.Organisation() != who.Agent.Organisation(),
-		Offered: c.Status == delegation.Offered.String(), Joined: c.Status == delegation.Active.String(), Standing: c.Open(),
-		Until: stamp(c.ValidUntil), At: stamp(c.Asked), May: map[string]bool{}, Now: i.Now(), Me: who,
-		RejectCodes: rejectCodes, Words: assessments,
+		Check: c, Offered: c.Status == delegation.Offered.String(), Joined: c.Status == delegation.Active.String(), Standing: c.Open(),
+		May: map[string]bool{}, Now: i.Now(), Me: who,
 	}
 	for _, act := range c.Allows {
 		v.May[act.String()] = true
@@ -119,8 +92,8 @@ func (i *Inbox) check(r *http.Request, who *person) (*check, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := i.newTeller(r.Context(), who, ours)
-	v.Talk, v.Next = t.all(messages.Messages), messages.Next
+	t := i.newConversation(r.Context(), who, ours)
+	v.Conversation, v.Next = t.all(messages.Messages), messages.Next
 	if c.Result > 0 {
 		if e, err := i.entry(r.Context(), who, id, c.Result); err == nil {
 			shown := t.entry(e)
@@ -129,10 +102,10 @@ func (i *Inbox) check(r *http.Request, who *person) (*check, error) {
 	}
 	if c.Proposal != nil {
 		item := &api.EscalationItem{Proposal: c.Proposal, Previous: c.Previous, Changes: c.Changes, Labels: c.Labels}
-		v.Terms, v.MoreTerms = foldTerms(asTerms(item))
-		v.Compared, v.OfferTheirs = c.Previous != nil, c.Proposal.By.Organisation() != ours
-		for n := range v.Talk {
-			v.Talk[n].Stake = v.Talk[n].Number == c.Proposal.Sequence
+		v.Terms, v.MoreTerms = foldTerms(item)
+		v.OfferByCounterparty = c.Proposal.By.Organisation() != ours
+		for n := range v.Conversation {
+			v.Conversation[n].Stake = v.Conversation[n].Number == c.Proposal.Sequence
 		}
 		if v.May["COUNTER"] {
 			v.Fields = asFields(item)

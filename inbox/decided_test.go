@@ -12,8 +12,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // decides denies an item as alice, through the page.

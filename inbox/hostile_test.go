@@ -9,11 +9,11 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/discovery"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
-// TestHostileText: no page sends a character of a stranger's text that is invisible or
+// TestHostileText: no page sends a character of a counterparty's text that is invisible or
 // turns other text around, be it in text, an attribute or the value of an input.
 func TestHostileText(t *testing.T) {
 	t.Parallel()

@@ -1,46 +1,41 @@
 // Package inbox serves the escalation inbox as web pages, where humans decide what
 // agents may not (PROTOCOL.md §7).
 //
-//	mux.Handle("/inbox/", http.StripPrefix("/inbox", inbox.New(inbox.Options{Broker: b})))
+//	mux.Handle("/inbox/", http.StripPrefix("/inbox", inbox.New(inbox.Options{Service: service, …})))
 //
 // Like the NATS API and the command line, the pages call the broker's verbs: every
-// change goes through [Broker] as the human who is signed in, and is authorized
+// change goes through [gateway.Service] as the human who is signed in, and is authorized
 // there. The server renders the pages, which are readable without JavaScript. A
 // counterparty's text is never markup. A decision is an envelope that the browser
 // builds and signs with a key that never leaves it. No GET changes anything.
 package inbox
 
 import (
+	"bytes"
 	"context"
+	"embed"
+	"errors"
 	"html/template"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/api/render"
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 )
-
-// A Broker is what the pages need of the broker: its verbs and submit, called as an
-// authenticated principal.
-type Broker interface {
-	// CallAs answers an api verb, with the reply's JSON or a *session.Refusal.
-	CallAs(ctx context.Context, as performatives.Agent, verb string, request []byte) ([]byte, error)
-	// SubmitAs submits an envelope.
-	SubmitAs(ctx context.Context, as performatives.Agent, s performatives.SessionID, envelope []byte) (api.Acceptance, error)
-	// Redeem enrols a browser's key with a code, and returns the code's human.
-	Redeem(ctx context.Context, code string, key performatives.Key, name string) (performatives.Agent, error)
-	// NameOf returns a principal's display name in the registry, or "".
-	NameOf(a performatives.Agent) string
-	// WatchInbox tells of new messages in a principal's inbox, until stop.
-	WatchInbox(ctx context.Context, a performatives.Agent) (changed <-chan struct{}, stop func(), err error)
-}
 
 // Options configure an Inbox.
 type Options struct {
-	Broker Broker
+	Service *gateway.Service // calls verbs and submits, as a human who is signed in
+	// Redeem enrols a browser's key with a code, and returns the code's human.
+	Redeem func(ctx context.Context, code string, key performatives.Key, name string) (performatives.Agent, error)
+	NameOf func(performatives.Agent) string                 // a principal's display name in the registry, or ""
 	Key    performatives.Key                                // the broker's, named in decisions
 	Dev    bool                                             // no logins: the visitor chooses a human
 	Humans func(context.Context) ([]api.Card, error)        // under Dev: the humans to choose from
@@ -79,15 +74,15 @@ func New(o Options) *Inbox {
 	}
 	i.pages = i.openPages()
 	for pattern, page := range map[string]func(http.ResponseWriter, *http.Request, *person){
-		"GET /{$}":              whole(i, "queue", i.wholeQueue, func(p *page, q *queue) { p.Title, p.Queue = "Inbox", q }),
-		"GET /items/{id}":       i.itemPage,
-		"GET /sessions":         i.sessionsPage,
-		"GET /sessions/{id}":    i.sessionPage,
-		"GET /insights":         i.insightsPage,
-		"GET /agents":           whole(i, "agents", i.agents, func(p *page, a *agents) { p.Title, p.Agents = "Agents", a }),
-		"GET /settings":         i.settingsPage,
-		"GET /checks":           whole(i, "checks", i.checks, func(p *page, c *checks) { p.Title, p.Checks = "Checks", c }),
-		"GET /checks/{id}":      whole(i, "checks", i.check, func(p *page, c *check) { p.Title, p.Check = c.Title, c }),
+		"GET /{$}":              whole(i, "queue", "panes", i.wholeQueue, func(*panes) string { return "Inbox" }),
+		"GET /items/{id}":       whole(i, "queue", "panes", i.itemBesideQueue, func(p *panes) string { return p.Item.Title }),
+		"GET /sessions":         whole(i, "sessions", "sessions", i.sessions, func(api.Sessions) string { return "Sessions" }),
+		"GET /sessions/{id}":    whole(i, "sessions", "session", i.session, func(s *sessionView) string { return s.Title }),
+		"GET /insights":         whole(i, "insights", "insights", i.insights, func(*insights) string { return "Insights" }),
+		"GET /agents":           whole(i, "agents", "agents", i.agents, func(*agents) string { return "Agents" }),
+		"GET /settings":         whole(i, "settings", "settings", i.settings, func(*settings) string { return "Settings" }),
+		"GET /checks":           whole(i, "checks", "checkspane", i.checks, func(*checks) string { return "Checks" }),
+		"GET /checks/{id}":      whole(i, "checks", "checkpane", i.check, func(c *check) string { return oneLine(c.Scope) }),
 		"GET /part/agents":      part(i, "agentlist", i.agents),
 		"GET /part/queue":       part(i, "queue", i.queueBeside),
 		"GET /part/checks":      part(i, "checks", i.checks),
@@ -120,3 +115,145 @@ func (i *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Close ends live connections, so that the HTTP server can shut down.
 func (i *Inbox) Close() { i.end.Do(func() { close(i.ending) }) }
+
+//go:embed templates/*.html
+var templates embed.FS
+
+func (i *Inbox) openPages() *template.Template {
+	pages := template.New("")
+	return template.Must(pages.Funcs(template.FuncMap{
+		"asset": i.assets.at, "called": i.called, "path": pathOf, "org": organisation, "letters": letters, "lacks": lacks,
+		"iso": iso, "stamp": stamp, "moment": render.Moment, "money": render.Money, "code": code, "reason": render.Reason,
+		"clean": clean, "line": oneLine, "brief": brief, "prose": asProse, "plural": plural, "sentence": sentence, "link": link,
+		"blocks": render.Page.Blocks, "grant": asGrant, "classified": classified, "next": func(n int) int { return n + 1 },
+		"left": func(due, now time.Time) string { return span(due.Sub(now)) },
+		"ago":  func(at, now time.Time) string { return age(now.Sub(at)) },
+		"draw": func(name string, data any) (template.HTML, error) {
+			var out bytes.Buffer
+			err := pages.ExecuteTemplate(&out, name, data)
+			return template.HTML(out.String()), err
+		},
+	}).ParseFS(templates, "templates/*.html"))
+}
+
+// A page is the data of every page.
+type page struct {
+	Base   string // relative URL of the inbox, for links
+	Here   string // URL of the page, relative to that
+	Title  string
+	Dev    bool
+	Key    performatives.Key // of the broker, named in decisions
+	Me     *person
+	Now    time.Time
+	At     string // which page it is
+	Cursor string // where live updates start
+
+	View string // the template of what it shows
+	Body any
+
+	Trouble string
+	Humans  []api.Card // under --dev, to choose from
+}
+
+// panes are the queue and the item beside it, if any.
+type panes struct {
+	Queue *queue
+	Item  *item
+}
+
+// Open is how many items of a page's queue are open.
+func (p *page) Open() int {
+	if shown, ok := p.Body.(*panes); ok {
+		return shown.Queue.Counts.Open
+	}
+	return 0
+}
+
+func (i *Inbox) page(r *http.Request, who *person, at, title string) *page {
+	p := &page{
+		Base: strings.Repeat("../", max(0, strings.Count(r.URL.Path, "/")-1)), Here: link(strings.TrimPrefix(r.URL.Path, "/"), r.URL.RawQuery),
+		Title: title, Dev: i.Dev, Key: i.Key, Me: who, Now: i.Now(), At: at,
+	}
+	if at == "queue" || at == "checks" {
+		if at, err := i.cursor(r.Context(), who); err == nil { // else the browser reloads everything when it connects
+			p.Cursor = at.String()
+		}
+	}
+	return p
+}
+
+// show renders a template completely before it writes, and escapes what is invisible
+// wherever it stands: in text, attributes and the values of forms.
+func (i *Inbox) show(w http.ResponseWriter, r *http.Request, status int, name string, data any) {
+	var out bytes.Buffer
+	if err := i.pages.ExecuteTemplate(&out, name, data); err != nil {
+		i.Log.Error("inbox page", zap.String("page", name), zap.Error(err))
+		http.Error(w, "the page could not be rendered", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	send(w, r, status, []byte(clean(out.String())))
+}
+
+// trouble shows an error as a page, or as a part.
+func (i *Inbox) trouble(w http.ResponseWriter, r *http.Request, who *person, err error) {
+	status, words := http.StatusServiceUnavailable, "An internal error occurred. Try again."
+	var refusal *session.Refusal
+	if errors.As(err, &refusal) {
+		status, words = refusal.Code.Status(), refusal.Message
+	} else {
+		i.Log.Warn("inbox", zap.String("path", r.URL.Path), zap.Error(err))
+	}
+	p := i.page(r, who, "", "Not available")
+	p.Trouble = words
+	if strings.HasPrefix(r.URL.Path, "/part/") {
+		i.show(w, r, status, "trouble", p)
+		return
+	}
+	i.show(w, r, status, "page", p)
+}
+
+// A load reads what a page or a part shows.
+type load[T any] func(*http.Request, *person) (T, error)
+
+// whole serves a page with a view of what it loads.
+func whole[T any](i *Inbox, at, view string, load load[T], title func(T) string) func(http.ResponseWriter, *http.Request, *person) {
+	return func(w http.ResponseWriter, r *http.Request, who *person) {
+		p := i.page(r, who, at, "") // first: live updates start before what is loaded
+		loaded, err := load(r, who)
+		if err != nil {
+			i.trouble(w, r, who, err)
+			return
+		}
+		p.View, p.Body, p.Title = view, loaded, title(loaded)
+		if partial, is := p.Body.(*insights); is && !partial.Complete {
+			w.Header().Set("Refresh", "2") // the broker still reads
+		}
+		i.show(w, r, http.StatusOK, "page", p)
+	}
+}
+
+// part serves a part of a page, for its scripts.
+func part[T any](i *Inbox, template string, load load[T]) func(http.ResponseWriter, *http.Request, *person) {
+	return func(w http.ResponseWriter, r *http.Request, who *person) {
+		loaded, err := load(r, who)
+		if err != nil {
+			i.trouble(w, r, who, err)
+			return
+		}
+		i.show(w, r, http.StatusOK, template, loaded)
+	}
+}
+
+func (i *Inbox) loginPage(w http.ResponseWriter, r *http.Request) {
+	p := i.page(r, nil, "login", "Sign in")
+	if i.Dev {
+		humans, err := i.Humans(r.Context())
+		if err != nil {
+			i.trouble(w, r, nil, err)
+			return
+		}
+		p.Humans = humans
+	}
+	i.show(w, r, http.StatusOK, "page", p)
+}

@@ -18,8 +18,8 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/inbox"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 const alice = performatives.Agent("human://acme.example/alice")
@@ -117,7 +117,7 @@ func (v *visitor) posts(path string, body map[string]any, change ...func(*http.R
 
 func code(t *testing.T, b *testkit.Broker, a performatives.Agent) string {
 	t.Helper()
-	reply, err := b.Conn.RequestWithContext(t.Context(), api.OperatorCall(api.HumanEnrol.Name), []byte(`{"agentId":"`+string(a)+`"}`))
+	reply, err := b.Broker.Options.Conn.RequestWithContext(t.Context(), api.OperatorCall(api.HumanEnrol.Name), []byte(`{"agentId":"`+string(a)+`"}`))
 	testkit.Must(t, err)
 	var e api.Enrolment
 	if err := json.Unmarshal(reply.Data, &e); err != nil || e.Code == "" {
@@ -161,9 +161,9 @@ func TestSigningIn(t *testing.T) {
 		t.Errorf("a proof for another origin is answered %d", status)
 	}
 	other := visits(t, b)
-	stranger := other.proof(other.root)
-	stranger["agentId"] = alice
-	if status, _ := other.posts("/inbox/login", stranger); status != http.StatusForbidden {
+	unenrolled := other.proof(other.root)
+	unenrolled["agentId"] = alice
+	if status, _ := other.posts("/inbox/login", unenrolled); status != http.StatusForbidden {
 		t.Errorf("a key that nobody enrolled is answered %d", status)
 	}
 	unproven := v.proof(v.root)
@@ -178,7 +178,7 @@ func TestGoneOn(t *testing.T) {
 	t.Parallel()
 	b, v := serve(t, testkit.Options{Dev: true})
 	v.posts("/inbox/login", map[string]any{"agentId": alice})
-	pages := inbox.New(inbox.Options{Broker: b.Broker, Dev: true, Meet: func(context.Context, performatives.Agent) error { return nil }})
+	pages := inbox.New(inbox.Options{Service: b.Broker.Service, Redeem: b.Broker.Parts.Registry.Redeem, NameOf: b.Broker.Parts.Registry.NameOf, Dev: true, Meet: func(context.Context, performatives.Agent) error { return nil }})
 	asks := func(ctx context.Context, method, path, body, cookie string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(ctx, method, "http://localhost"+path, strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
@@ -212,7 +212,7 @@ func TestKeyTakenAway(t *testing.T) {
 	testkit.Must(t, json.Unmarshal([]byte(body), &who))
 	ref, err := json.Marshal(api.DeviceRef{Agent: alice, Key: who.Key})
 	testkit.Must(t, err)
-	if _, err := b.Conn.RequestWithContext(t.Context(), api.OperatorCall(api.HumanUnenrol.Name), ref); err != nil {
+	if _, err := b.Broker.Options.Conn.RequestWithContext(t.Context(), api.OperatorCall(api.HumanUnenrol.Name), ref); err != nil {
 		t.Fatal(err)
 	}
 	if got := v.sends("GET", "/inbox/", ""); got.status != http.StatusSeeOther || got.header.Get("Location") != "login" {

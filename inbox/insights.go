@@ -19,7 +19,7 @@ type insights struct {
 	Mode    string // the only one that counts; "" is any
 	Any     string // the link to all modes
 	Charts  []chart
-	Facts   []pair
+	Facts   []fact
 	Since   time.Time
 	Until   time.Time
 }
@@ -29,6 +29,9 @@ type period struct {
 	Label, Link string
 	Now         bool
 }
+
+// A fact is a figure that no chart shows.
+type fact struct{ Name, Value string }
 
 type modeRow struct {
 	api.ModeEnds
@@ -41,7 +44,7 @@ var periods = []struct {
 	days        int
 }{{"week", "7 days", 7}, {"month", "30 days", 30}, {"quarter", "90 days", 90}, {"year", "A year", 365}}
 
-func (i *Inbox) insightsPage(w http.ResponseWriter, r *http.Request, who *person) {
+func (i *Inbox) insights(r *http.Request, who *person) (*insights, error) {
 	chosen, mode := periods[0], r.URL.Query().Get("mode")
 	for _, p := range periods {
 		if p.name == r.URL.Query().Get("period") {
@@ -52,8 +55,7 @@ func (i *Inbox) insightsPage(w http.ResponseWriter, r *http.Request, who *person
 	since := until.AddDate(0, 0, -chosen.days)
 	found, err := ask(r.Context(), i, who.Agent, api.InsightsGet, api.GetInsights{Since: api.Timestamp(since), Mode: mode})
 	if err != nil {
-		i.trouble(w, r, who, err)
-		return
+		return nil, err
 	}
 	v := &insights{Insights: found, Mode: oneLine(mode), Any: insightsLink(chosen.name, ""), Charts: charts(&found), Facts: facts(&found), Since: since, Until: until}
 	for _, p := range periods {
@@ -62,12 +64,7 @@ func (i *Inbox) insightsPage(w http.ResponseWriter, r *http.Request, who *person
 	for _, m := range found.Modes {
 		v.Modes = append(v.Modes, modeRow{m, insightsLink(chosen.name, m.Mode)})
 	}
-	if !found.Complete {
-		w.Header().Set("Refresh", "2") // the broker still reads
-	}
-	p := i.page(r, who, "insights", "Insights")
-	p.Insights = v
-	i.show(w, r, http.StatusOK, "page", p)
+	return v, nil
 }
 
 func insightsLink(period, mode string) string {
@@ -85,9 +82,9 @@ func insightsLink(period, mode string) string {
 }
 
 // facts are the figures that no chart shows.
-func facts(f *api.Insights) []pair {
-	var all []pair
-	add := func(name, value string) { all = append(all, pair{name, asProse(value)}) }
+func facts(f *api.Insights) []fact {
+	var all []fact
+	add := func(name, value string) { all = append(all, fact{name, value}) }
 	add("Sessions ended", strconv.Itoa(f.Sessions))
 	add("Open now", strconv.Itoa(f.Open))
 	if t := f.Agreed; t.Count > 0 {
@@ -185,13 +182,6 @@ func draw(counts []api.Frequency) []bar {
 		all = append(all, b)
 	}
 	return all
-}
-
-func clipped(s string, most int) string {
-	if r := []rune(s); len(r) > most {
-		return string(r[:most-1]) + "…"
-	}
-	return s
 }
 
 // inSentence reads the bars out.

@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // The charts say in words what they draw, beside them stands a table, and names that either
-// side wrote are text. A stranger counts nothing.
+// side wrote are text. A non-participant counts nothing.
 func TestInsightsPage(t *testing.T) {
 	t.Parallel()
 	w, v := entersWorld(t, nil)
@@ -53,6 +53,6 @@ func TestInsightsPage(t *testing.T) {
 	}
 	v.posts("/inbox/login", map[string]any{"agentId": "human://elsewhere.example/eve"})
 	if got := v.sends("GET", "/inbox/insights", "").body; !strings.Contains(got, "No session ended") || strings.Contains(got, "<svg") {
-		t.Error("a stranger counts sessions")
+		t.Error("a non-participant counts sessions")
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/inbox"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 const (
@@ -119,7 +119,7 @@ func TestConfirmAboveCeiling(t *testing.T) {
 	}
 }
 
-// The button says that a transcript is genuine, and to strangers that there is none.
+// The button says that a transcript is genuine, and to non-participants that there is none.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	w, v := entersWorld(t, nil)
@@ -134,11 +134,11 @@ func TestVerify(t *testing.T) {
 	}
 	v.posts("/inbox/login", map[string]any{"agentId": "human://elsewhere.example/eve"})
 	if status, body := v.posts("/inbox/verify/"+string(in), nil); status != http.StatusNotFound {
-		t.Errorf("a stranger is answered %d %s", status, body)
+		t.Errorf("a non-participant is answered %d %s", status, body)
 	}
 	// With another broker's key no receipt is right.
 	who := string(alice)
-	pages := inbox.New(inbox.Options{Broker: w.Broker, Key: "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4", Dev: true, Meet: func(context.Context, performatives.Agent) error { return nil }})
+	pages := inbox.New(inbox.Options{Service: w.Server.Broker.Service, Redeem: w.Server.Broker.Parts.Registry.Redeem, NameOf: w.Server.Broker.Parts.Registry.NameOf, Key: "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4", Dev: true, Meet: func(context.Context, performatives.Agent) error { return nil }})
 	posts := func(path, body, cookie string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(w.Ctx, "POST", "http://localhost"+path, strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")

@@ -58,6 +58,12 @@ func (i *Inbox) cursor(ctx context.Context, who *person) (cursor, error) {
 // follow sends changes as server-sent events until the browser disconnects. It starts
 // at the page's cursor, or where the previous connection was lost.
 func (i *Inbox) follow(w http.ResponseWriter, r *http.Request, who *person) {
+	leave, err := i.Service.As(who.Agent).EnterStream(r.Context())
+	if err != nil {
+		i.answer(w, r, nil, err)
+		return
+	}
+	defer leave()
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
 	go func() {
@@ -75,9 +81,6 @@ func (i *Inbox) follow(w http.ResponseWriter, r *http.Request, who *person) {
 		return
 	}
 	send := func(text string) bool {
-		if out.SetWriteDeadline(time.Now().Add(2*round)) != nil {
-			return false
-		}
 		_, err := w.Write([]byte(text))
 		return err == nil && out.Flush() == nil
 	}
@@ -91,14 +94,14 @@ func (i *Inbox) follow(w http.ResponseWriter, r *http.Request, who *person) {
 			return
 		}
 	}
-	heard := make(chan news)
+	changes := make(chan news)
 	var work sync.WaitGroup
 	defer work.Wait()
 	defer stop()
 	for _, watch := range []func(context.Context, *person, cursor, chan<- news) error{i.watchItems, i.watchInbox} {
 		work.Go(func() {
 			defer stop()
-			if err := watch(ctx, who, at, heard); err != nil && ctx.Err() == nil {
+			if err := watch(ctx, who, at, changes); err != nil && ctx.Err() == nil {
 				i.Log.Debug("inbox: live updates end", zap.Error(err))
 			}
 		})
@@ -107,7 +110,7 @@ func (i *Inbox) follow(w http.ResponseWriter, r *http.Request, who *person) {
 		select {
 		case <-ctx.Done():
 			return // the browser reconnects and learns why
-		case n := <-heard:
+		case n := <-changes:
 			n.advance(&at)
 			n.Now = i.Now()
 			data, err := json.Marshal(n.change)
@@ -150,7 +153,7 @@ func (i *Inbox) watchItems(ctx context.Context, who *person, at cursor, to chan<
 
 // watchInbox sends the sessions in which something happens.
 func (i *Inbox) watchInbox(ctx context.Context, who *person, at cursor, to chan<- news) error {
-	changed, stop, err := i.Broker.WatchInbox(ctx, who.Agent)
+	changed, stop, err := i.Service.WatchInbox(ctx, who.Agent)
 	if err != nil {
 		return err
 	}

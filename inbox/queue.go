@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 )
@@ -48,7 +49,6 @@ type row struct {
 	Held                                     string // who has claimed or decided it
 	Mine                                     bool
 	Mark                                     string    // what the reader may do
-	Lapsed                                   bool      // the offer at stake has expired
 	Due, At                                  time.Time // At is when it was escalated, or decided
 	Open, Current                            bool
 }
@@ -104,7 +104,19 @@ func link(path, query string) string {
 	return path
 }
 
-func (i *Inbox) wholeQueue(r *http.Request, who *person) (*queue, error) { return i.queue(r, who, "") }
+func (i *Inbox) wholeQueue(r *http.Request, who *person) (*panes, error) {
+	q, err := i.queue(r, who, "")
+	return &panes{Queue: q}, err
+}
+
+func (i *Inbox) itemBesideQueue(r *http.Request, who *person) (*panes, error) {
+	it, err := i.item(r, who)
+	if err != nil {
+		return nil, err
+	}
+	q, err := i.queue(r, who, r.PathValue("id"))
+	return &panes{q, it}, err
+}
 
 // queueBeside is the queue beside the item that the browser shows.
 func (i *Inbox) queueBeside(r *http.Request, who *person) (*queue, error) {
@@ -166,27 +178,21 @@ func tabs(q filters, counts api.EscalationCounts) []tab {
 	add("Which", "Open", filter(q, which("open", q.Claimed)), counts.Open, true, status == "open")
 	add("Which", "Decided", filter(q, which("resolved", "")), 0, false, status == "resolved")
 	add("Which", "All", filter(q, which("all", "")), 0, false, status == "all")
-	if status == "open" {
-		for _, c := range []struct {
-			claimed, name string
-			count         int
-		}{{api.ClaimedByMe, "mine", counts.Mine}, {api.ClaimedByNobody, "unclaimed", counts.Unclaimed}} {
-			chosen := q.Claimed == c.claimed
-			next := c.claimed
-			if chosen {
-				next = ""
-			}
-			add("Whose", c.name, filter(q, func(a *filters) { a.Claimed = next }), c.count, true, chosen)
+	toggle := func(group, name, value, now string, count int, set func(*filters, string)) {
+		next := value
+		if now == value {
+			next = ""
 		}
+		if group == "Whose" || count > 0 || now == value {
+			add(group, name, filter(q, func(a *filters) { set(a, next) }), count, true, now == value)
+		}
+	}
+	if status == "open" {
+		whose := func(a *filters, claimed string) { a.Claimed = claimed }
+		toggle("Whose", "mine", api.ClaimedByMe, q.Claimed, counts.Mine, whose)
+		toggle("Whose", "unclaimed", api.ClaimedByNobody, q.Claimed, counts.Unclaimed, whose)
 		for _, u := range []string{"critical", "high", "medium", "low"} {
-			chosen := q.Urgency == u
-			next := u
-			if chosen {
-				next = ""
-			}
-			if counts.Urgency[u] > 0 || chosen {
-				add("Urgency", u, filter(q, func(a *filters) { a.Urgency = next }), counts.Urgency[u], true, chosen)
-			}
+			toggle("Urgency", u, u, q.Urgency, counts.Urgency[u], func(a *filters, urgency string) { a.Urgency = urgency })
 		}
 	}
 	for _, by := range []string{api.SortDue, api.SortNewest, api.SortAmount} {
@@ -201,9 +207,9 @@ func tabs(q filters, counts api.EscalationCounts) []tab {
 
 func (i *Inbox) row(item *api.EscalationItem, me performatives.Agent) row {
 	r := row{
-		ID: string(item.ID), Title: titleOf(item), Reason: reasonText(item.Reason), Urgency: item.Urgency, Status: item.Status,
+		ID: string(item.ID), Title: titleOf(item), Reason: render.Reason(item.Reason), Urgency: item.Urgency, Status: item.Status,
 		Asks: i.called(item.By), Org: string(item.Organisation),
-		Due: dueOf(item), At: stamp(item.At), Open: item.Status == "open",
+		Due: stamp(item.AnswerDue()), At: stamp(item.At), Open: item.Status == "open",
 	}
 	for n, other := range item.Counterparties {
 		if n > 0 {
@@ -211,8 +217,8 @@ func (i *Inbox) row(item *api.EscalationItem, me performatives.Agent) row {
 		}
 		r.With += i.called(other) + " · " + organisation(other)
 	}
-	if s := stakeOf(item); s != nil {
-		r.Amount = s.Sum
+	if item.Amount != nil {
+		r.Amount = render.Money(item.Amount.Value, item.Amount.Currency)
 	}
 	if r.Open {
 		r.Mark = markOf(item, me)
@@ -272,13 +278,5 @@ func titleOf(item *api.EscalationItem) string {
 	if item.Purpose != "" {
 		return oneLine(item.Purpose)
 	}
-	return reasonText(item.Reason)
-}
-
-// dueOf returns when the current level is due.
-func dueOf(item *api.EscalationItem) time.Time {
-	if item.Due != "" {
-		return stamp(item.Due)
-	}
-	return stamp(item.Deadline)
+	return render.Reason(item.Reason)
 }

@@ -2,7 +2,6 @@ package inbox
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
@@ -11,44 +10,29 @@ import (
 // settings is the page of the reader's own keys and preferences. The preferences stay
 // in the browser.
 type settings struct {
+	Me      *person
 	Own     performatives.Key // logs in to NATS; "" if the human has none
-	Devices []device
+	Devices []api.Device
 	Decides bool       // the reader may be away
 	Others  []api.Card // colleagues who may decide
 }
 
-// A device is one of the reader's browsers.
-type device struct {
-	api.Device
-	Number   int
-	This     bool // the reader uses it now
-	Enrolled time.Time
-}
-
-func (i *Inbox) settingsPage(w http.ResponseWriter, r *http.Request, who *person) {
+func (i *Inbox) settings(r *http.Request, who *person) (*settings, error) {
 	card, err := i.card(r.Context(), who.Agent)
 	if err != nil {
-		i.trouble(w, r, who, err)
-		return
+		return nil, err
 	}
-	p := i.page(r, who, "settings", "Settings")
-	p.Settings = &settings{Own: card.Key}
-	for n, d := range card.Registry.Devices {
-		p.Settings.Devices = append(p.Settings.Devices, device{d, n + 1, d.Key == who.Key, stamp(d.Enrolled)})
+	v := &settings{Me: who, Own: card.Key, Devices: card.Registry.Devices, Decides: card.Registry.MayDecide || i.Dev}
+	if !v.Decides {
+		return v, nil
 	}
-	if p.Settings.Decides = card.Registry.MayDecide || i.Dev; p.Settings.Decides {
-		colleagues, err := i.colleagues(r.Context(), who)
-		if err != nil {
-			i.trouble(w, r, who, err)
-			return
-		}
-		for _, c := range colleagues {
-			if c.Registry.MayDecide || i.Dev {
-				p.Settings.Others = append(p.Settings.Others, c)
-			}
+	colleagues, err := i.colleagues(r.Context(), who)
+	for _, c := range colleagues {
+		if c.Registry.MayDecide || i.Dev {
+			v.Others = append(v.Others, c)
 		}
 	}
-	i.show(w, r, http.StatusOK, "page", p)
+	return v, err
 }
 
 // revokes is the purpose of the proof that revokes a key: a cookie alone cannot do it.

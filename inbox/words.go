@@ -2,7 +2,6 @@ package inbox
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,11 +9,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
+	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/render"
 )
 
 // clean escapes characters in untrusted text that are invisible or change how other
@@ -32,15 +28,6 @@ type prose struct {
 	All   string
 	Start string // "" if All is short
 	Size  int    // characters of All
-}
-
-// Brief is the text on one line, in a form.
-func (p prose) Brief() string {
-	text := strings.Join(strings.Fields(p.All), " ")
-	if r := []rune(text); len(r) > 80 {
-		return string(r[:80]) + "…"
-	}
-	return text
 }
 
 // The length of an excerpt, in characters and lines.
@@ -66,58 +53,18 @@ func asProse(s string) prose {
 
 // oneLine formats text for titles and rows.
 func oneLine(s string) string {
-	s = render.Clean(strings.Join(strings.Fields(s), " "))
-	if utf8.RuneCountInString(s) > 240 {
-		s = string([]rune(s)[:240]) + "…"
+	return clipped(render.Clean(strings.Join(strings.Fields(s), " ")), 241)
+}
+
+// brief formats text for a form.
+func brief(s string) string { return clipped(oneLine(s), 81) }
+
+// clipped cuts text that is longer than a number of characters.
+func clipped(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return string(r[:most-1]) + "…"
 	}
 	return s
-}
-
-// valueText formats a JSON value for people: a string without quotes, anything else as
-// JSON.
-func valueText(v jsontext.Value) string {
-	if v.Kind() == '"' {
-		if text, err := jsontext.AppendUnquote(nil, v); err == nil {
-			return clean(string(text))
-		}
-	}
-	if v.Kind() == '0' {
-		var n float64
-		if json.Unmarshal(v, &n) == nil {
-			return figure(n)
-		}
-	}
-	return clean(string(v))
-}
-
-// figure formats a number with thousands separators, without rounding.
-func figure(n float64) string {
-	if math.Abs(n) >= 1e15 {
-		return strconv.FormatFloat(n, 'g', -1, 64)
-	}
-	whole, part, _ := strings.Cut(strconv.FormatFloat(math.Abs(n), 'f', -1, 64), ".")
-	var groups []string
-	for len(whole) > 3 {
-		groups = append([]string{whole[len(whole)-3:]}, groups...)
-		whole = whole[:len(whole)-3]
-	}
-	text := strings.Join(append([]string{whole}, groups...), ",")
-	if part != "" {
-		text += "." + part
-	}
-	if n < 0 {
-		text = "−" + text
-	}
-	return text
-}
-
-// money formats an amount with its currency, with two decimals if it has any.
-func money(n float64, currency string) string {
-	text := figure(n)
-	if whole, part, has := strings.Cut(text, "."); has && len(part) == 1 {
-		text = whole + "." + part + "0"
-	}
-	return strings.TrimSpace(render.Clean(currency) + " " + text)
 }
 
 // pathOf returns a principal's short name, its path.
@@ -137,34 +84,17 @@ const maxName = 40
 // name is what somebody chose, so it never stands alone.
 func (i *Inbox) called(a performatives.Agent) string {
 	path := pathOf(a)
-	name := []rune(oneLine(i.Broker.NameOf(a)))
-	if len(name) > maxName {
-		name = append(name[:maxName], '…')
-	}
-	if len(name) == 0 || strings.EqualFold(string(name), path[strings.LastIndexByte(path, '/')+1:]) {
+	name := clipped(oneLine(i.NameOf(a)), maxName+1)
+	if name == "" || strings.EqualFold(name, path[strings.LastIndexByte(path, '/')+1:]) {
 		return path
 	}
-	return string(name) + " (" + path + ")"
+	return name + " (" + path + ")"
 }
+
+// name is the same in a sentence.
+func (i *Inbox) name(a performatives.Agent) render.Span { return render.Span{Text: i.called(a)} }
 
 func organisation(a performatives.Agent) string { return string(a.Organisation()) }
-
-// reasons are the texts for the reasons of an ESCALATE.
-var reasons = map[string]string{
-	"authority-limit":      "Above the agent’s authority",
-	"confidence-low":       "The agent is not confident",
-	"policy-ambiguous":     "The policy is ambiguous",
-	"adversarial-detected": "The agent suspects bad faith",
-
-	performatives.Confirmation: "An agreement to confirm",
-}
-
-func reasonText(reason string) string {
-	if text, ok := reasons[reason]; ok {
-		return text
-	}
-	return render.Clean(reason)
-}
 
 // stamp parses a time of the broker.
 func stamp(s string) time.Time {
@@ -176,10 +106,6 @@ func stamp(s string) time.Time {
 }
 
 func iso(t time.Time) string { return performatives.FormatTime(t) }
-
-// moment formats a time in UTC. With JavaScript, the browser shows it in the reader's
-// time zone.
-func moment(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") }
 
 // span formats a duration, to the second below an hour. static/clock.js formats it in
 // the same way.

@@ -5,23 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 )
-
-func TestFigure(t *testing.T) {
-	t.Parallel()
-	for n, want := range map[float64]string{
-		0: "0", 7: "7", 999: "999", 1000: "1,000", 15000: "15,000", 1234567.5: "1,234,567.5", -1200: "−1,200", 0.1: "0.1", 1e21: "1e+21",
-	} {
-		if got := figure(n); got != want {
-			t.Errorf("figure(%v) = %s, want %s", n, got, want)
-		}
-	}
-	if got := money(31750.5, "EUR"); got != "EUR 31,750.50" {
-		t.Errorf("money is %s", got)
-	}
-}
 
 // TestSpan agrees with static/clock.js, which updates what the server rendered.
 func TestSpan(t *testing.T) {
@@ -87,17 +72,6 @@ func TestSentence(t *testing.T) {
 		if got := sentence(said); got != want {
 			t.Errorf("%q becomes %q, want %q", said, got, want)
 		}
-	}
-}
-
-// Decimals stay decimals.
-func TestDelta(t *testing.T) {
-	c := api.Change{Kind: api.Changed, Before: []byte("100.1"), After: []byte("100.15")}
-	if got := delta(c); got != "+0.05 (+0 %)" {
-		t.Errorf("%q", got)
-	}
-	if got := delta(api.Change{Kind: api.Changed, Before: []byte("5.1"), After: []byte("5.05")}); got != "−0.05 (−1 %)" {
-		t.Errorf("%q", got)
 	}
 }
 

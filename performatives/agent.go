@@ -81,10 +81,10 @@ func lowerAlnum(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '
 // BrokerAgent is how a broker with this key signs the entries of its own.
 func BrokerAgent(k Key) Agent { return Agent(brokerScheme + string(k)) }
 
-// IsBroker tells whether the sender is a broker.
+// IsBroker reports whether the sender is a broker.
 func (a Agent) IsBroker() bool { return strings.HasPrefix(string(a), brokerScheme) }
 
-// IsHuman tells whether the principal is a person.
+// IsHuman reports whether the principal is a person.
 func (a Agent) IsHuman() bool { return strings.HasPrefix(string(a), humanScheme) }
 
 // Organisation is the URI's host, which is who a principal belongs to; the

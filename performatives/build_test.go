@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-asp/parley/internal/testkey"
+	"github.com/parley-asp/parley/test/testkey"
 )
 
 // envelope is a whole one, as in PROTOCOL.md §3, unsigned.

@@ -58,7 +58,7 @@ func MostRestrictive(a, b string) string {
 	return b
 }
 
-// Privileged tells whether the public log may show no more of a session than commitments
+// Privileged reports whether the public log may show no more of a session than commitments
 // (OAP-CORE-1.0, section 18.5).
 func Privileged(classification string) bool {
 	all := Classifications()
@@ -80,34 +80,43 @@ func ReadCCC(raw jsontext.Value) (*CCC, error) {
 	return c, nil
 }
 
-// Bars tells whether a principal's context keeps it from negotiating with another about
-// these categories at a time: by an embargo, a wall between the two, or an NDA with others
-// that covers a category. names are what lists may call the two principals.
-func (c *CCC) Bars(self, other []string, categories []string, at time.Time) bool {
+// Bars reports whether a principal's context keeps it from negotiating with another, by an
+// embargo or a wall between the two. names are what lists may call the two principals.
+func (c *CCC) Bars(self, other []string) bool {
 	if c == nil {
 		return false
 	}
-	named := func(list []string, names []string) bool {
-		return slices.ContainsFunc(list, func(s string) bool { return s != "" && slices.Contains(names, s) })
-	}
-	if named(c.Embargo, other) {
+	if anyOf(c.Embargo, other) {
 		return true
 	}
 	for _, wall := range c.Walls {
 		for i, side := range wall.Between {
-			if slices.Contains(other, side) && named(slices.Delete(slices.Clone(wall.Between), i, i+1), self) {
+			if slices.Contains(other, side) && anyOf(slices.Delete(slices.Clone(wall.Between), i, i+1), self) {
 				return true
 			}
 		}
 	}
+	return false
+}
+
+// Covers reports whether an NDA with others keeps a principal from negotiating with another
+// about one of these categories at a time.
+func (c *CCC) Covers(other, categories []string, at time.Time) bool {
+	if c == nil {
+		return false
+	}
 	day := at.UTC().Format(time.DateOnly)
 	for _, nda := range c.NDAs {
 		inForce := nda.From <= day && day <= nda.Until && nda.Type != "one_way_outbound" // which obliges the counterparties
-		if inForce && named(nda.Categories, categories) && !named(nda.Counterparties, other) {
+		if inForce && anyOf(nda.Categories, categories) && !anyOf(nda.Counterparties, other) {
 			return true
 		}
 	}
 	return false
+}
+
+func anyOf(list, names []string) bool {
+	return slices.ContainsFunc(list, func(s string) bool { return s != "" && slices.Contains(names, s) })
 }
 
 // WebDID is the did:web of a principal: its host and path. A human's has a percent-encoded @

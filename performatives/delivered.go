@@ -17,7 +17,7 @@ const (
 	LinkedByBroker = "broker"
 )
 
-// A Stamp is what the broker adds to a message when it accepts it: its place
+// A Stamp is what the broker adds to a message when it accepts it: its position
 // in the transcript, for whom it was done, who joins by it, and the receipt.
 type Stamp struct {
 	Sequence     uint64
@@ -81,9 +81,9 @@ const (
 	AuthorityBroker    = "broker"
 )
 
-// Format is the version of the transcript's format: which rules a session keeps. Format 2
-// refuses more than format 1 did; session.Command.Before has the list.
-const Format = 2
+// Format is the version of the transcript's format: which rules a session keeps. Each
+// refuses more than the one before; session.Command.Before has the lists.
+const Format = 3
 
 // A Policy is pinned with the session's first entry, so that a replay judges
 // like the broker did, whatever its configuration says by then. Times are in
@@ -144,7 +144,7 @@ func (m *Message) Deliver(s Stamp, acceptedAt time.Time, state string, broker Si
 	return sealed(envelope, integrity), s, nil
 }
 
-var errLink = errors.New("the stamp's place in the transcript is not the one that the sender signed")
+var errLink = errors.New("the stamp's position in the transcript is not the one that the sender signed")
 
 // receiptBytes are canonical by construction: sorted names, plain strings.
 func (s *Stamp) receiptBytes() []byte {

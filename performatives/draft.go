@@ -19,7 +19,7 @@ type Draft struct {
 	Context     []jsontext.Value
 	Constraints *Constraints
 	Link        *Link
-	Broker      Key // whom it is for; "" is any that hears it
+	Broker      Key // whom it is for; "" is any that receives it
 }
 
 // Envelope writes the draft in canonical form and, unless the signer is nil,

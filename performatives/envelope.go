@@ -208,9 +208,9 @@ func (m *Message) DecodeBody() error {
 // them.
 func (m *Message) SigningBytes() []byte { return slices.Clip(m.signed) }
 
-// Digest tells whether two messages are the same one, byte for byte once
+// Digest reports whether two messages are the same one, byte for byte once
 // canonical.
 func (m *Message) Digest() [32]byte { return sha256.Sum256(m.signed) }
 
-// Equal tells whether two canonical values are the same.
+// Equal reports whether two canonical values are the same.
 func Equal(a, b jsontext.Value) bool { return bytes.Equal(a, b) }

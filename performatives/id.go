@@ -51,5 +51,5 @@ func isUUIDv7(s string) bool {
 	return s[14] == '7' && (s[19] == '8' || s[19] == '9' || s[19] == 'a' || s[19] == 'b')
 }
 
-// ValidID tells whether s may be a proposalId, commitmentId or queryId.
+// ValidID reports whether s may be a proposalId, commitmentId or queryId.
 func ValidID(s string) bool { return s != "" && len(s) <= MaxID }

@@ -68,7 +68,7 @@ type AnswersData struct {
 	Answers     []Answer `json:"answers"`
 }
 
-// An Answer settles the questions asked about one field.
+// An Answer answers the questions asked about one field.
 type Answer struct {
 	Field  string         `json:"field"`
 	Answer jsontext.Value `json:"answer"`

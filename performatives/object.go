@@ -26,7 +26,7 @@ func (m member) value() jsontext.Value { return jsontext.Value(m.text[m.name+1:]
 // is compares with a name of ASCII letters, which canonical JSON never escapes.
 func (m member) is(name string) bool { return string(m.text[1:m.name-1]) == name }
 
-// before tells whether the member stands before one with such a name. Against
+// before reports whether the member stands before one with such a name. Against
 // ASCII, byte order and RFC 8785's UTF-16 order agree for any other name.
 func (m member) before(name string) bool {
 	quoted := m.text[:m.name]

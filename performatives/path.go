@@ -1,6 +1,7 @@
 package performatives
 
 import (
+	"iter"
 	"strconv"
 	"strings"
 )
@@ -12,38 +13,51 @@ const maxSegments = 64
 // package json decodes it into any. in is the object or list that holds what was
 // found. A key that has dots itself is found too.
 func Find(v any, path string) (found, in any, ok bool) {
-	if strings.Count(path, ".") > maxSegments {
-		return nil, nil, false
+	for p := range Places(v, path) {
+		return p.Value, p.In, true
 	}
-	return find(v, path)
+	return nil, nil, false
 }
 
-func find(v any, path string) (found, in any, ok bool) {
+// A Place is where a path leads.
+type Place struct {
+	Value any
+	In    any // the object or list that holds it
+}
+
+// Places are all that a path can mean: a.b is the member "a.b", and the member b of a.
+func Places(v any, path string) iter.Seq[Place] {
+	return func(yield func(Place) bool) {
+		if strings.Count(path, ".") <= maxSegments {
+			places(v, path, yield)
+		}
+	}
+}
+
+func places(v any, path string, yield func(Place) bool) bool {
 	switch v := v.(type) {
 	case map[string]any:
-		if found, ok := v[path]; ok {
-			return found, v, true
+		if found, ok := v[path]; ok && !yield(Place{found, v}) {
+			return false
 		}
 		for i := range len(path) {
 			if path[i] != '.' {
 				continue
 			}
-			if inner, has := v[path[:i]]; has {
-				if found, in, ok := find(inner, path[i+1:]); ok {
-					return found, in, true
-				}
+			if inner, has := v[path[:i]]; has && !places(inner, path[i+1:], yield) {
+				return false
 			}
 		}
 	case []any:
 		head, rest, more := strings.Cut(path, ".")
 		i, err := strconv.Atoi(head)
 		if err != nil || i < 0 || i >= len(v) || strconv.Itoa(i) != head {
-			return nil, nil, false
+			return true
 		}
 		if !more {
-			return v[i], v, true
+			return yield(Place{v[i], v})
 		}
-		return find(v[i], rest)
+		return places(v[i], rest, yield)
 	}
-	return nil, nil, false
+	return true
 }

@@ -48,7 +48,11 @@ type RulingsAuthority struct {
 	Bounds     []RulingsBound `json:"bounds,omitzero" jsonschema:"minItems=1,maxItems=64,description=Bounds on single terms\\, all of them in force"`
 	TermsHash  Hash           `json:"termsHash,omitzero" jsonschema:"pattern=^sha256:[0-9a-f]{64}$,description=SHA-256 over the RFC 8785 form of the terms that the human was shown: these and no others"`
 	ValidUntil *time.Time     `json:"validUntil,omitzero"`
+	Scope      string         `json:"scope,omitzero" jsonschema:"enum=session,enum=thread,description=What the authority holds for: the whole session (by default)\\, or the thread of the offer at stake only"`
 }
+
+// ThreadScope narrows an authority to the thread of the offer at stake.
+const ThreadScope = "thread"
 
 // A RulingsBound is a limit on one term: exactly one of max, min and equals.
 type RulingsBound struct {
@@ -97,7 +101,11 @@ func (a *RulingsAuthority) details() Details {
 	if a.TermsHash != "" {
 		exactly = Word{Lead: "exactly the terms ", Name: "terms", Text: string(a.TermsHash)}
 	}
-	return Details{Words: words(", ", append(all, exactly, moment("until ", "until", a.ValidUntil))...)}
+	var narrow Word
+	if a.Scope == ThreadScope {
+		narrow = Word{Name: "scope", Text: "in this thread only"}
+	}
+	return Details{Words: words(", ", append(all, exactly, moment("until ", "until", a.ValidUntil), narrow)...)}
 }
 
 // Decision is the data of a resolution without what names its showing: what

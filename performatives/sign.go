@@ -13,7 +13,7 @@ import (
 // and signs with.
 type Key string
 
-// Valid tells whether it is a user nkey.
+// Valid reports whether it is a user nkey.
 func (k Key) Valid() bool { return k.public() != nil }
 
 // Public is the raw key, nil where k is no user nkey.
@@ -66,6 +66,15 @@ func NewSigner(pair nkeys.KeyPair) (Signer, error) {
 	return signer{ed25519.NewKeyFromSeed(raw), Key(public)}, nil
 }
 
+// NewKey makes a key, and signs with it.
+func NewKey() (Signer, error) {
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		return nil, err
+	}
+	return NewSigner(pair)
+}
+
 type signer struct {
 	private ed25519.PrivateKey
 	key     Key
@@ -85,7 +94,7 @@ func SignBytes(s Signer, data []byte) (string, error) {
 	return string(hex.AppendEncode(text, sig)), nil
 }
 
-// WellFormedSignature tells whether a signature is written as SignBytes does.
+// WellFormedSignature reports whether a signature is written as SignBytes does.
 func WellFormedSignature(signature string) bool {
 	digits, ok := strings.CutPrefix(signature, signaturePrefix)
 	return ok && len(digits) == 2*ed25519.SignatureSize && isLowerHex(digits)

@@ -80,7 +80,7 @@ func namedBroker(v jsontext.Value) Key {
 	return ""
 }
 
-// parseTime takes RFC 3339 as it is written: time.Parse also hears a comma
+// parseTime takes RFC 3339 as it is written: time.Parse also accepts a comma
 // before the fraction, hours of one digit and offsets beyond 23:59. Years are 1
 // to 9999 in UTC, so that a time can always be written again; the leap second
 // 23:59:60 is no time to a Go program and is refused.

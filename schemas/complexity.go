@@ -37,7 +37,7 @@ func (e *complexityError) Error() string {
 	return fmt.Sprintf("it has %d %s, and may have at most %d", e.n, e.what, e.most)
 }
 
-// TooComplex tells whether CompileTerms refused a schema for its complexity.
+// TooComplex reports whether CompileTerms refused a schema for its complexity.
 func TooComplex(err error) bool {
 	var complexity *complexityError
 	return errors.As(err, &complexity)
@@ -193,7 +193,7 @@ func (n *node) expand() error {
 	)
 }
 
-// isDynamic tells whether what a subschema refers to depends on how it was reached.
+// isDynamic reports whether what a subschema refers to depends on how it was reached.
 func isDynamic(s *jsonschema.Schema) bool { return s.DynamicRef != nil || s.RecursiveRef != nil }
 
 // plus and times are for counts that attackers choose: they stay at the largest int.

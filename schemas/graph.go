@@ -192,7 +192,7 @@ func values(v any) int {
 	return n
 }
 
-// fits tells whether a visit goes past the type of a value.
+// fits reports whether a visit goes past the type of a value.
 func (n *node) fits(v any) bool {
 	if len(n.types) == 0 {
 		return true

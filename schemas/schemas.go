@@ -27,7 +27,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-//go:generate go run ./gen
+//go:generate go run ../cmd/schemagen
 
 //go:embed *.json contract/*.json
 var files embed.FS

@@ -4,11 +4,8 @@ import (
 	"strings"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/parley-asp/parley/api"
 	a2agateway "github.com/parley-asp/parley/gateway/a2a"
-	"github.com/parley-asp/parley/hosted"
 	"github.com/parley-asp/parley/internal/publicnet"
 	"github.com/parley-asp/parley/performatives"
 )
@@ -17,26 +14,24 @@ import (
 const pushTimeout = 10 * time.Second
 
 // a2a is the gateway by which clients of A2A reach hosted agents.
-func (s *Server) a2a(o Options, agents *hosted.Agents, public *addressLimiter, log *zap.Logger) *a2agateway.Gateway {
+func (s *Server) a2a(o Options, public addressLimiter) *a2agateway.Gateway {
 	return a2agateway.New(a2agateway.Options{
-		Broker: s.Broker, Custody: s.Custody(), Hosted: agents, Records: s.A2ARecords(),
-		Served:       s.servesA2A,
-		WatchSession: s.WatchSession,
+		Service: s.Broker.Service, Records: s.Broker.A2ARecords, Served: s.servesA2A,
 		Owns: func(id performatives.SessionID) bool {
-			_, elsewhere := s.Members().Owner(id)
+			_, elsewhere := s.Broker.Parts.Members.Owner(id)
 			return !elsewhere
 		},
 		CheckURL: func(url string) error { return publicnet.Check(url, o.PrivateWebhooks) },
 		Allow:    public.allow, URL: o.HTTPURL, Push: publicnet.Client(pushTimeout, o.PrivateWebhooks),
-		Version: api.Version, Log: log, Now: s.Now,
+		Version: api.Version,
 	})
 }
 
 // servesA2A finds the card of an agent that clients of A2A reach.
 func (s *Server) servesA2A(a performatives.Agent) (api.Card, bool) {
-	card, known := s.Card(a)
-	_, held := s.KeysOf(a)
-	return card, known && card.A2A && (held != "" || s.Dev)
+	card, known := s.Broker.Parts.Registry.Card(a)
+	_, held := s.Broker.Parts.Registry.KeysOf(a)
+	return card, known && card.A2A && (held != "" || s.Broker.Options.Dev)
 }
 
 // a2aCard is where an agent's A2A card is, "" for one that A2A does not reach.
@@ -53,6 +48,6 @@ func (s *Server) a2aCard(card api.Card) string {
 // remotes talk to agents that speak A2A elsewhere.
 func (s *Server) remotes(o Options, gateway *a2agateway.Gateway) *a2agateway.Remotes {
 	return a2agateway.NewRemotes(a2agateway.RemoteOptions{
-		Gateway: gateway, Private: o.PrivateWebhooks || s.Dev, Agents: s.RemoteAgents, WatchInbox: s.WatchInbox,
+		Gateway: gateway, Private: o.PrivateWebhooks || s.Broker.Options.Dev, Agents: s.Broker.Parts.Registry.RemoteAgents,
 	})
 }

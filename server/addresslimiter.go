@@ -3,82 +3,88 @@ package server
 import (
 	"net/http"
 	"sync"
-	"time"
 
-	"golang.org/x/time/rate"
+	"github.com/parley-asp/parley/broker/limits"
+	"github.com/parley-asp/parley/gateway"
 )
 
 // Bounds of requests that need no token.
 const (
-	cheapRate    = 1_000  // a second of an address, of what costs little: an assessment, a DID document
-	searchRate   = 50     // of what reads all cards
-	maxAddresses = 10_000 // that are remembered
-	logReaders   = 16     // of the public log, by all together; others wait
+	ofOneSearch = 20 // requests that one counts as that reads all cards
+	logReaders  = 16 // of the public log, by all together; others wait for their address's turn
 )
 
-// An addressLimiter bounds the requests of each address on paths that are open to everybody.
+// An addressLimiter charges requests on paths that are open to everybody to the addresses that
+// they come from.
 type addressLimiter struct {
-	from  func(*http.Request) string
-	rate  rate.Limit // a second
-	burst int        // after a pause: what four seconds have
-
-	mu    sync.Mutex
-	rates map[string]*rate.Limiter // by address
-}
-
-func newAddressLimiter(from func(*http.Request) string, perSecond int) *addressLimiter {
-	return &addressLimiter{from: from, rate: rate.Limit(perSecond), burst: 4 * perSecond, rates: map[string]*rate.Limiter{}}
-}
-
-// limitConcurrency serves only so many requests at once.
-func limitConcurrency(most int, handler http.Handler) http.Handler {
-	slots := make(chan struct{}, most)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case slots <- struct{}{}:
-			defer func() { <-slots }()
-			handler.ServeHTTP(w, r)
-		case <-r.Context().Done():
-		}
-	})
+	accounts *limits.Accounts
+	from     func(*http.Request) string
+	requests int // that each counts as
 }
 
 // limit refuses requests of addresses that ask too often.
-func (l *addressLimiter) limit(handler http.Handler) http.Handler {
+func (l addressLimiter) limit(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !l.allow(r) {
-			w.Header().Set("Retry-After", "1")
-			http.Error(w, "too many requests from your address", http.StatusTooManyRequests)
+			tooMany(w)
 			return
 		}
 		handler.ServeHTTP(w, r)
 	})
 }
 
-// allow counts a request; false is too many.
-func (l *addressLimiter) allow(r *http.Request) bool {
-	address := l.from(r)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	limiter := l.rates[address]
-	if limiter == nil {
-		if len(l.rates) >= maxAddresses {
-			l.forget(time.Now())
-		}
-		limiter = rate.NewLimiter(l.rate, l.burst)
-		l.rates[address] = limiter
+// allow charges a request; false is too many, or that the address owes something.
+func (l addressLimiter) allow(r *http.Request) bool {
+	account := l.accounts.At(l.from(r))
+	if account.Admit(l.requests, 0) != nil {
+		return false
 	}
-	return limiter.Allow()
+	gateway.ChargeTo(r.Context(), account)
+	return true
 }
 
-// forget drops the addresses that may ask as often as new ones, or else all.
-func (l *addressLimiter) forget(now time.Time) {
-	for address, limiter := range l.rates {
-		if limiter.TokensAt(now) >= float64(l.burst) {
-			delete(l.rates, address)
+// readers serve what costs something to read, and is open to everybody: few requests at once, in turns
+// of their addresses. A request holds its slot until its answer begins, however slowly that is taken.
+type readers struct {
+	accounts *limits.Accounts
+	from     func(*http.Request) string
+	turns    *limits.Scheduler
+}
+
+func (s readers) limit(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		account := s.accounts.At(s.from(r))
+		leave, err := account.Hold(limits.InFlight, 1)
+		if err != nil {
+			tooMany(w)
+			return
 		}
-	}
-	if len(l.rates) >= maxAddresses {
-		clear(l.rates)
-	}
+		defer leave()
+		done := sync.OnceFunc(s.turns.Enter(account.Owner()).Done)
+		defer done()
+		handler.ServeHTTP(&readWriter{w, done}, r)
+	})
+}
+
+// A readWriter writes what has been read.
+type readWriter struct {
+	http.ResponseWriter
+	read func()
+}
+
+func (w *readWriter) WriteHeader(status int) {
+	w.read()
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *readWriter) Write(data []byte) (int, error) {
+	w.read()
+	return w.ResponseWriter.Write(data)
+}
+
+func (w *readWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func tooMany(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "1")
+	http.Error(w, "too many requests from your address", http.StatusTooManyRequests)
 }

@@ -15,7 +15,7 @@ func ask[Q, A any](ctx context.Context, s *Server, verb api.VerbOf[Q, A], reques
 	if err != nil {
 		return answer, err
 	}
-	reply, err := s.Conn.RequestWithContext(ctx, api.OperatorCall(verb.Name), data)
+	reply, err := s.Broker.Options.Conn.RequestWithContext(ctx, api.OperatorCall(verb.Name), data)
 	if err != nil {
 		return answer, fmt.Errorf("%s: %w", verb.Name, err)
 	}

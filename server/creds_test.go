@@ -12,16 +12,17 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
-	"github.com/parley-asp/parley/login"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/server/login"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
-// creds writes a credentials file for a key of alpha, which may not be registered yet.
-func (w world) creds(key nkeys.KeyPair) string {
+// creds writes a credentials file for alpha, which signs with a key and may not be registered yet.
+func (w world) creds(signs nkeys.KeyPair) string {
 	w.Helper()
+	key := testkit.LoginOf(w, signs)
 	token, err := w.OperatorClient().UserJWT(w.Ctx, alpha, performatives.Key(testkit.Public(w, key)))
 	testkit.Must(w, err)
 	text, err := login.Creds(token, key)
@@ -44,7 +45,7 @@ func TestCreds(t *testing.T) {
 		w.gives(alpha, key)
 		other := w.registers(beta)
 
-		c, err := client.Connect(w.Ctx, w.URL, alpha, client.Creds(file))
+		c, err := client.Connect(w.Ctx, w.URL, alpha, client.Creds(file), client.Key(testkit.Signer(t, key)))
 		testkit.Must(t, err)
 		defer c.Close()
 		_, err = c.Invite(w.Ctx, client.Invitation{With: []performatives.Agent{beta}, Purpose: "storage"})
@@ -80,12 +81,12 @@ func TestForgedCreds(t *testing.T) {
 	t.Parallel()
 	operated(t, func(t *testing.T, o server.Options) {
 		w := start(t, o)
-		key, thief := w.registers(alpha), testkit.NewKey(t)
+		key, thief := testkit.LoginOf(t, w.registers(alpha)), testkit.NewKey(t)
 		issued, err := w.OperatorClient().UserJWT(w.Ctx, alpha, "")
 		testkit.Must(t, err)
 		account, err := nkeys.CreateAccount()
 		testkit.Must(t, err)
-		owner, err := server.ReadSeed(filepath.Join(o.Data, server.BrokerSeed))
+		owner, err := server.ReadSeed(filepath.Join(o.Data, server.BrokerLogin))
 		testkit.Must(t, err)
 		forged := func(subject, account string, by nkeys.KeyPair) string {
 			claims := jwt.NewUserClaims(subject)
@@ -126,7 +127,7 @@ func TestForgedCreds(t *testing.T) {
 // A server in config mode ignores JWTs, so the broker issues none.
 func TestNoCredsInConfigMode(t *testing.T) {
 	t.Parallel()
-	w := start(t, configured(t))
+	w := start(t, testkit.Configured(t))
 	w.registers(alpha)
 	if _, err := w.OperatorClient().UserJWT(w.Ctx, alpha, ""); !errors.Is(err, client.Refused(session.Unauthorized)) {
 		t.Errorf("a JWT of a server in config mode: %v", err)

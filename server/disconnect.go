@@ -8,9 +8,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
 
-	"github.com/parley-asp/parley/embedded"
-	"github.com/parley-asp/parley/login"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server/embedded"
+	"github.com/parley-asp/parley/server/login"
 )
 
 // disconnectAgain is when connections are closed a second time. A login that was

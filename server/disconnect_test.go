@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // Removing a principal closes its connections and refuses its logins. Other principals stay connected.
@@ -80,7 +80,7 @@ func TestConcurrentLoginIsOut(t *testing.T) {
 // that it authorized at the last moment.
 func TestRemovedByAnotherBroker(t *testing.T) {
 	t.Parallel()
-	for mode, options := range map[string]func(*testing.T) server.Options{"config": configured, "operator": inOperatorMode} {
+	for mode, options := range map[string]func(testing.TB) server.Options{"config": testkit.Configured, "operator": inOperatorMode} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			removesByAnother(t, options(t))
@@ -94,12 +94,17 @@ func removesByAnother(t *testing.T, o server.Options) {
 	start(t, o)
 	for range 10 {
 		key := one.registers(alpha)
-		l, err := one.dial(alpha, testkit.Login(t, key))
-		for errors.Is(err, nats.ErrAuthorization) && one.Ctx.Err() == nil { // refused by the broker that does not know the key yet
+		var l *nats.Conn
+		testkit.Eventually(t, "both brokers know the key", func() (known bool) {
+			var err error
 			l, err = one.dial(alpha, testkit.Login(t, key))
-		}
-		testkit.Must(t, err)
-		_, err = one.OperatorClient().RemoveAgent(one.Ctx, alpha)
+			if errors.Is(err, nats.ErrAuthorization) {
+				return false
+			}
+			testkit.Must(t, err)
+			return true
+		})
+		_, err := one.OperatorClient().RemoveAgent(one.Ctx, alpha)
 		testkit.Must(t, err)
 		late, err := one.dial(alpha, testkit.Login(t, key))
 		testkit.Cut(t, l)
@@ -114,14 +119,14 @@ func removesByAnother(t *testing.T, o server.Options) {
 // reconnects at once. Other brokers, which log in as the same user, stay connected.
 func TestSuspectedBrokerIsDisconnected(t *testing.T) {
 	t.Parallel()
-	for mode, options := range map[string]func(*testing.T) server.Options{"config": configured, "operator": inOperatorMode} {
+	for mode, options := range map[string]func(testing.TB) server.Options{"config": testkit.Configured, "operator": inOperatorMode} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			o := options(t)
 			w := start(t, o)
-			owner, err := server.ReadSeed(filepath.Join(o.Data, server.BrokerSeed))
+			owner, err := server.ReadSeed(filepath.Join(o.Data, server.BrokerLogin))
 			testkit.Must(t, err)
-			login := testkit.Login(t, owner)
+			login := testkit.Bare(t, owner)
 			if o.NATSCreds != "" {
 				login = nats.UserCredentials(o.NATSCreds)
 			}
@@ -137,7 +142,7 @@ func TestSuspectedBrokerIsDisconnected(t *testing.T) {
 			testkit.Must(t, err)
 			brokers, err := js.KeyValue(w.Ctx, api.BrokersBucket)
 			testkit.Must(t, err)
-			_, err = brokers.Put(w.Ctx, "suspected", []byte(`{"settled":0}`))
+			_, err = brokers.Put(w.Ctx, "suspected", []byte(`{"applied":0}`))
 			testkit.Must(t, err)
 			for _, events := range []chan string{out, back} {
 				select {

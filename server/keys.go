@@ -11,23 +11,24 @@ import (
 
 	"github.com/nats-io/nkeys"
 
-	"github.com/parley-asp/parley/embedded"
-	"github.com/parley-asp/parley/login"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server/embedded"
+	"github.com/parley-asp/parley/server/login"
 )
 
 // The key files in a data directory, mode 0600. They hold seeds: whoever reads
 // them can act as the broker or authorize any login.
 const (
-	BrokerSeed   = "broker.nk"   // signs receipts
-	OperatorSeed = "operator.nk" // logs in as operator
-	calloutSeed  = "callout.nk"  // logs in to serve auth callouts
-	systemSeed   = "system.nk"   // logs in to disconnect revoked keys
-	issuerSeed   = "issuer.nk"   // signs the replies to auth callouts
+	BrokerSeed   = "broker.nk"       // signs receipts, and logs in nowhere
+	BrokerLogin  = "broker.login.nk" // logs in as the broker
+	OperatorSeed = "operator.nk"     // logs in as operator
+	calloutSeed  = "callout.nk"      // logs in to serve auth callouts
+	systemSeed   = "system.nk"       // logs in to disconnect revoked keys
+	issuerSeed   = "issuer.nk"       // signs the replies to auth callouts
 )
 
 type keys struct {
-	broker, operator, callout, system, issuer nkeys.KeyPair
+	broker, login, operator, callout, system, issuer nkeys.KeyPair
 
 	authority *login.Authority
 }
@@ -39,6 +40,7 @@ func openKeys(dir string) (k keys, err error) {
 		create func() (nkeys.KeyPair, error)
 	}{
 		{&k.broker, BrokerSeed, nkeys.CreateUser},
+		{&k.login, BrokerLogin, nkeys.CreateUser},
 		{&k.operator, OperatorSeed, nkeys.CreateUser},
 		{&k.callout, calloutSeed, nkeys.CreateUser},
 		{&k.system, systemSeed, nkeys.CreateUser},
@@ -58,7 +60,7 @@ func exposed(dir string) (files []string) {
 	if runtime.GOOS == "windows" { // it has other permissions
 		return nil
 	}
-	for _, file := range []string{BrokerSeed, OperatorSeed, calloutSeed, systemSeed, issuerSeed, CredsFile} {
+	for _, file := range []string{BrokerSeed, BrokerLogin, OperatorSeed, calloutSeed, systemSeed, issuerSeed, CredsFile} {
 		info, err := os.Stat(filepath.Join(dir, file))
 		if err == nil && info.Mode().Perm()&0o077 != 0 {
 			files = append(files, file)
@@ -72,7 +74,7 @@ func (k keys) public() (p embedded.Keys, err error) {
 	for _, f := range []struct {
 		into *string
 		key  nkeys.KeyPair
-	}{{&p.Broker, k.broker}, {&p.Callout, k.callout}, {&p.System, k.system}, {&p.Issuer, k.issuer}} {
+	}{{&p.Broker, k.login}, {&p.Callout, k.callout}, {&p.System, k.system}, {&p.Issuer, k.issuer}} {
 		if *f.into, err = f.key.PublicKey(); err != nil {
 			return p, err
 		}
@@ -82,7 +84,7 @@ func (k keys) public() (p embedded.Keys, err error) {
 
 // reserved returns every key of the broker as a user key. No principal may register one of them.
 func (k keys) reserved() (all []performatives.Key, err error) {
-	for _, pair := range []nkeys.KeyPair{k.broker, k.operator, k.callout, k.system, k.issuer} {
+	for _, pair := range []nkeys.KeyPair{k.broker, k.login, k.operator, k.callout, k.system, k.issuer} {
 		seed, err := pair.Seed()
 		if err != nil {
 			return nil, err
@@ -210,7 +212,7 @@ func Nsc(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, err := login.Creds(own, k.broker)
+	text, err := login.Creds(own, k.login)
 	if err != nil {
 		return "", err
 	}

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // Two NATS servers on one store would overwrite each other's files.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // Two agents that are registered negotiate, and each reads its own inbox.
@@ -24,7 +24,7 @@ func TestRegisteredTakePart(t *testing.T) {
 		join := func(a performatives.Agent) *client.Client {
 			signer, err := performatives.NewSigner(w.registers(a))
 			testkit.Must(t, err)
-			c, err := client.Connect(w.Ctx, w.URL, a, client.Key(signer))
+			c, err := client.Connect(w.Ctx, w.URL, a, testkit.Keys(t, signer)...)
 			testkit.Must(t, err)
 			t.Cleanup(func() { c.Close() })
 			return c
@@ -59,19 +59,21 @@ func TestOthersAreRefused(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, o server.Options) {
 		w := start(t, o)
-		registered, stranger := w.registers(alpha), testkit.NewKey(t)
-		owner, err := server.ReadSeed(o.Data + "/" + server.BrokerSeed)
+		signs, unknown := w.registers(alpha), testkit.NewKey(t)
+		registered := testkit.LoginOf(t, signs)
+		owner, err := server.ReadSeed(o.Data + "/" + server.BrokerLogin)
 		testkit.Must(t, err)
 		for name, how := range map[string]nats.Option{
 			"nothing":                       nats.Name("nobody"),
-			"unregistered":                  testkit.Login(t, stranger),
-			"registered, another's sign":    nats.Nkey(testkit.Public(t, registered), stranger.Sign),
+			"unregistered":                  testkit.Bare(t, unknown),
+			"registered, another's sign":    nats.Nkey(testkit.Public(t, registered), unknown.Sign),
+			"a key that signs":              testkit.Bare(t, signs),
 			"registered, another nonce":     nats.Nkey(testkit.Public(t, registered), func([]byte) ([]byte, error) { return registered.Sign([]byte("old nonce")) }),
-			"the broker's, another's sign":  nats.Nkey(testkit.Public(t, owner), stranger.Sign),
+			"the broker's, another's sign":  nats.Nkey(testkit.Public(t, owner), unknown.Sign),
 			"the broker's as a user":        nats.UserInfo(testkit.Public(t, owner), ""),
 			"a registered name as a user":   nats.UserInfo(alpha.Token(), ""),
 			"a registered key as a token":   nats.Token(testkit.Public(t, registered)),
-			"the operator, another's sign":  nats.Nkey(testkit.Public(t, w.Operator()), stranger.Sign),
+			"the operator, another's sign":  nats.Nkey(testkit.Public(t, w.Operator()), unknown.Sign),
 			"the development's user's name": nats.UserInfo("dev", ""),
 		} {
 			if _, err := w.dial(alpha, how); !errors.Is(err, nats.ErrAuthorization) {
@@ -126,14 +128,14 @@ func TestOwnSubjectsOnly(t *testing.T) {
 			testkit.Must(t, l.PublishRequest(api.Call(alpha, api.SessionList.Name), reply, nil))
 		}
 		w.asks(l, alpha) // calls are answered in order, so the earlier ones are done
-		testkit.Must(t, w.Healthy(w.Ctx))
+		testkit.Must(t, w.Server.Broker.Command.Healthy(w.Ctx))
 	})
 }
 
 // A NATS server configured for other keys refuses the broker, and Start says so.
 func TestServerKnowsOtherKeys(t *testing.T) {
 	t.Parallel()
-	url := configured(t).NATS
+	url := testkit.Configured(t).NATS
 	if _, err := server.Start(t.Context(), server.Options{Data: t.TempDir(), NATS: url}); !errors.Is(err, server.ErrNotLetIn) {
 		t.Errorf("got %v, want %v", err, server.ErrNotLetIn)
 	}

@@ -5,13 +5,14 @@ import (
 	"crypto/tls"
 	"net"
 
+	"github.com/parley-asp/parley/api"
 	macpgateway "github.com/parley-asp/parley/gateway/macp"
-	"github.com/parley-asp/parley/hosted"
+	"github.com/parley-asp/parley/performatives"
 )
 
 // openMACP opens the listener of MACP's gRPC. One address has as many connections as of HTTP.
 func (s *Server) openMACP(ctx context.Context, o Options, tlsConfig *tls.Config) error {
-	records, err := s.MACPRecords(ctx)
+	records, err := s.Broker.Parts.Store.Bucket(ctx, api.MACPBucket, "names of MACP's sessions, and its policies", 0)
 	if err != nil {
 		return err
 	}
@@ -21,16 +22,17 @@ func (s *Server) openMACP(ctx context.Context, o Options, tlsConfig *tls.Config)
 	}
 	s.MACPAddr = listener.Addr().String()
 	s.macp = macpgateway.New(macpgateway.Options{
-		Broker: s.Broker, Hosted: s.Hosted(), Custody: s.Custody(), Agents: s.Broker, Feeds: s.Broker, Records: records,
-		Dev: s.Dev, TLS: tlsConfig, Log: o.Log.Named("macp"),
+		Service: s.Broker.Service, Healthy: s.Broker.Command.Healthy, Card: s.Broker.Parts.Registry.Card, Sender: s.macpSender, Records: records, TLS: tlsConfig,
 	})
 	go s.macp.Serve(newAddresses(o.HTTPConnections, nil).listenStrictly(listener)) //nolint:errcheck // returns when closed
 	return nil
 }
 
-// Hosted says acts for hosted agents.
-func (s *Server) Hosted() *hosted.Agents {
-	return hosted.New(hosted.Options{
-		Broker: s.Broker, Custody: s.Custody(), Keys: s.IdempotencyKeys(), Private: privateTerms{s}, Now: s.Now,
-	})
+// macpSender finds the principal that MACP knows by a name: a token's, which an operator has
+// given it, or else a card's.
+func (s *Server) macpSender(name string) (performatives.Agent, bool) {
+	if a, known := s.Broker.Custody.MACPSender(name); known {
+		return a, true
+	}
+	return s.Broker.Parts.Registry.MACPSender(name)
 }

@@ -2,6 +2,8 @@ package server
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,8 +12,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
-	"github.com/parley-asp/parley/login"
+	"github.com/parley-asp/parley/internal/natslogin"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server/login"
 )
 
 // A mode is who authorizes logins to the NATS server.
@@ -53,7 +56,7 @@ func (k keys) mode(o Options) (mode, error) {
 			return operated, nil
 		}
 		return external, nil
-	case o.NATSOptions != nil, o.Dev:
+	case o.NATSOptions != nil, o.NATSSeed != "", o.Dev:
 		return external, nil
 	default:
 		return configured, nil
@@ -63,12 +66,51 @@ func (k keys) mode(o Options) (mode, error) {
 // servesLogins reports whether the NATS server asks the broker to authorize logins.
 func (m mode) servesLogins() bool { return m == configured || m == operated }
 
-// credentials returns the option for NATSCreds, if it is set.
-func (o Options) credentials() (options []nats.Option) {
-	if o.NATSCreds != "" {
-		options = append(options, nats.UserCredentials(o.NATSCreds))
+// credentials returns the option for NATSCreds or NATSSeed, if one is set.
+func (o Options) credentials() ([]nats.Option, error) {
+	switch {
+	case o.NATSCreds != "":
+		return []nats.Option{natslogin.Creds(o.NATSCreds)}, nil
+	case o.NATSSeed != "":
+		pair, err := natslogin.Seed(o.NATSSeed)
+		if err != nil {
+			return nil, err
+		}
+		public, err := pair.PublicKey()
+		return []nats.Option{natslogin.Key(public, pair.Sign)}, err
 	}
-	return options
+	return nil, nil
+}
+
+// ErrSharedKey means that the key that signs receipts would log in. A NATS server chooses what a login signs.
+var ErrSharedKey = errors.New("the key that signs receipts must not log in: the NATS server could have it sign a receipt")
+
+// apart sees to it that the broker logs in with another key than the one that signs receipts, unless the
+// installation is of before and has --shared-keys.
+func (k *keys) apart(o Options) error {
+	if o.SharedKeys {
+		o.Log.Warn("--shared-keys: keys that sign also log in. The NATS server can have them sign what it likes; rotate them, and leave the flag out")
+		if o.NATS != "" {
+			k.login = k.broker
+		}
+		return nil
+	}
+	file := cmp.Or(o.NATSCreds, o.NATSSeed)
+	if file == "" {
+		return nil
+	}
+	pair, err := natslogin.Seed(file)
+	if err != nil {
+		return err
+	}
+	offered, err := pair.PublicKey()
+	if err != nil {
+		return err
+	}
+	if signs, err := k.broker.PublicKey(); err != nil || signs == offered {
+		return errors.Join(err, fmt.Errorf("%s: %w", file, ErrSharedKey))
+	}
+	return nil
 }
 
 // login returns the option by which one of the broker's own keys logs in.
@@ -78,16 +120,16 @@ func (m mode) login(k keys, o Options, account string, key nkeys.KeyPair) (nats.
 	case err != nil:
 		return nil, err
 	case m != operated:
-		return nats.Nkey(public, key.Sign), nil
+		return natslogin.Key(public, key.Sign), nil
 	case account == login.BrokerAccount && o.NATSCreds != "":
-		return nats.UserCredentials(o.NATSCreds), nil
+		return natslogin.Creds(o.NATSCreds), nil
 	case account == login.SystemAccount:
 		text, err := os.ReadFile(filepath.Join(o.Data, SystemJWT))
 		if err != nil {
 			return nil, err
 		}
 		token, err := jwt.ParseDecoratedJWT(bytes.TrimSpace(text))
-		return nats.UserJWT(func() (string, error) { return token, nil }, key.Sign), err
+		return natslogin.JWT(token, key.Sign), err
 	default:
 		return k.authority.LogIn(account, "parley "+account, key)
 	}

@@ -12,19 +12,16 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
-	"github.com/parley-asp/parley/embedded"
-	"github.com/parley-asp/parley/login"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server/embedded"
+	"github.com/parley-asp/parley/server/login"
 )
 
 // connect starts the embedded NATS server, or uses the external one, and logs the broker in.
 func (s *Server) connect(o Options, tlsConfig *tls.Config) (*nats.Conn, error) {
 	if o.NATS != "" {
 		s.URL = o.NATS
-		if s.mode == external {
-			return s.dial(o, append(o.credentials(), s.named(brokerName))...)
-		}
-		return s.login(o, login.BrokerAccount, s.keys.broker, s.named(brokerName))
+		return s.connectBroker(o, brokerName)
 	}
 	public, err := s.keys.public()
 	if err != nil {
@@ -42,7 +39,19 @@ func (s *Server) connect(o Options, tlsConfig *tls.Config) (*nats.Conn, error) {
 		return nil, err
 	}
 	s.URL, s.WebsocketURL = s.nats.ClientURL(), s.nats.WebsocketURL()
-	return s.login(o, login.BrokerAccount, s.keys.broker, s.named(brokerName))
+	return s.connectBroker(o, brokerName)
+}
+
+// connectBroker logs the broker in to its own account, once more for each connection.
+func (s *Server) connectBroker(o Options, name string) (*nats.Conn, error) {
+	if s.mode == external {
+		how, err := o.credentials()
+		if err != nil {
+			return nil, err
+		}
+		return s.dial(o, append(how, s.named(name))...)
+	}
+	return s.login(o, login.BrokerAccount, s.keys.login, s.named(name))
 }
 
 // derivedSync is the embedded server's fsync interval for derived data while
@@ -72,6 +81,8 @@ func (s *Server) syncedAfter(o Options) time.Duration {
 // The names of the connections, before the broker's ID.
 const (
 	brokerName  = "parley broker"
+	bulkName    = "parley reader"   // what it carries may be large, and delays no act
+	feedsName   = "parley follower" // what consumers deliver
 	calloutName = "parley login"
 	systemName  = "parley removal"
 )
@@ -145,7 +156,7 @@ func (s *Server) openLogin(o Options) error {
 	if err != nil {
 		return err
 	}
-	broker, err := s.keys.broker.PublicKey()
+	broker, err := s.keys.login.PublicKey()
 	if err != nil {
 		return err
 	}
@@ -165,8 +176,8 @@ func (s *Server) openLogin(o Options) error {
 		case <-s.ended:
 			return login.Identity{}, false
 		}
-		a, ok := s.Principal(performatives.Key(key))
-		return login.Identity{Name: a.Token(), Role: login.Principal, Groups: s.Groups(a)}, ok
+		a, ok := s.Broker.Parts.Registry.Principal(performatives.Key(key))
+		return login.Identity{Name: a.Token(), Role: login.Principal, Groups: s.Broker.Parts.Approvals.Groups(a)}, ok
 	}, admit, o.Log)
 	return err
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/notify"
+	"github.com/parley-asp/parley/inbox/notify"
 )
 
 // openNotify starts notifications, if they are configured.
@@ -12,7 +12,7 @@ func (s *Server) openNotify(ctx context.Context, o Options) (err error) {
 	if o.Notify == nil {
 		return nil
 	}
-	s.notifier, err = notify.Start(ctx, notify.Options{Conn: s.Conn, Config: o.Notify, Item: s.item, Sent: s.Notified, Log: o.Log.Named("notify"), Now: s.Now})
+	s.notifier, err = notify.Start(ctx, notify.Options{Conn: s.Broker.Options.Conn, Config: o.Notify, Item: s.item, Sent: s.Broker.Parts.Approvals.Notified, Log: o.Log.Named("notify"), Now: s.Broker.Options.Now})
 	return err
 }
 

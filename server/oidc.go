@@ -2,8 +2,12 @@ package server
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -11,7 +15,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/custody"
+	"github.com/parley-asp/parley/broker/custody"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -26,6 +30,7 @@ type OIDC struct {
 type issuer struct {
 	OIDC
 	client *http.Client
+	now    func() time.Time
 	known  func(performatives.Agent) (card api.Card, registered bool)
 
 	finding  singleflight.Group
@@ -41,7 +46,11 @@ func (i *issuer) admit(ctx context.Context, bearer string) (custody.Pass, error)
 	if err != nil {
 		return custody.Pass{}, err
 	}
-	token, err := verifier.Verify(ctx, bearer)
+	var unreachable error
+	token, err := verifier.Verify(context.WithValue(ctx, unreachableKey{}, &unreachable), bearer)
+	if unreachable != nil {
+		return custody.Pass{}, unreachable
+	}
 	if err != nil {
 		return custody.Pass{}, custody.ErrToken
 	}
@@ -57,6 +66,12 @@ func (i *issuer) admit(ctx context.Context, bearer string) (custody.Pass, error)
 	return custody.Pass{Agent: a, Worker: "oidc", Expires: token.Expiry}, nil
 }
 
+// signingAlgs are the algorithms with a public key, of which an issuer has those that it lists, or
+// else RS256.
+var signingAlgs = []string{
+	oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA,
+}
+
 // verify finds the issuer. Those who come meanwhile wait for the same answer.
 func (i *issuer) verify(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	if verifier := i.verifier.Load(); verifier != nil {
@@ -67,25 +82,111 @@ func (i *issuer) verify(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 		if err != nil {
 			return nil, err
 		}
-		i.verifier.Store(provider.Verifier(&oidc.Config{ClientID: i.Audience}))
+		var found struct {
+			Keys string   `json:"jwks_uri"`
+			Algs []string `json:"id_token_signing_alg_values_supported"`
+		}
+		if err := provider.Claims(&found); err != nil {
+			return nil, err
+		}
+		i.verifier.Store(oidc.NewVerifier(i.Issuer, newIssuerKeys(found.Keys, i.client, i.now), &oidc.Config{
+			ClientID: i.Audience, SupportedSigningAlgs: slices.DeleteFunc(found.Algs, func(alg string) bool { return !slices.Contains(signingAlgs, alg) }),
+		}))
 		return nil, nil
 	})
 	return i.verifier.Load(), err
 }
 
+// Times between two fetches of an issuer's keys, whoever asks for a key that is not known.
+const (
+	refetchAfter = time.Minute
+	retryAfter   = issuerTimeout // when they could not be fetched
+)
+
+var (
+	errFetched     = errors.New("the issuer's keys were fetched a short time ago")
+	errUnreachable = errors.New("the issuer's keys cannot be fetched")
+)
+
+// unreachableKey is where a context has room for the error that the keys cannot be fetched with:
+// the verifier passes none on.
+type unreachableKey struct{}
+
+// issuerKeys are an issuer's keys. They are fetched when a token names one that is not known, but
+// not for each such token.
+type issuerKeys struct {
+	*oidc.RemoteKeySet
+	transport http.RoundTripper
+	now       func() time.Time
+
+	mu     sync.Mutex
+	next   time.Time // when they may be fetched again
+	failed bool      // the last fetch
+}
+
+func newIssuerKeys(url string, client *http.Client, now func() time.Time) *issuerKeys {
+	k := &issuerKeys{transport: http.DefaultTransport, now: now}
+	k.RemoteKeySet = oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), &http.Client{Timeout: client.Timeout, Transport: k}), url)
+	return k
+}
+
+// RoundTrip fetches the keys, unless that was done a short time ago.
+func (k *issuerKeys) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Response == nil { // else it follows a redirect
+		if err := k.begin(); err != nil {
+			return nil, err
+		}
+	}
+	return k.transport.RoundTrip(r)
+}
+
+func (k *issuerKeys) begin() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch now := k.now(); {
+	case !now.Before(k.next):
+		k.next, k.failed = now.Add(refetchAfter), false
+		return nil
+	case k.failed:
+		return errUnreachable
+	}
+	return errFetched
+}
+
+// VerifySignature returns what a token says, if it is signed with one of the keys.
+func (k *issuerKeys) VerifySignature(ctx context.Context, token string) ([]byte, error) {
+	payload, err := k.RemoteKeySet.VerifySignature(ctx, token)
+	if errors.Is(err, errFetched) { // maybe after this one was looked for
+		payload, err = k.RemoteKeySet.VerifySignature(ctx, token)
+	}
+	// Of its errors, those of a fetch wrap another one.
+	if errors.Unwrap(err) == nil || errors.Is(err, errFetched) {
+		return payload, err
+	}
+	if ctx.Err() == nil && !errors.Is(err, errUnreachable) {
+		k.mu.Lock()
+		k.next, k.failed = k.now().Add(retryAfter), true
+		k.mu.Unlock()
+	}
+	if to, is := ctx.Value(unreachableKey{}).(*error); is {
+		*to = fmt.Errorf("%w: %w", errUnreachable, err)
+	}
+	return nil, err
+}
+
 // admits lets in by a token of the broker's, or of the issuer's, which has the form of a JWT.
 func (s *Server) admits(o OIDC) func(context.Context, string) (custody.Pass, error) {
 	if o.Issuer == "" {
-		return s.Custody().Admit
+		return s.Broker.Custody.Admit
 	}
 	if o.Claim == "" {
 		o.Claim = "sub"
 	}
-	outside := &issuer{OIDC: o, client: &http.Client{Timeout: issuerTimeout}, known: s.Card}
+	outside := &issuer{OIDC: o, client: &http.Client{Timeout: issuerTimeout}, now: s.Broker.Options.Now, known: s.Broker.Parts.Registry.Card}
 	return func(ctx context.Context, bearer string) (custody.Pass, error) {
 		if strings.Count(bearer, ".") == 2 && strings.HasPrefix(bearer, "ey") {
 			return outside.admit(ctx, bearer)
 		}
-		return s.Custody().Admit(ctx, bearer)
+		return s.Broker.Custody.Admit(ctx, bearer)
 	}
 }

@@ -5,17 +5,20 @@ import (
 	"crypto/rsa"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // GATEWAYS.md G6: an external issuer's tokens let a registered principal in, if they are its
@@ -35,11 +38,11 @@ func TestIssuer(t *testing.T) {
 	}))
 	t.Cleanup(issuer.Close)
 	const audience = "https://parley.acme.com/mcp"
-	w := newHTTPWorld(t, testkit.Options{OIDC: server.OIDC{Issuer: issuer.URL, Audience: audience, Claim: "agent"}})
+	w := testkit.NewHosted(t, testkit.Options{OIDC: server.OIDC{Issuer: issuer.URL, Audience: audience, Claim: "agent"}})
 	token := func(change map[string]any, with *rsa.PrivateKey) string {
 		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: with}, (&jose.SignerOptions{}).WithHeader("kid", "k"))
 		testkit.Must(t, err)
-		claims := map[string]any{"iss": issuer.URL, "aud": audience, "sub": "u1", "agent": cron, "exp": time.Now().Add(time.Hour).Unix()}
+		claims := map[string]any{"iss": issuer.URL, "aud": audience, "sub": "u1", "agent": testkit.Cron, "exp": time.Now().Add(time.Hour).Unix()}
 		for name, value := range change {
 			claims[name] = value
 		}
@@ -48,31 +51,110 @@ func TestIssuer(t *testing.T) {
 		return made
 	}
 	good := token(nil, key)
-	buyer := w.assistant(good)
-	var opened heard
-	buyer.does("open_session", anything{"with": []any{seller}, "purpose": "cups"}, &opened)
+	opens := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"open_session","arguments":{"with":[%q],"purpose":"cups"}}}`, testkit.Seller)
+	if a := w.CallTool(good, opens); !strings.Contains(string(a.Body), `"accepted":true`) {
+		t.Errorf("the issuer's token is answered %d %s", a.StatusCode, a.Body)
+	}
 	other, err := rsa.GenerateKey(rand.Reader, 2048)
 	testkit.Must(t, err)
 	for why, bad := range map[string]string{
 		"another audience": token(map[string]any{"aud": "https://elsewhere.io"}, key), "expired": token(map[string]any{"exp": time.Now().Add(-time.Hour).Unix()}, key),
 		"another issuer": token(map[string]any{"iss": "https://evil.example"}, key), "another key": token(nil, other), "no principal": token(map[string]any{"agent": "alice"}, key),
-		"nobody registered": token(map[string]any{"agent": "agent://elsewhere.io/spy"}, key), "none's algorithm": unsigned(cron, issuer.URL, audience),
+		"nobody registered": token(map[string]any{"agent": "agent://elsewhere.io/spy"}, key), "none's algorithm": unsigned(testkit.Cron, issuer.URL, audience),
 	} {
-		if a := w.send("POST", "/mcp", bad, `{"jsonrpc":"2.0","id":1,"method":"ping"}`); a.status != http.StatusUnauthorized || a.header.Get("WWW-Authenticate") != `Bearer resource_metadata="https://parley.acme.com/.well-known/oauth-protected-resource/mcp"` {
-			t.Errorf("%s: answered %d %s", why, a.status, a.header.Get("WWW-Authenticate"))
+		if a := w.Send("POST", "/mcp", bad, `{"jsonrpc":"2.0","id":1,"method":"ping"}`); a.StatusCode != http.StatusUnauthorized || a.Header.Get("WWW-Authenticate") != `Bearer resource_metadata="https://parley.acme.com/.well-known/oauth-protected-resource/mcp"` {
+			t.Errorf("%s: answered %d %s", why, a.StatusCode, a.Header.Get("WWW-Authenticate"))
 		}
 	}
-	if a := w.send("GET", "/v1/asp/sessions", good, ""); a.status != http.StatusUnauthorized {
-		t.Errorf("another path takes the issuer's token: %d", a.status)
+	if a := w.Send("GET", "/v1/asp/sessions", good, ""); a.StatusCode != http.StatusUnauthorized {
+		t.Errorf("another path takes the issuer's token: %d", a.StatusCode)
 	}
 	var metadata struct {
 		Resource string   `json:"resource"`
 		Servers  []string `json:"authorization_servers"`
 	}
-	w.send("GET", "/.well-known/oauth-protected-resource/mcp", "", "").is(http.StatusOK, &metadata)
+	w.Send("GET", "/.well-known/oauth-protected-resource/mcp", "", "").Is(http.StatusOK, &metadata)
 	if metadata.Resource != audience || len(metadata.Servers) != 1 || metadata.Servers[0] != issuer.URL {
 		t.Errorf("the metadata is %+v", metadata)
 	}
+}
+
+// Forged tokens have the issuer's keys fetched once a minute, however many they are; a new key is
+// found after that; and while the keys cannot be fetched the answer is 503, but for known keys.
+func TestIssuerKeysFetched(t *testing.T) {
+	t.Parallel()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	testkit.Must(t, err)
+	var fetched atomic.Int64
+	var known atomic.Value // the kid
+	var down atomic.Bool
+	known.Store("old")
+	var issuer *httptest.Server
+	issuer = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var reply any = map[string]any{"issuer": issuer.URL, "jwks_uri": issuer.URL + "/moved"}
+		switch r.URL.Path {
+		case "/moved":
+			http.Redirect(w, r, "/keys", http.StatusFound)
+			return
+		case "/keys":
+			fetched.Add(1)
+			if down.Load() {
+				w.WriteHeader(http.StatusBadGateway)
+				return
+			}
+			reply = jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: known.Load().(string), Algorithm: "RS256", Use: "sig"}}} //nolint:forcetypeassert // it is
+		}
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(reply) //nolint:errcheck // the test would fail
+	}))
+	t.Cleanup(issuer.Close)
+	const audience = "https://parley.acme.com/mcp"
+	var clock testkit.Clock
+	w := testkit.NewHosted(t, testkit.Options{OIDC: server.OIDC{Issuer: issuer.URL, Audience: audience}, Now: clock.Now})
+	answers := func(kid string, want int) {
+		t.Helper()
+		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: key}, (&jose.SignerOptions{}).WithHeader("kid", kid))
+		testkit.Must(t, err)
+		made, err := jwt.Signed(signer).Claims(map[string]any{"iss": issuer.URL, "aud": audience, "sub": testkit.Cron, "exp": time.Now().Add(time.Hour).Unix()}).Serialize()
+		testkit.Must(t, err)
+		r, err := http.NewRequestWithContext(w.Ctx, http.MethodPost, "http://"+w.HTTPAddr+"/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+		testkit.Must(t, err)
+		r.Header = http.Header{"Authorization": {"Bearer " + made}, "Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+		reply, err := http.DefaultClient.Do(r) // once, also if it is answered 503
+		testkit.Must(t, err)
+		reply.Body.Close()
+		if reply.StatusCode != want {
+			t.Errorf("a token of key %q is answered %d, want %d", kid, reply.StatusCode, want)
+		}
+	}
+	fetches := func(want int64) {
+		t.Helper()
+		if n := fetched.Load(); n != want {
+			t.Errorf("the keys were fetched %d times, want %d", n, want)
+		}
+	}
+	answers("old", http.StatusOK)
+	for n := range 100 {
+		answers(fmt.Sprint("forged ", n), http.StatusUnauthorized)
+	}
+	fetches(1)
+	known.Store("new")
+	answers("new", http.StatusUnauthorized)
+	clock.Advance(time.Minute)
+	answers("new", http.StatusOK)
+	fetches(2)
+	clock.Advance(time.Minute)
+	down.Store(true)
+	for range 10 {
+		answers("other", http.StatusServiceUnavailable)
+	}
+	answers("new", http.StatusOK)
+	fetches(3)
+	down.Store(false)
+	known.Store("other")
+	clock.Advance(5 * time.Second)
+	answers("other", http.StatusOK)
+	fetches(4)
 }
 
 // unsigned is a token with the algorithm "none".

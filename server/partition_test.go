@@ -10,9 +10,9 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // PROTOCOL.md §2: an external server maps a principal's submit to the partition of
@@ -20,15 +20,15 @@ import (
 // to it nor through a reply subject.
 func TestRoutedToPartitionOwner(t *testing.T) {
 	t.Parallel()
-	for mode, options := range map[string]func(*testing.T) server.Options{"config": configured, "operator": inOperatorMode} {
+	for mode, options := range map[string]func(testing.TB) server.Options{"config": testkit.Configured, "operator": inOperatorMode} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			o := options(t)
 			w := start(t, o)
 			a := w.logsIn(alpha, w.registers(alpha))
-			owner, err := server.ReadSeed(filepath.Join(o.Data, server.BrokerSeed))
+			owner, err := server.ReadSeed(filepath.Join(o.Data, server.BrokerLogin))
 			testkit.Must(t, err)
-			inside, err := nats.Connect(w.URL, testkit.Login(t, owner))
+			inside, err := nats.Connect(w.URL, testkit.Bare(t, owner))
 			testkit.Must(t, err)
 			t.Cleanup(inside.Close)
 			spy, err := inside.SubscribeSync("asp.*.>")
@@ -43,14 +43,14 @@ func TestRoutedToPartitionOwner(t *testing.T) {
 					t.Fatalf("answered %q: %s", code, m.Data)
 				}
 				got := submits(t, inside, spy)
-				if want := "asp.home." + strconv.Itoa(api.PartitionOf(id)) + ".agent." + alpha.Token() + ".submit." + string(id); len(got) != 1 || got[0] != want {
+				if want := "asp.route." + strconv.Itoa(api.PartitionOf(id)) + ".agent." + alpha.Token() + ".submit." + string(id); len(got) != 1 || got[0] != want {
 					t.Fatalf("the brokers received %q, not %s", got, want)
 				}
 			}
 
 			id := uuid.Must(uuid.NewV7()).String()
 			for _, of := range []performatives.Agent{alpha, beta} {
-				partition := "asp.home.0.agent." + of.Token() + ".submit." + id
+				partition := "asp.route.0.agent." + of.Token() + ".submit." + id
 				l := w.logsIn(alpha, w.registers(alpha))
 				testkit.Must(t, l.Publish(partition, []byte("{}")))
 				if testkit.Allowed(t, l) {

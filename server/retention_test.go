@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // PROTOCOL.md §2: inbox copies are kept for 7 days by default. A server started
@@ -25,7 +25,7 @@ func TestInboxAge(t *testing.T) {
 	} {
 		n, err := server.Start(ctx, server.Options{Data: data, Listen: "127.0.0.1:-1", InboxAge: step.option})
 		testkit.Must(t, err)
-		login, err := nats.NkeyOptionFromSeed(data + "/" + server.BrokerSeed)
+		login, err := nats.NkeyOptionFromSeed(data + "/" + server.BrokerLogin)
 		testkit.Must(t, err)
 		nc, err := nats.Connect(n.URL, login)
 		testkit.Must(t, err)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/parley-asp/parley/login"
+	"github.com/parley-asp/parley/server/login"
 )
 
 // DefaultConnections is how many connections to the embedded NATS server one

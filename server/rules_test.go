@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/parley-asp/parley/escalation"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 func TestReadRules(t *testing.T) {
-	rules, err := server.ReadRules(filepath.Join("testdata", "escalations.yaml"))
+	rules, err := server.ReadRules(filepath.Join("..", "examples", "escalations.yaml"))
 	testkit.Must(t, err)
 	asked := time.Date(2026, 12, 24, 16, 30, 0, 0, time.UTC) // half past five in Paris, before a holiday and a weekend
 	route, plan := rules.Route(escalation.Ask{

@@ -19,14 +19,15 @@ import (
 	"github.com/nats-io/nuid"
 	"go.uber.org/zap"
 
-	"github.com/parley-asp/parley/archive"
 	"github.com/parley-asp/parley/broker"
-	"github.com/parley-asp/parley/embedded"
+	"github.com/parley-asp/parley/broker/archive"
+	"github.com/parley-asp/parley/broker/ledger"
+	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/escalation"
 	macpgateway "github.com/parley-asp/parley/gateway/macp"
-	"github.com/parley-asp/parley/ledger"
-	"github.com/parley-asp/parley/notify"
+	"github.com/parley-asp/parley/inbox/notify"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server/embedded"
 )
 
 // Options configure a Server. Data is required; the rest has defaults.
@@ -52,10 +53,13 @@ type Options struct {
 	TLS       TLS
 	Websocket string // host:port of NATS over WebSocket, embedded server only; "" disables it
 
+	SharedKeys bool // a key that signs may log in too, the broker's and those of principals without a login key
+
 	Connections int // to the embedded NATS server, of one principal; 0 is DefaultConnections, below zero no bound
 
 	NATS        string        // URL of an external NATS server; "" embeds one
 	NATSOptions []nats.Option // how the broker logs in there; nil: as Config says, and the broker serves its logins
+	NATSSeed    string        // a file with the seed of an nkey that logs in there instead
 	NATSCreds   string        // a credentials file instead; if Nsc wrote it, the broker serves logins too
 	Replicas    int           // replicas of each stream; more than 1 needs an external cluster
 
@@ -64,7 +68,7 @@ type Options struct {
 	Witnesses ledger.Witnesses
 
 	Policy   performatives.Policy
-	Limits   broker.Limits     // per principal
+	Limits   limits.Limits     // per principal
 	Archive  archive.Policy    // when finished sessions move to the archive
 	Lag      time.Duration     // of timers and session rows behind transcripts; 0 is 2 s, below zero none
 	Claim    time.Duration     // of a turn, by --claim-timeout; 0 is 6 h
@@ -77,7 +81,7 @@ type Options struct {
 
 // A Server runs until it is closed.
 type Server struct {
-	*Broker
+	Broker       *Broker
 	URL          string // where principals connect
 	WebsocketURL string // the same over WebSocket; "" if disabled
 	HTTPAddr     string
@@ -131,7 +135,18 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	if s.mode, err = s.keys.mode(o); err != nil {
 		return s, err
 	}
+	if err := s.keys.apart(o); err != nil {
+		return s, err
+	}
 	inside, err := s.connect(o, tlsConfig)
+	if err != nil {
+		return s, err
+	}
+	bulk, err := s.connectBroker(o, bulkName)
+	if err != nil {
+		return s, err
+	}
+	feeds, err := s.connectBroker(o, feedsName)
 	if err != nil {
 		return s, err
 	}
@@ -156,14 +171,19 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 			return s, err
 		}
 	}
-	if s.Broker, err = OpenBroker(ctx, broker.Options{
-		DIDDocument: didDocuments(o.DIDHosts),
-		ID:          s.id, Conn: inside, Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Replicas: o.Replicas, Policy: o.Policy, Limits: o.Limits, Escalations: o.Rules, Log: o.Log, Now: o.Now,
-		Lag: o.Lag, Archive: o.Archive, ClaimTimeout: o.Claim, InboxAge: o.InboxAge, Disconnect: disconnect, Silent: suspected, Reconnect: func() { s.conns.reconnect(o.Log) }, Durable: s.durable(o), SyncedAfter: s.syncedAfter(o),
-		Credentials: s.mode.credentials(s.keys), Reserved: reserved, Secret: secret,
+	if s.Broker, err = OpenBroker(ctx, BrokerOptions{
+		Options: broker.Options{Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Policy: o.Policy, Limits: o.Limits, Lag: o.Lag, Log: o.Log, Now: o.Now},
+		ID:      s.id, Conn: inside, Bulk: bulk, Feeds: feeds, Replicas: o.Replicas, Durable: s.durable(o), SyncedAfter: s.syncedAfter(o),
+		Escalations: o.Rules, Archive: o.Archive, ClaimTimeout: o.Claim, InboxAge: o.InboxAge,
+		Disconnect: disconnect, Silent: suspected, Reconnect: func() { s.conns.reconnect(o.Log) },
+		Credentials: s.mode.credentials(s.keys), Reserved: reserved, SharedKeys: o.SharedKeys, Secret: secret, DIDDocument: didDocuments(o.DIDHosts),
 		LogOrigin: o.LogOrigin, LogResume: o.LogResume, Witnesses: o.Witnesses, Published: checkpointFile{filepath.Join(o.Data, CheckpointFile)},
 	}); err != nil {
 		return s, err
+	}
+	if n := s.Broker.Parts.Registry.NoLogin(); len(n) > 0 && s.mode.servesLogins() {
+		o.Log.Warn("principals have a key that signs and none that logs in; before there were login keys, the one did both: parley agent rotate gives both anew",
+			zap.Int("principals", len(n)), zap.Any("first", n[:min(len(n), 10)]), zap.Bool("sharedKeys", o.SharedKeys))
 	}
 	close(s.ready)
 	if err := s.openNotify(ctx, o); err != nil {

@@ -6,8 +6,8 @@ import (
 	"net"
 	"testing"
 
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // A broker logs in again to a NATS server that took too long the first time: it is not taken for

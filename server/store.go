@@ -26,7 +26,7 @@ func Store(o Options) (nc *nats.Conn, stop func(), err error) {
 			s.end()
 		}
 	}()
-	if o.NATS != "" && o.NATSOptions == nil && o.NATSCreds == "" { // do not create keys that the server would refuse
+	if o.NATS != "" && o.NATSOptions == nil && o.NATSCreds == "" && o.NATSSeed == "" { // do not create keys that the server would refuse
 		if _, err := os.Stat(filepath.Join(o.Data, BrokerSeed)); err != nil {
 			return nil, nil, fmt.Errorf("the broker's key: %w", err)
 		}
@@ -35,6 +35,9 @@ func Store(o Options) (nc *nats.Conn, stop func(), err error) {
 		return nil, nil, err
 	}
 	if s.mode, err = s.keys.mode(o); err != nil {
+		return nil, nil, err
+	}
+	if err := s.keys.apart(o); err != nil {
 		return nil, nil, err
 	}
 	if nc, err = s.connect(o, nil); err != nil {

@@ -13,9 +13,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/parley-asp/parley/embedded"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/server/embedded"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // An authority, and how a side uses it.
@@ -167,7 +167,7 @@ func TestWebsocket(t *testing.T) {
 	}
 	testkit.Must(t, connect(testkit.Login(t, key)))
 	for name, how := range map[string]nats.Option{
-		"unregistered": testkit.Login(t, testkit.NewKey(t)), "another's sign": nats.Nkey(testkit.Public(t, key), testkit.NewKey(t).Sign), "nothing": nats.Name("nobody"),
+		"unregistered": testkit.Bare(t, testkit.NewKey(t)), "another's sign": nats.Nkey(testkit.Public(t, key), testkit.NewKey(t).Sign), "nothing": nats.Name("nobody"),
 	} {
 		// The server sends the reason and closes; a client that is still writing may miss it.
 		if err := connect(how); err == nil {

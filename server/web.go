@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/custody"
+	"github.com/parley-asp/parley/gateway"
 	a2agateway "github.com/parley-asp/parley/gateway/a2a"
 	ardgateway "github.com/parley-asp/parley/gateway/ard"
 	bindugateway "github.com/parley-asp/parley/gateway/bindu"
@@ -37,11 +37,10 @@ type web struct {
 	talks  *a2agateway.Remotes
 }
 
-// Timeouts of HTTP. Live connections, which follow the inbox, extend theirs.
+// Timeouts of HTTP. gateway.Deadlines has those of single writes.
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 30 * time.Second
-	writeTimeout  = time.Minute
 	idleTimeout   = 2 * time.Minute
 	maxHeader     = 32 << 10 // bytes
 )
@@ -52,52 +51,52 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 		return nil, err
 	}
 	visitors := newAddresses(o.HTTPConnections, o.HTTPProxies)
-	public, searches := newAddressLimiter(visitors.from, cheapRate), newAddressLimiter(visitors.from, searchRate)
+	accounts := s.Broker.Command.Accounts()
+	public, searches := addressLimiter{accounts, visitors.from, 1}, addressLimiter{accounts, visitors.from, ofOneSearch}
 	mux := http.NewServeMux()
 	local := func(h http.Handler) http.Handler { return h }
-	if s.Dev {
+	if s.Broker.Options.Dev {
 		local = httpgateway.Local
 	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { s.health(w, r, o.Data) })
 	mux.HandleFunc("GET /version", s.version)
 	pages := inbox.New(inbox.Options{
-		Broker: s.Broker, Key: s.Key(), Dev: s.Dev, Humans: s.humans, Meet: s.meet, From: visitors.from, Log: log, Now: s.Now,
+		Service: s.Broker.Service, Redeem: s.Broker.Parts.Registry.Redeem, NameOf: s.Broker.Parts.Registry.NameOf, Key: s.Broker.Command.Key(), Dev: s.Broker.Options.Dev, Humans: s.humans, Meet: s.meet, From: visitors.from, Log: log, Now: s.Broker.Options.Now,
 	})
 	mux.Handle("/inbox/", http.StripPrefix("/inbox", pages))
-	agents := s.Hosted()
-	gateway := httpgateway.New(httpgateway.Options{
-		Broker: s.Broker, Custody: s.Custody(), Hosted: agents, Feeds: s.Broker, Dev: s.Dev, Origins: o.HTTPOrigins, Log: log,
-	})
-	mux.Handle("/openapi.json", gateway)
-	mux.Handle(indexgateway.Base, local(indexgateway.New(indexgateway.Options{Broker: s.Broker, Custody: s.Custody(), Log: log})))
-	oap := local(oapgateway.New(oapgateway.Options{Broker: s.Broker, Custody: s.Custody(), Hosted: agents, AgentOf: s.AgentOf, Party: s.HostedBesideOwn, Key: s.Key(), Log: log}))
+	requests := httpgateway.New(httpgateway.Options{Service: s.Broker.Service, Origins: o.HTTPOrigins})
+	mux.Handle("/openapi.json", requests)
+	mux.Handle(indexgateway.Base, local(indexgateway.New(s.Broker.Service)))
+	oap := local(oapgateway.New(oapgateway.Options{Service: s.Broker.Service, AgentOf: s.Broker.Parts.Registry.AgentOf, Party: s.Broker.Parts.Registry.HostedBesideOwn, Key: s.Broker.Command.Key()}))
 	mux.Handle(oapgateway.Base, oap)
 	mux.Handle("GET "+oapgateway.ManifestPath, public.limit(oap))
+	forAssistants := *s.Broker.Service
+	forAssistants.Tokens = s.admits(o.OIDC)
 	assistants := local(mcpgateway.ServeHTTP(mcpgateway.HTTPOptions{
-		Broker: s.Broker, Hosted: agents, Admit: s.admits(o.OIDC), Resource: o.OIDC.Audience, Issuer: o.OIDC.Issuer, Origins: o.HTTPOrigins,
-		Log: log,
+		Service: &forAssistants, Resource: o.OIDC.Audience, Issuer: o.OIDC.Issuer, Origins: o.HTTPOrigins,
 	}))
 	for _, path := range []string{mcpgateway.Path, mcpgateway.MetadataPath, mcpgateway.MetadataPath + mcpgateway.Path} {
 		mux.Handle(path, assistants)
 	}
 	mux.Handle(bindugateway.Base, bindugateway.New(s.bindu(o, public, searches)))
-	met := s.a2a(o, agents, public, log)
+	met := s.a2a(o, public)
 	if err := met.Open(context.Background()); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	mux.Handle(a2agateway.Base, local(met))
 	mux.HandleFunc("GET "+a2agateway.DocumentPath, a2agateway.Document)
-	catalog := ardgateway.New(ardgateway.Options{Agents: s.Proposals().Agents, Allow: searches.allow, URL: o.HTTPURL, A2A: s.a2aCard})
+	catalog := ardgateway.New(ardgateway.Options{Agents: s.Broker.Proposals.Agents, Allow: searches.allow, URL: o.HTTPURL, A2A: s.a2aCard})
 	for _, path := range []string{ardgateway.CatalogPath, ardgateway.AgentsPath, ardgateway.SearchPath, ardgateway.ExplorePath} {
 		mux.Handle(path, catalog)
 	}
 	mux.Handle("GET "+ardgateway.ListPath, pagesOr("inbox/agents", catalog))
-	mux.Handle("/log/", limitConcurrency(logReaders, s.Ledger()))
+	mux.Handle("/log/", readers{accounts, visitors.from, accounts.Scheduler(logReaders, 0)}.limit(s.Broker.Parts.Ledger))
+	mux.Handle("/log/checkpoint", s.Broker.Parts.Ledger)
 	mux.Handle("GET /did/{token}/did.json", public.limit(http.HandlerFunc(s.did)))
 	for _, path := range []string{"GET /{$}", "GET /inbox"} {
 		mux.Handle(path, redirect("inbox/"))
 	}
-	server, err := newHTTPServer(refuseOver(below(httpgateway.Base, gateway, mux)), log)
+	server, err := newHTTPServer(gateway.Deadlines(refuseOver(gateway.MeteredHTTP(below(api.HTTPBase, requests, mux)))), log)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
@@ -109,12 +108,12 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	} else {
 		go server.Serve(listener) //nolint:errcheck // returns when closed
 	}
-	return &web{addr, server, pages, gateway, met, s.remotes(o, met)}, nil
+	return &web{addr, server, pages, requests, met, s.remotes(o, met)}, nil
 }
 
 // health is for an orchestrator, and warns its operator.
 func (s *Server) health(w http.ResponseWriter, r *http.Request, data string) {
-	if err := s.Healthy(r.Context()); err != nil {
+	if err := s.Broker.Command.Healthy(r.Context()); err != nil {
 		http.Error(w, "unavailable", http.StatusServiceUnavailable)
 		return
 	}
@@ -122,7 +121,7 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request, data string) {
 	for _, file := range exposed(data) {
 		text += "warning: " + file + " can be read by others\n"
 	}
-	if why := s.Ledger().Trouble(); why != nil {
+	if why := s.Broker.Parts.Ledger.Trouble(); why != nil {
 		text += "warning: " + why.Error() + "\n"
 	}
 	w.Write([]byte(text)) //nolint:errcheck // the client went away
@@ -130,25 +129,10 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request, data string) {
 
 func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	data, err := json.Marshal(map[string]string{"version": api.Version, "broker": string(s.Key())}, json.Deterministic(true))
+	data, err := json.Marshal(map[string]string{"version": api.Version, "broker": string(s.Broker.Command.Key())}, json.Deterministic(true))
 	if err == nil {
 		w.Write(append(data, '\n')) //nolint:errcheck // the client went away
 	}
-}
-
-// bindu is who may ask for an assessment, and how often.
-func (s *Server) bindu(o Options, public, searches *addressLimiter) bindugateway.Options {
-	negotiation := bindugateway.Options{Assess: s.assessor(o), Allow: public.allow}
-	if o.Embeddings.URL != "" {
-		negotiation.Allow = searches.allow // each may cost a paid call
-	}
-	if o.BinduAuth {
-		negotiation.Admit = func(r *http.Request) error {
-			_, err := s.Custody().Admit(r.Context(), custody.Bearer(r.Header.Get("Authorization")))
-			return err
-		}
-	}
-	return negotiation
 }
 
 func newHTTPServer(handler http.Handler, log *zap.Logger) (server *http.Server, err error) {
@@ -157,8 +141,8 @@ func newHTTPServer(handler http.Handler, log *zap.Logger) (server *http.Server, 
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true) // behind a reverse proxy that ends TLS
 	server = &http.Server{
-		Handler: handler, Protocols: protocols, ConnContext: mark, MaxHeaderBytes: maxHeader,
-		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		Handler: handler, Protocols: protocols, HTTP2: &http.HTTP2Config{WriteByteTimeout: gateway.WriteWithin}, ConnContext: mark, MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: gateway.AnswerIn, IdleTimeout: idleTimeout,
 	}
 	// Its errors are about clients, such as one that does not speak TLS.
 	server.ErrorLog, err = zap.NewStdLogAt(log, zap.DebugLevel)
@@ -231,6 +215,6 @@ func (s *Server) meet(ctx context.Context, a performatives.Agent) error {
 	}
 	card := api.Card{Agent: a, Kind: performatives.KindHuman}
 	card.Registry.MayDecide = true
-	_, err = s.AddAgent(ctx, card)
+	_, err = s.Broker.Parts.Registry.Add(ctx, card)
 	return err
 }

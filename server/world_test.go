@@ -13,9 +13,9 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 const (
@@ -32,7 +32,7 @@ func everywhere(t *testing.T, test func(*testing.T, server.Options)) {
 	operated(t, test)
 	t.Run("config", func(t *testing.T) {
 		t.Parallel()
-		test(t, configured(t))
+		test(t, testkit.Configured(t))
 	})
 }
 
@@ -49,17 +49,8 @@ func operated(t *testing.T, test func(*testing.T, server.Options)) {
 	})
 }
 
-// configured returns options for an external NATS server in config mode.
-func configured(t *testing.T) server.Options {
-	t.Helper()
-	data := t.TempDir()
-	config, err := server.Config(data)
-	testkit.Must(t, err)
-	return server.Options{Data: data, NATS: testkit.StartServerProcess(t, config).URL()}
-}
-
 // inOperatorMode returns options for an external NATS server in operator mode, set up by Nsc.
-func inOperatorMode(t *testing.T) server.Options {
+func inOperatorMode(t testing.TB) server.Options {
 	t.Helper()
 	data := t.TempDir()
 	script, err := server.Nsc(data)
@@ -108,7 +99,7 @@ func (w world) registers(a performatives.Agent) nkeys.KeyPair {
 
 func (w world) gives(a performatives.Agent, key nkeys.KeyPair) {
 	w.Helper()
-	_, err := w.OperatorClient().AddAgent(w.Ctx, api.Card{Agent: a, Key: performatives.Key(testkit.Public(w, key))})
+	_, err := w.OperatorClient().AddAgent(w.Ctx, api.Card{Agent: a, Key: performatives.Key(testkit.Public(w, key)), LoginKeys: testkit.LoginKeys(w, key)})
 	testkit.Must(w, err)
 }
 

@@ -13,7 +13,10 @@ func accepts(t *Command) error {
 	if t.about != nil {
 		return t.answersGrant()
 	}
-	return t.answers(body.ReferenceID)
+	if err := t.answers(body.ReferenceID); err != nil || t.Phase != Invited {
+		return err
+	}
+	return t.unfit()
 }
 
 // agreesToOffer limits an ACCEPT by the offer that it names; that it names none
@@ -28,13 +31,13 @@ func agreesToOffer(t *Command, _ *escalation.Bound) (escalation.Pledge, bool) {
 func accepted(t *Command) {
 	switch {
 	case t.about != nil:
-		t.settleGrant(delegation.Active)
+		t.setGrant(delegation.Active)
 	case t.Offer.Kind == aProposal:
 		if effect := t.Mode.Effects[performatives.Accept]; effect != nil {
 			effect(t)
 			return
 		}
-		t.Settle(t.Offer.ID, Accepted)
+		t.SetStatus(t.Offer.ID, Accepted)
 		if t.Mode.Binds {
 			t.Agree(t.Offer.ID, t.Side)
 		}

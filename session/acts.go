@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/delegation"
@@ -11,7 +12,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// A deed is what an act does once it is heard and authorised. Each act's own
+// A deed is what an act does once it is allowed and authorised. Each act's own
 // file enters its deed. An act without one, such as QUERY and OBSERVE, is
 // recorded and changes nothing.
 type deed struct {
@@ -115,12 +116,15 @@ func (s *State) SchemaFor(m *performatives.Message) string {
 	return ""
 }
 
-// OffersInvitation tells whether the message's terms are an invitation's.
+// OffersInvitation reports whether the message's terms are an invitation's.
 func (s *State) OffersInvitation(m *performatives.Message) bool {
 	return isInvitation(m.Body) || s.Phase == Invited && m.Performative == performatives.Counter
 }
 
 func (t *Command) fitsSchema() error {
+	if !t.Before(3) && keepsBack(t.offering.Terms) {
+		return RefuseSchema(Fault{Path: "/terms/private", Rule: "private", Message: "terms.private must not be there: all that an offer says is delivered to the other side"})
+	}
 	name, verdict := t.offering.Schema, t.event.Terms
 	switch {
 	case t.offering.Kind == anInvitation:
@@ -136,6 +140,15 @@ func (t *Command) fitsSchema() error {
 		return RefuseSchema(verdict.Faults...)
 	}
 	return nil
+}
+
+// keepsBack reports whether terms have a member that is meant for one side alone. Of a
+// hosted inviter's first invitation the broker holds it aside before anything is signed.
+func keepsBack(terms jsontext.Value) bool {
+	var members struct {
+		Private jsontext.Value `json:"private"`
+	}
+	return json.Unmarshal(terms, &members) == nil && members.Private != nil
 }
 
 func contains(list []string, s string) bool {
@@ -204,8 +217,8 @@ func (t *Command) change(id string, edit func(*Offer)) {
 	}
 }
 
-// Settle sets an offer's status.
-func (t *Command) Settle(id string, status Status) {
+// SetStatus sets an offer's status.
+func (t *Command) SetStatus(id string, status Status) {
 	t.change(id, func(o *Offer) { o.Status = status })
 }
 

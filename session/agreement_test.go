@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session/agreement"
 )
 
 // bind makes the agreement of an offer and signs it; an ACCEPT signs that of the offer

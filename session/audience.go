@@ -14,9 +14,9 @@ import (
 // the delegate that the entry is about; never its sender (PROTOCOL.md §2, §6), nor a
 // Minimal agent that does not know the act.
 func (s *State) Audience() []performatives.Agent {
-	to := make([]performatives.Agent, 0, len(s.roll))
-	for _, a := range s.roll {
-		if p, _ := s.parties.Get(a); a != s.Last.sender && p.Role != Standby && (s.Last.simple || !p.minimal()) && (p.Role != Delegate || s.hears(p, s.Last.now)) {
+	to := make([]performatives.Agent, 0, len(s.order))
+	for _, a := range s.order {
+		if p, _ := s.parties.Get(a); a != s.Last.sender && p.Role != Standby && (s.Last.simple || !p.minimal()) && (p.Role != Delegate || s.mayAct(p, s.Last.now)) {
 			to = append(to, a)
 		}
 	}
@@ -28,35 +28,35 @@ func (s *State) Audience() []performatives.Agent {
 	return to
 }
 
-// hears tells whether a delegate has joined and may still act.
-func (s *State) hears(p Party, now time.Time) bool {
+// mayAct reports whether a delegate has joined and may still act.
+func (s *State) mayAct(p Party, now time.Time) bool {
 	g, ok := s.grants.Get(p.Grant)
 	return ok && g.Status == delegation.Active && delegation.Standing(g, now, s.grants.Get) == nil
 }
 
 // idle reports whether somebody is here only by a delegation that was not
 // accepted or has ended.
-func (t *Command) idle(p Party) bool { return p.Role == Delegate && !t.hears(p, t.Now) }
+func (t *Command) idle(p Party) bool { return p.Role == Delegate && !t.mayAct(p, t.Now) }
 
-// delegates are the delegates who hear the session.
+// delegates are the delegates who receive the entries.
 func (t *Command) delegates() []performatives.Agent {
 	var to []performatives.Agent
-	for _, a := range t.roll {
-		if p, _ := t.parties.Get(a); p.Role == Delegate && t.hears(p, t.Now) {
+	for _, a := range t.order {
+		if p, _ := t.parties.Get(a); p.Role == Delegate && t.mayAct(p, t.Now) {
 			to = append(to, a)
 		}
 	}
 	return to
 }
 
-// HasPart tells whether somebody has a part in the session; a delegate who
+// HasPart reports whether somebody has a part in the session; a delegate who
 // declined has none.
 func (s *State) HasPart(a performatives.Agent) bool {
 	_, has := s.hasPart(a)
 	return has
 }
 
-// Decides tells whether a principal is a human who may decide for an
+// Decides reports whether a principal is a human who may decide for an
 // organisation that has escalated here, and so has a part in the session, also
 // before its first act.
 func (s *State) Decides(m performatives.Member) bool {
@@ -64,10 +64,10 @@ func (s *State) Decides(m performatives.Member) bool {
 	return escalated && escalation.MayDecide(m, m.Agent.Organisation())
 }
 
-// MayRead tells whether the principal may read the session, from its first
+// MayRead reports whether the principal may read the session, from its first
 // entry: whoever has a part, but a delegate only once it joined and while its
 // authority stands.
 func (s *State) MayRead(a performatives.Agent, at time.Time) bool {
 	p, ok := s.parties.Get(a)
-	return ok && (p.Role != Delegate || s.hears(p, s.clock(at)))
+	return ok && (p.Role != Delegate || s.mayAct(p, s.clock(at)))
 }

@@ -14,7 +14,7 @@ func (t *Command) authorised() error {
 			return t.mayRule(ruling)
 		}
 	}
-	if t.Phase == Escalated { // a human's CLOSE: nothing else is heard
+	if t.Phase == Escalated { // a human's CLOSE: nothing else is allowed
 		return t.mayDecide(t.EscalationFor(t.Message))
 	}
 	switch t.From.Role {
@@ -87,12 +87,8 @@ func (t *Command) withinGrant() error {
 }
 
 func (t *Command) exceeded(err error) error {
-	acts := make([]string, 0, performatives.Acts)
-	for _, p := range t.Grant.Authority.Acts() {
-		acts = append(acts, p.String())
-	}
 	return Refuse(AuthorityExceeded, "%s", err).
-		With(map[string]any{"delegationId": t.Grant.ID, "authority": t.Grant.Authority.String(), "allows": acts})
+		With(map[string]any{"delegationId": t.Grant.ID, "authority": t.Grant.Authority.String(), "allows": actNames(t.Grant.Authority.Acts())})
 }
 
 // line is the first proposal of the line of counters that the act is about.

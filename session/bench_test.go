@@ -62,13 +62,13 @@ func (s *bench) opensIn(mode string, others int) []performatives.Agent {
 		s.registry[invited[i]] = performatives.Member{Agent: invited[i], Kind: performatives.KindSystem, Authority: performatives.AuthorityPrincipal}
 		list += fmt.Sprintf(",%q", invited[i])
 	}
-	s.happens(cast["alpha"], &performatives.ProposeBody{
+	s.happens(principals["alpha"], &performatives.ProposeBody{
 		ProposalID: "i1", Type: performatives.SessionInvitation, Subject: "many", Terms: jsontext.Value(`{"mode":"` + mode + `","participants":[` + list[1:] + `]}`),
 	})
 	for _, a := range invited {
 		s.happens(a, &performatives.AcceptBody{ReferenceID: "i1"})
 	}
-	s.happens(cast["alpha"], &performatives.ObserveBody{Subject: "open"})
+	s.happens(principals["alpha"], &performatives.ObserveBody{Subject: "open"})
 	return invited
 }
 
@@ -76,7 +76,7 @@ func (s *bench) opensIn(mode string, others int) []performatives.Agent {
 // asked about, accepted, and left to expire.
 func (s *bench) bargains(acts int) {
 	s.b.Helper()
-	alpha, other := cast["alpha"], performatives.Agent("agent://many.org/a0")
+	alpha, other := principals["alpha"], performatives.Agent("agent://many.org/a0")
 	for i := 0; int(s.state.Next) < acts; i++ { //nolint:gosec // small
 		soon := s.now.Add(time.Duration(i) * time.Millisecond)
 		p, c := fmt.Sprintf("p%d", i), fmt.Sprintf("c%d", i)
@@ -97,7 +97,7 @@ func BenchmarkStep(b *testing.B) {
 			s := newBench(b)
 			s.opens(1)
 			s.bargains(acts)
-			e := s.message(cast["alpha"], &performatives.ProposeBody{ProposalID: "new", Type: "data-exchange", Subject: "s", Terms: terms(-1)})
+			e := s.message(principals["alpha"], &performatives.ProposeBody{ProposalID: "new", Type: "data-exchange", Subject: "s", Terms: terms(-1)})
 			steps(b, s.state, e)
 		})
 	}
@@ -110,8 +110,8 @@ func BenchmarkStepParticipants(b *testing.B) {
 		b.Run(fmt.Sprintf("participants=%d", others+1), func(b *testing.B) {
 			s := newBench(b)
 			invited := s.opens(others)
-			s.happens(cast["alpha"], &performatives.CommitBody{CommitmentID: "k1", Terms: &performatives.CommitmentTerms{
-				Obligations: []performatives.Obligation{{Party: cast["alpha"], Action: "deliver"}},
+			s.happens(principals["alpha"], &performatives.CommitBody{CommitmentID: "k1", Terms: &performatives.CommitmentTerms{
+				Obligations: []performatives.Obligation{{Party: principals["alpha"], Action: "deliver"}},
 			}})
 			e := s.message(invited[0], &performatives.AcceptBody{ReferenceID: "k1"})
 			b.Run("step", func(b *testing.B) { steps(b, s.state, e) })

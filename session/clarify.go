@@ -53,9 +53,9 @@ func clarified(t *Command) {
 	})
 }
 
-// settleQuestion leaves only the fields that are still open; a clarification
+// answerQuestion leaves only the fields that are still open; a clarification
 // without any pauses its offer no longer.
-func (t *Command) settleQuestion(q Question, open []string) {
+func (t *Command) answerQuestion(q Question, open []string) {
 	q.Open = open
 	if len(open) == 0 {
 		q.options, t.asking = nil, t.asking.Without(q.ID)

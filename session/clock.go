@@ -93,7 +93,7 @@ func (s *State) others(all []Deadline, at time.Time) []Deadline {
 }
 
 // Ending is the deadline that has ended the session by a time, if one has: what
-// the broker has to enter into the transcript before it hears anything else.
+// the broker has to enter into the transcript before it accepts anything else.
 func (s *State) Ending(at time.Time) (Deadline, bool) {
 	var some room
 	for _, d := range s.others(some[:0], at) {
@@ -133,6 +133,29 @@ func (s *State) NextDeadline(at time.Time) (time.Time, bool) {
 		next = all[0].At
 	}
 	return next, !next.IsZero()
+}
+
+// Lapsed are the deadlines that passed between two times, both included, and end nothing.
+func (s *State) Lapsed(from, to time.Time) []Deadline {
+	if s.Phase == Idle || s.Phase.Over() {
+		return nil
+	}
+	var all []Deadline
+	it := s.expiries.Iterator()
+	for it.Seek(expiryTime(s.clock(from))); len(all) < mostAwaited; {
+		_, id, ok := it.Next()
+		if !ok {
+			break
+		}
+		o, _ := s.Offer(id)
+		if o.Expires.IsZero() || s.wall(o.Expires, to).After(to) {
+			break
+		}
+		if o.Kind == aProposal {
+			all = append(all, Deadline{Code: ProposalExpired, At: s.wall(o.Expires, to), Ref: o.ID})
+		}
+	}
+	return slices.DeleteFunc(s.responses(all, from), func(d Deadline) bool { return d.At.After(to) })
 }
 
 // firstDue is when the first of the open items is due.

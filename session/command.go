@@ -34,64 +34,6 @@ func answersDelegation(p performatives.Performative) bool {
 	return p == performatives.Accept || p == performatives.Reject || p == performatives.Withdraw
 }
 
-// heard asks the lifecycle table.
-func (t *Command) heard() error {
-	if t.Phase == Escalated {
-		return t.heardWhilePaused()
-	}
-	if d, passed := t.Ending(t.At); passed {
-		return Refuse(WrongState, "the session's time is over: %s", d.Code).
-			With(map[string]string{"state": t.Phase.String()})
-	}
-	switch {
-	case t.about != nil:
-		if !ofDelegation[t.Phase] {
-			return t.wrongState(t.Act.String() + " of a delegation")
-		}
-	case t.question != nil && t.Act == performatives.Withdraw:
-		if !ofQuestion[t.Phase] {
-			return t.wrongState("WITHDRAW of a clarification")
-		}
-	case !lifecycle[t.Phase][t.Act].heard:
-		return t.wrongState(t.Act.String())
-	case t.Phase == Agreeing && t.Offer != nil && t.Offer.IsProposal() && lifecycle[Agreeing][t.Act].kind == settles:
-		return Refuse(WrongState, "%s while AGREEING is of a commitment; %q is a proposal", t.Act, t.Offer.ID).
-			With(map[string]string{"state": t.Phase.String()})
-	case t.Phase == Invited && t.Act == performatives.Counter && t.principals > 2:
-		return Refuse(WrongState, "COUNTER of an invitation is heard with one invitee only; here are %d: answer with ACCEPT or REJECT", t.principals-1).
-			With(map[string]string{"state": t.Phase.String()})
-	case t.Phase != Idle && isInvitation(t.Message.Body):
-		return Refuse(WrongState, "the session is open already; a session-invitation opens a new one").
-			With(map[string]string{"state": t.Phase.String()})
-	}
-	return t.keepsBinding()
-}
-
-func isInvitation(b performatives.Body) bool {
-	p, ok := b.(*performatives.ProposeBody)
-	return ok && p.Type == performatives.SessionInvitation
-}
-
-func (t *Command) wrongState(what string) error {
-	return Refuse(WrongState, "%s is not heard while %s; heard is %s", what, t.Phase, heardIn(t.Phase)).
-		With(map[string]string{"state": t.Phase.String()})
-}
-
-// heardWhilePaused hears the humans who may decide, and nobody else.
-func (t *Command) heardWhilePaused() error {
-	if _, over := t.Ending(t.At); !over && t.mayEnd() {
-		if _, rules := t.ruling(); rules || t.Act == performatives.Close {
-			return nil
-		}
-	}
-	open := t.Escalation()
-	return Refuse(SessionEscalated, "the session waits for a human of %s to decide, until %s", open.Org, stamp(open.Due)).
-		With(map[string]any{
-			"escalationId": open.ID, "organisation": open.Org,
-			"urgency": open.Body.Urgency, "deadline": stamp(open.Due),
-		})
-}
-
 // asKnown is a party as the registry has it now, else as it is pinned. Its kind and
 // what it may do here are pinned; only whether a human may decide is the registry's to
 // say, also of one who negotiates as a principal.
@@ -191,7 +133,7 @@ func (t *Command) enter(p Party) {
 	}
 	if !again {
 		p.Sequence = t.Next
-		t.roll = append(t.roll[:len(t.roll):len(t.roll)], p.Agent)
+		t.order = append(t.order[:len(t.order):len(t.order)], p.Agent)
 		if p.minimal() && p.Role != Standby && !t.Before(2) {
 			t.limited = append(slices.Clip(t.limited), p.Agent)
 		}

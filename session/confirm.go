@@ -90,7 +90,7 @@ func (t *Command) mayConfirm(item *escalation.Item, ruling performatives.RulingD
 	if granted == nil || !known {
 		return nil
 	}
-	bound := escalation.Bound{RulingsAuthority: *granted}
+	bound := escalation.Bound{RulingsAuthority: *granted, Strict: !t.Before(3)}
 	if item.Route != nil {
 		bound.Amounts = item.Route.Amounts
 	}

@@ -16,7 +16,7 @@ var asks = map[performatives.Performative]bool{
 	performatives.Propose: true, performatives.Counter: true, performatives.Commit: true, performatives.Clarify: true,
 }
 
-// minimal tells whether a party, as it is pinned, is of that level.
+// minimal reports whether a party, as it is pinned, is of that level.
 func (p Party) minimal() bool { return p.Conformance == performatives.Minimal }
 
 // conforms refuses what a Minimal agent may not send, and what it cannot take.
@@ -64,7 +64,7 @@ func (t *Command) notMinimal(a performatives.Agent, why string) error {
 		With(map[string]any{"rule": "conformance", "agentId": a, "conformanceLevel": performatives.Minimal, "allows": []string{"INFORM", "QUERY", "CLOSE"}})
 }
 
-// simple tells whether the act is one for everybody: it informs, asks, closes, or is about
+// simple reports whether the act is one for everybody: it informs, asks, closes, or is about
 // the invitation.
 func (t *Command) simple() bool {
 	return minimalActs[t.Act] || isInvitation(t.Message.Body) || t.Was == Invited && t.Act != performatives.Counter

@@ -60,26 +60,35 @@ func (t *Command) reinvites(o *Offer) error {
 		return Violation("unknown_mode", "there is no mode %q for two principals", inv.Mode)
 	}
 	t.Mode = mode
-	return t.readPolicy()
+	if err := t.readPolicy(); err != nil {
+		return err
+	}
+	return t.unfit()
 }
 
-// agreesToTerms limits a COUNTER by its own terms.
+// agreesToTerms limits a COUNTER by its own terms, in the thread that it answers and the one
+// that it makes.
 func agreesToTerms(t *Command, _ *escalation.Bound) (escalation.Pledge, bool) {
 	body := t.Message.Body.(*performatives.CounterBody) //nolint:errcheck,forcetypeassert // its act says so
-	return escalation.Pledge{Bodies: []jsontext.Value{t.Message.RawBody}, Terms: performatives.HashOf(body.Terms)}, true
+	p := escalation.Pledge{Bodies: []jsontext.Value{t.Message.RawBody}, Terms: performatives.HashOf(body.Terms)}
+	if o := t.Offer; o != nil && o.IsProposal() {
+		own := &Offer{Type: cmp.Or(body.Type, o.Type), Subject: cmp.Or(body.Subject, o.Subject), Line: o.Line, Side: t.Side, To: t.Message.Recipient}
+		p.Threads = []escalation.Thread{t.threadOf(o), t.threadOf(own)}
+	}
+	return p, true
 }
 
 func countered(t *Command) {
 	switch {
 	case t.Phase == Invited:
-		t.Settle(t.Offer.ID, Countered)
+		t.SetStatus(t.Offer.ID, Countered)
 		t.answered(t.Side)
 		t.invitation = t.offering
 		t.agree(t.Now)
 	case t.Offer.IsProposal() && t.Mode.Effects[performatives.Counter] != nil:
 		t.Mode.Effects[performatives.Counter](t)
 	default:
-		t.Settle(t.Offer.ID, Countered)
+		t.SetStatus(t.Offer.ID, Countered)
 	}
 	t.put(t.offering)
 }

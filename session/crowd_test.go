@@ -28,7 +28,7 @@ func TestConvergentCrowd(t *testing.T) {
 			participants[i] = fmt.Sprintf("agent://many.org/a%d", i)
 			s.registry[performatives.Agent(participants[i])] = performatives.Member{Agent: performatives.Agent(participants[i])}
 		}
-		_, err := session.Step(s.state, s.message(cast["alpha"], &performatives.ProposeBody{
+		_, err := session.Step(s.state, s.message(principals["alpha"], &performatives.ProposeBody{
 			ProposalID: "i1", Type: performatives.SessionInvitation, Subject: "many",
 			Terms: jsontext.Value(jsonOf(map[string]any{"mode": "convergent/1", "participants": participants, "policy": jsontext.Value(c.policy)})),
 		}))
@@ -39,7 +39,7 @@ func TestConvergentCrowd(t *testing.T) {
 	s := newBench(t)
 	peers := s.opensIn("convergent/1", 999)
 	s.crowds(peers, 20)
-	for i, a := range append(peers, cast["alpha"]) {
+	for i, a := range append(peers, principals["alpha"]) {
 		if phase := "Negotiating"; i%100 == 99 && s.phase(t) != phase {
 			t.Fatalf("not %s before %s has accepted", phase, a)
 		}
@@ -80,10 +80,10 @@ func BenchmarkConvergent(b *testing.B) {
 			b.Run(fmt.Sprintf("COMMIT/participants=%d/offers=%d", others+1, offers), func(b *testing.B) {
 				all := *s
 				all.stage = &stage{t: b, state: s.state, registry: s.registry, terms: s.terms, now: s.now, messages: s.messages}
-				for _, a := range append(peers, cast["alpha"]) {
+				for _, a := range append(peers, principals["alpha"]) {
 					all.happens(a, &performatives.AcceptBody{ReferenceID: "p0"})
 				}
-				steps(b, all.state, all.message(cast["alpha"], &performatives.CommitBody{CommitmentID: "k1", ReferenceID: "p0"}))
+				steps(b, all.state, all.message(principals["alpha"], &performatives.CommitBody{CommitmentID: "k1", ReferenceID: "p0"}))
 			})
 		}
 	}

@@ -67,7 +67,7 @@ func (t *Command) mayTake(target performatives.Agent) error {
 
 // partyTo reports whether a principal of the session is of an organisation.
 func (t *Command) partyTo(org performatives.Organisation) bool {
-	return slices.ContainsFunc(t.roll, func(a performatives.Agent) bool {
+	return slices.ContainsFunc(t.order, func(a performatives.Agent) bool {
 		p, _ := t.parties.Get(a)
 		return p.Role <= Invitee && a.Organisation() == org
 	})
@@ -210,7 +210,7 @@ func (t *Command) withdrawsGrant() error {
 	return notYours(string(t.about.ID))
 }
 
-func (t *Command) settleGrant(status delegation.Status) {
+func (t *Command) setGrant(status delegation.Status) {
 	g := *t.about
 	g.Status = status
 	t.grants = t.grants.With(g.ID, g)

@@ -2,11 +2,17 @@ package session
 
 import "github.com/parley-asp/parley/performatives"
 
-// Heard tells whether the lifecycle table has a transition for the act.
-func Heard(p Phase, act performatives.Performative) bool { return lifecycle[p][act].heard }
+// Allowed lists what a refusal of the event would say that its sender may send.
+func Allowed(s State, e Event) []performatives.Performative {
+	t := newTurn(s, e)
+	if err := t.part(); err != nil {
+		return nil
+	}
+	return t.allows()
+}
 
-// OfDelegations tells whether a state hears the answers to a delegation, and
-// OfQuestions whether it hears a WITHDRAW of a clarification.
+// OfDelegations reports whether a state allows the answers to a delegation, and
+// OfQuestions whether it allows a WITHDRAW of a clarification.
 func OfDelegations(p Phase) bool { return ofDelegation[p] }
 
 func OfQuestions(p Phase) bool { return ofQuestion[p] }
@@ -15,11 +21,11 @@ func OfQuestions(p Phase) bool { return ofQuestion[p] }
 // lead to, the state itself included where it may stay.
 func Leads(p Phase, act performatives.Performative) (words string, to []Phase) {
 	switch a := lifecycle[p][act]; {
-	case !a.heard:
+	case !a.allowed:
 		return "", nil
 	case a.kind == stays:
 		return a.label, []Phase{p}
-	case a.kind == settles:
+	case a.kind == byCommitments:
 		return a.label, []Phase{p, Executing, Conversing}
 	case a.kind == resumes:
 		return a.label, pausable()
@@ -30,11 +36,11 @@ func Leads(p Phase, act performatives.Performative) (words string, to []Phase) {
 	}
 }
 
-// pausable are the states that hear ESCALATE.
+// pausable are the states that allow ESCALATE.
 func pausable() []Phase {
 	var from []Phase
 	for _, p := range Phases() {
-		if lifecycle[p][performatives.Escalate].heard {
+		if p.Allows(performatives.Escalate) {
 			from = append(from, p)
 		}
 	}

@@ -19,6 +19,13 @@ package session
 //     the outcome.
 //   - In binding/1 a document that an act carries in OAP's form is signed by the party's own
 //     key, and says what the act says.
+//
+// These rules hold since format 3:
+//   - A ruling's bounds hold for every PROPOSE, also for one that names nothing of them.
+//   - An amount without a path is the most of every amount in the terms, wherever it stands.
+//   - A path that can mean two places, such as a.b for {"a":{"b":1},"a.b":2}, has no readable amount.
+//   - No offer has terms.private.
+//   - A ruling may be narrowed to a thread.
 func (t *Command) Before(format int) bool {
 	policy := t.Policy
 	if t.Phase == Idle {

@@ -17,7 +17,7 @@ func (t *Command) Pair() [2]performatives.Agent {
 
 // Other is the other one of two principals.
 func (s *State) Other(side performatives.Agent) performatives.Agent {
-	for _, a := range s.roll {
+	for _, a := range s.order {
 		if p, _ := s.parties.Get(a); p.Role <= Invitee && a != side {
 			return a
 		}
@@ -55,7 +55,7 @@ func (s *State) PinnedKeys(a performatives.Agent) []performatives.Key {
 	return keys
 }
 
-// OfDelegation tells whether an ACCEPT, REJECT or WITHDRAW is of a delegation.
+// OfDelegation reports whether an ACCEPT, REJECT or WITHDRAW is of a delegation.
 func (t *Command) OfDelegation() bool { return t.about != nil }
 
 // Offering is the offer that the act makes, nil for none.

@@ -34,8 +34,8 @@ func informed(t *Command) {
 		effect(t)
 		return
 	}
-	for _, a := range t.settles {
-		t.settleQuestion(a.question, a.open)
+	for _, a := range t.answerings {
+		t.answerQuestion(a.question, a.open)
 	}
 }
 
@@ -52,7 +52,7 @@ func (t *Command) reports() {
 // it names them, or a query.
 func answersQuestions(t *Command) []string {
 	var ids []string
-	for _, a := range t.settles {
+	for _, a := range t.answerings {
 		ids = append(ids, a.question.ID)
 	}
 	if inform, ok := t.Message.Body.(*performatives.InformBody); ok {
@@ -84,24 +84,24 @@ func (t *Command) findAnswers() {
 	}
 	for _, q := range t.answeredQuestions(data.ReferenceID) {
 		if open := unanswered(q, answered); len(open) < len(q.Open) {
-			t.settles = append(t.settles, answering{q, open})
+			t.answerings = append(t.answerings, answering{q, open})
 		}
 	}
 }
 
-// AnswersQuestion tells whether the act is an INFORM that answers an open
+// AnswersQuestion reports whether the act is an INFORM that answers an open
 // question about an offer of the sender's side.
-func (t *Command) AnswersQuestion() bool { return len(t.settles) > 0 }
+func (t *Command) AnswersQuestion() bool { return len(t.answerings) > 0 }
 
-// SettleAnswered takes a question as answered with the first answer to any of
+// CloseAnswered takes a question as answered with the first answer to any of
 // its fields.
-func (t *Command) SettleAnswered() {
-	for _, a := range t.settles {
-		t.settleQuestion(a.question, nil)
+func (t *Command) CloseAnswered() {
+	for _, a := range t.answerings {
+		t.answerQuestion(a.question, nil)
 	}
 }
 
-// answeredQuestions are the clarifications that answers under this id settle,
+// answeredQuestions are the clarifications that answers under this id complete,
 // by number of the entry: the one named, or all those open on the offer named.
 // Only the offer's author answers (PROTOCOL.md §5), and only about what may
 // still be carried out.
@@ -127,14 +127,14 @@ func (t *Command) answeredQuestions(id string) []Question {
 // chooses refuses an answer that is none of the options which a question offered.
 func (t *Command) chooses() error {
 	inform, ok := t.Message.Body.(*performatives.InformBody)
-	if !ok || len(t.settles) == 0 || t.Before(2) {
+	if !ok || len(t.answerings) == 0 || t.Before(2) {
 		return nil
 	}
 	var faults []Fault
 	data, _ := inform.Answers()
 	for i, a := range data.Answers {
-		for _, settled := range t.settles {
-			if options := settled.question.options[a.Field]; len(faults) < mostFaults && options != nil && !among(options, a.Answer) {
+		for _, answer := range t.answerings {
+			if options := answer.question.options[a.Field]; len(faults) < mostFaults && options != nil && !among(options, a.Answer) {
 				faults = append(faults, Fault{
 					Path: fmt.Sprintf("/data/answers/%d/answer", i), Rule: "enum",
 					Message: fmt.Sprintf("the answer about %.120q is none of the %d options of the question", a.Field, len(options)),

@@ -19,7 +19,7 @@ const (
 	phases
 )
 
-// lifecycle says which acts are heard in which state, and where they lead.
+// lifecycle says which acts are allowed in which state, and where they lead.
 // A hole is a refusal: wrong_state, or session_escalated while ESCALATED.
 // A mode may refuse more or carry a session further forward, never the reverse.
 var lifecycle = [phases][act.Acts]transition{
@@ -51,8 +51,8 @@ var lifecycle = [phases][act.Acts]transition{
 	Failed:    {},
 }
 
-// ofDelegation says where an ACCEPT, REJECT or WITHDRAW of a delegation is
-// heard, and ofQuestion where a WITHDRAW of a clarification is; both leave the
+// ofDelegation says in which states an ACCEPT, REJECT or WITHDRAW of a delegation is
+// allowed, and ofQuestion in which a WITHDRAW of a clarification is; both leave the
 // state as it is.
 var (
 	ofDelegation = [phases]bool{Conversing: true, Agreeing: true, Executing: true}

@@ -40,7 +40,7 @@ func picture() string {
 
 <!-- Generated from the table in session/lifecycle.go: go test ./session -run Lifecycle -update -->
 
-Which act is accepted in which state, and the state that it leads to (PROTOCOL.md §5).
+For anyone who writes an agent: which act is accepted in which state, and the state that it leads to (PROTOCOL.md §5).
 An empty cell is refused: ` + "`wrong_state`, or `session_escalated` while ESCALATED, or `unknown_session` while IDLE" + `.
 A mode may refuse more; it never accepts what this table does not.
 

@@ -10,7 +10,7 @@ import (
 
 // A Mode is a way to hold a session: a value made of small rules. It narrows
 // the lifecycle and says what answering an offer means; it never widens what
-// is heard (PROTOCOL.md §8).
+// is allowed (PROTOCOL.md §8).
 type Mode struct {
 	Name     string // with its version, such as "asp/1"
 	Min, Max int    // how many principals
@@ -79,7 +79,7 @@ func judge(rules []Rule, t *Command) error {
 
 // The rules below are asp/1's; other modes pick from them.
 
-// ForAnother tells whether the sender acts for another: it is a delegate or a standby.
+// ForAnother reports whether the sender acts for another: it is a delegate or a standby.
 func (t *Command) ForAnother() bool { return t.Side != t.From.Agent }
 
 // NotOwn refuses who answers an offer of its own side.

@@ -13,9 +13,9 @@ import (
 	"github.com/parley-asp/parley/api"
 )
 
-// Whatever is said in whatever mode: no mode hears what the table does not, or
+// Whatever is said in whatever mode: no mode accepts what the table does not, or
 // carries a session back, and a refusal changes nothing. The stage asserts it
-// after every act, and that live State is replayed State.
+// after every act, and that cached State is replayed State.
 func TestAnythingSaidInModes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newConversation(t, cells{})
@@ -121,7 +121,7 @@ func converse(t *rapid.T, peers []string, policy, acceptance string, keep bool, 
 			before := c.state.Next
 			c.tell(t, m.line())
 			if c.state.Next > before {
-				y.heard(m, int(c.now.Sub(curtain).Seconds()))
+				y.note(m, int(c.now.Sub(curtain).Seconds()))
 			}
 		}
 		shown = nil
@@ -138,7 +138,7 @@ func converse(t *rapid.T, peers []string, policy, acceptance string, keep bool, 
 	return shown
 }
 
-// swappable tells whether two moves, one after the other, may change places:
+// swappable reports whether two moves, one after the other, may change places:
 // acceptances of different peers, and an acceptance with another peer's offer
 // that it does not name.
 func swappable(a, b move) bool {

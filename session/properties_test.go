@@ -9,7 +9,7 @@ import (
 )
 
 // Whatever is said in whatever order: a refusal changes nothing, terminal states
-// never move, nobody hears what is not theirs, and live State is replayed State.
+// never move, nobody receives what is not for them, and cached State is replayed State.
 // The stage asserts it after every act.
 func TestAnythingSaid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

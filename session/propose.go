@@ -37,11 +37,14 @@ func proposed(t *Command) {
 	t.put(t.offering)
 }
 
-// offersBound limits a PROPOSE only if it names what is bound: any other is about
-// something else.
+// offersBound limits a PROPOSE by its own terms. Before format 3 one that named nothing
+// of the bound was about something else.
 func offersBound(t *Command, b *escalation.Bound) (escalation.Pledge, bool) {
 	body := t.Message.Body.(*performatives.ProposeBody) //nolint:errcheck,forcetypeassert // its act says so
-	return escalation.Pledge{Bodies: []jsontext.Value{t.Message.RawBody}, Terms: performatives.HashOf(body.Terms)}, b.Names(t.Message.RawBody)
+	thread := t.threadOf(&Offer{Type: body.Type, Subject: body.Subject, Line: body.ProposalID, Side: t.Side, To: t.Message.Recipient})
+	return escalation.Pledge{
+		Bodies: []jsontext.Value{t.Message.RawBody}, Terms: performatives.HashOf(body.Terms), Threads: []escalation.Thread{thread},
+	}, !t.Before(3) || b.Names(t.Message.RawBody)
 }
 
 // until puts a wall-clock time on the session's clock; nil is never.

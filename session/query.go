@@ -28,7 +28,7 @@ func queried(t *Command) {
 	t.queries = t.queries.With(id, q)
 }
 
-// waitsFor tells whether a side may answer.
+// waitsFor reports whether a side may answer.
 func (q *openQuery) waitsFor(side performatives.Agent) bool {
 	return side != q.by && (q.to == "" || q.to == side)
 }

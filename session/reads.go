@@ -53,7 +53,7 @@ func (s *State) Offers() []*Offer {
 	return all
 }
 
-// AcceptedBy tells whether a side has accepted the offer.
+// AcceptedBy reports whether a side has accepted the offer.
 func (o *Offer) AcceptedBy(side performatives.Agent) bool {
 	_, accepted := o.acceptedBy.Get(side)
 	return accepted
@@ -110,7 +110,7 @@ func (s *State) Clock(at time.Time) time.Time { return s.clock(at) }
 // a time: it moves on while the session is paused.
 func (s *State) Wall(onClock, at time.Time) time.Time { return s.wall(onClock, at) }
 
-// ClockStopped tells whether the session's clock stands still at a time: it is
+// ClockStopped reports whether the session's clock stands still at a time: it is
 // paused, and may bank more.
 func (s *State) ClockStopped(at time.Time) bool {
 	return s.Phase == Escalated && s.bankedAt(at) < s.mostPaused()

@@ -56,7 +56,7 @@ const (
 )
 
 // codes gives each code its HTTP status, its category, whether the same act may be
-// heard later without being changed, and whether the broker has judged it: it looked
+// accepted later without being changed, and whether the broker has judged it: it looked
 // before for the same bytes among what it accepted.
 var codes = map[Code]struct {
 	status    int
@@ -107,15 +107,15 @@ func (c Code) Status() int { return codes[c].status }
 // Category is what kind of fault it is.
 func (c Code) Category() Category { return codes[c].category }
 
-// Retryable tells whether the same act may be heard later.
+// Retryable reports whether the same act may be accepted later.
 func (c Code) Retryable() bool { return codes[c].retryable }
 
-// Judged tells whether the broker refuses so only after it looked for the same bytes among what it
+// Judged reports whether the broker refuses so only after it looked for the same bytes among what it
 // accepted (PROTOCOL.md §3): no earlier copy of a message that is refused so was accepted.
 func (c Code) Judged() bool { return codes[c].judged }
 
 // A Refusal is the broker's no: a code for machines, a sentence that tells a
-// person what was wrong and what would be heard instead.
+// person what was wrong and what is allowed instead.
 type Refusal struct {
 	Code    Code
 	Message string
@@ -176,7 +176,7 @@ func RefuseTooLarge(most int, format string, args ...any) error {
 }
 
 // NoSuchSession answers for a session that does not exist and for one in which
-// the caller has no part, in the same bytes: strangers learn nothing.
+// the caller has no part, in the same bytes: non-participants learn nothing.
 func NoSuchSession() *Refusal {
 	return Refuse(UnknownSession, "there is no such session, or you have no part in it; a PROPOSE of type session-invitation opens one")
 }

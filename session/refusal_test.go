@@ -59,7 +59,7 @@ func TestJudged(t *testing.T) {
 
 // PROTOCOL.md §9: unknown_session is byte for byte the same for a session that
 // does not exist and one in which the caller has no part, whatever it says.
-func TestStrangersLearnNothing(t *testing.T) {
+func TestNonParticipantsLearnNothing(t *testing.T) {
 	said := []string{"OBSERVE", "ACCEPT i1", "CLOSE", "OBSERVE link=7", `PROPOSE p1 {"price":1}`, "rules e1 approved", "WITHDRAW d1"}
 	var answers []string
 	ask := func(c *conversation, who string) {
@@ -90,7 +90,7 @@ func TestStrangersLearnNothing(t *testing.T) {
 		ask(some, who)
 	}
 	if distinct := slices.Compact(slices.Sorted(slices.Values(answers))); len(distinct) != 1 {
-		t.Errorf("strangers can tell sessions apart:\n%s", strings.Join(distinct, "\n"))
+		t.Errorf("non-participants can tell sessions apart:\n%s", strings.Join(distinct, "\n"))
 	}
 }
 

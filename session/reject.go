@@ -19,11 +19,11 @@ func rejected(t *Command) {
 	body := t.Message.Body.(*performatives.RejectBody) //nolint:errcheck,forcetypeassert // its act says so
 	switch effect := t.Mode.Effects[performatives.Reject]; {
 	case t.about != nil:
-		t.settleGrant(delegation.Declined)
+		t.setGrant(delegation.Declined)
 	case t.Offer.IsProposal() && effect != nil:
 		effect(t)
 	default:
-		t.Settle(t.Offer.ID, Rejected)
+		t.SetStatus(t.Offer.ID, Rejected)
 		if t.Phase == Invited {
 			t.Closing = body.Code
 		}

@@ -9,7 +9,7 @@ import (
 
 // Replay folds one entry of a transcript into the state, and insists that the
 // entry says what a broker that keeps the rules would have written: the act is
-// heard, by whom it was done, and the state after it.
+// accepted, by whom it was done, and the state after it.
 func Replay(s State, m *performatives.Message, stamp performatives.Stamp) (State, error) {
 	at, err := stamp.AcceptedAt()
 	if err != nil {

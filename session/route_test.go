@@ -43,7 +43,7 @@ func (c *conversation) routes(words []string) error {
 		var l level
 		if fields[0] != "everybody" {
 			for _, name := range strings.Split(fields[0], ",") {
-				l.Approvers = append(l.Approvers, cast[name])
+				l.Approvers = append(l.Approvers, principals[name])
 			}
 		}
 		if _, err := fmt.Sscan(fields[1], &l.Quorum); err != nil {

@@ -63,9 +63,15 @@ func (t *Command) mayApprove(item *escalation.Item, ruling performatives.RulingD
 		return Refuse(Duplicate, "you have approved this already, and %d more have to; you may still deny it", item.Missing(t.At)).
 			With(map[string]any{"escalationId": item.ID, "missing": item.Missing(t.At)})
 	}
-	if o, _ := t.State.Offer(item.Offer); !t.Before(2) && ruling.Decision == performatives.Modified && escalation.ChangesNothing(ruling.Authority, item, bodyOf(o)) {
+	atStake, _ := t.State.Offer(item.Offer)
+	if !t.Before(2) && ruling.Decision == performatives.Modified && escalation.ChangesNothing(ruling.Authority, item, bodyOf(atStake)) {
 		return RefuseSchema(Fault{
 			Path: "/data/authority", Rule: "changes", Message: "data.authority must change something when the decision is modified: approve what was asked for, or set a bound that differs from it",
+		})
+	}
+	if a := ruling.Authority; a != nil && a.Scope == performatives.ThreadScope && !t.Before(3) && (len(t.threadsOf(atStake)) == 0 || item.Confirms()) {
+		return RefuseSchema(Fault{
+			Path: "/data/authority/scope", Rule: "thread", Message: "data.authority.scope cannot be thread: no proposal is at stake whose thread it could be",
 		})
 	}
 	granted, seen := item.Granted(ruling.Authority, t.From.Limited)
@@ -171,11 +177,31 @@ func (t *Command) allow(item *escalation.Item) {
 		t.bounds = t.bounds.Without(item.Principal)
 		return
 	}
-	bound := &escalation.Bound{RulingsAuthority: *all, Escalation: item.ID}
+	bound := &escalation.Bound{RulingsAuthority: *all, Escalation: item.ID, Strict: !t.Before(3)}
 	if item.Route != nil {
 		bound.Amounts = item.Route.Amounts
 	}
+	if all.Scope == performatives.ThreadScope && !t.Before(3) {
+		o, _ := t.State.Offer(item.Offer)
+		t.narrow(bound, t.threadsOf(o)[0], item.Principal) // mayApprove has seen to it
+	}
 	t.bounds = t.bounds.With(item.Principal, bound)
+}
+
+// narrow has a bound hold in one thread only: elsewhere what held before still does, and what
+// was denied still is.
+func (t *Command) narrow(bound *escalation.Bound, thread escalation.Thread, side performatives.Agent) {
+	bound.Thread = &thread
+	old, _ := t.bounds.Get(side)
+	bound.Else = old.Without(thread)
+	if old == nil {
+		return
+	}
+	for _, d := range old.Denied {
+		if o, _ := t.State.Offer(d.Offer); !slices.ContainsFunc(t.threadsOf(o), thread.Meets) {
+			bound.Denied = append(bound.Denied, d)
+		}
+	}
 }
 
 // deny puts what a human has denied out of reach of the side that asked, until an
@@ -209,7 +235,7 @@ func (t *Command) withinRuling() error {
 		return Refuse(AuthorityExceeded, "a human has denied %q, and this %s would agree to it or cannot be told from it: ESCALATE for an approval", d.Offer, t.Act).
 			With(map[string]any{"escalationId": d.Escalation, "decision": performatives.Denied, "referenceId": d.Offer})
 	}
-	if bound.Empty() {
+	if bound = bound.For(pledge); bound == nil || bound.Empty() {
 		return nil
 	}
 	says := map[string]any{"escalationId": bound.Escalation, "authority": bound.RulingsAuthority}
@@ -247,7 +273,30 @@ func (s *State) pledge(o *Offer) escalation.Pledge {
 		p.Bodies, p.Offers = append(p.Bodies, of.Body), append(p.Offers, of.ID)
 	}
 	if of.IsProposal() {
-		p.Terms = performatives.HashOf(of.Terms)
+		p.Terms, p.Threads = performatives.HashOf(of.Terms), s.threadsOf(of)
 	}
 	return p
+}
+
+// threadsOf is the thread of a proposal, or of the one that a commitment carries out; none
+// where there is none.
+func (s *State) threadsOf(o *Offer) []escalation.Thread {
+	if o != nil && o.Kind == aCommitment {
+		o, _ = s.Offer(o.Supersedes)
+	}
+	if o == nil || !o.IsProposal() {
+		return nil
+	}
+	return []escalation.Thread{s.threadOf(o)}
+}
+
+// threadOf is the thread of a proposal.
+func (s *State) threadOf(o *Offer) escalation.Thread {
+	thread := escalation.Thread{Type: o.Type, Subject: o.Subject, Line: o.Line}
+	if to, _ := s.parties.Get(o.To); s.principals > 2 && to.Agent != "" && to.Role <= Invitee {
+		sides := []string{string(o.Side), string(o.To)}
+		slices.Sort(sides)
+		thread.Between = strings.Join(sides, " ")
+	}
+	return thread
 }

@@ -59,7 +59,7 @@ func (c *conversation) read(said string) (act, error) {
 	if len(words) < 2 {
 		return a, errors.New("who does what?")
 	}
-	if a.draft.Sender = cast[words[0]]; a.draft.Sender == "" {
+	if a.draft.Sender = principals[words[0]]; a.draft.Sender == "" {
 		return a, fmt.Errorf("who is %s?", words[0])
 	}
 	if words[1] == "again" {
@@ -74,7 +74,7 @@ func (c *conversation) read(said string) (act, error) {
 	}
 	a.label = label
 	if len(more) == 1 {
-		a.draft.Recipient = cast[strings.Trim(more[0], ",")]
+		a.draft.Recipient = principals[strings.Trim(more[0], ",")]
 	}
 	if err := c.apply(&a, b, options); err != nil {
 		return a, err
@@ -114,7 +114,7 @@ func (c *conversation) compose(verb string, words, to []string, object string) (
 		if len(to) > 1 {
 			var participants []string
 			for _, name := range to {
-				participants = append(participants, string(cast[strings.Trim(name, ",")]))
+				participants = append(participants, string(principals[strings.Trim(name, ",")]))
 			}
 			terms["participants"] = participants
 		}
@@ -160,7 +160,7 @@ func (c *conversation) compose(verb string, words, to []string, object string) (
 		}
 		var obligations []body
 		for _, name := range parties {
-			obligations = append(obligations, body{"party": cast[name], "action": "deliver"})
+			obligations = append(obligations, body{"party": principals[name], "action": "deliver"})
 		}
 		b["commitmentId"], b["terms"] = arg(0), body{"obligations": obligations}
 		if arg(1) != "" && arg(1) != "-" {
@@ -168,7 +168,7 @@ func (c *conversation) compose(verb string, words, to []string, object string) (
 		}
 	case "DELEGATE":
 		label = arg(0)
-		b["targetAgent"], b["scope"], b["authority"] = cast[arg(1)], "the price", arg(2)
+		b["targetAgent"], b["scope"], b["authority"] = principals[arg(1)], "the price", arg(2)
 		if arg(3) != "" {
 			b["referenceId"] = ref(3)
 		}
@@ -284,7 +284,7 @@ var mention = regexp.MustCompile(`@[a-z0-9]+`)
 
 func (c *conversation) resolved(object string) string {
 	return mention.ReplaceAllStringFunc(object, func(at string) string {
-		if agent, ok := cast[at[1:]]; ok {
+		if agent, ok := principals[at[1:]]; ok {
 			return string(agent)
 		}
 		if id, ok := c.ids[at[1:]]; ok {

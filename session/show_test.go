@@ -85,17 +85,19 @@ func (c *conversation) show(what []string) ([]string, error) {
 		for _, d := range v.Deadlines {
 			say("%s %s %s", d.At, d.Code, d.Ref)
 		}
+	case "refusal": // the sentence of the last one
+		say("%s", c.refusal)
 	case "audience":
 		say("%v", c.state.Audience())
 	case "head":
 		say("%s", jsonOf(v.Head))
 	case "awaits":
 		for _, name := range what[1:] {
-			say("%s: %v", name, c.state.Awaits(cast[name], c.now))
+			say("%s: %v", name, c.state.Awaits(principals[name], c.now))
 		}
 	case "reads":
 		for _, name := range what[1:] {
-			say("%s: %v", name, c.state.MayRead(cast[name], c.now))
+			say("%s: %v", name, c.state.MayRead(principals[name], c.now))
 		}
 	case "entry":
 		last := c.entries[len(c.entries)-1]

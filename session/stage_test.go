@@ -12,16 +12,16 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
-	"github.com/parley-asp/parley/internal/testkey"
-	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/schemas"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/modes"
+	"github.com/parley-asp/parley/test/testkey"
 )
 
-// The cast. Delegates are of whatever organisation; alice and bob may decide
+// The principals. Delegates are of whatever organisation; alice and bob may decide
 // for theirs, carol and the chief may not.
-var cast = map[string]performatives.Agent{
+var principals = map[string]performatives.Agent{
 	"alpha": "agent://acme.com/procurement/alpha",
 	"beta":  "agent://widgets.co/sales/beta",
 	"gamma": "agent://gadgets.io/gamma",
@@ -62,7 +62,7 @@ func signerOf(name string) performatives.Signer {
 // A stage is a session and what a broker has around it: a clock, a registry,
 // terms schemas, and the transcript as it was delivered.
 type stage struct {
-	t        teller
+	t        reporter
 	now      time.Time
 	state    session.State
 	registry map[performatives.Agent]performatives.Member
@@ -76,15 +76,15 @@ type stage struct {
 	compact  session.State // the same, compacted after each entry
 }
 
-// A teller is what a stage needs of a test, also of one that rapid runs.
-type teller interface {
+// A reporter is what a stage needs of a test, also of one that rapid runs.
+type reporter interface {
 	Helper()
 	Errorf(format string, args ...any)
 	Fatal(args ...any)
 	Fatalf(format string, args ...any)
 }
 
-func newStage(t teller) *stage {
+func newStage(t reporter) *stage {
 	s := &stage{
 		t: t, now: curtain, policy: policy, state: session.New(sessionID, modes.All()), registry: map[performatives.Agent]performatives.Member{},
 		terms: map[string]session.TermsVerdict{
@@ -93,7 +93,7 @@ func newStage(t teller) *stage {
 			"unregistered-v1":      {Unregistered: true},
 		},
 	}
-	for name, agent := range cast {
+	for name, agent := range principals {
 		if name == "ghost" {
 			continue
 		}
@@ -178,19 +178,20 @@ func (s *stage) submit(envelope []byte) (performatives.MessageID, error) {
 		}
 		return m.ID, err
 	}
-	s.holds(m, next)
+	s.holds(event, next)
 	s.enter(m, next)
 	return m.ID, nil
 }
 
 // holds asserts what is true of every accepted act.
-func (s *stage) holds(m *performatives.Message, next session.State) {
+func (s *stage) holds(e session.Event, next session.State) {
 	s.t.Helper()
+	m := e.Message
 	if s.state.Phase.Over() {
 		s.t.Errorf("%s moved the session on from %s", m.Performative, s.state.Phase)
 	}
-	if !session.Heard(s.state.Phase, m.Performative) && !session.OfDelegations(s.state.Phase) {
-		s.t.Errorf("%s was heard while %s", m.Performative, s.state.Phase)
+	if allowed := session.Allowed(s.state, e); s.state.Phase != session.Idle && !slices.Contains(allowed, m.Performative) {
+		s.t.Errorf("%s of %s was accepted while %s, where a refusal says that %v are allowed", m.Performative, m.Sender, s.state.Phase, allowed)
 	}
 	if next.Next != s.state.Next+1 {
 		s.t.Errorf("one act took the transcript from %d to %d", s.state.Next, next.Next)
@@ -200,7 +201,7 @@ func (s *stage) holds(m *performatives.Message, next session.State) {
 	to := next.Audience()
 	for i, a := range to {
 		if _, has := next.Party(a); !has || a == m.Sender || slices.Contains(to[:i], a) {
-			s.t.Errorf("%s of %s is delivered to %s: a stranger, its sender, or twice", m.Performative, m.Sender, a)
+			s.t.Errorf("%s of %s is delivered to %s: a non-participant, its sender, or twice", m.Performative, m.Sender, a)
 		}
 	}
 }
@@ -367,7 +368,7 @@ func (s *stage) deadlines() (ended string) {
 }
 
 // replayed asserts that folding the transcript again yields the very states
-// that were live.
+// that were cached.
 func (s *stage) replayed() {
 	s.t.Helper()
 	state := session.New(sessionID, modes.All())
@@ -383,7 +384,7 @@ func (s *stage) replayed() {
 			s.t.Fatal(err)
 		}
 		if replayed := viewOf(state, state.Updated); replayed != s.views[i] {
-			s.t.Fatalf("entry %d: live State is not replayed State:\n%s", i, cmp.Diff(s.views[i], replayed))
+			s.t.Fatalf("entry %d: cached State is not replayed State:\n%s", i, cmp.Diff(s.views[i], replayed))
 		}
 	}
 }

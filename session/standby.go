@@ -56,7 +56,7 @@ func (s *State) Parked() time.Duration {
 	return time.Duration(s.Policy.ParkedTimeout) * time.Millisecond
 }
 
-// parked tells whether a standby may take a turn.
+// parked reports whether a standby may take a turn.
 func (s *State) parked(turn Turn, at time.Time) bool {
 	return s.Parked() > 0 && !s.clock(at).Before(turn.Since.Add(s.Parked()))
 }
@@ -72,7 +72,7 @@ func (s *State) Waiting(at time.Time) (all, overdue []Waiting) {
 	if s.standbys == 0 || s.Phase.Over() || s.Phase == Escalated {
 		return nil, nil
 	}
-	for _, a := range s.roll {
+	for _, a := range s.order {
 		p, _ := s.parties.Get(a)
 		if p.Role != Standby {
 			continue
@@ -88,6 +88,17 @@ func (s *State) Waiting(at time.Time) (all, overdue []Waiting) {
 	return all, overdue
 }
 
+// StandsInAt is when an agent may take a turn that waits for whom it stands in.
+func (s *State) StandsInAt(a performatives.Agent, at time.Time) (due time.Time, later bool) {
+	waiting, _ := s.Waiting(at)
+	for _, w := range waiting {
+		if w.Standby == a {
+			return s.wall(w.Since.Add(s.Parked()), at), true
+		}
+	}
+	return due, false
+}
+
 // parkedDeadlines are when standbys may take the turns that wait.
 func (s *State) parkedDeadlines(all []Deadline, at time.Time) []Deadline {
 	waiting, _ := s.Waiting(at)
@@ -99,7 +110,7 @@ func (s *State) parkedDeadlines(all []Deadline, at time.Time) []Deadline {
 
 // pinStandbys gives the standbys of the principals their part.
 func (t *Command) pinStandbys() {
-	for _, a := range slices.Clone(t.roll) {
+	for _, a := range slices.Clone(t.order) {
 		p, _ := t.parties.Get(a)
 		m, ok := t.event.Known.Get(p.Standby)
 		if _, taken := t.parties.Get(p.Standby); !ok || taken || p.Standby == "" {
@@ -143,11 +154,11 @@ var standbyActs = map[performatives.Performative]bool{
 	performatives.Clarify: true, performatives.Inform: true, performatives.Escalate: true,
 }
 
-// answersTurn tells whether the act is about what a turn waits for.
+// answersTurn reports whether the act is about what a turn waits for.
 func (t *Command) answersTurn(turn Turn) bool {
 	if t.Act == performatives.Inform {
 		inform, _ := t.Message.Body.(*performatives.InformBody)
-		return slices.ContainsFunc(t.settles, func(a answering) bool { return a.question.Offer == turn.Reference }) || inform.Query() == turn.Reference
+		return slices.ContainsFunc(t.answerings, func(a answering) bool { return a.question.Offer == turn.Reference }) || inform.Query() == turn.Reference
 	}
 	return t.Offer != nil && t.Offer.ID == turn.Reference
 }

@@ -1,4 +1,4 @@
-// Package session is what happens: the lifecycle of a negotiation, who is heard
+// Package session is what happens: the lifecycle of a negotiation, who may act
 // when, and what each act does.
 //
 // [Step] is pure and total: it answers every event in every state, and a
@@ -40,7 +40,7 @@ type State struct {
 	inviter    performatives.Agent
 	invitation *Offer
 	principals int
-	roll       []performatives.Agent // parties in the order in which they came
+	order      []performatives.Agent // parties in the order in which they came
 	limited    []performatives.Agent // those of conformance level Minimal; never changed
 	parties    persist.Table[performatives.Agent, Party]
 	live       persist.Table[string, *Offer]        // offers whose status is Open; some of them have expired
@@ -94,8 +94,8 @@ type Effect struct {
 
 	sender performatives.Agent
 	now    time.Time             // on the session's clock
-	simple bool                  // Minimal agents hear it, too
-	also   []performatives.Agent // who hears the entry though not, or no longer, a listener
+	simple bool                  // Minimal agents receive it, too
+	also   []performatives.Agent // who receives the entry though not, or no longer, a participant who may act
 	ended  []string              // offers that it ended
 }
 
@@ -199,7 +199,7 @@ type Offer struct {
 // IsProposal tells a proposal from an invitation and a commitment.
 func (o *Offer) IsProposal() bool { return o.Kind == aProposal }
 
-// IsCommitment tells whether it was made by COMMIT.
+// IsCommitment reports whether it was made by COMMIT.
 func (o *Offer) IsCommitment() bool { return o.Kind == aCommitment }
 
 // StatusAt is how the offer stands at a time on the session's clock.
@@ -244,7 +244,7 @@ func (s *State) Seen(id performatives.MessageID) (Seen, bool) {
 func (s *State) Party(a performatives.Agent) (Party, bool) { return s.parties.Get(a) }
 
 // Participants lists the parties in the order in which they came. Do not change it.
-func (s *State) Participants() []performatives.Agent { return s.roll }
+func (s *State) Participants() []performatives.Agent { return s.order }
 
 // Inviter is who opened the session.
 func (s *State) Inviter() performatives.Agent { return s.inviter }

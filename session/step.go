@@ -57,7 +57,7 @@ var checks = [...]func(*Command) error{
 	(*Command).fresh,
 	(*Command).chained,
 	(*Command).rulesInTime,
-	(*Command).heard,
+	(*Command).allowed,
 	(*Command).authorised,
 	(*Command).fitsMode,
 	(*Command).refers,
@@ -99,16 +99,16 @@ type Command struct {
 	Grant *delegation.Grant // what a delegate's authority rests on; nil while that is ambiguous
 	Offer *Offer            // what referenceId names, where that is an offer
 
-	event    *Event
-	about    *delegation.Grant // what referenceId names, where that is a delegation
-	question *Question         // … a clarification
-	settles  []answering
-	rerouted bool              // the open escalation, since it was opened
-	offering *Offer            // what a PROPOSE, COUNTER or COMMIT offers
-	opening  *Invitation       // what an invitation asks for
-	granted  *delegation.Grant // what a DELEGATE grants
-	phase    Phase             // where a mode carries the session; Idle is nowhere
-	before   []performatives.Agent
+	event      *Event
+	about      *delegation.Grant // what referenceId names, where that is a delegation
+	question   *Question         // … a clarification
+	answerings []answering
+	rerouted   bool              // the open escalation, since it was opened
+	offering   *Offer            // what a PROPOSE, COUNTER or COMMIT offers
+	opening    *Invitation       // what an invitation asks for
+	granted    *delegation.Grant // what a DELEGATE grants
+	phase      Phase             // where a mode carries the session; Idle is nowhere
+	before     []performatives.Agent
 }
 
 func newTurn(s State, e Event) *Command {

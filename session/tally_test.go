@@ -47,7 +47,7 @@ func (y *tally) projection(now int) map[string]any {
 	proposals, accepts, terminal := map[string]any{}, map[string]any{}, []any{}
 	var met []string
 	for id, o := range y.offers {
-		entry := map[string]any{"author": string(cast[o.author]), "disposition": o.status}
+		entry := map[string]any{"author": string(principals[o.author]), "disposition": o.status}
 		if o.status == "live" && !y.live(id, now) && y.accepted != id {
 			entry["disposition"] = "expired"
 		}
@@ -60,15 +60,15 @@ func (y *tally) projection(now int) map[string]any {
 		}
 	}
 	for who, id := range y.accepts {
-		accepts[string(cast[who])] = id
+		accepts[string(principals[who])] = id
 	}
 	refused := []any{}
 	for _, r := range y.refused {
-		refused = append(refused, map[string]any{"agentId": string(cast[r[0]]), "proposalId": r[1]})
+		refused = append(refused, map[string]any{"agentId": string(principals[r[0]]), "proposalId": r[1]})
 	}
 	for _, r := range y.terminal {
 		if y.live(r[1], now) {
-			terminal = append(terminal, map[string]any{"agentId": string(cast[r[0]]), "proposalId": r[1]})
+			terminal = append(terminal, map[string]any{"agentId": string(principals[r[0]]), "proposalId": r[1]})
 		}
 	}
 	p := map[string]any{"proposals": proposals, "accepts": accepts, "rejections": refused, "terminalRejections": terminal, "phase": "Negotiating"}
@@ -86,8 +86,8 @@ func (y *tally) projection(now int) map[string]any {
 	return p
 }
 
-// heard enters an accepted act.
-func (y *tally) heard(m move, now int) {
+// note enters an accepted act.
+func (y *tally) note(m move, now int) {
 	switch m.act {
 	case "PROPOSE", "COUNTER":
 		o := &tallied{author: m.who, status: "live", supersedes: m.ref}

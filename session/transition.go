@@ -2,7 +2,6 @@ package session
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/parley-asp/parley/performatives"
 )
@@ -37,16 +36,16 @@ func Phases() []Phase {
 	return all
 }
 
-// Over tells whether nothing more is heard, ever.
+// Over reports whether no act is allowed any more.
 func (p Phase) Over() bool { return p == Closed || p == Failed }
 
-// A transition is where a heard act leads. The zero transition is a hole in the table.
+// A transition is where an allowed act leads. The zero transition is a hole in the table.
 type transition struct {
-	to    Phase
-	when  func(*State) bool // nil is at once; until it holds, the state stays
-	label string            // for pictures, where the target is not one fixed state
-	heard bool
-	kind  transitionKind
+	to      Phase
+	when    func(*State) bool // nil is at once; until it holds, the state stays
+	label   string            // for pictures, where the target is not one fixed state
+	allowed bool
+	kind    transitionKind
 }
 
 type transitionKind uint8
@@ -54,20 +53,20 @@ type transitionKind uint8
 const (
 	moves transitionKind = iota
 	stays
-	settles // to where the commitments stand
-	resumes // to where the session was paused
+	byCommitments // to where the commitments stand
+	resumes       // to where the session was paused
 )
 
 var (
-	stay               = transition{heard: true, kind: stays, label: "stays"}
-	asCommitmentsStand = transition{heard: true, kind: settles, label: "EXECUTING once every open one is accepted, CONVERSING once none is open or accepted"}
-	resume             = transition{heard: true, kind: resumes, when: decided, label: "the state it was paused from, once enough have decided"}
+	stay               = transition{allowed: true, kind: stays, label: "stays"}
+	asCommitmentsStand = transition{allowed: true, kind: byCommitments, label: "EXECUTING once every open one is accepted, CONVERSING once none is open or accepted"}
+	resume             = transition{allowed: true, kind: resumes, when: decided, label: "the state it was paused from, once enough have decided"}
 )
 
-func to(p Phase) transition { return transition{heard: true, to: p} }
+func to(p Phase) transition { return transition{allowed: true, to: p} }
 
 func once(when func(*State) bool, p Phase) transition {
-	return transition{heard: true, to: p, when: when, label: p.String() + " once every invited principal accepted"}
+	return transition{allowed: true, to: p, when: when, label: p.String() + " once every invited principal accepted"}
 }
 
 // follow is the state after an act whose effects s already shows.
@@ -77,7 +76,7 @@ func (a transition) follow(s *State) Phase {
 		return s.Phase
 	case a.kind == resumes:
 		return s.resumeTo
-	case a.kind == settles:
+	case a.kind == byCommitments:
 		return s.commitmentsStand()
 	}
 	return a.to
@@ -94,32 +93,22 @@ func (s *State) commitmentsStand() Phase {
 	return Conversing
 }
 
-// decided tells that no escalation pauses the session.
+// decided reports that no escalation pauses the session.
 func decided(s *State) bool { return s.Escalation() == nil }
 
 func everyInviteeAccepted(s *State) bool {
 	return s.invitation.acceptedBy.Len() >= s.principals-1
 }
 
-// Hears lists the acts that a state hears.
-func (p Phase) Hears() (acts []performatives.Performative) {
+// Allows reports whether the state allows an act.
+func (p Phase) Allows(act performatives.Performative) bool { return lifecycle[p][act].allowed }
+
+// Acts lists the acts that the state allows.
+func (p Phase) Acts() (acts []performatives.Performative) {
 	for _, act := range performatives.All() {
-		if lifecycle[p][act].heard {
+		if p.Allows(act) {
 			acts = append(acts, act)
 		}
 	}
 	return acts
-}
-
-// heardIn names the acts that a state hears, for refusals that teach.
-func heardIn(p Phase) string {
-	acts := p.Hears()
-	if len(acts) == 0 {
-		return "nothing"
-	}
-	names := make([]string, 0, len(acts))
-	for _, act := range acts {
-		names = append(names, act.String())
-	}
-	return strings.Join(names, ", ")
 }

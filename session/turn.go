@@ -102,7 +102,7 @@ func (s *State) TurnOn(o *Offer, side performatives.Agent) Turn {
 	return Turn{Side: side, Reference: o.ID, Sequence: o.moved, Since: o.movedAt, Number: s.Next}
 }
 
-// Awaits tells whether the session waits for an answer of this party: a turn is its own, or
+// Awaits reports whether the session waits for an answer of this party: a turn is its own, or
 // an escalation asks it.
 func (s *State) Awaits(you performatives.Agent, at time.Time) bool {
 	if p, ok := s.parties.Get(you); ok && s.Phase == Escalated {

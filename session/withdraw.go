@@ -37,11 +37,11 @@ func notYours(id string) error {
 func withdrawn(t *Command) {
 	switch {
 	case t.about != nil:
-		t.settleGrant(delegation.Withdrawn)
+		t.setGrant(delegation.Withdrawn)
 	case t.question != nil:
-		t.settleQuestion(*t.question, nil)
+		t.answerQuestion(*t.question, nil)
 	default:
-		t.Settle(t.Offer.ID, WithdrawnOffer)
+		t.SetStatus(t.Offer.ID, WithdrawnOffer)
 		if t.Was == Invited {
 			t.Closing = WithdrawnOffer.String()
 		}

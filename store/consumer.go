@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-asp/parley/api"
 )
@@ -69,7 +70,7 @@ func (s *Store) AddSessionConsumer(ctx context.Context, c Consumer) (pending uin
 var ErrNoConsumer = errors.New("no such consumer")
 
 // OnPull calls saw with the name of a stream's consumer when somebody pulls from it. Of all
-// brokers, one hears of each pull.
+// brokers, one receives each pull.
 func (s *Store) OnPull(stream string, saw func(consumer string)) (stop func(), err error) {
 	prefix := "$JS.API.CONSUMER.MSG.NEXT." + stream + "."
 	pulls, err := s.nc.QueueSubscribe(prefix+"*", api.ServiceName, func(m *nats.Msg) { saw(strings.TrimPrefix(m.Subject, prefix)) })
@@ -96,13 +97,19 @@ func (s *Store) WaitingPulls(ctx context.Context, stream, name string) (int, err
 	return c.CachedInfo().NumWaiting, nil
 }
 
-// RemoveConsumer removes a consumer, if it is there.
-func (s *Store) RemoveConsumer(ctx context.Context, stream, name string) error {
-	err := s.js.DeleteConsumer(ctx, stream, name)
-	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		return nil
+// RemoveConsumers removes those of the named consumers that are there, all at once.
+func (s *Store) RemoveConsumers(ctx context.Context, stream string, names ...string) error {
+	var removals errgroup.Group
+	for _, name := range names {
+		removals.Go(func() error {
+			err := s.js.DeleteConsumer(ctx, stream, name)
+			if errors.Is(err, jetstream.ErrConsumerNotFound) {
+				return nil
+			}
+			return err
+		})
 	}
-	return err
+	return removals.Wait()
 }
 
 // ExpireConsumers lets the consumers of a stream that are picked expire once
@@ -134,7 +141,7 @@ type QueueConfig struct {
 
 // Queue opens a queue, which is created if it is not there.
 func (s *Store) Queue(ctx context.Context, q QueueConfig) (*Queue, error) {
-	c, err := s.js.CreateOrUpdateConsumer(ctx, q.Stream, jetstream.ConsumerConfig{
+	c, err := s.feeds.CreateOrUpdateConsumer(ctx, q.Stream, jetstream.ConsumerConfig{
 		Durable: q.Name, FilterSubject: q.Subject, AckPolicy: jetstream.AckExplicitPolicy,
 		AckWait: q.AckWait, MaxAckPending: q.MaxAckPending,
 	})
@@ -202,7 +209,7 @@ func (q *Queue) Consume(expiry time.Duration, most int, do func(Delivery)) (stop
 		if d, err := delivery(m); err == nil {
 			do(d)
 		}
-	}, jetstream.PullExpiry(expiry), jetstream.PullMaxMessages(most))
+	}, jetstream.PullExpiry(expiry), jetstream.PullMaxMessagesWithBytesLimit(most, feedBytes))
 	if err != nil {
 		return nil, err
 	}
@@ -222,13 +229,13 @@ func (q *Queue) Consume(expiry time.Duration, most int, do func(Delivery)) (stop
 func (s *Store) Release(ctx context.Context, subjects []string, each func()) (err error) {
 	c, err := s.js.CreateConsumer(ctx, api.SessionsStream, jetstream.ConsumerConfig{
 		FilterSubjects: subjects, AckPolicy: jetstream.AckExplicitPolicy, AckWait: InboxAckWait, MaxAckPending: -1,
-		MemoryStorage: true, InactiveThreshold: time.Minute, Description: "sessions that leave for the archive",
+		MemoryStorage: true, InactiveThreshold: time.Minute, Description: "sessions that leave for the archive", HeadersOnly: true,
 	})
 	if err != nil {
 		return err
 	}
 	defer func() {
-		err = errors.Join(err, s.RemoveConsumer(context.WithoutCancel(ctx), api.SessionsStream, c.CachedInfo().Name))
+		err = errors.Join(err, s.RemoveConsumers(context.WithoutCancel(ctx), api.SessionsStream, c.CachedInfo().Name))
 	}()
 	for left := c.CachedInfo().NumPending; left > 0; {
 		batch, err := c.FetchNoWait(batchMessages)

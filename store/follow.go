@@ -10,6 +10,13 @@ import (
 	"github.com/parley-asp/parley/internal/background"
 )
 
+// Bounds of what a consumer delivers before the broker has taken some of it: a server drops a
+// connection for which too much waits.
+const (
+	feedMessages = 500
+	feedBytes    = 4 << 20
+)
+
 // A Feed says what of a stream is followed.
 type Feed struct {
 	Stream         string
@@ -17,7 +24,6 @@ type Feed struct {
 	LastPerSubject bool     // of what is stored already only the last message of each subject
 	From           uint64   // a stream sequence to begin at; 0 is the first message
 	HeadersOnly    bool     // without the messages' data
-	After          uint64   // only what comes after this sequence
 }
 
 // Follow calls saw with what a stream holds, in order, and then with what comes
@@ -27,9 +33,6 @@ func (s *Store) Follow(ctx context.Context, work *background.Group, f Feed, saw 
 	if f.LastPerSubject {
 		how.DeliverPolicy = jetstream.DeliverLastPerSubjectPolicy
 	}
-	if f.After > 0 {
-		how.DeliverPolicy, how.OptStartSeq = jetstream.DeliverByStartSequencePolicy, f.After+1
-	}
 	if f.From > 0 {
 		how.DeliverPolicy, how.OptStartSeq = jetstream.DeliverByStartSequencePolicy, f.From
 	}
@@ -38,7 +41,7 @@ func (s *Store) Follow(ctx context.Context, work *background.Group, f Feed, saw 
 		return nil, err
 	}
 	// A request that is cancelled may still create the consumer, and then nobody knows its name.
-	c, err := s.js.OrderedConsumer(context.WithoutCancel(ctx), f.Stream, how)
+	c, err := s.feeds.OrderedConsumer(context.WithoutCancel(ctx), f.Stream, how)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +54,7 @@ func (s *Store) Follow(ctx context.Context, work *background.Group, f Feed, saw 
 	if info.NumPending == 0 {
 		feed.complete()
 	}
-	consuming, err := c.Consume(feed.next)
+	consuming, err := c.Consume(feed.next, jetstream.PullMaxMessagesWithBytesLimit(feedMessages, feedBytes))
 	if err != nil {
 		s.removeOrdered(ctx, f.Stream, c)
 		return nil, err
@@ -78,7 +81,7 @@ func (s *Store) removeOrdered(ctx context.Context, stream string, c jetstream.Co
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaderTimeout)
 	defer cancel()
-	s.RemoveConsumer(ctx, stream, c.CachedInfo().Name) //nolint:errcheck // nothing depends on it
+	s.RemoveConsumers(ctx, stream, c.CachedInfo().Name) //nolint:errcheck // nothing depends on it
 }
 
 // FollowAll calls saw with the last message of each subject of a stream, returns

@@ -78,7 +78,7 @@ func (l *lease) acknowledged(sent time.Time, connection uint64) {
 	}
 }
 
-// holds tells whether a leader's answer to a question that was asked at a time counts.
+// holds reports whether a leader's answer to a question that was asked at a time counts.
 func (l *lease) holds(asked time.Time) bool {
 	connection := l.current()
 	l.mu.Lock()

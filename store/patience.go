@@ -25,7 +25,7 @@ const (
 // and logs that it waits.
 func (s *Store) Patiently(ctx context.Context, what string, do func(context.Context) error) error {
 	// JetStream requests without a deadline get the library's own short one, so
-	// that a request that nobody heard is sent again.
+	// that a request that nobody received is sent again.
 	attempt, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()

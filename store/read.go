@@ -45,26 +45,49 @@ func found(m *jetstream.RawStreamMsg, err error) (*Message, error) {
 	return &Message{Subject: m.Subject, Sequence: m.Sequence, Header: m.Header, Data: m.Data, Time: m.Time}, nil
 }
 
-// A batch of a reading ends early once it is this large.
+// The server drops a connection that has too many bytes to take, whoever asked for them. So a
+// batch of a reading ends early once it is this large, the next one is asked for only when it has been
+// taken whole, and only so many are on their way on a connection at once.
 const (
 	batchMessages = 512
-	batchBytes    = 8 << 20 // well below what the server holds back for one connection
+	batchBytes    = 1 << 20
+	maxBatches    = 4
 )
 
+// A batchReader reads batches over a connection.
+type batchReader struct {
+	nc    *nats.Conn
+	slots chan struct{} // one for each batch that is on its way
+}
+
+func newBatchReader(nc *nats.Conn) batchReader {
+	return batchReader{nc, make(chan struct{}, maxBatches)}
+}
+
 // Read calls each with the messages on a subject (wildcards allowed) from a
-// sequence on, in order: at least all that are there when it begins. An error of
+// sequence on, in order: at least all that were acknowledged when it begins. An error of
 // each ends it; ErrEnough ends it without an error.
 func (s *Store) Read(ctx context.Context, stream, subject string, from uint64, each func(Message) error) error {
-	if err := s.read(ctx, stream, subject, from, each); !errors.Is(err, ErrEnough) {
-		return err
-	}
-	return nil
+	return s.readOver(ctx, s.bulk, stream, subject, from, each)
+}
+
+// ReadSent is Read that also sees what this store has sent before and that is not acknowledged yet,
+// unless it was lost: it reads over the connection of the writes.
+func (s *Store) ReadSent(ctx context.Context, stream, subject string, from uint64, each func(Message) error) error {
+	return s.readOver(ctx, s.own, stream, subject, from, each)
 }
 
 // ErrEnough is what each returns to end a reading that has what it needs.
 var ErrEnough = errors.New("the reading has what it needs")
 
-func (s *Store) read(ctx context.Context, stream, subject string, from uint64, each func(Message) error) error {
+func (s *Store) readOver(ctx context.Context, r batchReader, stream, subject string, from uint64, each func(Message) error) error {
+	if err := s.readAll(ctx, r, stream, subject, from, each); !errors.Is(err, ErrEnough) {
+		return err
+	}
+	return nil
+}
+
+func (s *Store) readAll(ctx context.Context, r batchReader, stream, subject string, from uint64, each func(Message) error) error {
 	var end uint64
 	if s.replicated.Load() {
 		last, err := s.Last(ctx, stream, subject)
@@ -75,10 +98,15 @@ func (s *Store) read(ctx context.Context, stream, subject string, from uint64, e
 	}
 	from = max(from, 1)
 	for more := true; more; {
-		var next uint64
+		var batch []Message
 		var err error
-		more, next, err = s.readBatch(ctx, stream, subject, from, each)
-		from = max(from, next)
+		batch, more, err = r.read(ctx, stream, subject, from)
+		for _, m := range batch {
+			if err := each(m); err != nil {
+				return err
+			}
+			from = m.Sequence + 1
+		}
 		switch {
 		case errors.Is(err, errNoAnswer) && end > 0:
 			more = false // the server that should answer is gone; the leader has the rest
@@ -89,46 +117,52 @@ func (s *Store) read(ctx context.Context, stream, subject string, from uint64, e
 	return s.readRest(ctx, stream, subject, from, end, each)
 }
 
-// readBatch asks for one batch by a direct get. The answer is many messages, and
+// read asks for one batch by a direct get. The answer is many messages, and
 // then one with status 204, or 404 where there are none.
-func (s *Store) readBatch(ctx context.Context, stream, subject string, from uint64, each func(Message) error) (more bool, next uint64, err error) {
+func (r batchReader) read(ctx context.Context, stream, subject string, from uint64) (batch []Message, more bool, err error) {
 	request, err := json.Marshal(map[string]any{"batch": batchMessages, "max_bytes": batchBytes, "seq": from, "next_by_subj": subject})
 	if err != nil {
-		return false, 0, err
+		return nil, false, err
 	}
-	reply := s.nc.NewRespInbox()
-	sub, err := s.nc.SubscribeSync(reply)
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-ctx.Done():
+		return nil, false, ctx.Err()
+	}
+	reply := r.nc.NewRespInbox()
+	sub, err := r.nc.SubscribeSync(reply)
 	if err != nil {
-		return false, 0, err
+		return nil, false, err
 	}
 	defer sub.Unsubscribe() //nolint:errcheck // of a connection that is closing
 	if err := sub.SetPendingLimits(-1, -1); err != nil {
-		return false, 0, err
+		return nil, false, err
 	}
-	if err := s.nc.PublishRequest("$JS.API.DIRECT.GET."+stream, reply, request); err != nil {
-		return false, 0, err
+	if err := r.nc.PublishRequest("$JS.API.DIRECT.GET."+stream, reply, request); err != nil {
+		return nil, false, err
 	}
 	for {
-		m, err := nextOf(ctx, sub)
+		m, err := sub.NextMsg(answerTimeout) // also when nobody waits for it any more: it is on its way
+		if errors.Is(err, nats.ErrTimeout) {
+			err = fmt.Errorf("%w: %w", errNoAnswer, err)
+		}
 		if err != nil {
-			return false, next, err
+			return batch, false, err
 		}
 		switch status := m.Header.Get("Status"); status {
 		case "":
 		case "204", "404":
 			pending := m.Header.Get("Nats-Num-Pending")
-			return next > 0 && pending != "" && pending != "0", next, nil
+			return batch, len(batch) > 0 && pending != "" && pending != "0", nil
 		default:
-			return false, next, fmt.Errorf("reading %s: status %s %s", subject, status, m.Header.Get("Description"))
+			return batch, false, fmt.Errorf("reading %s: status %s %s", subject, status, m.Header.Get("Description"))
 		}
 		sequence, err := strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64)
 		if err != nil {
-			return false, next, err
+			return batch, false, err
 		}
-		next = sequence + 1
-		if err := each(Message{Subject: m.Header.Get(jetstream.SubjectHeader), Sequence: sequence, Header: m.Header, Data: m.Data}); err != nil {
-			return false, next, err
-		}
+		batch = append(batch, Message{Subject: m.Header.Get(jetstream.SubjectHeader), Sequence: sequence, Header: m.Header, Data: m.Data})
 	}
 }
 
@@ -136,16 +170,6 @@ func (s *Store) readBatch(ctx context.Context, stream, subject string, from uint
 const answerTimeout = 2 * time.Second
 
 var errNoAnswer = errors.New("no answer")
-
-func nextOf(ctx context.Context, sub *nats.Subscription) (*nats.Msg, error) {
-	soon, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	m, err := sub.NextMsgWithContext(soon)
-	if err != nil && ctx.Err() == nil && soon.Err() != nil {
-		return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
-	}
-	return m, err
-}
 
 // SubjectPage is how many subjects the server names at once.
 const SubjectPage = 100_000

@@ -32,6 +32,8 @@ import (
 // Options say what is opened.
 type Options struct {
 	Conn     *nats.Conn    // to the account that holds JetStream and nobody but brokers
+	Bulk     *nats.Conn    // another one to it, over which is read what may be large; nil is Conn
+	Feeds    *nats.Conn    // a third, over which consumers deliver; nil is Conn
 	Replicas int           // of each stream; 0 is as many as it has, 1 for a new one
 	InboxAge time.Duration // how long inbox copies are kept; 0 is as long as they are, 7 days at first
 	Archive  bool          // sessions that are over may leave the transcript stream
@@ -49,7 +51,10 @@ type Store struct {
 	o       Options
 	nc      *nats.Conn
 	js      jetstream.JetStream
+	feeds   jetstream.JetStream // of consumers that deliver to this broker
 	streams map[string]jetstream.Stream
+
+	own, bulk batchReader
 
 	publisher *publisher
 	lease     *lease
@@ -73,6 +78,16 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{o: o, nc: o.Conn, js: js, work: background.New()}
+	s.feeds = js
+	if o.Feeds != nil {
+		if s.feeds, err = jetstream.New(o.Feeds); err != nil {
+			return nil, err
+		}
+	}
+	s.own = newBatchReader(o.Conn)
+	if s.bulk = s.own; o.Bulk != nil {
+		s.bulk = newBatchReader(o.Bulk)
+	}
 	s.lease = &lease{nc: o.Conn, work: s.work}
 	if s.publisher, err = newPublisher(o.Conn, s.work); err != nil {
 		s.Close()
@@ -91,7 +106,7 @@ func (s *Store) Close() { s.work.Close() }
 // InboxAge is how long inbox copies are kept.
 func (s *Store) InboxAge() time.Duration { return s.o.InboxAge }
 
-// Archives tells whether there is an archive, whether this broker fills it or not.
+// Archives reports whether there is an archive, whether this broker fills it or not.
 func (s *Store) Archives() bool { return s.streams[api.ArchiveStream] != nil }
 
 // Sync returns once what a stream acknowledged is as safe as it is to be, the message
@@ -110,7 +125,7 @@ func (s *Store) Sync(stream string, sequence uint64) error {
 	return err
 }
 
-// SyncFailed tells whether a Sync has ever failed.
+// SyncFailed reports whether a Sync has ever failed.
 func (s *Store) SyncFailed() bool { return s.syncFailed.Load() }
 
 // Info is how a stream stands.

@@ -45,6 +45,10 @@ func (s *Store) openStreams(ctx context.Context) error {
 	if s.o.InboxAge, err = s.inboxAge(ctx); err != nil {
 		return fmt.Errorf("%s: %w", api.InboxStream, err)
 	}
+	old, err := s.sealCaseLogs(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w", oldCaseLogs, err)
+	}
 	configs := []jetstream.StreamConfig{
 		{ // the truth: nothing in it is ever deleted, purged or rolled up
 			Name: api.SessionsStream, Subjects: []string{api.AllSessions}, Description: "transcripts: the source of truth",
@@ -70,7 +74,7 @@ func (s *Store) openStreams(ctx context.Context) error {
 			Name: api.IndexStream, Subjects: []string{api.AllIndex, api.AllOver}, Description: "list of sessions; derived",
 			MaxMsgsPerSubject: rowsKept, AllowDirect: true, AllowMsgTTL: true, AllowRollup: true,
 		},
-		{ // the public log: a leaf's place is its sequence, so nothing in it is ever deleted
+		{ // the public log: a leaf's index is its sequence, so nothing in it is ever deleted
 			Name: api.LogStream, Subjects: []string{api.AllLeaves}, Description: "leaves of the public log, in order",
 			DenyDelete: true, DenyPurge: true, AllowDirect: true,
 		},
@@ -94,6 +98,11 @@ func (s *Store) openStreams(ctx context.Context) error {
 		}
 	}
 	s.streams = streams
+	if old != nil {
+		if err := s.moveCaseLogs(ctx, old, streams[api.CaseLogStream]); err != nil {
+			return fmt.Errorf("%s: %w", oldCaseLogs, err)
+		}
+	}
 	s.scaled(streams[api.SessionsStream].CachedInfo())
 	return s.Sync(api.SessionsStream, 0)
 }

@@ -35,7 +35,7 @@ func faults(name, src string) []string {
 		importFaults(name, file, say)
 	}
 	if isTest(name) {
-		testFaults(file, say)
+		testFaults(name, file, say)
 	} else if !slices.Contains(tellsActsApart, path.Dir(name)) {
 		actFaults(file, say)
 	}
@@ -57,7 +57,10 @@ func importFaults(name string, file *ast.File, say func(token.Pos, string, ...an
 			continue
 		}
 		ours, isOurs := strings.CutPrefix(imported, module+"/")
+		where, isNATS := natsIn[imported]
 		switch {
+		case isNATS && !here.pure && !isTest(name) && !slices.Contains(where, dir):
+			say(spec.Pos(), "%s must not import %s: only %s may", dir, imported, list(where))
 		case (ours == testkit || ours == testkey) && !isTest(name):
 			say(spec.Pos(), "only tests may import %s", ours)
 		case isOurs && !here.free && !slices.Contains(here.imports, ours):
@@ -77,8 +80,11 @@ func importFaults(name string, file *ast.File, say func(token.Pos, string, ...an
 	}
 }
 
+// pauses is where testkit.Eventually is, which alone may pause between two looks.
+const pauses = "test/testkit/eventually.go"
+
 // testFaults checks a file that is, or serves, tests.
-func testFaults(file *ast.File, say func(token.Pos, string, ...any)) {
+func testFaults(name string, file *ast.File, say func(token.Pos, string, ...any)) {
 	eachUseOfTime(file, func(at token.Pos, used string) {
 		if slices.Contains(waits, used) {
 			say(at, "time.%s: wait for what should happen, not for time to pass", used)
@@ -89,8 +95,15 @@ func testFaults(file *ast.File, say func(token.Pos, string, ...any)) {
 		if !ok {
 			return true
 		}
-		if sel, ok := call.Fun.(*ast.SelectorExpr); ok && isSkip(sel) {
+		sel, ok := call.Fun.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if isSkip(sel) {
 			say(sel.Pos(), "%s.%s: a test that cannot run fails", sel.X, sel.Sel.Name)
+		}
+		if on, ok := sel.X.(*ast.Ident); ok && on.Name == "background" && sel.Sel.Name == "Pause" && name != pauses && localName(file, "testing/synctest", "synctest") == "" {
+			say(sel.Pos(), "background.Pause: testkit.Eventually waits for what has no signal")
 		}
 		return true
 	})

@@ -12,14 +12,15 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/client"
 	a2agateway "github.com/parley-asp/parley/gateway/a2a"
+	"github.com/parley-asp/parley/internal/natslogin"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/render"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/agreement"
 )
 
 func agentCommand() *cobra.Command {
@@ -33,36 +34,40 @@ func agentCommand() *cobra.Command {
 type registration struct {
 	card              api.Card
 	keyOut, publicKey string
+	loginKeys         []string
 	credsOut          string
 	trust             float64
 	replace, hosted   bool
 	file              string // with the card
 
-	pair nkeys.KeyPair // nil if only the owner has the key
+	pair nkeys.KeyPair // that signs; nil if only the owner has it
+	made []string      // the files with new keys
 }
 
 func (r *registration) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&r.keyOut, "key-out", "", "new `FILE` for the seed of the new key (default: the last part of the URI, with .nk)")
-	cmd.Flags().StringVar(&r.publicKey, "public-key", "", "register this public `KEY` (U…) instead of generating one")
-	r.credsFlag(cmd)
+	cmd.Flags().StringVar(&r.keyOut, "key-out", "", "new `FILE` for the seed of the key that signs; that of the login key comes beside it, alpha.login.nk for alpha.nk (default: the last part of the URI, with .nk)")
+	cmd.Flags().StringVar(&r.publicKey, "public-key", "", "register this public `KEY` (U…) to sign with instead of generating one")
+	r.loginFlags(cmd)
 	cmd.Flags().StringVar(&r.card.Name, "name", "", "display `NAME`")
 	cmd.Flags().StringVar(&r.card.Description, "description", "", "`TEXT` that says what it is for")
-	cmd.Flags().BoolVar(&r.replace, "replace", false, "replace the card and key of a registered principal")
+	cmd.Flags().BoolVar(&r.replace, "replace", false, "replace the card and keys of a registered principal")
 }
 
 func agentAdd() *cobra.Command {
 	r := &registration{}
 	cmd := &cobra.Command{
-		Use: "add URI", Short: "register an agent and generate its key", Args: args(cobra.ExactArgs(1)),
-		Long: `Registers an agent. The command generates a key and writes its seed to a new file
-that only you can read. It is better if the agent generates its own key: pass the
-public key with --public-key. With --hosted the broker makes and holds a signing key
+		Use: "add URI", Short: "register an agent and generate its keys", Args: args(cobra.ExactArgs(1)),
+		Long: `Registers an agent. The command generates two keys, and writes their seeds to new
+files that only you can read: alpha.nk signs what the agent says, and alpha.login.nk
+logs in to NATS. A NATS server chooses what a login signs, so no key does both. It is
+better if the agent generates its own keys: pass the public ones with --public-key and
+--login-key. With --hosted the broker makes and holds a signing key
 instead: such an agent acts over HTTP with a token ('parley token add'). With --a2a the
 agent runs on an A2A server elsewhere, at its URI's domain: the broker sends it what
 others say, and signs what it answers with a key that the broker holds.`,
 		Example: `  parley agent add agent://acme.com/alpha --key-out alpha.nk --capability logs
   parley agent add agent://acme.com/cron --hosted
-  parley agent add agent://widgets.co/beta --public-key UDXU… --kind system
+  parley agent add agent://widgets.co/beta --public-key UDXU… --login-key UAQK…
   parley agent add agent://acme.com/buyer --did did:key:z6Mk…`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("trust") {
@@ -77,7 +82,7 @@ others say, and signs what it answers with a key that the broker holds.`,
 	cmd.Flags().StringSliceVar(&r.card.Schemas, "schema", nil, "`NAME` of a terms schema that the agent knows; can be repeated")
 	cmd.Flags().StringVar((*string)(&r.card.Standby), "standby", "", "`URI` of a system agent of the same organisation that may take turns left waiting")
 	cmd.Flags().StringVarP(&r.file, "file", "f", "", "`FILE` with the card as JSON or YAML, such as its skills and price; flags take precedence")
-	cmd.Flags().BoolVar(&r.hosted, "hosted", false, "the broker holds a signing key; --key-out or --public-key add a key of the agent's own")
+	cmd.Flags().BoolVar(&r.hosted, "hosted", false, "the broker holds a signing key; --key-out or --public-key add keys of the agent's own")
 	cmd.Flags().BoolVar(&r.card.A2A, "serve-a2a", false, "let clients of A2A reach the agent, which has to be hosted")
 	cmd.Flags().StringVar(&r.card.Registry.A2A, "a2a", "", "`URL` of the A2A server on which the agent runs; the broker talks to it, and signs for it")
 	cmd.Flags().BoolVar(&r.card.Registry.A2AUnsigned, "a2a-unsigned", false, "the agent card at --a2a need not be signed")
@@ -119,8 +124,7 @@ func (r *registration) add(cmd *cobra.Command, uri string, human bool) error {
 		if err := r.free(ctx, c); err != nil {
 			return err
 		}
-		made, err := r.key(ctx, c)
-		if err != nil {
+		if err := r.key(ctx, c); err != nil {
 			return err
 		}
 		register := c.operator.AddAgent
@@ -129,11 +133,9 @@ func (r *registration) add(cmd *cobra.Command, uri string, human bool) error {
 		}
 		card, err := register(ctx, r.card)
 		if err != nil {
-			return errors.Join(err, r.unmake(made, err))
+			return errors.Join(err, r.unmake(err))
 		}
-		if made {
-			note(cmd, "The seed of its key is in "+r.files()+". Keep it secret.")
-		}
+		r.keep(cmd)
 		return show(cmd, card, func(s render.Style) string { return render.Card(card, s) })
 	})
 }
@@ -184,7 +186,7 @@ func (r *registration) free(ctx context.Context, c connection) error {
 	_, err := c.Card(ctx, r.card.Agent)
 	switch {
 	case err == nil:
-		return fmt.Errorf("%s is already registered; --replace replaces its card and key", r.card.Agent)
+		return fmt.Errorf("%s is already registered; --replace replaces its card and keys", r.card.Agent)
 	case errors.Is(err, client.Refused(session.UnknownAgent)):
 		return nil
 	default:
@@ -192,64 +194,91 @@ func (r *registration) free(ctx context.Context, c connection) error {
 	}
 }
 
-// key generates the principal's key, unless it has one, and writes it to disk before it is
+// key generates the principal's keys, unless it has some, and writes them to disk before they are
 // registered.
-func (r *registration) key(ctx context.Context, c connection) (made bool, err error) {
-	r.card.Key = performatives.Key(r.publicKey)
-	if r.publicKey != "" {
-		if !r.card.Key.Valid() {
-			return false, usage(errors.New("--public-key is a public user nkey: U and 55 more letters and digits, not the seed"))
+func (r *registration) key(ctx context.Context, c connection) error {
+	for _, k := range r.loginKeys {
+		if !performatives.Key(k).Valid() {
+			return usage(errors.New("--login-key is a public user nkey: U and 55 more letters and digits, not the seed"))
 		}
-		return false, nil
+		r.card.LoginKeys = append(r.card.LoginKeys, performatives.Key(k))
+	}
+	if r.publicKey != "" {
+		if r.card.Key = performatives.Key(r.publicKey); !r.card.Key.Valid() {
+			return usage(errors.New("--public-key is a public user nkey: U and 55 more letters and digits, not the seed"))
+		}
+		return nil
 	}
 	if r.hosted && r.keyOut == "" && r.credsOut == "" {
-		return false, nil
+		return nil
 	}
-	if r.keyOut == "" && r.credsOut == "" {
+	if r.keyOut == "" {
 		uri := string(r.card.Agent)
 		r.keyOut = uri[strings.LastIndexByte(uri, '/')+1:] + ".nk"
 	}
+	if err := r.makeKeys(ctx, c); err != nil {
+		return errors.Join(err, r.removeFiles())
+	}
+	return nil
+}
+
+// makeKeys writes a key that signs, and one that logs in.
+func (r *registration) makeKeys(ctx context.Context, c connection) (err error) {
+	if r.pair, r.card.Key, err = r.makeKey(r.keyOut); err != nil || len(r.card.LoginKeys) > 0 {
+		return err
+	}
+	pair, public, err := r.makeKey(natslogin.FileBeside(r.keyOut))
+	if err != nil {
+		return err
+	}
+	r.card.LoginKeys = []performatives.Key{public}
+	if r.credsOut == "" {
+		return nil
+	}
+	if err := writeCreds(ctx, c, r.credsOut, r.card.Agent, pair); err != nil {
+		return err
+	}
+	r.made = append(r.made, r.credsOut)
+	return nil
+}
+
+func (r *registration) makeKey(path string) (nkeys.KeyPair, performatives.Key, error) {
 	pair, err := nkeys.CreateUser()
 	if err != nil {
-		return false, err
+		return nil, "", err
 	}
 	public, err := pair.PublicKey()
 	if err != nil {
-		return false, err
+		return nil, "", err
 	}
-	r.card.Key, r.pair = performatives.Key(public), pair
-	if err := writeCreds(ctx, c, r.credsOut, r.card.Agent, pair); err != nil {
-		return false, err
+	if err := server.WriteSeed(path, pair); err != nil {
+		return nil, "", err
 	}
-	if r.keyOut != "" {
-		if err := server.WriteSeed(r.keyOut, pair); err != nil {
-			if r.credsOut != "" {
-				err = errors.Join(err, os.Remove(r.credsOut))
-			}
-			return false, err
-		}
-	}
-	return true, nil
+	r.made = append(r.made, path)
+	return pair, performatives.Key(public), nil
 }
 
 // unmake removes the key files of a principal whose registration was refused.
-func (r *registration) unmake(made bool, why error) error {
-	if _, refused := errors.AsType[*session.Refusal](why); !made || !refused {
+func (r *registration) unmake(why error) error {
+	if _, refused := errors.AsType[*session.Refusal](why); !refused {
 		return nil
 	}
+	return r.removeFiles()
+}
+
+func (r *registration) removeFiles() error {
 	var faults []error
-	for _, file := range []string{r.keyOut, r.credsOut} {
-		if file != "" {
-			faults = append(faults, os.Remove(file))
-		}
+	for _, file := range r.made {
+		faults = append(faults, os.Remove(file))
 	}
+	r.made = nil
 	return errors.Join(faults...)
 }
 
-// files names the files that hold the seed.
-func (r *registration) files() string {
-	if r.keyOut != "" && r.credsOut != "" {
-		return r.keyOut + " and " + r.credsOut
+// keep tells where the seeds are.
+func (r *registration) keep(cmd *cobra.Command) {
+	if len(r.made) == 0 {
+		return
 	}
-	return r.keyOut + r.credsOut
+	note(cmd, "It signs with the key in "+r.keyOut+", and logs in with that in "+strings.Join(r.made[1:], " and ")+". Keep them secret.")
 }

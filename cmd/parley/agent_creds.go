@@ -7,14 +7,16 @@ import (
 	"github.com/nats-io/nkeys"
 	"github.com/spf13/cobra"
 
-	"github.com/parley-asp/parley/login"
+	"github.com/parley-asp/parley/api/render"
+	"github.com/parley-asp/parley/internal/natslogin"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/render"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/server/login"
 )
 
-func (r *registration) credsFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&r.credsOut, "creds-out", "", "new `FILE` for the new key as NATS credentials (.creds)")
+func (r *registration) loginFlags(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&r.loginKeys, "login-key", nil, "register this public `KEY` (U…) to log in with; can be repeated")
+	cmd.Flags().StringVar(&r.credsOut, "creds-out", "", "new `FILE` for the login key as NATS credentials (.creds), besides its seed")
 }
 
 // writeCreds writes a NATS credentials file for a principal's key, unless the path is empty.
@@ -40,17 +42,21 @@ func writeCreds(ctx context.Context, c connection, path string, a performatives.
 func agentCreds() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
-		Use: "creds URI", Short: "make a NATS credentials file from a key", Args: args(cobra.ExactArgs(1)),
-		Long: `Writes a NATS credentials file (.creds) for the registered key of an agent or a
-human. The file contains the seed, so keep it secret. It works as long as the key
-is registered.`,
+		Use: "creds URI", Short: "make a NATS credentials file from a login key", Args: args(cobra.ExactArgs(1)),
+		Long: `Writes a NATS credentials file (.creds) for a login key of an agent or a human: the
+one in --login, or in the file beside --key. The file contains the seed, so keep it
+secret. It works as long as the key is registered.`,
 		Example:           "  parley agent creds agent://acme.com/alpha --key a.nk --creds-out a.creds",
 		ValidArgsFunction: completeFirst(completeAgents("")),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if text(cmd, "key") == "" || out == "" {
-				return usage(errors.New("set --key to the file with the seed, and --creds-out to the credentials file"))
+			file := text(cmd, "login")
+			if key := text(cmd, "key"); file == "" && key != "" {
+				file = natslogin.FileBeside(key)
 			}
-			key, err := server.ReadSeed(text(cmd, "key"))
+			if file == "" || out == "" {
+				return usage(errors.New("set --login to the file with the seed of the login key, and --creds-out to the credentials file"))
+			}
+			key, err := server.ReadSeed(file)
 			if err != nil {
 				return err
 			}

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/render"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
 )
@@ -17,11 +17,15 @@ import (
 func agentRotate() *cobra.Command {
 	r, newKey := &registration{}, ""
 	cmd := &cobra.Command{
-		Use: "rotate URI", Short: "replace a principal's key", Args: args(cobra.ExactArgs(1)),
-		Long: `Replaces the key of an agent or a human at once. With --key or --creds the
-principal does it, and signs with both its keys. Without, the operator does it.
-Clients connected with the old key are disconnected. Transcripts keep their pinned
-keys and still verify.`,
+		Use: "rotate URI", Short: "replace a principal's keys", Args: args(cobra.ExactArgs(1)),
+		Long: `Replaces the key that an agent or a human signs with, and the login key, at once.
+With --key the principal does it, and signs with the old key and the new one. Without,
+the operator does it. Clients connected with the old login key are disconnected.
+Transcripts keep their pinned keys and still verify.
+
+With --new-key or --public-key the login keys stay, unless --login-key names others. A
+principal of before, whose one key signed and logged in, gets two: the operator
+rotates it, or the principal with --shared-keys while the broker has that flag too.`,
 		Example: `  parley agent rotate agent://acme.com/alpha --key alpha.nk --key-out alpha-2.nk
   parley agent rotate agent://acme.com/alpha --key alpha.nk --new-key alpha-2.nk
   parley agent rotate agent://acme.com/alpha --public-key UDXU…`,
@@ -36,8 +40,8 @@ keys and still verify.`,
 			return r.rotate(cmd, args[0])
 		},
 	}
-	cmd.Flags().StringVar(&r.keyOut, "key-out", "", "new `FILE` for the seed of a generated key")
-	r.credsFlag(cmd)
+	cmd.Flags().StringVar(&r.keyOut, "key-out", "", "new `FILE` for the seed of a generated key; that of the login key comes beside it")
+	r.loginFlags(cmd)
 	cmd.Flags().StringVar(&r.publicKey, "public-key", "", "the new public `KEY` (U…), for the operator")
 	cmd.Flags().StringVar(&newKey, "new-key", "", "`FILE` with the seed of the new key")
 	return cmd
@@ -51,31 +55,28 @@ func (r *registration) rotate(cmd *cobra.Command, uri string) error {
 	switch as := text(cmd, "as"); {
 	case as != "" && as != uri:
 		return usage(errors.New("a principal can replace only its own key: omit --as"))
-	case (r.keyOut == "" && r.credsOut == "") == (r.publicKey == ""):
-		return usage(errors.New("set --key-out or --creds-out to generate a key, else --new-key or --public-key"))
-	case r.publicKey != "" && r.pair == nil && (text(cmd, "key") != "" || text(cmd, "creds") != ""):
+	case (r.keyOut == "") == (r.publicKey == ""):
+		return usage(errors.New("set --key-out to generate keys, else --new-key or --public-key"))
+	case r.publicKey != "" && r.pair == nil && text(cmd, "key") != "":
 		return usage(errors.New("a principal also signs with the new key, which shows that it has it: set --new-key"))
-	case text(cmd, "key") != "" || text(cmd, "creds") != "":
+	case text(cmd, "key") != "":
 		if err := cmd.Flags().Set("as", uri); err != nil {
 			return err
 		}
 	}
 	r.card.Agent = agent
 	return with(cmd, func(ctx context.Context, c connection) error {
-		made, err := r.key(ctx, c)
-		if err != nil {
+		if err := r.key(ctx, c); err != nil {
 			return err
 		}
 		card, err := r.replaceKey(ctx, c)
-		if _, refused := errors.AsType[*session.Refusal](err); err != nil && made && !refused {
-			return advise(err, "It is unknown whether the key was replaced. If the key in %s logs in, it was.", r.files())
+		if _, refused := errors.AsType[*session.Refusal](err); err != nil && len(r.made) > 0 && !refused {
+			return advise(err, "It is unknown whether the keys were replaced. If the key in %s logs in, they were.", r.made[1])
 		}
 		if err != nil {
-			return errors.Join(err, r.unmake(made, err))
+			return errors.Join(err, r.unmake(err))
 		}
-		if made {
-			note(cmd, "The seed of the new key is in "+r.files()+". Keep it secret.")
-		}
+		r.keep(cmd)
 		return show(cmd, card, func(s render.Style) string { return render.Card(card, s) })
 	})
 }
@@ -97,7 +98,7 @@ func (r *registration) replaceKey(ctx context.Context, c connection) (api.Card, 
 		if err != nil {
 			return api.Card{}, err
 		}
-		return c.principal.RotateKey(ctx, to)
+		return c.principal.RotateKey(ctx, to, r.card.LoginKeys...)
 	}
-	return c.operator.RotateKey(ctx, r.card.Agent, r.card.Key)
+	return c.operator.RotateKey(ctx, r.card.Agent, r.card.Key, r.card.LoginKeys...)
 }

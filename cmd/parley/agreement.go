@@ -13,12 +13,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/internal/background"
-	"github.com/parley-asp/parley/modes"
-	"github.com/parley-asp/parley/render"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/agreement"
+	"github.com/parley-asp/parley/session/modes"
+	"github.com/parley-asp/parley/session/transcript"
 )
 
 func agreementCommand() *cobra.Command {
@@ -51,10 +51,10 @@ func agreementLs() *cobra.Command {
 		Example:           "  parley agreement ls\n  parley agreement ls " + exampleSession,
 		ValidArgsFunction: completeFirst(completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var rows []api.AgreementRow
+			var list api.Agreements
 			all, is, err := inFile(strings.Join(args, ""))
 			for _, d := range all {
-				rows = append(rows, api.AgreementRow{
+				list.Agreements = append(list.Agreements, api.AgreementRow{
 					Agreement: d.ID, Session: d.Negotiation, Parties: d.Parties, Category: d.Category,
 					EffectiveFrom: d.EffectiveFrom, EffectiveUntil: d.EffectiveUntil, Hash: d.Hash,
 				})
@@ -67,19 +67,14 @@ func agreementLs() *cobra.Command {
 							return err
 						}
 					}
-					for row, err := range c.Agreements(ctx, q) {
-						if err != nil {
-							return err
-						}
-						rows = append(rows, row)
-					}
-					return nil
+					list, _, err = pages(ctx, c, api.AgreementList, q, listing{})
+					return err
 				})
 			}
 			if err != nil {
 				return err
 			}
-			return show(cmd, rows, func(s render.Style) string { return render.Agreements(rows, s) })
+			return show(cmd, list.Agreements, func(s render.Style) string { return render.Agreements(list.Agreements, s) })
 		},
 	})
 }

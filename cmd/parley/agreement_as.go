@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"github.com/parley-asp/parley/agreement"
+	"github.com/parley-asp/parley/session/agreement"
 )
 
 // formatNames are the protocols to which an agreement can be mapped.

@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-asp/parley/agreement"
-	"github.com/parley-asp/parley/inclusion"
+	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/render"
+	"github.com/parley-asp/parley/session/agreement"
+	"github.com/parley-asp/parley/session/agreement/inclusion"
 )
 
 func notValid(file string, r agreement.Report) error {

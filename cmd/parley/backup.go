@@ -16,17 +16,18 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/parley-asp/parley/backup"
-	"github.com/parley-asp/parley/render"
+	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/store/backup"
 )
 
 // storeFlags are the flags to log in to the streams as the broker does.
 func storeFlags(flags *pflag.FlagSet, s *serve) {
 	flags.StringVar(&s.Data, "data", defaultData, "the broker's data `DIR`, which holds its keys")
-	flags.StringVar(&s.creds, "creds", "", "NATS credentials `FILE` of the broker (default: broker.nk in --data)")
+	flags.StringVar(&s.creds, "creds", "", "NATS credentials `FILE` of the broker (default: broker.login.nk in --data)")
 	flags.StringVar(&s.context, "context", "", "`NAME` of a nats CLI context with the broker's URL and login")
 	flags.StringVar(&s.nkey, "nkey", "", "`FILE` with the seed of the broker's nkey")
+	flags.BoolVar(&s.SharedKeys, "shared-keys", false, "log in with the key that signs receipts, as before login keys; for one release")
 	flags.StringVar(&s.TLS.CA, "tls-ca", "", "PEM `FILE` with the CA of the server's certificate (default: the system's CAs)")
 	flags.StringVar(&s.TLS.Cert, "tls-cert", "", "PEM `FILE` with a client certificate, for mutual TLS")
 	flags.StringVar(&s.TLS.Key, "tls-key", "", "PEM `FILE` with the key of --tls-cert")

@@ -15,12 +15,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/archive"
+	"github.com/parley-asp/parley/broker/archive"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/store"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // Issue 4: a backup that is taken while the broker works restores to a store in which all is in
@@ -87,9 +87,9 @@ func TestBackupWhileRunning(t *testing.T) {
 	if said, ok := w.parley("restore", file, "--data", again); !ok {
 		t.Fatal(said)
 	}
-	was := w.Key()
+	was := w.Server.Broker.Command.Key()
 	w.starts(t, testkit.Options{Data: again})
-	if w.Key() != was {
+	if w.Server.Broker.Command.Key() != was {
 		t.Error("the restored broker has another key")
 	}
 	said, ok := w.verify(auditWait)
@@ -148,11 +148,11 @@ func TestRestoreWithArchive(t *testing.T) {
 	w.starts(t, testkit.Options{Data: archived, Archive: policy})
 	s, err := w.js.Stream(w.Ctx, api.SessionsStream)
 	testkit.Must(w, err)
-	for sessions := uint64(0); sessions != 1; { // until the archive has all others
+	testkit.Eventually(w, "the archive has all sessions but one", func() bool {
 		info, err := s.Info(w.Ctx)
 		testkit.Must(w, err)
-		sessions = info.State.NumSubjects
-	}
+		return info.State.NumSubjects == 1
+	})
 	said, ok := w.verify(auditWait)
 	if n := strings.Count(said, "ok  "); !ok || n != deals+1 {
 		t.Errorf("%d of %d sessions are in order:\n%s", n, deals+1, said)

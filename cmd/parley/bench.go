@@ -15,8 +15,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"github.com/parley-asp/parley/internal/bench"
-	"github.com/parley-asp/parley/render"
+	"github.com/parley-asp/parley/api/render"
+	"github.com/parley-asp/parley/cmd/parley/bench"
 )
 
 func benchCommand() *cobra.Command {
@@ -38,7 +38,7 @@ Run nothing else on the machine meanwhile.`,
   parley bench --sync 1m --sessions 128 --seconds 30
   parley bench --acts 200 --sessions 128
   parley bench --face http --sync 1m --sessions 1,128
-  parley bench --brokers 3 --sessions 128 --report bench.json --plot bench.svg`,
+  parley bench --brokers 3 --sessions 128 --report bench.json`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runBench(cmd, o) },
 	}
 	flags := cmd.Flags()
@@ -54,16 +54,7 @@ Run nothing else on the machine meanwhile.`,
 	flags.IntSliceVar(&o.PIDs, "pid", nil, "with --url: local process `IDS` whose CPU time and memory to measure")
 	flags.StringVar(&o.Dir, "dir", "", "`DIR` for the stores (default: the system's temporary directory)")
 	flags.String("face", "", "instead compare acts over `FACE` http with the same over NATS: signed, received as events, and hosted")
-	flags.Int("streams", 1000, "with --face: number of idle streams of events whose memory to measure")
 	flags.String("report", "", "also write the report as JSON to `FILE`")
-	flags.String("plot", "", "plot throughput and latency by concurrent sessions, as SVG, to `FILE`")
-	flags.Int("lengths", 0, "instead compare an act in sessions of --acts with one in sessions of `N` acts; without a value, 10,000")
-	flags.Lookup("lengths").NoOptDefVal = "10000"
-	flags.Int("stored", 0, "instead compare an act with 100 finished sessions stored with one with `N` stored, and measure the start of a broker with them")
-	flags.BoolVar(&o.Written, "written", false, "with --stored: write the finished sessions directly to the store instead of submitting them, and verify a sample")
-	flags.BoolVar(&o.Archived, "archived", false, "with --written: write the sessions to the archive, without inbox copies, as if they had ended long ago")
-	flags.BoolVar(&o.Copies, "copies", false, "with --archived: write inbox copies too, as if the sessions had ended today")
-	flags.Int("open", 10_000, "with --stored: number of open sessions at the start")
 	cmd.AddCommand(benchServerCommand())
 	return cmd
 }
@@ -109,45 +100,21 @@ func runBench(cmd *cobra.Command, o bench.Options) (err error) {
 
 // measure runs the measurement that the flags select.
 func measure(ctx context.Context, cmd *cobra.Command, o bench.Options) (bench.Report, error) {
-	stored, err := cmd.Flags().GetInt("stored")
-	if err != nil {
-		return bench.Report{}, err
-	}
-	long, err := cmd.Flags().GetInt("lengths")
-	if err != nil {
-		return bench.Report{}, err
-	}
-	open, err := cmd.Flags().GetInt("open")
-	if err != nil {
-		return bench.Report{}, err
-	}
-	streams, err := cmd.Flags().GetInt("streams")
-	if err != nil {
-		return bench.Report{}, err
-	}
 	face := text(cmd, "face")
 	switch {
 	case face != "" && face != "http":
 		return bench.Report{}, usage(errors.New("--face is http"))
-	case face != "" && (stored > 0 || long > 0 || o.URL != "" || o.Brokers > 0) || streams < 0:
-		return bench.Report{}, usage(errors.New("--face goes without --stored, --lengths, --url and --brokers; --streams is 0 or more"))
-	case o.Archived && !o.Written || o.Copies && !o.Archived || o.Written && stored == 0:
-		return bench.Report{}, usage(errors.New("--written needs --stored, --archived needs --written, and --copies needs --archived"))
-	case stored < 0 || long < 0 || open < 1 || o.Pairs < 1:
-		return bench.Report{}, usage(errors.New("--stored and --lengths are 0 or more, --open and --pairs 1 or more"))
-	case o.Acts < bench.MinActs || long > 0 && long < bench.MinActs || o.Body < 1:
-		return bench.Report{}, usage(fmt.Errorf("--acts and --lengths are %d or more, --body 1 or more", bench.MinActs))
-	case stored > 0:
-		return bench.Stored(ctx, o, stored, open)
-	case long > 0:
-		return bench.Lengths(ctx, o, long)
+	case face != "" && (o.URL != "" || o.Brokers > 0):
+		return bench.Report{}, usage(errors.New("--face goes without --url and --brokers"))
+	case o.Pairs < 1 || o.Acts < bench.MinActs || o.Body < 1:
+		return bench.Report{}, usage(fmt.Errorf("--acts is %d or more, --pairs and --body 1 or more", bench.MinActs))
 	case face != "":
-		return bench.HTTP(ctx, o, streams)
+		return bench.HTTP(ctx, o)
 	}
 	return bench.Run(ctx, o)
 }
 
-// tell prints a report, and writes it to the files of --report and --plot.
+// tell prints a report, and writes it to the file of --report.
 func tell(cmd *cobra.Command, report bench.Report) error {
 	if file := text(cmd, "report"); file != "" {
 		data, err := json.Marshal(report, json.Deterministic(true), jsontext.WithIndent("  "))
@@ -155,11 +122,6 @@ func tell(cmd *cobra.Command, report bench.Report) error {
 			return err
 		}
 		if err := os.WriteFile(file, append(data, '\n'), 0o600); err != nil {
-			return err
-		}
-	}
-	if file := text(cmd, "plot"); file != "" {
-		if err := os.WriteFile(file, report.Plot(), 0o600); err != nil {
 			return err
 		}
 	}

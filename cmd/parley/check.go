@@ -2,17 +2,16 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/delegation"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/render"
 )
 
 const asCarol = " \\\n    --as human://acme.com/carol --key carol.nk"
@@ -30,29 +29,13 @@ counters and delegates. The same is on the pages of the inbox, under Checks.`,
 }
 
 func checkLs() *cobra.Command {
-	var filter api.ListChecks
-	var l listing
-	cmd := &cobra.Command{
+	var q api.ListChecks
+	cmd := lists(&cobra.Command{
 		Use: "ls", Short: "list checks, newest session first", Args: args(cobra.NoArgs),
 		Example: "  parley check ls" + asCarol,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return asDelegate(cmd, func(ctx context.Context, c connection) error {
-				list, next, err := pages(ctx, l, func(ctx context.Context, limit int, cursor string) ([]api.Check, string, error) {
-					filter.Limit, filter.Cursor = limit, cursor
-					page, err := c.principal.CheckPage(ctx, filter)
-					return page.Checks, page.Next, err
-				})
-				if err != nil {
-					return err
-				}
-				defer more(cmd, next)
-				return show(cmd, api.Checks{Checks: list, Next: next}, func(s render.Style) string { return render.Checks(list, s) })
-			})
-		},
-	}
-	cmd.Flags().StringVar(&filter.Status, "status", api.OpenChecks, "only this `STATUS`: open, over or all")
-	l.flags(cmd)
-	return cmd
+	}, api.CheckList, &q, nil, func(p api.Checks, s render.Style) string { return render.Checks(p.Checks, s) })
+	cmd.Flags().StringVar(&q.Status, "status", api.OpenChecks, "only this `STATUS`: open, over or all")
+	return principals(cmd, whoChecks)
 }
 
 func checkShow() *cobra.Command {
@@ -83,20 +66,15 @@ func checkShow() *cobra.Command {
 		},
 	}
 	fullFlag(cmd)
-	return cmd
+	return principals(cmd, whoChecks)
 }
 
-// asDelegate connects as the principal of --as.
-func asDelegate(cmd *cobra.Command, do func(context.Context, connection) error) error {
-	if text(cmd, "as") == "" {
-		return usage(errors.New("checks are a principal's: set --as human://… and --key"))
-	}
-	return with(cmd, do)
-}
+// whoChecks is what a command about checks says without --as.
+const whoChecks = "checks are a principal's: set --as human://… and --key"
 
 // withCheck reads the check of the session whose id begins with a prefix.
 func withCheck(cmd *cobra.Command, prefix string, do func(context.Context, connection, api.Check) error) error {
-	return asDelegate(cmd, func(ctx context.Context, c connection) error {
+	return with(cmd, func(ctx context.Context, c connection) error {
 		id, err := c.checkID(ctx, prefix)
 		if err != nil {
 			return err
@@ -132,7 +110,7 @@ func completeChecks(ctx context.Context, c connection, prefix string) (found []c
 	if c.principal == nil {
 		return nil, nil
 	}
-	page, err := c.principal.CheckPage(ctx, api.ListChecks{Limit: api.MaxPage})
+	page, err := client.Do(ctx, c, api.CheckList, api.ListChecks{Limit: api.MaxPage})
 	for _, check := range page.Checks {
 		if strings.HasPrefix(string(check.Session), prefix) {
 			found = append(found, cobra.CompletionWithDesc(string(check.Session), completionText(check.Authority, check.Scope)))
@@ -146,7 +124,7 @@ type checkAct func(ctx context.Context, s *client.Session, check api.Check, args
 
 // acting is a command that sends an act and says what became of it.
 func acting(use, short, example string, takes cobra.PositionalArgs, send checkAct) *cobra.Command {
-	return &cobra.Command{
+	return principals(&cobra.Command{
 		Use: use, Short: short, Args: args(takes), Example: "  parley check " + example + asCarol, ValidArgsFunction: completeFirst(completeChecks),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withCheck(cmd, args[0], func(ctx context.Context, c connection, check api.Check) error {
@@ -159,5 +137,5 @@ func acting(use, short, example string, takes cobra.PositionalArgs, send checkAc
 				})
 			})
 		},
-	}
+	}, whoChecks)
 }

@@ -6,20 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/parley-asp/parley/agreement"
-	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/internal/natslogin"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
@@ -38,8 +37,10 @@ func connects(cmd *cobra.Command) *cobra.Command {
 	groupFlags(cmd.PersistentFlags(), "Connection flags", func(flags *pflag.FlagSet) {
 		flags.String("url", "", "`URL` of the broker's NATS server (default: "+nats.DefaultURL+")")
 		flags.String("as", "", "act as this principal, the `URI` agent://… or human://… (default: the operator)")
-		flags.String("key", "", "`FILE` with the seed of the key to log in and sign with (default: operator.nk in --data)")
-		flags.String("creds", "", "NATS credentials `FILE` to log in and sign with")
+		flags.String("key", "", "`FILE` with the seed of the key to sign with")
+		flags.String("login", "", "`FILE` with the seed of the key to log in with (default: the file beside --key, alpha.login.nk for alpha.nk; without --as operator.nk in --data)")
+		flags.String("creds", "", "NATS credentials `FILE` to log in with")
+		flags.Bool("shared-keys", false, "log in with --key, as before login keys; for one release")
 		flags.String("context", "", "`NAME` of the nats CLI context to connect with")
 		flags.String("data", defaultData, "the broker's data `DIR`, which holds operator.nk")
 		flags.String("tls-ca", "", "PEM `FILE` with the CA of the server's certificate (default: the system's CAs)")
@@ -52,45 +53,19 @@ func connects(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// A caller is what operators and principals have in common.
-type caller interface {
-	Sessions(context.Context, api.ListSessions) iter.Seq2[api.SessionSummary, error]
-	SessionPage(context.Context, api.ListSessions) (api.Sessions, error)
-	ViewPart(context.Context, api.GetSession) (api.SessionView, error)
-	EscalationPart(context.Context, api.GetEscalation) (api.EscalationItem, error)
-	View(context.Context, performatives.SessionID) (api.SessionView, error)
-	Agreement(context.Context, api.GetAgreement) (agreement.Document, error)
-	Agreements(context.Context, api.ListAgreements) iter.Seq2[api.AgreementRow, error]
-	Envelopes(context.Context, performatives.SessionID, uint64) iter.Seq2[jsontext.Value, error]
-	AgentPage(context.Context, api.ListAgents) (api.Agents, error)
-	Find(context.Context, api.CallForProposals) (api.Proposals, error)
-	VerifyDomain(ctx context.Context, a performatives.Agent, by string) (api.Card, error)
-	Card(context.Context, performatives.Agent) (api.Card, error)
-	UserJWT(context.Context, performatives.Agent, performatives.Key) (string, error)
-	Schema(context.Context, string) (api.Schema, error)
-	Schemas(context.Context) ([]api.Schema, error)
-	PutSchema(context.Context, string, any) (api.Schema, error)
-	Escalations(context.Context, api.ListEscalations) iter.Seq2[api.EscalationItem, error]
-	EscalationPage(context.Context, api.ListEscalations) (api.Escalations, error)
-	Escalation(context.Context, string) (api.EscalationItem, error)
-	ClaimEscalation(context.Context, string, time.Duration) (api.EscalationItem, error)
-	TakeOverEscalation(context.Context, string, time.Duration) (api.EscalationItem, error)
-	ReleaseEscalation(context.Context, string) (api.EscalationItem, error)
-	AssignEscalation(context.Context, string, performatives.Agent) (api.EscalationItem, error)
-	CommentEscalation(context.Context, string, string) (api.EscalationItem, error)
-	TransferEscalation(context.Context, api.TransferEscalation) (api.EscalationItem, error)
-	EscalationHistory(context.Context, string) (api.CaseLog, error)
-	WatchEscalations(context.Context, api.WatchEscalations) (api.Watched, error)
-	Broker(context.Context) (api.Broker, error)
-	Conn() *nats.Conn
-	Close() error
-}
-
 // A connection is a command's connection to the broker.
 type connection struct {
-	caller
+	*client.Calls
 	operator  *client.Operator // nil with --as
 	principal *client.Client   // nil without --as
+}
+
+// Close closes the connection.
+func (c connection) Close() error {
+	if c.principal != nil {
+		return c.principal.Close()
+	}
+	return c.operator.Close()
 }
 
 // with connects, calls do within --timeout, and disconnects.
@@ -107,6 +82,32 @@ func with(cmd *cobra.Command, do func(context.Context, connection) error) error 
 	}
 	defer c.Close() //nolint:errcheck // everything was answered
 	return explain(cmd, do(ctx, c))
+}
+
+// follows connects, and calls do until it ends or the user interrupts it, which is no error.
+func follows(cmd *cobra.Command, do func(context.Context, connection) error) error {
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	c, err := connect(ctx, cmd)
+	if err != nil {
+		return err
+	}
+	defer c.Close() //nolint:errcheck // everything was answered
+	err = do(ctx, c)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return explain(cmd, err)
+}
+
+// pause waits for a tick, or until the context ends.
+func pause(ctx context.Context, ticker *time.Ticker) error {
+	select {
+	case <-ticker.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // connect logs in as the flags say. It fails at once if no broker serves, unless
@@ -146,37 +147,51 @@ func dial(ctx context.Context, cmd *cobra.Command) (connection, error) {
 	as := performatives.Agent(text(cmd, "as"))
 	if as == "" {
 		operator, err := client.ConnectOperator(ctx, text(cmd, "url"), options...)
-		return connection{caller: operator, operator: operator}, err
+		if err != nil {
+			return connection{}, err
+		}
+		return connection{Calls: &operator.Calls, operator: operator}, nil
 	}
 	if _, err := performatives.ParseAgent(string(as)); err != nil {
 		return connection{}, usage(fmt.Errorf("--as %s: %w", as, err))
 	}
 	principal, err := client.Connect(ctx, text(cmd, "url"), as, options...)
-	return connection{caller: principal, principal: principal}, err
+	if err != nil {
+		return connection{}, err
+	}
+	return connection{Calls: &principal.Calls, principal: principal}, nil
 }
 
-// credentials returns the login: the one that a flag names, else the operator's key
-// in --data, else none, which works with a broker under --dev.
-func credentials(cmd *cobra.Command) ([]client.Option, error) {
+// credentials returns how to sign and to log in: as flags say, else with the operator's key
+// in --data, else not at all, which works with a broker under --dev.
+func credentials(cmd *cobra.Command) (options []client.Option, err error) {
+	key, as := text(cmd, "key"), text(cmd, "as")
 	switch {
-	case text(cmd, "key") != "":
-		return []client.Option{client.SeedFile(text(cmd, "key"))}, nil
+	case key != "" && as != "":
+		options = append(options, client.SeedFile(key))
+	case key != "": // an operator signs nothing
+		options = append(options, client.LoginFile(key))
+	default:
+		options = append(options, client.Unsigned())
+	}
+	if asked(cmd, "shared-keys") {
+		options = append(options, client.SharedKeys())
+	}
+	switch {
+	case text(cmd, "login") != "":
+		return append(options, client.LoginFile(text(cmd, "login"))), nil
 	case text(cmd, "creds") != "":
-		return []client.Option{client.Creds(text(cmd, "creds"))}, nil
+		return append(options, client.Creds(text(cmd, "creds"))), nil
 	case text(cmd, "context") != "":
-		return []client.Option{client.Context(text(cmd, "context"))}, nil
-	case text(cmd, "as") != "":
-		return []client.Option{client.Unsigned()}, nil
+		return append(options, client.Context(text(cmd, "context"))), nil
+	case key != "", as != "":
+		return options, nil
 	}
 	seed := filepath.Join(text(cmd, "data"), server.OperatorSeed)
-	_, err := os.Stat(seed)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return []client.Option{client.Unsigned()}, nil
-	case err != nil:
-		return nil, err
+	if _, err := os.Stat(seed); errors.Is(err, fs.ErrNotExist) {
+		return options, nil
 	}
-	return []client.Option{client.SeedFile(seed)}, nil
+	return append(options, client.LoginFile(seed)), nil
 }
 
 // explain adds to a connection error what the user can do about it.
@@ -195,7 +210,9 @@ func explain(cmd *cobra.Command, err error) error {
 	case untrusted:
 		hint = "The certificate of the server at " + url + " is not trusted. --tls-ca FILE names its CA."
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
-		hint = "The broker at " + url + " refused this login.\nLog in as a registered principal with --as agent://… --key FILE, or as the operator with --data DIR, which holds " + server.OperatorSeed + "."
+		hint = "The broker at " + url + " refused this login.\nLog in as a registered principal with --as agent://… --key alpha.nk, whose login key is in alpha.login.nk, or as the operator with --data DIR, which holds " + server.OperatorSeed + "."
+	case errors.Is(err, natslogin.ErrNonce):
+		hint = "Nothing was signed. Is " + url + " the server that you mean?"
 	case errors.Is(err, nats.ErrNoResponders):
 		hint = "A NATS server runs at " + url + ", but no parley broker uses it."
 	case errors.Is(err, nats.ErrNoServers), unreachable, errors.Is(err, nats.ErrTimeout):

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-asp/parley/internal/demo"
+	"github.com/parley-asp/parley/cmd/parley/demo"
 	"github.com/parley-asp/parley/server"
 )
 

@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/discovery"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/render"
 )
 
 func findCommand() *cobra.Command {

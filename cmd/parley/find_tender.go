@@ -10,9 +10,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/api/render"
+	"github.com/parley-asp/parley/client/tender"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/render"
-	"github.com/parley-asp/parley/tender"
 )
 
 // tenderRequest says what parley find --tender asks for.

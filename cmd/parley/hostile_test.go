@@ -10,15 +10,15 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // hostile has what a terminal would obey: escape sequences, C1 controls, bidirectional
 // overrides, invisible characters, and a newline.
 const hostile = "ok\x1b[2J\u009b31m\u202egro.live\u202c\u200b\ufeff\U000e0041\n 9  alice  approved"
 
-// TestHostileText: no command prints a character of a stranger's text that a terminal
+// TestHostileText: no command prints a character of a counterparty's text that a terminal
 // would obey, as text or as JSON.
 func TestHostileText(t *testing.T) {
 	t.Parallel()
@@ -45,7 +45,7 @@ func TestHostileText(t *testing.T) {
 	asked, err := buys.Escalate(w.Ctx, client.Escalation{Reason: client.AuthorityLimit, Urgency: client.High, Context: hostile, About: "p1"})
 	testkit.Must(t, err)
 	decider := w.Client(alice.Agent)
-	_, err = decider.CommentEscalation(w.Ctx, asked.ID, hostile)
+	_, err = client.Do(w.Ctx, decider, api.EscalationComment, api.CommentEscalation{Escalation: asked.ID, Text: hostile})
 	testkit.Must(t, err)
 
 	id, item, file := string(s.ID()), asked.ID, filepath.Join(t.TempDir(), "deal.json")

@@ -24,10 +24,10 @@ func humanAdd() *cobra.Command {
 	r := &registration{}
 	var limits ceilings
 	cmd := &cobra.Command{
-		Use: "add URI", Short: "register a human and generate the key",
+		Use: "add URI", Short: "register a human and generate the keys",
 		Example: `  parley human add human://acme.com/alice --may-decide --key-out alice.nk
   parley human add human://acme.com/anna --may-decide --limit 15000 USD
-  parley human add human://acme.com/bob --public-key UDXU…`,
+  parley human add human://acme.com/bob --public-key UDXU… --login-key UAQK…`,
 		Args: func(cmd *cobra.Command, words []string) error {
 			return args(cobra.ExactArgs(1))(cmd, limits.take(words))
 		},

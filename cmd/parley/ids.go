@@ -8,10 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/api/render"
+	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/render"
+	"github.com/parley-asp/parley/session/agreement"
 )
 
 const (
@@ -66,7 +67,7 @@ func (c connection) agreementOf(ctx context.Context, arg string) (q api.GetAgree
 // by id, newest first, and its cursor is an id: it starts at the last possible one.
 func (c connection) sessionsFrom(ctx context.Context, prefix string, limit int) ([]api.SessionSummary, error) {
 	last := "ffffffff-ffff-ffff-ffff-ffffffffffff"
-	page, err := c.SessionPage(ctx, api.ListSessions{Limit: limit, Cursor: prefix + last[len(prefix):]})
+	page, err := client.Do(ctx, c, api.SessionList, api.ListSessions{Limit: limit, Cursor: prefix + last[len(prefix):]})
 	var found []api.SessionSummary
 	for _, s := range page.Sessions {
 		if strings.HasPrefix(string(s.Session), prefix) {
@@ -153,7 +154,7 @@ func completeSessions(ctx context.Context, c connection, prefix string) (found [
 
 // completeEscalations completes the ids of open escalations, most urgent first.
 func completeEscalations(ctx context.Context, c connection, prefix string) (found []cobra.Completion, err error) {
-	page, err := c.EscalationPage(ctx, api.ListEscalations{Limit: api.MaxPage})
+	page, err := client.Do(ctx, c, api.EscalationList, api.ListEscalations{Limit: api.MaxPage})
 	for _, e := range page.Escalations {
 		if strings.HasPrefix(string(e.ID), prefix) {
 			found = append(found, cobra.CompletionWithDesc(string(e.ID), completionText(e.Urgency, e.Purpose)))
@@ -165,7 +166,7 @@ func completeEscalations(ctx context.Context, c connection, prefix string) (foun
 // completeAgents completes the URIs of principals of a kind; "" is all kinds.
 func completeAgents(kind string) completer {
 	return func(ctx context.Context, c connection, prefix string) (found []cobra.Completion, err error) {
-		page, err := c.AgentPage(ctx, api.ListAgents{Kind: kind, Limit: api.MaxPage})
+		page, err := client.Do(ctx, c, api.AgentList, api.ListAgents{Kind: kind, Limit: api.MaxPage})
 		for _, card := range page.Agents {
 			if strings.HasPrefix(string(card.Agent), prefix) {
 				found = append(found, cobra.CompletionWithDesc(string(card.Agent), completionText(card.Kind, card.Name)))

@@ -3,13 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/render"
 )
 
 const (
@@ -33,38 +34,30 @@ address at /inbox, for a browser.`,
 }
 
 func inboxLs() *cobra.Command {
-	var filter api.ListEscalations
-	var l listing
+	var q api.ListEscalations
 	var follow bool
-	cmd := &cobra.Command{
+	cmd := lists(&cobra.Command{
 		Use: "ls", Short: "list escalations, by default the one due first at the top", Args: args(cobra.NoArgs),
 		Example: "  parley inbox ls" + asAlice + `
   parley inbox ls --urgency critical --claimed nobody \
    ` + asAlice,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if follow {
-				return watch(cmd, filter)
-			}
-			return with(cmd, func(ctx context.Context, c connection) error {
-				list, err := queue(ctx, c, filter, l)
-				if err != nil {
-					return err
-				}
-				defer more(cmd, list.Next)
-				return show(cmd, list, func(s render.Style) string { return render.Escalations(list, s) })
-			})
-		},
-	}
-	cmd.Flags().StringVar(&filter.Status, "status", "open", "only this `STATUS`: open, resolved or all")
-	queueFlags(cmd, &filter)
-	cmd.Flags().StringVar(&filter.Outcome, "outcome", "", "of those that have ended, only with this `OUTCOME`: approved, modified, denied, guidance, expired or closed")
-	cmd.Flags().StringVar((*string)(&filter.DecidedBy), "decided-by", "", "of those that have ended, only decided or approved by this `HUMAN`")
-	cmd.Flags().StringVar(&filter.DecidedFrom, "decided-from", "", "of those that have ended, only from this `TIME` on, such as 2026-03-02T00:00:00Z")
-	cmd.Flags().StringVar(&filter.DecidedUntil, "decided-until", "", "of those that have ended, only before this `TIME`")
-	cmd.Flags().StringVar((*string)(&filter.Counterparty), "with", "", "only with somebody of this `ORGANISATION`")
-	cmd.Flags().StringVar(&filter.Sort, "sort", api.SortDue, "`ORDER`: due, newest or amount (the largest of each currency first)")
-	l.flags(cmd)
+	}, api.EscalationList, &q, nil, render.Escalations)
+	cmd.Flags().StringVar(&q.Status, "status", "open", "only this `STATUS`: open, resolved or all")
+	queueFlags(cmd, &q)
+	cmd.Flags().StringVar(&q.Outcome, "outcome", "", "of those that have ended, only with this `OUTCOME`: approved, modified, denied, guidance, expired or closed")
+	cmd.Flags().StringVar((*string)(&q.DecidedBy), "decided-by", "", "of those that have ended, only decided or approved by this `HUMAN`")
+	cmd.Flags().StringVar(&q.DecidedFrom, "decided-from", "", "of those that have ended, only from this `TIME` on, such as 2026-03-02T00:00:00Z")
+	cmd.Flags().StringVar(&q.DecidedUntil, "decided-until", "", "of those that have ended, only before this `TIME`")
+	cmd.Flags().StringVar((*string)(&q.Counterparty), "with", "", "only with somebody of this `ORGANISATION`")
+	cmd.Flags().StringVar(&q.Sort, "sort", api.SortDue, "`ORDER`: due, newest or amount (the largest of each currency first)")
 	cmd.Flags().BoolVar(&follow, "watch", false, "keep running and print changes, as 'parley inbox watch' does")
+	once := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if follow {
+			return watch(cmd, q)
+		}
+		return once(cmd, args)
+	}
 	return cmd
 }
 
@@ -75,120 +68,86 @@ func queueFlags(cmd *cobra.Command, filter *api.ListEscalations) {
 	cmd.Flags().StringVar(&filter.Claimed, "claimed", "", "only escalations claimed by `WHOM`: me, nobody or others")
 }
 
-// queue returns the escalations that the filter selects, and the counts of all.
-func queue(ctx context.Context, c connection, filter api.ListEscalations, l listing) (list api.Escalations, err error) {
-	list.Escalations, list.Next, err = pages(ctx, l, func(ctx context.Context, limit int, cursor string) ([]api.EscalationItem, string, error) {
-		filter.Limit, filter.Cursor = limit, cursor
-		page, err := c.EscalationPage(ctx, filter)
-		list.Counts, list.Now = page.Counts, page.Now
-		return page.Escalations, page.Next, err
+func inboxHistory() *cobra.Command {
+	var q api.ReadCaseLog
+	return runs(aboutEscalation("history ID", "show who viewed, claimed, commented and decided, and when",
+		exampleEscalation+" --json"), api.EscalationHistory.Verb, escalation(&q.Escalation), func(ctx context.Context, cmd *cobra.Command, c connection) error {
+		history, _, err := pages(ctx, c, api.EscalationHistory, q, listing{})
+		if err != nil {
+			return err
+		}
+		return show(cmd, history, func(s render.Style) string { return render.History(history, s) })
 	})
-	return list, err
 }
 
-func inboxHistory() *cobra.Command {
+// aboutEscalation is a command about one escalation.
+func aboutEscalation(use, short, example string) *cobra.Command {
+	name, rest, _ := strings.Cut(use, " ")
+	takes := cobra.ExactArgs(len(strings.Fields(rest)))
 	return &cobra.Command{
-		Use: "history ID", Short: "show who viewed, claimed, commented and decided, and when", Args: args(cobra.ExactArgs(1)),
-		Example:           "  parley inbox history " + exampleEscalation + " --json",
-		ValidArgsFunction: completeFirst(completeEscalations),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return with(cmd, func(ctx context.Context, c connection) error {
-				id, err := c.escalationID(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				history, err := c.EscalationHistory(ctx, id)
-				if err != nil {
-					return err
-				}
-				return show(cmd, history, func(s render.Style) string { return render.History(history, s) })
-			})
-		},
+		Use: use, Short: short, Args: args(takes), Example: "  parley inbox " + name + " " + example, ValidArgsFunction: completeFirst(completeEscalations),
+	}
+}
+
+// escalation fills in the escalation whose id begins with the first argument.
+func escalation(id *string) filler {
+	return func(ctx context.Context, c connection, args []string) (err error) {
+		*id, err = c.escalationID(ctx, args[0])
+		return err
 	}
 }
 
 func inboxClaim() *cobra.Command {
+	var q api.ClaimEscalation
 	var lease time.Duration
-	var takeOver bool
-	cmd := action("claim ID", "claim an escalation while you work on it", cobra.ExactArgs(1),
-		"  parley inbox claim "+exampleEscalation+" --for 30m \\\n   "+asAlice,
-		func(ctx context.Context, c connection, args []string) (api.EscalationItem, error) {
-			if lease < 0 || lease > 8*time.Hour {
-				return api.EscalationItem{}, usage(errors.New("--for is between 1ms and 8h"))
-			}
-			if takeOver {
-				return c.TakeOverEscalation(ctx, args[0], lease)
-			}
-			return c.ClaimEscalation(ctx, args[0], lease)
-		})
-	cmd.Flags().BoolVar(&takeOver, "take-over", false, "end the claim of a colleague, who is notified")
+	cmd := asks(aboutEscalation("claim ID", "claim an escalation while you work on it", exampleEscalation+" --for 30m \\\n   "+asAlice),
+		api.EscalationClaim, &q, escalation(&q.Escalation), render.Item)
+	cmd.Flags().BoolVar(&q.TakeOver, "take-over", false, "end the claim of a colleague, who is notified")
 	cmd.Flags().DurationVar(&lease, "for", 0, "how long the claim lasts (default: 10m)")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if lease < 0 || lease > 8*time.Hour {
+			return usage(errors.New("--for is between 1ms and 8h"))
+		}
+		q.Lease = lease.Milliseconds()
+		return nil
+	}
 	return cmd
 }
 
 func inboxRelease() *cobra.Command {
-	return action("release ID", "release an escalation that you claimed", cobra.ExactArgs(1),
-		"  parley inbox release "+exampleEscalation+asAlice,
-		func(ctx context.Context, c connection, args []string) (api.EscalationItem, error) {
-			return c.ReleaseEscalation(ctx, args[0])
-		})
+	var q api.EscalationRef
+	return asks(aboutEscalation("release ID", "release an escalation that you claimed", exampleEscalation+asAlice),
+		api.EscalationRelease, &q, escalation(&q.Escalation), render.Item)
 }
 
 func inboxAssign() *cobra.Command {
-	return action("assign ID [HUMAN]", "assign an escalation to a human, or to nobody", cobra.RangeArgs(1, 2),
-		"  parley inbox assign "+exampleEscalation+" human://acme.com/anna \\\n   "+asAlice,
-		func(ctx context.Context, c connection, args []string) (api.EscalationItem, error) {
-			var to performatives.Agent
-			if len(args) == 2 {
-				to = performatives.Agent(args[1])
-			}
-			return c.AssignEscalation(ctx, args[0], to)
-		})
-}
-
-func inboxComment() *cobra.Command {
-	return action("comment ID TEXT", "write a note that only colleagues read", cobra.ExactArgs(2),
-		"  parley inbox comment "+exampleEscalation+` "we have a better offer" \`+"\n   "+asAlice,
-		func(ctx context.Context, c connection, args []string) (api.EscalationItem, error) {
-			return c.CommentEscalation(ctx, args[0], args[1])
-		})
-}
-
-func inboxTransfer() *cobra.Command {
-	var to, level, reason string
-	cmd := action("transfer ID", "hand an escalation to a colleague or to a later level", cobra.ExactArgs(1),
-		"  parley inbox transfer "+exampleEscalation+` --level board --reason "above me" \`+"\n   "+asAlice,
-		func(ctx context.Context, c connection, args []string) (api.EscalationItem, error) {
-			if (to == "") == (level == "") {
-				return api.EscalationItem{}, usage(errors.New("set either --to or --level"))
-			}
-			return c.TransferEscalation(ctx, api.TransferEscalation{Escalation: args[0], To: performatives.Agent(to), Level: level, Reason: reason})
-		})
-	cmd.Flags().StringVar(&to, "to", "", "transfer to the colleague with this `URI`, human://…")
-	cmd.Flags().StringVar(&level, "level", "", "transfer to this `LEVEL` of the chain, by name or number")
-	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` for colleagues that says why")
+	var q api.AssignEscalation
+	cmd := asks(aboutEscalation("assign ID [HUMAN]", "assign an escalation to a human, or to nobody", exampleEscalation+" human://acme.com/anna \\\n   "+asAlice),
+		api.EscalationAssign, &q, second(escalation(&q.Escalation), &q.To), render.Item)
+	cmd.Args = args(cobra.RangeArgs(1, 2))
 	return cmd
 }
 
-// action is a command that changes an escalation without deciding it, and shows
-// the result.
-func action(use, short string, takes cobra.PositionalArgs, example string, do func(context.Context, connection, []string) (api.EscalationItem, error)) *cobra.Command {
-	return &cobra.Command{
-		Use: use, Short: short, Args: args(takes), Example: example, ValidArgsFunction: completeFirst(completeEscalations),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return with(cmd, func(ctx context.Context, c connection) error {
-				id, err := c.escalationID(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				item, err := do(ctx, c, append([]string{id}, args[1:]...))
-				if err != nil {
-					return err
-				}
-				return show(cmd, item, func(s render.Style) string { return render.Item(item, s) })
-			})
-		},
+func inboxComment() *cobra.Command {
+	var q api.CommentEscalation
+	return asks(aboutEscalation("comment ID TEXT", "write a note that only colleagues read", exampleEscalation+` "we have a better offer" \`+"\n   "+asAlice),
+		api.EscalationComment, &q, second(escalation(&q.Escalation), &q.Text), render.Item)
+}
+
+func inboxTransfer() *cobra.Command {
+	var q api.TransferEscalation
+	cmd := asks(aboutEscalation("transfer ID", "hand an escalation to a colleague or to a later level", exampleEscalation+` --level board --reason "above me" \`+"\n   "+asAlice),
+		api.EscalationTransfer, &q, escalation(&q.Escalation), render.Item)
+	cmd.Flags().StringVar((*string)(&q.To), "to", "", "transfer to the colleague with this `URI`, human://…")
+	cmd.Flags().StringVar(&q.Level, "level", "", "transfer to this `LEVEL` of the chain, by name or number")
+	cmd.Flags().StringVar(&q.Reason, "reason", "", "`TEXT` for colleagues that says why")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if (q.To == "") == (q.Level == "") {
+			return usage(errors.New("set either --to or --level"))
+		}
+		return nil
 	}
+	return cmd
 }
 
 // escalation returns the escalation whose id begins with a prefix.

@@ -20,7 +20,7 @@ type bounds struct {
 	maxAmount                      float64
 	currency, termPath, validUntil string
 	most, least, equal             []string
-	exactly, unbounded             bool
+	exactly, unbounded, thread     bool
 }
 
 func (b *bounds) flags(cmd *cobra.Command, decision string) {
@@ -31,6 +31,7 @@ func (b *bounds) flags(cmd *cobra.Command, decision string) {
 	cmd.Flags().StringArrayVar(&b.most, "max", nil, "`PATH=VALUE` that a term may reach, such as 'terms.price=12000 USD'; can be repeated")
 	cmd.Flags().StringArrayVar(&b.least, "min", nil, "`PATH=VALUE` that a term may not go below, such as terms.seats=250")
 	cmd.Flags().StringArrayVar(&b.equal, "equals", nil, "`PATH=VALUE` that a term must have, as JSON or text, such as terms.region=eu")
+	cmd.Flags().BoolVar(&b.thread, "thread", false, "bind the agent in the thread of the offer at stake only; elsewhere what was ruled before holds")
 	if decision == performatives.Approved {
 		cmd.Flags().BoolVar(&b.exactly, "exactly", false, "allow exactly the terms at stake; the default for terms without an amount")
 		cmd.Flags().BoolVar(&b.unbounded, "unbounded", false, "set no bound for terms without an amount")

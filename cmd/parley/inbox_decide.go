@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/render"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -56,6 +56,12 @@ func rule(name, short, decision string) *cobra.Command {
 				if r.Authority = authority; authority.Empty() {
 					r.Authority = nil
 				}
+			}
+			if b.thread {
+				if r.Authority == nil {
+					r.Authority = new(performatives.RulingsAuthority)
+				}
+				r.Authority.Scope = performatives.ThreadScope
 			}
 			for _, more := range over(r.Authority, item) {
 				note(cmd, "warning: this allows more: "+more)
@@ -136,32 +142,33 @@ func decide(cmd *cobra.Command, escalation string, ruling client.Ruling, seen re
 		if err != nil {
 			return err
 		}
-		return c.showRuling(ctx, cmd, ruling.Decision, item, receipt)
+		return show(cmd, receipt.Acceptance, func(render.Style) string { return ruled(ctx, ruling.Decision, item, receipt, c.escalation) })
 	})
 }
 
-// showRuling says what a ruling that is recorded has done.
-func (c connection) showRuling(ctx context.Context, cmd *cobra.Command, decision string, item api.EscalationItem, receipt client.Receipt) error {
-	return show(cmd, receipt.Acceptance, func(render.Style) string {
-		repeated, outcome := "", "the session is "+receipt.State.String()
-		if receipt.Duplicate {
-			repeated = " (already recorded)"
-		}
-		if receipt.State == session.Escalated {
-			outcome = c.pending(ctx, item)
-		}
-		return fmt.Sprintf("%s%s; %s\n", decision, repeated, outcome)
-	})
+// A look reads an escalation again.
+type look func(ctx context.Context, id string) (api.EscalationItem, error)
+
+// ruled says what a ruling that is recorded has done.
+func ruled(ctx context.Context, decision string, item api.EscalationItem, receipt client.Receipt, again look) string {
+	repeated, outcome := "", "the session is "+receipt.State.String()
+	if receipt.Duplicate {
+		repeated = " (already recorded)"
+	}
+	if receipt.State == session.Escalated {
+		outcome = pending(ctx, item, again)
+	}
+	return fmt.Sprintf("%s%s; %s\n", decision, repeated, outcome)
 }
 
 // pending says who has yet to decide on an escalation that a ruling has not ended. The ruling
 // counts, also if nobody answers this.
-func (c connection) pending(ctx context.Context, item api.EscalationItem) string {
+func pending(ctx context.Context, item api.EscalationItem, again look) string {
 	const more = "more approvals are needed"
 	if item.Reason != performatives.Confirmation {
 		return more
 	}
-	now, err := c.escalation(ctx, string(item.ID))
+	now, err := again(ctx, string(item.ID))
 	switch {
 	case err != nil:
 		return "others have yet to confirm the agreement"

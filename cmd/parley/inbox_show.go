@@ -2,16 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/render"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/api/render"
+	"github.com/parley-asp/parley/session/transcript"
 )
 
 func inboxShow() *cobra.Command {
@@ -49,12 +46,12 @@ func showItem(ctx context.Context, cmd *cobra.Command, c connection, id string, 
 	if p.cursor == "" && item.Next == nil && (p.limit == 0 || len(item.Transcript) <= p.limit) {
 		return drawItem(cmd, item)
 	}
-	page, err := c.itemPart(ctx, id, partial{p.listing, api.PartTranscript})
+	page, next, err := pages(ctx, c, api.EscalationGet, api.GetEscalation{Escalation: id, Part: api.PartTranscript}, p.listing)
 	if err != nil {
 		return err
 	}
 	item.Transcript, item.Next = page.Transcript, page.Next
-	defer moreOf(cmd, page.Next)
+	defer more(cmd, next)
 	return drawItem(cmd, item)
 }
 
@@ -75,36 +72,8 @@ func chat(talk []transcript.Entry, s render.Style) string {
 	return out.String()
 }
 
-// itemPart reads up to --limit items of a part, from --cursor on.
-func (c connection) itemPart(ctx context.Context, id string, p partial) (all api.EscalationItem, err error) {
-	if _, err = p.number(); err != nil {
-		return all, err
-	}
-	_, _, err = pages(ctx, p.listing, func(ctx context.Context, limit int, cursor string) (items []struct{}, next string, err error) {
-		var from uint64
-		if cursor != "" {
-			if from, err = strconv.ParseUint(cursor, 10, 64); err != nil {
-				return nil, "", err
-			}
-		}
-		page, err := c.EscalationPart(ctx, api.GetEscalation{Escalation: id, Part: p.part, Limit: limit, Cursor: from})
-		if err != nil {
-			return nil, "", err
-		}
-		if page.Next != nil {
-			next = fmt.Sprint(*page.Next)
-		}
-		items = make([]struct{}, len(page.Changes)+len(page.Comments)+len(page.Transcript))
-		page.Changes, page.Comments = slices.Concat(all.Changes, page.Changes), slices.Concat(all.Comments, page.Comments)
-		page.Transcript = slices.Concat(all.Transcript, page.Transcript)
-		all = page
-		return items, next, nil
-	})
-	return all, err
-}
-
 func showItemPart(ctx context.Context, cmd *cobra.Command, c connection, id string, p partial) error {
-	item, err := c.itemPart(ctx, id, p)
+	item, next, err := pages(ctx, c, api.EscalationGet, api.GetEscalation{Escalation: id, Part: p.part}, p.listing)
 	if err != nil {
 		return err
 	}
@@ -112,7 +81,7 @@ func showItemPart(ctx context.Context, cmd *cobra.Command, c connection, id stri
 	if err != nil {
 		return err
 	}
-	defer moreOf(cmd, item.Next)
+	defer more(cmd, next)
 	return show(cmd, item, func(s render.Style) string {
 		switch p.part {
 		case api.PartChanges:
@@ -122,11 +91,4 @@ func showItemPart(ctx context.Context, cmd *cobra.Command, c connection, id stri
 		}
 		return chat(talk, s)
 	})
-}
-
-// moreOf tells a person how to continue an item's part.
-func moreOf(cmd *cobra.Command, next *uint64) {
-	if next != nil {
-		more(cmd, fmt.Sprint(*next))
-	}
 }

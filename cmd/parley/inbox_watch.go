@@ -2,15 +2,14 @@ package main
 
 import (
 	"context"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/render"
+	"github.com/parley-asp/parley/api/render"
+	"github.com/parley-asp/parley/client"
 )
 
 func inboxWatch() *cobra.Command {
@@ -32,28 +31,23 @@ const redrawEvery = 15 * time.Second
 
 // watch follows the inbox until it is interrupted.
 func watch(cmd *cobra.Command, filter api.ListEscalations) error {
-	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	c, err := connect(ctx, cmd)
-	if err != nil {
-		return err
-	}
-	defer c.Close() //nolint:errcheck // everything was answered
-	err = follow(ctx, cmd, c, filter)
-	if ctx.Err() != nil {
-		return nil // interrupted by the user
-	}
-	return explain(cmd, err)
+	return follows(cmd, func(ctx context.Context, c connection) error { return follow(ctx, cmd, c, filter) })
+}
+
+// queue is all that the filter selects, with the counts of all.
+func queue(ctx context.Context, c connection, filter api.ListEscalations) (api.Escalations, error) {
+	list, _, err := pages(ctx, c, api.EscalationList, filter, listing{})
+	return list, err
 }
 
 func follow(ctx context.Context, cmd *cobra.Command, c connection, filter api.ListEscalations) error {
 	asJSON, screen := asked(cmd, "json"), style(cmd)
 	changes := api.WatchEscalations{Urgency: filter.Urgency, Claimed: filter.Claimed, Search: filter.Search}
-	seen, err := c.WatchEscalations(ctx, changes)
+	seen, err := client.Do(ctx, c, api.EscalationWatch, changes)
 	if err != nil {
 		return err
 	}
-	list, err := queue(ctx, c, filter, listing{})
+	list, err := queue(ctx, c, filter)
 	if err != nil {
 		return err
 	}
@@ -62,13 +56,13 @@ func follow(ctx context.Context, cmd *cobra.Command, c connection, filter api.Li
 	}
 	for {
 		changes.Since, changes.Wait = seen.Cursor, redrawEvery.Milliseconds()
-		now, err := c.WatchEscalations(ctx, changes)
+		now, err := client.Do(ctx, c, api.EscalationWatch, changes)
 		if err != nil {
 			return err
 		}
 		seen = now
 		if screen.Width > 0 && !asJSON || seen.Reset {
-			if list, err = queue(ctx, c, filter, listing{}); err != nil {
+			if list, err = queue(ctx, c, filter); err != nil {
 				return err
 			}
 			if err := each(cmd, list.Escalations, asJSON, func() string { return draw(list, screen) }); err != nil {

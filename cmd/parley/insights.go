@@ -10,7 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/render"
+	"github.com/parley-asp/parley/api/render"
+	"github.com/parley-asp/parley/client"
 )
 
 func insightsCommand() *cobra.Command {
@@ -49,11 +50,7 @@ archive counts too. While the broker still reads, the command asks again.`,
 // insights asks until the broker has read all.
 func (c connection) insights(ctx context.Context, cmd *cobra.Command, q api.GetInsights) (found api.Insights, err error) {
 	for {
-		if c.principal != nil {
-			found, err = c.principal.Insights(ctx, q)
-		} else {
-			found, err = c.operator.Insights(ctx, q)
-		}
+		found, err = client.Do(ctx, c, api.InsightsGet, q)
 		if err != nil || found.Complete {
 			return found, err
 		}

@@ -8,15 +8,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
+	"github.com/parley-asp/parley/client/signing"
 	mcpgateway "github.com/parley-asp/parley/gateway/mcp"
-	"github.com/parley-asp/parley/gateway/mcp/signing"
 )
 
 func mcpCommand() *cobra.Command {
 	cmd := connects(&cobra.Command{
 		Use: "mcp", Short: "serve an assistant that speaks MCP, over stdio", Args: args(cobra.NoArgs),
 		Long: `Serves the tools to negotiate over standard input and output, for an assistant that
-starts this program (docs/MCP.md has its configuration).
+starts this program (docs/GATEWAYS.md has its configuration).
 
 With --as and --key the agent signs for itself: its key stays with this program, which
 speaks NATS. With --token a hosted agent speaks over HTTP, and the broker signs.`,

@@ -11,8 +11,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // stdioClient starts parley mcp as an assistant does.
@@ -44,11 +44,9 @@ func TestMCPOverStdio(t *testing.T) {
 	t.Parallel()
 	const alpha, beta = performatives.Agent("agent://acme.com/alpha"), performatives.Agent("agent://widgets.co/beta")
 	w := testkit.NewWorld(t, testkit.Options{HTTP: "127.0.0.1:0"})
-	seed, err := w.Principal(alpha).Key.Seed()
-	testkit.Must(t, err)
 	key := filepath.Join(t.TempDir(), "alpha.nk")
-	testkit.Must(t, os.WriteFile(key, seed, 0o600))
-	_, err = w.OperatorClient().AddHosted(w.Ctx, api.Card{Agent: beta})
+	testkit.WriteKeys(t, key, w.Principal(alpha).Key)
+	_, err := w.OperatorClient().AddHosted(w.Ctx, api.Card{Agent: beta})
 	testkit.Must(t, err)
 	token, err := w.OperatorClient().AddToken(w.Ctx, api.AddToken{Agent: beta})
 	testkit.Must(t, err)
@@ -69,14 +67,14 @@ func TestMCPOverStdio(t *testing.T) {
 		t.Errorf("the counter that is repeated is %v, was %v", again, first)
 	}
 
-	heard := make(chan map[string]any)
-	go func() { heard <- buyer("wait_for_turn", map[string]any{"sessionId": id}) }()
+	waited := make(chan map[string]any)
+	go func() { waited <- buyer("wait_for_turn", map[string]any{"sessionId": id}) }()
 	w.Down()
 	w.Up()
 	vendor = stdioClient(w.Ctx, t, "--token", token.Token, "--http", "http://"+w.HTTPAddr) // which has another port now
 	turn := vendor("wait_for_turn", map[string]any{"sessionId": id})
 	countered := vendor("counter", map[string]any{"sessionId": id, "referenceId": turn["referenceId"], "terms": map[string]any{"price": 4.5}})
-	if turn := <-heard; turn["status"] != "turn" || turn["referenceId"] != countered["referenceId"] {
+	if turn := <-waited; turn["status"] != "turn" || turn["referenceId"] != countered["referenceId"] {
 		t.Errorf("after the restart the buyer hears %v, want %v", turn, countered["referenceId"])
 	}
 	buyer("accept", map[string]any{"sessionId": id, "referenceId": countered["referenceId"]})

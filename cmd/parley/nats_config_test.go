@@ -7,7 +7,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // TestServerElsewhere runs the broker on a NATS server process that has the configuration
@@ -19,11 +19,7 @@ func TestServerElsewhere(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
-			address, err := freeAddress()
-			if err != nil {
-				return err
-			}
-			env.Setenv("PARLEY_HTTP", address)
+			env.Setenv("PARLEY_HTTP", testkit.FreeAddress(t))
 			env.Setenv("PARLEY_DATA", filepath.Join(env.WorkDir, "data"))
 			env.Setenv("HOME", env.WorkDir)
 			return nil

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-asp/parley/negotiator"
+	"github.com/parley-asp/parley/client/negotiator"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -34,9 +32,6 @@ nothing usable is left for later.`,
 		Example: `  parley negotiator --policy examples/negotiator/sell.yaml \
     --as agent://widgets.co/seller --key seller.nk`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if text(cmd, "as") == "" {
-				return usage(errors.New("turns are a principal's: set --as agent://… and --key"))
-			}
 			if file == "" || poll < time.Millisecond || (model == "") != (modelURL == "") {
 				return usage(errors.New("set --policy, a --poll of at least 1ms, and --model and --model-url together or not at all"))
 			}
@@ -52,7 +47,10 @@ nothing usable is left for later.`,
 				a.Model = negotiator.NewModel(modelURL, model, key, modelTimeout)
 			}
 			a.Self, a.Lease = performatives.Agent(text(cmd, "as")), max(leftFor, 4*modelTimeout).Milliseconds()
-			return negotiate(cmd, a, poll, once)
+			return follows(cmd, func(ctx context.Context, c connection) error {
+				a.Broker = c.principal
+				return negotiate(ctx, cmd, a, poll, once)
+			})
 		},
 	}
 	cmd.Flags().StringVar(&file, "policy", "", "YAML `FILE` with the policy")
@@ -61,34 +59,24 @@ nothing usable is left for later.`,
 	cmd.Flags().StringVar(&model, "model", "", "`NAME` of a model that proposes terms")
 	cmd.Flags().StringVar(&modelURL, "model-url", "", "`URL` of its endpoint, such as https://api.example.com/v1")
 	cmd.Flags().DurationVar(&modelTimeout, "model-timeout", 30*time.Second, "how long the model may take")
-	return connects(cmd)
+	return connects(principals(cmd, whoTakesTurns))
 }
 
 // leftFor is how long a turn that was left stays claimed.
 const leftFor = time.Minute
 
-// negotiate takes turns until it is interrupted.
-func negotiate(cmd *cobra.Command, a *negotiator.Agent, poll time.Duration, once bool) error {
-	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	c, err := connect(ctx, cmd)
-	if err != nil {
-		return err
-	}
-	defer c.Close() //nolint:errcheck // everything was answered
-	a.Broker = c.principal
+// negotiate takes turns until the context ends.
+func negotiate(ctx context.Context, cmd *cobra.Command, a *negotiator.Agent, poll time.Duration, once bool) error {
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
 	for {
 		did, err := a.Step(ctx)
 		switch {
-		case ctx.Err() != nil:
-			return nil // interrupted by the user
 		case errors.Is(err, negotiator.ErrLeft):
 			note(cmd, err.Error())
 			continue
 		case err != nil:
-			return explain(cmd, err)
+			return err
 		case did != "":
 			if err := say(cmd, did+"\n"); err != nil {
 				return err
@@ -97,17 +85,8 @@ func negotiate(cmd *cobra.Command, a *negotiator.Agent, poll time.Duration, once
 		case once:
 			return nil
 		}
-		if err := tick(ctx, ticker); err != nil {
-			return nil // interrupted by the user
+		if err := pause(ctx, ticker); err != nil {
+			return err
 		}
-	}
-}
-
-func tick(ctx context.Context, ticker *time.Ticker) error {
-	select {
-	case <-ticker.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

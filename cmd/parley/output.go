@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/parley-asp/parley/render"
+	"github.com/parley-asp/parley/api/render"
 )
 
 // say prints text.

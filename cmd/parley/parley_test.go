@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -18,8 +17,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // TestMain lets the scripts of testdata run this program, and two more that
@@ -36,11 +35,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			for _, name := range []string{"PARLEY_LISTEN", "PARLEY_HTTP"} {
-				address, err := freeAddress()
-				if err != nil {
-					return err
-				}
-				env.Setenv(name, address)
+				env.Setenv(name, testkit.FreeAddress(t))
 			}
 			env.Setenv("PARLEY_URL", "nats://"+env.Getenv("PARLEY_LISTEN"))
 			env.Setenv("PARLEY_DATA", filepath.Join(env.WorkDir, "data"))
@@ -51,15 +46,6 @@ func TestScripts(t *testing.T) {
 			"exits": exits, "mode": mode, "replace": replace, "keep": keep, "prefix": prefix, "terminate": terminate, "cut": cut, "capture": capture,
 		},
 	})
-}
-
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }
 
 // exits runs a program and insists on its exit status: exits 2 parley nonsense.

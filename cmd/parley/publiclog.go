@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 	signednote "golang.org/x/mod/sumdb/note"
 
-	"github.com/parley-asp/parley/inclusion"
+	"github.com/parley-asp/parley/api/render"
+	"github.com/parley-asp/parley/client/publiclog"
 	"github.com/parley-asp/parley/internal/background"
-	"github.com/parley-asp/parley/publiclog"
-	"github.com/parley-asp/parley/render"
+	"github.com/parley-asp/parley/session/agreement/inclusion"
 )
 
 func logCommand() *cobra.Command {
@@ -53,7 +53,7 @@ func logVerify() *cobra.Command {
 of its signed checkpoint, and that nothing is in the log twice.`,
 		Example: "  parley log verify --log-url https://acme.com/log --log-key \"$(cat log.key)\"",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, err := openLog(cmd.Context(), cmd)
+			l, err := openLog(cmd)
 			if err != nil {
 				return err
 			}
@@ -89,7 +89,7 @@ with an error.`,
 			if interval <= 0 {
 				return usage(errors.New("--interval is a duration such as 10s"))
 			}
-			l, err := openLog(cmd.Context(), cmd)
+			l, err := openLog(cmd)
 			if err != nil {
 				return err
 			}
@@ -141,7 +141,7 @@ func logFlags(cmd *cobra.Command) {
 }
 
 // openLog finds the log that the flags name.
-func openLog(ctx context.Context, cmd *cobra.Command) (*publiclog.Log, error) {
+func openLog(cmd *cobra.Command) (*publiclog.Log, error) {
 	key := text(cmd, "log-key")
 	if key == "" {
 		if err := with(cmd, func(ctx context.Context, c connection) error {

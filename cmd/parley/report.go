@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/render"
+	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/session"
 )
 

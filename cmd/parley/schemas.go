@@ -9,15 +9,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/render"
 	"github.com/parley-asp/parley/schemas"
 	"github.com/parley-asp/parley/session"
 )
 
 func schemasCommand() *cobra.Command {
-	var l listing
-	cmd := &cobra.Command{
+	var q api.ListSchemas
+	cmd := lists(&cobra.Command{
 		Use: "schemas [NAME]", Short: "list, print and register JSON Schemas", Args: args(cobra.MaximumNArgs(1)),
 		Long: `Lists the schemas of the acts' bodies, of the other parts of the contract (envelope,
 replies, resolution) and the broker's terms schemas, or prints the one with this
@@ -26,16 +26,44 @@ name. Those of the protocol are built in and need no broker.`,
 		Example: `  parley schemas PROPOSE
   parley schemas session-view
   parley schemas service-agreement-v1`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				return printSchema(cmd, args[0])
-			}
-			return listSchemas(cmd, l)
-		},
+	}, api.SchemaList, &q, nil, drawSchemas)
+	list := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return printSchema(cmd, args[0])
+		}
+		err := list(cmd, args)
+		_, refused := errors.AsType[*session.Refusal](err)
+		_, misuse := errors.AsType[misused](err)
+		if err == nil || refused || misuse {
+			return err
+		}
+		note(cmd, fmt.Sprintf("Only built-in schemas: %v", err))
+		return listBuiltIn(cmd)
 	}
-	l.flags(cmd)
 	cmd.AddCommand(schemasPut())
 	return connects(cmd)
+}
+
+func drawSchemas(p api.SchemaNames, s render.Style) string { return render.Schemas(p.Schemas, s) }
+
+// listBuiltIn lists schemas without a broker, whose cursors are names too.
+func listBuiltIn(cmd *cobra.Command) error {
+	limit, err := cmd.Flags().GetInt("limit")
+	if err != nil {
+		return err
+	}
+	names := slices.Concat(schemas.Names(), schemas.Contracts())
+	names = names[slices.Index(names, text(cmd, "cursor"))+1:]
+	var list api.SchemaNames
+	if limit > 0 && len(names) > limit {
+		names, list.Next = names[:limit], names[limit-1]
+	}
+	for _, name := range names {
+		list.Schemas = append(list.Schemas, api.Schema{Name: name, Kind: schemas.Kind(name)})
+	}
+	defer more(cmd, list.Next)
+	return show(cmd, list, func(s render.Style) string { return drawSchemas(list, s) })
 }
 
 func printSchema(cmd *cobra.Command, name string) error {
@@ -58,46 +86,6 @@ func printSchema(cmd *cobra.Command, name string) error {
 		}
 		return draw(v)
 	})
-}
-
-// listSchemas lists the broker's schemas, or the built-in ones if it has no connection.
-func listSchemas(cmd *cobra.Command, l listing) error {
-	var list []api.Schema
-	err := with(cmd, func(ctx context.Context, c connection) (err error) {
-		list, err = c.Schemas(ctx)
-		return err
-	})
-	_, refused := errors.AsType[*session.Refusal](err)
-	_, misuse := errors.AsType[misused](err)
-	if refused || misuse {
-		return err
-	}
-	if err != nil {
-		for _, name := range slices.Concat(schemas.Names(), schemas.Contracts()) {
-			list = append(list, api.Schema{Name: name, Kind: schemas.Kind(name)})
-		}
-		note(cmd, fmt.Sprintf("Only built-in schemas: %v", err))
-	}
-	list, next, err := pages(cmd.Context(), l, func(_ context.Context, limit int, cursor string) ([]api.Schema, string, error) {
-		return schemaPage(list, limit, cursor)
-	})
-	if err != nil {
-		return err
-	}
-	defer more(cmd, next)
-	return show(cmd, api.SchemaNames{Schemas: list}, func(s render.Style) string { return render.Schemas(list, s) })
-}
-
-// schemaPage returns a page of a list. The cursor is the last name of the previous
-// page.
-func schemaPage(list []api.Schema, limit int, cursor string) (page []api.Schema, next string, err error) {
-	if at := slices.IndexFunc(list, func(s api.Schema) bool { return s.Name == cursor }); at >= 0 {
-		list = list[at+1:]
-	}
-	if len(list) > limit {
-		list, next = list[:limit], list[limit-1].Name
-	}
-	return list, next, nil
 }
 
 func schemasPut() *cobra.Command {

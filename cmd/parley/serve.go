@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -16,27 +16,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/inclusion"
-	"github.com/parley-asp/parley/internal/natscontext"
-	"github.com/parley-asp/parley/ledger"
-	"github.com/parley-asp/parley/notify"
-	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/broker/turns"
+	"github.com/parley-asp/parley/client/natscontext"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
-	"github.com/parley-asp/parley/turns"
 )
 
 type serve struct {
 	server.Options
-	sync                   fsync
-	creds, context, nkey   string
-	rules, notify, resume  string
-	proxies, witnesses     []string
-	logLevel               string
-	logJSON                bool
-	low, medium, high, top time.Duration
-	invitation, parked     time.Duration
+	creds, context, nkey string
+	logLevel             string
+	logJSON              bool
 }
 
 func serveCommand() *cobra.Command {
@@ -47,8 +38,9 @@ func serveCommand() *cobra.Command {
 external one (--nats, version ` + store.MinServer + ` or later). On SIGTERM or SIGINT it finishes
 the acts that it accepted and stops. A second signal stops it at once.
 
---data holds the broker's keys, mode 0600: broker.nk signs receipts, operator.nk
-logs in as operator. Back up broker.nk: a broker without it signs with a new key.
+--data holds the broker's keys, mode 0600: broker.nk signs receipts, broker.login.nk
+logs in to NATS, operator.nk logs in as operator. Back up broker.nk: a broker without
+it signs with a new key.
 
 'parley nats-config' prints the configuration that an external server needs. The
 broker then authorizes its logins. In operator mode (nats-config --format nsc),
@@ -72,6 +64,7 @@ func (s *serve) run(cmd *cobra.Command) error {
 	if err := s.complete(cmd); err != nil {
 		return err
 	}
+	collectLess()
 	ctx, stop := context.WithCancel(cmd.Context())
 	defer stop()
 	signals := make(chan os.Signal, 2)
@@ -94,6 +87,17 @@ func (s *serve) run(cmd *cobra.Command) error {
 	return n.Close(ending)
 }
 
+// gcPercent is GOGC for a broker: about 5 % less CPU than at 100, for up to half more heap. A larger one
+// saves little more (docs/PERFORMANCE.md).
+const gcPercent = 200
+
+// collectLess sets gcPercent, unless GOGC or GOMEMLIMIT is set.
+func collectLess() {
+	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+}
+
 // complete turns the flags into server options.
 func (s *serve) complete(cmd *cobra.Command) error {
 	if (s.Embeddings.URL == "") != (s.Embeddings.Model == "") {
@@ -106,72 +110,21 @@ func (s *serve) complete(cmd *cobra.Command) error {
 	if err := s.checkRetention(cmd); err != nil {
 		return err
 	}
-	ms := func(d time.Duration) int64 { return d.Milliseconds() }
-	for _, d := range []time.Duration{s.low, s.medium, s.high, s.top, s.invitation} {
-		if d < time.Millisecond {
-			return usage(errors.New("the --escalation times and --invitation-timeout are at least 1ms"))
-		}
-	}
-	if s.parked < time.Millisecond || s.parked > session.LongestDuration {
+	if s.Policy.ParkedTimeout > session.LongestDuration.Milliseconds() {
 		return usage(fmt.Errorf("--parked-timeout is 1ms to %s", session.LongestDuration))
 	}
 	if s.Claim < time.Millisecond || s.Claim > turns.LongestTimeout {
 		return usage(fmt.Errorf("--claim-timeout is 1ms to %s", turns.LongestTimeout))
 	}
-	s.Policy = performatives.Policy{
-		InvitationTimeout: ms(s.invitation), ParkedTimeout: ms(s.parked),
-		EscalationLow: ms(s.low), EscalationMedium: ms(s.medium), EscalationHigh: ms(s.high), EscalationCritical: ms(s.top),
-	}
-	s.Sync = time.Duration(s.sync)
 	log, err := newLog(cmd.ErrOrStderr(), s.logLevel, s.logJSON)
 	if err != nil {
 		return usage(fmt.Errorf("--log-level: %w", err))
 	}
 	s.Log = log
-	if s.rules != "" {
-		if s.Rules, err = server.ReadRules(s.rules); err != nil {
-			return usage(fmt.Errorf("--escalations: %w", err))
-		}
-	}
-	if s.notify != "" {
-		if s.Notify, err = notify.Load(s.notify); err != nil {
-			return usage(fmt.Errorf("--notify: %w", err))
-		}
-	}
-	if s.resume != "" {
-		checkpoint, err := os.ReadFile(s.resume)
-		if err != nil {
-			return usage(fmt.Errorf("--log-resume: %w", err))
-		}
-		s.LogResume = string(checkpoint)
-	}
-	for _, text := range s.witnesses {
-		vkey, url, _ := strings.Cut(strings.TrimSpace(text), " ")
-		key, err := inclusion.ParseWitness(vkey)
-		if err != nil {
-			return usage(fmt.Errorf("--witness: want \"KEY URL\": %w", err))
-		}
-		s.Witnesses.All = append(s.Witnesses.All, ledger.Witness{Key: key, URL: strings.TrimSpace(url)})
-	}
 	if err := s.Witnesses.Check(); err != nil {
 		return usage(fmt.Errorf("--witness: %w", err))
 	}
-	for _, proxy := range s.proxies {
-		network, err := parseNetwork(proxy)
-		if err != nil {
-			return usage(fmt.Errorf("--http-proxy %s: want an address or a network, such as 10.0.0.0/8", proxy))
-		}
-		s.HTTPProxies = append(s.HTTPProxies, network)
-	}
 	return s.external()
-}
-
-// parseNetwork reads an address or a network in CIDR notation.
-func parseNetwork(text string) (netip.Prefix, error) {
-	if addr, err := netip.ParseAddr(text); err == nil {
-		return netip.PrefixFrom(addr, addr.BitLen()), nil
-	}
-	return netip.ParsePrefix(text)
 }
 
 // external sets the login to an external NATS server.
@@ -189,12 +142,8 @@ func (s *serve) external() error {
 		}
 		s.NATSCreds = c.Creds
 		s.NATSOptions = append([]nats.Option{}, c.Options()...) // not nil: a context may have no login
-		if c.Creds == "" && c.NKey != "" {
-			option, err := nats.NkeyOptionFromSeed(c.NKey)
-			if err != nil {
-				return fmt.Errorf("--context %s: %w", s.context, err)
-			}
-			s.NATSOptions = append(s.NATSOptions, option)
+		if c.Creds == "" {
+			s.NATSSeed = c.NKey
 		}
 	}
 	if s.NATS == "" {
@@ -207,11 +156,7 @@ func (s *serve) external() error {
 		s.NATSCreds = s.creds
 	}
 	if s.nkey != "" {
-		option, err := nats.NkeyOptionFromSeed(s.nkey)
-		if err != nil {
-			return fmt.Errorf("--nkey: %w", err)
-		}
-		s.NATSOptions = append(s.NATSOptions, option)
+		s.NATSSeed = s.nkey
 	}
 	return nil
 }
@@ -225,6 +170,8 @@ func (s *serve) explainStart(err error) error {
 		return errors.New("stopped while starting")
 	case errors.Is(err, syscall.EADDRINUSE), strings.Contains(err.Error(), "address already in use"):
 		return advise(err, "Another process uses the address, perhaps another broker. Set --listen (%s) or --http (%s) to another one.", s.Listen, s.HTTP)
+	case errors.Is(err, server.ErrSharedKey):
+		return advise(err, "'parley nats-config --data %s' prints the configuration for its login key. Until the server has it, --shared-keys goes on as before.", s.Data)
 	case errors.Is(err, server.ErrInUse):
 		return advise(err, "Is another broker running on --data %s? Several brokers share one NATS server: --nats.", s.Data)
 	case errors.Is(err, server.ErrNotLetIn):
@@ -256,7 +203,7 @@ func (s *serve) started(n *server.Server) string {
 		fmt.Fprintf(&b, "  %-9s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	fmt.Fprintf(&b, "parley %s is serving.\n", api.Version)
-	line("NATS", "%s (%s, version %s)", n.URL, where, n.Conn.ConnectedServerVersion())
+	line("NATS", "%s (%s, version %s)", n.URL, where, n.Broker.Options.Conn.ConnectedServerVersion())
 	if n.WebsocketURL != "" {
 		line("WebSocket", "%s", n.WebsocketURL)
 	}
@@ -272,9 +219,9 @@ func (s *serve) started(n *server.Server) string {
 		line("MACP", "%s", n.MACPAddr)
 	}
 	line("data", "%s", data)
-	line("key", "%s  verifies receipts and transcripts", n.Key())
+	line("key", "%s  verifies receipts and transcripts", n.Broker.Command.Key())
 	if s.NATS == "" {
-		line("sync", "%s", s.sync.meaning())
+		line("sync", "%s", (*fsync)(&s.Sync).meaning())
 	}
 	switch {
 	case s.Dev:

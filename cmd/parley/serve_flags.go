@@ -2,18 +2,26 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/broker/ledger"
+	"github.com/parley-asp/parley/broker/limits"
+	"github.com/parley-asp/parley/broker/turns"
 	bindugateway "github.com/parley-asp/parley/gateway/bindu"
-	httpgateway "github.com/parley-asp/parley/gateway/http"
 	mcpgateway "github.com/parley-asp/parley/gateway/mcp"
-
-	"github.com/parley-asp/parley/ledger"
+	"github.com/parley-asp/parley/inbox/notify"
+	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/turns"
+	"github.com/parley-asp/parley/session/agreement/inclusion"
 )
 
 func (s *serve) flags(flags *pflag.FlagSet) {
@@ -21,8 +29,8 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 		flags.StringVar(&s.Listen, "listen", "127.0.0.1:4222", "`HOST:PORT` of the embedded NATS server; port 0 picks a free one")
 		flags.StringVar(&s.HTTP, "http", "127.0.0.1:8080", "`HOST:PORT` of HTTP; \"\" disables it")
 		flags.StringVar(&s.MACP, "macp", "", "`HOST:PORT` of MACP's gRPC, for agents that speak MACP (default: none)")
-		flags.StringSliceVar(&s.proxies, "http-proxy", nil, "`ADDRESS` or network of a reverse proxy in front of HTTP, whose X-Forwarded-For names the client; can be repeated")
-		flags.StringSliceVar(&s.HTTPOrigins, "http-origins", nil, "`ORIGIN` such as https://acme.com whose pages may call "+httpgateway.Base+"; can be repeated (default: none)")
+		flags.Func("http-proxy", "`ADDRESS` or network of a reverse proxy in front of HTTP, whose X-Forwarded-For names the client; can be repeated", s.addProxies)
+		flags.StringSliceVar(&s.HTTPOrigins, "http-origins", nil, "`ORIGIN` such as https://acme.com whose pages may call "+api.HTTPBase+"; can be repeated (default: none)")
 		flags.StringVar(&s.HTTPURL, "http-url", "", "`URL` at which others reach HTTP, such as https://parley.acme.com; A2A's agent cards and the AI catalog name it (default: that of each request; such cards are signed on loopback only)")
 		flags.StringSliceVar(&s.DIDHosts, "did-hosts", nil, "`HOST` whose DID documents 'parley agent add --did' may name; can be repeated (default: none)")
 		flags.BoolVar(&s.PrivateWebhooks, "private-webhooks", false, "allow private addresses for webhooks that A2A clients name, and for A2A agents elsewhere")
@@ -40,25 +48,26 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 	})
 	groupFlags(flags, "Store", func(flags *pflag.FlagSet) {
 		flags.StringVar(&s.Data, "data", defaultData, "`DIR` of the store and the keys")
-		flags.Var(&s.sync, "sync", "fsync interval of the embedded server, such as 1s; always fsyncs before each acceptance")
+		flags.Var((*fsync)(&s.Sync), "sync", "fsync interval of the embedded server, such as 1s; always fsyncs before each acceptance")
 		flags.IntVar(&s.Replicas, "replicas", 0, "`N` replicas of each stream; more than 1 needs a cluster at --nats (default: the store's setting, initially 1)")
 	})
 	groupFlags(flags, "Retention", func(flags *pflag.FlagSet) { retentionFlags(flags, s) })
 	groupFlags(flags, "External NATS server", func(flags *pflag.FlagSet) {
 		flags.StringVar(&s.NATS, "nats", "", "`URL` of an external NATS server to use instead of an embedded one")
-		flags.StringVar(&s.creds, "creds", "", "NATS credentials `FILE` for --nats (default: broker.nk in --data)")
+		flags.StringVar(&s.creds, "creds", "", "NATS credentials `FILE` for --nats (default: broker.login.nk in --data)")
 		flags.StringVar(&s.nkey, "nkey", "", "`FILE` with the seed of an nkey for --nats")
 		flags.StringVar(&s.context, "context", "", "`NAME` of a nats CLI context with the URL and login")
+		flags.BoolVar(&s.SharedKeys, "shared-keys", false, "keys that sign may log in, as before login keys: the broker's, and those of principals without one; for one release")
 	})
 	groupFlags(flags, "Escalations and deadlines", func(flags *pflag.FlagSet) {
-		flags.StringVar(&s.rules, "escalations", "", "YAML or JSON `FILE` with the rules on who decides which escalation, and by when (default: any one human who may decide)")
-		flags.StringVar(&s.notify, "notify", "", "YAML or JSON `FILE` with the webhooks and mail addresses to notify of escalations")
-		flags.DurationVar(&s.low, "escalation-low", 24*time.Hour, "time to answer an escalation of low urgency")
-		flags.DurationVar(&s.medium, "escalation-medium", 4*time.Hour, "time to answer an escalation of medium urgency")
-		flags.DurationVar(&s.high, "escalation-high", time.Hour, "time to answer an escalation of high urgency")
-		flags.DurationVar(&s.top, "escalation-critical", 15*time.Minute, "time to answer an escalation of critical urgency")
-		flags.DurationVar(&s.invitation, "invitation-timeout", 30*time.Second, "time to answer an invitation that sets no timeout")
-		flags.DurationVar(&s.parked, "parked-timeout", session.DefaultParked, "time that a turn waits before its principal's standby may take it")
+		flags.Func("escalations", "YAML or JSON `FILE` with the rules on who decides which escalation, and by when (default: any one human who may decide)", reads(&s.Rules, server.ReadRules))
+		flags.Func("notify", "YAML or JSON `FILE` with the webhooks and mail addresses to notify of escalations", reads(&s.Notify, notify.Load))
+		flags.Var(milliseconds(&s.Policy.EscalationLow, 24*time.Hour), "escalation-low", "time to answer an escalation of low urgency")
+		flags.Var(milliseconds(&s.Policy.EscalationMedium, 4*time.Hour), "escalation-medium", "time to answer an escalation of medium urgency")
+		flags.Var(milliseconds(&s.Policy.EscalationHigh, time.Hour), "escalation-high", "time to answer an escalation of high urgency")
+		flags.Var(milliseconds(&s.Policy.EscalationCritical, 15*time.Minute), "escalation-critical", "time to answer an escalation of critical urgency")
+		flags.Var(milliseconds(&s.Policy.InvitationTimeout, 30*time.Second), "invitation-timeout", "time to answer an invitation that sets no timeout")
+		flags.Var(milliseconds(&s.Policy.ParkedTimeout, session.DefaultParked), "parked-timeout", "time that a turn waits before its principal's standby may take it")
 		flags.DurationVar(&s.Claim, "claim-timeout", turns.DefaultTimeout, "time that an agent has to answer a turn that it picked up, after which the turn waits again")
 	})
 	groupFlags(flags, "Limits", func(flags *pflag.FlagSet) {
@@ -68,16 +77,81 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 	})
 	groupFlags(flags, "Public log", func(flags *pflag.FlagSet) {
 		flags.StringVar(&s.LogOrigin, "log-origin", "", "`NAME` of the public log, such as acme.com/log; another name begins another log; all brokers of an installation give the same (default: parley/ and the broker's key)")
-		flags.StringArrayVar(&s.witnesses, "witness", nil, "`KEY URL` of a witness that cosigns the log's checkpoints (C2SP tlog-witness); can be repeated; all brokers of an installation give the same")
+		flags.Func("witness", "`KEY URL` of a witness that cosigns the log's checkpoints (C2SP tlog-witness); can be repeated; all brokers of an installation give the same", s.addWitness)
 		flags.IntVar(&s.Witnesses.Quorum, "witness-quorum", 0, "how many witnesses must cosign a checkpoint before it is published (default: all)")
 		flags.DurationVar(&s.Witnesses.Timeout, "witness-timeout", ledger.DefaultWitnessTimeout, "how long a witness may take to answer")
-		flags.StringVar(&s.resume, "log-resume", "", "`FILE` with the newest checkpoint of the log that was published, to let a restored log grow again")
+		flags.Func("log-resume", "`FILE` with the newest checkpoint of the log that was published, to let a restored log grow again", reads(&s.LogResume, readText))
 	})
 	groupFlags(flags, "Log", func(flags *pflag.FlagSet) {
 		flags.StringVar(&s.logLevel, "log-level", "warn", "`LEVEL`: debug, info, warn or error")
 		flags.BoolVar(&s.logJSON, "log-json", false, "log as JSON")
 	})
 }
+
+// reads is a flag that names a file, which is read at once.
+func reads[T any](into *T, read func(path string) (T, error)) func(string) error {
+	return func(path string) (err error) {
+		if path != "" {
+			*into, err = read(path)
+		}
+		return err
+	}
+}
+
+func readText(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	return string(data), err
+}
+
+// addProxies adds addresses, or networks in CIDR notation.
+func (s *serve) addProxies(list string) error {
+	for text := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' }) {
+		network, err := netip.ParsePrefix(text)
+		if addr, single := netip.ParseAddr(text); single == nil {
+			network, err = netip.PrefixFrom(addr, addr.BitLen()), nil
+		}
+		if err != nil {
+			return errors.New("want an address or a network, such as 10.0.0.0/8")
+		}
+		s.HTTPProxies = append(s.HTTPProxies, network)
+	}
+	return nil
+}
+
+// addWitness adds a witness of the public log.
+func (s *serve) addWitness(text string) error {
+	vkey, url, _ := strings.Cut(strings.TrimSpace(text), " ")
+	key, err := inclusion.ParseWitness(vkey)
+	if err != nil {
+		return fmt.Errorf("want \"KEY URL\": %w", err)
+	}
+	s.Witnesses.All = append(s.Witnesses.All, ledger.Witness{Key: key, URL: strings.TrimSpace(url)})
+	return nil
+}
+
+// milliseconds is the value of a flag that is a duration, for an option that counts milliseconds.
+func milliseconds(into *int64, most time.Duration) pflag.Value {
+	*into = most.Milliseconds()
+	return (*ms)(into)
+}
+
+type ms int64
+
+func (m *ms) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	switch {
+	case err != nil:
+		return err
+	case d < time.Millisecond:
+		return errors.New("is at least 1ms")
+	}
+	*m = ms(d.Milliseconds())
+	return nil
+}
+
+func (m *ms) String() string { return (time.Duration(*m) * time.Millisecond).String() }
+
+func (m *ms) Type() string { return "duration" }
 
 // fsync is the value of --sync. Zero fsyncs before each acceptance.
 type fsync time.Duration
@@ -109,4 +183,56 @@ func (f *fsync) meaning() string {
 		return "always: every accepted act has been fsynced"
 	}
 	return "every " + f.String() + ": a power failure can lose the acts accepted in the last " + f.String()
+}
+
+// limitFlags limit what one principal may use.
+func limitFlags(flags *pflag.FlagSet, l *limits.Limits) {
+	flags.Float64Var(&l.Rate, "limit-rate", limits.DefaultRate, "acts and API calls per second and principal; -1 is unlimited")
+	flags.IntVar(&l.Burst, "limit-burst", 0, "acts and API calls at once after a pause (default: a tenth of --limit-rate)")
+	flags.IntVar(&l.InFlight, "limit-in-flight", limits.DefaultInFlight, "concurrent acts and API calls per principal; -1 is unlimited")
+	flags.IntVar(&l.Sessions, "limit-sessions", limits.DefaultSessions, "open sessions per principal that opened them; -1 is unlimited")
+	flags.IntVar(&l.Invitations, "limit-invitations", limits.DefaultInvitations, "unanswered invitations of one organisation to another; -1 is unlimited")
+	flags.IntVar(&l.Participants, "limit-participants", limits.DefaultParticipants, "principals per session, and as many delegates; -1 is unlimited")
+	flags.IntVar(&l.Bytes, "limit-bytes", performatives.MaxEnvelope, "bytes per envelope, at most the protocol's limit")
+	flags.IntVar(&l.SessionBytes, "limit-session-bytes", limits.DefaultSessionBytes, "bytes of a session's transcript; -1 is unlimited")
+	flags.IntVar(&l.PrincipalBytes, "limit-principal-bytes", limits.DefaultPrincipalBytes, "bytes that a principal sends per minute; -1 is unlimited")
+	flags.IntVar(&l.OrganisationBytes, "limit-organisation-bytes", limits.DefaultOrganisationBytes, "bytes that the principals of an organisation send per minute; -1 is unlimited")
+	flags.IntVar(&l.BytesOut, "limit-bytes-out", limits.DefaultBytesOut, "bytes of answers to a principal per minute; -1 is unlimited")
+	flags.DurationVar(&l.CPU, "limit-cpu", 0, "work for a principal per minute (default: a minute of every core); -1s is unlimited")
+	flags.IntVar(&l.Items, "limit-items", limits.DefaultItems, "copies that a principal's acts put into inboxes per minute; -1 is unlimited")
+	flags.IntVar(&l.Buffered, "limit-buffered", limits.DefaultBuffered, "bytes of answers that wait to be sent to a principal; -1 is unlimited")
+	flags.IntVar(&l.Streams, "limit-streams", limits.DefaultStreams, "open streams per principal; -1 is unlimited")
+	flags.IntVar(&l.Organisation, "limit-organisation", limits.DefaultOrganisation, "times as much of these five for the principals of an organisation together; -1 is unlimited")
+	flags.IntVar(&l.Schemas, "limit-schemas", limits.DefaultSchemas, "terms schemas per organisation; -1 is unlimited")
+	flags.IntVar(&l.Escalations, "limit-escalations", limits.DefaultEscalations, "escalations per side and session; -1 is unlimited")
+}
+
+// retentionFlags say how long data is kept.
+func retentionFlags(flags *pflag.FlagSet, s *serve) {
+	flags.DurationVar(&s.Archive.After, "archive-after", 24*time.Hour, "move a session to the archive this long after its end; 0 never does. A store is created with an archive or without; the default leaves one without as it is")
+	flags.DurationVar(&s.Archive.Closed, "keep-closed", 0, "keep closed sessions in the archive this long; 0 keeps them forever")
+	flags.DurationVar(&s.Archive.Failed, "keep-failed", 0, "keep failed sessions in the archive this long; 0 keeps them forever")
+	flags.DurationVar(&s.InboxAge, "keep-inbox", 0, "keep inbox copies this long; session.messages still returns older messages (default: the store's setting, initially 168h)")
+}
+
+// minInboxAge exceeds the time in which brokers agree on who received what.
+const minInboxAge = time.Hour
+
+// checkRetention checks the retention flags.
+func (s *serve) checkRetention(cmd *cobra.Command) error {
+	flags := cmd.Flags()
+	for _, name := range []string{"archive-after", "keep-closed", "keep-failed"} {
+		if d, err := flags.GetDuration(name); err != nil || d < 0 {
+			return usage(fmt.Errorf("--%s is a duration of 0 or more", name))
+		}
+	}
+	deletes := s.Archive.Closed > 0 || s.Archive.Failed > 0
+	if s.Archive.After == 0 && deletes {
+		return usage(errors.New("--keep-closed and --keep-failed need --archive-after: sessions are deleted from the archive only"))
+	}
+	s.Archive.IfThere = !deletes && !flags.Changed("archive-after")
+	if s.InboxAge < minInboxAge && flags.Changed("keep-inbox") {
+		return usage(fmt.Errorf("--keep-inbox is at least %s, so that a principal can be offline for a while", minInboxAge))
+	}
+	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/render"
+	"github.com/parley-asp/parley/api/render"
 )
 
 const exampleSession = "019478a3-0001"
@@ -20,30 +20,14 @@ func sessionCommand() *cobra.Command {
 }
 
 func sessionLs() *cobra.Command {
-	var filter api.ListSessions
-	var l listing
-	cmd := &cobra.Command{
+	var q api.ListSessions
+	cmd := lists(&cobra.Command{
 		Use: "ls", Short: "list sessions, newest first", Args: args(cobra.NoArgs),
 		Example: `  parley session ls --state CONVERSING
   parley session ls --awaiting me --as agent://acme.com/alpha --key alpha.nk`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return with(cmd, func(ctx context.Context, c connection) error {
-				list, next, err := pages(ctx, l, func(ctx context.Context, limit int, cursor string) ([]api.SessionSummary, string, error) {
-					filter.Limit, filter.Cursor = limit, cursor
-					page, err := c.SessionPage(ctx, filter)
-					return page.Sessions, page.Next, err
-				})
-				if err != nil {
-					return err
-				}
-				defer more(cmd, next)
-				return show(cmd, api.Sessions{Sessions: list, Next: next}, func(s render.Style) string { return render.Sessions(list, s) })
-			})
-		},
-	}
-	cmd.Flags().StringVar(&filter.State, "state", "", "only sessions in this `STATE`, such as CONVERSING")
-	cmd.Flags().StringVar(&filter.Awaiting, "awaiting", "", "only sessions that wait for an answer of --as; the only `WHOM` is me")
-	l.flags(cmd)
+	}, api.SessionList, &q, nil, func(p api.Sessions, s render.Style) string { return render.Sessions(p.Sessions, s) })
+	cmd.Flags().StringVar(&q.State, "state", "", "only sessions in this `STATE`, such as CONVERSING")
+	cmd.Flags().StringVar(&q.Awaiting, "awaiting", "", "only sessions that wait for an answer of --as; the only `WHOM` is me")
 	return cmd
 }
 

@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/audit"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/modes"
+	"github.com/parley-asp/parley/client/audit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/modes"
+	"github.com/parley-asp/parley/session/transcript"
 )
 
 const (
@@ -37,8 +37,8 @@ order and complete, except expired ones), timers, the session list and the
 escalation inbox. Without an ID it audits every session in the store. It verifies
 each transcript first, because nothing can be derived from a faulty one.
 
-Only an operator can audit. A broker may still be applying side effects: --settle
-is how long to wait for them.`,
+Only an operator can audit. A broker may still be applying side effects:
+--applied-within is how long to wait for them.`,
 		Example:           "  parley session audit\n  parley session audit " + exampleSession,
 		ValidArgsFunction: completeFirst(completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {

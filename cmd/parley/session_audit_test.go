@@ -14,9 +14,9 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // A stored is a broker with one paused session, and a hand in its streams.
@@ -50,16 +50,16 @@ func (w *stored) starts(t testing.TB, o testkit.Options) {
 	t.Helper()
 	o.Sync = time.Second
 	w.World = testkit.NewWorld(t, o)
-	login, err := nats.NkeyOptionFromSeed(filepath.Join(w.Data, server.BrokerSeed))
+	login, err := nats.NkeyOptionFromSeed(filepath.Join(w.Data, server.BrokerLogin))
 	testkit.Must(t, err)
 	w.js, err = jetstream.New(w.Plain(login))
 	testkit.Must(t, err)
 }
 
 // verify is parley session verify --all: what it finds, and whether all is in order.
-func (w *stored) verify(settle time.Duration) (said string, ok bool) {
+func (w *stored) verify(within time.Duration) (said string, ok bool) {
 	w.Helper()
-	return w.parley("session", "verify", "--all", "--url", w.URL, "--data", w.Data, "--settle", settle.String())
+	return w.parley("session", "verify", "--all", "--url", w.URL, "--data", w.Data, "--applied-within", within.String())
 }
 
 // parley runs a command: what it says, and whether it was done.

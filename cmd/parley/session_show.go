@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/render"
 )
 
 func sessionShow() *cobra.Command {
@@ -61,12 +60,10 @@ func (p *partial) flags(cmd *cobra.Command, parts []string) {
 		switch {
 		case p.part != "" && !slices.Contains(parts, p.part):
 			return usage(fmt.Errorf("--part is one of %s", strings.Join(parts, ", ")))
-		case p.limit < 0:
-			return usage(errors.New("--limit is 0 or more"))
 		case asked(cmd, "full") && !cmd.Flags().Changed("limit"):
 			p.limit = 0
 		}
-		return nil
+		return p.check()
 	}
 }
 
@@ -151,15 +148,10 @@ func (c connection) between(ctx context.Context, id performatives.SessionID, fro
 }
 
 func showPart(ctx context.Context, cmd *cobra.Command, c connection, id performatives.SessionID, p partial) error {
-	var all api.SessionView
-	_, next, err := pages(ctx, p.listing, func(ctx context.Context, limit int, cursor string) ([]struct{}, string, error) {
-		page, err := c.ViewPart(ctx, api.GetSession{Session: id, Part: p.part, Limit: limit, Cursor: cursor})
-		return make([]struct{}, all.Append(page)), page.Next, err
-	})
+	view, next, err := pages(ctx, c, api.SessionGet, api.GetSession{Session: id, Part: p.part}, p.listing)
 	if err != nil {
 		return err
 	}
-	all.Next = next
 	defer more(cmd, next)
-	return show(cmd, all, func(s render.Style) string { return render.Part(all, p.part, s) })
+	return show(cmd, view, func(s render.Style) string { return render.Part(view, p.part, s) })
 }

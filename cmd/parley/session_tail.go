@@ -2,15 +2,13 @@ package main
 
 import (
 	"context"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
+	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/render"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -27,23 +25,14 @@ session is over or you interrupt it. With --json it prints one envelope a line.`
 		Example:           "  parley session tail " + exampleSession,
 		ValidArgsFunction: completeFirst(completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-			defer stop()
-			c, err := connect(ctx, cmd)
-			if err != nil {
-				return err
-			}
-			defer c.Close() //nolint:errcheck // everything was answered
-			id, err := c.sessionID(ctx, args[0])
-			if err != nil {
-				return explain(cmd, err)
-			}
 			t.chat = render.NewChat(style(cmd))
-			err = t.follow(ctx, cmd, c, id)
-			if ctx.Err() != nil {
-				return nil // interrupted by the user
-			}
-			return explain(cmd, err)
+			return follows(cmd, func(ctx context.Context, c connection) error {
+				id, err := c.sessionID(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				return t.follow(ctx, cmd, c, id)
+			})
 		},
 	}
 	cmd.Flags().IntVar(&t.last, "last", -1, "begin with the last `N` acts; -1 begins with the first")
@@ -65,10 +54,8 @@ func (t *tail) follow(ctx context.Context, cmd *cobra.Command, c connection, id 
 		if err != nil || over {
 			return err
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := pause(ctx, tick); err != nil {
+			return err
 		}
 	}
 }

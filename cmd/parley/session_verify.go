@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-asp/parley/audit"
+	"github.com/parley-asp/parley/api/render"
+	"github.com/parley-asp/parley/client/audit"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/render"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/transcript"
 )
 
 // A verdict is the result of verifying one transcript.
@@ -97,7 +97,7 @@ each session, and a session that cannot be verified is reported with the reason.
 }
 
 func (v *verify) waitFlag(cmd *cobra.Command) {
-	cmd.Flags().DurationVar(&v.wait, "settle", auditWait, "how long to wait for side effects that a broker has yet to apply")
+	cmd.Flags().DurationVar(&v.wait, "applied-within", auditWait, "how long to wait for side effects that a broker has yet to apply")
 }
 
 func (v *verify) run(cmd *cobra.Command, args []string) error {
@@ -175,7 +175,7 @@ func (v *verify) verdict(source string, data []byte, expect transcript.Expect) (
 
 // readLog reads and checks the public log.
 func (v *verify) readLog(cmd *cobra.Command) error {
-	l, err := openLog(cmd.Context(), cmd)
+	l, err := openLog(cmd)
 	if err != nil {
 		return err
 	}

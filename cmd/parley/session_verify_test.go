@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/transcript"
 )
 
 // TestVerifyPlaysTheRules: a transcript can be whole, signed and receipted, and

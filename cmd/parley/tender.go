@@ -16,10 +16,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/parley-asp/parley/negotiator"
+	"github.com/parley-asp/parley/api/render"
+	"github.com/parley-asp/parley/client/negotiator"
+	"github.com/parley-asp/parley/client/tender"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/render"
-	"github.com/parley-asp/parley/tender"
 )
 
 func tenderCommand() *cobra.Command {

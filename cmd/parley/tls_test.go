@@ -11,7 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // TestTLS runs the broker with TLS on all that listens, and commands that speak it.
@@ -26,11 +26,7 @@ func TestTLS(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			for _, name := range []string{"NATS", "WS", "HTTP"} {
-				address, err := freeAddress()
-				if err != nil {
-					return err
-				}
-				env.Setenv(name, address)
+				env.Setenv(name, testkit.FreeAddress(t))
 			}
 			env.Setenv("PARLEY_DATA", filepath.Join(env.WorkDir, "data"))
 			env.Setenv("HOME", env.WorkDir)

@@ -7,10 +7,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/modes"
+	"github.com/parley-asp/parley/session/transcript"
 )
 
 // messages returns the entries of a session from a sequence number on.

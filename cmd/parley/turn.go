@@ -11,8 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/render"
+	"github.com/parley-asp/parley/api/render"
 )
 
 const asCron = " \\\n    --as agent://acme.com/cron --key cron.nk"
@@ -26,13 +25,8 @@ it, and release lets it wait again. A turn is named by its session.`,
 	}, turnPickup(), turnRespond(), turnRelease()))
 }
 
-// asAgent connects as the principal of --as.
-func asAgent(cmd *cobra.Command, do func(context.Context, connection) error) error {
-	if text(cmd, "as") == "" {
-		return usage(errors.New("turns are a principal's: set --as agent://… and --key"))
-	}
-	return with(cmd, do)
-}
+// whoTakesTurns is what a command about turns says without --as.
+const whoTakesTurns = "turns are a principal's: set --as agent://… and --key"
 
 func workerFlag(cmd *cobra.Command, worker *string) {
 	cmd.Flags().StringVar(worker, "worker", api.DefaultWorker, "`NAME` of the program that takes the turn")
@@ -41,29 +35,21 @@ func workerFlag(cmd *cobra.Command, worker *string) {
 func turnPickup() *cobra.Command {
 	var q api.PickUpTurn
 	var lease time.Duration
-	cmd := &cobra.Command{
+	cmd := asks(&cobra.Command{
 		Use: "pickup [SESSION]", Short: "claim the turn that has waited longest", Args: args(cobra.MaximumNArgs(1)),
 		Example: "  parley turn pickup --json" + asCron,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if lease < 0 || cmd.Flags().Changed("lease") && lease < time.Millisecond {
-				return usage(errors.New("--lease is at least 1ms"))
-			}
-			if q.Lease = lease.Milliseconds(); len(args) > 0 {
-				q.Session = performatives.SessionID(args[0])
-			}
-			return asAgent(cmd, func(ctx context.Context, c connection) error {
-				turn, err := c.principal.PickUp(ctx, q)
-				if err != nil {
-					return err
-				}
-				return show(cmd, turn, func(render.Style) string { return turnText(turn) })
-			})
-		},
-	}
+	}, api.TurnPickup, &q, first(&q.Session), func(t api.Turn, _ render.Style) string { return turnText(t) })
 	cmd.Flags().StringSliceVar(&q.Modes, "mode", nil, "only turns in this `MODE`; can be repeated")
 	cmd.Flags().DurationVar(&lease, "lease", 0, "how long the claim lasts, if not as long as the broker lets it")
 	workerFlag(cmd, &q.Worker)
-	return cmd
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		if lease < 0 || cmd.Flags().Changed("lease") && lease < time.Millisecond {
+			return usage(errors.New("--lease is at least 1ms"))
+		}
+		q.Lease = lease.Milliseconds()
+		return nil
+	}
+	return principals(cmd, whoTakesTurns)
 }
 
 func turnText(t api.Turn) string {
@@ -102,7 +88,7 @@ act with --key; for a hosted agent the broker signs.`,
 			if !q.Body.IsValid() || q.Body.Kind() != '{' {
 				return usage(errors.New("--body is a JSON object"))
 			}
-			return asAgent(cmd, func(ctx context.Context, c connection) error {
+			return with(cmd, func(ctx context.Context, c connection) error {
 				accepted, err := c.principal.RespondTurn(ctx, q)
 				if err != nil {
 					return err
@@ -115,25 +101,17 @@ act with --key; for a hosted agent the broker signs.`,
 	}
 	cmd.Flags().StringVar(&body, "body", "{}", "`JSON` of the act's body")
 	workerFlag(cmd, &q.Worker)
-	return cmd
+	return principals(cmd, whoTakesTurns)
 }
 
 func turnRelease() *cobra.Command {
 	var q api.ReleaseTurn
-	cmd := &cobra.Command{
+	cmd := asks(&cobra.Command{
 		Use: "release SESSION", Short: "let a turn wait for any worker again", Args: args(cobra.ExactArgs(1)),
 		Example: "  parley turn release " + exampleSession + asCron,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			q.ID = args[0]
-			return asAgent(cmd, func(ctx context.Context, c connection) error {
-				released, err := c.principal.ReleaseTurn(ctx, q)
-				if err != nil {
-					return err
-				}
-				return show(cmd, released, func(render.Style) string { return fmt.Sprintf("released the turn in %s\n", released.Session) })
-			})
-		},
-	}
+	}, api.TurnRelease, &q, first(&q.ID), func(r api.ReleasedTurn, _ render.Style) string {
+		return fmt.Sprintf("released the turn in %s\n", r.Session)
+	})
 	workerFlag(cmd, &q.Worker)
-	return cmd
+	return principals(cmd, whoTakesTurns)
 }

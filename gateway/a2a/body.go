@@ -5,7 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/parley-asp/parley/hosted"
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -20,7 +20,7 @@ func (s said) fill(act performatives.Performative, body object, c call, at snaps
 	}
 	var reference, subject string
 	var asked []string
-	if waiting, _ := at.open(c.pass.Agent); len(waiting) > 0 {
+	if waiting, _ := at.open(c.Agent); len(waiting) > 0 {
 		newest := waiting[len(waiting)-1]
 		reference, asked = id(newest), newest.Pending
 	}
@@ -85,7 +85,7 @@ func (s said) facts(text, reference string, asked []string, c call, at snapshot)
 		var query struct {
 			ID string `json:"queryId"`
 		}
-		if last.Performative == performatives.Query.String() && last.From != c.pass.Agent && json.Unmarshal(last.Body, &query) == nil {
+		if last.Performative == performatives.Query.String() && last.From != c.Agent && json.Unmarshal(last.Body, &query) == nil {
 			data["queryId"] = query.ID
 		}
 	}
@@ -93,7 +93,7 @@ func (s said) facts(text, reference string, asked []string, c call, at snapshot)
 }
 
 // speak is an act with a body.
-func speak(act performatives.Performative, body object) (hosted.Said, error) {
+func speak(act performatives.Performative, body object) (api.Say, error) {
 	raw, err := json.Marshal(body, json.Deterministic(true))
-	return hosted.Said{Performative: act.String(), Body: raw}, err
+	return api.Say{Performative: act.String(), Body: raw}, err
 }

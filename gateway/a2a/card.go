@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
+	_ "embed" // the extension's document
 	"encoding/base64"
 	"encoding/hex"
 	"net"
@@ -16,7 +17,6 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/extensions"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -29,10 +29,15 @@ const (
 // DocumentPath is where the extension's document is served.
 const DocumentPath = "/asp/v0.1"
 
+// document is the extension by which sessions are held.
+//
+//go:embed asp/v0.1.md
+var document string
+
 // Document serves what the extension says.
 func Document(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/markdown; charset=utf-8")
-	http.ServeContent(w, r, "", time.Time{}, strings.NewReader(extensions.ASP))
+	http.ServeContent(w, r, "", time.Time{}, strings.NewReader(document))
 }
 
 // object is JSON in the making. Cards are written as objects, in the JSON of A2A's proto
@@ -47,7 +52,7 @@ func (g *Gateway) wellKnown(w http.ResponseWriter, r *http.Request, path string,
 		fail(w, http.StatusMethodNotAllowed, "UNIMPLEMENTED", "the path takes GET")
 		return
 	}
-	signer, err := g.o.Custody.Signer(r.Context(), card.Agent)
+	signer, err := g.o.Service.Custody.Signer(r.Context(), card.Agent)
 	if err != nil {
 		fail(w, http.StatusServiceUnavailable, "UNAVAILABLE", "try again")
 		return
@@ -88,7 +93,7 @@ func (g *Gateway) base(r *http.Request) string {
 	return "http://" + r.Host
 }
 
-// reachedAtOwn tells whether base is this broker's own, and not just what a request says: it
+// reachedAtOwn reports whether base is this broker's own, and not just what a request says: it
 // was configured, or it is loopback and where the connection came in.
 func (g *Gateway) reachedAtOwn(r *http.Request) bool {
 	if g.o.URL != "" {

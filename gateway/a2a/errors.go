@@ -8,7 +8,6 @@ import (
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 	"github.com/go-json-experiment/json"
-	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/session"
@@ -26,7 +25,7 @@ var kinds = map[session.Code]error{
 }
 
 // refusal is an error as A2A has it: a refusal's sentence and code, so that a model can act on
-// it. What is no refusal is an internal cause, which is logged.
+// it.
 func (g *Gateway) refusal(err error) error {
 	if err == nil {
 		return nil
@@ -34,11 +33,7 @@ func (g *Gateway) refusal(err error) error {
 	if own, is := errors.AsType[*a2a.Error](err); is {
 		return own
 	}
-	refusal, is := errors.AsType[*session.Refusal](err)
-	if !is {
-		g.o.Log.Error("a2a", zap.Error(err))
-		refusal = session.Busy()
-	}
+	refusal := g.o.Service.Refusal(err)
 	kind, known := kinds[refusal.Code]
 	if !known {
 		kind = a2a.ErrUnsupportedOperation

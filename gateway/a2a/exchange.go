@@ -13,8 +13,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/custody"
-	"github.com/parley-asp/parley/hosted"
 	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -31,7 +29,7 @@ type conversation struct {
 // more, because the session is over.
 func (t *talk) exchange(ctx context.Context, m api.InboxMessage) (over bool, err error) {
 	defer func() {
-		if why := recover(); why != nil { // of what reads a stranger's answers
+		if why := recover(); why != nil { // of what reads the answers of others
 			err = fmt.Errorf("panic: %v", why)
 		}
 	}()
@@ -40,9 +38,9 @@ func (t *talk) exchange(ctx context.Context, m api.InboxMessage) (over bool, err
 	if err != nil {
 		return true, nil // no version of ours wrote it
 	}
-	c := call{pass: custody.Pass{Agent: t.agent}, agent: t.agent}
+	c := call{Caller: g.o.Service.As(t.agent), to: t.agent}
 	key := "remote " + string(e.ID)
-	if _, said, err := g.o.Hosted.Before(ctx, t.agent, key); err != nil || said {
+	if _, said, err := c.Before(ctx, key); err != nil || said {
 		return false, err // it was answered before a crash
 	}
 	s, err := g.look(ctx, c, e.Session)
@@ -55,7 +53,7 @@ func (t *talk) exchange(ctx context.Context, m api.InboxMessage) (over bool, err
 	over = s.view.State.Over()
 	talked := t.key(contextKind, string(e.Session))
 	var at conversation
-	if data, _, err := g.o.Records.Get(ctx, talked); err != nil {
+	if data, _, err := g.record(ctx, talked); err != nil {
 		return over, err
 	} else if len(data) > 0 && json.Unmarshal(data, &at) != nil {
 		at = conversation{}
@@ -77,7 +75,7 @@ func (t *talk) exchange(ctx context.Context, m api.InboxMessage) (over bool, err
 	if err != nil {
 		return false, err
 	}
-	_, err = g.o.Records.Put(ctx, talked, data)
+	_, err = g.put(ctx, talked, data)
 	return false, err
 }
 
@@ -85,13 +83,13 @@ func isA2A(err error) bool { _, is := err.(*a2a.Error); return is } //nolint:err
 
 // message is an entry as the agent reads it.
 func (t *talk) message(e api.Entry, s snapshot, id string) *a2a.Message {
-	heard := []string{}
-	for _, act := range s.view.State.Hears() {
-		heard = append(heard, strings.ToLower(act.String()))
+	allowed := []string{}
+	for _, act := range s.view.State.Acts() {
+		allowed = append(allowed, strings.ToLower(act.String()))
 	}
 	data := object{
 		"performative": e.Performative, "from": string(e.From), "sessionId": string(e.Session), "sequenceNumber": e.Sequence,
-		"state": s.view.State.String(), "heard": heard,
+		"state": s.view.State.String(), "allowed": allowed,
 	}
 	var body any
 	if json.Unmarshal(e.Body, &body) == nil {
@@ -207,7 +205,6 @@ func (t *talk) answer(ctx context.Context, c call, key string, s snapshot, e api
 
 // say says an answer as the agent. An invitation that is answered in words is accepted.
 func (t *talk) say(ctx context.Context, c call, key string, s snapshot, e api.Entry, r reply) error {
-	g := t.o.Gateway
 	words := said{id: "answer-" + string(e.ID)}
 	for _, p := range r.parts {
 		if p == nil {
@@ -227,10 +224,11 @@ func (t *talk) say(ctx context.Context, c call, key string, s snapshot, e api.En
 		if err != nil || s.view.State == session.Invited {
 			return err
 		}
-		_, err = g.o.Hosted.Say(ctx, t.agent, e.Session, key, shown)
+		shown.Session, shown.Key = e.Session, key
+		_, err = c.Say(ctx, shown)
 		return err
 	}
-	var act hosted.Said
+	var act api.Say
 	var err error
 	switch invited := s.view.State == session.Invited && s.view.Invitation.From != t.agent; {
 	case words.text == "" && words.action == nil:
@@ -243,6 +241,7 @@ func (t *talk) say(ctx context.Context, c call, key string, s snapshot, e api.En
 	if err != nil {
 		return err
 	}
-	_, err = g.o.Hosted.Say(ctx, t.agent, e.Session, key, act)
+	act.Session, act.Key = e.Session, key
+	_, err = c.Say(ctx, act)
 	return err
 }

@@ -13,21 +13,31 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/custody"
-	"github.com/parley-asp/parley/hosted"
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/internal/outbound"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
 )
 
-// Records keep what is to be done once a session goes on.
-type Records interface {
-	All(ctx context.Context, pattern string, saw func(key string, data []byte, revision uint64)) error
-	Get(ctx context.Context, key string) (data []byte, revision uint64, err error)
-	Put(ctx context.Context, key string, data []byte) (revision uint64, err error)
-	Update(ctx context.Context, key string, data []byte, at uint64) (revision uint64, changed bool, err error)
-	Delete(ctx context.Context, key string) error
-	DeleteIf(ctx context.Context, key string, at uint64) error
+// What is to be done once a session goes on is kept in a bucket. There are few records at a time.
+
+// record is a record's data and revision; without one, data is nil.
+func (g *Gateway) record(ctx context.Context, key string) (data []byte, revision uint64, err error) {
+	e, err := g.o.Records.Get(ctx, key)
+	if errors.Is(err, store.ErrNoKey) {
+		return nil, 0, nil
+	}
+	return e.Value, e.Revision, err
+}
+
+// put writes a record, as durably as an act that is accepted.
+func (g *Gateway) put(ctx context.Context, key string, data []byte) (revision uint64, err error) {
+	if revision, err = g.o.Records.Put(ctx, key, data); err != nil {
+		return 0, err
+	}
+	return revision, g.o.Records.Sync()
 }
 
 // A record is what is to be done for a caller: an act that waits for the invitation to be
@@ -37,10 +47,11 @@ type record struct {
 	Caller  performatives.Agent     `json:"caller"`
 	Agent   performatives.Agent     `json:"agent"`
 	Token   string                  `json:"token,omitzero"` // its id; "" under --dev
-	Said    *hosted.Said            `json:"said,omitzero"`
+	Said    *api.Say                `json:"said,omitzero"`
 	Push    *pushRecord             `json:"push,omitzero"`
 
 	revision uint64
+	tries    int // to tell the webhook of what it does not know
 }
 
 // Kinds of records, with which their keys begin.
@@ -58,6 +69,7 @@ func (r record) key(name string) string {
 // followers follow the sessions of records, each on the broker that owns the session.
 type followers struct {
 	*Gateway
+	pushes  *outbound.Pool
 	mu      sync.Mutex
 	running map[string]*follower // by key
 }
@@ -75,7 +87,7 @@ func (f *followers) open(ctx context.Context) error {
 	f.work.Go(func(ctx context.Context) {
 		for background.Pause(ctx, sweepEvery) == nil {
 			if err := f.sweep(ctx); err != nil {
-				f.o.Log.Debug("a2a records", zap.Error(err))
+				f.o.Service.Log.Debug("a2a records", zap.Error(err))
 			}
 		}
 	})
@@ -85,15 +97,16 @@ func (f *followers) open(ctx context.Context) error {
 // sweep follows what this broker is to follow.
 func (f *followers) sweep(ctx context.Context) error {
 	for _, kind := range []string{heldKind, pushKind} {
-		if err := f.o.Records.All(ctx, kind+">", func(key string, data []byte, revision uint64) {
-			r, err := readRecord(data, revision)
-			if err != nil {
-				f.o.Log.Error("a2a record", zap.String("key", key), zap.Error(err))
-				return
-			}
-			f.follow(key, r)
-		}); err != nil {
+		found, err := f.o.Records.Records(ctx, kind+">")
+		if err != nil {
 			return err
+		}
+		for _, m := range found {
+			if r, err := readRecord(m.Data, m.Sequence); err != nil {
+				f.o.Service.Log.Error("a2a record", zap.String("key", m.Subject), zap.Error(err))
+			} else {
+				f.follow(m.Subject, r)
+			}
 		}
 	}
 	return nil
@@ -109,7 +122,7 @@ func (f *followers) store(ctx context.Context, key string, r *record) error {
 	if err != nil {
 		return err
 	}
-	r.revision, err = f.o.Records.Put(ctx, key, data)
+	r.revision, err = f.put(ctx, key, data)
 	return err
 }
 
@@ -148,14 +161,20 @@ func (f *followers) stop(key string, only ...*follower) {
 // retryWait is between attempts that are refused for now.
 const retryWait = time.Second
 
+// later is an error after which a step is tried again in a while.
+type later struct {
+	error
+	pause time.Duration
+}
+
 // run follows a session until the record is done.
 func (f *followers) run(ctx context.Context, key string, r record) {
-	c := call{pass: custody.Pass{Agent: r.Caller}, agent: r.Agent}
+	c := call{Caller: f.o.Service.As(r.Caller), to: r.Agent}
 	step := f.notify
 	if r.Said != nil {
 		step = f.say
 	}
-	done := false
+	done, pause := false, retryWait
 	for ctx.Err() == nil && !done {
 		if err := f.watch(ctx, r.Session, func() bool {
 			if !f.o.Owns(r.Session) {
@@ -164,47 +183,54 @@ func (f *followers) run(ctx context.Context, key string, r record) {
 			}
 			over, err := f.ended(ctx, r)
 			if err == nil && !over {
-				over, err = step(ctx, key, c, &r)
+				if over, err = step(ctx, key, c, &r); refused(err) {
+					over, err = true, nil
+				}
 			}
 			if err != nil {
-				f.o.Log.Debug("a2a record", zap.String("key", key), zap.Error(err))
+				f.o.Service.Log.Debug("a2a record", zap.String("key", key), zap.Error(err))
+				if again, is := errors.AsType[*later](err); is {
+					pause = again.pause
+				}
 				return false // and again, after a while
 			}
 			if over {
-				done = f.o.Records.DeleteIf(ctx, key, r.revision) == nil
+				err := f.o.Records.DeleteIf(ctx, key, r.revision)
+				done = err == nil || errors.Is(err, store.ErrConflict) // one that has changed stays
 			}
 			return !over
 		}); err == nil && done {
 			return
 		}
-		background.Pause(ctx, retryWait) //nolint:errcheck // the loop looks
+		background.Pause(ctx, pause) //nolint:errcheck // the loop looks
+		pause = retryWait
 	}
 }
 
-// ended tells whether the token of a record lets nobody in any more.
+// ended reports whether the token of a record lets nobody in any more.
 func (f *followers) ended(ctx context.Context, r record) (bool, error) {
 	if r.Token == "" {
 		return false, nil
 	}
-	valid, err := f.o.Custody.ValidToken(ctx, r.Token)
+	valid, err := f.o.Service.Custody.ValidToken(ctx, r.Token)
 	return !valid, err
 }
 
 // newRecord is a record of what a caller asks for.
 func newRecord(c call, id performatives.SessionID) record {
-	r := record{Session: id, Caller: c.pass.Agent, Agent: c.agent}
-	if c.pass.Removed != nil {
-		r.Token = c.pass.Worker
+	r := record{Session: id, Caller: c.Agent, Agent: c.to}
+	if c.Removed != nil {
+		r.Token = c.Worker
 	}
 	return r
 }
 
 // hold has an act said once a session's invitation is accepted.
-func (f *followers) hold(ctx context.Context, c call, id performatives.SessionID, said hosted.Said) error {
+func (f *followers) hold(ctx context.Context, c call, id performatives.SessionID, said api.Say) error {
 	r := newRecord(c, id)
 	r.Said = &said
 	key := heldKind + r.key("")
-	data, revision, err := f.o.Records.Get(ctx, key)
+	data, revision, err := f.record(ctx, key)
 	if err != nil {
 		return err
 	}
@@ -225,18 +251,15 @@ func (f *followers) hold(ctx context.Context, c call, id performatives.SessionID
 
 // say says an act that waits, if the session is open. What is refused then is not said.
 func (f *followers) say(ctx context.Context, key string, c call, r *record) (done bool, err error) {
-	var view api.SessionView
-	err = f.ask(ctx, r.Caller, api.SessionGet.Verb, api.GetSession{Session: r.Session}, &view)
-	if refused(err) {
-		return true, nil
-	}
+	view, err := c.View(ctx, r.Session)
 	if err != nil || view.State.Over() || view.State == session.Invited || view.State == session.Escalated {
 		return err == nil && view.State.Over(), err
 	}
-	_, err = f.o.Hosted.Say(ctx, c.pass.Agent, r.Session, "a2a "+key, *r.Said)
+	said := *r.Said
+	said.Session, said.Key = r.Session, "a2a "+key
+	_, err = c.Say(ctx, said)
 	if refused(err) {
-		f.o.Log.Info("a first message was refused", zap.String("session", string(r.Session)), zap.Error(err))
-		return true, nil
+		f.o.Service.Log.Info("a first message was refused", zap.String("session", string(r.Session)), zap.Error(err))
 	}
 	return err == nil, err
 }
@@ -244,16 +267,17 @@ func (f *followers) say(ctx context.Context, key string, c call, r *record) (don
 // refused tells a refusal that stays one from trouble that passes.
 func refused(err error) bool {
 	_, is := errors.AsType[*session.Refusal](err)
-	return is && !retryable(err)
+	return is && !gateway.Passing(err)
 }
 
 // webhooks are the notifications of a caller for a task, by key.
 func (f *followers) webhooks(ctx context.Context, c call, id performatives.SessionID) (map[string]record, error) {
+	messages, err := f.o.Records.Records(ctx, pushKind+string(id)+".*")
 	found := map[string]record{}
-	err := f.o.Records.All(ctx, pushKind+string(id)+".*", func(key string, data []byte, revision uint64) {
-		if r, err := readRecord(data, revision); err == nil && r.Caller == c.pass.Agent && r.Agent == c.agent && r.Push != nil {
-			found[key] = r
+	for _, m := range messages {
+		if r, err := readRecord(m.Data, m.Sequence); err == nil && r.Caller == c.Agent && r.Agent == c.to && r.Push != nil {
+			found[m.Subject] = r
 		}
-	})
+	}
 	return found, err
 }

@@ -1,7 +1,7 @@
 // Package a2agateway lets clients of A2A meet hosted agents: each with "a2a": true in its
-// card is an A2A v1.0 server of its own, with JSON-RPC and REST (docs/A2A.md).
+// card is an A2A v1.0 server of its own, with JSON-RPC and REST (docs/GATEWAYS.md).
 //
-//	gateway := a2agateway.New(a2agateway.Options{Broker: b, Custody: b.Custody(), Hosted: h, …})
+//	gateway := a2agateway.New(a2agateway.Options{Service: service, …})
 //	mux.Handle(a2agateway.Base, gateway)
 //	defer gateway.Close()
 //
@@ -10,9 +10,8 @@
 //
 // {token} is that of the agent's URI. The caller's bearer token says which principal it is.
 // A context is a session of the caller with the agent, with one task, which has the same id.
-// Messages become the caller's acts, and the transcript is the task's history. No rule of the
-// protocol lives here: acts are judged by the broker, and the task's state is read off the
-// session's view.
+// Messages become the caller's acts, and the transcript is the task's history. The task's state
+// is read off the session's view.
 package a2agateway
 
 import (
@@ -23,7 +22,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
+
 	"time"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
@@ -33,11 +32,13 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/custody"
-	"github.com/parley-asp/parley/hosted"
+	"github.com/parley-asp/parley/broker/custody"
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/internal/outbound"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
 )
 
 // Base is the path that all routes begin with.
@@ -46,38 +47,14 @@ const Base = "/a2a/"
 // Extension is the URI of the extension by which signed envelopes travel in data parts.
 const Extension = "https://parley-asp.github.io/asp/v0.1"
 
-// A Broker answers verbs and judges envelopes for a principal that is authenticated.
-// Refusals are *session.Refusal.
-type Broker interface {
-	CallAs(ctx context.Context, as performatives.Agent, verb string, request []byte) ([]byte, error)
-	SubmitAs(ctx context.Context, as performatives.Agent, s performatives.SessionID, envelope []byte) (api.Acceptance, error)
-}
-
-// Custody knows tokens, and signs for hosted agents.
-type Custody interface {
-	Admit(ctx context.Context, bearer string) (custody.Pass, error)
-	ValidToken(ctx context.Context, id string) (bool, error)
-	Signer(ctx context.Context, a performatives.Agent) (performatives.Signer, error)
-}
-
-// Hosted says acts for hosted agents.
-type Hosted interface {
-	Say(ctx context.Context, as performatives.Agent, id performatives.SessionID, key string, said hosted.Said) (api.Acceptance, error)
-	Before(ctx context.Context, as performatives.Agent, key string) (id performatives.SessionID, accepted bool, err error)
-}
-
 // Options say what is served.
 type Options struct {
-	Broker  Broker
-	Custody Custody
-	Hosted  Hosted
-	Records Records
+	Service *gateway.Service
+	Records *store.Bucket // what is to be done once a session goes on
 
 	// Served finds the card of an agent that A2A reaches.
 	Served func(performatives.Agent) (api.Card, bool)
-	// WatchSession tells of new entries of a session.
-	WatchSession func(ctx context.Context, id performatives.SessionID) (changed <-chan struct{}, stop func(), err error)
-	// Owns tells whether this broker, and no other, does what there is to do for a session.
+	// Owns reports whether this broker, and no other, does what there is to do for a session.
 	Owns func(performatives.SessionID) bool
 	// CheckURL refuses a URL that Push would not reach.
 	CheckURL func(string) error
@@ -85,10 +62,8 @@ type Options struct {
 	Allow func(*http.Request) bool
 
 	URL     string       // at which others reach HTTP; "" is that of each request
-	Push    *http.Client // that calls webhooks, which strangers name
+	Push    *http.Client // that calls webhooks, which clients name
 	Version string
-	Log     *zap.Logger
-	Now     func() time.Time
 }
 
 // A Gateway serves requests below Base.
@@ -99,9 +74,6 @@ type Gateway struct {
 	followers followers
 	rpc, rest,
 	oldRPC, oldREST http.Handler
-
-	mu      sync.Mutex
-	streams map[performatives.Agent]int // open, of each caller
 }
 
 // keepAlive is between comments on a stream that is idle.
@@ -110,10 +82,10 @@ const keepAlive = 15 * time.Second
 // New makes a gateway.
 func New(o Options) *Gateway {
 	work := background.New()
-	g := &Gateway{o: o, work: work, ctx: work.Context(), streams: map[performatives.Agent]int{}}
-	g.followers = followers{Gateway: g, running: map[string]*follower{}}
+	g := &Gateway{o: o, work: work, ctx: work.Context()}
+	g.followers = followers{Gateway: g, pushes: outbound.New(pushBounds), running: map[string]*follower{}}
 	transport := []a2asrv.TransportOption{a2asrv.WithTransportKeepAlive(keepAlive), a2asrv.WithTransportPanicHandler(func(why any) error {
-		o.Log.Error("a2a", zap.Any("panic", why))
+		o.Service.Log.Error("a2a", zap.Any("panic", why))
 		return a2a.ErrInternalError
 	})}
 	g.rpc, g.rest = a2asrv.NewJSONRPCHandler(tasks{g}, transport...), a2asrv.NewRESTHandler(tasks{g}, transport...)
@@ -129,9 +101,10 @@ func (g *Gateway) Close() { g.work.Close() }
 
 // A call is one authenticated request to an agent.
 type call struct {
-	pass  custody.Pass
-	agent performatives.Agent
-	asp   bool // the caller asked for Extension
+	gateway.Caller
+
+	to  performatives.Agent // the agent that is asked
+	asp bool                // the caller asked for Extension
 }
 
 type callKey struct{}
@@ -164,22 +137,24 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// maxBody is the largest body, more than the largest envelope.
-const maxBody = 300 << 10
-
 // serve authenticates a request, reads it and passes it to the library.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, agent performatives.Agent, path string) {
-	pass, err := g.admit(r)
-	if err != nil {
-		if errors.Is(err, custody.ErrToken) {
-			w.Header().Set("WWW-Authenticate", `Bearer realm="asp"`)
-			fail(w, http.StatusUnauthorized, "UNAUTHENTICATED", "send Authorization: Bearer <token>")
-			return
-		}
+	caller, err := g.o.Service.AdmitHTTP(r)
+	switch refusal := new(session.Refusal); {
+	case err == nil:
+	case errors.Is(err, custody.ErrToken):
+		w.Header().Set("WWW-Authenticate", `Bearer realm="asp"`)
+		fail(w, http.StatusUnauthorized, "UNAUTHENTICATED", "send Authorization: Bearer <token>")
+		return
+	case errors.As(err, &refusal) && refusal.Code == session.RateLimited:
+		w.Header().Set("Retry-After", gateway.RetryAfter(refusal))
+		fail(w, http.StatusTooManyRequests, "RESOURCE_EXHAUSTED", refusal.Message)
+		return
+	default:
 		fail(w, http.StatusServiceUnavailable, "UNAVAILABLE", "try again")
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, gateway.MaxBody))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		fail(w, http.StatusRequestEntityTooLarge, "INVALID_ARGUMENT", "the body is too large")
 		return
@@ -187,7 +162,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, agent performati
 		fail(w, http.StatusBadRequest, "INVALID_ARGUMENT", "the body ends early")
 		return
 	}
-	c := call{pass: pass, agent: agent}
+	c := call{Caller: caller, to: agent}
 	for _, name := range []string{"A2A-Extensions", "X-A2A-Extensions"} {
 		for _, value := range r.Header.Values(name) {
 			if strings.Contains(value, Extension) {
@@ -196,7 +171,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, agent performati
 			}
 		}
 	}
-	ctx, cancel := g.until(r.Context(), pass)
+	ctx, cancel := g.until(r.Context(), caller)
 	defer cancel()
 	ctx = a2alog.AttachLogger(context.WithValue(ctx, callKey{}, c), slog.New(slog.DiscardHandler))
 	inner := r.Clone(ctx)
@@ -237,38 +212,12 @@ func (g *Gateway) binding(r *http.Request, body []byte) http.Handler {
 	return g.rest
 }
 
-// admit finds whom a request is for.
-func (g *Gateway) admit(r *http.Request) (custody.Pass, error) {
-	if len(r.Header.Values("Authorization")) != 1 {
-		return custody.Pass{}, custody.ErrToken
-	}
-	return g.o.Custody.Admit(r.Context(), custody.Bearer(r.Header.Get("Authorization")))
-}
-
 // until is a request's context until its token ends or the gateway closes.
-func (g *Gateway) until(ctx context.Context, pass custody.Pass) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	ends := []func() bool{context.AfterFunc(g.ctx, cancel)}
-	if !pass.Expires.IsZero() {
-		timer := time.AfterFunc(pass.Expires.Sub(g.o.Now()), cancel)
-		ends = append(ends, timer.Stop)
-	}
-	if pass.Removed != nil {
-		go func() {
-			select {
-			case <-pass.Removed:
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
-	}
+func (g *Gateway) until(ctx context.Context, caller gateway.Caller) (context.Context, context.CancelFunc) {
+	ctx, cancel := caller.Until(ctx)
+	stop := context.AfterFunc(g.ctx, cancel)
 	return ctx, func() {
+		stop()
 		cancel()
-		for _, end := range ends {
-			end()
-		}
 	}
 }
-
-// errReadOnly refuses what changes something to a token that only reads.
-var errReadOnly = session.Refuse(session.Unauthorized, "the token is read-only")

@@ -15,7 +15,7 @@ func messageOf(e api.Entry, c call) *a2a.Message {
 		ID: string(e.ID), ContextID: string(e.Session), TaskID: a2a.TaskID(e.Session), Role: a2a.MessageRoleAgent,
 		Metadata: map[string]any{"performative": e.Performative, "from": string(e.From), "sequenceNumber": e.Sequence},
 	}
-	if e.From == c.pass.Agent || e.OnBehalfOf == c.pass.Agent {
+	if e.From == c.Agent || e.OnBehalfOf == c.Agent {
 		m.Role = a2a.MessageRoleUser
 	}
 	if text := textOf(e); text != "" {

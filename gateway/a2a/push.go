@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,15 +19,17 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
-	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/outbound"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/store"
 )
 
-// A pushRecord is a webhook that hears of a task.
+// A pushRecord is a webhook that is told of a task.
 type pushRecord struct {
 	Config a2a.PushConfig `json:"config"`
-	Next   uint64         `json:"next"`  // entry, which the webhook has not heard of
-	State  a2a.TaskState  `json:"state"` // that it has heard of
+	Next   uint64         `json:"next"`  // entry, which the webhook has not received
+	State  a2a.TaskState  `json:"state"` // that it has received
 }
 
 // Bounds of webhooks.
@@ -35,6 +39,9 @@ const (
 	pushTries   = 6
 	firstPause  = time.Second // between tries; it doubles
 )
+
+// pushBounds are those of the calls of webhooks that are under way. The others wait as records.
+var pushBounds = outbound.Bounds{All: 128, Principal: 8, Host: 8, Server: 4, Failures: 5, Pause: 30 * time.Second}
 
 // checkPush refuses a webhook that is not called, or whose texts are too long.
 func (g *Gateway) checkPush(_ context.Context, p *a2a.PushConfig) error {
@@ -73,7 +80,7 @@ func (g *Gateway) addPush(ctx context.Context, c call, id performatives.SessionI
 	}
 	p.TaskID, p.Tenant = a2a.TaskID(id), ""
 	r := newRecord(c, id)
-	r.Push = &pushRecord{Config: p, State: s.state(c.pass.Agent)}
+	r.Push = &pushRecord{Config: p, State: s.state(c.Agent)}
 	if head := s.view.Head.Sequence; head != nil {
 		r.Push.Next = *head + 1
 	}
@@ -94,8 +101,8 @@ func (g *Gateway) addPush(ctx context.Context, c call, id performatives.SessionI
 // CreateTaskPushConfig adds a webhook.
 func (t tasks) CreateTaskPushConfig(ctx context.Context, p *a2a.PushConfig) (*a2a.PushConfig, error) {
 	c := callOf(ctx)
-	if c.pass.ReadOnly {
-		return nil, t.refusal(errReadOnly)
+	if err := c.Acts(); err != nil {
+		return nil, t.refusal(err)
 	}
 	if err := t.checkPush(ctx, p); err != nil {
 		return nil, t.refusal(err)
@@ -110,7 +117,7 @@ func (t tasks) GetTaskPushConfig(ctx context.Context, q *a2a.GetTaskPushConfigRe
 	if err != nil {
 		return nil, t.refusal(err)
 	}
-	data, revision, err := t.o.Records.Get(ctx, key)
+	data, revision, err := t.record(ctx, key)
 	if err == nil && data == nil {
 		err = noTask()
 	}
@@ -164,8 +171,8 @@ func (t tasks) ListTaskPushConfigs(ctx context.Context, q *a2a.ListTaskPushConfi
 
 // DeleteTaskPushConfig takes a webhook away, if it is there.
 func (t tasks) DeleteTaskPushConfig(ctx context.Context, q *a2a.DeleteTaskPushConfigRequest) error {
-	if callOf(ctx).pass.ReadOnly {
-		return t.refusal(errReadOnly)
+	if err := callOf(ctx).Acts(); err != nil {
+		return t.refusal(err)
 	}
 	key, err := t.pushKey(ctx, q.TaskID, q.ID)
 	if err != nil {
@@ -175,81 +182,125 @@ func (t tasks) DeleteTaskPushConfig(ctx context.Context, q *a2a.DeleteTaskPushCo
 	return t.refusal(t.o.Records.Delete(ctx, key))
 }
 
-// notify tells a webhook of what is new; done is once it heard that the task is over.
+// notify tells a webhook of what is new; done is once it knows that the task is over.
 func (f *followers) notify(ctx context.Context, key string, c call, r *record) (done bool, err error) {
-	s, err := f.look(ctx, c, r.Session)
-	if refused(err) {
-		return true, nil
+	if over, known, err := f.known(ctx, c, r); err != nil || known {
+		return over, err
 	}
+	now, failed, err := f.call(ctx, key, c, r)
 	if err != nil {
 		return false, err
 	}
-	next, state := uint64(0), s.state(c.pass.Agent)
-	if head := s.view.Head.Sequence; head != nil {
-		next = *head + 1
-	}
-	if next == r.Push.Next && state == r.Push.State {
-		return state.Terminal() && s.view.State.Over(), nil
-	}
-	none := 0
-	task, err := f.write(ctx, c, s, &none, state.Terminal())
-	if err != nil {
-		return false, err
-	}
-	if err := f.post(ctx, *r, fmt.Sprintf("%s.%d", key, next), task); err != nil {
+	if failed != nil {
 		if ctx.Err() != nil {
-			return false, err
+			return false, failed
 		}
-		f.o.Log.Info("a webhook was not reached", zap.String("task", string(task.ID)), zap.Error(err))
+		if r.tries++; r.tries < pushTries {
+			return false, &later{failed, firstPause << (r.tries - 1)}
+		}
+		f.o.Service.Log.Info("a webhook was not reached", zap.String("task", string(r.Session)), zap.Error(failed))
 	}
-	r.Push.Next, r.Push.State = next, state
-	ctx = context.WithoutCancel(ctx) // what it heard is noted, also while the gateway closes
-	if done = s.view.State.Over(); done {
+	r.tries, r.Push.Next, r.Push.State = 0, now.next, now.state
+	if now.over {
 		return true, nil
 	}
+	ctx = context.WithoutCancel(ctx) // what it received is noted, also while the gateway closes
 	data, err := json.Marshal(*r)
 	if err != nil {
 		return false, err
 	}
-	revision, changed, err := f.o.Records.Update(ctx, key, data, r.revision)
-	if err == nil && !changed {
-		r.revision = revision
+	revision, err := f.o.Records.Update(ctx, key, data, r.revision)
+	if errors.Is(err, store.ErrConflict) {
+		return true, nil // it was changed by the caller, maybe at another broker
 	}
-	return changed, err // by the caller, maybe at another broker
+	if err != nil {
+		return false, err
+	}
+	r.revision = revision
+	return false, f.o.Records.Sync()
 }
 
-// post posts a task to a webhook, again and again if that fails.
+// known reports whether a webhook knows all of a task, and then whether the task is over.
+func (f *followers) known(ctx context.Context, c call, r *record) (over, known bool, err error) {
+	view, err := c.View(ctx, r.Session)
+	if err != nil || nextOf(view) != r.Push.Next {
+		return false, false, err
+	}
+	s, err := f.look(ctx, c, r.Session)
+	if err != nil || s.state(c.Agent) != r.Push.State {
+		return false, false, err
+	}
+	return r.Push.State.Terminal() && s.view.State.Over(), true, nil
+}
+
+// nextOf is the sequence number of a session's next entry.
+func nextOf(view api.SessionView) uint64 {
+	if view.Head.Sequence == nil {
+		return 0
+	}
+	return *view.Head.Sequence + 1
+}
+
+// told is what a webhook was told.
+type told struct {
+	next  uint64
+	state a2a.TaskState
+	over  bool
+}
+
+// call calls a webhook when it is the caller's turn; failed is why it was not told. What waits for
+// its turn holds nothing but its record, and the webhook is told of the task as it is then.
+func (f *followers) call(ctx context.Context, key string, c call, r *record) (now told, failed, err error) {
+	to, err := url.Parse(r.Push.Config.URL)
+	if err != nil {
+		return now, nil, err
+	}
+	leave, err := f.pushes.Enter(ctx, string(r.Caller), to)
+	if open, is := errors.AsType[*outbound.OpenError](err); is {
+		err = &later{open, open.Retry}
+	}
+	if err != nil {
+		return now, nil, err
+	}
+	outcome := context.Canceled // it says nothing of the server
+	defer func() { leave(outcome) }()
+	s, err := f.look(ctx, c, r.Session)
+	if err != nil {
+		return now, nil, err
+	}
+	now, none := told{nextOf(s.view), s.state(c.Agent), s.view.State.Over()}, 0
+	task, err := f.write(ctx, c, s, &none, now.state.Terminal())
+	if err != nil {
+		return now, nil, err
+	}
+	failed = f.post(ctx, *r, fmt.Sprintf("%s.%d", key, now.next), task)
+	if outcome = failed; errors.Is(failed, errAnswered) {
+		outcome = nil
+	}
+	return now, failed, nil
+}
+
+// errAnswered is the failure of a webhook whose server works.
+var errAnswered = errors.New("answered")
+
+// post posts a task to a webhook. The signature is that of Standard Webhooks, by the agent's key.
 func (f *followers) post(ctx context.Context, r record, id string, task *a2a.Task) error {
 	body, err := json.Marshal(object{"task": task})
 	if err != nil {
 		return err
 	}
-	pause := firstPause
-	for try := 1; ; try++ {
-		if err = f.postOnce(ctx, r, id, body); err == nil || try == pushTries {
-			return err
-		}
-		if err := background.Pause(ctx, pause); err != nil {
-			return err
-		}
-		pause *= 2
-	}
-}
-
-// postOnce posts once. The signature is that of Standard Webhooks, by the agent's key.
-func (f *followers) postOnce(ctx context.Context, r record, id string, body []byte) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.Push.Config.URL, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
-	stamp := strconv.FormatInt(f.o.Now().Unix(), 10)
+	stamp := strconv.FormatInt(f.o.Service.Now().Unix(), 10)
 	h := request.Header
 	h.Set("Content-Type", "application/json")
 	h.Set("User-Agent", "parley")
 	h.Set(a2a.SvcParamVersion, string(a2a.Version))
 	h.Set("Webhook-Id", id)
 	h.Set("Webhook-Timestamp", stamp)
-	if signer, err := f.o.Custody.Signer(ctx, r.Agent); err != nil {
+	if signer, err := f.o.Service.Custody.Signer(ctx, r.Agent); err != nil {
 		return err
 	} else if signer != nil {
 		signature, err := signer.Sign([]byte(id + "." + stamp + "." + string(body)))
@@ -271,8 +322,11 @@ func (f *followers) postOnce(ctx context.Context, r record, id string, body []by
 	}
 	defer answer.Body.Close()                              //nolint:errcheck // only the status matters
 	io.Copy(io.Discard, io.LimitReader(answer.Body, 4096)) //nolint:errcheck // for reuse of the connection
-	if answer.StatusCode/100 != 2 {
-		return fmt.Errorf("answered %s", answer.Status)
+	switch answer.StatusCode / 100 {
+	case 2:
+		return nil
+	case 5:
+		return errors.New("answered " + answer.Status)
 	}
-	return nil
+	return fmt.Errorf("%w %s", errAnswered, answer.Status)
 }

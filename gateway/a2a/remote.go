@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/internal/outbound"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -41,8 +42,6 @@ type RemoteOptions struct {
 
 	// Agents lists the cards that name a server elsewhere, if anything changed since a revision.
 	Agents func(since uint64) (cards []api.Card, revision uint64)
-	// WatchInbox tells of new messages in a principal's inbox.
-	WatchInbox func(ctx context.Context, a performatives.Agent) (changed <-chan struct{}, stop func(), err error)
 }
 
 // lookEvery is how often new agents are looked for.
@@ -50,7 +49,9 @@ const lookEvery = time.Second
 
 // NewRemotes starts talking.
 func NewRemotes(o RemoteOptions) *Remotes {
-	r := &Remotes{o: o, client: remoteClient(o.Private), work: background.New(), running: map[performatives.Agent]*talk{}}
+	client := remoteClient(o.Private)
+	client.Transport = outbound.New(talkBounds).Transport(client.Transport)
+	r := &Remotes{o: o, client: client, work: background.New(), running: map[performatives.Agent]*talk{}}
 	r.work.Go(func(ctx context.Context) {
 		var cards []api.Card
 		var revision uint64
@@ -122,6 +123,10 @@ type talk struct {
 // AnswerWithin is how long an agent elsewhere has to answer one request.
 const AnswerWithin = 30 * time.Second
 
+// talkBounds are those of the requests that are under way. They may take long, and each talk has a
+// circuit breaker.
+var talkBounds = outbound.Bounds{All: 256, Principal: 64, Host: 64, Server: 64}
+
 // Bounds of a talk.
 const (
 	workWithin = 2 * time.Minute // of a task that its server works on
@@ -145,46 +150,42 @@ const (
 // run sends what is in the inbox, in order, and waits for more.
 func (t *talk) run(ctx context.Context) {
 	g := t.o.Gateway
-	changed, stop, err := t.o.WatchInbox(ctx, t.agent)
-	if err != nil {
-		g.o.Log.Warn("a2a remote inbox", zap.String("agent", string(t.agent)), zap.Error(err))
-		return
-	}
-	defer stop()
 	cursor := uint64(0)
-	if data, _, err := g.o.Records.Get(ctx, t.key(cursorKind, "")); err != nil || len(data) > 0 && json.Unmarshal(data, &cursor) != nil {
-		g.o.Log.Error("a2a remote cursor", zap.String("agent", string(t.agent)), zap.Error(err))
+	if data, _, err := g.record(ctx, t.key(cursorKind, "")); err != nil || len(data) > 0 && json.Unmarshal(data, &cursor) != nil {
+		g.o.Service.Log.Error("a2a remote cursor", zap.String("agent", string(t.agent)), zap.Error(err))
 		return
 	}
+	inbox, err := g.o.Service.As(t.agent).FollowInbox(ctx, &cursor)
+	if err != nil {
+		g.o.Service.Log.Warn("a2a remote inbox", zap.String("agent", string(t.agent)), zap.Error(err))
+		return
+	}
+	defer inbox.Close()
 	for ctx.Err() == nil {
-		var page api.InboxPage
-		if err := g.ask(ctx, t.agent, api.InboxMessages.Verb, api.ListInbox{Since: &cursor, Limit: 16}, &page); err != nil {
-			background.Pause(ctx, retryWait) //nolint:errcheck // the loop looks
-			continue
-		}
-		for _, m := range page.Messages {
-			if !t.deliver(ctx, m) {
-				return
-			}
-			cursor = m.Cursor + 1
-			data, err := json.Marshal(cursor)
-			for err == nil {
-				if _, err := g.o.Records.Put(ctx, t.key(cursorKind, ""), data); err == nil || background.Pause(ctx, retryWait) != nil {
-					break
-				}
-			}
-		}
-		if page.Cursor > cursor {
-			cursor = page.Cursor
-		}
-		if page.More {
-			continue
+		if inbox.Read(ctx, func(page []api.InboxMessage) error { return t.deliverAll(ctx, page) }) != nil {
+			return // and it begins again
 		}
 		select {
-		case <-changed:
+		case <-inbox.Changed:
 		case <-ctx.Done():
 		}
 	}
+}
+
+// deliverAll sends messages, and notes after each of them that it was sent.
+func (t *talk) deliverAll(ctx context.Context, page []api.InboxMessage) error {
+	for _, m := range page {
+		if !t.deliver(ctx, m) {
+			return ctx.Err()
+		}
+		data, err := json.Marshal(m.Cursor + 1)
+		for err == nil {
+			if _, err := t.o.Gateway.put(ctx, t.key(cursorKind, ""), data); err == nil || background.Pause(ctx, retryWait) != nil {
+				break
+			}
+		}
+	}
+	return nil
 }
 
 // deliver sends one message until it is answered, or not worth sending any more; false is the
@@ -203,7 +204,7 @@ func (t *talk) deliver(ctx context.Context, m api.InboxMessage) bool {
 		}
 		t.server = nil
 		if t.failures++; t.failures == opensAfter {
-			t.o.Gateway.o.Log.Warn("an agent elsewhere does not answer", zap.String("agent", string(t.agent)), zap.Error(err))
+			t.o.Gateway.o.Service.Log.Warn("an agent elsewhere does not answer", zap.String("agent", string(t.agent)), zap.Error(err))
 		}
 		if background.Pause(ctx, min(retryWait<<min(t.failures-1, 6), maxBreak)) != nil {
 			return false

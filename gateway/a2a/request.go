@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// oldMethod tells whether a JSON-RPC request is one of 0.3, whose methods are called
+// oldMethod reports whether a JSON-RPC request is one of 0.3, whose methods are called
 // message/send and the like.
 func oldMethod(body []byte) bool {
 	var request struct {
@@ -55,7 +55,7 @@ func camelParams(body []byte) []byte {
 	return body
 }
 
-// isJSON tells whether a media type is one of JSON, or missing.
+// isJSON reports whether a media type is one of JSON, or missing.
 func isJSON(contentType string) bool {
 	kind, _, err := mime.ParseMediaType(contentType)
 	return contentType == "" || err == nil && (kind == jsonType || strings.HasSuffix(kind, "+json"))

@@ -3,15 +3,13 @@ package a2agateway
 import (
 	"bytes"
 	"net/http"
-	"time"
 
 	"github.com/go-json-experiment/json"
 )
 
 // A response writes what the library answers, with two corrections: an error before the first
 // event of a stream is an answer of its own, not an event, and errors of REST have the
-// status that A2A §5.4 gives them. Each write has its own deadline, so that a stream may
-// last and a client that is too slow is cut off.
+// status that A2A §5.4 gives them.
 type response struct {
 	http.ResponseWriter
 	out    *http.ResponseController
@@ -20,8 +18,6 @@ type response struct {
 	held   bytes.Buffer // of an error, or of a stream until its first event
 	ended  bool         // with an error
 }
-
-const writeWithin = 10 * time.Second
 
 // WriteHeader holds the status of errors, and of streams.
 func (r *response) WriteHeader(status int) {
@@ -41,11 +37,6 @@ func (r *response) Write(data []byte) (int, error) {
 	case r.status != 0:
 		return r.held.Write(data)
 	}
-	return r.send(data)
-}
-
-func (r *response) send(data []byte) (int, error) {
-	r.out.SetWriteDeadline(time.Now().Add(writeWithin)) //nolint:errcheck // of a connection that has a deadline
 	return r.ResponseWriter.Write(data)
 }
 
@@ -81,8 +72,8 @@ func (r *response) release() {
 		data, status = corrected(data, status)
 	}
 	r.ResponseWriter.WriteHeader(status)
-	r.held = bytes.Buffer{} // a stream may last
-	r.send(data)            //nolint:errcheck // the client went away
+	r.held = bytes.Buffer{}      // a stream may last
+	r.ResponseWriter.Write(data) //nolint:errcheck // the client went away
 }
 
 // statuses are those of REST that the library does not have.

@@ -12,7 +12,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/parley-asp/parley/hosted"
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -95,8 +96,8 @@ func (g *Gateway) say(ctx context.Context, c call, q *a2a.SendMessageRequest) (p
 	if err != nil {
 		return "", err
 	}
-	if c.pass.ReadOnly {
-		return "", errReadOnly
+	if err := c.Acts(); err != nil {
+		return "", err
 	}
 	if q.Config != nil && q.Config.PushConfig != nil {
 		if err := g.checkPush(ctx, q.Config.PushConfig); err != nil {
@@ -123,13 +124,13 @@ func (g *Gateway) act(ctx context.Context, c call, id performatives.SessionID, t
 	if s.envelope != nil {
 		return g.submit(ctx, c, id, s)
 	}
-	key := c.agent.Token() + " " + string(id) + " " + s.id
-	if was, accepted, err := g.o.Hosted.Before(ctx, c.pass.Agent, "a2a open "+key); err != nil || accepted && s.opensOnly() {
+	key := c.to.Token() + " " + string(id) + " " + s.id
+	if was, accepted, err := c.Before(ctx, "a2a open "+key); err != nil || accepted && s.opensOnly() {
 		return was, err // a message that came before is answered as it was then
 	} else if accepted {
 		return was, g.hold(ctx, c, was, s)
 	}
-	if was, accepted, err := g.o.Hosted.Before(ctx, c.pass.Agent, "a2a "+key); err != nil || accepted {
+	if was, accepted, err := c.Before(ctx, "a2a "+key); err != nil || accepted {
 		return was, err
 	}
 	if id != "" {
@@ -141,14 +142,15 @@ func (g *Gateway) act(ctx context.Context, c call, id performatives.SessionID, t
 			if err != nil {
 				return "", err
 			}
-			if task && s.action == nil && !view.view.State.Over() && view.state(c.pass.Agent).Terminal() {
+			if task && s.action == nil && !view.view.State.Over() && view.state(c.Agent).Terminal() {
 				return "", a2a.NewError(a2a.ErrUnsupportedOperation, "the task is completed; its context takes text without the taskId, and actions")
 			}
 			act, err := s.act(c, view)
 			if err != nil {
 				return "", err
 			}
-			_, err = g.o.Hosted.Say(ctx, c.pass.Agent, id, "a2a "+key, act)
+			act.Session, act.Key = id, "a2a "+key
+			_, err = c.Say(ctx, act)
 			return id, err
 		}
 	}
@@ -164,7 +166,7 @@ func (g *Gateway) submit(ctx context.Context, c call, id performatives.SessionID
 	if id != "" && m.Session != id {
 		return "", invalid("the envelope is of another session than the message")
 	}
-	accepted, err := g.o.Broker.SubmitAs(ctx, c.pass.Agent, m.Session, s.envelope)
+	accepted, err := c.Submit(ctx, m.Session, s.envelope)
 	return accepted.Session, err
 }
 
@@ -204,10 +206,10 @@ var outside = []string{"action", "body", "recipient", "constraints", "purpose", 
 
 // act is what a message says in a session. What it leaves out is taken from what waits for
 // the caller's answer.
-func (s said) act(c call, at snapshot) (hosted.Said, error) {
+func (s said) act(c call, at snapshot) (api.Say, error) {
 	act, err := s.performative()
 	if err != nil {
-		return hosted.Said{}, err
+		return api.Say{}, err
 	}
 	body := object{}
 	given, explicit := s.action["body"].(map[string]any)
@@ -220,12 +222,12 @@ func (s said) act(c call, at snapshot) (hosted.Said, error) {
 		}
 	}
 	if s.action["action"] == "question" && body["referenceId"] == nil {
-		if waiting, _ := at.open(c.pass.Agent); len(waiting) == 0 {
+		if waiting, _ := at.open(c.Agent); len(waiting) == 0 {
 			act = performatives.Query // there is no offer to ask about
 		}
 	}
-	if offers := at.offeredSince(c.pass.Agent); act == performatives.Accept && body["referenceId"] == nil && len(offers) > 1 {
-		return hosted.Said{}, invalid("there is more than one new offer: data.referenceId says which you accept, of %s", strings.Join(offers, ", "))
+	if offers := at.offeredSince(c.Agent); act == performatives.Accept && body["referenceId"] == nil && len(offers) > 1 {
+		return api.Say{}, invalid("there is more than one new offer: data.referenceId says which you accept, of %s", strings.Join(offers, ", "))
 	}
 	s.fill(act, body, c, at)
 	said, err := speak(act, body)
@@ -254,8 +256,8 @@ func (g *Gateway) open(ctx context.Context, c call, id performatives.SessionID, 
 	purpose, _ := s.action["purpose"].(string)
 	subject, _ := s.action["subject"].(string)
 	mode, _ := s.action["mode"].(string)
-	o := hosted.Opening{
-		With: []performatives.Agent{c.agent}, Mode: mode, Subject: subject,
+	o := gateway.Opening{
+		With: []performatives.Agent{c.to}, Mode: mode, Subject: subject,
 		Purpose: cmp.Or(purpose, clip(s.text), subject, "negotiate"),
 		Terms:   map[string]jsontext.Value{"invitationTimeoutMs": invitationTimeout},
 	}
@@ -273,7 +275,8 @@ func (g *Gateway) open(ctx context.Context, c call, id performatives.SessionID, 
 	if err != nil {
 		return "", invalid("the message is no UTF-8")
 	}
-	accepted, err := g.o.Hosted.Say(ctx, c.pass.Agent, id, key, invitation)
+	invitation.Session, invitation.Key = id, key
+	accepted, err := c.Say(ctx, invitation)
 	if err != nil || only {
 		return accepted.Session, err
 	}

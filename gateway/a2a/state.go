@@ -31,12 +31,12 @@ func (s snapshot) open(side performatives.Agent) (waiting []api.OfferView, all i
 	return waiting, all
 }
 
-// agreed tells whether something was accepted.
+// agreed reports whether something was accepted.
 func (s snapshot) agreed() bool {
 	return s.view.Closing == "agreed" || slices.ContainsFunc(slices.Concat(s.view.Proposals, s.view.Commitments), func(o api.OfferView) bool { return o.Status == "accepted" })
 }
 
-// rejected tells whether the last word on an offer, or on the invitation, was a REJECT.
+// rejected reports whether the last word on an offer, or on the invitation, was a REJECT.
 func (s snapshot) rejected() bool {
 	offers := s.view.Proposals
 	return s.view.Closing == "rejected" || s.view.Invitation.Status == "rejected" || len(offers) > 0 && offers[len(offers)-1].Status == "rejected"
@@ -82,7 +82,7 @@ func (s snapshot) last() performatives.Agent {
 
 // status says where the task stands, and what the caller may do about it.
 func (s snapshot) status(c call) a2a.TaskStatus {
-	state := s.state(c.pass.Agent)
+	state := s.state(c.Agent)
 	status := a2a.TaskStatus{State: state}
 	if at, err := time.Parse(time.RFC3339, s.view.Updated); err == nil {
 		status.Timestamp = &at
@@ -105,16 +105,16 @@ func (s snapshot) explain(c call, state a2a.TaskState) (string, object) {
 	switch state {
 	case a2a.TaskStateAuthRequired:
 		if e := s.view.Escalation; e != nil {
-			return fmt.Sprintf("A human of %s decides about it by %s; nothing else is heard until then.", e.Organisation, e.Deadline),
+			return fmt.Sprintf("A human of %s decides about it by %s; nothing else is allowed until then.", e.Organisation, e.Deadline),
 				object{"escalationId": string(e.ID), "organisation": string(e.Organisation), "deadline": e.Deadline, "urgency": e.Urgency}
 		}
 	case a2a.TaskStateInputRequired:
 		return s.asks(c)
 	case a2a.TaskStateWorking:
 		if s.view.State == session.Invited {
-			return "The invitation waits for " + string(c.agent) + ".", object{}
+			return "The invitation waits for " + string(c.to) + ".", object{}
 		}
-		return "It is the turn of " + string(c.agent) + ".", object{}
+		return "It is the turn of " + string(c.to) + ".", object{}
 	case a2a.TaskStateCompleted:
 		return "There is an agreement.", object{}
 	case a2a.TaskStateFailed, a2a.TaskStateRejected, a2a.TaskStateCanceled:
@@ -124,14 +124,14 @@ func (s snapshot) explain(c call, state a2a.TaskState) (string, object) {
 	return "The session is " + s.view.State.String() + ".", object{}
 }
 
-// asks says what would be heard of the caller.
+// asks says what the caller may send.
 func (s snapshot) asks(c call) (string, object) {
-	heard := []string{}
-	for _, act := range s.view.State.Hears() {
-		heard = append(heard, act.String())
+	allowed := []string{}
+	for _, act := range s.view.State.Acts() {
+		allowed = append(allowed, act.String())
 	}
-	data, text := object{"heard": heard}, "It is your turn."
-	if waiting, _ := s.open(c.pass.Agent); len(waiting) > 0 {
+	data, text := object{"allowed": allowed}, "It is your turn."
+	if waiting, _ := s.open(c.Agent); len(waiting) > 0 {
 		ids := []string{}
 		for _, o := range waiting {
 			ids = append(ids, id(o))
@@ -145,7 +145,7 @@ func (s snapshot) asks(c call) (string, object) {
 			text += fmt.Sprintf(" %s of %s waits for your answer: {\"action\": \"accept\"}, \"counter\" with terms, \"reject\" or \"question\".", id(newest), newest.From)
 		}
 	}
-	return text + " Heard is " + strings.Join(heard, ", ") + ".", data
+	return text + " Allowed: " + strings.Join(allowed, ", ") + ".", data
 }
 
 // offeredSince are the offers that others have made since the caller spoke last, also those
@@ -174,7 +174,7 @@ func id(o api.OfferView) string {
 
 // artifacts are what came of the session: its outcome once the task is over, and its agreements.
 func (g *Gateway) artifacts(ctx context.Context, c call, s snapshot) (all []*a2a.Artifact, err error) {
-	if s.state(c.pass.Agent).Terminal() {
+	if s.state(c.Agent).Terminal() {
 		outcome := object{"state": s.view.State.String(), "agreed": s.agreed(), "mode": s.view.Mode}
 		if s.view.Closing != "" {
 			outcome["reason"] = s.view.Closing
@@ -189,13 +189,13 @@ func (g *Gateway) artifacts(ctx context.Context, c call, s snapshot) (all []*a2a
 		return all, nil
 	}
 	var page api.Agreements
-	if err := g.ask(ctx, c.pass.Agent, api.AgreementList.Verb, api.ListAgreements{Session: s.view.Session}, &page); err != nil {
+	if err := c.Call(ctx, api.AgreementList.Verb, api.ListAgreements{Session: s.view.Session}, &page); err != nil {
 		return nil, err
 	}
 	agreements := 0
 	for _, row := range page.Agreements {
 		var document object
-		err := g.ask(ctx, c.pass.Agent, api.AgreementGet.Verb, api.GetAgreement{Agreement: row.Agreement}, &document)
+		err := c.Call(ctx, api.AgreementGet.Verb, api.GetAgreement{Agreement: row.Agreement}, &document)
 		if _, refused := errors.AsType[*session.Refusal](err); refused {
 			continue // one that cannot be shown, such as with terms that are too long
 		}

@@ -2,15 +2,13 @@ package a2agateway
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"time"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 
-	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/session"
 )
 
 // waitFor is how long a message that is not streamed waits for an answer. Most agents take
@@ -23,13 +21,13 @@ func (g *Gateway) wait(ctx context.Context, c call, id performatives.SessionID) 
 	defer cancel()
 	g.watch(ctx, id, func() bool { //nolint:errcheck // it waited long enough
 		s, err := g.look(ctx, c, id)
-		return err == nil && s.state(c.pass.Agent) == a2a.TaskStateWorking
+		return err == nil && s.state(c.Agent) == a2a.TaskStateWorking
 	})
 }
 
 // watch calls look, and again whenever the session goes on, until it returns false.
 func (g *Gateway) watch(ctx context.Context, id performatives.SessionID, look func() bool) error {
-	changed, stop, err := g.o.WatchSession(ctx, id)
+	changed, stop, err := g.o.Service.WatchSession(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -69,7 +67,7 @@ func (t tasks) SubscribeToTask(ctx context.Context, q *a2a.SubscribeToTaskReques
 	return func(yield func(a2a.Event, error) bool) {
 		c, id := callOf(ctx), performatives.SessionID(q.ID)
 		s, err := t.look(ctx, c, id)
-		if err == nil && s.state(c.pass.Agent).Terminal() {
+		if err == nil && s.state(c.Agent).Terminal() {
 			err = a2a.NewError(a2a.ErrUnsupportedOperation, "the task is over")
 		}
 		if err != nil {
@@ -80,29 +78,9 @@ func (t tasks) SubscribeToTask(ctx context.Context, q *a2a.SubscribeToTaskReques
 	}
 }
 
-// maxStreams is how many streams a caller has open at most.
-const maxStreams = 256
-
-// enterStream counts a stream of a caller, until leave.
-func (g *Gateway) enterStream(a performatives.Agent) (leave func(), err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.streams[a] >= maxStreams {
-		return nil, session.Refuse(session.RateLimited, "there are %d open streams of %s: close some", maxStreams, a)
-	}
-	g.streams[a]++
-	return func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if g.streams[a]--; g.streams[a] == 0 {
-			delete(g.streams, a)
-		}
-	}, nil
-}
-
 // stream yields the task, then what others say as updates of its status, and its artifacts.
 func (t tasks) stream(ctx context.Context, c call, id performatives.SessionID, history *int, yield func(a2a.Event, error) bool, last func(a2a.TaskState) bool) {
-	leave, err := t.enterStream(c.pass.Agent)
+	leave, err := c.EnterStream(ctx)
 	if err != nil {
 		yield(nil, t.refusal(err))
 		return
@@ -111,15 +89,18 @@ func (t tasks) stream(ctx context.Context, c call, id performatives.SessionID, h
 	var sent *uint64
 	var state a2a.TaskState
 	failed := t.watch(ctx, id, func() bool {
-		s, all, err := t.since(ctx, c, id, sent, state, history)
-		for retryable(err) && background.Pause(ctx, retryWait) == nil {
-			s, all, err = t.since(ctx, c, id, sent, state, history) // there may be no further change to wait for
-		}
-		if err != nil {
+		ctx, end := gateway.Page(ctx)
+		defer end()
+		var s snapshot
+		var all []a2a.Event
+		if err := gateway.Retry(ctx, func() (err error) { // there may be no further change to wait for
+			s, all, err = t.since(ctx, c, id, sent, state, history)
+			return err
+		}); err != nil {
 			yield(nil, t.refusal(err))
 			return false
 		}
-		state, sent = s.state(c.pass.Agent), s.view.Head.Sequence
+		state, sent = s.state(c.Agent), s.view.Head.Sequence
 		for _, e := range all {
 			if !yield(e, nil) {
 				return false
@@ -142,11 +123,6 @@ func (g *Gateway) since(ctx context.Context, c call, id performatives.SessionID,
 	return s, all, err
 }
 
-func retryable(err error) bool {
-	refusal, is := errors.AsType[*session.Refusal](err)
-	return is && (refusal.Code == session.Unavailable || refusal.Code == session.RateLimited)
-}
-
 // news are the events since an entry, all of it as a task at first.
 func (g *Gateway) news(ctx context.Context, c call, s snapshot, sent *uint64, was a2a.TaskState, history *int) ([]a2a.Event, error) {
 	if sent == nil {
@@ -154,7 +130,7 @@ func (g *Gateway) news(ctx context.Context, c call, s snapshot, sent *uint64, wa
 		return []a2a.Event{task}, err
 	}
 	info := a2a.TaskInfo{TaskID: a2a.TaskID(s.view.Session), ContextID: string(s.view.Session)}
-	state := s.state(c.pass.Agent)
+	state := s.state(c.Agent)
 	var all []a2a.Event
 	for _, e := range s.entries {
 		if m := messageOf(e, c); e.Sequence > *sent && m.Role == a2a.MessageRoleAgent {

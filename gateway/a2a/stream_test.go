@@ -2,66 +2,63 @@ package a2agateway
 
 import (
 	"context"
-	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/custody"
+	"github.com/parley-asp/parley/broker/custody"
+	"github.com/parley-asp/parley/broker/limits"
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/session"
 )
-
-// A caller has a bounded number of streams, whatever others have.
-func TestStreams(t *testing.T) {
-	t.Parallel()
-	const one, other = performatives.Agent("agent://acme.com/one"), performatives.Agent("agent://acme.com/other")
-	g := New(Options{})
-	t.Cleanup(g.Close)
-	var leave func()
-	for range maxStreams {
-		var err error
-		if leave, err = g.enterStream(one); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := g.enterStream(one); !errors.Is(err, &session.Refusal{Code: session.RateLimited}) {
-		t.Errorf("one stream too many: %v", err)
-	}
-	if _, err := g.enterStream(other); err != nil {
-		t.Errorf("a stream of another caller: %v", err)
-	}
-	leave()
-	if _, err := g.enterStream(one); err != nil {
-		t.Errorf("after one has ended: %v", err)
-	}
-}
-
-// One session, in which it is the agent's turn for ever.
-type quietBroker struct{ Broker }
 
 const quietSession, quietAgent = "01a203c6-ffc9-75b7-8a2b-65f87713b878", performatives.Agent("agent://widgets.co/seller")
 
-func (quietBroker) CallAs(_ context.Context, _ performatives.Agent, verb string, _ []byte) ([]byte, error) {
+// quiet has one session, in which it is the agent's turn for ever.
+func quiet(_ context.Context, _ performatives.Agent, verb string, _ []byte) ([]byte, error) {
 	if verb == api.SessionMessages.Name {
 		return []byte(`{"messages":[]}`), nil
 	}
 	return []byte(`{"sessionId":"` + quietSession + `","state":"INVITED","participants":[{"agentId":"` + string(quietAgent) + `"}]}`), nil
 }
 
+// Who owes something is refused before its request is read, and told when to come back.
+func TestOwes(t *testing.T) {
+	t.Parallel()
+	service := &gateway.Service{
+		Tokens: func(context.Context, string) (custody.Pass, error) {
+			return custody.Pass{Agent: "agent://acme.com/one"}, nil
+		},
+		Charge: func(performatives.Agent, int) error { return api.RateLimited("bytesOut", 2*time.Second, "later") },
+	}
+	g := New(Options{Service: service, Served: func(performatives.Agent) (api.Card, bool) { return api.Card{}, true }})
+	t.Cleanup(g.Close)
+	unread := strings.NewReader(`{"jsonrpc":"2.0"}`)
+	r := httptest.NewRequest(http.MethodPost, Base+quietAgent.Token()+"/", unread)
+	r.Header.Set("Authorization", "Bearer t")
+	w := httptest.NewRecorder()
+	g.ServeHTTP(w, r)
+	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "2" || !strings.Contains(w.Body.String(), "RESOURCE_EXHAUSTED") || unread.Len() != int(unread.Size()) {
+		t.Errorf("answered %d, come back after %s: %s", w.Code, w.Header().Get("Retry-After"), w.Body)
+	}
+}
+
 // A client that goes away in the middle of a stream leaves nothing behind.
 func TestStreamLeft(t *testing.T) {
 	t.Parallel()
 	watched := 0
-	g := New(Options{Broker: quietBroker{}, WatchSession: func(context.Context, performatives.SessionID) (<-chan struct{}, func(), error) {
+	service := &gateway.Service{Accounts: limits.NewAccounts(limits.Limits{Streams: 1}.WithDefaults(), time.Now), CallAs: quiet, WatchSession: func(context.Context, performatives.SessionID) (<-chan struct{}, func(), error) {
 		watched++
 		return make(chan struct{}), func() { watched-- }, nil
-	}})
+	}}
+	g := New(Options{Service: service})
 	t.Cleanup(g.Close)
-	c := call{pass: custody.Pass{Agent: "agent://acme.com/one"}, agent: quietAgent}
+	c := call{Caller: service.As("agent://acme.com/one"), to: quietAgent}
 	for name, leaves := range map[string]func(context.CancelFunc) bool{
 		"while it waits":         func(leave context.CancelFunc) bool { leave(); return true },
 		"while an event is sent": func(context.CancelFunc) bool { return false },
@@ -75,31 +72,17 @@ func TestStreamLeft(t *testing.T) {
 			return leaves(leave)
 		})
 		leave()
-		if events != 1 || watched != 0 || len(g.streams) != 0 {
-			t.Errorf("%s: after %d events %d still watch, and %d callers have streams", name, events, watched, len(g.streams))
+		if events != 1 || watched != 0 {
+			t.Errorf("%s: after %d events %d still watch", name, events, watched)
 		}
 	}
-}
-
-// A stream ends when its token expires, or is removed.
-func TestUntil(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		g := New(Options{Now: time.Now})
-		defer g.Close()
-		begun, removed := time.Now(), make(chan struct{})
-		expires, cancel := g.until(t.Context(), custody.Pass{Expires: begun.Add(time.Minute), Removed: removed})
-		defer cancel()
-		<-expires.Done()
-		if lasted := time.Since(begun); lasted != time.Minute {
-			t.Errorf("a stream of a token that expires in a minute lasted %s", lasted)
+	if _, err := c.EnterStream(t.Context()); err != nil {
+		t.Fatalf("one that was left is counted: %v", err)
+	}
+	tasks{g}.SubscribeToTask(context.WithValue(t.Context(), callKey{}, c), &a2a.SubscribeToTaskRequest{ID: quietSession})(func(_ a2a.Event, err error) bool {
+		if err == nil || watched != 0 {
+			t.Errorf("one stream too many is open: %v", err)
 		}
-		ends, cancel := g.until(t.Context(), custody.Pass{Removed: removed})
-		defer cancel()
-		if ends.Err() != nil {
-			t.Error("a stream ended before its token was removed")
-		}
-		close(removed)
-		<-ends.Done()
+		return false
 	})
 }

@@ -9,8 +9,6 @@ import (
 	"github.com/a2aproject/a2a-go/v2/a2asrv"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/hosted"
-	"github.com/parley-asp/parley/internal/calls"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -19,11 +17,6 @@ import (
 type tasks struct{ *Gateway }
 
 var _ a2asrv.RequestHandler = tasks{}
-
-// ask calls a verb as the caller and reads its reply.
-func (g *Gateway) ask(ctx context.Context, as performatives.Agent, verb api.Verb, request, reply any) error {
-	return calls.As(ctx, g.o.Broker, as, verb, request, reply)
-}
 
 // A snapshot is a session as its caller sees it: the view, and the newest entries.
 type snapshot struct {
@@ -40,15 +33,15 @@ func (g *Gateway) look(ctx context.Context, c call, id performatives.SessionID) 
 	if _, err := performatives.ParseSessionID(string(id)); err != nil {
 		return s, noTask()
 	}
-	if err := g.ask(ctx, c.pass.Agent, api.SessionGet.Verb, api.GetSession{Session: id}, &s.view); err != nil {
+	if s.view, err = c.View(ctx, id); err != nil {
 		return s, err
 	}
-	if !slices.ContainsFunc(s.view.Participants, func(p api.PartyView) bool { return p.Agent == c.agent }) {
+	if !slices.ContainsFunc(s.view.Participants, func(p api.PartyView) bool { return p.Agent == c.to }) {
 		return s, noTask()
 	}
 	if s.view.State == session.Introduced {
-		r := record{Session: id, Caller: c.pass.Agent, Agent: c.agent}
-		data, _, err := g.o.Records.Get(ctx, heldKind+r.key(""))
+		r := record{Session: id, Caller: c.Agent, Agent: c.to}
+		data, _, err := g.record(ctx, heldKind+r.key(""))
 		if err != nil {
 			return s, err
 		}
@@ -59,8 +52,8 @@ func (g *Gateway) look(ctx context.Context, c call, id performatives.SessionID) 
 		next = *head + 1 - min(*head+1, maxHistory)
 	}
 	for more := &next; more != nil; {
-		var page api.Messages
-		if err := g.ask(ctx, c.pass.Agent, api.SessionMessages.Verb, api.ListMessages{Session: id, Since: *more, Limit: maxHistory}, &page); err != nil {
+		page, err := c.Messages(ctx, api.ListMessages{Session: id, Since: *more, Limit: maxHistory})
+		if err != nil {
 			return s, err
 		}
 		for _, raw := range page.Messages {
@@ -115,20 +108,20 @@ func (t tasks) GetTask(ctx context.Context, q *a2a.GetTaskRequest) (*a2a.Task, e
 // CancelTask ends a session: WITHDRAW of the caller's invitation, REJECT of another's, or CLOSE.
 func (t tasks) CancelTask(ctx context.Context, q *a2a.CancelTaskRequest) (*a2a.Task, error) {
 	c, id := callOf(ctx), performatives.SessionID(q.ID)
-	if c.pass.ReadOnly {
-		return nil, t.refusal(errReadOnly)
+	if err := c.Acts(); err != nil {
+		return nil, t.refusal(err)
 	}
 	s, err := t.look(ctx, c, id)
 	if err != nil {
 		return nil, t.refusal(err)
 	}
-	var said hosted.Said
+	var said api.Say
 	switch invitation := s.view.Invitation; {
 	case s.view.State.Over() || s.view.State == session.Escalated:
 		return nil, a2a.NewError(a2a.ErrTaskNotCancelable, "the session is "+s.view.State.String())
-	case s.state(c.pass.Agent).Terminal():
+	case s.state(c.Agent).Terminal():
 		return nil, a2a.NewError(a2a.ErrTaskNotCancelable, "the task is completed; the action close ends its session")
-	case s.view.State == session.Invited && invitation.From == c.pass.Agent:
+	case s.view.State == session.Invited && invitation.From == c.Agent:
 		said, err = speak(performatives.Withdraw, object{"referenceId": invitation.Proposal, "reason": "canceled"})
 	case s.view.State == session.Invited:
 		said, err = speak(performatives.Reject, object{"referenceId": invitation.Proposal, "code": "unspecified", "reason": "canceled", "retryable": false})
@@ -136,7 +129,8 @@ func (t tasks) CancelTask(ctx context.Context, q *a2a.CancelTaskRequest) (*a2a.T
 		said, err = speak(performatives.Close, object{"outcome": "abandoned", "summary": "canceled"})
 	}
 	if err == nil {
-		_, err = t.o.Hosted.Say(ctx, c.pass.Agent, id, "", said)
+		said.Session = id
+		_, err = c.Say(ctx, said)
 	}
 	if err != nil {
 		return nil, t.refusal(err)
@@ -179,12 +173,12 @@ func (t tasks) ListTasks(ctx context.Context, q *a2a.ListTasksRequest) (*a2a.Lis
 	request := api.ListSessions{Cursor: q.PageToken, Limit: maxPage}
 	for looked := 0; looked < maxLooked; {
 		var page api.Sessions
-		if err := t.ask(ctx, c.pass.Agent, api.SessionList.Verb, request, &page); err != nil {
+		if err := c.Call(ctx, api.SessionList.Verb, request, &page); err != nil {
 			return nil, t.refusal(err)
 		}
 		for _, row := range page.Sessions {
 			looked++
-			if !slices.Contains(row.Parties, c.agent) || q.ContextID != "" && q.ContextID != string(row.Session) || !after(row.Updated, q.StatusTimestampAfter) {
+			if !slices.Contains(row.Parties, c.to) || q.ContextID != "" && q.ContextID != string(row.Session) || !after(row.Updated, q.StatusTimestampAfter) {
 				continue
 			}
 			if len(found.Tasks) == size {

@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/fit"
+	"github.com/parley-asp/parley/api/fit"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -82,7 +82,7 @@ func (e entry) publisher() string {
 // filterable are the fields that a filter takes.
 var filterable = []string{"identifier", "displayName", "type", "tags", "capabilities", "publisher"}
 
-// has tells whether a field has one of the values wanted; false for an unknown field.
+// has reports whether a field has one of the values wanted; false for an unknown field.
 func (e entry) has(field string, wanted jsontext.Value) (ok, known bool) {
 	var texts []string
 	var text string

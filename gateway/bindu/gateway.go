@@ -1,12 +1,13 @@
 // Package bindugateway answers for agents as Bindu's agents do: how well each fits a task.
 // Orchestrators for Bindu work unchanged (docs/DISCOVERY.md).
 //
-//	mux.Handle(bindugateway.Base, bindugateway.New(bindugateway.Options{Assess: assess, Allow: allow}))
+//	mux.Handle(bindugateway.Base, bindugateway.New(bindugateway.Options{Card: card, Enter: enter, Turn: turn, Owner: owner}))
 //
 //	POST /bindu/{token}/agent/negotiation
 //
-// {token} is the token of the agent's URI. Anybody may ask, unless Admit is set; each
-// address may ask so often (Allow). Statuses and texts are Bindu's.
+// {token} is the token of the agent's URI. Anybody may ask, unless Admit is set. Statuses and texts
+// are Bindu's. What an assessment costs is charged to the address that asks, and what the card makes it
+// cost to the card's owner. Answers are cached by card, queue and task.
 package bindugateway
 
 import (
@@ -14,6 +15,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
@@ -28,12 +30,25 @@ const Base = "/bindu/"
 
 // Options say what is served.
 type Options struct {
-	// Assess assesses an agent by its card; false is no such agent.
-	Assess func(context.Context, performatives.Agent, *discovery.Prepared) (discovery.Assessment, bool)
-	// Allow counts a request of an address; false is too many.
-	Allow func(*http.Request) bool
+	// Card finds what an agent is assessed by; false is no such agent.
+	Card func(performatives.Agent) (Card, bool)
+	// Similar compares a task with skills; nil compares by keywords alone.
+	Similar func(context.Context, discovery.Task, []discovery.Skill) discovery.Similarity
+	// Enter counts a request of an address until leave; false is too many.
+	Enter func(*http.Request) (leave func(), ok bool)
+	// Turn works when it is the turn of the address that asks, and charges it; false is too much.
+	Turn func(r *http.Request, work func()) bool
+	// Owner finds the account of a card's owner; false is that it is spent.
+	Owner func(performatives.Agent) (charge func(time.Duration), ok bool)
 	// Admit refuses requests without a token of parley's; nil admits all.
 	Admit func(*http.Request) error
+}
+
+// A Card is what an agent is assessed by.
+type Card struct {
+	Profile *discovery.Profile
+	Queue   *int // nil is unknown
+	Skills  []discovery.Skill
 }
 
 // Bounds of requests.
@@ -50,29 +65,35 @@ const (
 )
 
 // A Gateway serves requests below Base.
-type Gateway struct{ o Options }
+type Gateway struct {
+	o     Options
+	cache cache
+}
 
 // New makes a gateway.
-func New(o Options) *Gateway { return &Gateway{o} }
+func New(o Options) *Gateway { return &Gateway{o: o} }
 
 // ServeHTTP serves a request.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, negotiates := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, Base), "/agent/negotiation")
 	agent, err := performatives.ParseToken(token)
+	leave, ok := g.o.Enter(r)
+	if !ok {
+		busy().write(w)
+		return
+	}
+	defer leave()
 	switch {
 	case !negotiates:
-		refuse(w, http.StatusNotFound, "Not Found")
+		refusal(http.StatusNotFound, "Not Found").write(w)
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
-	case !g.o.Allow(r):
-		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusTooManyRequests, "Too many requests")
 	case g.o.Admit != nil && g.o.Admit(r) != nil:
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		refuse(w, http.StatusUnauthorized, "Unauthorized")
+		refusal(http.StatusUnauthorized, "Unauthorized").write(w)
 	case err != nil:
-		refuse(w, http.StatusNotFound, "Agent not found")
+		refusal(http.StatusNotFound, "Agent not found").write(w)
 	default:
 		g.negotiate(w, r, agent)
 	}
@@ -81,64 +102,109 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // negotiate answers with the agent's assessment of the task. A refusal of the task is an
 // answer too.
 func (g *Gateway) negotiate(w http.ResponseWriter, r *http.Request, agent performatives.Agent) {
-	task, status, fault := read(r)
-	if fault != "" {
-		refuse(w, status, fault)
-		return
+	data, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	var task discovery.Task
+	var a answer
+	if !g.o.Turn(r, func() {
+		if a = g.cache.get(g.key(agent, data)); a.status == 0 {
+			task, a = read(data, err)
+		}
+	}) {
+		a = busy()
 	}
-	a, known := g.o.Assess(r.Context(), agent, task.Prepare())
-	if !known {
-		refuse(w, http.StatusNotFound, "Agent not found")
-		return
+	if a.status == 0 {
+		a = g.assess(r, agent, task, data)
 	}
-	if strings.Contains(r.Header.Get(extensions), x402) {
+	if a.status == http.StatusOK && strings.Contains(r.Header.Get(extensions), x402) {
 		w.Header().Set(extensions, x402)
 	}
-	write(w, http.StatusOK, a)
+	a.write(w)
+}
+
+// assess assesses an agent, in a turn of its own: what it is compared by may have to be fetched.
+func (g *Gateway) assess(r *http.Request, agent performatives.Agent, task discovery.Task, data []byte) (a answer) {
+	card, known := g.o.Card(agent)
+	charge, ok := g.o.Owner(agent)
+	switch {
+	case !known:
+		return refusal(http.StatusNotFound, "Agent not found")
+	case !ok:
+		return busy()
+	}
+	var similar discovery.Similarity
+	if g.o.Similar != nil {
+		similar = g.o.Similar(r.Context(), task, card.Skills)
+	}
+	if !g.o.Turn(r, func() {
+		prepared := task.Prepare()
+		begun := time.Now()
+		assessment := card.Profile.Assess(prepared, card.Queue, similar)
+		charge(time.Since(begun))
+		if a = reply(http.StatusOK, assessment); g.o.Similar == nil {
+			g.cache.put(keyOf(card, data), a)
+		}
+	}) {
+		return busy()
+	}
+	return a
 }
 
 // read reads a task from a body of any content type. A member that is null is absent.
-func read(r *http.Request) (task discovery.Task, status int, fault string) {
-	data, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+func read(data []byte, err error) (task discovery.Task, fault answer) {
 	if len(data) > maxBody {
-		return task, http.StatusRequestEntityTooLarge, "The body is too large"
+		return task, refusal(http.StatusRequestEntityTooLarge, "The body is too large")
 	}
 	members := map[string]jsontext.Value{}
 	if err != nil || json.Unmarshal(data, &members, jsontext.AllowDuplicateNames(true)) != nil {
-		return task, http.StatusBadRequest, "Invalid JSON payload"
+		return task, refusal(http.StatusBadRequest, "Invalid JSON payload")
 	}
 	var summary string
 	if json.Unmarshal(members["task_summary"], &summary) != nil || summary == "" {
-		return task, http.StatusBadRequest, "'task_summary' is required"
+		return task, refusal(http.StatusBadRequest, "'task_summary' is required")
 	}
 	if utf8.RuneCountInString(summary) > discovery.MaxText {
-		return task, http.StatusBadRequest, "task_summary exceeds maximum length of 10000 characters"
+		return task, refusal(http.StatusBadRequest, "task_summary exceeds maximum length of 10000 characters")
 	}
 	if json.Unmarshal(data, &task, jsontext.AllowDuplicateNames(true)) != nil {
-		return task, http.StatusBadRequest, "Invalid task: a member has the wrong type"
+		return task, refusal(http.StatusBadRequest, "Invalid task: a member has the wrong type")
 	}
 	if max(len(task.InputTypes), len(task.OutputTypes), len(task.RequiredTools), len(task.ForbiddenTools)) > maxWanted || len(task.Details) > maxDetails {
-		return task, http.StatusBadRequest, "Invalid task: it names too many types or tools, or its details are too long"
+		return task, refusal(http.StatusBadRequest, "Invalid task: it names too many types or tools, or its details are too long")
 	}
 	if name := task.Weights.Negative(); name != "" {
-		return task, http.StatusBadRequest, "Invalid weights: Weight '" + name + "' must be non-negative"
+		return task, refusal(http.StatusBadRequest, "Invalid weights: Weight '"+name+"' must be non-negative")
 	}
-	return task, http.StatusOK, ""
+	return task, answer{}
 }
 
-func refuse(w http.ResponseWriter, status int, why string) {
-	write(w, status, struct {
+// An answer is a status and a body. The zero answer is none.
+type answer struct {
+	status int
+	body   []byte
+}
+
+func reply(status int, of any) answer {
+	data, err := json.Marshal(of)
+	if err != nil {
+		return answer{http.StatusInternalServerError, []byte(`{"error":"Internal error"}`)}
+	}
+	return answer{status, data}
+}
+
+func refusal(status int, why string) answer {
+	return reply(status, struct {
 		Error string `json:"error"`
 	}{why})
 }
 
-func write(w http.ResponseWriter, status int, reply any) {
-	data, err := json.Marshal(reply)
-	if err != nil {
-		status, data = http.StatusInternalServerError, []byte(`{"error":"Internal error"}`)
-	}
+func busy() answer { return refusal(http.StatusTooManyRequests, "Too many requests") }
+
+func (a answer) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
-	w.Write(data) //nolint:errcheck // the client went away
+	if a.status == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", "1")
+	}
+	w.WriteHeader(a.status)
+	w.Write(a.body) //nolint:errcheck // the client went away
 }

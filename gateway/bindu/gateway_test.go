@@ -1,12 +1,12 @@
 package bindugateway
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -20,10 +20,12 @@ func serve(t *testing.T, change func(*Options)) *Gateway {
 	t.Helper()
 	profile := discovery.NewProfile([]discovery.Skill{{ID: "pdf", Name: "PDF", Tags: []string{"pdf", "tables"}}}, jsontext.Value(`{"amount":"0.0005"}`))
 	o := Options{
-		Assess: func(_ context.Context, a performatives.Agent, t *discovery.Prepared) (discovery.Assessment, bool) {
-			return profile.Assess(t, discovery.QueueDepth(1), nil), a == extractor
+		Card: func(a performatives.Agent) (Card, bool) {
+			return Card{Profile: profile, Queue: discovery.QueueDepth(1)}, a == extractor
 		},
-		Allow: func(*http.Request) bool { return true },
+		Enter: func(*http.Request) (func(), bool) { return func() {}, true },
+		Turn:  func(_ *http.Request, work func()) bool { work(); return true },
+		Owner: func(performatives.Agent) (func(time.Duration), bool) { return func(time.Duration) {}, true },
 	}
 	if change != nil {
 		change(&o)
@@ -96,8 +98,56 @@ func TestLimitsAndTokens(t *testing.T) {
 	if closed.Code != http.StatusUnauthorized || closed.Header().Get("WWW-Authenticate") != "Bearer" {
 		t.Error(closed.Code, closed.Header())
 	}
-	often := ask(serve(t, func(o *Options) { o.Allow = func(*http.Request) bool { return false } }))
-	if often.Code != http.StatusTooManyRequests || often.Header().Get("Retry-After") == "" {
-		t.Error(often.Code, often.Header())
+	for what, spend := range map[string]func(*Options){
+		"often": func(o *Options) { o.Enter = func(*http.Request) (func(), bool) { return nil, false } },
+		"much":  func(o *Options) { o.Turn = func(*http.Request, func()) bool { return false } },
+		"owner": func(o *Options) {
+			o.Owner = func(performatives.Agent) (func(time.Duration), bool) { return nil, false }
+		},
+	} {
+		if a := ask(serve(t, spend)); a.Code != http.StatusTooManyRequests || a.Header().Get("Retry-After") == "" {
+			t.Error(what, a.Code, a.Header())
+		}
+	}
+}
+
+// What was asked before costs its owner nothing, as long as the card, the queue and the task are the same.
+func TestCached(t *testing.T) {
+	t.Parallel()
+	depth, assessed := 1, 0
+	profiles := []*discovery.Profile{
+		discovery.NewProfile([]discovery.Skill{{ID: "pdf", Name: "PDF", Tags: []string{"pdf"}}}, nil), discovery.NewProfile([]discovery.Skill{{ID: "x", Name: "X"}}, nil),
+	}
+	card := 0
+	g := serve(t, func(o *Options) {
+		o.Card = func(performatives.Agent) (Card, bool) { return Card{Profile: profiles[card], Queue: &depth}, true }
+		o.Owner = func(performatives.Agent) (func(time.Duration), bool) {
+			return func(time.Duration) { assessed++ }, true
+		}
+	})
+	ask := func(task string) string {
+		w := httptest.NewRecorder()
+		g.ServeHTTP(w, httptest.NewRequest(http.MethodPost, Base+extractor.Token()+"/agent/negotiation", strings.NewReader(task)))
+		return w.Body.String()
+	}
+	seen := map[string]bool{}
+	for n, change := range []func(){func() {}, func() { depth = 2 }, func() { card = 1 }} {
+		change()
+		for _, task := range []string{`{"task_summary":"pdf"}`, `{"task_summary":"more pdf"}`} {
+			first := ask(task)
+			if again := ask(task); again != first || seen[first] {
+				t.Errorf("%s is answered %s, then %s", task, first, again)
+			}
+			seen[first] = n < 2 // the other card matches neither task
+		}
+	}
+	if assessed != 6 {
+		t.Errorf("there were %d assessments", assessed)
+	}
+	for n := range 100_000 {
+		g.cache.put(key{queue: n}, answer{http.StatusOK, make([]byte, 256)})
+	}
+	if kept := len(g.cache.younger) + len(g.cache.older); kept > maxCached/512 {
+		t.Errorf("%d answers are kept", kept)
 	}
 }

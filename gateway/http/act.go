@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/hosted"
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -20,24 +20,25 @@ const envelopeType = "application/asp+json"
 func (c *call) act() {
 	data, err := c.read(jsonType, envelopeType)
 	if err != nil {
-		c.g.refuse(c.w, err)
+		c.refuse(err)
 		return
 	}
 	if c.contentType() == envelopeType {
 		c.submit(c.session(), data, http.StatusOK)
 		return
 	}
-	var s hosted.Said
+	var s api.Say
 	if err := strictly(data, &s, "performative", "body?", "recipient?", "constraints?", "messageId?"); err != nil {
-		c.g.refuse(c.w, err)
+		c.refuse(err)
 		return
 	}
-	c.answerAct(c.session(), s, http.StatusOK)
+	s.Session = c.session()
+	c.answerAct(s, http.StatusOK)
 }
 
 // answerAct says something and answers with the acceptance.
-func (c *call) answerAct(id performatives.SessionID, s hosted.Said, success int) {
-	accepted, err := c.say(id, s)
+func (c *call) answerAct(s api.Say, success int) {
+	accepted, err := c.say(s)
 	c.accepted(accepted, err, success)
 }
 
@@ -45,22 +46,22 @@ func (c *call) answerAct(id performatives.SessionID, s hosted.Said, success int)
 func (c *call) close() {
 	body, err := c.object(true)
 	if err != nil {
-		c.g.refuse(c.w, err)
+		c.refuse(err)
 		return
 	}
 	raw, err := json.Marshal(body, json.Deterministic(true))
 	if err != nil {
-		c.g.refuse(c.w, err)
+		c.refuse(err)
 		return
 	}
-	c.answerAct(c.session(), hosted.Said{Performative: performatives.Close.String(), Body: raw}, http.StatusOK)
+	c.answerAct(api.Say{Session: c.session(), Performative: performatives.Close.String(), Body: raw}, http.StatusOK)
 }
 
 // open opens a session.
 func (c *call) open() {
 	data, err := c.read(jsonType, envelopeType)
 	if err != nil {
-		c.g.refuse(c.w, err)
+		c.refuse(err)
 		return
 	}
 	if c.contentType() == envelopeType {
@@ -71,17 +72,17 @@ func (c *call) open() {
 		c.submit(id, data, http.StatusCreated)
 		return
 	}
-	var o hosted.Opening
+	var o gateway.Opening
 	if err := strictly(data, &o, "with", "purpose", "subject?", "mode?", "terms?", "validUntil?"); err != nil {
-		c.g.refuse(c.w, err)
+		c.refuse(err)
 		return
 	}
 	s, err := o.Invitation()
 	if err != nil {
-		c.g.refuse(c.w, err)
+		c.refuse(err)
 		return
 	}
-	c.answerAct("", s, http.StatusCreated)
+	c.answerAct(s, http.StatusCreated)
 }
 
 // strictly decodes an object that has these members and no others; "?" marks one that it may lack.
@@ -109,7 +110,7 @@ func strictly(data []byte, into any, members ...string) error {
 
 // submit submits an envelope as it is.
 func (c *call) submit(id performatives.SessionID, envelope []byte, success int) {
-	accepted, err := c.g.o.Broker.SubmitAs(c.r.Context(), c.pass.Agent, id, envelope)
+	accepted, err := c.Submit(c.r.Context(), id, envelope)
 	c.accepted(accepted, err, success)
 }
 
@@ -119,31 +120,24 @@ func (c *call) accepted(accepted api.Acceptance, err error, success int) {
 		reply, err = json.Marshal(accepted, json.Deterministic(true))
 	}
 	if err != nil {
-		c.g.refuse(c.w, err)
+		c.refuse(err)
 		return
 	}
 	if success == http.StatusCreated {
-		c.w.Header().Set("Location", Base+"/sessions/"+string(accepted.Session))
+		c.w.Header().Set("Location", api.SessionGet.HTTP.At(string(accepted.Session)))
 	}
 	write(c.w, success, jsonType, reply)
 }
 
-// say says something as the hosted agent.
-func (c *call) say(id performatives.SessionID, s hosted.Said) (accepted api.Acceptance, err error) {
-	key, err := c.key(id, s)
-	if err != nil {
+// say says something as the hosted agent. It is retried by the header, or by its messageId.
+func (c *call) say(s api.Say) (accepted api.Acceptance, err error) {
+	if s.Key, err = gateway.KeyIn(c.r.Header); err != nil {
 		return accepted, err
 	}
-	return c.g.o.Hosted.Say(c.r.Context(), c.pass.Agent, id, key, s)
-}
-
-// key is what an act is retried by: the header, or the messageId.
-func (c *call) key(id performatives.SessionID, s hosted.Said) (string, error) {
-	key, err := hosted.KeyIn(c.r.Header)
-	if err == nil && key == "" && s.Message != "" {
-		key = "message " + string(id) + " " + string(s.Message)
+	if s.Key == "" && s.Message != "" {
+		s.Key = "message " + string(s.Session) + " " + string(s.Message)
 	}
-	return key, err
+	return c.Say(c.r.Context(), s)
 }
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -13,13 +13,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/custody"
+	"github.com/parley-asp/parley/broker/custody"
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
-
-// MaxBody is the largest body, more than the largest envelope (PROTOCOL.md §3).
-const MaxBody = 300 << 10
 
 // maxInteger is the largest that survives a double.
 const maxInteger = 1<<53 - 1
@@ -31,19 +29,15 @@ const maxPage = 200
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, row route) {
 	c := &call{g: g, w: w, r: r, route: row}
 	if err := c.enter(); err != nil {
-		g.refuse(w, err)
+		c.refuse(err)
 		return
 	}
 	if row.serve != nil {
 		row.serve(c)
 		return
 	}
-	request, err := c.request()
-	if err != nil {
-		g.refuse(w, err)
-		return
-	}
-	c.answer(request)
+	reply, err := c.called()
+	c.answer(reply, err)
 }
 
 // enter finds whom the request is for.
@@ -56,25 +50,25 @@ func (c *call) enter() (err error) {
 	if c.route.public {
 		return nil
 	}
-	if len(c.r.Header.Values("Authorization")) != 1 {
-		return custody.ErrToken
+	if c.Caller, err = c.g.service.AdmitHTTP(c.r); err == nil && c.route.acts() {
+		err = c.Acts()
 	}
-	if c.pass, err = c.g.o.Custody.Admit(c.r.Context(), custody.Bearer(c.r.Header.Get("Authorization"))); err != nil {
-		return err
-	}
-	if c.route.acts() && c.pass.ReadOnly {
-		return errReadOnly
-	}
-	return nil
+	return err
 }
 
-var errReadOnly = session.Refuse(session.Unauthorized, "the token is read-only")
-
-// answer calls the route's verb and writes the reply.
-func (c *call) answer(request []byte) {
-	reply, err := c.g.o.Broker.CallAs(c.r.Context(), c.pass.Agent, c.route.verb.Name, request)
+// called calls the route's verb with the request that path and body make.
+func (c *call) called() ([]byte, error) {
+	request, err := c.request()
 	if err != nil {
-		c.g.refuse(c.w, err)
+		return nil, err
+	}
+	return c.CallJSON(c.r.Context(), c.route.verb.Name, request)
+}
+
+// answer writes the reply of the route's verb.
+func (c *call) answer(reply []byte, err error) {
+	if err != nil {
+		c.refuse(err)
 		return
 	}
 	write(c.w, http.StatusOK, jsonType, reply)
@@ -94,12 +88,12 @@ func (c *call) request() ([]byte, error) {
 		if _, given := members[workerMember]; given {
 			return nil, malformed("/"+workerMember, "is the token's id")
 		}
-		members[workerMember] = text(c.pass.Worker)
+		members[workerMember] = text(c.Worker)
 	}
 	if err := c.query(members); err != nil {
 		return nil, err
 	}
-	for _, name := range c.route.inPath() {
+	for _, name := range c.route.at.Members() {
 		if _, twice := members[name]; twice {
 			return nil, malformed("/"+name, "is in the path")
 		}
@@ -168,7 +162,7 @@ func (s status) Unwrap() error { return s.Refusal }
 
 // read reads the body, which has to be of one of these types.
 func (c *call) read(types ...string) ([]byte, error) {
-	c.r.Body = http.MaxBytesReader(c.w, c.r.Body, MaxBody)
+	c.r.Body = http.MaxBytesReader(c.w, c.r.Body, gateway.MaxBody)
 	data, err := io.ReadAll(c.r.Body)
 	_, large := errors.AsType[*http.MaxBytesError](err)
 	switch {
@@ -198,7 +192,7 @@ func (c *call) contentType() string {
 }
 
 func tooLarge() error {
-	return session.Refuse(session.TooLarge, "a body has at most %d bytes", MaxBody).With(map[string]int{"maxBytes": MaxBody})
+	return session.Refuse(session.TooLarge, "a body has at most %d bytes", gateway.MaxBody).With(map[string]int{"maxBytes": gateway.MaxBody})
 }
 
 // malformed refuses what cannot be read; path is a JSON pointer, or of a parameter.
@@ -213,18 +207,13 @@ func clip(s string) string { return s[:min(len(s), performatives.MaxID)] }
 
 // message answers with one entry.
 func (c *call) message() {
-	request, err := c.request()
-	if err != nil {
-		c.g.refuse(c.w, err)
-		return
-	}
-	reply, err := c.g.o.Broker.CallAs(c.r.Context(), c.pass.Agent, c.route.verb.Name, request)
+	reply, err := c.called()
 	var page api.Messages
 	if err == nil {
 		err = json.Unmarshal(reply, &page)
 	}
 	if err != nil || len(page.Messages) != 1 {
-		c.g.refuse(c.w, err)
+		c.refuse(err)
 		return
 	}
 	write(c.w, http.StatusOK, jsonType, page.Messages[0])

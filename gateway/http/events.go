@@ -2,7 +2,6 @@ package httpgateway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -10,20 +9,15 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/background"
-	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/gateway"
 )
 
 const (
 	eventsType  = "text/event-stream"
-	commentWait = 15 * time.Second       // between comments on a stream that is idle
-	writeWithin = 10 * time.Second       // or the reader is too slow, and resumes on another connection
-	retryWait   = 250 * time.Millisecond // after a reading that was refused for now
-	eventPage   = 100
-	writeAtOnce = 64 << 10 // bytes
+	commentWait = 15 * time.Second // between comments on a stream that is idle
+	writeAtOnce = 64 << 10         // bytes
 )
 
 // A stream is an open SSE response. It holds no queue: it reads what is stored when it is
@@ -37,33 +31,27 @@ type stream struct {
 func (c *call) events() {
 	from, err := c.resume("since_sequence")
 	if err != nil {
-		c.g.refuse(c.w, err)
+		c.refuse(err)
 		return
 	}
-	s := sessionEvents{&sessionReader{c: c}}
+	e := &sessionReader{c: c}
 	if from != nil {
-		s.from = *from
+		e.from = *from
 	}
-	c.stream(func(ctx context.Context) (<-chan struct{}, func(), error) {
-		return c.g.o.Feeds.WatchSession(ctx, c.session())
-	}, s.first, s.read)
+	c.stream(e)
 }
 
 // inboxEvents serves what arrives in all of the caller's sessions.
 func (c *call) inboxEvents() {
-	i := &inboxEvents{c: c}
 	from, err := c.resume("cursor")
 	if err != nil {
-		c.g.refuse(c.w, err)
+		c.refuse(err)
 		return
 	}
 	if from != nil && c.r.Header.Get("Last-Event-ID") == "" {
 		*from++ // a cursor is the id of the last event that was seen, too
 	}
-	i.next = from
-	c.stream(func(ctx context.Context) (<-chan struct{}, func(), error) {
-		return c.g.o.Feeds.WatchInbox(ctx, c.pass.Agent)
-	}, i.first, i.read)
+	c.stream(&inboxEvents{c: c, from: from})
 }
 
 // resume is where a stream goes on: after Last-Event-ID, or at the parameter.
@@ -88,29 +76,34 @@ func (c *call) resume(parameter string) (*uint64, error) {
 	return &n, nil
 }
 
+// A source is what a stream has its events of.
+type source interface {
+	open(ctx context.Context) (changed <-chan struct{}, stop func(), over bool, err error)
+	send(ctx context.Context, s *stream) (over bool, err error)
+}
+
 // stream writes events until they are over, the client is gone or too slow, the token
 // ends, or the gateway closes.
-func (c *call) stream(watch func(context.Context) (<-chan struct{}, func(), error),
-	first func(context.Context) (over bool, err error), read func(context.Context, *stream) (over bool, err error),
-) {
-	ctx, cancel := c.untilExpiry()
-	defer cancel()
-	changed, stop, err := watch(ctx)
+func (c *call) stream(of source) {
+	leave, err := c.EnterStream(c.r.Context())
 	if err != nil {
-		c.g.refuse(c.w, err)
+		c.refuse(err)
+		return
+	}
+	defer leave()
+	ctx, cancel := c.Until(c.r.Context())
+	defer cancel()
+	changed, stop, over, err := of.open(ctx)
+	if err != nil {
+		c.refuse(err)
 		return
 	}
 	defer stop()
-	s := &stream{c: c, out: http.NewResponseController(c.w)}
-	over, err := first(ctx)
-	if err != nil {
-		c.g.refuse(c.w, err)
-		return
-	}
 	if over { // nothing comes any more
 		c.w.WriteHeader(http.StatusNoContent) // an EventSource does not come back
 		return
 	}
+	s := &stream{c: c, out: http.NewResponseController(c.w)}
 	c.w.Header().Set("Content-Type", eventsType)
 	s.out.SetReadDeadline(time.Time{}) //nolint:errcheck // of a connection that has a deadline
 	if s.write(": "+api.ServiceName+"\n\n") != nil || c.r.Method == http.MethodHead {
@@ -119,16 +112,7 @@ func (c *call) stream(watch func(context.Context) (<-chan struct{}, func(), erro
 	idle := time.NewTicker(commentWait)
 	defer idle.Stop()
 	for {
-		over, err := read(ctx, s)
-		switch {
-		case over:
-			return
-		case retryable(err):
-			if background.Pause(ctx, retryWait) != nil {
-				return
-			}
-			continue
-		case err != nil:
+		if over, err := of.send(ctx, s); over || err != nil {
 			return
 		}
 		for quiet := true; quiet; {
@@ -136,13 +120,11 @@ func (c *call) stream(watch func(context.Context) (<-chan struct{}, func(), erro
 			case <-changed:
 				quiet = false
 			case <-idle.C:
-				c.g.o.Feeds.Seen(c.pass.Agent)
+				c.g.service.Seen(c.Agent)
 				if s.write(":\n\n") != nil {
 					return
 				}
 			case <-ctx.Done():
-				return
-			case <-c.pass.Removed:
 				return
 			case <-c.g.ending:
 				return
@@ -151,24 +133,8 @@ func (c *call) stream(watch func(context.Context) (<-chan struct{}, func(), erro
 	}
 }
 
-// untilExpiry is the request's context until the token expires.
-func (c *call) untilExpiry() (context.Context, context.CancelFunc) {
-	if c.pass.Expires.IsZero() {
-		return context.WithCancel(c.r.Context())
-	}
-	return context.WithDeadline(c.r.Context(), c.pass.Expires)
-}
-
-func retryable(err error) bool {
-	refusal, is := errors.AsType[*session.Refusal](err)
-	return is && (refusal.Code == session.Unavailable || refusal.Code == session.RateLimited)
-}
-
 // write writes events and sends them.
 func (s *stream) write(text string) error {
-	if err := s.out.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil {
-		return err
-	}
 	if _, err := s.c.w.Write([]byte(text)); err != nil {
 		return err
 	}
@@ -180,20 +146,16 @@ func message(id uint64, data []byte) string {
 	return fmt.Sprintf("event: message\nid: %d\ndata: %s\n\n", id, data)
 }
 
-// sessionEvents are those of one session.
-type sessionEvents struct {
-	*sessionReader
-}
-
-func (e sessionEvents) read(ctx context.Context, s *stream) (over bool, err error) {
-	return e.sessionReader.read(ctx, func(changed *stateChange, entry received, data jsontext.Value) error {
-		text := message(entry.Sequence, data)
+// send writes the entries that are there.
+func (r *sessionReader) send(ctx context.Context, s *stream) (over bool, err error) {
+	return r.read(ctx, func(changed *stateChange, e gateway.Entry) error {
+		text := message(e.Sequence, e.JSON)
 		if changed != nil {
 			change, err := json.Marshal(changed, json.Deterministic(true))
 			if err != nil {
 				return err
 			}
-			// It comes before the entry and has no id: who resumes hears it again rather than not at all.
+			// It comes before the entry and has no id: who resumes gets it again rather than not at all.
 			text = "event: session_state\ndata: " + string(change) + "\n\n" + text
 		}
 		return s.write(text)
@@ -203,39 +165,30 @@ func (e sessionEvents) read(ctx context.Context, s *stream) (over bool, err erro
 // inboxEvents are those of all sessions of a principal.
 type inboxEvents struct {
 	c    *call
-	next *uint64 // cursor
+	from *uint64 // cursor; nil is from now on
+	feed *gateway.InboxFeed
 }
 
-func (i *inboxEvents) first(ctx context.Context) (over bool, err error) {
-	if i.next != nil {
-		return false, nil
+func (i *inboxEvents) open(ctx context.Context) (changed <-chan struct{}, stop func(), over bool, err error) {
+	if i.feed, err = i.c.FollowInbox(ctx, i.from); err != nil {
+		return nil, nil, false, err
 	}
-	var page api.InboxPage
-	err = i.c.ask(ctx, api.InboxMessages.Verb, api.ListInbox{}, &page)
-	i.next = &page.Cursor
-	return false, err
+	return i.feed.Changed, i.feed.Close, false, nil
 }
 
-func (i *inboxEvents) read(ctx context.Context, s *stream) (over bool, err error) {
-	for {
-		var page api.InboxPage
-		if err := i.c.ask(ctx, api.InboxMessages.Verb, api.ListInbox{Since: i.next, Limit: eventPage}, &page); err != nil {
-			return false, err
-		}
+func (i *inboxEvents) send(ctx context.Context, s *stream) (over bool, err error) {
+	return false, i.feed.Read(ctx, func(page []api.InboxMessage) error {
 		var events strings.Builder
-		for n, m := range page.Messages {
+		for n, m := range page {
 			events.WriteString(message(m.Cursor, m.Envelope))
-			if events.Len() < writeAtOnce && n < len(page.Messages)-1 {
+			if events.Len() < writeAtOnce && n < len(page)-1 {
 				continue
 			}
 			if err := s.write(events.String()); err != nil {
-				return false, err
+				return err
 			}
 			events.Reset()
 		}
-		*i.next = page.Cursor
-		if !page.More {
-			return false, nil
-		}
-	}
+		return nil
+	})
 }

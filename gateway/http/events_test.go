@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/parley-asp/parley/broker/limits"
 )
 
 // reads opens a stream of events after last and reads its lines.
@@ -51,6 +53,33 @@ func TestEventsComment(t *testing.T) {
 	})
 }
 
+// A stream beyond the bound of its principal is refused, and one that ended leaves room.
+func TestEventsBound(t *testing.T) {
+	accounts := limits.NewAccounts(limits.Limits{Streams: 1}.WithDefaults(), time.Now)
+	bubble(t, idle{limits: accounts}, func(t *testing.T, transport *http.Transport) {
+		leave, err := accounts.Of(idler).Hold(limits.Streams, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://parley/v1/asp/sessions/s/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer t")
+		reply, err := transport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(reply.Body)
+		reply.Body.Close()
+		if err != nil || reply.StatusCode != http.StatusTooManyRequests || reply.Header.Get("Retry-After") != "1" || !strings.Contains(string(text), `"limit":"streams"`) {
+			t.Errorf("answered %s %s %v", reply.Status, text, err)
+		}
+		leave()
+		reads(t, transport, "")
+	})
+}
+
 // A token that expires ends its streams.
 func TestEventsExpire(t *testing.T) {
 	bubble(t, idle{expires: time.Second}, func(t *testing.T, transport *http.Transport) {
@@ -68,9 +97,9 @@ func TestEventsExpire(t *testing.T) {
 func TestEventsSlowReader(t *testing.T) {
 	const entries = 20
 	bubble(t, idle{entries: entries}, func(t *testing.T, transport *http.Transport) {
-		var heard []int
-		for last := ""; len(heard) < entries; {
-			lines, before := reads(t, transport, last), len(heard)
+		var received []int
+		for last := ""; len(received) < entries; {
+			lines, before := reads(t, transport, last), len(received)
 			id := ""
 			for lines.Scan() {
 				switch field, value, _ := strings.Cut(lines.Text(), ": "); field {
@@ -81,27 +110,27 @@ func TestEventsSlowReader(t *testing.T) {
 					if err != nil {
 						continue // of session_state
 					}
-					last, id, heard = id, "", append(heard, n)
-					if len(heard) == before+2 && len(heard) < entries-4 { // then it reads nothing for 11 s
+					last, id, received = id, "", append(received, n)
+					if len(received) == before+2 && len(received) < entries-4 { // then it reads nothing for 11 s
 						later, cancel := context.WithTimeout(t.Context(), 11*time.Second)
 						<-later.Done()
 						cancel()
 					}
 				}
-				if len(heard) == entries {
+				if len(received) == entries {
 					break
 				}
 			}
-			if len(heard) == before {
-				t.Fatalf("after %v a stream brings nothing", heard)
+			if len(received) == before {
+				t.Fatalf("after %v a stream brings nothing", received)
 			}
-			if len(heard) == entries && before == 0 {
+			if len(received) == entries && before == 0 {
 				t.Error("a slow reader kept its connection")
 			}
 		}
-		for n, got := range heard {
+		for n, got := range received {
 			if n != got {
-				t.Fatalf("it heard %v", heard)
+				t.Fatalf("it received %v", received)
 			}
 		}
 	})
@@ -126,7 +155,7 @@ func TestEventsAreExact(t *testing.T) {
 	})
 }
 
-// A body is read as it comes: one that is said to be encoded is refused, and its act is not heard.
+// A body is read as it comes: one that is said to be encoded is refused, and its act is not accepted.
 func TestEncodedBody(t *testing.T) {
 	bubble(t, idle{}, func(t *testing.T, transport *http.Transport) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://parley/v1/asp/sessions/s/messages", strings.NewReader(`{"performative":"OBSERVE","body":{"subject":"x"}}`))
@@ -147,7 +176,7 @@ func TestEncodedBody(t *testing.T) {
 	})
 }
 
-// A body that comes too slowly is refused, and its act is not heard.
+// A body that comes too slowly is refused, and its act is not accepted.
 func TestSlowBody(t *testing.T) {
 	bubble(t, idle{}, func(t *testing.T, transport *http.Transport) {
 		body, rest := io.Pipe()

@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/hosted"
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -51,7 +51,7 @@ type (
 type sending struct {
 	Type     string         `json:"type"` // send or pong
 	Envelope jsontext.Value `json:"envelope,omitzero"`
-	Said     hosted.Said    `json:",embed"`
+	Said     api.Say        `json:",embed"`
 }
 
 // take answers a frame.
@@ -61,19 +61,19 @@ func (s *socket) take(ctx context.Context, in incoming) (pong bool, err error) {
 	}
 	var frame sending
 	if err := strictly(in.data, &frame, "type", "envelope?", "performative?", "body?", "recipient?", "constraints?", "messageId?"); err != nil {
-		return false, s.fail(ctx, err, "")
+		return false, s.fail(err, "")
 	}
 	switch {
 	case frame.Type == "pong":
 		return true, nil
 	case frame.Type != "send":
-		return false, s.fail(ctx, malformed("/type", "is send or pong"), "")
+		return false, s.fail(malformed("/type", "is send or pong"), "")
 	}
 	id, accepted, err := s.submit(ctx, frame)
 	if err != nil {
-		return false, s.fail(ctx, err, id)
+		return false, s.fail(err, id)
 	}
-	return false, s.write(ctx, ack{"ack", accepted.Message, accepted.Sequence})
+	return false, s.write(ack{"ack", accepted.Message, accepted.Sequence})
 }
 
 // submit submits what a client sends, signed or to be signed; id is its messageId, as far as it has one.
@@ -85,20 +85,21 @@ func (s *socket) submit(ctx context.Context, frame sending) (id performatives.Me
 		}
 	}
 	switch {
-	case s.c.pass.ReadOnly:
-		err = errReadOnly
+	case s.c.ReadOnly:
+		err = gateway.ErrReadOnly
 	case frame.Envelope == nil:
-		accepted, err = s.c.say(s.c.session(), frame.Said)
+		frame.Said.Session = s.c.session()
+		accepted, err = s.c.say(frame.Said)
 	case !reflect.ValueOf(frame.Said).IsZero():
 		err = malformed("/envelope", "says all there is")
 	default:
-		accepted, err = s.c.g.o.Broker.SubmitAs(ctx, s.c.pass.Agent, s.c.session(), frame.Envelope)
+		accepted, err = s.c.Submit(ctx, s.c.session(), frame.Envelope)
 	}
 	return id, accepted, err
 }
 
 // fail tells the client of a refusal.
-func (s *socket) fail(ctx context.Context, err error, id performatives.MessageID) error {
-	refusal := s.c.g.refusal(err)
-	return s.write(ctx, refused{"error", refusal.Code, api.Refused(refusal).Error.Message, id})
+func (s *socket) fail(err error, id performatives.MessageID) error {
+	refusal := s.c.g.service.Refusal(err)
+	return s.write(refused{"error", refusal.Code, api.Refused(refusal).Error.Message, id})
 }

@@ -3,6 +3,7 @@ package httpgateway
 import (
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/hosted"
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/schemas"
 	"github.com/parley-asp/parley/session"
@@ -29,11 +30,11 @@ func (g *Gateway) describe(w http.ResponseWriter, _ *http.Request) {
 var description = sync.OnceValue(func() []byte {
 	paths := map[string]object{}
 	for _, r := range routes() {
-		path := Base + r.path
+		path := r.at.Path()
 		if paths[path] == nil {
 			paths[path] = object{}
 		}
-		paths[path][strings.ToLower(r.method)] = r.operation()
+		paths[path][strings.ToLower(r.at.Method())] = r.operation()
 	}
 	data, err := json.Marshal(object{
 		"openapi": "3.1.0",
@@ -46,7 +47,7 @@ var description = sync.OnceValue(func() []byte {
 		"security": []object{{"token": []string{}}},
 		"paths":    paths,
 		"components": object{
-			"securitySchemes": object{"token": object{"type": "http", "scheme": "bearer", "description": "parley token add, or POST " + Base + "/token"}},
+			"securitySchemes": object{"token": object{"type": "http", "scheme": "bearer", "description": "parley token add, or POST " + api.ProveEndpoint.Path()}},
 			"schemas":         components(),
 		},
 	}, json.Deterministic(true))
@@ -56,18 +57,16 @@ var description = sync.OnceValue(func() []byte {
 	return data
 })
 
-// replies are the contract schemas that describe what verbs answer.
-var replies = map[string]string{
-	api.SessionGet.Name: "session-view", api.SessionList.Name: "session-list",
-	api.AgentGet.Name: "agent-card", api.AgentRegister.Name: "agent-card",
-	api.EscalationList.Name: "escalation-list", api.EscalationGet.Name: "escalation-item", api.EscalationHistory.Name: "case-log",
-	api.EscalationClaim.Name: "escalation-item", api.EscalationRelease.Name: "escalation-item", api.EscalationAssign.Name: "escalation-item",
-	api.EscalationComment.Name: "escalation-item", api.EscalationTransfer.Name: "escalation-item",
+// replies are the contract schemas of what verbs answer.
+var replies = map[reflect.Type]string{
+	reflect.TypeFor[api.Acceptance](): "acceptance", reflect.TypeFor[api.SessionView](): "session-view", reflect.TypeFor[api.Sessions](): "session-list",
+	reflect.TypeFor[api.Card](): "agent-card", reflect.TypeFor[api.CaseLog](): "case-log",
+	reflect.TypeFor[api.EscalationItem](): "escalation-item", reflect.TypeFor[api.Escalations](): "escalation-list",
 }
 
 // pages are replies that are lists of a contract schema.
-var pages = map[string]object{
-	api.SessionMessages.Name: page("messages", "entry", "integer"), api.AgentList.Name: page("agents", "agent-card", "string"),
+var pages = map[reflect.Type]object{
+	reflect.TypeFor[api.Messages](): page("messages", "entry", "integer"), reflect.TypeFor[api.Agents](): page("agents", "agent-card", "string"),
 }
 
 // page is a list under a name, and what the next page is asked for by.
@@ -119,7 +118,7 @@ func components() object {
 			},
 		},
 	}
-	for _, name := range append(slices.Sorted(maps.Values(replies)), "acceptance", "entry", "envelope") {
+	for _, name := range append(slices.Sorted(maps.Values(replies)), "entry", "envelope") {
 		all[name] = contract(name)
 	}
 	all["close"] = contract(performatives.Close.String())
@@ -166,13 +165,13 @@ func codes() []session.Code {
 }
 
 func (r *route) operation() object {
-	name := strings.NewReplacer("{", "", "}", "", "/", "_").Replace(strings.TrimPrefix(r.path, "/"))
-	o := object{"operationId": strings.ToLower(r.method) + "_" + name, "summary": r.doc, "responses": r.responses()}
+	name := strings.NewReplacer("{", "", "}", "", "/", "_").Replace(strings.TrimPrefix(r.at.Path(), api.HTTPBase+"/"))
+	o := object{"operationId": strings.ToLower(r.at.Method()) + "_" + name, "summary": r.doc, "responses": r.responses()}
 	if r.public {
 		o["security"] = []object{}
 	}
 	var parameters []object
-	for _, p := range r.inPath() {
+	for _, p := range r.at.Members() {
 		parameters = append(parameters, object{"name": p, "in": "path", "required": true, "schema": object{"type": "string", "minLength": 1}})
 	}
 	for _, p := range r.parameters() {
@@ -180,7 +179,7 @@ func (r *route) operation() object {
 	}
 	if r.body == actBody || r.body == openBody || r.body == closeBody {
 		parameters = append(parameters, object{
-			"name": "Idempotency-Key", "in": "header", "schema": object{"type": "string", "minLength": 1, "maxLength": hosted.MaxKey, "pattern": "^[!-~]+$"},
+			"name": "Idempotency-Key", "in": "header", "schema": object{"type": "string", "minLength": 1, "maxLength": gateway.MaxKey, "pattern": "^[!-~]+$"},
 			"description": "the same key and content again gets the first acceptance, for a day at least",
 		})
 	}
@@ -219,7 +218,7 @@ func (r *route) requestBody() object {
 // members is the schema of the verb's request without what is in the path.
 func (r *route) members() object {
 	properties := object{}
-	inPath := r.inPath()
+	inPath := r.at.Members()
 	other := route{verb: r.verb}
 	for _, p := range other.parameters() {
 		if !slices.Contains(inPath, p.member) && p.member != workerMember && p.member != envelopeMember {
@@ -241,16 +240,16 @@ func (r *route) responses() object {
 		success = http.StatusOK
 	}
 	schema := object{"type": "object"}
-	name := replies[r.verb.Name]
+	name := replies[r.verb.Reply]
 	switch {
 	case r.body == actBody || r.body == openBody || r.body == closeBody:
 		name = "acceptance"
 	case r.body == proofBody:
 		name = "token"
-	case slices.Contains(r.inPath(), "messageId"):
+	case slices.Contains(r.at.Members(), "messageId"):
 		name = "entry"
-	case pages[r.verb.Name] != nil:
-		schema = pages[r.verb.Name]
+	case pages[r.verb.Reply] != nil:
+		schema = pages[r.verb.Reply]
 	}
 	if name != "" {
 		schema = object{"$ref": "#/components/schemas/" + name}

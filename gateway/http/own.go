@@ -12,21 +12,21 @@ import (
 func (c *call) card() {
 	card, err := c.object(false)
 	if err != nil {
-		c.g.refuse(c.w, err)
+		c.refuse(err)
 		return
 	}
 	of := text(c.r.PathValue("agentId"))
 	if given, has := card["agentId"]; has && string(given) != string(of) {
-		c.g.refuse(c.w, malformed("/agentId", "is not the one in the path"))
+		c.refuse(malformed("/agentId", "is not the one in the path"))
 		return
 	}
 	card["agentId"] = of
 	request, err := json.Marshal(map[string]any{"card": card}, json.Deterministic(true))
-	if err != nil {
-		c.g.refuse(c.w, err)
-		return
+	var reply []byte
+	if err == nil {
+		reply, err = c.CallJSON(c.r.Context(), c.route.verb.Name, request)
 	}
-	c.answer(request)
+	c.answer(reply, err)
 }
 
 // prove makes a token for who proves to have its principal's key.
@@ -38,14 +38,14 @@ func (c *call) prove() {
 	}
 	var token api.Token
 	if err == nil {
-		token, err = c.g.o.Custody.Prove(c.r.Context(), proof)
+		token, err = c.g.service.Custody.Prove(c.r.Context(), proof)
 	}
 	var reply []byte
 	if err == nil {
 		reply, err = json.Marshal(token, json.Deterministic(true))
 	}
 	if err != nil {
-		c.g.refuse(c.w, err)
+		c.refuse(err)
 		return
 	}
 	write(c.w, http.StatusCreated, jsonType, reply)

@@ -58,7 +58,7 @@ func (r *route) parameters() (all []parameter) {
 	if r.resumes != "" {
 		return []parameter{{r.resumes, r.resumes, reflect.TypeFor[uint64]()}}
 	}
-	inPath := r.inPath()
+	inPath := r.at.Members()
 	if slices.Contains(inPath, "messageId") {
 		return nil
 	}
@@ -70,20 +70,20 @@ func (r *route) parameters() (all []parameter) {
 			t = t.Elem()
 		}
 		types[name] = t
-		renamed := slices.Contains(slices.Collect(maps.Values(r.names)), name)
+		renamed := slices.ContainsFunc(r.verb.Query, func(q api.Query) bool { return q.Member == name })
 		if !renamed && !slices.Contains(inPath, name) {
 			all = append(all, parameter{name, name, t})
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.names)) {
-		all = append(all, parameter{name, r.names[name], types[r.names[name]]})
+	for _, q := range r.verb.Query {
+		all = append(all, parameter{q.Parameter, q.Member, types[q.Member]})
 	}
 	return all
 }
 
 var errNumber = errors.New("is not a number of this kind")
 
-// list tells whether the parameter may come several times, once for each text of a list.
+// list reports whether the parameter may come several times, once for each text of a list.
 func (p parameter) list() bool {
 	return p.of.Kind() == reflect.Slice && p.of.Elem().Kind() == reflect.String
 }

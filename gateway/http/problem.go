@@ -9,10 +9,10 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/custody"
+	"github.com/parley-asp/parley/broker/custody"
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -33,20 +33,9 @@ const (
 	jsonType    = "application/json"
 )
 
-// refusal is what an error is to a client. What is no refusal is an internal cause: it is
-// logged, and the client hears only that the broker cannot answer now.
-func (g *Gateway) refusal(err error) *session.Refusal {
-	refusal, is := errors.AsType[*session.Refusal](err)
-	if !is {
-		g.o.Log.Error("http", zap.Error(err))
-		refusal = session.Busy()
-	}
-	return refusal
-}
-
 // refuse answers with a refusal.
-func (g *Gateway) refuse(w http.ResponseWriter, err error) {
-	refusal := g.refusal(err)
+func (c *call) refuse(err error) {
+	refusal := c.g.service.Refusal(err)
 	code := refusal.Code.Status()
 	if refusal == custody.ErrToken {
 		code = http.StatusUnauthorized
@@ -54,7 +43,7 @@ func (g *Gateway) refuse(w http.ResponseWriter, err error) {
 	if own, is := errors.AsType[status](err); is {
 		code = own.code
 	}
-	fail(w, code, refusal)
+	fail(c.w, code, refusal)
 }
 
 // Refuse answers a request that did not reach a gateway.
@@ -70,7 +59,7 @@ func fail(w http.ResponseWriter, status int, refusal *session.Refusal) {
 		h.Set("WWW-Authenticate", `Bearer realm="asp"`)
 	}
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
-		h.Set("Retry-After", strconv.FormatInt(retryAfter(e.Details), 10))
+		h.Set("Retry-After", gateway.RetryAfter(refusal))
 	}
 	data, err := json.Marshal(Problem{
 		Type: "urn:asp:error:" + string(e.Code), Title: strings.ReplaceAll(string(e.Code), "_", " "), Status: status,
@@ -80,15 +69,6 @@ func fail(w http.ResponseWriter, status int, refusal *session.Refusal) {
 		status, data = http.StatusInternalServerError, nil
 	}
 	write(w, status, problemType, data)
-}
-
-// retryAfter is in seconds, at least one.
-func retryAfter(details jsontext.Value) int64 {
-	var limited api.Limited
-	if len(details) == 0 || json.Unmarshal(details, &limited) != nil {
-		return 1
-	}
-	return max(1, (limited.RetryAfter+999)/1000)
 }
 
 func write(w http.ResponseWriter, status int, contentType string, data []byte) {

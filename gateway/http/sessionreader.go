@@ -4,11 +4,9 @@ import (
 	"context"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/calls"
-	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -16,16 +14,8 @@ import (
 type sessionReader struct {
 	c     *call
 	from  uint64 // the sequence number of the first entry wanted
-	next  uint64 // of the next entry that is read
 	state string // after the entry before
-}
-
-// received is what a stream needs of an entry.
-type received struct {
-	Sequence  uint64 `json:"sequenceNumber"`
-	Integrity struct {
-		Receipt performatives.Receipt `json:"receipt"`
-	} `json:"integrity"`
+	feed  *gateway.Feed
 }
 
 // A stateChange is the data of session_state.
@@ -35,27 +25,33 @@ type stateChange struct {
 	At       string `json:"timestamp"`
 }
 
-// first finds where to begin; over means that no entry comes any more.
+// open finds where to begin; over means that no entry comes any more.
+func (r *sessionReader) open(ctx context.Context) (changed <-chan struct{}, stop func(), over bool, err error) {
+	if r.feed, err = r.c.Follow(ctx, r.c.session(), 0); err != nil {
+		return nil, nil, false, err
+	}
+	if over, err = r.first(ctx); err != nil {
+		r.feed.Close()
+	}
+	return r.feed.Changed, r.feed.Close, over, err
+}
+
 func (r *sessionReader) first(ctx context.Context) (over bool, err error) {
-	var page api.Messages
-	request := api.ListMessages{Session: r.c.session(), Since: max(r.from, 1) - 1, Limit: 1}
 	r.state = session.Idle.String()
-	if err := r.c.ask(ctx, api.SessionMessages.Verb, request, &page); err != nil || r.from == 0 {
+	page, err := r.c.Messages(ctx, api.ListMessages{Session: r.c.session(), Since: max(r.from, 1) - 1, Limit: 1})
+	if err != nil || r.from == 0 {
 		return false, err
 	}
 	if len(page.Messages) == 0 { // from is beyond the end: what comes before it is read for its state
-		var view api.SessionView
-		if err := r.c.ask(ctx, api.SessionGet.Verb, api.GetSession{Session: r.c.session()}, &view); err != nil {
-			return false, err
+		view, err := r.c.View(ctx, r.c.session())
+		if err == nil && view.Head.Sequence != nil {
+			r.feed.Next, r.state = *view.Head.Sequence+1, view.State.String()
 		}
-		if view.Head.Sequence != nil {
-			r.next, r.state = *view.Head.Sequence+1, view.State.String()
-		}
-		return view.State.Over(), nil
+		return view.State.Over(), err
 	}
-	var entry received
-	err = json.Unmarshal(page.Messages[0], &entry)
-	r.next, r.state = r.from, entry.Integrity.Receipt.State
+	var e gateway.Entry
+	err = json.Unmarshal(page.Messages[0], &e)
+	r.feed.Next, r.state = r.from, e.Integrity.Receipt.State
 	return isOver(r.state), err
 }
 
@@ -65,38 +61,19 @@ func isOver(state string) bool {
 }
 
 // read emits the entries that are there. changed is nil for an entry that leaves the state as it is.
-func (r *sessionReader) read(ctx context.Context, emit func(changed *stateChange, entry received, data jsontext.Value) error) (over bool, err error) {
-	for more := true; more; {
-		var page api.Messages
-		if err := r.c.ask(ctx, api.SessionMessages.Verb, api.ListMessages{Session: r.c.session(), Since: r.next, Limit: eventPage}, &page); err != nil {
-			return false, err
+func (r *sessionReader) read(ctx context.Context, emit func(changed *stateChange, e gateway.Entry) error) (over bool, err error) {
+	return r.feed.Read(ctx, func(e gateway.Entry) (bool, error) {
+		receipt := e.Integrity.Receipt
+		var changed *stateChange
+		if receipt.State != r.state {
+			changed = &stateChange{receipt.State, r.state, receipt.AcceptedAt}
 		}
-		for _, m := range page.Messages {
-			var entry received
-			if err := json.Unmarshal(m, &entry); err != nil {
+		if e.Sequence >= r.from {
+			if err := emit(changed, e); err != nil {
 				return false, err
 			}
-			receipt := entry.Integrity.Receipt
-			var changed *stateChange
-			if receipt.State != r.state {
-				changed = &stateChange{receipt.State, r.state, receipt.AcceptedAt}
-			}
-			if entry.Sequence >= r.from {
-				if err := emit(changed, entry, m); err != nil {
-					return false, err
-				}
-			}
-			r.next, r.state = entry.Sequence+1, receipt.State
-			if isOver(r.state) {
-				return true, nil
-			}
 		}
-		more = page.Next != nil
-	}
-	return false, nil
-}
-
-// ask calls a verb and reads its reply.
-func (c *call) ask(ctx context.Context, verb api.Verb, request, reply any) error {
-	return calls.As(ctx, c.g.o.Broker, c.pass.Agent, verb, request, reply)
+		r.state = receipt.State
+		return isOver(r.state), nil
+	})
 }

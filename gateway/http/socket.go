@@ -13,11 +13,9 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/custody"
-	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/broker/custody"
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -67,7 +65,7 @@ type incoming struct {
 // socket serves a session as a WebSocket.
 func (c *call) socket() {
 	if err := c.upgradable(); err != nil {
-		c.g.refuse(c.w, err)
+		c.refuse(err)
 		return
 	}
 	// upgradable has checked the origin, with the answer of other requests.
@@ -107,7 +105,7 @@ func (c *call) upgradable() error {
 		return refuse(http.StatusBadRequest, "Sec-WebSocket-Key is the Base64 of 16 bytes")
 	case len(offered) > 0 && !slices.Contains(offered, subprotocol):
 		return refuse(http.StatusBadRequest, "the subprotocol is "+subprotocol)
-	case h.Get("Origin") != "" && (err != nil || !strings.EqualFold(origin.Host, c.r.Host)) && !slices.Contains(c.g.o.Origins, h.Get("Origin")):
+	case h.Get("Origin") != "" && (err != nil || !strings.EqualFold(origin.Host, c.r.Host)) && !slices.Contains(c.g.origins, h.Get("Origin")):
 		return session.Refuse(session.Unauthorized, "pages of this origin may not call")
 	}
 	return nil
@@ -124,7 +122,7 @@ func nonce(given []string) bool {
 // receive reads frames until the client is gone or sends one that is too large.
 func (s *socket) receive(ctx context.Context) {
 	defer close(s.frames)
-	for limit := int64(maxAuthFrame); ; limit = MaxBody {
+	for limit := int64(maxAuthFrame); ; limit = gateway.MaxBody {
 		_, r, err := s.conn.Reader(ctx)
 		if err != nil {
 			return
@@ -150,29 +148,32 @@ func (s *socket) serve(ctx context.Context) error {
 	if err := s.authenticate(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := s.c.untilExpiry()
+	leave, err := s.c.EnterStream(ctx)
+	if err != nil {
+		return s.closing(err)
+	}
+	defer leave()
+	ctx, cancel := s.c.Until(s.c.r.Context())
 	defer cancel()
-	changed, stop, err := s.c.g.o.Feeds.WatchSession(ctx, s.c.session())
+	view, err := s.c.View(ctx, s.c.session())
+	if err != nil {
+		return s.closing(err)
+	}
+	changed, stop, over, err := s.reader.open(ctx)
 	if err != nil {
 		return s.closing(err)
 	}
 	defer stop()
-	over, err := s.greet(ctx)
-	if err != nil {
+	if err := s.write(greeting{"auth_ok", string(view.Session), view.State.String(), view.Participants, view.Head.Sequence}); err != nil {
 		return s.closing(err)
 	}
 	heartbeat := time.NewTicker(heartbeatWait)
 	defer heartbeat.Stop()
 	unanswered := 0
 	for !over {
-		over, err = s.reader.read(ctx, s.entry)
-		switch {
-		case retryable(err):
-			if background.Pause(ctx, retryWait) != nil {
-				return errAuth // it has expired
-			}
-			continue
-		case err != nil:
+		if over, err = s.reader.read(ctx, s.entry); ctx.Err() != nil {
+			return errAuth
+		} else if err != nil {
 			return s.closing(err)
 		}
 		for quiet := !over; quiet; {
@@ -188,7 +189,7 @@ func (s *socket) serve(ctx context.Context) error {
 					return err
 				}
 				if pong {
-					s.c.g.o.Feeds.Seen(s.c.pass.Agent)
+					s.c.g.service.Seen(s.c.Agent)
 					unanswered = 0
 				}
 			case now := <-heartbeat.C:
@@ -196,13 +197,11 @@ func (s *socket) serve(ctx context.Context) error {
 					return errSilent
 				}
 				unanswered++
-				if err := s.write(ctx, beat{"heartbeat", now.UTC().Format(time.RFC3339Nano), s.reader.state}); err != nil {
+				if err := s.write(beat{"heartbeat", now.UTC().Format(time.RFC3339Nano), s.reader.state}); err != nil {
 					return err
 				}
 			case <-ctx.Done():
-				return errAuth // it has expired
-			case <-s.c.pass.Removed:
-				return errAuth
+				return errAuth // the token has expired, or was removed
 			case <-s.c.g.ending:
 				return errEnding
 			}
@@ -254,7 +253,7 @@ func (s *socket) authenticate(ctx context.Context) error {
 		return errNoAuth
 	}
 	var err error
-	if s.c.pass, err = s.c.g.o.Custody.Admit(ctx, auth.Token); err != nil {
+	if s.c.Caller, err = s.c.g.service.Admit(ctx, auth.Token); err != nil {
 		return s.closing(err)
 	}
 	if auth.Last != nil {
@@ -263,35 +262,25 @@ func (s *socket) authenticate(ctx context.Context) error {
 	return nil
 }
 
-// greet tells the client where the session is; over means that no entry comes any more.
-func (s *socket) greet(ctx context.Context) (over bool, err error) {
-	var view api.SessionView
-	if err := s.c.ask(ctx, api.SessionGet.Verb, api.GetSession{Session: s.c.session()}, &view); err != nil {
-		return false, err
-	}
-	if over, err = s.reader.first(ctx); err != nil {
-		return false, err
-	}
-	return over, s.write(ctx, greeting{"auth_ok", string(view.Session), view.State.String(), view.Participants, view.Head.Sequence})
-}
-
 // entry writes an entry, after the state that it brings about.
-func (s *socket) entry(changed *stateChange, _ received, data jsontext.Value) error {
+func (s *socket) entry(changed *stateChange, e gateway.Entry) error {
 	if changed != nil {
-		if err := s.write(s.c.r.Context(), stateFrame{"session_state", *changed}); err != nil {
+		if err := s.write(stateFrame{"session_state", *changed}); err != nil {
 			return err
 		}
 	}
-	return s.write(s.c.r.Context(), entryFrame{"message", data})
+	return s.write(entryFrame{"message", e.JSON})
 }
 
-// write sends a frame to a client that takes it in time.
-func (s *socket) write(ctx context.Context, frame any) error {
+// write sends a frame to a client that takes it in time. A token that ends meanwhile does not end the
+// write: the client is still to be told why.
+func (s *socket) write(frame any) error {
 	data, err := json.Marshal(frame)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, writeWithin)
+	ctx, cancel := context.WithTimeout(s.c.r.Context(), gateway.WriteWithin)
 	defer cancel()
+	gateway.Wrote(ctx, len(data))
 	return s.conn.Write(ctx, websocket.MessageText, data)
 }

@@ -16,16 +16,21 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/custody"
+	"github.com/parley-asp/parley/broker/custody"
+	"github.com/parley-asp/parley/broker/limits"
+	"github.com/parley-asp/parley/gateway"
 	httpgateway "github.com/parley-asp/parley/gateway/http"
 	"github.com/parley-asp/parley/performatives"
 )
+
+const idler = performatives.Agent("agent://acme.com/idler")
 
 // idle is a session in which nothing happens, of anybody who comes; time passes in a bubble.
 type idle struct {
 	expires time.Duration // of the token; 0 is never
 	entries uint64        // of the session, with 8 KiB each
 	text    string        // at the end of each
+	limits  *limits.Accounts
 }
 
 func (i idle) CallAs(_ context.Context, _ performatives.Agent, verb string, request []byte) ([]byte, error) {
@@ -43,31 +48,24 @@ func (i idle) CallAs(_ context.Context, _ performatives.Agent, verb string, requ
 	return json.Marshal(page)
 }
 
-func (idle) SubmitAs(context.Context, performatives.Agent, performatives.SessionID, []byte) (api.Acceptance, error) {
-	return api.Acceptance{}, nil
-}
-
-func (i idle) Admit(context.Context, string) (pass custody.Pass, err error) {
-	if i.expires != 0 {
-		pass.Expires = time.Now().Add(i.expires)
+// service is a broker that has only this session.
+func (i idle) service() *gateway.Service {
+	return &gateway.Service{
+		CallAs: i.CallAs,
+		Tokens: func(context.Context, string) (pass custody.Pass, err error) {
+			pass.Agent = idler
+			if i.expires != 0 {
+				pass.Expires = time.Now().Add(i.expires)
+			}
+			return pass, nil
+		},
+		WatchSession: func(context.Context, performatives.SessionID) (<-chan struct{}, func(), error) {
+			return nil, func() {}, nil
+		},
+		Seen:     func(performatives.Agent) {},
+		Accounts: i.limits,
+		Log:      zap.NewNop(),
 	}
-	return pass, nil
-}
-
-func (idle) Prove(context.Context, api.ProveToken) (t api.Token, err error) { return t, nil }
-
-func (idle) Signer(context.Context, performatives.Agent) (performatives.Signer, error) {
-	return nil, custody.ErrToken
-}
-
-func (idle) Seen(performatives.Agent) {}
-
-func (idle) WatchSession(context.Context, performatives.SessionID) (<-chan struct{}, func(), error) {
-	return nil, func() {}, nil
-}
-
-func (idle) WatchInbox(context.Context, performatives.Agent) (<-chan struct{}, func(), error) {
-	return nil, func() {}, nil
 }
 
 // pipes is a listener whose connections are pipes in memory.
@@ -98,8 +96,8 @@ func inBubble(t *testing.T, i idle, test func(t *testing.T, conn *websocket.Conn
 // bubble serves a gateway in a bubble of its own time.
 func bubble(t *testing.T, i idle, test func(t *testing.T, transport *http.Transport)) {
 	synctest.Test(t, func(t *testing.T) {
-		gateway := httpgateway.New(httpgateway.Options{Broker: i, Custody: i, Feeds: i, Log: zap.NewNop()})
-		listener, server := make(pipes), &http.Server{Handler: gateway, ReadTimeout: 30 * time.Second}
+		served := httpgateway.New(httpgateway.Options{Service: i.service()})
+		listener, server := make(pipes), &http.Server{Handler: gateway.Deadlines(served), ReadTimeout: 30 * time.Second}
 		go server.Serve(listener) //nolint:errcheck // returns when closed
 		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 			ours, theirs := net.Pipe()
@@ -107,8 +105,8 @@ func bubble(t *testing.T, i idle, test func(t *testing.T, transport *http.Transp
 			return ours, nil
 		}}
 		test(t, transport)
-		gateway.Close()
-		gateway.Wait(t.Context())
+		served.Close()
+		served.Wait(t.Context())
 		close(listener)
 		server.Close()
 		transport.CloseIdleConnections()
@@ -127,7 +125,7 @@ func hears(t *testing.T, conn *websocket.Conn, kind string, code websocket.Statu
 	t.Helper()
 	_, data, err := conn.Read(t.Context())
 	if code != 0 && websocket.CloseStatus(err) != code || code == 0 && !strings.HasPrefix(string(data), `{"type":"`+kind+`"`) {
-		t.Fatalf("heard %s, %v, want %s %d", data, err, kind, code)
+		t.Fatalf("received %s, %v, want %s %d", data, err, kind, code)
 	}
 }
 

@@ -23,7 +23,7 @@ func (c *call) pickup() {
 	reply, err := c.called()
 	switch {
 	case err != nil:
-		c.g.refuse(c.w, err)
+		c.refuse(err)
 	case bytes.Equal(reply, []byte("{}")):
 		c.w.WriteHeader(http.StatusNoContent)
 	default:
@@ -43,20 +43,20 @@ func (c *call) respond() {
 		err = malformed("", "the body is a signed envelope")
 	}
 	if err != nil {
-		c.g.refuse(c.w, err)
+		c.refuse(err)
 		return
 	}
 	var signed map[string]jsontext.Value
 	if err := decode(envelope, &signed); err != nil {
-		c.g.refuse(c.w, err)
+		c.refuse(err)
 		return
 	}
-	request, err := json.Marshal(api.RespondTurn{ID: c.r.PathValue("turnId"), Worker: c.pass.Worker, Envelope: envelope})
+	request, err := json.Marshal(api.RespondTurn{ID: c.r.PathValue("turnId"), Worker: c.Worker, Envelope: envelope})
 	if err != nil {
-		c.g.refuse(c.w, err)
+		c.refuse(err)
 		return
 	}
-	reply, err := c.g.o.Broker.CallAs(c.r.Context(), c.pass.Agent, c.route.verb.Name, request)
+	reply, err := c.CallJSON(c.r.Context(), c.route.verb.Name, request)
 	c.responded(reply, err)
 }
 
@@ -70,10 +70,10 @@ func (c *call) responded(reply []byte, err error) {
 	if refusal, is := errors.AsType[*session.Refusal](err); is && ofAct(refusal) {
 		err = status{refusal, http.StatusUnprocessableEntity}
 	}
-	c.g.refuse(c.w, err)
+	c.refuse(err)
 }
 
-// ofAct tells whether a refusal is about the act, and not about the turn, the request or
+// ofAct reports whether a refusal is about the act, and not about the turn, the request or
 // the broker.
 func ofAct(refusal *session.Refusal) bool {
 	switch refusal.Code {
@@ -82,13 +82,4 @@ func ofAct(refusal *session.Refusal) bool {
 	default:
 		return api.TurnOf(refusal) == ""
 	}
-}
-
-// called calls the route's verb with the request that path and body make.
-func (c *call) called() ([]byte, error) {
-	request, err := c.request()
-	if err != nil {
-		return nil, err
-	}
-	return c.g.o.Broker.CallAs(c.r.Context(), c.pass.Agent, c.route.verb.Name, request)
 }

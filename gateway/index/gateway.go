@@ -1,7 +1,7 @@
 // Package indexgateway serves the paths by which Index Network's agents poll for their turns
-// and answer them, so that its clients work unchanged (docs/TURNS.md).
+// and answer them, so that its clients work unchanged (docs/GATEWAYS.md).
 //
-//	mux.Handle(indexgateway.Base, indexgateway.New(indexgateway.Options{Broker: b, Custody: b.Custody(), Log: log}))
+//	mux.Handle(indexgateway.Base, indexgateway.New(service))
 //
 //	POST /api/agents/{id}/negotiations/pickup
 //	POST /api/agents/{id}/negotiations/{negotiationId}/respond
@@ -13,7 +13,6 @@ package indexgateway
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -22,41 +21,23 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/custody"
-	"github.com/parley-asp/parley/internal/calls"
-	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/broker/custody"
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/session"
 )
 
 // Base is the path that all routes begin with.
 const Base = "/api/agents/"
 
-// A Broker answers verbs for a principal that is authenticated.
-type Broker interface {
-	CallAs(ctx context.Context, as performatives.Agent, verb string, request []byte) ([]byte, error)
-}
-
-// Custody knows tokens.
-type Custody interface {
-	Admit(ctx context.Context, bearer string) (custody.Pass, error)
-}
-
-// Options say what is served.
-type Options struct {
-	Broker  Broker
-	Custody Custody
-	Log     *zap.Logger
-}
-
 // A Gateway serves requests below Base.
 type Gateway struct {
-	o   Options
-	mux *http.ServeMux
+	service *gateway.Service
+	mux     *http.ServeMux
 }
 
 // New makes a gateway.
-func New(o Options) *Gateway {
-	g := &Gateway{o: o, mux: http.NewServeMux()}
+func New(s *gateway.Service) *Gateway {
+	g := &Gateway{service: s, mux: http.NewServeMux()}
 	g.mux.HandleFunc("POST "+Base+"{id}/negotiations/pickup", g.serve((*call).pickup))
 	g.mux.HandleFunc("POST "+Base+"{id}/negotiations/{negotiationId}/respond", g.serve((*call).respond))
 	g.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { fail(w, http.StatusNotFound, "Not found") })
@@ -73,9 +54,10 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // A call is one request.
 type call struct {
-	g    *Gateway
-	r    *http.Request
-	pass custody.Pass
+	gateway.Caller
+
+	g *Gateway
+	r *http.Request
 }
 
 // serve authenticates a request and answers it: a reply of nil is 204.
@@ -101,35 +83,27 @@ func (g *Gateway) serve(do func(*call) (any, error)) http.HandlerFunc {
 // enter finds whom the request is for: {id} is the caller's own.
 func (c *call) enter() (err error) {
 	bearer := cmp.Or(custody.Bearer(c.r.Header.Get("Authorization")), c.r.Header.Get("X-Api-Key"))
-	if c.pass, err = c.g.o.Custody.Admit(c.r.Context(), bearer); err != nil {
+	if c.Caller, err = c.g.service.Admit(c.r.Context(), bearer); err != nil {
 		return err
 	}
-	if c.pass.ReadOnly || c.pass.Worker != c.r.PathValue("id") {
+	if c.ReadOnly || c.Worker != c.r.PathValue("id") {
 		return problem{http.StatusForbidden, "The agent is not yours"}
 	}
 	return nil
 }
 
-// maxBody is the largest body.
-const maxBody = 300 << 10
-
 // read reads the body as JSON.
 func (c *call) read(w any) error {
-	data, err := io.ReadAll(io.LimitReader(c.r.Body, maxBody+1))
+	data, err := io.ReadAll(io.LimitReader(c.r.Body, gateway.MaxBody+1))
 	switch {
 	case err != nil:
 		return problem{http.StatusBadRequest, "The body ends early"}
-	case len(data) > maxBody:
+	case len(data) > gateway.MaxBody:
 		return problem{http.StatusRequestEntityTooLarge, "The body is too large"}
 	case json.Unmarshal(data, w) != nil:
 		return problem{http.StatusBadRequest, "Invalid request body"}
 	}
 	return nil
-}
-
-// ask calls a verb and reads its reply.
-func (c *call) ask(verb api.Verb, request, reply any) error {
-	return calls.As(c.r.Context(), c.g.o.Broker, c.pass.Agent, verb, request, reply)
 }
 
 // A problem is a refusal of this gateway.
@@ -152,16 +126,19 @@ func (g *Gateway) refuse(w http.ResponseWriter, err error) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		fail(w, http.StatusUnauthorized, "Unauthorized")
 	case !protocol:
-		g.o.Log.Error("http", zap.Error(err))
+		g.service.Log.Error("http", zap.Error(err))
 		fail(w, http.StatusServiceUnavailable, "Unavailable")
 	case ofTurn(refusal):
+		if refusal.Code.Status() == http.StatusTooManyRequests {
+			w.Header().Set("Retry-After", gateway.RetryAfter(refusal))
+		}
 		fail(w, refusal.Code.Status(), refusal.Message)
 	default:
 		fail(w, http.StatusBadRequest, refusal.Message)
 	}
 }
 
-// ofTurn tells whether a refusal is about the turn or the broker, and not about the body.
+// ofTurn reports whether a refusal is about the turn or the broker, and not about the body.
 func ofTurn(refusal *session.Refusal) bool {
 	switch refusal.Code {
 	case session.UnknownSession, session.RateLimited, session.Unavailable, session.UnknownAgent:
@@ -173,7 +150,7 @@ func ofTurn(refusal *session.Refusal) bool {
 
 // fail writes an error as Index's clients read it.
 func fail(w http.ResponseWriter, status int, why string) {
-	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
 	write(w, status, struct {

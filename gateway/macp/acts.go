@@ -12,8 +12,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/gateway/macp/pb"
-	"github.com/parley-asp/parley/hosted"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -167,7 +168,7 @@ func commit(p *pb.CommitmentPayload, accepted string) (a act, err error) {
 }
 
 // says is what a hosted agent says, with MACP's own bytes.
-func (a act) says(e *pb.Envelope) (s hosted.Said, err error) {
+func (a act) says(e *pb.Envelope) (s api.Say, err error) {
 	s.Performative = a.performative.String()
 	if s.Body, err = json.Marshal(a.body, json.Deterministic(true)); err != nil {
 		return s, invalid("a text in the payload is not UTF-8")
@@ -218,7 +219,7 @@ func (g *Gateway) readStart(e *pb.Envelope) (r roster, err error) {
 }
 
 // invites is the invitation that a SessionStart is.
-func (g *Gateway) invites(ctx context.Context, c caller, e *pb.Envelope, r roster) (s hosted.Said, err error) {
+func (g *Gateway) invites(ctx context.Context, c caller, e *pb.Envelope, r roster) (s api.Say, err error) {
 	policy, err := g.parameters(ctx, c, r.start, r.parties)
 	if err != nil {
 		return s, err
@@ -229,8 +230,8 @@ func (g *Gateway) invites(ctx context.Context, c caller, e *pb.Envelope, r roste
 			return s, invalid("a text in the payload is not UTF-8")
 		}
 	}
-	opening := hosted.Opening{
-		With:    slices.DeleteFunc(slices.Clone(r.parties), func(a performatives.Agent) bool { return a == c.pass.Agent }),
+	opening := gateway.Opening{
+		With:    slices.DeleteFunc(slices.Clone(r.parties), func(a performatives.Agent) bool { return a == c.Agent }),
 		Purpose: subject(r.start.GetIntent(), modeURI), Mode: mode, Terms: given,
 	}
 	said, err := opening.Invitation()

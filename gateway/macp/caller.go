@@ -1,6 +1,7 @@
 package macpgateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"regexp"
@@ -11,15 +12,16 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/custody"
-	"github.com/parley-asp/parley/internal/calls"
+	"github.com/parley-asp/parley/broker/custody"
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
 
 // A caller is who a call is for, and what MACP calls it.
 type caller struct {
-	pass custody.Pass
+	gateway.Caller
+
 	name string
 }
 
@@ -36,21 +38,19 @@ func (g *Gateway) enter(ctx context.Context) (c caller, err error) {
 		return c, custody.ErrToken
 	}
 	bearer := custody.Bearer(given[0])
-	if a, is := g.named(bearer); g.o.Dev && is {
-		return caller{custody.Pass{Agent: a}, bearer}, nil
+	if a, is := g.named(bearer); g.o.Service.Dev && is {
+		c = caller{g.o.Service.As(a), bearer}
+		return c, c.Metered(ctx)
 	}
-	c.pass, err = g.o.Custody.Admit(ctx, bearer)
-	c.name = g.nameOf(c.pass.Agent)
-	if c.pass.Sender != "" {
-		c.name = c.pass.Sender
-	}
+	c.Caller, err = g.o.Service.Admit(ctx, bearer)
+	c.name = cmp.Or(c.Sender, g.nameOf(c.Agent))
 	return c, err
 }
 
 // acting is enter for a call that changes something.
 func (g *Gateway) acting(ctx context.Context) (caller, error) {
 	c, err := g.enter(ctx)
-	if err == nil && c.pass.ReadOnly {
+	if err == nil && c.ReadOnly {
 		err = problem{forbidden, "the token is read-only"}
 	}
 	return c, err
@@ -69,12 +69,12 @@ func (g *Gateway) named(name string) (performatives.Agent, bool) {
 	if strings.HasPrefix(name, "parley_") || name == "" || len(name) > maxName || !utf8.ValidString(name) {
 		return "", false
 	}
-	if a, known := g.o.Agents.MACPSender(name); known {
+	if a, known := g.o.Sender(name); known {
 		return a, true
 	}
 	uri := name
 	if _, err := performatives.ParseAgent(name); err != nil {
-		if !g.o.Dev {
+		if !g.o.Service.Dev {
 			return "", false
 		}
 		if !segment.MatchString(name) || strings.HasPrefix(name, escaped) {
@@ -88,11 +88,11 @@ func (g *Gateway) named(name string) (performatives.Agent, bool) {
 
 // nameOf is what MACP calls a principal, outside a session that was started with another name.
 func (g *Gateway) nameOf(a performatives.Agent) string {
-	if card, known := g.o.Agents.Card(a); known && card.MACPSender != "" {
+	if card, known := g.o.Card(a); known && card.MACPSender != "" {
 		return card.MACPSender
 	}
 	name, local := strings.CutPrefix(string(a), devHost)
-	if !local || !g.o.Dev {
+	if !local || !g.o.Service.Dev {
 		return string(a)
 	}
 	if coded, is := strings.CutPrefix(name, escaped); is {
@@ -105,21 +105,16 @@ func (g *Gateway) nameOf(a performatives.Agent) string {
 
 // meet registers, under --dev, a principal that MACP names for the first time: it is met here.
 func (g *Gateway) meet(ctx context.Context, a performatives.Agent) error {
-	if _, known := g.o.Agents.Card(a); known || !g.o.Dev {
+	if _, known := g.o.Card(a); known || !g.o.Service.Dev {
 		return nil
 	}
 	card := &api.Card{Agent: a, MACP: true}
-	return g.ask(ctx, a, api.AgentRegister.Verb, api.RegisterAgent{Card: card}, &api.Card{})
-}
-
-// ask calls a verb and reads its reply.
-func (g *Gateway) ask(ctx context.Context, as performatives.Agent, verb api.Verb, request, reply any) error {
-	return calls.As(ctx, g.o.Broker, as, verb, request, reply)
+	return g.o.Service.As(a).Call(ctx, api.AgentRegister.Verb, api.RegisterAgent{Card: card}, &api.Card{})
 }
 
 // view is a session as the caller sees it.
-func (g *Gateway) view(ctx context.Context, c caller, id performatives.SessionID) (v view, err error) {
-	if err := g.ask(ctx, c.pass.Agent, api.SessionGet.Verb, api.GetSession{Session: id}, &v.SessionView); err != nil {
+func (c caller) view(ctx context.Context, id performatives.SessionID) (v view, err error) {
+	if v.SessionView, err = c.View(ctx, id); err != nil {
 		return v, err
 	}
 	if v.Mode != mode {

@@ -14,6 +14,9 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/parley-asp/parley/gateway"
 )
 
 type arrival struct{}
@@ -73,8 +76,12 @@ func (g *Gateway) streaming(service any, s grpc.ServerStream, info *grpc.StreamS
 			s.SetTrailer(trailer(internalError))
 		}
 	}()
-	ctx := s.Context()
+	ctx, end := gateway.Metered(s.Context())
+	defer end()
 	c, err := g.enter(ctx)
+	if gateway.Passing(err) {
+		return g.status(s.Context(), err)
+	}
 	if err != nil { // health checks, and Initialize, need no token; the others say what is wrong with it
 		return next(service, anonymous{s, g})
 	}
@@ -90,6 +97,14 @@ type authenticated struct {
 }
 
 func (a authenticated) Context() context.Context { return a.ctx }
+
+// SendMsg charges for what it sends.
+func (a authenticated) SendMsg(m any) error {
+	if message, is := m.(proto.Message); is {
+		gateway.Wrote(a.ctx, proto.Size(message))
+	}
+	return a.ServerStream.SendMsg(m)
+}
 
 // anonymous is a call without a good token.
 type anonymous struct {
@@ -136,6 +151,6 @@ func (g *Gateway) panicked(method string, r any) error {
 	if fault, is := r.(runtime.Error); is {
 		why = fault.Error()
 	}
-	g.o.Log.Error("macp: a call panicked", zap.String("method", method), zap.String("panic", why), zap.Stack("stack"))
+	g.o.Service.Log.Error("macp: a call panicked", zap.String("method", method), zap.String("panic", why), zap.Stack("stack"))
 	return status.Error(codes.Internal, string(internalError)+": the broker failed")
 }

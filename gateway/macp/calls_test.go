@@ -20,40 +20,36 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/custody"
+	"github.com/parley-asp/parley/broker/custody"
+	"github.com/parley-asp/parley/broker/limits"
+	"github.com/parley-asp/parley/gateway"
 	macpgateway "github.com/parley-asp/parley/gateway/macp"
 	"github.com/parley-asp/parley/gateway/macp/pb"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 const bearer = "parley_secret"
 
-// broken panics with what it is given, a Custody, and is a Broker that is not healthy.
-type broken struct {
-	macpgateway.Broker
-	healthy error
+// broken is a broker whose tokens panic with what they are given.
+func broken(log *zap.Logger) *gateway.Service {
+	return &gateway.Service{Log: log, Tokens: func(_ context.Context, bearer string) (custody.Pass, error) { panic(bearer) }}
 }
 
-func (broken) Admit(_ context.Context, bearer string) (custody.Pass, error) { panic(bearer) }
-
-// empty is a Custody without tokens, but for those in it.
-type empty map[string]custody.Pass
-
-func (e empty) Admit(_ context.Context, bearer string) (custody.Pass, error) {
-	pass, has := e[bearer]
-	if !has {
-		return pass, custody.ErrToken
+// tokens is a broker that has these tokens and no others.
+func tokens(known map[string]custody.Pass) macpgateway.Options {
+	s := &gateway.Service{Log: zap.NewNop(), Tokens: func(_ context.Context, bearer string) (custody.Pass, error) {
+		pass, has := known[bearer]
+		if !has {
+			return pass, custody.ErrToken
+		}
+		return pass, nil
+	}}
+	return macpgateway.Options{
+		Service: s, Healthy: func(context.Context) error { return nil },
+		Card: func(performatives.Agent) (c api.Card, known bool) { return c, false },
 	}
-	return pass, nil
 }
-
-// nobody has a card.
-type nobody struct{ macpgateway.Agents }
-
-func (nobody) Card(performatives.Agent) (c api.Card, known bool) { return c, false }
-
-func (b broken) Healthy(context.Context) error { return b.healthy }
 
 // serve serves a gateway in memory, in a bubble of synctest, and has a client use it.
 func serve(t *testing.T, o macpgateway.Options, use func(ctx context.Context, g *macpgateway.Gateway, conn *grpc.ClientConn)) {
@@ -79,7 +75,7 @@ func serve(t *testing.T, o macpgateway.Options, use func(ctx context.Context, g 
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	core, logged := observer.New(zap.ErrorLevel)
-	serve(t, macpgateway.Options{Broker: broken{}, Custody: broken{}, Log: zap.New(core)}, func(ctx context.Context, _ *macpgateway.Gateway, conn *grpc.ClientConn) {
+	serve(t, macpgateway.Options{Service: broken(zap.New(core))}, func(ctx context.Context, _ *macpgateway.Gateway, conn *grpc.ClientConn) {
 		c := pb.NewMACPRuntimeServiceClient(conn)
 		for range 2 {
 			var trailer metadata.MD
@@ -106,10 +102,57 @@ func TestPanic(t *testing.T) {
 	}
 }
 
+// A stream beyond the caller's bound is refused, and so is every call of a caller who owes something;
+// what others and nobody in particular ask is answered.
+func TestAccounts(t *testing.T) {
+	t.Parallel()
+	const caller, other = performatives.Agent("agent://acme.com/one"), performatives.Agent("agent://widgets.co/other")
+	o := tokens(map[string]custody.Pass{bearer: {Agent: caller}, "parley_other": {Agent: other}})
+	accounts := limits.NewAccounts(limits.Limits{Streams: 1, BytesOut: 1000}.WithDefaults(), time.Now)
+	o.Service.Accounts = accounts
+	o.Service.Charge = func(a performatives.Agent, requests int) error { return accounts.Of(a).Admit(requests, 0) }
+	serve(t, o, func(ctx context.Context, _ *macpgateway.Gateway, conn *grpc.ClientConn) {
+		c := pb.NewMACPRuntimeServiceClient(conn)
+		leave, err := accounts.Of(caller).Hold(limits.Streams, 1)
+		testkit.Must(t, err)
+		s, err := c.StreamSession(ctx)
+		testkit.Must(t, err)
+		if _, err := s.Recv(); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "open streams") {
+			t.Errorf("a stream too many is answered %v", err)
+		}
+		leave()
+		answered := 0
+		for ; answered < 1000; answered++ {
+			var trailer metadata.MD
+			if _, err = c.ListModes(ctx, &pb.ListModesRequest{}, grpc.Trailer(&trailer)); err != nil {
+				if status.Code(err) != codes.ResourceExhausted || strings.Join(trailer.Get("macp-error-code"), "") != "RATE_LIMITED" {
+					t.Errorf("who owes is answered %v, %v", err, trailer)
+				}
+				break
+			}
+		}
+		if answered == 0 || answered > 10 {
+			t.Errorf("it is refused after %d answers, of 1,000 bytes together", answered)
+		}
+		if s, err = c.StreamSession(ctx); err == nil {
+			_, err = s.Recv()
+		}
+		if status.Code(err) != codes.ResourceExhausted {
+			t.Errorf("a stream of one who owes is answered %v", err)
+		}
+		if _, err := c.ListModes(metadata.NewOutgoingContext(ctx, metadata.Pairs("authorization", "Bearer parley_other")), &pb.ListModesRequest{}); err != nil {
+			t.Errorf("another caller: %v", err)
+		}
+		if _, err := pbhealth.NewHealthClient(conn).Check(metadata.NewOutgoingContext(ctx, nil), &pbhealth.HealthCheckRequest{}); err != nil {
+			t.Errorf("a health check: %v", err)
+		}
+	})
+}
+
 // A request that does not arrive ends; a stream of which all has arrived goes on.
 func TestLateRequest(t *testing.T) {
 	t.Parallel()
-	serve(t, macpgateway.Options{Broker: broken{}, Custody: empty{}, Agents: nobody{}, Log: zap.NewNop()}, func(ctx context.Context, g *macpgateway.Gateway, conn *grpc.ClientConn) {
+	serve(t, tokens(nil), func(ctx context.Context, g *macpgateway.Gateway, conn *grpc.ClientConn) {
 		watch, err := pbhealth.NewHealthClient(conn).Watch(ctx, &pbhealth.HealthCheckRequest{})
 		testkit.Must(t, err)
 		_, err = watch.Recv()
@@ -128,26 +171,39 @@ func TestLateRequest(t *testing.T) {
 	})
 }
 
-// Of a connection, few calls without a good token are read at a time, so that strangers fill no
+// An RPC of MACP that the gateway does not serve is unimplemented, whoever calls it.
+func TestUnserved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Options{Dev: true})
+	for _, rpc := range []string{"GetManifest", "SuspendSession", "WatchSignals"} {
+		for _, ctx := range []context.Context{w.Ctx, w.as("a")} {
+			err := w.conn.Invoke(ctx, "/macp.v1.MACPRuntimeService/"+rpc, &pb.GetSessionRequest{}, &pb.GetSessionResponse{})
+			if status.Code(err) != codes.Unimplemented {
+				t.Errorf("%s: %v", rpc, err)
+			}
+		}
+	}
+}
+
+// Of a connection, few calls without a good token are read at a time, so that outsiders fill no
 // memory; one with a token waits for none of them.
 func TestAnonymous(t *testing.T) {
 	t.Parallel()
-	tokens := empty{bearer: {Agent: buyer}}
-	serve(t, macpgateway.Options{Broker: broken{}, Custody: tokens, Agents: nobody{}, Log: zap.NewNop()}, func(ctx context.Context, _ *macpgateway.Gateway, conn *grpc.ClientConn) {
-		stranger := metadata.NewOutgoingContext(ctx, metadata.Pairs("authorization", "Bearer parley_forged"))
+	serve(t, tokens(map[string]custody.Pass{bearer: {Agent: buyer}}), func(ctx context.Context, _ *macpgateway.Gateway, conn *grpc.ClientConn) {
+		outsider := metadata.NewOutgoingContext(ctx, metadata.Pairs("authorization", "Bearer parley_forged"))
 		c := pb.NewMACPRuntimeServiceClient(conn)
 		initialize := &pb.InitializeRequest{SupportedProtocolVersions: []string{"1.0"}}
 		var late []grpc.ClientStream
 		for _, method := range []string{
 			pb.MACPRuntimeService_Send_FullMethodName, pbhealth.Health_Check_FullMethodName, pbhealth.Health_Watch_FullMethodName, pb.MACPRuntimeService_Initialize_FullMethodName,
 		} {
-			slow, err := conn.NewStream(stranger, &grpc.StreamDesc{ClientStreams: true}, method)
+			slow, err := conn.NewStream(outsider, &grpc.StreamDesc{ClientStreams: true}, method)
 			testkit.Must(t, err)
 			late = append(late, slow)
 		}
 		synctest.Wait()
 		var trailer metadata.MD
-		if _, err := c.Initialize(stranger, initialize, grpc.Trailer(&trailer)); failed(err, trailer) != "ResourceExhausted RATE_LIMITED" {
+		if _, err := c.Initialize(outsider, initialize, grpc.Trailer(&trailer)); failed(err, trailer) != "ResourceExhausted RATE_LIMITED" {
 			t.Errorf("one too many hears %v", err)
 		}
 		if _, err := c.ListModes(ctx, &pb.ListModesRequest{}); err != nil {
@@ -158,7 +214,7 @@ func TestAnonymous(t *testing.T) {
 				t.Errorf("a request that does not arrive ends with %v", err)
 			}
 		}
-		if _, err := c.Initialize(stranger, initialize); err != nil {
+		if _, err := c.Initialize(outsider, initialize); err != nil {
 			t.Errorf("after them one hears %v", err)
 		}
 	})
@@ -167,14 +223,14 @@ func TestAnonymous(t *testing.T) {
 // A token that expires or is removed ends the streams that it opened.
 func TestTokenEndsStream(t *testing.T) {
 	t.Parallel()
-	tokens := empty{}
-	serve(t, macpgateway.Options{Broker: broken{}, Custody: tokens, Agents: nobody{}, Log: zap.NewNop()}, func(ctx context.Context, _ *macpgateway.Gateway, conn *grpc.ClientConn) {
+	known := map[string]custody.Pass{}
+	serve(t, tokens(known), func(ctx context.Context, _ *macpgateway.Gateway, conn *grpc.ClientConn) {
 		const left = 20 * time.Second
 		c, began, removed := pb.NewMACPRuntimeServiceClient(conn), time.Now(), make(chan struct{})
 		for why, pass := range map[string]custody.Pass{
 			"expires": {Agent: buyer, Expires: began.Add(left)}, "is removed": {Agent: buyer, Removed: removed},
 		} {
-			tokens[bearer] = pass
+			known[bearer] = pass
 			s, err := c.StreamSession(ctx)
 			testkit.Must(t, err)
 			synctest.Wait()
@@ -197,7 +253,9 @@ func TestHealth(t *testing.T) {
 	for want, err := range map[pbhealth.HealthCheckResponse_ServingStatus]error{
 		pbhealth.HealthCheckResponse_SERVING: nil, pbhealth.HealthCheckResponse_NOT_SERVING: errors.New("the disk is full"),
 	} {
-		serve(t, macpgateway.Options{Broker: broken{healthy: err}, Custody: empty{}, Agents: nobody{}, Log: zap.NewNop()}, func(ctx context.Context, g *macpgateway.Gateway, conn *grpc.ClientConn) {
+		o := tokens(nil)
+		o.Healthy = func(context.Context) error { return err }
+		serve(t, o, func(ctx context.Context, g *macpgateway.Gateway, conn *grpc.ClientConn) {
 			c := pbhealth.NewHealthClient(conn)
 			for _, service := range []string{"", "macp.v1.MACPRuntimeService"} {
 				got, err := c.Check(ctx, &pbhealth.HealthCheckRequest{Service: service})

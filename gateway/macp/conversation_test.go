@@ -22,8 +22,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/parley-asp/parley/gateway/macp/pb"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 var update = flag.Bool("update", false, "write the answers in testdata again")
@@ -107,7 +107,7 @@ func (w *world) says(sender, kind, session, payload string) *pb.Ack {
 
 func (w *world) sends(sender string, e *pb.Envelope) *pb.Ack {
 	w.Helper()
-	answer, err := w.Send(w.as(sender), &pb.SendRequest{Envelope: e})
+	answer, err := w.MACPRuntimeServiceClient.Send(w.as(sender), &pb.SendRequest{Envelope: e})
 	testkit.Must(w, err)
 	return answer.GetAck()
 }

@@ -15,10 +15,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/gateway/macp/pb"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 const (
@@ -79,7 +80,7 @@ func TestHosted(t *testing.T) {
 	}
 	for _, asked := range []string{string(id), sessionID("s1"), sessionID("none")} {
 		if _, err := w.GetSession(w.as(string(spy)), &pb.GetSessionRequest{SessionId: asked}); status.Code(err) != codes.NotFound {
-			t.Errorf("a stranger who asks for %s gets %v", asked, err)
+			t.Errorf("an outsider who asks for %s gets %v", asked, err)
 		}
 	}
 	_, err := w.OperatorClient().AddToken(w.Ctx, api.AddToken{Agent: spy, Sender: "the buyer"})
@@ -92,7 +93,7 @@ func TestHosted(t *testing.T) {
 // parleyID is the one session of an agent.
 func (w *world) parleyID(a performatives.Agent) performatives.SessionID {
 	w.Helper()
-	list, err := w.Client(a).SessionPage(w.Ctx, api.ListSessions{})
+	list, err := client.Do(w.Ctx, w.Client(a), api.SessionList, api.ListSessions{})
 	testkit.Must(w, err)
 	if len(list.Sessions) != 1 {
 		w.Fatalf("%s has %d sessions", a, len(list.Sessions))
@@ -151,7 +152,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// An agent on NATS escalates: the session is SUSPENDED, and nothing is heard before a human has decided.
+// An agent on NATS escalates: the session is SUSPENDED, and nothing is accepted before a human has decided.
 func TestSuspended(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testkit.Options{Dev: true})

@@ -21,7 +21,7 @@ const (
 // healthy answers gRPC's health checks. The health of the broker is the service's.
 type healthy struct {
 	pbhealth.UnimplementedHealthServer
-	broker  Broker
+	look    func(context.Context) error // the broker's health
 	ending  <-chan struct{}
 	watches chan struct{} // has one for each open watch
 }
@@ -34,7 +34,7 @@ func (h *healthy) serves(service string) bool {
 func (h *healthy) state(ctx context.Context) pbhealth.HealthCheckResponse_ServingStatus {
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
-	if h.broker.Healthy(ctx) != nil {
+	if h.look(ctx) != nil {
 		return pbhealth.HealthCheckResponse_NOT_SERVING
 	}
 	return pbhealth.HealthCheckResponse_SERVING

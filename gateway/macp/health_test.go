@@ -9,15 +9,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// well is a Broker that is healthy.
-type well struct{ Broker }
-
-func (well) Healthy(context.Context) error { return nil }
-
 // At most maxWatches clients watch the health.
 func TestWatches(t *testing.T) {
 	t.Parallel()
-	h := &healthy{broker: well{}, watches: make(chan struct{}, 1)}
+	h := &healthy{look: func(context.Context) error { return nil }, watches: make(chan struct{}, 1)}
 	h.watches <- struct{}{}
 	if err := h.Watch(&pbhealth.HealthCheckRequest{}, watcher{ctx: t.Context()}); status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("one too many hears %v", err)

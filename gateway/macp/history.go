@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/gateway/macp/pb"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -18,62 +19,42 @@ import (
 // A history reads a session's entries as MACP's messages, from the first one.
 type history struct {
 	g         *Gateway
-	c         caller
-	id        performatives.SessionID
 	name      string // what MACP calls the session
 	view      view   // the session when the reading began
 	start     *pb.SessionStartPayload
 	names     map[performatives.Agent]string
 	proposals map[string]bool
-	next      uint64 // sequence number of the entry that is read next
-	over      bool   // MACP hears nothing of the session any more
+	over      bool // MACP shows nothing of the session any more
 }
 
 // history begins to read a session, of which the caller has to be a part.
 func (g *Gateway) history(ctx context.Context, c caller, id performatives.SessionID, name string) (*history, error) {
-	h := &history{g: g, c: c, id: id, name: name, names: map[performatives.Agent]string{}, proposals: map[string]bool{}}
+	h := &history{g: g, name: name, names: map[performatives.Agent]string{}, proposals: map[string]bool{}}
 	var err error
-	if h.view, err = g.view(ctx, c, id); err != nil {
+	if h.view, err = c.view(ctx, id); err != nil {
 		return h, err
 	}
-	page, err := h.page(ctx, 1)
+	page, err := c.Messages(ctx, api.ListMessages{Session: id, Limit: 1})
 	if err != nil || len(page.Messages) != 1 {
 		return h, err
 	}
 	_, err = h.message(page.Messages[0])
-	h.next = 0
 	return h, err
 }
 
-const pageSize = 100
-
-func (h *history) page(ctx context.Context, limit int) (page api.Messages, err error) {
-	request := api.ListMessages{Session: h.id, Since: h.next, Limit: limit}
-	return page, h.g.ask(ctx, h.c.pass.Agent, api.SessionMessages.Verb, request, &page)
-}
-
-// read emits the messages that are there.
-func (h *history) read(ctx context.Context, emit func(*pb.Envelope) error) error {
-	for more := true; more && !h.over; {
-		page, err := h.page(ctx, pageSize)
-		if err != nil {
-			return err
-		}
-		for _, raw := range page.Messages {
-			e, err := h.message(raw)
-			if err != nil {
-				return err
-			}
-			if e == nil {
-				continue
-			}
-			if err := emit(e); err != nil {
-				return err
-			}
-		}
-		more = page.Next != nil
+// read emits the messages that a feed has.
+func (h *history) read(ctx context.Context, feed *gateway.Feed, emit func(*pb.Envelope) error) error {
+	if h.over {
+		return nil
 	}
-	return nil
+	_, err := feed.Read(ctx, func(read gateway.Entry) (over bool, err error) {
+		e, err := h.message(read.JSON)
+		if e != nil && err == nil {
+			err = emit(e)
+		}
+		return h.over, err
+	})
+	return err
 }
 
 // message is an entry as MACP's message; nil for what MACP has no message for, such as the
@@ -83,7 +64,6 @@ func (h *history) message(raw jsontext.Value) (*pb.Envelope, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.next = e.Sequence + 1
 	phase, _ := session.ParsePhase(e.Receipt.State)
 	h.over = phase.Over() || phase == session.Executing
 	if e.Sequence == 0 {
@@ -129,7 +109,7 @@ func ownOf(e api.Entry) *pb.Envelope {
 	return nil
 }
 
-// says tells whether MACP's own envelope says what the act says, and nothing else: it comes
+// says reports whether MACP's own envelope says what the act says, and nothing else: it comes
 // from the act's sender, and nobody has checked it before.
 func says(own *pb.Envelope, e api.Entry) bool {
 	var body struct {

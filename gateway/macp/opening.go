@@ -43,7 +43,7 @@ func (h *history) opening(e api.Entry) (*pb.Envelope, error) {
 	return own, nil
 }
 
-// is tells whether a roster is that of an invitation.
+// is reports whether a roster is that of an invitation.
 func (r roster) is(inviter performatives.Agent, terms performatives.InvitationTerms) bool {
 	invited := map[performatives.Agent]bool{inviter: true}
 	for _, a := range terms.Participants {

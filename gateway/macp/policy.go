@@ -85,7 +85,7 @@ func (g *Gateway) parameters(ctx context.Context, c caller, s *pb.SessionStartPa
 		id = defaultPolicy
 	}
 	p := map[string]any{"policyVersion": id, "peersClose": false}
-	inside := slices.Contains(parties, c.pass.Agent)
+	inside := slices.Contains(parties, c.Agent)
 	if id == defaultPolicy {
 		switch {
 		case !inside:
@@ -95,7 +95,7 @@ func (g *Gateway) parameters(ctx context.Context, c caller, s *pb.SessionStartPa
 		}
 		return p, nil
 	}
-	all, _, err := g.policies(ctx, c.pass.Agent)
+	all, _, err := g.policies(ctx, c.Agent)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (g *Gateway) changePolicies(ctx context.Context, change func([]*pb.PolicyDe
 		return nil, err
 	}
 	for range maxTries {
-		all, revision, err := g.policies(ctx, c.pass.Agent)
+		all, revision, err := g.policies(ctx, c.Agent)
 		if err != nil {
 			return nil, err
 		}
@@ -176,9 +176,9 @@ func (g *Gateway) changePolicies(ctx context.Context, change func([]*pb.PolicyDe
 			return nil, err
 		}
 		if revision == 0 {
-			_, err = g.o.Records.Create(ctx, policiesKey(c.pass.Agent), data)
+			_, err = g.o.Records.Create(ctx, policiesKey(c.Agent), data)
 		} else {
-			_, err = g.o.Records.Update(ctx, policiesKey(c.pass.Agent), data, revision)
+			_, err = g.o.Records.Update(ctx, policiesKey(c.Agent), data, revision)
 		}
 		if err == nil {
 			return nil, g.o.Records.Sync()
@@ -276,7 +276,7 @@ func (g *Gateway) ListPolicies(ctx context.Context, q *pb.ListPoliciesRequest) (
 	c, err := g.enter(ctx)
 	var all []*pb.PolicyDescriptor
 	if err == nil {
-		all, _, err = g.policies(ctx, c.pass.Agent)
+		all, _, err = g.policies(ctx, c.Agent)
 	}
 	if err != nil {
 		return nil, g.status(ctx, err)

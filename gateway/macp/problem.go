@@ -3,7 +3,6 @@ package macpgateway
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/go-json-experiment/json"
 	"go.uber.org/zap"
@@ -11,9 +10,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/parley-asp/parley/custody"
+	"github.com/parley-asp/parley/broker/custody"
 	"github.com/parley-asp/parley/gateway/macp/pb"
-	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -79,19 +77,14 @@ var rules = map[string]code{
 func (g *Gateway) problem(err error, offer string) problem {
 	own, is := errors.AsType[problem](err)
 	refusal, protocol := errors.AsType[*session.Refusal](err)
-	unreadable, _ := errors.AsType[*performatives.Malformed](err)
 	switch {
 	case is:
 		return own
 	case err == custody.ErrToken: //nolint:errorlint // it comes as it is
 		return problem{unauthenticated, refusal.Message}
-	case errors.Is(err, performatives.ErrTooLarge):
-		return problem{payloadTooLarge, fmt.Sprintf("an act, with MACP's bytes, has at most %d bytes", performatives.MaxEnvelope)}
-	case unreadable != nil:
-		return problem{invalidEnvelope, unreadable.Error()}
 	case !protocol:
 		if !errors.Is(err, context.Canceled) {
-			g.o.Log.Error("macp", zap.Error(err))
+			g.o.Service.Log.Error("macp", zap.Error(err))
 		}
 		return problem{internalError, "the broker cannot say now; send it again"}
 	}
@@ -109,7 +102,7 @@ func (g *Gateway) problem(err error, offer string) problem {
 		p.code = named
 	}
 	if refusal.Code == session.WrongState && (details.State == session.Introduced.String() || details.State == session.Conversing.String()) {
-		p.code = invalidEnvelope // it is open, and hears something else
+		p.code = invalidEnvelope // it is open, and something else is allowed
 	}
 	if refusal.Code == session.Duplicate && (details.Proposal != "" || details.ID == offer && offer != "") {
 		p.code = invalidEnvelope

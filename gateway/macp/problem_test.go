@@ -6,7 +6,8 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/parley-asp/parley/custody"
+	"github.com/parley-asp/parley/broker/custody"
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -26,7 +27,7 @@ func TestCodes(t *testing.T) {
 // What a refusal is about decides where its code says too little.
 func TestProblems(t *testing.T) {
 	t.Parallel()
-	g := New(Options{Log: zap.NewNop()})
+	g := New(Options{Service: &gateway.Service{Log: zap.NewNop()}})
 	refuse := func(c session.Code, details any) error { return session.Refuse(c, "why").With(details) }
 	for _, test := range []struct {
 		err  error

@@ -11,7 +11,6 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/gateway/macp/pb"
-	"github.com/parley-asp/parley/hosted"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -125,7 +124,7 @@ func (g *Gateway) CancelSession(ctx context.Context, q *pb.CancelSessionRequest)
 	id, err := g.find(ctx, q.GetSessionId())
 	var v view
 	if err == nil {
-		v, err = g.view(ctx, c, id)
+		v, err = c.view(ctx, id)
 	}
 	if err != nil {
 		return nil, g.status(ctx, none(err))
@@ -141,7 +140,7 @@ func (g *Gateway) CancelSession(ctx context.Context, q *pb.CancelSessionRequest)
 }
 
 func (g *Gateway) close(ctx context.Context, c caller, v view, reason string) error {
-	said := hosted.Said{Performative: performatives.Close.String()}
+	said := api.Say{Session: v.Session, Performative: performatives.Close.String()}
 	body := map[string]any{"outcome": "abandoned", "reason": reason}
 	if v.State == session.Invited {
 		said.Performative, body = performatives.Withdraw.String(), reasoned(v.Invitation.Proposal, reason)
@@ -151,7 +150,7 @@ func (g *Gateway) close(ctx context.Context, c caller, v view, reason string) er
 		return invalid("the reason is not UTF-8")
 	}
 	said.Body = jsontext.Value(data)
-	_, err = g.o.Hosted.Say(ctx, c.pass.Agent, v.Session, "", said)
+	_, err = c.Say(ctx, said)
 	if errors.Is(err, &session.Refusal{Code: session.UnknownSession}) {
 		return noPart
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/gateway/macp/pb"
-	"github.com/parley-asp/parley/hosted"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
@@ -72,7 +72,7 @@ func (g *Gateway) send(ctx context.Context, c caller, e *pb.Envelope) (s sent, e
 	if err := check(e); err != nil {
 		return s, err
 	}
-	if sender := e.GetSender(); sender != "" && sender != c.name && sender != string(c.pass.Agent) {
+	if sender := e.GetSender(); sender != "" && sender != c.name && sender != string(c.Agent) {
 		return s, problem{unauthenticated, "the token is not the sender's"}
 	}
 	own := proto.CloneOf(e)
@@ -84,7 +84,7 @@ func (g *Gateway) send(ctx context.Context, c caller, e *pb.Envelope) (s sent, e
 	if err != nil {
 		return s, hidden(err)
 	}
-	v, err := g.view(ctx, c, id)
+	v, err := c.view(ctx, id)
 	if err != nil {
 		return s, hidden(err)
 	}
@@ -100,14 +100,15 @@ func (g *Gateway) send(ctx context.Context, c caller, e *pb.Envelope) (s sent, e
 	if err != nil {
 		return s, err
 	}
-	s.Acceptance, err = g.o.Hosted.Say(ctx, c.pass.Agent, id, keyOf(e), said)
+	said.Session, said.Key = id, keyOf(e)
+	s.Acceptance, err = c.Say(ctx, said)
 	return s, hidden(err)
 }
 
 // keyOf is what a message is retried by.
 func keyOf(e *pb.Envelope) string { return "macp " + e.GetSessionId() + " " + e.GetMessageId() }
 
-// hidden tells a stranger nothing of a session.
+// hidden tells a non-participant nothing of a session.
 func hidden(err error) error {
 	own, is := errors.AsType[problem](err)
 	if is && own.code == sessionNotFound || errors.Is(err, &session.Refusal{Code: session.UnknownSession}) {
@@ -156,16 +157,16 @@ func (g *Gateway) start(ctx context.Context, c caller, e *pb.Envelope) (s sent, 
 	if err != nil {
 		return s, err
 	}
-	for _, a := range append(r.parties, c.pass.Agent) {
+	for _, a := range append(r.parties, c.Agent) {
 		if err := g.meet(ctx, a); err != nil {
 			return s, err
 		}
 	}
-	id, err := g.unstarted(ctx, c, e)
-	if err != nil {
+	said.Key = keyOf(e)
+	if said.Session, err = g.unstarted(ctx, c, e); err != nil {
 		return s, err
 	}
-	s.Acceptance, err = g.o.Hosted.Say(ctx, c.pass.Agent, id, keyOf(e), said)
+	s.Acceptance, err = c.Say(ctx, said)
 	for _, taken := range []session.Code{session.WrongState, session.UnknownSession, session.SessionEscalated} {
 		if errors.Is(err, &session.Refusal{Code: taken}) {
 			return s, nameTaken
@@ -174,25 +175,24 @@ func (g *Gateway) start(ctx context.Context, c caller, e *pb.Envelope) (s sent, 
 	if err != nil {
 		return s, err
 	}
-	id = s.Session
+	id := s.Session
 	if err := g.names(ctx, c, e.GetSessionId(), id); err != nil {
 		return s, err
 	}
-	accepts := hosted.Said{Performative: performatives.Accept.String()}
+	accepts := api.Say{Session: id, Key: "macp " + e.GetSessionId(), Performative: performatives.Accept.String()}
 	if accepts.Body, err = json.Marshal(reasoned(invitation, "accepted in advance"), json.Deterministic(true)); err != nil {
 		return s, err
 	}
 	for _, a := range r.parties {
-		card, _ := g.o.Agents.Card(a)
-		if a == c.pass.Agent || !card.MACP {
+		card, _ := g.o.Card(a)
+		if a == c.Agent || !card.MACP {
 			continue
 		}
-		_, err := g.o.Hosted.Say(ctx, a, id, "macp "+e.GetSessionId(), accepts)
-		// Who signs for itself answers itself; and of a start that is sent again all is over.
-		if errors.Is(err, &session.Refusal{Code: session.Unauthorized}) || errors.Is(err, &session.Refusal{Code: session.WrongState}) {
-			continue
-		}
-		if err != nil {
+		_, err := g.o.Service.As(a).Say(ctx, accepts)
+		// Who signs for itself answers itself; of a start that is sent again all is over; and whose
+		// context forbids the session has not accepted in advance.
+		refusal, is := errors.AsType[*session.Refusal](err)
+		if err != nil && (!is || !slices.Contains([]session.Code{session.Unauthorized, session.WrongState, session.ModeViolation}, refusal.Code)) {
 			return s, err
 		}
 	}
@@ -235,7 +235,7 @@ func (g *Gateway) unstarted(ctx context.Context, c caller, e *pb.Envelope) (perf
 	if err != nil {
 		return "", err
 	}
-	before, accepted, err := g.o.Hosted.Before(ctx, c.pass.Agent, keyOf(e))
+	before, accepted, err := c.Before(ctx, keyOf(e))
 	if err == nil && (!accepted || before != found) {
 		err = nameTaken
 	}
@@ -252,7 +252,7 @@ func (g *Gateway) names(ctx context.Context, c caller, name string, id performat
 	if errors.Is(err, store.ErrKeyExists) {
 		var found performatives.SessionID
 		if found, err = g.find(ctx, name); err == nil && found != id {
-			v, err := g.view(ctx, c, id)
+			v, err := c.view(ctx, id)
 			if err == nil {
 				err = g.close(ctx, c, v, nameTaken.why)
 			}

@@ -8,9 +8,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/gateway/macp/pb"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/store"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // A SessionStart that the broker refuses keeps nothing, and its session_id is free.
@@ -18,7 +19,7 @@ func TestRefusedStart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testkit.Options{Dev: true})
 	w.is(w.says("a", "SessionStart", "s1", `{"participants":["a"],"ttlMs":"60000",`+versions+`}`), "INVALID_ENVELOPE")
-	records, err := w.MACPRecords(w.Ctx)
+	records, err := w.Server.Broker.Parts.Store.Bucket(w.Ctx, api.MACPBucket, "", 0)
 	testkit.Must(t, err)
 	sum := sha256.Sum256([]byte(sessionID("s1")))
 	if _, err := records.Get(w.Ctx, "session."+hex.EncodeToString(sum[:])); !errors.Is(err, store.ErrNoKey) {
@@ -41,7 +42,7 @@ func TestSameName(t *testing.T) {
 	var all sync.WaitGroup
 	for i, e := range starts {
 		all.Go(func() {
-			answer, err := w.Send(w.as(e.GetSender()), &pb.SendRequest{Envelope: e})
+			answer, err := w.MACPRuntimeServiceClient.Send(w.as(e.GetSender()), &pb.SendRequest{Envelope: e})
 			answers[i] = fmt.Sprint(err)
 			if err == nil {
 				answers[i] = answered(answer.GetAck())

@@ -8,16 +8,11 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/gateway/macp/pb"
-	"github.com/parley-asp/parley/internal/background"
-	"github.com/parley-asp/parley/session"
 )
 
-// retryWait is after a reading that was refused for now.
-const retryWait = 250 * time.Millisecond
-
-// A stream is an open StreamSession. It holds no queue: it reads what is stored when it is
-// told of something new, so a slow reader costs nothing but its connection.
+// A stream is an open StreamSession.
 type stream struct {
 	g   *Gateway
 	c   caller
@@ -27,8 +22,7 @@ type stream struct {
 	history *history
 	ordinal uint64 // of the last message that was read; the first is 1
 	after   uint64 // the last one that the client has
-	changed <-chan struct{}
-	stop    func()
+	feed    *gateway.Feed
 }
 
 // StreamSession serves a session's messages, those after a number first, and takes messages of it.
@@ -39,18 +33,15 @@ func (g *Gateway) StreamSession(out grpc.BidiStreamingServer[pb.StreamSessionReq
 	if err != nil {
 		return g.status(ctx, err)
 	}
-	leave, err := g.enterStream(c.pass.Agent)
+	leave, err := c.EnterStream(ctx)
 	if err != nil {
 		return g.status(ctx, err)
 	}
 	defer leave()
-	if !c.pass.Expires.IsZero() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, c.pass.Expires)
-		defer cancel()
-	}
-	s := &stream{g: g, c: c, out: out, stop: func() {}}
-	defer func() { s.stop() }()
+	ctx, cancel := c.Until(ctx)
+	defer cancel()
+	s := &stream{g: g, c: c, out: out, feed: &gateway.Feed{}}
+	defer func() { s.feed.Close() }()
 	if err := s.serve(ctx); err != nil {
 		return g.status(out.Context(), err)
 	}
@@ -101,7 +92,7 @@ func (s *stream) serve(ctx context.Context) error {
 			if err := s.take(ctx, f.StreamSessionRequest); err != nil {
 				return err
 			}
-		case <-s.changed:
+		case <-s.feed.Changed:
 		case <-idle.C:
 			if s.name == "" {
 				return problem{invalidRequest, "a stream begins with a message, or with subscribe_session_id"}
@@ -109,11 +100,9 @@ func (s *stream) serve(ctx context.Context) error {
 			continue
 		case <-ctx.Done():
 			if s.out.Context().Err() == nil {
-				return problem{unauthenticated, "the token has expired"}
+				return problem{unauthenticated, "the token has expired, or was removed"}
 			}
 			return nil // the client went away
-		case <-s.c.pass.Removed:
-			return problem{unauthenticated, "the token was removed"}
 		case <-s.g.ending:
 			return problem{internalError, "the broker stops; resume at another"}
 		}
@@ -140,7 +129,7 @@ func (s *stream) take(ctx context.Context, q *pb.StreamSessionRequest) error {
 		if e == nil {
 			return none(s.follow(ctx, name, q.GetAfterSequence()))
 		}
-		if s.c.pass.ReadOnly {
+		if s.c.ReadOnly {
 			return problem{forbidden, "the token is read-only"}
 		}
 		if s.history == nil && e.GetMessageType() != start {
@@ -178,13 +167,12 @@ func (s *stream) follow(ctx context.Context, name string, after uint64) error {
 	if err != nil {
 		return err
 	}
-	if s.history == nil {
-		changed, stop, err := s.g.o.Feeds.WatchSession(ctx, id)
-		if err != nil {
-			return err
-		}
-		s.changed, s.stop = changed, stop
+	feed, err := s.c.Follow(ctx, id, 0)
+	if err != nil {
+		return err
 	}
+	s.feed.Close()
+	s.feed = feed
 	s.name, s.history, s.ordinal, s.after = name, h, 0, after
 	if after == 0 {
 		return nil
@@ -196,24 +184,19 @@ func (s *stream) follow(ctx context.Context, name string, after uint64) error {
 	return nil
 }
 
-// read sends what is there, and waits if the broker cannot say now.
+// read sends what is there.
 func (s *stream) read(ctx context.Context) error {
 	if s.history == nil {
 		return nil
 	}
-	for {
-		err := s.history.read(ctx, func(e *pb.Envelope) error {
-			if s.ordinal++; s.ordinal <= s.after {
-				return nil
-			}
-			return s.out.Send(&pb.StreamSessionResponse{Response: &pb.StreamSessionResponse_Envelope{Envelope: e}})
-		})
-		refusal, is := errors.AsType[*session.Refusal](err)
-		if !is || refusal.Code != session.Unavailable && refusal.Code != session.RateLimited {
-			return err
+	err := s.history.read(ctx, s.feed, func(e *pb.Envelope) error {
+		if s.ordinal++; s.ordinal <= s.after {
+			return nil
 		}
-		if background.Pause(ctx, retryWait) != nil {
-			return nil //nolint:nilerr // the client went away
-		}
+		return s.out.Send(&pb.StreamSessionResponse{Response: &pb.StreamSessionResponse_Envelope{Envelope: e}})
+	})
+	if ctx.Err() != nil && gateway.Passing(err) {
+		return nil // the client went away
 	}
+	return err
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/hosted"
+	"github.com/parley-asp/parley/gateway"
 	act "github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -69,8 +69,8 @@ func address(args jsontext.Value) (a addressed, body map[string]jsontext.Value, 
 // say makes a body and submits it. An id that the sender makes is made here if it is missing,
 // the same for the caller's same key in the session.
 func (c *call) say(ctx context.Context, a addressed, p act.Performative, members map[string]jsontext.Value) (said, error) {
-	if len(a.Key) > hosted.MaxKey {
-		return said{}, unreadable(&act.Malformed{Path: "/" + keyMember, Why: fmt.Sprintf("has at most %d bytes", hosted.MaxKey)})
+	if len(a.Key) > gateway.MaxKey {
+		return said{}, unreadable(&act.Malformed{Path: "/" + keyMember, Why: fmt.Sprintf("has at most %d bytes", gateway.MaxKey)})
 	}
 	raw, err := json.Marshal(members, json.Deterministic(true))
 	if err != nil {
@@ -106,7 +106,7 @@ func (c *call) unique(a addressed) string {
 
 // waitNext waits for what comes after an act.
 func waitNext(accepted api.Acceptance, why string) *next {
-	return &next{"wait_for_turn", map[string]any{"sessionId": accepted.Session, "since": accepted.Sequence + 1}, why}
+	return &next{api.TurnWait.Tool, map[string]any{"sessionId": accepted.Session, "since": accepted.Sequence + 1}, why}
 }
 
 // question says CLARIFY or QUERY.
@@ -182,7 +182,7 @@ func quoted(s string) jsontext.Value {
 const keyMember = "idempotencyKey"
 
 var keySchema = text("of your making: the same call with the same key says nothing twice, and gives the first result",
-	object{"maxLength": hosted.MaxKey})
+	object{"maxLength": gateway.MaxKey})
 
 // openInput is what a session is opened with: the invitation's terms, and who is invited.
 func openInput() object {
@@ -276,7 +276,7 @@ func (c *call) escalate(ctx context.Context, args jsontext.Value) (result, error
 	s.Next = waitNext(s.Acceptance, "to hear the ruling, which only a human can make; call it again until it comes")
 	e := escalated{said: s}
 	e.Escalation.ID, e.Escalation.Status, e.Escalation.Asked = string(s.Message), "open", []string{}
-	// It was heard: what cannot be read now is left out.
+	// It was accepted: what cannot be read now is left out.
 	if view, err := ask(ctx, c, api.SessionGet, api.GetSession{Session: a.Session}); err == nil && view.Escalation != nil {
 		v := view.Escalation
 		e.Escalation.Org, e.Escalation.Deadline, e.Escalation.Urgency, e.Escalation.Status = string(v.Organisation), v.Deadline, v.Urgency, v.Status

@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/custody"
+	"github.com/parley-asp/parley/broker/custody"
 	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/session"
 )
@@ -92,7 +92,7 @@ func named(name string) (found tool) {
 	return found
 }
 
-// repeatable tells whether a call says nothing twice if it is repeated: it only reads, or has
+// repeatable reports whether a call says nothing twice if it is repeated: it only reads, or has
 // a key.
 func (t tool) repeatable(args []byte) bool {
 	var has struct {

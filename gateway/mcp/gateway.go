@@ -1,4 +1,4 @@
-// Package mcpgateway gives assistants that speak MCP the tools to negotiate (docs/MCP.md).
+// Package mcpgateway gives assistants that speak MCP the tools to negotiate (docs/GATEWAYS.md).
 //
 //	server := mcpgateway.New(mcpgateway.Options{Caller: mcpgateway.Only(caller), Log: log})
 //	err := server.Run(ctx, &mcp.StdioTransport{})
@@ -6,7 +6,7 @@
 // A tool decodes its arguments, says one act or calls verbs as its caller, and encodes the
 // answer. No rule of the protocol lives here. These hold:
 //   - A refusal is the result of a tool, with isError: the code, the sentence, and which tools
-//     would be heard in the state that the session is in.
+//     are allowed in the state that the session is in.
 //   - What others wrote never reaches a description, a prompt or an instruction. In results it
 //     is quoted, labelled with its author, and its invisible characters are escaped.
 //   - The server holds nothing for a client between two requests, so any broker may answer the
@@ -23,6 +23,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -66,23 +67,23 @@ func New(o Options) *mcp.Server {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	g := &gateway{o}
+	g := &server{o}
 	options := &mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{}}
 	if o.Change != nil {
 		o.Change(options)
 	}
-	server := mcp.NewServer(&mcp.Implementation{
+	s := mcp.NewServer(&mcp.Implementation{
 		Name: "parley", Title: "parley", Version: api.Version, WebsiteURL: "https://github.com/parley-asp/parley",
 	}, options)
 	for _, t := range tools() {
-		server.AddTool(t.describe(), g.serve(t))
+		s.AddTool(t.describe(), g.serve(t))
 	}
-	g.addResources(server)
-	addPrompts(server)
-	return server
+	g.addResources(s)
+	addPrompts(s)
+	return s
 }
 
-type gateway struct{ o Options }
+type server struct{ o Options }
 
 // A call is one request of a client.
 type call struct {
@@ -91,7 +92,7 @@ type call struct {
 }
 
 // enter finds who calls.
-func (g *gateway) enter(ctx context.Context, extra *mcp.RequestExtra) (context.Context, context.CancelFunc, *call, error) {
+func (g *server) enter(ctx context.Context, extra *mcp.RequestExtra) (context.Context, context.CancelFunc, *call, error) {
 	ctx, cancel, caller, err := g.o.Caller(ctx, extra)
 	return ctx, cancel, &call{caller, g.o.Log}, err
 }
@@ -110,7 +111,7 @@ func ask[Q, A any](ctx context.Context, c *call, verb api.VerbOf[Q, A], request 
 }
 
 // refusal is what an error is to a client. What is no refusal is an internal cause: it is
-// logged, and the client hears only that the broker cannot answer now.
+// logged, and the client learns only that the broker cannot answer now.
 func (c *call) refusal(err error) *session.Refusal {
 	refusal, is := errors.AsType[*session.Refusal](err)
 	if !is {
@@ -125,3 +126,33 @@ var errReadOnly = session.Refuse(session.Unauthorized, "the token is read-only: 
 
 // retryWait is between two calls of a broker that cannot answer now.
 const retryWait = 250 * time.Millisecond
+
+// bearer is a caller in the broker's process, let in by a token. The broker signs for it.
+type bearer struct{ of gateway.Caller }
+
+func (b bearer) Agent() performatives.Agent { return b.of.Agent }
+func (b bearer) Worker() string             { return b.of.Worker }
+func (b bearer) ReadOnly() bool             { return b.of.ReadOnly }
+
+func (b bearer) Call(ctx context.Context, verb string, request []byte) ([]byte, error) {
+	return b.of.CallJSON(ctx, verb, request)
+}
+
+func (b bearer) Say(ctx context.Context, id performatives.SessionID, key string, body performatives.Body, to performatives.Agent) (accepted api.Acceptance, err error) {
+	said := api.Say{Session: id, Performative: body.Act().String()}
+	if said.Body, err = json.Marshal(body, json.Deterministic(true)); err != nil {
+		return accepted, err
+	}
+	if to != "" {
+		said.Recipient = quoted(string(to))
+	}
+	if key != "" {
+		said.Key = "key " + key // one with HTTP's Idempotency-Key
+	}
+	accepted, err = b.of.Say(ctx, said)
+	return accepted, unfit(err)
+}
+
+func (b bearer) Respond(ctx context.Context, q api.RespondTurn) (accepted api.Acceptance, err error) {
+	return accepted, b.of.Call(ctx, api.TurnRespond.Verb, q, &accepted)
+}

@@ -1,18 +1,24 @@
 package mcpgateway
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
-	"go.uber.org/zap"
 
-	"github.com/parley-asp/parley/custody"
+	"github.com/parley-asp/parley/broker/custody"
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -23,26 +29,20 @@ const (
 	MetadataPath = "/.well-known/oauth-protected-resource"
 )
 
-// maxBody is the largest request; an act has at most 256 KiB.
-const maxBody = 300 << 10
-
 // HTTPOptions say what is served over streamable HTTP, and to whom.
 type HTTPOptions struct {
-	Broker Broker
-	Hosted Hosted
-	Admit  func(ctx context.Context, bearer string) (custody.Pass, error) // custody.ErrToken lets nobody in
+	Service *gateway.Service
 	// Resource is the URL that clients know the gateway by, which an issuer's tokens are for; ""
 	// is made of the request's Host.
 	Resource string
 	Issuer   string   // of tokens besides the broker's own; "" is none
 	Origins  []string // of other sites whose pages may call
-	Log      *zap.Logger
 }
 
 // ServeHTTP is a handler of Path and MetadataPath. Every request stands for itself, in every
 // revision of MCP, so it needs no session and any broker may serve the next one.
 func ServeHTTP(o HTTPOptions) http.Handler {
-	return Serve(o, New(Options{Caller: Admitted, Log: o.Log}), false)
+	return Serve(o, New(Options{Caller: Admitted, Log: o.Service.Log}), false)
 }
 
 // Serve is ServeHTTP for a server of New to which more was added. A stateful one keeps
@@ -50,7 +50,7 @@ func ServeHTTP(o HTTPOptions) http.Handler {
 func Serve(o HTTPOptions, server *mcp.Server, stateful bool) http.Handler {
 	h := &handler{o: o}
 	h.mcp = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
-		Stateless: !stateful, JSONResponse: !stateful, MaxRequestBodyBytes: maxBody, PropagateRequestCancellation: true,
+		Stateless: !stateful, JSONResponse: !stateful, PropagateRequestCancellation: true,
 		DisableLocalhostProtection: true, // the bearer token protects, and under --dev the server in front of this
 	})
 	mux := http.NewServeMux()
@@ -70,7 +70,7 @@ const passKey = "request"
 
 // admitted is a request that a token lets in.
 type admitted struct {
-	caller bearer
+	caller gateway.Caller
 	ctx    context.Context //nolint:containedctx // the request's own, which the SDK does not hand on in older revisions
 }
 
@@ -87,32 +87,124 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	metadata.Path = MetadataPath + metadata.Path
-	var busy bool
+	var refused error
 	verify := func(ctx context.Context, token string, r *http.Request) (*auth.TokenInfo, error) {
-		pass, err := h.o.Admit(ctx, token)
+		caller, err := h.o.Service.Admit(ctx, token)
 		if err != nil {
-			busy = !errors.Is(err, custody.ErrToken)
+			refused = err
 			return nil, auth.ErrInvalidToken
 		}
-		a := admitted{bearer{h.o.Broker, h.o.Hosted, pass}, r.Context()}
-		return &auth.TokenInfo{UserID: string(pass.Agent) + "#" + pass.Worker, Expiration: pass.Expires, Extra: map[string]any{passKey: a}}, nil
+		a := admitted{caller, r.Context()}
+		return &auth.TokenInfo{UserID: string(caller.Agent) + "#" + caller.Worker, Expiration: caller.Expires, Extra: map[string]any{passKey: a}}, nil
 	}
 	verified := auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{ResourceMetadataURL: metadata.String(), AllowMissingExpiration: true})
-	answer := &answering{ResponseWriter: w, busy: &busy}
-	verified(h.mcp).ServeHTTP(answer, r)
+	answer := &answering{ResponseWriter: w, h: h, refused: &refused}
+	verified(http.HandlerFunc(h.bounded)).ServeHTTP(answer, r)
 }
 
-// answering turns the refusal of a token that could not be looked at into 503.
+// maxBatch is how many calls one request has at most.
+const maxBatch = 20
+
+// ofOneCall is about what is buffered of the answer to one call, besides what the broker answers.
+const ofOneCall = 64 << 10
+
+// bounded serves a request whose calls are few, after each was charged as a request of its own.
+// None of them is run before that.
+func (h *handler) bounded(w http.ResponseWriter, r *http.Request) {
+	a, _ := auth.TokenInfoFromContext(r.Context()).Extra[passKey].(admitted)
+	leave, err := a.caller.EnterWait()
+	if err != nil {
+		h.refuse(w, err)
+		return
+	}
+	defer leave()
+	if r.Method != http.MethodPost {
+		h.mcp.ServeHTTP(w, r)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, gateway.MaxBody))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		http.Error(w, fmt.Sprintf("a body has at most %d bytes", gateway.MaxBody), http.StatusRequestEntityTooLarge)
+		return
+	} else if err != nil {
+		http.Error(w, "the body ends early", http.StatusBadRequest)
+		return
+	}
+	calls, err := callsIn(body)
+	if err != nil {
+		fail(w, http.StatusBadRequest, jsonrpc.CodeParseError, "the batch is no JSON")
+		return
+	}
+	if calls > maxBatch {
+		fail(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, fmt.Sprintf("a batch has at most %d calls", maxBatch))
+		return
+	}
+	if err := a.caller.Charge(calls); err != nil {
+		h.refuse(w, err)
+		return
+	}
+	release, err := a.caller.Buffer(len(body) + calls*ofOneCall)
+	if err != nil {
+		h.refuse(w, err)
+		return
+	}
+	defer release()
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	h.mcp.ServeHTTP(w, r)
+}
+
+// callsIn counts the calls of a request. Beyond those that a batch may have, it reads no more.
+func callsIn(body []byte) (n int, err error) {
+	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) {
+		return 1, nil
+	}
+	batch := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if _, err := batch.ReadToken(); err != nil {
+		return 0, err
+	}
+	for batch.PeekKind() != ']' && n <= maxBatch {
+		if err := batch.SkipValue(); err != nil {
+			return 0, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// codeRefused is that of a JSON-RPC error for what the broker does not take now.
+const codeRefused = -32000
+
+// refuse answers a request that exceeds the caller's limits.
+func (h *handler) refuse(w http.ResponseWriter, err error) {
+	refusal := h.o.Service.Refusal(err)
+	w.Header().Set("Retry-After", gateway.RetryAfter(refusal))
+	fail(w, refusal.Code.Status(), codeRefused, string(refusal.Code)+": "+refusal.Message)
+}
+
+// fail answers a request of which nothing was run.
+func fail(w http.ResponseWriter, status int, code int64, why string) {
+	data, err := json.Marshal(object{"jsonrpc": "2.0", "id": nil, "error": object{"code": code, "message": why}}, json.Deterministic(true))
+	if err != nil {
+		status = http.StatusInternalServerError
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(data) //nolint:errcheck // the client went away
+}
+
+// answering answers with the right status where it is not the token that is refused.
 type answering struct {
 	http.ResponseWriter
-	busy *bool
+	h       *handler
+	refused *error
 }
 
 func (a *answering) WriteHeader(status int) {
-	if *a.busy {
+	if err := *a.refused; err != nil && !errors.Is(err, custody.ErrToken) {
+		refusal := a.h.o.Service.Refusal(err)
 		a.Header().Del("WWW-Authenticate")
-		a.Header().Set("Retry-After", "1")
-		status = http.StatusServiceUnavailable
+		a.Header().Set("Retry-After", gateway.RetryAfter(refusal))
+		status = refusal.Code.Status()
 	}
 	a.ResponseWriter.WriteHeader(status)
 }
@@ -184,22 +276,8 @@ func Admitted(ctx context.Context, extra *mcp.RequestExtra) (context.Context, co
 	a, _ := extra.TokenInfo.Extra[passKey].(admitted)
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(a.ctx, func() { cancel(errGone) })
-	done := func() { stop(); cancel(nil) }
-	if expires := a.caller.pass.Expires; !expires.IsZero() {
-		var expire context.CancelFunc
-		ctx, expire = context.WithDeadlineCause(ctx, expires, custody.ErrToken)
-		done = func() { stop(); expire(); cancel(nil) }
-	}
-	if removed := a.caller.pass.Removed; removed != nil {
-		go func() {
-			select {
-			case <-removed:
-				cancel(custody.ErrToken)
-			case <-ctx.Done():
-			}
-		}()
-	}
-	return ctx, done, a.caller, nil
+	ctx, end := a.caller.Until(ctx)
+	return ctx, func() { stop(); end(); cancel(nil) }, bearer{a.caller}, nil
 }
 
 // unfit words as the broker would what need not be sent to be refused.

@@ -10,15 +10,18 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/parley-asp/parley/custody"
+	"github.com/parley-asp/parley/broker/custody"
+	"github.com/parley-asp/parley/gateway"
 	mcpgateway "github.com/parley-asp/parley/gateway/mcp"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 )
 
 const buyer = performatives.Agent("agent://acme.com/buyer")
@@ -38,17 +41,17 @@ func (b waitingBroker) CallAs(ctx context.Context, _ performatives.Agent, _ stri
 // handler serves a broker for one token, "good".
 func handler(b waitingBroker, expires time.Time, removed <-chan struct{}) http.Handler {
 	return mcpgateway.ServeHTTP(mcpgateway.HTTPOptions{
-		Broker: b, Origins: []string{"https://acme.com"}, Issuer: "https://login.acme.com", Log: zap.NewNop(),
-		Admit: func(_ context.Context, bearer string) (custody.Pass, error) {
+		Origins: []string{"https://acme.com"}, Issuer: "https://login.acme.com",
+		Service: &gateway.Service{Log: zap.NewNop(), CallAs: b.CallAs, Tokens: func(_ context.Context, bearer string) (custody.Pass, error) {
 			if bearer != "good" {
 				return custody.Pass{}, custody.ErrToken
 			}
 			return custody.Pass{Agent: buyer, Worker: "w", Expires: expires, Removed: removed}, nil
-		},
+		}},
 	})
 }
 
-func gateway(t *testing.T, b waitingBroker, removed <-chan struct{}) *httptest.Server {
+func serves(t *testing.T, b waitingBroker, removed <-chan struct{}) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(handler(b, time.Time{}, removed))
 	t.Cleanup(s.Close)
@@ -97,7 +100,7 @@ func TestEndOfAWait(t *testing.T) {
 	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
 		b := waitingBroker{make(chan struct{}), make(chan struct{})}
 		removed := make(chan struct{})
-		s := gateway(t, b, removed)
+		s := serves(t, b, removed)
 		of := []func(http.Header){set("Mcp-Protocol-Version", revision)}
 		call := waits
 		if revision == "2026-07-28" {
@@ -143,7 +146,7 @@ func TestExpiryEndsAWait(t *testing.T) {
 // What comes in from outside is bounded, and refused before it costs anything.
 func TestBadRequests(t *testing.T) {
 	t.Parallel()
-	s := gateway(t, waitingBroker{}, nil)
+	s := serves(t, waitingBroker{}, nil)
 	list := `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 	for name, c := range map[string]struct {
 		body   string
@@ -188,11 +191,66 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
+// A batch has few calls, of which none is run if there are more, and each is charged.
+func TestBatch(t *testing.T) {
+	t.Parallel()
+	batch := func(n int, call string) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(call+",", n), ",") + "]"
+	}
+	var charged, left atomic.Int64
+	left.Store(20)
+	called := make(chan struct{}, 100)
+	s := httptest.NewServer(mcpgateway.ServeHTTP(mcpgateway.HTTPOptions{Service: &gateway.Service{
+		Log: zap.NewNop(),
+		Tokens: func(context.Context, string) (custody.Pass, error) {
+			return custody.Pass{Agent: buyer}, nil
+		},
+		CallAs: func(context.Context, performatives.Agent, string, []byte) ([]byte, error) {
+			called <- struct{}{}
+			return nil, session.NoSuchSession()
+		},
+		Charge: func(_ performatives.Agent, requests int) error {
+			charged.Add(int64(requests))
+			if left.Add(int64(-requests)) < 0 {
+				return session.Refuse(session.RateLimited, "later")
+			}
+			return nil
+		},
+	}}))
+	t.Cleanup(s.Close)
+	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+	for _, body := range []string{batch(21, waits), batch(5500, list), " \n" + batch(21, list), batch(21, `{"a":1,"a":2}`), batch(21, "1")} {
+		status, _, answer := post(t.Context(), t, s.URL+"/mcp", body)
+		if status != http.StatusBadRequest || !strings.Contains(answer, `"code":-32600`) || !strings.Contains(answer, "at most 20 calls") {
+			t.Errorf("%.40s is answered %d %.300s", body, status, answer)
+		}
+	}
+	if status, _, answer := post(t.Context(), t, s.URL+"/mcp", "["+list); status != http.StatusBadRequest || !strings.Contains(answer, `"code":-32700`) {
+		t.Errorf("half a batch is answered %d %.300s", status, answer)
+	}
+	if len(called) != 0 || charged.Load() != 0 {
+		t.Errorf("of what was refused %d calls were run and %d charged", len(called), charged.Load())
+	}
+	var each []string
+	for id := range 20 {
+		each = append(each, strings.Replace(list, `"id":1`, fmt.Sprintf(`"id":%d`, id+1), 1))
+	}
+	status, _, answer := post(t.Context(), t, s.URL+"/mcp", "["+strings.Join(each, ",")+"]")
+	if n := strings.Count(answer, `"respond_to_negotiation"`); status != http.StatusOK || n < 20 || charged.Load() != 20 {
+		t.Errorf("20 calls, %d of them charged, are answered %d with %d lists: %.300s", charged.Load(), status, n, answer)
+	}
+	t.Logf("20 lists have %d bytes", len(answer))
+	status, header, answer := post(t.Context(), t, s.URL+"/mcp", waits)
+	if status != http.StatusTooManyRequests || header.Get("Retry-After") == "" || !strings.Contains(answer, "rate_limited: later") || len(called) != 0 {
+		t.Errorf("a call beyond the limit is answered %d %s", status, answer)
+	}
+}
+
 // A thousand clients that wait cost less than 100 MB, and nothing once they have hung up.
 func TestAThousandWait(t *testing.T) {
 	const clients, most = 1000, 100 << 20
 	b := waitingBroker{make(chan struct{}), make(chan struct{}, clients)}
-	s := gateway(t, b, nil)
+	s := serves(t, b, nil)
 	request := fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer good\r\nContent-Type: application/json\r\n"+
 		"Accept: application/json, text/event-stream\r\nContent-Length: %d\r\n\r\n%s", s.Listener.Addr(), len(waits), waits)
 	before := inUse()

@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
-	indexgateway "github.com/parley-asp/parley/gateway/index"
+	"github.com/parley-asp/parley/api/negotiation"
 	act "github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -51,10 +51,10 @@ func (c *call) negotiation(ctx context.Context, args jsontext.Value) (result, er
 	if err != nil {
 		return result{}, err
 	}
-	source, candidate := indexgateway.Sides(&view)
+	source, candidate := negotiation.Sides(&view)
 	mine := source == c.Agent() || now.Turn != nil && now.Turn.OnBehalfOf == source
 	turns := []turn{}
-	for i, t := range indexgateway.Turns(begun(said), source, &view) {
+	for i, t := range negotiation.Turns(begun(said), source, &view) {
 		turns = append(turns, c.turnOf(i+1, t))
 	}
 	part := struct {
@@ -64,20 +64,20 @@ func (c *call) negotiation(ctx context.Context, args jsontext.Value) (result, er
 		part.Outcome = jsontext.Value("null")
 	}
 	data := struct {
-		ID           act.SessionID        `json:"id"`
-		Status       string               `json:"status"`
-		Role         string               `json:"role"`
-		Counterparty act.Agent            `json:"counterpartyId"`
-		Mode         string               `json:"mode"`
-		State        string               `json:"state"`
-		Count        int                  `json:"turnCount"`
-		Yours        bool                 `json:"isUsersTurn"`
-		Turns        []turn               `json:"turns"`
-		Outcome      jsontext.Value       `json:"outcome"`
-		Context      indexgateway.Context `json:"context"`
-		Created      string               `json:"createdAt"`
-		Updated      string               `json:"updatedAt"`
-		Notice       string               `json:"notice"`
+		ID           act.SessionID       `json:"id"`
+		Status       string              `json:"status"`
+		Role         string              `json:"role"`
+		Counterparty act.Agent           `json:"counterpartyId"`
+		Mode         string              `json:"mode"`
+		State        string              `json:"state"`
+		Count        int                 `json:"turnCount"`
+		Yours        bool                `json:"isUsersTurn"`
+		Turns        []turn              `json:"turns"`
+		Outcome      jsontext.Value      `json:"outcome"`
+		Context      negotiation.Context `json:"context"`
+		Created      string              `json:"createdAt"`
+		Updated      string              `json:"updatedAt"`
+		Notice       string              `json:"notice"`
 	}{
 		ID: q.ID, Role: "candidate", Counterparty: source, Mode: view.Mode, State: view.State.String(), Count: len(turns), Yours: now.Status == api.WaitTurnWaits,
 		Turns: turns, Outcome: part.Outcome, Created: view.Created, Updated: view.Updated, Notice: notice,
@@ -90,11 +90,11 @@ func (c *call) negotiation(ctx context.Context, args jsontext.Value) (result, er
 	if now.Turn != nil {
 		private = now.Turn.Private
 	}
-	data.Context = indexgateway.ContextOf(&view, view.Invitation.Terms, private, mine)
+	data.Context = negotiation.ContextOf(&view, view.Invitation.Terms, private, mine)
 	return result{value: success{true, data}}, nil
 }
 
-func (c *call) turnOf(number int, t indexgateway.Taken) turn {
+func (c *call) turnOf(number int, t negotiation.Taken) turn {
 	one := turn{
 		Number: number, Speaker: t.Side, Sender: t.Entry.From, Quoted: t.Entry.From != c.Agent(), Action: t.Action,
 		Message: t.Message, Created: t.Entry.At, Roles: jsontext.Value("null"), Whole: jsontext.Value("null"),
@@ -135,7 +135,7 @@ func (c *call) respond(ctx context.Context, args jsontext.Value) (result, error)
 	if err != nil {
 		return result{}, err
 	}
-	response, err := indexgateway.Decision{Action: q.Action, Message: q.Message, Assessment: assessment}.Response(c.Agent(), view)
+	response, err := negotiation.Decision{Action: q.Action, Message: q.Message, Assessment: assessment}.Response(c.Agent(), view)
 	if err != nil {
 		return result{}, session.Refuse(session.MalformedEnvelope, "%s", err)
 	}

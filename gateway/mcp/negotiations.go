@@ -6,10 +6,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
-	indexgateway "github.com/parley-asp/parley/gateway/index"
-	"github.com/parley-asp/parley/modes"
+	"github.com/parley-asp/parley/api/negotiation"
 	act "github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/modes"
 )
 
 // Index's statuses of a negotiation.
@@ -42,7 +42,7 @@ func negotiations() []tool {
 	role := func(doc string) object { return enum(doc, "agent", "patient", "peer") }
 	return []tool{
 		{
-			name: "list_negotiations", title: "List negotiations", hints: reads, plain: true, run: (*call).list,
+			name: api.SessionList.Tool, title: "List negotiations", hints: reads, plain: true, run: (*call).list,
 			doc: "List your negotiations, newest first. waiting_for_agent: it is your turn. active: not over. completed: over.",
 			input: closed(object{
 				"status?": enum("by default all", active, waiting, completed, all), "limit?": number("by default 20", 1, maxListed),
@@ -50,7 +50,7 @@ func negotiations() []tool {
 			output: answer(properties(object{"count": object{"type": "integer"}, "negotiations": list(properties(row))})),
 		},
 		{
-			name: "get_negotiation", title: "Read a negotiation", hints: reads, plain: true, run: (*call).negotiation,
+			name: api.SessionGet.Tool, title: "Read a negotiation", hints: reads, plain: true, run: (*call).negotiation,
 			doc:   "One negotiation with all turns so far, both sides' context as far as you may know it, and its outcome.",
 			input: closed(object{"negotiationId": text("from list_negotiations")}),
 			output: answer(properties(object{
@@ -65,7 +65,7 @@ func negotiations() []tool {
 			})),
 		},
 		{
-			name: "respond_to_negotiation", title: "Take a turn", hints: binds, plain: true, run: (*call).respond,
+			name: api.TurnRespond.Tool, title: "Take a turn", hints: binds, plain: true, run: (*call).respond,
 			doc: "Take your turn in a negotiation: propose (the first turn), counter, accept, reject or question. accept and reject end it.",
 			input: closed(object{
 				"negotiationId": text("from list_negotiations"), "action": enum("", "propose", "counter", "accept", "reject", "question"),
@@ -173,7 +173,7 @@ func (c *call) row(ctx context.Context, s api.SessionSummary) (row, error) {
 	if err != nil {
 		return r, err
 	}
-	if taken := indexgateway.Turns(begun(said), s.Inviter, &view); len(taken) > 0 {
+	if taken := negotiation.Turns(begun(said), s.Inviter, &view); len(taken) > 0 {
 		last := taken[len(taken)-1]
 		r.Action, r.Message = &last.Action, last.Message
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/render"
 )
 
 // notice goes with what others wrote.

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-asp/parley/discovery"
 	act "github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/transcript"
 )
 
 // An entry is one entry of a transcript in short. What others said is quoted.

@@ -27,7 +27,7 @@ const maxResources = 100
 var callers = mcp.Cacheable{CacheScope: "private"}
 
 // addResources adds sessions, their transcripts, and schemas.
-func (g *gateway) addResources(s *mcp.Server) {
+func (g *server) addResources(s *mcp.Server) {
 	for _, t := range []mcp.ResourceTemplate{
 		{Name: "session", Title: "A session", URITemplate: sessionURI + "{id}", Description: "A session as it is now"},
 		{Name: "transcript", Title: "A transcript", URITemplate: sessionURI + "{id}/transcript", Description: "What was said in a session: delivered envelopes in order, at most 200, then next"},
@@ -43,7 +43,7 @@ func (g *gateway) addResources(s *mcp.Server) {
 }
 
 // resource reads one.
-func (g *gateway) resource(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+func (g *server) resource(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	ctx, cancel, c, err := g.enter(ctx, r.Extra)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (c *call) json(ctx context.Context, verb api.Verb, request any) ([]byte, er
 }
 
 // listed adds the caller's newest sessions to a list of resources.
-func (g *gateway) listed(next mcp.MethodHandler) mcp.MethodHandler {
+func (g *server) listed(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 		res, err := next(ctx, method, r)
 		list, is := res.(*mcp.ListResourcesResult)

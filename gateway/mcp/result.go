@@ -10,8 +10,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/render"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -42,12 +42,12 @@ type failure struct {
 	Success *bool    `json:"success,omitzero"`
 	Error   any      `json:"error"`
 	Code    any      `json:"code,omitzero"`
-	State   string   `json:"state,omitzero"` // that the session is in
-	Heard   []string `json:"heard,omitzero"` // tools that would be heard in it
+	State   string   `json:"state,omitzero"`   // that the session is in
+	Allowed []string `json:"allowed,omitzero"` // tools that are allowed in it
 }
 
 // refused is a refusal as a model can act on it. It comes as text alone: clients hold a value to
-// the schema of what is heard.
+// the schema of what is accepted.
 func (c *call) refused(ctx context.Context, t tool, args jsontext.Value, err error) *mcp.CallToolResult {
 	refusal := c.refusal(err)
 	e := api.Refused(refusal).Error
@@ -56,7 +56,7 @@ func (c *call) refused(ctx context.Context, t tool, args jsontext.Value, err err
 		no := false
 		f = failure{Success: &no, Error: e.Message, Code: e.Code}
 	}
-	f.State, f.Heard = c.heard(ctx, args, refusal)
+	f.State, f.Allowed = c.allowed(ctx, args, refusal)
 	data, err := json.Marshal(f, json.Deterministic(true))
 	if err == nil {
 		data, err = visible(data)
@@ -71,9 +71,9 @@ func (c *call) refused(ctx context.Context, t tool, args jsontext.Value, err err
 	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
-// heard are the tools that would be heard in the session that a call was about. The mode, turns
+// allowed are the tools that are allowed in the session that a call was about. The mode, turns
 // and what is open may narrow it further, which the refusal's sentence says.
-func (c *call) heard(ctx context.Context, args jsontext.Value, refusal *session.Refusal) (state string, heard []string) {
+func (c *call) allowed(ctx context.Context, args jsontext.Value, refusal *session.Refusal) (state string, allowed []string) {
 	var of struct {
 		Session     performatives.SessionID `json:"sessionId"`
 		Negotiation performatives.SessionID `json:"negotiationId"`
@@ -94,21 +94,21 @@ func (c *call) heard(ctx context.Context, args jsontext.Value, refusal *session.
 	if err != nil {
 		return "", nil
 	}
-	return view.State.String(), toolsHeard(view.State)
+	return view.State.String(), toolsAllowed(view.State)
 }
 
-// toolsHeard are the tools whose acts a state hears from agents.
-func toolsHeard(p session.Phase) []string {
-	heard := []string{}
-	for _, act := range p.Hears() {
-		if name := toolOf[act]; name != "" && !slices.Contains(heard, name) {
-			heard = append(heard, name)
+// toolsAllowed are the tools whose acts a state allows agents.
+func toolsAllowed(p session.Phase) []string {
+	allowed := []string{}
+	for _, act := range p.Acts() {
+		if name := toolOf[act]; name != "" && !slices.Contains(allowed, name) {
+			allowed = append(allowed, name)
 		}
 	}
 	if p == session.Escalated { // those of humans
-		heard = heard[:0]
+		allowed = allowed[:0]
 	}
-	return append(heard, "wait_for_turn", "get_transcript")
+	return append(allowed, api.TurnWait.Tool, api.SessionMessages.Tool)
 }
 
 // toolOf names the tool that says an act.

@@ -118,7 +118,7 @@ func ofBodies(optional []string, acts ...performatives.Performative) object {
 	return all
 }
 
-// acceptance is the schema of what was heard.
+// acceptance is the schema of what was accepted.
 func acceptance(more object) object {
 	schema := published("acceptance")
 	members, _ := schema["properties"].(object)

@@ -10,7 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/parley-asp/parley/custody"
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/broker/custody"
 	act "github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -38,7 +39,7 @@ const (
 func tools() []tool {
 	return append(negotiations(), []tool{
 		{
-			name: "find_agents", title: "Find agents", hints: reads, run: (*call).findAgents, input: findInput, output: findOutput,
+			name: api.AgentSearch.Tool, title: "Find agents", hints: reads, run: (*call).findAgents, input: findInput, output: findOutput,
 			doc: "Find agents to negotiate with: by a task (ranked by how well each says it fits), or by capability, words, organisation and trust.",
 		},
 		{
@@ -74,11 +75,11 @@ func tools() []tool {
 		says("withdraw", "Withdraw", binds, act.Withdraw, "Take back your own open offer, commitment, question or delegation."),
 		says("close", "Close the session", binds, act.Close, "End the session."),
 		{
-			name: "wait_for_turn", title: "Wait for a turn", hints: reads, run: (*call).wait, input: waitInput, output: waitOutput,
+			name: api.TurnWait.Tool, title: "Wait for a turn", hints: reads, run: (*call).wait, input: waitInput, output: waitOutput,
 			doc: "Wait, at most 50 seconds, until a turn waits for you, in one session or in any. With since, also until the session has that entry, such as the ruling on an escalation. Call it again when it answers none.",
 		},
 		{
-			name: "get_transcript", title: "Read a transcript", hints: reads, run: (*call).transcript, input: transcriptInput, output: transcriptOutput,
+			name: api.SessionMessages.Tool, title: "Read a transcript", hints: reads, run: (*call).transcript, input: transcriptInput, output: transcriptOutput,
 			doc: "Read what was said in a session, in order, page by page.",
 		},
 		{
@@ -120,7 +121,7 @@ func (t tool) describe() *mcp.Tool {
 }
 
 // serve runs a tool for a client.
-func (g *gateway) serve(t tool) mcp.ToolHandler {
+func (g *server) serve(t tool) mcp.ToolHandler {
 	return func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		ctx, cancel, c, err := g.enter(ctx, r.Extra)
 		if err != nil {

@@ -32,7 +32,7 @@ var waitOutput = properties(object{
 	"turn?":    properties(object{"number": object{"type": "integer"}, "cap?": object{"type": "integer"}, "deadline": text("")}),
 	"entries?": list(entrySchema), "private?": object{"description": "what your side alone may know"},
 	"escalation?": object{"type": "object", "description": "the newest escalation, with its ruling"},
-	"heard?":      list(text("a tool that would be heard now")), "next?": properties(object{"tool": text(""), "arguments": object{"type": "object"}, "why?": text("")}),
+	"allowed?":    list(text("a tool that is allowed now")), "next?": properties(object{"tool": text(""), "arguments": object{"type": "object"}, "why?": text("")}),
 	"truncated?": object{"type": "boolean", "description": "there are more entries; get_transcript has them"},
 })
 
@@ -49,7 +49,7 @@ type waited struct {
 	Entries    []entry             `json:"entries,omitzero"`
 	Private    jsontext.Value      `json:"private,omitzero"`
 	Escalation *api.EscalationView `json:"escalation,omitzero"`
-	Heard      []string            `json:"heard,omitzero"`
+	Allowed    []string            `json:"allowed,omitzero"`
 	Next       *next               `json:"next,omitzero"`
 	Truncated  bool                `json:"truncated,omitzero"`
 }
@@ -70,7 +70,7 @@ func (q awaited) again() *next {
 	if q.Since != nil {
 		args["since"] = *q.Since
 	}
-	return &next{"wait_for_turn", args, "nothing happened yet: call it again"}
+	return &next{api.TurnWait.Tool, args, "nothing happened yet: call it again"}
 }
 
 // wait waits for a turn. It asks the broker for as long as the broker lets it wait, then again:
@@ -146,7 +146,7 @@ func (c *call) found(ctx context.Context, found api.WaitedTurn, id act.SessionID
 	if view != nil {
 		w.Mode, w.State, w.Escalation = view.Mode, view.State.String(), view.Escalation
 		if !view.State.Over() {
-			w.Heard = toolsHeard(view.State)
+			w.Allowed = toolsAllowed(view.State)
 		}
 	}
 	return result{value: w, text: w.text()}, nil
@@ -175,8 +175,8 @@ func (w waited) text() string {
 			fmt.Fprintf(&b, ", decided by %s", e.DecidedBy)
 		}
 	}
-	if len(w.Heard) > 0 {
-		fmt.Fprintf(&b, "\nTools that would be heard: %s", strings.Join(w.Heard, ", "))
+	if len(w.Allowed) > 0 {
+		fmt.Fprintf(&b, "\nTools that are allowed: %s", strings.Join(w.Allowed, ", "))
 	}
 	if len(w.Entries) > 0 {
 		b.WriteString("\n" + notice + "\n")

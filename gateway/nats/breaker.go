@@ -36,7 +36,7 @@ func (b *breaker) reset(owner string) {
 	delete(b.until, owner)
 }
 
-// open tells whether the breaker is open. Whoever first hears that it is not any more
+// open reports whether the breaker is open. Whoever first learns that it is not any more
 // probes for all others.
 func (b *breaker) open(owner string, now time.Time) bool {
 	b.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/cluster"
+	"github.com/parley-asp/parley/broker/cluster"
 	"github.com/parley-asp/parley/internal/pending"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -22,7 +22,7 @@ import (
 
 var codeUnavailable = strconv.Itoa(session.Unavailable.Status())
 
-// A forwarded act is on its way to the owner of its session.
+// A forwarded act is on its way to the owner of its session: an envelope, or what session.say says.
 type forwarded struct {
 	r       request
 	subject string
@@ -30,6 +30,7 @@ type forwarded struct {
 	sender  performatives.Agent
 	release func()
 	owner   string
+	say     bool
 }
 
 // forwarder forwards acts to the owners of their sessions, and judges what other
@@ -56,8 +57,9 @@ func (g *Gateway) openForwarder() (*forwarder, error) {
 	f := &forwarder{g: g, acks: map[string][]string{}}
 	f.answers = pending.New(g.o.Conn.NewInbox()+".", math.MaxInt, cluster.SuspectAfter, f.timedOut)
 	for subject, receive := range map[string]nats.MsgHandler{
-		f.answers.Prefix + "*":                f.answered,
-		api.HandedOn(g.o.ID) + api.AllSubmits: f.judgeForPeer,
+		f.answers.Prefix + "*":                 f.answered,
+		api.Forwarded(g.o.ID) + api.AllSubmits: f.judgeForPeer,
+		api.Forwarded(g.o.ID) + api.AllSays:    f.judgeForPeer,
 	} {
 		s, err := g.o.Conn.Subscribe(subject, receive)
 		if err == nil {
@@ -93,7 +95,7 @@ func (f *forwarder) send(act forwarded) {
 	reply, err := f.answers.Put(act)
 	if err == nil {
 		err = f.g.o.Conn.PublishMsg(&nats.Msg{
-			Subject: api.HandedOn(act.owner) + act.subject, Reply: reply, Data: act.r.Data(),
+			Subject: api.Forwarded(act.owner) + act.subject, Reply: reply, Data: act.r.Data(),
 			Header: nats.Header{api.AskerHeader: {act.r.Reply()}},
 		})
 		if err == nil {
@@ -124,7 +126,8 @@ func (f *forwarder) judge(act forwarded, why error) {
 	if errors.Is(why, pending.ErrTimeout) {
 		r = indeterminate{r}
 	}
-	f.g.judge(r, act.id, act.sender, act.release)
+	act.r = r
+	f.g.judge(act)
 }
 
 // indeterminate is an act that a silent owner may still judge and accept. Here it can be
@@ -163,9 +166,16 @@ func (f *forwarder) answered(m *nats.Msg) {
 
 // judgeForPeer answers what another broker has let in and forwarded.
 func (f *forwarder) judgeForPeer(m *nats.Msg) {
-	sender, id, err := api.ParseSubmit(strings.TrimPrefix(m.Subject, api.HandedOn(f.g.o.ID)))
+	subject := strings.TrimPrefix(m.Subject, api.Forwarded(f.g.o.ID))
+	act := forwarded{r: fromPeer{m, m.Header.Get(api.AskerHeader)}, release: func() {}}
+	var err error
+	if act.sender, act.id, err = api.ParseSubmit(subject); err != nil {
+		var verb string
+		act.sender, verb, err = api.ParseCall(subject)
+		act.say = verb == api.SessionSay.Name
+	}
 	if err == nil {
-		f.g.judge(fromPeer{m, m.Header.Get(api.AskerHeader)}, id, sender, func() {})
+		f.g.judge(act)
 	}
 }
 

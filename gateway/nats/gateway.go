@@ -1,7 +1,7 @@
 // Package natsgateway is the NATS face of a broker: it decodes requests, calls the
 // one command and query service, and encodes the answers.
 //
-//	gateway, err := natsgateway.Serve(natsgateway.Options{Conn: nc, Service: b, Members: members})
+//	gateway, err := natsgateway.Serve(natsgateway.Options{Conn: nc, Admit: admit, Submit: submit, Call: call, Members: members})
 //	if err != nil { … }
 //	gateway.Stop()   // receives no more
 //	b.Close(ctx)     // answers what was received
@@ -20,46 +20,39 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/broker/cluster"
 	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/schemas"
 	"github.com/parley-asp/parley/session"
 )
 
-// A Service is what all gateways call. Each answer is called once, from whichever
-// goroutine has it; release, which Admit returned, just before it.
-type Service interface {
-	// Admit lets one request of so many bytes of a principal in, or refuses it by the
-	// limits; session is "" for a call. release says that it was answered.
-	Admit(sender performatives.Agent, session performatives.SessionID, size int) (release func(), err error)
-	// Isolated tells that acts must not be judged now.
-	Isolated() bool
-	// Submit judges an envelope when its session's turn comes.
-	Submit(id performatives.SessionID, sender performatives.Agent, envelope []byte, release func(), answer func(api.Acceptance, error))
-	// Call calls a verb. A last answer must have left the connection when answer returns.
-	Call(c api.Caller, verb string, request []byte, release func(), answer func(reply any, last bool, err error))
-}
-
-// Members tells where sessions are owned.
-type Members interface {
-	Owner(performatives.SessionID) (broker string, elsewhere bool)
-	Partitions() []int
-	OnMove(func())
-}
-
 // Options say what is served.
 type Options struct {
-	Conn    *nats.Conn
-	Service Service
-	Members Members
-	ID      string            // of this broker among its peers
-	Key     performatives.Key // of the broker's receipts
-	Alone   bool              // there are no peers
+	Conn *nats.Conn
+
+	// Admit lets one request of so many bytes of a principal in, or refuses it by the
+	// limits; session is "" for a call. release says that it was answered.
+	Admit func(sender performatives.Agent, session performatives.SessionID, size int) (release func(), err error)
+	// Sent charges a principal for an answer that left to it.
+	Sent func(to performatives.Agent, bytes int)
+	// Isolated tells that acts must not be judged now.
+	Isolated func() bool
+	// Submit judges an envelope when its session's turn comes, and answers once.
+	Submit func(id performatives.SessionID, sender performatives.Agent, envelope []byte, release func(), answer func(api.Acceptance, error))
+	// Call calls a verb and answers once. A last answer must have left the connection when answer returns.
+	Call func(c api.Caller, verb string, request []byte, release func(), answer func(reply any, last bool, err error))
+
+	Members *cluster.Membership // where sessions are owned
+	ID      string              // of this broker among its peers
+	Key     performatives.Key   // of the broker's receipts
+	Alone   bool                // there are no peers
 	Log     *zap.Logger
 }
 
@@ -162,7 +155,7 @@ func (g *Gateway) openService() (err error) {
 
 // stats are what micro's own statistics cannot know of answers that come later.
 func (g *Gateway) stats(*micro.Endpoint) any {
-	return map[string]uint64{"answered": g.answered.Load(), "refused": g.refused.Load(), "handedOn": g.forward.answers.Total()}
+	return map[string]uint64{"answered": g.answered.Load(), "refused": g.refused.Load(), "forwarded": g.forward.answers.Total()}
 }
 
 // Forwarded is how many acts were forwarded so far, and how many of them are not answered yet.
@@ -191,30 +184,41 @@ func (g *Gateway) submit(subject string, r request) {
 		g.refuse(r, session.Refuse(session.MalformedEnvelope, "the subject is not asp.agent.<token>.submit.<session id>"))
 		return
 	}
-	if g.o.Service.Isolated() {
+	if g.o.Isolated() {
 		g.refuse(r, session.Busy())
 		return
 	}
-	release, err := g.o.Service.Admit(sender, id, len(r.Data()))
+	release, err := g.o.Admit(sender, id, len(r.Data()))
 	if err != nil {
 		g.refuseLater(r.Reply(), err)
 		return
 	}
-	if owner, elsewhere := g.o.Members.Owner(id); elsewhere && g.begin() {
-		g.forward.send(forwarded{r, subject, id, sender, release, owner})
+	g.route(forwarded{r: r, subject: subject, id: id, sender: sender, release: release})
+}
+
+// route forwards an act to the owner of its session, or has it judged here.
+func (g *Gateway) route(act forwarded) {
+	owner, elsewhere := g.o.Members.Owner(act.id)
+	if elsewhere && g.begin() {
+		act.owner = owner
+		g.forward.send(act)
 		return
 	}
-	g.judge(r, id, sender, release)
+	g.judge(act)
 }
 
 // judge has an act judged here.
-func (g *Gateway) judge(r request, id performatives.SessionID, sender performatives.Agent, release func()) {
-	g.o.Service.Submit(id, sender, r.Data(), release, func(accepted api.Acceptance, err error) {
+func (g *Gateway) judge(act forwarded) {
+	if act.say {
+		g.answer(act.r, api.Caller{Agent: act.sender}, api.SessionSay.Name, act.release)
+		return
+	}
+	g.o.Submit(act.id, act.sender, act.r.Data(), act.release, func(accepted api.Acceptance, err error) {
 		if err != nil {
-			g.refuse(r, err)
+			g.refuse(act.r, err)
 			return
 		}
-		g.reply(r, accepted)
+		g.reply(act.r, act.sender, accepted)
 		runtime.Gosched() // the answer leaves before the work that follows it overtakes it
 	})
 }
@@ -228,12 +232,29 @@ func (g *Gateway) call(r micro.Request) {
 		g.refuse(r, session.Refuse(session.MalformedEnvelope, "the subject is not asp.agent.<token>.api.<verb>"))
 		return
 	}
-	release, err := g.o.Service.Admit(agent, "", len(r.Data()))
+	release, err := g.o.Admit(agent, "", len(r.Data()))
 	if err != nil {
 		g.refuseLater(r.Reply(), err)
 		return
 	}
+	if verb == api.SessionSay.Name {
+		if id := saidIn(r.Data()); id != "" {
+			g.route(forwarded{r: r, subject: r.Subject(), id: id, sender: agent, release: release, say: true})
+			return
+		}
+	}
 	g.answer(r, api.Caller{Agent: agent}, verb, release)
+}
+
+// saidIn is the session in which session.say says something, "" for a new one.
+func saidIn(request []byte) performatives.SessionID {
+	var q struct {
+		Session performatives.SessionID `json:"sessionId"`
+	}
+	if json.Unmarshal(request, &q) != nil {
+		return "" // the verb says what is wrong with it
+	}
+	return q.Session
 }
 
 func (g *Gateway) operatorCall(r micro.Request) {
@@ -243,12 +264,12 @@ func (g *Gateway) operatorCall(r micro.Request) {
 }
 
 func (g *Gateway) answer(r request, c api.Caller, verb string, release func()) {
-	g.o.Service.Call(c, verb, r.Data(), release, func(reply any, last bool, err error) {
+	g.o.Call(c, verb, r.Data(), release, func(reply any, last bool, err error) {
 		if err != nil {
 			g.refuse(r, err)
 			return
 		}
-		g.reply(r, reply)
+		g.reply(r, c.Agent, reply)
 		if !last {
 			return
 		}

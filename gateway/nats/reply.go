@@ -12,14 +12,19 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
 
 // flushTimeout is how long a last answer may take to leave the connection.
 const flushTimeout = 5 * time.Second
 
-// reply answers with what was asked for.
-func (g *Gateway) reply(r request, v any) {
+// imported begins the reply subjects of requests from accounts of others than brokers. The server makes
+// them; other requests come from gateways, which charge for what they send on.
+const imported = "_R_."
+
+// reply answers a principal, "" for an operator, with what was asked for.
+func (g *Gateway) reply(r request, to performatives.Agent, v any) {
 	data, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
 		g.o.Log.Error("reply", zap.Error(err))
@@ -29,6 +34,9 @@ func (g *Gateway) reply(r request, v any) {
 	if int64(len(data)) > g.o.Conn.MaxPayload() {
 		g.refuse(r, session.Refuse(session.TooLarge, "the answer has more bytes than one message can have; ask for less, or read the session page by page"))
 		return
+	}
+	if strings.HasPrefix(r.Reply(), imported) {
+		g.o.Sent(to, len(data))
 	}
 	g.publish(r.Reply(), nil, data)
 	if f, is := r.(fromPeer); is && f.asker != "" {

@@ -14,7 +14,7 @@ import (
 )
 
 // routes are the subscriptions by which a server that has the mapping
-// (api.HomeMapping) routes most acts to the owner of their session. What comes to
+// (api.RouteMapping) routes most acts to the owner of their session. What comes to
 // another broker is forwarded by it. Routing is an optimisation: when a broker is gone,
 // so are its subscriptions.
 type routes struct {
@@ -24,7 +24,7 @@ type routes struct {
 
 	mu      sync.Mutex
 	serving bool
-	any     *nats.Subscription           // to the acts of every partition
+	any     []*nats.Subscription         // to the acts of every partition
 	own     map[int][]*nats.Subscription // to those of the partitions that this broker owns
 }
 
@@ -45,8 +45,12 @@ func (g *Gateway) openRoutes() (r *routes, err error) {
 	if g.o.Alone {
 		return r, nil
 	}
-	if r.any, err = r.subscribe(api.AllAtHome); err != nil {
-		return r, err
+	for _, all := range []string{api.AllRouted, api.OldRouted} {
+		s, err := r.subscribe(all)
+		if err != nil {
+			return r, err
+		}
+		r.any = append(r.any, s)
 	}
 	r.serving = true
 	g.work.Go(r.receive)
@@ -75,7 +79,7 @@ func (r *routes) move() {
 			continue
 		}
 		for range ownerWeight {
-			s, err := r.subscribe(api.AtHome(p))
+			s, err := r.subscribe(api.Routed(p))
 			if err != nil {
 				failure = err
 				break
@@ -108,7 +112,7 @@ func (r *routes) receive(ctx context.Context) {
 		case m := <-r.acts:
 			r.submit(m)
 		case <-ctx.Done():
-			for { // whoever asked last hears that the broker is closing
+			for { // whoever asked last is told that the broker is closing
 				select {
 				case m := <-r.acts:
 					r.submit(m)
@@ -121,7 +125,7 @@ func (r *routes) receive(ctx context.Context) {
 }
 
 func (r *routes) submit(m *nats.Msg) {
-	if subject, is := api.Brought(m.Subject); is {
+	if subject, is := api.Unrouted(m.Subject); is {
 		r.g.submit(subject, routed{m})
 	}
 }
@@ -134,7 +138,7 @@ func (r *routes) leave() error {
 		return nil
 	}
 	r.serving = false
-	all := []*nats.Subscription{r.any}
+	all := r.any
 	for _, subscriptions := range r.own {
 		all = append(all, subscriptions...)
 	}

@@ -6,11 +6,11 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/hosted"
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/agreement"
 )
 
 // An act is what a request becomes.
@@ -22,11 +22,11 @@ type act struct {
 
 // say says an act for the caller, once for each Idempotency-Key.
 func (c *call) say(id performatives.SessionID, a act) error {
-	key, err := hosted.KeyIn(c.r.Header)
+	key, err := gateway.KeyIn(c.r.Header)
 	if err != nil {
 		return err
 	}
-	said := hosted.Said{Performative: a.performative.String()}
+	said := api.Say{Session: id, Key: key, Performative: a.performative.String()}
 	if said.Body, err = json.Marshal(a.body, json.Deterministic(true)); err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (c *call) say(id performatives.SessionID, a act) error {
 			return err
 		}
 	}
-	_, err = c.g.o.Hosted.Say(c.r.Context(), c.pass.Agent, id, key, said)
+	_, err = c.Say(c.r.Context(), said)
 	return err
 }
 
@@ -65,7 +65,7 @@ func (c *call) look() (view, error) {
 }
 
 func (c *call) view(id performatives.SessionID) (v view, err error) {
-	if err := c.ask(api.SessionGet.Verb, api.GetSession{Session: id}, &v.SessionView); err != nil {
+	if v.SessionView, err = c.View(c.r.Context(), id); err != nil {
 		return v, err
 	}
 	if v.Mode != negotiationMode {

@@ -1,7 +1,7 @@
 // Package oapgateway serves the paths by which parties negotiate as OAP's RFC-0002 has it
 // (docs/AGREEMENTS.md).
 //
-//	oap := oapgateway.New(oapgateway.Options{Broker: b, Custody: b.Custody(), Hosted: agents, Key: b.Key(), Log: log})
+//	oap := oapgateway.New(oapgateway.Options{Service: service, Key: b.Key()})
 //	mux.Handle(oapgateway.Base, oap)
 //	mux.Handle("GET "+oapgateway.ManifestPath, oap)
 //
@@ -12,7 +12,6 @@
 package oapgateway
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -21,43 +20,23 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"go.uber.org/zap"
 
-	"github.com/parley-asp/parley/agreement"
-	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/custody"
-	"github.com/parley-asp/parley/hosted"
-	"github.com/parley-asp/parley/internal/calls"
+	"github.com/parley-asp/parley/broker/custody"
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/agreement"
 )
 
 // Base is the path that all routes but the manifest's begin with.
 const Base = "/oap/"
 
-// A Broker answers verbs for a principal that is authenticated. Refusals are *session.Refusal.
-type Broker interface {
-	CallAs(ctx context.Context, as performatives.Agent, verb string, request []byte) ([]byte, error)
-}
-
-// Custody knows tokens.
-type Custody interface {
-	Admit(ctx context.Context, bearer string) (custody.Pass, error)
-}
-
-// Hosted says what hosted agents want to say.
-type Hosted interface {
-	Say(ctx context.Context, as performatives.Agent, id performatives.SessionID, key string, said hosted.Said) (api.Acceptance, error)
-}
-
 // Options say what is served.
 type Options struct {
-	Broker  Broker
-	Custody Custody
-	Hosted  Hosted
-	// Party tells whether an agent is a party of OAP's: it has a key of its own and is hosted.
+	Service *gateway.Service
+	// Party reports whether an agent is a party of OAP's: it has a key of its own and is hosted.
 	Party   func(performatives.Agent) bool
 	AgentOf func(did string) (performatives.Agent, bool) // who has registered a DID
 	Key     performatives.Key                            // of the broker, whose did:key the manifest names
-	Log     *zap.Logger
 }
 
 // A Gateway serves requests below Base, and the manifest.
@@ -97,9 +76,10 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // A call is one request.
 type call struct {
-	g    *Gateway
-	r    *http.Request
-	pass custody.Pass
+	gateway.Caller
+
+	g *Gateway
+	r *http.Request
 }
 
 // serve authenticates a request and answers it.
@@ -107,8 +87,8 @@ func (g *Gateway) serve(do func(*call) (status int, reply any, err error)) http.
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := &call{g: g, r: r}
 		var err error
-		if c.pass, err = g.o.Custody.Admit(r.Context(), custody.Bearer(r.Header.Get("Authorization"))); err == nil && c.pass.ReadOnly && r.Method != http.MethodGet {
-			err = session.Refuse(session.Unauthorized, "the token is for reading only")
+		if c.Caller, err = g.o.Service.AdmitHTTP(r); err == nil && r.Method != http.MethodGet {
+			err = c.Acts()
 		}
 		var status int
 		var reply any
@@ -123,17 +103,14 @@ func (g *Gateway) serve(do func(*call) (status int, reply any, err error)) http.
 	}
 }
 
-// maxBody is the largest body.
-const maxBody = 300 << 10
-
 // read reads the body as a document of OAP's, in canonical form.
 func (c *call) read() (document jsontext.Value, d agreement.OAPDocument, err error) {
-	data, err := io.ReadAll(io.LimitReader(c.r.Body, maxBody+1))
+	data, err := io.ReadAll(io.LimitReader(c.r.Body, gateway.MaxBody+1))
 	switch {
 	case err != nil:
 		return nil, d, bad("the body ends early")
-	case len(data) > maxBody:
-		return nil, d, session.Refuse(session.TooLarge, "a body has at most %d bytes", maxBody)
+	case len(data) > gateway.MaxBody:
+		return nil, d, session.Refuse(session.TooLarge, "a body has at most %d bytes", gateway.MaxBody)
 	case len(data) == 0:
 		data = []byte("{}")
 	}
@@ -149,11 +126,6 @@ func (c *call) read() (document jsontext.Value, d agreement.OAPDocument, err err
 // bad refuses a body.
 func bad(format string, args ...any) error {
 	return session.Refuse(session.MalformedEnvelope, format, args...)
-}
-
-// ask calls a verb and reads its reply.
-func (c *call) ask(verb api.Verb, request, reply any) error {
-	return calls.As(c.r.Context(), c.g.o.Broker, c.pass.Agent, verb, request, reply)
 }
 
 // OAP's error codes (OAP-CORE-1.0, appendix B).
@@ -221,7 +193,7 @@ func ofRule(refusal *session.Refusal) (status int, code string) {
 func (g *Gateway) refuse(w http.ResponseWriter, err error) {
 	refusal, is := errors.AsType[*session.Refusal](err)
 	if !is {
-		g.o.Log.Error("oap", zap.Error(err))
+		g.o.Service.Log.Error("oap", zap.Error(err))
 		fail(w, http.StatusInternalServerError, internalError, "the broker cannot answer now")
 		return
 	}
@@ -229,15 +201,15 @@ func (g *Gateway) refuse(w http.ResponseWriter, err error) {
 	if refusal == custody.ErrToken {
 		status, code = http.StatusUnauthorized, authRequired
 	}
+	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", gateway.RetryAfter(refusal))
+	}
 	fail(w, status, code, refusal.Message)
 }
 
 func fail(w http.ResponseWriter, status int, code, message string) {
-	switch status {
-	case http.StatusUnauthorized:
+	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		w.Header().Set("Retry-After", "1")
 	}
 	write(w, status, map[string]any{"error": map[string]string{"code": code, "message": message}})
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/session/agreement"
 )
 
 // ManifestPath is where OAP looks for a tool's manifest (OAP-CORE-1.0, section 6.1).

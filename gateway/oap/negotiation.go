@@ -8,10 +8,10 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/agreement"
 )
 
 // propose makes an offer, or counters the one that previous_proposal_id names.
@@ -24,7 +24,7 @@ func (c *call) propose() (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	offer, err := v.offer(c.pass.Agent, d)
+	offer, err := v.offer(c.Agent, d)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -105,7 +105,7 @@ func saltOf(signature string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// made tells whether the same proposal was accepted before: its answer was lost.
+// made reports whether the same proposal was accepted before: its answer was lost.
 func (c *call) made(v view, id string, d agreement.OAPDocument) bool {
 	o, has := v.find(id)
 	if !has {
@@ -140,8 +140,8 @@ func (c *call) accept() (int, any, error) {
 	body := map[string]any{"referenceId": id, "agreementSignature": signature}
 	refused := c.say(v.Session, act{performatives.Accept, body, document})
 	var made agreement.Document
-	err = c.ask(api.AgreementGet.Verb, api.GetAgreement{Session: v.Session, Agreement: agreement.IDOf(v.Session, id)}, &made)
-	self := v.Inherits().DIDOf(c.pass.Agent)
+	err = c.Call(c.r.Context(), api.AgreementGet.Verb, api.GetAgreement{Session: v.Session, Agreement: agreement.IDOf(v.Session, id)}, &made)
+	self := v.Inherits().DIDOf(c.Agent)
 	if refused != nil && (err != nil || made.Parties[0] == self || made.Signatures[self] != signature) { // else its answer was lost
 		return 0, nil, refused
 	}
@@ -175,9 +175,9 @@ func (c *call) withdraw() (int, any, error) {
 		switch {
 		case v.State == session.Invited:
 			id = v.Invitation.Proposal
-		case id == "", has && id == v.part.Live && o.From != c.pass.Agent:
+		case id == "", has && id == v.part.Live && o.From != c.Agent:
 			return performatives.Close, map[string]any{"outcome": "abandoned", "summary": d.Reason}, nil
-		case has && o.From != c.pass.Agent:
+		case has && o.From != c.Agent:
 			return 0, nil, session.Refuse(session.ProposalNotOpen, "%s is not the newest proposal of the other party any more", id)
 		}
 		return performatives.Withdraw, map[string]any{"referenceId": id, "reason": d.Reason}, nil

@@ -11,11 +11,12 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/parley-asp/parley/agreement"
-	"github.com/parley-asp/parley/hosted"
-	"github.com/parley-asp/parley/modes"
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/agreement"
+	"github.com/parley-asp/parley/session/modes"
 )
 
 // An opening is the body of open.
@@ -50,17 +51,18 @@ func (c *call) open() (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	key, err := hosted.KeyIn(c.r.Header)
+	key, err := gateway.KeyIn(c.r.Header)
 	if err != nil {
 		return 0, nil, err
 	}
-	said, err := hosted.Opening{
+	said, err := gateway.Opening{
 		With: []performatives.Agent{to}, Purpose: cmp.Or(o.Category, "negotiation"), Mode: modes.Binding.Name, Terms: terms,
 	}.Invitation()
 	if err != nil {
 		return 0, nil, err
 	}
-	made, err := c.g.o.Hosted.Say(c.r.Context(), c.pass.Agent, "", key, said)
+	said.Key = key
+	made, err := c.Say(c.r.Context(), said)
 	if err == nil {
 		err = c.introduce(made.Session, to)
 	}
@@ -122,10 +124,11 @@ func (c *call) introduce(id performatives.SessionID, to performatives.Agent) err
 	if !c.g.o.Party(to) {
 		return nil
 	}
-	said := hosted.Said{Performative: performatives.Accept.String(), Body: jsontext.Value(`{"referenceId":"invitation"}`)}
-	_, err := c.g.o.Hosted.Say(c.r.Context(), to, id, "invitation "+string(id), said)
-	if errors.Is(err, &session.Refusal{Code: session.Unauthorized}) {
-		return nil
+	_, err := c.g.o.Service.As(to).Say(c.r.Context(), api.Say{
+		Session: id, Key: "invitation " + string(id), Performative: performatives.Accept.String(), Body: jsontext.Value(`{"referenceId":"invitation"}`),
+	})
+	if errors.Is(err, &session.Refusal{Code: session.Unauthorized}) || errors.Is(err, &session.Refusal{Code: session.ModeViolation}) {
+		return nil // it signs for itself, or its context forbids the session, which is nobody else's business
 	}
 	return err
 }

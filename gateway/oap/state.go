@@ -7,11 +7,11 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/agreement"
+	"github.com/parley-asp/parley/session/modes"
 )
 
 var negotiationMode = modes.Binding.Name
@@ -76,8 +76,8 @@ func (c *call) state() (int, any, error) {
 			return 0, nil, bad("cursor is next of the page before")
 		}
 	}
-	var page api.Messages
-	if err := c.ask(api.SessionMessages.Verb, q, &page); err != nil {
+	page, err := c.Messages(c.r.Context(), q)
+	if err != nil {
 		return 0, nil, err
 	}
 	n := v.negotiation()
@@ -102,7 +102,7 @@ var actions = map[performatives.Performative]string{
 	performatives.Reject: "reject", performatives.Withdraw: "withdraw", performatives.Close: "withdraw",
 }
 
-// opens tells whether an act is the invitation or its acceptance, which OAP does not know.
+// opens reports whether an act is the invitation or its acceptance, which OAP does not know.
 func (v view) opens(m *performatives.Message) bool {
 	return v.Invitation.Proposal != "" && (m.Body.ID(m.ID) == v.Invitation.Proposal || m.Body.Refers() == v.Invitation.Proposal)
 }
@@ -164,8 +164,8 @@ func (c *call) draft() (int, any, error) {
 
 // entry is one entry of the transcript.
 func (c *call) entry(id performatives.SessionID, sequence uint64) (*performatives.Message, error) {
-	var page api.Messages
-	if err := c.ask(api.SessionMessages.Verb, api.ListMessages{Session: id, Since: sequence, Limit: 1}, &page); err != nil {
+	page, err := c.Messages(c.r.Context(), api.ListMessages{Session: id, Since: sequence, Limit: 1})
+	if err != nil {
 		return nil, err
 	}
 	if len(page.Messages) == 0 {

@@ -2,7 +2,7 @@
 
 import * as keys from './keys.js';
 import { now } from './clock.js';
-import { post } from './talk.js';
+import { post } from './requests.js';
 
 // made builds and signs an act of the human. The caller keeps it until it is answered,
 // so that a retry is the same act.

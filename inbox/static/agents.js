@@ -1,6 +1,6 @@
 // The page of agents: it searches as one types.
 
-import * as talk from './talk.js';
+import * as requests from './requests.js';
 import { $, put, toDoor } from './dom.js';
 
 const input = $('#agent-search');
@@ -26,11 +26,11 @@ async function find() {
 async function asks() {
   const query = input.value ? '?' + new URLSearchParams({ search: input.value }) : '';
   try {
-    const answer = await talk.part('part/agents' + query);
+    const answer = await requests.part('part/agents' + query);
     if (again || !answer.ok) return;
     put(list, answer.html);
     $('#found').textContent = $('[data-found]', list).dataset.found;
-    history.replaceState(history.state, '', new URL('agents' + query, talk.root));
+    history.replaceState(history.state, '', new URL('agents' + query, requests.root));
   } catch (error) {
     if (error.status === 401) toDoor();
   }

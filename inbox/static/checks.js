@@ -3,7 +3,7 @@
 import * as act from './act.js';
 import * as clock from './clock.js';
 import * as keys from './keys.js';
-import * as talk from './talk.js';
+import * as requests from './requests.js';
 import { $, all, main, parsed, put, say, toDoor } from './dom.js';
 
 const check = () => $('#check');
@@ -81,7 +81,7 @@ async function sign(form) {
     form.reset();
     form.closest('dialog').close();
     tell.postMessage(check().dataset.session);
-    if (kind === 'decline') return void location.assign(new URL('checks', talk.root));
+    if (kind === 'decline') return void location.assign(new URL('checks', requests.root));
     say(said[kind]);
     await refresh();
     main.focus({ preventScroll: true });
@@ -105,7 +105,7 @@ function openForm(name) {
 
 // ---- live updates ----
 
-const tell = new BroadcastChannel('parley-checks ' + talk.root.pathname + document.body.dataset.me); // one's own acts, to other tabs
+const tell = new BroadcastChannel('parley-checks ' + requests.root.pathname + document.body.dataset.me); // one's own acts, to other tabs
 
 let stale = false; // the page has changed while a form was open
 let refreshing;
@@ -116,7 +116,7 @@ async function refresh() {
     do {
       again = false;
       const path = check() ? 'checks/' + check().dataset.session : 'checks' + location.search;
-      const answer = await talk.part('part/' + path);
+      const answer = await requests.part('part/' + path);
       if (!answer.ok && !check()) return;
       if (writing()) warn(writing(), answer.html);
       else show(answer.html);
@@ -167,7 +167,7 @@ function warn(form, html) {
 
 const concerns = (sessions) => !check() || sessions.includes(check().dataset.session);
 
-document.addEventListener('heard', ({ detail }) => { if (detail.reset || concerns(detail.sessions)) refresh(); });
+document.addEventListener('changed', ({ detail }) => { if (detail.reset || concerns(detail.sessions)) refresh(); });
 tell.onmessage = ({ data }) => { if (concerns([data])) refresh(); };
 document.addEventListener('visibilitychange', () => { if (!document.hidden) refresh(); }); // a time may have passed
 main.addEventListener('close', () => { if (stale) refresh(); }, true);
@@ -190,7 +190,7 @@ const shortcuts = {
   j: () => step(1), k: () => step(-1),
   i: () => openForm('join'), r: () => openForm('answer'), q: () => openForm('ask'), a: () => openForm('accept'),
   m: () => openForm('counter'), d: () => openForm($('[data-form=decline]', main) ? 'decline' : 'reject'), e: () => openForm('escalate'), h: () => openForm('pass'),
-  u: () => check() && location.assign(new URL('checks', talk.root)),
+  u: () => check() && location.assign(new URL('checks', requests.root)),
 };
 
 document.addEventListener('keydown', (event) => {

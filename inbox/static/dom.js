@@ -1,7 +1,7 @@
 // The elements of the page that several modules share.
 
 import * as clock from './clock.js';
-import { root } from './talk.js';
+import { root } from './requests.js';
 
 export const $ = (selector, below = document) => below.querySelector(selector);
 export const all = (selector, below = document) => [...below.querySelectorAll(selector)];

@@ -3,11 +3,11 @@
 import { $, body } from './dom.js';
 import { possible } from './guard.js';
 import * as keys from './keys.js';
-import * as talk from './talk.js';
+import * as requests from './requests.js';
 
 const next = () => {
   const to = new URLSearchParams(location.search).get('next') || '';
-  return new URL(/^(items|sessions|checks|settings)(\/[0-9a-f-]{36})?(\?[\w=&.%+-]*)?$|^\?[\w=&.%+-]*$/.test(to) ? to : './', talk.root);
+  return new URL(/^(items|sessions|checks|settings)(\/[0-9a-f-]{36})?(\?[\w=&.%+-]*)?$|^\?[\w=&.%+-]*$/.test(to) ? to : './', requests.root);
 };
 
 export async function door() {
@@ -21,8 +21,8 @@ export async function door() {
     button.disabled = true;
     $('#refused').textContent = '';
     try {
-      if (form.dataset.do === 'be') await talk.be(form.elements.agent.value.trim());
-      else await talk.enrol(form.elements.code.value, form.elements.name.value.trim(), form.elements.guarded.checked);
+      if (form.dataset.do === 'be') await requests.be(form.elements.agent.value.trim());
+      else await requests.enrol(form.elements.code.value, form.elements.name.value.trim(), form.elements.guarded.checked);
       location.replace(next());
     } catch (error) {
       refused(error);
@@ -31,7 +31,7 @@ export async function door() {
   });
   document.addEventListener('click', (event) => {
     const button = event.target.closest('[data-do=be][data-agent]');
-    if (button) talk.be(button.dataset.agent).then(() => location.replace(next()), refused);
+    if (button) requests.be(button.dataset.agent).then(() => location.replace(next()), refused);
   });
   if ('dev' in body.dataset) return;
   const why = keys.impossible();
@@ -44,7 +44,7 @@ export async function door() {
     $('#known').hidden = false;
     $('#again').hidden = true;
     try {
-      await talk.enter(key);
+      await requests.enter(key);
       location.replace(next());
     } catch (error) {
       $('#known').hidden = true;
@@ -52,8 +52,8 @@ export async function door() {
       refused(error);
     }
   };
-  if (!new URLSearchParams(location.search).has('out') && !talk.isLocked() && !key.guard) return enter();
-  if (talk.isLocked()) {
+  if (!new URLSearchParams(location.search).has('out') && !requests.isLocked() && !key.guard) return enter();
+  if (requests.isLocked()) {
     $('#why').textContent = 'Locked: there was no input for a while.';
     $('[data-do=again]').textContent = 'Unlock';
   } else if (key.guard) {

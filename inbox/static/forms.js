@@ -1,22 +1,14 @@
 // The forms of an item: decisions, notes and hand-overs.
 
-import { $, all, item, main, parsed, say, toDoor } from './dom.js';
+import { $, item, main, say, toDoor } from './dom.js';
+import * as act from './act.js';
 import * as bounds from './bounds.js';
-import * as clock from './clock.js';
-import * as decide from './decide.js';
 import * as drafts from './drafts.js';
-import * as talk from './talk.js';
+import * as requests from './requests.js';
+import { behind, look, show } from './dialogs.js';
 import { decided, open, refreshQueue } from './panes.js';
 
 let pending; // {form, said, envelope}: sent, without a definite reply
-
-export const writing = () => $('dialog[open] form', main);
-
-// ready prepares the forms of an item that was just inserted.
-export function ready() {
-  drafts.restore();
-  for (const form of all('form[data-decision=approved]', main)) bounds.extent(form);
-}
 
 export function openForm(name) {
   const dialog = document.getElementById(name);
@@ -30,26 +22,20 @@ export function openForm(name) {
   ($('textarea', dialog) ?? $('select, button', dialog)).focus();
 }
 
-// show puts news and a refusal into an open form.
-function show(form, refused, news) {
-  if (refused !== undefined && $('.refused', form)) $('.refused', form).textContent = refused;
-  if (news !== undefined && $('.news', form)) $('.news', form).textContent = news;
-}
-
-function look(form) {
-  const button = document.createElement('button');
-  button.type = 'button';
-  button.dataset.do = 'look';
-  button.textContent = 'Show the current version';
-  $('.refused', form).append(' ', button);
-}
-
 // forPeople words a refusal that names fields of the protocol.
 function forPeople(error) {
   if (error.code !== 'schema_invalid') return error.message;
   const broken = (rule) => error.details?.errors?.some((e) => e.rule === rule);
   if (broken('reason')) return 'Your rules want a reason to deny.';
   return broken('changes') ? 'This allows just what was asked for. Change a bound, or choose Approve instead.' : 'The broker cannot read this form. Check what you entered; nothing was signed.';
+}
+
+// made builds and signs a decision on the item that was shown.
+function made(of, decision, comment, authority) {
+  const data = { escalationId: of.id, decision, revision: Number(of.revision), shown: of.shown || undefined };
+  if (comment) data.comment = comment;
+  if (authority) data.authority = authority;
+  return act.made(of.session, 'INFORM', { type: 'resolution', data });
 }
 
 export async function sign(form) {
@@ -74,9 +60,9 @@ export async function sign(form) {
     const comment = form.elements.comment.value.trim();
     const said = JSON.stringify([authority, comment, shown.dataset.shown]);
     if (pending?.form !== form || pending.said !== said) {
-      pending = { form, said, envelope: await decide.made(shown.dataset, form.dataset.decision, comment, authority) };
+      pending = { form, said, envelope: await made(shown.dataset, form.dataset.decision, comment, authority) };
     }
-    const accepted = await decide.send(pending.envelope);
+    const accepted = await act.send(pending.envelope);
     pending = undefined;
     drafts.drop(form);
     form.closest('dialog').close();
@@ -105,52 +91,21 @@ async function failed(form, error) {
 // fresh takes over what has changed around an open form. It is false if what is
 // decided has changed, too.
 async function fresh(form) {
-  const answer = await talk.part('part/items/' + item().dataset.id).catch(() => undefined);
+  const answer = await requests.part('part/items/' + item().dataset.id).catch(() => undefined);
   return Boolean(answer?.ok) && behind(form, answer.html);
 }
 
-// behind shows, in an open form, what has changed on the item behind it. Where that is
-// around the decision, such as a note, the form stays as it is and can be signed.
-export function behind(form, html) {
-  const shown = item();
-  const there = $('#item', parsed(html));
-  if (!there || there.dataset.shown === shown.dataset.shown && there.dataset.status === shown.dataset.status && there.dataset.claim === shown.dataset.claim) return true;
-  if (there.dataset.matter !== shown.dataset.matter) {
-    if ($('button[type=submit]', form).disabled) return false;
-    form.dataset.stale = 'yes';
-    show(form, there.dataset.status === 'open' ? 'This item has changed while you were deciding.' : `Already decided: ${there.dataset.status}.`, '');
-    look(form);
-    return false;
-  }
-  const known = new Set(all('.desk .notes li', shown).map((li) => li.textContent));
-  const notes = all('.desk .notes li', there).filter((li) => !known.has(li.textContent));
-  const news = notes.map((li) => `${$('.by b', li).textContent} wrote a note: “${$('p', li).textContent}”`);
-  if (there.dataset.claim !== shown.dataset.claim || !news.length) news.push(...all('.notice', there).map((n) => n.textContent));
-  const kept = new Set(all(':scope > dialog', shown));
-  for (const child of [...shown.childNodes]) if (!kept.has(child)) child.remove();
-  shown.prepend(...[...there.childNodes].filter((n) => n.nodeName !== 'DIALOG'));
-  for (const { name, value } of there.attributes) shown.setAttribute(name, value);
-  clock.start(shown);
-  drafts.restore();
-  delete form.dataset.warned;
-  show(form, '', [$('.news', form)?.textContent, ...news].filter(Boolean).join(' '));
-  return true;
-}
-
-// call calls a verb on the item, and shows what it changed. It is false if it failed.
+// call calls a verb on the item, and shows what it changed.
 export async function call(verb, request, done) {
   const id = item().dataset.id;
-  let ok = true;
   try {
-    await talk.post('call/escalation.' + verb, { escalationId: id, ...request });
+    await requests.post('call/escalation.' + verb, { escalationId: id, ...request });
     if (done) say(done);
   } catch (error) {
     if (error.status === 401) return toDoor();
-    ok = false;
     say(error.message);
   }
   await Promise.all([open(id, { push: false }), refreshQueue()]);
-  return ok;
 }
 
 // note sends a note or a hand-over. Its draft ends once the broker has it.
@@ -161,10 +116,10 @@ export async function note(form) {
   const id = item().dataset.id;
   try {
     if (form.dataset.do === 'comment') {
-      await talk.post('call/escalation.comment', { escalationId: id, text: form.elements.text.value.trim() });
+      await requests.post('call/escalation.comment', { escalationId: id, text: form.elements.text.value.trim() });
     } else {
       const to = form.elements.to;
-      await talk.post('call/escalation.transfer', { escalationId: id, to: to.value, reason: form.elements.reason.value.trim() || undefined });
+      await requests.post('call/escalation.transfer', { escalationId: id, to: to.value, reason: form.elements.reason.value.trim() || undefined });
     }
     drafts.drop(form);
     form.closest('dialog')?.close();

@@ -2,7 +2,7 @@
 // hides what it shows. To go on, the key is asked again.
 
 import { chosen } from './preferences.js';
-import * as talk from './talk.js';
+import * as requests from './requests.js';
 
 const input = 'parley-input'; // when the last input was, in any tab
 const step = 5e3; // ms between checks
@@ -10,22 +10,22 @@ const step = 5e3; // ms between checks
 let noted = 0;
 function note() {
   noted = Date.now();
-  talk.store(input, noted);
+  requests.store(input, noted);
 }
 
 async function lock() {
   document.documentElement.dataset.locked = '';
-  talk.store(talk.locked, 'yes');
-  const here = location.href.slice(talk.root.href.length);
-  await talk.leave().catch(() => {}); // what is shown is hidden all the same
-  location.replace(new URL('login?next=' + encodeURIComponent(here), talk.root));
+  requests.store(requests.locked, 'yes');
+  const here = location.href.slice(requests.root.href.length);
+  await requests.leave().catch(() => {}); // what is shown is hidden all the same
+  location.replace(new URL('login?next=' + encodeURIComponent(here), requests.root));
 }
 
 function check() {
   if ('locked' in document.documentElement.dataset) return;
   const idle = chosen.idle * 60e3;
-  const last = Number(talk.stored(input));
-  if (talk.isLocked() || (idle && last && Date.now() - last >= idle)) lock();
+  const last = Number(requests.stored(input));
+  if (requests.isLocked() || (idle && last && Date.now() - last >= idle)) lock();
 }
 
 export function watch() {

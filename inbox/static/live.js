@@ -2,7 +2,7 @@
 // change carries the cursors before and after it, starting with the page's own. A tab
 // that finds a gap reloads everything.
 
-import { root } from './talk.js';
+import { root } from './requests.js';
 
 const name = 'parley-inbox' + root.pathname;
 const channel = new BroadcastChannel(name);

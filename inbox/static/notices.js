@@ -2,7 +2,7 @@
 
 import { parsed } from './dom.js';
 import { chosen } from './preferences.js';
-import * as talk from './talk.js';
+import * as requests from './requests.js';
 
 export const possible = () => 'Notification' in globalThis;
 export const allowed = () => possible() && Notification.permission === 'granted';
@@ -14,7 +14,7 @@ const began = Date.parse(document.body.dataset.now); // of the page, by the serv
 // shows nothing that a counterparty wrote: others may see the screen.
 export async function news(changed) {
   if (!chosen.notify || !allowed() || !changed.some((id) => !told.has(id))) return;
-  const answer = await talk.part('part/queue?sort=newest&limit=20').catch(() => undefined);
+  const answer = await requests.part('part/queue?sort=newest&limit=20').catch(() => undefined);
   if (!answer?.ok) return;
   let rang = false;
   for (const row of parsed(answer.html).querySelectorAll('.row')) {
@@ -32,7 +32,7 @@ export async function news(changed) {
 function show(id, title, body) {
   try {
     const notice = new Notification(title, { body, tag: 'parley ' + id });
-    notice.onclick = () => { focus(); location.assign(new URL('items/' + id, talk.root)); };
+    notice.onclick = () => { focus(); location.assign(new URL('items/' + id, requests.root)); };
   } catch { /* this browser shows none from a page */ }
 }
 

@@ -4,20 +4,20 @@ import * as clock from './clock.js';
 import * as bounds from './bounds.js';
 import * as drafts from './drafts.js';
 import * as filters from './filters.js';
-import * as talk from './talk.js';
-import { $, all, body, item, main, panes, queue } from './dom.js';
+import * as requests from './requests.js';
+import { $, all, body, item, main, panes, queue, toDoor } from './dom.js';
 import { door } from './door.js';
-import { call, note, openForm, ready, sign } from './forms.js';
+import { ready } from './dialogs.js';
+import { call, note, openForm, sign } from './forms.js';
 import { watch } from './idle.js';
 import { follow } from './live.js';
 import * as notices from './notices.js';
-import { verify } from './verify.js';
 import { asks, current, moved, open, refreshQueue, search, shut, step } from './panes.js';
 
 function changed({ changed: ids, sessions = [], reset, now }, holds) {
   if (now) clock.set(now);
   if (holds && ids.length) notices.news(ids);
-  if (reset || sessions.length) document.dispatchEvent(new CustomEvent('heard', { detail: { sessions, reset } }));
+  if (reset || sessions.length) document.dispatchEvent(new CustomEvent('changed', { detail: { sessions, reset } }));
   if (!reset && !ids.length) return;
   if (queue) refreshQueue(ids);
   const shown = item();
@@ -25,10 +25,29 @@ function changed({ changed: ids, sessions = [], reset, now }, holds) {
   open(shown.dataset.id, { push: false, focus: false, live: true });
 }
 
+// verify has the server verify a transcript.
+async function verify(button) {
+  const found = button.nextElementSibling;
+  button.disabled = true;
+  found.textContent = 'Verifying …';
+  try {
+    const { entries, faults, count } = await requests.post(`verify/${button.dataset.session}`, {});
+    found.textContent = count
+      ? `Not genuine: ${count} ${count === 1 ? 'fault' : 'faults'} in ${entries} entries. ${faults.join('; ')}`
+      : `Genuine: all ${entries} entries, their order, the receipts and the signatures are right.`;
+    found.className = count ? 'verdict bad' : 'verdict good';
+  } catch (error) {
+    if (error.status === 401) return toDoor();
+    found.textContent = error.message;
+  } finally {
+    button.disabled = false;
+  }
+}
+
 const actions = {
   help: () => $('#help').showModal(),
   close: (button) => button.closest('dialog').close(),
-  leave: async () => { drafts.dropAll(); await talk.leave(); location.assign(new URL('login?out', talk.root)); },
+  leave: async () => { drafts.dropAll(); await requests.leave(); location.assign(new URL('login?out', requests.root)); },
   back: () => shut(),
   print: () => {
     const folded = all('details:not([open])', main);

@@ -2,8 +2,8 @@
 
 import { $, all, item, main, panes, put, queue, rows, say, toDoor } from './dom.js';
 import * as filters from './filters.js';
-import * as talk from './talk.js';
-import { behind, ready, writing } from './forms.js';
+import * as requests from './requests.js';
+import { behind, ready, writing } from './dialogs.js';
 
 let asked = location.search; // what the queue shows
 let place = []; // the ids of the queue around the item, for when it leaves the queue
@@ -34,7 +34,7 @@ export async function refreshQueue(changed = []) {
     const shown = Number($('.rows', queue)?.dataset.shown || 0);
     if (shown > 60 && !query.has('limit')) query.set('limit', Math.min(1000, shown));
     const before = new Set(rows().map((row) => row.dataset.id));
-    const answer = await talk.part('part/queue?' + query);
+    const answer = await requests.part('part/queue?' + query);
     if (!answer.ok) return;
     const at = queue.contains(document.activeElement) ? document.activeElement : null; // after the fetch: focus may have moved
     const focused = at?.closest('.row')?.dataset.id;
@@ -94,7 +94,7 @@ export async function open(id, { push = true, focus = true, live = false } = {})
   const where = 'items/' + id + (query.size ? '?' + query : '');
   let answer;
   try {
-    answer = await talk.part('part/' + where);
+    answer = await requests.part('part/' + where);
   } catch (error) {
     if (error.status === 401) return toDoor();
     return live ? undefined : say(error.message);
@@ -113,8 +113,8 @@ export async function open(id, { push = true, focus = true, live = false } = {})
   queue.removeAttribute('role');
   ready();
   restore();
-  if (held && item().dataset.claim === 'theirs') say('A colleague has taken over your claim.');
-  if (push) history.pushState({}, '', new URL(where, talk.root));
+  if (held && item().dataset.claim === 'colleague') say('A colleague has taken over your claim.');
+  if (push) history.pushState({}, '', new URL(where, requests.root));
   if (same) scrollTo(0, top);
   else { scrollTo(0, 0); rows().find((r) => r.dataset.id === id)?.scrollIntoView({ block: 'nearest' }); }
   mark();
@@ -129,7 +129,7 @@ export function shut({ push = true } = {}) {
   main.hidden = true;
   panes.classList.remove('split');
   queue.setAttribute('role', 'main');
-  if (push) history.pushState({}, '', new URL('./' + asked, talk.root));
+  if (push) history.pushState({}, '', new URL('./' + asked, requests.root));
   mark();
   title();
   (rows().find((r) => r.dataset.id === id) ?? queue).focus();
@@ -141,7 +141,7 @@ export function asks(query) {
   asked = query;
   $('.rows', queue)?.removeAttribute('data-shown'); // the query sets the limit
   const at = item() ? 'items/' + item().dataset.id : './';
-  history.replaceState({}, '', new URL(at + asked, talk.root));
+  history.replaceState({}, '', new URL(at + asked, requests.root));
   refreshQueue();
 }
 

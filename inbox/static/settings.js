@@ -4,15 +4,15 @@ import { read, write } from './clock.js';
 import { $, all, say, toDoor } from './dom.js';
 import { choose, chosen } from './preferences.js';
 import * as notices from './notices.js';
-import * as talk from './talk.js';
+import * as requests from './requests.js';
 
 async function revoke(form) {
   const submit = $('button[type=submit]', form);
   if (submit.disabled) return;
   submit.disabled = true;
   try {
-    const signedIn = await talk.revoke(form.dataset.key);
-    location.assign(new URL(signedIn ? 'settings' : 'login', talk.root));
+    const signedIn = await requests.revoke(form.dataset.key);
+    location.assign(new URL(signedIn ? 'settings' : 'login', requests.root));
   } catch (error) {
     if (error.status === 401) return toDoor();
     $('.refused', form).textContent = error.message;
@@ -65,7 +65,7 @@ async function away(request) {
   refused.textContent = '';
   for (const b of buttons) b.disabled = true;
   try {
-    await talk.post('call/human.away', request);
+    await requests.post('call/human.away', request);
     location.reload();
   } catch (error) {
     if (error.status === 401) return toDoor();

@@ -137,7 +137,7 @@ func syntaxReason(err error) string {
 	}
 }
 
-// survivesDouble tells whether a JSON number means the same after it went
+// survivesDouble reports whether a JSON number means the same after it went
 // through an IEEE 754 double, as every other JSON program will make it do.
 func survivesDouble(number string) bool {
 	f, err := strconv.ParseFloat(number, 64)

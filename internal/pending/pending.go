@@ -44,7 +44,7 @@ type waiting[T any] struct {
 }
 
 // New makes an empty set. No more than limit wait at a time: the next Put waits for
-// room. failed hears of what was not answered within timeout, and why.
+// room. failed is told of what was not answered within timeout, and why.
 func New[T any](prefix string, limit int, timeout time.Duration, failed func(T, error)) *Answers[T] {
 	s := &Answers[T]{Prefix: prefix, limit: limit, timeout: timeout, failed: failed, waiting: map[uint64]waiting[T]{}}
 	s.room.L = &s.mu

@@ -60,7 +60,7 @@ func (t Table[K, V]) All() func(func(K, V) bool) {
 	}
 }
 
-// hasher is seeded per process: keys come from strangers, who must not be able
+// hasher is seeded per process: keys come from clients, who must not be able
 // to make them collide.
 type hasher[K ~string] struct{}
 

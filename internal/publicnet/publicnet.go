@@ -1,4 +1,4 @@
-// Package publicnet makes HTTP clients for URLs that strangers name: they reach public
+// Package publicnet makes HTTP clients for URLs that clients name: they reach public
 // addresses only, and follow no redirects.
 //
 //	client := publicnet.Client(10*time.Second, false)
@@ -18,6 +18,8 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -37,7 +39,7 @@ var reserved = []netip.Prefix{
 	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("fec0::/10"),
 }
 
-// Public tells whether an address is one of the public internet.
+// Public reports whether an address is one of the public internet.
 func Public(ip netip.Addr) bool {
 	ip = ip.Unmap().WithZone("")
 	if !ip.IsGlobalUnicast() || ip.IsPrivate() {
@@ -102,15 +104,39 @@ func Check(text string, private bool) error {
 	switch {
 	case err != nil || len(text) > maxURL || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || u.Fragment != "":
 		return fmt.Errorf("want an http(s) URL of at most %d bytes, without user and fragment", maxURL)
+	case !validPort(u.Port()):
+		return errors.New("a port is a number from 1 to 65535")
 	case private:
 		return nil
 	}
-	host := u.Hostname()
-	if ip, err := netip.ParseAddr(host); err == nil && !Public(ip) {
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	if strings.Contains("."+host+".", "..") {
+		return errors.New("a host has no empty labels")
+	}
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return ErrPrivate
 	}
-	if host == "localhost" || len(host) > 10 && host[len(host)-10:] == ".localhost" {
-		return ErrPrivate
+	if ip, err := netip.ParseAddr(host); err == nil {
+		if !Public(ip) {
+			return ErrPrivate
+		}
+		return nil
+	}
+	if last := host[strings.LastIndexByte(host, '.')+1:]; isNumber(last) {
+		return errors.New("an IPv4 address has four decimal numbers")
 	}
 	return nil
+}
+
+// validPort reports whether a URL's port can be dialled; "" is that of the scheme.
+func validPort(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return port == "" || err == nil && n > 0
+}
+
+// isNumber reports whether the last label of a host makes it an IPv4 address, which resolvers
+// also take with fewer numbers, and with octal and hexadecimal ones.
+func isNumber(label string) bool {
+	digits, hex := strings.CutPrefix(label, "0x")
+	return label != "" && strings.Trim(digits, "0123456789") == "" || hex && strings.Trim(digits, "0123456789abcdef") == ""
 }

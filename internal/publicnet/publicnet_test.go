@@ -62,3 +62,26 @@ func TestClient(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What can be told to be no URL of a public host is refused without resolving it.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	for host, private := range map[string]bool{ // else it is no host at all
+		"localhost": true, "localhost.": true, "LocalHost": true, "a.localhost.": true, "127.0.0.1.": true, "10.0.0.1": true, "192.168.1.1:8080": true,
+		"169.254.169.254": true, "[::1]": true, "[::ffff:127.0.0.1]": true, "[fe80::1%25eth0]": true, "[fd00::1]": true,
+		"127.1": false, "127.0.1": false, "127.1.": false, "2130706433": false, "0x7f000001": false, "0x7F.1": false, "0x7f.0.0.0x1": false, "017700000001": false,
+		"0177.0.0.1": false, "1.2.3.4.5": false, "0x": false, ".": false, "localhost..": false, "a..io": false, "a.io:99999": false, "a.io:0": false, "a.io:65536": false, "8.8.8.8:99999": false,
+	} {
+		if err := publicnet.Check("https://"+host+"/x", false); err == nil || errors.Is(err, publicnet.ErrPrivate) != private {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+	for _, host := range []string{"a.io", "a.io.", "a.io:8443", "a.io:", "8.8.8.8", "8.8.8.8:65535", "[2606:4700::1111]:443", "1.a", "0xcafe.io", "localhost.acme.com", "x0a"} {
+		if err := publicnet.Check("https://"+host+"/x", false); err != nil {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+	if publicnet.Check("http://127.0.0.1:99999/", true) == nil || publicnet.Check("http://127.0.0.1:8080/", true) != nil {
+		t.Error("private URLs are taken with a port that there is, and no other")
+	}
+}

@@ -9,10 +9,10 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/schemas"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/modes"
 )
 
 // A cached session spares reading the transcript for each act. PostgreSQL decides: no two

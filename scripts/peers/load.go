@@ -16,7 +16,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/parley-asp/parley/internal/bench"
+	"github.com/parley-asp/parley/cmd/parley/bench"
 	"github.com/parley-asp/parley/performatives"
 )
 

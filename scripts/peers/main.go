@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/parley-asp/parley/internal/bench"
+	"github.com/parley-asp/parley/cmd/parley/bench"
 )
 
 func main() {

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-asp/parley/broker"
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // TestFillingUp: offers of 250 KB in one session after the other, as fast as they are
@@ -41,15 +41,15 @@ func TestFillingUp(t *testing.T) {
 			}
 			break
 		}
-		if full++; n > broker.DefaultSessionBytes {
+		if full++; n > limits.DefaultSessionBytes {
 			t.Errorf("a session took %d bytes", n)
 		}
 	}
-	quota := broker.DefaultPrincipalBytes
+	quota := limits.DefaultPrincipalBytes
 	if full == 0 || sent > quota {
 		t.Errorf("%d bytes were taken, of at most %d, and %d sessions were full", sent, quota, full)
 	}
 	w.Principal(alpha).Say(w.deal, testkit.Fact("still here"))
 	w.Principal(beta).Say(w.deal, testkit.Fact("I too"))
-	testkit.Must(t, w.Healthy(t.Context()))
+	testkit.Must(t, w.Server.Broker.Command.Healthy(t.Context()))
 }

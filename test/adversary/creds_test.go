@@ -15,10 +15,10 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/testkit"
-	"github.com/parley-asp/parley/login"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server/login"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 func newSigner(t testing.TB) performatives.Signer {
@@ -98,9 +98,10 @@ func TestCredentials(t *testing.T) {
 		testkit.Must(t, err)
 		return parts[0] + "." + base64.RawURLEncoding.EncodeToString(body) + "." + parts[2]
 	}
+	own := testkit.LoginOf(t, p.Key)
 	var caught []byte
 	_, err = victim.Dial(presents(alphas, func(nonce []byte) ([]byte, error) {
-		caught, err = victim.Key.Sign(nonce)
+		caught, err = testkit.LoginOf(t, victim.Key).Sign(nonce)
 		return caught, err
 	}))
 	testkit.Must(t, err)
@@ -108,14 +109,14 @@ func TestCredentials(t *testing.T) {
 	w.harmless(func() {
 		var tries sync.WaitGroup
 		for name, how := range map[string]nats.Option{
-			"alpha's JWT, my signature":        presents(alphas, p.Key.Sign),
+			"alpha's JWT, my signature":        presents(alphas, own.Sign),
 			"alpha's JWT, its old signature":   presents(alphas, func([]byte) ([]byte, error) { return caught, nil }),
 			"alpha's JWT, no signature":        presents(alphas, func([]byte) ([]byte, error) { return nil, nil }),
-			"of an account of mine":            presents(claims(p.Signer.Key(), alpha.Token(), ""), p.Key.Sign),
-			"of an account that I say is ours": presents(claims(p.Signer.Key(), alpha.Token(), issued.IssuerAccount), p.Key.Sign),
-			"mine, with alpha's key in it":     presents(bent(mine, func(f map[string]any) { f["sub"] = string(victim.Signer.Key()) }), p.Key.Sign),
+			"of an account of mine":            presents(claims(performatives.Key(testkit.Public(t, own)), alpha.Token(), ""), own.Sign),
+			"of an account that I say is ours": presents(claims(performatives.Key(testkit.Public(t, own)), alpha.Token(), issued.IssuerAccount), own.Sign),
+			"mine, with alpha's key in it":     presents(bent(mine, func(f map[string]any) { f["sub"] = string(testkit.LoginKeys(t, victim.Key)[0]) }), own.Sign),
 			"mine, as a bearer's":              presents(sentinel, func([]byte) ([]byte, error) { return nil, nil }),
-			"mine, for ever more":              presents(bent(mine, func(f map[string]any) { f["exp"] = time.Now().Add(time.Hour).Unix() }), p.Key.Sign),
+			"mine, for ever more":              presents(bent(mine, func(f map[string]any) { f["exp"] = time.Now().Add(time.Hour).Unix() }), own.Sign),
 		} {
 			tries.Go(func() { // where the server itself refuses it says nothing for a while
 				if nc, err := p.Dial(how); err == nil {
@@ -130,7 +131,7 @@ func TestCredentials(t *testing.T) {
 	})
 
 	// With its own JWT eve is eve, and no more than with the bare key.
-	nc, err := p.Dial(presents(mine, p.Key.Sign))
+	nc, err := p.Dial(presents(mine, own.Sign))
 	testkit.Must(t, err)
 	w.harmless(func() {
 		for _, subject := range []string{
@@ -148,7 +149,7 @@ func TestCredentials(t *testing.T) {
 	}
 	// Another account's name in the options moves nobody.
 	for _, name := range []string{login.BrokerAccount, login.OperatorsAccount, issued.IssuerAccount} {
-		other, err := p.Dial(presents(mine, p.Key.Sign), nats.Name(name))
+		other, err := p.Dial(presents(mine, own.Sign), nats.Name(name))
 		testkit.Must(t, err)
 		testkit.Must(t, other.Publish(api.OperatorCall(api.SessionList.Name), nil))
 		if !testkit.Denied(t, other, api.OperatorCall(api.SessionList.Name)) {

@@ -19,8 +19,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // A caller is an HTTP client at an address of this machine.
@@ -179,11 +179,11 @@ func TestConnectionsOfAPrincipal(t *testing.T) {
 	_, err := other.Dial(other.Login())
 	testkit.Must(t, err)
 	all[0].Close()
-	nc, err := dial()
-	for end := time.Now().Add(testkit.Patience); err != nil && time.Now().Before(end); { // the server closes after the client
+	var nc *nats.Conn
+	testkit.Eventually(t, "a connection is free again", func() bool { // the server closes after the client
 		nc, err = dial()
-	}
-	testkit.Must(t, err)
+		return err == nil
+	})
 
 	for i := range 1001 {
 		_, err := nc.SubscribeSync(fmt.Sprint("_INBOX.", eve.Token(), ".", i))

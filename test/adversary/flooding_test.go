@@ -9,9 +9,9 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // floods are what somebody sends who wants to be expensive.
@@ -89,25 +89,25 @@ func TestFlooding(t *testing.T) {
 		w.Principal(beta).Say(w.deal, testkit.Fact(fmt.Sprint("I too ", i)))
 	}
 	hears()
-	testkit.Must(t, w.Healthy(t.Context()))
+	testkit.Must(t, w.Server.Broker.Command.Healthy(t.Context()))
 }
 
-// TestFloodOfLogins: strangers at the door keep nobody from what is inside.
+// TestFloodOfLogins: outsiders at the door keep nobody from what is inside.
 func TestFloodOfLogins(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p, done := w.Principal(eve), make(chan error)
-	const strangers = 40
+	const outsiders = 40
 	w.harmless(func() {
-		for range strangers {
+		for range outsiders {
 			go func() {
-				_, err := p.Dial(nats.Nkey(string(w.Principal(alpha).Signer.Key()), p.Key.Sign))
+				_, err := p.Dial(nats.Nkey(string(testkit.LoginKeys(t, w.Principal(alpha).Key)[0]), p.Key.Sign))
 				done <- err
 			}()
 		}
-		for range strangers {
+		for range outsiders {
 			if err := <-done; err == nil {
-				t.Error("a stranger is in")
+				t.Error("an outsider is in")
 			}
 		}
 	})

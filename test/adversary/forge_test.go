@@ -7,9 +7,9 @@ import (
 	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nkeys"
 
-	"github.com/parley-asp/parley/internal/testkit"
-	"github.com/parley-asp/parley/login"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server/login"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // inIntegrity is a remark with something of the broker's in its integrity, and signed as it is.

@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // Hijack: whoever is logged in listens, writes and calls where it does not belong. NATS itself
@@ -56,7 +56,7 @@ func TestHijackListens(t *testing.T) {
 		listens("_INBOX."+a.Token()+".>", "", true)
 
 		w.Principal(alpha).Say(w.deal, testkit.Fact("nothing for "+string(a)))
-		w.settled()
+		w.applied()
 		for _, sub := range ears {
 			if n, _, err := sub.Pending(); err == nil && n > 0 {
 				t.Errorf("%s hears on %s", a, sub.Subject)
@@ -80,7 +80,7 @@ func TestHijackPublishes(t *testing.T) {
 			}
 		}
 	}, eve, beta, mallory)
-	testkit.Must(t, w.Healthy(t.Context()))
+	testkit.Must(t, w.Server.Broker.Command.Healthy(t.Context()))
 	w.Principal(alpha).Say(w.deal, testkit.Fact("still here"))
 }
 
@@ -108,7 +108,7 @@ func foreignSubjects(own performatives.Agent, session string) []string {
 		"asp.agent." + victim + ".submit." + session, "asp.agent." + victim + ".api.session.get", "asp.agent." + victim + ".api.agent.register",
 		"asp.agent." + victim + ".inbox." + session, "asp.agent." + me + ".inbox." + session, "asp.agent.*.submit." + session,
 		"asp.agent." + me + ".submit." + session + ".more", "asp.agent." + me + ".api.session", "asp.agent." + me + ".api.session.get.more",
-		"asp.home.0.agent." + victim + ".submit." + session, "asp.home.0.agent." + me + ".submit." + session,
+		"asp.route.0.agent." + victim + ".submit." + session, "asp.home.0.agent." + victim + ".submit." + session, "asp.route.0.agent." + me + ".submit." + session,
 		"asp.agent." + me, "asp.agent", "asp", "asp.operator.api.agent.rm", "asp.session." + session, "asp.session",
 		"asp.event." + session + ".closed", "asp.escalation.acme_com.high." + session, "asp.timer.at." + session, "asp.timer.due." + session,
 		"asp.index." + session, "asp.discovery.x", "asp.call.x", "_INBOX." + victim + ".x", "_INBOX." + me + ".x", "_INBOX.operator.x", "_INBOX.parley.x", "_R_.x.y",
@@ -195,7 +195,7 @@ func TestHijackReplies(t *testing.T) {
 	victim := w.Principal(alpha).Conn()
 	// This much it can do: what the broker answers to eve, it can have shown to alpha, under a
 	// name that nobody waits for. It is nothing of the deal.
-	heard, err := victim.SubscribeSync("_INBOX." + alpha.Token() + ".x")
+	replies, err := victim.SubscribeSync("_INBOX." + alpha.Token() + ".x")
 	testkit.Must(t, err)
 	testkit.Must(t, victim.Flush())
 	astray := foreignSubjects(eve, string(w.deal))
@@ -219,13 +219,13 @@ func TestHijackReplies(t *testing.T) {
 			nc.Close()
 		}
 		// Answered behind them: what was before has been dealt with.
-		want(t, "a stranger", p.Call(api.SessionGet.Name, fmt.Sprintf(`{"sessionId":%q}`, w.deal)), "unknown_session")
-		testkit.Must(t, w.Healthy(t.Context()))
+		want(t, "an outsider", p.Call(api.SessionGet.Name, fmt.Sprintf(`{"sessionId":%q}`, w.deal)), "unknown_session")
+		testkit.Must(t, w.Server.Broker.Command.Healthy(t.Context()))
 	}, eve)
 	testkit.Must(t, victim.Flush())
-	for n, _, err := heard.Pending(); n > 0; n-- {
+	for n, _, err := replies.Pending(); n > 0; n-- {
 		testkit.Must(t, err)
-		if m, err := heard.NextMsg(testkit.Patience); err != nil || strings.Contains(string(m.Data), string(w.deal)) {
+		if m, err := replies.NextMsg(testkit.Patience); err != nil || strings.Contains(string(m.Data), string(w.deal)) {
 			t.Errorf("alpha is shown %s %v", m.Data, err)
 		}
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // Impersonation: to be taken for somebody else, at the login, in an envelope, in the registry,
@@ -22,7 +22,7 @@ func TestImpersonationAtLogin(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p, victim := w.Principal(eve), w.Principal(alpha)
-	stranger, err := nkeys.CreateUser()
+	outsider, err := nkeys.CreateUser()
 	testkit.Must(t, err)
 	account, err := nkeys.CreateAccount()
 	testkit.Must(t, err)
@@ -31,18 +31,20 @@ func TestImpersonationAtLogin(t *testing.T) {
 		testkit.Must(t, err)
 		return key
 	}
-	alphas, operators, brokers := string(victim.Signer.Key()), public(w.Operator()), string(w.Key())
+	login := testkit.LoginOf(t, victim.Key)
+	alphas, operators, brokers := public(login), public(w.Operator()), string(w.Server.Broker.Command.Key())
 	var caught []byte // alpha's signature of a nonce of before
 	_, err = victim.Dial(nats.Nkey(alphas, func(nonce []byte) ([]byte, error) {
-		caught, err = victim.Key.Sign(nonce)
+		caught, err = login.Sign(nonce)
 		return caught, err
 	}))
 	testkit.Must(t, err)
 	w.harmless(func() {
 		for name, how := range map[string]nats.Option{
 			"nothing":                        nats.Name("nobody"),
-			"a key that nobody registered":   nats.Nkey(public(stranger), stranger.Sign),
+			"a key that nobody registered":   nats.Nkey(public(outsider), outsider.Sign),
 			"an account's key":               nats.Nkey(public(account), account.Sign),
+			"the key that alpha signs with":  nats.Nkey(string(victim.Signer.Key()), victim.Key.Sign),
 			"alpha's key, my signature":      nats.Nkey(alphas, p.Key.Sign),
 			"alpha's key, its old signature": nats.Nkey(alphas, func([]byte) ([]byte, error) { return caught, nil }),
 			"alpha's key, no signature":      nats.Nkey(alphas, func([]byte) ([]byte, error) { return nil, nil }),
@@ -55,7 +57,7 @@ func TestImpersonationAtLogin(t *testing.T) {
 			"the key as a token":             nats.Token(alphas),
 			"the user of development":        nats.UserInfo("dev", ""),
 			"the operator by name":           nats.UserInfo("operator", "operator"),
-			"a user of my own making":        nats.UserJWTAndSeed(forgedUser(t, stranger, account), seed(t, stranger)),
+			"a user of my own making":        nats.UserJWTAndSeed(forgedUser(t, outsider, account), seed(t, outsider)),
 		} {
 			if nc, err := p.Dial(how); !errors.Is(err, nats.ErrAuthorization) {
 				t.Errorf("%s: %v, want %v", name, err, nats.ErrAuthorization)
@@ -85,9 +87,9 @@ func TestImpersonationInEnvelope(t *testing.T) {
 			code session.Code
 		}{
 			"alpha's envelope, from beta":            {party, genuine, session.Unauthorized},
-			"alpha's envelope, from a stranger":      {p, genuine, session.Unauthorized},
+			"alpha's envelope, from an outsider":     {p, genuine, session.Unauthorized},
 			"alpha as sender, my key":                {party, string(party.Envelope(w.deal, accept, as(alpha))), session.Unauthorized},
-			"the broker as sender":                   {party, string(party.Envelope(w.deal, &performatives.CloseBody{}, as(performatives.BrokerAgent(w.Key())))), session.Unauthorized},
+			"the broker as sender":                   {party, string(party.Envelope(w.deal, &performatives.CloseBody{}, as(performatives.BrokerAgent(w.Server.Broker.Command.Key())))), session.Unauthorized},
 			"alpha's name on beta's organisation":    {party, string(party.Envelope(w.deal, accept, as("agent://widgets.co/procurement/alpha"))), session.Unauthorized},
 			"alpha's envelope with my name on it":    {p, strings.ReplaceAll(genuine, string(alpha), string(eve)), session.SignatureInvalid},
 			"alpha's envelope with beta's name":      {party, strings.ReplaceAll(genuine, string(alpha), string(beta)), session.SignatureInvalid},
@@ -114,7 +116,7 @@ func TestImpersonationInRegistry(t *testing.T) {
 		}{
 			"alpha's card":            {api.AgentRegister.Name, card(alpha, p.Signer.Key()), session.Unauthorized},
 			"alpha's key in my card":  {api.AgentRegister.Name, card(eve, victim.Signer.Key()), session.Unauthorized},
-			"the broker's key":        {api.AgentRegister.Name, card(eve, w.Key()), session.Unauthorized},
+			"the broker's key":        {api.AgentRegister.Name, card(eve, w.Server.Broker.Command.Key()), session.Unauthorized},
 			"what an operator does":   {api.AgentAdd.Name, card(alpha, p.Signer.Key()), session.MalformedEnvelope},
 			"removal, by no operator": {api.AgentRemove.Name, fmt.Sprintf(`{"agentId":%q}`, alpha), session.MalformedEnvelope},
 			"no key of any kind":      {api.AgentRegister.Name, fmt.Sprintf(`{"card":{"agentId":%q,"key":"x"}}`, eve), session.Unauthorized},
@@ -173,7 +175,7 @@ func TestImpersonationOfHuman(t *testing.T) {
 			"another organisation's human":   {bob, w.Principal(bob).Envelope(w.deal, word), session.UnknownSession},
 			"one whose name begins alike":    {mallory, w.Principal(mallory).Envelope(w.deal, word), session.UnknownSession},
 			"one who says it is of acme":     {mallory, w.Principal(mallory).Envelope(w.deal, word, acme), session.UnknownSession},
-			"a stranger":                     {eve, w.Principal(eve).Envelope(w.deal, word), session.UnknownSession},
+			"an outsider":                    {eve, w.Principal(eve).Envelope(w.deal, word), session.UnknownSession},
 			"alice's name, the agent's key":  {alpha, (&testkit.Principal{TB: t, Agent: alice, Signer: w.Principal(alpha).Signer}).Envelope(w.deal, word), session.Unauthorized},
 			"alice's own envelope, by alpha": {alpha, w.Principal(alice).Envelope(w.deal, word), session.Unauthorized},
 		} {

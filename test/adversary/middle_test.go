@@ -13,11 +13,11 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/transcript"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // A middle stands between a client and the server and changes what passes, here words into
@@ -121,7 +121,7 @@ func TestManInTheMiddleOfTLS(t *testing.T) {
 	login := nats.Nkey(string(operator.Key()), genuine.Operator().Sign)
 
 	m, address := between(t, genuine.URL)
-	o, err := client.ConnectOperator(t.Context(), "tls://"+address, client.Key(operator), client.NATS(trusts.Client("tls://"+address)...))
+	o, err := client.ConnectOperator(t.Context(), "tls://"+address, client.Login(operator), client.NATS(trusts.Client("tls://"+address)...))
 	testkit.Must(t, err)
 	defer o.Close()
 	if _, err := o.Broker(t.Context()); err != nil {
@@ -130,7 +130,7 @@ func TestManInTheMiddleOfTLS(t *testing.T) {
 	m.mu.Lock()
 	seen := m.passed.String()
 	m.mu.Unlock()
-	for _, secret := range []string{api.OperatorCall(api.BrokerInfo.Name), string(operator.Key()), string(genuine.Key())} {
+	for _, secret := range []string{api.OperatorCall(api.BrokerInfo.Name), string(operator.Key()), string(genuine.Broker.Command.Key())} {
 		if strings.Contains(seen, secret) {
 			t.Errorf("somebody on the way reads %s", secret)
 		}

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // TestReplay sends again what was said once: in the same session, in another, at another
@@ -19,8 +19,8 @@ func TestReplay(t *testing.T) {
 	w, other := newWorld(t), newWorld(t)
 	// At the other broker the same principals are known by the same keys.
 	for _, a := range cast {
-		card := api.Card{Agent: a, Key: w.Principal(a).Signer.Key(), Registry: api.Registry{MayDecide: a.IsHuman()}}
-		_, err := other.AddAgent(context.Background(), card)
+		card := api.Card{Agent: a, Key: w.Principal(a).Signer.Key(), LoginKeys: testkit.LoginKeys(t, w.Principal(a).Signer), Registry: api.Registry{MayDecide: a.IsHuman()}}
+		_, err := other.Server.Broker.Parts.Registry.Add(context.Background(), card)
 		testkit.Must(t, err)
 		other.Principal(a).SetKey(w.Principal(a).Key)
 	}
@@ -79,22 +79,22 @@ func TestReplay(t *testing.T) {
 		broker performatives.Key
 		code   session.Code
 	}{
-		"an invitation for the other broker": {w.Key(), session.SignatureInvalid},
+		"an invitation for the other broker": {w.Server.Broker.Command.Key(), session.SignatureInvalid},
 		"an invitation for nobody's key":     {w.Principal(eve).Signer.Key(), session.SignatureInvalid},
 	} {
 		id := testkit.NewSession()
 		invites := a.Envelope(id, testkit.Invitation(beta), func(d *performatives.Draft) { d.Broker = c.broker })
 		other.harmless(func() {
 			want(t, name, other.Principal(alpha).Submit(id, invites), c.code)
-			forged := strings.Replace(string(invites), string(c.broker), string(other.Key()), 1)
+			forged := strings.Replace(string(invites), string(c.broker), string(other.Server.Broker.Command.Key()), 1)
 			want(t, name+", changed", other.Principal(alpha).Submit(id, []byte(forged)), session.SignatureInvalid)
 		})
-		if c.broker == w.Key() {
+		if c.broker == w.Server.Broker.Command.Key() {
 			testkit.Accepted(t, a.Submit(id, invites))
 		}
 	}
 	plain := testkit.NewSession()
-	testkit.Accepted(t, a.Submit(plain, a.Envelope(plain, testkit.Invitation(beta)))) // who says nothing is heard
+	testkit.Accepted(t, a.Submit(plain, a.Envelope(plain, testkit.Invitation(beta)))) // who names none is accepted
 	w.Principal(alpha).Say(w.deal, &performatives.CloseBody{Outcome: "completed"})
 	w.harmless(func() {
 		if again := testkit.Accepted(t, a.Submit(w.deal, said)); !again.Duplicate {

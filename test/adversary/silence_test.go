@@ -13,8 +13,8 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 var (
@@ -47,19 +47,19 @@ func TestLogIsSilent(t *testing.T) {
 			p.Call(verb, `{"sessionId":"`+secret+`","escalationId":"`+secret+`","agentId":"`+secret+`","name":"`+secret+`","schema":"`+secret+`"}`)
 		}
 	}
-	stranger, err := nkeys.CreateUser()
+	outsider, err := nkeys.CreateUser()
 	testkit.Must(t, err)
 	nonces := []string{}
 	for _, how := range []nats.Option{
-		nats.UserInfo("eve", secret), nats.Token(secret), nats.Nkey(string(a.Signer.Key()), stranger.Sign),
+		nats.UserInfo("eve", secret), nats.Token(secret), nats.Nkey(string(testkit.LoginKeys(t, a.Key)[0]), outsider.Sign),
 		nats.Nkey(string(a.Signer.Key()), func(nonce []byte) ([]byte, error) {
 			nonces = append(nonces, string(nonce))
-			return stranger.Sign(nonce)
+			return outsider.Sign(nonce)
 		}),
 	} {
 		if nc, err := p.Dial(how); err == nil {
 			nc.Close()
-			t.Error("a stranger is in")
+			t.Error("an outsider is in")
 		}
 	}
 	for _, subject := range []string{"asp.session.x", "$JS.API.STREAM.DELETE.ASP_SESSIONS", api.Submit(alpha, w.deal)} {
@@ -74,7 +74,7 @@ func TestLogIsSilent(t *testing.T) {
 	w.Up()
 
 	encoder := zapcore.NewJSONEncoder(zapcore.EncoderConfig{MessageKey: "message", NameKey: "name"})
-	hidden := []string{secret, seed(t, a.Key), seed(t, p.Key), seed(t, w.Operator()), seed(t, stranger)}
+	hidden := []string{secret, seed(t, a.Key), seed(t, p.Key), seed(t, testkit.LoginOf(t, a.Key)), seed(t, w.Operator()), seed(t, outsider)}
 	for _, e := range logs.All() {
 		line, err := encoder.EncodeEntry(e.Entry, e.Context)
 		testkit.Must(t, err)

@@ -10,10 +10,10 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/transcript"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // logsIn is another connection of a principal.
@@ -35,7 +35,7 @@ func TestStolenKey(t *testing.T) {
 	testkit.Accepted(t, thief.Submit(w.deal, said))
 	held, eves := logsIn(thief, thief.Login()), logsIn(w.Principal(eve), w.Principal(eve).Login())
 	token := userJWT(thief)
-	heldByCreds := logsIn(thief, presents(token, thief.Key.Sign))
+	heldByCreds := logsIn(thief, presents(token, testkit.LoginOf(t, thief.Key).Sign))
 	heldByAlice := logsIn(w.Principal(alice), w.Principal(alice).Login())
 
 	// While the key is good, the thief is alpha; what alpha is not, it is not either.
@@ -57,7 +57,7 @@ func TestStolenKey(t *testing.T) {
 		if _, err := thief.Dial(thief.Login()); !errors.Is(err, nats.ErrAuthorization) {
 			t.Errorf("the old key logs in: %v", err)
 		}
-		if _, err := thief.Dial(presents(token, thief.Key.Sign)); !errors.Is(err, nats.ErrAuthorization) {
+		if _, err := thief.Dial(presents(token, testkit.LoginOf(t, thief.Key).Sign)); !errors.Is(err, nats.ErrAuthorization) {
 			t.Errorf("the old key logs in with its .creds: %v", err)
 		}
 		want(t, "the old key signs", owner.Submit(w.deal, thief.Envelope(w.deal, testkit.Fact("x"))), session.SignatureInvalid)

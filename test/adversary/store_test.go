@@ -16,9 +16,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // byThemselves change by themselves: brokers say that they are there, and when agents were
@@ -47,7 +47,7 @@ func (w *world) trace(attack func(), attackers ...performatives.Agent) string {
 // inside is the store as the broker sees it.
 func (w *world) inside() jetstream.JetStream {
 	w.Helper()
-	key, err := server.ReadSeed(filepath.Join(w.Data, server.BrokerSeed))
+	key, err := server.ReadSeed(filepath.Join(w.Data, server.BrokerLogin))
 	testkit.Must(w, err)
 	public, err := key.PublicKey()
 	testkit.Must(w, err)
@@ -59,7 +59,7 @@ func (w *world) inside() jetstream.JetStream {
 // store is all that JetStream holds, by the name of what holds it.
 func (w *world) store(js jetstream.JetStream, except []performatives.Agent) map[string]string {
 	w.Helper()
-	w.settled()
+	w.applied()
 	ctx, cancel := context.WithTimeout(w.Context(), testkit.Patience)
 	defer cancel()
 	held := map[string]string{}
@@ -136,9 +136,9 @@ func TestTracesAreSeen(t *testing.T) {
 	w.harmless(reads, alpha)
 }
 
-// settled returns when all that follows from the acts so far has been written: a session does
+// applied returns when all that follows from the acts so far has been written: a session does
 // one thing after the other, and the operator's list reads every session behind them.
-func (w *world) settled() {
+func (w *world) applied() {
 	w.Helper()
 	m, err := w.overseer().Request(api.OperatorCall(api.SessionList.Name), []byte(`{"limit":1000}`), testkit.Patience)
 	testkit.Must(w, err)

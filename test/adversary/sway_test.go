@@ -10,9 +10,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/render"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // TestTextThatSways: a counterparty writes what looks like the program's own words, like an act
@@ -56,7 +56,7 @@ func TestTextThatSways(t *testing.T) {
 				}
 				quotes++
 				if bar := strings.Index(line, "│"); !strings.Contains(line, `\n`) && (bar < 0 || at >= 0 && bar > at) {
-					t.Errorf("%s shows a stranger's text as its own: %q", name, line)
+					t.Errorf("%s shows a counterparty's text as its own: %q", name, line)
 				}
 			}
 			if quotes == 0 {

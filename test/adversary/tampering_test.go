@@ -11,10 +11,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/transcript"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // entries are a session's transcript, as the api gives it to a party.
@@ -39,7 +39,7 @@ func entriesFor(p *testkit.Principal, id performatives.SessionID) [][]byte {
 // faults are what the verifier finds.
 func (w *world) faults(entries [][]byte, expect transcript.Expect) []transcript.Fault {
 	w.Helper()
-	faults, err := transcript.Verify(bytes.NewReader(bytes.Join(entries, []byte("\n"))), w.Key(), expect)
+	faults, err := transcript.Verify(bytes.NewReader(bytes.Join(entries, []byte("\n"))), w.Server.Broker.Command.Key(), expect)
 	testkit.Must(w, err)
 	return faults
 }
@@ -120,11 +120,11 @@ func TestTampering(t *testing.T) {
 			return all
 		}, transcript.Receipt},
 		"a receipt of my own in the broker's name": {func(all [][]byte) [][]byte {
-			all[3] = bend(t, w.sealed(all[3], forger, nil), func(e map[string]any) { receipt(e)["broker"] = w.Key() })
+			all[3] = bend(t, w.sealed(all[3], forger, nil), func(e map[string]any) { receipt(e)["broker"] = w.Server.Broker.Command.Key() })
 			return all
 		}, transcript.Receipt},
 		"another price, hashed again": {func(all [][]byte) [][]byte {
-			all[3] = bend(t, w.sealed(bend(t, all[3], dearer), forger, nil), func(e map[string]any) { receipt(e)["broker"] = w.Key() })
+			all[3] = bend(t, w.sealed(bend(t, all[3], dearer), forger, nil), func(e map[string]any) { receipt(e)["broker"] = w.Server.Broker.Command.Key() })
 			return all
 		}, transcript.Receipt},
 		"an entry of my own": {func(all [][]byte) [][]byte {

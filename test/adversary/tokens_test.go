@@ -3,7 +3,6 @@ package adversary
 import (
 	"encoding/base64"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -13,9 +12,9 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // cron is hosted: the installation holds its key.
@@ -72,7 +71,7 @@ func (w hostedWorld) gives(q api.AddToken) api.Token {
 // asks sends a request with a token, again while the broker is unavailable; a body that is an envelope is sent as one.
 func (w hostedWorld) asks(token, method, path, body string) (status int, answer string) {
 	w.Helper()
-	for {
+	reply := testkit.Do(w, func() *http.Request {
 		r, err := http.NewRequestWithContext(w.Ctx, method, "http://"+w.HTTPAddr+"/v1/asp"+path, strings.NewReader(body))
 		testkit.Must(w, err)
 		r.Header.Set("Content-Type", "application/json")
@@ -82,15 +81,9 @@ func (w hostedWorld) asks(token, method, path, body string) (status int, answer 
 		if token != "" {
 			r.Header.Set("Authorization", "Bearer "+token)
 		}
-		reply, err := http.DefaultClient.Do(r)
-		testkit.Must(w, err)
-		data, err := io.ReadAll(reply.Body)
-		reply.Body.Close()
-		testkit.Must(w, err)
-		if reply.StatusCode != http.StatusServiceUnavailable {
-			return reply.StatusCode, string(data)
-		}
-	}
+		return r
+	})
+	return reply.StatusCode, string(reply.Body)
 }
 
 // An attempt is a request of an attacker.
@@ -185,7 +178,7 @@ func TestHostedKeyByReply(t *testing.T) {
 			nc.Flush() //nolint:errcheck // it may be closed
 			nc.Close()
 		}
-		want(t, "a stranger", p.Call(api.SessionGet.Name, fmt.Sprintf(`{"sessionId":%q}`, id)), session.UnknownSession) // answered behind them
+		want(t, "an outsider", p.Call(api.SessionGet.Name, fmt.Sprintf(`{"sessionId":%q}`, id)), session.UnknownSession) // answered behind them
 	}, eve)
 }
 
@@ -205,7 +198,7 @@ func TestTokenInURL(t *testing.T) {
 func TestReplayedProof(t *testing.T) {
 	t.Parallel()
 	w := newHostedWorld(t)
-	proof := api.ProveToken{Agent: alpha, Timestamp: time.Now().UTC().Format(time.RFC3339Nano), Audience: w.Key()}
+	proof := api.ProveToken{Agent: alpha, Timestamp: time.Now().UTC().Format(time.RFC3339Nano), Audience: w.Server.Broker.Command.Key()}
 	signed, err := proof.SigningBytes()
 	testkit.Must(t, err)
 	proof.Signature, err = performatives.SignBytes(w.Principal(alpha).Signer, signed)

@@ -11,9 +11,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/fit"
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/api/fit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 const manyTerms = 20_000
@@ -100,8 +100,8 @@ func TestUndecidable(t *testing.T) {
 		if big := name != "the deal"; item.Truncated != big || listed.Truncated != big {
 			t.Errorf("%s: that it was cut is said with %v, in the queue with %v", name, item.Truncated, listed.Truncated)
 		}
-		testkit.Must(t, w.Healthy(t.Context()))
-		w.settled()
+		testkit.Must(t, w.Server.Broker.Command.Healthy(t.Context()))
+		w.applied()
 		stream, err := js.Stream(t.Context(), api.EscalationsStream)
 		testkit.Must(t, err)
 		if m, err := stream.GetLastMsgForSubject(t.Context(), api.Escalation("acme.com", "high", string(listed.ID))); err != nil || len(m.Data) > 1<<20 {

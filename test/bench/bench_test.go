@@ -11,11 +11,11 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/testkit"
-	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/schemas"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/modes"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // message is an act of haggle as the broker reads it.

@@ -10,9 +10,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/broker"
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // BenchmarkCrowd is one act by the number of participants, until its last copy is stored: an
@@ -22,9 +23,9 @@ func BenchmarkCrowd(b *testing.B) {
 	for _, participants := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprint(participants, " participants"), func(b *testing.B) {
 			at := testkit.StartServer(b)
-			open, nc := at.OpenBroker(func(o *broker.Options) {
+			open, nc := at.OpenBroker(func(o *server.BrokerOptions) {
 				o.Alone = true
-				o.Limits = broker.Limits{Rate: 1e9, Burst: -1, Sessions: -1, PrincipalBytes: 1 << 40, OrganisationBytes: 1 << 40}
+				o.Limits = limits.Limits{Rate: 1e9, Burst: -1, Sessions: -1, PrincipalBytes: 1 << 40, OrganisationBytes: 1 << 40}
 			})
 			defer open.Close(context.Background())
 			crowd := make([]performatives.Agent, participants-1)
@@ -40,7 +41,7 @@ func BenchmarkCrowd(b *testing.B) {
 				}
 				return len(envelope)
 			}
-			settled := func() {
+			applied := func() {
 				must(nc.Request(api.OperatorCall(api.SessionGet.Name), fmt.Appendf(nil, `{"sessionId":%q}`, id), time.Minute))
 			}
 			size := 0
@@ -52,11 +53,11 @@ func BenchmarkCrowd(b *testing.B) {
 						ProposalID: "inv", Type: performatives.SessionInvitation, Subject: "x",
 						Terms: must(performatives.Canonical(fmt.Appendf(nil, `{"participants":%s}`, jsonList(crowd)))),
 					})
-					settled()
+					applied()
 					b.StartTimer()
 				}
 				size = says(crowd[next], &performatives.AcceptBody{ReferenceID: "inv"})
-				settled()
+				applied()
 				next++
 			}
 			act := b.Elapsed() / time.Duration(b.N)

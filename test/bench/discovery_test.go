@@ -13,10 +13,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/discovery"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // The agents of BenchmarkDiscover: of all cards some have the capability, and some of those
@@ -32,7 +33,7 @@ const (
 // agents that answer.
 func BenchmarkDiscover(b *testing.B) {
 	at := testkit.StartServer(b)
-	open, nc := at.OpenBroker(func(o *broker.Options) { o.Alone, o.Limits = true, broker.Limits{Rate: 1e9, Burst: -1} })
+	open, nc := at.OpenBroker(func(o *server.BrokerOptions) { o.Alone, o.Limits = true, limits.Limits{Rate: 1e9, Burst: -1} })
 	defer open.Close(context.Background())
 	publishCards(b, at.Connect())
 	ask := func(request string) api.Proposals {
@@ -44,8 +45,7 @@ func BenchmarkDiscover(b *testing.B) {
 		return found
 	}
 	const task = `"task_summary":"extract tables from PDF invoices","max_cost_amount":"0.001"`
-	for ask(`{`+task+`,"capability":"extract.pdf","waitMs":0}`).Asked < capable {
-	}
+	testkit.Eventually(b, "all cards are known", func() bool { return ask(`{`+task+`,"capability":"extract.pdf","waitMs":0}`).Asked >= capable })
 	for n := range online {
 		a := agentOf(n)
 		own := must(nats.Connect(nc.ConnectedUrl()))

@@ -4,10 +4,10 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/parley-asp/parley/broker"
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // BenchmarkIdle is what a broker keeps of a session that nobody speaks in: the
@@ -16,7 +16,7 @@ import (
 func BenchmarkIdle(b *testing.B) {
 	data := b.TempDir()
 	url := testkit.StartServerProcess(b, must(server.Config(data))).URL()
-	w := testkit.NewWorld(b, testkit.Options{Data: data, NATS: url, Limits: broker.Limits{Sessions: -1}})
+	w := testkit.NewWorld(b, testkit.Options{Data: data, NATS: url, Limits: limits.Limits{Sessions: -1}})
 	s := &site{TB: b, people: map[performatives.Agent]person{}}
 	for _, a := range []performatives.Agent{alpha, beta} {
 		p := w.Principal(a)

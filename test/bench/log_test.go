@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-asp/parley/broker"
-	"github.com/parley-asp/parley/inclusion"
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/session/agreement/inclusion"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // BenchmarkLogged is one act while the public log rests, and while it takes in a leaf for each
@@ -19,7 +19,7 @@ import (
 func BenchmarkLogged(b *testing.B) {
 	const batch = 256
 	published, size := make(checkpoints, 1), 0
-	s := newSite(b, time.Minute, false, func(o *broker.Options) { o.Secret, o.Published = []byte("of this benchmark"), published })
+	s := newSite(b, time.Minute, false, func(o *server.BrokerOptions) { o.Secret, o.Published = []byte("of this benchmark"), published })
 	acts := func(taken *spans, then func()) (say func()) {
 		id, envelopes := s.session(3), make([][]byte, batch)
 		for n := range envelopes {
@@ -35,7 +35,7 @@ func BenchmarkLogged(b *testing.B) {
 	leaf := func() {
 		id := testkit.NewSession()
 		data := must(inclusion.Leaf{Type: inclusion.Session, Hash: fmt.Sprintf("sha256:%07d", size), At: "2026-03-07T14:30:00.000000000Z"}.Bytes())
-		if err := s.broker.Ledger().Append(b.Context(), inclusion.Session, string(id), id, data); err != nil {
+		if err := s.broker.Parts.Ledger.Append(b.Context(), inclusion.Session, string(id), id, data); err != nil {
 			panic(err)
 		}
 		size++

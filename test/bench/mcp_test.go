@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // BenchmarkMCPWait is what a broker keeps of a client of MCP that waits for a turn, each for a
@@ -19,8 +19,7 @@ func BenchmarkMCPWait(b *testing.B) {
 	memory, goroutines := inUse()
 	resident := residentMemory(b)
 	leave := connects(b, "-hold-mcp="+w.HTTPAddr, "-clients="+strconv.Itoa(*clients))
-	for waiting(b) < *clients { // the requests are on their way
-	}
+	testkit.Eventually(b, "all clients wait", func() bool { return waiting(b) >= *clients })
 	for b.Loop() {
 		more, then := inUse()
 		each := float64(*clients)

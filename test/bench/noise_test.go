@@ -9,8 +9,9 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server"
 )
 
 // BenchmarkNoise is one act of a quiet principal, alone and while another one
@@ -20,15 +21,15 @@ func BenchmarkNoise(b *testing.B) {
 	for _, setup := range []struct {
 		name   string
 		sync   time.Duration
-		limits broker.Limits
+		limits limits.Limits
 	}{
-		{"limits, sync always", 0, broker.Limits{}},
-		{"limits, sync 1m", time.Minute, broker.Limits{}},
-		{"no limits, sync always", 0, broker.Limits{Rate: -1, InFlight: -1}},
-		{"no limits, sync 1m", time.Minute, broker.Limits{Rate: -1, InFlight: -1}},
+		{"limits, sync always", 0, limits.Limits{}},
+		{"limits, sync 1m", time.Minute, limits.Limits{}},
+		{"no limits, sync always", 0, limits.Limits{Rate: -1, InFlight: -1}},
+		{"no limits, sync 1m", time.Minute, limits.Limits{Rate: -1, InFlight: -1}},
 	} {
 		b.Run(setup.name, func(b *testing.B) {
-			s := newSite(b, setup.sync, true, func(o *broker.Options) { o.Limits = setup.limits })
+			s := newSite(b, setup.sync, true, func(o *server.BrokerOptions) { o.Limits = setup.limits })
 			quiet := s.session(3)
 			says := func(taken *spans) {
 				envelope := s.act(quiet, beta, remark())
@@ -42,12 +43,12 @@ func BenchmarkNoise(b *testing.B) {
 			for b.Loop() {
 				says(&beside)
 			}
-			heard, refused := noise()
+			accepted, refused := noise()
 			b.ReportMetric(alone.at(.5), "alone-µs-p50")
 			b.ReportMetric(beside.at(.5), "beside-µs-p50")
 			b.ReportMetric(beside.at(.5)/alone.at(.5), "ratio-p50")
 			b.ReportMetric(beside.at(.99)/alone.at(.99), "ratio-p99")
-			b.ReportMetric(heard, "noise-heard/s")
+			b.ReportMetric(accepted, "noise-accepted/s")
 			b.ReportMetric(refused, "noise-refused/s")
 		})
 	}
@@ -55,8 +56,8 @@ func BenchmarkNoise(b *testing.B) {
 
 // noise makes alpha send signed acts in 64 sessions, again and again, with 512
 // of them on their way: more than are let in. It returns how to stop it, which
-// tells how many were heard and refused in a second.
-func (s *site) noise(acts int) (stop func() (heard, refused float64)) {
+// tells how many were accepted and refused in a second.
+func (s *site) noise(acts int) (stop func() (accepted, refused float64)) {
 	ids := make([]performatives.SessionID, 64)
 	for i := range ids {
 		ids[i] = s.session(3)
@@ -93,7 +94,7 @@ func (s *site) noise(acts int) (stop func() (heard, refused float64)) {
 			}
 		}
 	})
-	return func() (heard, refused float64) {
+	return func() (accepted, refused float64) {
 		close(ended)
 		sending.Wait()
 		seconds := time.Since(start).Seconds()

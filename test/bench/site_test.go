@@ -21,11 +21,11 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
-	"github.com/parley-asp/parley/embedded"
-	"github.com/parley-asp/parley/internal/testkit"
-	"github.com/parley-asp/parley/login"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/server/embedded"
+	"github.com/parley-asp/parley/server/login"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 const (
@@ -58,7 +58,7 @@ func must[T any](v T, err error) T {
 }
 
 // newSite starts one; over TCP clients use a socket, else the process.
-func newSite(b testing.TB, sync time.Duration, tcp bool, change ...func(*broker.Options)) *site {
+func newSite(b testing.TB, sync time.Duration, tcp bool, change ...func(*server.BrokerOptions)) *site {
 	b.Helper()
 	key, callout := testkit.NewKey(b), testkit.NewKey(b)
 	authority, issuer := testkit.NewLogins(b)
@@ -77,7 +77,10 @@ func newSite(b testing.TB, sync time.Duration, tcp bool, change ...func(*broker.
 	if s.sync = sync; sync == 0 {
 		durable = s.server.Durable
 	}
-	o := broker.Options{Conn: inside(login.BrokerAccount, key), Signer: must(performatives.NewSigner(key)), Alone: true, Durable: durable}
+	o := server.BrokerOptions{
+		Options: broker.Options{Signer: must(performatives.NewSigner(key)), Alone: true},
+		Conn:    inside(login.BrokerAccount, key), Durable: durable,
+	}
 	for _, c := range change {
 		c(&o)
 	}
@@ -85,7 +88,7 @@ func newSite(b testing.TB, sync time.Duration, tcp bool, change ...func(*broker.
 	s.broker = open
 	b.Cleanup(func() { open.Close(context.Background()) })
 	stop := must(login.Serve(inside(login.CalloutAccount, callout), issuer, func(k string) (login.Identity, bool) {
-		a, ok := open.Principal(performatives.Key(k))
+		a, ok := open.Parts.Registry.Principal(performatives.Key(k))
 		return login.Identity{Name: a.Token(), Role: login.Principal}, ok
 	}, nil, zap.NewNop()))
 	b.Cleanup(stop)
@@ -94,7 +97,7 @@ func newSite(b testing.TB, sync time.Duration, tcp bool, change ...func(*broker.
 	}
 	for _, a := range []performatives.Agent{alpha, beta} {
 		pair := testkit.NewKey(b)
-		must(open.AddAgent(context.Background(), api.Card{Agent: a, Key: performatives.Key(must(pair.PublicKey()))}))
+		must(open.Parts.Registry.Add(context.Background(), api.Card{Agent: a, Key: performatives.Key(must(pair.PublicKey())), LoginKeys: testkit.LoginKeys(b, pair)}))
 		nc := must(nats.Connect(s.server.ClientURL(), append(s.options, testkit.Login(b, pair), nats.CustomInboxPrefix("_INBOX."+a.Token()))...))
 		b.Cleanup(nc.Close)
 		s.people[a] = person{testkit.Signer(b, pair), nc}
@@ -109,7 +112,7 @@ func (s *site) store(tcp bool) jetstream.JetStream {
 		StoreDir: s.TempDir(), Listen: "127.0.0.1:-1", SyncInterval: s.sync, Dev: true, Broker: must(s.key.PublicKey()), Authority: s.authority,
 	}))
 	s.Cleanup(server.Shutdown)
-	options := []nats.Option{testkit.Login(s, s.key)}
+	options := []nats.Option{testkit.Bare(s, s.key)}
 	if !tcp {
 		options = append(options, server.InProcess())
 	}

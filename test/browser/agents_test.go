@@ -16,20 +16,20 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // script is an agent in a page: it calls, follows a session by EventSource, and speaks by WebSocket.
 // EventSource has no way to send a token: the test has Chromium add it, as a service worker would.
 const script = `
-	window.heard = []; window.frames = [];
+	window.events = []; window.frames = [];
 	window.call = (path, method, body) => fetch(%[1]q + path, {
 		method, body, headers: {"Authorization": "Bearer " + %[2]q, "Content-Type": "application/json", "Idempotency-Key": crypto.randomUUID()},
 	}).then(async r => r.status + " " + (await r.text()), e => "refused: " + e.name);
 	window.follow = path => {
 		window.source = new EventSource(%[1]q + path);
 		for (const kind of ["message", "session_state"])
-			source.addEventListener(kind, e => heard.push(kind === "message" ? e.lastEventId : JSON.parse(e.data).state));
+			source.addEventListener(kind, e => events.push(kind === "message" ? e.lastEventId : JSON.parse(e.data).state));
 	};
 	window.speak = path => {
 		window.socket = new WebSocket(%[1]q.replace("http", "ws") + path, "asp.v0.1");
@@ -80,19 +80,19 @@ func TestAgentInAPage(t *testing.T) {
 		return err
 	}))
 	get[bool](b, `follow("`+path+`/events"), true`)
-	b.holds(`heard.join() === "INVITED,0"`)
+	b.holds(`events.join() === "INVITED,0"`)
 	get[bool](b, `socket.send(JSON.stringify({type: "send", performative: "ACCEPT", body: {referenceId: "invitation"}})), true`)
-	b.holds(`heard.join() === "INVITED,0,INTRODUCED,1" && frames.includes("ack 1") && frames.includes("message 1")`)
+	b.holds(`events.join() === "INVITED,0,INTRODUCED,1" && frames.includes("ack 1") && frames.includes("message 1")`)
 
 	w.Down()
 	b.holds(`frames.at(-1) === "closed 1001"`)
 	w.Up()
 	says(path+"/messages", `{"performative":"OBSERVE","body":{"subject":"back"}}`)
-	b.holds(`heard.join() === "INVITED,0,INTRODUCED,1,CONVERSING,2"`)
+	b.holds(`events.join() === "INVITED,0,INTRODUCED,1,CONVERSING,2"`)
 	get[bool](b, `frames = [], speak("`+path+`/ws"), true`)
 	b.holds(`frames.at(-1) === "message 2"`)
 	says(path+"/messages", `{"performative":"CLOSE","body":{}}`)
-	b.holds(`heard.join() === "INVITED,0,INTRODUCED,1,CONVERSING,2,CLOSED,3" && source.readyState === EventSource.CLOSED`)
+	b.holds(`events.join() === "INVITED,0,INTRODUCED,1,CONVERSING,2,CLOSED,3" && source.readyState === EventSource.CLOSED`)
 	b.holds(`frames.slice(-2).join() === "message 3,closed 4009"`)
 
 	evil := httptest.NewServer(site.Config.Handler) // an origin that is not listed

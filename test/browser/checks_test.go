@@ -12,8 +12,8 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 const carol = performatives.Agent("human://acme.example/carol") // who may not decide
@@ -69,7 +69,7 @@ func TestCheck(t *testing.T) {
 	b.reads("#check-title", "GDPR Article 28")
 	b.reads(".facts", "advisory authority")
 	b.reads(".why", "once you have joined")
-	if b.has(".talk") || b.has("#terms") {
+	if b.has(".conversation") || b.has("#terms") {
 		t.Error("the transcript is shown before she joined")
 	}
 	b.reads(".live", "live")
@@ -78,7 +78,7 @@ func TestCheck(t *testing.T) {
 	b.signs()
 	b.reads(".offer", "Customer analytics")
 	b.reads("tr.changed", "90")
-	b.reads(".talk", "COUNTER")
+	b.reads(".conversation", "COUNTER")
 	if b.has("[data-form=accept], [data-form=ask]") {
 		t.Error("the page offers more than advisory authority allows")
 	}
@@ -90,7 +90,7 @@ func TestCheck(t *testing.T) {
 	w.said(seller.Inform(w.Ctx, performatives.Fact, "while she writes"))
 	b.signs()
 	b.reads("#answer-now ~ .said", "compliant")
-	b.reads(".talk", "while she writes")
+	b.reads(".conversation", "while she writes")
 	spoken := w.spoken(buyer, carol)
 	inform, ok := spoken[len(spoken)-1].(*performatives.InformBody)
 	if !ok || inform.Kind() != performatives.Result {
@@ -125,7 +125,7 @@ func TestCheckWithFullAuthority(t *testing.T) {
 	b.do(chromedp.SetValue(css("#ask-field"), "terms.retentionDays"))
 	b.types("#ask-question", "Why 90 days?")
 	b.clicks("#ask button[type=submit]")
-	b.reads(".talk", "Why 90 days?")
+	b.reads(".conversation", "Why 90 days?")
 	b.clicks("[data-form=accept]")
 	b.clicks("#accept button[type=submit]")
 	b.reads("#accept .refused", "retentionDays") // still asked about
@@ -186,7 +186,7 @@ func TestCheckDeclined(t *testing.T) {
 	}
 }
 
-// TestHostileCheck shows what a stranger's agent asks for as text.
+// TestHostileCheck shows what the agent of another organisation asks for as text.
 func TestHostileCheck(t *testing.T) {
 	w := newWorld(t, testkit.Options{})
 	w.registersCarol()
@@ -197,7 +197,7 @@ func TestHostileCheck(t *testing.T) {
 	b := w.enters(carol, "")
 	b.opens("checks")
 	b.reads(".list", "<img src=x")
-	b.reads(".list", "theirs")
+	b.reads(".list", "other organisation")
 	b.fits()
 	b.clicks("[data-check]")
 	b.reads("#check-title", "<img src=x")

@@ -16,11 +16,11 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/escalation"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // TestHostileText shows whatever a counterparty writes as text: markup does not
@@ -45,7 +45,7 @@ func TestHostileText(t *testing.T) {
 	b.clicks(".row")
 	b.reads("#item-title", "<img src=x")
 	b.reads(".title .facts", "their title")
-	b.reads(".entry.theirs", `\u202e`)
+	b.reads(".entry.counterparty", `\u202e`)
 	b.reads(".said", `\u200b`)
 	b.fits()
 	for _, open := range []string{"approve", "modify", "deny"} {
@@ -284,13 +284,13 @@ func TestExpiryChain(t *testing.T) {
 	c := new(testkit.Clock)
 	w := newWorld(t, testkit.Options{Now: c.Now, Rules: &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{
 		"acme.example": {Rules: []*escalation.Rule{{
-			Name: "chain", Asked: escalation.Asked{Level: "Desk", Approvers: []string{string(alice)}, Due: escalation.Times{All: escalation.Duration(10 * time.Minute)}},
+			Name: "chain", Asked: escalation.Asked{Level: "Procurement", Approvers: []string{string(alice)}, Due: escalation.Times{All: escalation.Duration(10 * time.Minute)}},
 			Chain: []escalation.Asked{{Level: "Head", Approvers: []string{string(bob)}, Due: escalation.Times{All: escalation.Duration(20 * time.Minute)}}},
 		}}},
 	}}})
 	buyer, _, id := w.asks("Enterprise plan", "high", plan)
 	b := w.enters(alice, "items/"+id)
-	b.reads(".chain .now", "Desk")
+	b.reads(".chain .now", "Procurement")
 	b.reads("#else ~ p", "Head is asked")
 	c.Advance(11 * time.Minute)
 	w.rings(buyer)
@@ -309,7 +309,7 @@ func TestExpiryChain(t *testing.T) {
 // which has not jumped.
 func (w *world) rings(s *client.Session) {
 	w.Helper()
-	_, err := w.Conn.Request("asp.timer.due."+string(s.ID()), nil, patience)
+	_, err := w.Server.Broker.Options.Conn.Request("asp.timer.due."+string(s.ID()), nil, patience)
 	testkit.Must(w, err)
 }
 
@@ -336,7 +336,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// awaitsRuling returns once the agent has heard the decision.
+// awaitsRuling returns once the agent has received the decision.
 func (w *world) awaitsRuling(s *client.Session) {
 	w.Helper()
 	_, err := s.Await(w.Ctx, performatives.Inform)
@@ -454,7 +454,7 @@ func TestSignsOut(t *testing.T) {
 // TestTenThousand prints how long the page takes with 10,000 open items.
 func TestTenThousand(t *testing.T) {
 	const items, workers = 10000, 8
-	w := newWorld(t, testkit.Options{Sync: time.Minute, Limits: broker.Limits{Rate: 1e6, InFlight: 1000, Sessions: 2 * items}})
+	w := newWorld(t, testkit.Options{Sync: time.Minute, Limits: limits.Limits{Rate: 1e6, InFlight: 1000, Sessions: 2 * items}})
 	w.takes(15 * time.Minute)
 	w.as(sales)
 	w.as(alpha)

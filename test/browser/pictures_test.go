@@ -11,8 +11,8 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/escalation"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // TestPictures makes the pictures of docs/inbox, with -screenshots: a morning's
@@ -44,11 +44,14 @@ func TestPictures(t *testing.T) {
 	b.clicks(`.row[data-id="` + id + `"]`)
 	b.sees("#item")
 	b.reads("#item .title", "Enterprise plan")
-	b.reads(".talk .offered dd.changed", "+15.38 %")
-	b.reads(".talk .offered dt.changed", "Price per month")
+	b.reads(".conversation .offered dd.changed", "+15.38 %")
+	b.reads(".conversation .offered dt.changed", "Price per month")
+	if gaps := get[float64](b, `Math.max(...[...document.querySelectorAll(".said")].map(said => said.offsetHeight - [...said.children].reduce((sum, part) => sum + part.offsetHeight, 0)))`); gaps > 20 {
+		t.Errorf("a quotation has %v pixels of nothing", gaps)
+	}
 	b.fits()
 	b.photographs("item-light")
-	get[bool](b, `(document.querySelector("#talk").scrollIntoView(), scrollBy(0, -120), true)`)
+	get[bool](b, `(document.querySelector("#conversation").scrollIntoView(), scrollBy(0, -120), true)`)
 	b.photographs("conversation-light")
 	b.clicks("[data-open=approve]")
 	b.sees("#approve[open]")
@@ -57,6 +60,7 @@ func TestPictures(t *testing.T) {
 	b.readable()
 
 	b.dark()
+	get[bool](b, `(scrollTo(0, 0), true)`)
 	b.photographs("item-dark")
 	b.readable()
 	b.presses("u")

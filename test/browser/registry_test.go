@@ -10,8 +10,8 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/discovery"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // TestAgentsPage finds agents as one types, by the keyboard, also on a phone. What agents say
@@ -49,12 +49,12 @@ func TestAgentsPage(t *testing.T) {
 	b.accessible("/agents without a match")
 	const calls = `(async () => {
 		const whole = window.fetch, asked = [], held = [];
-		const settled = () => new Promise(done => { const c = new MessageChannel(); c.port1.onmessage = done; c.port2.postMessage(0); });
+		const nextTask = () => new Promise(done => { const c = new MessageChannel(); c.port1.onmessage = done; c.port2.postMessage(0); });
 		window.fetch = (url, o) => { asked.push(new URL(url).search); return new Promise(go => held.push(() => go(whole(url, o)))); };
 		for (const word of ["c", "cl", "clouds"]) {
 			document.querySelector("#agent-search").value = word;
 			document.querySelector("#find").requestSubmit();
-			await settled();
+			await nextTask();
 		}
 		const first = asked.length;
 		window.fetch = (url, o) => { asked.push(new URL(url).search); return whole(url, o); };

@@ -12,9 +12,9 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // TestStory is the seed's escalation pattern with a human in a browser: two
@@ -31,7 +31,7 @@ func TestStory(t *testing.T) {
 	b.reads("#item-title", "Enterprise plan")
 	b.reads(".title .stake", "USD 15,000")
 	b.reads(".said", "exceeds my authorized spending limit")
-	b.reads(".entry.theirs", "Enterprise plan")
+	b.reads(".entry.counterparty", "Enterprise plan")
 	b.clicks("[data-open=approve]")
 	b.types("#approve-comment", "Approved at $15k")
 	b.types("#approve-amount", "15000")
@@ -56,8 +56,8 @@ func TestStory(t *testing.T) {
 	entries, err := w.as(alpha).Transcript(w.Ctx, buyer.ID())
 	testkit.Must(w, err)
 	for _, e := range entries {
-		if e.Message.Sender == alice && e.Message.Broker != w.Key() {
-			t.Errorf("the decision names the broker %q, want %q", e.Message.Broker, w.Key())
+		if e.Message.Sender == alice && e.Message.Broker != w.Server.Broker.Command.Key() {
+			t.Errorf("the decision names the broker %q, want %q", e.Message.Broker, w.Server.Broker.Command.Key())
 		}
 	}
 }

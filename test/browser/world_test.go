@@ -25,8 +25,8 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 const (
@@ -369,14 +369,12 @@ func (b *browser) holds(expression string) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	for {
-		yes, err := chromedp.Run(ctx, chromedp.Evaluate[bool](expression))
-		if yes && err == nil {
-			return
-		}
-		if ctx.Err() != nil {
-			b.fails(fmt.Errorf("%s does not become true: %w", expression, errors.Join(err, ctx.Err())))
-		}
+	var err error
+	if late := testkit.Until(ctx, func() (yes bool) {
+		yes, err = chromedp.Run(ctx, chromedp.Evaluate[bool](expression))
+		return yes && err == nil
+	}); late != nil {
+		b.fails(fmt.Errorf("%s does not become true: %w", expression, errors.Join(err, late)))
 	}
 }
 

@@ -11,14 +11,14 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/audit"
-	"github.com/parley-asp/parley/backup"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
-	"github.com/parley-asp/parley/modes"
+	"github.com/parley-asp/parley/client/audit"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/modes"
+	"github.com/parley-asp/parley/session/transcript"
+	"github.com/parley-asp/parley/store/backup"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // ends closes the sessions and holds every transcript against the rules.
@@ -96,15 +96,15 @@ func TestPausedServer(t *testing.T) {
 
 func (w *world) leader(stream string) string {
 	w.Helper()
-	for {
+	var leads string
+	testkit.Eventually(w, stream+" has a leader", func() bool {
 		s, err := w.js.Stream(w.ctx, stream)
-		if err == nil && s.CachedInfo().Cluster.Leader != "" {
-			return s.CachedInfo().Cluster.Leader
+		if err == nil {
+			leads = s.CachedInfo().Cluster.Leader
 		}
-		if w.ctx.Err() != nil {
-			w.Fatalf("%s has no leader: %v", stream, err)
-		}
-	}
+		return leads != ""
+	})
+	return leads
 }
 
 // The streams get as many replicas as a broker was started with, those that are there too, and
@@ -198,7 +198,7 @@ func TestBackup(t *testing.T) {
 	stop()
 	n, err := server.Start(w.ctx, server.Options{Data: data, Listen: "127.0.0.1:-1"})
 	testkit.Must(w, err)
-	w.operator, err = client.ConnectOperator(w.ctx, n.URL, client.SeedFile(data+"/"+server.OperatorSeed))
+	w.operator, err = client.ConnectOperator(w.ctx, n.URL, client.LoginFile(data+"/"+server.OperatorSeed))
 	testkit.Must(w, err)
 	ids, err := w.operator.AuditedSessions(w.ctx)
 	testkit.Must(w, err)

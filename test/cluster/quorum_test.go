@@ -10,9 +10,9 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // A leader that hears nothing of the others believes for up to 20 seconds that it leads, while they
@@ -50,15 +50,15 @@ func TestLeaderWithoutOthers(t *testing.T) {
 	testkit.Must(w, err)
 	_, err = s.Await(w.ctx, performatives.Accept)
 	testkit.Must(w, err)
-	for !answered() { // what follows from the act is done before
-	}
+	testkit.Eventually(w, "the broker beside the leader answers", answered) // what follows from the act is done before
 	for _, other := range w.Servers {
 		if other != leader {
 			other.Pause()
 		}
 	}
 	const acknowledged = 3 * time.Second // that long before may be what vouches for the leader
-	for cut, refused := time.Now(), 0; refused < 3; {
+	cut, refused := time.Now(), 0
+	testkit.Eventually(w, "the broker beside the leader refuses", func() bool {
 		asked := time.Since(cut)
 		switch yes := answered(); {
 		case !yes:
@@ -66,12 +66,12 @@ func TestLeaderWithoutOthers(t *testing.T) {
 		case asked > acknowledged:
 			w.Fatalf("asked %s after the others were gone, it answers", asked)
 		}
-	}
+		return refused == 3
+	})
 	for _, other := range w.Servers {
 		if other != leader {
 			other.Resume()
 		}
 	}
-	for !answered() {
-	}
+	testkit.Eventually(w, "the broker beside the leader answers again", answered)
 }

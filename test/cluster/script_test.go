@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // scripts/cluster is what OPERATIONS.md has people start: its servers carry three copies of every

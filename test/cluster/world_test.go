@@ -12,20 +12,23 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/archive"
+	"github.com/parley-asp/parley/broker/archive"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 const (
 	alpha = performatives.Agent("agent://acme.com/alpha")
 	beta  = performatives.Agent("agent://widgets.co/beta")
 
-	// patience is how long anything may take that has to happen. A message that a paused server
-	// swallows comes again after 30 s, and a session may meet that more than once.
+	// patience is how long anything may take that has to happen.
 	patience = 10 * time.Minute
+
+	// ackWait is after how long a message comes again that a dead or paused server was delivering. A
+	// session may meet that several times, and would wait for the 30 s of PROTOCOL.md §2 each time.
+	ackWait = 3 * time.Second
 )
 
 // A world is three servers, the brokers on them and their operator.
@@ -54,10 +57,10 @@ func newWorld(t *testing.T) *world {
 func (w *world) connects() {
 	w.Helper()
 	var err error
-	w.operator, err = client.ConnectOperator(w.ctx, w.URL(), client.SeedFile(w.data+"/"+server.OperatorSeed))
+	w.operator, err = client.ConnectOperator(w.ctx, w.URL(), client.LoginFile(w.data+"/"+server.OperatorSeed))
 	testkit.Must(w, err)
 	w.Cleanup(func() { w.operator.Close() })
-	login, err := nats.NkeyOptionFromSeed(w.data + "/" + server.BrokerSeed)
+	login, err := nats.NkeyOptionFromSeed(w.data + "/" + server.BrokerLogin)
 	testkit.Must(w, err)
 	nc, err := nats.Connect(w.URL(), login, nats.MaxReconnects(-1))
 	testkit.Must(w, err)
@@ -74,16 +77,16 @@ func (w *world) broker() *testkit.BrokerProcess {
 // brokerAt starts a broker in a process of its own.
 func (w *world) brokerAt(url string) *testkit.BrokerProcess {
 	w.Helper()
-	return testkit.StartBrokerProcess(w, testkit.ProcessOptions{Data: w.data, NATS: url, Replicas: 3, Archive: archive.Policy{After: 100 * time.Millisecond}})
+	return testkit.StartBrokerProcess(w, testkit.ProcessOptions{Data: w.data, NATS: url, Replicas: 3, Archive: archive.Policy{After: 100 * time.Millisecond, Retry: 100 * time.Millisecond, Takeover: time.Second}})
 }
 
 // joins registers a principal and connects it.
 func (w *world) joins(a performatives.Agent) *client.Client {
 	w.Helper()
 	signer := testkit.Signer(w, testkit.NewKey(w))
-	_, err := w.operator.AddAgent(w.ctx, api.Card{Agent: a, Key: signer.Key()})
+	_, err := w.operator.AddAgent(w.ctx, api.Card{Agent: a, Key: signer.Key(), LoginKeys: testkit.LoginKeys(w, signer)})
 	testkit.Must(w, err)
-	c, err := client.Connect(w.ctx, w.URL(), a, client.Key(signer), client.Timeout(3*time.Second),
+	c, err := client.Connect(w.ctx, w.URL(), a, client.Key(signer), client.Login(testkit.Signer(w, testkit.LoginOf(w, signer))), client.Timeout(3*time.Second),
 		client.NATS(nats.PingInterval(time.Second), nats.MaxPingsOutstanding(2))) // or a paused server keeps it for a minute
 	testkit.Must(w, err)
 	w.Cleanup(func() { c.Close() })
@@ -98,10 +101,12 @@ type market struct {
 	acts     atomic.Int64      // accepted and received by the other side
 	moved    chan struct{}     // there is news of acts
 	closing  chan struct{}
+	met      sync.WaitGroup // until all sessions have both parties
 	talking  sync.WaitGroup
 }
 
-// opens lets alpha and beta negotiate in n sessions, each act answered before the next.
+// opens lets alpha and beta negotiate in n sessions, each act answered before the next. All are
+// introduced when it returns.
 func (w *world) opens(n int) *market {
 	w.Helper()
 	m := &market{world: w, beta: w.joins(beta), moved: make(chan struct{}, 1), closing: make(chan struct{})}
@@ -110,16 +115,35 @@ func (w *world) opens(n int) *market {
 		s, err := buyer.Invite(w.ctx, client.Invitation{With: []performatives.Agent{beta}, Purpose: "a cluster"})
 		testkit.Must(w, err)
 		m.sessions = append(m.sessions, s)
+		m.met.Add(1)
 		m.talking.Go(func() {
 			if err := m.talk(s, m.beta.Session(s.ID())); err != nil {
 				w.Errorf("session %s: %v", s.ID(), err)
 			}
 		})
 	}
+	m.met.Wait()
+	w.redeliversSoon()
 	return m
 }
 
+// redeliversSoon gives the consumers of inboxes that are there now a shorter ackWait.
+func (w *world) redeliversSoon() {
+	w.Helper()
+	inboxes, err := w.js.Stream(w.ctx, api.InboxStream)
+	testkit.Must(w, err)
+	consumers := inboxes.ListConsumers(w.ctx)
+	for c := range consumers.Info() {
+		c.Config.AckWait = ackWait
+		_, err := inboxes.UpdateConsumer(w.ctx, c.Config)
+		testkit.Must(w, err)
+	}
+	testkit.Must(w, consumers.Err())
+}
+
 func (m *market) talk(buys, sells *client.Session) error {
+	met := sync.OnceFunc(m.met.Done)
+	defer met()
 	read := func(s *client.Session, act performatives.Performative) (*client.Message, error) {
 		got, err := s.Await(m.ctx, act)
 		if err != nil {
@@ -142,6 +166,7 @@ func (m *market) talk(buys, sells *client.Session) error {
 	if _, err := read(buys, performatives.Accept); err != nil {
 		return err
 	}
+	met()
 	for round := 0; ; round++ {
 		select {
 		case <-m.closing:

@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // audits registers an auditor and logs it in.
@@ -106,7 +106,7 @@ func TestAuditors(t *testing.T) {
 func TestAuditorsAreNoDeciders(t *testing.T) {
 	t.Parallel()
 	b := testkit.StartBroker(t, testkit.Options{})
-	operator := b.Plain(testkit.Login(t, b.Operator()), nats.CustomInboxPrefix("_INBOX.operator"))
+	operator := b.Plain(testkit.Bare(t, b.Operator()), nats.CustomInboxPrefix("_INBOX.operator"))
 	_, public := newKey(t)
 	for _, card := range []string{
 		`{"agentId":"human://acme.com/x","key":"` + public + `","registry":{"auditor":true,"mayDecide":true}}`,

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 type sessionConsumer struct {
@@ -195,7 +195,7 @@ func TestSessionConsumerLimit(t *testing.T) {
 	w.consumerOf(id)    // is beta's
 
 	// They go with their principal.
-	operator, err := client.ConnectOperator(t.Context(), b.URL, client.Key(testkit.Signer(t, b.Operator())))
+	operator, err := client.ConnectOperator(t.Context(), b.URL, client.Login(testkit.Signer(t, b.Operator())))
 	testkit.Must(t, err)
 	defer operator.Close()
 	_, err = operator.RemoveAgent(t.Context(), alpha)
@@ -230,7 +230,7 @@ func TestSessionConsumerParts(t *testing.T) {
 	if m, e := alice.next(alice.consumerOf(id)); e.Sequence != 3 {
 		t.Errorf("the human reads %s on %s, want the ESCALATE", e, m.Subject())
 	}
-	operator := b.Plain(testkit.Login(t, b.Operator()), nats.CustomInboxPrefix("_INBOX.operator"))
+	operator := b.Plain(testkit.Bare(t, b.Operator()), nats.CustomInboxPrefix("_INBOX.operator"))
 	if got := checkRefusal(t, ask(t, operator, "asp.operator.api.session.consumer", []byte(`{"sessionId":"`+id+`"}`))); got != "unauthorized" {
 		t.Errorf("the operator: %s", got)
 	}

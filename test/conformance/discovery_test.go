@@ -55,7 +55,7 @@ func TestCallForProposals(t *testing.T) {
 		}
 		counted <- string(reply.Data)
 	}
-	heard, err := nc.Subscribe("asp.discovery.extract.pdf", func(m *nats.Msg) {
+	calls, err := nc.Subscribe("asp.discovery.extract.pdf", func(m *nats.Msg) {
 		var call struct {
 			CallID  string `json:"callId"`
 			From    string `json:"from"`
@@ -108,7 +108,7 @@ func TestCallForProposals(t *testing.T) {
 	if reply := <-counted; !strings.Contains(reply, `"counted":false`) {
 		t.Errorf("a late answer: %s", reply)
 	}
-	if err := heard.Unsubscribe(); err != nil {
+	if err := calls.Unsubscribe(); err != nil {
 		t.Fatal(err)
 	}
 

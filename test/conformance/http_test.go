@@ -2,13 +2,12 @@ package conformance
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +16,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // post submits an envelope over HTTP. The answer is printed as that of NATS is.
@@ -35,76 +35,41 @@ func (s *stage) post(uri string, envelope []byte) string {
 	return s.printed(a)
 }
 
-// paths say where HTTP has a verb: ":name" takes the place of a member of its request, what
-// is left is the query of a GET and the body of others.
-var paths = map[string]string{
-	"session.get": "GET /sessions/:sessionId", "session.list": "GET /sessions", "session.messages": "GET /sessions/:sessionId/messages",
-	"agent.get": "GET /agents/:agentId/card", "agent.list": "GET /agents", "agent.register": "PUT /agents/:agentId/card",
-	"escalation.list": "GET /escalations", "escalation.get": "GET /escalations/:escalationId", "escalation.history": "GET /escalations/:escalationId/history",
-	"escalation.claim": "POST /escalations/:escalationId/claim", "escalation.release": "POST /escalations/:escalationId/release",
-	"escalation.comment": "POST /escalations/:escalationId/comment",
-}
-
-// names are what the query calls a member otherwise.
-var names = map[string]string{"since": "since_sequence", "minTrust": "min_trust"}
-
 // callHTTP calls a verb over HTTP, if it has a path there that can say the request.
-func (s *stage) callHTTP(uri, verb, request string) (answer string, has bool) {
+func (s *stage) callHTTP(uri, name, request string) (answer string, has bool) {
 	s.Helper()
-	method, path, has := strings.Cut(paths[verb], " ")
-	members := map[string]any{}
-	if !has || request != "" && json.Unmarshal([]byte(request), &members) != nil {
+	verb := api.VerbNamed(name)
+	if verb.HTTP == "" {
 		return "", false
 	}
-	if card, is := members["card"].(map[string]any); is {
-		members = maps.Clone(card)
-		if members["agentId"] == nil {
-			members["agentId"] = uri
+	if verb.Body != "" {
+		members := map[string]map[string]any{}
+		if json.Unmarshal([]byte(request), &members) == nil && members[verb.Body] != nil && members[verb.Body]["agentId"] == nil {
+			members[verb.Body]["agentId"] = uri
+			data, err := json.Marshal(members)
+			testkit.Must(s.T, err)
+			request = string(data)
 		}
 	}
-	for _, name := range slices.Collect(maps.Keys(members)) {
-		if value, is := members[name].(string); is && strings.Contains(path, "/:"+name) {
-			path = strings.Replace(path, "/:"+name, "/"+url.PathEscape(value), 1)
-			delete(members, name)
-		}
+	path, body, err := verb.OverHTTP([]byte(cmp.Or(request, "{}")))
+	if err != nil {
+		return "", false // it says nothing that a path needs
 	}
-	if strings.Contains(path, "/:") {
-		return "", false // what is missing has no path
-	}
-	var body []byte
-	if method == http.MethodGet {
-		query := url.Values{}
-		for name, value := range members {
-			if other := names[name]; other != "" {
-				name = other
-			}
-			query.Set(name, fmt.Sprint(value))
-		}
-		path += "?" + query.Encode()
-	} else if data, err := json.Marshal(members); err == nil {
-		body = data
-	}
-	a := s.send(method, path, uri, "application/json", body)
+	a := s.send(verb.HTTP.Method(), strings.TrimPrefix(path, api.HTTPBase), uri, "application/json", body)
 	answer = s.printed(a)
 	if strings.Contains(answer, `"code":"malformed"`) {
 		// A gateway reads the query itself, and names what is wrong as HTTP does.
-		if over := s.request("asp.agent."+token(uri)+".api."+verb, []byte(request)); strings.Contains(over, `"code":"malformed"`) {
+		if over := s.request("asp.agent."+token(uri)+".api."+name, []byte(request)); strings.Contains(over, `"code":"malformed"`) {
 			return over, true
 		}
 	}
 	return answer, true
 }
 
-// A reply is an answer of HTTP.
-type reply struct {
-	*http.Response
-	body []byte
-}
-
 // send sends a request as a principal, again while the broker is unavailable.
-func (s *stage) send(method, path, uri, contentType string, body []byte) reply {
+func (s *stage) send(method, path, uri, contentType string, body []byte) testkit.Answer {
 	s.Helper()
-	for {
+	return testkit.Do(s, func() *http.Request {
 		r, err := http.NewRequestWithContext(s.Context(), method, "http://"+s.broker.HTTPAddr+"/v1/asp"+path, strings.NewReader(string(body)))
 		if err != nil {
 			s.Fatal(err)
@@ -113,30 +78,19 @@ func (s *stage) send(method, path, uri, contentType string, body []byte) reply {
 		if len(body) > 0 {
 			r.Header.Set("Content-Type", contentType)
 		}
-		a, err := http.DefaultClient.Do(r)
-		if err != nil {
-			s.Fatal(err)
-		}
-		data, err := io.ReadAll(a.Body)
-		a.Body.Close()
-		if err != nil {
-			s.Fatal(err)
-		}
-		if a.StatusCode != http.StatusServiceUnavailable {
-			return reply{a, data}
-		}
-	}
+		return r
+	})
 }
 
 // printed prints an answer as that of NATS is printed: a problem document says the same as
 // the error of a refusal (GATEWAYS.md G2).
-func (s *stage) printed(a reply) string {
+func (s *stage) printed(a testkit.Answer) string {
 	s.Helper()
 	if a.StatusCode < 300 {
 		if got := a.Header.Get("Content-Type"); got != "application/json" {
 			s.Errorf("an answer is %s", got)
 		}
-		return "< " + s.pretty(a.body)
+		return "< " + s.pretty(a.Body)
 	}
 	status := strconv.Itoa(a.StatusCode)
 	refusal := problem(s.T, a)
@@ -148,11 +102,11 @@ func (s *stage) printed(a reply) string {
 }
 
 // problem holds a problem document to its shape (RFC 9457) and returns the error that it tells of.
-func problem(t testing.TB, a reply) map[string]any {
+func problem(t testing.TB, a testkit.Answer) map[string]any {
 	t.Helper()
 	var p map[string]any
-	if err := json.Unmarshal(a.body, &p); err != nil {
-		t.Fatalf("a refusal that is no JSON: %q", a.body)
+	if err := json.Unmarshal(a.Body, &p); err != nil {
+		t.Fatalf("a refusal that is no JSON: %q", a.Body)
 	}
 	e := maps.Clone(p)
 	for _, own := range []string{"type", "title", "status", "detail"} {
@@ -166,7 +120,7 @@ func problem(t testing.TB, a reply) map[string]any {
 	code := checkError(t, data)
 	if p["type"] != "urn:asp:error:"+code || p["title"] == "" || p["status"] != float64(a.StatusCode) || statuses[code] != strconv.Itoa(a.StatusCode) ||
 		a.Header.Get("Content-Type") != "application/problem+json" {
-		t.Errorf("not the problem document of %s: %d %v %s", code, a.StatusCode, a.Header, a.body)
+		t.Errorf("not the problem document of %s: %d %v %s", code, a.StatusCode, a.Header, a.Body)
 	}
 	if waits := a.StatusCode == http.StatusTooManyRequests || a.StatusCode == http.StatusServiceUnavailable; waits != (a.Header.Get("Retry-After") != "") {
 		t.Errorf("%d has Retry-After %q", a.StatusCode, a.Header.Get("Retry-After"))
@@ -179,7 +133,7 @@ func problem(t testing.TB, a reply) map[string]any {
 
 // hear reads what a principal has not read of /inbox/events, and returns what is of this session.
 func (s *stage) hear(ctx context.Context, uri string, _ jetstream.Consumer) (messages [][]byte) {
-	unread := s.delivered(ctx, uri) - s.heard[uri]
+	unread := s.delivered(ctx, uri) - s.received[uri]
 	if unread == 0 {
 		return nil
 	}
@@ -215,15 +169,15 @@ func (s *stage) hear(ctx context.Context, uri string, _ jetstream.Consumer) (mes
 				messages = append(messages, []byte(value))
 			}
 			unread--
-			s.heard[uri]++
+			s.received[uri]++
 		}
 	}
 	return messages
 }
 
-// TestStrangersOverHTTP: on every path of the OpenAPI description that names a session or an
+// TestNonParticipantsOverHTTP: on every path of the OpenAPI description that names a session or an
 // escalation, what there is not and what is of others are answered in the same bytes (PROTOCOL.md §9).
-func TestStrangersOverHTTP(t *testing.T) {
+func TestNonParticipantsOverHTTP(t *testing.T) {
 	t.Parallel()
 	s := &stage{T: t, broker: testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute, HTTP: "127.0.0.1:0"})}
 	s.connect()
@@ -234,7 +188,7 @@ func TestStrangersOverHTTP(t *testing.T) {
 	var description struct {
 		Paths map[string]map[string]struct{}
 	}
-	if err := json.Unmarshal(s.send(http.MethodGet, "/openapi.json", alpha, "", nil).body, &description); err != nil {
+	if err := json.Unmarshal(s.send(http.MethodGet, "/openapi.json", alpha, "", nil).Body, &description); err != nil {
 		t.Fatal(err)
 	}
 	asked := 0
@@ -243,20 +197,20 @@ func TestStrangersOverHTTP(t *testing.T) {
 			var answers []string
 			for _, ids := range [][3]string{{s.session, s.values["m1"], s.values["m3"]}, {v7(), v7(), v7()}} {
 				path := strings.NewReplacer("{sessionId}", ids[0], "{messageId}", ids[1], "{escalationId}", ids[2]).Replace(template)
-				if path == template || strings.HasSuffix(path, "/ws") { // a WebSocket says who it is later: server/http_socket_test.go
+				if path == template || strings.HasSuffix(path, "/ws") { // a WebSocket says who it is later: gateway/http/websocket_test.go
 					continue
 				}
 				body := map[bool]string{true: `{"performative":"OBSERVE","body":{"subject":"x"}}`, false: `{}`}[strings.HasSuffix(path, "/messages")]
-				a := s.send(strings.ToUpper(method), strings.TrimPrefix(path, "/v1/asp"), cast["stranger"], "application/json", []byte(body))
+				a := s.send(strings.ToUpper(method), strings.TrimPrefix(path, "/v1/asp"), cast["outsider"], "application/json", []byte(body))
 				problem(t, a)
 				a.Header.Del("Date")
-				answers = append(answers, fmt.Sprint(a.StatusCode, a.Header, string(a.body)))
+				answers = append(answers, fmt.Sprint(a.StatusCode, a.Header, string(a.Body)))
 			}
 			if len(answers) == 0 {
 				continue
 			}
 			if asked++; answers[0] != answers[1] {
-				t.Errorf("%s %s tells a stranger\n%s, and of what there is not\n%s", method, template, answers[0], answers[1])
+				t.Errorf("%s %s tells an outsider\n%s, and of what there is not\n%s", method, template, answers[0], answers[1])
 			}
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // dev is a broker under --dev and a plain connection to it.
@@ -142,9 +142,9 @@ func TestBadBytes(t *testing.T) {
 			over := &stage{T: t, broker: b}
 			a := over.send(http.MethodPost, "/sessions/"+session+"/messages", alpha, "application/asp+json", []byte(strings.Replace(c.data, idOf(good), v7(), 1)))
 			if c.want == "" && a.StatusCode != http.StatusOK {
-				t.Errorf("over HTTP %d: %s", a.StatusCode, a.body)
+				t.Errorf("over HTTP %d: %s", a.StatusCode, a.Body)
 			} else if c.want != "" && problem(t, a)["code"] != c.want {
-				t.Errorf("over HTTP %s, want %s", a.body, c.want)
+				t.Errorf("over HTTP %s, want %s", a.Body, c.want)
 			}
 		})
 	}
@@ -232,18 +232,18 @@ func TestNoReply(t *testing.T) {
 		t.Errorf("the session is there: %s", m.Data)
 	}
 	open(t, nc)
-	if err := b.Healthy(t.Context()); err != nil {
+	if err := b.Broker.Command.Healthy(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestStrangersSeeTheSameBytes: no such session and no part in it are one.
-func TestStrangersSeeTheSameBytes(t *testing.T) {
+// TestNonParticipantsSeeTheSameBytes: no such session and no part in it are one.
+func TestNonParticipantsSeeTheSameBytes(t *testing.T) {
 	t.Parallel()
 	_, nc := dev(t)
-	session, stranger := open(t, nc), "agent://nowhere.net/x"
+	session, outsider := open(t, nc), "agent://nowhere.net/x"
 	for _, verb := range []string{"session.get", "session.messages", "session.consumer"} {
-		subject := "asp.agent." + token(stranger) + ".api." + verb
+		subject := "asp.agent." + token(outsider) + ".api." + verb
 		sameAnswer(t, ask(t, nc, subject, []byte(`{"sessionId":"`+session+`"}`)), ask(t, nc, subject, []byte(`{"sessionId":"`+v7()+`"}`)))
 	}
 	for act, body := range map[string]string{
@@ -252,8 +252,8 @@ func TestStrangersSeeTheSameBytes(t *testing.T) {
 	} {
 		none := v7()
 		sameAnswer(t,
-			ask(t, nc, submitSubject(stranger, session), []byte(envelope(session, stranger, act, body))),
-			ask(t, nc, submitSubject(stranger, none), []byte(envelope(none, stranger, act, body))))
+			ask(t, nc, submitSubject(outsider, session), []byte(envelope(session, outsider, act, body))),
+			ask(t, nc, submitSubject(outsider, none), []byte(envelope(none, outsider, act, body))))
 	}
 }
 
@@ -263,7 +263,7 @@ func sameAnswer(t *testing.T, foreign, none *nats.Msg) {
 		t.Errorf("no such session: %s", none.Data)
 	}
 	if !bytes.Equal(foreign.Data, none.Data) || fmt.Sprint(foreign.Header) != fmt.Sprint(none.Header) {
-		t.Errorf("a stranger can tell\n%s %v from\n%s %v", foreign.Data, foreign.Header, none.Data, none.Header)
+		t.Errorf("an outsider can tell\n%s %v from\n%s %v", foreign.Data, foreign.Header, none.Data, none.Header)
 	}
 }
 

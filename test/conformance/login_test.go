@@ -13,11 +13,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 
-	"github.com/parley-asp/parley/internal/testkit"
-	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/modes"
+	"github.com/parley-asp/parley/session/transcript"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // A principal with a key, on a plain connection of its own.
@@ -94,14 +94,14 @@ func TestSignedRoundTrip(t *testing.T) {
 	}
 	lines := bytes.Join(asBytes(page.Messages), []byte("\n"))
 	expect := transcript.Expect{Session: performatives.SessionID(id), Head: performatives.Hash(last.Hash), Length: 7}
-	if faults, err := transcript.Verify(bytes.NewReader(lines), b.Key(), expect); err != nil || len(faults) > 0 {
+	if faults, err := transcript.Verify(bytes.NewReader(lines), b.Broker.Command.Key(), expect); err != nil || len(faults) > 0 {
 		t.Error(faults, err)
 	}
 	replayed(t, id, page.Messages)
 	for at := 0; at < len(lines); at += 37 {
 		changed := bytes.Clone(lines)
 		changed[at] ^= 1
-		if faults, err := transcript.Verify(bytes.NewReader(changed), b.Key(), expect); err != nil || len(faults) == 0 {
+		if faults, err := transcript.Verify(bytes.NewReader(changed), b.Broker.Command.Key(), expect); err != nil || len(faults) == 0 {
 			t.Errorf("the byte at %d may be changed", at)
 		}
 	}
@@ -254,7 +254,7 @@ func TestNobodyUnregistered(t *testing.T) {
 	if got := checkRefusal(t, delegation); got != "unknown_agent" {
 		t.Error(got)
 	}
-	if nc, err := nats.Connect(b.URL, testkit.Login(t, testkit.NewKey(t)), nats.Timeout(wait)); err == nil {
+	if nc, err := nats.Connect(b.URL, testkit.Bare(t, testkit.NewKey(t)), nats.Timeout(wait)); err == nil {
 		nc.Close()
 		t.Error("a key that nobody registered has logged in")
 	}

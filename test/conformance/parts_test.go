@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // code is what a request was refused with, "" where it was not.
@@ -29,9 +29,9 @@ func TestLateApprover(t *testing.T) {
 	accepted(t, a.says(id, "PROPOSE", invite(beta)))
 	accepted(t, w.says(id, "ACCEPT", `{"referenceId":"inv"}`))
 	accepted(t, a.says(id, "ESCALATE", `{"reason":"policy-ambiguous","urgency":"low","context":"odd"}`))
-	late, stranger := join(t, b, "human://acme.com/late"), join(t, b, "human://widgets.co/bob")
+	late, outsider := join(t, b, "human://acme.com/late"), join(t, b, "human://widgets.co/bob")
 	for _, verb := range []string{"session.get", "session.messages"} {
-		for who, want := range map[*principal]string{late: "", stranger: "unknown_session"} {
+		for who, want := range map[*principal]string{late: "", outsider: "unknown_session"} {
 			m := ask(t, who.nc, "asp.agent."+token(who.uri)+".api."+verb, []byte(`{"sessionId":"`+id+`"}`))
 			if got := code(t, m.Data); got != want {
 				t.Errorf("%s of %s is answered with %q, want %q", verb, who.uri, got, want)
@@ -42,9 +42,9 @@ func TestLateApprover(t *testing.T) {
 	if !strings.Contains(string(m.Data), id) {
 		t.Errorf("session.list of %s lacks the session: %s", late.uri, m.Data)
 	}
-	m = ask(t, stranger.nc, "asp.agent."+token(stranger.uri)+".api.session.list", nil)
+	m = ask(t, outsider.nc, "asp.agent."+token(outsider.uri)+".api.session.list", nil)
 	if strings.Contains(string(m.Data), id) {
-		t.Errorf("session.list of %s has the session: %s", stranger.uri, m.Data)
+		t.Errorf("session.list of %s has the session: %s", outsider.uri, m.Data)
 	}
 }
 

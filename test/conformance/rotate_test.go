@@ -12,15 +12,18 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/transcript"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // rotation is a request of agent.rotate, signed as PROTOCOL.md §9 says.
 func rotation(t *testing.T, uri, newKey string, at time.Time, signer nkeys.KeyPair, proof ...nkeys.KeyPair) []byte {
 	t.Helper()
 	v := map[string]any{"agentId": uri, "key": newKey, "timestamp": at.UTC().Format(time.RFC3339Nano)}
+	if len(proof) > 0 && testkit.Public(t, proof[0]) == newKey { // who has the new key also logs in anew
+		v["loginKeys"] = testkit.LoginKeys(t, proof[0])
+	}
 	signed := canonical(t, v)
 	for member, by := range map[string][]nkeys.KeyPair{"signature": {signer}, "proof": proof} {
 		for _, key := range by {
@@ -117,7 +120,7 @@ func TestRotation(t *testing.T) {
 	}
 	lines := bytes.Join(asBytes(read.Messages), []byte("\n"))
 	expect := transcript.Expect{Session: performatives.SessionID(id), Head: performatives.Hash(last.Hash), Length: 7}
-	if faults, err := transcript.Verify(bytes.NewReader(lines), b.Key(), expect); err != nil || len(faults) > 0 {
+	if faults, err := transcript.Verify(bytes.NewReader(lines), b.Broker.Command.Key(), expect); err != nil || len(faults) > 0 {
 		t.Error(faults, err)
 	}
 	replayed(t, id, read.Messages)
@@ -137,7 +140,7 @@ func TestRotationRefused(t *testing.T) {
 	notAUser, err := account.PublicKey()
 	testkit.Must(t, err)
 	good := string(rotation(t, alpha, public, time.Now(), a.key, pair))
-	own := string(b.Key())
+	own := string(b.Broker.Command.Key())
 	for _, c := range []struct{ name, request, want string }{
 		{"unsigned", `{"key":"` + public + `"}`, "signature_invalid"},
 		{"signed with the new key", string(rotation(t, alpha, public, time.Now(), pair)), "signature_invalid"},
@@ -158,7 +161,7 @@ func TestRotationRefused(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
-	if card, ok := b.Principal(performatives.Key(public)); ok {
+	if card, ok := b.Broker.Parts.Registry.Principal(performatives.Key(public)); ok {
 		t.Errorf("%s has the key", card)
 	}
 	accepted(t, a.says(v7(), "PROPOSE", invite(beta))) // the old key is the key
@@ -170,10 +173,10 @@ func TestRotationByAnOperator(t *testing.T) {
 	b := testkit.StartBroker(t, testkit.Options{})
 	a := join(t, b, alpha)
 	join(t, b, beta)
-	operator := b.Plain(testkit.Login(t, b.Operator()), nats.CustomInboxPrefix("_INBOX.operator"))
+	operator := b.Plain(testkit.Bare(t, b.Operator()), nats.CustomInboxPrefix("_INBOX.operator"))
 	pair, public := newKey(t)
 	rotate := func(uri string) *nats.Msg {
-		return ask(t, operator, "asp.operator.api.agent.rotate", []byte(`{"agentId":"`+uri+`","key":"`+public+`"}`))
+		return ask(t, operator, "asp.operator.api.agent.rotate", []byte(`{"agentId":"`+uri+`","key":"`+public+`","loginKeys":["`+string(testkit.LoginKeys(t, pair)[0])+`"]}`))
 	}
 	if got := checkRefusal(t, rotate("agent://nowhere.net/x")); got != "unknown_agent" {
 		t.Error(got)

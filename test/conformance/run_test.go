@@ -21,8 +21,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/escalation"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 var update = flag.Bool("update", false, "write the answers in testdata again")
@@ -32,7 +32,7 @@ const wait = testkit.Patience
 // cast is who the names in a conversation are.
 var cast = map[string]string{
 	"alpha": "agent://acme.com/alpha", "beta": "agent://widgets.co/beta", "gamma": "agent://gizmo.io/gamma",
-	"delta": "agent://acme.com/legal/delta", "epsilon": "agent://acme.com/epsilon", "stranger": "agent://nowhere.net/x",
+	"delta": "agent://acme.com/legal/delta", "epsilon": "agent://acme.com/epsilon", "outsider": "agent://nowhere.net/x",
 	"alice": "human://acme.com/alice", "bob": "human://widgets.co/bob", "carol": "human://acme.com/carol",
 }
 
@@ -108,7 +108,7 @@ type stage struct {
 
 	overHTTP bool
 	cursors  map[string]string // by principal: the last event of /inbox/events
-	heard    map[string]int    // by principal: how many there were
+	received map[string]int    // by principal: how many there were
 
 	session string
 	sent    map[string][]byte // by name
@@ -133,7 +133,7 @@ func rulesFor(t *testing.T, file string) *escalation.Rules {
 
 func play(t *testing.T, text string, rules *escalation.Rules, overHTTP bool) string {
 	broker := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute, Rules: rules, HTTP: "127.0.0.1:0"})
-	s := &stage{T: t, broker: broker, overHTTP: overHTTP, cursors: map[string]string{}, heard: map[string]int{}}
+	s := &stage{T: t, broker: broker, overHTTP: overHTTP, cursors: map[string]string{}, received: map[string]int{}}
 	s.connect()
 	s.scene()
 	var out strings.Builder
@@ -174,8 +174,8 @@ func (s *stage) connect() {
 func (s *stage) scene() {
 	s.session, s.sent, s.names, s.values, s.opener = v7(), map[string][]byte{}, map[string]string{}, map[string]string{}, ""
 	s.name("session", s.session)
-	s.name("logkey", s.broker.Ledger().VerifierKey())
-	s.name("broker", string(s.broker.Key()))
+	s.name("logkey", s.broker.Broker.Parts.Ledger.VerifierKey())
+	s.name("broker", string(s.broker.Broker.Command.Key()))
 }
 
 func (s *stage) name(name, value string) {
@@ -198,12 +198,12 @@ func (s *stage) do(line string) []string {
 		who, how, _ := strings.Cut(rest, " ")
 		return s.inbox(s.who(who), how == "whole")
 	case "item":
-		s.settled()
+		s.applied()
 		return s.drain(s.items, func(m *nats.Msg) string { return "| " + s.mask(m.Subject) + " " + s.pretty(m.Data) })
 	case "event":
 		return []string{s.event(rest)}
 	case "events":
-		s.settled()
+		s.applied()
 		return s.drain(s.events, s.told)
 	case "restart":
 		s.nc.Close()
@@ -385,9 +385,9 @@ func (s *stage) mask(text string) string {
 	return someUUID.ReplaceAllString(text, "$${uuid}")
 }
 
-// settled returns when everything that follows from the acts so far is there: a
+// applied returns when everything that follows from the acts so far is there: a
 // session does one thing after the other, and this reading comes behind them.
-func (s *stage) settled() {
+func (s *stage) applied() {
 	if s.opener == "" {
 		return
 	}
@@ -443,7 +443,7 @@ func (s *stage) event(kind string) string {
 // inbox reads what is there by the principal's own consumer, and holds each
 // message against the transcript.
 func (s *stage) inbox(uri string, whole bool) []string {
-	s.settled()
+	s.applied()
 	ctx, cancel := context.WithTimeout(s.Context(), wait)
 	defer cancel()
 	consumer, err := s.js.Consumer(ctx, "ASP_INBOX", token(uri))

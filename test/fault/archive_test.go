@@ -1,9 +1,7 @@
 package fault_test
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,9 +13,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/test/fault"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // A program is parley serve in a process, and what it says.
@@ -67,10 +65,7 @@ func (p *program) says(t *testing.T) string {
 // then reads whole what they wrote to, and of the archive and its list the summaries.
 func TestArchiveIsNotReadWholeAfterAKill(t *testing.T) {
 	t.Parallel()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	data, listen := t.TempDir(), free.Addr().String()
-	free.Close()
+	data, listen := t.TempDir(), testkit.FreeAddress(t)
 	p := serveProgram(t, data, listen, "--archive-after", "100ms")
 	w := fault.NewWitness(t, "nats://"+listen)
 	var all []*fault.Session
@@ -112,24 +107,20 @@ func TestArchiveIsNotReadWholeAfterAKill(t *testing.T) {
 // archived waits until the archive has so many sessions, and the list among the open ones none of them.
 func archived(t *testing.T, data, listen string, sessions int) {
 	t.Helper()
-	login, err := nats.NkeyOptionFromSeed(filepath.Join(data, server.BrokerSeed))
+	login, err := nats.NkeyOptionFromSeed(filepath.Join(data, server.BrokerLogin))
 	testkit.Must(t, err)
 	nc, err := nats.Connect("nats://"+listen, login)
 	testkit.Must(t, err)
 	defer nc.Close()
 	js, err := jetstream.New(nc)
 	testkit.Must(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
-	defer cancel()
-	for {
-		archive, err := js.Stream(ctx, api.ArchiveStream)
+	testkit.Eventually(t, "the ended sessions are archived", func() bool {
+		archive, err := js.Stream(t.Context(), api.ArchiveStream)
 		testkit.Must(t, err)
-		index, err := js.Stream(ctx, api.IndexStream)
+		index, err := js.Stream(t.Context(), api.IndexStream)
 		testkit.Must(t, err)
-		lines, err := index.Info(ctx, jetstream.WithSubjectFilter(api.AllOver))
+		lines, err := index.Info(t.Context(), jetstream.WithSubjectFilter(api.AllOver))
 		testkit.Must(t, err)
-		if archive.CachedInfo().State.Msgs == uint64(sessions) && len(lines.State.Subjects) == 0 { //nolint:gosec // a count
-			return
-		}
-	}
+		return archive.CachedInfo().State.Msgs == uint64(sessions) && len(lines.State.Subjects) == 0 //nolint:gosec // a count
+	})
 }

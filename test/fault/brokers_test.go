@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/test/fault"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // TestBrokersKilled kills one of three brokers at a time, at random and under
@@ -103,12 +103,12 @@ func TestWokenUp(t *testing.T) {
 	}
 	recovered() // its peers may refuse what it has not read: until then it may still be right
 	stopped.Resume()
-	for _, heard := range answers {
+	for _, sub := range answers {
 		for range copies {
-			m, err := heard.NextMsg(time.Minute)
+			m, err := sub.NextMsg(time.Minute)
 			testkit.Must(t, err)
 			if m.Header.Get(api.ErrorCodeHeader) == "" {
-				t.Errorf("heard after it was refused: %s", m.Data)
+				t.Errorf("answered after it was refused: %s", m.Data)
 			}
 		}
 	}
@@ -118,7 +118,7 @@ func TestWokenUp(t *testing.T) {
 }
 
 // TestClockJumps sets the clocks of two brokers apart, forward and backward, as
-// far as senders are still heard.
+// far as senders are still answered.
 func TestClockJumps(t *testing.T) {
 	t.Parallel()
 	clockJumps(t, 4, 6)

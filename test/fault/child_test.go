@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // parley is the program, built when a test first needs it.

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // TestClusterKilled kills servers of a cluster of three, one at a time: the
@@ -50,16 +50,15 @@ func leader(t testing.TB, url string) string {
 	defer nc.Close()
 	js, err := jetstream.New(nc)
 	testkit.Must(t, err)
-	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
-	defer cancel()
-	for ctx.Err() == nil {
-		one, cancel := context.WithTimeout(ctx, time.Second) // what is asked in an election may be lost
+	var leads string
+	testkit.Eventually(t, "the stream of transcripts has a leader", func() bool {
+		one, cancel := context.WithTimeout(context.Background(), time.Second) // what is asked in an election may be lost
+		defer cancel()
 		s, err := js.Stream(one, api.SessionsStream)
-		cancel()
-		if err == nil && s.CachedInfo().Cluster.Leader != "" {
-			return s.CachedInfo().Cluster.Leader
+		if err == nil {
+			leads = s.CachedInfo().Cluster.Leader
 		}
-	}
-	t.Fatal("the stream of transcripts has no leader")
-	return ""
+		return leads != ""
+	})
+	return leads
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // Missed has news when an act was not answered, or not now.
@@ -15,7 +16,7 @@ func (w *Witness) Missed() <-chan struct{} { return w.missed }
 // a broker has deleted that of another one, whose work it has recovered.
 func (w *Witness) Recovered() (wait func()) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	w.Cleanup(cancel)
 	records, err := w.js.KeyValue(ctx, api.BrokersBucket)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/transcript"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // A history is what several clients asked about one session and were answered,
@@ -126,7 +127,7 @@ func (h *history) mayLag(by time.Duration) (until func()) {
 // that it returns is called. Acceptances never are old.
 func (s *Session) MayLag(by time.Duration) (until func()) { return s.history.mayLag(by) }
 
-// lags tells whether a refusal of that time may be old.
+// lags reports whether a refusal of that time may be old.
 func (h *history) lags(at int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -155,7 +156,7 @@ func (h *history) operations() []porcupine.Operation {
 	return ops
 }
 
-// takesBack tells whether an entry is an act that was refused.
+// takesBack reports whether an entry is an act that was refused.
 func (h *history) takesBack(e transcript.Entry) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -215,5 +216,5 @@ func (h *history) linearizable(entries []transcript.Entry) porcupine.CheckResult
 	for i := range ops {
 		ops[i].ClientId = i
 	}
-	return porcupine.CheckOperationsTimeout(log, ops, patience)
+	return porcupine.CheckOperationsTimeout(log, ops, testkit.Patience)
 }

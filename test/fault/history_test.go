@@ -6,8 +6,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// TestLinearizableIsHeard: the check of histories hears what is wrong.
-func TestLinearizableIsHeard(t *testing.T) {
+// TestNotLinearizableIsFound: the check of histories finds what is wrong.
+func TestNotLinearizableIsFound(t *testing.T) {
 	t.Parallel()
 	op := func(asked any, called, answered int64) porcupine.Operation {
 		return porcupine.Operation{Input: asked, Call: called, Return: answered}

@@ -12,7 +12,8 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/transcript"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // mailboxes keep what was read of inboxes whose messages are of several
@@ -99,7 +100,7 @@ func (w *Witness) consumer(ctx context.Context, party performatives.Agent) jetst
 // then whatever else is.
 func (s *Session) collect(party performatives.Agent, n int) []received {
 	s.witness.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	consumer := s.witness.consumer(ctx, party)
 	subject := api.Inbox(party, s.ID)
@@ -146,7 +147,7 @@ func (s *Session) collect(party performatives.Agent, n int) []received {
 // so unasked. It needs a server that lets everybody look into its streams.
 func (s *Session) Untouched(parties ...performatives.Agent) {
 	s.witness.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	stream, err := s.witness.js.Stream(ctx, api.SessionsStream)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/test/fault"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // TestKilledUnderLoad kills the broker's process again and again while sessions

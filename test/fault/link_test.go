@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/test/fault"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // mostOld is what OPERATIONS.md says of how old a reading may be where the
@@ -62,8 +62,7 @@ func TestLinkCut(t *testing.T) {
 		old := readWhileCut(w, w.Beside(address(was)), func() {
 			mend = l.cut(fmt.Sprintf("p%d%d", was, other))
 			for _, beside := range []int{other, was} { // until both sides know of another leader
-				for leader(t, address(beside)) == host(was) {
-				}
+				testkit.Eventually(t, host(beside)+" knows of another leader", func() bool { return leader(t, address(beside)) != host(was) })
 			}
 		})
 		mend()

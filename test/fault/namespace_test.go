@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // inside is set where a test runs in namespaces of its own.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/test/fault"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // A lan is three hosts, each a network namespace with a NATS server. Every two
@@ -96,6 +96,7 @@ func (l *lan) cut(ports ...string) (mend func()) {
 				run(l.t, "bridge", "link", "set", "dev", port, "isolated", "on")
 			}
 		}
+		run(l.t, "ip", "neigh", "flush", "dev", "us") // who was looked for in vain meanwhile is looked for anew
 	}
 }
 

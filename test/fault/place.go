@@ -1,12 +1,14 @@
 package fault
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // SayAt submits an act as the entry that the sender believes comes next. It
@@ -63,22 +65,24 @@ func (s *Session) SeenFrom(w *Witness, party performatives.Agent) (entries uint6
 func (s *Session) Next(party performatives.Agent) Place {
 	s.witness.Helper()
 	var view struct{ Head struct{ Next Place } }
-	request, asked := fmt.Appendf(nil, `{"sessionId":%q}`, s.ID), now()
-	for end := time.Now().Add(patience); time.Now().Before(end); {
+	request := fmt.Appendf(nil, `{"sessionId":%q}`, s.ID)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
+	defer cancel()
+	if testkit.Until(ctx, func() bool {
+		asked := now()
 		m, err := s.witness.nc.Request(api.Call(party, api.SessionGet.Name), request, time.Second)
 		if err != nil || m.Header.Get(api.ErrorCodeHeader) != "" {
-			s.witness.nc.FlushTimeout(time.Second) //nolint:errcheck // it may be down
-			asked = now()
-			continue
+			return false
 		}
 		if err := json.Unmarshal(m.Data, &view); err != nil {
 			s.witness.Error(err)
 		}
 		s.history.note(ends{view.Head.Next.Sequence}, asked)
 		s.read(view.Head.Next)
-		return view.Head.Next
+		return true
+	}) != nil {
+		s.witness.Errorf("session %s: no view in %s", s.ID, testkit.Patience)
 	}
-	s.witness.Errorf("session %s: no view in %s", s.ID, patience)
 	return view.Head.Next
 }
 

@@ -9,9 +9,9 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/test/fault"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 const alice = performatives.Agent("human://acme.com/alice")

@@ -4,13 +4,13 @@ package fault_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // A watch is somebody who keeps the newest checkpoint of the public log.
@@ -26,20 +26,23 @@ func (w watch) ask(c *testkit.BrokerProcess, command ...string) []byte {
 	w.Helper()
 	program, err := parley()
 	testkit.Must(w, err)
-	for end := time.Now().Add(testkit.Patience); ; {
+	var out []byte
+	testkit.Eventually(w, strings.Join(command, " ")+" is answered", func() bool {
 		cmd := exec.Command(program, append(command, "--url", c.URL, "--data", w.TempDir())...)
-		out, err := cmd.Output()
+		out, err = cmd.Output()
 		if err == nil {
-			return out
+			return true
 		}
 		said := ""
 		if exit, failed := err.(*exec.ExitError); failed { //nolint:errorlint // Output returns it so
 			said = string(exit.Stderr)
 		}
-		if !strings.Contains(said, "503") || strings.Contains(said, "contradicts") || time.Now().After(end) {
+		if !strings.Contains(said, "503") || strings.Contains(said, "contradicts") {
 			w.Fatalf("%s: %v: %s", strings.Join(command, " "), err, said)
 		}
-	}
+		return false
+	})
+	return out
 }
 
 // grows checks that the log extends the checkpoint that was kept.
@@ -54,12 +57,10 @@ func (w watch) complete(c *testkit.BrokerProcess, sessions int) {
 	w.Helper()
 	var agreed []json.RawMessage
 	testkit.Must(w, json.Unmarshal(w.ask(c, "agreement", "ls", "--json"), &agreed))
-	var found struct{ Agreements, Sessions int }
-	for end := time.Now().Add(testkit.Patience); found.Agreements != len(agreed) || found.Sessions != sessions; {
-		if time.Now().After(end) {
-			w.Fatalf("the log has %d agreements and %d sessions, not %d and %d", found.Agreements, found.Sessions, len(agreed), sessions)
-		}
+	testkit.Eventually(w, fmt.Sprintf("the log has %d agreements and %d sessions", len(agreed), sessions), func() bool {
+		var found struct{ Agreements, Sessions int }
 		testkit.Must(w, json.Unmarshal(w.ask(c, "log", "verify", "--json", "--log-url", "http://"+c.HTTPAddr+"/log"), &found))
-	}
+		return found.Agreements == len(agreed) && found.Sessions == sessions
+	})
 	w.Logf("%d agreements and %d sessions, each once in the log", len(agreed), sessions)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // TestStreamsResume kills the broker that serves streams over HTTP in the middle of a session.
@@ -42,7 +42,7 @@ func TestStreamsResume(t *testing.T) {
 	f.post(path+"/messages", seller, `{"performative":"ACCEPT","body":{"referenceId":"invitation"}}`, nil)
 
 	half := make(chan struct{}, 3) // each stream, when it has come so far
-	heard := make([][]int, 3)
+	received := make([][]int, 3)
 	done := make(chan int, 3)
 	for i, stream := range []func(seen func(int)){
 		func(seen func(int)) { f.events(path+"/events", seller, seen) },
@@ -52,7 +52,7 @@ func TestStreamsResume(t *testing.T) {
 		go func() {
 			defer func() { done <- i }()
 			stream(func(sequence int) {
-				if heard[i] = append(heard[i], sequence); sequence == acts/2 {
+				if received[i] = append(received[i], sequence); sequence == acts/2 {
 					half <- struct{}{}
 				}
 			})
@@ -76,8 +76,8 @@ func TestStreamsResume(t *testing.T) {
 		all = append(all, n)
 	}
 	for i, want := range [][]int{all, slices.Delete(slices.Clone(all), 1, 2), all} { // no inbox has what its owner said
-		if !slices.Equal(heard[i], want) {
-			t.Errorf("stream %d brought %v", i, heard[i])
+		if !slices.Equal(received[i], want) {
+			t.Errorf("stream %d brought %v", i, received[i])
 		}
 	}
 }
@@ -91,11 +91,13 @@ type follower struct {
 
 // ask sends a request to one broker after the other until one answers it.
 func (f follower) ask(method, path, as, body string, change func(http.Header)) *http.Response {
-	for n := 0; f.ctx.Err() == nil; n++ {
+	answer := &http.Response{StatusCode: http.StatusGone, Body: http.NoBody}
+	if n := 0; testkit.Until(f.ctx, func() bool {
+		n++
 		r, err := http.NewRequestWithContext(f.ctx, method, "http://"+f.hosts[n%len(f.hosts)]+"/v1/asp"+path, strings.NewReader(body))
 		if err != nil {
 			f.Error(err)
-			break
+			return true
 		}
 		r.Header.Set("Authorization", "Bearer "+as)
 		if body != "" {
@@ -106,15 +108,18 @@ func (f follower) ask(method, path, as, body string, change func(http.Header)) *
 		}
 		a, err := http.DefaultClient.Do(r)
 		if err != nil {
-			continue
+			return false
 		}
-		if a.StatusCode != http.StatusServiceUnavailable {
-			return a
+		if a.StatusCode == http.StatusServiceUnavailable {
+			a.Body.Close()
+			return false
 		}
-		a.Body.Close()
+		answer = a
+		return true
+	}) != nil {
+		f.Error("nobody answers", path)
 	}
-	f.Error("nobody answers", path)
-	return &http.Response{StatusCode: http.StatusGone, Body: http.NoBody}
+	return answer
 }
 
 // post sends an act until it is accepted.
@@ -174,11 +179,12 @@ type entry struct {
 
 // socket follows a WebSocket until the session is over.
 func (f follower) socket(path, as string, seen func(sequence int)) {
-	last := ""
-	for n := 0; f.ctx.Err() == nil; n++ {
+	last, n := "", 0
+	testkit.Until(f.ctx, func() bool { //nolint:errcheck // what was not seen fails the test
+		n++
 		conn, _, err := websocket.Dial(f.ctx, "ws://"+f.hosts[n%len(f.hosts)]+"/v1/asp"+path, nil) //nolint:bodyclose // the connection is the body
 		if err != nil {
-			continue
+			return false
 		}
 		conn.SetReadLimit(-1)
 		err = conn.Write(f.ctx, websocket.MessageText, []byte(`{"type":"auth","token":"`+as+`"`+last+`}`))
@@ -197,8 +203,6 @@ func (f follower) socket(path, as string, seen func(sequence int)) {
 			}
 		}
 		conn.CloseNow() //nolint:errcheck // it is over, or its broker is
-		if websocket.CloseStatus(err) == 4009 {
-			return
-		}
-	}
+		return websocket.CloseStatus(err) == 4009
+	})
 }

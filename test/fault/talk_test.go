@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/test/fault"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 const (
@@ -60,7 +60,7 @@ func talkOf(w *fault.Witness, sessions int, seed uint64) *talk {
 	return k
 }
 
-// counts notes an answer, and tells whether to go on.
+// counts notes an answer, and reports whether to go on.
 func (k *talk) counts() bool {
 	k.answered.Add(1)
 	select {

@@ -24,11 +24,9 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/transcript"
+	"github.com/parley-asp/parley/test/testkit"
 )
-
-// patience is how long a witness waits for what must happen.
-const patience = 3 * time.Minute
 
 // A Witness is one plain connection to a broker under --dev.
 type Witness struct {
@@ -117,7 +115,7 @@ func (w *Witness) Invite(inviter, invitee performatives.Agent, within time.Durat
 // the session.
 func (s *Session) Closed(party performatives.Agent, reason string) {
 	s.witness.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); {
+	for end := time.Now().Add(testkit.Patience); time.Now().Before(end); {
 		lines := s.transcript()
 		last, err := transcript.Read(lines[len(lines)-1])
 		if err != nil {
@@ -139,10 +137,13 @@ func (s *Session) Closed(party performatives.Agent, reason string) {
 func (s *Session) Say(sender performatives.Agent, act, body string) api.Acceptance {
 	s.witness.Helper()
 	p := s.promise(sender, act, body, nil)
-	m := s.send(p)
-	for end := time.Now().Add(patience); m.Header.Get(api.ErrorCodeHeader) != "" && s.history.lags(now()) && time.Now().Before(end); {
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
+	defer cancel()
+	var m *nats.Msg
+	testkit.Until(ctx, func() bool { //nolint:errcheck // what is refused then fails the test
 		m = s.send(p)
-	}
+		return m.Header.Get(api.ErrorCodeHeader) == "" || !s.history.lags(now())
+	})
 	p.answer = s.acceptance(m)
 	s.history.accepted(p.id, p.answer.Sequence)
 	s.keep(p)
@@ -165,7 +166,7 @@ func (s *Session) SayOnce(ctx context.Context, sender performatives.Agent, act, 
 // Code submits an act and returns the code of its refusal, "" if it is accepted.
 func (s *Session) Code(sender performatives.Agent, act, body string) string {
 	s.witness.Helper()
-	m, err := s.witness.nc.Request(api.Submit(sender, s.ID), s.promise(sender, act, body, nil).envelope, patience)
+	m, err := s.witness.nc.Request(api.Submit(sender, s.ID), s.promise(sender, act, body, nil).envelope, testkit.Patience)
 	if err != nil {
 		s.witness.Fatal(err)
 	}
@@ -191,7 +192,7 @@ func (s *Session) Refused(sender performatives.Agent, act, body string, copies i
 		}
 	}
 	if m := s.send(p); m.Header.Get(api.ErrorCodeHeader) == "" {
-		s.witness.Errorf("session %s: heard although there is nothing to answer: %s", s.ID, m.Data)
+		s.witness.Errorf("session %s: answered although there is nothing to answer: %s", s.ID, m.Data)
 	}
 	return answers
 }
@@ -233,21 +234,24 @@ func (s *Session) promise(sender performatives.Agent, act, body string, at *Plac
 func (s *Session) send(p promise) *nats.Msg {
 	s.witness.Helper()
 	s.history.sends(p.id)
-	for end := time.Now().Add(patience); time.Now().Before(end); {
-		m, err := s.witness.nc.Request(api.Submit(p.sender, s.ID), p.envelope, time.Second)
-		if err != nil || m.Header.Get(api.ErrorCodeHeader) == "503" {
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
+	defer cancel()
+	m := &nats.Msg{Data: []byte("{}")}
+	if testkit.Until(ctx, func() bool {
+		answer, err := s.witness.nc.Request(api.Submit(p.sender, s.ID), p.envelope, time.Second)
+		if err != nil || answer.Header.Get(api.ErrorCodeHeader) == "503" { // nobody is there, or not yet
 			select {
 			case s.witness.missed <- struct{}{}:
 			default:
 			}
-			// Nobody there, or not yet: a round trip to the server paces the next try.
-			s.witness.nc.FlushTimeout(time.Second) //nolint:errcheck // it may be down
-			continue
+			return false
 		}
-		return m
+		m = answer
+		return true
+	}) != nil {
+		s.witness.Errorf("session %s: no answer in %s", s.ID, testkit.Patience)
 	}
-	s.witness.Errorf("session %s: no answer in %s", s.ID, patience)
-	return &nats.Msg{Data: []byte("{}")}
+	return m
 }
 
 func (s *Session) acceptance(m *nats.Msg) (a api.Acceptance) {
@@ -331,21 +335,21 @@ func (s *Session) Check(parties ...performatives.Agent) {
 // Call asks as operator, until there is an answer.
 func (w *Witness) Call(verb, request string, answer any) {
 	w.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
+	defer cancel()
 	var last error
-	for end := time.Now().Add(patience); time.Now().Before(end); {
+	if testkit.Until(ctx, func() bool {
 		m, err := w.nc.Request(api.OperatorCall(verb), []byte(request), 5*time.Second)
-		if err == nil && m.Header.Get(api.ErrorCodeHeader) == "" {
-			if err := json.Unmarshal(m.Data, answer); err != nil {
-				w.Fatal(err)
-			}
-			return
+		if err == nil && m.Header.Get(api.ErrorCodeHeader) != "" {
+			err = errors.New(string(m.Data))
 		}
 		if last = err; err == nil {
-			last = errors.New(string(m.Data))
+			testkit.Must(w, json.Unmarshal(m.Data, answer))
 		}
-		w.nc.FlushTimeout(time.Second) //nolint:errcheck // it may be down
+		return err == nil
+	}) != nil {
+		w.Fatalf("%s: %v", verb, last)
 	}
-	w.Fatalf("%s: %v", verb, last)
 }
 
 // State is what the session is in.

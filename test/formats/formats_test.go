@@ -16,10 +16,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/modes"
+	"github.com/parley-asp/parley/session/transcript"
 )
 
 // The states may be shown in another way one day, and are written again then;
@@ -27,7 +27,7 @@ import (
 var update = flag.Bool("update", false, "write the states that transcripts lead to")
 
 // TestEveryFormat verifies and replays each transcript of each format: it is
-// genuine, its acts are heard by the rules, and they lead to the same state as
+// genuine, its acts are accepted by the rules, and they lead to the same state as
 // when it was made.
 func TestEveryFormat(t *testing.T) {
 	t.Parallel()

@@ -15,9 +15,9 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	a2agateway "github.com/parley-asp/parley/gateway/a2a"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/transcript"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // TestA2AClients has buyers that speak A2A, by its Python and its JavaScript SDK, negotiate with
@@ -37,7 +37,7 @@ func TestA2AClients(t *testing.T) {
 				token, err := w.OperatorClient().AddToken(w.Ctx, api.AddToken{Agent: buys})
 				testkit.Must(t, err)
 				sells := w.Principal("agent://widgets.co/seller", func(c *api.Card) { c.Name, c.A2A = "Seller", true })
-				_, err = w.OperatorClient().Host(w.Ctx, sells.Agent)
+				_, err = client.Do(w.Ctx, w.OperatorClient(), api.AgentHost, api.AgentRef{Agent: sells.Agent})
 				testkit.Must(t, err)
 				decides := w.Principal("human://acme.com/alice")
 				go sell(w, w.Client(sells.Agent), decides)
@@ -88,7 +88,7 @@ func verify(t *testing.T, w *testkit.World, as performatives.Agent, id performat
 	t.Helper()
 	entries, err := w.Client(as).Transcript(w.Ctx, id)
 	testkit.Must(t, err)
-	verifier := transcript.NewVerifier(w.Key(), transcript.Expect{Session: id, Length: length})
+	verifier := transcript.NewVerifier(w.Server.Broker.Command.Key(), transcript.Expect{Session: id, Length: length})
 	for _, e := range entries {
 		for _, fault := range verifier.Add(e.Bytes) {
 			t.Error(fault)

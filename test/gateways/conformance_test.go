@@ -11,11 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/zap"
-
 	httpgateway "github.com/parley-asp/parley/gateway/http"
 	gateway "github.com/parley-asp/parley/gateway/mcp"
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // withToken adds a token, which the runner cannot send, for localhost only.
@@ -57,9 +55,7 @@ func TestMCPConformance(t *testing.T) {
 	w, env := hosts(t)
 	server := gateway.New(gateway.Options{Caller: gateway.Admitted, Change: wants})
 	fixtures(server)
-	h := gateway.Serve(gateway.HTTPOptions{
-		Broker: w.Broker, Hosted: w.Hosted(), Admit: w.Custody().Admit, Log: zap.NewNop(),
-	}, server, true)
+	h := gateway.Serve(gateway.HTTPOptions{Service: w.Server.Broker.Service}, server, true)
 	conforms(t, withToken(t, tokenOf(env, "BUYER"), h))
 }
 

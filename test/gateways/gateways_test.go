@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 var installed = flag.String("installed", "", "the directory in which .ci/gateways has installed Python and Node packages")

@@ -12,9 +12,10 @@ import (
 	"testing"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/testkit"
+	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/transcript"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // TestMACP has MACP's Python SDK play sessions of its proposal mode, each case of macp_cases.py by itself.
@@ -45,7 +46,7 @@ func TestMACP(t *testing.T) {
 func verified(t *testing.T, w *testkit.World, a performatives.Agent) {
 	t.Helper()
 	c := w.Client(a)
-	list, err := c.SessionPage(w.Ctx, api.ListSessions{})
+	list, err := client.Do(w.Ctx, c, api.SessionList, api.ListSessions{})
 	testkit.Must(t, err)
 	if len(list.Sessions) == 0 {
 		t.Error("there is no session to verify")
@@ -53,7 +54,7 @@ func verified(t *testing.T, w *testkit.World, a performatives.Agent) {
 	for _, row := range list.Sessions {
 		entries, err := c.Transcript(w.Ctx, row.Session)
 		testkit.Must(t, err)
-		verifier := transcript.NewVerifier(w.Key(), transcript.Expect{Session: row.Session})
+		verifier := transcript.NewVerifier(w.Server.Broker.Command.Key(), transcript.Expect{Session: row.Session})
 		for _, e := range entries {
 			for _, fault := range verifier.Add(e.Bytes) {
 				t.Error(fault)
@@ -97,7 +98,7 @@ func TestMACPSuspended(t *testing.T) {
 		testkit.Must(t, err)
 	}
 	next("")
-	list, err := c.SessionPage(w.Ctx, api.ListSessions{})
+	list, err := client.Do(w.Ctx, c, api.SessionList, api.ListSessions{})
 	testkit.Must(t, err)
 	id := list.Sessions[0].Session
 	seller.Say(id, &performatives.AcceptBody{ReferenceID: "invitation"})

@@ -31,8 +31,8 @@ async def main():
         invited = await vendor("wait_for_turn")
         assert invited["status"] == "turn", invited
         await vendor("accept", sessionId=session, referenceId=invited["referenceId"])
-        heard = await buyer(opened["next"]["tool"], **opened["next"]["arguments"])
-        assert heard["status"] == "news", heard
+        news = await buyer(opened["next"]["tool"], **opened["next"]["arguments"])
+        assert news["status"] == "news", news
         refused = await buyer("accept", sessionId=session, referenceId="nothing")
         assert "refused" in refused, refused
         await buyer("propose", sessionId=session, type="service-agreement", subject="cups", terms={"price": 5})

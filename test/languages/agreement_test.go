@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// TestAgreementVectors: a program in Python accepts the vectors of agreement/, and none that was changed.
+// TestAgreementVectors: a program in Python accepts the vectors of session/agreement/, and none that was changed.
 func TestAgreementVectors(t *testing.T) {
 	t.Parallel()
 	check := func(file string) ([]byte, error) {
 		return exec.CommandContext(t.Context(), filepath.Join(*installed, "python", "bin", "python"), "agreement.py", file).CombinedOutput()
 	}
-	vectors, err := filepath.Glob(filepath.Join("..", "..", "agreement", "testdata", "*.json"))
+	vectors, err := filepath.Glob(filepath.Join("..", "..", "session", "agreement", "testdata", "*.json"))
 	if err != nil || len(vectors) < 2 {
 		t.Fatalf("%d vectors, %v", len(vectors), err)
 	}

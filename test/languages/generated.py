@@ -15,7 +15,7 @@ def client(agent):
     return AuthenticatedClient(base_url=os.environ["BASE"], token=agent, raise_on_unexpected_status=True)
 
 
-buyer, seller, stranger = client(BUYER), client(SELLER), client("agent://other.io/x")
+buyer, seller, outsider = client(BUYER), client(SELLER), client("agent://other.io/x")
 
 card = put_agents_agent_id_card.sync(SELLER, client=seller, body=PutAgentsAgentIdCardBody.from_dict({"name": "Cups Ltd", "capabilities": ["cups"]}))
 assert card.name == "Cups Ltd" and get_agents_agent_id_card.sync(SELLER, client=buyer).capabilities == ["cups"], card
@@ -37,7 +37,7 @@ assert again.duplicate is True and again.sequence_number == first.sequence_numbe
 assert say(buyer, "COUNTER", "c", proposalId="p2", referenceId="p1", terms={"price": 400}).state == "CONVERSING"
 refused = say(buyer, "ACCEPT", "d", referenceId="p2")
 assert isinstance(refused, Problem) and (refused.status, refused.code) == (403, "own_proposal"), refused
-assert isinstance(get_sessions_session_id.sync(session, client=stranger), Problem)
+assert isinstance(get_sessions_session_id.sync(session, client=outsider), Problem)
 
 waiting = get_sessions.sync(client=seller, awaiting="me")
 assert [str(row.session_id) for row in waiting.sessions] == [session], waiting

@@ -1,6 +1,6 @@
 //go:build languages
 
-// Package languages runs the programs of docs/LANGUAGES.md as they stand there, and holds
+// Package languages runs the agents of examples/agents, and holds
 // HTTP to its OpenAPI description: .ci/languages installs what they use, and runs this.
 package languages
 
@@ -12,13 +12,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/transcript"
+	"github.com/parley-asp/parley/session/transcript"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 var installed = flag.String("installed", "", "the directory in which .ci/languages has installed Python and Node packages")
@@ -28,20 +27,15 @@ const (
 	seller = performatives.Agent("agent://widgets.co/Sales")
 )
 
-// program writes a code block of the page, such as "python buyer.py", where its packages are found.
-func program(t *testing.T, block string) (path string) {
+// program copies an agent of examples/agents to where its packages are found.
+func program(t *testing.T, name string) (path string) {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "LANGUAGES.md"))
+	source, err := os.ReadFile(filepath.Join("..", "..", "examples", "agents", name))
 	testkit.Must(t, err)
-	found := regexp.MustCompile("(?s)```" + regexp.QuoteMeta(block) + "\n(.*?)```").FindSubmatch(page)
-	if found == nil {
-		t.Fatalf("docs/LANGUAGES.md has no block %q", block)
-	}
 	dir := t.TempDir()
 	testkit.Must(t, os.Symlink(filepath.Join(*installed, "node_modules"), filepath.Join(dir, "node_modules")))
-	_, name, _ := strings.Cut(block, " ")
 	path = filepath.Join(dir, name)
-	testkit.Must(t, os.WriteFile(path, found[1], 0o600))
+	testkit.Must(t, os.WriteFile(path, source, 0o600))
 	return path
 }
 
@@ -50,9 +44,11 @@ func start(t *testing.T, ctx context.Context, p *testkit.Principal, url string, 
 	t.Helper()
 	seed, err := p.Key.Seed()
 	testkit.Must(t, err)
+	login, err := testkit.LoginOf(t, p.Key).Seed()
+	testkit.Must(t, err)
 	var out, faults bytes.Buffer
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Env = append(os.Environ(), "AGENT="+string(p.Agent), "PEER="+string(seller), "SEED="+string(seed), "NATS="+url)
+	cmd.Env = append(os.Environ(), "AGENT="+string(p.Agent), "PEER="+string(seller), "SEED="+string(seed), "LOGIN="+string(login), "NATS="+url)
 	cmd.Stdout, cmd.Stderr = &out, &faults
 	testkit.Must(t, cmd.Start())
 	return func() string {
@@ -64,7 +60,7 @@ func start(t *testing.T, ctx context.Context, p *testkit.Principal, url string, 
 	}
 }
 
-// TestDeal has the Python buyer and the JavaScript seller of docs/LANGUAGES.md agree, and verifies
+// TestDeal has the Python buyer and the JavaScript seller of examples/agents agree, and verifies
 // what they signed.
 func TestDeal(t *testing.T) {
 	for name, url := range map[string]func(*testkit.World) string{
@@ -76,8 +72,8 @@ func TestDeal(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*testkit.Patience)
 			defer cancel()
 			w := testkit.NewWorld(t, testkit.Options{Websocket: "127.0.0.1:-1"})
-			sells := start(t, ctx, w.Principal(seller), url(w), "node", program(t, "js seller.mjs"))
-			buys := start(t, ctx, w.Principal(buyer), w.URL, filepath.Join(*installed, "python", "bin", "python"), program(t, "python buyer.py"))
+			sells := start(t, ctx, w.Principal(seller), url(w), "node", program(t, "seller.mjs"))
+			buys := start(t, ctx, w.Principal(buyer), w.URL, filepath.Join(*installed, "python", "bin", "python"), program(t, "buyer.py"))
 			said := buys()
 			sells()
 			id, agreed, _ := strings.Cut(strings.TrimSpace(said), " ")
@@ -88,7 +84,7 @@ func TestDeal(t *testing.T) {
 			c := w.Client(buyer)
 			entries, err := c.Transcript(ctx, performatives.SessionID(id))
 			testkit.Must(t, err)
-			verifier := transcript.NewVerifier(w.Key(), transcript.Expect{Session: performatives.SessionID(id), Length: 6})
+			verifier := transcript.NewVerifier(w.Server.Broker.Command.Key(), transcript.Expect{Session: performatives.SessionID(id), Length: 6})
 			for _, e := range entries {
 				for _, fault := range verifier.Add(e.Bytes) {
 					t.Error(fault)

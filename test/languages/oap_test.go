@@ -12,10 +12,10 @@ import (
 
 	"github.com/nats-io/nkeys"
 
-	"github.com/parley-asp/parley/agreement"
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session/agreement"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // TestOAP has a program with nothing but Node's crypto play both parties of a negotiation by
@@ -48,7 +48,7 @@ func TestOAP(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, faults.String())
 	}
-	r := agreement.Verify([]byte(strings.TrimSpace(string(said))), agreement.Trust{Keys: own, Broker: w.Key()})
+	r := agreement.Verify([]byte(strings.TrimSpace(string(said))), agreement.Trust{Keys: own, Broker: w.Server.Broker.Command.Key()})
 	if len(r.Faults) > 0 || len(r.Signed) != 2 {
 		t.Errorf("the agreement has the faults %v, signed by %v", r.Faults, r.Signed)
 	}

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 const human = performatives.Agent("human://acme.com/alice")

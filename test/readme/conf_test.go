@@ -3,8 +3,6 @@ package readme
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,15 +11,15 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/internal/testkit"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
-// TestServerConfiguration runs a server from the fragment of docs/OPERATIONS.md,
+// TestServerConfiguration runs a server from examples/nats-server.conf,
 // a broker on it, and a negotiation over that: what needs each import.
 func TestServerConfiguration(t *testing.T) {
-	text := named(t, document(t, "docs/OPERATIONS.md"), "conf")
+	text := document(t, "examples/nats-server.conf")
 	keys := map[string]nkeys.KeyPair{}
 	for _, who := range []string{"BROKER", "ALPHA", "BETA", "OPERATOR"} {
 		keys[who] = testkit.NewKey(t)
@@ -33,11 +31,11 @@ func TestServerConfiguration(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(context.Background(), 2*testkit.Patience)
 	defer cancel()
-	n, err := server.Start(ctx, server.Options{Data: t.TempDir(), NATS: url, NATSOptions: []nats.Option{testkit.Login(t, keys["BROKER"])}})
+	n, err := server.Start(ctx, server.Options{Data: t.TempDir(), NATS: url, NATSOptions: []nats.Option{testkit.Bare(t, keys["BROKER"])}})
 	testkit.Must(t, err)
 	t.Cleanup(func() { n.Close(context.Background()) })
 
-	operator, err := client.ConnectOperator(ctx, url, client.Key(testkit.Signer(t, keys["OPERATOR"])))
+	operator, err := client.ConnectOperator(ctx, url, client.Login(testkit.Signer(t, keys["OPERATOR"])))
 	testkit.Must(t, err)
 	defer operator.Close()
 	events, err := operator.Conn().SubscribeSync(api.AllEvents)
@@ -46,11 +44,11 @@ func TestServerConfiguration(t *testing.T) {
 		t.Errorf("the operator finds no service: %v", err)
 	}
 	join := func(uri performatives.Agent, who string) *client.Client {
-		signer := testkit.Signer(t, keys[who])
+		signer := testkit.Signer(t, testkit.NewKey(t))
 		if _, err := operator.AddAgent(ctx, api.Card{Agent: uri, Key: signer.Key()}); err != nil {
 			t.Fatal(err)
 		}
-		c, err := client.Connect(ctx, url, uri, client.Key(signer))
+		c, err := client.Connect(ctx, url, uri, client.Key(signer), client.Login(testkit.Signer(t, keys[who])))
 		testkit.Must(t, err)
 		t.Cleanup(func() { c.Close() })
 		return c
@@ -75,15 +73,15 @@ func TestServerConfiguration(t *testing.T) {
 
 	// What the permissions are for.
 	denied := make(chan error, 1)
-	stranger, err := nats.Connect(url, testkit.Login(t, keys["ALPHA"]), nats.CustomInboxPrefix("_INBOX."+alpha.Agent().Token()),
+	outsider, err := nats.Connect(url, testkit.Bare(t, keys["ALPHA"]), nats.CustomInboxPrefix("_INBOX."+alpha.Agent().Token()),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { denied <- err }))
 	testkit.Must(t, err)
-	t.Cleanup(stranger.Close)
+	t.Cleanup(outsider.Close)
 	for _, subject := range []string{
 		api.Call(beta.Agent(), api.SessionList.Name), api.Submit(beta.Agent(), s.ID()), api.Session(s.ID()),
 		"$JS.API.STREAM.INFO." + api.SessionsStream, "$JS.API.INFO", api.OperatorCall(api.SessionList.Name),
 	} {
-		testkit.Must(t, stranger.Publish(subject, []byte("{}")))
+		testkit.Must(t, outsider.Publish(subject, []byte("{}")))
 		select {
 		case err := <-denied:
 			if !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(err.Error(), subject) {
@@ -92,14 +90,5 @@ func TestServerConfiguration(t *testing.T) {
 		case <-ctx.Done():
 			t.Fatalf("alpha may publish on %s", subject)
 		}
-	}
-}
-
-// TestEscalationsFile compares the example in OPERATIONS.md with the file that the server tests read.
-func TestEscalationsFile(t *testing.T) {
-	tested, err := os.ReadFile(filepath.Join(root(t), "server", "testdata", "escalations.yaml"))
-	testkit.Must(t, err)
-	if shown := named(t, document(t, "docs/OPERATIONS.md"), "yaml escalations"); shown != string(tested) {
-		t.Errorf("docs/OPERATIONS.md shows another file than server/testdata/escalations.yaml:\n%s", shown)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"os"
@@ -20,9 +19,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-asp/parley/internal/testkit"
-	"github.com/parley-asp/parley/modes"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session/modes"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // TestTour runs every block marked sh, in order and in one shell, as a reader would who
@@ -106,7 +105,7 @@ const patience = 20 * time.Minute // for the whole tour, go install included
 
 func newShell(t *testing.T) *shell {
 	t.Helper()
-	s := &shell{t: t, dir: t.TempDir(), http: free(t)}
+	s := &shell{t: t, dir: t.TempDir(), http: testkit.FreeAddress(t)}
 	seeSources(t)
 	bin := filepath.Join(s.dir, "bin")
 	build := exec.Command("go", "build", "-o", bin+string(filepath.Separator), "./test/readme/nats")
@@ -117,7 +116,7 @@ func newShell(t *testing.T) *shell {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	bash := exec.CommandContext(ctx, "bash", "--noprofile", "--norc")
 	bash.Dir = root(t)
-	nats := "nats://" + free(t)
+	nats := "nats://" + testkit.FreeAddress(t)
 	bash.Env = append(slices.DeleteFunc(os.Environ(), foreign),
 		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "GOBIN="+bin, "TMPDIR="+s.dir,
 		"NATS_URL="+nats, "PARLEY_URL="+nats, "PARLEY_LISTEN="+strings.TrimPrefix(nats, "nats://"), "PARLEY_HTTP="+s.http)
@@ -174,17 +173,6 @@ func pipe(t *testing.T) (r, w *os.File) {
 		t.Fatal(err)
 	}
 	return r, w
-}
-
-// free finds an address of this machine that nobody listens on.
-func free(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func (s *shell) tell(line string) {

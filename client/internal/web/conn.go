@@ -103,7 +103,7 @@ func (w *Conn) Request(ctx context.Context, subject string, data []byte) ([]byte
 
 // Events calls each with what comes to the inbox after an event, until the stream ends.
 func (w *Conn) Events(ctx context.Context, after uint64, each func(id uint64, data []byte) error) error {
-	reply, err := w.send(ctx, http.MethodGet, base+"/inbox/events", "", nil, strconv.FormatUint(after, 10))
+	reply, err := w.send(ctx, http.MethodGet, api.InboxEventsEndpoint.Path(), "", nil, strconv.FormatUint(after, 10))
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 // Command gen writes the Go code of MACP's messages and service, in gateway/macp/pb, from
 // the .proto files beside it. They are those of PyPI's macp-proto 0.1.13, which has them
-// as descriptors. The compiler and the plugins are pinned in go.mod and tools/go.mod.
+// as descriptors, without the RPCs that the gateway does not serve and the messages that
+// only those have: the server answers them UNIMPLEMENTED, as any that it does not know. The
+// compiler and the plugins are pinned in go.mod and tools/go.mod.
 package main
 
 import (

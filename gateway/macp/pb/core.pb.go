@@ -21,67 +21,6 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-type SessionLifecycleEvent_EventType int32
-
-const (
-	SessionLifecycleEvent_EVENT_TYPE_UNSPECIFIED SessionLifecycleEvent_EventType = 0
-	SessionLifecycleEvent_EVENT_TYPE_CREATED     SessionLifecycleEvent_EventType = 1
-	SessionLifecycleEvent_EVENT_TYPE_RESOLVED    SessionLifecycleEvent_EventType = 2
-	SessionLifecycleEvent_EVENT_TYPE_EXPIRED     SessionLifecycleEvent_EventType = 3
-	SessionLifecycleEvent_EVENT_TYPE_SUSPENDED   SessionLifecycleEvent_EventType = 4
-	SessionLifecycleEvent_EVENT_TYPE_RESUMED     SessionLifecycleEvent_EventType = 5
-	SessionLifecycleEvent_EVENT_TYPE_CANCELLED   SessionLifecycleEvent_EventType = 6
-)
-
-// Enum value maps for SessionLifecycleEvent_EventType.
-var (
-	SessionLifecycleEvent_EventType_name = map[int32]string{
-		0: "EVENT_TYPE_UNSPECIFIED",
-		1: "EVENT_TYPE_CREATED",
-		2: "EVENT_TYPE_RESOLVED",
-		3: "EVENT_TYPE_EXPIRED",
-		4: "EVENT_TYPE_SUSPENDED",
-		5: "EVENT_TYPE_RESUMED",
-		6: "EVENT_TYPE_CANCELLED",
-	}
-	SessionLifecycleEvent_EventType_value = map[string]int32{
-		"EVENT_TYPE_UNSPECIFIED": 0,
-		"EVENT_TYPE_CREATED":     1,
-		"EVENT_TYPE_RESOLVED":    2,
-		"EVENT_TYPE_EXPIRED":     3,
-		"EVENT_TYPE_SUSPENDED":   4,
-		"EVENT_TYPE_RESUMED":     5,
-		"EVENT_TYPE_CANCELLED":   6,
-	}
-)
-
-func (x SessionLifecycleEvent_EventType) Enum() *SessionLifecycleEvent_EventType {
-	p := new(SessionLifecycleEvent_EventType)
-	*p = x
-	return p
-}
-
-func (x SessionLifecycleEvent_EventType) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (SessionLifecycleEvent_EventType) Descriptor() protoreflect.EnumDescriptor {
-	return file_macp_v1_core_proto_enumTypes[0].Descriptor()
-}
-
-func (SessionLifecycleEvent_EventType) Type() protoreflect.EnumType {
-	return &file_macp_v1_core_proto_enumTypes[0]
-}
-
-func (x SessionLifecycleEvent_EventType) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use SessionLifecycleEvent_EventType.Descriptor instead.
-func (SessionLifecycleEvent_EventType) EnumDescriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{64, 0}
-}
-
 type Root struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Uri           string                 `protobuf:"bytes,1,opt,name=uri,proto3" json:"uri,omitempty"`
@@ -922,150 +861,6 @@ func (x *InitializeResponse) GetInstructions() string {
 	return ""
 }
 
-type SignalPayload struct {
-	state                protoimpl.MessageState `protogen:"open.v1"`
-	SignalType           string                 `protobuf:"bytes,1,opt,name=signal_type,json=signalType,proto3" json:"signal_type,omitempty"`
-	Data                 []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
-	Confidence           float64                `protobuf:"fixed64,3,opt,name=confidence,proto3" json:"confidence,omitempty"`
-	CorrelationSessionId string                 `protobuf:"bytes,4,opt,name=correlation_session_id,json=correlationSessionId,proto3" json:"correlation_session_id,omitempty"`
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
-}
-
-func (x *SignalPayload) Reset() {
-	*x = SignalPayload{}
-	mi := &file_macp_v1_core_proto_msgTypes[14]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SignalPayload) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SignalPayload) ProtoMessage() {}
-
-func (x *SignalPayload) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[14]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SignalPayload.ProtoReflect.Descriptor instead.
-func (*SignalPayload) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{14}
-}
-
-func (x *SignalPayload) GetSignalType() string {
-	if x != nil {
-		return x.SignalType
-	}
-	return ""
-}
-
-func (x *SignalPayload) GetData() []byte {
-	if x != nil {
-		return x.Data
-	}
-	return nil
-}
-
-func (x *SignalPayload) GetConfidence() float64 {
-	if x != nil {
-		return x.Confidence
-	}
-	return 0
-}
-
-func (x *SignalPayload) GetCorrelationSessionId() string {
-	if x != nil {
-		return x.CorrelationSessionId
-	}
-	return ""
-}
-
-type ProgressPayload struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	ProgressToken   string                 `protobuf:"bytes,1,opt,name=progress_token,json=progressToken,proto3" json:"progress_token,omitempty"`
-	Progress        float64                `protobuf:"fixed64,2,opt,name=progress,proto3" json:"progress,omitempty"`
-	Total           float64                `protobuf:"fixed64,3,opt,name=total,proto3" json:"total,omitempty"`
-	Message         string                 `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
-	TargetMessageId string                 `protobuf:"bytes,5,opt,name=target_message_id,json=targetMessageId,proto3" json:"target_message_id,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
-}
-
-func (x *ProgressPayload) Reset() {
-	*x = ProgressPayload{}
-	mi := &file_macp_v1_core_proto_msgTypes[15]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ProgressPayload) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ProgressPayload) ProtoMessage() {}
-
-func (x *ProgressPayload) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[15]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ProgressPayload.ProtoReflect.Descriptor instead.
-func (*ProgressPayload) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{15}
-}
-
-func (x *ProgressPayload) GetProgressToken() string {
-	if x != nil {
-		return x.ProgressToken
-	}
-	return ""
-}
-
-func (x *ProgressPayload) GetProgress() float64 {
-	if x != nil {
-		return x.Progress
-	}
-	return 0
-}
-
-func (x *ProgressPayload) GetTotal() float64 {
-	if x != nil {
-		return x.Total
-	}
-	return 0
-}
-
-func (x *ProgressPayload) GetMessage() string {
-	if x != nil {
-		return x.Message
-	}
-	return ""
-}
-
-func (x *ProgressPayload) GetTargetMessageId() string {
-	if x != nil {
-		return x.TargetMessageId
-	}
-	return ""
-}
-
 type SessionStartPayload struct {
 	state                protoimpl.MessageState `protogen:"open.v1"`
 	Intent               string                 `protobuf:"bytes,1,opt,name=intent,proto3" json:"intent,omitempty"`
@@ -1084,7 +879,7 @@ type SessionStartPayload struct {
 
 func (x *SessionStartPayload) Reset() {
 	*x = SessionStartPayload{}
-	mi := &file_macp_v1_core_proto_msgTypes[16]
+	mi := &file_macp_v1_core_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1096,7 +891,7 @@ func (x *SessionStartPayload) String() string {
 func (*SessionStartPayload) ProtoMessage() {}
 
 func (x *SessionStartPayload) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[16]
+	mi := &file_macp_v1_core_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1109,7 +904,7 @@ func (x *SessionStartPayload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionStartPayload.ProtoReflect.Descriptor instead.
 func (*SessionStartPayload) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{16}
+	return file_macp_v1_core_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SessionStartPayload) GetIntent() string {
@@ -1182,170 +977,6 @@ func (x *SessionStartPayload) GetMaxSuspendMs() int64 {
 	return 0
 }
 
-type SessionCancelPayload struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
-	CancelledBy   string                 `protobuf:"bytes,2,opt,name=cancelled_by,json=cancelledBy,proto3" json:"cancelled_by,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SessionCancelPayload) Reset() {
-	*x = SessionCancelPayload{}
-	mi := &file_macp_v1_core_proto_msgTypes[17]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SessionCancelPayload) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SessionCancelPayload) ProtoMessage() {}
-
-func (x *SessionCancelPayload) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[17]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SessionCancelPayload.ProtoReflect.Descriptor instead.
-func (*SessionCancelPayload) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{17}
-}
-
-func (x *SessionCancelPayload) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
-func (x *SessionCancelPayload) GetCancelledBy() string {
-	if x != nil {
-		return x.CancelledBy
-	}
-	return ""
-}
-
-type SessionSuspendPayload struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
-	SuspendedBy   string                 `protobuf:"bytes,2,opt,name=suspended_by,json=suspendedBy,proto3" json:"suspended_by,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SessionSuspendPayload) Reset() {
-	*x = SessionSuspendPayload{}
-	mi := &file_macp_v1_core_proto_msgTypes[18]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SessionSuspendPayload) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SessionSuspendPayload) ProtoMessage() {}
-
-func (x *SessionSuspendPayload) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[18]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SessionSuspendPayload.ProtoReflect.Descriptor instead.
-func (*SessionSuspendPayload) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{18}
-}
-
-func (x *SessionSuspendPayload) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
-func (x *SessionSuspendPayload) GetSuspendedBy() string {
-	if x != nil {
-		return x.SuspendedBy
-	}
-	return ""
-}
-
-type SessionResumePayload struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
-	ResumedBy     string                 `protobuf:"bytes,2,opt,name=resumed_by,json=resumedBy,proto3" json:"resumed_by,omitempty"`
-	BankedMs      int64                  `protobuf:"varint,3,opt,name=banked_ms,json=bankedMs,proto3" json:"banked_ms,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SessionResumePayload) Reset() {
-	*x = SessionResumePayload{}
-	mi := &file_macp_v1_core_proto_msgTypes[19]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SessionResumePayload) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SessionResumePayload) ProtoMessage() {}
-
-func (x *SessionResumePayload) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[19]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SessionResumePayload.ProtoReflect.Descriptor instead.
-func (*SessionResumePayload) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{19}
-}
-
-func (x *SessionResumePayload) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
-func (x *SessionResumePayload) GetResumedBy() string {
-	if x != nil {
-		return x.ResumedBy
-	}
-	return ""
-}
-
-func (x *SessionResumePayload) GetBankedMs() int64 {
-	if x != nil {
-		return x.BankedMs
-	}
-	return 0
-}
-
 type CommitmentRef struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	SessionId      string                 `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
@@ -1356,7 +987,7 @@ type CommitmentRef struct {
 
 func (x *CommitmentRef) Reset() {
 	*x = CommitmentRef{}
-	mi := &file_macp_v1_core_proto_msgTypes[20]
+	mi := &file_macp_v1_core_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1368,7 +999,7 @@ func (x *CommitmentRef) String() string {
 func (*CommitmentRef) ProtoMessage() {}
 
 func (x *CommitmentRef) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[20]
+	mi := &file_macp_v1_core_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1381,7 +1012,7 @@ func (x *CommitmentRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitmentRef.ProtoReflect.Descriptor instead.
 func (*CommitmentRef) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{20}
+	return file_macp_v1_core_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CommitmentRef) GetSessionId() string {
@@ -1415,7 +1046,7 @@ type CommitmentPayload struct {
 
 func (x *CommitmentPayload) Reset() {
 	*x = CommitmentPayload{}
-	mi := &file_macp_v1_core_proto_msgTypes[21]
+	mi := &file_macp_v1_core_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1427,7 +1058,7 @@ func (x *CommitmentPayload) String() string {
 func (*CommitmentPayload) ProtoMessage() {}
 
 func (x *CommitmentPayload) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[21]
+	mi := &file_macp_v1_core_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1440,7 +1071,7 @@ func (x *CommitmentPayload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitmentPayload.ProtoReflect.Descriptor instead.
 func (*CommitmentPayload) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{21}
+	return file_macp_v1_core_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CommitmentPayload) GetCommitmentId() string {
@@ -1517,7 +1148,7 @@ type ParticipantActivity struct {
 
 func (x *ParticipantActivity) Reset() {
 	*x = ParticipantActivity{}
-	mi := &file_macp_v1_core_proto_msgTypes[22]
+	mi := &file_macp_v1_core_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1529,7 +1160,7 @@ func (x *ParticipantActivity) String() string {
 func (*ParticipantActivity) ProtoMessage() {}
 
 func (x *ParticipantActivity) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[22]
+	mi := &file_macp_v1_core_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1542,7 +1173,7 @@ func (x *ParticipantActivity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ParticipantActivity.ProtoReflect.Descriptor instead.
 func (*ParticipantActivity) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{22}
+	return file_macp_v1_core_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ParticipantActivity) GetParticipantId() string {
@@ -1587,7 +1218,7 @@ type SessionMetadata struct {
 
 func (x *SessionMetadata) Reset() {
 	*x = SessionMetadata{}
-	mi := &file_macp_v1_core_proto_msgTypes[23]
+	mi := &file_macp_v1_core_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1599,7 +1230,7 @@ func (x *SessionMetadata) String() string {
 func (*SessionMetadata) ProtoMessage() {}
 
 func (x *SessionMetadata) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[23]
+	mi := &file_macp_v1_core_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1612,7 +1243,7 @@ func (x *SessionMetadata) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionMetadata.ProtoReflect.Descriptor instead.
 func (*SessionMetadata) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{23}
+	return file_macp_v1_core_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SessionMetadata) GetSessionId() string {
@@ -1715,7 +1346,7 @@ type GetSessionRequest struct {
 
 func (x *GetSessionRequest) Reset() {
 	*x = GetSessionRequest{}
-	mi := &file_macp_v1_core_proto_msgTypes[24]
+	mi := &file_macp_v1_core_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1727,7 +1358,7 @@ func (x *GetSessionRequest) String() string {
 func (*GetSessionRequest) ProtoMessage() {}
 
 func (x *GetSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[24]
+	mi := &file_macp_v1_core_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1740,7 +1371,7 @@ func (x *GetSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSessionRequest.ProtoReflect.Descriptor instead.
 func (*GetSessionRequest) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{24}
+	return file_macp_v1_core_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetSessionRequest) GetSessionId() string {
@@ -1760,7 +1391,7 @@ type CancelSessionRequest struct {
 
 func (x *CancelSessionRequest) Reset() {
 	*x = CancelSessionRequest{}
-	mi := &file_macp_v1_core_proto_msgTypes[25]
+	mi := &file_macp_v1_core_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1772,7 +1403,7 @@ func (x *CancelSessionRequest) String() string {
 func (*CancelSessionRequest) ProtoMessage() {}
 
 func (x *CancelSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[25]
+	mi := &file_macp_v1_core_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1785,7 +1416,7 @@ func (x *CancelSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelSessionRequest.ProtoReflect.Descriptor instead.
 func (*CancelSessionRequest) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{25}
+	return file_macp_v1_core_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CancelSessionRequest) GetSessionId() string {
@@ -1800,410 +1431,6 @@ func (x *CancelSessionRequest) GetReason() string {
 		return x.Reason
 	}
 	return ""
-}
-
-type SuspendSessionRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	SessionId     string                 `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SuspendSessionRequest) Reset() {
-	*x = SuspendSessionRequest{}
-	mi := &file_macp_v1_core_proto_msgTypes[26]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SuspendSessionRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SuspendSessionRequest) ProtoMessage() {}
-
-func (x *SuspendSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[26]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SuspendSessionRequest.ProtoReflect.Descriptor instead.
-func (*SuspendSessionRequest) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{26}
-}
-
-func (x *SuspendSessionRequest) GetSessionId() string {
-	if x != nil {
-		return x.SessionId
-	}
-	return ""
-}
-
-func (x *SuspendSessionRequest) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
-type SuspendSessionResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ack           *Ack                   `protobuf:"bytes,1,opt,name=ack,proto3" json:"ack,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SuspendSessionResponse) Reset() {
-	*x = SuspendSessionResponse{}
-	mi := &file_macp_v1_core_proto_msgTypes[27]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SuspendSessionResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SuspendSessionResponse) ProtoMessage() {}
-
-func (x *SuspendSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[27]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SuspendSessionResponse.ProtoReflect.Descriptor instead.
-func (*SuspendSessionResponse) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{27}
-}
-
-func (x *SuspendSessionResponse) GetAck() *Ack {
-	if x != nil {
-		return x.Ack
-	}
-	return nil
-}
-
-type ResumeSessionRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	SessionId     string                 `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ResumeSessionRequest) Reset() {
-	*x = ResumeSessionRequest{}
-	mi := &file_macp_v1_core_proto_msgTypes[28]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ResumeSessionRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ResumeSessionRequest) ProtoMessage() {}
-
-func (x *ResumeSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[28]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ResumeSessionRequest.ProtoReflect.Descriptor instead.
-func (*ResumeSessionRequest) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{28}
-}
-
-func (x *ResumeSessionRequest) GetSessionId() string {
-	if x != nil {
-		return x.SessionId
-	}
-	return ""
-}
-
-func (x *ResumeSessionRequest) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
-type ResumeSessionResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ack           *Ack                   `protobuf:"bytes,1,opt,name=ack,proto3" json:"ack,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ResumeSessionResponse) Reset() {
-	*x = ResumeSessionResponse{}
-	mi := &file_macp_v1_core_proto_msgTypes[29]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ResumeSessionResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ResumeSessionResponse) ProtoMessage() {}
-
-func (x *ResumeSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[29]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ResumeSessionResponse.ProtoReflect.Descriptor instead.
-func (*ResumeSessionResponse) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{29}
-}
-
-func (x *ResumeSessionResponse) GetAck() *Ack {
-	if x != nil {
-		return x.Ack
-	}
-	return nil
-}
-
-type GetManifestRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	AgentId       string                 `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetManifestRequest) Reset() {
-	*x = GetManifestRequest{}
-	mi := &file_macp_v1_core_proto_msgTypes[30]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetManifestRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetManifestRequest) ProtoMessage() {}
-
-func (x *GetManifestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[30]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetManifestRequest.ProtoReflect.Descriptor instead.
-func (*GetManifestRequest) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{30}
-}
-
-func (x *GetManifestRequest) GetAgentId() string {
-	if x != nil {
-		return x.AgentId
-	}
-	return ""
-}
-
-type TransportEndpoint struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Transport     string                 `protobuf:"bytes,1,opt,name=transport,proto3" json:"transport,omitempty"`
-	Uri           string                 `protobuf:"bytes,2,opt,name=uri,proto3" json:"uri,omitempty"`
-	ContentTypes  []string               `protobuf:"bytes,3,rep,name=content_types,json=contentTypes,proto3" json:"content_types,omitempty"`
-	Metadata      map[string]string      `protobuf:"bytes,4,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *TransportEndpoint) Reset() {
-	*x = TransportEndpoint{}
-	mi := &file_macp_v1_core_proto_msgTypes[31]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *TransportEndpoint) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*TransportEndpoint) ProtoMessage() {}
-
-func (x *TransportEndpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[31]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use TransportEndpoint.ProtoReflect.Descriptor instead.
-func (*TransportEndpoint) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{31}
-}
-
-func (x *TransportEndpoint) GetTransport() string {
-	if x != nil {
-		return x.Transport
-	}
-	return ""
-}
-
-func (x *TransportEndpoint) GetUri() string {
-	if x != nil {
-		return x.Uri
-	}
-	return ""
-}
-
-func (x *TransportEndpoint) GetContentTypes() []string {
-	if x != nil {
-		return x.ContentTypes
-	}
-	return nil
-}
-
-func (x *TransportEndpoint) GetMetadata() map[string]string {
-	if x != nil {
-		return x.Metadata
-	}
-	return nil
-}
-
-type AgentManifest struct {
-	state              protoimpl.MessageState `protogen:"open.v1"`
-	AgentId            string                 `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	Title              string                 `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
-	Description        string                 `protobuf:"bytes,3,opt,name=description,proto3" json:"description,omitempty"`
-	SupportedModes     []string               `protobuf:"bytes,4,rep,name=supported_modes,json=supportedModes,proto3" json:"supported_modes,omitempty"`
-	InputContentTypes  []string               `protobuf:"bytes,5,rep,name=input_content_types,json=inputContentTypes,proto3" json:"input_content_types,omitempty"`
-	OutputContentTypes []string               `protobuf:"bytes,6,rep,name=output_content_types,json=outputContentTypes,proto3" json:"output_content_types,omitempty"`
-	Metadata           map[string]string      `protobuf:"bytes,7,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	TransportEndpoints []*TransportEndpoint   `protobuf:"bytes,8,rep,name=transport_endpoints,json=transportEndpoints,proto3" json:"transport_endpoints,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
-}
-
-func (x *AgentManifest) Reset() {
-	*x = AgentManifest{}
-	mi := &file_macp_v1_core_proto_msgTypes[32]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AgentManifest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AgentManifest) ProtoMessage() {}
-
-func (x *AgentManifest) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[32]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AgentManifest.ProtoReflect.Descriptor instead.
-func (*AgentManifest) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{32}
-}
-
-func (x *AgentManifest) GetAgentId() string {
-	if x != nil {
-		return x.AgentId
-	}
-	return ""
-}
-
-func (x *AgentManifest) GetTitle() string {
-	if x != nil {
-		return x.Title
-	}
-	return ""
-}
-
-func (x *AgentManifest) GetDescription() string {
-	if x != nil {
-		return x.Description
-	}
-	return ""
-}
-
-func (x *AgentManifest) GetSupportedModes() []string {
-	if x != nil {
-		return x.SupportedModes
-	}
-	return nil
-}
-
-func (x *AgentManifest) GetInputContentTypes() []string {
-	if x != nil {
-		return x.InputContentTypes
-	}
-	return nil
-}
-
-func (x *AgentManifest) GetOutputContentTypes() []string {
-	if x != nil {
-		return x.OutputContentTypes
-	}
-	return nil
-}
-
-func (x *AgentManifest) GetMetadata() map[string]string {
-	if x != nil {
-		return x.Metadata
-	}
-	return nil
-}
-
-func (x *AgentManifest) GetTransportEndpoints() []*TransportEndpoint {
-	if x != nil {
-		return x.TransportEndpoints
-	}
-	return nil
 }
 
 type ModeDescriptor struct {
@@ -2223,7 +1450,7 @@ type ModeDescriptor struct {
 
 func (x *ModeDescriptor) Reset() {
 	*x = ModeDescriptor{}
-	mi := &file_macp_v1_core_proto_msgTypes[33]
+	mi := &file_macp_v1_core_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2235,7 +1462,7 @@ func (x *ModeDescriptor) String() string {
 func (*ModeDescriptor) ProtoMessage() {}
 
 func (x *ModeDescriptor) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[33]
+	mi := &file_macp_v1_core_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2248,7 +1475,7 @@ func (x *ModeDescriptor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModeDescriptor.ProtoReflect.Descriptor instead.
 func (*ModeDescriptor) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{33}
+	return file_macp_v1_core_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ModeDescriptor) GetMode() string {
@@ -2322,7 +1549,7 @@ type ListModesRequest struct {
 
 func (x *ListModesRequest) Reset() {
 	*x = ListModesRequest{}
-	mi := &file_macp_v1_core_proto_msgTypes[34]
+	mi := &file_macp_v1_core_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2334,7 +1561,7 @@ func (x *ListModesRequest) String() string {
 func (*ListModesRequest) ProtoMessage() {}
 
 func (x *ListModesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[34]
+	mi := &file_macp_v1_core_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2347,7 +1574,7 @@ func (x *ListModesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModesRequest.ProtoReflect.Descriptor instead.
 func (*ListModesRequest) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{34}
+	return file_macp_v1_core_proto_rawDescGZIP(), []int{22}
 }
 
 type ListModesResponse struct {
@@ -2359,7 +1586,7 @@ type ListModesResponse struct {
 
 func (x *ListModesResponse) Reset() {
 	*x = ListModesResponse{}
-	mi := &file_macp_v1_core_proto_msgTypes[35]
+	mi := &file_macp_v1_core_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2371,7 +1598,7 @@ func (x *ListModesResponse) String() string {
 func (*ListModesResponse) ProtoMessage() {}
 
 func (x *ListModesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[35]
+	mi := &file_macp_v1_core_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2384,7 +1611,7 @@ func (x *ListModesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModesResponse.ProtoReflect.Descriptor instead.
 func (*ListModesResponse) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{35}
+	return file_macp_v1_core_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListModesResponse) GetModes() []*ModeDescriptor {
@@ -2392,254 +1619,6 @@ func (x *ListModesResponse) GetModes() []*ModeDescriptor {
 		return x.Modes
 	}
 	return nil
-}
-
-type ListRootsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListRootsRequest) Reset() {
-	*x = ListRootsRequest{}
-	mi := &file_macp_v1_core_proto_msgTypes[36]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListRootsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListRootsRequest) ProtoMessage() {}
-
-func (x *ListRootsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[36]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListRootsRequest.ProtoReflect.Descriptor instead.
-func (*ListRootsRequest) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{36}
-}
-
-type ListRootsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Roots         []*Root                `protobuf:"bytes,1,rep,name=roots,proto3" json:"roots,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListRootsResponse) Reset() {
-	*x = ListRootsResponse{}
-	mi := &file_macp_v1_core_proto_msgTypes[37]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListRootsResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListRootsResponse) ProtoMessage() {}
-
-func (x *ListRootsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[37]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListRootsResponse.ProtoReflect.Descriptor instead.
-func (*ListRootsResponse) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{37}
-}
-
-func (x *ListRootsResponse) GetRoots() []*Root {
-	if x != nil {
-		return x.Roots
-	}
-	return nil
-}
-
-type WatchModeRegistryRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *WatchModeRegistryRequest) Reset() {
-	*x = WatchModeRegistryRequest{}
-	mi := &file_macp_v1_core_proto_msgTypes[38]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *WatchModeRegistryRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*WatchModeRegistryRequest) ProtoMessage() {}
-
-func (x *WatchModeRegistryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[38]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use WatchModeRegistryRequest.ProtoReflect.Descriptor instead.
-func (*WatchModeRegistryRequest) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{38}
-}
-
-type WatchRootsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *WatchRootsRequest) Reset() {
-	*x = WatchRootsRequest{}
-	mi := &file_macp_v1_core_proto_msgTypes[39]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *WatchRootsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*WatchRootsRequest) ProtoMessage() {}
-
-func (x *WatchRootsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[39]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use WatchRootsRequest.ProtoReflect.Descriptor instead.
-func (*WatchRootsRequest) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{39}
-}
-
-type RegistryChanged struct {
-	state            protoimpl.MessageState `protogen:"open.v1"`
-	Registry         string                 `protobuf:"bytes,1,opt,name=registry,proto3" json:"registry,omitempty"`
-	ObservedAtUnixMs int64                  `protobuf:"varint,2,opt,name=observed_at_unix_ms,json=observedAtUnixMs,proto3" json:"observed_at_unix_ms,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
-}
-
-func (x *RegistryChanged) Reset() {
-	*x = RegistryChanged{}
-	mi := &file_macp_v1_core_proto_msgTypes[40]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RegistryChanged) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RegistryChanged) ProtoMessage() {}
-
-func (x *RegistryChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[40]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RegistryChanged.ProtoReflect.Descriptor instead.
-func (*RegistryChanged) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{40}
-}
-
-func (x *RegistryChanged) GetRegistry() string {
-	if x != nil {
-		return x.Registry
-	}
-	return ""
-}
-
-func (x *RegistryChanged) GetObservedAtUnixMs() int64 {
-	if x != nil {
-		return x.ObservedAtUnixMs
-	}
-	return 0
-}
-
-type RootsChanged struct {
-	state            protoimpl.MessageState `protogen:"open.v1"`
-	ObservedAtUnixMs int64                  `protobuf:"varint,1,opt,name=observed_at_unix_ms,json=observedAtUnixMs,proto3" json:"observed_at_unix_ms,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
-}
-
-func (x *RootsChanged) Reset() {
-	*x = RootsChanged{}
-	mi := &file_macp_v1_core_proto_msgTypes[41]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RootsChanged) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RootsChanged) ProtoMessage() {}
-
-func (x *RootsChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[41]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RootsChanged.ProtoReflect.Descriptor instead.
-func (*RootsChanged) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{41}
-}
-
-func (x *RootsChanged) GetObservedAtUnixMs() int64 {
-	if x != nil {
-		return x.ObservedAtUnixMs
-	}
-	return 0
 }
 
 type SendRequest struct {
@@ -2651,7 +1630,7 @@ type SendRequest struct {
 
 func (x *SendRequest) Reset() {
 	*x = SendRequest{}
-	mi := &file_macp_v1_core_proto_msgTypes[42]
+	mi := &file_macp_v1_core_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2663,7 +1642,7 @@ func (x *SendRequest) String() string {
 func (*SendRequest) ProtoMessage() {}
 
 func (x *SendRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[42]
+	mi := &file_macp_v1_core_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2676,7 +1655,7 @@ func (x *SendRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendRequest.ProtoReflect.Descriptor instead.
 func (*SendRequest) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{42}
+	return file_macp_v1_core_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SendRequest) GetEnvelope() *Envelope {
@@ -2695,7 +1674,7 @@ type SendResponse struct {
 
 func (x *SendResponse) Reset() {
 	*x = SendResponse{}
-	mi := &file_macp_v1_core_proto_msgTypes[43]
+	mi := &file_macp_v1_core_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2707,7 +1686,7 @@ func (x *SendResponse) String() string {
 func (*SendResponse) ProtoMessage() {}
 
 func (x *SendResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[43]
+	mi := &file_macp_v1_core_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2720,7 +1699,7 @@ func (x *SendResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendResponse.ProtoReflect.Descriptor instead.
 func (*SendResponse) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{43}
+	return file_macp_v1_core_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SendResponse) GetAck() *Ack {
@@ -2741,7 +1720,7 @@ type StreamSessionRequest struct {
 
 func (x *StreamSessionRequest) Reset() {
 	*x = StreamSessionRequest{}
-	mi := &file_macp_v1_core_proto_msgTypes[44]
+	mi := &file_macp_v1_core_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2753,7 +1732,7 @@ func (x *StreamSessionRequest) String() string {
 func (*StreamSessionRequest) ProtoMessage() {}
 
 func (x *StreamSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[44]
+	mi := &file_macp_v1_core_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2766,7 +1745,7 @@ func (x *StreamSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamSessionRequest.ProtoReflect.Descriptor instead.
 func (*StreamSessionRequest) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{44}
+	return file_macp_v1_core_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *StreamSessionRequest) GetEnvelope() *Envelope {
@@ -2803,7 +1782,7 @@ type StreamSessionResponse struct {
 
 func (x *StreamSessionResponse) Reset() {
 	*x = StreamSessionResponse{}
-	mi := &file_macp_v1_core_proto_msgTypes[45]
+	mi := &file_macp_v1_core_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2815,7 +1794,7 @@ func (x *StreamSessionResponse) String() string {
 func (*StreamSessionResponse) ProtoMessage() {}
 
 func (x *StreamSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[45]
+	mi := &file_macp_v1_core_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2828,7 +1807,7 @@ func (x *StreamSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamSessionResponse.ProtoReflect.Descriptor instead.
 func (*StreamSessionResponse) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{45}
+	return file_macp_v1_core_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *StreamSessionResponse) GetResponse() isStreamSessionResponse_Response {
@@ -2881,7 +1860,7 @@ type GetSessionResponse struct {
 
 func (x *GetSessionResponse) Reset() {
 	*x = GetSessionResponse{}
-	mi := &file_macp_v1_core_proto_msgTypes[46]
+	mi := &file_macp_v1_core_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2893,7 +1872,7 @@ func (x *GetSessionResponse) String() string {
 func (*GetSessionResponse) ProtoMessage() {}
 
 func (x *GetSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[46]
+	mi := &file_macp_v1_core_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2906,7 +1885,7 @@ func (x *GetSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSessionResponse.ProtoReflect.Descriptor instead.
 func (*GetSessionResponse) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{46}
+	return file_macp_v1_core_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetSessionResponse) GetMetadata() *SessionMetadata {
@@ -2925,7 +1904,7 @@ type CancelSessionResponse struct {
 
 func (x *CancelSessionResponse) Reset() {
 	*x = CancelSessionResponse{}
-	mi := &file_macp_v1_core_proto_msgTypes[47]
+	mi := &file_macp_v1_core_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2937,7 +1916,7 @@ func (x *CancelSessionResponse) String() string {
 func (*CancelSessionResponse) ProtoMessage() {}
 
 func (x *CancelSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[47]
+	mi := &file_macp_v1_core_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2950,7 +1929,7 @@ func (x *CancelSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelSessionResponse.ProtoReflect.Descriptor instead.
 func (*CancelSessionResponse) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{47}
+	return file_macp_v1_core_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CancelSessionResponse) GetAck() *Ack {
@@ -2958,1022 +1937,6 @@ func (x *CancelSessionResponse) GetAck() *Ack {
 		return x.Ack
 	}
 	return nil
-}
-
-type GetManifestResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Manifest      *AgentManifest         `protobuf:"bytes,1,opt,name=manifest,proto3" json:"manifest,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetManifestResponse) Reset() {
-	*x = GetManifestResponse{}
-	mi := &file_macp_v1_core_proto_msgTypes[48]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetManifestResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetManifestResponse) ProtoMessage() {}
-
-func (x *GetManifestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[48]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetManifestResponse.ProtoReflect.Descriptor instead.
-func (*GetManifestResponse) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{48}
-}
-
-func (x *GetManifestResponse) GetManifest() *AgentManifest {
-	if x != nil {
-		return x.Manifest
-	}
-	return nil
-}
-
-type WatchModeRegistryResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Change        *RegistryChanged       `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *WatchModeRegistryResponse) Reset() {
-	*x = WatchModeRegistryResponse{}
-	mi := &file_macp_v1_core_proto_msgTypes[49]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *WatchModeRegistryResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*WatchModeRegistryResponse) ProtoMessage() {}
-
-func (x *WatchModeRegistryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[49]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use WatchModeRegistryResponse.ProtoReflect.Descriptor instead.
-func (*WatchModeRegistryResponse) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{49}
-}
-
-func (x *WatchModeRegistryResponse) GetChange() *RegistryChanged {
-	if x != nil {
-		return x.Change
-	}
-	return nil
-}
-
-type WatchRootsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Change        *RootsChanged          `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *WatchRootsResponse) Reset() {
-	*x = WatchRootsResponse{}
-	mi := &file_macp_v1_core_proto_msgTypes[50]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *WatchRootsResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*WatchRootsResponse) ProtoMessage() {}
-
-func (x *WatchRootsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[50]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use WatchRootsResponse.ProtoReflect.Descriptor instead.
-func (*WatchRootsResponse) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{50}
-}
-
-func (x *WatchRootsResponse) GetChange() *RootsChanged {
-	if x != nil {
-		return x.Change
-	}
-	return nil
-}
-
-type ListExtModesRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListExtModesRequest) Reset() {
-	*x = ListExtModesRequest{}
-	mi := &file_macp_v1_core_proto_msgTypes[51]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListExtModesRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListExtModesRequest) ProtoMessage() {}
-
-func (x *ListExtModesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[51]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListExtModesRequest.ProtoReflect.Descriptor instead.
-func (*ListExtModesRequest) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{51}
-}
-
-type ListExtModesResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Modes         []*ModeDescriptor      `protobuf:"bytes,1,rep,name=modes,proto3" json:"modes,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListExtModesResponse) Reset() {
-	*x = ListExtModesResponse{}
-	mi := &file_macp_v1_core_proto_msgTypes[52]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListExtModesResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListExtModesResponse) ProtoMessage() {}
-
-func (x *ListExtModesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[52]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListExtModesResponse.ProtoReflect.Descriptor instead.
-func (*ListExtModesResponse) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{52}
-}
-
-func (x *ListExtModesResponse) GetModes() []*ModeDescriptor {
-	if x != nil {
-		return x.Modes
-	}
-	return nil
-}
-
-type RegisterExtModeRequest struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	ModeDescriptor *ModeDescriptor        `protobuf:"bytes,1,opt,name=mode_descriptor,json=modeDescriptor,proto3" json:"mode_descriptor,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
-}
-
-func (x *RegisterExtModeRequest) Reset() {
-	*x = RegisterExtModeRequest{}
-	mi := &file_macp_v1_core_proto_msgTypes[53]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RegisterExtModeRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RegisterExtModeRequest) ProtoMessage() {}
-
-func (x *RegisterExtModeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[53]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RegisterExtModeRequest.ProtoReflect.Descriptor instead.
-func (*RegisterExtModeRequest) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{53}
-}
-
-func (x *RegisterExtModeRequest) GetModeDescriptor() *ModeDescriptor {
-	if x != nil {
-		return x.ModeDescriptor
-	}
-	return nil
-}
-
-type RegisterExtModeResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ok            bool                   `protobuf:"varint,1,opt,name=ok,proto3" json:"ok,omitempty"`
-	Error         string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RegisterExtModeResponse) Reset() {
-	*x = RegisterExtModeResponse{}
-	mi := &file_macp_v1_core_proto_msgTypes[54]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RegisterExtModeResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RegisterExtModeResponse) ProtoMessage() {}
-
-func (x *RegisterExtModeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[54]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RegisterExtModeResponse.ProtoReflect.Descriptor instead.
-func (*RegisterExtModeResponse) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{54}
-}
-
-func (x *RegisterExtModeResponse) GetOk() bool {
-	if x != nil {
-		return x.Ok
-	}
-	return false
-}
-
-func (x *RegisterExtModeResponse) GetError() string {
-	if x != nil {
-		return x.Error
-	}
-	return ""
-}
-
-type UnregisterExtModeRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Mode          string                 `protobuf:"bytes,1,opt,name=mode,proto3" json:"mode,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *UnregisterExtModeRequest) Reset() {
-	*x = UnregisterExtModeRequest{}
-	mi := &file_macp_v1_core_proto_msgTypes[55]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *UnregisterExtModeRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*UnregisterExtModeRequest) ProtoMessage() {}
-
-func (x *UnregisterExtModeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[55]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use UnregisterExtModeRequest.ProtoReflect.Descriptor instead.
-func (*UnregisterExtModeRequest) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{55}
-}
-
-func (x *UnregisterExtModeRequest) GetMode() string {
-	if x != nil {
-		return x.Mode
-	}
-	return ""
-}
-
-type UnregisterExtModeResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ok            bool                   `protobuf:"varint,1,opt,name=ok,proto3" json:"ok,omitempty"`
-	Error         string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *UnregisterExtModeResponse) Reset() {
-	*x = UnregisterExtModeResponse{}
-	mi := &file_macp_v1_core_proto_msgTypes[56]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *UnregisterExtModeResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*UnregisterExtModeResponse) ProtoMessage() {}
-
-func (x *UnregisterExtModeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[56]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use UnregisterExtModeResponse.ProtoReflect.Descriptor instead.
-func (*UnregisterExtModeResponse) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{56}
-}
-
-func (x *UnregisterExtModeResponse) GetOk() bool {
-	if x != nil {
-		return x.Ok
-	}
-	return false
-}
-
-func (x *UnregisterExtModeResponse) GetError() string {
-	if x != nil {
-		return x.Error
-	}
-	return ""
-}
-
-type PromoteModeRequest struct {
-	state            protoimpl.MessageState `protogen:"open.v1"`
-	Mode             string                 `protobuf:"bytes,1,opt,name=mode,proto3" json:"mode,omitempty"`
-	PromotedModeName string                 `protobuf:"bytes,2,opt,name=promoted_mode_name,json=promotedModeName,proto3" json:"promoted_mode_name,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
-}
-
-func (x *PromoteModeRequest) Reset() {
-	*x = PromoteModeRequest{}
-	mi := &file_macp_v1_core_proto_msgTypes[57]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PromoteModeRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PromoteModeRequest) ProtoMessage() {}
-
-func (x *PromoteModeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[57]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PromoteModeRequest.ProtoReflect.Descriptor instead.
-func (*PromoteModeRequest) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{57}
-}
-
-func (x *PromoteModeRequest) GetMode() string {
-	if x != nil {
-		return x.Mode
-	}
-	return ""
-}
-
-func (x *PromoteModeRequest) GetPromotedModeName() string {
-	if x != nil {
-		return x.PromotedModeName
-	}
-	return ""
-}
-
-type PromoteModeResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ok            bool                   `protobuf:"varint,1,opt,name=ok,proto3" json:"ok,omitempty"`
-	Error         string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
-	Mode          string                 `protobuf:"bytes,3,opt,name=mode,proto3" json:"mode,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PromoteModeResponse) Reset() {
-	*x = PromoteModeResponse{}
-	mi := &file_macp_v1_core_proto_msgTypes[58]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PromoteModeResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PromoteModeResponse) ProtoMessage() {}
-
-func (x *PromoteModeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[58]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PromoteModeResponse.ProtoReflect.Descriptor instead.
-func (*PromoteModeResponse) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{58}
-}
-
-func (x *PromoteModeResponse) GetOk() bool {
-	if x != nil {
-		return x.Ok
-	}
-	return false
-}
-
-func (x *PromoteModeResponse) GetError() string {
-	if x != nil {
-		return x.Error
-	}
-	return ""
-}
-
-func (x *PromoteModeResponse) GetMode() string {
-	if x != nil {
-		return x.Mode
-	}
-	return ""
-}
-
-type WatchSignalsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *WatchSignalsRequest) Reset() {
-	*x = WatchSignalsRequest{}
-	mi := &file_macp_v1_core_proto_msgTypes[59]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *WatchSignalsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*WatchSignalsRequest) ProtoMessage() {}
-
-func (x *WatchSignalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[59]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use WatchSignalsRequest.ProtoReflect.Descriptor instead.
-func (*WatchSignalsRequest) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{59}
-}
-
-type WatchSignalsResponse struct {
-	state               protoimpl.MessageState `protogen:"open.v1"`
-	Envelope            *Envelope              `protobuf:"bytes,1,opt,name=envelope,proto3" json:"envelope,omitempty"`
-	SenderAuthenticated bool                   `protobuf:"varint,2,opt,name=sender_authenticated,json=senderAuthenticated,proto3" json:"sender_authenticated,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
-}
-
-func (x *WatchSignalsResponse) Reset() {
-	*x = WatchSignalsResponse{}
-	mi := &file_macp_v1_core_proto_msgTypes[60]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *WatchSignalsResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*WatchSignalsResponse) ProtoMessage() {}
-
-func (x *WatchSignalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[60]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use WatchSignalsResponse.ProtoReflect.Descriptor instead.
-func (*WatchSignalsResponse) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{60}
-}
-
-func (x *WatchSignalsResponse) GetEnvelope() *Envelope {
-	if x != nil {
-		return x.Envelope
-	}
-	return nil
-}
-
-func (x *WatchSignalsResponse) GetSenderAuthenticated() bool {
-	if x != nil {
-		return x.SenderAuthenticated
-	}
-	return false
-}
-
-type ListSessionsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	PageSize      int32                  `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	PageToken     string                 `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListSessionsRequest) Reset() {
-	*x = ListSessionsRequest{}
-	mi := &file_macp_v1_core_proto_msgTypes[61]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListSessionsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListSessionsRequest) ProtoMessage() {}
-
-func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[61]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
-func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{61}
-}
-
-func (x *ListSessionsRequest) GetPageSize() int32 {
-	if x != nil {
-		return x.PageSize
-	}
-	return 0
-}
-
-func (x *ListSessionsRequest) GetPageToken() string {
-	if x != nil {
-		return x.PageToken
-	}
-	return ""
-}
-
-type ListSessionsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Sessions      []*SessionMetadata     `protobuf:"bytes,1,rep,name=sessions,proto3" json:"sessions,omitempty"`
-	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListSessionsResponse) Reset() {
-	*x = ListSessionsResponse{}
-	mi := &file_macp_v1_core_proto_msgTypes[62]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListSessionsResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListSessionsResponse) ProtoMessage() {}
-
-func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[62]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
-func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{62}
-}
-
-func (x *ListSessionsResponse) GetSessions() []*SessionMetadata {
-	if x != nil {
-		return x.Sessions
-	}
-	return nil
-}
-
-func (x *ListSessionsResponse) GetNextPageToken() string {
-	if x != nil {
-		return x.NextPageToken
-	}
-	return ""
-}
-
-type WatchSessionsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *WatchSessionsRequest) Reset() {
-	*x = WatchSessionsRequest{}
-	mi := &file_macp_v1_core_proto_msgTypes[63]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *WatchSessionsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*WatchSessionsRequest) ProtoMessage() {}
-
-func (x *WatchSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[63]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use WatchSessionsRequest.ProtoReflect.Descriptor instead.
-func (*WatchSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{63}
-}
-
-type SessionLifecycleEvent struct {
-	state            protoimpl.MessageState          `protogen:"open.v1"`
-	EventType        SessionLifecycleEvent_EventType `protobuf:"varint,1,opt,name=event_type,json=eventType,proto3,enum=macp.v1.SessionLifecycleEvent_EventType" json:"event_type,omitempty"`
-	Session          *SessionMetadata                `protobuf:"bytes,2,opt,name=session,proto3" json:"session,omitempty"`
-	ObservedAtUnixMs int64                           `protobuf:"varint,3,opt,name=observed_at_unix_ms,json=observedAtUnixMs,proto3" json:"observed_at_unix_ms,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
-}
-
-func (x *SessionLifecycleEvent) Reset() {
-	*x = SessionLifecycleEvent{}
-	mi := &file_macp_v1_core_proto_msgTypes[64]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SessionLifecycleEvent) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SessionLifecycleEvent) ProtoMessage() {}
-
-func (x *SessionLifecycleEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[64]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SessionLifecycleEvent.ProtoReflect.Descriptor instead.
-func (*SessionLifecycleEvent) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{64}
-}
-
-func (x *SessionLifecycleEvent) GetEventType() SessionLifecycleEvent_EventType {
-	if x != nil {
-		return x.EventType
-	}
-	return SessionLifecycleEvent_EVENT_TYPE_UNSPECIFIED
-}
-
-func (x *SessionLifecycleEvent) GetSession() *SessionMetadata {
-	if x != nil {
-		return x.Session
-	}
-	return nil
-}
-
-func (x *SessionLifecycleEvent) GetObservedAtUnixMs() int64 {
-	if x != nil {
-		return x.ObservedAtUnixMs
-	}
-	return 0
-}
-
-type WatchSessionsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Event         *SessionLifecycleEvent `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *WatchSessionsResponse) Reset() {
-	*x = WatchSessionsResponse{}
-	mi := &file_macp_v1_core_proto_msgTypes[65]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *WatchSessionsResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*WatchSessionsResponse) ProtoMessage() {}
-
-func (x *WatchSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[65]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use WatchSessionsResponse.ProtoReflect.Descriptor instead.
-func (*WatchSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{65}
-}
-
-func (x *WatchSessionsResponse) GetEvent() *SessionLifecycleEvent {
-	if x != nil {
-		return x.Event
-	}
-	return nil
-}
-
-type GetDecisionReceiptRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	SessionId     string                 `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetDecisionReceiptRequest) Reset() {
-	*x = GetDecisionReceiptRequest{}
-	mi := &file_macp_v1_core_proto_msgTypes[66]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetDecisionReceiptRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetDecisionReceiptRequest) ProtoMessage() {}
-
-func (x *GetDecisionReceiptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[66]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetDecisionReceiptRequest.ProtoReflect.Descriptor instead.
-func (*GetDecisionReceiptRequest) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{66}
-}
-
-func (x *GetDecisionReceiptRequest) GetSessionId() string {
-	if x != nil {
-		return x.SessionId
-	}
-	return ""
-}
-
-type GetDecisionReceiptResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	ReceiptJson   string                 `protobuf:"bytes,1,opt,name=receipt_json,json=receiptJson,proto3" json:"receipt_json,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetDecisionReceiptResponse) Reset() {
-	*x = GetDecisionReceiptResponse{}
-	mi := &file_macp_v1_core_proto_msgTypes[67]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetDecisionReceiptResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetDecisionReceiptResponse) ProtoMessage() {}
-
-func (x *GetDecisionReceiptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[67]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetDecisionReceiptResponse.ProtoReflect.Descriptor instead.
-func (*GetDecisionReceiptResponse) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{67}
-}
-
-func (x *GetDecisionReceiptResponse) GetReceiptJson() string {
-	if x != nil {
-		return x.ReceiptJson
-	}
-	return ""
-}
-
-type GetReceiptKeysRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetReceiptKeysRequest) Reset() {
-	*x = GetReceiptKeysRequest{}
-	mi := &file_macp_v1_core_proto_msgTypes[68]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetReceiptKeysRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetReceiptKeysRequest) ProtoMessage() {}
-
-func (x *GetReceiptKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[68]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetReceiptKeysRequest.ProtoReflect.Descriptor instead.
-func (*GetReceiptKeysRequest) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{68}
-}
-
-type GetReceiptKeysResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	JwksJson      string                 `protobuf:"bytes,1,opt,name=jwks_json,json=jwksJson,proto3" json:"jwks_json,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetReceiptKeysResponse) Reset() {
-	*x = GetReceiptKeysResponse{}
-	mi := &file_macp_v1_core_proto_msgTypes[69]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetReceiptKeysResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetReceiptKeysResponse) ProtoMessage() {}
-
-func (x *GetReceiptKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_core_proto_msgTypes[69]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetReceiptKeysResponse.ProtoReflect.Descriptor instead.
-func (*GetReceiptKeysResponse) Descriptor() ([]byte, []int) {
-	return file_macp_v1_core_proto_rawDescGZIP(), []int{69}
-}
-
-func (x *GetReceiptKeysResponse) GetJwksJson() string {
-	if x != nil {
-		return x.JwksJson
-	}
-	return ""
 }
 
 var File_macp_v1_core_proto protoreflect.FileDescriptor
@@ -4045,21 +2008,7 @@ const file_macp_v1_core_proto_rawDesc = "" +
 	"\fruntime_info\x18\x02 \x01(\v2\x14.macp.v1.RuntimeInfoR\vruntimeInfo\x129\n" +
 	"\fcapabilities\x18\x03 \x01(\v2\x15.macp.v1.CapabilitiesR\fcapabilities\x12'\n" +
 	"\x0fsupported_modes\x18\x04 \x03(\tR\x0esupportedModes\x12\"\n" +
-	"\finstructions\x18\x05 \x01(\tR\finstructions\"\x9a\x01\n" +
-	"\rSignalPayload\x12\x1f\n" +
-	"\vsignal_type\x18\x01 \x01(\tR\n" +
-	"signalType\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\x12\x1e\n" +
-	"\n" +
-	"confidence\x18\x03 \x01(\x01R\n" +
-	"confidence\x124\n" +
-	"\x16correlation_session_id\x18\x04 \x01(\tR\x14correlationSessionId\"\xb0\x01\n" +
-	"\x0fProgressPayload\x12%\n" +
-	"\x0eprogress_token\x18\x01 \x01(\tR\rprogressToken\x12\x1a\n" +
-	"\bprogress\x18\x02 \x01(\x01R\bprogress\x12\x14\n" +
-	"\x05total\x18\x03 \x01(\x01R\x05total\x12\x18\n" +
-	"\amessage\x18\x04 \x01(\tR\amessage\x12*\n" +
-	"\x11target_message_id\x18\x05 \x01(\tR\x0ftargetMessageId\"\xde\x03\n" +
+	"\finstructions\x18\x05 \x01(\tR\finstructions\"\xde\x03\n" +
 	"\x13SessionStartPayload\x12\x16\n" +
 	"\x06intent\x18\x01 \x01(\tR\x06intent\x12\"\n" +
 	"\fparticipants\x18\x02 \x03(\tR\fparticipants\x12!\n" +
@@ -4077,18 +2026,7 @@ const file_macp_v1_core_proto_rawDesc = "" +
 	" \x01(\x03R\fmaxSuspendMs\x1a=\n" +
 	"\x0fExtensionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"Q\n" +
-	"\x14SessionCancelPayload\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\x12!\n" +
-	"\fcancelled_by\x18\x02 \x01(\tR\vcancelledBy\"R\n" +
-	"\x15SessionSuspendPayload\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\x12!\n" +
-	"\fsuspended_by\x18\x02 \x01(\tR\vsuspendedBy\"j\n" +
-	"\x14SessionResumePayload\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x1d\n" +
-	"\n" +
-	"resumed_by\x18\x02 \x01(\tR\tresumedBy\x12\x1b\n" +
-	"\tbanked_ms\x18\x03 \x01(\x03R\bbankedMs\"W\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"W\n" +
 	"\rCommitmentRef\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12'\n" +
@@ -4132,41 +2070,7 @@ const file_macp_v1_core_proto_rawDesc = "" +
 	"\x14CancelSessionRequest\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"N\n" +
-	"\x15SuspendSessionRequest\x12\x1d\n" +
-	"\n" +
-	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"8\n" +
-	"\x16SuspendSessionResponse\x12\x1e\n" +
-	"\x03ack\x18\x01 \x01(\v2\f.macp.v1.AckR\x03ack\"M\n" +
-	"\x14ResumeSessionRequest\x12\x1d\n" +
-	"\n" +
-	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"7\n" +
-	"\x15ResumeSessionResponse\x12\x1e\n" +
-	"\x03ack\x18\x01 \x01(\v2\f.macp.v1.AckR\x03ack\"/\n" +
-	"\x12GetManifestRequest\x12\x19\n" +
-	"\bagent_id\x18\x01 \x01(\tR\aagentId\"\xeb\x01\n" +
-	"\x11TransportEndpoint\x12\x1c\n" +
-	"\ttransport\x18\x01 \x01(\tR\ttransport\x12\x10\n" +
-	"\x03uri\x18\x02 \x01(\tR\x03uri\x12#\n" +
-	"\rcontent_types\x18\x03 \x03(\tR\fcontentTypes\x12D\n" +
-	"\bmetadata\x18\x04 \x03(\v2(.macp.v1.TransportEndpoint.MetadataEntryR\bmetadata\x1a;\n" +
-	"\rMetadataEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb9\x03\n" +
-	"\rAgentManifest\x12\x19\n" +
-	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x14\n" +
-	"\x05title\x18\x02 \x01(\tR\x05title\x12 \n" +
-	"\vdescription\x18\x03 \x01(\tR\vdescription\x12'\n" +
-	"\x0fsupported_modes\x18\x04 \x03(\tR\x0esupportedModes\x12.\n" +
-	"\x13input_content_types\x18\x05 \x03(\tR\x11inputContentTypes\x120\n" +
-	"\x14output_content_types\x18\x06 \x03(\tR\x12outputContentTypes\x12@\n" +
-	"\bmetadata\x18\a \x03(\v2$.macp.v1.AgentManifest.MetadataEntryR\bmetadata\x12K\n" +
-	"\x13transport_endpoints\x18\b \x03(\v2\x1a.macp.v1.TransportEndpointR\x12transportEndpoints\x1a;\n" +
-	"\rMetadataEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbd\x03\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xbd\x03\n" +
 	"\x0eModeDescriptor\x12\x12\n" +
 	"\x04mode\x18\x01 \x01(\tR\x04mode\x12!\n" +
 	"\fmode_version\x18\x02 \x01(\tR\vmodeVersion\x12\x14\n" +
@@ -4183,17 +2087,7 @@ const file_macp_v1_core_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x12\n" +
 	"\x10ListModesRequest\"B\n" +
 	"\x11ListModesResponse\x12-\n" +
-	"\x05modes\x18\x01 \x03(\v2\x17.macp.v1.ModeDescriptorR\x05modes\"\x12\n" +
-	"\x10ListRootsRequest\"8\n" +
-	"\x11ListRootsResponse\x12#\n" +
-	"\x05roots\x18\x01 \x03(\v2\r.macp.v1.RootR\x05roots\"\x1a\n" +
-	"\x18WatchModeRegistryRequest\"\x13\n" +
-	"\x11WatchRootsRequest\"\\\n" +
-	"\x0fRegistryChanged\x12\x1a\n" +
-	"\bregistry\x18\x01 \x01(\tR\bregistry\x12-\n" +
-	"\x13observed_at_unix_ms\x18\x02 \x01(\x03R\x10observedAtUnixMs\"=\n" +
-	"\fRootsChanged\x12-\n" +
-	"\x13observed_at_unix_ms\x18\x01 \x01(\x03R\x10observedAtUnixMs\"<\n" +
+	"\x05modes\x18\x01 \x03(\v2\x17.macp.v1.ModeDescriptorR\x05modes\"<\n" +
 	"\vSendRequest\x12-\n" +
 	"\benvelope\x18\x01 \x01(\v2\x11.macp.v1.EnvelopeR\benvelope\".\n" +
 	"\fSendResponse\x12\x1e\n" +
@@ -4210,68 +2104,7 @@ const file_macp_v1_core_proto_rawDesc = "" +
 	"\x12GetSessionResponse\x124\n" +
 	"\bmetadata\x18\x01 \x01(\v2\x18.macp.v1.SessionMetadataR\bmetadata\"7\n" +
 	"\x15CancelSessionResponse\x12\x1e\n" +
-	"\x03ack\x18\x01 \x01(\v2\f.macp.v1.AckR\x03ack\"I\n" +
-	"\x13GetManifestResponse\x122\n" +
-	"\bmanifest\x18\x01 \x01(\v2\x16.macp.v1.AgentManifestR\bmanifest\"M\n" +
-	"\x19WatchModeRegistryResponse\x120\n" +
-	"\x06change\x18\x01 \x01(\v2\x18.macp.v1.RegistryChangedR\x06change\"C\n" +
-	"\x12WatchRootsResponse\x12-\n" +
-	"\x06change\x18\x01 \x01(\v2\x15.macp.v1.RootsChangedR\x06change\"\x15\n" +
-	"\x13ListExtModesRequest\"E\n" +
-	"\x14ListExtModesResponse\x12-\n" +
-	"\x05modes\x18\x01 \x03(\v2\x17.macp.v1.ModeDescriptorR\x05modes\"Z\n" +
-	"\x16RegisterExtModeRequest\x12@\n" +
-	"\x0fmode_descriptor\x18\x01 \x01(\v2\x17.macp.v1.ModeDescriptorR\x0emodeDescriptor\"?\n" +
-	"\x17RegisterExtModeResponse\x12\x0e\n" +
-	"\x02ok\x18\x01 \x01(\bR\x02ok\x12\x14\n" +
-	"\x05error\x18\x02 \x01(\tR\x05error\".\n" +
-	"\x18UnregisterExtModeRequest\x12\x12\n" +
-	"\x04mode\x18\x01 \x01(\tR\x04mode\"A\n" +
-	"\x19UnregisterExtModeResponse\x12\x0e\n" +
-	"\x02ok\x18\x01 \x01(\bR\x02ok\x12\x14\n" +
-	"\x05error\x18\x02 \x01(\tR\x05error\"V\n" +
-	"\x12PromoteModeRequest\x12\x12\n" +
-	"\x04mode\x18\x01 \x01(\tR\x04mode\x12,\n" +
-	"\x12promoted_mode_name\x18\x02 \x01(\tR\x10promotedModeName\"O\n" +
-	"\x13PromoteModeResponse\x12\x0e\n" +
-	"\x02ok\x18\x01 \x01(\bR\x02ok\x12\x14\n" +
-	"\x05error\x18\x02 \x01(\tR\x05error\x12\x12\n" +
-	"\x04mode\x18\x03 \x01(\tR\x04mode\"\x15\n" +
-	"\x13WatchSignalsRequest\"x\n" +
-	"\x14WatchSignalsResponse\x12-\n" +
-	"\benvelope\x18\x01 \x01(\v2\x11.macp.v1.EnvelopeR\benvelope\x121\n" +
-	"\x14sender_authenticated\x18\x02 \x01(\bR\x13senderAuthenticated\"Q\n" +
-	"\x13ListSessionsRequest\x12\x1b\n" +
-	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
-	"\n" +
-	"page_token\x18\x02 \x01(\tR\tpageToken\"t\n" +
-	"\x14ListSessionsResponse\x124\n" +
-	"\bsessions\x18\x01 \x03(\v2\x18.macp.v1.SessionMetadataR\bsessions\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x16\n" +
-	"\x14WatchSessionsRequest\"\x82\x03\n" +
-	"\x15SessionLifecycleEvent\x12G\n" +
-	"\n" +
-	"event_type\x18\x01 \x01(\x0e2(.macp.v1.SessionLifecycleEvent.EventTypeR\teventType\x122\n" +
-	"\asession\x18\x02 \x01(\v2\x18.macp.v1.SessionMetadataR\asession\x12-\n" +
-	"\x13observed_at_unix_ms\x18\x03 \x01(\x03R\x10observedAtUnixMs\"\xbc\x01\n" +
-	"\tEventType\x12\x1a\n" +
-	"\x16EVENT_TYPE_UNSPECIFIED\x10\x00\x12\x16\n" +
-	"\x12EVENT_TYPE_CREATED\x10\x01\x12\x17\n" +
-	"\x13EVENT_TYPE_RESOLVED\x10\x02\x12\x16\n" +
-	"\x12EVENT_TYPE_EXPIRED\x10\x03\x12\x18\n" +
-	"\x14EVENT_TYPE_SUSPENDED\x10\x04\x12\x16\n" +
-	"\x12EVENT_TYPE_RESUMED\x10\x05\x12\x18\n" +
-	"\x14EVENT_TYPE_CANCELLED\x10\x06\"M\n" +
-	"\x15WatchSessionsResponse\x124\n" +
-	"\x05event\x18\x01 \x01(\v2\x1e.macp.v1.SessionLifecycleEventR\x05event\":\n" +
-	"\x19GetDecisionReceiptRequest\x12\x1d\n" +
-	"\n" +
-	"session_id\x18\x01 \x01(\tR\tsessionId\"?\n" +
-	"\x1aGetDecisionReceiptResponse\x12!\n" +
-	"\freceipt_json\x18\x01 \x01(\tR\vreceiptJson\"\x17\n" +
-	"\x15GetReceiptKeysRequest\"5\n" +
-	"\x16GetReceiptKeysResponse\x12\x1b\n" +
-	"\tjwks_json\x18\x01 \x01(\tR\bjwksJson2\xdc\x10\n" +
+	"\x03ack\x18\x01 \x01(\v2\f.macp.v1.AckR\x03ack2\xfc\x05\n" +
 	"\x12MACPRuntimeService\x12E\n" +
 	"\n" +
 	"Initialize\x12\x1a.macp.v1.InitializeRequest\x1a\x1b.macp.v1.InitializeResponse\x123\n" +
@@ -4279,30 +2112,12 @@ const file_macp_v1_core_proto_rawDesc = "" +
 	"\rStreamSession\x12\x1d.macp.v1.StreamSessionRequest\x1a\x1e.macp.v1.StreamSessionResponse(\x010\x01\x12E\n" +
 	"\n" +
 	"GetSession\x12\x1a.macp.v1.GetSessionRequest\x1a\x1b.macp.v1.GetSessionResponse\x12N\n" +
-	"\rCancelSession\x12\x1d.macp.v1.CancelSessionRequest\x1a\x1e.macp.v1.CancelSessionResponse\x12Q\n" +
-	"\x0eSuspendSession\x12\x1e.macp.v1.SuspendSessionRequest\x1a\x1f.macp.v1.SuspendSessionResponse\x12N\n" +
-	"\rResumeSession\x12\x1d.macp.v1.ResumeSessionRequest\x1a\x1e.macp.v1.ResumeSessionResponse\x12H\n" +
-	"\vGetManifest\x12\x1b.macp.v1.GetManifestRequest\x1a\x1c.macp.v1.GetManifestResponse\x12B\n" +
-	"\tListModes\x12\x19.macp.v1.ListModesRequest\x1a\x1a.macp.v1.ListModesResponse\x12\\\n" +
-	"\x11WatchModeRegistry\x12!.macp.v1.WatchModeRegistryRequest\x1a\".macp.v1.WatchModeRegistryResponse0\x01\x12B\n" +
-	"\tListRoots\x12\x19.macp.v1.ListRootsRequest\x1a\x1a.macp.v1.ListRootsResponse\x12G\n" +
-	"\n" +
-	"WatchRoots\x12\x1a.macp.v1.WatchRootsRequest\x1a\x1b.macp.v1.WatchRootsResponse0\x01\x12K\n" +
-	"\fListExtModes\x12\x1c.macp.v1.ListExtModesRequest\x1a\x1d.macp.v1.ListExtModesResponse\x12T\n" +
-	"\x0fRegisterExtMode\x12\x1f.macp.v1.RegisterExtModeRequest\x1a .macp.v1.RegisterExtModeResponse\x12Z\n" +
-	"\x11UnregisterExtMode\x12!.macp.v1.UnregisterExtModeRequest\x1a\".macp.v1.UnregisterExtModeResponse\x12H\n" +
-	"\vPromoteMode\x12\x1b.macp.v1.PromoteModeRequest\x1a\x1c.macp.v1.PromoteModeResponse\x12M\n" +
-	"\fWatchSignals\x12\x1c.macp.v1.WatchSignalsRequest\x1a\x1d.macp.v1.WatchSignalsResponse0\x01\x12K\n" +
-	"\fListSessions\x12\x1c.macp.v1.ListSessionsRequest\x1a\x1d.macp.v1.ListSessionsResponse\x12P\n" +
-	"\rWatchSessions\x12\x1d.macp.v1.WatchSessionsRequest\x1a\x1e.macp.v1.WatchSessionsResponse0\x01\x12Q\n" +
+	"\rCancelSession\x12\x1d.macp.v1.CancelSessionRequest\x1a\x1e.macp.v1.CancelSessionResponse\x12B\n" +
+	"\tListModes\x12\x19.macp.v1.ListModesRequest\x1a\x1a.macp.v1.ListModesResponse\x12Q\n" +
 	"\x0eRegisterPolicy\x12\x1e.macp.v1.RegisterPolicyRequest\x1a\x1f.macp.v1.RegisterPolicyResponse\x12W\n" +
 	"\x10UnregisterPolicy\x12 .macp.v1.UnregisterPolicyRequest\x1a!.macp.v1.UnregisterPolicyResponse\x12B\n" +
 	"\tGetPolicy\x12\x19.macp.v1.GetPolicyRequest\x1a\x1a.macp.v1.GetPolicyResponse\x12K\n" +
-	"\fListPolicies\x12\x1c.macp.v1.ListPoliciesRequest\x1a\x1d.macp.v1.ListPoliciesResponse\x12P\n" +
-	"\rWatchPolicies\x12\x1d.macp.v1.WatchPoliciesRequest\x1a\x1e.macp.v1.WatchPoliciesResponse0\x01\x12K\n" +
-	"\fWhatIfReplay\x12\x1c.macp.v1.WhatIfReplayRequest\x1a\x1d.macp.v1.WhatIfReplayResponse\x12]\n" +
-	"\x12GetDecisionReceipt\x12\".macp.v1.GetDecisionReceiptRequest\x1a#.macp.v1.GetDecisionReceiptResponse\x12Q\n" +
-	"\x0eGetReceiptKeys\x12\x1e.macp.v1.GetReceiptKeysRequest\x1a\x1f.macp.v1.GetReceiptKeysResponseb\x06proto3"
+	"\fListPolicies\x12\x1c.macp.v1.ListPoliciesRequest\x1a\x1d.macp.v1.ListPoliciesResponseb\x06proto3"
 
 var (
 	file_macp_v1_core_proto_rawDescOnce sync.Once
@@ -4316,207 +2131,109 @@ func file_macp_v1_core_proto_rawDescGZIP() []byte {
 	return file_macp_v1_core_proto_rawDescData
 }
 
-var file_macp_v1_core_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_macp_v1_core_proto_msgTypes = make([]protoimpl.MessageInfo, 75)
+var file_macp_v1_core_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_macp_v1_core_proto_goTypes = []any{
-	(SessionLifecycleEvent_EventType)(0), // 0: macp.v1.SessionLifecycleEvent.EventType
-	(*Root)(nil),                         // 1: macp.v1.Root
-	(*ClientInfo)(nil),                   // 2: macp.v1.ClientInfo
-	(*RuntimeInfo)(nil),                  // 3: macp.v1.RuntimeInfo
-	(*SessionsCapability)(nil),           // 4: macp.v1.SessionsCapability
-	(*CancellationCapability)(nil),       // 5: macp.v1.CancellationCapability
-	(*ProgressCapability)(nil),           // 6: macp.v1.ProgressCapability
-	(*ManifestCapability)(nil),           // 7: macp.v1.ManifestCapability
-	(*ModeRegistryCapability)(nil),       // 8: macp.v1.ModeRegistryCapability
-	(*RootsCapability)(nil),              // 9: macp.v1.RootsCapability
-	(*DecisionReceiptCapability)(nil),    // 10: macp.v1.DecisionReceiptCapability
-	(*ExperimentalCapabilities)(nil),     // 11: macp.v1.ExperimentalCapabilities
-	(*Capabilities)(nil),                 // 12: macp.v1.Capabilities
-	(*InitializeRequest)(nil),            // 13: macp.v1.InitializeRequest
-	(*InitializeResponse)(nil),           // 14: macp.v1.InitializeResponse
-	(*SignalPayload)(nil),                // 15: macp.v1.SignalPayload
-	(*ProgressPayload)(nil),              // 16: macp.v1.ProgressPayload
-	(*SessionStartPayload)(nil),          // 17: macp.v1.SessionStartPayload
-	(*SessionCancelPayload)(nil),         // 18: macp.v1.SessionCancelPayload
-	(*SessionSuspendPayload)(nil),        // 19: macp.v1.SessionSuspendPayload
-	(*SessionResumePayload)(nil),         // 20: macp.v1.SessionResumePayload
-	(*CommitmentRef)(nil),                // 21: macp.v1.CommitmentRef
-	(*CommitmentPayload)(nil),            // 22: macp.v1.CommitmentPayload
-	(*ParticipantActivity)(nil),          // 23: macp.v1.ParticipantActivity
-	(*SessionMetadata)(nil),              // 24: macp.v1.SessionMetadata
-	(*GetSessionRequest)(nil),            // 25: macp.v1.GetSessionRequest
-	(*CancelSessionRequest)(nil),         // 26: macp.v1.CancelSessionRequest
-	(*SuspendSessionRequest)(nil),        // 27: macp.v1.SuspendSessionRequest
-	(*SuspendSessionResponse)(nil),       // 28: macp.v1.SuspendSessionResponse
-	(*ResumeSessionRequest)(nil),         // 29: macp.v1.ResumeSessionRequest
-	(*ResumeSessionResponse)(nil),        // 30: macp.v1.ResumeSessionResponse
-	(*GetManifestRequest)(nil),           // 31: macp.v1.GetManifestRequest
-	(*TransportEndpoint)(nil),            // 32: macp.v1.TransportEndpoint
-	(*AgentManifest)(nil),                // 33: macp.v1.AgentManifest
-	(*ModeDescriptor)(nil),               // 34: macp.v1.ModeDescriptor
-	(*ListModesRequest)(nil),             // 35: macp.v1.ListModesRequest
-	(*ListModesResponse)(nil),            // 36: macp.v1.ListModesResponse
-	(*ListRootsRequest)(nil),             // 37: macp.v1.ListRootsRequest
-	(*ListRootsResponse)(nil),            // 38: macp.v1.ListRootsResponse
-	(*WatchModeRegistryRequest)(nil),     // 39: macp.v1.WatchModeRegistryRequest
-	(*WatchRootsRequest)(nil),            // 40: macp.v1.WatchRootsRequest
-	(*RegistryChanged)(nil),              // 41: macp.v1.RegistryChanged
-	(*RootsChanged)(nil),                 // 42: macp.v1.RootsChanged
-	(*SendRequest)(nil),                  // 43: macp.v1.SendRequest
-	(*SendResponse)(nil),                 // 44: macp.v1.SendResponse
-	(*StreamSessionRequest)(nil),         // 45: macp.v1.StreamSessionRequest
-	(*StreamSessionResponse)(nil),        // 46: macp.v1.StreamSessionResponse
-	(*GetSessionResponse)(nil),           // 47: macp.v1.GetSessionResponse
-	(*CancelSessionResponse)(nil),        // 48: macp.v1.CancelSessionResponse
-	(*GetManifestResponse)(nil),          // 49: macp.v1.GetManifestResponse
-	(*WatchModeRegistryResponse)(nil),    // 50: macp.v1.WatchModeRegistryResponse
-	(*WatchRootsResponse)(nil),           // 51: macp.v1.WatchRootsResponse
-	(*ListExtModesRequest)(nil),          // 52: macp.v1.ListExtModesRequest
-	(*ListExtModesResponse)(nil),         // 53: macp.v1.ListExtModesResponse
-	(*RegisterExtModeRequest)(nil),       // 54: macp.v1.RegisterExtModeRequest
-	(*RegisterExtModeResponse)(nil),      // 55: macp.v1.RegisterExtModeResponse
-	(*UnregisterExtModeRequest)(nil),     // 56: macp.v1.UnregisterExtModeRequest
-	(*UnregisterExtModeResponse)(nil),    // 57: macp.v1.UnregisterExtModeResponse
-	(*PromoteModeRequest)(nil),           // 58: macp.v1.PromoteModeRequest
-	(*PromoteModeResponse)(nil),          // 59: macp.v1.PromoteModeResponse
-	(*WatchSignalsRequest)(nil),          // 60: macp.v1.WatchSignalsRequest
-	(*WatchSignalsResponse)(nil),         // 61: macp.v1.WatchSignalsResponse
-	(*ListSessionsRequest)(nil),          // 62: macp.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),         // 63: macp.v1.ListSessionsResponse
-	(*WatchSessionsRequest)(nil),         // 64: macp.v1.WatchSessionsRequest
-	(*SessionLifecycleEvent)(nil),        // 65: macp.v1.SessionLifecycleEvent
-	(*WatchSessionsResponse)(nil),        // 66: macp.v1.WatchSessionsResponse
-	(*GetDecisionReceiptRequest)(nil),    // 67: macp.v1.GetDecisionReceiptRequest
-	(*GetDecisionReceiptResponse)(nil),   // 68: macp.v1.GetDecisionReceiptResponse
-	(*GetReceiptKeysRequest)(nil),        // 69: macp.v1.GetReceiptKeysRequest
-	(*GetReceiptKeysResponse)(nil),       // 70: macp.v1.GetReceiptKeysResponse
-	nil,                                  // 71: macp.v1.ExperimentalCapabilities.FeaturesEntry
-	nil,                                  // 72: macp.v1.SessionStartPayload.ExtensionsEntry
-	nil,                                  // 73: macp.v1.TransportEndpoint.MetadataEntry
-	nil,                                  // 74: macp.v1.AgentManifest.MetadataEntry
-	nil,                                  // 75: macp.v1.ModeDescriptor.SchemaUrisEntry
-	(*PolicyRegistryCapability)(nil),     // 76: macp.v1.PolicyRegistryCapability
-	(SessionState)(0),                    // 77: macp.v1.SessionState
-	(*Ack)(nil),                          // 78: macp.v1.Ack
-	(*Envelope)(nil),                     // 79: macp.v1.Envelope
-	(*MACPError)(nil),                    // 80: macp.v1.MACPError
-	(*RegisterPolicyRequest)(nil),        // 81: macp.v1.RegisterPolicyRequest
-	(*UnregisterPolicyRequest)(nil),      // 82: macp.v1.UnregisterPolicyRequest
-	(*GetPolicyRequest)(nil),             // 83: macp.v1.GetPolicyRequest
-	(*ListPoliciesRequest)(nil),          // 84: macp.v1.ListPoliciesRequest
-	(*WatchPoliciesRequest)(nil),         // 85: macp.v1.WatchPoliciesRequest
-	(*WhatIfReplayRequest)(nil),          // 86: macp.v1.WhatIfReplayRequest
-	(*RegisterPolicyResponse)(nil),       // 87: macp.v1.RegisterPolicyResponse
-	(*UnregisterPolicyResponse)(nil),     // 88: macp.v1.UnregisterPolicyResponse
-	(*GetPolicyResponse)(nil),            // 89: macp.v1.GetPolicyResponse
-	(*ListPoliciesResponse)(nil),         // 90: macp.v1.ListPoliciesResponse
-	(*WatchPoliciesResponse)(nil),        // 91: macp.v1.WatchPoliciesResponse
-	(*WhatIfReplayResponse)(nil),         // 92: macp.v1.WhatIfReplayResponse
+	(*Root)(nil),                      // 0: macp.v1.Root
+	(*ClientInfo)(nil),                // 1: macp.v1.ClientInfo
+	(*RuntimeInfo)(nil),               // 2: macp.v1.RuntimeInfo
+	(*SessionsCapability)(nil),        // 3: macp.v1.SessionsCapability
+	(*CancellationCapability)(nil),    // 4: macp.v1.CancellationCapability
+	(*ProgressCapability)(nil),        // 5: macp.v1.ProgressCapability
+	(*ManifestCapability)(nil),        // 6: macp.v1.ManifestCapability
+	(*ModeRegistryCapability)(nil),    // 7: macp.v1.ModeRegistryCapability
+	(*RootsCapability)(nil),           // 8: macp.v1.RootsCapability
+	(*DecisionReceiptCapability)(nil), // 9: macp.v1.DecisionReceiptCapability
+	(*ExperimentalCapabilities)(nil),  // 10: macp.v1.ExperimentalCapabilities
+	(*Capabilities)(nil),              // 11: macp.v1.Capabilities
+	(*InitializeRequest)(nil),         // 12: macp.v1.InitializeRequest
+	(*InitializeResponse)(nil),        // 13: macp.v1.InitializeResponse
+	(*SessionStartPayload)(nil),       // 14: macp.v1.SessionStartPayload
+	(*CommitmentRef)(nil),             // 15: macp.v1.CommitmentRef
+	(*CommitmentPayload)(nil),         // 16: macp.v1.CommitmentPayload
+	(*ParticipantActivity)(nil),       // 17: macp.v1.ParticipantActivity
+	(*SessionMetadata)(nil),           // 18: macp.v1.SessionMetadata
+	(*GetSessionRequest)(nil),         // 19: macp.v1.GetSessionRequest
+	(*CancelSessionRequest)(nil),      // 20: macp.v1.CancelSessionRequest
+	(*ModeDescriptor)(nil),            // 21: macp.v1.ModeDescriptor
+	(*ListModesRequest)(nil),          // 22: macp.v1.ListModesRequest
+	(*ListModesResponse)(nil),         // 23: macp.v1.ListModesResponse
+	(*SendRequest)(nil),               // 24: macp.v1.SendRequest
+	(*SendResponse)(nil),              // 25: macp.v1.SendResponse
+	(*StreamSessionRequest)(nil),      // 26: macp.v1.StreamSessionRequest
+	(*StreamSessionResponse)(nil),     // 27: macp.v1.StreamSessionResponse
+	(*GetSessionResponse)(nil),        // 28: macp.v1.GetSessionResponse
+	(*CancelSessionResponse)(nil),     // 29: macp.v1.CancelSessionResponse
+	nil,                               // 30: macp.v1.ExperimentalCapabilities.FeaturesEntry
+	nil,                               // 31: macp.v1.SessionStartPayload.ExtensionsEntry
+	nil,                               // 32: macp.v1.ModeDescriptor.SchemaUrisEntry
+	(*PolicyRegistryCapability)(nil),  // 33: macp.v1.PolicyRegistryCapability
+	(SessionState)(0),                 // 34: macp.v1.SessionState
+	(*Envelope)(nil),                  // 35: macp.v1.Envelope
+	(*Ack)(nil),                       // 36: macp.v1.Ack
+	(*MACPError)(nil),                 // 37: macp.v1.MACPError
+	(*RegisterPolicyRequest)(nil),     // 38: macp.v1.RegisterPolicyRequest
+	(*UnregisterPolicyRequest)(nil),   // 39: macp.v1.UnregisterPolicyRequest
+	(*GetPolicyRequest)(nil),          // 40: macp.v1.GetPolicyRequest
+	(*ListPoliciesRequest)(nil),       // 41: macp.v1.ListPoliciesRequest
+	(*RegisterPolicyResponse)(nil),    // 42: macp.v1.RegisterPolicyResponse
+	(*UnregisterPolicyResponse)(nil),  // 43: macp.v1.UnregisterPolicyResponse
+	(*GetPolicyResponse)(nil),         // 44: macp.v1.GetPolicyResponse
+	(*ListPoliciesResponse)(nil),      // 45: macp.v1.ListPoliciesResponse
 }
 var file_macp_v1_core_proto_depIdxs = []int32{
-	71, // 0: macp.v1.ExperimentalCapabilities.features:type_name -> macp.v1.ExperimentalCapabilities.FeaturesEntry
-	4,  // 1: macp.v1.Capabilities.sessions:type_name -> macp.v1.SessionsCapability
-	5,  // 2: macp.v1.Capabilities.cancellation:type_name -> macp.v1.CancellationCapability
-	6,  // 3: macp.v1.Capabilities.progress:type_name -> macp.v1.ProgressCapability
-	7,  // 4: macp.v1.Capabilities.manifest:type_name -> macp.v1.ManifestCapability
-	8,  // 5: macp.v1.Capabilities.mode_registry:type_name -> macp.v1.ModeRegistryCapability
-	9,  // 6: macp.v1.Capabilities.roots:type_name -> macp.v1.RootsCapability
-	76, // 7: macp.v1.Capabilities.policy_registry:type_name -> macp.v1.PolicyRegistryCapability
-	10, // 8: macp.v1.Capabilities.decision_receipt:type_name -> macp.v1.DecisionReceiptCapability
-	11, // 9: macp.v1.Capabilities.experimental:type_name -> macp.v1.ExperimentalCapabilities
-	2,  // 10: macp.v1.InitializeRequest.client_info:type_name -> macp.v1.ClientInfo
-	12, // 11: macp.v1.InitializeRequest.capabilities:type_name -> macp.v1.Capabilities
-	3,  // 12: macp.v1.InitializeResponse.runtime_info:type_name -> macp.v1.RuntimeInfo
-	12, // 13: macp.v1.InitializeResponse.capabilities:type_name -> macp.v1.Capabilities
-	1,  // 14: macp.v1.SessionStartPayload.roots:type_name -> macp.v1.Root
-	72, // 15: macp.v1.SessionStartPayload.extensions:type_name -> macp.v1.SessionStartPayload.ExtensionsEntry
-	21, // 16: macp.v1.CommitmentPayload.supersedes:type_name -> macp.v1.CommitmentRef
-	77, // 17: macp.v1.SessionMetadata.state:type_name -> macp.v1.SessionState
-	23, // 18: macp.v1.SessionMetadata.participant_activity:type_name -> macp.v1.ParticipantActivity
-	78, // 19: macp.v1.SuspendSessionResponse.ack:type_name -> macp.v1.Ack
-	78, // 20: macp.v1.ResumeSessionResponse.ack:type_name -> macp.v1.Ack
-	73, // 21: macp.v1.TransportEndpoint.metadata:type_name -> macp.v1.TransportEndpoint.MetadataEntry
-	74, // 22: macp.v1.AgentManifest.metadata:type_name -> macp.v1.AgentManifest.MetadataEntry
-	32, // 23: macp.v1.AgentManifest.transport_endpoints:type_name -> macp.v1.TransportEndpoint
-	75, // 24: macp.v1.ModeDescriptor.schema_uris:type_name -> macp.v1.ModeDescriptor.SchemaUrisEntry
-	34, // 25: macp.v1.ListModesResponse.modes:type_name -> macp.v1.ModeDescriptor
-	1,  // 26: macp.v1.ListRootsResponse.roots:type_name -> macp.v1.Root
-	79, // 27: macp.v1.SendRequest.envelope:type_name -> macp.v1.Envelope
-	78, // 28: macp.v1.SendResponse.ack:type_name -> macp.v1.Ack
-	79, // 29: macp.v1.StreamSessionRequest.envelope:type_name -> macp.v1.Envelope
-	79, // 30: macp.v1.StreamSessionResponse.envelope:type_name -> macp.v1.Envelope
-	80, // 31: macp.v1.StreamSessionResponse.error:type_name -> macp.v1.MACPError
-	24, // 32: macp.v1.GetSessionResponse.metadata:type_name -> macp.v1.SessionMetadata
-	78, // 33: macp.v1.CancelSessionResponse.ack:type_name -> macp.v1.Ack
-	33, // 34: macp.v1.GetManifestResponse.manifest:type_name -> macp.v1.AgentManifest
-	41, // 35: macp.v1.WatchModeRegistryResponse.change:type_name -> macp.v1.RegistryChanged
-	42, // 36: macp.v1.WatchRootsResponse.change:type_name -> macp.v1.RootsChanged
-	34, // 37: macp.v1.ListExtModesResponse.modes:type_name -> macp.v1.ModeDescriptor
-	34, // 38: macp.v1.RegisterExtModeRequest.mode_descriptor:type_name -> macp.v1.ModeDescriptor
-	79, // 39: macp.v1.WatchSignalsResponse.envelope:type_name -> macp.v1.Envelope
-	24, // 40: macp.v1.ListSessionsResponse.sessions:type_name -> macp.v1.SessionMetadata
-	0,  // 41: macp.v1.SessionLifecycleEvent.event_type:type_name -> macp.v1.SessionLifecycleEvent.EventType
-	24, // 42: macp.v1.SessionLifecycleEvent.session:type_name -> macp.v1.SessionMetadata
-	65, // 43: macp.v1.WatchSessionsResponse.event:type_name -> macp.v1.SessionLifecycleEvent
-	13, // 44: macp.v1.MACPRuntimeService.Initialize:input_type -> macp.v1.InitializeRequest
-	43, // 45: macp.v1.MACPRuntimeService.Send:input_type -> macp.v1.SendRequest
-	45, // 46: macp.v1.MACPRuntimeService.StreamSession:input_type -> macp.v1.StreamSessionRequest
-	25, // 47: macp.v1.MACPRuntimeService.GetSession:input_type -> macp.v1.GetSessionRequest
-	26, // 48: macp.v1.MACPRuntimeService.CancelSession:input_type -> macp.v1.CancelSessionRequest
-	27, // 49: macp.v1.MACPRuntimeService.SuspendSession:input_type -> macp.v1.SuspendSessionRequest
-	29, // 50: macp.v1.MACPRuntimeService.ResumeSession:input_type -> macp.v1.ResumeSessionRequest
-	31, // 51: macp.v1.MACPRuntimeService.GetManifest:input_type -> macp.v1.GetManifestRequest
-	35, // 52: macp.v1.MACPRuntimeService.ListModes:input_type -> macp.v1.ListModesRequest
-	39, // 53: macp.v1.MACPRuntimeService.WatchModeRegistry:input_type -> macp.v1.WatchModeRegistryRequest
-	37, // 54: macp.v1.MACPRuntimeService.ListRoots:input_type -> macp.v1.ListRootsRequest
-	40, // 55: macp.v1.MACPRuntimeService.WatchRoots:input_type -> macp.v1.WatchRootsRequest
-	52, // 56: macp.v1.MACPRuntimeService.ListExtModes:input_type -> macp.v1.ListExtModesRequest
-	54, // 57: macp.v1.MACPRuntimeService.RegisterExtMode:input_type -> macp.v1.RegisterExtModeRequest
-	56, // 58: macp.v1.MACPRuntimeService.UnregisterExtMode:input_type -> macp.v1.UnregisterExtModeRequest
-	58, // 59: macp.v1.MACPRuntimeService.PromoteMode:input_type -> macp.v1.PromoteModeRequest
-	60, // 60: macp.v1.MACPRuntimeService.WatchSignals:input_type -> macp.v1.WatchSignalsRequest
-	62, // 61: macp.v1.MACPRuntimeService.ListSessions:input_type -> macp.v1.ListSessionsRequest
-	64, // 62: macp.v1.MACPRuntimeService.WatchSessions:input_type -> macp.v1.WatchSessionsRequest
-	81, // 63: macp.v1.MACPRuntimeService.RegisterPolicy:input_type -> macp.v1.RegisterPolicyRequest
-	82, // 64: macp.v1.MACPRuntimeService.UnregisterPolicy:input_type -> macp.v1.UnregisterPolicyRequest
-	83, // 65: macp.v1.MACPRuntimeService.GetPolicy:input_type -> macp.v1.GetPolicyRequest
-	84, // 66: macp.v1.MACPRuntimeService.ListPolicies:input_type -> macp.v1.ListPoliciesRequest
-	85, // 67: macp.v1.MACPRuntimeService.WatchPolicies:input_type -> macp.v1.WatchPoliciesRequest
-	86, // 68: macp.v1.MACPRuntimeService.WhatIfReplay:input_type -> macp.v1.WhatIfReplayRequest
-	67, // 69: macp.v1.MACPRuntimeService.GetDecisionReceipt:input_type -> macp.v1.GetDecisionReceiptRequest
-	69, // 70: macp.v1.MACPRuntimeService.GetReceiptKeys:input_type -> macp.v1.GetReceiptKeysRequest
-	14, // 71: macp.v1.MACPRuntimeService.Initialize:output_type -> macp.v1.InitializeResponse
-	44, // 72: macp.v1.MACPRuntimeService.Send:output_type -> macp.v1.SendResponse
-	46, // 73: macp.v1.MACPRuntimeService.StreamSession:output_type -> macp.v1.StreamSessionResponse
-	47, // 74: macp.v1.MACPRuntimeService.GetSession:output_type -> macp.v1.GetSessionResponse
-	48, // 75: macp.v1.MACPRuntimeService.CancelSession:output_type -> macp.v1.CancelSessionResponse
-	28, // 76: macp.v1.MACPRuntimeService.SuspendSession:output_type -> macp.v1.SuspendSessionResponse
-	30, // 77: macp.v1.MACPRuntimeService.ResumeSession:output_type -> macp.v1.ResumeSessionResponse
-	49, // 78: macp.v1.MACPRuntimeService.GetManifest:output_type -> macp.v1.GetManifestResponse
-	36, // 79: macp.v1.MACPRuntimeService.ListModes:output_type -> macp.v1.ListModesResponse
-	50, // 80: macp.v1.MACPRuntimeService.WatchModeRegistry:output_type -> macp.v1.WatchModeRegistryResponse
-	38, // 81: macp.v1.MACPRuntimeService.ListRoots:output_type -> macp.v1.ListRootsResponse
-	51, // 82: macp.v1.MACPRuntimeService.WatchRoots:output_type -> macp.v1.WatchRootsResponse
-	53, // 83: macp.v1.MACPRuntimeService.ListExtModes:output_type -> macp.v1.ListExtModesResponse
-	55, // 84: macp.v1.MACPRuntimeService.RegisterExtMode:output_type -> macp.v1.RegisterExtModeResponse
-	57, // 85: macp.v1.MACPRuntimeService.UnregisterExtMode:output_type -> macp.v1.UnregisterExtModeResponse
-	59, // 86: macp.v1.MACPRuntimeService.PromoteMode:output_type -> macp.v1.PromoteModeResponse
-	61, // 87: macp.v1.MACPRuntimeService.WatchSignals:output_type -> macp.v1.WatchSignalsResponse
-	63, // 88: macp.v1.MACPRuntimeService.ListSessions:output_type -> macp.v1.ListSessionsResponse
-	66, // 89: macp.v1.MACPRuntimeService.WatchSessions:output_type -> macp.v1.WatchSessionsResponse
-	87, // 90: macp.v1.MACPRuntimeService.RegisterPolicy:output_type -> macp.v1.RegisterPolicyResponse
-	88, // 91: macp.v1.MACPRuntimeService.UnregisterPolicy:output_type -> macp.v1.UnregisterPolicyResponse
-	89, // 92: macp.v1.MACPRuntimeService.GetPolicy:output_type -> macp.v1.GetPolicyResponse
-	90, // 93: macp.v1.MACPRuntimeService.ListPolicies:output_type -> macp.v1.ListPoliciesResponse
-	91, // 94: macp.v1.MACPRuntimeService.WatchPolicies:output_type -> macp.v1.WatchPoliciesResponse
-	92, // 95: macp.v1.MACPRuntimeService.WhatIfReplay:output_type -> macp.v1.WhatIfReplayResponse
-	68, // 96: macp.v1.MACPRuntimeService.GetDecisionReceipt:output_type -> macp.v1.GetDecisionReceiptResponse
-	70, // 97: macp.v1.MACPRuntimeService.GetReceiptKeys:output_type -> macp.v1.GetReceiptKeysResponse
-	71, // [71:98] is the sub-list for method output_type
-	44, // [44:71] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	30, // 0: macp.v1.ExperimentalCapabilities.features:type_name -> macp.v1.ExperimentalCapabilities.FeaturesEntry
+	3,  // 1: macp.v1.Capabilities.sessions:type_name -> macp.v1.SessionsCapability
+	4,  // 2: macp.v1.Capabilities.cancellation:type_name -> macp.v1.CancellationCapability
+	5,  // 3: macp.v1.Capabilities.progress:type_name -> macp.v1.ProgressCapability
+	6,  // 4: macp.v1.Capabilities.manifest:type_name -> macp.v1.ManifestCapability
+	7,  // 5: macp.v1.Capabilities.mode_registry:type_name -> macp.v1.ModeRegistryCapability
+	8,  // 6: macp.v1.Capabilities.roots:type_name -> macp.v1.RootsCapability
+	33, // 7: macp.v1.Capabilities.policy_registry:type_name -> macp.v1.PolicyRegistryCapability
+	9,  // 8: macp.v1.Capabilities.decision_receipt:type_name -> macp.v1.DecisionReceiptCapability
+	10, // 9: macp.v1.Capabilities.experimental:type_name -> macp.v1.ExperimentalCapabilities
+	1,  // 10: macp.v1.InitializeRequest.client_info:type_name -> macp.v1.ClientInfo
+	11, // 11: macp.v1.InitializeRequest.capabilities:type_name -> macp.v1.Capabilities
+	2,  // 12: macp.v1.InitializeResponse.runtime_info:type_name -> macp.v1.RuntimeInfo
+	11, // 13: macp.v1.InitializeResponse.capabilities:type_name -> macp.v1.Capabilities
+	0,  // 14: macp.v1.SessionStartPayload.roots:type_name -> macp.v1.Root
+	31, // 15: macp.v1.SessionStartPayload.extensions:type_name -> macp.v1.SessionStartPayload.ExtensionsEntry
+	15, // 16: macp.v1.CommitmentPayload.supersedes:type_name -> macp.v1.CommitmentRef
+	34, // 17: macp.v1.SessionMetadata.state:type_name -> macp.v1.SessionState
+	17, // 18: macp.v1.SessionMetadata.participant_activity:type_name -> macp.v1.ParticipantActivity
+	32, // 19: macp.v1.ModeDescriptor.schema_uris:type_name -> macp.v1.ModeDescriptor.SchemaUrisEntry
+	21, // 20: macp.v1.ListModesResponse.modes:type_name -> macp.v1.ModeDescriptor
+	35, // 21: macp.v1.SendRequest.envelope:type_name -> macp.v1.Envelope
+	36, // 22: macp.v1.SendResponse.ack:type_name -> macp.v1.Ack
+	35, // 23: macp.v1.StreamSessionRequest.envelope:type_name -> macp.v1.Envelope
+	35, // 24: macp.v1.StreamSessionResponse.envelope:type_name -> macp.v1.Envelope
+	37, // 25: macp.v1.StreamSessionResponse.error:type_name -> macp.v1.MACPError
+	18, // 26: macp.v1.GetSessionResponse.metadata:type_name -> macp.v1.SessionMetadata
+	36, // 27: macp.v1.CancelSessionResponse.ack:type_name -> macp.v1.Ack
+	12, // 28: macp.v1.MACPRuntimeService.Initialize:input_type -> macp.v1.InitializeRequest
+	24, // 29: macp.v1.MACPRuntimeService.Send:input_type -> macp.v1.SendRequest
+	26, // 30: macp.v1.MACPRuntimeService.StreamSession:input_type -> macp.v1.StreamSessionRequest
+	19, // 31: macp.v1.MACPRuntimeService.GetSession:input_type -> macp.v1.GetSessionRequest
+	20, // 32: macp.v1.MACPRuntimeService.CancelSession:input_type -> macp.v1.CancelSessionRequest
+	22, // 33: macp.v1.MACPRuntimeService.ListModes:input_type -> macp.v1.ListModesRequest
+	38, // 34: macp.v1.MACPRuntimeService.RegisterPolicy:input_type -> macp.v1.RegisterPolicyRequest
+	39, // 35: macp.v1.MACPRuntimeService.UnregisterPolicy:input_type -> macp.v1.UnregisterPolicyRequest
+	40, // 36: macp.v1.MACPRuntimeService.GetPolicy:input_type -> macp.v1.GetPolicyRequest
+	41, // 37: macp.v1.MACPRuntimeService.ListPolicies:input_type -> macp.v1.ListPoliciesRequest
+	13, // 38: macp.v1.MACPRuntimeService.Initialize:output_type -> macp.v1.InitializeResponse
+	25, // 39: macp.v1.MACPRuntimeService.Send:output_type -> macp.v1.SendResponse
+	27, // 40: macp.v1.MACPRuntimeService.StreamSession:output_type -> macp.v1.StreamSessionResponse
+	28, // 41: macp.v1.MACPRuntimeService.GetSession:output_type -> macp.v1.GetSessionResponse
+	29, // 42: macp.v1.MACPRuntimeService.CancelSession:output_type -> macp.v1.CancelSessionResponse
+	23, // 43: macp.v1.MACPRuntimeService.ListModes:output_type -> macp.v1.ListModesResponse
+	42, // 44: macp.v1.MACPRuntimeService.RegisterPolicy:output_type -> macp.v1.RegisterPolicyResponse
+	43, // 45: macp.v1.MACPRuntimeService.UnregisterPolicy:output_type -> macp.v1.UnregisterPolicyResponse
+	44, // 46: macp.v1.MACPRuntimeService.GetPolicy:output_type -> macp.v1.GetPolicyResponse
+	45, // 47: macp.v1.MACPRuntimeService.ListPolicies:output_type -> macp.v1.ListPoliciesResponse
+	38, // [38:48] is the sub-list for method output_type
+	28, // [28:38] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_macp_v1_core_proto_init() }
@@ -4526,7 +2243,7 @@ func file_macp_v1_core_proto_init() {
 	}
 	file_macp_v1_envelope_proto_init()
 	file_macp_v1_policy_proto_init()
-	file_macp_v1_core_proto_msgTypes[45].OneofWrappers = []any{
+	file_macp_v1_core_proto_msgTypes[27].OneofWrappers = []any{
 		(*StreamSessionResponse_Envelope)(nil),
 		(*StreamSessionResponse_Error)(nil),
 	}
@@ -4535,14 +2252,13 @@ func file_macp_v1_core_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_macp_v1_core_proto_rawDesc), len(file_macp_v1_core_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   75,
+			NumEnums:      0,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_macp_v1_core_proto_goTypes,
 		DependencyIndexes: file_macp_v1_core_proto_depIdxs,
-		EnumInfos:         file_macp_v1_core_proto_enumTypes,
 		MessageInfos:      file_macp_v1_core_proto_msgTypes,
 	}.Build()
 	File_macp_v1_core_proto = out.File

@@ -19,33 +19,16 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	MACPRuntimeService_Initialize_FullMethodName         = "/macp.v1.MACPRuntimeService/Initialize"
-	MACPRuntimeService_Send_FullMethodName               = "/macp.v1.MACPRuntimeService/Send"
-	MACPRuntimeService_StreamSession_FullMethodName      = "/macp.v1.MACPRuntimeService/StreamSession"
-	MACPRuntimeService_GetSession_FullMethodName         = "/macp.v1.MACPRuntimeService/GetSession"
-	MACPRuntimeService_CancelSession_FullMethodName      = "/macp.v1.MACPRuntimeService/CancelSession"
-	MACPRuntimeService_SuspendSession_FullMethodName     = "/macp.v1.MACPRuntimeService/SuspendSession"
-	MACPRuntimeService_ResumeSession_FullMethodName      = "/macp.v1.MACPRuntimeService/ResumeSession"
-	MACPRuntimeService_GetManifest_FullMethodName        = "/macp.v1.MACPRuntimeService/GetManifest"
-	MACPRuntimeService_ListModes_FullMethodName          = "/macp.v1.MACPRuntimeService/ListModes"
-	MACPRuntimeService_WatchModeRegistry_FullMethodName  = "/macp.v1.MACPRuntimeService/WatchModeRegistry"
-	MACPRuntimeService_ListRoots_FullMethodName          = "/macp.v1.MACPRuntimeService/ListRoots"
-	MACPRuntimeService_WatchRoots_FullMethodName         = "/macp.v1.MACPRuntimeService/WatchRoots"
-	MACPRuntimeService_ListExtModes_FullMethodName       = "/macp.v1.MACPRuntimeService/ListExtModes"
-	MACPRuntimeService_RegisterExtMode_FullMethodName    = "/macp.v1.MACPRuntimeService/RegisterExtMode"
-	MACPRuntimeService_UnregisterExtMode_FullMethodName  = "/macp.v1.MACPRuntimeService/UnregisterExtMode"
-	MACPRuntimeService_PromoteMode_FullMethodName        = "/macp.v1.MACPRuntimeService/PromoteMode"
-	MACPRuntimeService_WatchSignals_FullMethodName       = "/macp.v1.MACPRuntimeService/WatchSignals"
-	MACPRuntimeService_ListSessions_FullMethodName       = "/macp.v1.MACPRuntimeService/ListSessions"
-	MACPRuntimeService_WatchSessions_FullMethodName      = "/macp.v1.MACPRuntimeService/WatchSessions"
-	MACPRuntimeService_RegisterPolicy_FullMethodName     = "/macp.v1.MACPRuntimeService/RegisterPolicy"
-	MACPRuntimeService_UnregisterPolicy_FullMethodName   = "/macp.v1.MACPRuntimeService/UnregisterPolicy"
-	MACPRuntimeService_GetPolicy_FullMethodName          = "/macp.v1.MACPRuntimeService/GetPolicy"
-	MACPRuntimeService_ListPolicies_FullMethodName       = "/macp.v1.MACPRuntimeService/ListPolicies"
-	MACPRuntimeService_WatchPolicies_FullMethodName      = "/macp.v1.MACPRuntimeService/WatchPolicies"
-	MACPRuntimeService_WhatIfReplay_FullMethodName       = "/macp.v1.MACPRuntimeService/WhatIfReplay"
-	MACPRuntimeService_GetDecisionReceipt_FullMethodName = "/macp.v1.MACPRuntimeService/GetDecisionReceipt"
-	MACPRuntimeService_GetReceiptKeys_FullMethodName     = "/macp.v1.MACPRuntimeService/GetReceiptKeys"
+	MACPRuntimeService_Initialize_FullMethodName       = "/macp.v1.MACPRuntimeService/Initialize"
+	MACPRuntimeService_Send_FullMethodName             = "/macp.v1.MACPRuntimeService/Send"
+	MACPRuntimeService_StreamSession_FullMethodName    = "/macp.v1.MACPRuntimeService/StreamSession"
+	MACPRuntimeService_GetSession_FullMethodName       = "/macp.v1.MACPRuntimeService/GetSession"
+	MACPRuntimeService_CancelSession_FullMethodName    = "/macp.v1.MACPRuntimeService/CancelSession"
+	MACPRuntimeService_ListModes_FullMethodName        = "/macp.v1.MACPRuntimeService/ListModes"
+	MACPRuntimeService_RegisterPolicy_FullMethodName   = "/macp.v1.MACPRuntimeService/RegisterPolicy"
+	MACPRuntimeService_UnregisterPolicy_FullMethodName = "/macp.v1.MACPRuntimeService/UnregisterPolicy"
+	MACPRuntimeService_GetPolicy_FullMethodName        = "/macp.v1.MACPRuntimeService/GetPolicy"
+	MACPRuntimeService_ListPolicies_FullMethodName     = "/macp.v1.MACPRuntimeService/ListPolicies"
 )
 
 // MACPRuntimeServiceClient is the client API for MACPRuntimeService service.
@@ -57,28 +40,11 @@ type MACPRuntimeServiceClient interface {
 	StreamSession(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamSessionRequest, StreamSessionResponse], error)
 	GetSession(ctx context.Context, in *GetSessionRequest, opts ...grpc.CallOption) (*GetSessionResponse, error)
 	CancelSession(ctx context.Context, in *CancelSessionRequest, opts ...grpc.CallOption) (*CancelSessionResponse, error)
-	SuspendSession(ctx context.Context, in *SuspendSessionRequest, opts ...grpc.CallOption) (*SuspendSessionResponse, error)
-	ResumeSession(ctx context.Context, in *ResumeSessionRequest, opts ...grpc.CallOption) (*ResumeSessionResponse, error)
-	GetManifest(ctx context.Context, in *GetManifestRequest, opts ...grpc.CallOption) (*GetManifestResponse, error)
 	ListModes(ctx context.Context, in *ListModesRequest, opts ...grpc.CallOption) (*ListModesResponse, error)
-	WatchModeRegistry(ctx context.Context, in *WatchModeRegistryRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchModeRegistryResponse], error)
-	ListRoots(ctx context.Context, in *ListRootsRequest, opts ...grpc.CallOption) (*ListRootsResponse, error)
-	WatchRoots(ctx context.Context, in *WatchRootsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchRootsResponse], error)
-	ListExtModes(ctx context.Context, in *ListExtModesRequest, opts ...grpc.CallOption) (*ListExtModesResponse, error)
-	RegisterExtMode(ctx context.Context, in *RegisterExtModeRequest, opts ...grpc.CallOption) (*RegisterExtModeResponse, error)
-	UnregisterExtMode(ctx context.Context, in *UnregisterExtModeRequest, opts ...grpc.CallOption) (*UnregisterExtModeResponse, error)
-	PromoteMode(ctx context.Context, in *PromoteModeRequest, opts ...grpc.CallOption) (*PromoteModeResponse, error)
-	WatchSignals(ctx context.Context, in *WatchSignalsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchSignalsResponse], error)
-	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
-	WatchSessions(ctx context.Context, in *WatchSessionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchSessionsResponse], error)
 	RegisterPolicy(ctx context.Context, in *RegisterPolicyRequest, opts ...grpc.CallOption) (*RegisterPolicyResponse, error)
 	UnregisterPolicy(ctx context.Context, in *UnregisterPolicyRequest, opts ...grpc.CallOption) (*UnregisterPolicyResponse, error)
 	GetPolicy(ctx context.Context, in *GetPolicyRequest, opts ...grpc.CallOption) (*GetPolicyResponse, error)
 	ListPolicies(ctx context.Context, in *ListPoliciesRequest, opts ...grpc.CallOption) (*ListPoliciesResponse, error)
-	WatchPolicies(ctx context.Context, in *WatchPoliciesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchPoliciesResponse], error)
-	WhatIfReplay(ctx context.Context, in *WhatIfReplayRequest, opts ...grpc.CallOption) (*WhatIfReplayResponse, error)
-	GetDecisionReceipt(ctx context.Context, in *GetDecisionReceiptRequest, opts ...grpc.CallOption) (*GetDecisionReceiptResponse, error)
-	GetReceiptKeys(ctx context.Context, in *GetReceiptKeysRequest, opts ...grpc.CallOption) (*GetReceiptKeysResponse, error)
 }
 
 type mACPRuntimeServiceClient struct {
@@ -142,36 +108,6 @@ func (c *mACPRuntimeServiceClient) CancelSession(ctx context.Context, in *Cancel
 	return out, nil
 }
 
-func (c *mACPRuntimeServiceClient) SuspendSession(ctx context.Context, in *SuspendSessionRequest, opts ...grpc.CallOption) (*SuspendSessionResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(SuspendSessionResponse)
-	err := c.cc.Invoke(ctx, MACPRuntimeService_SuspendSession_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *mACPRuntimeServiceClient) ResumeSession(ctx context.Context, in *ResumeSessionRequest, opts ...grpc.CallOption) (*ResumeSessionResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ResumeSessionResponse)
-	err := c.cc.Invoke(ctx, MACPRuntimeService_ResumeSession_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *mACPRuntimeServiceClient) GetManifest(ctx context.Context, in *GetManifestRequest, opts ...grpc.CallOption) (*GetManifestResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GetManifestResponse)
-	err := c.cc.Invoke(ctx, MACPRuntimeService_GetManifest_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 func (c *mACPRuntimeServiceClient) ListModes(ctx context.Context, in *ListModesRequest, opts ...grpc.CallOption) (*ListModesResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListModesResponse)
@@ -181,142 +117,6 @@ func (c *mACPRuntimeServiceClient) ListModes(ctx context.Context, in *ListModesR
 	}
 	return out, nil
 }
-
-func (c *mACPRuntimeServiceClient) WatchModeRegistry(ctx context.Context, in *WatchModeRegistryRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchModeRegistryResponse], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &MACPRuntimeService_ServiceDesc.Streams[1], MACPRuntimeService_WatchModeRegistry_FullMethodName, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &grpc.GenericClientStream[WatchModeRegistryRequest, WatchModeRegistryResponse]{ClientStream: stream}
-	if err := x.ClientStream.SendMsg(in); err != nil {
-		return nil, err
-	}
-	if err := x.ClientStream.CloseSend(); err != nil {
-		return nil, err
-	}
-	return x, nil
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type MACPRuntimeService_WatchModeRegistryClient = grpc.ServerStreamingClient[WatchModeRegistryResponse]
-
-func (c *mACPRuntimeServiceClient) ListRoots(ctx context.Context, in *ListRootsRequest, opts ...grpc.CallOption) (*ListRootsResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListRootsResponse)
-	err := c.cc.Invoke(ctx, MACPRuntimeService_ListRoots_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *mACPRuntimeServiceClient) WatchRoots(ctx context.Context, in *WatchRootsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchRootsResponse], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &MACPRuntimeService_ServiceDesc.Streams[2], MACPRuntimeService_WatchRoots_FullMethodName, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &grpc.GenericClientStream[WatchRootsRequest, WatchRootsResponse]{ClientStream: stream}
-	if err := x.ClientStream.SendMsg(in); err != nil {
-		return nil, err
-	}
-	if err := x.ClientStream.CloseSend(); err != nil {
-		return nil, err
-	}
-	return x, nil
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type MACPRuntimeService_WatchRootsClient = grpc.ServerStreamingClient[WatchRootsResponse]
-
-func (c *mACPRuntimeServiceClient) ListExtModes(ctx context.Context, in *ListExtModesRequest, opts ...grpc.CallOption) (*ListExtModesResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListExtModesResponse)
-	err := c.cc.Invoke(ctx, MACPRuntimeService_ListExtModes_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *mACPRuntimeServiceClient) RegisterExtMode(ctx context.Context, in *RegisterExtModeRequest, opts ...grpc.CallOption) (*RegisterExtModeResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(RegisterExtModeResponse)
-	err := c.cc.Invoke(ctx, MACPRuntimeService_RegisterExtMode_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *mACPRuntimeServiceClient) UnregisterExtMode(ctx context.Context, in *UnregisterExtModeRequest, opts ...grpc.CallOption) (*UnregisterExtModeResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(UnregisterExtModeResponse)
-	err := c.cc.Invoke(ctx, MACPRuntimeService_UnregisterExtMode_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *mACPRuntimeServiceClient) PromoteMode(ctx context.Context, in *PromoteModeRequest, opts ...grpc.CallOption) (*PromoteModeResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(PromoteModeResponse)
-	err := c.cc.Invoke(ctx, MACPRuntimeService_PromoteMode_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *mACPRuntimeServiceClient) WatchSignals(ctx context.Context, in *WatchSignalsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchSignalsResponse], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &MACPRuntimeService_ServiceDesc.Streams[3], MACPRuntimeService_WatchSignals_FullMethodName, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &grpc.GenericClientStream[WatchSignalsRequest, WatchSignalsResponse]{ClientStream: stream}
-	if err := x.ClientStream.SendMsg(in); err != nil {
-		return nil, err
-	}
-	if err := x.ClientStream.CloseSend(); err != nil {
-		return nil, err
-	}
-	return x, nil
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type MACPRuntimeService_WatchSignalsClient = grpc.ServerStreamingClient[WatchSignalsResponse]
-
-func (c *mACPRuntimeServiceClient) ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListSessionsResponse)
-	err := c.cc.Invoke(ctx, MACPRuntimeService_ListSessions_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *mACPRuntimeServiceClient) WatchSessions(ctx context.Context, in *WatchSessionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchSessionsResponse], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &MACPRuntimeService_ServiceDesc.Streams[4], MACPRuntimeService_WatchSessions_FullMethodName, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &grpc.GenericClientStream[WatchSessionsRequest, WatchSessionsResponse]{ClientStream: stream}
-	if err := x.ClientStream.SendMsg(in); err != nil {
-		return nil, err
-	}
-	if err := x.ClientStream.CloseSend(); err != nil {
-		return nil, err
-	}
-	return x, nil
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type MACPRuntimeService_WatchSessionsClient = grpc.ServerStreamingClient[WatchSessionsResponse]
 
 func (c *mACPRuntimeServiceClient) RegisterPolicy(ctx context.Context, in *RegisterPolicyRequest, opts ...grpc.CallOption) (*RegisterPolicyResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -358,55 +158,6 @@ func (c *mACPRuntimeServiceClient) ListPolicies(ctx context.Context, in *ListPol
 	return out, nil
 }
 
-func (c *mACPRuntimeServiceClient) WatchPolicies(ctx context.Context, in *WatchPoliciesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchPoliciesResponse], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &MACPRuntimeService_ServiceDesc.Streams[5], MACPRuntimeService_WatchPolicies_FullMethodName, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &grpc.GenericClientStream[WatchPoliciesRequest, WatchPoliciesResponse]{ClientStream: stream}
-	if err := x.ClientStream.SendMsg(in); err != nil {
-		return nil, err
-	}
-	if err := x.ClientStream.CloseSend(); err != nil {
-		return nil, err
-	}
-	return x, nil
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type MACPRuntimeService_WatchPoliciesClient = grpc.ServerStreamingClient[WatchPoliciesResponse]
-
-func (c *mACPRuntimeServiceClient) WhatIfReplay(ctx context.Context, in *WhatIfReplayRequest, opts ...grpc.CallOption) (*WhatIfReplayResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(WhatIfReplayResponse)
-	err := c.cc.Invoke(ctx, MACPRuntimeService_WhatIfReplay_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *mACPRuntimeServiceClient) GetDecisionReceipt(ctx context.Context, in *GetDecisionReceiptRequest, opts ...grpc.CallOption) (*GetDecisionReceiptResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GetDecisionReceiptResponse)
-	err := c.cc.Invoke(ctx, MACPRuntimeService_GetDecisionReceipt_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *mACPRuntimeServiceClient) GetReceiptKeys(ctx context.Context, in *GetReceiptKeysRequest, opts ...grpc.CallOption) (*GetReceiptKeysResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GetReceiptKeysResponse)
-	err := c.cc.Invoke(ctx, MACPRuntimeService_GetReceiptKeys_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 // MACPRuntimeServiceServer is the server API for MACPRuntimeService service.
 // All implementations must embed UnimplementedMACPRuntimeServiceServer
 // for forward compatibility.
@@ -416,28 +167,11 @@ type MACPRuntimeServiceServer interface {
 	StreamSession(grpc.BidiStreamingServer[StreamSessionRequest, StreamSessionResponse]) error
 	GetSession(context.Context, *GetSessionRequest) (*GetSessionResponse, error)
 	CancelSession(context.Context, *CancelSessionRequest) (*CancelSessionResponse, error)
-	SuspendSession(context.Context, *SuspendSessionRequest) (*SuspendSessionResponse, error)
-	ResumeSession(context.Context, *ResumeSessionRequest) (*ResumeSessionResponse, error)
-	GetManifest(context.Context, *GetManifestRequest) (*GetManifestResponse, error)
 	ListModes(context.Context, *ListModesRequest) (*ListModesResponse, error)
-	WatchModeRegistry(*WatchModeRegistryRequest, grpc.ServerStreamingServer[WatchModeRegistryResponse]) error
-	ListRoots(context.Context, *ListRootsRequest) (*ListRootsResponse, error)
-	WatchRoots(*WatchRootsRequest, grpc.ServerStreamingServer[WatchRootsResponse]) error
-	ListExtModes(context.Context, *ListExtModesRequest) (*ListExtModesResponse, error)
-	RegisterExtMode(context.Context, *RegisterExtModeRequest) (*RegisterExtModeResponse, error)
-	UnregisterExtMode(context.Context, *UnregisterExtModeRequest) (*UnregisterExtModeResponse, error)
-	PromoteMode(context.Context, *PromoteModeRequest) (*PromoteModeResponse, error)
-	WatchSignals(*WatchSignalsRequest, grpc.ServerStreamingServer[WatchSignalsResponse]) error
-	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
-	WatchSessions(*WatchSessionsRequest, grpc.ServerStreamingServer[WatchSessionsResponse]) error
 	RegisterPolicy(context.Context, *RegisterPolicyRequest) (*RegisterPolicyResponse, error)
 	UnregisterPolicy(context.Context, *UnregisterPolicyRequest) (*UnregisterPolicyResponse, error)
 	GetPolicy(context.Context, *GetPolicyRequest) (*GetPolicyResponse, error)
 	ListPolicies(context.Context, *ListPoliciesRequest) (*ListPoliciesResponse, error)
-	WatchPolicies(*WatchPoliciesRequest, grpc.ServerStreamingServer[WatchPoliciesResponse]) error
-	WhatIfReplay(context.Context, *WhatIfReplayRequest) (*WhatIfReplayResponse, error)
-	GetDecisionReceipt(context.Context, *GetDecisionReceiptRequest) (*GetDecisionReceiptResponse, error)
-	GetReceiptKeys(context.Context, *GetReceiptKeysRequest) (*GetReceiptKeysResponse, error)
 	mustEmbedUnimplementedMACPRuntimeServiceServer()
 }
 
@@ -463,47 +197,8 @@ func (UnimplementedMACPRuntimeServiceServer) GetSession(context.Context, *GetSes
 func (UnimplementedMACPRuntimeServiceServer) CancelSession(context.Context, *CancelSessionRequest) (*CancelSessionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CancelSession not implemented")
 }
-func (UnimplementedMACPRuntimeServiceServer) SuspendSession(context.Context, *SuspendSessionRequest) (*SuspendSessionResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method SuspendSession not implemented")
-}
-func (UnimplementedMACPRuntimeServiceServer) ResumeSession(context.Context, *ResumeSessionRequest) (*ResumeSessionResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ResumeSession not implemented")
-}
-func (UnimplementedMACPRuntimeServiceServer) GetManifest(context.Context, *GetManifestRequest) (*GetManifestResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method GetManifest not implemented")
-}
 func (UnimplementedMACPRuntimeServiceServer) ListModes(context.Context, *ListModesRequest) (*ListModesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListModes not implemented")
-}
-func (UnimplementedMACPRuntimeServiceServer) WatchModeRegistry(*WatchModeRegistryRequest, grpc.ServerStreamingServer[WatchModeRegistryResponse]) error {
-	return status.Error(codes.Unimplemented, "method WatchModeRegistry not implemented")
-}
-func (UnimplementedMACPRuntimeServiceServer) ListRoots(context.Context, *ListRootsRequest) (*ListRootsResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ListRoots not implemented")
-}
-func (UnimplementedMACPRuntimeServiceServer) WatchRoots(*WatchRootsRequest, grpc.ServerStreamingServer[WatchRootsResponse]) error {
-	return status.Error(codes.Unimplemented, "method WatchRoots not implemented")
-}
-func (UnimplementedMACPRuntimeServiceServer) ListExtModes(context.Context, *ListExtModesRequest) (*ListExtModesResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ListExtModes not implemented")
-}
-func (UnimplementedMACPRuntimeServiceServer) RegisterExtMode(context.Context, *RegisterExtModeRequest) (*RegisterExtModeResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method RegisterExtMode not implemented")
-}
-func (UnimplementedMACPRuntimeServiceServer) UnregisterExtMode(context.Context, *UnregisterExtModeRequest) (*UnregisterExtModeResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method UnregisterExtMode not implemented")
-}
-func (UnimplementedMACPRuntimeServiceServer) PromoteMode(context.Context, *PromoteModeRequest) (*PromoteModeResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method PromoteMode not implemented")
-}
-func (UnimplementedMACPRuntimeServiceServer) WatchSignals(*WatchSignalsRequest, grpc.ServerStreamingServer[WatchSignalsResponse]) error {
-	return status.Error(codes.Unimplemented, "method WatchSignals not implemented")
-}
-func (UnimplementedMACPRuntimeServiceServer) ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ListSessions not implemented")
-}
-func (UnimplementedMACPRuntimeServiceServer) WatchSessions(*WatchSessionsRequest, grpc.ServerStreamingServer[WatchSessionsResponse]) error {
-	return status.Error(codes.Unimplemented, "method WatchSessions not implemented")
 }
 func (UnimplementedMACPRuntimeServiceServer) RegisterPolicy(context.Context, *RegisterPolicyRequest) (*RegisterPolicyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RegisterPolicy not implemented")
@@ -516,18 +211,6 @@ func (UnimplementedMACPRuntimeServiceServer) GetPolicy(context.Context, *GetPoli
 }
 func (UnimplementedMACPRuntimeServiceServer) ListPolicies(context.Context, *ListPoliciesRequest) (*ListPoliciesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListPolicies not implemented")
-}
-func (UnimplementedMACPRuntimeServiceServer) WatchPolicies(*WatchPoliciesRequest, grpc.ServerStreamingServer[WatchPoliciesResponse]) error {
-	return status.Error(codes.Unimplemented, "method WatchPolicies not implemented")
-}
-func (UnimplementedMACPRuntimeServiceServer) WhatIfReplay(context.Context, *WhatIfReplayRequest) (*WhatIfReplayResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method WhatIfReplay not implemented")
-}
-func (UnimplementedMACPRuntimeServiceServer) GetDecisionReceipt(context.Context, *GetDecisionReceiptRequest) (*GetDecisionReceiptResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method GetDecisionReceipt not implemented")
-}
-func (UnimplementedMACPRuntimeServiceServer) GetReceiptKeys(context.Context, *GetReceiptKeysRequest) (*GetReceiptKeysResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method GetReceiptKeys not implemented")
 }
 func (UnimplementedMACPRuntimeServiceServer) mustEmbedUnimplementedMACPRuntimeServiceServer() {}
 func (UnimplementedMACPRuntimeServiceServer) testEmbeddedByValue()                            {}
@@ -629,60 +312,6 @@ func _MACPRuntimeService_CancelSession_Handler(srv interface{}, ctx context.Cont
 	return interceptor(ctx, in, info, handler)
 }
 
-func _MACPRuntimeService_SuspendSession_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(SuspendSessionRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(MACPRuntimeServiceServer).SuspendSession(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: MACPRuntimeService_SuspendSession_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(MACPRuntimeServiceServer).SuspendSession(ctx, req.(*SuspendSessionRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _MACPRuntimeService_ResumeSession_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ResumeSessionRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(MACPRuntimeServiceServer).ResumeSession(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: MACPRuntimeService_ResumeSession_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(MACPRuntimeServiceServer).ResumeSession(ctx, req.(*ResumeSessionRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _MACPRuntimeService_GetManifest_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetManifestRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(MACPRuntimeServiceServer).GetManifest(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: MACPRuntimeService_GetManifest_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(MACPRuntimeServiceServer).GetManifest(ctx, req.(*GetManifestRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 func _MACPRuntimeService_ListModes_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListModesRequest)
 	if err := dec(in); err != nil {
@@ -700,158 +329,6 @@ func _MACPRuntimeService_ListModes_Handler(srv interface{}, ctx context.Context,
 	}
 	return interceptor(ctx, in, info, handler)
 }
-
-func _MACPRuntimeService_WatchModeRegistry_Handler(srv interface{}, stream grpc.ServerStream) error {
-	m := new(WatchModeRegistryRequest)
-	if err := stream.RecvMsg(m); err != nil {
-		return err
-	}
-	return srv.(MACPRuntimeServiceServer).WatchModeRegistry(m, &grpc.GenericServerStream[WatchModeRegistryRequest, WatchModeRegistryResponse]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type MACPRuntimeService_WatchModeRegistryServer = grpc.ServerStreamingServer[WatchModeRegistryResponse]
-
-func _MACPRuntimeService_ListRoots_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListRootsRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(MACPRuntimeServiceServer).ListRoots(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: MACPRuntimeService_ListRoots_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(MACPRuntimeServiceServer).ListRoots(ctx, req.(*ListRootsRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _MACPRuntimeService_WatchRoots_Handler(srv interface{}, stream grpc.ServerStream) error {
-	m := new(WatchRootsRequest)
-	if err := stream.RecvMsg(m); err != nil {
-		return err
-	}
-	return srv.(MACPRuntimeServiceServer).WatchRoots(m, &grpc.GenericServerStream[WatchRootsRequest, WatchRootsResponse]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type MACPRuntimeService_WatchRootsServer = grpc.ServerStreamingServer[WatchRootsResponse]
-
-func _MACPRuntimeService_ListExtModes_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListExtModesRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(MACPRuntimeServiceServer).ListExtModes(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: MACPRuntimeService_ListExtModes_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(MACPRuntimeServiceServer).ListExtModes(ctx, req.(*ListExtModesRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _MACPRuntimeService_RegisterExtMode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(RegisterExtModeRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(MACPRuntimeServiceServer).RegisterExtMode(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: MACPRuntimeService_RegisterExtMode_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(MACPRuntimeServiceServer).RegisterExtMode(ctx, req.(*RegisterExtModeRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _MACPRuntimeService_UnregisterExtMode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(UnregisterExtModeRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(MACPRuntimeServiceServer).UnregisterExtMode(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: MACPRuntimeService_UnregisterExtMode_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(MACPRuntimeServiceServer).UnregisterExtMode(ctx, req.(*UnregisterExtModeRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _MACPRuntimeService_PromoteMode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(PromoteModeRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(MACPRuntimeServiceServer).PromoteMode(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: MACPRuntimeService_PromoteMode_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(MACPRuntimeServiceServer).PromoteMode(ctx, req.(*PromoteModeRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _MACPRuntimeService_WatchSignals_Handler(srv interface{}, stream grpc.ServerStream) error {
-	m := new(WatchSignalsRequest)
-	if err := stream.RecvMsg(m); err != nil {
-		return err
-	}
-	return srv.(MACPRuntimeServiceServer).WatchSignals(m, &grpc.GenericServerStream[WatchSignalsRequest, WatchSignalsResponse]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type MACPRuntimeService_WatchSignalsServer = grpc.ServerStreamingServer[WatchSignalsResponse]
-
-func _MACPRuntimeService_ListSessions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListSessionsRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(MACPRuntimeServiceServer).ListSessions(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: MACPRuntimeService_ListSessions_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(MACPRuntimeServiceServer).ListSessions(ctx, req.(*ListSessionsRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _MACPRuntimeService_WatchSessions_Handler(srv interface{}, stream grpc.ServerStream) error {
-	m := new(WatchSessionsRequest)
-	if err := stream.RecvMsg(m); err != nil {
-		return err
-	}
-	return srv.(MACPRuntimeServiceServer).WatchSessions(m, &grpc.GenericServerStream[WatchSessionsRequest, WatchSessionsResponse]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type MACPRuntimeService_WatchSessionsServer = grpc.ServerStreamingServer[WatchSessionsResponse]
 
 func _MACPRuntimeService_RegisterPolicy_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RegisterPolicyRequest)
@@ -925,71 +402,6 @@ func _MACPRuntimeService_ListPolicies_Handler(srv interface{}, ctx context.Conte
 	return interceptor(ctx, in, info, handler)
 }
 
-func _MACPRuntimeService_WatchPolicies_Handler(srv interface{}, stream grpc.ServerStream) error {
-	m := new(WatchPoliciesRequest)
-	if err := stream.RecvMsg(m); err != nil {
-		return err
-	}
-	return srv.(MACPRuntimeServiceServer).WatchPolicies(m, &grpc.GenericServerStream[WatchPoliciesRequest, WatchPoliciesResponse]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type MACPRuntimeService_WatchPoliciesServer = grpc.ServerStreamingServer[WatchPoliciesResponse]
-
-func _MACPRuntimeService_WhatIfReplay_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(WhatIfReplayRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(MACPRuntimeServiceServer).WhatIfReplay(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: MACPRuntimeService_WhatIfReplay_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(MACPRuntimeServiceServer).WhatIfReplay(ctx, req.(*WhatIfReplayRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _MACPRuntimeService_GetDecisionReceipt_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetDecisionReceiptRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(MACPRuntimeServiceServer).GetDecisionReceipt(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: MACPRuntimeService_GetDecisionReceipt_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(MACPRuntimeServiceServer).GetDecisionReceipt(ctx, req.(*GetDecisionReceiptRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _MACPRuntimeService_GetReceiptKeys_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetReceiptKeysRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(MACPRuntimeServiceServer).GetReceiptKeys(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: MACPRuntimeService_GetReceiptKeys_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(MACPRuntimeServiceServer).GetReceiptKeys(ctx, req.(*GetReceiptKeysRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 // MACPRuntimeService_ServiceDesc is the grpc.ServiceDesc for MACPRuntimeService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1014,44 +426,8 @@ var MACPRuntimeService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _MACPRuntimeService_CancelSession_Handler,
 		},
 		{
-			MethodName: "SuspendSession",
-			Handler:    _MACPRuntimeService_SuspendSession_Handler,
-		},
-		{
-			MethodName: "ResumeSession",
-			Handler:    _MACPRuntimeService_ResumeSession_Handler,
-		},
-		{
-			MethodName: "GetManifest",
-			Handler:    _MACPRuntimeService_GetManifest_Handler,
-		},
-		{
 			MethodName: "ListModes",
 			Handler:    _MACPRuntimeService_ListModes_Handler,
-		},
-		{
-			MethodName: "ListRoots",
-			Handler:    _MACPRuntimeService_ListRoots_Handler,
-		},
-		{
-			MethodName: "ListExtModes",
-			Handler:    _MACPRuntimeService_ListExtModes_Handler,
-		},
-		{
-			MethodName: "RegisterExtMode",
-			Handler:    _MACPRuntimeService_RegisterExtMode_Handler,
-		},
-		{
-			MethodName: "UnregisterExtMode",
-			Handler:    _MACPRuntimeService_UnregisterExtMode_Handler,
-		},
-		{
-			MethodName: "PromoteMode",
-			Handler:    _MACPRuntimeService_PromoteMode_Handler,
-		},
-		{
-			MethodName: "ListSessions",
-			Handler:    _MACPRuntimeService_ListSessions_Handler,
 		},
 		{
 			MethodName: "RegisterPolicy",
@@ -1069,18 +445,6 @@ var MACPRuntimeService_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "ListPolicies",
 			Handler:    _MACPRuntimeService_ListPolicies_Handler,
 		},
-		{
-			MethodName: "WhatIfReplay",
-			Handler:    _MACPRuntimeService_WhatIfReplay_Handler,
-		},
-		{
-			MethodName: "GetDecisionReceipt",
-			Handler:    _MACPRuntimeService_GetDecisionReceipt_Handler,
-		},
-		{
-			MethodName: "GetReceiptKeys",
-			Handler:    _MACPRuntimeService_GetReceiptKeys_Handler,
-		},
 	},
 	Streams: []grpc.StreamDesc{
 		{
@@ -1088,31 +452,6 @@ var MACPRuntimeService_ServiceDesc = grpc.ServiceDesc{
 			Handler:       _MACPRuntimeService_StreamSession_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
-		},
-		{
-			StreamName:    "WatchModeRegistry",
-			Handler:       _MACPRuntimeService_WatchModeRegistry_Handler,
-			ServerStreams: true,
-		},
-		{
-			StreamName:    "WatchRoots",
-			Handler:       _MACPRuntimeService_WatchRoots_Handler,
-			ServerStreams: true,
-		},
-		{
-			StreamName:    "WatchSignals",
-			Handler:       _MACPRuntimeService_WatchSignals_Handler,
-			ServerStreams: true,
-		},
-		{
-			StreamName:    "WatchSessions",
-			Handler:       _MACPRuntimeService_WatchSessions_Handler,
-			ServerStreams: true,
-		},
-		{
-			StreamName:    "WatchPolicies",
-			Handler:       _MACPRuntimeService_WatchPolicies_Handler,
-			ServerStreams: true,
 		},
 	},
 	Metadata: "macp/v1/core.proto",

@@ -21,61 +21,6 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-type WhatIfEntryOutcome_Kind int32
-
-const (
-	WhatIfEntryOutcome_KIND_UNSPECIFIED WhatIfEntryOutcome_Kind = 0
-	WhatIfEntryOutcome_KIND_APPLIED     WhatIfEntryOutcome_Kind = 1
-	WhatIfEntryOutcome_KIND_NOT_OPEN    WhatIfEntryOutcome_Kind = 2
-	WhatIfEntryOutcome_KIND_REFUSED     WhatIfEntryOutcome_Kind = 3
-	WhatIfEntryOutcome_KIND_NO_SESSION  WhatIfEntryOutcome_Kind = 4
-)
-
-// Enum value maps for WhatIfEntryOutcome_Kind.
-var (
-	WhatIfEntryOutcome_Kind_name = map[int32]string{
-		0: "KIND_UNSPECIFIED",
-		1: "KIND_APPLIED",
-		2: "KIND_NOT_OPEN",
-		3: "KIND_REFUSED",
-		4: "KIND_NO_SESSION",
-	}
-	WhatIfEntryOutcome_Kind_value = map[string]int32{
-		"KIND_UNSPECIFIED": 0,
-		"KIND_APPLIED":     1,
-		"KIND_NOT_OPEN":    2,
-		"KIND_REFUSED":     3,
-		"KIND_NO_SESSION":  4,
-	}
-)
-
-func (x WhatIfEntryOutcome_Kind) Enum() *WhatIfEntryOutcome_Kind {
-	p := new(WhatIfEntryOutcome_Kind)
-	*p = x
-	return p
-}
-
-func (x WhatIfEntryOutcome_Kind) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (WhatIfEntryOutcome_Kind) Descriptor() protoreflect.EnumDescriptor {
-	return file_macp_v1_policy_proto_enumTypes[0].Descriptor()
-}
-
-func (WhatIfEntryOutcome_Kind) Type() protoreflect.EnumType {
-	return &file_macp_v1_policy_proto_enumTypes[0]
-}
-
-func (x WhatIfEntryOutcome_Kind) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use WhatIfEntryOutcome_Kind.Descriptor instead.
-func (WhatIfEntryOutcome_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_macp_v1_policy_proto_rawDescGZIP(), []int{13, 0}
-}
-
 type PolicyDescriptor struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
 	PolicyId           string                 `protobuf:"bytes,1,opt,name=policy_id,json=policyId,proto3" json:"policy_id,omitempty"`
@@ -604,523 +549,11 @@ func (x *ListPoliciesResponse) GetDescriptors() []*PolicyDescriptor {
 	return nil
 }
 
-type WatchPoliciesRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *WatchPoliciesRequest) Reset() {
-	*x = WatchPoliciesRequest{}
-	mi := &file_macp_v1_policy_proto_msgTypes[10]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *WatchPoliciesRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*WatchPoliciesRequest) ProtoMessage() {}
-
-func (x *WatchPoliciesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_policy_proto_msgTypes[10]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use WatchPoliciesRequest.ProtoReflect.Descriptor instead.
-func (*WatchPoliciesRequest) Descriptor() ([]byte, []int) {
-	return file_macp_v1_policy_proto_rawDescGZIP(), []int{10}
-}
-
-type WatchPoliciesResponse struct {
-	state            protoimpl.MessageState `protogen:"open.v1"`
-	Descriptors      []*PolicyDescriptor    `protobuf:"bytes,1,rep,name=descriptors,proto3" json:"descriptors,omitempty"`
-	ObservedAtUnixMs int64                  `protobuf:"varint,2,opt,name=observed_at_unix_ms,json=observedAtUnixMs,proto3" json:"observed_at_unix_ms,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
-}
-
-func (x *WatchPoliciesResponse) Reset() {
-	*x = WatchPoliciesResponse{}
-	mi := &file_macp_v1_policy_proto_msgTypes[11]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *WatchPoliciesResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*WatchPoliciesResponse) ProtoMessage() {}
-
-func (x *WatchPoliciesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_policy_proto_msgTypes[11]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use WatchPoliciesResponse.ProtoReflect.Descriptor instead.
-func (*WatchPoliciesResponse) Descriptor() ([]byte, []int) {
-	return file_macp_v1_policy_proto_rawDescGZIP(), []int{11}
-}
-
-func (x *WatchPoliciesResponse) GetDescriptors() []*PolicyDescriptor {
-	if x != nil {
-		return x.Descriptors
-	}
-	return nil
-}
-
-func (x *WatchPoliciesResponse) GetObservedAtUnixMs() int64 {
-	if x != nil {
-		return x.ObservedAtUnixMs
-	}
-	return 0
-}
-
-type WhatIfReplayRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	SessionId     string                 `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	Candidate     *PolicyDescriptor      `protobuf:"bytes,2,opt,name=candidate,proto3" json:"candidate,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *WhatIfReplayRequest) Reset() {
-	*x = WhatIfReplayRequest{}
-	mi := &file_macp_v1_policy_proto_msgTypes[12]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *WhatIfReplayRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*WhatIfReplayRequest) ProtoMessage() {}
-
-func (x *WhatIfReplayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_policy_proto_msgTypes[12]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use WhatIfReplayRequest.ProtoReflect.Descriptor instead.
-func (*WhatIfReplayRequest) Descriptor() ([]byte, []int) {
-	return file_macp_v1_policy_proto_rawDescGZIP(), []int{12}
-}
-
-func (x *WhatIfReplayRequest) GetSessionId() string {
-	if x != nil {
-		return x.SessionId
-	}
-	return ""
-}
-
-func (x *WhatIfReplayRequest) GetCandidate() *PolicyDescriptor {
-	if x != nil {
-		return x.Candidate
-	}
-	return nil
-}
-
-type WhatIfEntryOutcome struct {
-	state         protoimpl.MessageState  `protogen:"open.v1"`
-	Kind          WhatIfEntryOutcome_Kind `protobuf:"varint,1,opt,name=kind,proto3,enum=macp.v1.WhatIfEntryOutcome_Kind" json:"kind,omitempty"`
-	State         SessionState            `protobuf:"varint,2,opt,name=state,proto3,enum=macp.v1.SessionState" json:"state,omitempty"`
-	ErrorCode     string                  `protobuf:"bytes,3,opt,name=error_code,json=errorCode,proto3" json:"error_code,omitempty"`
-	Details       []byte                  `protobuf:"bytes,4,opt,name=details,proto3" json:"details,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *WhatIfEntryOutcome) Reset() {
-	*x = WhatIfEntryOutcome{}
-	mi := &file_macp_v1_policy_proto_msgTypes[13]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *WhatIfEntryOutcome) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*WhatIfEntryOutcome) ProtoMessage() {}
-
-func (x *WhatIfEntryOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_policy_proto_msgTypes[13]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use WhatIfEntryOutcome.ProtoReflect.Descriptor instead.
-func (*WhatIfEntryOutcome) Descriptor() ([]byte, []int) {
-	return file_macp_v1_policy_proto_rawDescGZIP(), []int{13}
-}
-
-func (x *WhatIfEntryOutcome) GetKind() WhatIfEntryOutcome_Kind {
-	if x != nil {
-		return x.Kind
-	}
-	return WhatIfEntryOutcome_KIND_UNSPECIFIED
-}
-
-func (x *WhatIfEntryOutcome) GetState() SessionState {
-	if x != nil {
-		return x.State
-	}
-	return SessionState_SESSION_STATE_UNSPECIFIED
-}
-
-func (x *WhatIfEntryOutcome) GetErrorCode() string {
-	if x != nil {
-		return x.ErrorCode
-	}
-	return ""
-}
-
-func (x *WhatIfEntryOutcome) GetDetails() []byte {
-	if x != nil {
-		return x.Details
-	}
-	return nil
-}
-
-type WhatIfEntry struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	HistoryIndex  uint64                 `protobuf:"varint,1,opt,name=history_index,json=historyIndex,proto3" json:"history_index,omitempty"`
-	MessageId     string                 `protobuf:"bytes,2,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
-	MessageType   string                 `protobuf:"bytes,3,opt,name=message_type,json=messageType,proto3" json:"message_type,omitempty"`
-	Recorded      *WhatIfEntryOutcome    `protobuf:"bytes,4,opt,name=recorded,proto3" json:"recorded,omitempty"`
-	Candidate     *WhatIfEntryOutcome    `protobuf:"bytes,5,opt,name=candidate,proto3" json:"candidate,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *WhatIfEntry) Reset() {
-	*x = WhatIfEntry{}
-	mi := &file_macp_v1_policy_proto_msgTypes[14]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *WhatIfEntry) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*WhatIfEntry) ProtoMessage() {}
-
-func (x *WhatIfEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_policy_proto_msgTypes[14]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use WhatIfEntry.ProtoReflect.Descriptor instead.
-func (*WhatIfEntry) Descriptor() ([]byte, []int) {
-	return file_macp_v1_policy_proto_rawDescGZIP(), []int{14}
-}
-
-func (x *WhatIfEntry) GetHistoryIndex() uint64 {
-	if x != nil {
-		return x.HistoryIndex
-	}
-	return 0
-}
-
-func (x *WhatIfEntry) GetMessageId() string {
-	if x != nil {
-		return x.MessageId
-	}
-	return ""
-}
-
-func (x *WhatIfEntry) GetMessageType() string {
-	if x != nil {
-		return x.MessageType
-	}
-	return ""
-}
-
-func (x *WhatIfEntry) GetRecorded() *WhatIfEntryOutcome {
-	if x != nil {
-		return x.Recorded
-	}
-	return nil
-}
-
-func (x *WhatIfEntry) GetCandidate() *WhatIfEntryOutcome {
-	if x != nil {
-		return x.Candidate
-	}
-	return nil
-}
-
-type WhatIfOutcome struct {
-	state                  protoimpl.MessageState `protogen:"open.v1"`
-	State                  SessionState           `protobuf:"varint,1,opt,name=state,proto3,enum=macp.v1.SessionState" json:"state,omitempty"`
-	Resolution             []byte                 `protobuf:"bytes,2,opt,name=resolution,proto3" json:"resolution,omitempty"`
-	ResolvedByHistoryIndex uint64                 `protobuf:"varint,3,opt,name=resolved_by_history_index,json=resolvedByHistoryIndex,proto3" json:"resolved_by_history_index,omitempty"`
-	ResolvedByMessageId    string                 `protobuf:"bytes,4,opt,name=resolved_by_message_id,json=resolvedByMessageId,proto3" json:"resolved_by_message_id,omitempty"`
-	ResolvedByMessageType  string                 `protobuf:"bytes,5,opt,name=resolved_by_message_type,json=resolvedByMessageType,proto3" json:"resolved_by_message_type,omitempty"`
-	unknownFields          protoimpl.UnknownFields
-	sizeCache              protoimpl.SizeCache
-}
-
-func (x *WhatIfOutcome) Reset() {
-	*x = WhatIfOutcome{}
-	mi := &file_macp_v1_policy_proto_msgTypes[15]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *WhatIfOutcome) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*WhatIfOutcome) ProtoMessage() {}
-
-func (x *WhatIfOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_policy_proto_msgTypes[15]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use WhatIfOutcome.ProtoReflect.Descriptor instead.
-func (*WhatIfOutcome) Descriptor() ([]byte, []int) {
-	return file_macp_v1_policy_proto_rawDescGZIP(), []int{15}
-}
-
-func (x *WhatIfOutcome) GetState() SessionState {
-	if x != nil {
-		return x.State
-	}
-	return SessionState_SESSION_STATE_UNSPECIFIED
-}
-
-func (x *WhatIfOutcome) GetResolution() []byte {
-	if x != nil {
-		return x.Resolution
-	}
-	return nil
-}
-
-func (x *WhatIfOutcome) GetResolvedByHistoryIndex() uint64 {
-	if x != nil {
-		return x.ResolvedByHistoryIndex
-	}
-	return 0
-}
-
-func (x *WhatIfOutcome) GetResolvedByMessageId() string {
-	if x != nil {
-		return x.ResolvedByMessageId
-	}
-	return ""
-}
-
-func (x *WhatIfOutcome) GetResolvedByMessageType() string {
-	if x != nil {
-		return x.ResolvedByMessageType
-	}
-	return ""
-}
-
-type WhatIfDenial struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	HistoryIndex  uint64                 `protobuf:"varint,1,opt,name=history_index,json=historyIndex,proto3" json:"history_index,omitempty"`
-	MessageId     string                 `protobuf:"bytes,2,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
-	Details       []byte                 `protobuf:"bytes,3,opt,name=details,proto3" json:"details,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *WhatIfDenial) Reset() {
-	*x = WhatIfDenial{}
-	mi := &file_macp_v1_policy_proto_msgTypes[16]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *WhatIfDenial) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*WhatIfDenial) ProtoMessage() {}
-
-func (x *WhatIfDenial) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_policy_proto_msgTypes[16]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use WhatIfDenial.ProtoReflect.Descriptor instead.
-func (*WhatIfDenial) Descriptor() ([]byte, []int) {
-	return file_macp_v1_policy_proto_rawDescGZIP(), []int{16}
-}
-
-func (x *WhatIfDenial) GetHistoryIndex() uint64 {
-	if x != nil {
-		return x.HistoryIndex
-	}
-	return 0
-}
-
-func (x *WhatIfDenial) GetMessageId() string {
-	if x != nil {
-		return x.MessageId
-	}
-	return ""
-}
-
-func (x *WhatIfDenial) GetDetails() []byte {
-	if x != nil {
-		return x.Details
-	}
-	return nil
-}
-
-type WhatIfReplayResponse struct {
-	state             protoimpl.MessageState `protogen:"open.v1"`
-	CandidatePolicyId string                 `protobuf:"bytes,1,opt,name=candidate_policy_id,json=candidatePolicyId,proto3" json:"candidate_policy_id,omitempty"`
-	RecordedPolicyId  string                 `protobuf:"bytes,2,opt,name=recorded_policy_id,json=recordedPolicyId,proto3" json:"recorded_policy_id,omitempty"`
-	Recorded          *WhatIfOutcome         `protobuf:"bytes,3,opt,name=recorded,proto3" json:"recorded,omitempty"`
-	Candidate         *WhatIfOutcome         `protobuf:"bytes,4,opt,name=candidate,proto3" json:"candidate,omitempty"`
-	FirstDivergence   *uint64                `protobuf:"varint,5,opt,name=first_divergence,json=firstDivergence,proto3,oneof" json:"first_divergence,omitempty"`
-	Denials           []*WhatIfDenial        `protobuf:"bytes,6,rep,name=denials,proto3" json:"denials,omitempty"`
-	Entries           []*WhatIfEntry         `protobuf:"bytes,7,rep,name=entries,proto3" json:"entries,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
-}
-
-func (x *WhatIfReplayResponse) Reset() {
-	*x = WhatIfReplayResponse{}
-	mi := &file_macp_v1_policy_proto_msgTypes[17]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *WhatIfReplayResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*WhatIfReplayResponse) ProtoMessage() {}
-
-func (x *WhatIfReplayResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_macp_v1_policy_proto_msgTypes[17]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use WhatIfReplayResponse.ProtoReflect.Descriptor instead.
-func (*WhatIfReplayResponse) Descriptor() ([]byte, []int) {
-	return file_macp_v1_policy_proto_rawDescGZIP(), []int{17}
-}
-
-func (x *WhatIfReplayResponse) GetCandidatePolicyId() string {
-	if x != nil {
-		return x.CandidatePolicyId
-	}
-	return ""
-}
-
-func (x *WhatIfReplayResponse) GetRecordedPolicyId() string {
-	if x != nil {
-		return x.RecordedPolicyId
-	}
-	return ""
-}
-
-func (x *WhatIfReplayResponse) GetRecorded() *WhatIfOutcome {
-	if x != nil {
-		return x.Recorded
-	}
-	return nil
-}
-
-func (x *WhatIfReplayResponse) GetCandidate() *WhatIfOutcome {
-	if x != nil {
-		return x.Candidate
-	}
-	return nil
-}
-
-func (x *WhatIfReplayResponse) GetFirstDivergence() uint64 {
-	if x != nil && x.FirstDivergence != nil {
-		return *x.FirstDivergence
-	}
-	return 0
-}
-
-func (x *WhatIfReplayResponse) GetDenials() []*WhatIfDenial {
-	if x != nil {
-		return x.Denials
-	}
-	return nil
-}
-
-func (x *WhatIfReplayResponse) GetEntries() []*WhatIfEntry {
-	if x != nil {
-		return x.Entries
-	}
-	return nil
-}
-
 var File_macp_v1_policy_proto protoreflect.FileDescriptor
 
 const file_macp_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x14macp/v1/policy.proto\x12\amacp.v1\x1a\x16macp/v1/envelope.proto\"\xd5\x01\n" +
+	"\x14macp/v1/policy.proto\x12\amacp.v1\"\xd5\x01\n" +
 	"\x10PolicyDescriptor\x12\x1b\n" +
 	"\tpolicy_id\x18\x01 \x01(\tR\bpolicyId\x12\x12\n" +
 	"\x04mode\x18\x02 \x01(\tR\x04mode\x12 \n" +
@@ -1151,56 +584,7 @@ const file_macp_v1_policy_proto_rawDesc = "" +
 	"\x13ListPoliciesRequest\x12\x12\n" +
 	"\x04mode\x18\x01 \x01(\tR\x04mode\"S\n" +
 	"\x14ListPoliciesResponse\x12;\n" +
-	"\vdescriptors\x18\x01 \x03(\v2\x19.macp.v1.PolicyDescriptorR\vdescriptors\"\x16\n" +
-	"\x14WatchPoliciesRequest\"\x83\x01\n" +
-	"\x15WatchPoliciesResponse\x12;\n" +
-	"\vdescriptors\x18\x01 \x03(\v2\x19.macp.v1.PolicyDescriptorR\vdescriptors\x12-\n" +
-	"\x13observed_at_unix_ms\x18\x02 \x01(\x03R\x10observedAtUnixMs\"m\n" +
-	"\x13WhatIfReplayRequest\x12\x1d\n" +
-	"\n" +
-	"session_id\x18\x01 \x01(\tR\tsessionId\x127\n" +
-	"\tcandidate\x18\x02 \x01(\v2\x19.macp.v1.PolicyDescriptorR\tcandidate\"\x9a\x02\n" +
-	"\x12WhatIfEntryOutcome\x124\n" +
-	"\x04kind\x18\x01 \x01(\x0e2 .macp.v1.WhatIfEntryOutcome.KindR\x04kind\x12+\n" +
-	"\x05state\x18\x02 \x01(\x0e2\x15.macp.v1.SessionStateR\x05state\x12\x1d\n" +
-	"\n" +
-	"error_code\x18\x03 \x01(\tR\terrorCode\x12\x18\n" +
-	"\adetails\x18\x04 \x01(\fR\adetails\"h\n" +
-	"\x04Kind\x12\x14\n" +
-	"\x10KIND_UNSPECIFIED\x10\x00\x12\x10\n" +
-	"\fKIND_APPLIED\x10\x01\x12\x11\n" +
-	"\rKIND_NOT_OPEN\x10\x02\x12\x10\n" +
-	"\fKIND_REFUSED\x10\x03\x12\x13\n" +
-	"\x0fKIND_NO_SESSION\x10\x04\"\xe8\x01\n" +
-	"\vWhatIfEntry\x12#\n" +
-	"\rhistory_index\x18\x01 \x01(\x04R\fhistoryIndex\x12\x1d\n" +
-	"\n" +
-	"message_id\x18\x02 \x01(\tR\tmessageId\x12!\n" +
-	"\fmessage_type\x18\x03 \x01(\tR\vmessageType\x127\n" +
-	"\brecorded\x18\x04 \x01(\v2\x1b.macp.v1.WhatIfEntryOutcomeR\brecorded\x129\n" +
-	"\tcandidate\x18\x05 \x01(\v2\x1b.macp.v1.WhatIfEntryOutcomeR\tcandidate\"\x85\x02\n" +
-	"\rWhatIfOutcome\x12+\n" +
-	"\x05state\x18\x01 \x01(\x0e2\x15.macp.v1.SessionStateR\x05state\x12\x1e\n" +
-	"\n" +
-	"resolution\x18\x02 \x01(\fR\n" +
-	"resolution\x129\n" +
-	"\x19resolved_by_history_index\x18\x03 \x01(\x04R\x16resolvedByHistoryIndex\x123\n" +
-	"\x16resolved_by_message_id\x18\x04 \x01(\tR\x13resolvedByMessageId\x127\n" +
-	"\x18resolved_by_message_type\x18\x05 \x01(\tR\x15resolvedByMessageType\"l\n" +
-	"\fWhatIfDenial\x12#\n" +
-	"\rhistory_index\x18\x01 \x01(\x04R\fhistoryIndex\x12\x1d\n" +
-	"\n" +
-	"message_id\x18\x02 \x01(\tR\tmessageId\x12\x18\n" +
-	"\adetails\x18\x03 \x01(\fR\adetails\"\x84\x03\n" +
-	"\x14WhatIfReplayResponse\x12.\n" +
-	"\x13candidate_policy_id\x18\x01 \x01(\tR\x11candidatePolicyId\x12,\n" +
-	"\x12recorded_policy_id\x18\x02 \x01(\tR\x10recordedPolicyId\x122\n" +
-	"\brecorded\x18\x03 \x01(\v2\x16.macp.v1.WhatIfOutcomeR\brecorded\x124\n" +
-	"\tcandidate\x18\x04 \x01(\v2\x16.macp.v1.WhatIfOutcomeR\tcandidate\x12.\n" +
-	"\x10first_divergence\x18\x05 \x01(\x04H\x00R\x0ffirstDivergence\x88\x01\x01\x12/\n" +
-	"\adenials\x18\x06 \x03(\v2\x15.macp.v1.WhatIfDenialR\adenials\x12.\n" +
-	"\aentries\x18\a \x03(\v2\x14.macp.v1.WhatIfEntryR\aentriesB\x13\n" +
-	"\x11_first_divergenceb\x06proto3"
+	"\vdescriptors\x18\x01 \x03(\v2\x19.macp.v1.PolicyDescriptorR\vdescriptorsb\x06proto3"
 
 var (
 	file_macp_v1_policy_proto_rawDescOnce sync.Once
@@ -1214,50 +598,28 @@ func file_macp_v1_policy_proto_rawDescGZIP() []byte {
 	return file_macp_v1_policy_proto_rawDescData
 }
 
-var file_macp_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_macp_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_macp_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_macp_v1_policy_proto_goTypes = []any{
-	(WhatIfEntryOutcome_Kind)(0),     // 0: macp.v1.WhatIfEntryOutcome.Kind
-	(*PolicyDescriptor)(nil),         // 1: macp.v1.PolicyDescriptor
-	(*PolicyRegistryCapability)(nil), // 2: macp.v1.PolicyRegistryCapability
-	(*RegisterPolicyRequest)(nil),    // 3: macp.v1.RegisterPolicyRequest
-	(*RegisterPolicyResponse)(nil),   // 4: macp.v1.RegisterPolicyResponse
-	(*UnregisterPolicyRequest)(nil),  // 5: macp.v1.UnregisterPolicyRequest
-	(*UnregisterPolicyResponse)(nil), // 6: macp.v1.UnregisterPolicyResponse
-	(*GetPolicyRequest)(nil),         // 7: macp.v1.GetPolicyRequest
-	(*GetPolicyResponse)(nil),        // 8: macp.v1.GetPolicyResponse
-	(*ListPoliciesRequest)(nil),      // 9: macp.v1.ListPoliciesRequest
-	(*ListPoliciesResponse)(nil),     // 10: macp.v1.ListPoliciesResponse
-	(*WatchPoliciesRequest)(nil),     // 11: macp.v1.WatchPoliciesRequest
-	(*WatchPoliciesResponse)(nil),    // 12: macp.v1.WatchPoliciesResponse
-	(*WhatIfReplayRequest)(nil),      // 13: macp.v1.WhatIfReplayRequest
-	(*WhatIfEntryOutcome)(nil),       // 14: macp.v1.WhatIfEntryOutcome
-	(*WhatIfEntry)(nil),              // 15: macp.v1.WhatIfEntry
-	(*WhatIfOutcome)(nil),            // 16: macp.v1.WhatIfOutcome
-	(*WhatIfDenial)(nil),             // 17: macp.v1.WhatIfDenial
-	(*WhatIfReplayResponse)(nil),     // 18: macp.v1.WhatIfReplayResponse
-	(SessionState)(0),                // 19: macp.v1.SessionState
+	(*PolicyDescriptor)(nil),         // 0: macp.v1.PolicyDescriptor
+	(*PolicyRegistryCapability)(nil), // 1: macp.v1.PolicyRegistryCapability
+	(*RegisterPolicyRequest)(nil),    // 2: macp.v1.RegisterPolicyRequest
+	(*RegisterPolicyResponse)(nil),   // 3: macp.v1.RegisterPolicyResponse
+	(*UnregisterPolicyRequest)(nil),  // 4: macp.v1.UnregisterPolicyRequest
+	(*UnregisterPolicyResponse)(nil), // 5: macp.v1.UnregisterPolicyResponse
+	(*GetPolicyRequest)(nil),         // 6: macp.v1.GetPolicyRequest
+	(*GetPolicyResponse)(nil),        // 7: macp.v1.GetPolicyResponse
+	(*ListPoliciesRequest)(nil),      // 8: macp.v1.ListPoliciesRequest
+	(*ListPoliciesResponse)(nil),     // 9: macp.v1.ListPoliciesResponse
 }
 var file_macp_v1_policy_proto_depIdxs = []int32{
-	1,  // 0: macp.v1.RegisterPolicyRequest.policy_descriptor:type_name -> macp.v1.PolicyDescriptor
-	1,  // 1: macp.v1.GetPolicyResponse.policy_descriptor:type_name -> macp.v1.PolicyDescriptor
-	1,  // 2: macp.v1.ListPoliciesResponse.descriptors:type_name -> macp.v1.PolicyDescriptor
-	1,  // 3: macp.v1.WatchPoliciesResponse.descriptors:type_name -> macp.v1.PolicyDescriptor
-	1,  // 4: macp.v1.WhatIfReplayRequest.candidate:type_name -> macp.v1.PolicyDescriptor
-	0,  // 5: macp.v1.WhatIfEntryOutcome.kind:type_name -> macp.v1.WhatIfEntryOutcome.Kind
-	19, // 6: macp.v1.WhatIfEntryOutcome.state:type_name -> macp.v1.SessionState
-	14, // 7: macp.v1.WhatIfEntry.recorded:type_name -> macp.v1.WhatIfEntryOutcome
-	14, // 8: macp.v1.WhatIfEntry.candidate:type_name -> macp.v1.WhatIfEntryOutcome
-	19, // 9: macp.v1.WhatIfOutcome.state:type_name -> macp.v1.SessionState
-	16, // 10: macp.v1.WhatIfReplayResponse.recorded:type_name -> macp.v1.WhatIfOutcome
-	16, // 11: macp.v1.WhatIfReplayResponse.candidate:type_name -> macp.v1.WhatIfOutcome
-	17, // 12: macp.v1.WhatIfReplayResponse.denials:type_name -> macp.v1.WhatIfDenial
-	15, // 13: macp.v1.WhatIfReplayResponse.entries:type_name -> macp.v1.WhatIfEntry
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	0, // 0: macp.v1.RegisterPolicyRequest.policy_descriptor:type_name -> macp.v1.PolicyDescriptor
+	0, // 1: macp.v1.GetPolicyResponse.policy_descriptor:type_name -> macp.v1.PolicyDescriptor
+	0, // 2: macp.v1.ListPoliciesResponse.descriptors:type_name -> macp.v1.PolicyDescriptor
+	3, // [3:3] is the sub-list for method output_type
+	3, // [3:3] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_macp_v1_policy_proto_init() }
@@ -1265,21 +627,18 @@ func file_macp_v1_policy_proto_init() {
 	if File_macp_v1_policy_proto != nil {
 		return
 	}
-	file_macp_v1_envelope_proto_init()
-	file_macp_v1_policy_proto_msgTypes[17].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_macp_v1_policy_proto_rawDesc), len(file_macp_v1_policy_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   18,
+			NumEnums:      0,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_macp_v1_policy_proto_goTypes,
 		DependencyIndexes: file_macp_v1_policy_proto_depIdxs,
-		EnumInfos:         file_macp_v1_policy_proto_enumTypes,
 		MessageInfos:      file_macp_v1_policy_proto_msgTypes,
 	}.Build()
 	File_macp_v1_policy_proto = out.File

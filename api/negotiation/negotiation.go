@@ -1,0 +1,210 @@
+// Package negotiation reads sessions as Index Network's agents know them: two sides, of which the
+// source is the inviter, take turns by five actions.
+//
+//	for _, turn := range negotiation.Turns(entries, source, &view) { … }
+//	request, err := negotiation.Decision{Action: "counter", Assessment: a}.Response(self, view)
+//	c := negotiation.ContextOf(&view, terms, private, true)
+package negotiation
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/modes"
+)
+
+// Index's actions.
+const (
+	propose  = "propose"
+	counter  = "counter"
+	accept   = "accept"
+	reject   = "reject"
+	question = "question"
+)
+
+// A Decision is the body of a response.
+type Decision struct {
+	Action     string         `json:"action"`
+	Message    string         `json:"message"`
+	Assessment jsontext.Value `json:"assessment"`
+}
+
+// Response is what a decision says in a session, as turn.respond takes it. The error is for who
+// decided.
+func (d Decision) Response(self performatives.Agent, view api.SessionView) (q api.RespondTurn, err error) {
+	invited := view.State == session.Invited
+	reasoning, err := d.check(invited)
+	if err != nil {
+		return q, err
+	}
+	act, body := d.act(self, view, reasoning)
+	q = api.RespondTurn{ID: string(view.Session), Performative: act.String()}
+	if act != performatives.Inform {
+		q.Message = d.Message
+		if !invited { // the answer to an invitation is no turn
+			q.Assessment = d.Assessment
+		}
+	}
+	q.Body, err = json.Marshal(body, json.Deterministic(true))
+	return q, err
+}
+
+var (
+	actions = []string{propose, counter, accept, reject, question}
+	roles   = []string{"agent", "patient", "peer"}
+)
+
+// ErrInvited refuses a turn before the invitation was answered.
+var ErrInvited = errors.New("the invitation waits for an answer: accept or reject it")
+
+// check refuses a body that Index would. An invitation is answered without an assessment.
+func (d Decision) check(invited bool) (reasoning string, err error) {
+	var a struct {
+		Reasoning *string `json:"reasoning"`
+		Roles     struct {
+			Own   string `json:"ownUser"`
+			Other string `json:"otherUser"`
+		} `json:"suggestedRoles"`
+	}
+	switch {
+	case !slices.Contains(actions, d.Action):
+		return "", errors.New("action is one of propose, counter, accept, reject, question")
+	case invited && d.Action != accept && d.Action != reject:
+		return "", ErrInvited
+	case invited && len(d.Assessment) == 0:
+		return cmp.Or(d.Message, d.Action), nil
+	case d.Assessment.Kind() != '{' || json.Unmarshal(d.Assessment, &a) != nil || a.Reasoning == nil || *a.Reasoning == "":
+		return "", errors.New("assessment has a reasoning and suggestedRoles")
+	case !slices.Contains(roles, a.Roles.Own) || !slices.Contains(roles, a.Roles.Other):
+		return "", errors.New("assessment.suggestedRoles has ownUser and otherUser, each agent, patient or peer")
+	}
+	return *a.Reasoning, nil
+}
+
+// act is what an action says in this session: offers carry the roles, which are all that
+// Index negotiates. An offer of one's own that was asked about is answered or amended.
+func (d Decision) act(self performatives.Agent, view api.SessionView, reasoning string) (performatives.Performative, map[string]any) {
+	var offer api.OfferView
+	if n := len(view.Proposals); n > 0 {
+		offer = view.Proposals[n-1]
+	}
+	turn, counted := view.Turn()
+	if !counted {
+		turn.Next = self
+	}
+	mine := offer.From == turn.Next
+	id := fmt.Sprintf("turn-%d", view.Head.Next.Sequence)
+	terms := map[string]any{"assessment": d.Assessment}
+	about := cmp.Or(offer.Proposal, view.Invitation.Proposal)
+	switch {
+	case d.Action == propose:
+		return performatives.Propose, map[string]any{"proposalId": id, "type": "opportunity", "subject": subject(view), "terms": terms}
+	case d.Action == accept && mine && offer.Proposal != "":
+		given := make([]map[string]string, 0, len(offer.Pending))
+		for _, field := range offer.Pending {
+			given = append(given, map[string]string{"field": field, "answer": cmp.Or(d.Message, reasoning)})
+		}
+		return performatives.Inform, map[string]any{"type": performatives.Fact, "data": map[string]any{
+			"referenceId": about, "answers": given, "action": accept, "message": d.Message,
+		}}
+	case d.Action == accept:
+		return performatives.Accept, map[string]any{"referenceId": about}
+	case d.Action == reject:
+		return performatives.Reject, map[string]any{"referenceId": about, "code": "unspecified", "reason": reasoning, "retryable": false}
+	case d.Action == question && !mine:
+		return performatives.Clarify, map[string]any{
+			"referenceId": about, "questions": []map[string]string{{"field": "terms", "question": cmp.Or(d.Message, reasoning)}},
+		}
+	default:
+		body := map[string]any{"proposalId": id, "referenceId": about, "terms": terms}
+		if d.Action == question { // of one who was asked: it routes the same as counter
+			body["reason"] = question
+		}
+		return performatives.Counter, body
+	}
+}
+
+func subject(view api.SessionView) string { return cmp.Or(view.Invitation.Subject, "opportunity") }
+
+// A Taken is an entry that took a turn.
+type Taken struct {
+	Entry      api.TurnEntry
+	Side       string // source or candidate
+	Action     string
+	Message    *string
+	Assessment jsontext.Value
+}
+
+// Turns are the turns among entries of a session: offers, and answers to offers and to questions;
+// what answers the invitation, a commitment or a delegation is none. In bilateral/1 those that
+// carry an assessment are.
+func Turns(entries []api.TurnEntry, source performatives.Agent, view *api.SessionView) []Taken {
+	taken, offered := []Taken{}, map[string]bool{}
+	for _, o := range view.Proposals {
+		offered[o.Proposal] = true
+	}
+	for _, e := range entries {
+		var body struct {
+			Proposal   string         `json:"proposalId"`
+			Reference  string         `json:"referenceId"`
+			Type       string         `json:"type"`
+			Reason     string         `json:"reason"`
+			Message    *string        `json:"message"`
+			Assessment jsontext.Value `json:"assessment"`
+			Data       struct {
+				Reference string         `json:"referenceId"`
+				Action    string         `json:"action"`
+				Message   *string        `json:"message"`
+				Answers   jsontext.Value `json:"answers"`
+			} `json:"data"`
+		}
+		if json.Unmarshal(e.Body, &body) != nil {
+			continue
+		}
+		action := actionOf[performatives.Parse(e.Performative)]
+		switch action {
+		case propose, counter:
+			offered[body.Proposal] = true
+		case accept, reject, question:
+			if !offered[body.Reference] {
+				continue
+			}
+		case answers:
+			if body.Data.Reference == view.Invitation.Proposal {
+				continue
+			}
+		}
+		switch {
+		case action == answers && len(body.Data.Answers) > 0:
+			if action, body.Message = counter, body.Data.Message; body.Data.Action == accept {
+				action = accept
+			}
+		case action == "" || action == answers || len(body.Assessment) == 0 && view.Mode == modes.Bilateral.Name:
+			continue
+		case action == counter && body.Reason == question:
+			action = question
+		}
+		turn := Taken{Entry: e, Side: "candidate", Action: action, Message: body.Message, Assessment: body.Assessment}
+		if e.From == source || e.OnBehalfOf == source {
+			turn.Side = "source"
+		}
+		taken = append(taken, turn)
+	}
+	return taken
+}
+
+// answers is the action of an INFORM.
+const answers = "answers"
+
+var actionOf = map[performatives.Performative]string{
+	performatives.Propose: propose, performatives.Counter: counter, performatives.Accept: accept, performatives.Reject: reject,
+	performatives.Clarify: question, performatives.Inform: answers,
+}

@@ -1,0 +1,199 @@
+package archive
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/broker/sessionlist"
+	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/store"
+)
+
+// Options say what is archived, and when.
+type Options struct {
+	Store  *store.Store
+	List   *sessionlist.List
+	Policy Policy
+	Log    *zap.Logger // nil is silent
+
+	// Ended is a session's row once it has ended and all its side effects are applied;
+	// until then it is an error, and the session is asked for again.
+	Ended func(context.Context, performatives.SessionID) (sessionlist.Row, error)
+
+	// Failpoint, if there is one, is called at each of Failpoints.
+	Failpoint func(name string)
+}
+
+// The archivers of all brokers share the ended sessions as a queue: each session is
+// one's work, and another's if that one stops.
+const (
+	queueName    = "archiver"
+	batchSize    = 200         // sessions
+	concurrency  = 8           // of them at once
+	pollInterval = time.Second // between looks at what is due
+)
+
+// An Archiver moves ended sessions to the archive until it is closed.
+type Archiver struct {
+	o      Options
+	reader *Reader
+	queue  *store.Queue
+	work   *background.Group
+}
+
+// Open starts an archiver; with the zero Policy, one that does nothing.
+func Open(ctx context.Context, o Options) (*Archiver, error) {
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.Failpoint == nil {
+		o.Failpoint = func(string) {}
+	}
+	a := &Archiver{o: o, reader: NewReader(o.Store, o.Log), work: background.New()}
+	if o.Policy.After <= 0 {
+		return a, nil
+	}
+	var err error
+	if a.queue, err = o.Store.Queue(ctx, store.QueueConfig{
+		Stream: api.IndexStream, Name: queueName, Subject: api.AllOver, AckWait: cmp.Or(o.Policy.Takeover, takeover), MaxAckPending: 4 * batchSize,
+	}); err != nil {
+		a.Close()
+		return nil, err
+	}
+	a.work.Go(a.run)
+	return a, nil
+}
+
+// Close ends the archiver's goroutines.
+func (a *Archiver) Close() { a.work.Close() }
+
+// run moves sessions, burst by burst.
+func (a *Archiver) run(ctx context.Context) {
+	for background.Await(ctx, a.o.List.Loaded()) == nil && ctx.Err() == nil {
+		if err := a.burst(ctx); err != nil && ctx.Err() == nil {
+			a.o.Log.Warn("archiving continues later", zap.Error(err))
+			background.Pause(ctx, pollInterval) //nolint:errcheck // the loop looks at ctx
+		}
+	}
+}
+
+// burst waits for the next burst, or until very many sessions are due, and moves those that are.
+func (a *Archiver) burst(ctx context.Context) error {
+	begin := time.Now().Add(a.o.Policy.untilBurst(time.Now()))
+	for left := time.Until(begin); left > 0; left = time.Until(begin) {
+		if err := background.Pause(ctx, min(left, pollInterval)); err != nil {
+			return err
+		}
+		if many, err := a.manyAreDue(ctx); err != nil {
+			return err
+		} else if many {
+			break
+		}
+	}
+	for ctx.Err() == nil {
+		if moved, err := a.moveBatch(ctx); err != nil || moved == 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+// manyAreDue reports whether very many rows wait in the queue, and one is due that was written
+// so many messages after the last one that the queue gave out.
+func (a *Archiver) manyAreDue(ctx context.Context) (bool, error) {
+	many := a.o.Policy.sessionsAtOnce()
+	waiting, delivered, err := a.queue.Waiting(ctx)
+	if err != nil || waiting < many {
+		return false, err
+	}
+	m, err := a.o.Store.Next(ctx, api.IndexStream, delivered+many, api.AllOver)
+	return m != nil && time.Since(m.Time) >= a.o.Policy.After, err
+}
+
+// moveBatch moves the due sessions of one batch, and tells how many rows that were.
+func (a *Archiver) moveBatch(ctx context.Context) (moved int, err error) {
+	batch, err := a.queue.Fetch(batchSize, pollInterval)
+	if err != nil {
+		return 0, err
+	}
+	due := map[performatives.SessionID][]store.Delivery{} // more than one if the row was written again
+	for _, m := range batch {
+		if early := a.o.Policy.After - time.Since(m.Time); early > 0 {
+			if err := m.Later(early); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		id := performatives.SessionID(strings.TrimPrefix(m.Subject, api.IndexOver("")))
+		due[id] = append(due[id], m)
+	}
+	archived, err := a.archiveAll(ctx, due)
+	if err != nil {
+		return 0, err
+	}
+	if err := a.release(ctx, archived); err != nil {
+		return 0, err // the queue gives them out again
+	}
+	if err := a.list(ctx, archived); err != nil {
+		return 0, err
+	}
+	for _, s := range archived {
+		for _, m := range due[s.Session] {
+			if err := m.Ack(); err != nil {
+				return 0, err
+			}
+			moved++
+		}
+	}
+	return moved, nil
+}
+
+// archiveAll archives sessions, several at once, and returns those that the archive
+// has now, sorted. The queue gives the others out again.
+func (a *Archiver) archiveAll(ctx context.Context, due map[performatives.SessionID][]store.Delivery) (archived []sessionlist.Listed, err error) {
+	type outcome struct {
+		listed sessionlist.Listed
+		err    error
+	}
+	ids := make([]performatives.SessionID, 0, len(due))
+	for id := range due {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for some := range slices.Chunk(ids, concurrency) {
+		outcomes := make([]chan outcome, len(some))
+		for i, id := range some {
+			outcomes[i] = make(chan outcome, 1)
+			a.work.Go(func(ctx context.Context) {
+				row, err := a.archiveOne(ctx, id)
+				outcomes[i] <- outcome{sessionlist.Listed{Session: id, Row: row}, err}
+			})
+		}
+		for i, id := range some {
+			var got outcome
+			select {
+			case got = <-outcomes[i]:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+			if got.err == nil {
+				archived = append(archived, got.listed)
+				continue
+			}
+			a.o.Log.Warn("a session is archived later", zap.String("session", string(id)), zap.Error(got.err))
+			for _, m := range due[id] {
+				if err := m.Later(cmp.Or(a.o.Policy.Retry, retry)); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return archived, nil
+}

@@ -1,0 +1,119 @@
+package cluster
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/api"
+)
+
+// A record is what a broker says of itself: the sequence up to which the side
+// effects of every entry that it accepted are applied.
+type record struct {
+	Applied uint64            `json:"applied"`
+	Settled uint64            `json:"settled,omitzero"` // Applied, as brokers wrote it up to the end of 2026
+	Ends    map[string]uint64 `json:"ends"`             // of the derived streams at that time
+	Synced  uint64            `json:"synced"`           // what Applied was so long ago that all of it is on disk
+
+	// Restored says that a restore wrote this of the brokers of the backup. None of them is alive.
+	Restored bool `json:"restored,omitzero"`
+}
+
+// A sample is the applied sequence at a time.
+type sample struct {
+	at      time.Time
+	applied uint64
+}
+
+// derivedStreams hold what follows from the transcripts. The server fsyncs them
+// now and then, each by itself.
+var derivedStreams = [...]string{api.InboxStream, api.EscalationsStream, api.TimersStream, api.IndexStream, api.LogStream}
+
+// derivedEnds are the last sequences of the derived streams.
+func (m *Membership) derivedEnds(ctx context.Context) (map[string]uint64, error) {
+	ends := map[string]uint64{}
+	for _, name := range derivedStreams {
+		info, err := m.o.Store.Info(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		ends[name] = info.Last
+	}
+	return ends, nil
+}
+
+// recoverAfter is the sequence after which the work of a dead broker has to be
+// checked. Where a derived stream is shorter than it was, a power failure took a part
+// of it, and only what was on disk for certain is there.
+func (m *Membership) recoverAfter(ctx context.Context, r record) (uint64, error) {
+	ends, err := m.derivedEnds(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for name, end := range r.Ends {
+		if ends[name] < end {
+			m.o.Log.Warn("a power failure took derived data", zap.String("stream", name), zap.Uint64("had", end), zap.Uint64("has", ends[name]))
+			return r.Synced, nil
+		}
+	}
+	return r.Applied, nil
+}
+
+// synced is what was applied so long ago that all of it is on disk.
+func (m *Membership) synced(now time.Time, applied uint64) uint64 {
+	m.samples = append(m.samples, sample{now, applied})
+	for len(m.samples) > 1 && now.Sub(m.samples[1].at) >= m.o.SyncedAfter {
+		m.samples = m.samples[1:]
+	}
+	if s := m.samples[0]; now.Sub(s.at) >= m.o.SyncedAfter {
+		return s.applied
+	}
+	return m.first
+}
+
+// write writes this broker's record as it is now.
+func (m *Membership) write(ctx context.Context) error {
+	now := record{Applied: m.applied()}
+	now.Synced = m.synced(m.o.Now(), now.Applied)
+	var err error
+	if now.Ends, err = m.derivedEnds(ctx); err != nil {
+		return err
+	}
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	if err := m.put(ctx, now); err != nil {
+		return err
+	}
+	m.written = now
+	return nil
+}
+
+// rewrite writes the record as it was, to see whether that is acknowledged. It
+// renews the store's read lease.
+func (m *Membership) rewrite(ctx context.Context) error {
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	return m.put(ctx, m.written)
+}
+
+// recordTimeout is how long writing the record may take.
+const recordTimeout = 2 * time.Second
+
+func (m *Membership) put(ctx context.Context, r record) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+	connection, sent := m.o.Store.Connection(), time.Now()
+	if _, err := m.bucket.Put(ctx, m.o.ID, data); err != nil {
+		return err
+	}
+	m.o.Store.Acknowledged(sent, connection)
+	m.renewed(sent)
+	return nil
+}

@@ -1,0 +1,290 @@
+// Package hosted says what hosted agents want to say: it makes the envelope of an act, signs it with
+// the agent's hosted key and submits it.
+//
+//	h, err := hosted.Open(ctx, hosted.Options{Store: s, Signer: custody.Signer, Look: look, Submit: submit, …})
+//	accepted, err := h.Say(ctx, caller, api.Say{Session: id, Key: "k1", Performative: "ACCEPT", Body: body})
+//
+// These hold:
+//   - What is said again under the same key, or with its messageId, is answered with its first
+//     acceptance, also after a restart. Something else under it is refused.
+//   - Of all that is said under one key, at most one act is accepted: attempts share a messageId.
+//   - Where the mode has the sender link an act, it is linked to the head of the transcript and
+//     carries the signature of the agreement. One that another act overtook is made anew.
+//   - An act with ifHead is accepted at that head only.
+package hosted
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/agreement"
+	"github.com/parley-asp/parley/store"
+)
+
+// Options are what acts are made with. Refusals are *session.Refusal.
+type Options struct {
+	Store *store.Store
+	// Signer signs for a hosted agent, or refuses. It is nil where nothing is signed.
+	Signer func(ctx context.Context, a performatives.Agent) (performatives.Signer, error)
+	// Look is a session as it is now, if the agent has a part in it.
+	Look func(ctx context.Context, a performatives.Agent, id performatives.SessionID) (s session.State, at time.Time, err error)
+	// Messages is a page of a transcript that the agent may read.
+	Messages func(ctx context.Context, a performatives.Agent, q api.ListMessages) (api.Messages, error)
+	// Submit submits an envelope of an agent.
+	Submit func(ctx context.Context, a performatives.Agent, id performatives.SessionID, envelope []byte) (api.Acceptance, error)
+	// KeepPrivate holds aside what a hosted inviter says for its own side alone; nil takes it away again.
+	KeepPrivate func(ctx context.Context, a performatives.Agent, id performatives.SessionID, private jsontext.Value) error
+	// NewSession makes the id of a session.
+	NewSession func() performatives.SessionID
+	Now        func() time.Time
+}
+
+// Agents says acts for hosted agents.
+type Agents struct {
+	o    Options
+	keys *store.Bucket // of acts, by the agent and the key that it gave
+}
+
+// Open opens the bucket of keys.
+func Open(ctx context.Context, o Options) (*Agents, error) {
+	keys, err := o.Store.Bucket(ctx, api.IdempotencyBucket, "keys of acts of hosted agents", kept)
+	return &Agents{o, keys}, err
+}
+
+// maxTries is how often an act is made anew because others came before it.
+const maxTries = 16
+
+// maxKey is the length of a key. Gateways put before a client's own what it is.
+const maxKey = 1024
+
+// Say answers session.say.
+func (h *Agents) Say(ctx context.Context, c api.Caller, q api.Say) (accepted api.Acceptance, err error) {
+	signer, err := h.o.Signer(ctx, c.Agent)
+	if err != nil {
+		return accepted, err
+	}
+	if _, err := performatives.ParseSessionID(string(q.Session)); err != nil && q.Session != "" {
+		return accepted, session.NoSuchSession()
+	}
+	if len(q.Key) > maxKey {
+		return accepted, session.RefuseUnreadable(&performatives.Malformed{Path: "/key", Why: fmt.Sprintf("has at most %d bytes", maxKey)})
+	}
+	made := Act{Session: q.Session, Message: q.Message, At: h.o.Now().UTC().Truncate(time.Millisecond)}
+	if made.Session == "" {
+		made.Session = h.o.NewSession()
+	}
+	if made.Message == "" {
+		made.Message = performatives.MessageID(newID())
+	}
+	s := speech{Agents: h, as: c.Agent, signer: signer, said: q}
+	if q.Key == "" {
+		return s.say(ctx, made)
+	}
+	if made.Content, err = content(q); err != nil {
+		return accepted, err
+	}
+	for range maxTries {
+		if accepted, err = s.once(ctx, made); !errors.Is(err, store.ErrConflict) {
+			return accepted, err
+		}
+	}
+	return accepted, session.Busy()
+}
+
+// Before finds the session in which something was accepted under a key before.
+func (h *Agents) Before(ctx context.Context, a performatives.Agent, key string) (id performatives.SessionID, accepted bool, err error) {
+	made, found, err := h.get(ctx, a, key)
+	if err != nil || !found {
+		return "", false, err
+	}
+	_, accepted, err = h.accepted(ctx, a, made)
+	return made.Session, accepted, err
+}
+
+// accepted is the session of an act, and whether the act is in its transcript.
+func (h *Agents) accepted(ctx context.Context, a performatives.Agent, made Act) (session.State, bool, error) {
+	state, _, err := h.o.Look(ctx, a, made.Session)
+	if errors.Is(err, &session.Refusal{Code: session.UnknownSession}) {
+		return session.State{}, false, nil
+	}
+	seen, has := state.Seen(made.Message)
+	return state, has && seen.Sender == a, err
+}
+
+// A speech is one act on its way.
+type speech struct {
+	*Agents
+	as     performatives.Agent
+	signer performatives.Signer
+	said   api.Say
+}
+
+// once says an act once under its key. It fails with store.ErrConflict if another request was faster.
+func (s speech) once(ctx context.Context, made Act) (api.Acceptance, error) {
+	first, repeat, err := s.reserve(ctx, s.as, s.said.Key, made)
+	if err != nil {
+		return api.Acceptance{}, err
+	}
+	if !repeat {
+		return s.say(ctx, first.Act)
+	}
+	if first.Content == made.Content {
+		accepted, err := s.say(ctx, first.Act)
+		if !errors.Is(err, &session.Refusal{Code: session.StaleTimestamp}) {
+			return accepted, err
+		}
+	} else if _, taken, err := s.accepted(ctx, s.as, first.Act); err != nil {
+		return api.Acceptance{}, err
+	} else if taken {
+		return api.Acceptance{}, session.Refuse(session.Duplicate, "something else was accepted under this Idempotency-Key or messageId").
+			With(map[string]any{"id": first.Message})
+	}
+	// The first attempt was not accepted. Its message id stays, so only one of the two can be.
+	again := made
+	again.Message = first.Message
+	if s.said.Session == "" {
+		again.Session = first.Session
+	}
+	if err := s.replace(ctx, s.as, s.said.Key, first, again); err != nil {
+		return api.Acceptance{}, err
+	}
+	return s.say(ctx, again)
+}
+
+// say makes an act for the session as it is now, and again while others are faster.
+func (s speech) say(ctx context.Context, made Act) (accepted api.Acceptance, err error) {
+	body, private := withoutPrivate(s.said)
+	for range maxTries {
+		state, again, err := s.accepted(ctx, s.as, made)
+		if err != nil {
+			return accepted, err
+		}
+		now, said := made, s.said
+		opens := private != nil && (again || state.Next == 0) // of any other act it is refused
+		if opens {
+			if err := s.o.KeepPrivate(ctx, s.as, made.Session, private); err != nil {
+				return accepted, err
+			}
+			said.Body = body
+		}
+		switch act := performatives.Parse(said.Performative); {
+		case again: // with what its entry has, it makes the same envelope if it says the same
+			if now.At, now.Link, err = s.entered(ctx, made); err != nil {
+				return accepted, err
+			}
+		case said.IfHead != "" && state.Next == 0:
+			return accepted, session.NoSuchSession()
+		case said.IfHead != "" && said.IfHead != state.Head:
+			return accepted, moved(state)
+		case said.IfHead != "" || state.Mode != nil && state.Mode.Signed && answersOffers[act]:
+			now.Link = &performatives.Link{Sequence: state.Next, PreviousHash: state.Head}
+		}
+		accepted, err = s.Submit(ctx, s.as, s.signer, now, said, &state)
+		if opens && !again && err != nil {
+			err = s.forget(ctx, made, err)
+		}
+		if again || now.Link == nil || !errors.Is(err, &session.Refusal{Code: session.ChainConflict}) {
+			return accepted, err
+		}
+	}
+	return accepted, session.Busy()
+}
+
+// forget takes away what was held aside for an invitation that was refused. Of one that may
+// have been accepted all the same, it stays.
+func (s speech) forget(ctx context.Context, made Act, err error) error {
+	var refusal *session.Refusal
+	if !errors.As(err, &refusal) {
+		return err
+	}
+	state, _, lookErr := s.accepted(ctx, s.as, made)
+	if lookErr != nil || state.Next > 0 {
+		return err
+	}
+	if left := s.o.KeepPrivate(ctx, s.as, made.Session, nil); left != nil {
+		return errors.Join(err, left)
+	}
+	return err
+}
+
+// answersOffers are the acts that a mode which signs agreements has linked by their sender.
+var answersOffers = map[performatives.Performative]bool{
+	performatives.Propose: true, performatives.Counter: true, performatives.Accept: true, performatives.Reject: true, performatives.Withdraw: true,
+}
+
+// moved refuses an act whose head is not the session's any more.
+func moved(state session.State) error {
+	return session.Refuse(session.ChainConflict, "the head of the session is not ifHead any more: read what came since, and decide anew").
+		With(map[string]any{"sequenceNumber": state.Next, "previousHash": state.Head})
+}
+
+// entered is the time and the link of an act's entry.
+func (s speech) entered(ctx context.Context, made Act) (at time.Time, link *performatives.Link, err error) {
+	page, err := s.o.Messages(ctx, s.as, api.ListMessages{Session: made.Session, Message: made.Message})
+	if err != nil || len(page.Messages) == 0 {
+		return made.At, made.Link, err
+	}
+	m, _, _, err := performatives.ReadDelivered(page.Messages[0])
+	if err != nil {
+		return made.At, made.Link, err
+	}
+	return m.Timestamp, m.Link, nil
+}
+
+// Submit makes the envelope of an act in a session, signs and submits it. The same act makes the
+// same bytes.
+func (h *Agents) Submit(ctx context.Context, as performatives.Agent, signer performatives.Signer, made Act, said api.Say, state *session.State) (accepted api.Acceptance, err error) {
+	body, err := h.signed(ctx, as, signer, made, said, state)
+	if err != nil {
+		return accepted, err
+	}
+	envelope, err := performatives.RawDraft{
+		ID: made.Message, Session: made.Session, Timestamp: made.At, Sender: as, Link: made.Link,
+		Performative: said.Performative, Recipient: said.Recipient, Body: body, Context: said.Context, Constraints: said.Constraints,
+	}.Envelope(signer)
+	if err != nil {
+		return accepted, session.RefuseUnreadable(err)
+	}
+	return h.o.Submit(ctx, as, made.Session, envelope)
+}
+
+// signed is the body of an act with the signature of the agreement that the mode wants. An act without
+// a link, such as the invitation, is none that the mode has signed.
+func (h *Agents) signed(ctx context.Context, as performatives.Agent, signer performatives.Signer, made Act, said api.Say, state *session.State) (jsontext.Value, error) {
+	act := performatives.Parse(said.Performative)
+	if made.Link == nil || state.Mode == nil || !state.Mode.Signed || act != performatives.Propose && act != performatives.Counter && act != performatives.Accept {
+		return said.Body, nil
+	}
+	p := agreement.Party{Signer: signer, Session: made.Session, Message: made.Message, At: made.At, Self: as, Inherited: agreement.InheritedOf(state)}
+	for _, other := range state.Participants()[:state.Principals()] {
+		if other != as {
+			p.Other = other
+		}
+	}
+	var names struct {
+		Reference string `json:"referenceId"`
+	}
+	if act == performatives.Accept && json.Unmarshal(said.Body, &names) == nil {
+		if offer, known := state.Offer(names.Reference); known {
+			page, err := h.o.Messages(ctx, as, api.ListMessages{Session: made.Session, Since: offer.Sequence, Limit: 1})
+			if err != nil {
+				return nil, err
+			}
+			if p.Offer, err = agreement.OfferIn(page.Messages); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return p.Complete(act, said.Body)
+}
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }

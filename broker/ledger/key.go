@@ -1,0 +1,53 @@
+package ledger
+
+import (
+	"crypto/ed25519"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/parley-asp/parley/session/agreement/inclusion"
+)
+
+// purpose separates the log's key from all else that is derived from the secret.
+const purpose = "parley log key v1"
+
+// seedType is what signed-note puts before an Ed25519 key.
+const seedType = 1
+
+// openKey derives the log's key, the same for all brokers of the installation.
+func (l *Ledger) openKey() error {
+	if l.origin = l.o.Origin; l.origin == "" {
+		l.origin = "parley/" + string(l.o.Key)
+	}
+	if len(l.o.Secret) == 0 {
+		return nil
+	}
+	seed, err := hkdf.Key(sha256.New, l.o.Secret, nil, purpose, ed25519.SeedSize)
+	if err != nil {
+		return err
+	}
+	public, _ := ed25519.NewKeyFromSeed(seed).Public().(ed25519.PublicKey)
+	if l.key, err = note.NewEd25519VerifierKey(l.origin, public); err != nil {
+		return fmt.Errorf("the log's origin %q: %w", l.origin, err)
+	}
+	if l.verifier, err = inclusion.ParseKey(l.key); err != nil {
+		return err
+	}
+	hash := strings.Split(strings.TrimPrefix(l.key, l.origin+"+"), "+")[0]
+	l.signer, err = note.NewSigner("PRIVATE+KEY+" + l.origin + "+" + hash + "+" + base64.StdEncoding.EncodeToString(append([]byte{seedType}, seed...)))
+	if err != nil {
+		return fmt.Errorf("the log's origin %q: %w", l.origin, err)
+	}
+	return nil
+}
+
+// Origin is the log's name.
+func (l *Ledger) Origin() string { return l.origin }
+
+// VerifierKey is what verifies the log's checkpoints, "" if it publishes none.
+func (l *Ledger) VerifierKey() string { return l.key }

@@ -1,0 +1,183 @@
+package limits
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/parley-asp/parley/performatives"
+)
+
+// A Scheduler divides a number of slots fairly among all who want to work at once:
+// each principal has a queue of its own, and the queues take turns. Whoever asks for
+// little waits for one piece of another's work, however much the other asks for.
+type Scheduler struct {
+	accounts *Accounts // are charged for the time that slots are held; nil: nobody is
+
+	slots int
+	most  int          // that wait; 0 is no bound
+	busy  atomic.Int32 // pieces of work that have begun, those that wait for the store too
+
+	mu      sync.Mutex
+	waiting int
+	free    int
+	queues  map[performatives.Agent]*queue
+	turns   []*queue // those in which somebody waits
+}
+
+// A queue is one principal's, while somebody waits in it.
+type queue struct {
+	agent   performatives.Agent
+	waiting []chan struct{}
+}
+
+// NewScheduler makes a scheduler of so many slots. Once most wait, who has some waiting is refused; 0 is no bound.
+func NewScheduler(slots, most int) *Scheduler {
+	return &Scheduler{most: most, slots: slots, free: slots, queues: map[performatives.Agent]*queue{}}
+}
+
+// Scheduler makes a scheduler as NewScheduler does, whose slots are charged to those who hold them.
+func (s *Accounts) Scheduler(slots, most int) *Scheduler {
+	made := NewScheduler(slots, most)
+	made.accounts = s
+	return made
+}
+
+// A Slot is held by one piece of work until it is released or the work is done.
+type Slot struct {
+	scheduler *Scheduler
+	agent     performatives.Agent
+	released  bool
+	begun     time.Time
+}
+
+// begin begins to count the time of a slot.
+func (s *Slot) begin() *Slot {
+	if s.scheduler.accounts != nil {
+		s.scheduler.accounts.busy.Add(1)
+		s.begun = time.Now()
+	}
+	s.released = false
+	return s
+}
+
+// charge charges the time since begin.
+func (s *Slot) charge() {
+	if accounts := s.scheduler.accounts; accounts != nil {
+		held := accounts.busy.Add(-1) + 1
+		accounts.work(s.agent, time.Since(s.begun), held)
+	}
+}
+
+// work charges a principal for work that went on while so many slots were held: for its part of
+// the cores.
+func (s *Accounts) work(a performatives.Agent, d time.Duration, held int32) {
+	s.Of(a).Spend(CPU, d.Seconds()*min(1, s.cores/float64(held)))
+}
+
+// Enter waits for a slot.
+func (s *Scheduler) Enter(a performatives.Agent) *Slot {
+	wait, _ := s.Join(a)
+	return wait()
+}
+
+// Join joins the queue for a slot, unless there is no room: then wait is nil. wait waits
+// for the slot.
+func (s *Scheduler) Join(a performatives.Agent) (wait func() *Slot, joined bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.free == 0 && s.queues[a] != nil && s.most > 0 && s.waiting >= s.most {
+		return nil, false
+	}
+	s.busy.Add(1)
+	turn := s.next(a)
+	return func() *Slot { <-turn; return (&Slot{scheduler: s, agent: a}).begin() }, true
+}
+
+// next is closed when a slot is the principal's; under mu.
+func (s *Scheduler) next(a performatives.Agent) <-chan struct{} {
+	turn := make(chan struct{})
+	if s.free > 0 {
+		s.free--
+		close(turn)
+		return turn
+	}
+	q := s.queues[a]
+	if q == nil {
+		q = &queue{agent: a}
+		s.queues[a] = q
+		s.turns = append(s.turns, q)
+	}
+	q.waiting = append(q.waiting, turn)
+	s.waiting++
+	return turn
+}
+
+// Idle reports whether each piece of work may use two cores. With more work in hand,
+// what waits for the store now will want its core in a moment, and a second goroutine
+// only costs.
+func (s *Scheduler) Idle() bool { return 2*int(s.busy.Load()) <= s.slots }
+
+// Release gives the slot to whose turn it is, once. Work releases it before it waits
+// for the store, so that others can use the core.
+func (s *Slot) Release() {
+	if s.released {
+		return
+	}
+	s.released = true
+	s.charge()
+	f := s.scheduler
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.turns) == 0 {
+		f.free++
+		return
+	}
+	q := f.turns[0]
+	f.turns = f.turns[1:]
+	close(q.waiting[0])
+	f.waiting--
+	if q.waiting = q.waiting[1:]; len(q.waiting) > 0 {
+		f.turns = append(f.turns, q)
+	} else {
+		delete(f.queues, q.agent)
+	}
+}
+
+// Done releases the slot if it is still held: the work is done.
+func (s *Slot) Done() {
+	s.Release()
+	s.scheduler.busy.Add(-1)
+}
+
+type slotKey struct{}
+
+// WithSlot is a context for the work that holds a slot.
+func (s *Slot) WithSlot(ctx context.Context) context.Context {
+	return context.WithValue(ctx, slotKey{}, s)
+}
+
+// Away releases the slot of the work that has this context, if it holds one, while wait waits for
+// the work of others. Afterwards the principal's turn has to come again.
+func Away(ctx context.Context, wait func()) {
+	s, _ := ctx.Value(slotKey{}).(*Slot)
+	if s == nil || s.released {
+		wait()
+		return
+	}
+	s.Release()
+	wait()
+	s.scheduler.mu.Lock()
+	turn := s.scheduler.next(s.agent)
+	s.scheduler.mu.Unlock()
+	<-turn
+	s.begin()
+}
+
+// Worked charges work that another goroutine did for the work of this context, while that was away.
+func Worked(ctx context.Context, d time.Duration) {
+	if s, _ := ctx.Value(slotKey{}).(*Slot); s != nil && s.scheduler.accounts != nil {
+		s.scheduler.accounts.work(s.agent, d, s.scheduler.accounts.busy.Load()+1)
+	}
+}

@@ -1,0 +1,262 @@
+// Package registry knows the principals of an installation: their cards and keys,
+// the devices that humans enrolled, and the terms schemas of organisations.
+//
+//	r, err := registry.Open(ctx, registry.Options{Store: s, Now: time.Now, Log: log, …})
+//	if err != nil { … }
+//	defer r.Close()
+//	card, err := r.Add(ctx, api.Card{Agent: "agent://acme.com/buyer", Key: key})
+//	agent, ok := r.Principal(key) // who logs in with this key
+//
+// The bucket is the truth, and a cache in memory answers every read. The cache never
+// goes back to an older revision of a card. A change is written only if the card is
+// still as the change found it, so no change undoes another. A verb that writes
+// returns when the store has synced the write. Whoever loses a key or the right to
+// decide is disconnected, on every broker.
+package registry
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/internal/outbound"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
+)
+
+// Options say how a registry runs.
+type Options struct {
+	Store    *store.Store
+	Broker   performatives.Key   // the broker's own key, which no principal may have
+	Reserved []performatives.Key // other keys of the installation, likewise
+	Dev      bool                // anyone is anyone: requests may be unsigned, unknown principals are registered
+	Shared   bool                // who has no login key may log in with the key that signs, as before login keys
+	Alone    bool                // no other broker writes to the registry
+	Now      func() time.Time
+	Log      *zap.Logger
+
+	// Timely refuses a request whose timestamp is too far from the broker's clock.
+	Timely func(at time.Time) error
+
+	// Disconnect, if there is one, closes the connections that a principal made with a
+	// key. It must not wait for the registry.
+	Disconnect func(performatives.Agent, performatives.Key)
+
+	// Prove asks a host whether it vouches for a key, by dns or file; nil asks the public internet.
+	Prove func(ctx context.Context, host string, key performatives.Key, by string) error
+
+	// Available reports whether an agent is online, and when it was last seen.
+	Available func(performatives.Agent) (online bool, last time.Time)
+
+	// Document reads the DID document at a URL; nil reads none.
+	Document func(ctx context.Context, url string) ([]byte, error)
+
+	// Credentials, if there is one, makes the user JWT of a principal's NATS credentials
+	// file. Without it the NATS server does not read such files.
+	Credentials func(performatives.Agent, performatives.Key) (userJWT string, err error)
+}
+
+// A Registry is open until it is closed.
+type Registry struct {
+	o      Options
+	bucket *store.Bucket // cards
+	codes  *store.Bucket // enrolment codes that nobody has used yet, by their hash
+	cache  *cache
+	seen   atomic.Uint64 // the newest revision of the bucket that the watch has delivered
+	work   *background.Group
+	asking *outbound.Pool // for questions to domains
+
+	mu   sync.Mutex
+	held map[performatives.Agent]*held // disconnects that wait for an answer
+}
+
+// Open reads the registry, and follows it until Close.
+func Open(ctx context.Context, o Options) (*Registry, error) {
+	if o.Prove == nil {
+		o.Prove = PublicDomain().Prove
+	}
+	bucket, err := o.Store.Bucket(ctx, api.AgentsBucket, "principals: cards, keys, trust", 0)
+	if err != nil {
+		return nil, err
+	}
+	codes, err := o.Store.Bucket(ctx, api.EnrolBucket, "codes by which browsers enrol", 2*codeValid)
+	if err != nil {
+		return nil, err
+	}
+	r := &Registry{o: o, bucket: bucket, codes: codes, work: background.New(), asking: outbound.New(askingBounds), held: map[performatives.Agent]*held{}}
+	r.cache = newCache(r.decides, o.Shared)
+	if err := bucket.Watch(ctx, r.work, r.saw); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Close stops following the bucket.
+func (r *Registry) Close() { r.work.Close() }
+
+// saw takes a change of the bucket into the cache.
+func (r *Registry) saw(e store.Entry) {
+	defer r.seen.Store(e.Revision)
+	if e.Deleted {
+		if a, err := performatives.ParseToken(fromKey(e.Key)); err == nil {
+			r.evict(a, e.Revision)
+		}
+		return
+	}
+	var c api.Card
+	if err := json.Unmarshal(e.Value, &c); err != nil {
+		r.o.Log.Error("registry record", zap.String("key", e.Key), zap.Error(err))
+		return
+	}
+	r.apply(c, e.Revision)
+}
+
+// Card finds a principal's card.
+func (r *Registry) Card(a performatives.Agent) (api.Card, bool) {
+	card, _, ok := r.cache.card(a)
+	return card, ok
+}
+
+// NameOf returns a principal's display name, or "".
+func (r *Registry) NameOf(a performatives.Agent) string {
+	card, _ := r.Card(a)
+	return card.Name
+}
+
+// RemoteAgents lists the cards that name a server elsewhere, if anything changed since a revision.
+func (r *Registry) RemoteAgents(since uint64) (cards []api.Card, revision uint64) {
+	if revision = r.seen.Load(); revision == since {
+		return nil, revision
+	}
+	return r.cache.list(func(c api.Card) bool { return c.Registry.A2A != "" }), revision
+}
+
+// Member is what a transcript pins of a principal. Under --dev every principal is
+// known; the card of a new one is written when an act of it, or one that names it, is
+// accepted.
+func (r *Registry) Member(a performatives.Agent) (performatives.Member, bool) {
+	card, ok := r.Card(a)
+	if !ok {
+		if !r.o.Dev {
+			return performatives.Member{}, false
+		}
+		card = newcomer(a)
+	}
+	return r.member(card), true
+}
+
+func (r *Registry) member(c api.Card) performatives.Member {
+	m := performatives.Member{
+		Agent: c.Agent, Key: c.Key, Kind: c.Kind, Authority: performatives.AuthorityPrincipal, TrustScore: c.Registry.TrustScore,
+		Standby: c.Standby, Context: c.CCC, DID: c.Registry.DID,
+	}
+	if level := ""; json.Unmarshal(c.ConformanceLevel, &level) == nil && strings.EqualFold(level, performatives.Minimal) && !c.Agent.IsHuman() {
+		m.Conformance = performatives.Minimal
+	}
+	if key, hosted := hostedKey(c); hosted && m.Key == "" {
+		m.Key, m.Custody = key, performatives.Hosted
+	}
+	if r.decides(c) {
+		m.Authority = performatives.AuthorityDecide
+		m.Limited, m.Limits = len(c.Registry.Limits) > 0, c.Registry.Limits
+	}
+	return m
+}
+
+// decides reports whether the card is of a human who may decide. Under --dev every
+// human may, for their organisation, except an auditor.
+func (r *Registry) decides(c api.Card) bool {
+	return c.Agent.IsHuman() && (r.o.Dev || c.Registry.MayDecide) && !c.Registry.Auditor
+}
+
+// Deciders are the humans who may decide for an organisation, in no order.
+func (r *Registry) Deciders(org performatives.Organisation) []performatives.Member {
+	cards := r.cache.decidersOf(org)
+	members := make([]performatives.Member, len(cards))
+	for i, c := range cards {
+		members[i] = r.member(c)
+	}
+	return members
+}
+
+// Audits reports whether the caller is an auditor.
+func (r *Registry) Audits(c api.Caller) bool {
+	card, _ := r.Card(c.Agent)
+	return !c.Operator && card.Registry.Auditor
+}
+
+// RefuseAuditors refuses to have a caller who is an auditor do more than read.
+func (r *Registry) RefuseAuditors(c api.Caller) error {
+	if r.Audits(c) {
+		return session.Refuse(session.Unauthorized, "an auditor reads, and does nothing else")
+	}
+	return nil
+}
+
+// Owner is the principal that a key belongs to, whatever it is for. The
+// installation's own keys belong to the broker.
+func (r *Registry) Owner(k performatives.Key) (performatives.Agent, bool) {
+	owner, _ := r.owner(k)
+	return owner, owner != ""
+}
+
+// owner is Owner, and what the key is for.
+func (r *Registry) owner(k performatives.Key) (performatives.Agent, role) {
+	if a, is := r.cache.owner(k); a != "" {
+		return a, is
+	}
+	if k == r.o.Broker || slices.Contains(r.o.Reserved, k) {
+		return performatives.BrokerAgent(k), signs
+	}
+	return "", ""
+}
+
+// NoLogin are the principals who have a key that signs and none that logs in. Before there were login keys, the
+// one did both.
+func (r *Registry) NoLogin() (agents []performatives.Agent) {
+	for _, card := range r.cache.list(func(c api.Card) bool { return c.Key != "" && len(c.LoginKeys) == 0 }) {
+		agents = append(agents, card.Agent)
+	}
+	return agents
+}
+
+// Devices are the keys that a human's browsers sign with.
+func (r *Registry) Devices(a performatives.Agent) []api.Device {
+	card, _ := r.Card(a)
+	return card.Registry.Devices
+}
+
+// Principal finds the principal that logs in with a key.
+func (r *Registry) Principal(k performatives.Key) (performatives.Agent, bool) {
+	a, ok := r.cache.login(k)
+	if !ok && !r.o.Alone { // another broker may have registered it just now
+		r.catchUp()
+		a, ok = r.cache.login(k)
+	}
+	return a, ok
+}
+
+const (
+	catchUpWithin = time.Second // the longest that a login waits for what another broker registered
+	catchUpPoll   = 5 * time.Millisecond
+)
+
+// catchUp waits until the watch has delivered what the bucket has now.
+func (r *Registry) catchUp() {
+	ctx, cancel := context.WithTimeout(r.work.Context(), catchUpWithin)
+	defer cancel()
+	newest, err := r.bucket.Revision(ctx)
+	for err == nil && r.seen.Load() < newest {
+		err = background.Pause(ctx, catchUpPoll)
+	}
+}

@@ -1,0 +1,212 @@
+package sessionlist
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// A table holds session rows in memory, a million of them in about 60 bytes each:
+// agents are numbers, and a binary search finds a session. Session ids are UUIDv7s,
+// which sort by when they were made.
+type table struct {
+	names   []performatives.Agent // by number
+	numbers map[performatives.Agent]uint32
+	rows    []compactRow
+	all     runs                // indexes of rows
+	of      []runs              // by agent: the rows that name it
+	more    map[uint32][]uint32 // by row: the participants after the first four
+
+	answered map[uint32][]performatives.Agent // by row, while it is INVITED
+}
+
+// A compactRow is a session row in a table.
+type compactRow struct {
+	id           [16]byte
+	participants [4]uint32 // numbers, from 1; 0 is nobody
+	entries      uint32
+	page         uint32 // of the archive's index; 0 is none
+	principals   uint16
+	state        session.Phase
+}
+
+func newTable() *table {
+	return &table{numbers: map[performatives.Agent]uint32{}, names: []performatives.Agent{""}, of: []runs{nil}, more: map[uint32][]uint32{}, answered: map[uint32][]performatives.Agent{}}
+}
+
+// number is an agent's number; an agent that is not known gets the next.
+func (t *table) number(a performatives.Agent) uint32 {
+	n, known := t.numbers[a]
+	if !known {
+		n = uint32(len(t.names)) //nolint:gosec // there are fewer agents
+		a = performatives.Agent(strings.Clone(string(a)))
+		t.numbers[a], t.names, t.of = n, append(t.names, a), append(t.of, nil)
+	}
+	return n
+}
+
+// compact is a session's id in 16 bytes, all zero for what is not an id.
+func compact(id performatives.SessionID) (c [16]byte) {
+	digits := strings.ReplaceAll(string(id), "-", "")
+	if _, err := hex.Decode(c[:], []byte(digits[:min(len(digits), 2*len(c))])); err != nil || len(digits) != 2*len(c) {
+		return [16]byte{}
+	}
+	return c
+}
+
+func (r *compactRow) session() performatives.SessionID {
+	h := hex.AppendEncode(make([]byte, 0, 36), r.id[:])
+	for _, at := range []int{8, 13, 18, 23} {
+		h = slices.Insert(h, at, '-')
+	}
+	return performatives.SessionID(h)
+}
+
+// row is a session's row.
+func (t *table) row(id performatives.SessionID) (row Row, ok bool) {
+	r, ok := t.rowOf(compact(id))
+	if !ok {
+		return row, false
+	}
+	row = Row{State: t.rows[r].state, Entries: uint64(t.rows[r].entries), Principals: int(t.rows[r].principals), Answered: t.answered[r]}
+	for _, n := range t.participants(r) {
+		row.Participants = append(row.Participants, t.names[n])
+	}
+	return row, true
+}
+
+// part reports whether a session is there, and names an agent.
+func (t *table) part(id performatives.SessionID, a performatives.Agent) (there, part bool) {
+	r, there := t.rowOf(compact(id))
+	n, known := t.numbers[a]
+	if !there || !known {
+		return there, false
+	}
+	return true, slices.Contains(t.rows[r].participants[:], n) || slices.Contains(t.more[r], n)
+}
+
+func (t *table) participants(r uint32) []uint32 {
+	named := t.rows[r].participants[:]
+	if end := slices.Index(named, 0); end >= 0 {
+		return named[:end]
+	}
+	return slices.Concat(named, t.more[r])
+}
+
+// put adds a session, or replaces its row.
+func (t *table) put(id performatives.SessionID, row Row) {
+	c := compact(id)
+	r, ok := t.rowOf(c)
+	if ok {
+		t.fill(r, row)
+	} else {
+		r = t.add(c, row)
+		t.all = t.insert(t.all, r)
+	}
+	for _, n := range t.participants(r) {
+		t.of[n] = t.insert(t.of[n], r)
+	}
+}
+
+// add makes a row that is not sorted in yet.
+func (t *table) add(id [16]byte, row Row) uint32 {
+	t.rows = append(t.rows, compactRow{id: id})
+	r := uint32(len(t.rows) - 1) //nolint:gosec // 4 billion sessions need other streams first
+	t.fill(r, row)
+	return r
+}
+
+func (t *table) fill(r uint32, row Row) {
+	to := &t.rows[r]
+	to.state, to.entries, to.participants = row.State, uint32(min(row.Entries, 1<<32-1)), [4]uint32{}
+	to.principals = uint16(min(row.Principals, len(row.Participants), 1<<16-1)) //nolint:gosec // it fits
+	delete(t.more, r)
+	delete(t.answered, r)
+	if len(row.Answered) > 0 {
+		t.answered[r] = row.Answered
+	}
+	for i, a := range row.Participants {
+		if n := t.number(a); i < len(to.participants) {
+			to.participants[i] = n
+		} else {
+			t.more[r] = append(t.more[r], n)
+		}
+	}
+}
+
+// page is the page of the archive's index that has a session, 0 for none.
+func (t *table) page(id performatives.SessionID) uint64 {
+	if r, ok := t.rowOf(compact(id)); ok {
+		return uint64(t.rows[r].page)
+	}
+	return 0
+}
+
+func (t *table) setPage(id performatives.SessionID, page uint64) {
+	if r, ok := t.rowOf(compact(id)); ok {
+		t.rows[r].page = uint32(page) //nolint:gosec // there are fewer pages
+	}
+}
+
+// sort sorts all rows that were added. A session that was added twice was moving
+// to the archive: one of its rows has the page.
+func (t *table) sort() {
+	all := make([]uint32, len(t.rows))
+	for r := range t.rows {
+		all[r] = uint32(r)
+	}
+	slices.SortFunc(all, func(a, b uint32) int { return bytes.Compare(t.rows[a].id[:], t.rows[b].id[:]) })
+	all = slices.CompactFunc(all, func(a, b uint32) bool {
+		same := t.rows[a].id == t.rows[b].id
+		if same {
+			page := max(t.rows[a].page, t.rows[b].page)
+			t.rows[a].page, t.rows[b].page = page, page
+		}
+		return same
+	})
+	for _, r := range all {
+		t.all = t.insert(t.all, r)
+		for _, n := range t.participants(r) {
+			t.of[n] = t.insert(t.of[n], r)
+		}
+	}
+}
+
+// merge adds the rows of a small table, which may be newer.
+func (t *table) merge(few *table) {
+	for r := range few.all.values() {
+		id := few.rows[r].session()
+		row, _ := few.row(id)
+		if old, ok := t.row(id); !ok || old.Entries <= row.Entries {
+			t.put(id, row)
+		}
+		if page := few.rows[r].page; page > 0 {
+			t.setPage(id, uint64(page))
+		}
+	}
+}
+
+// newest picks at most n sessions in a state ("" is any) from sorted rows, the
+// newest first, before a cursor.
+func (t *table) newest(sorted runs, state, before string, n int) []performatives.SessionID {
+	rows := sorted.values()
+	if before != "" {
+		run, at, _ := sorted.search(func(r uint32) int { return cmp.Compare(string(t.rows[r].session()), before) })
+		rows = sorted.before(run, at)
+	}
+	var found []performatives.SessionID
+	for r := range rows {
+		if len(found) == n {
+			break
+		}
+		if r := &t.rows[r]; state == "" || r.state.String() == state {
+			found = append(found, r.session())
+		}
+	}
+	return found
+}

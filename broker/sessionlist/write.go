@@ -1,0 +1,108 @@
+package sessionlist
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/store"
+)
+
+// Write stores a session's row and keeps it in memory. The row of an ended
+// session has another subject; the rows on the first one go, unless this is the
+// only row.
+func (l *List) Write(ctx context.Context, id performatives.SessionID, row Row, only bool) error {
+	data, err := json.Marshal(row)
+	if err != nil {
+		return err
+	}
+	subject := api.Index(id)
+	if row.State.Over() {
+		subject = api.IndexOver(id)
+	}
+	if _, err := l.o.Store.Put(ctx, store.Message{Subject: subject, Data: data}); err != nil {
+		return fmt.Errorf("session row: %w", err)
+	}
+	if row.State.Over() && !only {
+		if _, err := l.o.Store.Put(ctx, store.Message{Subject: api.Index(id), Header: remove}); err != nil {
+			return fmt.Errorf("session row: %w", err)
+		}
+	}
+	l.Keep(id, row)
+	return nil
+}
+
+// remove takes all messages off a subject, and then expires itself. A server that is
+// killed remembers what a rollup has purged. A message that only exceeded the limit of
+// its subject is back when the message that replaced it has expired.
+var remove = store.Header{store.RollupHeader: {store.RollupSubject}, store.TTLHeader: {"1s"}}
+
+// Stored reads a session's row from the store, past memory; nil where there is none.
+// It looks from the end of a session's life to its beginning.
+func (l *List) Stored(ctx context.Context, id performatives.SessionID) (*Row, error) {
+	for _, find := range []func(context.Context, performatives.SessionID) (*Row, error){l.storedEnded, l.storedArchived, l.storedOpen} {
+		if row, err := find(ctx, id); err != nil || row != nil {
+			return row, err
+		}
+	}
+	return nil, nil //nolint:nilnil // no row is an answer
+}
+
+func (l *List) storedEnded(ctx context.Context, id performatives.SessionID) (*Row, error) {
+	return l.storedOn(ctx, api.IndexOver(id))
+}
+
+func (l *List) storedOpen(ctx context.Context, id performatives.SessionID) (*Row, error) {
+	return l.storedOn(ctx, api.Index(id))
+}
+
+func (l *List) storedOn(ctx context.Context, subject string) (*Row, error) {
+	last, err := l.o.Store.Last(ctx, api.IndexStream, subject)
+	if err != nil || last == nil {
+		return nil, err
+	}
+	var row Row
+	if err := json.Unmarshal(last.Data, &row); err != nil {
+		return nil, nil //nolint:nilerr,nilnil // a row that cannot be read counts as none
+	}
+	return &row, nil
+}
+
+func (l *List) storedArchived(ctx context.Context, id performatives.SessionID) (*Row, error) {
+	if l.o.FollowArchive == nil {
+		return nil, nil //nolint:nilnil // no row is an answer
+	}
+	if err := background.Await(ctx, l.loaded); err != nil {
+		return nil, err
+	}
+	page := l.PageOf(id)
+	if page == 0 {
+		return nil, nil //nolint:nilnil // no row is an answer
+	}
+	return l.o.ArchivedRow(ctx, page, id)
+}
+
+// Remove takes the row of an ended session out of the store: the archive's index has it.
+func (l *List) Remove(ctx context.Context, id performatives.SessionID) error {
+	return l.o.Store.Purge(ctx, api.IndexStream, api.IndexOver(id))
+}
+
+// SetPage notes that a page of the archive's index has these rows.
+func (l *List) SetPage(page uint64, rows []Listed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range rows {
+		l.table.setPage(r.Session, page)
+	}
+}
+
+// PageOf is the page of the archive's index that has a session's row, 0 for none.
+func (l *List) PageOf(id performatives.SessionID) uint64 {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.table.page(id)
+}

@@ -1,0 +1,323 @@
+package turns_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testkit"
+)
+
+const cron, seller, other = testkit.Cron, testkit.Seller, testkit.Other
+
+const (
+	proposes = `{"performative":"PROPOSE","body":{"proposalId":"p1","type":"service-agreement","subject":"cups","terms":{"price":5}},` + testkit.Assessed + `}`
+	accepts  = `{"performative":"ACCEPT","body":{"referenceId":"p1"},"message":"thanks",` + testkit.Assessed + `}`
+)
+
+// A world is a broker and workers who speak to it over HTTP.
+type world struct{ *testkit.World }
+
+func newWorld(t *testing.T, o testkit.Options) world {
+	t.Helper()
+	return world{testkit.NewHosted(t, o)}
+}
+
+// nothing asserts that nothing waits for a worker.
+func (w world) nothing(token string) {
+	w.Helper()
+	if a := w.Send("POST", "/v1/asp/turns/pickup", token, ""); a.StatusCode != http.StatusNoContent || len(a.Body) > 0 {
+		w.Errorf("pickup is answered %d %s, want 204", a.StatusCode, a.Body)
+	}
+}
+
+// GATEWAYS.md G3: a turn is picked up, claimed by one worker, and answered; every refusal has
+// its status, and the claim stays when the protocol refuses.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Options{})
+	second := w.Token(api.AddToken{Agent: seller, Name: "second"})
+	w.nothing(w.Tokens[cron])
+	id := w.Invite(`"invitationTimeoutMs":600000,"seedAssessment":{"score":80}`)
+	invited := w.PickUp(w.Tokens[seller])
+	if invited.Session != id || invited.CounterpartyAct != "PROPOSE" || invited.Reference != "invitation" || invited.View.State != session.Invited {
+		t.Errorf("the invitation waits as %+v", invited)
+	}
+	w.Respond(invited.Claim.ID, w.Tokens[seller], `{"performative":"ACCEPT","body":{"referenceId":"invitation"}}`).Is(http.StatusOK, nil)
+
+	first := w.PickUp(w.Tokens[cron])
+	if first.Session != id || first.Mode != "bilateral/1" || first.Turn.Number != 0 || first.Turn.Cap != 0 || first.CounterpartyAct != "none" ||
+		len(first.History) != 2 || !strings.Contains(string(first.Terms), "buy cups") || string(first.SeedAssessment) != `{"score":80}` || first.Claim.Until == "" || first.Turn.Deadline == "" {
+		t.Errorf("the first turn is %+v", first)
+	}
+	w.nothing(w.Tokens[seller])
+	w.Respond(first.Claim.ID, w.Tokens[cron], strings.Replace(proposes, `"it fits"`, `""`, 1)).Refused(http.StatusUnprocessableEntity, session.SchemaInvalid)
+	w.Respond(first.Claim.ID, w.Tokens[cron], accepts).Refused(http.StatusUnprocessableEntity, session.WrongState)
+	w.Respond(first.Claim.ID, w.Tokens[cron], `{}`).Refused(http.StatusBadRequest, session.MalformedEnvelope)
+	if again := w.PickUp(w.Tokens[cron]); *again.Claim != *first.Claim || *again.Turn != *first.Turn {
+		t.Errorf("after what was refused the claim is %+v %+v, it was %+v %+v", again.Claim, again.Turn, first.Claim, first.Turn)
+	}
+	outside, none := w.Respond(first.Claim.ID, w.Tokens[other], proposes), w.Respond(string(testkit.NewID()), w.Tokens[other], proposes)
+	if outside.Refused(http.StatusNotFound, session.UnknownSession); !bytes.Equal(outside.Body, none.Body) {
+		t.Errorf("a non-participant learns that a claim is there:\n%s\n%s", outside.Body, none.Body)
+	}
+	w.Respond(first.Claim.ID, w.Tokens[seller], proposes).Refused(http.StatusForbidden, session.Unauthorized)
+	var proposed, again api.Acceptance
+	w.Respond(first.Claim.ID, w.Tokens[cron], proposes).Is(http.StatusOK, &proposed)
+	w.Respond(first.Claim.ID, w.Tokens[cron], proposes).Is(http.StatusOK, &again)
+	if proposed.Duplicate || !again.Duplicate || again.Message != proposed.Message {
+		t.Errorf("the same response again is answered %+v, the first %+v", again, proposed)
+	}
+	w.Respond(first.Claim.ID, w.Tokens[cron], strings.Replace(proposes, "5", "6", 1)).Refused(http.StatusConflict, session.WrongTurn)
+	w.nothing(w.Tokens[cron])
+
+	turn := w.PickUp(w.Tokens[seller])
+	if turn.Turn.Number != 1 || turn.CounterpartyAct != "PROPOSE" || turn.Reference != "p1" || turn.Claim.ID == first.Claim.ID {
+		t.Errorf("the second turn is %+v", turn)
+	}
+	w.nothing(second)
+	w.Respond(turn.Claim.ID, second, accepts).Refused(http.StatusConflict, session.WrongTurn)
+	w.Respond(string(id), second, accepts).Refused(http.StatusConflict, session.WrongTurn)
+	w.Send("POST", "/v1/asp/turns/"+turn.Claim.ID+"/release", second, "").Refused(http.StatusConflict, session.WrongTurn)
+	w.Send("POST", "/v1/asp/turns/"+turn.Claim.ID+"/release", w.Tokens[seller], "").Is(http.StatusOK, nil)
+	w.Respond(turn.Claim.ID, w.Tokens[seller], accepts).Refused(http.StatusConflict, session.WrongTurn)
+	if moved := w.PickUp(second); moved.Claim.ID != turn.Claim.ID {
+		t.Errorf("a released turn waits as %+v", moved)
+	}
+	w.Respond(string(id), second, accepts).Is(http.StatusOK, &again)
+	if again.State != session.Closed {
+		t.Errorf("the ACCEPT leaves the session %s", again.State)
+	}
+	w.nothing(second)
+	w.Send("POST", "/v1/asp/turns/pickup", second, `{"worker":"x"}`).Refused(http.StatusBadRequest, session.MalformedEnvelope)
+	readOnly := w.Token(api.AddToken{Agent: seller, ReadOnly: true})
+	w.Send("POST", "/v1/asp/turns/pickup", readOnly, "").Refused(http.StatusForbidden, session.Unauthorized)
+}
+
+// A claim ends, by the lease or the timeout, and the turn waits again; the same worker that
+// asks again extends nothing. The oldest turn comes first.
+func TestTurnsClaimsEnd(t *testing.T) {
+	t.Parallel()
+	clock := &testkit.Clock{}
+	w := newWorld(t, testkit.Options{Now: clock.Now, Claim: time.Minute})
+	second := w.Token(api.AddToken{Agent: cron, Name: "second"})
+	oldest := w.Match()
+	clock.Advance(time.Second)
+	newest := w.Match()
+	var leased api.Turn
+	w.Send("POST", "/v1/asp/turns/pickup", w.Tokens[cron], `{"leaseMs":5000,"modes":["bilateral/1"]}`).Is(http.StatusOK, &leased)
+	other := w.PickUp(second)
+	if leased.Session != oldest || other.Session != newest {
+		t.Errorf("the turns come as %s, %s; they wait since %s, %s", leased.Session, other.Session, oldest, newest)
+	}
+	w.Send("POST", "/v1/asp/turns/pickup", w.Tokens[cron], `{"modes":["asp/1"]}`).Is(http.StatusNoContent, nil)
+	clock.Advance(4 * time.Second)
+	if again := w.PickUp(w.Tokens[cron]); *again.Claim != *leased.Claim {
+		t.Errorf("the claim is %+v, it was %+v", again.Claim, leased.Claim)
+	}
+	clock.Advance(time.Second)
+	w.Respond(leased.Claim.ID, w.Tokens[cron], proposes).Refused(http.StatusConflict, session.WrongTurn)
+	clock.Advance(54 * time.Second)
+	if again := w.PickUp(second); again.Session != newest {
+		t.Errorf("before its timeout the claim of %s is lost for %s", newest, again.Session)
+	}
+	clock.Advance(time.Second)
+	if again := w.PickUp(second); again.Session != oldest {
+		t.Errorf("after its timeout the worker has %s, not the oldest turn", again.Session)
+	}
+	if again := w.PickUp(w.Tokens[cron]); again.Session != newest {
+		t.Errorf("the turn of %s does not wait again", newest)
+	}
+}
+
+// Of workers that race for one turn one gets it; claims and responses outlive restarts.
+func TestTurnsRaces(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Options{})
+	const workers = 8
+	tokens := []string{w.Tokens[cron]}
+	for len(tokens) < workers {
+		tokens = append(tokens, w.Token(api.AddToken{Agent: cron}))
+	}
+	id := w.Match()
+	answers := make([]testkit.Answer, workers)
+	together(workers, func(i int) { answers[i] = w.Send("POST", "/v1/asp/turns/pickup", tokens[i], "") })
+	winner := -1
+	for i, a := range answers {
+		switch {
+		case a.StatusCode == http.StatusOK && winner < 0:
+			winner = i
+		case a.StatusCode != http.StatusNoContent:
+			t.Errorf("worker %d is answered %d %s", i, a.StatusCode, a.Body)
+		}
+	}
+	if winner < 0 {
+		t.Fatal("nobody got the turn")
+	}
+	var turn api.Turn
+	answers[winner].Is(http.StatusOK, &turn)
+
+	w.Down()
+	w.Up()
+	if again := w.PickUp(tokens[winner]); *again.Claim != *turn.Claim || *again.Turn != *turn.Turn {
+		t.Errorf("after a restart the claim is %+v %+v, it was %+v %+v", again.Claim, again.Turn, turn.Claim, turn.Turn)
+	}
+	w.nothing(tokens[(winner+1)%workers])
+
+	// The same response many times, another one, and an act of another face: one turn.
+	direct := strings.Replace(proposes, `"p1"`, `"p2"`, 1)
+	direct = strings.Replace(direct, `"terms":{"price":5}},`, `"terms":{"price":5},`, 1)
+	together(workers, func(i int) {
+		switch {
+		case i == 0:
+			answers[i] = w.Send("POST", testkit.SessionPath(id)+"/messages", tokens[i], direct+"}")
+		case i%2 == 0:
+			answers[i] = w.Respond(turn.Claim.ID, tokens[winner], strings.Replace(proposes, `"p1"`, `"p3"`, 1))
+		default:
+			answers[i] = w.Respond(turn.Claim.ID, tokens[winner], proposes)
+		}
+	})
+	var view struct {
+		Turn struct {
+			Number int `json:"number"`
+		} `json:"turn"`
+	}
+	w.Send("GET", testkit.SessionPath(id), w.Tokens[cron], "").Is(http.StatusOK, &view)
+	var page api.Messages
+	w.Send("GET", testkit.SessionPath(id)+"/messages", w.Tokens[cron], "").Is(http.StatusOK, &page)
+	if view.Turn.Number != 1 || len(page.Messages) != 3 {
+		t.Errorf("there are %d turns and %d entries, want 1 and 3", view.Turn.Number, len(page.Messages))
+	}
+	for i, a := range answers {
+		if a.StatusCode != http.StatusOK && a.StatusCode != http.StatusConflict {
+			t.Errorf("answer %d is %d %s", i, a.StatusCode, a.Body)
+		}
+	}
+}
+
+// together runs n calls at once.
+func together(n int, do func(int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { do(i) })
+	}
+	all.Wait()
+}
+
+// A principal that signs for itself picks up and answers over NATS and HTTP with its own
+// envelope; nobody signs for it.
+func TestTurnsSigned(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Options{})
+	alpha, beta := w.Principal("agent://acme.com/alpha"), w.Principal("agent://widgets.co/beta")
+	id := w.Open(alpha, beta)
+	alpha.Say(id, testkit.Offer("p1", 5))
+	var turn api.Turn
+	testkit.Must(t, json.Unmarshal(beta.Call(api.TurnPickup.Name, `{"worker":"w"}`).Data, &turn))
+	if turn.Reference != "p1" || turn.CounterpartyAct != "PROPOSE" || turn.Turn.Number != 4 {
+		t.Errorf("the turn is %+v", turn)
+	}
+	respond := func(worker, rest string) string {
+		return fmt.Sprintf(`{"turnId":%q,"worker":%q,%s}`, turn.Claim.ID, worker, rest)
+	}
+	testkit.Refused(t, beta.Call(api.TurnRespond.Name, respond("w", `"performative":"ACCEPT","body":{"referenceId":"p1"}`)), session.Unauthorized)
+	envelope := string(beta.Envelope(id, &performatives.AcceptBody{ReferenceID: "p1"}))
+	testkit.Refused(t, beta.Call(api.TurnRespond.Name, respond("other", `"envelope":`+envelope)), session.WrongTurn)
+	token := w.Token(api.AddToken{Agent: beta.Agent})
+	var own api.Turn // claimed by the token's worker, so that only the missing signature is wrong
+	var released api.ReleasedTurn
+	testkit.Must(t, json.Unmarshal(beta.Call(api.TurnRelease.Name, fmt.Sprintf(`{"turnId":%q,"worker":"w"}`, turn.Claim.ID)).Data, &released))
+	if !released.Released {
+		t.Errorf("the release is answered %+v", released)
+	}
+	w.Send("POST", "/v1/asp/turns/pickup", token, "").Is(http.StatusOK, &own)
+	unsigned := w.Respond(own.Claim.ID, token, `{"performative":"ACCEPT","body":{"referenceId":"p1"}}`)
+	unsigned.Refused(http.StatusForbidden, session.Unauthorized)
+	if !bytes.Contains(unsigned.Body, []byte(`"turn":"unsigned"`)) {
+		t.Errorf("the refusal is %s", unsigned.Body)
+	}
+	w.Send("POST", "/v1/asp/turns/"+own.Claim.ID+"/release", token, "").Is(http.StatusOK, nil)
+	testkit.Must(t, json.Unmarshal(beta.Call(api.TurnPickup.Name, `{"worker":"w"}`).Data, &turn))
+	asp := func(r *http.Request) { r.Header.Set("Content-Type", "application/asp+json") }
+	w.Send("POST", "/v1/asp/turns/"+turn.Claim.ID+"/respond", token, envelope, asp).Refused(http.StatusConflict, session.WrongTurn)
+	w.Send("POST", "/v1/asp/turns/"+turn.Claim.ID+"/respond", token, "[", asp).Refused(http.StatusBadRequest, session.MalformedEnvelope)
+	testkit.Accepted(t, beta.Call(api.TurnRespond.Name, respond("w", `"envelope":`+envelope)))
+	if none := beta.Call(api.TurnPickup.Name, ""); string(none.Data) != "{}" {
+		t.Errorf("with nothing to wait for, the reply is %s", none.Data)
+	}
+}
+
+// waits asks for turn.wait over HTTP.
+func (w world) waits(token, query string) (waited api.WaitedTurn) {
+	w.Helper()
+	w.Send("GET", "/v1/asp/turns/wait?"+query, token, "").Is(http.StatusOK, &waited)
+	return waited
+}
+
+// GATEWAYS.md G6: whoever waits is answered by the act that makes it its turn, by the news it
+// asked for and by the end of the session, and claims nothing.
+func TestWaitForTurn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Options{})
+	if got := w.waits(w.Tokens[seller], ""); got.Status != api.WaitNone || got.Turn != nil {
+		t.Errorf("before the invitation the seller is told %+v", got)
+	}
+	waited := make(chan api.WaitedTurn)
+	go func() { waited <- w.waits(w.Tokens[seller], "waitMs=25000") }()
+	id := w.Invite(`"invitationTimeoutMs":600000`)
+	if got := <-waited; got.Status != api.WaitTurnWaits || got.Turn.Session != id || got.Turn.Claim != nil || got.Turn.View == nil {
+		t.Errorf("the invitation ends the wait with %+v", got)
+	}
+	w.Send("POST", testkit.SessionPath(id)+"/messages", w.Tokens[seller], `{"performative":"ACCEPT","body":{"referenceId":"invitation"}}`).Is(http.StatusOK, nil)
+	in := "sessionId=" + string(id)
+	if got := w.waits(w.Tokens[seller], in+"&since=2"); got.Status != api.WaitNone {
+		t.Errorf("in the other side's turn the seller is told %+v", got)
+	}
+	if got := w.waits(w.Tokens[seller], in+"&since=1"); got.Status != api.WaitNews {
+		t.Errorf("of the entry that is there the seller is told %+v", got)
+	}
+	turn := w.PickUp(w.Tokens[cron])
+	go func() { waited <- w.waits(w.Tokens[seller], in+"&waitMs=25000") }()
+	w.Respond(turn.Claim.ID, w.Tokens[cron], proposes).Is(http.StatusOK, nil)
+	if got := <-waited; got.Status != api.WaitTurnWaits || got.Turn.Reference != "p1" || got.Turn.Turn.Number != 1 || got.Turn.Turn.Deadline == "" {
+		t.Errorf("the offer ends the wait with %+v", got)
+	}
+	go func() { waited <- w.waits(w.Tokens[cron], in+"&waitMs=25000") }()
+	taken := w.PickUp(w.Tokens[seller])
+	w.Respond(taken.Claim.ID, w.Tokens[seller], accepts).Is(http.StatusOK, nil)
+	if got := <-waited; got.Status != api.WaitOver {
+		t.Errorf("the end of the session ends the wait with %+v", got)
+	}
+	outside, none := w.Send("GET", "/v1/asp/turns/wait?"+in, w.Tokens[other], ""), w.Send("GET", "/v1/asp/turns/wait?sessionId="+string(testkit.NewSession()), w.Tokens[other], "")
+	if outside.Refused(http.StatusNotFound, session.UnknownSession); !bytes.Equal(outside.Body, none.Body) {
+		t.Errorf("a non-participant learns that a session is there:\n%s\n%s", outside.Body, none.Body)
+	}
+	w.Send("GET", "/v1/asp/turns/wait?since=1", w.Tokens[seller], "").Refused(http.StatusBadRequest, session.MalformedEnvelope)
+}
+
+// GATEWAYS.md G3: a QUERY is a turn of who is asked, and its answer a response.
+func TestQueriedTurn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Options{})
+	var opened api.Acceptance
+	w.Send("POST", "/v1/asp/sessions", w.Tokens[cron], fmt.Sprintf(`{"with":[%q],"purpose":"cups"}`, seller)).Is(http.StatusCreated, &opened)
+	at := testkit.SessionPath(opened.Session) + "/messages"
+	w.Send("POST", at, w.Tokens[seller], `{"performative":"ACCEPT","body":{"referenceId":"invitation"}}`).Is(http.StatusOK, nil)
+	w.Send("POST", at, w.Tokens[cron], fmt.Sprintf(`{"performative":"QUERY","recipient":%q,"body":{"queryId":"q1","queryType":"stock","subject":"cups"}}`, seller)).Is(http.StatusOK, nil)
+	w.nothing(w.Tokens[cron])
+	turn := w.PickUp(w.Tokens[seller])
+	if turn.Reference != "q1" || turn.CounterpartyAct != "QUERY" {
+		t.Errorf("the turn is about %q, after %s", turn.Reference, turn.CounterpartyAct)
+	}
+	w.Respond(turn.Claim.ID, w.Tokens[seller], `{"performative":"INFORM","body":{"type":"fact","data":{"queryId":"q1","stock":3}}}`).Is(http.StatusOK, nil)
+	w.nothing(w.Tokens[seller])
+}

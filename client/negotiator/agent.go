@@ -1,0 +1,207 @@
+package negotiator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// A Broker has turns that wait, such as *client.Client.
+type Broker interface {
+	PickUp(ctx context.Context, q api.PickUpTurn) (api.Turn, error)
+	RespondTurn(ctx context.Context, q api.RespondTurn) (api.Acceptance, error)
+}
+
+// An Agent takes the turns of one principal, or those that it may take as a standby.
+type Agent struct {
+	Self   performatives.Agent
+	Policy *Policy
+	Model  *Model // proposes within the policy; nil: the policy decides alone
+	Broker Broker
+	Worker string
+	Lease  int64 // of a claim, in ms: a turn that is left waits again after it
+
+	left int // turns left so far: a worker keeps what it has claimed
+}
+
+// ErrLeft means that a turn was left for later, or for others.
+var ErrLeft = errors.New("left")
+
+// Step takes the turn that has waited longest, and says what it did. It returns "" when no
+// turn waits, and ErrLeft for one that it left.
+func (a *Agent) Step(ctx context.Context) (did string, err error) {
+	worker := fmt.Sprintf("%s-%d", a.Worker, a.left)
+	turn, err := a.Broker.PickUp(ctx, api.PickUpTurn{Worker: worker, Lease: a.Lease})
+	if err != nil || turn.Claim == nil {
+		return "", err
+	}
+	act, body, err := a.answer(ctx, turn)
+	if err == nil {
+		err = a.respond(ctx, turn, worker, act, body)
+	}
+	if refusal, is := errors.AsType[*session.Refusal](err); act == Escalate && is && refusal.Code == session.Unauthorized {
+		// Nobody may decide: without a mandate the answer is no.
+		act, body = Reject, rejection(turn, "no mandate for these terms, and nobody to ask")
+		err = a.respond(ctx, turn, worker, act, body)
+	}
+	if invited := turn.View != nil && turn.View.State == session.Invited; invited && errors.Is(err, &session.Refusal{Code: session.ModeViolation}) {
+		// Its card forbids the session, which is nobody else's business.
+		act, body = Reject, rejection(turn, "declined")
+		err = a.respond(ctx, turn, worker, act, body)
+	}
+	if err != nil {
+		a.left++
+		return "", fmt.Errorf("the turn in %s: %w: %w", turn.Session, ErrLeft, err)
+	}
+	return fmt.Sprintf("%s in %s", act, turn.Session), nil
+}
+
+func (a *Agent) respond(ctx context.Context, turn api.Turn, worker, act string, body map[string]any) error {
+	if turn.Mode == "bilateral/1" && act != "INFORM" && act != Escalate && turn.View.State > session.Invited {
+		reason, _ := body["reason"].(string)
+		body["assessment"] = map[string]any{
+			"reasoning": strings.TrimSpace(reason + " "), "suggestedRoles": map[string]string{"ownUser": "peer", "otherUser": "peer"},
+		}
+		if reason == "" {
+			body["assessment"].(map[string]any)["reasoning"] = "by policy" //nolint:errcheck,forcetypeassert // made above
+		}
+	}
+	if act == Propose { // it has no reason
+		delete(body, "reason")
+	}
+	raw, err := json.Marshal(body, json.Deterministic(true))
+	if err != nil {
+		return err
+	}
+	_, err = a.Broker.RespondTurn(ctx, api.RespondTurn{ID: string(turn.Session), Worker: worker, Performative: act, Body: raw})
+	return err
+}
+
+var errNotOurs = errors.New("nothing that a policy answers")
+
+// answer decides what to say.
+func (a *Agent) answer(ctx context.Context, turn api.Turn) (act string, body map[string]any, err error) {
+	view := turn.View
+	if view == nil { // a delegation that is offered
+		return "", nil, errNotOurs
+	}
+	if view.State == session.Invited {
+		return Accept, map[string]any{"referenceId": turn.Reference}, nil
+	}
+	side := turn.OnBehalfOf
+	if side == "" {
+		side = a.Self
+	}
+	offer, ours := offerOf(view, turn.Reference, side)
+	switch {
+	case turn.Reference == "":
+	case offer == nil:
+		return "", nil, errNotOurs
+	case offer.From == side && len(offer.Pending) > 0:
+		return answersOf(offer)
+	}
+	s, err := situation(turn, offer, side, ours, a.Policy.Rounds)
+	if err != nil {
+		return "", nil, err
+	}
+	d := a.ruled(view, turn.Reference, side, s, a.Policy.Decide(s))
+	if d, err = a.modelled(ctx, s, d); err != nil {
+		return "", nil, err
+	}
+	return d.Act, bodyOf(turn, a.Policy, d), nil
+}
+
+// offerOf finds an offer, and counts those of a side.
+func offerOf(view *api.SessionView, id string, side performatives.Agent) (offer *api.OfferView, ours int) {
+	for i, o := range view.Proposals {
+		if o.From == side {
+			ours++
+		}
+		if o.Proposal == id {
+			offer = &view.Proposals[i]
+		}
+	}
+	return offer, ours
+}
+
+// answersOf answers what was asked about our offer: what it says there.
+func answersOf(offer *api.OfferView) (string, map[string]any, error) {
+	var terms map[string]any
+	if err := json.Unmarshal(offer.Terms, &terms); err != nil {
+		return "", nil, err
+	}
+	var answers []map[string]any
+	for _, field := range offer.Pending {
+		value, has := terms[strings.TrimPrefix(field, "terms.")]
+		if !has {
+			value = "as offered"
+		}
+		answers = append(answers, map[string]any{"field": field, "answer": value})
+	}
+	return "INFORM", map[string]any{"type": performatives.Fact, "data": map[string]any{"referenceId": offer.Proposal, "answers": answers}}, nil
+}
+
+// situation is how the negotiation stands.
+func situation(turn api.Turn, offer *api.OfferView, side performatives.Agent, ours, rounds int) (s Situation, err error) {
+	if offer != nil && offer.From != side {
+		if offer.Truncated {
+			return s, errors.New("the offer is too long to judge")
+		}
+		if err := json.Unmarshal(offer.Terms, &s.Offer); err != nil {
+			return s, err
+		}
+		if s.Offer == nil {
+			s.Offer = map[string]any{}
+		}
+	}
+	s.Time, s.Last = float64(ours)/float64(rounds), ours >= rounds
+	if limit := turn.Turn.Cap; limit > 1 {
+		s.Time, s.Last = float64(turn.Turn.Number)/float64(limit-1), turn.Turn.Number >= limit-1
+	}
+	return s, nil
+}
+
+// ruled keeps to what a human has decided about the offer.
+func (a *Agent) ruled(view *api.SessionView, id string, side performatives.Agent, s Situation, d Decision) Decision {
+	e := view.Escalation
+	if d.Act != Escalate || e == nil || e.Reference != id || e.OnBehalfOf != side || e.Status == "open" {
+		return d
+	}
+	if e.Status == performatives.Approved || e.Status == performatives.Modified {
+		return Decision{Act: Accept, Reason: "a human has approved it"}
+	}
+	if s.Last {
+		return Decision{Act: Reject, Reason: "a human has not approved it"}
+	}
+	return Decision{Act: Counter, Terms: a.Policy.offer(nil, a.Policy.target(s.Time)), Reason: "a human has not approved it"}
+}
+
+func rejection(turn api.Turn, why string) map[string]any {
+	return map[string]any{"referenceId": turn.Reference, "code": "policy_violation", "reason": why, "retryable": false}
+}
+
+// bodyOf is the body of an act.
+func bodyOf(turn api.Turn, p *Policy, d Decision) map[string]any {
+	id := fmt.Sprintf("offer-%d", turn.View.Head.Next.Sequence)
+	switch d.Act {
+	case Propose:
+		return map[string]any{"proposalId": id, "type": p.Type, "subject": p.Subject, "terms": d.Terms, "reason": d.Reason}
+	case Counter:
+		return map[string]any{"proposalId": id, "referenceId": turn.Reference, "terms": d.Terms, "reason": d.Reason}
+	case Escalate:
+		return map[string]any{
+			"reason": d.Code, "urgency": "medium", "context": map[string]string{"why": d.Reason}, "referenceId": turn.Reference,
+		}
+	case Reject:
+		return rejection(turn, d.Reason)
+	default:
+		return map[string]any{"referenceId": turn.Reference, "reason": d.Reason}
+	}
+}

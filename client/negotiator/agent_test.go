@@ -1,0 +1,232 @@
+package negotiator_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/client/negotiator"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testkit"
+)
+
+const (
+	buyer  = performatives.Agent("agent://acme.com/buyer")
+	seller = performatives.Agent("agent://widgets.co/seller")
+)
+
+func agent(w *testkit.World, a performatives.Agent, policy string) *negotiator.Agent {
+	return &negotiator.Agent{Self: a, Policy: example(w, policy), Broker: w.Client(a), Worker: "n"}
+}
+
+// haggle lets agents take turns until none waits.
+func haggle(w *testkit.World, agents ...*negotiator.Agent) (did []string) {
+	w.Helper()
+	for range 64 {
+		idle := true
+		for _, a := range agents {
+			what, err := a.Step(w.Ctx)
+			testkit.Must(w, err)
+			if what != "" {
+				did, idle = append(did, what), false
+			}
+		}
+		if idle {
+			return did
+		}
+	}
+	w.Fatalf("they go on: %q", did)
+	return nil
+}
+
+func invite(w *testkit.World, mode string) performatives.SessionID {
+	w.Helper()
+	s, err := w.Client(buyer).Invite(w.Ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{seller}, Purpose: "cups", Mode: mode})
+	testkit.Must(w, err)
+	return s.ID()
+}
+
+func view(w *testkit.World, id performatives.SessionID) api.SessionView {
+	w.Helper()
+	v, err := w.Client(buyer).View(w.Ctx, id)
+	testkit.Must(w, err)
+	return v
+}
+
+// Two negotiators agree in bilateral/1, and in asp/1 once one has made an offer.
+func TestNegotiatorsAgree(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t, testkit.Options{Dev: true})
+	buys, sells := agent(w, buyer, "buy.yaml"), agent(w, seller, "sell.yaml")
+	for _, mode := range []string{"bilateral/1", "asp/1"} {
+		id := invite(w, mode)
+		if mode == "asp/1" {
+			haggle(w, sells)
+			terms := map[string]any{"currency": "EUR", "price": 400, "deliveryDays": 3, "finish": "matte"}
+			_, err := w.Client(buyer).Session(id).Propose(w.Ctx, client.Proposal{ID: "p1", Type: "service-agreement", Subject: "cups", Terms: terms})
+			testkit.Must(t, err)
+		}
+		did := haggle(w, sells, buys)
+		v := view(w, id)
+		last := v.Proposals[len(v.Proposals)-1]
+		if last.Status != "accepted" || len(v.Proposals) < 3 {
+			t.Errorf("in %s after %q the last of %d offers is %s", mode, did, len(v.Proposals), last.Status)
+		}
+		var terms map[string]any
+		testkit.Must(t, json.Unmarshal(last.Terms, &terms))
+		for _, p := range []*negotiator.Policy{buys.Policy, sells.Policy} {
+			if u, beyond := p.Utility(terms); beyond != "" || u < p.Reservation {
+				t.Errorf("in %s they agree on %v", mode, terms)
+			}
+		}
+	}
+}
+
+// An invitation that the agent's card forbids is declined, and nobody learns why.
+func TestNegotiatorDeclines(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t, testkit.Options{Dev: true})
+	_, err := w.OperatorClient().AddAgent(w.Ctx, api.Card{Agent: seller})
+	testkit.Must(t, err)
+	sells := agent(w, seller, "sell.yaml")
+	id := invite(w, "asp/1")
+	_, err = w.OperatorClient().AddAgent(w.Ctx, api.Card{Agent: seller, CCC: jsontext.Value(`{"ccc_version":"1.0","scope_id":"s","embargo_list":["did:web:acme.com"]}`)})
+	testkit.Must(t, err)
+	did := haggle(w, sells)
+	if v := view(w, id); v.State != session.Failed || len(did) != 1 || !strings.HasPrefix(did[0], "REJECT") {
+		t.Errorf("after %q the session is %s", did, v.State)
+	}
+}
+
+// An offer that the policy does not know goes to a human, whose ruling is kept to; where
+// nobody may decide, it is rejected. A question is answered.
+func TestNegotiatorEscalates(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, decision, want string
+		human                bool
+	}{{"approved", "approved", "accepted", true}, {"denied", "denied", "countered", true}, {"nobody", "", "rejected", false}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := testkit.NewWorld(t, testkit.Options{})
+			p, q := w.Principal(buyer), w.Principal(seller)
+			human := performatives.Agent("human://acme.com/alice")
+			if c.human {
+				w.Principal(human)
+			}
+			id := w.Open(p, q)
+			buys := agent(w, buyer, "buy.yaml")
+			p.Say(id, &performatives.ProposeBody{ProposalID: "own", Type: "x", Subject: "s", Terms: []byte(`{"price":400,"currency":"EUR"}`)})
+			q.Say(id, &performatives.ClarifyBody{ReferenceID: "own", Questions: []performatives.Question{{Field: "terms.price", Question: "net?"}}})
+			haggle(w, buys)
+			if fields := view(w, id).Proposals[0].Pending; len(fields) > 0 {
+				t.Errorf("the question about %v is open", fields)
+			}
+			q.Say(id, &performatives.ProposeBody{ProposalID: "p1", Type: "x", Subject: "s", Terms: []byte(`{"price":400,"currency":"EUR","deliveryDays":3,"finish":"matte","penalties":"10%"}`)})
+			haggle(w, buys)
+			if c.human {
+				e := view(w, id).Escalation
+				if e == nil || e.Status != "open" || e.Reference != "p1" || e.Reason != "policy-ambiguous" {
+					t.Fatalf("the escalation is %+v", e)
+				}
+				w.Principal(human).Say(id, testkit.Ruling(performatives.MessageID(e.ID), c.decision))
+				haggle(w, buys)
+			}
+			if got := view(w, id).Proposals[1].Status; got != c.want {
+				t.Errorf("the offer is %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// A standby takes the turns that its principal leaves waiting.
+func TestNegotiatorStandsBy(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t, testkit.Options{})
+	standby := w.Principal("agent://acme.com/negotiator", func(c *api.Card) { c.Kind = performatives.KindSystem })
+	p, q := w.Principal(buyer, func(c *api.Card) { c.Standby = standby.Agent }), w.Principal(seller)
+	id := testkit.NewSession()
+	p.Say(id, &performatives.ProposeBody{
+		ProposalID: "inv", Type: performatives.SessionInvitation, Subject: "s", Terms: fmt.Appendf(nil, `{"participants":[%q],"policy":{"parkedMs":1}}`, seller),
+	})
+	q.Say(id, &performatives.AcceptBody{ReferenceID: "inv"})
+	q.Say(id, &performatives.ProposeBody{ProposalID: "p1", Type: "x", Subject: "s", Terms: []byte(`{"price":400,"currency":"EUR","deliveryDays":3,"finish":"matte"}`)})
+	standby.Read(1)
+	haggle(w, agent(w, standby.Agent, "buy.yaml"))
+	if got := view(w, id).Proposals[0].Status; got != "accepted" {
+		t.Errorf("the offer is %s", got)
+	}
+}
+
+// A model proposes within the policy. One that is late, wrong, or does what the other side's
+// terms tell it spends no turn.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	fair := `{"terms":{"price":410,"currency":"EUR","deliveryDays":3,"finish":"matte"}}`
+	for name, c := range map[string]struct {
+		answer string
+		status int
+		takes  bool
+	}{
+		"well":      {fair, 200, true},
+		"late":      {"late", 200, false},
+		"error":     {fair, 500, false},
+		"nonsense":  {"I would rather not.", 200, false},
+		"no terms":  {"{}", 200, false},
+		"too cheap": {`{"terms":{"price":700,"currency":"EUR","deliveryDays":21,"finish":"glossy"}}`, 200, false},
+		"injected":  {`{"terms":{"price":400,"currency":"EUR","deliveryDays":3,"finish":"matte","penalties":"pay 1000000"}}`, 200, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			endpoint := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/v1/chat/completions" || r.Header.Get("Authorization") != "Bearer key" {
+					t.Errorf("the model is asked at %s", r.URL)
+				}
+				if _, err := io.Copy(io.Discard, r.Body); err != nil {
+					t.Error(err)
+				}
+				if c.answer == "late" {
+					<-r.Context().Done()
+					return
+				}
+				rw.WriteHeader(c.status)
+				answer, err := json.Marshal(map[string]any{"choices": []any{map[string]any{"message": map[string]string{"content": c.answer}}}})
+				if err == nil {
+					rw.Write(answer) //nolint:errcheck // of a test
+				}
+			}))
+			t.Cleanup(endpoint.Close)
+			w := testkit.NewWorld(t, testkit.Options{Dev: true})
+			id := invite(w, "bilateral/1")
+			buys, sells := agent(w, buyer, "buy.yaml"), agent(w, seller, "sell.yaml")
+			haggle(w, sells) // it accepts the invitation
+			within := testkit.Patience
+			if c.answer == "late" {
+				within = 500 * time.Millisecond
+			}
+			buys.Model = negotiator.NewModel(endpoint.URL+"/v1", "m", "key", within)
+			did, err := buys.Step(w.Ctx)
+			if c.takes != (did != "") || c.takes == errors.Is(err, negotiator.ErrLeft) {
+				t.Errorf("the step says %q, %v", did, err)
+			}
+			v := view(w, id)
+			if n := len(v.Proposals); (n == 1) != c.takes || v.State == session.Conversing != c.takes {
+				t.Errorf("there are %d offers while %s", n, v.State)
+			}
+			if c.takes && string(v.Proposals[0].Terms) != `{"currency":"EUR","deliveryDays":3,"finish":"matte","price":410}` {
+				t.Errorf("the offer is %s", v.Proposals[0].Terms)
+			}
+		})
+	}
+}

@@ -1,0 +1,105 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/broker/custody"
+	"github.com/parley-asp/parley/broker/limits"
+	"github.com/parley-asp/parley/gateway"
+	"github.com/parley-asp/parley/session"
+)
+
+// What a caller does ends when its token expires, or is removed.
+func TestUntil(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		begun, removed := time.Now(), make(chan struct{})
+		s := &gateway.Service{Tokens: func(_ context.Context, bearer string) (custody.Pass, error) {
+			if bearer == "expires" {
+				return custody.Pass{Expires: begun.Add(time.Minute), Removed: removed}, nil
+			}
+			return custody.Pass{Removed: removed}, nil
+		}}
+		until := func(bearer string) (context.Context, context.CancelFunc) {
+			c, err := s.Admit(t.Context(), bearer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c.Until(t.Context())
+		}
+		expires, cancel := until("expires")
+		defer cancel()
+		<-expires.Done()
+		if lasted := time.Since(begun); lasted != time.Minute || context.Cause(expires) != custody.ErrToken { //nolint:errorlint // it comes as it is
+			t.Errorf("with a token that expires in a minute it lasted %s, and ended for %v", lasted, context.Cause(expires))
+		}
+		ends, cancel := until("is removed")
+		defer cancel()
+		if ends.Err() != nil {
+			t.Error("it ended before the token was removed")
+		}
+		close(removed)
+		<-ends.Done()
+	})
+}
+
+// A principal has a bounded number of streams, whatever others have.
+func TestStreams(t *testing.T) {
+	t.Parallel()
+	const most = 3
+	s := &gateway.Service{Accounts: limits.NewAccounts(limits.Limits{Streams: most}.WithDefaults(), time.Now)}
+	one, other := s.As("agent://acme.com/one"), s.As("agent://acme.com/other")
+	var leave func()
+	for range most {
+		var err error
+		if leave, err = one.EnterStream(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := one.EnterStream(t.Context()); !errors.Is(err, &session.Refusal{Code: session.RateLimited}) {
+		t.Errorf("one stream too many: %v", err)
+	}
+	if _, err := other.EnterStream(t.Context()); err != nil {
+		t.Errorf("a stream of another principal: %v", err)
+	}
+	leave()
+	leave() // has left once
+	if _, err := one.EnterStream(t.Context()); err != nil {
+		t.Errorf("after one has ended: %v", err)
+	}
+	if _, err := one.EnterStream(t.Context()); err == nil {
+		t.Error("one has ended twice")
+	}
+}
+
+// A token that is read-only says and submits nothing.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	c := (&gateway.Service{}).As("agent://acme.com/one")
+	c.ReadOnly = true
+	_, said := c.Say(t.Context(), api.Say{})
+	_, submitted := c.Submit(t.Context(), "", nil)
+	for _, err := range []error{said, submitted} {
+		if !errors.Is(err, gateway.ErrReadOnly) {
+			t.Errorf("it is answered %v", err)
+		}
+	}
+}
+
+// What is refused for now is asked again; any other answer is final.
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		answers := []error{session.Busy(), session.Refuse(session.RateLimited, "later"), session.NoSuchSession(), nil}
+		asked := 0
+		err := gateway.Retry(t.Context(), func() error { asked++; return answers[asked-1] })
+		if asked != 3 || !errors.Is(err, &session.Refusal{Code: session.UnknownSession}) {
+			t.Errorf("after %d attempts it is answered %v", asked, err)
+		}
+	})
+}

@@ -1,0 +1,247 @@
+package mcpgateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session/agreement"
+	"github.com/parley-asp/parley/test/testkit"
+)
+
+const cron, seller, other = testkit.Cron, testkit.Seller, testkit.Other
+
+// A world is a broker and assistants who speak to it by MCP.
+type world struct{ *testkit.World }
+
+// bearer adds a token to requests.
+type bearer string
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(b))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// assistant connects an MCP client with a token.
+func (w world) assistant(token string) assistant {
+	w.Helper()
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	s, err := client.Connect(w.Ctx, &mcp.StreamableClientTransport{
+		Endpoint: "http://" + w.HTTPAddr + "/mcp", HTTPClient: &http.Client{Transport: bearer(token)}, DisableStandaloneSSE: true,
+	}, nil)
+	testkit.Must(w, err)
+	w.Cleanup(func() { s.Close() })
+	return assistant{w, s}
+}
+
+// An assistant calls tools.
+type assistant struct {
+	w world
+	*mcp.ClientSession
+}
+
+// try calls a tool.
+func (a assistant) try(ctx context.Context, tool string, args map[string]any) (*mcp.CallToolResult, error) {
+	return a.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: args})
+}
+
+// does calls a tool that must be accepted, and reads its result.
+func (a assistant) does(tool string, args map[string]any, into any) *mcp.CallToolResult {
+	a.w.Helper()
+	res, err := a.try(a.w.Ctx, tool, args)
+	testkit.Must(a.w, err)
+	if res.IsError {
+		a.w.Fatalf("%s is refused: %s", tool, textOf(res))
+	}
+	if into != nil {
+		data, err := json.Marshal(res.StructuredContent)
+		testkit.Must(a.w, err)
+		testkit.Must(a.w, json.Unmarshal(data, into))
+	}
+	return res
+}
+
+// refused calls a tool that must be refused with a code.
+func (a assistant) refused(tool, code string, args map[string]any) *mcp.CallToolResult {
+	a.w.Helper()
+	res, err := a.try(a.w.Ctx, tool, args)
+	testkit.Must(a.w, err)
+	if text := textOf(res); !res.IsError || !strings.Contains(text, `"`+code+`"`) {
+		a.w.Errorf("%s is answered %s, want the code %s", tool, text, code)
+	}
+	return res
+}
+
+func textOf(res *mcp.CallToolResult) string {
+	var b strings.Builder
+	for _, c := range res.Content {
+		if text, is := c.(*mcp.TextContent); is {
+			b.WriteString(text.Text)
+		}
+	}
+	return b.String()
+}
+
+type said struct {
+	Session   performatives.SessionID `json:"sessionId"`
+	Sequence  uint64                  `json:"sequenceNumber"`
+	Reference string                  `json:"referenceId"`
+	State     string                  `json:"state"`
+	Next      struct {
+		Tool      string         `json:"tool"`
+		Arguments map[string]any `json:"arguments"`
+	} `json:"next"`
+}
+
+type waitedFor struct {
+	Status     string                  `json:"status"`
+	Session    performatives.SessionID `json:"sessionId"`
+	Reference  string                  `json:"referenceId"`
+	Escalation struct {
+		Status    string `json:"status"`
+		DecidedBy string `json:"decidedBy"`
+	} `json:"escalation"`
+	Allowed []string `json:"allowed"`
+}
+
+type anything = map[string]any
+
+// GATEWAYS.md G6: two assistants with tokens negotiate to an agreement, and verify it.
+func TestMCPNegotiation(t *testing.T) {
+	t.Parallel()
+	w := world{testkit.NewHosted(t, testkit.Options{})}
+	buyer, vendor := w.assistant(w.Tokens[cron]), w.assistant(w.Tokens[seller])
+	var opened, offer, accepted said
+	buyer.does("open_session", anything{"with": []any{seller}, "purpose": "1,000 cups", "invitationTimeoutMs": 600000}, &opened)
+	var turn waitedFor
+	vendor.does("wait_for_turn", anything{}, &turn)
+	if turn.Status != "turn" || turn.Session != opened.Session || turn.Reference != "invitation" {
+		t.Fatalf("the vendor is told %+v", turn)
+	}
+	vendor.does("accept", anything{"sessionId": turn.Session, "referenceId": turn.Reference}, nil)
+	buyer.does(opened.Next.Tool, opened.Next.Arguments, &turn)
+	if turn.Status != "news" || len(turn.Allowed) == 0 {
+		t.Errorf("the buyer is told %+v", turn)
+	}
+	buyer.refused("commit", "wrong_state", anything{"sessionId": opened.Session, "referenceId": "p", "terms": anything{"obligations": []any{anything{"party": cron, "action": "pay"}}}})
+	buyer.does("propose", anything{"sessionId": opened.Session, "type": "service-agreement", "subject": "cups", "terms": anything{"price": 5}}, &offer)
+	buyer.refused("accept", "own_proposal", anything{"sessionId": opened.Session, "referenceId": offer.Reference})
+	vendor.does("wait_for_turn", anything{"sessionId": opened.Session}, &turn)
+	if turn.Status != "turn" || turn.Reference != offer.Reference {
+		t.Errorf("the vendor is told %+v, want %s", turn, offer.Reference)
+	}
+	vendor.does("ask", anything{"sessionId": opened.Session, "referenceId": offer.Reference, "questions": []any{anything{"field": "terms.price", "question": "per cup?"}}}, nil)
+	vendor.refused("accept", "clarification_pending", anything{"sessionId": opened.Session, "referenceId": offer.Reference})
+	buyer.does("answer", anything{"sessionId": opened.Session, "referenceId": offer.Reference, "answers": []any{anything{"field": "terms.price", "answer": "yes"}}}, nil)
+	vendor.does("counter", anything{"sessionId": opened.Session, "referenceId": offer.Reference, "terms": anything{"price": 6}}, &offer)
+	buyer.does("accept", anything{"sessionId": opened.Session, "referenceId": offer.Reference}, &accepted)
+	var verified struct {
+		Verified bool   `json:"verified"`
+		Entries  uint64 `json:"entries"`
+	}
+	buyer.does("verify_transcript", anything{"sessionId": opened.Session}, &verified)
+	if !verified.Verified || verified.Entries != accepted.Sequence+1 {
+		t.Errorf("the transcript is %+v, want %d entries", verified, accepted.Sequence+1)
+	}
+	buyer.does("close", anything{"sessionId": opened.Session, "outcome": "completed"}, nil)
+	vendor.does("wait_for_turn", anything{"sessionId": opened.Session}, &turn)
+	if turn.Status != "over" {
+		t.Errorf("after CLOSE the vendor is told %+v", turn)
+	}
+	var listed struct {
+		Success bool `json:"success"`
+		Data    struct {
+			Count        int `json:"count"`
+			Negotiations []struct {
+				ID     performatives.SessionID `json:"id"`
+				Role   string                  `json:"role"`
+				Status string                  `json:"status"`
+			} `json:"negotiations"`
+		} `json:"data"`
+	}
+	vendor.does("list_negotiations", anything{"status": "completed"}, &listed)
+	if d := listed.Data; !listed.Success || d.Count != 1 || d.Negotiations[0].ID != opened.Session || d.Negotiations[0].Role != "candidate" {
+		t.Errorf("the vendor lists %+v", listed)
+	}
+	reader := w.assistant(w.Token(api.AddToken{Agent: seller, ReadOnly: true}))
+	reader.does("get_transcript", anything{"sessionId": opened.Session}, nil)
+	reader.refused("close", "unauthorized", anything{"sessionId": opened.Session})
+	spy := w.assistant(w.Tokens[other])
+	there := textOf(spy.refused("get_transcript", "unknown_session", anything{"sessionId": opened.Session}))
+	if nowhere := textOf(spy.refused("get_transcript", "unknown_session", anything{"sessionId": testkit.NewSession()})); there != nowhere {
+		t.Errorf("a non-participant learns that a session is there:\n%s\n%s", there, nowhere)
+	}
+}
+
+// GATEWAYS.md G6: escalate answers at once with the item, who is asked and until when; the
+// assistant can decide nothing, and wait_for_turn brings the human's ruling.
+func TestMCPEscalation(t *testing.T) {
+	t.Parallel()
+	const alice = performatives.Agent("human://acme.com/alice")
+	w := world{testkit.NewHosted(t, testkit.Options{})}
+	w.Principal(alice)
+	buyer, vendor := w.assistant(w.Tokens[cron]), w.assistant(w.Tokens[seller])
+	var opened, offer said
+	buyer.does("open_session", anything{"with": []any{seller}, "purpose": "1,000 cups", "invitationTimeoutMs": 600000}, &opened)
+	vendor.does("accept", anything{"sessionId": opened.Session, "referenceId": "invitation"}, nil)
+	vendor.does("propose", anything{"sessionId": opened.Session, "type": "service-agreement", "subject": "cups", "terms": anything{"price": 5}}, &offer)
+	var asked struct {
+		said
+		Escalation struct {
+			ID       string   `json:"escalationId"`
+			Asked    []string `json:"asked"`
+			Deadline string   `json:"deadline"`
+		} `json:"escalation"`
+	}
+	buyer.does("escalate", anything{"sessionId": opened.Session, "reason": "authority-limit", "urgency": "high", "context": "5 each?", "referenceId": offer.Reference}, &asked)
+	if e := asked.Escalation; e.ID == "" || len(e.Asked) == 0 || e.Deadline == "" || asked.State != "ESCALATED" || asked.Next.Tool != "wait_for_turn" {
+		t.Fatalf("escalate is answered %+v", asked)
+	}
+	buyer.refused("accept", "session_escalated", anything{"sessionId": opened.Session, "referenceId": offer.Reference})
+	buyer.refused("answer", "unauthorized", anything{"sessionId": opened.Session, "type": "resolution", "data": anything{"escalationId": asked.Escalation.ID, "decision": "approved"}})
+	ruled := make(chan waitedFor)
+	go func() {
+		var turn waitedFor
+		buyer.does(asked.Next.Tool, asked.Next.Arguments, &turn)
+		ruled <- turn
+	}()
+	_, err := w.Client(alice).Session(opened.Session).Rule(w.Ctx, asked.Escalation.ID, client.Ruling{Decision: performatives.Approved})
+	testkit.Must(t, err)
+	if turn := <-ruled; turn.Status != "turn" || turn.Reference != offer.Reference || turn.Escalation.Status != performatives.Approved || turn.Escalation.DecidedBy != string(alice) {
+		t.Errorf("the ruling comes as %+v", turn)
+	}
+	buyer.does("accept", anything{"sessionId": opened.Session, "referenceId": offer.Reference}, nil)
+}
+
+// In a mode that binds, the installation signs the agreement for assistants of hosted agents.
+func TestMCPBinding(t *testing.T) {
+	t.Parallel()
+	w := world{testkit.NewHosted(t, testkit.Options{})}
+	buyer, vendor := w.assistant(w.Tokens[cron]), w.assistant(w.Tokens[seller])
+	var opened, offer said
+	buyer.does("open_session", anything{"with": []any{seller}, "purpose": "1,000 cups", "mode": "binding/1", "invitationTimeoutMs": 600000}, &opened)
+	vendor.does("accept", anything{"sessionId": opened.Session, "referenceId": "invitation"}, nil)
+	buyer.does("propose", anything{"sessionId": opened.Session, "type": "service-agreement", "subject": "cups", "terms": anything{"price": 5}}, &offer)
+	counter := anything{"sessionId": opened.Session, "referenceId": offer.Reference, "terms": anything{"price": 6}, "idempotencyKey": "once"}
+	vendor.does("counter", counter, nil)
+	vendor.does("counter", counter, &offer)
+	buyer.does("accept", anything{"sessionId": opened.Session, "referenceId": offer.Reference, "idempotencyKey": "accept"}, nil)
+	var agreed api.Agreements
+	w.Send("GET", "/v1/asp/agreements", w.Tokens[cron], "").Is(http.StatusOK, &agreed)
+	if len(agreed.Agreements) != 1 {
+		t.Fatalf("the agreements are %+v, want one", agreed)
+	}
+	var document agreement.Document
+	w.Send("GET", "/v1/asp/agreements/"+string(agreed.Agreements[0].Agreement), w.Tokens[cron], "").Is(http.StatusOK, &document)
+	if len(document.Signatures) != 2 {
+		t.Errorf("the agreement is signed by %v, want both", document.Signatures)
+	}
+}

@@ -1,0 +1,154 @@
+package notify
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// A Payload is the body of a webhook. It has no text of the conversation: that is
+// behind the link, which needs a sign-in.
+type Payload struct {
+	ID         string                     `json:"id"`   // the same on every attempt
+	Type       string                     `json:"type"` // "escalation." and the event's kind
+	At         time.Time                  `json:"at"`
+	Escalation string                     `json:"escalationId"`
+	Session    performatives.SessionID    `json:"sessionId"`
+	Org        performatives.Organisation `json:"organisation"`
+	Asks       performatives.Agent        `json:"asks"`
+	Reason     string                     `json:"reason"`
+	Urgency    string                     `json:"urgency"`
+	Status     string                     `json:"status"` // when this is sent
+	Due        string                     `json:"due"`
+	Amount     *escalation.Amount         `json:"amount,omitzero"`
+	By         performatives.Agent        `json:"by,omitzero"` // absent for events of the clock
+	To         performatives.Agent        `json:"to,omitzero"`
+	Absent     performatives.Agent        `json:"absent,omitzero"` // whom To stands in for
+	Link       string                     `json:"link"`
+}
+
+// webhooks follows no redirects, so it only calls addresses that the operator configured.
+var webhooks = &http.Client{
+	Timeout:       attempt,
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+func (w *Webhook) wants(k escalation.Kind) bool { return slices.Contains(w.Events, k) }
+
+// An EnrolledPayload is the body of a webhook about an enrolled device.
+type EnrolledPayload struct {
+	ID     string              `json:"id"`
+	Type   string              `json:"type"` // human.enrolled
+	At     time.Time           `json:"at"`
+	Human  performatives.Agent `json:"human"`
+	Device api.Device          `json:"device"`
+	Link   string              `json:"link"`
+}
+
+// An AskedPayload is the body of a webhook about a check. Its scope is behind the link.
+type AskedPayload struct {
+	ID         string                  `json:"id"`
+	Type       string                  `json:"type"` // check.asked
+	At         time.Time               `json:"at"`
+	Human      performatives.Agent     `json:"human"`
+	Session    performatives.SessionID `json:"sessionId"`
+	Delegation string                  `json:"delegationId"`
+	From       performatives.Agent     `json:"from"`
+	OnBehalfOf performatives.Agent     `json:"onBehalfOf"`
+	Authority  string                  `json:"authority"`
+	ValidUntil string                  `json:"validUntil,omitzero"`
+	Link       string                  `json:"link"`
+}
+
+func askedPayload(note Notification) AskedPayload {
+	a := note.Asked
+	return AskedPayload{
+		ID: note.ID, Type: "check." + string(Asked), At: a.At, Human: a.Human, Session: a.Session, Delegation: string(a.Delegation),
+		From: a.From, OnBehalfOf: a.OnBehalfOf, Authority: a.Authority, ValidUntil: a.ValidUntil, Link: note.Link,
+	}
+}
+
+// currency is a currency's code.
+var currency = regexp.MustCompile(`^[A-Za-z]{3}$`)
+
+// stake is the amount at stake, without a currency that is some other text: the
+// counterparty may have written it.
+func stake(it *api.EscalationItem) *escalation.Amount {
+	if it.Amount == nil || currency.MatchString(it.Amount.Currency) {
+		return it.Amount
+	}
+	plain := *it.Amount
+	plain.Currency = ""
+	return &plain
+}
+
+// payload returns the body for an event.
+func payload(note Notification) any {
+	it, e := &note.Item, note.Event
+	if note.Asked != nil {
+		return askedPayload(note)
+	}
+	if of := note.Enrolled; of != nil {
+		return EnrolledPayload{ID: note.ID, Type: "human." + string(e.Kind), At: e.At, Human: of.Human, Device: of.Device, Link: note.Link}
+	}
+	return Payload{
+		ID: note.ID, Type: "escalation." + string(e.Kind), At: e.At, Escalation: string(it.ID), Session: it.Session,
+		Org: it.Organisation, Asks: it.By, Reason: it.Reason, Urgency: it.Urgency, Status: it.Status, Due: it.AnswerDue(), Amount: stake(it),
+		By: e.By, To: e.To, Absent: e.Absent, Link: note.Link,
+	}
+}
+
+// send posts an event. Its signature is the HMAC-SHA256 of id, time and body with the
+// secret, so that the receiver can check the sender and the age.
+func (w *Webhook) send(ctx context.Context, note Notification, now time.Time) (who string, err error) {
+	body, err := json.Marshal(payload(note))
+	if err != nil {
+		return "", err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	stamp := strconv.FormatInt(now.Unix(), 10)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", "parley")
+	r.Header.Set("Webhook-Id", note.ID)
+	r.Header.Set("Webhook-Timestamp", stamp)
+	r.Header.Set("Webhook-Signature", w.sign(note.ID, stamp, body))
+	answer, err := webhooks.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()                              //nolint:errcheck // only the status matters
+	io.Copy(io.Discard, io.LimitReader(answer.Body, 4096)) //nolint:errcheck // for reuse of the connection
+	switch {
+	case answer.StatusCode/100 == 2:
+		return "webhook " + r.URL.Host, nil
+	case answer.StatusCode == http.StatusGone: // the receiver wants no more
+		return "", fmt.Errorf("%s: %w", answer.Status, errPermanent)
+	default:
+		return "", fmt.Errorf("answered %s", answer.Status)
+	}
+}
+
+func (w *Webhook) sign(id, stamp string, body []byte) string {
+	mac := hmac.New(sha256.New, w.secret)
+	mac.Write([]byte(id + "." + stamp + "."))
+	mac.Write(body)
+	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}

@@ -1,0 +1,327 @@
+package inbox
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/hex"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nkeys"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// cookieName is the cookie that identifies a sign-in. It has no Path attribute: the
+// browser uses the page's path, which includes a reverse proxy's prefix.
+const cookieName = "parley-inbox"
+
+// signedIn serves a page to a human who is signed in and whose key is still
+// registered.
+func (i *Inbox) signedIn(page func(http.ResponseWriter, *http.Request, *person)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		who, ok := i.visitor(r)
+		if ok {
+			if err := i.Service.As(who.Agent).Metered(r.Context()); err != nil {
+				i.answer(w, r, nil, err)
+				return
+			}
+			page(w, r, &who)
+			return
+		}
+		if path := strings.Trim(r.URL.Path, "/"); r.Method == http.MethodGet && r.Header.Get(requestHeader) == "" && path != "events" {
+			up := strings.Repeat("../", strings.Count(r.URL.Path, "/")-1)
+			to := up + "login"
+			if path != "" || r.URL.RawQuery != "" {
+				to += "?next=" + url.QueryEscape(strings.TrimSuffix(path+"?"+r.URL.RawQuery, "?"))
+			}
+			redirect(w, to)
+			return
+		}
+		i.refuse(w, r, session.Refuse(session.Unauthorized, "you are not signed in"), http.StatusUnauthorized)
+	}
+}
+
+func (i *Inbox) visitor(r *http.Request) (person, bool) {
+	cookie, err := r.Cookie(cookieName)
+	if err != nil {
+		return person{}, false
+	}
+	who, ok := i.people.whose(cookie.Value)
+	if !ok {
+		return person{}, false
+	}
+	card, err := i.card(r.Context(), who.Agent)
+	switch {
+	case err == nil && (who.Key == "" || holds(card, who.Key)):
+		who.New, who.Away = newDevices(card, who.Key, i.Now()), card.Registry.Away
+		return who, true
+	case err == nil, isCode(err, session.UnknownAgent):
+		i.people.leave(cookie.Value)
+	default: // the check failed, for example because the browser navigated away: stay signed in
+	}
+	return person{}, false
+}
+
+// card returns a principal's own card.
+func (i *Inbox) card(ctx context.Context, a performatives.Agent) (api.Card, error) {
+	return ask(ctx, i, a, api.AgentGet, api.AgentRef{Agent: a})
+}
+
+func holds(card api.Card, key performatives.Key) bool {
+	return card.Key == key || slices.ContainsFunc(card.Registry.Devices, func(d api.Device) bool { return d.Key == key })
+}
+
+// newFor is how long a page announces another enrolled browser.
+const newFor = 72 * time.Hour
+
+// newDevices returns the devices enrolled recently, after this one.
+func newDevices(card api.Card, own performatives.Key, now time.Time) (added []api.Device) {
+	all := card.Registry.Devices // in the order of their enrolment
+	this := slices.IndexFunc(all, func(d api.Device) bool { return d.Key == own })
+	for _, d := range all[this+1:] {
+		if now.Sub(stamp(d.Enrolled)) < newFor {
+			added = append(added, d)
+		}
+	}
+	return added
+}
+
+func (i *Inbox) challenge(w http.ResponseWriter, r *http.Request) {
+	i.answer(w, r, map[string]string{"challenge": i.people.challenge()}, nil)
+}
+
+// A proof shows that a browser holds a key. It signs the JCS bytes of
+// {"challenge", "origin", "purpose"}, which cannot be an envelope.
+type proof struct {
+	Challenge string `json:"challenge"`
+	Key       string `json:"key"` // 64 hex digits
+	Signature string `json:"signature"`
+}
+
+const signIn = "parley inbox sign-in" // a purpose of a proof
+
+var errProof = session.Refuse(session.SignatureInvalid, "the signature is wrong; try again")
+
+// key checks a proof for a purpose, and returns the key in the registry's encoding.
+func (i *Inbox) key(p proof, origin, purpose string) (performatives.Key, error) {
+	public, err := hex.DecodeString(p.Key)
+	if err != nil || len(public) != ed25519.PublicKeySize {
+		return "", errProof
+	}
+	encoded, err := nkeys.Encode(nkeys.PrefixByteUser, public)
+	if err != nil {
+		return "", errProof
+	}
+	key := performatives.Key(encoded)
+	signed, err := json.Marshal(map[string]string{"challenge": p.Challenge, "origin": origin, "purpose": purpose}, json.Deterministic(true))
+	if err != nil {
+		return "", err
+	}
+	if signed, err = performatives.Canonical(signed); err != nil {
+		return "", errProof
+	}
+	if !i.people.answer(p.Challenge) || performatives.VerifyBytes(key, signed, p.Signature) != nil {
+		return "", errProof
+	}
+	return key, nil
+}
+
+// enrol redeems a code for the browser's key, and signs in.
+func (i *Inbox) enrol(w http.ResponseWriter, r *http.Request) {
+	var q struct {
+		proof
+		Code string `json:"code"`
+		Name string `json:"name"`
+	}
+	if !i.read(w, r, &q) {
+		return
+	}
+	key, err := i.key(q.proof, r.Header.Get("Origin"), signIn)
+	var who performatives.Agent
+	if err == nil {
+		who, err = i.Redeem(r.Context(), strings.TrimSpace(q.Code), key, q.Name)
+	}
+	if err != nil {
+		i.fails(w, r, "", err)
+		return
+	}
+	i.enters(w, r, who, key)
+}
+
+// login signs in with an enrolled key, or under --dev as anyone.
+func (i *Inbox) login(w http.ResponseWriter, r *http.Request) {
+	var q struct {
+		proof
+		Agent performatives.Agent `json:"agentId"`
+	}
+	if !i.read(w, r, &q) {
+		return
+	}
+	if i.Dev && q.Key == "" {
+		i.meets(w, r, q.Agent)
+		return
+	}
+	key, err := i.key(q.proof, r.Header.Get("Origin"), signIn)
+	if err == nil {
+		var card api.Card
+		if card, err = i.card(r.Context(), q.Agent); err != nil || !q.Agent.IsHuman() || !holds(card, key) {
+			err = session.Refuse(session.Unauthorized, "this browser is not enrolled: enrol it with a code from 'parley human enrol'")
+		}
+	}
+	if err != nil {
+		i.fails(w, r, q.Agent, err)
+		return
+	}
+	i.enters(w, r, q.Agent, key)
+}
+
+// meets signs in a human under --dev, who needs no key.
+func (i *Inbox) meets(w http.ResponseWriter, r *http.Request, who performatives.Agent) {
+	_, err := performatives.ParseAgent(string(who))
+	if err == nil && !who.IsHuman() {
+		err = session.Refuse(session.Unauthorized, "only humans can sign in: human://{organisation}/{name}")
+	}
+	if err == nil {
+		err = i.Meet(r.Context(), who)
+	}
+	if err != nil {
+		i.fails(w, r, "", err)
+		return
+	}
+	i.enters(w, r, who, "")
+}
+
+// enters signs a human in.
+func (i *Inbox) enters(w http.ResponseWriter, r *http.Request, who performatives.Agent, key performatives.Key) {
+	card, err := i.card(r.Context(), who)
+	if err == nil {
+		p := person{Agent: who, Name: card.Name, Key: key}
+		http.SetCookie(w, &http.Cookie{
+			Name: cookieName, Value: i.people.enter(p), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(r),
+		})
+	}
+	i.answer(w, r, map[string]any{"agentId": who, "name": card.Name, "key": key}, err)
+}
+
+// fails counts a failed sign-in against its address and, if it named one, its
+// principal. The right key signs in however many others fail for the principal.
+func (i *Inbox) fails(w http.ResponseWriter, r *http.Request, who performatives.Agent, err error) {
+	i.failures.add(i.From(r))
+	if _, bad := performatives.ParseAgent(string(who)); bad == nil {
+		n := i.failures.add(string(who))
+		if n == maxFailures {
+			i.Log.Warn("many failed sign-ins as one principal", zap.String("agent", string(who)), zap.Int("failures", n))
+		}
+		if n > maxFailures {
+			err = tooManyFailures("this principal")
+		}
+	}
+	i.answer(w, r, nil, err)
+}
+
+func tooManyFailures(what string) error {
+	return session.Refuse(session.RateLimited, "too many failed sign-ins of %s; try again in a minute", what)
+}
+
+func (i *Inbox) logout(w http.ResponseWriter, r *http.Request) {
+	if cookie, err := r.Cookie(cookieName); err == nil {
+		i.people.leave(cookie.Value)
+	}
+	http.SetCookie(w, &http.Cookie{Name: cookieName, MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(r)})
+	i.answer(w, r, map[string]bool{"signedIn": false}, nil)
+}
+
+// read decodes a request with a proof, unless its address failed too often.
+func (i *Inbox) read(w http.ResponseWriter, r *http.Request, into any) bool {
+	if i.failures.tooMany(i.From(r)) {
+		i.answer(w, r, nil, tooManyFailures("your address"))
+		return false
+	}
+	data, err := io.ReadAll(r.Body)
+	if err != nil || json.Unmarshal(data, into) != nil {
+		i.refuse(w, r, session.Refuse(session.MalformedEnvelope, "the request is not the expected JSON"), http.StatusBadRequest)
+		return false
+	}
+	return true
+}
+
+// policy allows resources of the inbox only: no inline script or style, no framing,
+// no form posts to other origins, and markup from strings only in static/page.js.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types parley"
+
+// requestHeader is required on every POST. A form cannot set it, and a page of another
+// origin may not.
+const requestHeader = "Parley-Inbox"
+
+// maxPost exceeds the largest envelope (PROTOCOL.md §3).
+const maxPost = 512 << 10
+
+var crossOrigin = http.NewCrossOriginProtection()
+
+// guarded sets the security headers, and refuses requests that our pages do not send.
+func (i *Inbox) guarded(w http.ResponseWriter, r *http.Request) bool {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+	h.Set("Cache-Control", "no-store")
+	if i.Dev && !loopback(r.Host) { // prevents DNS rebinding, which --dev has no login against
+		http.Error(w, "--dev serves localhost only", http.StatusForbidden)
+		return false
+	}
+	if r.Method != http.MethodPost {
+		return true
+	}
+	if err := crossOrigin.Check(r); err != nil {
+		http.Error(w, "cross-origin request", http.StatusForbidden)
+		return false
+	}
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" || r.Header.Get(requestHeader) == "" {
+		http.Error(w, "want application/json and the header "+requestHeader, http.StatusForbidden)
+		return false
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxPost)
+	return true
+}
+
+func loopback(hostport string) bool {
+	host := hostOf(hostport)
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// hostOf returns the host of an address with or without a port.
+func hostOf(hostport string) string {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host = hostport
+	}
+	return strings.Trim(host, "[]")
+}
+
+// secure reports whether the browser uses TLS, to us or to a reverse proxy.
+func secure(r *http.Request) bool {
+	return r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
+}
+
+// redirect redirects to a relative URL, which keeps a reverse proxy's prefix.
+func redirect(w http.ResponseWriter, relative string) {
+	w.Header().Set("Location", relative)
+	w.WriteHeader(http.StatusSeeOther)
+}

@@ -1,0 +1,135 @@
+package embedded
+
+import (
+	"slices"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/parley-asp/parley/server/login"
+)
+
+// service is a subject that ASP answers for another account.
+type service struct {
+	subject string
+	answers server.ServiceRespType
+}
+
+// The services that each account imports from ASP, under the same subjects.
+//
+// Two subjects of one account must not overlap: a request would be delivered once for each.
+//
+// A client may name one of these subjects as the reply subject of a pull or a request. With a
+// wildcard in the subject, the reply stays in the client's account. Without one, the server
+// forwards it to ASP. So subjects that are imported without a wildcard must be read-only.
+var (
+	principalServices = []service{
+		{"asp.agent.*.submit.*", server.Singleton},
+		{"asp.agent.*.api.*.*", server.Singleton},
+		{"$JS.API.CONSUMER.INFO.ASP_INBOX.*", server.Singleton},
+		{"$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX.*", server.Streamed},
+		{"$JS.ACK.ASP_INBOX.*.>", server.Singleton},
+		{"$JS.API.CONSUMER.INFO.ASP_ESCALATIONS.*", server.Singleton},
+		{"$JS.API.CONSUMER.MSG.NEXT.ASP_ESCALATIONS.*", server.Streamed},
+		{"$JS.ACK.ASP_ESCALATIONS.*.>", server.Singleton},
+		// No principal may use it. But without this import the server would answer every
+		// request on "$JS.API.>" of this account with "JetStream not enabled", ahead of the
+		// true answer.
+		{"$JS.API.INFO", server.Singleton},
+	}
+	operatorServices = []service{
+		{"asp.operator.api.*.*", server.Singleton},
+		{"$SRV.>", server.Streamed}, // every replica answers
+	}
+	// Development: any client may act as anyone, and use the read-only JetStream API.
+	devServices = []service{
+		{"asp.agent.*.submit.*", server.Singleton},
+		{"asp.agent.*.api.*.*", server.Singleton},
+		{"asp.operator.api.*.*", server.Singleton},
+		{"$SRV.>", server.Streamed},
+		{"$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX.*", server.Streamed},
+		{"$JS.ACK.ASP_INBOX.*.>", server.Singleton},
+		{"$JS.API.CONSUMER.MSG.NEXT.ASP_ESCALATIONS.*", server.Streamed},
+		{"$JS.ACK.ASP_ESCALATIONS.*.>", server.Singleton},
+		{"$JS.API.INFO", server.Singleton},
+		{"$JS.API.STREAM.INFO.*", server.Singleton},
+		{"$JS.API.STREAM.NAMES", server.Singleton},
+		{"$JS.API.STREAM.LIST", server.Singleton},
+		{"$JS.API.CONSUMER.INFO.>", server.Singleton},
+		{"$JS.API.CONSUMER.LIST.*", server.Singleton},
+		{"$JS.API.CONSUMER.NAMES.*", server.Singleton},
+	}
+	monitorStreams   = []string{"asp.event.>", "asp.escalation.>"}
+	principalStreams = []string{"asp.discovery.>"}
+)
+
+func subjects(services []service) []string {
+	var all []string
+	for _, s := range services {
+		all = append(all, s.subject)
+	}
+	return all
+}
+
+// access is what an account imports from ASP.
+type access struct {
+	account  string
+	services []service // that it may call
+	streams  []string  // that it may subscribe to
+}
+
+// What each account imports, with logins and in development.
+var (
+	production = []access{
+		{login.PrincipalsAccount, principalServices, principalStreams},
+		{login.OperatorsAccount, operatorServices, monitorStreams},
+	}
+	development = []access{{login.PrincipalsAccount, devServices, slices.Concat(monitorStreams, principalStreams)}}
+)
+
+// accounts are those of a server in development, which is in config mode. Their names are their
+// keys in operator mode, so that JetStream finds the same streams in both modes.
+type accounts map[string]*server.Account
+
+func (a accounts) all() []*server.Account {
+	var all []*server.Account
+	for _, name := range login.Accounts {
+		all = append(all, a[name])
+	}
+	return all
+}
+
+func newAccounts(authority *login.Authority, all []access) (accounts, error) {
+	a := accounts{}
+	for _, name := range login.Accounts {
+		a[name] = server.NewAccount(authority.Account(name))
+	}
+	for _, may := range all {
+		if err := a.open(may); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// open exports services and streams of ASP to an account, which imports them.
+func (a accounts) open(may access) error {
+	asp, to := a[login.BrokerAccount], a[may.account]
+	only := []*server.Account{to}
+	for _, s := range may.services {
+		if err := asp.AddServiceExportWithResponse(s.subject, s.answers, only); err != nil {
+			return err
+		}
+		if err := to.AddServiceImport(asp, s.subject, s.subject); err != nil {
+			return err
+		}
+	}
+	for _, subject := range may.streams {
+		if err := asp.AddStreamExport(subject, only); err != nil {
+			return err
+		}
+		if err := to.AddStreamImport(asp, subject, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,274 @@
+// Package embedded runs a NATS server inside this process.
+//
+//	server, err := embedded.Start(embedded.Options{
+//		StoreDir: "parley-data", Listen: "127.0.0.1:4222",
+//		Broker: brokerKey, Callout: calloutKey, Authority: authority, Log: log,
+//	})
+//	defer server.Shutdown()
+//	own, err := authority.Own(login.BrokerAccount, "broker", brokerKey)
+//	nc, err := nats.Connect(server.ClientURL(), server.InProcess(), nats.UserJWT(own, sign))
+//
+// With logins the server is in operator mode, so that principals can log in with a bare nkey or
+// a .creds file. A server in config mode ignores the JWT of a .creds file.
+//
+// Invariants:
+//   - JetStream is in the account ASP, of which the broker is the only user. All others reach
+//     it only through the imports in accounts.go, in development too (PROTOCOL.md §2).
+//   - JetStream fsyncs before it acknowledges, unless SyncInterval is set. With
+//     [Server.Durable] the broker does a group commit instead.
+//   - A server without logins listens on a loopback address only (PROTOCOL.md §10).
+package embedded
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/server/login"
+)
+
+const (
+	// An envelope has at most 256 KiB. A larger one must still reach the broker, which answers
+	// too_large, so the server's limit is higher.
+	maxPayload = 1 << 20 // bytes
+	// Every principal has a durable consumer on its inbox; the server's default is 1,000.
+	maxConsumers = 1 << 20
+	// Atomic batches in flight; the server's default for a stream is 50.
+	maxBatches = 1_000
+	// A client subscribes to its reply inbox, and perhaps to a few subjects below it.
+	maxSubscriptions = 1_000
+	// Bytes that wait for one slow connection; the server's default is 64 MiB.
+	maxPending = 32 << 20
+	// A login waits for the callout's answer.
+	loginTimeout = 5 * time.Second
+	readyTimeout = time.Minute // it reads its streams first
+)
+
+// Options configure the server. StoreDir, Listen, Authority and Broker are required, and Callout
+// unless Dev is set.
+type Options struct {
+	StoreDir string // JetStream's files are in its folder "jetstream"
+	Listen   string // host:port for clients; port 0 or -1 selects a free one
+	Dev      bool   // no login: every client is the user "dev", whatever it presents
+
+	// TLS is required of clients unless it is nil. In-process connections do without.
+	TLS *tls.Config
+	// Websocket is the host:port for WebSocket clients such as browsers; "" is none. With Dev,
+	// pages of other origins and of foreign names are refused, because they could act as anyone.
+	Websocket string
+
+	// SyncInterval is how often streams are fsynced. Zero means before each
+	// acknowledgement. With 1s a power failure can lose the last second.
+	SyncInterval time.Duration
+
+	Broker    string           // public nkey ("U…") of the broker, the only user of account ASP
+	Callout   string           // public nkey ("U…") of the login service, in account AUTH
+	Authority *login.Authority // signs accounts and users
+	Log       *zap.Logger      // nil: silent
+}
+
+// Server is a running NATS server.
+type Server struct {
+	nats      *server.Server
+	asp       string // account
+	websocket bool
+
+	mu    sync.Mutex
+	files map[string]*blocks // by stream
+}
+
+// Start starts the server and returns when clients can connect.
+func Start(o Options) (*Server, error) {
+	opts, err := o.server()
+	if err != nil {
+		return nil, fmt.Errorf("embedded: %w", err)
+	}
+	log := &logger{}
+	if log.out = o.Log; log.out == nil {
+		log.out = zap.NewNop()
+	}
+	if err := o.adopt(); err != nil {
+		return nil, fmt.Errorf("embedded: %w", err)
+	}
+	var dev *devLogin
+	if o.Dev {
+		dev = &devLogin{broker: o.Broker}
+		opts.CustomClientAuthentication = dev
+	}
+	ns, err := server.NewServer(opts)
+	if err != nil {
+		return nil, fmt.Errorf("embedded: %w", err)
+	}
+	ns.SetLoggerV2(log, false, false, false)
+	s := &Server{nats: ns, asp: o.Authority.Account(login.BrokerAccount), websocket: o.Websocket != "", files: map[string]*blocks{}}
+	if dev != nil {
+		if err := dev.resolve(ns, o.Authority); err != nil {
+			return nil, fmt.Errorf("embedded: %w", err)
+		}
+	}
+	// JetStream recovers the streams of accounts that the server knows at the start in parallel, and those
+	// of other accounts one by one.
+	if _, err := ns.LookupAccount(s.asp); err != nil {
+		return nil, fmt.Errorf("embedded: %w", err)
+	}
+	ns.Start()
+	if err := s.ready(log, o.Dev); err != nil {
+		s.Shutdown()
+		return nil, fmt.Errorf("embedded: %w", err)
+	}
+	return s, nil
+}
+
+// ready turns JetStream on in the broker's account, which reads its streams back from disk, side by
+// side. In operator mode the account says so itself, and the server has done it.
+func (s *Server) ready(log *logger, dev bool) error {
+	if err := log.fatal.Load(); err != nil {
+		return *err
+	}
+	if !s.nats.ReadyForConnections(readyTimeout) {
+		return fmt.Errorf("not ready after %s", readyTimeout)
+	}
+	asp, err := s.nats.LookupAccount(s.asp)
+	if err != nil {
+		return err
+	}
+	if dev {
+		tasks := make(chan func())
+		defer close(tasks)
+		for range runtime.GOMAXPROCS(0) {
+			go func() {
+				for read := range tasks {
+					read()
+				}
+			}()
+		}
+		err = asp.EnableJetStream(nil, tasks)
+	}
+	if err != nil || !asp.JetStreamEnabled() {
+		return fmt.Errorf("JetStream is not enabled: %w", err)
+	}
+	return nil
+}
+
+// adopt renames an existing store to the name of the broker's account. JetStream names the folder
+// after the account, and that name changes with the issuer's key.
+func (o Options) adopt() error {
+	dir := filepath.Join(o.StoreDir, server.JetStreamStoreDir)
+	found, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if name := o.Authority.Account(login.BrokerAccount); err == nil && len(found) == 1 && found[0].Name() != name {
+		err = os.Rename(filepath.Join(dir, found[0].Name()), filepath.Join(dir, name))
+	}
+	return err
+}
+
+// ClientURL is the URL for clients. Its scheme is "tls" if TLS is required.
+func (s *Server) ClientURL() string { return s.nats.ClientURL() }
+
+// InProcess makes a connection within the process, without a socket. It must log in all the same.
+func (s *Server) InProcess() nats.Option { return nats.InProcessServer(s.nats) }
+
+// Shutdown closes all connections and the stores, and returns when they are closed.
+func (s *Server) Shutdown() {
+	s.nats.Shutdown()
+	s.nats.WaitForShutdown()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.files {
+		f.close()
+	}
+}
+
+func (o Options) server() (*server.Options, error) {
+	if o.StoreDir == "" {
+		return nil, errors.New("option StoreDir is empty")
+	}
+	if o.Authority == nil {
+		return nil, errors.New("option Authority is missing")
+	}
+	host, port, err := o.address("Listen", o.Listen)
+	if err != nil {
+		return nil, err
+	}
+	opts := &server.Options{
+		ServerName:             "parley",
+		Host:                   host,
+		Port:                   port,
+		NoSigs:                 true,
+		MaxPayload:             maxPayload,
+		MaxPending:             maxPending,
+		AuthTimeout:            loginTimeout.Seconds(),
+		SystemAccount:          o.Authority.Account(login.SystemAccount),
+		JetStream:              true,
+		StoreDir:               o.StoreDir,
+		SyncAlways:             o.SyncInterval == 0,
+		SyncInterval:           o.SyncInterval,
+		DisableJetStreamBanner: true,
+	}
+	if o.TLS != nil {
+		opts.TLSConfig, opts.TLSTimeout = o.TLS, loginTimeout.Seconds()
+	}
+	if err := o.addWebsocket(opts); err != nil {
+		return nil, err
+	}
+	opts.JetStreamLimits.DefaultMaxConsumers = maxConsumers
+	opts.JetStreamLimits.MaxBatchInflightPerStream = maxBatches
+	opts.JetStreamLimits.MaxBatchInflightTotal = maxBatches
+	if o.Dev {
+		return opts, o.addDevelopment(opts)
+	}
+	return opts, o.addOperator(opts)
+}
+
+func (o Options) address(option, hostport string) (host string, port int, err error) {
+	host, p, err := net.SplitHostPort(hostport)
+	if err != nil {
+		return "", 0, fmt.Errorf("option %s: %w", option, err)
+	}
+	if port, err = strconv.Atoi(p); err != nil || port < -1 || port > 65535 {
+		return "", 0, fmt.Errorf("option %s: %q is not a port", option, p)
+	}
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+	if o.Dev && !loopback(host) {
+		return "", 0, fmt.Errorf("%w: %s", ErrNotLoopback, hostport)
+	}
+	return host, port, nil
+}
+
+// Keys are the public keys that a server needs. The seeds stay with the broker.
+type Keys struct {
+	Broker  string // user ("U…"), the only user of account ASP
+	Callout string // user ("U…") of the login service, in account AUTH
+	Issuer  string // account key ("A…") that signs the replies to logins
+	System  string // user ("U…") that disconnects removed principals, for external servers
+}
+
+// check checks the keys that a server with logins needs.
+func (k Keys) check() error {
+	switch {
+	case !nkeys.IsValidPublicUserKey(k.Broker):
+		return errors.New("the broker's key is not a user nkey")
+	case !nkeys.IsValidPublicUserKey(k.Callout) || k.Callout == k.Broker:
+		return errors.New("the login service's key is not a user nkey of its own")
+	case !nkeys.IsValidPublicAccountKey(k.Issuer):
+		return errors.New("the login service's issuer is not an account nkey")
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package embedded
+
+import (
+	"fmt"
+
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/server/login"
+)
+
+// addOperator configures a server in operator mode: JWTs signed by the authority's operator say
+// what its accounts may do, who the broker is, and who answers logins.
+func (o Options) addOperator(opts *server.Options) error {
+	issuer, err := o.Authority.Issuer()
+	if err != nil {
+		return err
+	}
+	if err := (Keys{Broker: o.Broker, Callout: o.Callout, Issuer: issuer}).check(); err != nil {
+		return err
+	}
+	operator, err := o.Authority.Operator()
+	if err != nil {
+		return err
+	}
+	if opts.DefaultSentinel, err = o.Authority.Sentinel(); err != nil {
+		return err
+	}
+	resolver := &server.MemAccResolver{}
+	for _, name := range login.Accounts {
+		text, err := accountJWT(o.Authority, name, o.Callout, true)
+		if err != nil {
+			return err
+		}
+		if err := resolver.Store(o.Authority.Account(name), text); err != nil {
+			return err
+		}
+	}
+	opts.TrustedOperators, opts.AccountResolver = []*jwt.OperatorClaims{operator}, resolver
+	return nil
+}
+
+// accountJWT returns the JWT of an account with its rows of production. It is signed by the
+// authority's operator, or by the account itself for another operator to sign.
+func accountJWT(authority *login.Authority, name, callout string, operator bool) (string, error) {
+	issuer, err := authority.Issuer()
+	if err != nil {
+		return "", err
+	}
+	claims := jwt.NewAccountClaims(authority.Account(name))
+	claims.Name = name
+	if name != login.SystemAccount {
+		claims.SigningKeys.Add(issuer)
+	}
+	switch name {
+	case login.BrokerAccount:
+		claims.Limits.JetStreamLimits = jwt.JetStreamLimits{
+			MemoryStorage: jwt.NoLimit, DiskStorage: jwt.NoLimit, Streams: jwt.NoLimit, Consumer: jwt.NoLimit,
+			MaxAckPending: jwt.NoLimit, MemoryMaxStreamBytes: jwt.NoLimit, DiskMaxStreamBytes: jwt.NoLimit,
+		}
+		for _, may := range production {
+			claims.Exports.Add(may.exports()...)
+		}
+		if !operator { // for external servers; the embedded server has one broker only
+			claims.AddMapping(api.AllSubmits, jwt.WeightedMapping{Subject: api.RouteMapping})
+		}
+	case login.CalloutAccount:
+		claims.Authorization.AuthUsers.Add(callout)
+		claims.Authorization.AllowedAccounts.Add(authority.Account(login.BrokerAccount)) // for logins with the broker's key
+		for _, may := range production {
+			claims.Authorization.AllowedAccounts.Add(authority.Account(may.account))
+		}
+	}
+	for _, may := range production {
+		if may.account != name {
+			continue
+		}
+		claims.Limits.Subs = maxSubscriptions // of each connection
+		if claims.Imports, err = may.imports(authority); err != nil {
+			return "", err
+		}
+	}
+	return authority.SignAccount(claims, operator)
+}
+
+var jwtResponses = map[server.ServiceRespType]jwt.ResponseType{
+	server.Singleton: jwt.ResponseTypeSingleton, server.Streamed: jwt.ResponseTypeStream, server.Chunked: jwt.ResponseTypeChunked,
+}
+
+// exports are what ASP exports to the account. Each needs an activation.
+func (a access) exports() (all jwt.Exports) {
+	for _, s := range a.services {
+		all.Add(&jwt.Export{
+			Name: s.subject, Subject: jwt.Subject(s.subject), Type: jwt.Service, TokenReq: true, ResponseType: jwtResponses[s.answers],
+		})
+	}
+	for _, subject := range a.streams {
+		all.Add(&jwt.Export{Name: subject, Subject: jwt.Subject(subject), Type: jwt.Stream, TokenReq: true})
+	}
+	return all
+}
+
+func (a access) imports(authority *login.Authority) (all jwt.Imports, err error) {
+	add := func(subject string, kind jwt.ExportType) {
+		token, failed := authority.Activation(a.account, subject, kind)
+		if failed != nil && err == nil {
+			err = fmt.Errorf("account %s: %w", a.account, failed)
+		}
+		all.Add(&jwt.Import{
+			Name: subject, Subject: jwt.Subject(subject), Account: authority.Account(login.BrokerAccount), Token: token, Type: kind,
+		})
+	}
+	for _, s := range a.services {
+		add(s.subject, jwt.Service)
+	}
+	for _, subject := range a.streams {
+		add(subject, jwt.Stream)
+	}
+	return all, err
+}

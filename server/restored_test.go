@@ -1,0 +1,63 @@
+package server_test
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/client/audit"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/session/modes"
+	"github.com/parley-asp/parley/store/backup"
+	"github.com/parley-asp/parley/test/testkit"
+)
+
+// A restored store is complete before the first answer, whether its first broker is alone or may have
+// peers: what the brokers of the backup left undone is nobody's work any more, and no peer is waited for.
+func TestRestoredIsComplete(t *testing.T) {
+	t.Parallel()
+	from := testkit.NewWorld(t, testkit.Options{Lag: time.Hour}) // rows are not written yet
+	var ids []performatives.SessionID
+	for range 3 {
+		ids = append(ids, from.Open(from.Principal(alpha), from.Principal(beta)))
+	}
+	nc, stop, err := server.Store(server.Options{Data: from.Data, NATS: from.URL})
+	testkit.Must(t, err)
+	var file bytes.Buffer
+	_, err = backup.Write(t.Context(), nc, nil, &file)
+	testkit.Must(t, err)
+	stop()
+	for name, options := range map[string]func() server.Options{
+		"alone":      func() server.Options { return server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1"} },
+		"with peers": func() server.Options { return testkit.Configured(t) },
+	} {
+		o := options()
+		keys, err := server.Keys(from.Data)
+		testkit.Must(t, err)
+		if o.NATS == "" {
+			for key, seed := range keys {
+				testkit.Must(t, server.WriteSecret(o.Data+"/"+key, seed))
+			}
+		}
+		nc, stop, err := server.Store(o)
+		testkit.Must(t, err)
+		_, err = backup.Restore(t.Context(), nc, bytes.NewReader(file.Bytes()), backup.Options{})
+		testkit.Must(t, err)
+		stop()
+		b := testkit.StartBroker(t, o)
+		operator, err := client.ConnectOperator(t.Context(), b.URL, client.Login(testkit.Signer(t, b.Operator())))
+		testkit.Must(t, err)
+		for _, id := range ids {
+			entries, err := operator.Transcript(t.Context(), id)
+			testkit.Must(t, err)
+			held, err := operator.Held(t.Context(), id)
+			testkit.Must(t, err)
+			if faults, err := audit.Session(entries, held, modes.All()); err != nil || len(faults) > 0 || len(entries) == 0 {
+				t.Errorf("%s: session %s, %d entries: %v %v", name, id, len(entries), faults, err)
+			}
+		}
+		operator.Close()
+	}
+}

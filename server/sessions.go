@@ -1,0 +1,80 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/broker/reads"
+	"github.com/parley-asp/parley/broker/sessionlist"
+	"github.com/parley-asp/parley/broker/turns"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// openSessions lists the sessions of an agent that are not over.
+func (b *Broker) openSessions(a performatives.Agent) (open []turns.OpenSession) {
+	for _, s := range b.Parts.List.Open(a) {
+		open = append(open, turns.OpenSession{ID: s.Session, Participants: s.Participants})
+	}
+	return open
+}
+
+// moved tells those who take turns that a session went on.
+func (b *Broker) moved(id performatives.SessionID, row sessionlist.Row) {
+	b.Turns.Moved(id, row.Participants, row.State.Over())
+}
+
+// look is a session as it is now, if the agent has a part in it.
+func (b *Broker) look(ctx context.Context, a performatives.Agent, id performatives.SessionID) (state session.State, at time.Time, err error) {
+	err = b.Parts.Reads.Existing(ctx, api.Caller{Agent: a}, id, func(now *reads.Session) error {
+		if !now.State.HasPart(a) {
+			return session.NoSuchSession()
+		}
+		state, at = now.State, now.At
+		return nil
+	})
+	return state, at, err
+}
+
+// messages is a page of a transcript that the agent may read.
+func (b *Broker) messages(ctx context.Context, a performatives.Agent, q api.ListMessages) (api.Messages, error) {
+	return b.Parts.Reads.SessionMessages(ctx, api.Caller{Agent: a}, q)
+}
+
+// submit submits an envelope of an agent. Its call was let in already.
+func (b *Broker) submit(ctx context.Context, a performatives.Agent, id performatives.SessionID, envelope []byte) (api.Acceptance, error) {
+	type answer struct {
+		accepted api.Acceptance
+		err      error
+	}
+	answered := make(chan answer, 1)
+	b.Command.Submit(id, a, envelope, func() {}, func(accepted api.Acceptance, err error) { answered <- answer{accepted, err} })
+	select {
+	case a := <-answered:
+		return a.accepted, a.err
+	case <-ctx.Done():
+		return api.Acceptance{}, session.Busy()
+	}
+}
+
+// mayRead reports whether a caller may read a session. It does not load a session that does not name
+// the caller.
+func (b *Broker) mayRead(ctx context.Context, c api.Caller, id performatives.SessionID) bool {
+	if !b.Parts.List.Names(ctx, id, c.Agent) && !b.Parts.Registry.Audits(c) {
+		return false
+	}
+	return b.Parts.Reads.Readable(ctx, c, id, func(*reads.Session) error { return nil }) == nil
+}
+
+// offered are the terms of an offer, in full.
+func (b *Broker) offered(ctx context.Context, id performatives.SessionID, offer string) (terms jsontext.Value, err error) {
+	err = b.Command.View(ctx, id, func(now *reads.Session) {
+		if o, known := now.State.Offer(offer); known {
+			terms = o.Terms
+		}
+	})
+	return terms, err
+}

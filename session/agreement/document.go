@@ -1,0 +1,227 @@
+// Package agreement builds and verifies agreements: what two or more principals agreed
+// on, in one file that proves itself.
+//
+// A [Document] has every term beside a salt and a digest of both, and a hash over the
+// digests. A term can be taken out together with its salt, and the hash still holds
+// ([Document.Redact]). What the hash stands for is proven by the parties' signatures
+// over it, or by the signed entries of the offer and its acceptance ([Verify]).
+package agreement
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session/agreement/inclusion"
+	"github.com/parley-asp/parley/session/transcript"
+)
+
+// A Core is what the hash of an agreement covers.
+type Core struct {
+	ID             ID                      `json:"agreement_id"`
+	Negotiation    performatives.SessionID `json:"negotiation_id"`
+	Parties        []DID                   `json:"parties"` // who made the offer comes first
+	Category       string                  `json:"category,omitzero"`
+	Digests        map[string]Digest       `json:"terms_digests"`
+	EffectiveFrom  string                  `json:"effective_from"`
+	EffectiveUntil string                  `json:"effective_until,omitzero"`
+	CCC            jsontext.Value          `json:"ccc,omitzero"`
+	Obligations    jsontext.Value          `json:"regulated_obligations,omitzero"`
+}
+
+// Hash is the agreement_hash.
+func (c Core) Hash() (Digest, error) {
+	data, err := canonical(c)
+	return digestOf(data), err
+}
+
+// A Document is an agreement. Its members are those of GATEWAYS.md G4.
+type Document struct {
+	Core
+	Terms      map[string]jsontext.Value `json:"terms"` // all of them, or those that redaction has left
+	Salts      map[string]string         `json:"salts"`
+	Hash       Digest                    `json:"agreement_hash"`
+	Signatures map[DID]string            `json:"signatures,omitzero"` // over the hash, in binding/1
+	Evidence   *Evidence                 `json:"evidence,omitzero"`
+	Log        *inclusion.Proof          `json:"log,omitzero"` // not covered by the hash
+}
+
+// Evidence is the entries of the transcript that made the agreement, as they were
+// delivered, and the keys that signed. A redacted document has the keys only.
+type Evidence struct {
+	Offer      jsontext.Value                            `json:"offer,omitzero"`
+	Acceptance jsontext.Value                            `json:"acceptance,omitzero"`
+	Keys       map[performatives.Agent]performatives.Key `json:"keys,omitzero"`
+	DIDKeys    map[performatives.Agent]performatives.Key `json:"did_keys,omitzero"` // that signed the hash, where Keys has those of the entries
+	DIDs       map[performatives.Agent]DID               `json:"dids,omitzero"`     // of parties that have registered another than their own host's
+}
+
+// An Offer is what an agreement would be about: what its author signs in binding/1.
+type Offer struct {
+	Session  performatives.SessionID
+	Proposal string
+	Parties  []performatives.Agent // who makes the offer comes first
+	Terms    performatives.Object
+	Salt     Salt
+	performatives.Binding
+	Inherited Inherited
+}
+
+// Draft is the document of an offer before anybody has signed it.
+func Draft(o Offer) (Document, error) {
+	d := Document{Core: Core{
+		ID: IDOf(o.Session, o.Proposal), Negotiation: o.Session, Category: o.Category,
+		EffectiveFrom: o.EffectiveFrom, EffectiveUntil: o.EffectiveUntil,
+		CCC: o.Inherited.CCC, Obligations: o.Inherited.Obligations,
+	}}
+	for _, a := range o.Parties {
+		d.Parties = append(d.Parties, o.Inherited.DIDOf(a))
+	}
+	err := json.Unmarshal(o.Terms, &d.Terms)
+	if err != nil {
+		return d, err
+	}
+	if d.Salts, d.Digests, err = o.Salt.salted(d.Terms); err != nil {
+		return d, err
+	}
+	d.Hash, err = d.Core.Hash()
+	return d, err
+}
+
+// An Accepted is an offer and its acceptance, as a transcript has them.
+type Accepted struct {
+	Parties           []performatives.Agent // who made the offer comes first
+	Offer, Acceptance transcript.Entry
+	Keys              map[performatives.Agent][]performatives.Key // that were pinned for them and the two senders, the newest first
+	Inherited         Inherited
+}
+
+// signer is the key that signed, the newest if none did. An only key needs no check.
+func (a Accepted) signer(of performatives.Agent, signed func(performatives.Key) bool) performatives.Key {
+	switch keys := a.Keys[of]; len(keys) {
+	case 0:
+		return ""
+	case 1:
+		return keys[0]
+	default:
+		return keys[max(0, slices.IndexFunc(keys, signed))]
+	}
+}
+
+var errNoOffer = errors.New("the entry makes no offer")
+
+// Build makes the agreement of an accepted offer. Without a salt of its author's the
+// salt derives from the author's signature, which only the participants know; without a
+// date the agreement begins when it was accepted.
+func Build(a Accepted) (Document, error) {
+	offering, ok := a.Offer.Message.Body.(performatives.Offering)
+	if !ok {
+		return Document{}, errNoOffer
+	}
+	o := Offer{
+		Session: a.Offer.Message.Session, Proposal: a.Offer.Message.Body.ID(a.Offer.Message.ID),
+		Parties: a.Parties, Terms: offering.Offer().Terms, Salt: saltOf(a.Offer.Message), Inherited: a.Inherited,
+	}
+	if b, binds := a.Offer.Message.Body.(performatives.Binder); binds {
+		o.Binding = *b.Binds()
+	}
+	if o.EffectiveFrom == "" {
+		o.EffectiveFrom = a.Acceptance.Stamp.Receipt.AcceptedAt
+	}
+	d, err := Draft(o)
+	if err != nil {
+		return d, err
+	}
+	d.Evidence = &Evidence{Offer: a.Offer.Bytes, Acceptance: a.Acceptance.Bytes, Keys: map[performatives.Agent]performatives.Key{}}
+	for _, m := range []*performatives.Message{a.Offer.Message, a.Acceptance.Message} {
+		d.Evidence.know(m.Sender, a.signer(m.Sender, func(k performatives.Key) bool { return m.VerifySignature(k) == nil }))
+	}
+	for _, party := range a.Parties {
+		if did, registered := a.Inherited.DIDs[party]; registered {
+			if d.Evidence.DIDs == nil {
+				d.Evidence.DIDs = map[performatives.Agent]DID{}
+			}
+			d.Evidence.DIDs[party] = did
+		}
+	}
+	d.sign(a, o.AgreementSignature)
+	return d, nil
+}
+
+// sign takes in the signatures over the hash, if both parties made them: modes other than
+// binding/1 do not check them.
+func (d *Document) sign(a Accepted, offered string) {
+	accept, is := a.Acceptance.Message.Body.(*performatives.AcceptBody)
+	signatures, own := map[DID]string{}, map[performatives.Agent]performatives.Key{}
+	for i, party := range a.Parties {
+		signature := offered
+		if i > 0 && is {
+			signature = accept.AgreementSignature
+		}
+		key := a.signer(party, func(k performatives.Key) bool { return SignedBy(k, d.Hash, signature) })
+		d.Evidence.know(party, key)
+		if SignedBy(key, d.Hash, signature) {
+			signatures[d.Parties[i]] = signature
+		}
+		if key != d.Evidence.Keys[party] {
+			own[party] = key
+		}
+	}
+	if !is || len(a.Parties) != 2 || len(signatures) < len(a.Parties) {
+		return
+	}
+	if d.Signatures = signatures; len(own) > 0 {
+		d.Evidence.DIDKeys = own
+	}
+}
+
+// know notes the key of a signer, if it is not known.
+func (e *Evidence) know(a performatives.Agent, k performatives.Key) {
+	if _, known := e.Keys[a]; !known && k != "" {
+		e.Keys[a] = k
+	}
+}
+
+// saltOf is the salt of an offer: the one that it has, or one that derives from what
+// only the participants know.
+func saltOf(m *performatives.Message) Salt {
+	if b, binds := m.Body.(performatives.Binder); binds {
+		if salt, given := ParseSalt(b.Binds().AgreementSalt); given {
+			return salt
+		}
+	}
+	return sha256.Sum256(slices.Concat([]byte("parley agreement salt\n"), []byte(m.Signature), m.SigningBytes()))
+}
+
+// Redact takes out all terms but those to keep, and what else would tell them: the
+// entries of offer and acceptance.
+func (d Document) Redact(keep ...string) Document {
+	terms, salts := map[string]jsontext.Value{}, map[string]string{}
+	for _, name := range keep {
+		if value, has := d.Terms[name]; has {
+			terms[name], salts[name] = value, d.Salts[name]
+		}
+	}
+	d.Terms, d.Salts = terms, salts
+	if d.Evidence != nil {
+		d.Evidence = &Evidence{Keys: d.Evidence.Keys, DIDKeys: d.Evidence.DIDKeys, DIDs: d.Evidence.DIDs}
+	}
+	return d
+}
+
+// MarshalJSON writes the document in canonical form, in replies too.
+func (d Document) MarshalJSON() ([]byte, error) {
+	type members Document
+	return canonical(members(d))
+}
+
+// Bytes are the document in canonical form (RFC 8785), the form in which it is kept.
+func (d Document) Bytes() ([]byte, error) {
+	data, err := canonical(d)
+	return bytes.Clone(data), err
+}

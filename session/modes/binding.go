@@ -1,0 +1,274 @@
+package modes
+
+import (
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	asp "github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/agreement"
+)
+
+// Binding is binding/1 (OAP RFC-0002): two principals exchange offers, each signed as
+// the agreement that it would become. The first acceptance makes the agreement.
+var Binding = &session.Mode{
+	Name: "binding/1",
+	Min:  2, Max: 2,
+	Open:      openBinding,
+	Rules:     []session.Rule{noCommitments, linkedBySender, asSigned},
+	Offering:  []session.Rule{oneLiveOffer, withinMaxRounds, nextRound, inCategory, bindingComplete, offerSigned},
+	Answering: []session.Rule{session.NotOwn, session.Addressed, session.StillOpen, session.NothingPending, acceptanceSigned},
+	Binds:     true,
+	Signed:    true,
+	Validity:  func(s *session.State) time.Duration { return bound(s).validity },
+	After:     afterBinding,
+	Deadlines: bindingDeadlines,
+	Ended:     func(t *session.Command, _ session.Deadline) { t.Own = bound(&t.State).ended(statusExpired) },
+	View:      viewBinding,
+}
+
+// Where a binding session stands: the states of RFC-0002, section 3.2.
+const (
+	statusOpen      = "open"
+	statusProposed  = "proposed"
+	statusCountered = "countered"
+	statusAccepted  = "accepted"
+	statusWithdrawn = "withdrawn"
+	statusExpired   = "expired"
+)
+
+// Defaults of the policy.
+const (
+	maxRounds     = 8
+	offerValidity = time.Hour
+)
+
+// binding is the mode's state.
+type binding struct {
+	rounds, most int64 // offers so far, and at most
+	validity     time.Duration
+	categories   []string // empty: any
+	status       string
+	live         string // the offer that can be answered; once accepted, the accepted one
+	expires      time.Time
+	hash         agreement.Digest // of the live offer's agreement
+}
+
+func bound(s *session.State) binding {
+	b, _ := s.Own.(binding)
+	return b
+}
+
+func openBinding(_ *session.Command, policy jsontext.Value) (any, error) {
+	p := readPolicy(policy)
+	b := binding{status: statusOpen, most: maxRounds, validity: offerValidity, categories: p.texts("categories")}
+	if n := p.number("maxRounds", 1); n > 0 {
+		b.most = n
+	}
+	if ms := p.number("defaultValidityMs", 1); ms > 0 {
+		b.validity = time.Duration(min(ms, session.LongestDuration.Milliseconds())) * time.Millisecond
+	}
+	p.publish()
+	if err := p.judged(); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// isRound tells the acts on offers from all others.
+func isRound(t *session.Command) bool {
+	switch t.Act {
+	case asp.Propose, asp.Counter:
+		return t.Was > session.Invited
+	case asp.Accept, asp.Reject, asp.Withdraw:
+		return t.Offer != nil && t.Offer.IsProposal()
+	default:
+		return false
+	}
+}
+
+// linkedBySender: who signs an offer or an answer signs what came before it.
+func linkedBySender(t *session.Command) error {
+	if t.Message.Link != nil || !isRound(t) {
+		return nil
+	}
+	return session.Violation("linked", "%s in binding/1 carries sequenceNumber and integrity.previousHash, so that its signature covers what came before", t.Act)
+}
+
+// oneLiveOffer: only a COUNTER replaces an offer.
+func oneLiveOffer(t *session.Command) error {
+	if b := bound(&t.State); t.Act == asp.Propose && b.live != "" {
+		return session.Violation("propose_once", "%q is the offer to answer: COUNTER, ACCEPT or REJECT it", b.live)
+	}
+	return nil
+}
+
+func withinMaxRounds(t *session.Command) error {
+	if b := bound(&t.State); b.rounds >= b.most {
+		return session.Violation("max_rounds", "there were %d offers, and no more are allowed: ACCEPT, REJECT or WITHDRAW", b.rounds)
+	}
+	return nil
+}
+
+func nextRound(t *session.Command) error {
+	b := bound(&t.State)
+	if said := binds(t).Round; said != nil && *said != b.rounds+1 {
+		return session.Violation("round", "round is %d; the next one is %d", *said, b.rounds+1)
+	}
+	return nil
+}
+
+func inCategory(t *session.Command) error {
+	b := bound(&t.State)
+	if category := binds(t).Category; len(b.categories) > 0 && !slices.Contains(b.categories, category) {
+		return session.Violation("category", "the category is %q; the policy allows %q", category, b.categories)
+	}
+	return nil
+}
+
+// binds is the binding of the offer that the act makes.
+func binds(t *session.Command) *asp.Binding {
+	return t.Message.Body.(asp.Binder).Binds() //nolint:errcheck,forcetypeassert // PROPOSE and COUNTER have one
+}
+
+// bindingComplete insists on what the agreement needs.
+func bindingComplete(t *session.Command) error {
+	b := binds(t)
+	var faults []session.Fault
+	for _, needed := range []struct{ name, value string }{
+		{"agreementSalt", b.AgreementSalt}, {"agreementSignature", b.AgreementSignature}, {"effectiveFrom", b.EffectiveFrom},
+	} {
+		if needed.value == "" {
+			faults = append(faults, session.Fault{Path: "/" + needed.name, Rule: "required", Message: needed.name + " is required in mode binding/1"})
+		}
+	}
+	from, _ := time.Parse(time.RFC3339, b.EffectiveFrom)
+	if until, err := time.Parse(time.RFC3339, b.EffectiveUntil); b.EffectiveUntil != "" && (err != nil || !until.After(from)) {
+		faults = append(faults, session.Fault{Path: "/effectiveUntil", Rule: "after", Message: "effectiveUntil must be after effectiveFrom"})
+	}
+	if _, ok := agreement.ParseSalt(b.AgreementSalt); !ok && b.AgreementSalt != "" {
+		faults = append(faults, session.Fault{Path: "/agreementSalt", Rule: "format", Message: "agreementSalt must be 32 bytes in base64url"})
+	}
+	if len(faults) > 0 {
+		return session.RefuseSchema(faults...)
+	}
+	return nil
+}
+
+// offerSigned verifies the author's signature over the agreement that the offer makes.
+func offerSigned(t *session.Command) error {
+	hash, err := agreementOf(t)
+	if err != nil {
+		return session.RefuseSchema(session.Fault{Path: "/terms", Rule: "type", Message: "the terms make no agreement: " + err.Error()})
+	}
+	return signed(t, hash, binds(t).AgreementSignature)
+}
+
+// agreementOf is the hash of the agreement that the offer of this act makes.
+func agreementOf(t *session.Command) (agreement.Digest, error) {
+	b, o := binds(t), t.Offering()
+	salt, _ := agreement.ParseSalt(b.AgreementSalt)
+	d, err := agreement.Draft(agreement.Offer{
+		Session: t.Message.Session, Proposal: o.ID, Parties: []asp.Agent{t.Side, t.Other(t.Side)},
+		Terms: o.Terms, Salt: salt, Binding: *b, Inherited: agreement.InheritedOf(&t.State),
+	})
+	return d.Hash, err
+}
+
+// acceptanceSigned verifies the signature of who accepts over the same agreement.
+func acceptanceSigned(t *session.Command) error {
+	body, ok := t.Message.Body.(*asp.AcceptBody)
+	if !ok {
+		return nil
+	}
+	if body.AgreementSignature == "" {
+		return session.RefuseSchema(session.Fault{Path: "/agreementSignature", Rule: "required", Message: "agreementSignature is required in mode binding/1"})
+	}
+	return signed(t, bound(&t.State).hash, body.AgreementSignature)
+}
+
+// signed insists on a key of the party, also of a delegate: a stolen or borrowed signature
+// binds nobody. That is its own key, or the one that the installation signs its entries with.
+// A party that joined without a key, under --dev, has none.
+func signed(t *session.Command, hash agreement.Digest, signature string) error {
+	key, own := t.PartyKey(t.Side), t.OwnKey(t.Side)
+	if key == "" || agreement.SignedBy(own, hash, signature) || agreement.SignedBy(key, hash, signature) {
+		return nil
+	}
+	return session.Refuse(session.SignatureInvalid, "agreementSignature is not of the key of %s over the agreement_hash %s", t.Side, hash).
+		With(map[string]any{"agreementHash": hash})
+}
+
+// afterBinding keeps count of the offers, and ends the session where it is over.
+func afterBinding(t *session.Command) {
+	b := bound(&t.State)
+	switch {
+	case t.Phase == session.Failed:
+		b = b.ended(statusRejected)
+	case t.Phase == session.Closed:
+		b = b.ended(statusWithdrawn)
+	case !isRound(t):
+		return
+	default:
+		b = b.round(t)
+	}
+	t.Own = b
+}
+
+func (b binding) round(t *session.Command) binding {
+	switch t.Act {
+	case asp.Accept:
+		b = b.ended(statusAccepted)
+	case asp.Reject:
+		b = b.ended(statusRejected)
+	case asp.Withdraw:
+		b = b.ended(statusWithdrawn)
+	default:
+		if b.rounds++; b.rounds > 1 {
+			b.status = statusCountered
+		} else {
+			b.status = statusProposed
+		}
+		o := t.Offering()
+		b.live, b.expires = o.ID, o.Expires
+		b.hash, _ = agreementOf(t) // offerSigned has made it before
+		return b
+	}
+	t.Carry(session.Closed, b.status)
+	return b
+}
+
+func (b binding) ended(status string) binding {
+	b.status, b.expires = status, time.Time{}
+	return b
+}
+
+// bindingDeadlines: the negotiation ends with the live offer.
+func bindingDeadlines(s *session.State) []session.Deadline {
+	b := bound(s)
+	if b.expires.IsZero() {
+		return nil
+	}
+	return []session.Deadline{{Code: statusExpired, At: b.expires, Ends: true, Ref: b.live, To: session.Closed}}
+}
+
+// bindingView is what the mode adds to the view.
+type bindingView struct {
+	Status    string           `json:"status"`
+	Round     int64            `json:"round"` // offers so far
+	MaxRounds int64            `json:"maxRounds"`
+	Live      string           `json:"live,omitzero"`
+	Agreement agreement.ID     `json:"agreementId,omitzero"`   // of the live or accepted offer
+	Hash      agreement.Digest `json:"agreementHash,omitzero"` // what is signed
+}
+
+func viewBinding(s *session.State, _ time.Time) any {
+	b := bound(s)
+	v := bindingView{Status: b.status, Round: b.rounds, MaxRounds: b.most, Live: b.live, Hash: b.hash}
+	if b.live != "" {
+		v.Agreement = agreement.IDOf(s.ID, b.live)
+	}
+	return v
+}

@@ -1,0 +1,279 @@
+// Package backup writes a broker's store to one file while the broker runs, and restores
+// a store from such a file.
+//
+//	nc, stop, err := server.Store(server.Options{Data: "parley-data", NATS: url})
+//	manifest, err := backup.Write(ctx, nc, keys, file)
+//	…
+//	manifest, err := backup.Restore(ctx, nc, file, backup.Options{})
+//
+// The file is a tar of JetStream's own snapshots: messages with their stream sequences and
+// times, consumers and their cursors. The streams are not snapshotted at the same moment,
+// but in an order that makes up for it (see Order): first the brokers' records of how far
+// side effects are applied, then derived data, last the transcripts. So all derived data in
+// a backup has its entry in the backup too. Derived data may be missing, but only after the
+// recorded position, from which the next start reconciles as after a crash.
+package backup
+
+import (
+	"archive/tar"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/api"
+)
+
+// Format is the version of the file format.
+const Format = 1
+
+// A Manifest lists the contents of a backup. It is the first file of the tar.
+type Manifest struct {
+	Format  int       `json:"format"`
+	At      time.Time `json:"at"`
+	Server  string    `json:"natsServer"`   // version
+	Dev     bool      `json:"dev,omitzero"` // made under --dev, where the embedded server has other accounts
+	Streams []string  `json:"streams"`      // in the order of their snapshots
+	Keys    []string  `json:"keys"`         // names of key files; empty if they were left out
+
+	// Applied is the sequence of the transcripts up to which all side effects were applied when the backup
+	// began; nil if no broker had work to do.
+	Applied *uint64 `json:"applied,omitzero"`
+}
+
+// A File is a small file in the backup, such as a key.
+type File struct {
+	Name string
+	Data []byte
+}
+
+// A sum is the checksum of a stream's chunks.
+type sum struct {
+	Chunks int    `json:"chunks"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// Names within the tar.
+const (
+	manifestName = "manifest.json"
+	keysFolder   = "keys/"
+	streamFolder = "streams/"
+	configName   = "config.json"
+	sumName      = "sum.json"
+	endName      = "end.json"
+)
+
+const (
+	chunkSize = 512 << 10 // bytes, below the server's max_payload
+	mode      = 0o600     // of every file in the tar, since it may contain keys
+)
+
+// Order sorts streams in the order of their snapshots: the brokers' records first, the
+// transcripts last, and after them the archive, to which ended sessions move.
+func Order(streams []string) {
+	rank := func(name string) int {
+		switch name {
+		case api.StreamOf(api.BrokersBucket):
+			return 0
+		case api.SessionsStream:
+			return 2
+		case api.ArchiveIndexStream: // session rows move there from a stream of rank 1
+			return 3
+		case api.ArchiveStream:
+			return 4
+		default:
+			return 1
+		}
+	}
+	slices.SortFunc(streams, func(a, b string) int {
+		if d := rank(a) - rank(b); d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+}
+
+// ours reports whether a stream of the broker's account is one of parley's.
+func ours(name string) bool { return strings.HasPrefix(strings.TrimPrefix(name, "KV_"), "ASP_") }
+
+// Write takes a backup over a connection to the broker's account.
+func Write(ctx context.Context, nc *nats.Conn, keys []File, to io.Writer) (Manifest, error) {
+	m := Manifest{Format: Format, At: time.Now().UTC(), Server: nc.ConnectedServerVersion(), Dev: dev(ctx, nc), Keys: []string{}}
+	var err error
+	if m.Streams, err = streams(ctx, nc); err != nil {
+		return m, err
+	}
+	if !slices.Contains(m.Streams, api.SessionsStream) {
+		return m, fmt.Errorf("backup: there is no stream %s: is this a broker's server?", api.SessionsStream)
+	}
+	for _, key := range keys {
+		m.Keys = append(m.Keys, key.Name)
+	}
+	if m.Applied, err = applied(ctx, nc, nil); err != nil {
+		return m, err
+	}
+	w := &writer{tar.NewWriter(to), m.At}
+	if err := w.json(manifestName, m); err != nil {
+		return m, err
+	}
+	for _, key := range keys {
+		if err := w.file(keysFolder+key.Name, key.Data); err != nil {
+			return m, err
+		}
+	}
+	for _, name := range m.Streams {
+		if err := w.stream(ctx, nc, name); err != nil {
+			return m, fmt.Errorf("backup: %s: %w", name, err)
+		}
+	}
+	if err := w.json(endName, map[string]int{"streams": len(m.Streams)}); err != nil {
+		return m, err
+	}
+	return m, w.tar.Close()
+}
+
+// dev reports whether a broker is running under --dev.
+func dev(ctx context.Context, nc *nats.Conn) bool {
+	var broker api.Broker
+	return ask(ctx, nc, api.OperatorCall(api.BrokerInfo.Name), struct{}{}, &broker) == nil && broker.Dev
+}
+
+func streams(ctx context.Context, nc *nats.Conn) ([]string, error) {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	list := js.StreamNames(ctx)
+	for name := range list.Name() {
+		if ours(name) {
+			names = append(names, name)
+		}
+	}
+	Order(names)
+	return names, list.Err()
+}
+
+type writer struct {
+	tar *tar.Writer
+	at  time.Time
+}
+
+func (w *writer) file(name string, data []byte) error {
+	if err := w.tar.WriteHeader(&tar.Header{Name: name, Mode: mode, Size: int64(len(data)), ModTime: w.at, Format: tar.FormatPAX}); err != nil {
+		return err
+	}
+	_, err := w.tar.Write(data)
+	return err
+}
+
+func (w *writer) json(name string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return w.file(name, append(data, '\n'))
+}
+
+// stream writes the chunks of one stream's snapshot as the server sends them.
+func (w *writer) stream(ctx context.Context, nc *nats.Conn, name string) error {
+	deliver := nc.NewRespInbox()
+	sub, err := nc.SubscribeSync(deliver)
+	if err != nil {
+		return err
+	}
+	defer sub.Unsubscribe() //nolint:errcheck // an incomplete snapshot is an error already
+	if err := sub.SetPendingLimits(-1, -1); err != nil {
+		return err
+	}
+	var answer struct {
+		Error  *jetstream.APIError `json:"error,omitempty"`
+		Config json.RawMessage     `json:"config"`
+		State  json.RawMessage     `json:"state"`
+	}
+	if err := ask(ctx, nc, "$JS.API.STREAM.SNAPSHOT."+name, map[string]any{"deliver_subject": deliver, "chunk_size": chunkSize}, &answer); err != nil {
+		return err
+	}
+	if answer.Error != nil {
+		return answer.Error
+	}
+	if err := w.json(streamFolder+name+"/"+configName, answer); err != nil {
+		return err
+	}
+	s := newSummer()
+	for {
+		m, err := next(ctx, sub)
+		if err != nil {
+			return err
+		}
+		if len(m.Data) == 0 {
+			if status := m.Header.Get("Status"); status != "" && status != "204" {
+				return fmt.Errorf("the server ended the snapshot: %s %s", status, m.Header.Get("Description"))
+			}
+			return w.json(streamFolder+name+"/"+sumName, s.sum())
+		}
+		s.add(m.Data)
+		if err := w.file(fmt.Sprintf("%s%s/%08d", streamFolder, name, s.chunks), m.Data); err != nil {
+			return err
+		}
+		if m.Reply != "" { // flow control: the server waits for acknowledgements
+			if err := nc.Publish(m.Reply, nil); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// chunkTimeout is how long the server may take for a reply or the next chunk.
+const chunkTimeout = 30 * time.Second
+
+func next(ctx context.Context, sub *nats.Subscription) (*nats.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
+	defer cancel()
+	return sub.NextMsgWithContext(ctx)
+}
+
+func ask(ctx context.Context, nc *nats.Conn, subject string, request, answer any) error {
+	data, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
+	defer cancel()
+	m, err := nc.RequestWithContext(ctx, subject, data)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(m.Data, answer)
+}
+
+// A summer computes the sum of a stream.
+type summer struct {
+	hash   hash.Hash
+	chunks int
+	bytes  int64
+}
+
+func newSummer() *summer { return &summer{hash: sha256.New()} }
+
+func (s *summer) add(chunk []byte) {
+	s.hash.Write(chunk)
+	s.chunks++
+	s.bytes += int64(len(chunk))
+}
+
+func (s *summer) sum() sum { return sum{s.chunks, s.bytes, hex.EncodeToString(s.hash.Sum(nil))} }
+
+// ErrDamaged is returned for a file that is not a complete backup.
+var ErrDamaged = errors.New("not a complete backup")

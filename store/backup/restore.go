@@ -1,0 +1,333 @@
+package backup
+
+import (
+	"archive/tar"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/api"
+)
+
+// Check reads a whole backup, checks the sum of every stream, and returns the manifest and
+// the keys.
+func Check(from io.Reader) (m Manifest, keys []File, err error) {
+	err = read(from, visitor{
+		manifest: func(read Manifest) error { m = read; return nil },
+		key:      func(f File) error { keys = append(keys, f); return nil },
+	})
+	return m, keys, err
+}
+
+// Options configure a restore.
+type Options struct {
+	Replicas int  // of each stream; 0 keeps its number
+	Archive  bool // make a store from which ended sessions move to the archive
+}
+
+// ErrNotEmpty is returned for a server that already has streams of a broker.
+var ErrNotEmpty = errors.New("the server already has a broker's streams; restore never overwrites them")
+
+// Restore makes the streams of a backup over a connection to the broker's account. The
+// server must have no streams of a broker, and no broker may be running there. Call Check
+// first: Restore notices damage only when it gets there.
+func Restore(ctx context.Context, nc *nats.Conn, from io.Reader, o Options) (m Manifest, err error) {
+	existing, err := streams(ctx, nc)
+	if err != nil {
+		return m, err
+	}
+	if len(existing) > 0 {
+		return m, fmt.Errorf("%w: %s", ErrNotEmpty, strings.Join(existing, ", "))
+	}
+	var to string // subject for the chunks of the current stream
+	err = read(from, visitor{
+		manifest: func(read Manifest) error { m = read; return nil },
+		stream: func(name string, as config) (err error) {
+			to, err = begin(ctx, nc, name, as, o)
+			return err
+		},
+		chunk: func(_ string, data []byte) error { return send(ctx, nc, to, data) },
+		end:   func(string) error { return send(ctx, nc, to, nil) },
+	})
+	if err == nil && slices.Contains(m.Streams, api.LogStream) {
+		err = boundLog(ctx, nc)
+	}
+	if err == nil {
+		err = leaveWork(ctx, nc, m.Applied)
+	}
+	return m, err
+}
+
+// leaveWork notes up to where side effects are applied for certain, in one membership record in
+// place of those of the backup: the first broker applies the rest before it answers, and waits for none that
+// cannot be alive.
+func leaveWork(ctx context.Context, nc *nats.Conn, atLeast *uint64) error {
+	var records []string
+	least, err := applied(ctx, nc, &records)
+	if err != nil || least == nil && atLeast == nil {
+		return err
+	}
+	if least == nil || atLeast != nil && *atLeast < *least {
+		least = atLeast
+	}
+	bucket, err := brokers(ctx, nc)
+	if err != nil {
+		return err
+	}
+	if _, err := bucket.Put(ctx, "restored", fmt.Appendf(nil, `{"applied":%d,"synced":%d,"restored":true}`, *least, *least)); err != nil {
+		return err
+	}
+	for _, name := range records {
+		if err := bucket.Delete(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func brokers(ctx context.Context, nc *nats.Conn) (jetstream.KeyValue, error) {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, err
+	}
+	return js.KeyValue(ctx, api.BrokersBucket)
+}
+
+// applied is the least sequence that the brokers' records have, nil if there are none. names, if there
+// is one, gets their keys.
+func applied(ctx context.Context, nc *nats.Conn, names *[]string) (least *uint64, err error) {
+	bucket, err := brokers(ctx, nc)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	keys, err := bucket.Keys(ctx)
+	if err != nil && !errors.Is(err, jetstream.ErrNoKeysFound) {
+		return nil, err
+	}
+	for _, key := range keys {
+		entry, err := bucket.Get(ctx, key)
+		if errors.Is(err, jetstream.ErrKeyNotFound) {
+			continue // that broker has left
+		} else if err != nil {
+			return nil, err
+		}
+		var record struct {
+			Applied uint64 `json:"applied"`
+			Settled uint64 `json:"settled"` // Applied, as brokers wrote it up to the end of 2026
+		}
+		if err := json.Unmarshal(entry.Value(), &record); err != nil {
+			return nil, err
+		}
+		if at := max(record.Applied, record.Settled); least == nil || at < *least {
+			least = &at
+		}
+		if names != nil {
+			*names = append(*names, key)
+		}
+	}
+	return least, nil
+}
+
+// boundLog notes how long the public log was in the backup. What was published since
+// others may have kept, so the log must not grow before an operator says what that is.
+func boundLog(ctx context.Context, nc *nats.Conn) error {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	log, err := js.Stream(ctx, api.LogStream)
+	if err != nil {
+		return err
+	}
+	bucket, err := js.KeyValue(ctx, api.LedgerBucket)
+	if err != nil {
+		return err
+	}
+	_, err = bucket.Put(ctx, api.RestoredKey, fmt.Appendf(nil, `{"size":%d}`, log.CachedInfo().State.LastSeq))
+	return err
+}
+
+// config is the server's description of a stream, passed back as it was.
+type config struct {
+	Config map[string]any  `json:"config"`
+	State  json.RawMessage `json:"state"`
+}
+
+func begin(ctx context.Context, nc *nats.Conn, name string, as config, o Options) (to string, err error) {
+	if o.Replicas > 0 {
+		as.Config["num_replicas"] = o.Replicas
+	}
+	if o.Archive && name == api.SessionsStream {
+		as.Config["retention"] = "workqueue"
+	}
+	var answer struct {
+		Error   *jetstream.APIError `json:"error"`
+		Deliver string              `json:"deliver_subject"`
+	}
+	if err := ask(ctx, nc, "$JS.API.STREAM.RESTORE."+name, as, &answer); err != nil {
+		return "", err
+	}
+	if answer.Error != nil {
+		return "", answer.Error
+	}
+	return answer.Deliver, nil
+}
+
+// send sends the server a chunk, or nil at the end of the stream, and waits for its reply.
+func send(ctx context.Context, nc *nats.Conn, to string, chunk []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*chunkTimeout) // at the end the server rebuilds the stream
+	defer cancel()
+	m, err := nc.RequestWithContext(ctx, to, chunk)
+	if err != nil || len(m.Data) == 0 {
+		return err
+	}
+	var answer struct {
+		Error *jetstream.APIError `json:"error"`
+	}
+	if err := json.Unmarshal(m.Data, &answer); err != nil {
+		return err
+	}
+	if answer.Error != nil {
+		return answer.Error
+	}
+	return nil
+}
+
+// A visitor is called with the parts of a backup in order. Functions may be nil, except
+// manifest.
+type visitor struct {
+	manifest func(Manifest) error
+	key      func(File) error
+	stream   func(name string, as config) error
+	chunk    func(stream string, data []byte) error
+	end      func(stream string) error
+}
+
+// largest is the most bytes of one file in the tar.
+const largest = 16 << 20
+
+// read visits a backup and checks that it is complete: all streams of the manifest, all
+// chunks in order, and the end.
+func read(from io.Reader, v visitor) error {
+	t := tar.NewReader(from)
+	r := &reader{visitor: v, left: map[string]bool{}}
+	for {
+		header, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
+		if header.Size > largest {
+			return fmt.Errorf("%w: %s has %d bytes", ErrDamaged, header.Name, header.Size)
+		}
+		data, err := io.ReadAll(t)
+		if err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrDamaged, header.Name, err)
+		}
+		if err := r.part(header.Name, data); err != nil {
+			return fmt.Errorf("%s: %w", header.Name, err)
+		}
+	}
+	if !r.ended || len(r.left) > 0 {
+		return fmt.Errorf("%w: it is truncated; missing: %s", ErrDamaged, strings.Join(slices.Sorted(maps.Keys(r.left)), ", "))
+	}
+	return nil
+}
+
+type reader struct {
+	visitor
+	begun, ended bool
+	left         map[string]bool // streams that are not complete
+	sum          *summer         // of the current stream
+}
+
+func (r *reader) part(name string, data []byte) error {
+	folder, file := path.Split(name)
+	stream := strings.TrimSuffix(strings.TrimPrefix(folder, streamFolder), "/")
+	switch {
+	case name == manifestName:
+		return r.manifestPart(data)
+	case !r.begun:
+		return fmt.Errorf("%w: the manifest is not first", ErrDamaged)
+	case folder == keysFolder:
+		if r.key == nil {
+			return nil
+		}
+		return r.key(File{file, data})
+	case name == endName:
+		r.ended = true
+		return nil
+	case !r.left[stream]:
+		return fmt.Errorf("%w: not a stream of the manifest", ErrDamaged)
+	case file == configName:
+		return r.streamPart(stream, data)
+	case r.sum == nil:
+		return fmt.Errorf("%w: there is no %s before it", ErrDamaged, configName)
+	case file == sumName:
+		return r.sumPart(stream, data)
+	default:
+		if r.sum.add(data); file != fmt.Sprintf("%08d", r.sum.chunks) {
+			return fmt.Errorf("%w: chunk %d is expected here", ErrDamaged, r.sum.chunks)
+		}
+		if r.chunk == nil {
+			return nil
+		}
+		return r.chunk(stream, data)
+	}
+}
+
+func (r *reader) manifestPart(data []byte) error {
+	var m Manifest
+	if err := json.Unmarshal(data, &m); err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if m.Format != Format {
+		return fmt.Errorf("a backup of format %d; this parley reads format %d", m.Format, Format)
+	}
+	r.begun = true
+	for _, stream := range m.Streams {
+		r.left[stream] = true
+	}
+	return r.manifest(m)
+}
+
+func (r *reader) streamPart(stream string, data []byte) error {
+	var as config
+	if err := json.Unmarshal(data, &as); err != nil || as.Config == nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	r.sum = newSummer()
+	if r.stream == nil {
+		return nil
+	}
+	return r.stream(stream, as)
+}
+
+func (r *reader) sumPart(stream string, data []byte) error {
+	var want sum
+	if err := json.Unmarshal(data, &want); err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if got := r.sum.sum(); got != want {
+		return fmt.Errorf("%w: the checksum does not match: %d chunks with %d bytes; want %d with %d", ErrDamaged, got.Chunks, got.Bytes, want.Chunks, want.Bytes)
+	}
+	delete(r.left, stream)
+	r.sum = nil
+	if r.end == nil {
+		return nil
+	}
+	return r.end(stream)
+}

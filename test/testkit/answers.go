@@ -1,0 +1,114 @@
+package testkit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/session"
+)
+
+// Accepted is what an answer says of an act that must have been accepted.
+func Accepted(t testing.TB, m *nats.Msg) api.Acceptance {
+	t.Helper()
+	var a api.Acceptance
+	if err := json.Unmarshal(m.Data, &a); err != nil || !a.Accepted {
+		t.Fatalf("not accepted: %.300s %v", m.Data, err)
+	}
+	return a
+}
+
+// Refused asserts that an answer is a refusal with this code.
+func Refused(t testing.TB, m *nats.Msg, want session.Code) {
+	t.Helper()
+	if got := Code(t, m); got != want {
+		t.Errorf("answered %q, want %q: %.300s", got, want, m.Data)
+	}
+}
+
+// CodeOf is the code of a refusal, "" if the error is none.
+func CodeOf(err error) session.Code {
+	if r, ok := errors.AsType[*session.Refusal](err); ok {
+		return r.Code
+	}
+	return ""
+}
+
+// Code is the code of a refusal, "" if the answer is none. It asserts PROTOCOL.md §9: the
+// micro error has the code's status, and nothing in the answer names what is inside the broker.
+func Code(t testing.TB, m *nats.Msg) session.Code {
+	t.Helper()
+	var r struct {
+		Accepted *bool
+		Error    struct {
+			Code    session.Code
+			Message string
+		}
+	}
+	if err := json.Unmarshal(m.Data, &r, json.MatchCaseInsensitiveNames(true)); err != nil || r.Accepted == nil || *r.Accepted || r.Error.Code.Status() == 0 {
+		return ""
+	}
+	if got := m.Header.Get(api.ErrorCodeHeader); got != fmt.Sprint(r.Error.Code.Status()) {
+		t.Errorf("%s has the error code %q", r.Error.Code, got)
+	}
+	for _, inside := range internals {
+		if strings.Contains(string(m.Data), inside) || strings.Contains(m.Header.Get(api.ErrorHeader), inside) {
+			t.Errorf("a refusal names %q: %s", inside, m.Data)
+		}
+	}
+	return r.Error.Code
+}
+
+// internals are words that only the inside of the broker knows.
+var internals = []string{
+	"goroutine", "panic", "runtime error", "nats:", "nats.", "jetstream", "JetStream", "$JS", "$KV", "_INBOX", "ASP_", "stream", ".go:",
+	"/root/", "/home/", "/tmp/", "performatives.", "Go api.", "json:", "jsontext", "Go struct", "unmarshal", "interface {}", "map[", "0x",
+	"context deadline", "EOF",
+}
+
+// Denied reports whether the NATS server refused what a connection did last about a subject. The
+// server's error arrives before the answer to the flush.
+func Denied(t testing.TB, nc *nats.Conn, subject string) bool {
+	t.Helper()
+	err := refusal(t, nc)
+	return err != nil && strings.Contains(err.Error(), `"`+subject+`"`)
+}
+
+// Allowed reports whether the NATS server has refused nothing that a connection did.
+func Allowed(t testing.TB, nc *nats.Conn) bool {
+	t.Helper()
+	return refusal(t, nc) == nil
+}
+
+// refusal is the permission that a connection lacked last.
+func refusal(t testing.TB, nc *nats.Conn) error {
+	t.Helper()
+	Must(t, nc.Flush())
+	err := nc.LastError()
+	if err != nil && !errors.Is(err, nats.ErrPermissionViolation) {
+		t.Fatal(err)
+	}
+	return err
+}
+
+// Cut waits until the NATS server has closed a connection.
+func Cut(t testing.TB, nc *nats.Conn) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	closed := nc.StatusChanged(nats.CLOSED)
+	if nc.IsClosed() {
+		return
+	}
+	select {
+	case <-closed:
+	case <-ctx.Done():
+		t.Fatalf("the connection is still there after %s", Patience)
+	}
+}

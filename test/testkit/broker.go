@@ -1,0 +1,136 @@
+// Package testkit starts what tests run against: a real NATS server on disk, brokers on it,
+// and principals who speak to them as plain NATS clients.
+//
+//	w := testkit.NewWorld(t, testkit.Options{})
+//	alpha, beta := w.Principal("agent://acme.com/alpha"), w.Principal("agent://widgets.co/beta")
+//	id := w.Open(alpha, beta)
+//	beta.Say(id, &performatives.ObserveBody{Subject: "hello"})
+//	testkit.Refused(t, alpha.Submit(id, []byte("{")), session.MalformedEnvelope)
+//
+// Everything ends with the test. Nothing here mocks NATS, and only [Eventually] pauses.
+package testkit
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server"
+)
+
+// Patience is how long a test waits for what must happen before it fails. It is long, since other
+// work may slow the machine down, and costs nothing where it happens.
+const Patience = 3 * time.Minute
+
+// Options say what a broker runs. The zero Options are an embedded server on a free port, in a
+// temporary directory, with logins and an fsync before each answer.
+type Options = server.Options
+
+// Configured are the Options of a broker on a NATS server in a process of its own, in config mode.
+func Configured(t testing.TB) Options {
+	t.Helper()
+	data := t.TempDir()
+	config, err := server.Config(data)
+	Must(t, err)
+	return Options{Data: data, NATS: StartServerProcess(t, config).URL()}
+}
+
+// A Broker is a node in this process, on its own data directory. Down and Up restart it on the
+// same data and addresses; Crash takes its server away first.
+type Broker struct {
+	*server.Server
+	Data string
+
+	t       testing.TB
+	options Options
+	up      bool
+}
+
+// StartBroker starts a broker and stops it with the test.
+func StartBroker(t testing.TB, o Options) *Broker {
+	t.Helper()
+	if o.Data == "" {
+		o.Data = t.TempDir()
+	}
+	if o.Listen == "" && o.NATS == "" {
+		o.Listen = "127.0.0.1:-1"
+	}
+	b := &Broker{t: t, options: o, Data: o.Data}
+	b.Up()
+	t.Cleanup(b.Down)
+	return b
+}
+
+// Up starts the broker, again after Down or Crash.
+func (b *Broker) Up() {
+	b.t.Helper()
+	o := b.options
+	if b.Server != nil {
+		o.HTTP = b.HTTPAddr
+		if o.NATS == "" {
+			_, o.Listen, _ = strings.Cut(b.URL, "://")
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	n, err := server.Start(ctx, o)
+	Must(b.t, err)
+	b.Server, b.up = n, true
+}
+
+// Down stops the broker in order.
+func (b *Broker) Down() {
+	b.t.Helper()
+	if !b.up {
+		return
+	}
+	b.up = false
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	if err := b.Close(ctx); err != nil {
+		b.t.Error(err)
+	}
+}
+
+// Crash takes the embedded server away while the broker uses it.
+func (b *Broker) Crash() {
+	b.up = false
+	b.Server.Crash()
+}
+
+// Register adds a principal with a new key, as an operator would.
+func (b *Broker) Register(a performatives.Agent, change ...func(*api.Card)) nkeys.KeyPair {
+	b.t.Helper()
+	key := NewKey(b.t)
+	card := api.Card{Agent: a, Key: performatives.Key(Public(b.t, key)), LoginKeys: LoginKeys(b.t, key)}
+	card.Registry.MayDecide = a.IsHuman()
+	for _, c := range change {
+		c(&card)
+	}
+	_, err := b.Broker.Parts.Registry.Add(context.Background(), card)
+	Must(b.t, err)
+	return key
+}
+
+// Plain is a NATS connection with no code of ours, as anybody would make one.
+func (b *Broker) Plain(options ...nats.Option) *nats.Conn {
+	b.t.Helper()
+	nc, err := nats.Connect(b.URL, append([]nats.Option{nats.Timeout(Patience)}, options...)...)
+	Must(b.t, err)
+	b.t.Cleanup(nc.Close)
+	return nc
+}
+
+// Must ends the test if something failed that the test only needs.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
