@@ -41,7 +41,7 @@ type Error struct {
 
 // Limited are the details of a rate_limited.
 type Limited struct {
-	Limit      string `json:"limit"`              // rate, bytes, bytesOut, cpu, items, inFlight, buffered, streams, of an organisation organisationBytes …, or sessions, consumers, connections
+	Limit      string `json:"limit"`              // rate, bytes, bytesOut, cpu, items, inFlight, buffered, streams, of an organisation organisationBytes …, of two pairItems, or sessions, consumers, connections
 	RetryAfter int64  `json:"retryAfterMs"`       // when it may be accepted
 	MaxBytes   int    `json:"maxBytes,omitzero"`  // in a minute
 	BytesLeft  *int   `json:"bytesLeft,omitzero"` // of them, now

@@ -38,6 +38,11 @@ func (b *Broker) roomFor(l *cachedSession, m *performatives.Message, next *sessi
 	if err := b.mayConfirm(l, m, next); err != nil {
 		return nil, err
 	}
+	for other := range counterparts(m.Sender, next.Participants()) {
+		if err := b.accounts.Between(m.Sender.Organisation(), other).Admit(0, 0); err != nil {
+			return nil, err
+		}
+	}
 	switch m.Performative {
 	case performatives.Propose:
 		if l.state.Phase != session.Idle {

@@ -130,6 +130,22 @@ func TestRate(t *testing.T) {
 	}
 }
 
+// What principals of one organisation together put into the inboxes of another one is bounded, and
+// keeps none of them from a third.
+func TestPairOfOrganisations(t *testing.T) {
+	t.Parallel()
+	l := limited(t, limits.Limits{Items: 6})
+	ours := []performatives.Agent{alpha, "agent://acme.com/other"}
+	for _, a := range ours { // five copies each
+		l.accepted(l.says(newID(), a, "PROPOSE", invitation("agent://widgets.co/1", "agent://widgets.co/2", "agent://widgets.co/3", "agent://widgets.co/4", beta)))
+	}
+	for _, a := range ours {
+		limitedBy(t, l.says(newID(), a, "PROPOSE", invitation(beta)), "pairItems")
+		l.accepted(l.says(newID(), a, "PROPOSE", invitation("agent://third.example/gamma")))
+	}
+	l.accepted(l.says(newID(), beta, "PROPOSE", invitation("agent://third.example/gamma")))
+}
+
 // Who asks too much is told of, once in a while and with how often: to monitors and to the log.
 func TestLimitedIsToldOf(t *testing.T) {
 	t.Parallel()

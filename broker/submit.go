@@ -41,10 +41,24 @@ func (b *Broker) Charge(caller performatives.Agent, requests int) error {
 const freeOfCopy = 4 << 10
 
 // chargeCopies charges for the inbox copies of an act that was accepted.
-func (b *Broker) chargeCopies(sender performatives.Agent, size, copies int) {
+func (b *Broker) chargeCopies(sender performatives.Agent, size int, to []performatives.Agent) {
 	account := b.accounts.Of(sender)
-	account.Spend(limits.Items, float64(copies))
-	account.Spend(limits.BytesIn, float64(copies*max(0, size-freeOfCopy)))
+	account.Spend(limits.Items, float64(len(to)))
+	account.Spend(limits.BytesIn, float64(len(to)*max(0, size-freeOfCopy)))
+	for other, copies := range counterparts(sender, to) {
+		b.accounts.Between(sender.Organisation(), other).Spend(limits.Items, float64(copies))
+	}
+}
+
+// counterparts counts by organisation those who are not of the sender's.
+func counterparts(sender performatives.Agent, participants []performatives.Agent) map[performatives.Organisation]int {
+	counts, own := map[performatives.Organisation]int{}, sender.Organisation()
+	for _, a := range participants {
+		if of := a.Organisation(); of != own {
+			counts[of]++
+		}
+	}
+	return counts
 }
 
 // Isolated tells that acts must not be judged now: this broker may have been taken for dead.
@@ -82,7 +96,7 @@ func (b *Broker) submit(queue, id performatives.SessionID, sender performatives.
 			b.reaches(answered)
 		}
 		if n := len(l.unapplied); err == nil && n > 0 {
-			b.chargeCopies(sender, len(envelope), len(l.unapplied[n-1].to))
+			b.chargeCopies(sender, len(envelope), l.unapplied[n-1].to)
 		}
 		switch {
 		case len(l.unapplied) > 0:

@@ -59,7 +59,7 @@ type kind struct {
 
 // Accounts are those of all who ask a broker. Nil has none, and bounds nothing.
 type Accounts struct {
-	principal, organisation, address kind
+	principal, organisation, address, pair kind
 
 	now   func() time.Time
 	cores float64
@@ -71,7 +71,7 @@ type Accounts struct {
 	sweepAt   int // look for idle ones when there are so many
 }
 
-// An account is what one principal, organisation or address uses.
+// An account is what one principal, organisation, address or pair of organisations uses.
 type account struct {
 	kind     *kind
 	of       *account // the organisation's, for a principal
@@ -91,6 +91,7 @@ func NewAccounts(l Limits, now func() time.Time) *Accounts {
 		principal:    kind{whose: "you", quotas: l.principal()},
 		organisation: kind{prefix: "organisation", whose: "the principals of your organisation together", quotas: l.organisation()},
 		address:      kind{prefix: "address", whose: "your address", quotas: l.address()},
+		pair:         kind{prefix: "pair", whose: "your organisation with any other one", quotas: l.pair()},
 		now:          now, cores: float64(runtime.GOMAXPROCS(0)), open: map[string]*account{}, sweepAt: fewAccounts,
 	}
 }
@@ -101,8 +102,11 @@ type Account struct {
 	owner    string
 }
 
-// addressPrefix begins the owner of an account that is an address, and no URI of a principal.
-const addressPrefix = "address "
+// What the owner of an account begins with that is an address or a pair, and no URI of a principal.
+const (
+	addressPrefix = "address "
+	pairPrefix    = "pair "
+)
 
 // Of is a principal's account, which is its organisation's, too. An operator has none.
 func (s *Accounts) Of(a performatives.Agent) Account {
@@ -118,6 +122,14 @@ func (s *Accounts) At(address string) Account {
 		return Account{}
 	}
 	return Account{s, addressPrefix + address}
+}
+
+// Between is the account of what an organisation puts into the inboxes of another one.
+func (s *Accounts) Between(by, to performatives.Organisation) Account {
+	if s == nil {
+		return Account{}
+	}
+	return Account{s, pairPrefix + string(by) + " " + string(to)}
 }
 
 // Owner is whom a scheduler charges to the account.
@@ -251,6 +263,9 @@ func (s *Accounts) find(owner string, now time.Time) *account {
 	if anonymous {
 		s.addresses++
 		return s.enter(owner, &s.address, now)
+	}
+	if strings.HasPrefix(owner, pairPrefix) {
+		return s.enter(owner, &s.pair, now)
 	}
 	made := s.enter(owner, &s.principal, now)
 	organisation := "organisation " + string(performatives.Agent(owner).Organisation())

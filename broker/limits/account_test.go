@@ -152,6 +152,23 @@ func TestOwed(t *testing.T) {
 	}
 }
 
+// What goes from one organisation to another is bounded, and nothing else of either.
+func TestPair(t *testing.T) {
+	t.Parallel()
+	var clock manual
+	s := limited(clock.now, func(l *Limits) { l.Items = 60 })
+	there, back := s.Between("acme.com", "widgets.co"), s.Between("widgets.co", "acme.com")
+	there.Spend(Items, 90)
+	if again := limitedBy(t, there.Admit(0, 0), "pairItems"); again < 30*time.Second || again > 31*time.Second {
+		t.Errorf("come again after %s, with half a minute's owed", again)
+	}
+	must(t, back.Admit(0, 0))
+	must(t, s.Between("acme.com", "third.example").Admit(0, 0))
+	must(t, s.Of(alpha).Admit(1, 0))
+	clock.passes(31 * time.Second)
+	must(t, there.Admit(0, 0))
+}
+
 // Accounts of those who asked nothing for a while are closed, and no others; of addresses there
 // are few, however many ask.
 func TestForgets(t *testing.T) {
@@ -172,6 +189,7 @@ func TestForgets(t *testing.T) {
 	_, err = s.Of(alpha).Hold(InFlight, 1)
 	limitedBy(t, err, "inFlight")
 	release()
+	s.Between("acme.com", "widgets.co").Spend(Requests, 1)
 	clock.passes(time.Second)
 	for i := range 3 * maxAddresses {
 		if err := s.At(fmt.Sprint("2001:db8::", i)).Admit(4*AddressRate, 0); err != nil {
@@ -297,6 +315,7 @@ func BenchmarkAccount(b *testing.B) {
 		}
 		slots.Enter(a).Done()
 		release()
+		s.Between(a.Organisation(), "widgets.co").Spend(Items, 1)
 		mine.Spend(Items, 1)
 		mine.Spend(BytesIn, 0)
 		mine.Spend(BytesOut, 400)

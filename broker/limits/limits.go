@@ -20,7 +20,8 @@
 //     answers to a client, and not what it answers to a gateway; the gateway charges what it writes.
 //   - CPU: while a slot of a scheduler is held, to whoever holds it. A slot counts as its part of
 //     the cores: where more slots are held than there are cores, each counts for less.
-//   - Items: by the broker that accepts the act of which they are copies.
+//   - Items: by the broker that accepts the act of which they are copies. They are charged to the
+//     pair of organisations, too, whose account no other unit has.
 //   - Streams, and bytes that are buffered: by the gateway that has them.
 //
 // Connections to others are no unit: they wait for their turns (package internal/outbound).
@@ -174,6 +175,15 @@ func (l Limits) organisation() [all]quota {
 func (l Limits) address() [all]quota {
 	quotas := l.principal()
 	quotas[Requests] = quota{4 * AddressRate, AddressRate}
+	return quotas
+}
+
+// pair are those of an organisation towards another one: as many items as one principal has for everybody.
+func (l Limits) pair() (quotas [all]quota) {
+	for u := range quotas {
+		quotas[u] = unlimited
+	}
+	quotas[Items] = l.principal()[Items]
 	return quotas
 }
 
