@@ -90,7 +90,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 		mux.Handle(path, catalog)
 	}
 	mux.Handle("GET "+ardgateway.ListPath, pagesOr("inbox/agents", catalog))
-	mux.Handle("/log/", readers{accounts, visitors.from, accounts.Scheduler(logReaders, 0)}.limit(s.Broker.Parts.Ledger))
+	mux.Handle("/log/", public.limit(readers{accounts, visitors.from, accounts.Scheduler(logReaders, 0)}.limit(s.Broker.Parts.Ledger)))
 	mux.Handle("/log/checkpoint", s.Broker.Parts.Ledger)
 	mux.Handle("GET /did/{token}/did.json", public.limit(http.HandlerFunc(s.did)))
 	for _, path := range []string{"GET /{$}", "GET /inbox"} {

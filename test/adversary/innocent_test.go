@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/test/testkit"
 )
 
@@ -188,6 +190,47 @@ var attacks = []attack{
 			return answer.StatusCode == http.StatusOK
 		}
 	}},
+	{"webhooks to a silent sink", func(w attacker) func(context.Context) bool {
+		called, over := make(chan struct{}, 1), make(chan struct{})
+		sink := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			select {
+			case called <- struct{}{}:
+			default:
+			}
+			<-over
+		}))
+		w.Cleanup(sink.Close)
+		w.Cleanup(func() { close(over) })
+		const tasks, hooks = 10, 10
+		tokens, at := map[performatives.Agent]string{}, "/a2a/"+testkit.Seller.Token()+"/"
+		for _, a := range []performatives.Agent{testkit.Cron, testkit.Seller} {
+			_, err := w.OperatorClient().AddHosted(w.Ctx, api.Card{Agent: a, A2A: true})
+			testkit.Must(w, err)
+			tokens[a] = w.Token(api.AddToken{Agent: a})
+		}
+		paths := make([]string, tasks)
+		for n := range paths {
+			var reply struct {
+				Result struct {
+					Task struct {
+						ID performatives.SessionID `json:"id"`
+					} `json:"task"`
+				} `json:"result"`
+			}
+			w.Send("POST", at, tokens[testkit.Cron], fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"%d","role":"ROLE_USER","parts":[{"text":"hello"}]},"configuration":{"returnImmediately":true}}}`, n)).Is(http.StatusOK, &reply)
+			id := reply.Result.Task.ID
+			for range hooks {
+				w.Send("POST", at, tokens[testkit.Cron], fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"CreateTaskPushNotificationConfig","params":{"taskId":%q,"url":%q}}`, id, sink.URL)).Is(http.StatusOK, nil)
+			}
+			paths[n] = testkit.SessionPath(id) + "/messages"
+			w.Send("POST", paths[n], tokens[testkit.Seller], `{"performative":"ACCEPT","body":{"referenceId":"invitation"}}`).Is(http.StatusOK, nil)
+		}
+		<-called
+		var n atomic.Int64
+		return func(ctx context.Context) bool {
+			return w.posts(ctx, paths[n.Add(1)%tasks], tokens[testkit.Seller], `{"performative":"INFORM","body":{"type":"fact","data":1}}`)
+		}
+	}},
 	{"assessments", func(w attacker) func(context.Context) bool {
 		body := fmt.Sprintf(`{"task_summary":"pdf","task_details":%q}`, strings.Repeat("pdf word image table ", 2000))
 		return func(ctx context.Context) bool {
@@ -244,6 +287,9 @@ func (w *world) begin(a attack) (end func()) {
 	return end
 }
 
+// callsOut lets a broker call webhooks on this machine.
+func callsOut(o *testkit.Options) { o.PrivateWebhooks = true }
+
 // TestInnocent: beside each attack an innocent client is refused nothing on any face, and waits for
 // nothing longer than longest. When the broker is killed in the middle of it, what was accepted is there.
 // It needs the whole machine, so it is not built for the race detector.
@@ -252,7 +298,7 @@ func TestInnocent(t *testing.T) {
 	const visits = 10
 	for _, a := range attacks {
 		t.Run(a.name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newWorld(t, callsOut)
 			c := w.innocent()
 			end := w.begin(a)
 			for n := range visits {
@@ -283,7 +329,7 @@ func TestInnocent(t *testing.T) {
 func BenchmarkInnocent(b *testing.B) {
 	for _, a := range append([]attack{{name: "nothing"}}, attacks...) {
 		b.Run(a.name, func(b *testing.B) {
-			w := newWorld(b)
+			w := newWorld(b, callsOut)
 			c := w.innocent()
 			if a.prepare != nil {
 				defer w.begin(a)()
