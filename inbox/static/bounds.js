@@ -91,6 +91,7 @@ export function authority(form) {
       throw new Error('This allows just what was asked for. Change a bound, set a time, or choose Approve instead.');
     }
   }
+  if (form.elements.thread?.checked) said.scope = 'thread';
   const some = Object.values(said).some((v) => v !== undefined);
   return { authority: some ? said : undefined, warnings };
 }

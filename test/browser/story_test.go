@@ -235,7 +235,7 @@ func TestTabs(t *testing.T) {
 	second.reads(".notes", "two")
 }
 
-// TestModify binds several terms, and the broker enforces all of them.
+// TestModify binds several terms in the thread at stake, and the broker enforces all of them.
 func TestModify(t *testing.T) {
 	w := newWorld(t, testkit.Options{})
 	buyer, _, id := w.asks("Enterprise plan", "high", plan)
@@ -251,19 +251,21 @@ func TestModify(t *testing.T) {
 	b.types(`#modify [data-term="terms.seats"] [data-value]`, "250")
 	get[bool](b, `(document.querySelector('#modify [data-term="terms.seats"] [data-rule]').value = 'min', true)`)
 	b.types(`#modify [data-term="terms.support"] [data-value]`, "8/5")
+	b.clicks("#modify [name=thread]")
 	b.types("#modify-comment", "We grow slower.")
 	b.clicks("#modify button[type=submit]")
 	b.reads("#modify .news", "less than was asked for: Seats 250, not 300")
 	b.clicks("#modify button[type=submit]")
 	b.reads("#item > .notice", "modified by alice")
 	b.reads("#item > .notice", "Seats: at least 250")
+	b.reads("#item > .notice", "in this thread only")
 	rulings := w.rulings(buyer)
 	if len(rulings) != 1 || rulings[0].Authority == nil || rulings[0].Comment != "We grow slower." {
 		t.Fatalf("signed was %+v", rulings)
 	}
 	said, err := json.Marshal(rulings[0].Authority)
 	testkit.Must(t, err)
-	if string(said) != `{"bounds":[{"termPath":"terms.pricePerMonth","max":12000,"currency":"USD"},{"termPath":"terms.seats","min":250},{"termPath":"terms.support","equals":"8/5"}]}` {
+	if string(said) != `{"bounds":[{"termPath":"terms.pricePerMonth","max":12000,"currency":"USD"},{"termPath":"terms.seats","min":250},{"termPath":"terms.support","equals":"8/5"}],"scope":"thread"}` {
 		t.Errorf("signed was %s", said)
 	}
 	exceeded := func(terms map[string]any) {
