@@ -22,10 +22,14 @@ import (
 // longest is how long an act of an innocent agent may take during an attack.
 const longest = 3 * time.Second
 
+// bound is how long it may take where it took alone at most that long in the same run: other
+// packages' tests use the machine, too.
+func bound(alone time.Duration) time.Duration { return longest + 10*alone }
+
 // TestReaders: parallel reads of a session as large as sessions may be, over NATS and over HTTP. The
 // reads are answered, the server drops none of the broker's connections, and the deal goes on.
+// Nothing runs beside it, for it looks at times.
 func TestReaders(t *testing.T) {
-	t.Parallel()
 	core, log := observer.New(zap.InfoLevel)
 	w := newWorld(t, func(o *testkit.Options) { o.Log, o.Limits.PrincipalBytes = zap.New(core), -1 })
 	reader, mate := w.Principal(eve), w.Principal("agent://evil.example/mate")
@@ -40,6 +44,15 @@ func TestReaders(t *testing.T) {
 		}
 	}
 
+	says := func(n int) (worst time.Duration) {
+		for _, a := range []performatives.Agent{alpha, beta} {
+			begun := time.Now()
+			w.Principal(a).Say(w.deal, testkit.Fact(fmt.Sprint("still here ", n)))
+			worst = max(worst, time.Since(begun))
+		}
+		return worst
+	}
+	alone := max(says(-3), says(-2), says(-1))
 	const readers = 8
 	var reading sync.WaitGroup
 	for range readers {
@@ -73,13 +86,9 @@ func TestReaders(t *testing.T) {
 			going = false
 		default:
 		}
-		for _, a := range []performatives.Agent{alpha, beta} {
-			begun := time.Now()
-			w.Principal(a).Say(w.deal, testkit.Fact(fmt.Sprint("still here ", n)))
-			worst = max(worst, time.Since(begun))
-		}
+		worst = max(worst, says(n))
 	}
-	if t.Logf("the slowest act took %s", worst); worst > longest {
+	if t.Logf("the slowest act took %s, alone %s", worst, alone); worst > bound(alone) {
 		t.Errorf("an act took %s", worst)
 	}
 	for _, line := range log.All() {
