@@ -149,16 +149,16 @@ func (c *Check) AddOffer(s *session.State, at time.Time, labels func(schema stri
 	c.Proposal = c.bounded(view)
 }
 
-// atStake is the newest offer of the line that the authority is limited to, else
-// the newest open one of another side, else the newest.
+// atStake is the newest of the offer that the authority is limited to and what counters it,
+// else the newest open one of another side, else the newest.
 func (c *Check) atStake(s *session.State, at time.Time) (newest *session.Offer) {
-	open := false
+	open, reached := false, map[string]bool{c.Reference: true}
 	for _, o := range s.Offers() {
 		switch {
 		case !o.IsProposal():
 		case c.Reference != "":
-			if o.Line == c.Reference {
-				newest = o
+			if reached[o.ID] || reached[o.Supersedes] {
+				newest, reached[o.ID] = o, true
 			}
 		case o.Side != c.OnBehalfOf && o.StatusAt(s.Clock(at)) == session.Open:
 			newest, open = o, true

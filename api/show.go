@@ -144,7 +144,7 @@ func viewOffer(s *session.State, o *session.Offer, at time.Time) OfferView {
 func viewGrant(s *session.State, g delegation.Grant, at time.Time) GrantView {
 	v := GrantView{
 		ID: g.ID, From: g.From, To: g.To, OnBehalfOf: g.Principal, Authority: g.Authority.String(), Scope: g.Scope,
-		Status: grantStatus(s, g, at), Depth: g.Depth, Reference: g.Line,
+		Status: grantStatus(s, g, at), Depth: g.Depth, Reference: g.Offer,
 	}
 	if !g.Until.IsZero() {
 		v.ValidUntil = Timestamp(s.Wall(g.Until, at))

@@ -43,7 +43,7 @@ func TestSessionBytes(t *testing.T) {
 		l.accepted(l.says(s, beta, "ACCEPT", `{"referenceId":"inv"}`))
 	}
 	offer := func(n, size int) error {
-		return l.says(id, alpha, "PROPOSE", fmt.Sprintf(`{"proposalId":"p%d","type":"x","subject":"x","terms":{"n":%d,"x":%q}}`, n, n, strings.Repeat("x", size)))
+		return l.says(id, alpha, "PROPOSE", fmt.Sprintf(`{"proposalId":"p%d","type":"x","subject":"x%d","terms":{"n":%d,"x":%q}}`, n, n, n, strings.Repeat("x", size)))
 	}
 	l.accepted(offer(1, 20_000))
 	l.accepted(offer(2, 20_000))

@@ -42,7 +42,7 @@ func TestStoppedAtEachStep(t *testing.T) {
 					t.Fatal(err)
 				}
 				s := w.Open(alpha, beta, gamma)
-				s.Say(beta, "PROPOSE", `{"proposalId":"p0","type":"x","subject":"x","terms":{}}`)
+				s.Say(beta, "PROPOSE", `{"proposalId":"p0","type":"x","subject":"x0","terms":{}}`)
 
 				ctx, cancel := context.WithCancel(t.Context())
 				stopped := b.Broker.Command.StopAt(point)

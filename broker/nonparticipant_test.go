@@ -75,7 +75,7 @@ func TestNonParticipantsWaitAlike(t *testing.T) {
 	l.accepted(l.says(id, alpha, "PROPOSE", invitation(beta)))
 	l.accepted(l.says(id, beta, "ACCEPT", `{"referenceId":"inv"}`))
 	for n := range 100 {
-		l.accepted(l.says(id, alpha, "PROPOSE", fmt.Sprintf(`{"proposalId":"p%d","type":"x","subject":"x","terms":{"n":%d}}`, n, n)))
+		l.accepted(l.says(id, alpha, "PROPOSE", fmt.Sprintf(`{"proposalId":"p%d","type":"x","subject":"x%d","terms":{"n":%d}}`, n, n, n)))
 	}
 	const eve = "agent://evil.example/eve"
 	wait := func(of performatives.SessionID, act, body string) time.Duration {

@@ -50,7 +50,7 @@ func TestResponseTimeIsTold(t *testing.T) {
 	}
 	proposes := func(proposal string, within int) {
 		t.Helper()
-		act := envelope(string(id), alpha, "PROPOSE", `{"proposalId":"`+proposal+`","type":"x","subject":"x","terms":{"id":"`+proposal+`"}}`)
+		act := envelope(string(id), alpha, "PROPOSE", `{"proposalId":"`+proposal+`","type":"x","subject":"`+proposal+`","terms":{"id":"`+proposal+`"}}`)
 		l.accepted(l.ask(api.Submit(alpha, id), append(act[:len(act)-1], fmt.Sprintf(`,"constraints":{"maxResponseTimeMs":%d}}`, within)...)))
 	}
 	proposes("p1", 600_000)

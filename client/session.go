@@ -77,8 +77,8 @@ type Invitation struct {
 	Purpose           string
 	Schemas           []string      // terms schemas that offers may name, such as service-agreement-v1
 	Mode              string        // by default asp/1
-	MaxDuration       time.Duration // by default 1 h, at most 30 d; whole milliseconds
-	InvitationTimeout time.Duration // by default 30 s; whole milliseconds
+	MaxDuration       time.Duration // from the acceptance on; by default 24 h, at most 30 d; whole milliseconds
+	InvitationTimeout time.Duration // by default 24 h; whole milliseconds
 	Policy            any           // parameters of the mode
 	SeedAssessment    *performatives.SeedAssessment
 	ID                performatives.SessionID // by default a new one

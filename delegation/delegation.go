@@ -50,7 +50,7 @@ var lowest = map[performatives.Performative]Authority{
 	performatives.Inform:   Advisory,
 	performatives.Observe:  Advisory,
 	performatives.Query:    Limited,
-	performatives.Escalate: Limited,
+	performatives.Escalate: Full,
 	performatives.Accept:   Full,
 	performatives.Reject:   Full,
 	performatives.Counter:  Full,
@@ -106,7 +106,7 @@ type Grant struct {
 	Principal performatives.Agent // at the root of the chain
 	Authority Authority
 	Scope     string
-	Line      string    // limits it to this proposal and its counters; "" is any
+	Offer     string    // limits it to this proposal and what counters it; "" is any
 	Until     time.Time // on the session's clock; zero is the session's end
 	Depth     int
 	MaxDepth  int
@@ -124,8 +124,9 @@ func excess(format string, args ...any) error { return &Excess{fmt.Sprintf(forma
 
 // Narrow derives the grant that a delegator asks for from the one it holds, nil
 // for a principal. It refuses a grant that would be wider. Missing bounds are
-// inherited. maxDepth counts levels from this grant on, itself included.
-func Narrow(holds *Grant, ask Grant, maxDepth *int) (Grant, error) {
+// inherited. maxDepth counts levels from this grant on, itself included. counters
+// reports whether an offer is another one, or counters it.
+func Narrow(holds *Grant, ask Grant, maxDepth *int, counters func(id, other string) bool) (Grant, error) {
 	g := ask
 	g.Depth, g.MaxDepth = 1, MaxDepth
 	g.Principal = g.From
@@ -137,13 +138,13 @@ func Narrow(holds *Grant, ask Grant, maxDepth *int) (Grant, error) {
 			return Grant{}, excess("a %s delegate cannot grant %s authority", holds.Authority, g.Authority)
 		case g.Depth > holds.MaxDepth:
 			return Grant{}, excess("the delegation may not grow deeper than %d", holds.MaxDepth)
-		case holds.Line != "" && g.Line != "" && g.Line != holds.Line:
-			return Grant{}, excess("its own authority is limited to the proposal %q and its counters", holds.Line)
+		case holds.Offer != "" && g.Offer != "" && !counters(g.Offer, holds.Offer):
+			return Grant{}, excess("its own authority is limited to the proposal %q and its counters", holds.Offer)
 		case !holds.Until.IsZero() && g.Until.After(holds.Until):
 			return Grant{}, excess("its own authority ends before the validUntil that it asks for")
 		}
-		if g.Line == "" {
-			g.Line = holds.Line
+		if g.Offer == "" {
+			g.Offer = holds.Offer
 		}
 		if g.Until.IsZero() {
 			g.Until = holds.Until
@@ -193,18 +194,18 @@ func StatusAt(g Grant, at time.Time, grants func(ID) (Grant, bool)) Status {
 	return g.Status
 }
 
-// Can returns nil if the grant allows the act. line is the first proposal of the
-// offer and counters that the act refers to, "" if it refers to none. Can does not
-// check whether the grant is still valid: see [Standing].
-func (g Grant) Can(act performatives.Performative, line string) error {
+// Can returns nil if the grant allows the act. offer is what the act refers to, "" if it
+// refers to none; counters is as for [Narrow]. Can does not check whether the grant is
+// still valid: see [Standing].
+func (g Grant) Can(act performatives.Performative, offer string, counters func(id, other string) bool) error {
 	if !g.Authority.Allows(act) {
 		return excess("%s authority allows %v; %s is not among them", g.Authority, g.Authority.Acts(), act)
 	}
-	if g.Line == "" {
+	if g.Offer == "" {
 		return nil
 	}
-	if act == performatives.Propose || line != "" && line != g.Line {
-		return excess("the authority is limited to the proposal %q and its counters", g.Line)
+	if act == performatives.Propose || offer != "" && !counters(offer, g.Offer) {
+		return excess("the authority is limited to the proposal %q and its counters", g.Offer)
 	}
 	return nil
 }

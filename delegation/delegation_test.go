@@ -26,7 +26,7 @@ func TestAuthority(t *testing.T) {
 	for authority, want := range map[delegation.Authority]string{
 		delegation.None:     "",
 		delegation.Advisory: "INFORM OBSERVE",
-		delegation.Limited:  "INFORM QUERY ESCALATE OBSERVE",
+		delegation.Limited:  "INFORM QUERY OBSERVE",
 		delegation.Full:     "PROPOSE ACCEPT REJECT COUNTER INFORM QUERY CLARIFY DELEGATE ESCALATE OBSERVE",
 	} {
 		var got []string
@@ -85,19 +85,21 @@ func TestNarrow(t *testing.T) {
 		"higher":                         {holds: held(func(g *delegation.Grant) { g.Authority = delegation.Limited }), ask: delegation.Grant{Authority: delegation.Full}, wider: "cannot grant full"},
 		"deeper than 3":                  {holds: held(func(g *delegation.Grant) { g.Depth = 3 }), ask: delegation.Grant{Authority: delegation.Full}, wider: "deeper than 3"},
 		"deeper than it may":             {holds: held(func(g *delegation.Grant) { g.MaxDepth = 1 }), ask: delegation.Grant{Authority: delegation.Full}, wider: "deeper than 1"},
-		"of another proposal":            {holds: held(func(g *delegation.Grant) { g.Line = "p1" }), ask: delegation.Grant{Authority: delegation.Full, Line: "p2"}, wider: `"p1"`},
-		"of the same proposal":           {holds: held(func(g *delegation.Grant) { g.Line = "p1" }), ask: delegation.Grant{Authority: delegation.Full, Line: "p1"}, depth: 2, deepest: 3, line: "p1"},
-		"the proposal is inherited":      {holds: held(func(g *delegation.Grant) { g.Line = "p1" }), ask: delegation.Grant{Authority: delegation.Full}, depth: 2, deepest: 3, line: "p1"},
-		"a proposal narrows":             {holds: held(nil), ask: delegation.Grant{Authority: delegation.Full, Line: "p1"}, depth: 2, deepest: 3, line: "p1"},
+		"of another proposal":            {holds: held(func(g *delegation.Grant) { g.Offer = "p1" }), ask: delegation.Grant{Authority: delegation.Full, Offer: "p3"}, wider: `"p1"`},
+		"of a counter of it":             {holds: held(func(g *delegation.Grant) { g.Offer = "p1" }), ask: delegation.Grant{Authority: delegation.Full, Offer: "p2"}, depth: 2, deepest: 3, line: "p2"},
+		"of what it counters":            {holds: held(func(g *delegation.Grant) { g.Offer = "p2" }), ask: delegation.Grant{Authority: delegation.Full, Offer: "p1"}, wider: `"p2"`},
+		"of the same proposal":           {holds: held(func(g *delegation.Grant) { g.Offer = "p1" }), ask: delegation.Grant{Authority: delegation.Full, Offer: "p1"}, depth: 2, deepest: 3, line: "p1"},
+		"the proposal is inherited":      {holds: held(func(g *delegation.Grant) { g.Offer = "p1" }), ask: delegation.Grant{Authority: delegation.Full}, depth: 2, deepest: 3, line: "p1"},
+		"a proposal narrows":             {holds: held(nil), ask: delegation.Grant{Authority: delegation.Full, Offer: "p1"}, depth: 2, deepest: 3, line: "p1"},
 		"longer":                         {holds: held(func(g *delegation.Grant) { g.Until = noon }), ask: delegation.Grant{Authority: delegation.Full, Until: noon.Add(1)}, wider: "validUntil"},
 		"as long":                        {holds: held(func(g *delegation.Grant) { g.Until = noon }), ask: delegation.Grant{Authority: delegation.Full, Until: noon}, depth: 2, deepest: 3, until: noon},
 		"the end is inherited":           {holds: held(func(g *delegation.Grant) { g.Until = noon }), ask: delegation.Grant{Authority: delegation.Full}, depth: 2, deepest: 3, until: noon},
 		"an end where there was none":    {holds: held(nil), ask: delegation.Grant{Authority: delegation.Full, Until: noon}, depth: 2, deepest: 3, until: noon},
-		"a principal may set all bounds": {ask: delegation.Grant{Authority: delegation.Limited, Until: noon, Line: "p1"}, maxDepth: n(2), depth: 1, deepest: 2, line: "p1", until: noon},
+		"a principal may set all bounds": {ask: delegation.Grant{Authority: delegation.Limited, Until: noon, Offer: "p1"}, maxDepth: n(2), depth: 1, deepest: 2, line: "p1", until: noon},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.ask.ID, test.ask.From, test.ask.To = "d2", delta, dora
-			got, err := delegation.Narrow(test.holds, test.ask, test.maxDepth)
+			got, err := delegation.Narrow(test.holds, test.ask, test.maxDepth, counters)
 			if test.wider != "" {
 				var excess *delegation.Excess
 				if !errors.As(err, &excess) || !strings.Contains(excess.Why, test.wider) {
@@ -111,7 +113,7 @@ func TestNarrow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Depth != test.depth || got.MaxDepth != test.deepest || got.Line != test.line || !got.Until.Equal(test.until) || got.Authority != test.ask.Authority {
+			if got.Depth != test.depth || got.MaxDepth != test.deepest || got.Offer != test.line || !got.Until.Equal(test.until) || got.Authority != test.ask.Authority {
 				t.Errorf("got %+v", got)
 			}
 			if test.holds == nil && (got.Parent != "" || got.Principal != delta) || test.holds != nil && (got.Parent != "d1" || got.Principal != alpha) {
@@ -160,11 +162,14 @@ func TestStanding(t *testing.T) {
 	}
 }
 
+// counters: p2 counters p1, and p3 is another proposal.
+func counters(id, other string) bool { return id == other || id == "p2" && other == "p1" }
+
 // Any other act is authority_exceeded, with the allowed acts (PROTOCOL.md §6).
 func TestCan(t *testing.T) {
 	full := delegation.Grant{Authority: delegation.Full}
-	bound := delegation.Grant{Authority: delegation.Full, Line: "p1"}
-	advisory := delegation.Grant{Authority: delegation.Advisory, Line: "p1"}
+	bound := delegation.Grant{Authority: delegation.Full, Offer: "p1"}
+	advisory := delegation.Grant{Authority: delegation.Advisory, Offer: "p1"}
 	for _, test := range []struct {
 		grant delegation.Grant
 		act   performatives.Performative
@@ -177,17 +182,18 @@ func TestCan(t *testing.T) {
 		{full, performatives.Close, "", "CLOSE is not among them"},
 		{full, performatives.Withdraw, "p1", "WITHDRAW is not among them"},
 		{bound, performatives.Accept, "p1", ""},
-		{bound, performatives.Accept, "p2", `limited to the proposal "p1"`},
-		{bound, performatives.Counter, "p2", `limited to the proposal "p1"`},
-		{bound, performatives.Inform, "p2", `limited to the proposal "p1"`},
+		{bound, performatives.Accept, "p2", ""},
+		{bound, performatives.Accept, "p3", `limited to the proposal "p1"`},
+		{bound, performatives.Counter, "p3", `limited to the proposal "p1"`},
+		{bound, performatives.Inform, "p3", `limited to the proposal "p1"`},
 		{bound, performatives.Inform, "", ""},
 		{bound, performatives.Propose, "", `limited to the proposal "p1"`},
 		{advisory, performatives.Query, "", "advisory authority allows [INFORM OBSERVE]"},
 		{advisory, performatives.Observe, "", ""},
 	} {
-		err := test.grant.Can(test.act, test.line)
+		err := test.grant.Can(test.act, test.line, counters)
 		if (err == nil) != (test.why == "") || err != nil && !strings.Contains(err.Error(), test.why) {
-			t.Errorf("%s of %q with %s bound to %q: got %v, want %q", test.act, test.line, test.grant.Authority, test.grant.Line, err, test.why)
+			t.Errorf("%s of %q with %s bound to %q: got %v, want %q", test.act, test.line, test.grant.Authority, test.grant.Offer, err, test.why)
 		}
 	}
 }
@@ -199,7 +205,7 @@ func TestNeverWider(t *testing.T) {
 		g := delegation.Grant{
 			ID:        delegation.ID(rapid.StringMatching(`d[0-9]{1,3}`).Draw(t, "id")),
 			Authority: delegation.Authority(rapid.Uint8Range(1, 3).Draw(t, "authority")),
-			Line:      rapid.SampledFrom([]string{"", "p1", "p2"}).Draw(t, "line"), Status: delegation.Active,
+			Offer:     rapid.SampledFrom([]string{"", "p1", "p2", "p3"}).Draw(t, "offer"), Status: delegation.Active,
 		}
 		if s := rapid.IntRange(-2, 5).Draw(t, "until"); s > 0 {
 			g.Until = noon.Add(time.Duration(s) * time.Second)
@@ -213,7 +219,7 @@ func TestNeverWider(t *testing.T) {
 			if n := rapid.IntRange(-1, 4).Draw(t, "maxDepth"); n >= 0 {
 				maxDepth = &n
 			}
-			child, err := delegation.Narrow(holds, anyGrant.Draw(t, "ask"), maxDepth)
+			child, err := delegation.Narrow(holds, anyGrant.Draw(t, "ask"), maxDepth, counters)
 			if err != nil {
 				continue
 			}
@@ -225,8 +231,8 @@ func TestNeverWider(t *testing.T) {
 				continue
 			}
 			for _, act := range performatives.All() {
-				for _, line := range []string{"", "p1", "p2"} {
-					if child.Can(act, line) == nil && holds.Can(act, line) != nil {
+				for _, line := range []string{"", "p1", "p2", "p3"} {
+					if child.Can(act, line, counters) == nil && holds.Can(act, line, counters) != nil {
 						t.Fatalf("%+v may %s %q, and %+v may not", child, act, line, *holds)
 					}
 				}

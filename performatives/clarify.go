@@ -14,7 +14,8 @@ type ClarifyBody struct {
 type Question struct {
 	Field    string           `json:"field" jsonschema:"minLength=1,description=Dotted path into the offer's body\\, such as terms.storageLimit"`
 	Question string           `json:"question" jsonschema:"minLength=1"`
-	Options  []jsontext.Value `json:"options,omitzero" jsonschema:"description=The answer is one of them"`
+	Options  []jsontext.Value `json:"options,omitzero" jsonschema:"description=Suggested answers"`
+	Strict   bool             `json:"strict,omitzero" jsonschema:"description=The answer is one of the options"`
 }
 
 var _ = enter("CLARIFY", Information, func() Body { return new(ClarifyBody) })

@@ -7,8 +7,8 @@ type InvitationTerms struct {
 	Schemas             []string        `json:"schemas,omitzero" jsonschema:"format=asp-id,description=The terms schemas that offers may name"`
 	Participants        []Agent         `json:"participants,omitzero" jsonschema:"format=asp-principal,description=Who is invited besides the recipient"`
 	Mode                string          `json:"mode,omitzero" jsonschema:"format=asp-id,description=By default asp/1"`
-	MaxDuration         int64           `json:"maxDuration,omitzero" jsonschema:"minimum=1,maximum=2592000000,description=Milliseconds\\, by default 1 h\\, at most 30 d"`
-	InvitationTimeoutMs int64           `json:"invitationTimeoutMs,omitzero" jsonschema:"minimum=1,maximum=2592000000,description=Milliseconds\\, by default 30 s"`
+	MaxDuration         int64           `json:"maxDuration,omitzero" jsonschema:"minimum=1,maximum=2592000000,description=Milliseconds\\, from the acceptance on\\, by default 24 h\\, at most 30 d"`
+	InvitationTimeoutMs int64           `json:"invitationTimeoutMs,omitzero" jsonschema:"minimum=1,maximum=2592000000,description=Milliseconds\\, by default 24 h"`
 	Policy              Object          `json:"policy,omitzero" jsonschema:"type=object,description=Parameters of the mode"`
 	SeedAssessment      *SeedAssessment `json:"seedAssessment,omitzero" jsonschema:"description=What a matchmaker thought of the match\\, shown to both sides"`
 }

@@ -55,8 +55,12 @@ func (t *Command) acceptFor(side performatives.Agent) {
 			o.Status = Accepted
 		}
 	})
-	if t.Phase == Invited {
-		t.answered(side)
+	if t.Phase != Invited {
+		return
+	}
+	t.answered(side)
+	if everyInviteeAccepted(&t.State) && !t.Before(3) { // the duration counts from now on
+		t.duration = t.duration.Add(t.Now.Sub(t.Created))
 	}
 }
 

@@ -61,6 +61,9 @@ func (t *Command) answers(id string) error {
 // offer judges a new offer: its id, whom it is for, its schema, the mode's rules.
 func (t *Command) offer(o *Offer) error {
 	t.offering = o
+	if !t.Before(3) && !o.Expires.IsZero() && !t.Now.Before(o.Expires) {
+		return Refuse(StaleTimestamp, "validUntil has passed, so nobody could answer the offer")
+	}
 	if o.Expires.IsZero() && t.Mode.Validity != nil {
 		o.Expires = t.Now.Add(t.Mode.Validity(&t.State))
 	}
@@ -175,7 +178,7 @@ func (t *Command) put(o *Offer) {
 	t.live = t.live.With(o.ID, o)
 	if o.Kind == aProposal {
 		o.openAs = termsKey(o.Side, o.Terms) + expiryKey(o)
-		t.openTerms = t.openTerms.Set(o.openAs, o.ID)
+		t.openTerms, t.threads = t.openTerms.Set(o.openAs, o.ID), t.threads.Set(t.threadKey(o)+expiryKey(o), o.ID)
 		if !o.Expires.IsZero() {
 			t.expiries = t.expiries.Set(expiryKey(o), o.ID)
 			if expiryKey(o) < t.compacted {
@@ -200,7 +203,7 @@ func (t *Command) change(id string, edit func(*Offer)) {
 		t.unawait(id)
 		t.Last.ended = append(t.Last.ended, id)
 		if o.Kind == aProposal {
-			t.openTerms = t.openTerms.Delete(o.openAs)
+			t.openTerms, t.threads = t.openTerms.Delete(o.openAs), t.threads.Delete(t.threadKey(&o)+expiryKey(&o))
 		}
 		if !o.Expires.IsZero() {
 			t.expiries = t.expiries.Delete(expiryKey(&o))

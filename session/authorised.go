@@ -77,7 +77,7 @@ func (t *Command) withinGrant() error {
 	if t.about != nil && (t.about.ID == t.Grant.ID || t.Act == performatives.Withdraw) {
 		return nil
 	}
-	if err := t.Grant.Can(t.Act, t.line()); err != nil {
+	if err := t.Grant.Can(t.Act, t.subject(), t.counters); err != nil && !t.mayAsk() {
 		return t.exceeded(err)
 	}
 	if body, ok := t.Message.Body.(*performatives.DelegateBody); ok {
@@ -91,15 +91,34 @@ func (t *Command) exceeded(err error) error {
 		With(map[string]any{"delegationId": t.Grant.ID, "authority": t.Grant.Authority.String(), "allows": actNames(t.Grant.Authority.Acts())})
 }
 
-// line is the first proposal of the line of counters that the act is about.
-func (t *Command) line() string {
-	switch {
-	case t.Offer != nil:
-		return t.Offer.Line
-	case t.question != nil:
-		if o, ok := t.State.Offer(t.question.Offer); ok {
-			return o.Line
-		}
+// mayAsk reports whether the act is an ESCALATE of a limited delegate, which formats before 3 allow.
+func (t *Command) mayAsk() bool {
+	return t.Act == performatives.Escalate && t.Grant.Authority == delegation.Limited && t.Before(3)
+}
+
+// subject is the offer that the act is about; before format 3, the first one of its line of counters.
+func (t *Command) subject() string {
+	o := t.Offer
+	if o == nil && t.question != nil {
+		o, _ = t.State.Offer(t.question.Offer)
 	}
-	return ""
+	switch {
+	case o == nil:
+		return ""
+	case t.Before(3):
+		return o.Line
+	}
+	return o.ID
+}
+
+// counters reports whether an offer is another one, or counters it, directly or not.
+func (s *State) counters(id, other string) bool {
+	for id != other {
+		o, ok := s.Offer(id)
+		if !ok || !o.IsProposal() || o.Supersedes == "" {
+			return false
+		}
+		id = o.Supersedes
+	}
+	return true
 }

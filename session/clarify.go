@@ -45,7 +45,9 @@ func clarified(t *Command) {
 		if !slices.Contains(q.Open, asked.Field) {
 			q.Open = append(q.Open, asked.Field)
 		}
-		q.offers(asked)
+		if asked.Strict || t.Before(3) {
+			q.offers(asked)
+		}
 	}
 	t.questions, t.asking = t.questions.With(q.ID, q), t.asking.With(q.ID, true)
 	t.change(t.Offer.ID, func(o *Offer) {

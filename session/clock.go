@@ -72,7 +72,9 @@ func (s *State) others(all []Deadline, at time.Time) []Deadline {
 	if s.Phase == Idle || s.Phase.Over() {
 		return nil
 	}
-	all = append(all, Deadline{Code: SessionTimeout, At: s.wall(s.duration, at), Ends: true, To: Failed})
+	if s.Phase != Invited || s.Policy.Format < 3 {
+		all = append(all, Deadline{Code: SessionTimeout, At: s.wall(s.duration, at), Ends: true, To: Failed})
+	}
 	if s.Phase == Invited {
 		all = append(all, Deadline{Code: InvitationTimeout, At: s.wall(s.answerBy, at), Ends: true, Ref: s.invitation.ID, To: Failed})
 	}

@@ -31,8 +31,8 @@ func (t *Command) narrows(body *performatives.DelegateBody) error {
 	grant, err := delegation.Narrow(t.Grant, delegation.Grant{
 		ID: delegation.ID(t.Message.ID), From: t.From.Agent, To: body.TargetAgent,
 		Authority: delegation.ParseAuthority(body.Authority), Scope: body.Scope,
-		Line: t.line(), Until: t.until(body.ValidUntil), Sequence: t.Next,
-	}, body.MaxDepth)
+		Offer: t.subject(), Until: t.until(body.ValidUntil), Sequence: t.Next,
+	}, body.MaxDepth, t.counters)
 	if err != nil {
 		return t.exceeded(err)
 	}

@@ -26,6 +26,12 @@ package session
 //   - A path that can mean two places, such as a.b for {"a":{"b":1},"a.b":2}, has no readable amount.
 //   - No offer has terms.private.
 //   - A ruling may be narrowed to a thread.
+//   - Only the options of a strict question bind its answer.
+//   - A limited delegate does not ESCALATE.
+//   - A delegation for a proposal reaches what counters it, not what it counters nor its siblings.
+//   - In asp/1 a PROPOSE supersedes what is open in its thread.
+//   - A session's duration counts from the acceptance of its invitation.
+//   - An offer whose validUntil has passed is refused.
 func (t *Command) Before(format int) bool {
 	policy := t.Policy
 	if t.Phase == Idle {

@@ -124,7 +124,7 @@ func (t *Command) answeredQuestions(id string) []Question {
 	return found
 }
 
-// chooses refuses an answer that is none of the options which a question offered.
+// chooses refuses an answer that is none of the options which a strict question offered.
 func (t *Command) chooses() error {
 	inform, ok := t.Message.Body.(*performatives.InformBody)
 	if !ok || len(t.answerings) == 0 || t.Before(2) {

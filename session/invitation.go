@@ -13,8 +13,8 @@ import (
 
 // Defaults and bounds of an invitation (PROTOCOL.md §5).
 const (
-	DefaultInvitationTimeout = 30 * time.Second
-	DefaultMaxDuration       = time.Hour
+	DefaultInvitationTimeout = 24 * time.Hour
+	DefaultMaxDuration       = 24 * time.Hour
 	LongestDuration          = 30 * 24 * time.Hour
 )
 
@@ -166,7 +166,8 @@ func (t *Command) openSession() {
 }
 
 // agree puts the terms of the newest invitation in force; its duration counts
-// from the session's first entry, the time to answer from the invitation.
+// from the acceptance, before format 3 from the session's first entry, the time
+// to answer from the invitation.
 func (t *Command) agree(from time.Time) {
 	t.Agreed = t.opening
 	ms := func(asked, byDefault int64) time.Duration {

@@ -36,6 +36,8 @@ type Mode struct {
 	// After follows every accepted act. It may carry the session further.
 	After func(*Command)
 
+	// Retires says whether a PROPOSE supersedes what is open in its thread. Nil is no.
+	Retires func(*State) bool
 	// Confirms says that an ACCEPT of a proposal waits for humans, by Command.Confirm. Nil
 	// waits for nobody.
 	Confirms func(*State) bool

@@ -1,6 +1,9 @@
 package session
 
 import (
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -33,8 +36,36 @@ func proposed(t *Command) {
 	if t.Phase == Idle {
 		t.invitation = t.offering
 		t.openSession()
+	} else if retires := t.Mode.Retires; retires != nil && retires(&t.State) && !t.Before(3) {
+		t.retire()
 	}
 	t.put(t.offering)
+}
+
+// retire supersedes the proposals that are open in the thread of a new one. Expired ones are before
+// them, and are not looked at.
+func (t *Command) retire() {
+	key := t.threadKey(t.offering)
+	it := t.threads.Iterator()
+	for it.Seek(key + expiryTime(t.Now.Add(1))); ; {
+		k, id, ok := it.Next()
+		if !ok || !strings.HasPrefix(k, key) {
+			return
+		}
+		t.SetStatus(id, Superseded)
+	}
+}
+
+// threadKey is the type and subject of a proposal and, of several principals, between whom it is. One
+// for everybody stands beside those of others, such as the answers to a call.
+func (s *State) threadKey(o *Offer) string {
+	key := strconv.Quote(o.Type) + strconv.Quote(o.Subject)
+	if s.principals == 2 {
+		return key
+	}
+	sides := []string{string(o.Side), string(o.To)}
+	slices.Sort(sides)
+	return key + strings.Join(sides, " ") + " "
 }
 
 // offersBound limits a PROPOSE by its own terms. Before format 3 one that named nothing

@@ -120,7 +120,7 @@ func (c *conversation) compose(verb string, words, to []string, object string) (
 		}
 		b["proposalId"], b["type"], b["subject"], b["terms"] = arg(0), performatives.SessionInvitation, "a talk", terms
 	case "PROPOSE":
-		b["proposalId"], b["type"], b["subject"], b["terms"], merge = arg(0), "service-agreement", "a service", given, false
+		b["proposalId"], b["type"], b["subject"], b["terms"], merge = arg(0), "service-agreement", "service "+arg(0), given, false
 	case "COUNTER":
 		b["proposalId"], b["referenceId"], b["terms"], merge = arg(0), ref(1), given, false
 	case "ACCEPT", "WITHDRAW":

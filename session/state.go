@@ -46,6 +46,7 @@ type State struct {
 	live       persist.Table[string, *Offer]        // offers whose status is Open; some of them have expired
 	past       persist.Table[string, *Offer]        // all others
 	openTerms  *immutable.SortedMap[string, string] // open offers by side, terms and when they expire
+	threads    *immutable.SortedMap[string, string] // … by type, subject and when they expire
 	expiries   *immutable.SortedMap[string, string] // … by when they expire
 	awaited    *immutable.SortedMap[string, string] // messages that ask for an answer within a time, by when
 	questions  persist.Table[string, *Question]
@@ -82,7 +83,7 @@ func New(id performatives.SessionID, modes Modes) State {
 	return State{
 		ID: id, Head: performatives.NoHash, modes: modes,
 		expiries: immutable.NewSortedMap[string, string](nil), openTerms: immutable.NewSortedMap[string, string](nil),
-		awaited: immutable.NewSortedMap[string, string](nil),
+		threads: immutable.NewSortedMap[string, string](nil), awaited: immutable.NewSortedMap[string, string](nil),
 	}
 }
 
@@ -163,11 +164,12 @@ const (
 	Accepted
 	Rejected
 	Countered
+	Superseded // by a PROPOSE in its thread
 	WithdrawnOffer
 	Expired
 )
 
-var statusNames = [...]string{"open", "accepted", "rejected", "countered", "withdrawn", "expired"}
+var statusNames = [...]string{"open", "accepted", "rejected", "countered", "superseded", "withdrawn", "expired"}
 
 func (s Status) String() string { return statusNames[s] }
 

@@ -22,7 +22,7 @@ func checkCommand() *cobra.Command {
 		Long: `A check is a delegation to the principal of --as: an agent asks a specialist, often
 a human, to look at an offer. It is named by its session, or by a unique prefix
 of that. The authority of the delegation says what may be sent: advisory answers
-and remarks, limited also asks and escalates, full also accepts, rejects,
+and remarks, limited also asks, full also accepts, rejects, escalates,
 counters and delegates. The same is on the pages of the inbox, under Checks.`,
 	}, checkLs(), checkShow(), checkJoin(), checkDecline(), checkAnswer(), checkAsk(),
 		checkAccept(), checkReject(), checkCounter(), checkEscalate(), checkDelegate()))

@@ -66,7 +66,7 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 		flags.Var(milliseconds(&s.Policy.EscalationMedium, 4*time.Hour), "escalation-medium", "time to answer an escalation of medium urgency")
 		flags.Var(milliseconds(&s.Policy.EscalationHigh, time.Hour), "escalation-high", "time to answer an escalation of high urgency")
 		flags.Var(milliseconds(&s.Policy.EscalationCritical, 15*time.Minute), "escalation-critical", "time to answer an escalation of critical urgency")
-		flags.Var(milliseconds(&s.Policy.InvitationTimeout, 30*time.Second), "invitation-timeout", "time to answer an invitation that sets no timeout")
+		flags.Var(milliseconds(&s.Policy.InvitationTimeout, session.DefaultInvitationTimeout), "invitation-timeout", "time to answer an invitation that sets no timeout")
 		flags.Var(milliseconds(&s.Policy.ParkedTimeout, session.DefaultParked), "parked-timeout", "time that a turn waits before its principal's standby may take it")
 		flags.DurationVar(&s.Claim, "claim-timeout", turns.DefaultTimeout, "time that an agent has to answer a turn that it picked up, after which the turn waits again")
 	})

@@ -169,7 +169,7 @@ func TestSuspended(t *testing.T) {
 	w.must("a", "Accept", "s1", `{"proposalId":"p1"}`)
 	p := &pb.ProposalPayload{}
 	testkit.Must(t, proto.Unmarshal(w.reads("a", sessionID("s1"), 1, 1)[0].GetPayload(), p))
-	if want := (&pb.ProposalPayload{ProposalId: "p1", Title: "support", Details: []byte(`{"price":7}`)}); !proto.Equal(p, want) {
+	if want := (&pb.ProposalPayload{ProposalId: "p1", Title: "support p1", Details: []byte(`{"price":7}`)}); !proto.Equal(p, want) {
 		t.Errorf("the proposal is %v, want %v", p, want)
 	}
 }

@@ -22,7 +22,8 @@ func All() session.Modes {
 }
 
 // ASP is asp/1, the default: offers are answered by the side that they are
-// addressed to, a counter retires what it replaces, questions pause.
+// addressed to, a counter retires what it replaces and a proposal what is open in its thread,
+// questions pause.
 var ASP = &session.Mode{
 	Name: session.DefaultMode,
 	Min:  2, Max: 1000,
@@ -31,12 +32,16 @@ var ASP = &session.Mode{
 	Offering:   []session.Rule{session.NotRepeated},
 	Answering:  []session.Rule{session.NotOwn, session.Addressed, session.StillOpen, session.NothingPending},
 	Committing: []session.Rule{session.AcceptedFirst},
+	Retires:    func(s *session.State) bool { return s.Own != alternatives(true) },
 	Binds:      true,
 }
 
-// openASP: asp/1 has no parameters of its own.
+// alternatives says that offers of one type and subject stand side by side.
+type alternatives bool
+
 func openASP(_ *session.Command, policy jsontext.Value) (any, error) {
 	p := readPolicy(policy)
 	p.publish()
-	return nil, p.judged()
+	own := alternatives(p.truth("alternatives", false))
+	return own, p.judged()
 }

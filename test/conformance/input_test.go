@@ -295,7 +295,7 @@ func TestLongAnswer(t *testing.T) {
 	_, nc := dev(t)
 	session := open(t, nc)
 	for i := range 6 {
-		body := fmt.Sprintf(`{"proposalId":"p%d","type":"x","subject":"x","terms":{"n":%d,"x":%q}}`, i, i, strings.Repeat("x", 200<<10))
+		body := fmt.Sprintf(`{"proposalId":"p%d","type":"x","subject":"x%d","terms":{"n":%d,"x":%q}}`, i, i, i, strings.Repeat("x", 200<<10))
 		accepted(t, ask(t, nc, submitSubject(alpha, session), []byte(envelope(session, alpha, "PROPOSE", body))))
 	}
 	m := ask(t, nc, "asp.agent."+token(alpha)+".api.session.get", []byte(`{"sessionId":"`+session+`"}`))

@@ -114,7 +114,7 @@ func Invitation(with ...performatives.Agent) performatives.Body {
 
 // Offer proposes a price.
 func Offer(id string, price int) performatives.Body {
-	return &performatives.ProposeBody{ProposalID: id, Type: "service-agreement", Subject: "support", Terms: fmt.Appendf(nil, `{"price":%d}`, price)}
+	return &performatives.ProposeBody{ProposalID: id, Type: "service-agreement", Subject: "support " + id, Terms: fmt.Appendf(nil, `{"price":%d}`, price)}
 }
 
 // Fact tells a fact.
