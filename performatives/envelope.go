@@ -91,7 +91,51 @@ func Read(data []byte) (*Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	return readCanonical(canonical)
+	m, err := readCanonical(canonical)
+	if err != nil {
+		return nil, err
+	}
+	return m, m.envelope.published()
+}
+
+// envelopesMembers are those that the published schema of an envelope has, and theirs.
+var envelopesMembers = map[string][]string{
+	"version": nil, "messageId": nil, "sessionId": nil, "timestamp": nil, "performative": nil, "broker": nil, "sequenceNumber": nil,
+	"sender": {"agentId", "orgId"}, "recipient": {"agentId", "orgId"}, "content": {"body", "context", "mimeType"},
+	"constraints": {"maxResponseTimeMs", "requiredTrustScore", "allowedPerformatives"},
+}
+
+// published refuses what the published schema does not have. It is in transcripts of earlier
+// brokers, so whoever reads entries does not ask.
+func (d document) published() error {
+	for _, f := range d {
+		name := string(f.text[1 : f.name-1])
+		inner, known := envelopesMembers[name]
+		if !known {
+			continue
+		}
+		if f.value().Kind() == 'n' {
+			return malformed("/"+name, "is null; leave it out")
+		}
+		if inner == nil || f.value().Kind() != '{' {
+			continue
+		}
+		var room [4]member
+		members, err := split(room[:0], f.value())
+		if err != nil {
+			return malformed("/"+name, "not I-JSON")
+		}
+		for _, m := range members {
+			at := string(m.text[1 : m.name-1])
+			if name == "sender" && at == "trustScore" {
+				return malformed("/sender/trustScore", "is the registry's to say")
+			}
+			if m.value().Kind() == 'n' && slices.Contains(inner, at) {
+				return malformed("/"+name+"/"+at, "is null; leave it out")
+			}
+		}
+	}
+	return nil
 }
 
 func readCanonical(canonical jsontext.Value) (*Message, error) {

@@ -181,6 +181,32 @@ func TestTheBrokersFields(t *testing.T) {
 	}
 }
 
+// TestPublished is PROTOCOL.md §3: what is stored fits the published schemas, so null is refused
+// wherever they have none; so is a trust score of the sender's own.
+func TestPublished(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{
+		"/recipient", "/recipient/agentId", "/recipient/orgId", "/broker", "/constraints", "/content/mimeType", "/sender/orgId",
+		"/constraints/maxResponseTimeMs", "/constraints/requiredTrustScore", "/constraints/allowedPerformatives",
+	} {
+		var whole string
+		if strings.HasPrefix(path, "/recipient/") {
+			whole = edit(t, "/recipient", map[string]any{"agentId": "agent://widgets.co/beta", path[len("/recipient/"):]: null{}})
+		} else {
+			whole = edit(t, path, null{})
+		}
+		_, err := Read([]byte(whole))
+		wantMalformed(t, err, path)
+	}
+	_, err := Read([]byte(edit(t, "/sender/trustScore", 99)))
+	wantMalformed(t, err, "/sender/trustScore")
+	for _, own := range []string{"/x-trace", "/sender/name", "/content/note"} {
+		if _, err := Read([]byte(edit(t, own, null{}))); err != nil {
+			t.Errorf("%s is the sender's own: %v", own, err)
+		}
+	}
+}
+
 // TestTheLinkIsAPair is PROTOCOL.md §3: sequenceNumber and previousHash come
 // together or not at all.
 func TestTheLinkIsAPair(t *testing.T) {
@@ -212,7 +238,6 @@ func TestRecipient(t *testing.T) {
 		{map[string]any{"agentId": string(beta), "orgId": "org_w", "more": 1}, beta},
 		{"human://acme.com/alice", "human://acme.com/alice"},
 		{nil, ""},
-		{null{}, ""},
 	} {
 		m, err := Read([]byte(edit(t, "/recipient", tt.value)))
 		if err != nil || m.Recipient != tt.want {
