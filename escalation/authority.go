@@ -93,6 +93,11 @@ type Excess struct {
 // Expired reports whether the authority has ended at a time.
 func (b *Bound) Expired(at time.Time) bool { return b.ValidUntil != nil && !at.Before(*b.ValidUntil) }
 
+// SaysHowMuch reports whether the bound is in force and limits money, or allows exact terms.
+func (b *Bound) SaysHowMuch(at time.Time) bool {
+	return b != nil && !b.Expired(at) && (b.TermsHash != "" || slices.ContainsFunc(b.limits(), limit.money))
+}
+
 // Denies finds the denial of what a pledge agrees to. A pledge that names no offer
 // cannot be told from what was denied.
 func (b *Bound) Denies(p Pledge) (Denial, bool) {

@@ -48,11 +48,13 @@ type Member struct {
 	Kind        string      `json:"kind"`             // system, personal, human or broker
 	Authority   string      `json:"authority"`        // principal, full, limited, advisory, standby, decide or broker
 	TrustScore  *float64    `json:"trustScore,omitzero"`
-	Limited     bool        `json:"limited,omitzero"`          // of a human who may decide: there is a ceiling
-	Standby     Agent       `json:"standby,omitzero"`          // of a principal: who may take turns that it leaves waiting
-	Conformance string      `json:"conformanceLevel,omitzero"` // minimal of an agent that only exchanges information
-	Policy      *Policy     `json:"policy,omitzero"`           // of the broker: what it promises for the session's life
-	Route       *Route      `json:"route,omitzero"`            // of the broker: who decides the escalation that the entry opens, or rules on
+	Limited     bool        `json:"limited,omitzero"`             // of a human who may decide: there is a ceiling
+	Standby     Agent       `json:"standby,omitzero"`             // of a principal: who may take turns that it leaves waiting
+	Conformance string      `json:"conformanceLevel,omitzero"`    // minimal of an agent that only exchanges information
+	MaxValue    *float64    `json:"maxTransactionValue,omitzero"` // the most that it may agree to, by its card
+	Currency    string      `json:"currency,omitzero"`            // of that
+	Policy      *Policy     `json:"policy,omitzero"`              // of the broker: what it promises for the session's life
+	Route       *Route      `json:"route,omitzero"`               // of the broker: who decides the escalation that the entry opens, or rules on
 
 	Limits  []Limit        `json:"-"` // of a human who may decide, as the registry has them
 	Context jsontext.Value `json:"-"` // the context of its card (CCC), as the registry has it

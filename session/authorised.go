@@ -1,6 +1,8 @@
 package session
 
 import (
+	"slices"
+
 	"github.com/parley-asp/parley/delegation"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
@@ -31,6 +33,9 @@ func (t *Command) authorised() error {
 		if t.Phase != Escalated && !approverActs[t.Act] {
 			return Refuse(AuthorityExceeded, "you are here to decide escalations; besides a resolution you may send INFORM, QUERY and OBSERVE")
 		}
+	}
+	if err := t.withinCard(); err != nil {
+		return err
 	}
 	if err := t.withinRuling(); err != nil {
 		return err
@@ -82,6 +87,34 @@ func (t *Command) withinGrant() error {
 	}
 	if body, ok := t.Message.Body.(*performatives.DelegateBody); ok {
 		return t.narrows(body)
+	}
+	return nil
+}
+
+// withinCard holds the sender, and the side that it acts for, to the most that their cards let
+// them agree to, unless a human has said how much it may be. What names no amount is not above it.
+func (t *Command) withinCard() error {
+	agrees := acts[t.Act].agrees
+	if agrees == nil || t.about != nil || t.Phase < Introduced || t.Before(3) {
+		return nil
+	}
+	ruled, _ := t.bounds.Get(t.Side)
+	for _, a := range slices.Compact([]performatives.Agent{t.From.Agent, t.Side}) {
+		p, _ := t.parties.Get(a)
+		if p.MaxValue == nil {
+			continue
+		}
+		most := &escalation.Bound{RulingsAuthority: performatives.RulingsAuthority{MaxAmount: p.MaxValue, Currency: p.Currency}, Strict: true}
+		pledge, _ := agrees(t, most)
+		more := most.Exceeded(pledge)
+		if more == nil || more.Amount == nil && more.Path == "" || ruled.For(pledge).SaysHowMuch(t.At) {
+			continue
+		}
+		says := map[string]any{"agentId": a, "maxTransactionValue": p.MaxValue, "currency": p.Currency}
+		if more.Amount != nil {
+			says["amount"] = more.Amount
+		}
+		return Refuse(AuthorityExceeded, "the card of %s allows %s, and of this %s %s; or ESCALATE for more", a, most, t.Act, more.Why).With(says)
 	}
 	return nil
 }

@@ -201,6 +201,17 @@ func (c *conversation) perform(said string, words []string) ([]string, error) {
 		member.Limited, member.Limits = true, append(slices.Clip(member.Limits), l)
 		c.registry[principals[words[1]]] = member
 		return nil, nil
+	case "most": // most beta 100 USD: on its card
+		if len(words) != 4 {
+			return nil, errors.New("at most how much of what for whom?")
+		}
+		member := c.registry[principals[words[1]]]
+		member.MaxValue = new(float64)
+		if _, err := fmt.Sscan(words[2]+" "+words[3], member.MaxValue, &member.Currency); err != nil {
+			return nil, err
+		}
+		c.registry[principals[words[1]]] = member
+		return nil, nil
 	case "route":
 		return nil, c.routes(words[1:])
 	case "transfer": // transfer 2: to the second level

@@ -31,6 +31,7 @@ package session
 //   - A delegation for a proposal reaches what counters it, not what it counters nor its siblings.
 //   - In asp/1 a PROPOSE supersedes what is open in its thread.
 //   - A session's duration counts from the acceptance of its invitation.
+//   - The maxTransactionValue of a card binds its agent.
 //   - An offer whose validUntil has passed is refused.
 func (t *Command) Before(format int) bool {
 	policy := t.Policy

@@ -158,7 +158,10 @@ func (r *Registry) Member(a performatives.Agent) (performatives.Member, bool) {
 func (r *Registry) member(c api.Card) performatives.Member {
 	m := performatives.Member{
 		Agent: c.Agent, Key: c.Key, Kind: c.Kind, Authority: performatives.AuthorityPrincipal, TrustScore: c.Registry.TrustScore,
-		Standby: c.Standby, Context: c.CCC, DID: c.Registry.DID,
+		Standby: c.Standby, Context: c.CCC, DID: c.Registry.DID, MaxValue: c.MaxTransactionValue,
+	}
+	if m.MaxValue != nil {
+		m.Currency = c.Currency
 	}
 	if level := ""; json.Unmarshal(c.ConformanceLevel, &level) == nil && strings.EqualFold(level, performatives.Minimal) && !c.Agent.IsHuman() {
 		m.Conformance = performatives.Minimal
