@@ -166,10 +166,13 @@ func (s *Session) SayOnce(ctx context.Context, sender performatives.Agent, act, 
 // Code submits an act and returns the code of its refusal, "" if it is accepted.
 func (s *Session) Code(sender performatives.Agent, act, body string) string {
 	s.witness.Helper()
-	m, err := s.witness.nc.Request(api.Submit(sender, s.ID), s.promise(sender, act, body, nil).envelope, testkit.Patience)
-	if err != nil {
-		s.witness.Fatal(err)
-	}
+	p := s.promise(sender, act, body, nil)
+	var m *nats.Msg
+	testkit.Eventually(s.witness, "the act is answered", func() (answered bool) { // an answer may be lost with a connection
+		var err error
+		m, err = s.witness.nc.Request(api.Submit(sender, s.ID), p.envelope, 5*time.Second)
+		return err == nil
+	})
 	var refused api.ErrorReply
 	if err := json.Unmarshal(m.Data, &refused); err != nil {
 		s.witness.Fatal(err)
