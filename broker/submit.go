@@ -86,6 +86,9 @@ func (b *Broker) submit(queue, id performatives.SessionID, sender performatives.
 			b.submit(id, id, sender, envelope, release, answer)
 			return
 		}
+		if n := len(l.unapplied); err == nil && n > 0 {
+			b.chargeCopies(sender, len(envelope), l.unapplied[n-1].to)
+		}
 		release() // whoever has the answer may ask the next
 		answer(accepted, err)
 		var refusal *session.Refusal
@@ -94,9 +97,6 @@ func (b *Broker) submit(queue, id performatives.SessionID, sender performatives.
 		}
 		if err == nil {
 			b.reaches(answered)
-		}
-		if n := len(l.unapplied); err == nil && n > 0 {
-			b.chargeCopies(sender, len(envelope), l.unapplied[n-1].to)
 		}
 		switch {
 		case len(l.unapplied) > 0:
