@@ -71,7 +71,7 @@ bench-peers: ## parley and PostgreSQL behind an HTTP API, in turns; BENCH="--rou
 	dist/peers $(BENCH)
 micro: ## every Go benchmark; BENCH=<regexp> picks some
 	go test -run '^$$' -bench '$(or $(BENCH),.)' -benchmem ./...
-fuzz: ## each fuzz target for FUZZTIME (3s)
+fuzz: ## each fuzz target for FUZZTIME (2s)
 	@.ci/run fuzz
 
 .PHONY: ci

@@ -121,7 +121,7 @@ func TestArchive(t *testing.T) {
 func TestArchiveFsynced(t *testing.T) {
 	t.Parallel()
 	w := newShelf(t, archive.Policy{After: time.Millisecond}, func(o *testkit.Options) { o.Sync = 0 })
-	for range 4 {
+	for range max(1, testkit.Amount(4)) {
 		all := w.deals(6, 0)
 		w.holds(api.SessionsStream, 0)
 		all = append(all, w.deals(0, 1)...)

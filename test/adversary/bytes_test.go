@@ -18,7 +18,11 @@ import (
 func TestFillingUp(t *testing.T) {
 	t.Parallel()
 	clock := testkit.StoppedClock(time.Now()) // however slowly the offers come, they use up one minute's quota
-	w := newWorld(t, func(o *testkit.Options) { o.Now, o.Limits.Rate = clock.Now, 1e6 })
+	largest, quota := testkit.Amount(limits.DefaultSessionBytes), testkit.Amount(limits.DefaultPrincipalBytes)
+	w := newWorld(t, func(o *testkit.Options) {
+		o.Now, o.Limits.Rate = clock.Now, 1e6
+		o.Limits.SessionBytes, o.Limits.PrincipalBytes = largest, quota
+	})
 	flood, mate := w.Principal(eve), w.Principal("agent://evil.example/mate")
 	terms := fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", 250_000))
 	// offers fills one session and returns why it could not go on.
@@ -41,11 +45,10 @@ func TestFillingUp(t *testing.T) {
 			}
 			break
 		}
-		if full++; n > limits.DefaultSessionBytes {
+		if full++; n > largest {
 			t.Errorf("a session took %d bytes", n)
 		}
 	}
-	quota := limits.DefaultPrincipalBytes
 	if full == 0 || sent > quota {
 		t.Errorf("%d bytes were taken, of at most %d, and %d sessions were full", sent, quota, full)
 	}

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/testkit"
@@ -31,7 +32,10 @@ func bound(alone time.Duration) time.Duration { return longest + 10*alone }
 // Nothing runs beside it, for it looks at times.
 func TestReaders(t *testing.T) {
 	core, log := observer.New(zap.InfoLevel)
-	w := newWorld(t, func(o *testkit.Options) { o.Log, o.Limits.PrincipalBytes = zap.New(core), -1 })
+	w := newWorld(t, func(o *testkit.Options) {
+		o.Log, o.Limits.PrincipalBytes = zap.New(core), -1
+		o.Limits.SessionBytes = testkit.Amount(limits.DefaultSessionBytes)
+	})
 	reader, mate := w.Principal(eve), w.Principal("agent://evil.example/mate")
 	token := w.Token(api.AddToken{Agent: eve})
 	id := w.Open(reader, mate)
