@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/archive"
 	"github.com/parley-asp/parley/performatives"
@@ -46,6 +44,7 @@ const postponable = 4
 // done.
 func (b *Broker) applySideEffects(ctx context.Context, l *cachedSession) {
 	var failed error
+	begun := time.Now()
 	for i, step := range sideEffects {
 		if i == postponable && failed == nil && b.postpone(l) {
 			l.attempts = 0
@@ -62,14 +61,15 @@ func (b *Broker) applySideEffects(ctx context.Context, l *cachedSession) {
 			b.parts.Members.Applied(d.position)
 		}
 		l.unapplied, l.lagsUntil, l.attempts = nil, time.Time{}, 0
+		b.recovered(l)
 		return
 	}
 	if ctx.Err() != nil {
 		return // a peer, or the next start, recovers it
 	}
 	l.attempts++
-	b.o.Log.Warn("side effects are retried", zap.String("session", string(l.id)), zap.Int("attempt", l.attempts), zap.Error(failed))
-	b.later(l, min(time.Duration(l.attempts)*100*time.Millisecond, 5*time.Second))
+	b.fails(l, begun, failed)
+	b.later(l, min(time.Duration(l.attempts)*100*time.Millisecond, maxRetryPause))
 }
 
 // later schedules one retry of the side effects, for however many reasons.
@@ -106,14 +106,17 @@ func (b *Broker) retrySideEffects(ctx context.Context, l *cachedSession) {
 }
 
 // deliver writes copies of unapplied entries to the inboxes, each entry after the one before
-// it, once for each inbox. If another broker was faster, it reads the ends of the inboxes
-// again and goes on from there.
+// it, once for each inbox. If another broker was faster, or a copy was stored and not
+// acknowledged, it reads the ends of the inboxes again and goes on from there.
 func (b *Broker) deliver(ctx context.Context, l *cachedSession) (err error) {
 	for range maxRaces {
 		if err = b.deliverAll(ctx, l, l.unapplied); err == nil {
 			return nil
 		}
 		l.inboxes = nil
+		for i := range l.unapplied {
+			l.unapplied[i].again = true
+		}
 		if !errors.Is(err, store.ErrConflict) {
 			return err
 		}

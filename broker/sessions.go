@@ -47,6 +47,8 @@ type cachedSession struct {
 	slot          *limits.Slot     // of the act that is being judged
 	indeterminate *cluster.Pending // an append that was not acknowledged
 	attempts      int              // at the side effects, without success
+	failing       time.Time        // since when they fail; zero if they do not
+	handedOver    bool             // peers were asked to apply them
 	retrying      bool             // of the side effects, is scheduled
 	contents
 }

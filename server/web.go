@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"slices"
@@ -123,6 +124,9 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request, data string) {
 	}
 	if why := s.Broker.Parts.Ledger.Trouble(); why != nil {
 		text += "warning: " + why.Error() + "\n"
+	}
+	if _, sessions := s.Broker.Parts.Members.HandedOver(); sessions > 0 {
+		text += fmt.Sprintf("warning: side effects cannot be applied here, and peers are asked to: sessions: %d\n", sessions)
 	}
 	w.Write([]byte(text)) //nolint:errcheck // the client went away
 }

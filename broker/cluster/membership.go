@@ -70,14 +70,17 @@ type Membership struct {
 	work   *background.Group
 
 	mu         sync.Mutex
-	last       uint64            // the newest sequence of the transcript stream that was seen
-	appending  map[*Pending]bool // appends whose outcome is not known yet
-	unapplied  map[uint64]bool   // sequences whose side effects are not applied yet
-	allApplied uint64            // applied by every broker, when the records were last read
-	recovering map[string]bool   // peers whose work is being recovered
-	members    []string          // brokers that are alive
-	acked      time.Time         // when the record was sent that was acknowledged last
-	rejoined   time.Time         // until then this broker counts as isolated
+	last       uint64                                // the newest sequence of the transcript stream that was seen
+	appending  map[*Pending]bool                     // appends whose outcome is not known yet
+	unapplied  map[uint64]bool                       // sequences whose side effects are not applied yet
+	allApplied uint64                                // applied by every broker, when the records were last read
+	recovering map[string]bool                       // peers whose work is being recovered
+	members    []string                              // brokers that are alive
+	handedOver map[performatives.SessionID]uint64    // whose side effects peers are asked to apply, after a sequence
+	handOvers  uint64                                // so far
+	helped     map[performatives.SessionID]time.Time // handed over by peers, when this broker applied them
+	acked      time.Time                             // when the record was sent that was acknowledged last
+	rejoined   time.Time                             // until then this broker counts as isolated
 
 	reconnected time.Time // when another server was tried last
 
@@ -106,6 +109,7 @@ func Open(ctx context.Context, o Options) (*Membership, error) {
 	m := &Membership{
 		o: o, bucket: bucket, work: background.New(), last: info.Last,
 		unapplied: map[uint64]bool{}, appending: map[*Pending]bool{}, recovering: map[string]bool{},
+		handedOver: map[performatives.SessionID]uint64{}, helped: map[performatives.SessionID]time.Time{},
 	}
 	m.owners.Store(OwnersAmong([]string{o.ID}))
 	return m, nil
@@ -267,6 +271,8 @@ func (m *Membership) Heartbeat(ctx context.Context) error {
 	for _, p := range peers {
 		if m.dead(p) {
 			m.startRecovery(p)
+		} else {
+			m.help(p)
 		}
 	}
 	return nil

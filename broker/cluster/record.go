@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
 )
 
 // A record is what a broker says of itself: the sequence up to which the side
@@ -17,6 +18,9 @@ type record struct {
 	Settled uint64            `json:"settled,omitzero"` // Applied, as brokers wrote it up to the end of 2026
 	Ends    map[string]uint64 `json:"ends"`             // of the derived streams at that time
 	Synced  uint64            `json:"synced"`           // what Applied was so long ago that all of it is on disk
+
+	// HandedOver are sessions of which this broker cannot apply side effects, with the sequence after which.
+	HandedOver map[performatives.SessionID]uint64 `json:"handedOver,omitzero"`
 
 	// Restored says that a restore wrote this of the brokers of the backup. None of them is alive.
 	Restored bool `json:"restored,omitzero"`
@@ -76,7 +80,7 @@ func (m *Membership) synced(now time.Time, applied uint64) uint64 {
 
 // write writes this broker's record as it is now.
 func (m *Membership) write(ctx context.Context) error {
-	now := record{Applied: m.applied()}
+	now := record{Applied: m.applied(), HandedOver: m.handedOverNow()}
 	now.Synced = m.synced(m.o.Now(), now.Applied)
 	var err error
 	if now.Ends, err = m.derivedEnds(ctx); err != nil {

@@ -155,7 +155,10 @@ func (g *Gateway) openService() (err error) {
 
 // stats are what micro's own statistics cannot know of answers that come later.
 func (g *Gateway) stats(*micro.Endpoint) any {
-	return map[string]uint64{"answered": g.answered.Load(), "refused": g.refused.Load(), "forwarded": g.forward.answers.Total()}
+	handedOver, _ := g.o.Members.HandedOver()
+	return map[string]uint64{
+		"answered": g.answered.Load(), "refused": g.refused.Load(), "forwarded": g.forward.answers.Total(), "handedOver": handedOver,
+	}
 }
 
 // Forwarded is how many acts were forwarded so far, and how many of them are not answered yet.
