@@ -1,7 +1,10 @@
 package server_test
 
 import (
-	"bytes"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -25,8 +28,10 @@ func TestRestoredIsComplete(t *testing.T) {
 	}
 	nc, stop, err := server.Store(server.Options{Data: from.Data, NATS: from.URL})
 	testkit.Must(t, err)
-	var file bytes.Buffer
-	_, err = backup.Write(t.Context(), nc, nil, &file)
+	file, err := os.Create(filepath.Join(t.TempDir(), "parley.tar"))
+	testkit.Must(t, err)
+	t.Cleanup(func() { file.Close() })
+	_, err = backup.Write(t.Context(), nc, nil, file)
 	testkit.Must(t, err)
 	stop()
 	for name, options := range map[string]func() server.Options{
@@ -43,7 +48,7 @@ func TestRestoredIsComplete(t *testing.T) {
 		}
 		nc, stop, err := server.Store(o)
 		testkit.Must(t, err)
-		_, err = backup.Restore(t.Context(), nc, bytes.NewReader(file.Bytes()), backup.Options{})
+		_, err = backup.Restore(t.Context(), nc, io.NewSectionReader(file, 0, math.MaxInt64), backup.Options{})
 		testkit.Must(t, err)
 		stop()
 		b := testkit.StartBroker(t, o)

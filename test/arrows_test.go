@@ -104,7 +104,7 @@ var places = map[string]place{
 	"server/embedded":     plain("server/login", "api"),
 	"broker":              plain("api", "broker/approvals", "broker/archive", "broker/cluster", "broker/ledger", "broker/limits", "broker/reads", "broker/registry", "broker/sessionlist", "broker/timers", "delegation", "escalation", "internal/background", "performatives", "schemas", "session", "session/agreement/inclusion", "session/modes", "session/transcript", "store"),
 	"inbox":               plain("api", "api/render", "delegation", "escalation", "gateway", "performatives", "session", "session/transcript"),
-	"store/backup":        plain("api"),
+	"store/backup":        plain("api", "internal/background"),
 	"inbox/notify":        plain("escalation", "performatives", "api/render", "api"),
 	"server":              plain("api", "broker", "broker/approvals", "broker/archive", "broker/availability", "broker/cluster", "broker/custody", "broker/hosted", "broker/insights", "broker/ledger", "broker/limits", "broker/proposals", "broker/reads", "broker/registry", "broker/sessionlist", "broker/timers", "broker/turns", "broker/verbs", "discovery", "escalation", "gateway", "gateway/a2a", "gateway/ard", "gateway/bindu", "gateway/http", "gateway/index", "gateway/macp", "gateway/mcp", "gateway/nats", "gateway/oap", "inbox", "inbox/notify", "internal/background", "internal/publicnet", "performatives", "server/embedded", "server/login", "session", "session/agreement", "store", "internal/natslogin"),
 	"api/render":          pure("session/agreement", "discovery", "escalation", "performatives", "session", "session/transcript", "api"),

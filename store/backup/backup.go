@@ -7,7 +7,8 @@
 //	manifest, err := backup.Restore(ctx, nc, file, backup.Options{})
 //
 // The file is a tar of JetStream's own snapshots: messages with their stream sequences and
-// times, consumers and their cursors. The streams are not snapshotted at the same moment,
+// times, consumers and their cursors. Session consumers, which come and go with their readers, are not
+// restored. The streams are not snapshotted at the same moment,
 // but in an order that makes up for it (see Order): first the brokers' records of how far
 // side effects are applied, then derived data, last the transcripts. So all derived data in
 // a backup has its entry in the backup too. Derived data may be missing, but only after the
@@ -24,6 +25,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -32,6 +34,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/background"
 )
 
 // Format is the version of the file format.
@@ -107,8 +110,8 @@ func Order(streams []string) {
 // ours reports whether a stream of the broker's account is one of parley's.
 func ours(name string) bool { return strings.HasPrefix(strings.TrimPrefix(name, "KV_"), "ASP_") }
 
-// Write takes a backup over a connection to the broker's account.
-func Write(ctx context.Context, nc *nats.Conn, keys []File, to io.Writer) (Manifest, error) {
+// Write takes a backup over a connection to the broker's account, into an empty file.
+func Write(ctx context.Context, nc *nats.Conn, keys []File, to *os.File) (Manifest, error) {
 	m := Manifest{Format: Format, At: time.Now().UTC(), Server: nc.ConnectedServerVersion(), Dev: dev(ctx, nc), Keys: []string{}}
 	var err error
 	if m.Streams, err = streams(ctx, nc); err != nil {
@@ -123,17 +126,17 @@ func Write(ctx context.Context, nc *nats.Conn, keys []File, to io.Writer) (Manif
 	if m.Applied, err = applied(ctx, nc, nil); err != nil {
 		return m, err
 	}
-	w := &writer{tar.NewWriter(to), m.At}
+	w := &writer{to, tar.NewWriter(to), m.At}
 	if err := w.json(manifestName, m); err != nil {
 		return m, err
 	}
 	for _, key := range keys {
-		if err := w.file(keysFolder+key.Name, key.Data); err != nil {
+		if err := w.add(keysFolder+key.Name, key.Data); err != nil {
 			return m, err
 		}
 	}
 	for _, name := range m.Streams {
-		if err := w.stream(ctx, nc, name); err != nil {
+		if err := w.snapshot(ctx, nc, name); err != nil {
 			return m, fmt.Errorf("backup: %s: %w", name, err)
 		}
 	}
@@ -166,11 +169,47 @@ func streams(ctx context.Context, nc *nats.Conn) ([]string, error) {
 }
 
 type writer struct {
-	tar *tar.Writer
-	at  time.Time
+	file *os.File
+	tar  *tar.Writer
+	at   time.Time
 }
 
-func (w *writer) file(name string, data []byte) error {
+const (
+	snapshots     = 10 // of a stream, until the server completes one
+	snapshotPause = 500 * time.Millisecond
+)
+
+// errEnded means that the server has ended a snapshot: a consumer went away meanwhile, or its leader did.
+var errEnded = errors.New("the server ended the snapshot")
+
+// snapshot writes a stream, again from where it began if the server ends its snapshot.
+func (w *writer) snapshot(ctx context.Context, nc *nats.Conn, name string) error {
+	if err := w.tar.Flush(); err != nil {
+		return err
+	}
+	begun, err := w.file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return err
+	}
+	for n := 1; ; n++ {
+		err := w.stream(ctx, nc, name)
+		if err == nil || !errors.Is(err, errEnded) || n == snapshots {
+			return err
+		}
+		if err := background.Pause(ctx, snapshotPause); err != nil {
+			return err
+		}
+		if _, err := w.file.Seek(begun, io.SeekStart); err != nil {
+			return err
+		}
+		if err := w.file.Truncate(begun); err != nil {
+			return err
+		}
+		w.tar = tar.NewWriter(w.file)
+	}
+}
+
+func (w *writer) add(name string, data []byte) error {
 	if err := w.tar.WriteHeader(&tar.Header{Name: name, Mode: mode, Size: int64(len(data)), ModTime: w.at, Format: tar.FormatPAX}); err != nil {
 		return err
 	}
@@ -183,7 +222,7 @@ func (w *writer) json(name string, v any) error {
 	if err != nil {
 		return err
 	}
-	return w.file(name, append(data, '\n'))
+	return w.add(name, append(data, '\n'))
 }
 
 // stream writes the chunks of one stream's snapshot as the server sends them.
@@ -206,7 +245,7 @@ func (w *writer) stream(ctx context.Context, nc *nats.Conn, name string) error {
 		return err
 	}
 	if answer.Error != nil {
-		return answer.Error
+		return fmt.Errorf("%w: %w", errEnded, answer.Error)
 	}
 	if err := w.json(streamFolder+name+"/"+configName, answer); err != nil {
 		return err
@@ -214,17 +253,20 @@ func (w *writer) stream(ctx context.Context, nc *nats.Conn, name string) error {
 	s := newSummer()
 	for {
 		m, err := next(ctx, sub)
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			return fmt.Errorf("%w: nothing came for %s", errEnded, chunkTimeout)
+		}
 		if err != nil {
 			return err
 		}
 		if len(m.Data) == 0 {
 			if status := m.Header.Get("Status"); status != "" && status != "204" {
-				return fmt.Errorf("the server ended the snapshot: %s %s", status, m.Header.Get("Description"))
+				return fmt.Errorf("%w: %s %s", errEnded, status, m.Header.Get("Description"))
 			}
 			return w.json(streamFolder+name+"/"+sumName, s.sum())
 		}
 		s.add(m.Data)
-		if err := w.file(fmt.Sprintf("%s%s/%08d", streamFolder, name, s.chunks), m.Data); err != nil {
+		if err := w.add(fmt.Sprintf("%s%s/%08d", streamFolder, name, s.chunks), m.Data); err != nil {
 			return err
 		}
 		if m.Reply != "" { // flow control: the server waits for acknowledgements

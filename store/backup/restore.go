@@ -56,7 +56,15 @@ func Restore(ctx context.Context, nc *nats.Conn, from io.Reader, o Options) (m M
 			return err
 		},
 		chunk: func(_ string, data []byte) error { return send(ctx, nc, to, data) },
-		end:   func(string) error { return send(ctx, nc, to, nil) },
+		end: func(name string) error {
+			if err := send(ctx, nc, to, nil); err != nil {
+				return err
+			}
+			if name == api.InboxStream {
+				return dropSessionConsumers(ctx, nc)
+			}
+			return nil
+		},
 	})
 	if err == nil && slices.Contains(m.Streams, api.LogStream) {
 		err = boundLog(ctx, nc)
@@ -137,6 +145,35 @@ func applied(ctx context.Context, nc *nats.Conn, names *[]string) (least *uint64
 		}
 	}
 	return least, nil
+}
+
+// dropSessionConsumers removes the session consumers from the inboxes that were restored: nobody
+// pulls from them any more.
+func dropSessionConsumers(ctx context.Context, nc *nats.Conn) error {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	stream, err := js.Stream(ctx, api.InboxStream)
+	if err != nil {
+		return err
+	}
+	var expiring []string
+	all := stream.ListConsumers(ctx)
+	for c := range all.Info() {
+		if c.Config.InactiveThreshold > 0 {
+			expiring = append(expiring, c.Name)
+		}
+	}
+	if err := all.Err(); err != nil {
+		return err
+	}
+	for _, consumer := range expiring {
+		if err := stream.DeleteConsumer(ctx, consumer); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+			return err
+		}
+	}
+	return nil
 }
 
 // boundLog notes how long the public log was in the backup. What was published since

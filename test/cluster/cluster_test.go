@@ -1,7 +1,6 @@
 package cluster_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -11,13 +10,10 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/client/audit"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/session/modes"
 	"github.com/parley-asp/parley/session/transcript"
-	"github.com/parley-asp/parley/store/backup"
 	"github.com/parley-asp/parley/test/testkit"
 )
 
@@ -166,54 +162,4 @@ func TestWaitsForJetStream(t *testing.T) {
 	if n := <-started; n != nil {
 		testkit.Must(w, n.Close(w.ctx))
 	}
-}
-
-// A backup of a cluster, taken while agents negotiate, restores to one server.
-func TestBackup(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.broker()
-	w.connects()
-	m := w.opens(3)
-	m.goesOn(5)
-	nc, stop, err := server.Store(server.Options{Data: w.data, NATS: w.URL()})
-	testkit.Must(w, err)
-	var file bytes.Buffer
-	_, err = backup.Write(w.ctx, nc, nil, &file)
-	testkit.Must(w, err)
-	stop()
-	sessions := len(m.sessions)
-	m.ends()
-
-	keys, err := server.Keys(w.data)
-	testkit.Must(w, err)
-	data := w.TempDir()
-	for name, seed := range keys {
-		testkit.Must(w, server.WriteSecret(data+"/"+name, seed))
-	}
-	nc, stop, err = server.Store(server.Options{Data: data, Listen: "127.0.0.1:-1"})
-	testkit.Must(w, err)
-	_, err = backup.Restore(w.ctx, nc, &file, backup.Options{Replicas: 1})
-	testkit.Must(w, err)
-	stop()
-	n, err := server.Start(w.ctx, server.Options{Data: data, Listen: "127.0.0.1:-1"})
-	testkit.Must(w, err)
-	w.operator, err = client.ConnectOperator(w.ctx, n.URL, client.LoginFile(data+"/"+server.OperatorSeed))
-	testkit.Must(w, err)
-	ids, err := w.operator.AuditedSessions(w.ctx)
-	testkit.Must(w, err)
-	if len(ids) != sessions {
-		w.Errorf("%d sessions are restored, want %d", len(ids), sessions)
-	}
-	for _, id := range ids {
-		entries, err := w.operator.Transcript(w.ctx, id)
-		testkit.Must(w, err)
-		held, err := w.operator.Held(w.ctx, id)
-		testkit.Must(w, err)
-		faults, err := audit.Session(entries, held, modes.All())
-		if err != nil || len(faults) > 0 || len(entries) == 0 {
-			w.Errorf("session %s, %d entries: %v %v", id, len(entries), faults, err)
-		}
-	}
-	testkit.Must(w, n.Close(w.ctx))
 }
