@@ -14,6 +14,7 @@ package broker
 import (
 	"cmp"
 	"context"
+	"errors"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -93,13 +94,18 @@ func (b *Broker) Begin() bool { return b.sessions.begin() }
 // End ends what Begin counted.
 func (b *Broker) End() { b.sessions.busy.Done() }
 
-// Healthy reports whether the broker reaches its transcripts.
+// errIsolated means that acts are refused until this broker's record is acknowledged again.
+var errIsolated = errors.New("nothing that this broker writes is acknowledged")
+
+// Healthy reports whether an act could be accepted now, and if not, why.
 func (b *Broker) Healthy(ctx context.Context) error {
-	if b.parts.Store.SyncFailed() {
+	switch {
+	case b.parts.Store.SyncFailed():
 		return store.ErrSyncFailed
+	case b.parts.Members.Isolated():
+		return errIsolated
 	}
-	_, err := b.parts.Store.Info(ctx, api.SessionsStream)
-	return err
+	return b.parts.Store.Writable(ctx, api.SessionsStream)
 }
 
 // Key verifies the broker's receipts.

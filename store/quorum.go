@@ -1,0 +1,48 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// A leader sends a heartbeat each second, which followers answer. One that was silent for a few of them
+// stores nothing now. The leader itself goes on leading for up to 20 seconds.
+const silentAfter = 4 * time.Second
+
+// Writable reports whether a stream could store something now, and if not, why: it has a leader,
+// and the leader hears of so many others that they are a majority.
+func (s *Store) Writable(ctx context.Context, stream string) error {
+	known, err := s.stream(ctx, stream)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
+	defer cancel()
+	info, err := known.Info(ctx)
+	if err != nil {
+		return err
+	}
+	return quorum(info)
+}
+
+func quorum(info *jetstream.StreamInfo) error {
+	if info.Cluster == nil {
+		return nil // on one server that is in no cluster
+	}
+	if info.Cluster.Leader == "" {
+		return fmt.Errorf("stream %s has no leader", info.Config.Name)
+	}
+	there, all := 1, len(info.Cluster.Replicas)+1
+	for _, r := range info.Cluster.Replicas {
+		if !r.Offline && r.Active > 0 && r.Active < silentAfter { // 0 is one that was never heard of
+			there++
+		}
+	}
+	if 2*there <= all {
+		return fmt.Errorf("stream %s has %d of %d servers", info.Config.Name, there, all)
+	}
+	return nil
+}
