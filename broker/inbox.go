@@ -92,7 +92,7 @@ func (b *Broker) after(delay time.Duration, id performatives.SessionID, do func(
 
 func (b *Broker) retrySideEffects(ctx context.Context, l *cachedSession) {
 	l.retrying = false
-	err := b.load(ctx, l)
+	err := b.renew(ctx, l)
 	if err == nil && l.indeterminate != nil {
 		err = b.catchUp(ctx, l)
 	}

@@ -47,8 +47,29 @@ func (b *Broker) postpone(l *cachedSession) bool {
 // writePostponed writes what was put off, if it is time.
 func (b *Broker) writePostponed(ctx context.Context, l *cachedSession) {
 	if !l.lagsUntil.IsZero() && !time.Now().Before(l.lagsUntil) {
-		b.applySideEffects(ctx, l)
+		b.writeNow(ctx, l)
 	}
+}
+
+// writeNow writes what was put off, by the newest transcript: a peer may have written a later row
+// meanwhile, which must not be replaced.
+func (b *Broker) writeNow(ctx context.Context, l *cachedSession) {
+	begun := time.Now()
+	if err := b.renew(ctx, l); err != nil {
+		b.fails(l, begun, err)
+		b.later(l, maxRetryPause)
+		return
+	}
+	b.applySideEffects(ctx, l)
+}
+
+// renew catches up with what peers have appended.
+func (b *Broker) renew(ctx context.Context, l *cachedSession) error {
+	if b.o.Alone {
+		return b.load(ctx, l)
+	}
+	_, err := b.current(ctx, l)
+	return err
 }
 
 // writeAllPostponed writes what was put off for any session, before the broker closes.
@@ -57,7 +78,7 @@ func (b *Broker) writeAllPostponed() {
 		b.sessions.run(id, func(ctx context.Context, l *cachedSession) {
 			if !l.lagsUntil.IsZero() {
 				l.lagsUntil = time.Now()
-				b.applySideEffects(ctx, l)
+				b.writeNow(ctx, l)
 			}
 		})
 	}

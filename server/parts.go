@@ -154,7 +154,7 @@ func (b *Broker) openTurns(ctx context.Context) error {
 }
 
 func (b *Broker) openList(ctx context.Context) error {
-	o := sessionlist.Options{Store: b.Parts.Store, Log: b.Options.Log, Moved: b.moved}
+	o := sessionlist.Options{Alone: b.Options.Alone, Store: b.Parts.Store, Log: b.Options.Log, Moved: b.moved}
 	if b.Parts.Store.Archives() {
 		o.FollowArchive, o.ArchivedRow = b.Parts.Reader.Follow, b.Parts.Reader.Row
 	}

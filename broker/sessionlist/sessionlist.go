@@ -30,6 +30,7 @@ import (
 type Options struct {
 	Store *store.Store
 	Log   *zap.Logger // nil is silent
+	Alone bool        // no other broker writes rows
 
 	// Moved, if there is one, is told of sessions that went on, with every row that is kept.
 	Moved func(id performatives.SessionID, row Row)

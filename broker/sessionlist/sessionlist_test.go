@@ -66,6 +66,14 @@ func TestList(t *testing.T) {
 	}
 	testkit.Must(t, first.Write(t.Context(), ids[0], row(session.Closed, 3, alpha, beta), false))
 	first.Keep(ids[0], row(session.Introduced, 2, alpha, beta)) // late: made from fewer entries
+	testkit.Must(t, first.Write(t.Context(), ids[1], row(session.Introduced, 2, alpha, beta), false))
+	testkit.Must(t, first.Write(t.Context(), ids[1], row(session.Invited, 1, alpha, beta), false)) // late, by a peer that was slow
+	stored, err := first.Stored(t.Context(), ids[1])
+	testkit.Must(t, err)
+	if stored == nil || stored.Entries != 2 {
+		t.Errorf("the store has %+v, not the row with more entries", stored)
+	}
+	testkit.Must(t, first.Write(t.Context(), ids[1], row(session.Invited, 3, alpha, beta), false)) // a later row is stored
 
 	for name, l := range map[string]*sessionlist.List{"the first": first, "a later": open(t, sessionlist.Options{Store: s})} {
 		for _, c := range []struct {

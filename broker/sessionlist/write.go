@@ -2,6 +2,7 @@ package sessionlist
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/go-json-experiment/json"
@@ -12,7 +13,7 @@ import (
 	"github.com/parley-asp/parley/store"
 )
 
-// Write stores a session's row and keeps it in memory. The row of an ended
+// Write stores a session's row, unless a peer has stored a later one, and keeps it in memory. The row of an ended
 // session has another subject; the rows on the first one go, unless this is the
 // only row.
 func (l *List) Write(ctx context.Context, id performatives.SessionID, row Row, only bool) error {
@@ -24,7 +25,7 @@ func (l *List) Write(ctx context.Context, id performatives.SessionID, row Row, o
 	if row.State.Over() {
 		subject = api.IndexOver(id)
 	}
-	if _, err := l.o.Store.Put(ctx, store.Message{Subject: subject, Data: data}); err != nil {
+	if err := l.put(ctx, subject, row.Entries, data); err != nil {
 		return fmt.Errorf("session row: %w", err)
 	}
 	if row.State.Over() && !only {
@@ -34,6 +35,35 @@ func (l *List) Write(ctx context.Context, id performatives.SessionID, row Row, o
 	}
 	l.Keep(id, row)
 	return nil
+}
+
+// maxRaces is how often a row is written again because another broker was faster.
+const maxRaces = 16
+
+// put stores a row, unless a peer has stored one with more entries.
+func (l *List) put(ctx context.Context, subject string, entries uint64, data []byte) error {
+	if l.o.Alone {
+		_, err := l.o.Store.Put(ctx, store.Message{Subject: subject, Data: data})
+		return err
+	}
+	for range maxRaces {
+		last, err := l.o.Store.Last(ctx, api.IndexStream, subject)
+		if err != nil {
+			return err
+		}
+		sequence := uint64(0)
+		if last != nil {
+			var stored Row
+			if len(last.Data) == 0 || json.Unmarshal(last.Data, &stored) == nil && stored.Entries > entries { // an empty one says that the session has ended
+				return nil
+			}
+			sequence = last.Sequence
+		}
+		if _, err = l.o.Store.PutIf(ctx, store.Message{Subject: subject, Data: data}, sequence); !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
+	return store.ErrConflict
 }
 
 // remove takes all messages off a subject, and then expires itself. A server that is

@@ -32,7 +32,7 @@ func clusterKilled(t *testing.T, seed uint64, kills int) tally {
 		k.after(2)
 		victim := c.Servers[random.IntN(len(c.Servers))]
 		if n%2 == 0 {
-			victim = c.Named(leader(t, c.URL()))
+			victim = c.Named(leader(t, c.URL(), api.SessionsStream))
 		}
 		victim.Kill()
 		k.after(2)
@@ -42,8 +42,8 @@ func clusterKilled(t *testing.T, seed uint64, kills int) tally {
 	return k.check(t, c.URL(), kills, "kills of servers of a cluster")
 }
 
-// leader is the server that leads the stream of transcripts.
-func leader(t testing.TB, url string) string {
+// leader is the server that leads a stream.
+func leader(t testing.TB, url, stream string) string {
 	t.Helper()
 	nc, err := nats.Connect(url)
 	testkit.Must(t, err)
@@ -51,10 +51,10 @@ func leader(t testing.TB, url string) string {
 	js, err := jetstream.New(nc)
 	testkit.Must(t, err)
 	var leads string
-	testkit.Eventually(t, "the stream of transcripts has a leader", func() bool {
+	testkit.Eventually(t, stream+" has a leader", func() bool {
 		one, cancel := context.WithTimeout(context.Background(), time.Second) // what is asked in an election may be lost
 		defer cancel()
-		s, err := js.Stream(one, api.SessionsStream)
+		s, err := js.Stream(one, stream)
 		if err == nil {
 			leads = s.CachedInfo().Cluster.Leader
 		}

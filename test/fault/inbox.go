@@ -190,3 +190,22 @@ func (s *Session) Delivered(parties ...performatives.Agent) {
 		}
 	}
 }
+
+// SlowestCopy is the longest time from when an entry was accepted to when a party's copy of it was
+// stored, and how many copies there are.
+func (s *Session) SlowestCopy(parties ...performatives.Agent) (slowest time.Duration, copies int) {
+	s.witness.Helper()
+	for _, party := range parties {
+		for _, m := range s.collect(party, 0) {
+			entry, err := transcript.Read(m.Data())
+			testkit.Must(s.witness, err)
+			accepted, err := entry.Stamp.AcceptedAt()
+			testkit.Must(s.witness, err)
+			meta, err := m.Metadata()
+			testkit.Must(s.witness, err)
+			slowest = max(slowest, meta.Timestamp.Sub(accepted))
+			copies++
+		}
+	}
+	return slowest, copies
+}

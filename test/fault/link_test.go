@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/test/fault"
 	"github.com/parley-asp/parley/test/testkit"
 )
@@ -54,7 +55,7 @@ func TestLinkCut(t *testing.T) {
 	}
 	for range cuts {
 		healthy(t)
-		was, err := strconv.Atoi(strings.TrimPrefix(leader(t, address(1)), "n"))
+		was, err := strconv.Atoi(strings.TrimPrefix(leader(t, address(1), api.SessionsStream), "n"))
 		testkit.Must(t, err)
 		other := 1 + was%3
 		w := fault.NewWitness(t, address(other))
@@ -62,7 +63,7 @@ func TestLinkCut(t *testing.T) {
 		old := readWhileCut(w, w.Beside(address(was)), func() {
 			mend = l.cut(fmt.Sprintf("p%d%d", was, other))
 			for _, beside := range []int{other, was} { // until both sides know of another leader
-				testkit.Eventually(t, host(beside)+" knows of another leader", func() bool { return leader(t, address(beside)) != host(was) })
+				testkit.Eventually(t, host(beside)+" knows of another leader", func() bool { return leader(t, address(beside), api.SessionsStream) != host(was) })
 			}
 		})
 		mend()

@@ -27,6 +27,7 @@ func TestLong(t *testing.T) {
 			{"paused", paused, 4},
 			{"clocks", clockJumps, 30},
 			{"cluster", clusterKilled, 6},
+			{"leaders", leadersKilled, 20 * len(ledStreams)},
 		} {
 			t.Run(s.name, func(t *testing.T) {
 				if t.Logf("seed %d", seed); testing.Short() {
