@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,6 +27,8 @@ const (
 	auditWait   = 8 * time.Second
 	auditEvery  = 250 * time.Millisecond
 	maxVerifies = 8 // concurrent
+
+	progressEvery = 1000 // sessions
 )
 
 func sessionAudit() *cobra.Command {
@@ -95,9 +98,15 @@ func (v *verify) broker(cmd *cobra.Command, args []string) error {
 	found := make([][]verdict, len(args))
 	known := make([][]string, len(args)) // escalations
 	var work errgroup.Group
+	var done atomic.Int64
 	work.SetLimit(maxVerifies)
 	for i, arg := range args {
 		work.Go(func() error {
+			defer func() {
+				if n := done.Add(1); n%progressEvery == 0 {
+					note(cmd, fmt.Sprintf("%d of %d sessions are checked.", n, len(args)))
+				}
+			}()
 			if allFiles([]string{arg}) {
 				one := &verify{brokerKey: v.brokerKey, expect: v.expect, inLog: v.inLog, leaves: v.leaves}
 				err := one.files([]string{arg})
@@ -127,9 +136,7 @@ func (v *verify) broker(cmd *cobra.Command, args []string) error {
 		v.verdicts = append(v.verdicts, verdicts...)
 	}
 	if v.all && c.operator != nil {
-		return within(func(ctx context.Context) error {
-			return v.strays(ctx, c, slices.Sorted(slices.Values(slices.Concat(known...))))
-		})
+		return v.strays(within, c, slices.Sorted(slices.Values(slices.Concat(known...))))
 	}
 	return nil
 }
@@ -145,23 +152,38 @@ func every(cmd *cobra.Command, c connection, within func(func(context.Context) e
 		}
 	}
 	if c.operator != nil {
-		stored, err := c.operator.AuditedSessions(cmd.Context())
-		if err != nil {
-			return nil, err
-		}
-		for _, id := range stored {
-			add(id)
+		for q := (api.ListAudit{}); ; {
+			var page api.AuditedSessions
+			if err := within(func(ctx context.Context) (err error) {
+				page, err = client.Do(ctx, c.operator, api.AuditSessions, q)
+				return err
+			}); err != nil {
+				return nil, err
+			}
+			for _, id := range page.Sessions {
+				add(id)
+			}
+			if page.Next == nil {
+				break
+			}
+			q.Cursor = *page.Next
 		}
 	}
-	err = within(func(ctx context.Context) error {
-		for s, err := range c.Sessions(ctx, api.ListSessions{Limit: api.MaxPage}) {
-			if err != nil {
-				return err
-			}
+	for q := (api.ListSessions{Limit: api.MaxPage}); err == nil; {
+		var page api.Sessions
+		if err = within(func(ctx context.Context) (err error) {
+			page, err = client.Do(ctx, c, api.SessionList, q)
+			return err
+		}); err != nil {
+			break
+		}
+		for _, s := range page.Sessions {
 			add(s.Session)
 		}
-		return nil
-	})
+		if q.Cursor = page.Next; q.Cursor == "" {
+			break
+		}
+	}
 	if c.operator != nil && errors.Is(err, client.Refused(session.Unavailable)) {
 		note(cmd, "The session list is unavailable, so only sessions in the store are checked.")
 		err = nil
@@ -234,25 +256,41 @@ func (v *verify) against(ctx context.Context, c connection, held api.Held) (foun
 }
 
 // strays finds escalations that are in no transcript.
-func (v *verify) strays(ctx context.Context, c connection, known []string) error {
+func (v *verify) strays(within func(func(context.Context) error) error, c connection, known []string) error {
 	broken := map[string]bool{} // transcripts whose escalations are unknown
 	for _, found := range v.verdicts {
 		broken[found.Source] = len(found.Faults) > 0 || found.Error != ""
 	}
-	for item, err := range c.Escalations(ctx, api.ListEscalations{Status: "all"}) {
-		if err != nil {
+	for q := (api.ListEscalations{Status: "all"}); ; {
+		var page api.Escalations
+		if err := within(func(ctx context.Context) (err error) {
+			page, err = client.Do(ctx, c, api.EscalationList, q)
+			return err
+		}); err != nil {
 			return err
 		}
-		if _, is := slices.BinarySearch(known, string(item.ID)); is || broken[string(item.Session)] {
-			continue
+		for _, item := range page.Escalations {
+			if _, is := slices.BinarySearch(known, string(item.ID)); is || broken[string(item.Session)] {
+				continue
+			}
+			if err := within(func(ctx context.Context) error { return v.stray(ctx, c, item) }); err != nil {
+				return err
+			}
 		}
-		held, err := c.operator.Held(ctx, item.Session) // it may be new
-		if err != nil {
-			return err
+		if q.Cursor = page.Next; q.Cursor == "" {
+			return nil
 		}
-		if !slices.ContainsFunc(held.Items, func(i api.EscalationItem) bool { return i.ID == item.ID }) {
-			v.items = append(v.items, audit.Fault{Kind: audit.Item, Why: fmt.Sprintf("escalation %s of session %s is in no transcript", item.ID, item.Session)})
-		}
+	}
+}
+
+// stray looks once more whether an escalation is in its transcript: it may be new.
+func (v *verify) stray(ctx context.Context, c connection, item api.EscalationItem) error {
+	held, err := c.operator.Held(ctx, item.Session)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(held.Items, func(i api.EscalationItem) bool { return i.ID == item.ID }) {
+		v.items = append(v.items, audit.Fault{Kind: audit.Item, Why: fmt.Sprintf("escalation %s of session %s is in no transcript", item.ID, item.Session)})
 	}
 	return nil
 }

@@ -57,8 +57,9 @@ A FILE from 'parley session export' is checked offline with --broker-key. Withou
 it the broker is asked for its key. An ID is fetched from the broker first.
 
 For an operator it also audits the broker's derived data, as 'parley session
-audit' does. --all verifies every transcript in the store; --timeout applies to
-each session, and a session that cannot be verified is reported with the reason.`,
+audit' does. --all verifies every transcript in the store, and says on standard error how far
+it is; --timeout applies to each page of the list and to each session, and a
+session that cannot be verified is reported with the reason.`,
 		Example: `  parley session verify deal.jsonl --broker-key UAFC…
   parley session verify ` + exampleSession + `
   parley session verify deal.jsonl --log --log-url https://acme.com/log
