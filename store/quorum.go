@@ -37,7 +37,7 @@ func quorum(info *jetstream.StreamInfo) error {
 	}
 	there, all := 1, len(info.Cluster.Replicas)+1
 	for _, r := range info.Cluster.Replicas {
-		if !r.Offline && r.Active > 0 && r.Active < silentAfter { // 0 is one that was never heard of
+		if !r.Offline && r.Active > 0 && r.Active < silentAfter { // 0 is one that has not answered yet
 			there++
 		}
 	}
