@@ -26,8 +26,8 @@ func agreementVerify() *cobra.Command {
 		Use: "verify FILE", Short: "check an agreement offline", Args: args(cobra.ExactArgs(1)),
 		Long: `Checks the digests and the hash, the parties' signatures, and the entries of offer
 and acceptance with their receipts; with --log-key also that the agreement is in the
-public log. Without --broker-key and --key it takes the keys that the file names:
-compare them with those that you trust.`,
+public log. The keys that the file names are always judged; --broker-key and --key say
+which ones they have to be. Without these, compare them with those that you trust.`,
 		Example: `  parley agreement verify deal.json --broker-key UAFC…
   parley agreement verify public.json --key agent://acme.com/buyer=UBX2…`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -57,7 +57,7 @@ compare them with those that you trust.`,
 		},
 	}
 	cmd.Flags().StringVar(&broker, "broker-key", "", "the broker's public `KEY` (default: the one that the receipts name)")
-	cmd.Flags().StringArrayVar(&keys, "key", nil, "a party's `URI=KEY`; can be repeated (default: the keys in the file)")
+	cmd.Flags().StringArrayVar(&keys, "key", nil, "a party's `URI=KEY`, which has to have signed; can be repeated (default: the keys in the file alone)")
 	cmd.Flags().StringVar(&logKey, "log-key", "", "the public log's `KEY`, as 'parley log key' prints it (default: its position is not checked)")
 	cmd.Flags().BoolVar(&unsigned, "allow-unsigned", false, "accept unsigned entries, as a broker under --dev does")
 	return cmd

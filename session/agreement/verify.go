@@ -27,7 +27,7 @@ func (f Fault) String() string { return f.Member + ": " + f.Why }
 
 // Trust is what a verifier takes as given.
 type Trust struct {
-	Keys   map[performatives.Agent]performatives.Key // of parties and delegates; those of the evidence if absent
+	Keys   map[performatives.Agent]performatives.Key // of parties and delegates, besides those that the evidence names
 	Broker performatives.Key                         // whose receipts the evidence has; "" takes the one that it names
 	Log    note.Verifier                             // whose checkpoints the position in the public log has; nil leaves it unchecked
 	// Unsigned accepts evidence of a broker that ran with --dev.
@@ -202,17 +202,20 @@ func (v *verifier) entry(member string, data []byte) (transcript.Entry, bool) {
 	if e.Stamp.Receipt.Broker != broker || e.Stamp.VerifyReceipt(broker) != nil {
 		v.fault(member, "its receipt is not signed by the broker %s", broker)
 	}
-	sender := e.Message.Sender
-	key, known := v.trust.Keys[sender]
-	if _, apart := v.Document.Evidence.DIDKeys[sender]; !known || apart { // the trusted key signed the hash
-		key = v.Document.Evidence.Keys[sender]
+	sender, named := e.Message.Sender, v.Document.Evidence
+	keys := []performatives.Key{named.Keys[sender]}
+	trusted, known := v.trust.Keys[sender]
+	if _, apart := named.DIDKeys[sender]; known && !apart { // else the trusted key signed the hash
+		keys = append(keys, trusted)
 	}
-	switch {
-	case e.Message.Signature == "" && v.trust.Unsigned:
-	case key == "":
-		v.fault(member, "the key of %s is not known", sender)
-	case e.Message.VerifySignature(key) != nil:
-		v.fault(member, "%s did not sign it with the key %s", sender, key)
+	for _, key := range keys {
+		switch {
+		case e.Message.Signature == "" && v.trust.Unsigned:
+		case key == "":
+			v.fault(member, "the key of %s is not known", sender)
+		case e.Message.VerifySignature(key) != nil:
+			v.fault(member, "%s did not sign it with the key %s", sender, key)
+		}
 	}
 	return e, true
 }
@@ -260,27 +263,45 @@ func (v *verifier) signatures() {
 		return
 	}
 	for i, party := range d.Parties {
-		agent := v.party(i)
-		key, known := v.trust.Keys[agent]
-		if !known && d.Evidence != nil {
-			key = cmp.Or(d.Evidence.DIDKeys[agent], d.Evidence.Keys[agent])
-		}
-		switch signature, signed := d.Signatures[party]; {
-		case !signed:
+		signature, signed := d.Signatures[party]
+		if !signed {
 			v.fault("/signatures", "%s has not signed", party)
-		case key == "":
-			v.fault("/signatures/"+string(party), "the key of %s is not known", agent)
-		case strings.HasPrefix(string(party), didKey) && party != DIDKeyOf(key):
-			v.fault("/signatures/"+string(party), "is of %s, which is another key", key)
-		case !SignedBy(key, d.Hash, signature):
-			v.fault("/signatures/"+string(party), "is not of the key %s", key)
-		default:
+			continue
+		}
+		faults := len(v.Faults)
+		for _, key := range v.signers(v.party(i)) {
+			switch {
+			case key == "":
+				v.fault("/signatures/"+string(party), "the key of %s is not known", v.party(i))
+			case strings.HasPrefix(string(party), didKey) && party != DIDKeyOf(key):
+				v.fault("/signatures/"+string(party), "is of %s, which is another key", key)
+			case !SignedBy(key, d.Hash, signature):
+				v.fault("/signatures/"+string(party), "is not of the key %s", key)
+			}
+		}
+		if len(v.Faults) == faults {
 			v.Signed = append(v.Signed, party)
 		}
 	}
 	if len(d.Signatures) > len(d.Parties) {
 		v.fault("/signatures", "somebody signed who is no party")
 	}
+}
+
+// signers are the keys that a party's signature has to be of: the one that the document
+// names, and the trusted one. What is trusted takes no check away.
+func (v *verifier) signers(party performatives.Agent) (keys []performatives.Key) {
+	trusted, known := v.trust.Keys[party]
+	if known {
+		keys = append(keys, trusted)
+	}
+	if e := v.Document.Evidence; e != nil {
+		return append(keys, cmp.Or(e.DIDKeys[party], e.Keys[party]))
+	}
+	if !known {
+		keys = append(keys, "")
+	}
+	return keys
 }
 
 // SignedBy reports whether a signature in base64url is a key's over an agreement's hash.
