@@ -236,7 +236,8 @@ type Agreements struct {
 type AgreementRow struct {
 	Agreement      agreement.ID            `json:"agreementId"`
 	Session        performatives.SessionID `json:"sessionId"`
-	Proposal       string                  `json:"proposalId"`
+	Proposal       string                  `json:"proposalId,omitzero"`
+	Commitment     string                  `json:"commitmentId,omitzero"` // that made it
 	Parties        []agreement.DID         `json:"parties"` // who made the offer comes first
 	Category       string                  `json:"category,omitzero"`
 	EffectiveFrom  string                  `json:"effectiveFrom"`

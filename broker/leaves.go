@@ -15,7 +15,7 @@ func (b *Broker) appendLeaves(ctx context.Context, l *cachedSession) error {
 	}
 	first := l.unapplied[0].sequence
 	for _, a := range l.state.AgreementsAfter(l.leaves) {
-		if a.Acceptance >= first { // the leaves of earlier ones were applied
+		if a.Made() >= first { // the leaves of earlier ones were applied
 			if err := b.parts.Reads.AppendAgreement(ctx, b.snapshot(l), a); err != nil {
 				return err
 			}

@@ -4,6 +4,7 @@ package performatives
 type AcceptBody struct {
 	ReferenceID string `json:"referenceId" jsonschema:"format=asp-id,description=The proposal\\, commitment or delegation that is accepted"`
 	Reason      string `json:"reason,omitzero" jsonschema:"description=Why"`
+	InAdvance   bool   `json:"inAdvance,omitzero" jsonschema:"description=Of an invitation: the installation accepts for a party that did not see it\\, which consents to no publication by that"`
 	Remarks
 	// AgreementSignature is of who accepts in binding/1.
 	AgreementSignature string `json:"agreementSignature,omitzero" jsonschema:"minLength=1,description=The accepting party's Ed25519 signature over the agreement_hash\\, in base64url"`

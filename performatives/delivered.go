@@ -85,7 +85,7 @@ const (
 
 // Format is the version of the transcript's format: which rules a session keeps. Each
 // refuses more than the one before; session.Command.Before has the lists.
-const Format = 3
+const Format = 4
 
 // A Policy is pinned with the session's first entry, so that a replay judges
 // like the broker did, whatever its configuration says by then. Times are in

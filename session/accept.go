@@ -33,12 +33,16 @@ func accepted(t *Command) {
 	case t.about != nil:
 		t.setGrant(delegation.Active)
 	case t.Offer.Kind == aProposal:
+		t.acceptsItself(t.Side)
 		if effect := t.Mode.Effects[performatives.Accept]; effect != nil {
 			effect(t)
 			return
 		}
 		t.SetStatus(t.Offer.ID, Accepted)
-		if t.Mode.Binds {
+		switch {
+		case t.Mode.Commits && !t.Before(4):
+			t.agreeTerms()
+		case t.Mode.Binds:
 			t.Agree(t.Offer.ID, t.Side)
 		}
 	default:
@@ -56,9 +60,17 @@ func (t *Command) acceptFor(side performatives.Agent) {
 		}
 	})
 	if t.Phase != Invited {
+		if o, _ := t.State.Offer(t.Offer.ID); o.Status == Accepted && t.Mode.Commits && !t.Before(4) {
+			t.bindCommitment(o)
+		}
 		return
 	}
 	t.answered(side)
+	if body := t.Message.Body.(*performatives.AcceptBody); body.InAdvance { //nolint:errcheck,forcetypeassert // its act says so
+		p, _ := t.parties.Get(side)
+		p.unasked = true
+		t.parties = t.parties.With(side, p)
+	}
 	if everyInviteeAccepted(&t.State) && !t.Before(3) { // the duration counts from now on
 		t.duration = t.duration.Add(t.Now.Sub(t.Created))
 	}
@@ -70,6 +82,15 @@ func (t *Command) answered(side performatives.Agent) {
 	p, _ := t.parties.Get(side)
 	p.Answered = true
 	t.parties = t.parties.With(side, p)
+}
+
+// acceptsItself notes that a principal whose invitation was accepted in advance has accepted
+// something itself, and so what the invitation asks for.
+func (t *Command) acceptsItself(side performatives.Agent) {
+	if p, _ := t.parties.Get(side); p.unasked {
+		p.unasked = false
+		t.parties = t.parties.With(side, p)
+	}
 }
 
 func (t *Command) answersNeeded(o *Offer) int {

@@ -14,5 +14,8 @@ var _ = does(performatives.Close, deed{happens: ended})
 func ended(t *Command) {
 	body := t.Message.Body.(*performatives.CloseBody) //nolint:errcheck,forcetypeassert // its act says so
 	t.Closing = cmp.Or(body.Outcome, performatives.Completed)
+	if t.Closing == performatives.Completed && t.Mode.Commits {
+		t.completeTerms()
+	}
 	t.endItems(t.From.Agent, escalation.EndClosed)
 }

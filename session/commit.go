@@ -3,6 +3,8 @@ package session
 import (
 	"fmt"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 )
@@ -45,10 +47,20 @@ func commits(t *Command) error {
 // that there is none is judged later.
 func commitsTo(t *Command, _ *escalation.Bound) (escalation.Pledge, bool) {
 	body := t.Message.Body.(*performatives.CommitBody) //nolint:errcheck,forcetypeassert // its act says so
-	if body.Outcome == "rejected" || body.ReferenceID != "" && t.Offer == nil {
+	if body.Outcome == outcomeRejected || body.ReferenceID != "" && t.Offer == nil {
 		return escalation.Pledge{}, false
 	}
 	return t.pledge(&Offer{Kind: aCommitment, Body: t.Message.RawBody, Supersedes: body.ReferenceID}), true
+}
+
+const outcomeRejected = "rejected"
+
+// commitsToNothing reports whether a commitment's outcome is a rejection.
+func commitsToNothing(o *Offer) bool {
+	var body struct {
+		Outcome string `json:"outcome"`
+	}
+	return json.Unmarshal(o.Body, &body) == nil && body.Outcome == outcomeRejected
 }
 
 func committed(t *Command) {

@@ -33,6 +33,11 @@ package session
 //   - A session's duration counts from the acceptance of its invitation.
 //   - The maxTransactionValue of a card binds its agent.
 //   - An offer whose validUntil has passed is refused.
+//
+// These rules hold since format 4:
+//   - In asp/1 an accepted proposal makes no agreement; the accepted COMMIT that carries it out
+//     does, or a CLOSE with the outcome completed.
+//   - An agreement is published beyond digests only if each of its parties has consented.
 func (t *Command) Before(format int) bool {
 	policy := t.Policy
 	if t.Phase == Idle {

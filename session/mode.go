@@ -43,6 +43,9 @@ type Mode struct {
 	Confirms func(*State) bool
 	// Binds says that an ACCEPT of a proposal makes an agreement.
 	Binds bool
+	// Commits says that since format 4 an agreement waits for the COMMIT that carries the
+	// proposal out, or for a CLOSE with the outcome completed.
+	Commits bool
 	// Signed says that an offer and its ACCEPT carry the parties' signatures of the agreement.
 	Signed bool
 	// Validity is how long an offer is valid that does not say; nil is for ever.

@@ -51,6 +51,19 @@ func (c *conversation) show(what []string) ([]string, error) {
 		for _, o := range list {
 			say("%s", offerLine(o))
 		}
+	case "agreements":
+		for _, a := range c.state.Agreements() {
+			line := fmt.Sprintf("%s of %v, entries %d", a.Name, a.Parties, a.Offer)
+			for _, sequence := range []uint64{a.Commit, a.Acceptance, a.Close} {
+				if sequence > 0 {
+					line += fmt.Sprintf(", %d", sequence)
+				}
+			}
+			if !a.Consented {
+				line += ", not to be published"
+			}
+			say("%s", line)
+		}
 	case "delegations":
 		for _, d := range v.Delegations {
 			line := fmt.Sprintf("%s: %s to %s, for %s, %s, depth %d, %s", d.ID, d.From, d.To, d.OnBehalfOf, d.Authority, d.Depth, d.Status)

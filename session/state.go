@@ -55,6 +55,7 @@ type State struct {
 	grants     persist.Table[delegation.ID, delegation.Grant]
 	grantOrder []delegation.ID
 	agreements []Agreement
+	terms      []Agreement // accepted proposals that bind nobody yet
 	items      persist.Table[escalation.ID, *escalation.Item]
 	asked      []*escalation.Item // by the newest ESCALATE, or to confirm an agreement; never changed
 	deciders   persist.Table[performatives.Organisation, bool]
@@ -138,7 +139,8 @@ type Party struct {
 
 	StandsFor performatives.Agent // of a standby: its principal
 
-	keys []performatives.Key // all that were pinned for it, the newest last; never changed
+	keys    []performatives.Key // all that were pinned for it, the newest last; never changed
+	unasked bool                // its invitation was accepted in advance, and it has accepted nothing since
 }
 
 // A kind is what an id names.

@@ -16,7 +16,7 @@ import (
 
 // AgreementMade says that an agreement was made whose leaf is not in the public log yet.
 func (x *Reads) AgreementMade(id performatives.SessionID, a session.Agreement) {
-	x.unlogged.Store(agreement.IDOf(id, a.Proposal), id)
+	x.unlogged.Store(agreement.IDOf(id, a.Name), id)
 }
 
 // AppendAgreement appends the leaf of an agreement to the public log.
@@ -25,7 +25,7 @@ func (x *Reads) AppendAgreement(ctx context.Context, s *Session, a session.Agree
 	if err != nil {
 		return err
 	}
-	leaf, err := d.Leaf(acceptedAt, agreement.PublishIn(&s.State))
+	leaf, err := d.Leaf(acceptedAt, agreement.PublishIn(&s.State, a))
 	if err != nil {
 		return err
 	}
@@ -36,23 +36,22 @@ func (x *Reads) AppendAgreement(ctx context.Context, s *Session, a session.Agree
 	return nil
 }
 
-// document makes one of the agreements of its two entries.
+// document makes one of the agreements of its entries.
 func (x *Reads) document(ctx context.Context, s *Session, a session.Agreement) (d agreement.Document, acceptedAt string, err error) {
-	var entries [2]transcript.Entry
-	for i, sequence := range []uint64{a.Offer, a.Acceptance} {
+	d, err = agreement.Made(&s.State, a, func(sequence uint64) (e transcript.Entry, err error) {
 		data, err := x.entry(ctx, s, sequence)
-		if err != nil {
-			return d, "", err
+		if err == nil {
+			e, err = transcript.Read(data)
 		}
-		if entries[i], err = transcript.Read(data); err != nil {
-			return d, "", err
+		if err == nil {
+			err = e.Message.DecodeBody()
 		}
-		if err := entries[i].Message.DecodeBody(); err != nil {
-			return d, "", err
+		if sequence == a.Made() {
+			acceptedAt = e.Stamp.Receipt.AcceptedAt
 		}
-	}
-	d, err = agreement.Made(&s.State, a, entries[0], entries[1])
-	return d, entries[1].Stamp.Receipt.AcceptedAt, err
+		return e, err
+	})
+	return d, acceptedAt, err
 }
 
 // entry reads one of a session's entries.
@@ -76,7 +75,7 @@ func (x *Reads) AgreementGet(ctx context.Context, c api.Caller, q api.GetAgreeme
 	}
 	var found *session.Agreement
 	for _, a := range s.State.Agreements() {
-		if q.Agreement == "" || agreement.IDOf(s.State.ID, a.Proposal) == q.Agreement {
+		if id := func(name string) bool { return agreement.IDOf(s.State.ID, name) == q.Agreement }; q.Agreement == "" || id(a.Name) || a.Commitment != "" && id(a.Commitment) {
 			found = &a
 		}
 	}
@@ -187,7 +186,7 @@ func (x *Reads) addAgreements(ctx context.Context, page *api.PageOf[api.Agreemen
 			return err
 		}
 		row := api.AgreementRow{
-			Agreement: d.ID, Session: d.Negotiation, Proposal: a.Proposal, Parties: d.Parties, Category: d.Category,
+			Agreement: d.ID, Session: d.Negotiation, Proposal: a.Proposal, Commitment: a.Commitment, Parties: d.Parties, Category: d.Category,
 			EffectiveFrom: d.EffectiveFrom, EffectiveUntil: d.EffectiveUntil, Hash: d.Hash, AcceptedAt: acceptedAt,
 		}
 		fit.To(&row, api.MaxRowBytes)

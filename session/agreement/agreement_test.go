@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -137,7 +138,8 @@ func TestEveryByte(t *testing.T) {
 	t.Parallel()
 	keys := map[performatives.Agent]performatives.Key{buyer: signerOf(t, string(buyer)).Key(), seller: signerOf(t, string(seller)).Key()}
 	for name, data := range map[string][]byte{
-		"whole": bytesOf(t, signed(t)), "redacted": bytesOf(t, signed(t).Redact("action")), "by evidence": bytesOf(t, evident(t)),
+		"whole": bytesOf(t, signed(t)), "redacted": bytesOf(t, signed(t).Redact("action")), "closed": bytesOf(t, evident(t)),
+		"committed": bytesOf(t, committed(t)[0]),
 	} {
 		for given, trust := range map[string]agreement.Trust{
 			"no key": {}, "keys of its own": {Broker: signerOf(t, "broker").Key(), Keys: keys},
@@ -183,7 +185,76 @@ func evident(t testing.TB) agreement.Document {
 	s := sit(t, "asp/1")
 	s.say(buyer, &performatives.ProposeBody{ProposalID: "p1", Type: "service-agreement", Subject: "forecasts", Terms: performatives.Object(terms)})
 	s.say(seller, &performatives.AcceptBody{ReferenceID: "p1"})
+	s.say(buyer, &performatives.CloseBody{Outcome: performatives.Completed})
 	return s.agreed()
+}
+
+// committed are the agreements of two commitments that carry one proposal out, and of one
+// that stands alone.
+func committed(t testing.TB) []agreement.Document {
+	t.Helper()
+	s := sit(t, "asp/1")
+	s.say(buyer, &performatives.ProposeBody{
+		ProposalID: "p1", Type: "service-agreement", Subject: "forecasts", Terms: performatives.Object(`{"price":2,"penalties":"none"}`),
+		Binding: performatives.Binding{Category: "pricing", EffectiveFrom: "2026-04-01T00:00:00Z"},
+	})
+	s.say(seller, &performatives.AcceptBody{ReferenceID: "p1"})
+	owes := func(id, of string, who performatives.Agent) *performatives.CommitBody {
+		return &performatives.CommitBody{CommitmentID: id, ReferenceID: of, Escrow: &performatives.Escrow{Amount: 5, Currency: "EUR"}, Terms: &performatives.CommitmentTerms{
+			Obligations: []performatives.Obligation{{Party: who, Action: id}}, Penalties: "5 percent",
+		}}
+	}
+	s.say(buyer, owes("k1", "p1", buyer))
+	s.say(seller, owes("k2", "p1", seller))
+	s.say(seller, owes("k3", "", seller))
+	s.say(seller, &performatives.AcceptBody{ReferenceID: "k1"})
+	s.say(buyer, &performatives.AcceptBody{ReferenceID: "k2"})
+	s.say(buyer, &performatives.AcceptBody{ReferenceID: "k3"})
+	return agreementsOf(t, s.entries)
+}
+
+// TestCommitments: an accepted COMMIT makes the agreement, with its obligations and the terms
+// of the proposal that it carries out (COMMITMENTS.md C1).
+func TestCommitments(t *testing.T) {
+	t.Parallel()
+	all := committed(t)
+	if len(all) != 3 {
+		t.Fatalf("%d agreements", len(all))
+	}
+	for i, want := range []struct {
+		name, terms, from, category string
+		first                       performatives.Agent
+	}{
+		{"p1", `{"escrow":{"amount":5,"currency":"EUR"},"obligations":[{"action":"k1","party":"agent://acme.com/procurement/alpha"}],"penalties":"5 percent","price":2}`, "2026-04-01T00:00:00Z", "pricing", buyer},
+		{"k2", `{"escrow":{"amount":5,"currency":"EUR"},"obligations":[{"action":"k2","party":"agent://widgets.co/sales/beta"}],"penalties":"5 percent","price":2}`, "2026-04-01T00:00:00Z", "pricing", buyer},
+		{"k3", `{"escrow":{"amount":5,"currency":"EUR"},"obligations":[{"action":"k3","party":"agent://widgets.co/sales/beta"}],"penalties":"5 percent"}`, "2026-03-07T14:30:09.000000000Z", "", seller},
+	} {
+		d := all[i]
+		terms, err := json.Marshal(d.Terms, json.Deterministic(true))
+		if err != nil || string(terms) != want.terms || d.ID != agreement.IDOf(sessionID, want.name) || d.EffectiveFrom != want.from ||
+			d.Category != want.category || d.Parties[0] != agreement.DIDOf(want.first) || len(d.Parties) != 2 {
+			t.Errorf("%s is %s with %s of %v from %s", want.name, d.ID, terms, d.Parties, d.EffectiveFrom)
+		}
+		if report := agreement.Verify(bytesOf(t, d), agreement.Trust{Broker: signerOf(t, "broker").Key()}); len(report.Faults) > 0 {
+			t.Errorf("%s: %v", want.name, report.Faults)
+		}
+		if report := agreement.Verify(bytesOf(t, d.Redact("obligations")), agreement.Trust{}); len(report.Faults) > 0 || len(d.Redact("obligations").Evidence.Commitment) > 0 {
+			t.Errorf("%s redacted: %v", want.name, report.Faults)
+		}
+	}
+	bare := all[0]
+	bare.Evidence = &agreement.Evidence{Offer: bare.Evidence.Offer, Acceptance: bare.Evidence.Acceptance, Keys: bare.Evidence.Keys}
+	if report := agreement.Verify(bytesOf(t, bare), agreement.Trust{}); len(report.Faults) == 0 {
+		t.Error("an agreement holds without the commitment that made it")
+	}
+	open := evident(t)
+	if report := agreement.Verify(bytesOf(t, open), agreement.Trust{Broker: signerOf(t, "broker").Key()}); len(report.Faults) > 0 {
+		t.Error(report.Faults)
+	}
+	open.Evidence = &agreement.Evidence{Offer: open.Evidence.Offer, Acceptance: open.Evidence.Acceptance, Close: all[0].Evidence.Acceptance, Keys: open.Evidence.Keys}
+	if report := agreement.Verify(bytesOf(t, open), agreement.Trust{}); len(report.Faults) == 0 {
+		t.Error("an ACCEPT is taken for the CLOSE")
+	}
 }
 
 // TestAgreementByEvidence: in the other modes the two signed entries prove it.
@@ -193,20 +264,21 @@ func TestAgreementByEvidence(t *testing.T) {
 	s.say(buyer, &performatives.ProposeBody{ProposalID: "p1", Type: "service-agreement", Subject: "forecasts", Terms: performatives.Object(terms)})
 	s.say(seller, &performatives.CounterBody{ProposalID: "p2", ReferenceID: "p1", Terms: performatives.Object(`{"price":2}`)})
 	s.say(buyer, &performatives.AcceptBody{ReferenceID: "p2", AgreementSignature: "nobody checks it in this mode"})
+	s.say(buyer, &performatives.CloseBody{})
 	d := s.agreed()
-	if d.Parties[0] != agreement.DIDOf(seller) || len(d.Signatures) > 0 || d.EffectiveFrom != s.entries[4].Stamp.Receipt.AcceptedAt {
+	if d.Parties[0] != agreement.DIDOf(seller) || len(d.Signatures) > 0 || d.EffectiveFrom != s.entries[5].Stamp.Receipt.AcceptedAt {
 		t.Errorf("%+v", d)
 	}
 	if report := agreement.Verify(bytesOf(t, d), agreement.Trust{Broker: signerOf(t, "broker").Key()}); len(report.Faults) > 0 {
 		t.Errorf("%v", report.Faults)
 	}
 	stolen := d
-	stolen.Evidence = &agreement.Evidence{Offer: s.entries[2].Bytes, Acceptance: d.Evidence.Acceptance, Keys: d.Evidence.Keys}
+	stolen.Evidence = &agreement.Evidence{Offer: s.entries[2].Bytes, Acceptance: d.Evidence.Acceptance, Close: d.Evidence.Close, Keys: d.Evidence.Keys}
 	if report := agreement.Verify(bytesOf(t, stolen), agreement.Trust{}); len(report.Faults) == 0 {
 		t.Error("the acceptance of another offer proves the agreement")
 	}
 	other := agreement.Verify(bytesOf(t, d), agreement.Trust{Broker: signerOf(t, "another broker").Key()})
-	if len(other.Faults) != 2 {
+	if len(other.Faults) != 3 {
 		t.Errorf("receipts of another broker: %v", other.Faults)
 	}
 }

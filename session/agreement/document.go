@@ -9,8 +9,10 @@ package agreement
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/go-json-experiment/json"
@@ -54,11 +56,14 @@ type Document struct {
 // Evidence is the entries of the transcript that made the agreement, as they were
 // delivered, and the keys that signed. A redacted document has the keys only.
 type Evidence struct {
-	Offer      jsontext.Value                            `json:"offer,omitzero"`
-	Acceptance jsontext.Value                            `json:"acceptance,omitzero"`
-	Keys       map[performatives.Agent]performatives.Key `json:"keys,omitzero"`
-	DIDKeys    map[performatives.Agent]performatives.Key `json:"did_keys,omitzero"` // that signed the hash, where Keys has those of the entries
-	DIDs       map[performatives.Agent]DID               `json:"dids,omitzero"`     // of parties that have registered another than their own host's
+	Offer      jsontext.Value                              `json:"offer,omitzero"`
+	Commitment jsontext.Value                              `json:"commitment,omitzero"` // that carries the offer out
+	Acceptance jsontext.Value                              `json:"acceptance,omitzero"` // of the commitment, else of the offer
+	Close      jsontext.Value                              `json:"close,omitzero"`      // that made it of agreed terms
+	Keys       map[performatives.Agent]performatives.Key   `json:"keys,omitzero"`
+	Rotated    map[performatives.Agent][]performatives.Key `json:"rotated,omitzero"`  // that signed other entries of theirs
+	DIDKeys    map[performatives.Agent]performatives.Key   `json:"did_keys,omitzero"` // that signed the hash, where Keys has those of the entries
+	DIDs       map[performatives.Agent]DID                 `json:"dids,omitzero"`     // of parties that have registered another than their own host's
 }
 
 // An Offer is what an agreement would be about: what its author signs in binding/1.
@@ -95,8 +100,10 @@ func Draft(o Offer) (Document, error) {
 
 // An Accepted is an offer and its acceptance, as a transcript has them.
 type Accepted struct {
+	Name              string                // of the offer in the session; "" is its own id
 	Parties           []performatives.Agent // who made the offer comes first
 	Offer, Acceptance transcript.Entry
+	Commitment, Close transcript.Entry                            // without a message if there is none
 	Keys              map[performatives.Agent][]performatives.Key // that were pinned for them and the two senders, the newest first
 	Inherited         Inherited
 }
@@ -119,27 +126,32 @@ var errNoOffer = errors.New("the entry makes no offer")
 // salt derives from the author's signature, which only the participants know; without a
 // date the agreement begins when it was accepted.
 func Build(a Accepted) (Document, error) {
-	offering, ok := a.Offer.Message.Body.(performatives.Offering)
-	if !ok {
-		return Document{}, errNoOffer
+	terms, err := a.terms()
+	if err != nil {
+		return Document{}, err
 	}
 	o := Offer{
-		Session: a.Offer.Message.Session, Proposal: a.Offer.Message.Body.ID(a.Offer.Message.ID),
-		Parties: a.Parties, Terms: offering.Offer().Terms, Salt: saltOf(a.Offer.Message), Inherited: a.Inherited,
+		Session: a.Offer.Message.Session, Proposal: cmp.Or(a.Name, a.Offer.Message.Body.ID(a.Offer.Message.ID)),
+		Parties: a.Parties, Terms: terms, Salt: saltOf(a.Offer.Message), Inherited: a.Inherited,
 	}
 	if b, binds := a.Offer.Message.Body.(performatives.Binder); binds {
 		o.Binding = *b.Binds()
 	}
 	if o.EffectiveFrom == "" {
-		o.EffectiveFrom = a.Acceptance.Stamp.Receipt.AcceptedAt
+		o.EffectiveFrom = a.made().Stamp.Receipt.AcceptedAt
 	}
 	d, err := Draft(o)
 	if err != nil {
 		return d, err
 	}
-	d.Evidence = &Evidence{Offer: a.Offer.Bytes, Acceptance: a.Acceptance.Bytes, Keys: map[performatives.Agent]performatives.Key{}}
-	for _, m := range []*performatives.Message{a.Offer.Message, a.Acceptance.Message} {
-		d.Evidence.know(m.Sender, a.signer(m.Sender, func(k performatives.Key) bool { return m.VerifySignature(k) == nil }))
+	d.Evidence = &Evidence{
+		Offer: a.Offer.Bytes, Commitment: a.Commitment.Bytes, Acceptance: a.Acceptance.Bytes, Close: a.Close.Bytes,
+		Keys: map[performatives.Agent]performatives.Key{},
+	}
+	for _, e := range []transcript.Entry{a.Offer, a.Commitment, a.Acceptance, a.Close} {
+		if m := e.Message; m != nil {
+			d.Evidence.know(m.Sender, a.signer(m.Sender, func(k performatives.Key) bool { return m.VerifySignature(k) == nil }))
+		}
 	}
 	for _, party := range a.Parties {
 		if did, registered := a.Inherited.DIDs[party]; registered {
@@ -164,7 +176,9 @@ func (d *Document) sign(a Accepted, offered string) {
 			signature = accept.AgreementSignature
 		}
 		key := a.signer(party, func(k performatives.Key) bool { return SignedBy(k, d.Hash, signature) })
-		d.Evidence.know(party, key)
+		if d.Evidence.Keys[party] == "" {
+			d.Evidence.know(party, key)
+		}
 		if SignedBy(key, d.Hash, signature) {
 			signatures[d.Parties[i]] = signature
 		}
@@ -180,11 +194,62 @@ func (d *Document) sign(a Accepted, offered string) {
 	}
 }
 
-// know notes the key of a signer, if it is not known.
+// know notes the key of a signer.
 func (e *Evidence) know(a performatives.Agent, k performatives.Key) {
-	if _, known := e.Keys[a]; !known && k != "" {
+	known, is := e.Keys[a]
+	switch {
+	case k == "" || k == known || slices.Contains(e.Rotated[a], k):
+	case !is:
 		e.Keys[a] = k
+	case e.Rotated == nil:
+		e.Rotated = map[performatives.Agent][]performatives.Key{a: {k}}
+	default:
+		e.Rotated[a] = append(e.Rotated[a], k)
 	}
+}
+
+// made is the entry by which the agreement came to be.
+func (a Accepted) made() transcript.Entry {
+	if a.Close.Message != nil {
+		return a.Close
+	}
+	return a.Acceptance
+}
+
+// terms are those of the offer and of the commitment that carries it out. Where both have a
+// term of one name it is the commitment's, which was agreed later.
+func (a Accepted) terms() (performatives.Object, error) {
+	offering, offers := a.Offer.Message.Body.(performatives.Offering)
+	if offers && a.Commitment.Message == nil {
+		return offering.Offer().Terms, nil
+	}
+	all, commitment := map[string]jsontext.Value{}, a.Commitment.Message
+	if offers {
+		if err := json.Unmarshal(offering.Offer().Terms, &all); err != nil {
+			return nil, err
+		}
+	} else {
+		commitment = a.Offer.Message
+	}
+	if _, commits := commitment.Body.(*performatives.CommitBody); !commits {
+		return nil, errNoOffer
+	}
+	var body struct {
+		Terms    map[string]jsontext.Value `json:"terms"` // obligations, and more
+		Deadline jsontext.Value            `json:"deadline"`
+		Escrow   jsontext.Value            `json:"escrow"`
+	}
+	if err := json.Unmarshal(commitment.RawBody, &body); err != nil {
+		return nil, err
+	}
+	maps.Copy(all, body.Terms)
+	for name, value := range map[string]jsontext.Value{"deadline": body.Deadline, "escrow": body.Escrow} {
+		if value != nil {
+			all[name] = value
+		}
+	}
+	terms, err := canonical(all)
+	return performatives.Object(terms), err
 }
 
 // saltOf is the salt of an offer: the one that it has, or one that derives from what
@@ -199,7 +264,7 @@ func saltOf(m *performatives.Message) Salt {
 }
 
 // Redact takes out all terms but those to keep, and what else would tell them: the
-// entries of offer and acceptance.
+// entries.
 func (d Document) Redact(keep ...string) Document {
 	terms, salts := map[string]jsontext.Value{}, map[string]string{}
 	for _, name := range keep {
@@ -209,7 +274,7 @@ func (d Document) Redact(keep ...string) Document {
 	}
 	d.Terms, d.Salts = terms, salts
 	if d.Evidence != nil {
-		d.Evidence = &Evidence{Keys: d.Evidence.Keys, DIDKeys: d.Evidence.DIDKeys, DIDs: d.Evidence.DIDs}
+		d.Evidence = &Evidence{Keys: d.Evidence.Keys, Rotated: d.Evidence.Rotated, DIDKeys: d.Evidence.DIDKeys, DIDs: d.Evidence.DIDs}
 	}
 	return d
 }

@@ -52,10 +52,10 @@ func InheritedOf(s *session.State) (c Inherited) {
 	return c
 }
 
-// PublishIn is what the parties of a session let a leaf of the public log show: of a
-// privileged one nothing but the hash, which is of salted digests.
-func PublishIn(s *session.State) Publish {
-	if performatives.Privileged(s.Classification()) {
+// PublishIn is what the parties of an agreement let a leaf of the public log show: nothing but
+// the hash, which is of salted digests, of a privileged session, or if one has not consented.
+func PublishIn(s *session.State, a session.Agreement) Publish {
+	if performatives.Privileged(s.Classification()) || s.Policy.Format >= 4 && !a.Consented {
 		return Publish{}
 	}
 	return PublishOf(s.Agreed.Policy)

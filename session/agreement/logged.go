@@ -25,7 +25,7 @@ func (v *verifier) log() {
 		v.fault("/log/leaf", "is of something else")
 	}
 	if acceptedAt, known := v.acceptedAt(); known && leaf.At != acceptedAt {
-		v.fault("/log/leaf", "the agreement was accepted at %s", acceptedAt)
+		v.fault("/log/leaf", "the agreement was made at %s", acceptedAt)
 	}
 	for name, value := range leaf.Terms {
 		if term, has := v.Document.Terms[name]; has && !bytes.Equal(term, value) {
@@ -42,10 +42,14 @@ func (v *verifier) log() {
 	v.Logged = true
 }
 
-// acceptedAt is when the acceptance was accepted, if the document has it.
+// acceptedAt is when the entry that made the agreement was accepted, if the document has it.
 func (v *verifier) acceptedAt() (at string, known bool) {
 	if e := v.Document.Evidence; e != nil && e.Acceptance != nil {
-		_, stamp, _, err := performatives.ReadDelivered(e.Acceptance)
+		made := e.Acceptance
+		if e.Close != nil {
+			made = e.Close
+		}
+		_, stamp, _, err := performatives.ReadDelivered(made)
 		return stamp.Receipt.AcceptedAt, err == nil
 	}
 	return "", false

@@ -17,6 +17,7 @@ func agreedOn(t testing.TB, terms string) agreement.Document {
 	s := sit(t, "asp/1")
 	s.say(seller, &performatives.ProposeBody{ProposalID: "p1", Type: "order", Subject: "Acme Outdoor", Terms: performatives.Object(terms)})
 	s.say(buyer, &performatives.AcceptBody{ReferenceID: "p1"})
+	s.say(seller, &performatives.CloseBody{Outcome: performatives.Completed})
 	return s.agreed()
 }
 

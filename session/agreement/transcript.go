@@ -2,6 +2,7 @@ package agreement
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -23,19 +24,33 @@ func Of(entries []transcript.Entry, modes session.Modes) ([]Document, error) {
 	}
 	var all []Document
 	for _, a := range state.Agreements() {
-		d, err := Made(&state, a, entries[a.Offer], entries[a.Acceptance])
+		d, err := Made(&state, a, func(sequence uint64) (transcript.Entry, error) { return entries[sequence], nil })
 		if err != nil {
-			return nil, fmt.Errorf("the agreement on %q: %w", a.Proposal, err)
+			return nil, fmt.Errorf("the agreement on %q: %w", a.Name, err)
 		}
 		all = append(all, d)
 	}
 	return all, nil
 }
 
-// Made is the agreement that two entries of a session have made.
-func Made(state *session.State, a session.Agreement, offer, acceptance transcript.Entry) (Document, error) {
-	made := Accepted{Parties: a.Parties, Offer: offer, Acceptance: acceptance, Keys: map[performatives.Agent][]performatives.Key{}, Inherited: InheritedOf(state)}
-	for _, signer := range append([]performatives.Agent{offer.Message.Sender, acceptance.Message.Sender}, a.Parties...) {
+// Made is an agreement of a session, of the entries that have made it.
+func Made(state *session.State, a session.Agreement, entry func(sequence uint64) (transcript.Entry, error)) (Document, error) {
+	made := Accepted{Name: a.Name, Parties: a.Parties, Keys: map[performatives.Agent][]performatives.Key{}, Inherited: InheritedOf(state)}
+	signers := slices.Clone(a.Parties)
+	for _, of := range []struct {
+		entry    *transcript.Entry
+		sequence uint64
+	}{{&made.Offer, a.Offer}, {&made.Commitment, a.Commit}, {&made.Acceptance, a.Acceptance}, {&made.Close, a.Close}} {
+		if of.sequence == 0 { // the invitation's: there is none
+			continue
+		}
+		var err error
+		if *of.entry, err = entry(of.sequence); err != nil {
+			return Document{}, err
+		}
+		signers = append(signers, of.entry.Message.Sender)
+	}
+	for _, signer := range signers {
 		made.Keys[signer] = state.PinnedKeys(signer)
 	}
 	return Build(made)

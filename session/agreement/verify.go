@@ -56,10 +56,10 @@ func (r Report) Proves() string {
 }
 
 // Verify checks a document offline: its members, its digests and hash, the signatures, and
-// the entries of offer and acceptance. White space and the order of members prove nothing, so
+// the entries that made it. White space and the order of members prove nothing, so
 // any spelling will do. A document without faults proves what Report says.
 func Verify(data []byte, trust Trust) Report {
-	v := verifier{trust: trust}
+	v := verifier{trust: trust, used: map[performatives.Key]bool{}}
 	canonical, err := ijson.CanonicalWithin(data, maxDepth)
 	if err == nil {
 		err = json.Unmarshal(canonical, &v.Document, json.RejectUnknownMembers(true))
@@ -85,6 +85,7 @@ const maxDepth = 2 * ijson.MaxDepth
 type verifier struct {
 	Report
 	trust Trust
+	used  map[performatives.Key]bool // that signed an entry
 }
 
 func (v *verifier) fault(member, why string, args ...any) {
@@ -141,30 +142,35 @@ func (v *verifier) evidence() {
 	if said == nil || said.Offer == nil && said.Acceptance == nil {
 		return
 	}
-	offer, offered := v.entry("/evidence/offer", said.Offer)
-	acceptance, accepted := v.entry("/evidence/acceptance", said.Acceptance)
-	if !offered || !accepted {
+	a := Accepted{Parties: v.parties(), Inherited: Inherited{v.Document.CCC, v.Document.Obligations, said.DIDs}}
+	complete := v.entry("/evidence/offer", said.Offer, &a.Offer)
+	complete = v.entry("/evidence/acceptance", said.Acceptance, &a.Acceptance) && complete
+	if said.Commitment != nil {
+		complete = v.entry("/evidence/commitment", said.Commitment, &a.Commitment) && complete
+	}
+	if said.Close != nil {
+		complete = v.entry("/evidence/close", said.Close, &a.Close) && complete
+	}
+	if !complete {
 		return
 	}
+	v.rotated()
+	v.follows(&a)
 	keys := map[performatives.Agent][]performatives.Key{}
 	for a, k := range said.Keys {
 		keys[a] = []performatives.Key{k}
 	}
+	for a, k := range said.Rotated {
+		keys[a] = append(keys[a], k...)
+	}
 	for a, k := range said.DIDKeys {
 		keys[a] = append(keys[a], k)
 	}
-	made, err := Build(Accepted{Parties: v.parties(), Offer: offer, Acceptance: acceptance, Keys: keys, Inherited: Inherited{v.Document.CCC, v.Document.Obligations, said.DIDs}})
-	switch {
-	case err != nil:
+	a.Keys = keys
+	made, err := Build(a)
+	if err != nil {
 		v.fault("/evidence/offer", "%v", err)
 		return
-	case acceptance.Message.Body.Refers() != offer.Message.Body.ID(offer.Message.ID):
-		v.fault("/evidence/acceptance", "accepts another offer")
-	case acceptance.Message.Session != offer.Message.Session, acceptance.Stamp.Sequence <= offer.Stamp.Sequence:
-		v.fault("/evidence/acceptance", "does not follow the offer")
-	}
-	if act := acceptance.Message.Performative; act != performatives.Accept && act != performatives.Commit {
-		v.fault("/evidence/acceptance", "is a %s, which accepts nothing", act)
 	}
 	if made.Hash != v.Document.Hash {
 		v.fault("/agreement_hash", "the entries of offer and acceptance make another agreement")
@@ -175,23 +181,88 @@ func (v *verifier) evidence() {
 	if !maps.Equal(made.Signatures, v.Document.Signatures) {
 		v.fault("/signatures", "are not those of the entries")
 	}
-	accepter := sideOf(acceptance)
-	commits := acceptance.Message.Performative == performatives.Commit // anybody may who is allowed to
-	if sideOf(offer) != v.party(0) || !commits && (accepter == v.party(0) || !slices.Contains(v.parties(), accepter)) {
+	v.agreedBy(a)
+}
+
+// follows checks that each entry is about the one before, and comes after it. It names the
+// agreement by its commitment if that is what the document does.
+func (v *verifier) follows(a *Accepted) {
+	type step struct {
+		member string
+		entry  transcript.Entry
+		of     string // what it has to refer to
+	}
+	id := func(e transcript.Entry) string { return e.Message.Body.ID(e.Message.ID) }
+	accepted, steps := a.Offer, []step{}
+	if a.Commitment.Message != nil {
+		if act := a.Commitment.Message.Performative; act != performatives.Commit {
+			v.fault("/evidence/commitment", "is a %s, which commits to nothing", act)
+		}
+		accepted, steps = a.Commitment, append(steps, step{"/evidence/commitment", a.Commitment, id(a.Offer)})
+		if v.Document.ID == IDOf(a.Commitment.Message.Session, id(a.Commitment)) {
+			a.Name = id(a.Commitment)
+		}
+	}
+	steps = append(steps, step{"/evidence/acceptance", a.Acceptance, id(accepted)})
+	if act := a.Acceptance.Message.Performative; act != performatives.Accept && act != performatives.Commit {
+		v.fault("/evidence/acceptance", "is a %s, which accepts nothing", act)
+	}
+	if a.Close.Message != nil {
+		body, closes := a.Close.Message.Body.(*performatives.CloseBody)
+		if !closes || cmp.Or(body.Outcome, performatives.Completed) != performatives.Completed || a.Commitment.Message != nil {
+			v.fault("/evidence/close", "is no CLOSE with the outcome completed")
+		}
+		steps = append(steps, step{"/evidence/close", a.Close, a.Close.Message.Body.Refers()})
+	}
+	before := a.Offer
+	for _, s := range steps {
+		switch {
+		case s.entry.Message.Body.Refers() != s.of:
+			v.fault(s.member, "is about another offer")
+		case s.entry.Message.Session != before.Message.Session, s.entry.Stamp.Sequence <= before.Stamp.Sequence:
+			v.fault(s.member, "does not follow the offer")
+		}
+		before = s.entry
+	}
+}
+
+// agreedBy checks that the parties are those who made and accepted the offer, and committed to it.
+func (v *verifier) agreedBy(a Accepted) {
+	parties, accepter := v.parties(), sideOf(a.Acceptance)
+	made := sideOf(a.Offer)
+	ok := made == v.party(0)
+	if a.Commitment.Message != nil {
+		made = sideOf(a.Commitment)
+		ok = ok && slices.Contains(parties, made)
+	}
+	converged := a.Acceptance.Message.Performative == performatives.Commit // anybody may who is allowed to
+	if !ok || !converged && (accepter == made || !slices.Contains(parties, accepter)) {
 		v.fault("/parties", "are not those who made and accepted the offer")
 	}
 }
 
+// rotated checks that each further key of a signer has signed one of the entries.
+func (v *verifier) rotated() {
+	for a, keys := range v.Document.Evidence.Rotated {
+		for _, key := range keys {
+			if !v.used[key] {
+				v.fault("/evidence/rotated/"+string(a), "%s signed no entry", key)
+			}
+		}
+	}
+}
+
 // entry checks one entry of the transcript as far as it stands alone.
-func (v *verifier) entry(member string, data []byte) (transcript.Entry, bool) {
+func (v *verifier) entry(member string, data []byte, into *transcript.Entry) bool {
 	e, err := transcript.Read(data)
 	if err == nil {
 		err = e.Message.DecodeBody()
 	}
 	if err != nil {
 		v.fault(member, "%v", err)
-		return e, false
+		return false
 	}
+	*into = e
 	if e.Recomputed != e.Stamp.Hash {
 		v.fault(member, "its hash is not that of its bytes")
 	}
@@ -202,22 +273,25 @@ func (v *verifier) entry(member string, data []byte) (transcript.Entry, bool) {
 	if e.Stamp.Receipt.Broker != broker || e.Stamp.VerifyReceipt(broker) != nil {
 		v.fault(member, "its receipt is not signed by the broker %s", broker)
 	}
+	if e.Message.Signature == "" && v.trust.Unsigned {
+		return true
+	}
 	sender, named := e.Message.Sender, v.Document.Evidence
-	keys := []performatives.Key{named.Keys[sender]}
+	keys := append([]performatives.Key{named.Keys[sender]}, named.Rotated[sender]...)
+	i := slices.IndexFunc(keys, func(k performatives.Key) bool { return k != "" && e.Message.VerifySignature(k) == nil })
 	trusted, known := v.trust.Keys[sender]
-	if _, apart := named.DIDKeys[sender]; known && !apart { // else the trusted key signed the hash
-		keys = append(keys, trusted)
+	_, apart := named.DIDKeys[sender] // then the trusted key signed the hash
+	switch {
+	case keys[0] == "":
+		v.fault(member, "the key of %s is not known", sender)
+	case i < 0:
+		v.fault(member, "%s did not sign it with the key %s", sender, keys[0])
+	case known && !apart && !slices.Contains(keys, trusted):
+		v.fault(member, "%s did not sign it with the key %s", sender, trusted)
+	default:
+		v.used[keys[i]] = true
 	}
-	for _, key := range keys {
-		switch {
-		case e.Message.Signature == "" && v.trust.Unsigned:
-		case key == "":
-			v.fault(member, "the key of %s is not known", sender)
-		case e.Message.VerifySignature(key) != nil:
-			v.fault(member, "%s did not sign it with the key %s", sender, key)
-		}
-	}
-	return e, true
+	return true
 }
 
 func sideOf(e transcript.Entry) performatives.Agent {

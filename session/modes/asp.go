@@ -34,6 +34,7 @@ var ASP = &session.Mode{
 	Committing: []session.Rule{session.AcceptedFirst},
 	Retires:    func(s *session.State) bool { return s.Own != alternatives(true) },
 	Binds:      true,
+	Commits:    true,
 }
 
 // alternatives says that offers of one type and subject stand side by side.
