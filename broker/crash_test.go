@@ -30,8 +30,8 @@ func TestStoppedAtEachStep(t *testing.T) {
 		{"OBSERVE", `{"subject":"x"}`},
 		{"PROPOSE", `{"proposalId":"p1","type":"x","subject":"x","terms":{}}`},
 		{"ESCALATE", `{"reason":"confidence-low","urgency":"low","context":"x"}`},
-		{"ACCEPT", `{"referenceId":"p0"}`},
-		{"CLOSE", `{}`},
+		{"ACCEPT", `{"referenceId":"k0"}`},
+		{"CLOSE", `{}`}, // makes the agreement
 	} {
 		for _, point := range broker.Failpoints() {
 			t.Run(act.name+" "+point, func(t *testing.T) {
@@ -43,6 +43,14 @@ func TestStoppedAtEachStep(t *testing.T) {
 				}
 				s := w.Open(alpha, beta, gamma)
 				s.Say(beta, "PROPOSE", `{"proposalId":"p0","type":"x","subject":"x0","terms":{}}`)
+				switch act.name {
+				case "ACCEPT": // of a commitment, which makes the agreement
+					s.Say(alpha, "ACCEPT", `{"referenceId":"p0"}`)
+					s.Say(beta, "COMMIT", `{"commitmentId":"k0","referenceId":"p0","terms":{"obligations":[{"party":"`+string(beta)+`","action":"deliver"}]}}`)
+					s.Say(gamma, "ACCEPT", `{"referenceId":"k0"}`)
+				case "CLOSE":
+					s.Say(alpha, "ACCEPT", `{"referenceId":"p0"}`)
+				}
 
 				ctx, cancel := context.WithCancel(t.Context())
 				stopped := b.Broker.Command.StopAt(point)
@@ -64,9 +72,10 @@ func TestStoppedAtEachStep(t *testing.T) {
 					s.Say(alice, "INFORM", `{"type":"resolution","data":{"escalationId":"`+string(found.Escalations[0].ID)+`","decision":"approved"}}`)
 					s.Say(alpha, "OBSERVE", `{"subject":"on we go"}`)
 				case "ACCEPT":
-					onlyLeaf(t, b, inclusion.Agreement, string(agreement.IDOf(s.ID, "p0")))
+					leafOf(t, b, inclusion.Agreement, string(agreement.IDOf(s.ID, "p0")), 1)
 				case "CLOSE":
-					onlyLeaf(t, b, inclusion.Session, string(s.ID))
+					leafOf(t, b, inclusion.Agreement, string(agreement.IDOf(s.ID, "p0")), 2)
+					leafOf(t, b, inclusion.Session, string(s.ID), 2)
 					if state != "CLOSED" {
 						t.Errorf("the session is %s", state)
 					}
@@ -84,9 +93,9 @@ func TestStoppedAtEachStep(t *testing.T) {
 	}
 }
 
-// onlyLeaf waits until the public log has the leaf of an agreement or a session, and insists
-// that it has no other.
-func onlyLeaf(t *testing.T, b *testkit.Broker, kind inclusion.Kind, id string) {
+// leafOf waits until the public log has the leaf of an agreement or a session, and insists
+// that it has so many in all.
+func leafOf(t *testing.T, b *testkit.Broker, kind inclusion.Kind, id string, all int64) {
 	t.Helper()
 	key, err := inclusion.ParseKey(b.Broker.Parts.Ledger.VerifierKey())
 	testkit.Must(t, err)
@@ -99,7 +108,7 @@ func onlyLeaf(t *testing.T, b *testkit.Broker, kind inclusion.Kind, id string) {
 		}
 	}
 	testkit.Must(t, proof.Verify(key))
-	if c, err := inclusion.Open(proof.Checkpoint, key); err != nil || c.Tree.N != 1 {
+	if c, err := inclusion.Open(proof.Checkpoint, key); err != nil || c.Tree.N != all {
 		t.Errorf("the log has %d leaves, %v", c.Tree.N, err)
 	}
 }

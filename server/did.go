@@ -28,6 +28,9 @@ func (s *Server) did(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no such DID", http.StatusNotFound)
 		return
 	}
+	if own != "" { // what the installation holds speaks for nobody who has a key of its own
+		hosted = ""
+	}
 	data, err := json.Marshal(agreement.DIDDocumentOf(a, own, hosted), json.Deterministic(true))
 	if err != nil {
 		http.Error(w, "no such DID", http.StatusInternalServerError)

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/parley-asp/parley/performatives"
@@ -9,15 +10,16 @@ import (
 // An Agreement is what binds its parties: an accepted offer, or an accepted commitment with
 // the proposal that it carries out.
 type Agreement struct {
-	Name       string                // the id that it has in the session: its proposal's, else its commitment's
-	Proposal   string                // "" for a commitment that carries none out
-	Commitment string                // "" where no COMMIT made it
-	Parties    []performatives.Agent // who made the offer comes first
-	Offer      uint64                // the entry with the offer: of the proposal, else of the commitment
-	Commit     uint64                // the entry that carries the proposal out; 0 for none
-	Acceptance uint64                // the entry that accepted the commitment, else the offer
-	Close      uint64                // the CLOSE that made it of agreed terms; 0 for none
-	Consented  bool                  // every party has agreed to what policy.publish asks for
+	Name       string                         // the id that it has in the session: its proposal's, else its commitment's
+	Proposal   string                         // "" for a commitment that carries none out
+	Commitment string                         // "" where no COMMIT made it
+	Parties    []performatives.Agent          // who made the offer comes first
+	Offer      uint64                         // the entry with the offer: of the proposal, else of the commitment
+	Commit     uint64                         // the entry that carries the proposal out; 0 for none
+	Acceptance uint64                         // the entry that accepted the commitment, else the offer
+	Close      uint64                         // the CLOSE that made it of agreed terms; 0 for none
+	Signatures map[performatives.Agent]string // over the hash, made after the acceptance; never changed
+	Consented  bool                           // every party has agreed to what policy.publish asks for
 }
 
 // Made is the entry by which it came to be.
@@ -48,6 +50,21 @@ func (t *Command) agreementOn(proposal string, others ...performatives.Agent) (A
 		return Agreement{}, false
 	}
 	return Agreement{Name: proposal, Proposal: proposal, Parties: union([]performatives.Agent{o.Side}, others), Offer: o.Sequence, Acceptance: t.Next}, true
+}
+
+// SignAgreement notes the signature of the sender's side over the newest agreement.
+func (t *Command) SignAgreement(signature string) {
+	last := len(t.agreements) - 1
+	if last < 0 {
+		return
+	}
+	t.agreements = slices.Clone(t.agreements)
+	signatures := maps.Clone(t.agreements[last].Signatures)
+	if signatures == nil {
+		signatures = map[performatives.Agent]string{}
+	}
+	signatures[t.Side] = signature
+	t.agreements[last].Signatures = signatures
 }
 
 func (t *Command) binds(a Agreement) {

@@ -261,7 +261,7 @@ func (h *Agents) Submit(ctx context.Context, as performatives.Agent, signer perf
 // a link, such as the invitation, is none that the mode has signed.
 func (h *Agents) signed(ctx context.Context, as performatives.Agent, signer performatives.Signer, made Act, said api.Say, state *session.State) (jsontext.Value, error) {
 	act := performatives.Parse(said.Performative)
-	if made.Link == nil || state.Mode == nil || !state.Mode.Signed || act != performatives.Propose && act != performatives.Counter && act != performatives.Accept {
+	if made.Link == nil || state.Mode == nil || !state.Mode.Signed || agreement.CarriesOAP(said.Context) || act != performatives.Propose && act != performatives.Counter && act != performatives.Accept {
 		return said.Body, nil
 	}
 	p := agreement.Party{Signer: signer, Session: made.Session, Message: made.Message, At: made.At, Self: as, Inherited: agreement.InheritedOf(state)}

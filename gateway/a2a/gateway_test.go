@@ -169,7 +169,7 @@ func TestA2A(t *testing.T) {
 	for _, a := range agreed.Artifacts {
 		names = append(names, a.Name)
 	}
-	if agreed.Status.State != "TASK_STATE_COMPLETED" || !slices.Equal(names, []string{"outcome", "agreement"}) {
+	if agreed.Status.State != "TASK_STATE_COMPLETED" || !slices.Equal(names, []string{"outcome"}) {
 		t.Errorf("at the end the task is %s with %v", agreed.Status.State, names)
 	}
 	if again := w.says("m4", first.ID, `{"data":{"action":"accept","referenceId":"c2"}},{"text":"deal"}`); again.Status.State != "TASK_STATE_COMPLETED" {

@@ -47,12 +47,13 @@ type view struct {
 
 // part is what binding/1 adds to the view.
 type part struct {
-	Status    string           `json:"status"`
-	Round     int64            `json:"round"`
-	MaxRounds int64            `json:"maxRounds"`
-	Live      string           `json:"live"`
-	Agreement agreement.ID     `json:"agreementId"`
-	Hash      agreement.Digest `json:"agreementHash"`
+	Status    string                `json:"status"`
+	Round     int64                 `json:"round"`
+	MaxRounds int64                 `json:"maxRounds"`
+	Live      string                `json:"live"`
+	Agreement agreement.ID          `json:"agreementId"`
+	Hash      agreement.Digest      `json:"agreementHash"`
+	Unsigned  []performatives.Agent `json:"unsigned"`
 }
 
 // look reads the session that the path names, if it is a negotiation.

@@ -64,13 +64,13 @@ func TestCCC(t *testing.T) {
 	var opened, s oapState
 	w.oap("POST", "open", alpha, policy).Is(http.StatusCreated, &opened)
 	proposal := w.proposal(opened.ID, "prp_1", nil, 1, alpha, func(p members) { p["to"] = agreement.DIDOf(lawyer) })
-	unsigned := w.oap("POST", opened.ID+"/propose", alpha, w.signs(changed(proposal, "agreement_signature", ""), alpha))
-	_, said, _ := strings.Cut(string(unsigned.Body), "agreement_hash ")
-	said, _, _ = strings.Cut(said, `"`)
-	signature, err := agreement.Sign(w.signers[alpha], agreement.Digest(said))
-	testkit.Must(t, err)
-	w.oap("POST", opened.ID+"/propose", alpha, w.signs(changed(proposal, "agreement_signature", signature), alpha)).Is(http.StatusOK, &s)
-	agreed := w.oap("POST", opened.ID+"/accept", lawyer, w.acceptance("prp_1", s.Hash, lawyer))
+	delete(proposal, "agreement_signature") // it is over a hash without what binds the lawyer
+	w.oap("POST", opened.ID+"/propose", alpha, w.signs(proposal, alpha)).Is(http.StatusOK, &s)
+	if s = w.stateFor(opened.ID, lawyer); string(s.Publish) != `"hash"` || s.Hash == "" || !bytes.Contains(s.CCC, []byte("attorney_client_privileged")) {
+		t.Errorf("GET shows %+v", s)
+	}
+	w.oap("POST", opened.ID+"/accept", lawyer, w.acceptance("prp_1", s.Hash, lawyer)).Is(http.StatusOK, nil)
+	agreed := w.later(opened.ID, alpha, s.Hash)
 	agreed.Is(http.StatusOK, nil)
 	data, err := performatives.Canonical(agreed.Body)
 	testkit.Must(t, err)

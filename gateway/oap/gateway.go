@@ -53,6 +53,7 @@ func New(o Options) *Gateway {
 		"POST " + negotiation + "open":                 (*call).open,
 		"POST " + negotiation + "{id}/propose":         (*call).propose,
 		"POST " + negotiation + "{id}/accept":          (*call).accept,
+		"POST " + negotiation + "{id}/sign":            (*call).sign,
 		"POST " + negotiation + "{id}/reject":          (*call).reject,
 		"POST " + negotiation + "{id}/withdraw":        (*call).withdraw,
 		"GET " + negotiation + "{id}":                  (*call).state,

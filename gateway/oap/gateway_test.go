@@ -90,6 +90,10 @@ type oapState struct {
 	Agreement agreement.ID     `json:"agreement_id"`
 	Hash      agreement.Digest `json:"agreement_hash"`
 	Next      string           `json:"next"`
+	Publish   jsontext.Value   `json:"publish"`
+	CCC       jsontext.Value   `json:"ccc"`
+	Unsigned  []agreement.DID  `json:"unsigned"`
+	Penalty   string           `json:"withdrawal_penalty_terms"`
 	History   []struct {
 		Act      string         `json:"act"`
 		Status   string         `json:"status"`
@@ -107,10 +111,23 @@ func (w world) opens() (id string) {
 	return opened.ID
 }
 
-func (w world) state(id string) (s oapState) {
+func (w world) state(id string) oapState {
 	w.Helper()
-	w.oap("GET", id, beta, nil).Is(http.StatusOK, &s)
+	return w.stateFor(id, beta)
+}
+
+func (w world) stateFor(id string, as performatives.Agent) (s oapState) {
+	w.Helper()
+	w.oap("GET", id, as, nil).Is(http.StatusOK, &s)
 	return s
+}
+
+// later signs an agreement after the acceptance.
+func (w world) later(id string, by performatives.Agent, hash agreement.Digest) answer {
+	w.Helper()
+	signature, err := agreement.Sign(w.signers[by], hash)
+	testkit.Must(w, err)
+	return w.oap("POST", id+"/sign", by, members{"agreement_signature": signature})
 }
 
 type members = map[string]any
@@ -240,7 +257,7 @@ func TestOAP(t *testing.T) {
 	w.oap("POST", id+"/accept", alpha, accept).Is(http.StatusOK, nil)
 	w.oap("POST", id+"/accept", beta, stolen).blocked(http.StatusConflict, "conflict")
 	w.oap("POST", id+"/propose", beta, w.proposal(id, "prp_3", "prp_2", 3, beta)).blocked(http.StatusConflict, "conflict")
-	w.oap("POST", id+"/withdraw", beta, nil).blocked(http.StatusConflict, "conflict")
+	w.oap("POST", id+"/withdraw", beta, w.signs(members{}, beta)).blocked(http.StatusConflict, "conflict")
 	if s := w.state(id); s.State != "accepted" || len(s.History) != 3 || s.History[0].Status != "countered" || s.History[2].Act != "accept" {
 		t.Errorf("in the end it is %+v", s)
 	}
@@ -348,7 +365,9 @@ func TestOAPEnds(t *testing.T) {
 		id := w.opens()
 		var s, ended oapState
 		w.oap("POST", id+"/propose", alpha, w.proposal(id, "prp_1", nil, 1, alpha)).Is(http.StatusOK, &s)
-		w.oap("POST", id+"/withdraw", end.as, members{"proposal_id": "prp_9"}).blocked(http.StatusConflict, "conflict")
+		w.oap("POST", id+"/withdraw", end.as, w.signs(members{"proposal_id": "prp_9"}, end.as)).blocked(http.StatusConflict, "conflict")
+		w.oap("POST", id+end.path, end.as, changed(end.of, "reason", "no")).blocked(http.StatusUnauthorized, "auth_required")
+		w.oap("POST", id+end.path, end.as, w.signs(end.of, map[performatives.Agent]performatives.Agent{alpha: beta, beta: alpha}[end.as])).blocked(http.StatusUnauthorized, "auth_required")
 		w.oap("POST", id+end.path, end.as, w.signs(changed(end.of, "reason", "no"), end.as)).Is(http.StatusOK, &ended)
 		if ended.State != end.state {
 			t.Errorf("%s: the state is %q, want %q", name, ended.State, end.state)
@@ -357,15 +376,17 @@ func TestOAPEnds(t *testing.T) {
 		w.oap("POST", id+"/propose", beta, w.proposal(id, "prp_2", "prp_1", 2, beta)).blocked(http.StatusConflict, "conflict")
 	}
 	id := w.opens()
-	w.oap("POST", id+"/reject", beta, nil).blocked(http.StatusConflict, "conflict")
-	w.oap("POST", id+"/withdraw", beta, nil).Is(http.StatusOK, nil)
-	if s := w.state(id); s.State != "withdrawn" {
-		t.Errorf("who walks away before any proposal leaves it %q", s.State)
+	w.oap("POST", id+"/reject", beta, w.signs(members{}, beta)).blocked(http.StatusConflict, "conflict")
+	w.oap("POST", id+"/withdraw", beta, w.signs(members{}, beta)).blocked(http.StatusConflict, "conflict")
+	if s := w.state(id); s.State != "open" {
+		t.Errorf("there is nothing to withdraw, and it is %q", s.State)
 	}
 	id = w.opens()
 	w.oap("POST", id+"/propose", alpha, w.proposal(id, "prp_1", nil, 1, alpha)).Is(http.StatusOK, nil)
 	w.oap("POST", id+"/propose", beta, w.proposal(id, "prp_2", "prp_1", 2, beta)).Is(http.StatusOK, nil)
-	w.oap("POST", id+"/withdraw", beta, members{"proposal_id": "prp_1"}).blocked(http.StatusConflict, "conflict") // no longer the newest
+	w.oap("POST", id+"/withdraw", beta, w.signs(members{"proposal_id": "prp_1"}, beta)).blocked(http.StatusConflict, "conflict") // no longer the newest
+	w.oap("POST", id+"/withdraw", alpha, w.signs(members{"proposal_id": "prp_1"}, alpha)).blocked(http.StatusConflict, "conflict")
+	w.oap("POST", id+"/propose", beta, w.proposal(id, "prp_3", "prp_1", 3, beta)).blocked(http.StatusConflict, "conflict") // it was countered
 }
 
 // "Limits and bad input": each is refused with OAP's code, and changes nothing.
@@ -389,7 +410,6 @@ func TestOAPBadInput(t *testing.T) {
 	for name, change := range map[string]func(members){
 		"a short salt":          put("agreement_salt", "AAAA"),
 		"no salt of base64":     put("agreement_salt", strings.Repeat("!", 43)),
-		"no date":               func(p members) { delete(p, "effective_from") },
 		"a date in words":       put("effective_from", "tomorrow"),
 		"until before from":     put("effective_until", "2026-05-03T00:00:00Z"),
 		"no terms":              func(p members) { delete(p, "terms") },
@@ -397,7 +417,6 @@ func TestOAPBadInput(t *testing.T) {
 		"another category":      put("category", "scope"),
 		"the parties exchanged": func(p members) { p["from"], p["to"] = p["to"], p["from"] },
 		"another negotiation":   put("negotiation_id", "neg_"+string(testkit.NewSession())),
-		"no signature of it":    put("agreement_signature", ""),
 		"round in words":        put("round", "one"),
 		"no round":              func(p members) { delete(p, "round") },
 	} {
@@ -412,7 +431,7 @@ func TestOAPBadInput(t *testing.T) {
 		w.oap("POST", id+"/propose", alpha, bad).blocked(http.StatusBadRequest, "invalid_input")
 	}
 	w.oap("POST", "neg_nonsense/propose", alpha, huge).blocked(http.StatusNotFound, "not_found")
-	w.oap("POST", string(testkit.NewSession())+"/withdraw", alpha, nil).blocked(http.StatusNotFound, "not_found")
+	w.oap("POST", string(testkit.NewSession())+"/withdraw", alpha, w.signs(members{}, alpha)).blocked(http.StatusNotFound, "not_found")
 	w.oap("GET", id+"?cursor=x", alpha, nil).blocked(http.StatusBadRequest, "invalid_input")
 	if s := w.state(id); s.State != "open" {
 		t.Fatalf("bad input has made it %+v", s)

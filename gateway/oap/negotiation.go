@@ -8,6 +8,9 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -29,11 +32,11 @@ func (c *call) propose() (int, any, error) {
 		return 0, nil, err
 	}
 	body := map[string]any{
-		"proposalId": offer.Proposal, "terms": d.Terms, "agreementSalt": offer.salt, "round": d.Round,
-		"agreementSignature": agreement.Unpadded(d.AgreementSignature), "type": "oap-proposal", "subject": "proposal",
+		"proposalId": offer.Proposal, "terms": d.Terms, "agreementSalt": offer.salt, "round": d.Round, "type": "oap-proposal", "subject": "proposal",
 	}
 	for name, value := range map[string]string{
 		"validUntil": d.ValidUntil, "effectiveFrom": d.EffectiveFrom, "effectiveUntil": d.EffectiveUntil, "category": d.Category,
+		"agreementSignature": agreement.Unpadded(d.AgreementSignature),
 	} {
 		if value != "" {
 			body[name] = value
@@ -73,8 +76,11 @@ func (v view) offer(from performatives.Agent, d agreement.OAPDocument) (made dra
 	if d.Salt == "" && d.Signature != "" {
 		salt = saltOf(d.Signature)
 	}
-	if d.Proposal == "" || d.Terms.Kind() != '{' || d.EffectiveFrom == "" {
-		return made, bad("a proposal has proposal_id, terms and effective_from")
+	if d.Proposal == "" || d.Terms.Kind() != '{' {
+		return made, bad("a proposal has proposal_id and terms")
+	}
+	if d.Signature == "" {
+		return made, unsigned("proposal")
 	}
 	for _, id := range []string{strings.TrimPrefix(d.Proposal, agreement.OAPProposal), d.Proposal} {
 		made.Offer = agreement.Offer{
@@ -92,11 +98,12 @@ func (v view) offer(from performatives.Agent, d agreement.OAPDocument) (made dra
 		}
 	}
 	made.Proposal = strings.TrimPrefix(d.Proposal, agreement.OAPProposal)
-	if d.AgreementSignature == "" {
-		made.document, _ = agreement.Draft(made.Offer) // it was made before
-		return made, bad("agreement_signature is missing: sign the agreement_hash %s", made.document.Hash)
-	}
 	return made, nil
+}
+
+// unsigned refuses what its party has not signed.
+func unsigned(what string) error {
+	return session.Refuse(session.SignatureInvalid, "the %s has no signature: sign it with the key of your DID", what)
 }
 
 // saltOf is the salt of a proposal that has none: the parties know its signature, and nobody else.
@@ -115,6 +122,11 @@ func (c *call) made(v view, id string, d agreement.OAPDocument) bool {
 	if err != nil {
 		return false
 	}
+	return carries(m, d)
+}
+
+// carries reports whether an act carries the same document, by its signature.
+func carries(m *performatives.Message, d agreement.OAPDocument) bool {
 	for _, raw := range agreement.OAPIn(m.Context) {
 		if before, err := agreement.ReadOAP(raw); err == nil && before.Signature == d.Signature {
 			return true
@@ -129,20 +141,63 @@ func (c *call) accept() (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if d.Proposal == "" || d.AgreementSignature == "" || d.Signature == "" {
-		return 0, nil, bad("an acceptance has proposal_id, agreement_signature and signature")
+	switch {
+	case d.Proposal == "":
+		return 0, nil, bad("an acceptance has proposal_id")
+	case d.Signature == "":
+		return 0, nil, unsigned("acceptance")
 	}
 	v, err := c.look()
 	if err != nil {
 		return 0, nil, err
 	}
 	id, signature := v.proposal(d.Proposal), agreement.Unpadded(d.AgreementSignature)
-	body := map[string]any{"referenceId": id, "agreementSignature": signature}
+	body := map[string]any{"referenceId": id}
+	if signature != "" {
+		body["agreementSignature"] = signature
+	}
 	refused := c.say(v.Session, act{performatives.Accept, body, document})
 	var made agreement.Document
 	err = c.Call(c.r.Context(), api.AgreementGet.Verb, api.GetAgreement{Session: v.Session, Agreement: agreement.IDOf(v.Session, id)}, &made)
 	self := v.Inherits().DIDOf(c.Agent)
-	if refused != nil && (err != nil || made.Parties[0] == self || made.Signatures[self] != signature) { // else its answer was lost
+	if refused != nil && (err != nil || made.Parties[0] == self || signature == "" || made.Signatures[self] != signature) && !c.accepted(made, d) { // else its answer was lost
+		return 0, nil, refused
+	}
+	return http.StatusOK, made, err
+}
+
+// accepted reports whether the same acceptance made the agreement before.
+func (c *call) accepted(made agreement.Document, d agreement.OAPDocument) bool {
+	if made.Evidence == nil {
+		return false
+	}
+	m, _, err := read(made.Evidence.Acceptance)
+	return err == nil && m.Sender == c.Agent && carries(m, d)
+}
+
+// sign signs the agreement of an accepted proposal, where the proposal or its acceptance came
+// without the signature over the agreement.
+func (c *call) sign() (int, any, error) {
+	_, d, err := c.read()
+	if err != nil {
+		return 0, nil, err
+	}
+	if d.AgreementSignature == "" {
+		return 0, nil, bad("agreement_signature is missing: it is Ed25519 over the agreement_hash, in base64url")
+	}
+	v, err := c.look()
+	if err != nil {
+		return 0, nil, err
+	}
+	signature := agreement.Unpadded(d.AgreementSignature)
+	data, err := json.Marshal(map[string]string{"agreementSignature": signature}, json.Deterministic(true))
+	if err != nil {
+		return 0, nil, err
+	}
+	refused := c.say(v.Session, act{performatives.Inform, map[string]any{"type": performatives.Fact, "data": jsontext.Value(data)}, nil})
+	var made agreement.Document
+	err = c.Call(c.r.Context(), api.AgreementGet.Verb, api.GetAgreement{Session: v.Session}, &made)
+	if refused != nil && (err != nil || made.Signatures[v.Inherits().DIDOf(c.Agent)] != signature) { // else its answer was lost
 		return 0, nil, refused
 	}
 	return http.StatusOK, made, err
@@ -167,18 +222,19 @@ func (c *call) reject() (int, any, error) {
 	})
 }
 
-// withdraw walks away: it takes back the caller's own proposal, or else closes the session.
+// withdraw walks away from the live proposal: it takes back the caller's own, or else closes
+// the session.
 func (c *call) withdraw() (int, any, error) {
 	return c.end(func(v view, d agreement.OAPDocument) (performatives.Performative, map[string]any, error) {
 		id := v.named(d)
 		o, has := v.find(id)
 		switch {
-		case v.State == session.Invited:
-			id = v.Invitation.Proposal
-		case id == "", has && id == v.part.Live && o.From != c.Agent:
+		case has && o.Status != session.Open.String():
+			return 0, nil, session.Refuse(session.ProposalNotOpen, "%s is not live: it is %s", id, o.Status)
+		case !has:
+			return 0, nil, session.Refuse(session.ProposalUnknown, "there is no such live proposal to withdraw")
+		case id == v.part.Live && o.From != c.Agent:
 			return performatives.Close, map[string]any{"outcome": "abandoned", "summary": d.Reason}, nil
-		case has && o.From != c.Agent:
-			return 0, nil, session.Refuse(session.ProposalNotOpen, "%s is not the newest proposal of the other party any more", id)
 		}
 		return performatives.Withdraw, map[string]any{"referenceId": id, "reason": d.Reason}, nil
 	})
@@ -194,10 +250,10 @@ func (c *call) end(say func(view, agreement.OAPDocument) (performatives.Performa
 	if err != nil {
 		return 0, nil, err
 	}
-	var a act
-	if d.Signature != "" {
-		a.document = document
+	if d.Signature == "" {
+		return 0, nil, unsigned("document")
 	}
+	a := act{document: document}
 	if a.performative, a.body, err = say(v, d); err != nil {
 		return 0, nil, err
 	}

@@ -95,6 +95,8 @@ func (o opening) terms() (map[string]jsontext.Value, error) {
 		switch name {
 		case "max_rounds":
 			name = "maxRounds"
+		case "withdrawal_penalty_terms":
+			name = "withdrawalPenaltyTerms"
 		case "default_validity_minutes":
 			var minutes float64
 			if json.Unmarshal(value, &minutes) != nil || minutes != float64(int64(minutes)) || minutes < 1 || minutes > longest.Minutes() {
@@ -125,7 +127,7 @@ func (c *call) introduce(id performatives.SessionID, to performatives.Agent) err
 		return nil
 	}
 	_, err := c.g.o.Service.As(to).Say(c.r.Context(), api.Say{
-		Session: id, Key: "invitation " + string(id), Performative: performatives.Accept.String(), Body: jsontext.Value(`{"referenceId":"invitation"}`),
+		Session: id, Key: "invitation " + string(id), Performative: performatives.Accept.String(), Body: jsontext.Value(`{"referenceId":"invitation","inAdvance":true}`),
 	})
 	if errors.Is(err, &session.Refusal{Code: session.Unauthorized}) || errors.Is(err, &session.Refusal{Code: session.ModeViolation}) {
 		return nil // it signs for itself, or its context forbids the session, which is nobody else's business

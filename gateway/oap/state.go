@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
@@ -29,6 +30,9 @@ type negotiation struct {
 	Hash      agreement.Digest `json:"agreement_hash,omitzero"`
 	CCC       jsontext.Value   `json:"ccc,omitzero"`
 	Regulated jsontext.Value   `json:"regulated_obligations,omitzero"`
+	Publish   jsontext.Value   `json:"publish,omitzero"`  // what the public log is to show, to which whoever accepts consents
+	Unsigned  []agreement.DID  `json:"unsigned,omitzero"` // who has not signed the agreement yet
+	Penalty   jsontext.Value   `json:"withdrawal_penalty_terms,omitzero"`
 	History   []past           `json:"history,omitzero"`
 	Next      string           `json:"next,omitzero"` // cursor of the next page of the history
 }
@@ -48,6 +52,10 @@ func (v view) negotiation() negotiation {
 		ID: negotiationID(v.Session), State: v.part.Status, Round: v.part.Round, MaxRounds: v.part.MaxRounds,
 		Agreement: v.part.Agreement, Hash: v.part.Hash, CCC: v.CCC, Regulated: v.Obligations,
 	}
+	for _, a := range v.part.Unsigned {
+		n.Unsigned = append(n.Unsigned, v.Inherits().DIDOf(a))
+	}
+	n.Publish, n.Penalty = v.asked()
 	for _, p := range v.Participants {
 		if p.Role == session.Inviter.String() || p.Role == session.Invitee.String() {
 			n.Parties = append(n.Parties, v.Inherits().DIDOf(p.Agent))
@@ -59,6 +67,32 @@ func (v view) negotiation() negotiation {
 		n.Expires = o.ValidUntil
 	}
 	return n
+}
+
+// asked is what the opening asks for: what is published of the agreement, and the terms of
+// walking away, which are data.
+func (v view) asked() (publish, penalty jsontext.Value) {
+	var terms struct {
+		Policy struct {
+			Publish jsontext.Value `json:"publish"`
+			Penalty jsontext.Value `json:"withdrawalPenaltyTerms"`
+		} `json:"policy"`
+	}
+	if json.Unmarshal(v.Invitation.Terms, &terms) != nil {
+		return nil, nil
+	}
+	if publish = terms.Policy.Publish; publish == nil || performatives.Privileged(v.classification()) {
+		publish = jsontext.Value(`"hash"`)
+	}
+	return publish, terms.Policy.Penalty
+}
+
+func (v view) classification() string {
+	var ccc performatives.Regulation
+	if len(v.CCC) == 0 || json.Unmarshal(v.CCC, &ccc) != nil {
+		return ""
+	}
+	return ccc.Classification
 }
 
 // maxHistory is how many entries one page is made of.
@@ -158,8 +192,30 @@ func (c *call) draft() (int, any, error) {
 		Terms: offering.Offer().Terms, Binding: *binder.Binds(), Inherited: v.Inherits(),
 	}
 	offer.Salt, _ = agreement.ParseSalt(offer.AgreementSalt)
+	if v.part.Status == accepted && v.part.Live == o.Proposal {
+		var made agreement.Document // with the date that it has by now
+		err := c.Call(c.r.Context(), api.AgreementGet.Verb, api.GetAgreement{Session: v.Session}, &made)
+		offer.EffectiveFrom = made.EffectiveFrom
+		if err != nil {
+			return 0, nil, err
+		}
+	}
 	d, err := agreement.Draft(offer)
-	return http.StatusOK, d.Core, err
+	reply := draftReply{Core: d.Core}
+	if publish, _ := v.asked(); string(publish) != `"hash"` {
+		reply.Publish = publish
+	}
+	return http.StatusOK, reply, err
+}
+
+// accepted is the state of a negotiation that has made an agreement.
+const accepted = "accepted"
+
+// A draftReply is the core that is to be signed, and beside it what is to be published but
+// digests, which is not signed.
+type draftReply struct {
+	agreement.Core
+	Publish jsontext.Value `json:"publish,omitzero"`
 }
 
 // entry is one entry of the transcript.

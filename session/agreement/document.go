@@ -100,8 +100,9 @@ func Draft(o Offer) (Document, error) {
 
 // An Accepted is an offer and its acceptance, as a transcript has them.
 type Accepted struct {
-	Name              string                // of the offer in the session; "" is its own id
-	Parties           []performatives.Agent // who made the offer comes first
+	Name              string                         // of the offer in the session; "" is its own id
+	Parties           []performatives.Agent          // who made the offer comes first
+	Signatures        map[performatives.Agent]string // made after the acceptance
 	Offer, Acceptance transcript.Entry
 	Commitment, Close transcript.Entry                            // without a message if there is none
 	Keys              map[performatives.Agent][]performatives.Key // that were pinned for them and the two senders, the newest first
@@ -174,6 +175,9 @@ func (d *Document) sign(a Accepted, offered string) {
 		signature := offered
 		if i > 0 && is {
 			signature = accept.AgreementSignature
+		}
+		if later, has := a.Signatures[party]; has {
+			signature = later
 		}
 		key := a.signer(party, func(k performatives.Key) bool { return SignedBy(k, d.Hash, signature) })
 		if d.Evidence.Keys[party] == "" {

@@ -2,6 +2,7 @@ package agreement
 
 import (
 	"encoding/base64"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -97,6 +98,13 @@ type inContext struct {
 func OAPContext(document jsontext.Value) ([]jsontext.Value, error) {
 	item, err := canonical(inContext{OAPType, document})
 	return []jsontext.Value{item}, err
+}
+
+// CarriesOAP reports whether some items of a content.context have a document.
+func CarriesOAP(context []jsontext.Value) bool {
+	return slices.ContainsFunc(context, func(item jsontext.Value) bool {
+		return len(OAPIn(slices.Concat(jsontext.Value("["), item, jsontext.Value("]")))) > 0
+	})
 }
 
 // OAPIn are the documents in a content.context.

@@ -35,7 +35,7 @@ func Of(entries []transcript.Entry, modes session.Modes) ([]Document, error) {
 
 // Made is an agreement of a session, of the entries that have made it.
 func Made(state *session.State, a session.Agreement, entry func(sequence uint64) (transcript.Entry, error)) (Document, error) {
-	made := Accepted{Name: a.Name, Parties: a.Parties, Keys: map[performatives.Agent][]performatives.Key{}, Inherited: InheritedOf(state)}
+	made := Accepted{Name: a.Name, Signatures: a.Signatures, Parties: a.Parties, Keys: map[performatives.Agent][]performatives.Key{}, Inherited: InheritedOf(state)}
 	signers := slices.Clone(a.Parties)
 	for _, of := range []struct {
 		entry    *transcript.Entry

@@ -178,6 +178,9 @@ func (v *verifier) evidence() {
 	if len(v.Document.Terms) < len(v.Document.Digests) {
 		v.fault("/evidence/offer", "tells the terms that were taken out")
 	}
+	if a.Signatures = v.later(a); a.Signatures != nil {
+		made, _ = Build(a) // it was made before
+	}
 	if !maps.Equal(made.Signatures, v.Document.Signatures) {
 		v.fault("/signatures", "are not those of the entries")
 	}
@@ -239,6 +242,22 @@ func (v *verifier) agreedBy(a Accepted) {
 	if !ok || !converged && (accepter == made || !slices.Contains(parties, accepter)) {
 		v.fault("/parties", "are not those who made and accepted the offer")
 	}
+}
+
+// later are the signatures of parties that have made none with the offer or the acceptance.
+func (v *verifier) later(a Accepted) (signatures map[performatives.Agent]string) {
+	offer, binds := a.Offer.Message.Body.(performatives.Binder)
+	accept, accepts := a.Acceptance.Message.Body.(*performatives.AcceptBody)
+	if !binds || !accepts || len(a.Parties) != 2 || len(v.Document.Signatures) == 0 {
+		return nil
+	}
+	signatures = map[performatives.Agent]string{}
+	for i, entry := range []string{offer.Binds().AgreementSignature, accept.AgreementSignature} {
+		if entry == "" {
+			signatures[a.Parties[i]] = v.Document.Signatures[v.Document.Parties[i]]
+		}
+	}
+	return signatures
 }
 
 // rotated checks that each further key of a signer has signed one of the entries.

@@ -1,9 +1,11 @@
 package modes
 
 import (
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	asp "github.com/parley-asp/parley/performatives"
@@ -17,7 +19,7 @@ var Binding = &session.Mode{
 	Name: "binding/1",
 	Min:  2, Max: 2,
 	Open:      openBinding,
-	Rules:     []session.Rule{noCommitments, linkedBySender, asSigned},
+	Rules:     []session.Rule{noCommitments, linkedBySender, asSigned, signedLater},
 	Offering:  []session.Rule{oneLiveOffer, withinMaxRounds, nextRound, inCategory, bindingComplete, offerSigned},
 	Answering: []session.Rule{session.NotOwn, session.Addressed, session.StillOpen, session.NothingPending, acceptanceSigned},
 	Binds:     true,
@@ -25,7 +27,7 @@ var Binding = &session.Mode{
 	Validity:  func(s *session.State) time.Duration { return bound(s).validity },
 	After:     afterBinding,
 	Deadlines: bindingDeadlines,
-	Ended:     func(t *session.Command, _ session.Deadline) { t.Own = bound(&t.State).ended(statusExpired) },
+	Ended:     func(t *session.Command, _ session.Deadline) { t.Own = bound(&t.State).over(statusExpired) },
 	View:      viewBinding,
 }
 
@@ -43,6 +45,8 @@ const (
 const (
 	maxRounds     = 8
 	offerValidity = time.Hour
+	// signingTime is how long an accepted proposal waits for the signatures that are not there yet.
+	signingTime = 7 * 24 * time.Hour
 )
 
 // binding is the mode's state.
@@ -53,7 +57,9 @@ type binding struct {
 	status       string
 	live         string // the offer that can be answered; once accepted, the accepted one
 	expires      time.Time
-	hash         agreement.Digest // of the live offer's agreement
+	offer        agreement.Offer      // the live one
+	hash         agreement.Digest     // of its agreement; "" while that depends on when it is accepted
+	signatures   map[asp.Agent]string // over the hash; never changed
 }
 
 func bound(s *session.State) binding {
@@ -70,6 +76,7 @@ func openBinding(_ *session.Command, policy jsontext.Value) (any, error) {
 	if ms := p.number("defaultValidityMs", 1); ms > 0 {
 		b.validity = time.Duration(min(ms, session.LongestDuration.Milliseconds())) * time.Millisecond
 	}
+	p.text("withdrawalPenaltyTerms") // carried for the parties: no penalty is computed
 	p.publish()
 	if err := p.judged(); err != nil {
 		return nil, err
@@ -133,14 +140,18 @@ func binds(t *session.Command) *asp.Binding {
 	return t.Message.Body.(asp.Binder).Binds() //nolint:errcheck,forcetypeassert // PROPOSE and COUNTER have one
 }
 
-// bindingComplete insists on what the agreement needs.
+// bindingComplete insists on what the agreement needs. What its party has signed in OAP's form
+// may leave the beginning and the agreement's own signature for later.
 func bindingComplete(t *session.Command) error {
 	b := binds(t)
 	var faults []session.Fault
-	for _, needed := range []struct{ name, value string }{
-		{"agreementSalt", b.AgreementSalt}, {"agreementSignature", b.AgreementSignature}, {"effectiveFrom", b.EffectiveFrom},
+	for _, needed := range []struct {
+		name, value string
+		later       bool
+	}{
+		{"agreementSalt", b.AgreementSalt, false}, {"agreementSignature", b.AgreementSignature, true}, {"effectiveFrom", b.EffectiveFrom, true},
 	} {
-		if needed.value == "" {
+		if needed.value == "" && !(needed.later && inOAP(t)) {
 			faults = append(faults, session.Fault{Path: "/" + needed.name, Rule: "required", Message: needed.name + " is required in mode binding/1"})
 		}
 	}
@@ -163,17 +174,41 @@ func offerSigned(t *session.Command) error {
 	if err != nil {
 		return session.RefuseSchema(session.Fault{Path: "/terms", Rule: "type", Message: "the terms make no agreement: " + err.Error()})
 	}
+	if binds(t).AgreementSignature == "" { // in OAP's form: it is to come
+		return nil
+	}
 	return signed(t, hash, binds(t).AgreementSignature)
+}
+
+// inOAP reports whether the act carries what its party has signed in OAP's form.
+func inOAP(t *session.Command) bool {
+	return !t.Before(4) && len(agreement.OAPIn(t.Message.Context)) > 0
+}
+
+// offered is what the offer of this act offers.
+func offered(t *session.Command) agreement.Offer {
+	b, o := binds(t), t.Offering()
+	salt, _ := agreement.ParseSalt(b.AgreementSalt)
+	return agreement.Offer{
+		Session: t.Message.Session, Proposal: o.ID, Parties: []asp.Agent{t.Side, t.Other(t.Side)},
+		Terms: o.Terms, Salt: salt, Binding: *b, Inherited: agreement.InheritedOf(&t.State),
+	}
 }
 
 // agreementOf is the hash of the agreement that the offer of this act makes.
 func agreementOf(t *session.Command) (agreement.Digest, error) {
-	b, o := binds(t), t.Offering()
-	salt, _ := agreement.ParseSalt(b.AgreementSalt)
-	d, err := agreement.Draft(agreement.Offer{
-		Session: t.Message.Session, Proposal: o.ID, Parties: []asp.Agent{t.Side, t.Other(t.Side)},
-		Terms: o.Terms, Salt: salt, Binding: *b, Inherited: agreement.InheritedOf(&t.State),
-	})
+	d, err := agreement.Draft(offered(t))
+	return d.Hash, err
+}
+
+// acceptedHash is the hash of the agreement that this ACCEPT makes: without a date of its own
+// it begins now.
+func (b binding) acceptedHash(t *session.Command) (agreement.Digest, error) {
+	if b.hash != "" {
+		return b.hash, nil
+	}
+	b.offer.EffectiveFrom = asp.FormatTime(t.At)
+	d, err := agreement.Draft(b.offer)
 	return d.Hash, err
 }
 
@@ -183,10 +218,52 @@ func acceptanceSigned(t *session.Command) error {
 	if !ok {
 		return nil
 	}
-	if body.AgreementSignature == "" {
+	b := bound(&t.State)
+	hash, err := b.acceptedHash(t)
+	if err != nil {
+		return err
+	}
+	if until, err := time.Parse(time.RFC3339, b.offer.EffectiveUntil); b.hash == "" && err == nil && !until.After(t.At) {
+		return session.Violation("effective_until", "the agreement would begin now, and it ends at %s: make another offer", b.offer.EffectiveUntil)
+	}
+	switch {
+	case body.AgreementSignature == "" && inOAP(t):
+		return nil
+	case body.AgreementSignature == "":
 		return session.RefuseSchema(session.Fault{Path: "/agreementSignature", Rule: "required", Message: "agreementSignature is required in mode binding/1"})
 	}
-	return signed(t, bound(&t.State).hash, body.AgreementSignature)
+	return signed(t, hash, body.AgreementSignature)
+}
+
+// laterSignature is the party's signature over the agreement that an INFORM brings after the
+// acceptance; "" for none.
+func laterSignature(t *session.Command) string {
+	body, informs := t.Message.Body.(*asp.InformBody)
+	if !informs || t.Before(4) {
+		return ""
+	}
+	var data struct {
+		Signature string `json:"agreementSignature"`
+	}
+	if body.Data.Kind() != '{' || json.Unmarshal(body.Data, &data) != nil {
+		return ""
+	}
+	return data.Signature
+}
+
+// signedLater verifies the signature that an INFORM brings: each party makes one.
+func signedLater(t *session.Command) error {
+	signature, b := laterSignature(t), bound(&t.State)
+	if signature == "" {
+		return nil
+	}
+	if b.status != statusAccepted {
+		return session.Violation("signature", "there is no agreement to sign yet")
+	}
+	if _, has := b.signatures[t.Side]; has {
+		return session.Violation("signature", "%s has signed the agreement already", t.Side)
+	}
+	return signed(t, b.hash, signature)
 }
 
 // signed insists on a key of the party, also of a delegate: a stolen or borrowed signature
@@ -206,9 +283,13 @@ func afterBinding(t *session.Command) {
 	b := bound(&t.State)
 	switch {
 	case t.Phase == session.Failed:
-		b = b.ended(statusRejected)
+		b = b.over(statusRejected)
 	case t.Phase == session.Closed:
-		b = b.ended(statusWithdrawn)
+		b = b.over(statusWithdrawn)
+	case laterSignature(t) != "":
+		b = b.sign(t, laterSignature(t))
+		t.SignAgreement(laterSignature(t))
+		b.concludes(t)
 	case !isRound(t):
 		return
 	default:
@@ -220,7 +301,12 @@ func afterBinding(t *session.Command) {
 func (b binding) round(t *session.Command) binding {
 	switch t.Act {
 	case asp.Accept:
-		b = b.ended(statusAccepted)
+		b.hash, _ = b.acceptedHash(t)               // acceptanceSigned has made it before
+		body, _ := t.Message.Body.(*asp.AcceptBody) // its act says so
+		b = b.ended(statusAccepted).sign(t, body.AgreementSignature)
+		b.expires = t.Now.Add(signingTime)
+		b.concludes(t)
+		return b
 	case asp.Reject:
 		b = b.ended(statusRejected)
 	case asp.Withdraw:
@@ -232,12 +318,42 @@ func (b binding) round(t *session.Command) binding {
 			b.status = statusProposed
 		}
 		o := t.Offering()
-		b.live, b.expires = o.ID, o.Expires
-		b.hash, _ = agreementOf(t) // offerSigned has made it before
-		return b
+		b.live, b.expires, b.offer, b.hash, b.signatures = o.ID, o.Expires, offered(t), "", nil
+		if b.offer.EffectiveFrom != "" {
+			b.hash, _ = agreementOf(t) // offerSigned has made it before
+		}
+		return b.sign(t, binds(t).AgreementSignature)
 	}
 	t.Carry(session.Closed, b.status)
 	return b
+}
+
+// sign notes the sender's side's signature, if there is one.
+func (b binding) sign(t *session.Command, signature string) binding {
+	if signature != "" {
+		if b.signatures = maps.Clone(b.signatures); b.signatures == nil {
+			b.signatures = map[asp.Agent]string{}
+		}
+		b.signatures[t.Side] = signature
+	}
+	return b
+}
+
+// concludes ends the session of an accepted offer, or has it wait for the signatures.
+func (b binding) concludes(t *session.Command) {
+	if len(b.signatures) < len(b.offer.Parties) {
+		t.Carry(session.Executing, "")
+		return
+	}
+	t.Carry(session.Closed, statusAccepted)
+}
+
+// over ends what was not accepted before.
+func (b binding) over(status string) binding {
+	if b.status == statusAccepted {
+		status = statusAccepted
+	}
+	return b.ended(status)
 }
 
 func (b binding) ended(status string) binding {
@@ -251,6 +367,9 @@ func bindingDeadlines(s *session.State) []session.Deadline {
 	if b.expires.IsZero() {
 		return nil
 	}
+	if b.status == statusAccepted {
+		return []session.Deadline{{Code: statusAccepted, At: b.expires, Ends: true, Ref: b.live, To: session.Closed}}
+	}
 	return []session.Deadline{{Code: statusExpired, At: b.expires, Ends: true, Ref: b.live, To: session.Closed}}
 }
 
@@ -261,7 +380,8 @@ type bindingView struct {
 	MaxRounds int64            `json:"maxRounds"`
 	Live      string           `json:"live,omitzero"`
 	Agreement agreement.ID     `json:"agreementId,omitzero"`   // of the live or accepted offer
-	Hash      agreement.Digest `json:"agreementHash,omitzero"` // what is signed
+	Hash      agreement.Digest `json:"agreementHash,omitzero"` // what is signed; absent while it depends on when the offer is accepted
+	Unsigned  []asp.Agent      `json:"unsigned,omitzero"`      // who has not signed the accepted offer's agreement yet
 }
 
 func viewBinding(s *session.State, _ time.Time) any {
@@ -269,6 +389,13 @@ func viewBinding(s *session.State, _ time.Time) any {
 	v := bindingView{Status: b.status, Round: b.rounds, MaxRounds: b.most, Live: b.live, Hash: b.hash}
 	if b.live != "" {
 		v.Agreement = agreement.IDOf(s.ID, b.live)
+	}
+	if b.status == statusAccepted {
+		for _, party := range b.offer.Parties {
+			if b.signatures[party] == "" {
+				v.Unsigned = append(v.Unsigned, party)
+			}
+		}
 	}
 	return v
 }
