@@ -396,6 +396,8 @@ func TestOAPBadInput(t *testing.T) {
 	for body, code := range map[string]int{
 		`{"to":"agent://no.body/x"}`: http.StatusNotFound, `{"to":"did:key:z6Mk"}`: http.StatusBadRequest, `{}`: http.StatusBadRequest, `[`: http.StatusBadRequest, `[]`: http.StatusBadRequest,
 		`{"to":"did:web:widgets.co:sales:beta","policy":{"max_rounds":"x"}}`:                            http.StatusBadRequest,
+		`{"to":"did:web:widgets.co:sales:beta","category":"gossip"}`:                                    http.StatusBadRequest, // the manifest has no such
+		`{"to":"did:web:widgets.co:sales:beta","policy":{"categories":["gossip"]}}`:                     http.StatusBadRequest,
 		`{"to":"did:web:widgets.co:sales:beta","policy":{"default_validity_minutes":0.5}}`:              http.StatusBadRequest,
 		`{"to":"did:web:widgets.co:sales:beta","category":"pricing","policy":{"categories":["scope"]}}`: http.StatusBadRequest,
 		`{"to":"did:web:widgets.co:sales:beta","to":"did:web:widgets.co:sales:beta"}`:                   http.StatusBadRequest,

@@ -41,6 +41,9 @@ func (g *Gateway) manifest(w http.ResponseWriter, r *http.Request) {
 
 type object = map[string]any
 
+// categories are what a negotiation may be opened about.
+var categories = []string{"pricing", "scheduling", "scope", "sla", "terms"}
+
 func manifest(base, host string, did agreement.DID) object {
 	contact := "abuse@" + strings.Trim(host, "[]")
 	byMail := "mailto:" + contact
@@ -76,7 +79,7 @@ func manifest(base, host string, did agreement.DID) object {
 			}},
 		}},
 		"negotiation": object{
-			"supported": true, "categories": []string{"pricing", "scheduling", "scope", "sla", "terms"},
+			"supported": true, "categories": categories,
 			"max_rounds": 8, "default_validity_minutes": 60, "binding_acceptance": true,
 		},
 		"sla": object{

@@ -106,9 +106,18 @@ func (o opening) terms() (map[string]jsontext.Value, error) {
 		}
 		p[name] = value
 	}
+	var narrowed []string
+	all, given := p["categories"]
+	if given && json.Unmarshal(all, &narrowed) != nil {
+		return nil, bad("policy.categories is a list of categories")
+	}
+	for _, category := range append([]string{cmp.Or(o.Category, categories[0])}, narrowed...) {
+		if !slices.Contains(categories, category) {
+			return nil, bad("there is no category %.100q; the manifest has %q", category, categories)
+		}
+	}
 	if o.Category != "" {
-		var categories []string
-		if all, given := p["categories"]; given && (json.Unmarshal(all, &categories) != nil || !slices.Contains(categories, o.Category)) {
+		if given && !slices.Contains(narrowed, o.Category) {
 			return nil, bad("policy.categories does not have %.100q", o.Category)
 		}
 		p["categories"], _ = json.Marshal([]string{o.Category}) // a text

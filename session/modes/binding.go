@@ -207,7 +207,7 @@ func (b binding) acceptedHash(t *session.Command) (agreement.Digest, error) {
 	if b.hash != "" {
 		return b.hash, nil
 	}
-	b.offer.EffectiveFrom = asp.FormatTime(t.At)
+	b.offer.EffectiveFrom = t.At.UTC().Format(asp.TimeFormat)
 	d, err := agreement.Draft(b.offer)
 	return d.Hash, err
 }
