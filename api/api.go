@@ -82,7 +82,13 @@ type ListMessages struct {
 type Messages struct {
 	Messages []jsontext.Value `json:"messages"`
 	Next     *uint64          `json:"next,omitzero"` // since of the next page; absent on the last
+
+	// Sealed are what opens sealed members of these envelopes, as far as they are the caller's own organisation's.
+	Sealed map[performatives.MessageID]performatives.SealedParts `json:"sealed,omitzero"`
 }
+
+// Opens reports whether somebody may open what an organisation has sealed.
+type Opens func(owner performatives.Organisation) bool
 
 // ListInbox is the request of inbox.messages.
 type ListInbox struct {
@@ -101,6 +107,8 @@ type InboxPage struct {
 type InboxMessage struct {
 	Cursor   uint64         `json:"cursor"`
 	Envelope jsontext.Value `json:"envelope"`
+
+	Sealed performatives.SealedParts `json:"sealed,omitzero"` // what opens it, where that is the caller's own organisation's
 }
 
 // AskConsumer is the request of session.consumer.
@@ -182,6 +190,11 @@ const Version = "0.1.0"
 type Caller struct {
 	Agent    performatives.Agent // "" of an operator
 	Operator bool
+}
+
+// Opens reports whether the caller may open what an organisation has sealed: its own, or an operator.
+func (c Caller) Opens(owner performatives.Organisation) bool {
+	return c.Operator || c.Agent.Organisation() == owner
 }
 
 // A reply is bounded in bytes by construction: rows of lists, items and views are cut to fit (package fit),

@@ -69,6 +69,7 @@ const (
 const (
 	SequenceHeader = "Asp-Sequence" // the entry's sequenceNumber
 	FormatHeader   = "Asp-Format"   // version of the transcript's format
+	SealedHeader   = "Asp-Sealed"   // the parts that open the entry, as JSON; only to the organisation whose they are
 	SessionHeader  = "Asp-Session"  // of a leaf of the public log: where it comes from
 )
 

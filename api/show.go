@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -36,7 +37,7 @@ func ViewSession(s *session.State, at time.Time) SessionView {
 		v.Participants = append(v.Participants, viewParty(s, p, at))
 		for bound, _ := s.Bound(a); bound != nil; bound = bound.Else {
 			v.Authorities = append(v.Authorities, AuthorityView{
-				OnBehalfOf: a, Escalation: bound.Escalation, RulingsAuthority: bound.RulingsAuthority, Thread: bound.Thread, Denied: bound.Denied,
+				OnBehalfOf: a, Escalation: bound.Escalation, RulingsAuthority: bound.RulingsAuthority, Thread: bound.Thread, Denied: bound.Denied, Sealed: bound.Sealed,
 			})
 		}
 	}
@@ -161,16 +162,51 @@ func ViewEscalation(item *escalation.Item) *EscalationView {
 	v := &EscalationView{
 		ID: item.ID, By: item.By, OnBehalfOf: item.Principal, Organisation: item.Org,
 		Reason: item.Body.Reason, Urgency: item.Body.Urgency, Context: item.Body.Context,
-		SuggestedAction: item.Body.SuggestedAction, Reference: item.Body.ReferenceID,
+		SuggestedAction: item.Body.SuggestedAction, Sealed: item.Sealed, Reference: item.Body.ReferenceID,
 		At: Timestamp(item.At), Deadline: Timestamp(item.Due), Status: "open", Amount: item.Amount, TermsHash: item.Terms,
 	}
 	for _, vote := range item.Votes {
-		v.Votes = append(v.Votes, VoteView{vote.By, vote.Decision, vote.Comment, vote.Authority, Timestamp(vote.At)})
+		v.Votes = append(v.Votes, VoteView{vote.By, vote.Decision, vote.Comment, vote.Authority, vote.Sealed, Timestamp(vote.At)})
 	}
 	if !item.Open() {
 		v.Status, v.DecidedBy, v.DecidedAt = item.End.How, item.End.By, Timestamp(item.End.At)
 	}
 	return v
+}
+
+// hide takes out of the view what is sealed and not to be opened.
+func (v *SessionView) hide(opens Opens) {
+	for i, a := range v.Authorities {
+		if a.Sealed && !opens(a.OnBehalfOf.Organisation()) {
+			v.Authorities[i] = AuthorityView{OnBehalfOf: a.OnBehalfOf, Escalation: a.Escalation, Sealed: true, Denied: a.Denied}
+		}
+	}
+	if v.Escalation != nil {
+		v.Escalation.Hide(opens)
+	}
+}
+
+// Hide takes out of the view what is sealed and not to be opened.
+func (v *EscalationView) Hide(opens Opens) {
+	if opens(v.Organisation) {
+		return
+	}
+	if v.Sealed.Has(performatives.SealContext) {
+		v.Context = nil
+	}
+	if v.Sealed.Has(performatives.SealSuggested) {
+		v.SuggestedAction = ""
+	}
+	v.Votes = slices.Clone(v.Votes)
+	for i := range v.Votes {
+		vote := &v.Votes[i]
+		if vote.Sealed.Has(performatives.SealAuthority) {
+			vote.Authority = nil
+		}
+		if vote.Sealed.Has(performatives.SealComment) {
+			vote.Comment = ""
+		}
+	}
 }
 
 // Summarise is the session in one row; who "you" is decides awaitingYou.

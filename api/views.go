@@ -104,8 +104,9 @@ type EscalationView struct {
 	Organisation    performatives.Organisation `json:"organisation"`
 	Reason          string                     `json:"reason"`
 	Urgency         string                     `json:"urgency"`
-	Context         jsontext.Value             `json:"context"`
+	Context         jsontext.Value             `json:"context,omitzero"`
 	SuggestedAction string                     `json:"suggestedAction,omitzero"`
+	Sealed          performatives.Digests      `json:"sealed,omitzero"` // of what the other sides cannot read
 	Reference       string                     `json:"referenceId,omitzero"`
 	At              string                     `json:"at"`
 	Deadline        string                     `json:"deadline"`
@@ -124,6 +125,7 @@ type VoteView struct {
 	Decision  string                          `json:"decision"`
 	Comment   string                          `json:"comment,omitzero"`
 	Authority *performatives.RulingsAuthority `json:"authority,omitzero"` // as it counts
+	Sealed    performatives.Digests           `json:"sealed,omitzero"`    // of what the other sides cannot read
 	At        string                          `json:"at"`
 }
 
@@ -132,6 +134,7 @@ type AuthorityView struct {
 	OnBehalfOf performatives.Agent `json:"onBehalfOf"`
 	Escalation escalation.ID       `json:"escalationId"`
 	performatives.RulingsAuthority
+	Sealed    bool                `json:"sealed,omitzero"`    // the other sides cannot read it
 	Thread    *escalation.Thread  `json:"thread,omitzero"`    // that it is narrowed to
 	Denied    []escalation.Denial `json:"denied,omitzero"`    // since the last approval
 	Truncated bool                `json:"truncated,omitzero"` // something in it is cut

@@ -19,7 +19,7 @@ func (b *Broker) reconcileApprovals(ctx context.Context, l *cachedSession) (err 
 	l.approvals, err = b.parts.Approvals.Reconcile(ctx, approvals.Session{
 		State: &l.state, At: b.clock(l),
 		Messages: func(ctx context.Context) (api.Messages, error) {
-			return b.parts.Reader.Page(ctx, api.ListMessages{Session: l.id, Limit: api.MaxPage}, l.sequences, l.archived)
+			return b.parts.Reader.Page(ctx, api.ListMessages{Session: l.id, Limit: api.MaxPage}, l.sequences, l.archived, nil)
 		},
 	}, l.approvals)
 	return err

@@ -9,7 +9,6 @@ import (
 	"github.com/parley-asp/parley/broker/sessionlist"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/session/transcript"
 )
 
 // errNotEnded means that a session cannot be archived now.
@@ -40,8 +39,8 @@ func (b *Broker) fromArchive(ctx context.Context, l *cachedSession) (is bool, er
 		b.parts.Members.Applied(d.position)
 	}
 	l.forget(b.o.Modes)
-	for _, data := range entries {
-		e, err := transcript.Read(data)
+	for _, stored := range entries {
+		e, err := stored.Read()
 		if err != nil {
 			return true, fmt.Errorf("%w: %w", cluster.ErrBroken, err)
 		}

@@ -10,11 +10,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/broker/archive"
 	"github.com/parley-asp/parley/broker/cluster"
 	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/session/transcript"
 	"github.com/parley-asp/parley/store"
 )
 
@@ -52,7 +52,8 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *cachedSession, applied uint
 	}
 	before, known := l.last, len(l.unapplied)
 	err := b.parts.Store.ReadSent(ctx, api.SessionsStream, api.Session(l.id), l.last+1, func(e store.Message) error {
-		entry, err := transcript.Read(e.Data)
+		stored := archive.EntryOf(e)
+		entry, err := stored.Read()
 		if err != nil {
 			return fmt.Errorf("%w: %w", cluster.ErrBroken, err)
 		}
@@ -61,12 +62,12 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *cachedSession, applied uint
 			return fmt.Errorf("%w: %w", cluster.ErrBroken, err)
 		}
 		l.state, l.last, l.sequences = next, e.Sequence, append(l.sequences, e.Sequence)
-		l.bytes += len(e.Data)
+		l.bytes += len(e.Data) + len(stored.Sealed)
 		l.armed, l.inboxes, l.unwritten = time.Time{}, nil, false // the broker that appended the entry may have set the timer, and delivers it
 		if e.Sequence > applied {
 			b.parts.Members.Unapplied(e.Sequence)
 			l.unapplied = append(l.unapplied, delivery{
-				sequence: entry.Stamp.Sequence, position: e.Sequence, entry: e.Data, to: next.Audience(), again: true,
+				sequence: entry.Stamp.Sequence, position: e.Sequence, entry: stored, owner: archive.OwnerOf(entry), to: next.Audience(), again: true,
 			})
 		}
 		return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/parley-asp/parley/broker/archive"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/transcript"
 	"github.com/parley-asp/parley/store"
 )
 
@@ -18,9 +19,15 @@ import (
 type delivery struct {
 	sequence uint64 // in the session
 	position uint64 // in the stream
-	entry    []byte
+	entry    archive.Entry
+	owner    performatives.Organisation // whose sealed parts are delivered with it
 	to       []performatives.Agent
 	again    bool // it may have been delivered before
+}
+
+// ownerOf is the organisation whose sealed parts a message may have.
+func ownerOf(m *performatives.Message, stamp performatives.Stamp) performatives.Organisation {
+	return archive.OwnerOf(transcript.Entry{Message: m, Stamp: stamp})
 }
 
 // A place is the end of a principal's inbox of one session.
@@ -161,10 +168,11 @@ func (b *Broker) deliverOne(ctx context.Context, l *cachedSession, d delivery, f
 		if at.sequence >= int64(d.sequence) { //nolint:gosec // far below 2^63
 			continue
 		}
-		copied, err := b.parts.Store.Send(api.InboxStream, store.Message{
-			Subject: api.Inbox(a, l.id), Data: d.entry,
-			Header: store.Header{api.SequenceHeader: {strconv.FormatUint(d.sequence, 10)}},
-		}, at.position)
+		header := store.Header{api.SequenceHeader: {strconv.FormatUint(d.sequence, 10)}}
+		if d.entry.Sealed != "" && a.Organisation() == d.owner {
+			header.Set(api.SealedHeader, d.entry.Sealed)
+		}
+		copied, err := b.parts.Store.Send(api.InboxStream, store.Message{Subject: api.Inbox(a, l.id), Data: d.entry.Data, Header: header}, at.position)
 		if err != nil {
 			fail(a, err)
 			continue
@@ -252,7 +260,7 @@ func (b *Broker) tellStandbys(ctx context.Context, l *cachedSession) error {
 			return archive.ErrMoved
 		}
 		delete(l.inboxes, w.Standby) // another broker may have told it
-		told = append(told, delivery{sequence: w.Sequence, entry: e.Data, to: []performatives.Agent{w.Standby}, again: true})
+		told = append(told, delivery{sequence: w.Sequence, entry: archive.Entry{Data: e.Data}, to: []performatives.Agent{w.Standby}, again: true})
 	}
 	return b.deliverAll(ctx, l, told)
 }

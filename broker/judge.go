@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/parley-asp/parley/performatives"
@@ -11,10 +12,11 @@ import (
 
 // A judged act is accepted by Step and has yet to be appended.
 type judged struct {
-	next  session.State
-	at    time.Time
-	entry []byte
-	stamp performatives.Stamp
+	next   session.State
+	at     time.Time
+	entry  []byte
+	sealed string // the parts that open it
+	stamp  performatives.Stamp
 }
 
 // judge applies the checks that need the session, in their order. Its only effect is that a
@@ -73,8 +75,30 @@ func checkBody(m *performatives.Message) error {
 	if faults := schemas.Validate(m.Performative, m.RawBody); len(faults) > 0 {
 		return session.RefuseSchema(asFaults(faults)...)
 	}
+	if err := open(m); err != nil {
+		return err
+	}
 	if err := m.DecodeBody(); err != nil {
 		return session.Refuse(session.SchemaInvalid, "%s", err)
+	}
+	return nil
+}
+
+// open checks the parts that came beside a message, and what they say by the schema of its body.
+func open(m *performatives.Message) error {
+	parts := m.Parts
+	if err := m.Open(parts); err != nil {
+		fault := session.Fault{Path: "/sealed", Rule: "sealed", Message: err.Error()}
+		if at, ok := errors.AsType[*performatives.Malformed](err); ok {
+			fault.Path = at.Path
+		}
+		return session.RefuseSchema(fault)
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	if faults := schemas.Validate(m.Performative, m.OpenBody()); len(faults) > 0 {
+		return session.RefuseSchema(asFaults(faults)...)
 	}
 	return nil
 }
@@ -146,7 +170,26 @@ func (b *Broker) seal(l *cachedSession, m *performatives.Message, next session.S
 		Sequence: l.state.Next, PreviousHash: l.state.Head,
 		OnBehalfOf: next.Last.OnBehalfOf, Joined: next.Last.Joined,
 	}, at, next.Phase.String(), b.o.Signer)
-	return judged{next, at, entry, stamp}, err
+	if err != nil {
+		return judged{}, err
+	}
+	sealed, err := sealedHeader(m)
+	return judged{next, at, entry, sealed, stamp}, err
+}
+
+// maxSealed is how long the header with the parts of an act may be: a stream takes headers of 64 KiB.
+const maxSealed = 48 << 10
+
+// sealedHeader writes the parts that open a message, "" for none.
+func sealedHeader(m *performatives.Message) (string, error) {
+	if len(m.Parts) == 0 {
+		return "", nil
+	}
+	sealed, err := m.Parts.Header()
+	if err == nil && len(sealed) > maxSealed {
+		err = session.RefuseTooLarge(maxSealed, "what an act seals has at most %d bytes, as JSON in ASCII", maxSealed)
+	}
+	return sealed, err
 }
 
 // meet registers, under --dev, the principals that an act brings in.

@@ -14,10 +14,10 @@ const afterAnEnd = 5 * time.Second
 
 // fits refuses an act for which the transcript has no room. What ends the session, or
 // the pause of one, is accepted in a full one too.
-func (b *Broker) fits(l *cachedSession, m *performatives.Message, entry []byte) error {
+func (b *Broker) fits(l *cachedSession, m *performatives.Message, bytes int) error {
 	most := b.o.Limits.SessionBytes
 	left := max(0, most-l.bytes)
-	if len(entry) <= left || m.Performative == performatives.Close {
+	if bytes <= left || m.Performative == performatives.Close {
 		return nil
 	}
 	if body, ok := m.Body.(*performatives.InformBody); ok && l.state.Escalation() != nil {
@@ -25,7 +25,7 @@ func (b *Broker) fits(l *cachedSession, m *performatives.Message, entry []byte) 
 			return nil
 		}
 	}
-	return session.Refuse(session.TooLarge, "a session has at most %d bytes here, this act takes %d, and %d are left: send less, or CLOSE and open another", most, len(entry), left).
+	return session.Refuse(session.TooLarge, "a session has at most %d bytes here, this act takes %d, and %d are left: send less, or CLOSE and open another", most, bytes, left).
 		With(map[string]int{"maxBytes": most, "bytesLeft": left})
 }
 

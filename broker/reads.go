@@ -20,7 +20,7 @@ func (b *Broker) snapshot(l *cachedSession) *reads.Session {
 		Recent: func(sequence uint64) []byte {
 			for _, d := range unapplied {
 				if d.sequence == sequence {
-					return d.entry
+					return d.entry.Data
 				}
 			}
 			return nil

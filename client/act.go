@@ -15,7 +15,8 @@ import (
 // An act is a message in the making.
 type act struct {
 	performatives.Draft
-	sign func(performatives.Signer) error // what the body has signed; nil for nothing
+	sign  func(performatives.Signer) error // what the body has signed; nil for nothing
+	seals []string                         // members of the body
 }
 
 // An ActOption changes one act.
@@ -25,6 +26,15 @@ type ActOption func(*act) error
 func To(a performatives.Agent) ActOption {
 	return func(m *act) error {
 		m.Recipient = a
+		return nil
+	}
+}
+
+// Seal keeps members of an ESCALATE or a resolution from the other sides: the envelope has their
+// digests, and only the sender's own organisation gets what they say (PROTOCOL.md §7).
+func Seal(members ...string) ActOption {
+	return func(m *act) error {
+		m.seals = append(m.seals, members...)
 		return nil
 	}
 }

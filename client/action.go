@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/parley-asp/parley/api"
@@ -81,6 +82,7 @@ type Escalation struct {
 	Context         any    // what the human needs to know, a text or anything else
 	SuggestedAction string
 	About           string // the offer at stake
+	Open            bool   // the other sides may read Context and SuggestedAction, too
 }
 
 // Escalate pauses the session until a human of the caller's organisation has
@@ -93,6 +95,9 @@ func (s *Session) Escalate(ctx context.Context, e Escalation, options ...ActOpti
 	if e.Urgency == "" {
 		e.Urgency = Medium
 	}
+	if !e.Open {
+		options = append(slices.Clone(options), Seal(performatives.SealContext, performatives.SealSuggested))
+	}
 	return s.Say(ctx, &performatives.EscalateBody{
 		Reason: e.Reason, Urgency: e.Urgency, Context: raw, SuggestedAction: e.SuggestedAction, ReferenceID: e.About,
 	}, options...)
@@ -103,6 +108,9 @@ type Ruling struct {
 	Decision  string // performatives.Approved, Denied, Modified or Guidance
 	Comment   string
 	Authority *performatives.RulingsAuthority // what the agent may agree to from now on
+
+	OpenAuthority bool // the other sides may read Authority, too
+	SealComment   bool // they may not read Comment
 
 	// On is the item that the human was shown. If it has changed since, the
 	// ruling is refused as chain_conflict, with the item as it is now.
@@ -118,7 +126,14 @@ func (s *Session) Rule(ctx context.Context, escalation string, r Ruling, options
 	if r.On != nil {
 		data.Revision, data.ViewHash = &r.On.Revision, r.On.ViewHash
 	}
-	return s.Inform(ctx, performatives.Resolution, data, options...)
+	var seals []string
+	if !r.OpenAuthority {
+		seals = append(seals, performatives.SealAuthority)
+	}
+	if r.SealComment {
+		seals = append(seals, performatives.SealComment)
+	}
+	return s.Inform(ctx, performatives.Resolution, data, append(slices.Clone(options), Seal(seals...))...)
 }
 
 // A Closing ends a session.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -137,13 +138,21 @@ func (c *Calls) Transcript(ctx context.Context, id performatives.SessionID) ([]t
 // entries are those of a transcript from one place on.
 func (c *Calls) entries(ctx context.Context, id performatives.SessionID, since uint64) iter.Seq2[transcript.Entry, error] {
 	return func(yield func(transcript.Entry, error) bool) {
-		for raw, err := range c.Envelopes(ctx, id, since) {
-			var e transcript.Entry
-			if err == nil {
-				e, err = transcript.Read(raw)
-			}
-			if !yield(e, err) || err != nil {
+		for page, err := range c.messages(ctx, id, since) {
+			if err != nil {
+				yield(transcript.Entry{}, err)
 				return
+			}
+			for _, raw := range page.Messages {
+				e, err := transcript.Read(raw)
+				if err == nil {
+					if parts := page.Sealed[e.Message.ID]; parts != nil {
+						err = e.Message.Open(parts)
+					}
+				}
+				if !yield(e, err) || err != nil {
+					return
+				}
 			}
 		}
 	}
@@ -153,8 +162,7 @@ func (c *Calls) entries(ctx context.Context, id performatives.SessionID, since u
 // broker delivered them: what verifies is the spelling. An error ends them.
 func (c *Calls) Envelopes(ctx context.Context, id performatives.SessionID, since uint64) iter.Seq2[jsontext.Value, error] {
 	return func(yield func(jsontext.Value, error) bool) {
-		for {
-			page, err := call(ctx, c, api.SessionMessages, api.ListMessages{Session: id, Since: since, Limit: api.MaxPage})
+		for page, err := range c.messages(ctx, id, since) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -164,7 +172,29 @@ func (c *Calls) Envelopes(ctx context.Context, id performatives.SessionID, since
 					return
 				}
 			}
-			if page.Next == nil {
+		}
+	}
+}
+
+// Sealed are what opens the sealed members of a session's envelopes, as far as they are the caller's
+// own organisation's (PROTOCOL.md §7).
+func (c *Calls) Sealed(ctx context.Context, id performatives.SessionID) (map[performatives.MessageID]performatives.SealedParts, error) {
+	all := map[performatives.MessageID]performatives.SealedParts{}
+	for page, err := range c.messages(ctx, id, 0) {
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(all, page.Sealed)
+	}
+	return all, nil
+}
+
+// messages are the pages of a transcript from one place on.
+func (c *Calls) messages(ctx context.Context, id performatives.SessionID, since uint64) iter.Seq2[api.Messages, error] {
+	return func(yield func(api.Messages, error) bool) {
+		for {
+			page, err := call(ctx, c, api.SessionMessages, api.ListMessages{Session: id, Since: since, Limit: api.MaxPage})
+			if !yield(page, err) || err != nil || page.Next == nil {
 				return
 			}
 			since = *page.Next

@@ -4,8 +4,10 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -53,7 +55,7 @@ func (f *feed) deliver(ctx context.Context, raw jetstream.Msg) {
 	if err != nil {
 		return // not from JetStream
 	}
-	entry, err := readEntry(raw.Data())
+	entry, err := readEntry(raw.Data(), jsontext.Value(raw.Headers().Get(api.SealedHeader)))
 	if err != nil {
 		in.mu.Lock()
 		defer in.mu.Unlock()

@@ -60,7 +60,7 @@ func (f *feed) events(ctx context.Context) (came bool, err error) {
 // received puts an event into the mailbox.
 func (f *feed) received(id uint64, data []byte) {
 	in := f.in
-	entry, err := readEntry(data)
+	entry, err := readEntry(data, nil)
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/performatives"
@@ -100,9 +101,15 @@ func (m *Message) Verify(broker performatives.Key) error {
 	return nil
 }
 
-// readEntry reads an entry and its body.
-func readEntry(data []byte) (transcript.Entry, error) {
+// readEntry reads an entry and its body, opened by parts of the reader's own organisation.
+func readEntry(data []byte, sealed jsontext.Value) (transcript.Entry, error) {
 	e, err := transcript.Read(data)
+	if err == nil && len(sealed) > 0 {
+		var parts performatives.SealedParts
+		if parts, err = performatives.ReadParts(sealed); err == nil {
+			err = e.Message.Open(parts)
+		}
+	}
 	if err != nil {
 		return e, err
 	}

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/rand"
 	"time"
 
 	"github.com/parley-asp/parley/api"
@@ -60,7 +61,7 @@ func (s *Session) Say(ctx context.Context, body performatives.Body, options ...A
 			return Receipt{}, err
 		}
 	}
-	envelope, err := a.Envelope(s.client.link.signer)
+	envelope, err := a.Submission(s.client.link.signer, rand.Reader, a.seals...)
 	if err != nil {
 		return Receipt{}, unfit(err)
 	}

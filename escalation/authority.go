@@ -24,6 +24,8 @@ type Bound struct {
 	Denied     []Denial // since the last approval
 	Thread     *Thread  // that it is narrowed to; nil is the whole session
 	Else       *Bound   // what holds outside of the thread; nil is nothing
+	Sealed     bool     // for the other sides
+	Unopened   bool     // sealed, and its part is not here: nobody here knows what it allows
 }
 
 // A Thread is the offers of one type and subject between the same sides, and what counters

@@ -64,7 +64,8 @@ type Item struct {
 	Amount    *Amount              // at stake; nil if none was found
 	// Unreadable tells of something that stands where an amount should.
 	Unreadable bool
-	Votes      []Vote // all rulings, with the one that ended it
+	Sealed     performatives.Digests // of the body's members
+	Votes      []Vote                // all rulings, with the one that ended it
 	End        End
 }
 
@@ -77,7 +78,9 @@ type Vote struct {
 	At        time.Time
 	Message   performatives.MessageID
 	Digest    [32]byte
-	Limited   bool // the human has a ceiling
+	Limited   bool                  // the human has a ceiling
+	Sealed    performatives.Digests // of authority and comment
+	Unopened  bool                  // the authority is sealed, and its part is not here
 }
 
 // An End is how an item ended. An open item has the zero End.

@@ -1,6 +1,7 @@
 package performatives
 
 import (
+	"io"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -24,14 +25,34 @@ type Draft struct {
 
 // Envelope writes the draft in canonical form and, unless the signer is nil,
 // signs it.
-func (d Draft) Envelope(s Signer) ([]byte, error) {
+func (d Draft) Envelope(s Signer) ([]byte, error) { return d.envelope(s, d.Body) }
+
+// Submission writes the draft as Envelope does, with members of its body sealed and what opens them
+// beside it. The salts are read from random.
+func (d Draft) Submission(s Signer, random io.Reader, members ...string) ([]byte, error) {
+	raw, err := json.Marshal(d.Body)
+	if err != nil {
+		return nil, err
+	}
+	body, parts, err := Seal(d.Body.Act(), raw, random, members...)
+	if err != nil {
+		return nil, err
+	}
+	envelope, err := d.envelope(s, body)
+	if err != nil {
+		return nil, err
+	}
+	return Submission(envelope, parts)
+}
+
+func (d Draft) envelope(s Signer, body any) ([]byte, error) {
 	type sender struct {
 		AgentID Agent  `json:"agentId"`
 		OrgID   string `json:"orgId,omitzero"`
 	}
 	type content struct {
 		MimeType string           `json:"mimeType"`
-		Body     Body             `json:"body"`
+		Body     any              `json:"body"`
 		Context  []jsontext.Value `json:"context,omitzero"`
 	}
 	type integrity struct {
@@ -55,7 +76,7 @@ func (d Draft) Envelope(s Signer) ([]byte, error) {
 		Timestamp: FormatTime(d.Timestamp),
 		Sender:    sender{d.Sender, d.OrgID}, Recipient: d.Recipient,
 		Performative: d.Body.Act(), Constraints: d.Constraints, Broker: d.Broker,
-		Content: content{"application/json", d.Body, d.Context},
+		Content: content{"application/json", body, d.Context},
 	}
 	if d.Link != nil {
 		w.SequenceNumber, w.Integrity.PreviousHash = &d.Link.Sequence, d.Link.PreviousHash

@@ -29,10 +29,13 @@ type Message struct {
 	Context      jsontext.Value // a list of what rides beside the body; nil for none
 	Body         Body           // set by DecodeBody
 	Constraints  Constraints
-	Link         *Link  // nil where the broker is to link it
-	Broker       Key    // the one that it is for, if its sender says so
-	Signature    string // "" in an unsigned envelope
-	SignedBy     Key    // the key by which VerifySignature found it good
+	Link         *Link       // nil where the broker is to link it
+	Broker       Key         // the one that it is for, if its sender says so
+	Signature    string      // "" in an unsigned envelope
+	SignedBy     Key         // the key by which VerifySignature found it good
+	Parts        SealedParts // that were sent beside it; Open checks them
+
+	openBody jsontext.Value // nil where nothing is opened
 
 	envelope  document // canonical, without integrity
 	integrity document // canonical, with the signature if there is one
@@ -82,7 +85,7 @@ func isLowerHex(s string) bool {
 // brokersFields are those of integrity that only a broker writes.
 var brokersFields = []string{"hash", "receipt", "linkedBy", "onBehalfOf", "joined"}
 
-// Read reads an envelope from a sender. The error is ErrTooLarge or a
+// Read reads an envelope from a sender, or one with the parts that open it beside it. The error is ErrTooLarge or a
 // *Malformed. Version, performative, signature, time and body are not judged
 // here: the broker's order of checks puts the sender before them. The message
 // shares the data's memory: do not change it afterwards.
@@ -91,10 +94,15 @@ func Read(data []byte) (*Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := readCanonical(canonical)
+	envelope, parts, err := readSubmission(canonical)
 	if err != nil {
 		return nil, err
 	}
+	m, err := readCanonical(envelope)
+	if err != nil {
+		return nil, err
+	}
+	m.Parts = parts
 	return m, m.envelope.published()
 }
 
@@ -233,14 +241,14 @@ func (m *Message) readLink(sequence jsontext.Value, previous *string) error {
 	return nil
 }
 
-// DecodeBody reads the body into its type. Validate it against its schema
+// DecodeBody reads the body into its type, with what Open has opened. Validate it against its schema
 // first: that words the faults better.
 func (m *Message) DecodeBody() error {
 	body := NewBody(m.Performative)
 	if body == nil {
 		return malformed("/performative", "%q is none of the thirteen performatives", m.ActName)
 	}
-	if err := Unmarshal(m.RawBody, body, "/content/body"); err != nil {
+	if err := Unmarshal(m.OpenBody(), body, "/content/body"); err != nil {
 		return err
 	}
 	m.Body = body

@@ -6,8 +6,9 @@ import "github.com/go-json-experiment/json/jsontext"
 type EscalateBody struct {
 	Reason          string         `json:"reason" jsonschema:"enum=authority-limit,enum=confidence-low,enum=policy-ambiguous,enum=adversarial-detected"`
 	Urgency         string         `json:"urgency" jsonschema:"enum=low,enum=medium,enum=high,enum=critical,description=How soon an answer is due: by default 24 h\\, 4 h\\, 1 h\\, 15 min"`
-	Context         jsontext.Value `json:"context" jsonschema:"description=What the human needs to know\\, text or an object"`
+	Context         jsontext.Value `json:"context,omitzero" jsonschema:"description=What the human needs to know\\, text or an object"`
 	SuggestedAction string         `json:"suggestedAction,omitzero"`
+	Sealed          Digests        `json:"sealed,omitzero" jsonschema:"description=Digests of context and suggestedAction\\, which go to the sender's own side only"`
 	ReferenceID     string         `json:"referenceId,omitzero" jsonschema:"format=asp-id,description=The proposal at stake"`
 }
 
@@ -31,6 +32,6 @@ func (b *EscalateBody) Text() Text {
 		Line: words("",
 			Word{Kind: Code, Text: b.Reason, Tone: Warning}, Word{Lead: ", urgency ", Text: b.Urgency},
 			Word{Kind: Reference, Lead: ", about ", Text: b.ReferenceID, Tone: Faint}),
-		Below: below(Data{Value: b.Context}, Prose{Name: "suggests", Text: b.SuggestedAction}),
+		Below: below(Data{Value: b.Context}, Prose{Name: "suggests", Text: b.SuggestedAction}, b.Sealed.text()),
 	}
 }

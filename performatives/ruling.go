@@ -23,6 +23,7 @@ type RulingData struct {
 	Decision     string            `json:"decision" jsonschema:"enum=approved,enum=denied,enum=modified,enum=guidance"`
 	Comment      string            `json:"comment,omitzero"`
 	Authority    *RulingsAuthority `json:"authority,omitzero" jsonschema:"description=What the agent may do from now on\\, bounded"`
+	Sealed       Digests           `json:"sealed,omitzero" jsonschema:"description=Digests of authority and comment\\, which go to the human's own side only"`
 	Revision     *uint64           `json:"revision,omitzero" jsonschema:"description=Of the item that the human was shown; one that has changed since is not decided"`
 	ViewHash     Hash              `json:"shown,omitzero" jsonschema:"pattern=^sha256:[0-9a-f]{64}$,description=The item's shown\\, of what the human was shown"`
 }
@@ -35,7 +36,7 @@ func (r *RulingData) text() Text {
 	return Text{
 		Line: words("",
 			Word{Kind: Reference, Lead: "resolution of ", Text: r.EscalationID}, Word{Lead: ": ", Text: r.Decision, Tone: tone}),
-		Below: below(r.Authority.details(), Prose{Text: r.Comment}),
+		Below: below(r.Authority.details(), Prose{Text: r.Comment}, r.Sealed.text()),
 	}
 }
 

@@ -220,7 +220,7 @@ func TestRequired(t *testing.T) {
 		"CLARIFY":  {"referenceId", "questions", "field", "question"},
 		"COMMIT":   {"commitmentId", "obligations", "party", "action"},
 		"DELEGATE": {"targetAgent", "scope", "authority"},
-		"ESCALATE": {"reason", "urgency", "context"},
+		"ESCALATE": {"reason", "urgency"}, // and context or sealed
 		"WITHDRAW": {"referenceId"},
 		"OBSERVE":  {"subject"},
 	}

@@ -59,6 +59,9 @@ func (t *Command) mayRule(ruling performatives.RulingData) error {
 	if !known || !item.Open() {
 		return nil
 	}
+	if err := t.opened(ruling.Sealed); err != nil {
+		return err
+	}
 	if err := t.mayDecide(item); err != nil {
 		return err
 	}
@@ -107,7 +110,7 @@ func (t *Command) withinCard() error {
 		most := &escalation.Bound{RulingsAuthority: performatives.RulingsAuthority{MaxAmount: p.MaxValue, Currency: p.Currency}, Strict: true}
 		pledge, _ := agrees(t, most)
 		more := most.Exceeded(pledge)
-		if more == nil || more.Amount == nil && more.Path == "" || ruled.For(pledge).SaysHowMuch(t.At) {
+		if more == nil || more.Amount == nil && more.Path == "" || t.trusts(ruled.For(pledge)) || ruled.For(pledge).SaysHowMuch(t.At) {
 			continue
 		}
 		says := map[string]any{"agentId": a, "maxTransactionValue": p.MaxValue, "currency": p.Currency}

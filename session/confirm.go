@@ -85,6 +85,9 @@ func (t *Command) mayConfirm(item *escalation.Item, ruling performatives.RulingD
 			Path: "/data/decision", Rule: "enum", Message: "data.decision must be approved or denied: the agents have agreed, and this confirms it or does not",
 		})
 	}
+	if ruling.Sealed.Has(performatives.SealAuthority) {
+		return nil // the broker, which had it, has judged it
+	}
 	granted, _ := item.Granted(ruling.Authority, t.From.Limited)
 	offer, known := t.State.Offer(item.Offer)
 	if granted == nil || !known {

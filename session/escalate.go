@@ -18,6 +18,9 @@ func escalates(t *Command) error {
 	if err := t.newID(string(t.Message.ID)); err != nil {
 		return err
 	}
+	if err := t.opened(body.Sealed); err != nil {
+		return err
+	}
 	if body.ReferenceID != "" && (t.Offer == nil || t.Offer.Kind == anInvitation) {
 		return unknownReference(body.ReferenceID, "proposal or commitment")
 	}
@@ -35,7 +38,7 @@ func escalated(t *Command) {
 func (t *Command) newItem(id escalation.ID, by, side performatives.Agent, body *performatives.EscalateBody, o *Offer, r *performatives.Route) *escalation.Item {
 	item := &escalation.Item{
 		ID: id, By: by, Principal: side, Org: side.Organisation(), Body: body, At: t.At, Sequence: t.Next,
-		Due: t.At.Add(escalation.Urgency(body.Urgency).Within(t.Policy)),
+		Due: t.At.Add(escalation.Urgency(body.Urgency).Within(t.Policy)), Sealed: t.Message.Digests(),
 	}
 	var paths []string
 	if r != nil && len(r.Levels) > 0 {
@@ -166,6 +169,14 @@ func (t *Command) endItems(by performatives.Agent, how string) {
 	for open := t.Escalation(); open != nil; open = t.Escalation() {
 		t.endItem(open, by, how)
 	}
+}
+
+// opened refuses sealed members whose parts are not here. On replay they may be somebody else's.
+func (t *Command) opened(unopened performatives.Digests) error {
+	if len(unopened) == 0 || t.event.Replayed {
+		return nil
+	}
+	return RefuseSchema(Fault{Path: "/sealed", Rule: "sealed", Message: "what is sealed is not opened: send salt and value of each sealed member beside the envelope"})
 }
 
 // decisionDigest is what makes two rulings the same decision: their data, but

@@ -9,7 +9,8 @@ import (
 
 // Replay folds one entry of a transcript into the state, and insists that the
 // entry says what a broker that keeps the rules would have written: the act is
-// accepted, by whom it was done, and the state after it.
+// accepted, by whom it was done, and the state after it. Whoever has the entry's sealed
+// parts opens the message before: what they bound is then replayed, too.
 func Replay(s State, m *performatives.Message, stamp performatives.Stamp) (State, error) {
 	at, err := stamp.AcceptedAt()
 	if err != nil {
@@ -20,7 +21,7 @@ func Replay(s State, m *performatives.Message, stamp performatives.Stamp) (State
 			return s, fmt.Errorf("entry %d: %w", stamp.Sequence, err)
 		}
 	}
-	e := Event{Message: m, At: at}
+	e := Event{Message: m, At: at, Replayed: true}
 	for _, member := range stamp.Joined {
 		if member.Kind == performatives.KindBroker {
 			e.Broker = member.Key

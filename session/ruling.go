@@ -43,7 +43,7 @@ func list(agents []performatives.Agent) string {
 
 // mayDeny refuses a denial without a reason where the rules want one.
 func (t *Command) mayDeny(item *escalation.Item, ruling performatives.RulingData) error {
-	if ruling.Decision != performatives.Denied || item.Route == nil || !item.Route.ReasonToDeny || strings.TrimSpace(ruling.Comment) != "" {
+	if ruling.Decision != performatives.Denied || item.Route == nil || !item.Route.ReasonToDeny || strings.TrimSpace(ruling.Comment) != "" || ruling.Sealed.Has(performatives.SealComment) {
 		return nil
 	}
 	return RefuseSchema(Fault{Path: "/data/comment", Rule: "reason", Message: "data.comment must say why: the rules of " + string(item.Org) + " want a reason to deny"})
@@ -62,6 +62,9 @@ func (t *Command) mayApprove(item *escalation.Item, ruling performatives.RulingD
 	if _, voted := item.VoteOf(t.From.Agent); voted {
 		return Refuse(Duplicate, "you have approved this already, and %d more have to; you may still deny it", item.Missing(t.At)).
 			With(map[string]any{"escalationId": item.ID, "missing": item.Missing(t.At)})
+	}
+	if ruling.Sealed.Has(performatives.SealAuthority) {
+		return nil // the broker, which had it, has judged it
 	}
 	atStake, _ := t.State.Offer(item.Offer)
 	if !t.Before(2) && ruling.Decision == performatives.Modified && escalation.ChangesNothing(ruling.Authority, item, bodyOf(atStake)) {
@@ -92,6 +95,9 @@ func (t *Command) mayApprove(item *escalation.Item, ruling performatives.RulingD
 			&above, ceilings(t.From.Limits), nobodyElse(t.whoCan(item, granted))).With(says)
 	}
 	for _, v := range item.Votes {
+		if v.Unopened {
+			continue
+		}
 		var err error
 		if granted, err = escalation.Intersect(v.Authority, granted); err != nil {
 			return Refuse(AuthorityExceeded, "%s", err).With(map[string]any{"escalationId": item.ID, "authority": v.Authority})
@@ -138,12 +144,13 @@ func (t *Command) whoCan(item *escalation.Item, granted *performatives.RulingsAu
 // paused; what enough have approved, or one has denied or answered, is decided.
 func (t *Command) ruled(ruling performatives.RulingData) {
 	open, granted := t.EscalationFor(t.Message), ruling.Authority
-	if escalation.Approves(ruling.Decision) {
+	if escalation.Approves(ruling.Decision) && !ruling.Sealed.Has(performatives.SealAuthority) {
 		granted, _ = open.Granted(ruling.Authority, t.From.Limited)
 	}
 	item := open.With(escalation.Vote{
 		By: t.From.Agent, Decision: ruling.Decision, Comment: ruling.Comment, Authority: granted,
 		At: t.At, Message: t.Message.ID, Digest: t.decisionDigest(), Limited: t.From.Limited,
+		Sealed: t.Message.Digests(), Unopened: ruling.Sealed.Has(performatives.SealAuthority),
 	})
 	t.changeItem(item)
 	switch denied := ruling.Decision == performatives.Denied; {
@@ -166,18 +173,25 @@ func (t *Command) ruled(ruling performatives.RulingData) {
 // asked: the narrowest of it, in place of what an earlier ruling allowed.
 func (t *Command) allow(item *escalation.Item) {
 	var all *performatives.RulingsAuthority
+	sealed := false
 	for _, v := range item.Votes {
-		if escalation.Approves(v.Decision) {
-			if both, err := escalation.Intersect(all, v.Authority); err == nil { // mayApprove has seen to it
-				all = both
-			}
+		if !escalation.Approves(v.Decision) {
+			continue
+		}
+		if v.Unopened {
+			t.bounds = t.bounds.With(item.Principal, &escalation.Bound{Escalation: item.ID, Sealed: true, Unopened: true})
+			return
+		}
+		sealed = sealed || v.Sealed.Has(performatives.SealAuthority)
+		if both, err := escalation.Intersect(all, v.Authority); err == nil { // mayApprove has seen to it
+			all = both
 		}
 	}
 	if all == nil {
 		t.bounds = t.bounds.Without(item.Principal)
 		return
 	}
-	bound := &escalation.Bound{RulingsAuthority: *all, Escalation: item.ID, Strict: !t.Before(3)}
+	bound := &escalation.Bound{RulingsAuthority: *all, Escalation: item.ID, Strict: !t.Before(3), Sealed: sealed}
 	if item.Route != nil {
 		bound.Amounts = item.Route.Amounts
 	}
@@ -235,7 +249,15 @@ func (t *Command) withinRuling() error {
 		return Refuse(AuthorityExceeded, "a human has denied %q, and this %s would agree to it or cannot be told from it: ESCALATE for an approval", d.Offer, t.Act).
 			With(map[string]any{"escalationId": d.Escalation, "decision": performatives.Denied, "referenceId": d.Offer})
 	}
-	if bound = bound.For(pledge); bound == nil || bound.Empty() {
+	bound = bound.For(pledge)
+	if t.trusts(bound) {
+		return nil
+	}
+	if bound != nil && bound.Unopened {
+		return Refuse(AuthorityExceeded, "what the ruling allows is sealed, and its part is not here: ESCALATE for another").
+			With(map[string]any{"escalationId": bound.Escalation})
+	}
+	if bound == nil || bound.Empty() {
 		return nil
 	}
 	says := map[string]any{"escalationId": bound.Escalation, "authority": bound.RulingsAuthority}
@@ -255,6 +277,12 @@ func (t *Command) withinRuling() error {
 		says["bound"] = more.Bound
 	}
 	return Refuse(AuthorityExceeded, "the ruling allows %s, and of this %s %s; or ESCALATE for more", bound, t.Act, more.Why).With(says)
+}
+
+// trusts reports whether a bound is sealed and somebody else's, so that a replay takes the broker's
+// word for what it allowed.
+func (t *Command) trusts(bound *escalation.Bound) bool {
+	return bound != nil && bound.Unopened && t.event.Replayed
 }
 
 // pledge is what agreeing to an offer agrees to: of a commitment also its escrow,

@@ -25,6 +25,9 @@ type Event struct {
 	// Route is pinned by an ESCALATE, and anew by a ruling where the item has
 	// been transferred since; nil asks everybody who may decide.
 	Route *performatives.Route
+	// Replayed says that a broker has accepted the message. What follows from sealed parts
+	// that are not here is taken as it accepted it.
+	Replayed bool
 	// Confirm are the routes by which organisations confirm what an ACCEPT agrees to.
 	Confirm map[performatives.Organisation]*performatives.Route
 }

@@ -143,7 +143,7 @@ func behind(all lists, q *api.ListEscalations) (list []*approval) {
 
 // matches reports whether a request asks for an approval.
 func (a *Approvals) matches(c api.Caller, k *approval, q *api.ListEscalations, words []string) bool {
-	if q.Urgency != "" && k.Urgency != q.Urgency || q.Session != "" && k.Session != q.Session || !k.contains(words) ||
+	if q.Urgency != "" && k.Urgency != q.Urgency || q.Session != "" && k.Session != q.Session || !k.contains(words, c.Opens) ||
 		!endedAs(k, q) || !isWith(k, q.Counterparty) {
 		return false
 	}

@@ -58,13 +58,16 @@ type approval struct {
 	*api.EscalationItem
 	key  string // by which it is sorted
 	text string // in which it is searched
+	open string // … by who opens nothing that is sealed
 	size int    // in bytes, as it is sent
 }
 
 func newApproval(item *api.EscalationItem, at time.Time) *approval {
 	item.Transcript, item.Next = nil, nil // the session has them
 	asOf(item, at)
-	return &approval{item, sortKey(item), searchable(item), fit.Size(item)}
+	shown := *item
+	shown.Hide(func(performatives.Organisation) bool { return false })
+	return &approval{item, sortKey(item), searchable(item), searchable(&shown), fit.Size(item)}
 }
 
 // sortKey sorts open approvals by when an answer is due, and others by when they ended.

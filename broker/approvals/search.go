@@ -8,7 +8,8 @@ import (
 )
 
 // A search looks for words, in any order and case: in what an approval is about, between whom, why, and
-// in its ids. All participants of the session may read that, so nobody finds more than they may see.
+// in its ids. All participants of the session may read that, but for what is sealed: nobody finds more than
+// they may see.
 const (
 	maxSearch     = 200
 	maxSearchable = 4 << 10 // of one approval
@@ -56,9 +57,13 @@ func searchable(item *api.EscalationItem) string {
 	return strings.ToLower(b.String())
 }
 
-func (k *approval) contains(words []string) bool {
+func (k *approval) contains(words []string, opens api.Opens) bool {
+	text := k.open
+	if opens(k.Organisation) {
+		text = k.text
+	}
 	for _, word := range words {
-		if !strings.Contains(k.text, word) {
+		if !strings.Contains(text, word) {
 			return false
 		}
 	}

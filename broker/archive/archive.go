@@ -34,12 +34,16 @@ const (
 )
 
 // Messages are the messages that the archive has of a session.
-func Messages(id performatives.SessionID, entries [][]byte) (all []store.Message, err error) {
+func Messages(id performatives.SessionID, entries []Entry) (all []store.Message, err error) {
 	var part []byte
 	for i, e := range entries {
-		part = append(append(part, e...), '\n')
+		text, err := e.line()
+		if err != nil {
+			return nil, err
+		}
+		part = append(append(part, text...), '\n')
 		last := i == len(entries)-1
-		if !last && len(part)+len(entries[i+1]) <= partBytes {
+		if !last && len(part)+entries[i+1].size() <= partBytes {
 			continue
 		}
 		m := store.Message{Subject: api.Archive(id), Header: store.Header{
@@ -57,10 +61,17 @@ func Messages(id performatives.SessionID, entries [][]byte) (all []store.Message
 }
 
 // entriesIn are the entries in a message of the archive.
-func entriesIn(m *store.Message) ([][]byte, error) {
+func entriesIn(m *store.Message) (entries []Entry, err error) {
 	text, err := decompress(m)
 	if err != nil {
 		return nil, err
 	}
-	return bytes.Split(bytes.TrimSuffix(text, []byte("\n")), []byte("\n")), nil
+	for data := range bytes.SplitSeq(bytes.TrimSuffix(text, []byte("\n")), []byte("\n")) {
+		e, err := readLine(data)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
 }

@@ -53,7 +53,11 @@ func TestMessages(t *testing.T) {
 			return all
 		}(),
 	} {
-		messages, err := Messages(id, entries)
+		var stored []Entry
+		for _, e := range entries {
+			stored = append(stored, Entry{Data: e})
+		}
+		messages, err := Messages(id, stored)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +70,9 @@ func TestMessages(t *testing.T) {
 			if last := i == len(messages)-1; m.Header.Get(partHeader) != fmt.Sprint(i+1) || (m.Header.Get(lastHeader) == fmt.Sprint(len(entries))) != last {
 				t.Errorf("%s: message %d says %v", name, i, m.Header)
 			}
-			got = append(got, more...)
+			for _, e := range more {
+				got = append(got, e.Data)
+			}
 		}
 		if !bytes.Equal(bytes.Join(got, []byte("\n")), bytes.Join(entries, []byte("\n"))) || len(got) != len(entries) {
 			t.Errorf("%s: %d entries come back, of %d", name, len(got), len(entries))

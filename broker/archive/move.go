@@ -40,9 +40,9 @@ func (a *Archiver) archiveOne(ctx context.Context, id performatives.SessionID) (
 	if archived, err := a.reader.Archived(ctx, id); err != nil || archived != nil {
 		return row, err
 	}
-	var entries [][]byte
+	var entries []Entry
 	if err := a.o.Store.Read(ctx, api.SessionsStream, api.Session(id), 1, func(e store.Message) error {
-		entries = append(entries, e.Data)
+		entries = append(entries, EntryOf(e))
 		return nil
 	}); err != nil {
 		return row, err
@@ -55,7 +55,7 @@ func (a *Archiver) archiveOne(ctx context.Context, id performatives.SessionID) (
 
 // write writes the messages that the archive does not have yet. They expire after
 // a time; 0 is never.
-func (a *Archiver) write(ctx context.Context, id performatives.SessionID, expire time.Duration, entries [][]byte) error {
+func (a *Archiver) write(ctx context.Context, id performatives.SessionID, expire time.Duration, entries []Entry) error {
 	prior, err := a.o.Store.Last(ctx, api.ArchiveStream, api.Archive(id))
 	if err != nil {
 		return err

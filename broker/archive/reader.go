@@ -26,25 +26,27 @@ func NewReader(s *store.Store, log *zap.Logger) *Reader { return &Reader{s, log}
 // ErrMoved means that entries have left the stream: the session is moving to the archive.
 var ErrMoved = errors.New("the session has left the stream")
 
-// Page is a page of a transcript whose entries have these stream sequences, unless it is archived.
-func (r *Reader) Page(ctx context.Context, q api.ListMessages, sequences []uint64, archived bool) (api.Messages, error) {
+// Page is a page of a transcript whose entries have these stream sequences, unless it is archived, with
+// the sealed parts that its reader opens; nil opens none.
+func (r *Reader) Page(ctx context.Context, q api.ListMessages, sequences []uint64, archived bool, opens api.Opens) (api.Messages, error) {
 	if !archived {
-		found, err := r.inStream(ctx, q, sequences)
+		found, err := r.inStream(ctx, q, sequences, opens)
 		if !errors.Is(err, ErrMoved) || !r.store.Archives() {
 			return found, err
 		}
 	}
-	return r.inArchive(ctx, q)
+	return r.inArchive(ctx, q, opens)
 }
 
-func (r *Reader) inStream(ctx context.Context, q api.ListMessages, sequences []uint64) (api.Messages, error) {
+func (r *Reader) inStream(ctx context.Context, q api.ListMessages, sequences []uint64, opens api.Opens) (api.Messages, error) {
 	found := api.Messages{Messages: []jsontext.Value{}}
 	if q.Since >= uint64(len(sequences)) {
 		return found, nil
 	}
 	next, size := q.Since, 0
 	err := r.store.Read(ctx, api.SessionsStream, api.Session(q.Session), sequences[q.Since], func(e store.Message) error {
-		if len(found.Messages) == api.PageSize(q.Limit) || size+len(e.Data) > api.MaxPageBytes && size > 0 {
+		entry := EntryOf(e)
+		if len(found.Messages) == api.PageSize(q.Limit) || size+entry.size() > api.MaxPageBytes && size > 0 {
 			found.Next = &next
 			return store.ErrEnough
 		}
@@ -52,9 +54,9 @@ func (r *Reader) inStream(ctx context.Context, q api.ListMessages, sequences []u
 			return ErrMoved
 		}
 		found.Messages = append(found.Messages, e.Data)
-		size += len(e.Data)
+		size += entry.size()
 		next++
-		return nil
+		return entry.shown(&found, opens)
 	})
 	if err == nil && found.Next == nil && next < uint64(len(sequences)) {
 		err = ErrMoved
@@ -62,7 +64,7 @@ func (r *Reader) inStream(ctx context.Context, q api.ListMessages, sequences []u
 	return found, err
 }
 
-func (r *Reader) inArchive(ctx context.Context, q api.ListMessages) (api.Messages, error) {
+func (r *Reader) inArchive(ctx context.Context, q api.ListMessages, opens api.Opens) (api.Messages, error) {
 	found := api.Messages{Messages: []jsontext.Value{}}
 	entries, err := r.Archived(ctx, q.Session)
 	if err != nil {
@@ -70,12 +72,15 @@ func (r *Reader) inArchive(ctx context.Context, q api.ListMessages) (api.Message
 	}
 	size := 0
 	for next := q.Since; next < uint64(len(entries)); next++ {
-		if len(found.Messages) == api.PageSize(q.Limit) || size+len(entries[next]) > api.MaxPageBytes && size > 0 {
+		if len(found.Messages) == api.PageSize(q.Limit) || size+entries[next].size() > api.MaxPageBytes && size > 0 {
 			found.Next = &next
 			break
 		}
-		found.Messages = append(found.Messages, entries[next])
-		size += len(entries[next])
+		found.Messages = append(found.Messages, entries[next].Data)
+		size += entries[next].size()
+		if err := entries[next].shown(&found, opens); err != nil {
+			return found, err
+		}
 	}
 	return found, nil
 }
@@ -98,7 +103,7 @@ func (r *Reader) One(ctx context.Context, id performatives.SessionID, sequence u
 	if err != nil {
 		return nil, err
 	}
-	return entries[sequence], nil
+	return entries[sequence].Data, nil
 }
 
 // All are the entries of a session that has so many.
@@ -108,7 +113,12 @@ func (r *Reader) All(ctx context.Context, id performatives.SessionID, n uint64) 
 		return nil
 	})
 	if err == nil && uint64(len(entries)) < n {
-		entries, err = r.Archived(ctx, id)
+		entries = nil
+		archived, failed := r.Archived(ctx, id)
+		for _, e := range archived {
+			entries = append(entries, e.Data)
+		}
+		err = failed
 	}
 	return entries, err
 }
@@ -117,7 +127,7 @@ func (r *Reader) All(ctx context.Context, id performatives.SessionID, n uint64) 
 var errIncomplete = errors.New("the archive lacks entries")
 
 // Archived is the transcript of a session in the archive, nil where the archive does not have all of it.
-func (r *Reader) Archived(ctx context.Context, id performatives.SessionID) (entries [][]byte, err error) {
+func (r *Reader) Archived(ctx context.Context, id performatives.SessionID) (entries []Entry, err error) {
 	if !r.store.Archives() {
 		return nil, nil
 	}

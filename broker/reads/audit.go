@@ -83,7 +83,7 @@ func (x *Reads) AuditMessages(ctx context.Context, _ api.Caller, q api.AuditTran
 		err = x.o.Store.Read(ctx, api.SessionsStream, api.Session(q.Session), q.Cursor, each)
 	}
 	for i := max(q.Cursor, 1); err == nil && i <= uint64(len(entries)); i++ {
-		err = each(store.Message{Sequence: i, Data: entries[i-1]})
+		err = each(store.Message{Sequence: i, Data: entries[i-1].Data})
 	}
 	if errors.Is(err, store.ErrEnough) { // of the archive's entries
 		err = nil
@@ -157,7 +157,7 @@ func (x *Reads) heldHead(ctx context.Context, held *api.Held) error {
 	} else if entries, err := x.o.Reader.Archived(ctx, held.Session); err != nil || entries == nil {
 		return err
 	} else {
-		data = entries[len(entries)-1]
+		data = entries[len(entries)-1].Data
 	}
 	if entry, err := transcript.Read(data); err == nil { // otherwise the verifier finds the fault
 		held.Sequence, held.Hash = &entry.Stamp.Sequence, entry.Stamp.Hash

@@ -5,6 +5,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/api/fit"
+	"github.com/parley-asp/parley/broker/archive"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
 )
@@ -15,7 +16,7 @@ func (x *Reads) SessionGet(ctx context.Context, c api.Caller, q api.GetSession) 
 	if err := x.Readable(ctx, c, q.Session, func(now *Session) error { s = *now; return nil }); err != nil {
 		return api.SessionView{}, err
 	}
-	return api.ViewPage(&s.State, s.At, q) // the session goes on meanwhile
+	return api.ViewPage(&s.State, s.At, q, c.Opens) // the session goes on meanwhile
 }
 
 // SessionList answers session.list.
@@ -83,7 +84,7 @@ func (x *Reads) SessionMessages(ctx context.Context, c api.Caller, q api.ListMes
 	if err := x.Readable(ctx, c, q.Session, look); err != nil {
 		return api.Messages{}, err
 	}
-	return x.o.Reader.Page(ctx, q, sequences, archived)
+	return x.o.Reader.Page(ctx, q, sequences, archived, c.Opens)
 }
 
 // InboxMessages answers inbox.messages.
@@ -104,7 +105,11 @@ func (x *Reads) InboxMessages(ctx context.Context, c api.Caller, q api.ListInbox
 			page.More = true
 			return store.ErrEnough
 		}
-		page.Messages = append(page.Messages, api.InboxMessage{Cursor: m.Sequence, Envelope: m.Data})
+		parts, err := archive.EntryOf(m).Parts()
+		if err != nil {
+			return err
+		}
+		page.Messages = append(page.Messages, api.InboxMessage{Cursor: m.Sequence, Envelope: m.Data, Sealed: parts})
 		page.Cursor = m.Sequence + 1
 		size += len(m.Data)
 		return nil

@@ -41,7 +41,7 @@ func (t *Turns) show(ctx context.Context, a performatives.Agent, w waiting, c cl
 		shown.CounterpartyAct = performatives.Delegate.String()
 		return shown, nil
 	}
-	view, err := api.ViewPage(&w.state, w.at, api.GetSession{Session: w.state.ID})
+	view, err := api.ViewPage(&w.state, w.at, api.GetSession{Session: w.state.ID}, api.Caller{Agent: a}.Opens)
 	if err != nil {
 		return shown, err
 	}

@@ -18,6 +18,7 @@ import (
 // rule makes the approve, modify and deny commands.
 func rule(name, short, decision string) *cobra.Command {
 	var comment string
+	var open, sealComment bool
 	var reason int
 	var b bounds
 	var seen reviewed
@@ -27,10 +28,12 @@ func rule(name, short, decision string) *cobra.Command {
 		ValidArgsFunction: completeFirst(completeEscalations),
 	}
 	cmd.Flags().StringVar(&comment, "comment", "", "`TEXT` for the agents of both sides that says why")
+	cmd.Flags().BoolVar(&sealComment, "seal-comment", false, "only your own organisation reads the comment")
 	if decision != performatives.Denied {
 		cmd.Example += ` \
     --max-amount 15000 --currency USD --comment "for this month"`
 		b.flags(cmd, decision)
+		cmd.Flags().BoolVar(&open, "open", false, "the other sides may read what you allow, too; otherwise it is sealed")
 	} else {
 		cmd.Flags().IntVar(&reason, "reason", 0, "the `NUMBER` of a reason that your rules offer, in place of --comment")
 		cmd.MarkFlagsMutuallyExclusive("comment", "reason")
@@ -44,7 +47,7 @@ func rule(name, short, decision string) *cobra.Command {
 		if decision == performatives.Modified && authority == nil {
 			return usage(errors.New("modify needs bounds, such as --max 'terms.price=12000 USD'"))
 		}
-		return decide(cmd, args[0], client.Ruling{Decision: decision, Comment: comment, Authority: authority}, seen, func(r *client.Ruling, item api.EscalationItem) error {
+		return decide(cmd, args[0], client.Ruling{Decision: decision, Comment: comment, Authority: authority, OpenAuthority: open, SealComment: sealComment}, seen, func(r *client.Ruling, item api.EscalationItem) error {
 			if decision == performatives.Denied {
 				return giveReason(r, item, reason)
 			}

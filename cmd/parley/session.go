@@ -4,10 +4,12 @@ import (
 	"context"
 	"os"
 
+	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/api/render"
+	"github.com/parley-asp/parley/performatives"
 )
 
 const exampleSession = "019478a3-0001"
@@ -36,11 +38,14 @@ func fullFlag(cmd *cobra.Command) {
 }
 
 func sessionExport() *cobra.Command {
-	var file string
+	var file, sealed string
 	cmd := &cobra.Command{
 		Use: "export ID", Short: "write a transcript as JSON Lines", Args: args(cobra.ExactArgs(1)),
 		Long: `Writes the entries as the broker delivered them, one canonical envelope a line.
-'parley session verify' checks the file offline, with the broker's public key.`,
+'parley session verify' checks the file offline, with the broker's public key.
+
+The file is the same for everybody who takes part. What your own organisation has
+sealed in it goes to a file of its own, by --sealed.`,
 		Example:           "  parley session export " + exampleSession + " -o deal.jsonl",
 		ValidArgsFunction: completeFirst(completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -48,6 +53,11 @@ func sessionExport() *cobra.Command {
 				id, err := c.sessionID(ctx, args[0])
 				if err != nil {
 					return err
+				}
+				if sealed != "" {
+					if err := exportSealed(ctx, c, id, sealed); err != nil {
+						return err
+					}
 				}
 				lines, err := c.messages(ctx, id, 0)
 				switch {
@@ -61,5 +71,19 @@ func sessionExport() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVarP(&file, "out", "o", "", "`FILE` to write (default: standard output)")
+	cmd.Flags().StringVar(&sealed, "sealed", "", "`FILE` to write what your organisation has sealed, for 'session verify --sealed'")
 	return cmd
+}
+
+// exportSealed writes the parts of a session that are the caller's own organisation's.
+func exportSealed(ctx context.Context, c connection, id performatives.SessionID, file string) error {
+	parts, err := c.Sealed(ctx, id)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(parts, json.Deterministic(true))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(data, '\n'), 0o600)
 }

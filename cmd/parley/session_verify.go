@@ -23,7 +23,9 @@ type verdict struct {
 	Source  string                `json:"source"` // a file or a session's id
 	Session string                `json:"sessionId,omitzero"`
 	Entries int                   `json:"entries"`
-	State   string                `json:"state,omitzero"` // after the last entry
+	Sealed  int                   `json:"sealed,omitzero"` // members that their senders sealed
+	Opened  int                   `json:"opened,omitzero"` // of them, those whose parts were there
+	State   string                `json:"state,omitzero"`  // after the last entry
 	OK      bool                  `json:"ok"`
 	Hosted  []performatives.Agent `json:"hosted,omitzero"` // whose key the installation holds
 	Faults  []transcript.Fault    `json:"faults"`
@@ -40,6 +42,9 @@ type verify struct {
 	verdicts  []verdict
 	items     []audit.Fault // escalations without a transcript
 
+	sealed string // file with parts
+	parts  parts
+
 	inLog  bool            // the end has to be in the public log
 	leaves map[string]bool // hashes that the log has
 }
@@ -52,6 +57,10 @@ func sessionVerify() *cobra.Command {
 the sender's signature by the key pinned in the transcript. Then it replays the
 session: the rules must accept each act and lead to the receipted states. Each
 fault names the entry and the rule.
+
+What a side has sealed (PROTOCOL.md section 7) is checked and replayed where its
+parts are there: they come with an ID of your own organisation's sessions, or by
+--sealed. Without them the broker's receipts stand for what follows from it.
 
 A FILE from 'parley session export' is checked offline with --broker-key. Without
 it the broker is asked for its key. An ID is fetched from the broker first.
@@ -75,6 +84,12 @@ session that cannot be verified is reported with the reason.`,
 			if key := performatives.Key(v.brokerKey); key != "" && !key.Valid() {
 				return usage(errors.New("--broker-key is a public user nkey: U and 55 more letters and digits"))
 			}
+			if v.sealed != "" {
+				var err error
+				if v.parts, err = readParts(v.sealed); err != nil {
+					return err
+				}
+			}
 			if v.inLog {
 				if err := v.readLog(cmd); err != nil {
 					return err
@@ -92,6 +107,7 @@ session that cannot be verified is reported with the reason.`,
 	v.waitFlag(cmd)
 	cmd.Flags().BoolVar(&v.inLog, "log", false, "the session has ended, and the public log must have its last entry; detects entries missing at the end")
 	logFlags(cmd)
+	cmd.Flags().StringVar(&v.sealed, "sealed", "", "the `FILE` that 'session export --sealed' wrote beside the transcript: what is sealed is checked, too")
 	cmd.Flags().IntVar(&v.expect.Length, "entries", 0, "expected number `N` of entries")
 	cmd.Flags().BoolVar(&v.expect.AllowUnsigned, "allow-unsigned", false, "accept unsigned entries of principals with a key, as a broker under --dev does")
 	return cmd
@@ -155,7 +171,8 @@ func (v *verify) verdict(source string, data []byte, expect transcript.Expect) (
 	}
 	found = verdict{Source: source, Session: string(expect.Session), Entries: countLines(data), Faults: []transcript.Fault{}, Derived: []audit.Fault{}}
 	if len(faults) == 0 {
-		state, err := replay(data)
+		state, sealed, err := replay(data, v.parts)
+		found.Sealed, found.Opened = sealed.all, sealed.opened
 		if fault, broken := errors.AsType[transcript.Fault](err); broken {
 			faults = []transcript.Fault{fault}
 		} else if err != nil {
@@ -228,6 +245,9 @@ func (v *verify) report(cmd *cobra.Command) error {
 	for _, found := range v.verdicts {
 		if found.OK {
 			fmt.Fprintf(&out, "ok     %s  %s, %s\n", render.Clean(found.Source), entries(found.Entries), found.State)
+			if found.Sealed > 0 {
+				fmt.Fprintf(&out, "       %d sealed parts, %d of them opened and checked\n", found.Sealed, found.Opened)
+			}
 			for _, a := range found.Hosted {
 				fmt.Fprintf(&out, "       the broker holds the key of %s, which is hosted\n", a)
 			}

@@ -3,7 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"os"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
@@ -59,18 +62,46 @@ func export(lines []jsontext.Value) []byte {
 // replayed is the rule that replaying the transcript accepts every entry.
 const replayed transcript.Rule = "replay"
 
-// replay replays a transcript. An entry that should have been refused, or should
-// have led to another state, is a transcript.Fault.
-func replay(data []byte) (session.State, error) {
+// parts open what is sealed, by message.
+type parts map[performatives.MessageID]performatives.SealedParts
+
+// readParts reads what session export --sealed wrote.
+func readParts(file string) (p parts, err error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, &p); err != nil {
+		return nil, fmt.Errorf("%s is not from session export --sealed: %w", file, err)
+	}
+	return p, nil
+}
+
+// A tally counts the members that are sealed in a transcript, and those whose parts were there.
+type tally struct{ all, opened int }
+
+// replay replays a transcript, with what parts open of it. An entry that should have been refused, or
+// should have led to another state, is a transcript.Fault, and so is one with a wrong part.
+func replay(data []byte, parts parts) (session.State, tally, error) {
+	var sealed tally
 	entries, err := transcript.ReadAll(bytes.NewReader(data))
 	if err != nil || len(entries) == 0 {
-		return session.State{}, err
+		return session.State{}, sealed, err
 	}
 	state := session.New(entries[0].Message.Session, modes.All())
 	for i, e := range entries {
-		if state, err = session.Replay(state, e.Message, e.Stamp); err != nil {
-			return state, transcript.Fault{Line: i + 1, Sequence: e.Stamp.Sequence, Rule: replayed, Why: err.Error()}
+		digests := len(e.Message.Digests())
+		sealed.all += digests
+		if p, ok := parts[e.Message.ID]; ok {
+			err = e.Message.Open(p)
+			sealed.opened += digests
+		}
+		if err == nil {
+			state, err = session.Replay(state, e.Message, e.Stamp)
+		}
+		if err != nil {
+			return state, sealed, transcript.Fault{Line: i + 1, Sequence: e.Stamp.Sequence, Rule: replayed, Why: err.Error()}
 		}
 	}
-	return state, nil
+	return state, sealed, nil
 }

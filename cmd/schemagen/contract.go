@@ -57,6 +57,7 @@ func contracts(files map[string][]byte, at, dir string) error {
 		}
 		if name == "resolution" {
 			closeAuthority(s)
+			seals(s, performatives.SealAuthority, performatives.SealComment)
 		}
 		if err := write(files, path.Join("contract", name), s, reflect.TypeOf(c.of)); err != nil {
 			return err

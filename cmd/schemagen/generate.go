@@ -27,8 +27,11 @@ func generate(at, dir string) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, act := range performatives.All() {
 		s := r.Reflect(performatives.NewBody(act))
-		if act == performatives.Inform {
+		switch act {
+		case performatives.Inform:
 			informs(s, r.Reflect(performatives.RulingData{}))
+		case performatives.Escalate:
+			escalates(s)
 		}
 		s.Title = act.String()
 		if err := write(files, strings.ToLower(s.Title), s, reflect.TypeOf(performatives.NewBody(act)).Elem()); err != nil {
@@ -91,8 +94,30 @@ func informs(s, ruling *jsonschema.Schema) {
 	s.If = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{resolution("type"), resolution("informType")}}
 	ruling.Version = ""
 	closeAuthority(ruling)
+	seals(ruling, performatives.SealAuthority, performatives.SealComment)
 	s.Then = &jsonschema.Schema{Properties: jsonschema.NewProperties()}
 	s.Then.Properties.Set("data", ruling)
+}
+
+// escalates adds that the context is open or sealed.
+func escalates(s *jsonschema.Schema) {
+	seals(s, performatives.SealContext, performatives.SealSuggested)
+	sealed := &jsonschema.Schema{Properties: jsonschema.NewProperties(), Required: []string{"sealed"}}
+	sealed.Properties.Set("sealed", &jsonschema.Schema{Required: []string{performatives.SealContext}})
+	s.AnyOf = []*jsonschema.Schema{{Required: []string{performatives.SealContext}}, sealed}
+}
+
+// seals names the members whose digests may stand in sealed.
+func seals(s *jsonschema.Schema, members ...string) {
+	of, ok := s.Properties.Get("sealed")
+	if !ok {
+		return
+	}
+	one := uint64(1)
+	of.MinProperties, of.Properties, of.AdditionalProperties = &one, jsonschema.NewProperties(), jsonschema.FalseSchema
+	for _, name := range members {
+		of.Properties.Set(name, &jsonschema.Schema{Type: "string", Pattern: "^sha256:[0-9a-f]{64}$"})
+	}
 }
 
 // closeAuthority refuses fields of an authority that nobody knows: a bound that is

@@ -1,0 +1,94 @@
+package archive
+
+import (
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session/transcript"
+	"github.com/parley-asp/parley/store"
+)
+
+// An Entry is an entry as it is stored: the bytes that everybody gets, and the parts that only
+// the sender's own organisation gets (PROTOCOL.md §7).
+type Entry struct {
+	Data   []byte
+	Sealed string // the parts as JSON, "" for none
+}
+
+// EntryOf is the entry that a message of the transcripts' stream, or of an inbox, holds.
+func EntryOf(m store.Message) Entry { return Entry{m.Data, m.Header.Get(api.SealedHeader)} }
+
+// Parts open the entry's sealed members.
+func (e Entry) Parts() (performatives.SealedParts, error) {
+	if e.Sealed == "" {
+		return nil, nil
+	}
+	return performatives.ReadParts(jsontext.Value(e.Sealed))
+}
+
+// Read reads the entry, and opens what is sealed in it.
+func (e Entry) Read() (transcript.Entry, error) {
+	read, err := transcript.Read(e.Data)
+	if err != nil || e.Sealed == "" {
+		return read, err
+	}
+	parts, err := e.Parts()
+	if err == nil {
+		err = read.Message.Open(parts)
+	}
+	return read, err
+}
+
+// A line is an entry with its parts in the archive. No entry begins like one: its content would come
+// before its envelope.
+type line struct {
+	Envelope jsontext.Value `json:"envelope"`
+	Sealed   string         `json:"sealed"`
+}
+
+const lineStart = `{"envelope":`
+
+// line writes the entry as the archive has it.
+func (e Entry) line() ([]byte, error) {
+	if e.Sealed == "" {
+		return e.Data, nil
+	}
+	return json.Marshal(line{e.Data, e.Sealed})
+}
+
+func (e Entry) size() int { return len(e.Data) + len(e.Sealed) }
+
+func readLine(data []byte) (Entry, error) {
+	if len(data) < len(lineStart) || string(data[:len(lineStart)]) != lineStart {
+		return Entry{Data: data}, nil
+	}
+	var l line
+	err := json.Unmarshal(data, &l)
+	return Entry{l.Envelope, l.Sealed}, err
+}
+
+// OwnerOf is the organisation that may open what is sealed in an entry.
+func OwnerOf(e transcript.Entry) performatives.Organisation {
+	if e.Stamp.OnBehalfOf != "" {
+		return e.Stamp.OnBehalfOf.Organisation()
+	}
+	return e.Message.Sender.Organisation()
+}
+
+// shown adds the entry's parts to a page, if its reader may open them.
+func (e Entry) shown(page *api.Messages, opens api.Opens) error {
+	if e.Sealed == "" || opens == nil {
+		return nil
+	}
+	read, err := e.Read()
+	if err != nil || !opens(OwnerOf(read)) {
+		return err
+	}
+	if page.Sealed == nil {
+		page.Sealed = map[performatives.MessageID]performatives.SealedParts{}
+	}
+	page.Sealed[read.Message.ID] = read.Message.Parts
+	return nil
+}
