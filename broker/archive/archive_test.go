@@ -49,8 +49,13 @@ func (w *shelf) openList() *sessionlist.List {
 	return l
 }
 
-// transcript is what each session of a shelf has said.
-var transcript = [][]byte{[]byte(`{"sequenceNumber":0}`), []byte(`{"sequenceNumber":1}`)}
+// transcript is what each session of a shelf has said, some of it sealed.
+var transcript = []archive.Entry{
+	{Data: []byte(`{"sequenceNumber":0}`)},
+	{Data: []byte(`{"sequenceNumber":1}`), Sealed: `{"authority":{"salt":"s","value":{"maxAmount":5}}}`},
+}
+
+func same(a, b archive.Entry) bool { return bytes.Equal(a.Data, b.Data) && a.Sealed == b.Sealed }
 
 var closed = sessionlist.Row{State: session.Closed, Participants: []performatives.Agent{"agent://acme.com/alpha"}, Entries: 2}
 
@@ -60,7 +65,7 @@ func (w *shelf) ends() performatives.SessionID {
 	id, last := testkit.NewSession(), uint64(0)
 	for _, entry := range transcript {
 		var err error
-		last, err = w.store.Append(w.Context(), id, entry, last)
+		last, err = w.store.Append(w.Context(), id, entry.Data, entry.Sealed, last)
 		testkit.Must(w, err)
 	}
 	testkit.Must(w, w.list.Write(w.Context(), id, closed, false))
@@ -108,7 +113,7 @@ func TestArchiver(t *testing.T) {
 	}
 	reader, later := archive.NewReader(w.store, zap.NewNop()), w.openList()
 	for _, id := range ids {
-		if got, err := reader.Archived(t.Context(), id); err != nil || !slices.EqualFunc(got, transcript, bytes.Equal) {
+		if got, err := reader.Archived(t.Context(), id); err != nil || !slices.EqualFunc(got, transcript, same) {
 			t.Errorf("the archive has %q of %s, %v", got, id, err)
 		}
 		if last, err := w.store.LastEntry(t.Context(), id); err != nil || last != 0 {
@@ -185,11 +190,11 @@ func TestClose(t *testing.T) { //nolint:paralleltest // it counts goroutines
 		got, err := reader.Archived(t.Context(), id)
 		if err == nil && got == nil {
 			err = w.store.Read(t.Context(), api.SessionsStream, api.Session(id), 1, func(m store.Message) error {
-				got = append(got, m.Data)
+				got = append(got, archive.EntryOf(m))
 				return nil
 			})
 		}
-		if err != nil || !slices.EqualFunc(got, transcript, bytes.Equal) {
+		if err != nil || !slices.EqualFunc(got, transcript, same) {
 			t.Errorf("%s: the transcript is %q, %v", point, got, err)
 		}
 	}
