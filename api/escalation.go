@@ -104,6 +104,38 @@ type EscalationItem struct {
 // AnswerDue is when an answer is due: from who is asked now, or else at all.
 func (e *EscalationItem) AnswerDue() string { return cmp.Or(e.Due, e.Deadline) }
 
+// Exactly completes the authority of an approval of what was shown. One that sets no bounds allows exactly
+// the terms at stake, or, of a commitment without a proposal, its amount. Where no offer is at stake, and for
+// an agreement that a human confirms, it stays as it is.
+func (e *EscalationItem) Exactly(a *performatives.RulingsAuthority) *performatives.RulingsAuthority {
+	if a != nil && (a.MaxAmount != nil || len(a.Bounds) > 0 || a.TermsHash != "") ||
+		e.Reason == performatives.Confirmation || e.TermsHash == "" && e.Amount == nil {
+		return a
+	}
+	var exact performatives.RulingsAuthority
+	if a != nil {
+		exact = *a
+	}
+	if exact.TermsHash = e.TermsHash; e.TermsHash == "" {
+		exact.MaxAmount, exact.Currency, exact.TermPath = &e.Amount.Value, e.Amount.Code(), e.Amount.Path
+	}
+	return &exact
+}
+
+// TermPaths are the paths of the terms at stake.
+func (e *EscalationItem) TermPaths() (paths []string) {
+	changes := e.Changes
+	if changes == nil && e.Proposal != nil {
+		changes = Compare(e.Proposal.Terms, nil, nil)
+	}
+	for _, c := range changes {
+		if c.After != nil {
+			paths = append(paths, c.Path)
+		}
+	}
+	return paths
+}
+
 // ReadEscalationItem reads an item as its subject has it. Up to the end of 2026 its case and
 // its counterparties had other names.
 func ReadEscalationItem(data []byte) (*EscalationItem, error) {

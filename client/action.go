@@ -105,9 +105,13 @@ func (s *Session) Escalate(ctx context.Context, e Escalation, options ...ActOpti
 
 // A Ruling is a human's decision.
 type Ruling struct {
-	Decision  string // performatives.Approved, Denied, Modified or Guidance
-	Comment   string
-	Authority *performatives.RulingsAuthority // what the agent may agree to from now on
+	Decision string // performatives.Approved, Denied, Modified or Guidance
+	Comment  string
+
+	// Authority is what the agent may agree to from now on. An approval that names neither
+	// bounds nor terms is of exactly the terms at stake, unless it is Unbounded.
+	Authority *performatives.RulingsAuthority
+	Unbounded bool // the approval sets no bound
 
 	OpenAuthority bool // the other sides may read Authority, too
 	SealComment   bool // they may not read Comment
@@ -123,6 +127,17 @@ type Ruling struct {
 // escalation_resolved.
 func (s *Session) Rule(ctx context.Context, escalation string, r Ruling, options ...ActOption) (Receipt, error) {
 	data := performatives.RulingData{EscalationID: escalation, Decision: r.Decision, Comment: r.Comment, Authority: r.Authority}
+	if r.Decision == performatives.Approved && !r.Unbounded {
+		shown := r.On
+		if shown == nil {
+			item, err := s.client.Escalation(ctx, escalation)
+			if err != nil {
+				return Receipt{}, err
+			}
+			shown = &item
+		}
+		data.Authority = shown.Exactly(r.Authority)
+	}
 	if r.On != nil {
 		data.Revision, data.ViewHash = &r.On.Revision, r.On.ViewHash
 	}

@@ -22,6 +22,15 @@ type Amount struct {
 	Path     string  `json:"path"`              // dotted path in the offer's body
 }
 
+// Code returns the currency as an authority names it, "" for what is no code.
+func (a *Amount) Code() string {
+	code := strings.ToUpper(strings.TrimSpace(a.Currency))
+	if len(code) != 3 || strings.Trim(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+		return ""
+	}
+	return code
+}
+
 // usualPaths are searched for an amount if no rule names paths.
 var usualPaths = []string{
 	"terms.amount", "terms.totalAmount", "terms.total", "terms.totalPrice", "terms.totalCost",

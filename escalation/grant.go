@@ -184,3 +184,34 @@ func ChangesNothing(a *performatives.RulingsAuthority, i *Item, body jsontext.Va
 	}
 	return true
 }
+
+// Free returns the terms of an offer that an authority leaves free, of the paths that the
+// offer has. A maxAmount without a path is about the amount at stake.
+func Free(a *performatives.RulingsAuthority, paths []string, at *Amount) (free []string) {
+	if a == nil {
+		return paths
+	}
+	if a.TermsHash != "" {
+		return nil
+	}
+	limits := limitsOf(a)
+	for i := range limits {
+		if limits[i].TermPath == "" && at != nil {
+			limits[i].TermPath = at.Path
+		}
+	}
+	for _, path := range paths {
+		if !slices.ContainsFunc(limits, func(l limit) bool { return l.binds(path) }) {
+			free = append(free, path)
+		}
+	}
+	return free
+}
+
+// binds reports whether the limit is on a term, on what it is in, or on the amount whose
+// currency it is.
+func (l limit) binds(path string) bool {
+	bound, path := strings.TrimPrefix(l.TermPath, "terms."), strings.TrimPrefix(path, "terms.")
+	beside := bound[:strings.LastIndex(bound, ".")+1] + "currency"
+	return path == bound || strings.HasPrefix(path, bound+".") || l.Currency != "" && path == beside
+}

@@ -136,9 +136,9 @@ func exported(item *api.EscalationItem) []string {
 		}
 	}
 	if g := inForce(item); g != nil {
-		inforce = strings.Join(g.Lines, "; ")
+		inforce = g.String()
 		if !g.Until.IsZero() {
-			inforce = strings.TrimPrefix(inforce+"; until "+iso(g.Until), "; ")
+			inforce += "; until " + iso(g.Until)
 		}
 	}
 	if item.Proposal != nil {

@@ -123,9 +123,9 @@ func (i *Inbox) openPages() *template.Template {
 	pages := template.New("")
 	return template.Must(pages.Funcs(template.FuncMap{
 		"asset": i.assets.at, "called": i.called, "path": pathOf, "org": organisation, "letters": letters, "lacks": lacks,
-		"iso": iso, "stamp": stamp, "moment": render.Moment, "money": render.Money, "code": code, "reason": render.Reason,
+		"iso": iso, "stamp": stamp, "moment": render.Moment, "money": render.Money, "reason": render.Reason,
 		"clean": clean, "line": oneLine, "brief": brief, "prose": asProse, "plural": plural, "sentence": sentence, "link": link,
-		"blocks": render.Page.Blocks, "grant": asGrant, "classified": classified, "next": func(n int) int { return n + 1 },
+		"blocks": render.Page.Blocks, "grant": granted, "classified": classified, "next": func(n int) int { return n + 1 },
 		"left": func(due, now time.Time) string { return span(due.Sub(now)) },
 		"ago":  func(at, now time.Time) string { return age(now.Sub(at)) },
 		"draw": func(name string, data any) (template.HTML, error) {

@@ -108,20 +108,24 @@ func asItem(it *api.EscalationItem, who *person, c *conversation) *item {
 	return v
 }
 
-// extent returns what an approval of the reader's is bound by: the amount at stake,
-// else the terms that were shown. Who has no ceiling may approve anything.
+// extent returns what the Approve form proposes: exactly the terms that were shown, else
+// an amount. Who has no ceiling may approve anything.
 func (v *item) extent() string {
-	limited := v.You != nil && len(v.You.Limits) > 0
-	exactly := v.TermsHash != "" && (!limited || v.Route != nil && v.Route.NonMonetary != "")
 	switch {
-	case v.Amount != nil || limited && !exactly && len(v.Paths) > 0:
-		return "amount"
-	case exactly:
+	case v.MayExactly():
 		return "terms"
-	case !limited:
+	case v.Amount != nil || !v.MayAny() && len(v.Paths) > 0:
+		return "amount"
+	case v.MayAny():
 		return "any"
 	}
 	return ""
+}
+
+// MayExactly reports whether the reader may approve exactly the terms that were shown.
+// Who has a ceiling needs an amount to compare, unless the rules need none.
+func (v *item) MayExactly() bool {
+	return v.TermsHash != "" && (v.MayAny() || v.Amount != nil || v.Route != nil && v.Route.NonMonetary != "")
 }
 
 // MayAny reports whether the reader may approve without a bound.
@@ -150,7 +154,7 @@ func lacks(a api.Approver, at *escalation.Amount) string {
 	if at == nil {
 		return "no amount to compare"
 	}
-	currency := code(at.Currency)
+	currency := at.Code()
 	if !slices.ContainsFunc(a.Limits, func(l performatives.Limit) bool {
 		return currency == "" || strings.EqualFold(l.Currency, currency)
 	}) {
@@ -162,33 +166,53 @@ func lacks(a api.Approver, at *escalation.Amount) string {
 // A grant is an authority as text, one bound a line.
 type grant struct {
 	Lines []string
+	Free  string // the terms that may change
 	Until time.Time
+}
+
+// String is the grant without its time.
+func (g *grant) String() string {
+	text := strings.Join(g.Lines, "; ")
+	if g.Free != "" {
+		text += "; " + g.Free
+	}
+	return text
 }
 
 // asGrant words what an approval allows. The labels are those of the item's terms.
 func asGrant(a *performatives.RulingsAuthority, item *api.EscalationItem) *grant {
-	if a.Empty() {
-		return nil
-	}
-	g := &grant{Lines: render.Page.Grant(a, item.TermsHash, func(path string) string {
-		return cmp.Or(oneLine(item.Labels[path].Title), inWords(path))
-	})}
-	if a.ValidUntil != nil {
+	of := render.StakeOf(item)
+	of.Label = func(path string) string { return cmp.Or(oneLine(item.Labels[path].Title), inWords(path)) }
+	g := new(grant)
+	if g.Lines, g.Free = render.Page.Grant(a, of); a != nil && a.ValidUntil != nil {
 		g.Until = *a.ValidUntil
 	}
 	return g
 }
 
-// inForce words what the approvals so far allow together; nil is no bound.
+// granted words what one human has approved; nil for other decisions.
+func granted(v api.VoteView, item *api.EscalationItem) *grant {
+	if !escalation.Approves(v.Decision) || item.Reason == performatives.Confirmation {
+		return nil
+	}
+	return asGrant(v.Authority, item)
+}
+
+// inForce words what the approvals so far allow together; nil without any.
 func inForce(item *api.EscalationItem) *grant {
 	var all *performatives.RulingsAuthority
+	approved := false
 	for _, v := range item.Votes {
 		if !escalation.Approves(v.Decision) {
 			continue
 		}
+		approved = true
 		if both, err := escalation.Intersect(all, v.Authority); err == nil { // the broker refuses a vote that contradicts the others
 			all = both
 		}
+	}
+	if !approved || item.Reason == performatives.Confirmation {
+		return nil
 	}
 	return asGrant(all, item)
 }

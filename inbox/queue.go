@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/parley-asp/parley/api"
@@ -229,7 +228,7 @@ func (i *Inbox) row(item *api.EscalationItem, me performatives.Agent) row {
 			r.Held = i.called(item.DecidedBy)
 		}
 		if g := inForce(item); g != nil && (item.Status == performatives.Approved || item.Status == performatives.Modified) {
-			r.Mark = strings.Join(g.Lines, "; ")
+			r.Mark = g.String()
 		}
 	case item.Case.Claim != nil:
 		r.Held, r.Mine = i.called(item.Case.Claim.By), item.Case.Claim.By == me

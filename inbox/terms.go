@@ -153,7 +153,7 @@ func asFields(item *api.EscalationItem) []field {
 				f.Step = "1"
 			}
 			if t.Stake {
-				f.Currency = code(item.Amount.Currency)
+				f.Currency = item.Amount.Code()
 			}
 		case after.Kind() == '"' && len(after) < maxInput && render.Clean(f.Value) == f.Value:
 			f.Type = "text" // one with characters that cannot be seen would not be what it looks like
@@ -195,15 +195,6 @@ func jsonText(s string) string {
 func isDecimal(text string) bool {
 	_, err := strconv.ParseFloat(text, 64)
 	return err == nil && strings.Trim(text, "-.0123456789") == ""
-}
-
-// code returns a currency as an authority names it, "" for what is no code.
-func code(currency string) string {
-	currency = strings.ToUpper(strings.TrimSpace(currency))
-	if len(currency) != 3 || strings.Trim(currency, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
-		return ""
-	}
-	return currency
 }
 
 func (p property) at(path string) property {

@@ -100,7 +100,7 @@ func (a *RulingsAuthority) details() Details {
 		all = append(all, Word{Name: "bound", Text: b.String()})
 	}
 	if a.TermsHash != "" {
-		exactly = Word{Lead: "exactly the terms ", Name: "terms", Text: string(a.TermsHash)}
+		exactly = Word{Lead: "exactly these terms: ", Name: "terms", Text: string(a.TermsHash)}
 	}
 	var narrow Word
 	if a.Scope == ThreadScope {

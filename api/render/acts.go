@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session/transcript"
 )
@@ -18,6 +19,7 @@ type Reader struct {
 	Labels func(schema string) map[string]api.Label // of the terms of a terms schema; nil for none
 	Paper  Paper
 	offers *offers
+	asked  map[string]string // the offer that each ESCALATE names
 }
 
 // Paper is what the words stand on.
@@ -32,7 +34,7 @@ const (
 
 // NewReader returns a Reader of a new transcript.
 func NewReader(name func(performatives.Agent) Span, paper Paper) *Reader {
-	return &Reader{Name: name, Paper: paper, offers: newOffers()}
+	return &Reader{Name: name, Paper: paper, offers: newOffers(), asked: map[string]string{}}
 }
 
 // A Block is one part of an act: a sentence, a quotation, rows or terms, under a name
@@ -69,6 +71,7 @@ func (r *Reader) Read(e transcript.Entry) []Block {
 	for _, part := range text.Below {
 		blocks = append(blocks, r.part(part, offered)...)
 	}
+	blocks = append(blocks, r.free(e)...)
 	blocks = append(blocks, r.constraints(m.Constraints)...)
 	return r.Paper.fit(blocks)
 }
@@ -86,6 +89,31 @@ func (p Paper) fit(blocks []Block) []Block {
 		b.Rows = b.Rows[:min(len(b.Rows), mostRows)]
 	}
 	return blocks
+}
+
+// free words what an approval leaves free of the offer at stake.
+func (r *Reader) free(e transcript.Entry) []Block {
+	switch body := e.Message.Body.(type) {
+	case *performatives.EscalateBody:
+		r.asked[string(e.Message.ID)] = body.ReferenceID
+	case *performatives.InformBody:
+		ruling, is := body.Ruling()
+		about, asked := r.asked[ruling.EscalationID]
+		if !is || !asked || !escalation.Approves(ruling.Decision) {
+			return nil
+		}
+		if ruling.Authority == nil {
+			return []Block{{Line: []Span{said("no bound")}}}
+		}
+		var of AtStake
+		for _, l := range r.offers.refs[about].terms {
+			of.Paths = append(of.Paths, "terms."+l.path)
+		}
+		if _, free := r.Paper.Grant(ruling.Authority, of); free != "" {
+			return []Block{{Line: []Span{said(free)}}}
+		}
+	}
+	return nil
 }
 
 // words draws a sentence.

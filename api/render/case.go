@@ -19,11 +19,29 @@ func (p *page) comments(all []api.CaseAction, names namer) {
 	}
 }
 
-// Grant words what an approval allows, one bound a line. label is what a path of the
-// terms is called.
-func (p Paper) Grant(a *performatives.RulingsAuthority, shown performatives.Hash, label func(path string) string) (lines []string) {
+// AtStake is the offer that an approval is about.
+type AtStake struct {
+	Terms  performatives.Hash       // "" if it is not known
+	Paths  []string                 // of its terms
+	More   int                      // terms that Paths lacks
+	Amount *escalation.Amount       // the highest in it
+	Label  func(path string) string // what a term is called; nil is its path
+}
+
+// StakeOf is the offer that an escalation is about.
+func StakeOf(e *api.EscalationItem) AtStake {
+	return AtStake{Terms: e.TermsHash, Paths: e.TermPaths(), More: e.Omitted[api.PartChanges], Amount: e.Amount}
+}
+
+// Grant words what an approval allows, one bound a line, and which terms of the offer may
+// change.
+func (p Paper) Grant(a *performatives.RulingsAuthority, of AtStake) (lines []string, free string) {
+	label := of.Label
+	if label == nil {
+		label = func(path string) string { return path }
+	}
 	if a == nil {
-		return nil
+		a = new(performatives.RulingsAuthority)
 	}
 	if a.MaxAmount != nil {
 		line := "at most " + p.money(*a.MaxAmount, a.Currency)
@@ -45,26 +63,53 @@ func (p Paper) Grant(a *performatives.RulingsAuthority, shown performatives.Hash
 		}
 		lines = append(lines, line)
 	}
-	if a.TermsHash != "" {
-		which := "the terms that were shown"
-		if shown != "" && a.TermsHash != shown {
-			which = "other terms than these"
-		}
-		lines = append(lines, "exactly "+which)
+	switch {
+	case a.TermsHash == "":
+	case of.Terms == "":
+		lines = append(lines, "exactly the terms that were shown")
+	case of.Terms == a.TermsHash:
+		lines = append(lines, "exactly these terms")
+	default:
+		lines = append(lines, "exactly other terms than these")
+	}
+	if len(lines) == 0 {
+		lines = append(lines, "no bound")
+	} else if a.TermsHash == "" {
+		free = mayChange(escalation.Free(a, of.Paths, of.Amount), of.More, label)
 	}
 	if a.Scope == performatives.ThreadScope {
 		lines = append(lines, "in this thread only")
 	}
-	return lines
+	return lines, free
 }
 
-// granted says what a ruling allows, and until when.
-func granted(a *performatives.RulingsAuthority) string {
-	lines := Terminal.Grant(a, "", func(path string) string { return path })
+// mostFree are the terms that are named as free to change.
+const mostFree = 12
+
+func mayChange(paths []string, more int, label func(path string) string) string {
+	if n := len(paths) - mostFree; n > 0 {
+		paths, more = paths[:mostFree], more+n
+	}
+	var names []string
+	for _, path := range paths {
+		names = append(names, strings.TrimPrefix(label(path), "terms."))
+	}
+	if more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "may change: " + strings.Join(names, ", ")
+}
+
+// Allows says what a ruling allows, until when, and what may change.
+func Allows(a *performatives.RulingsAuthority, of AtStake) string {
+	lines, free := Terminal.Grant(a, of)
 	if a != nil && a.ValidUntil != nil {
 		lines = append(lines, "until "+when(*a.ValidUntil))
 	}
-	return strings.Join(lines, ", ")
+	return strings.Join(present(strings.Join(lines, ", "), free), "; ")
 }
 
 // An Event is an action on an escalation in words.

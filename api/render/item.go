@@ -9,6 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/performatives"
 )
 
 // Escalations lists a page of the escalation inbox, and the counts of the whole
@@ -151,8 +153,8 @@ func itemRows(e api.EscalationItem, names namer) []Row {
 	}
 	for _, v := range e.Votes {
 		value := []Span{names.name(v.By), said(" " + v.Decision + " at " + whenStamp(v.At))}
-		if allows := granted(v.Authority); allows != "" {
-			value = append(value, said(", "+allows))
+		if escalation.Approves(v.Decision) && e.Reason != performatives.Confirmation {
+			value = append(value, said(", "+Allows(v.Authority, StakeOf(&e))))
 		}
 		add("ruling", value...)
 	}

@@ -220,8 +220,12 @@ func delegations(list []api.GrantView, s Style) string {
 func authorities(list []api.AuthorityView, s Style) string {
 	var rows [][]Span
 	for _, a := range list {
+		allows := ""
+		if !a.Empty() {
+			allows = Allows(&a.RulingsAuthority, AtStake{})
+		}
 		rows = append(rows, []Span{
-			said(string(a.Escalation)), said(string(a.OnBehalfOf)), said(granted(&a.RulingsAuthority)), said(number(float64(len(a.Denied)))),
+			said(string(a.Escalation)), said(string(a.OnBehalfOf)), said(allows), said(number(float64(len(a.Denied)))),
 		})
 	}
 	return table(s, "no authorities", []column{{"ESCALATION", identifier}, {"FOR", flexible}, {"ALLOWS", flexible}, {"DENIED", optional}}, rows)

@@ -33,8 +33,8 @@ func (b *bounds) flags(cmd *cobra.Command, decision string) {
 	cmd.Flags().StringArrayVar(&b.equal, "equals", nil, "`PATH=VALUE` that a term must have, as JSON or text, such as terms.region=eu")
 	cmd.Flags().BoolVar(&b.thread, "thread", false, "bind the agent in the thread of the offer at stake only; elsewhere what was ruled before holds")
 	if decision == performatives.Approved {
-		cmd.Flags().BoolVar(&b.exactly, "exactly", false, "allow exactly the terms at stake; the default for terms without an amount")
-		cmd.Flags().BoolVar(&b.unbounded, "unbounded", false, "set no bound for terms without an amount")
+		cmd.Flags().BoolVar(&b.exactly, "exactly", false, "allow exactly the terms at stake, also where other bounds are set; the default without any")
+		cmd.Flags().BoolVar(&b.unbounded, "unbounded", false, "set no bound: the agent may agree to anything")
 	}
 }
 
@@ -63,8 +63,8 @@ func (b *bounds) authority(cmd *cobra.Command) (*performatives.RulingsAuthority,
 		}
 		a.ValidUntil = &until
 	}
-	if b.exactly && b.unbounded {
-		return nil, usage(errors.New("set either --exactly or --unbounded"))
+	if b.unbounded && (b.exactly || a.MaxAmount != nil || len(a.Bounds) > 0) {
+		return nil, usage(errors.New("--unbounded sets no bound: leave it out, or the bounds and --exactly"))
 	}
 	if a.Empty() {
 		return nil, nil

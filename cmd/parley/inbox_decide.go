@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,11 @@ func rule(name, short, decision string) *cobra.Command {
 	if decision != performatives.Denied {
 		cmd.Example += ` \
     --max-amount 15000 --currency USD --comment "for this month"`
+		if decision == performatives.Approved {
+			cmd.Long = `Approves exactly the terms at stake, which 'parley inbox show' prints: these and no
+others. With bounds, the agent may agree to whatever is within them, and the answer
+names the terms that may change. Where no offer is at stake, an approval sets no bound.`
+		}
 		b.flags(cmd, decision)
 		cmd.Flags().BoolVar(&open, "open", false, "the other sides may read what you allow, too; otherwise it is sealed")
 	} else {
@@ -47,23 +53,23 @@ func rule(name, short, decision string) *cobra.Command {
 		if decision == performatives.Modified && authority == nil {
 			return usage(errors.New("modify needs bounds, such as --max 'terms.price=12000 USD'"))
 		}
-		return decide(cmd, args[0], client.Ruling{Decision: decision, Comment: comment, Authority: authority, OpenAuthority: open, SealComment: sealComment}, seen, func(r *client.Ruling, item api.EscalationItem) error {
+		ruling := client.Ruling{
+			Decision: decision, Comment: comment, Authority: authority, Unbounded: b.unbounded, OpenAuthority: open, SealComment: sealComment,
+		}
+		return decide(cmd, args[0], ruling, seen, func(r *client.Ruling, item api.EscalationItem) error {
 			if decision == performatives.Denied {
 				return giveReason(r, item, reason)
 			}
-			if b.exactly || decision == performatives.Approved && authority == nil && item.Amount == nil && !b.unbounded {
-				if authority == nil {
-					authority = new(performatives.RulingsAuthority)
-				}
-				authority.TermsHash = item.TermsHash
-				if r.Authority = authority; authority.Empty() {
-					r.Authority = nil
-				}
+			if b.exactly && item.TermsHash == "" {
+				return usage(errors.New("no proposal is at stake, whose terms could be approved exactly: leave out --exactly"))
+			}
+			if b.exactly || b.thread {
+				r.Authority = cmp.Or(r.Authority, new(performatives.RulingsAuthority))
+			}
+			if b.exactly {
+				r.Authority.TermsHash = item.TermsHash
 			}
 			if b.thread {
-				if r.Authority == nil {
-					r.Authority = new(performatives.RulingsAuthority)
-				}
 				r.Authority.Scope = performatives.ThreadScope
 			}
 			for _, more := range over(r.Authority, item) {
@@ -121,12 +127,12 @@ func (s *reviewed) flags(cmd *cobra.Command) {
 
 // decide sends a ruling signed by the human of --as, completed from the item. The
 // broker refuses it if the escalation has changed since it was read.
-func decide(cmd *cobra.Command, escalation string, ruling client.Ruling, seen reviewed, complete func(*client.Ruling, api.EscalationItem) error) error {
+func decide(cmd *cobra.Command, id string, ruling client.Ruling, seen reviewed, complete func(*client.Ruling, api.EscalationItem) error) error {
 	if !performatives.Agent(text(cmd, "as")).IsHuman() {
 		return usage(errors.New("only a human can decide: set --as human://… and --key"))
 	}
 	return with(cmd, func(ctx context.Context, c connection) error {
-		item, err := c.escalation(ctx, escalation)
+		item, err := c.escalation(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -145,23 +151,29 @@ func decide(cmd *cobra.Command, escalation string, ruling client.Ruling, seen re
 		if err != nil {
 			return err
 		}
-		return show(cmd, receipt.Acceptance, func(render.Style) string { return ruled(ctx, ruling.Decision, item, receipt, c.escalation) })
+		return show(cmd, receipt.Acceptance, func(render.Style) string { return ruled(ctx, ruling, item, receipt, c.escalation) })
 	})
 }
 
 // A look reads an escalation again.
 type look func(ctx context.Context, id string) (api.EscalationItem, error)
 
-// ruled says what a ruling that is recorded has done.
-func ruled(ctx context.Context, decision string, item api.EscalationItem, receipt client.Receipt, again look) string {
-	repeated, outcome := "", "the session is "+receipt.State.String()
+// ruled says what a ruling that is recorded has done, and what it allows.
+func ruled(ctx context.Context, ruling client.Ruling, item api.EscalationItem, receipt client.Receipt, again look) string {
+	repeated, outcome, allowed := "", "the session is "+receipt.State.String(), ""
 	if receipt.Duplicate {
 		repeated = " (already recorded)"
 	}
 	if receipt.State == session.Escalated {
 		outcome = pending(ctx, item, again)
 	}
-	return fmt.Sprintf("%s%s; %s\n", decision, repeated, outcome)
+	if approved := ruling.Decision == performatives.Approved; (approved || ruling.Decision == performatives.Modified) && item.Reason != performatives.Confirmation {
+		if approved && !ruling.Unbounded {
+			ruling.Authority = item.Exactly(ruling.Authority)
+		}
+		allowed = "allowed: " + render.Allows(ruling.Authority, render.StakeOf(&item)) + "\n"
+	}
+	return fmt.Sprintf("%s%s; %s\n%s", ruling.Decision, repeated, outcome, allowed)
 }
 
 // pending says who has yet to decide on an escalation that a ruling has not ended. The ruling

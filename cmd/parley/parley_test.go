@@ -170,7 +170,7 @@ func converse() {
 		fmt.Println(s.ID())
 	case "escalate":
 		s := open(ctx, a, b)
-		must(b.Session(s.ID()).Propose(ctx, client.Proposal{ID: "prop_40", Type: "service-agreement", Subject: "Analytics", Terms: map[string]any{"pricePerMonth": 15000}}))
+		must(b.Session(s.ID()).Propose(ctx, client.Proposal{ID: "prop_40", Type: "service-agreement", Subject: "Analytics", Terms: map[string]any{"pricePerMonth": 15000, "seats": 12}}))
 		asked := must(s.Escalate(ctx, client.Escalation{Reason: client.AuthorityLimit, Urgency: client.High, Context: "over my limit", About: "prop_40"}))
 		fmt.Println(s.ID())
 		fmt.Println(asked.ID)

@@ -96,6 +96,35 @@ export function authority(form) {
   return { authority: some ? said : undefined, warnings };
 }
 
+// bound lists what a form binds so far: terms, and the currency of those that are amounts.
+function bound(form) {
+  if (form.dataset.decision === 'modified') {
+    return all('.term', form).filter((row) => $('[data-rule]', row).value)
+      .map((row) => ({ path: JSON.parse(row.dataset.at), currency: $('[data-currency]', row)?.value }));
+  }
+  if (form.elements.extent?.value !== 'amount') return [];
+  return [{ path: form.elements.termPath.value || $('#at-stake').dataset.amount || '', currency: form.elements.currency.value }];
+}
+
+// binds reports whether a bound is on a term, on what it is in, or on the amount whose
+// currency it is.
+function binds({ path, currency: code }, term) {
+  const beside = path.slice(0, path.lastIndexOf('.') + 1) + 'currency';
+  return term === path || term.startsWith(path + '.') || Boolean(code) && term === beside;
+}
+
+const named = 12; // terms that are named as free
+
+// free says which terms of the offer at stake may change under what a form has so far.
+export function free(form) {
+  const says = $('[data-free]', form);
+  if (!says) return;
+  const set = bound(form);
+  const left = all('#at-stake li').filter((li) => !set.some((b) => binds(b, li.dataset.path ?? ''))).map((li) => li.textContent);
+  const names = left.length > named ? [...left.slice(0, named), `${left.length - named} more`] : left;
+  says.textContent = set.length && names.length ? `May change: ${names.join(', ')}.` : '';
+}
+
 // choose sets the rule of a row whose value somebody edits, so that what is written
 // is enforced.
 export function choose(field) {

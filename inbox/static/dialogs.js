@@ -35,7 +35,7 @@ export function behind(form, html) {
   const there = $('#item', parsed(html));
   if (!there || there.dataset.shown === shown.dataset.shown && there.dataset.status === shown.dataset.status && there.dataset.claim === shown.dataset.claim) return true;
   if (there.dataset.matter !== shown.dataset.matter) {
-    if ($('button[type=submit]', form).disabled) return false;
+    if ($('button[type=submit]', form)?.disabled) return false;
     form.dataset.stale = 'yes';
     show(form, there.dataset.status === 'open' ? 'This item has changed while you were deciding.' : `Already decided: ${there.dataset.status}.`, '');
     look(form);

@@ -18,6 +18,7 @@ export function openForm(name) {
   delete form.dataset.warned;
   delete form.dataset.stale;
   show(form, '', '');
+  bounds.free(form);
   dialog.showModal();
   ($('textarea', dialog) ?? $('select, button', dialog)).focus();
 }
@@ -40,7 +41,7 @@ function made(of, decision, comment, authority) {
 
 export async function sign(form) {
   const submit = $('button[type=submit]', form);
-  if (submit.disabled || form.dataset.stale) return; // a double click, or what is decided has changed
+  if (!submit || submit.disabled || form.dataset.stale) return; // nothing to sign, a double click, or what is decided has changed
   show(form, '', undefined);
   const wrong = $('input:invalid, textarea:invalid', form);
   if (wrong) {

@@ -109,6 +109,7 @@ function written({ target }) {
   bounds.choose(target);
   if ('reason' in target.dataset && target.value) target.form.elements.comment.value = target.value;
   if (target.name === 'extent') bounds.extent(target.form);
+  bounds.free(target.form);
   drafts.save(target.form);
 }
 

@@ -236,6 +236,7 @@ func TestQuorum(t *testing.T) {
 	one.reads("#item > .notice", "0 of 2 approvals")
 	one.clicks("[data-open=approve]")
 	one.reads("#approve", "0 of 2 approvals")
+	one.clicks("#approve-to-amount")
 	one.clicks("#approve button[type=submit]")
 	one.reads("#toast", "Signed: 1 of 2. More approvals are needed")
 	one.reads(".decide", "you may still deny it")
@@ -247,9 +248,10 @@ func TestQuorum(t *testing.T) {
 	if got := w.state(buyer); got != "ESCALATED" {
 		t.Fatalf("with one of two approvals the session is %s", got)
 	}
-	two.reads("#item > .notice", "1 of 2 approvals. So far the agent may go: at most USD 15,000 for Price per month")
+	two.reads("#item > .notice", "1 of 2 approvals. So far the agent may agree to: at most USD 15,000 for Price per month")
 	two.clicks("[data-open=approve]")
 	two.reads("#approve", "1 of 2 approvals. So far: at most USD 15,000")
+	two.clicks("#approve-to-amount")
 	two.types("#approve-amount", "11000")
 	two.clicks("#approve button[type=submit]")
 	one.reads("#item > .notice", "approved by bob")
@@ -273,6 +275,7 @@ func TestCeiling(t *testing.T) {
 	if n := len(w.rulings(buyer)); n != 0 {
 		t.Fatalf("%d rulings above the ceiling", n)
 	}
+	b.clicks("#approve-to-amount")
 	b.types("#approve-amount", "9000")
 	b.clicks("#approve button[type=submit]")
 	b.reads("#item > .notice", "In force: at most USD 9,000")

@@ -35,12 +35,68 @@ func TestExactly(t *testing.T) {
 	b.clicks("[data-open=approve]")
 	b.sees("#approve-exactly:checked")
 	b.clicks("#approve button[type=submit]")
-	b.reads("#item > .notice", "In force: exactly the terms that were shown")
+	b.reads("#item > .notice", "In force: exactly these terms")
 	rulings := w.rulings(buyer)
 	if len(rulings) != 1 || rulings[0].Authority == nil || rulings[0].Authority.TermsHash == "" || rulings[0].Authority.MaxAmount != nil {
 		t.Fatalf("signed was %+v", rulings)
 	}
 	w.said(buyer.Accept(w.Ctx, "prop_050"))
+}
+
+// TestMayChange names the terms that a bound leaves free, before it is signed and after.
+func TestMayChange(t *testing.T) {
+	w := newWorld(t, testkit.Options{})
+	buyer, _, id := w.asks("Enterprise plan", "high", plan)
+	b := w.enters(alice, "items/"+id)
+	b.clicks("[data-open=approve]")
+	b.sees("#approve-exactly:checked")
+	b.holds(`document.querySelector("#approve [data-free]").textContent === ""`)
+	b.clicks("#approve-to-amount")
+	b.reads("#approve [data-free]", "May change: Seats, Support.")
+	b.presses("\x1b")
+	b.clicks("[data-open=modify]")
+	b.reads("#modify [data-free]", "May change: Seats, Support.")
+	get[bool](b, `(() => { const rule = document.querySelector("#modify [data-term='terms.seats'] [data-rule]"); rule.value = "min"; rule.dispatchEvent(new Event("input", { bubbles: true })); return true; })()`)
+	b.reads("#modify [data-free]", "May change: Support.")
+	b.presses("\x1b")
+	b.clicks("[data-open=approve]")
+	b.clicks("#approve button[type=submit]")
+	b.reads("#item > .notice", "In force: at most USD 15,000 for Price per month; may change: Seats, Support")
+	if r := w.rulings(buyer); len(r) != 1 || r[0].Authority.TermsHash != "" || r[0].Authority.MaxAmount == nil {
+		t.Fatalf("signed was %+v", r)
+	}
+	_, err := buyer.Counter(w.Ctx, "prop_050", client.Proposal{Terms: map[string]any{"seats": 1, "support": "none", "pricePerMonth": 15000, "currency": "USD"}})
+	testkit.Must(w, err)
+}
+
+// TestNoOffer approves an item about no offer: nothing is bound, and the page says so. Who has a
+// ceiling is told who can, whatever keys they press.
+func TestNoOffer(t *testing.T) {
+	w := newWorld(t, testkit.Options{})
+	for _, c := range []struct {
+		by    performatives.Agent
+		signs bool
+	}{{bob, true}, {alice, false}} {
+		if !c.signs {
+			w.registers(c.by, limited)
+		}
+		buyer, _ := w.opens("Choose a supplier")
+		asked, err := buyer.Escalate(w.Ctx, client.Escalation{Reason: client.PolicyAmbiguous, Context: "May I go on?"})
+		testkit.Must(w, err)
+		b := w.enters(c.by, "items/"+string(asked.Message))
+		b.clicks("[data-open=approve]")
+		if !c.signs {
+			b.reads("#approve", "These can approve it: bob")
+			get[bool](b, `(document.querySelector("#approve form").requestSubmit(), true)`)
+			w.calls(bob, api.EscalationComment.Name, api.CommentEscalation{Escalation: string(asked.Message), Text: "I will"})
+			b.reads("#approve .news", "bob wrote a note")
+			continue
+		}
+		b.reads("#approve .extent", "without a bound: no offer is at stake")
+		b.clicks("#approve button[type=submit]")
+		b.reads("#item > .notice", "approved by bob")
+		b.reads("#item > .notice", "In force: no bound")
+	}
 }
 
 // TestNoDeadEnd says who can approve what the reader cannot, and hands it over.

@@ -33,10 +33,11 @@ func TestStory(t *testing.T) {
 	b.reads(".said", "exceeds my authorized spending limit")
 	b.reads(".entry.counterparty", "Enterprise plan")
 	b.clicks("[data-open=approve]")
+	b.sees("#approve-exactly:checked")
 	b.types("#approve-comment", "Approved at $15k")
-	b.types("#approve-amount", "15000")
 	b.clicks("#approve button[type=submit]")
 	b.reads("#item > .notice", "approved by alice")
+	b.reads("#item > .notice", "In force: exactly these terms")
 	if got := w.state(buyer); got != "CONVERSING" {
 		t.Fatalf("the session is %s after the decision", got)
 	}
