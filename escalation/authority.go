@@ -21,6 +21,7 @@ type Bound struct {
 	Escalation ID
 	Amounts    []string // paths to search for the amount if there is no termPath
 	Strict     bool     // without any path, no amount in the terms may be more; no path means two places
+	Escrow     *Amount  // the most that exact terms leave to an escrow, where no bound limits money; nil is anything
 	Denied     []Denial // since the last approval
 	Thread     *Thread  // that it is narrowed to; nil is the whole session
 	Else       *Bound   // what holds outside of the thread; nil is nothing
@@ -191,6 +192,12 @@ func (b *Bound) Exceeded(p Pledge) *Excess {
 	if b.TermsHash != "" && p.Terms != b.TermsHash {
 		return &Excess{Why: "these are not the terms that were shown to the human"}
 	}
+	if b.exactEscrow() {
+		l := limit{RulingsBound: performatives.RulingsBound{Max: &b.Escrow.Value, Currency: b.Escrow.Code()}, strict: b.Strict}
+		if _, excess := l.escrow(p); excess != nil {
+			return excess
+		}
+	}
 	for _, l := range b.limits() {
 		if excess := l.exceeded(p); excess != nil {
 			if !l.single {
@@ -200,6 +207,12 @@ func (b *Bound) Exceeded(p Pledge) *Excess {
 		}
 	}
 	return nil
+}
+
+// exactEscrow reports whether exact terms alone limit the escrow of a commitment, which they
+// do not name.
+func (b *Bound) exactEscrow() bool {
+	return b.TermsHash != "" && b.Escrow != nil && !slices.ContainsFunc(b.limits(), limit.money)
 }
 
 func (l limit) exceeded(p Pledge) *Excess {
@@ -224,19 +237,29 @@ func (l limit) exceeded(p Pledge) *Excess {
 			}
 		}
 	}
-	var commitment any
-	if l.money() && json.Unmarshal(p.Escrow, &commitment) == nil {
-		if _, _, has := performatives.Find(commitment, "escrow"); has {
-			seen = true
-			if excess := l.exceededIn(commitment, []string{"escrow"}); excess != nil {
-				return excess
-			}
+	if l.money() {
+		has, excess := l.escrow(p)
+		if excess != nil {
+			return excess
 		}
+		seen = seen || has
 	}
 	if !seen {
 		return &Excess{Path: l.TermPath, Why: "what it comes to cannot be seen at " + cmp.Or(l.TermPath, "any of the usual places") + ": " + Readable}
 	}
 	return nil
+}
+
+// escrow judges the escrow of a commitment, if it has one.
+func (l limit) escrow(p Pledge) (has bool, excess *Excess) {
+	var commitment any
+	if json.Unmarshal(p.Escrow, &commitment) != nil {
+		return false, nil
+	}
+	if _, _, has = performatives.Find(commitment, "escrow"); !has {
+		return false, nil
+	}
+	return true, l.exceededIn(commitment, []string{"escrow"})
 }
 
 func (l limit) exceededIn(v any, paths []string) *Excess {
@@ -297,6 +320,11 @@ func (b *Bound) String() string {
 	}
 	if b.TermsHash != "" {
 		all = append(all, "exactly the terms that were shown")
+		if b.exactEscrow() && b.Escrow.Value > 0 {
+			all = append(all, "an escrow of at most "+Money(b.Escrow.Value, b.Escrow.Currency))
+		} else if b.exactEscrow() {
+			all = append(all, "no escrow")
+		}
 	}
 	if b.ValidUntil != nil {
 		all = append(all, "until "+b.ValidUntil.UTC().Format(time.RFC3339))

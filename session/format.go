@@ -38,6 +38,7 @@ package session
 //   - In asp/1 an accepted proposal makes no agreement; the accepted COMMIT that carries it out
 //     does, or a CLOSE with the outcome completed.
 //   - An agreement is published beyond digests only if each of its parties has consented.
+//   - An approval of exact terms leaves no more to an escrow than the amount at stake.
 func (t *Command) Before(format int) bool {
 	policy := t.Policy
 	if t.Phase == Idle {

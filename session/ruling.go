@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -194,6 +195,9 @@ func (t *Command) allow(item *escalation.Item) {
 	bound := &escalation.Bound{RulingsAuthority: *all, Escalation: item.ID, Strict: !t.Before(3), Sealed: sealed}
 	if item.Route != nil {
 		bound.Amounts = item.Route.Amounts
+	}
+	if !t.Before(4) {
+		bound.Escrow = cmp.Or(item.Amount, &escalation.Amount{})
 	}
 	if all.Scope == performatives.ThreadScope && !t.Before(3) {
 		o, _ := t.State.Offer(item.Offer)
