@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -106,8 +107,13 @@ func (r *Reader) free(e transcript.Entry) []Block {
 			return []Block{{Line: []Span{said("no bound")}}}
 		}
 		var of AtStake
-		for _, l := range r.offers.refs[about].terms {
+		at := r.offers.refs[about]
+		for _, l := range at.terms {
 			of.Paths = append(of.Paths, "terms."+l.path)
+		}
+		if r.Labels != nil {
+			labels := r.Labels(at.schema)
+			of.Label = func(path string) string { return cmp.Or(labels[path].Title, path) }
 		}
 		if _, free := r.Paper.Grant(ruling.Authority, of); free != "" {
 			return []Block{{Line: []Span{said(free)}}}

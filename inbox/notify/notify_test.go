@@ -348,6 +348,7 @@ func TestMail(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.item.Amount.Currency = "USD, pay at evil.example"
+	w.item.TermsHash = "sha256:00"
 	w.starts(w.config(both))
 	w.happens(escalation.Action{Kind: escalation.Opened})
 	mail := next(w, w.mails)
@@ -361,7 +362,7 @@ func TestMail(t *testing.T) {
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "=\r\n", ""), "=3D", "=")
 	for _, want := range []string{
 		"https://parley.acme.example/inbox/items/" + id, "> beyond my limit", "> Bcc: x@evil.example",
-		"Written by the counterparty", `> <b>Cheap</b>\u202e plan`, "Opening the link decides nothing",
+		"Written by the counterparty", `> <b>Cheap</b>\u202e plan`, "Opening the link decides nothing", "An approval allows exactly the terms that you see there",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the mail has no %q:\n%s", want, text)
