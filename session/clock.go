@@ -94,6 +94,23 @@ func (s *State) others(all []Deadline, at time.Time) []Deadline {
 	return all
 }
 
+// endsAt is when the session ends by itself if nobody says anything, on its clock. The time
+// to decide an escalation is none of it: it runs while the session is paused.
+func (s *State) endsAt() time.Time {
+	end := s.duration
+	if s.Phase == Invited {
+		end = s.answerBy
+	}
+	if s.Mode.Deadlines != nil {
+		for _, d := range s.Mode.Deadlines(s) {
+			if d.Ends && d.At.Before(end) {
+				end = d.At
+			}
+		}
+	}
+	return end
+}
+
 // Ending is the deadline that has ended the session by a time, if one has: what
 // the broker has to enter into the transcript before it accepts anything else.
 func (s *State) Ending(at time.Time) (Deadline, bool) {

@@ -39,6 +39,8 @@ package session
 //     does, or a CLOSE with the outcome completed.
 //   - An agreement is published beyond digests only if each of its parties has consented.
 //   - An approval of exact terms leaves no more to an escrow than the amount at stake.
+//   - A standby may take a turn before the session ends by itself.
+//   - In bilateral/1 a side that was asked about its offer may ACCEPT it.
 func (t *Command) Before(format int) bool {
 	policy := t.Policy
 	if t.Phase == Idle {

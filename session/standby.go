@@ -13,7 +13,8 @@ import (
 
 // A standby is an agent of a principal's organisation, named by its card and pinned when it
 // joins. It may take a turn of the principal that has waited for parkedMs on the session's
-// clock, as a full delegate would, and that turn only (GATEWAYS.md G3).
+// clock, or for most of the time that the session had left, as a full delegate would, and
+// that turn only (GATEWAYS.md G3).
 
 // DefaultParked is how long a turn waits before its standby may take it.
 const DefaultParked = 24 * time.Hour
@@ -58,7 +59,20 @@ func (s *State) Parked() time.Duration {
 
 // parked reports whether a standby may take a turn.
 func (s *State) parked(turn Turn, at time.Time) bool {
-	return s.Parked() > 0 && !s.clock(at).Before(turn.Since.Add(s.Parked()))
+	return s.Parked() > 0 && !s.clock(at).Before(s.parkedUntil(turn))
+}
+
+// parkedUntil is when a standby may take a turn, on the session's clock: once the turn has
+// waited for Parked, or for three quarters of the time that the session had left, whichever
+// comes first. The rest is the standby's, before the session ends by itself.
+func (s *State) parkedUntil(turn Turn) time.Time {
+	until := turn.Since.Add(s.Parked())
+	if end := s.endsAt(); s.Policy.Format >= 4 {
+		if sooner := turn.Since.Add(end.Sub(turn.Since) / 4 * 3); sooner.Before(until) {
+			return sooner
+		}
+	}
+	return until
 }
 
 // A Waiting turn is one that has a standby.
@@ -93,7 +107,7 @@ func (s *State) StandsInAt(a performatives.Agent, at time.Time) (due time.Time, 
 	waiting, _ := s.Waiting(at)
 	for _, w := range waiting {
 		if w.Standby == a {
-			return s.wall(w.Since.Add(s.Parked()), at), true
+			return s.wall(s.parkedUntil(w.Turn), at), true
 		}
 	}
 	return due, false
@@ -103,7 +117,7 @@ func (s *State) StandsInAt(a performatives.Agent, at time.Time) (due time.Time, 
 func (s *State) parkedDeadlines(all []Deadline, at time.Time) []Deadline {
 	waiting, _ := s.Waiting(at)
 	for _, w := range waiting {
-		all = append(all, Deadline{Code: ParkedTurn, At: s.wall(w.Since.Add(s.Parked()), at), Ref: w.Reference})
+		all = append(all, Deadline{Code: ParkedTurn, At: s.wall(s.parkedUntil(w.Turn), at), Ref: w.Reference})
 	}
 	return all
 }
@@ -138,7 +152,7 @@ func (t *Command) standsIn() error {
 	case !waits:
 		return Refuse(AuthorityExceeded, "you are the standby of %s, for whom no turn waits", t.Side)
 	case !t.parked(turn, t.At):
-		due := stamp(t.wall(turn.Since.Add(t.Parked()), t.At))
+		due := stamp(t.wall(t.parkedUntil(turn), t.At))
 		return Refuse(AuthorityExceeded, "the turn is its principal's until %s; then you may take it", due).With(map[string]string{"parkedUntil": due})
 	case !standbyActs[t.Act]:
 		return Refuse(AuthorityExceeded, "a standby takes one turn: it may send PROPOSE, COUNTER, ACCEPT, REJECT, CLARIFY, INFORM and ESCALATE")

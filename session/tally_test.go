@@ -3,6 +3,7 @@ package session_test
 import (
 	"maps"
 	"slices"
+	"strings"
 )
 
 // A tally is convergent/1's projection as its issue words it, found by looking
@@ -47,7 +48,7 @@ func (y *tally) projection(now int) map[string]any {
 	proposals, accepts, terminal := map[string]any{}, map[string]any{}, []any{}
 	var met []string
 	for id, o := range y.offers {
-		entry := map[string]any{"author": string(principals[o.author]), "disposition": o.status}
+		entry := map[string]any{"author": string(principals[o.author]), "disposition": strings.Replace(o.status, "countered", "withdrawn", 1)}
 		if o.status == "live" && !y.live(id, now) && y.accepted != id {
 			entry["disposition"] = "expired"
 		}

@@ -17,7 +17,7 @@ var Bilateral = &session.Mode{
 	Min:  2, Max: 2,
 	Open:      openBilateral,
 	Rules:     []session.Rule{noCommitments, alternating, proposeFirstAndOnce, onlyPersonsAsk, assessed},
-	Answering: []session.Rule{notOwnUnlessAsked, addressedUnlessOwn, session.StillOpen},
+	Answering: []session.Rule{notOwnUnlessAsked, addressedUnlessOwn, session.StillOpen, acceptsStanding},
 	Effects:   map[asp.Performative]func(*session.Command){asp.Inform: closeAnswered},
 	After:     afterTurn,
 	Confirms:  func(s *session.State) bool { return turns(s).confirm },
@@ -52,6 +52,10 @@ type bilateral struct {
 	offered asp.MessageID // of the act that made it
 	expires time.Time
 	confirm bool // people confirm what is agreed
+
+	standingOnly bool // an ACCEPT takes a PROPOSE only
+	proposed     bool // the open offer is a PROPOSE
+
 	status  string
 	outcome *outcome
 }
@@ -82,7 +86,7 @@ func openBilateral(t *session.Command, policy jsontext.Value) (any, error) {
 	}
 	p := readPolicy(policy)
 	limit, ms := p.number("turnCap", 1), p.number("wallClockMs", 1)
-	b.confirm = p.truth("confirm", false)
+	b.confirm, b.standingOnly = p.truth("confirm", false), p.truth("acceptStandingOnly", false)
 	if err := p.judged(); err != nil {
 		return nil, err
 	}
@@ -149,7 +153,7 @@ func proposeFirstAndOnce(t *session.Command) error {
 		return nil
 	case first && t.Act != asp.Propose:
 		return session.Violation("propose_first", "the first turn is the inviter's PROPOSE")
-	case !first && t.Act == asp.Propose:
+	case !first && t.Act == asp.Propose && !turns(&t.State).standingOnly:
 		return session.Violation("propose_once", "only the first turn is a PROPOSE; answer with COUNTER, ACCEPT, REJECT or CLARIFY")
 	}
 	return nil
@@ -164,12 +168,28 @@ func onlyPersonsAsk(t *session.Command) error {
 
 // notOwnUnlessAsked lets the side that was asked amend its own offer, or end the
 // negotiation, instead of answering. This also holds after the question was withdrawn:
-// it is that side's turn, and it could do nothing else.
+// it is that side's turn, and it could do nothing else. While the question is open it may
+// also accept, as Index Network has it: that proposes the match to people, and binds nobody.
 func notOwnUnlessAsked(t *session.Command) error {
-	if (t.Act == asp.Counter || t.Act == asp.Reject) && turns(&t.State).last == asp.Clarify {
+	b := turns(&t.State)
+	switch {
+	case b.last != asp.Clarify:
+	case t.Act == asp.Counter, t.Act == asp.Reject:
+		return nil
+	case t.Act == asp.Accept && len(t.OpenFields(t.Offer)) > 0 && !b.confirm && !b.standingOnly && !t.Before(4):
 		return nil
 	}
 	return session.NotOwn(t)
+}
+
+// acceptsStanding holds an ACCEPT to a PROPOSE that stands, where the policy says so: Index
+// Network's newer rule, by which a COUNTER is a question, and who asked it decides.
+func acceptsStanding(t *session.Command) error {
+	b := turns(&t.State)
+	if t.Act != asp.Accept || !b.standingOnly || b.proposed {
+		return nil
+	}
+	return session.Violation("accept_without_offer", "ACCEPT takes a PROPOSE that stands, and %q is a COUNTER; answer it with PROPOSE, COUNTER, CLARIFY or REJECT", t.Offer.ID)
 }
 
 // addressedUnlessOwn lets the side that was asked answer its own offer although the
@@ -231,7 +251,10 @@ func (b *bilateral) take(t *session.Command) {
 		b.said[side], b.why = a, a.reasoning
 	}
 	if offer := t.Offering(); offer != nil {
-		b.offer, b.offered, b.expires = offer.ID, t.Message.ID, offer.Expires
+		if t.Act == asp.Propose && b.offer != "" {
+			t.SetStatus(b.offer, session.Superseded)
+		}
+		b.offer, b.offered, b.expires, b.proposed = offer.ID, t.Message.ID, offer.Expires, t.Act == asp.Propose
 	}
 	switch {
 	case t.Act == asp.Accept:

@@ -21,7 +21,7 @@ type projection struct {
 
 type record struct {
 	Author      asp.Agent `json:"author"`
-	Disposition string    `json:"disposition"` // live, withdrawn, countered or expired
+	Disposition string    `json:"disposition"` // live, withdrawn or expired
 	Supersedes  string    `json:"supersedes,omitzero"`
 }
 
@@ -45,10 +45,13 @@ func viewConvergent(s *session.State, at time.Time) any {
 		if !o.IsProposal() {
 			continue
 		}
-		status := o.StatusAt(now)
-		disposition := status.String()
-		if status == session.Open || status == session.Accepted {
-			disposition = "live"
+		disposition := "live"
+		switch status := o.StatusAt(now); status {
+		case session.Open, session.Accepted:
+		case session.Countered: // MACP: the original becomes withdrawn
+			disposition = session.WithdrawnOffer.String()
+		default:
+			disposition = status.String()
 		}
 		p.Proposals[o.ID] = record{o.Side, disposition, o.Supersedes}
 	}
