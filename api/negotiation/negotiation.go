@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/go-json-experiment/json"
@@ -32,9 +33,10 @@ const (
 
 // A Decision is the body of a response.
 type Decision struct {
-	Action     string         `json:"action"`
-	Message    string         `json:"message"`
-	Assessment jsontext.Value `json:"assessment"`
+	Action     string                    `json:"action"`
+	Message    string                    `json:"message"`
+	Assessment jsontext.Value            `json:"assessment"`
+	Terms      map[string]jsontext.Value `json:"terms"` // that an offer changes or adds; Index knows none
 }
 
 // Response is what a decision says in a session, as turn.respond takes it. The error is for who
@@ -45,7 +47,10 @@ func (d Decision) Response(self performatives.Agent, view api.SessionView) (q ap
 	if err != nil {
 		return q, err
 	}
-	act, body := d.act(self, view, reasoning)
+	act, body, err := d.act(self, view, reasoning)
+	if err != nil {
+		return q, err
+	}
 	q = api.RespondTurn{ID: string(view.Session), Performative: act.String()}
 	if act != performatives.Inform {
 		q.Message = d.Message
@@ -89,9 +94,10 @@ func (d Decision) check(invited bool) (reasoning string, err error) {
 	return *a.Reasoning, nil
 }
 
-// act is what an action says in this session: offers carry the roles, which are all that
-// Index negotiates. An offer of one's own that was asked about is answered or amended.
-func (d Decision) act(self performatives.Agent, view api.SessionView, reasoning string) (performatives.Performative, map[string]any) {
+// act is what an action says in this session. An offer carries the roles, and the terms of the
+// offer that it replaces but for those that it names. An offer of one's own that was asked about
+// is accepted, answered or amended.
+func (d Decision) act(self performatives.Agent, view api.SessionView, reasoning string) (performatives.Performative, map[string]any, error) {
 	var offer api.OfferView
 	if n := len(view.Proposals); n > 0 {
 		offer = view.Proposals[n-1]
@@ -102,34 +108,68 @@ func (d Decision) act(self performatives.Agent, view api.SessionView, reasoning 
 	}
 	mine := offer.From == turn.Next
 	id := fmt.Sprintf("turn-%d", view.Head.Next.Sequence)
-	terms := map[string]any{"assessment": d.Assessment}
 	about := cmp.Or(offer.Proposal, view.Invitation.Proposal)
 	switch {
 	case d.Action == propose:
-		return performatives.Propose, map[string]any{"proposalId": id, "type": "opportunity", "subject": subject(view), "terms": terms}
-	case d.Action == accept && mine && offer.Proposal != "":
+		terms, err := d.terms(api.OfferView{})
+		return performatives.Propose, map[string]any{"proposalId": id, "type": "opportunity", "subject": subject(view), "terms": terms}, err
+	case d.Action == accept && mine && offer.Proposal != "" && !acceptsOwn(view, offer):
 		given := make([]map[string]string, 0, len(offer.Pending))
 		for _, field := range offer.Pending {
 			given = append(given, map[string]string{"field": field, "answer": cmp.Or(d.Message, reasoning)})
 		}
 		return performatives.Inform, map[string]any{"type": performatives.Fact, "data": map[string]any{
-			"referenceId": about, "answers": given, "action": accept, "message": d.Message,
-		}}
+			"referenceId": about, "answers": given, "action": accept, "message": d.Message, "assessment": d.Assessment,
+		}}, nil
 	case d.Action == accept:
-		return performatives.Accept, map[string]any{"referenceId": about}
+		return performatives.Accept, map[string]any{"referenceId": about}, nil
 	case d.Action == reject:
-		return performatives.Reject, map[string]any{"referenceId": about, "code": "unspecified", "reason": reasoning, "retryable": false}
+		return performatives.Reject, map[string]any{"referenceId": about, "code": "unspecified", "reason": reasoning, "retryable": false}, nil
 	case d.Action == question && !mine:
 		return performatives.Clarify, map[string]any{
 			"referenceId": about, "questions": []map[string]string{{"field": "terms", "question": cmp.Or(d.Message, reasoning)}},
-		}
+		}, nil
 	default:
+		terms, err := d.terms(offer)
 		body := map[string]any{"proposalId": id, "referenceId": about, "terms": terms}
 		if d.Action == question { // of one who was asked: it routes the same as counter
 			body["reason"] = question
 		}
-		return performatives.Counter, body
+		return performatives.Counter, body, err
 	}
+}
+
+var errTooLong = errors.New("the terms of the offer are too long to be countered here: read them whole, and send a COUNTER")
+
+// terms are those of the offer that is replaced, with what the decision names.
+func (d Decision) terms(of api.OfferView) (map[string]jsontext.Value, error) {
+	terms := map[string]jsontext.Value{}
+	if of.Truncated {
+		return nil, errTooLong
+	}
+	if len(of.Terms) > 0 {
+		if err := json.Unmarshal(of.Terms, &terms); err != nil {
+			return nil, err
+		}
+	}
+	maps.Copy(terms, d.Terms)
+	terms["assessment"] = d.Assessment
+	return terms, nil
+}
+
+// acceptsOwn reports whether a side may accept its own offer: it was asked about it in bilateral/1,
+// and nobody else has to agree.
+func acceptsOwn(view api.SessionView, offer api.OfferView) bool {
+	var agreed struct {
+		Policy struct {
+			Confirm      bool `json:"confirm"`
+			StandingOnly bool `json:"acceptStandingOnly"`
+		} `json:"policy"`
+	}
+	if view.Mode != modes.Bilateral.Name || json.Unmarshal(view.Invitation.Terms, &agreed) != nil {
+		return false
+	}
+	return len(offer.Pending) > 0 && !agreed.Policy.Confirm && !agreed.Policy.StandingOnly
 }
 
 func subject(view api.SessionView) string { return cmp.Or(view.Invitation.Subject, "opportunity") }
@@ -164,6 +204,7 @@ func Turns(entries []api.TurnEntry, source performatives.Agent, view *api.Sessio
 				Action    string         `json:"action"`
 				Message   *string        `json:"message"`
 				Answers   jsontext.Value `json:"answers"`
+				Assessed  jsontext.Value `json:"assessment"`
 			} `json:"data"`
 		}
 		if json.Unmarshal(e.Body, &body) != nil {
@@ -184,7 +225,8 @@ func Turns(entries []api.TurnEntry, source performatives.Agent, view *api.Sessio
 		}
 		switch {
 		case action == answers && len(body.Data.Answers) > 0:
-			if action, body.Message = counter, body.Data.Message; body.Data.Action == accept {
+			action, body.Message, body.Assessment = counter, body.Data.Message, body.Data.Assessed
+			if body.Data.Action == accept {
 				action = accept
 			}
 		case action == "" || action == answers || len(body.Assessment) == 0 && view.Mode == modes.Bilateral.Name:

@@ -44,3 +44,18 @@ func TestTurns(t *testing.T) {
 		}
 	}
 }
+
+// An offer of which only a part is seen is not countered: the counter would drop terms.
+func TestCounterOfACutOffer(t *testing.T) {
+	t.Parallel()
+	for _, cut := range []bool{false, true} {
+		view := api.SessionView{
+			State: session.Conversing, Mode: modes.Bilateral.Name, ModePart: jsontext.Value(`{"turn":{"next":"agent://acme.com/a"}}`),
+			Proposals: []api.OfferView{{Proposal: "p1", From: "agent://widgets.co/b", Terms: jsontext.Value(`{"price":5}`), Truncated: cut}},
+		}
+		d := negotiation.Decision{Action: "counter", Assessment: jsontext.Value(`{"reasoning":"r","suggestedRoles":{"ownUser":"peer","otherUser":"peer"}}`)}
+		if _, err := d.Response("agent://acme.com/a", view); (err != nil) != cut {
+			t.Errorf("cut %t: %v", cut, err)
+		}
+	}
+}

@@ -53,10 +53,14 @@ type negotiated struct {
 		Number   int    `json:"number"`
 		Deadline string `json:"deadline"`
 		History  []struct {
-			Number  int     `json:"turnNumber"`
-			Agent   string  `json:"agent"`
-			Action  string  `json:"action"`
-			Message *string `json:"message"`
+			Number     int     `json:"turnNumber"`
+			Agent      string  `json:"agent"`
+			Action     string  `json:"action"`
+			Message    *string `json:"message"`
+			Assessment struct {
+				Reasoning string            `json:"reasoning"`
+				Roles     map[string]string `json:"suggestedRoles"`
+			} `json:"assessment"`
 		} `json:"history"`
 		Counterparty string `json:"counterpartyAction"`
 	} `json:"turn"`
@@ -152,11 +156,12 @@ func TestIndex(t *testing.T) {
 		n.Context.Own["name"] != "Ben" || n.Context.Other["name"] != "Ann" || n.Context.Discoverer || n.Context.Query != "" {
 		t.Errorf("the candidate picks up %+v", n)
 	}
-	turns := []struct{ token, action string }{{candidate, "question"}, {source, "accept"}, {candidate, "counter"}, {source, "question"}, {candidate, "counter"}, {source, "accept"}}
+	turns := []struct{ token, action string }{{candidate, "question"}, {source, "counter"}, {candidate, "counter"}, {source, "question"}, {candidate, "counter"}, {source, "accept"}}
 	for i, turn := range turns {
 		var n negotiated
 		w.negotiations(turn.token, "pickup", "").Is(http.StatusOK, &n)
-		if n.Turn.Number != i+1 || len(n.Turn.History) != i+1 || i > 0 && n.Turn.Counterparty != turns[i-1].action {
+		if n.Turn.Number != i+1 || len(n.Turn.History) != i+1 || i > 0 && n.Turn.Counterparty != turns[i-1].action ||
+			n.Turn.History[i].Assessment.Reasoning == "" || n.Turn.History[i].Assessment.Roles["ownUser"] == "" {
 			t.Errorf("before %s the turn is %+v", turn.action, n.Turn)
 		}
 		w.negotiations(turn.token, respond, decides(turn.action, "m")).Is(http.StatusOK, nil)
@@ -202,6 +207,71 @@ func TestIndex(t *testing.T) {
 	var ended api.SessionView
 	if w.Send("GET", testkit.SessionPath(id), source, "").Is(http.StatusOK, &ended); ended.State != session.Closed || ended.Closing != "rejected" {
 		t.Errorf("after the rejection the session is %s, %s", ended.State, ended.Closing)
+	}
+}
+
+// takes says what a side does once it has picked up its turn.
+func (w world) takes(id performatives.SessionID, token, decision string) answer {
+	w.Helper()
+	w.negotiations(token, "pickup", "").Is(http.StatusOK, nil)
+	return w.negotiations(token, string(id)+"/respond", decision)
+}
+
+// A counter keeps the terms that it does not name.
+func TestCounterKeepsTerms(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.Match()
+	offer := func(terms string) string {
+		return fmt.Sprintf(`{"performative":"PROPOSE","body":{"proposalId":"p1","type":"x","subject":"s","terms":%s,%s}}`, terms, testkit.Assessed)
+	}
+	w.Send("POST", testkit.SessionPath(id)+"/messages", w.Tokens[cron], offer(`{"price":500,"days":3}`)).Is(http.StatusOK, nil)
+	w.takes(id, w.Tokens[seller], decides("counter", "sooner")).Is(http.StatusOK, nil)
+	w.takes(id, w.Tokens[cron], `{"action":"counter","terms":{"days":2},`+testkit.Assessed+`}`).Is(http.StatusOK, nil)
+	var view struct {
+		Proposals []struct {
+			Terms map[string]any `json:"terms"`
+		} `json:"proposals"`
+	}
+	w.Send("GET", testkit.SessionPath(id), w.Tokens[cron], "").Is(http.StatusOK, &view)
+	for i, days := range []float64{3, 3, 2} {
+		if terms := view.Proposals[i].Terms; terms["price"] != 500.0 || terms["days"] != days || (i > 0) != (terms["assessment"] != nil) {
+			t.Errorf("offer %d has %v", i, terms)
+		}
+	}
+
+}
+
+// seeds/index-network-negotiation.txt: accept ends a negotiation, after a question as well. Where
+// the policy wants a standing offer, or people confirm, it answers the question.
+func TestAcceptAfterQuestion(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[string]string{`{}`: "pending", `{"acceptStandingOnly":true}`: "negotiating"} {
+		w := newWorld(t)
+		id := w.Invite(`"policy":` + policy)
+		w.negotiations(w.Tokens[seller], "pickup", "").Is(http.StatusNoContent, nil)
+		w.takes(id, w.Tokens[cron], decides("propose", "hello")).Is(http.StatusOK, nil)
+		w.takes(id, w.Tokens[seller], decides("question", "when?")).Is(http.StatusOK, nil)
+		w.takes(id, w.Tokens[cron], decides("accept", "any time")).Is(http.StatusOK, nil)
+		status := func() (s string) {
+			var view struct {
+				Status string `json:"status"`
+			}
+			w.Send("GET", testkit.SessionPath(id), w.Tokens[cron], "").Is(http.StatusOK, &view)
+			return view.Status
+		}
+		if got := status(); got != want {
+			t.Errorf("with %s it is %s, want %s", policy, got, want)
+		}
+		if want == "negotiating" { // a counter is a question too, and who asked it decides
+			w.takes(id, w.Tokens[seller], decides("counter", "where?")).Is(http.StatusOK, nil)
+			w.takes(id, w.Tokens[cron], decides("accept", "here")).says(http.StatusBadRequest)
+			w.negotiations(w.Tokens[cron], string(id)+"/respond", decides("propose", "here")).Is(http.StatusOK, nil)
+			w.takes(id, w.Tokens[seller], decides("accept", "good")).Is(http.StatusOK, nil)
+			if got := status(); got != "pending" {
+				t.Errorf("after the accept of a standing offer it is %s", got)
+			}
+		}
 	}
 }
 

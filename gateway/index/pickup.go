@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/api/negotiation"
@@ -31,10 +32,11 @@ type turn struct {
 
 // past is a turn that was taken.
 type past struct {
-	Number  uint64  `json:"turnNumber"`
-	Agent   string  `json:"agent"` // source or candidate
-	Action  string  `json:"action"`
-	Message *string `json:"message"`
+	Number     uint64         `json:"turnNumber"`
+	Agent      string         `json:"agent"` // source or candidate
+	Action     string         `json:"action"`
+	Message    *string        `json:"message"`
+	Assessment jsontext.Value `json:"assessment,omitzero"` // {reasoning, suggestedRoles} as its agent gave it
 }
 
 // maxInvitations is how many invitations one pickup accepts.
@@ -106,7 +108,7 @@ func translate(t api.Turn) (any, error) {
 func history(t api.Turn, source performatives.Agent) []past {
 	turns := []past{}
 	for _, taken := range negotiation.Turns(t.History, source, t.View) {
-		turns = append(turns, past{Agent: taken.Side, Action: taken.Action, Message: taken.Message})
+		turns = append(turns, past{Agent: taken.Side, Action: taken.Action, Message: taken.Message, Assessment: taken.Assessment})
 	}
 	earlier := t.Turn.Number - min(t.Turn.Number, uint64(len(turns)))
 	for i := range turns {
