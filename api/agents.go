@@ -11,6 +11,12 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
+// StandbyOf is the system agent of an organisation that takes its agents' parked turns where the
+// installation has one for each (parley serve --standby).
+func StandbyOf(o performatives.Organisation) performatives.Agent {
+	return performatives.Agent("agent://" + string(o) + "/standby")
+}
+
 // A Card is what a principal says of itself. The fields under "registry" are
 // the registry's and ignored in what a principal sends.
 type Card struct {

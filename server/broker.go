@@ -39,6 +39,7 @@ type BrokerOptions struct {
 	Replicas    int               // of each stream; 0 is as many as it has, 1 for a new one
 	Escalations *escalation.Rules // who decides what; checked; nil is everybody who may
 
+	Standbys     bool           // hosted agents that name no standby have that of their organisation
 	ClaimTimeout time.Duration  // of a claim on a turn; 0 is 6 h
 	InboxAge     time.Duration  // how long inbox copies are kept; 0 is as long as they are, 7 days at first
 	Archive      archive.Policy // when sessions that are over leave the transcripts' stream

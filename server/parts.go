@@ -83,7 +83,7 @@ func (b *Broker) closes(part func()) {
 func (b *Broker) openRegistry(ctx context.Context) error {
 	o := &b.Options
 	opened, err := registry.Open(ctx, registry.Options{
-		Store: b.Parts.Store, Broker: b.Command.Key(), Reserved: o.Reserved, Dev: o.Dev, Alone: o.Alone, Shared: o.SharedKeys, Now: o.Now, Log: o.Log,
+		Store: b.Parts.Store, Broker: b.Command.Key(), Reserved: o.Reserved, Dev: o.Dev, Alone: o.Alone, Standbys: o.Standbys, Shared: o.SharedKeys, Now: o.Now, Log: o.Log,
 		Timely: b.Command.Timely, Disconnect: o.Disconnect, Credentials: o.Credentials, Prove: o.Prove, Document: o.DIDDocument,
 		Available: func(a performatives.Agent) (online bool, last time.Time) { return b.Available.Of(a) },
 	})
@@ -107,7 +107,7 @@ func (b *Broker) openTerms(ctx context.Context) error {
 func (b *Broker) openCustody(ctx context.Context) error {
 	o := &b.Options
 	opened, err := custody.Open(ctx, custody.Options{
-		Store: b.Parts.Store, Registry: b.Parts.Registry, Secret: o.Secret, Broker: b.Command.Key(), Dev: o.Dev, Alone: o.Alone,
+		Store: b.Parts.Store, Registry: b.Parts.Registry, Secret: o.Secret, Broker: b.Command.Key(), Dev: o.Dev, Alone: o.Alone, Standbys: o.Standbys,
 		Now: o.Now, Timely: b.Command.Timely, Log: o.Log,
 	})
 	if err == nil {

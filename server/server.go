@@ -23,9 +23,11 @@ import (
 	"github.com/parley-asp/parley/broker/archive"
 	"github.com/parley-asp/parley/broker/ledger"
 	"github.com/parley-asp/parley/broker/limits"
+	"github.com/parley-asp/parley/client/negotiator"
 	"github.com/parley-asp/parley/escalation"
 	macpgateway "github.com/parley-asp/parley/gateway/macp"
 	"github.com/parley-asp/parley/inbox/notify"
+	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server/embedded"
 )
@@ -68,13 +70,14 @@ type Options struct {
 	Witnesses ledger.Witnesses
 
 	Policy   performatives.Policy
-	Limits   limits.Limits     // per principal
-	Archive  archive.Policy    // when finished sessions move to the archive
-	Lag      time.Duration     // of timers and session rows behind transcripts; 0 is 2 s, below zero none
-	Claim    time.Duration     // of a turn, by --claim-timeout; 0 is 6 h
-	InboxAge time.Duration     // retention of inbox copies; 0 keeps the store's setting, initially 7 days
-	Rules    *escalation.Rules // who decides escalations, already checked; nil: every human who may decide
-	Notify   *notify.Config    // who is notified of escalations, and how; nil: nobody
+	Limits   limits.Limits      // per principal
+	Archive  archive.Policy     // when finished sessions move to the archive
+	Lag      time.Duration      // of timers and session rows behind transcripts; 0 is 2 s, below zero none
+	Standby  *negotiator.Policy // of system agents that take parked turns; nil: there are none but those that cards name
+	Claim    time.Duration      // of a turn, by --claim-timeout; 0 is 6 h
+	InboxAge time.Duration      // retention of inbox copies; 0 keeps the store's setting, initially 7 days
+	Rules    *escalation.Rules  // who decides escalations, already checked; nil: every human who may decide
+	Notify   *notify.Config     // who is notified of escalations, and how; nil: nobody
 	Log      *zap.Logger
 	Now      func() time.Time // the broker's clock; nil is time.Now
 }
@@ -97,6 +100,7 @@ type Server struct {
 	conns ownConnections
 
 	notifier *notify.Notifier
+	standbys *background.Group // nil without Options.Standby
 	stop     func()
 	ready    chan struct{} // closed once the broker is open
 	ended    chan struct{}
@@ -174,7 +178,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	if s.Broker, err = OpenBroker(ctx, BrokerOptions{
 		Options: broker.Options{Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Policy: o.Policy, Limits: o.Limits, Lag: o.Lag, Log: o.Log, Now: o.Now},
 		ID:      s.id, Conn: inside, Bulk: bulk, Feeds: feeds, Replicas: o.Replicas, Durable: s.durable(o), SyncedAfter: s.syncedAfter(o),
-		Escalations: o.Rules, Archive: o.Archive, ClaimTimeout: o.Claim, InboxAge: o.InboxAge,
+		Escalations: o.Rules, Archive: o.Archive, ClaimTimeout: o.Claim, Standbys: o.Standby != nil, InboxAge: o.InboxAge,
 		Disconnect: disconnect, Silent: suspected, Reconnect: func() { s.conns.reconnect(o.Log) },
 		Credentials: s.mode.credentials(s.keys), Reserved: reserved, SharedKeys: o.SharedKeys, Secret: secret, DIDDocument: didDocuments(o.DIDHosts),
 		LogOrigin: o.LogOrigin, LogResume: o.LogResume, Witnesses: o.Witnesses, Published: checkpointFile{filepath.Join(o.Data, CheckpointFile)},
@@ -188,6 +192,11 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	close(s.ready)
 	if err := s.openNotify(ctx, o); err != nil {
 		return s, err
+	}
+	if o.Standby != nil {
+		if err := s.openStandbys(ctx, o); err != nil {
+			return s, err
+		}
 	}
 	if o.HTTP != "" {
 		if s.web, err = openWeb(o, tlsConfig, o.Log.Named("http"), s); err != nil {
@@ -220,6 +229,7 @@ func (s *Server) Close(ctx context.Context) error {
 	if s.notifier != nil {
 		s.notifier.Close()
 	}
+	s.closeStandbys()
 	err := s.Broker.Close(ctx)
 	s.end()
 	return err
@@ -236,6 +246,7 @@ func (s *Server) Crash() {
 	if s.notifier != nil {
 		s.notifier.Close()
 	}
+	s.closeStandbys()
 	s.nats.Shutdown()
 	s.nats = nil
 	s.conns.close() // or the broker waits for replies

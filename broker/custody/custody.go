@@ -45,6 +45,7 @@ type Options struct {
 	Broker   performatives.Key // the audience of proofs
 	Dev      bool              // an agent's URI is a token
 	Alone    bool              // no other broker writes to the bucket
+	Standbys bool              // an organisation with a hosted agent has api.StandbyOf
 	Now      func() time.Time
 	Log      *zap.Logger
 
@@ -129,7 +130,25 @@ func (c *Custody) AgentAdd(ctx context.Context, _ api.Caller, q api.AddAgent) (a
 	if err != nil {
 		return api.Card{}, err
 	}
-	return c.o.Registry.AddHosted(ctx, *q.Card, key)
+	card, err := c.o.Registry.AddHosted(ctx, *q.Card, key)
+	if err == nil {
+		err = c.AddStandby(ctx, card.Agent.Organisation())
+	}
+	return card, err
+}
+
+// AddStandby registers the standby of an organisation, unless its URI is taken, and where the
+// installation has standbys.
+func (c *Custody) AddStandby(ctx context.Context, o performatives.Organisation) error {
+	a := api.StandbyOf(o)
+	if _, taken := c.o.Registry.Card(a); taken || !c.o.Standbys || c.o.Dev {
+		return nil
+	}
+	key, err := c.hostedKey(ctx, a)
+	if err == nil {
+		_, err = c.o.Registry.AddHosted(ctx, api.Card{Agent: a, Name: "Standby", Kind: performatives.KindSystem}, key)
+	}
+	return err
 }
 
 // AgentHost answers agent.host. An agent that is hosted already keeps its hosted key.
@@ -141,7 +160,11 @@ func (c *Custody) AgentHost(ctx context.Context, _ api.Caller, q api.AgentRef) (
 	if err != nil {
 		return api.Card{}, err
 	}
-	return c.o.Registry.Host(ctx, q.Agent, key)
+	card, err := c.o.Registry.Host(ctx, q.Agent, key)
+	if err == nil {
+		err = c.AddStandby(ctx, q.Agent.Organisation())
+	}
+	return card, err
 }
 
 // AgentUnhost answers agent.unhost. The key is destroyed.

@@ -91,7 +91,7 @@ func (r *Registry) AgentRegister(ctx context.Context, c api.Caller, q api.Regist
 		case !registered && !r.o.Dev:
 			return unregistered(c.Agent)
 		case !registered:
-			*card = newcomer(c.Agent)
+			*card = r.newcomer(c.Agent)
 		}
 		old := *card
 		*card = *q.Card

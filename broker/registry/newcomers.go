@@ -24,7 +24,7 @@ func (r *Registry) Meet(ctx context.Context, agents ...performatives.Agent) erro
 		if err := r.openInbox(ctx, a); err != nil {
 			return err
 		}
-		card := newcomer(a)
+		card := r.newcomer(a)
 		if err := r.write(ctx, &card, 0); err != nil && !errors.Is(err, store.ErrKeyExists) {
 			return err
 		}
@@ -33,9 +33,12 @@ func (r *Registry) Meet(ctx context.Context, agents ...performatives.Agent) erro
 }
 
 // newcomer is the card of a principal that is named for the first time. It is trusted.
-func newcomer(a performatives.Agent) api.Card {
-	full := 100.0
-	return api.Card{Agent: a, Kind: defaultKind(a), Registry: api.Registry{TrustScore: &full, MayDecide: a.IsHuman()}}
+func (r *Registry) newcomer(a performatives.Agent) api.Card {
+	full, kind := 100.0, defaultKind(a)
+	if r.o.Standbys && a == api.StandbyOf(a.Organisation()) {
+		kind = performatives.KindSystem
+	}
+	return api.Card{Agent: a, Kind: kind, Registry: api.Registry{TrustScore: &full, MayDecide: a.IsHuman()}}
 }
 
 func defaultKind(a performatives.Agent) string {

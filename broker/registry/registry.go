@@ -39,6 +39,7 @@ type Options struct {
 	Broker   performatives.Key   // the broker's own key, which no principal may have
 	Reserved []performatives.Key // other keys of the installation, likewise
 	Dev      bool                // anyone is anyone: requests may be unsigned, unknown principals are registered
+	Standbys bool                // hosted agents that name no standby have that of their organisation, api.StandbyOf
 	Shared   bool                // who has no login key may log in with the key that signs, as before login keys
 	Alone    bool                // no other broker writes to the registry
 	Now      func() time.Time
@@ -141,6 +142,20 @@ func (r *Registry) RemoteAgents(since uint64) (cards []api.Card, revision uint64
 	return r.cache.list(func(c api.Card) bool { return c.Registry.A2A != "" }), revision
 }
 
+// HostedStandbys lists the standbys of organisations that the installation signs for, if anything
+// changed since a revision.
+func (r *Registry) HostedStandbys(since uint64) (agents []performatives.Agent, revision uint64) {
+	if revision = r.seen.Load(); revision == since {
+		return nil, revision
+	}
+	for _, c := range r.cache.list(func(c api.Card) bool { return c.Agent == api.StandbyOf(c.Agent.Organisation()) }) {
+		if _, hosted := hostedKey(c); c.Kind == performatives.KindSystem && (hosted || r.o.Dev) {
+			agents = append(agents, c.Agent)
+		}
+	}
+	return agents, revision
+}
+
 // Member is what a transcript pins of a principal. Under --dev every principal is
 // known; the card of a new one is written when an act of it, or one that names it, is
 // accepted.
@@ -150,7 +165,7 @@ func (r *Registry) Member(a performatives.Agent) (performatives.Member, bool) {
 		if !r.o.Dev {
 			return performatives.Member{}, false
 		}
-		card = newcomer(a)
+		card = r.newcomer(a)
 	}
 	return r.member(card), true
 }
@@ -166,8 +181,12 @@ func (r *Registry) member(c api.Card) performatives.Member {
 	if level := ""; json.Unmarshal(c.ConformanceLevel, &level) == nil && strings.EqualFold(level, performatives.Minimal) && !c.Agent.IsHuman() {
 		m.Conformance = performatives.Minimal
 	}
-	if key, hosted := hostedKey(c); hosted && m.Key == "" {
+	key, hosted := hostedKey(c)
+	if hosted && m.Key == "" {
 		m.Key, m.Custody = key, performatives.Hosted
+	}
+	if r.o.Standbys && m.Standby == "" && m.Kind == performatives.KindPersonal && (hosted || r.o.Dev) {
+		m.Standby = api.StandbyOf(c.Agent.Organisation())
 	}
 	if r.decides(c) {
 		m.Authority = performatives.AuthorityDecide

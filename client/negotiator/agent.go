@@ -1,6 +1,7 @@
 package negotiator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,8 @@ type Agent struct {
 	Model  *Model // proposes within the policy; nil: the policy decides alone
 	Broker Broker
 	Worker string
-	Lease  int64 // of a claim, in ms: a turn that is left waits again after it
+	Lease  int64    // of a claim, in ms: a turn that is left waits again after it
+	Modes  []string // whose turns it takes; nil is all
 
 	left int // turns left so far: a worker keeps what it has claimed
 }
@@ -38,7 +40,7 @@ var ErrLeft = errors.New("left")
 // turn waits, and ErrLeft for one that it left.
 func (a *Agent) Step(ctx context.Context) (did string, err error) {
 	worker := fmt.Sprintf("%s-%d", a.Worker, a.left)
-	turn, err := a.Broker.PickUp(ctx, api.PickUpTurn{Worker: worker, Lease: a.Lease})
+	turn, err := a.Broker.PickUp(ctx, api.PickUpTurn{Worker: worker, Lease: a.Lease, Modes: a.Modes})
 	if err != nil || turn.Claim == nil {
 		return "", err
 	}
@@ -64,13 +66,10 @@ func (a *Agent) Step(ctx context.Context) (did string, err error) {
 }
 
 func (a *Agent) respond(ctx context.Context, turn api.Turn, worker, act string, body map[string]any) error {
-	if turn.Mode == "bilateral/1" && act != "INFORM" && act != Escalate && turn.View.State > session.Invited {
+	if turn.Mode == bilateral && act != "INFORM" && act != Escalate && turn.View.State > session.Invited {
 		reason, _ := body["reason"].(string)
-		body["assessment"] = map[string]any{
-			"reasoning": strings.TrimSpace(reason + " "), "suggestedRoles": map[string]string{"ownUser": "peer", "otherUser": "peer"},
-		}
-		if reason == "" {
-			body["assessment"].(map[string]any)["reasoning"] = "by policy" //nolint:errcheck,forcetypeassert // made above
+		if _, has := body["assessment"]; !has {
+			body["assessment"] = assess(cmp.Or(reason, "by policy"), peerRole, peerRole)
 		}
 	}
 	if act == Propose { // it has no reason
@@ -95,10 +94,7 @@ func (a *Agent) answer(ctx context.Context, turn api.Turn) (act string, body map
 	if view.State == session.Invited {
 		return Accept, map[string]any{"referenceId": turn.Reference}, nil
 	}
-	side := turn.OnBehalfOf
-	if side == "" {
-		side = a.Self
-	}
+	side := sideOf(turn, a.Self)
 	offer, ours := offerOf(view, turn.Reference, side)
 	switch {
 	case turn.Reference == "":
@@ -110,6 +106,9 @@ func (a *Agent) answer(ctx context.Context, turn api.Turn) (act string, body map
 	s, err := situation(turn, offer, side, ours, a.Policy.Rounds)
 	if err != nil {
 		return "", nil, err
+	}
+	if d, is := a.Policy.match(turn, offer, s, ours); is {
+		return d.Act, assessed(turn, bodyOf(turn, a.Policy, d), d), nil
 	}
 	d := a.ruled(view, turn.Reference, side, s, a.Policy.Decide(s))
 	if d, err = a.modelled(ctx, s, d); err != nil {
@@ -177,11 +176,22 @@ func (a *Agent) ruled(view *api.SessionView, id string, side performatives.Agent
 	if e.Status == performatives.Approved || e.Status == performatives.Modified {
 		return Decision{Act: Accept, Reason: "a human has approved it"}
 	}
-	if s.Last {
+	if s.Last || len(a.Policy.Issues) == 0 {
 		return Decision{Act: Reject, Reason: "a human has not approved it"}
 	}
 	return Decision{Act: Counter, Terms: a.Policy.offer(nil, a.Policy.target(s.Time)), Reason: "a human has not approved it"}
 }
+
+// assessed adds to a body what bilateral/1 wants of a turn.
+func assessed(turn api.Turn, body map[string]any, d Decision) map[string]any {
+	if turn.Mode == bilateral {
+		body["assessment"] = d.assessment
+	}
+	return body
+}
+
+// bilateral is the mode in which turns carry assessments.
+const bilateral = "bilateral/1"
 
 func rejection(turn api.Turn, why string) map[string]any {
 	return map[string]any{"referenceId": turn.Reference, "code": "policy_violation", "reason": why, "retryable": false}

@@ -29,6 +29,8 @@ type Decision struct {
 	Terms  map[string]any // of a PROPOSE or COUNTER
 	Reason string
 	Code   string // of an ESCALATE: authority-limit or policy-ambiguous
+
+	assessment assessment // of a turn about a match
 }
 
 // Decide decides a turn.
@@ -80,7 +82,10 @@ func (p *Policy) unknown(terms map[string]any) string {
 	for _, name := range slices.Sorted(maps.Keys(terms)) {
 		issue, known := p.Issues[name]
 		fixed, is := p.Fixed[name]
-		_, _, readable := issue.utility(terms[name])
+		readable := false
+		if known {
+			_, _, readable = issue.utility(terms[name])
+		}
 		switch {
 		case slices.Contains(p.Escalate, name):
 			return fmt.Sprintf("a human decides about %q", name)

@@ -102,6 +102,7 @@ func TestEscalates(t *testing.T) {
 		"another currency": {with("currency", "USD"), false, "ESCALATE"}, "no number": {with("price", "cheap"), false, "ESCALATE"},
 		"too dear": {with("price", 900.0), false, "COUNTER"}, "too dear at the end": {with("price", 900.0), true, "ESCALATE"},
 		"poor at the end": {map[string]any{"currency": "EUR", "price": 690.0, "deliveryDays": 20.0, "finish": "glossy"}, true, "REJECT"},
+		"unknown number":  {map[string]any{"price": 400., "penalty": 10.}, false, "ESCALATE"},
 		"nothing said":    {map[string]any{}, false, "ESCALATE"},
 	} {
 		if d := p.Decide(negotiator.Situation{Offer: c.offer, Time: 0.1, Last: c.last}); d.Act != c.act {
@@ -113,7 +114,7 @@ func TestEscalates(t *testing.T) {
 func TestPolicyFaults(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"{}": "issues", "issues: {p: {best: 1}}": "best and worst", "issues: {p: {best: 1, worst: 1}}": "different", "issues: {p: {values: {a: 2}}}": "0 to 1",
+		"{}": "issues", "match: {accept: 10, reject: 20}": "match", "issues: {p: {best: 1}}": "best and worst", "issues: {p: {best: 1, worst: 1}}": "different", "issues: {p: {values: {a: 2}}}": "0 to 1",
 		"issues: {p: {best: 1, worst: 2, weight: -1}}": "weight", "reservation: 2\nissues: {p: {best: 1, worst: 2}}": "reservation",
 		"curve: 0\nissues: {p: {best: 1, worst: 2}}": "curve", "isues: {}": "isues", "issues: {p: {best: .nan, worst: 2}}": "different",
 	} {

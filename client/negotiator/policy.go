@@ -37,6 +37,7 @@ type Policy struct {
 	Reservation float64          `yaml:"reservation"` // the lowest utility to agree to
 	Curve       float64          `yaml:"curve"`       // by default 1
 	Rounds      int              `yaml:"rounds"`      // offers to make where the mode has no cap; by default 5
+	Match       *Match           `yaml:"match"`       // judges offers without numbers by their assessments; by default they are as any others
 }
 
 // An Issue is what one term is worth: a number between best and worst, or a choice.
@@ -57,8 +58,10 @@ func Parse(text []byte) (*Policy, error) {
 		return nil, err
 	}
 	switch {
-	case len(p.Issues) == 0:
-		return nil, errors.New("issues: there are none")
+	case len(p.Issues) == 0 && p.Match == nil:
+		return nil, errors.New("issues: there are none, and no match")
+	case p.Match != nil && !(p.Match.Reject >= 0 && p.Match.Reject <= p.Match.Accept && p.Match.Accept <= 100):
+		return nil, errors.New("match: want 0 <= reject <= accept <= 100")
 	case !(p.Reservation >= 0 && p.Reservation <= p.Aspiration && p.Aspiration <= 1):
 		return nil, errors.New("want 0 <= reservation <= aspiration <= 1")
 	case !(p.Curve > 0 && p.Curve <= 100):

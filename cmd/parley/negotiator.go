@@ -23,7 +23,8 @@ func negotiatorCommand() *cobra.Command {
 		Long: `Takes the turns that wait for the principal of --as, and as a standby those that its
 principals leave waiting. The policy, a YAML file, says what each term is worth,
 where to begin, how to concede and where to stop; examples/negotiator has one that
-buys and one that sells. What the policy does not know, or what is beyond it at the
+buys and one that sells. Without one, it judges matches such as Index Network's by
+their assessments. What the policy does not know, or what is beyond it at the
 end, is escalated to a human.
 
 With --model an endpoint that speaks OpenAI's chat completions proposes the terms,
@@ -32,16 +33,14 @@ nothing usable is left for later.`,
 		Example: `  parley negotiator --policy examples/negotiator/sell.yaml \
     --as agent://widgets.co/seller --key seller.nk`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if file == "" || poll < time.Millisecond || (model == "") != (modelURL == "") {
-				return usage(errors.New("set --policy, a --poll of at least 1ms, and --model and --model-url together or not at all"))
+			if poll < time.Millisecond || (model == "") != (modelURL == "") {
+				return usage(errors.New("set a --poll of at least 1ms, and --model and --model-url together or not at all"))
 			}
-			data, err := os.ReadFile(file)
+			policy, err := readPolicy(file)
 			if err != nil {
-				return usage(err)
-			}
-			if a.Policy, err = negotiator.Parse(data); err != nil {
 				return usage(fmt.Errorf("--policy %s: %w", file, err))
 			}
+			a.Policy = policy
 			if model != "" {
 				key, _ := lookup("PARLEY_MODEL_KEY")
 				a.Model = negotiator.NewModel(modelURL, model, key, modelTimeout)
@@ -53,13 +52,28 @@ nothing usable is left for later.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&file, "policy", "", "YAML `FILE` with the policy")
+	cmd.Flags().StringVar(&file, "policy", defaultPolicy, "YAML `FILE` with the policy, or default")
 	cmd.Flags().DurationVar(&poll, "poll", 5*time.Second, "how often to look for turns")
 	cmd.Flags().BoolVar(&once, "once", false, "stop when no turn waits")
 	cmd.Flags().StringVar(&model, "model", "", "`NAME` of a model that proposes terms")
 	cmd.Flags().StringVar(&modelURL, "model-url", "", "`URL` of its endpoint, such as https://api.example.com/v1")
 	cmd.Flags().DurationVar(&modelTimeout, "model-timeout", 30*time.Second, "how long the model may take")
 	return connects(principals(cmd, whoTakesTurns))
+}
+
+// defaultPolicy names the policy that comes with the program.
+const defaultPolicy = "default"
+
+// readPolicy reads a policy's file.
+func readPolicy(file string) (*negotiator.Policy, error) {
+	if file == defaultPolicy {
+		return negotiator.Default()
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return negotiator.Parse(data)
 }
 
 // leftFor is how long a turn that was left stays claimed.
