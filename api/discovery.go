@@ -18,6 +18,8 @@ const (
 	DefaultWait    = 500      // of them, if the call does not say
 	MaxAsked       = 2_000    // agents that a call asks, those with the most trust first
 	MaxNamed       = 200      // agents that a call names
+	MaxProbed      = 20       // URLs that a call names
+	ProbeWait      = 2_000    // milliseconds, if a call with URLs does not say
 )
 
 // AnyCapability is the last part of the subject of a call that names no single capability.
@@ -75,8 +77,9 @@ type CallForProposals struct {
 	discovery.Task
 	Capability string                `json:"capability,omitzero"` // exact, or a prefix as in data.*
 	Agents     []performatives.Agent `json:"agents,omitzero"`     // only these
+	URLs       []string              `json:"urls,omitzero"`       // of agents elsewhere that answer as Bindu's do, at most 20; they are asked too
 	MinTrust   float64               `json:"minTrust,omitzero"`
-	WaitMs     *int                  `json:"waitMs,omitzero"` // 500; at most 10,000; 0 asks nobody, and assesses cards
+	WaitMs     *int                  `json:"waitMs,omitzero"` // 500, with urls 2,000; at most 10,000; 0 asks nobody, and assesses cards
 	Rank       string                `json:"rank,omitzero"`   // best, cheapest, queue, trust, or weights
 	Limit      int                   `json:"limit,omitzero"`  // of candidates: 20, at most 200
 }
@@ -96,6 +99,7 @@ type Proposals struct {
 	Candidates []discovery.Candidate `json:"candidates"`         // best first
 	Asked      int                   `json:"asked"`              // agents that match
 	Answered   int                   `json:"answered"`           // of them, by themselves and in time
+	Warnings   []string              `json:"warnings,omitzero"`  // what could not be done, such as a URL that does not answer
 	Truncated  bool                  `json:"truncated,omitzero"` // there are more candidates than the reply has
 }
 

@@ -2,6 +2,8 @@ package discovery
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -37,6 +39,27 @@ type Assessment struct {
 	Latency             *float64   `json:"latency_estimate_ms,omitzero"`
 	QueueDepth          *int       `json:"queue_depth,omitzero"`
 	Subscores           *Subscores `json:"subscores,omitzero"`
+}
+
+// Fault says what no assessment says, "" for nothing: a number that is out of range.
+func (a Assessment) Fault() string {
+	parts := map[string]float64{"score": a.Score, "confidence": a.Confidence}
+	if s := a.Subscores; s != nil {
+		parts["subscores/skill_match"], parts["subscores/io_compatibility"] = s.SkillMatch, s.IOCompatibility
+		parts["subscores/performance"], parts["subscores/load"], parts["subscores/cost"] = s.Performance, s.Load, s.Cost
+	}
+	for i, match := range a.Matches {
+		parts[fmt.Sprintf("skill_matches/%d/score", i)] = match.Score
+	}
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		if !(parts[name] >= 0 && parts[name] <= 1) {
+			return name + " is a number from 0 to 1"
+		}
+	}
+	if a.QueueDepth != nil && *a.QueueDepth < 0 || a.Latency != nil && !(*a.Latency >= 0) {
+		return "queue_depth and latency_estimate_ms are at least 0"
+	}
+	return ""
 }
 
 // A Match is a skill that fits.

@@ -20,11 +20,13 @@ type Source string
 const (
 	ByAgent    Source = "agent"    // the agent answered the call itself
 	ByRegistry Source = "registry" // its card was assessed
+	ByURL      Source = "url"      // it is elsewhere, and was asked there
 )
 
 // A Candidate is an agent with its assessment.
 type Candidate struct {
-	Agent  performatives.Agent `json:"agentId"`
+	Agent  performatives.Agent `json:"agentId,omitzero"`
+	URL    string              `json:"url,omitzero"` // of an agent elsewhere, instead
 	Source Source              `json:"source"`
 	Assessment
 	Trust   *float64       `json:"trustScore,omitzero"` // 0 to 100, the registry's
@@ -47,6 +49,7 @@ func best(a, b *Candidate) int {
 		cmp.Compare(b.Confidence, a.Confidence),
 		cmp.Compare(b.trust(), a.trust()),
 		cmp.Compare(a.Agent, b.Agent),
+		cmp.Compare(a.URL, b.URL),
 	)
 }
 

@@ -1,11 +1,18 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"net/http"
+	"net/url"
 	"time"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/limits"
+	"github.com/parley-asp/parley/discovery"
 	bindugateway "github.com/parley-asp/parley/gateway/bindu"
+	"github.com/parley-asp/parley/internal/outbound"
+	"github.com/parley-asp/parley/internal/publicnet"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -18,7 +25,7 @@ func (s *Server) bindu(o Options, public, searches addressLimiter) bindugateway.
 	options := bindugateway.Options{Card: s.assessed, Turn: a.turn, Owner: a.owner}
 	if o.Embeddings.URL != "" {
 		a.addressLimiter = searches // each may cost a paid call
-		options.Similar = bindugateway.NewEmbeddings(o.Embeddings.URL, o.Embeddings.Model, o.Embeddings.Key).Similarity
+		options.Similar = s.Broker.Options.Similar
 	}
 	options.Enter = a.enter
 	if o.BinduAuth {
@@ -28,6 +35,38 @@ func (s *Server) bindu(o Options, public, searches addressLimiter) bindugateway.
 		}
 	}
 	return options
+}
+
+// probeBounds are those of the requests to agents elsewhere.
+var probeBounds = outbound.Bounds{All: 128, Principal: 20, Host: 16, Server: 8, Failures: 5, Pause: 30 * time.Second}
+
+// probes asks agents elsewhere for callers: at public addresses, unless private ones are allowed.
+func probes(private bool) func(context.Context, performatives.Agent, string, discovery.Task) (discovery.Assessment, error) {
+	pool, client := outbound.New(probeBounds), publicnet.Client(api.MaxWait*time.Millisecond, private)
+	return func(ctx context.Context, caller performatives.Agent, at string, task discovery.Task) (a discovery.Assessment, err error) {
+		if err := publicnet.Check(at, private); err != nil {
+			return a, err
+		}
+		to, err := url.Parse(at)
+		if err != nil {
+			return a, err
+		}
+		leave, err := pool.Enter(ctx, string(caller), to)
+		if err != nil {
+			return a, errors.New("it does not answer in time")
+		}
+		a, err = bindugateway.Probe(ctx, client, at, task)
+		leave(err)
+		switch {
+		case err == nil, errors.Is(err, bindugateway.ErrProbe):
+			return a, err
+		case errors.Is(err, publicnet.ErrPrivate):
+			return a, publicnet.ErrPrivate
+		case ctx.Err() != nil:
+			return a, errors.New("it does not answer in time")
+		}
+		return a, errors.New("it cannot be reached")
+	}
 }
 
 // assessed is what an agent is assessed by.

@@ -21,6 +21,7 @@ import (
 	"github.com/parley-asp/parley/broker/proposals"
 	"github.com/parley-asp/parley/broker/turns"
 	"github.com/parley-asp/parley/broker/verbs"
+	"github.com/parley-asp/parley/discovery"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/gateway"
 	natsgateway "github.com/parley-asp/parley/gateway/nats"
@@ -38,6 +39,10 @@ type BrokerOptions struct {
 	Feeds       *nats.Conn        // a third, for consumers; nil is Conn
 	Replicas    int               // of each stream; 0 is as many as it has, 1 for a new one
 	Escalations *escalation.Rules // who decides what; checked; nil is everybody who may
+
+	// Similar compares a task with cards by meaning, and Probe asks agents elsewhere; nil does not.
+	Similar func(ctx context.Context, task discovery.Task, cards [][]discovery.Skill) ([]discovery.Similarity, error)
+	Probe   func(ctx context.Context, caller performatives.Agent, url string, task discovery.Task) (discovery.Assessment, error)
 
 	Standbys     bool           // hosted agents that name no standby have that of their organisation
 	ClaimTimeout time.Duration  // of a claim on a turn; 0 is 6 h

@@ -263,6 +263,7 @@ func (b *Broker) openProposals(context.Context) error {
 	b.assessing = b.Command.Accounts().Scheduler(max(1, runtime.GOMAXPROCS(0)/2), maxAssessing)
 	opened, err := proposals.Open(proposals.Options{
 		Registry: b.Parts.Registry, Bus: b.Parts.Store.Bus(), Broker: b.Options.ID, Queue: b.Parts.List.Busy, Now: b.Options.Now,
+		Probe: b.Options.Probe, Similar: b.Options.Similar,
 		Enter: func(a performatives.Agent) (leave func(), err error) {
 			wait, joined := b.assessing.Join(a)
 			if !joined {

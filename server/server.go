@@ -24,7 +24,9 @@ import (
 	"github.com/parley-asp/parley/broker/ledger"
 	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/client/negotiator"
+	"github.com/parley-asp/parley/discovery"
 	"github.com/parley-asp/parley/escalation"
+	bindugateway "github.com/parley-asp/parley/gateway/bindu"
 	macpgateway "github.com/parley-asp/parley/gateway/macp"
 	"github.com/parley-asp/parley/inbox/notify"
 	"github.com/parley-asp/parley/internal/background"
@@ -175,10 +177,14 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 			return s, err
 		}
 	}
+	var similar func(context.Context, discovery.Task, [][]discovery.Skill) ([]discovery.Similarity, error)
+	if o.Embeddings.URL != "" {
+		similar = bindugateway.NewEmbeddings(o.Embeddings.URL, o.Embeddings.Model, o.Embeddings.Key, o.Log).Similarity
+	}
 	if s.Broker, err = OpenBroker(ctx, BrokerOptions{
 		Options: broker.Options{Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Policy: o.Policy, Limits: o.Limits, Lag: o.Lag, Log: o.Log, Now: o.Now},
 		ID:      s.id, Conn: inside, Bulk: bulk, Feeds: feeds, Replicas: o.Replicas, Durable: s.durable(o), SyncedAfter: s.syncedAfter(o),
-		Escalations: o.Rules, Archive: o.Archive, ClaimTimeout: o.Claim, Standbys: o.Standby != nil, InboxAge: o.InboxAge,
+		Escalations: o.Rules, Archive: o.Archive, ClaimTimeout: o.Claim, Standbys: o.Standby != nil, Similar: similar, Probe: probes(o.PrivateWebhooks || o.Dev), InboxAge: o.InboxAge,
 		Disconnect: disconnect, Silent: suspected, Reconnect: func() { s.conns.reconnect(o.Log) },
 		Credentials: s.mode.credentials(s.keys), Reserved: reserved, SharedKeys: o.SharedKeys, Secret: secret, DIDDocument: didDocuments(o.DIDHosts),
 		LogOrigin: o.LogOrigin, LogResume: o.LogResume, Witnesses: o.Witnesses, Published: checkpointFile{filepath.Join(o.Data, CheckpointFile)},

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,13 +22,17 @@ func Proposals(p api.Proposals, s Style) string {
 			score = "-"
 		}
 		rows = append(rows, []Span{
-			said(fmt.Sprint(i + 1)), said(string(c.Agent)), said(score), said(string(c.Source)), hushed(subscores(c)), hushed(why(c)),
+			said(fmt.Sprint(i + 1)), said(cmp.Or(string(c.Agent), c.URL)), said(score), said(string(c.Source)), hushed(subscores(c)), hushed(why(c)),
 		})
 	}
 	text := table(s, "nobody could do it", []column{
 		{"", fixed}, {"AGENT", fixed}, {"SCORE", fixed}, {"BY", optional}, {"SKILL IO SPEED LOAD COST", optional}, {"WHY", flexibleOptional},
 	}, rows)
-	return text + fmt.Sprintf("%d asked, %d answered themselves\n", p.Asked, p.Answered)
+	text += fmt.Sprintf("%d asked, %d answered themselves\n", p.Asked, p.Answered)
+	for _, warning := range p.Warnings {
+		text += "warning: " + Clean(warning) + "\n"
+	}
+	return text
 }
 
 func subscores(c discovery.Candidate) string {

@@ -2,7 +2,6 @@ package proposals
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -158,25 +157,9 @@ func checkAnswer(q api.AnswerCall) error {
 	if size := fit.Size(q); size > api.MaxAnswerBytes {
 		return session.Refuse(session.TooLarge, "an answer has at most %d bytes; this one has %d", api.MaxAnswerBytes, size)
 	}
-	type number struct {
-		path  string
-		value float64
-	}
-	numbers := []number{{"score", q.Score}, {"confidence", q.Confidence}}
-	if s := q.Subscores; s != nil {
-		numbers = append(numbers, number{"subscores/skill_match", s.SkillMatch}, number{"subscores/io_compatibility", s.IOCompatibility},
-			number{"subscores/performance", s.Performance}, number{"subscores/load", s.Load}, number{"subscores/cost", s.Cost})
-	}
-	for i, match := range q.Matches {
-		numbers = append(numbers, number{fmt.Sprintf("skill_matches/%d/score", i), match.Score})
-	}
-	for _, n := range numbers {
-		if !(n.value >= 0 && n.value <= 1) {
-			return session.RefuseSchema(session.Fault{Path: "/" + n.path, Rule: "range", Message: n.path + " is a number from 0 to 1"})
-		}
-	}
-	if q.QueueDepth != nil && *q.QueueDepth < 0 || q.Latency != nil && !(*q.Latency >= 0) {
-		return session.RefuseSchema(session.Fault{Path: "/queue_depth", Rule: "range", Message: "queue_depth and latency_estimate_ms are at least 0"})
+	if why := q.Fault(); why != "" {
+		path, _, _ := strings.Cut(why, " ")
+		return session.RefuseSchema(session.Fault{Path: "/" + path, Rule: "range", Message: why})
 	}
 	return nil
 }

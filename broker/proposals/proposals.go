@@ -49,6 +49,10 @@ type Options struct {
 	// Queue is how many open sessions an agent takes part in, for one that does not say
 	// itself how long its queue is.
 	Queue func(performatives.Agent) int
+	// Probe asks an agent elsewhere, for a caller; nil asks none.
+	Probe func(ctx context.Context, caller performatives.Agent, url string, task discovery.Task) (discovery.Assessment, error)
+	// Similar compares a task with the skills of cards, for each card; nil compares by keywords alone.
+	Similar func(ctx context.Context, task discovery.Task, cards [][]discovery.Skill) ([]discovery.Similarity, error)
 }
 
 // Bounds of the calls that wait at one broker.
@@ -116,6 +120,7 @@ func (c *Calls) Call(ctx context.Context, caller api.Caller, q api.CallForPropos
 		return api.Proposals{}, err
 	}
 	found := api.Proposals{ID: c.o.Broker + "." + uuid.NewString(), Asked: len(cards)}
+	probed := c.probe(ctx, caller, q, wait)
 	answers := map[performatives.Agent]discovery.Assessment{}
 	if wait > 0 && len(cards) > 0 {
 		if answers, err = c.gather(ctx, caller, q, found.ID, cards, wait); err != nil {
@@ -123,8 +128,11 @@ func (c *Calls) Call(ctx context.Context, caller api.Caller, q api.CallForPropos
 		}
 	}
 	found.Answered = len(answers)
+	alike, failed := c.similar(ctx, q.Task, cards, answers)
+	elsewhere, unreached := probed()
+	found.Warnings = append(failed, unreached...)
 	return found, c.inTurn(caller, func() {
-		candidates := c.assess(q, cards, answers)
+		candidates := append(c.assess(q, cards, answers, alike), elsewhere...)
 		rank.Rank(candidates)
 		found.Candidates, found.Truncated = page(candidates, q.Limit)
 		rank.Explain(found.Candidates)
@@ -143,7 +151,7 @@ func (c *Calls) inTurn(caller api.Caller, work func()) error {
 }
 
 // assess takes the answers, and assesses the cards of those who gave none.
-func (c *Calls) assess(q api.CallForProposals, cards []api.Card, answers map[performatives.Agent]discovery.Assessment) []discovery.Candidate {
+func (c *Calls) assess(q api.CallForProposals, cards []api.Card, answers map[performatives.Agent]discovery.Assessment, alike map[performatives.Agent]discovery.Similarity) []discovery.Candidate {
 	task, candidates := q.Prepare(), make([]discovery.Candidate, 0, len(cards))
 	for _, card := range cards {
 		candidate := discovery.Candidate{Agent: card.Agent, Source: discovery.ByAgent, Trust: card.Registry.TrustScore, Pricing: card.Pricing}
@@ -154,7 +162,7 @@ func (c *Calls) assess(q api.CallForProposals, cards []api.Card, answers map[per
 			if !registered {
 				continue
 			}
-			candidate.Source, candidate.Assessment = discovery.ByRegistry, profile.Assess(task, c.queue(card), nil)
+			candidate.Source, candidate.Assessment = discovery.ByRegistry, profile.Assess(task, c.queue(card), alike[card.Agent])
 		}
 		candidates = append(candidates, candidate)
 	}
@@ -186,6 +194,9 @@ func check(q api.CallForProposals) (rank discovery.Policy, wait time.Duration, e
 		return session.RefuseSchema(session.Fault{Path: path, Rule: "call", Message: message})
 	}
 	ms := api.DefaultWait
+	if len(q.URLs) > 0 {
+		ms = api.ProbeWait
+	}
 	if q.WaitMs != nil {
 		ms = *q.WaitMs
 	}
@@ -207,6 +218,8 @@ func check(q api.CallForProposals) (rank discovery.Policy, wait time.Duration, e
 		return rank, 0, fault("/limit", "limit is from 1 to 200")
 	case len(q.Agents) > api.MaxNamed:
 		return rank, 0, fault("/agents", "a call names at most 200 agents")
+	case len(q.URLs) > api.MaxProbed:
+		return rank, 0, fault("/urls", "a call names at most 20 URLs")
 	case unknown != nil:
 		return rank, 0, fault("/rank", unknown.Error())
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -13,13 +14,14 @@ import (
 	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/discovery"
+	bindugateway "github.com/parley-asp/parley/gateway/bindu"
 	"github.com/parley-asp/parley/performatives"
 )
 
 func findCommand() *cobra.Command {
 	var q api.CallForProposals
 	var cost string
-	var agents []string
+	var agents, probes []string
 	var within time.Duration
 	var invite, among int
 	var asks tenderRequest
@@ -32,6 +34,9 @@ why: skill match, input and output, speed, load and cost, each from 0 to 1.
 
 --rank is best, cheapest, queue or trust, each with an optional least score as in
 cheapest:0.6, or weights of score, confidence, trust, skill, load, cost and latency.
+With --probe agents elsewhere that answer as Bindu's do are ranked beside them; one
+that does not answer in time is a warning.
+
 With --invite the principal of --as opens a session with each of the best ones that
 accept.
 
@@ -54,8 +59,17 @@ withdraws from the others. After an interruption, continue with 'parley tender I
 				}
 				q.MaxCost = amount
 			}
-			if _, err := discovery.ParsePolicy(q.Rank); err != nil {
+			rank, err := discovery.ParsePolicy(q.Rank)
+			if err != nil {
 				return usage(err)
+			}
+			for _, url := range probes {
+				if _, err := bindugateway.ProbeURL(url); err != nil {
+					return usage(err)
+				}
+			}
+			if len(probes) > 0 && among > 0 {
+				return usage(errors.New("--probe asks agents elsewhere, whom --tender cannot invite"))
 			}
 			if among > 0 {
 				return asks.run(cmd, &o, q, among)
@@ -64,10 +78,13 @@ withdraws from the others. After an interruption, continue with 'parley tender I
 				if invite > 0 && c.principal == nil {
 					return usage(errors.New("--invite opens sessions: say as whom with --as"))
 				}
+				probed := probeAll(ctx, probes, q.Task, cmp.Or(probing(cmd, within), api.ProbeWait*time.Millisecond))
 				found, err := c.Find(ctx, q)
 				if err != nil {
 					return err
 				}
+				elsewhere, warnings := probed()
+				merge(&found, elsewhere, warnings, rank, q.Limit)
 				if err := show(cmd, found, func(s render.Style) string { return render.Proposals(found, s) }); err != nil || invite == 0 {
 					return err
 				}
@@ -79,6 +96,7 @@ withdraws from the others. After an interruption, continue with 'parley tender I
 	f.StringVar(&q.Details, "details", "", "longer `TEXT` about the task")
 	f.StringVar(&q.Capability, "capability", "", "only agents with this `CAPABILITY`, or a prefix as in data.*")
 	f.StringSliceVar(&agents, "agent", nil, "only this agent `URI`; can be repeated")
+	f.StringSliceVar(&probes, "probe", nil, "also ask the agent at this `URL`, as Bindu's orchestrators do, such as http://agent1:3773; can be repeated; asked from this machine")
 	f.StringSliceVar(&q.InputTypes, "input", nil, "the agent reads this MIME `TYPE`; one of several is enough")
 	f.StringSliceVar(&q.OutputTypes, "output", nil, "the agent writes this MIME `TYPE`; one of several is enough")
 	f.StringSliceVar(&q.RequiredTools, "require-tool", nil, "the agent has this `TOOL`; can be repeated")
@@ -105,6 +123,9 @@ func inviteBest(ctx context.Context, cmd *cobra.Command, c *client.Client, found
 	for _, candidate := range found.Candidates {
 		if n == 0 || !candidate.Accepted {
 			break
+		}
+		if candidate.Agent == "" { // it is elsewhere
+			continue
 		}
 		s, err := c.Invite(ctx, client.Invitation{With: []performatives.Agent{candidate.Agent}, Purpose: purpose})
 		if err != nil {

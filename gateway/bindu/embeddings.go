@@ -8,11 +8,13 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/discovery"
 	"github.com/parley-asp/parley/internal/outbound"
@@ -24,6 +26,8 @@ const (
 	atOnce      = 16              // requests
 	maxReply    = 16 << 20        // bytes
 	maxKept     = 2_000           // vectors
+	maxBatch    = 256             // texts of one request
+	maxCompared = 1_000           // texts of one comparison
 	maxFailures = 3               // in a row, until the circuit breaker opens
 	openFor     = 30 * time.Second
 )
@@ -33,6 +37,7 @@ const (
 // alone for half a minute.
 type Embeddings struct {
 	url, model, key string
+	log             *zap.Logger
 	http            *http.Client
 	now             func() time.Time
 
@@ -43,32 +48,43 @@ type Embeddings struct {
 	until    time.Time // the circuit breaker is open
 }
 
-// NewEmbeddings asks an endpoint. Without a key it sends none.
-func NewEmbeddings(url, model, key string) *Embeddings {
+// NewEmbeddings asks an endpoint, whose URL may end with /embeddings or not. Without a key it sends
+// none. It logs when the endpoint fails.
+func NewEmbeddings(url, model, key string, log *zap.Logger) *Embeddings {
 	return &Embeddings{
-		url: strings.TrimSuffix(url, "/"), model: model, key: key, now: time.Now,
+		url: strings.TrimSuffix(strings.TrimSuffix(url, "/"), "/embeddings") + "/embeddings", model: model, key: key, now: time.Now, log: log,
 		http: &http.Client{Timeout: within, Transport: outbound.New(outbound.Bounds{All: atOnce, Principal: atOnce, Host: atOnce, Server: atOnce}).Transport(http.DefaultTransport)},
 		kept: map[string][]float32{},
 	}
 }
 
-// Similarity compares a task with skills. It is nil if the endpoint fails, or failed a moment
-// ago.
-func (e *Embeddings) Similarity(ctx context.Context, task discovery.Task, skills []discovery.Skill) discovery.Similarity {
-	texts := make([]string, 0, len(skills)+1)
-	for _, skill := range skills {
-		texts = append(texts, skill.Text())
-	}
+// Similarity compares a task with the skills of one card or of several, for each. It fails if the
+// endpoint does, or did a moment ago.
+func (e *Embeddings) Similarity(ctx context.Context, task discovery.Task, cards [][]discovery.Skill) ([]discovery.Similarity, error) {
 	text := task.Summary
 	if task.Details != "" {
 		text += " " + task.Details
 	}
-	vectors, err := e.embed(ctx, append(texts, text))
-	if err != nil {
-		return nil
+	texts := []string{text}
+	for _, skills := range cards {
+		for _, skill := range skills {
+			texts = append(texts, skill.Text())
+		}
 	}
-	last := vectors[len(skills)]
-	return func(skill int) float64 { return cosine(last, vectors[skill]) }
+	if len(texts) > maxCompared {
+		return nil, fmt.Errorf("embeddings: the cards have %d skills, and at most %d are compared: ask fewer agents", len(texts)-1, maxCompared-1)
+	}
+	vectors, err := e.embed(ctx, texts)
+	if err != nil {
+		return nil, err
+	}
+	all, next := make([]discovery.Similarity, len(cards)), 1
+	for i, skills := range cards {
+		of := vectors[next : next+len(skills)]
+		all[i] = func(skill int) float64 { return cosine(vectors[0], of[skill]) }
+		next += len(skills)
+	}
+	return all, nil
 }
 
 var errOpen = errors.New("embeddings: the endpoint failed a moment ago")
@@ -79,10 +95,11 @@ func (e *Embeddings) embed(ctx context.Context, texts []string) ([][]float32, er
 	if err != nil || len(missing) == 0 {
 		return vectors, err
 	}
-	asked, err := e.ask(context.WithoutCancel(ctx), missing) // a caller that leaves is no failure of the endpoint
+	asked, err := e.askAll(context.WithoutCancel(ctx), missing) // a caller that leaves is no failure of the endpoint
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err != nil {
+		e.log.Warn("embeddings fail: keywords decide alone", zap.Error(err))
 		if e.failures++; e.failures >= maxFailures {
 			e.failures, e.until = 0, e.now().Add(openFor)
 		}
@@ -129,13 +146,27 @@ func (e *Embeddings) keep(text string, vector []float32) {
 	}
 }
 
+// askAll sends texts to the endpoint, so many at a time, and takes no longer than one request may.
+func (e *Embeddings) askAll(ctx context.Context, texts []string) (vectors [][]float32, err error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	for some := range slices.Chunk(texts, maxBatch) {
+		asked, err := e.ask(ctx, some)
+		if err != nil {
+			return nil, err
+		}
+		vectors = append(vectors, asked...)
+	}
+	return vectors, nil
+}
+
 // ask sends texts to the endpoint.
 func (e *Embeddings) ask(ctx context.Context, texts []string) ([][]float32, error) {
 	body, err := json.Marshal(map[string]any{"model": e.model, "input": texts}, json.Deterministic(true))
 	if err != nil {
 		return nil, err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url+"/embeddings", bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

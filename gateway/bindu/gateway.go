@@ -32,8 +32,8 @@ const Base = "/bindu/"
 type Options struct {
 	// Card finds what an agent is assessed by; false is no such agent.
 	Card func(performatives.Agent) (Card, bool)
-	// Similar compares a task with skills; nil compares by keywords alone.
-	Similar func(context.Context, discovery.Task, []discovery.Skill) discovery.Similarity
+	// Similar compares a task with the skills of cards; nil compares by keywords alone.
+	Similar func(context.Context, discovery.Task, [][]discovery.Skill) ([]discovery.Similarity, error)
 	// Enter counts a request of an address until leave; false is too many.
 	Enter func(*http.Request) (leave func(), ok bool)
 	// Turn works when it is the turn of the address that asks, and charges it; false is too much.
@@ -132,8 +132,13 @@ func (g *Gateway) assess(r *http.Request, agent performatives.Agent, task discov
 		return busy()
 	}
 	var similar discovery.Similarity
+	warning := ""
 	if g.o.Similar != nil {
-		similar = g.o.Similar(r.Context(), task, card.Skills)
+		if alike, err := g.o.Similar(r.Context(), task, [][]discovery.Skill{card.Skills}); err != nil {
+			warning = "keywords decide alone: the endpoint of embeddings fails"
+		} else {
+			similar = alike[0]
+		}
 	}
 	if !g.o.Turn(r, func() {
 		prepared := task.Prepare()
@@ -146,6 +151,7 @@ func (g *Gateway) assess(r *http.Request, agent performatives.Agent, task discov
 	}) {
 		return busy()
 	}
+	a.warning = warning
 	return a
 }
 
@@ -179,16 +185,17 @@ func read(data []byte, err error) (task discovery.Task, fault answer) {
 
 // An answer is a status and a body. The zero answer is none.
 type answer struct {
-	status int
-	body   []byte
+	status  int
+	body    []byte
+	warning string
 }
 
 func reply(status int, of any) answer {
 	data, err := json.Marshal(of)
 	if err != nil {
-		return answer{http.StatusInternalServerError, []byte(`{"error":"Internal error"}`)}
+		return answer{status: http.StatusInternalServerError, body: []byte(`{"error":"Internal error"}`)}
 	}
-	return answer{status, data}
+	return answer{status: status, body: data}
 }
 
 func refusal(status int, why string) answer {
@@ -204,6 +211,9 @@ func (a answer) write(w http.ResponseWriter) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if a.status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")
+	}
+	if a.warning != "" {
+		w.Header().Set("Warning", `199 - "`+a.warning+`"`)
 	}
 	w.WriteHeader(a.status)
 	w.Write(a.body) //nolint:errcheck // the client went away

@@ -145,7 +145,7 @@ func TestCached(t *testing.T) {
 		t.Errorf("there were %d assessments", assessed)
 	}
 	for n := range 100_000 {
-		g.cache.put(key{queue: n}, answer{http.StatusOK, make([]byte, 256)})
+		g.cache.put(key{queue: n}, answer{status: http.StatusOK, body: make([]byte, 256)})
 	}
 	if kept := len(g.cache.younger) + len(g.cache.older); kept > maxCached/512 {
 		t.Errorf("%d answers are kept", kept)
