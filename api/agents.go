@@ -110,6 +110,9 @@ type RegisterAgent struct {
 	Card *Card `json:"card"`
 }
 
+// InOrder says that the order of members counts: reasons name a skill's capabilities in the card's.
+func (RegisterAgent) InOrder() {}
+
 // RotateKey is the request of agent.rotate; the reply is the card with the new
 // keys. A principal signs it with the key that it has and with the new one, an
 // operator with none.
@@ -237,6 +240,9 @@ type AddAgent struct {
 	Card   *Card `json:"card"`
 	Hosted bool  `json:"hosted,omitzero"` // the installation makes and holds a signing key for it
 }
+
+// InOrder says that the order of members counts.
+func (AddAgent) InOrder() {}
 
 // AddToken is the request of token.add; the reply is the token with its secret.
 type AddToken struct {

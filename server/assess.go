@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/parley-asp/parley/api"
@@ -22,7 +23,7 @@ type Embeddings struct{ URL, Model, Key string }
 // bindu is how agents are assessed, who may ask, and how much.
 func (s *Server) bindu(o Options, public, searches addressLimiter) bindugateway.Options {
 	a := assessing{public, s.Broker.assessing}
-	options := bindugateway.Options{Card: s.assessed, Turn: a.turn, Owner: a.owner}
+	options := bindugateway.Options{Card: s.assessed, Turn: a.turn, Owner: a.owner, URL: strings.TrimSuffix(o.HTTPURL, "/"), Version: api.Version}
 	if o.Embeddings.URL != "" {
 		a.addressLimiter = searches // each may cost a paid call
 		options.Similar = s.Broker.Options.Similar
@@ -72,7 +73,7 @@ func probes(private bool) func(context.Context, performatives.Agent, string, dis
 // assessed is what an agent is assessed by.
 func (s *Server) assessed(a performatives.Agent) (bindugateway.Card, bool) {
 	card, profile, queue, known := s.Broker.Proposals.Card(a)
-	return bindugateway.Card{Profile: profile, Queue: queue, Skills: card.Skills}, known
+	return bindugateway.Card{Profile: profile, Queue: queue, Skills: card.Skills, Name: card.Name, Description: card.Description}, known
 }
 
 // assessing is the work of assessments: in turns of those who ask, and paid for by them and by the

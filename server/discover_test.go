@@ -85,3 +85,23 @@ func TestEmbeddingsOfCards(t *testing.T) {
 		broken = true
 	}
 }
+
+// A price may have its currency's sign, and reasons come in the order of the card.
+func TestCardAsWritten(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewHosted(t, testkit.Options{})
+	path := "/v1/asp/agents/" + strings.ReplaceAll(string(testkit.Seller), "/", "%2F") + "/card"
+	card := `{"skills":[{"id":"s","name":"s1","capabilities_detail":{"zebra_tables":{},"apple_tables":{}}}],"pricing":%s}`
+	w.Send("PUT", path, w.Tokens[testkit.Seller], fmt.Sprintf(card, `{"amount":"cheap"}`)).Refused(http.StatusUnprocessableEntity, session.SchemaInvalid)
+	for _, price := range []string{`"$0.05"`, `{"amount":"0.05 USD"}`, `{"amount":"€0.05"}`, `0.05`} {
+		w.Send("PUT", path, w.Tokens[testkit.Seller], fmt.Sprintf(card, price)).Is(http.StatusOK, nil)
+		for limit, reason := range map[string]discovery.Reason{"$0.04": discovery.TooExpensive, "0.06": ""} {
+			var found api.Proposals
+			w.Send("POST", "/v1/asp/discover", w.Tokens[testkit.Cron], fmt.Sprintf(`{"task_summary":"zebra tables","agents":[%q],"waitMs":0,"max_cost_amount":%q}`, testkit.Seller, limit)).Is(http.StatusOK, &found)
+			c := found.Candidates[0]
+			if c.Rejection != reason || reason == "" && fmt.Sprint(c.Matches[0].Reasons) != "[capabilities: zebra_tables, apple_tables]" {
+				t.Errorf("for %s, with %s: %+v", limit, price, c)
+			}
+		}
+	}
+}

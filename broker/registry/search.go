@@ -182,11 +182,12 @@ func checkPricing(pricing jsontext.Value) error {
 		}
 		amount = price.Amount
 	}
-	if !decimal.MatchString(strings.Trim(string(amount), `"`)) {
+	text := string(amount)
+	if amount.Kind() == '"' && json.Unmarshal(amount, &text) != nil || !decimal.MatchString(text) {
 		return cardFault("/card/pricing", `pricing is such as {"amount": "0.05", "currency": "USD", "per": "page"}; the amount is a decimal number`)
 	}
 	return nil
 }
 
-// decimal is an amount that is not negative.
-var decimal = regexp.MustCompile(`^[0-9]{1,30}(\.[0-9]{1,30})?$`)
+// decimal is an amount that is not negative, with a currency's sign or code before or after it.
+var decimal = regexp.MustCompile(`^(?:(?:[A-Z]{3}|\p{Sc}) ?)?[0-9]{1,30}(\.[0-9]{1,30})?(?: ?(?:[A-Z]{3}|\p{Sc}))?$`)

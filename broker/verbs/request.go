@@ -31,6 +31,9 @@ func requestOf[Q any](data []byte) (request Q, err error) {
 	if err := members(reflect.TypeFor[Q](), given); err != nil {
 		return request, session.RefuseUnreadable(err)
 	}
+	if _, ordered := any(request).(interface{ InOrder() }); ordered {
+		canonical = data // it is as valid, with its members in the order in which they came
+	}
 	if err := performatives.Unmarshal(canonical, &request, ""); err != nil {
 		return request, session.RefuseUnreadable(err)
 	}

@@ -149,11 +149,11 @@ func (r *registration) fromFile(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	var document any
+	var document yaml.Node
 	if err := yaml.Unmarshal(data, &document); err != nil { // JSON is YAML
 		return fmt.Errorf("%s: %w", r.file, err)
 	}
-	if data, err = json.Marshal(document); err != nil {
+	if data, err = inOrder(&document); err != nil {
 		return fmt.Errorf("%s: %w", r.file, err)
 	}
 	flags := r.card
@@ -281,4 +281,47 @@ func (r *registration) keep(cmd *cobra.Command) {
 		return
 	}
 	note(cmd, "It signs with the key in "+r.keyOut+", and logs in with that in "+strings.Join(r.made[1:], " and ")+". Keep them secret.")
+}
+
+// inOrder is a YAML document as JSON, with the members of objects in their order.
+func inOrder(n *yaml.Node) ([]byte, error) {
+	switch n.Kind {
+	case yaml.DocumentNode:
+		return inOrder(n.Content[0])
+	case yaml.MappingNode, yaml.SequenceNode:
+	default: // also an alias, and an empty document
+		var value any
+		if err := n.Decode(&value); err != nil {
+			return nil, err
+		}
+		return json.Marshal(value, json.Deterministic(true))
+	}
+	open, end := byte('['), byte(']')
+	if n.Kind == yaml.MappingNode {
+		open, end = '{', '}'
+	}
+	out := []byte{open}
+	for i, part := range n.Content {
+		value, err := inOrder(part)
+		if err != nil {
+			return nil, err
+		}
+		switch name := n.Kind == yaml.MappingNode && i%2 == 0; {
+		case name && part.Kind != yaml.ScalarNode:
+			return nil, fmt.Errorf("line %d: a member's name is a text", part.Line)
+		case name:
+			if value, err = json.Marshal(part.Value); err != nil {
+				return nil, err
+			}
+			fallthrough
+		case n.Kind == yaml.SequenceNode:
+			if i > 0 {
+				out = append(out, ',')
+			}
+		default:
+			out = append(out, ':')
+		}
+		out = append(out, value...)
+	}
+	return append(out, end), nil
 }

@@ -4,6 +4,7 @@
 //	mux.Handle(bindugateway.Base, bindugateway.New(bindugateway.Options{Card: card, Enter: enter, Turn: turn, Owner: owner}))
 //
 //	POST /bindu/{token}/agent/negotiation
+//	GET  /bindu/{token}/.well-known/agent.json, /bindu/{token}/agent/info
 //
 // {token} is the token of the agent's URI. Anybody may ask, unless Admit is set. Statuses and texts
 // are Bindu's. What an assessment costs is charged to the address that asks, and what the card makes it
@@ -40,6 +41,8 @@ type Options struct {
 	Turn func(r *http.Request, work func()) bool
 	// Owner finds the account of a card's owner; false is that it is spent.
 	Owner func(performatives.Agent) (charge func(time.Duration), ok bool)
+	// URL is at which others reach HTTP, "" for that of each request; Version is the program's.
+	URL, Version string
 	// Admit refuses requests without a token of parley's; nil admits all.
 	Admit func(*http.Request) error
 }
@@ -49,6 +52,8 @@ type Card struct {
 	Profile *discovery.Profile
 	Queue   *int // nil is unknown
 	Skills  []discovery.Skill
+
+	Name, Description string
 }
 
 // Bounds of requests.
@@ -75,7 +80,13 @@ func New(o Options) *Gateway { return &Gateway{o: o} }
 
 // ServeHTTP serves a request.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	token, negotiates := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, Base), "/agent/negotiation")
+	token, negotiates := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, Base), negotiation)
+	shows := false
+	for _, path := range []string{cardPath, infoPath} {
+		if of, is := strings.CutSuffix(token, path); is {
+			token, shows = of, true
+		}
+	}
 	agent, err := performatives.ParseToken(token)
 	leave, ok := g.o.Enter(r)
 	if !ok {
@@ -84,9 +95,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	switch {
-	case !negotiates:
+	case !negotiates && !shows:
 		refusal(http.StatusNotFound, "Not Found").write(w)
-	case r.Method != http.MethodPost:
+	case negotiates && r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
 	case g.o.Admit != nil && g.o.Admit(r) != nil:
@@ -94,6 +105,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refusal(http.StatusUnauthorized, "Unauthorized").write(w)
 	case err != nil:
 		refusal(http.StatusNotFound, "Agent not found").write(w)
+	case shows:
+		g.show(w, r, agent)
 	default:
 		g.negotiate(w, r, agent)
 	}
@@ -191,7 +204,7 @@ type answer struct {
 }
 
 func reply(status int, of any) answer {
-	data, err := json.Marshal(of)
+	data, err := json.Marshal(of, json.Deterministic(true))
 	if err != nil {
 		return answer{status: http.StatusInternalServerError, body: []byte(`{"error":"Internal error"}`)}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,10 @@ import (
 )
 
 const extractor performatives.Agent = "agent://papers.example/extractor"
+
+const shown = `{"id":"ID","agentId":"agent://papers.example/extractor","name":"agent://papers.example/extractor","description":"","url":"http://example.com/bindu/papers_example~extractor","version":"","protocolVersion":"1.0.0","kind":"agent","skills":[],"capabilities":{"negotiation":true,"pushNotifications":false,"streaming":false},"defaultInputModes":["text/plain","application/json"],"defaultOutputModes":["text/plain","application/json"]}`
+
+var cardID = regexp.MustCompile(`"id":"[0-9a-f-]{36}"`)
 
 func serve(t *testing.T, change func(*Options)) *Gateway {
 	t.Helper()
@@ -58,6 +63,9 @@ func TestNegotiation(t *testing.T) {
 		{"POST", path, `{"task_summary":"` + strings.Repeat("x", maxBody) + `"}`, 413, `{"error":"The body is too large"}`},
 		{"POST", Base + "nobody_example~x/agent/negotiation", `{"task_summary":"pdf"}`, 404, `{"error":"Agent not found"}`},
 		{"POST", Base + "%20/agent/negotiation", `{"task_summary":"pdf"}`, 404, `{"error":"Agent not found"}`},
+		{"GET", Base + extractor.Token() + "/agent/info", ``, 200, shown},
+		{"GET", Base + extractor.Token() + "/.well-known/agent.json", ``, 200, shown},
+		{"GET", Base + "nobody_example~x/agent/info", ``, 404, `{"error":"Agent not found"}`},
 		{"POST", Base + "x/agent", ``, 404, `{"error":"Not Found"}`},
 		{"GET", path, ``, 405, "Method Not Allowed\n"},
 	} {
@@ -65,7 +73,8 @@ func TestNegotiation(t *testing.T) {
 		r := httptest.NewRequest(c.method, c.path, strings.NewReader(c.body))
 		r.Header.Set("Content-Type", "text/csv")
 		g.ServeHTTP(w, r)
-		if w.Code != c.status || w.Body.String() != c.want {
+		got := cardID.ReplaceAllString(w.Body.String(), `"id":"ID"`)
+		if w.Code != c.status || got != c.want {
 			t.Errorf("%s %.80s %.80s: %d %s", c.method, c.path, c.body, w.Code, w.Body)
 		}
 		if c.status == 405 && (w.Header().Get("Allow") != "POST" || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain")) {

@@ -4,16 +4,30 @@ import (
 	"net/http"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
 )
 
 // card registers the caller's own card.
 func (c *call) card() {
-	card, err := c.object(false)
+	data, err := c.read(jsonType)
+	card, sent := map[string]jsontext.Value{}, map[string]jsontext.Value{}
+	if err == nil {
+		err = decode(data, &card)
+	}
+	if err == nil && card == nil {
+		err = malformed("", "want a JSON object, not null")
+	}
+	if err == nil {
+		err = unreadable(json.Unmarshal(data, &sent))
+	}
 	if err != nil {
 		c.refuse(err)
 		return
+	}
+	if skills, has := sent["skills"]; has { // the order of their members counts
+		card["skills"] = skills
 	}
 	of := text(c.r.PathValue("agentId"))
 	if given, has := card["agentId"]; has && string(given) != string(of) {

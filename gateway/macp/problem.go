@@ -3,6 +3,8 @@ package macpgateway
 import (
 	"context"
 	"errors"
+	"regexp"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"go.uber.org/zap"
@@ -81,14 +83,14 @@ func (g *Gateway) problem(err error, offer string) problem {
 	case is:
 		return own
 	case err == custody.ErrToken: //nolint:errorlint // it comes as it is
-		return problem{unauthenticated, refusal.Message}
+		return problem{unauthenticated, inWords(refusal.Message)}
 	case !protocol:
 		if !errors.Is(err, context.Canceled) {
 			g.o.Service.Log.Error("macp", zap.Error(err))
 		}
 		return problem{internalError, "the broker cannot say now; send it again"}
 	}
-	p := problem{refusals[refusal.Code], refusal.Message}
+	p := problem{refusals[refusal.Code], inWords(refusal.Message)}
 	var details struct {
 		Rule     string `json:"rule"`
 		ID       string `json:"id"`
@@ -108,6 +110,30 @@ func (g *Gateway) problem(err error, offer string) problem {
 		p.code = invalidEnvelope
 	}
 	return p
+}
+
+// words are MACP's for those of refusals: acts, states, ids and parameters.
+var words = strings.NewReplacer(
+	"PROPOSE", "Proposal", "COUNTER", "CounterProposal", "ACCEPT", "Accept", "REJECT", "Reject", "WITHDRAW", "Withdraw",
+	"COMMIT", "Commitment", "CLOSED", "CANCELLED", "CLOSE", "CancelSession",
+	"INTRODUCED", "OPEN", "INVITED", "OPEN: not all participants have joined", "CONVERSING", "OPEN", "AGREEING", "OPEN",
+	"EXECUTING", "RESOLVED", "ESCALATED", "SUSPENDED", "FAILED", "EXPIRED",
+	"session-invitation", "SessionStart", "invitation", "SessionStart",
+	"proposalId", "proposal_id", "referenceId", "proposal_id", "commitmentId", "commitment_id", "messageId", "message_id",
+	"sessionId", "session_id", "maxDuration", "ttl_ms", "modeVersion", "mode_version", "policyVersion", "policy_version",
+	"authorityScope", "authority_scope", "convergent/1", modeURI,
+)
+
+// unknown are acts that MACP has no message for, where a refusal lists what is allowed.
+var unknown = regexp.MustCompile(`, (?:INFORM|QUERY|CLARIFY|OBSERVE|DELEGATE|ESCALATE)\b|\b(?:INFORM|QUERY|CLARIFY|OBSERVE|DELEGATE|ESCALATE), `)
+
+// inWords is a refusal's sentence in MACP's words. What is quoted, such as an id, stays.
+func inWords(why string) string {
+	parts := strings.Split(unknown.ReplaceAllString(why, ""), `"`)
+	for i := 0; i < len(parts); i += 2 {
+		parts[i] = words.Replace(parts[i])
+	}
+	return strings.Join(parts, `"`)
 }
 
 // status is a problem as gRPC's status, with MACP's code in the trailer.

@@ -50,6 +50,16 @@ func TestProblems(t *testing.T) {
 			t.Errorf("%v is %v, want %s", test.err, p, test.want)
 		}
 	}
+	for why, want := range map[string]string{
+		"PROPOSE is not allowed while EXECUTING. Allowed for you: INFORM, QUERY, CLARIFY, DELEGATE, ESCALATE, OBSERVE, CLOSE.": "Proposal is not allowed while RESOLVED. Allowed for you: CancelSession.",
+		`"COUNTER" is not open: it is countered`:                                      `"COUNTER" is not open: it is countered`,
+		`a COMMIT on "p1" needs it accepted`:                                          `a Commitment on "p1" needs it accepted`,
+		"COUNTER while CONVERSING. Allowed for you: PROPOSE, QUERY, ACCEPT, OBSERVE.": "CounterProposal while OPEN. Allowed for you: Proposal, Accept.",
+	} {
+		if p := g.problem(session.Refuse(session.WrongState, "%s", why), ""); p.why != want {
+			t.Errorf("%q is %q, want %q", why, p.why, want)
+		}
+	}
 	if p := g.problem(errors.New("disk 7 is full"), ""); p.why == "disk 7 is full" {
 		t.Error("an internal cause leaks")
 	}
