@@ -16,22 +16,25 @@ type GetInsights struct {
 // times, no scores. Of a human who may decide, or an auditor, these are the organisation's
 // sessions; of an agent its own; of an operator all.
 type Insights struct {
-	Since     string         `json:"since"`
-	Until     string         `json:"until"`
-	Sessions  int            `json:"sessions"` // that ended in this time
-	Open      int            `json:"open"`     // that have not ended
-	Ends      Ends           `json:"ends"`
-	Modes     []ModeEnds     `json:"modes"`
-	Agents    []AgentEnds    `json:"agents,omitzero"` // those of With
-	Turns     []TurnCount    `json:"turns"`           // how many sessions took how many turns
-	Agreed    Times          `json:"timeToAgreement"` // from the first entry to the agreement
-	Terms     []Frequency    `json:"counteredTerms"`  // top-level terms that a COUNTER changed
-	Rejects   []Frequency    `json:"rejectCodes"`
-	Asked     []Frequency    `json:"clarifyFields"`
-	Escalated EscalationEnds `json:"escalations"` // of the caller's side
-	Complete  bool           `json:"complete"`    // false: the broker is still reading; ask again
-	Read      int            `json:"read"`        // sessions that it has read
-	Of        int            `json:"of"`          // sessions that there are to read
+	Since      string         `json:"since"`
+	Until      string         `json:"until"`
+	Sessions   int            `json:"sessions"` // that ended in this time
+	Open       int            `json:"open"`     // that have not ended
+	Ends       Ends           `json:"ends"`
+	Modes      []ModeEnds     `json:"modes"`
+	Types      []TypeEnds     `json:"types"`           // by the type of the first offer, the most frequent ones
+	Scenarios  []ScenarioEnds `json:"scenarios"`       // between two, by the kinds of the agents
+	Objections []Frequency    `json:"objections"`      // words of the reasons of COUNTER, REJECT and CLARIFY, once a session
+	Agents     []AgentEnds    `json:"agents,omitzero"` // those of With
+	Turns      []TurnCount    `json:"turns"`           // how many sessions took how many turns
+	Agreed     Times          `json:"timeToAgreement"` // from the first entry to the agreement
+	Terms      []Frequency    `json:"counteredTerms"`  // top-level terms that a COUNTER changed
+	Rejects    []Frequency    `json:"rejectCodes"`
+	Asked      []Frequency    `json:"clarifyFields"`
+	Escalated  EscalationEnds `json:"escalations"` // of the caller's side
+	Complete   bool           `json:"complete"`    // false: the broker is still reading; ask again
+	Read       int            `json:"read"`        // sessions that it has read
+	Of         int            `json:"of"`          // sessions that there are to read
 }
 
 // Ends count sessions by how they ended.
@@ -46,6 +49,19 @@ type Ends struct {
 type ModeEnds struct {
 	Mode string `json:"mode"`
 	Ends
+}
+
+// TypeEnds are those of one type of match.
+type TypeEnds struct {
+	Type string `json:"type"`
+	Ends
+}
+
+// ScenarioEnds are those between agents of two kinds, such as system and personal.
+type ScenarioEnds struct {
+	Scenario string `json:"scenario"`
+	Ends
+	Turns []TurnCount `json:"turns"`
 }
 
 // AgentEnds are those with one agent.

@@ -31,16 +31,17 @@ func TestInsights(t *testing.T) {
 		w.Send("POST", path+"/messages", token, fmt.Sprintf(`{"performative":%q,"body":%s}`, act, body)).Is(http.StatusOK, nil)
 	}
 	remark := `,` + testkit.Assessed + `}`
+	objects := `,"assessment":{"reasoning":"Over the budget: r","suggestedRoles":{"ownUser":"peer","otherUser":"peer"}}}`
 	agreed := testkit.SessionPath(w.Match())
 	say(agreed, w.Tokens[cron], "PROPOSE", `{"proposalId":"p1","type":"x","subject":"s","terms":{"price":5,"days":1}`+remark)
-	say(agreed, w.Tokens[seller], "CLARIFY", `{"referenceId":"p1","questions":[{"field":"terms.days","question":"?"}]`+remark)
+	say(agreed, w.Tokens[seller], "CLARIFY", `{"referenceId":"p1","questions":[{"field":"terms.days","question":"?"}]`+objects)
 	say(agreed, w.Tokens[cron], "COUNTER", `{"proposalId":"p2","referenceId":"p1","terms":{"price":5,"days":2}`+remark)
 	say(agreed, w.Tokens[seller], "COUNTER", `{"proposalId":"p3","referenceId":"p2","terms":{"price":6,"days":2}`+remark)
 	clock.Advance(10 * time.Second)
 	say(agreed, w.Tokens[cron], "ACCEPT", `{"referenceId":"p3"`+remark)
 	rejected := testkit.SessionPath(w.Match())
 	say(rejected, w.Tokens[cron], "PROPOSE", `{"proposalId":"p1","type":"x","subject":"s","terms":{}`+remark)
-	say(rejected, w.Tokens[seller], "REJECT", `{"referenceId":"p1","code":"budget_exceeded","reason":"r","retryable":false`+remark)
+	say(rejected, w.Tokens[seller], "REJECT", `{"referenceId":"p1","code":"budget_exceeded","reason":"r","retryable":false`+objects)
 	w.Match() // stays open
 	refused := testkit.SessionPath(w.Invite(`"invitationTimeoutMs":600000`))
 	say(refused, w.Tokens[seller], "REJECT", `{"referenceId":"invitation","code":"capacity_unavailable","reason":"r","retryable":false}`)
@@ -50,8 +51,11 @@ func TestInsights(t *testing.T) {
 	ends := api.Ends{Agreed: 1, Rejected: 2, Failed: 1}
 	want := api.Insights{
 		Sessions: 4, Open: 1, Ends: ends, Modes: []api.ModeEnds{{Mode: "bilateral/1", Ends: ends}},
-		Turns: []api.TurnCount{{Turns: 0, Sessions: 2}, {Turns: 2, Sessions: 1}, {Turns: 5, Sessions: 1}},
-		Terms: []api.Frequency{{Name: "days", Count: 1}, {Name: "price", Count: 1}}, Asked: []api.Frequency{{Name: "terms.days", Count: 1}},
+		Types:      []api.TypeEnds{{Type: "x", Ends: api.Ends{Agreed: 1, Rejected: 1}}},
+		Scenarios:  []api.ScenarioEnds{{Scenario: "personal and personal", Ends: ends, Turns: []api.TurnCount{{Turns: 0, Sessions: 2}, {Turns: 2, Sessions: 1}, {Turns: 5, Sessions: 1}}}},
+		Objections: []api.Frequency{{Name: "budget", Count: 2}, {Name: "fits", Count: 1}},
+		Turns:      []api.TurnCount{{Turns: 0, Sessions: 2}, {Turns: 2, Sessions: 1}, {Turns: 5, Sessions: 1}},
+		Terms:      []api.Frequency{{Name: "days", Count: 1}, {Name: "price", Count: 1}}, Asked: []api.Frequency{{Name: "terms.days", Count: 1}},
 		Rejects:  []api.Frequency{{Name: "budget_exceeded", Count: 1}, {Name: "capacity_unavailable", Count: 1}},
 		Complete: true, Read: 4, Of: 4,
 	}

@@ -45,6 +45,9 @@ type Digest struct {
 	Countered   []string // top-level terms that a COUNTER changed, once for each
 	Rejects     []string // codes
 	Asked       []string // fields
+	Type        string   // of the first offer
+	Scenario    string   // by the kinds of two principals
+	Objections  []string // words of the reasons of COUNTER, REJECT and CLARIFY
 	Escalations []Escalation
 }
 
@@ -76,6 +79,7 @@ type entry struct {
 		Joined     []struct {
 			Agent     performatives.Agent `json:"agentId"`
 			Authority string              `json:"authority"`
+			Kind      string              `json:"kind"`
 		} `json:"joined"`
 		Receipt struct {
 			At    time.Time `json:"acceptedAt"`
@@ -95,7 +99,10 @@ type body struct {
 	Questions []struct {
 		Field string `json:"field"`
 	} `json:"questions"`
-	Data jsontext.Value `json:"data"`
+	Data       jsontext.Value `json:"data"`
+	Assessment struct {
+		Reasoning string `json:"reasoning"`
+	} `json:"assessment"`
 }
 
 // Read makes the digest of a session that is over.
@@ -143,6 +150,7 @@ func (r *reader) add(e entry) {
 	invitation := r.last.Integrity.Receipt.State == "INVITED"
 	switch e.Act {
 	case "PROPOSE":
+		d.Type = cmp.Or(d.Type, clip(b.Type))
 		r.offers[b.Proposal] = offer{b.Terms, e.Message, side}
 	case "COUNTER":
 		if !invitation {
@@ -179,6 +187,10 @@ func (r *reader) add(e entry) {
 	if turnActs[e.Act] && !invitation {
 		d.Turns++
 	}
+	switch e.Act {
+	case "COUNTER", "REJECT", "CLARIFY":
+		d.Objections = keep(d.Objections, themes(cmp.Or(b.Assessment.Reasoning, b.Reason))...)
+	}
 	r.last, d.Last = e, at
 }
 
@@ -200,11 +212,14 @@ func (r *reader) invited(e entry) {
 	}
 	d := r.digest
 	d.Mode, d.Began, d.Last = cmp.Or(clip(terms.Mode), "asp/1"), e.Integrity.Receipt.At, e.Integrity.Receipt.At
+	var kinds []string
 	for _, m := range e.Integrity.Joined {
 		if m.Authority == performatives.AuthorityPrincipal {
 			d.Principals = append(d.Principals, unique.Make(m.Agent).Value())
+			kinds = append(kinds, m.Kind)
 		}
 	}
+	d.Scenario = scenarioOf(kinds)
 }
 
 // decided notes a human's ruling.

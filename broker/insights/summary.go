@@ -21,6 +21,9 @@ type Summary struct {
 	modes                   map[string]*api.Ends
 	agents                  map[performatives.Agent]*api.AgentEnds
 	turns                   map[int]int
+	types                   map[string]*api.TypeEnds
+	scenarios               map[string]*scenario
+	objections              map[string]int
 	terms, rejects, asked   map[string]int
 	agreements, escalations []time.Duration
 }
@@ -30,6 +33,7 @@ type Summary struct {
 func New(since, until time.Time, mode string, with []performatives.Agent, ours func(performatives.Organisation) bool) *Summary {
 	s := &Summary{
 		since: since, until: until, mode: mode, ours: ours,
+		types: map[string]*api.TypeEnds{}, scenarios: map[string]*scenario{}, objections: map[string]int{},
 		modes: map[string]*api.Ends{}, agents: map[performatives.Agent]*api.AgentEnds{}, turns: map[int]int{}, terms: map[string]int{}, rejects: map[string]int{}, asked: map[string]int{},
 	}
 	for _, a := range with {
@@ -61,7 +65,7 @@ func (s *Summary) Add(d *Digest, participants []performatives.Agent) {
 	if s.modes[d.Mode] == nil {
 		s.modes[d.Mode] = &api.Ends{}
 	}
-	counts := []*api.Ends{&s.reply.Ends, s.modes[d.Mode]}
+	counts := append(s.kinds(d), &s.reply.Ends, s.modes[d.Mode])
 	for _, a := range participants {
 		if of := s.agents[a]; of != nil {
 			counts = append(counts, &of.Ends)
@@ -84,7 +88,7 @@ func (s *Summary) Add(d *Digest, participants []performatives.Agent) {
 	if d.End == Agreed {
 		s.agreements = append(s.agreements, d.Agreed.Sub(d.Began))
 	}
-	for counts, names := range map[*map[string]int][]string{&s.terms: d.Countered, &s.rejects: d.Rejects, &s.asked: d.Asked} {
+	for counts, names := range map[*map[string]int][]string{&s.objections: d.Objections, &s.terms: d.Countered, &s.rejects: d.Rejects, &s.asked: d.Asked} {
 		for _, name := range names {
 			(*counts)[name]++
 		}
@@ -94,6 +98,53 @@ func (s *Summary) Add(d *Digest, participants []performatives.Agent) {
 			s.escalated(e)
 		}
 	}
+}
+
+// A scenario is what is counted of sessions between agents of some kinds.
+type scenario struct {
+	api.Ends
+	turns map[int]int
+}
+
+// kinds are the counts of the digest's type of match and of its scenario.
+func (s *Summary) kinds(d *Digest) (counts []*api.Ends) {
+	if d.Type != "" {
+		if s.types[d.Type] == nil {
+			s.types[d.Type] = &api.TypeEnds{Type: d.Type}
+		}
+		counts = append(counts, &s.types[d.Type].Ends)
+	}
+	if d.Scenario != "" {
+		if s.scenarios[d.Scenario] == nil {
+			s.scenarios[d.Scenario] = &scenario{turns: map[int]int{}}
+		}
+		s.scenarios[d.Scenario].turns[d.Turns]++
+		counts = append(counts, &s.scenarios[d.Scenario].Ends)
+	}
+	return counts
+}
+
+// byKind are the types of matches that came most often, and the scenarios.
+func (s *Summary) byKind() (types []api.TypeEnds, scenarios []api.ScenarioEnds) {
+	types, scenarios = []api.TypeEnds{}, []api.ScenarioEnds{}
+	for _, name := range slices.Sorted(maps.Keys(s.types)) {
+		types = append(types, *s.types[name])
+	}
+	all := func(e api.Ends) int { return e.Agreed + e.Rejected + e.Stalled + e.Failed }
+	slices.SortStableFunc(types, func(a, b api.TypeEnds) int { return cmp.Compare(all(b.Ends), all(a.Ends)) })
+	for _, name := range slices.Sorted(maps.Keys(s.scenarios)) {
+		of := s.scenarios[name]
+		scenarios = append(scenarios, api.ScenarioEnds{Scenario: name, Ends: of.Ends, Turns: distribution(of.turns)})
+	}
+	return types[:min(len(types), most)], scenarios
+}
+
+func distribution(turns map[int]int) []api.TurnCount {
+	all := []api.TurnCount{}
+	for _, n := range slices.Sorted(maps.Keys(turns)) {
+		all = append(all, api.TurnCount{Turns: n, Sessions: turns[n]})
+	}
+	return all
 }
 
 func (s *Summary) escalated(e Escalation) {
@@ -121,15 +172,14 @@ const most = 20
 func (s *Summary) Insights() api.Insights {
 	r := s.reply
 	r.Since, r.Until = api.Timestamp(s.since), api.Timestamp(s.until)
-	r.Modes, r.Turns = []api.ModeEnds{}, []api.TurnCount{}
+	r.Modes, r.Turns = []api.ModeEnds{}, distribution(s.turns)
+	r.Types, r.Scenarios = s.byKind()
+	r.Objections = frequent(s.objections)
 	for _, mode := range slices.Sorted(maps.Keys(s.modes)) {
 		r.Modes = append(r.Modes, api.ModeEnds{Mode: mode, Ends: *s.modes[mode]})
 	}
 	for _, a := range slices.Sorted(maps.Keys(s.agents)) {
 		r.Agents = append(r.Agents, *s.agents[a])
-	}
-	for _, n := range slices.Sorted(maps.Keys(s.turns)) {
-		r.Turns = append(r.Turns, api.TurnCount{Turns: n, Sessions: s.turns[n]})
 	}
 	r.Terms, r.Rejects, r.Asked = frequent(s.terms), frequent(s.rejects), frequent(s.asked)
 	r.Agreed, r.Escalated.Time = times(s.agreements), times(s.escalations)

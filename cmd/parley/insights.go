@@ -76,6 +76,12 @@ func insightsText(f api.Insights, digest bool) string {
 	for _, m := range f.Modes {
 		fmt.Fprintf(&b, "  %-14s %d agreed, %d rejected, %d stalled, %d failed\n", render.Clean(m.Mode), m.Agreed, m.Rejected, m.Stalled, m.Failed)
 	}
+	for _, t := range f.Types {
+		fmt.Fprintf(&b, "Of %s: %d accepted, %d rejected, %d stalled.\n", render.Clean(t.Type), t.Agreed, t.Rejected, t.Stalled)
+	}
+	for _, s := range f.Scenarios {
+		fmt.Fprintf(&b, "Between %s: %d accepted, %d rejected, %d stalled.\n", render.Clean(s.Scenario), s.Agreed, s.Rejected, s.Stalled)
+	}
 	if f.Agreed.Count > 0 {
 		fmt.Fprintf(&b, "Agreement took %s in the median, and at most %s in nine of ten.\n", took(f.Agreed.Median), took(f.Agreed.P90))
 	}
@@ -88,7 +94,7 @@ func insightsText(f api.Insights, digest bool) string {
 	for _, list := range []struct {
 		title string
 		names []api.Frequency
-	}{{"Most countered", f.Terms}, {"Rejected for", f.Rejects}, {"Asked about", f.Asked}} {
+	}{{"Most countered", f.Terms}, {"Rejected for", f.Rejects}, {"Asked about", f.Asked}, {"Common objections", f.Objections}} {
 		if len(list.names) == 0 {
 			continue
 		}
