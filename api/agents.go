@@ -17,8 +17,8 @@ func StandbyOf(o performatives.Organisation) performatives.Agent {
 	return performatives.Agent("agent://" + string(o) + "/standby")
 }
 
-// A Card is what a principal says of itself. The fields under "registry" are
-// the registry's and ignored in what a principal sends.
+// A Card is what a principal says of itself. The fields under "registry" are the
+// registry's: what a principal sends of them is what they are, or refused.
 type Card struct {
 	Agent               performatives.Agent `json:"agentId"`
 	Name                string              `json:"name,omitzero"`
@@ -42,11 +42,53 @@ type Card struct {
 	A2A                 bool                `json:"a2a,omitzero"`         // of a hosted agent: clients of A2A reach it at /a2a/<token>/
 	MACP                bool                `json:"macp,omitzero"`        // of a hosted agent: it has accepted MACP's invitations in advance
 	MACPSender          string              `json:"macp_sender,omitzero"` // its name in MACP, by default its URI
+	Extra               Extra               `json:"extra,omitzero"`       // members that no version of the card defines, by name
 
 	DomainVerified bool     `json:"domainVerified,omitzero"` // the registry's: the domain of the URI vouches for the key
 	Registry       Registry `json:"registry,omitzero"`
 
 	Truncated bool `json:"truncated,omitzero"` // in a list: long values are cut; agent.get has them
+}
+
+// Extra has the members of a card that parley does not know. Nothing is decided by them.
+type Extra map[string]jsontext.Value
+
+// UnmarshalJSONFrom reads a card. Members that it does not know become extra, those of
+// registry as well, under "registry".
+func (c *Card) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	type plain Card
+	read := struct {
+		plain
+		Registry struct {
+			Registry
+			Unknown Extra `json:",embed"`
+		} `json:"registry"`
+		Unknown Extra `json:",embed"`
+	}{}
+	if err := json.UnmarshalDecode(d, &read); err != nil {
+		return err
+	}
+	*c = Card(read.plain)
+	c.Registry = read.Registry.Registry
+	if len(read.Registry.Unknown) > 0 {
+		unknown, err := json.Marshal(read.Registry.Unknown, json.Deterministic(true))
+		if err != nil {
+			return err
+		}
+		read.Unknown = with(read.Unknown, "registry", unknown)
+	}
+	for name, value := range read.Unknown {
+		c.Extra = with(c.Extra, name, value)
+	}
+	return nil
+}
+
+func with(e Extra, name string, value jsontext.Value) Extra {
+	if e == nil {
+		e = Extra{}
+	}
+	e[name] = value
+	return e
 }
 
 // Registry is what the registry holds of a principal, and no card can claim.

@@ -94,6 +94,9 @@ func (r *Registry) AgentRegister(ctx context.Context, c api.Caller, q api.Regist
 			*card = r.newcomer(c.Agent)
 		}
 		old := *card
+		if err := claims(*q.Card, old); err != nil {
+			return err
+		}
 		*card = *q.Card
 		card.Agent, card.Registry = c.Agent, old.Registry
 		card.Key = cmp.Or(card.Key, old.Key)
@@ -215,6 +218,9 @@ func (r *Registry) check(c *api.Card) error {
 		return err
 	}
 	if err := checkSkills(c); err != nil {
+		return err
+	}
+	if err := checkExtra(c.Extra); err != nil {
 		return err
 	}
 	if faults := schemas.ValidateCCC(c.CCC); len(faults) > 0 {

@@ -40,7 +40,15 @@ func TestDomainVerified(t *testing.T) {
 		return c
 	}
 	owner, another := as(agent), as(other)
-	_, err := owner.Register(t.Context(), api.Card{Key: keys[0], DomainVerified: true, Registry: api.Registry{Domain: &api.DomainProof{Key: keys[0]}}})
+	for _, claim := range []api.Card{
+		{Key: keys[0], DomainVerified: true},
+		{Key: keys[0], Registry: api.Registry{Domain: &api.DomainProof{Key: keys[0]}}},
+	} {
+		if _, err := owner.Register(t.Context(), claim); !errors.Is(err, client.Refused(session.SchemaInvalid)) {
+			t.Errorf("a card that claims its domain's word: %v", err)
+		}
+	}
+	_, err := owner.Register(t.Context(), api.Card{Key: keys[0]})
 	testkit.Must(t, err)
 	_, err = another.Register(t.Context(), api.Card{})
 	testkit.Must(t, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -158,8 +159,13 @@ func (r *registration) fromFile(cmd *cobra.Command) error {
 	}
 	flags := r.card
 	r.card = api.Card{}
-	if err := json.Unmarshal(data, &r.card, json.RejectUnknownMembers(true)); err != nil {
+	if err := json.Unmarshal(data, &r.card); err != nil {
 		return fmt.Errorf("%s is not a card: %w", r.file, err)
+	}
+	said := r.card.Registry
+	said.RegisteredAt, said.UpdatedAt = "", "" // of a card that agent show printed
+	if !reflect.ValueOf(said).IsZero() || r.card.DomainVerified {
+		return fmt.Errorf("%s: registry and domainVerified are the registry's; say what you vouch for by flags, such as --trust", r.file)
 	}
 	r.card.Registry = flags.Registry
 	for name, put := range map[string]func(){
