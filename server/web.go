@@ -74,9 +74,10 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	forAssistants := *s.Broker.Service
 	forAssistants.Tokens = s.admits(o.OIDC)
 	assistants := local(mcpgateway.ServeHTTP(mcpgateway.HTTPOptions{
-		Service: &forAssistants, Resource: o.OIDC.Audience, Issuer: o.OIDC.Issuer, Origins: o.HTTPOrigins,
+		Service: &forAssistants, Resource: o.OIDC.Audience, URL: o.HTTPURL, Issuer: o.OIDC.Issuer, Origins: o.HTTPOrigins,
 	}))
-	for _, path := range []string{mcpgateway.Path, mcpgateway.MetadataPath, mcpgateway.MetadataPath + mcpgateway.Path} {
+	mux.Handle(mcpgateway.TokenPath, public.limit(assistants))
+	for _, path := range []string{mcpgateway.Path, mcpgateway.MetadataPath, mcpgateway.MetadataPath + mcpgateway.Path, mcpgateway.IssuerPath} {
 		mux.Handle(path, assistants)
 	}
 	mux.Handle(bindugateway.Base, bindugateway.New(s.bindu(o, public, searches)))

@@ -8,14 +8,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"github.com/parley-asp/parley/broker/custody"
 	"github.com/parley-asp/parley/gateway"
@@ -27,6 +26,8 @@ import (
 const (
 	Path         = "/mcp"
 	MetadataPath = "/.well-known/oauth-protected-resource"
+	IssuerPath   = "/.well-known/oauth-authorization-server"
+	TokenPath    = "/oauth/token"
 )
 
 // HTTPOptions say what is served over streamable HTTP, and to whom.
@@ -35,11 +36,12 @@ type HTTPOptions struct {
 	// Resource is the URL that clients know the gateway by, which an issuer's tokens are for; ""
 	// is made of the request's Host.
 	Resource string
+	URL      string   // at which others reach the installation; "" is that of each request
 	Issuer   string   // of tokens besides the broker's own; "" is none
 	Origins  []string // of other sites whose pages may call
 }
 
-// ServeHTTP is a handler of Path and MetadataPath. Every request stands for itself, in every
+// ServeHTTP is a handler of the paths above. Every request stands for itself, in every
 // revision of MCP, so it needs no session and any broker may serve the next one.
 func ServeHTTP(o HTTPOptions) http.Handler {
 	return Serve(o, New(Options{Caller: Admitted, Log: o.Service.Log}), false)
@@ -51,13 +53,23 @@ func Serve(o HTTPOptions, server *mcp.Server, stateful bool) http.Handler {
 	h := &handler{o: o}
 	h.mcp = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
 		Stateless: !stateful, JSONResponse: !stateful, PropagateRequestCancellation: true,
-		DisableLocalhostProtection: true, // the bearer token protects, and under --dev the server in front of this
+		DisableLocalhostProtection: true, // foreign does that, and knows the installation's own names
 	})
 	mux := http.NewServeMux()
 	mux.HandleFunc(Path, h.serve)
 	mux.HandleFunc(MetadataPath, h.metadata)
 	mux.HandleFunc(MetadataPath+Path, h.metadata)
-	return mux
+	if o.Issuer == "" {
+		mux.HandleFunc("GET "+IssuerPath, h.issuer)
+		mux.HandleFunc("POST "+TokenPath, h.token)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if h.foreign(r) {
+			http.Error(w, "this is no name of the installation (--http-url sets the one by which others reach it)", http.StatusForbidden)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
 
 type handler struct {
@@ -221,47 +233,18 @@ func (h *handler) resource(r *http.Request) string {
 	if h.o.Resource != "" {
 		return h.o.Resource
 	}
-	scheme := "http"
-	if r.TLS != nil {
-		scheme = "https"
-	}
-	return scheme + "://" + r.Host + Path
+	return h.base(r) + Path
 }
 
-// crossOrigin refuses pages of other sites, but for those of listed origins.
-func (h *handler) crossOrigin(w http.ResponseWriter, r *http.Request) (answered bool) {
-	origin := r.Header.Get("Origin")
-	if origin == "" {
-		return false
+// base is the URL of the installation, as the client calls it.
+func (h *handler) base(r *http.Request) string {
+	switch {
+	case h.o.URL != "":
+		return strings.TrimSuffix(h.o.URL, "/")
+	case r.TLS != nil:
+		return "https://" + r.Host
 	}
-	w.Header().Add("Vary", "Origin")
-	if at, err := url.Parse(origin); err == nil && at.Host == r.Host {
-		return false
-	}
-	if !slices.Contains(h.o.Origins, origin) {
-		http.Error(w, "pages of this origin may not call (--http-origins lists those that may)", http.StatusForbidden)
-		return true
-	}
-	header := w.Header()
-	header.Set("Access-Control-Allow-Origin", origin)
-	header.Set("Access-Control-Expose-Headers", "WWW-Authenticate, Mcp-Session-Id, Retry-After")
-	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
-		return false
-	}
-	header.Set("Access-Control-Allow-Methods", "POST, GET, DELETE")
-	header.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Accept, Mcp-Protocol-Version, Mcp-Session-Id, Mcp-Method, Mcp-Name, Last-Event-ID")
-	header.Set("Access-Control-Max-Age", "600")
-	w.WriteHeader(http.StatusNoContent)
-	return true
-}
-
-// metadata says who issues tokens for the gateway (RFC 9728).
-func (h *handler) metadata(w http.ResponseWriter, r *http.Request) {
-	m := &oauthex.ProtectedResourceMetadata{Resource: h.resource(r), ResourceName: "parley", BearerMethodsSupported: []string{"header"}}
-	if h.o.Issuer != "" {
-		m.AuthorizationServers = []string{h.o.Issuer}
-	}
-	auth.ProtectedResourceMetadataHandler(m).ServeHTTP(w, r)
+	return "http://" + r.Host
 }
 
 // errGone ends the calls of a client that is gone.

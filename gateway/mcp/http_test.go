@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -40,7 +41,11 @@ func (b waitingBroker) CallAs(ctx context.Context, _ performatives.Agent, _ stri
 
 // handler serves a broker for one token, "good".
 func handler(b waitingBroker, expires time.Time, removed <-chan struct{}) http.Handler {
-	return mcpgateway.ServeHTTP(mcpgateway.HTTPOptions{
+	return mcpgateway.ServeHTTP(options(b, expires, removed))
+}
+
+func options(b waitingBroker, expires time.Time, removed <-chan struct{}) mcpgateway.HTTPOptions {
+	return mcpgateway.HTTPOptions{
 		Origins: []string{"https://acme.com"}, Issuer: "https://login.acme.com",
 		Service: &gateway.Service{Log: zap.NewNop(), CallAs: b.CallAs, Tokens: func(_ context.Context, bearer string) (custody.Pass, error) {
 			if bearer != "good" {
@@ -48,7 +53,7 @@ func handler(b waitingBroker, expires time.Time, removed <-chan struct{}) http.H
 			}
 			return custody.Pass{Agent: buyer, Worker: "w", Expires: expires, Removed: removed}, nil
 		}},
-	})
+	}
 }
 
 func serves(t *testing.T, b waitingBroker, removed <-chan struct{}) *httptest.Server {
@@ -188,6 +193,137 @@ func TestBadRequests(t *testing.T) {
 	}
 	if err := json.NewDecoder(reply.Body).Decode(&metadata); err != nil || metadata.Resource != s.URL+"/mcp" || len(metadata.Servers) != 1 {
 		t.Errorf("the metadata is %+v, %v", metadata, err)
+	}
+}
+
+// An argument outside of its schema's range is refused by name, on each side of the range; the
+// schema that clients read says the range.
+func TestArgumentsOutOfRange(t *testing.T) {
+	t.Parallel()
+	s := serves(t, waitingBroker{}, nil)
+	for _, c := range []struct{ tool, arguments, says string }{
+		{"wait_for_turn", `{"seconds":51}`, "/seconds: is from 0 to 50"},
+		{"wait_for_turn", `{"seconds":-1}`, "/seconds: is from 0 to 50"},
+		{"wait_for_turn", `{"seconds":1.5}`, "/seconds: is a whole number"},
+		{"get_transcript", `{"sessionId":"s","limit":0}`, "/limit: is from 1 to 200"},
+		{"get_transcript", `{"sessionId":"s","limit":201}`, "/limit: is from 1 to 200"},
+		{"get_transcript", `{"sessionId":"s","since":-1}`, "/since: is from 0 to 9007199254740991"},
+		{"find_agents", `{"limit":101}`, "/limit: is from 1 to 100"},
+		{"find_agents", `{"minTrust":100.5}`, "/minTrust: is from 0 to 100"},
+		{"list_negotiations", `{"limit":1e9}`, "/limit: is from 1 to 100"},
+		{"list_negotiations", `{"status":"open"}`, "status is one of active, waiting_for_agent, completed, all"},
+	} {
+		call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + c.tool + `","arguments":` + c.arguments + `}}`
+		if status, _, answer := post(t.Context(), t, s.URL+"/mcp", call); status != http.StatusOK || !strings.Contains(answer, c.says) {
+			t.Errorf("%s %s is answered %d %.300s", c.tool, c.arguments, status, answer)
+		}
+	}
+}
+
+// A page of another site whose name was made to lead here (DNS rebinding) is refused by its
+// Host, whatever its Origin; names that the operator configured, and the machine's own, are not.
+func TestForeignHosts(t *testing.T) {
+	t.Parallel()
+	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+	loopback, lan := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 7), Port: 8080}
+	for _, c := range []struct {
+		at           *net.TCPAddr
+		url          string // configured
+		host, origin string
+		status       int
+	}{
+		{loopback, "", "127.0.0.1:8080", "", http.StatusOK},
+		{loopback, "", "localhost:8080", "http://localhost:8080", http.StatusOK},
+		{loopback, "", "[::1]:8080", "", http.StatusOK},
+		{loopback, "", "evil.example", "", http.StatusForbidden},
+		{loopback, "", "evil.example:8080", "http://evil.example:8080", http.StatusForbidden},
+		{loopback, "", "localhost.evil.example", "", http.StatusForbidden},
+		{loopback, "", "0.0.0.0:8080", "", http.StatusForbidden},
+		{loopback, "", "127.0.0.1:8080", "http://evil.example", http.StatusForbidden},
+		{loopback, "", "127.0.0.1:8080", "null", http.StatusForbidden},
+		{loopback, "https://parley.acme.com", "parley.acme.com", "", http.StatusOK}, // a proxy on this machine
+		{loopback, "https://parley.acme.com", "evil.example", "", http.StatusForbidden},
+		{lan, "", "10.0.0.7:8080", "", http.StatusOK},
+		{lan, "", "parley:8080", "", http.StatusOK}, // a program that uses a name which nobody configured
+		{lan, "", "evil.example", "http://evil.example", http.StatusForbidden},
+		{lan, "https://parley.acme.com", "parley.acme.com", "https://parley.acme.com", http.StatusOK},
+		{lan, "https://parley.acme.com", "evil.example", "", http.StatusForbidden},
+	} {
+		o := options(waitingBroker{}, time.Time{}, nil)
+		o.URL = c.url
+		for path, body := range map[string]string{"/mcp": list, "/.well-known/oauth-protected-resource": ""} {
+			method := http.MethodPost
+			if body == "" {
+				method = http.MethodGet
+			}
+			r := httptest.NewRequestWithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, c.at), method, path, strings.NewReader(body))
+			authorize(r.Header)
+			r.Host = c.host
+			if c.origin != "" {
+				r.Header.Set("Origin", c.origin)
+			}
+			answer := httptest.NewRecorder()
+			mcpgateway.ServeHTTP(o).ServeHTTP(answer, r)
+			crossOnly := c.origin != "" && c.host == "127.0.0.1:8080" // metadata is public to any page
+			if want := c.status; answer.Code != want && !(crossOnly && body == "") {
+				t.Errorf("%s at %s with Host %q and Origin %q is answered %d, want %d", path, c.at, c.host, c.origin, answer.Code, want)
+			}
+		}
+	}
+}
+
+// Without an issuer the metadata names the installation, which answers a token by that token.
+func TestOwnIssuer(t *testing.T) {
+	t.Parallel()
+	o := options(waitingBroker{}, time.Now().Add(time.Hour), nil)
+	o.Issuer = ""
+	s := httptest.NewServer(mcpgateway.ServeHTTP(o))
+	t.Cleanup(s.Close)
+	get := func(path string, into any) {
+		t.Helper()
+		reply, err := http.Get(s.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer reply.Body.Close()
+		if err := json.NewDecoder(reply.Body).Decode(into); err != nil || reply.StatusCode != http.StatusOK {
+			t.Errorf("%s is answered %d, %v", path, reply.StatusCode, err)
+		}
+	}
+	var resource struct {
+		Resource string   `json:"resource"`
+		Servers  []string `json:"authorization_servers"`
+		Methods  []string `json:"bearer_methods_supported"`
+	}
+	get("/.well-known/oauth-protected-resource/mcp", &resource)
+	if resource.Resource != s.URL+"/mcp" || !slices.Equal(resource.Servers, []string{s.URL}) || !slices.Equal(resource.Methods, []string{"header"}) {
+		t.Errorf("the metadata is %+v", resource)
+	}
+	var issuer struct {
+		Issuer string   `json:"issuer"`
+		Token  string   `json:"token_endpoint"`
+		Grants []string `json:"grant_types_supported"`
+	}
+	get("/.well-known/oauth-authorization-server", &issuer)
+	if issuer.Issuer != s.URL || issuer.Token != s.URL+"/oauth/token" || !slices.Equal(issuer.Grants, []string{"client_credentials"}) {
+		t.Errorf("the issuer is %+v", issuer)
+	}
+	for form, want := range map[string]string{
+		"grant_type=client_credentials&client_id=w&client_secret=good":     `"access_token":"good","expires_in":3`,
+		"grant_type=client_credentials&client_id=other&client_secret=good": "invalid_client",
+		"grant_type=client_credentials&client_id=w&client_secret=bad":      "invalid_client",
+		"grant_type=client_credentials":                                    "invalid_client",
+		"grant_type=password&username=w&password=good":                     "unsupported_grant_type",
+		"grant_type=" + strings.Repeat("x", 10_000):                        "invalid_request",
+	} {
+		reply, err := http.Post(issuer.Token, "application/x-www-form-urlencoded", strings.NewReader(form))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer reply.Body.Close()
+		if data, err := io.ReadAll(reply.Body); err != nil || !strings.Contains(string(data), want) {
+			t.Errorf("%.80s is answered %d %s, %v", form, reply.StatusCode, data, err)
+		}
 	}
 }
 

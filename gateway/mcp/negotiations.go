@@ -118,7 +118,6 @@ func (c *call) list(ctx context.Context, args jsontext.Value) (result, error) {
 	default:
 		return result{}, session.Refuse(session.MalformedEnvelope, "status is one of active, waiting_for_agent, completed, all")
 	}
-	q.Limit = min(max(q.Limit, 1), maxListed)
 	rows := []row{}
 	for looked := 0; looked < maxLooked; {
 		page, err := ask(ctx, c, api.SessionList, filter)

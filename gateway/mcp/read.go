@@ -77,7 +77,7 @@ func (c *call) transcript(ctx context.Context, args jsontext.Value) (result, err
 	if err := read(args, &q); err != nil {
 		return result{}, err
 	}
-	page, err := ask(ctx, c, api.SessionMessages, api.ListMessages{Session: q.Session, Since: q.Since, Limit: min(max(q.Limit, 1), maxEntries)})
+	page, err := ask(ctx, c, api.SessionMessages, api.ListMessages{Session: q.Session, Since: q.Since, Limit: q.Limit})
 	if err != nil {
 		return result{}, err
 	}
@@ -109,6 +109,9 @@ var verifyOutput = properties(object{
 
 const maxFaults = 20
 
+// maxVerified are the entries of a session that one call verifies.
+const maxVerified = 10_000
+
 // verify verifies a transcript as far as it goes now.
 func (c *call) verify(ctx context.Context, args jsontext.Value) (result, error) {
 	var q api.SessionRef
@@ -130,6 +133,9 @@ func (c *call) verify(ctx context.Context, args jsontext.Value) (result, error) 
 		page, err := ask(ctx, c, api.SessionMessages, api.ListMessages{Session: q.Session, Since: since, Limit: api.MaxPage})
 		if err != nil {
 			return result{}, err
+		}
+		if count+len(page.Messages) > maxVerified {
+			return result{}, session.Refuse(session.TooLarge, "the session has more than %d entries; 'parley session verify' verifies it", maxVerified)
 		}
 		for _, raw := range page.Messages {
 			faults = append(faults, v.Add(raw)...)
@@ -196,7 +202,6 @@ func (c *call) findAgents(ctx context.Context, args jsontext.Value) (result, err
 		return result{}, err
 	}
 	found := []agent{}
-	q.Limit = min(max(q.Limit, 1), 100)
 	if q.Task != "" {
 		if q.Query != "" || q.Organization != "" {
 			return result{}, session.Refuse(session.MalformedEnvelope, "query and organization do not go with task")

@@ -3,8 +3,11 @@ package mcpgateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -163,8 +166,13 @@ func (t tool) arguments(raw []byte) (jsontext.Value, error) {
 	}
 	known, _ := t.input["properties"].(object)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if _, is := known[name]; !is {
-			return nil, unreadable(&act.Malformed{Path: "/" + name[:min(len(name), act.MaxID)], Why: "is not taken here; there is " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")})
+		path := "/" + name[:min(len(name), act.MaxID)]
+		schema, is := known[name].(object)
+		if !is {
+			return nil, unreadable(&act.Malformed{Path: path, Why: "is not taken here; there is " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")})
+		}
+		if why := outside(schema, given[name]); why != "" {
+			return nil, unreadable(&act.Malformed{Path: path, Why: why})
 		}
 	}
 	required, _ := t.input["required"].([]string)
@@ -174,6 +182,23 @@ func (t tool) arguments(raw []byte) (jsontext.Value, error) {
 		}
 	}
 	return value, nil
+}
+
+// outside says how a number is outside of the range of its schema; "" is not at all. The tools
+// look at types and at values that are listed.
+func outside(schema object, argument jsontext.Value) string {
+	least, bounded := schema["minimum"].(int)
+	most, both := schema["maximum"].(int)
+	n, err := strconv.ParseFloat(string(argument), 64)
+	switch {
+	case err != nil || !bounded || !both:
+		return ""
+	case n < float64(least) || n > float64(most):
+		return fmt.Sprintf("is from %d to %d", least, most)
+	case schema["type"] == "integer" && n != math.Trunc(n):
+		return "is a whole number"
+	}
+	return ""
 }
 
 // read decodes arguments.

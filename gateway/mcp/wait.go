@@ -82,7 +82,7 @@ func (c *call) wait(ctx context.Context, args jsontext.Value) (result, error) {
 	}
 	left := longest
 	if q.Seconds != nil {
-		left = time.Duration(min(max(0, *q.Seconds), longest.Seconds()) * float64(time.Second))
+		left = time.Duration(*q.Seconds * float64(time.Second))
 	}
 	until := time.Now().Add(left)
 	for {
