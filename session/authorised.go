@@ -98,7 +98,7 @@ func (t *Command) withinGrant() error {
 // them agree to, unless a human has said how much it may be. What names no amount is not above it.
 func (t *Command) withinCard() error {
 	agrees := acts[t.Act].agrees
-	if agrees == nil || t.about != nil || t.Phase < Introduced || t.Before(3) {
+	if agrees == nil || t.about != nil || t.Phase < Introduced || t.Before(3) || t.draft != nil && t.draft.free {
 		return nil
 	}
 	ruled, _ := t.bounds.Get(t.Side)

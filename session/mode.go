@@ -59,6 +59,8 @@ type Mode struct {
 	Ended func(*Command, Deadline)
 	// Turn is the turn that waits for a side; nil asks the offers.
 	Turn func(s *State, side performatives.Agent, at time.Time) (Turn, bool)
+	// Needs are members that an act needs here besides those of its schema, with a sample of each.
+	Needs func(s *State, act performatives.Performative, reference string) map[string]any
 	// View is what the mode adds to the view of a session: a struct of JSON
 	// members that the view does not have. Nil adds nothing.
 	View func(s *State, at time.Time) any

@@ -242,7 +242,7 @@ func (t *Command) deny(item *escalation.Item) {
 func (t *Command) withinRuling() error {
 	bound, some := t.bounds.Get(t.Side)
 	agrees := acts[t.Act].agrees
-	if !some || t.about != nil || agrees == nil {
+	if !some || t.about != nil || agrees == nil || t.draft != nil && t.draft.free {
 		return nil
 	}
 	pledge, limited := agrees(t, bound)

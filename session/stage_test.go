@@ -164,7 +164,10 @@ func (s *stage) submit(envelope []byte) (performatives.MessageID, error) {
 	s.deadlines()
 	before := s.view()
 	event := s.event(m)
+	moves := s.moves(m)
 	next, err := session.Step(s.state, event)
+	s.keepsTo(moves, m, err)
+	s.fits(moves)
 	s.shadow(event, next, err)
 	if view := s.view(); view != before {
 		s.t.Errorf("%s of %s changed the state that it was judged by:\n%s", m.Performative, m.Sender, cmp.Diff(before, view))

@@ -112,6 +112,7 @@ type Command struct {
 	granted    *delegation.Grant // what a DELEGATE grants
 	phase      Phase             // where a mode carries the session; Idle is nowhere
 	before     []performatives.Agent
+	draft      *draft // nil of an act that is sent
 }
 
 func newTurn(s State, e Event) *Command {

@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/delegation"
 	asp "github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -27,6 +28,16 @@ func assessed(t *session.Command) error {
 		return session.RefuseSchema(a.faults...)
 	}
 	return nil
+}
+
+// needsAssessment: every turn but an answer carries one.
+func needsAssessment(s *session.State, act asp.Performative, reference string) map[string]any {
+	_, ofDelegation := s.Grant(delegation.ID(reference))
+	if turn := act == asp.Propose || act == asp.Counter || act == asp.Clarify || act == asp.Accept || act == asp.Reject; !turn || ofDelegation || s.Phase == session.Invited {
+		return nil
+	}
+	roles := map[string]string{"ownUser": "peer", "otherUser": "peer"}
+	return map[string]any{"assessment": map[string]any{"reasoning": "…", "suggestedRoles": roles}}
 }
 
 // readAssessment reads {reasoning, suggestedRoles {ownUser, otherUser}}, and

@@ -25,6 +25,7 @@ var Bilateral = &session.Mode{
 	Deadlines: bilateralDeadlines,
 	Ended:     endedByClock,
 	Turn:      turnOf,
+	Needs:     needsAssessment,
 	View:      viewBilateral,
 }
 

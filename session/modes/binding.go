@@ -1,6 +1,7 @@
 package modes
 
 import (
+	"encoding/base64"
 	"maps"
 	"slices"
 	"time"
@@ -28,6 +29,7 @@ var Binding = &session.Mode{
 	After:     afterBinding,
 	Deadlines: bindingDeadlines,
 	Ended:     func(t *session.Command, _ session.Deadline) { t.Own = bound(&t.State).over(statusExpired) },
+	Needs:     needsBinding,
 	View:      viewBinding,
 }
 
@@ -168,6 +170,27 @@ func bindingComplete(t *session.Command) error {
 	return nil
 }
 
+// needsBinding: an offer carries what its agreement needs, and who accepts signs it too.
+func needsBinding(s *session.State, act asp.Performative, reference string) map[string]any {
+	o, _ := s.Offer(reference)
+	switch {
+	case s.Phase == session.Invited:
+		return nil
+	case act == asp.Accept && o != nil && o.IsProposal():
+		return map[string]any{"agreementSignature": "…"}
+	case act != asp.Propose && act != asp.Counter:
+		return nil
+	}
+	needs := map[string]any{
+		"agreementSalt": base64.RawURLEncoding.EncodeToString(make([]byte, 32)), "agreementSignature": "…",
+		"effectiveFrom": s.Updated.UTC().Format(time.RFC3339),
+	}
+	if b := bound(s); len(b.categories) > 0 {
+		needs["category"] = b.categories[0]
+	}
+	return needs
+}
+
 // offerSigned verifies the author's signature over the agreement that the offer makes.
 func offerSigned(t *session.Command) error {
 	hash, err := agreementOf(t)
@@ -271,7 +294,7 @@ func signedLater(t *session.Command) error {
 // A party that joined without a key, under --dev, has none.
 func signed(t *session.Command, hash agreement.Digest, signature string) error {
 	key, own := t.PartyKey(t.Side), t.OwnKey(t.Side)
-	if key == "" || agreement.SignedBy(own, hash, signature) || agreement.SignedBy(key, hash, signature) {
+	if t.Draft() || key == "" || agreement.SignedBy(own, hash, signature) || agreement.SignedBy(key, hash, signature) {
 		return nil
 	}
 	return session.Refuse(session.SignatureInvalid, "agreementSignature is not of the key of %s over the agreement_hash %s", t.Side, hash).

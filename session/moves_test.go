@@ -1,0 +1,75 @@
+package session_test
+
+import (
+	"slices"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/schemas"
+	"github.com/parley-asp/parley/session"
+)
+
+// moves are those of the sender before it says something.
+func (s *stage) moves(m *performatives.Message) []session.Move {
+	e := session.Event{At: s.now, Route: s.event(m).Route}
+	e.Known.Add(s.registry[m.Sender])
+	return s.state.Moves(m.Sender, e)
+}
+
+// keepsTo asserts that what was accepted was a move, and that what was refused for the state it
+// met was none: whatever is said in conversations, by anybody, in all modes (GATEWAYS.md G9).
+func (s *stage) keepsTo(moves []session.Move, m *performatives.Message, err error) {
+	s.t.Helper()
+	about, optional := m.Body.Refers(), false
+	switch body := m.Body.(type) {
+	case *performatives.InformBody:
+		ruling, rules := body.Ruling()
+		if about, optional = body.Query(), !rules; rules {
+			about = ruling.EscalationID
+		}
+	case *performatives.EscalateBody, *performatives.DelegateBody, *performatives.ObserveBody:
+		optional = true // of what a reference names, or of nothing
+	}
+	is := func(of string) bool {
+		return slices.ContainsFunc(moves, func(move session.Move) bool {
+			return move.Act == m.Performative && move.Reference == of && (move.To == "" || move.To == m.Recipient)
+		})
+	}
+	switch {
+	case err == nil && s.state.Phase != session.Idle && !is(about) && !(optional && is("")):
+		s.t.Errorf("%s %s of %s was accepted while %s and was none of its moves: %v", m.Performative, m.RawBody, m.Sender, s.state.Phase, brief(moves))
+	case err != nil && ofState[refusal(err)] && is(about) && !opensAgain(m):
+		s.t.Errorf("%s %s of %s was a move while %s, and was refused: %v", m.Performative, m.RawBody, m.Sender, s.state.Phase, err)
+	}
+}
+
+// ofState are the refusals that nothing which is filled in would have avoided.
+var ofState = map[session.Code]bool{
+	session.WrongState: true, session.WrongTurn: true, session.OwnProposal: true, session.ProposalNotOpen: true,
+	session.ClarificationPending: true, session.SessionEscalated: true, session.EscalationResolved: true,
+}
+
+// opensAgain reports whether somebody proposes a session in a session.
+func opensAgain(m *performatives.Message) bool {
+	body, proposes := m.Body.(*performatives.ProposeBody)
+	return proposes && body.Type == performatives.SessionInvitation
+}
+
+func brief(moves []session.Move) (all []string) {
+	for _, m := range moves {
+		all = append(all, m.Act.String()+" "+m.Reference)
+	}
+	return all
+}
+
+// fits asserts that a move with nothing to fill in has a body that its schema takes.
+func (s *stage) fits(moves []session.Move) {
+	s.t.Helper()
+	for _, move := range moves {
+		if len(move.Fill) > 0 {
+			continue
+		}
+		if faults := schemas.Validate(move.Act, move.Body); len(faults) > 0 {
+			s.t.Errorf("%s %s: %v", move.Act, move.Body, faults)
+		}
+	}
+}
