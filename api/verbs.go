@@ -50,6 +50,8 @@ type VerbOf[Request, Reply any] struct{ Verb }
 var (
 	SessionGet = define[GetSession, SessionView]("session.get", Principal, Read,
 		"one session as it is now, or a page of one of its parts", at("GET /sessions/{sessionId}"), tool("get_negotiation"))
+	SessionSnapshot = define[GetSnapshot, Snapshot]("session.snapshot", Principal, Read,
+		"one view of a deal: offers, what waits for whom, what the caller may send now, news", at("GET /sessions/{sessionId}/snapshot"))
 	SessionList = define[ListSessions, Sessions]("session.list", Principal, Read,
 		"the caller's sessions, newest first", at("GET /sessions"), tool("list_negotiations"))
 	SessionMessages = define[ListMessages, Messages]("session.messages", Principal, Read,

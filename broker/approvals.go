@@ -35,14 +35,13 @@ func (b *Broker) Reconcile(ctx context.Context, id performatives.SessionID) erro
 // What is refused because an organisation has nobody who may decide.
 
 // mayEscalate refuses an ESCALATE that nobody may decide, or that is one too many
-// of its side: each pauses the session for everybody (PROTOCOL.md §7).
-func (b *Broker) mayEscalate(next *session.State) error {
-	item := next.Escalation()
-	if !b.o.Dev && len(b.parts.Registry.Deciders(item.Org)) == 0 {
-		return noDecider(item.Org, "so nobody could answer")
+// of its side, its times included: each pauses the session for everybody (PROTOCOL.md §7).
+func (b *Broker) mayEscalate(side performatives.Agent, times int) error {
+	if org := side.Organisation(); !b.o.Dev && len(b.parts.Registry.Deciders(org)) == 0 {
+		return noDecider(org, "so nobody could answer")
 	}
-	if most := b.o.Limits.Escalations; next.EscalationsOf(item.Principal) > most {
-		return session.Refuse(session.RateLimited, "%s has escalated %d times in this session, and may not again: answer, or CLOSE", item.Principal, most).
+	if most := b.o.Limits.Escalations; times > most {
+		return session.Refuse(session.RateLimited, "%s has escalated %d times in this session, and may not again: answer, or CLOSE", side, most).
 			With(map[string]any{"limit": "escalations", "maxEscalations": most})
 	}
 	return nil
@@ -56,17 +55,20 @@ func (b *Broker) mayConfirm(l *cachedSession, m *performatives.Message, next *se
 	if b.o.Dev || !next.Confirms() || next.Phase.Over() || l.state.Phase > session.Invited && !agrees {
 		return nil
 	}
-	for _, a := range next.Participants()[:next.Principals()] {
-		able := func(human performatives.Member) bool {
-			p, takesPart := next.Party(human.Agent)
-			return !takesPart || p.Role > session.Invitee
-		}
-		org := a.Organisation()
-		if (agrees || org == m.Sender.Organisation()) && !slices.ContainsFunc(b.parts.Registry.Deciders(org), able) {
+	for _, side := range next.Sides() {
+		if org := side.Organisation(); (agrees || org == m.Sender.Organisation()) && !b.couldConfirm(next, org) {
 			return noDecider(org, "so nobody could confirm what is agreed")
 		}
 	}
 	return nil
+}
+
+// couldConfirm reports whether an organisation has somebody who may decide and does not take part.
+func (b *Broker) couldConfirm(s *session.State, org performatives.Organisation) bool {
+	return slices.ContainsFunc(b.parts.Registry.Deciders(org), func(human performatives.Member) bool {
+		p, takesPart := s.Party(human.Agent)
+		return !takesPart || p.Role > session.Invitee
+	})
 }
 
 func noDecider(org performatives.Organisation, so string) error {

@@ -57,7 +57,8 @@ func (b *Broker) roomFor(l *cachedSession, m *performatives.Message, next *sessi
 			return nil, tooMany("delegates and approvers", n, most)
 		}
 	case performatives.Escalate:
-		return func() {}, b.mayEscalate(next)
+		side := next.Escalation().Principal
+		return func() {}, b.mayEscalate(side, next.EscalationsOf(side))
 	default:
 	}
 	return func() {}, nil

@@ -50,7 +50,7 @@ func Names() []string {
 // a body, such as the envelope and the replies.
 func Contracts() []string {
 	return []string{
-		"envelope", "entry", "acceptance", "refusal", "resolution", "session-view", "session-list", "session-consumer",
+		"envelope", "entry", "acceptance", "refusal", "resolution", "session-view", "session-snapshot", "session-list", "session-consumer",
 		"agent-card", "check", "escalation-item", "escalation-list", "escalation-watch", "case-log",
 	}
 }

@@ -119,7 +119,7 @@ func (b *Broker) openCustody(ctx context.Context) error {
 
 func (b *Broker) openHosted(ctx context.Context) (err error) {
 	b.Hosted, err = hosted.Open(ctx, hosted.Options{
-		Store: b.Parts.Store, Signer: b.Custody.Signer, Look: b.look, Messages: b.messages, Submit: b.submit,
+		Store: b.Parts.Store, Signer: b.Custody.Signer, Look: b.look, Snapshot: b.snapshot, Messages: b.messages, Submit: b.submit,
 		KeepPrivate: func(ctx context.Context, a performatives.Agent, id performatives.SessionID, private jsontext.Value) error {
 			return b.Turns.KeepPrivate(ctx, a, id, private)
 		},
@@ -182,7 +182,7 @@ func (b *Broker) openLedger(ctx context.Context) error {
 func (b *Broker) openReads(context.Context) error {
 	o, p := &b.Options, &b.Parts
 	p.Reads = reads.New(reads.Options{
-		View: b.Command.View, Store: p.Store, Reader: p.Reader, List: p.List, Registry: p.Registry, Terms: p.Terms, Ledger: p.Ledger, Timers: p.Timers,
+		View: b.Command.View, Moves: b.Command.Moves, Store: p.Store, Reader: p.Reader, List: p.List, Registry: p.Registry, Terms: p.Terms, Ledger: p.Ledger, Timers: p.Timers,
 		Alone: o.Alone, Now: o.Now, Log: o.Log,
 	})
 	b.Insights = insights.Open(insights.Options{

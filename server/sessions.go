@@ -44,6 +44,10 @@ func (b *Broker) messages(ctx context.Context, a performatives.Agent, q api.List
 	return b.Parts.Reads.SessionMessages(ctx, api.Caller{Agent: a}, q)
 }
 
+func (b *Broker) snapshot(ctx context.Context, c api.Caller, q api.GetSnapshot) (api.Snapshot, error) {
+	return b.Parts.Reads.SessionSnapshot(ctx, c, q)
+}
+
 // submit submits an envelope of an agent. Its call was let in already.
 func (b *Broker) submit(ctx context.Context, a performatives.Agent, id performatives.SessionID, envelope []byte) (api.Acceptance, error) {
 	type answer struct {

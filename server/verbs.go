@@ -11,6 +11,7 @@ import (
 func (b *Broker) answers() []verbs.Answer {
 	return []verbs.Answer{
 		verbs.Handle(api.SessionGet, b.Parts.Reads.SessionGet),
+		verbs.Handle(api.SessionSnapshot, b.Parts.Reads.SessionSnapshot),
 		verbs.HandleAct(api.SessionSay, b.Hosted.Say),
 		verbs.Handle(api.SessionList, b.Parts.Reads.SessionList),
 		verbs.Handle(api.SessionMessages, b.Parts.Reads.SessionMessages),

@@ -152,7 +152,7 @@ func (t *Command) answerable(o *Offer) bool {
 }
 
 // awaits reports whether an open offer waits for a side's answer.
-func (t *Command) awaits(o *Offer, side performatives.Agent) bool {
+func (s *State) awaits(o *Offer, side performatives.Agent) bool {
 	_, said := o.acceptedBy.Get(side)
 	return !said && o.Side != side && (o.To == "" || o.To == side)
 }

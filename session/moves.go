@@ -218,15 +218,9 @@ func (s *State) commitments(body members, reference string) []draft {
 
 // ofQuestions drafts answers to questions and queries, and what takes a question back.
 func (s *State) ofQuestions() []draft {
-	var open []*Question
-	for id := range s.asking.All() {
-		if q, ok := s.questions.Get(id); ok {
-			open = append(open, q)
-		}
-	}
-	slices.SortFunc(open, func(a, b *Question) int { return cmp.Compare(b.Sequence, a.Sequence) })
 	var all []draft
-	for _, q := range open[:min(len(open), mostMoved)] {
+	open := s.OpenQuestions()
+	for _, q := range open[max(0, len(open)-mostMoved):] {
 		asked, answered, oneOf := []members{}, []members{}, map[string][]jsontext.Value{}
 		var paths []string
 		for i, field := range q.Open {

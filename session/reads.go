@@ -115,3 +115,37 @@ func (s *State) Wall(onClock, at time.Time) time.Time { return s.wall(onClock, a
 func (s *State) ClockStopped(at time.Time) bool {
 	return s.Phase == Escalated && s.bankedAt(at) < s.mostPaused()
 }
+
+// Sides are the principals who negotiate, in the order in which they came.
+func (s *State) Sides() []performatives.Agent {
+	var sides []performatives.Agent
+	for _, a := range s.order {
+		if p, _ := s.parties.Get(a); p.Role <= Invitee {
+			sides = append(sides, a)
+		}
+	}
+	return sides
+}
+
+// Awaited are the principals for whose answer an open offer waits.
+func (s *State) Awaited(o *Offer) []performatives.Agent {
+	awaited := []performatives.Agent{}
+	for _, a := range s.Sides() {
+		if s.awaits(o, a) {
+			awaited = append(awaited, a)
+		}
+	}
+	return awaited
+}
+
+// OpenQuestions are the clarifications with fields that nobody has answered, oldest first.
+func (s *State) OpenQuestions() []*Question {
+	var open []*Question
+	for id := range s.asking.All() {
+		if q, ok := s.questions.Get(id); ok {
+			open = append(open, q)
+		}
+	}
+	slices.SortFunc(open, func(a, b *Question) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	return open
+}

@@ -37,6 +37,8 @@ type Options struct {
 	Signer func(ctx context.Context, a performatives.Agent) (performatives.Signer, error)
 	// Look is a session as it is now, if the agent has a part in it.
 	Look func(ctx context.Context, a performatives.Agent, id performatives.SessionID) (s session.State, at time.Time, err error)
+	// Snapshot is the session as the agent may decide on it.
+	Snapshot func(context.Context, api.Caller, api.GetSnapshot) (api.Snapshot, error)
 	// Messages is a page of a transcript that the agent may read.
 	Messages func(ctx context.Context, a performatives.Agent, q api.ListMessages) (api.Messages, error)
 	// Submit submits an envelope of an agent.
@@ -184,7 +186,7 @@ func (s speech) say(ctx context.Context, made Act) (accepted api.Acceptance, err
 		case said.IfHead != "" && state.Next == 0:
 			return accepted, session.NoSuchSession()
 		case said.IfHead != "" && said.IfHead != state.Head:
-			return accepted, moved(state)
+			return accepted, s.moved(ctx, state)
 		case said.IfHead != "" || state.Mode != nil && state.Mode.Signed && answersOffers[act]:
 			now.Link = &performatives.Link{Sequence: state.Next, PreviousHash: state.Head}
 		}
@@ -221,10 +223,14 @@ var answersOffers = map[performatives.Performative]bool{
 	performatives.Propose: true, performatives.Counter: true, performatives.Accept: true, performatives.Reject: true, performatives.Withdraw: true,
 }
 
-// moved refuses an act whose head is not the session's any more.
-func moved(state session.State) error {
-	return session.Refuse(session.ChainConflict, "the head of the session is not ifHead any more: read what came since, and decide anew").
-		With(map[string]any{"sequenceNumber": state.Next, "previousHash": state.Head})
+// moved refuses an act whose head is not the session's any more, with what it would be decided on now.
+func (s speech) moved(ctx context.Context, state session.State) error {
+	snapshot, err := s.o.Snapshot(ctx, api.Caller{Agent: s.as}, api.GetSnapshot{Session: state.ID})
+	if err != nil {
+		return err
+	}
+	return session.Refuse(session.ChainConflict, "the head of the session is not ifHead any more: decide anew, by the snapshot in details").
+		With(map[string]any{"sequenceNumber": state.Next, "previousHash": state.Head, "snapshot": snapshot})
 }
 
 // entered is the time and the link of an act's entry.

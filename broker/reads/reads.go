@@ -39,7 +39,8 @@ type Session struct {
 
 // Options say where sessions are, and who asks.
 type Options struct {
-	View     func(context.Context, performatives.SessionID, func(*Session)) error // reads a session that is up to date, in its turn
+	View     func(context.Context, performatives.SessionID, func(*Session)) error       // reads a session that is up to date, in its turn
+	Moves    func(s *session.State, a performatives.Agent, at time.Time) []session.Move // what an agent may send now
 	Store    *store.Store
 	Reader   *archive.Reader
 	List     *sessionlist.List

@@ -26,6 +26,7 @@ var contract = map[string]struct {
 	"refusal":          {"Refusal", api.ErrorReply{}, ""},
 	"resolution":       {"Resolution", performatives.RulingData{}, ""},
 	"session-view":     {"Session view", api.SessionView{}, ""},
+	"session-snapshot": {"Session snapshot", api.Snapshot{}, ""},
 	"session-list":     {"Session list", api.Sessions{}, ""},
 	"session-consumer": {"Session consumer", api.Consumer{}, ""},
 	"agent-card":       {"Agent card", api.Card{}, ""},

@@ -1,6 +1,7 @@
 package httpgateway
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 )
 
 // envelopeType is that of an envelope which its sender has signed.
@@ -23,7 +25,16 @@ func (c *call) act() {
 		c.refuse(err)
 		return
 	}
+	head, err := c.ifMatch()
+	if err != nil {
+		c.refuse(err)
+		return
+	}
 	if c.contentType() == envelopeType {
+		if head != "" {
+			c.refuse(malformed("/If-Match", "is of an act that the installation signs: an envelope names its head by integrity.previousHash"))
+			return
+		}
 		c.submit(c.session(), data, http.StatusOK)
 		return
 	}
@@ -32,8 +43,38 @@ func (c *call) act() {
 		c.refuse(err)
 		return
 	}
-	s.Session = c.session()
+	s.Session, s.IfHead = c.session(), head
 	c.answerAct(s, http.StatusOK)
+}
+
+// ifMatch is the head that the request is decided on, as the ETag of a snapshot has it; "" for any.
+func (c *call) ifMatch() (performatives.Hash, error) {
+	given := c.r.Header.Values("If-Match")
+	if len(given) == 0 || len(given) == 1 && given[0] == "*" {
+		return "", nil
+	}
+	tag := strings.TrimPrefix(given[0], "W/")
+	if hash, quoted := strings.CutPrefix(tag, `"`); len(given) == 1 && quoted && strings.HasSuffix(hash, `"`) && strings.Count(hash, `"`) == 1 {
+		return performatives.Hash(strings.TrimSuffix(hash, `"`)), nil
+	}
+	return "", malformed("/If-Match", "is one ETag of a snapshot, in quotes, or *")
+}
+
+// snapshot answers session.snapshot. Its ETag is the head.
+func (c *call) snapshot() {
+	request, err := c.request()
+	if err != nil {
+		c.refuse(err)
+		return
+	}
+	reply, err := c.CallJSON(c.r.Context(), c.route.verb.Name, request)
+	var of struct {
+		Head api.SnapshotHead `json:"head"`
+	}
+	if err == nil && json.Unmarshal(reply, &of) == nil {
+		c.w.Header().Set("ETag", `"`+string(of.Head.Hash)+`"`)
+	}
+	c.answer(reply, err)
 }
 
 // answerAct says something and answers with the acceptance.
@@ -118,6 +159,9 @@ func (c *call) accepted(accepted api.Acceptance, err error, success int) {
 	var reply []byte
 	if err == nil {
 		reply, err = json.Marshal(accepted, json.Deterministic(true))
+	}
+	if refusal, is := errors.AsType[*session.Refusal](err); is && refusal.Code == session.ChainConflict && c.r.Header.Get("If-Match") != "" {
+		err = status{refusal, http.StatusPreconditionFailed}
 	}
 	if err != nil {
 		c.refuse(err)

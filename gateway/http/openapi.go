@@ -59,7 +59,7 @@ var description = sync.OnceValue(func() []byte {
 
 // replies are the contract schemas of what verbs answer.
 var replies = map[reflect.Type]string{
-	reflect.TypeFor[api.Acceptance](): "acceptance", reflect.TypeFor[api.SessionView](): "session-view", reflect.TypeFor[api.Sessions](): "session-list",
+	reflect.TypeFor[api.Acceptance](): "acceptance", reflect.TypeFor[api.SessionView](): "session-view", reflect.TypeFor[api.Sessions](): "session-list", reflect.TypeFor[api.Snapshot](): "session-snapshot",
 	reflect.TypeFor[api.Card](): "agent-card", reflect.TypeFor[api.CaseLog](): "case-log",
 	reflect.TypeFor[api.EscalationItem](): "escalation-item", reflect.TypeFor[api.Escalations](): "escalation-list",
 }
@@ -181,6 +181,12 @@ func (r *route) operation() object {
 		parameters = append(parameters, object{
 			"name": "Idempotency-Key", "in": "header", "schema": object{"type": "string", "minLength": 1, "maxLength": gateway.MaxKey, "pattern": "^[!-~]+$"},
 			"description": "the same key and content again gets the first acceptance, for a day at least",
+		})
+	}
+	if r.body == actBody {
+		parameters = append(parameters, object{
+			"name": "If-Match", "in": "header", "schema": object{"type": "string", "pattern": `^(\*|(W/)?"[^"]*")$`},
+			"description": "the ETag of the snapshot on which the act was decided: it is refused with 412, and the new snapshot, if the session has gone on",
 		})
 	}
 	if len(parameters) > 0 {

@@ -65,6 +65,8 @@ func ofVerb(v api.Verb) route {
 	switch v.Name {
 	case api.AgentRegister.Name:
 		r.body, r.serve = cardBody, (*call).card
+	case api.SessionSnapshot.Name:
+		r.serve = (*call).snapshot
 	case api.TurnPickup.Name:
 		r.serve, r.empty = (*call).pickup, "no turn waits"
 	case api.TurnRespond.Name:

@@ -75,6 +75,8 @@ func TestPublishedSchemas(t *testing.T) {
 	fits("resolution", []byte(ruling))
 	says(id, alice, "INFORM", `{"type":"resolution","data":`+ruling+`}`)
 	fits("session-view", call(alpha, "session.get", ref))
+	fits("session-snapshot", call(alpha, "session.snapshot", ref))
+	fits("session-snapshot", call(alice, "session.snapshot", `{"sessionId":"`+id+`","since":0}`))
 	fits("session-list", call(alpha, "session.list", `{}`))
 	fits("session-consumer", call(alpha, "session.consumer", ref))
 	fits("agent-card", call(alpha, "agent.get", `{"agentId":"`+alice+`"}`))
