@@ -37,6 +37,9 @@ type Snapshot struct {
 	News    []jsontext.Value        `json:"news,omitzero"`    // entries, as session.messages has them
 	Cursor  uint64                  `json:"cursor"`           // since of the next request
 
+	// Sealed are what opens sealed members of the news, as session.messages has them.
+	Sealed map[performatives.MessageID]performatives.SealedParts `json:"sealed,omitzero"`
+
 	Truncated bool `json:"truncated,omitzero"` // something is cut, or left out
 	Omitted   int  `json:"omitted,omitzero"`   // offers left out; session.get has them by pages
 }
@@ -225,7 +228,7 @@ func before(s *session.State, earlier []*session.Offer, o *session.Offer) *sessi
 func snapshotOffer(s *session.State, o, was *session.Offer, side performatives.Agent, at time.Time) SnapshotOffer {
 	v := SnapshotOffer{
 		ID: o.ID, By: o.Side, Mine: o.Side == side, About: o.Subject, Terms: o.Terms, Status: o.StatusAt(s.Clock(at)).String(),
-		Binding: s.Mode.Binds, Truncated: o.Compact,
+		Binding: s.Mode.Binds && !s.Mode.Commits, Truncated: o.Compact,
 	}
 	if !o.Expires.IsZero() {
 		v.Expires = Timestamp(s.Wall(o.Expires, at))

@@ -23,11 +23,11 @@ func (x *Reads) SessionSnapshot(ctx context.Context, c api.Caller, q api.GetSnap
 	if q.Since == nil {
 		return v, nil
 	}
-	page, err := x.o.Reader.Page(ctx, api.ListMessages{Session: q.Session, Since: *q.Since}, s.Sequences, s.Archived)
+	page, err := x.o.Reader.Page(ctx, api.ListMessages{Session: q.Session, Since: *q.Since}, s.Sequences, s.Archived, c.Opens)
 	if err != nil {
 		return api.Snapshot{}, err
 	}
-	if v.News = page.Messages; page.Next != nil {
+	if v.News, v.Sealed = page.Messages, page.Sealed; page.Next != nil {
 		v.Cursor = *page.Next
 	}
 	return v, nil
