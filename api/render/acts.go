@@ -94,30 +94,33 @@ func (p Paper) fit(blocks []Block) []Block {
 
 // free words what an approval leaves free of the offer at stake.
 func (r *Reader) free(e transcript.Entry) []Block {
-	switch body := e.Message.Body.(type) {
-	case *performatives.EscalateBody:
+	if body, asks := e.Message.Body.(*performatives.EscalateBody); asks {
 		r.asked[string(e.Message.ID)] = body.ReferenceID
-	case *performatives.InformBody:
-		ruling, is := body.Ruling()
-		about, asked := r.asked[ruling.EscalationID]
-		if !is || !asked || !escalation.Approves(ruling.Decision) {
-			return nil
-		}
-		if ruling.Authority == nil {
-			return []Block{{Line: []Span{said("no bound")}}}
-		}
-		var of AtStake
-		at := r.offers.refs[about]
-		for _, l := range at.terms {
-			of.Paths = append(of.Paths, "terms."+l.path)
-		}
-		if r.Labels != nil {
-			labels := r.Labels(at.schema)
-			of.Label = func(path string) string { return cmp.Or(labels[path].Title, path) }
-		}
-		if _, free := r.Paper.Grant(ruling.Authority, of); free != "" {
-			return []Block{{Line: []Span{said(free)}}}
-		}
+	}
+	inform, is := e.Message.Body.(*performatives.InformBody)
+	if !is {
+		return nil
+	}
+	ruling, is := inform.Ruling()
+	about, asked := r.asked[ruling.EscalationID]
+	_, sealed := e.Message.Digests()["authority"]
+	if !is || !asked || !escalation.Approves(ruling.Decision) || ruling.Authority == nil && sealed {
+		return nil
+	}
+	if ruling.Authority == nil {
+		return []Block{{Line: []Span{said("no bound")}}}
+	}
+	var of AtStake
+	at := r.offers.refs[about]
+	for _, l := range at.terms {
+		of.Paths = append(of.Paths, "terms."+l.path)
+	}
+	if r.Labels != nil {
+		labels := r.Labels(at.schema)
+		of.Label = func(path string) string { return cmp.Or(labels[path].Title, path) }
+	}
+	if _, free := r.Paper.Grant(ruling.Authority, of); free != "" {
+		return []Block{{Line: []Span{said(free)}}}
 	}
 	return nil
 }

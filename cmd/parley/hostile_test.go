@@ -40,6 +40,17 @@ func TestHostileText(t *testing.T) {
 	testkit.Must(t, err)
 	_, err = buys.Accept(w.Ctx, "p0")
 	testkit.Must(t, err)
+	sold, err := seller.Invite(w.Ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{alpha}, Purpose: hostile})
+	testkit.Must(t, err)
+	deal := buyer.Session(sold.ID())
+	_, err = deal.Accept(w.Ctx, "inv")
+	testkit.Must(t, err)
+	_, err = sold.Propose(w.Ctx, client.Proposal{ID: "p0", Type: "service-agreement", Subject: hostile, Terms: map[string]any{hostile: hostile}})
+	testkit.Must(t, err)
+	_, err = deal.Accept(w.Ctx, "p0")
+	testkit.Must(t, err)
+	_, err = deal.Close(w.Ctx, client.Closing{Outcome: "completed", Summary: hostile})
+	testkit.Must(t, err)
 	_, err = s.Propose(w.Ctx, client.Proposal{ID: "p1", Type: "service-agreement", Subject: hostile, Terms: map[string]any{"price": 1, hostile: hostile}})
 	testkit.Must(t, err)
 	asked, err := buys.Escalate(w.Ctx, client.Escalation{Reason: client.AuthorityLimit, Urgency: client.High, Context: hostile, About: "p1"})
@@ -49,7 +60,7 @@ func TestHostileText(t *testing.T) {
 	testkit.Must(t, err)
 
 	id, item, file := string(s.ID()), asked.ID, filepath.Join(t.TempDir(), "deal.json")
-	if said, status := w.reports([]string{"agreement", "export", id, "-o", file, "--url", w.URL, "--data", w.Data}); status != done {
+	if said, status := w.reports([]string{"agreement", "export", string(sold.ID()), "-o", file, "--url", w.URL, "--data", w.Data}); status != done {
 		t.Fatal(said)
 	}
 	for _, command := range []string{"show", "verify"} {

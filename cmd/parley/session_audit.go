@@ -203,9 +203,7 @@ func (v *verify) live(ctx context.Context, c connection, id performatives.Sessio
 		if expect.Head == "" && view.Head.Sequence != nil {
 			expect.Head, expect.Length = view.Head.Hash, int(*view.Head.Sequence)+1 //nolint:gosec // what is in memory can be counted
 		}
-		if v.parts, err = c.Sealed(ctx, id); err != nil {
-			return found, nil, err
-		}
+		v.opens = func() (parts, error) { return c.Sealed(ctx, id) }
 		found, err = v.verdict(string(id), export(lines), expect)
 		return found, nil, err
 	}
@@ -245,9 +243,7 @@ func (v *verify) against(ctx context.Context, c connection, held api.Held) (foun
 	if len(lines) == 0 {
 		data = nil
 	}
-	if v.parts, err = c.Sealed(ctx, held.Session); err != nil {
-		return found, err
-	}
+	v.opens = func() (parts, error) { return c.Sealed(ctx, held.Session) }
 	if found, err = v.verdict(string(held.Session), data, v.of(held.Session)); err != nil || !found.OK {
 		return found, err // nothing can be derived from a faulty transcript
 	}
