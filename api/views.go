@@ -241,7 +241,7 @@ type AgreementRow struct {
 	Session        performatives.SessionID `json:"sessionId"`
 	Proposal       string                  `json:"proposalId,omitzero"`
 	Commitment     string                  `json:"commitmentId,omitzero"` // that made it
-	Parties        []agreement.DID         `json:"parties"` // who made the offer comes first
+	Parties        []agreement.DID         `json:"parties"`               // who made the offer comes first
 	Category       string                  `json:"category,omitzero"`
 	EffectiveFrom  string                  `json:"effectiveFrom"`
 	EffectiveUntil string                  `json:"effectiveUntil,omitzero"`

@@ -84,6 +84,7 @@ func sealable(act Performative, body document) (in string, members []string) {
 		if kind.Kind() == '"' && text(kind) == Resolution && body.get("data").Kind() == '{' {
 			return "data", []string{SealAuthority, SealComment}
 		}
+	default:
 	}
 	return "", nil
 }
@@ -298,7 +299,7 @@ func (p SealedParts) Header() (string, error) {
 	for _, r := range string(raw) {
 		switch {
 		case r < 0x7f:
-			ascii = append(ascii, byte(r))
+			ascii = append(ascii, byte(r)) //nolint:gosec // below 0x7f
 		case r < 0x10000:
 			ascii = appendEscape(ascii, r)
 		default:

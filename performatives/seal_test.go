@@ -13,7 +13,7 @@ const (
 	sealedRuling = `{"type":"resolution","data":{"escalationId":"e","decision":"approved","comment":"go","authority":{"maxAmount":95000}}}`
 )
 
-// seals seals members of a body, and reads the message that has them.
+// seals makes a message with members of its body sealed, and reads it.
 func seals(t *testing.T, act Performative, body string, members ...string) (*Message, SealedParts) {
 	t.Helper()
 	sealed, parts, err := Seal(act, jsontext.Value(body), rand.Reader, members...)

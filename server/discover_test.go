@@ -10,7 +10,6 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/discovery"
-	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/testkit"
@@ -78,7 +77,7 @@ func TestEmbeddingsOfCards(t *testing.T) {
 	for _, task := range []string{"read documents", "read more documents"} {
 		var found api.Proposals
 		w.Send("POST", "/v1/asp/discover", w.Tokens[testkit.Cron], fmt.Sprintf(`{"task_summary":%q,"agents":[%q],"waitMs":0}`, task, testkit.Seller)).Is(http.StatusOK, &found)
-		path := w.Send("POST", "/bindu/"+performatives.Agent(testkit.Seller).Token()+"/agent/negotiation", "", fmt.Sprintf(`{"task_summary":%q}`, task))
+		path := w.Send("POST", "/bindu/"+testkit.Seller.Token()+"/agent/negotiation", "", fmt.Sprintf(`{"task_summary":%q}`, task))
 		if similar := len(found.Candidates) == 1 && found.Candidates[0].Accepted; similar == broken || (len(found.Warnings) == 1) != broken || (path.Header.Get("Warning") != "") != broken {
 			t.Errorf("broken %t: %+v, %v", broken, found, path.Header)
 		}

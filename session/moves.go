@@ -90,7 +90,7 @@ const (
 )
 
 func (d *draft) move(to performatives.Agent) Move {
-	body, _ := json.Marshal(d.body, json.Deterministic(true)) //nolint:errcheck // it was marshalled before
+	body, _ := json.Marshal(d.body, json.Deterministic(true))
 	if d.paths == nil {
 		d.paths = slices.Sorted(maps.Keys(d.fill))
 	}

@@ -35,7 +35,7 @@ func (s *stage) keepsTo(moves []session.Move, m *performatives.Message, err erro
 		})
 	}
 	switch {
-	case err == nil && s.state.Phase != session.Idle && !is(about) && !(optional && is("")):
+	case err == nil && s.state.Phase != session.Idle && !is(about) && (!optional || !is("")):
 		s.t.Errorf("%s %s of %s was accepted while %s and was none of its moves: %v", m.Performative, m.RawBody, m.Sender, s.state.Phase, brief(moves))
 	case err != nil && ofState[refusal(err)] && is(about) && !opensAgain(m):
 		s.t.Errorf("%s %s of %s was a move while %s, and was refused: %v", m.Performative, m.RawBody, m.Sender, s.state.Phase, err)

@@ -99,7 +99,7 @@ func Card(c api.Card, s Style) string {
 	rows = append(rows, rowsOf(memberLeaves("conformance", c.ConformanceLevel))...)
 	rows = append(rows, rowsOf(memberLeaves("availability", c.Availability))...)
 	for _, name := range slices.Sorted(maps.Keys(c.Extra)) {
-		rows = append(rows, rowsOf(memberLeaves("extra."+name, performatives.Object(c.Extra[name])))...)
+		rows = append(rows, rowsOf(memberLeaves("extra."+name, c.Extra[name]))...)
 	}
 	if c.DomainVerified && c.Registry.Domain != nil {
 		add("domain", "verified by "+c.Registry.Domain.By+", "+whenStamp(c.Registry.Domain.At))

@@ -130,7 +130,7 @@ func (c *Calls) Call(ctx context.Context, caller api.Caller, q api.CallForPropos
 	found.Answered = len(answers)
 	alike, failed := c.similar(ctx, q.Task, cards, answers)
 	elsewhere, unreached := probed()
-	found.Warnings = append(failed, unreached...)
+	found.Warnings = slices.Concat(failed, unreached)
 	return found, c.inTurn(caller, func() {
 		candidates := append(c.assess(q, cards, answers, alike), elsewhere...)
 		rank.Rank(candidates)

@@ -32,6 +32,7 @@ func generate(at, dir string) (map[string][]byte, error) {
 			informs(s, r.Reflect(performatives.RulingData{}))
 		case performatives.Escalate:
 			escalates(s)
+		default:
 		}
 		s.Title = act.String()
 		if err := write(files, strings.ToLower(s.Title), s, reflect.TypeOf(performatives.NewBody(act)).Elem()); err != nil {

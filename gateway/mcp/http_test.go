@@ -265,7 +265,7 @@ func TestForeignHosts(t *testing.T) {
 			answer := httptest.NewRecorder()
 			mcpgateway.ServeHTTP(o).ServeHTTP(answer, r)
 			crossOnly := c.origin != "" && c.host == "127.0.0.1:8080" // metadata is public to any page
-			if want := c.status; answer.Code != want && !(crossOnly && body == "") {
+			if want := c.status; answer.Code != want && (!crossOnly || body != "") {
 				t.Errorf("%s at %s with Host %q and Origin %q is answered %d, want %d", path, c.at, c.host, c.origin, answer.Code, want)
 			}
 		}
@@ -320,8 +320,9 @@ func TestOwnIssuer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer reply.Body.Close()
-		if data, err := io.ReadAll(reply.Body); err != nil || !strings.Contains(string(data), want) {
+		data, err := io.ReadAll(reply.Body)
+		reply.Body.Close()
+		if err != nil || !strings.Contains(string(data), want) {
 			t.Errorf("%.80s is answered %d %s, %v", form, reply.StatusCode, data, err)
 		}
 	}

@@ -253,7 +253,7 @@ func (a Accepted) terms() (performatives.Object, error) {
 		}
 	}
 	terms, err := canonical(all)
-	return performatives.Object(terms), err
+	return terms, err
 }
 
 // saltOf is the salt of an offer: the one that it has, or one that derives from what

@@ -1,14 +1,11 @@
 package backup
 
 import (
-	"archive/tar"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -254,117 +251,9 @@ type visitor struct {
 // largest is the most bytes of one file in the tar.
 const largest = 16 << 20
 
-// read visits a backup and checks that it is complete: all streams of the manifest, all
-// chunks in order, and the end.
-func read(from io.Reader, v visitor) error {
-	t := tar.NewReader(from)
-	r := &reader{visitor: v, left: map[string]bool{}}
-	for {
-		header, err := t.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrDamaged, err)
-		}
-		if header.Size > largest {
-			return fmt.Errorf("%w: %s has %d bytes", ErrDamaged, header.Name, header.Size)
-		}
-		data, err := io.ReadAll(t)
-		if err != nil {
-			return fmt.Errorf("%w: %s: %w", ErrDamaged, header.Name, err)
-		}
-		if err := r.part(header.Name, data); err != nil {
-			return fmt.Errorf("%s: %w", header.Name, err)
-		}
-	}
-	if !r.ended || len(r.left) > 0 {
-		return fmt.Errorf("%w: it is truncated; missing: %s", ErrDamaged, strings.Join(slices.Sorted(maps.Keys(r.left)), ", "))
-	}
-	return nil
-}
-
 type reader struct {
 	visitor
 	begun, ended bool
 	left         map[string]bool // streams that are not complete
 	sum          *summer         // of the current stream
-}
-
-func (r *reader) part(name string, data []byte) error {
-	folder, file := path.Split(name)
-	stream := strings.TrimSuffix(strings.TrimPrefix(folder, streamFolder), "/")
-	switch {
-	case name == manifestName:
-		return r.manifestPart(data)
-	case !r.begun:
-		return fmt.Errorf("%w: the manifest is not first", ErrDamaged)
-	case folder == keysFolder:
-		if r.key == nil {
-			return nil
-		}
-		return r.key(File{file, data})
-	case name == endName:
-		r.ended = true
-		return nil
-	case !r.left[stream]:
-		return fmt.Errorf("%w: not a stream of the manifest", ErrDamaged)
-	case file == configName:
-		return r.streamPart(stream, data)
-	case r.sum == nil:
-		return fmt.Errorf("%w: there is no %s before it", ErrDamaged, configName)
-	case file == sumName:
-		return r.sumPart(stream, data)
-	default:
-		if r.sum.add(data); file != fmt.Sprintf("%08d", r.sum.chunks) {
-			return fmt.Errorf("%w: chunk %d is expected here", ErrDamaged, r.sum.chunks)
-		}
-		if r.chunk == nil {
-			return nil
-		}
-		return r.chunk(stream, data)
-	}
-}
-
-func (r *reader) manifestPart(data []byte) error {
-	var m Manifest
-	if err := json.Unmarshal(data, &m); err != nil {
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	if m.Format != Format {
-		return fmt.Errorf("a backup of format %d; this parley reads format %d", m.Format, Format)
-	}
-	r.begun = true
-	for _, stream := range m.Streams {
-		r.left[stream] = true
-	}
-	return r.manifest(m)
-}
-
-func (r *reader) streamPart(stream string, data []byte) error {
-	var as config
-	if err := json.Unmarshal(data, &as); err != nil || as.Config == nil {
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	r.sum = newSummer()
-	if r.stream == nil {
-		return nil
-	}
-	return r.stream(stream, as)
-}
-
-func (r *reader) sumPart(stream string, data []byte) error {
-	var want sum
-	if err := json.Unmarshal(data, &want); err != nil {
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	if got := r.sum.sum(); got != want {
-		return fmt.Errorf("%w: the checksum does not match: %d chunks with %d bytes; want %d with %d", ErrDamaged, got.Chunks, got.Bytes, want.Chunks, want.Bytes)
-	}
-	delete(r.left, stream)
-	r.sum = nil
-	if r.end == nil {
-		return nil
-	}
-	return r.end(stream)
 }

@@ -56,7 +56,7 @@ func leadersKilled(t *testing.T, seed uint64, kills int) tally {
 	return all
 }
 
-// opens opens one session after the other until it is told to stop: the first copies of an inbox are
+// opens begins one session after the other until it is told to stop: the first copies of an inbox are
 // as much at risk as later ones.
 func opens(w *fault.Witness, stop <-chan struct{}) <-chan []*fault.Session {
 	done := make(chan []*fault.Session, 1)
