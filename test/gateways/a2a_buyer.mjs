@@ -43,6 +43,7 @@ await say(2, { action: 'escalate', urgency: 'low', context: { price: 6 } });
 assert(states.includes(AUTH_REQUIRED) && states.at(-1) === INPUT_REQUIRED, `${states}`);
 await say(3, { action: 'accept' });
 assert.equal(states.at(-1), COMPLETED, `${states}`);
+await say(4, { action: 'close', outcome: 'completed' }); // which makes the agreement
 const done = await client.getTask({ tenant: '', id: task });
 const agreement = done.artifacts.find((a) => a.name === 'agreement').parts[0].content.value;
 console.log(JSON.stringify({ task, history: done.history.length, price: agreement.terms.price, agreement: agreement.agreement_id }));

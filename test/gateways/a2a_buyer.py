@@ -57,6 +57,7 @@ async def main() -> None:
         assert "TASK_STATE_AUTH_REQUIRED" in states and states[-1] == "TASK_STATE_INPUT_REQUIRED", states
         await say(3, {"action": "accept"})
         assert states[-1] == "TASK_STATE_COMPLETED", states
+        await say(4, {"action": "close", "outcome": "completed"})  # which makes the agreement
 
         done = await client.get_task(GetTaskRequest(id=task))
         listed = await client.list_tasks(ListTasksRequest(include_artifacts=True))

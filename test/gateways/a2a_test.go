@@ -49,7 +49,7 @@ func TestA2AClients(t *testing.T) {
 					Agreement string
 				}
 				lines := bytes.Split(bytes.TrimSpace(said), []byte("\n"))
-				if err := json.Unmarshal(lines[len(lines)-1], &deal); err != nil || deal.Price != 6 || deal.History != 7 || deal.Agreement == "" {
+				if err := json.Unmarshal(lines[len(lines)-1], &deal); err != nil || deal.Price != 6 || deal.History != 8 || deal.Agreement == "" {
 					t.Fatalf("the buyer says %s", said)
 				}
 				verify(t, w, sells.Agent, deal.Task, deal.History)
