@@ -44,7 +44,6 @@ type verify struct {
 
 	sealed string // file with parts
 	parts  parts
-	opens  func() (parts, error) // asks the broker for them; nil of a file
 
 	inLog  bool            // the end has to be in the public log
 	leaves map[string]bool // hashes that the log has
@@ -157,7 +156,7 @@ func contents(name string) ([]byte, error) {
 
 // check verifies one transcript.
 func (v *verify) check(source string, data []byte, expect transcript.Expect) error {
-	found, err := v.verdict(source, data, expect)
+	found, err := v.verdict(source, data, expect, func() (parts, error) { return v.parts, nil })
 	if err == nil {
 		v.verdicts = append(v.verdicts, found)
 	}
@@ -165,19 +164,18 @@ func (v *verify) check(source string, data []byte, expect transcript.Expect) err
 }
 
 // verdict verifies a transcript, and replays it if it is authentic.
-func (v *verify) verdict(source string, data []byte, expect transcript.Expect) (found verdict, err error) {
+func (v *verify) verdict(source string, data []byte, expect transcript.Expect, opens func() (parts, error)) (found verdict, err error) {
 	faults, err := transcript.Verify(bytes.NewReader(data), performatives.Key(v.brokerKey), expect)
 	if err != nil {
 		return found, err
 	}
 	found = verdict{Source: source, Session: string(expect.Session), Entries: countLines(data), Faults: []transcript.Fault{}, Derived: []audit.Fault{}}
 	if len(faults) == 0 {
-		if v.opens != nil { // of an authentic transcript only: of another one the broker could not answer
-			if v.parts, err = v.opens(); err != nil {
-				return found, err
-			}
+		opened, err := opens() // of an authentic transcript only: of another one the broker could not answer
+		if err != nil {
+			return found, err
 		}
-		state, sealed, err := replay(data, v.parts)
+		state, sealed, err := replay(data, opened)
 		found.Sealed, found.Opened = sealed.all, sealed.opened
 		if fault, broken := errors.AsType[transcript.Fault](err); broken {
 			faults = []transcript.Fault{fault}

@@ -207,7 +207,7 @@ func TestStaleTab(t *testing.T) {
 		t.Fatalf("a stale decision was taken: %d rulings", n)
 	}
 	b.clicks("#approve [data-do=look]")
-	b.reads("#item > .notice", "1 of 2 approvals. So far the agent may go: at most USD 9,000")
+	b.reads("#item > .notice", "1 of 2 approvals. So far the agent may agree to: at most USD 9,000")
 	b.clicks("[data-open=deny]")
 	b.types("#deny-comment", "The CFO says no.")
 	b.clicks("#deny button[type=submit]")
