@@ -290,6 +290,9 @@ func (r *route) problems() (all []int) {
 	if r.success == http.StatusSwitchingProtocols {
 		all = append(all, http.StatusUpgradeRequired)
 	}
+	if r.body == actBody {
+		all = append(all, http.StatusPreconditionFailed)
+	}
 	if r.body != noBody {
 		all = append(all, http.StatusRequestTimeout, http.StatusUnsupportedMediaType)
 	}

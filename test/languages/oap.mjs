@@ -76,5 +76,6 @@ must(agreement.agreement_hash === digest(jcs(draft)), "the agreement has another
 for (const p of [a, b]) {
   must(verify(null, Buffer.from(agreement.agreement_hash), p.public, Buffer.from(agreement.signatures[p.did], "base64url")), `${p.did} has not signed`);
 }
-must((await b.ask("POST", `${id}/withdraw`, {}, 409)).error.code === "conflict", "a withdrawal after the acceptance");
+must((await b.ask("POST", `${id}/withdraw`, {}, 401)).error.code === "auth_required", "a withdrawal that nobody signed");
+must((await b.ask("POST", `${id}/withdraw`, b.signed({ proposal_id: counter.proposal_id }), 409)).error.code === "conflict", "a withdrawal after the acceptance");
 console.log(jcs(agreement));
