@@ -50,8 +50,9 @@ const (
 	maxBatches = 1_000
 	// A client subscribes to its reply inbox, and perhaps to a few subjects below it.
 	maxSubscriptions = 1_000
-	// Bytes that wait for one slow connection; the server's default is 64 MiB.
-	maxPending = 32 << 20
+	// Bytes that wait for one slow connection. The broker's own is one of them: with less, a
+	// principal's flood on a busy machine ended it, and others heard "no responders".
+	maxPending = 64 << 20
 	// A login waits for the callout's answer.
 	loginTimeout = 5 * time.Second
 	readyTimeout = time.Minute // it reads its streams first
