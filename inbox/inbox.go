@@ -76,8 +76,8 @@ func New(o Options) *Inbox {
 	for pattern, page := range map[string]func(http.ResponseWriter, *http.Request, *person){
 		"GET /{$}":              whole(i, "queue", "panes", i.wholeQueue, func(*panes) string { return "Inbox" }),
 		"GET /items/{id}":       whole(i, "queue", "panes", i.itemBesideQueue, func(p *panes) string { return p.Item.Title }),
-		"GET /sessions":         whole(i, "sessions", "sessions", i.sessions, func(api.Sessions) string { return "Sessions" }),
-		"GET /sessions/{id}":    whole(i, "sessions", "session", i.session, func(s *sessionView) string { return s.Title }),
+		"GET /sessions":         whole(i, "sessions", "sessions", i.sessions, func(api.Sessions) string { return "Deals" }),
+		"GET /sessions/{id}":    whole(i, "sessions", "deal", i.deal, func(d *deal) string { return d.Title }),
 		"GET /insights":         whole(i, "insights", "insights", i.insights, func(*insights) string { return "Insights" }),
 		"GET /agents":           whole(i, "agents", "agents", i.agents, func(*agents) string { return "Agents" }),
 		"GET /settings":         whole(i, "settings", "settings", i.settings, func(*settings) string { return "Settings" }),
@@ -90,10 +90,14 @@ func New(o Options) *Inbox {
 		"GET /part/items/{id}":  part(i, "item", i.item),
 		"GET /decided.csv":      i.export,
 		"GET /events":           i.follow,
-		"POST /submit":          i.submit,
-		"POST /verify/{id}":     i.verify,
-		"POST /unenrol":         i.unenrol,
-		"POST /call/{verb}":     i.call,
+
+		"GET /sessions/{id}/transcript": i.transcript,
+		"GET /sessions/{id}/agreement":  i.agreement,
+
+		"POST /submit":      i.submit,
+		"POST /verify/{id}": i.verify,
+		"POST /unenrol":     i.unenrol,
+		"POST /call/{verb}": i.call,
 	} {
 		i.mux.HandleFunc(pattern, i.signedIn(page))
 	}
@@ -123,7 +127,7 @@ func (i *Inbox) openPages() *template.Template {
 	pages := template.New("")
 	return template.Must(pages.Funcs(template.FuncMap{
 		"asset": i.assets.at, "called": i.called, "path": pathOf, "org": organisation, "letters": letters, "lacks": lacks,
-		"iso": iso, "stamp": stamp, "moment": render.Moment, "money": render.Money, "reason": render.Reason,
+		"iso": iso, "stamp": stamp, "moment": render.Moment, "money": render.Money, "reason": render.Reason, "deadline": deadline, "state": func(p session.Phase) string { return sentence(strings.ToLower(p.String())) },
 		"clean": clean, "line": oneLine, "brief": brief, "prose": asProse, "plural": plural, "sentence": sentence, "link": link,
 		"blocks": render.Page.Blocks, "grant": granted, "classified": classified, "next": func(n int) int { return n + 1 },
 		"left": func(due, now time.Time) string { return span(due.Sub(now)) },

@@ -1,7 +1,6 @@
 package inbox
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"strconv"
@@ -22,17 +21,6 @@ func (i *Inbox) sessions(r *http.Request, who *person) (api.Sessions, error) {
 	return ask(r.Context(), i, who.Agent, api.SessionList, api.ListSessions{Cursor: r.URL.Query().Get("cursor")})
 }
 
-// A sessionView is one session.
-type sessionView struct {
-	api.SessionView
-	Title        string
-	Conversation []entry
-	Next         *uint64
-}
-
-// Classification is the confidentiality that the session inherits of its parties, in words.
-func (v sessionView) Classification() string { return classified(v.CCC) }
-
 // classified is a regulatory classification in words; "" for none.
 func classified(ccc jsontext.Value) string {
 	var inherited performatives.Regulation
@@ -40,20 +28,6 @@ func classified(ccc jsontext.Value) string {
 		return ""
 	}
 	return strings.ReplaceAll(inherited.Classification, "_", " ")
-}
-
-func (i *Inbox) session(r *http.Request, who *person) (*sessionView, error) {
-	id := performatives.SessionID(r.PathValue("id"))
-	view, err := ask(r.Context(), i, who.Agent, api.SessionGet, api.GetSession{Session: id})
-	if err != nil {
-		return nil, err
-	}
-	messages, err := ask(r.Context(), i, who.Agent, api.SessionMessages, api.ListMessages{Session: id, Since: since(r), Limit: api.MaxPage})
-	if err != nil {
-		return nil, err
-	}
-	read := i.newConversation(r.Context(), who, who.Agent.Organisation())
-	return &sessionView{view, cmp.Or(oneLine(view.Purpose), "Session"), read.all(messages.Messages), messages.Next}, nil
 }
 
 // since returns where a page of a long conversation starts.
@@ -75,6 +49,7 @@ type entry struct {
 	At           time.Time
 	Hash         performatives.Hash
 	Stake        bool
+	About        string // the offer or the delegation that it refers to
 }
 
 // A conversation reads a transcript, entry by entry, from an organisation's point of view.
@@ -107,6 +82,9 @@ func (c *conversation) entry(e transcript.Entry) entry {
 	v := entry{
 		Number: e.Stamp.Sequence, Act: m.ActName, From: m.Sender, Behalf: e.Stamp.OnBehalfOf, Kind: "ours", Blocks: c.Read(e),
 		At: stamp(e.Stamp.Receipt.AcceptedAt), Hash: e.Stamp.Hash,
+	}
+	if m.Body != nil {
+		v.About = m.Body.Refers()
 	}
 	switch {
 	case m.Sender.IsBroker():

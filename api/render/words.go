@@ -59,6 +59,29 @@ var reasons = map[string]string{
 // Reason is a reason of an ESCALATE in words.
 func Reason(code string) string { return cmp.Or(reasons[code], Clean(code)) }
 
+// endings are the texts for why a session is over: outcomes of a CLOSE, deadlines, and what modes say.
+var endings = map[string]string{
+	"completed": "Completed", "abandoned": "Ended by a party, without an agreement", "failed": "Failed, says the party that closed it",
+
+	"session_timeout":    "Failed: the time of the session was over",
+	"invitation_timeout": "Failed: the invitation was not answered in time",
+	"escalation_expired": "Failed: no human decided in time",
+	"response_timeout":   "Failed: a party did not answer in time",
+	"timeout":            "Failed: a party did not answer in time",
+
+	"accepted": "Agreed", "confirmed": "Agreed, and confirmed by people of both organisations", "pending": "Agreed: people have to confirm it",
+	"declined": "Ended: a human did not confirm it", "rejected": "Ended: an offer was rejected", "withdrawn": "Ended: the offer was withdrawn",
+	"expired": "Ended: the offer expired", "turn_cap": "Ended without an agreement: too many turns",
+}
+
+// Ending says why a session is over. A code that a party chose is quoted.
+func Ending(code string) string {
+	if text, ok := endings[code]; ok {
+		return text
+	}
+	return cmp.Or(strings.TrimSuffix("Ended: “"+Clean(code)+"”", ": “”"), "Ended")
+}
+
 func stamp(s string) (time.Time, bool) {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	return t.UTC(), err == nil
