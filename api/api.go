@@ -57,11 +57,21 @@ func PageSize(limit int) int {
 
 // ListSessions is the request of session.list; sessions come newest first.
 type ListSessions struct {
-	State    string `json:"state,omitzero"`    // only those in this state
+	State    string `json:"state,omitzero"`    // only those in this state; open and ended are any that is not over, or is
 	Awaiting string `json:"awaiting,omitzero"` // "me": only those that wait for the caller
+	With     string `json:"with,omitzero"`     // only those of this principal, or of somebody of this organisation
+	Search   string `json:"search,omitzero"`   // only those whose purpose, parties or id have these words
+	Since    string `json:"since,omitzero"`    // only those that changed at this time or later
+	Until    string `json:"until,omitzero"`    // only those that changed before this time
 	Limit    int    `json:"limit,omitzero"`    // 1–1000, by default 100
 	Cursor   string `json:"cursor,omitzero"`   // next of the page before
 }
+
+// States that session.list takes besides those of a session.
+const (
+	OpenSessions  = "open"
+	EndedSessions = "ended"
+)
 
 // Sessions is a page of session.list.
 type Sessions struct {

@@ -211,11 +211,46 @@ func (v *EscalationView) Hide(opens Opens) {
 
 // Summarise is the session in one row; who "you" is decides awaitingYou.
 func Summarise(s *session.State, you performatives.Agent, at time.Time) SessionSummary {
-	return SessionSummary{
+	row := SessionSummary{
 		Session: s.ID, State: s.Phase, Mode: s.Mode.Name, Purpose: s.Agreed.Purpose, Inviter: s.Inviter(),
 		Parties: s.Participants(), Created: Timestamp(s.Created), Updated: Timestamp(s.Updated),
 		Messages: s.Next, Awaiting: s.Awaits(you, at),
+		Agreed: len(s.Agreements()) > 0, Waiting: waiting(s, at),
 	}
+	if s.Phase.Over() {
+		row.Closing = s.Closing
+	}
+	row.Amount = amountOf(s, at)
+	return row
+}
+
+// amountOf is the amount of the offer that was accepted last, else of the newest open one.
+func amountOf(s *session.State, at time.Time) *escalation.Amount {
+	var open *session.Offer
+	for _, o := range slices.Backward(s.Offers()) {
+		switch {
+		case !o.IsProposal():
+		case o.Status == session.Accepted:
+			return s.AmountAtStake(o, nil)
+		case open == nil && o.StatusAt(s.Clock(at)) == session.Open:
+			open = o
+		}
+	}
+	return s.AmountAtStake(open, nil)
+}
+
+// InState reports whether a state is the one that is asked for: any, an open one, one that is over, or
+// the one of this name.
+func InState(p session.Phase, asked string) bool {
+	switch asked {
+	case "":
+		return true
+	case OpenSessions:
+		return !p.Over()
+	case EndedSessions:
+		return p.Over()
+	}
+	return p.String() == asked
 }
 
 // Timestamp is how replies write a time: RFC 3339 in UTC, to the millisecond, so that it sorts.

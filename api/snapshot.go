@@ -150,7 +150,7 @@ func ViewSnapshot(s *session.State, c Caller, at time.Time, moves []session.Move
 	side := v.addParties(s, c, at, card)
 	v.addOffers(s, side, at)
 	v.addOpen(s, side, at)
-	v.addWaiting(s, at)
+	v.Waiting = waiting(s, at)
 	for _, m := range moves {
 		v.Moves = append(v.Moves, viewMove(m))
 	}
@@ -297,10 +297,10 @@ func (v *Snapshot) addOpen(s *session.State, side performatives.Agent, at time.T
 	}
 }
 
-// addWaiting says for whom the session waits.
-func (v *Snapshot) addWaiting(s *session.State, at time.Time) {
+// waiting says for whom a session waits; nil for nobody.
+func waiting(s *session.State, at time.Time) *Waiting {
 	if s.Phase.Over() {
-		return
+		return nil
 	}
 	w := Waiting{For: []performatives.Agent{}}
 	since := time.Time{}
@@ -323,10 +323,10 @@ func (v *Snapshot) addWaiting(s *session.State, at time.Time) {
 		}
 	}
 	if since.IsZero() {
-		return
+		return nil
 	}
 	w.Since = Timestamp(since)
-	v.Waiting = &w
+	return &w
 }
 
 func viewMove(m session.Move) Move {

@@ -162,6 +162,10 @@ type SessionSummary struct {
 	Updated  string                  `json:"updatedAt"`
 	Messages uint64                  `json:"messages"`
 	Awaiting bool                    `json:"awaitingYou"`
+	Closing  string                  `json:"reason,omitzero"`  // why it is over
+	Agreed   bool                    `json:"agreed,omitzero"`  // there is an agreement
+	Amount   *escalation.Amount      `json:"amount,omitzero"`  // of what was agreed, else of the newest open offer, where one can be seen
+	Waiting  *Waiting                `json:"waiting,omitzero"` // for whom the session waits
 
 	Truncated bool `json:"truncated,omitzero"` // long values are cut; session.get has more
 }

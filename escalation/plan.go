@@ -150,6 +150,20 @@ func (r *Rules) Humans(org performatives.Organisation) []performatives.Agent {
 	return who
 }
 
+// HasRole reports whether somebody has a role in its organisation.
+func (r *Rules) HasRole(a performatives.Agent) bool {
+	o := r.organisation(a.Organisation())
+	if o == nil || !a.IsHuman() {
+		return false
+	}
+	for _, names := range o.Roles {
+		if who, _ := o.approvers(names, a.Organisation()); slices.Contains(who, a) { // Check has found no error
+			return true
+		}
+	}
+	return false
+}
+
 // Groups calls each for every named group of approvers.
 func (r *Rules) Groups(each func(org performatives.Organisation, group string, members []performatives.Agent)) {
 	if r == nil {

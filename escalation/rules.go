@@ -31,7 +31,15 @@ type Organisation struct {
 	NonMonetary string  `yaml:"nonMonetary"`
 	Deny        Deny    `yaml:"deny"`
 	Rules       []*Rule `yaml:"rules"` // the first match applies
+	// Roles are who may read all deals of the organisation: groups, or human://… by owner and auditor.
+	Roles map[string][]string `yaml:"roles"`
 }
+
+// The roles of people who read all deals of their organisation.
+const (
+	RoleOwner   = "owner"
+	RoleAuditor = "auditor"
+)
 
 // The values of NonMonetary.
 const (
@@ -180,6 +188,13 @@ func (r *Rules) Check() error {
 			if !groupName(name) {
 				fault(errors.New("the name of a group has only letters, digits, dashes and underscores"), "organisations", string(host), "groups", name)
 			}
+		}
+		for role, who := range o.Roles {
+			_, err := o.approvers(who, host)
+			if role != RoleOwner && role != RoleAuditor {
+				err = fmt.Errorf("there is no role %q: roles are %s and %s", role, RoleOwner, RoleAuditor)
+			}
+			fault(err, "organisations", string(host), "roles", role)
 		}
 		for n, rule := range o.Rules {
 			path := []string{"organisations", string(host), "rules", strconv.Itoa(n)}

@@ -94,7 +94,7 @@ func (i *Inbox) deal(r *http.Request, who *person) (*deal, error) {
 	if n := len(view.Proposals); n > 0 {
 		labels = read.Labels(view.Proposals[n-1].Schema)
 	}
-	d.Status, d.Tone = standing(&view)
+	d.Status, d.Tone = standing(view.State, view.Closing)
 	d.Top = onTop(&snapshot, us, labels)
 	for _, o := range snapshot.Open {
 		d.Waits = append(d.Waits, waits{o.Kind, o.By, o.For, stamp(o.Due)})
@@ -109,29 +109,32 @@ func (i *Inbox) deal(r *http.Request, who *person) (*deal, error) {
 
 // standings are the states in words; "" is told by why the session is over.
 var standings = map[session.Phase]string{
-	session.Invited:    "Invited: no conversation until the invitation is accepted",
-	session.Introduced: "Introduced: the parties know each other, and nothing is offered yet",
+	session.Invited:    "Invited",
+	session.Introduced: "Nothing is offered yet",
 	session.Conversing: "Negotiating",
-	session.Agreeing:   "Agreeing: a commitment waits for its acceptance",
-	session.Executing:  "Agreed, and being carried out",
+	session.Agreeing:   "A commitment is open",
+	session.Executing:  "Agreed, being carried out",
 	session.Escalated:  "Paused until a human decides",
 }
 
+// goodEnds are the reasons of sessions that ended as they should.
+var goodEnds = []string{performatives.Completed, "accepted", "confirmed", "pending"}
+
 // standing says in which state a session is, or how it ended.
-func standing(v *api.SessionView) (text, tone string) {
-	switch v.State {
+func standing(state session.Phase, closing string) (text, tone string) {
+	switch state {
 	case session.Closed, session.Failed:
 	case session.Escalated:
-		return standings[v.State], "warn"
+		return standings[state], "warn"
 	case session.Executing:
-		return standings[v.State], "good"
+		return standings[state], "good"
 	default:
-		return standings[v.State], ""
+		return standings[state], ""
 	}
-	if v.State == session.Closed && v.Closing == performatives.Completed {
-		return render.Ending(v.Closing), "good"
+	if state == session.Closed && slices.Contains(goodEnds, closing) {
+		return render.Ending(closing), "good"
 	}
-	return render.Ending(v.Closing), "bad"
+	return render.Ending(closing), "bad"
 }
 
 // deadlines are what passes at a deadline, in words.

@@ -76,7 +76,8 @@ func New(o Options) *Inbox {
 	for pattern, page := range map[string]func(http.ResponseWriter, *http.Request, *person){
 		"GET /{$}":              whole(i, "queue", "panes", i.wholeQueue, func(*panes) string { return "Inbox" }),
 		"GET /items/{id}":       whole(i, "queue", "panes", i.itemBesideQueue, func(p *panes) string { return p.Item.Title }),
-		"GET /sessions":         whole(i, "sessions", "sessions", i.sessions, func(api.Sessions) string { return "Deals" }),
+		"GET /home":             whole(i, "home", "home", i.home, func(*home) string { return "Home" }),
+		"GET /sessions":         whole(i, "sessions", "deals", i.deals, func(*deals) string { return "Deals" }),
 		"GET /sessions/{id}":    whole(i, "sessions", "deal", i.deal, func(d *deal) string { return d.Title }),
 		"GET /insights":         whole(i, "insights", "insights", i.insights, func(*insights) string { return "Insights" }),
 		"GET /agents":           whole(i, "agents", "agents", i.agents, func(*agents) string { return "Agents" }),
@@ -92,6 +93,7 @@ func New(o Options) *Inbox {
 		"GET /events":           i.follow,
 
 		"GET /sessions/{id}/transcript": i.transcript,
+		"GET /deals.csv":                i.exportDeals,
 		"GET /sessions/{id}/agreement":  i.agreement,
 
 		"POST /submit":      i.submit,
@@ -127,7 +129,7 @@ func (i *Inbox) openPages() *template.Template {
 	pages := template.New("")
 	return template.Must(pages.Funcs(template.FuncMap{
 		"asset": i.assets.at, "called": i.called, "path": pathOf, "org": organisation, "letters": letters, "lacks": lacks,
-		"iso": iso, "stamp": stamp, "moment": render.Moment, "money": render.Money, "reason": render.Reason, "deadline": deadline, "state": func(p session.Phase) string { return sentence(strings.ToLower(p.String())) },
+		"iso": iso, "stamp": stamp, "moment": render.Moment, "money": render.Money, "reason": render.Reason, "deadline": deadline, "phase": func(p string) string { return sentence(strings.ToLower(p)) },
 		"clean": clean, "line": oneLine, "brief": brief, "prose": asProse, "plural": plural, "sentence": sentence, "link": link,
 		"blocks": render.Page.Blocks, "grant": granted, "classified": classified, "next": func(n int) int { return n + 1 },
 		"left": func(due, now time.Time) string { return span(due.Sub(now)) },

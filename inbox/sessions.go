@@ -16,11 +16,6 @@ import (
 	"github.com/parley-asp/parley/session/transcript"
 )
 
-// sessions is a page of the reader's sessions.
-func (i *Inbox) sessions(r *http.Request, who *person) (api.Sessions, error) {
-	return ask(r.Context(), i, who.Agent, api.SessionList, api.ListSessions{Cursor: r.URL.Query().Get("cursor")})
-}
-
 // classified is a regulatory classification in words; "" for none.
 func classified(ccc jsontext.Value) string {
 	var inherited performatives.Regulation

@@ -67,7 +67,7 @@ func (b *Broker) submit(ctx context.Context, a performatives.Agent, id performat
 // mayRead reports whether a caller may read a session. It does not load a session that does not name
 // the caller.
 func (b *Broker) mayRead(ctx context.Context, c api.Caller, id performatives.SessionID) bool {
-	if !b.Parts.List.Names(ctx, id, c.Agent) && !b.Parts.Registry.Audits(c) {
+	if !b.Parts.List.Names(ctx, id, c.Agent) && !b.Parts.Registry.ReadsAll(c) {
 		return false
 	}
 	return b.Parts.Reads.Readable(ctx, c, id, func(*reads.Session) error { return nil }) == nil

@@ -69,6 +69,11 @@ var endings = map[string]string{
 	"response_timeout":   "Failed: a party did not answer in time",
 	"timeout":            "Failed: a party did not answer in time",
 
+	"insufficient_trust_score": "Rejected: the trust score is too low", "unauthorized": "Rejected: not authorized",
+	"schema_unsupported": "Rejected: the schema is not supported", "budget_exceeded": "Rejected: above the budget",
+	"capacity_unavailable": "Rejected: no capacity", "policy_violation": "Rejected: against a policy", "duplicate": "Rejected: a duplicate",
+	"escalation_required": "Rejected: a human would have to be asked", "unspecified": "Rejected, without a reason",
+
 	"accepted": "Agreed", "confirmed": "Agreed, and confirmed by people of both organisations", "pending": "Agreed: people have to confirm it",
 	"declined": "Ended: a human did not confirm it", "rejected": "Ended: an offer was rejected", "withdrawn": "Ended: the offer was withdrawn",
 	"expired": "Ended: the offer expired", "turn_cap": "Ended without an agreement: too many turns",

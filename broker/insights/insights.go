@@ -162,7 +162,7 @@ func madeAt(id performatives.SessionID) (time.Time, bool) {
 // for nobody who is its delegate, or was asked to be.
 func (x *Insights) counts(c api.Caller) func(performatives.Agent) bool {
 	member, _ := x.o.Registry.Member(c.Agent)
-	whole := x.o.Registry.Audits(c) || member.Authority == performatives.AuthorityDecide
+	whole := x.o.Registry.ReadsAll(c) || member.Authority == performatives.AuthorityDecide
 	return func(a performatives.Agent) bool {
 		return c.Operator || a == c.Agent || whole && a.Organisation() == c.Agent.Organisation()
 	}

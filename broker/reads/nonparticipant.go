@@ -28,7 +28,7 @@ func (x *Reads) knownNonParticipant(c api.Caller, id performatives.SessionID) (o
 		return false, there
 	}
 	member, registered := x.o.Registry.Member(c.Agent)
-	if ofItsOrganisation := x.o.Registry.Audits(c) || registered && member.Authority == performatives.AuthorityDecide; !ofItsOrganisation {
+	if ofItsOrganisation := x.o.Registry.ReadsAll(c) || registered && member.Authority == performatives.AuthorityDecide; !ofItsOrganisation {
 		return true, there
 	}
 	row, _ := x.o.List.Row(id)

@@ -137,19 +137,20 @@ func (x *Reads) OfCaller(ctx context.Context, c api.Caller, state, before string
 	switch {
 	case c.Agent == "":
 		selection = sessionlist.All()
-	case x.o.Registry.Audits(c) || !c.Operator && ok && member.Authority == performatives.AuthorityDecide:
+	case x.o.Registry.ReadsAll(c) || !c.Operator && ok && member.Authority == performatives.AuthorityDecide:
 		selection = sessionlist.Organisation(c.Agent.Organisation())
 	}
 	return x.o.List.Page(ctx, selection, state, before, n)
 }
 
 // An auditor is a human who may read the sessions in which its organisation takes part, and do
-// nothing else. The operator says in the registry who is one.
+// nothing else. The operator says in the registry who is one. Who has a role by the rules reads as
+// much, and may do what it may do anyway.
 
-// MayAudit reports whether the caller is an auditor, and somebody of its organisation may read
-// the session.
+// MayAudit reports whether the caller reads what its organisation takes part in, and somebody of it
+// may read the session.
 func (x *Reads) MayAudit(c api.Caller, s *Session) bool {
-	if !x.o.Registry.Audits(c) {
+	if !x.o.Registry.ReadsAll(c) {
 		return false
 	}
 	org, at := c.Agent.Organisation(), s.At

@@ -2,10 +2,14 @@ package reads
 
 import (
 	"context"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/api/fit"
 	"github.com/parley-asp/parley/broker/archive"
+	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
 )
@@ -19,31 +23,30 @@ func (x *Reads) SessionGet(ctx context.Context, c api.Caller, q api.GetSession) 
 	return api.ViewPage(&s.State, s.At, q, c.Opens) // the session goes on meanwhile
 }
 
+// mostLooked are the sessions that one request looks at for what is asked. A page may have fewer
+// rows than it could then, and says where the next one starts.
+const mostLooked = 2_000
+
 // SessionList answers session.list.
 func (x *Reads) SessionList(ctx context.Context, c api.Caller, q api.ListSessions) (api.Sessions, error) {
-	if q.State != "" {
-		if _, ok := session.ParsePhase(q.State); !ok {
-			return api.Sessions{}, session.Refuse(session.MalformedEnvelope, "there is no state %.40q", q.State)
-		}
-	}
-	if q.Awaiting != "" && q.Awaiting != "me" {
-		return api.Sessions{}, session.Refuse(session.MalformedEnvelope, `awaiting is "me" or absent`)
+	asked, err := newSelection(q)
+	if err != nil {
+		return api.Sessions{}, err
 	}
 	page, most := api.NewPage[api.SessionSummary](q.Limit), api.PageSize(q.Limit)
-	for cursor := q.Cursor; ; {
+	cursor, looked := q.Cursor, 0
+	for {
 		some, err := x.OfCaller(ctx, c, q.State, cursor, most+1)
 		if err != nil {
 			return api.Sessions{}, err
 		}
 		for _, id := range some {
-			if len(page.Items) == most {
-				return sessionsBefore(page), nil
+			if len(page.Items) == most || looked == mostLooked {
+				return api.Sessions{Sessions: page.Items, Next: cursor}, nil
 			}
-			cursor = string(id)
 			full := false
 			if err := x.Listed(ctx, c, id, func(s *Session) error {
-				row := api.Summarise(&s.State, c.Agent, s.At)
-				if (q.State == "" || row.State.String() == q.State) && (q.Awaiting == "" || row.Awaiting) {
+				if row := api.Summarise(&s.State, c.Agent, s.At); asked.has(row) {
 					fit.To(&row, api.MaxRowBytes)
 					full = !page.Add(row, fit.Size(row))
 				}
@@ -52,8 +55,10 @@ func (x *Reads) SessionList(ctx context.Context, c api.Caller, q api.ListSession
 				return api.Sessions{}, err
 			}
 			if full {
-				return sessionsBefore(page), nil
+				return api.Sessions{Sessions: page.Items, Next: cursor}, nil
 			}
+			cursor = string(id)
+			looked++
 		}
 		if len(some) <= most {
 			return api.Sessions{Sessions: page.Items}, nil
@@ -61,9 +66,51 @@ func (x *Reads) SessionList(ctx context.Context, c api.Caller, q api.ListSession
 	}
 }
 
-// sessionsBefore is a full page, and where the next one starts.
-func sessionsBefore(page *api.PageOf[api.SessionSummary]) api.Sessions {
-	return api.Sessions{Sessions: page.Items, Next: string(page.Items[len(page.Items)-1].Session)}
+// A selection is what a caller asks for of its sessions.
+type selection struct {
+	api.ListSessions
+	words []string
+}
+
+func newSelection(q api.ListSessions) (selection, error) {
+	if _, ok := session.ParsePhase(q.State); !ok && q.State != "" && q.State != api.OpenSessions && q.State != api.EndedSessions {
+		return selection{}, session.Refuse(session.MalformedEnvelope, "there is no state %.40q; %s and %s are all that are not over, and that are", q.State, api.OpenSessions, api.EndedSessions)
+	}
+	if q.Awaiting != "" && q.Awaiting != "me" {
+		return selection{}, session.Refuse(session.MalformedEnvelope, `awaiting is "me" or absent`)
+	}
+	for _, at := range []*string{&q.Since, &q.Until} {
+		if *at == "" {
+			continue
+		}
+		t, err := time.Parse(time.RFC3339Nano, *at)
+		if err != nil {
+			return selection{}, session.Refuse(session.MalformedEnvelope, "%.40q is not a time in RFC 3339, such as 2026-03-14T09:26:53Z", *at)
+		}
+		*at = api.Timestamp(t)
+	}
+	return selection{q, strings.Fields(strings.ToLower(q.Search))}, nil
+}
+
+// has reports whether a session is asked for.
+func (q *selection) has(row api.SessionSummary) bool {
+	switch {
+	case !api.InState(row.State, q.State), q.Awaiting != "" && !row.Awaiting,
+		q.Since != "" && row.Updated < q.Since, q.Until != "" && row.Updated >= q.Until:
+		return false
+	}
+	with := func(a performatives.Agent) bool { return string(a) == q.With || string(a.Organisation()) == q.With }
+	if q.With != "" && !slices.ContainsFunc(row.Parties, with) {
+		return false
+	}
+	if len(q.words) == 0 {
+		return true
+	}
+	text := strings.ToLower(row.Purpose + " " + string(row.Session))
+	for _, a := range row.Parties {
+		text += " " + strings.ToLower(string(a))
+	}
+	return !slices.ContainsFunc(q.words, func(word string) bool { return !strings.Contains(text, word) })
 }
 
 // SessionMessages answers session.messages.

@@ -58,6 +58,9 @@ type Options struct {
 	// Available reports whether an agent is online, and when it was last seen.
 	Available func(performatives.Agent) (online bool, last time.Time)
 
+	// HasRole reports whether the rules let a human read all deals of its organisation; nil is nobody.
+	HasRole func(performatives.Agent) bool
+
 	// Document reads the DID document at a URL; nil reads none.
 	Document func(ctx context.Context, url string) ([]byte, error)
 
@@ -215,6 +218,15 @@ func (r *Registry) Deciders(org performatives.Organisation) []performatives.Memb
 func (r *Registry) Audits(c api.Caller) bool {
 	card, _ := r.Card(c.Agent)
 	return !c.Operator && card.Registry.Auditor
+}
+
+// ReadsAll reports whether the caller may read whatever its organisation takes part in: an auditor,
+// and who has a role by the rules.
+func (r *Registry) ReadsAll(c api.Caller) bool {
+	if c.Operator || c.Agent == "" {
+		return false
+	}
+	return r.Audits(c) || r.o.HasRole != nil && r.o.HasRole(c.Agent)
 }
 
 // RefuseAuditors refuses to have a caller who is an auditor do more than read.

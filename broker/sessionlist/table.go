@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -204,7 +205,7 @@ func (t *table) newest(sorted runs, state, before string, n int) []performatives
 		if len(found) == n {
 			break
 		}
-		if r := &t.rows[r]; state == "" || r.state.String() == state {
+		if r := &t.rows[r]; api.InState(r.state, state) {
 			found = append(found, r.session())
 		}
 	}
