@@ -40,9 +40,11 @@ type Options struct {
 	Dev    bool                                             // no logins: the visitor chooses a human
 	Humans func(context.Context) ([]api.Card, error)        // under Dev: the humans to choose from
 	Meet   func(context.Context, performatives.Agent) error // under Dev: registers a new human
-	From   func(*http.Request) string                       // the address of a request; nil is that of its connection
-	Log    *zap.Logger                                      // nil discards
-	Now    func() time.Time                                 // nil is time.Now
+	// OpenRulings leaves open what people decide, unless they seal it.
+	OpenRulings bool
+	From        func(*http.Request) string // the address of a request; nil is that of its connection
+	Log         *zap.Logger                // nil discards
+	Now         func() time.Time           // nil is time.Now
 }
 
 // An Inbox serves the pages.
@@ -144,15 +146,17 @@ func (i *Inbox) openPages() *template.Template {
 
 // A page is the data of every page.
 type page struct {
-	Base   string // relative URL of the inbox, for links
-	Here   string // URL of the page, relative to that
-	Title  string
-	Dev    bool
-	Key    performatives.Key // of the broker, named in decisions
-	Me     *person
-	Now    time.Time
-	At     string // which page it is
-	Cursor string // where live updates start
+	Base  string // relative URL of the inbox, for links
+	Here  string // URL of the page, relative to that
+	Title string
+	Dev   bool
+	// OpenRulings has the other sides read what people decide.
+	OpenRulings bool
+	Key         performatives.Key // of the broker, named in decisions
+	Me          *person
+	Now         time.Time
+	At          string // which page it is
+	Cursor      string // where live updates start
 
 	View string // the template of what it shows
 	Body any
@@ -178,7 +182,7 @@ func (p *page) Open() int {
 func (i *Inbox) page(r *http.Request, who *person, at, title string) *page {
 	p := &page{
 		Base: strings.Repeat("../", max(0, strings.Count(r.URL.Path, "/")-1)), Here: link(strings.TrimPrefix(r.URL.Path, "/"), r.URL.RawQuery),
-		Title: title, Dev: i.Dev, Key: i.Key, Me: who, Now: i.Now(), At: at,
+		Title: title, Dev: i.Dev, OpenRulings: i.OpenRulings, Key: i.Key, Me: who, Now: i.Now(), At: at,
 	}
 	if at == "queue" || at == "checks" {
 		if at, err := i.cursor(r.Context(), who); err == nil { // else the browser reloads everything when it connects

@@ -44,6 +44,7 @@ type BrokerOptions struct {
 	Similar func(ctx context.Context, task discovery.Task, cards [][]discovery.Skill) ([]discovery.Similarity, error)
 	Probe   func(ctx context.Context, caller performatives.Agent, url string, task discovery.Task) (discovery.Assessment, error)
 
+	OpenRulings  bool           // what hosted agents ESCALATE and people rule is not sealed by default
 	Standbys     bool           // hosted agents that name no standby have that of their organisation
 	ClaimTimeout time.Duration  // of a claim on a turn; 0 is 6 h
 	InboxAge     time.Duration  // how long inbox copies are kept; 0 is as long as they are, 7 days at first

@@ -71,17 +71,19 @@ type Options struct {
 	LogResume string // after a restore: the newest checkpoint of the log that was published
 	Witnesses ledger.Witnesses
 
-	Policy   performatives.Policy
-	Limits   limits.Limits      // per principal
-	Archive  archive.Policy     // when finished sessions move to the archive
-	Lag      time.Duration      // of timers and session rows behind transcripts; 0 is 2 s, below zero none
-	Standby  *negotiator.Policy // of system agents that take parked turns; nil: there are none but those that cards name
-	Claim    time.Duration      // of a turn, by --claim-timeout; 0 is 6 h
-	InboxAge time.Duration      // retention of inbox copies; 0 keeps the store's setting, initially 7 days
-	Rules    *escalation.Rules  // who decides escalations, already checked; nil: every human who may decide
-	Notify   *notify.Config     // who is notified of escalations, and how; nil: nobody
-	Log      *zap.Logger
-	Now      func() time.Time // the broker's clock; nil is time.Now
+	Policy  performatives.Policy
+	Limits  limits.Limits  // per principal
+	Archive archive.Policy // when finished sessions move to the archive
+	Lag     time.Duration  // of timers and session rows behind transcripts; 0 is 2 s, below zero none
+	// OpenRulings has the faces seal neither what hosted agents ESCALATE nor what people rule.
+	OpenRulings bool
+	Standby     *negotiator.Policy // of system agents that take parked turns; nil: there are none but those that cards name
+	Claim       time.Duration      // of a turn, by --claim-timeout; 0 is 6 h
+	InboxAge    time.Duration      // retention of inbox copies; 0 keeps the store's setting, initially 7 days
+	Rules       *escalation.Rules  // who decides escalations, already checked; nil: every human who may decide
+	Notify      *notify.Config     // who is notified of escalations, and how; nil: nobody
+	Log         *zap.Logger
+	Now         func() time.Time // the broker's clock; nil is time.Now
 }
 
 // A Server runs until it is closed.
@@ -184,7 +186,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	if s.Broker, err = OpenBroker(ctx, BrokerOptions{
 		Options: broker.Options{Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Policy: o.Policy, Limits: o.Limits, Lag: o.Lag, Log: o.Log, Now: o.Now},
 		ID:      s.id, Conn: inside, Bulk: bulk, Feeds: feeds, Replicas: o.Replicas, Durable: s.durable(o), SyncedAfter: s.syncedAfter(o),
-		Escalations: o.Rules, Archive: o.Archive, ClaimTimeout: o.Claim, Standbys: o.Standby != nil, Similar: similar, Probe: probes(o.PrivateWebhooks || o.Dev), InboxAge: o.InboxAge,
+		Escalations: o.Rules, Archive: o.Archive, ClaimTimeout: o.Claim, Standbys: o.Standby != nil, OpenRulings: o.OpenRulings, Similar: similar, Probe: probes(o.PrivateWebhooks || o.Dev), InboxAge: o.InboxAge,
 		Disconnect: disconnect, Silent: suspected, Reconnect: func() { s.conns.reconnect(o.Log) },
 		Credentials: s.mode.credentials(s.keys), Reserved: reserved, SharedKeys: o.SharedKeys, Secret: secret, DIDDocument: didDocuments(o.DIDHosts),
 		LogOrigin: o.LogOrigin, LogResume: o.LogResume, Witnesses: o.Witnesses, Published: checkpointFile{filepath.Join(o.Data, CheckpointFile)},

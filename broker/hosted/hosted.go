@@ -15,6 +15,7 @@ package hosted
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -45,6 +46,10 @@ type Options struct {
 	Submit func(ctx context.Context, a performatives.Agent, id performatives.SessionID, envelope []byte) (api.Acceptance, error)
 	// KeepPrivate holds aside what a hosted inviter says for its own side alone; nil takes it away again.
 	KeepPrivate func(ctx context.Context, a performatives.Agent, id performatives.SessionID, private jsontext.Value) error
+	// Secret is the installation's; salts derive from it. Without one, retries after a restart seal anew.
+	Secret []byte
+	// Open has nothing sealed: the other sides read what agents ESCALATE and what rulings allow.
+	Open bool
 	// NewSession makes the id of a session.
 	NewSession func() performatives.SessionID
 	Now        func() time.Time
@@ -58,6 +63,9 @@ type Agents struct {
 
 // Open opens the bucket of keys.
 func Open(ctx context.Context, o Options) (*Agents, error) {
+	if len(o.Secret) == 0 {
+		o.Secret = []byte(rand.Text())
+	}
 	keys, err := o.Store.Bucket(ctx, api.IdempotencyBucket, "keys of acts of hosted agents", kept)
 	return &Agents{o, keys}, err
 }
@@ -253,10 +261,17 @@ func (h *Agents) Submit(ctx context.Context, as performatives.Agent, signer perf
 	if err != nil {
 		return accepted, err
 	}
+	body, parts, err := h.sealed(as, made, performatives.Parse(said.Performative), body)
+	if err != nil {
+		return accepted, err
+	}
 	envelope, err := performatives.RawDraft{
 		ID: made.Message, Session: made.Session, Timestamp: made.At, Sender: as, Link: made.Link,
 		Performative: said.Performative, Recipient: said.Recipient, Body: body, Context: said.Context, Constraints: said.Constraints,
 	}.Envelope(signer)
+	if err == nil {
+		envelope, err = performatives.Submission(envelope, parts)
+	}
 	if err != nil {
 		return accepted, session.RefuseUnreadable(err)
 	}

@@ -3,6 +3,7 @@ package hosted_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
@@ -226,5 +228,55 @@ func TestPrivate(t *testing.T) {
 	w.must(seller, opened.Session, "ACCEPT", `{"referenceId":"invitation"}`)
 	if _, err := w.says(buyer, api.Say{Session: opened.Session, Performative: "PROPOSE", Body: jsontext.Value(`{"proposalId":"p1","type":"x","subject":"cups","terms":{"private":1}}`)}); !refused(err, session.SchemaInvalid) {
 		t.Errorf("a PROPOSE with terms.private is answered %v", err)
+	}
+}
+
+// TestSealed: what a hosted agent escalates is for its own side. A retry seals the same way, also after
+// a restart, and no other act has its salts.
+func TestSealed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Principal("human://acme.com/boss")
+	id := w.opened("asp/1")
+	said := api.Say{Session: id, Performative: "ESCALATE", Key: "k1", Body: jsontext.Value(`{"reason":"authority-limit","urgency":"high","context":{"limit":95123},"suggestedAction":"hold"}`)}
+	first, err := w.says(buyer, said)
+	testkit.Must(t, err)
+	w.Down()
+	w.Up()
+	if again, err := w.says(buyer, said); err != nil || !again.Duplicate || again.Hash != first.Hash {
+		t.Errorf("said again it is answered %+v, %v, at first %+v", again, err, first)
+	}
+	read := func(a performatives.Agent, id performatives.MessageID) (string, performatives.SealedParts) {
+		var page api.Messages
+		testkit.Must(t, w.Server.Broker.Service.As(a).Call(w.Ctx, api.SessionMessages.Verb, api.ListMessages{Session: first.Session, Message: id}, &page))
+		return string(page.Messages[0]), page.Sealed[id]
+	}
+	entry, parts := read(buyer, first.Message)
+	if strings.Contains(entry, "95123") || strings.Contains(entry, "hold") || string(parts[performatives.SealContext].Value) != `{"limit":95123}` || string(parts[performatives.SealSuggested].Value) != `"hold"` {
+		t.Errorf("its side reads %s with %v", entry, parts)
+	}
+	if same, others := read(seller, first.Message); same != entry || others != nil {
+		t.Errorf("the other side reads %s with %v", same, others)
+	}
+	_, err = w.Client("human://acme.com/boss").Session(id).Rule(w.Ctx, string(first.Message), client.Ruling{Decision: performatives.Denied})
+	testkit.Must(t, err)
+	said.Key = "k2"
+	second, err := w.says(buyer, said)
+	testkit.Must(t, err)
+	if _, others := read(buyer, second.Message); others[performatives.SealContext].Salt == parts[performatives.SealContext].Salt {
+		t.Errorf("two acts are sealed with the salt of %v", parts)
+	}
+}
+
+// TestOpen: an installation may leave open what agents escalate.
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	w := world{testkit.NewWorld(t, testkit.Options{OpenRulings: true, Dev: true})}
+	id := w.opened("asp/1")
+	w.must(buyer, id, "ESCALATE", `{"reason":"authority-limit","urgency":"high","context":{"limit":95123}}`)
+	var page api.Messages
+	testkit.Must(t, w.Server.Broker.Service.As(seller).Call(w.Ctx, api.SessionMessages.Verb, api.ListMessages{Session: id}, &page))
+	if last := string(page.Messages[len(page.Messages)-1]); !strings.Contains(last, "95123") {
+		t.Errorf("the other side reads %s", last)
 	}
 }

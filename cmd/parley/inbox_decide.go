@@ -39,7 +39,7 @@ others. With bounds, the agent may agree to whatever is within them, and the ans
 names the terms that may change. Where no offer is at stake, an approval sets no bound.`
 		}
 		b.flags(cmd, decision)
-		cmd.Flags().BoolVar(&open, "open", false, "the other sides may read what you allow, too; otherwise it is sealed")
+		cmd.Flags().BoolVar(&open, "open-rulings", false, "the other sides may read what you allow, too; otherwise it is sealed")
 	} else {
 		cmd.Flags().IntVar(&reason, "reason", 0, "the `NUMBER` of a reason that your rules offer, in place of --comment")
 		cmd.MarkFlagsMutuallyExclusive("comment", "reason")
@@ -105,15 +105,17 @@ func giveReason(r *client.Ruling, item api.EscalationItem, number int) error {
 }
 
 func inboxGuide() *cobra.Command {
+	var open bool
 	var seen reviewed
 	cmd := &cobra.Command{
 		Use: "guide ID TEXT", Aliases: []string{"reply"}, Short: "give guidance and let the agent decide", Args: args(cobra.ExactArgs(2)),
 		Example:           "  parley inbox guide " + exampleEscalation + ` "ask for 30 days" \` + "\n   " + asAlice,
 		ValidArgsFunction: completeFirst(completeEscalations),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return decide(cmd, args[0], client.Ruling{Decision: performatives.Guidance, Comment: args[1]}, seen, nil)
+			return decide(cmd, args[0], client.Ruling{Decision: performatives.Guidance, Comment: args[1], SealComment: !open}, seen, nil)
 		},
 	}
+	cmd.Flags().BoolVar(&open, "open-rulings", false, "the other sides may read the guidance, too; otherwise it is sealed")
 	seen.flags(cmd)
 	return cmd
 }

@@ -69,6 +69,7 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 		flags.Var(milliseconds(&s.Policy.InvitationTimeout, session.DefaultInvitationTimeout), "invitation-timeout", "time to answer an invitation that sets no timeout")
 		flags.Var(milliseconds(&s.Policy.ParkedTimeout, session.DefaultParked), "parked-timeout", "time that a turn waits before its principal's standby may take it")
 		flags.Func("standby", "`POLICY` by which a system agent of each organisation takes the turns that its hosted agents leave waiting: a file as of 'parley negotiator', or default, which judges matches by their assessments (default: only standbys that cards name)", reads(&s.Standby, readPolicy))
+		flags.BoolVar(&s.OpenRulings, "open-rulings", false, "seal neither what hosted agents escalate nor what people allow: the other side reads it (default: only the own side does)")
 		flags.DurationVar(&s.Claim, "claim-timeout", turns.DefaultTimeout, "time that an agent has to answer a turn that it picked up, after which the turn waits again")
 	})
 	groupFlags(flags, "Limits", func(flags *pflag.FlagSet) {

@@ -21,4 +21,5 @@ export async function made(sessionId, performative, body) {
   return envelope;
 }
 
-export const send = (envelope) => post('submit', { sessionId: envelope.sessionId, envelope });
+// send submits an act with what opens its sealed members, if it has some.
+export const send = (envelope, parts = {}) => post('submit', { sessionId: envelope.sessionId, envelope: Object.keys(parts).length ? { envelope, sealed: parts } : envelope });

@@ -4,11 +4,12 @@ import { $, item, main, say, toDoor } from './dom.js';
 import * as act from './act.js';
 import * as bounds from './bounds.js';
 import * as drafts from './drafts.js';
+import * as keys from './keys.js';
 import * as requests from './requests.js';
 import { behind, look, show } from './dialogs.js';
 import { decided, open, refreshQueue } from './panes.js';
 
-let pending; // {form, said, envelope}: sent, without a definite reply
+let pending; // {form, said, made}: sent, without a definite reply
 
 export function openForm(name) {
   const dialog = document.getElementById(name);
@@ -18,6 +19,7 @@ export function openForm(name) {
   delete form.dataset.warned;
   delete form.dataset.stale;
   show(form, '', '');
+  if (form.elements.openAuthority) form.elements.openAuthority.checked = opens();
   bounds.free(form);
   dialog.showModal();
   ($('textarea', dialog) ?? $('select, button', dialog)).focus();
@@ -31,12 +33,22 @@ function forPeople(error) {
   return broken('changes') ? 'This allows just what was asked for. Change a bound, or choose Approve instead.' : 'The broker cannot read this form. Check what you entered; nothing was signed.';
 }
 
-// made builds and signs a decision on the item that was shown.
-function made(of, decision, comment, authority) {
+// opens reports whether the installation leaves rulings open.
+const opens = () => 'openRulings' in document.body.dataset;
+
+// seals are the members of a form's decision that only the human's own side reads.
+function seals(form) {
+  const guides = form.dataset.decision === 'guidance' && !opens();
+  return [!form.elements.openAuthority?.checked && 'authority', (guides || form.elements.sealComment?.checked) && 'comment'].filter(Boolean);
+}
+
+// made builds and signs a decision on the item that was shown: the envelope, and what opens it.
+async function made(of, decision, comment, authority, sealed) {
   const data = { escalationId: of.id, decision, revision: Number(of.revision), shown: of.shown || undefined };
   if (comment) data.comment = comment;
   if (authority) data.authority = authority;
-  return act.made(of.session, 'INFORM', { type: 'resolution', data });
+  const parts = await keys.seal(data, ...sealed);
+  return [await act.made(of.session, 'INFORM', { type: 'resolution', data }), parts];
 }
 
 export async function sign(form) {
@@ -59,11 +71,12 @@ export async function sign(form) {
       return;
     }
     const comment = form.elements.comment.value.trim();
-    const said = JSON.stringify([authority, comment, shown.dataset.shown]);
+    const sealed = seals(form);
+    const said = JSON.stringify([authority, comment, shown.dataset.shown, sealed]);
     if (pending?.form !== form || pending.said !== said) {
-      pending = { form, said, envelope: await made(shown.dataset, form.dataset.decision, comment, authority) };
+      pending = { form, said, made: await made(shown.dataset, form.dataset.decision, comment, authority, sealed) };
     }
-    const accepted = await act.send(pending.envelope);
+    const accepted = await act.send(...pending.made);
     pending = undefined;
     drafts.drop(form);
     form.closest('dialog').close();

@@ -73,6 +73,22 @@ export function canonical(value) {
   return JSON.stringify(value);
 }
 
+// seal puts the digest of [salt, member, value] in the place of some members of plain data, and returns
+// what opens them (PROTOCOL.md §7). Without HTTPS, which only --dev allows, a browser makes no digests:
+// all stays open.
+export async function seal(data, ...members) {
+  if (!crypto.subtle) return {};
+  const parts = {};
+  for (const member of members.filter((name) => data[name] !== undefined)) {
+    const salt = btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32)))).replaceAll('+', '-').replaceAll('/', '_').replace('=', '');
+    const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(canonical([salt, member, data[member]])));
+    parts[member] = { salt, value: data[member] };
+    data.sealed = { ...data.sealed, [member]: 'sha256:' + hex(digest) };
+    delete data[member];
+  }
+  return parts;
+}
+
 // newID returns a UUIDv7 for a time in milliseconds.
 export function newID(at) {
   const b = crypto.getRandomValues(new Uint8Array(16));
