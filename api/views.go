@@ -184,8 +184,25 @@ type Entry struct {
 	Bytes     jsontext.Value // as delivered
 }
 
-// ReadEntry reads an entry as session.messages returns it.
-func ReadEntry(data jsontext.Value) (Entry, error) {
+// Entries are those of the page, with what the caller may open of them.
+func (m *Messages) Entries() ([]Entry, error) {
+	all := make([]Entry, len(m.Messages))
+	for i, data := range m.Messages {
+		var err error
+		if all[i], err = ReadEntry(data, nil); err != nil {
+			return nil, err
+		}
+		all[i].open(m.Sealed[all[i].ID])
+	}
+	return all, nil
+}
+
+func (e *Entry) open(parts performatives.SealedParts) {
+	e.Body = performatives.Opened(performatives.Parse(e.Performative), e.Body, parts)
+}
+
+// ReadEntry reads an entry as session.messages and inbox.messages return it, with what opens it.
+func ReadEntry(data jsontext.Value, parts performatives.SealedParts) (Entry, error) {
 	var e struct {
 		ID           performatives.MessageID `json:"messageId"`
 		Session      performatives.SessionID `json:"sessionId"`
@@ -208,14 +225,16 @@ func ReadEntry(data jsontext.Value) (Entry, error) {
 	if err := json.Unmarshal(data, &e); err != nil {
 		return Entry{}, fmt.Errorf("an entry of a transcript cannot be read: %w", err)
 	}
-	return Entry{
+	entry := Entry{
 		TurnEntry: TurnEntry{
 			Sequence: e.Sequence, From: e.Sender.Agent, OnBehalfOf: e.Integrity.OnBehalfOf, Performative: e.Performative,
 			Body: e.Content.Body, At: e.Integrity.Receipt.AcceptedAt,
 		},
 		ID: e.ID, Session: e.Session, Timestamp: e.Timestamp, Recipient: e.Recipient, Context: e.Content.Context,
 		Receipt: e.Integrity.Receipt, Bytes: data,
-	}, nil
+	}
+	entry.open(parts)
+	return entry, nil
 }
 
 // GetAgreement is the request of agreement.get. A session without an id of an agreement

@@ -259,8 +259,13 @@ func (b *Broker) tellStandbys(ctx context.Context, l *cachedSession) error {
 		if e == nil {
 			return archive.ErrMoved
 		}
+		stored := archive.EntryOf(*e)
+		read, err := stored.Read()
+		if err != nil {
+			return err
+		}
 		delete(l.inboxes, w.Standby) // another broker may have told it
-		told = append(told, delivery{sequence: w.Sequence, entry: archive.Entry{Data: e.Data}, to: []performatives.Agent{w.Standby}, again: true})
+		told = append(told, delivery{sequence: w.Sequence, entry: stored, owner: archive.OwnerOf(read), to: []performatives.Agent{w.Standby}, again: true})
 	}
 	return b.deliverAll(ctx, l, told)
 }

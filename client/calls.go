@@ -144,12 +144,7 @@ func (c *Calls) entries(ctx context.Context, id performatives.SessionID, since u
 				return
 			}
 			for _, raw := range page.Messages {
-				e, err := transcript.Read(raw)
-				if err == nil {
-					if parts := page.Sealed[e.Message.ID]; parts != nil {
-						err = e.Message.Open(parts)
-					}
-				}
+				e, err := transcript.ReadOpened(raw, page.Sealed)
 				if !yield(e, err) || err != nil {
 					return
 				}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client/internal/web"
 	"github.com/parley-asp/parley/session"
 )
@@ -50,22 +51,36 @@ func (f *feed) events(ctx context.Context) (came bool, err error) {
 		if err := f.room(ctx); err != nil {
 			return err
 		}
-		f.received(id, data)
+		if err := f.received(ctx, id, data); err != nil {
+			return err
+		}
 		in.cursor.Store(id)
 		return nil
 	})
 	return came, err
 }
 
-// received puts an event into the mailbox.
-func (f *feed) received(id uint64, data []byte) {
+// received puts an event into the mailbox. An event is the envelope alone: what opens it is asked for.
+func (f *feed) received(ctx context.Context, id uint64, data []byte) error {
 	in := f.in
 	entry, err := readEntry(data, nil)
+	if err == nil && len(entry.Message.Digests()) > 0 {
+		page, asked := call(ctx, &in.client.Calls, api.SessionMessages, api.ListMessages{Session: entry.Message.Session, Message: entry.Message.ID})
+		if _, refused := errors.AsType[*session.Refusal](asked); asked != nil && (!refused || worthAsking(asked)) {
+			return asked
+		}
+		if parts := page.Sealed[entry.Message.ID]; parts != nil {
+			if err = entry.Message.Open(parts); err == nil {
+				err = entry.Message.DecodeBody()
+			}
+		}
+	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if err != nil {
 		in.fault(id, &unreadable{err})
-		return
+		return nil
 	}
 	in.put(&Message{Entry: entry, inbox: in, came: []delivery{{by: f}}})
+	return nil
 }

@@ -93,7 +93,7 @@ func (i *Inbox) check(r *http.Request, who *person) (*check, error) {
 		return nil, err
 	}
 	t := i.newConversation(r.Context(), who, ours)
-	v.Conversation, v.Next = t.all(messages.Messages), messages.Next
+	v.Conversation, v.Next = t.all(messages.Messages, messages.Sealed), messages.Next
 	if c.Result > 0 {
 		if e, err := i.entry(r.Context(), who, id, c.Result); err == nil {
 			shown := t.entry(e)
@@ -151,7 +151,7 @@ func (i *Inbox) entry(ctx context.Context, who *person, id performatives.Session
 	if err != nil || len(one.Messages) == 0 {
 		return e, err
 	}
-	return transcript.Read(one.Messages[0])
+	return transcript.ReadOpened(one.Messages[0], one.Sealed)
 }
 
 // maxCounter bounds the terms that a form holds.

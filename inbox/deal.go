@@ -88,7 +88,7 @@ func (i *Inbox) deal(r *http.Request, who *person) (*deal, error) {
 	read := i.newConversation(r.Context(), who, us)
 	d := &deal{
 		SessionView: view, View: snapshot, Title: cmp.Or(oneLine(view.Purpose), "Deal"), Agreements: agreements.Agreements,
-		Conversation: read.all(messages.Messages), Next: messages.Next, Now: i.Now(),
+		Conversation: read.all(messages.Messages, messages.Sealed), Next: messages.Next, Now: i.Now(),
 	}
 	labels := map[string]api.Label{}
 	if n := len(view.Proposals); n > 0 {

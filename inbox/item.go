@@ -84,7 +84,7 @@ func (i *Inbox) item(r *http.Request, who *person) (*item, error) {
 func asItem(it *api.EscalationItem, who *person, c *conversation, offers []api.SnapshotOffer) *item {
 	v := &item{
 		EscalationItem: *it, Me: who, Title: titleOf(it), Fields: asFields(it), Paths: numbers(it), Tally: tallyOf(it), InForce: inForce(it),
-		Conversation: c.all(it.Transcript), Opened: it.Status == "open", Confirms: it.Reason == performatives.Confirmation,
+		Conversation: c.all(it.Transcript, it.Opens), Opened: it.Status == "open", Confirms: it.Reason == performatives.Confirmation,
 		Decides: it.You == nil || it.You.Decide, // the broker authorizes it anyway
 		Acts:    it.You == nil || !it.You.Reads,
 		Matter:  it.Status, Pictures: pictures(offers, nil, it.Organisation, it.Labels),

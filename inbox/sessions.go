@@ -59,10 +59,10 @@ func (i *Inbox) newConversation(ctx context.Context, who *person, us performativ
 	return &conversation{us, reader}
 }
 
-func (c *conversation) all(raw []jsontext.Value) []entry {
+func (c *conversation) all(raw []jsontext.Value, parts map[performatives.MessageID]performatives.SealedParts) []entry {
 	all := make([]entry, 0, len(raw))
 	for _, data := range raw {
-		e, err := transcript.Read(data)
+		e, err := transcript.ReadOpened(data, parts)
 		if err != nil {
 			all = append(all, entry{Act: "?", Kind: "counterparty", Blocks: []render.Block{{Quote: string(data)}}})
 			continue

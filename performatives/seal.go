@@ -233,6 +233,26 @@ func (m *Message) Open(parts SealedParts) error {
 	return err
 }
 
+// Opened is a body with what parts say in the place of their digests, for who takes them as the
+// broker has checked them.
+func Opened(act Performative, body jsontext.Value, parts SealedParts) jsontext.Value {
+	if len(parts) == 0 {
+		return body
+	}
+	s, err := seamOf(act, body)
+	if err != nil {
+		return body
+	}
+	add := map[string]jsontext.Value{}
+	for name, p := range parts {
+		add[name] = p.Value
+	}
+	if opened, err := s.with([]string{"sealed"}, add); err == nil {
+		return opened
+	}
+	return body
+}
+
 // OpenBody is the body with what is known of its sealed members.
 func (m *Message) OpenBody() jsontext.Value {
 	if m.openBody != nil {

@@ -198,9 +198,7 @@ func (b *Broker) openApprovals(ctx context.Context) error {
 		Store: b.Parts.Store, Registry: b.Parts.Registry, Schema: b.Parts.Terms.Lookup,
 		Rules: o.Escalations, Dev: o.Dev, Log: o.Log, Now: o.Now,
 		MayRead: b.mayRead, Terms: b.offered, Reconcile: b.Command.Reconcile,
-		Messages: func(ctx context.Context, q api.ListMessages) (api.Messages, error) {
-			return b.Parts.Reads.SessionMessages(ctx, api.Caller{Operator: true}, q)
-		},
+		Messages: b.Parts.Reads.Transcript,
 	})
 	if err == nil {
 		b.Parts.Approvals = opened

@@ -34,12 +34,12 @@ func (a *Approvals) Get(ctx context.Context, c api.Caller, q api.GetEscalation) 
 		}
 	}
 	if q.Part != "" {
-		return a.part(ctx, item, &q)
+		return a.part(ctx, c, item, &q)
 	}
 	if err := a.detail(ctx, &item); err != nil {
 		return item, err
 	}
-	messages, err := a.o.Messages(ctx, api.ListMessages{Session: item.Session, Limit: api.MaxPage})
+	messages, err := a.o.Messages(ctx, c.Opens, api.ListMessages{Session: item.Session, Limit: api.MaxPage})
 	addTranscript(&item, messages)
 	return item, err
 }
@@ -59,7 +59,7 @@ func malformed(path, why string) error {
 }
 
 // part is a page of a part of an approval.
-func (a *Approvals) part(ctx context.Context, item api.EscalationItem, q *api.GetEscalation) (api.EscalationItem, error) {
+func (a *Approvals) part(ctx context.Context, c api.Caller, item api.EscalationItem, q *api.GetEscalation) (api.EscalationItem, error) {
 	switch q.Part {
 	case api.PartChanges:
 		if err := a.compare(ctx, &item); err != nil {
@@ -73,11 +73,11 @@ func (a *Approvals) part(ctx context.Context, item api.EscalationItem, q *api.Ge
 		}
 		item.Comments, item.Next = pageOf(comments, q)
 	case api.PartTranscript:
-		messages, err := a.o.Messages(ctx, api.ListMessages{Session: item.Session, Since: q.Cursor, Limit: q.Limit})
+		messages, err := a.o.Messages(ctx, c.Opens, api.ListMessages{Session: item.Session, Since: q.Cursor, Limit: q.Limit})
 		if err != nil {
 			return item, err
 		}
-		item.Transcript, item.Next = messages.Messages, messages.Next
+		item.Transcript, item.Opens, item.Next = messages.Messages, messages.Sealed, messages.Next
 	}
 	item.Proposal, item.Previous, item.Labels, item.TermsSchema = nil, nil, nil, nil // the whole item has them
 	return item, nil

@@ -198,4 +198,7 @@ func addTranscript(item *api.EscalationItem, messages api.Messages) {
 		}
 	}
 	item.Transcript = messages.Messages
+	if left -= fit.Size(messages.Sealed); left >= 0 { // else paging has them
+		item.Opens = messages.Sealed
+	}
 }

@@ -115,6 +115,15 @@ func (q *selection) has(row api.SessionSummary) bool {
 
 // SessionMessages answers session.messages.
 func (x *Reads) SessionMessages(ctx context.Context, c api.Caller, q api.ListMessages) (api.Messages, error) {
+	return x.messages(ctx, c, c.Opens, q)
+}
+
+// Transcript is a page of a transcript for who was let in elsewhere, and opens what is sealed.
+func (x *Reads) Transcript(ctx context.Context, opens api.Opens, q api.ListMessages) (api.Messages, error) {
+	return x.messages(ctx, api.Caller{Operator: true}, opens, q)
+}
+
+func (x *Reads) messages(ctx context.Context, c api.Caller, opens api.Opens, q api.ListMessages) (api.Messages, error) {
 	var sequences []uint64
 	var archived bool
 	look := func(s *Session) error {
@@ -131,7 +140,7 @@ func (x *Reads) SessionMessages(ctx context.Context, c api.Caller, q api.ListMes
 	if err := x.Readable(ctx, c, q.Session, look); err != nil {
 		return api.Messages{}, err
 	}
-	return x.o.Reader.Page(ctx, q, sequences, archived, c.Opens)
+	return x.o.Reader.Page(ctx, q, sequences, archived, opens)
 }
 
 // InboxMessages answers inbox.messages.

@@ -83,11 +83,11 @@ func (t *Turns) history(ctx context.Context, a performatives.Agent, w waiting, s
 			return err
 		}
 		next = page.Next
-		for _, raw := range page.Messages {
-			entry, err := api.ReadEntry(raw)
-			if err != nil {
-				return err
-			}
+		entries, err := page.Entries()
+		if err != nil {
+			return err
+		}
+		for _, entry := range entries {
 			if entry.Sequence < w.state.Next { // the session may have gone on
 				shown.History = append(shown.History, entry.TurnEntry)
 			}
@@ -121,7 +121,7 @@ func (t *Turns) answers(ctx context.Context, a performatives.Agent, w waiting, h
 	if err != nil || len(page.Messages) == 0 {
 		return "", err
 	}
-	entry, err := api.ReadEntry(page.Messages[0])
+	entry, err := api.ReadEntry(page.Messages[0], nil)
 	return entry.Performative, err
 }
 

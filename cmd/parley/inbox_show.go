@@ -50,17 +50,29 @@ func showItem(ctx context.Context, cmd *cobra.Command, c connection, id string, 
 	if err != nil {
 		return err
 	}
-	item.Transcript, item.Next = page.Transcript, page.Next
+	item.Transcript, item.Opens, item.Next = page.Transcript, page.Opens, page.Next
 	defer more(cmd, next)
 	return drawItem(cmd, item)
 }
 
 func drawItem(cmd *cobra.Command, item api.EscalationItem) error {
-	talk, err := read(item.Transcript)
+	talk, err := readItem(item)
 	if err != nil {
 		return err
 	}
 	return show(cmd, item, func(s render.Style) string { return chat(talk, s) + "\n" + render.Item(item, s) })
+}
+
+// readItem reads the conversation of an item.
+func readItem(item api.EscalationItem) ([]transcript.Entry, error) {
+	talk := make([]transcript.Entry, len(item.Transcript))
+	for i, data := range item.Transcript {
+		var err error
+		if talk[i], err = transcript.ReadOpened(data, item.Opens); err != nil {
+			return nil, err
+		}
+	}
+	return talk, nil
 }
 
 func chat(talk []transcript.Entry, s render.Style) string {
@@ -77,7 +89,7 @@ func showItemPart(ctx context.Context, cmd *cobra.Command, c connection, id stri
 	if err != nil {
 		return err
 	}
-	talk, err := read(item.Transcript)
+	talk, err := readItem(item)
 	if err != nil {
 		return err
 	}

@@ -129,7 +129,7 @@ func pages[Q, A any](ctx context.Context, c connection, verb api.VerbOf[Q, A], q
 			return whole, "", err
 		}
 	}
-	var all reflect.Value
+	var all, opens reflect.Value
 	for count := 0; ; count = all.Len() {
 		if limit.IsValid() {
 			limit.SetInt(api.MaxPage)
@@ -146,6 +146,9 @@ func pages[Q, A any](ctx context.Context, c connection, verb api.VerbOf[Q, A], q
 		if count > 0 {
 			list.Set(reflect.AppendSlice(all, list))
 		}
+		if more := reply.FieldByName("Opens"); more.IsValid() {
+			opens = merged(opens, more)
+		}
 		whole, all = page, list
 		after := reflect.Indirect(reply.FieldByName("Next"))
 		switch {
@@ -156,6 +159,17 @@ func pages[Q, A any](ctx context.Context, c connection, verb api.VerbOf[Q, A], q
 		}
 		cursor.Set(after)
 	}
+}
+
+// merged adds what the pages before one open to what it opens.
+func merged(before, page reflect.Value) reflect.Value {
+	if before.IsValid() && before.Len() > 0 {
+		for _, k := range page.MapKeys() {
+			before.SetMapIndex(k, page.MapIndex(k))
+		}
+		page.Set(before)
+	}
+	return page
 }
 
 // listIn is the list that a page is of: of a part the member of that name, else the first list.

@@ -34,7 +34,7 @@ func (t *talk) exchange(ctx context.Context, m api.InboxMessage) (over bool, err
 		}
 	}()
 	g := t.o.Gateway
-	e, err := api.ReadEntry(m.Envelope)
+	e, err := api.ReadEntry(m.Envelope, m.Sealed)
 	if err != nil {
 		return true, nil // no version of ours wrote it
 	}

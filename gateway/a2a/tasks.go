@@ -56,11 +56,11 @@ func (g *Gateway) look(ctx context.Context, c call, id performatives.SessionID) 
 		if err != nil {
 			return s, err
 		}
-		for _, raw := range page.Messages {
-			e, err := api.ReadEntry(raw)
-			if err != nil {
-				return s, err
-			}
+		entries, err := page.Entries()
+		if err != nil {
+			return s, err
+		}
+		for _, e := range entries {
 			if head := s.view.Head.Sequence; head != nil && e.Sequence <= *head { // the session may have gone on
 				s.entries = append(s.entries, e)
 			}

@@ -60,7 +60,7 @@ func (h *history) read(ctx context.Context, feed *gateway.Feed, emit func(*pb.En
 // message is an entry as MACP's message; nil for what MACP has no message for, such as the
 // acceptance of an invitation, a question or an escalation.
 func (h *history) message(raw jsontext.Value) (*pb.Envelope, error) {
-	e, err := api.ReadEntry(raw)
+	e, err := api.ReadEntry(raw, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func (c *call) negotiation(ctx context.Context, args jsontext.Value) (result, er
 	if err != nil {
 		return result{}, err
 	}
-	said, err := c.entries(page.Messages)
+	said, err := c.entries(page)
 	if err != nil {
 		return result{}, err
 	}

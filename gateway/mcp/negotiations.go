@@ -168,7 +168,7 @@ func (c *call) row(ctx context.Context, s api.SessionSummary) (row, error) {
 	if err != nil {
 		return r, err
 	}
-	said, err := c.entries(page.Messages)
+	said, err := c.entries(page)
 	if err != nil {
 		return r, err
 	}

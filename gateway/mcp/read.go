@@ -40,14 +40,14 @@ func (e entry) quoted() string {
 	return quote(e.From, what, e.Body)
 }
 
-// entries reads delivered envelopes.
-func (c *call) entries(raw []jsontext.Value) ([]entry, error) {
+// entries reads a page of a transcript.
+func (c *call) entries(page api.Messages) ([]entry, error) {
 	all := []entry{}
-	for _, r := range raw {
-		e, err := api.ReadEntry(r)
-		if err != nil {
-			return nil, err
-		}
+	read, err := page.Entries()
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range read {
 		one := c.entryOf(e.TurnEntry)
 		one.To, one.state = e.Recipient, e.Receipt.State
 		all = append(all, one)
@@ -81,7 +81,7 @@ func (c *call) transcript(ctx context.Context, args jsontext.Value) (result, err
 	if err != nil {
 		return result{}, err
 	}
-	all, err := c.entries(page.Messages)
+	all, err := c.entries(page)
 	if err != nil {
 		return result{}, err
 	}

@@ -135,7 +135,7 @@ func (c *call) found(ctx context.Context, found api.WaitedTurn, id act.SessionID
 		if err != nil {
 			return result{}, err
 		}
-		if w.Entries, err = c.entries(page.Messages); err != nil {
+		if w.Entries, err = c.entries(page); err != nil {
 			return result{}, err
 		}
 		w.Truncated = from > 0 || page.Next != nil

@@ -32,6 +32,15 @@ func Read(data []byte) (Entry, error) {
 	return e, nil
 }
 
+// ReadOpened reads an entry as Read does, and opens what its reader may read of what is sealed in it.
+func ReadOpened(data []byte, parts map[performatives.MessageID]performatives.SealedParts) (Entry, error) {
+	e, err := Read(data)
+	if err != nil || len(parts[e.Message.ID]) == 0 {
+		return e, err
+	}
+	return e, e.Message.Open(parts[e.Message.ID])
+}
+
 // read also returns the entry if it is merely not canonical.
 func read(data []byte) (Entry, *Fault) {
 	m, stamp, recomputed, err := performatives.ReadDelivered(data)
