@@ -103,7 +103,7 @@ func ViewCheck(s *session.State, you performatives.Agent, at time.Time) (c Check
 		if g.Status == delegation.Active || len(grants) == 1 {
 			c.Allows = g.Authority.Acts()
 		}
-		c.Awaiting = g.Status == delegation.Offered || g.Result == 0 || s.Awaits(you, at)
+		c.Awaiting = g.Status == delegation.Offered || g.Result == 0 || s.Awaits(performatives.Member{Agent: you}, at)
 	}
 	if g.Authority.Allows(performatives.Delegate) {
 		c.MaxDepth = g.MaxDepth - g.Depth

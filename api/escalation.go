@@ -98,9 +98,9 @@ type EscalationItem struct {
 	Comments     []CaseAction     `json:"comments,omitzero"`     // of colleagues, oldest first; never in the transcript
 	Transcript   []jsontext.Value `json:"transcript,omitzero"`
 	// Opens are what opens sealed members of the transcript's envelopes, for the organisation whose they are.
-	Opens        map[performatives.MessageID]performatives.SealedParts `json:"opens,omitzero"`
-	Next         *uint64          `json:"next,omitzero"`    // cursor of the next page of the part, by default of the transcript
-	Omitted      map[string]int   `json:"omitted,omitzero"` // how many are left out of which other part
+	Opens   map[performatives.MessageID]performatives.SealedParts `json:"opens,omitzero"`
+	Next    *uint64                                               `json:"next,omitzero"`    // cursor of the next page of the part, by default of the transcript
+	Omitted map[string]int                                        `json:"omitted,omitzero"` // how many are left out of which other part
 }
 
 // AnswerDue is when an answer is due: from who is asked now, or else at all.

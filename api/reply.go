@@ -70,6 +70,7 @@ const (
 	SequenceHeader = "Asp-Sequence" // the entry's sequenceNumber
 	FormatHeader   = "Asp-Format"   // version of the transcript's format
 	SealedHeader   = "Asp-Sealed"   // the parts that open the entry, as JSON; only to the organisation whose they are
+	RoutesHeader   = "Asp-Routes"   // who is asked to decide, where the entry has digests of them; the broker's own
 	SessionHeader  = "Asp-Session"  // of a leaf of the public log: where it comes from
 )
 

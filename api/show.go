@@ -210,7 +210,7 @@ func (v *EscalationView) Hide(opens Opens) {
 }
 
 // Summarise is the session in one row; who "you" is decides awaitingYou.
-func Summarise(s *session.State, you performatives.Agent, at time.Time) SessionSummary {
+func Summarise(s *session.State, you performatives.Member, at time.Time) SessionSummary {
 	row := SessionSummary{
 		Session: s.ID, State: s.Phase, Mode: s.Mode.Name, Purpose: s.Agreed.Purpose, Inviter: s.Inviter(),
 		Parties: s.Participants(), Created: Timestamp(s.Created), Updated: Timestamp(s.Updated),

@@ -96,7 +96,7 @@ func TestSummarise(t *testing.T) {
 	at := time.Date(2026, 3, 7, 14, 30, 0, 0, time.UTC)
 	state := invited(t, &session.Mode{Name: "plain/1", Min: 2, Max: 2}, at)
 	for who, awaiting := range map[performatives.Agent]bool{alpha: false, beta: true} {
-		if s := api.Summarise(&state, who, at); s.Awaiting != awaiting || s.Inviter != alpha || s.Mode != "plain/1" || s.Messages != 1 {
+		if s := api.Summarise(&state, performatives.Member{Agent: who}, at); s.Awaiting != awaiting || s.Inviter != alpha || s.Mode != "plain/1" || s.Messages != 1 {
 			t.Errorf("%s is shown %+v", who, s)
 		}
 	}

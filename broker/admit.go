@@ -8,7 +8,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/broker/archive"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
@@ -107,7 +106,7 @@ func (b *Broker) try(ctx context.Context, l *cachedSession, m *performatives.Mes
 	if err != nil {
 		return api.Acceptance{}, err
 	}
-	if err := b.fits(l, m, len(act.entry)+len(act.sealed)); err != nil {
+	if err := b.fits(l, m, act.entry.Size()); err != nil {
 		return api.Acceptance{}, err
 	}
 	leave, err := b.roomFor(l, m, &act.next)
@@ -157,7 +156,7 @@ func (b *Broker) enter(ctx context.Context, l *cachedSession, m *performatives.M
 	pending := b.parts.Members.Appending()
 	l.waits()
 	b.reaches(beforeAppend)
-	position, err := b.parts.Store.Append(ctx, l.id, act.entry, act.sealed, l.last)
+	position, err := b.parts.Store.Append(ctx, l.id, act.entry.Data, act.entry.Beside(), l.last)
 	if errors.Is(err, store.ErrIndeterminate) && l.indeterminate == nil {
 		l.indeterminate = pending
 		return err
@@ -170,10 +169,10 @@ func (b *Broker) enter(ctx context.Context, l *cachedSession, m *performatives.M
 	before, agreements := markOf(&l.state), l.state.AgreementCount()
 	l.unwritten = l.unwritten || b.o.Alone && act.stamp.Sequence == 0
 	l.state, l.last, l.sequences = act.next.Sealed(m.ID, act.stamp.Hash), position, append(l.sequences, position)
-	l.bytes += len(act.entry) + len(act.sealed)
+	l.bytes += act.entry.Size()
 	l.unapplied = append(l.unapplied, delivery{
-		sequence: act.stamp.Sequence, position: position, to: l.state.Audience(),
-		entry: archive.Entry{Data: act.entry, Sealed: act.sealed}, owner: ownerOf(m, act.stamp),
+		sequence: act.stamp.Sequence, position: position, to: b.audience(&l.state),
+		entry: act.entry, owner: ownerOf(m, act.stamp),
 	})
 	for _, a := range l.state.AgreementsAfter(agreements) {
 		b.parts.Reads.AgreementMade(l.id, a)

@@ -63,7 +63,7 @@ func (l *cachedSession) memory() int {
 	const some, ofInbox, ofEntry = 2048, 128, 8
 	n := some + l.state.Size() + ofEntry*cap(l.sequences) + ofInbox*len(l.inboxes)
 	for _, d := range l.unapplied {
-		n += len(d.entry.Data) + len(d.entry.Sealed)
+		n += d.entry.Size()
 	}
 	return n
 }

@@ -62,12 +62,12 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *cachedSession, applied uint
 			return fmt.Errorf("%w: %w", cluster.ErrBroken, err)
 		}
 		l.state, l.last, l.sequences = next, e.Sequence, append(l.sequences, e.Sequence)
-		l.bytes += len(e.Data) + len(stored.Sealed)
+		l.bytes += stored.Size()
 		l.armed, l.inboxes, l.unwritten = time.Time{}, nil, false // the broker that appended the entry may have set the timer, and delivers it
 		if e.Sequence > applied {
 			b.parts.Members.Unapplied(e.Sequence)
 			l.unapplied = append(l.unapplied, delivery{
-				sequence: entry.Stamp.Sequence, position: e.Sequence, entry: stored, owner: archive.OwnerOf(entry), to: next.Audience(), again: true,
+				sequence: entry.Stamp.Sequence, position: e.Sequence, entry: stored, owner: archive.OwnerOf(entry), to: b.audience(&next), again: true,
 			})
 		}
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,6 +29,20 @@ type delivery struct {
 // ownerOf is the organisation whose sealed parts a message may have.
 func ownerOf(m *performatives.Message, stamp performatives.Stamp) performatives.Organisation {
 	return archive.OwnerOf(transcript.Entry{Message: m, Stamp: stamp})
+}
+
+// audience is who receives the last entry: also the humans who are asked to decide and have not acted,
+// as the registry has them now.
+func (b *Broker) audience(s *session.State) []performatives.Agent {
+	to := s.Audience()
+	for org := range s.Deciding() {
+		for _, m := range b.parts.Registry.Deciders(org) {
+			if s.Asks(m) && !slices.Contains(to, m.Agent) {
+				to = append(to, m.Agent)
+			}
+		}
+	}
+	return to
 }
 
 // A place is the end of a principal's inbox of one session.

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
+	"github.com/parley-asp/parley/broker/archive"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/schemas"
 	"github.com/parley-asp/parley/session"
@@ -12,11 +15,10 @@ import (
 
 // A judged act is accepted by Step and has yet to be appended.
 type judged struct {
-	next   session.State
-	at     time.Time
-	entry  []byte
-	sealed string // the parts that open it
-	stamp  performatives.Stamp
+	next  session.State
+	at    time.Time
+	entry archive.Entry
+	stamp performatives.Stamp
 }
 
 // judge applies the checks that need the session, in their order. Its only effect is that a
@@ -173,8 +175,26 @@ func (b *Broker) seal(l *cachedSession, m *performatives.Message, next session.S
 	if err != nil {
 		return judged{}, err
 	}
-	sealed, err := sealedHeader(m)
-	return judged{next, at, entry, sealed, stamp}, err
+	made := archive.Entry{Data: entry}
+	if made.Sealed, err = sealedHeader(m); err == nil {
+		made.Routes, err = routesHeader(next.Last.Routes)
+	}
+	return judged{next, at, made, stamp}, err
+}
+
+// maxRoutes is how long the header with the names of approvers may be, beside the longest with parts.
+const maxRoutes = 14 << 10
+
+// routesHeader writes the routes that the entry has sealed, "" for none.
+func routesHeader(routes []*performatives.Route) (string, error) {
+	if len(routes) == 0 {
+		return "", nil
+	}
+	written, err := json.Marshal(routes, json.Deterministic(true))
+	if err == nil && len(written) > maxRoutes {
+		err = session.RefuseTooLarge(maxRoutes, "the names of all whom the rules ask have at most %d bytes", maxRoutes)
+	}
+	return string(written), err
 }
 
 // maxSealed is how long the header with the parts of an act may be: a stream takes headers of 64 KiB.

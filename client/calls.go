@@ -171,11 +171,11 @@ func (c *Calls) Envelopes(ctx context.Context, id performatives.SessionID, since
 	}
 }
 
-// Sealed are what opens the sealed members of a session's envelopes, as far as they are the caller's
-// own organisation's (PROTOCOL.md §7).
-func (c *Calls) Sealed(ctx context.Context, id performatives.SessionID) (map[performatives.MessageID]performatives.SealedParts, error) {
+// Sealed are what opens the sealed members of a session's envelopes from one place on, as far as they
+// are the caller's own organisation's (PROTOCOL.md §7).
+func (c *Calls) Sealed(ctx context.Context, id performatives.SessionID, since uint64) (map[performatives.MessageID]performatives.SealedParts, error) {
 	all := map[performatives.MessageID]performatives.SealedParts{}
-	for page, err := range c.messages(ctx, id, 0) {
+	for page, err := range c.messages(ctx, id, since) {
 		if err != nil {
 			return nil, err
 		}

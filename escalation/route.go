@@ -30,7 +30,7 @@ func (i *Item) Level(at time.Time) int {
 
 // asks reports whether a level asks this human of the organisation.
 func asks(level performatives.Level, a performatives.Agent) bool {
-	return len(level.Approvers) == 0 || slices.Contains(level.Approvers, a)
+	return len(level.Approvers) == 0 && len(level.Sealed) == 0 || slices.Contains(level.Approvers, a)
 }
 
 // LevelOf is the index of the first level that asks this human, false if none

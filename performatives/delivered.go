@@ -26,6 +26,8 @@ type Stamp struct {
 	Joined       []Member // who joins by this entry, with the keys to verify them by
 	Hash         Hash
 	Receipt      Receipt
+
+	Routes []*Route // with the names that Joined has sealed; only the broker keeps them
 }
 
 // A Receipt is the broker's word that it accepted the entry.
@@ -54,6 +56,7 @@ type Member struct {
 	MaxValue    *float64    `json:"maxTransactionValue,omitzero"` // the most that it may agree to, by its card
 	Currency    string      `json:"currency,omitzero"`            // of that
 	Policy      *Policy     `json:"policy,omitzero"`              // of the broker: what it promises for the session's life
+	Salt        string      `json:"salt,omitzero"`                // of a human whom a route has sealed: it shows that the route asks this one
 	Route       *Route      `json:"route,omitzero"`               // of the broker: who decides the escalation that the entry opens, or rules on
 
 	Limits  []Limit        `json:"-"` // of a human who may decide, as the registry has them
@@ -85,7 +88,7 @@ const (
 
 // Format is the version of the transcript's format: which rules a session keeps. Each
 // refuses more than the one before; session.Command.Before has the lists.
-const Format = 4
+const Format = 5
 
 // A Policy is pinned with the session's first entry, so that a replay judges
 // like the broker did, whatever its configuration says by then. Times are in

@@ -30,7 +30,7 @@ func (b *Broker) moved(id performatives.SessionID, row sessionlist.Row) {
 // look is a session as it is now, if the agent has a part in it.
 func (b *Broker) look(ctx context.Context, a performatives.Agent, id performatives.SessionID) (state session.State, at time.Time, err error) {
 	err = b.Parts.Reads.Existing(ctx, api.Caller{Agent: a}, id, func(now *reads.Session) error {
-		if !now.State.HasPart(a) {
+		if !now.State.HasPart(a) && !b.Parts.Reads.DecidesIn(api.Caller{Agent: a}, now) {
 			return session.NoSuchSession()
 		}
 		state, at = now.State, now.At

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -62,6 +63,31 @@ func (s *State) HasPart(a performatives.Agent) bool {
 func (s *State) Decides(m performatives.Member) bool {
 	_, escalated := s.deciders.Get(m.Agent.Organisation())
 	return escalated && escalation.MayDecide(m, m.Agent.Organisation())
+}
+
+// Asks reports whether a human may decide an escalation of the session, also one who has not acted and so
+// is no participant to the other sides. It receives the entries.
+func (s *State) Asks(m performatives.Member) bool {
+	if s.Policy.Format < 5 || m.Agent == s.Last.sender || !s.Decides(m) {
+		return false
+	}
+	for _, item := range s.items.All() {
+		if item.Names(m) {
+			return true
+		}
+	}
+	return false
+}
+
+// Deciding are the organisations that have escalated.
+func (s *State) Deciding() iter.Seq[performatives.Organisation] {
+	return func(yield func(performatives.Organisation) bool) {
+		for org := range s.deciders.All() {
+			if !yield(org) {
+				return
+			}
+		}
+	}
 }
 
 // MayRead reports whether the principal may read the session, from its first

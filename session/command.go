@@ -132,6 +132,7 @@ func (t *Command) enter(p Party) {
 		p.keys = append(slices.Clip(p.keys), p.DIDKey)
 	}
 	if !again {
+		p.Salt = cmp.Or(t.saltOf(p.Agent), p.Salt)
 		p.Sequence = t.Next
 		t.order = append(t.order[:len(t.order):len(t.order)], p.Agent)
 		if p.minimal() && p.Role != Standby && !t.Before(2) {

@@ -67,6 +67,9 @@ func (t *Command) pause(items ...*escalation.Item) {
 				continue
 			}
 			if p.Member = m; joins {
+				if !t.Before(5) {
+					continue // the other sides learn of it when it acts
+				}
 				p.Role = Approver
 			}
 			t.enter(p)
@@ -85,8 +88,14 @@ func (t *Command) changeItem(item *escalation.Item) {
 	}
 }
 
-// pinRoute pins who decides, on the broker's word.
+// pinRoute pins who decides, on the broker's word. Humans who have not acted are digests.
 func (t *Command) pinRoute(r *performatives.Route) {
+	if !t.Before(5) {
+		if r.Salt != "" {
+			t.Last.Routes = append(t.Last.Routes, r)
+		}
+		r = r.Seal(func(a performatives.Agent) bool { _, came := t.parties.Get(a); return came })
+	}
 	t.Last.Joined = append(t.Last.Joined, performatives.Member{
 		Agent: performatives.BrokerAgent(t.event.Broker), Key: t.event.Broker, Kind: performatives.KindBroker,
 		Authority: performatives.AuthorityBroker, Route: r,
@@ -103,6 +112,37 @@ func (t *Command) reroute() {
 		item.Route, t.rerouted = r, true
 		t.changeItem(&item)
 	}
+}
+
+// unseal names in the open escalations the humans who have acted by now, whom routes had sealed.
+func (t *Command) unseal() {
+	for _, m := range t.event.Known.sorted() {
+		if m.Salt == "" {
+			continue
+		}
+		for _, item := range t.asked {
+			if item.Route == nil {
+				continue
+			}
+			if r := item.Route.Open(m.Agent, m.Salt); r != item.Route {
+				opened := *item
+				opened.Route = r
+				t.changeItem(&opened)
+			}
+		}
+	}
+}
+
+// saltOf opens a human's name in the route that asks it; "" where that is not sealed.
+func (t *Command) saltOf(a performatives.Agent) string {
+	for _, item := range t.asked {
+		if item.Route != nil {
+			if salt := item.Route.SaltOf(a); salt != "" {
+				return salt
+			}
+		}
+	}
+	return ""
 }
 
 // AtStake is the offer that an escalation is about: the one that it names, else

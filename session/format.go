@@ -41,6 +41,9 @@ package session
 //   - An approval of exact terms leaves no more to an escrow than the amount at stake.
 //   - A standby may take a turn before the session ends by itself.
 //   - In bilateral/1 a side that was asked about its offer may ACCEPT it.
+//
+// These rules hold since format 5:
+//   - A human who may decide joins when it acts, and until then the route has a digest of its name.
 func (t *Command) Before(format int) bool {
 	policy := t.Policy
 	if t.Phase == Idle {

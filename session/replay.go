@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -37,6 +38,9 @@ func Replay(s State, m *performatives.Message, stamp performatives.Stamp) (State
 		}
 		e.Known.Add(member)
 	}
+	if err := e.unsealed(stamp.Routes); err != nil {
+		return s, fmt.Errorf("entry %d: %w", stamp.Sequence, err)
+	}
 	next, err := Step(s, e)
 	if err != nil {
 		return s, fmt.Errorf("entry %d: %s of %s would have been refused: %w", stamp.Sequence, m.Performative, m.Sender, err)
@@ -48,6 +52,20 @@ func Replay(s State, m *performatives.Message, stamp performatives.Stamp) (State
 		return s, fmt.Errorf("entry %d: done on behalf of %q; the entry says %q", stamp.Sequence, next.Last.OnBehalfOf, stamp.OnBehalfOf)
 	}
 	return next.Sealed(m.ID, stamp.Hash), nil
+}
+
+// unsealed puts routes with their names in the place of those that the entry has sealed.
+func (e *Event) unsealed(routes []*performatives.Route) error {
+	for _, r := range routes {
+		if pinned := e.Confirm[r.Organisation]; pinned != nil {
+			e.ConfirmedBy(r)
+		} else if e.Route != nil {
+			e.Route = r
+		} else {
+			return errors.New("it has the names of a route that it does not pin")
+		}
+	}
+	return nil
 }
 
 // SideOf is the principal for whom somebody acts in the end.

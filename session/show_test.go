@@ -106,7 +106,7 @@ func (c *conversation) show(what []string) ([]string, error) {
 		say("%s", jsonOf(v.Head))
 	case "awaits":
 		for _, name := range what[1:] {
-			say("%s: %v", name, c.state.Awaits(principals[name], c.now))
+			say("%s: %v", name, c.state.Awaits(c.registry[principals[name]], c.now))
 		}
 	case "reads":
 		for _, name := range what[1:] {

@@ -68,6 +68,7 @@ type stage struct {
 	registry map[performatives.Agent]performatives.Member
 	terms    map[string]session.TermsVerdict
 	entries  [][]byte
+	routes   [][]*performatives.Route // of each entry: those that it has sealed
 	views    []string // after each entry
 	messages int
 	route    func(time.Time) *performatives.Route // of the next ESCALATE; nil for none
@@ -296,9 +297,7 @@ func (s *stage) event(m *performatives.Message) session.Event {
 	case *performatives.DelegateBody:
 		know(body.TargetAgent)
 	case *performatives.EscalateBody:
-		if s.route != nil {
-			e.Route = s.route(s.now)
-		}
+		e.Route = s.asks()
 		for a, member := range s.registry {
 			if a.IsHuman() && member.Authority == performatives.AuthorityDecide && a.Organisation() == s.state.SideOf(m.Sender, s.now).Organisation() {
 				know(a)
@@ -312,9 +311,9 @@ func (s *stage) event(m *performatives.Message) session.Event {
 		}
 	}
 	if confirms && s.route != nil {
-		route := *s.route(s.now)
+		route := s.asks()
 		route.Organisation = offer.Side.Organisation()
-		e.ConfirmedBy(&route)
+		e.ConfirmedBy(route)
 	}
 	if open := s.state.EscalationFor(m); open != nil { // what a ruling's refusal may advise
 		for a, member := range s.registry {
@@ -329,6 +328,18 @@ func (s *stage) event(m *performatives.Message) session.Event {
 	return e
 }
 
+// asks is the route of an escalation, nil for none.
+func (s *stage) asks() *performatives.Route {
+	if s.route == nil {
+		return nil
+	}
+	route := *s.route(s.now)
+	if s.policy.Format >= 5 {
+		route.Salt = fmt.Sprint("salt ", s.state.Next)
+	}
+	return &route
+}
+
 // enter delivers an accepted message and moves the session on.
 func (s *stage) enter(m *performatives.Message, next session.State) {
 	s.t.Helper()
@@ -340,7 +351,7 @@ func (s *stage) enter(m *performatives.Message, next session.State) {
 		s.t.Fatal(err)
 	}
 	s.state, s.compact = next.Sealed(m.ID, stamp.Hash), s.compact.Sealed(m.ID, stamp.Hash)
-	s.entries = append(s.entries, entry)
+	s.entries, s.routes = append(s.entries, entry), append(s.routes, next.Last.Routes)
 	s.views = append(s.views, s.view())
 }
 
@@ -370,9 +381,16 @@ func (s *stage) deadlines() (ended string) {
 	return d.Code
 }
 
-// replayed asserts that folding the transcript again yields the very states
-// that were cached.
+// replayed asserts that folding the transcript again yields the very states that were cached: as
+// everybody reads it, and as the broker does, who has the names in its routes.
 func (s *stage) replayed() {
+	s.t.Helper()
+	for _, names := range []bool{false, true} {
+		s.replays(names)
+	}
+}
+
+func (s *stage) replays(names bool) {
 	s.t.Helper()
 	state := session.New(sessionID, modes.All())
 	for i, entry := range s.entries {
@@ -382,6 +400,9 @@ func (s *stage) replayed() {
 		}
 		if hash != stamp.Hash {
 			s.t.Fatalf("entry %d: hash", i)
+		}
+		if names {
+			stamp.Routes = s.routes[i]
 		}
 		if state, err = session.Replay(state, m, stamp); err != nil {
 			s.t.Fatal(err)

@@ -93,6 +93,7 @@ func New(id performatives.SessionID, modes Modes) State {
 type Effect struct {
 	OnBehalfOf performatives.Agent
 	Joined     []performatives.Member
+	Routes     []*performatives.Route // those that Joined has sealed, with their names
 
 	sender performatives.Agent
 	now    time.Time             // on the session's clock

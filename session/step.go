@@ -159,6 +159,7 @@ func (t *Command) part() error {
 	}
 	t.From = t.asKnown(from)
 	t.reroute()
+	t.unseal()
 	return nil
 }
 

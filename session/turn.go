@@ -102,12 +102,15 @@ func (s *State) TurnOn(o *Offer, side performatives.Agent) Turn {
 	return Turn{Side: side, Reference: o.ID, Sequence: o.moved, Since: o.movedAt, Number: s.Next}
 }
 
-// Awaits reports whether the session waits for an answer of this party: a turn is its own, or
-// an escalation asks it.
-func (s *State) Awaits(you performatives.Agent, at time.Time) bool {
-	if p, ok := s.parties.Get(you); ok && s.Phase == Escalated {
-		return slices.ContainsFunc(s.asked, func(item *escalation.Item) bool { return item.Open() && item.Asks(p.Member, at) })
+// Awaits reports whether the session waits for an answer of this party, or of a human who has not acted: a
+// turn is its own, or an escalation asks it.
+func (s *State) Awaits(you performatives.Member, at time.Time) bool {
+	if s.Phase == Escalated {
+		if p, ok := s.parties.Get(you.Agent); ok {
+			you = p.Member
+		}
+		return slices.ContainsFunc(s.asked, func(item *escalation.Item) bool { return item.Open() && item.Asks(you, at) })
 	}
-	_, waits := s.TurnOf(you, at)
+	_, waits := s.TurnOf(you.Agent, at)
 	return waits
 }

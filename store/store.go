@@ -4,7 +4,7 @@
 //	s, err := store.Open(ctx, store.Options{Conn: nc})
 //	if err != nil { … }
 //	defer s.Close()
-//	sequence, err := s.Append(ctx, session, entry, sealed, last)
+//	sequence, err := s.Append(ctx, session, entry, beside, last)
 //	switch {
 //	case errors.Is(err, store.ErrConflict): // another broker was faster: read, then try again
 //	case errors.Is(err, store.ErrIndeterminate): // read what happened

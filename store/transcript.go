@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -20,12 +21,13 @@ var formatHeader = []string{strconv.Itoa(performatives.Format)}
 const appendTries = 2
 
 // Append adds an entry to a session's transcript if its last entry still has the
-// sequence last, 0 for none; sealed are the parts that open it, "" for none. It returns once the entry is as safe as it is to be.
-func (s *Store) Append(ctx context.Context, id performatives.SessionID, entry []byte, sealed string, last uint64) (sequence uint64, err error) {
-	sequence, err = s.tryAppend(id, entry, sealed, last)
+// sequence last, 0 for none; beside is what is stored with it
+// and no part of it. It returns once the entry is as safe as it is to be.
+func (s *Store) Append(ctx context.Context, id performatives.SessionID, entry []byte, beside Header, last uint64) (sequence uint64, err error) {
+	sequence, err = s.tryAppend(id, entry, beside, last)
 	for again := 0; errors.Is(err, jetstream.ErrNoStreamResponse) && again < appendTries; again++ {
 		if err = background.Pause(ctx, jetstream.DefaultPubRetryWait); err == nil { // the stream elects a leader
-			sequence, err = s.tryAppend(id, entry, sealed, last)
+			sequence, err = s.tryAppend(id, entry, beside, last)
 		}
 	}
 	if err != nil {
@@ -37,11 +39,9 @@ func (s *Store) Append(ctx context.Context, id performatives.SessionID, entry []
 	return sequence, nil
 }
 
-func (s *Store) tryAppend(id performatives.SessionID, entry []byte, sealed string, last uint64) (uint64, error) {
+func (s *Store) tryAppend(id performatives.SessionID, entry []byte, beside Header, last uint64) (uint64, error) {
 	header := Header{api.FormatHeader: formatHeader}
-	if sealed != "" {
-		header.Set(api.SealedHeader, sealed)
-	}
+	maps.Copy(header, beside)
 	sent, err := s.publisher.send(api.SessionsStream, Message{Subject: api.Session(id), Data: entry, Header: header}, last)
 	if err != nil {
 		return 0, err

@@ -2,6 +2,7 @@ package approvals
 
 import (
 	"context"
+	"crypto/rand"
 	"slices"
 	"time"
 
@@ -44,6 +45,7 @@ func (a *Approvals) Route(s *session.State, e *session.Event) {
 		question := a.question(s, side, m.Sender, body, s.AtStake(body, side, e.At))
 		question.At = e.At
 		e.Route, _ = a.o.Rules.Route(question)
+		sealNames(s, e.Route)
 	} else {
 		open := s.EscalationFor(m)
 		if open == nil || !m.Sender.IsHuman() {
@@ -66,9 +68,17 @@ func (a *Approvals) routesToConfirm(s *session.State, e *session.Event, offer *s
 		question.At = e.At
 		if route, _ := a.o.Rules.Route(question); route != nil {
 			route.Organisation = org
+			sealNames(s, route)
 			e.ConfirmedBy(route)
 		}
 		a.knowDeciders(e, org)
+	}
+}
+
+// sealNames has the transcript seal who is asked, until they act. Sessions of earlier formats name them.
+func sealNames(s *session.State, r *performatives.Route) {
+	if r != nil && s.Policy.Format >= 5 {
+		r.Salt = rand.Text()
 	}
 }
 

@@ -43,7 +43,7 @@ func Messages(id performatives.SessionID, entries []Entry) (all []store.Message,
 		}
 		part = append(append(part, text...), '\n')
 		last := i == len(entries)-1
-		if !last && len(part)+entries[i+1].size() <= partBytes {
+		if !last && len(part)+entries[i+1].Size() <= partBytes {
 			continue
 		}
 		m := store.Message{Subject: api.Archive(id), Header: store.Header{

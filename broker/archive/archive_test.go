@@ -52,10 +52,12 @@ func (w *shelf) openList() *sessionlist.List {
 // transcript is what each session of a shelf has said, some of it sealed.
 var transcript = []archive.Entry{
 	{Data: []byte(`{"sequenceNumber":0}`)},
-	{Data: []byte(`{"sequenceNumber":1}`), Sealed: `{"authority":{"salt":"s","value":{"maxAmount":5}}}`},
+	{Data: []byte(`{"sequenceNumber":1}`), Sealed: `{"authority":{"salt":"s","value":{"maxAmount":5}}}`, Routes: `[{"salt":"s"}]`},
 }
 
-func same(a, b archive.Entry) bool { return bytes.Equal(a.Data, b.Data) && a.Sealed == b.Sealed }
+func same(a, b archive.Entry) bool {
+	return bytes.Equal(a.Data, b.Data) && a.Sealed == b.Sealed && a.Routes == b.Routes
+}
 
 var closed = sessionlist.Row{State: session.Closed, Participants: []performatives.Agent{"agent://acme.com/alpha"}, Entries: 2}
 
@@ -65,7 +67,7 @@ func (w *shelf) ends() performatives.SessionID {
 	id, last := testkit.NewSession(), uint64(0)
 	for _, entry := range transcript {
 		var err error
-		last, err = w.store.Append(w.Context(), id, entry.Data, entry.Sealed, last)
+		last, err = w.store.Append(w.Context(), id, entry.Data, entry.Beside(), last)
 		testkit.Must(w, err)
 	}
 	testkit.Must(w, w.list.Write(w.Context(), id, closed, false))

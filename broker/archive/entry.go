@@ -10,15 +10,30 @@ import (
 	"github.com/parley-asp/parley/store"
 )
 
-// An Entry is an entry as it is stored: the bytes that everybody gets, and the parts that only
-// the sender's own organisation gets (PROTOCOL.md §7).
+// An Entry is an entry as it is stored: the bytes that everybody gets, the parts that only the sender's
+// own organisation gets (PROTOCOL.md §7), and the routes with their names, which nobody gets.
 type Entry struct {
 	Data   []byte
 	Sealed string // the parts as JSON, "" for none
+	Routes string // as JSON, "" for none
 }
 
 // EntryOf is the entry that a message of the transcripts' stream, or of an inbox, holds.
-func EntryOf(m store.Message) Entry { return Entry{m.Data, m.Header.Get(api.SealedHeader)} }
+func EntryOf(m store.Message) Entry {
+	return Entry{m.Data, m.Header.Get(api.SealedHeader), m.Header.Get(api.RoutesHeader)}
+}
+
+// Beside is what a message has beside the entry.
+func (e Entry) Beside() store.Header {
+	beside := store.Header{}
+	if e.Sealed != "" {
+		beside.Set(api.SealedHeader, e.Sealed)
+	}
+	if e.Routes != "" {
+		beside.Set(api.RoutesHeader, e.Routes)
+	}
+	return beside
+}
 
 // Parts open the entry's sealed members.
 func (e Entry) Parts() (performatives.SealedParts, error) {
@@ -31,6 +46,9 @@ func (e Entry) Parts() (performatives.SealedParts, error) {
 // Read reads the entry, and opens what is sealed in it.
 func (e Entry) Read() (transcript.Entry, error) {
 	read, err := transcript.Read(e.Data)
+	if err == nil && e.Routes != "" {
+		err = json.Unmarshal([]byte(e.Routes), &read.Stamp.Routes)
+	}
 	if err != nil || e.Sealed == "" {
 		return read, err
 	}
@@ -45,20 +63,22 @@ func (e Entry) Read() (transcript.Entry, error) {
 // before its envelope.
 type line struct {
 	Envelope jsontext.Value `json:"envelope"`
-	Sealed   string         `json:"sealed"`
+	Sealed   string         `json:"sealed,omitzero"`
+	Routes   string         `json:"routes,omitzero"`
 }
 
 const lineStart = `{"envelope":`
 
 // line writes the entry as the archive has it.
 func (e Entry) line() ([]byte, error) {
-	if e.Sealed == "" {
+	if e.Sealed == "" && e.Routes == "" {
 		return e.Data, nil
 	}
-	return json.Marshal(line{e.Data, e.Sealed})
+	return json.Marshal(line{e.Data, e.Sealed, e.Routes})
 }
 
-func (e Entry) size() int { return len(e.Data) + len(e.Sealed) }
+// Size is how many bytes are stored of it.
+func (e Entry) Size() int { return len(e.Data) + len(e.Sealed) + len(e.Routes) }
 
 func readLine(data []byte) (Entry, error) {
 	if len(data) < len(lineStart) || string(data[:len(lineStart)]) != lineStart {
@@ -66,7 +86,7 @@ func readLine(data []byte) (Entry, error) {
 	}
 	var l line
 	err := json.Unmarshal(data, &l)
-	return Entry{l.Envelope, l.Sealed}, err
+	return Entry{l.Envelope, l.Sealed, l.Routes}, err
 }
 
 // OwnerOf is the organisation that may open what is sealed in an entry.

@@ -46,7 +46,7 @@ func (r *Reader) inStream(ctx context.Context, q api.ListMessages, sequences []u
 	next, size := q.Since, 0
 	err := r.store.Read(ctx, api.SessionsStream, api.Session(q.Session), sequences[q.Since], func(e store.Message) error {
 		entry := EntryOf(e)
-		if len(found.Messages) == api.PageSize(q.Limit) || size+entry.size() > api.MaxPageBytes && size > 0 {
+		if len(found.Messages) == api.PageSize(q.Limit) || size+entry.Size() > api.MaxPageBytes && size > 0 {
 			found.Next = &next
 			return store.ErrEnough
 		}
@@ -54,7 +54,7 @@ func (r *Reader) inStream(ctx context.Context, q api.ListMessages, sequences []u
 			return ErrMoved
 		}
 		found.Messages = append(found.Messages, e.Data)
-		size += entry.size()
+		size += entry.Size()
 		next++
 		return entry.shown(&found, opens)
 	})
@@ -72,12 +72,12 @@ func (r *Reader) inArchive(ctx context.Context, q api.ListMessages, opens api.Op
 	}
 	size := 0
 	for next := q.Since; next < uint64(len(entries)); next++ {
-		if len(found.Messages) == api.PageSize(q.Limit) || size+entries[next].size() > api.MaxPageBytes && size > 0 {
+		if len(found.Messages) == api.PageSize(q.Limit) || size+entries[next].Size() > api.MaxPageBytes && size > 0 {
 			found.Next = &next
 			break
 		}
 		found.Messages = append(found.Messages, entries[next].Data)
-		size += entries[next].size()
+		size += entries[next].Size()
 		if err := entries[next].shown(&found, opens); err != nil {
 			return found, err
 		}

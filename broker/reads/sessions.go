@@ -33,6 +33,8 @@ func (x *Reads) SessionList(ctx context.Context, c api.Caller, q api.ListSession
 	if err != nil {
 		return api.Sessions{}, err
 	}
+	you, _ := x.o.Registry.Member(c.Agent)
+	you.Agent = c.Agent
 	page, most := api.NewPage[api.SessionSummary](q.Limit), api.PageSize(q.Limit)
 	cursor, looked := q.Cursor, 0
 	for {
@@ -46,7 +48,7 @@ func (x *Reads) SessionList(ctx context.Context, c api.Caller, q api.ListSession
 			}
 			full := false
 			if err := x.Listed(ctx, c, id, func(s *Session) error {
-				if row := api.Summarise(&s.State, c.Agent, s.At); asked.has(row) {
+				if row := api.Summarise(&s.State, you, s.At); asked.has(row) {
 					fit.To(&row, api.MaxRowBytes)
 					full = !page.Add(row, fit.Size(row))
 				}

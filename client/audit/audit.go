@@ -128,6 +128,12 @@ func (c *check) standbys() {
 	}
 }
 
+// more reports whether somebody may have copies of which the transcript does not tell: a standby, or a
+// human who is asked to decide and has not acted.
+func (c *check) more(a performatives.Agent) bool {
+	return c.standby[a] || a.IsHuman() && c.state.Policy.Format >= 5 && slices.Contains(slices.Collect(c.state.Deciding()), a.Organisation())
+}
+
 func (c *check) fault(k Kind, a performatives.Agent, format string, args ...any) {
 	c.faults = append(c.faults, Fault{k, a, fmt.Sprintf(format, args...)})
 }
@@ -151,8 +157,11 @@ func (c *check) inboxes() {
 		}
 		sequence := c.entries[i].Stamp.Sequence
 		before, known := last[a]
+		if !known && c.more(a) {
+			before = -1
+		}
 		switch {
-		case !known:
+		case !known && !c.more(a):
 			c.fault(Inbox, a, "it has entry %d, but no entry of the session is for %s", sequence, a)
 			last[a] = i
 			continue
@@ -162,7 +171,7 @@ func (c *check) inboxes() {
 			c.fault(Inbox, a, "it has entry %d after entry %d", sequence, c.entries[before].Stamp.Sequence)
 		}
 		last[a] = max(before, i)
-		if !c.due[a][sequence] && !c.standby[a] && before < i {
+		if !c.due[a][sequence] && !c.more(a) && before < i {
 			c.fault(Inbox, a, "it has entry %d, which is not for %s", sequence, a)
 		}
 		delete(c.due[a], sequence)
@@ -188,11 +197,11 @@ func (c *check) counts() {
 		switch {
 		case !there:
 			c.fault(Inbox, a, "it ends with a copy that is not an entry of the transcript (sha256 %s)", inbox.Last)
-		case most == 0 && !c.standby[a]:
+		case most == 0 && !c.more(a):
 			c.fault(Inbox, a, "it has %d copies, but no entry of the session is for %s", inbox.Copies, a)
 		case c.entries[i].Stamp.Sequence < last:
 			c.fault(Inbox, a, "it ends with entry %d; entry %d is missing", c.entries[i].Stamp.Sequence, last)
-		case inbox.Copies < least || inbox.Copies > most+c.later() && !c.standby[a]:
+		case inbox.Copies < least || inbox.Copies > most+c.later() && !c.more(a):
 			c.fault(Inbox, a, "it has %d copies; there are %d entries for %s", inbox.Copies, most, a)
 		}
 	}

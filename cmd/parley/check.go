@@ -51,7 +51,7 @@ func checkShow() *cobra.Command {
 					if err != nil {
 						return err
 					}
-					entries, err := read(lines)
+					entries, err := c.opened(ctx, lines)
 					if err != nil {
 						return err
 					}

@@ -77,7 +77,7 @@ sealed in it goes to a file of its own, by --sealed.`,
 
 // exportSealed writes the parts of a session that are the caller's own organisation's.
 func exportSealed(ctx context.Context, c connection, id performatives.SessionID, file string) error {
-	parts, err := c.Sealed(ctx, id)
+	parts, err := c.Sealed(ctx, id, 0)
 	if err != nil {
 		return err
 	}

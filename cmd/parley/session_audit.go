@@ -203,7 +203,7 @@ func (v *verify) live(ctx context.Context, c connection, id performatives.Sessio
 		if expect.Head == "" && view.Head.Sequence != nil {
 			expect.Head, expect.Length = view.Head.Hash, int(*view.Head.Sequence)+1 //nolint:gosec // what is in memory can be counted
 		}
-		found, err = v.verdict(string(id), export(lines), expect, func() (parts, error) { return c.Sealed(ctx, id) })
+		found, err = v.verdict(string(id), export(lines), expect, func() (parts, error) { return c.Sealed(ctx, id, 0) })
 		return found, nil, err
 	}
 	for end := time.Now().Add(v.wait); ; {
@@ -242,7 +242,7 @@ func (v *verify) against(ctx context.Context, c connection, held api.Held) (foun
 	if len(lines) == 0 {
 		data = nil
 	}
-	sealed := func() (parts, error) { return c.Sealed(ctx, held.Session) }
+	sealed := func() (parts, error) { return c.Sealed(ctx, held.Session, 0) }
 	if found, err = v.verdict(string(held.Session), data, v.of(held.Session), sealed); err != nil || !found.OK {
 		return found, err // nothing can be derived from a faulty transcript
 	}

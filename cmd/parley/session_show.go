@@ -123,7 +123,7 @@ func showConversation(ctx context.Context, cmd *cobra.Command, c connection, id 
 		}
 		lines = slices.Concat(first, lines)
 	}
-	entries, err := read(lines)
+	entries, err := c.opened(ctx, lines)
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func (t *tail) more(ctx context.Context, cmd *cobra.Command, c connection, id pe
 	if err != nil {
 		return false, err
 	}
-	entries, err := read(lines)
+	entries, err := c.opened(ctx, lines)
 	if err != nil {
 		return false, err
 	}

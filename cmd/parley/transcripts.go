@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -47,6 +48,27 @@ func (c connection) upTo(ctx context.Context, id performatives.SessionID) (api.S
 // read reads delivered envelopes.
 func read(lines []jsontext.Value) ([]transcript.Entry, error) {
 	return transcript.ReadAll(bytes.NewReader(export(lines)))
+}
+
+// opened reads entries of a session, and opens what the caller's own side has sealed in them.
+func (c connection) opened(ctx context.Context, lines []jsontext.Value) ([]transcript.Entry, error) {
+	entries, err := read(lines)
+	first := slices.IndexFunc(entries, func(e transcript.Entry) bool { return len(e.Message.Digests()) > 0 })
+	if err != nil || first < 0 {
+		return entries, err
+	}
+	parts, err := c.Sealed(ctx, entries[first].Message.Session, entries[first].Stamp.Sequence)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if own := parts[e.Message.ID]; own != nil {
+			if err := e.Message.Open(own); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return entries, nil
 }
 
 // export formats delivered envelopes as JSON Lines.

@@ -235,6 +235,7 @@ func (s *stage) submit(rest string) string {
 	if act == "again" {
 		return s.say(uri, s.sent[rest])
 	}
+	rest, sealed, _ := strings.Cut(rest, " & ")
 	body, over, _ := strings.Cut(rest, " + ")
 	id, label := v7(), "m"+strconv.Itoa(len(s.sent)+1)
 	s.name(label, id)
@@ -252,6 +253,11 @@ func (s *stage) submit(rest string) string {
 	data, err := json.Marshal(envelope)
 	if err != nil {
 		s.Fatal(err)
+	}
+	if sealed != "" {
+		if data, err = json.Marshal(map[string]any{"envelope": json.RawMessage(data), "sealed": s.object(sealed)}); err != nil {
+			s.Fatal(err)
+		}
 	}
 	s.sent[label] = data
 	return s.say(uri, data)
@@ -370,6 +376,8 @@ func (s *stage) learn(v any) {
 var (
 	someTime      = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z`)
 	whatIsShown   = regexp.MustCompile(`"shown":"sha256:[0-9a-f]{64}"`)
+	someApprovers = regexp.MustCompile(`"sealed":\[[^]]*\]`)
+	someSalt      = regexp.MustCompile(`"salt":"[0-9a-f]{64}"`)
 	someSignature = regexp.MustCompile(`ed25519:[0-9a-f]{128}`)
 	someUUID      = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
 )
@@ -381,6 +389,8 @@ func (s *stage) mask(text string) string {
 	}
 	text = someTime.ReplaceAllString(text, "$${time}")
 	text = whatIsShown.ReplaceAllString(text, `"shown":"$${shown}"`)
+	text = someApprovers.ReplaceAllString(text, `"sealed":["$${approvers}"]`)
+	text = someSalt.ReplaceAllString(text, `"salt":"$${salt}"`)
 	text = someSignature.ReplaceAllString(text, "$${signature}")
 	return someUUID.ReplaceAllString(text, "$${uuid}")
 }
