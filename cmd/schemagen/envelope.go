@@ -82,6 +82,7 @@ type member struct {
 	Conformance string   `json:"conformanceLevel,omitzero" jsonschema:"enum=minimal,description=Of an agent that knows INFORM and QUERY and CLOSE only"`
 	MaxValue    *float64 `json:"maxTransactionValue,omitzero" jsonschema:"minimum=0,description=The most that the agent may agree to\\, by its card"`
 	Currency    string   `json:"currency,omitzero" jsonschema:"description=Of maxTransactionValue"`
+	Salt        string   `json:"salt,omitzero" jsonschema:"pattern=^[0-9a-f]{64}$,description=Of a human: opens its name in the route that asks it"`
 	Standby     string   `json:"standby,omitzero" jsonschema:"description=Of a principal: the agent that may take turns which it leaves waiting"`
 }
 
