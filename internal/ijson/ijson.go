@@ -10,6 +10,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -90,7 +91,7 @@ func checkIJSON(data []byte, depth int) error {
 			return Errorf("", "the JSON ends early")
 		}
 		if err != nil {
-			return Errorf(syntaxPath(d, err), "not I-JSON: %s", syntaxReason(err))
+			return Errorf(syntaxPath(d, err), "not I-JSON: %s, at %s", syntaxReason(err), place(data, d, err))
 		}
 		switch token.Kind() {
 		case '{', '[':
@@ -119,6 +120,17 @@ func syntaxPath(d *jsontext.Decoder, err error) string {
 		return string(syntactic.JSONPointer)
 	}
 	return string(d.StackPointer())
+}
+
+// place is where in the text the error is: lines and characters count from 1.
+func place(data []byte, d *jsontext.Decoder, err error) string {
+	at := d.InputOffset()
+	if syntactic, is := errors.AsType[*jsontext.SyntacticError](err); is {
+		at = syntactic.ByteOffset
+	}
+	before := data[:min(max(int(at), 0), len(data))]
+	line := before[bytes.LastIndexByte(before, '\n')+1:]
+	return fmt.Sprintf("line %d, column %d", bytes.Count(before, []byte("\n"))+1, utf8.RuneCount(line)+1)
 }
 
 // syntaxReason keeps what a sender can use of a decoder's error, in our words.

@@ -81,6 +81,25 @@ func TestIJSON(t *testing.T) {
 	}
 }
 
+// TestPlace: a syntax error says in which line and at which character of it. What is well-formed has
+// no such place.
+func TestPlace(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		`{"a" 1}`:                     "not I-JSON: not well-formed JSON, at line 1, column 6",
+		"{\"a\": 1,\n \"é\": x}":      "not I-JSON: not well-formed JSON, at line 2, column 7",
+		"{\r\n\"a\": 1,\r\n\"a\": 2}": "not I-JSON: a key stands twice, at line 3, column 1",
+		"{\n\"a\":":                   "not I-JSON: the JSON ends early, at line 2, column 5",
+		"[\n\n\"\xff\"]":              "not I-JSON: the text is not valid UTF-8, at line 3, column 2",
+		"{\n\"a\": 1e400}":            "the number does not survive a double; send it as a string",
+	} {
+		_, err := Canonical([]byte(in))
+		if m, is := errors.AsType[*Malformed](err); !is || m.Why != want {
+			t.Errorf("%q: %v; want %s", in, err, want)
+		}
+	}
+}
+
 // TestDepth is PROTOCOL.md §3: nesting at most 64.
 func TestDepth(t *testing.T) {
 	t.Parallel()

@@ -45,7 +45,8 @@ func ReadOpened(data []byte, parts map[performatives.MessageID]performatives.Sea
 func read(data []byte) (Entry, *Fault) {
 	m, stamp, recomputed, err := performatives.ReadDelivered(data)
 	if err != nil {
-		return Entry{}, &Fault{Rule: unreadable(err), Why: err.Error()}
+		why := strings.Replace(err.Error(), ", at line 1, column ", ", at column ", 1) // the fault names the line of the export
+		return Entry{}, &Fault{Rule: unreadable(err), Why: why}
 	}
 	e := Entry{Message: m, Stamp: stamp, Bytes: bytes.Clone(data), Recomputed: recomputed}
 	canonical, err := ijson.Canonicalise(jsontext.Value(data))

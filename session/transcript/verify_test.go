@@ -169,7 +169,7 @@ func TestFaultsRead(t *testing.T) {
 	}{
 		{splice(lines, 2, 4), "line 3, entry 4: sequence: entries 2 to 3 are missing before it"},
 		{splice(lines, 2, 3), "line 3, entry 3: sequence: entry 2 is missing before it"},
-		{with(lines, 2, []byte("{")), "line 3, entry 2: json: not I-JSON: the JSON ends early"},
+		{with(lines, 2, []byte("{")), "line 3, entry 2: json: not I-JSON: the JSON ends early, at column 2"},
 		{bytesOf(deliver(t, session, "broker", bent(t, 2, func(s *step) { s.unsigned = true }))),
 			"line 3, entry 2: signature: agent://acme.com/procurement/alpha did not sign it"},
 	} {
