@@ -1,7 +1,9 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -264,10 +266,30 @@ type AgreementRow struct {
 	Session        performatives.SessionID `json:"sessionId"`
 	Proposal       string                  `json:"proposalId,omitzero"`
 	Commitment     string                  `json:"commitmentId,omitzero"` // that made it
+	Subject        string                  `json:"subject,omitzero"`      // of the offer, else the session's purpose
+	Amount         *escalation.Amount      `json:"amount,omitzero"`       // the highest that the terms name where amounts usually are
 	Parties        []agreement.DID         `json:"parties"`               // who made the offer comes first
 	Category       string                  `json:"category,omitzero"`
 	EffectiveFrom  string                  `json:"effectiveFrom"`
 	EffectiveUntil string                  `json:"effectiveUntil,omitzero"`
 	Hash           agreement.Digest        `json:"agreementHash"`
 	AcceptedAt     string                  `json:"acceptedAt"`
+}
+
+// ViewAgreement is the row of an agreement of a session, made of its document.
+func ViewAgreement(s *session.State, a session.Agreement, d agreement.Document, acceptedAt string) AgreementRow {
+	row := AgreementRow{
+		Agreement: d.ID, Session: d.Negotiation, Proposal: a.Proposal, Commitment: a.Commitment, Subject: s.Agreed.Purpose, Parties: d.Parties, Category: d.Category,
+		EffectiveFrom: d.EffectiveFrom, EffectiveUntil: d.EffectiveUntil, Hash: d.Hash, AcceptedAt: acceptedAt,
+	}
+	if o, has := s.Offer(a.Proposal); has && o.Subject != "" {
+		row.Subject = o.Subject
+	}
+	if terms, err := json.Marshal(map[string]any{"terms": d.Terms}); err == nil {
+		if found, _ := escalation.Amounts(terms, nil, false); len(found) > 0 {
+			highest := slices.MaxFunc(found, func(a, b escalation.Amount) int { return cmp.Compare(a.Value, b.Value) })
+			row.Amount = &highest
+		}
+	}
+	return row
 }

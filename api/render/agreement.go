@@ -83,10 +83,10 @@ func Agreements(all []api.AgreementRow, s Style) string {
 		for j, party := range d.Parties {
 			parties[j] = string(party)
 		}
-		rows[i] = []Span{said(string(d.Agreement)), said(strings.Join(parties, ", ")), said(whenStamp(d.EffectiveFrom)), said(whenStamp(d.EffectiveUntil)), hushed(string(d.Session))}
+		rows[i] = []Span{said(string(d.Agreement)), said(d.Subject), said(amountOf(d.Amount)), said(strings.Join(parties, ", ")), said(whenStamp(d.EffectiveFrom)), said(whenStamp(d.EffectiveUntil)), hushed(string(d.Session))}
 	}
 	return table(s, "no agreements", []column{
-		{"AGREEMENT", fixed}, {"PARTIES", flexible}, {"FROM", optional}, {"UNTIL", optional}, {"SESSION", optional},
+		{"AGREEMENT", fixed}, {"SUBJECT", flexible}, {"AMOUNT", fixed}, {"PARTIES", flexible}, {"FROM", optional}, {"UNTIL", optional}, {"SESSION", optional},
 	}, rows)
 }
 

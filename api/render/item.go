@@ -56,7 +56,7 @@ func itemRow(e api.EscalationItem, now time.Time) []Span {
 	}
 	return []Span{
 		said(string(e.ID)), state, said(e.Urgency), hushed(strings.TrimSuffix(whenStamp(due), " UTC")), left,
-		said(amountOf(e)), said(holder(e, names)), said(by), said(e.Reason), said(e.Purpose),
+		said(amountOf(e.Amount)), said(holder(e, names)), said(by), said(e.Reason), said(e.Purpose),
 	}
 }
 
@@ -82,11 +82,11 @@ func timeLeft(due string, now time.Time) Span {
 	return said(fmt.Sprintf("%dd %dh", int(left.Hours())/24, int(left.Hours())%24))
 }
 
-func amountOf(e api.EscalationItem) string {
-	if e.Amount == nil {
+func amountOf(a *escalation.Amount) string {
+	if a == nil {
 		return ""
 	}
-	return strings.Join(present(number(e.Amount.Value), e.Amount.Currency), " ")
+	return strings.Join(present(number(a.Value), a.Currency), " ")
 }
 
 func holder(e api.EscalationItem, names namer) string {
@@ -143,7 +143,7 @@ func itemRows(e api.EscalationItem, names namer) []Row {
 	add("reason", said(e.Reason))
 	add("urgency", said(e.Urgency))
 	if e.Amount != nil {
-		add("amount", loud(amountOf(e)), hushed("  at "+e.Amount.Path))
+		add("amount", loud(amountOf(e.Amount)), hushed("  at "+e.Amount.Path))
 	}
 	add("due", said(whenStamp(e.AnswerDue())))
 	if e.Route == nil {

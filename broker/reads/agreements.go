@@ -185,10 +185,7 @@ func (x *Reads) addAgreements(ctx context.Context, page *api.PageOf[api.Agreemen
 		if err != nil {
 			return err
 		}
-		row := api.AgreementRow{
-			Agreement: d.ID, Session: d.Negotiation, Proposal: a.Proposal, Commitment: a.Commitment, Parties: d.Parties, Category: d.Category,
-			EffectiveFrom: d.EffectiveFrom, EffectiveUntil: d.EffectiveUntil, Hash: d.Hash, AcceptedAt: acceptedAt,
-		}
+		row := api.ViewAgreement(&s.State, a, d, acceptedAt)
 		fit.To(&row, api.MaxRowBytes)
 		if !page.Add(row, fit.Size(row)) {
 			return nil

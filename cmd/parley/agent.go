@@ -151,7 +151,7 @@ func (r *registration) fromFile(cmd *cobra.Command) error {
 		return err
 	}
 	var document yaml.Node
-	if err := yaml.Unmarshal(data, &document); err != nil { // JSON is YAML
+	if err := readYAML(data, &document); err != nil {
 		return fmt.Errorf("%s: %w", r.file, err)
 	}
 	if data, err = inOrder(&document); err != nil {

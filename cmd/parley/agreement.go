@@ -29,19 +29,25 @@ COMMIT in convergent/1: one file that says who agreed on what, and proves it.`,
 	}, agreementLs(), agreementExport(), agreementShow(), agreementRedact(), agreementVerify())
 }
 
-// inFile are the agreements of a transcript that 'parley session export' wrote, or
-// none of them and false.
-func inFile(name string) (all []agreement.Document, is bool, err error) {
+// inFile are the agreements of a transcript that 'parley session export' wrote, and
+// their rows in a list, or none of them and false.
+func inFile(name string) (all []agreement.Document, rows []api.AgreementRow, is bool, err error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
-		return nil, false, nil //nolint:nilerr // it names a session
+		return nil, nil, false, nil //nolint:nilerr // it names a session
 	}
 	entries, err := transcript.ReadAll(bytes.NewReader(data))
 	if err != nil {
-		return nil, true, err
+		return nil, nil, true, err
 	}
-	all, err = agreement.Of(entries, modes.All())
-	return all, true, err
+	if all, err = agreement.Of(entries, modes.All()); err != nil {
+		return nil, nil, true, err
+	}
+	state, _, err := replay(data, nil)
+	for i, a := range state.Agreements() {
+		rows = append(rows, api.ViewAgreement(&state, a, all[i], entries[a.Made()].Stamp.Receipt.AcceptedAt))
+	}
+	return all, rows, true, err
 }
 
 func agreementLs() *cobra.Command {
@@ -51,14 +57,8 @@ func agreementLs() *cobra.Command {
 		Example:           "  parley agreement ls\n  parley agreement ls " + exampleSession,
 		ValidArgsFunction: completeFirst(completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var list api.Agreements
-			all, is, err := inFile(strings.Join(args, ""))
-			for _, d := range all {
-				list.Agreements = append(list.Agreements, api.AgreementRow{
-					Agreement: d.ID, Session: d.Negotiation, Parties: d.Parties, Category: d.Category,
-					EffectiveFrom: d.EffectiveFrom, EffectiveUntil: d.EffectiveUntil, Hash: d.Hash,
-				})
-			}
+			_, rows, is, err := inFile(strings.Join(args, ""))
+			list := api.Agreements{Agreements: rows}
 			if !is {
 				err = with(cmd, func(ctx context.Context, c connection) (err error) {
 					var q api.ListAgreements
@@ -93,7 +93,7 @@ takes from the agreement.`,
 		Example:           "  parley agreement export " + exampleSession + " -o deal.json\n  parley agreement export " + exampleSession + " --as adcp",
 		ValidArgsFunction: completeFirst(completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			all, is, err := inFile(args[0])
+			all, _, is, err := inFile(args[0])
 			if !is {
 				err = with(cmd, func(ctx context.Context, c connection) error {
 					q, err := c.agreementOf(ctx, args[0])

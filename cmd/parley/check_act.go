@@ -3,10 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"github.com/parley-asp/parley/api"
@@ -125,15 +122,19 @@ func checkReject() *cobra.Command {
 
 func checkCounter() *cobra.Command {
 	var file, reason string
+	var terms map[string]any
 	cmd := answering("counter ID", "make another offer in place of the one at stake", "counter "+exampleSession+" --terms terms.json",
 		func(ctx context.Context, s *client.Session, offer string) (client.Receipt, error) {
-			terms, err := os.ReadFile(file)
-			if err != nil {
-				return client.Receipt{}, usage(fmt.Errorf("--terms: %w", err))
-			}
-			return s.Counter(ctx, offer, client.Proposal{Terms: jsontext.Value(terms)}, because(reason)...)
+			return s.Counter(ctx, offer, client.Proposal{Terms: terms}, because(reason)...)
 		})
-	cmd.Flags().StringVar(&file, "terms", "", "`FILE` with all terms of the new offer, a JSON object")
+	before(cmd, func() (err error) {
+		if file == "" {
+			return usage(errors.New("name the terms of the new offer: --terms FILE"))
+		}
+		terms, err = readTerms(file)
+		return err
+	})
+	cmd.Flags().StringVar(&file, "terms", "", "`FILE` with all terms of the new offer, an object of JSON or YAML")
 	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` for all participants that says why")
 	return cmd
 }

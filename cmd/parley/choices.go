@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -8,6 +9,9 @@ import (
 )
 
 var urgencies = []string{"low", "medium", "high", "critical"}
+
+// rankFlag takes more than its choices: a choice with a least score, or weights.
+const rankFlag = "find --rank"
 
 // choices are the values of flags that take one of a few, by command and flag.
 var choices = map[string][]string{
@@ -24,25 +28,46 @@ var choices = map[string][]string{
 	"check escalate --reason":    {"authority-limit", "confidence-low", "policy-ambiguous", "adversarial-detected"},
 	"check delegate --authority": {"advisory", "limited", "full"},
 	"agent add --kind":           {"system", "personal"},
-	"agent ls --kind":            {"system", "personal", "human"},
+	"agent ls --kind":            {"system", "personal", "human", everyKind},
 	"agent verify-domain --by":   {"operator", "dns", "file"},
-	"find --rank":                {"best", "cheapest", "queue", "trust"},
+	rankFlag:                     {"best", "cheapest", "queue", "trust"},
 	"nats-config --format":       {"conf", "nsc"},
 	"serve --log-level":          {"debug", "info", "warn", "error"},
 	"demo --mode":                {"asp", "bilateral", "convergent", "binding", "haggle", "tender", "all"},
 	"demo --face":                {"nats", "http", "mcp", "a2a", "macp"},
 }
 
-// completeChoices has the shell complete the values of a command's flags.
-func completeChoices(cmd *cobra.Command) {
+// offerChoices has the shell complete the values of a command's flags, and refuses all others.
+func offerChoices(cmd *cobra.Command) {
 	path := strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
 	for key, values := range choices {
 		if of, flag, _ := strings.Cut(key, " --"); of == path {
 			//nolint:errcheck // TestChoices knows that the flag exists
 			cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(slices.Clone(values), cobra.ShellCompDirectiveNoFileComp))
+			if key != rankFlag {
+				before(cmd, func() error { return oneOf(cmd, flag, values) })
+			}
 		}
 	}
 	for _, c := range cmd.Commands() {
-		completeChoices(c)
+		offerChoices(c)
 	}
+}
+
+// oneOf refuses a value of a flag that is none of these.
+func oneOf(cmd *cobra.Command, flag string, values []string) error {
+	f, given := cmd.Flags().Lookup(flag), text(cmd, flag)
+	if given == f.DefValue || f.Value.Type() != "string" || slices.Contains(values, given) {
+		return nil
+	}
+	return usage(fmt.Errorf("--%s %s: want %s", flag, given, anyOf(values)))
+}
+
+// anyOf is a list such as "a, b or c".
+func anyOf(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }

@@ -67,9 +67,6 @@ func runDemo(cmd *cobra.Command, _ []string) error {
 		URL: text(cmd, "url"), Face: text(cmd, "face"), HTTP: text(cmd, "http"), MACP: text(cmd, "macp"), Mode: text(cmd, "mode"), Keep: text(cmd, "keep"),
 		Style: style(cmd), Quiet: asked(cmd, "quiet"),
 	}
-	if !slices.Contains(demo.Faces(), o.Face) {
-		return usage(fmt.Errorf("--face %s: want %s", o.Face, strings.Join(demo.Faces(), ", ")))
-	}
 	if choices := demo.Choices(o.Face); o.Mode != "" && !slices.Contains(choices, o.Mode) {
 		return usage(fmt.Errorf("--mode %s: --face %s plays %s", o.Mode, o.Face, strings.Join(choices, ", ")))
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -63,10 +64,25 @@ func readTerms(name string) (terms map[string]any, err error) {
 	}
 	data, err := os.ReadFile(name)
 	if err != nil {
-		return nil, usage(err)
+		return nil, usage(fmt.Errorf("--terms: %w", err))
 	}
-	if yaml.Unmarshal(data, &terms) != nil || terms == nil {
+	if err := readYAML(data, &terms); err != nil {
+		return nil, usage(fmt.Errorf("--terms %s is no object of JSON or YAML: %w", name, err))
+	}
+	if terms == nil {
 		return nil, usage(fmt.Errorf("--terms %s is no object of JSON or YAML", name))
 	}
 	return terms, nil
+}
+
+// readYAML reads YAML, or JSON, which is YAML too. What is meant as JSON is told its fault as JSON,
+// by line and column.
+func readYAML(data []byte, into any) error {
+	err := yaml.Unmarshal(data, into)
+	if err != nil && strings.HasPrefix(strings.TrimSpace(string(data)), "{") {
+		if _, fault := performatives.Canonical(data); fault != nil {
+			return fault
+		}
+	}
+	return err
 }

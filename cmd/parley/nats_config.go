@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -36,11 +35,7 @@ Run serve with the same --data, or with copies of its files on other machines.`,
   parley serve --data /var/lib/parley --nats nats://127.0.0.1:4222 \
     --creds /var/lib/parley/` + server.CredsFile,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			configuration := map[string]func(string) (string, error){"conf": server.Config, "nsc": server.Nsc}[format]
-			if configuration == nil {
-				return usage(errors.New("--format is conf or nsc"))
-			}
-			text, err := configuration(data)
+			text, err := map[string]func(string) (string, error){"conf": server.Config, "nsc": server.Nsc}[format](data)
 			if err != nil {
 				return err
 			}

@@ -23,16 +23,27 @@ func example(kind string) string {
 	return "agent://acme.com/procurement/alpha"
 }
 
+// everyKind lists humans and agents.
+const everyKind = "all"
+
 func principalLs(kind string) *cobra.Command {
 	q := api.ListAgents{Kind: kind}
-	cmd := lists(&cobra.Command{
-		Use: "ls", Short: "list principals", Args: args(cobra.NoArgs),
+	cmd := listsOf(&cobra.Command{
+		Use: "ls", Short: "list agents", Args: args(cobra.NoArgs),
 		Example: "  parley " + cmp.Or(kind, "agent") + " ls --organisation acme.com",
-	}, api.AgentList, &q, nil, func(p api.Agents, s render.Style) string { return render.Agents(p.Agents, s) })
+	}, api.AgentList.Verb, nil, func(ctx context.Context, c connection, l listing) (api.Agents, string, error) {
+		switch q.Kind {
+		case everyKind:
+			return pages(ctx, c, api.AgentList, api.ListAgents{Organization: q.Organization, Capability: q.Capability}, l)
+		case performatives.KindHuman:
+			return pages(ctx, c, api.AgentList, q, l)
+		}
+		return pages(ctx, c, api.AgentSearch, api.SearchAgents{Organization: q.Organization, Capability: q.Capability, Kind: q.Kind}, l)
+	}, func(p api.Agents, s render.Style) string { return render.Agents(p.Agents, s) })
 	cmd.Flags().StringVar(&q.Organization, "organisation", "", "only principals of this `DOMAIN`, such as acme.com")
 	if kind == "" {
 		cmd.Flags().StringVar(&q.Capability, "capability", "", "only agents with this `CAPABILITY`")
-		cmd.Flags().StringVar(&q.Kind, "kind", "", "only this `KIND`: system, personal or human")
+		cmd.Flags().StringVar(&q.Kind, "kind", "", "only this `KIND`: system or personal; or human, or all (default: agents of both kinds)")
 	} else {
 		cmd.Short = "list humans"
 	}

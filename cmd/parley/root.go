@@ -72,11 +72,12 @@ func rootCommand() *cobra.Command {
 			cmd.Use, cmd.Short, cmd.Long, cmd.Example = "help [COMMAND…]", "describe a command", "", "  parley help session show"
 			cmd.Run, cmd.RunE = nil, helpOf
 		case "completion":
-			cmd.Short = "print a script that completes commands in a shell"
+			group(cmd).Short = "print a script that completes commands in a shell"
+			cmd.SuggestionsMinimumDistance = 1 // many names of shells differ by two letters
 		}
 	}
 	reflowAll(root)
-	completeChoices(root)
+	offerChoices(root)
 	return root
 }
 
@@ -89,6 +90,8 @@ func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 		message := fmt.Sprintf("unknown command %q", args[0])
 		if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
 			message += "; did you mean " + strings.Join(like, " or ") + "?"
+		} else if cmd.HasParent() {
+			message += ": want " + anyOf(names(cmd.Commands()))
 		}
 		return usage(errors.New(message))
 	}
@@ -96,6 +99,15 @@ func group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.AddCommand(commands...)
 	return cmd
+}
+
+func names(commands []*cobra.Command) (all []string) {
+	for _, c := range commands {
+		if c.IsAvailableCommand() {
+			all = append(all, c.Name())
+		}
+	}
+	return all
 }
 
 // helpOf describes the command that args name. Cobra's own describes the program if

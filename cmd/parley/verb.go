@@ -31,11 +31,16 @@ func asks[Q, A any](cmd *cobra.Command, verb api.VerbOf[Q, A], q *Q, fill filler
 
 // lists makes a command of a verb whose reply is a page of a list: it draws up to --limit items as one page.
 func lists[Q, A any](cmd *cobra.Command, verb api.VerbOf[Q, A], q *Q, fill filler, draw func(A, render.Style) string) *cobra.Command {
+	return listsOf(cmd, verb.Verb, fill, func(ctx context.Context, c connection, l listing) (A, string, error) { return pages(ctx, c, verb, *q, l) }, draw)
+}
+
+// listsOf is lists for a command that chooses itself what it asks for.
+func listsOf[A any](cmd *cobra.Command, verb api.Verb, fill filler, ask func(context.Context, connection, listing) (A, string, error), draw func(A, render.Style) string) *cobra.Command {
 	var l listing
 	l.flags(cmd)
-	cmd.PreRunE = func(*cobra.Command, []string) error { return l.check() }
-	return runs(cmd, verb.Verb, fill, func(ctx context.Context, cmd *cobra.Command, c connection) error {
-		list, next, err := pages(ctx, c, verb, *q, l)
+	before(cmd, l.check)
+	return runs(cmd, verb, fill, func(ctx context.Context, cmd *cobra.Command, c connection) error {
+		list, next, err := ask(ctx, c, l)
 		if err != nil {
 			return err
 		}
@@ -64,17 +69,24 @@ func runs(cmd *cobra.Command, verb api.Verb, fill filler, do func(context.Contex
 
 // principals makes a command one of the principal of --as; without that it says who.
 func principals(cmd *cobra.Command, who string) *cobra.Command {
+	before(cmd, func() error {
+		if text(cmd, "as") == "" {
+			return usage(errors.New(who))
+		}
+		return nil
+	})
+	return cmd
+}
+
+// before has a command check its flags ahead of what it does already.
+func before(cmd *cobra.Command, check func() error) {
 	then := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
-		switch {
-		case text(cmd, "as") == "":
-			return usage(errors.New(who))
-		case then == nil:
-			return nil
+		if err := check(); err != nil || then == nil {
+			return err
 		}
 		return then(cmd, args)
 	}
-	return cmd
 }
 
 // first fills in the first argument.
