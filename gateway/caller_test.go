@@ -3,9 +3,14 @@ package gateway_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/custody"
@@ -46,6 +51,21 @@ func TestUntil(t *testing.T) {
 		close(removed)
 		<-ends.Done()
 	})
+}
+
+// An internal cause is logged, and tells the client nothing. A client that hung up is none.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	core, logged := observer.New(zap.DebugLevel)
+	s := &gateway.Service{Log: zap.New(core)}
+	for _, err := range []error{fmt.Errorf("asked: %w", context.Canceled), errors.New("the disk is full")} {
+		if refusal := s.Refusal(err); refusal.Code != session.Unavailable || strings.Contains(refusal.Message, "disk") {
+			t.Errorf("%v is answered %v", err, refusal)
+		}
+	}
+	if all := logged.All(); len(all) != 1 || all[0].Level != zap.ErrorLevel || all[0].ContextMap()["error"] != "the disk is full" {
+		t.Errorf("logged %v", all)
+	}
 }
 
 // A principal has a bounded number of streams, whatever others have.

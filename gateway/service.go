@@ -94,10 +94,17 @@ func (s *Service) As(a performatives.Agent) Caller { return Caller{custody.Pass{
 func (s *Service) Refusal(err error) *session.Refusal {
 	refusal, is := errors.AsType[*session.Refusal](err)
 	if !is {
-		s.Log.Error("gateway", zap.Error(err))
+		s.Fault("gateway", err)
 		refusal = session.Busy()
 	}
 	return refusal
+}
+
+// Fault logs the internal cause of an answer. A client that hung up is no fault.
+func (s *Service) Fault(of string, err error) {
+	if !errors.Is(err, context.Canceled) {
+		s.Log.Error(of, zap.Error(err))
+	}
 }
 
 // Passing reports whether an error is a refusal that passes: what is asked again may be answered.
@@ -137,12 +144,14 @@ const MaxKey = 255
 // KeyIn is what an HTTP request is retried by: its Idempotency-Key, "" for none.
 func KeyIn(h http.Header) (string, error) {
 	given := h.Values("Idempotency-Key")
+	const path = "/Idempotency-Key"
 	switch {
 	case len(given) == 0:
 		return "", nil
-	case len(given) > 1 || given[0] == "" || len(given[0]) > MaxKey || strings.ContainsFunc(given[0], func(c rune) bool { return c < '!' || c > '~' }):
-		const path = "/Idempotency-Key"
-		return "", session.Refuse(session.MalformedEnvelope, "%s: has 1 to %d visible characters of ASCII, once", path, MaxKey).With(map[string]string{"path": path})
+	case len(given) > 1:
+		return "", session.Refuse(session.MalformedEnvelope, "%s: is there more than once", path).With(map[string]string{"path": path})
+	case given[0] == "" || len(given[0]) > MaxKey || strings.ContainsFunc(given[0], func(c rune) bool { return c < '!' || c > '~' }):
+		return "", session.Refuse(session.MalformedEnvelope, "%s: has 1 to %d visible characters of ASCII", path, MaxKey).With(map[string]string{"path": path})
 	}
 	return "key " + given[0], nil
 }

@@ -84,7 +84,7 @@ func (i *Inbox) follow(w http.ResponseWriter, r *http.Request, who *person) {
 		_, err := w.Write([]byte(text))
 		return err == nil && out.Flush() == nil
 	}
-	if !send(": following\n\n") {
+	if !send(": following\n") {
 		return
 	}
 	at, resumes := parseCursor(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("since")))

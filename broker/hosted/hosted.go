@@ -18,6 +18,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -155,8 +156,7 @@ func (s speech) once(ctx context.Context, made Act) (api.Acceptance, error) {
 	} else if _, taken, err := s.accepted(ctx, s.as, first.Act); err != nil {
 		return api.Acceptance{}, err
 	} else if taken {
-		return api.Acceptance{}, session.Refuse(session.Duplicate, "something else was accepted under this Idempotency-Key or messageId").
-			With(map[string]any{"id": first.Message})
+		return api.Acceptance{}, reused(s.said, first.Message)
 	}
 	// The first attempt was not accepted. Its message id stays, so only one of the two can be.
 	again := made
@@ -168,6 +168,16 @@ func (s speech) once(ctx context.Context, made Act) (api.Acceptance, error) {
 		return api.Acceptance{}, err
 	}
 	return s.say(ctx, again)
+}
+
+// reused refuses an act under the key of another that was accepted.
+func reused(said api.Say, first performatives.MessageID) error {
+	of := "Idempotency-Key"
+	if said.Message != "" && strings.HasSuffix(said.Key, string(said.Message)) {
+		of = "messageId"
+	}
+	return session.Refuse(session.Duplicate, "this %s was used before, and another act was accepted under it: say a new act under a new one", of).
+		With(map[string]any{"id": first})
 }
 
 // say makes an act for the session as it is now, and again while others are faster.

@@ -2,7 +2,9 @@ package httpgateway
 
 import (
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -136,15 +138,17 @@ func strictly(data []byte, into any, members ...string) error {
 	if err != nil {
 		return unreadable(err)
 	}
-	for _, m := range members {
+	takes := make([]string, len(members))
+	for i, m := range members {
 		name, optional := strings.CutSuffix(m, "?")
+		takes[i] = name
 		if _, has := given[name]; !has && !optional {
 			return malformed("/"+name, "is missing")
 		}
 		delete(given, name)
 	}
-	for name := range given {
-		return malformed("/"+clip(name), "is not taken here")
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		return malformed("/"+clip(name), "is not taken here; there is "+strings.Join(takes, ", "))
 	}
 	return unreadable(performatives.Unmarshal(canonical, into, ""))
 }

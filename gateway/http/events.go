@@ -3,7 +3,9 @@ package httpgateway
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +20,7 @@ const (
 	eventsType  = "text/event-stream"
 	commentWait = 15 * time.Second // between comments on a stream that is idle
 	writeAtOnce = 64 << 10         // bytes
+	comment     = ": " + api.ServiceName + "\n"
 )
 
 // A stream is an open SSE response. It holds no queue: it reads what is stored when it is
@@ -56,9 +59,9 @@ func (c *call) inboxEvents() {
 
 // resume is where a stream goes on: after Last-Event-ID, or at the parameter.
 func (c *call) resume(parameter string) (*uint64, error) {
-	for name := range c.r.URL.Query() {
+	for _, name := range slices.Sorted(maps.Keys(c.r.URL.Query())) {
 		if name != parameter {
-			return nil, malformed("/"+clip(name), "the path takes no such parameter")
+			return nil, unknownParameter(name, c.route.parameters())
 		}
 	}
 	value, plus := c.r.URL.Query().Get(parameter), uint64(0)
@@ -106,7 +109,7 @@ func (c *call) stream(of source) {
 	s := &stream{c: c, out: http.NewResponseController(c.w)}
 	c.w.Header().Set("Content-Type", eventsType)
 	s.out.SetReadDeadline(time.Time{}) //nolint:errcheck // of a connection that has a deadline
-	if s.write(": "+api.ServiceName+"\n\n") != nil || c.r.Method == http.MethodHead {
+	if s.write(comment) != nil || c.r.Method == http.MethodHead {
 		return
 	}
 	idle := time.NewTicker(commentWait)
@@ -121,7 +124,7 @@ func (c *call) stream(of source) {
 				quiet = false
 			case <-idle.C:
 				c.g.service.Seen(c.Agent)
-				if s.write(":\n\n") != nil {
+				if s.write(comment) != nil {
 					return
 				}
 			case <-ctx.Done():

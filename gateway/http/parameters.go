@@ -1,6 +1,7 @@
 package httpgateway
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"net/url"
@@ -26,7 +27,7 @@ func (c *call) query(members map[string]jsontext.Value) error {
 		at := slices.IndexFunc(takes, func(p parameter) bool { return p.name == name })
 		switch {
 		case at < 0:
-			return malformed("/"+clip(name), "the path takes no such parameter")
+			return unknownParameter(name, takes)
 		case len(values[name]) != 1 && !takes[at].list():
 			return malformed("/"+clip(name), "is there more than once")
 		}
@@ -41,6 +42,16 @@ func (c *call) query(members map[string]jsontext.Value) error {
 		members[p.member] = value
 	}
 	return nil
+}
+
+// unknownParameter refuses a parameter that may be another one misspelt.
+func unknownParameter(name string, takes []parameter) error {
+	names := make([]string, len(takes))
+	for i, p := range takes {
+		names[i] = p.name
+	}
+	slices.Sort(names)
+	return malformed("/"+clip(name), "the path takes no such parameter; it takes "+cmp.Or(strings.Join(names, ", "), "none"))
 }
 
 // A parameter is a member of a verb's request in a query.

@@ -18,7 +18,6 @@ import (
 	"net/http"
 
 	"github.com/go-json-experiment/json"
-	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/custody"
@@ -126,7 +125,7 @@ func (g *Gateway) refuse(w http.ResponseWriter, err error) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		fail(w, http.StatusUnauthorized, "Unauthorized")
 	case !protocol:
-		g.service.Log.Error("http", zap.Error(err))
+		g.service.Fault("index", err)
 		fail(w, http.StatusServiceUnavailable, "Unavailable")
 	case ofTurn(refusal):
 		if refusal.Code.Status() == http.StatusTooManyRequests {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
-	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -85,9 +84,7 @@ func (g *Gateway) problem(err error, offer string) problem {
 	case err == custody.ErrToken: //nolint:errorlint // it comes as it is
 		return problem{unauthenticated, inWords(refusal.Message)}
 	case !protocol:
-		if !errors.Is(err, context.Canceled) {
-			g.o.Service.Log.Error("macp", zap.Error(err))
-		}
+		g.o.Service.Fault("macp", err)
 		return problem{internalError, "the broker cannot say now; send it again"}
 	}
 	p := problem{refusals[refusal.Code], inWords(refusal.Message)}

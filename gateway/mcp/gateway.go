@@ -115,7 +115,9 @@ func ask[Q, A any](ctx context.Context, c *call, verb api.VerbOf[Q, A], request 
 func (c *call) refusal(err error) *session.Refusal {
 	refusal, is := errors.AsType[*session.Refusal](err)
 	if !is {
-		c.log.Error("mcp", zap.Error(err))
+		if !errors.Is(err, context.Canceled) { // the client hung up
+			c.log.Error("mcp", zap.Error(err))
+		}
 		refusal = session.Busy()
 	}
 	return refusal

@@ -18,7 +18,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/broker/custody"
 	"github.com/parley-asp/parley/gateway"
@@ -194,7 +193,7 @@ func ofRule(refusal *session.Refusal) (status int, code string) {
 func (g *Gateway) refuse(w http.ResponseWriter, err error) {
 	refusal, is := errors.AsType[*session.Refusal](err)
 	if !is {
-		g.o.Service.Log.Error("oap", zap.Error(err))
+		g.o.Service.Fault("oap", err)
 		fail(w, http.StatusInternalServerError, internalError, "the broker cannot answer now")
 		return
 	}
