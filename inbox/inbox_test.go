@@ -160,6 +160,11 @@ func TestSigningIn(t *testing.T) {
 	if status, _ := v.posts("/inbox/login", elsewhere); status != http.StatusUnauthorized {
 		t.Errorf("a proof for another origin is answered %d", status)
 	}
+	misspelt := v.proof(v.root)
+	misspelt["agentId"] = "alice"
+	if status, body := v.posts("/inbox/login", misspelt); status != http.StatusBadRequest || !strings.Contains(body, "want agent://org-domain/path or human://org-domain/name") {
+		t.Errorf("what is no URI is answered %d %s", status, body)
+	}
 	other := visits(t, b)
 	unenrolled := other.proof(other.root)
 	unenrolled["agentId"] = alice
@@ -275,6 +280,20 @@ func TestOwnKeys(t *testing.T) {
 	}
 	if got := laptop.sends("GET", "/inbox/", ""); got.status != http.StatusSeeOther {
 		t.Errorf("without its key, the laptop is answered %d", got.status)
+	}
+}
+
+// TestMisspeltName: under --dev, too, a name that cannot be read is refused with what one looks like.
+func TestMisspeltName(t *testing.T) {
+	t.Parallel()
+	_, v := serve(t, testkit.Options{Dev: true})
+	for _, name := range []string{"alice", "human://acme.example", "human://ACME.example/alice", "agent://acme.example/a b", ""} {
+		if status, body := v.posts("/inbox/login", map[string]any{"agentId": name}); status != http.StatusBadRequest || !strings.Contains(body, "human://org-domain/name") {
+			t.Errorf("%q is answered %d %s", name, status, body)
+		}
+	}
+	if status, body := v.posts("/inbox/login", map[string]any{"agentId": "agent://acme.example/a"}); status != http.StatusForbidden || !strings.Contains(body, "only humans can sign in") {
+		t.Errorf("an agent is answered %d %s", status, body)
 	}
 }
 

@@ -168,6 +168,10 @@ func (i *Inbox) login(w http.ResponseWriter, r *http.Request) {
 	if !i.read(w, r, &q) {
 		return
 	}
+	if _, err := performatives.ParseAgent(string(q.Agent)); err != nil {
+		i.fails(w, r, "", session.Refuse(session.MalformedEnvelope, "%s", err))
+		return
+	}
 	if i.Dev && q.Key == "" {
 		i.meets(w, r, q.Agent)
 		return
@@ -188,11 +192,8 @@ func (i *Inbox) login(w http.ResponseWriter, r *http.Request) {
 
 // meets signs in a human under --dev, who needs no key.
 func (i *Inbox) meets(w http.ResponseWriter, r *http.Request, who performatives.Agent) {
-	_, err := performatives.ParseAgent(string(who))
-	if err == nil && !who.IsHuman() {
-		err = session.Refuse(session.Unauthorized, "only humans can sign in: human://{organisation}/{name}")
-	}
-	if err == nil {
+	err := error(session.Refuse(session.Unauthorized, "only humans can sign in: human://{organisation}/{name}"))
+	if who.IsHuman() {
 		err = i.Meet(r.Context(), who)
 	}
 	if err != nil {

@@ -4,7 +4,7 @@ import * as act from './act.js';
 import * as clock from './clock.js';
 import * as keys from './keys.js';
 import * as requests from './requests.js';
-import { $, all, main, parsed, put, say, toDoor } from './dom.js';
+import { $, all, main, parsed, put, say, toDoor, told } from './dom.js';
 
 const check = () => $('#check');
 const writing = () => $('dialog[open] form', main);
@@ -88,7 +88,7 @@ async function sign(form) {
   } catch (error) {
     if (error.status === 401) return toDoor();
     if (error.status) pending = undefined; // answered: a retry is a new act
-    refused.textContent = error.message;
+    refused.textContent = told(error);
   } finally {
     submit.disabled = false;
   }

@@ -25,6 +25,13 @@ export function put(element, html) {
 // parsed returns a part of a page that is not shown yet.
 export const parsed = (html) => new DOMParser().parseFromString(ours.createHTML(html), 'text/html');
 
+// told words an error for people. What JavaScript itself throws is a fault of ours.
+export function told(error) {
+  if (error.name === 'Error') return error.message;
+  console.error(error);
+  return 'Something went wrong on this page. Reload it to see what holds.';
+}
+
 let quiet;
 export function say(text) {
   $('#toast').textContent = text;

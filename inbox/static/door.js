@@ -1,6 +1,6 @@
 // Signing in.
 
-import { $, body } from './dom.js';
+import { $, body, told } from './dom.js';
 import { possible } from './guard.js';
 import * as keys from './keys.js';
 import * as requests from './requests.js';
@@ -11,7 +11,7 @@ const next = () => {
 };
 
 export async function door() {
-  const refused = (error) => { $('#refused').textContent = error.message; };
+  const refused = (error) => { $('#refused').textContent = told(error); };
   // Registered before the first await, so that an early submit is not lost.
   document.addEventListener('submit', async (event) => {
     event.preventDefault();

@@ -1,6 +1,6 @@
 // The forms of an item: decisions, notes and hand-overs.
 
-import { $, item, main, say, toDoor } from './dom.js';
+import { $, item, main, say, toDoor, told } from './dom.js';
 import * as act from './act.js';
 import * as bounds from './bounds.js';
 import * as drafts from './drafts.js';
@@ -27,8 +27,8 @@ export function openForm(name) {
 
 // forPeople words a refusal that names fields of the protocol.
 function forPeople(error) {
-  if (error.code !== 'schema_invalid') return error.message;
-  const broken = (rule) => error.details?.errors?.some((e) => e.rule === rule);
+  if (error.code !== 'schema_invalid') return told(error);
+  const broken = (rule) => error.details?.some?.((fault) => fault.rule === rule);
   if (broken('reason')) return 'Your rules want a reason to deny.';
   return broken('changes') ? 'This allows just what was asked for. Change a bound, or choose Approve instead.' : 'The broker cannot read this form. Check what you entered; nothing was signed.';
 }
@@ -117,7 +117,7 @@ export async function call(verb, request, done) {
     if (done) say(done);
   } catch (error) {
     if (error.status === 401) return toDoor();
-    say(error.message);
+    say(told(error));
   }
   await Promise.all([open(id, { push: false }), refreshQueue()]);
 }
@@ -142,8 +142,8 @@ export async function note(form) {
     await Promise.all([open(id, { push: false }), refreshQueue()]);
   } catch (error) {
     if (error.status === 401) return toDoor();
-    if ($('.refused', form)) show(form, error.message, undefined);
-    else say(error.message);
+    if ($('.refused', form)) show(form, told(error), undefined);
+    else say(told(error));
   } finally {
     submit.disabled = false;
   }

@@ -5,7 +5,7 @@ import * as bounds from './bounds.js';
 import * as drafts from './drafts.js';
 import * as filters from './filters.js';
 import * as requests from './requests.js';
-import { $, all, body, item, main, panes, queue, toDoor } from './dom.js';
+import { $, all, body, item, main, panes, queue, toDoor, told } from './dom.js';
 import { door } from './door.js';
 import { ready } from './dialogs.js';
 import { call, note, openForm, sign } from './forms.js';
@@ -38,7 +38,7 @@ async function verify(button) {
     found.className = count ? 'verdict bad' : 'verdict good';
   } catch (error) {
     if (error.status === 401) return toDoor();
-    found.textContent = error.message;
+    found.textContent = told(error);
   } finally {
     button.disabled = false;
   }

@@ -1,6 +1,6 @@
 // The two panes: the queue, and the item beside it.
 
-import { $, all, item, main, panes, put, queue, rows, say, toDoor } from './dom.js';
+import { $, all, item, main, panes, put, queue, rows, say, toDoor, told } from './dom.js';
 import * as filters from './filters.js';
 import * as requests from './requests.js';
 import { behind, ready, writing } from './dialogs.js';
@@ -97,7 +97,7 @@ export async function open(id, { push = true, focus = true, live = false } = {})
     answer = await requests.part('part/' + where);
   } catch (error) {
     if (error.status === 401) return toDoor();
-    return live ? undefined : say(error.message);
+    return live ? undefined : say(told(error));
   } finally {
     if (going === mine) going = undefined;
   }

@@ -1,7 +1,7 @@
 // The page of the human's own keys and preferences.
 
 import { read, write } from './clock.js';
-import { $, all, say, toDoor } from './dom.js';
+import { $, all, say, toDoor, told } from './dom.js';
 import { choose, chosen } from './preferences.js';
 import * as notices from './notices.js';
 import * as requests from './requests.js';
@@ -15,7 +15,7 @@ async function revoke(form) {
     location.assign(new URL(signedIn ? 'settings' : 'login', requests.root));
   } catch (error) {
     if (error.status === 401) return toDoor();
-    $('.refused', form).textContent = error.message;
+    $('.refused', form).textContent = told(error);
     submit.disabled = false;
   }
 }
@@ -69,7 +69,7 @@ async function away(request) {
     location.reload();
   } catch (error) {
     if (error.status === 401) return toDoor();
-    refused.textContent = error.message;
+    refused.textContent = told(error);
     for (const b of buttons) b.disabled = false;
   }
 }

@@ -69,6 +69,27 @@ func TestMayChange(t *testing.T) {
 	testkit.Must(w, err)
 }
 
+// TestPageFault: an error of JavaScript's own is no text for people, and a page that is loaded anew works.
+func TestPageFault(t *testing.T) {
+	w := newWorld(t, testkit.Options{})
+	buyer, _, id := w.asks("Enterprise plan", "high", plan)
+	b := w.enters(alice, "items/"+id)
+	b.clicks("[data-open=approve]")
+	get[bool](b, `(document.querySelector("#approve-comment").remove(), true)`)
+	b.clicks("#approve button[type=submit]")
+	b.reads("#approve .refused", "Something went wrong on this page. Reload it")
+	if text := b.text("#approve .refused"); strings.Contains(text, "undefined") || strings.Contains(text, "TypeError") {
+		t.Errorf("the page shows %q", text)
+	}
+	if r := w.rulings(buyer); len(r) != 0 {
+		t.Errorf("signed was %+v", r)
+	}
+	b.opens("items/" + id)
+	b.clicks("[data-open=approve]")
+	b.clicks("#approve button[type=submit]")
+	b.reads("#item > .notice", "In force: exactly these terms")
+}
+
 // TestNoOffer approves an item about no offer: nothing is bound, and the page says so. Who has a
 // ceiling is told who can, whatever keys they press.
 func TestNoOffer(t *testing.T) {
