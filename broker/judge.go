@@ -81,7 +81,7 @@ func checkBody(m *performatives.Message) error {
 		return err
 	}
 	if err := m.DecodeBody(); err != nil {
-		return session.Refuse(session.SchemaInvalid, "%s", err)
+		return session.RefuseSchema(session.Fault{Rule: "body", Message: err.Error()})
 	}
 	return nil
 }

@@ -31,7 +31,9 @@ func asks[Q, A any](cmd *cobra.Command, verb api.VerbOf[Q, A], q *Q, fill filler
 
 // lists makes a command of a verb whose reply is a page of a list: it draws up to --limit items as one page.
 func lists[Q, A any](cmd *cobra.Command, verb api.VerbOf[Q, A], q *Q, fill filler, draw func(A, render.Style) string) *cobra.Command {
-	return listsOf(cmd, verb.Verb, fill, func(ctx context.Context, c connection, l listing) (A, string, error) { return pages(ctx, c, verb, *q, l) }, draw)
+	return listsOf(cmd, verb.Verb, fill, func(ctx context.Context, c connection, l listing) (A, string, error) {
+		return pages(ctx, c, verb, *q, l)
+	}, draw)
 }
 
 // listsOf is lists for a command that chooses itself what it asks for.

@@ -145,7 +145,13 @@ func (d *document) message(name string, t reflect.Type, r *jsonschema.Reflector)
 	if d.Components.Schemas[schema] != nil {
 		return nil
 	}
-	plain, err := plainSchema(r.ReflectFromType(t))
+	reflected := r.ReflectFromType(t)
+	if schema == refusal {
+		if err := detailed(r, reflected); err != nil {
+			return err
+		}
+	}
+	plain, err := plainSchema(reflected)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}

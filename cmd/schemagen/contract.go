@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"reflect"
@@ -56,6 +57,11 @@ func contracts(files map[string][]byte, at, dir string) error {
 		if c.doc != "" {
 			s.Description = c.doc
 		}
+		if name == refusal {
+			if err := detailed(r, s); err != nil {
+				return err
+			}
+		}
 		if name == "resolution" {
 			closeAuthority(s)
 			seals(s, performatives.SealAuthority, performatives.SealComment)
@@ -64,6 +70,31 @@ func contracts(files map[string][]byte, at, dir string) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// refusal is the schema of what every request may be answered with.
+const refusal = "refusal"
+
+// detailed types the details of a refusal: faults of a schema_invalid, members of any other.
+func detailed(r *jsonschema.Reflector, s *jsonschema.Schema) error {
+	of, ok := s.Properties.Get("error")
+	if !ok {
+		return errors.New("a refusal has no error")
+	}
+	faults := r.Reflect([]session.Fault{})
+	faults.Version, faults.ID = "", ""
+	members := &jsonschema.Schema{Type: "object"}
+	of.Properties.Set("details", &jsonschema.Schema{OneOf: []*jsonschema.Schema{faults, members}})
+	only := func(name string, s *jsonschema.Schema) *jsonschema.Schema {
+		one := &jsonschema.Schema{Properties: jsonschema.NewProperties()}
+		one.Properties.Set(name, s)
+		return one
+	}
+	of.If = only("code", &jsonschema.Schema{Const: session.SchemaInvalid})
+	of.Then = only("details", &jsonschema.Schema{Type: "array"})
+	of.Then.Required = []string{"details"}
+	of.Else = only("details", &jsonschema.Schema{Type: "object"})
 	return nil
 }
 

@@ -79,14 +79,25 @@ func page(name, item, next string) object {
 
 // components are the schemas that operations refer to.
 func components() object {
+	var refusal struct {
+		Properties struct {
+			Error struct{ Properties, If, Then, Else object }
+		}
+	}
+	text, _ := schemas.Get("refusal")
+	if err := json.Unmarshal(text, &refusal, json.MatchCaseInsensitiveNames(true)); err != nil {
+		panic(err) // a test has read every schema
+	}
+	refused := refusal.Properties.Error
 	all := object{
 		"problem": object{
 			"type": "object", "required": []string{"type", "title", "status", "detail", "code", "category", "retryable"},
 			"properties": object{
 				"type": object{"type": "string", "format": "uri"}, "title": object{"type": "string"}, "status": object{"type": "integer"},
 				"detail": object{"type": "string"}, "code": object{"enum": codes()}, "category": object{"type": "string"},
-				"retryable": object{"type": "boolean"}, "details": object{},
+				"retryable": object{"type": "boolean"}, "details": refused.Properties["details"],
 			},
+			"if": refused.If, "then": refused.Then, "else": refused.Else,
 		},
 		"act": object{
 			"type": "object", "required": []string{"performative", "body"}, "additionalProperties": false,

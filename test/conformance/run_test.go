@@ -635,8 +635,26 @@ func checkError(t testing.TB, data []byte) string {
 	message, _ := e["message"].(string)
 	_, retryable := e["retryable"].(bool)
 	fields := 4
-	if _, has := e["details"]; has {
+	switch details := e["details"].(type) {
+	case nil:
+		if code == "schema_invalid" {
+			t.Errorf("without its faults: %s", data)
+		}
+	case []any:
 		fields++
+		if code != "schema_invalid" {
+			t.Errorf("%s has a list as details: %s", code, data)
+		}
+		for _, fault := range details {
+			if f, _ := fault.(map[string]any); len(f) != 3 || f["rule"] == nil || f["message"] == nil || f["path"] == nil {
+				t.Errorf("not the shape of a fault: %s", data)
+			}
+		}
+	default:
+		fields++
+		if _, is := details.(map[string]any); !is || code == "schema_invalid" {
+			t.Errorf("%s has other details: %s", code, data)
+		}
 	}
 	if statuses[code] == "" || !slices.Contains(categories, category) || message == "" || !retryable || len(e) != fields {
 		t.Errorf("not the shape of a refusal: %s", data)

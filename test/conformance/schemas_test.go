@@ -23,7 +23,7 @@ func TestPublishedSchemas(t *testing.T) {
 		}
 		return m.Data
 	}
-	fits := func(name string, data []byte) {
+	validate := func(name string, data []byte) (kind string, schema *jsonschema.Schema, fault error) {
 		t.Helper()
 		var published struct {
 			Kind   string
@@ -34,8 +34,19 @@ func TestPublishedSchemas(t *testing.T) {
 		testkit.Must(t, err)
 		var v any
 		testkit.Must(t, json.Unmarshal(data, &v))
-		if err := schema.Validate(v); err != nil || published.Kind != "contract" {
-			t.Errorf("%s (%s): %v\n%.2000s", name, published.Kind, err, data)
+		return published.Kind, schema, schema.Validate(v)
+	}
+	misfits := func(name string, data []byte) {
+		t.Helper()
+		if _, _, fault := validate(name, data); fault == nil {
+			t.Errorf("%s takes %s", name, data)
+		}
+	}
+	fits := func(name string, data []byte) {
+		t.Helper()
+		kind, schema, err := validate(name, data)
+		if err != nil || kind != "contract" {
+			t.Errorf("%s (%s): %v\n%.2000s", name, kind, err, data)
 		}
 		if schema.Validate(map[string]any{"accepted": 7.0, "decision": "x", "cursor": 7.0, "agentId": 7.0}) == nil {
 			t.Errorf("%s accepts anything", name)
@@ -85,6 +96,15 @@ func TestPublishedSchemas(t *testing.T) {
 	for _, entry := range page.Messages {
 		fits("entry", entry)
 	}
+	refusal := func(code, details string) []byte {
+		return []byte(`{"accepted":false,"error":{"code":"` + code + `","category":"protocol","message":"no","retryable":false,"details":` + details + `}}`)
+	}
+	fault := `[{"path":"/a","rule":"type","message":"want a string"}]`
+	fits("refusal", refusal("schema_invalid", fault))
+	fits("refusal", refusal("wrong_state", `{"state":"CLOSED","allowed":[]}`))
+	misfits("refusal", refusal("schema_invalid", `{"path":"/a"}`))
+	misfits("refusal", refusal("schema_invalid", `[{"path":"/a"}]`))
+	misfits("refusal", refusal("wrong_state", fault))
 	for _, refused := range []string{"{", envelope(id, alpha, "ACCEPT", `{}`), envelope(id, alpha, "ACCEPT", `{"referenceId":"p1"}`), envelope(v7(), alpha, "CLOSE", `{}`)} {
 		session := id
 		if !strings.Contains(refused, id) {
