@@ -44,15 +44,14 @@ type HTTPOptions struct {
 // ServeHTTP is a handler of the paths above. Every request stands for itself, in every
 // revision of MCP, so it needs no session and any broker may serve the next one.
 func ServeHTTP(o HTTPOptions) http.Handler {
-	return Serve(o, New(Options{Caller: Admitted, Log: o.Service.Log}), false)
+	return Serve(o, New(Options{Caller: Admitted, Log: o.Service.Log}))
 }
 
-// Serve is ServeHTTP for a server of New to which more was added. A stateful one keeps
-// sessions, and may ask its clients.
-func Serve(o HTTPOptions, server *mcp.Server, stateful bool) http.Handler {
+// Serve is ServeHTTP for a server of New to which more was added.
+func Serve(o HTTPOptions, server *mcp.Server) http.Handler {
 	h := &handler{o: o}
 	h.mcp = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
-		Stateless: !stateful, JSONResponse: !stateful, PropagateRequestCancellation: true,
+		Stateless: true, JSONResponse: true, PropagateRequestCancellation: true,
 		DisableLocalhostProtection: true, // foreign does that, and knows the installation's own names
 	})
 	mux := http.NewServeMux()

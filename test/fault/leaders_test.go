@@ -56,8 +56,8 @@ func leadersKilled(t *testing.T, seed uint64, kills int) tally {
 	return all
 }
 
-// opens begins one session after the other until it is told to stop: the first copies of an inbox are
-// as much at risk as later ones.
+// opens begins and ends one session after the other until it is told to stop: the first copies of an
+// inbox are as much at risk as later ones.
 func opens(w *fault.Witness, stop <-chan struct{}) <-chan []*fault.Session {
 	done := make(chan []*fault.Session, 1)
 	go func() {
@@ -68,7 +68,9 @@ func opens(w *fault.Witness, stop <-chan struct{}) <-chan []*fault.Session {
 				done <- all
 				return
 			default:
-				all = append(all, w.Open(parties...))
+				s := w.Open(parties...)
+				s.Say(parties[0], "CLOSE", "{}")
+				all = append(all, s)
 			}
 		}
 	}()

@@ -3,68 +3,83 @@
 package gateways
 
 import (
-	"net/http"
+	"bufio"
+	"fmt"
+	"io"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
-	httpgateway "github.com/parley-asp/parley/gateway/http"
 	gateway "github.com/parley-asp/parley/gateway/mcp"
 	"github.com/parley-asp/parley/test/testkit"
 )
 
-// withToken adds a token, which the runner cannot send, for localhost only.
-func withToken(t *testing.T, token string, next http.Handler) (url string) {
-	t.Helper()
-	s := httptest.NewServer(httpgateway.Local(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Header.Set("Authorization", "Bearer "+token)
-		next.ServeHTTP(w, r)
-	})))
-	t.Cleanup(s.Close)
-	return strings.Replace(s.URL, "127.0.0.1", "localhost", 1) + "/mcp"
-}
-
-// conforms runs scenarios of MCP's official runner, all of its active suite for none.
-func conforms(t *testing.T, url string, scenarios ...string) {
-	t.Helper()
-	args := []string{"server", "--url", url}
-	if len(scenarios) == 0 {
-		printed := string(must(t)(node(t, nil, "node_modules/@modelcontextprotocol/conformance/dist/index.js", append(args, "--suite", "active", "--spec-version", "2025-11-25")...)))
-		if !regexp.MustCompile(`Total: [1-9]\d* passed, 0 failed`).MatchString(printed) {
-			t.Error(printed)
-		}
-		return
-	}
-	for _, s := range scenarios {
-		t.Run(s, func(t *testing.T) {
-			t.Parallel()
-			printed := string(must(t)(node(t, nil, "node_modules/@modelcontextprotocol/conformance/dist/index.js", append(args, "--scenario", s)...)))
-			if !strings.Contains(printed, "0 failed") {
-				t.Error(printed)
+// conforms runs what MCP's official runner requires of both revisions, over the wire of each. The
+// scenarios that fail are those of testdata/mcp-SERVER-REVISION.yaml, all of them and no others, and
+// as many checks pass in all.
+func conforms(t *testing.T, server, url, token string, passed map[string]int) {
+	for revision, want := range passed {
+		t.Run(revision, func(t *testing.T) {
+			failing, err := filepath.Abs(fmt.Sprintf("testdata/mcp-%s-%s.yaml", server, revision))
+			testkit.Must(t, err)
+			env := []string{"TOKEN=" + token, "NODE_OPTIONS=--import=" + filepath.Join(*installed, "mcp_token.mjs")}
+			printed := string(must(t)(node(t, env, "node_modules/@modelcontextprotocol/conformance/dist/index.js",
+				"server", "--url", url, "--requirements", revision, "--expected-failures", failing)))
+			if total := regexp.MustCompile(`Total: (\d+) passed`).FindStringSubmatch(printed); total == nil || total[1] != fmt.Sprint(want) {
+				t.Errorf("%v, want %d\n%s", total, want, printed)
 			}
 		})
 	}
 }
 
-// MCP's runner is content with a server of the same gateway that has the fixtures which it wants.
+// The program as it is shipped, with logins, tokens and without sessions of MCP.
 func TestMCPConformance(t *testing.T) {
+	t.Parallel()
+	url, token := shipped(t)
+	conforms(t, "shipped", url, token, map[string]int{"2025-11-25": 38, "2026-07-28": 107})
+}
+
+// The same gateway with the fixtures that the runner's scenarios call.
+func TestMCPConformanceWithFixtures(t *testing.T) {
 	t.Parallel()
 	w, env := hosts(t)
 	server := gateway.New(gateway.Options{Caller: gateway.Admitted, Change: wants})
 	fixtures(server)
-	h := gateway.Serve(gateway.HTTPOptions{Service: w.Server.Broker.Service}, server, true)
-	conforms(t, withToken(t, tokenOf(env, "BUYER"), h))
+	s := httptest.NewServer(gateway.Serve(gateway.HTTPOptions{Service: w.Server.Broker.Service}, server))
+	t.Cleanup(s.Close)
+	conforms(t, "fixtures", local(s.URL), tokenOf(env, "BUYER"), map[string]int{"2025-11-25": 54, "2026-07-28": 121})
 }
 
-// The broker's own /mcp passes those of its scenarios that need no fixture.
-func TestMCPConformanceOfTheBroker(t *testing.T) {
-	t.Parallel()
-	w, env := hosts(t)
-	at, err := url.Parse("http://" + w.HTTPAddr)
+// local is the URL of a gateway at localhost, which is the only host that the runner sends.
+func local(base string) string {
+	return strings.Replace(base, "127.0.0.1", "localhost", 1) + gateway.Path
+}
+
+// shipped builds and starts the program, and returns the URL of its /mcp and a token.
+func shipped(t *testing.T) (url, token string) {
+	t.Helper()
+	program, data := filepath.Join(t.TempDir(), "parley"), t.TempDir()
+	must(t)(exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/parley-asp/parley/cmd/parley").CombinedOutput())
+	cmd := exec.CommandContext(t.Context(), program, "serve", "--data", data, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	printed, err := cmd.StderrPipe()
 	testkit.Must(t, err)
-	proxy := httputil.NewSingleHostReverseProxy(at)
-	conforms(t, withToken(t, tokenOf(env, "BUYER"), proxy), "server-initialize", "ping", "tools-list", "resources-list", "prompts-list", "dns-rebinding-protection")
+	testkit.Must(t, cmd.Start())
+	t.Cleanup(func() { cmd.Wait() }) //nolint:errcheck // it was told to stop
+	said := map[string]string{}
+	for lines := bufio.NewScanner(printed); said["operator"] == "" && lines.Scan(); {
+		if words := strings.Fields(lines.Text()); len(words) > 1 {
+			said[words[0]] = words[1]
+		}
+	}
+	go io.Copy(io.Discard, printed) //nolint:errcheck // it ends with the program
+	parley := func(args ...string) string {
+		return string(must(t)(run(t, nil, program, append(args, "--url", said["NATS"], "--data", data)...)))
+	}
+	parley("agent", "add", string(buyer), "--hosted")
+	return local(said["HTTP"]), strings.TrimSpace(parley("token", "add", string(buyer)))
 }
