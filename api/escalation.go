@@ -76,6 +76,7 @@ type EscalationItem struct {
 	Counterparties []performatives.Agent   `json:"counterparties,omitzero"` // of the other sides; what they wrote is their word
 	Head           *session.ChainHead      `json:"head,omitzero"`           // of the transcript
 	CCC            jsontext.Value          `json:"ccc,omitzero"`            // the confidentiality that the session inherits
+	Publish        jsontext.Value          `json:"publish,omitzero"`        // terms of an agreement that the public log is to show, to which whoever accepts consents
 
 	// The rest is for the humans of the organisation, its auditors, and operators.
 	Due   string `json:"due,omitzero"` // when an answer is due from who is asked now; deadline is when all time is over

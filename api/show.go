@@ -60,7 +60,7 @@ func ViewSession(s *session.State, at time.Time) SessionView {
 		v.Deadlines = append(v.Deadlines, DeadlineView{d.Code, Timestamp(d.At), d.Ends, d.Ref, paused})
 	}
 	inherits := agreement.InheritedOf(s)
-	v.CCC, v.Obligations = inherits.CCC, inherits.Obligations
+	v.CCC, v.Obligations, v.Publish = inherits.CCC, inherits.Obligations, agreement.AskedOf(s)
 	if s.Mode.View != nil {
 		v.ModePart = members(s.Mode.View(s, at))
 	}

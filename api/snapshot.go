@@ -10,6 +10,7 @@ import (
 	"github.com/parley-asp/parley/delegation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/agreement"
 )
 
 // GetSnapshot is the request of session.snapshot.
@@ -33,6 +34,7 @@ type Snapshot struct {
 	Open    []OpenItem              `json:"open"`            // what waits for an answer
 	Moves   []Move                  `json:"moves"`           // exactly what the caller may send now
 	Waiting *Waiting                `json:"waiting,omitzero"`
+	Publish jsontext.Value          `json:"publish,omitzero"` // terms of an agreement that the public log is to show, to which whoever accepts consents
 	Outcome string                  `json:"outcome,omitzero"` // why the session is over
 	News    []jsontext.Value        `json:"news,omitzero"`    // entries, as session.messages has them
 	Cursor  uint64                  `json:"cursor"`           // since of the next request
@@ -139,7 +141,7 @@ const (
 func ViewSnapshot(s *session.State, c Caller, at time.Time, moves []session.Move, card func(performatives.Agent) (Card, bool)) Snapshot {
 	v := Snapshot{
 		Session: s.ID, Purpose: s.Agreed.Purpose, Mode: s.Mode.Name, State: s.Phase, Head: SnapshotHead{s.Next - 1, s.Head},
-		Others: []Other{}, Offers: []SnapshotOffer{}, Open: []OpenItem{}, Moves: []Move{}, Cursor: s.Next,
+		Others: []Other{}, Offers: []SnapshotOffer{}, Open: []OpenItem{}, Moves: []Move{}, Cursor: s.Next, Publish: agreement.AskedOf(s),
 	}
 	if s.Phase.Over() {
 		v.Outcome = s.Closing

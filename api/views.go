@@ -42,6 +42,7 @@ type SessionView struct {
 	Next      string         `json:"next,omitzero"`      // of a part: cursor of the next page; absent on the last
 
 	CCC         jsontext.Value `json:"ccc,omitzero"`                  // what the session inherits of the parties' contexts: its regulatory_classification
+	Publish     jsontext.Value `json:"publish,omitzero"`              // terms of an agreement that the public log is to show, to which whoever accepts consents: terms, or a list
 	Obligations jsontext.Value `json:"regulatedObligations,omitzero"` // of the parties that are regulated, where others are not
 
 	ModePart jsontext.Value `json:",embed" jsonschema:"-"` // the members that the mode adds (PROTOCOL.md §8), an object; nil for none

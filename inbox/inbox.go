@@ -133,7 +133,7 @@ func (i *Inbox) openPages() *template.Template {
 		"asset": i.assets.at, "called": i.called, "path": pathOf, "org": organisation, "letters": letters, "lacks": lacks,
 		"iso": iso, "stamp": stamp, "moment": render.Moment, "money": render.Money, "reason": render.Reason, "deadline": deadline, "phase": func(p string) string { return sentence(strings.ToLower(p)) },
 		"clean": clean, "line": oneLine, "brief": brief, "prose": asProse, "plural": plural, "sentence": sentence, "link": link,
-		"blocks": render.Page.Blocks, "grant": granted, "classified": classified, "next": func(n int) int { return n + 1 },
+		"blocks": render.Page.Blocks, "grant": granted, "classified": classified, "consents": render.Consents, "next": func(n int) int { return n + 1 },
 		"left": func(due, now time.Time) string { return span(due.Sub(now)) },
 		"ago":  func(at, now time.Time) string { return age(now.Sub(at)) },
 		"draw": func(name string, data any) (template.HTML, error) {

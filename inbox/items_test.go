@@ -51,6 +51,29 @@ func escalates(w *testkit.World, seller performatives.Agent, subject string) (se
 	return s.ID(), asked.ID
 }
 
+// Who decides is shown what the public log would show of the agreement, and nothing where that is digests.
+func TestConsentShown(t *testing.T) {
+	t.Parallel()
+	w, v := entersWorld(t, nil)
+	for publish, shown := range map[string]bool{"terms": true, "hash": false} {
+		s, err := w.Client(beta).Invite(w.Ctx, client.Invitation{
+			ProposalID: "inv", With: []performatives.Agent{alpha}, Purpose: "a plan", Policy: map[string]any{"publish": publish},
+		})
+		testkit.Must(t, err)
+		buys := w.Client(alpha).Session(s.ID())
+		_, err = buys.Accept(w.Ctx, "inv")
+		testkit.Must(t, err)
+		asked, err := buys.Escalate(w.Ctx, client.Escalation{Reason: client.AuthorityLimit, Urgency: client.High, Context: "above my limit"})
+		testkit.Must(t, err)
+		for _, path := range []string{"/inbox/items/" + asked.ID, "/inbox/sessions/" + string(s.ID())} {
+			testkit.Eventually(t, "the page is there", func() bool { return v.sends("GET", path, "").status == http.StatusOK })
+			if page := v.sends("GET", path, "").body; strings.Contains(page, "the public log shows all terms") != shown {
+				t.Errorf("with publish %s, %s says so: %t", publish, path, !shown)
+			}
+		}
+	}
+}
+
 // agreesToConfirm has alpha and beta agree on terms in a session where people confirm that. The
 // items of their organisations have the ids of the two acts.
 func agreesToConfirm(w *testkit.World, terms map[string]any) (session performatives.SessionID, offered, accepted performatives.MessageID) {

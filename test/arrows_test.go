@@ -82,7 +82,7 @@ var places = map[string]place{
 	"broker/proposals":    plain("api/fit", "api", "broker/registry", "discovery", "performatives", "session", "store"),
 	"broker/availability": plain("api", "internal/background", "performatives", "store"),
 	"gateway":             plain("api", "broker/custody", "broker/limits", "internal/background", "performatives", "session"),
-	"gateway/a2a":         plain("api", "broker/custody", "gateway", "internal/background", "internal/outbound", "internal/publicnet", "performatives", "session", "store"),
+	"gateway/a2a":         plain("api", "api/render", "broker/custody", "gateway", "internal/background", "internal/outbound", "internal/publicnet", "performatives", "session", "store"),
 	"gateway/ard":         plain("api/fit", "api", "performatives"),
 	"gateway/bindu":       plain("discovery", "internal/outbound", "performatives"),
 	"gateway/http":        plain("api", "broker/custody", "gateway", "performatives", "schemas", "session"),

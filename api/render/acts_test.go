@@ -189,3 +189,19 @@ func TestFigure(t *testing.T) {
 		t.Errorf("money is %s", got)
 	}
 }
+
+func TestConsents(t *testing.T) {
+	t.Parallel()
+	for publish, want := range map[string]string{
+		`"terms"`: "all terms of the agreement.", `["price","period"]`: "of the agreement: price, period.", "[\"a\\u202eb\"]": `: a\u202eb.`,
+	} {
+		if said := render.Consents(jsontext.Value(publish)); !strings.HasSuffix(said, want) {
+			t.Errorf("%s reads %q, want …%s", publish, said, want)
+		}
+	}
+	for _, nothing := range []string{"", `"hash"`, `[]`, `7`} {
+		if said := render.Consents(jsontext.Value(nothing)); said != "" {
+			t.Errorf("%q reads %q", nothing, said)
+		}
+	}
+}

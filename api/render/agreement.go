@@ -133,3 +133,15 @@ func Mapping(m agreement.Mapping, s Style) string {
 	}
 	return p.String()
 }
+
+// Consents says what whoever accepts lets the public log show of an agreement; "" if it is digests only.
+func Consents(publish jsontext.Value) string {
+	p, _ := agreement.ParsePublish(publish)
+	switch {
+	case p.All:
+		return "Whoever accepts consents that the public log shows all terms of the agreement."
+	case len(p.Names) > 0:
+		return "Whoever accepts consents that the public log shows of the agreement: " + Clean(strings.Join(p.Names, ", ")) + "."
+	}
+	return ""
+}

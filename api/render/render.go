@@ -240,6 +240,9 @@ func (c *Chat) End(v api.SessionView) string {
 	for _, o := range v.Commitments {
 		c.standing(p, v, o, o.Commitment)
 	}
+	if v.Publish != nil {
+		p.put(2, 4, said(Consents(v.Publish)))
+	}
 	if len(v.ModePart) > 0 {
 		p.rows(0, rowsOf(appendLeaves(nil, "", v.ModePart)))
 	}

@@ -153,6 +153,9 @@ func (w *sayer) move(m api.Move) string {
 	case strings.Contains(deed, "%s"):
 		deed = fmt.Sprintf(deed, about)
 	}
+	if consent := Consents(w.v.Publish); consent != "" && (m.Performative == "ACCEPT" || m.Performative == "COMMIT") {
+		deed += ". " + strings.TrimSuffix(consent, ".")
+	}
 	if len(m.Fill) > 0 {
 		deed += "; say " + strings.Join(m.Fill, ", ")
 	}

@@ -380,12 +380,16 @@ func TestA2AExtension(t *testing.T) {
 	id := testkit.NewSession()
 	part := func(body performatives.Body) string { return `{"data":` + string(alpha.Envelope(id, body)) + `}` }
 	invited := w.says("1", "", part(&performatives.ProposeBody{
-		ProposalID: "invitation", Type: performatives.SessionInvitation, Subject: "cups", Terms: fmt.Appendf(nil, `{"participants":[%q]}`, seller),
+		ProposalID: "invitation", Type: performatives.SessionInvitation, Subject: "cups", Terms: fmt.Appendf(nil, `{"participants":[%q],"policy":{"publish":"terms"}}`, seller),
 	}))
 	if invited.ID != string(id) || invited.Status.State != "TASK_STATE_WORKING" {
 		t.Fatalf("an envelope opens %+v", invited)
 	}
 	w.asSeller(string(id), acceptsInvitation)
+	var turn task
+	if w.rpc(w.Tokens[cron], "GetTask", fmt.Sprintf(`{"id":%q}`, id), &turn); !strings.Contains(turn.Status.Message.Parts[0].Text(), "public log shows all terms") {
+		t.Errorf("the task does not say what is published: %s", turn.Status.Message.Parts[0].Text())
+	}
 	paused := w.says("2", string(id), part(&performatives.EscalateBody{Reason: "policy-ambiguous", Urgency: "low", Context: []byte(`{}`)}))
 	if paused.Status.State != "TASK_STATE_AUTH_REQUIRED" || !strings.Contains(paused.Status.Message.Parts[0].Text(), "acme.com") {
 		t.Errorf("an escalated session is %+v", paused.Status)

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -144,6 +145,9 @@ func (s snapshot) asks(c call) (string, object) {
 		} else {
 			text += fmt.Sprintf(" %s of %s waits for your answer: {\"action\": \"accept\"}, \"counter\" with terms, \"reject\" or \"question\".", id(newest), newest.From)
 		}
+	}
+	if consent := render.Consents(s.view.Publish); consent != "" {
+		text, data["publish"] = text+" "+consent, s.view.Publish
 	}
 	return text + " Allowed: " + strings.Join(allowed, ", ") + ".", data
 }

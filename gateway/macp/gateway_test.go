@@ -66,6 +66,11 @@ func TestHosted(t *testing.T) {
 	w.starts("the buyer", "s1", "the buyer", string(seller), string(own.Agent))
 	w.is(w.says("the buyer", "Proposal", "s1", `{"proposalId":"p1","title":"A"}`), "SESSION_NOT_OPEN") // one signs for itself
 	id := w.parleyID(own.Agent)
+	entries, err := w.Client(own.Agent).Transcript(w.Ctx, id)
+	testkit.Must(t, err)
+	if !strings.Contains(string(entries[1].Message.RawBody), `"inAdvance":true`) || entries[1].Message.Sender != seller {
+		t.Errorf("the seller's acceptance of what it did not see is %s", entries[1].Message.RawBody)
+	}
 	own.Say(id, &performatives.AcceptBody{ReferenceID: "invitation"})
 	w.must("the seller", "Proposal", "s1", `{"proposalId":"p1","title":"A"}`)
 	w.must("the seller", "Accept", "s1", `{"proposalId":"p1"}`)
@@ -83,7 +88,7 @@ func TestHosted(t *testing.T) {
 			t.Errorf("an outsider who asks for %s gets %v", asked, err)
 		}
 	}
-	_, err := w.OperatorClient().AddToken(w.Ctx, api.AddToken{Agent: spy, Sender: "the buyer"})
+	_, err = w.OperatorClient().AddToken(w.Ctx, api.AddToken{Agent: spy, Sender: "the buyer"})
 	if err == nil {
 		t.Error("two principals have one macp_sender")
 	}

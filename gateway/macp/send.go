@@ -180,7 +180,8 @@ func (g *Gateway) start(ctx context.Context, c caller, e *pb.Envelope) (s sent, 
 		return s, err
 	}
 	accepts := api.Say{Session: id, Key: "macp " + e.GetSessionId(), Performative: performatives.Accept.String()}
-	if accepts.Body, err = json.Marshal(reasoned(invitation, "accepted in advance"), json.Deterministic(true)); err != nil {
+	accepted := performatives.AcceptBody{ReferenceID: invitation, Reason: "accepted in advance", InAdvance: true} // which consents to nothing
+	if accepts.Body, err = json.Marshal(&accepted, json.Deterministic(true)); err != nil {
 		return s, err
 	}
 	for _, a := range r.parties {

@@ -3,6 +3,7 @@ package mcpgateway_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -227,12 +228,18 @@ func TestMCPBinding(t *testing.T) {
 	w := world{testkit.NewHosted(t, testkit.Options{})}
 	buyer, vendor := w.assistant(w.Tokens[cron]), w.assistant(w.Tokens[seller])
 	var opened, offer said
-	buyer.does("open_session", anything{"with": []any{seller}, "purpose": "1,000 cups", "mode": "binding/1", "invitationTimeoutMs": 600000}, &opened)
+	buyer.does("open_session", anything{"with": []any{seller}, "purpose": "1,000 cups", "mode": "binding/1", "policy": anything{"publish": []any{"price"}}, "invitationTimeoutMs": 600000}, &opened)
 	vendor.does("accept", anything{"sessionId": opened.Session, "referenceId": "invitation"}, nil)
 	buyer.does("propose", anything{"sessionId": opened.Session, "type": "service-agreement", "subject": "cups", "terms": anything{"price": 5}}, &offer)
 	counter := anything{"sessionId": opened.Session, "referenceId": offer.Reference, "terms": anything{"price": 6}, "idempotencyKey": "once"}
 	vendor.does("counter", counter, nil)
 	vendor.does("counter", counter, &offer)
+	var shown struct {
+		Data struct{ Publish, Consent any }
+	}
+	if buyer.does("get_negotiation", anything{"negotiationId": opened.Session}, &shown); fmt.Sprint(shown.Data.Publish) != "[price]" || !strings.HasSuffix(fmt.Sprint(shown.Data.Consent), ": price.") {
+		t.Errorf("who is to accept is told that %+v is published", shown.Data)
+	}
 	buyer.does("accept", anything{"sessionId": opened.Session, "referenceId": offer.Reference, "idempotencyKey": "accept"}, nil)
 	var agreed api.Agreements
 	w.Send("GET", "/v1/asp/agreements", w.Tokens[cron], "").Is(http.StatusOK, &agreed)

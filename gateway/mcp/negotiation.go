@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/api/negotiation"
+	"github.com/parley-asp/parley/api/render"
 	act "github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -77,10 +78,12 @@ func (c *call) negotiation(ctx context.Context, args jsontext.Value) (result, er
 		Context      negotiation.Context `json:"context"`
 		Created      string              `json:"createdAt"`
 		Updated      string              `json:"updatedAt"`
+		Publish      jsontext.Value      `json:"publish,omitzero"` // as in the view
+		Consent      string              `json:"consent,omitzero"` // in words
 		Notice       string              `json:"notice"`
 	}{
 		ID: q.ID, Role: "candidate", Counterparty: source, Mode: view.Mode, State: view.State.String(), Count: len(turns), Yours: now.Status == api.WaitTurnWaits,
-		Turns: turns, Outcome: part.Outcome, Created: view.Created, Updated: view.Updated, Notice: notice,
+		Turns: turns, Outcome: part.Outcome, Created: view.Created, Updated: view.Updated, Notice: notice, Publish: view.Publish, Consent: render.Consents(view.Publish),
 	}
 	data.Status = statusOf(view.State, data.Yours)
 	if mine {

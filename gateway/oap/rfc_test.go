@@ -50,13 +50,17 @@ func TestRFC(t *testing.T) {
 	}
 	w.later(id, alpha, "sha256-00").blocked(http.StatusBadRequest, "invalid_input") // nothing is accepted
 	w.oap("POST", id+"/accept", beta, members{"proposal_id": "prp_3"}).blocked(http.StatusUnauthorized, "auth_required")
-	accept := w.signs(members{"proposal_id": "prp_3"}, beta)
+	conditions := []members{{"if": "rate_eur >= 120", "then": "meeting"}}
+	accept := w.signs(members{"proposal_id": "prp_3", "conditions": conditions}, beta)
 	agreed := w.oap("POST", id+"/accept", beta, accept)
 	agreed.Is(http.StatusOK, nil)
 	w.oap("POST", id+"/accept", beta, accept).Is(http.StatusOK, nil) // its answer was lost
 	w.verifies(agreed.Body, 0)
 	if s = w.state(id); s.State != "accepted" || s.Hash == "" || len(s.Unsigned) != 2 {
 		t.Fatalf("once accepted it is %+v", s)
+	}
+	if last := s.History[len(s.History)-1]; !bytes.Contains(last.Document, []byte(`"conditions":[{"if":"rate_eur >= 120"`)) {
+		t.Errorf("the conditions of the acceptance are not carried: %s", last.Document)
 	}
 	w.oap("POST", id+"/withdraw", alpha, w.signs(members{}, alpha)).blocked(http.StatusConflict, "conflict")
 	w.oap("POST", id+"/propose", beta, w.rfc(id, "prp_4", "prp_3", 4, beta, alpha)).blocked(http.StatusConflict, "conflict")
@@ -85,6 +89,22 @@ func TestRFC(t *testing.T) {
 		d, err := w.OperatorClient().Agreement(w.Ctx, api.GetAgreement{Session: session})
 		return err == nil && d.Log != nil && bytes.Contains(d.Log.Leaf, []byte("weather.forecast.detailed"))
 	})
+}
+
+// A pricing entry of a manifest, as it stands, is an opening proposal, and no counter-proposal (RFC-0002, section 4).
+func TestPricingEntry(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.opens()
+	entry := func(proposal string, previous any) members {
+		p := w.rfc(id, proposal, previous, 1, alpha, beta)
+		p["terms"] = members{"model": "per_call", "action_id": "weather.forecast.detailed", "amount": "0.0040", "currency": "EUR", "billing": members{"interval": "month"}}
+		delete(p, "signature")
+		return w.signs(p, alpha)
+	}
+	w.oap("POST", id+"/propose", alpha, entry("prp_1", "prp_0")).blocked(http.StatusConflict, "conflict")
+	w.oap("POST", id+"/propose", alpha, entry("prp_1", nil)).Is(http.StatusOK, nil)
+	w.oap("POST", id+"/accept", beta, w.signs(members{"proposal_id": "prp_1"}, beta)).Is(http.StatusOK, nil)
 }
 
 // verifies checks an agreement offline, and who has signed it.

@@ -55,7 +55,10 @@ func (v view) negotiation() negotiation {
 	for _, a := range v.part.Unsigned {
 		n.Unsigned = append(n.Unsigned, v.Inherits().DIDOf(a))
 	}
-	n.Publish, n.Penalty = v.asked()
+	n.Publish, n.Penalty = v.Publish, v.penalty()
+	if n.Publish == nil {
+		n.Publish = jsontext.Value(`"hash"`)
+	}
 	for _, p := range v.Participants {
 		if p.Role == session.Inviter.String() || p.Role == session.Invitee.String() {
 			n.Parties = append(n.Parties, v.Inherits().DIDOf(p.Agent))
@@ -69,30 +72,17 @@ func (v view) negotiation() negotiation {
 	return n
 }
 
-// asked is what the opening asks for: what is published of the agreement, and the terms of
-// walking away, which are data.
-func (v view) asked() (publish, penalty jsontext.Value) {
+// penalty is the opening's terms of walking away, which are data.
+func (v view) penalty() jsontext.Value {
 	var terms struct {
 		Policy struct {
-			Publish jsontext.Value `json:"publish"`
 			Penalty jsontext.Value `json:"withdrawalPenaltyTerms"`
 		} `json:"policy"`
 	}
 	if json.Unmarshal(v.Invitation.Terms, &terms) != nil {
-		return nil, nil
+		return nil
 	}
-	if publish = terms.Policy.Publish; publish == nil || performatives.Privileged(v.classification()) {
-		publish = jsontext.Value(`"hash"`)
-	}
-	return publish, terms.Policy.Penalty
-}
-
-func (v view) classification() string {
-	var ccc performatives.Regulation
-	if len(v.CCC) == 0 || json.Unmarshal(v.CCC, &ccc) != nil {
-		return ""
-	}
-	return ccc.Classification
+	return terms.Policy.Penalty
 }
 
 // maxHistory is how many entries one page is made of.
@@ -201,11 +191,7 @@ func (c *call) draft() (int, any, error) {
 		}
 	}
 	d, err := agreement.Draft(offer)
-	reply := draftReply{Core: d.Core}
-	if publish, _ := v.asked(); string(publish) != `"hash"` {
-		reply.Publish = publish
-	}
-	return http.StatusOK, reply, err
+	return http.StatusOK, draftReply{d.Core, v.Publish}, err
 }
 
 // accepted is the state of a negotiation that has made an agreement.

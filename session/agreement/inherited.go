@@ -52,6 +52,15 @@ func InheritedOf(s *session.State) (c Inherited) {
 	return c
 }
 
+// AskedOf is what the invitation asks the parties to publish of their agreements beyond digests; whoever
+// accepts consents. It is nil if nothing is asked for, and of a privileged session.
+func AskedOf(s *session.State) jsontext.Value {
+	if s.Agreed == nil || performatives.Privileged(s.Classification()) {
+		return nil
+	}
+	return askedIn(s.Agreed.Policy)
+}
+
 // PublishIn is what the parties of an agreement let a leaf of the public log show: nothing but
 // the hash, which is of salted digests, of a privileged session, or if one has not consented.
 func PublishIn(s *session.State, a session.Agreement) Publish {

@@ -28,14 +28,22 @@ func ParsePublish(value jsontext.Value) (p Publish, ok bool) {
 
 // PublishOf is what a policy that was accepted says.
 func PublishOf(policy jsontext.Value) Publish {
+	p, _ := ParsePublish(askedIn(policy))
+	return p
+}
+
+// askedIn is the publish of a policy, nil if it is digests only.
+func askedIn(policy jsontext.Value) jsontext.Value {
 	var given struct {
 		Publish jsontext.Value `json:"publish"`
 	}
 	if len(policy) == 0 || json.Unmarshal(policy, &given) != nil {
-		return Publish{}
+		return nil
 	}
-	p, _ := ParsePublish(given.Publish)
-	return p
+	if p, ok := ParsePublish(given.Publish); !ok || !p.All && len(p.Names) == 0 {
+		return nil
+	}
+	return given.Publish
 }
 
 // Leaf is what the public log says of the agreement. Terms that do not fit are left out.

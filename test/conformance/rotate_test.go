@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session/agreement"
 	"github.com/parley-asp/parley/session/transcript"
 	"github.com/parley-asp/parley/test/testkit"
 )
@@ -124,6 +126,49 @@ func TestRotation(t *testing.T) {
 		t.Error(faults, err)
 	}
 	replayed(t, id, read.Messages)
+}
+
+// TestRotatedAgreement: who offers with one key and commits with the next has both in the evidence of the
+// agreement, and a verifier may trust either, but no third one (GATEWAYS.md G4).
+func TestRotatedAgreement(t *testing.T) {
+	t.Parallel()
+	b := testkit.StartBroker(t, testkit.Options{})
+	a, w := join(t, b, alpha), join(t, b, beta)
+	id := v7()
+	accepted(t, a.says(id, "PROPOSE", invite(beta)))
+	accepted(t, w.says(id, "ACCEPT", `{"referenceId":"inv"}`))
+	accepted(t, a.says(id, "PROPOSE", `{"proposalId":"p1","type":"x","subject":"x","terms":{"price":1}}`))
+	accepted(t, w.says(id, "ACCEPT", `{"referenceId":"p1"}`))
+	old, err := a.key.PublicKey()
+	testkit.Must(t, err)
+	pair, public := newKey(t)
+	ask(t, a.nc, "asp.agent."+token(alpha)+".api.agent.rotate", rotation(t, alpha, public, time.Now(), a.key, pair))
+	disconnected(t, a.nc)
+	accepted(t, a.again(b, pair).says(id, "COMMIT", `{"commitmentId":"c1","referenceId":"p1","terms":{"obligations":[{"party":"`+alpha+`","action":"deliver"}]}}`))
+	accepted(t, w.says(id, "ACCEPT", `{"referenceId":"c1"}`))
+
+	made := ask(t, w.nc, "asp.agent."+token(beta)+".api.agreement.get", []byte(`{"sessionId":"`+id+`"}`)).Data
+	verify := func(file []byte, trusted string) []agreement.Fault {
+		trust := agreement.Trust{Broker: b.Broker.Command.Key(), Keys: map[performatives.Agent]performatives.Key{}}
+		if trusted != "" {
+			trust.Keys[alpha] = performatives.Key(trusted)
+		}
+		return agreement.Verify(file, trust).Faults
+	}
+	for _, trusted := range []string{"", old, public} {
+		if faults := verify(made, trusted); len(faults) > 0 {
+			t.Errorf("with the key %q: %v\n%s", trusted, faults, made)
+		}
+	}
+	_, third := newKey(t)
+	rotated := bytes.Index(made, []byte(`"rotated":`))
+	if rotated < 0 {
+		t.Fatalf("the evidence does not name the second key: %s", made)
+	}
+	swapped := slices.Concat(made[:rotated], bytes.ReplaceAll(bytes.ReplaceAll(made[rotated:], []byte(old), []byte(third)), []byte(public), []byte(third)))
+	if len(verify(made, third)) == 0 || len(verify(swapped, "")) == 0 {
+		t.Error("a key that signed nothing is taken")
+	}
 }
 
 // TestRotationRefused: what does not change a key, and who must not.
