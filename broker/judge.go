@@ -119,6 +119,7 @@ func (b *Broker) event(l *cachedSession, m *performatives.Message) session.Event
 	e := session.Event{
 		Message: m, At: b.clock(l), Policy: b.o.Policy, Broker: b.o.Signer.Key(),
 	}
+	e.Allowed = func() []performatives.Performative { return b.allowed(&l.state, m.Sender, e.At) }
 	know := func(a performatives.Agent) {
 		if member, ok := b.parts.Registry.Member(a); ok && a != m.Sender {
 			e.Known.Add(member)

@@ -9,15 +9,28 @@ import (
 )
 
 // Moves lists what an agent may send now: what Step allows, but for what this broker refuses
-// besides, since nobody could decide it.
+// besides.
 func (b *Broker) Moves(s *session.State, a performatives.Agent, at time.Time) []session.Move {
-	e := session.Event{At: at, Message: &performatives.Message{Sender: a, Performative: performatives.Inform, Body: &performatives.InformBody{}}}
+	return slices.DeleteFunc(s.Moves(a, b.asks(s, a, at)), b.refuses(s, s.SideOf(a, at)))
+}
+
+// allowed lists the performatives of the moves.
+func (b *Broker) allowed(s *session.State, a performatives.Agent, at time.Time) []performatives.Performative {
+	return s.Acts(a, b.asks(s, a, at), b.refuses(s, s.SideOf(a, at)))
+}
+
+// asks is the event by which an agent's moves are judged.
+func (b *Broker) asks(s *session.State, a performatives.Agent, at time.Time) session.Event {
+	e := session.Event{At: at, Route: b.parts.Approvals.Transferred(s, a)}
 	if me, registered := b.parts.Registry.Member(a); registered {
 		e.Known.Add(me)
 	}
-	b.parts.Approvals.Route(s, &e)
-	side := s.SideOf(a, at)
-	return slices.DeleteFunc(s.Moves(a, e), func(m session.Move) bool {
+	return e
+}
+
+// refuses reports of a move of a side whether nobody could decide what it asks for.
+func (b *Broker) refuses(s *session.State, side performatives.Agent) func(session.Move) bool {
+	return func(m session.Move) bool {
 		switch {
 		case m.Act == performatives.Escalate:
 			return b.mayEscalate(side, s.EscalationsOf(side)+1) != nil
@@ -28,5 +41,5 @@ func (b *Broker) Moves(s *session.State, a performatives.Agent, at time.Time) []
 		}
 		o, accepts := s.Offer(m.Reference)
 		return accepts && o.IsProposal() && slices.ContainsFunc(s.Sides(), func(a performatives.Agent) bool { return !b.couldConfirm(s, a.Organisation()) })
-	})
+	}
 }

@@ -1,10 +1,10 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
-	"github.com/parley-asp/parley/delegation"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -66,13 +66,13 @@ func (t *Command) wrongState(format string, args ...any) error {
 // teaches adds to a refusal what the sender may send now, and what the session waits for
 // (PROTOCOL.md §9).
 func (t *Command) teaches(why string) string {
-	allowed := strings.Join(actNames(t.allows()), ", ")
-	switch {
-	case allowed == "":
-		allowed = "nothing"
-	case t.Phase == Escalated:
-		allowed = "INFORM of type resolution, CLOSE"
+	all := actNames(t.allows())
+	for i, act := range all {
+		if t.Phase == Escalated && act == performatives.Inform.String() {
+			all[i] = "INFORM of type resolution"
+		}
 	}
+	allowed := cmp.Or(strings.Join(all, ", "), "nothing")
 	why += ". Allowed for you: " + allowed
 	if waits := t.waits(); waits != "" {
 		why += "; " + waits
@@ -88,62 +88,17 @@ func actNames(acts []performatives.Performative) []string {
 	return all
 }
 
-// allows lists the acts that the state allows to the sender's role, and that have something
-// to answer or take back. A mode, a grant's limits or a ruling may still refuse one of them.
+// allows lists the performatives of the sender's moves, for a refusal.
 func (t *Command) allows() []performatives.Performative {
-	var all []performatives.Performative
-	answers, withdraws := t.mayAnswer(), t.mayWithdraw()
-	offered := t.From.Role == Delegate && ofDelegation[t.Phase] && (t.Grant == nil || t.Grant.Status == delegation.Offered)
-	for _, act := range performatives.All() {
-		ok := t.Phase.Allows(act) && t.roleAllows(act)
-		switch act {
-		case performatives.Accept, performatives.Reject:
-			ok = ok && answers || offered
-		case performatives.Counter:
-			ok = ok && answers && (t.Phase != Invited || t.principals == 2)
-		case performatives.Clarify:
-			ok = ok && (answers || t.Phase == Agreeing || t.Phase == Executing)
-		case performatives.Withdraw:
-			ok = withdraws
-		default:
-		}
-		if ok {
-			all = append(all, act)
-		}
+	if t.draft != nil { // nobody reads the refusal of a draft
+		return nil
 	}
-	return all
-}
-
-// roleAllows reports whether the sender's role allows the act.
-func (t *Command) roleAllows(act performatives.Performative) bool {
-	if t.Phase == Escalated {
-		return t.mayEnd()
+	if t.event.Allowed != nil {
+		return t.event.Allowed()
 	}
-	switch t.From.Role {
-	case Approver:
-		return approverActs[act]
-	case Delegate:
-		return t.Grant != nil && t.Grant.Authority.Allows(act) && delegation.Standing(*t.Grant, t.Now, t.grants.Get) == nil
-	case Standby:
-		turn, waits := t.turnOf(t.Side, t.At)
-		return waits && t.parked(turn, t.At) && standbyActs[act]
-	default:
-		return !t.From.minimal() || t.Before(2) || minimalActs[act] || t.Phase == Invited && act != performatives.Counter
-	}
-}
-
-// mayAnswer reports whether an offer may wait for the sender's side: whose answer a proposal
-// takes is its mode's to say.
-func (t *Command) mayAnswer() bool {
-	if t.Phase == Conversing {
-		return true
-	}
-	for _, o := range t.live.All() {
-		if t.answerable(o) && t.awaits(o, t.Side) {
-			return true
-		}
-	}
-	return false
+	e := Event{At: t.At, Route: t.event.Route}
+	e.Known.Add(t.From.Member)
+	return t.Acts(t.From.Agent, e, nil)
 }
 
 // answerable reports whether the state lets an open offer be answered.
@@ -155,34 +110,6 @@ func (t *Command) answerable(o *Offer) bool {
 func (s *State) awaits(o *Offer, side performatives.Agent) bool {
 	_, said := o.acceptedBy.Get(side)
 	return !said && o.Side != side && (o.To == "" || o.To == side)
-}
-
-// mayWithdraw reports whether the sender has something to take back: an offer, a question
-// or a delegation.
-func (t *Command) mayWithdraw() bool {
-	if t.Phase.Allows(performatives.Withdraw) && t.roleAllows(performatives.Withdraw) {
-		for _, o := range t.live.All() {
-			if t.answerable(o) && o.Side == t.Side {
-				return true
-			}
-		}
-	}
-	if ofQuestion[t.Phase] && t.From.Role <= Invitee {
-		for id := range t.asking.All() {
-			if q, ok := t.questions.Get(id); ok && q.By == t.Side {
-				return true
-			}
-		}
-	}
-	if !ofDelegation[t.Phase] {
-		return false
-	}
-	for _, g := range t.grants.All() {
-		if me := t.From.Agent; g.Status <= delegation.Active && (g.From == me || g.To == me || g.Principal == me) {
-			return true
-		}
-	}
-	return false
 }
 
 // waits says what the session waits for and from whom; "" where nobody's word is awaited.

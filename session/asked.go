@@ -25,8 +25,20 @@ func (s *State) EscalationFor(m *performatives.Message) *escalation.Item {
 		ruling, _ := inform.Ruling()
 		named = escalation.ID(ruling.EscalationID)
 	}
+	if named == "" {
+		return s.EscalationOf(m.Sender.Organisation())
+	}
+	return s.openItem(func(item *escalation.Item) bool { return item.ID == named })
+}
+
+// EscalationOf is the first open escalation that waits for an organisation, nil for none.
+func (s *State) EscalationOf(org performatives.Organisation) *escalation.Item {
+	return s.openItem(func(item *escalation.Item) bool { return item.Org == org })
+}
+
+func (s *State) openItem(is func(*escalation.Item) bool) *escalation.Item {
 	for _, item := range s.asked {
-		if item.Open() && (item.ID == named || named == "" && item.Org == m.Sender.Organisation()) {
+		if item.Open() && is(item) {
 			return item
 		}
 	}

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"testing"
@@ -99,6 +100,26 @@ func BenchmarkStep(b *testing.B) {
 			s.bargains(acts)
 			e := s.message(principals["alpha"], &performatives.ProposeBody{ProposalID: "new", Type: "data-exchange", Subject: "s", Terms: terms(-1)})
 			steps(b, s.state, e)
+		})
+	}
+}
+
+// BenchmarkRefusal is an act that is refused with what is allowed instead.
+func BenchmarkRefusal(b *testing.B) {
+	for _, acts := range []int{10, 100, 1_000, 10_000} {
+		b.Run(fmt.Sprintf("acts=%d", acts), func(b *testing.B) {
+			s := newBench(b)
+			s.opens(1)
+			s.bargains(acts)
+			e := s.message(principals["alpha"], &performatives.ProposeBody{
+				ProposalID: "i2", Type: performatives.SessionInvitation, Subject: "again", Terms: jsontext.Value(`{"mode":"asp/1","participants":["agent://many.org/a0"]}`),
+			})
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := session.Step(s.state, e); !errors.Is(err, &session.Refusal{Code: session.WrongState}) {
+					b.Fatal(err)
+				}
+			}
 		})
 	}
 }

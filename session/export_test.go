@@ -2,15 +2,6 @@ package session
 
 import "github.com/parley-asp/parley/performatives"
 
-// Allowed lists what a refusal of the event would say that its sender may send.
-func Allowed(s State, e Event) []performatives.Performative {
-	t := newTurn(s, e)
-	if err := t.part(); err != nil {
-		return nil
-	}
-	return t.allows()
-}
-
 // OfDelegations reports whether a state allows the answers to a delegation, and
 // OfQuestions whether it allows a WITHDRAW of a clarification.
 func OfDelegations(p Phase) bool { return ofDelegation[p] }

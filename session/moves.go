@@ -28,23 +28,39 @@ type Move struct {
 // Moves lists what a party may send now: the drafts that pass Step's own checks. The event is
 // one without a message: its time, the party as the registry knows it, and the route of the open
 // escalation where it has been transferred. Of very many offers, the newest are looked at.
-func (s *State) Moves(you performatives.Agent, e Event) []Move {
+func (s *State) Moves(you performatives.Agent, e Event) (all []Move) {
+	s.eachMove(you, e, nil, func(m Move) { all = append(all, m) })
+	return all
+}
+
+// Acts lists the performatives of the moves that are not refused, which takes less than to list
+// the moves.
+func (s *State) Acts(you performatives.Agent, e Event, refused func(Move) bool) []performatives.Performative {
+	found := map[performatives.Performative]bool{}
+	s.eachMove(you, e, found, func(m Move) {
+		if refused == nil || !refused(m) {
+			found[m.Act] = true
+		}
+	})
+	return slices.Sorted(maps.Keys(found))
+}
+
+// eachMove calls do with each move whose performative is not in found yet.
+func (s *State) eachMove(you performatives.Agent, e Event, found map[performatives.Performative]bool, do func(Move)) {
 	if s.Phase == Idle || s.Phase.Over() {
-		return nil
+		return
 	}
 	e.Known.Add(performatives.Member{Agent: anybody, Kind: performatives.KindPersonal, Authority: performatives.AuthorityPrincipal})
-	var all []Move
 	has := map[string]bool{} // acts of which a simpler draft is allowed
 	for _, d := range s.drafts(s.clock(e.At)) {
 		key := fmt.Sprint(d.act, " ", d.reference, " ", d.kind)
 		for _, to := range s.recipients(&d, you) {
-			if !has[key] && s.allows(&d, you, to, e) {
+			if !found[d.act] && !has[key] && s.allows(&d, you, to, e) {
 				has[key] = to == ""
-				all = append(all, d.move(to))
+				do(d.move(to))
 			}
 		}
 	}
-	return all
 }
 
 // recipients are to whom a draft might be allowed: to all, else, beside an agent that does not
@@ -112,12 +128,7 @@ func (s *State) allows(d *draft, you, to performatives.Agent, e Event) bool {
 	}
 	t := newTurn(*s, e)
 	t.draft = d
-	for _, check := range checks {
-		if check(t) != nil {
-			return false
-		}
-	}
-	return true
+	return t.judge() == nil
 }
 
 // drafts are all acts that might be allowed to somebody: of two that differ in what they carry,
@@ -182,11 +193,15 @@ func (s *State) about(o *Offer) []draft {
 	if len(o.Terms) > 0 {
 		counter["terms"], terms = o.Terms, o.Terms
 	}
+	ask := draft{act: performatives.Clarify, reference: o.ID, body: refers, fill: members{"questions": []members{{"field": field, "question": sample}}}}
+	if o.Status == Accepted {
+		return append(s.commitments(refers, o.ID), ask)
+	}
 	all := []draft{
 		{act: performatives.Accept, reference: o.ID, body: refers},
 		{act: performatives.Counter, reference: o.ID, body: counter, fill: members{"terms": terms}, free: true},
 		rejection(o.ID),
-		{act: performatives.Clarify, reference: o.ID, body: refers, fill: members{"questions": []members{{"field": field, "question": sample}}}},
+		ask,
 		{act: performatives.Withdraw, reference: o.ID, body: refers},
 	}
 	if o.IsProposal() {

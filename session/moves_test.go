@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/parley-asp/parley/performatives"
@@ -34,11 +35,36 @@ func (s *stage) keepsTo(moves []session.Move, m *performatives.Message, err erro
 			return move.Act == m.Performative && move.Reference == of && (move.To == "" || move.To == m.Recipient)
 		})
 	}
+	if refused, is := errors.AsType[*session.Refusal](err); is && s.state.Phase != session.Idle {
+		s.teaches(refused, moves)
+	}
 	switch {
 	case err == nil && s.state.Phase != session.Idle && !is(about) && (!optional || !is("")):
 		s.t.Errorf("%s %s of %s was accepted while %s and was none of its moves: %v", m.Performative, m.RawBody, m.Sender, s.state.Phase, brief(moves))
 	case err != nil && ofState[refusal(err)] && is(about) && !opensAgain(m):
 		s.t.Errorf("%s %s of %s was a move while %s, and was refused: %v", m.Performative, m.RawBody, m.Sender, s.state.Phase, err)
+	}
+}
+
+// teaches asserts that a refusal names as allowed the performatives of the sender's moves.
+func (s *stage) teaches(refused *session.Refusal, moves []session.Move) {
+	s.t.Helper()
+	details, _ := refused.Details.(map[string]any)
+	says, lists := details["allowed"].([]string)
+	if _, over := s.state.Ending(s.now); !lists || over {
+		return
+	}
+	var acts []performatives.Performative
+	for _, m := range moves {
+		acts = append(acts, m.Act)
+	}
+	slices.Sort(acts)
+	want := []string{}
+	for _, act := range slices.Compact(acts) {
+		want = append(want, act.String())
+	}
+	if !slices.Equal(says, want) {
+		s.t.Errorf("a refusal while %s says that %v are allowed; the moves are %v", s.state.Phase, says, brief(moves))
 	}
 }
 

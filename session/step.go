@@ -30,6 +30,9 @@ type Event struct {
 	Replayed bool
 	// Confirm are the routes by which organisations confirm what an ACCEPT agrees to.
 	Confirm map[performatives.Organisation]*performatives.Route
+	// Allowed lists the performatives of the sender's moves, which a refusal says; nil lists what
+	// Step allows.
+	Allowed func() []performatives.Performative
 }
 
 // ConfirmedBy adds the route by which its organisation confirms what an ACCEPT agrees to.
@@ -53,19 +56,6 @@ type Repeat struct{ Seen Seen }
 
 func (r *Repeat) Error() string { return "accepted before" }
 
-// checks stand in the order of PROTOCOL.md §3: the first that fails is the answer.
-var checks = [...]func(*Command) error{
-	(*Command).repeated,
-	(*Command).part,
-	(*Command).fresh,
-	(*Command).chained,
-	(*Command).rulesInTime,
-	(*Command).allowed,
-	(*Command).authorised,
-	(*Command).fitsMode,
-	(*Command).refers,
-}
-
 // Step judges an event. It returns the session's next state, or the state as
 // it was and a *Refusal or a *Repeat.
 func Step(s State, e Event) (State, error) {
@@ -77,13 +67,31 @@ func Step(s State, e Event) (State, error) {
 		t.record()
 		return t.State, nil
 	}
-	for _, check := range checks {
-		if err := check(t); err != nil {
-			return s, err
-		}
+	if err := t.judge(); err != nil {
+		return s, err
 	}
 	t.happen()
 	return t.State, nil
+}
+
+// judge makes the checks in the order of PROTOCOL.md §3: the first that fails is the answer.
+func (t *Command) judge() error {
+	for _, check := range [...]func(*Command) error{
+		(*Command).repeated,
+		(*Command).part,
+		(*Command).fresh,
+		(*Command).chained,
+		(*Command).rulesInTime,
+		(*Command).allowed,
+		(*Command).authorised,
+		(*Command).fitsMode,
+		(*Command).refers,
+	} {
+		if err := check(t); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A Command is one act while it is being judged and carried out. Rules read it;

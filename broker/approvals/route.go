@@ -52,11 +52,26 @@ func (a *Approvals) Route(s *session.State, e *session.Event) {
 			return
 		}
 		org = open.Org
-		if r := a.cases.cached(open.ID).Route(open.Route); r != nil && !sameTurns(r, open.Route) {
-			e.Route = r
-		}
+		e.Route = a.transferred(open)
 	}
 	a.knowDeciders(e, org)
+}
+
+// Transferred is the route of the escalation that a human may decide, where it was transferred
+// since it was opened.
+func (a *Approvals) Transferred(s *session.State, human performatives.Agent) *performatives.Route {
+	open := s.EscalationOf(human.Organisation())
+	if open == nil || !human.IsHuman() {
+		return nil
+	}
+	return a.transferred(open)
+}
+
+func (a *Approvals) transferred(open *escalation.Item) *performatives.Route {
+	if r := a.cases.cached(open.ID).Route(open.Route); r != nil && !sameTurns(r, open.Route) {
+		return r
+	}
+	return nil
 }
 
 // routesToConfirm adds those by which the organisations of both sides confirm an offer.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,6 +114,14 @@ type waitedFor struct {
 	Allowed []string `json:"allowed"`
 }
 
+// failed is a refusal.
+type failed struct {
+	Allowed []string `json:"allowed"`
+}
+
+// afterLine is a refusal's JSON, which its sentence precedes.
+func afterLine(text string) string { _, data, _ := strings.Cut(text, "\n"); return data }
+
 type anything = map[string]any
 
 // GATEWAYS.md G6: two assistants with tokens negotiate to an agreement, and verify it.
@@ -127,6 +136,14 @@ func TestMCPNegotiation(t *testing.T) {
 	if turn.Status != "turn" || turn.Session != opened.Session || turn.Reference != "invitation" {
 		t.Fatalf("the vendor is told %+v", turn)
 	}
+	var first failed
+	testkit.Must(t, json.Unmarshal([]byte(afterLine(textOf(vendor.refused("propose", "wrong_state", anything{
+		"sessionId": turn.Session, "type": "service-agreement", "subject": "cups", "terms": anything{"price": 5},
+	})))), &first))
+	if !slices.Contains(first.Allowed, "accept") || slices.Contains(first.Allowed, "withdraw") || slices.Contains(first.Allowed, "propose") {
+		t.Errorf("an invitee may use %v", first.Allowed)
+	}
+	vendor.refused("withdraw", "unauthorized", anything{"sessionId": turn.Session, "referenceId": turn.Reference})
 	vendor.does("accept", anything{"sessionId": turn.Session, "referenceId": turn.Reference}, nil)
 	buyer.does(opened.Next.Tool, opened.Next.Arguments, &turn)
 	if turn.Status != "news" || len(turn.Allowed) == 0 {

@@ -1,6 +1,7 @@
 package mcpgateway
 
 import (
+	"cmp"
 	"context"
 	stdjson "encoding/json"
 	"slices"
@@ -71,8 +72,7 @@ func (c *call) refused(ctx context.Context, t tool, args jsontext.Value, err err
 	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
-// allowed are the tools that are allowed in the session that a call was about. The mode, turns
-// and what is open may narrow it further, which the refusal's sentence says.
+// allowed are the tools by which the caller can say its moves in the session that a call was about.
 func (c *call) allowed(ctx context.Context, args jsontext.Value, refusal *session.Refusal) (state string, allowed []string) {
 	var of struct {
 		Session     performatives.SessionID `json:"sessionId"`
@@ -87,26 +87,20 @@ func (c *call) allowed(ctx context.Context, args jsontext.Value, refusal *sessio
 	if json.Unmarshal(args, &of) != nil {
 		return "", nil
 	}
-	if of.Session == "" {
-		of.Session = of.Negotiation
-	}
-	view, err := ask(ctx, c, api.SessionGet, api.GetSession{Session: of.Session})
+	view, err := ask(ctx, c, api.SessionSnapshot, api.GetSnapshot{Session: cmp.Or(of.Session, of.Negotiation)})
 	if err != nil {
 		return "", nil
 	}
-	return view.State.String(), toolsAllowed(view.State)
+	return view.State.String(), toolsFor(view.Moves)
 }
 
-// toolsAllowed are the tools whose acts a state allows agents.
-func toolsAllowed(p session.Phase) []string {
+// toolsFor are the tools that say moves, and those that only look.
+func toolsFor(moves []api.Move) []string {
 	allowed := []string{}
-	for _, act := range p.Acts() {
-		if name := toolOf[act]; name != "" && !slices.Contains(allowed, name) {
+	for _, m := range moves {
+		if name := toolOf[performatives.Parse(m.Performative)]; name != "" && !slices.Contains(allowed, name) {
 			allowed = append(allowed, name)
 		}
-	}
-	if p == session.Escalated { // those of humans
-		allowed = allowed[:0]
 	}
 	return append(allowed, api.TurnWait.Tool, api.SessionMessages.Tool)
 }

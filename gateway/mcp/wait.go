@@ -146,7 +146,11 @@ func (c *call) found(ctx context.Context, found api.WaitedTurn, id act.SessionID
 	if view != nil {
 		w.Mode, w.State, w.Escalation = view.Mode, view.State.String(), view.Escalation
 		if !view.State.Over() {
-			w.Allowed = toolsAllowed(view.State)
+			now, err := ask(ctx, c, api.SessionSnapshot, api.GetSnapshot{Session: w.Session})
+			if err != nil {
+				return result{}, err
+			}
+			w.Allowed = toolsFor(now.Moves)
 		}
 	}
 	return result{value: w, text: w.text()}, nil
