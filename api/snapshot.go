@@ -27,7 +27,7 @@ type Snapshot struct {
 	Mode    string                  `json:"mode"`
 	State   session.Phase           `json:"state"`
 	Head    SnapshotHead            `json:"head"`
-	You     Part                    `json:"you"`
+	You     SnapshotCaller          `json:"you"`
 	Others  []Other                 `json:"others"`
 	Offers  []SnapshotOffer         `json:"offers"`          // oldest first
 	Agreed  *SnapshotOffer          `json:"agreed,omitzero"` // the offer that was accepted last
@@ -52,8 +52,8 @@ type SnapshotHead struct {
 	Hash performatives.Hash `json:"hash"`
 }
 
-// A Part is the caller in the session.
-type Part struct {
+// A SnapshotCaller is the caller in the session.
+type SnapshotCaller struct {
 	Agent      performatives.Agent `json:"agentId,omitzero"`
 	Role       string              `json:"role"` // inviter, invitee, delegate, standby or approver; observer of who only reads
 	Authority  string              `json:"authority,omitzero"`
@@ -161,7 +161,7 @@ func ViewSnapshot(s *session.State, c Caller, at time.Time, moves []session.Move
 
 // addParties says who the caller and the others are, and returns the caller's side.
 func (v *Snapshot) addParties(s *session.State, c Caller, at time.Time, card func(performatives.Agent) (Card, bool)) performatives.Agent {
-	v.You = Part{Agent: c.Agent, Role: "observer"}
+	v.You = SnapshotCaller{Agent: c.Agent, Role: "observer"}
 	side := c.Agent
 	if p, has := s.Party(c.Agent); has && c.Agent != "" {
 		mine := viewParty(s, p, at)
