@@ -215,7 +215,7 @@ func Summarise(s *session.State, you performatives.Member, at time.Time) Session
 		Session: s.ID, State: s.Phase, Mode: s.Mode.Name, Purpose: s.Agreed.Purpose, Inviter: s.Inviter(),
 		Parties: s.Participants(), Created: Timestamp(s.Created), Updated: Timestamp(s.Updated),
 		Messages: s.Next, Awaiting: s.Awaits(you, at),
-		Agreed: len(s.Agreements()) > 0, Waiting: waiting(s, at),
+		Agreed: len(s.Agreements()) > 0, Waiting: waiting(s, you, at),
 	}
 	if s.Phase.Over() {
 		row.Closing = s.Closing

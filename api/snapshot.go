@@ -36,6 +36,7 @@ type Snapshot struct {
 	Waiting *Waiting                `json:"waiting,omitzero"`
 	Publish jsontext.Value          `json:"publish,omitzero"` // terms of an agreement that the public log is to show, to which whoever accepts consents
 	Outcome string                  `json:"outcome,omitzero"` // why the session is over
+	Private jsontext.Value          `json:"private,omitzero"` // what the caller's side alone may know
 	News    []jsontext.Value        `json:"news,omitzero"`    // entries, as session.messages has them
 	Cursor  uint64                  `json:"cursor"`           // since of the next request
 
@@ -125,6 +126,7 @@ type MoveLimit struct {
 type Waiting struct {
 	For      []performatives.Agent `json:"for"`
 	Since    string                `json:"since"`
+	Yours    bool                  `json:"yours"`             // for the caller's side, and the caller may answer
 	Deadline string                `json:"deadline,omitzero"` // when the session ends if nobody answers
 }
 
@@ -138,7 +140,7 @@ const (
 
 // ViewSnapshot is the snapshot of a session for a caller, without sentences (package render) and
 // news: with the moves of the caller, and the cards of the others.
-func ViewSnapshot(s *session.State, c Caller, at time.Time, moves []session.Move, card func(performatives.Agent) (Card, bool)) Snapshot {
+func ViewSnapshot(s *session.State, c performatives.Member, at time.Time, moves []session.Move, card func(performatives.Agent) (Card, bool)) Snapshot {
 	v := Snapshot{
 		Session: s.ID, Purpose: s.Agreed.Purpose, Mode: s.Mode.Name, State: s.Phase, Head: SnapshotHead{s.Next - 1, s.Head},
 		Others: []Other{}, Offers: []SnapshotOffer{}, Open: []OpenItem{}, Moves: []Move{}, Cursor: s.Next, Publish: agreement.AskedOf(s),
@@ -152,15 +154,39 @@ func ViewSnapshot(s *session.State, c Caller, at time.Time, moves []session.Move
 	side := v.addParties(s, c, at, card)
 	v.addOffers(s, side, at)
 	v.addOpen(s, side, at)
-	v.Waiting = waiting(s, at)
+	v.Waiting = waiting(s, c, at)
 	for _, m := range moves {
 		v.Moves = append(v.Moves, viewMove(m))
 	}
 	return v
 }
 
+// ViewOffered is what somebody may see of a session before it accepts a delegation there.
+func ViewOffered(s *session.State, c Caller, at time.Time, moves []session.Move) Snapshot {
+	v := Snapshot{
+		Session: s.ID, Mode: s.Mode.Name, State: s.Phase, Head: SnapshotHead{s.Next - 1, s.Head}, You: SnapshotCaller{Agent: c.Agent, Role: session.Delegate.String()},
+		Others: []Other{}, Offers: []SnapshotOffer{}, Open: []OpenItem{}, Moves: []Move{}, Cursor: s.Next,
+	}
+	p, _ := s.Party(c.Agent)
+	for _, g := range s.GrantsOf(p, at) {
+		if g.Status != delegation.Offered {
+			continue
+		}
+		v.Open = append(v.Open, OpenItem{Kind: "delegation", ID: string(g.ID), By: g.From, For: []performatives.Agent{g.To}})
+		for _, m := range moves {
+			if m.Reference == string(g.ID) {
+				v.Moves = append(v.Moves, viewMove(m))
+			}
+		}
+	}
+	if turn, waits := s.TurnOf(c.Agent, at); waits {
+		v.Waiting = &Waiting{For: []performatives.Agent{c.Agent}, Since: Timestamp(s.Wall(turn.Since, at)), Yours: true}
+	}
+	return v
+}
+
 // addParties says who the caller and the others are, and returns the caller's side.
-func (v *Snapshot) addParties(s *session.State, c Caller, at time.Time, card func(performatives.Agent) (Card, bool)) performatives.Agent {
+func (v *Snapshot) addParties(s *session.State, c performatives.Member, at time.Time, card func(performatives.Agent) (Card, bool)) performatives.Agent {
 	v.You = SnapshotCaller{Agent: c.Agent, Role: "observer"}
 	side := c.Agent
 	if p, has := s.Party(c.Agent); has && c.Agent != "" {
@@ -300,11 +326,11 @@ func (v *Snapshot) addOpen(s *session.State, side performatives.Agent, at time.T
 }
 
 // waiting says for whom a session waits; nil for nobody.
-func waiting(s *session.State, at time.Time) *Waiting {
+func waiting(s *session.State, you performatives.Member, at time.Time) *Waiting {
 	if s.Phase.Over() {
 		return nil
 	}
-	w := Waiting{For: []performatives.Agent{}}
+	w := Waiting{For: []performatives.Agent{}, Yours: s.Awaits(you, at)}
 	since := time.Time{}
 	if item := s.Escalation(); item != nil && s.Phase == session.Escalated {
 		since, w.Deadline = item.At, Timestamp(item.Due)

@@ -90,28 +90,34 @@ type ReleasedTurn struct {
 
 // WaitTurn is the request of turn.wait.
 type WaitTurn struct {
-	Modes   []string                `json:"modes,omitzero"`     // only in these
-	Session performatives.SessionID `json:"sessionId,omitzero"` // only in this one; its end answers too
-	Since   *uint64                 `json:"since,omitzero"`     // with a session: an entry at this sequenceNumber answers too
-	Wait    int64                   `json:"waitMs,omitzero"`    // how long, at most 25 s; 0 answers at once
+	Session performatives.SessionID `json:"sessionId,omitzero"` // only in this one
+	Since   Cursor                  `json:"since,omitzero"`     // cursor of an answer before, or of the session's snapshot
+	Seconds float64                 `json:"seconds,omitzero"`   // how long, at most 50; 0 answers at once
+}
+
+// A Cursor says what its caller was given. It is text, or the number that a snapshot has.
+type Cursor string
+
+// UnmarshalJSONFrom reads text or a number.
+func (c *Cursor) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	if d.PeekKind() == '0' {
+		raw, err := d.ReadValue()
+		*c = Cursor(raw)
+		return err
+	}
+	return json.UnmarshalDecode(d, (*string)(c))
 }
 
 // LongestWait is how long a call waits for something to happen, at most.
-const LongestWait = 25 * time.Second
+const LongestWait = 50 * time.Second
 
-// WaitedTurn is the reply of turn.wait.
+// WaitedTurn is the reply of turn.wait: the snapshot of a session with news that the caller was
+// not given, or nothing.
 type WaitedTurn struct {
-	Status string `json:"status"`        // turn, news, over or none
-	Turn   *Turn  `json:"turn,omitzero"` // the one that has waited longest, without a claim
+	Snapshot *Snapshot `json:"snapshot,omitzero"`
+	Nothing  bool      `json:"nothing,omitzero"`
+	Cursor   Cursor    `json:"cursor"` // since of the next request
 }
-
-// What turn.wait waited for.
-const (
-	WaitTurnWaits = "turn"
-	WaitNews      = "news" // the session has the entry since which the caller asked
-	WaitOver      = "over" // the session is
-	WaitNone      = "none" // nothing happened
-)
 
 // TurnDetails are the details of a refusal that is about the claim, and not about the act.
 type TurnDetails struct {

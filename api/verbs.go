@@ -68,7 +68,7 @@ var (
 	TurnRelease = define[ReleaseTurn, ReleasedTurn]("turn.release", Principal, Write,
 		"end the claim on a turn, which waits again", at("POST /turns/{turnId}/release"))
 	TurnWait = define[WaitTurn, WaitedTurn]("turn.wait", Principal, Read,
-		"wait until a turn waits for the caller, or a session goes on; claims nothing", at("GET /turns/wait"), tool("wait_for_turn"), waits)
+		"wait for news that the caller was not given, in one session or in all; claims nothing", at("POST /turns/wait"), tool("wait_for_turn"), waits)
 
 	InsightsGet = define[GetInsights, Insights]("insights.get", Principal, Read,
 		"how the sessions of the caller's organisation went that ended in a time", at("GET /insights"))

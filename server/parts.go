@@ -145,7 +145,7 @@ func (b *Broker) openTurns(ctx context.Context) error {
 	o := &b.Options
 	opened, err := turns.Open(ctx, turns.Options{
 		Store: b.Parts.Store, OpenSessions: b.openSessions, Alone: o.Alone, Look: b.look, Messages: b.messages, Submit: b.submit,
-		Signer: b.Custody.Signer, Hosted: b.Hosted, Timeout: o.ClaimTimeout, Watch: b.watchInbox, Now: o.Now, Log: o.Log,
+		Signer: b.Custody.Signer, Hosted: b.Hosted, Timeout: o.ClaimTimeout, Watch: b.watchInbox, WatchSession: b.watchSession, Snapshot: b.snapshot, Now: o.Now, Log: o.Log,
 	})
 	if err == nil {
 		b.Turns = opened
@@ -183,7 +183,7 @@ func (b *Broker) openLedger(ctx context.Context) error {
 func (b *Broker) openReads(context.Context) error {
 	o, p := &b.Options, &b.Parts
 	p.Reads = reads.New(reads.Options{
-		View: b.Command.View, Moves: b.Command.Moves, Store: p.Store, Reader: p.Reader, List: p.List, Registry: p.Registry, Terms: p.Terms, Ledger: p.Ledger, Timers: p.Timers,
+		View: b.Command.View, Moves: b.Command.Moves, Private: b.private, Store: p.Store, Reader: p.Reader, List: p.List, Registry: p.Registry, Terms: p.Terms, Ledger: p.Ledger, Timers: p.Timers,
 		Alone: o.Alone, Now: o.Now, Log: o.Log,
 	})
 	b.Insights = insights.Open(insights.Options{

@@ -44,6 +44,11 @@ func (b *Broker) messages(ctx context.Context, a performatives.Agent, q api.List
 	return b.Parts.Reads.SessionMessages(ctx, api.Caller{Agent: a}, q)
 }
 
+// private is what a side alone may know of a session.
+func (b *Broker) private(ctx context.Context, s *session.State, a performatives.Agent, at time.Time) (jsontext.Value, error) {
+	return b.Turns.Private(ctx, s, a, at)
+}
+
 func (b *Broker) snapshot(ctx context.Context, c api.Caller, q api.GetSnapshot) (api.Snapshot, error) {
 	return b.Parts.Reads.SessionSnapshot(ctx, c, q)
 }

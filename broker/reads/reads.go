@@ -15,6 +15,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/archive"
 	"github.com/parley-asp/parley/broker/ledger"
@@ -39,8 +41,10 @@ type Session struct {
 
 // Options say where sessions are, and who asks.
 type Options struct {
-	View     func(context.Context, performatives.SessionID, func(*Session)) error       // reads a session that is up to date, in its turn
-	Moves    func(s *session.State, a performatives.Agent, at time.Time) []session.Move // what an agent may send now
+	View  func(context.Context, performatives.SessionID, func(*Session)) error       // reads a session that is up to date, in its turn
+	Moves func(s *session.State, a performatives.Agent, at time.Time) []session.Move // what an agent may send now
+	// Private is what an agent's side alone may know of a session.
+	Private  func(ctx context.Context, s *session.State, a performatives.Agent, at time.Time) (jsontext.Value, error)
 	Store    *store.Store
 	Reader   *archive.Reader
 	List     *sessionlist.List
@@ -65,18 +69,24 @@ func New(o Options) *Reads { return &Reads{o: o} }
 // Readable reads a session if the caller may read it.
 func (x *Reads) Readable(ctx context.Context, c api.Caller, id performatives.SessionID, read func(*Session) error) error {
 	return x.Existing(ctx, c, id, func(s *Session) error {
-		party, has := s.State.Party(c.Agent)
-		switch {
-		case x.MayAudit(c, s) || x.DecidesIn(c, s):
-			return read(s)
-		case !c.Operator && !has:
-			return session.NoSuchSession()
-		case !c.Operator && !s.State.MayRead(c.Agent, s.At):
-			return mayNotRead(s, party)
-		default:
-			return read(s)
+		if err := x.readable(c, s); err != nil {
+			return err
 		}
+		return read(s)
 	})
+}
+
+func (x *Reads) readable(c api.Caller, s *Session) error {
+	party, has := s.State.Party(c.Agent)
+	switch {
+	case c.Operator || x.MayAudit(c, s) || x.DecidesIn(c, s):
+		return nil
+	case !has:
+		return session.NoSuchSession()
+	case !s.State.MayRead(c.Agent, s.At):
+		return mayNotRead(s, party)
+	}
+	return nil
 }
 
 // Existing looks at a session that exists. What a caller without a part in it may know is

@@ -47,7 +47,7 @@ func (t *Turns) show(ctx context.Context, a performatives.Agent, w waiting, c cl
 	}
 	shown.View = &view
 	shown.Terms, shown.SeedAssessment = invited(w.state.Invitation())
-	if shown.Private, err = t.privateOf(ctx, w); err != nil {
+	if shown.Private, err = t.Private(ctx, &w.state, a, w.at); err != nil {
 		return shown, err
 	}
 	if err := t.history(ctx, a, w, &shown); err != nil {
@@ -154,12 +154,14 @@ func (t *Turns) KeepPrivate(ctx context.Context, a performatives.Agent, id perfo
 	return t.private.Sync()
 }
 
-// privateOf is what the side of a turn alone may know, nil for nothing.
-func (t *Turns) privateOf(ctx context.Context, w waiting) (jsontext.Value, error) {
-	if w.state.Inviter() != w.turn.Side {
+// Private is what an agent may know of a session for the inviter, whose side alone may: nil for nothing.
+func (t *Turns) Private(ctx context.Context, s *session.State, a performatives.Agent, at time.Time) (jsontext.Value, error) {
+	turn, waits := s.TurnOf(a, at)
+	side := s.Inviter()
+	if a != side && (!waits || turn.Side != side) {
 		return nil, nil
 	}
-	e, err := t.private.Get(ctx, privateKey(w.state.ID, w.turn.Side))
+	e, err := t.private.Get(ctx, privateKey(s.ID, side))
 	if errors.Is(err, store.ErrNoKey) {
 		return nil, nil
 	}

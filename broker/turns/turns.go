@@ -58,10 +58,13 @@ type Options struct {
 	Signer  func(ctx context.Context, a performatives.Agent) (performatives.Signer, error)
 	Hosted  *hosted.Agents // makes their envelopes
 	Timeout time.Duration  // of a claim; 0 is 6 hours
-	// Watch tells of what is delivered to an agent. Only Wait needs it.
-	Watch func(ctx context.Context, a performatives.Agent) (changed <-chan struct{}, stop func(), err error)
-	Now   func() time.Time
-	Log   *zap.Logger
+	// Snapshot is one view of a session. Watch tells of what is delivered to an agent, WatchSession of
+	// what is delivered in a session. Only Wait needs these.
+	Snapshot     func(ctx context.Context, c api.Caller, q api.GetSnapshot) (api.Snapshot, error)
+	Watch        func(ctx context.Context, a performatives.Agent) (changed <-chan struct{}, stop func(), err error)
+	WatchSession func(ctx context.Context, id performatives.SessionID) (changed <-chan struct{}, stop func(), err error)
+	Now          func() time.Time
+	Log          *zap.Logger
 }
 
 // Bounds of claims.

@@ -3,7 +3,9 @@ package turns_test
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -259,49 +261,97 @@ func TestTurnsSigned(t *testing.T) {
 // waits asks for turn.wait over HTTP.
 func (w world) waits(token, query string) (waited api.WaitedTurn) {
 	w.Helper()
-	w.Send("GET", "/v1/asp/turns/wait?"+query, token, "").Is(http.StatusOK, &waited)
+	w.Send("POST", "/v1/asp/turns/wait", token, "{"+query+"}").Is(http.StatusOK, &waited)
+	if waited.Nothing != (waited.Snapshot == nil) {
+		w.Errorf("%s is answered %+v", query, waited)
+	}
 	return waited
 }
 
-// GATEWAYS.md G6: whoever waits is answered by the act that makes it its turn, by the news it
-// asked for and by the end of the session, and claims nothing.
+// GATEWAYS.md G9: whoever waits is answered by what makes it its turn, by news and by the end of
+// the session, with the snapshot, and claims nothing.
 func TestWaitForTurn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testkit.Options{})
-	if got := w.waits(w.Tokens[seller], ""); got.Status != api.WaitNone || got.Turn != nil {
+	if got := w.waits(w.Tokens[seller], ""); !got.Nothing {
 		t.Errorf("before the invitation the seller is told %+v", got)
 	}
 	waited := make(chan api.WaitedTurn)
-	go func() { waited <- w.waits(w.Tokens[seller], "waitMs=25000") }()
+	go func() { waited <- w.waits(w.Tokens[seller], `"seconds":50`) }()
 	id := w.Invite(`"invitationTimeoutMs":600000`)
-	if got := <-waited; got.Status != api.WaitTurnWaits || got.Turn.Session != id || got.Turn.Claim != nil || got.Turn.View == nil {
-		t.Errorf("the invitation ends the wait with %+v", got)
+	got := <-waited
+	if got.Nothing || got.Snapshot.Session != id || !got.Snapshot.Waiting.Yours || len(got.Snapshot.Moves) == 0 {
+		t.Fatalf("the invitation ends the wait with %+v", got)
 	}
+	in := fmt.Sprintf(`"sessionId":%q`, id)
+	since := func(c any) string { return fmt.Sprintf(`,"since":%v`, c) }
 	w.Send("POST", testkit.SessionPath(id)+"/messages", w.Tokens[seller], `{"performative":"ACCEPT","body":{"referenceId":"invitation"}}`).Is(http.StatusOK, nil)
-	in := "sessionId=" + string(id)
-	if got := w.waits(w.Tokens[seller], in+"&since=2"); got.Status != api.WaitNone {
-		t.Errorf("in the other side's turn the seller is told %+v", got)
+	if got := w.waits(w.Tokens[seller], in+since(got.Snapshot.Cursor)); !got.Nothing || got.Cursor != "2" {
+		t.Errorf("of its own ACCEPT the seller is told %+v", got)
 	}
-	if got := w.waits(w.Tokens[seller], in+"&since=1"); got.Status != api.WaitNews {
-		t.Errorf("of the entry that is there the seller is told %+v", got)
+	if got := w.waits(w.Tokens[cron], in+since(1)); got.Nothing || got.Snapshot.Cursor != 2 || len(got.Snapshot.News) != 1 || got.Cursor != "2" {
+		t.Errorf("of the ACCEPT the buyer is told %+v", got)
 	}
 	turn := w.PickUp(w.Tokens[cron])
-	go func() { waited <- w.waits(w.Tokens[seller], in+"&waitMs=25000") }()
+	go func() { waited <- w.waits(w.Tokens[seller], in+since(`"2"`)+`,"seconds":50`) }()
 	w.Respond(turn.Claim.ID, w.Tokens[cron], proposes).Is(http.StatusOK, nil)
-	if got := <-waited; got.Status != api.WaitTurnWaits || got.Turn.Reference != "p1" || got.Turn.Turn.Number != 1 || got.Turn.Turn.Deadline == "" {
+	if got := <-waited; got.Nothing || len(got.Snapshot.Offers) != 1 || !got.Snapshot.Waiting.Yours || len(got.Snapshot.News) != 1 {
 		t.Errorf("the offer ends the wait with %+v", got)
 	}
-	go func() { waited <- w.waits(w.Tokens[cron], in+"&waitMs=25000") }()
+	go func() { waited <- w.waits(w.Tokens[cron], in+since(3)+`,"seconds":50`) }()
 	taken := w.PickUp(w.Tokens[seller])
 	w.Respond(taken.Claim.ID, w.Tokens[seller], accepts).Is(http.StatusOK, nil)
-	if got := <-waited; got.Status != api.WaitOver {
+	if got := <-waited; got.Nothing || !got.Snapshot.State.Over() {
 		t.Errorf("the end of the session ends the wait with %+v", got)
 	}
-	outside, none := w.Send("GET", "/v1/asp/turns/wait?"+in, w.Tokens[other], ""), w.Send("GET", "/v1/asp/turns/wait?sessionId="+string(testkit.NewSession()), w.Tokens[other], "")
+	outside, none := w.Send("POST", "/v1/asp/turns/wait", w.Tokens[other], "{"+in+"}"),
+		w.Send("POST", "/v1/asp/turns/wait", w.Tokens[other], fmt.Sprintf(`{"sessionId":%q}`, testkit.NewSession()))
 	if outside.Refused(http.StatusNotFound, session.UnknownSession); !bytes.Equal(outside.Body, none.Body) {
 		t.Errorf("a non-participant learns that a session is there:\n%s\n%s", outside.Body, none.Body)
 	}
-	w.Send("GET", "/v1/asp/turns/wait?since=1", w.Tokens[seller], "").Refused(http.StatusBadRequest, session.MalformedEnvelope)
+	reader := w.Token(api.AddToken{Agent: seller, ReadOnly: true})
+	w.waits(reader, "")
+	for _, bad := range []string{`"since":1`, `"since":"x"`, `"since":"ix"`, `"seconds":51`, `"seconds":-1`, in + `,"since":"i1"`} {
+		w.Send("POST", "/v1/asp/turns/wait", w.Tokens[seller], "{"+bad+"}").Refused(http.StatusBadRequest, session.MalformedEnvelope)
+	}
+}
+
+// GATEWAYS.md G9: what was given does not come again, whoever's turn it is. Two workers wait, each
+// until nothing happened for five seconds: each is told once of each session.
+func TestWaitDoesNotRepeat(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Options{})
+	ids := []performatives.SessionID{w.Invite(`"invitationTimeoutMs":600000`), w.Invite(`"invitationTimeoutMs":600000`)}
+	type told map[performatives.SessionID][]uint64 // heads
+	workers := make(chan told)
+	first := make(chan struct{}, 2)
+	for range 2 {
+		go func() {
+			heads, cursor := told{}, ""
+			for {
+				got := w.waits(w.Tokens[seller], cursor+`"seconds":5`)
+				if cursor = fmt.Sprintf(`"since":%q,`, got.Cursor); got.Nothing {
+					break
+				}
+				heads[got.Snapshot.Session] = append(heads[got.Snapshot.Session], got.Snapshot.Head.N)
+				if len(heads) == len(ids) && len(heads[ids[0]]) == 1 {
+					first <- struct{}{}
+				}
+			}
+			workers <- heads
+		}()
+	}
+	<-first
+	<-first
+	// While both wait: its own act is no news to the seller, the buyer's is, once.
+	w.Send("POST", testkit.SessionPath(ids[0])+"/messages", w.Tokens[seller], `{"performative":"ACCEPT","body":{"referenceId":"invitation"}}`).Is(http.StatusOK, nil)
+	w.Respond(w.PickUp(w.Tokens[cron]).Claim.ID, w.Tokens[cron], proposes).Is(http.StatusOK, nil)
+	for range 2 {
+		heads := <-workers
+		if want := (told{ids[0]: {0, 2}, ids[1]: {0}}); !maps.EqualFunc(heads, want, slices.Equal) {
+			t.Errorf("a worker is told of %v, want %v", heads, want)
+		}
+	}
 }
 
 // GATEWAYS.md G3: a QUERY is a turn of who is asked, and its answer a response.

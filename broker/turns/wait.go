@@ -2,6 +2,7 @@ package turns
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -13,41 +14,45 @@ import (
 // maxWaits are one principal's at a time.
 const maxWaits = 1024
 
-// Wait answers turn.wait, once a turn waits for the caller. It claims nothing.
-func (t *Turns) Wait(ctx context.Context, c api.Caller, q api.WaitTurn) (answer api.WaitedTurn, err error) {
-	answer.Status = api.WaitNone
+// Wait answers turn.wait, once there is news that the caller was not given. It claims nothing.
+func (t *Turns) Wait(ctx context.Context, c api.Caller, q api.WaitTurn) (api.WaitedTurn, error) {
+	var nothing api.WaitedTurn
 	switch {
 	case c.Operator:
-		return answer, session.Refuse(session.Unauthorized, "an operator has no turns")
-	case q.Wait < 0:
-		return answer, malformed("/waitMs", "is at least 0")
-	case q.Since != nil && q.Session == "":
-		return answer, malformed("/since", "goes with a sessionId")
+		return nothing, session.Refuse(session.Unauthorized, "an operator has no turns")
+	case q.Seconds < 0 || q.Seconds > api.LongestWait.Seconds():
+		return nothing, malformed("/seconds", fmt.Sprintf("is between 0 and %g", api.LongestWait.Seconds()))
+	}
+	g, err := t.givenTo(c, q)
+	if err != nil {
+		return nothing, err
 	}
 	w, leave, err := t.waits.enter(c.Agent)
 	if err != nil {
-		return answer, err
+		return nothing, err
 	}
 	defer leave()
-	changed, stop, err := t.o.Watch(ctx, c.Agent)
+	changed, stop, err := g.watch(ctx)
 	if err != nil {
-		return answer, err
+		return nothing, err
 	}
 	defer stop()
-	timer := time.NewTimer(min(time.Duration(q.Wait)*time.Millisecond, api.LongestWait))
+	timer := time.NewTimer(time.Duration(q.Seconds * float64(time.Second)))
 	defer timer.Stop()
 	for {
-		if answer, err = t.look(ctx, c.Agent, q, w); err != nil || answer.Status != api.WaitNone || q.Wait == 0 {
-			return answer, err
+		found, err := w.look(ctx, g)
+		if err != nil || found != nil || q.Seconds == 0 {
+			return api.WaitedTurn{Snapshot: found, Nothing: found == nil, Cursor: g.cursor()}, err
 		}
+		nothing = api.WaitedTurn{Nothing: true, Cursor: g.cursor()}
 		select {
 		case <-changed:
 		case <-timer.C:
-			return answer, nil
+			return nothing, nil
 		case <-t.stopped:
-			return answer, nil
+			return nothing, nil
 		case <-ctx.Done():
-			return answer, nil
+			return nothing, nil
 		}
 	}
 }
@@ -55,35 +60,15 @@ func (t *Turns) Wait(ctx context.Context, c api.Caller, q api.WaitTurn) (answer 
 // StopWaits answers those who wait; they ask another broker.
 func (t *Turns) StopWaits() { t.stopWaits.Do(func() { close(t.stopped) }) }
 
-// look answers from what there is now.
-func (t *Turns) look(ctx context.Context, a performatives.Agent, q api.WaitTurn, w *waiter) (answer api.WaitedTurn, err error) {
-	answer.Status = api.WaitNone
-	select { // those who wait for one principal look one after the other
+// look finds news. Those who wait for one principal look one after the other.
+func (w *waiter) look(ctx context.Context, g given) (*api.Snapshot, error) {
+	select {
 	case w.looking <- struct{}{}:
 		defer func() { <-w.looking }()
 	case <-ctx.Done():
-		return answer, nil
+		return nil, nil
 	}
-	if q.Session != "" {
-		state, _, err := t.o.Look(ctx, a, q.Session)
-		switch {
-		case err != nil:
-			return answer, err
-		case state.Phase.Over():
-			answer.Status = api.WaitOver
-			return answer, nil
-		case q.Since != nil && state.Next > *q.Since:
-			answer.Status = api.WaitNews
-		}
-	}
-	found, waits, err := t.longest(ctx, a, api.PickUpTurn{Session: q.Session, Modes: q.Modes}, func(string) bool { return true })
-	if err != nil || !waits {
-		return answer, err
-	}
-	until := t.o.Now().Add(t.o.Timeout)
-	turn, err := t.show(ctx, a, found, claim{Until: until, Deadline: api.Timestamp(deadline(found, until))})
-	turn.Claim = nil
-	return api.WaitedTurn{Status: api.WaitTurnWaits, Turn: &turn}, err
+	return g.news(ctx)
 }
 
 // waits are those who wait, by principal.

@@ -120,6 +120,8 @@ func named(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "string", Pattern: "^sha256:[0-9a-f]{64}$"}
 	case reflect.TypeFor[performatives.SessionID](), reflect.TypeFor[performatives.MessageID]():
 		return &jsonschema.Schema{Type: "string", Format: "uuid"}
+	case reflect.TypeFor[api.Cursor]():
+		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, {Type: "integer"}}}
 	case reflect.TypeFor[performatives.Performative]():
 		return texts(performatives.All())
 	case reflect.TypeFor[session.Phase]():

@@ -59,7 +59,7 @@ func routes() []route {
 // ofVerb is the route of a verb. Few do more than to call it.
 func ofVerb(v api.Verb) route {
 	r := route{at: v.HTTP, doc: v.Doc, verb: v}
-	if r.acts() {
+	if r.at.Method() != http.MethodGet {
 		r.body = verbBody
 	}
 	switch v.Name {
@@ -93,7 +93,9 @@ func (r *route) hasWorker() bool {
 }
 
 // acts reports whether the route changes something, which a read-only token may not.
-func (r *route) acts() bool { return r.at.Method() != http.MethodGet }
+func (r *route) acts() bool {
+	return r.at.Method() != http.MethodGet && (r.verb.Name == "" || r.verb.Access == api.Write)
+}
 
 // A call is one request.
 type call struct {

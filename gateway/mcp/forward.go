@@ -102,7 +102,7 @@ func (t tool) repeatable(args []byte) bool {
 }
 
 // patience is how long a call takes at most, with all its repeats: clients give up after a minute.
-const patience = longest + 5*time.Second
+const patience = api.LongestWait + 5*time.Second
 
 // unanswered are the codes that the SDK gives to a request which the gateway did not answer:
 // the connection was closed, at either end, or the request could not be sent.

@@ -39,7 +39,7 @@ func (c *call) negotiation(ctx context.Context, args jsontext.Value) (result, er
 	if err != nil {
 		return result{}, err
 	}
-	now, err := ask(ctx, c, api.TurnWait, api.WaitTurn{Session: q.ID})
+	now, err := ask(ctx, c, api.SessionSnapshot, api.GetSnapshot{Session: q.ID})
 	if err != nil {
 		return result{}, err
 	}
@@ -53,7 +53,7 @@ func (c *call) negotiation(ctx context.Context, args jsontext.Value) (result, er
 		return result{}, err
 	}
 	source, candidate := negotiation.Sides(&view)
-	mine := source == c.Agent() || now.Turn != nil && now.Turn.OnBehalfOf == source
+	mine := source == c.Agent() || now.You.OnBehalfOf == source
 	turns := []turn{}
 	for i, t := range negotiation.Turns(begun(said), source, &view) {
 		turns = append(turns, c.turnOf(i+1, t))
@@ -82,18 +82,14 @@ func (c *call) negotiation(ctx context.Context, args jsontext.Value) (result, er
 		Consent      string              `json:"consent,omitzero"` // in words
 		Notice       string              `json:"notice"`
 	}{
-		ID: q.ID, Role: "candidate", Counterparty: source, Mode: view.Mode, State: view.State.String(), Count: len(turns), Yours: now.Status == api.WaitTurnWaits,
+		ID: q.ID, Role: "candidate", Counterparty: source, Mode: view.Mode, State: view.State.String(), Count: len(turns), Yours: now.Waiting != nil && now.Waiting.Yours,
 		Turns: turns, Outcome: part.Outcome, Created: view.Created, Updated: view.Updated, Notice: notice, Publish: view.Publish, Consent: render.Consents(view.Publish),
 	}
 	data.Status = statusOf(view.State, data.Yours)
 	if mine {
 		data.Role, data.Counterparty = "source", candidate
 	}
-	var private jsontext.Value
-	if now.Turn != nil {
-		private = now.Turn.Private
-	}
-	data.Context = negotiation.ContextOf(&view, view.Invitation.Terms, private, mine)
+	data.Context = negotiation.ContextOf(&view, view.Invitation.Terms, now.Private, mine)
 	return result{value: success{true, data}}, nil
 }
 

@@ -79,7 +79,7 @@ func tools() []tool {
 		says("close", "Close the session", binds, act.Close, "End the session."),
 		{
 			name: api.TurnWait.Tool, title: "Wait for a turn", hints: reads, run: (*call).wait, input: waitInput, output: waitOutput,
-			doc: "Wait, at most 50 seconds, until a turn waits for you, in one session or in any. With since, also until the session has that entry, such as the ruling on an escalation. Call it again when it answers none.",
+			doc: "Wait, at most 50 seconds, for what you were not given: a turn that waits for you, or news such as the ruling on an escalation, in one session or in any. Pass the cursor of the answer as since of the next call.",
 		},
 		{
 			name: api.SessionMessages.Tool, title: "Read a transcript", hints: reads, run: (*call).transcript, input: transcriptInput, output: transcriptOutput,
