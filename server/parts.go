@@ -85,7 +85,7 @@ func (b *Broker) openRegistry(ctx context.Context) error {
 	opened, err := registry.Open(ctx, registry.Options{
 		Store: b.Parts.Store, Broker: b.Command.Key(), Reserved: o.Reserved, Dev: o.Dev, Alone: o.Alone, Standbys: o.Standbys, Shared: o.SharedKeys, Now: o.Now, Log: o.Log,
 		Timely: b.Command.Timely, Disconnect: o.Disconnect, Credentials: o.Credentials, Prove: o.Prove, Document: o.DIDDocument,
-		HasRole: o.Escalations.HasRole,
+		HasRole:   o.Escalations.HasRole,
 		Available: func(a performatives.Agent) (online bool, last time.Time) { return b.Available.Of(a) },
 	})
 	if err == nil {
@@ -145,7 +145,7 @@ func (b *Broker) openTurns(ctx context.Context) error {
 	o := &b.Options
 	opened, err := turns.Open(ctx, turns.Options{
 		Store: b.Parts.Store, OpenSessions: b.openSessions, Alone: o.Alone, Look: b.look, Messages: b.messages, Submit: b.submit,
-		Signer: b.Custody.Signer, Hosted: b.Hosted, Timeout: o.ClaimTimeout, Watch: b.watchInbox, WatchSession: b.watchSession, Snapshot: b.snapshot, Now: o.Now, Log: o.Log,
+		Signer: b.Custody.Signer, Hosted: b.Hosted, Timeout: o.ClaimTimeout, Watch: b.watchInbox, WatchSession: b.watchSession, Snapshot: b.snapshot, Member: b.member, Now: o.Now, Log: o.Log,
 	})
 	if err == nil {
 		b.Turns = opened

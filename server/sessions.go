@@ -53,6 +53,13 @@ func (b *Broker) snapshot(ctx context.Context, c api.Caller, q api.GetSnapshot) 
 	return b.Parts.Reads.SessionSnapshot(ctx, c, q)
 }
 
+// member is an agent as the registry has it, or only its name.
+func (b *Broker) member(a performatives.Agent) performatives.Member {
+	m, _ := b.Parts.Registry.Member(a)
+	m.Agent = a
+	return m
+}
+
 // submit submits an envelope of an agent. Its call was let in already.
 func (b *Broker) submit(ctx context.Context, a performatives.Agent, id performatives.SessionID, envelope []byte) (api.Acceptance, error) {
 	type answer struct {

@@ -229,7 +229,7 @@ func TestTablesFit(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	pause(s)
-	summary := api.Summarise(&s.state, alice, s.now)
+	summary := api.Summarise(&s.state, performatives.Member{Agent: alice}, s.now)
 	summary.Mode, summary.Purpose = "convergent/1", "Log ingestion pipeline for the whole of Europe, with backups"
 	style := render.Style{Width: 80}
 	view := s.view()

@@ -78,7 +78,7 @@ func (g *givenOfSession) news(ctx context.Context) (*api.Snapshot, error) {
 			return &found, nil
 		}
 		for _, raw := range found.News {
-			if entry, err := api.ReadEntry(raw); err != nil || entry.From != g.caller.Agent {
+			if entry, err := api.ReadEntry(raw, nil); err != nil || entry.From != g.caller.Agent {
 				return &found, err
 			}
 		}
@@ -186,7 +186,7 @@ func (g *givenOfInbox) waiting(ctx context.Context) (*api.Snapshot, error) {
 		}
 		g.after = s.ID
 		state, at, err := g.t.o.Look(ctx, g.caller.Agent, s.ID)
-		if errors.Is(err, &session.Refusal{Code: session.UnknownSession}) || err == nil && !state.Awaits(g.caller.Agent, at) {
+		if errors.Is(err, &session.Refusal{Code: session.UnknownSession}) || err == nil && !state.Awaits(g.t.o.Member(g.caller.Agent), at) {
 			continue
 		}
 		if err != nil {
