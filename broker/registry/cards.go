@@ -123,6 +123,7 @@ func (r *Registry) add(ctx context.Context, card api.Card, hosted ...api.Device)
 	if card.Key == "" && len(hosted) == 0 && !r.o.Dev {
 		return api.Card{}, cardFault("/card/key", "key is required: the principal's public nkey (U…)")
 	}
+	claimed := card.DomainVerified
 	if err := r.check(&card); err != nil {
 		return api.Card{}, err
 	}
@@ -141,6 +142,9 @@ func (r *Registry) add(ctx context.Context, card api.Card, hosted ...api.Device)
 		}
 		if len(hosted) > 0 {
 			stored.Registry.Devices = withHosted(stored.Registry.Devices, hosted...)
+		}
+		if claimed && !vouched(*stored) { // of a card that was read it is what the registry says
+			return errClaimsDomain
 		}
 		return nil
 	})

@@ -3,6 +3,7 @@ package registry
 import (
 	"cmp"
 	"context"
+	"math"
 	"net/url"
 	"time"
 
@@ -12,8 +13,9 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// askingBounds are those of the questions to domains that are under way, of which few are one's.
-var askingBounds = outbound.Bounds{All: 8, Principal: 2, Host: 2, Server: 2}
+// askingBounds are those of the questions to domains that are under way. An organisation has slots of
+// its own, so domains that are slow hold up nobody else's.
+var askingBounds = outbound.Bounds{All: math.MaxInt, Principal: 2, Host: 2, Server: 2}
 
 // AgentVerify answers agent.verify: it notes that the domain of an agent's URI vouches for
 // the agent's key. An operator says so, or the domain itself does.
@@ -51,12 +53,13 @@ func (r *Registry) AgentVerify(ctx context.Context, c api.Caller, q api.VerifyDo
 func (r *Registry) asksDomain(ctx context.Context, a performatives.Agent, key performatives.Key, by string) error {
 	waiting, cancel := context.WithTimeout(ctx, proofTimeout)
 	defer cancel()
-	leave, err := r.asking.Enter(waiting, string(a), &url.URL{Host: string(a.Organisation())})
+	domain := string(a.Organisation())
+	leave, err := r.asking.Enter(waiting, domain, &url.URL{Host: domain})
 	if err != nil {
-		return session.Refuse(session.RateLimited, "too many domains are being asked; try again in a few seconds")
+		return session.Refuse(session.RateLimited, "%s is being asked already, and has not answered; try again in a few seconds", domain)
 	}
 	defer leave(nil)
-	if err := r.o.Prove(ctx, string(a.Organisation()), key, by); err != nil {
+	if err := r.o.Prove(ctx, domain, key, by); err != nil {
 		return session.Refuse(session.Unauthorized, "the domain does not vouch for the key: %.500s", err)
 	}
 	return nil

@@ -3,7 +3,9 @@ package registry_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -90,21 +92,30 @@ func TestDomainVerified(t *testing.T) {
 	operator, err := client.ConnectOperator(t.Context(), s.URL, client.Unsigned())
 	testkit.Must(t, err)
 	defer operator.Close()
+	claims := api.Card{Agent: agent, Key: keys[1], DomainVerified: true}
+	if _, err := client.Do(t.Context(), operator, api.AgentAdd, api.AddAgent{Card: &claims}); !errors.Is(err, client.Refused(session.SchemaInvalid)) || !strings.Contains(err.Error(), "agent.verify") {
+		t.Errorf("an operator's card that claims the domain's word: %v", err)
+	}
+	verified(false)
 	_, err = client.Do(t.Context(), operator, api.AgentVerify, api.VerifyDomain{Agent: agent, By: api.ByOperator})
+	testkit.Must(t, err)
+	verified(true)
+	_, err = client.Do(t.Context(), operator, api.AgentAdd, api.AddAgent{Card: &claims}) // as it was read
 	testkit.Must(t, err)
 	verified(true)
 }
 
-// Few domains of one principal are asked at once, and another's is asked meanwhile.
+// Each organisation has slots of its own, however many of its agents ask: many slow ones hold up no other.
 func TestDomainsInTurn(t *testing.T) {
 	t.Parallel()
 	s := testkit.StartServer(t)
-	const eve, alpha performatives.Agent = "agent://evil.example/eve", "agent://acme.com/alpha"
-	asked, goOn := make(chan struct{}, 100), make(chan struct{})
+	const alpha performatives.Agent = "agent://acme.com/alpha"
+	const slow, each = 6, 2 // organisations, and slots of one
+	asked, goOn := make(chan string, 100), make(chan struct{})
 	b, _ := s.OpenBroker(func(o *server.BrokerOptions) {
 		o.Prove = func(_ context.Context, host string, _ performatives.Key, _ string) error {
-			if host == string(eve.Organisation()) {
-				asked <- struct{}{}
+			if host != string(alpha.Organisation()) {
+				asked <- host
 				<-goOn
 			}
 			return nil
@@ -122,20 +133,32 @@ func TestDomainsInTurn(t *testing.T) {
 			return err
 		}
 	}
-	attack, innocent := verify(eve), verify(alpha)
+	innocent := verify(alpha)
 	var attacks sync.WaitGroup
-	for range 20 {
-		attacks.Go(func() { attack(t.Context()) })
+	for n := range slow {
+		for _, name := range []string{"one", "two"} {
+			attack := verify(performatives.Agent(fmt.Sprintf("agent://slow%d.example/%s", n, name)))
+			for range 2 {
+				attacks.Go(func() { attack(t.Context()) })
+			}
+		}
 	}
-	<-asked
-	<-asked
+	of := map[string]int{}
+	for range slow * each {
+		of[<-asked]++
+	}
 	soon, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	if err := innocent(soon); err != nil {
 		t.Errorf("another's domain is not asked: %v", err)
 	}
 	if n := len(asked); n > 0 {
-		t.Errorf("%d more domains of one principal are asked", n)
+		t.Errorf("%d more are asked", n)
+	}
+	for host, n := range of {
+		if n != each {
+			t.Errorf("%s is asked %d times at once", host, n)
+		}
 	}
 	close(goOn)
 	attacks.Wait()

@@ -73,11 +73,13 @@ func fold(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(name))
 }
 
+var errClaimsDomain = cardFault("/card/domainVerified", "domainVerified is the registry's to say, not a card's; agent.verify asks the domain, or vouches for it by an operator")
+
 // claims refuses a card by which a principal says other than the registry does of it.
 // What a principal read of itself it may send back.
 func claims(card, stored api.Card) error {
 	if card.DomainVerified && !vouched(stored) {
-		return cardFault("/card/domainVerified", "domainVerified is the registry's to say, not a card's; agent.verify asks the domain")
+		return errClaimsDomain
 	}
 	said, is := reflect.ValueOf(card.Registry), reflect.ValueOf(stored.Registry)
 	for _, field := range api.Members(said.Type()) {
