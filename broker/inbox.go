@@ -267,6 +267,9 @@ func (b *Broker) tellStandbys(ctx context.Context, l *cachedSession) error {
 	_, overdue := l.state.Waiting(b.clock(l))
 	var told []delivery
 	for _, w := range overdue {
+		if l.stoodIn[w.Standby] == w.Sequence {
+			continue
+		}
 		e, err := b.parts.Store.At(ctx, api.SessionsStream, l.sequences[w.Sequence])
 		if err != nil {
 			return err
@@ -282,5 +285,12 @@ func (b *Broker) tellStandbys(ctx context.Context, l *cachedSession) error {
 		delete(l.inboxes, w.Standby) // another broker may have told it
 		told = append(told, delivery{sequence: w.Sequence, entry: stored, owner: archive.OwnerOf(read), to: []performatives.Agent{w.Standby}, again: true})
 	}
-	return b.deliverAll(ctx, l, told)
+	if err := b.deliverAll(ctx, l, told); err != nil || len(told) == 0 {
+		return err
+	}
+	l.stoodIn = map[performatives.Agent]uint64{}
+	for _, w := range overdue {
+		l.stoodIn[w.Standby] = w.Sequence
+	}
+	return nil
 }

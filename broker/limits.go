@@ -64,6 +64,17 @@ func (b *Broker) roomFor(l *cachedSession, m *performatives.Message, next *sessi
 	return func() {}, nil
 }
 
+// counterparts counts by organisation those who are not of the sender's.
+func counterparts(sender performatives.Agent, participants []performatives.Agent) map[performatives.Organisation]int {
+	counts, own := map[performatives.Organisation]int{}, sender.Organisation()
+	for _, a := range participants {
+		if of := a.Organisation(); of != own {
+			counts[of]++
+		}
+	}
+	return counts
+}
+
 // reserve makes room for a session that is about to be opened.
 func (b *Broker) reserve(id performatives.SessionID, next *session.State) (release func(), err error) {
 	opening := sessionlist.Row{State: next.Phase, Participants: next.Participants(), Principals: next.Principals()}

@@ -70,9 +70,10 @@ type contents struct {
 	unwritten bool      // nobody has written a timer or a row yet, for certain
 	listed    rowMark   // of its row in the session list
 	approvals approvals.Written
-	told      int  // delegations whose targets were told
-	leaves    int  // agreements whose leaves are in the log
-	ended     bool // the leaf of its end is in the log
+	stoodIn   map[performatives.Agent]uint64 // the entries with overdue turns that standbys were told of
+	told      int                            // delegations whose targets were told
+	leaves    int                            // agreements whose leaves are in the log
+	ended     bool                           // the leaf of its end is in the log
 }
 
 func newSessions(b *Broker) *sessions {

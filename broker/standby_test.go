@@ -3,9 +3,11 @@ package broker_test
 import (
 	"bytes"
 	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client/audit"
@@ -68,6 +70,53 @@ func TestStandby(t *testing.T) {
 			}
 			audited(w, id)
 		})
+	}
+}
+
+// A standby that was told of a turn is not told of it again, and its inbox is not read again, while the
+// session goes on around the turn.
+func TestStandbyToldOnce(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t, testkit.Options{})
+	delta := w.Principal("agent://acme.com/delta", func(c *api.Card) { c.Kind = performatives.KindSystem })
+	alpha := w.Principal("agent://acme.com/alpha", func(c *api.Card) { c.Standby = delta.Agent })
+	beta := w.Principal("agent://widgets.co/beta")
+	broker, id := w.Server.Broker.Command, testkit.NewSession()
+	broker.Lag(0)
+	alpha.Say(id, &performatives.ProposeBody{
+		ProposalID: "inv", Type: performatives.SessionInvitation, Subject: "s", Terms: fmt.Appendf(nil, `{"participants":[%q],"policy":{"parkedMs":1}}`, beta.Agent),
+	})
+	beta.Say(id, &performatives.AcceptBody{ReferenceID: "inv"})
+	beta.Say(id, testkit.Offer("p1", 5))
+	delta.Read(1)
+	var reads atomic.Int64
+	nc := w.Server.Broker.Options.Conn
+	_, err := nc.Subscribe("$JS.API.DIRECT.GET.ASP_INBOX."+api.Inbox(delta.Agent, id), func(*nats.Msg) { reads.Add(1) })
+	testkit.Must(t, err)
+	said := func(body performatives.Body) {
+		t.Helper()
+		testkit.Must(t, broker.Beat(w.Ctx))
+		before := broker.Applied()
+		beta.Say(id, body)
+		testkit.Eventually(w, "the side effects are applied", func() bool {
+			testkit.Must(t, broker.Beat(w.Ctx))
+			return broker.Applied() > before
+		})
+		testkit.Must(t, nc.Flush())
+	}
+	said(&performatives.ObserveBody{Subject: "the weather"})
+	reads.Store(0) // the first time after it was told may be by a timer
+	said(&performatives.ObserveBody{Subject: "the weather again"})
+	if n := reads.Load(); n != 0 {
+		t.Errorf("its inbox was read %d times more", n)
+	}
+	said(&performatives.WithdrawBody{ReferenceID: "p1"})
+	said(testkit.Offer("p2", 6))
+	if entry := delta.Read(1)[0]; !bytes.Contains(entry, []byte(`"p2"`)) {
+		t.Errorf("of the next turn it is told %s", entry)
+	}
+	if reads.Load() == 0 {
+		t.Error("reads of its inbox are not seen")
 	}
 }
 

@@ -50,17 +50,6 @@ func (b *Broker) chargeCopies(sender performatives.Agent, size int, to []perform
 	}
 }
 
-// counterparts counts by organisation those who are not of the sender's.
-func counterparts(sender performatives.Agent, participants []performatives.Agent) map[performatives.Organisation]int {
-	counts, own := map[performatives.Organisation]int{}, sender.Organisation()
-	for _, a := range participants {
-		if of := a.Organisation(); of != own {
-			counts[of]++
-		}
-	}
-	return counts
-}
-
 // Isolated tells that acts must not be judged now: this broker may have been taken for dead.
 func (b *Broker) Isolated() bool { return b.parts.Members.Isolated() }
 
