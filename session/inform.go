@@ -137,7 +137,7 @@ func (t *Command) chooses() error {
 			if options := answer.question.options[a.Field]; len(faults) < mostFaults && options != nil && !among(options, a.Answer) {
 				faults = append(faults, Fault{
 					Path: fmt.Sprintf("/data/answers/%d/answer", i), Rule: "enum",
-					Message: fmt.Sprintf("the answer about %.120q is none of the %d options of the question", a.Field, len(options)),
+					Message: fmt.Sprintf("the answer about %.120q is none of the options of the question", a.Field),
 				})
 				break
 			}
