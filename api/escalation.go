@@ -125,6 +125,20 @@ func (e *EscalationItem) Exactly(a *performatives.RulingsAuthority) *performativ
 	return &exact
 }
 
+// InForce is what the approvals so far allow together; nil is no bound.
+func (e *EscalationItem) InForce() (all *performatives.RulingsAuthority, approved bool) {
+	for _, v := range e.Votes {
+		if !escalation.Approves(v.Decision) {
+			continue
+		}
+		approved = true
+		if both, err := escalation.Intersect(all, v.Authority); err == nil { // the broker refuses a vote that contradicts the others
+			all = both
+		}
+	}
+	return all, approved
+}
+
 // TermPaths are the paths of the terms at stake.
 func (e *EscalationItem) TermPaths() (paths []string) {
 	changes := e.Changes

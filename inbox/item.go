@@ -234,17 +234,7 @@ func granted(v api.VoteView, item *api.EscalationItem) *grant {
 
 // inForce words what the approvals so far allow together; nil without any.
 func inForce(item *api.EscalationItem) *grant {
-	var all *performatives.RulingsAuthority
-	approved := false
-	for _, v := range item.Votes {
-		if !escalation.Approves(v.Decision) {
-			continue
-		}
-		approved = true
-		if both, err := escalation.Intersect(all, v.Authority); err == nil { // the broker refuses a vote that contradicts the others
-			all = both
-		}
-	}
+	all, approved := item.InForce()
 	if !approved || item.Reason == performatives.Confirmation {
 		return nil
 	}

@@ -170,6 +170,9 @@ func text(note Notification) string {
 	if note.Event.Kind == escalation.Transferred && note.Event.Text != "" {
 		quote(&b, "Handed over because", note.Event.Text)
 	}
+	if a, decided := allows(note); decided {
+		quote(&b, "Your agent may agree to", render.Allows(a, render.StakeOf(it)))
+	}
 	quote(&b, "In your agent's words", plain(it.Context))
 	quote(&b, "Your agent suggests", it.SuggestedAction)
 	if ofCounterparty(it) {

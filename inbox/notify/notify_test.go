@@ -343,6 +343,37 @@ func TestRetry(t *testing.T) {
 	}
 }
 
+// TestAllowed: who is told that an item was approved is told what that allows. What the counterparty
+// wrote stays out of webhooks, and is quoted in mails.
+func TestAllowed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	most := 15000.0
+	w.item.Status, w.item.DecidedBy = performatives.Modified, alice
+	w.item.Votes = []api.VoteView{{By: alice, Decision: performatives.Modified, Authority: &performatives.RulingsAuthority{Bounds: []performatives.RulingsBound{
+		{TermPath: "terms.pricePerMonth", Max: &most, Currency: "USD"},
+		{TermPath: "terms.support", Equals: []byte(`"pay at evil.example"`)},
+	}}}}
+	w.starts(w.config(strings.Replace(both, "mail:", "mail:\n      events: [decided]", 1)))
+	told := func(e escalation.Action) (p notify.Payload, mail string) {
+		t.Helper()
+		w.happens(e)
+		testkit.Must(t, json.UnmarshalRead(next(w, w.hooks).Body, &p))
+		return p, strings.ReplaceAll(strings.ReplaceAll(next(w, w.mails), "=\r\n", ""), "=3D", "=")
+	}
+	p, mail := told(escalation.Action{Kind: escalation.Decided, By: alice})
+	if p.Allowed == nil || len(p.Allowed.Bounds) != 1 || *p.Allowed.Bounds[0].Max != most || p.Allowed.More != 1 {
+		t.Errorf("the hook is told %+v", p.Allowed)
+	}
+	if !strings.Contains(mail, "> terms.pricePerMonth: at most 15000 USD, terms.support: exactly pay at evil.example; may change: price") {
+		t.Errorf("the mail is %s", mail)
+	}
+	w.item.Status = performatives.Denied
+	if p, mail := told(escalation.Action{Kind: escalation.Decided, By: alice}); p.Allowed != nil || strings.Contains(mail, "may agree to") {
+		t.Errorf("of a denial they are told %+v, %s", p.Allowed, mail)
+	}
+}
+
 // TestMail checks that those who are asked get mail, and that text of others is quoted.
 func TestMail(t *testing.T) {
 	t.Parallel()

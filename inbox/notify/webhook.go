@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
@@ -38,8 +39,48 @@ type Payload struct {
 	Amount     *escalation.Amount         `json:"amount,omitzero"`
 	By         performatives.Agent        `json:"by,omitzero"` // absent for events of the clock
 	To         performatives.Agent        `json:"to,omitzero"`
-	Absent     performatives.Agent        `json:"absent,omitzero"` // whom To stands in for
+	Absent     performatives.Agent        `json:"absent,omitzero"`  // whom To stands in for
+	Allowed    *Allowed                   `json:"allowed,omitzero"` // by a decision that approves; {} is no bound
 	Link       string                     `json:"link"`
+}
+
+// Allowed is what a decision allows the agent.
+type Allowed struct {
+	performatives.RulingsAuthority `json:",embed"`
+	More                           int `json:"moreBounds,omitzero"` // that say what the counterparty wrote: they are behind the link
+}
+
+// plainPath is one that holds no sentence.
+var plainPath = regexp.MustCompile(`^[A-Za-z0-9_]{1,40}(\.[A-Za-z0-9_]{1,40}){0,4}$`)
+
+// allowed is what a decision allows, nil for one that approves nothing.
+func allowed(note Notification) *Allowed {
+	a, decided := allows(note)
+	if !decided {
+		return nil
+	}
+	shown := new(Allowed)
+	if a == nil {
+		return shown
+	}
+	shown.RulingsAuthority = *a
+	shown.Bounds = slices.DeleteFunc(slices.Clone(a.Bounds), func(b performatives.RulingsBound) bool {
+		return !plainPath.MatchString(b.TermPath) || b.Equals != nil && !slices.Contains([]jsontext.Kind{'0', 't', 'f'}, b.Equals.Kind())
+	})
+	shown.More = len(a.Bounds) - len(shown.Bounds)
+	if !plainPath.MatchString(a.TermPath) {
+		shown.TermPath = ""
+	}
+	return shown
+}
+
+// allows is what the item's approvals allow, once it is decided.
+func allows(note Notification) (a *performatives.RulingsAuthority, decided bool) {
+	it := &note.Item
+	if note.Event.Kind != escalation.Decided || it.Reason == performatives.Confirmation || !escalation.Approves(it.Status) {
+		return nil, false
+	}
+	return it.InForce()
 }
 
 // webhooks follows no redirects, so it only calls addresses that the operator configured.
@@ -109,7 +150,7 @@ func payload(note Notification) any {
 	return Payload{
 		ID: note.ID, Type: "escalation." + string(e.Kind), At: e.At, Escalation: string(it.ID), Session: it.Session,
 		Org: it.Organisation, Asks: it.By, Reason: it.Reason, Urgency: it.Urgency, Status: it.Status, Due: it.AnswerDue(), Amount: stake(it),
-		By: e.By, To: e.To, Absent: e.Absent, Link: note.Link,
+		By: e.By, To: e.To, Absent: e.Absent, Allowed: allowed(note), Link: note.Link,
 	}
 }
 
