@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/inbox"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/test/testkit"
@@ -200,6 +201,30 @@ func TestGoneOn(t *testing.T) {
 	asks(gone, "GET", "/part/queue", "", cookie)
 	if got := asks(t.Context(), "GET", "/part/queue", "", cookie); got.Code != http.StatusOK {
 		t.Errorf("then the queue is answered %d %s", got.Code, got.Body)
+	}
+}
+
+// TestOwing: a human over a limit is told to wait, on pages, their parts and calls, and stays signed in.
+func TestOwing(t *testing.T) {
+	t.Parallel()
+	_, v := serve(t, testkit.Options{Dev: true, Limits: limits.Limits{Rate: 1e-6, Burst: 40}})
+	if status, body := v.posts("/inbox/login", map[string]any{"agentId": alice}); status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	var got answer
+	for range 100 {
+		if got = v.sends("GET", "/inbox/settings", ""); got.status != http.StatusOK {
+			break
+		}
+	}
+	if got.status != http.StatusTooManyRequests || !strings.Contains(got.body, "Not available") || got.header.Get("Location") != "" {
+		t.Errorf("the page is answered %d %s", got.status, got.body)
+	}
+	if got := v.sends("GET", "/inbox/part/queue", ""); got.status != http.StatusTooManyRequests {
+		t.Errorf("the queue is answered %d", got.status)
+	}
+	if status, body := v.posts("/inbox/call/escalation.list", map[string]any{}); status != http.StatusTooManyRequests || !strings.Contains(body, `"code":"rate_limited"`) {
+		t.Errorf("a call is answered %d %s", status, body)
 	}
 }
 

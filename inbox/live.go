@@ -118,7 +118,7 @@ func (i *Inbox) follow(w http.ResponseWriter, r *http.Request, who *person) {
 				return
 			}
 		}
-		if _, still := i.visitor(r); !still {
+		if _, err := i.visitor(r); err != nil {
 			return
 		}
 	}

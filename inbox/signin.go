@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/hex"
+	"errors"
 	"io"
 	"mime"
 	"net"
@@ -30,13 +31,20 @@ const cookieName = "parley-inbox"
 // registered.
 func (i *Inbox) signedIn(page func(http.ResponseWriter, *http.Request, *person)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		who, ok := i.visitor(r)
-		if ok {
-			if err := i.Service.As(who.Agent).Metered(r.Context()); err != nil {
-				i.answer(w, r, nil, err)
-				return
-			}
+		who, err := i.visitor(r)
+		if err == nil {
+			err = i.Service.As(who.Agent).Metered(r.Context())
+		}
+		switch {
+		case err == nil:
 			page(w, r, &who)
+			return
+		case !errors.Is(err, errSignedOut): // who owes something is signed in all the same
+			if r.Method == http.MethodGet && r.URL.Path != "/events" {
+				i.trouble(w, r, nil, err)
+			} else {
+				i.answer(w, r, nil, err)
+			}
 			return
 		}
 		if path := strings.Trim(r.URL.Path, "/"); r.Method == http.MethodGet && r.Header.Get(requestHeader) == "" && path != "events" {
@@ -52,25 +60,28 @@ func (i *Inbox) signedIn(page func(http.ResponseWriter, *http.Request, *person))
 	}
 }
 
-func (i *Inbox) visitor(r *http.Request) (person, bool) {
+var errSignedOut = errors.New("nobody is signed in")
+
+// visitor is the human who is signed in, or errSignedOut; or why that cannot be said now.
+func (i *Inbox) visitor(r *http.Request) (person, error) {
 	cookie, err := r.Cookie(cookieName)
 	if err != nil {
-		return person{}, false
+		return person{}, errSignedOut
 	}
 	who, ok := i.people.whose(cookie.Value)
 	if !ok {
-		return person{}, false
+		return person{}, errSignedOut
 	}
 	card, err := i.card(r.Context(), who.Agent)
 	switch {
 	case err == nil && (who.Key == "" || holds(card, who.Key)):
 		who.New, who.Away = newDevices(card, who.Key, i.Now()), card.Registry.Away
-		return who, true
+		return who, nil
 	case err == nil, isCode(err, session.UnknownAgent):
 		i.people.leave(cookie.Value)
-	default: // the check failed, for example because the browser navigated away: stay signed in
+		return person{}, errSignedOut
 	}
-	return person{}, false
+	return person{}, err // for example because the browser navigated away: stay signed in
 }
 
 // card returns a principal's own card.
