@@ -335,8 +335,8 @@ func waiting(s *session.State, you performatives.Member, at time.Time) *Waiting 
 	if item := s.Escalation(); item != nil && s.Phase == session.Escalated {
 		since, w.Deadline = item.At, Timestamp(item.Due)
 	} else {
-		for _, a := range s.Sides() {
-			if turn, waits := s.TurnOf(a, at); waits {
+		for _, a := range s.Participants() {
+			if turn, waits := s.TurnOf(a, at); waits && turn.Side == a {
 				w.For = append(w.For, a)
 				if began := s.Wall(turn.Since, at); since.IsZero() || began.Before(since) {
 					since = began

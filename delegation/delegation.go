@@ -112,6 +112,7 @@ type Grant struct {
 	MaxDepth  int
 	Status    Status
 	Sequence  uint64
+	Accepted  uint64 // sequence number of what accepted it; 0 for nothing
 	Result    uint64 // sequence number of the delegate's newest INFORM result; 0 for none
 }
 

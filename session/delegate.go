@@ -163,7 +163,7 @@ func (t *Command) joins() bool {
 
 // join accepts it; what else is offered may be accepted once this one is over.
 func (t *Command) join() {
-	t.Grant.Status = delegation.Active
+	t.Grant.Status, t.Grant.Accepted = delegation.Active, t.Next
 	t.unawait(string(t.Grant.ID))
 	t.grants = t.grants.With(t.Grant.ID, *t.Grant)
 	p, _ := t.parties.Get(t.Grant.To)
@@ -212,7 +212,9 @@ func (t *Command) withdrawsGrant() error {
 
 func (t *Command) setGrant(status delegation.Status) {
 	g := *t.about
-	g.Status = status
+	if g.Status = status; status == delegation.Active {
+		g.Accepted = t.Next
+	}
 	t.grants = t.grants.With(g.ID, g)
 	t.unawait(string(g.ID))
 	if p, ok := t.parties.Get(g.To); ok && len(p.Waiting) > 0 {

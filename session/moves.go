@@ -52,7 +52,7 @@ func (s *State) eachMove(you performatives.Agent, e Event, found map[performativ
 	}
 	e.Known.Add(performatives.Member{Agent: anybody, Kind: performatives.KindPersonal, Authority: performatives.AuthorityPrincipal})
 	has := map[string]bool{} // acts of which a simpler draft is allowed
-	for _, d := range s.drafts(s.clock(e.At)) {
+	for _, d := range s.drafts(you, s.clock(e.At)) {
 		key := fmt.Sprint(d.act, " ", d.reference, " ", d.kind)
 		for _, to := range s.recipients(&d, you) {
 			if !found[d.act] && !has[key] && s.allows(&d, you, to, e) {
@@ -133,7 +133,7 @@ func (s *State) allows(d *draft, you, to performatives.Agent, e Event) bool {
 
 // drafts are all acts that might be allowed to somebody: of two that differ in what they carry,
 // the simpler one first.
-func (s *State) drafts(now time.Time) []draft {
+func (s *State) drafts(you performatives.Agent, now time.Time) []draft {
 	all := []draft{{
 		act: performatives.Propose, body: members{"proposalId": s.fresh("offer")}, free: true,
 		fill: members{"type": "service-agreement", "subject": sample, "terms": members{"offer": sample}},
@@ -143,7 +143,7 @@ func (s *State) drafts(now time.Time) []draft {
 	}
 	all = append(all, s.commitments(members{}, "")...)
 	all = append(all, s.ofQuestions()...)
-	all = append(all, s.ofDelegations()...)
+	all = append(all, s.ofDelegations(you)...)
 	all = append(all, s.rulings()...)
 	all = append(all,
 		draft{act: performatives.Inform, body: members{"type": performatives.Fact}, fill: members{"data": members{"note": sample}}},
@@ -261,8 +261,9 @@ func (s *State) ofQuestions() []draft {
 	return all
 }
 
-// ofDelegations drafts answers to delegations, what takes one back, and new ones.
-func (s *State) ofDelegations() []draft {
+// ofDelegations drafts answers to delegations and the result that the sender owes, what takes one
+// back, and new ones.
+func (s *State) ofDelegations(you performatives.Agent) []draft {
 	var all []draft
 	for _, id := range s.grantOrder {
 		if g, _ := s.grants.Get(id); g.Status <= delegation.Active {
@@ -272,6 +273,11 @@ func (s *State) ofDelegations() []draft {
 				rejection(string(id)),
 				draft{act: performatives.Withdraw, reference: string(id), body: refers},
 			)
+			if g.To == you && g.Status == delegation.Active && g.Result == 0 && g.Authority != delegation.Full {
+				all = append(all, draft{
+					act: performatives.Inform, reference: string(id), body: members{"type": performatives.Result}, fill: members{"data": members{"result": sample}},
+				})
+			}
 		}
 	}
 	levels := texts(delegation.Full.String(), delegation.Limited.String(), delegation.Advisory.String())

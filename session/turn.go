@@ -21,8 +21,8 @@ type Turn struct {
 }
 
 // TurnOf is the turn that waits for an agent: its own, that of the principal for whom it is
-// a full delegate, or one that waits so long that it may stand in. Nobody has a turn while
-// the session is paused.
+// a full delegate, the result that it owes as another delegate, or one that waits so long that it
+// may stand in. Nobody has a turn while the session is paused.
 func (s *State) TurnOf(you performatives.Agent, at time.Time) (Turn, bool) {
 	p, ok := s.parties.Get(you)
 	if !ok || s.Phase.Over() || s.Phase == Escalated {
@@ -34,10 +34,15 @@ func (s *State) TurnOf(you performatives.Agent, at time.Time) (Turn, bool) {
 	}
 	switch p.Role {
 	case Delegate:
-		if g.Status != delegation.Active || g.Authority != delegation.Full {
+		switch {
+		case g.Status != delegation.Active:
+			return Turn{}, false
+		case g.Authority == delegation.Full:
+			return s.turnOf(g.Principal, at)
+		case g.Result > 0:
 			return Turn{}, false
 		}
-		return s.turnOf(g.Principal, at)
+		return Turn{Side: you, Reference: string(g.ID), Sequence: g.Accepted, Since: s.clock(s.Updated), Number: s.Next}, true
 	case Approver:
 		return Turn{}, false
 	case Standby:

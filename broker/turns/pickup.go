@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/delegation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
@@ -18,7 +19,7 @@ type waiting struct {
 	at     time.Time
 	turn   session.Turn
 	id     string // of the claim
-	joined bool   // the agent may read the session
+	joined bool   // it is a principal's, and not about a delegation
 }
 
 // since is when the turn began to wait.
@@ -128,7 +129,8 @@ func (t *Turns) turnIn(ctx context.Context, a performatives.Agent, id performati
 		return w, false, err
 	}
 	if w.turn, waits = w.state.TurnOf(a, w.at); waits {
-		w.id, w.joined = claimID(id, w.turn), w.state.MayRead(a, w.at)
+		_, delegated := w.state.Grant(delegation.ID(w.turn.Reference))
+		w.id, w.joined = claimID(id, w.turn), !delegated
 	}
 	return w, waits, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/api/fit"
+	"github.com/parley-asp/parley/delegation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
@@ -94,7 +95,9 @@ func (t *Turns) history(ctx context.Context, a performatives.Agent, w waiting, s
 		}
 	}
 	shown.CounterpartyAct = noAct
-	if act, err := t.answers(ctx, a, w, shown.History); err != nil {
+	if _, delegated := w.state.Grant(delegation.ID(w.turn.Reference)); delegated {
+		shown.CounterpartyAct = performatives.Delegate.String()
+	} else if act, err := t.answers(ctx, a, w, shown.History); err != nil {
 		return err
 	} else if act != "" && w.turn.Reference != "" {
 		shown.CounterpartyAct = act

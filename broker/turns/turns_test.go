@@ -371,3 +371,43 @@ func TestQueriedTurn(t *testing.T) {
 	w.Respond(turn.Claim.ID, w.Tokens[seller], `{"performative":"INFORM","body":{"type":"fact","data":{"queryId":"q1","stock":3}}}`).Is(http.StatusOK, nil)
 	w.nothing(w.Tokens[seller])
 }
+
+// GATEWAYS.md G9: a delegate's turns are the delegation that is offered and the result that it owes,
+// and a wait tells it of both. A full delegate owes none.
+func TestOwedResult(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Options{})
+	for _, authority := range []string{"advisory", "full"} {
+		var opened, asked api.Acceptance
+		w.Send("POST", "/v1/asp/sessions", w.Tokens[cron], fmt.Sprintf(`{"with":[%q],"purpose":"cups"}`, seller)).Is(http.StatusCreated, &opened)
+		at, in := testkit.SessionPath(opened.Session)+"/messages", fmt.Sprintf(`"sessionId":%q`, opened.Session)
+		w.Send("POST", at, w.Tokens[seller], `{"performative":"ACCEPT","body":{"referenceId":"invitation"}}`).Is(http.StatusOK, nil)
+		w.Send("POST", at, w.Tokens[cron], fmt.Sprintf(`{"performative":"DELEGATE","body":{"targetAgent":%q,"scope":"is it cheap?","authority":%q}}`, other, authority)).
+			Is(http.StatusOK, &asked)
+		offered := w.waits(w.Tokens[other], in)
+		if s := offered.Snapshot; s == nil || s.Purpose != "" || len(s.Open) != 1 || !s.Waiting.Yours || len(s.Moves) != 3 {
+			t.Fatalf("of the %s delegation that is offered it is told %+v", authority, offered.Snapshot)
+		}
+		turn := w.PickUp(w.Tokens[other])
+		w.Respond(turn.Claim.ID, w.Tokens[other], fmt.Sprintf(`{"performative":"ACCEPT","body":{"referenceId":%q}}`, turn.Reference)).Is(http.StatusOK, nil)
+		if authority == "full" {
+			w.nothing(w.Tokens[other])
+			continue
+		}
+		owed := w.PickUp(w.Tokens[other])
+		if owed.Reference != string(asked.Message) || owed.CounterpartyAct != "DELEGATE" || owed.Claim.ID == turn.Claim.ID {
+			t.Errorf("the owed result is the turn %+v", owed)
+		}
+		if s := w.waits(w.Tokens[cron], in).Snapshot; s.Waiting == nil || s.Waiting.Yours || !slices.Contains(s.Waiting.For, other) {
+			t.Errorf("the session waits for %+v", s.Waiting)
+		}
+		does := slices.ContainsFunc(w.waits(w.Tokens[other], in).Snapshot.Moves, func(m api.Move) bool {
+			return m.Performative == "INFORM" && m.Reference == string(asked.Message)
+		})
+		if !does {
+			t.Error("the result that it owes is none of its moves")
+		}
+		w.Respond(owed.Claim.ID, w.Tokens[other], `{"performative":"INFORM","body":{"type":"result","data":{"result":"it is"}}}`).Is(http.StatusOK, nil)
+		w.nothing(w.Tokens[other])
+	}
+}
