@@ -108,7 +108,7 @@ func (v *verify) broker(cmd *cobra.Command, args []string) error {
 				}
 			}()
 			if allFiles([]string{arg}) {
-				one := &verify{brokerKey: v.brokerKey, expect: v.expect, inLog: v.inLog, leaves: v.leaves}
+				one := &verify{brokerKey: v.brokerKey, expect: v.expect, parts: v.parts, inLog: v.inLog, leaves: v.leaves}
 				err := one.files([]string{arg})
 				found[i] = one.verdicts
 				return err
