@@ -15,6 +15,7 @@ type Say struct {
 	Constraints  jsontext.Value          `json:"constraints,omitzero"`
 	Message      performatives.MessageID `json:"messageId,omitzero"` // "" makes one
 	Context      []jsontext.Value        `json:"context,omitzero"`
+	Open         bool                    `json:"open,omitzero"`   // the other sides read what is usually sealed, too
 	IfHead       performatives.Hash      `json:"ifHead,omitzero"` // of the newest entry that the agent knows; refused if it is another
 	Key          string                  `json:"key,omitzero"`    // by which it is retried; "" if it is not
 }

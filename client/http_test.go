@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/parley-asp/parley/api"
@@ -80,5 +81,65 @@ func TestHTTP(t *testing.T) {
 	}
 	if _, err := client.Connect(w.Ctx, "", hosted, client.HTTP("nonsense", "x")); err == nil {
 		t.Error("no URL is taken for one")
+	}
+}
+
+// Over HTTP, too, what a side seals opens for it: what a hosted agent asks, and what comes to it.
+func TestHTTPSealed(t *testing.T) {
+	t.Parallel()
+	const boss = performatives.Agent("human://acme.com/boss")
+	w := testkit.NewHosted(t, testkit.Options{})
+	w.Principal(boss)
+	enter := func(a performatives.Agent) *client.Client {
+		c, err := client.Connect(w.Ctx, "", a, client.HTTP("http://"+w.HTTPAddr, w.Tokens[a]))
+		testkit.Must(t, err)
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	ours, theirs := enter(testkit.Cron), enter(testkit.Seller)
+	buyer, err := ours.Invite(w.Ctx, client.Invitation{With: []performatives.Agent{testkit.Seller}, Purpose: "cups"})
+	testkit.Must(t, err)
+	invitation, err := theirs.Await(w.Ctx, performatives.Propose)
+	testkit.Must(t, err)
+	_, err = invitation.Session().Accept(w.Ctx, invitation.Ref())
+	testkit.Must(t, err)
+	asked, err := buyer.Escalate(w.Ctx, client.Escalation{Reason: client.PolicyAmbiguous, Context: "our limit"})
+	testkit.Must(t, err)
+	_, err = w.Client(boss).Session(buyer.ID()).Rule(w.Ctx, asked.ID, client.Ruling{Decision: performatives.Denied})
+	testkit.Must(t, err)
+	asked, err = buyer.Escalate(w.Ctx, client.Escalation{Reason: client.PolicyAmbiguous, Context: "for all", Open: true})
+	testkit.Must(t, err)
+	most := 7.0
+	_, err = w.Client(boss).Session(buyer.ID()).Rule(w.Ctx, asked.ID, client.Ruling{
+		Decision: performatives.Modified, Authority: &performatives.RulingsAuthority{MaxAmount: &most, Currency: "USD"},
+	})
+	testkit.Must(t, err)
+	var last performatives.RulingData
+	ruling := func(s *client.Session) performatives.RulingData {
+		m, err := s.Await(w.Ctx, performatives.Inform)
+		testkit.Must(t, err)
+		said, _ := m.Body().(*performatives.InformBody).Ruling() //nolint:errcheck,forcetypeassert // it is an INFORM
+		last = said
+		return said
+	}
+	ruling(buyer)
+	if got := ruling(buyer); got.Authority == nil || *got.Authority.MaxAmount != most {
+		t.Errorf("its own agent reads %+v", got)
+	}
+	for _, open := range []bool{false, true} {
+		escalated, err := invitation.Session().Await(w.Ctx, performatives.Escalate)
+		testkit.Must(t, err)
+		if body := escalated.Body().(*performatives.EscalateBody); (body.Context != nil) != open || body.Sealed.Has(performatives.SealContext) == open { //nolint:errcheck,forcetypeassert // it is an ESCALATE
+			t.Errorf("opened %t: the other side reads %+v", open, body)
+		}
+		ruling(invitation.Session())
+	}
+	if got := last; got.Authority != nil || !got.Sealed.Has(performatives.SealAuthority) {
+		t.Errorf("the other side reads %+v", got)
+	}
+	entries, err := buyer.Transcript(w.Ctx)
+	testkit.Must(t, err)
+	if got := string(entries[2].Message.OpenBody()); !strings.Contains(got, "our limit") {
+		t.Errorf("its own transcript has %s", got)
 	}
 }

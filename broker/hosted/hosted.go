@@ -271,7 +271,7 @@ func (h *Agents) Submit(ctx context.Context, as performatives.Agent, signer perf
 	if err != nil {
 		return accepted, err
 	}
-	body, parts, err := h.sealed(as, made, performatives.Parse(said.Performative), body)
+	body, parts, err := h.sealed(as, made, said, body)
 	if err != nil {
 		return accepted, err
 	}

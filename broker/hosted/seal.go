@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -15,8 +16,8 @@ import (
 // what opens it. The salts derive from the installation's secret and the act: who says the same again
 // makes the same envelope, and nobody without the secret can try out values. A body that cannot be read
 // stays as it is, for the broker to refuse.
-func (h *Agents) sealed(as performatives.Agent, made Act, act performatives.Performative, body jsontext.Value) (jsontext.Value, performatives.SealedParts, error) {
-	if h.o.Open {
+func (h *Agents) sealed(as performatives.Agent, made Act, said api.Say, body jsontext.Value) (jsontext.Value, performatives.SealedParts, error) {
+	if h.o.Open || said.Open {
 		return body, nil, nil
 	}
 	of := strings.Join([]string{"parley salts v1", string(as), string(made.Session), string(made.Message)}, "\n")
@@ -24,7 +25,7 @@ func (h *Agents) sealed(as performatives.Agent, made Act, act performatives.Perf
 	if err != nil {
 		return nil, nil, err
 	}
-	stands, parts, err := performatives.Seal(act, body, bytes.NewReader(salts), usuallySealed...)
+	stands, parts, err := performatives.Seal(performatives.Parse(said.Performative), body, bytes.NewReader(salts), usuallySealed...)
 	if err != nil {
 		return body, nil, nil //nolint:nilerr // the broker says what is wrong with it
 	}

@@ -41,7 +41,7 @@ func (c *call) act() {
 		return
 	}
 	var s api.Say
-	if err := strictly(data, &s, "performative", "body?", "recipient?", "constraints?", "messageId?"); err != nil {
+	if err := strictly(data, &s, "performative", "body?", "recipient?", "constraints?", "messageId?", "open?"); err != nil {
 		c.refuse(err)
 		return
 	}

@@ -60,7 +60,7 @@ func (s *socket) take(ctx context.Context, in incoming) (pong bool, err error) {
 		return false, errTooLarge
 	}
 	var frame sending
-	if err := strictly(in.data, &frame, "type", "envelope?", "performative?", "body?", "recipient?", "constraints?", "messageId?"); err != nil {
+	if err := strictly(in.data, &frame, "type", "envelope?", "performative?", "body?", "recipient?", "constraints?", "messageId?", "open?"); err != nil {
 		return false, s.fail(err, "")
 	}
 	switch {

@@ -103,7 +103,7 @@ func components() object {
 			"type": "object", "required": []string{"performative", "body"}, "additionalProperties": false,
 			"properties": object{
 				"performative": object{"enum": performatives.All()}, "body": object{"type": "object"},
-				"recipient": object{"type": []string{"string", "object"}}, "constraints": object{"type": "object"}, "messageId": object{"type": "string", "format": "uuid", "pattern": "^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"},
+				"recipient": object{"type": []string{"string", "object"}}, "constraints": object{"type": "object"}, "open": object{"type": "boolean", "description": "the other sides read what is usually sealed, too"}, "messageId": object{"type": "string", "format": "uuid", "pattern": "^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"},
 			},
 		},
 		"opening": object{

@@ -50,7 +50,18 @@ func said(envelope []byte) (contentType string, body []byte, err error) {
 			Previous  performatives.Hash `json:"previousHash"`
 		} `json:"integrity"`
 	}
-	if err := json.Unmarshal(envelope, &e); err != nil {
+	var submission struct {
+		Envelope jsontext.Value            `json:"envelope"`
+		Sealed   performatives.SealedParts `json:"sealed"`
+	}
+	if err := json.Unmarshal(envelope, &submission); err != nil {
+		return "", nil, err
+	}
+	inside := envelope
+	if submission.Sealed != nil {
+		inside = submission.Envelope
+	}
+	if err := json.Unmarshal(inside, &e); err != nil {
 		return "", nil, err
 	}
 	switch {
@@ -59,12 +70,17 @@ func said(envelope []byte) (contentType string, body []byte, err error) {
 	case e.Integrity.Previous != "":
 		return "", nil, errors.New("client: the broker links what a hosted agent says")
 	}
+	act := performatives.Parse(e.Performative) // the broker seals what it signs, unless it is told not to
 	body, err = json.Marshal(struct {
 		Message      performatives.MessageID `json:"messageId"`
 		Performative string                  `json:"performative"`
 		Recipient    jsontext.Value          `json:"recipient,omitzero"`
 		Constraints  jsontext.Value          `json:"constraints,omitzero"`
 		Body         jsontext.Value          `json:"body"`
-	}{e.Message, e.Performative, e.Recipient, e.Constraints, e.Content.Body})
+		Open         bool                    `json:"open,omitzero"`
+	}{e.Message, e.Performative, e.Recipient, e.Constraints, performatives.Opened(act, e.Content.Body, submission.Sealed), submission.Sealed == nil && sealable[act]})
 	return "application/json", body, err
 }
+
+// sealable are the acts with members that may be sealed.
+var sealable = map[performatives.Performative]bool{performatives.Escalate: true, performatives.Inform: true}
