@@ -3,10 +3,12 @@ package server_test
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
@@ -195,4 +197,68 @@ func TestSealedSubmissions(t *testing.T) {
 		testkit.Refused(t, boss.Submit(w.id, bad), session.SchemaInvalid)
 	}
 	testkit.Accepted(t, boss.Submit(w.id, submission(ruling(`{"maxAmount":5,"currency":"USD"}`), "")))
+}
+
+// Parts are bounded, and the bound says what it is.
+func TestSealedTooLarge(t *testing.T) {
+	t.Parallel()
+	w := newBargain(t)
+	rule := func(bytes int) error {
+		_, err := w.Client(w.boss).Session(w.id).Rule(w.Ctx, w.item, client.Ruling{Decision: performatives.Denied})
+		testkit.Must(t, err)
+		asked, err := w.Client(w.buyer).Session(w.id).Escalate(w.Ctx, client.Escalation{Reason: client.AuthorityLimit, Context: strings.Repeat("x", bytes)})
+		w.item = asked.ID
+		return err
+	}
+	testkit.Must(t, rule(40<<10))
+	if err := rule(49 << 10); !errors.Is(err, &session.Refusal{Code: session.TooLarge}) {
+		t.Errorf("parts of 49 KiB are answered %v", err)
+	}
+}
+
+// An approval's transcript opens for its own side.
+func TestSealedTranscript(t *testing.T) {
+	t.Parallel()
+	w := newBargain(t)
+	for a, opened := range map[performatives.Agent]bool{w.boss: true, w.buyer: true, w.other: false} {
+		for _, part := range []string{"", api.PartTranscript} {
+			item, err := client.Do(w.Ctx, w.Client(a), api.EscalationGet, api.GetEscalation{Escalation: w.item, Part: part})
+			testkit.Must(t, err)
+			if got := item.Opens[performatives.MessageID(w.item)]; (string(got[performatives.SealContext].Value) == `{"limit":"`+sealedLimit+`"}`) != opened || len(item.Transcript) == 0 {
+				t.Errorf("part %q: %s opens %v", part, a, item.Opens)
+			}
+		}
+	}
+}
+
+// A socket takes what opens an envelope beside it.
+func TestSealedSocket(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t, testkit.Options{HTTP: "127.0.0.1:0"})
+	buyer, other := w.Principal("agent://acme.com/buyer"), w.Principal("agent://widgets.co/seller")
+	w.Principal("human://acme.com/boss")
+	id := w.Open(buyer, other)
+	raw, parts, err := performatives.Seal(performatives.Escalate, []byte(`{"reason":"authority-limit","urgency":"high","context":"`+sealedLimit+`"}`), rand.Reader, performatives.SealContext)
+	testkit.Must(t, err)
+	envelope, err := performatives.RawDraft{ID: testkit.NewID(), Session: id, Timestamp: time.Now(), Sender: buyer.Agent, Performative: "ESCALATE", Body: raw}.Envelope(buyer.Signer)
+	testkit.Must(t, err)
+	submission, err := performatives.Submission(envelope, parts)
+	testkit.Must(t, err)
+	socket, _, err := websocket.Dial(w.Ctx, "ws://"+w.HTTPAddr+testkit.SessionPath(id)+"/ws", nil) //nolint:bodyclose // the connection is the body
+	testkit.Must(t, err)
+	defer socket.CloseNow()
+	testkit.Must(t, socket.Write(w.Ctx, websocket.MessageText, []byte(`{"type":"auth","token":"`+w.Token(api.AddToken{Agent: buyer.Agent})+`"}`)))
+	for _, c := range [][2]string{{string(envelope), string(session.SchemaInvalid)}, {string(submission), `"ack"`}} {
+		sent, want := c[0], c[1]
+		testkit.Must(t, socket.Write(w.Ctx, websocket.MessageText, []byte(`{"type":"send","envelope":`+sent+`}`)))
+		answer := ""
+		for !strings.Contains(answer, `"type":"ack"`) && !strings.Contains(answer, `"type":"error"`) {
+			_, data, err := socket.Read(w.Ctx)
+			testkit.Must(t, err)
+			answer = string(data)
+		}
+		if !strings.Contains(answer, want) {
+			t.Errorf("%s is answered %s", sent, answer)
+		}
+	}
 }
