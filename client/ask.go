@@ -20,15 +20,10 @@ import (
 //	if errors.Is(err, client.Refused(session.OwnProposal)) { … }
 func Refused(code session.Code) error { return &session.Refusal{Code: code} }
 
-// ask sends a request until it is answered or the context ends, the same bytes
-// each time. The error is a refusal, or says why there was no answer.
-func (l *link) ask(ctx context.Context, subject string, data []byte) ([]byte, error) {
-	reply, _, err := l.insist(ctx, subject, data)
-	return reply, err
-}
-
-// insist is ask, and tells of a failure whether an attempt may have been accepted: its answer did
-// not come, or said that the broker does not know.
+// insist sends a request until it is answered or the context ends, the same bytes
+// each time. The error is a refusal, or says why there was no answer; maybe says whether
+// an attempt may have been accepted: its answer did not come, or said that the broker
+// does not know.
 func (l *link) insist(ctx context.Context, subject string, data []byte) (reply []byte, maybe bool, err error) {
 	for attempt := 0; ; attempt++ {
 		// A server that came back just now may have nobody yet to answer, and not

@@ -2,9 +2,11 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/session/agreement"
 	"github.com/parley-asp/parley/session/transcript"
 )
@@ -51,13 +54,24 @@ func (c *Calls) Call(ctx context.Context, verb string, request []byte) ([]byte, 
 	case v.Once:
 		return c.link.once(ctx, c.subject(verb), request, c.link.timeout)
 	}
-	return c.link.ask(ctx, c.subject(verb), request)
+	return c.repeated(ctx, verb, request)
+}
+
+// repeated sends a request until it is answered or the context ends. What is gone after an attempt
+// to remove it whose answer was lost, that attempt has removed.
+func (c *Calls) repeated(ctx context.Context, verb string, request []byte) ([]byte, error) {
+	reply, maybe, err := c.link.insist(ctx, c.subject(verb), request)
+	gone := errors.Is(err, Refused(session.UnknownAgent)) || errors.Is(err, Refused(session.SchemaUnsupported))
+	if maybe && gone && strings.HasSuffix(verb, ".rm") {
+		return []byte("{}"), nil
+	}
+	return reply, err
 }
 
 // call calls a verb, and repeats the request until it is answered or the
 // context ends.
 func call[Q, A any](ctx context.Context, c *Calls, verb api.VerbOf[Q, A], request Q) (A, error) {
-	return exchange(verb, request, func(data []byte) ([]byte, error) { return c.link.ask(ctx, c.subject(verb.Name), data) })
+	return exchange(verb, request, func(data []byte) ([]byte, error) { return c.repeated(ctx, verb.Name, data) })
 }
 
 // once calls a verb a single time.

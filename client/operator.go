@@ -63,7 +63,8 @@ func (o *Operator) RotateKey(ctx context.Context, a performatives.Agent, key per
 }
 
 // RemoveAgent takes a principal out of the registry; it can log in no more.
-// Transcripts keep what they pinned of it. It returns the card that was there.
+// Transcripts keep what they pinned of it. It returns the card that was there, unless that answer
+// was lost and only a later one came, that it is gone.
 func (o *Operator) RemoveAgent(ctx context.Context, a performatives.Agent) (api.Card, error) {
 	return call(ctx, &o.Calls, api.AgentRemove, api.AgentRef{Agent: a})
 }

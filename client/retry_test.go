@@ -79,6 +79,34 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 	}
 }
 
+// A removal whose answer was lost is asked for again, and what is gone by then was removed by it. What
+// was never there is refused.
+func TestRemovedByALostAttempt(t *testing.T) {
+	gone := session.Refuse(session.UnknownAgent, "it is not registered")
+	for name, tt := range map[string]struct {
+		answers []any
+		refused bool
+	}{
+		"the answer was lost":    {[]any{nil, gone, nil, gone}, false},
+		"the broker was busy":    {[]any{session.Busy(), gone, session.Busy(), gone}, false},
+		"it was never there":     {[]any{gone, gone}, true},
+		"it was asked too often": {[]any{api.RateLimited("rate", time.Millisecond, "wait"), gone, api.RateLimited("rate", time.Millisecond, "wait"), gone}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url, _ := scripted(t, tt.answers...)
+			o := must(client.ConnectOperator(t.Context(), url, client.Unsigned(), client.Timeout(200*time.Millisecond)))(t)
+			defer o.Close()
+			_, agent := o.RemoveAgent(t.Context(), gamma)
+			_, token := client.Do(t.Context(), o, api.TokenRemove, api.TokenRef{ID: "x"})
+			for _, err := range []error{agent, token} {
+				if refused := errors.Is(err, client.Refused(session.UnknownAgent)); refused != tt.refused || !refused && err != nil {
+					t.Errorf("it ends with %v", err)
+				}
+			}
+		})
+	}
+}
+
 // scripted is a NATS server whose every request gets the next of these answers,
 // nil for none, and then no more.
 func scripted(t *testing.T, answers ...any) (url string, requests func() [][]byte) {
