@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/base64"
@@ -155,6 +156,53 @@ func TestIssuerKeysFetched(t *testing.T) {
 	clock.Advance(5 * time.Second)
 	answers("other", http.StatusOK)
 	fetches(4)
+}
+
+// While the issuer's keys cannot be reached, whatever the network's reason, nobody can say whether a token is
+// good: the answer is 503, and a client does not throw its token away as at a 401.
+func TestIssuerKeysUnreachable(t *testing.T) {
+	t.Parallel()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	testkit.Must(t, err)
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	for name, keys := range map[string]string{
+		"refused": closed.URL + "/keys", "cut off": "", "no such host": "http://keys.invalid/", "the issuer itself is refused": "none",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var issuer *httptest.Server
+			issuer = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/cut" {
+					panic(http.ErrAbortHandler)
+				}
+				w.Header().Set("Content-Type", "application/json")
+				json.NewEncoder(w).Encode(map[string]any{"issuer": issuer.URL, "jwks_uri": cmp.Or(keys, issuer.URL+"/cut")}) //nolint:errcheck // the test would fail
+			}))
+			t.Cleanup(issuer.Close)
+			of := issuer.URL
+			if keys == "none" {
+				of = closed.URL
+			}
+			const audience = "https://parley.acme.com/mcp"
+			w := testkit.NewHosted(t, testkit.Options{OIDC: server.OIDC{Issuer: of, Audience: audience}})
+			signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: key}, (&jose.SignerOptions{}).WithHeader("kid", "k"))
+			testkit.Must(t, err)
+			made, err := jwt.Signed(signer).Claims(map[string]any{"iss": of, "aud": audience, "sub": testkit.Cron, "exp": time.Now().Add(time.Hour).Unix()}).Serialize()
+			testkit.Must(t, err)
+			for range 2 { // the second attempt is not fetched for
+				r, err := http.NewRequestWithContext(w.Ctx, http.MethodPost, "http://"+w.HTTPAddr+"/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+				testkit.Must(t, err)
+				r.Header = http.Header{"Authorization": {"Bearer " + made}, "Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+				reply, err := http.DefaultClient.Do(r)
+				testkit.Must(t, err)
+				reply.Body.Close()
+				if reply.StatusCode != http.StatusServiceUnavailable || reply.Header.Get("WWW-Authenticate") != "" {
+					t.Errorf("answered %d %s", reply.StatusCode, reply.Header.Get("WWW-Authenticate"))
+				}
+			}
+		})
+	}
 }
 
 // unsigned is a token with the algorithm "none".
