@@ -153,6 +153,9 @@ func TestAgreementList(t *testing.T) {
 		testkit.Must(t, json.Unmarshal(w.Principal(beta).Call(api.AgreementList.Name, fmt.Sprintf(`{"limit":3,"cursor":%q}`, cursor)).Data, &page))
 		for _, row := range page.Agreements {
 			found = append(found, row.Agreement)
+			if price := map[bool]float64{true: 6, false: 5}[row.Session == both]; row.Subject != "x" || row.Amount == nil || row.Amount.Value != price || row.Amount.Path != "terms.price" {
+				t.Errorf("the row of %s is about %q, %+v", row.Agreement, row.Subject, row.Amount)
+			}
 		}
 		if cursor = page.Next; cursor == "" {
 			break
