@@ -25,6 +25,11 @@ func Refused(code session.Code) error { return &session.Refusal{Code: code} }
 // an attempt may have been accepted: its answer did not come, or said that the broker
 // does not know.
 func (l *link) insist(ctx context.Context, subject string, data []byte) (reply []byte, maybe bool, err error) {
+	if l.limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, l.limit)
+		defer cancel()
+	}
 	for attempt := 0; ; attempt++ {
 		// A server that came back just now may have nobody yet to answer, and not
 		// say so: the first time is the shortest.

@@ -80,6 +80,7 @@ type link struct {
 	http    *web.Conn // instead of nc
 	signer  performatives.Signer
 	timeout time.Duration
+	limit   time.Duration // 0 is none
 	log     *slog.Logger
 	waiting waiting
 	broker  atomic.Pointer[performatives.Key] // nil until it has said who it is
@@ -93,7 +94,7 @@ const (
 
 // dial opens the connection of a login of this name.
 func dial(ctx context.Context, c *config, name, title string) (*link, error) {
-	l := &link{nc: c.conn, own: c.conn == nil, http: c.http, signer: c.signer, timeout: c.timeout, log: c.log}
+	l := &link{nc: c.conn, own: c.conn == nil, http: c.http, signer: c.signer, timeout: c.timeout, limit: c.limit, log: c.log}
 	if !l.own || l.http != nil {
 		return l, nil
 	}

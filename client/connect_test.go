@@ -185,3 +185,18 @@ func TestOwnConnection(t *testing.T) {
 		t.Error("the caller's connection is closed")
 	}
 }
+
+// A request that nobody answers ends at its limit, without a deadline of the caller's.
+func TestLimit(t *testing.T) {
+	t.Parallel()
+	s := testkit.StartServer(t) // and no broker
+	o, err := client.ConnectOperator(t.Context(), s.URL, client.Unsigned(), client.Limit(50*time.Millisecond))
+	testkit.Must(t, err)
+	t.Cleanup(func() { o.Close() })
+	if _, err := o.Broker(t.Context()); !errors.Is(err, context.DeadlineExceeded) || t.Context().Err() != nil {
+		t.Errorf("it ends with %v", err)
+	}
+	if _, err := client.ConnectOperator(t.Context(), s.URL, client.Unsigned(), client.Limit(0)); err == nil {
+		t.Error("no limit at all is taken")
+	}
+}

@@ -35,6 +35,7 @@ type config struct {
 	signer   performatives.Signer
 	unsigned bool
 	timeout  time.Duration
+	limit    time.Duration
 	log      *slog.Logger
 }
 
@@ -170,6 +171,17 @@ func Timeout(d time.Duration) Option {
 			return errors.New("the timeout of a request is more than 0")
 		}
 		c.timeout = d
+		return nil
+	}
+}
+
+// Limit is how long a request is sent again until it is answered; by default until its context ends.
+func Limit(d time.Duration) Option {
+	return func(c *config) error {
+		if d <= 0 {
+			return errors.New("the limit of a request is more than 0")
+		}
+		c.limit = d
 		return nil
 	}
 }

@@ -112,9 +112,9 @@ func pause(ctx context.Context, ticker *time.Ticker) error {
 
 // connect logs in as the flags say. It fails at once if no broker serves, unless
 // --wait is set.
-func connect(ctx context.Context, cmd *cobra.Command) (connection, error) {
+func connect(ctx context.Context, cmd *cobra.Command, more ...client.Option) (connection, error) {
 	for {
-		c, err := dial(ctx, cmd)
+		c, err := dial(ctx, cmd, more...)
 		if err == nil && asked(cmd, "wait") {
 			if _, err = c.Broker(ctx); err != nil {
 				c.Close() //nolint:errcheck // nothing was asked
@@ -134,7 +134,7 @@ func connect(ctx context.Context, cmd *cobra.Command) (connection, error) {
 }
 
 // dial connects once. The operator's key may appear only when the broker has started.
-func dial(ctx context.Context, cmd *cobra.Command) (connection, error) {
+func dial(ctx context.Context, cmd *cobra.Command, more ...client.Option) (connection, error) {
 	options, err := credentials(cmd)
 	if err != nil {
 		return connection{}, err
@@ -144,6 +144,7 @@ func dial(ctx context.Context, cmd *cobra.Command) (connection, error) {
 		return connection{}, usage(errors.New("--tls-cert needs --tls-key, and the other way round"))
 	}
 	options = append(options, client.NATS(nats.RetryOnFailedConnect(false)), client.NATS(files.Client("tls://")...))
+	options = append(options, more...)
 	as := performatives.Agent(text(cmd, "as"))
 	if as == "" {
 		operator, err := client.ConnectOperator(ctx, text(cmd, "url"), options...)

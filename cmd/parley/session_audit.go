@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/signal"
 	"slices"
-	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
@@ -24,11 +24,8 @@ import (
 const (
 	// auditWait is how long other brokers may take to suspect a broker and to apply
 	// its pending side effects.
-	auditWait   = 8 * time.Second
-	auditEvery  = 250 * time.Millisecond
-	maxVerifies = 8 // concurrent
-
-	progressEvery = 1000 // sessions
+	auditWait  = 8 * time.Second
+	auditEvery = 250 * time.Millisecond
 )
 
 func sessionAudit() *cobra.Command {
@@ -41,7 +38,8 @@ escalation inbox. Without an ID it audits every session in the store. It verifie
 each transcript first, because nothing can be derived from a faulty one.
 
 Only an operator can audit. A broker may still be applying side effects:
---applied-within is how long to wait for them.`,
+--applied-within is how long to wait for them. --timeout applies to each request,
+and --after goes on where an audit of all sessions was interrupted.`,
 		Example:           "  parley session audit\n  parley session audit " + exampleSession,
 		ValidArgsFunction: completeFirst(completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -53,97 +51,61 @@ Only an operator can audit. A broker may still be applying side effects:
 					return err
 				}
 			}
-			v.all = len(args) == 0
+			if v.all = len(args) == 0; !v.all && v.after != "" {
+				return usage(errors.New("--after goes with an audit of all sessions: name none"))
+			}
 			if err := v.broker(cmd, args); err != nil {
 				return err
 			}
 			return v.report(cmd)
 		},
 	}
-	v.waitFlag(cmd)
+	v.listFlags(cmd)
 	return cmd
 }
 
-// broker verifies sessions of a broker.
+// broker verifies sessions of a broker. --timeout limits each request.
 func (v *verify) broker(cmd *cobra.Command, args []string) error {
 	wait, err := cmd.Flags().GetDuration("timeout")
 	if err != nil {
 		return err
 	}
-	within := func(do func(context.Context) error) error {
-		ctx, cancel := context.WithTimeout(cmd.Context(), wait)
-		defer cancel()
-		return explain(cmd, do(ctx))
-	}
-	var c connection
-	if err := within(func(ctx context.Context) (err error) { c, err = connect(ctx, cmd); return err }); err != nil {
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	first, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	c, err := connect(first, cmd, client.Limit(wait))
+	if err != nil {
 		return err
 	}
 	defer c.Close() //nolint:errcheck // everything was answered
-	if err := within(func(ctx context.Context) error {
-		info, err := c.Broker(ctx)
-		if err == nil && v.brokerKey == "" {
-			v.brokerKey = string(info.Key)
-			v.expect.AllowUnsigned = v.expect.AllowUnsigned || info.Dev
-		}
-		return err
-	}); err != nil {
-		return err
+	info, err := c.Broker(ctx)
+	if err != nil {
+		return explain(cmd, err)
+	}
+	if v.brokerKey == "" {
+		v.brokerKey = string(info.Key)
+		v.expect.AllowUnsigned = v.expect.AllowUnsigned || info.Dev
 	}
 	if v.all {
-		if args, err = every(cmd, c, within); err != nil {
+		if args, err = every(ctx, cmd, c); err != nil {
 			return explain(cmd, err)
 		}
+		args = later(args, v.after)
 	}
-	found := make([][]verdict, len(args))
-	known := make([][]string, len(args)) // escalations
-	var work errgroup.Group
-	var done atomic.Int64
-	work.SetLimit(maxVerifies)
-	for i, arg := range args {
-		work.Go(func() error {
-			defer func() {
-				if n := done.Add(1); n%progressEvery == 0 {
-					note(cmd, fmt.Sprintf("%d of %d sessions are checked.", n, len(args)))
-				}
-			}()
-			if allFiles([]string{arg}) {
-				one := &verify{brokerKey: v.brokerKey, expect: v.expect, parts: v.parts, inLog: v.inLog, leaves: v.leaves}
-				err := one.files([]string{arg})
-				found[i] = one.verdicts
-				return err
-			}
-			err := within(func(ctx context.Context) error {
-				id, err := c.sessionID(ctx, arg)
-				if err != nil {
-					return err
-				}
-				one, items, err := v.live(ctx, c, id)
-				found[i], known[i] = []verdict{one}, items
-				return err
-			})
-			if err == nil || !v.all || cmd.Context().Err() != nil {
-				return err
-			}
-			found[i] = []verdict{{Source: arg, Session: arg, Faults: []transcript.Fault{}, Derived: []audit.Fault{}, Error: err.Error()}}
-			return nil
-		})
-	}
-	if err := work.Wait(); err != nil {
-		return err
-	}
-	for _, verdicts := range found {
-		v.verdicts = append(v.verdicts, verdicts...)
-	}
-	if v.all && c.operator != nil {
-		return v.strays(within, c, slices.Sorted(slices.Values(slices.Concat(known...))))
+	known, err := v.each(ctx, cmd, c, args)
+	switch {
+	case err != nil:
+		return explain(cmd, err)
+	case v.all && c.operator != nil && v.next == "":
+		return explain(cmd, v.strays(ctx, c, known))
 	}
 	return nil
 }
 
 // every returns the sessions of the store, for an operator, and of the list. One
 // unavailable session makes the list unavailable; an operator goes on without it.
-func every(cmd *cobra.Command, c connection, within func(func(context.Context) error) error) (ids []string, err error) {
+func every(ctx context.Context, cmd *cobra.Command, c connection) (ids []string, err error) {
 	known := map[string]bool{}
 	add := func(id performatives.SessionID) {
 		if !known[string(id)] {
@@ -153,11 +115,8 @@ func every(cmd *cobra.Command, c connection, within func(func(context.Context) e
 	}
 	if c.operator != nil {
 		for q := (api.ListAudit{}); ; {
-			var page api.AuditedSessions
-			if err := within(func(ctx context.Context) (err error) {
-				page, err = client.Do(ctx, c.operator, api.AuditSessions, q)
-				return err
-			}); err != nil {
+			page, err := client.Do(ctx, c.operator, api.AuditSessions, q)
+			if err != nil {
 				return nil, err
 			}
 			for _, id := range page.Sessions {
@@ -171,10 +130,7 @@ func every(cmd *cobra.Command, c connection, within func(func(context.Context) e
 	}
 	for q := (api.ListSessions{Limit: api.MaxPage}); err == nil; {
 		var page api.Sessions
-		if err = within(func(ctx context.Context) (err error) {
-			page, err = client.Do(ctx, c, api.SessionList, q)
-			return err
-		}); err != nil {
+		if page, err = client.Do(ctx, c, api.SessionList, q); err != nil {
 			break
 		}
 		for _, s := range page.Sessions {
@@ -257,24 +213,21 @@ func (v *verify) against(ctx context.Context, c connection, held api.Held) (foun
 }
 
 // strays finds escalations that are in no transcript.
-func (v *verify) strays(within func(func(context.Context) error) error, c connection, known []string) error {
+func (v *verify) strays(ctx context.Context, c connection, known []string) error {
 	broken := map[string]bool{} // transcripts whose escalations are unknown
 	for _, found := range v.verdicts {
 		broken[found.Source] = len(found.Faults) > 0 || found.Error != ""
 	}
 	for q := (api.ListEscalations{Status: "all"}); ; {
-		var page api.Escalations
-		if err := within(func(ctx context.Context) (err error) {
-			page, err = client.Do(ctx, c, api.EscalationList, q)
-			return err
-		}); err != nil {
+		page, err := client.Do(ctx, c, api.EscalationList, q)
+		if err != nil {
 			return err
 		}
 		for _, item := range page.Escalations {
-			if _, is := slices.BinarySearch(known, string(item.ID)); is || broken[string(item.Session)] {
+			if _, is := slices.BinarySearch(known, string(item.ID)); is || broken[string(item.Session)] || string(item.Session) <= v.after {
 				continue
 			}
-			if err := within(func(ctx context.Context) error { return v.stray(ctx, c, item) }); err != nil {
+			if err := v.stray(ctx, c, item); err != nil {
 				return err
 			}
 		}

@@ -38,6 +38,8 @@ type verify struct {
 	brokerKey string
 	expect    transcript.Expect
 	head      string
+	after     string        // the session after which --all goes on
+	next      string        // where it was interrupted; "" is nowhere
 	wait      time.Duration // for side effects that a broker has yet to apply
 	verdicts  []verdict
 	items     []audit.Fault // escalations without a transcript
@@ -66,9 +68,10 @@ A FILE from 'parley session export' is checked offline with --broker-key. Withou
 it the broker is asked for its key. An ID is fetched from the broker first.
 
 For an operator it also audits the broker's derived data, as 'parley session
-audit' does. --all verifies every transcript in the store, and says on standard error how far
-it is; --timeout applies to each page of the list and to each session, and a
-session that cannot be verified is reported with the reason.`,
+audit' does. --all verifies every transcript in the store in the order of their
+ids, and says on standard error how far it is; --timeout applies to each request,
+and a session that cannot be verified is reported with the reason. If it is
+interrupted, it reports what is done; --after goes on from there.`,
 		Example: `  parley session verify deal.jsonl --broker-key UAFC…
   parley session verify ` + exampleSession + `
   parley session verify deal.jsonl --log --log-url https://acme.com/log
@@ -76,6 +79,9 @@ session that cannot be verified is reported with the reason.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if v.all == (len(args) > 0) {
 				return usage(errors.New("name sessions or files, or set --all"))
+			}
+			if v.after != "" && !v.all {
+				return usage(errors.New("--after goes with --all"))
 			}
 			return nil
 		},
@@ -104,7 +110,7 @@ session that cannot be verified is reported with the reason.`,
 	cmd.Flags().BoolVar(&v.all, "all", false, "verify every session of the broker")
 	cmd.Flags().StringVar(&v.brokerKey, "broker-key", "", "the broker's public `KEY` (default: ask the broker)")
 	cmd.Flags().StringVar(&v.head, "head", "", "expected `HASH` of the last entry; detects entries missing at the end")
-	v.waitFlag(cmd)
+	v.listFlags(cmd)
 	cmd.Flags().BoolVar(&v.inLog, "log", false, "the session has ended, and the public log must have its last entry; detects entries missing at the end")
 	logFlags(cmd)
 	cmd.Flags().StringVar(&v.sealed, "sealed", "", "the `FILE` that 'session export --sealed' wrote beside the transcript: what is sealed is checked, too")
@@ -113,7 +119,8 @@ session that cannot be verified is reported with the reason.`,
 	return cmd
 }
 
-func (v *verify) waitFlag(cmd *cobra.Command) {
+func (v *verify) listFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&v.after, "after", "", "of all sessions check those after this `ID`, as an interrupted check printed it")
 	cmd.Flags().DurationVar(&v.wait, "applied-within", auditWait, "how long to wait for side effects that a broker has yet to apply")
 }
 
@@ -276,13 +283,19 @@ func (v *verify) report(cmd *cobra.Command) error {
 	err := show(cmd, struct {
 		Transcripts []verdict     `json:"transcripts"`
 		Derived     []audit.Fault `json:"derived,omitzero"` // without a transcript
-	}{v.verdicts, v.items}, func(render.Style) string { return out.String() })
+		Next        string        `json:"next,omitzero"`    // --after of the check that goes on; absent if this one is complete
+	}{v.verdicts, v.items, v.next}, func(render.Style) string { return out.String() })
 	switch {
 	case err != nil:
 	case bad > 0:
 		err = fmt.Errorf("%d of %d transcripts have faults", bad, len(v.verdicts))
+		if v.next != "" {
+			err = fmt.Errorf("%w; interrupted: --after %s goes on", err, v.next)
+		}
 	case len(v.items) > 0:
 		err = fmt.Errorf("%d escalations have no transcript", len(v.items))
+	case v.next != "":
+		err = fmt.Errorf("interrupted after %d transcripts, which are in order: --after %s goes on", len(v.verdicts), v.next)
 	}
 	return err
 }

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/parley-asp/parley/broker/limits"
+	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
+)
+
+// Issue 25: a long list is verified in pages, says how far it is, and goes on where it was interrupted.
+func TestVerifyLongList(t *testing.T) {
+	t.Parallel()
+	verifiesLongList(t, 3*progressEvery)
+}
+
+// an interruption cancels a context at the first progress that it is told of.
+type interruption struct {
+	said   bytes.Buffer
+	once   sync.Once
+	cancel context.CancelFunc
+}
+
+func (i *interruption) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(" sessions are checked.")) {
+		i.once.Do(i.cancel)
+	}
+	return i.said.Write(p)
+}
+
+func verifiesLongList(t *testing.T, sessions int) {
+	w := &stored{}
+	w.starts(t, testkit.Options{Limits: limits.Limits{Sessions: -1, Invitations: -1}})
+	inviter := w.Client(alpha)
+	w.Client(beta)
+	var work errgroup.Group
+	work.SetLimit(maxVerifies)
+	for range sessions {
+		work.Go(func() error {
+			_, err := inviter.Invite(w.Ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{beta}, Purpose: "storage"})
+			return err
+		})
+	}
+	testkit.Must(t, work.Wait())
+
+	var all []string
+	checks := func(ctx context.Context, args ...string) (next string, said *interruption, err error) {
+		ctx, cancel := context.WithCancel(ctx)
+		t.Cleanup(cancel)
+		said = &interruption{cancel: func() {}}
+		if len(args) == 0 {
+			said.cancel = cancel
+		}
+		var out bytes.Buffer
+		root := rootCommand()
+		root.SetOut(&out)
+		root.SetErr(said)
+		root.SetArgs(append([]string{"session", "audit", "--json", "--url", w.URL, "--data", w.Data, "--timeout", "10s"}, args...))
+		err = root.ExecuteContext(ctx)
+		var report struct {
+			Transcripts []verdict
+			Next        string
+		}
+		testkit.Must(t, json.Unmarshal(out.Bytes(), &report))
+		for _, v := range report.Transcripts {
+			if all = append(all, v.Session); !v.OK {
+				t.Errorf("%+v", v)
+			}
+		}
+		return report.Next, said, err
+	}
+	next, said, err := checks(w.Ctx)
+	if err == nil || next == "" || !strings.Contains(err.Error(), "--after "+next) || next != all[len(all)-1] || len(all) == sessions {
+		t.Fatalf("interrupted after %d, it says %v, and to go on after %q", len(all), err, next)
+	}
+	if !regexp.MustCompile(`^250 of \d+ sessions are checked\. --after [0-9a-f-]{36} goes on from here\.`).Match(said.said.Bytes()) {
+		t.Errorf("on the way it says %q", said.said.Bytes())
+	}
+	if next, said, err := checks(w.Ctx, "--after", next); err != nil || next != "" {
+		t.Errorf("going on: %v, %q\n%s", err, next, said.said.Bytes())
+	}
+	if len(all) != sessions || !slices.IsSorted(all) || len(slices.Compact(slices.Clone(all))) != sessions {
+		t.Errorf("%d sessions are verified, want each of %d once, in order", len(all), sessions)
+	}
+	if said, ok := w.parley("session", "audit", "--after", next, next, "--url", w.URL, "--data", w.Data); ok || !strings.Contains(said, "name none") {
+		t.Errorf("--after with an ID: %s", said)
+	}
+}
