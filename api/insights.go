@@ -24,7 +24,7 @@ type Insights struct {
 	Modes      []ModeEnds     `json:"modes"`
 	Types      []TypeEnds     `json:"types"`           // by the type of the first offer, the most frequent ones
 	Scenarios  []ScenarioEnds `json:"scenarios"`       // between two, by the kinds of the agents
-	Objections []Frequency    `json:"objections"`      // words of the reasons of COUNTER, REJECT and CLARIFY, once a session
+	Objections []Frequency    `json:"objections"`      // phrases and words of the reasons of COUNTER, REJECT and CLARIFY, once a session
 	Agents     []AgentEnds    `json:"agents,omitzero"` // those of With
 	Turns      []TurnCount    `json:"turns"`           // how many sessions took how many turns
 	Agreed     Times          `json:"timeToAgreement"` // from the first entry to the agreement

@@ -18,6 +18,7 @@ type insights struct {
 	Modes   []modeRow
 	Mode    string // the only one that counts; "" is any
 	Any     string // the link to all modes
+	Kinds   []kindTable
 	Charts  []chart
 	Facts   []fact
 	Since   time.Time
@@ -32,6 +33,34 @@ type period struct {
 
 // A fact is a figure that no chart shows.
 type fact struct{ Name, Value string }
+
+// A kindTable says how sessions of each kind ended.
+type kindTable struct {
+	ID, Title, Name string
+	Rows            []kindRow
+}
+
+type kindRow struct {
+	Name string
+	api.Ends
+}
+
+// kinds are those of which there is something to see: types of match, and who negotiated.
+func kinds(f *api.Insights) (all []kindTable) {
+	types, scenarios := kindTable{ID: "types", Title: "By type", Name: "Type"}, kindTable{ID: "scenarios", Title: "By who negotiated", Name: "Agents"}
+	for _, t := range f.Types {
+		types.Rows = append(types.Rows, kindRow{t.Type, t.Ends})
+	}
+	for _, s := range f.Scenarios {
+		scenarios.Rows = append(scenarios.Rows, kindRow{s.Scenario, s.Ends})
+	}
+	for _, table := range []kindTable{types, scenarios} {
+		if len(table.Rows) > 0 {
+			all = append(all, table)
+		}
+	}
+	return all
+}
 
 type modeRow struct {
 	api.ModeEnds
@@ -57,7 +86,7 @@ func (i *Inbox) insights(r *http.Request, who *person) (*insights, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &insights{Insights: found, Mode: oneLine(mode), Any: insightsLink(chosen.name, ""), Charts: charts(&found), Facts: facts(&found), Since: since, Until: until}
+	v := &insights{Insights: found, Mode: oneLine(mode), Any: insightsLink(chosen.name, ""), Kinds: kinds(&found), Charts: charts(&found), Facts: facts(&found), Since: since, Until: until}
 	for _, p := range periods {
 		v.Periods = append(v.Periods, period{p.label, insightsLink(p.name, mode), p.name == chosen.name})
 	}
@@ -147,6 +176,7 @@ func charts(f *api.Insights) []chart {
 		{"ends", "How sessions ended", "End", "Sessions", []api.Frequency{{Name: "agreed", Count: f.Ends.Agreed}, {Name: "rejected", Count: f.Ends.Rejected}, {Name: "stalled", Count: f.Ends.Stalled}, {Name: "failed", Count: f.Ends.Failed}}},
 		{"turns", "Turns taken", "Turns", "Sessions", turns},
 		{"terms", "Terms that were countered", "Term", "Sessions", f.Terms},
+		{"objections", "Themes of objections", "Theme", "Sessions", f.Objections},
 		{"rejects", "Why offers were rejected", "Code", "Sessions", f.Rejects},
 		{"asked", "What was asked about", "Field", "Sessions", f.Asked},
 		{"decisions", "Escalations of your organisation", "Decision", "Escalations", []api.Frequency{{Name: "approved", Count: e.Approved}, {Name: "denied", Count: e.Denied}, {Name: "modified", Count: e.Modified}, {Name: "guidance", Count: e.Guidance}, {Name: "undecided", Count: e.Expired}}},

@@ -21,9 +21,10 @@ func TestInsightsPage(t *testing.T) {
 	_, err = sells.Accept(w.Ctx, "inv")
 	testkit.Must(t, err)
 	fits := client.Assess(map[string]any{"reasoning": "it fits", "suggestedRoles": map[string]string{"ownUser": "peer", "otherUser": "peer"}})
+	objects := client.Assess(map[string]any{"reasoning": "delivery before Friday", "suggestedRoles": map[string]string{"ownUser": "peer", "otherUser": "peer"}})
 	_, err = s.Propose(w.Ctx, client.Proposal{ID: "p1", Type: "service-agreement", Subject: "cups", Terms: map[string]any{"price": 5}}, fits)
 	testkit.Must(t, err)
-	_, err = sells.Counter(w.Ctx, "p1", client.Proposal{ID: "p2", Terms: map[string]any{"price": 6, "<script>x</script>\u202e": 1}}, fits)
+	_, err = sells.Counter(w.Ctx, "p1", client.Proposal{ID: "p2", Terms: map[string]any{"price": 6, "<script>x</script>\u202e": 1}}, objects)
 	testkit.Must(t, err)
 	_, err = s.Accept(w.Ctx, "p2", fits)
 	testkit.Must(t, err)
@@ -33,6 +34,8 @@ func TestInsightsPage(t *testing.T) {
 		`aria-current="page">Insights</a>`, `<title id="ends-title">How sessions ended</title>`,
 		`<desc id="ends-desc">agreed 1, rejected 0, stalled 0, failed 0</desc>`, `<desc id="turns-desc">3 turns 1</desc>`,
 		`<th scope="row"><bdi dir="auto">price</bdi></th><td class="n">1</td>`, "&lt;script&gt;x&lt;/script&gt;\\u202e",
+		`<desc id="objections-desc">delivery 1, friday 1</desc>`, `<h2 id="types-heading">By type</h2>`, `<bdi dir="auto">service-agreement</bdi></th><td class="n">1</td><td class="n">0</td>`,
+		`<h2 id="scenarios-heading">By who negotiated</h2>`, `<bdi dir="auto">personal and personal</bdi></th><td class="n">1</td>`,
 		`<a href="insights?period=month"`, `<a href="insights?mode=bilateral%2F1">`,
 	} {
 		if !strings.Contains(page, want) {

@@ -174,7 +174,7 @@ func (s *Summary) Insights() api.Insights {
 	r.Since, r.Until = api.Timestamp(s.since), api.Timestamp(s.until)
 	r.Modes, r.Turns = []api.ModeEnds{}, distribution(s.turns)
 	r.Types, r.Scenarios = s.byKind()
-	r.Objections = frequent(s.objections)
+	r.Objections = frequent(recurring(s.objections))
 	for _, mode := range slices.Sorted(maps.Keys(s.modes)) {
 		r.Modes = append(r.Modes, api.ModeEnds{Mode: mode, Ends: *s.modes[mode]})
 	}

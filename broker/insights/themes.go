@@ -31,15 +31,44 @@ func scenarioOf(kinds []string) string {
 // minTheme is how many letters a word of a theme has at least.
 const minTheme = 4
 
-// themes are the words that an objection is about: those of its reasoning that say something.
-func themes(reasoning string) (words []string) {
-	for word := range strings.FieldsFuncSeq(strings.ToLower(reasoning), func(r rune) bool { return !unicode.IsLetter(r) && r != '-' }) {
-		word = strings.Trim(word, "-")
-		if len([]rune(word)) >= minTheme && !slices.Contains(stopWords, word) && len(words) < maxNames {
-			words = append(words, word)
+// themes are what an objection may be about: the words of its reasoning that say something, and the phrases
+// that two of them make side by side.
+func themes(reasoning string) (all []string) {
+	apart := func(r rune) bool { return !unicode.IsLetter(r) && r != '-' && !unicode.IsSpace(r) }
+	for clause := range strings.FieldsFuncSeq(strings.ToLower(reasoning), apart) {
+		before := ""
+		for word := range strings.FieldsSeq(clause) {
+			if word = strings.Trim(word, "-"); len([]rune(word)) < minTheme || slices.Contains(stopWords, word) {
+				before = ""
+				continue
+			}
+			if before != "" {
+				all = append(all, before+" "+word)
+			}
+			if all = append(all, word); len(all) > maxNames {
+				return all
+			}
+			before = word
 		}
 	}
-	return words
+	return all
+}
+
+// recurring leaves the phrases that more than one session has, and the words that none of these says as often.
+func recurring(themes map[string]int) map[string]int {
+	kept, said := map[string]int{}, map[string]int{}
+	for theme, n := range themes {
+		if first, second, phrase := strings.Cut(theme, " "); phrase && n > 1 {
+			kept[theme] = n
+			said[first], said[second] = max(said[first], n), max(said[second], n)
+		}
+	}
+	for theme, n := range themes {
+		if !strings.Contains(theme, " ") && n > said[theme] {
+			kept[theme] = n
+		}
+	}
+	return kept
 }
 
 // stopWords say nothing of what an objection is about.
