@@ -12,7 +12,7 @@ func (s *Server) openNotify(ctx context.Context, o Options) (err error) {
 	if o.Notify == nil {
 		return nil
 	}
-	s.notifier, err = notify.Start(ctx, notify.Options{Conn: s.Broker.Options.Conn, Config: o.Notify, Item: s.item, Sent: s.Broker.Parts.Approvals.Notified, Log: o.Log.Named("notify"), Now: s.Broker.Options.Now})
+	s.notifier, err = notify.Start(ctx, notify.Options{Conn: s.Broker.Options.Conn, Config: o.Notify, Item: s.item, Insights: s.Broker.Insights.Of, Sent: s.Broker.Parts.Approvals.Notified, Log: o.Log.Named("notify"), Now: s.Broker.Options.Now})
 	return err
 }
 

@@ -59,6 +59,19 @@ const (
 // Get answers insights.get with what is read within its time; the rest is read
 // meanwhile, for whoever asks again.
 func (x *Insights) Get(ctx context.Context, c api.Caller, q api.GetInsights) (api.Insights, error) {
+	org := func(o performatives.Organisation) bool { return c.Operator || o == c.Agent.Organisation() }
+	return x.get(ctx, c, q, x.counts(c), org)
+}
+
+// Of is Get for an organisation.
+func (x *Insights) Of(ctx context.Context, o performatives.Organisation, q api.GetInsights) (api.Insights, error) {
+	return x.get(ctx, api.Caller{Operator: true}, q,
+		func(a performatives.Agent) bool { return a.Organisation() == o }, func(other performatives.Organisation) bool { return o == other })
+}
+
+func (x *Insights) get(
+	ctx context.Context, c api.Caller, q api.GetInsights, counts func(performatives.Agent) bool, org func(performatives.Organisation) bool,
+) (api.Insights, error) {
 	until, err := timeOr(q.Until, "/until", x.o.Now())
 	if err != nil {
 		return api.Insights{}, err
@@ -70,9 +83,7 @@ func (x *Insights) Get(ctx context.Context, c api.Caller, q api.GetInsights) (ap
 	if len(q.With) > api.MaxNamed {
 		return api.Insights{}, session.Refuse(session.MalformedEnvelope, "/with: names at most %d agents", api.MaxNamed).With(map[string]string{"path": "/with"})
 	}
-	org := func(o performatives.Organisation) bool { return c.Operator || o == c.Agent.Organisation() }
 	sum, read := New(since, until, q.Mode, q.With, org), 0
-	counts := x.counts(c)
 	ids, err := x.countable(ctx, c, since, until, sum, counts)
 	if err != nil {
 		return api.Insights{}, err

@@ -200,7 +200,7 @@ func events(kinds *[]escalation.Kind, byDefault []escalation.Kind) error {
 		*kinds = byDefault
 	}
 	for _, k := range *kinds {
-		if !slices.Contains(webhookEvents, k) && k != escalation.Viewed {
+		if !slices.Contains(webhookEvents, k) && k != escalation.Viewed && k != Digest {
 			return fmt.Errorf("events: there is no %q", k)
 		}
 	}

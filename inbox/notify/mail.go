@@ -28,7 +28,7 @@ func (p *post) wants(k escalation.Kind) bool { return slices.Contains(p.mail.Eve
 // send sends one mail to each recipient. If a retry repeats a mail, it has the same
 // Message-ID, and mailboxes show it once.
 func (p *post) send(ctx context.Context, note Notification, _ time.Time) (who string, err error) {
-	if note.Enrolled == nil && note.Asked == nil && note.Item.Status != "open" && !slices.Contains([]escalation.Kind{escalation.Decided, escalation.Ended}, note.Event.Kind) {
+	if note.Enrolled == nil && note.Asked == nil && note.Week == nil && note.Item.Status != "open" && !slices.Contains([]escalation.Kind{escalation.Decided, escalation.Ended}, note.Event.Kind) {
 		return "", nil // the item has ended, so nobody needs to act
 	}
 	to := p.to(note)
@@ -115,6 +115,9 @@ func subject(note Notification) string {
 	if note.Asked != nil {
 		return fmt.Sprintf("[check] %s asks %s", note.Asked.From, note.Asked.Human)
 	}
+	if w := note.Week; w != nil {
+		return fmt.Sprintf("How the sessions of %s went, %s to %s", w.Organisation, w.Since.Format(time.DateOnly), w.Until.Format(time.DateOnly))
+	}
 	it := &note.Item
 	what := "needs a decision"
 	switch note.Event.Kind {
@@ -143,6 +146,9 @@ func text(note Notification) string {
 	}
 	if note.Asked != nil {
 		return askedText(note)
+	}
+	if note.Week != nil {
+		return digestText(note)
 	}
 	it := &note.Item
 	var b strings.Builder

@@ -45,9 +45,12 @@ type Options struct {
 	Config *Config
 	Item   func(ctx context.Context, id string) (api.EscalationItem, error)      // the current item, without its conversation
 	Sent   func(ctx context.Context, item *api.EscalationItem, who string) error // records who was notified; may be nil
-	Delays []time.Duration                                                       // between attempts; nil is from 1 s up to 1 h
-	Log    *zap.Logger                                                           // nil is silent
-	Now    func() time.Time                                                      // nil is time.Now
+	// Insights counts an organisation's sessions for its weekly digest; nil sends none.
+	Insights func(ctx context.Context, of performatives.Organisation, q api.GetInsights) (api.Insights, error)
+	Looks    time.Duration    // how often it looks whether a week is over; 0 is every ten minutes
+	Delays   []time.Duration  // between attempts; nil is from 1 s up to 1 h
+	Log      *zap.Logger      // nil is silent
+	Now      func() time.Time // nil is time.Now
 }
 
 // A Notifier runs until it is closed.
@@ -69,6 +72,7 @@ type Notification struct {
 
 	Enrolled *api.Enrolled // if set, there is no item
 	Asked    *api.Asked    // likewise
+	Week     *Week         // likewise
 }
 
 // A target receives notifications. send returns whom it notified, "" if there was
@@ -111,6 +115,7 @@ func Start(ctx context.Context, o Options) (*Notifier, error) {
 		n.Close()
 		return nil, fmt.Errorf("notify: %w", err)
 	}
+	n.work.Go(func() { n.digests(running, js) })
 	return n, nil
 }
 
@@ -212,6 +217,8 @@ func notificationOf(m jetstream.Msg, meta *jetstream.MsgMetadata) (Notification,
 		}
 		if err := json.Unmarshal(m.Data(), &of); err == nil && of.Kind == Asked {
 			return asked(m.Data())
+		} else if err == nil && of.Kind == Digest {
+			return weekOf(m.Data())
 		}
 		e := new(api.Enrolled)
 		err := json.Unmarshal(m.Data(), e)
@@ -232,9 +239,15 @@ const Enrolled escalation.Kind = "enrolled"
 
 func (n *Notifier) send(ctx context.Context, note Notification, to target) (err error) {
 	note.Link = n.Config.Links
-	if note.Asked != nil {
+	switch {
+	case note.Week != nil:
+		note.Link += "insights"
+		if err := n.count(ctx, note.Week); err != nil {
+			return err
+		}
+	case note.Asked != nil:
 		note.Link += "checks/" + string(note.Asked.Session)
-	} else if note.Enrolled == nil {
+	case note.Enrolled == nil:
 		id := note.ID[:36]
 		if note.Item, err = n.Item(ctx, id); err != nil {
 			return err

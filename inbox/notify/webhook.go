@@ -144,6 +144,9 @@ func payload(note Notification) any {
 	if note.Asked != nil {
 		return askedPayload(note)
 	}
+	if note.Week != nil {
+		return digestPayload(note)
+	}
 	if of := note.Enrolled; of != nil {
 		return EnrolledPayload{ID: note.ID, Type: "human." + string(e.Kind), At: e.At, Human: of.Human, Device: of.Device, Link: note.Link}
 	}
