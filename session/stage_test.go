@@ -69,7 +69,7 @@ type stage struct {
 	terms    map[string]session.TermsVerdict
 	entries  [][]byte
 	routes   [][]*performatives.Route // of each entry: those that it has sealed
-	views    []string // after each entry
+	views    []string                 // after each entry
 	messages int
 	route    func(time.Time) *performatives.Route // of the next ESCALATE; nil for none
 	policy   performatives.Policy

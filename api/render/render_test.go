@@ -259,7 +259,7 @@ func TestLists(t *testing.T) {
 	limit := 5000.0
 	var out strings.Builder
 	style := render.Style{Width: 140}
-	out.WriteString(render.Sessions([]api.SessionSummary{api.Summarise(&s.state, performatives.Member{Agent: alice}, s.now), api.Summarise(&s.state, beta, s.now)}, style))
+	out.WriteString(render.Sessions([]api.SessionSummary{api.Summarise(&s.state, performatives.Member{Agent: alice}, s.now), api.Summarise(&s.state, performatives.Member{Agent: beta}, s.now)}, style))
 	out.WriteString(render.Sessions(nil, style))
 	cards := []api.Card{
 		{Agent: alpha, Kind: "system", Name: "Alpha", Capabilities: []string{"storage", "logs"}, Registry: api.Registry{TrustScore: &trust}},
