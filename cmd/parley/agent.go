@@ -151,7 +151,7 @@ func (r *registration) fromFile(cmd *cobra.Command) error {
 		return err
 	}
 	var document yaml.Node
-	if err := readYAML(data, &document); err != nil {
+	if err := readYAML(data, &document); err != nil { // JSON is YAML
 		return fmt.Errorf("%s: %w", r.file, err)
 	}
 	if data, err = inOrder(&document); err != nil {

@@ -67,7 +67,7 @@ func TestVerifyBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := res.Content[0].(*mcp.TextContent).Text //nolint:errcheck,forcetypeassert // it panics
+		text := res.Content[0].(*mcp.TextContent).Text //nolint:forcetypeassert // it panics
 		switch {
 		case entries > 10_000:
 			if !res.IsError || !strings.Contains(text, "too_large") || !strings.Contains(text, "parley session verify") || read > 11_000 {
