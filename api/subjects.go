@@ -28,6 +28,7 @@ const (
 	ClaimsBucket       = "ASP_CLAIMS"
 	MACPBucket         = "ASP_MACP"
 	PrivateBucket      = "ASP_PRIVATE"
+	WakeupsBucket      = "ASP_WAKEUPS"
 	SeenBucket         = "ASP_SEEN"
 	A2ABucket          = "ASP_A2A"
 	LogStream          = "ASP_LOG"

@@ -70,6 +70,9 @@ var (
 	TurnWait = define[WaitTurn, WaitedTurn]("turn.wait", Principal, Read,
 		"wait for news that the caller was not given, in one session or in all; claims nothing", at("POST /turns/wait"), tool("wait_for_turn"), waits)
 
+	WakeupSet = define[SetWakeup, Wakeup]("wakeup.set", Principal, Write,
+		"have a URL called when something concerns the caller, in one session or in all; without a URL no more", at("PUT /sessions/{sessionId}/wakeup"))
+
 	InsightsGet = define[GetInsights, Insights]("insights.get", Principal, Read,
 		"how the sessions of the caller's organisation went that ended in a time", at("GET /insights"))
 

@@ -183,6 +183,7 @@ type Entry struct {
 	Timestamp time.Time // by the sender's clock
 	Recipient jsontext.Value
 	Context   []jsontext.Value
+	Hash      performatives.Hash
 	Receipt   performatives.Receipt
 	Bytes     jsontext.Value // as delivered
 }
@@ -222,6 +223,7 @@ func ReadEntry(data jsontext.Value, parts performatives.SealedParts) (Entry, err
 		} `json:"content"`
 		Integrity struct {
 			OnBehalfOf performatives.Agent   `json:"onBehalfOf"`
+			Hash       performatives.Hash    `json:"hash"`
 			Receipt    performatives.Receipt `json:"receipt"`
 		} `json:"integrity"`
 	}
@@ -234,7 +236,7 @@ func ReadEntry(data jsontext.Value, parts performatives.SealedParts) (Entry, err
 			Body: e.Content.Body, At: e.Integrity.Receipt.AcceptedAt,
 		},
 		ID: e.ID, Session: e.Session, Timestamp: e.Timestamp, Recipient: e.Recipient, Context: e.Content.Context,
-		Receipt: e.Integrity.Receipt, Bytes: data,
+		Hash: e.Integrity.Hash, Receipt: e.Integrity.Receipt, Bytes: data,
 	}
 	entry.open(parts)
 	return entry, nil

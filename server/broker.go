@@ -21,6 +21,7 @@ import (
 	"github.com/parley-asp/parley/broker/proposals"
 	"github.com/parley-asp/parley/broker/turns"
 	"github.com/parley-asp/parley/broker/verbs"
+	"github.com/parley-asp/parley/broker/wakeups"
 	"github.com/parley-asp/parley/discovery"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/gateway"
@@ -43,6 +44,8 @@ type BrokerOptions struct {
 	// Similar compares a task with cards by meaning, and Probe asks agents elsewhere; nil does not.
 	Similar func(ctx context.Context, task discovery.Task, cards [][]discovery.Skill) ([]discovery.Similarity, error)
 	Probe   func(ctx context.Context, caller performatives.Agent, url string, task discovery.Task) (discovery.Assessment, error)
+
+	PrivateWebhooks bool // URLs that principals have called may be at private addresses
 
 	OpenRulings  bool           // what hosted agents ESCALATE and people rule is not sealed by default
 	Standbys     bool           // hosted agents that name no standby have that of their organisation
@@ -115,6 +118,7 @@ type Broker struct {
 	Custody   *custody.Custody
 	Hosted    *hosted.Agents
 	Turns     *turns.Turns
+	Wakeups   *wakeups.Wakeups
 	Insights  *insights.Insights
 	Available *availability.Agents
 	Proposals *proposals.Calls

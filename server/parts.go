@@ -27,6 +27,8 @@ import (
 	"github.com/parley-asp/parley/broker/timers"
 	"github.com/parley-asp/parley/broker/turns"
 	"github.com/parley-asp/parley/broker/verbs"
+	"github.com/parley-asp/parley/broker/wakeups"
+	"github.com/parley-asp/parley/internal/publicnet"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
@@ -55,6 +57,7 @@ func (b *Broker) openParts(ctx context.Context) (err error) {
 		{"custody", b.openCustody},
 		{"keys of hosted agents", b.openHosted},
 		{"turns", b.openTurns},
+		{"wakeups", b.openWakeups},
 		{"session list", b.openList},
 		{"ledger", b.openLedger},
 		{"reads", b.openReads},
@@ -149,6 +152,19 @@ func (b *Broker) openTurns(ctx context.Context) error {
 	})
 	if err == nil {
 		b.Turns = opened
+		b.closes(opened.Close)
+	}
+	return err
+}
+
+func (b *Broker) openWakeups(ctx context.Context) error {
+	o, private := &b.Options, b.Options.PrivateWebhooks
+	opened, err := wakeups.Open(ctx, wakeups.Options{
+		Store: b.Parts.Store, Look: b.look, Client: publicnet.Client(wakeups.Attempt, private),
+		Check: func(url string) error { return publicnet.Check(url, private) }, Now: o.Now, Log: o.Log,
+	})
+	if err == nil {
+		b.Wakeups = opened
 		b.closes(opened.Close)
 	}
 	return err

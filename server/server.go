@@ -186,7 +186,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	if s.Broker, err = OpenBroker(ctx, BrokerOptions{
 		Options: broker.Options{Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Policy: o.Policy, Limits: o.Limits, Lag: o.Lag, Log: o.Log, Now: o.Now},
 		ID:      s.id, Conn: inside, Bulk: bulk, Feeds: feeds, Replicas: o.Replicas, Durable: s.durable(o), SyncedAfter: s.syncedAfter(o),
-		Escalations: o.Rules, Archive: o.Archive, ClaimTimeout: o.Claim, Standbys: o.Standby != nil, OpenRulings: o.OpenRulings, Similar: similar, Probe: probes(o.PrivateWebhooks || o.Dev), InboxAge: o.InboxAge,
+		Escalations: o.Rules, Archive: o.Archive, ClaimTimeout: o.Claim, Standbys: o.Standby != nil, OpenRulings: o.OpenRulings, PrivateWebhooks: o.PrivateWebhooks || o.Dev, Similar: similar, Probe: probes(o.PrivateWebhooks || o.Dev), InboxAge: o.InboxAge,
 		Disconnect: disconnect, Silent: suspected, Reconnect: func() { s.conns.reconnect(o.Log) },
 		Credentials: s.mode.credentials(s.keys), Reserved: reserved, SharedKeys: o.SharedKeys, Secret: secret, DIDDocument: didDocuments(o.DIDHosts),
 		LogOrigin: o.LogOrigin, LogResume: o.LogResume, Witnesses: o.Witnesses, Published: checkpointFile{filepath.Join(o.Data, CheckpointFile)},

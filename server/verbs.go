@@ -20,6 +20,7 @@ func (b *Broker) answers() []verbs.Answer {
 		verbs.HandleAct(api.TurnRespond, b.Turns.Respond),
 		verbs.Handle(api.TurnRelease, b.Turns.Release),
 		verbs.Handle(api.TurnWait, b.Turns.Wait),
+		verbs.Handle(api.WakeupSet, b.Wakeups.Set),
 		verbs.Handle(api.InsightsGet, b.Insights.Get),
 		verbs.Handle(api.CheckList, b.Parts.Reads.CheckList),
 		verbs.Handle(api.CheckGet, b.Parts.Reads.CheckGet),

@@ -137,14 +137,19 @@ type QueueConfig struct {
 	Stream, Name, Subject string
 	AckWait               time.Duration
 	MaxAckPending         int
+	New                   bool // it begins with what is stored after it was made
 }
 
 // Queue opens a queue, which is created if it is not there.
 func (s *Store) Queue(ctx context.Context, q QueueConfig) (*Queue, error) {
-	c, err := s.feeds.CreateOrUpdateConsumer(ctx, q.Stream, jetstream.ConsumerConfig{
+	config := jetstream.ConsumerConfig{
 		Durable: q.Name, FilterSubject: q.Subject, AckPolicy: jetstream.AckExplicitPolicy,
 		AckWait: q.AckWait, MaxAckPending: q.MaxAckPending,
-	})
+	}
+	if q.New {
+		config.DeliverPolicy = jetstream.DeliverNewPolicy
+	}
+	c, err := s.feeds.CreateOrUpdateConsumer(ctx, q.Stream, config)
 	return &Queue{c}, err
 }
 

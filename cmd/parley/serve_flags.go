@@ -33,7 +33,7 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 		flags.StringSliceVar(&s.HTTPOrigins, "http-origins", nil, "`ORIGIN` such as https://acme.com whose pages may call "+api.HTTPBase+"; can be repeated (default: none)")
 		flags.StringVar(&s.HTTPURL, "http-url", "", "`URL` at which others reach HTTP, such as https://parley.acme.com; A2A's agent cards and the AI catalog name it (default: that of each request; such cards are signed on loopback only)")
 		flags.StringSliceVar(&s.DIDHosts, "did-hosts", nil, "`HOST` whose DID documents 'parley agent add --did' may name; can be repeated (default: none)")
-		flags.BoolVar(&s.PrivateWebhooks, "private-webhooks", false, "allow private addresses for webhooks that A2A clients name, for A2A agents elsewhere, and for agents that are asked by URL")
+		flags.BoolVar(&s.PrivateWebhooks, "private-webhooks", false, "allow private addresses for webhooks that A2A clients and wakeups name, for A2A agents elsewhere, and for agents that are asked by URL")
 		flags.BoolVar(&s.BinduAuth, "bindu-auth", false, "ask for a token on "+bindugateway.Base+" (default: anybody may ask how well an agent fits)")
 		flags.StringVar(&s.OIDC.Issuer, "oidc-issuer", "", "`URL` of an OpenID Connect issuer whose tokens let principals in at "+mcpgateway.Path+", besides the broker's own")
 		flags.StringVar(&s.OIDC.Audience, "oidc-audience", "", "`URL` that its tokens are for: that of "+mcpgateway.Path+" as clients know it")

@@ -3,7 +3,6 @@ package notify
 import (
 	"bytes"
 	"crypto/x509"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -17,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/internal/webhook"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -171,8 +171,8 @@ func (w *Webhook) complete(dir string) error {
 	if err != nil {
 		return err
 	}
-	if w.secret, err = base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "whsec_")); err != nil || len(w.secret) < 24 || len(w.secret) > 64 {
-		return fmt.Errorf("secretFile: %s: want whsec_ and the base64 of 24 to 64 random bytes", w.SecretFile)
+	if w.secret, err = webhook.Secret(text); err != nil {
+		return fmt.Errorf("secretFile: %s: %w", w.SecretFile, err)
 	}
 	return events(&w.Events, webhookEvents)
 }

@@ -1,17 +1,12 @@
 package notify
 
 import (
-	"bytes"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
+	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"regexp"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -19,6 +14,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/internal/webhook"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -157,42 +153,18 @@ func payload(note Notification) any {
 	}
 }
 
-// send posts an event. Its signature is the HMAC-SHA256 of id, time and body with the
-// secret, so that the receiver can check the sender and the age.
+// send posts an event.
 func (w *Webhook) send(ctx context.Context, note Notification, now time.Time) (who string, err error) {
 	body, err := json.Marshal(payload(note))
 	if err != nil {
 		return "", err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(body))
+	host, err := webhook.Call{ID: note.ID, At: now, Body: body}.Post(ctx, webhooks, w.URL, w.secret)
+	if errors.Is(err, webhook.ErrGone) {
+		return "", fmt.Errorf("%w: %w", err, errPermanent)
+	}
 	if err != nil {
 		return "", err
 	}
-	stamp := strconv.FormatInt(now.Unix(), 10)
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("User-Agent", "parley")
-	r.Header.Set("Webhook-Id", note.ID)
-	r.Header.Set("Webhook-Timestamp", stamp)
-	r.Header.Set("Webhook-Signature", w.sign(note.ID, stamp, body))
-	answer, err := webhooks.Do(r)
-	if err != nil {
-		return "", err
-	}
-	defer answer.Body.Close()                              //nolint:errcheck // only the status matters
-	io.Copy(io.Discard, io.LimitReader(answer.Body, 4096)) //nolint:errcheck // for reuse of the connection
-	switch {
-	case answer.StatusCode/100 == 2:
-		return "webhook " + r.URL.Host, nil
-	case answer.StatusCode == http.StatusGone: // the receiver wants no more
-		return "", fmt.Errorf("%s: %w", answer.Status, errPermanent)
-	default:
-		return "", fmt.Errorf("answered %s", answer.Status)
-	}
-}
-
-func (w *Webhook) sign(id, stamp string, body []byte) string {
-	mac := hmac.New(sha256.New, w.secret)
-	mac.Write([]byte(id + "." + stamp + "."))
-	mac.Write(body)
-	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	return "webhook " + host, nil
 }

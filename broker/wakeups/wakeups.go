@@ -1,0 +1,289 @@
+// Package wakeups calls URLs of principals when something is delivered to them, so that agents which
+// sleep need no open connection.
+//
+//	w, err := wakeups.Open(ctx, wakeups.Options{Store: s, Look: look, Client: client, Check: check, …})
+//	if err != nil { … }
+//	defer w.Close()
+//	set, err := w.Set(ctx, caller, api.SetWakeup{URL: "https://acme.com/wake"})
+//
+// What is set is a row of a bucket that all brokers share. Each row has a durable consumer on the
+// inboxes, which follows from it: nothing is lost over a restart, no row waits for another, and any
+// number of brokers share the calls. A call is repeated until it is answered, with the same id.
+package wakeups
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/internal/outbound"
+	"github.com/parley-asp/parley/internal/webhook"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
+)
+
+// Options say who is called, and how.
+type Options struct {
+	Store *store.Store
+	// Look is a session as it is now, if the agent has a part in it.
+	Look   func(ctx context.Context, a performatives.Agent, id performatives.SessionID) (s session.State, at time.Time, err error)
+	Client *http.Client           // makes the calls
+	Check  func(url string) error // refuses a URL that Client would not reach
+	Now    func() time.Time
+	Log    *zap.Logger
+}
+
+// Bounds of wakeups.
+const (
+	Attempt     = 5 * time.Second // of a call
+	maxRows     = 64              // of a principal
+	maxUnderWay = 8               // calls of a row
+	giveUp      = 72 * time.Hour  // after an entry was delivered
+	shortest    = time.Second     // pause before a call is repeated; it doubles
+	longest     = time.Hour
+	ackWait     = 2 * Attempt
+	pullExpiry  = 5 * time.Second
+)
+
+// bounds are those of the calls that are under way. The others wait in their consumers.
+var bounds = outbound.Bounds{All: 128, Principal: 8, Host: 8, Server: 4, Failures: 5, Pause: 30 * time.Second}
+
+// Wakeups are open until they are closed.
+type Wakeups struct {
+	o      Options
+	bucket *store.Bucket
+	work   *background.Group
+	calls  *outbound.Pool
+
+	mu   sync.Mutex
+	rows map[string]*row
+}
+
+// A row is one wakeup, as it is stored.
+type row struct {
+	Agent   performatives.Agent     `json:"agentId"`
+	Session performatives.SessionID `json:"sessionId,omitzero"`
+	URL     string                  `json:"url"`
+	Turns   bool                    `json:"turns,omitzero"`
+	Secret  []byte                  `json:"secret"`
+
+	stop func() // of its consumer, here
+}
+
+// key is that of a row: of a principal in a session, or in all.
+func key(a performatives.Agent, id performatives.SessionID) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s", a, id))
+	return hex.EncodeToString(sum[:16])
+}
+
+// consumer names the durable consumer of a row.
+func consumer(key string) string { return "wakeup-" + key }
+
+// Open reads what is set, and follows it until Close.
+func Open(ctx context.Context, o Options) (*Wakeups, error) {
+	bucket, err := o.Store.Bucket(ctx, api.WakeupsBucket, "URLs that are called for principals", 0)
+	if err != nil {
+		return nil, err
+	}
+	w := &Wakeups{o: o, bucket: bucket, work: background.New(), calls: outbound.New(bounds), rows: map[string]*row{}}
+	if err := bucket.Watch(ctx, w.work, w.saw); err != nil {
+		w.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// Close makes no more calls. Another broker, or the next start, makes those that were not answered.
+func (w *Wakeups) Close() { w.work.Close() }
+
+// Set answers wakeup.set.
+func (w *Wakeups) Set(ctx context.Context, c api.Caller, q api.SetWakeup) (api.Wakeup, error) {
+	if c.Operator {
+		return api.Wakeup{}, session.Refuse(session.Unauthorized, "an operator has no inbox")
+	}
+	if q.Session != "" {
+		if _, _, err := w.o.Look(ctx, c.Agent, q.Session); err != nil {
+			return api.Wakeup{}, err
+		}
+	}
+	at := key(c.Agent, q.Session)
+	if q.URL == "" {
+		return api.Wakeup{Session: q.Session}, w.remove(ctx, at)
+	}
+	if err := w.o.Check(q.URL); err != nil {
+		return api.Wakeup{}, malformed("/url", err.Error())
+	}
+	set, one := api.Wakeup{Session: q.Session, URL: q.URL, Turns: q.Turns}, &row{Agent: c.Agent, Session: q.Session, URL: q.URL, Turns: q.Turns}
+	var err error
+	if q.Token == "" {
+		one.Secret = make([]byte, 32)
+		rand.Read(one.Secret) //nolint:errcheck // it does not fail
+		set.Token = webhook.Text(one.Secret)
+	} else if one.Secret, err = webhook.Secret(q.Token); err != nil {
+		return api.Wakeup{}, malformed("/token", err.Error())
+	}
+	if n := w.others(c.Agent, at); n >= maxRows {
+		return api.Wakeup{}, api.RateLimited("wakeups", time.Hour, "you have %d wakeups, which is the most: set some without a url", n)
+	}
+	if _, err := w.queue(ctx, at, one); err != nil { // from here on, what is delivered is told
+		return api.Wakeup{}, err
+	}
+	data, err := json.Marshal(one)
+	if err == nil {
+		_, err = w.bucket.Put(ctx, at, data)
+	}
+	if err == nil {
+		err = w.bucket.Sync()
+	}
+	return set, err
+}
+
+func malformed(path, why string) error {
+	return session.Refuse(session.MalformedEnvelope, "%s: %s", path, why).With(map[string]string{"path": path})
+}
+
+// others counts the rows of a principal besides one.
+func (w *Wakeups) others(a performatives.Agent, but string) (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for at, r := range w.rows {
+		if r.Agent == a && at != but {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *Wakeups) remove(ctx context.Context, at string) error {
+	if err := w.bucket.Delete(ctx, at); err != nil {
+		return err
+	}
+	return w.o.Store.RemoveConsumers(ctx, api.InboxStream, consumer(at))
+}
+
+// queue opens the consumer of a row, which is made if it is not there.
+func (w *Wakeups) queue(ctx context.Context, at string, r *row) (*store.Queue, error) {
+	subject := api.InboxOf(r.Agent)
+	if r.Session != "" {
+		subject = api.Inbox(r.Agent, r.Session)
+	}
+	return w.o.Store.Queue(ctx, store.QueueConfig{
+		Stream: api.InboxStream, Name: consumer(at), Subject: subject, AckWait: ackWait, MaxAckPending: maxUnderWay, New: true,
+	})
+}
+
+// saw takes a change of the bucket, perhaps of another broker.
+func (w *Wakeups) saw(e store.Entry) {
+	now := &row{}
+	if err := json.Unmarshal(e.Value, now); err != nil && !e.Deleted {
+		w.o.Log.Error("wakeup", zap.String("key", e.Key), zap.Error(err))
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if old := w.rows[e.Key]; old != nil {
+		old.stop()
+		delete(w.rows, e.Key)
+	}
+	if e.Deleted {
+		return
+	}
+	running, stop := context.WithCancel(w.work.Context())
+	now.stop = stop
+	w.rows[e.Key] = now
+	w.work.Go(func(context.Context) { w.follow(running, e.Key, now) })
+}
+
+// follow makes the calls of a row until it ends.
+func (w *Wakeups) follow(ctx context.Context, at string, r *row) {
+	for {
+		queue, err := w.queue(ctx, at, r)
+		if err == nil {
+			var stop func(context.Context)
+			stop, err = queue.Consume(pullExpiry, maxUnderWay, func(d store.Delivery) {
+				w.work.Go(func(context.Context) { w.deliver(ctx, at, r, d) })
+			})
+			if err == nil {
+				<-ctx.Done()
+				stop(ctx)
+				return
+			}
+		}
+		w.o.Log.Warn("wakeup", zap.String("agent", string(r.Agent)), zap.Error(err))
+		if background.Pause(ctx, shortest) != nil {
+			return
+		}
+	}
+}
+
+// deliver makes one call, or has it come again.
+func (w *Wakeups) deliver(ctx context.Context, at string, r *row, d store.Delivery) {
+	log := w.o.Log.With(zap.String("agent", string(r.Agent)), zap.String("subject", d.Subject))
+	over, err := w.call(ctx, r, d)
+	age := w.o.Now().Sub(d.Time)
+	switch {
+	case ctx.Err() != nil:
+		err = d.Later(shortest) // to whoever is there then
+	case errors.Is(err, webhook.ErrGone), err == nil && over && r.Session != "":
+		err = w.remove(ctx, at)
+	case err == nil:
+		err = d.Ack()
+	case age > giveUp:
+		log.Warn("wakeup: given up", zap.Error(err))
+		err = d.Ack()
+	default:
+		log.Info("wakeup: attempt failed", zap.Error(err))
+		err = d.Later(min(max(age, shortest), longest))
+	}
+	if err != nil {
+		log.Debug("wakeup", zap.Error(err))
+	}
+}
+
+// call makes one call. over means that the session is.
+func (w *Wakeups) call(ctx context.Context, r *row, d store.Delivery) (over bool, err error) {
+	id := performatives.SessionID(d.Subject[strings.LastIndexByte(d.Subject, '.')+1:])
+	state, now, err := w.o.Look(ctx, r.Agent, id)
+	if errors.Is(err, &session.Refusal{Code: session.UnknownSession}) {
+		return true, nil // its retention is over, or the principal has no part any more
+	}
+	if err != nil {
+		return false, err
+	}
+	if over = state.Phase.Over(); r.Turns && !state.Awaits(r.Agent, now) {
+		return over, nil
+	}
+	entry, err := api.ReadEntry(d.Data)
+	if err != nil {
+		return over, err
+	}
+	body, err := json.Marshal(api.WakeupCall{Type: api.WakeupType, Hash: entry.Hash, At: d.Time.UTC(), Agent: r.Agent, Session: id, Since: entry.Sequence})
+	if err != nil {
+		return over, err
+	}
+	to, err := url.Parse(r.URL)
+	if err != nil {
+		return over, err
+	}
+	leave, err := w.calls.Enter(ctx, string(r.Agent), to)
+	if err != nil {
+		return over, err
+	}
+	_, err = webhook.Call{ID: string(entry.Hash), At: w.o.Now(), Body: body}.Post(ctx, w.o.Client, r.URL, r.Secret)
+	leave(err)
+	return over, err
+}

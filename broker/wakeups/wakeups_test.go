@@ -1,0 +1,151 @@
+package wakeups_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/webhook"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testkit"
+)
+
+const cron, seller, other = testkit.Cron, testkit.Seller, testkit.Other
+
+// A call is one that a receiver got.
+type call struct {
+	api.WakeupCall
+	id, signature string
+	at            string
+	body          []byte
+}
+
+// receiver takes calls, and answers each with the next status that it is given.
+func receiver(t *testing.T) (url string, calls <-chan call, answer chan<- int) {
+	t.Helper()
+	got, with := make(chan call, 100), make(chan int, 100)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := call{id: r.Header.Get("Webhook-Id"), at: r.Header.Get("Webhook-Timestamp"), signature: r.Header.Get("Webhook-Signature")}
+		c.body, _ = io.ReadAll(r.Body)        //nolint:errcheck // what is missing is not JSON
+		json.Unmarshal(c.body, &c.WakeupCall) //nolint:errcheck // the test reads it
+		w.WriteHeader(<-with)
+		got <- c
+	}))
+	t.Cleanup(func() { close(with); s.Close() })
+	return s.URL, got, with
+}
+
+type world struct{ *testkit.World }
+
+func (w world) says(id performatives.SessionID, a performatives.Agent, act, body string) {
+	w.Helper()
+	w.Send("POST", testkit.SessionPath(id)+"/messages", w.Tokens[a], fmt.Sprintf(`{"performative":%q,"body":%s}`, act, body)).Is(http.StatusOK, nil)
+}
+
+func (w world) sets(a performatives.Agent, id performatives.SessionID, body string) testkit.Answer {
+	w.Helper()
+	return w.Send("PUT", testkit.SessionPath(id)+"/wakeup", w.Tokens[a], body)
+}
+
+func (w world) opens() performatives.SessionID {
+	w.Helper()
+	var opened api.Acceptance
+	w.Send("POST", "/v1/asp/sessions", w.Tokens[cron], fmt.Sprintf(`{"with":[%q],"purpose":"cups"}`, seller)).Is(http.StatusCreated, &opened)
+	return opened.Session
+}
+
+// head is the newest entry's hash.
+func (w world) head(id performatives.SessionID) performatives.Hash {
+	w.Helper()
+	var now api.Snapshot
+	w.Send("GET", testkit.SessionPath(id)+"/snapshot", w.Tokens[cron], "").Is(http.StatusOK, &now)
+	return now.Head.Hash
+}
+
+// GATEWAYS.md G9: one signed call for what concerns the session, repeated with the same id until it
+// is answered; the end of the session is the last one.
+func TestWakeup(t *testing.T) {
+	t.Parallel()
+	w := world{testkit.NewHosted(t, testkit.Options{PrivateWebhooks: true})}
+	url, calls, answer := receiver(t)
+	id := w.opens()
+	var set api.Wakeup
+	w.sets(cron, id, fmt.Sprintf(`{"url":%q}`, url)).Is(http.StatusOK, &set)
+	secret, err := webhook.Secret(set.Token)
+	testkit.Must(t, err)
+	w.says(id, seller, "ACCEPT", `{"referenceId":"invitation"}`)
+	hash := w.head(id)
+	for _, status := range []int{503, 200} {
+		answer <- status
+		got := <-calls
+		if got.id != string(hash) || got.Hash != hash || got.Type != api.WakeupType || got.Agent != cron || got.Session != id || got.Since != 1 {
+			t.Errorf("the call is %s %+v, want the id %s", got.id, got.WakeupCall, hash)
+		}
+		if !(webhook.Call{ID: got.id, Body: got.body}).Signed(got.at, got.signature, secret) {
+			t.Errorf("the signature %s of %s at %s is wrong", got.signature, got.body, got.at)
+		}
+	}
+	w.says(id, cron, "PROPOSE", `{"proposalId":"p","type":"service-agreement","subject":"s","terms":{"price":5}}`) // its own
+	w.says(id, seller, "CLOSE", `{}`)
+	answer <- 200
+	if got := <-calls; got.Since != 3 || got.id != string(w.head(id)) {
+		t.Errorf("the end of the session is told by %+v", got.WakeupCall)
+	}
+}
+
+// A wakeup for turns sleeps while none waits, and a receiver that is gone is called no more.
+func TestWakeupForTurns(t *testing.T) {
+	t.Parallel()
+	w := world{testkit.NewHosted(t, testkit.Options{PrivateWebhooks: true})}
+	url, calls, answer := receiver(t)
+	token := webhook.Text(make([]byte, 24))
+	id := w.opens()
+	w.sets(cron, id, fmt.Sprintf(`{"url":%q,"turns":true,"token":%q}`, url, token)).Is(http.StatusOK, nil)
+	w.says(id, seller, "ACCEPT", `{"referenceId":"invitation"}`) // cron has no turn
+	w.says(id, seller, "PROPOSE", `{"proposalId":"p","type":"service-agreement","subject":"s","terms":{"price":5}}`)
+	answer <- http.StatusGone
+	if got := <-calls; got.Since != 2 {
+		t.Errorf("the turn is told by %+v", got.WakeupCall)
+	}
+	w.says(id, seller, "PROPOSE", `{"proposalId":"q","type":"service-agreement","subject":"s","terms":{"price":6}}`)
+	second, more, ok := receiver(t)
+	w.sets(cron, id, fmt.Sprintf(`{"url":%q}`, second)).Is(http.StatusOK, nil)
+	w.says(id, seller, "PROPOSE", `{"proposalId":"r","type":"service-agreement","subject":"s","terms":{"price":7}}`)
+	ok <- 200
+	if got := <-more; got.Since != 4 {
+		t.Errorf("the next wakeup begins with %+v", got.WakeupCall)
+	}
+	if len(calls) > 0 {
+		t.Errorf("a receiver that is gone is called with %+v", <-calls)
+	}
+}
+
+// What is refused: an address inside, a token that is no secret, a session of others, a reader, and
+// more than a principal may have.
+func TestWakeupRefused(t *testing.T) {
+	t.Parallel()
+	w := world{testkit.NewHosted(t, testkit.Options{})}
+	id := w.opens()
+	for _, bad := range []string{`{"url":"http://127.0.0.1/"}`, `{"url":"ftp://acme.com"}`, `{"url":"https://acme.com","token":"x"}`} {
+		w.sets(cron, id, bad).Refused(http.StatusBadRequest, session.MalformedEnvelope)
+	}
+	w.sets(other, id, `{"url":"https://acme.com"}`).Refused(http.StatusNotFound, session.UnknownSession)
+	reader := w.Token(api.AddToken{Agent: cron, ReadOnly: true})
+	w.Send("PUT", testkit.SessionPath(id)+"/wakeup", reader, `{"url":"https://acme.com"}`).Refused(http.StatusForbidden, session.Unauthorized)
+	var last performatives.SessionID
+	for range 65 {
+		last = w.opens()
+		if a := w.sets(cron, last, `{"url":"https://acme.com"}`); a.StatusCode != http.StatusOK {
+			a.Refused(http.StatusTooManyRequests, session.RateLimited)
+			w.sets(cron, id, `{}`).Is(http.StatusOK, nil)
+			return
+		}
+	}
+	t.Error("a principal has as many wakeups as it likes")
+}
