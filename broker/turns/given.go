@@ -249,8 +249,8 @@ func (g *givenOfInbox) snapshot(ctx context.Context, id performatives.SessionID,
 	delete(g.heads, id)
 	if since == nil || found.Head.N > *since {
 		for len(g.heads) >= mostHeads {
-			for any := range g.heads {
-				delete(g.heads, any)
+			for old := range g.heads {
+				delete(g.heads, old)
 				break
 			}
 		}

@@ -131,7 +131,7 @@ func (w *Wakeups) Set(ctx context.Context, c api.Caller, q api.SetWakeup) (api.W
 	var err error
 	if q.Token == "" {
 		one.Secret = make([]byte, 32)
-		rand.Read(one.Secret) //nolint:errcheck // it does not fail
+		rand.Read(one.Secret)
 		set.Token = webhook.Text(one.Secret)
 	} else if one.Secret, err = webhook.Secret(q.Token); err != nil {
 		return api.Wakeup{}, malformed("/token", err.Error())

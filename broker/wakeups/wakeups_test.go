@@ -32,7 +32,7 @@ func receiver(t *testing.T) (url string, calls <-chan call, answer chan<- int) {
 	got, with := make(chan call, 100), make(chan int, 100)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := call{id: r.Header.Get("Webhook-Id"), at: r.Header.Get("Webhook-Timestamp"), signature: r.Header.Get("Webhook-Signature")}
-		c.body, _ = io.ReadAll(r.Body)        //nolint:errcheck // what is missing is not JSON
+		c.body, _ = io.ReadAll(r.Body)
 		json.Unmarshal(c.body, &c.WakeupCall) //nolint:errcheck // the test reads it
 		w.WriteHeader(<-with)
 		got <- c
