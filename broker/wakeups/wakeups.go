@@ -41,8 +41,9 @@ type Options struct {
 	Store *store.Store
 	// Look is a session as it is now, if the agent has a part in it.
 	Look   func(ctx context.Context, a performatives.Agent, id performatives.SessionID) (s session.State, at time.Time, err error)
-	Client *http.Client           // makes the calls
-	Check  func(url string) error // refuses a URL that Client would not reach
+	Member func(a performatives.Agent) performatives.Member // as the registry has it
+	Client *http.Client                                     // makes the calls
+	Check  func(url string) error                           // refuses a URL that Client would not reach
 	Now    func() time.Time
 	Log    *zap.Logger
 }
@@ -264,10 +265,10 @@ func (w *Wakeups) call(ctx context.Context, r *row, d store.Delivery) (over bool
 	if err != nil {
 		return false, err
 	}
-	if over = state.Phase.Over(); r.Turns && !state.Awaits(r.Agent, now) {
+	if over = state.Phase.Over(); r.Turns && !state.Awaits(w.o.Member(r.Agent), now) {
 		return over, nil
 	}
-	entry, err := api.ReadEntry(d.Data)
+	entry, err := api.ReadEntry(d.Data, nil)
 	if err != nil {
 		return over, err
 	}
