@@ -30,7 +30,7 @@ func TestMalformedRequests(t *testing.T) {
 		{"session.get", `[]`, "", "want an object"},
 		{"session.list", `{"limit":"ten"}`, "/limit", "want a number"},
 		{"session.list", `{"limit":1.5}`, "/limit", "want a number"},
-		{"session.list", `{"a/b":1}`, "/a~1b", "it takes state, awaiting, limit, cursor"},
+		{"session.list", `{"a/b":1}`, "/a~1b", "it takes state, awaiting, with, search, since, until, limit, cursor"},
 		{"broker.info", `{"all":true}`, "/all", "it takes no members"},
 		{"schema.put", `{"name":"a-v1"}`, "/schema", "is missing"},
 		{"agent.register", `{"card":{"agentId":"` + string(alpha) + `","capabilities":["a",7]}}`, "/card/capabilities/1", "want a string"},

@@ -229,7 +229,7 @@ func TestTablesFit(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	pause(s)
-	summary := api.Summarise(&s.state, performatives.Member{Agent: alice}, s.now)
+	summary := api.Summarise(&s.state, performatives.Member{Agent: alice, Authority: performatives.AuthorityDecide}, s.now)
 	summary.Mode, summary.Purpose = "convergent/1", "Log ingestion pipeline for the whole of Europe, with backups"
 	style := render.Style{Width: 80}
 	view := s.view()
@@ -259,7 +259,7 @@ func TestLists(t *testing.T) {
 	limit := 5000.0
 	var out strings.Builder
 	style := render.Style{Width: 140}
-	out.WriteString(render.Sessions([]api.SessionSummary{api.Summarise(&s.state, performatives.Member{Agent: alice}, s.now), api.Summarise(&s.state, performatives.Member{Agent: beta}, s.now)}, style))
+	out.WriteString(render.Sessions([]api.SessionSummary{api.Summarise(&s.state, performatives.Member{Agent: alice, Authority: performatives.AuthorityDecide}, s.now), api.Summarise(&s.state, performatives.Member{Agent: beta}, s.now)}, style))
 	out.WriteString(render.Sessions(nil, style))
 	cards := []api.Card{
 		{Agent: alpha, Kind: "system", Name: "Alpha", Capabilities: []string{"storage", "logs"}, Registry: api.Registry{TrustScore: &trust}},

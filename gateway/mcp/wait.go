@@ -77,7 +77,7 @@ func (c *call) wait(ctx context.Context, args jsontext.Value) (result, error) {
 		left = time.Duration(*q.Seconds * float64(time.Second))
 	}
 	until := time.Now().Add(left)
-	for {
+	for first := q.Since == ""; ; first = false {
 		found, err := ask(ctx, c, api.TurnWait, api.WaitTurn{Session: q.Session, Since: q.Since, Seconds: max(0, time.Until(until)).Seconds()})
 		switch {
 		case ctx.Err() != nil:
@@ -85,6 +85,9 @@ func (c *call) wait(ctx context.Context, args jsontext.Value) (result, error) {
 		case err == nil:
 			if q.Since = found.Cursor; found.Nothing && time.Until(until) > retryWait { // the broker was about to stop
 				break
+			}
+			if now := found.Snapshot; first && q.Session != "" && now != nil && !now.State.Over() && (now.Waiting == nil || !now.Waiting.Yours) {
+				continue // it shows the session as it is; what is asked for is what comes
 			}
 			return c.found(ctx, found, q.Session)
 		case !errors.Is(err, &session.Refusal{Code: session.Unavailable}) || time.Until(until) <= 0:

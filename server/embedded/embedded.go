@@ -51,7 +51,7 @@ const (
 	// A client subscribes to its reply inbox, and perhaps to a few subjects below it.
 	maxSubscriptions = 1_000
 	// Bytes that wait for one slow connection. The broker's own is one of them: with less, a
-	// principal's flood on a busy machine ended it, and others heard "no responders".
+	// principal's flood on a busy machine ended it, and others were answered "no responders".
 	maxPending = 64 << 20
 	// A login waits for the callout's answer.
 	loginTimeout = 5 * time.Second
