@@ -55,6 +55,7 @@ long: ## each fault of fault-long once
 fault-long: ## for FOR (30m), then a full disk and partitions; the last two need user and network namespaces
 	go test -count=1 -tags long -timeout 3h -v -run 'Long|FullDisk|Partitioned|LinkCut|Reconnects' ./test/fault -args -for $(or $(FOR),30m)
 	go test -count=1 -tags long -timeout 1h -v -run Long ./test/cluster
+	go test -count=1 -tags long -timeout 30m -v -run TenThousand ./cmd/parley
 
 .PHONY: generate drift
 generate: ## write the generated files again

@@ -118,7 +118,7 @@ func TestHTTPSealed(t *testing.T) {
 	ruling := func(s *client.Session) performatives.RulingData {
 		m, err := s.Await(w.Ctx, performatives.Inform)
 		testkit.Must(t, err)
-		said, _ := m.Body().(*performatives.InformBody).Ruling() //nolint:errcheck,forcetypeassert // it is an INFORM
+		said, _ := m.Body().(*performatives.InformBody).Ruling() //nolint:forcetypeassert // it is an INFORM
 		last = said
 		return said
 	}
@@ -129,7 +129,7 @@ func TestHTTPSealed(t *testing.T) {
 	for _, open := range []bool{false, true} {
 		escalated, err := invitation.Session().Await(w.Ctx, performatives.Escalate)
 		testkit.Must(t, err)
-		if body := escalated.Body().(*performatives.EscalateBody); (body.Context != nil) != open || body.Sealed.Has(performatives.SealContext) == open { //nolint:errcheck,forcetypeassert // it is an ESCALATE
+		if body := escalated.Body().(*performatives.EscalateBody); (body.Context != nil) != open || body.Sealed.Has(performatives.SealContext) == open { //nolint:forcetypeassert // it is an ESCALATE
 			t.Errorf("opened %t: the other side reads %+v", open, body)
 		}
 		ruling(invitation.Session())

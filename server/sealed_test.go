@@ -246,7 +246,7 @@ func TestSealedSocket(t *testing.T) {
 	testkit.Must(t, err)
 	socket, _, err := websocket.Dial(w.Ctx, "ws://"+w.HTTPAddr+testkit.SessionPath(id)+"/ws", nil) //nolint:bodyclose // the connection is the body
 	testkit.Must(t, err)
-	defer socket.CloseNow()
+	defer socket.CloseNow() //nolint:errcheck // it is over
 	testkit.Must(t, socket.Write(w.Ctx, websocket.MessageText, []byte(`{"type":"auth","token":"`+w.Token(api.AddToken{Agent: buyer.Agent})+`"}`)))
 	for _, c := range [][2]string{{string(envelope), string(session.SchemaInvalid)}, {string(submission), `"ack"`}} {
 		sent, want := c[0], c[1]

@@ -55,7 +55,7 @@ func (v *verify) each(ctx context.Context, cmd *cobra.Command, c connection, arg
 			case !v.all:
 				return err
 			case ctx.Err() != nil:
-				return nil // interrupted: it is not done
+				return nil //nolint:nilerr // interrupted: it is not done
 			default:
 				found[i] = []verdict{{Source: arg, Session: arg, Faults: []transcript.Fault{}, Derived: []audit.Fault{}, Error: err.Error()}}
 			}

@@ -25,8 +25,8 @@ const Digest escalation.Kind = "digest"
 
 const (
 	week = 7 * 24 * time.Hour
-	// digestHour is the hour of a Monday, in UTC, at which a week is over.
-	digestHour = 6 * time.Hour
+	// weekEnds is the time of a Monday, in UTC, at which a week is over.
+	weekEnds = 6 * time.Hour
 	looksEvery = 10 * time.Minute
 )
 
@@ -58,9 +58,9 @@ func digestPayload(note Notification) DigestPayload {
 
 // endOfWeek is the newest end of a week that is not after a time.
 func endOfWeek(at time.Time) time.Time {
-	at = at.UTC().Add(-digestHour)
+	at = at.UTC().Add(-weekEnds)
 	days := (int(at.Weekday()) + 6) % 7 // since Monday
-	return time.Date(at.Year(), at.Month(), at.Day()-days, 0, 0, 0, 0, time.UTC).Add(digestHour)
+	return time.Date(at.Year(), at.Month(), at.Day()-days, 0, 0, 0, 0, time.UTC).Add(weekEnds)
 }
 
 // digests looks now and then whether a week is over, until the notifier is closed.

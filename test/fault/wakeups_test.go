@@ -33,7 +33,7 @@ func TestKilledDuringAWakeup(t *testing.T) {
 	first := <-calls
 	c.Kill()
 	close(killed)
-	c = again(t, data, c)
+	again(t, data, c)
 	if second := <-calls; second != first || first == "" {
 		t.Errorf("after the kill the call is %s, it was %s", second, first)
 	}
