@@ -26,7 +26,7 @@ const Digest escalation.Kind = "digest"
 const (
 	week = 7 * 24 * time.Hour
 	// weekEnds is the time of a Monday, in UTC, at which a week is over.
-	weekEnds = 6 * time.Hour
+	weekEnds   = 6 * time.Hour
 	looksEvery = 10 * time.Minute
 )
 
