@@ -77,7 +77,8 @@ func (c *call) wait(ctx context.Context, args jsontext.Value) (result, error) {
 		left = time.Duration(*q.Seconds * float64(time.Second))
 	}
 	until := time.Now().Add(left)
-	for first := q.Since == ""; ; first = false {
+	for {
+		first := q.Since == ""
 		found, err := ask(ctx, c, api.TurnWait, api.WaitTurn{Session: q.Session, Since: q.Since, Seconds: max(0, time.Until(until)).Seconds()})
 		switch {
 		case ctx.Err() != nil:
