@@ -3,6 +3,7 @@ package session_test
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/schemas"
@@ -20,11 +21,11 @@ func (s *stage) moves(m *performatives.Message) []session.Move {
 // met was none: whatever is said in conversations, by anybody, in all modes (GATEWAYS.md G9).
 func (s *stage) keepsTo(moves []session.Move, m *performatives.Message, err error) {
 	s.t.Helper()
-	about, optional := m.Body.Refers(), false
+	about, optional, rules := m.Body.Refers(), false, false
 	switch body := m.Body.(type) {
 	case *performatives.InformBody:
-		ruling, rules := body.Ruling()
-		if about, optional = body.Query(), !rules; rules {
+		ruling, is := body.Ruling()
+		if about, optional, rules = body.Query(), !is, is; rules {
 			about = ruling.EscalationID
 		}
 	case *performatives.EscalateBody, *performatives.DelegateBody, *performatives.ObserveBody:
@@ -32,7 +33,8 @@ func (s *stage) keepsTo(moves []session.Move, m *performatives.Message, err erro
 	}
 	is := func(of string) bool {
 		return slices.ContainsFunc(moves, func(move session.Move) bool {
-			return move.Act == m.Performative && move.Reference == of && (move.To == "" || move.To == m.Recipient)
+			return move.Act == m.Performative && move.Reference == of && (move.To == "" || move.To == m.Recipient) &&
+				strings.Contains(string(move.Body), `"`+performatives.Resolution+`"`) == rules // a fact about an escalation decides nothing
 		})
 	}
 	if refused, is := errors.AsType[*session.Refusal](err); is && s.state.Phase != session.Idle {
