@@ -50,23 +50,24 @@ func (t *Command) allowedWhilePaused() error {
 			return nil
 		}
 	}
-	open := t.Escalation()
-	return Refuse(SessionEscalated, "%s", t.teaches(fmt.Sprintf("%s is not allowed while ESCALATED", t.Act))).
+	open, all := t.Escalation(), t.allows()
+	return Refuse(SessionEscalated, "%s", t.teaches(fmt.Sprintf("%s is not allowed while ESCALATED", t.Act), all)).
 		With(map[string]any{
-			"escalationId": open.ID, "organisation": open.Org, "allowed": actNames(t.allows()),
+			"escalationId": open.ID, "organisation": open.Org, "allowed": actNames(all),
 			"urgency": open.Body.Urgency, "deadline": stamp(open.Due),
 		})
 }
 
 func (t *Command) wrongState(format string, args ...any) error {
-	return Refuse(WrongState, "%s", t.teaches(fmt.Sprintf(format, args...))).
-		With(map[string]any{"state": t.Phase.String(), "allowed": actNames(t.allows())})
+	all := t.allows()
+	return Refuse(WrongState, "%s", t.teaches(fmt.Sprintf(format, args...), all)).
+		With(map[string]any{"state": t.Phase.String(), "allowed": actNames(all)})
 }
 
 // teaches adds to a refusal what the sender may send now, and what the session waits for
 // (PROTOCOL.md §9).
-func (t *Command) teaches(why string) string {
-	all := actNames(t.allows())
+func (t *Command) teaches(why string, moves []performatives.Performative) string {
+	all := actNames(moves)
 	for i, act := range all {
 		if t.Phase == Escalated && act == performatives.Inform.String() {
 			all[i] = "INFORM of type resolution"
