@@ -57,7 +57,6 @@ func (b *Broker) openParts(ctx context.Context) (err error) {
 		{"custody", b.openCustody},
 		{"keys of hosted agents", b.openHosted},
 		{"turns", b.openTurns},
-		{"wakeups", b.openWakeups},
 		{"session list", b.openList},
 		{"ledger", b.openLedger},
 		{"reads", b.openReads},
@@ -65,6 +64,7 @@ func (b *Broker) openParts(ctx context.Context) (err error) {
 		{"membership", b.openMembership},
 		{"recovery", func(ctx context.Context) error { return b.Parts.Members.Join(ctx) }},
 		{"timers", b.Parts.Timers.Start},
+		{"wakeups", b.openWakeups}, // which look at sessions at once
 		{"archive", b.openArchiver},
 		{"availability", b.openAvailability},
 		{"calls for proposals", b.openProposals},
