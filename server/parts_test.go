@@ -115,7 +115,7 @@ func TestNothingIsLeft(t *testing.T) { //nolint:paralleltest // it counts the go
 	before := measure(t, nc)
 	for _, obstacle := range []string{ // in the order in which the broker creates them
 		api.AllSessions, api.AllInboxes, api.AllEscalations, api.AllCaseLogs, "asp.timer.>", api.AllIndex, api.AllArchive,
-		"$KV." + api.AgentsBucket + ".>", "$KV." + api.EnrolBucket + ".>", "$KV." + api.SchemasBucket + ".>", "$KV." + api.KeysBucket + ".>", "$KV." + api.IdempotencyBucket + ".>", "$KV." + api.ClaimsBucket + ".>", "$KV." + api.PrivateBucket + ".>", "$KV." + api.WakeupsBucket + ".>", "$KV." + api.BrokersBucket + ".>", "$KV." + api.SeenBucket + ".>", "$KV." + api.A2ABucket + ".>",
+		"$KV." + api.AgentsBucket + ".>", "$KV." + api.EnrolBucket + ".>", "$KV." + api.SchemasBucket + ".>", "$KV." + api.KeysBucket + ".>", "$KV." + api.IdempotencyBucket + ".>", "$KV." + api.ClaimsBucket + ".>", "$KV." + api.PrivateBucket + ".>", "$KV." + api.BrokersBucket + ".>", "$KV." + api.WakeupsBucket + ".>", "$KV." + api.SeenBucket + ".>", "$KV." + api.A2ABucket + ".>",
 	} {
 		_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "OBSTACLE", Subjects: []string{obstacle}, Storage: jetstream.MemoryStorage})
 		testkit.Must(t, err)
