@@ -137,14 +137,15 @@ type QueueConfig struct {
 	Stream, Name, Subject string
 	AckWait               time.Duration
 	MaxAckPending         int
-	New                   bool // it begins with what is stored after it was made
+	New                   bool          // it begins with what is stored after it was made
+	Idle                  time.Duration // it expires when nobody has pulled from it for so long; 0 is never
 }
 
 // Queue opens a queue, which is created if it is not there.
 func (s *Store) Queue(ctx context.Context, q QueueConfig) (*Queue, error) {
 	config := jetstream.ConsumerConfig{
 		Durable: q.Name, FilterSubject: q.Subject, AckPolicy: jetstream.AckExplicitPolicy,
-		AckWait: q.AckWait, MaxAckPending: q.MaxAckPending,
+		AckWait: q.AckWait, MaxAckPending: q.MaxAckPending, InactiveThreshold: q.Idle,
 	}
 	if q.New {
 		config.DeliverPolicy = jetstream.DeliverNewPolicy

@@ -6,9 +6,9 @@
 //	defer w.Close()
 //	set, err := w.Set(ctx, caller, api.SetWakeup{URL: "https://acme.com/wake"})
 //
-// What is set is a row of a bucket that all brokers share. Each row has a durable consumer on the
-// inboxes, which follows from it: nothing is lost over a restart, no row waits for another, and any
-// number of brokers share the calls. A call is repeated until it is answered, with the same id.
+// What is set is a row of a bucket that all brokers share. Each row names a durable consumer on the
+// inboxes: nothing is lost over a restart, no row waits for another, and any number of brokers share
+// the calls. A call is repeated until it is answered, with the same id.
 package wakeups
 
 import (
@@ -81,8 +81,12 @@ type row struct {
 	URL     string                  `json:"url"`
 	Turns   bool                    `json:"turns,omitzero"`
 	Secret  []byte                  `json:"secret"`
+	// Consumer has what is to be told. It stays while the row is changed, so that the new URL is told
+	// what the old one did not answer, and goes with the row.
+	Consumer string `json:"consumer"`
 
-	stop func() // of its consumer, here
+	revision uint64 // in the bucket
+	stop     func() // of its consumer, here
 }
 
 // key is that of a row: of a principal in a session, or in all.
@@ -90,9 +94,6 @@ func key(a performatives.Agent, id performatives.SessionID) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s", a, id))
 	return hex.EncodeToString(sum[:16])
 }
-
-// consumer names the durable consumer of a row.
-func consumer(key string) string { return "wakeup-" + key }
 
 // Open reads what is set, and follows it until Close.
 func Open(ctx context.Context, o Options) (*Wakeups, error) {
@@ -123,7 +124,7 @@ func (w *Wakeups) Set(ctx context.Context, c api.Caller, q api.SetWakeup) (api.W
 	}
 	at := key(c.Agent, q.Session)
 	if q.URL == "" {
-		return api.Wakeup{Session: q.Session}, w.remove(ctx, at)
+		return api.Wakeup{Session: q.Session}, w.unset(ctx, at)
 	}
 	if err := w.o.Check(q.URL); err != nil {
 		return api.Wakeup{}, malformed("/url", err.Error())
@@ -140,17 +141,65 @@ func (w *Wakeups) Set(ctx context.Context, c api.Caller, q api.SetWakeup) (api.W
 	if n := w.others(c.Agent, at); n >= maxRows {
 		return api.Wakeup{}, api.RateLimited("wakeups", time.Hour, "you have %d wakeups, which is the most: set some without a url", n)
 	}
-	if _, err := w.queue(ctx, at, one); err != nil { // from here on, what is delivered is told
-		return api.Wakeup{}, err
+	for {
+		if err := w.put(ctx, at, one); !errors.Is(err, store.ErrConflict) {
+			return set, err
+		}
+	}
+}
+
+// put stores a row, unless what is stored changes meanwhile: that is ErrConflict.
+func (w *Wakeups) put(ctx context.Context, at string, one *row) error {
+	old, err := w.stored(ctx, at)
+	if err != nil {
+		return err
+	}
+	one.Consumer = old.Consumer
+	if old.revision == 0 {
+		one.Consumer = "wakeup-" + rand.Text()
+	}
+	if _, err := w.queue(ctx, one); err != nil { // from here on, what is delivered is told
+		return err
 	}
 	data, err := json.Marshal(one)
-	if err == nil {
-		_, err = w.bucket.Put(ctx, at, data)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		err = w.bucket.Sync()
+	if old.revision > 0 {
+		_, err = w.bucket.Update(ctx, at, data, old.revision)
+	} else if _, err = w.bucket.Create(ctx, at, data); errors.Is(err, store.ErrKeyExists) {
+		err = store.ErrConflict
 	}
-	return set, err
+	if err != nil {
+		return err
+	}
+	return w.bucket.Sync()
+}
+
+// unset removes a row, if it is there.
+func (w *Wakeups) unset(ctx context.Context, at string) error {
+	for {
+		old, err := w.stored(ctx, at)
+		if err != nil || old.revision == 0 {
+			return err
+		}
+		if err := w.remove(ctx, at, old); !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
+}
+
+// stored is a row as the bucket has it; its revision is 0 if it is not there.
+func (w *Wakeups) stored(ctx context.Context, at string) (*row, error) {
+	e, err := w.bucket.Get(ctx, at)
+	if errors.Is(err, store.ErrNoKey) {
+		return &row{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := &row{revision: e.Revision}
+	return r, json.Unmarshal(e.Value, r)
 }
 
 func malformed(path, why string) error {
@@ -169,27 +218,30 @@ func (w *Wakeups) others(a performatives.Agent, but string) (n int) {
 	return n
 }
 
-func (w *Wakeups) remove(ctx context.Context, at string) error {
-	if err := w.bucket.Delete(ctx, at); err != nil {
+// remove takes a row away with its consumer, unless its principal has set another meanwhile: that
+// is ErrConflict.
+func (w *Wakeups) remove(ctx context.Context, at string, r *row) error {
+	if err := w.bucket.DeleteIf(ctx, at, r.revision); err != nil {
 		return err
 	}
-	return w.o.Store.RemoveConsumers(ctx, api.InboxStream, consumer(at))
+	return w.o.Store.RemoveConsumers(ctx, api.InboxStream, r.Consumer)
 }
 
 // queue opens the consumer of a row, which is made if it is not there.
-func (w *Wakeups) queue(ctx context.Context, at string, r *row) (*store.Queue, error) {
+func (w *Wakeups) queue(ctx context.Context, r *row) (*store.Queue, error) {
 	subject := api.InboxOf(r.Agent)
 	if r.Session != "" {
 		subject = api.Inbox(r.Agent, r.Session)
 	}
 	return w.o.Store.Queue(ctx, store.QueueConfig{
-		Stream: api.InboxStream, Name: consumer(at), Subject: subject, AckWait: ackWait, MaxAckPending: maxUnderWay, New: true,
+		Stream: api.InboxStream, Name: r.Consumer, Subject: subject, AckWait: ackWait, MaxAckPending: maxUnderWay,
+		New: true, Idle: giveUp,
 	})
 }
 
 // saw takes a change of the bucket, perhaps of another broker.
 func (w *Wakeups) saw(e store.Entry) {
-	now := &row{}
+	now := &row{revision: e.Revision}
 	if err := json.Unmarshal(e.Value, now); err != nil && !e.Deleted {
 		w.o.Log.Error("wakeup", zap.String("key", e.Key), zap.Error(err))
 		return
@@ -212,7 +264,7 @@ func (w *Wakeups) saw(e store.Entry) {
 // follow makes the calls of a row until it ends.
 func (w *Wakeups) follow(ctx context.Context, at string, r *row) {
 	for {
-		queue, err := w.queue(ctx, at, r)
+		queue, err := w.queue(ctx, r)
 		if err == nil {
 			var stop func(context.Context)
 			stop, err = queue.Consume(pullExpiry, maxUnderWay, func(d store.Delivery) {
@@ -240,7 +292,9 @@ func (w *Wakeups) deliver(ctx context.Context, at string, r *row, d store.Delive
 	case ctx.Err() != nil:
 		err = d.Later(shortest) // to whoever is there then
 	case errors.Is(err, webhook.ErrGone), err == nil && over && r.Session != "":
-		err = w.remove(ctx, at)
+		if err = w.remove(ctx, at, r); errors.Is(err, store.ErrConflict) {
+			err = d.Later(shortest) // to what is set now
+		}
 	case err == nil:
 		err = d.Ack()
 	case age > giveUp:

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -26,16 +27,31 @@ type call struct {
 	body          []byte
 }
 
+// calls are those that a receiver gets.
+type calls <-chan call
+
+// next is the next call, which has to come.
+func (c calls) next(t *testing.T) call {
+	t.Helper()
+	select {
+	case got := <-c:
+		return got
+	case <-time.After(testkit.Patience):
+		t.Fatal("no call comes")
+		return call{}
+	}
+}
+
 // receiver takes calls, and answers each with the next status that it is given.
-func receiver(t *testing.T) (url string, calls <-chan call, answer chan<- int) {
+func receiver(t *testing.T) (url string, all calls, answer chan<- int) {
 	t.Helper()
 	got, with := make(chan call, 100), make(chan int, 100)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := call{id: r.Header.Get("Webhook-Id"), at: r.Header.Get("Webhook-Timestamp"), signature: r.Header.Get("Webhook-Signature")}
 		c.body, _ = io.ReadAll(r.Body)
 		json.Unmarshal(c.body, &c.WakeupCall) //nolint:errcheck // the test reads it
-		w.WriteHeader(<-with)
 		got <- c
+		w.WriteHeader(<-with)
 	}))
 	t.Cleanup(func() { close(with); s.Close() })
 	return s.URL, got, with
@@ -83,7 +99,7 @@ func TestWakeup(t *testing.T) {
 	hash := w.head(id)
 	for _, status := range []int{503, 200} {
 		answer <- status
-		got := <-calls
+		got := calls.next(t)
 		if got.id != string(hash) || got.Hash != hash || got.Type != api.WakeupType || got.Agent != cron || got.Session != id || got.Since != 1 {
 			t.Errorf("the call is %s %+v, want the id %s", got.id, got.WakeupCall, hash)
 		}
@@ -94,33 +110,54 @@ func TestWakeup(t *testing.T) {
 	w.says(id, cron, "PROPOSE", `{"proposalId":"p","type":"service-agreement","subject":"s","terms":{"price":5}}`) // its own
 	w.says(id, seller, "CLOSE", `{}`)
 	answer <- 200
-	if got := <-calls; got.Since != 3 || got.id != string(w.head(id)) {
+	if got := calls.next(t); got.Since != 3 || got.id != string(w.head(id)) {
 		t.Errorf("the end of the session is told by %+v", got.WakeupCall)
 	}
 }
 
-// A wakeup for turns sleeps while none waits, and a receiver that is gone is called no more.
+// A wakeup for turns sleeps while none waits.
 func TestWakeupForTurns(t *testing.T) {
 	t.Parallel()
 	w := world{testkit.NewHosted(t, testkit.Options{PrivateWebhooks: true})}
 	url, calls, answer := receiver(t)
-	token := webhook.Text(make([]byte, 24))
 	id := w.opens()
-	w.sets(cron, id, fmt.Sprintf(`{"url":%q,"turns":true,"token":%q}`, url, token)).Is(http.StatusOK, nil)
+	w.sets(cron, id, fmt.Sprintf(`{"url":%q,"turns":true,"token":%q}`, url, webhook.Text(make([]byte, 24)))).Is(http.StatusOK, nil)
 	w.says(id, seller, "ACCEPT", `{"referenceId":"invitation"}`) // cron has no turn
 	w.says(id, seller, "PROPOSE", `{"proposalId":"p","type":"service-agreement","subject":"s","terms":{"price":5}}`)
-	answer <- http.StatusGone
-	if got := <-calls; got.Since != 2 {
+	if got := calls.next(t); got.Since != 2 {
 		t.Errorf("the turn is told by %+v", got.WakeupCall)
 	}
-	w.says(id, seller, "PROPOSE", `{"proposalId":"q","type":"service-agreement","subject":"s","terms":{"price":6}}`)
+	answer <- http.StatusOK
+}
+
+// A receiver that is gone is called no more, and takes nothing from one that was set meanwhile:
+// that one is told what the other did not take.
+func TestWakeupGone(t *testing.T) {
+	t.Parallel()
+	w := world{testkit.NewHosted(t, testkit.Options{PrivateWebhooks: true})}
+	first, calls, answer := receiver(t)
+	id := w.opens()
+	w.sets(cron, id, fmt.Sprintf(`{"url":%q}`, first)).Is(http.StatusOK, nil)
+	w.says(id, seller, "ACCEPT", `{"referenceId":"invitation"}`)
+	calls.next(t)
 	second, more, ok := receiver(t)
 	w.sets(cron, id, fmt.Sprintf(`{"url":%q}`, second)).Is(http.StatusOK, nil)
-	w.says(id, seller, "PROPOSE", `{"proposalId":"r","type":"service-agreement","subject":"s","terms":{"price":7}}`)
-	ok <- 200
-	if got := <-more; got.Since != 4 {
+	answer <- http.StatusGone
+	if got := more.next(t); got.Since != 1 {
 		t.Errorf("the next wakeup begins with %+v", got.WakeupCall)
 	}
+	ok <- http.StatusOK
+	w.says(id, seller, "PROPOSE", `{"proposalId":"p","type":"service-agreement","subject":"s","terms":{"price":5}}`)
+	if got := more.next(t); got.Since != 2 {
+		t.Errorf("the next wakeup goes on with %+v", got.WakeupCall)
+	}
+	ok <- http.StatusGone
+	bucket, err := w.Broker.Server.Broker.Parts.Store.Bucket(w.Ctx, api.WakeupsBucket, "", 0)
+	testkit.Must(t, err)
+	testkit.Eventually(t, "a receiver that is gone is forgotten", func() bool {
+		rows, err := bucket.Records(w.Ctx, ">")
+		return err == nil && len(rows) == 0
+	})
 	if len(calls) > 0 {
 		t.Errorf("a receiver that is gone is called with %+v", <-calls)
 	}
