@@ -91,8 +91,9 @@ type ReleasedTurn struct {
 // WaitTurn is the request of turn.wait.
 type WaitTurn struct {
 	Session performatives.SessionID `json:"sessionId,omitzero"` // only in this one
-	Since   Cursor                  `json:"since,omitzero"`     // cursor of an answer before, or of the session's snapshot
+	Since   Cursor                  `json:"since,omitzero"`     // cursor of an answer before, or of the session's snapshot; by default that of the newest answer
 	Seconds float64                 `json:"seconds,omitzero"`   // how long, at most 50; 0 answers at once
+	Worker  string                  `json:"worker,omitzero"`    // which of the caller's programs asks; over HTTP its token's id
 }
 
 // A Cursor says what its caller was given. It is text, or the number that a snapshot has.

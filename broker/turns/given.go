@@ -19,6 +19,7 @@ import (
 type given interface {
 	news(ctx context.Context) (*api.Snapshot, error) // what it was not given, nil for none
 	cursor() api.Cursor
+	remind(ctx context.Context, last performatives.SessionID) (*api.Snapshot, api.Cursor, error) // what it was given and has yet to answer
 	watch(ctx context.Context) (changed <-chan struct{}, stop func(), err error)
 }
 

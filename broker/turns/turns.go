@@ -84,7 +84,8 @@ type Turns struct {
 	private *store.Bucket
 	work    *background.Group
 
-	waits     waits
+	waiters   waiters
+	given     memory
 	stopped   chan struct{} // closed when those who wait are to be answered
 	stopWaits sync.Once
 
@@ -112,7 +113,7 @@ func Open(ctx context.Context, o Options) (*Turns, error) {
 	}
 	t := &Turns{
 		o: o, bucket: bucket, private: private, work: background.New(), claims: map[string]stored{}, held: map[string]map[string]bool{},
-		waits: waits{of: map[performatives.Agent]*waiter{}}, stopped: make(chan struct{}), queues: map[performatives.Agent]*queue{},
+		waiters: waiters{of: map[performatives.Agent]*waiter{}}, given: memory{of: map[performatives.Agent]map[waits]remembered{}}, stopped: make(chan struct{}), queues: map[performatives.Agent]*queue{},
 	}
 	if err := bucket.Watch(ctx, t.work, t.saw); err != nil {
 		t.Close()

@@ -326,10 +326,11 @@ func TestWaitDoesNotRepeat(t *testing.T) {
 	workers := make(chan told)
 	first := make(chan struct{}, 2)
 	for range 2 {
+		token := w.Token(api.AddToken{Agent: seller})
 		go func() {
 			heads, cursor := told{}, ""
 			for {
-				got := w.waits(w.Tokens[seller], cursor+`"seconds":5`)
+				got := w.waits(token, cursor+`"seconds":5`)
 				if cursor = fmt.Sprintf(`"since":%q,`, got.Cursor); got.Nothing {
 					break
 				}
@@ -351,6 +352,51 @@ func TestWaitDoesNotRepeat(t *testing.T) {
 		if want := (told{ids[0]: {0, 2}, ids[1]: {0}}); !maps.EqualFunc(heads, want, slices.Equal) {
 			t.Errorf("a worker is told of %v, want %v", heads, want)
 		}
+	}
+}
+
+// GATEWAYS.md G9: who waits without a cursor is told once at once of what waits, and of news. What
+// it was told before comes again when the wait ends, of several sessions one after the other, so a
+// lost answer loses no turn; another worker is told by itself.
+func TestWaitWithoutCursor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Options{})
+	ids := []performatives.SessionID{w.Invite(`"invitationTimeoutMs":600000`), w.Invite(`"invitationTimeoutMs":600000`)}
+	token := w.Token(api.AddToken{Agent: seller})
+	told := func(query string, want ...performatives.SessionID) {
+		t.Helper()
+		var got []performatives.SessionID
+		for range want {
+			if one := w.waits(token, query); !one.Nothing {
+				got = append(got, one.Snapshot.Session)
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%s is told of %v, want %v", query, got, want)
+		}
+	}
+	in := fmt.Sprintf(`"sessionId":%q,"seconds":50`, ids[0])
+	slices.Sort(ids)
+	told(`"seconds":50`, ids...)
+	told(in, ids[0:1]...)
+	// Nothing is new, so these wait as long as they may, and are told again.
+	for _, query := range []string{`"seconds":0.2`, `"seconds":0`} {
+		began := time.Now()
+		told(query, ids...)
+		if query != `"seconds":0` && time.Since(began) < 400*time.Millisecond {
+			t.Errorf("two waits of %s are over after %s", query, time.Since(began))
+		}
+	}
+	waited := make(chan api.WaitedTurn)
+	go func() { waited <- w.waits(token, `"seconds":50`) }()
+	id := w.Invite(`"invitationTimeoutMs":600000`)
+	if got := <-waited; got.Nothing || got.Snapshot.Session != id {
+		t.Errorf("of a new invitation it is told %+v", got)
+	}
+	told(`"seconds":0.1`, id) // whose turn it is among what still waits
+	told(`"seconds":0.1`, ids[0])
+	if got := w.waits(w.Token(api.AddToken{Agent: seller}), `"seconds":50`); got.Nothing {
+		t.Error("another worker is told nothing")
 	}
 }
 

@@ -14,20 +14,31 @@ import (
 // maxWaits are one principal's at a time.
 const maxWaits = 1024
 
-// Wait answers turn.wait, once there is news that the caller was not given. It claims nothing.
+// Wait answers turn.wait, once there is news that the caller was not given. It claims nothing. Without
+// a cursor it goes on where the caller's last answer ended, and at the end of the wait it shows
+// again what still waits, so who lost an answer loses no turn.
 func (t *Turns) Wait(ctx context.Context, c api.Caller, q api.WaitTurn) (api.WaitedTurn, error) {
 	var nothing api.WaitedTurn
+	worker, err := workerName(c.Agent, q.Worker)
 	switch {
+	case err != nil:
+		return nothing, err
 	case c.Operator:
 		return nothing, session.Refuse(session.Unauthorized, "an operator has no turns")
 	case q.Seconds < 0 || q.Seconds > api.LongestWait.Seconds():
 		return nothing, malformed("/seconds", fmt.Sprintf("is between 0 and %g", api.LongestWait.Seconds()))
 	}
+	of := waits{worker, q.Session}
+	before, known := t.given.find(c.Agent, of, t.o.Now())
+	goesOn := known && q.Since == ""
+	if goesOn {
+		q.Since = before.cursor
+	}
 	g, err := t.givenTo(c, q)
 	if err != nil {
 		return nothing, err
 	}
-	w, leave, err := t.waits.enter(c.Agent)
+	w, leave, err := t.waiters.enter(c.Agent)
 	if err != nil {
 		return nothing, err
 	}
@@ -37,23 +48,42 @@ func (t *Turns) Wait(ctx context.Context, c api.Caller, q api.WaitTurn) (api.Wai
 		return nothing, err
 	}
 	defer stop()
-	timer := time.NewTimer(time.Duration(q.Seconds * float64(time.Second)))
-	defer timer.Stop()
+	ended := make(<-chan time.Time)
+	if q.Seconds > 0 {
+		timer := time.NewTimer(time.Duration(q.Seconds * float64(time.Second)))
+		defer timer.Stop()
+		ended = timer.C
+	}
 	for {
 		found, err := w.look(ctx, g)
-		if err != nil || found != nil || q.Seconds == 0 {
-			return api.WaitedTurn{Snapshot: found, Nothing: found == nil, Cursor: g.cursor()}, err
+		if err != nil {
+			return nothing, err
 		}
-		nothing = api.WaitedTurn{Nothing: true, Cursor: g.cursor()}
-		select {
-		case <-changed:
-		case <-timer.C:
-			return nothing, nil
-		case <-t.stopped:
-			return nothing, nil
-		case <-ctx.Done():
-			return nothing, nil
+		answer := remembered{cursor: g.cursor(), reminded: before.reminded, at: t.o.Now()}
+		waited := api.WaitedTurn{Snapshot: found, Nothing: found == nil, Cursor: answer.cursor}
+		over := q.Seconds == 0
+		if found == nil && !over {
+			select {
+			case <-changed:
+				continue
+			case <-ended:
+				over = true
+			case <-t.stopped:
+			case <-ctx.Done():
+			}
 		}
+		if found == nil && over && goesOn {
+			if found, waited.Cursor, err = g.remind(ctx, before.reminded); err != nil {
+				return nothing, err
+			}
+			if waited.Snapshot, waited.Nothing = found, found == nil; found != nil {
+				answer.reminded = found.Session
+			}
+		}
+		if ctx.Err() == nil { // whoever hung up is given nothing
+			t.given.keep(c.Agent, of, answer)
+		}
+		return waited, nil
 	}
 }
 
@@ -71,8 +101,8 @@ func (w *waiter) look(ctx context.Context, g given) (*api.Snapshot, error) {
 	return g.news(ctx)
 }
 
-// waits are those who wait, by principal.
-type waits struct {
+// waiters are those who wait, by principal.
+type waiters struct {
 	mu sync.Mutex
 	of map[performatives.Agent]*waiter
 }
@@ -83,7 +113,7 @@ type waiter struct {
 }
 
 // enter counts a wait of a principal until it leaves.
-func (w *waits) enter(a performatives.Agent) (one *waiter, leave func(), err error) {
+func (w *waiters) enter(a performatives.Agent) (one *waiter, leave func(), err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if one = w.of[a]; one == nil {
