@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -267,5 +268,85 @@ func TestMCPBinding(t *testing.T) {
 	w.Send("GET", "/v1/asp/agreements/"+string(agreed.Agreements[0].Agreement), w.Tokens[cron], "").Is(http.StatusOK, &document)
 	if len(document.Signatures) != 2 {
 		t.Errorf("the agreement is signed by %v, want both", document.Signatures)
+	}
+}
+
+// GATEWAYS.md G9: an assistant that calls wait_for_turn again and again without arguments is told
+// of an invitation at once only once. Later calls wait, and then tell it of what still waits.
+func TestMCPWaitWithoutCursor(t *testing.T) {
+	t.Parallel()
+	w := world{testkit.NewHosted(t, testkit.Options{})}
+	buyer, vendor := w.assistant(w.Tokens[cron]), w.assistant(w.Tokens[seller])
+	var opened said
+	buyer.does("open_session", anything{"with": []any{seller}, "purpose": "1,000 cups", "invitationTimeoutMs": 600000}, &opened)
+	for n := range 3 {
+		var turn waitedFor
+		began := time.Now()
+		vendor.does("wait_for_turn", anything{"seconds": 1}, &turn)
+		if turn.Status != "turn" || turn.Session != opened.Session || turn.Reference != "invitation" {
+			t.Errorf("call %d is answered %+v", n, turn)
+		}
+		if took := time.Since(began); n > 0 && took < 900*time.Millisecond {
+			t.Errorf("call %d is answered after %s, want it to wait a second", n, took)
+		}
+	}
+	waited := make(chan waitedFor)
+	go func() {
+		var turn waitedFor
+		vendor.does("wait_for_turn", anything{}, &turn)
+		waited <- turn
+	}()
+	var second said
+	buyer.does("open_session", anything{"with": []any{seller}, "purpose": "lids", "invitationTimeoutMs": 600000}, &second)
+	if turn := <-waited; turn.Session != second.Session {
+		t.Errorf("of a new invitation the vendor is told %+v", turn)
+	}
+}
+
+// GATEWAYS.md G9: Index's tools show an offer's terms in every mode; a counter that names some
+// terms changes those and keeps the rest.
+func TestMCPCounterKeepsTerms(t *testing.T) {
+	t.Parallel()
+	w := world{testkit.NewHosted(t, testkit.Options{})}
+	buyer, vendor := w.assistant(w.Tokens[cron]), w.assistant(w.Tokens[seller])
+	for _, mode := range []string{"asp/1", "bilateral/1"} {
+		var opened said
+		buyer.does("open_session", anything{"with": []any{seller}, "purpose": "cups", "mode": mode, "invitationTimeoutMs": 600000}, &opened)
+		vendor.does("accept", anything{"sessionId": opened.Session, "referenceId": "invitation"}, nil)
+		turn := func(a assistant, action string, terms anything) {
+			t.Helper()
+			a.does("respond_to_negotiation", anything{
+				"negotiationId": opened.Session, "action": action, "reasoning": "r", "suggestedRoles": anything{"ownUser": "peer", "otherUser": "peer"}, "terms": terms,
+			}, nil)
+		}
+		if mode == "asp/1" {
+			buyer.does("propose", anything{"sessionId": opened.Session, "type": "service-agreement", "subject": "cups", "terms": anything{"price": 5, "count": 1000}}, nil)
+		} else {
+			turn(buyer, "propose", anything{"price": 5, "count": 1000})
+		}
+		turn(vendor, "counter", anything{"price": 6})
+		var shown struct {
+			Data struct {
+				Turns []struct {
+					Terms anything `json:"terms"`
+				} `json:"turns"`
+			} `json:"data"`
+		}
+		buyer.does("get_negotiation", anything{"negotiationId": opened.Session}, &shown)
+		turns := shown.Data.Turns
+		if len(turns) != 2 || turns[0].Terms["price"] != 5.0 || turns[1].Terms["price"] != 6.0 || turns[1].Terms["count"] != 1000.0 {
+			t.Errorf("%s: the turns are %+v", mode, turns)
+		}
+		var listed struct {
+			Data struct {
+				Negotiations []struct {
+					Terms anything `json:"latestTerms"`
+				} `json:"negotiations"`
+			} `json:"data"`
+		}
+		buyer.does("list_negotiations", anything{"limit": 1}, &listed)
+		if rows := listed.Data.Negotiations; len(rows) != 1 || rows[0].Terms["price"] != 6.0 || rows[0].Terms["count"] != 1000.0 {
+			t.Errorf("%s: the list has %+v", mode, rows)
+		}
 	}
 }

@@ -24,6 +24,7 @@ type turn struct {
 	Roles     jsontext.Value `json:"suggestedRoles"`
 	Whole     jsontext.Value `json:"assessment"`
 	Message   *string        `json:"message"`
+	Terms     jsontext.Value `json:"terms,omitzero"` // of an offer
 	Created   string         `json:"createdAt"`
 }
 
@@ -96,7 +97,7 @@ func (c *call) negotiation(ctx context.Context, args jsontext.Value) (result, er
 func (c *call) turnOf(number int, t negotiation.Taken) turn {
 	one := turn{
 		Number: number, Speaker: t.Side, Sender: t.Entry.From, Quoted: t.Entry.From != c.Agent(), Action: t.Action,
-		Message: t.Message, Created: t.Entry.At, Roles: jsontext.Value("null"), Whole: jsontext.Value("null"),
+		Message: t.Message, Terms: termsOf(t), Created: t.Entry.At, Roles: jsontext.Value("null"), Whole: jsontext.Value("null"),
 	}
 	var of struct {
 		Reasoning *string        `json:"reasoning"`
@@ -111,14 +112,26 @@ func (c *call) turnOf(number int, t negotiation.Taken) turn {
 	return one
 }
 
+// termsOf are those of an offer, nil of what is none.
+func termsOf(t negotiation.Taken) jsontext.Value {
+	var of struct {
+		Terms jsontext.Value `json:"terms"`
+	}
+	if json.Unmarshal(t.Entry.Body, &of) != nil {
+		return nil
+	}
+	return of.Terms
+}
+
 // respond takes a turn. One that nobody has claimed is claimed for this client.
 func (c *call) respond(ctx context.Context, args jsontext.Value) (result, error) {
 	var q struct {
-		ID        act.SessionID  `json:"negotiationId"`
-		Action    string         `json:"action"`
-		Reasoning string         `json:"reasoning"`
-		Roles     jsontext.Value `json:"suggestedRoles"`
-		Message   string         `json:"message"`
+		ID        act.SessionID             `json:"negotiationId"`
+		Action    string                    `json:"action"`
+		Reasoning string                    `json:"reasoning"`
+		Roles     jsontext.Value            `json:"suggestedRoles"`
+		Message   string                    `json:"message"`
+		Terms     map[string]jsontext.Value `json:"terms"`
 	}
 	if err := read(args, &q); err != nil {
 		return result{}, err
@@ -134,7 +147,7 @@ func (c *call) respond(ctx context.Context, args jsontext.Value) (result, error)
 	if err != nil {
 		return result{}, err
 	}
-	response, err := negotiation.Decision{Action: q.Action, Message: q.Message, Assessment: assessment}.Response(c.Agent(), view)
+	response, err := negotiation.Decision{Action: q.Action, Message: q.Message, Assessment: assessment, Terms: q.Terms}.Response(c.Agent(), view)
 	if err != nil {
 		return result{}, session.Refuse(session.MalformedEnvelope, "%s", err)
 	}

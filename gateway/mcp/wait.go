@@ -18,7 +18,7 @@ import (
 
 var waitInput = closed(object{
 	"sessionId?": text("wait in this session only"),
-	"since?":     object{"type": []any{"string", "integer"}, "description": "the cursor of an answer before: what it brought does not come again"},
+	"since?":     object{"type": []any{"string", "integer"}, "description": "the cursor of an answer before: what it brought does not come again; by default that of your newest answer"},
 	"seconds?":   number("how long to wait, by default 50", 0, int(api.LongestWait.Seconds())),
 })
 
@@ -79,7 +79,7 @@ func (c *call) wait(ctx context.Context, args jsontext.Value) (result, error) {
 	until := time.Now().Add(left)
 	for {
 		first := q.Since == ""
-		found, err := ask(ctx, c, api.TurnWait, api.WaitTurn{Session: q.Session, Since: q.Since, Seconds: max(0, time.Until(until)).Seconds()})
+		found, err := ask(ctx, c, api.TurnWait, api.WaitTurn{Session: q.Session, Since: q.Since, Seconds: max(0, time.Until(until)).Seconds(), Worker: c.Worker()})
 		switch {
 		case ctx.Err() != nil:
 			return result{}, session.Busy()
