@@ -327,6 +327,7 @@ func TestMCPCounterKeepsTerms(t *testing.T) {
 		turn(vendor, "counter", anything{"price": 6})
 		var shown struct {
 			Data struct {
+				Count int `json:"turnCount"`
 				Turns []struct {
 					Terms anything `json:"terms"`
 				} `json:"turns"`
@@ -340,12 +341,13 @@ func TestMCPCounterKeepsTerms(t *testing.T) {
 		var listed struct {
 			Data struct {
 				Negotiations []struct {
+					Count int      `json:"turnCount"`
 					Terms anything `json:"latestTerms"`
 				} `json:"negotiations"`
 			} `json:"data"`
 		}
 		buyer.does("list_negotiations", anything{"limit": 1}, &listed)
-		if rows := listed.Data.Negotiations; len(rows) != 1 || rows[0].Terms["price"] != 6.0 || rows[0].Terms["count"] != 1000.0 {
+		if rows := listed.Data.Negotiations; len(rows) != 1 || rows[0].Terms["price"] != 6.0 || rows[0].Terms["count"] != 1000.0 || rows[0].Count != 2 || shown.Data.Count != 2 {
 			t.Errorf("%s: the list has %+v", mode, rows)
 		}
 	}

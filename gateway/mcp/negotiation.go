@@ -15,17 +15,17 @@ import (
 
 // A turn is one that was taken.
 type turn struct {
-	Number    int            `json:"turnNumber"`
-	Speaker   string         `json:"speaker"`
-	Sender    act.Agent      `json:"senderId"`
-	Quoted    bool           `json:"quoted"`
-	Action    string         `json:"action"`
-	Reasoning *string        `json:"reasoning"`
-	Roles     jsontext.Value `json:"suggestedRoles"`
-	Whole     jsontext.Value `json:"assessment"`
-	Message   *string        `json:"message"`
-	Terms     jsontext.Value `json:"terms,omitzero"` // of an offer
-	Created   string         `json:"createdAt"`
+	Number    int                       `json:"turnNumber"`
+	Speaker   string                    `json:"speaker"`
+	Sender    act.Agent                 `json:"senderId"`
+	Quoted    bool                      `json:"quoted"`
+	Action    string                    `json:"action"`
+	Reasoning *string                   `json:"reasoning"`
+	Roles     jsontext.Value            `json:"suggestedRoles"`
+	Whole     jsontext.Value            `json:"assessment"`
+	Message   *string                   `json:"message"`
+	Terms     map[string]jsontext.Value `json:"terms,omitempty"` // of an offer
+	Created   string                    `json:"createdAt"`
 }
 
 // negotiation reads one, with the newest of its turns.
@@ -112,14 +112,15 @@ func (c *call) turnOf(number int, t negotiation.Taken) turn {
 	return one
 }
 
-// termsOf are those of an offer, nil of what is none.
-func termsOf(t negotiation.Taken) jsontext.Value {
+// termsOf are those of an offer without its assessment, which a turn has by itself; nil for none.
+func termsOf(t negotiation.Taken) map[string]jsontext.Value {
 	var of struct {
-		Terms jsontext.Value `json:"terms"`
+		Terms map[string]jsontext.Value `json:"terms"`
 	}
 	if json.Unmarshal(t.Entry.Body, &of) != nil {
 		return nil
 	}
+	delete(of.Terms, "assessment")
 	return of.Terms
 }
 

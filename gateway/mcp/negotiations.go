@@ -9,7 +9,6 @@ import (
 	"github.com/parley-asp/parley/api/negotiation"
 	act "github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/session/modes"
 )
 
 // Index's statuses of a negotiation.
@@ -87,20 +86,20 @@ type success struct {
 
 // A row is a negotiation in a list.
 type row struct {
-	ID           act.SessionID  `json:"id"`
-	Counterparty act.Agent      `json:"counterpartyId"`
-	Role         string         `json:"role"`
-	Mode         string         `json:"mode"`
-	State        string         `json:"state"`
-	Turns        uint64         `json:"turnCount"`
-	Status       string         `json:"status"`
-	Yours        bool           `json:"isUsersTurn"`
-	Action       *string        `json:"latestAction"`
-	Message      *string        `json:"latestMessagePreview"`
-	Terms        jsontext.Value `json:"latestTerms,omitzero"`
-	Created      string         `json:"createdAt"`
-	Updated      string         `json:"updatedAt"`
-	Purpose      string         `json:"purpose,omitzero"`
+	ID           act.SessionID             `json:"id"`
+	Counterparty act.Agent                 `json:"counterpartyId"`
+	Role         string                    `json:"role"`
+	Mode         string                    `json:"mode"`
+	State        string                    `json:"state"`
+	Turns        int                       `json:"turnCount"`
+	Status       string                    `json:"status"`
+	Yours        bool                      `json:"isUsersTurn"`
+	Action       *string                   `json:"latestAction"`
+	Message      *string                   `json:"latestMessagePreview"`
+	Terms        map[string]jsontext.Value `json:"latestTerms,omitempty"`
+	Created      string                    `json:"createdAt"`
+	Updated      string                    `json:"updatedAt"`
+	Purpose      string                    `json:"purpose,omitzero"`
 }
 
 // list lists negotiations.
@@ -146,7 +145,7 @@ func (c *call) list(ctx context.Context, args jsontext.Value) (result, error) {
 // row is a session in the list, with what was said last.
 func (c *call) row(ctx context.Context, s api.SessionSummary) (row, error) {
 	r := row{
-		ID: s.Session, Role: "candidate", Mode: s.Mode, State: s.State.String(), Turns: s.Messages, Status: statusOf(s.State, s.Awaiting), Yours: s.Awaiting,
+		ID: s.Session, Role: "candidate", Mode: s.Mode, State: s.State.String(), Status: statusOf(s.State, s.Awaiting), Yours: s.Awaiting,
 		Created: s.Created, Updated: s.Updated, Purpose: s.Purpose, Counterparty: s.Inviter,
 	}
 	if s.Inviter == c.Agent() {
@@ -162,11 +161,7 @@ func (c *call) row(ctx context.Context, s api.SessionSummary) (row, error) {
 	if err != nil {
 		return r, err
 	}
-	if s.Mode == modes.Bilateral.Name { // which counts turns
-		turn, _ := view.Turn()
-		r.Turns = turn.Number
-	}
-	page, err := ask(ctx, c, api.SessionMessages, api.ListMessages{Session: s.Session, Since: s.Messages - min(s.Messages, recent), Limit: recent})
+	page, err := ask(ctx, c, api.SessionMessages, api.ListMessages{Session: s.Session, Since: view.Head.Next.Sequence - min(view.Head.Next.Sequence, maxEntries), Limit: maxEntries})
 	if err != nil {
 		return r, err
 	}
@@ -174,15 +169,13 @@ func (c *call) row(ctx context.Context, s api.SessionSummary) (row, error) {
 	if err != nil {
 		return r, err
 	}
-	if taken := negotiation.Turns(begun(said), s.Inviter, &view); len(taken) > 0 {
+	taken := negotiation.Turns(begun(said), s.Inviter, &view)
+	if r.Turns = len(taken); r.Turns > 0 {
 		last := taken[len(taken)-1]
 		r.Action, r.Message, r.Terms = &last.Action, last.Message, termsOf(last)
 	}
 	return r, nil
 }
-
-// recent is how many entries are looked at for the last turn.
-const recent = 4
 
 func statusOf(p session.Phase, yours bool) string {
 	switch {
