@@ -3,7 +3,9 @@ package adversary
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -46,7 +48,7 @@ func TestSealedFromEverywhere(t *testing.T) {
 	rules, err := server.ReadRules("testdata/quiet.yaml")
 	testkit.Must(t, err)
 	core, logged := observer.New(zap.DebugLevel)
-	w := testkit.NewHosted(t, testkit.Options{Rules: rules, Log: zap.New(core)})
+	w := testkit.NewHosted(t, testkit.Options{Rules: rules, Log: zap.New(core), PrivateWebhooks: true})
 	buyer, seller, boss := testkit.Cron, testkit.Seller, performatives.Agent("human://acme.com/alice")
 	for _, human := range []performatives.Agent{boss, "human://acme.com/" + quiet, "human://widgets.co/bob"} {
 		w.Principal(human)
@@ -68,6 +70,12 @@ func TestSealedFromEverywhere(t *testing.T) {
 		return said
 	}
 	says(seller, "ACCEPT", `{"referenceId":"invitation"}`)
+	woken, pushed := webhook(t), webhook(t)
+	w.Send("PUT", path+"/wakeup", w.Tokens[seller], fmt.Sprintf(`{"url":%q}`, woken.URL)).Is(http.StatusOK, nil)
+	hook := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"CreateTaskPushNotificationConfig","params":{"taskId":%q,"url":%q}}`, id, pushed.URL)
+	if got := w.Send("POST", "/a2a/"+buyer.Token()+"/", w.Tokens[seller], hook); !strings.Contains(string(got.Body), pushed.URL) {
+		t.Fatalf("no webhook is set: %s", got.Body)
+	}
 	says(seller, "PROPOSE", `{"proposalId":"p1","type":"sale","subject":"crane","terms":{"price":{"amount":500000,"currency":"USD"}}}`)
 	asked := says(buyer, "ESCALATE", `{"reason":"authority-limit","urgency":"high","context":{"limit":"`+marked+`"},"suggestedAction":"hold at `+marked+`","referenceId":"p1"}`)
 	calls := map[string]func(a performatives.Agent) string{
@@ -130,7 +138,9 @@ func TestSealedFromEverywhere(t *testing.T) {
 	}
 	says(buyer, "COUNTER", `{"proposalId":"p2","referenceId":"p1","terms":{"price":{"amount":400000,"currency":"USD"}}}`)
 	says(seller, "ACCEPT", `{"referenceId":"p2"}`)
-	says(buyer, "CLOSE", `{"outcome":"completed"}`)
+	closed := says(buyer, "CLOSE", `{"outcome":"completed"}`)
+	woken.until(fmt.Sprintf(`"since":%d`, closed.Sequence))
+	pushed.until("TASK_STATE_COMPLETED")
 
 	for _, e := range logged.All() {
 		if text := fmt.Sprint(e.Message, e.ContextMap()); shows(text, marks...) {
@@ -150,6 +160,41 @@ func TestSealedFromEverywhere(t *testing.T) {
 	ctx, cancel := context.WithTimeout(w.Ctx, time.Minute)
 	defer cancel()
 	stored(ctx, t, w)
+}
+
+// A hook is a webhook of the other side.
+type hook struct {
+	*httptest.Server
+	t      *testing.T
+	bodies chan string
+}
+
+func webhook(t *testing.T) hook {
+	bodies := make(chan string, 100)
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		bodies <- string(body)
+	}))
+	t.Cleanup(s.Close)
+	return hook{s, t, bodies}
+}
+
+// until reads what the webhook was sent, up to what says last.
+func (h hook) until(last string) {
+	h.t.Helper()
+	for {
+		select {
+		case body := <-h.bodies:
+			if shows(body, append(marks, quiet)...) {
+				h.t.Errorf("a webhook is told %s", body)
+			}
+			if strings.Contains(body, last) {
+				return
+			}
+		case <-time.After(testkit.Patience):
+			h.t.Fatalf("no webhook is told %s", last)
+		}
+	}
 }
 
 // stored looks into all streams: what is sealed is in the headers of transcripts and of the own side's
