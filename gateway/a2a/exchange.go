@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,9 +84,9 @@ func isA2A(err error) bool { _, is := err.(*a2a.Error); return is } //nolint:err
 
 // message is an entry as the agent reads it.
 func (t *talk) message(e api.Entry, s snapshot, id string) *a2a.Message {
-	allowed := []string{}
-	for _, act := range s.view.State.Acts() {
-		allowed = append(allowed, strings.ToLower(act.String()))
+	allowed := s.acts()
+	for i, act := range allowed {
+		allowed[i] = strings.ToLower(act)
 	}
 	data := object{
 		"performative": e.Performative, "from": string(e.From), "sessionId": string(e.Session), "sequenceNumber": e.Sequence,
@@ -98,6 +99,11 @@ func (t *talk) message(e api.Entry, s snapshot, id string) *a2a.Message {
 	text := fmt.Sprintf("%s of %s", e.Performative, e.From)
 	if said := textOf(e); said != "" {
 		text += ": " + said
+	}
+	for _, o := range s.deal.Open {
+		if slices.Contains(o.For, t.agent) {
+			text += "\n" + o.Text + "."
+		}
 	}
 	return &a2a.Message{ID: id, Role: a2a.MessageRoleUser, Parts: a2a.ContentParts{
 		{Content: a2a.Text(text), MediaType: textType}, {Content: a2a.Data{Value: data}, MediaType: jsonType},

@@ -117,6 +117,9 @@ func (s snapshot) explain(c call, state a2a.TaskState) (string, object) {
 		}
 		return "It is the turn of " + string(c.to) + ".", object{}
 	case a2a.TaskStateCompleted:
+		if s.deal.Agreed != nil {
+			return "There is an agreement: " + s.deal.Agreed.Text + ".", object{}
+		}
 		return "There is an agreement.", object{}
 	case a2a.TaskStateFailed, a2a.TaskStateRejected, a2a.TaskStateCanceled:
 		return "The session is over without an agreement: " + s.view.Closing + ".", object{"reason": s.view.Closing}
@@ -125,13 +128,10 @@ func (s snapshot) explain(c call, state a2a.TaskState) (string, object) {
 	return "The session is " + s.view.State.String() + ".", object{}
 }
 
-// asks says what the caller may send.
+// asks says what waits for the caller, and what it may send.
 func (s snapshot) asks(c call) (string, object) {
-	allowed := []string{}
-	for _, act := range s.view.State.Acts() {
-		allowed = append(allowed, act.String())
-	}
-	data, text := object{"allowed": allowed}, "It is your turn."
+	acts := s.acts()
+	data, said := object{"allowed": acts}, []string{"It is your turn."}
 	if waiting, _ := s.open(c.Agent); len(waiting) > 0 {
 		ids := []string{}
 		for _, o := range waiting {
@@ -141,15 +141,30 @@ func (s snapshot) asks(c call) (string, object) {
 		newest := waiting[len(waiting)-1]
 		if len(newest.Pending) > 0 {
 			data["asked"] = newest.Pending
-			text += fmt.Sprintf(" You were asked about %s of %s.", strings.Join(newest.Pending, ", "), id(newest))
-		} else {
-			text += fmt.Sprintf(" %s of %s waits for your answer: {\"action\": \"accept\"}, \"counter\" with terms, \"reject\" or \"question\".", id(newest), newest.From)
+			said = append(said, fmt.Sprintf("You were asked about %s of %s.", strings.Join(newest.Pending, ", "), id(newest)))
+		}
+	}
+	for _, o := range s.deal.Open {
+		if o.Kind != "question" && slices.Contains(o.For, c.Agent) {
+			said = append(said, o.ID+": "+o.Text+".")
 		}
 	}
 	if consent := render.Consents(s.view.Publish); consent != "" {
-		text, data["publish"] = text+" "+consent, s.view.Publish
+		said, data["publish"] = append(said, consent), s.view.Publish
 	}
-	return text + " Allowed: " + strings.Join(allowed, ", ") + ".", data
+	said = append(said, `Answer in words, or with {"action": …}, one of `+strings.ToLower(strings.Join(acts, ", "))+".")
+	return strings.Join(said, " "), data
+}
+
+// acts are what the caller may send now.
+func (s snapshot) acts() []string {
+	names := []string{}
+	for _, m := range s.deal.Moves {
+		if !slices.Contains(names, m.Performative) {
+			names = append(names, m.Performative)
+		}
+	}
+	return names
 }
 
 // offeredSince are the offers that others have made since the caller spoke last, also those

@@ -18,9 +18,11 @@ type tasks struct{ *Gateway }
 
 var _ a2asrv.RequestHandler = tasks{}
 
-// A snapshot is a session as its caller sees it: the view, and the newest entries.
+// A snapshot is a session as its caller sees it: the view, what its caller may do there, and the
+// newest entries.
 type snapshot struct {
 	view    api.SessionView
+	deal    api.Snapshot
 	entries []api.Entry
 	held    bool // what the caller said first is still to be said
 }
@@ -38,6 +40,9 @@ func (g *Gateway) look(ctx context.Context, c call, id performatives.SessionID) 
 	}
 	if !slices.ContainsFunc(s.view.Participants, func(p api.PartyView) bool { return p.Agent == c.to }) {
 		return s, noTask()
+	}
+	if err := c.Call(ctx, api.SessionSnapshot.Verb, api.GetSnapshot{Session: id}, &s.deal); err != nil {
+		return s, err
 	}
 	if s.view.State == session.Introduced {
 		r := record{Session: id, Caller: c.Agent, Agent: c.to}
