@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/api/render"
+	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -19,9 +20,10 @@ func sessionShow() *cobra.Command {
 	var p partial
 	cmd := &cobra.Command{
 		Use: "show ID", Short: "show a session as a conversation", Args: args(cobra.ExactArgs(1)),
-		Long: `Shows who said what, the terms of each offer and how they differ from the
-previous offer: ~ changed, + added, - removed. The right column is the session's
-state after each act. Refused acts are not part of a session.
+		Long: `Shows what is on the table and what may be done now, then who said what, the terms
+of each offer and how they differ from the previous offer: ~ changed, + added,
+- removed. The right column is the session's state after each act. Refused acts are
+not part of a session.
 
 Of a long session it shows the first message and the newest, and says how many are
 left out. --part shows a list of the session's state page by page instead.`,
@@ -81,6 +83,7 @@ func (p *partial) number() (uint64, error) {
 
 // A conversation is what session show prints as JSON.
 type conversation struct {
+	Snapshot api.Snapshot     `json:"snapshot"`
 	Session  api.SessionView  `json:"session"`
 	Messages []jsontext.Value `json:"messages"`
 	Earlier  uint64           `json:"earlier,omitzero"` // messages that are left out before these
@@ -96,7 +99,11 @@ func showConversation(ctx context.Context, cmd *cobra.Command, c connection, id 
 	if err != nil {
 		return err
 	}
-	found := conversation{Session: view, Messages: []jsontext.Value{}}
+	deal, err := client.Do(ctx, c, api.SessionSnapshot, api.GetSnapshot{Session: id})
+	if err != nil {
+		return err
+	}
+	found := conversation{Snapshot: deal, Session: view, Messages: []jsontext.Value{}}
 	total := uint64(0)
 	if last := view.Head.Sequence; last != nil {
 		total = *last + 1
@@ -127,7 +134,9 @@ func showConversation(ctx context.Context, cmd *cobra.Command, c connection, id 
 	if err != nil {
 		return err
 	}
-	return show(cmd, found, func(s render.Style) string { return render.Conversation(entries, view, s) })
+	return show(cmd, found, func(s render.Style) string {
+		return render.Deal(deal, s) + "\n" + render.Conversation(entries, view, s)
+	})
 }
 
 // between returns the messages of a session from a sequence number to another.
