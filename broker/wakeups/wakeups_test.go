@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -27,23 +26,8 @@ type call struct {
 	body          []byte
 }
 
-// calls are those that a receiver gets.
-type calls <-chan call
-
-// next is the next call, which has to come.
-func (c calls) next(t *testing.T) call {
-	t.Helper()
-	select {
-	case got := <-c:
-		return got
-	case <-time.After(testkit.Patience):
-		t.Fatal("no call comes")
-		return call{}
-	}
-}
-
 // receiver takes calls, and answers each with the next status that it is given.
-func receiver(t *testing.T) (url string, all calls, answer chan<- int) {
+func receiver(t *testing.T) (url string, calls <-chan call, answer chan<- int) {
 	t.Helper()
 	got, with := make(chan call, 100), make(chan int, 100)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -58,6 +42,18 @@ func receiver(t *testing.T) (url string, all calls, answer chan<- int) {
 }
 
 type world struct{ *testkit.World }
+
+// next is the next call, which has to come.
+func (w world) next(calls <-chan call) call {
+	w.Helper()
+	select {
+	case got := <-calls:
+		return got
+	case <-w.Ctx.Done():
+		w.Fatal("no call comes")
+		return call{}
+	}
+}
 
 func (w world) says(id performatives.SessionID, a performatives.Agent, act, body string) {
 	w.Helper()
@@ -99,7 +95,7 @@ func TestWakeup(t *testing.T) {
 	hash := w.head(id)
 	for _, status := range []int{503, 200} {
 		answer <- status
-		got := calls.next(t)
+		got := w.next(calls)
 		if got.id != string(hash) || got.Hash != hash || got.Type != api.WakeupType || got.Agent != cron || got.Session != id || got.Since != 1 {
 			t.Errorf("the call is %s %+v, want the id %s", got.id, got.WakeupCall, hash)
 		}
@@ -110,7 +106,7 @@ func TestWakeup(t *testing.T) {
 	w.says(id, cron, "PROPOSE", `{"proposalId":"p","type":"service-agreement","subject":"s","terms":{"price":5}}`) // its own
 	w.says(id, seller, "CLOSE", `{}`)
 	answer <- 200
-	if got := calls.next(t); got.Since != 3 || got.id != string(w.head(id)) {
+	if got := w.next(calls); got.Since != 3 || got.id != string(w.head(id)) {
 		t.Errorf("the end of the session is told by %+v", got.WakeupCall)
 	}
 }
@@ -124,7 +120,7 @@ func TestWakeupForTurns(t *testing.T) {
 	w.sets(cron, id, fmt.Sprintf(`{"url":%q,"turns":true,"token":%q}`, url, webhook.Text(make([]byte, 24)))).Is(http.StatusOK, nil)
 	w.says(id, seller, "ACCEPT", `{"referenceId":"invitation"}`) // cron has no turn
 	w.says(id, seller, "PROPOSE", `{"proposalId":"p","type":"service-agreement","subject":"s","terms":{"price":5}}`)
-	if got := calls.next(t); got.Since != 2 {
+	if got := w.next(calls); got.Since != 2 {
 		t.Errorf("the turn is told by %+v", got.WakeupCall)
 	}
 	answer <- http.StatusOK
@@ -139,16 +135,16 @@ func TestWakeupGone(t *testing.T) {
 	id := w.opens()
 	w.sets(cron, id, fmt.Sprintf(`{"url":%q}`, first)).Is(http.StatusOK, nil)
 	w.says(id, seller, "ACCEPT", `{"referenceId":"invitation"}`)
-	calls.next(t)
+	w.next(calls)
 	second, more, ok := receiver(t)
 	w.sets(cron, id, fmt.Sprintf(`{"url":%q}`, second)).Is(http.StatusOK, nil)
 	answer <- http.StatusGone
-	if got := more.next(t); got.Since != 1 {
+	if got := w.next(more); got.Since != 1 {
 		t.Errorf("the next wakeup begins with %+v", got.WakeupCall)
 	}
 	ok <- http.StatusOK
 	w.says(id, seller, "PROPOSE", `{"proposalId":"p","type":"service-agreement","subject":"s","terms":{"price":5}}`)
-	if got := more.next(t); got.Since != 2 {
+	if got := w.next(more); got.Since != 2 {
 		t.Errorf("the next wakeup goes on with %+v", got.WakeupCall)
 	}
 	ok <- http.StatusGone

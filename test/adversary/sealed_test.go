@@ -70,7 +70,7 @@ func TestSealedFromEverywhere(t *testing.T) {
 		return said
 	}
 	says(seller, "ACCEPT", `{"referenceId":"invitation"}`)
-	woken, pushed := webhook(t), webhook(t)
+	woken, pushed := webhook(w), webhook(w)
 	w.Send("PUT", path+"/wakeup", w.Tokens[seller], fmt.Sprintf(`{"url":%q}`, woken.URL)).Is(http.StatusOK, nil)
 	hook := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"CreateTaskPushNotificationConfig","params":{"taskId":%q,"url":%q}}`, id, pushed.URL)
 	if got := w.Send("POST", "/a2a/"+buyer.Token()+"/", w.Tokens[seller], hook); !strings.Contains(string(got.Body), pushed.URL) {
@@ -165,34 +165,34 @@ func TestSealedFromEverywhere(t *testing.T) {
 // A hook is a webhook of the other side.
 type hook struct {
 	*httptest.Server
-	t      *testing.T
+	w      *testkit.World
 	bodies chan string
 }
 
-func webhook(t *testing.T) hook {
+func webhook(w *testkit.World) hook {
 	bodies := make(chan string, 100)
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		bodies <- string(body)
 	}))
-	t.Cleanup(s.Close)
-	return hook{s, t, bodies}
+	w.Cleanup(s.Close)
+	return hook{s, w, bodies}
 }
 
 // until reads what the webhook was sent, up to what says last.
 func (h hook) until(last string) {
-	h.t.Helper()
+	h.w.Helper()
 	for {
 		select {
 		case body := <-h.bodies:
 			if shows(body, append(marks, quiet)...) {
-				h.t.Errorf("a webhook is told %s", body)
+				h.w.Errorf("a webhook is told %s", body)
 			}
 			if strings.Contains(body, last) {
 				return
 			}
-		case <-time.After(testkit.Patience):
-			h.t.Fatalf("no webhook is told %s", last)
+		case <-h.w.Ctx.Done():
+			h.w.Fatalf("no webhook is told %s", last)
 		}
 	}
 }
