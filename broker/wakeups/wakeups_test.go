@@ -148,7 +148,7 @@ func TestWakeupGone(t *testing.T) {
 		t.Errorf("the next wakeup goes on with %+v", got.WakeupCall)
 	}
 	ok <- http.StatusGone
-	bucket, err := w.Broker.Server.Broker.Parts.Store.Bucket(w.Ctx, api.WakeupsBucket, "", 0)
+	bucket, err := w.Server.Broker.Parts.Store.Bucket(w.Ctx, api.WakeupsBucket, "", 0)
 	testkit.Must(t, err)
 	testkit.Eventually(t, "a receiver that is gone is forgotten", func() bool {
 		rows, err := bucket.Records(w.Ctx, ">")
