@@ -34,8 +34,9 @@ func (c *Caller) Worker() string { return "" }
 // ReadOnly is no caller with a key of its own.
 func (c *Caller) ReadOnly() bool { return false }
 
-// Say signs an act and submits it. What is said again under the same key says nothing twice.
-func (c *Caller) Say(ctx context.Context, id performatives.SessionID, key string, body performatives.Body, to performatives.Agent) (api.Acceptance, error) {
+// Say signs an act and submits it. What is said again under the same key says nothing twice. An act
+// with ifHead is linked to that head, so it is refused at any other.
+func (c *Caller) Say(ctx context.Context, id performatives.SessionID, key string, ifHead performatives.Hash, body performatives.Body, to performatives.Agent) (api.Acceptance, error) {
 	content, err := json.Marshal([]any{id, to, body.Act().String(), body}, json.Deterministic(true))
 	if err != nil {
 		return api.Acceptance{}, err
@@ -48,6 +49,16 @@ func (c *Caller) Say(ctx context.Context, id performatives.SessionID, key string
 		options := []client.ActOption{client.As(act.message)}
 		if to != "" {
 			options = append(options, client.To(to))
+		}
+		if ifHead != "" {
+			head, err := c.Session(act.session).Head(ctx)
+			if err != nil {
+				return api.Acceptance{}, err
+			}
+			if head.PreviousHash != ifHead {
+				return api.Acceptance{}, session.Refuse(session.ChainConflict, "the head of the session is not ifHead any more: read the session again, and decide anew")
+			}
+			options = append(options, client.LinkTo(head))
 		}
 		receipt, err := c.Session(act.session).Say(ctx, body, options...)
 		return receipt.Acceptance, err

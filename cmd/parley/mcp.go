@@ -24,6 +24,7 @@ speaks NATS. With --token a hosted agent speaks over HTTP, and the broker signs.
   parley mcp --token parley_… --http https://parley.acme.com`,
 		RunE: runMCP,
 	})
+	cmd.Flags().String("tools", "", "`SET` of tools: all, or by default the five that suffice to negotiate")
 	cmd.Flags().String("token", "", "`TOKEN` of a hosted agent; PARLEY_TOKEN keeps it out of the list of processes")
 	cmd.Flags().String("http", "http://127.0.0.1:8080", "with --token: `URL` of the broker's HTTP")
 	return cmd
@@ -31,12 +32,15 @@ speaks NATS. With --token a hosted agent speaks over HTTP, and the broker signs.
 
 func runMCP(cmd *cobra.Command, _ []string) error {
 	ctx := cmd.Context()
-	token := text(cmd, "token")
+	token, set := text(cmd, "token"), text(cmd, "tools")
+	if set != "" && set != "all" {
+		return usage(errors.New("--tools is all, or is left out"))
+	}
 	if token != "" {
 		if text(cmd, "key") != "" {
 			return usage(errors.New("--token is of a hosted agent, and --key of one that signs for itself: give one of them"))
 		}
-		return stdio(ctx, mcpgateway.Forward(strings.TrimSuffix(text(cmd, "http"), "/")+mcpgateway.Path, token))
+		return stdio(ctx, mcpgateway.Forward(strings.TrimSuffix(text(cmd, "http"), "/")+mcpgateway.Path, token, set == "all"))
 	}
 	if text(cmd, "as") == "" {
 		return usage(errors.New("--as says whom the assistant acts for, and --key signs; or --token"))
@@ -46,7 +50,7 @@ func runMCP(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	defer c.Close() //nolint:errcheck // the assistant is gone
-	return stdio(ctx, mcpgateway.New(mcpgateway.Options{Caller: mcpgateway.Only(signing.New(c.principal))}))
+	return stdio(ctx, mcpgateway.New(mcpgateway.Options{Caller: mcpgateway.Only(signing.New(c.principal)), AllTools: set == "all"}))
 }
 
 // stdio serves until the assistant closes standard input, or interrupts.

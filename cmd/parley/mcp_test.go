@@ -18,7 +18,7 @@ import (
 // stdioClient starts parley mcp as an assistant does.
 func stdioClient(ctx context.Context, t *testing.T, args ...string) func(tool string, args map[string]any) map[string]any {
 	t.Helper()
-	cmd := exec.CommandContext(ctx, "parley", append([]string{"mcp"}, args...)...)
+	cmd := exec.CommandContext(ctx, "parley", append([]string{"mcp", "--tools", "all"}, args...)...)
 	cmd.Stderr = os.Stderr
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	s, err := client.Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)

@@ -47,6 +47,7 @@ type addressed struct {
 	Session act.SessionID `json:"sessionId"` // "" opens one
 	To      act.Agent     `json:"recipient"`
 	Key     string        `json:"idempotencyKey"` // "" if it is not retried
+	IfHead  act.Hash      `json:"-"`              // "" if it is said whatever the head is
 }
 
 // address takes from the arguments what is not the body's.
@@ -83,7 +84,7 @@ func (c *call) say(ctx context.Context, a addressed, p act.Performative, members
 	if named, is := body.(act.Named); is && body.ID("") == "" {
 		named.SetID(strings.ToLower(p.String()) + "-" + c.unique(a))
 	}
-	accepted, err := c.Say(ctx, a.Session, a.Key, body, a.To)
+	accepted, err := c.Say(ctx, a.Session, a.Key, a.IfHead, body, a.To)
 	if err != nil {
 		return said{}, err
 	}

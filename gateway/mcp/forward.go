@@ -19,12 +19,15 @@ import (
 )
 
 // Forward makes a server that passes its clients' requests to the gateway at a URL, with a
-// token. What may be repeated is repeated while the gateway is away.
-func Forward(url, token string) *mcp.Server {
-	f := &forwarder{transport: &mcp.StreamableClientTransport{
+// token, for all tools or the kit. What may be repeated is repeated while the gateway is away.
+func Forward(url, token string, all bool) *mcp.Server {
+	if all {
+		url += AllTools
+	}
+	f := &forwarder{all: all, transport: &mcp.StreamableClientTransport{
 		Endpoint: url, HTTPClient: &http.Client{Transport: withToken{token, http.DefaultTransport}}, DisableStandaloneSSE: true, MaxRetries: -1,
 	}}
-	server := New(Options{})
+	server := New(Options{AllTools: all})
 	server.AddReceivingMiddleware(f.forward)
 	return server
 }
@@ -48,6 +51,7 @@ func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // A forwarder passes requests on.
 type forwarder struct {
+	all       bool
 	transport mcp.Transport
 
 	mu      sync.Mutex
@@ -60,7 +64,7 @@ func (f *forwarder) forward(next mcp.MethodHandler) mcp.MethodHandler {
 		switch r := r.(type) {
 		case *mcp.CallToolRequest:
 			params := &mcp.CallToolParams{Name: r.Params.Name, Arguments: r.Params.Arguments}
-			t := named(r.Params.Name)
+			t := named(r.Params.Name, f.all)
 			res, err := f.try(ctx, t.repeatable(r.Params.Arguments), func(ctx context.Context, s *mcp.ClientSession) (mcp.Result, error) {
 				return s.CallTool(ctx, params)
 			})
@@ -83,8 +87,8 @@ func (f *forwarder) forward(next mcp.MethodHandler) mcp.MethodHandler {
 }
 
 // named finds a tool by its name. The zero tool, if there is none, only reads.
-func named(name string) (found tool) {
-	for _, t := range tools() {
+func named(name string, all bool) (found tool) {
+	for _, t := range tools(all) {
 		if t.name == name {
 			found = t
 		}

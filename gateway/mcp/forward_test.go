@@ -54,7 +54,7 @@ func TestForwardWhileAway(t *testing.T) {
 			serves.ServeHTTP(w, r)
 		}))
 		here, there := mcp.NewInMemoryTransports()
-		go mcpgateway.Forward(s.URL, c.token).Run(t.Context(), there) //nolint:errcheck // it ends with the test
+		go mcpgateway.Forward(s.URL, c.token, true).Run(t.Context(), there) //nolint:errcheck // it ends with the test
 		client, err := mcp.NewClient(&mcp.Implementation{Name: "assistant"}, nil).Connect(t.Context(), here, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -76,7 +76,7 @@ func TestForwardUnreachable(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	s.Close()
 	here, there := mcp.NewInMemoryTransports()
-	go mcpgateway.Forward(s.URL, "good").Run(t.Context(), there) //nolint:errcheck // it ends with the test
+	go mcpgateway.Forward(s.URL, "good", true).Run(t.Context(), there) //nolint:errcheck // it ends with the test
 	client, err := mcp.NewClient(&mcp.Implementation{Name: "assistant"}, nil).Connect(t.Context(), here, nil)
 	if err != nil {
 		t.Fatal(err)

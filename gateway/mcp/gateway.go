@@ -35,8 +35,8 @@ type Caller interface {
 	Call(ctx context.Context, verb string, request []byte) ([]byte, error)
 	// Say submits an act, signed by the principal's key; an invitation without a session id opens
 	// a new session. What is said again under the same key, if there is one, is answered with its
-	// first acceptance.
-	Say(ctx context.Context, id performatives.SessionID, key string, body performatives.Body, to performatives.Agent) (api.Acceptance, error)
+	// first acceptance. An act is refused if its ifHead, if there is one, is not the session's head.
+	Say(ctx context.Context, id performatives.SessionID, key string, ifHead performatives.Hash, body performatives.Body, to performatives.Agent) (api.Acceptance, error)
 	// Respond answers a turn that was picked up.
 	Respond(ctx context.Context, q api.RespondTurn) (api.Acceptance, error)
 	// Worker names the program among those of the principal, "" by default.
@@ -50,7 +50,9 @@ type Options struct {
 	// Caller finds who calls, and until when: the context ends when the client is gone or may
 	// call no more.
 	Caller func(ctx context.Context, extra *mcp.RequestExtra) (context.Context, context.CancelFunc, Caller, error)
-	Log    *zap.Logger
+	// AllTools is to serve all tools, not only those that suffice to negotiate.
+	AllTools bool
+	Log      *zap.Logger
 	Change func(*mcp.ServerOptions) // of the server, for a suite that wants more than the gateway has
 }
 
@@ -68,18 +70,19 @@ func New(o Options) *mcp.Server {
 		o.Log = zap.NewNop()
 	}
 	g := &server{o}
-	options := &mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{}}
+	told := textsOf(o.AllTools)
+	options := &mcp.ServerOptions{Instructions: told.instructions, Capabilities: &mcp.ServerCapabilities{}}
 	if o.Change != nil {
 		o.Change(options)
 	}
 	s := mcp.NewServer(&mcp.Implementation{
 		Name: "parley", Title: "parley", Version: api.Version, WebsiteURL: "https://github.com/parley-asp/parley",
 	}, options)
-	for _, t := range tools() {
+	for _, t := range tools(o.AllTools) {
 		s.AddTool(t.describe(), g.serve(t))
 	}
 	g.addResources(s)
-	addPrompts(s)
+	told.addPrompts(s)
 	return s
 }
 
@@ -140,8 +143,8 @@ func (b bearer) Call(ctx context.Context, verb string, request []byte) ([]byte, 
 	return b.of.CallJSON(ctx, verb, request)
 }
 
-func (b bearer) Say(ctx context.Context, id performatives.SessionID, key string, body performatives.Body, to performatives.Agent) (accepted api.Acceptance, err error) {
-	said := api.Say{Session: id, Performative: body.Act().String()}
+func (b bearer) Say(ctx context.Context, id performatives.SessionID, key string, ifHead performatives.Hash, body performatives.Body, to performatives.Agent) (accepted api.Acceptance, err error) {
+	said := api.Say{Session: id, IfHead: ifHead, Performative: body.Act().String()}
 	if said.Body, err = json.Marshal(body, json.Deterministic(true)); err != nil {
 		return accepted, err
 	}

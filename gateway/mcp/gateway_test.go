@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
+	mcpgateway "github.com/parley-asp/parley/gateway/mcp"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session/agreement"
 	"github.com/parley-asp/parley/test/testkit"
@@ -33,12 +34,14 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// assistant connects an MCP client with a token.
-func (w world) assistant(token string) assistant {
+// assistant connects an MCP client with a token, to all tools.
+func (w world) assistant(token string) assistant { return w.connects(token, mcpgateway.AllTools) }
+
+func (w world) connects(token, set string) assistant {
 	w.Helper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	s, err := client.Connect(w.Ctx, &mcp.StreamableClientTransport{
-		Endpoint: "http://" + w.HTTPAddr + "/mcp", HTTPClient: &http.Client{Transport: bearer(token)}, DisableStandaloneSSE: true,
+		Endpoint: "http://" + w.HTTPAddr + "/mcp" + set, HTTPClient: &http.Client{Transport: bearer(token)}, DisableStandaloneSSE: true,
 	}, nil)
 	testkit.Must(w, err)
 	w.Cleanup(func() { s.Close() })

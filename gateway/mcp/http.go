@@ -28,6 +28,8 @@ const (
 	MetadataPath = "/.well-known/oauth-protected-resource"
 	IssuerPath   = "/.well-known/oauth-authorization-server"
 	TokenPath    = "/oauth/token"
+
+	AllTools = "?tools=all" // of Path: all tools, not the kit alone
 )
 
 // HTTPOptions say what is served over streamable HTTP, and to whom.
@@ -44,13 +46,19 @@ type HTTPOptions struct {
 // ServeHTTP is a handler of the paths above. Every request stands for itself, in every
 // revision of MCP, so it needs no session and any broker may serve the next one.
 func ServeHTTP(o HTTPOptions) http.Handler {
-	return Serve(o, New(Options{Caller: Admitted, Log: o.Service.Log}))
+	some, every := New(Options{Caller: Admitted, Log: o.Service.Log}), New(Options{Caller: Admitted, Log: o.Service.Log, AllTools: true})
+	return Serve(o, func(r *http.Request) *mcp.Server {
+		if r.URL.Query().Get("tools") == all {
+			return every
+		}
+		return some
+	})
 }
 
-// Serve is ServeHTTP for a server of New to which more was added.
-func Serve(o HTTPOptions, server *mcp.Server) http.Handler {
+// Serve is ServeHTTP for servers of New to which more was added.
+func Serve(o HTTPOptions, server func(*http.Request) *mcp.Server) http.Handler {
 	h := &handler{o: o}
-	h.mcp = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
+	h.mcp = mcp.NewStreamableHTTPHandler(server, &mcp.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, PropagateRequestCancellation: true,
 		DisableLocalhostProtection: true, // foreign does that, and knows the installation's own names
 	})
@@ -89,6 +97,10 @@ type admitted struct {
 func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if h.crossOrigin(w, r) {
+		return
+	}
+	if set := r.URL.Query().Get("tools"); set != "" && set != all {
+		http.Error(w, "tools is all, or is left out", http.StatusBadRequest)
 		return
 	}
 	resource := h.resource(r)

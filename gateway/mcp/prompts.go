@@ -12,15 +12,31 @@ import (
 // Texts for models. None holds a word of a counterparty.
 var (
 	//go:embed prompts/instructions.md
-	instructions string
+	kitInstructions string
+	//go:embed prompts/instructions_all.md
+	allInstructions string
 	//go:embed prompts/turn.md
 	turnText string
 	//go:embed prompts/mandate.md
-	mandateText string
+	kitMandate string
+	//go:embed prompts/mandate_all.md
+	allMandate string
+	//go:embed prompts/background.md
+	backgroundText string
 )
 
+// texts are what models are told of a set of tools.
+type texts struct{ instructions, mandate string }
+
+func textsOf(all bool) texts {
+	if all {
+		return texts{allInstructions + "\n" + backgroundText, allMandate}
+	}
+	return texts{kitInstructions + "\n" + backgroundText, kitMandate}
+}
+
 // addPrompts adds the prompts.
-func addPrompts(s *mcp.Server) {
+func (t texts) addPrompts(s *mcp.Server) {
 	s.AddPrompt(&mcp.Prompt{
 		Name: "take_turn", Title: "Take a turn in the background", Description: "How to take one turn of a negotiation with no user present",
 		Arguments: []*mcp.PromptArgument{{Name: "negotiationId", Description: "the negotiation; by default the turn that has waited longest"}},
@@ -31,7 +47,7 @@ func addPrompts(s *mcp.Server) {
 			{Name: "mandate", Description: "what to reach, what may be agreed, and what must be asked", Required: true},
 			{Name: "sessionId", Description: "a session that is under way; by default open one"},
 		},
-	}, needed("mandate", filled(mandateText, "The mandate", "mandate", "sessionId")))
+	}, needed("mandate", filled(t.mandate, "The mandate", "mandate", "sessionId")))
 }
 
 // needed refuses a prompt without an argument.

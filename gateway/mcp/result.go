@@ -17,13 +17,13 @@ import (
 )
 
 // A result is what a tool answers: a value for programs, and a text for a model. Without a text
-// the value is shown, as JSON.
+// the value is shown, as JSON; a tool without an output schema answers that alone.
 type result struct {
 	value any
 	text  string
 }
 
-func (r result) encode() (*mcp.CallToolResult, error) {
+func (r result) encode(structure bool) (*mcp.CallToolResult, error) {
 	data, err := json.Marshal(r.value, json.Deterministic(true))
 	if err != nil {
 		return nil, err
@@ -35,7 +35,11 @@ func (r result) encode() (*mcp.CallToolResult, error) {
 	if r.text == "" {
 		r.text = spelt(structured)
 	}
-	return &mcp.CallToolResult{StructuredContent: stdjson.RawMessage(structured), Content: []mcp.Content{&mcp.TextContent{Text: r.text}}}, nil
+	answer := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: r.text}}}
+	if structure {
+		answer.StructuredContent = stdjson.RawMessage(structured)
+	}
+	return answer, nil
 }
 
 // A failure is a refusal as a tool's result.
@@ -44,7 +48,7 @@ type failure struct {
 	Error   any      `json:"error"`
 	Code    any      `json:"code,omitzero"`
 	State   string   `json:"state,omitzero"`   // that the session is in
-	Allowed []string `json:"allowed,omitzero"` // tools that are allowed in it
+	Allowed []string `json:"allowed,omitzero"` // tools that are allowed in it; of the kit, moves
 }
 
 // refused is a refusal as a model can act on it. It comes as text alone: clients hold a value to
@@ -57,7 +61,7 @@ func (c *call) refused(ctx context.Context, t tool, args jsontext.Value, err err
 		no := false
 		f = failure{Success: &no, Error: e.Message, Code: e.Code}
 	}
-	f.State, f.Allowed = c.allowed(ctx, args, refusal)
+	f.State, f.Allowed = c.allowed(ctx, t, args, refusal)
 	data, err := json.Marshal(f, json.Deterministic(true))
 	if err == nil {
 		data, err = visible(data)
@@ -73,14 +77,14 @@ func (c *call) refused(ctx context.Context, t tool, args jsontext.Value, err err
 }
 
 // allowed are the tools by which the caller can say its moves in the session that a call was about.
-func (c *call) allowed(ctx context.Context, args jsontext.Value, refusal *session.Refusal) (state string, allowed []string) {
+func (c *call) allowed(ctx context.Context, t tool, args jsontext.Value, refusal *session.Refusal) (state string, allowed []string) {
 	var of struct {
 		Session     performatives.SessionID `json:"sessionId"`
 		Negotiation performatives.SessionID `json:"negotiationId"`
 	}
 	switch refusal.Code {
 	case session.WrongState, session.WrongTurn, session.ProposalNotOpen, session.ProposalUnknown, session.OwnProposal, session.ClarificationPending,
-		session.SessionEscalated, session.ModeViolation, session.SchemaInvalid, session.AuthorityExceeded:
+		session.SessionEscalated, session.ChainConflict, session.ModeViolation, session.SchemaInvalid, session.AuthorityExceeded:
 	default:
 		return "", nil
 	}
@@ -90,6 +94,9 @@ func (c *call) allowed(ctx context.Context, args jsontext.Value, refusal *sessio
 	view, err := ask(ctx, c, api.SessionSnapshot, api.GetSnapshot{Session: cmp.Or(of.Session, of.Negotiation)})
 	if err != nil {
 		return "", nil
+	}
+	if t.moves {
+		return view.State.String(), actionsOf(view.Moves)
 	}
 	return view.State.String(), toolsFor(view.Moves)
 }

@@ -26,6 +26,7 @@ type tool struct {
 	input, output    object
 	run              func(*call, context.Context, jsontext.Value) (result, error)
 	plain            bool // as Index has it: a failure is {success: false, error}
+	moves            bool // of the kit, whose tool for every act is respond_to_negotiation
 }
 
 // hints say what a call of a tool does.
@@ -38,8 +39,16 @@ const (
 	repeats              // adds nothing when it is repeated
 )
 
-// tools is the table, in the order in which clients list it.
-func tools() []tool {
+// tools are those of a kit, in the order in which clients list them.
+func tools(all bool) []tool {
+	if all {
+		return everyTool()
+	}
+	return kit()
+}
+
+// everyTool is the table of all tools.
+func everyTool() []tool {
 	return append(negotiations(), []tool{
 		{
 			name: api.AgentSearch.Tool, title: "Find agents", hints: reads, run: (*call).findAgents, input: findInput, output: findOutput,
@@ -120,7 +129,11 @@ func (t tool) describe() *mcp.Tool {
 	if t.hints == binds {
 		a.DestructiveHint = &yes
 	}
-	return &mcp.Tool{Name: t.name, Title: t.title, Description: t.doc, InputSchema: t.input, OutputSchema: t.output, Annotations: a}
+	described := &mcp.Tool{Name: t.name, Title: t.title, Description: t.doc, InputSchema: t.input, Annotations: a}
+	if t.output != nil {
+		described.OutputSchema = t.output
+	}
+	return described
 }
 
 // serve runs a tool for a client.
@@ -146,7 +159,7 @@ func (g *server) serve(t tool) mcp.ToolHandler {
 		if err != nil {
 			return c.refused(ctx, t, args, err), nil
 		}
-		return res.encode()
+		return res.encode(t.output != nil)
 	}
 }
 

@@ -56,7 +56,7 @@ func TestVerifyBounded(t *testing.T) {
 	for _, entries := range []int{10_000, 10_001, 1_000_000} {
 		read := 0
 		here, there := mcp.NewInMemoryTransports()
-		go mcpgateway.New(mcpgateway.Options{Caller: mcpgateway.Only(long{entries: entries, read: &read})}).Run(t.Context(), there) //nolint:errcheck // it ends with the test
+		go mcpgateway.New(mcpgateway.Options{AllTools: true, Caller: mcpgateway.Only(long{entries: entries, read: &read})}).Run(t.Context(), there) //nolint:errcheck // it ends with the test
 		client, err := mcp.NewClient(&mcp.Implementation{Name: "assistant"}, nil).Connect(t.Context(), here, nil)
 		if err != nil {
 			t.Fatal(err)

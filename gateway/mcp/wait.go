@@ -61,8 +61,7 @@ type waited struct {
 	Truncated  bool                `json:"truncated,omitzero"`
 }
 
-// wait waits for a turn. If the broker restarts meanwhile, it or another of the installation
-// answers the rest.
+// wait waits for a turn.
 func (c *call) wait(ctx context.Context, args jsontext.Value) (result, error) {
 	var q struct {
 		Session act.SessionID `json:"sessionId"`
@@ -76,26 +75,36 @@ func (c *call) wait(ctx context.Context, args jsontext.Value) (result, error) {
 	if q.Seconds != nil {
 		left = time.Duration(*q.Seconds * float64(time.Second))
 	}
+	found, err := c.await(ctx, q.Session, q.Since, left)
+	if err != nil {
+		return result{}, err
+	}
+	return c.found(ctx, found, q.Session)
+}
+
+// await waits for what comes after a cursor, in a session or in any. If the broker restarts
+// meanwhile, it or another of the installation answers the rest.
+func (c *call) await(ctx context.Context, id act.SessionID, since api.Cursor, left time.Duration) (found api.WaitedTurn, err error) {
 	until := time.Now().Add(left)
 	for {
-		first := q.Since == ""
-		found, err := ask(ctx, c, api.TurnWait, api.WaitTurn{Session: q.Session, Since: q.Since, Seconds: max(0, time.Until(until)).Seconds(), Worker: c.Worker()})
+		first := since == ""
+		found, err = ask(ctx, c, api.TurnWait, api.WaitTurn{Session: id, Since: since, Seconds: max(0, time.Until(until)).Seconds(), Worker: c.Worker()})
 		switch {
 		case ctx.Err() != nil:
-			return result{}, session.Busy()
+			return found, session.Busy()
 		case err == nil:
-			if q.Since = found.Cursor; found.Nothing && time.Until(until) > retryWait { // the broker was about to stop
+			if since = found.Cursor; found.Nothing && time.Until(until) > retryWait { // the broker was about to stop
 				break
 			}
-			if now := found.Snapshot; first && q.Session != "" && now != nil && !now.State.Over() && (now.Waiting == nil || !now.Waiting.Yours) {
+			if now := found.Snapshot; first && id != "" && now != nil && !now.State.Over() && (now.Waiting == nil || !now.Waiting.Yours) {
 				continue // it shows the session as it is; what is asked for is what comes
 			}
-			return c.found(ctx, found, q.Session)
+			return found, nil
 		case !errors.Is(err, &session.Refusal{Code: session.Unavailable}) || time.Until(until) <= 0:
-			return result{}, err
+			return found, err
 		}
 		if err := background.Pause(ctx, retryWait); err != nil {
-			return result{}, session.Busy()
+			return found, session.Busy()
 		}
 	}
 }

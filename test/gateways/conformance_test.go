@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	gateway "github.com/parley-asp/parley/gateway/mcp"
 	"github.com/parley-asp/parley/test/testkit"
@@ -47,16 +50,16 @@ func TestMCPConformance(t *testing.T) {
 func TestMCPConformanceWithFixtures(t *testing.T) {
 	t.Parallel()
 	w, env := hosts(t)
-	server := gateway.New(gateway.Options{Caller: gateway.Admitted, Change: wants})
+	server := gateway.New(gateway.Options{Caller: gateway.Admitted, Change: wants, AllTools: true})
 	fixtures(server)
-	s := httptest.NewServer(gateway.Serve(gateway.HTTPOptions{Service: w.Server.Broker.Service}, server))
+	s := httptest.NewServer(gateway.Serve(gateway.HTTPOptions{Service: w.Server.Broker.Service}, func(*http.Request) *mcp.Server { return server }))
 	t.Cleanup(s.Close)
 	conforms(t, "fixtures", local(s.URL), tokenOf(env, "BUYER"), map[string]int{"2025-11-25": 54, "2026-07-28": 121})
 }
 
 // local is the URL of a gateway at localhost, which is the only host that the runner sends.
 func local(base string) string {
-	return strings.Replace(base, "127.0.0.1", "localhost", 1) + gateway.Path
+	return strings.Replace(base, "127.0.0.1", "localhost", 1) + gateway.Path + gateway.AllTools
 }
 
 // shipped builds and starts the program, and returns the URL of its /mcp and a token.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/parley-asp/parley/api"
+	gateway "github.com/parley-asp/parley/gateway/mcp"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/test/testkit"
 )
@@ -21,7 +22,7 @@ const (
 func hosts(t *testing.T) (w *testkit.World, env []string) {
 	t.Helper()
 	w = testkit.NewWorld(t, testkit.Options{HTTP: "127.0.0.1:0"})
-	env = []string{"URL=http://" + w.HTTPAddr + "/mcp", "VENDOR_URI=" + string(vendor)}
+	env = []string{"URL=http://" + w.HTTPAddr + gateway.Path + gateway.AllTools, "VENDOR_URI=" + string(vendor)}
 	for name, a := range map[string]performatives.Agent{"BUYER": buyer, "VENDOR": vendor} {
 		_, err := w.OperatorClient().AddHosted(w.Ctx, api.Card{Agent: a})
 		testkit.Must(t, err)
@@ -71,7 +72,7 @@ func TestMCPInspector(t *testing.T) {
 	w, env := hosts(t)
 	token := tokenOf(env, "BUYER")
 	inspect := func(args ...string) string {
-		args = append([]string{"--cli", "http://" + w.HTTPAddr + "/mcp", "--transport", "http", "--header", "Authorization: Bearer " + token}, args...)
+		args = append([]string{"--cli", "http://" + w.HTTPAddr + gateway.Path + gateway.AllTools, "--transport", "http", "--header", "Authorization: Bearer " + token}, args...)
 		return string(must(t)(node(t, env, "node_modules/.bin/mcp-inspector", args...)))
 	}
 	if listed := inspect("--method", "tools/list"); !strings.Contains(listed, `"respond_to_negotiation"`) {

@@ -61,10 +61,10 @@ func (w *World) Send(method, path, token, body string, change ...func(*http.Requ
 	})
 }
 
-// CallTool sends a message that calls a tool of MCP.
+// CallTool sends a message that calls a tool of MCP, among all tools.
 func (w *World) CallTool(token, message string) Answer {
 	w.Helper()
-	return w.Send("POST", "/mcp", token, message, func(r *http.Request) {
+	return w.Send("POST", "/mcp?tools=all", token, message, func(r *http.Request) {
 		r.Header.Set("Accept", "application/json, text/event-stream")
 		r.Header.Set("Mcp-Protocol-Version", "2025-11-25")
 	})

@@ -15,7 +15,7 @@ import (
 )
 
 // mcpPath is where the broker's HTTP serves MCP.
-const mcpPath = "/mcp"
+const mcpPath = "/mcp?tools=all"
 
 // tools are what assistants call over MCP.
 type tools struct {
