@@ -34,6 +34,7 @@ var choices = map[string][]string{
 	"nats-config --format":       {"conf", "nsc"},
 	"serve --log-level":          {"debug", "info", "warn", "error"},
 	"demo --mode":                {"asp", "bilateral", "convergent", "binding", "haggle", "tender", "all"},
+	"mcp --tools":                {"all"},
 	"demo --face":                {"nats", "http", "mcp", "a2a", "macp"},
 }
 

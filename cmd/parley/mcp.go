@@ -32,15 +32,12 @@ speaks NATS. With --token a hosted agent speaks over HTTP, and the broker signs.
 
 func runMCP(cmd *cobra.Command, _ []string) error {
 	ctx := cmd.Context()
-	token, set := text(cmd, "token"), text(cmd, "tools")
-	if set != "" && set != "all" {
-		return usage(errors.New("--tools is all, or is left out"))
-	}
+	token, every := text(cmd, "token"), text(cmd, "tools") == "all"
 	if token != "" {
 		if text(cmd, "key") != "" {
 			return usage(errors.New("--token is of a hosted agent, and --key of one that signs for itself: give one of them"))
 		}
-		return stdio(ctx, mcpgateway.Forward(strings.TrimSuffix(text(cmd, "http"), "/")+mcpgateway.Path, token, set == "all"))
+		return stdio(ctx, mcpgateway.Forward(strings.TrimSuffix(text(cmd, "http"), "/")+mcpgateway.Path, token, every))
 	}
 	if text(cmd, "as") == "" {
 		return usage(errors.New("--as says whom the assistant acts for, and --key signs; or --token"))
@@ -50,7 +47,7 @@ func runMCP(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	defer c.Close() //nolint:errcheck // the assistant is gone
-	return stdio(ctx, mcpgateway.New(mcpgateway.Options{Caller: mcpgateway.Only(signing.New(c.principal)), AllTools: set == "all"}))
+	return stdio(ctx, mcpgateway.New(mcpgateway.Options{Caller: mcpgateway.Only(signing.New(c.principal)), AllTools: every}))
 }
 
 // stdio serves until the assistant closes standard input, or interrupts.

@@ -40,7 +40,7 @@ func BenchmarkMCPCall(b *testing.B) {
 	b.Run("tool", func(b *testing.B) {
 		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"answer","arguments":{"sessionId":%q,"type":"fact","data":{"text":"hello"}}}}`, id)
 		for b.Loop() {
-			r, err := http.NewRequestWithContext(w.Ctx, http.MethodPost, "http://"+w.HTTPAddr+"/mcp", strings.NewReader(body))
+			r, err := http.NewRequestWithContext(w.Ctx, http.MethodPost, "http://"+w.HTTPAddr+"/mcp?tools=all", strings.NewReader(body))
 			testkit.Must(b, err)
 			r.Header.Set("Authorization", "Bearer "+made.Token)
 			r.Header.Set("Content-Type", "application/json")

@@ -53,7 +53,7 @@ type Options struct {
 	// AllTools is to serve all tools, not only those that suffice to negotiate.
 	AllTools bool
 	Log      *zap.Logger
-	Change func(*mcp.ServerOptions) // of the server, for a suite that wants more than the gateway has
+	Change   func(*mcp.ServerOptions) // of the server, for a suite that wants more than the gateway has
 }
 
 // Only is a Caller of Options for a server that acts for one principal.

@@ -173,7 +173,7 @@ func TestBadRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			status, header, answer := post(t.Context(), t, s.URL+"/mcp", c.body, c.change)
+			status, header, answer := post(t.Context(), t, s.URL+"/mcp?tools=all", c.body, c.change)
 			if status != c.status || !strings.Contains(answer, c.says) {
 				t.Errorf("answered %d %.300s", status, answer)
 			}
@@ -214,7 +214,7 @@ func TestArgumentsOutOfRange(t *testing.T) {
 		{"list_negotiations", `{"status":"open"}`, "status is one of active, waiting_for_agent, completed, all"},
 	} {
 		call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + c.tool + `","arguments":` + c.arguments + `}}`
-		if status, _, answer := post(t.Context(), t, s.URL+"/mcp", call); status != http.StatusOK || !strings.Contains(answer, c.says) {
+		if status, _, answer := post(t.Context(), t, s.URL+"/mcp?tools=all", call); status != http.StatusOK || !strings.Contains(answer, c.says) {
 			t.Errorf("%s %s is answered %d %.300s", c.tool, c.arguments, status, answer)
 		}
 	}

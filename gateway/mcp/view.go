@@ -16,9 +16,9 @@ import (
 
 // Bounds of a view.
 const (
-	briefOffers = 2        // of what a move or a wait brings
-	mostSaid    = 10       // entries
-	maxBody     = 4 << 10  // bytes of an entry's body
+	briefOffers = 2       // of what a move or a wait brings
+	mostSaid    = 10      // entries
+	maxBody     = 4 << 10 // bytes of an entry's body
 )
 
 // A view is a snapshot in short.

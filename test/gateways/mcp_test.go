@@ -85,3 +85,26 @@ func TestMCPInspector(t *testing.T) {
 		t.Errorf("it reads %s", read)
 	}
 }
+
+// GATEWAYS.md G9: what the five tools cost a model, their definitions and a purchase with three offers.
+func TestMCPTokens(t *testing.T) {
+	t.Parallel()
+	_, env := hosts(t)
+	type side struct{ Calls, Bytes, Tokens int }
+	var spent struct {
+		State         string
+		Definitions   int
+		Buyer, Vendor side
+	}
+	printed := must(t)(node(t, env, "mcp_kit.mjs"))
+	testkit.Must(t, json.Unmarshal(printed, &spent))
+	t.Logf("%s", printed)
+	if spent.Definitions == 0 || spent.Definitions > 1500 {
+		t.Errorf("the definitions have %d tokens, want at most 1500", spent.Definitions)
+	}
+	for _, s := range []side{spent.Buyer, spent.Vendor} {
+		if s.Calls == 0 || s.Calls > 6 || s.Bytes > 12<<10 || s.Tokens > 4500 {
+			t.Errorf("a purchase takes a side %+v", s)
+		}
+	}
+}
