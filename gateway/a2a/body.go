@@ -18,13 +18,11 @@ func (s said) fill(act performatives.Performative, body object, c call, at snaps
 			body[name] = value
 		}
 	}
-	var reference, subject string
-	var asked []string
-	if waiting, _ := at.open(c.Agent); len(waiting) > 0 {
-		newest := waiting[len(waiting)-1]
-		reference, asked = id(newest), newest.Pending
+	reference := ""
+	if waiting, _ := at.waiting(c.Agent); len(waiting) > 0 {
+		reference = waiting[len(waiting)-1]
 	}
-	subject = cmp.Or(at.view.Invitation.Subject, at.view.Purpose, clip(s.text), "offer")
+	subject := cmp.Or(at.view.Invitation.Subject, at.view.Purpose, clip(s.text), "offer")
 	switch act { //nolint:exhaustive // the rest has nothing that can be guessed
 	case performatives.Propose:
 		or("proposalId", s.id)
@@ -57,7 +55,7 @@ func (s said) fill(act performatives.Performative, body object, c call, at snaps
 	case performatives.Inform:
 		delete(body, "message")
 		or("type", performatives.Fact)
-		or("data", s.facts(text, reference, asked, c, at))
+		or("data", facts(text, c, at))
 	case performatives.Commit:
 		or("commitmentId", s.id)
 	case performatives.Escalate:
@@ -69,15 +67,15 @@ func (s said) fill(act performatives.Performative, body object, c call, at snaps
 	}
 }
 
-// facts are the data of an INFORM: answers to what the caller was asked of its own offer, or
-// to the last question, or just text.
-func (s said) facts(text, reference string, asked []string, c call, at snapshot) object {
-	if len(asked) > 0 {
+// facts are the data of an INFORM: answers to the newest question that the caller was asked, or
+// to the last query, or just text.
+func facts(text string, c call, at snapshot) object {
+	if asked := at.asked(); asked.Reference != "" {
 		answers := []object{}
-		for _, field := range asked {
-			answers = append(answers, object{"field": field, "answer": text})
+		for _, a := range asked.Answers {
+			answers = append(answers, object{"field": a.Field, "answer": text})
 		}
-		return object{"referenceId": reference, "answers": answers}
+		return object{"referenceId": asked.Reference, "answers": answers}
 	}
 	data := object{"text": text}
 	if n := len(at.entries); n > 0 {

@@ -130,7 +130,7 @@ func agentCard(card api.Card, url, version string) object {
 	bindings := []object{}
 	for _, b := range []struct{ url, binding, version string }{
 		{url + "/", string(a2a.TransportProtocolJSONRPC), string(a2a.Version)}, {url, string(a2a.TransportProtocolHTTPJSON), string(a2a.Version)},
-		{url + "/", string(a2a.TransportProtocolJSONRPC), "0.3"}, {url, string(a2a.TransportProtocolHTTPJSON), "0.3"},
+		{url + "/", string(a2a.TransportProtocolJSONRPC), "0.3"},
 	} {
 		bindings = append(bindings, object{"url": b.url, "protocolBinding": b.binding, "protocolVersion": b.version})
 	}
@@ -159,9 +159,7 @@ func signedCard(card api.Card, url, version string, signer performatives.Signer)
 		whole["signatures"] = []object{signature}
 	}
 	whole["protocolVersion"], whole["url"], whole["preferredTransport"] = "0.3.0", url+"/", string(a2a.TransportProtocolJSONRPC)
-	whole["additionalInterfaces"] = []object{
-		{"url": url + "/", "transport": string(a2a.TransportProtocolJSONRPC)}, {"url": url, "transport": string(a2a.TransportProtocolHTTPJSON)},
-	}
+	whole["additionalInterfaces"] = []object{{"url": url + "/", "transport": string(a2a.TransportProtocolJSONRPC)}}
 	// Clients of 1.0 differ on how securityRequirements are written; those in Python read this instead.
 	whole["security"] = []object{{"bearer": []string{}}}
 	bearer := whole["securitySchemes"].(object)["bearer"].(object) //nolint:errcheck,forcetypeassert // made above

@@ -68,12 +68,11 @@ type Options struct {
 
 // A Gateway serves requests below Base.
 type Gateway struct {
-	o         Options
-	ctx       context.Context //nolint:containedctx // the gateway's life, with which streams end
-	work      *background.Group
-	followers followers
-	rpc, rest,
-	oldRPC, oldREST http.Handler
+	o                 Options
+	ctx               context.Context //nolint:containedctx // the gateway's life, with which streams end
+	work              *background.Group
+	followers         followers
+	rpc, rest, oldRPC http.Handler
 }
 
 // keepAlive is between comments on a stream that is idle.
@@ -89,7 +88,7 @@ func New(o Options) *Gateway {
 		return a2a.ErrInternalError
 	})}
 	g.rpc, g.rest = a2asrv.NewJSONRPCHandler(tasks{g}, transport...), a2asrv.NewRESTHandler(tasks{g}, transport...)
-	g.oldRPC, g.oldREST = a2av0.NewJSONRPCHandler(tasks{g}, transport...), a2av0.NewRESTHandler(tasks{g}, transport...)
+	g.oldRPC = a2av0.NewJSONRPCHandler(tasks{g}, transport...)
 	return g
 }
 
@@ -192,7 +191,7 @@ func (g *Gateway) binding(r *http.Request, body []byte) http.Handler {
 	version, rpc := r.Header.Get(a2a.SvcParamVersion), r.URL.Path == "/"
 	old := strings.HasPrefix(version, "0.3")
 	switch {
-	case version != "" && !old && version != "1" && !strings.HasPrefix(version, "1.0"):
+	case version != "" && !(old && rpc) && version != "1" && !strings.HasPrefix(version, "1.0"):
 		return wrongVersion.answer(rpc)
 	case len(body) > 0 && !isJSON(r.Header.Get("Content-Type")):
 		return wrongType.answer(rpc)
@@ -201,13 +200,6 @@ func (g *Gateway) binding(r *http.Request, body []byte) http.Handler {
 	case rpc:
 		setBody(r, camelParams(body))
 		return g.rpc
-	}
-	if path, is := strings.CutPrefix(r.URL.Path, "/v1/"); is { // where 0.3 has REST
-		r.URL.Path = "/" + path
-		return g.oldREST
-	}
-	if old {
-		return g.oldREST
 	}
 	return g.rest
 }

@@ -138,13 +138,24 @@ func TestA2A(t *testing.T) {
 	if got.Status.State != "TASK_STATE_WORKING" {
 		t.Errorf("after the question the task is %s", got.Status.State)
 	}
-	w.asSeller(first.ID, `{"performative":"INFORM","body":{"type":"fact","data":{"text":"Yes, for 7."}}}`)
+	w.asSeller(first.ID, `{"performative":"INFORM","body":{"type":"result","data":{"queryId":"m1","text":"Yes, for 7."}}}`)
 	got = task{}
 	w.rpc(w.Tokens[cron], "GetTask", fmt.Sprintf(`{"id":%q}`, first.ID), &got)
 	if got.Status.State != "TASK_STATE_INPUT_REQUIRED" || len(got.History) != 4 || got.History[3].Parts[0].Text() != "Yes, for 7." ||
-		got.History[3].Role != a2a.MessageRoleAgent || got.History[2].Role != a2a.MessageRoleUser || got.History[2].Parts[0].Text() != "Do you sell cups?" ||
+		got.History[3].Role != a2a.MessageRoleAgent || got.History[2].Role != a2a.MessageRoleUser || got.History[2].ID == "m1" ||
 		!strings.Contains(got.Status.Message.Parts[0].Text(), "one of propose, ") {
 		t.Errorf("after the answer the task is %+v", got)
+	}
+	var said []string
+	for _, m := range got.History {
+		for _, p := range m.Parts {
+			if p.Text() == "Do you sell cups?" {
+				said = append(said, m.ID)
+			}
+		}
+	}
+	if !slices.Equal(said, []string{"m1"}) {
+		t.Errorf("what message m1 says is in the messages %q", said)
 	}
 	if w.says("m2", first.ID, `{"text":"I would take ten."}`).Status.State != "TASK_STATE_WORKING" {
 		t.Error("after text of the caller it is not the agent's turn")
@@ -195,6 +206,35 @@ func TestA2A(t *testing.T) {
 	w.rpc(w.Tokens[cron], "ListTasks", `{"includeArtifacts":true}`, &list)
 	if len(list.Tasks) != 1 || list.TotalSize != 1 || list.Tasks[0].Status.State != a2a.TaskStateCompleted || len(list.Tasks[0].Artifacts) != 2 {
 		t.Errorf("the list is %+v", list)
+	}
+}
+
+// A message that is not streamed is answered once the task waits for the client.
+func TestA2AWaits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Options{})
+	id := w.says("m1", "", `{"data":{"action":"open","purpose":"cups"}}`).ID
+	w.asSeller(id, acceptsInvitation)
+	answer := make(chan task, 1)
+	go func() {
+		var result struct {
+			Task task `json:"task"`
+		}
+		w.rpc(w.Tokens[cron], "SendMessage", fmt.Sprintf(`{"message":{"messageId":"m2","role":"ROLE_USER","taskId":%q,"parts":[{"text":"How many?"}]}}`, id), &result)
+		answer <- result.Task
+	}()
+	w.acts(id, 3)
+	select {
+	case got := <-answer:
+		t.Errorf("before the agent has answered the message is answered %+v", got)
+	default:
+	}
+	w.asSeller(id, `{"performative":"INFORM","body":{"type":"result","data":{"queryId":"m2","text":"Ten."}}}`)
+	if got := <-answer; got.Status.State != "TASK_STATE_INPUT_REQUIRED" || len(got.History) != 4 || got.History[2].ID != "m2" || got.History[3].Parts[0].Text() != "Ten." {
+		t.Errorf("once the agent has answered the message is answered %+v", got)
+	}
+	if got := w.says("m3", id, `{"text":"And mugs?"}`); got.Status.State != "TASK_STATE_WORKING" {
+		t.Errorf("with returnImmediately a message is answered %s", got.Status.State)
 	}
 }
 
@@ -308,7 +348,7 @@ func TestA2ACard(t *testing.T) {
 	data, err := json.Marshal(card)
 	testkit.Must(t, err)
 	testkit.Must(t, json.Unmarshal(data, &parsed))
-	if parsed.Name != "Seller" || !parsed.Capabilities.Streaming || !parsed.Capabilities.PushNotifications || len(parsed.SupportedInterfaces) != 4 ||
+	if parsed.Name != "Seller" || !parsed.Capabilities.Streaming || !parsed.Capabilities.PushNotifications || len(parsed.SupportedInterfaces) != 3 ||
 		parsed.Capabilities.Extensions[0].URI != a2agateway.Extension || len(parsed.Signatures) != 1 || parsed.SupportedInterfaces[0].URL != "http://"+w.HTTPAddr+sellerPath+"/" {
 		t.Errorf("the card is %s", data)
 	}

@@ -37,6 +37,57 @@ func messageOf(e api.Entry, c call) *a2a.Message {
 	return m
 }
 
+// clientType is the media type of what an act's content.context has of the client's message.
+const clientType = "application/a2a+json"
+
+// A clientMessage is the item of content.context with the id of the message that became the act.
+type clientMessage struct {
+	MimeType string `json:"mimeType"`
+	ID       string `json:"messageId"`
+}
+
+func (s said) context() ([]jsontext.Value, error) {
+	item, err := json.Marshal(clientMessage{clientType, s.id})
+	if err != nil {
+		return nil, invalid("message.messageId is no UTF-8")
+	}
+	return []jsontext.Value{item}, nil
+}
+
+// clientsID is the id of the client's message that became an act; "" if none did.
+func clientsID(e api.Entry) string {
+	for _, raw := range e.Context {
+		var item clientMessage
+		if raw.Kind() == '{' && json.Unmarshal(raw, &item) == nil && item.MimeType == clientType {
+			return item.ID
+		}
+	}
+	return ""
+}
+
+// history is the transcript as messages. Those of the client have the ids that it gave them. The
+// first one became the invitation and what is said after it: it is there once, with all its text.
+func (s snapshot) history(c call) []*a2a.Message {
+	all, first := []*a2a.Message{}, map[string]*a2a.Message{}
+	for _, e := range s.entries {
+		m := messageOf(e, c)
+		all = append(all, m)
+		id := clientsID(e)
+		if id == "" || m.Role != a2a.MessageRoleUser {
+			continue
+		}
+		was, again := first[id]
+		if !again {
+			first[id], m.ID = m, id
+			continue
+		}
+		if len(m.Parts) > 1 && len(was.Parts) > 1 { // the text, and the data
+			was.Parts[0], m.Parts = m.Parts[0], m.Parts[1:]
+		}
+	}
+	return all
+}
+
 // textOf is what an act says in words, "" if it says nothing.
 func textOf(e api.Entry) string {
 	var body struct {

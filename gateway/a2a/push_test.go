@@ -259,7 +259,7 @@ func TestA2APushEnds(t *testing.T) {
 	}
 }
 
-// Clients of A2A 0.3 are served by JSON-RPC and REST.
+// Clients of A2A 0.3 are served by JSON-RPC, and not by REST.
 func TestA2AOld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testkit.Options{})
@@ -277,8 +277,15 @@ func TestA2AOld(t *testing.T) {
 	if rpc.Result.ID == "" || rpc.Result.Status.State != "working" {
 		t.Errorf("message/send is answered %+v", rpc)
 	}
-	if a := w.Send("POST", sellerPath+"/v1/message:send", w.Tokens[cron], `{"message":{"messageId":"old-2","role":"user","parts":[{"text":"hello","kind":"text"}]}}`); a.StatusCode != http.StatusOK || !strings.Contains(string(a.Body), "working") {
+	old := func(r *http.Request) { r.Header.Set("A2A-Version", "0.3") }
+	if a := w.Send("POST", sellerPath+"/message:send", w.Tokens[cron], fmt.Sprintf(message, "old-2"), old); a.StatusCode != http.StatusBadRequest || !strings.Contains(string(a.Body), "VERSION_NOT_SUPPORTED") {
 		t.Errorf("REST of 0.3 is answered %d %s", a.StatusCode, a.Body)
+	}
+	if a := w.Send("POST", sellerPath+"/v1/message:send", w.Tokens[cron], fmt.Sprintf(message, "old-3")); a.StatusCode != http.StatusNotFound {
+		t.Errorf("a path of 0.3 is answered %d %s", a.StatusCode, a.Body)
+	}
+	if a := w.Send("GET", sellerPath+"/"+".well-known/agent-card.json", "", ""); strings.Contains(string(a.Body), `"transport":"HTTP+JSON"`) || !strings.Contains(string(a.Body), `"transport":"JSONRPC"`) {
+		t.Errorf("the card offers clients of 0.3 %s", a.Body)
 	}
 	if a := w.Send("GET", sellerPath+"/tasks", w.Tokens[cron], "", func(r *http.Request) { r.Header.Set("A2A-Version", "7.0") }); a.StatusCode != http.StatusBadRequest || !strings.Contains(string(a.Body), "VERSION_NOT_SUPPORTED") {
 		t.Errorf("version 7.0 is answered %d %s", a.StatusCode, a.Body)

@@ -68,7 +68,7 @@ type mistake struct {
 }
 
 var (
-	wrongVersion = mistake{-32009, http.StatusBadRequest, "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED", "A2A-Version is 1.0 or 0.3"}
+	wrongVersion = mistake{-32009, http.StatusBadRequest, "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED", "A2A-Version is 1.0, or 0.3 of JSON-RPC"}
 	wrongType    = mistake{-32005, http.StatusUnsupportedMediaType, "INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED", "Content-Type is " + jsonType}
 )
 

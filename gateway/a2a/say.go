@@ -146,6 +146,9 @@ func (g *Gateway) act(ctx context.Context, c call, id performatives.SessionID, t
 				return "", a2a.NewError(a2a.ErrUnsupportedOperation, "the task is completed; its context takes text without the taskId, and actions")
 			}
 			act, err := s.act(c, view)
+			if err == nil {
+				act.Context, err = s.context()
+			}
 			if err != nil {
 				return "", err
 			}
@@ -222,7 +225,7 @@ func (s said) act(c call, at snapshot) (api.Say, error) {
 		}
 	}
 	if s.action["action"] == "question" && body["referenceId"] == nil {
-		if waiting, _ := at.open(c.Agent); len(waiting) == 0 {
+		if waiting, _ := at.waiting(c.Agent); len(waiting) == 0 {
 			act = performatives.Query // there is no offer to ask about
 		}
 	}
@@ -275,6 +278,9 @@ func (g *Gateway) open(ctx context.Context, c call, id performatives.SessionID, 
 	if err != nil {
 		return "", invalid("the message is no UTF-8")
 	}
+	if invitation.Context, err = s.context(); err != nil {
+		return "", err
+	}
 	invitation.Session, invitation.Key = id, key
 	accepted, err := c.Say(ctx, invitation)
 	if err != nil || only {
@@ -287,6 +293,9 @@ func (g *Gateway) open(ctx context.Context, c call, id performatives.SessionID, 
 // said again.
 func (g *Gateway) hold(ctx context.Context, c call, id performatives.SessionID, s said) error {
 	first, err := s.act(c, snapshot{})
+	if err == nil {
+		first.Context, err = s.context()
+	}
 	if err != nil {
 		return err
 	}

@@ -17,19 +17,43 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// open are the offers that wait for an answer of this side; all is of any side.
-func (s snapshot) open(side performatives.Agent) (waiting []api.OfferView, all int) {
-	for _, o := range slices.Concat([]api.OfferView{s.view.Invitation}, s.view.Proposals, s.view.Commitments) {
-		if o.Status != "open" {
+// waiting are the offers of any kind that wait for an answer of the caller, oldest first; all
+// are those that wait for an answer of anybody.
+func (s snapshot) waiting(caller performatives.Agent) (waiting []string, all int) {
+	for _, o := range s.deal.Open {
+		if !slices.Contains(offerKinds, o.Kind) {
 			continue
 		}
 		all++
-		asked := len(o.Pending) > 0
-		if o.From == side && asked || o.From != side && !asked && !slices.Contains(o.AcceptedBy, side) && (o.To == "" || o.To == side) {
-			waiting = append(waiting, o)
+		if slices.Contains(o.For, caller) {
+			waiting = append(waiting, o.ID)
 		}
 	}
 	return waiting, all
+}
+
+// offerKinds are the items of a snapshot that are accepted or rejected.
+var offerKinds = []string{"invitation", "offer", "commitment"}
+
+// A question is what the caller may answer now, as its move has it.
+type question struct {
+	Reference string `json:"referenceId"`
+	Answers   []struct {
+		Field string `json:"field"`
+	} `json:"answers"`
+}
+
+// asked is the newest question that the caller may answer.
+func (s snapshot) asked() (q question) {
+	for _, m := range s.deal.Moves {
+		var body struct {
+			Data question `json:"data"`
+		}
+		if m.Performative == performatives.Inform.String() && json.Unmarshal(m.Body, &body) == nil && len(body.Data.Answers) > 0 {
+			q = body.Data
+		}
+	}
+	return q
 }
 
 // agreed reports whether something was accepted.
@@ -45,8 +69,7 @@ func (s snapshot) rejected() bool {
 
 // state is the task's state for a caller (GATEWAYS.md G7).
 func (s snapshot) state(caller performatives.Agent) a2a.TaskState {
-	waiting, open := s.open(caller)
-	turn, _ := s.view.Turn()
+	_, open := s.waiting(caller)
 	switch {
 	case s.view.State == session.Escalated:
 		return a2a.TaskStateAuthRequired
@@ -60,12 +83,12 @@ func (s snapshot) state(caller performatives.Agent) a2a.TaskState {
 		return a2a.TaskStateCanceled
 	case s.held:
 		return a2a.TaskStateWorking
-	case len(waiting) > 0 || s.view.State > session.Invited && turn.Next == caller:
-		return a2a.TaskStateInputRequired
-	case open > 0 || turn.Next != "":
-		return a2a.TaskStateWorking
-	case s.agreed():
+	case open == 0 && s.agreed():
 		return a2a.TaskStateCompleted
+	case s.deal.Waiting != nil && s.deal.Waiting.Yours:
+		return a2a.TaskStateInputRequired
+	case open > 0 || s.deal.Waiting != nil:
+		return a2a.TaskStateWorking
 	case s.last() == caller:
 		return a2a.TaskStateWorking
 	default:
@@ -132,20 +155,18 @@ func (s snapshot) explain(c call, state a2a.TaskState) (string, object) {
 func (s snapshot) asks(c call) (string, object) {
 	acts := s.acts()
 	data, said := object{"allowed": acts}, []string{"It is your turn."}
-	if waiting, _ := s.open(c.Agent); len(waiting) > 0 {
-		ids := []string{}
-		for _, o := range waiting {
-			ids = append(ids, id(o))
+	if waiting, _ := s.waiting(c.Agent); len(waiting) > 0 {
+		data["waiting"] = waiting
+	}
+	if asked := s.asked(); asked.Reference != "" {
+		fields := []string{}
+		for _, a := range asked.Answers {
+			fields = append(fields, a.Field)
 		}
-		data["waiting"] = ids
-		newest := waiting[len(waiting)-1]
-		if len(newest.Pending) > 0 {
-			data["asked"] = newest.Pending
-			said = append(said, fmt.Sprintf("You were asked about %s of %s.", strings.Join(newest.Pending, ", "), id(newest)))
-		}
+		data["asked"] = fields
 	}
 	for _, o := range s.deal.Open {
-		if o.Kind != "question" && slices.Contains(o.For, c.Agent) {
+		if slices.Contains(o.For, c.Agent) {
 			said = append(said, o.ID+": "+o.Text+".")
 		}
 	}

@@ -11,11 +11,11 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// waitFor is how long a message that is not streamed waits for an answer. Most agents take
-// longer: the task says that they work on it.
-const waitFor = time.Second
+// waitFor is how long a message that is not streamed waits for an answer, which is within what an
+// HTTP answer may take. Of an agent that takes longer the task says that it works on it.
+const waitFor = gateway.AnswerIn - gateway.WriteWithin
 
-// wait waits until the task does not work any more, as long as a client is to be kept waiting.
+// wait waits until the task is over or waits for the client or a human.
 func (g *Gateway) wait(ctx context.Context, c call, id performatives.SessionID) {
 	ctx, cancel := context.WithTimeout(ctx, waitFor)
 	defer cancel()

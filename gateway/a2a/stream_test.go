@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
@@ -24,7 +25,7 @@ func quiet(_ context.Context, _ performatives.Agent, verb string, _ []byte) ([]b
 	if verb == api.SessionMessages.Name {
 		return []byte(`{"messages":[]}`), nil
 	}
-	return []byte(`{"sessionId":"` + quietSession + `","state":"INVITED","participants":[{"agentId":"` + string(quietAgent) + `"}]}`), nil
+	return []byte(`{"sessionId":"` + quietSession + `","state":"INVITED","participants":[{"agentId":"` + string(quietAgent) + `"}],"waiting":{"for":["` + string(quietAgent) + `"]}}`), nil
 }
 
 // Who owes something is refused before its request is read, and told when to come back.
@@ -46,6 +47,23 @@ func TestOwes(t *testing.T) {
 	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "2" || !strings.Contains(w.Body.String(), "RESOURCE_EXHAUSTED") || unread.Len() != int(unread.Size()) {
 		t.Errorf("answered %d, come back after %s: %s", w.Code, w.Header().Get("Retry-After"), w.Body)
 	}
+}
+
+// A message that is not streamed waits as long as its answer may take, and no longer.
+func TestWaitBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		service := &gateway.Service{CallAs: quiet, WatchSession: func(context.Context, performatives.SessionID) (<-chan struct{}, func(), error) {
+			return make(chan struct{}), func() {}, nil
+		}}
+		g := New(Options{Service: service})
+		defer g.Close()
+		began := time.Now()
+		g.wait(t.Context(), call{Caller: service.As("agent://acme.com/one"), to: quietAgent}, quietSession)
+		if took := time.Since(began); took != gateway.AnswerIn-gateway.WriteWithin {
+			t.Errorf("it waited for %s", took)
+		}
+	})
 }
 
 // A client that goes away in the middle of a stream leaves nothing behind.

@@ -87,12 +87,9 @@ func (g *Gateway) task(ctx context.Context, c call, id performatives.SessionID, 
 func (g *Gateway) write(ctx context.Context, c call, s snapshot, history *int, artifacts bool) (*a2a.Task, error) {
 	t := &a2a.Task{ID: a2a.TaskID(s.view.Session), ContextID: string(s.view.Session), Status: s.status(c)}
 	t.Metadata = map[string]any{"sessionId": string(s.view.Session), "state": s.view.State.String(), "mode": s.view.Mode}
-	from := 0
+	t.History = s.history(c)
 	if history != nil {
-		from = max(0, len(s.entries)-max(0, *history))
-	}
-	for _, e := range s.entries[from:] {
-		t.History = append(t.History, messageOf(e, c))
+		t.History = t.History[max(0, len(t.History)-max(0, *history)):]
 	}
 	var err error
 	if artifacts {
