@@ -87,6 +87,10 @@ func (v SessionView) Turn() (turn ModeTurn, counted bool) {
 // Inherits is what the agreements of the session inherit of its parties.
 func (v SessionView) Inherits() agreement.Inherited {
 	c := agreement.Inherited{CCC: v.CCC, Obligations: v.Obligations, DIDs: map[performatives.Agent]agreement.DID{}}
+	var part struct {
+		IDs string `json:"ids"`
+	}
+	c.OAP = len(v.ModePart) > 0 && json.Unmarshal(v.ModePart, &part) == nil && part.IDs == agreement.OAPIDs
 	for _, p := range v.Participants {
 		if p.DID != "" {
 			c.DIDs[p.Agent] = agreement.DID(p.DID)

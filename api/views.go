@@ -282,7 +282,7 @@ type AgreementRow struct {
 // ViewAgreement is the row of an agreement of a session, made of its document.
 func ViewAgreement(s *session.State, a session.Agreement, d agreement.Document, acceptedAt string) AgreementRow {
 	row := AgreementRow{
-		Agreement: d.ID, Session: d.Negotiation, Proposal: a.Proposal, Commitment: a.Commitment, Subject: s.Agreed.Purpose, Parties: d.Parties, Category: d.Category,
+		Agreement: d.ID, Session: d.Negotiation.Session(), Proposal: a.Proposal, Commitment: a.Commitment, Subject: s.Agreed.Purpose, Parties: d.Parties, Category: d.Category,
 		EffectiveFrom: d.EffectiveFrom, EffectiveUntil: d.EffectiveUntil, Hash: d.Hash, AcceptedAt: acceptedAt,
 	}
 	if o, has := s.Offer(a.Proposal); has && o.Subject != "" {

@@ -61,7 +61,7 @@ func TestAgreement(t *testing.T) {
 	id, deal := agree(w, `{}`)
 	var at agreement.Document
 	testkit.Must(t, json.Unmarshal(w.Principal(beta).Call(api.AgreementGet.Name, fmt.Sprintf(`{"agreementId":%q}`, deal)).Data, &at))
-	if at.ID != deal || at.Negotiation != id {
+	if at.ID != deal || at.Negotiation.Session() != id {
 		t.Errorf("right after the ACCEPT: %+v", at)
 	}
 	key, err := inclusion.ParseKey(w.Server.Broker.Parts.Ledger.VerifierKey())

@@ -19,7 +19,7 @@ func Agreement(r agreement.Report, s Style) string {
 	d := r.Document
 	p := &page{Style: s}
 	p.put(0, 2, loud("agreement "+string(d.ID)))
-	p.put(0, 2, hushed("session "+string(d.Negotiation)))
+	p.put(0, 2, hushed("session "+string(d.Negotiation.Session())))
 	p.gap()
 	rows := []Row{}
 	add := func(name, text string) {

@@ -112,7 +112,7 @@ takes from the agreement.`,
 				return err
 			}
 			for _, d := range slices.Backward(all) {
-				if proposal != "" && d.ID != agreement.IDOf(d.Negotiation, proposal) {
+				if proposal != "" && d.ID != agreement.IDOf(d.Negotiation.Session(), proposal) {
 					continue
 				}
 				if as.format == "" {

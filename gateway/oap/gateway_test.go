@@ -163,7 +163,8 @@ func (w world) agrees(p members, from, to performatives.Agent) {
 	d, err := agreement.Draft(agreement.Offer{
 		Session: performatives.SessionID(strings.TrimPrefix(text("negotiation_id"), "neg_")), Proposal: strings.TrimPrefix(text("proposal_id"), "prp_"),
 		Parties: []performatives.Agent{from, to}, Terms: terms, Salt: salt,
-		Binding: performatives.Binding{Category: text("category"), EffectiveFrom: text("effective_from"), EffectiveUntil: text("effective_until")},
+		Binding:   performatives.Binding{Category: text("category"), EffectiveFrom: text("effective_from"), EffectiveUntil: text("effective_until")},
+		Inherited: agreement.Inherited{OAP: true},
 	})
 	if _, given := p["agreement_signature"]; err != nil || given {
 		return

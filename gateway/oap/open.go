@@ -122,6 +122,9 @@ func (o opening) terms() (map[string]jsontext.Value, error) {
 		}
 		p["categories"], _ = json.Marshal([]string{o.Category}) // a text
 	}
+	if _, given := p["ids"]; !given {
+		p["ids"] = jsontext.Value(`"` + agreement.OAPIDs + `"`)
+	}
 	policy, err := json.Marshal(p, json.Deterministic(true))
 	return map[string]jsontext.Value{"policy": policy, "maxDuration": milliseconds(longest), "invitationTimeoutMs": milliseconds(invitation)}, err
 }

@@ -25,15 +25,15 @@ import (
 
 // A Core is what the hash of an agreement covers.
 type Core struct {
-	ID             ID                      `json:"agreement_id"`
-	Negotiation    performatives.SessionID `json:"negotiation_id"`
-	Parties        []DID                   `json:"parties"` // who made the offer comes first
-	Category       string                  `json:"category,omitzero"`
-	Digests        map[string]Digest       `json:"terms_digests"`
-	EffectiveFrom  string                  `json:"effective_from"`
-	EffectiveUntil string                  `json:"effective_until,omitzero"`
-	CCC            jsontext.Value          `json:"ccc,omitzero"`
-	Obligations    jsontext.Value          `json:"regulated_obligations,omitzero"`
+	ID             ID                `json:"agreement_id"`
+	Negotiation    NegotiationID     `json:"negotiation_id"`
+	Parties        []DID             `json:"parties"` // who made the offer comes first
+	Category       string            `json:"category,omitzero"`
+	Digests        map[string]Digest `json:"terms_digests"`
+	EffectiveFrom  string            `json:"effective_from"`
+	EffectiveUntil string            `json:"effective_until,omitzero"`
+	CCC            jsontext.Value    `json:"ccc,omitzero"`
+	Obligations    jsontext.Value    `json:"regulated_obligations,omitzero"`
 }
 
 // Hash is the agreement_hash.
@@ -80,7 +80,7 @@ type Offer struct {
 // Draft is the document of an offer before anybody has signed it.
 func Draft(o Offer) (Document, error) {
 	d := Document{Core: Core{
-		ID: IDOf(o.Session, o.Proposal), Negotiation: o.Session, Category: o.Category,
+		ID: IDOf(o.Session, o.Proposal), Negotiation: o.Inherited.negotiation(o.Session), Category: o.Category,
 		EffectiveFrom: o.EffectiveFrom, EffectiveUntil: o.EffectiveUntil,
 		CCC: o.Inherited.CCC, Obligations: o.Inherited.Obligations,
 	}}

@@ -1,6 +1,9 @@
 package agreement
 
 import (
+	"strings"
+
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/performatives"
@@ -13,6 +16,36 @@ import (
 type Inherited struct {
 	CCC, Obligations jsontext.Value
 	DIDs             map[performatives.Agent]DID // of parties that have registered another than DIDOf
+	OAP              bool                        // the agreement names its session by OAP's id
+}
+
+// A NegotiationID is a session's id as an agreement has it: with OAP's prefix, if the invitation
+// of binding/1 asks for that.
+type NegotiationID string
+
+// Session is the session's own id.
+func (n NegotiationID) Session() performatives.SessionID {
+	return performatives.SessionID(strings.TrimPrefix(string(n), OAPNegotiation))
+}
+
+func (n NegotiationID) oap() bool { return strings.HasPrefix(string(n), OAPNegotiation) }
+
+func (c Inherited) negotiation(id performatives.SessionID) NegotiationID {
+	if c.OAP {
+		return NegotiationID(OAPNegotiation + string(id))
+	}
+	return NegotiationID(id)
+}
+
+// OAPIDs is the value of the policy's member ids, in binding/1, by which agreements have OAP's ids.
+const OAPIDs = "oap"
+
+// oapIDs reports whether a session's agreements have OAP's ids.
+func oapIDs(s *session.State) bool {
+	var policy struct {
+		IDs string `json:"ids"`
+	}
+	return s.Mode.Signed && s.Agreed != nil && len(s.Agreed.Policy) > 0 && json.Unmarshal(s.Agreed.Policy, &policy) == nil && policy.IDs == OAPIDs
 }
 
 // DIDOf is the DID of a party in the session.
@@ -25,6 +58,7 @@ func (c Inherited) DIDOf(a performatives.Agent) DID {
 
 // InheritedOf is that of a session.
 func InheritedOf(s *session.State) (c Inherited) {
+	c.OAP = oapIDs(s)
 	for _, a := range s.Participants() {
 		if did := s.DID(a); did != "" {
 			if c.DIDs == nil {

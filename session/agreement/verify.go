@@ -141,7 +141,7 @@ func (v *verifier) evidence() {
 	if said == nil || said.Offer == nil && said.Acceptance == nil {
 		return
 	}
-	a := Accepted{Parties: v.parties(), Inherited: Inherited{v.Document.CCC, v.Document.Obligations, said.DIDs}}
+	a := Accepted{Parties: v.parties(), Inherited: Inherited{v.Document.CCC, v.Document.Obligations, said.DIDs, v.Document.Negotiation.oap()}}
 	complete := v.entry("/evidence/offer", said.Offer, &a.Offer)
 	complete = v.entry("/evidence/acceptance", said.Acceptance, &a.Acceptance) && complete
 	if said.Commitment != nil {

@@ -78,6 +78,7 @@ func openBinding(_ *session.Command, policy jsontext.Value) (any, error) {
 		b.validity = time.Duration(min(ms, session.LongestDuration.Milliseconds())) * time.Millisecond
 	}
 	p.text("withdrawalPenaltyTerms") // carried for the parties: no penalty is computed
+	p.word("ids", "asp", agreement.OAPIDs)
 	p.publish()
 	if err := p.judged(); err != nil {
 		return nil, err
@@ -294,11 +295,15 @@ type bindingView struct {
 	Agreement agreement.ID     `json:"agreementId,omitzero"`   // of the live or accepted offer
 	Hash      agreement.Digest `json:"agreementHash,omitzero"` // what is signed; absent while it depends on when the offer is accepted
 	Unsigned  []asp.Agent      `json:"unsigned,omitzero"`      // who has not signed the accepted offer's agreement yet
+	IDs       string           `json:"ids,omitzero"`           // "oap": of the agreement
 }
 
 func viewBinding(s *session.State, _ time.Time) any {
 	b := bound(s)
 	v := bindingView{Status: b.status, Round: b.rounds, MaxRounds: b.most, Live: b.live, Hash: b.hash}
+	if agreement.InheritedOf(s).OAP {
+		v.IDs = agreement.OAPIDs
+	}
 	if b.live != "" {
 		v.Agreement = agreement.IDOf(s.ID, b.live)
 	}

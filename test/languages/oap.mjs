@@ -42,7 +42,7 @@ const core = (p) => {
   const terms_digests = Object.fromEntries(Object.keys(p.terms).map((k) =>
     [k, digest(jcs([createHmac("sha256", salt).update(k).digest("base64url"), k, p.terms[k]]))]));
   return {
-    agreement_id: agreementID(session, p.proposal_id.replace("prp_", "")), negotiation_id: session, parties: [p.from, p.to],
+    agreement_id: agreementID(session, p.proposal_id.replace("prp_", "")), negotiation_id: p.negotiation_id, parties: [p.from, p.to],
     category: p.category, terms_digests, effective_from: p.effective_from, effective_until: p.effective_until,
   };
 };
