@@ -195,6 +195,27 @@ func (w world) acceptance(proposal string, hash agreement.Digest, by performativ
 	return w.signs(members{"proposal_id": proposal, "agreement_signature": signature}, by)
 }
 
+// A negotiation whose policy asks for ids of the session has them in what is signed.
+func TestOAPOwnIDs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	open := func(ids string) answer {
+		return w.oap("POST", "open", alpha, map[string]any{"to": agreement.DIDOf(beta), "policy": map[string]any{"ids": ids}})
+	}
+	open("else").blocked(http.StatusBadRequest, "invalid_input")
+	var opened oapState
+	open("asp").Is(http.StatusCreated, &opened)
+	signed := w.proposal(opened.ID, "prp_1", nil, 1, alpha) // over the id of OAP
+	w.oap("POST", opened.ID+"/propose", alpha, signed).blocked(http.StatusUnauthorized, "auth_required")
+	later := w.proposal(opened.ID, "prp_1", nil, 1, alpha, func(p members) { p["agreement_signature"] = "" })
+	w.oap("POST", opened.ID+"/propose", alpha, later).Is(http.StatusOK, nil)
+	var core agreement.Core
+	w.oap("GET", opened.ID+"/draft/prp_1", beta, nil).Is(http.StatusOK, &core)
+	if id := strings.TrimPrefix(opened.ID, "neg_"); string(core.Negotiation) != id {
+		t.Errorf("the draft names the negotiation %s, want %s", core.Negotiation, id)
+	}
+}
+
 // GATEWAYS.md G4, "OAP's own paths": a negotiation by RFC-0002, signed by the parties' own
 // keys and carried by hosted ones; stolen signatures, wrong rounds and old offers are refused.
 func TestOAP(t *testing.T) {
@@ -264,6 +285,17 @@ func TestOAP(t *testing.T) {
 	}
 
 	w.proves(agreed.Body)
+	var made agreement.Document
+	testkit.Must(t, json.Unmarshal(agreed.Body, &made))
+	made.Negotiation = agreement.NegotiationID(made.Negotiation.Session())
+	bare, err := made.Bytes()
+	testkit.Must(t, err)
+	if named := fmt.Sprintf(`"negotiation_id":%q`, id); !strings.Contains(string(core.Body), named) || !strings.Contains(string(agreed.Body), named) {
+		t.Errorf("the negotiation is %s, the draft %s, the agreement %s", id, core.Body, agreed.Body)
+	}
+	if r := agreement.Verify(bare, agreement.Trust{Broker: w.Server.Broker.Command.Key()}); len(r.Faults) == 0 {
+		t.Error("an agreement with another negotiation_id verifies")
+	}
 	w.replays(performatives.SessionID(strings.TrimPrefix(id, "neg_")), 3)
 }
 
