@@ -13,7 +13,6 @@ import (
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/schemas"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/session/agreement"
 )
 
 // contract has the type of each schema of schemas.Contracts, and its title.
@@ -121,8 +120,6 @@ func named(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "string", Pattern: "^sha256:[0-9a-f]{64}$"}
 	case reflect.TypeFor[performatives.SessionID](), reflect.TypeFor[performatives.MessageID]():
 		return &jsonschema.Schema{Type: "string", Format: "uuid"}
-	case reflect.TypeFor[agreement.NegotiationID]():
-		return &jsonschema.Schema{Type: "string", Pattern: "^(neg_)?[0-9a-f-]{36}$"}
 	case reflect.TypeFor[api.Cursor]():
 		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, {Type: "integer"}}}
 	case reflect.TypeFor[performatives.Performative]():
