@@ -15,7 +15,7 @@ import (
 )
 
 // mcpPath is where the broker's HTTP serves MCP.
-const mcpPath = "/mcp?tools=all"
+const mcpPath = "/mcp"
 
 // tools are what assistants call over MCP.
 type tools struct {
@@ -35,7 +35,7 @@ func (t *tools) say(ctx context.Context, a *actor, tool string, body jsontext.Va
 	s := t.sessions[a]
 	if s == nil {
 		made, err := mcp.NewClient(&mcp.Implementation{Name: "parley-demo", Version: api.Version}, nil).Connect(ctx, &mcp.StreamableClientTransport{
-			Endpoint: t.stage.http + mcpPath, HTTPClient: &http.Client{Transport: bearer{a.token}}, DisableStandaloneSSE: true,
+			Endpoint: t.stage.http + mcpPath + "?tools=all", HTTPClient: &http.Client{Transport: bearer{a.token}}, DisableStandaloneSSE: true,
 		}, nil)
 		if err != nil {
 			return "", err
