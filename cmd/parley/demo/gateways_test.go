@@ -24,10 +24,10 @@ func TestGateways(t *testing.T) {
 		}},
 		A2A: {"asp/1", Convergent, []string{
 			"Enterprise sales sends SendMessage open to Procurement alpha → TASK_STATE_WORKING · The invitation waits for",
-			"Procurement alpha sends GetTask to Enterprise sales → TASK_STATE_INPUT_REQUIRED · It is your turn. invitation of", "ACCEPT invitation",
+			"Procurement alpha sends GetTask to Enterprise sales → TASK_STATE_INPUT_REQUIRED · It is your turn. invitation: the invitation of enterprise waits", "ACCEPT invitation",
 			"SendMessage escalate to Enterprise sales → TASK_STATE_AUTH_REQUIRED · A human of acme.example decides", "in the escalation inbox of acme.example",
 			"Approved at $15k", "ACCEPT prop_050", "SendMessage accept to Enterprise sales → TASK_STATE_COMPLETED",
-			"SendMessage close to Procurement alpha → TASK_STATE_COMPLETED · There is an agreement. · artifact outcome · artifact agreement", "verified offline", "completed  yes",
+			"SendMessage close to Procurement alpha → TASK_STATE_COMPLETED · There is an agreement: you offer pricePerMonth 15,000, seats 300, support 24/7; accepted. · artifact outcome · artifact agreement", "verified offline", "completed  yes",
 		}},
 		MACP: {"convergent/1", ASP, []string{
 			"Vendor sends SessionStart → SESSION_STATE_OPEN", "PROPOSE p1", "Vendor sends Proposal → ", "COUNTER p1 (#2) with p2", "Client sends CounterProposal → ",
