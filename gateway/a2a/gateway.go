@@ -191,7 +191,7 @@ func (g *Gateway) binding(r *http.Request, body []byte) http.Handler {
 	version, rpc := r.Header.Get(a2a.SvcParamVersion), r.URL.Path == "/"
 	old := strings.HasPrefix(version, "0.3")
 	switch {
-	case version != "" && !(old && rpc) && version != "1" && !strings.HasPrefix(version, "1.0"):
+	case version != "" && (!old || !rpc) && version != "1" && !strings.HasPrefix(version, "1.0"):
 		return wrongVersion.answer(rpc)
 	case len(body) > 0 && !isJSON(r.Header.Get("Content-Type")):
 		return wrongType.answer(rpc)

@@ -61,7 +61,7 @@ type seen struct {
 	Now *seen
 }
 
-// calls calls a tool that must be accepted.
+// calls has a tool run that must accept.
 func (a *trader) call(tool string, args anything) (s seen) {
 	a.w.Helper()
 	res, err := a.try(a.w.Ctx, tool, args)

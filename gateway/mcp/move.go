@@ -313,34 +313,3 @@ func (q *chosen) assessed(p act.Performative, m api.Move, now *api.Snapshot) boo
 	offered := p == act.Propose || slices.ContainsFunc(now.Offers, func(o api.SnapshotOffer) bool { return o.ID == m.Reference })
 	return offered && (now.Mode == modes.Bilateral.Name || q.Reasoning != "" || len(q.Roles) > 0)
 }
-
-// maxIndex bounds the place in an array that a path names.
-const maxIndex = 100
-
-// fill sets the member that a path names, and makes the objects that lead to it.
-func fill(in any, path []string, value any) (any, bool) {
-	if len(path) == 0 {
-		return value, true
-	}
-	switch in := in.(type) {
-	case nil:
-		return fill(object{}, path, value)
-	case map[string]any:
-		set, fits := fill(in[path[0]], path[1:], value)
-		in[path[0]] = set
-		return in, fits
-	case []any:
-		at, err := strconv.Atoi(path[0])
-		if err != nil || at < 0 || at > min(len(in), maxIndex) {
-			return in, false
-		}
-		if at == len(in) {
-			in = append(in, nil)
-		}
-		set, fits := fill(in[at], path[1:], value)
-		in[at] = set
-		return in, fits
-	default:
-		return in, false
-	}
-}
