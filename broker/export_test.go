@@ -58,9 +58,10 @@ func (b *Broker) Applied() uint64 {
 // InMemory reports whether a session has been read.
 func (b *Broker) InMemory(id performatives.SessionID) bool {
 	b.sessions.mu.Lock()
-	defer b.sessions.mu.Unlock()
-	l := b.sessions.cached[id]
-	return l != nil && l.loaded
+	_, cached := b.sessions.cached[id]
+	b.sessions.mu.Unlock()
+	loaded := make(chan bool, 1)
+	return cached && b.sessions.run(id, func(_ context.Context, l *cachedSession) { loaded <- l.loaded }) && <-loaded
 }
 
 // Listed reports whether the list has a session.
