@@ -59,7 +59,7 @@ func TestMCPConformanceWithFixtures(t *testing.T) {
 
 // local is the URL of a gateway at localhost, which is the only host that the runner sends.
 func local(base string) string {
-	return strings.Replace(base, "127.0.0.1", "localhost", 1) + gateway.Path + gateway.AllTools
+	return strings.Replace(base, "127.0.0.1", "localhost", 1) + gateway.Path
 }
 
 // shipped builds and starts the program, and returns the URL of its /mcp and a token.
