@@ -55,13 +55,12 @@ func (b *Broker) Applied() uint64 {
 	return b.parts.Members.Written()
 }
 
-// InMemory reports whether a session has been read.
+// InMemory reports whether a session has been read, or works.
 func (b *Broker) InMemory(id performatives.SessionID) bool {
 	b.sessions.mu.Lock()
-	_, cached := b.sessions.cached[id]
-	b.sessions.mu.Unlock()
-	loaded := make(chan bool, 1)
-	return cached && b.sessions.run(id, func(_ context.Context, l *cachedSession) { loaded <- l.loaded }) && <-loaded
+	defer b.sessions.mu.Unlock()
+	l := b.sessions.cached[id]
+	return l != nil && (l.running || l.loaded)
 }
 
 // Listed reports whether the list has a session.
