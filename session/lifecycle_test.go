@@ -42,7 +42,7 @@ func picture() string {
 
 For anyone who writes an agent: which act is accepted in which state, and the state that it leads to (PROTOCOL.md §5).
 An empty cell is refused: ` + "`wrong_state`, or `session_escalated` while ESCALATED, or `unknown_session` while IDLE" + `.
-A mode may refuse more; it never accepts what this table does not.
+CLOSED and FAILED accept nothing. A mode may refuse more; it never accepts what this table does not.
 
 `)
 	b.WriteString(matrix())
@@ -56,21 +56,24 @@ A mode may refuse more; it never accepts what this table does not.
 * Deadlines lead to FAILED from every state but IDLE, CLOSED and FAILED.
 
 `)
-	b.WriteString("```mermaid\n" + diagram() + "```\n")
+	b.WriteString("Without deadlines, ESCALATE and its end, and CLOSE:\n\n```mermaid\n" + diagram() + "```\n")
 	return b.String()
 }
 
-// matrix has a row for each act and a column for each state.
+// matrix has a row for each act and a column for each state that accepts one.
 func matrix() string {
 	var b strings.Builder
+	open := slices.DeleteFunc(slices.Clone(session.Phases()), func(p session.Phase) bool {
+		return !slices.ContainsFunc(performatives.All(), func(act performatives.Performative) bool { return cellText(p, act) != "" })
+	})
 	fmt.Fprint(&b, "|  |")
-	for _, p := range session.Phases() {
+	for _, p := range open {
 		fmt.Fprintf(&b, " %s |", p)
 	}
-	fmt.Fprint(&b, "\n|---|", strings.Repeat("---|", len(session.Phases())), "\n")
+	fmt.Fprint(&b, "\n|---|", strings.Repeat("---|", len(open)), "\n")
 	for _, act := range performatives.All() {
 		fmt.Fprintf(&b, "| **%s** |", act)
-		for _, p := range session.Phases() {
+		for _, p := range open {
 			fmt.Fprintf(&b, " %s |", cellText(p, act))
 		}
 		fmt.Fprintln(&b)
@@ -122,8 +125,8 @@ func names(in func(session.Phase) bool) string {
 	return strings.Join(list, ", ")
 }
 
-// diagram draws one transition between two states, labelled with its acts. What
-// stays is not drawn.
+// diagram draws one transition between two states, labelled with its acts. What stays is not
+// drawn, nor what leads from every state of a negotiation to the same one.
 func diagram() string {
 	var b strings.Builder
 	b.WriteString("stateDiagram-v2\n    [*] --> IDLE\n")
@@ -131,22 +134,13 @@ func diagram() string {
 		for _, q := range session.Phases() {
 			var acts []string
 			for _, act := range performatives.All() {
-				if _, to := session.Leads(p, act); p != q && slices.Contains(to, q) {
+				if _, to := session.Leads(p, act); p != q && slices.Contains(to, q) && act != performatives.Escalate && act != performatives.Close && p != session.Escalated {
 					acts = append(acts, act.String())
 				}
-			}
-			ends := p != session.Idle && p < session.Closed && q == session.Failed
-			if ends {
-				acts = append(acts, "deadline")
 			}
 			if len(acts) > 0 {
 				fmt.Fprintf(&b, "    %s --> %s: %s\n", p, q, strings.Join(acts, ", "))
 			}
-		}
-	}
-	for _, p := range session.Phases() {
-		if p.Over() {
-			fmt.Fprintf(&b, "    %s --> [*]\n", p)
 		}
 	}
 	return b.String()
