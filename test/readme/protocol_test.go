@@ -140,7 +140,9 @@ func TestVerbs(t *testing.T) {
 	all := rows(document(t, protocol))
 	head := slices.IndexFunc(all, func(row []string) bool { return slices.Equal(row, []string{"verb", "request", "reply"}) })
 	told := all[head+1:]
-	told = told[:slices.IndexFunc(told, func(row []string) bool { return len(row) != 3 })]
+	if end := slices.IndexFunc(told, func(row []string) bool { return len(row) != 3 }); end >= 0 {
+		told = told[:end]
+	}
 	verbs := api.Verbs()
 	if len(told) != len(verbs) {
 		t.Fatalf("the document tells of %d verbs, package api has %d", len(told), len(verbs))
