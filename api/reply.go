@@ -74,7 +74,7 @@ const (
 	SessionHeader  = "Asp-Session"  // of a leaf of the public log: where it comes from
 )
 
-// AskerHeader of an act that one broker hands on to another: where whoever
+// AskerHeader of an act that one broker forwards to another: where whoever
 // submitted it waits for the answer.
 const AskerHeader = "Asp-Asker"
 

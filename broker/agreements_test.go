@@ -168,11 +168,11 @@ func TestAgreementList(t *testing.T) {
 	var none api.Agreements
 	testkit.Must(t, json.Unmarshal(outsider.Call(api.AgreementList.Name, `{}`).Data, &none))
 	unknown := outsider.Call(api.AgreementGet.Name, `{"agreementId":"agr_00000000000000000000000000"}`)
-	foreign := outsider.Call(api.AgreementGet.Name, fmt.Sprintf(`{"agreementId":%q}`, deals[0]))
-	if len(none.Agreements) > 0 || string(unknown.Data) != string(foreign.Data) {
-		t.Errorf("an outsider sees %+v, %s, %s", none, unknown.Data, foreign.Data)
+	another := outsider.Call(api.AgreementGet.Name, fmt.Sprintf(`{"agreementId":%q}`, deals[0]))
+	if len(none.Agreements) > 0 || string(unknown.Data) != string(another.Data) {
+		t.Errorf("an outsider sees %+v, %s, %s", none, unknown.Data, another.Data)
 	}
-	testkit.Refused(t, foreign, session.UnknownSession)
+	testkit.Refused(t, another, session.UnknownSession)
 	testkit.Refused(t, outsider.Call(api.AgreementGet.Name, `{}`), session.MalformedEnvelope)
 	testkit.Refused(t, outsider.Call(api.AgreementGet.Name, `{"agreementId":"agr_*"}`), session.UnknownSession)
 	testkit.Refused(t, outsider.Call(api.AgreementList.Name, `{"cursor":"x.-1"}`), session.MalformedEnvelope)

@@ -80,11 +80,11 @@ func observation(id performatives.SessionID) string {
 		uuid.Must(uuid.NewV7()), id, time.Now().UTC().Format(time.RFC3339Nano), alpha)
 }
 
-// TestSilentHome has a broker that is there, as its record says, and answers
+// TestSilentOwner has a broker that is there, as its record says, and answers
 // nothing. It may come to an act yet that another broker judges meanwhile. So what
 // is allowed there is accepted there, and what is not is asked again later: the two
 // could differ in what they refuse. Only the first act waits for it.
-func TestSilentHome(t *testing.T) {
+func TestSilentOwner(t *testing.T) {
 	t.Parallel()
 	at := newSite(t)
 	here, nc := at.OpenBroker()
@@ -140,11 +140,11 @@ func TestSilentHome(t *testing.T) {
 	}
 	probes := int(time.Since(known) / (10 * time.Second)) // of a circuit breaker that is open: none, unless this machine is very slow
 	if handed, _, err := unread.Pending(); err != nil || handed < 1 || handed > 1+probes {
-		t.Errorf("%d acts were handed on: %v", handed, err)
+		t.Errorf("%d acts were forwarded: %v", handed, err)
 	}
 	stop()
 	beating.Wait()
-	for { // it falls silent in its record too, and acts are judged here again
+	for { // its record stops too, and acts are judged here again
 		if code, _ := submit("{}"); code == "400" {
 			break
 		}

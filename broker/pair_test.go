@@ -70,13 +70,13 @@ func TestTwoBrokers(t *testing.T) {
 	}
 	talking.Wait()
 	if forwarded(one)+forwarded(two) == 0 {
-		t.Error("no act was handed on")
+		t.Error("no act was forwarded")
 	}
 	for waiting(one)+waiting(two) > 0 {
 		testkit.Must(t, nc.Flush())
 	}
 	if silent := logs.FilterMessage("the owner does not answer").Len(); uint64(silent) == forwarded(one)+forwarded(two) { //nolint:gosec // a count
-		t.Errorf("%d acts were answered at home, and nobody was told", silent)
+		t.Errorf("%d acts were answered here, and nobody was told", silent)
 	}
 	for _, s := range talks {
 		s.Say(alpha, "CLOSE", "{}")

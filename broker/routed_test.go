@@ -21,7 +21,7 @@ import (
 	"github.com/parley-asp/parley/test/testkit"
 )
 
-// newMapped is a site whose server brings acts home.
+// newMapped is a site whose server routes acts to their owner.
 func newMapped(t *testing.T) (site, *natsserver.Server) {
 	t.Helper()
 	var options natsserver.Options
@@ -55,7 +55,7 @@ func ask(nc *nats.Conn) (code string, err error) {
 	return m.Header.Get(api.ErrorCodeHeader), nil
 }
 
-// TestRouted: where the server brings acts home, few are left to hand on. Of a
+// TestRouted: where the server routes acts to their owner, few are left to forward. Of a
 // broker that is gone all are answered by the other one, which still takes it to be
 // there.
 func TestRouted(t *testing.T) {
@@ -83,7 +83,7 @@ func TestRouted(t *testing.T) {
 	}
 	all()
 	if handed := forwarded(one) + forwarded(two); handed > acts/5 { // it is 1 in 14 acts; without the server it would be every other one
-		t.Errorf("%d of %d acts were handed on", handed, acts)
+		t.Errorf("%d of %d acts were forwarded", handed, acts)
 	}
 	w := fault.NewWitness(t, at.URL)
 	s := w.Open(alpha, beta)
@@ -134,7 +134,7 @@ func TestOwnersMove(t *testing.T) {
 	enough.Store(true)
 	asking.Wait()
 	if forwarded(stays) == 0 {
-		t.Error("no act was handed on")
+		t.Error("no act was forwarded")
 	}
 	at.close(stays)
 	if _, err := ask(nc); !errors.Is(err, nats.ErrNoResponders) {

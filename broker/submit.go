@@ -50,7 +50,7 @@ func (b *Broker) chargeCopies(sender performatives.Agent, size int, to []perform
 	}
 }
 
-// Isolated tells that acts must not be judged now: this broker may have been taken for dead.
+// Isolated reports that acts must not be judged now: this broker may have been taken for dead.
 func (b *Broker) Isolated() bool { return b.parts.Members.Isolated() }
 
 // Submit judges an envelope when its session's turn comes, and answers once, after

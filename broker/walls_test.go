@@ -75,7 +75,7 @@ func TestWallBetweenInvitees(t *testing.T) {
 				t.Errorf("%s: after the decline the inviter sees %s", what, v.State)
 			}
 		}
-		// Of the inviter itself it hears at once, and its own context is its own.
+		// Of the inviter itself it learns at once, and its own context is its own.
 		l.barred(l.says(newID(), beta, "PROPOSE", invitation(counsel)))
 		l.barred(l.says(newID(), counsel, "PROPOSE", invitation(gamma, beta)))
 		l.accepted(l.says(newID(), counsel, "PROPOSE", invitation(gamma)))

@@ -126,7 +126,7 @@ func worthAsking(err error) bool {
 	return false
 }
 
-// ended tells that the context ended and, where it says more, what the last
+// ended reports that the context ended and, where it says more, what the last
 // answer or failure was.
 func ended(ctx context.Context, last error) error {
 	if errors.Is(last, ctx.Err()) {

@@ -184,7 +184,7 @@ func (in *inbox) accepted(a api.Acceptance) {
 	in.wake()
 }
 
-// wait waits, or tells that the context ended first.
+// wait waits, or reports that the context ended first.
 func wait(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):

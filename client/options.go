@@ -186,7 +186,7 @@ func Limit(d time.Duration) Option {
 	}
 }
 
-// Log tells of connections that are lost and found again, and of requests that
+// Log reports connections that are lost and found again, and of requests that
 // are sent again. Without it the client is silent.
 func Log(l *slog.Logger) Option {
 	return func(c *config) error {

@@ -62,7 +62,7 @@ type Item struct {
 	Offer     string               // at stake; "" if there is none
 	Terms     performatives.Hash   // of the proposal at stake; "" if there is none
 	Amount    *Amount              // at stake; nil if none was found
-	// Unreadable tells of something that stands where an amount should.
+	// Unreadable says that something stands where an amount should.
 	Unreadable bool
 	Sealed     performatives.Digests // of the body's members
 	Votes      []Vote                // all rulings, with the one that ended it

@@ -14,7 +14,7 @@ import (
 const pageSize = 100
 
 // A Feed reads a session's entries in order as they are stored. It holds no queue: it reads what
-// is there when Changed tells of something new, so a slow reader costs nothing but its connection.
+// is there when Changed reports something new, so a slow reader costs nothing but its connection.
 type Feed struct {
 	Changed <-chan struct{}
 	Next    uint64 // the sequence number of the entry that is read next

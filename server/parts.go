@@ -316,12 +316,12 @@ func (b *Broker) openInboxes() {
 	b.closes(b.Inboxes.Close)
 }
 
-// watchSession tells of new entries of a session.
+// watchSession reports new entries of a session.
 func (b *Broker) watchSession(ctx context.Context, id performatives.SessionID) (changed <-chan struct{}, stop func(), err error) {
 	return b.Inboxes.Watch(ctx, api.InboxesOf(id))
 }
 
-// watchInbox tells of new messages in a principal's inbox.
+// watchInbox reports new messages in a principal's inbox.
 func (b *Broker) watchInbox(ctx context.Context, a performatives.Agent) (changed <-chan struct{}, stop func(), err error) {
 	return b.Inboxes.Watch(ctx, api.InboxOf(a))
 }

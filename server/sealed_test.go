@@ -97,7 +97,7 @@ func TestSealedParts(t *testing.T) {
 				t.Errorf("%s: %s tells the other side %s", when, verb, got.Data)
 			}
 			if verb == "inbox.messages" {
-				continue // nobody hears itself
+				continue // nobody receives its own
 			}
 			if got := w.Principal(w.buyer).Call(verb, request); !secret(string(got.Data)) {
 				t.Errorf("%s: %s keeps from its own side what it sealed: %s", when, verb, got.Data)

@@ -13,7 +13,7 @@ import (
 const silentAfter = 4 * time.Second
 
 // Writable reports whether a stream could store something now, and if not, why: it has a leader,
-// and the leader hears of so many others that they are a majority.
+// and the leader reaches so many others that they are a majority.
 func (s *Store) Writable(ctx context.Context, stream string) error {
 	known, err := s.stream(ctx, stream)
 	if err != nil {

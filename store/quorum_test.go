@@ -7,7 +7,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A stream stores something while its leader hears of a majority.
+// A stream stores something while its leader reaches a majority.
 func TestQuorum(t *testing.T) {
 	t.Parallel()
 	peer := func(active time.Duration) *jetstream.PeerInfo { return &jetstream.PeerInfo{Active: active} }

@@ -166,7 +166,7 @@ func (r batchReader) read(ctx context.Context, stream, subject string, from uint
 	}
 }
 
-// answerTimeout is how long a server that was asked to read may be silent.
+// answerTimeout is how long a server that was asked to read may take.
 const answerTimeout = 2 * time.Second
 
 var errNoAnswer = errors.New("no answer")

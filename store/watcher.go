@@ -36,7 +36,7 @@ func (s *Store) Watcher(stream string, keys func(subject string) []string) *Watc
 	return &Watcher{store: s, stream: stream, keys: keys, watchers: map[string]map[chan struct{}]struct{}{}}
 }
 
-// Watch tells of what is stored from now on. Changes that nobody has taken yet are told
+// Watch reports what is stored from now on. Changes that nobody has taken yet are told
 // once. stop ends it.
 func (w *Watcher) Watch(ctx context.Context, key string) (changed <-chan struct{}, stop func(), err error) {
 	c := make(chan struct{}, 1)

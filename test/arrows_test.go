@@ -208,9 +208,9 @@ func overActs(local string) string {
 	return "func f(b any) {\n\tswitch b.(type) {\n\tcase *" + local + ".ProposeBody, *" + local + ".CloseBody:\n\t}\n}"
 }
 
-// TestArrowsAreHeard breaks each rule once, and keeps it once beside that: a
+// TestArrowsAreChecked breaks each rule once, and keeps it once beside that: a
 // check that never speaks proves nothing.
-func TestArrowsAreHeard(t *testing.T) {
+func TestArrowsAreChecked(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, file, src, want string }{
 		{"an arrow", "session/step.go", `import "github.com/parley-asp/parley/delegation"`, ""},

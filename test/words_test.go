@@ -11,10 +11,13 @@ import (
 )
 
 // oldNames are names that have others since, on the wire and in what users read.
-var oldNames = regexp.MustCompile(`asp\.home\.|asp\.desk\.|ASP_DESK|json:"(theirs|heard|settled)\b|not heard while|; heard is |[Tt]ells whether|HandedOn|handedOn|AtHome`)
+var oldNames = regexp.MustCompile(`asp\.home\.|asp\.desk\.|ASP_DESK|json:"(theirs|heard|settled)\b|not heard while|; heard is |\b[Tt]ells (whether|if|that)\b|HandedOn|handedOn|AtHome|SilentHome`)
 
 // oldWords are words that the program, its tests and its documents have others for.
-var oldWords = regexp.MustCompile(`(?i)\b(heard|unheard|strangers?|settle[sd]?|settling)\b`)
+var oldWords = regexp.MustCompile(`(?i)\b(hears|heard|unheard|strangers?|settle[sd]?|settling|hand(s|ed)? on (acts|to another broker)|(brings?|brought) (acts )?home|falls? silent)\b`)
+
+// oldParts are those words within a name, such as isSettled.
+var oldParts = regexp.MustCompile(`[a-z](Heard|Unheard|Strangers?|Settled?|Settling|Foreign)\b`)
 
 // readers read what was stored or configured under old names, and tests of them write it.
 var readers = []string{
@@ -23,7 +26,9 @@ var readers = []string{
 }
 
 // written are the extensions of files that people write.
-var written = []string{".go", ".md", ".yaml", ".json", ".conf", ".txt", ".txtar", ".html", ".js", ".mjs", ".py"}
+var written = []string{
+	"", ".go", ".md", ".yaml", ".yml", ".json", ".jsonl", ".conf", ".txt", ".txtar", ".html", ".css", ".js", ".mjs", ".py", ".rs", ".proto", ".toml",
+}
 
 // TestOldWordsAreGone keeps them from coming back.
 func TestOldWordsAreGone(t *testing.T) {
@@ -35,7 +40,7 @@ func TestOldWordsAreGone(t *testing.T) {
 		}
 		base := path.Base(name)
 		if entry.IsDir() {
-			if base != "." && strings.HasPrefix(base, ".") || base == "dist" || base == "node_modules" {
+			if base != "." && base != ".ci" && strings.HasPrefix(base, ".") || base == "dist" || base == "node_modules" {
 				return fs.SkipDir
 			}
 			return nil
@@ -48,11 +53,13 @@ func TestOldWordsAreGone(t *testing.T) {
 			return err
 		}
 		read++
-		if word := oldNames.Find(text); word != nil {
-			t.Errorf("%s says %q", name, word)
-		}
-		if word := oldWords.Find(text); word != nil {
-			t.Errorf("%s says %q", name, word)
+		for _, old := range []*regexp.Regexp{oldNames, oldWords, oldParts} {
+			if word := old.Find(text); word != nil {
+				t.Errorf("%s says %q", name, word)
+			}
+			if word := old.FindString(name); word != "" {
+				t.Errorf("%s is named %q", name, word)
+			}
 		}
 		return nil
 	}); err != nil {

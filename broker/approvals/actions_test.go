@@ -138,7 +138,7 @@ func TestWatchFilters(t *testing.T) {
 	now, err := calls[api.Watched](o, alice, "escalation.watch", api.WatchEscalations{})
 	testkit.Must(t, err)
 	o.asks("15000")
-	for { // a watch hears of it a moment after a read does
+	for { // a watch learns of it a moment after a read does
 		changed, err := calls[api.Watched](o, alice, "escalation.watch", api.WatchEscalations{Since: now.Cursor, Wait: 1_000})
 		testkit.Must(t, err)
 		if len(changed.Changed) > 0 {

@@ -45,6 +45,6 @@ func TestWatchAcrossRestart(t *testing.T) {
 	}
 	// Of another organisation, nothing.
 	if others, err := calls[api.Watched](o, bob, api.EscalationWatch.Name, api.WatchEscalations{Since: start.Cursor, Wait: 1}); err != nil || len(others.Changed) != 0 {
-		t.Errorf("bob hears %+v %v", others, err)
+		t.Errorf("bob gets %+v %v", others, err)
 	}
 }

@@ -33,7 +33,7 @@ import (
 const (
 	heartbeat = time.Second
 
-	// SuspectAfter is how long a broker may be silent before it is taken for dead.
+	// SuspectAfter is how long a broker may send no heartbeat before it is suspected.
 	SuspectAfter = 3 * time.Second
 )
 
@@ -54,7 +54,7 @@ type Options struct {
 	// channel gets one error, ErrBroken where it is no use to try again.
 	Recover func(id performatives.SessionID, after uint64) <-chan error
 
-	// Suspect, if there is one, is told of a peer that is silent, before its work is recovered.
+	// Suspect, if there is one, is told of a suspected peer, before its work is recovered.
 	Suspect func(id string)
 
 	// Reconnect, if there is one, connects to another server, if one is known.

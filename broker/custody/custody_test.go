@@ -324,7 +324,7 @@ func TestProof(t *testing.T) {
 	forged.Signature = good.Signature
 	_, wrong := d.Prove(t.Context(), forged)
 	if testkit.CodeOf(strange) != session.SignatureInvalid || strange.Error() != wrong.Error() {
-		t.Errorf("an outsider hears %q, and who is registered %q", strange, wrong)
+		t.Errorf("an outsider gets %q, and who is registered %q", strange, wrong)
 	}
 	for want, change := range map[session.Code]func(*api.ProveToken){
 		session.SignatureInvalid:  func(p *api.ProveToken) { p.Audience = signer.Key() },

@@ -12,7 +12,7 @@ import (
 // are, an open one counts for nobody who may be a delegate, and what is over is read.
 func TestMayCount(t *testing.T) {
 	t.Parallel()
-	roll := []performatives.Agent{"agent://a.example/a", "agent://b.example/b", "agent://c.example/c", "agent://d.example/d"}
+	parties := []performatives.Agent{"agent://a.example/a", "agent://b.example/b", "agent://c.example/c", "agent://d.example/d"}
 	for _, c := range []struct {
 		state      session.Phase
 		principals int
@@ -24,8 +24,8 @@ func TestMayCount(t *testing.T) {
 		{session.Closed, 0, [4]bool{true, true, true, true}},
 		{session.Introduced, 9, [4]bool{true, true, true, true}},
 	} {
-		row := sessionlist.Row{State: c.state, Principals: c.principals, Participants: roll}
-		for i, who := range roll {
+		row := sessionlist.Row{State: c.state, Principals: c.principals, Participants: parties}
+		for i, who := range parties {
 			if got := mayCount(row, func(a performatives.Agent) bool { return a == who }); got != c.want[i] {
 				t.Errorf("%s, of %d principals, %s: %t", c.state, c.principals, who, got)
 			}

@@ -43,7 +43,7 @@ type Options struct {
 	// the turn. A call does not hold it while it waits for answers.
 	Enter func(performatives.Agent) (leave func(), err error)
 
-	// Gone tells that an agent was there and is offline now. No call waits long for those.
+	// Gone reports that an agent was there and is offline now. No call waits long for those.
 	Gone func(performatives.Agent) bool
 
 	// Queue is how many open sessions an agent takes part in, for one that does not say

@@ -70,7 +70,7 @@ func newKey(t *testing.T) performatives.Key {
 }
 
 // A login finds what another broker has just registered. A registry that is closed
-// hears of nothing any more.
+// learns nothing any more.
 func TestTwoBrokers(t *testing.T) {
 	t.Parallel()
 	s := testkit.StartServer(t)

@@ -113,7 +113,7 @@ func (l *List) Keep(id performatives.SessionID, now Row) {
 	}
 }
 
-// Moved tells that a session went on, perhaps with the same row.
+// Moved reports that a session went on, perhaps with the same row.
 func (l *List) Moved(id performatives.SessionID, row Row) {
 	if l.o.Moved != nil {
 		l.o.Moved(id, row)

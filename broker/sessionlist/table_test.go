@@ -61,7 +61,7 @@ func TestTable(t *testing.T) {
 	maps.Copy(plain, fresh)
 	for range 300 {
 		at, l := id(), some(3)
-		l.Participants = slices.Clone(plain[at].Participants) // a roll only grows
+		l.Participants = slices.Clone(plain[at].Participants) // participants are only added
 		if a := agent(); !slices.Contains(l.Participants, a) {
 			l.Participants = append(l.Participants, a)
 		}

@@ -58,7 +58,7 @@ type Options struct {
 	Signer  func(ctx context.Context, a performatives.Agent) (performatives.Signer, error)
 	Hosted  *hosted.Agents // makes their envelopes
 	Timeout time.Duration  // of a claim; 0 is 6 hours
-	// Snapshot is one view of a session. Watch tells of what is delivered to an agent, WatchSession of
+	// Snapshot is one view of a session. Watch reports what is delivered to an agent, WatchSession of
 	// what is delivered in a session. Only Wait needs these and Member.
 	Member       func(a performatives.Agent) performatives.Member // as the registry has it
 	Snapshot     func(ctx context.Context, c api.Caller, q api.GetSnapshot) (api.Snapshot, error)

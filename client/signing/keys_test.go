@@ -146,7 +146,7 @@ func TestKeysDoNotWaitForOthers(t *testing.T) {
 		impatient, leave := context.WithCancel(t.Context())
 		calls.Go(func() {
 			if _, err := k.once(impatient, keyed{key: "0"}, nil, nil); !errors.Is(err, unavailable) {
-				t.Errorf("who leaves hears %v", err)
+				t.Errorf("who leaves gets %v", err)
 			}
 			if waited := time.Since(began); waited != 0 {
 				t.Errorf("who leaves at once has waited %s", waited)

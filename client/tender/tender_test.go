@@ -187,7 +187,7 @@ func TestAcceptInterrupted(t *testing.T) {
 	for interrupted := 0; ; interrupted++ {
 		ctx, cancel := context.WithCancel(p.Ctx)
 		read := make(chan struct{})
-		go func() { // somebody hears something: there the buyer stops
+		go func() { // somebody receives something: there the buyer stops
 			defer close(read)
 			done := make(chan struct{}, len(p.sellers))
 			for _, s := range p.sellers {

@@ -39,7 +39,7 @@ func stdioClient(ctx context.Context, t *testing.T, args ...string) func(tool st
 }
 
 // GATEWAYS.md G6: over stdio an agent signs with its own key, or a hosted one has a token; whoever
-// waits hears of its turn although the broker restarts meanwhile.
+// waits gets its turn although the broker restarts meanwhile.
 func TestMCPOverStdio(t *testing.T) {
 	t.Parallel()
 	const alpha, beta = performatives.Agent("agent://acme.com/alpha"), performatives.Agent("agent://widgets.co/beta")
@@ -56,7 +56,7 @@ func TestMCPOverStdio(t *testing.T) {
 	opened := buyer("open_session", map[string]any{"with": []any{beta}, "purpose": "cups", "invitationTimeoutMs": 600000})
 	id := opened["sessionId"]
 	if turn := vendor("wait_for_turn", nil); turn["sessionId"] != id || turn["referenceId"] != "invitation" {
-		t.Fatalf("the vendor hears %v", turn)
+		t.Fatalf("the vendor gets %v", turn)
 	}
 	vendor("accept", map[string]any{"sessionId": id, "referenceId": "invitation"})
 	vendor("propose", map[string]any{"sessionId": id, "type": "service-agreement", "subject": "cups", "terms": map[string]any{"price": 5}})
@@ -75,7 +75,7 @@ func TestMCPOverStdio(t *testing.T) {
 	turn := vendor("wait_for_turn", map[string]any{"sessionId": id})
 	countered := vendor("counter", map[string]any{"sessionId": id, "referenceId": turn["referenceId"], "terms": map[string]any{"price": 4.5}})
 	if turn := <-waited; turn["status"] != "turn" || turn["referenceId"] != countered["referenceId"] {
-		t.Errorf("after the restart the buyer hears %v, want %v", turn, countered["referenceId"])
+		t.Errorf("after the restart the buyer gets %v, want %v", turn, countered["referenceId"])
 	}
 	buyer("accept", map[string]any{"sessionId": id, "referenceId": countered["referenceId"]})
 	if verified := vendor("verify_transcript", map[string]any{"sessionId": id}); verified["verified"] != true {

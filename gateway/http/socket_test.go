@@ -120,8 +120,8 @@ func says(t *testing.T, conn *websocket.Conn, text string) {
 	}
 }
 
-// hears reads a frame of this type; a number is the code that the connection is closed with.
-func hears(t *testing.T, conn *websocket.Conn, kind string, code websocket.StatusCode) {
+// receives reads a frame of this type; a number is the code that the connection is closed with.
+func receives(t *testing.T, conn *websocket.Conn, kind string, code websocket.StatusCode) {
 	t.Helper()
 	_, data, err := conn.Read(t.Context())
 	if code != 0 && websocket.CloseStatus(err) != code || code == 0 && !strings.HasPrefix(string(data), `{"type":"`+kind+`"`) {
@@ -133,7 +133,7 @@ func hears(t *testing.T, conn *websocket.Conn, kind string, code websocket.Statu
 func TestSocketWithoutAuth(t *testing.T) {
 	inBubble(t, idle{}, func(t *testing.T, conn *websocket.Conn) {
 		began := time.Now()
-		hears(t, conn, "", 4001)
+		receives(t, conn, "", 4001)
 		if took := time.Since(began); took != 10*time.Second {
 			t.Errorf("closed after %s", took)
 		}
@@ -144,18 +144,18 @@ func TestSocketWithoutAuth(t *testing.T) {
 func TestSocketHeartbeat(t *testing.T) {
 	inBubble(t, idle{}, func(t *testing.T, conn *websocket.Conn) {
 		says(t, conn, `{"type":"auth","token":"t","lastSequence":0}`)
-		hears(t, conn, "auth_ok", 0)
+		receives(t, conn, "auth_ok", 0)
 		began := time.Now()
 		for range 5 {
-			hears(t, conn, "heartbeat", 0)
+			receives(t, conn, "heartbeat", 0)
 			says(t, conn, `{"type":"pong"}`)
 		}
 		if took := time.Since(began); took != 150*time.Second {
 			t.Errorf("five heartbeats took %s", took)
 		}
-		hears(t, conn, "heartbeat", 0)
-		hears(t, conn, "heartbeat", 0)
-		hears(t, conn, "", 4008)
+		receives(t, conn, "heartbeat", 0)
+		receives(t, conn, "heartbeat", 0)
+		receives(t, conn, "", 4008)
 		if took := time.Since(began); took != 240*time.Second {
 			t.Errorf("closed after %s", took)
 		}
@@ -166,13 +166,13 @@ func TestSocketHeartbeat(t *testing.T) {
 func TestSocketFromTheFirst(t *testing.T) {
 	inBubble(t, idle{entries: 1}, func(t *testing.T, conn *websocket.Conn) {
 		says(t, conn, `{"type":"auth","token":"t","lastSequence":-1}`)
-		hears(t, conn, "auth_ok", 0)
-		hears(t, conn, "session_state", 0)
-		hears(t, conn, "message", 0)
+		receives(t, conn, "auth_ok", 0)
+		receives(t, conn, "session_state", 0)
+		receives(t, conn, "message", 0)
 	})
 	inBubble(t, idle{entries: 1}, func(t *testing.T, conn *websocket.Conn) {
 		says(t, conn, `{"type":"auth","token":"t","lastSequence":-2}`)
-		hears(t, conn, "", 4001)
+		receives(t, conn, "", 4001)
 	})
 }
 
@@ -180,8 +180,8 @@ func TestSocketFromTheFirst(t *testing.T) {
 func TestSocketExpires(t *testing.T) {
 	inBubble(t, idle{expires: time.Second}, func(t *testing.T, conn *websocket.Conn) {
 		says(t, conn, `{"type":"auth","token":"t","lastSequence":0}`)
-		hears(t, conn, "auth_ok", 0)
-		hears(t, conn, "", 4001)
+		receives(t, conn, "auth_ok", 0)
+		receives(t, conn, "", 4001)
 	})
 }
 

@@ -204,10 +204,10 @@ func TestAnonymous(t *testing.T) {
 		synctest.Wait()
 		var trailer metadata.MD
 		if _, err := c.Initialize(outsider, initialize, grpc.Trailer(&trailer)); failed(err, trailer) != "ResourceExhausted RATE_LIMITED" {
-			t.Errorf("one too many hears %v", err)
+			t.Errorf("one too many gets %v", err)
 		}
 		if _, err := c.ListModes(ctx, &pb.ListModesRequest{}); err != nil {
-			t.Errorf("who has a token hears %v", err)
+			t.Errorf("who has a token gets %v", err)
 		}
 		for _, slow := range late {
 			if err := slow.RecvMsg(&pb.SendResponse{}); status.Code(err) != codes.Canceled {
@@ -215,7 +215,7 @@ func TestAnonymous(t *testing.T) {
 			}
 		}
 		if _, err := c.Initialize(outsider, initialize); err != nil {
-			t.Errorf("after them one hears %v", err)
+			t.Errorf("after them one gets %v", err)
 		}
 	})
 }
@@ -272,7 +272,7 @@ func TestHealth(t *testing.T) {
 			got, err := watch.Recv()
 			testkit.Must(t, err)
 			if got.GetStatus() != want {
-				t.Errorf("who watches hears %s, want %s", got.GetStatus(), want)
+				t.Errorf("who watches gets %s, want %s", got.GetStatus(), want)
 			}
 			g.Close(ctx)
 			if _, err := watch.Recv(); status.Code(err) != codes.Unavailable || ctx.Err() != nil {

@@ -15,13 +15,13 @@ func TestWatches(t *testing.T) {
 	h := &healthy{look: func(context.Context) error { return nil }, watches: make(chan struct{}, 1)}
 	h.watches <- struct{}{}
 	if err := h.Watch(&pbhealth.HealthCheckRequest{}, watcher{ctx: t.Context()}); status.Code(err) != codes.ResourceExhausted {
-		t.Errorf("one too many hears %v", err)
+		t.Errorf("one too many gets %v", err)
 	}
 	<-h.watches
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	if err := h.Watch(&pbhealth.HealthCheckRequest{}, watcher{ctx: gone}); status.Code(err) != codes.Canceled || len(h.watches) != 0 {
-		t.Errorf("who goes away hears %v, and %d watch", err, len(h.watches))
+		t.Errorf("who goes away gets %v, and %d watch", err, len(h.watches))
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-asp/parley/test/testkit"
 )
 
-// An outsider hears the same of a session that there is and of one that there is not, whatever it says.
+// An outsider gets the same of a session that there is and of one that there is not, whatever it says.
 func TestNonParticipant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testkit.Options{Dev: true})
@@ -31,7 +31,7 @@ func TestNonParticipant(t *testing.T) {
 				}
 				w.is(a, "FORBIDDEN")
 				if got := shown(t, a); got != want {
-					t.Errorf("of %s the spy's %s %q hears %s, of another session %s", id, kind, payload, got, want)
+					t.Errorf("of %s the spy's %s %q gets %s, of another session %s", id, kind, payload, got, want)
 				}
 			}
 		}
@@ -54,7 +54,7 @@ func TestNonParticipant(t *testing.T) {
 				want = shown(t, r)
 			}
 			if got := shown(t, r); r.GetError() == nil || got != want {
-				t.Errorf("of %s the spy's stream hears %s, of another session %s", id, got, want)
+				t.Errorf("of %s the spy's stream gets %s, of another session %s", id, got, want)
 			}
 		}
 	}

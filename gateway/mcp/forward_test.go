@@ -17,7 +17,7 @@ import (
 )
 
 // A broker that goes away in the middle of a call is asked again for what may be repeated; of
-// what may not, and of a bad token, the assistant hears at once.
+// what may not, and of a bad token, the assistant learns at once.
 func TestForwardWhileAway(t *testing.T) {
 	t.Parallel()
 	var said atomic.Int32
@@ -70,7 +70,7 @@ func TestForwardWhileAway(t *testing.T) {
 	}
 }
 
-// An act that cannot be sent was not said, and the assistant hears so.
+// An act that cannot be sent was not said, and the assistant is told.
 func TestForwardUnreachable(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.NotFoundHandler())

@@ -41,7 +41,7 @@ type Caller interface {
 	Respond(ctx context.Context, q api.RespondTurn) (api.Acceptance, error)
 	// Worker names the program among those of the principal, "" by default.
 	Worker() string
-	// ReadOnly tells that it may say nothing.
+	// ReadOnly says that it may say nothing.
 	ReadOnly() bool
 }
 

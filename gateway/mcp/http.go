@@ -60,7 +60,7 @@ func Serve(o HTTPOptions, server func(*http.Request) *mcp.Server) http.Handler {
 	h := &handler{o: o}
 	h.mcp = mcp.NewStreamableHTTPHandler(server, &mcp.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, PropagateRequestCancellation: true,
-		DisableLocalhostProtection: true, // foreign does that, and knows the installation's own names
+		DisableLocalhostProtection: true, // crossSite does that, and knows the installation's own names
 	})
 	mux := http.NewServeMux()
 	mux.HandleFunc(Path, h.serve)
@@ -71,7 +71,7 @@ func Serve(o HTTPOptions, server func(*http.Request) *mcp.Server) http.Handler {
 		mux.HandleFunc("POST "+TokenPath, h.token)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if h.foreign(r) {
+		if h.crossSite(r) {
 			http.Error(w, "this is no name of the installation (--http-url sets the one by which others reach it)", http.StatusForbidden)
 			return
 		}
@@ -90,7 +90,7 @@ const passKey = "request"
 // admitted is a request that a token lets in.
 type admitted struct {
 	caller gateway.Caller
-	ctx    context.Context //nolint:containedctx // the request's own, which the SDK does not hand on in older revisions
+	ctx    context.Context //nolint:containedctx // the request's own, which the SDK does not pass on in older revisions
 }
 
 // serve serves the requests of clients with a token.

@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// foreign reports whether a request may come from a page of another site, whose name was
+// crossSite reports whether a request may come from a page of another site, whose name was
 // made to lead here (DNS rebinding): its Host is no name of the installation. A program on
 // another machine may use a name that nobody configured; a page, which has an Origin, may not.
-func (h *handler) foreign(r *http.Request) bool {
+func (h *handler) crossSite(r *http.Request) bool {
 	host := (&url.URL{Host: r.Host}).Hostname()
 	ip, local := net.ParseIP(host), localIP(r)
 	switch {

@@ -14,7 +14,7 @@ func TestBreaker(t *testing.T) {
 	for _, step := range []struct {
 		after time.Duration
 		do    func(time.Time)
-		alone []bool // of those who want to hand on then, one after the other
+		alone []bool // of those who want to forward then, one after the other
 	}{
 		{0, func(time.Time) {}, []bool{false, false}},
 		{0, func(now time.Time) { b.trip("h", now) }, []bool{true, true}},

@@ -42,7 +42,7 @@ type Options struct {
 	Admit func(sender performatives.Agent, session performatives.SessionID, size int) (release func(), err error)
 	// Sent charges a principal for an answer that left to it.
 	Sent func(to performatives.Agent, bytes int)
-	// Isolated tells that acts must not be judged now.
+	// Isolated reports that acts must not be judged now.
 	Isolated func() bool
 	// Submit judges an envelope when its session's turn comes, and answers once.
 	Submit func(id performatives.SessionID, sender performatives.Agent, envelope []byte, release func(), answer func(api.Acceptance, error))

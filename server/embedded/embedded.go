@@ -68,7 +68,7 @@ type Options struct {
 	// TLS is required of clients unless it is nil. In-process connections do without.
 	TLS *tls.Config
 	// Websocket is the host:port for WebSocket clients such as browsers; "" is none. With Dev,
-	// pages of other origins and of foreign names are refused, because they could act as anyone.
+	// pages of other origins and of other names are refused, because they could act as anyone.
 	Websocket string
 
 	// SyncInterval is how often streams are fsynced. Zero means before each

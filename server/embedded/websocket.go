@@ -32,7 +32,7 @@ func (o Options) addWebsocket(opts *server.Options) (err error) {
 	return nil
 }
 
-// ownOrigins refuses pages of other origins. Same origin is not enough: a foreign name that
+// ownOrigins refuses pages of other origins. Same origin is not enough: another name that
 // points to this machine is the origin and the host of the same request.
 func ownOrigins(ws *server.WebsocketOpts) error {
 	if ws.Port == server.RANDOM_PORT {

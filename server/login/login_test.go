@@ -33,9 +33,9 @@ func withSessionConsumers(token string, publish ...string) []string {
 // enforces them.
 func TestPermissions(t *testing.T) {
 	for _, c := range []struct {
-		id             login.Identity
-		account        string
-		publish, hears []string
+		id                 login.Identity
+		account            string
+		publish, subscribe []string
 	}{
 		{
 			id:      login.Identity{Name: "@acme_com~al=69ce", Role: login.Principal},
@@ -47,20 +47,20 @@ func TestPermissions(t *testing.T) {
 				"$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX.@acme_com~al=69ce",
 				"$JS.ACK.ASP_INBOX.@acme_com~al=69ce.>",
 			),
-			hears: []string{"_INBOX.@acme_com~al=69ce.>", "asp.discovery.>"},
+			subscribe: []string{"_INBOX.@acme_com~al=69ce.>", "asp.discovery.>"},
 		},
 		{
-			id:      login.Identity{Name: "operator", Role: login.Operator},
-			account: "OPERATORS",
-			publish: []string{"asp.operator.api.*.*", "$SRV.>"},
-			hears:   []string{"_INBOX.operator.>", "asp.event.>", "asp.escalation.>"},
+			id:        login.Identity{Name: "operator", Role: login.Operator},
+			account:   "OPERATORS",
+			publish:   []string{"asp.operator.api.*.*", "$SRV.>"},
+			subscribe: []string{"_INBOX.operator.>", "asp.event.>", "asp.escalation.>"},
 		},
 	} {
 		got, err := login.Permissions(c.id)
 		if err != nil {
 			t.Errorf("%v: %v", c.id, err)
 		}
-		want := jwt.Permissions{Pub: jwt.Permission{Allow: c.publish}, Sub: jwt.Permission{Allow: c.hears}}
+		want := jwt.Permissions{Pub: jwt.Permission{Allow: c.publish}, Sub: jwt.Permission{Allow: c.subscribe}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%v: %s", c.id, diff)
 		}

@@ -71,7 +71,7 @@ func TestFlooding(t *testing.T) {
 			}
 		}
 	}
-	hears := func() {
+	receives := func() {
 		for ; sent > 0; sent-- {
 			m := <-answers
 			switch code := testkit.Code(t, m); code {
@@ -82,13 +82,13 @@ func TestFlooding(t *testing.T) {
 			}
 		}
 	}
-	w.harmless(func() { flood(); hears() }, eve)
+	w.harmless(func() { flood(); receives() }, eve)
 	for i := range 5 {
 		flood()
 		w.Principal(alpha).Say(w.deal, testkit.Fact(fmt.Sprint("still here ", i)))
 		w.Principal(beta).Say(w.deal, testkit.Fact(fmt.Sprint("I too ", i)))
 	}
-	hears()
+	receives()
 	testkit.Must(t, w.Server.Broker.Command.Healthy(t.Context()))
 }
 

@@ -59,7 +59,7 @@ func TestHijackListens(t *testing.T) {
 		w.applied()
 		for _, sub := range ears {
 			if n, _, err := sub.Pending(); err == nil && n > 0 {
-				t.Errorf("%s hears on %s", a, sub.Subject)
+				t.Errorf("%s receives on %s", a, sub.Subject)
 			}
 		}
 	}

@@ -87,14 +87,14 @@ func TestNonParticipantsLearnNothing(t *testing.T) {
 }
 
 // alike holds an answer about what others have against one about what is not there.
-func alike(t *testing.T, what string, foreign, none *nats.Msg, foreignID, noneID string) {
+func alike(t *testing.T, what string, another, none *nats.Msg, foreignID, noneID string) {
 	t.Helper()
 	want(t, what, none, session.UnknownSession)
-	if !bytes.Equal(foreign.Data, none.Data) || !cmp.Equal(foreign.Header, none.Header) {
-		t.Errorf("%s: an outsider can tell\n%s %v from\n%s %v", what, foreign.Data, foreign.Header, none.Data, none.Header)
+	if !bytes.Equal(another.Data, none.Data) || !cmp.Equal(another.Header, none.Header) {
+		t.Errorf("%s: an outsider can tell\n%s %v from\n%s %v", what, another.Data, another.Header, none.Data, none.Header)
 	}
 	for _, id := range []string{foreignID, noneID} {
-		if strings.Contains(string(none.Data), id) || strings.Contains(string(foreign.Data), id) {
+		if strings.Contains(string(none.Data), id) || strings.Contains(string(another.Data), id) {
 			t.Errorf("%s: the answer names %s", what, id)
 		}
 	}
@@ -110,7 +110,7 @@ func BenchmarkNonParticipants(b *testing.B) {
 		id   func() performatives.SessionID
 	}{
 		{"none", testkit.NewSession},
-		{"foreign", func() performatives.SessionID { return w.deal }},
+		{"another", func() performatives.SessionID { return w.deal }},
 	} {
 		for name, ask := range map[string]func(performatives.SessionID){
 			"read": func(id performatives.SessionID) { p.Call(api.SessionGet.Name, fmt.Sprintf(`{"sessionId":%q}`, id)) },

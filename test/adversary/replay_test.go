@@ -18,7 +18,7 @@ func TestReplay(t *testing.T) {
 	t.Parallel()
 	w, other := newWorld(t), newWorld(t)
 	// At the other broker the same principals are known by the same keys.
-	for _, a := range cast {
+	for _, a := range everyone {
 		card := api.Card{Agent: a, Key: w.Principal(a).Signer.Key(), LoginKeys: testkit.LoginKeys(t, w.Principal(a).Signer), Registry: api.Registry{MayDecide: a.IsHuman()}}
 		_, err := other.Server.Broker.Parts.Registry.Add(context.Background(), card)
 		testkit.Must(t, err)

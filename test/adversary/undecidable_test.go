@@ -206,7 +206,7 @@ func TestBigListsAreRead(t *testing.T) {
 			cut++
 		}
 	}
-	if cut != 5 || rows != len(cast) {
+	if cut != 5 || rows != len(everyone) {
 		t.Errorf("agent.list has %d cards, of which %d are cut", rows, cut)
 	}
 	card := answered[api.Card](t, w.Principal(alpha), api.AgentGet.Name, fmt.Sprintf(`{"agentId":%q}`, eve))

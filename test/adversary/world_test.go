@@ -24,8 +24,8 @@ const (
 	mallory = performatives.Agent("human://acme.com.evil.example/mallory")
 )
 
-// cast are all of them.
-var cast = []performatives.Agent{alpha, delta, alice, carol, beta, bob, eve, mallory}
+// everyone are all of them.
+var everyone = []performatives.Agent{alpha, delta, alice, carol, beta, bob, eve, mallory}
 
 // world is a broker with logins, and the session that is attacked.
 type world struct {
@@ -43,7 +43,7 @@ func newWorld(t testing.TB, change ...func(*testkit.Options)) *world {
 		c(&o)
 	}
 	w := &world{World: testkit.NewWorld(t, o)}
-	for _, a := range cast {
+	for _, a := range everyone {
 		w.Principal(a, func(c *api.Card) { c.Registry.MayDecide = a.IsHuman() && a != carol })
 	}
 	w.deal = w.opens(alpha, beta)

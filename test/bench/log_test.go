@@ -84,7 +84,7 @@ func BenchmarkLogged(b *testing.B) {
 	b.ReportMetric(each(leavesCPU), "cpu-µs/leaf")
 }
 
-// checkpoints hears how many leaves the newest checkpoint of a log has.
+// checkpoints returns how many leaves the newest checkpoint of a log has.
 type checkpoints chan int
 
 func (checkpoints) Load() (string, error) { return "", nil }

@@ -317,7 +317,7 @@ func (b *browser) sees(selector string) {
 	b.do(chromedp.WaitVisible(css(selector)))
 }
 
-// clicks waits for the page's scripts too: a page that is not there yet hears
+// clicks waits for the page's scripts too: a page that is not there yet receives
 // nothing.
 func (b *browser) clicks(selector string) {
 	b.Helper()

@@ -72,7 +72,7 @@ func TestGoesOn(t *testing.T) {
 	m.ends()
 }
 
-// A server that hears nothing for a while holds nobody up for ever: acts are accepted by the
+// A server that receives nothing for a while holds nobody up for ever: acts are accepted by the
 // others, and what it was about to deliver comes again.
 func TestPausedServer(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-asp/parley/test/testkit"
 )
 
-// A leader that hears nothing of the others believes for up to 20 seconds that it leads, while they
+// A leader that receives nothing from the others believes for up to 20 seconds that it leads, while they
 // may have chosen another. What is asked of the broker beside it meanwhile is not answered from what was.
 func TestLeaderWithoutOthers(t *testing.T) {
 	t.Parallel()

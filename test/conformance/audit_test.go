@@ -32,10 +32,10 @@ func TestAuditors(t *testing.T) {
 	a, w, alice := join(t, b, alpha), join(t, b, beta), join(t, b, "human://acme.com/alice")
 	join(t, b, "agent://gizmo.io/gamma")
 	ours, theirs := audits(t, b, "human://acme.com/audrey"), audits(t, b, "human://elsewhere.org/eve")
-	id, foreign := v7(), v7()
+	id, another := v7(), v7()
 	accepted(t, a.says(id, "PROPOSE", invite(beta)))
 	accepted(t, w.says(id, "ACCEPT", `{"referenceId":"inv"}`))
-	accepted(t, w.says(foreign, "PROPOSE", invite("agent://gizmo.io/gamma")))
+	accepted(t, w.says(another, "PROPOSE", invite("agent://gizmo.io/gamma")))
 	escalation := accepted(t, a.says(id, "ESCALATE", `{"reason":"authority-limit","urgency":"high","context":"much"}`)).MessageID
 
 	for verb, request := range map[string]string{
@@ -48,7 +48,7 @@ func TestAuditors(t *testing.T) {
 		none := strings.NewReplacer(id, v7(), escalation, v7()).Replace(request)
 		sameAnswer(t, theirs.calls(verb, request), theirs.calls(verb, none))
 		if verb != "escalation.get" {
-			other := strings.Replace(request, id, foreign, 1)
+			other := strings.Replace(request, id, another, 1)
 			sameAnswer(t, ours.calls(verb, other), ours.calls(verb, none))
 			sameAnswer(t, ours.calls(verb, other), theirs.calls(verb, request))
 		}
@@ -73,15 +73,15 @@ func TestAuditors(t *testing.T) {
 
 	ruling := `{"type":"resolution","data":{"escalationId":"` + escalation + `","decision":"approved"}}`
 	for name, m := range map[string]*nats.Msg{
-		"a ruling":              ours.says(id, "INFORM", ruling),
-		"a CLOSE":               ours.says(id, "CLOSE", "{}"),
-		"a remark":              ours.says(id, "OBSERVE", `{"subject":"x"}`),
-		"a session of its own":  ours.says(v7(), "PROPOSE", invite(beta)),
-		"an act elsewhere":      ours.says(foreign, "ACCEPT", `{"referenceId":"inv"}`),
-		"a schema":              ours.calls("schema.put", `{"name":"x-v1","schema":{}}`),
-		"a card":                ours.calls("agent.register", `{"card":{"name":"Alice"}}`),
-		"a foreign auditor's":   theirs.says(id, "INFORM", ruling),
-		"a foreign one's CLOSE": theirs.says(id, "CLOSE", "{}"),
+		"a ruling":             ours.says(id, "INFORM", ruling),
+		"a CLOSE":              ours.says(id, "CLOSE", "{}"),
+		"a remark":             ours.says(id, "OBSERVE", `{"subject":"x"}`),
+		"a session of its own": ours.says(v7(), "PROPOSE", invite(beta)),
+		"an act elsewhere":     ours.says(another, "ACCEPT", `{"referenceId":"inv"}`),
+		"a schema":             ours.calls("schema.put", `{"name":"x-v1","schema":{}}`),
+		"a card":               ours.calls("agent.register", `{"card":{"name":"Alice"}}`),
+		"another auditor's":    theirs.says(id, "INFORM", ruling),
+		"another one's CLOSE":  theirs.says(id, "CLOSE", "{}"),
 	} {
 		if got := checkRefusal(t, m); got != "unauthorized" {
 			t.Errorf("%s: %s", name, got)

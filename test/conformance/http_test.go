@@ -201,7 +201,7 @@ func TestNonParticipantsOverHTTP(t *testing.T) {
 					continue
 				}
 				body := map[bool]string{true: `{"performative":"OBSERVE","body":{"subject":"x"}}`, false: `{}`}[strings.HasSuffix(path, "/messages")]
-				a := s.send(strings.ToUpper(method), strings.TrimPrefix(path, "/v1/asp"), cast["outsider"], "application/json", []byte(body))
+				a := s.send(strings.ToUpper(method), strings.TrimPrefix(path, "/v1/asp"), principals["outsider"], "application/json", []byte(body))
 				problem(t, a)
 				a.Header.Del("Date")
 				answers = append(answers, fmt.Sprint(a.StatusCode, a.Header, string(a.Body)))

@@ -257,13 +257,13 @@ func TestNonParticipantsSeeTheSameBytes(t *testing.T) {
 	}
 }
 
-func sameAnswer(t *testing.T, foreign, none *nats.Msg) {
+func sameAnswer(t *testing.T, another, none *nats.Msg) {
 	t.Helper()
 	if got := checkRefusal(t, none); got != "unknown_session" {
 		t.Errorf("no such session: %s", none.Data)
 	}
-	if !bytes.Equal(foreign.Data, none.Data) || fmt.Sprint(foreign.Header) != fmt.Sprint(none.Header) {
-		t.Errorf("an outsider can tell\n%s %v from\n%s %v", foreign.Data, foreign.Header, none.Data, none.Header)
+	if !bytes.Equal(another.Data, none.Data) || fmt.Sprint(another.Header) != fmt.Sprint(none.Header) {
+		t.Errorf("an outsider can tell\n%s %v from\n%s %v", another.Data, another.Header, none.Data, none.Header)
 	}
 }
 

@@ -29,8 +29,8 @@ var update = flag.Bool("update", false, "write the answers in testdata again")
 
 const wait = testkit.Patience
 
-// cast is who the names in a conversation are.
-var cast = map[string]string{
+// principals is who the names in a conversation are.
+var principals = map[string]string{
 	"alpha": "agent://acme.com/alpha", "beta": "agent://widgets.co/beta", "gamma": "agent://gizmo.io/gamma",
 	"delta": "agent://acme.com/legal/delta", "epsilon": "agent://acme.com/epsilon", "outsider": "agent://nowhere.net/x",
 	"alice": "human://acme.com/alice", "bob": "human://widgets.co/bob", "carol": "human://acme.com/carol",
@@ -217,9 +217,9 @@ func (s *stage) do(line string) []string {
 }
 
 func (s *stage) who(name string) string {
-	uri, ok := cast[name]
+	uri, ok := principals[name]
 	if !ok {
-		s.Fatalf("%q is not in the cast", name)
+		s.Fatalf("%q is not one of the principals", name)
 	}
 	return uri
 }

@@ -38,7 +38,7 @@ func mayLag(talks []*talk) (until func()) {
 
 // TestLinkCut cuts only the link from the transcripts' leader to another server,
 // which gets itself elected by the third one. Acts are said there and nowhere
-// else, so that the leader before hears of nothing, and a session is read beside
+// else, so that the leader before learns of nothing, and a session is read beside
 // it: what is read may be old, and not for longer than is said.
 func TestLinkCut(t *testing.T) {
 	if !alone(t) {

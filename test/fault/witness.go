@@ -111,7 +111,7 @@ func (w *Witness) Invite(inviter, invitee performatives.Agent, within time.Durat
 	return s
 }
 
-// Closed waits until a party hears from the broker that a deadline has ended
+// Closed waits until a party learns from the broker that a deadline has ended
 // the session.
 func (s *Session) Closed(party performatives.Agent, reason string) {
 	s.witness.Helper()
@@ -181,7 +181,7 @@ func (s *Session) Code(sender performatives.Agent, act, body string) string {
 }
 
 // Refused submits so many copies of an act without waiting, and then the same bytes until
-// somebody refuses them. It returns what hears the answers to the copies.
+// somebody refuses them. It returns what receives the answers to the copies.
 func (s *Session) Refused(sender performatives.Agent, act, body string, copies int) (answers *nats.Subscription) {
 	s.witness.Helper()
 	p, inbox := s.promise(sender, act, body, nil), s.witness.nc.NewInbox()
@@ -200,7 +200,7 @@ func (s *Session) Refused(sender performatives.Agent, act, body string, copies i
 	return answers
 }
 
-// Late waits until a party hears that a deadline has ended a session by Invite,
+// Late waits until a party learns that a deadline has ended a session by Invite,
 // and tells how long after it that was. No broker is asked for anything.
 func (s *Session) Late(party performatives.Agent) time.Duration {
 	s.witness.Helper()

@@ -68,7 +68,7 @@ func TestServerConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := events.NextMsgWithContext(ctx); err != nil {
-		t.Errorf("the operator hears no events: %v", err)
+		t.Errorf("the operator receives no events: %v", err)
 	}
 
 	// What the permissions are for.

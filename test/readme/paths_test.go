@@ -92,7 +92,7 @@ func prose(document string) string {
 	return out.String()
 }
 
-// isPath tells a path of the checkout from other words: it starts with one of
+// isPath distinguishes a path of the checkout from other words: it starts with one of
 // its folders, or it is a file of Go or Markdown.
 func isPath(top, word string) bool {
 	first, _, deeper := strings.Cut(word, "/")

@@ -97,7 +97,7 @@ func TestCodes(t *testing.T) {
 	}
 	for _, c := range session.Codes() {
 		if !told[c] {
-			t.Errorf("the document does not tell of %s", c)
+			t.Errorf("the document does not have %s", c)
 		}
 	}
 }
@@ -128,7 +128,7 @@ func TestBodies(t *testing.T) {
 		}
 		for name := range schema.Properties {
 			if name != "message" && name != "assessment" && !strings.Contains(body, "`"+name) {
-				t.Errorf("the document does not tell of %s's %s", act, name)
+				t.Errorf("the document does not have %s's %s", act, name)
 			}
 		}
 	}
@@ -145,7 +145,7 @@ func TestVerbs(t *testing.T) {
 	}
 	verbs := api.Verbs()
 	if len(told) != len(verbs) {
-		t.Fatalf("the document tells of %d verbs, package api has %d", len(told), len(verbs))
+		t.Fatalf("the document has %d verbs, package api has %d", len(told), len(verbs))
 	}
 	for i, v := range verbs {
 		first := "`" + v.Name + "`"

@@ -244,17 +244,17 @@ func TestBrokenScene(t *testing.T) {
 // What a script cannot mean is an error, with the line.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	const cast = "== x: X\na is agent://a.example/a, A\n"
+	const actors = "== x: X\na is agent://a.example/a, A\n"
 	for text, want := range map[string]string{
-		cast + `b ACCEPT {} : accepted CLOSED`:         "who is b?",
-		cast + `kind b personal`:                       "who is b?",
-		cast + `limit a much USD`:                      "invalid syntax",
-		cast + `a ACCEPT : accepted CLOSED`:            "no body",
-		cast + `a ACCEPT {"x" : accepted CLOSED`:       "invalid",
-		cast + `a ACCEPT now {} : accepted CLOSED`:     "who does what?",
-		cast + `a ACCEPT {} by=night : accepted`:       "what is by=night?",
-		cast + `a ACCEPT {}`:                           "what is it answered?",
-		cast + "a ACCEPT\n  {} -> a : accepted CLOSED": "",
+		actors + `b ACCEPT {} : accepted CLOSED`:         "who is b?",
+		actors + `kind b personal`:                       "who is b?",
+		actors + `limit a much USD`:                      "invalid syntax",
+		actors + `a ACCEPT : accepted CLOSED`:            "no body",
+		actors + `a ACCEPT {"x" : accepted CLOSED`:       "invalid",
+		actors + `a ACCEPT now {} : accepted CLOSED`:     "who does what?",
+		actors + `a ACCEPT {} by=night : accepted`:       "what is by=night?",
+		actors + `a ACCEPT {}`:                           "what is it answered?",
+		actors + "a ACCEPT\n  {} -> a : accepted CLOSED": "",
 	} {
 		if _, err := parse(text); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s\n%v, want %q", text, err, want)

@@ -31,7 +31,7 @@ func (p *printer) draw(sc *scene, all played) {
 			continue
 		}
 		made := offer{from: string(o.From), mark: "○", value: value, accepted: o.Status == "accepted"}
-		for i, r := range sc.cast {
+		for i, r := range sc.roles {
 			if r.agent == o.From {
 				made.from = r.name
 				if i == 0 {

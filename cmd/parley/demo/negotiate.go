@@ -20,7 +20,7 @@ import (
 // is over. A script could not say what they say: that is the policies' to decide.
 func (p *player) negotiate(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	for _, a := range p.cast {
+	for _, a := range p.actors {
 		if a.policy != "" {
 			g.Go(func() error { return p.decide(ctx, a) })
 		}
@@ -95,7 +95,7 @@ func (s *stage) tender(ctx context.Context, list []scene, p *printer) []played {
 
 // compete has each seller answer in its session, and the buyer choose over all.
 func (s *stage) compete(ctx context.Context, list []scene, players []*player, choose func(context.Context, *actor, *tender.Tender) error) error {
-	buyer, err := s.enter(ctx, &list[0].cast[0])
+	buyer, err := s.enter(ctx, &list[0].roles[0])
 	if err != nil {
 		return err
 	}
@@ -114,10 +114,10 @@ func (s *stage) compete(ctx context.Context, list []scene, players []*player, ch
 	t.Policy = policy
 	var sellers []performatives.Agent
 	for i, p := range players {
-		if err := p.enter(ctx, list[i].cast[1:]); err != nil {
+		if err := p.enter(ctx, list[i].roles[1:]); err != nil {
 			return err
 		}
-		sellers = append(sellers, p.cast[0].Agent())
+		sellers = append(sellers, p.actors[0].Agent())
 	}
 	if err := t.Invite(ctx, sellers, 0); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (s *stage) compete(ctx context.Context, list []scene, players []*player, ch
 	}
 	inboxes := []inbox{func(ctx context.Context) error { return buyer.read(ctx, records...) }}
 	for _, p := range players {
-		inboxes = append(inboxes, func(ctx context.Context) error { return p.cast[0].read(ctx, p.record) })
+		inboxes = append(inboxes, func(ctx context.Context) error { return p.actors[0].read(ctx, p.record) })
 	}
 	return reading(ctx, inboxes, func(ctx context.Context) error {
 		g, ctx := errgroup.WithContext(ctx)

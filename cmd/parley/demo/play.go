@@ -51,7 +51,7 @@ type actor struct {
 type player struct {
 	*record
 	stage  *stage
-	cast   []*actor
+	actors []*actor
 	names  map[string]string // URIs, and ids of labelled messages
 	face   face              // nil over NATS and HTTP
 	remark func(string)
@@ -76,9 +76,9 @@ func (s *stage) play(ctx context.Context, sc *scene, show func(transcript.Entry)
 	defer cancel()
 	p := s.player(show, remark)
 	defer p.leave()
-	err := p.enter(ctx, sc.cast)
+	err := p.enter(ctx, sc.roles)
 	var inboxes []inbox
-	for _, a := range p.cast {
+	for _, a := range p.actors {
 		inboxes = append(inboxes, func(ctx context.Context) error { return a.read(ctx, p.record) })
 	}
 	if err == nil {
@@ -95,13 +95,13 @@ func (s *stage) play(ctx context.Context, sc *scene, show func(transcript.Entry)
 }
 
 // enter connects principals.
-func (p *player) enter(ctx context.Context, cast []role) (err error) {
-	for i := range cast {
-		a, err := p.stage.enter(ctx, &cast[i])
+func (p *player) enter(ctx context.Context, roles []role) (err error) {
+	for i := range roles {
+		a, err := p.stage.enter(ctx, &roles[i])
 		if err != nil {
-			return fmt.Errorf("%s: %w", cast[i].agent, err)
+			return fmt.Errorf("%s: %w", roles[i].agent, err)
 		}
-		p.cast = append(p.cast, a)
+		p.actors = append(p.actors, a)
 		p.names[a.who] = string(a.Agent())
 	}
 	p.face, err = p.overFace()
@@ -113,7 +113,7 @@ func (p *player) leave() {
 	if p.face != nil {
 		p.face.close()
 	}
-	for _, a := range p.cast {
+	for _, a := range p.actors {
 		p.stage.leave(a.Client)
 	}
 }
@@ -157,19 +157,19 @@ func (a *actor) read(ctx context.Context, records ...*record) error {
 	return client.ErrClosed
 }
 
-// result is what a scene came to, which the first of the cast reads from the broker.
+// result is what a scene came to, which the first of the actors reads from the broker.
 func (p *player) result(ctx context.Context, err error) played {
 	r := played{id: p.session, received: p.entries, err: err}
 	if err != nil {
 		return r
 	}
-	s := p.cast[0].Session(r.id)
+	s := p.actors[0].Session(r.id)
 	if r.entries, r.err = s.Transcript(ctx); r.err != nil {
 		return r
 	}
 	if r.view, r.err = s.View(ctx); r.err == nil && r.view.Mode == modes.Binding.Name {
 		var d agreement.Document
-		d, r.err = logged(ctx, p.cast[0].Client, agreement.IDOf(r.id, accepted(r.view)))
+		d, r.err = logged(ctx, p.actors[0].Client, agreement.IDOf(r.id, accepted(r.view)))
 		r.agreement = &d
 	}
 	return r
@@ -318,7 +318,7 @@ func logged(ctx context.Context, c *client.Client, id agreement.ID) (agreement.D
 
 // actor is who a script names, nil for nobody.
 func (p *player) actor(who string) *actor {
-	for _, a := range p.cast {
+	for _, a := range p.actors {
 		if a.who == who {
 			return a
 		}

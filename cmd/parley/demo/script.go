@@ -100,7 +100,7 @@ func scenes(face, choice string) ([]scene, error) {
 type scene struct {
 	name, title, shows string
 
-	cast  []role
+	roles []role
 	lines []line
 
 	acts            []string // of the transcript
@@ -171,7 +171,7 @@ func (s *scene) extend(words []string, text string) error {
 		if made.agent.IsHuman() {
 			made.kind = ""
 		}
-		s.cast = append(s.cast, made)
+		s.roles = append(s.roles, made)
 	case arg(0) == "kind":
 		r.kind = arg(2)
 	case arg(0) == "key":
@@ -247,8 +247,8 @@ func readAct(text string) (l line, err error) {
 }
 
 func (s *scene) role(who string) *role {
-	if i := slices.IndexFunc(s.cast, func(r role) bool { return r.who == who }); i >= 0 {
-		return &s.cast[i]
+	if i := slices.IndexFunc(s.roles, func(r role) bool { return r.who == who }); i >= 0 {
+		return &s.roles[i]
 	}
 	return nil
 }

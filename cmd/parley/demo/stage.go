@@ -17,7 +17,7 @@ import (
 	"github.com/parley-asp/parley/server"
 )
 
-// A stage is the broker, and the operator that registers the cast.
+// A stage is the broker, and the operator that registers the actors.
 type stage struct {
 	url      string
 	face     string
