@@ -120,22 +120,11 @@ func (g *Gateway) crossOrigin(w http.ResponseWriter, r *http.Request) (answered 
 	if len(g.origins) == 0 {
 		return false
 	}
-	h := w.Header()
-	h.Add("Vary", "Origin")
-	origin := r.Header.Get("Origin")
-	if !slices.Contains(g.origins, origin) {
+	w.Header().Add("Vary", "Origin")
+	if !slices.Contains(g.origins, r.Header.Get("Origin")) {
 		return false
 	}
-	h.Set("Access-Control-Allow-Origin", origin)
-	h.Set("Access-Control-Expose-Headers", "Location, Retry-After")
-	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
-		return false
-	}
-	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE")
-	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID")
-	h.Set("Access-Control-Max-Age", "600")
-	w.WriteHeader(http.StatusNoContent)
-	return true
+	return gateway.AllowOrigin(w, r, "Location, Retry-After", "GET, POST, PUT, DELETE", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID")
 }
 
 // Local serves requests for loopback names only: without a login there is nothing else that

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+
+	"github.com/parley-asp/parley/gateway"
 )
 
 // crossSite reports whether a request may come from a page of another site, whose name was
@@ -56,15 +58,6 @@ func (h *handler) crossOrigin(w http.ResponseWriter, r *http.Request) (answered 
 		http.Error(w, "pages of this origin may not call (--http-origins lists those that may)", http.StatusForbidden)
 		return true
 	}
-	header := w.Header()
-	header.Set("Access-Control-Allow-Origin", origin)
-	header.Set("Access-Control-Expose-Headers", "WWW-Authenticate, Mcp-Session-Id, Retry-After")
-	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
-		return false
-	}
-	header.Set("Access-Control-Allow-Methods", "POST, GET, DELETE")
-	header.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Accept, Mcp-Protocol-Version, Mcp-Session-Id, Mcp-Method, Mcp-Name, Last-Event-ID")
-	header.Set("Access-Control-Max-Age", "600")
-	w.WriteHeader(http.StatusNoContent)
-	return true
+	return gateway.AllowOrigin(w, r, "WWW-Authenticate, Mcp-Session-Id, Retry-After", "POST, GET, DELETE",
+		"Authorization, Content-Type, Accept, Mcp-Protocol-Version, Mcp-Session-Id, Mcp-Method, Mcp-Name, Last-Event-ID")
 }
