@@ -10,6 +10,9 @@ import (
 )
 
 var (
+	inside = regexp.MustCompile(`\]\(#([^)]*)\)`)
+	anchor = regexp.MustCompile(`(?m)^#+ (.*)$|<a name="([^"]*)">`)
+	marks  = regexp.MustCompile(`[^\w\- ]`)
 	linked = regexp.MustCompile(`\]\(([^)#]+)(#[^)]*)?\)`)
 	quoted = regexp.MustCompile("`([A-Za-z0-9_*-][A-Za-z0-9_.*-]*(?:/[A-Za-z0-9_.*-]+)*/?)`")
 )
@@ -32,7 +35,13 @@ func TestPaths(t *testing.T) {
 			if !strings.Contains(link[1], "://") {
 				found++
 				exists(t, name, path.Join(path.Dir(name), link[1]))
+				if strings.HasSuffix(link[1], ".md") {
+					leads(t, name, path.Join(path.Dir(name), link[1]), strings.TrimPrefix(link[2], "#"))
+				}
 			}
+		}
+		for _, link := range inside.FindAllStringSubmatch(text, -1) {
+			leads(t, name, name, link[1])
 		}
 		for _, word := range quoted.FindAllStringSubmatch(text, -1) {
 			if isPath(top, word[1]) {
@@ -101,6 +110,17 @@ func isPath(top, word string) bool {
 	}
 	info, err := os.Stat(filepath.Join(top, first))
 	return err == nil && info.IsDir() || strings.HasSuffix(word, ".go")
+}
+
+// leads checks that a page has the section that a link of another names.
+func leads(t *testing.T, in, page, section string) {
+	t.Helper()
+	for _, found := range anchor.FindAllStringSubmatch(prose(document(t, page)), -1) {
+		if slug := strings.ReplaceAll(marks.ReplaceAllString(strings.ToLower(found[1]), ""), " ", "-"); section == "" || section == slug || section == found[2] {
+			return
+		}
+	}
+	t.Errorf("%s links to the section %s of %s, which is not there", in, section, page)
 }
 
 func exists(t *testing.T, in, name string) {
